@@ -71,9 +71,7 @@ def case(rng, big=False):
     arrays = [weft.asarray(draw(*s)).astype(dtype) for s in shapes]
     kind = int(rng.integers(0, 8))
     if kind in (1, 2, 3):
-        shape = [(batch, heads, n, m), (1, 1, n, m), (n, m), (batch, 1, 1, m)][
-            int(rng.integers(4))
-        ]
+        shape = [(batch, heads, n, m), (1, 1, n, m), (n, m), (batch, 1, 1, m)][int(rng.integers(4))]
         mask = rng.random(shape) < 0.8 if kind == 1 else draw(*shape)
         if kind == 3:
             mask[rng.random(shape) < 0.2] = -np.inf
@@ -93,7 +91,9 @@ def case(rng, big=False):
     if rng.random() < 0.5:
         bands = [(-(2**40), 0), (-10, 0), (-5, 5), (-(2**40), m - n), (3, 20)]
         opts["band"] = host["band"] = bands[int(rng.integers(5))]
-    opts["scale"] = host["scale"] = float(rng.choice([1 / math.sqrt(width), 0.3 / math.sqrt(width)]))
+    opts["scale"] = host["scale"] = float(
+        rng.choice([1 / math.sqrt(width), 0.3 / math.sqrt(width)])
+    )
     return dtype, arrays, opts, host
 
 
@@ -111,7 +111,11 @@ def check(rng):
         size = max(np.linalg.norm(b), 0.05 * math.sqrt(b.size))
         errors.append(float(np.linalg.norm(a - b) / size) if not np.isnan(a).any() else math.nan)
     good = all(e < TOLERANCE[dtype] * 2 for e in errors)
-    told = dtype, [x.shape for x in arrays[:3]], {k: host[k] for k in ("band", "scale") if k in host}
+    told = (
+        dtype,
+        [x.shape for x in arrays[:3]],
+        {k: host[k] for k in ("band", "scale") if k in host},
+    )
     return good, told, sorted(host), errors
 
 
@@ -217,7 +221,7 @@ def main():
         ("bfloat16", 2, 16, 2048, 96, False),
         ("bfloat16", 2, 16, 2048, 256, False),
     ]
-    for backward in (False, True):
+    for backward in (True, False):
         for r in rows:
             try:
                 row(*r, backward)

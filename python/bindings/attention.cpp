@@ -51,29 +51,27 @@ void bind_attention(nb::module_& m) {
         return attention(q, k, v, added ? *added : Tensor(),
                          options_of(mask, padding, lengths, band, scale, dropout, seed));
       },
-      "q"_a, "k"_a, "v"_a, "added"_a = nb::none(), "mask"_a = nb::none(),
-      "padding"_a = nb::none(), "lengths"_a = nb::none(), "band"_a = nb::none(), "scale"_a = 1.0,
-      "dropout"_a = 0.0, "seed"_a = 0);
+      "q"_a, "k"_a, "v"_a, "added"_a = nb::none(), "mask"_a = nb::none(), "padding"_a = nb::none(),
+      "lengths"_a = nb::none(), "band"_a = nb::none(), "scale"_a = 1.0, "dropout"_a = 0.0,
+      "seed"_a = 0);
   m.def(
       "_attention_forward",
       [](const NDArray& q, const NDArray& k, const NDArray& v, const std::optional<NDArray>& mask,
          const Band& band, double scale) {
-        AttentionResult r =
-            attention_forward(q, k, v, options_of(mask, {}, {}, band, scale, 0, 0));
+        AttentionResult r = attention_forward(q, k, v, options_of(mask, {}, {}, band, scale, 0, 0));
         return std::pair(r.out, r.sums);
       },
       "q"_a, "k"_a, "v"_a, "mask"_a = nb::none(), "band"_a = nb::none(), "scale"_a = 1.0,
       "Attention and the natural logarithms of the sums of exponentials.");
   m.def(
       "_attention_backward",
-      [](const NDArray& g, const NDArray& q, const NDArray& k, const NDArray& v,
-         const NDArray& out, const NDArray& sums, const std::optional<NDArray>& mask,
-         const Band& band, double scale) {
+      [](const NDArray& g, const NDArray& q, const NDArray& k, const NDArray& v, const NDArray& out,
+         const NDArray& sums, const std::optional<NDArray>& mask, const Band& band, double scale) {
         return attention_backward(g, q, k, v, {out, sums},
                                   options_of(mask, {}, {}, band, scale, 0, 0));
       },
-      "g"_a, "q"_a, "k"_a, "v"_a, "out"_a, "sums"_a, "mask"_a = nb::none(),
-      "band"_a = nb::none(), "scale"_a = 1.0, "The gradients of q, k and v.");
+      "g"_a, "q"_a, "k"_a, "v"_a, "out"_a, "sums"_a, "mask"_a = nb::none(), "band"_a = nb::none(),
+      "scale"_a = 1.0, "The gradients of q, k and v.");
   bind_attention_programs(m);
 }
 
@@ -95,9 +93,9 @@ static void bind_attention_programs(nb::module_& m) {
                          : kind == "queries" ? attention_queries(s)
                                              : attention_keys(s));
       },
-      "kind"_a, "type"_a, "width"_a, "value_width"_a, "rows"_a = 4, "columns"_a = 4,
-      "mask"_a = "", "band"_a = false, "padding"_a = false, "lengths"_a = false,
-      "dropout"_a = false, "The text of a program of attention for cards, for tests.");
+      "kind"_a, "type"_a, "width"_a, "value_width"_a, "rows"_a = 4, "columns"_a = 4, "mask"_a = "",
+      "band"_a = false, "padding"_a = false, "lengths"_a = false, "dropout"_a = false,
+      "The text of a program of attention for cards, for tests.");
   m.def(
       "_attention_tiles",
       [](const std::string& kind, const std::string& type, int width, int value_width, int groups,
@@ -108,8 +106,9 @@ static void bind_attention_programs(nb::module_& m) {
                          : kind == "queries" ? attention_tiles_queries(s)
                                              : attention_tiles_keys(s));
       },
-      "kind"_a, "type"_a, "width"_a, "value_width"_a, "groups"_a = 2, "columns"_a = 128, "stages"_a = 2,
-      "band"_a = false, "lengths"_a = false, "turns"_a = true, "The same by products of tiles.");
+      "kind"_a, "type"_a, "width"_a, "value_width"_a, "groups"_a = 2, "columns"_a = 128,
+      "stages"_a = 2, "band"_a = false, "lengths"_a = false, "turns"_a = true,
+      "The same by products of tiles.");
 }
 
 }  // namespace weft::py

@@ -29,9 +29,7 @@ def _composed(q, k, v, band, mask, dropout_p, scale):
         n, m = scores.shape[-2:]
         ahead = weft.arange(m).reshape(1, m) - weft.arange(n).reshape(n, 1)
         seen = weft.where((ahead >= band[0]) & (ahead <= band[1]), 0.0, -math.inf)
-        scores = scores + Tensor(
-            seen.astype(scores.dtype).to(scores.device), requires_grad=False
-        )
+        scores = scores + Tensor(seen.astype(scores.dtype).to(scores.device), requires_grad=False)
     if mask is not None:
         mask = _plain(mask)
         if mask.dtype == weft.bool:

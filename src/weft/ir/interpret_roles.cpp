@@ -405,8 +405,7 @@ struct TileCode final : RowCode {
         const float left =
             held ? (*row_parts[at(k % 8 / 2)])[at((k / 8 * 2 + row / 8 % 2) * 2 + k % 2)]
                  : static_cast<float>(read_element(from + swizzled(x * 2), type).f);
-        sum += left *
-               static_cast<float>(read_element(by + swizzled(y * 2), type).f);
+        sum += left * static_cast<float>(read_element(by + swizzled(y * 2), type).f);
       }
       sums[i] = sum;
     });

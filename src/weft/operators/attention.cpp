@@ -36,7 +36,8 @@ class Text {
     if (s_.lengths) p.buffer("lengths", "int32");
   }
   void numbers(ProgramText& p, bool with_gradient) const {
-    for (const char* name : {"blocks", "tiles", "heads", "group", "n", "m"}) p.scalar(name, index());
+    for (const char* name : {"blocks", "tiles", "heads", "group", "n", "m"})
+      p.scalar(name, index());
     for (const char* name : {"q", "k", "v", "g"}) {
       if (*name == 'g' && !with_gradient) continue;
       for (const char* axis : {"b", "h", "r"}) p.scalar(cat(name, axis), index());
@@ -46,8 +47,10 @@ class Text {
     if (s_.band) p.scalar("low", index()).scalar("high", index());
     p.scalar("scale", "float32");
     if (s_.dropout)
-      p.scalar("seed0", "uint32").scalar("seed1", "uint32").scalar("threshold", "uint32").scalar(
-          "factor", "float32");
+      p.scalar("seed0", "uint32")
+          .scalar("seed1", "uint32")
+          .scalar("threshold", "uint32")
+          .scalar("factor", "float32");
   }
 
   std::string allocate(const char* name, int elements, bool shared) const {
@@ -78,10 +81,10 @@ class Text {
                                     "h + (", first, " + r) * ", strides, "r + c]");
     const std::string value =
         s_.type == "float32" ? element : cat("T.Cast(\"float32\", ", element, ")");
-    return cat(in, "for i in T.serial(T.{I}(", count * padded(width) / kAttentionThreads, ")):\n", in,
-               "    r: T.", index(), " = (i * 256 + t) // ", padded(width), "\n", in, "    c: T.",
-               index(), " = (i * 256 + t) % ", padded(width), "\n", in, "    ", to, "[r * ",
-               pitch(width), " + c] = T.if_then_else(", first, " + r < ", limit,
+    return cat(in, "for i in T.serial(T.{I}(", count * padded(width) / kAttentionThreads, ")):\n",
+               in, "    r: T.", index(), " = (i * 256 + t) // ", padded(width), "\n", in,
+               "    c: T.", index(), " = (i * 256 + t) % ", padded(width), "\n", in, "    ", to,
+               "[r * ", pitch(width), " + c] = T.if_then_else(", first, " + r < ", limit,
                padded(width) == width ? "" : cat(" and c < ", width), ", ", value, factor,
                ", T.float32(0))\n");
   }
@@ -90,15 +93,15 @@ class Text {
   std::string products(std::string_view in, std::string_view to, std::string_view a,
                        std::string_view b, int width) const {
     const int p = pitch(width);
-    std::string out = cat(in, "for e in T.unroll(T.{I}(", s_.rows * s_.columns, ")):\n", in, "    ", to,
-                          "[e] = T.float32(0)\n");
+    std::string out = cat(in, "for e in T.unroll(T.{I}(", s_.rows * s_.columns, ")):\n", in, "    ",
+                          to, "[e] = T.float32(0)\n");
     out += cat(in, "for d in T.serial(T.{I}(", padded(width) / 4, ")):\n");
     out += vectors(cat(in, "    "), s_.rows, "AF", cat(a, "[(ty + i * 16) * ", p, " + d * 4 + v]"));
     out +=
         vectors(cat(in, "    "), s_.columns, "BF", cat(b, "[(tx + i * 16) * ", p, " + d * 4 + v]"));
-    out += cat(in, "    for v in T.unroll(T.{I}(4)):\n", in, "        for i in T.unroll(T.{I}(", s_.rows, ")):\n",
-               in, "            for j in T.unroll(T.{I}(", s_.columns, ")):\n", in, "                ", to,
-               "[i * ", s_.columns, " + j] = ", to, "[i * ", s_.columns,
+    out += cat(in, "    for v in T.unroll(T.{I}(4)):\n", in, "        for i in T.unroll(T.{I}(",
+               s_.rows, ")):\n", in, "            for j in T.unroll(T.{I}(", s_.columns, ")):\n",
+               in, "                ", to, "[i * ", s_.columns, " + j] = ", to, "[i * ", s_.columns,
                " + j] + AF[i * 4 + v] * BF[j * 4 + v]\n");
     return out;
   }
@@ -111,12 +114,12 @@ class Text {
     std::string out = cat(in, "for d in T.serial(T.{I}(", columns() / 4, ")):\n");
     out += vectors(cat(in, "    "), s_.rows, "AF",
                    cat("PS[(ty + i * 16) * ", columns() + 4, " + d * 4 + v]"));
-    out += cat(in, "    for u in T.unroll(T.{I}(4)):\n", in, "        for j in T.unroll(T.{I}(", each / w,
-               ")):\n", in, "            for v in T.vectorized(T.{I}(", w, ")):\n", in,
+    out += cat(in, "    for u in T.unroll(T.{I}(4)):\n", in, "        for j in T.unroll(T.{I}(",
+               each / w, ")):\n", in, "            for v in T.vectorized(T.{I}(", w, ")):\n", in,
                "                VF[j * ", w, " + v] = ", b, "[(d * 4 + u) * ", p, " + tx * ", w,
-               " + j * ", w * kSide, " + v]\n", in, "        for i in T.unroll(T.{I}(", s_.rows, ")):\n",
-               in, "            for j in T.unroll(T.{I}(", each, ")):\n", in, "                ", to,
-               "[i * ", each, " + j] = ", to, "[i * ", each,
+               " + j * ", w * kSide, " + v]\n", in, "        for i in T.unroll(T.{I}(", s_.rows,
+               ")):\n", in, "            for j in T.unroll(T.{I}(", each, ")):\n", in,
+               "                ", to, "[i * ", each, " + j] = ", to, "[i * ", each,
                " + j] + AF[i * 4 + u] * VF[j]\n");
     return out;
   }
@@ -126,35 +129,33 @@ class Text {
                     std::string_view limit, std::string_view factor) const {
     const int w = wide(width), each = padded(width) / kSide;
     const std::string value = cat(from, "[i * ", each, " + j * ", w, " + v]", factor);
-    return fill(
-        cat("            for i in T.unroll(T.{I}({rows})):\n"
-            "                row: T.{I} = first + ty + i * 16\n"
-            "                for j in T.unroll(T.{I}({parts})):\n"
-            "                    for v in T.unroll(T.{I}({w})):\n"
-            "                        c: T.{I} = tx * {w} + j * {step} + v\n"
-            "                        if row < {limit} and c < {width}:\n"
-            "                            {to}[({plane} * {limit} + row) * {width} + c] = ",
-            s_.type == "float32" ? value : cat("T.Cast(\"{type}\", ", value, ")"), "\n"),
-        {{"rows", cat(s_.rows)},
-         {"I", index()},
-         {"parts", cat(each / w)},
-         {"w", cat(w)},
-         {"step", cat(w * kSide)},
-         {"limit", std::string(limit)},
-         {"width", cat(width)},
-         {"to", std::string(to)},
-         {"plane", std::string(plane)},
-         {"type", s_.type}});
+    return fill(cat("            for i in T.unroll(T.{I}({rows})):\n"
+                    "                row: T.{I} = first + ty + i * 16\n"
+                    "                for j in T.unroll(T.{I}({parts})):\n"
+                    "                    for v in T.unroll(T.{I}({w})):\n"
+                    "                        c: T.{I} = tx * {w} + j * {step} + v\n"
+                    "                        if row < {limit} and c < {width}:\n"
+                    "                            {to}[({plane} * {limit} + row) * {width} + c] = ",
+                    s_.type == "float32" ? value : cat("T.Cast(\"{type}\", ", value, ")"), "\n"),
+                {{"rows", cat(s_.rows)},
+                 {"I", index()},
+                 {"parts", cat(each / w)},
+                 {"w", cat(w)},
+                 {"step", cat(w * kSide)},
+                 {"limit", std::string(limit)},
+                 {"width", cat(width)},
+                 {"to", std::string(to)},
+                 {"plane", std::string(plane)},
+                 {"type", s_.type}});
   }
 
   /// In loops over i and j: SC[i, j] becomes -inf where the query must not see the key, else the
   /// added mask joins it.
   std::string masked(std::string_view in) const {
     const std::string score = cat("SC[i * ", s_.columns, " + j]");
-    std::string out = fill(cat(in,
-                               "row: T.{I} = first + ty + i * 16\n", in,
-                               "col: T.{I} = start + tx + j * 16\n"),
-                           {{"I", index()}});
+    std::string out = fill(
+        cat(in, "row: T.{I} = first + ty + i * 16\n", in, "col: T.{I} = start + tx + j * 16\n"),
+        {{"I", index()}});
     const char* query = query_rows_ ? "row" : "col";
     const char* key = query_rows_ ? "col" : "row";
     std::string seen = cat(key, " < visible and ", query, " < n");
@@ -177,21 +178,22 @@ class Text {
     const char* key = query_rows_ ? "col" : "row";
     std::string out = cat(in, "p0: T.uint32 = T.Cast(\"uint32\", ", query, ")\n", in,
                           "q0: T.uint32 = T.Cast(\"uint32\", ", key, ")\n", in,
-                          "k0: T.uint32 = T.bitwise_xor(seed0 + T.Cast(\"uint32\", z", ") * "
+                          "k0: T.uint32 = T.bitwise_xor(seed0 + T.Cast(\"uint32\", z",
+                          ") * "
                           "T.uint32(2246822507), seed1)\n");
     for (int i = 0; i < 7; ++i) {
       out += cat(in, "p", i + 1, ": T.uint32 = T.bitwise_xor(T.bitwise_xor(T.mulhi(p", i,
                  ", T.uint32(3528905107)), k", i, "), q", i, ")\n", in, "q", i + 1,
-                 ": T.uint32 = p", i, " * T.uint32(3528905107)\n", in, "k", i + 1,
-                 ": T.uint32 = k", i, " + T.uint32(2654435769)\n");
+                 ": T.uint32 = p", i, " * T.uint32(3528905107)\n", in, "k", i + 1, ": T.uint32 = k",
+                 i, " + T.uint32(2654435769)\n");
     }
     return cat(out, in,
                "keep: T.float32 = T.if_then_else(p7 >= threshold, factor, T.float32(0))\n");
   }
 
   std::string each_score(std::string_view in, std::string_view body) const {
-    return cat(in, "for i in T.unroll(T.{I}(", s_.rows, ")):\n", in, "    for j in T.unroll(T.{I}(", s_.columns,
-               ")):\n", body);
+    return cat(in, "for i in T.unroll(T.{I}(", s_.rows, ")):\n", in, "    for j in T.unroll(T.{I}(",
+               s_.columns, ")):\n", body);
   }
 
   /// The columns that some row of the tile sees: from `begin` to `end`, in tiles.
@@ -226,8 +228,9 @@ class Text {
  private:
   std::string vectors(std::string_view in, int count, std::string_view to,
                       std::string_view from) const {
-    return cat(in, "for i in T.unroll(T.{I}(", count, ")):\n", in, "    for v in T.vectorized(T.{I}(4)):\n", in,
-               "        ", to, "[i * 4 + v] = ", from, "\n");
+    return cat(in, "for i in T.unroll(T.{I}(", count, ")):\n", in,
+               "    for v in T.vectorized(T.{I}(4)):\n", in, "        ", to, "[i * 4 + v] = ", from,
+               "\n");
   }
 
   const AttentionSpec& s_;
@@ -288,7 +291,8 @@ ir::PrimFunc attention_forward(const AttentionSpec& s) {
       "                for i in T.unroll(T.{I}({r})):\n"
       "                    NEW[0] = SC[i * {c}]\n"
       "                    for j in T.unroll(T.{I}({rest})):\n"
-      "                        NEW[0] = T.if_then_else(SC[i * {c} + j + 1] > NEW[0], SC[i * {c} + j "
+      "                        NEW[0] = T.if_then_else(SC[i * {c} + j + 1] > NEW[0], SC[i * {c} + "
+      "j "
       "+ 1], NEW[0])\n"
       "                    RS[(ty + i * 16) * 20 + tx] = NEW[0]\n"
       "                for i in T.unroll(T.{I}({r})):\n"
@@ -308,7 +312,11 @@ ir::PrimFunc attention_forward(const AttentionSpec& s) {
       "                    for j in T.unroll(T.{I}({c})):\n"
       "                        SC[i * {c} + j] = T.exp2_flush(SC[i * {c} + j] - base)\n"
       "                        SUM[i] = SUM[i] + SC[i * {c} + j]\n",
-      {{"I", x.index()}, {"r", cat(s.rows)}, {"c", cat(s.columns)}, {"rest", cat(s.columns - 1)}, {"each", cat(each)}});
+      {{"I", x.index()},
+       {"r", cat(s.rows)},
+       {"c", cat(s.columns)},
+       {"rest", cat(s.columns - 1)},
+       {"each", cat(each)}});
   std::string weight = cat(inner, "PS[(ty + i * 16) * ", columns + 4, " + tx + j * 16] = SC[i * ",
                            s.columns, " + j]", s.dropout ? " * keep" : "", "\n");
   if (s.dropout)
@@ -408,11 +416,12 @@ ir::PrimFunc gradient(const AttentionSpec& s, bool queries) {
     body += cat("            for e in T.unroll(T.{I}(", s.rows * each_value,
                 ")):\n                SECOND[e] = T.float32(0)\n");
   const std::string scaled = cat(" * (scale * ", Text::kLog2e, ")");
-  /// What a query brings: the logarithm of its sum (to base 2; inf where it sees nothing) and delta.
+  /// What a query brings: the logarithm of its sum (to base 2; inf where it sees nothing) and
+  /// delta.
   auto query_numbers = [&](const char* in, const char* row) {
     return fill(
-        cat(in, "for i in T.unroll(T.{I}({count})):\n", in, "    at: T.{I} = ", row, " + i * 16\n", in,
-            "    LOG[i] = T.if_then_else(at < n, sums[z * n + at] * ", Text::kLog2e,
+        cat(in, "for i in T.unroll(T.{I}({count})):\n", in, "    at: T.{I} = ", row, " + i * 16\n",
+            in, "    LOG[i] = T.if_then_else(at < n, sums[z * n + at] * ", Text::kLog2e,
             ", T.float32(0))\n", in,
             "    LOG[i] = T.if_then_else(LOG[i] == T.float32(\"-inf\"), T.float32(\"inf\"), "
             "LOG[i])\n",

@@ -22,7 +22,8 @@ std::string map(const char* name, const char* strides, int width, const char* ro
              "b, 64, ", box_rows, ", 1, 1, 1, 1, 1, 1)\n");
 }
 
-constexpr const char* kPlace = R"(            tile: T.int32 = T.Cast("int32", tiles) - 1 - b % T.Cast("int32", tiles)
+constexpr const char* kPlace =
+    R"(            tile: T.int32 = T.Cast("int32", tiles) - 1 - b % T.Cast("int32", tiles)
             z: T.int32 = b // T.Cast("int32", tiles)
             bat: T.int32 = z // T.Cast("int32", heads)
             h: T.int32 = z % T.Cast("int32", heads)
@@ -32,7 +33,8 @@ constexpr const char* kPlace = R"(            tile: T.int32 = T.Cast("int32", ti
             count: T.int32 = T.max({end} - begin, T.int32(1))
 )";
 
-constexpr const char* kMemory = R"(            QS = T.allocate(({q_pieces}, {rows}, 64), "{type}", scope="shared")
+constexpr const char* kMemory =
+    R"(            QS = T.allocate(({q_pieces}, {rows}, 64), "{type}", scope="shared")
             KS = T.allocate(({stages}, {pieces}, {columns}, 64), "{type}", scope="shared")
             VS = T.allocate(({stages}, {column_pieces}, {value_pieces}, 64, 64), "{type}", scope="shared")
             q_full = T.allocate((1,), "uint64", scope="shared")
@@ -105,8 +107,8 @@ constexpr const char* kStart = R"(            with T.block("multiply"):
 {first_softmax}                T.tile_round(P[0, 0, 0], S[0, 0, 0], {columns})
 )";
 
-/// The wait for the next keys stands before that for the values: a loop, past which compilers do not
-/// move either the exponentials or the wait.
+/// The wait for the next keys stands before that for the values: a loop, past which compilers do
+/// not move either the exponentials or the wait.
 constexpr const char* kSteps = R"(                if count > 1:
                     T.token_wait(k_full[1 % {stages}], 1 // {stages} % 2)
                 for step in T.serial(count - 1):
@@ -157,16 +159,18 @@ constexpr const char* kEnd = R"(                last: T.int32 = (count - 1) % {s
                     T.wait(sent, 0)
 )";
 
-/// Statements after which S holds weights that are not divided by their sum, and LESS the factors of
-/// what was summed before.
+/// Statements after which S holds weights that are not divided by their sum, and LESS the factors
+/// of what was summed before.
 std::string softmax(const AttentionTiles& s, std::string_view start, int blanks) {
-  std::string outside = s.band ? fill("{start} + {columns} > visible or {start} < first + g * 64 + 63 "
-                                      "+ low or {start} + {columns} - 1 > first + g * 64 + high",
-                                      {{"start", std::string(start)}, {"columns", cat(s.columns)}})
-                               : fill("{start} + {columns} > visible",
-                                      {{"start", std::string(start)}, {"columns", cat(s.columns)}});
-  const std::string inside =
-      cat("col < visible", s.band ? " and col >= row + i * 8 + low and col <= row + i * 8 + high" : "");
+  std::string outside = s.band
+                            ? fill(
+                                  "{start} + {columns} > visible or {start} < first + g * 64 + 63 "
+                                  "+ low or {start} + {columns} - 1 > first + g * 64 + high",
+                                  {{"start", std::string(start)}, {"columns", cat(s.columns)}})
+                            : fill("{start} + {columns} > visible",
+                                   {{"start", std::string(start)}, {"columns", cat(s.columns)}});
+  const std::string inside = cat(
+      "col < visible", s.band ? " and col >= row + i * 8 + low and col <= row + i * 8 + high" : "");
   const std::string text = fill(
       R"(if {outside}:
     for j in T.unroll(T.int32({groups})):
@@ -221,7 +225,8 @@ std::string values(const AttentionTiles& s, std::string_view slot, int blanks) {
 }
 
 /// Rows stay: XA with scores, XB with gradients of weights; tiles of 64 columns YA and YB pass.
-constexpr const char* kGradientMemory = R"(            XA = T.allocate(({pieces}, {rows}, 64), "{type}", scope="shared")
+constexpr const char* kGradientMemory =
+    R"(            XA = T.allocate(({pieces}, {rows}, 64), "{type}", scope="shared")
             XB = T.allocate(({value_pieces}, {rows}, 64), "{type}", scope="shared")
             YA = T.allocate(({stages}, {pieces}, 64, 64), "{type}", scope="shared")
             YB = T.allocate(({stages}, {value_pieces}, 64, 64), "{type}", scope="shared")
@@ -314,19 +319,19 @@ std::string gradient_step(const AttentionTiles& s, bool queries) {
   out += cat(in, "for j in T.unroll(T.int32(8)):\n", in, "    for e in T.unroll(T.int32(2)):\n", in,
              "        col: T.int32 = start + j * 8 + t % 4 * 2 + e\n");
   if (!queries)
-    out += cat(in, "        log: T.float32 = sums[T.Cast(\"int64\", plane) * n + T.Cast(\"int64\", T.min(col, T.Cast(\"int32\", n) - 1))] * T.float32(1.4426950408889634)\n");
-  out += cat(in, "        for i in T.unroll(T.int32(2)):\n", in,
-             "            seen: T.bool = ", key, " < visible and ", query,
-             " < T.Cast(\"int32\", n)");
-  if (s.band)
-    out += cat(" and ", key, " >= ", query, " + low and ", key, " <= ", query, " + high");
+    out += cat(in,
+               "        log: T.float32 = sums[T.Cast(\"int64\", plane) * n + T.Cast(\"int64\", "
+               "T.min(col, T.Cast(\"int32\", n) - 1))] * T.float32(1.4426950408889634)\n");
+  out += cat(in, "        for i in T.unroll(T.int32(2)):\n", in, "            seen: T.bool = ", key,
+             " < visible and ", query, " < T.Cast(\"int32\", n)");
+  if (s.band) out += cat(" and ", key, " >= ", query, " + low and ", key, " <= ", query, " + high");
   const char* log = queries ? "LOG[i]" : "log";
   out += cat(" and ", log, " > T.float32(\"-inf\")\n", in,
-             "            S[j, i, e] = T.if_then_else(seen, T.exp2_flush(S[j, i, e] * scale2 - ", log,
-             "), T.float32(0))\n");
+             "            S[j, i, e] = T.if_then_else(seen, T.exp2_flush(S[j, i, e] * scale2 - ",
+             log, "), T.float32(0))\n");
   if (!queries) {
-    out += cat(in, "T.tile_round(V[0, 0, 0], S[0, 0, 0], 64)\n", in,
-               "T.wait(scored, 0)\n", in, "with T.async_(\"wgmma\", scored):\n", in,
+    out += cat(in, "T.tile_round(V[0, 0, 0], S[0, 0, 0], 64)\n", in, "T.wait(scored, 0)\n", in,
+               "with T.async_(\"wgmma\", scored):\n", in,
                "    T.tile_multiply(SECOND[0, 0, 0], V[0, 0, 0], YB[slot, 0, 0, 0], ", b * 64,
                ", 0, 1, 1)\n");
   } else {
@@ -335,7 +340,8 @@ std::string gradient_step(const AttentionTiles& s, bool queries) {
   out += cat(in, "for j in T.unroll(T.int32(8)):\n", in, "    for e in T.unroll(T.int32(2)):\n");
   if (!queries)
     out += cat(in, "        col: T.int32 = start + j * 8 + t % 4 * 2 + e\n", in,
-               "        due: T.float32 = delta[T.Cast(\"int64\", plane) * n + T.Cast(\"int64\", T.min(col, T.Cast(\"int32\", n) - 1))]\n");
+               "        due: T.float32 = delta[T.Cast(\"int64\", plane) * n + T.Cast(\"int64\", "
+               "T.min(col, T.Cast(\"int32\", n) - 1))]\n");
   out += cat(in, "        for i in T.unroll(T.int32(2)):\n", in,
              "            D[j, i, e] = S[j, i, e] * (D[j, i, e] - ", queries ? "DEL[i]" : "due",
              ")\n", in, "T.tile_round(W[0, 0, 0], D[0, 0, 0], 64)\n", in,
@@ -355,21 +361,20 @@ ir::PrimFunc gradient(const AttentionTiles& s, bool queries) {
   p.buffer("sums", "float32").buffer("delta", "float32");
   if (queries) p.buffer("dq", s.type);
   else p.buffer("dk", s.type).buffer("dv", s.type);
-  for (const char* name : {"blocks", "tiles", "batches", "heads", "group", "n", "m", "qb", "qh", "qr",
-                           "kb", "kh", "kr", "vb", "vh", "vr", "gb", "gh", "gr"})
+  for (const char* name : {"blocks", "tiles", "batches", "heads", "group", "n", "m", "qb", "qh",
+                           "qr", "kb", "kh", "kr", "vb", "vh", "vr", "gb", "gh", "gr"})
     p.scalar(name, "int64");
   if (s.band) p.scalar("low", "int32").scalar("high", "int32");
   p.scalar("scale", "float32");
   auto gradient_map = [&](const char* name, int width, const char* length, const char* heads) {
-    return cat("    ", name, "_map: T.handle = T.tensor_map(T.address_of(", name, "[0]), 4, ", width,
-               ", ", length, ", ", heads, ", batches, T.int64(", width, "), ", length, " * ", width,
-               ", ", length, " * (", heads, ") * ", width, ", 64, 64, 1, 1, 1, 1, 1, 1)\n");
+    return cat("    ", name, "_map: T.handle = T.tensor_map(T.address_of(", name, "[0]), 4, ",
+               width, ", ", length, ", ", heads, ", batches, T.int64(", width, "), ", length, " * ",
+               width, ", ", length, " * (", heads, ") * ", width, ", 64, 64, 1, 1, 1, 1, 1, 1)\n");
   };
-  std::string text =
-      cat(map("q", "q", s.width, "n", "heads", queries ? rows : 64),
-          map("k", "k", s.width, "m", "heads // group", queries ? 64 : rows),
-          map("v", "v", s.value_width, "m", "heads // group", queries ? 64 : rows),
-          map("go", "g", s.value_width, "n", "heads", queries ? rows : 64));
+  std::string text = cat(map("q", "q", s.width, "n", "heads", queries ? rows : 64),
+                         map("k", "k", s.width, "m", "heads // group", queries ? 64 : rows),
+                         map("v", "v", s.value_width, "m", "heads // group", queries ? 64 : rows),
+                         map("go", "g", s.value_width, "n", "heads", queries ? rows : 64));
   if (queries) text += gradient_map("dq", s.width, "n", "heads");
   else
     text += gradient_map("dk", s.width, "m", "heads // group") +
@@ -441,21 +446,22 @@ ir::PrimFunc gradient(const AttentionTiles& s, bool queries) {
                          : cat(blanks, "V = T.allocate((8, 2, 2), \"", s.type,
                                "\", scope=\"local\")\n", blanks, "SECOND = T.allocate((", b * 8,
                                ", 2, 2), \"float32\", scope=\"local\")\n"));
-  v.emplace_back("second_start",
-                 queries ? std::string()
-                         : cat(blanks, "for j in T.unroll(T.int32(", b * 8, ")):\n", blanks,
-                               "    for i in T.unroll(T.int32(2)):\n", blanks,
-                               "        for e in T.unroll(T.int32(2)):\n", blanks,
-                               "            SECOND[j, i, e] = T.float32(0)\n"));
+  v.emplace_back("second_start", queries
+                                     ? std::string()
+                                     : cat(blanks, "for j in T.unroll(T.int32(", b * 8, ")):\n",
+                                           blanks, "    for i in T.unroll(T.int32(2)):\n", blanks,
+                                           "        for e in T.unroll(T.int32(2)):\n", blanks,
+                                           "            SECOND[j, i, e] = T.float32(0)\n"));
   v.emplace_back("second_end",
                  queries ? std::string()
                          : cat(blanks, "for c in T.unroll(T.int32(", b, ")):\n", blanks,
                                "    T.tile_store(XB[c, g * 64, 0], SECOND[c * 8, 0, 0])\n"));
   v.emplace_back("second_send",
-                 queries ? std::string()
-                         : cat(blanks, "            for c in T.unroll(T.int32(", b, ")):\n", blanks,
-                               "                T.bulk_store(dv_map, XB[c, g * 64, 0], c * 64, first + "
-                               "g * 64, kz, bat)\n"));
+                 queries
+                     ? std::string()
+                     : cat(blanks, "            for c in T.unroll(T.int32(", b, ")):\n", blanks,
+                           "                T.bulk_store(dv_map, XB[c, g * 64, 0], c * 64, first + "
+                           "g * 64, kz, bat)\n"));
   return p.parse(text, v);
 }
 
@@ -473,7 +479,8 @@ std::int64_t attention_tiles_gradient_shared(const AttentionTiles& s) {
 std::int64_t attention_tiles_shared(const AttentionTiles& s) {
   const std::int64_t rows = 64 * s.groups, q = std::max(pieces(s.width), pieces(s.value_width));
   return rows * q * 128 +
-         std::int64_t{s.stages} * s.columns * (pieces(s.width) + pieces(s.value_width)) * 128 + 1024;
+         std::int64_t{s.stages} * s.columns * (pieces(s.width) + pieces(s.value_width)) * 128 +
+         1024;
 }
 
 ir::PrimFunc attention_tiles(const AttentionTiles& s) {
@@ -482,9 +489,8 @@ ir::PrimFunc attention_tiles(const AttentionTiles& s) {
   for (const char* name : {"q", "k", "v"}) p.buffer(name, s.type);
   if (s.lengths) p.buffer("lengths", "int32");
   p.buffer("out", s.type).buffer("sums", "float32");
-  for (const char* name :
-       {"blocks", "tiles", "batches", "heads", "group", "n", "m", "qb", "qh", "qr", "kb", "kh", "kr",
-        "vb", "vh", "vr", "ob", "oh", "or_"})
+  for (const char* name : {"blocks", "tiles", "batches", "heads", "group", "n", "m", "qb", "qh",
+                           "qr", "kb", "kh", "kr", "vb", "vh", "vr", "ob", "oh", "or_"})
     p.scalar(name, "int64");
   if (s.band) p.scalar("low", "int32").scalar("high", "int32");
   p.scalar("scale", "float32");
@@ -507,19 +513,18 @@ ir::PrimFunc attention_tiles(const AttentionTiles& s) {
               {"v_bytes", cat(s.columns * pieces(s.value_width) * 128)}};
   v.emplace_back("begin", s.band ? cat("T.max(T.int32(0), first + low) // ", s.columns)
                                  : std::string("T.int32(0)"));
-  v.emplace_back("end",
-                 s.band ? cat("(T.max(T.int32(0), T.min(visible, first + ", rows, " + high)) + ",
-                              s.columns - 1, ") // ", s.columns)
-                        : cat("(visible + ", s.columns - 1, ") // ", s.columns));
+  v.emplace_back("end", s.band ? cat("(T.max(T.int32(0), T.min(visible, first + ", rows,
+                                     " + high)) + ", s.columns - 1, ") // ", s.columns)
+                               : cat("(visible + ", s.columns - 1, ") // ", s.columns));
   /// Groups start their products in turns, so that one multiplies while another makes weights.
   auto turn = [&](const char* name, std::string_view blanks, std::string_view use) {
     v.emplace_back(*name ? "first_turn" : "turn",
                    s.turns ? cat(blanks, "T.token_wait(turn[g], (", use,
                                  " + T.if_then_else(g > 0, 0, 1)) % 2)\n")
                            : std::string());
-    v.emplace_back(*name ? "first_pass" : "pass",
-                   s.turns ? cat(blanks, "T.token_signal(turn[(g + 1) % ", s.groups, "])\n")
-                           : std::string());
+    v.emplace_back(
+        *name ? "first_pass" : "pass",
+        s.turns ? cat(blanks, "T.token_signal(turn[(g + 1) % ", s.groups, "])\n") : std::string());
   };
   turn("first_", std::string(16, ' '), "T.int32(0)");
   turn("", std::string(20, ' '), "now");

@@ -12,8 +12,8 @@
 namespace weft::operators {
 
 struct AttentionTiles {
-  std::string type;                   // float16 or bfloat16
-  int width = 128, value_width = 128; // at most 256
+  std::string type;                    // float16 or bfloat16
+  int width = 128, value_width = 128;  // at most 256
   int groups = 2, columns = 128, stages = 2;
   bool band = false, lengths = false;
   bool turns = true;  // groups start their products one after the other
@@ -27,8 +27,8 @@ std::int64_t attention_tiles_shared(const AttentionTiles& spec);  // bytes
 /// stride 1, the other strides and the addresses are multiples of 16 bytes.
 ir::PrimFunc attention_tiles(const AttentionTiles& spec);
 
-/// Gradients, in tiles of 64 columns: (q, k, v, dout, [lengths], sums, delta, dq) and (..., dk, dv);
-/// the integers as above with the strides of dout in the place of out's. Compact results.
+/// Gradients, in tiles of 64 columns: (q, k, v, dout, [lengths], sums, delta, dq) and (..., dk,
+/// dv); the integers as above with the strides of dout in the place of out's. Compact results.
 std::int64_t attention_tiles_gradient_shared(const AttentionTiles& spec);
 ir::PrimFunc attention_tiles_queries(const AttentionTiles& spec);
 ir::PrimFunc attention_tiles_keys(const AttentionTiles& spec);

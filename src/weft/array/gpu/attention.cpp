@@ -31,8 +31,7 @@ constexpr Tile kForward64[] = {{8, 8}, {8, 4}, {4, 4}, {2, 4}, {1, 1}},
                kForward128[] = {{8, 4}, {4, 4}, {2, 4}, {1, 1}},
                kForward256[] = {{4, 4}, {4, 2}, {2, 1}, {1, 1}},
                kBackward64[] = {{8, 4}, {4, 4}, {2, 4}, {1, 1}},
-               kBackward128[] = {{4, 4}, {2, 4}, {1, 1}},
-               kBackward256[] = {{4, 2}, {2, 1}, {1, 1}};
+               kBackward128[] = {{4, 4}, {2, 4}, {1, 1}}, kBackward256[] = {{4, 2}, {2, 1}, {1, 1}};
 
 std::span<const Tile> tiles_for(int width, bool backward) {
   if (width <= 64) return backward ? std::span<const Tile>(kBackward64) : kForward64;
@@ -112,8 +111,7 @@ struct Operands {
       for (int i = 0; x->defined() && i < 3; ++i) call.integer(x->strides()[i]);
     for (int i = 0; o.mask.defined() && i < 4; ++i) call.integer(o.mask.strides()[i]);
     const std::int64_t far = n + m;
-    if (o.band)
-      call.integer(std::clamp(o.low, -far, far)).integer(std::clamp(o.high, -far, far));
+    if (o.band) call.integer(std::clamp(o.low, -far, far)).integer(std::clamp(o.high, -far, far));
     call.real(o.scale);
     if (o.dropout > 0) {
       call.integer(static_cast<std::int64_t>(o.seed & 0xffffffff));
@@ -226,7 +224,8 @@ void backward_by_tiles(const NDArray& g_in, const NDArray& q_in, const NDArray& 
     arrays(call);
     call.array(out[0]);
     tile_numbers(call, o, tiles, q.shape()[0] * q.shape()[1], q, k, v, g);
-    call.run(key_of("attention.tiles_queries", spec), [&] { return attention_tiles_queries(spec); });
+    call.run(key_of("attention.tiles_queries", spec),
+             [&] { return attention_tiles_queries(spec); });
   }
   const std::int64_t tiles = ceil_div(k.shape()[2], kPiece * spec.groups);
   ProgramCall call(q.device());
@@ -242,8 +241,8 @@ bool has_attention(const NDArray& q, const NDArray&, const NDArray& v, const Att
   const Grid& grid = grid_of(q.device());
   const bool types =
       q.elem() == Elem::float32 || q.elem() == Elem::float16 || q.elem() == Elem::bfloat16;
-  const bool mask = !o.mask.defined() || o.mask.elem() == Elem::boolean || o.mask.elem() == q.elem() ||
-                    o.mask.elem() == Elem::float32;
+  const bool mask = !o.mask.defined() || o.mask.elem() == Elem::boolean ||
+                    o.mask.elem() == q.elem() || o.mask.elem() == Elem::float32;
   if (!grid.present || grid.threads < operators::kAttentionThreads || !types || !mask ||
       q.shape()[3] > kWidest || v.shape()[3] > kWidest || o.dropout >= 1)
     return false;
@@ -273,8 +272,8 @@ AttentionResult grid_attention(const NDArray& q, const NDArray& k, const NDArray
 std::array<NDArray, 3> grid_attention_backward(const NDArray& g, const NDArray& q, const NDArray& k,
                                                const NDArray& v, const AttentionResult& result,
                                                const AttentionOptions& o) {
-  const std::int64_t batch = q.shape()[0], heads = q.shape()[1], n = q.shape()[2],
-                     m = k.shape()[2], planes = batch * heads, key_planes = batch * k.shape()[1];
+  const std::int64_t batch = q.shape()[0], heads = q.shape()[1], n = q.shape()[2], m = k.shape()[2],
+                     planes = batch * heads, key_planes = batch * k.shape()[1];
   const Operands operands{in_rows(q), in_rows(k), in_rows(v), in_rows(g), o};
   AttentionSpec spec = spec_of(q, v, o);
   spec.narrow = operands.narrow();

@@ -46,18 +46,19 @@ NDArray seen(const Part& p, std::int64_t m, const AttentionOptions& o, const Ref
   NDArray out;
   const NDArray keys = arange(device, Elem::int64, 0, 1, m).reshape(Dims{1, 1, 1, m});
   if (o.band) {
-    const NDArray ahead = apply(
-        Op::subtract, keys,
-        arange(device, Elem::int64, static_cast<double>(p.row), 1, p.rows).reshape(Dims{1, 1, p.rows, 1}));
+    const NDArray ahead = apply(Op::subtract, keys,
+                                arange(device, Elem::int64, static_cast<double>(p.row), 1, p.rows)
+                                    .reshape(Dims{1, 1, p.rows, 1}));
     out = both(apply(Op::greater_equal, ahead, Scalar(o.low)),
                apply(Op::less_equal, ahead, Scalar(o.high)));
   }
   if (o.padding.defined())
     out = both(out, part_of(o.padding.reshape(Dims{o.padding.shape()[0], 1, 1, m}), p));
   if (o.lengths.defined())
-    out = both(out,
-               apply(Op::less, keys,
-                     part_of(o.lengths.astype(Elem::int64).reshape(Dims{o.lengths.size(), 1, 1, 1}), p)));
+    out = both(
+        out,
+        apply(Op::less, keys,
+              part_of(o.lengths.astype(Elem::int64).reshape(Dims{o.lengths.size(), 1, 1, 1}), p)));
   if (o.mask.defined() && o.mask.elem() == Elem::boolean) out = both(out, part_of(o.mask, p));
   return out;
 }
@@ -74,14 +75,15 @@ NDArray kept(const Part& p, const Dims& q, std::int64_t m, const AttentionOption
     for (std::int64_t h = 0; h < p.heads; ++h) {
       const std::int64_t plane = (p.batch + b) * q[1] + p.head + h;
       const NDArray bits =
-          random_bits(device, o.seed, static_cast<std::uint64_t>((plane * q[2] + p.row) * pitch / 4),
+          random_bits(device, o.seed,
+                      static_cast<std::uint64_t>((plane * q[2] + p.row) * pitch / 4),
                       p.rows * pitch)
               .reshape(Dims{p.rows, pitch})
               .slice(1, 0, m, 1)
               .astype(Elem::int64);
       assign(out.select(0, b).select(0, h),
-             apply(Op::multiply,
-                   apply(Op::greater_equal, bits, Scalar(threshold)).astype(elem), Scalar(factor)));
+             apply(Op::multiply, apply(Op::greater_equal, bits, Scalar(threshold)).astype(elem),
+                   Scalar(factor)));
     }
   }
   return out;
@@ -102,7 +104,8 @@ Tensor composed(const Tensor& q_in, const Tensor& k_in, const Tensor& v_in, cons
   const Elem elem = q_in.elem(), wide = wide_elem(elem);
   const std::int64_t heads = q_in.shape()[1], m = k_in.shape()[2];
   auto widen = [&](const Tensor& x) { return elem == wide ? x : astype(x, wide); };
-  const Tensor q = widen(q_in), k = for_heads(widen(k_in), heads), v = for_heads(widen(v_in), heads);
+  const Tensor q = widen(q_in), k = for_heads(widen(k_in), heads),
+               v = for_heads(widen(v_in), heads);
   Tensor scores = matmul(q * o.scale, transpose(k, 2, 3));
   if (added.defined()) scores = scores + (added.elem() == wide ? added : astype(added, wide));
   else if (o.mask.defined() && o.mask.elem() != Elem::boolean)
@@ -114,8 +117,8 @@ Tensor composed(const Tensor& q_in, const Tensor& k_in, const Tensor& v_in, cons
     scores = where(Tensor(visible), scores, Tensor(full(q.device(), wide, {}, Scalar(-kInfinity))));
   Tensor empty;
   if (visible.defined() || added.defined() || o.mask.defined()) {
-    empty = Tensor(apply(Op::equal, reduce(ReduceOp::max, scores.data(), kLast, true),
-                         Scalar(-kInfinity)));
+    empty = Tensor(
+        apply(Op::equal, reduce(ReduceOp::max, scores.data(), kLast, true), Scalar(-kInfinity)));
     scores = where(empty, nothing, scores);
   }
   Tensor weights = softmax(scores, 3);
@@ -127,7 +130,8 @@ Tensor composed(const Tensor& q_in, const Tensor& k_in, const Tensor& v_in, cons
 
 /// Calls visit with parts whose scores fit the budget.
 template <typename Visit>
-void each_part(const Dims& q, std::int64_t group, std::int64_t m, std::int64_t bytes, Visit&& visit) {
+void each_part(const Dims& q, std::int64_t group, std::int64_t m, std::int64_t bytes,
+               Visit&& visit) {
   const std::int64_t row_bytes = std::max<std::int64_t>(1, m * bytes);
   const std::int64_t least = std::min<std::int64_t>(q[2], 64);
   std::int64_t heads = std::clamp<std::int64_t>(kTileBytes / (least * row_bytes), 1, q[1]);
@@ -223,9 +227,8 @@ std::array<NDArray, 3> tiled_backward(const NDArray& g, const NDArray& q, const 
       const NDArray factors = kept(p, s, m, o, wide, q.device()).reshape(w.shape());
       change = apply(Op::multiply, change, factors), used = apply(Op::multiply, w, factors);
     }
-    const NDArray delta =
-        reduce(ReduceOp::sum, apply(Op::multiply, from, widened(queries(result, p, group))),
-               kLast, true);
+    const NDArray delta = reduce(
+        ReduceOp::sum, apply(Op::multiply, from, widened(queries(result, p, group))), kLast, true);
     change = apply(Op::multiply, w, apply(Op::subtract, change, delta));
     change = apply(Op::multiply, change, Scalar(o.scale));
     assign(queries(dq, p, group), matmul(change, widened(keys(k, p, group))));
@@ -264,8 +267,8 @@ void check(const NDArray& q, const NDArray& k, const NDArray& v, const Attention
     refuse("shape", found("the key heads do not divide the heads"), kRule);
   if (q.elem() != k.elem() || q.elem() != v.elem() || !is_real_float(q.elem()))
     throw Error(ErrorKind::dtype, "nn.attention.type",
-                cat("attention of ", name_of(q.elem()), " queries, ", name_of(k.elem()), " keys and ",
-                    name_of(v.elem()), " values"))
+                cat("attention of ", name_of(q.elem()), " queries, ", name_of(k.elem()),
+                    " keys and ", name_of(v.elem()), " values"))
         .note("legal: one type of floats for all three")
         .help("convert them with .astype");
   check_same_device(q, k, "attention"), check_same_device(q, v, "attention");
@@ -294,8 +297,7 @@ AttentionOptions prepared(const NDArray& q, const NDArray& k, const AttentionOpt
                  to_string(full)),
              "rule: masks broadcast to (batch, heads, n, m)");
     if (o.mask.elem() != Elem::boolean && !is_real_float(o.mask.elem()))
-      throw Error(ErrorKind::dtype, "nn.attention.type",
-                  cat("a mask of ", name_of(o.mask.elem())))
+      throw Error(ErrorKind::dtype, "nn.attention.type", cat("a mask of ", name_of(o.mask.elem())))
           .note("legal: bool, true where a key is seen, or floats to add");
     o.mask = o.mask.broadcast_to(full);
   }
@@ -339,33 +341,29 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
   const bool programs = by_programs(q.data(), k.data(), v.data(), o);
   const bool traced = added.defined() && added.requires_grad() && grad_enabled();
   if (traced) return composed(q, k, v, added, o);
-  if (!programs && score_bytes(q.data(), k.data()) <= kSmallBytes)
-    return composed(q, k, v, {}, o);
+  if (!programs && score_bytes(q.data(), k.data()) <= kSmallBytes) return composed(q, k, v, {}, o);
   AttentionResult result = programs ? device::grid_attention(q.data(), k.data(), v.data(), o)
                                     : tiled(q.data(), k.data(), v.data(), o);
   const NDArray sums = result.sums;
-  return make_tensor("attention", std::move(result.out), {q, k, v},
-                     [o, sums, programs](const GradientCall& c) {
-                       if (c.g.requires_grad() || c.out.requires_grad() ||
-                           c.x[0].requires_grad() || c.x[1].requires_grad() ||
-                           c.x[2].requires_grad()) {
-                         if (programs && o.dropout > 0)
-                           throw Error(ErrorKind::value, "nn.attention.second",
-                                       "the gradient of attention with dropout has none itself")
-                               .help("compose it of products and softmax");
-                         const Tensor outputs[] = {composed(c.x[0], c.x[1], c.x[2], {}, o)};
-                         const Tensor seeds[] = {c.g};
-                         return gradients(outputs, seeds, c.x, Graph::create);
-                       }
-                       const std::array<NDArray, 3> found =
-                           programs ? device::grid_attention_backward(
-                                          c.g.data(), c.x[0].data(), c.x[1].data(), c.x[2].data(),
-                                          {c.out.data(), sums}, o)
-                                    : tiled_backward(c.g.data(), c.x[0].data(), c.x[1].data(),
-                                                     c.x[2].data(), c.out.data(), o);
-                       return std::vector<Tensor>{Tensor(found[0]), Tensor(found[1]),
-                                                  Tensor(found[2])};
-                     });
+  return make_tensor(
+      "attention", std::move(result.out), {q, k, v}, [o, sums, programs](const GradientCall& c) {
+        if (c.g.requires_grad() || c.out.requires_grad() || c.x[0].requires_grad() ||
+            c.x[1].requires_grad() || c.x[2].requires_grad()) {
+          if (programs && o.dropout > 0)
+            throw Error(ErrorKind::value, "nn.attention.second",
+                        "the gradient of attention with dropout has none itself")
+                .help("compose it of products and softmax");
+          const Tensor outputs[] = {composed(c.x[0], c.x[1], c.x[2], {}, o)};
+          const Tensor seeds[] = {c.g};
+          return gradients(outputs, seeds, c.x, Graph::create);
+        }
+        const std::array<NDArray, 3> found =
+            programs ? device::grid_attention_backward(c.g.data(), c.x[0].data(), c.x[1].data(),
+                                                       c.x[2].data(), {c.out.data(), sums}, o)
+                     : tiled_backward(c.g.data(), c.x[0].data(), c.x[1].data(), c.x[2].data(),
+                                      c.out.data(), o);
+        return std::vector<Tensor>{Tensor(found[0]), Tensor(found[1]), Tensor(found[2])};
+      });
 }
 
 }  // namespace weft

@@ -12,9 +12,9 @@
 namespace weft {
 
 struct AttentionOptions {
-  NDArray mask;     // broadcasts to [batch, heads, n, m]: bool, true where a key is seen; else added
-  NDArray padding;  // bool [batch, m]: true where a key is seen
-  NDArray lengths;  // int32 [batch]: keys from here on are not seen
+  NDArray mask;  // broadcasts to [batch, heads, n, m]: bool, true where a key is seen; else added
+  NDArray padding;    // bool [batch, m]: true where a key is seen
+  NDArray lengths;    // int32 [batch]: keys from here on are not seen
   bool band = false;  // query i sees keys i + low to i + high
   std::int64_t low = 0, high = 0;
   double scale = 1;

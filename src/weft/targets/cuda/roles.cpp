@@ -81,7 +81,8 @@ class Spell final : public Rewriter {
   Expr rewrite_call(const Expr& e) override {
     const auto* c = as<CallNode>(e);
     if (c->op != "exp2_flush" || e->dtype != dtypes::float32) return Rewriter::rewrite_call(e);
-    return call_typed(e->dtype, "instruction", {make_string("weft_exp2_flush"), rewrite(c->args[0])});
+    return call_typed(e->dtype, "instruction",
+                      {make_string("weft_exp2_flush"), rewrite(c->args[0])});
   }
 
  private:
@@ -130,9 +131,12 @@ class Spell final : public Rewriter {
         !is_const_int(c->args[5], &n) || columns < 8 || columns > 256 ||
         columns % (n ? 64 : 8) != 0)
       refuse(c, cat(columns, " columns"));
-    return instruction(
-        cat("weft_tile_multiply_", columns, "_", held ? 2 : m ? 1 : 0, n ? 1 : 0, "_", type_name(a)),
-        {c->args[0], c->args[1], c->args[2], c->args[6]});
+    return instruction(cat("weft_tile_multiply_", columns, "_",
+                           held ? 2
+                           : m  ? 1
+                                : 0,
+                           n ? 1 : 0, "_", type_name(a)),
+                       {c->args[0], c->args[1], c->args[2], c->args[6]});
   }
 
   std::int64_t threads_;
@@ -169,29 +173,31 @@ std::string multiply_definition(std::string_view name, int columns, int from, bo
     sums += cat(i ? ", " : "", "\"+f\"(c[", i, "])");
   }
   const int more = held ? 3 : 0;  // operands of a beyond the first
-  return function(name, "float* c, const void* a, const void* b, int add",
-                  cat("  const unsigned long long rows = 1ull << 62 | 64ull << 32;\n",
-                      held ? "  const unsigned int* from_a = (const unsigned int*)a;\n"
-                           : "  const unsigned long long from_a = rows | 1ull << 16 | "
-                             "(((unsigned int)__cvta_generic_to_shared(a) & 0x3ffff) >> 4);\n",
-                      "  const unsigned long long from_b = rows | ",
-                      along_n ? 8192 / 16 : 1, "ull << 16 | ",
-                      "(((unsigned int)__cvta_generic_to_shared(b) & 0x3ffff) >> 4);\n"
-                      "#pragma unroll\n  for (int i = 0; i < 4; ++i)\n"
-                      "    asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %",
-                      registers + 2 + more, ", 0;\\nwgmma.mma_async.sync.aligned.m64n", columns,
-                      "k16.f32.", type, ".", type, " {", places, "}, ",
-                      held ? cat("{%", registers, ", %", registers + 1, ", %", registers + 2, ", %",
-                                 registers + 3, "}")
-                           : cat("%", registers),
-                      ", %", registers + 1 + more, ", p, 1, 1, ",
-                      held ? "" : along_m ? "1, " : "0, ", along_n ? 1 : 0, ";\\n}\\n\" : ", sums,
-                      " : ",
-                      held ? std::string("\"r\"(from_a[i * 4]), \"r\"(from_a[i * 4 + 1]), "
-                                         "\"r\"(from_a[i * 4 + 2]), \"r\"(from_a[i * 4 + 3])")
-                           : cat("\"l\"(from_a + (unsigned long long)(i * ", along_m ? 128 : 2, "))"),
-                      ", \"l\"(from_b + (unsigned long long)(i * ",
-                      along_n ? 128 : 2, ")), \"r\"(i ? 1 : add));\n"));
+  return function(
+      name, "float* c, const void* a, const void* b, int add",
+      cat("  const unsigned long long rows = 1ull << 62 | 64ull << 32;\n",
+          held ? "  const unsigned int* from_a = (const unsigned int*)a;\n"
+               : "  const unsigned long long from_a = rows | 1ull << 16 | "
+                 "(((unsigned int)__cvta_generic_to_shared(a) & 0x3ffff) >> 4);\n",
+          "  const unsigned long long from_b = rows | ", along_n ? 8192 / 16 : 1, "ull << 16 | ",
+          "(((unsigned int)__cvta_generic_to_shared(b) & 0x3ffff) >> 4);\n"
+          "#pragma unroll\n  for (int i = 0; i < 4; ++i)\n"
+          "    asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %",
+          registers + 2 + more, ", 0;\\nwgmma.mma_async.sync.aligned.m64n", columns, "k16.f32.",
+          type, ".", type, " {", places, "}, ",
+          held ? cat("{%", registers, ", %", registers + 1, ", %", registers + 2, ", %",
+                     registers + 3, "}")
+               : cat("%", registers),
+          ", %", registers + 1 + more, ", p, 1, 1, ",
+          held      ? ""
+          : along_m ? "1, "
+                    : "0, ",
+          along_n ? 1 : 0, ";\\n}\\n\" : ", sums, " : ",
+          held ? std::string("\"r\"(from_a[i * 4]), \"r\"(from_a[i * 4 + 1]), "
+                             "\"r\"(from_a[i * 4 + 2]), \"r\"(from_a[i * 4 + 3])")
+               : cat("\"l\"(from_a + (unsigned long long)(i * ", along_m ? 128 : 2, "))"),
+          ", \"l\"(from_b + (unsigned long long)(i * ", along_n ? 128 : 2,
+          ")), \"r\"(i ? 1 : add));\n"));
 }
 
 /// Points 4 i to 4 i + 3 hold a row.
@@ -200,8 +206,9 @@ std::string rows_definition(std::string_view name, int columns, bool largest) {
   return function(
       name, "float* r, const float* c",
       cat("#pragma unroll\n  for (int h = 0; h < 2; ++h) {\n    float v = ",
-          largest ? "__int_as_float(0xff800000)" : "0.0f", ", w;\n#pragma unroll\n    for (int j = 0; j < ",
-          columns / 8, "; ++j) {\n      w = c[j * 4 + h * 2]; v = ", both,
+          largest ? "__int_as_float(0xff800000)" : "0.0f",
+          ", w;\n#pragma unroll\n    for (int j = 0; j < ", columns / 8,
+          "; ++j) {\n      w = c[j * 4 + h * 2]; v = ", both,
           ";\n      w = c[j * 4 + h * 2 + 1]; v = ", both,
           ";\n    }\n    w = __shfl_xor_sync(0xffffffffu, v, 1); v = ", both,
           ";\n    w = __shfl_xor_sync(0xffffffffu, v, 2); v = ", both, ";\n    r[h] = v;\n  }\n"));
