@@ -12,6 +12,8 @@ namespace weft::operators {
 
 namespace {
 
+using Sums = AttentionTiles::Sums;
+
 int pieces(int width) { return (width + 63) / 64; }
 
 /// q, k and v as the copy engine sees them, innermost first.
@@ -266,37 +268,25 @@ constexpr const char* kGradientStart = R"(            with T.block("multiply"):
                 S = T.allocate((8, 2, 2), "float32", scope="local")
                 D = T.allocate((8, 2, 2), "float32", scope="local")
                 W = T.allocate((8, 2, 2), "{type}", scope="local")
-{second_memory}                FIRST = T.allocate(({groups}, 2, 2), "float32", scope="local")
-                LOG = T.allocate((2,), "float32", scope="local")
+{second_memory}{first_memory}                LOG = T.allocate((2,), "float32", scope="local")
                 DEL = T.allocate((2,), "float32", scope="local")
                 g: T.int32 = t // 128 - 1
                 row: T.int32 = first + g * 64 + t % 128 // 32 * 16 + t % 32 // 4
                 scale2: T.float32 = scale * T.float32(1.4426950408889634)
-                for j in T.unroll(T.int32({groups})):
-                    for i in T.unroll(T.int32(2)):
-                        for e in T.unroll(T.int32(2)):
-                            FIRST[j, i, e] = T.float32(0)
-{second_start}                T.token_wait(x_full[0], 0)
+{first_start}{second_start}                T.token_wait(x_full[0], 0)
 )";
 
-constexpr const char* kGradientEnd = R"(                for j in T.unroll(T.int32({groups})):
-                    for i in T.unroll(T.int32(2)):
-                        for e in T.unroll(T.int32(2)):
-                            FIRST[j, i, e] = FIRST[j, i, e] * scale
-                for c in T.unroll(T.int32({pieces})):
-                    T.tile_store(XA[c, g * 64, 0], FIRST[c * 8, 0, 0])
-{second_end}                T.bulk_fence()
+constexpr const char* kGradientEnd = R"({first_end}{second_end}                T.bulk_fence()
                 T.meet(1 + g, 128)
                 if t % 128 == 0:
                     with T.async_("bulk", sent):
                         if first + g * 64 < {length}:
-                            for c in T.unroll(T.int32({pieces})):
-                                T.bulk_store({first_out}_map, XA[c, g * 64, 0], c * 64, first + g * 64, {own}, bat)
-{second_send}                    T.wait(sent, 0)
+{first_send}{second_send}                    T.wait(sent, 0)
 )";
 
 /// The statements of a step, `in` blanks deep. Keys: scores are turned, columns are queries.
 std::string gradient_step(const AttentionTiles& s, bool queries) {
+  const bool first = queries || s.sums != Sums::values, second = !queries && s.sums != Sums::keys;
   const int a = pieces(s.width), b = pieces(s.value_width);
   std::string out;
   const std::string in(20, ' ');
@@ -308,11 +298,11 @@ std::string gradient_step(const AttentionTiles& s, bool queries) {
   for (int c = 0; c < a; ++c)
     out += cat(in, "    T.tile_multiply(S[0, 0, 0], XA[", c, ", g * 64, 0], YA[slot, ", c,
                ", 0, 0], 64, 0, 0, ", c > 0 ? 1 : 0, ")\n");
-  out += cat(in, "with T.async_(\"wgmma\", scored):\n");
-  for (int c = 0; c < b; ++c)
+  if (first) out += cat(in, "with T.async_(\"wgmma\", scored):\n");
+  for (int c = 0; first && c < b; ++c)
     out += cat(in, "    T.tile_multiply(D[0, 0, 0], XB[", c, ", g * 64, 0], YB[slot, ", c,
                ", 0, 0], 64, 0, 0, ", c > 0 ? 1 : 0, ")\n");
-  out += cat(in, "T.wait(scored, 1)\n");
+  out += cat(in, "T.wait(scored, ", first ? 1 : 0, ")\n");
   // Scores become weights.
   const char* query = queries ? "row + i * 8" : "col";
   const char* key = queries ? "col" : "row + i * 8";
@@ -329,7 +319,7 @@ std::string gradient_step(const AttentionTiles& s, bool queries) {
   out += cat(" and ", log, " > T.float32(\"-inf\")\n", in,
              "            S[j, i, e] = T.if_then_else(seen, T.exp2_flush(S[j, i, e] * scale2 - ",
              log, "), T.float32(0))\n");
-  if (!queries) {
+  if (second) {
     out += cat(in, "T.tile_round(V[0, 0, 0], S[0, 0, 0], 64)\n", in, "T.wait(scored, 0)\n", in,
                "with T.async_(\"wgmma\", scored):\n", in,
                "    T.tile_multiply(SECOND[0, 0, 0], V[0, 0, 0], YB[slot, 0, 0, 0], ", b * 64,
@@ -337,6 +327,9 @@ std::string gradient_step(const AttentionTiles& s, bool queries) {
   } else {
     out += cat(in, "T.wait(scored, 0)\n");
   }
+  const std::string end = cat(in, "T.wait(scored, 0)\n", in, "if t % 32 == 0:\n", in,
+                              "    T.token_signal(y_empty[slot])\n");
+  if (!first) return out + end;
   out += cat(in, "for j in T.unroll(T.int32(8)):\n", in, "    for e in T.unroll(T.int32(2)):\n");
   if (!queries)
     out += cat(in, "        col: T.int32 = start + j * 8 + t % 4 * 2 + e\n", in,
@@ -347,20 +340,28 @@ std::string gradient_step(const AttentionTiles& s, bool queries) {
              ")\n", in, "T.tile_round(W[0, 0, 0], D[0, 0, 0], 64)\n", in,
              "with T.async_(\"wgmma\", scored):\n", in,
              "    T.tile_multiply(FIRST[0, 0, 0], W[0, 0, 0], YA[slot, 0, 0, 0], ", a * 64,
-             ", 0, 1, 1)\n", in, "T.wait(scored, 0)\n", in, "if t % 32 == 0:\n", in,
-             "    T.token_signal(y_empty[slot])\n");
-  return out;
+             ", 0, 1, 1)\n");
+  return out + end;
+}
+
+/// A value's name: literals, since values are found by views of them.
+std::string_view keep_name(std::string_view sum, std::string_view part) {
+  for (std::string_view name : {"first_memory", "first_start", "first_end", "first_send",
+                                "second_memory", "second_start", "second_end", "second_send"})
+    if (name.starts_with(sum) && name.ends_with(part)) return name;
+  return {};
 }
 
 ir::PrimFunc gradient(const AttentionTiles& s, bool queries) {
   const int rows = 64 * s.groups, threads = 128 * (s.groups + 1);
   const int a = pieces(s.width), b = pieces(s.value_width);
+  const bool first = queries || s.sums != Sums::values, second = !queries && s.sums != Sums::keys;
   ProgramText p(queries ? "attention.tiles_queries" : "attention.tiles_keys");
   for (const char* name : {"q", "k", "v", "go"}) p.buffer(name, s.type);
   if (s.lengths) p.buffer("lengths", "int32");
   p.buffer("sums", "float32").buffer("delta", "float32");
-  if (queries) p.buffer("dq", s.type);
-  else p.buffer("dk", s.type).buffer("dv", s.type);
+  if (first) p.buffer(queries ? "dq" : "dk", s.type);
+  if (second) p.buffer("dv", s.type);
   for (const char* name : {"blocks", "tiles", "batches", "heads", "group", "n", "m", "qb", "qh",
                            "qr", "kb", "kh", "kr", "vb", "vh", "vr", "gb", "gh", "gr"})
     p.scalar(name, "int64");
@@ -376,9 +377,8 @@ ir::PrimFunc gradient(const AttentionTiles& s, bool queries) {
                          map("v", "v", s.value_width, "m", "heads // group", queries ? 64 : rows),
                          map("go", "g", s.value_width, "n", "heads", queries ? rows : 64));
   if (queries) text += gradient_map("dq", s.width, "n", "heads");
-  else
-    text += gradient_map("dk", s.width, "m", "heads // group") +
-            gradient_map("dv", s.value_width, "m", "heads // group");
+  if (first && !queries) text += gradient_map("dk", s.width, "m", "heads // group");
+  if (second) text += gradient_map("dv", s.value_width, "m", "heads // group");
   text += cat(R"(    for b in T.thread_binding(T.Cast("int32", blocks), thread="blockIdx.x"):
         for t in T.thread_binding(T.int32({threads}), thread="threadIdx.x"):
             tile: T.int32 = {tile_order}
@@ -411,7 +411,6 @@ ir::PrimFunc gradient(const AttentionTiles& s, bool queries) {
               {"warps", cat(4 * s.groups)},
               {"pieces", cat(a)},
               {"value_pieces", cat(b)},
-              {"groups", cat(a * 8)},
               {"copying", "{\"registers\": 24}"},
               {"multiplying", cat("{\"registers\": ", s.groups == 3 ? 160 : 240, "}")},
               {"x_bytes", cat(rows * (a + b) * 128)},
@@ -426,8 +425,7 @@ ir::PrimFunc gradient(const AttentionTiles& s, bool queries) {
               {"tile_order", queries ? "T.Cast(\"int32\", tiles) - 1 - b % T.Cast(\"int32\", tiles)"
                                      : "b % T.Cast(\"int32\", tiles)"},
               {"times", queries ? "" : " * T.Cast(\"int32\", group)"},
-              {"length", queries ? "T.Cast(\"int32\", n)" : "T.Cast(\"int32\", m)"},
-              {"first_out", queries ? "dq" : "dk"}};
+              {"length", queries ? "T.Cast(\"int32\", n)" : "T.Cast(\"int32\", m)"}};
   const std::string n = "T.Cast(\"int32\", n)";
   if (queries) {
     v.emplace_back("begin", s.band ? "T.max(T.int32(0), first + low) // 64" : "T.int32(0)");
@@ -441,27 +439,50 @@ ir::PrimFunc gradient(const AttentionTiles& s, bool queries) {
                                  : cat("(", n, " + 63) // 64"));
   }
   const std::string blanks(16, ' ');
-  v.emplace_back("second_memory",
-                 queries ? std::string()
-                         : cat(blanks, "V = T.allocate((8, 2, 2), \"", s.type,
-                               "\", scope=\"local\")\n", blanks, "SECOND = T.allocate((", b * 8,
-                               ", 2, 2), \"float32\", scope=\"local\")\n"));
-  v.emplace_back("second_start", queries
-                                     ? std::string()
-                                     : cat(blanks, "for j in T.unroll(T.int32(", b * 8, ")):\n",
-                                           blanks, "    for i in T.unroll(T.int32(2)):\n", blanks,
-                                           "        for e in T.unroll(T.int32(2)):\n", blanks,
-                                           "            SECOND[j, i, e] = T.float32(0)\n"));
-  v.emplace_back("second_end",
-                 queries ? std::string()
-                         : cat(blanks, "for c in T.unroll(T.int32(", b, ")):\n", blanks,
-                               "    T.tile_store(XB[c, g * 64, 0], SECOND[c * 8, 0, 0])\n"));
-  v.emplace_back("second_send",
-                 queries
-                     ? std::string()
-                     : cat(blanks, "            for c in T.unroll(T.int32(", b, ")):\n", blanks,
-                           "                T.bulk_store(dv_map, XB[c, g * 64, 0], c * 64, first + "
-                           "g * 64, kz, bat)\n"));
+  /// Of each of the two sums: its memory, zeros, its tiles in shared memory, their copies.
+  auto sum = [&](const char* name, bool wanted, const char* sums, const char* rows_of, int count,
+                 const char* to) {
+    const Values names = {{"in", blanks},
+                          {"sums", sums},
+                          {"rows", rows_of},
+                          {"groups", cat(count * 8)},
+                          {"pieces", cat(count)},
+                          {"to", to},
+                          {"own", queries ? "h" : "kz"},
+                          {"type", s.type}};
+    auto add = [&](const char* part, const char* statements) {
+      v.emplace_back(keep_name(name, part), wanted ? fill(statements, names) : std::string());
+    };
+    add("memory", R"({in}{sums} = T.allocate(({groups}, 2, 2), "float32", scope="local")
+)");
+    add("start", R"({in}for j in T.unroll(T.int32({groups})):
+{in}    for i in T.unroll(T.int32(2)):
+{in}        for e in T.unroll(T.int32(2)):
+{in}            {sums}[j, i, e] = T.float32(0)
+)");
+    add("end", R"({in}for c in T.unroll(T.int32({pieces})):
+{in}    T.tile_store({rows}[c, g * 64, 0], {sums}[c * 8, 0, 0])
+)");
+    add("send", R"({in}            for c in T.unroll(T.int32({pieces})):
+{in}                T.bulk_store({to}_map, {rows}[c, g * 64, 0], c * 64, first + g * 64, {own}, bat)
+)");
+  };
+  sum("first", first, "FIRST", "XA", a, queries ? "dq" : "dk");
+  sum("second", second, "SECOND", "XB", b, "dv");
+  auto value = [&](std::string_view name) -> std::string& {
+    return std::find_if(v.begin(), v.end(), [&](const auto& x) { return x.first == name; })->second;
+  };
+  if (first)
+    value("first_end") = cat(fill(R"({in}for j in T.unroll(T.int32({groups})):
+{in}    for i in T.unroll(T.int32(2)):
+{in}        for e in T.unroll(T.int32(2)):
+{in}            FIRST[j, i, e] = FIRST[j, i, e] * scale
+)",
+                                  {{"in", blanks}, {"groups", cat(a * 8)}}),
+                             value("first_end"));
+  if (second)
+    value("second_memory") +=
+        cat(blanks, "V = T.allocate((8, 2, 2), \"", s.type, "\", scope=\"local\")\n");
   return p.parse(text, v);
 }
 

@@ -16,6 +16,8 @@ struct AttentionTiles {
   int width = 128, value_width = 128;  // at most 256
   int groups = 2, columns = 128, stages = 2;
   bool band = false, lengths = false;
+  /// Of attention_tiles_keys: wide gradients fit a thread's registers one at a time.
+  enum class Sums : std::uint8_t { both, keys, values } sums = Sums::both;
   bool turns = true;  // groups start their products one after the other
 };
 

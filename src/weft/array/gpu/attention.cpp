@@ -169,7 +169,7 @@ AttentionTiles tiles_of(const NDArray& q, const NDArray& v, const AttentionOptio
 ProgramKey key_of(std::string_view name, const AttentionTiles& s) {
   return {name,
           {s.type == "float16", s.width, s.value_width, s.groups, s.columns, s.stages, s.band,
-           s.lengths}};
+           s.lengths, static_cast<int>(s.sums), s.turns}};
 }
 
 /// What all programs of tiles take behind their arrays; `last`: dout or out.
@@ -201,18 +201,14 @@ AttentionResult forward_by_tiles(const NDArray& q_in, const NDArray& k_in, const
   return result;
 }
 
-/// Two sums of 64 rows by the widths have to fit a thread's registers.
-bool has_gradient_tiles(const NDArray& q, const NDArray& v) {
-  return q.shape()[3] <= 2 * kPiece && v.shape()[3] <= 2 * kPiece;
-}
-
 void backward_by_tiles(const NDArray& g_in, const NDArray& q_in, const NDArray& k_in,
                        const NDArray& v_in, const NDArray& sums, const NDArray& delta,
                        const AttentionOptions& o, const std::array<NDArray, 3>& out) {
   const NDArray g = for_copies(g_in), q = for_copies(q_in), k = for_copies(k_in),
                 v = for_copies(v_in);
   AttentionTiles spec = tiles_of(q, v, o);
-  spec.columns = 64;
+  spec.columns = 64, spec.turns = false;
+  if (std::max(spec.width, spec.value_width) > 2 * kPiece) spec.stages = 1;
   auto arrays = [&](ProgramCall& call) {
     call.array(q).array(k).array(v).array(g);
     if (o.lengths.defined()) call.array(o.lengths);
@@ -227,12 +223,19 @@ void backward_by_tiles(const NDArray& g_in, const NDArray& q_in, const NDArray& 
     call.run(key_of("attention.tiles_queries", spec),
              [&] { return attention_tiles_queries(spec); });
   }
-  const std::int64_t tiles = ceil_div(k.shape()[2], kPiece * spec.groups);
-  ProgramCall call(q.device());
-  arrays(call);
-  call.array(out[1]).array(out[2]);
-  tile_numbers(call, o, tiles, k.shape()[0] * k.shape()[1], q, k, v, g);
-  call.run(key_of("attention.tiles_keys", spec), [&] { return attention_tiles_keys(spec); });
+  using Sums = AttentionTiles::Sums;
+  auto keys = [&](Sums sums) {
+    spec.sums = sums;
+    const std::int64_t tiles = ceil_div(k.shape()[2], kPiece * spec.groups);
+    ProgramCall call(q.device());
+    arrays(call);
+    if (sums != Sums::values) call.array(out[1]);
+    if (sums != Sums::keys) call.array(out[2]);
+    tile_numbers(call, o, tiles, k.shape()[0] * k.shape()[1], q, k, v, g);
+    call.run(key_of("attention.tiles_keys", spec), [&] { return attention_tiles_keys(spec); });
+  };
+  if (std::max(spec.width, spec.value_width) <= 2 * kPiece) return keys(Sums::both);
+  keys(Sums::keys), keys(Sums::values);
 }
 
 }  // namespace
@@ -289,7 +292,7 @@ std::array<NDArray, 3> grid_attention_backward(const NDArray& g, const NDArray& 
   auto like = [&](const NDArray& x) { return NDArray::empty(x.device(), x.elem(), x.shape()); };
   std::array<NDArray, 3> out{like(q), like(k), like(v)};
   const NDArray sums = result.sums.contiguous();
-  if (has_tiles(q, k, v, o) && has_gradient_tiles(q, v)) {
+  if (has_tiles(q, k, v, o)) {
     backward_by_tiles(g, q, k, v, sums, delta, o, out);
     return out;
   }
