@@ -288,7 +288,7 @@ def function_stub(module, result, names, more=""):
     for name in names:
         f = getattr(module, name)
         result_of = RESULTS.get(name, result) if module.__name__ != "weft.init" else result
-        if name in ("conv2d", "conv_transpose2d", "relu"):
+        if name == "relu":
             continue
         if name == "use":
             result_of = "Any"
@@ -379,12 +379,8 @@ def stubs():
         several.sub(r"\1: Tensor", function_stub(functional, "Tensor", functional.__all__))
         .replace("x: _ArrayLike", "x: Tensor")
         .replace("q: Any, k: int, v: Any", "q: Tensor, k: Tensor, v: Tensor")
+        .replace("weight: Tensor, bias: _bool | None", "weight: Tensor, bias: Tensor | None")
         + "def relu(x: Tensor, /) -> Tensor: ...\n"
-        "def conv2d(x: Tensor, weight: Tensor, stride: int | tuple[int, int] = 1, padding: int | tuple[int, int] = 0, "
-        "dilation: int | tuple[int, int] = 1, groups: int = 1) -> Tensor: ...\n"
-        "def conv_transpose2d(x: Tensor, weight: Tensor, stride: int | tuple[int, int] = 1, "
-        "padding: int | tuple[int, int] = 0, output_padding: int | tuple[int, int] = 0, groups: int = 1, "
-        "dilation: int | tuple[int, int] = 1) -> Tensor: ...\n"
     )
     module = [
         "training: _bool",

@@ -213,7 +213,17 @@ RESULTS = {
     "unique_inverse": "unique_inverse_result",
     "topk": "topk_result",
     "grad": "Callable[..., Any]",
-    "value_and_grad": "Callable[..., tuple[Tensor, Any]]",
+    "value_and_grad": "Callable[..., tuple[Any, Any]]",
+    **dict.fromkeys(
+        ("checkpoint", "hessian", "jacfwd", "jacobian", "jacrev", "vmap"), "Callable[..., Any]"
+    ),
+    "vjp": "tuple[Any, ...]",
+    "jvp": "tuple[Any, ...]",
+    "linearize": "tuple[Any, Callable[..., Any]]",
+    "functional_call": "Any",
+    "stop_gradient": "Any",
+    "tree_map": "Any",
+    "load_gguf": "tuple[dict[str, Any], dict[str, Any]]",
     "device": "Device",
     "devices": "list[Device]",
     "use": "Any",

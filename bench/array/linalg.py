@@ -96,14 +96,14 @@ def convolutions(bench, rng):
         pad = kernel // 2
         bench.case(
             f"conv {tag}",
-            lambda: weft.nn.functional.conv2d(*w, stride, pad).data,
+            lambda: weft.nn.functional.conv2d(*w, stride=stride, padding=pad).data,
             tol=1e-2,
             torch=lambda: torch.nn.functional.conv2d(*t, stride=stride, padding=pad),
         )
 
         def ours():
             a, b = weft.Tensor(x), weft.Tensor(k)
-            weft.nn.functional.conv2d(a, b, stride, pad).sum().backward()
+            weft.nn.functional.conv2d(a, b, stride=stride, padding=pad).sum().backward()
             return b.grad.data
 
         def theirs():

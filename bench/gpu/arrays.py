@@ -222,7 +222,7 @@ def convolution(bench):
     x, tx = bench.pair(128, 32, 32, 32)
     w, tw = bench.pair(64, 32, 3, 3)
     p, q = weft.Tensor(x, requires_grad=False), weft.Tensor(w, requires_grad=False)
-    f = lambda: weft.nn.functional.conv2d(p, q, 1, 1)
+    f = lambda: weft.nn.functional.conv2d(p, q, padding=1)
     g = lambda: torch.nn.functional.conv2d(tx, tw, padding=1)
     bench.case(
         "conv 32->64 3x3, 32x32, b128",

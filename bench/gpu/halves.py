@@ -105,13 +105,13 @@ def convolutions(rows, dtype):
         y = torch.nn.functional.conv2d(x, w, stride=s, padding=p)
         g = torch.randn_like(y)
         X, W = (weft.Tensor(weft.from_dlpack(t), requires_grad=False) for t in (x, w))
-        got = torch.from_dlpack(conv(X, W, s, p).data)[:2].double()
+        got = torch.from_dlpack(conv(X, W, stride=s, padding=p).data)[:2].double()
         error = float((got - want).norm() / want.norm())
         work = 2.0 * y.numel() * c * k * k
         name = f"{str(dtype)[6:]} conv {c}->{o} {k}x{k}/{s} {h}x{h} b{n}"
         rows.case(
             name + " forward",
-            lambda: conv(X, W, s, p),
+            lambda: conv(X, W, stride=s, padding=p),
             lambda: torch.nn.functional.conv2d(x, w, stride=s, padding=p),
             work,
             error,
@@ -121,7 +121,7 @@ def convolutions(rows, dtype):
 
         def ours():
             X.grad = W.grad = None
-            conv(X, W, s, p).backward(G)
+            conv(X, W, stride=s, padding=p).backward(G)
 
         def rival():
             tx.grad = tw.grad = None

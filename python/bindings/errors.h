@@ -11,6 +11,8 @@ namespace weft::py {
 namespace nb = nanobind;
 
 void bind_errors(nb::module_& m);
+/// Last in a module: calls that fit no signature raise weft.DTypeError (python.arguments).
+void translate_argument_errors(nb::module_& m);
 /// Inside a catch block: sets the Python exception for the C++ one in flight.
 void set_python_error() noexcept;
 

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "array_type.h"
+#include "errors.h"
 #include "program.h"
 #include "weft/base/interrupt.h"
 
@@ -40,4 +41,5 @@ NB_MODULE(_core, m) {
   weft::py::bind_tensor(m);
   weft::py::bind_attention(m);
   weft::py::bind_lazy(m);
+  weft::py::translate_argument_errors(m);
 }

@@ -49,7 +49,10 @@ from ._namespace import *  # noqa: F401,F403
 from ._namespace import __all__ as _namespace_all
 from ._compile import Compiled, compile
 from . import _methods, _namespace, _tensor_methods, fft, linalg, random
-from .autograd import enable_grad, grad, no_grad, value_and_grad
+from .autograd import enable_grad, no_grad
+from .transforms import *  # noqa: F401,F403
+from .transforms import __all__ as _transforms_all
+from .gguf import load_gguf
 from .io import load_arrays, load_safetensors, save, save_safetensors, savez
 from . import _copies, _torch_methods, _inplace
 
@@ -78,8 +81,7 @@ __all__ = [
     *_dtypes,
     "NDArray",
     "Tensor",
-    "grad",
-    "value_and_grad",
+    *_transforms_all,
     "no_grad",
     "enable_grad",
     "compile",
@@ -101,6 +103,7 @@ __all__ = [
     "load_arrays",
     "save_safetensors",
     "load_safetensors",
+    "load_gguf",
     "Schedule",
     "BlockRef",
     "LoopRef",

@@ -14,9 +14,12 @@ import weft
 
 from . import _core
 from ._core import NDArray, Tensor
+from ._dispatch import Recorder, leaves_of, mapped, public_functions_dispatch
 from ._errors import error as _error
-from ._islands import REFUSED, Island, leaves_of, mapped, public_functions_try_first
+from ._islands import REFUSED, Island, call_or_island, on_tensors
 from ._methods import VALUES
+from .transforms import trees
+from .transforms.reverse import differentiating
 
 __all__ = ["Compiled", "compile"]
 
@@ -25,7 +28,7 @@ def _refuse(what, repair):
     raise _error("value", "compile.trace.unsupported", what, help=repair)
 
 
-class Traced:
+class Traced(Recorder):
     """A value of a function that is being compiled."""
 
     __weft_tensor__ = True
@@ -40,6 +43,18 @@ class Traced:
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: math.prod(self.shape))
     T = mT = property(lambda self: self.transpose())
+
+    @property
+    def device(self):
+        """Where the arguments of the trace are."""
+        if not _active:
+            _refuse("a traced value is used after its trace", "return values from the function")
+        return _active[-1]._like.device
+
+    def __weft_call__(self, name, function, args, kwargs):
+        if not _active:
+            return function(*args, **kwargs)
+        return call_or_island(_active[-1], name, function, args, kwargs)
 
     def __weft_operation__(self, name, args):
         return Traced(_core._lazy_row(name, [_operand(a, self) for a in args]))
@@ -61,6 +76,10 @@ class Traced:
     def permute(self, *axes):
         axes = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
         return Traced(_core._lazy_permute(self._lazy, [a % self.ndim for a in axes]))
+
+    def detach(self):
+        """The same values without gradients: a step of the plan that gradients do not pass."""
+        return _active[-1].island("detach", lambda x: x, (self,), {})
 
     def transpose(self, a=-2, b=-1):
         axes = list(range(self.ndim))
@@ -247,14 +266,13 @@ class _Trace:
         self._by_id = {}
         _active.append(self)
         try:
-            with public_functions_try_first(Traced, _active):
+            with public_functions_dispatch():
                 result = function(*rebuild([Traced(x) for x in self.inputs]))
         finally:
             _active.pop()
         self._values = None
-        self.single = not isinstance(result, (tuple, list))
-        self.kind = type(result)
-        results = [result] if self.single else list(result)
+        results, self.structure = trees.flatten(result)
+        self.single = self.structure.kind is None
         for r in results:
             if not isinstance(r, Traced):
                 _refuse(
@@ -291,18 +309,25 @@ class _Trace:
         piece = _Piece(needs, self.inputs, self._contract, self._like)
         rest = iter(piece.forward.run(self._values))
         now, named = mapped((args, kwargs), Traced, lambda _: next(rest))
-        result = function(*now, **named)
+        try:
+            result = function(*now, **named)
+        except AttributeError:  # a function of tensors alone
+            function = on_tensors(function)
+            result = function(*now, **named)
         if next(leaves_of(result, (NDArray, Tensor)), None) is None:
             _refuse(
                 f"{name} inside a compiled function gives {type(result).__name__}, no array",
                 "call it before or after",
             )
-        self._steps.append(Island(name, piece, function, args, kwargs, result))
-        return mapped(
+        step = Island(name, piece, function, args, kwargs, result)
+        self._steps.append(step)
+        out = mapped(
             result,
             (NDArray, Tensor),
             lambda a: Traced(self._input(a.data if isinstance(a, Tensor) else a)),
         )
+        step.outputs = list(leaves_of(out, Traced))
+        return out
 
     def run(self, leaves):
         operands = list(leaves)
@@ -347,7 +372,15 @@ def _flatten(args):
             leaves.append(a)
         elif isinstance(a, (tuple, list)):
             inner, rebuild = _flatten(a)
-            template.append((len(leaves), len(inner), rebuild, type(a)))
+            kind = type(a)
+            make = (lambda v, kind=kind: kind(*v)) if hasattr(kind, "_fields") else kind
+            template.append((len(leaves), len(inner), rebuild, make))
+            leaves.extend(inner)
+        elif isinstance(a, dict):
+            keys = trees.sorted_keys(a)
+            inner, rebuild = _flatten([a[k] for k in keys])
+            make = lambda v, keys=keys: dict(zip(keys, v))  # noqa: E731
+            template.append((len(leaves), len(inner), rebuild, make))
             leaves.extend(inner)
         else:
             template.append((a,))
@@ -374,6 +407,8 @@ def _static(args):
         if isinstance(a, (NDArray, Tensor))
         else (type(a), _static(a))
         if isinstance(a, (tuple, list))
+        else (dict, trees.sorted_keys(a), _static([a[k] for k in trees.sorted_keys(a)]))
+        if isinstance(a, dict)
         else (type(a), a)
         for a in args
     )
@@ -404,11 +439,14 @@ class Compiled:
 
     def __call__(self, *args):
         leaves, rebuild = _flatten(args)
+        # A compiled gradient has no gradient: derivatives of higher order are those of the function itself.
+        if differentiating() > 1 or next(leaves_of(args, Recorder), None) is not None:
+            return self.function(*args)
         if not leaves:
             _refuse("the compiled function got no array", "pass at least one array")
         trace = self._trace(args, leaves, rebuild)
         results = trace.run(leaves)
-        return results[0] if trace.single else trace.kind(results)
+        return results[0] if trace.single else trees.unflatten(trace.structure, results)
 
     @property
     def traces(self):

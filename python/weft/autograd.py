@@ -4,58 +4,13 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 
-from . import _core
-from ._core import ArgumentError, NDArray, ShapeError, Tensor, gradients
+from . import _core, transforms
+from ._core import ArgumentError, NDArray, ShapeError, Tensor
+from ._dispatch import Recorder
 from ._errors import error as _error
-
-
-def value_and_grad(f, argnums=0):
-    """A function that gives f's value and its gradient with respect to some positional arguments."""
-    several = not isinstance(argnums, int)
-    places = tuple(argnums) if several else (argnums,)
-
-    @functools.wraps(f)
-    def wrapped(*args, **kwargs):
-        args = list(args)
-        wanted = []
-        for i in places:
-            a = args[i]
-            # A linked tensor stays linked: gradients of gradients go through it.
-            t = a if isinstance(a, Tensor) and a.requires_grad else Tensor(a)
-            args[i] = t
-            wanted.append(t)
-        out = f(*args, **kwargs)
-        if not isinstance(out, Tensor) or out.size != 1:
-            shape = getattr(out, "shape", None)
-            raise _error(
-                ArgumentError,
-                "array.grad.scalar",
-                f"grad needs a function with one number as result, got shape {shape}",
-            )
-        gs = gradients([out], wanted, True)
-        return out, (tuple(gs) if several else gs[0])
-
-    return wrapped
-
-
-def grad(f, argnums=0):
-    """The gradient function of f; grad(grad(f)) is its second derivative. Raises DTypeError for what is no function."""
-    if not callable(f):
-        raise _error(
-            "dtype",
-            "array.grad.function",
-            f"grad takes a function, got a {type(f).__name__}",
-            help="gradients of a tensor: loss.backward(), then x.grad",
-        )
-    both = value_and_grad(f, argnums)
-
-    @functools.wraps(f)
-    def wrapped(*args, **kwargs):
-        return both(*args, **kwargs)[1]
-
-    return wrapped
+from .transforms import grad, value_and_grad  # noqa: F401
+from .transforms.batched import loop
 
 
 @contextlib.contextmanager
@@ -79,30 +34,8 @@ def enable_grad():
 
 
 def checkpoint(f, *args):
-    """f(*args), a Tensor, keeping none of what is computed inside: backward computes it again.
-
-    Parameters that f uses without being handed them get their gradients as usual. Random numbers drawn inside are
-    drawn anew: seed them when they matter.
-    """
-
-    class Checkpoint(Function):
-        @staticmethod
-        def forward(ctx, anchor, *tensors):
-            return f(*tensors)
-
-        @staticmethod
-        def backward(ctx, g):
-            with enable_grad():
-                again = [
-                    Tensor(a.data, requires_grad=a.requires_grad) if isinstance(a, Tensor) else a
-                    for a in args
-                ]
-                out = f(*again)
-                out.backward(g)
-            return (None, *(a.grad if isinstance(a, Tensor) else None for a in again))
-
-    # The anchor asks for a gradient even where no argument does: the parameters inside may.
-    return Checkpoint.apply(Tensor([0.0]), *args)
+    """f(*args) by weft.checkpoint(f): nothing inside is kept for the backward pass, which computes it again."""
+    return transforms.checkpoint(f)(*args)
 
 
 class Context:
@@ -145,6 +78,10 @@ class Function:
     def apply(cls, *args):
         """Runs forward and links the result. Raises ArgumentError for a result that is no array, or for a wrong number
         of gradients; ShapeError for a gradient of another shape than its argument."""
+        batched = [a for a in args if isinstance(a, Recorder) and hasattr(a, "frame")]
+        if batched:  # forward and backward are written for one example
+            frame = max((b.frame for b in batched), key=lambda f: f.level)
+            return loop(frame, cls.__name__, cls.apply, args, {})
         ctx = Context()
         with no_grad():
             out = cls.forward(ctx, *args)
@@ -157,19 +94,23 @@ class Function:
         data = out.data if isinstance(out, Tensor) else out
         places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
         inputs = [args[i] for i in places]
-        saved = ctx.saved_tensors
+        saved, given = ctx.saved_tensors, len(args)
+        ids, made = [id(a) for a in inputs], id(out)
+        kept = {id(t) for t in saved}
+        read = [i for i, a in enumerate(ids) if a in kept]
 
+        # The rule holds no argument itself: values that are not saved are released with their last handle.
         def rule(xs, result, g):
             # Saved arguments and the saved result are the graph's own, so that gradients of gradients pass.
-            own = {id(a): x for a, x in zip(inputs, xs)} | {id(out): result}
+            own = dict(zip(ids, xs)) | {made: result}
             ctx.saved_tensors = tuple(own.get(id(t), t) for t in saved)
             found = cls.backward(ctx, g)
             found = list(found) if isinstance(found, (tuple, list)) else [found]
-            if len(found) != len(args):
+            if len(found) != given:
                 raise _error(
                     ArgumentError,
                     "array.function.gradients",
-                    f"{cls.__name__}.backward must return {len(args)} gradients, one for each argument of apply, "
+                    f"{cls.__name__}.backward must return {given} gradients, one for each argument of apply, "
                     f"got {len(found)}",
                 )
             gs = []
@@ -186,4 +127,4 @@ class Function:
                 gs.append(one)
             return gs
 
-        return _core._function_tensor(cls.__name__, data, inputs, rule)
+        return _core._function_tensor(cls.__name__, data, inputs, rule, read, made in kept)

@@ -114,9 +114,9 @@ STRUCTURED = {
         (2, 4, 3, 2),
         (4, 1, 2, 3),
     ),
-    "conv1d": (lambda x, w: nn.functional.conv1d(x, w, 2, 1), (2, 3, 7), (2, 3, 3)),
+    "conv1d": (lambda x, w: nn.functional.conv1d(x, w, None, 2, 1), (2, 3, 7), (2, 3, 3)),
     "conv_transpose1d": (
-        lambda x, w: nn.functional.conv_transpose1d(x, w, 2, 1, 1),
+        lambda x, w: nn.functional.conv_transpose1d(x, w, None, 2, 1, 1),
         (2, 3, 4),
         (3, 2, 3),
     ),

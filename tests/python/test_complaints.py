@@ -262,3 +262,22 @@ def test_what_a_block_says_it_touches_is_checked():
 
         weft.ir.verify(main)
     assert refused.value.code.startswith("verify.")
+
+
+def test_calls_that_fit_no_signature_raise_weft_s_error():
+    x = weft.Tensor([1.0])
+    for call, name in (
+        (lambda: weft._core.conv2d(1, 2), "conv2d"),
+        (lambda: weft._core.conv2d(), "conv2d"),
+        (lambda: weft.Tensor(1, 2, 3, 4, 5, 6), "__init__"),
+        (lambda: x.backward(1, 2, 3, 4, 5), "backward"),
+    ):
+        with pytest.raises(weft.DTypeError) as refused:
+            call()
+        assert refused.value.code == "python.arguments"
+        assert f"{name}() does not take" in refused.value.message
+        assert any("accepted: " in note for note in refused.value.notes)
+    # What a user's own function raises stays what it is.
+    with pytest.raises(TypeError) as raised:
+        weft.te.compute((4,), lambda i: len(5))
+    assert not isinstance(raised.value, weft.Error)

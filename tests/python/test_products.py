@@ -122,7 +122,7 @@ def test_a_convolution_keeps_no_windows(rng):
     x = Tensor(rng.standard_normal((8, 32, 32, 32)).astype("float32"))
     w = Tensor(rng.standard_normal((32, 32, 3, 3)).astype("float32"))
     before = device.stats()["bytes.live"]
-    y = nn.functional.conv2d(x, w, 1, 1)
+    y = nn.functional.conv2d(x, w, padding=1)
     kept = device.stats()["bytes.live"] - before
     assert y.size * 4 <= kept <= y.size * 4 + 65536
 

@@ -206,10 +206,10 @@ def test_one_dimensional_convolutions(rng):
     torch = pytest.importorskip("torch")
     F, f = torch.nn.functional, nn.functional
     x, w = rng.standard_normal((2, 4, 11)), rng.standard_normal((6, 2, 3))
-    got = f.conv1d(Tensor(x), Tensor(w), 2, 1, 2, 2)
+    got = f.conv1d(Tensor(x), Tensor(w), None, 2, 1, 2, 2)
     same(got.data, F.conv1d(torch.tensor(x), torch.tensor(w), None, 2, 1, 2, 2).numpy())
     w = rng.standard_normal((4, 3, 3))
-    got = f.conv_transpose1d(Tensor(x), Tensor(w), 3, 1, 2, 2, 2)
+    got = f.conv_transpose1d(Tensor(x), Tensor(w), None, 3, 1, 2, 2, 2)
     same(
         got.data, F.conv_transpose1d(torch.tensor(x), torch.tensor(w), None, 3, 1, 2, 2, 2).numpy()
     )
@@ -218,11 +218,35 @@ def test_one_dimensional_convolutions(rng):
     assert info.value.code == "nn.conv1d.shape"
 
 
+@pytest.mark.parametrize("axes", [1, 2, 3])
+@pytest.mark.parametrize("name", ["conv", "conv_transpose"])
+def test_convolutions_take_torch_s_arguments_by_position(rng, name, axes):
+    torch = pytest.importorskip("torch")
+    x, w = rng.standard_normal((2, 4, *[6] * axes)), rng.standard_normal((4, 4, *[3] * axes))
+    b = rng.standard_normal(4)
+    function = getattr(nn.functional, f"{name}{axes}d")
+    mine = [Tensor(v) for v in (x, w, b)]
+    theirs = [torch.tensor(v, requires_grad=True) for v in (x, w, b)]
+    got, want = (
+        function(*mine, 2, 1),
+        getattr(torch.nn.functional, f"{name}{axes}d")(*theirs, 2, 1),
+    )
+    same(got.data, want.detach().numpy())
+    got.sum().backward(), want.sum().backward()
+    for a, t in zip(mine, theirs):
+        same(a.grad.data, t.grad.numpy(), rtol=1e-6, atol=1e-8)
+    for bias, error in ((2, weft.DTypeError), (Tensor(weft.ones(3)), weft.ShapeError)):
+        with pytest.raises(error) as info:
+            function(*mine[:2], bias)
+        assert info.value.code == f"nn.{name}{axes}d.bias"
+
+
 def test_convolutions_refuse_what_does_not_fit():
     x, w = Tensor(weft.ones((1, 2, 4, 4))), Tensor(weft.ones((2, 2, 3, 3)))
     for call, code in (
         (lambda: _core.conv2d(x, Tensor(weft.ones((2, 3, 3, 3)))), "array.conv2d.shape"),
         (lambda: _core.conv2d(x, Tensor(weft.ones((2, 2, 5, 5)))), "array.conv2d.shape"),
+        (lambda: nn.functional.conv2d(x, w, 2), "nn.conv2d.bias"),
         (lambda: _core.conv2d(x, w, 0), "array.conv2d.option"),
         (lambda: _core.conv2d(x, w, (1, 2, 3)), "array.conv2d.pair"),
         (lambda: _core.conv_transpose2d(x, w, 1, 3), "array.conv_transpose2d.shape"),

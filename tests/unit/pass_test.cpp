@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <random>
+#include <set>
 
 #include "lower_kit.h"
 #include "weft/base/error.h"
@@ -408,6 +409,73 @@ TEST(PlaceAllocations, a_matched_buffer_that_is_only_read_lives_inside_the_reduc
   EXPECT_TRUE(inside_loop(matched_sum("B[j] = B[j] + M[j]")));
   // What one step writes there the next may read.
   EXPECT_FALSE(inside_loop(matched_sum("M[j] = M[j] + B[j]")));
+}
+
+/// Blocks "b0", "b1", ..., each `to[i] = from[i] + 1`; buffers other than A and Z are local.
+PrimFunc steps(const std::vector<std::pair<std::string, std::string>>& copies) {
+  std::set<std::string> locals;
+  std::string body;
+  int n = 0;
+  for (const auto& [from, to] : copies) {
+    for (const std::string& name : {from, to}) {
+      if (name != "A" && name != "Z") locals.insert(name);
+    }
+    body += cat("    for i in range(8):\n        with T.block(\"b", n++,
+                "\"):\n            v = T.axis.spatial(8, i)\n            ", to, "[v] = ", from,
+                "[v] + 1.0\n");
+  }
+  std::string text =
+      "@T.prim_func\ndef main(A: T.Buffer((8,), \"float32\"), Z: T.Buffer((8,), \"float32\")):\n";
+  for (const std::string& name : locals)
+    text += cat("    ", name, " = T.alloc_buffer((8,), \"float32\")\n");
+  return parse_func(text + body, "<steps>");
+}
+
+/// Allocations and blocks in order, with their nesting: "S(b0 U(b1 b2) b3)".
+std::string outline(const PrimFunc& f) {
+  std::string out;
+  std::function<void(const Stmt&)> walk = [&](const Stmt& s) {
+    if (const auto* a = as<AllocateNode>(s)) {
+      out += a->buffer->name + "(";
+      walk(a->body);
+      out += ")";
+    } else if (const auto* q = as<SeqNode>(s)) {
+      for (const Stmt& t : q->stmts) walk(t);
+    } else if (const auto* loop = as<ForNode>(s)) {
+      walk(loop->body);
+    } else if (const auto* r = as<BlockRealizeNode>(s)) {
+      if (r->block->name != "root") out += r->block->name + " ";
+      walk(r->block->body);
+    }
+  };
+  walk(f->body);
+  return out;
+}
+
+TEST(PlaceAllocations, spans_are_side_by_side_or_nested_and_crossing_ones_share_a_place) {
+  auto placed = [](const PrimFunc& f) {
+    PrimFunc out = pass::place_allocations(f, grid());
+    EXPECT_EQ(interpret_random(f), interpret_random(out));
+    return outline(out);
+  };
+  EXPECT_EQ(placed(steps({{"A", "S"}, {"S", "Z"}, {"A", "U"}, {"U", "Z"}})), "S(b0 b1 )U(b2 b3 )");
+  EXPECT_EQ(placed(steps({{"A", "U"}, {"A", "S"}, {"S", "Z"}, {"U", "Z"}})), "U(b0 S(b1 b2 )b3 )");
+  EXPECT_EQ(placed(steps({{"A", "S"}, {"S", "U"}, {"U", "V"}, {"V", "Z"}})),
+            "S(U(V(b0 b1 b2 b3 )))");
+  // W ends where U begins inside S, which crosses Y: all but the inner pair stand at one place.
+  EXPECT_EQ(placed(steps({{"A", "S"}, {"A", "W"}, {"W", "Z"}, {"A", "Y"}, {"S", "Z"}, {"Y", "Z"}})),
+            "S(Y(b0 W(b1 b2 )b3 b4 b5 ))");
+  EXPECT_EQ(placed(steps({{"A", "S"}, {"S", "S"}, {"A", "Z"}})), "S(b0 b1 )b2 ");
+}
+
+TEST(PlaceAllocations, thousands_of_buffers_are_placed_in_one_walk) {
+  std::vector<std::pair<std::string, std::string>> copies{{"A", "t0"}};
+  for (int i = 0; i < 2000; ++i) copies.push_back({cat("t", i), cat("t", i + 1)});
+  copies.push_back({"t2000", "Z"});
+  PrimFunc f = pass::place_allocations(steps(copies), grid());
+  int count = 0;
+  for_each_stmt(f->body, [&](const Stmt& s) { count += s->kind == StmtKind::allocate; });
+  EXPECT_EQ(count, 2001);
 }
 
 TEST(UnifyThreadBinding, refuses_unequal_extents_and_unknown_axes) {

@@ -103,7 +103,7 @@ class _Forward(_Conv):
             padding = (0,) * self.spatial
         function = getattr(F, f"conv{self.spatial}d")
         return self._add_bias(
-            function(x, self.weight, self.stride, padding, self.dilation, self.groups)
+            function(x, self.weight, None, self.stride, padding, self.dilation, self.groups)
         )
 
 
@@ -156,7 +156,7 @@ class _Backward(_Conv):
     def forward(self, x):
         function = getattr(F, f"conv_transpose{self.spatial}d")
         options = self.stride, self.padding, self.output_padding, self.groups, self.dilation
-        return self._add_bias(function(x, self.weight, *options))
+        return self._add_bias(function(x, self.weight, None, *options))
 
 
 class ConvTranspose2d(_Backward):

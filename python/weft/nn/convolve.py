@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions of rows and of volumes, by those of images."""
+"""Convolutions of rows, images and volumes with torch's parameters; rows and volumes by those of images."""
 
 from __future__ import annotations
 
 import weft
 
-from .._core import conv2d, conv_transpose2d
+from .._core import conv2d as _conv2d, conv_transpose2d as _conv_transpose2d
 from .._errors import error as _error
 from .pooling import _each
 
-__all__ = ["conv1d", "conv3d", "conv_transpose1d", "conv_transpose3d"]
+__all__ = [
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+]
 
 
 def _ranks(name, x, weight, n):
@@ -23,26 +30,62 @@ def _ranks(name, x, weight, n):
         )
 
 
+def _add_bias(name, y, bias):
+    """y plus one number for each channel; None adds nothing."""
+    if bias is None:
+        return y
+    if not isinstance(bias, (weft.Tensor, weft.NDArray)):
+        raise _error(
+            weft.DTypeError,
+            f"nn.{name}.bias",
+            f"{name} takes a bias of one number for each channel, or None, and got {bias!r}",
+            help=f"{name}(x, weight, stride=...): the third argument is the bias",
+        )
+    if tuple(bias.shape) != (y.shape[1],):
+        raise _error(
+            weft.ShapeError,
+            f"nn.{name}.bias",
+            f"{name} of {y.shape[1]} channels and a bias of shape {tuple(bias.shape)}",
+        )
+    return y + bias.reshape((-1,) + (1,) * (y.ndim - 2))
+
+
 def _one(value):
     return value[0] if isinstance(value, (tuple, list)) else value
 
 
-def conv1d(x, weight, stride=1, padding=0, dilation=1, groups=1):
+def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """x (n, c, length) with weight (o, c / groups, k)."""
     _ranks("conv1d", x, weight, 3)
     options = ((1, _one(stride)), (0, _one(padding)), (1, _one(dilation)), groups)
-    return conv2d(x.unsqueeze(2), weight.unsqueeze(2), *options).squeeze(2)
+    y = _conv2d(x.unsqueeze(2), weight.unsqueeze(2), *options).squeeze(2)
+    return _add_bias("conv1d", y, bias)
 
 
-def conv_transpose1d(x, weight, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+def conv_transpose1d(
+    x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1
+):
     """The transpose of conv1d: x (n, c, length) with weight (c, o / groups, k)."""
     _ranks("conv_transpose1d", x, weight, 3)
     pairs = [(a, _one(v)) for a, v in zip((1, 0, 0), (stride, padding, output_padding))]
-    y = conv_transpose2d(x.unsqueeze(2), weight.unsqueeze(2), *pairs, groups, (1, _one(dilation)))
-    return y.squeeze(2)
+    y = _conv_transpose2d(x.unsqueeze(2), weight.unsqueeze(2), *pairs, groups, (1, _one(dilation)))
+    return _add_bias("conv_transpose1d", y.squeeze(2), bias)
 
 
-def conv3d(x, weight, stride=1, padding=0, dilation=1, groups=1):
+def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """x (n, c, h, w) with weight (o, c / groups, kh, kw) and bias (o,). Options: a number or (rows, columns)."""
+    return _add_bias("conv2d", _conv2d(x, weight, stride, padding, dilation, groups), bias)
+
+
+def conv_transpose2d(
+    x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1
+):
+    """The transpose of conv2d: x (n, c, h, w) with weight (c, o / groups, kh, kw) and bias (o,)."""
+    y = _conv_transpose2d(x, weight, stride, padding, output_padding, groups, dilation)
+    return _add_bias("conv_transpose2d", y, bias)
+
+
+def conv3d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """x (n, c, d, h, w) with weight (o, c / groups, kd, kh, kw): slices convolved as images, kd of them added up."""
     _ranks("conv3d", x, weight, 5)
     stride, padding, dilation = (_each(v, 3) for v in (stride, padding, dilation))
@@ -62,12 +105,15 @@ def conv3d(x, weight, stride=1, padding=0, dilation=1, groups=1):
         first = k * dilation[0]
         part = x[:, :, first : first + (count - 1) * stride[0] + 1 : stride[0]]
         images = part.permute(0, 2, 1, 3, 4).reshape(n * count, c, h, w)
-        y = conv2d(images, weight[:, :, k], stride[1:], padding[1:], dilation[1:], groups)
+        y = _conv2d(images, weight[:, :, k], stride[1:], padding[1:], dilation[1:], groups)
         total = y if total is None else total + y
-    return total.reshape(n, count, *total.shape[1:]).permute(0, 2, 1, 3, 4)
+    total = total.reshape(n, count, *total.shape[1:]).permute(0, 2, 1, 3, 4)
+    return _add_bias("conv3d", total, bias)
 
 
-def conv_transpose3d(x, weight, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+def conv_transpose3d(
+    x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1
+):
     """The transpose of conv3d: x (n, c, d, h, w) with weight (c, o / groups, kd, kh, kw)."""
     _ranks("conv_transpose3d", x, weight, 5)
     stride, padding, extra, dilation = (
@@ -80,7 +126,7 @@ def conv_transpose3d(x, weight, stride=1, padding=0, output_padding=0, groups=1,
     total = None
     for k in range(taps):
         options = stride[1:], padding[1:], extra[1:], groups, dilation[1:]
-        y = conv_transpose2d(images, weight[:, :, k], *options)
+        y = _conv_transpose2d(images, weight[:, :, k], *options)
         y = y.reshape(n, depth, 1, *y.shape[1:])
         # Slices s apart: s - 1 slices of zeros behind each, those of the last cut off.
         y = weft.pad(y, [(0, 0), (0, 0), (0, s - 1)] + [(0, 0)] * 3)
@@ -88,4 +134,4 @@ def conv_transpose3d(x, weight, stride=1, padding=0, output_padding=0, groups=1,
         behind = size - k * d - y.shape[1]
         y = weft.pad(y, [(0, 0), (k * d, behind)] + [(0, 0)] * 3)
         total = y if total is None else total + y
-    return total[:, p : size - p].permute(0, 2, 1, 3, 4)
+    return _add_bias("conv_transpose3d", total[:, p : size - p].permute(0, 2, 1, 3, 4), bias)

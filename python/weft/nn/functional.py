@@ -8,7 +8,7 @@ import math
 import weft
 
 from .. import _core
-from .._core import Tensor, conv2d, conv_transpose2d
+from .._core import Tensor
 from .._errors import error as _error
 from . import activations as _activations
 from . import convolve as _convolve
@@ -50,8 +50,6 @@ __all__ = [
     "interpolate",
     "layer_norm",
     "pad",
-    "conv2d",
-    "conv_transpose2d",
     "relu",
     "gelu",
     "silu",

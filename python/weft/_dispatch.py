@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Public functions given values that are no arrays: traced ones (weft.compile) and batched ones (weft.vmap).
+
+While a transform is at work the public functions are replaced by ones that look for such values among their arguments
+and leave the call to the innermost of them (``Recorder.__weft_call__``). At other times the functions are untouched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import threading
+import types
+
+_MODULES = ("weft", "weft.linalg", "weft.fft", "weft.nn.functional", "weft.random")
+_INSIDE = (
+    "weft.nn.",
+    "weft._namespace.",
+)  # modules that hold public functions under their own names
+
+
+class Recorder:
+    """A value that takes the calls of public functions on itself; the highest level among arguments does."""
+
+    __slots__ = ()
+    __weft_level__ = -1
+
+    def __weft_call__(self, name, function, args, kwargs):
+        raise NotImplementedError
+
+
+def leaves_of(tree, kind):
+    """Values of a class in nested lists, tuples, slices and mappings."""
+    if isinstance(tree, kind):
+        yield tree
+    elif isinstance(tree, (list, tuple)):
+        for t in tree:
+            yield from leaves_of(t, kind)
+    elif isinstance(tree, dict):
+        yield from leaves_of(list(tree.values()), kind)
+    elif isinstance(tree, slice):
+        yield from leaves_of([tree.start, tree.stop, tree.step], kind)
+
+
+def mapped(tree, kind, change):
+    """The same tree with other values in place of those of a class."""
+    if isinstance(tree, kind):
+        return change(tree)
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return type(tree)(*(mapped(t, kind, change) for t in tree))
+    if isinstance(tree, (list, tuple)):
+        return type(tree)(mapped(t, kind, change) for t in tree)
+    if isinstance(tree, dict):
+        return {k: mapped(t, kind, change) for k, t in tree.items()}
+    if isinstance(tree, slice):
+        return slice(*(mapped(t, kind, change) for t in (tree.start, tree.stop, tree.step)))
+    return tree
+
+
+_lock = threading.RLock()
+_depth = 0
+_seen: set = set()  # modules whose functions are listed
+_public: dict = {}  # id of a function -> (the function, its wrapper)
+_places: list = []  # (module, name, function, wrapper)
+draws = (
+    threading.local()
+)  # .take(name, function, args, kwargs) where random numbers depend on the transform
+
+
+def _wrapper(name, function, random):
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        innermost = max(
+            leaves_of((args, kwargs), Recorder), key=lambda v: v.__weft_level__, default=None
+        )
+        if innermost is not None:
+            return innermost.__weft_call__(name, function, args, kwargs)
+        if random and (take := getattr(draws, "take", None)):
+            return take(name, function, args, kwargs)
+        return function(*args, **kwargs)
+
+    call.__weft_public__ = function
+    return call
+
+
+def _plain(name, function):
+    callable_ = isinstance(function, (types.FunctionType, types.BuiltinFunctionType))
+    native = type(function).__name__ == "nb_func"
+    return (
+        (callable_ or native)
+        and not name.startswith("_")
+        and getattr(function, "__module__", "").split(".")[0] == "weft"
+        and not getattr(function, "__weft_transform__", False)
+    )
+
+
+def dispatching(function):
+    """A public function as it is while transforms are at work."""
+    return _public.get(id(function), (None, function))[1]
+
+
+def _list_functions():
+    """Fills the tables; a module is read once."""
+    import importlib
+
+    for path in _MODULES:
+        if path in _seen:
+            continue
+        _seen.add(path)
+        module = importlib.import_module(path)
+        for name in getattr(module, "__all__", None) or dir(module):
+            function = vars(module).get(name)
+            if name == "compile" or not _plain(name, function):
+                continue
+            if id(function) not in _public:
+                random = path == "weft.random" and name not in ("key", "split", "seed")
+                _public[id(function)] = function, _wrapper(name, function, random)
+            _places.append((module, name, *_public[id(function)]))
+    for path, module in list(sys.modules.items()):
+        if not path.startswith(_INSIDE) or path in _seen or module is None:
+            continue
+        _seen.add(path)
+        for name, function in list(vars(module).items()):
+            if id(function) in _public and _public[id(function)][0] is function:
+                _places.append((module, name, *_public[id(function)]))
+
+
+@contextlib.contextmanager
+def public_functions_dispatch():
+    """While this is entered, public functions leave calls on recorders to them."""
+    global _depth
+    with _lock:
+        if _depth == 0:
+            _list_functions()
+            for module, name, _, wrapper in _places:
+                setattr(module, name, wrapper)
+        _depth += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _depth -= 1
+            if _depth == 0:
+                for module, name, function, _ in _places:
+                    setattr(module, name, function)

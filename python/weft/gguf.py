@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GGUF files: named tensors and metadata, read with every count and place checked against the file.
+
+Quantised tensors (blocks of small integers with scales) are read as float32, or kept as blocks by ``Quantized``.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+import struct
+
+from . import _core
+from ._errors import error as _error
+
+_NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}  # fmt: skip
+_STRING, _ARRAY = 8, 9
+_PLAIN = {0: "float32", 1: "float16", 24: "int8", 25: "int16", 26: "int32", 27: "int64", 28: "float64", 30: "bfloat16"}  # fmt: skip
+# type -> (name, elements of a block, bytes of a block)
+_BLOCKS = {
+    2: ("Q4_0", 32, 18), 3: ("Q4_1", 32, 20), 6: ("Q5_0", 32, 22), 7: ("Q5_1", 32, 24), 8: ("Q8_0", 32, 34),
+    12: ("Q4_K", 256, 144), 14: ("Q6_K", 256, 210),
+}  # fmt: skip
+_LIMIT = (
+    1 << 20
+)  # tensors, entries of metadata; of one string: bytes; of one list: elements times 64
+_DEPTH = 4
+
+
+def _refuse(code, text, help=""):
+    raise _error(_core.IOError, f"io.gguf.{code}", text, help=help)
+
+
+class _Reader:
+    def __init__(self, data, path):
+        self.data, self.path, self.at = data, path, 0
+
+    def take(self, form, what):
+        size = struct.calcsize("<" + form)
+        if self.at + size > len(self.data):
+            _refuse("truncated", f"{self.path} ends inside {what}: {len(self.data)} bytes")
+        out = struct.unpack_from("<" + form, self.data, self.at)[0]
+        self.at += size
+        return out
+
+    def count(self, form, what, limit=_LIMIT):
+        n = self.take(form, what)
+        if n > limit:
+            _refuse("limit", f"{self.path} announces {n} {what}; legal: at most {limit}")
+        return n
+
+    def string(self, what):
+        n = self.count("Q", f"bytes of {what}", min(len(self.data) - self.at, 64 * _LIMIT))
+        if self.at + n > len(self.data):
+            _refuse("truncated", f"{self.path} ends inside {what}: {len(self.data)} bytes")
+        raw = bytes(self.data[self.at : self.at + n])
+        self.at += n
+        try:
+            return raw.decode()
+        except UnicodeDecodeError:
+            _refuse("text", f"{self.path} has {what} that is no UTF-8")
+
+    def value(self, kind, what, depth=0):
+        if kind in _NUMBERS:
+            return self.take(_NUMBERS[kind], what)
+        if kind == _STRING:
+            return self.string(what)
+        if kind != _ARRAY or depth == _DEPTH:
+            _refuse("value", f"{self.path} has {what} of type {kind} at depth {depth}; legal: 0 to 12, depth {_DEPTH}")  # fmt: skip
+        inner = self.take("I", what)
+        n = self.count("Q", f"elements of {what}", min(len(self.data) - self.at, 64 * _LIMIT))
+        if inner in _NUMBERS:
+            form = _NUMBERS[inner]
+            size = struct.calcsize("<" + form) * n
+            if self.at + size > len(self.data):
+                _refuse("truncated", f"{self.path} ends inside {what}: {len(self.data)} bytes")
+            out = list(struct.unpack_from(f"<{n}{form}", self.data, self.at))
+            self.at += size
+            return out
+        return [self.value(inner, what, depth + 1) for _ in range(n)]
+
+
+class Quantized:
+    """A quantised tensor as it is in the file: `kind`, `shape`, and `blocks`, bytes of shape (blocks, bytes of one)."""
+
+    __slots__ = ("kind", "shape", "blocks")
+
+    def __init__(self, kind, shape, blocks):
+        self.kind, self.shape, self.blocks = kind, shape, blocks
+
+    def __repr__(self):
+        return f"weft.gguf.Quantized({self.kind}, shape={self.shape})"
+
+    def dequantize(self):
+        """The values as an array of float32."""
+        return _DECODERS[self.kind](self.blocks).reshape(self.shape)
+
+
+def _half(blocks, at, count=1):
+    """Float16 numbers that lie in bytes of each block, as float32 (blocks, count)."""
+    low = blocks[:, at : at + 2 * count : 2].astype("int32")
+    high = blocks[:, at + 1 : at + 2 * count : 2].astype("int32")
+    word = low + high * 256
+    sign = 1.0 - (word >> 15).astype("float32") * 2.0
+    exponent = (word >> 10) & 31
+    fraction = (word & 1023).astype("float32")
+    import weft
+
+    power = weft.exp2(weft.maximum(exponent, 1).astype("float64") - 25.0).astype("float32")
+    finite = (weft.where(exponent > 0, 1024.0, 0.0).astype("float32") + fraction) * power
+    special = weft.where(fraction > 0, math.nan, math.inf).astype("float32")
+    return sign * weft.where(exponent == 31, special, finite)
+
+
+def _nibbles(q):
+    """Low halves of bytes, then high halves."""
+    import weft
+
+    return weft.concat([q & 15, q >> 4], axis=1).astype("int32")
+
+
+def _fifth_bits(blocks, at):
+    """Bit i of a word of 32 bits, for i in 0..31, of each block."""
+    import weft
+
+    parts = blocks[:, at : at + 4].astype("int32")
+    bits = (parts[:, :, None] >> weft.arange(8, dtype="int32")) & 1
+    return bits.reshape((-1, 32))
+
+
+def _signed(x):
+    """Bytes as numbers from -128 to 127."""
+    x = x.astype("int32")
+    return x - (x >> 7) * 256
+
+
+def _q4_k(b):
+    import weft
+
+    scale, least = _half(b, 0), _half(b, 2)
+    s = b[:, 4:16].astype("int32")
+    low = weft.concat([s[:, :4] & 63, (s[:, 8:] & 15) | ((s[:, :4] >> 6) << 4)], axis=1)
+    minimum = weft.concat([s[:, 4:8] & 63, (s[:, 8:] >> 4) | ((s[:, 4:8] >> 6) << 4)], axis=1)
+    q = b[:, 16:144].reshape((-1, 4, 32))
+    q = weft.stack([q & 15, q >> 4], axis=2).reshape((-1, 8, 32)).astype("float32")
+    factor = (scale * low.astype("float32"))[:, :, None]
+    offset = (least * minimum.astype("float32"))[:, :, None]
+    return factor * q - offset
+
+
+def _q6_k(b):
+    import weft
+
+    low = b[:, :128].astype("int32").reshape((-1, 2, 2, 32))
+    high = b[:, 128:192].astype("int32").reshape((-1, 2, 32))
+    scales = _signed(b[:, 192:208]).reshape((-1, 2, 4, 2)).astype("float32")
+    parts = [
+        (low[:, :, 0] & 15) | ((high & 3) << 4),
+        (low[:, :, 1] & 15) | (((high >> 2) & 3) << 4),
+        (low[:, :, 0] >> 4) | (((high >> 4) & 3) << 4),
+        (low[:, :, 1] >> 4) | (((high >> 6) & 3) << 4),
+    ]
+    q = (weft.stack(parts, axis=2) - 32).astype("float32").reshape((-1, 2, 4, 2, 16))
+    return (_half(b, 208)[:, :, None] * scales.reshape((-1, 16, 1))) * q.reshape((-1, 16, 16))
+
+
+_DECODERS = {
+    "Q4_0": lambda b: _half(b, 0) * (_nibbles(b[:, 2:]) - 8).astype("float32"),
+    "Q4_1": lambda b: _half(b, 0) * _nibbles(b[:, 4:]).astype("float32") + _half(b, 2),
+    "Q5_0": lambda b: _half(b, 0) * ((_nibbles(b[:, 6:]) | (_fifth_bits(b, 2) << 4)) - 16).astype("float32"),
+    "Q5_1": lambda b: _half(b, 0) * (_nibbles(b[:, 8:]) | (_fifth_bits(b, 4) << 4)).astype("float32") + _half(b, 2),
+    "Q8_0": lambda b: _half(b, 0) * _signed(b[:, 2:]).astype("float32"),
+    "Q4_K": _q4_k,
+    "Q6_K": _q6_k,
+}  # fmt: skip
+
+
+def load_gguf(path, quantized=False):
+    """(tensors, metadata) of a GGUF file of version 2 or 3, two dicts by name.
+
+    Shapes are outermost extent first, as in NumPy: the reverse of the file's. Quantised tensors become float32; with
+    quantized=True they stay ``weft.gguf.Quantized`` blocks. Raises IOError: io.gguf.magic, version, truncated, limit,
+    text, value, tensor, type, range.
+    """
+    path = os.fspath(path)
+    if os.path.getsize(path) < 24:
+        _refuse("truncated", f"{path} has {os.path.getsize(path)} bytes, too few for a header")
+    with open(path, "rb") as f, mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return _parse(_Reader(data, path), quantized)
+
+
+def _parse(r, quantized):
+    if r.data[:4] != b"GGUF":
+        _refuse("magic", f"{r.path} does not begin like a GGUF file")
+    r.at = 4
+    version = r.take("I", "the version")
+    if version not in (2, 3):
+        _refuse("version", f"{r.path} is of GGUF version {version}; known are 2 and 3, least significant byte first")  # fmt: skip
+    tensors, entries = r.count("Q", "tensors"), r.count("Q", "entries of metadata")
+    metadata = {}
+    for _ in range(entries):
+        name = r.string("a key")
+        metadata[name] = r.value(r.take("I", f"the type of {name!r}"), f"the value of {name!r}")
+    listed = {}
+    for _ in range(tensors):
+        name = r.string("a tensor's name")
+        rank = r.count("I", f"axes of {name!r}", 8)
+        shape = tuple(reversed([r.take("Q", f"the shape of {name!r}") for _ in range(rank)]))
+        if name in listed:
+            _refuse("tensor", f"{r.path} names the tensor {name!r} twice")
+        listed[name] = shape, r.take("I", f"the type of {name!r}"), r.take("Q", f"the place of {name!r}")  # fmt: skip
+    align = metadata.get("general.alignment", 32)
+    if not isinstance(align, int) or not 1 <= align <= 1 << 20:
+        _refuse("value", f"{r.path} has the alignment {align!r}; legal: 1 to {1 << 20}")
+    start = -(-r.at // align) * align
+    return {n: _tensor(r, n, start, *entry, quantized) for n, entry in listed.items()}, metadata
+
+
+def _tensor(r, name, start, shape, kind, offset, quantized):
+    count = math.prod(shape)
+    if kind in _PLAIN:
+        size = count * _core.dtype(_PLAIN[kind]).itemsize
+    elif kind in _BLOCKS:
+        label, elements, width = _BLOCKS[kind]
+        if not shape or shape[-1] % elements:
+            _refuse("tensor", f"{r.path}: {name!r} of type {label} has the shape {shape}, whose last extent is no multiple of {elements}")  # fmt: skip
+        size = count // elements * width
+    else:
+        known = [*_PLAIN.values(), *(b[0] for b in _BLOCKS.values())]
+        _refuse("type", f"{r.path} holds {name!r} of type {kind}; known: {', '.join(known)}")
+    begin = start + offset
+    if begin + size > len(r.data):
+        _refuse("range", f"{r.path} places {name!r} at bytes {begin} to {begin + size} of {len(r.data)}, shape {shape}")  # fmt: skip
+    raw = bytes(r.data[begin : begin + size])
+    if kind in _PLAIN:
+        return _core._from_bytes(raw, shape, _core.dtype(_PLAIN[kind]))
+    blocks = _core._from_bytes(raw, (size // width, width), _core.dtype("uint8"))
+    found = Quantized(label, shape, blocks)
+    return found if quantized else found.dequantize()

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of functions, with JAX's names and meaning; all of them compose."""
+
+from .custom import checkpoint, custom_jvp, custom_vjp
+from .jacobians import hessian, jacfwd, jacobian, jacrev
+from .modules import functional_call
+from .reverse import grad, jvp, linearize, stop_gradient, value_and_grad, vjp
+from .trees import tree_map
+from .vectorize import vmap
+
+__all__ = [
+    "checkpoint",
+    "custom_jvp",
+    "custom_vjp",
+    "functional_call",
+    "grad",
+    "hessian",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "stop_gradient",
+    "tree_map",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]
+
+for _name in __all__:
+    globals()[_name].__weft_transform__ = True

@@ -1,0 +1,413 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Derivatives of functions by walking their graph backwards; forward derivatives as the transpose of that, twice."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+
+from .. import _core, random
+from .._core import NDArray, Tensor, gradients
+from .._dispatch import Recorder
+from .._errors import error as _error
+from . import trees
+from .batched import Batched, frames, wrapped
+
+_state = threading.local()
+
+
+def differentiating():
+    """How many derivatives this thread is inside of."""
+    return getattr(_state, "depth", 0)
+
+
+class _Inside:
+    """Graphs are made while this is entered, whatever no_grad says outside. `order`: of the derivative."""
+
+    def __init__(self, order=1):
+        self.order = order
+
+    def __enter__(self):
+        self.before = _core.set_grad_enabled(True)
+        _state.depth = differentiating() + self.order
+        return self
+
+    def __exit__(self, *_):
+        _state.depth -= self.order
+        _core.set_grad_enabled(self.before)
+
+
+# ---- values of vmap as tensors of all examples
+
+
+def _levels():
+    return [f for f in frames() if not f.looping]
+
+
+def _whole(x, inside):
+    """A value with the examples of all frames along its first axes, outermost first."""
+    lead = tuple(f.size for f in inside)
+    for k in range(len(inside) - 1, -1, -1):
+        frame = inside[k]
+        if frame.owns(x):
+            x = x.value
+        else:  # behind it stand the axes of the frames inside, which were opened already
+            x = x.broadcast_to((frame.size, *x.shape))
+    assert tuple(x.shape)[: len(lead)] == lead
+    return x
+
+
+def _alias(x):
+    """A tensor of the same values whose gradient is asked for: linked to x where x is linked."""
+    if isinstance(x, Tensor) and x.requires_grad:
+        return _core._function_tensor("alias", x.data, [x], lambda xs, out, g: [g])
+    return Tensor(x.data if isinstance(x, Tensor) else x, requires_grad=True)
+
+
+def refuse(name):
+    """The error for a transform that a trace of weft.compile cannot hold."""
+    return _error(
+        _core.ArgumentError,
+        "transform.compiled",
+        f"{name} of a traced value inside weft.compile",
+        ["legal there: grad, value_and_grad, vmap, checkpoint, stop_gradient"],
+        help=f"compile the function that {name} is applied to, or call {name} outside",
+    )
+
+
+class Linked:
+    """Leaves of arguments as tensors that a graph begins at."""
+
+    def __init__(self, leaves, name):
+        self.inside = _levels()
+        self.wanted = []
+        for k, leaf in enumerate(leaves):
+            _differentiable(leaf, name, k)
+        for leaf in trees.as_arrays(leaves):
+            leaf = _whole(leaf, self.inside)
+            if not isinstance(leaf, (Tensor, NDArray)):
+                raise refuse(name)
+            self.wanted.append(_alias(leaf))
+        self.values = [wrapped(w, self.inside) for w in self.wanted]
+        self._own = {hash(w) for w in self.wanted}
+
+    def whole(self, x):
+        """A result as a tensor of all examples."""
+        if not isinstance(x, trees.ARRAYS):
+            x = _core._asarray(x, None, None, None)
+        x = _whole(x, self.inside)
+        return x if isinstance(x, Tensor) else Tensor(x, requires_grad=False)
+
+    def foreign(self, tensors):
+        """Does anything but these leaves want gradients of the results? Their gradients then have graphs as well."""
+        for t in tensors:
+            if t.requires_grad and any(
+                x.requires_grad and not x.op and hash(x) not in self._own
+                for x in _core.topological(t)
+            ):
+                return True
+        return False
+
+    def pull(self, outputs, seeds, create):
+        """Gradients of sum(outputs * seeds), wrapped as the frames need it."""
+        terms = [o if s is None else o * s for o, s in zip(outputs, seeds) if o.requires_grad]
+        found = gradients(terms, self.wanted, create) if terms else [w * 0.0 for w in self.wanted]
+        if not create:
+            found = [g.detach() for g in found]
+        return [wrapped(g, self.inside) for g in found]
+
+    def mapped_further(self, name):
+        """Is there a vmap around now that the graph knows nothing of? Then the graph is made again, for its examples."""
+        now = _levels()
+        if any(f not in now for f in self.inside):
+            raise _error(
+                _core.ArgumentError,
+                "vmap.escaped",
+                f"{name} was made inside a vmap that has ended",
+                help="call it inside the same vmap",
+            )
+        return len(now) > len(self.inside)
+
+    def leave(self, outputs, linked):
+        return [wrapped(o if linked else o.detach(), self.inside) for o in outputs]
+
+
+@contextlib.contextmanager
+def drawn_from(position):
+    """Inside, random numbers without a key come from a position kept before; afterwards from where they were."""
+    later = dict(random._state)
+    random._state.update(position)
+    try:
+        yield
+    finally:
+        random._state.update(later)
+
+
+def _differentiable(leaf, name, k):
+    dtype = getattr(leaf, "dtype", None)
+    kind = getattr(dtype, "kind", None) or ("f" if isinstance(leaf, float) else type(leaf).__name__)
+    if kind == "c" or isinstance(leaf, complex):
+        raise _error(
+            _core.DTypeError,
+            "transform.complex",
+            f"{name} with respect to argument leaf {k} of type {dtype or 'complex'}: holomorphic derivatives are not offered",
+            help="differentiate with respect to the real and the imaginary part",
+        )
+    if kind != "f":
+        raise _error(
+            _core.DTypeError,
+            "transform.integer",
+            f"{name} with respect to argument leaf {k} of type {dtype or type(leaf).__name__}; derivatives are those of real floats",
+            help="choose other argnums, or convert: x.astype('float32')",
+        )
+
+
+def _places(argnums, count, name):
+    several = not isinstance(argnums, int) or isinstance(argnums, bool)
+    try:
+        places = tuple(argnums) if several else (argnums,)
+    except TypeError:
+        places = (argnums,)
+    if not places or not all(isinstance(p, int) and -count <= p < count for p in places):
+        raise _error(
+            _core.ArgumentError,
+            "transform.argnums",
+            f"{name} with argnums={argnums!r} of a call with {count} positional arguments",
+            [f"legal: numbers from {-count} to {count - 1}" if count else "the call has none"],
+            help="pass the differentiated arguments by position",
+        )
+    return several, tuple(p % count for p in places)
+
+
+def _put(args, places, values):
+    """The arguments with others in some places; a module gets its parameters lent for the call."""
+    args, lent = list(args), []
+    for p, v in zip(places, values):
+        if isinstance(v, dict) and not isinstance(args[p], dict):
+            lent.append((args[p], v))
+        else:
+            args[p] = v
+    return args, lent
+
+
+def _run(f, args, lent, kwargs):
+    from .modules import lending
+
+    with lending(lent):
+        return f(*args, **kwargs)
+
+
+def _split_aux(out, has_aux, name):
+    if not has_aux:
+        return out, None
+    if not isinstance(out, (tuple, list)) or len(out) != 2:
+        raise _error(
+            _core.ArgumentError,
+            "transform.aux",
+            f"{name} with has_aux=True needs a function that returns (result, aux), got a {type(out).__name__}",
+        )
+    return out
+
+
+def _callable(f, name):
+    if not callable(f):
+        raise _error(
+            "dtype",
+            "array.grad.function",
+            f"{name} takes a function, got a {type(f).__name__}",
+            help="gradients of a tensor: loss.backward(), then x.grad",
+        )
+
+
+def _plain_aux(aux, linked):
+    return (
+        aux
+        if linked
+        else trees.tree_map(lambda x: x.detach() if isinstance(x, (Tensor, Batched)) else x, aux)
+    )
+
+
+def value_and_grad(f, argnums=0, has_aux=False):
+    """A function that gives f's value, one number, and its gradient with respect to some positional arguments.
+
+    Arguments may be trees (tuples, lists, dicts) of arrays and modules; the gradient has the same tree, that of a
+    module is a dict by the names of its parameters. argnums: a number, or several, which give a tuple of gradients.
+    With has_aux f returns (value, aux) and the result is ((value, aux), gradient). Raises ArgumentError
+    (array.grad.scalar, transform.argnums, transform.aux), DTypeError (transform.integer, transform.complex).
+    """
+    _callable(f, "value_and_grad")
+
+    @functools.wraps(f)
+    def wrapped_function(*args, **kwargs):
+        several, places = _places(argnums, len(args), "grad")
+        if any(isinstance(leaf, Recorder) and not isinstance(leaf, Batched) for leaf in trees.flatten(list(args))[0]):  # fmt: skip
+            from .traced import traced_value_and_grad
+
+            return traced_value_and_grad(f, args, kwargs, several, places, has_aux)
+        outside = _core.grad_enabled()
+        leaves, structure = trees.flatten([args[p] for p in places])
+        with _Inside():
+            linked = Linked(leaves, "grad")
+            own, lent = _put(args, places, trees.unflatten(structure, linked.values))
+            out, aux = _split_aux(_run(f, own, lent, kwargs), has_aux, "grad")
+            shape = getattr(out, "shape", None)
+            number = isinstance(out, (Tensor, Batched)) and out.size == 1
+            if not number and not (isinstance(out, trees.ARRAYS) and out.size == 1):
+                raise _error(
+                    _core.ArgumentError,
+                    "array.grad.scalar",
+                    f"grad needs a function with one number as result, got shape {shape}",
+                )
+            if out.dtype.kind != "f":
+                _differentiable(out, "grad of a result", 0)
+            whole = linked.whole(out)
+            create = outside and linked.foreign([whole])
+            found = linked.pull([whole], [None], create)
+        tree = trees.unflatten(structure, found)
+        (value,) = linked.leave([whole], create)
+        result = tuple(tree) if several else tree[0]
+        return ((value, _plain_aux(aux, create)) if has_aux else value), result
+
+    return wrapped_function
+
+
+def grad(f, argnums=0, has_aux=False):
+    """The gradient function of f; grad(grad(f)) is its second derivative. Arguments and errors: value_and_grad.
+
+    With has_aux it gives (gradient, aux). Raises DTypeError for what is no function.
+    """
+    _callable(f, "grad")
+    both = value_and_grad(f, argnums, has_aux)
+
+    @functools.wraps(f)
+    def wrapped_function(*args, **kwargs):
+        value, found = both(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return wrapped_function
+
+
+def vjp(f, *primals, has_aux=False):
+    """(f(*primals), pull): pull(cotangent) gives the tuple of gradients of the primals for a gradient of the result.
+
+    The result and the cotangent are trees of the same structure; pull may be called many times. With has_aux f returns
+    (result, aux) and aux comes third. Raises DTypeError and ArgumentError as value_and_grad does, ShapeError
+    (transform.shape) for a cotangent of another shape.
+    """
+    _callable(f, "vjp")
+    outside, position = _core.grad_enabled(), dict(random._state)
+    leaves, structure = trees.flatten(list(primals))
+    with _Inside():
+        linked = Linked(leaves, "vjp")
+        own, lent = _put(primals, range(len(primals)), trees.unflatten(structure, linked.values))
+        out, aux = _split_aux(_run(f, own, lent, {}), has_aux, "vjp")
+        results, result_structure = trees.flatten(out)
+        whole = [linked.whole(r) for r in results]
+        foreign = outside and linked.foreign(whole)
+
+    def pull(cotangent):
+        given, its = trees.flatten(cotangent)
+        if its != result_structure:
+            raise trees.mismatch("the pull of vjp", result_structure, its)
+        if linked.mapped_further("the pull of vjp"):
+            with drawn_from(position):
+                return vjp(f, *primals, has_aux=has_aux)[1](cotangent)
+        with _Inside():
+            seeds = [linked.whole(c) for c in given]
+            for s, o, r in zip(seeds, whole, results):
+                _same_shape(s, o, r, "the pull of vjp")
+            create = foreign or any(s.requires_grad for s in seeds)
+            seeds = [s if s.dtype == o.dtype else s.astype(o.dtype) for s, o in zip(seeds, whole)]
+            found = linked.pull(whole, seeds, create)
+        return tuple(trees.unflatten(structure, found))
+
+    value = trees.unflatten(result_structure, linked.leave(whole, foreign))
+    return (value, pull, _plain_aux(aux, foreign)) if has_aux else (value, pull)
+
+
+def _same_shape(given, wanted, shown, name):
+    if tuple(given.shape) != tuple(wanted.shape):
+        raise _error(
+            _core.ShapeError,
+            "transform.shape",
+            f"{name} got a value of shape {tuple(given.shape)} for one of shape {tuple(wanted.shape)}",
+            help="cotangents have the shapes of results, tangents those of arguments",
+        )
+
+
+def linearize(f, *primals):
+    """(f(*primals), push): push(*tangents) gives the derivative of f along the tangents, as often as wanted.
+
+    It is the transpose of the backward pass, so every gradient rule serves forward derivatives as well.
+    """
+    value, push, _ = _linearized(f, primals, "linearize", False)
+    return value, push
+
+
+def _linearized(f, primals, name, has_aux):
+    _callable(f, name)
+    outside, position = _core.grad_enabled(), dict(random._state)
+    leaves, structure = trees.flatten(list(primals))
+    with _Inside(2):
+        linked = Linked(leaves, name)
+        own, lent = _put(primals, range(len(primals)), trees.unflatten(structure, linked.values))
+        out, aux = _split_aux(_run(f, own, lent, {}), has_aux, name)
+        results, result_structure = trees.flatten(out)
+        whole = [linked.whole(r) for r in results]
+        foreign = outside and linked.foreign(whole)
+        # The backward pass is linear in its seeds: their gradient is the forward derivative.
+        seeds = [Tensor(o.data * 0, requires_grad=True) for o in whole]
+        reached = [k for k, o in enumerate(whole) if o.requires_grad]
+        back = []
+        if reached:
+            terms = [whole[k] * seeds[k] for k in reached]
+            back = gradients(terms, linked.wanted, True)
+
+    def push(*tangents):
+        given, its = trees.flatten(list(tangents))
+        if its != structure:
+            raise trees.mismatch(f"the tangents of {name}", structure, its)
+        if linked.mapped_further(f"the push of {name}"):
+            with drawn_from(position):
+                return _linearized(f, primals, name, has_aux)[1](*tangents)
+        with _Inside():
+            vs = [linked.whole(t) for t in given]
+            for v, w, x in zip(vs, linked.wanted, leaves):
+                _same_shape(v, w, x, name)
+            create = foreign or any(v.requires_grad for v in vs)
+            pairs = [(b, v) for b, v in zip(back, vs) if b.requires_grad]
+            terms = [b * (v if v.dtype == b.dtype else v.astype(b.dtype)) for b, v in pairs]
+            found = gradients(terms, seeds, create) if terms else [s * 0.0 for s in seeds]
+            found = found if create else [g.detach() for g in found]
+            found = [wrapped(g, linked.inside) for g in found]
+        return trees.unflatten(result_structure, found)
+
+    value = trees.unflatten(result_structure, linked.leave(whole, foreign))
+    return value, push, _plain_aux(aux, foreign)
+
+
+def jvp(f, primals, tangents, has_aux=False):
+    """(f(*primals), derivative of f along the tangents). With has_aux f returns (result, aux) and aux comes third.
+
+    Raises ArgumentError (transform.tree.structure) and ShapeError (transform.shape) where tangents do not fit.
+    """
+    for given, what in ((primals, "primals"), (tangents, "tangents")):
+        if not isinstance(given, (tuple, list)):
+            raise _error(
+                _core.ArgumentError,
+                "transform.jvp.tuple",
+                f"jvp takes {what} as a tuple, one for each argument; got a {type(given).__name__}",
+                help="jvp(f, (x,), (v,))",
+            )
+    value, push, aux = _linearized(f, tuple(primals), "jvp", has_aux)
+    out = push(*tangents)
+    return (value, out, aux) if has_aux else (value, out)
+
+
+def stop_gradient(x):
+    """The values of a tree of arrays as constants: no derivative passes."""
+    return trees.tree_map(lambda v: v.detach() if isinstance(v, (Tensor, Recorder)) else v, x)
+
+
+__all__ = ["grad", "jvp", "linearize", "stop_gradient", "value_and_grad", "vjp", "NDArray"]

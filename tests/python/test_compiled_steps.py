@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""weft.compile of whole training steps: forward, backward, update and loss scaling; state in, state out."""
+
+import numpy as np
+import pytest
+
+import weft
+from weft import nn
+from weft.nn import functional as F
+
+
+def close(a, b, **tolerance):
+    a, b = (weft.transforms.trees.flatten(t)[0] for t in (a, b))
+    assert len(a) == len(b)
+    for x, y in zip(a, b):
+        np.testing.assert_allclose(x.numpy(), y.numpy(), **{"rtol": 2e-5, "atol": 2e-6, **tolerance})  # fmt: skip
+
+
+def adam(loss, rate=0.01):
+    def step(state, scale, *batch):
+        p, m, v, t = state["p"], state["m"], state["v"], state["t"] + 1.0
+        value, g = weft.value_and_grad(lambda p: loss(p, *batch) * scale)(p)
+        g = {k: x / scale for k, x in g.items()}
+        norm = weft.sqrt(sum((x * x).sum() for x in g.values()))
+        g = {k: x * weft.minimum(1.0 / norm, 1.0) for k, x in g.items()}
+        m = {k: 0.9 * m[k] + 0.1 * g[k] for k in m}
+        v = {k: 0.99 * v[k] + 0.01 * g[k] * g[k] for k in v}
+        a, b = 1.0 - 0.9**t, 1.0 - 0.99**t
+        p = {k: p[k] - rate * (m[k] / a) / (weft.sqrt(v[k] / b) + 1e-8) for k in p}
+        return {"p": p, "m": m, "v": v, "t": t}, value / scale
+
+    return step
+
+
+def start(p):
+    zeros = lambda: {k: weft.zeros_like(v) for k, v in p.items()}  # noqa: E731
+    t = weft.zeros((), dtype="float32", device=next(iter(p.values())).device)
+    return {"p": p, "v": zeros(), "t": t, "m": zeros()}
+
+
+def arrays(rng, device, **shapes):
+    return {
+        k: weft.asarray(rng.standard_normal(s) * 0.3, dtype="float32", device=device)
+        for k, s in shapes.items()
+    }
+
+
+@pytest.mark.parametrize("device", ["cpu", "opencl:0"])
+@pytest.mark.targets("opencl")
+def test_a_step_of_adam_is_one_trace(rng, device):
+    calls = []
+
+    def loss(p, x, y):
+        calls.append(1)
+        h = weft.tanh(x @ p["w"] + p["b"])
+        return -(y * weft.log_softmax(h @ p["v"], axis=-1)).sum() / x.shape[0]
+
+    p = arrays(rng, device, w=(7, 9), b=(9,), v=(9, 3))
+    x = arrays(rng, device, x=(5, 7))["x"]
+    y = weft.asarray(np.eye(3)[rng.integers(0, 3, 5)], dtype="float32", device=device)
+    scale = weft.asarray(1024.0, dtype="float32", device=device)
+    eager, compiled = adam(loss), weft.compile(adam(loss))
+    a = b = start(p)
+    losses = []
+    for k in range(6):
+        a, la = eager(a, scale, x, y)
+        calls.clear()
+        b, lb = compiled(b, scale, x, y)
+        assert len(calls) == (1 if k == 0 else 0)  # later calls trace nothing
+        close((a, la), (b, lb), rtol=2e-4)
+        losses.append(float(lb))
+    assert compiled.traces == 1 and losses[-1] < losses[0]
+    assert all(isinstance(x, weft.NDArray) for x in weft.transforms.trees.flatten(b)[0])
+
+
+def test_modules_by_functional_call(rng):
+    model = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 2))
+    loss = lambda p, x: (weft.functional_call(model, p, x) ** 2).mean()  # noqa: E731
+    p = {k: v.data for k, v in model.named_parameters().items()}
+    x = weft.asarray(rng.standard_normal((3, 4)), dtype="float32")
+    close(weft.grad(loss)(p, x), weft.compile(weft.grad(loss))(p, x))
+    step, scale = adam(loss), weft.asarray(1.0, dtype="float32")
+    close(step(start(p), scale, x), weft.compile(step)(start(p), scale, x))
+
+
+def test_derivatives_inside_and_around(rng):
+    x = weft.asarray(rng.standard_normal(5))
+    f = lambda x: (weft.sin(x) * x).sum()  # noqa: E731
+    close(weft.compile(weft.grad(f))(x), weft.grad(f)(x))
+    second = weft.grad(lambda x: weft.grad(f)(x).sum())
+    close(weft.compile(second)(x), second(x))
+    inner = lambda x: weft.grad(lambda y: (x * y).sum())(x)  # noqa: E731
+    close(weft.compile(inner)(x), x)
+    c = weft.compile(f)
+    close(weft.grad(c)(x), weft.grad(f)(x))
+    close(weft.hessian(c)(x), weft.hessian(f)(x))
+    close(weft.jvp(c, (x,), (x,)), weft.jvp(f, (x,), (x,)))
+    rows = weft.asarray(rng.standard_normal((3, 5)))
+    close(weft.vmap(c)(rows), weft.vmap(f)(rows))
+    close(weft.compile(weft.vmap(f))(rows), weft.vmap(f)(rows))
+    close(weft.compile(lambda x: weft.compile(f)(x) * 2.0)(x), f(x) * 2.0)
+    close(weft.compile(lambda x: weft.checkpoint(f)(x))(x), f(x))
+    close(weft.compile(weft.grad(lambda x: f(x) + 3.0 * x[0] ** 2))(x), weft.grad(lambda x: f(x) + 3.0 * x[0] ** 2)(x))  # fmt: skip
+    close(weft.compile(lambda x: weft.grad(lambda y: (weft.stop_gradient(y) * y).sum())(x))(x), x)
+    value, aux = weft.compile(weft.grad(lambda x: (f(x), x * 2.0), has_aux=True))(x)
+    close((value, aux), (weft.grad(f)(x), x * 2.0))
+
+
+def test_what_kernels_cannot_hold_runs_eagerly(rng):
+    labels = weft.asarray([0, 2, 1])
+    loss = lambda p, x: F.cross_entropy(x @ p["w"], labels)  # noqa: E731
+    p = arrays(rng, "cpu", w=(4, 3))
+    x = arrays(rng, "cpu", x=(3, 4))["x"]
+    step, scale = adam(loss), weft.asarray(2.0, dtype="float32")
+    compiled = weft.compile(step)
+    a = b = start(p)
+    for _ in range(3):
+        a, la = step(a, scale, x)
+        b, lb = compiled(b, scale, x)
+        close((a, la), (b, lb), rtol=2e-4)
+
+
+custom = weft.custom_vjp(lambda x: x)
+custom.defvjp(lambda x: (x, x), lambda r, g: (g,))
+CASES = [
+    (lambda x: weft.vjp(weft.sin, x)[0], "transform.compiled", "vjp of a traced value"),
+    (lambda x: weft.jvp(weft.sin, (x,), (x,))[1], "transform.compiled", "jvp of a traced value"),
+    (lambda x: custom(x), "transform.compiled", "rule of its own"),
+    (weft.grad(lambda x: x * 2.0), "array.grad.scalar", r"\(3,\)"),
+    (lambda x: weft.grad(lambda y: y.sum())(x > 0), "transform.integer", "bool"),
+]
+
+
+@pytest.mark.parametrize("case", range(len(CASES)))
+def test_refusals(case):
+    f, code, text = CASES[case]
+    with pytest.raises(weft.Error, match=text) as e:
+        weft.compile(f)(weft.ones(3))
+    assert e.value.code == code
