@@ -178,6 +178,24 @@ def test_dropout_is_the_same_in_the_gradient(rng, device):
 
 
 @pytest.mark.parametrize("device", ["cpu", "opencl:0"])
+@pytest.mark.parametrize("n, m", [(0, 3), (3, 0), (1, 1)])
+def test_no_queries_no_keys_one_element(device, n, m):
+    at = weft.device(device)
+    q = weft.Tensor(weft.ones((1, 2, n, 1), device=at), requires_grad=True)
+    k = weft.Tensor(weft.ones((1, 2, m, 1), device=at), requires_grad=True)
+    lengths = weft.asarray([1]).to(at)
+    for more in ({}, {"lengths": lengths}, {"causal": True}):
+        out = F.attention(q, k, k, **more)
+        assert wide(out).tolist() == np.full((1, 2, n, 1), float(m > 0)).tolist()
+        out.sum().backward()
+        assert q.grad.shape == q.shape and k.grad.shape == k.shape
+    found = _core._attention_forward(q.data, k.data, k.data)
+    assert found[0].shape == (1, 2, n, 1) and found[1].shape == (1, 2, n)
+    three = _core._attention_backward(found[0], q.data, k.data, k.data, *found)
+    assert [x.shape for x in three] == [q.shape, k.shape, k.shape]
+
+
+@pytest.mark.parametrize("device", ["cpu", "opencl:0"])
 def test_nothing_seen_and_not_a_number(device):
     at = weft.device(device)
     q = weft.Tensor(weft.ones((1, 1, 3, 16), device=at), requires_grad=True)

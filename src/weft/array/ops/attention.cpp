@@ -107,6 +107,10 @@ Tensor composed(const Tensor& q_in, const Tensor& k_in, const Tensor& v_in, cons
   const Tensor q = widen(q_in), k = for_heads(widen(k_in), heads),
                v = for_heads(widen(v_in), heads);
   Tensor scores = matmul(q * o.scale, transpose(k, 2, 3));
+  if (m == 0) {  // sums of nothing
+    const Tensor out = matmul(scores, v);
+    return elem == wide ? out : astype(out, elem);
+  }
   if (added.defined()) scores = scores + (added.elem() == wide ? added : astype(added, wide));
   else if (o.mask.defined() && o.mask.elem() != Elem::boolean)
     scores = scores + Tensor(o.mask.elem() == wide ? o.mask : o.mask.astype(wide));
@@ -132,6 +136,7 @@ Tensor composed(const Tensor& q_in, const Tensor& k_in, const Tensor& v_in, cons
 template <typename Visit>
 void each_part(const Dims& q, std::int64_t group, std::int64_t m, std::int64_t bytes,
                Visit&& visit) {
+  if (q[0] == 0 || q[1] == 0 || q[2] == 0) return;
   const std::int64_t row_bytes = std::max<std::int64_t>(1, m * bytes);
   const std::int64_t least = std::min<std::int64_t>(q[2], 64);
   std::int64_t heads = std::clamp<std::int64_t>(kTileBytes / (least * row_bytes), 1, q[1]);
@@ -191,9 +196,14 @@ AttentionResult tiled(const NDArray& q, const NDArray& k, const NDArray& v,
                       const AttentionOptions& o) {
   const Dims& s = q.shape();
   const Elem wide = wide_elem(q.elem());
-  const std::int64_t group = s[1] / k.shape()[1], m = k.shape()[2], width = v.shape()[3];
+  const std::int64_t group = s[1] / std::max<std::int64_t>(1, k.shape()[1]), m = k.shape()[2], width = v.shape()[3];
   AttentionResult out{NDArray::empty(q.device(), q.elem(), Dims{s[0], s[1], s[2], width}),
                       NDArray::empty(q.device(), wide, Dims{s[0], s[1], s[2]})};
+  if (m == 0) {
+    assign(out.out, full(q.device(), q.elem(), {}, Scalar(0.0)));
+    assign(out.sums, full(q.device(), wide, {}, Scalar(-kInfinity)));
+    return out;
+  }
   const NDArray sums = out.sums.expand_dims(3);
   each_part(s, group, m, elem_bytes(wide), [&](const Part& p) {
     Weights w = weights_of(q, k, p, group, o, true);
@@ -215,10 +225,14 @@ std::array<NDArray, 3> tiled_backward(const NDArray& g, const NDArray& q, const 
                                       const AttentionOptions& o) {
   const Dims& s = q.shape();
   const Elem wide = wide_elem(q.elem());
-  const std::int64_t group = s[1] / k.shape()[1], m = k.shape()[2];
+  const std::int64_t group = s[1] / std::max<std::int64_t>(1, k.shape()[1]), m = k.shape()[2];
   const NDArray dq = NDArray::empty(q.device(), q.elem(), s),
                 dk = full(k.device(), wide, k.shape(), Scalar(0.0)),
                 dv = full(v.device(), wide, v.shape(), Scalar(0.0));
+  if (m == 0) {
+    assign(dq, full(q.device(), q.elem(), {}, Scalar(0.0)));
+    return {dq, k.copy(), v.copy()};
+  }
   each_part(s, group, m, elem_bytes(wide), [&](const Part& p) {
     const NDArray w = weights_of(q, k, p, group, o, false).all;
     const NDArray from = widened(queries(g, p, group)), at = widened(queries(q, p, group));
