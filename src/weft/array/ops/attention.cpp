@@ -196,7 +196,8 @@ AttentionResult tiled(const NDArray& q, const NDArray& k, const NDArray& v,
                       const AttentionOptions& o) {
   const Dims& s = q.shape();
   const Elem wide = wide_elem(q.elem());
-  const std::int64_t group = s[1] / std::max<std::int64_t>(1, k.shape()[1]), m = k.shape()[2], width = v.shape()[3];
+  const std::int64_t group = s[1] / std::max<std::int64_t>(1, k.shape()[1]), m = k.shape()[2],
+                     width = v.shape()[3];
   AttentionResult out{NDArray::empty(q.device(), q.elem(), Dims{s[0], s[1], s[2], width}),
                       NDArray::empty(q.device(), wide, Dims{s[0], s[1], s[2]})};
   if (m == 0) {
