@@ -86,9 +86,9 @@ const Grid& grid_of(const Ref<Device>& device) {
   return known.back().grid;
 }
 
-ir::Buffer Builder::buffer(const std::string& name, Elem elem) {
+ir::Buffer Builder::buffer(const std::string& name, Elem elem, int align) {
   auto b = ir::edit(ir::make_buffer(name, dtype_of(elem), {ir::make_var("n_" + name)}));
-  b->align = elem_bytes(elem);
+  b->align = align ? align : elem_bytes(elem);
   ir::Buffer out = b;
   buffers_.push_back(ir::buffer_param(out));
   return out;

@@ -44,7 +44,8 @@ class Builder {
   explicit Builder(bool narrow) : index_type(narrow ? dtypes::int32 : dtypes::int64) {}
   const DType index_type;
 
-  ir::Buffer buffer(const std::string& name, Elem elem);
+  /// `align` in bytes; 0: an element's.
+  ir::Buffer buffer(const std::string& name, Elem elem, int align = 0);
   ir::Expr integer(const std::string& name);            // a scalar of index_type
   ir::Expr size(const std::string& name);               // a scalar of 64 bits
   ir::Expr number(const std::string& name, Elem elem);  // a scalar of an element type
