@@ -111,7 +111,7 @@ def _attend(q, k, v, band=None, mask=None, padding=None, lengths=None, dropout_p
             options[name] = _plain(x).to(q.device)
     if dropout_p:
         first = _random._take(2, key)
-        low, high = _core._random_bits(*first, 2).tolist()
+        low, high = _core._random_bits(*first, 2, None).tolist()
         options["seed"] = low | high << 32
     out = _core._attention(_four_axes(q), _four_axes(k), _four_axes(v), **options)
     out = out if out.shape == shape else out.reshape(shape)
