@@ -162,6 +162,7 @@ AttentionTiles tiles_of(const NDArray& q, const NDArray& v, const AttentionOptio
   const int widest = std::max(s.width, s.value_width);
   s.columns = widest > 2 * kPiece ? 64 : 128;
   s.stages = widest > kPiece ? 2 : 3;
+  s.groups = widest > kPiece ? 2 : 3;  // narrow sums leave registers for a third group
   s.band = o.band, s.lengths = o.lengths.defined();
   return s;
 }
@@ -207,7 +208,7 @@ void backward_by_tiles(const NDArray& g_in, const NDArray& q_in, const NDArray& 
   const NDArray g = for_copies(g_in), q = for_copies(q_in), k = for_copies(k_in),
                 v = for_copies(v_in);
   AttentionTiles spec = tiles_of(q, v, o);
-  spec.columns = 64, spec.turns = false;
+  spec.columns = 64, spec.turns = false, spec.groups = 2;
   if (std::max(spec.width, spec.value_width) > 2 * kPiece) spec.stages = 1;
   auto arrays = [&](ProgramCall& call) {
     call.array(q).array(k).array(v).array(g);
