@@ -41,7 +41,7 @@ from ._core import (
     uint64,
 )
 from ._devices import device, devices, is_deterministic, use, use_deterministic
-from .build import Function, Module, TimeResult, build, load, target_limits
+from .build import Function, Module, TimeResult, accepts, build, load, target_limits
 from .ir import IRModule, PrimFunc
 from .profiler import profile
 from .schedule import BlockRef, LoopRef, Schedule
@@ -109,6 +109,7 @@ __all__ = [
     "LoopRef",
     "PrimFunc",
     "IRModule",
+    "accepts",
     "build",
     "load",
     "target_limits",
