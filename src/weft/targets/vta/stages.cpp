@@ -2,6 +2,8 @@
 #include "weft/targets/vta/stages.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -91,6 +93,7 @@ class Planner {
         if (i + 1 < s.chain.size())
           s.chain[i + 1].value = replace_self(s.chain[i + 1].value, s.chain[i].value);
         s.chain.erase(s.chain.begin() + static_cast<std::ptrdiff_t>(i));
+        keep_used_operands(s);
         break;
       }
     }
@@ -99,6 +102,28 @@ class Planner {
     });
     plan_.temporaries.erase(found);
     return true;
+  }
+
+  static void keep_used_operands(Task& s) {
+    std::vector<Operand> kept;
+    std::map<std::size_t, std::size_t> place;
+    for (Segment& segment : s.chain) {
+      segment.value = renumber(segment.value, [&](std::size_t old) {
+        auto [at, fresh] = place.try_emplace(old, kept.size());
+        if (fresh) kept.push_back(s.operands[old]);
+        return at->second;
+      });
+    }
+    s.operands = std::move(kept);
+  }
+
+  static ValuePtr renumber(const ValuePtr& v,
+                           const std::function<std::size_t(std::size_t)>& number) {
+    if (v->kind != Value::Kind::operand && v->kind != Value::Kind::op) return v;
+    auto out = std::make_shared<Value>(*v);
+    if (v->kind == Value::Kind::operand) out->operand = number(v->operand);
+    else out->a = renumber(v->a, number), out->b = renumber(v->b, number);
+    return out;
   }
 
   static bool stores_to(const Stmt& copy, const BufferNode* b) {
@@ -164,7 +189,9 @@ class Planner {
                      : !visits.conditions.empty() ? visits.conditions[0]
                                                   : v.condition;
     if (condition)
-      refuse("block", v, cat("leaves elements out: it runs under the condition ", print(condition)),
+      refuse("block", v,
+             cat("leaves elements out: its loops, bindings and conditions reach only points where ",
+                 print(condition)),
              "every element of a result is computed here; put the condition into the value, as "
              "in if_then_else(condition, value, 0)");
     std::unordered_set<const VarNode*> seen;
