@@ -100,6 +100,40 @@ def test_a_cast_inside_a_reduction_keeps_its_meaning_or_is_refused(form, of, to)
     np.testing.assert_array_equal(got[:, 0], want)
 
 
+EXTREME = """
+@T.prim_func
+def main(A: T.Buffer(({m}, {n}), "{dtype}"), C: T.Buffer(({m}, 1), "{dtype}")):
+    for i, j, k in T.grid({m}, 1, {n}):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.{dtype}({init})
+            C[vi, vj] = T.{how}(C[vi, vj], A[vi, vk])
+"""
+
+
+@pytest.mark.parametrize("how", ["min", "max"])
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "uint8", "uint16", "uint32"])
+@pytest.mark.parametrize("target", [row[0] for row in ROWS])
+def test_extremes_of_whole_ranges(target, dtype, how):
+    """Unsigned values with their highest bit set are large, in one lane, across lanes and across PEs."""
+    if target.split(":")[0] not in _core.targets():
+        pytest.skip(f"built without the {target} target")
+    info = np.iinfo(dtype)
+    for m, n in [(1, 1), (1, 700), (8, 14), (40, 3), (16, 16)]:
+        init = min(int(info.max), 2**31 - 1) if how == "min" else 0
+        program = weft.script.from_source(EXTREME.format(m=m, n=n, dtype=dtype, how=how, init=init))
+        refusal = weft.accepts(program, target)
+        if refusal is not None:
+            assert refusal.code.endswith("dtype"), refusal
+            continue
+        x = np.random.default_rng(n).integers(info.min, info.max, (m, n), endpoint=True, dtype=dtype)
+        got = run(weft.build(program, target=target), [x, np.zeros((m, 1), dtype)], target)[1][:, 0]
+        first = np.array(init, dtype)
+        want = np.minimum(x.min(1), first) if how == "min" else np.maximum(x.max(1), first)
+        np.testing.assert_array_equal(got, want, err_msg=f"{m} x {n}")
+
+
 UNREAD = """
 @T.prim_func
 def main(A: T.Buffer((2, 24), "int32"), C: T.Buffer((2, 24), "int32")):
