@@ -8,7 +8,14 @@ DTYPES = {
     "vta": ["int32"] * 4 + ["int8"] * 3 + ["int16", "uint8"],
     "wse": ["float32"] * 4 + ["float16", "int32", "int32", "int16", "uint16", "uint32"],
 }
-CONDITIONS = ["i < {m} // 2 + 1", "j >= {n} // 3", "i + j < {n}", "j % 2 == 0", "i == 0", "i != {m} - 1 or j > 2"]
+CONDITIONS = [
+    "i < {m} // 2 + 1",
+    "j >= {n} // 3",
+    "i + j < {n}",
+    "j % 2 == 0",
+    "i == 0",
+    "i != {m} - 1 or j > 2",
+]
 STAGES = ["value"] * 4 + [
     "shift", "transpose", "product", "rows", "pad", "condition", "stride", "flip", "broadcast", "convolution", "reshape",
     "split", "total",
@@ -27,8 +34,12 @@ def convert(text, dtype, to):
 class Writer:
     def __init__(self, seed, machine):
         self.random = random.Random(seed)
-        self.rounds = self.random.random() < 0.4  # values that machines round differently; then floats alone, and no steps
-        self.types = [t for t in DTYPES[machine] if not self.rounds or t.startswith("float")] or DTYPES[machine]
+        self.rounds = (
+            self.random.random() < 0.4
+        )  # values that machines round differently; then floats alone, and no steps
+        self.types = [
+            t for t in DTYPES[machine] if not self.rounds or t.startswith("float")
+        ] or DTYPES[machine]
         self.machine = machine
         self.params, self.temporaries, self.body = [], [], []
         self.known = []  # name, dtype, shape
@@ -61,10 +72,20 @@ class Writer:
         n = f"T.{dtype}({self.pick([2, 3, 4, 8])})"
         small = f"T.{dtype}({self.pick([0, 1, 2, 3])})"
         if dtype.startswith("float"):
-            rounded = [f"({a} / {n})", f"T.sqrt(T.abs({a}))", f"T.tanh({a})", f"T.exp(T.min({a}, {n}))"]
+            rounded = [
+                f"({a} / {n})",
+                f"T.sqrt(T.abs({a}))",
+                f"T.tanh({a})",
+                f"T.exp(T.min({a}, {n}))",
+            ]
             forms += rounded if self.rounds else [f"T.floor({a})"]
         else:
-            forms += [f"({a} // {n})", f"({a} % {n})", f"T.truncdiv({a}, {n})", f"T.bitwise_and({a}, {n})"]
+            forms += [
+                f"({a} // {n})",
+                f"({a} % {n})",
+                f"T.truncdiv({a}, {n})",
+                f"T.bitwise_and({a}, {n})",
+            ]
             forms += [f"T.shift_left({a}, {small})", f"T.shift_right({a}, {small})"]
         return self.pick(forms)
 
@@ -115,9 +136,15 @@ class Writer:
         elif kind == "rows":
             terms, columns = n, 1
             hows = [("+", 0), ("min", 100), ("max", 0 if dtype[0] == "u" else -100)]
-            how, init = self.pick(hows + [("*", 1)] * (not dtype.startswith("float")))  # long products overflow
+            how, init = self.pick(
+                hows + [("*", 1)] * (not dtype.startswith("float"))
+            )  # long products overflow
             term = read("vi, vk") + (f" * T.{dtype}(2)" if self.chance(0.3) else "")
-            value = f"{name}[vi, vj] {how} {term}" if how in "+*" else f"T.{how}({name}[vi, vj], {term})"
+            value = (
+                f"{name}[vi, vj] {how} {term}"
+                if how in "+*"
+                else f"T.{how}({name}[vi, vj], {term})"
+            )
         elif kind == "total":
             terms, rows, columns, init = m * n, 1, 1, 0
             value = f"{name}[vi, vj] + {read(f'vk // {n}, vk % {n}')}"
@@ -140,8 +167,16 @@ class Writer:
                            'vi, vj = T.axis.remap("SS", [i, j])', None, f"{name}[vi, vj] = T.{dtype}(3)")  # fmt: skip
         self.known.append((name, dtype, shape))
         if not bindings:
-            loops = f"i, j, k in T.grid({rows}, {columns}, {terms})" if terms else f"i, j in T.grid({rows}, {columns})"
-            bindings = 'vi, vj, vk = T.axis.remap("SSR", [i, j, k])' if terms else 'vi, vj = T.axis.remap("SS", [i, j])'
+            loops = (
+                f"i, j, k in T.grid({rows}, {columns}, {terms})"
+                if terms
+                else f"i, j in T.grid({rows}, {columns})"
+            )
+            bindings = (
+                'vi, vj, vk = T.axis.remap("SSR", [i, j, k])'
+                if terms
+                else 'vi, vj = T.axis.remap("SS", [i, j])'
+            )
         if condition:
             bindings += f"\n            T.where({condition})"
         start = None if init is None else f"{name}[vi, vj] = T.{dtype}({init})"
@@ -164,5 +199,7 @@ def random_program(seed, machine):
     stages = w.random.randint(1, 4)
     for s in range(stages):
         w.stage(s, s + 1 == stages)
-    signature = ", ".join(f'{name}: T.Buffer({shape}, "{dtype}")' for name, shape, dtype in w.params)
+    signature = ", ".join(
+        f'{name}: T.Buffer({shape}, "{dtype}")' for name, shape, dtype in w.params
+    )
     return f"@T.prim_func\ndef main({signature}):\n" + "".join(w.temporaries + w.body), w.params

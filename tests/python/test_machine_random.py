@@ -84,7 +84,16 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("of, to", [("int32", "uint8"), ("int32", "int8"), ("int8", "uint8"), ("uint8", "int8"), ("int8", "int16")])
+@pytest.mark.parametrize(
+    "of, to",
+    [
+        ("int32", "uint8"),
+        ("int32", "int8"),
+        ("int8", "uint8"),
+        ("uint8", "int8"),
+        ("int8", "int16"),
+    ],
+)
 def test_a_cast_inside_a_reduction_keeps_its_meaning_or_is_refused(form, of, to):
     if "vta" not in _core.targets():
         pytest.skip("built without the vta target")
@@ -95,7 +104,11 @@ def test_a_cast_inside_a_reduction_keeps_its_meaning_or_is_refused(form, of, to)
         return
     x = np.random.default_rng(3).integers(-300, 300, (16, 16)).astype(of)
     wide = x.astype(to).astype("int32")
-    want = {"sum": wide.sum(1), "largest": np.maximum(wide.max(1), 0), "product": (wide * wide).sum(1)}[form]
+    want = {
+        "sum": wide.sum(1),
+        "largest": np.maximum(wide.max(1), 0),
+        "product": (wide * wide).sum(1),
+    }[form]
     got = run(weft.build(program, target="vta"), [x, np.zeros((16, 1), "int32")], "vta")[1]
     np.testing.assert_array_equal(got[:, 0], want)
 
@@ -127,7 +140,9 @@ def test_extremes_of_whole_ranges(target, dtype, how):
         if refusal is not None:
             assert refusal.code.endswith("dtype"), refusal
             continue
-        x = np.random.default_rng(n).integers(info.min, info.max, (m, n), endpoint=True, dtype=dtype)
+        x = np.random.default_rng(n).integers(
+            info.min, info.max, (m, n), endpoint=True, dtype=dtype
+        )
         got = run(weft.build(program, target=target), [x, np.zeros((m, 1), dtype)], target)[1][:, 0]
         first = np.array(init, dtype)
         want = np.minimum(x.min(1), first) if how == "min" else np.maximum(x.max(1), first)

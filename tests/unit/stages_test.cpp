@@ -99,9 +99,10 @@ std::vector<Leaf> leaves_of(const PrimFunc& f) {
 
 /// `body`: loops around one block over (12, 10), with A of that shape and C to write.
 PrimFunc program(const std::string& body) {
-  return parse_func(cat("@T.prim_func\ndef main(A: T.Buffer((12, 10), \"float32\"), C: "
-                        "T.Buffer((12, 10), \"float32\")):\n",
-                        body));
+  return parse_func(
+      cat("@T.prim_func\ndef main(A: T.Buffer((12, 10), \"float32\"), C: "
+          "T.Buffer((12, 10), \"float32\")):\n",
+          body));
 }
 
 std::string random_body(std::mt19937& random) {
@@ -110,7 +111,8 @@ std::string random_body(std::mt19937& random) {
   switch (below(5)) {
     case 0: loops = "i, j in T.grid(12, 10)", first = "i", second = "j"; break;
     case 1:
-      loops = cat("i, j, k in T.grid(3, 4, ", 1 + below(10), ")"), first = "i * 4 + j", second = "k";
+      loops = cat("i, j, k in T.grid(3, 4, ", 1 + below(10), ")"), first = "i * 4 + j",
+      second = "k";
       break;
     case 2:
       loops = "i, j in T.grid(5, 5)", first = cat("i * 2 + ", below(4)), second = "9 - j";
@@ -121,14 +123,16 @@ std::string random_body(std::mt19937& random) {
       break;
     default: loops = "i, j, r in T.grid(7, 8, 3)", first = "11 - i", second = "j + 1";
   }
-  const std::vector<std::string> more = {"", "i < 4", "i * 2 >= j", "j % 3 == 1", "i != 2 or j > 3",
-                                         "i + j < 40", "i > 50"};
+  const std::vector<std::string> more = {
+      "", "i < 4", "i * 2 >= j", "j % 3 == 1", "i != 2 or j > 3", "i + j < 40", "i > 50"};
   const std::string& extra = more[static_cast<std::size_t>(below(static_cast<int>(more.size())))];
-  if (!extra.empty()) condition = condition.empty() ? extra : cat("(", condition, ") and (", extra, ")");
+  if (!extra.empty())
+    condition = condition.empty() ? extra : cat("(", condition, ") and (", extra, ")");
   return cat("    for ", loops, ":\n        with T.block(\"C\"):\n",
              condition.empty() ? "" : cat("            T.where(", condition, ")\n"),
-             "            vi = T.axis.spatial(12, ", first, ")\n            vj = T.axis.spatial(10, ",
-             second, ")\n            C[vi, vj] = A[vi, vj]\n");
+             "            vi = T.axis.spatial(12, ", first,
+             ")\n            vj = T.axis.spatial(10, ", second,
+             ")\n            C[vi, vj] = A[vi, vj]\n");
 }
 
 TEST(stages, visits_are_the_points_of_the_loops) {
@@ -190,10 +194,11 @@ TEST(stages, loops_and_iterators_one_to_one) {
 
 TEST(stages, updates) {
   auto update = [](const std::string& body) {
-    const PrimFunc f = program(cat("    for i, j, k in T.grid(12, 10, 10):\n        with "
-                                   "T.block(\"C\"):\n            vi, vj, vk = T.axis.remap(\"SSR\", "
-                                   "[i, j, k])\n",
-                                   body));
+    const PrimFunc f =
+        program(cat("    for i, j, k in T.grid(12, 10, 10):\n        with "
+                    "T.block(\"C\"):\n            vi, vj, vk = T.axis.remap(\"SSR\", "
+                    "[i, j, k])\n",
+                    body));
     return read_update(leaves_of(f).at(0).block);
   };
   EXPECT_EQ(update("            C[vi, vj] = C[vi, vj] + A[vi, vk]\n").combine, Combine::add);
@@ -246,6 +251,19 @@ TEST(stages, refusals) {
             vi = T.axis.spatial(12, i)
             C[vi, 0] = A[vi, 0]
 )");
+}
+
+TEST(stages, conditions_on_what_is_no_iterator) {
+  const PrimFunc f = parse_func(R"(@T.prim_func
+def main(A: T.Buffer((12, 10), "float32"), C: T.Buffer((12, 10), "float32"), n: T.int32):
+    for i, j in T.grid(12, 10):
+        with T.block("C"):
+            T.where(i < n)
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = A[vi, vj]
+)");
+  weft::testing::expect_error(ErrorKind::lower, "stages.condition", {"depends on n"},
+                              [&] { visits_of(leaves_of(f).at(0), {}); });
 }
 
 TEST(stages, linear_forms_keep_what_casts_change) {

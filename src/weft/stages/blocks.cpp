@@ -91,8 +91,9 @@ class Collector {
   void realize(const BlockRealizeNode* r) {
     const Block& block = r->block;
     if (!block->execution.axis.empty())
-      refuse("execution", cat("block ", block->name, " is given to a part of axis ",
-                              block->execution.axis, "; here all parts of an axis run every block"),
+      refuse("execution",
+             cat("block ", block->name, " is given to a part of axis ", block->execution.axis,
+                 "; here all parts of an axis run every block"),
              "leave out T.execution");
     if (!block->match_buffers.empty())
       refuse(

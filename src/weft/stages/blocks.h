@@ -21,7 +21,8 @@ struct Leaf {
 };
 
 /// The leaves in program order, and the buffers allocated around them. Refuses statements outside
-/// blocks, loops around more than one block, matched buffers, and blocks given to a part of an axis.
+/// blocks, loops around more than one block, matched buffers, and blocks given to a part of an
+/// axis.
 std::vector<Leaf> collect_leaves(const ir::Stmt& body, std::vector<ir::Buffer>* temporaries);
 
 /// The leaf of a nest of loops around one block without conditions; absent for any other statement.

@@ -29,8 +29,7 @@ BoundPart part_of(const stages::Leaf& leaf, std::size_t i, const stages::Binding
     throw Error(ErrorKind::lower, "wse.lower.axis",
                 cat("iterator ", leaf.block->iters[i].var->name, " of block ", leaf.block->name,
                     " is bound to ", print(leaf.iter_values[i]), ", where ", why))
-        .help(
-            "legal are i, i * n + j with loop i on pe.x or pe.y, and (y * width + x) * n + j");
+        .help("legal are i, i * n + j with loop i on pe.x or pe.y, and (y * width + x) * n + j");
   };
   if (binding.start != 0) wrong("the first PE does not have element 0");
   for (std::size_t d = 0; d < bound; ++d) {
