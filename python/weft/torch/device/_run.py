@@ -21,6 +21,7 @@ from ..graph import Op, Value, map_values
 from ..partition import Unit
 from ..plans import Recipe, array_function, check, context
 from ..rules import Unsupported
+from ..rules.common import DTYPES
 from . import _memory, _names, _static
 
 _MOST_CALLS = 4096
@@ -207,6 +208,9 @@ def functional(target, args, kwargs):
     rules.load()
     if str(target) not in rules.FUSED and str(target) not in rules.ARRAYS:
         raise Unsupported("weft has no rule for this operator")
+    odd = next((t.dtype for t in tensors_in([args, kwargs]) if t.dtype not in DTYPES), None)
+    if odd is not None:
+        raise Unsupported(f"elements of type {str(odd).removeprefix('torch.')}")
     key = (target, _key(args), _key(kwargs))
     call = _calls.get(key)
     if call is None:
