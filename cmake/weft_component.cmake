@@ -1,4 +1,5 @@
-# weft_component(<name> [COLD] SOURCES ... [DEPS ...] [LIBRARIES ...]): a static library weft_<name> of one layer.
+# weft_component(<name> [COLD] SOURCES ... [ALONE ...] [DEPS ...] [LIBRARIES ...]): a static library weft_<name> of one layer.
+# ALONE: sources with names of their own that other sources of the component have, too (weft_unity); "*": all of them.
 # Dependencies on other components must be allowed by layers.txt.
 
 file(STRINGS "${PROJECT_SOURCE_DIR}/layers.txt" WEFT_LAYERS REGEX "^[a-z]+:")
@@ -53,6 +54,18 @@ function(weft_hot)
   endforeach()
 endfunction()
 
+# weft_unity(<target> [source ...]): in a quick build several sources in one run of the compiler, because most of the time goes into
+# templates of their common headers. The named sources stay alone, and so do those with flags of their own and generated ones.
+# tools/check_unity finds sources that cannot be compiled together.
+function(weft_unity target)
+  if(WEFT_QUICK AND NOT "${ARGN}" STREQUAL "*")
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
+    if(ARGN)
+      set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
+  endif()
+endfunction()
+
 weft_headers(weft_headers WARM "")
 weft_headers(weft_headers_ir WARM "" <weft/ir/build.h> <weft/ir/visit.h>)
 weft_headers(weft_headers_ir_cold COLD "" <weft/ir/build.h> <weft/ir/visit.h>)
@@ -62,7 +75,7 @@ if(WEFT_TESTS)
 endif()
 
 function(weft_component name)
-  cmake_parse_arguments(ARG "COLD" "LAYER" "SOURCES;DEPS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "COLD" "LAYER" "SOURCES;ALONE;DEPS;LIBRARIES" ${ARGN})
   if(NOT ARG_LAYER)
     set(ARG_LAYER ${name})
   endif()
@@ -71,6 +84,7 @@ function(weft_component name)
   target_compile_features(weft_${name} PUBLIC cxx_std_20)
   set_target_properties(weft_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   weft_warnings(weft_${name})
+  weft_unity(weft_${name} ${ARG_ALONE})
   if(ARG_COLD)
     weft_cold(weft_${name})
     target_precompile_headers(weft_${name} REUSE_FROM weft_headers_ir_cold)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collectives and parallel training on the cards of one host beside torch.distributed in the same processes.
 
-    PYTHONPATH=python torchrun --nproc-per-node 2 bench/gpu/distributed.py [--quick]
+    PYTHONPATH=python torchrun --nproc-per-node 2 bench/gpu/distributed.py [collectives|gpt|resnet50]... [--quick]
+    PYTHONPATH=python torchrun --nproc-per-node 2 bench/gpu/distributed.py memory-whole|memory-1|memory-2|memory-3|memory-equal
 
 Both sides use NCCL, each its own communicator; samples are taken in turns, each of many calls and one synchronisation. Weak scaling: the time of a step on
 one card (the other idle) over the time on all, with the same batch on each card; the rival is DistributedDataParallel.
@@ -37,7 +38,7 @@ def beside(name, ours, rival, sync, bytes_moved, number):
     for f in (ours, rival):
         timed(f, sync, 2)
     times = {"weft": [], "torch": []}
-    for _ in range(5):
+    for _ in range(9):
         times["weft"].append(timed(ours, sync, number))
         times["torch"].append(timed(rival, sync, number))
     a, b = (statistics.median(t) for t in times.values())
@@ -50,7 +51,7 @@ def beside(name, ours, rival, sync, bytes_moved, number):
 
 def collectives(group, sync):
     n, device = dist.size(), dist.device()
-    for kib in (4, 1 << 10, 16 << 10, 256 << 10, *(() if QUICK else (1 << 20,))):
+    for kib in (4, 64, 1 << 10, 16 << 10, 256 << 10, *(() if QUICK else (1 << 20,))):
         count = kib * 256
         t = torch.randn(count, device="cuda")
         x = weft.asarray(t.cpu().numpy()).to(device)
@@ -153,59 +154,120 @@ def alone(f, sync, number):
     return out
 
 
-def together(f, sync, number):
-    timed(f, sync, 3)
-    return statistics.median(timed(f, sync, number) for _ in range(3))
-
-
-def training(group, sync):
-    width, depth, batch, length = 768, 4 if QUICK else 12, 8, 512
+def scaling(name, group, sync, make, rival, array):
+    """Weak scaling of SGD steps: n times the time alone over the time together, beside DistributedDataParallel's."""
     device, number = dist.device(), 5
-    array = (
-        np.random.default_rng(dist.rank()).standard_normal((batch, length, width)).astype("float32")
-    )
     x = weft.Tensor(weft.asarray(array).to(device), requires_grad=False)
-    single = blocks(width, depth).to(device)
+    begun = time.perf_counter()
+    single = make().to(device)
     one = alone(stepper(single, optim.SGD(single.parameters(), lr=1e-4), x), sync, number)
-    shared = dist.DataParallel(blocks(width, depth).to(device))
-    many = together(stepper(shared, optim.SGD(shared.parameters(), lr=1e-4), x), sync, number)
+    first = time.perf_counter() - begun
+    shared = dist.DataParallel(make().to(device))
+    ours = stepper(shared, optim.SGD(shared.parameters(), lr=1e-4), x)
     t = torch.from_numpy(array).cuda()
     torch.manual_seed(0)
-    model = torch.nn.Sequential(*[TorchBlock(width) for _ in range(depth)]).cuda()
+    model = rival().cuda()
     torch_one = alone(stepper(model, torch.optim.SGD(model.parameters(), lr=1e-4), t), sync, number)
     ddp = torch.nn.parallel.DistributedDataParallel(model, process_group=group)
-    torch_many = together(stepper(ddp, torch.optim.SGD(ddp.parameters(), lr=1e-4), t), sync, number)
+    theirs = stepper(ddp, torch.optim.SGD(ddp.parameters(), lr=1e-4), t)
+    times = {ours: [], theirs: []}
+    for f in times:
+        timed(f, sync, 3)
+    for _ in range(5):
+        for f in times:
+            times[f].append(timed(f, sync, number))
+    many, torch_many = (statistics.median(t) for t in times.values())
+    # Both alone times once more: clocks move while the others run.
+    one = min(one, alone(stepper(single, optim.SGD(single.parameters(), lr=1e-4), x), sync, number))
+    torch_one = min(
+        torch_one,
+        alone(stepper(model, torch.optim.SGD(model.parameters(), lr=1e-4), t), sync, number),
+    )
     if dist.rank() == 0:
         n = dist.size()
-        print(f"{depth} blocks of {width}, {batch} x {length} a card: one card {one * 1e3:.1f} ms, {n} cards {many * 1e3:.1f} ms, "
-              f"factor {n * one / many:.3f}; DDP {torch_one * 1e3:.1f}, {torch_many * 1e3:.1f}, factor {n * torch_one / torch_many:.3f}",
-              flush=True)  # fmt: skip
+        print(f"{name}: one card {one * 1e3:.2f} ms, {n} cards {many * 1e3:.2f} ms, factor {n * one / many:.3f}; DDP {torch_one * 1e3:.2f}, "
+              f"{torch_many * 1e3:.2f}, factor {n * torch_one / torch_many:.3f}  (first steps {first:.0f} s)", flush=True)  # fmt: skip
 
 
-def memory():
-    """Bytes that parameters, gradients and Adam's states hold on this rank after a step."""
-    device = dist.device()
-    x = weft.Tensor(weft.asarray(np.ones((1, 64, 1024), "float32")).to(device), requires_grad=False)
+def gpt(group, sync):
+    width, depth, batch, length = 768, 4 if QUICK else 12, 8, 512
+    rng = np.random.default_rng(dist.rank())
+    array = rng.standard_normal((batch, length, width)).astype("float32")
+    name = f"{depth} blocks of {width}, {batch} x {length} a card"
+    scaling(name, group, sync, lambda: blocks(width, depth),
+            lambda: torch.nn.Sequential(*[TorchBlock(width) for _ in range(depth)]), array)  # fmt: skip
 
-    def peak(make):
-        before = device.stats()["bytes.live"]
-        model = make(blocks(1024, 8).to(device))
-        optimizer = optim.Adam(model.parameters(), lr=1e-4)
-        for _ in range(2):
-            loss = (model(x) ** 2).mean()
-            loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
-        device.synchronize()
-        return device.stats()["bytes.live"] - before
 
-    whole = peak(lambda m: m)
-    parts = {
-        stage: peak(lambda m, s=stage: dist.ShardedParallel(m, stage=s)) for stage in (1, 2, 3)
-    }
-    if dist.rank() == 0:
-        text = ", ".join(f"stage {s} {b / whole:.2f}" for s, b in parts.items())
-        print(f"held after a step, of one card's {whole >> 20} MiB: {text}", flush=True)
+class Bottleneck(nn.Module):
+    def __init__(self, before, width, stride):
+        super().__init__()
+        after = 4 * width
+        self.body = nn.Sequential(
+            nn.Conv2d(before, width, 1, 1, 0, bias=False), nn.BatchNorm2d(width), nn.ReLU(),
+            nn.Conv2d(width, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(),
+            nn.Conv2d(width, after, 1, 1, 0, bias=False), nn.BatchNorm2d(after),
+        )  # fmt: skip
+        self.short = None
+        if stride != 1 or before != after:
+            layer = nn.Conv2d(before, after, 1, stride, 0, bias=False)
+            self.short = nn.Sequential(layer, nn.BatchNorm2d(after))
+
+    def forward(self, x):
+        return nn.functional.relu(self.body(x) + (x if self.short is None else self.short(x)))
+
+
+def resnet50_of_weft():
+    weft.random.seed(0)
+    stem = nn.Conv2d(3, 64, 7, 2, 3, bias=False)
+    layers = [stem, nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+    before = 64
+    for width, count, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
+        for i in range(count):
+            layers.append(Bottleneck(before, width, stride if i == 0 else 1))
+            before = 4 * width
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000))
+
+
+def resnet50(group, sync):
+    import torchvision
+
+    side, batch = (64, 8) if QUICK else (224, 32)
+    rng = np.random.default_rng(dist.rank())
+    array = rng.standard_normal((batch, 3, side, side)).astype("float32")
+    scaling(f"ResNet-50, {batch} x {side} x {side} a card", group, sync, resnet50_of_weft, torchvision.models.resnet50, array)  # fmt: skip
+
+
+def peak(device, make, batch, depth, steps=3):
+    """The most bytes that arrays held at once in steps of Adam, above what was held before."""
+    before = device.stats()["bytes.live"]
+    array = np.random.default_rng(0).standard_normal((batch, 128, 1024)).astype("float32")
+    x = weft.Tensor(weft.asarray(array).to(device), requires_grad=False)
+    model = make(blocks(1024, depth).to(device))
+    optimizer = optim.Adam(model.parameters(), lr=1e-4)
+    for _ in range(steps):
+        loss = (model(x) ** 2).mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        loss.item()
+    device.synchronize()
+    found = device.stats()
+    return found["bytes.peak"] - before, found["bytes.live"] - before
+
+
+def memory(kind):
+    """The peak of one kind of training in this process: a peak is of the whole process, so that each kind needs its own."""
+
+    def run(group, sync):
+        device, n = dist.device(), dist.size()
+        dist.all_reduce(weft.zeros((1,)).to(device))
+        stage, batch = {"whole": (0, 8), "equal": (3, 8)}.get(kind, (int(kind[-1]) if kind[-1].isdigit() else 0, 8 // n))  # fmt: skip
+        most, held = peak(device, lambda m: dist.ShardedParallel(m, stage=stage) if stage else m, batch, 12)  # fmt: skip
+        if dist.rank() == 0:
+            text = f"stage {stage} on {n} cards" if stage else "one card"
+            print(f"{text:20s} batch of a card {batch}: peak {most / 2**20:8.1f} MiB, held after a step {held / 2**20:8.1f} MiB", flush=True)  # fmt: skip
+
+    return run
 
 
 def main():
@@ -219,9 +281,10 @@ def main():
         device.synchronize()
         torch.cuda.synchronize()
 
-    collectives(group, sync)
-    training(group, sync)
-    memory()
+    parts = {"collectives": collectives, "gpt": gpt, "resnet50": resnet50}
+    for name in [a for a in sys.argv[1:] if not a.startswith("-")] or parts:
+        part = memory(name[7:]) if name.startswith("memory-") else parts[name]
+        part(group, sync)
 
 
 if __name__ == "__main__":

@@ -105,7 +105,7 @@ PROGRAMS = (  # title, function, steps, steps when quick, largest last loss
 AGREE = 0.02  # last losses on two devices, relative: sums are taken in another order
 
 
-def demo(quick=False, progress=lambda text: None):
+def demo(quick=False, progress=lambda text: None, output="out"):
     devices = [d for d in (weft.device("cpu"), weft.device("cuda:0")) if d.available]
     for title, train, whole, short, limit in PROGRAMS:
         steps, series = (short if quick else whole), {}
@@ -123,9 +123,10 @@ def demo(quick=False, progress=lambda text: None):
                 "seconds": seconds,
                 "rate": 0,
                 "unit": "",
-                "error": last,
+                "error": None,
                 "limit": limit * (2 if quick else 1),
-                "note": f"loss {losses[0]:.3f} to {last:.4f}; the error column is the loss",
+                "loss": last,
+                "note": f"loss {losses[0]:.3f} to {last:.4f}",
             }
         first = series["cpu"]
         for name, losses in list(series.items())[1:]:

@@ -23,9 +23,7 @@ def main(folder, steps=10):
     optimizer = optim.SGD(model.parameters(), lr=0.05)
     begin = 0
     if os.path.exists(os.path.join(folder, "index.json")):
-        state, metadata = dist.load_sharded(folder, model.sharded_state(optimizer))
-        begin = metadata["step"]
-        model.load_sharded_state(state, optimizer, begin)
+        begin = model.load(folder, optimizer)["step"]
     losses = []
     for step in range(begin, begin + steps):
         rng = np.random.default_rng(step)
@@ -44,7 +42,7 @@ def main(folder, steps=10):
         print(
             f"steps {begin} to {begin + steps}: loss {losses[0]:.4f} to {losses[-1]:.4f}; {held} bytes of parameters on a rank"
         )
-    dist.save_sharded(folder, model.sharded_state(optimizer), metadata={"step": begin + steps})
+    model.save(folder, optimizer, {"step": begin + steps})
     return losses
 
 

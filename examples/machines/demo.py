@@ -51,7 +51,7 @@ def _measure(program, function, target, inputs, expected, operations, limit):
     )
 
 
-def demo(quick=False, progress=lambda text: None):
+def demo(quick=False, progress=lambda text: None, output="out"):
     rng = np.random.default_rng(3)
     for o, m, n in ((1, 4, 4), (1, 16, 16)):
         progress(f"packed product {m}x{n} on vta")

@@ -22,9 +22,9 @@ def _row(program, seconds, error, limit, note, rate=0.0):
     }  # fmt: skip
 
 
-def demo(quick=False, progress=lambda text: None):
+def demo(quick=False, progress=lambda text: None, output="out"):
     torch = _torch()
-    dot, matrix = module("dot_cpp"), module("matrix_cpp")
+    dot, matrix = (module(name, output) for name in ("dot_cpp", "matrix_cpp"))
     rng = np.random.default_rng(100)
     host = "PyTorch" if torch else "NumPy"
     give = torch.from_numpy if torch else (lambda a: a)
@@ -37,13 +37,13 @@ def demo(quick=False, progress=lambda text: None):
         start = time.perf_counter()
         got = f(a, b)
         seconds = time.perf_counter() - start
-        wrong = 0.0 if str(got) == str(want(a, b)) else 1.0
+        wrong = float(abs(np.asarray(got) - np.asarray(want(a, b))).max())
         yield _row(
             name,
             seconds,
             wrong,
-            0,
-            f"called from {host}; all printed digits are {host}'s; host time",
+            1e-6,  # the last bit: QPUs round products otherwise
+            f"called from {host}; host time",
         )
     for i in range(4 if quick else 6):
         n = 10**i

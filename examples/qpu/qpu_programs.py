@@ -22,18 +22,16 @@ PUBLISHED = {
 CLOCK = 300e6  # Hz, of the emulated chip
 
 
-def module(name):
-    """dot_cpp or matrix_cpp: from weft's build, or built here by setup.py's recipe."""
-    for folder in (
-        *HERE.parents[1].glob("build*/examples/qpu"),
-        HERE.parents[1] / "out" / "qpu",
-    ):
+def module(name, output="out"):
+    """dot_cpp or matrix_cpp: from weft's build, or built in `output` by setup.py's recipe."""
+    made = pathlib.Path(output).resolve() / "qpu"
+    for folder in (*HERE.parents[1].glob("build*/examples/qpu"), made):
         if folder.is_dir() and str(folder) not in sys.path:
             sys.path.append(str(folder))
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError:
-        return build(name, HERE.parents[1] / "out" / "qpu")
+        return build(name, made)
 
 
 def build(name, folder):

@@ -23,7 +23,7 @@ def _check(name, sch, device, inputs, expected, flop, number, target=None):
     )
 
 
-def demo(quick=False, progress=lambda text: None):
+def demo(quick=False, progress=lambda text: None, output="out"):
     rng = np.random.default_rng(1)
     a, b, w = (
         rng.random(1024, np.float32),

@@ -24,7 +24,7 @@ def _row(program, device, seconds, operations, error, unit="GOP/s"):
     }
 
 
-def demo(quick=False, progress=lambda text: None):
+def demo(quick=False, progress=lambda text: None, output="out"):
     env = weft.vta.env()
     for n in (4,) if quick else (4, 16):
         progress(f"tutorial product m = n = {n} over RPC")

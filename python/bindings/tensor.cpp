@@ -586,9 +586,11 @@ void bind_tensor(nb::module_& m) {
   m.def(
       "_function_tensor",
       [](const std::string& name, const NDArray& data, const std::vector<Tensor>& inputs,
-         nb::object rule) {
+         nb::object rule, const std::vector<int>& read, bool reads_result) {
         std::shared_ptr<nb::object> shared = kept_object(rule);
-        return make_tensor(kept_name(name), data, inputs, [shared](const GradientCall& c) {
+        Reads reads = reads_result ? kResult : kReadsNothing;
+        for (int i : read) reads |= i < 31 ? 1u << i : kReadsAll;
+        auto gradient = [shared](const GradientCall& c) {
           bool linked = c.g.requires_grad();
           for (const Tensor& x : c.x) linked |= x.requires_grad();
           std::optional<NoGrad> unlinked;
@@ -600,10 +602,11 @@ void bind_tensor(nb::module_& m) {
             if (!found[i].is_none()) out[i] = nb::cast<Tensor>(found[i]);
           }
           return out;
-        });
+        };
+        return make_tensor(kept_name(name), data, inputs, gradient, reads);
       },
-      "A tensor whose gradients are rule(inputs, output, incoming): one tensor or None "
-      "for each input.");
+      "A tensor whose gradients are rule(inputs, output, incoming): one tensor or None for each "
+      "input. Of the inputs it reads the values of those numbered in `read`.");
   m.def("_gather_tensor", [](const Tensor& x, const NDArray& index) { return gather(x, {index}); });
 }
 

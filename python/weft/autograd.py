@@ -94,19 +94,23 @@ class Function:
         data = out.data if isinstance(out, Tensor) else out
         places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
         inputs = [args[i] for i in places]
-        saved = ctx.saved_tensors
+        saved, given = ctx.saved_tensors, len(args)
+        ids, made = [id(a) for a in inputs], id(out)
+        kept = {id(t) for t in saved}
+        read = [i for i, a in enumerate(ids) if a in kept]
 
+        # The rule holds no argument itself: values that are not saved are released with their last handle.
         def rule(xs, result, g):
             # Saved arguments and the saved result are the graph's own, so that gradients of gradients pass.
-            own = {id(a): x for a, x in zip(inputs, xs)} | {id(out): result}
+            own = dict(zip(ids, xs)) | {made: result}
             ctx.saved_tensors = tuple(own.get(id(t), t) for t in saved)
             found = cls.backward(ctx, g)
             found = list(found) if isinstance(found, (tuple, list)) else [found]
-            if len(found) != len(args):
+            if len(found) != given:
                 raise _error(
                     ArgumentError,
                     "array.function.gradients",
-                    f"{cls.__name__}.backward must return {len(args)} gradients, one for each argument of apply, "
+                    f"{cls.__name__}.backward must return {given} gradients, one for each argument of apply, "
                     f"got {len(found)}",
                 )
             gs = []
@@ -123,4 +127,4 @@ class Function:
                 gs.append(one)
             return gs
 
-        return _core._function_tensor(cls.__name__, data, inputs, rule)
+        return _core._function_tensor(cls.__name__, data, inputs, rule, read, made in kept)

@@ -165,6 +165,23 @@ def parser():
     p.add_argument("--output", default="out", help="folder for report.html and trace.json (out)")
     _add_programs(verb)
     _add_machines(verb)
+    p = verb("selftest", "selftest", "run", "check this installation on every device present")
+    p = verb("docs", "manual", "docs", "open the documentation, offline")
+    p.add_argument("page", nargs="?", help="a page, for example guide/torch")
+    p.add_argument("--path", action="store_true", help="print where it is instead")
+    p.add_argument("--serve", action="store_true", help="on 127.0.0.1, where search works")
+    p = verb("new", "skeleton", "new", "write a skeleton with a failing test into a source tree")
+    p.add_argument("kind", choices=("op", "step", "pass", "target", "rule"), help="what to add")
+    p.add_argument("name", help="lower case, for example two_words")
+    p = verb(
+        "playground", "playground", "run", "edit programs and schedules on a page of this machine"
+    )
+    p.add_argument("--port", type=_port, default=0, help="of 127.0.0.1; 0: any free one (0)")
+    p.add_argument("--seconds", type=float, default=20.0, help="for one program (20)")
+    p.add_argument(
+        "--memory", type=_positive, default=2048, metavar="MIB", help="for one program (2048)"
+    )
+    p.add_argument("--browser", action="store_true", help="open the page in a browser, too")
     p = verb("bench", "bench", "run", "measure weft beside its rivals")
     p.add_argument("names", nargs="*", metavar="NAME", help="default: all; --list names them")
     p.add_argument("--list", action="store_true", help="list the benchmarks")

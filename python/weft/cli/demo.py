@@ -12,9 +12,13 @@ from weft._errors import error as _error
 
 
 class Row:
-    """One line of the table. error is the largest difference from the reference, limit what is allowed."""
+    """One line of the table.
 
-    def __init__(self, program, device, seconds, rate, unit, error, limit, note=""):
+    error is the largest difference from the reference; None where the program checks itself, or where there is a
+    `loss` instead. limit is what either may be.
+    """
+
+    def __init__(self, program, device, seconds, rate, unit, error, limit, note="", loss=None):
         self.program, self.device, self.seconds, self.rate, self.unit = (
             program,
             device,
@@ -22,40 +26,54 @@ class Row:
             rate,
             unit,
         )
-        self.error, self.limit, self.note = error, limit, note
+        self.error, self.limit, self.note, self.loss = error, limit, note, loss
 
     @property
     def good(self):
-        return self.error <= self.limit
+        judged = self.loss if self.error is None else self.error
+        return judged is None or judged <= self.limit
 
     def cells(self):
-        rate = f"{self.rate:,.1f} {self.unit}" if self.rate else ""
         return [
             self.program,
             self.device,
-            f"{self.seconds * 1e3:,.3f} ms",
-            rate,
-            f"{self.error:.2g}",
+            f"{self.seconds * 1e3:.3g} ms" if self.seconds else "n/a",
+            f"{self.rate:.3g} {self.unit}" if self.rate else "n/a",
+            "n/a" if self.error is None else f"{self.error:.2g}",
             "ok" if self.good else "WRONG",
             self.note,
         ]
 
 
-HEAD = ["program", "device", "time", "rate", "error", "", ""]
+STYLE = """
+:root{color-scheme:light dark;--line:#d0d7de;--bad:#ffd7d5}
+@media(prefers-color-scheme:dark){:root{--line:#3d444d;--bad:#6b1d1d}}
+body{font:15px/1.45 system-ui,sans-serif;margin:1.5em auto;padding:0 1em;max-width:75em}
+.wide{overflow-x:auto}table{border-collapse:collapse}
+td,th{padding:.3em .8em;border-bottom:1px solid var(--line);text-align:left;white-space:nowrap}
+td:nth-child(3),td:nth-child(4),td:nth-child(5){text-align:right;font-variant-numeric:tabular-nums}
+.bad{background:var(--bad)}figure{margin:1.5em 0;overflow-x:auto}svg{max-width:100%;height:auto;background:#fff;color:#000}
+"""
+HEAD = ["program", "device", "time", "rate", "error", "result", "note"]
+
+
+def examples_folder():
+    """The folder examples/: of the current folder, of the source tree, or of an installation."""
+    package = pathlib.Path(weft.__file__).resolve().parent
+    places = [pathlib.Path.cwd(), package, *package.parents]
+    folder = next((p / "examples" for p in places if list(p.glob("examples/*/demo.py"))), None)
+    if folder is None:
+        raise _error(
+            "io",
+            "cli.demo.examples",
+            f"the examples are not part of this installation in {package}",
+            help="install weft again, or run weft demo in a source tree",
+        )
+    return folder
 
 
 def _examples():
-    roots = [pathlib.Path.cwd(), *pathlib.Path(weft.__file__).resolve().parents]
-    for root in roots:
-        folder = root / "examples"
-        if folder.is_dir() and list(folder.glob("*/demo.py")):
-            return sorted(folder.glob("*/demo.py"))
-    raise _error(
-        "io",
-        "cli.demo.examples",
-        f"the examples are not part of this installation in {pathlib.Path(weft.__file__).parent}",
-        help="run weft demo in a source tree",
-    )
+    return sorted(examples_folder().glob("*/demo.py"))
 
 
 def _load(path):
@@ -91,12 +109,14 @@ def _report(path, rows, pictures):
         f"<figure>{svg}<figcaption>{html.escape(title)}</figcaption></figure>"
         for title, svg in pictures
     )
+    head = "".join(f"<th>{h}</th>" for h in HEAD)
     path.write_text(
-        "<!doctype html><meta charset=utf-8><title>weft</title><style>body{font:15px system-ui;margin:2em;max-width:70em}"
-        "table{border-collapse:collapse}td,th{padding:.3em .8em;border-bottom:1px solid #ddd;text-align:left}"
-        ".bad{background:#fdd}figure{display:inline-block;margin:1em}</style>"
-        f"<h1>weft {weft.__version__}</h1><p>Each program on every device present, checked against its reference.</p>"
-        f"<table><tr>{''.join(f'<th>{h}</th>' for h in HEAD)}</tr>{body}</table>{images}"
+        "<!doctype html><html lang=en><meta charset=utf-8><title>weft</title>"
+        f"<meta name=viewport content='width=device-width, initial-scale=1'><style>{STYLE}</style>"
+        f"<h1>weft {weft.__version__}</h1><p>Each program on every device present, checked against its reference. "
+        "time: of one call, or of one training step; simulated on qpu, vta and wse. error: the largest difference from the reference.</p>"
+        f"<div class=wide><table><tr>{head}</tr>{body}</table></div>{images}\n",
+        encoding="utf-8",
     )
 
 
@@ -118,7 +138,9 @@ def run(args):
         progress(f"{name} ...")
         try:
             for item in _load(path).demo(
-                quick=args.quick, progress=lambda t, n=name: progress(f"{n}: {t}")
+                quick=args.quick,
+                progress=lambda t, n=name: progress(f"{n}: {t}"),
+                output=output,
             ):
                 if isinstance(item, tuple):
                     pictures.append(item)

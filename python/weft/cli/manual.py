@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``weft devices`` and ``weft errors``."""
+"""``weft devices``, ``weft errors`` and ``weft docs``."""
 
 import pathlib
 import re
 
 import weft
 from weft._errors import error
+
+
+def bare_reason(reason):
+    """A reason without its slug and the words "device D is absent", which the table's columns have said."""
+    text = re.sub(r"^error\[[^]]*\]: ", "", reason)
+    return re.sub(r'^device "?[\w:]+"? is (absent|not available): ', "", text)
 
 
 def devices(args):
@@ -15,7 +21,7 @@ def devices(args):
     for d in weft.devices():
         state = "present" if d.available else "absent"
         what = first(d.description) if d.available else first(d.reason)
-        print(f"{d.name:<12} {d.kind:<12} {state:<8} {what}")
+        print(f"{d.name:<12} {d.kind:<12} {state:<8} {bare_reason(what)}")
 
 
 def _names(known, asked):
@@ -24,7 +30,8 @@ def _names(known, asked):
     return known.startswith(asked) or re.fullmatch(family, asked)
 
 
-def errors(args):
+def errors_page():
+    """The manual of errors: of an installation, or of the source tree."""
     package = pathlib.Path(weft.__file__).resolve().parent
     places = [package / "errors.md", *(p / "docs/errors.md" for p in package.parents[:2])]
     page = next((p for p in places if p.exists()), None)
@@ -35,6 +42,69 @@ def errors(args):
             "the manual of errors is not part of this installation",
             notes=["looked for " + ", ".join(map(str, places))],
         )
+    return page
+
+
+def _site():
+    """The folder of the built documentation: of an installation, or made by tools/site in the source tree."""
+    package = pathlib.Path(weft.__file__).resolve().parent
+    places = [package / "site", package.parents[1] / "build-site/site"]
+    site = next((p for p in places if (p / "index.html").exists()), None)
+    if site is None:
+        raise error(
+            "io",
+            "cli.docs.absent",
+            "the documentation has not been built",
+            notes=["looked for " + ", ".join(map(str, places))],
+            help="tools/site builds it in a source tree; its text is docs/index.md",
+        )
+    return site
+
+
+def _serve(site, page):
+    """Serves the site to this machine until Ctrl-C: browsers search only in pages that a server sends."""
+    import functools
+    import http.server
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *words):
+            pass
+
+    handler = functools.partial(Quiet, directory=site)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as here:
+        place = page.relative_to(site.resolve() if site.resolve() in page.parents else site)
+        print(f"open http://127.0.0.1:{here.server_address[1]}/{place.as_posix()}", flush=True)
+        here.serve_forever(poll_interval=0.2)
+
+
+def docs(args):
+    site = _site()
+    page = site / "index.html"
+    if args.page:
+        name = args.page.removesuffix(".md").removesuffix(".html")
+        page = (site / f"{name}.html").resolve()
+        if not page.is_relative_to(site.resolve()) or not page.exists():
+            import difflib
+
+            known = [str(p.relative_to(site).with_suffix("")) for p in sorted(site.rglob("*.html"))]
+            near = difflib.get_close_matches(name, known, 3, 0.4)
+            raise error(
+                "value",
+                "cli.docs.page",
+                f'there is no page "{args.page}"',
+                help=f"nearest: {', '.join(near)}" if near else "weft docs opens the first page",
+            )
+    if args.serve:
+        return _serve(site, page)
+    print(page if args.path else page.as_uri())
+    if not args.path:
+        import webbrowser
+
+        webbrowser.open(page.as_uri())
+
+
+def errors(args):
+    page = errors_page()
     rows = [line for line in page.read_text().splitlines() if line.startswith("| `")]
     if args.slug:
         rows = [r for r in rows if _names(r.split("`")[1], args.slug)]

@@ -82,7 +82,7 @@ def compile_file(args):
         _emit(module.source(), args.output)
 
 
-def _values(plan, given, seed):
+def random_values(plan, given, seed):
     """Random data for each parameter of a plan, in order: ("tensor", array) or ("scalar", number)."""
     import numpy
 
@@ -171,7 +171,7 @@ def _extent(code, slots):
     return stack[0]
 
 
-def _arguments(values, device):
+def arguments_of(values, device):
     import numpy
 
     out = []
@@ -188,9 +188,20 @@ def _arguments(values, device):
     return out
 
 
-def run_file(args):
+def worst_difference(values, mine, other):
+    """The largest difference between the written arrays of two runs, relative to magnitudes above 1."""
     import numpy
 
+    worst = 0.0
+    for value, left, right in zip(values, mine, other):
+        if value[0] == "tensor" and value[3]:
+            a, b = left.numpy().astype(numpy.float64), right.numpy().astype(numpy.float64)
+            if a.size:
+                worst = max(worst, float(numpy.max(abs(a - b) / numpy.maximum(abs(b), 1))))
+    return worst
+
+
+def run_file(args):
     device = weft.device(args.device or args.target)
     with _traced(args.trace, device if device.available else None):
         if pathlib.Path(args.file).read_bytes()[:7] == b"WEFTMOD":
@@ -199,18 +210,13 @@ def run_file(args):
             module = weft.build(_program(args.file), target=args.target)
         name = args.function or module.functions[0]
         plan = module.plan(name)
-        values = _values(plan, args.set, args.seed)
-        arguments = _arguments(values, device)
+        values = random_values(plan, args.set, args.seed)
+        arguments = arguments_of(values, device)
         if args.check:
-            before = _arguments(values, weft.device("ref"))
+            before = arguments_of(values, weft.device("ref"))
             weft.build(_program(args.file), target="ref")[name](*before)
             module[name](*arguments)
-            worst = 0.0
-            for value, mine, other in zip(values, arguments, before):
-                if value[0] == "tensor" and value[3]:
-                    a, b = mine.numpy().astype(numpy.float64), other.numpy().astype(numpy.float64)
-                    if a.size:
-                        worst = max(worst, float(numpy.max(abs(a - b) / numpy.maximum(abs(b), 1))))
+            worst = worst_difference(values, arguments, before)
             if not worst <= 1e-3:
                 raise error(
                     "value",

@@ -33,8 +33,15 @@ from .group import (
     shutdown,
     size,
 )
-from .layers import ColumnParallelLinear, ParallelAttention, ParallelEmbedding, RowParallelLinear
-from .mesh import Mesh, Partial, Replicate, Shard, ShardedArray, matmul, shard
+from .layers import (
+    ColumnParallelLinear,
+    ParallelAttention,
+    ParallelEmbedding,
+    RowParallelLinear,
+    SyncBatchNorm,
+)
+from .mesh import Mesh, Partial, Replicate, Shard, ShardedArray, shard
+from .propagate import MeshProgram, einsum, elementwise, matmul
 from .sharded import ShardedParallel
 
 __all__ = [
@@ -42,6 +49,7 @@ __all__ = [
     "DataParallel",
     "Group",
     "Mesh",
+    "MeshProgram",
     "ParallelAttention",
     "ParallelEmbedding",
     "Partial",
@@ -50,6 +58,7 @@ __all__ = [
     "Shard",
     "ShardedArray",
     "ShardedParallel",
+    "SyncBatchNorm",
     "Work",
     "all_gather",
     "all_reduce",
@@ -57,6 +66,8 @@ __all__ = [
     "barrier",
     "broadcast",
     "device",
+    "einsum",
+    "elementwise",
     "init",
     "is_initialized",
     "load_sharded",

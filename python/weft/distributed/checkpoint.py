@@ -91,7 +91,8 @@ def save_sharded(path, state, metadata=None, group=None):
     try:
         for name in os.listdir(path) if group.rank == 0 else ():
             stale = name.startswith("part-") and not name.startswith(f"part-{token}-")
-            if stale != bool(problems) and name.startswith("part-"):
+            begun = name.startswith("index.json.")  # by a job that was killed
+            if begun or (stale != bool(problems) and name.startswith("part-")):
                 os.remove(os.path.join(path, name))
     except OSError:
         pass  # what is left over is removed with the next checkpoint

@@ -16,6 +16,7 @@ from ..autograd import Function
 from .group import resolve
 
 _OPS = ("sum", "mean", "prod", "max", "min")
+_ORDERED = frozenset(("max", "min", "prod"))
 
 
 class Work:
@@ -30,16 +31,12 @@ class Work:
         return self._result
 
 
-def _given(work, async_op):
-    return work if async_op else work.wait()
-
-
 def _compared(group, name, x, detail=""):
     """In the debug mode: the same call on every rank, or DeviceError `distributed.mismatch` on all of them."""
     group.job.check()
     if not group.job.debug or group.host is None:
         return
-    mine = f"{name}{detail} of {x.dtype}{list(x.shape)}"
+    mine = f"{name}({detail}) of {x.dtype}{list(x.shape)}"
     all_ranks = group.host.gather_values(mine)
     if len(set(all_ranks)) > 1:
         raise error(
@@ -62,16 +59,6 @@ def _array(x, name):
     )
 
 
-def _known(op):
-    if op not in _OPS:
-        raise error(
-            weft.ArgumentError,
-            "distributed.op",
-            f"the combination {op!r} is unknown",
-            [f"legal: {', '.join(_OPS)}"],
-        )
-
-
 def _split_extent(x, group, name):
     n = x.shape[0] if x.ndim else 0
     if n % group.size:
@@ -88,78 +75,94 @@ def _split_extent(x, group, name):
 class _Moved:
     """An array as its group's transport takes it: compact, on a device that the transport reaches, in a type that it combines."""
 
+    __slots__ = ("device", "dtype", "transport", "sent", "direct")
+
     def __init__(self, group, x, arithmetic):
-        name = x.device.name
-        self.device, self.dtype = x.device, x.dtype
-        self.transport = group.transport(name)
-        if self.transport is None:  # devices without a transport go through host memory
-            self.transport, x = group.host, x.to("cpu")
-        wide = self.transport.reduces(str(x.dtype)) if arithmetic else str(x.dtype)
-        self.parts = wide in ("complex64", "complex128") and self.transport.name != "mpi"
-        if arithmetic and self.parts:
-            x = weft.stack([weft.real(x), weft.imag(x)], axis=-1)
-            wide = str(x.dtype)
-        if wide != str(x.dtype):
-            x = x.astype(getattr(weft, wide))
+        device = self.device = x.device
+        dtype = self.dtype = x.dtype
+        transport, direct = group.transport(device.name), True
+        if transport is None:  # devices without a transport go through host memory
+            transport, x, direct = group.host, x.to("cpu"), False
+        if arithmetic:
+            name = str(dtype)
+            wide = transport.reduces(name)
+            if wide != name:
+                x, direct = x.astype(getattr(weft, wide)), False
+        self.transport, self.direct = transport, direct
         self.sent = x if x.is_compact() and x.offset == 0 else x.copy()
-        self.arithmetic = arithmetic
 
     def empty(self, shape):
-        if self.arithmetic and self.parts:
-            shape = (*shape, 2)
-        return weft.empty(shape, dtype=self.sent.dtype, device=self.sent.device)
+        sent = self.sent
+        return weft.empty(shape, dtype=sent.dtype, device=sent.device)
 
     def back(self, result):
-        if self.arithmetic and self.parts:
-            result = (result[..., 0] + 1j * result[..., 1]).astype(self.dtype)
+        if self.direct:
+            return result
         if result.dtype != self.dtype:
             result = result.astype(self.dtype)
         return result if result.device.name == self.device.name else result.to(self.device)
 
 
-def _no_complex_order(x, op, name):
-    if op in ("max", "min", "prod") and weft.isdtype(x.dtype, "complex floating"):
+def _combinable(x, op, name):
+    """Refuses combinations that are unknown, or that the type of `x` lacks, before anything is sent."""
+    if op == "sum":
+        return
+    if op not in _OPS:
+        raise error(
+            weft.ArgumentError,
+            "distributed.op",
+            f"the combination {op!r} is unknown",
+            [f"legal: {', '.join(_OPS)}"],
+        )
+    if op in _ORDERED and weft.isdtype(x.dtype, "complex floating"):
         raise error(
             weft.DTypeError,
             "distributed.dtype",
             f"{name} of {x.dtype} with {op}",
             ["legal for complex numbers: sum, mean"],
         )
-
-
-def _divided(result, op, size):
-    if op != "mean":
-        return result
-    if weft.isdtype(result.dtype, ("integral", "bool")):
+    if op == "mean" and weft.isdtype(x.dtype, ("integral", "bool")):
         raise error(
             weft.DTypeError,
             "distributed.dtype",
-            f"the mean of {result.dtype} over ranks",
+            f"the mean of {x.dtype} over ranks",
             ["legal: floating-point and complex types"],
             help='x.astype("float32") first',
         )
-    return result / size
 
 
-def _start_all_reduce(x, op, group):
-    x = _array(x, "all_reduce")
-    _known(op)
-    _no_complex_order(x, op, "all_reduce")
-    _compared(group, f"all_reduce({op})", x)
-    if group.size == 1:
-        return Work(lambda: x)
-    moved = _Moved(group, x, True)
-    out = moved.empty(x.shape)
-    done = moved.transport.all_reduce(moved.sent, out, "sum" if op == "mean" else op)
+def _reduced(moved, out, op, group, start, overlap):
+    """Starts a reduction of `moved` into `out`. A transport that forms no means gives sums, which are divided before the type is narrowed."""
+    divided = op == "mean" and not moved.transport.means
+    done = start(moved.sent, out, "sum" if divided else op, overlap)
 
     def finish():
         done()
-        return _divided(moved.back(out), op, group.size)
+        return moved.back(out / group.size if divided else out)
 
     return Work(finish)
 
 
-def _start_all_gather(x, group):
+def _moved_by(moved, out, done):
+    def finish():
+        done()
+        return moved.back(out)
+
+    return Work(finish)
+
+
+def _start_all_reduce(x, op, group, overlap=False):
+    x = _array(x, "all_reduce")
+    _combinable(x, op, "all_reduce")
+    _compared(group, "all_reduce", x, op)
+    if group.size == 1:
+        return Work(lambda: x)
+    moved = _Moved(group, x, True)
+    out = moved.empty(x.shape)
+    return _reduced(moved, out, op, group, moved.transport.all_reduce, overlap)
+
+
+def _start_all_gather(x, group, overlap=False):
     x = _array(x, "all_gather")
     _compared(group, "all_gather", x)
     if group.size == 1:
@@ -167,35 +170,22 @@ def _start_all_gather(x, group):
     rows = x.reshape((1, *x.shape)) if x.ndim == 0 else x
     moved = _Moved(group, rows, False)
     out = moved.empty((group.size * rows.shape[0], *rows.shape[1:]))
-    done = moved.transport.all_gather(moved.sent, out)
-
-    def finish():
-        done()
-        return moved.back(out)
-
-    return Work(finish)
+    return _moved_by(moved, out, moved.transport.all_gather(moved.sent, out, overlap))
 
 
-def _start_reduce_scatter(x, op, group):
+def _start_reduce_scatter(x, op, group, overlap=False):
     x = _array(x, "reduce_scatter")
-    _known(op)
-    _no_complex_order(x, op, "reduce_scatter")
+    _combinable(x, op, "reduce_scatter")
     n = _split_extent(x, group, "reduce_scatter")
-    _compared(group, f"reduce_scatter({op})", x)
+    _compared(group, "reduce_scatter", x, op)
     if group.size == 1:
         return Work(lambda: x)
     moved = _Moved(group, x, True)
     out = moved.empty((n, *x.shape[1:]))
-    done = moved.transport.reduce_scatter(moved.sent, out, "sum" if op == "mean" else op)
-
-    def finish():
-        done()
-        return _divided(moved.back(out), op, group.size)
-
-    return Work(finish)
+    return _reduced(moved, out, op, group, moved.transport.reduce_scatter, overlap)
 
 
-def _start_all_to_all(x, group):
+def _start_all_to_all(x, group, overlap=False):
     x = _array(x, "all_to_all")
     _split_extent(x, group, "all_to_all")
     _compared(group, "all_to_all", x)
@@ -203,30 +193,18 @@ def _start_all_to_all(x, group):
         return Work(lambda: x)
     moved = _Moved(group, x, False)
     out = moved.empty(x.shape)
-    done = moved.transport.all_to_all(moved.sent, out)
-
-    def finish():
-        done()
-        return moved.back(out)
-
-    return Work(finish)
+    return _moved_by(moved, out, moved.transport.all_to_all(moved.sent, out, overlap))
 
 
-def _start_broadcast(x, root, group):
+def _start_broadcast(x, root, group, overlap=False):
     x = _array(x, "broadcast")
     _peer(root, group, "broadcast", itself=True)
-    _compared(group, f"broadcast(root={root})", x)
+    _compared(group, "broadcast", x, f"root={root}")
     if group.size == 1:
         return Work(lambda: x)
     moved = _Moved(group, x, False)
-    held = moved.sent if moved.sent is not x and group.rank != root else moved.sent.copy()
-    done = moved.transport.broadcast(held, root)
-
-    def finish():
-        done()
-        return moved.back(held)
-
-    return Work(finish)
+    out = moved.empty(x.shape)
+    return _moved_by(moved, out, moved.transport.broadcast(moved.sent, out, root, overlap))
 
 
 def _peer(peer, group, name, itself=False):
@@ -260,7 +238,7 @@ class _AllReduce(Function):
 
     @staticmethod
     def backward(ctx, g):
-        return weft.Tensor(_start_all_reduce(g, ctx.op, ctx.group).wait()), None, None
+        return all_reduce(g, ctx.op, ctx.group), None, None
 
 
 class _AllGather(Function):
@@ -271,8 +249,7 @@ class _AllGather(Function):
 
     @staticmethod
     def backward(ctx, g):
-        part = _start_reduce_scatter(g, "sum", ctx.group).wait()
-        return weft.Tensor(part.reshape(ctx.shape)), None
+        return reduce_scatter(g, "sum", ctx.group).reshape(ctx.shape), None
 
 
 class _ReduceScatter(Function):
@@ -283,8 +260,8 @@ class _ReduceScatter(Function):
 
     @staticmethod
     def backward(ctx, g):
-        whole = _start_all_gather(g, ctx.group).wait()
-        return weft.Tensor(_divided(whole, ctx.op, ctx.group.size)), None, None
+        whole = all_gather(g, ctx.group)
+        return whole / ctx.group.size if ctx.op == "mean" else whole, None, None
 
 
 class _AllToAll(Function):
@@ -295,7 +272,7 @@ class _AllToAll(Function):
 
     @staticmethod
     def backward(ctx, g):
-        return weft.Tensor(_start_all_to_all(g, ctx.group).wait()), None
+        return all_to_all(g, ctx.group), None
 
 
 class _Broadcast(Function):
@@ -306,12 +283,10 @@ class _Broadcast(Function):
 
     @staticmethod
     def backward(ctx, g):
-        total = _start_all_reduce(g, "sum", ctx.group).wait()
-        return (
-            weft.Tensor(total if ctx.group.rank == ctx.root else weft.zeros_like(total)),
-            None,
-            None,
-        )
+        total = all_reduce(g, "sum", ctx.group)
+        if ctx.group.rank != ctx.root:
+            total = weft.Tensor(weft.zeros_like(total.data), requires_grad=False)
+        return total, None, None
 
 
 def _no_gradient(name, op):
@@ -333,11 +308,11 @@ def all_reduce(x, op="sum", group=None, async_op=False):
     """
     group = resolve(group)
     if _linked(x):
-        _known(op)
+        _combinable(x, op, "all_reduce")
         _no_gradient("all_reduce", op)
         out = _AllReduce.apply(x, op, group)
         return Work(lambda: out) if async_op else out
-    work = _start_all_reduce(x, op, group)
+    work = _start_all_reduce(x, op, group, async_op)
     return work if async_op else _plain(x, work.wait())
 
 
@@ -347,7 +322,7 @@ def all_gather(x, group=None, async_op=False):
     if _linked(x):
         out = _AllGather.apply(x, group)
         return Work(lambda: out) if async_op else out
-    work = _start_all_gather(x, group)
+    work = _start_all_gather(x, group, async_op)
     return work if async_op else _plain(x, work.wait())
 
 
@@ -358,11 +333,11 @@ def reduce_scatter(x, op="sum", group=None, async_op=False):
     """
     group = resolve(group)
     if _linked(x):
-        _known(op)
+        _combinable(x, op, "reduce_scatter")
         _no_gradient("reduce_scatter", op)
         out = _ReduceScatter.apply(x, op, group)
         return Work(lambda: out) if async_op else out
-    work = _start_reduce_scatter(x, op, group)
+    work = _start_reduce_scatter(x, op, group, async_op)
     return work if async_op else _plain(x, work.wait())
 
 
@@ -375,7 +350,7 @@ def all_to_all(x, group=None, async_op=False):
     if _linked(x):
         out = _AllToAll.apply(x, group)
         return Work(lambda: out) if async_op else out
-    work = _start_all_to_all(x, group)
+    work = _start_all_to_all(x, group, async_op)
     return work if async_op else _plain(x, work.wait())
 
 
@@ -385,7 +360,7 @@ def broadcast(x, root=0, group=None, async_op=False):
     if _linked(x):
         out = _Broadcast.apply(x, root, group)
         return Work(lambda: out) if async_op else out
-    work = _start_broadcast(x, root, group)
+    work = _start_broadcast(x, root, group, async_op)
     return work if async_op else _plain(x, work.wait())
 
 
@@ -407,8 +382,9 @@ def send(x, to, group=None, async_op=False):
     array = _array(x, "send")
     group.job.check()
     moved = _Moved(group, array, False)
-    done = moved.transport.send(moved.sent, to)
-    return _given(Work(lambda: done() and None), async_op)
+    done = moved.transport.send(moved.sent, to, async_op)
+    work = Work(lambda: done() and None)
+    return work if async_op else work.wait()
 
 
 def recv(like, source, group=None, async_op=False):
@@ -419,13 +395,14 @@ def recv(like, source, group=None, async_op=False):
     group.job.check()
     moved = _Moved(group, array, False)
     held = moved.empty(array.shape)
-    done = moved.transport.recv(held, source)
+    done = moved.transport.recv(held, source, async_op)
 
     def finish():
         done()
         return _plain(like, moved.back(held))
 
-    return _given(Work(finish), async_op)
+    work = Work(finish)
+    return work if async_op else work.wait()
 
 
 def barrier(group=None):

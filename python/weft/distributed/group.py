@@ -6,6 +6,7 @@ from __future__ import annotations
 import atexit
 import datetime
 import os
+import socket
 
 import weft
 
@@ -21,16 +22,21 @@ class Group:
         self.size = len(ranks)
         self.rank = ranks.index(job.launch.rank)
         self._cards = None
+        self._transports = {"cpu": host, "c": host}
 
     def transport(self, device_name):
         """What moves arrays of this device, or None where they go through host memory."""
+        if device_name in self._transports:
+            return self._transports[device_name]
+        found = None
         if device_name.startswith("cuda"):
             if self._cards is None:
                 from .nccl import Nccl
 
                 self._cards = Nccl(self.rank, self.size, device_name, self.host.exchange)
-            return self._cards
-        return self.host if device_name in ("cpu", "c") else None
+            found = self._cards
+        self._transports[device_name] = found
+        return found
 
     def abort(self):
         for transport in (self._cards, self.host):
@@ -38,6 +44,7 @@ class Group:
                 transport.abort()
 
     def close(self):
+        self._transports = {}
         if self._cards is not None:
             self._cards.close()
             self._cards = None
@@ -60,7 +67,7 @@ class Job:
         if board is not None:
             from .failure import Watch
 
-            self.watch = Watch(launch.rank, board, self.abort)
+            self.watch = Watch(launch.rank, board, self.abort, _introduced(launch, host))
 
     def add(self, group):
         self.groups.append(group)
@@ -80,6 +87,22 @@ class Job:
             self.watch.stop()
         for group in self.groups:
             group.close()
+
+
+def _introduced(launch, host):
+    """(rank, process) of the other ranks on this host. Raises DeviceError `distributed.versions` where ranks run different versions of weft."""
+    every = host.gather_values((socket.gethostname(), os.getpid(), weft.__version__))
+    versions = {version for _, _, version in every}
+    if len(versions) > 1:
+        raise error(
+            weft.DeviceError,
+            "distributed.versions",
+            f"the ranks of the job run {len(versions)} versions of weft",
+            [f"rank {r} on {name}: {version}" for r, (name, _, version) in enumerate(every)],
+            help="install one version everywhere",
+        )
+    here = every[launch.rank][0]
+    return [(r, pid) for r, (name, pid, _) in enumerate(every) if name == here and r != launch.rank]
 
 
 def _torchrun(job, launch, timeout):
@@ -111,7 +134,20 @@ def _torchrun(job, launch, timeout):
     return group, StoreBoard(store)
 
 
+def _process_manager(variables):
+    """Open MPI ends a process that srun has started without a process manager: refused before it does."""
+    managed = any(name.startswith(("PMI", "OMPI_")) for name in variables)
+    if "SLURM_PROCID" in variables and not managed:
+        raise error(
+            weft.DeviceError,
+            "distributed.slurm",
+            "srun has started this process without a process manager, which MPI needs",
+            help="srun --mpi=pmix (srun --mpi=list shows what this cluster has), or mpirun inside the allocation",
+        )
+
+
 def _mpi(job, launch, timeout):
+    _process_manager(os.environ)
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as problem:

@@ -14,6 +14,7 @@ import weft
 
 from .._errors import error
 
+_PARTS = {"complex64": "float32", "complex128": "float64"}  # Gloo sums complex numbers by parts
 _REDUCED_AS = {"bool": "uint8", "float16": "float32", "bfloat16": "float32"}
 
 
@@ -36,7 +37,7 @@ def _step(begun):
 class Mpi:
     """A communicator of mpi4py."""
 
-    name = "mpi"
+    name, means = "mpi", False
 
     def __init__(self, communicator, check):
         from mpi4py import MPI
@@ -87,13 +88,13 @@ class Mpi:
         except self.mpi.Exception as problem:
             raise self._failed(problem) from None
 
-    def all_reduce(self, send, recv, op):
+    def all_reduce(self, send, recv, op, overlap=False):
         request = self._start(
             self.comm.Iallreduce, self._typed(send), self._typed(recv), self._ops[op]
         )
         return self._finish(request, send, recv)
 
-    def reduce_scatter(self, send, recv, op):
+    def reduce_scatter(self, send, recv, op, overlap=False):
         counts = [recv.size] * self.size
         kind = self._types[str(send.dtype)]
         request = self._start(
@@ -105,15 +106,17 @@ class Mpi:
         )
         return self._finish(request, send, recv)
 
-    def all_gather(self, send, recv):
+    def all_gather(self, send, recv, overlap=False):
         whole = [_memory(recv), send.nbytes, self.mpi.BYTE]
         request = self._start(self.comm.Iallgather, self._raw(send), whole)
         return self._finish(request, send, recv)
 
-    def broadcast(self, array, root):
-        return self._finish(self._start(self.comm.Ibcast, self._raw(array), root), array)
+    def broadcast(self, send, recv, root, overlap=False):
+        if self.rank == root:
+            ctypes.memmove(_memory(recv), _memory(send), send.nbytes)
+        return self._finish(self._start(self.comm.Ibcast, self._raw(recv), root), recv)
 
-    def all_to_all(self, send, recv):
+    def all_to_all(self, send, recv, overlap=False):
         piece = send.nbytes // self.size
         request = self._start(
             self.comm.Ialltoall,
@@ -122,10 +125,10 @@ class Mpi:
         )
         return self._finish(request, send, recv)
 
-    def send(self, array, peer):
+    def send(self, array, peer, overlap=False):
         return self._finish(self._start(self.comm.Isend, self._raw(array), peer), array)
 
-    def recv(self, array, peer):
+    def recv(self, array, peer, overlap=False):
         return self._finish(self._start(self.comm.Irecv, self._raw(array), peer), array)
 
     def exchange(self, value, root=0):
@@ -172,7 +175,7 @@ class _Waited:
 class Gloo:
     """A process group of torch.distributed with Gloo."""
 
-    name = "gloo"
+    name, means = "gloo", False
 
     def __init__(self, group, ranks, rank, check):
         import torch
@@ -190,7 +193,7 @@ class Gloo:
 
     def _view(self, array, op="sum"):
         """A tensor over the array's own memory, of the type that it is combined in."""
-        name = str(array.dtype)
+        name = _PARTS.get(str(array.dtype), str(array.dtype))
         if name == "uint64":  # sums and products have the same bits either way
             name = "int64"
             if op in ("max", "min"):
@@ -232,38 +235,41 @@ class Gloo:
 
         return wait
 
-    def all_reduce(self, send, recv, op):
+    def all_reduce(self, send, recv, op, overlap=False):
         view = self._view(recv, op)
         view.copy_(self._view(send))
         work = self.td.all_reduce(view, self._ops[op], group=self.group, async_op=True)
         return self._finish([work], send, recv, view)
 
-    def reduce_scatter(self, send, recv, op):
+    def reduce_scatter(self, send, recv, op, overlap=False):
         whole = self.torch.clone(self._view(send, op))
         work = self.td.all_reduce(whole, self._ops[op], group=self.group, async_op=True)
         done = self._finish([work], send)
 
         def wait():
             done()
-            n = recv.size
-            self._view(recv).copy_(whole[self.rank * n : (self.rank + 1) * n])
+            into = self._view(recv)
+            n = into.numel()
+            into.copy_(whole[self.rank * n : (self.rank + 1) * n])
             return recv
 
         return wait
 
-    def all_gather(self, send, recv):
+    def all_gather(self, send, recv, overlap=False):
         parts = list(self._raw(recv).view(self.size, -1).unbind(0)) if recv.nbytes else []
         if not parts:
             return lambda: recv
         work = self.td.all_gather(parts, self._raw(send), group=self.group, async_op=True)
         return self._finish([work], send, recv, parts)
 
-    def broadcast(self, array, root):
-        view = self._raw(array)
+    def broadcast(self, send, recv, root, overlap=False):
+        view = self._raw(recv)
+        if self.rank == root:
+            view.copy_(self._raw(send))
         work = self.td.broadcast(view, self.ranks[root], group=self.group, async_op=True)
-        return self._finish([work], array, view)
+        return self._finish([work], recv, view)
 
-    def all_to_all(self, send, recv):
+    def all_to_all(self, send, recv, overlap=False):
         if send.nbytes == 0:
             return lambda: recv
         out = self._raw(send).view(self.size, -1)
@@ -277,12 +283,12 @@ class Gloo:
         works = [_Waited(w) for w in works]
         return self._finish(works, send, recv)
 
-    def send(self, array, peer):
+    def send(self, array, peer, overlap=False):
         view = self._raw(array)
         work = _Waited(self.td.isend(view, self.ranks[peer], group=self.group))
         return self._finish([work], array, view)
 
-    def recv(self, array, peer):
+    def recv(self, array, peer, overlap=False):
         view = self._raw(array)
         work = _Waited(self.td.irecv(view, self.ranks[peer], group=self.group))
         return self._finish([work], array, view)

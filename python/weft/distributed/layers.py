@@ -10,7 +10,7 @@ from weft import nn
 
 from .._errors import error
 from ..autograd import Function
-from .collectives import _start_all_gather, _start_all_reduce
+from .collectives import _start_all_gather, _start_all_reduce, all_reduce
 from .group import resolve
 
 
@@ -24,7 +24,7 @@ class _Copy(Function):
 
     @staticmethod
     def backward(ctx, g):
-        return weft.Tensor(_start_all_reduce(g, "sum", ctx.group).wait()), None
+        return all_reduce(g, "sum", ctx.group), None
 
 
 class _Join(Function):
@@ -165,3 +165,55 @@ class ParallelAttention(nn.Module):
             scores = scores + weft.Tensor(mask, requires_grad=False)
         y = scores.softmax(-1) @ v
         return self.out(y.permute((0, 2, 1, 3)).reshape((b, t, self.heads * self.width)))
+
+
+class SyncBatchNorm(nn.Module):
+    """A BatchNorm layer whose mean and variance are those of all ranks' batches together; evaluation is the layer's own.
+
+    `norm` is an nn.BatchNorm1d, 2d or 3d, of which the parameters and running statistics are taken. Each rank brings equally many numbers.
+    """
+
+    _nameless = "norm"
+
+    def __init__(self, norm, group=None):
+        super().__init__()
+        self.norm, self._group = norm, resolve(group)
+
+    @classmethod
+    def convert(cls, module, group=None):
+        """Replaces every BatchNorm inside `module`; returns the module, or the layer that replaces it."""
+        for part in module.modules():
+            if not isinstance(part, cls):
+                for key, value in list(part.__dict__.items()):
+                    part.__dict__[key] = cls._replaced(value, group)
+        return cls._replaced(module, group)
+
+    @classmethod
+    def _replaced(cls, value, group):
+        """The value with layers of batch norm replaced, in lists, tuples and dicts too; the same object where there are none."""
+        if isinstance(value, (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)):
+            return cls(value, group)
+        if isinstance(value, dict):
+            new = {key: cls._replaced(v, group) for key, v in value.items()}
+            return value if all(new[key] is v for key, v in value.items()) else new
+        if isinstance(value, (list, tuple)):
+            new = [cls._replaced(v, group) for v in value]
+            return value if all(a is b for a, b in zip(new, value)) else type(value)(new)
+        return value
+
+    def forward(self, x):
+        norm = self.norm
+        whole_batch = self.training or norm.running_mean is None
+        if not whole_batch or self._group.size == 1 or x.ndim not in norm.ranks:
+            return norm(x)
+        axes, shape = (0, *range(2, x.ndim)), (1, -1, *(1,) * (x.ndim - 2))
+        mean = all_reduce(x.mean(axes, True), "mean", self._group)
+        centred = x - mean
+        var = all_reduce((centred * centred).mean(axes, True), "mean", self._group)
+        if self.training and norm.running_mean is not None:
+            count = x.size * self._group.size / norm.features
+            norm._remember(mean.data.reshape(-1), var.data.reshape(-1), count)
+        y = centred / (var + norm.eps).sqrt()
+        if norm.weight is None:
+            return y
+        return y * norm.weight.reshape(shape) + norm.bias.reshape(shape)

@@ -128,39 +128,93 @@ class ShardedArray:
 
     def redistribute(self, placements):
         """The same array with other placements: by the fewest of all_gather, reduce_scatter, all_reduce and slices."""
-        placements = _checked(placements, self.mesh, len(self.shape))
-        local = self.local
-        # Gathers run from the last axis of the mesh to the first: nested parts are joined inside out.
-        for i in reversed(range(len(placements))):
-            now, then = self.placements[i], placements[i]
-            group = self.mesh._groups[i]
-            if now == then:
+        then = _checked(placements, self.mesh, len(self.shape))
+        now, groups, local = self.placements, self.mesh._groups, self.local
+        n = len(now)
+        # Parts along several axes of the mesh are nested: where an outer cut of an axis changes, the inner ones are undone and made again.
+        undone = {
+            j
+            for j in range(n)
+            if isinstance(now[j], Shard)
+            and any(now[i] != then[i] and now[j] in (now[i], then[i]) for i in range(j + 1))
+        }
+        scattered = set()
+        for i in range(n):
+            if not isinstance(now[i], Partial) or now[i] == then[i]:
                 continue
-            if isinstance(now, Partial):
-                if isinstance(then, Shard):
-                    _part(local.shape[then.axis], self.mesh, i, f"axis {then.axis}")
-                    turned = weft.moveaxis(local, then.axis, 0)
-                    local = weft.moveaxis(reduce_scatter(turned, "sum", group), 0, then.axis)
-                    continue
-                local = all_reduce(local, "sum", group)
-            elif isinstance(now, Shard):
-                turned = weft.moveaxis(local, now.axis, 0)
-                local = weft.moveaxis(all_gather(turned, group), 0, now.axis)
-        for i, (now, then) in enumerate(zip(self.placements, placements)):
-            if now == then or (isinstance(now, Partial) and isinstance(then, Shard)):
-                continue
-            if isinstance(then, Shard):
-                local = _slice(local, then.axis, self.mesh, i)
-            elif isinstance(then, Partial) and self.mesh.coordinates[i]:
+            others = [j for j in range(n) if j != i and (now[j] != then[j] or j in undone)]
+            if isinstance(then[i], Shard) and not any(then[i] in (now[j], then[j]) for j in others):
+                _part(local.shape[then[i].axis], self.mesh, i, f"axis {then[i].axis}")
+                turned = weft.moveaxis(local, then[i].axis, 0)
+                local = weft.moveaxis(reduce_scatter(turned, "sum", groups[i]), 0, then[i].axis)
+                scattered.add(i)
+            else:
+                local = all_reduce(local, "sum", groups[i])
+        for i in reversed(range(n)):
+            if i in undone:
+                turned = weft.moveaxis(local, now[i].axis, 0)
+                local = weft.moveaxis(all_gather(turned, groups[i]), 0, now[i].axis)
+        for i in range(n):
+            if (
+                isinstance(then[i], Shard)
+                and i not in scattered
+                and (i in undone or now[i] != then[i])
+            ):
+                local = _slice(local, then[i].axis, self.mesh, i)
+            elif isinstance(then[i], Partial) and now[i] != then[i] and self.mesh.coordinates[i]:
                 local = weft.zeros_like(local)
-        return ShardedArray(local, self.mesh, placements, self.shape)
+        return ShardedArray(local, self.mesh, then, self.shape)
 
     def full(self):
         """The whole array, on every rank."""
         return self.redistribute([Replicate()] * len(self.mesh.shape)).local
 
+    def scaled(self, factor):
+        """The array times a number, with the same placements."""
+        return ShardedArray(self.local * factor, self.mesh, self.placements, self.shape)
+
     def __matmul__(self, other):
-        return matmul(self, other)
+        return propagate.matmul(self, other)
+
+    def __neg__(self):
+        return self.scaled(-1)
+
+    def __add__(self, other):
+        return propagate.binary(lambda a, b: a + b, "together", self, other)
+
+    def __sub__(self, other):
+        return propagate.binary(lambda a, b: a - b, "together", self, other)
+
+    def __rsub__(self, other):
+        return -self + other
+
+    def __mul__(self, other):
+        return propagate.binary(lambda a, b: a * b, "each", self, other)
+
+    def __truediv__(self, other):
+        return propagate.binary(lambda a, b: a / b, "first", self, other)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def sum(self, axis=None, keepdims=False):
+        """The sum over axes; one that ranks share gives Partial sums."""
+        return propagate.reduction("sum", self, axis, keepdims)
+
+    def mean(self, axis=None, keepdims=False):
+        """The mean over axes; one that ranks share gives Partial sums."""
+        return propagate.reduction("mean", self, axis, keepdims)
+
+    def max(self, axis=None, keepdims=False):
+        """The largest over axes, combined over the ranks that share one."""
+        return propagate.reduction("max", self, axis, keepdims)
+
+    def min(self, axis=None, keepdims=False):
+        """The smallest over axes, combined over the ranks that share one."""
+        return propagate.reduction("min", self, axis, keepdims)
+
+    def prod(self, axis=None, keepdims=False):
+        """The product over axes, combined over the ranks that share one."""
+        return propagate.reduction("prod", self, axis, keepdims)
 
     def __repr__(self):
         return f"ShardedArray(shape={self.shape}, dtype={self.dtype}, placements={self.placements}, local={tuple(self.local.shape)})"
@@ -182,45 +236,4 @@ def shard(x, mesh, placements):
     return whole.redistribute(placements)
 
 
-def matmul(a, b):
-    """The product of two sharded matrices, with the collectives that their placements ask for.
-
-    Along each axis of the mesh: rows of a sharded give rows of the result sharded, columns of b sharded columns; the summed extent sharded in both gives
-    Partial sums, which redistribute() adds up. Other pairs are redistributed first, so that the smaller operand moves.
-    """
-    if a.mesh is not b.mesh or len(a.shape) != 2 or len(b.shape) != 2 or a.shape[1] != b.shape[0]:
-        raise error(
-            weft.ShapeError,
-            "distributed.matmul",
-            f"a product of {a!r} and {b!r}",
-            ["legal: two matrices on one mesh, with equal inner extents"],
-        )
-    left, right, result = list(a.placements), list(b.placements), []
-    for i, (p, q) in enumerate(zip(a.placements, b.placements)):
-        rule = {
-            (Shard(0), Replicate()): Shard(0),
-            (Replicate(), Shard(1)): Shard(1),
-            (Shard(1), Shard(0)): Partial(),
-            (Replicate(), Replicate()): Replicate(),
-            (Partial(), Replicate()): Partial(),
-            (Replicate(), Partial()): Partial(),
-        }.get((p, q))
-        if rule is None:
-            a_moves = isinstance(p, Partial) or math.prod(a.shape) <= math.prod(b.shape)
-            if p == Shard(1) and q == Replicate():
-                right[i], rule = Shard(0), Partial()
-            elif p == Replicate() and q == Shard(0):
-                left[i], rule = Shard(1), Partial()
-            elif a_moves and q == Shard(1):
-                left[i], rule = Replicate(), Shard(1)
-            elif a_moves and q == Shard(0):
-                left[i], rule = Shard(1), Partial()
-            elif p == Shard(0):
-                right[i], rule = Replicate(), Shard(0)
-            elif p == Shard(1):
-                right[i], rule = Shard(0), Partial()
-            else:
-                left[i] = right[i] = rule = Replicate()
-        result.append(rule)
-    x, y = a.redistribute(left).local, b.redistribute(right).local
-    return ShardedArray(x @ y, a.mesh, result, (a.shape[0], b.shape[1]))
+from . import propagate  # noqa: E402  (it needs the classes above)

@@ -2,7 +2,8 @@
 """NCCL, opened at run time: collectives of arrays on CUDA cards.
 
 The library is looked for under WEFT_NCCL, then as the wheel nvidia-nccl-cu13 or -cu12 of PyPI, then on the loader's path. Signatures are those
-of NVIDIA's public header nccl.h 2.18; everything runs on a stream of its own, ordered by events against the stream of weft's kernels.
+of NVIDIA's public header nccl.h 2.18. A collective runs on the stream of weft's kernels; one with async_op=True on a stream of its own, which events order
+against that one.
 """
 
 from __future__ import annotations
@@ -16,12 +17,28 @@ import weft
 
 from .._errors import error
 
+# NCCL's type, and how many of them one element is: sums of complex numbers are those of their parts.
 _TYPES = {
-    "int8": 0, "uint8": 1, "int32": 2, "uint32": 3, "int64": 4, "uint64": 5, "float16": 6, "float32": 7, "float64": 8,
-    "bfloat16": 9,
+    "int8": (0, 1), "uint8": (1, 1), "int32": (2, 1), "uint32": (3, 1), "int64": (4, 1), "uint64": (5, 1), "float16": (6, 1),
+    "float32": (7, 1), "float64": (8, 1), "bfloat16": (9, 1), "complex64": (7, 2), "complex128": (8, 2),
 }  # fmt: skip
-_OPS = {"sum": 0, "prod": 1, "max": 2, "min": 3}
-_LEGACY = ctypes.c_void_p(1)  # the stream of weft's kernels, CU_STREAM_LEGACY
+_OPS = {"sum": 0, "prod": 1, "max": 2, "min": 3, "mean": 4}
+_LEGACY = 1  # the stream of weft's kernels, CU_STREAM_LEGACY
+_WORD, _INT, _SIZE = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t
+_SIGNATURES = {
+    "ncclAllReduce": [_WORD, _WORD, _SIZE, _INT, _INT, _WORD, _WORD],
+    "ncclReduceScatter": [_WORD, _WORD, _SIZE, _INT, _INT, _WORD, _WORD],
+    "ncclAllGather": [_WORD, _WORD, _SIZE, _INT, _WORD, _WORD],
+    "ncclBroadcast": [_WORD, _WORD, _SIZE, _INT, _INT, _WORD, _WORD],
+    "ncclSend": [_WORD, _SIZE, _INT, _INT, _WORD, _WORD],
+    "ncclRecv": [_WORD, _SIZE, _INT, _INT, _WORD, _WORD],
+    "cuStreamCreate": [_WORD, ctypes.c_uint],
+    "cuEventCreate": [_WORD, ctypes.c_uint],
+    "cuEventRecord": [_WORD, _WORD],
+    "cuEventQuery": [_WORD],
+    "cuStreamWaitEvent": [_WORD, _WORD, ctypes.c_uint],
+}
+_NOT_READY = 600  # CUDA_ERROR_NOT_READY
 
 
 class UniqueId(ctypes.Structure):
@@ -57,6 +74,8 @@ class _Driver:
 
     def __init__(self):
         self.lib = ctypes.CDLL("libcuda.so.1")
+        _declare(self.lib)
+        self._events = []  # made once, used again
 
     def __call__(self, name, *args):
         status = getattr(self.lib, name)(*args)
@@ -68,25 +87,58 @@ class _Driver:
     def stream(self):
         out = ctypes.c_void_p()
         self("cuStreamCreate", ctypes.byref(out), 1)  # CU_STREAM_NON_BLOCKING
-        return out
+        return out.value
+
+    def record(self, stream):
+        """An event that happens when all that `stream` has is done; `give_back` takes it."""
+        if self._events:
+            event = self._events.pop()
+        else:
+            made = ctypes.c_void_p()
+            self("cuEventCreate", ctypes.byref(made), 2)  # CU_EVENT_DISABLE_TIMING
+            event = made.value
+        self("cuEventRecord", event, stream)
+        return event
+
+    def happened(self, event):
+        return self.lib.cuEventQuery(event) != _NOT_READY
+
+    def give_back(self, event):
+        self._events.append(event)
 
     def after(self, later, earlier):
         """What is issued on `later` from now on waits for all that `earlier` has."""
-        event = ctypes.c_void_p()
-        self("cuEventCreate", ctypes.byref(event), 2)  # CU_EVENT_DISABLE_TIMING
-        self("cuEventRecord", event, earlier)
+        event = self.record(earlier)
         self("cuStreamWaitEvent", later, event, 0)
-        self("cuEventDestroy_v2", event)
+        self.give_back(event)
+
+
+def _declare(lib):
+    """Argument types of the functions that the library has: ctypes then converts plain numbers itself."""
+    for name, types in _SIGNATURES.items():
+        function = getattr(lib, name, None)
+        if function is not None:
+            function.argtypes = types
+
+
+class _Issued:
+    """A collective on the stream of its own, with the arrays that it reads and writes."""
+
+    __slots__ = ("event", "arrays")
+
+    def __init__(self, event, arrays):
+        self.event, self.arrays = event, arrays
 
 
 class Nccl:
     """One communicator. `exchange(bytes or None) -> bytes` hands rank 0's identifier to all."""
 
-    name = "nccl"
+    name, means = "nccl", True
 
     def __init__(self, rank, size, device, exchange):
         self.rank, self.size = rank, size
         self.lib = load()
+        _declare(self.lib)
         self.lib.ncclGetErrorString.restype = ctypes.c_char_p
         weft.device(device).synchronize()  # the card's context is this thread's from here on
         # The context is made current by weft's own calls; an allocation is one.
@@ -106,6 +158,9 @@ class Nccl:
             self.lib.ncclCommInitRank(ctypes.byref(self.comm), size, identifier, rank),
         )
         self.stream = self.driver.stream()
+        self._issued = []  # on that stream, and not yet waited for
+        self._deferred = []  # send and recv with async_op=True: issued together, so that none waits for another
+        self._number = self.comm.value
 
     def _check(self, name, status):
         if status:
@@ -118,72 +173,133 @@ class Nccl:
 
     def reduces(self, dtype):
         """The type in which arrays of `dtype` are combined."""
-        return {"bool": "uint8", "int16": "int32", "uint16": "int32"}.get(dtype, dtype)
+        return _COMBINED_AS.get(dtype, dtype)
 
-    def _run(self, calls):
-        """Issues (function name, arguments...) as one group after weft's kernels; returns what waits for it."""
-        self.driver.after(self.stream, _LEGACY)
-        self.lib.ncclGroupStart()
+    def _run(self, calls, arrays, overlap):
+        """Issues (function name, arguments...) as one group after weft's kernels; returns what waits for it.
+
+        With `overlap` it goes to the stream of its own, and weft's kernels go on beside it until the wait.
+        """
+        if self._number is None:
+            raise _aborted(self.rank)
+        if self._deferred:
+            self._issue_deferred()
+        if not overlap:
+            # The communicator's calls keep one order on the card.
+            self._settle()
+            stream = _LEGACY
+        else:
+            stream = self.stream
+            self.driver.after(stream, _LEGACY)
+            while self._issued and self.driver.happened(self._issued[0].event):
+                self.driver.give_back(self._issued.pop(0).event)
+        if len(calls) > 1:
+            self.lib.ncclGroupStart()
         for name, *args in calls:
-            self._check(name, getattr(self.lib, name)(*args, self.comm, self.stream))
-        self._check("ncclGroupEnd", self.lib.ncclGroupEnd())
-        return lambda: self.driver.after(_LEGACY, self.stream)
+            status = getattr(self.lib, name)(*args, self._number, stream)
+            if status:
+                self._check(name, status)
+        if len(calls) > 1:
+            self._check("ncclGroupEnd", self.lib.ncclGroupEnd())
+        if not overlap:
+            return _nothing
+        issued = _Issued(self.driver.record(stream), arrays)
+        self._issued.append(issued)
+        return lambda: self._wait(issued)
 
-    def all_reduce(self, send, recv, op):
-        return self._run([("ncclAllReduce", _at(send), _at(recv), _n(send), _type(send), _OPS[op])])
+    def _wait(self, issued):
+        """Weft's kernels from here on come after the collective."""
+        if issued in self._issued:
+            self.driver("cuStreamWaitEvent", _LEGACY, issued.event, 0)
+            self._issued.remove(issued)
+            self.driver.give_back(issued.event)
 
-    def reduce_scatter(self, send, recv, op):
-        return self._run(
-            [("ncclReduceScatter", _at(send), _at(recv), _n(recv), _type(send), _OPS[op])]
-        )
+    def _settle(self):
+        """Weft's kernels from here on come after all collectives."""
+        if self._issued:
+            self.driver("cuStreamWaitEvent", _LEGACY, self._issued[-1].event, 0)
+            for issued in self._issued:
+                self.driver.give_back(issued.event)
+            self._issued.clear()
 
-    def all_gather(self, send, recv):
-        return self._run([("ncclAllGather", _at(send), _at(recv), _bytes(send), 1)])
+    def all_reduce(self, send, recv, op, overlap=False):
+        kind, parts = _TYPES[str(send.dtype)]
+        call = ("ncclAllReduce", _at(send), _at(recv), send.size * parts, kind, _OPS[op])
+        return self._run([call], (send, recv), overlap)
 
-    def broadcast(self, array, root):
-        return self._run([("ncclBroadcast", _at(array), _at(array), _bytes(array), 1, root)])
+    def reduce_scatter(self, send, recv, op, overlap=False):
+        kind, parts = _TYPES[str(send.dtype)]
+        call = ("ncclReduceScatter", _at(send), _at(recv), recv.size * parts, kind, _OPS[op])
+        return self._run([call], (send, recv), overlap)
 
-    def all_to_all(self, send, recv):
-        piece = send.nbytes // self.size
+    def all_gather(self, send, recv, overlap=False):
+        call = ("ncclAllGather", _at(send), _at(recv), send.nbytes, 1)
+        return self._run([call], (send, recv), overlap)
+
+    def broadcast(self, send, recv, root, overlap=False):
+        call = ("ncclBroadcast", _at(send), _at(recv), recv.nbytes, 1, root)
+        return self._run([call], (send, recv), overlap)
+
+    def all_to_all(self, send, recv, overlap=False):
+        piece, out, into = send.nbytes // self.size, _at(send), _at(recv)
         calls = []
         for peer in range(self.size):
-            count, out, into = _size(piece), _at(send, peer * piece), _at(recv, peer * piece)
-            calls += [("ncclSend", out, count, 1, peer), ("ncclRecv", into, count, 1, peer)]
-        return self._run(calls)
+            calls.append(("ncclSend", out + peer * piece, piece, 1, peer))
+            calls.append(("ncclRecv", into + peer * piece, piece, 1, peer))
+        return self._run(calls, (send, recv), overlap)
 
-    def send(self, array, peer):
-        return self._run([("ncclSend", _at(array), _bytes(array), 1, peer)])
+    def send(self, array, peer, overlap=False):
+        return self._between("ncclSend", array, peer, overlap)
 
-    def recv(self, array, peer):
-        return self._run([("ncclRecv", _at(array), _bytes(array), 1, peer)])
+    def recv(self, array, peer, overlap=False):
+        return self._between("ncclRecv", array, peer, overlap)
+
+    def _between(self, name, array, peer, overlap):
+        self._deferred.append(((name, _at(array), array.nbytes, 1, peer), array))
+        if not overlap:
+            return self._issue_deferred(False)
+
+        def wait():
+            self._issue_deferred()
+            self._settle()
+
+        return wait
+
+    def _issue_deferred(self, overlap=True):
+        deferred, self._deferred = self._deferred, []
+        if deferred:
+            calls, arrays = zip(*deferred)
+            self._run(list(calls), arrays, overlap)
+        return _nothing
 
     def abort(self):
-        if self.comm:
-            comm, self.comm = self.comm, ctypes.c_void_p()
-            self.lib.ncclCommAbort(comm)
+        comm, self._number = self._number, None
+        if comm is not None:
+            self.lib.ncclCommAbort(ctypes.c_void_p(comm))
 
     def close(self):
-        if self.comm:
-            comm, self.comm = self.comm, ctypes.c_void_p()
-            self.lib.ncclCommDestroy(comm)
+        comm, self._number = self._number, None
+        if comm is not None:
+            self._anchor.device.synchronize()
+            self.lib.ncclCommDestroy(ctypes.c_void_p(comm))
 
 
-def _at(array, bytes_in=0):
-    start = array.handle.ptr() + array.offset * (array.nbytes // max(array.size, 1)) + bytes_in
-    return ctypes.c_void_p(start)
+_COMBINED_AS = {"bool": "uint8", "int16": "int32", "uint16": "int32"}
 
 
-def _size(n):
-    return ctypes.c_size_t(n)
+def _nothing():
+    """Waits for a collective that is ordered with weft's kernels."""
 
 
-def _n(array):
-    return _size(array.size)
+def _aborted(rank):
+    return error(
+        weft.DeviceError,
+        "distributed.nccl.closed",
+        f"a collective on rank {rank} after its communicator was ended",
+        help="another rank has failed, or weft.distributed.shutdown() was called",
+    )
 
 
-def _bytes(array):
-    return _size(array.nbytes)
-
-
-def _type(array):
-    return _TYPES[str(array.dtype)]
+def _at(array):
+    start = array.handle.ptr()
+    return start + array.offset * (array.nbytes // array.size) if array.offset else start

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training with optimizer states, gradients and parameters shared out among the ranks (ZeRO's stages 1, 2 and 3).
 
-A unit is a part of the model whose parameters travel together: each direct child, children of lists and Sequential one by one. A unit's parameters are one
-flat row, of which each rank keeps an equal piece; the optimizer works on the pieces.
+A unit is the parameters that one module holds itself: they are one flat row, of which each rank keeps an equal piece; the optimizer works on the pieces.
+With stage 3 a unit is gathered when its module runs and released after it, while the next one already travels. Small parameters are one unit of their own
+that every rank keeps whole.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from weft import nn
 from .. import _core
 from .._errors import error
 from ..autograd import Function
-from .checkpoint import Piece
+from .checkpoint import Piece, load_index, load_sharded, save_sharded
 from .collectives import all_gather, all_reduce, broadcast, reduce_scatter
 from .group import resolve
 
@@ -24,18 +25,19 @@ class _Regather(Function):
     """The identity; its gradient brings a unit's parameters back before the unit's own backward begins."""
 
     @staticmethod
-    def forward(ctx, x, unit):
-        ctx.unit = unit
+    def forward(ctx, x, unit, order):
+        ctx.unit, ctx.order = unit, order
         return x.data
 
     @staticmethod
     def backward(ctx, g):
         ctx.unit.gather()
-        return g, None
+        ctx.order.entered_backward(ctx.unit)
+        return g, None, None
 
 
 class _Unit:
-    """Parameters of one type and device as a flat row, of which this rank has a piece."""
+    """Parameters of one type and device, all trained or none, as a flat row, of which this rank has a piece."""
 
     def __init__(self, name, params, group, stage):
         self.name, self.params, self.group, self.stage = name, params, group, stage
@@ -44,11 +46,17 @@ class _Unit:
         flat = self._flat([p.data for p in params])
         at = group.rank * self.piece
         self.shard = nn.Parameter(flat[at : at + self.piece].copy())
-        self.waiting, self.present, self.work = set(), True, None
+        self.shard.requires_grad = params[0].requires_grad
+        self.waiting, self.present, self.work, self.coming = set(), True, None, None
+        self.trained = params[0].requires_grad
+        # What stands for a released parameter: a use outside its module's forward shows as NaN.
+        self.absent = weft.full(
+            (1,), float("nan"), dtype=self.shard.dtype, device=self.shard.device
+        )
         self.reset()
 
     def reset(self):
-        self.waiting = {id(p) for p in self.params if p.requires_grad}
+        self.waiting, self.reduced = {id(p) for p in self.params}, False
 
     def _flat(self, arrays):
         """One row, with zeros behind the end so that the pieces are equal."""
@@ -56,24 +64,38 @@ class _Unit:
         rest = self.piece * self.group.size - self.size
         if rest:
             rows.append(weft.zeros((rest,), dtype=rows[0].dtype, device=rows[0].device))
-        return weft.concat(rows, axis=0)
+        return rows[0] if len(rows) == 1 else weft.concat(rows, axis=0)
+
+    def prefetch(self):
+        """Starts the gathering that gather() finishes."""
+        if not self.present and self.coming is None:
+            self.coming = all_gather(self.shard.data, self.group, async_op=True)
 
     def gather(self):
         """Fills the parameters from all ranks' pieces."""
         if self.present and self.stage == 3:
             return
-        whole, at = all_gather(self.shard.data, self.group), 0
+        work, self.coming = self.coming, None
+        whole = all_gather(self.shard.data, self.group) if work is None else work.wait()
+        at = 0
         for p in self.params:
             p.data = whole[at : at + p.size].reshape(p.shape)
             at += p.size
         self.present = True
 
+    def forget_coming(self):
+        """Ends a gathering that nobody came for: the pieces may change before somebody does."""
+        work, self.coming = self.coming, None
+        if work is not None:
+            work.wait()
+
     def release(self):
-        """Leaves of each parameter its shape and type."""
+        """Leaves of each parameter its shape and type; reading one then gives no number."""
+        self.forget_coming()
         if self.stage < 3 or not self.present:
             return
         for p in self.params:
-            p.data = weft.zeros((1,), dtype=p.dtype, device=p.device).broadcast_to(p.shape)
+            p.data = self.absent.broadcast_to(p.shape)
         self.present = False
 
     def reduce(self):
@@ -82,31 +104,41 @@ class _Unit:
             weft.zeros(p.shape, dtype=p.dtype, device=p.device) if p.grad is None else p.grad.data
             for p in self.params
         ]
-        flat = self._flat(grads)
-        start = all_reduce if self.stage == 1 else reduce_scatter
-        self.work = start(flat, "mean", self.group, async_op=True)
         for p in self.params:
             p.grad = None
+        flat = self._flat(grads)
+        del grads
+        start = all_reduce if self.stage == 1 else reduce_scatter
+        self.work = start(flat, "mean", self.group, async_op=True)
 
     def finish(self):
-        out = self.work.wait()
-        self.work = None
+        """Adds the piece of the gradients' mean to the shard's gradient."""
+        work, self.work = self.work, None
+        out = work.wait()
         if self.stage == 1:
             start = self.group.rank * self.piece
             out = out[start : start + self.piece].copy()
         had = self.shard.grad
         out = out if had is None else had.data + out
         self.shard.grad = weft.Tensor(out, requires_grad=False)
-        self.reset()
 
 
-def _children(module, name=""):
+def _runs(module):
+    """Whether the module is called itself; lists and dicts of parameters are read by the module that holds them."""
+    return type(module).forward is not nn.Module.forward
+
+
+def _owners(module, name=""):
+    """(name, module, parameters that it holds itself) of all modules that hold some."""
+    held = {id(p) for child in module.named_children().values() for p in child.parameters()}
+    own = [p for p in module.parameters() if id(p) not in held]
     for key, child in module.named_children().items():
-        label = f"{name}.{key}" if name else key
-        if isinstance(child, nn.Sequential) or not child.named_parameters():
-            yield from _children(child, label)
+        if _runs(child):
+            yield from _owners(child, f"{name}.{key}" if name else key)
         else:
-            yield label, child
+            own += child.parameters()
+    if own:
+        yield name, module, own
 
 
 class ShardedParallel(nn.Module):
@@ -117,11 +149,12 @@ class ShardedParallel(nn.Module):
         loss = loss_fn(model(x), y); loss.backward(); opt.step(); opt.zero_grad()
 
     Gradients are means over the ranks, as in DataParallel. parameters() are flat pieces; state_dict() is the whole model's, on every rank. With stage 3 the
-    parameters of a unit are on the device only while its forward or backward runs; parameters that several units share stay. Gradients of several
-    backward passes add up in the pieces until zero_grad(). Raises ArgumentError `distributed.stage`.
+    parameters of a module are on the device only while its forward or backward runs, and those of the next one travel meanwhile. Parameters of fewer than
+    `resident_bytes`, and those that several modules share, stay. A parameter that is read outside its own module's forward reads as NaN. Gradients of
+    several backward passes add up in the pieces until zero_grad(). Raises ArgumentError `distributed.stage`.
     """
 
-    def __init__(self, module, group=None, stage=3):
+    def __init__(self, module, group=None, stage=3, resident_bytes=1 << 16):
         super().__init__()
         if stage not in (1, 2, 3):
             raise error(
@@ -137,24 +170,28 @@ class ShardedParallel(nn.Module):
         for b in module.buffers():
             b[...] = broadcast(b, 0, self._group)
         self.__dict__["_units"] = _Held([])
+        self.__dict__["_names"] = {id(p): n for n, p in module.named_parameters().items()}
         self.pieces = []
-        self._running = False
-        seen, shared = set(), set()
-        modules = list(_children(module))
-        for _, child in modules:
-            own = {id(p) for p in child.parameters()}
-            shared |= seen & own
-            seen |= own
-        names = {id(p): n for n, p in module.named_parameters().items()}
-        self.__dict__["_names"] = names
-        for label, child in modules:
-            free = [p for p in child.parameters() if id(p) not in shared]
-            for unit in self._made(label, free, stage):
+        self._running, self._reducing = False, None
+        # The unit that comes after another one in forward, and the one before, as the last pass had them.
+        self.__dict__["_order"] = _Held(_Order())
+        owners = list(_owners(module))
+        uses = {}
+        for _, _, own in owners:
+            for p in own:
+                uses[id(p)] = uses.get(id(p), 0) + 1
+        resident = {
+            id(p): p
+            for _, _, own in owners
+            for p in own
+            if uses[id(p)] > 1 or p.data.nbytes < resident_bytes
+        }
+        for name, part, own in owners:
+            for unit in self._made(name, [p for p in own if id(p) not in resident], stage):
                 if stage == 3:
-                    child.register_forward_pre_hook(lambda m, a, u=unit: u.gather())
-                    child.register_forward_hook(lambda m, a, out, u=unit: _leave(out, u))
-        rest = [p for p in module.parameters() if id(p) in shared or id(p) not in seen]
-        self.__dict__["_root"] = _Held(self._made("", rest, min(stage, 2)))
+                    part.register_forward_pre_hook(lambda m, a, u=unit: self._enter(u))
+                    part.register_forward_hook(lambda m, a, out, u=unit: self._leave(out, u))
+        self._made("resident", list(resident.values()), min(stage, 2))
         if stage == 3:
             for unit in self._units.value:
                 unit.release()
@@ -162,14 +199,17 @@ class ShardedParallel(nn.Module):
     module = property(lambda self: self._whole.value)
 
     def _made(self, label, params, stage):
+        """Units of these parameters, one for each type, device and whether they are trained."""
         groups = {}
         for p in params:
-            groups.setdefault((str(p.dtype), p.device.name), []).append(p)
+            groups.setdefault((str(p.dtype), p.device.name, p.requires_grad), []).append(p)
         out = []
         for i, held in enumerate(groups.values()):
             unit = _Unit(f"{label}#{i}" if i else label, held, self._group, stage)
             out.append(unit)
             self._units.value.append(unit)
+            if not unit.trained:
+                continue
             self.pieces.append(unit.shard)
             own = weakref.ref(self)
             for p in held:
@@ -177,30 +217,51 @@ class ShardedParallel(nn.Module):
         return out
 
     def forward(self, *args, **kwargs):
+        self._order.value.begin()
         for unit in self._units.value:
             if unit.stage < 3:
                 unit.gather()
-        return self.module(*args, **kwargs)
+        out = self.module(*args, **kwargs)
+        for unit in self._units.value:
+            unit.forget_coming()
+        return out
+
+    def _enter(self, unit):
+        unit.gather()
+        self._order.value.entered(unit)
+
+    def _leave(self, out, unit):
+        """After a module's forward: its parameters go, and come back when its gradient begins."""
+        unit.release()
+        return _wrapped(out, unit, self._order.value)
 
     def _arrived(self, unit, key):
         if not self._running:
             self._running = True
             _core._after_backward(self._finish)
         unit.waiting.discard(key)
-        if unit.waiting or unit.work is not None:
-            return
-        unit.reduce()
+        if not unit.waiting and not unit.reduced:
+            self._reduce(unit)
+
+    def _reduce(self, unit):
+        """Sends a unit's gradients on their way. One unit is under way at a time, so that only its row takes room."""
         unit.release()
+        if self._reducing is not None:
+            self._reducing.finish()
+        self._reducing, unit.reduced = unit, True
+        unit.reduce()
 
     def _finish(self):
         self._running = False
         for unit in reversed(self._units.value):
-            if unit.work is None and any(p.requires_grad for p in unit.params):
-                unit.reduce()
+            if unit.trained and not unit.reduced:
+                self._reduce(unit)
             unit.release()
+        if self._reducing is not None:
+            self._reducing.finish()
+            self._reducing = None
         for unit in self._units.value:
-            if unit.work is not None:
-                unit.finish()
+            unit.reset()
 
     def train(self, mode=True):
         self.module.train(mode)
@@ -228,7 +289,8 @@ class ShardedParallel(nn.Module):
     def sharded_state(self, optimizer=None):
         """This rank's pieces by name, for save_sharded and load_sharded: of parameters, and of the rows of an optimizer over them."""
         out = {}
-        for i, unit in enumerate(self._units.value):
+        for unit in self._units.value:
+            i = self._index(unit)
             at = self._group.rank * unit.piece
             length = max(0, min(unit.piece, unit.size - at))
 
@@ -242,9 +304,37 @@ class ShardedParallel(nn.Module):
                     out[f"optimizer{row}.{unit.name}"] = piece(held)
         return out
 
+    def save(self, path, optimizer=None, metadata=None):
+        """Writes a checkpoint of the parameters and of an optimizer over them into a folder; every rank calls it.
+
+        Raises IOError `distributed.checkpoint.save`, as save_sharded.
+        """
+        steps = {} if optimizer is None else {str(i): n for i, n in optimizer._steps.items()}
+        kept = {"steps": steps, "metadata": metadata}
+        save_sharded(path, self.sharded_state(optimizer), kept, self._group)
+
+    def load(self, path, optimizer=None):
+        """Takes what save() wrote, on any number of ranks, and returns its metadata. The optimizer may be new.
+
+        Raises IOError `distributed.checkpoint.load`, ShapeError `distributed.checkpoint.shape` for another model's.
+        """
+        arrays, kept = load_index(path)
+        like = self.sharded_state()
+        for unit in self._units.value:
+            for row in getattr(optimizer, "_rows", ()):
+                name = f"optimizer{row}.{unit.name}"
+                if name in arrays:
+                    like[name] = like[f"parameters.{unit.name}"]
+        state, _ = load_sharded(path, like)
+        self.load_sharded_state(state, optimizer)
+        if optimizer is not None:
+            optimizer._steps.update({int(i): n for i, n in kept["steps"].items()})
+        return kept["metadata"]
+
     def load_sharded_state(self, state, optimizer=None, steps=None):
         """Takes what load_sharded gave for sharded_state(): pieces cut for this number of ranks."""
-        for i, unit in enumerate(self._units.value):
+        for unit in self._units.value:
+            i = self._index(unit)
 
             def whole_piece(array, unit=unit):
                 rest = unit.piece - array.size
@@ -255,6 +345,7 @@ class ShardedParallel(nn.Module):
                     else row
                 )
 
+            unit.release()
             unit.shard.data = whole_piece(state[f"parameters.{unit.name}"])
             if unit.stage < 3:
                 unit.gather()
@@ -262,8 +353,12 @@ class ShardedParallel(nn.Module):
                 held = state.get(f"optimizer{row}.{unit.name}")
                 if held is not None:
                     getattr(optimizer, row)[i] = whole_piece(held)
-            if optimizer is not None and steps is not None:
+            if optimizer is not None and steps is not None and unit.trained:
                 optimizer._steps[i] = int(steps)
+
+    def _index(self, unit):
+        """The number of a unit's piece among parameters(); None for those that are not trained."""
+        return next((i for i, p in enumerate(self.pieces) if p is unit.shard), None)
 
 
 class _Held:
@@ -273,17 +368,36 @@ class _Held:
         self.value = value
 
 
-def _leave(out, unit):
-    """After a unit's forward: its parameters go, and come back when its gradient begins."""
-    unit.release()
+class _Order:
+    """In what order units are used, learnt in each forward pass: the next one travels while a module runs."""
 
-    def wrap(x):
-        if isinstance(x, weft.Tensor) and x.requires_grad:
-            return _Regather.apply(x, unit)
-        if isinstance(x, (tuple, list)):
-            return type(x)(wrap(v) for v in x)
-        if isinstance(x, dict):
-            return {k: wrap(v) for k, v in x.items()}
-        return x
+    def __init__(self):
+        self.after, self.before, self.last = {}, {}, None
 
-    return wrap(out)
+    def begin(self):
+        self.last = None
+
+    def entered(self, unit):
+        if self.last is not None and self.last is not unit:
+            self.after[self.last], self.before[unit] = unit, self.last
+        self.last = unit
+        self._ahead(self.after.get(unit))
+
+    def entered_backward(self, unit):
+        self._ahead(self.before.get(unit))
+
+    def _ahead(self, unit):
+        if unit is not None:
+            unit.prefetch()
+
+
+def _wrapped(x, unit, order):
+    """The same output; the unit is gathered again when its gradient comes."""
+    if isinstance(x, weft.Tensor) and x.requires_grad:
+        return _Regather.apply(x, unit, order)
+    if isinstance(x, (tuple, list)):
+        parts = [_wrapped(v, unit, order) for v in x]
+        return type(x)(*parts) if hasattr(x, "_fields") else type(x)(parts)
+    if isinstance(x, dict):
+        return {k: _wrapped(v, unit, order) for k, v in x.items()}
+    return x

@@ -8,8 +8,9 @@ is built, compared with the untuned program and timed on the device (measure.py)
 
 from .best import default_path
 
-__all__ = ["default_path", "export", "merge", "picture", "tune"]
+__all__ = ["Host", "RayWorker", "default_path", "export", "merge", "picture", "tune"]
 _WHERE = {"tune": "search", "export": "database", "merge": "database", "picture": "picture"}
+_WHERE |= {"Host": "fleet", "RayWorker": "fleet"}
 
 
 def __getattr__(name):

@@ -3,10 +3,13 @@
 
 import concurrent.futures
 import contextlib
+import threading
 import warnings
 
 import weft
 from weft._errors import error
+
+from .fleet import revived
 
 
 def _one(measurer, schedule, best, allowed, clock):
@@ -28,7 +31,7 @@ def _one(measurer, schedule, best, allowed, clock):
 
 def _gone(reason):
     """Whether the device went away: nothing was learnt of the candidate."""
-    return reason is not None and reason.code.startswith("rpc.")
+    return reason is not None and (reason.code.startswith("rpc.") or reason.code == "tune.worker")
 
 
 def _noted(search, trial, found, wall):
@@ -37,11 +40,12 @@ def _noted(search, trial, found, wall):
         trial.seconds, trial.cycles = found
 
 
-def measured(search, measurers, clock):
+def measured(search, measurers, clock, again=None):
     """Yields (trial, reason) for each candidate of `search`, as they end. A device that goes away is left out, and its
-    candidate measured on another; `measurers` loses it. Raises its error when it was the last."""
-    if len(measurers) > 1:
-        yield from _on_many(search, measurers, clock)
+    candidate measured on another; `measurers` loses it. Raises its error when it was the last. `again`: for measurers by
+    id, what reaches the device again, and for how many seconds that may be tried; the new measurer joins `measurers`."""
+    if len(measurers) > 1 or again:
+        yield from _on_many(search, measurers, clock, dict(again or {}))
         return
     while measurers:
         candidate = search.next(0)
@@ -59,7 +63,7 @@ def measured(search, measurers, clock):
 
 
 @contextlib.contextmanager
-def _threads(measurers):
+def _threads(measurers, stop):
     """A thread for each device. What stops the search ends the candidates that run."""
     with concurrent.futures.ThreadPoolExecutor(len(measurers)) as threads:
         try:
@@ -68,14 +72,16 @@ def _threads(measurers):
             for measurer in measurers:
                 measurer.stop()
             raise
+        finally:
+            stop.set()
 
 
-def _on_many(search, measurers, clock):
-    idle, again, running = list(measurers), [], {}
-    with _threads(measurers) as threads:
+def _on_many(search, measurers, clock, again):
+    idle, left, running, away, stop = list(measurers), [], {}, {}, threading.Event()
+    with _threads(measurers, stop) as threads:
         while True:
             while idle:
-                candidate = again.pop() if again else search.next(len(running))
+                candidate = left.pop() if left else search.next(len(running))
                 if candidate is None:
                     break
                 trial, schedule = candidate
@@ -87,25 +93,36 @@ def _on_many(search, measurers, clock):
                     _one, measurer, schedule, search.best, search.allowed(), clock
                 )
                 running[work] = measurer, candidate
-            if not running:
+            if not running and not (left and away):
                 return
             done, _ = concurrent.futures.wait(
-                running, return_when=concurrent.futures.FIRST_COMPLETED
+                [*running, *away], return_when=concurrent.futures.FIRST_COMPLETED
             )
             for work in done:
+                if work in away:
+                    back, (make, reason) = work.result(), away.pop(work)
+                    if back is not None:
+                        again[id(back)] = make
+                        measurers.append(back)
+                        idle.append(back)
+                    elif not measurers and not away:
+                        raise reason
+                    continue
                 measurer, candidate = running.pop(work)
                 found, reason, wall = work.result()
                 if _gone(reason):
                     measurers.remove(measurer)
                     measurer.close()
-                    if not measurers:
+                    make = again.pop(id(measurer), None)
+                    if make is not None:
+                        away[threads.submit(revived, *make, stop)] = make, reason
+                    elif not measurers and not away:
                         raise reason
+                    what = "is called again" if make else "is left out of the search"
                     warnings.warn(
-                        f"{measurer.device.name} is left out of the search: {reason}",
-                        RuntimeWarning,
-                        stacklevel=3,
+                        f"{measurer.device.name} {what}: {reason}", RuntimeWarning, stacklevel=3
                     )
-                    again.append(candidate)
+                    left.append(candidate)
                     continue
                 idle.append(measurer)
                 _noted(search, candidate[0], found, wall)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random and evolutionary search over the decisions of the sketches."""
 
+import functools
 import random
 import time
 import warnings
@@ -12,6 +13,7 @@ from weft._errors import error
 from .apart import BUILD_LIMIT, Apart
 from .best import default_path
 from .database import Database, Trial
+from .fleet import Host, RayWorker
 from .pool import measured
 from .progress import Progress
 from .rank import LEAST, Ranking
@@ -256,6 +258,12 @@ def _where(target, device, opened):
     return f"{target} on {opened.name.split('#')[0]}"
 
 
+def _reached(devices):
+    """The devices, of hosts and workers those that they open, and the hosts and workers themselves."""
+    hosts = [d if isinstance(d, (Host, RayWorker)) else None for d in devices]
+    return [d if h is None else h.open() for d, h in zip(devices, hosts)], hosts
+
+
 def tune(
     main,
     target="cpu",
@@ -272,7 +280,8 @@ def tune(
     """Searches for a fast schedule of a function and returns it, a weft.Schedule.
 
     `trials` candidates are built, compared with the untuned program and timed on `device` (default: the target's own;
-    a remote device too; a list: on all at once, which count as equal machines; one that goes away is left out).
+    a remote device too; a list: on all at once, which count as equal machines; one that goes away is left out, a
+    weft.tuning.Host or RayWorker is called again and takes part when it comes back).
     Trials count what `database` already holds for this function and target: a search that was interrupted goes on, one
     that was complete returns at once. `database=None` is the user's own (weft.tuning.default_path()), whose schedules
     weft.build uses. `seed` fixes the order of candidates for given times. The first trial is the default schedule,
@@ -296,20 +305,26 @@ def tune(
     devices = list(device) if isinstance(device, (list, tuple)) else [device]
     if not devices:
         raise error("value", "tune.devices", "the list of devices is empty", help="device=None")
+    devices, hosts = _reached(devices)
     for each in devices:
         weft.device(each or target).synchronize()  # an absent device is an error now
     where = _where(target, devices[0], weft.device(devices[0] or target))
     workload = f"{_core.structural_hash(program._core):x}"
     file = Database(default_path() if database is None else database)
     search = _Search(program, target, name, seed, trials, end, ranked)
-    show, measurers = Progress(progress, trials), []
+    show, measurers, again = Progress(progress, trials), [], {}
     try:
         search.remember(file.trials(workload, where))
         before = len(search.seen)
         if before < trials or search.default is None:
-            for each in devices:
-                measurers.append(Apart(program, name, target, each, seed, limit))
-        for trial, reason in measured(search, measurers, _clock):
+            for each, host in zip(devices, hosts):
+                if host is None:
+                    measurers.append(Apart(program, name, target, each, seed, limit))
+                    continue
+                make = functools.partial(host.measurer, program, name, target, seed, limit)
+                measurers.append(make())
+                again[id(measurers[-1])] = make, host.patience
+        for trial, reason in measured(search, measurers, _clock, again):
             if reason is not None:
                 trial.failure = reason.code
                 if reason.code in ("tune.wrong", "tune.failed"):

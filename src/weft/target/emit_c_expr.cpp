@@ -258,6 +258,7 @@ std::string Expressions::address_space(const std::string& scope) const {
 std::string Expressions::member(const std::string& vector, int lane, int lanes) const {
   static constexpr char xyzw[] = "xyzw", hex_digits[] = "0123456789abcdef";
   (void)lanes;
+  if (packs.count(vector)) return cat(vector, "[", lane, "]");
   if (spelling_.vectors == VectorStyle::load_store) return cat(vector, ".s", hex_digits[lane]);
   return cat(vector, ".", xyzw[lane]);
 }
@@ -525,7 +526,7 @@ std::string Expressions::call(const CallNode* e, const Lane* lane) {
       out += (i > 1 ? ", " : "") + bare(e->args[i], lane);
     return out + ")";
   }
-  auto found = spelling_.functions.find(op);
+  auto found = spelling_.functions.find(op == "exp2_flush" ? "exp2" : op);
   if (found == spelling_.functions.end()) {
     throw Error(ErrorKind::emit, "emit.intrinsic",
                 cat("\"", op, "\" cannot be spelled on ", spelling_.target));

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Searches over several hosts that die and come back, and over workers of Ray."""
+
+import importlib.util
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+import types
+
+import pytest
+import weft
+from test_rpc import ENVIRONMENT
+from weft import te
+from weft.tuning import Host, RayWorker, fleet
+
+SERVE = [sys.executable, "-m", "weft", "serve", "--device", "cpu", "--port"]
+
+
+def program(n):
+    a, b = te.placeholder((n, n), "float32", name="A"), te.placeholder((n, n), "float32", name="B")
+    k = te.reduce_axis(n, name="k")
+    c = te.compute((n, n), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    return te.create_prim_func([a, b, c])
+
+
+def serve(port):
+    process = subprocess.Popen(
+        [*SERVE, str(port)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=ENVIRONMENT,
+    )
+    assert process.stdout.readline()
+    return process
+
+
+def ports(n):
+    held = [socket.socket() for _ in range(n)]
+    for s in held:
+        s.bind(("127.0.0.1", 0))
+    out = [s.getsockname()[1] for s in held]
+    for s in held:
+        s.close()
+    return out
+
+
+def rows(path):
+    with sqlite3.connect(path) as db:
+        return db.execute("select count(*) from trials").fetchone()[0]
+
+
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_hosts_that_die_and_come_back_lose_no_row(tmp_path, hosts):
+    numbers = ports(hosts)
+    served = {n: serve(n) for n in numbers}
+    deaths, stop = [], threading.Event()
+
+    def kill():
+        """Kills one host after another and starts it again."""
+        while not stop.wait(0.7) and len(deaths) < 3:
+            port = numbers[len(deaths) % hosts]
+            served[port].send_signal(signal.SIGKILL)
+            served[port].wait()
+            deaths.append(port)
+            time.sleep(0.3)
+            served[port] = serve(port)
+
+    killer = threading.Thread(target=kill)
+    try:
+        killer.start()
+        with pytest.warns(RuntimeWarning, match="is called again"):
+            best = weft.tune(
+                program(96),
+                target="cpu",
+                trials=24,
+                device=[Host("127.0.0.1", n) for n in numbers],
+                database=tmp_path / "t.db",
+                progress=False,
+            )
+    finally:
+        stop.set()
+        killer.join()
+        for process in served.values():
+            process.kill()
+            process.wait()
+    assert deaths
+    assert rows(tmp_path / "t.db") == 24
+    assert isinstance(best, weft.Schedule)
+
+
+def test_a_host_that_does_not_come_back_ends_the_search(tmp_path):
+    (port,) = ports(1)
+    process = serve(port)
+    threading.Timer(1.5, process.kill).start()
+    with pytest.raises(weft.Error) as caught, pytest.warns(RuntimeWarning, match="called again"):
+        weft.tune(
+            program(97),
+            target="cpu",
+            trials=500,
+            device=[Host("127.0.0.1", port, patience=2)],
+            database=tmp_path / "t.db",
+            progress=False,
+        )
+    process.wait()
+    assert caught.value.code.startswith("rpc.")
+    assert rows(tmp_path / "t.db") > 0
+
+
+def test_workers_of_ray(tmp_path):
+    if importlib.util.find_spec("ray") is None:
+        with pytest.raises(weft.DeviceError, match="ray cannot be imported") as caught:
+            weft.tune(program(8), target="cpu", device=[RayWorker()], database=tmp_path / "t.db")
+        assert caught.value.code == "tune.ray"
+        pytest.skip("ray is not installed; without it the refusal was checked")
+    import ray
+
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    try:
+        best = weft.tune(
+            program(64),
+            target="cpu",
+            trials=8,
+            device=[RayWorker(), RayWorker()],
+            database=tmp_path / "t.db",
+            progress=False,
+        )
+        assert rows(tmp_path / "t.db") == 8 and isinstance(best, weft.Schedule)
+    finally:
+        ray.shutdown()
+
+
+def test_a_worker_that_ends_is_named():
+    class Gone(Exception):
+        pass
+
+    def get(answer):
+        raise Gone("the actor died")
+
+    own = fleet._RayMeasurer.__new__(fleet._RayMeasurer)
+    own._ray = types.SimpleNamespace(get=get, exceptions=types.SimpleNamespace(RayError=Gone))
+    with pytest.raises(weft.DeviceError, match="a Ray worker has ended: the actor died") as caught:
+        own._call(None)
+    assert caught.value.code == "tune.worker"

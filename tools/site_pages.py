@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prepares a copy of docs/ for the site: tools/site_pages.py FOLDER
+
+Links to files outside docs/ (sources, README.md) have no page there: their text stays, with the file's place in the tree.
+"""
+
+import pathlib
+import re
+import sys
+
+LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
+
+
+def prepare(page, folder):
+    def replace(match):
+        text, target = match.groups()
+        path = target.partition("#")[0]
+        if "://" in target or not path:
+            return match[0]
+        there = (page.parent / path).resolve()
+        if there.is_relative_to(folder) and there.is_file():
+            return match[0]
+        name = re.sub(r"^(\.\./)+", "", path)
+        return f"{text}" if name in text else f"{text} (`{name}`)"
+
+    parts = re.split(r"(^```.*?^```)", page.read_text("utf-8"), flags=re.M | re.S)
+    parts[::2] = [LINK.sub(replace, part) for part in parts[::2]]
+    page.write_text("".join(parts), "utf-8")
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1]).resolve()
+    for page in folder.rglob("*.md"):
+        prepare(page, folder)
+
+
+if __name__ == "__main__":
+    main()
