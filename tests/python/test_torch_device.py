@@ -334,7 +334,11 @@ def refused(code, text, function):
 def test_refusals(monkeypatch):
     from weft.torch.device import _build, _names
 
-    refused("torch.device.absent", "is metal, which is not there", lambda: torch.ones(2).to("weft:metal"))
+    refused(
+        "torch.device.absent",
+        "is metal, which is not there",
+        lambda: torch.ones(2).to("weft:metal"),
+    )
     monkeypatch.setattr(_names, "_MOST", len(wd.names()))
     refused("torch.device.count", "legal:", lambda: wd.device("wse:3x5"))
     x = torch.empty(2, dtype=torch.complex64, device="weft")
@@ -376,3 +380,19 @@ def test_a_torch_that_lacks_an_interface(monkeypatch):
         _version.need_device()
     assert refusal.value.code == "torch.version.device"
     assert "rename_privateuse1_backend" in str(refusal.value)
+
+
+AUTOLOAD = """
+import torch, weft._torch_autoload
+weft._torch_autoload.autoload()
+print(hasattr(torch, "weft"))
+"""
+
+
+@pytest.mark.parametrize("built", [True, False])
+def test_the_entry_point(tmp_path, built):
+    env = dict(os.environ) if built else {**os.environ, "WEFT_CACHE_DIR": str(tmp_path)}
+    found = subprocess.run(
+        [sys.executable, "-c", AUTOLOAD], capture_output=True, check=False, text=True, env=env
+    )
+    assert found.stdout.strip() == str(built), found.stderr

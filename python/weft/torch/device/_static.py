@@ -35,9 +35,7 @@ for _torch_name, _name in {
     "erf": "erf", "square": "square", "floor": "floor", "ceil": "ceil", "expm1": "expm1", "log1p": "log1p", "reciprocal": "reciprocal",
 }.items():  # fmt: skip
     if hasattr(weft, _name):
-        operator(f"{_torch_name}.default")(
-            lambda c, x, _f=getattr(weft, _name): _f(_of(c, x))
-        )
+        operator(f"{_torch_name}.default")(lambda c, x, _f=getattr(weft, _name): _f(_of(c, x)))
 
 
 @operator("add.Tensor", "add.Scalar")
