@@ -8,6 +8,7 @@ from collections import namedtuple as _namedtuple
 
 from . import _core
 from . import _namespace as _ns
+from ._boundary import publish as _publish
 from ._errors import error as _error
 from ._torch_names import understand as _understand
 from ._namespace.common import _array, _is_tensor
@@ -336,3 +337,5 @@ def __getattr__(name):
 
 
 _understand(globals(), __all__, "weft.linalg")
+
+_publish(__name__)
