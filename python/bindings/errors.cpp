@@ -5,6 +5,7 @@
 
 #include <array>
 #include <new>
+#include <typeinfo>
 
 namespace weft::py {
 
@@ -55,6 +56,13 @@ void set_python_error() noexcept {
     error.restore();
   } catch (const std::bad_alloc&) {
     PyErr_SetString(PyExc_MemoryError, "out of host memory");
+  } catch (const std::bad_cast&) {
+    try {
+      raise(Error(ErrorKind::dtype, "python.arguments",
+                  "an argument has another type than the call takes"));
+    } catch (nb::python_error& inner) {
+      inner.restore();
+    }
   } catch (const std::exception& error) {
     PyErr_SetString(PyExc_RuntimeError, error.what());
   } catch (...) {

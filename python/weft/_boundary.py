@@ -21,6 +21,7 @@ _KINDS = {
     OverflowError: "value",
     ZeroDivisionError: "value",
     IndexError: "index",
+    OSError: "io",
 }
 _RAISED = tuple(_KINDS)
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -48,6 +49,12 @@ def _described(value):
 def _refusal(function, raised, args, kwargs):
     given = [_described(a) for a in args] + [f"{k}={_described(v)}" for k, v in kwargs.items()]
     kind = next(k for cls, k in _KINDS.items() if isinstance(raised, cls))
+    if kind == "io":
+        return error(
+            kind,
+            "python.file",
+            f"{function.__name__}(): {raised.strerror or raised}: {raised.filename!r}",
+        )
     what = "these arguments: " + ", ".join(given) if given else "a call without arguments"
     return error(
         kind,
@@ -72,6 +79,7 @@ def public(function):
             refusal = _refusal(function, raised, args, kwargs)
         raise refusal
 
+    call.__weft_public__ = True
     return call
 
 
@@ -81,5 +89,5 @@ def publish(module_name, skip=()):
     for name, value in list(namespace.items()):
         if name.startswith("_") or name in skip or not isinstance(value, types.FunctionType):
             continue
-        if value.__module__ == module_name and not hasattr(value, "__wrapped__"):
+        if value.__module__ == module_name and not hasattr(value, "__weft_public__"):
             namespace[name] = public(value)

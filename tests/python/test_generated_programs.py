@@ -41,7 +41,10 @@ FOUND = {
     "quotient of a product": ("int32", "(A_int32[v] * T.int32(8)) // T.int32(8)"),
     "remainder of a product": ("int64", "(A_int64[v] * T.int64(6)) % T.int64(3)"),
     "product of uint16": ("uint16", "(A_uint16[v] * A_uint16[v]) >> T.uint16(1)"),
-    "quotient of a positive sum": ("int32", "(T.max(A_int32[v], T.int32(0)) + T.int32(1)) // T.int32(7)"),
+    "quotient of a positive sum": (
+        "int32",
+        "(T.max(A_int32[v], T.int32(0)) + T.int32(1)) // T.int32(7)",
+    ),
 }
 TEXT = """
 @T.prim_func

@@ -8,7 +8,16 @@ import types
 import pytest
 import weft
 
-MODULES = ["weft", "weft.random", "weft.linalg", "weft.fft", "weft.te", "weft.init", "weft.io", "weft.ir"]
+MODULES = [
+    "weft",
+    "weft.random",
+    "weft.linalg",
+    "weft.fft",
+    "weft.te",
+    "weft.init",
+    "weft.io",
+    "weft.ir",
+]
 SHAPE = (2, 3)
 # Rows of arguments; a string of them is text, a callable is called for a fresh value.
 ARGUMENTS = [
@@ -51,7 +60,9 @@ def test_only_errors_of_weft_come_out(name, tmp_path, monkeypatch):
                 except weft.Error as error:
                     assert error.code and str(error).startswith("error["), function_name
                 except Exception as error:
-                    raw.append(f"{function_name}{tuple(given)} {options}: {type(error).__name__}: {error}")
+                    raw.append(
+                        f"{function_name}{tuple(given)} {options}: {type(error).__name__}: {error}"
+                    )
     assert not raw, f"{len(raw)} of {calls} calls:\n" + "\n".join(raw[:400])
     assert calls > 200
 
@@ -75,7 +86,9 @@ def test_texts(call, kind, words):
     assert all(w in str(caught.value) for w in words), str(caught.value)
 
 
-@pytest.mark.parametrize("made", [lambda: weft.IRModule(5), lambda: weft.PrimFunc("x"), lambda: weft.IRModule({"a": 3})])
+@pytest.mark.parametrize(
+    "made", [lambda: weft.IRModule(5), lambda: weft.PrimFunc("x"), lambda: weft.IRModule({"a": 3})]
+)
 def test_programs_of_something_else(made):
     with pytest.raises(weft.DTypeError) as caught:
         made()
@@ -89,3 +102,20 @@ def test_errors_of_the_callers_own_functions_stay():
     with pytest.raises(KeyError) as caught:
         weft.te.compute((3,), wrong)
     assert not isinstance(caught.value, weft.Error)
+
+
+def test_a_file_that_is_absent(tmp_path):
+    with pytest.raises(weft.IOError) as caught:
+        weft.load_arrays(tmp_path / "absent.npz")
+    assert caught.value.code == "python.file"
+    assert "No such file" in str(caught.value) and "absent.npz" in str(caught.value)
+
+
+def test_operations_with_other_counts_of_arguments():
+    with pytest.raises(weft.DTypeError) as caught:
+        weft.abs(1, 2)
+    assert caught.value.code == "python.arguments"
+    assert "abs() takes 1 positional argument, not 2" in str(caught.value)
+    with pytest.raises(weft.DTypeError) as caught:
+        weft.ones(3).sum(nothing=1)
+    assert caught.value.code == "python.arguments" and "keepdims" in str(caught.value)

@@ -126,8 +126,7 @@ class Narrow final : public Rewriter {
       case ExprKind::ramp: {
         const auto* r = as<RampNode>(e);
         Expr base = narrow(r->base), stride = narrow(r->stride);
-        bool fits = base && stride &&
-                    in_range(reach(r->base + r->stride * (e->dtype.lanes - 1)));
+        bool fits = base && stride && in_range(reach(r->base + r->stride * (e->dtype.lanes - 1)));
         return fits ? ramp(base, stride, e->dtype.lanes) : nullptr;
       }
       case ExprKind::broadcast: {

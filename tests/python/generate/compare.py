@@ -13,7 +13,9 @@ REFUSALS = ("lower.", "emit.", "verify.", "qpu.", "vta.", "wse.", "target.", "bu
 
 
 def device_of(target):
-    return {"opencl": "opencl:0"}.get(target, target.split(":")[0] if target.startswith("c:") else target)
+    return {"opencl": "opencl:0"}.get(
+        target, target.split(":")[0] if target.startswith("c:") else target
+    )
 
 
 def run(program, target, arrays):

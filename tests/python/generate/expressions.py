@@ -51,7 +51,13 @@ def expression(rng, dtype, depth, leaf):
         return expression(rng, t, depth - less, leaf)
 
     if rng.random() < 0.12:
-        return (rng.choice(["Select", "if_then_else"]), dtype, again("bool"), again(dtype), again(dtype))
+        return (
+            rng.choice(["Select", "if_then_else"]),
+            dtype,
+            again("bool"),
+            again(dtype),
+            again(dtype),
+        )
     if dtype == "bool":
         kind = rng.random()
         if kind < 0.6:
@@ -158,7 +164,11 @@ def smaller(e):
     for child in children:
         yield from (x for x in below(child) if x[1] == dtype)
     for number in (0, 1):
-        yield ("const", dtype, {"bool": bool(number)}.get(dtype, float(number) if dtype in FLOATS else number))
+        yield (
+            "const",
+            dtype,
+            {"bool": bool(number)}.get(dtype, float(number) if dtype in FLOATS else number),
+        )
     for k, child in enumerate(children):
         for other in smaller(child):
             yield (op, dtype, *rest[:k], other, *rest[k + 1 :])

@@ -40,7 +40,10 @@ def inputs(rng, n=N):
             return np.array([float(rng.randint(-9, 9)) for _ in range(n)], t)
         low, high = X.limits(t)
         return np.array(
-            [X.constant(rng, t)[2] if rng.random() < 0.7 else rng.randint(low, high) for _ in range(n)],
+            [
+                X.constant(rng, t)[2] if rng.random() < 0.7 else rng.randint(low, high)
+                for _ in range(n)
+            ],
             t,
         )
 
@@ -114,14 +117,23 @@ def block_text(block, n):
 def text(p):
     n = "n" if p.symbolic else str(N)
     buffers = {f"A_{t}": t for t in X.TYPES} | p.outputs()
-    used = " ".join(X.text(b[3]) + (X.text(b[4]) if isinstance(b[4], tuple) else "") for b in p.blocks)
+    used = " ".join(
+        X.text(b[3]) + (X.text(b[4]) if isinstance(b[4], tuple) else "") for b in p.blocks
+    )
     buffers = {k: t for k, t in buffers.items() if k[0] == "O" or k in used}
     if p.symbolic:
-        lines = [f"def main({', '.join(k.lower() + '_h: T.handle' for k in buffers)}):", "    n = T.int64()"]
-        lines += [f'    {k} = T.match_buffer({k.lower()}_h, (n,), "{t}")' for k, t in buffers.items()]
+        lines = [
+            f"def main({', '.join(k.lower() + '_h: T.handle' for k in buffers)}):",
+            "    n = T.int64()",
+        ]
+        lines += [
+            f'    {k} = T.match_buffer({k.lower()}_h, (n,), "{t}")' for k, t in buffers.items()
+        ]
     else:
         lines = [
-            "def main(" + ", ".join(f'{k}: T.Buffer(({N},), "{t}")' for k, t in buffers.items()) + "):"
+            "def main("
+            + ", ".join(f'{k}: T.Buffer(({N},), "{t}")' for k, t in buffers.items())
+            + "):"
         ]
     for b in p.blocks:
         if b[2].startswith("S"):
@@ -130,7 +142,10 @@ def text(p):
         if b[2].startswith("S") and (b[0] == "atomic" or b[4] is not None and b[0] == "map"):
             lines += [f"    for i in range({n}):", f"        with T.block('zero_{b[2]}'):"]
             zero = "False" if b[3][1] == "bool" else "0"
-            lines += [f"            v = T.axis.spatial({n}, i)", f"            {b[2]}[v] = T.{b[3][1]}({zero})"]
+            lines += [
+                f"            v = T.axis.spatial({n}, i)",
+                f"            {b[2]}[v] = T.{b[3][1]}({zero})",
+            ]
         lines += ["    " + line for line in block_text(b, n)]
     return "@T.prim_func\n" + "\n".join(lines) + "\n", list(buffers)
 
