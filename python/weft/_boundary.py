@@ -25,7 +25,12 @@ _KINDS = {
 }
 _RAISED = tuple(_KINDS)
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_LIBRARIES = (os.path.dirname(os.__file__) + os.sep, os.sep + "site-packages" + os.sep, "<frozen ")
+_LIBRARIES = (
+    os.path.dirname(os.__file__) + os.sep,
+    os.sep + "site-packages" + os.sep,
+    os.sep + "dist-packages" + os.sep,
+    "<frozen ",
+)
 
 
 def _is_ours(traceback):
