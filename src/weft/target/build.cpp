@@ -38,7 +38,9 @@ void prove_race_free(const ir::PrimFunc& lowered, const TargetInfo& info, const 
             "sch.rfactor, or add with T.atomic_add(",
             first.buffer, "[...], value)");
   } else if (by_data) {
-    help = "run the loop serially, so that the last iteration's value is kept";
+    help =
+        "run the loop serially, over an iterator made by T.axis.opaque, so that the last "
+        "iteration's value is kept";
   }
   if (by_data) {
     help += cat("; if the elements are distinct, say so: T.func_attr({\"", ir::kDistinctElements,
