@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -328,6 +329,132 @@ void wafer(int threads, int w, int h) {
   if (wrong) std::exit(1);
 }
 
+// A program of the tests' directory, compiled with `params`; `prepare` writes its inputs, `check`
+// says whether the results are right.
+void program(const char* name, const char* path, int width, int height, int threads,
+             const std::vector<std::pair<std::string, std::int64_t>>& params,
+             const std::function<void(SdkRuntime&)>& prepare, const char* function,
+             const std::vector<std::uint64_t>& args,
+             const std::function<bool(SdkRuntime&)>& check) {
+  csl::CompileOptions o;
+  o.root = std::string(WEFT_WSE_PROGRAMS "/") + path;
+  o.memcpy = true;
+  o.params = params;
+  o.offset_x = 4;
+  o.offset_y = 1;
+  auto t = std::chrono::steady_clock::now();
+  Layout l = csl::compile(o);
+  double compile = seconds_since(t);
+  RuntimeOptions options;
+  options.threads = threads;
+  SdkRuntime rt(std::move(l), options);
+  rt.load();
+  rt.run();
+  prepare(rt);
+  Cycle from = rt.fabric().now();
+  std::int64_t steps = rt.fabric().pe_steps();
+  t = std::chrono::steady_clock::now();
+  double c = cpu_now();
+  rt.launch(rt.get_id(function), args, {}, false);
+  double s = seconds_since(t), cpu = cpu_now() - c;
+  Cycle cycles = rt.fabric().now() - from;
+  steps = rt.fabric().pe_steps() - steps;
+  bool right = check(rt);
+  std::printf(
+      "{\"case\": \"%s, %dx%d PEs\", \"threads\": %d, \"cycles\": %lld, \"compile_s\": %.3f, "
+      "\"seconds\": %.3f, \"cpu_s\": %.3f, \"tile_cycles_per_s\": %.1fe6, "
+      "\"tile_cycles_per_cpu_s\": %.1fe6, \"steps\": %lld, \"right\": %s}\n",
+      name, width, height, threads, static_cast<long long>(cycles), compile, s, cpu,
+      width * height * static_cast<double>(cycles) / s / 1e6,
+      width * height * static_cast<double>(cycles) / cpu / 1e6, static_cast<long long>(steps),
+      right ? "true" : "false");
+  std::fflush(stdout);
+  if (!right) std::exit(1);
+}
+
+// Small integers, so that every order of additions gives the same sum.
+void summa(int threads, int p, int m) {
+  const auto n = static_cast<std::size_t>(p) * static_cast<std::size_t>(m);
+  auto a = [](std::size_t i, std::size_t j) { return static_cast<float>((i * 7 + j * 3) % 5) - 2; };
+  auto b = [](std::size_t i, std::size_t j) { return static_cast<float>((i * 2 + j * 5) % 7) - 3; };
+  // Tile (x, y) column by column, as the program keeps it.
+  auto tiles = [&](auto element) {
+    std::vector<std::uint32_t> out;
+    out.reserve(n * n);
+    const auto size = static_cast<std::size_t>(m);
+    for (std::size_t y = 0; y < n; y += size)
+      for (std::size_t x = 0; x < n; x += size)
+        for (std::size_t j = 0; j < size; ++j)
+          for (std::size_t i = 0; i < size; ++i) {
+            float v = element(y + i, x + j);
+            std::uint32_t word;
+            std::memcpy(&word, &v, 4);
+            out.push_back(word);
+          }
+    return out;
+  };
+  program(
+      "GEMM by collectives", "summa/src/layout.csl", p, p, threads,
+      {{"P", p}, {"Mt", m}, {"Kt", m}, {"Nt", m}},
+      [&](SdkRuntime& rt) {
+        for (auto [name, data] : {std::pair{"A", tiles(a)}, std::pair{"B", tiles(b)}})
+          rt.memcpy_h2d(rt.get_id(name), data.data(), static_cast<std::int64_t>(data.size()),
+                        {0, 0, p, p, m * m}, false, MemcpyDataType::MEMCPY_32BIT,
+                        MemcpyOrder::ROW_MAJOR, false);
+      },
+      "main", {},
+      [&](SdkRuntime& rt) {
+        std::vector<std::uint32_t> got(n * n);
+        rt.memcpy_d2h(got.data(), static_cast<std::int64_t>(got.size()), rt.get_id("C"),
+                      {0, 0, p, p, m * m}, false, MemcpyDataType::MEMCPY_32BIT,
+                      MemcpyOrder::ROW_MAJOR, false);
+        std::vector<float> rows(n * n), columns(n * n);
+        for (std::size_t i = 0; i < n; ++i)
+          for (std::size_t j = 0; j < n; ++j) {
+            rows[i * n + j] = a(i, j);
+            columns[j * n + i] = b(i, j);
+          }
+        return got == tiles([&](std::size_t i, std::size_t j) {
+                 float sum = 0;
+                 for (std::size_t k = 0; k < n; ++k) sum += rows[i * n + k] * columns[j * n + k];
+                 return sum;
+               });
+      });
+}
+
+void life(int threads, int width, int height, int generations) {
+  const auto w = static_cast<std::size_t>(width), h = static_cast<std::size_t>(height);
+  std::vector<std::uint32_t> cells(w * h);
+  for (std::size_t i = 0; i < cells.size(); ++i) cells[i] = (i * 2654435761u >> 9) & 1u;
+  program(
+      "game of life", "life/layout.csl", width, height, threads,
+      {{"width", width}, {"height", height}},
+      [&](SdkRuntime& rt) {
+        rt.memcpy_h2d(rt.get_id("cell"), cells.data(), static_cast<std::int64_t>(cells.size()),
+                      {0, 0, width, height, 1}, false, MemcpyDataType::MEMCPY_32BIT,
+                      MemcpyOrder::ROW_MAJOR, false);
+      },
+      "generations", {static_cast<std::uint64_t>(generations)},
+      [&](SdkRuntime& rt) {
+        std::vector<std::uint32_t> got(cells.size());
+        rt.memcpy_d2h(got.data(), static_cast<std::int64_t>(got.size()), rt.get_id("cell"),
+                      {0, 0, width, height, 1}, false, MemcpyDataType::MEMCPY_32BIT,
+                      MemcpyOrder::ROW_MAJOR, false);
+        std::vector<std::uint32_t> now = cells, next(cells.size());
+        for (int g = 0; g < generations; ++g, now.swap(next)) {
+          for (std::size_t y = 0; y < h; ++y)
+            for (std::size_t x = 0; x < w; ++x) {
+              std::uint32_t around = 0;
+              for (std::size_t j = y ? y - 1 : 0; j <= std::min(y + 1, h - 1); ++j)
+                for (std::size_t i = x ? x - 1 : 0; i <= std::min(x + 1, w - 1); ++i)
+                  if (i != x || j != y) around += now[j * w + i];
+              next[y * w + x] = around == 3 || (around == 2 && now[y * w + x]);
+            }
+        }
+        return got == now;
+      });
+}
+
 // Scalar code on one PE: the bytecode beside native code, in the same run.
 void scalar() {
   const std::string layout = "layout { @set_rectangle(1, 1); @set_tile_code(0, 0, \"pe.csl\"); }";
@@ -454,6 +581,15 @@ int main(int argc, char** argv) {
       gemm(threads, 16, 14);
       gemm(1, 64, 6);
       gemm(threads, 64, 6);
+    }
+    if (which.empty() || which == "summa") {
+      summa(1, 32, 14);
+      if (threads > 1) summa(threads, 32, 14);
+    }
+    if (which.empty() || which == "life") {
+      const int w = argc > 3 ? std::atoi(argv[3]) : 100, h = argc > 4 ? std::atoi(argv[4]) : 100;
+      life(1, w, h, 50);
+      if (threads > 1) life(threads, w, h, 50);
     }
     if (which.empty() || which == "scalar") scalar();
     if (which.empty() || which == "idle") idle(threads);

@@ -8,10 +8,12 @@
 #include <nanobind/stl/vector.h>
 
 #include "array_type.h"
+#include "weft/array/fft.h"
 #include "weft/array/linalg.h"
 #include "weft/array/moments.h"
 #include "weft/array/ops/grid_operators.h"
 #include "weft/array/random.h"
+#include "weft/array/reduce_program.h"
 #include "weft/runtime/pool.h"
 
 namespace weft::py {
@@ -234,6 +236,17 @@ void bind_array_ops(nb::module_& m) {
       },
       nb::arg("name"), nb::arg("x"), nb::arg("axis").none(), nb::arg("keepdims"),
       nb::arg("dtype").none());
+  m.def(
+      "_moments",  // None where the composed form has to do
+      [](int moment, const NDArray& x, nb::handle axis, bool keepdims,
+         double correction) -> std::optional<NDArray> {
+        const Axes axes = axes_of(axis);
+        NDArray out = unlocked(
+            [&] { return moments(static_cast<Moment>(moment), x, axes, keepdims, correction); });
+        return out.defined() ? std::optional<NDArray>(out) : std::nullopt;
+      },
+      nb::arg("moment"), nb::arg("x"), nb::arg("axis").none(), nb::arg("keepdims"),
+      nb::arg("correction"));
   m.def("_squares_about", [](const NDArray& x, const NDArray& mean) {
     return unlocked([&] { return squares_about(x, mean); });
   });
@@ -308,18 +321,40 @@ void bind_array_ops(nb::module_& m) {
     for (const Dims& d : shapes) pointers.push_back(&d);
     return broadcast_shapes(pointers, "broadcast_shapes");
   });
-  m.def("_random_bits", [](std::uint64_t seed, std::uint64_t first, std::int64_t n) {
-    return random_bits(default_device(), seed, first, n);
+  m.def(
+      "_random_bits",
+      [](std::uint64_t seed, std::uint64_t first, std::int64_t n, nb::handle device) {
+        const Ref<Device> on = device_from_python(device);
+        return unlocked([&] { return random_bits(on, seed, first, n); });
+      },
+      nb::arg("seed"), nb::arg("first"), nb::arg("n"), nb::arg("device").none());
+  using RandomReals =
+      NDArray (*)(const Ref<Device>&, std::uint64_t, std::uint64_t, std::int64_t, Elem);
+  for (const auto& [name, make] :
+       {std::pair<const char*, RandomReals>{"_random_uniform", random_uniform},
+        {"_random_normal", random_normal}}) {
+    m.def(
+        name,
+        [make = make](std::uint64_t seed, std::uint64_t first, std::int64_t n, bool wide,
+                      nb::handle device) {
+          const Ref<Device> on = device_from_python(device);
+          return unlocked(
+              [&] { return make(on, seed, first, n, wide ? Elem::float64 : Elem::float32); });
+        },
+        nb::arg("seed"), nb::arg("first"), nb::arg("n"), nb::arg("wide"), nb::arg("device").none());
+  }
+  m.def("_histogram", [](const NDArray& x, std::int64_t bins) -> std::optional<NDArray> {
+    if (x.on_host() || !has_grid(x)) return std::nullopt;
+    return unlocked([&] { return grid_histogram(x.contiguous(), bins); });
   });
-  m.def("_random_uniform", [](std::uint64_t seed, std::uint64_t first, std::int64_t n, bool wide) {
-    return unlocked([&] {
-      return random_uniform(default_device(), seed, first, n, wide ? Elem::float64 : Elem::float32);
-    });
+  m.def("_fft", [](const NDArray& x, std::int64_t n, int axis, bool inverse, double scale) {
+    return unlocked([&] { return fft(x, n, axis, inverse, scale); });
   });
-  m.def("_random_normal", [](std::uint64_t seed, std::uint64_t first, std::int64_t n, bool wide) {
-    return unlocked([&] {
-      return random_normal(default_device(), seed, first, n, wide ? Elem::float64 : Elem::float32);
-    });
+  m.def("_rfft", [](const NDArray& x, std::int64_t n, int axis, double scale) {
+    return unlocked([&] { return rfft(x, n, axis, scale); });
+  });
+  m.def("_irfft", [](const NDArray& x, std::int64_t n, int axis, double scale) {
+    return unlocked([&] { return irfft(x, n, axis, scale); });
   });
   m.def(
       "_solve",

@@ -125,7 +125,8 @@ Parsed parse(const NDArray& array, PyObject* key) {
       const NDArray& mask = converted[k];
       need_mask(out.view, mask, axis);
       if (mask.ndim() == 0) {  // adds an axis of length 0 or 1
-        bool on = *mask.to(default_device()).host() != 0;
+        std::uint8_t on = 0;
+        mask.read_element(0, &on);
         out.view = out.view.expand_dims(axis).slice(axis, 0, on ? 1 : 0, 1);
         ++axis;
         between();

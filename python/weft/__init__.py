@@ -41,6 +41,7 @@ from ._core import (
     uint64,
 )
 from ._devices import device, devices, is_deterministic, use, use_deterministic
+from ._fallback import fallbacks
 from .build import Function, Module, TimeResult, build, load, target_limits
 from .ir import IRModule, PrimFunc
 from .profiler import profile
@@ -91,6 +92,7 @@ __all__ = [
     "device",
     "devices",
     "is_deterministic",
+    "fallbacks",
     "use",
     "use_deterministic",
     "set_threads",

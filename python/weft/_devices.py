@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-from . import _core
+from . import _core, _fallback
 
 
 def device(name) -> _core.Device:
@@ -24,13 +24,24 @@ def devices() -> list[_core.Device]:
 
 
 @contextlib.contextmanager
-def use(name):
-    """Makes a device the default inside a with statement, for the thread that runs it."""
-    before = _core.swap_thread_device(_core.open_device(name))
+def use(name, *, fallback=None):
+    """Makes a device the default inside a with statement, for the thread that runs it.
+
+    ``fallback="cpu"``: factorisations and Fourier transforms that a device lacks are computed on the host there, and
+    the result is brought back; ``weft.fallbacks()`` lists them. Without it they raise DeviceError. Raises ArgumentError
+    (``device.fallback``) for another fallback.
+    """
+    allowed = _fallback.swap(fallback)
+    try:
+        before = _core.swap_thread_device(_core.open_device(name))
+    except BaseException:
+        _fallback.swap(allowed)
+        raise
     try:
         yield _core.open_device(None)
     finally:
         _core.swap_thread_device(before)
+        _fallback.swap(allowed)
 
 
 def use_deterministic(on: bool = True) -> None:

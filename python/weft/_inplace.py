@@ -84,14 +84,14 @@ def uniform_(self, a=0.0, b=1.0):
     """Uniform random numbers in [a, b); returns self."""
     import weft
 
-    return _replace(self, weft.random.uniform(self.shape, a, b), "uniform_")
+    return _replace(self, weft.random.uniform(self.shape, a, b, device=self.device), "uniform_")
 
 
 def normal_(self, mean=0.0, std=1.0):
     """Normal random numbers; returns self."""
     import weft
 
-    return _replace(self, weft.random.normal(self.shape, mean, std), "normal_")
+    return _replace(self, weft.random.normal(self.shape, mean, std, device=self.device), "normal_")
 
 
 _STEPS = {

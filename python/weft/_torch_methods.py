@@ -484,11 +484,22 @@ def argwhere(self):
 
 
 def bincount(self, minlength=0):
-    """How often each integer from 0 on occurs."""
+    """How often each integer from 0 on occurs. Raises ArgumentError for negative ones."""
     weft = _weft()
-    x = _plain(self).astype("int64")
-    n = max(int(weft.max(x)) + 1 if x.size else 0, minlength)
-    x, one = weft.reshape(x, (-1,)), weft.ones((), dtype="int64", device=x.device)
+    x = weft.reshape(_plain(self).astype("int64", copy=False), (-1,))
+    low, high = (weft.stack([weft.min(x), weft.max(x)]).tolist()) if x.size else (0, -1)
+    if low < 0:
+        raise _error(
+            weft.ArgumentError,
+            "array.bincount.negative",
+            f"bincount of {low}",
+            note="legal: integers from 0 on",
+        )
+    n = max(high + 1, minlength)
+    counts = _core._histogram(x, n)
+    if counts is not None:
+        return counts
+    one = weft.ones((), dtype="int64", device=x.device)
     out = weft.zeros((n,), dtype="int64", device=x.device)
     return weft.scatter(out, x, one, accumulate=True)
 

@@ -7,6 +7,7 @@ from . import _core
 from . import _namespace as _ns
 from ._boundary import publish as _publish
 from ._errors import error as _error
+from ._fallback import computed as _computed
 from ._torch_names import understand as _understand
 from ._namespace.common import _array, _axis, _is_tensor
 
@@ -85,13 +86,12 @@ def _transform(name, x, n, axis, norm):
             f"array.{name}.length",
             f"{name} to {n} points; at least 1 is needed",
         )
+    return _computed(name, _one_axis, x, name, n, axis, norm)
+
+
+def _one_axis(x, name, n, axis, norm):
     if not x.device.host_accessible:
-        raise _error(
-            _core.DeviceError,
-            f"array.{name}.kernel",
-            f"no kernel of {name} for arrays on {x.device}",
-            help="move the array to the host's device with to(...)",
-        )
+        return _on_device(name, x, n, axis, norm)
     if _Library.module is None:
         use()
     import numpy
@@ -108,6 +108,27 @@ def _transform(name, x, n, axis, norm):
         (False, False): _core.float64,
     }[dtype]
     return out.astype(wanted, copy=False)
+
+
+def _on_device(name, x, n, axis, norm):
+    """By the device's library or by programs: the axis is transformed where the array lies."""
+    points = x.shape[axis] if n is None else n
+    if n is None and name == "irfft":
+        points = 2 * (points - 1)
+    if points < 1:
+        raise _error(
+            _core.ArgumentError,
+            f"array.{name}.length",
+            f"{name} of {points} points along axis {axis}; at least 1 is needed",
+        )
+    backward = name in ("ifft", "irfft")
+    divided = {"backward": backward, "forward": not backward, "ortho": True}[norm]
+    scale = (1.0 / points) ** (0.5 if norm == "ortho" else 1.0) if divided else 1.0
+    if name == "rfft":
+        return _core._rfft(x, points, axis, scale)
+    if name == "irfft":
+        return _core._irfft(x, points, axis, scale)
+    return _core._fft(x, points, axis, backward, scale)
 
 
 def _complex_only(x, name):

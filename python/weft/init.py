@@ -20,12 +20,20 @@ def _wrap(x, device, requires_grad):
 
 def rand(*shape, low=0.0, high=1.0, dtype=None, device=None, requires_grad=False, key=None):
     """Uniform in [low, high)."""
-    return _wrap(weft.random.uniform(shape, low, high, dtype=dtype, key=key), device, requires_grad)
+    return _wrap(
+        weft.random.uniform(shape, low, high, dtype=dtype, device=device, key=key),
+        None,
+        requires_grad,
+    )
 
 
 def randn(*shape, mean=0.0, std=1.0, dtype=None, device=None, requires_grad=False, key=None):
     """Normal."""
-    return _wrap(weft.random.normal(shape, mean, std, dtype=dtype, key=key), device, requires_grad)
+    return _wrap(
+        weft.random.normal(shape, mean, std, dtype=dtype, device=device, key=key),
+        None,
+        requires_grad,
+    )
 
 
 def constant(*shape, c=1.0, dtype=None, device=None, requires_grad=False):
@@ -113,22 +121,24 @@ def _given(tensor, values):
 
 def uniform_(tensor, a=0.0, b=1.0):
     """Uniform in [a, b); returns the tensor."""
-    return _given(tensor, weft.random.uniform(tensor.shape, a, b))
+    return _given(tensor, weft.random.uniform(tensor.shape, a, b, device=tensor.device))
 
 
 def normal_(tensor, mean=0.0, std=1.0):
     """Normal; returns the tensor."""
-    return _given(tensor, weft.random.normal(tensor.shape, mean, std))
+    return _given(tensor, weft.random.normal(tensor.shape, mean, std, device=tensor.device))
 
 
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0):
     """Normal, drawn again outside of [a, b]; returns the tensor."""
-    x = weft.random.normal(tensor.shape, mean, std)
+    x = weft.random.normal(tensor.shape, mean, std, device=tensor.device)
     for _ in range(100):
         outside = (x < a) | (x > b)
         if not bool(weft.any(outside)):
             break
-        x = weft.where(outside, weft.random.normal(tensor.shape, mean, std), x)
+        x = weft.where(
+            outside, weft.random.normal(tensor.shape, mean, std, device=tensor.device), x
+        )
     return _given(tensor, weft.clip(x, a, b))
 
 

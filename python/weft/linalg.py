@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linear algebra: the linalg extension of the array API standard, over LAPACK."""
+"""Linear algebra: the linalg extension of the array API standard.
+
+On the host over LAPACK; on cards over the vendor's library where it is installed, else composed of array operations.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from . import _core
 from . import _namespace as _ns
 from ._boundary import publish as _publish
 from ._errors import error as _error
+from ._fallback import computed as _computed
 from ._torch_names import understand as _understand
 from ._namespace.common import _array, _is_tensor
 from .autograd import Function as _Function
@@ -106,7 +110,7 @@ class _Determinant(_Function):
 
 def cholesky(x, /, *, upper=False):
     """The triangular factor of symmetric (Hermitian) positive definite matrices."""
-    return _core._cholesky(_plain(x, "cholesky"), upper)
+    return _computed("cholesky", _core._cholesky, _plain(x, "cholesky"), upper)
 
 
 def cross(x1, x2, /, *, axis=-1):
@@ -127,12 +131,12 @@ def det(x, /):
     """Determinants."""
     if _is_tensor(x) and x.requires_grad:
         return _Determinant.apply(x)
-    return _core._slogdet(_array(x))[2]
+    return _computed("slogdet", _core._slogdet, _array(x))[2]
 
 
 def slogdet(x, /):
     """Signs and logarithms of the magnitudes of determinants."""
-    sign, log, _ = _core._slogdet(_plain(x, "slogdet"))
+    sign, log, _ = _computed("slogdet", _core._slogdet, _plain(x, "slogdet"))
     return SlogdetResult(sign, log)
 
 
@@ -157,22 +161,22 @@ def trace(x, /, *, offset=0, dtype=None):
 
 def eig(x, /):
     """Eigenvalues and eigenvectors, complex, of general matrices."""
-    return EigResult(*_core._eig(_plain(x, "eig")))
+    return EigResult(*_computed("eig", _core._eig, _plain(x, "eig")))
 
 
 def eigvals(x, /):
     """Eigenvalues, complex, of general matrices."""
-    return _core._eig(_plain(x, "eigvals"))[0]
+    return _computed("eig", _core._eig, _plain(x, "eigvals"))[0]
 
 
 def eigh(x, /):
     """Eigenvalues, ascending, and eigenvectors of symmetric (Hermitian) matrices."""
-    return EighResult(*_core._eigh(_plain(x, "eigh")))
+    return EighResult(*_computed("eigh", _core._eigh, _plain(x, "eigh")))
 
 
 def eigvalsh(x, /):
     """Eigenvalues, ascending, of symmetric (Hermitian) matrices."""
-    return _core._eigh(_plain(x, "eigvalsh"))[0]
+    return _computed("eigh", _core._eigh, _plain(x, "eigvalsh"))[0]
 
 
 def inv(x, /):
@@ -181,7 +185,7 @@ def inv(x, /):
         return _Inverse.apply(x)
     x = _array(x)
     n = x.shape[-1] if x.ndim else 0
-    return _core._solve(x, _ns.eye(n, dtype=x.dtype, device=x.device), "inv")
+    return _computed("inv", _core._solve, x, _ns.eye(n, dtype=x.dtype, device=x.device), "inv")
 
 
 def solve(x1, x2, /):
@@ -193,7 +197,7 @@ def solve(x1, x2, /):
             x1 = x1.broadcast_to((*batch, *x1.shape[-2:]))
             x2 = x2.broadcast_to((*batch, *x2.shape[-2:]))
         return _Solution.apply(x1, x2)
-    return _core._solve(_array(x1), _array(x2))
+    return _computed("solve", _core._solve, _array(x1), _array(x2))
 
 
 def qr(x, /, *, mode="reduced"):
@@ -202,17 +206,17 @@ def qr(x, /, *, mode="reduced"):
         raise _error(
             _core.ArgumentError, "array.qr.mode", f"mode is {mode!r}, legal: 'reduced', 'complete'"
         )
-    return QRResult(*_core._qr(_plain(x, "qr"), mode == "complete"))
+    return QRResult(*_computed("qr", _core._qr, _plain(x, "qr"), mode == "complete"))
 
 
 def svd(x, /, *, full_matrices=True):
     """Singular value decomposition."""
-    return SVDResult(*_core._svd(_plain(x, "svd"), full_matrices))
+    return SVDResult(*_computed("svd", _core._svd, _plain(x, "svd"), full_matrices))
 
 
 def svdvals(x, /):
     """Singular values, descending."""
-    return _core._svdvals(_plain(x, "svdvals"))
+    return _computed("svd", _core._svdvals, _plain(x, "svdvals"))
 
 
 def _eps(x):

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random numbers from Philox 4x32-10: counter-based, the same stream on every device.
 
+Devices with a grid (cuda, opencl) make the numbers themselves. Equal keys give equal integers and uniform numbers
+everywhere; normal numbers differ in the last bits of a device's logarithm.
+
 `key(seed)` makes an explicit key; every function takes `key=` and then depends on it alone. Without a key the
 module's default generator, set by `seed(n)`, is used and advanced.
 """
@@ -33,7 +36,7 @@ class Key:
     def split(self, n: int = 2) -> list[Key]:
         """n keys whose streams are unrelated to each other's and to this one's."""
         words = _core._random_bits(
-            self.seed, (self.offset ^ (1 << 63)) & (2**64 - 1), 2 * n
+            self.seed, (self.offset ^ (1 << 63)) & (2**64 - 1), 2 * n, "cpu"
         ).tolist()
         return [Key(words[2 * i] | (words[2 * i + 1] << 32)) for i in range(n)]
 
@@ -89,10 +92,10 @@ def uniform(shape=(), low=0.0, high=1.0, *, dtype=None, device=None, key=None):
     dtype = _core.dtype("float32" if dtype is None else dtype)
     wide = dtype.name == "float64"
     s, offset = _take(2 * n if wide else n, key)
-    x = _core._random_uniform(s, offset, n, wide).reshape(shape)
+    x = _core._random_uniform(s, offset, n, wide, device).reshape(shape)
     if high != 1.0 or low != 0.0:
         x = x * (high - low) + low
-    return _place(x, dtype, device)
+    return x.astype(dtype, copy=False)
 
 
 def normal(shape=(), mean=0.0, std=1.0, *, dtype=None, device=None, key=None):
@@ -101,10 +104,10 @@ def normal(shape=(), mean=0.0, std=1.0, *, dtype=None, device=None, key=None):
     dtype = _core.dtype("float32" if dtype is None else dtype)
     wide = dtype.name == "float64"
     s, offset = _take(4 * ((n + 1) // 2) if wide else 2 * ((n + 1) // 2), key)
-    x = _core._random_normal(s, offset, n, wide).reshape(shape)
+    x = _core._random_normal(s, offset, n, wide, device).reshape(shape)
     if std != 1.0:
         x = x * std
-    return _place(x + mean if mean != 0.0 else x, dtype, device)
+    return (x + mean if mean != 0.0 else x).astype(dtype, copy=False)
 
 
 def integers(low, high, shape=(), *, dtype=None, device=None, key=None):
@@ -115,10 +118,8 @@ def integers(low, high, shape=(), *, dtype=None, device=None, key=None):
             _core.ArgumentError, "random.integers.range", f"no integers in [{low}, {high})"
         )
     s, offset = _take(2 * n, key)
-    words = _core._random_bits(s, offset, 2 * n).astype("uint64")
-    words = words[0::2] | (words[1::2] << 32)
-    x = (words % (high - low)).astype("int64") + low
-    return _place(x.reshape(shape), _core.dtype("int64" if dtype is None else dtype), device)
+    x = (_pairs(s, offset, n, device) % (high - low)).astype("int64") + low
+    return x.reshape(shape).astype(_core.dtype("int64" if dtype is None else dtype), copy=False)
 
 
 def bernoulli(p, shape=(), *, device=None, key=None):
@@ -131,8 +132,7 @@ def permutation(n, *, device=None, key=None):
     import weft
 
     s, offset = _take(2 * n, key)
-    words = _core._random_bits(s, offset, 2 * n).astype("uint64")
-    return weft.argsort(words[0::2] | (words[1::2] << 32))
+    return weft.argsort(_pairs(s, offset, n, device))
 
 
 def choice(x, shape=(), *, key=None):
@@ -140,13 +140,14 @@ def choice(x, shape=(), *, key=None):
     import weft
 
     n = x if isinstance(x, int) else x.shape[0]
-    at = integers(0, n, shape, key=key)
+    at = integers(0, n, shape, device=None if isinstance(x, int) else x.device, key=key)
     return at if isinstance(x, int) else weft.take(x, at, axis=0)
 
 
-def _place(x, dtype, device):
-    x = x.astype(dtype, copy=False)
-    return x if device is None else x.to(device)
+def _pairs(seed, offset, n, device):
+    """n numbers of 64 bits."""
+    words = _core._random_bits(seed, offset, 2 * n, device).astype("uint64")
+    return words[0::2] | (words[1::2] << 32)
 
 
 def __getattr__(name):

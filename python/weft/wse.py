@@ -239,6 +239,7 @@ class SdkRuntime:
         task_order: str | None = None,
         seed: int | None = None,
         trace_links: bool = False,
+        check_bounds: bool | None = None,
         **_,
     ):
         """`simfab_numthreads` (1 to 64) sets the host threads, else the platform's configuration does; no more are
@@ -246,7 +247,9 @@ class SdkRuntime:
         priority goes first: "local-first" (the default, local tasks before data tasks, the lowest id first),
         "round-robin", "highest-first", "lowest-first" or "random", drawn from `seed`; the environment variables
         WEFT_WSE_TASK_ORDER and WEFT_WSE_SEED set them where the arguments do not. A trace (`suppress_simfab_trace=False`, or a platform
-        that wants one) is written to simfab_traces/trace.json at stop; `trace_links` adds a track per link."""
+        that wants one) is written to simfab_traces/trace.json at stop; `trace_links` adds a track per link. With
+        `check_bounds` (or WEFT_WSE_CHECK_BOUNDS=1) a memory operand that leaves the variable it begins in is a fault
+        (`wse.dsd.outside`) instead of a change to its neighbor."""
         directory = getattr(bindir, "directory", bindir)
         address = cmaddr or (platform.cmaddr if platform else None) or ""
         if simfab_numthreads is not None and not 1 <= simfab_numthreads <= 64:
@@ -266,6 +269,9 @@ class SdkRuntime:
             "seed": int(os.environ.get("WEFT_WSE_SEED", 0)) if seed is None else seed,
             "trace": trace,
             "trace_links": trace_links,
+            "check_bounds": os.environ.get("WEFT_WSE_CHECK_BOUNDS", "0") != "0"
+            if check_bounds is None
+            else bool(check_bounds),
         }
         self._directory = os.fspath(directory)
         self._platform = platform

@@ -67,9 +67,7 @@ def test_views_reductions_products_and_assignment(rng, device):
 
 def test_refusals(device):
     a = weft.asarray([1 + 2j]).to(device)
-    with pytest.raises(weft.DeviceError, match="no kernel of add for complex64") as info:
-        a + a
-    assert info.value.code == "array.add.kernel"
+    assert (a + a).to("cpu").tolist() == [2 + 4j]
     with pytest.raises(weft.DeviceError, match="two devices") as info:
         weft.ones((2,), device=device) + weft.ones((2,), device="cpu")
     assert info.value.code == "array.add.device"
@@ -78,6 +76,9 @@ def test_refusals(device):
         (lambda x: weft.linalg.svd(x), "svd"),
         (lambda x: weft.fft.rfft(x), "rfft"),
     ):
+        if device.name.startswith(("cuda", "opencl")):  # those with a grid have all three
+            call(weft.eye(3, device=device))
+            continue
         with pytest.raises(weft.DeviceError, match=f"no kernel of {name}") as info:
             call(weft.ones((3, 3), device=device))
         assert info.value.code == f"array.{name}.kernel" and "to(...)" in info.value.help

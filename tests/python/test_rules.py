@@ -76,7 +76,46 @@ def test_a_long_reduction_is_cut_into_two_kernels_and_columns_stay_neighbours():
     rows = weft.build(_reduction((1 << 16, 1024), (1,), "sum"), target="cuda:arch=sm_90")
     assert rows.source().count("__global__") == 1 and "threadIdx.y" in rows.source()
     columns = weft.build(_reduction((1024, 1 << 16), (0,), "sum"), target="cuda:arch=sm_90")
-    assert "R[at + ((int)threadIdx.x)]" in columns.source()
+    assert "(const float4*)(X + " in columns.source() and "threadIdx.x) * 4" in columns.source()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int8", "int32"])
+@pytest.mark.parametrize(
+    "shape, axes", [((1024, 520), (1,)), ((1024, 520), (0,)), ((40, 512, 64), (0, 2))]
+)
+def test_reductions_read_vectors(device, dtype, shape, axes):
+    x = np.random.default_rng(SEED).integers(-3, 3, shape).astype(dtype)
+    f = _reduction(shape, axes, "max", dtype)
+    assert "vload" in weft.build(f, target="opencl:0").source()
+    assert "*(const " in weft.build(f, target="cuda:arch=sm_90").source()
+    _run(weft.build(f, target="opencl:0"), device, x, [x.max(axis=axes)])
+    if dtype != "int8":
+        x = np.abs(x) // 2
+        _run(
+            weft.build(_reduction(shape, axes, "sum", dtype), target="opencl:0"),
+            device,
+            x,
+            [x.sum(axis=axes, dtype=dtype)],
+        )
+
+
+@pytest.mark.parametrize("rows, columns", [(3000, 64), (64, 3000), (4, 100001)])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_element_wise_work_on_results_stays_with_the_reduction(device, rows, columns, axis):
+    x = te.placeholder((rows, columns), name="X")
+    k = te.reduce_axis((rows, columns)[axis], name="k")
+    total = te.compute(
+        ((rows, columns)[1 - axis],),
+        lambda i: te.sum(x[(i, k) if axis else (k, i)], axis=k),
+        name="R",
+    )
+    f = te.create_prim_func(
+        [x, te.compute(total.shape, lambda i: te.sqrt(total[i]) + 1.0, name="E")]
+    )
+    module = weft.build(f, target="opencl:0")
+    assert "E: with R" in module.notes[0]
+    value = np.random.default_rng(SEED).random((rows, columns), "float32")
+    _run(module, device, value, [np.sqrt(value.sum(axis)) + 1])
 
 
 def test_a_product_is_no_reduction_of_one_stream():

@@ -163,10 +163,26 @@ def unique_all(x, /):
     )
 
 
+def _distinct(x):
+    """The elements in order and where each value begins; None for those without an order and for none."""
+    if x.size == 0 or _name(x.dtype) in _COMPLEX:
+        return None
+    ordered = sort(reshape(x, (-1,)))
+    fresh = ones(ordered.size, dtype=_bool, device=x.device)
+    fresh[1:] = ordered[1:] != ordered[:-1]
+    return ordered, fresh
+
+
 def unique_counts(x, /):
     """Distinct elements and how often each occurs."""
-    full_result = unique_all(x)
-    return unique_counts_result(full_result.values, full_result.counts)
+    found = _distinct(x)
+    if found is None:
+        full_result = unique_all(x)
+        return unique_counts_result(full_result.values, full_result.counts)
+    ordered, fresh = found
+    starts = nonzero(fresh)[0]
+    ends = concat([starts[1:], asarray([ordered.size], device=x.device)])
+    return unique_counts_result(take(ordered, starts, axis=0), ends - starts)
 
 
 def unique_inverse(x, /):
@@ -177,7 +193,8 @@ def unique_inverse(x, /):
 
 def unique_values(x, /):
     """Distinct elements."""
-    return unique_all(x).values
+    found = _distinct(x)
+    return unique_all(x).values if found is None else found[0][found[1]]
 
 
 def isin(x1, x2, /, *, invert=False):

@@ -83,10 +83,22 @@ def _count(x, axis):
     return _math.prod(x.shape[a] for a in axes)
 
 
+_MEAN, _VARIANCE, _DEVIATION = range(3)
+
+
+def _one_pass(moment, x, axis, keepdims, correction=0.0):
+    """Of arrays on devices with a grid; None for others."""
+    if not isinstance(x, _core.NDArray) or x.device.host_accessible:
+        return None
+    return _core._moments(moment, x, axis, keepdims, correction)
+
+
 def mean(x, /, *, axis=None, keepdims=False):
     """Arithmetic mean."""
     if _is_tensor(x):
         return x.mean(axis, keepdims)
+    if (out := _one_pass(_MEAN, x, axis, keepdims)) is not None:
+        return out
     if _name(x.dtype) in _INTEGERS or _name(x.dtype) == "bool":
         x = x.astype(_float32)
     if _name(x.dtype) in ("float16", "bfloat16"):
@@ -119,6 +131,8 @@ def _in_rows(x, axis):
 
 def var(x, /, *, axis=None, correction=0.0, keepdims=False):
     """Variance, over n - correction."""
+    if (out := _one_pass(_VARIANCE, x, axis, keepdims, correction)) is not None:
+        return out
     narrow = _name(x.dtype) in ("float16", "bfloat16")
     wide = x.astype(_float32) if narrow or _name(x.dtype) in _INTEGERS else x
     middle = mean(wide, axis=axis, keepdims=True)
@@ -136,6 +150,8 @@ def var(x, /, *, axis=None, correction=0.0, keepdims=False):
 
 def std(x, /, *, axis=None, correction=0.0, keepdims=False):
     """Standard deviation."""
+    if (out := _one_pass(_DEVIATION, x, axis, keepdims, correction)) is not None:
+        return out
     return _row("sqrt")(var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 

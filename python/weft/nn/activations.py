@@ -114,13 +114,13 @@ def rrelu(x, lower=1.0 / 8, upper=1.0 / 3, training=False, key=None):
     """x where positive, else x times a random number in [lower, upper) while training, their mean otherwise."""
     if not training:
         return weft.relu(x) - weft.relu(-x) * ((lower + upper) / 2)
-    slope = weft.random.uniform(x.shape, lower, upper, key=key).astype(x.dtype).to(x.device)
+    slope = weft.random.uniform(x.shape, lower, upper, device=x.device, key=key).astype(x.dtype)
     return weft.relu(x) - weft.relu(-x) * weft.Tensor(slope, requires_grad=False)
 
 
 def gumbel_softmax(logits, tau=1.0, hard=False, dim=-1, key=None):
     """softmax((logits + Gumbel noise) / tau); `hard` gives one-hot rows that have the gradient of the soft ones."""
-    uniform = weft.random.uniform(logits.shape, 1e-7, 1.0 - 1e-7, key=key).to(logits.device)
+    uniform = weft.random.uniform(logits.shape, 1e-7, 1.0 - 1e-7, device=logits.device, key=key)
     noise = -weft.log(-weft.log(uniform.astype(logits.dtype)))
     soft = ((logits + weft.Tensor(noise, requires_grad=False)) * (1.0 / tau)).softmax(dim)
     if not hard:

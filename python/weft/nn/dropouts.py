@@ -34,7 +34,7 @@ def _checked(p):
 
 def _kept(x, p, key, channels):
     shape = (*x.shape[:2], *(1,) * (x.ndim - 2)) if channels else x.shape
-    return weft.random.bernoulli(1.0 - p, shape, key=key).astype(x.dtype).to(x.device)
+    return weft.random.bernoulli(1.0 - p, shape, device=x.device, key=key).astype(x.dtype)
 
 
 def _dropped(x, p, training, key, channels):

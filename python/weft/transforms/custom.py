@@ -111,7 +111,7 @@ def _link(name, call, out, more, rule):
                 return rule(xs, given, structure, floats)
 
         joined = flat[0] if len(flat) == 1 else weft.concat(flat)
-        node = _core._function_tensor(name, joined, inputs, pull)
+        node = _core._function_tensor(name, joined, inputs, pull, list(range(len(inputs))), False)
         at = 0
         for k, n in zip(places, sizes):
             part = node[at : at + n] if len(places) > 1 else node

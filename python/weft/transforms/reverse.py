@@ -61,7 +61,7 @@ def _whole(x, inside):
 def _alias(x):
     """A tensor of the same values whose gradient is asked for: linked to x where x is linked."""
     if isinstance(x, Tensor) and x.requires_grad:
-        return _core._function_tensor("alias", x.data, [x], lambda xs, out, g: [g])
+        return _core._function_tensor("alias", x.data, [x], lambda xs, out, g: [g], [], False)
     return Tensor(x.data if isinstance(x, Tensor) else x, requires_grad=True)
 
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/array/collapse.h"
 
+#include <algorithm>
+
 namespace weft {
 
 void collapse_axes(Dims& shape, std::vector<Dims>& strides) {
@@ -25,6 +27,30 @@ void collapse_axes(Dims& shape, std::vector<Dims>& strides) {
   }
   shape = merged;
   strides = steps;
+}
+
+bool shared_order(const Dims& shape, const Arg* args, int count, std::vector<int>& order) {
+  const NDArray* first = nullptr;
+  for (int k = 0; k < count; ++k) {
+    const NDArray* a = args[k].array;
+    if (!a || !(a->shape() == shape)) continue;
+    if (a->is_contiguous()) return false;
+    if (first && !(a->strides() == first->strides())) return false;
+    first = a;
+  }
+  if (!first || shape.size() < 2) return false;
+  order.resize(static_cast<std::size_t>(shape.size()));
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return first->strides()[a] > first->strides()[b]; });
+  return first->permute(order).is_contiguous();
+}
+
+std::vector<int> inverse_order(const std::vector<int>& order) {
+  std::vector<int> back(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i)
+    back[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
+  return back;
 }
 
 }  // namespace weft

@@ -3,9 +3,12 @@
 
 #include <string>
 
+#include "weft/array/device_kernel.h"
 #include "weft/array/loop_kernels.h"
 #include "weft/array/nest.h"
 #include "weft/array/ops.h"
+#include "weft/array/program_cache.h"
+#include "weft/operators/steps.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
@@ -26,6 +29,16 @@ NDArray arange(const Ref<Device>& device, Elem elem, double start, double step,
                     : integral                                                         ? Elem::uint8
                                : Elem::float64;
   if (made != elem) return arange(device, made, start, step, count).astype(elem);
+  if (device::grid_of(device).present) {
+    ProgramCall call(device);
+    call.array(out);
+    if (integral) call.integer(from).integer(by);
+    else call.real(start).real(step);
+    call.integer(count).integer((count + operators::kStepsThreads - 1) / operators::kStepsThreads);
+    call.run({"steps", {static_cast<int>(elem)}},
+             [&] { return operators::steps_program(std::string(name_of(elem)), integral); });
+    return out;
+  }
   std::string held(out.on_host() ? 0 : static_cast<std::size_t>(out.nbytes()), '\0');
   char* memory = out.on_host() ? out.host() : held.data();
   const auto e = static_cast<std::size_t>(elem);

@@ -12,9 +12,10 @@
 namespace weft::device {
 
 /// out = value(arrays' elements, numbers), element by element; views may have any layout. `key`
-/// names the value (bits below 32) and must differ for different values; numbers have type
-/// `compute`.
+/// names the value (bits below 32) and must differ for different values of one family; numbers
+/// have type `compute`.
 struct Map {
+  std::string_view family = "map";  // a literal
   std::uint64_t key = 0;
   std::span<const NDArray* const> arrays;
   std::span<const Scalar> numbers;
@@ -30,6 +31,10 @@ void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& x,
 /// As above for the values of a map over arrays that broadcast to `shape`.
 void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const Map& map, const Dims& shape,
                  std::uint64_t mask);
+
+/// The kernel that is bound by hand: for columns, and for few results.
+void grid_reduce_bound(ReduceOp op, Elem kernel, const NDArray& out, const Map& map,
+                       const Dims& shape, std::uint64_t mask);
 
 /// Whether a row of this length has a kernel on this device.
 bool row_kernel_fits(const Ref<Device>& device, std::int64_t columns);

@@ -44,7 +44,8 @@ class Builder {
   explicit Builder(bool narrow) : index_type(narrow ? dtypes::int32 : dtypes::int64) {}
   const DType index_type;
 
-  ir::Buffer buffer(const std::string& name, Elem elem);
+  /// `align` in bytes; 0: an element's.
+  ir::Buffer buffer(const std::string& name, Elem elem, int align = 0);
   ir::Expr integer(const std::string& name);            // a scalar of index_type
   ir::Expr size(const std::string& name);               // a scalar of 64 bits
   ir::Expr number(const std::string& name, Elem elem);  // a scalar of an element type
@@ -76,12 +77,12 @@ class Call : public ProgramCall {
   void run(const Key& key, const std::function<ir::PrimFunc()>& make);
 };
 
-/// Combines `value` of all points of a row of `threads` through shared memory, which is
-/// [rows, threads]; afterwards every point may load the result at [row, 0]. `combine` is symmetric.
+/// into[at] = the combination of `value` over the points of a row of `threads` (a power of two),
+/// for every point, through `shared`, which is [rows, threads]. `combine` is symmetric.
 using Combine = std::function<ir::Expr(const ir::Expr&, const ir::Expr&)>;
 ir::Stmt join_points(const Builder& p, const ir::Buffer& shared, const ir::Expr& row,
                      const ir::Expr& thread, std::int64_t threads, const ir::Expr& value,
-                     const Combine& combine);
+                     const Combine& combine, const ir::Buffer& into, const ir::Expr& at);
 /// The type in which sums of products of this type are kept: float32 for 16-bit floats.
 inline Elem sum_elem(Elem e) {
   return e == Elem::float16 || e == Elem::bfloat16 ? Elem::float32 : e;

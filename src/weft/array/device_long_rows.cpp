@@ -92,8 +92,8 @@ class LongRows {
 
   /// keep[into] of all threads as one value.
   void join(std::int64_t into, const Combine& combine) {
-    steps_.push_back(join_points(p_, tree_, p_.at(0), thread_, threads_, kept(into), combine));
-    keep(into, ir::load(tree_, {p_.at(0), p_.at(0)}));
+    steps_.push_back(join_points(p_, tree_, p_.at(0), thread_, threads_, kept(into), combine, keep_,
+                                 p_.at(into)));
   }
 
   /// keep[into] = the sum of `value` over the row.

@@ -6,11 +6,14 @@
 #include <mutex>
 
 #include "weft/array/collapse.h"
+#include "weft/array/complex_device.h"
 #include "weft/array/device_grid.h"
 #include "weft/array/device_product.h"
+#include "weft/array/device_turn.h"
 #include "weft/array/gpu/thin_product.h"
 #include "weft/array/nest.h"
 #include "weft/array/row_ir.h"
+#include "weft/operators/integer_power.h"
 #include "weft/target/backend.h"
 
 namespace weft {
@@ -169,10 +172,9 @@ void no_complex(Elem e, std::string_view name, const NDArray& on) {
 }  // namespace
 
 namespace {
-/// Runs on the grid kernels where the device has them; refuses what the IR cannot say.
+/// Refuses what the IR cannot say.
 template <typename Body>
-bool on_grid(const NDArray& out, std::string_view name, const Body& body) {
-  if (!device::grid_of(out.device()).present) return false;
+void refusing_unsupported(const NDArray& out, std::string_view name, const Body& body) {
   try {
     body();
   } catch (const RowUnsupported&) {
@@ -180,20 +182,55 @@ bool on_grid(const NDArray& out, std::string_view name, const Body& body) {
                 cat("no kernel of ", name, " for arrays on ", out.device()->info().name))
         .help("move the array to the host's device with to(...)");
   }
+}
+/// Runs on the grid kernels where the device has them.
+template <typename Body>
+bool on_grid(const NDArray& out, std::string_view name, const Body& body) {
+  if (!device::grid_of(out.device()).present) return false;
+  refusing_unsupported(out, name, body);
   return true;
 }
 }  // namespace
 
+namespace {
+
+/// Powers of integers: operands of the result's shape and type, one loop of squarings for each.
+void power(const NDArray& out, Elem compute, std::span<const Arg> args) {
+  NDArray in[2];
+  for (std::size_t k : {0u, 1u}) {
+    const NDArray x =
+        args[k].array ? *args[k].array : full(out.device(), compute, Dims{}, args[k].scalar);
+    in[k] = x.elem() == compute ? x : x.astype(compute);
+    in[k] = in[k].broadcast_to(out.shape()).contiguous();
+  }
+  const NDArray result = NDArray::empty(out.device(), compute, out.shape());
+  ProgramCall call(out.device());
+  call.array(in[0]).array(in[1]).array(result);
+  call.integer((out.size() + operators::kPowerThreads - 1) / operators::kPowerThreads);
+  call.integer(out.size());
+  call.run({"integer_power", {static_cast<int>(compute)}},
+           [&] { return operators::integer_power(std::string(name_of(compute))); });
+  assign(out, result);
+}
+
+}  // namespace
+
 void device_elementwise(Op op, Elem compute, const NDArray& out, std::span<const Arg> args) {
   if (out.size() == 0) return;
-  no_complex(compute, info(op).name, out);
+  if (op == Op::pow && is_integer(compute) && device::grid_of(out.device()).present)
+    return power(out, compute, args);
+  bool complex = is_complex(compute) || is_complex(out.elem());
+  for (const Arg& arg : args) complex |= arg.array && is_complex(arg.array->elem());
+  if (complex) {
+    return refusing_unsupported(out, info(op).name,
+                                [&] { complex_elementwise(op, compute, out, args); });
+  }
   const NDArray* arrays[2];
   Scalar constants_in[2] = {0, 0};
   std::size_t array_count = 0, number_count = 0;
   bool is_array[2] = {};
   for (std::size_t k = 0; k < args.size(); ++k) {
     is_array[k] = args[k].array != nullptr;
-    if (args[k].array) no_complex(args[k].array->elem(), info(op).name, out);
     if (args[k].array) arrays[array_count++] = args[k].array;
     else constants_in[number_count++] = args[k].scalar;
   }
@@ -220,14 +257,12 @@ void device_elementwise(Op op, Elem compute, const NDArray& out, std::span<const
   std::vector<Dims> strides = {out.strides()};
   for (const Arg& arg : args) {
     if (arg.array) {
-      no_complex(arg.array->elem(), info(op).name, out);
       strides.push_back(broadcast_strides(*arg.array, out.shape()));
       key += cat(" ", name_of(arg.array->elem()));
     } else {
       key += " number";
     }
   }
-  no_complex(compute, info(op).name, out);
   collapse_axes(shape, strides);
   const int rank = shape.size();
   key += cat(" ", rank);
@@ -264,7 +299,8 @@ void device_elementwise(Op op, Elem compute, const NDArray& out, std::span<const
 }
 
 bool device_fill(const NDArray& out, const Scalar& value) {
-  if (is_complex(out.elem()) || value.large) return false;
+  if (is_complex(out.elem())) return complex_fill(out, value), true;
+  if (value.large) return false;
   alignas(16) char checked[16];
   write_scalar(value, out.elem(), checked);  // refuses what does not fit
   const Elem e = elem_bytes(out.elem()) == 2 && is_real_float(out.elem()) ? Elem::float32
@@ -281,7 +317,7 @@ bool device_fill(const NDArray& out, const Scalar& value) {
 }
 
 bool device_select(const NDArray& out, const NDArray& condition, const Arg& a, const Arg& b) {
-  if (is_complex(out.elem())) return false;
+  if (is_complex(out.elem())) return complex_select(out, condition, a, b), true;
   return on_grid(out, "where", [&] {
     const NDArray* arrays[3] = {&condition};
     Scalar numbers[2] = {0, 0};
@@ -307,8 +343,9 @@ bool device_select(const NDArray& out, const NDArray& condition, const Arg& a, c
 
 void device_copy(const NDArray& dst, const NDArray& src) {
   if (dst.size() == 0) return;
-  no_complex(src.elem(), "copy", src);
-  no_complex(dst.elem(), "copy", dst);
+  if (is_complex(src.elem()) || is_complex(dst.elem())) return complex_copy(dst, src);
+  if (!dst.on_host() && device::grid_of(dst.device()).present && device::turn_copy(dst, src))
+    return;
   const NDArray* from[1] = {&src};
   bool done = on_grid(dst, "copy", [&] {
     device::Map map;
@@ -337,7 +374,7 @@ void device_copy(const NDArray& dst, const NDArray& src) {
 
 void device_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& x,
                    std::uint64_t mask) {
-  no_complex(kernel, info(op).name, x);
+  if (is_complex(kernel) || is_complex(x.elem())) return complex_reduce(op, kernel, out, x, mask);
   if (on_grid(out, info(op).name, [&] { device::grid_reduce(op, kernel, out, x, mask); })) return;
   Dims kept, gone;
   std::vector<Dims> kept_strides(2), gone_strides(1);
@@ -391,7 +428,7 @@ bool matrix_vector(const NDArray& out, const NDArray& a, const NDArray& b) {
   const NDArray* arrays[2] = {&matrix, &vector};
   const Elem compute = device::sum_elem(out.elem());
   device::Map map;
-  map.key = 0x7001;
+  map.family = "matrix_vector";
   map.arrays = arrays;
   map.compute = compute;
   map.value = [&](const std::vector<Expr>& x, const std::vector<Expr>&) {
@@ -407,7 +444,7 @@ bool matrix_vector(const NDArray& out, const NDArray& a, const NDArray& b) {
 }  // namespace
 
 void device_matmul(const NDArray& out, const NDArray& a, const NDArray& b) {
-  no_complex(out.elem(), "matmul", out);
+  if (is_complex(out.elem())) return complex_matmul(out, a, b);
   if (device::grid_of(out.device()).present) {
     const int r = out.ndim();
     if (device::prefers_product(out, a, b)) return device::grid_product(out, a, b);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions on a grid. Where the kept axis is the contiguous one, neighbouring threads keep
-// neighbouring columns; else the threads of a row share its elements. Long reductions with few
-// results are cut into parts, whose results a second launch combines.
+// Reductions on a grid that the rules do not take: columns, and few results. Where the kept axis is
+// the contiguous one, neighbouring threads keep neighbouring columns; else the threads of a row
+// share its elements. Long reductions with few results are cut into parts, whose results a second
+// launch combines.
 
 #include <algorithm>
 #include <bit>
@@ -101,19 +102,8 @@ Plan plan_of(const Shape& s, const Grid& grid) {
 
 }  // namespace
 
-void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& x,
-                 std::uint64_t mask) {
-  const NDArray* arrays[1] = {&x};
-  Map map;
-  map.key = 0;
-  map.arrays = arrays;
-  map.compute = kernel;
-  map.value = [&](const std::vector<Expr>& loads, const std::vector<Expr>&) { return loads[0]; };
-  grid_reduce(op, kernel, out, map, x.shape(), mask);
-}
-
-void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const Map& map, const Dims& shape,
-                 std::uint64_t mask) {
+void grid_reduce_bound(ReduceOp op, Elem kernel, const NDArray& out, const Map& map,
+                       const Dims& shape, std::uint64_t mask) {
   Shape s;
   s.count = static_cast<int>(map.arrays.size());
   WEFT_CHECK(s.count > 0 && s.count < kMost, "a reduction of ", s.count, " arrays");
@@ -234,11 +224,12 @@ void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const Map& map, c
           steps.push_back(ir::store(
               acc, combine(ir::load(acc, {p.at(u)}), ir::load(acc, {p.at(u + half)})), {p.at(u)}));
       }
-      steps.push_back(join_points(p, tree, row, lane, along, ir::load(acc, {p.at(0)}), combine));
+      steps.push_back(
+          join_points(p, tree, row, lane, along, ir::load(acc, {p.at(0)}), combine, acc, p.at(0)));
       Expr to = which * kept_size + k;
       steps.push_back(ir::if_then(
           ir::logical_and(ir::eq(lane, p.at(0)), ir::lt(k, kept_size)),
-          ir::store(result, convert_value(ir::load(tree, {row, p.at(0)}), target.elem()), {to})));
+          ir::store(result, convert_value(ir::load(acc, {p.at(0)}), target.elem()), {to})));
       return ir::allocate(tree, ir::allocate(acc, ir::seq(std::move(steps))));
     };
     return p.finish(p.bound("blockIdx.x", group_count, [&](const Expr& group) {

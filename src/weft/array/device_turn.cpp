@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "weft/array/collapse.h"
 #include "weft/array/device_kernel.h"
+#include "weft/array/nest.h"
 
 namespace weft::device {
 
@@ -14,10 +16,18 @@ namespace {
 
 constexpr std::int64_t kTile = 64, kThreads = 256;
 
+/// Elements are only moved: words of their width.
+Elem moved_elem(std::int64_t bytes) {
+  return bytes == 1   ? Elem::uint8
+         : bytes == 2 ? Elem::uint16
+         : bytes == 4 ? Elem::uint32
+                      : Elem::uint64;
+}
+
 /// `lanes` neighbours are read and written at once.
 ir::PrimFunc turn_kernel(std::int64_t bytes, bool narrow, std::int64_t lanes) {
   Builder p(narrow);
-  const Elem elem = bytes == 2 ? Elem::uint16 : Elem::uint32;  // only moved
+  const Elem elem = moved_elem(bytes);
   ir::Buffer out = p.buffer("out", elem), in = p.buffer("x", elem);
   const Expr blocks_r = p.integer("blocks_r"), blocks_c = p.integer("blocks_c"),
              batches = p.integer("batches"), rows = p.integer("rows"),
@@ -92,9 +102,9 @@ ir::PrimFunc turn_kernel(std::int64_t bytes, bool narrow, std::int64_t lanes) {
 }  // namespace
 
 void grid_turn(const NDArray& out, const NDArray& x) {
-  WEFT_CHECK(out.ndim() == 3 && x.ndim() == 3 && out.elem() == x.elem() &&
-                 (elem_bytes(x.elem()) == 2 || elem_bytes(x.elem()) == 4),
-             "operands of a turn");
+  WEFT_CHECK(
+      out.ndim() == 3 && x.ndim() == 3 && out.elem() == x.elem() && elem_bytes(x.elem()) <= 8,
+      "operands of a turn");
   const std::int64_t batches = x.shape()[0], rows = x.shape()[1], columns = x.shape()[2];
   WEFT_CHECK(out.shape()[0] == batches && out.shape()[1] == columns && out.shape()[2] == rows &&
                  (x.strides()[2] == 1 || columns == 1) && (out.strides()[2] == 1 || rows == 1),
@@ -122,6 +132,43 @@ void grid_turn(const NDArray& out, const NDArray& x) {
   auto word = [](auto v) { return static_cast<std::uint64_t>(v); };
   call.run({18, word(elem_bytes(out.elem())) | word(narrow) << 8 | word(lanes) << 9, 0, 0},
            [&] { return turn_kernel(elem_bytes(out.elem()), narrow, lanes); });
+}
+
+bool turn_copy(const NDArray& dst, const NDArray& src) {
+  constexpr std::int64_t kSmall = 1 << 16, kNarrow = 8;
+  const std::int64_t bytes = elem_bytes(src.elem());
+  if (dst.elem() != src.elem() || dst.size() < kSmall || bytes > 8 ||
+      grid_of(dst.device()).shared_bytes < kTile * (kTile + 2) * bytes)
+    return false;
+  Dims shape = dst.shape();
+  std::vector<Dims> steps{dst.strides(), broadcast_strides(src, shape)};
+  collapse_axes(shape, steps);
+  const int rank = shape.size();
+  if (rank != 2 && rank != 3) return false;
+  int to = -1, from = -1;  // the axes of the unit steps
+  for (int i = 0; i < rank; ++i) {
+    if (steps[0][i] == 1) to = i;
+    if (steps[1][i] == 1) from = i;
+    if (steps[0][i] < 1 || steps[1][i] < 1) return false;
+  }
+  if (to < 0 || from < 0 || to == from || shape[to] < kNarrow || shape[from] < kNarrow)
+    return false;
+  const int rest = rank == 3 ? 3 - to - from : -1;
+  const std::int64_t batches = rest < 0 ? 1 : shape[rest];
+  auto view = [&](const NDArray& a, const Dims& s, int rows, int columns) {
+    return a.as_strided(Dims{batches, shape[rows], shape[columns]},
+                        Dims{rest < 0 ? 0 : s[rest], s[rows], s[columns]}, a.offset());
+  };
+  grid_turn(view(dst, steps[0], from, to), view(src, steps[1], to, from));
+  return true;
+}
+
+NDArray turned_for(const NDArray& out, const NDArray& operand) {
+  const int rank = out.ndim();
+  if (!(operand.shape() == out.shape()) || rank < 2 || operand.strides() == out.strides())
+    return operand;
+  NDArray turned = NDArray::empty(out.device(), operand.elem(), out.shape());
+  return turn_copy(turned, operand) ? turned : operand;
 }
 
 }  // namespace weft::device

@@ -408,6 +408,7 @@ NDArray FusedPlan::Impl::step_reduce(Step& s, const std::vector<NDArray>& arrays
     std::vector<const NDArray*> in;
     for (const NDArray& a : arrays) in.push_back(&a);
     device::Map map;
+    map.family = "fused";
     map.key = s.serial;
     map.arrays = in;
     map.compute = s.elem;

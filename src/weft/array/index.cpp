@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "weft/array/complex_device.h"
 #include "weft/array/kernel_lists.h"
 #include "weft/array/loop_kernels.h"
 #include "weft/array/nest.h"
@@ -162,7 +163,10 @@ std::int64_t count_of(const Dims& shape) {
 }  // namespace
 
 NDArray gather(const NDArray& x, std::span<const NDArray> indices) {
-  if (!x.on_host()) return has_grid(x) ? grid_gather(x, indices) : device_gather(x, indices);
+  if (!x.on_host()) {
+    if (is_complex(x.elem())) return as_complex(gather(as_reals(x), indices));
+    return has_grid(x) ? grid_gather(x, indices) : device_gather(x, indices);
+  }
   Dims shape = index_shape(indices);
   const std::vector<Line> lines = lines_of(x, indices, shape);
   const std::int64_t count = count_of(shape);
@@ -214,6 +218,10 @@ constexpr std::int64_t kKept = 1 << 16;
 void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& value,
              bool accumulate) {
   if (!x.on_host()) {
+    if (is_complex(x.elem())) {
+      const NDArray z = value.elem() == x.elem() ? value : value.astype(x.elem());
+      return scatter(as_reals(x), indices, as_reals(z), accumulate);
+    }
     if (has_grid(x)) return grid_scatter(x, indices, value, accumulate);
     return device_scatter(x, indices, value, accumulate);
   }
@@ -403,6 +411,7 @@ std::vector<NDArray> nonzero(const NDArray& x) {
     throw Error(ErrorKind::value, "array.nonzero.rank",
                 cat("nonzero of ", describe(x), ": a 0-d array has no positions"));
   }
+  if (!x.on_host() && is_complex(x.elem())) return nonzero(apply(Op::not_equal, x, Scalar(0)));
   if (!x.on_host()) return has_grid(x) ? grid_nonzero(x) : device_nonzero(x);
   const Marks marks(x);
   const std::int64_t total = marks.total();
@@ -451,7 +460,8 @@ void need_mask(const NDArray& x, const NDArray& mask, int axis) {
 
 NDArray select_marked(const NDArray& x, const NDArray& mask) {
   need_mask(x, mask);
-  if (!x.on_host() && has_grid(x) && mask.device() == x.device() && mask.shape() == x.shape())
+  if (!x.on_host() && has_grid(x) && mask.device() == x.device() && mask.shape() == x.shape() &&
+      !is_complex(x.elem()))
     return grid_select(x, mask);
   if (!x.on_host() || !mask.on_host()) return gather(x, nonzero(mask));
   const Marks marks(mask);

@@ -8,7 +8,9 @@
 #include <complex>
 #include <cstring>
 
+#include "weft/array/linalg_device.h"
 #include "weft/array/ops.h"
+#include "weft/array/ops/grid_operators.h"
 
 namespace weft::linalg {
 
@@ -19,7 +21,7 @@ using Z = std::complex<double>;
 constexpr const char* kLibraries[] = {"libopenblas.so.0", "liblapack.so.3", "libopenblas.so",
                                       "liblapack.so",     "libmkl_rt.so.2", "libflexiblas.so.3"};
 
-void* library() {
+void* lapack() {
   static void* handle = [] {
     for (const char* name : kLibraries) {
       if (void* h = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return h;
@@ -31,7 +33,7 @@ void* library() {
 
 template <typename F>
 F* routine(const char* name) {
-  void* symbol = library() ? dlsym(library(), name) : nullptr;
+  void* symbol = lapack() ? dlsym(lapack(), name) : nullptr;
   if (symbol) return reinterpret_cast<F*>(symbol);
   std::vector<std::string> searched(std::begin(kLibraries), std::end(kLibraries));
   throw Error(ErrorKind::device, "array.lapack.absent", cat("no LAPACK library offers ", name))
@@ -51,11 +53,6 @@ std::string spelled(const char* stem, const char* complex_stem = nullptr) {
 }
 
 void need_matrix(const NDArray& a, std::string_view name, bool square) {
-  if (!a.on_host()) {
-    throw Error(ErrorKind::device, cat("array.", name, ".kernel"),
-                cat("no kernel of ", name, " for ", describe(a), " on ", a.device()->info().name))
-        .help("move the array to the host's device with to(...)");
-  }
   if (a.ndim() < 2 || (square && a.shape()[a.ndim() - 1] != a.shape()[a.ndim() - 2])) {
     throw Error(ErrorKind::shape, cat("array.", name, ".shape"),
                 cat(name, " needs ", square ? "square matrices" : "matrices",
@@ -65,6 +62,15 @@ void need_matrix(const NDArray& a, std::string_view name, bool square) {
     throw Error(ErrorKind::dtype, cat("array.", name, ".dtype"),
                 cat(name, " is not defined for ", name_of(a.elem())));
   }
+}
+
+/// Refuses devices on which arrays have too few operations to compose `name` of.
+void need_device(const NDArray& a, std::string_view name) {
+  if (a.on_host() || has_grid(a)) return;
+  throw Error(ErrorKind::device, cat("array.", name, ".kernel"),
+              cat("no kernel of ", name, " for ", describe(a), " on ", a.device()->info().name))
+      .note("devices that have it: cpu, and those with a grid of thread blocks")
+      .help("move the array to the host's device with to(...)");
 }
 
 /// What LAPACK computes in: the type itself; 16-bit floats in float32.
@@ -113,10 +119,10 @@ using Int = int;
 /// them.
 void need_finite(const NDArray& a, std::string_view name) {
   const NDArray good = reduce(ReduceOp::all, apply(Op::isfinite, a), {false, {-2, -1}}, false);
-  if (good.size() == 0 || reduce(ReduceOp::all, good, {}, false).host()[0]) return;
-  std::int64_t which = 0;
-  const NDArray each = good.contiguous();
-  while (each.host()[which]) ++which;
+  std::string each(static_cast<std::size_t>(good.size()), '\0');
+  good.read(each.data());
+  const std::size_t which = each.find('\0');
+  if (which == std::string::npos) return;
   throw Error(ErrorKind::value, cat("array.", name, ".finite"),
               cat(name, ": matrix ", which, " of ", describe(a), " holds NaN or infinity"))
       .note("legal: matrices of finite numbers");
@@ -124,7 +130,7 @@ void need_finite(const NDArray& a, std::string_view name) {
 
 }  // namespace
 
-bool available() { return library() != nullptr; }
+bool available() { return lapack() != nullptr; }
 
 NDArray solve(const NDArray& a_in, const NDArray& b_in, std::string_view name) {
   need_matrix(a_in, name, true);
@@ -143,6 +149,13 @@ NDArray solve(const NDArray& a_in, const NDArray& b_in, std::string_view name) {
   Dims batch = broadcast_shapes(shapes, "solve"), sa = batch, sb = batch;
   sa.push_back(n), sa.push_back(n), sb.push_back(n), sb.push_back(k);
   Elem wide = wide_of(e);
+  if (!a_in.on_host()) {
+    need_device(a_in, name);
+    NDArray x =
+        device::solve(a_in.broadcast_to(sa).astype(e), b.broadcast_to(sb).astype(e), name, a_in);
+    const int last[1] = {-1};
+    return vector ? x.squeeze(last) : x;
+  }
   NDArray A = columns(a_in.broadcast_to(sa).astype(wide)),
           X = columns(b.broadcast_to(sb).astype(wide));
   by_type(wide, [&]<typename T>(T) {
@@ -166,6 +179,10 @@ NDArray solve(const NDArray& a_in, const NDArray& b_in, std::string_view name) {
 
 SignedLog slogdet(const NDArray& a) {
   need_matrix(a, "slogdet", true);
+  if (!a.on_host()) {
+    need_device(a, "slogdet");
+    return device::slogdet(a);
+  }
   Elem e = a.elem(), wide = wide_of(e);
   std::int64_t n = a.shape()[a.ndim() - 1];
   NDArray A = columns(a);
@@ -200,6 +217,10 @@ SignedLog slogdet(const NDArray& a) {
 
 NDArray cholesky(const NDArray& a, bool upper) {
   need_matrix(a, "cholesky", true);
+  if (!a.on_host()) {
+    need_device(a, "cholesky");
+    return device::cholesky(a, upper);
+  }
   std::int64_t n = a.shape()[a.ndim() - 1];
   NDArray A = columns(a);
   by_type(wide_of(a.elem()), [&]<typename T>(T) {
@@ -222,7 +243,9 @@ NDArray cholesky(const NDArray& a, bool upper) {
 
 Eigen eigh(const NDArray& a) {
   need_matrix(a, "eigh", true);
+  need_device(a, "eigh");
   need_finite(a, "eigh");
+  if (!a.on_host()) return device::eigh(a);
   std::int64_t n = a.shape()[a.ndim() - 1];
   NDArray A = columns(a);
   NDArray W = NDArray::empty(A.device(), real_of(A.elem()), batch_shape(a, {n}));
@@ -262,6 +285,12 @@ Eigen eigh(const NDArray& a) {
 
 Eigen eig(const NDArray& a) {
   need_matrix(a, "eig", true);
+  if (!a.on_host()) {
+    throw Error(ErrorKind::device, "array.eig.kernel",
+                cat("no kernel of eig for ", describe(a), " on ", a.device()->info().name))
+        .note("devices that have it: cpu")
+        .help("move the array to the host's device with to(...)");
+  }
   need_finite(a, "eig");
   const std::int64_t n = a.shape()[a.ndim() - 1];
   NDArray A = columns(a.astype(Elem::complex128));
@@ -290,7 +319,9 @@ Eigen eig(const NDArray& a) {
 
 Svd svd(const NDArray& a, SvdPart part) {
   need_matrix(a, "svd", false);
+  need_device(a, "svd");
   need_finite(a, "svd");
+  if (!a.on_host()) return device::svd(a, part);
   const bool full = part == SvdPart::full, vectors = part != SvdPart::values;
   const char* job = full ? "A" : vectors ? "S" : "N";
   std::int64_t rows = a.shape()[a.ndim() - 2], cols = a.shape()[a.ndim() - 1],
@@ -352,6 +383,10 @@ Svd svd(const NDArray& a, SvdPart part) {
 
 Qr qr(const NDArray& a, bool complete) {
   need_matrix(a, "qr", false);
+  if (!a.on_host()) {
+    need_device(a, "qr");
+    return device::qr(a, complete);
+  }
   std::int64_t rows = a.shape()[a.ndim() - 2], cols = a.shape()[a.ndim() - 1],
                k = std::min(rows, cols);
   std::int64_t qc = complete ? rows : k;

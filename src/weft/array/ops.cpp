@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "weft/array/collapse.h"
 #include "weft/array/device_ops.h"
 #include "weft/array/kernel_lists.h"
 #include "weft/array/known.h"
@@ -333,25 +334,6 @@ bool run_rows(const Feed (&feeds)[kIn], const NDArray& out, Elem kernel_out, Ele
   return true;
 }
 
-/// The order of axes in which all arrays of the result's shape lie densely, where it is one that is
-/// not row-major: element-wise work goes along memory, and the result has the operands' layout.
-bool shared_order(const Dims& shape, const Arg* args, int count, std::vector<int>& order) {
-  const NDArray* first = nullptr;
-  for (int k = 0; k < count; ++k) {
-    const NDArray* a = args[k].array;
-    if (!a || !(a->shape() == shape)) continue;
-    if (a->is_contiguous()) return false;
-    if (first && !(a->strides() == first->strides())) return false;
-    first = a;
-  }
-  if (!first || shape.size() < 2) return false;
-  order.resize(static_cast<std::size_t>(shape.size()));
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int a, int b) { return first->strides()[a] > first->strides()[b]; });
-  return first->permute(order).is_contiguous();
-}
-
 /// The row over views with the axes in that order, and the result with its own again.
 NDArray apply_in_order(Op op, const Dims& shape, const Arg* args, int count,
                        const std::vector<int>& order) {
@@ -363,10 +345,7 @@ NDArray apply_in_order(Op op, const Dims& shape, const Arg* args, int count,
     views[k] = Arg(turned[k]);
   }
   const NDArray out = count == 1 ? apply(op, views[0]) : apply(op, views[0], views[1]);
-  std::vector<int> back(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i)
-    back[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
-  return out.permute(back);
+  return out.permute(inverse_order(order));
 }
 
 void need_host(const NDArray& x, std::string_view operation) {
@@ -740,7 +719,16 @@ NDArray where(const NDArray& condition, const Arg& a, const Arg& b) {
     check_same_device(condition, *arg.array, "where");
     shapes.push_back(&arg.array->shape());
   }
-  NDArray out = NDArray::empty(condition.device(), e, broadcast_shapes(shapes, "where"));
+  const Dims shape = broadcast_shapes(shapes, "where");
+  const Arg all[3] = {Arg(condition), a, b};
+  if (std::vector<int> order; !condition.on_host() && shared_order(shape, all, 3, order)) {
+    auto turned = [&](const Arg& x) {
+      return x.array ? x.array->broadcast_to(shape).permute(order) : NDArray();
+    };
+    const NDArray c = turned(all[0]), x = turned(a), y = turned(b);
+    return where(c, a.array ? Arg(x) : a, b.array ? Arg(y) : b).permute(inverse_order(order));
+  }
+  NDArray out = NDArray::empty(condition.device(), e, shape);
   if (out.size() == 0) return out;
   if (!out.on_host()) {
     if (!device_select(out, condition, a, b)) device_where(out, condition, a, b);

@@ -14,14 +14,15 @@ namespace weft {
 
 ProgramKey::ProgramKey(std::string_view name, std::initializer_list<std::int64_t> values)
     : operation(name) {
-  WEFT_CHECK(values.size() <= kMost, "a program is specialised on more than ", kMost, " facts");
-  std::size_t at = 0;
-  for (std::int64_t v : values) {
-    WEFT_CHECK(v >= std::numeric_limits<std::int32_t>::min() &&
-                   v <= std::numeric_limits<std::int32_t>::max(),
-               "a fact of ", name, " is ", v, ", beyond 32 bits");
-    facts[at++] = static_cast<std::int32_t>(v);
-  }
+  for (std::int64_t v : values) add(v);
+}
+
+void ProgramKey::add(std::int64_t v) {
+  WEFT_CHECK(count < kMost, "a program is specialised on more than ", kMost, " facts");
+  WEFT_CHECK(v >= std::numeric_limits<std::int32_t>::min() &&
+                 v <= std::numeric_limits<std::int32_t>::max(),
+             "a fact of ", operation, " is ", v, ", beyond 32 bits");
+  facts[count++] = static_cast<std::int32_t>(v);
 }
 
 namespace {
@@ -38,8 +39,8 @@ struct FrontHash {
   std::size_t operator()(const FrontKey& k) const {
     std::uint64_t h =
         reinterpret_cast<std::uintptr_t>(k.device) ^ std::hash<std::string_view>()(k.key.operation);
-    for (std::int32_t fact : k.key.facts)
-      h = (h ^ static_cast<std::uint32_t>(fact)) * 0x9e3779b97f4a7c15ull, h ^= h >> 29;
+    for (std::size_t i = 0; i < k.key.count; ++i)
+      h = (h ^ static_cast<std::uint32_t>(k.key.facts[i])) * 0x9e3779b97f4a7c15ull, h ^= h >> 29;
     return h;
   }
 };

@@ -19,11 +19,14 @@ namespace weft {
 /// What a program is specialised on. Equal keys must mean equal programs. An operator describes
 /// itself by a struct of named fields and lists them here in one place.
 struct ProgramKey {
-  static constexpr std::size_t kMost = 14;
+  static constexpr std::size_t kMost = 28;
   std::string_view operation;  // a literal: "radix_sort.count"
   std::array<std::int32_t, kMost> facts{};
+  std::size_t count = 0;
 
   ProgramKey(std::string_view name, std::initializer_list<std::int64_t> values);
+  /// One fact more, after those that the constructor got.
+  void add(std::int64_t value);
   bool operator==(const ProgramKey&) const = default;
 };
 

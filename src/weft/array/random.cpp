@@ -4,13 +4,34 @@
 #include <algorithm>
 #include <vector>
 
+#include "weft/array/device_kernel.h"
 #include "weft/array/kernels.h"
 #include "weft/array/loop_kernels.h"
+#include "weft/array/program_cache.h"
+#include "weft/operators/random.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
 
+using operators::RandomNumbers;
+
 namespace {
+
+/// A thread for each counter, on devices with a grid.
+NDArray fill_on_grid(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
+                     std::int64_t count, Elem elem, RandomNumbers numbers) {
+  NDArray out = NDArray::empty(device, elem, Dims{count});
+  const std::int64_t per = operators::random_each(numbers) * operators::kRandomThreads;
+  if (count == 0) return out;
+  ProgramCall call(device);
+  call.array(out)
+      .integer(static_cast<std::int64_t>(seed))
+      .integer(static_cast<std::int64_t>(first))
+      .integer(count)
+      .integer((count + per - 1) / per);
+  call.run({"random", {static_cast<int>(numbers)}}, [&] { return random_program(numbers); });
+  return out;
+}
 
 /// Numbers of counters from `first` on, `per` to each; `finish` makes of a part's numbers what is
 /// wanted.
@@ -50,12 +71,19 @@ constexpr auto as_they_are = [](auto*, std::int64_t) {};
 
 NDArray random_bits(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
                     std::int64_t count) {
+  if (device::grid_of(device).present)
+    return fill_on_grid(device, seed, first, count, Elem::uint32, RandomNumbers::bits);
   return fill<std::uint32_t>(device, seed, first, count, Elem::uint32, RandomKernel::bits,
                              as_they_are);
 }
 
 NDArray random_uniform(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
                        std::int64_t count, Elem elem) {
+  if (device::grid_of(device).present) {
+    const bool wide = elem == Elem::float64;
+    return fill_on_grid(device, seed, first, count, wide ? elem : Elem::float32,
+                        wide ? RandomNumbers::uniform64 : RandomNumbers::uniform);
+  }
   if (elem == Elem::float64)
     return fill<double>(device, seed, first, count, elem, RandomKernel::uniform64, as_they_are);
   return fill<float>(device, seed, first, count, Elem::float32, RandomKernel::uniform, as_they_are);
@@ -63,6 +91,11 @@ NDArray random_uniform(const Ref<Device>& device, std::uint64_t seed, std::uint6
 
 NDArray random_normal(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
                       std::int64_t count, Elem elem) {
+  if (device::grid_of(device).present) {
+    const bool wide = elem == Elem::float64;
+    return fill_on_grid(device, seed, first, count, wide ? elem : Elem::float32,
+                        wide ? RandomNumbers::normal64 : RandomNumbers::normal);
+  }
   if (elem == Elem::float64) {
     return fill<double>(device, seed, first, count, elem, RandomKernel::uniform64,
                         [](double* x, std::int64_t n) {

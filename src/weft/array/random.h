@@ -2,7 +2,8 @@
 #pragma once
 // Philox 4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC
 // 2011). Word i of a stream depends on (seed, first + i / 4) alone, so any device and any number of
-// threads give the same numbers.
+// threads give the same numbers; of normal numbers the last bits are those of the device's
+// logarithm. Devices with a grid make them themselves; elsewhere the host does and copies them.
 
 #include "weft/array/ndarray.h"
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <optional>
 
+#include "weft/array/complex_device.h"
 #include "weft/array/device_ops.h"
 #include "weft/array/kernel_lists.h"
 #include "weft/array/nest.h"
@@ -511,6 +512,7 @@ NDArray scan(ReduceOp op, const NDArray& x, int axis, std::optional<Elem> dtype)
   need_type(info(op), acc);
   Elem kernel = kernel_elem(acc);
   if (!x.on_host()) {
+    if (is_complex(kernel)) return complex_scan(op, x, axis, kernel);
     NDArray out = has_grid(x) ? grid_scan(op, x, axis, kernel) : device_scan(op, x, axis, kernel);
     return acc == kernel ? out : out.astype(acc);
   }

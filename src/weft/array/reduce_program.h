@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -14,18 +15,26 @@
 
 namespace weft {
 
-/// outputs[c][kept] = component c of the reducer over the axes in `mask`.
+/// outputs[c][kept] = component c of the reducer over the axes in `mask`, or what `finish` makes of
+/// all components.
 struct ReductionProgram {
   std::string_view operation;   // a literal
   std::int64_t variant = 0;     // what distinguishes programs of one operation and element types
-  std::vector<NDArray> inputs;  // at most three; broadcast to `shape`
+  std::vector<NDArray> inputs;  // at most eleven; broadcast to `shape`
+  std::span<const Scalar> numbers;  // of type `compute`
+  Elem compute = Elem::float32;
   Dims shape;
   std::uint64_t mask = 0;
-  /// The sources of one term, of its elements and its position in row-major order of the reduced
-  /// axes (int64).
-  std::function<ir::Exprs(const ir::Exprs& elements, const ir::Expr& position)> terms;
+  bool ordered = false;
+  /// The sources of one term, of its elements, the numbers and its position (int64). Positions
+  /// count in row-major order of the reduced axes where `ordered`, else in any.
+  std::function<ir::Exprs(const ir::Exprs& elements, const ir::Exprs& numbers,
+                          const ir::Expr& position)>
+      terms;
   std::function<ir::Reducer(const std::vector<DType>& types)> reducer;
-  /// Compact in the order of the kept axes, of the components' types; null handle: not wanted.
+  /// The results of the components and the number of terms (int64); may be absent.
+  std::function<ir::Exprs(const ir::Exprs& components, const ir::Expr& count)> finish;
+  /// Compact in the order of the kept axes, of the results' types; null handle: not wanted.
   std::vector<NDArray> outputs;
 };
 
@@ -35,5 +44,19 @@ void run_reduction(const ReductionProgram& program);
 /// argmax or argmin over the axes in `mask`: positions in their row-major order, compact; the first
 /// of equals, NaN before all else. `out` is int64.
 void arg_reduce_program(bool largest, const NDArray& out, const NDArray& x, std::uint64_t mask);
+
+/// What moments_program computes, in one pass over the elements.
+enum class Moment { mean, variance, deviation };
+/// Over the axes in `mask`, divided by the number of elements less `correction` (mean: the number).
+/// `out` is compact and of a floating type. Sums are float64 for narrower types; float64 keeps
+/// running means and squares about them.
+void moments_program(Moment moment, const NDArray& out, const NDArray& x, std::uint64_t mask,
+                     double correction);
+/// The same of an array, on devices with a grid; undefined elsewhere, and for what has no elements
+/// or no order of size. Integers give float32.
+NDArray moments(Moment moment, const NDArray& x, const Axes& axes, bool keepdims,
+                double correction);
+/// log(sum(exp(x))) over the axes in `mask`; `out` is compact and of x's type.
+void logsumexp_program(const NDArray& out, const NDArray& x, std::uint64_t mask);
 
 }  // namespace weft

@@ -5,6 +5,8 @@
 #include "weft/array/device_grid.h"
 #include "weft/array/nest.h"
 #include "weft/array/ops.h"
+#include "weft/array/ops/grid_operators.h"
+#include "weft/array/reduce_program.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
@@ -159,6 +161,12 @@ NDArray logsumexp(const NDArray& x, const Axes& axes, bool keepdims) {
     else if (keepdims) kept.push_back(1);
   }
   if (gone.empty()) return x.copy();
+  if (x.size() > 0 && !x.on_host() && has_grid(x) && is_real_float(x.elem())) {
+    for (int i : gone) mask |= std::uint64_t{1} << i;
+    NDArray out = NDArray::empty(x.device(), x.elem(), kept);
+    logsumexp_program(out, x, mask);
+    return out;
+  }
   order.insert(order.end(), gone.begin(), gone.end());
   std::int64_t n = 1;
   for (int i : gone) n *= x.shape()[i];

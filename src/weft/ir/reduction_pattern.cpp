@@ -44,6 +44,46 @@ bool stores_of(const Stmt& s, std::vector<const StoreNode*>& out, Exprs& values)
   return true;
 }
 
+bool loads_from(const Expr& e, const BufferNode* b) {
+  bool found = false;
+  for_each_expr(e, [&](const Expr& x) {
+    const auto* l = as<LoadNode>(x);
+    found = found || (l && l->buffer.get() == b);
+  });
+  return found;
+}
+
+/// The body as store_joined writes it: a Let for each joining value, then one for each result. The
+/// joining values may be anything then, constants too, and a result may use all of them.
+struct Joined {
+  Exprs rest;     // the joining values
+  Exprs results;  // of the stores, in terms of `rhs` and of loads
+  std::vector<Var> rhs;
+};
+std::optional<Joined> joined_form(const Stmt& body, const std::vector<const StoreNode*>& updates) {
+  Joined out;
+  VarMap lets;
+  Stmt at = body;
+  for (std::size_t i = 0; i < updates.size(); ++i) {
+    const auto* l = as<LetStmtNode>(at);
+    if (!l || l->var->dtype != updates[i]->buffer->dtype) return std::nullopt;
+    for (const StoreNode* u : updates) {
+      if (loads_from(l->value, u->buffer.get())) return std::nullopt;
+    }
+    out.rest.push_back(substitute(l->value, lets));
+    out.rhs.push_back(make_var("y", l->var->dtype));
+    lets[l->var.get()] = out.rhs.back();
+    at = l->body;
+  }
+  for (; as<LetStmtNode>(at); at = as<LetStmtNode>(at)->body)
+    lets[as<LetStmtNode>(at)->var.get()] = substitute(as<LetStmtNode>(at)->value, lets);
+  for (const StoreNode* u : updates) {
+    out.results.push_back(substitute(u->value, lets));
+    if (tree_size(out.results.back()) > kMostPlaces) return std::nullopt;
+  }
+  return out;
+}
+
 bool same_indices(const Exprs& a, const Exprs& b) {
   if (a.size() != b.size()) return false;
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -55,8 +95,10 @@ bool same_indices(const Exprs& a, const Exprs& b) {
 /// Loads of the accumulated elements become lhs; the largest parts without them become leaves.
 class Abstract final : public Rewriter {
  public:
-  Abstract(const std::vector<const StoreNode*>& updates, const std::vector<Var>& lhs)
-      : updates_(updates), lhs_(lhs) {}
+  /// `rhs`: variables that stand for what joins already.
+  Abstract(const std::vector<const StoreNode*>& updates, const std::vector<Var>& lhs,
+           const std::vector<Var>* rhs = nullptr)
+      : updates_(updates), lhs_(lhs), rhs_(rhs) {}
   struct Leaf {
     Expr expr;
     Var var;
@@ -74,6 +116,16 @@ class Abstract final : public Rewriter {
       }
     }
     if (e->kind == ExprKind::int_imm || e->kind == ExprKind::float_imm) return e;
+    if (rhs_ && !accumulates(e)) {
+      bool known = true;  // of what joins and of constants alone
+      for_each_expr(e, [&](const Expr& x) {
+        const auto* v = as<VarNode>(x);
+        known = known && x->kind != ExprKind::load &&
+                (!v || std::any_of(rhs_->begin(), rhs_->end(),
+                                   [&](const Var& y) { return y.get() == v; }));
+      });
+      if (known) return e;
+    }
     if (!accumulates(e)) {
       for (const Leaf& leaf : leaves) {
         if (same_expr(leaf.expr, e)) return leaf.var;
@@ -95,6 +147,7 @@ class Abstract final : public Rewriter {
   }
   const std::vector<const StoreNode*>& updates_;
   const std::vector<Var>& lhs_;
+  const std::vector<Var>* rhs_;
 };
 
 bool is_joining(ExprKind kind) {
@@ -279,6 +332,25 @@ std::optional<ReductionPattern> match_reduction(const BlockNode* block) {
   auto reducer = make_ref<ReducerNode>();
   for (std::size_t i = 0; i < n; ++i)
     reducer->lhs.push_back(make_var("x", out.updates[i]->buffer->dtype));
+  const Json* vouched = find_annotation(block->annotations, kCommutative);
+  const bool vouches = vouched && ((vouched->is_bool() && vouched->as_bool()) ||
+                                   (vouched->is_int() && vouched->as_int() != 0));
+  if (std::optional<Joined> form;
+      vouches && n > 1 && (form = joined_form(block->body, out.updates))) {
+    Abstract abstract(out.updates, reducer->lhs, &form->rhs);
+    Exprs results;
+    for (const Expr& v : form->results) results.push_back(abstract.rewrite(v));
+    if (!abstract.reads_elsewhere && abstract.leaves.empty()) {
+      reducer->result = std::move(results);
+      reducer->rhs = std::move(form->rhs);
+      reducer->identity = identity;
+      if (!is_arg_choice(*reducer) && disproved(*reducer)) return std::nullopt;
+      out.rest = std::move(form->rest);
+      out.start = std::move(identity);
+      out.reducer = reducer;
+      return out;
+    }
+  }
   Abstract abstract(out.updates, reducer->lhs);
   for (const Expr& v : values) reducer->result.push_back(abstract.rewrite(v));
   if (abstract.leaves.empty() && n == 1) {  // a constant joins: counting
@@ -311,10 +383,7 @@ std::optional<ReductionPattern> match_reduction(const BlockNode* block) {
   if (by_operators) {
     for (std::size_t i = 0; i < n; ++i)
       identity[i] = identity_of(reducer->result[i]->kind, reducer->lhs[i]->dtype);
-  } else if (const Json* vouched = find_annotation(block->annotations, kCommutative);
-             !is_arg_choice(*reducer) &&
-             !(vouched && ((vouched->is_bool() && vouched->as_bool()) ||
-                           (vouched->is_int() && vouched->as_int() != 0)))) {
+  } else if (!is_arg_choice(*reducer) && !vouches) {
     return std::nullopt;
   } else {
     reducer->identity = identity;

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "weft/base/text.h"
 #include "weft/ir/build.h"
 #include "weft/ir/visit.h"
 
@@ -176,6 +177,18 @@ Stmt with_shared(const Exprs& values, const std::function<Stmt(const Exprs&)>& t
   Stmt body = then(named);
   for (std::size_t k = naming.names.size(); k-- > 0;)
     body = let_stmt(naming.names[k].first, naming.names[k].second, body);
+  return body;
+}
+
+Stmt with_values(const Exprs& values, const std::function<Stmt(const Exprs&)>& then) {
+  std::vector<Var> vars;
+  Exprs names;
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    vars.push_back(make_var(cat("x", k), values[k]->dtype));
+    names.push_back(vars.back());
+  }
+  Stmt body = then(names);
+  for (std::size_t k = values.size(); k-- > 0;) body = let_stmt(vars[k], values[k], body);
   return body;
 }
 

@@ -35,4 +35,7 @@ Shared bind_shared(const Expr& e);
 /// stay in place: a comparison is no more than an instruction, and vectors hold it as a mask.
 Stmt with_shared(const Exprs& values, const std::function<Stmt(const Exprs&)>& then);
 
+/// then(values as variables).
+Stmt with_values(const Exprs& values, const std::function<Stmt(const Exprs&)>& then);
+
 }  // namespace weft::ir

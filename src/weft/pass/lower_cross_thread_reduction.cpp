@@ -2,7 +2,6 @@
 #include "weft/pass/lower_cross_thread_reduction.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "weft/base/error.h"
 #include "weft/ir/atomic.h"
@@ -108,25 +107,37 @@ class LowerCrossThread final : public Rewriter {
     VarMap map;
     for (std::size_t i = 0; i < block->iters.size(); ++i)
       map[block->iters[i].var.get()] = chain.realize->iter_values[i];
-    // The shares of one row of points; other axes of the group have rows of their own.
-    Exprs shape, row_index;
+    // The shares of one row of points; other axes of the group have rows of their own. Neighbours
+    // along the group's first axis store side by side.
+    Exprs shape, row_index, fast_shape, fast_index;
     for (const ForNode* l : enclosing_) {
       const AxisRow* axis = machine_.axis(l->axis);
       if (!axis || !axis->barrier || l->axis == across->axis) continue;
-      shape.push_back(l->extent);
-      row_index.push_back(Expr(l->var) - l->min);
+      const bool fast = axis < machine_.axis(across->axis);
+      (fast ? fast_shape : shape).push_back(l->extent);
+      (fast ? fast_index : row_index).push_back(Expr(l->var) - l->min);
     }
     shape.push_back(make_int(n));
-    std::vector<Buffer> share, tree;
+    shape.insert(shape.end(), fast_shape.begin(), fast_shape.end());
+    std::vector<Buffer> share, tree, trees;
     for (const StoreNode* u : pattern->updates) {
       const Buffer& b = u->buffer;
       share.push_back(make_buffer(b->name + "_share", b->dtype, {make_int(1)}, "local"));
-      tree.push_back(make_buffer(b->name + "_tree", b->dtype, shape, "shared"));
     }
+    // What is left after a step has a place of its own: no barrier parts its loads from its stores.
+    const std::size_t axis_at = shape.size() - fast_shape.size() - 1;
+    auto plant = [&](std::int64_t points) {
+      shape[axis_at] = make_int(points);
+      tree.clear();
+      for (const StoreNode* u : pattern->updates)
+        tree.push_back(make_buffer(u->buffer->name + "_tree", u->buffer->dtype, shape, "shared"));
+      trees.insert(trees.end(), tree.begin(), tree.end());
+    };
     Expr point = Expr(across->var) - across->min;
     auto at = [&](const Expr& p) {
       Exprs out = row_index;
       out.push_back(p);
+      out.insert(out.end(), fast_index.begin(), fast_index.end());
       return out;
     };
     auto shares = [&] {
@@ -207,30 +218,49 @@ class LowerCrossThread final : public Rewriter {
       return phase(with_shares(
           seq({clear, accumulate, store(share[0], whole, here), guarded(finished(shares()))})));
     }
+    plant(n);
     std::vector<Stmt> steps{
         phase(with_shares(seq({clear, accumulate, store_all(tree, shares(), at(point))})))};
-    for (auto half = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)) / 2);
-         half >= 1; half /= 2) {
-      std::int64_t active = std::min(half, n - half);
-      const Expr joins = lt(point, make_int(active));
-      const Exprs both = joined(loads(point), loads(point + half));
-      if (parts == 1) {
-        steps.push_back(phase(if_then(joins, store_all(tree, both, at(point)))));
-      } else {  // all components are read before any is written, each under a guard of its own
-        std::vector<Stmt> read, written;
-        for (std::size_t k = 0; k < parts; ++k) {
-          read.push_back(store(share[k], both[k], here));
-          written.push_back(store(tree[k], load(share[k], here), at(point)));
-        }
-        steps.push_back(phase(with_shares(
-            seq({if_then(joins, seq(std::move(read))), if_then(joins, seq(std::move(written)))}))));
+    // Each step leaves one share of up to eight: fewer barriers than halving, and the loads of one
+    // point do not wait for each other.
+    const bool everyone = row && row->is_private_to(across->axis);
+    while (n > 1) {
+      const std::int64_t left = joined_at_once(n);
+      std::vector<Stmt> join{store_all(share, loads(point), here)};
+      for (std::int64_t from = left; from < n; from += left) {
+        Stmt one = store_all(share, joined(shares(), loads(point + from)), here);
+        if (from + left > n) one = if_then(lt(point + from, make_int(n)), one);
+        join.push_back(std::move(one));
       }
-      n = half;  // what is left to join
+      const bool last = left == 1 && !everyone;
+      if (!last) {
+        plant(left);
+        join.push_back(store_all(tree, shares(), at(point)));
+      } else {
+        join.push_back(guarded(finished(shares())));
+      }
+      steps.push_back(phase(with_shares(if_then(lt(point, make_int(left)), seq(std::move(join))))));
+      if (last) break;
+      n = left;
     }
-    steps.push_back(phase(guarded(finished(loads(make_int(0))))));
+    if (n == 1) steps.push_back(phase(guarded(finished(loads(make_int(0))))));
     Stmt out = seq(std::move(steps));
-    for (std::size_t k = parts; k-- > 0;) out = allocate(tree[k], std::move(out));
+    for (std::size_t k = trees.size(); k-- > 0;) out = allocate(trees[k], std::move(out));
     return out;
+  }
+
+  /// How many shares are left of n after one step: the fewest steps that join at most eight, and
+  /// of these about equal ones.
+  static std::int64_t joined_at_once(std::int64_t n) {
+    constexpr std::int64_t kMost = 8;
+    auto steps = [&](std::int64_t width) {
+      int count = 0;
+      for (std::int64_t m = n; m > 1; m = (m + width - 1) / width) ++count;
+      return count;
+    };
+    std::int64_t width = 2;
+    while (steps(width) > steps(kMost)) width *= 2;
+    return (n + width - 1) / width;
   }
 
   static Exprs substitute_all(const Exprs& list, const VarMap& map) {

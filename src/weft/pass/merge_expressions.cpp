@@ -128,6 +128,16 @@ class Classes {
     return safe(e);
   }
 
+  /// A positive number, or the larger of one and something else.
+  static bool is_positive(const Expr& e) {
+    std::int64_t n = 0;
+    if (is_const_int(e, &n)) return n > 0;
+    if (const auto* c = as<CastNode>(e); c && c->value->dtype.is_int() && e->dtype.is_int())
+      return e->dtype.bits >= c->value->dtype.bits && is_positive(c->value);
+    const auto* b = e->kind == ExprKind::max ? as<BinaryNode>(e) : nullptr;
+    return b && (is_positive(b->a) || is_positive(b->b));
+  }
+
   /// Without effects, failures, and (for indices) memory; no variable of inner statements.
   bool safe(const Expr& e) const {
     auto [it, fresh] = safe_.try_emplace(e.get(), true);
@@ -145,8 +155,7 @@ class Classes {
         case ExprKind::floormod: {
           const auto* b = as<BinaryNode>(x);
           if (b->a->dtype.is_float()) return;
-          std::int64_t n = 0;
-          good = good && is_const_int(b->b, &n) && n > 0;
+          good = good && is_positive(b->b);
           return;
         }
         case ExprKind::call: {

@@ -6,6 +6,7 @@
 #include "weft/arith/analyzer.h"
 #include "weft/base/error.h"
 #include "weft/ir/build.h"
+#include "weft/ir/compare.h"
 #include "weft/ir/intrinsics.h"
 #include "weft/ir/visit.h"
 
@@ -234,6 +235,29 @@ class Lanes {
   std::unordered_map<const VarNode*, Expr> lets_;
 };
 
+/// Choices by one condition, decided.
+class TakeArm final : public Rewriter {
+ public:
+  TakeArm(Expr condition, bool taken) : condition_(std::move(condition)), taken_(taken) {}
+  using Rewriter::rewrite;
+  Expr rewrite(const Expr& e) override {
+    const auto* c = as<CallNode>(e);
+    if (c && c->op == "if_then_else" && same_expr(c->args[0], condition_))
+      return rewrite(c->args[taken_ ? 1 : 2]);
+    return Rewriter::rewrite(e);
+  }
+  Stmt rewrite(const Stmt& s) override {
+    const auto* i = as<IfNode>(s);
+    if (!i || !same_expr(i->condition, condition_)) return Rewriter::rewrite(s);
+    if (taken_) return rewrite(i->then_case);
+    return i->else_case ? rewrite(i->else_case) : seq({});
+  }
+
+ private:
+  Expr condition_;
+  bool taken_;
+};
+
 class Vectorize final : public Rewriter {
  public:
   explicit Vectorize(int max_lanes) : max_lanes_(max_lanes) {}
@@ -245,6 +269,7 @@ class Vectorize final : public Rewriter {
     analyzer_.bind(t->var, {t->min, t->extent});
     Stmt inner = Rewriter::rewrite_for(s);
     t = as<ForNode>(inner);
+    if (t->for_kind == ForKind::unrolled) return whole_steps(t, inner);
     if (t->for_kind != ForKind::vectorized) return inner;
     std::int64_t n = 0;
     try {
@@ -279,10 +304,75 @@ class Vectorize final : public Rewriter {
   }
 
  private:
+  /// Steps side by side that load under a condition which stays false once it is (the end of a
+  /// padded reduction): where the last step is inside, none asks, and the loads of all are in
+  /// flight together.
+  Stmt whole_steps(const ForNode* t, const Stmt& otherwise) const {
+    std::int64_t n = 0;
+    if (!is_const_int(t->extent, &n) || n < 2) return otherwise;
+    std::unordered_set<const VarNode*> inner;
+    for_each_stmt(t->body, [&](const Stmt& s) {
+      if (const auto* l = as<LetStmtNode>(s)) inner.insert(l->var.get());
+      if (const auto* f = as<ForNode>(s)) inner.insert(f->var.get());
+    });
+    const Expr last = t->min + make_int(n - 1, t->var->dtype);
+    Expr found;
+    auto consider = [&](const Expr& condition) {
+      if (found || !uses_var(condition, t->var.get()) || uses_any(condition, inner)) return;
+      bool plain = true;
+      for_each_expr(condition, [&](const Expr& x) {
+        plain = plain && x->kind != ExprKind::load && x->kind != ExprKind::call &&
+                x->kind != ExprKind::let;
+      });
+      if (plain && stays_false(condition, t->var, last)) found = condition;
+    };
+    for_each_expr(t->body, [&](const Expr& e) {
+      const auto* c = as<CallNode>(e);
+      if (c && c->op == "if_then_else") consider(c->args[0]);
+    });
+    for_each_stmt(t->body, [&](const Stmt& s) {
+      if (const auto* i = as<IfNode>(s); i && i->else_case) consider(i->condition);
+    });
+    if (!found) return otherwise;
+    const Stmt plain = make_for(t->var, t->min, t->extent, TakeArm(found, true).rewrite(t->body),
+                                t->for_kind, t->axis, t->annotations);
+    return if_then(substitute(found, {{t->var.get(), last}}), plain, deep_copy(otherwise));
+  }
+
   Stmt lanes(const Var& var, const Expr& base, int n, const Stmt& body) {
     Stmt shifted =
         is_const_int_value(base, 0) ? body : substitute(body, {{var.get(), base + Expr(var)}});
+    if (const Expr shared = shared_condition(var, n, shifted)) {
+      const Expr once = Lanes(var, n, analyzer_).expr(shared);
+      auto arm = [&](bool taken) {
+        return Lanes(var, n, analyzer_).stmt(TakeArm(shared, taken).rewrite(shifted));
+      };
+      return if_then(once, arm(true), deep_copy(arm(false)));
+    }
     return Lanes(var, n, analyzer_).stmt(shifted);
+  }
+
+  /// A condition under which elements are loaded, such as that of a padded reduction, and which all
+  /// lanes answer alike: asked once, whole vectors can be loaded behind it. Null: there is none.
+  Expr shared_condition(const Var& var, int n, const Stmt& body) const {
+    std::unordered_set<const VarNode*> inner;
+    for_each_stmt(body, [&](const Stmt& s) {
+      if (const auto* l = as<LetStmtNode>(s)) inner.insert(l->var.get());
+      if (const auto* f = as<ForNode>(s)) inner.insert(f->var.get());
+    });
+    Expr found;
+    for_each_expr(body, [&](const Expr& e) {
+      const auto* c = as<CallNode>(e);
+      if (found || !c || c->op != "if_then_else" || !uses_var(c->args[1], var.get())) return;
+      bool plain = !uses_any(c->args[0], inner), loads = false;
+      for_each_expr(c->args[0], [&](const Expr& x) {
+        plain = plain && x->kind != ExprKind::load && x->kind != ExprKind::call &&
+                x->kind != ExprKind::let;
+      });
+      for_each_expr(c->args[1], [&](const Expr& x) { loads = loads || x->kind == ExprKind::load; });
+      if (plain && loads && agrees(c->args[0], var, make_int(0, var->dtype), n)) found = c->args[0];
+    });
+    return found;
   }
 
   /// A loop whose body is guarded by conditions that, once false, stay false (the tail of a split):

@@ -24,11 +24,8 @@ std::optional<ElementwiseDecisions> match_elementwise(const Nest& nest, const Fa
   ElementwiseDecisions d;
   d.threads = std::min(facts.group(), nest.results);
   // Vectors only where every processor still has threads enough.
-  // Vectors of elements below four bytes are taken apart lane by lane, which costs more than it
-  // saves.
-  constexpr int kLeastBytes = 4;
-  if (runs_through_neighbours(nest) && nest.widest_bytes >= kLeastBytes &&
-      facts.vector_bytes > nest.widest_bytes && nest.results >= facts.group() * facts.processors)
+  if (runs_through_neighbours(nest) && facts.vector_bytes > nest.widest_bytes &&
+      nest.results >= facts.group() * facts.processors)
     d.vector = facts.vector_bytes / nest.widest_bytes;
   return d;
 }

@@ -2,6 +2,8 @@
 #include "weft/rules/grid.h"
 
 #include <algorithm>
+#include <optional>
+#include <set>
 
 #include "weft/base/text.h"
 #include "weft/ir/build.h"
@@ -17,28 +19,37 @@ using namespace ir;
 
 namespace {
 
+struct Asked {
+  const Facts& facts;
+  const Sizes& sizes;
+  std::optional<BlockRef> finish;  // an element-wise block that the rule may schedule with the nest
+  bool* inside;                    // whether it did
+};
+
 /// A rule of the table: false when it does not match; a step may refuse, too.
 struct Rule {
   std::string_view name;
-  bool (*apply)(Schedule& sch, const Nest& nest, const Facts& facts, const Sizes& sizes);
+  bool (*apply)(Schedule& sch, const Nest& nest, const Asked& asked);
 };
 
 constexpr Rule kRules[] = {
     {"elementwise",
-     [](Schedule& sch, const Nest& nest, const Facts& facts, const Sizes&) {
-       const auto decisions = match_elementwise(nest, facts);
+     [](Schedule& sch, const Nest& nest, const Asked& asked) {
+       const auto decisions = match_elementwise(nest, asked.facts);
        if (decisions) schedule_elementwise(sch, nest, *decisions);
        return decisions.has_value();
      }},
     {"reduce",
-     [](Schedule& sch, const Nest& nest, const Facts& facts, const Sizes& sizes) {
-       const auto decisions = match_reduce(nest, facts);
-       if (decisions) schedule_reduce(sch, nest, *decisions, facts, sizes);
+     [](Schedule& sch, const Nest& nest, const Asked& asked) {
+       const auto decisions = match_reduce(nest, asked.facts);
+       if (decisions)
+         *asked.inside =
+             schedule_reduce(sch, nest, *decisions, asked.facts, asked.sizes, asked.finish);
        return decisions.has_value();
      }},
     {"fallback",
-     [](Schedule& sch, const Nest& nest, const Facts& facts, const Sizes&) {
-       schedule_fallback(sch, nest.block, facts);
+     [](Schedule& sch, const Nest& nest, const Asked& asked) {
+       schedule_fallback(sch, nest.block, asked.facts);
        return true;
      }},
 };
@@ -61,6 +72,18 @@ void inline_chain(Schedule& sch, BlockRef b) {
     for (BlockRef c : sch.get_consumers(b)) all = all && !reduces(sch, c);
   });
   if (all) attempt([&] { sch.compute_inline(b); });
+}
+
+/// The element-wise block that alone reads what a reduction writes; absent where there is none.
+std::optional<BlockRef> finishing(const Schedule& sch, BlockRef block) {
+  Schedule probe = sch;
+  std::optional<BlockRef> out;
+  attempt([&] {
+    if (!reduces(probe, block)) return;
+    const std::vector<BlockRef> readers = probe.get_consumers(block);
+    if (readers.size() == 1 && !reduces(probe, readers[0])) out = readers[0];
+  });
+  return out;
 }
 
 /// The blocks of each statement of the body.
@@ -137,7 +160,9 @@ GridSchedule grid_schedule(const PrimFunc& f, const Context& context) {
   const Sizes sizes = sizes_of(f);
   const BlockRef root = sch.get_block(as<BlockRealizeNode>(f->body)->block->name);
   for (BlockRef b : sch.get_child_blocks(root)) inline_chain(sch, b);
+  std::set<std::string> taken;  // blocks that were scheduled with another
   for (const std::vector<BlockRef>& nest : nests_of(sch)) {
+    if (nest.size() == 1 && taken.count(node_of(sch, nest[0]).name)) continue;
     if (nest.size() > 1) {
       schedule_together(sch, nest, context);
       continue;
@@ -150,9 +175,15 @@ GridSchedule grid_schedule(const PrimFunc& f, const Context& context) {
       bool matched = false;
       const Nest read = read_nest(sch, nest[0], sizes);
       const std::string name = read.node->name;
-      if (attempt([&] { matched = rule.apply(sch, read, context.facts, sizes); }, &why) &&
-          matched) {
+      bool inside = false;
+      const Asked asked{context.facts, sizes, finishing(sch, nest[0]), &inside};
+      if (attempt([&] { matched = rule.apply(sch, read, asked); }, &why) && matched) {
         out.applied.push_back(cat(name, ": ", rule.name, refused));
+        if (inside) {
+          const std::string with = node_of(sch, *asked.finish).name;
+          out.applied.push_back(cat(with, ": with ", name));
+          taken.insert(with);
+        }
         break;
       }
       if (!why.empty()) refused += cat("; ", rule.name, " was refused: ", why);

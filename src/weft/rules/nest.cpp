@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 
+#include "weft/arith/analyzer.h"
 #include "weft/base/error.h"
 #include "weft/ir/build.h"
 #include "weft/ir/eval.h"
@@ -128,6 +130,8 @@ Nest read_nest(const Schedule& sch, BlockRef block, const Sizes& sizes) {
     std::int64_t literal = 0;
     loop.constant = is_const_int(l->extent, &literal);
     loop.extent = std::max<std::int64_t>(1, estimate(l->extent, sizes, &origin));
+    const arith::Modular m = arith::Analyzer().modular(l->extent);
+    loop.multiple = std::max<std::int64_t>(1, std::gcd(m.coeff, m.base));
     VarMap next = origin;
     next[l->var.get()] = make_int(1, l->var->dtype);
     loop.every = true;

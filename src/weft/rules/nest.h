@@ -14,8 +14,9 @@ namespace weft::rules {
 
 struct NestLoop {
   LoopRef loop;
-  std::int64_t extent = 0;  // expected
-  bool constant = false;    // the extent is a literal
+  std::int64_t extent = 0;    // expected
+  bool constant = false;      // the extent is a literal
+  std::int64_t multiple = 1;  // what divides the extent, whatever its symbols are
   /// Least distance, in elements, between the accesses of neighbouring iterations; 0 where no
   /// access moves. `every`: all moving accesses have distance 1.
   std::int64_t step = 0;

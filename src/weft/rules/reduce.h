@@ -16,13 +16,22 @@ struct ReduceDecisions {
   bool columns = false;           // neighbouring threads keep neighbouring results
   std::int64_t sharing = 1;       // threads that share one result
   std::int64_t beside = 1;        // results of one group
-  std::int64_t accumulators = 1;  // partial results of one thread
+  std::int64_t accumulators = 1;  // steps of one thread at a time: partial results, or loads
+  /// Neighbouring elements that a thread reads at once: results where `columns`, else terms. `own`:
+  /// a loop of the program runs through them; else the loop along which they lie is cut.
+  std::int64_t vector = 1;
+  bool own = false;
+  std::size_t own_loop = 0;
   std::int64_t parts = 1;  // groups that share one result; their results a second kernel joins
 };
 
 /// Absent where the block is no reduction that steps can share among threads.
-std::optional<ReduceDecisions> match_reduce(const Nest& nest, const Facts& facts);
-void schedule_reduce(Schedule& sch, const Nest& nest, const ReduceDecisions& decisions,
-                     const Facts& facts, const Sizes& sizes);
+/// `lanes`: a loop of so many results is a vector, however few the elements are.
+std::optional<ReduceDecisions> match_reduce(const Nest& nest, const Facts& facts,
+                                            std::int64_t lanes = 0);
+/// `finish`: an element-wise block that alone reads the results; it is computed where they are
+/// finished, if steps allow. Whether it is.
+bool schedule_reduce(Schedule& sch, const Nest& nest, const ReduceDecisions& decisions,
+                     const Facts& facts, const Sizes& sizes, std::optional<BlockRef> finish = {});
 
 }  // namespace weft::rules

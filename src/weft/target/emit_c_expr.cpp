@@ -259,6 +259,7 @@ std::string Expressions::address_space(const std::string& scope) const {
 std::string Expressions::member(const std::string& vector, int lane, int lanes) const {
   static constexpr char xyzw[] = "xyzw", hex_digits[] = "0123456789abcdef";
   (void)lanes;
+  if (packs.count(vector)) return cat(vector, "[", lane, "]");
   if (spelling_.vectors == VectorStyle::load_store) return cat(vector, ".s", hex_digits[lane]);
   return cat(vector, ".", xyzw[lane]);
 }

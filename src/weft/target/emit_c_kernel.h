@@ -84,6 +84,11 @@ class KernelText {
   bool movable(const Buffer& b, const RampNode* r) const;
   /// Whether consecutive elements can be copied as one vector, though no lane of it has a name.
   bool copyable(const Buffer& b, const RampNode* r) const;
+  /// Elements of one and two bytes in global memory that move together through a private array,
+  /// where single lanes of the moved type have no names.
+  bool packed(const Buffer& b, const RampNode* r) const;
+  std::string pack(DType element, int lanes);  // declares the array
+  std::string unpacked(const std::string& id, DType element, int lanes) const;
   static std::string vector_name(DType element, int lanes);
   std::string vector_type(DType element, int lanes) const;
   std::string construct(DType element, int lanes) const;

@@ -78,7 +78,8 @@ void KernelText::store_stmt(const StoreNode* t) {
   if (r && movable(t->buffer, r)) {
     std::string value;
     if (auto held = expr_.vectors.find(t->value.get());
-        held != expr_.vectors.end() && element == as<LoadNode>(t->value)->buffer->dtype) {
+        held != expr_.vectors.end() && element == as<LoadNode>(t->value)->buffer->dtype &&
+        !expr_.packs.count(held->second)) {
       value = held->second;
     } else {
       value = construct(element, lanes);
@@ -89,6 +90,13 @@ void KernelText::store_stmt(const StoreNode* t) {
       value += ")";
     }
     line(move_out(t->buffer, r, lanes, value));
+  } else if (r && packed(t->buffer, r)) {
+    const std::string id = pack(element, lanes);
+    for (int i = 0; i < lanes; ++i) {
+      Lane lane{true, i, {}};
+      line(cat(id, "[", i, "] = ", bare_store(element, t->value, &lane), ";"));
+    }
+    line(move_out(t->buffer, r, lanes, unpacked(id, element, lanes)));
   } else {
     // All lanes are evaluated before any is stored.
     std::vector<std::string> values;
@@ -191,8 +199,31 @@ bool KernelText::copyable(const Buffer& b, const RampNode* r) const {
   return (m.coeff == 0 || m.coeff % lanes == 0) && m.base % lanes == 0;
 }
 
+bool KernelText::packed(const Buffer& b, const RampNode* r) const {
+  const int lanes = r->dtype.lanes;
+  if (spelling_.vectors != VectorStyle::members || !is_const_int_value(r->stride, 1) ||
+      b->dtype.lanes != 1 || b->scope != "global" || b->dtype.bytes() > 2 ||
+      lanes * b->dtype.bytes() > 16 || !spelling_.types.count(vector_name(b->dtype, lanes)))
+    return false;
+  arith::Modular m = analyzer_.modular(r->base);
+  return (m.coeff == 0 || m.coeff % lanes == 0) && m.base % lanes == 0;
+}
+
+std::string KernelText::pack(DType element, int lanes) {
+  const std::string id = expr_.fresh("pack");
+  line(cat(align_word(lanes * element.bytes()), expr_.storage_type(element), " ", id, "[", lanes,
+           "];"));
+  return id;
+}
+
+std::string KernelText::unpacked(const std::string& id, DType element, int lanes) const {
+  return cat("*(", vector_type(element, lanes), "*)", id);
+}
+
 std::string KernelText::vector_name(DType element, int lanes) {
-  DType t = element.is_float() && element.bits == 16 ? DType{TypeCode::uint_, 16, 1} : element;
+  DType t = element.is_float() && element.bits == 16 ? DType{TypeCode::uint_, 16, 1}
+            : element.is_bool()                      ? dtypes::uint8
+                                                     : element;
   return to_string(t.with_lanes(lanes));
 }
 
@@ -235,7 +266,16 @@ void KernelText::hoist_vectors(const Expr& value, const StoreNode* direct) {
   if (spelling_.vectors == VectorStyle::loops || spelling_.vectors == VectorStyle::gnu) return;
   for (const LoadNode* l : certain_vector_loads(value)) {
     const auto* r = as<RampNode>(l->indices[0]);
-    if (expr_.vectors.count(l) || !movable(l->buffer, r)) continue;
+    if (expr_.vectors.count(l)) continue;
+    if (!movable(l->buffer, r)) {
+      if (!packed(l->buffer, r)) continue;
+      const int lanes = l->dtype.lanes;
+      const std::string id = pack(l->buffer->dtype, lanes);
+      line(cat(unpacked(id, l->buffer->dtype, lanes), " = ", move_in(l, r), ";"));
+      expr_.vectors[l] = id;
+      expr_.packs.insert(id);
+      continue;
+    }
     if (direct && direct->value.get() == l && as<RampNode>(direct->indices[0]) &&
         movable(direct->buffer, as<RampNode>(direct->indices[0])) &&
         direct->buffer->dtype == l->buffer->dtype) {

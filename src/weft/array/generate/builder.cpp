@@ -57,17 +57,4 @@ Stmt with_value(const std::string& name, const Expr& value, const Body& body) {
   return ir::let_stmt(v, value, inside);
 }
 
-Stmt with_values(const std::vector<Expr>& values,
-                 const std::function<Stmt(const std::vector<Expr>&)>& then) {
-  std::vector<Var> vars;
-  std::vector<Expr> names;
-  for (std::size_t k = 0; k < values.size(); ++k) {
-    vars.push_back(ir::make_var(cat("x", k), values[k]->dtype));
-    names.push_back(vars.back());
-  }
-  Stmt body = then(names);
-  for (std::size_t k = values.size(); k-- > 0;) body = ir::let_stmt(vars[k], values[k], body);
-  return body;
-}
-
 }  // namespace weft::generate

@@ -45,10 +45,8 @@ inline Stmt vectors(const std::string& name, const Expr& extent, const Body& bod
 ir::Buffer local(const std::string& name, DType type, std::int64_t extent);
 /// The statement with `value` in a variable.
 Stmt with_value(const std::string& name, const Expr& value, const Body& body);
-/// then(values as variables).
-Stmt with_values(const std::vector<Expr>& values,
-                 const std::function<Stmt(const std::vector<Expr>&)>& then);
 using ir::with_shared;
+using ir::with_values;
 /// Truth values are both there anyway: combining their bytes needs no branch.
 Expr no_branches(const Expr& e);
 

@@ -32,6 +32,9 @@ std::vector<NDArray> grid_nonzero(const NDArray& x);
 /// x where a mask of its size is set.
 NDArray grid_select(const NDArray& x, const NDArray& mask);
 
+/// How often each of 0, ..., bins - 1 occurs among compact int64 numbers of that range.
+NDArray grid_histogram(const NDArray& x, std::int64_t bins);
+
 /// Sums of floats at equal indices in one order (slower): every run gives the same bits. Off at the
 /// beginning. The host always does so.
 void set_deterministic(bool on);

@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 
 #include "weft/base/error.h"
+#include "weft/targets/cuda/math.h"
 
 namespace weft::cuda {
 
@@ -125,7 +126,7 @@ const Driver& driver() {
   return instance;
 }
 
-class CudaDevice final : public runtime::Device {
+class CudaDevice final : public runtime::Device, public runtime::HasMathLibrary {
  public:
   CudaDevice(int index, const Card& card) : card_(card) {
     const Driver& d = driver();
@@ -244,6 +245,11 @@ class CudaDevice final : public runtime::Device {
     allocations_ = 0;
   }
 
+  runtime::MathLibrary& math_library() override {
+    use();
+    return math_;
+  }
+
   void use() const { driver().check(driver().set_current(context_), "cuCtxSetCurrent"); }
 
  protected:
@@ -284,6 +290,7 @@ class CudaDevice final : public runtime::Device {
   std::map<Bytes, std::vector<Pointer>> free_;
   Bytes live_ = 0, peak_ = 0, cached_ = 0;
   std::int64_t allocations_ = 0;
+  CardMath math_{*this};
 };
 
 class CudaExecutable final : public runtime::Executable {

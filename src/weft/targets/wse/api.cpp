@@ -249,6 +249,7 @@ void* weft_wse_open(const char* directory, const char* options, char** error) {
     if (const weft::Json* v = o.find("timed")) r.timed = v->as_bool();
     if (const weft::Json* v = o.find("threads")) r.threads = static_cast<int>(v->as_int());
     if (const weft::Json* v = o.find("trace_links")) r.trace_links = v->as_bool();
+    if (const weft::Json* v = o.find("check_bounds")) r.check_bounds = v->as_bool();
     if (const weft::Json* v = o.find("engine")) {
       r.engine = v->as_string() == "native"     ? weft::wse::Engine::native
                  : v->as_string() == "bytecode" ? weft::wse::Engine::bytecode

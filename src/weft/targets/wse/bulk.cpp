@@ -43,6 +43,38 @@ Core& Fabric::core(Pe& pe) {
   return *pe.core;
 }
 
+// Objects are the module-level variables; the stack and constants without a name are not judged.
+void Fabric::check_operand(const Pe& pe, const Cursor& c, const BulkOp& op, std::uint32_t n) const {
+  if ((c.kind != Cursor::mem && c.kind != Cursor::mem4) || n == 0) return;
+  const Symbol* object = nullptr;
+  std::int32_t low = c.address, high = c.address;
+  if (c.kind == Cursor::mem) {
+    const std::int32_t span = static_cast<std::int32_t>(n - 1) * c.stride;
+    (span < 0 ? low : high) += span;
+  } else {
+    for (std::size_t k = 0; k < 4; ++k) {
+      const std::int32_t count = static_cast<std::int32_t>(std::min<std::uint32_t>(n, c.extent[k]));
+      const std::int32_t span = (count - 1) * c.strides[k];
+      (span < 0 ? low : high) += span;
+    }
+  }
+  high += c.bytes;
+  for (const Symbol& s : pe.program->symbols) {
+    if (s.address <= c.address && c.address < s.address + static_cast<std::int32_t>(s.bytes))
+      object = &s;
+  }
+  if (!object) return;
+  const std::int32_t first = object->address,
+                     end = object->address + static_cast<std::int32_t>(object->bytes);
+  if (low >= first && high <= end) return;
+  throw pe_fault(
+      pe, "wse.dsd.outside",
+      cat("@", to_string(op.code), " of ", n, " elements begins at byte ",
+          static_cast<int>(c.address) - first, " of \"", object->name, "\" and covers bytes ",
+          low - first, " to ", high - first, "; it has ", object->bytes))
+      .help("check the descriptor's length, offset and stride");
+}
+
 void Fabric::load_dsr(Pe& pe, const DsrLoad& load, const Dsd& dsd) {
   Dsr& r = core(pe).dsrs[static_cast<std::size_t>(load.file) * 32u + (load.index & 31u)];
   r.dsd = dsd;
@@ -133,6 +165,14 @@ bool Fabric::make_cursor(Pe& pe, const Operand& operand, int bytes, Cursor& out,
         out.strides[n] = static_cast<std::int16_t>(d->stride[n] * bytes);
       length = 1;
       for (std::uint16_t e : d->extent) length *= e;
+      break;
+    case DsdKind::circbuf:
+      out.kind = Cursor::mem4;
+      out.address = d->base;
+      out.extent = {1, 1, 0xffff, d->extent[2]};
+      out.strides[3] = static_cast<std::int16_t>(d->stride[3] * bytes);
+      out.at[3] = static_cast<std::uint16_t>(d->stride[2]);
+      length = d->extent[3];
       break;
     case DsdKind::fabin:
       out.kind = Cursor::fabin;
@@ -275,8 +315,7 @@ void Fabric::write_cursor(Pe& pe, Cursor& c, std::uint32_t value, std::uint16_t,
         return;
       }
       std::uint32_t at = (q.head + q.count) % 8u;
-      q.slot[at] = {value, (c.flags & Dsd::kControl) ? 1u : 0u, now + 1};
-      q.slot_color[at] = c.color;
+      q.slot[at] = {{value, (c.flags & Dsd::kControl) ? 1u : 0u, now + 1}, c.color};
       ++q.count;
       pe.busy_out |= 1u << c.queue;
       return;
@@ -461,11 +500,14 @@ bool Fabric::start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& c
       c->address = static_cast<std::uint16_t>(c->address + 2 * run.index);
     }
   }
+  if (options_.check_bounds && !run.endless) {
+    for (const Cursor* c : {&run.dst, &run.a, &run.b}) check_operand(pe, *c, op, run.left);
+  }
   bool fabric = is_fabric(run.dst) || is_fabric(run.a) || is_fabric(run.b);
   auto save = [&](const Operand& o, const Cursor& c) {
     if (o.kind != Operand::dsr) return;
     Dsr& r = k.dsrs[static_cast<std::size_t>(o.file) * 32u + (o.index & 31u)];
-    if (r.settings.save_address && c.kind == Cursor::mem) r.dsd.base = c.address;
+    keep_place(r, c);
   };
   if (!fabric) {
     if (run.settings.async && run.dst.kind != Cursor::fifo && run.a.kind != Cursor::fifo &&

@@ -2,6 +2,7 @@
 #include "weft/targets/wse/fabric.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <thread>
 
@@ -304,9 +305,15 @@ void Fabric::start() {
 
 void Fabric::account(Pe& pe, Cycle now) {
   if (now <= pe.accounted) return;
-  Cycle d = now - pe.accounted;
-  (pe.mode == 0 ? pe.count.busy : pe.mode == 1 ? pe.count.stall : pe.count.idle) += d;
-  pe.accounted = now;
+  auto book = [&](std::uint8_t mode, Cycle until) {
+    if (until <= pe.accounted) return;
+    (mode == 0   ? pe.count.busy
+     : mode == 1 ? pe.count.stall
+                 : pe.count.idle) += until - pe.accounted;
+    pe.accounted = until;
+  };
+  book(pe.mode, std::min(now, pe.mode_until));
+  book(pe.mode_after, now);
 }
 
 Cycle Fabric::step(Worker& w, Pe& pe, Cycle now) {
@@ -328,20 +335,71 @@ Cycle Fabric::step(Worker& w, Pe& pe, Cycle now) {
     if (pe.busy_colors) next = std::min(next, now + 1);
   }
   next = std::min(next, pe.timer_at);
-  if (next != kNever || pe.count.elements != before)
-    w.last_work = std::max({w.last_work, now, std::min(pe.ahead_until, now + 4096)});
   if (pe.again) {
     pe.again = false;
     next = std::min(next, now + 1);
   }
   bool busy = pe.main_ready > now || pe.count.elements != before || pe.ahead_until > now;
-  pe.mode = busy ? 0 : (pe.live_ops || pe.main != MainState::idle) ? 1 : 2;
+  pe.mode_after = pe.live_ops || pe.main != MainState::idle ? 1 : 2;
+  pe.mode = busy ? 0 : pe.mode_after;
+  pe.mode_until = pe.main_ready > now && pe.ahead_until <= pe.main_ready ? pe.main_ready : kNever;
   return next;
 }
 
+namespace {
+
+// The state of a rectangle beyond a few hundred PEs does not fit the caches, and a visit reads some
+// twenty lines of it: they are asked for while the PEs before are visited. Each stage follows the
+// pointers that the one before has brought.
+template <class T>
+void fetch(const T* at, std::size_t n = 1) {
+  const auto* p = reinterpret_cast<const char*>(at);
+  for (std::size_t k = 0; k < n * sizeof(T); k += 64) __builtin_prefetch(p + k);
+}
+void fetch_core(const Pe& pe) {
+  if (pe.core) fetch(pe.core.get());
+  fetch(pe.in.data(), pe.in.size());
+  fetch(pe.out.data(), pe.out.size());
+  if (pe.memory) fetch(pe.memory, std::min<std::size_t>(pe.memory_bytes, 128));
+}
+void fetch_work(const Pe& pe) {
+  if (const Core* k = pe.core.get()) {
+    fetch(k->frames.data());
+    fetch(k->regs.data(), std::min<std::size_t>(k->regs.size(), 16));
+    fetch(k->dsds.data(), std::min<std::size_t>(k->dsds.size(), 6));
+    for (std::uint32_t m = pe.live_ops; m; m &= m - 1)
+      fetch(k->ops.find(static_cast<std::size_t>(std::countr_zero(m))));
+  }
+  for (std::uint32_t m = pe.express_in; m; m &= m - 1) {
+    std::uint8_t q = pe.color_queue[static_cast<std::size_t>(std::countr_zero(m))];
+    if (q != kNone8 && pe.in[q].channel) fetch(pe.in[q].channel);
+  }
+}
+void fetch_channels(const Pe& pe) {
+  for (std::uint32_t m = pe.express_in; m; m &= m - 1) {
+    std::uint8_t q = pe.color_queue[static_cast<std::size_t>(std::countr_zero(m))];
+    if (q == kNone8) continue;
+    if (const Channel* c = pe.in[q].channel)
+      fetch(&c->slot[c->head.load(std::memory_order_relaxed) & c->mask]);
+  }
+}
+constexpr std::size_t kAhead = 3;  // visits between the stages
+
+}  // namespace
+
 void Fabric::run_cycle(Worker& w, Cycle now, int) {
   w.take(now);
-  for (std::uint32_t index : w.batch) {
+  const std::size_t n = w.batch.size();
+  auto at = [&](std::size_t k) { return pes_[w.batch[k]].load(std::memory_order_relaxed); };
+  for (std::size_t k = 0; n > 1 && k < std::min(n, 4 * kAhead); ++k) fetch(at(k));
+  for (std::size_t k = 0; n > 1 && k < std::min(n, 3 * kAhead); ++k) fetch_core(*at(k));
+  for (std::size_t k = 0; n > 1 && k < std::min(n, 2 * kAhead); ++k) fetch_work(*at(k));
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::uint32_t index = w.batch[i];
+    if (i + 4 * kAhead < n) fetch(at(i + 4 * kAhead));
+    if (i + 3 * kAhead < n) fetch_core(*at(i + 3 * kAhead));
+    if (i + 2 * kAhead < n) fetch_work(*at(i + 2 * kAhead));
+    if (i + kAhead < n) fetch_channels(*at(i + kAhead));
     Pe& pe = *pes_[index].load(std::memory_order_relaxed);
     if (pe.wake_at != now) continue;  // came earlier, or was moved
     pe.wake_at = kNever;
@@ -429,7 +487,10 @@ Stop Fabric::run(Cycle until) {
   for (std::int64_t round = 1;; ++round) {
     if (round % kAsk == 0) poll_interrupt();
     Cycle t = w.first();
-    if (t == kNever) return Stop::quiet;
+    if (t == kNever && w.asleep_until <= until) {
+      now_ = std::max(now_, w.asleep_until);
+      return Stop::quiet;
+    }
     if (t > until) {
       now_ = std::max(now_, until);
       return Stop::limit;
@@ -579,6 +640,13 @@ bool Fabric::run_share(Cycle until, Stop& result) {
     now_ = std::max(now_, until);
   } else {
     now_ = std::max(now_, last);
+    if (result == Stop::quiet) {
+      for (auto& w : workers_) now_ = std::max(now_, w->asleep_until);
+      if (now_ > until) {
+        now_ = until;
+        result = Stop::limit;
+      }
+    }
   }
   return false;
 }

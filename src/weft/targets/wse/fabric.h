@@ -29,8 +29,9 @@ struct FabricOptions {
   bool express = true;  // false: every wavelet visits every router
   Engine engine = Engine::automatic;
   TaskOrder task_order = TaskOrder::local_first;
-  std::uint64_t seed = 0;    // of TaskOrder::random
-  bool trace_links = false;  // a span per wavelet and link in the trace; visits every router
+  std::uint64_t seed = 0;     // of TaskOrder::random
+  bool check_bounds = false;  // a memory operand stays within the object it begins in
+  bool trace_links = false;   // a span per wavelet and link in the trace; visits every router
 };
 
 enum class Stop : std::uint8_t { quiet, host, limit };
@@ -154,7 +155,7 @@ class Fabric {
   }
   void account(Pe& pe, Cycle now);
   /// The cycle of the visit in progress, on any thread (`now_` is brought up to date between runs).
-  Cycle clock(const Pe& pe) const { return std::max(pe.accounted, now_); }
+  Cycle clock(const Pe& pe) const { return std::max({pe.accounted, now_, pe.main_time}); }
   int neighbor_index(const Pe& pe, int port) const;
 
   // express.cpp
@@ -226,6 +227,7 @@ class Fabric {
     if (t > now) next = std::min(next, t);
     return false;
   }
+  void check_operand(const Pe& pe, const Cursor& c, const BulkOp& op, std::uint32_t n) const;
   void load_dsr(Pe& pe, const DsrLoad& load, const Dsd& dsd);
   std::uint8_t bind_queue(Pe& pe, std::uint8_t queue, std::uint8_t color);
 
@@ -284,6 +286,7 @@ class Fabric {
   struct NativeSlot {
     std::atomic<const NativeProgram*> code{nullptr};
     std::atomic<std::int64_t> interpreted{0};
+    std::atomic<bool> closed{false};  // it has been decided whether there is code
     std::unique_ptr<NativeProgram> owned;
     bool tried = false;
   };

@@ -189,19 +189,18 @@ runtime::StatReport Fabric::stats() {
   FabricTotals totals;
   PeCounters& sum = totals.sum;
   for (const auto& slot : pes_) {
-    const Pe* pe = slot.load();
+    Pe* pe = slot.load();
     if (!pe) continue;
     ++totals.touched;
+    account(*pe, now_);  // what has not been booked yet continues in the PE's last mode
     const PeCounters& c = pe->count;
     sum.instructions += c.instructions;
     sum.elements += c.elements;
     sum.flops += c.flops;
     sum.tasks += c.tasks;
-    // What has not been booked yet continues in the PE's last mode.
-    std::int64_t rest = now_ - pe->accounted;
-    sum.busy += c.busy + (pe->mode == 0 ? rest : 0);
-    sum.stall += c.stall + (pe->mode == 1 ? rest : 0);
-    sum.idle += c.idle + (pe->mode == 2 ? rest : 0);
+    sum.busy += c.busy;
+    sum.stall += c.stall;
+    sum.idle += c.idle;
     for (std::size_t p = 0; p < c.sent.size(); ++p) sum.sent[p] += c.sent[p];
   }
   totals.now = now_;

@@ -90,12 +90,15 @@ const NativeProgram* Fabric::native_of(const Pe& pe, std::int64_t ran) {
   if (options_.engine == Engine::bytecode) return nullptr;
   NativeSlot& slot = native_[static_cast<std::size_t>(pe.program - layout_.programs.data())];
   if (const NativeProgram* code = slot.code.load(std::memory_order_acquire)) return code;
+  if (slot.closed.load(std::memory_order_relaxed) ||
+      (ran == 0 && options_.engine == Engine::automatic))
+    return nullptr;
   std::int64_t total = slot.interpreted.fetch_add(ran, std::memory_order_relaxed) + ran;
-  if (total < 0 || (options_.engine == Engine::automatic && total < kLong)) return nullptr;
+  if (options_.engine == Engine::automatic && total < kLong) return nullptr;
   std::lock_guard lock(native_mutex_);
   if (slot.tried) return slot.code.load(std::memory_order_acquire);
   slot.tried = true;
-  slot.interpreted.store(std::int64_t{-1} << 60);  // never asked again
+  slot.closed.store(true, std::memory_order_relaxed);  // never asked again
   const jit::Availability& llvm = jit::llvm();
   if (!llvm.available) {
     native_reason_ = llvm.reason;
@@ -139,6 +142,24 @@ void Fabric::interpret(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& 
     f->pc = pc;
     pe.main_ready = now + (timed ? acc : 0);
   };
+  // Whether the cycles spent so far must pass in the calendar. Where nothing else works in the PE
+  // the main thread's own time goes on alone: what it starts carries the later cycle.
+  struct OwnTime {
+    Pe& pe;
+    ~OwnTime() { pe.main_time = 0; }
+  } own_time{pe};
+  auto must_sleep = [&] {
+    if (!timed || acc == 0) return false;
+    if (pe.live_ops != 0 || pe.timer_at != kNever || now + acc - pe.accounted > kQuantum)
+      return true;
+    now += acc;
+    acc = 0;
+    budget = kQuantum;
+    pe.main_time = now;
+    return false;
+  };
+  // Before what others can see: the calendar must have come to this cycle.
+  auto must_meet = [&] { return timed && (acc > 0 || now > pe.accounted); };
   reload();
   while (true) {
     if (pc >= fn->code.size())
@@ -451,14 +472,14 @@ void Fabric::interpret(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& 
       case Op::activate:
       case Op::block:
       case Op::unblock:
-        if (timed && acc > 0) return sleep();
+        if (must_sleep()) return sleep();
         task_bit(pe, i.op, static_cast<TaskSpace>(i.ty), i.imm());
         acc += timing_.task_op;
         break;
       case Op::activater:
       case Op::blockr:
       case Op::unblockr:
-        if (timed && acc > 0) return sleep();
+        if (must_sleep()) return sleep();
         task_bit(pe,
                  i.op == Op::activater ? Op::activate
                  : i.op == Op::blockr  ? Op::block
@@ -543,17 +564,28 @@ void Fabric::interpret(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& 
       }
       case Op::bulk: {
         const BulkOp& op = program.bulks[static_cast<std::size_t>(i.imm())];
-        if (timed && acc > 0 && touches_fabric(pe, op)) return sleep();
+        const bool fabric = touches_fabric(pe, op);
+        if (fabric && must_sleep()) return sleep();
         f->pc = pc;
         bool wait = false;
+        const std::uint32_t live = pe.live_ops;
         bool started = start_bulk(w, pe, i, now, acc, wait);
         if (!started) {  // the microthread is taken: try again when something has moved
           if (pe.live_ops == 0) next = std::min(next, now + 1);
+          if (now > pe.accounted) pe.main_ready = now;
           return;
         }
         f->pc = pc + 1;
-        if (pe.main == MainState::in_bulk) return;
-        if (pe.live_ops) next = std::min(next, now + 1);
+        if (pe.main == MainState::in_bulk) {
+          pe.main_ready = std::max(pe.main_ready, now);
+          next = std::min(next, now + 1);
+          return;
+        }
+        if (std::uint32_t fresh = pe.live_ops & ~live)
+          next = std::min(
+              next,
+              std::max(now + 1, k.ops[static_cast<std::size_t>(std::countr_zero(fresh))].ready));
+        else if (pe.live_ops && fabric) next = std::min(next, now + 1);  // a fifo has changed
         if (pe.main_ready > now) {  // a synchronous operation of no elements
           return;
         }
@@ -561,7 +593,7 @@ void Fabric::interpret(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& 
         continue;
       }
       case Op::map:
-        if (timed && acc > 0) return sleep();
+        if (must_meet()) return sleep();
         f->pc = pc;
         start_map(pe, i);
         if (!continue_map(w, pe, now, next)) return;
@@ -571,6 +603,7 @@ void Fabric::interpret(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& 
         const Fifo& info = program.fifos[static_cast<std::size_t>(i.imm())];
         k.fifos[static_cast<std::size_t>(i.imm())].count = static_cast<std::uint16_t>(r[i.a]);
         (void)info;
+        pe.released = true;
         acc += timing_.alu;
         break;
       }
@@ -578,6 +611,7 @@ void Fabric::interpret(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& 
         FifoState& s = k.fifos[static_cast<std::size_t>(i.imm())];
         s.count =
             static_cast<std::uint16_t>(s.capacity - std::min<std::uint64_t>(s.capacity, r[i.a]));
+        pe.released = true;
         acc += timing_.alu;
         break;
       }
@@ -595,14 +629,14 @@ void Fabric::interpret(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& 
         acc += timing_.alu;
         break;
       case Op::tscread:
-        if (timed && acc > 0) return sleep();
+        if (must_sleep()) return sleep();
         r[i.a] = static_cast<std::uint64_t>(pe.tsc_on ? pe.tsc_value + (now - pe.tsc_base)
                                                       : pe.tsc_value) &
                  0xffffffffffffull;
         acc += timing_.alu;
         break;
       case Op::tscctl:
-        if (timed && acc > 0) return sleep();
+        if (must_sleep()) return sleep();
         if (i.imm() == 0 && pe.tsc_on) {
           pe.tsc_value += now - pe.tsc_base;
           pe.tsc_on = false;
@@ -625,7 +659,7 @@ void Fabric::interpret(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& 
         acc += timing_.alu;
         break;
       case Op::print:
-        if (timed && acc > 0) return sleep();
+        if (must_meet()) return sleep();
         print(w, pe, i,
               static_cast<PrintKind>(i.b) == PrintKind::text ||
                       static_cast<PrintKind>(i.b) == PrintKind::line
@@ -635,7 +669,7 @@ void Fabric::interpret(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& 
         acc += timing_.task_op;
         break;
       case Op::nextcmd:
-        if (timed && acc > 0) return sleep();
+        if (must_meet()) return sleep();
         if (!pe.command_free) {
           pe.command_free = true;
           if (commands_open_.fetch_sub(1) == 1) host_event_ = true;
@@ -643,9 +677,10 @@ void Fabric::interpret(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& 
         acc += timing_.task_op;
         break;
       case Op::config: {
-        if (timed && acc > 0) return sleep();
+        if (must_meet()) return sleep();
         f->pc = pc;
         std::uint64_t v = configure(pe, static_cast<ConfigFn>(i.c), r + i.b);
+        pe.released = true;
         r[i.a] = v;
         acc += timing_.task_op;
         break;

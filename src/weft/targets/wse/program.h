@@ -115,13 +115,14 @@ enum class TaskSpace : std::uint8_t { local, color, queue, control, microthread 
 
 // ---------------------------------------------------------------- descriptors
 
-enum class DsdKind : std::uint8_t { none, mem1d, mem4d, fabin, fabout, fifo };
+enum class DsdKind : std::uint8_t { none, mem1d, mem4d, fabin, fabout, fifo, circbuf };
 
 /// A descriptor value: 24 bytes in a PE's memory, alignment 2.
 /// Memory: element k of dimension sizes extent[0..3] (innermost last; unused leading extents are 1)
 /// lies at base + sum(index[i] * stride[i]); strides are true strides (not the deltas that
 /// mem4d_dsd spells). mem1d uses extent[3] and stride[3] only. Fabric: extent[3] is the length in
-/// wavelets; color, queue, flags as below. fifo: queue is the fifo's index.
+/// wavelets; color, queue, flags as below. fifo: queue is the fifo's index. circbuf: extent[3] is
+/// the length, extent[2] the elements after which it begins anew, stride[2] the element it is at.
 struct Dsd {
   enum Flag : std::uint8_t {
     kControl = 1,        // fabout: control wavelets

@@ -17,7 +17,7 @@ void Fabric::finish(Worker& w, Pe& pe, Running& run, Cycle now, bool) {
   auto save = [&](const Operand& o, const Cursor& c) {
     if (o.kind != Operand::dsr) return;
     Dsr& r = k.dsrs[static_cast<std::size_t>(o.file) * 32u + (o.index & 31u)];
-    if (r.settings.save_address && c.kind == Cursor::mem) r.dsd.base = c.address;
+    keep_place(r, c);
   };
   save(run.op->dst, run.dst);
   save(run.op->src0, run.a);
@@ -148,8 +148,7 @@ int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next,
       // The advance rides behind the last element: a control wavelet that the CE ignores.
       if (q.count < 8) {
         std::uint32_t last = (q.head + q.count) % 8u;
-        q.slot[last] = {1u << 22 | 1u << 24 | 31u << 16, 1u, now + 1};
-        q.slot_color[last] = run.dst.color;
+        q.slot[last] = {{1u << 22 | 1u << 24 | 31u << 16, 1u, now + 1}, run.dst.color};
         ++q.count;
         pe.busy_out |= 1u << run.dst.queue;
       }
@@ -179,6 +178,10 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
         Running& run = k.ops[static_cast<std::size_t>(s)];
         if (!run.live || static_cast<int>(run.priority) != level || (pe.ut_blocked >> s & 1u))
           continue;
+        if (run.since >= now && options_.timed) {  // begun by a main thread that is ahead
+          next = std::min(next, std::max(run.since + 1, run.ready));
+          continue;
+        }
         if (issued && options_.timed) {
           next = std::min(next, now + 1);
           continue;

@@ -323,8 +323,9 @@ void Fabric::inject(Pe& pe, Cycle now, Cycle& next) {
       continue;
     }
     seen |= key;
-    if (s.from > now) {
-      next = std::min(next, s.from);
+    const Cycle due = s.from + static_cast<Cycle>(s.next) * s.gap;
+    if (due > now) {
+      next = std::min(next, due);
       ++i;
       continue;
     }
@@ -358,7 +359,7 @@ void Fabric::drain_out(Worker&, Pe& pe, Cycle now, Cycle& next) {
     if (!(mask >> q & 1u)) continue;
     OutQueue& out = pe.out[q];
     while (out.count) {
-      Wavelet& front = out.slot[out.head % 8u];
+      const Wavelet& front = out.slot[out.head % 8u].wavelet;
       if (front.ready > now) {
         next = std::min(next, front.ready);
         break;
@@ -367,7 +368,7 @@ void Fabric::drain_out(Worker&, Pe& pe, Cycle now, Cycle& next) {
         next = std::min(next, now + 1);
         break;
       }
-      int color = out.slot_color[out.head % 8u];
+      int color = out.slot[out.head % 8u].color;
       if (pe.any_swap) {
         ColorState* other = color_state(pe, color ^ 1);
         if (other && other->route.swap_x && other->route.swap_y) color ^= 1;

@@ -11,9 +11,10 @@
 namespace weft::wse {
 
 namespace {
-constexpr Cycle kSettle = 20000;   // cycles a copy to the host lets running work settle
-constexpr Cycle kPoll = 10000;     // cycles that one is_task_done may run
-constexpr int kQuietPolls = 1000;  // questions in a row that a stuck program may be asked
+constexpr Cycle kSettle = 20000;       // cycles a copy to the host lets running work settle
+constexpr Cycle kPoll = 10000;         // cycles that one is_task_done may run
+constexpr std::int32_t kChannels = 8;  // that add bandwidth
+constexpr int kQuietPolls = 1000;      // questions in a row that a stuck program may be asked
 }  // namespace
 
 struct SdkRuntime::Task {
@@ -32,6 +33,7 @@ struct SdkRuntime::Task {
   const PortStream* port = nullptr;
   bool started = false, done = false;
   Cycle settle = -1;
+  Cycle end = kNever;  // copies: their last word has arrived
   std::atomic<std::int64_t> left{0};
 
   /// Position in the host array of element k of the PE at (x, y) of the region.
@@ -73,6 +75,7 @@ SdkRuntime::SdkRuntime(Layout layout, RuntimeOptions options)
                                                             .engine = options_.engine,
                                                             .task_order = options_.task_order,
                                                             .seed = options_.seed,
+                                                            .check_bounds = options_.check_bounds,
                                                             .trace_links = options_.trace_links});
 }
 
@@ -327,8 +330,9 @@ bool SdkRuntime::finished(const Task& t) const {
   if (!t.started) return false;
   switch (t.kind) {
     case Task::copy_in:
-    case Task::copy_out: return t.done;
+    case Task::copy_out: return fabric_->now() >= t.end;
     case Task::launch: return fabric_->commands_open() == 0;
+    case Task::stream_out: return t.left.load() == 0 && fabric_->now() >= t.end;
     default: return t.left.load() == 0;
   }
 }
@@ -337,10 +341,17 @@ bool SdkRuntime::finished(const Task& t) const {
 bool SdkRuntime::start(Task& t) {
   bool command = t.kind == Task::copy_in || t.kind == Task::copy_out || t.kind == Task::launch;
   if (command && fabric_->commands_open() > 0) return false;
+  for (const auto& a : active_) {  // one copy after the other, and no command beside one
+    if (command && (a->kind == Task::copy_in || a->kind == Task::copy_out)) return false;
+  }
   const Region& r = t.region;
   const Timing& timing = fabric_->timing();
   switch (t.kind) {
-    case Task::copy_in: copy(t); return true;
+    case Task::copy_in:
+      check_extents(t);
+      t.end = fabric_->now() + transfer_cycles(t);
+      t.started = true;
+      return true;
     case Task::copy_out: {
       // What has been issued before goes first; then the fabric may settle.
       for (const auto& a : active_) {
@@ -350,7 +361,9 @@ bool SdkRuntime::start(Task& t) {
       Stop s = Stop::host;
       while (s == Stop::host) s = fabric_->run(t.settle);
       if (fabric_->commands_open() > 0) return false;
-      copy(t);
+      check_extents(t);
+      t.end = fabric_->now() + transfer_cycles(t);
+      t.started = true;
       return true;
     }
     case Task::launch: {
@@ -373,12 +386,23 @@ bool SdkRuntime::start(Task& t) {
     }
     case Task::stream_in: {
       t.left = static_cast<std::int64_t>(r.w) * r.h;
-      Cycle from = fabric_->now() + timing.stream_latency;
+      const Cycle from = fabric_->now() + timing.stream_latency;
+      const std::int32_t band = channel_rows();
       for (std::int32_t y = 0; y < r.h; ++y) {
+        // A channel sends a word a cycle, in the order of the host's array.
+        const std::int32_t first = std::max((r.py + y) / band * band - r.py, 0);
+        const std::int32_t rows = std::min((r.py + y) / band * band + band - r.py, r.h) - first;
         for (std::int32_t x = 0; x < r.w; ++x) {
           HostSource s;
           s.color = static_cast<std::uint8_t>(t.id);
-          s.from = from;
+          const bool by_rows = t.order == MemcpyOrder::ROW_MAJOR;
+          const std::int64_t before = by_rows
+                                          ? (static_cast<std::int64_t>(y - first) * r.w + x) * r.l
+                                          : static_cast<std::int64_t>(x) * rows + (y - first);
+          s.from = from + (options_.timed ? before * timing.channel_word : 0);
+          s.gap = options_.timed
+                      ? timing.channel_word * (by_rows ? 1 : static_cast<std::int64_t>(r.w) * rows)
+                      : 0;
           s.left = &t.left;
           s.data.resize(static_cast<std::size_t>(r.l));
           for (std::int64_t k = 0; k < r.l; ++k)
@@ -400,6 +424,7 @@ bool SdkRuntime::start(Task& t) {
                           static_cast<std::size_t>(r.l), &t.left);
         }
       }
+      t.end = fabric_->now() + transfer_cycles(t);
       t.started = true;
       return true;
     case Task::port_in: {
@@ -425,6 +450,44 @@ bool SdkRuntime::start(Task& t) {
       return true;
   }
   return false;
+}
+
+std::int32_t SdkRuntime::channel_rows() const {
+  // "The bandwidth of memory transfers saturates at around 8 IO channels" (release notes).
+  const std::int32_t channels = std::clamp(layout_.channels, 1, kChannels);
+  return std::max((layout_.height + channels - 1) / channels, 1);
+}
+
+std::int64_t SdkRuntime::channel_words(const Task& t) const {
+  const Region& r = t.region;
+  const std::int32_t band = channel_rows();
+  std::int32_t rows = 0;  // of the region, of the channel that has most of them
+  for (std::int32_t top = r.py / band * band; top < r.py + r.h; top += band)
+    rows = std::max(rows, std::min(top + band, r.py + r.h) - std::max(top, r.py));
+  switch (t.broadcast) {
+    case Broadcast::row: return rows * r.l;
+    case Broadcast::column: return r.w * r.l;
+    case Broadcast::none: break;
+  }
+  return static_cast<std::int64_t>(rows) * r.w * r.l;
+}
+
+// A word a cycle and channel, after the command and the way to the farthest PE of a channel's rows.
+Cycle SdkRuntime::transfer_cycles(const Task& t) const {
+  if (!options_.timed) return 0;
+  const Timing& timing = fabric_->timing();
+  const Cycle way = (t.region.px + t.region.w + channel_rows()) * timing.hop;
+  const bool stream = t.kind == Task::stream_in || t.kind == Task::stream_out;
+  return (stream ? timing.stream_latency : timing.command_latency) + way +
+         channel_words(t) * timing.channel_word;
+}
+
+void SdkRuntime::check_extents(const Task& t) {
+  const Region& r = t.region;
+  const Export& e = layout_.exports[static_cast<std::size_t>(t.id)];
+  const int bytes = t.type == MemcpyDataType::MEMCPY_16BIT ? 2 : 4;
+  for (std::int32_t y = r.py; y < r.py + r.h; ++y)
+    for (std::int32_t x = r.px; x < r.px + r.w; ++x) data_address(e, t.id, x, y, r.l * bytes);
 }
 
 void SdkRuntime::copy(Task& t) {
@@ -453,7 +516,6 @@ void SdkRuntime::copy(Task& t) {
       }
     }
   }
-  t.started = t.done = true;
 }
 
 bool SdkRuntime::pump() {
@@ -475,7 +537,13 @@ bool SdkRuntime::pump() {
       ++i;
       continue;
     }
-    if (t.kind == Task::stream_out && !t.done) {
+    // Whoever comes next must not meet a failure again.
+    const std::unique_ptr<Task> held = std::move(active_[i]);
+    active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
+    changed = true;
+    if (t.kind == Task::copy_in || t.kind == Task::copy_out) {
+      copy(t);
+    } else if (t.kind == Task::stream_out && !t.done) {
       std::vector<std::uint32_t> line(static_cast<std::size_t>(t.region.l));
       for (std::int32_t y = 0; y < t.region.h; ++y) {
         for (std::int32_t x = 0; x < t.region.w; ++x) {
@@ -490,11 +558,22 @@ bool SdkRuntime::pump() {
                        static_cast<std::size_t>(t.count));
     }
     t.done = true;
-    active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
-    changed = true;
   }
   for (LogLine& line : fabric_->take_log()) log_ += cat("@", line.cycle, " ", line.text, "\n");
   return changed;
+}
+
+Stop SdkRuntime::advance(Cycle until) {
+  bool copies = false;
+  for (const auto& t : active_) {
+    if (t->end <= fabric_->now() || t->end == kNever) continue;
+    copies = true;
+    until = std::min(until, t->end);
+  }
+  const Stop s = fabric_->run(until);
+  if (s != Stop::quiet || !copies) return s;
+  fabric_->skip_to(until);  // nothing else moves
+  return Stop::limit;
 }
 
 // Runs until `until` is done, or everything when it is null.
@@ -513,7 +592,7 @@ void SdkRuntime::drive(const Task* until) {
     const Task* t = pending();
     if (!t) return;
     if (changed) continue;
-    Stop s = fabric_->run();
+    Stop s = advance(kNever);
     if (pump()) continue;
     if (s == Stop::quiet) {
       t = pending();
@@ -551,7 +630,7 @@ bool SdkRuntime::is_task_done(TaskHandle task) {
   };
   pump();
   if (!open()) return true;
-  Stop s = fabric_->run(fabric_->now() + kPoll);
+  Stop s = advance(fabric_->now() + kPoll);
   bool changed = pump();
   if (!open()) return true;
   // Nothing moves: the host may still issue what is missing, but one that only asks will ask for

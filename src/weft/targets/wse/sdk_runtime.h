@@ -41,7 +41,8 @@ struct RuntimeOptions {
   Engine engine = Engine::automatic;
   TaskOrder task_order = TaskOrder::local_first;
   std::uint64_t seed = 0;
-  bool trace_links = false;  // see FabricOptions
+  bool check_bounds = false;  // see FabricOptions
+  bool trace_links = false;   // see FabricOptions
 };
 
 using TaskHandle = std::int64_t;
@@ -101,6 +102,12 @@ class SdkRuntime {
   void start_now();
   TaskHandle add(std::unique_ptr<Task> task, bool nonblock);
   bool start(Task& task);
+  /// Runs the fabric to `until`, or to the end of a copy before it.
+  Stop advance(Cycle until);
+  /// Words that the busiest channel carries for a copy, and the cycles from its start to its end.
+  std::int32_t channel_rows() const;
+  std::int64_t channel_words(const Task& task) const;
+  Cycle transfer_cycles(const Task& task) const;
   bool finished(const Task& task) const;
   /// Starts what can start; true when something changed.
   bool pump();
@@ -111,6 +118,7 @@ class SdkRuntime {
   std::uint32_t data_address(const Export& e, std::int64_t id, std::int32_t x, std::int32_t y,
                              std::int64_t bytes);
   void copy(Task& task);
+  void check_extents(const Task& task);
   const PortStream& port(std::string_view name, bool to_device) const;
 
   Layout layout_;

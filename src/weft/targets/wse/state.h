@@ -93,6 +93,7 @@ struct HostSource {
   std::vector<std::uint32_t> data;
   std::size_t next = 0;
   Cycle from = 0;                             // not before this cycle
+  Cycle gap = 0;                              // between words: word k not before from + k * gap
   std::atomic<std::int64_t>* left = nullptr;  // sources of the operation that are not exhausted
   std::uint32_t sender = 0;                   // messages that come in the same cycle go by this
 };
@@ -107,15 +108,29 @@ struct HostIo {
   std::vector<HostSink> sinks;
 };
 
+/// The places of a queue, made when something is first put there: what comes over a channel never
+/// is.
+template <class T>
+class QueueSlots {
+ public:
+  T& operator[](std::size_t k) {
+    if (!slot_) slot_ = std::make_unique<std::array<T, 8>>();
+    return (*slot_)[k];
+  }
+
+ private:
+  std::unique_ptr<std::array<T, 8>> slot_;
+};
+
 struct InQueue {
+  Channel* channel = nullptr;  // instead of the slots
   std::uint8_t color = kNone8;
   Priority priority = Priority::unset;
   std::uint8_t control_table = 0;
   std::uint8_t head = 0, count = 0, depth = 4;
   std::uint8_t reader = kNone8;  // operation slot that consumes it
-  Channel* channel = nullptr;    // instead of the slots
   bool half = false;             // the second element of a two-element wavelet is still to be read
-  std::array<Wavelet, 8> slot;
+  QueueSlots<Wavelet> slot;
   Wavelet& front() { return slot[head % 8]; }
   void pop() {
     ++head;
@@ -129,8 +144,11 @@ struct OutQueue {
   std::uint8_t color = kNone8;
   std::uint8_t head = 0, count = 0, depth = 4;
   std::uint8_t writer = kNone8;
-  std::array<Wavelet, 8> slot;
-  std::array<std::uint8_t, 8> slot_color;
+  struct Slot {
+    Wavelet wavelet;
+    std::uint8_t color = 0;
+  };
+  QueueSlots<Slot> slot;
 };
 
 struct FifoState {
@@ -180,6 +198,8 @@ class OpSlots {
     if (!slot_[k]) slot_[k] = std::make_unique<Running>();
     return *slot_[k];
   }
+  /// The operation in slot k; null while there has been none.
+  const Running* find(std::size_t k) const { return slot_[k].get(); }
   std::size_t bytes() const {
     std::size_t n = 0;
     for (const auto& s : slot_) n += s ? sizeof(Running) : 0;
@@ -234,64 +254,66 @@ struct Core {
   std::vector<std::pair<std::uint16_t, std::uint16_t>> registers;  // @set_config
 };
 
-struct Pe {
+/// What most visits read comes first.
+struct alignas(64) Pe {
   std::int32_t x = 0, y = 0;
   std::uint32_t index = 0;
   std::uint16_t worker = 0;
   MainState main = MainState::idle;
-  bool command_free = true;  // may take the next host command
-  bool in_command = false;   // runs the function of a launch
-  bool cluster_high_main = false;
-  const Program* program = nullptr;
-
-  Cycle wake_at = kNever;    // its entry in the calendar
+  std::uint8_t rr_color = 0, rr_op = 0, rr_out = 0;
+  bool again = false;        // something came too late in this cycle to be seen: look in the next
+  bool freed = false;        // an input queue has got room in this step
+  bool released = false;     // the main thread has let something go on: look when its time is up
   std::uint32_t visits = 0;  // since the threads' shares were made
-  Cycle last_step = -1;
-  Cycle main_ready = 0;   // main thread continues (or the next task starts) here
-  Cycle accounted = 0;    // counters are booked up to here
-  std::uint8_t mode = 2;  // 0 busy, 1 stalled, 2 idle, from `accounted` on
+  const Program* program = nullptr;
+  Cycle wake_at = kNever;  // its entry in the calendar
+  Cycle accounted = 0;     // counters are booked up to here
+  Cycle main_ready = 0;    // main thread continues (or the next task starts) here
 
-  std::uint8_t* memory = nullptr;
-  std::uint32_t memory_bytes = 0;  // host bytes present; grows on demand
-  std::uint16_t sp = 0;
+  Cycle main_time = 0;  // of the main thread while it runs ahead of the visit
+  // 0 busy, 1 stalled, 2 idle: `mode` from `accounted` to `mode_until`, `mode_after` from there on.
+  Cycle mode_until = kNever;
+  Cycle timer_at = kNever;  // activates local task 30
+  Cycle ahead_until = 0;    // elements have been done up to here
+  std::unique_ptr<HostIo> io;
+  std::unique_ptr<Core> core;
+  std::uint32_t busy_colors = 0;                    // colours with wavelets in some input ring
+  std::uint32_t live_ops = 0;                       // bits of ops slots
+  std::uint32_t express_in = 0;                     // colours whose channel has been announced
+  std::uint16_t flush_wait = 0, flush_pending = 0;  // bits of queues; output queues are 8 more
 
+  std::uint32_t busy_in = 0, busy_out = 0;  // queues holding something
   std::uint32_t local_pending = 0, local_blocked = 0;
-  std::uint32_t local_merged = 0;   // tasks that were activated while they were pending
-  std::uint16_t ut_blocked = 0;     // microthreads
   std::uint32_t color_blocked = 0;  // bits of colours, or of queues on WSE-3
   std::uint32_t high_tasks = 0;     // local tasks of high priority
-  std::uint32_t high_data = 0;      // colours, or queues on WSE-3, whose tasks have high priority
-  std::uint64_t control_blocked = 0, high_control = 0;
-  std::uint32_t busy_colors = 0;            // colours with wavelets in some input ring
-  std::uint32_t live_ops = 0;               // bits of ops slots
-  Cycle ahead_until = 0;                    // elements have been done up to here
-  Cycle op_time = 0;                        // cycle of the element in progress
-  std::uint32_t express_in = 0;             // colours whose channel has been announced
-  std::uint32_t busy_in = 0, busy_out = 0;  // queues holding something
+  std::uint16_t ut_blocked = 0;     // microthreads
+  std::uint16_t sp = 0;
+  std::uint16_t command_function = kNone16;  // of the next launch
+  std::uint8_t mode = 2, mode_after = 2;
+  std::uint8_t* memory = nullptr;
+  std::uint32_t memory_bytes = 0;  // host bytes present; grows on demand
   std::uint32_t teardown_pending = 0;
-  std::uint16_t flush_wait = 0, flush_pending = 0;  // bits of queues; output queues are 8 more
-  std::uint8_t rr_color = 0, rr_op = 0, rr_out = 0;
+  Cycle op_time = 0;  // cycle of the element in progress
+
+  std::vector<InQueue> in;
+  std::vector<OutQueue> out;
+  std::array<std::uint8_t, kColors> color_queue;  // input queue that takes the colour, kNone8: none
+  PeCounters count;
+
+  std::array<std::uint8_t, kColors> color_slot;  // index in colors, kNone8: not used here
+  std::vector<std::unique_ptr<ColorState>> colors;
+  std::uint32_t local_merged = 0;  // tasks that were activated while they were pending
+  std::uint32_t high_data = 0;     // colours, or queues on WSE-3, whose tasks have high priority
+  std::uint64_t control_blocked = 0, high_control = 0;
   std::uint16_t current_task = kNone16;
   std::uint8_t last_task = 63;  // id of the one picked last; the first round begins at 0
   TaskSpace current_space = TaskSpace::local;
-
-  std::array<std::uint8_t, kColors> color_slot;   // index in colors, kNone8: not used here
-  std::array<std::uint8_t, kColors> color_queue;  // input queue that takes the colour, kNone8: none
-  std::vector<std::unique_ptr<ColorState>> colors;
-  std::vector<InQueue> in;
-  std::vector<OutQueue> out;
-  std::unique_ptr<Core> core;
-  std::unique_ptr<HostIo> io;
+  bool command_free = true;  // may take the next host command
+  bool in_command = false;   // runs the function of a launch
+  bool cluster_high_main = false;
   bool any_swap = false;
-  bool again = false;  // something came too late in this cycle to be seen: look in the next
-  bool freed = false;  // an input queue has got room in this step
-
-  // The next launch.
-  std::uint16_t command_function = kNone16;
   std::vector<std::uint64_t> command_args;
   Cycle command_ready = kNever;
-
-  Cycle timer_at = kNever;  // activates local task 30
 
   // Cycle counter.
   bool tsc_on = false;
@@ -299,7 +321,6 @@ struct Pe {
   std::int64_t tsc_value = 0;
   std::uint32_t prng = 0xdeadbeefu;
 
-  PeCounters count;
   ~Pe();
 };
 

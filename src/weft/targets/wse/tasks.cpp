@@ -62,6 +62,7 @@ void Fabric::task_bit(Pe& pe, Op op, TaskSpace space, int id) {
       break;
     case TaskSpace::microthread:
       if (op != Op::activate) apply(pe.ut_blocked);
+      pe.released = true;
       break;
   }
 }
@@ -277,10 +278,11 @@ void Fabric::run_main(Worker& w, Pe& pe, Cycle now, Cycle& next) {
   while (true) {
     if (pe.main_ready > now) {
       // An idle main thread with nothing to do need not wake when its time is up.
-      bool idle = pe.main == MainState::idle && !(pe.local_pending & ~pe.local_blocked) &&
-                  !pe.busy_in && pe.command_function == kNone16;
-      next = std::min(next, pe.main_ready);
-      (void)idle;
+      if (pe.main == MainState::idle && !(pe.local_pending & ~pe.local_blocked) && !pe.busy_in &&
+          !pe.express_in && pe.command_function == kNone16 && !pe.released)
+        w.asleep_until = std::max(w.asleep_until, pe.main_ready);
+      else next = std::min(next, pe.main_ready);
+      pe.released = false;
       return;
     }
     switch (pe.main) {
@@ -288,6 +290,10 @@ void Fabric::run_main(Worker& w, Pe& pe, Cycle now, Cycle& next) {
         if (!pick_task(w, pe, now, next)) return;
         if (options_.timed && timing_.task_start > 0) {
           pe.main_ready = now + timing_.task_start;
+          if (pe.live_ops || pe.timer_at != kNever) continue;
+          // Nothing else works in the PE: the main thread goes on in its own time.
+          execute(w, pe, pe.main_ready, next);
+          if (pe.main == MainState::in_bulk) return;
           continue;
         }
         break;
@@ -300,11 +306,8 @@ void Fabric::run_main(Worker& w, Pe& pe, Cycle now, Cycle& next) {
       case MainState::running: break;
     }
     if (pe.main == MainState::running) execute(w, pe, now, next);
+    if (pe.main == MainState::in_bulk) return;
     if (pe.main == MainState::running && pe.main_ready <= now) return;  // waits for a microthread
-    if (pe.main == MainState::in_bulk) {
-      next = std::min(next, now + 1);
-      return;
-    }
   }
 }
 

@@ -40,6 +40,7 @@ struct Timing {
   int router_depth = 4;          // wavelets per colour and input port
   int stream_latency = 100;      // host stream to the first wavelet
   int command_latency = 200;     // host command to its start on the PEs
+  int channel_word = 1;          // D: cycles per word of a copy's channel, as of any link
   std::array<int, 8> in_depth{6, 6, 4, 4, 2, 2, 2, 2};   // D
   std::array<int, 8> out_depth{2, 2, 6, 6, 2, 2, 2, 2};  // D
   int fmacs_num = 1, fmacs_den = 1;                      // elements per cycle of fmacs, fmuls

@@ -43,7 +43,7 @@ struct Fabric::Worker {
   std::exception_ptr error;
   std::uint32_t error_pe = 0;
   Cycle error_at = kNever;
-  Cycle last_work = 0;  // of anything that was done, ahead of time included
+  Cycle asleep_until = 0;  // idle main threads whose time is up then are not visited for it
 
   void put(Cycle t, std::uint32_t pe) {
     if (t < base + kWheel) {

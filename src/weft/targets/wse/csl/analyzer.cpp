@@ -147,7 +147,7 @@ Operand Analyzer::known_operand(Value v) const {
 const Value* Analyzer::field_of(const Value& v, std::string_view field) const {
   if (!v.defined() || v.type->kind != T::struct_ || !v.obj) return nullptr;
   for (std::size_t k = 0; k < v.type->fields.size(); ++k) {
-    if (v.type->fields[k].name && name(v.type->fields[k].name) == field)
+    if (v.type->fields[k].name && name(v.type->fields[k].name) == field && !v.type->is_union)
       return &aggregate(v).at(static_cast<std::int64_t>(k));
   }
   return nullptr;
@@ -179,8 +179,10 @@ std::string Analyzer::show(const Value& v, int depth) const {
       const Aggregate& a = aggregate(v);
       for (std::int64_t k = 0; k < a.count && k < 16; ++k) {
         out += k ? ", " : " ";
-        if (t->kind == T::struct_ && t->fields[static_cast<std::size_t>(k)].name) {
-          out += cat(".", name(t->fields[static_cast<std::size_t>(k)].name), " = ");
+        const auto field =
+            static_cast<std::size_t>(t->is_union ? static_cast<std::int64_t>(v.i) : k);
+        if (t->kind == T::struct_ && t->fields[field].name) {
+          out += cat(".", name(t->fields[field].name), " = ");
         }
         out += show(a.at(k), depth + 1);
       }
@@ -208,6 +210,7 @@ void Analyzer::append_key(std::string& out, const Value& v) const {
   if (t->is_aggregate() && v.obj) {
     const Aggregate& a = aggregate(v);
     raw(a.count);
+    if (t->is_union) raw(v.i);
     // A splat equals the same array written out.
     bool splat = a.splat;
     if (!splat && t->kind == T::array && a.count > 64) {

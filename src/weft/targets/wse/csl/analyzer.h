@@ -252,6 +252,10 @@ class Analyzer {
   TypeRef peer_type(Pos pos, const Operand& a, const Operand& b);
   Operand coerce(Operand op, TypeRef target, Pos pos, std::string_view what = {});
   bool coerce_known(Value& v, TypeRef target, std::string* why = nullptr);
+  Value known_part(const Value& v, std::int64_t k, Pos pos);
+  Operand load_to_dsr(Node* node, std::size_t at);
+  void expect_known(Node* node, std::size_t k, T kind);
+  void check_fifo_action(const Operand& v, const std::string& setting, Pos pos);
   Operand convert(Pos pos, TypeRef target, Operand op);  // @as
 
   // -- values

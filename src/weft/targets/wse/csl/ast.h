@@ -22,9 +22,9 @@
 //   typed_init a = type, list = field_init
 //   array_type list = extents, a = element        pointer_type a; flags many, is_const
 //   fn_type    list = types, a = result; flag task
-//   struct_type list = field_init (name, a = type, b = default)  enum_type a = underlying, list =
-//   field_init tensor_access list = names (ident), list2 = extents, a = index expression
-//   comptime_expr a
+//   struct_type list = field_init (name, a = type, b = default); flags union, packed  enum_type a =
+//   underlying, list = field_init tensor_access list = names (ident), list2 = extents, a = index
+//   expression comptime_expr a
 
 #include <deque>
 #include <vector>
@@ -90,6 +90,8 @@ enum NodeFlag : std::uint16_t {
   kAnytype = 512,
   kParenthesised = 1024,
   kGlobal = 2048,
+  kUnion = 4096,
+  kPacked = 8192,
 };
 
 struct Node {

@@ -84,6 +84,13 @@ wse::Operand Analyzer::bulk_operand(Operand op, TypeRef scalar, bool is_dst, Pos
          cat("@as(", text(scalar), ", x) converts a number, @bitcast(", text(scalar),
              ", x) takes its bits"));
   }
+  // A move takes the bits of whatever has their number.
+  if (!scalar->is_float() && op.type->is_float() && !what.starts_with("@mov")) {
+    fail(pos, "wse.csl.dsd.operand",
+         cat(what, " takes integers of ", scalar->bits(), " bits, found ", text(op.type)),
+         cat("@as(", text(scalar), ", x) converts a number, @bitcast(", text(scalar),
+             ", x) takes its bits"));
+  }
   op.temp = false;
   return make_operand(wse::Operand::value, to_reg(op, pos));
 }

@@ -32,6 +32,10 @@ Operand Analyzer::eval_builtin(Node* node, TypeRef hint) {
       if (bulks[k] == n) node->cache = kBulkBase + static_cast<int>(k);
     }
     if (node->cache < 0) {
+      if (n == "bind_rotating_tasks")
+        fail(node->pos, "wse.csl.builtin.absent",
+             "@bind_rotating_tasks is not there: no public document says when the tasks rotate",
+             "bind one data task that counts its runs");
       std::vector<std::string> names;
       for (const BuiltinRow& r : rows) names.emplace_back(r.name);
       for (std::string_view b : bulks) names.emplace_back(b);
@@ -367,9 +371,10 @@ Operand Analyzer::bi_concat_structs(Node* node, TypeRef) {
 Operand Analyzer::bi_get_int(Node* node, TypeRef) {
   Operand v = arg(node, 0);
   TypeRef t = v.type->kind == T::enum_ ? v.type->elem : types_.u16;
-  if (v.type->kind != T::enum_ && !v.type->is_id() && v.type->kind != T::direction) {
+  if (v.type->kind != T::enum_ && !v.type->is_id() && v.type->kind != T::direction &&
+      !v.type->is_dsr() && v.type->kind != T::sr) {
     fail(node->pos, "wse.csl.type.mismatch",
-         cat("@get_int takes an enum, a color, a queue or a task id, found ", text(v.type)));
+         cat("@get_int takes an enum, a color, a queue, a task id or a DSR, found ", text(v.type)));
   }
   if (v.is_known()) return known_operand(make_int(t, v.value.i));
   v.type = t;

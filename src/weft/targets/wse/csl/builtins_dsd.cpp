@@ -146,11 +146,13 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
          cat("the properties of a descriptor are a struct, found ", text(fields.type)));
   Ref<DsdValue> value(new DsdValue);
   Dsd& d = value->dsd;
-  bool memory = kind == T::mem1d_dsd || kind == T::mem4d_dsd;
-  d.kind = kind == T::mem1d_dsd   ? DsdKind::mem1d
-           : kind == T::mem4d_dsd ? DsdKind::mem4d
-           : kind == T::fabin_dsd ? DsdKind::fabin
-                                  : DsdKind::fabout;
+  bool memory = kind == T::mem1d_dsd || kind == T::mem4d_dsd || kind == T::circbuf_dsd;
+  d.kind = kind == T::mem1d_dsd     ? DsdKind::mem1d
+           : kind == T::mem4d_dsd   ? DsdKind::mem4d
+           : kind == T::circbuf_dsd ? DsdKind::circbuf
+           : kind == T::fabin_dsd   ? DsdKind::fabin
+                                    : DsdKind::fabout;
+  Int128 wraparound = 0;
   d.stride = {};
   Operand base, length, color, runtime_offset, runtime_stride;
   std::int64_t elem_bytes = 2, offset = 0;
@@ -185,6 +187,7 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
     TypeRef elem = p.type->elem->kind == T::array ? p.type->elem->elem : p.type->elem;
     value->element = elem;
     elem_bytes = std::max<std::int64_t>(1, elem->size);
+    if (p.type->elem->kind == T::array && wraparound == 0) wraparound = p.type->elem->count();
     base = std::move(p);
     has_base = true;
   };
@@ -218,6 +221,13 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
         offset +=
             static_cast<std::int64_t>(need_known(coerce(v, types_.i16, pos), pos, "offset").i);
       else runtime_offset = coerce(v, types_.i16, pos);
+    } else if (f == "wraparound" && kind == T::circbuf_dsd) {
+      const std::vector<Int128> n = integers(v, "the wraparound");
+      if (n.size() != 1 || n[0] < 1 || n[0] > 0xffff)
+        fail(pos, "wse.csl.dsd.wraparound",
+             cat("a circular buffer has 1 to 65535 elements, found ",
+                 n.size() == 1 ? to_text(n[0]) : text(v.type)));
+      wraparound = n[0];
     } else if (f == "wavelet_index_offset") {
       set_flag(v, Dsd::kIndexOffset);
     } else if (f == "fabric_color" && !memory) {
@@ -318,6 +328,13 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
     if (stride < -32768 || stride > 32767)
       fail(pos, "wse.csl.dsd.stride", cat("stride ", to_text(stride), " does not fit"));
     d.stride[3] = static_cast<std::int16_t>(stride);
+  }
+  if (kind == T::circbuf_dsd) {
+    if (wraparound < 1)
+      fail(pos, "wse.csl.dsd.wraparound",
+           "circbuf_dsd needs wraparound where base_address does not point to an array");
+    d.extent[2] = static_cast<std::uint16_t>(wraparound);
+    d.stride[3] = 1;
   }
   bool runtime_length = false;
   if (kind != T::mem4d_dsd && length.where != Operand::nothing) {
@@ -559,15 +576,55 @@ void Analyzer::parse_settings(const Operand& config, OpSettings& s, std::uint16_
   }
 }
 
-Operand Analyzer::bi_load_to_dsr(Node* node, TypeRef) {
+Operand Analyzer::bi_get_sr(Node* node, TypeRef) {
+  Int128 id = int_arg(node, 0, "the number of a stride register");
+  if (id < 0 || id > 15)
+    fail(node->list[0]->pos, "wse.csl.id.range",
+         cat("sr ", to_text(id), " does not exist; legal are 0..15"));
+  return known_operand(make_int(types_.get(T::sr), id));
+}
+
+Operand Analyzer::bi_load_to_dsr(Node* node, TypeRef) { return load_to_dsr(node, 1); }
+
+// The extended and stride registers are given by the program; nothing else depends on their
+// numbers here.
+Operand Analyzer::bi_load_to_dsr_xdsr(Node* node, TypeRef) {
+  expect_known(node, 1, T::xdsr);
+  return load_to_dsr(node, 2);
+}
+
+Operand Analyzer::bi_load_to_dsr_xdsr_sr(Node* node, TypeRef) {
+  expect_known(node, 1, T::xdsr);
+  Value strides = known_arg(node, 2);
+  if (!strides.type->is_aggregate() || !strides.obj || aggregate(strides).count > 3)
+    fail(node->list[2]->pos, "wse.csl.type.mismatch",
+         cat("expected up to three stride registers, found ", text(strides.type)),
+         "write .{ sr1, sr2, sr3 }");
+  for (std::int64_t k = 0; k < aggregate(strides).count; ++k) {
+    if (aggregate(strides).at(k).type->kind != T::sr)
+      fail(node->list[2]->pos, "wse.csl.type.mismatch",
+           cat("expected stride registers, found ", text(aggregate(strides).at(k).type)));
+  }
+  return load_to_dsr(node, 3);
+}
+
+void Analyzer::expect_known(Node* node, std::size_t k, T kind) {
+  Value v = known_arg(node, k);
+  if (v.type->kind != kind)
+    fail(node->list[k]->pos, "wse.csl.type.mismatch",
+         cat("expected ", text(types_.get(kind)), ", found ", text(v.type)));
+}
+
+/// Argument `at` is the descriptor, the one after it its settings.
+Operand Analyzer::load_to_dsr(Node* node, std::size_t at) {
   need_program(node->pos, "@load_to_dsr");
   Value dsr = known_arg(node, 0);
   if (!dsr.type->is_dsr() || dsr.type->kind == T::xdsr)
     fail(node->list[0]->pos, "wse.csl.type.mismatch",
          cat("expected a DSR, found ", text(dsr.type)));
-  Operand d = arg(node, 1);
+  Operand d = arg(node, at);
   if (!d.type->is_dsd() && d.type->kind != T::fifo)
-    fail(node->list[1]->pos, "wse.csl.type.mismatch",
+    fail(node->list[at]->pos, "wse.csl.type.mismatch",
          cat("expected a descriptor, found ", text(d.type)));
   if (d.type->kind == T::fabin_dsd && dsr.type->kind == T::dsr_dest)
     fail(node->pos, "wse.csl.dsr.file", "a fabin_dsd cannot be loaded into a dsr_dest");
@@ -579,7 +636,7 @@ Operand Analyzer::bi_load_to_dsr(Node* node, TypeRef) {
                                               : DsrFile::src1;
   load.index = static_cast<std::uint8_t>(dsr.i);
   Operand config;
-  if (node->list.size() > 2) config = arg(node, 2);
+  if (node->list.size() > at + 1) config = arg(node, at + 1);
   Pos pos = node->pos;
   if (d.type->kind == T::fifo) {
     Dsd f;
@@ -595,11 +652,11 @@ Operand Analyzer::bi_load_to_dsr(Node* node, TypeRef) {
   if (known()) {
     Value v = need_known(d, pos, "a descriptor loaded at start-up");
     load.dsd = static_cast<std::uint16_t>(dsd_index(v, pos));
-    std::size_t at = program_->out.initial_dsrs.size();
+    std::size_t row = program_->out.initial_dsrs.size();
     program_->out.initial_dsrs.push_back(load);
     if (config.where != Operand::nothing) {
-      program_->deferred.push_back([this, at, config, pos] {
-        parse_settings(config, program_->out.initial_dsrs[at].settings, nullptr, pos);
+      program_->deferred.push_back([this, row, config, pos] {
+        parse_settings(config, program_->out.initial_dsrs[row].settings, nullptr, pos);
       });
     }
     return void_operand();
@@ -611,6 +668,16 @@ Operand Analyzer::bi_load_to_dsr(Node* node, TypeRef) {
                       static_cast<std::int32_t>(program_->out.dsr_loads.size() - 1)),
        pos);
   return void_operand();
+}
+
+// What a FIFO does when it is empty or full; only the default is modelled.
+void Analyzer::check_fifo_action(const Operand& v, const std::string& setting, Pos pos) {
+  Value action = need_known(v, pos, setting);
+  const Value* usual = field_of(action, "test_or_suspend");
+  if (usual && usual->i) return;
+  fail(pos, "wse.csl.fifo.action",
+       cat(setting, " is ", show(action), "; only test_or_suspend, the default, is there"),
+       "leave it out");
 }
 
 Operand Analyzer::bi_allocate_fifo(Node* node, TypeRef) {
@@ -646,10 +713,12 @@ Operand Analyzer::bi_allocate_fifo(Node* node, TypeRef) {
         Fifo& fifo = program_->out.fifos[index];
         if (g == "activate_push") fifo.on_push = completion(v, Completion::activate, pos);
         else if (g == "activate_pop") fifo.on_pop = completion(v, Completion::activate, pos);
+        else if (g == "empty_action" || g == "full_action") check_fifo_action(v, g, pos);
         else if (g == "priority") fifo.priority = priority_from(need_known(v, pos, g), pos);
         else if (g != "simd_mode" && g != "dest" && g != "src" && g != "xdsr")
           fail(pos, "wse.csl.settings.unknown", cat("a FIFO has no setting \"", g, "\""),
-               "legal are activate_push, activate_pop, priority, simd_mode, dest, src and xdsr");
+               "legal are activate_push, activate_pop, priority, empty_action, full_action, "
+               "simd_mode, dest, src and xdsr");
       }
     });
   }

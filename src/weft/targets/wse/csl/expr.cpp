@@ -127,6 +127,13 @@ Operand Analyzer::eval_ident(Node* node) {
   std::vector<std::string> known_names;
   for (const Local& l : frame_->locals) known_names.push_back(name(l.name));
   for (auto& [symbol, decl] : frame_->module->decls) known_names.push_back(name(symbol));
+  if (const std::string& word = name(node->name);
+      word.size() > 1 && (word[0] == 'i' || word[0] == 'u') &&
+      word.find_first_not_of("0123456789", 1) == std::string::npos)
+    fail(node->pos, "wse.csl.type.width",
+         cat("integers of ", word.substr(1), " bits are not there"),
+         "legal are 8, 16, 32 and 64 bits; the order of bits in packed types is in no public "
+         "document");
   fail(node->pos, "wse.csl.name.unknown", cat("\"", name(node->name), "\" is not declared"),
        did_you_mean(name(node->name), known_names));
 }
@@ -188,11 +195,24 @@ TypeRef Analyzer::struct_type_of(Node* node) {
         fail(f->pos, "wse.csl.type.duplicate_field",
              cat("field \"", name(f->name), "\" occurs twice"));
     }
+    const bool whole =
+        t->is_int() || t->is_float() || t->kind == T::enum_ || (t->kind == T::struct_ && t->packed);
+    if (node->has(kPacked) && !whole)
+      fail(f->pos, "wse.csl.type.packed",
+           cat("field \"", name(f->name), "\" of a packed type is of type ", text(t)),
+           "legal are integers and floats of 8, 16, 32 and 64 bits, enums and packed types");
+    if (node->has(kUnion) && f->b)
+      fail(f->pos, "wse.csl.type.union", "a field of a union has no value of its own");
     fields.push_back({f->name, t});
     key += cat(reinterpret_cast<std::uintptr_t>(t), ",");
   }
+  if (node->has(kUnion) || node->has(kPacked))
+    only_in(Sdk::v2, node->pos, node->has(kUnion) ? "union" : "packed", "write a struct");
+  if (node->has(kUnion) && fields.empty())
+    fail(node->pos, "wse.csl.type.union", "a union needs at least one field");
   TypeRef& slot = nominal_[{node, key}];
-  if (!slot) slot = types_.named_structure({}, std::move(fields));
+  if (!slot)
+    slot = types_.named_structure({}, std::move(fields), node->has(kUnion), node->has(kPacked));
   return slot;
 }
 
@@ -286,6 +306,7 @@ Operand Analyzer::eval_typed_init(Node* node) {
   if (type->kind == T::struct_) {
     Node literal = *node;
     literal.kind = Kind::struct_lit;
+    if (type->is_union) return coerce(eval_struct(&literal, type), type, node->pos);
     // Defaults of fields that are not named.
     if (node->list.empty() || node->list[0]->name != 0) {
       Operand given = eval_struct(&literal, type);

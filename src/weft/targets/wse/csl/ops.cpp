@@ -125,6 +125,23 @@ Value Analyzer::fold(Pos pos, Tok op, const Value& a, const Value& b) {
   return make_int(t, wrap_to(t, r));
 }
 
+namespace {
+
+/// Whether `to` represents every value of `from`, another fixed-width type.
+bool widens(TypeRef from, TypeRef to) {
+  if (from->is_int() && to->is_int())
+    return to->size > from->size && (to->is_signed() || !from->is_signed());
+  return from->is_float() && to->is_float() && to->size > from->size;
+}
+
+/// *T to *[1]T.
+bool one_element(TypeRef target, TypeRef from) {
+  return !from->many && !target->many && target->elem->kind == T::array &&
+         target->elem->count() == 1 && target->elem->elem == from->elem;
+}
+
+}  // namespace
+
 TypeRef Analyzer::peer_type(Pos pos, const Operand& a, const Operand& b) {
   TypeRef x = a.type, y = b.type;
   if (x == y) return x;
@@ -305,13 +322,22 @@ bool Analyzer::coerce_known(Value& v, TypeRef target, std::string* why) {
     v.type = target;
     return true;
   }
+  if (widens(from, target)) {  // floats; known integers only have to fit
+    v.type = target;
+    return true;
+  }
   if (target->kind == T::comptime_struct && from->kind == T::struct_) return true;
   if (from->kind == T::pointer && target->kind == T::pointer) {
     if (from->is_const && !target->is_const) {
       if (why) *why = "a pointer to constant data cannot become a pointer to mutable data";
       return false;
     }
-    if (from->elem == target->elem && from->many == target->many) {
+    if ((from->elem == target->elem && from->many == target->many) ||
+        target->elem->kind == T::anyopaque || one_element(target, from)) {
+      if (v.obj && one_element(target, from)) {
+        if (why) *why = "a compile-time variable is no array";
+        return false;
+      }
       v.type = target;
       return true;
     }
@@ -352,6 +378,26 @@ bool Analyzer::coerce_known(Value& v, TypeRef target, std::string* why) {
     out.obj = a;
     out.type = target;
     v = out;
+    return true;
+  }
+  if (target->is_union) {
+    if (from->kind != T::struct_ || from->named || from->fields.size() != 1) {
+      if (why) *why = "a union is made of exactly one of its fields";
+      return false;
+    }
+    int k = from->fields[0].name ? field_index(target, from->fields[0].name) : -1;
+    if (k < 0) {
+      if (why) *why = "the union has no such field";
+      return false;
+    }
+    Value held = aggregate(v).at(0);
+    if (!coerce_known(held, target->fields[static_cast<std::size_t>(k)].type, why)) return false;
+    Ref<Aggregate> one(new Aggregate);
+    one->items.push_back(std::move(held));
+    one->count = 1;
+    v.obj = one;
+    v.i = k;
+    v.type = target;
     return true;
   }
   if (from->kind == T::struct_ && v.obj &&
@@ -405,15 +451,33 @@ Operand Analyzer::coerce(Operand op, TypeRef target, Pos pos, std::string_view w
       op.type = op.value.type;
       return op;
     }
+  } else if (widens(op.type, target)) {
+    only_in(Sdk::v2, pos, cat(text(op.type), " as ", text(target), " without @as"),
+            cat("write @as(", text(target), ", value)"));
+    return convert(pos, target, std::move(op));
   } else if (op.type->kind == T::pointer && target->kind == T::pointer) {
     bool constness = target->is_const || !op.type->is_const;
     bool same = op.type->elem == target->elem && op.type->many == target->many;
+    same |= target->elem->kind == T::anyopaque || one_element(target, op.type);
     bool decay = target->many && !op.type->many && op.type->elem->kind == T::array &&
                  op.type->elem->elem == target->elem;
     if (constness && (same || decay)) {
       op.type = target;
       return op;
     }
+  } else if (op.where == Operand::parts && target->is_union) {
+    int k = op.type->fields.size() == 1 && op.type->fields[0].name
+                ? field_index(target, op.type->fields[0].name)
+                : -1;
+    if (k >= 0) {
+      const auto field = static_cast<std::size_t>(k);
+      Operand slot = frame_slot(target, pos);
+      Operand v = coerce((*op.fields)[0], target->fields[field].type, pos, what);
+      store_memory(part(slot, field, pos), std::move(v), pos);
+      slot.type = target;
+      return slot;
+    }
+    why = "a union is made of exactly one of its fields";
   } else if (op.where == Operand::parts &&
              (target->kind == T::struct_ || target->kind == T::array)) {
     Operand out = op;

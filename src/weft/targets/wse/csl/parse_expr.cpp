@@ -204,6 +204,13 @@ Node* Parser::primary() {
         n->name = label;
         return n;
       }
+      // Both words are names elsewhere.
+      const bool packed = spelled("packed") && (kind(1) == Tok::k_struct || spelled("union", 1));
+      if (packed) advance();
+      const std::uint16_t flags = packed ? kPacked : 0;
+      if (packed && kind() == Tok::k_struct) return struct_type(flags);
+      if (spelled("union") && kind(1) == Tok::l_brace)
+        return struct_type(static_cast<std::uint16_t>(flags | kUnion));
       Node* n = make(Kind::ident);
       n->name = t.name;
       advance();
@@ -284,22 +291,7 @@ Node* Parser::primary() {
       n->a = type();
       return n;
     }
-    case Tok::k_struct: {
-      Node* n = make(Kind::struct_type);
-      advance();
-      expect(Tok::l_brace, "after struct");
-      while (kind() != Tok::r_brace) {
-        Node* f = make(Kind::field_init);
-        f->name = expect_name("the name of a field");
-        expect(Tok::colon, "after the field's name");
-        f->a = type();
-        if (accept(Tok::assign)) f->b = expression();
-        n->list.push_back(f);
-        if (!accept(Tok::comma) && !accept(Tok::semicolon)) break;
-      }
-      expect(Tok::r_brace, "after the fields");
-      return n;
-    }
+    case Tok::k_struct: return struct_type(0);
     case Tok::k_enum: {
       Node* n = make(Kind::enum_type);
       advance();
@@ -326,6 +318,25 @@ Node* Parser::primary() {
     case Tok::pipe: return tensor_access();
     default: fail("wse.csl.parse.expression", cat("expected an expression, found ", found()));
   }
+}
+
+/// From "struct" or "union" on; "packed" has been read.
+Node* Parser::struct_type(std::uint16_t flags) {
+  Node* n = make(Kind::struct_type);
+  n->flags |= flags;
+  advance();
+  expect(Tok::l_brace, n->has(kUnion) ? "after union" : "after struct");
+  while (kind() != Tok::r_brace) {
+    Node* f = make(Kind::field_init);
+    f->name = expect_name("the name of a field");
+    expect(Tok::colon, "after the field's name");
+    f->a = type();
+    if (accept(Tok::assign)) f->b = expression();
+    n->list.push_back(f);
+    if (!accept(Tok::comma) && !accept(Tok::semicolon)) break;
+  }
+  expect(Tok::r_brace, "after the fields");
+  return n;
 }
 
 Node* Parser::tensor_access() {

@@ -61,6 +61,11 @@ class Parser {
     return at_ + k < tokens_.size() ? tokens_[at_ + k].kind : Tok::end;
   }
   const Token& token() const { return tokens_[at_]; }
+  /// Whether the token `k` ahead is this identifier.
+  bool spelled(std::string_view word, std::size_t k = 0) const {
+    return kind(k) == Tok::identifier &&
+           names_.text(tokens_[std::min(at_ + k, tokens_.size() - 1)].name) == word;
+  }
   Pos pos() const {
     const Token& t = tokens_[at_];
     return {t.offset, file_,
@@ -172,6 +177,7 @@ class Parser {
   void fields(std::vector<Node*>& out);
   Node* primary();
   Node* tensor_access();
+  Node* struct_type(std::uint16_t flags);
 
   std::uint16_t file_;
   Names& names_;

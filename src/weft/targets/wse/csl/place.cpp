@@ -152,10 +152,31 @@ Operand Analyzer::materialize(Operand op, Pos pos) {
   return slot;
 }
 
+/// Element or field k of a known aggregate. A union keeps the field that was written last: `i` is
+/// its number.
+Value Analyzer::known_part(const Value& v, std::int64_t k, Pos pos) {
+  if (!v.type->is_union) return aggregate(v).at(k);
+  const Value& held = aggregate(v).at(0);
+  if (v.i == k) return held;
+  TypeRef wanted = v.type->fields[static_cast<std::size_t>(k)].type;
+  if (!wanted->is_scalar() || !held.type->is_scalar() || wanted->size > held.type->size ||
+      wanted->kind == T::pointer || held.type->kind == T::pointer)
+    fail(pos, "wse.csl.union.comptime",
+         cat("at compile time the union holds a ", text(held.type), ", which cannot be read as ",
+             text(wanted)),
+         "read the field that was written, or make the union a var of the PE");
+  const std::uint64_t bits = scalar_bits(held, pos);
+  Value out;
+  out.type = wanted;
+  if (wanted->is_float()) out.f = float_from_bits(wanted, static_cast<std::uint32_t>(bits));
+  else out.i = wrap_to(wanted, static_cast<Int128>(bits));
+  return out;
+}
+
 /// Element or field k of an aggregate operand.
 Operand Analyzer::part(const Operand& op, std::size_t k, Pos pos) {
   TypeRef type = op.type->kind == T::array ? op.type->elem : op.type->fields[k].type;
-  if (op.is_known()) return known_operand(aggregate(op.value).at(static_cast<std::int64_t>(k)));
+  if (op.is_known()) return known_operand(known_part(op.value, static_cast<std::int64_t>(k), pos));
   if (op.where == Operand::parts) return (*op.fields)[k];
   Operand mem = collapse(op, pos);
   mem.offset +=
@@ -226,7 +247,18 @@ Value* Analyzer::cell_slot(const Place& p, bool write, Pos pos) {
   for (std::int64_t k : p.path) {
     if (!v->obj || !v->type->is_aggregate())
       fail(pos, "wse.csl.comptime.path", "the value pointed to has changed its shape");
-    if (write) {
+    if (v->type->is_union && v->i != k) {
+      if (!write)
+        fail(pos, "wse.csl.union.comptime",
+             "at compile time only the field that was written last can be read");
+      Value fresh;
+      fresh.type = v->type->fields[static_cast<std::size_t>(k)].type;
+      mutable_aggregate(*v).items[0] = fresh;
+      v->i = k;
+      v = &mutable_aggregate(*v).items[0];
+    } else if (v->type->is_union) {
+      v = write ? &mutable_aggregate(*v).items[0] : const_cast<Value*>(&aggregate(*v).at(0));
+    } else if (write) {
       v = &mutable_aggregate(*v).items[static_cast<std::size_t>(k)];
     } else {
       v = const_cast<Value*>(&aggregate(*v).at(k));
@@ -246,6 +278,7 @@ const Value* value_at(const Value& v, std::int64_t offset, TypeRef wanted) {
     std::int64_t size = v.type->elem->size;
     return size ? value_at(a.at(offset / size), offset % size, wanted) : nullptr;
   }
+  if (v.type->is_union) return value_at(a.at(0), offset, wanted);
   for (std::size_t k = v.type->offsets.size(); k-- > 0;) {
     if (v.type->offsets[k] <= offset)
       return value_at(a.at(static_cast<std::int64_t>(k)), offset - v.type->offsets[k], wanted);
@@ -321,7 +354,7 @@ Value Analyzer::read_path(const Value& v, const std::vector<std::int64_t>& path,
   if (depth == path.size()) return v;
   if (!v.obj || !v.type->is_aggregate())
     fail(pos, "wse.csl.comptime.path", "the value pointed to has changed its shape");
-  return read_path(aggregate(v).at(path[depth]), path, depth + 1, pos);
+  return read_path(known_part(v, path[depth], pos), path, depth + 1, pos);
 }
 
 Place Analyzer::pointee(const Value& ptr, Pos pos) {

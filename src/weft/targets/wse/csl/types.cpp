@@ -47,6 +47,7 @@ constexpr Basic kBasic[] = {
     {T::direction, "direction", 2, 2, true},
     {T::mem1d_dsd, "mem1d_dsd", 24, 2, true},
     {T::mem4d_dsd, "mem4d_dsd", 24, 2, true},
+    {T::circbuf_dsd, "circbuf_dsd", 24, 2, true},
     {T::fabin_dsd, "fabin_dsd", 24, 2, true},
     {T::fabout_dsd, "fabout_dsd", 24, 2, true},
     {T::fifo, "fifo", 0, 1, false},
@@ -54,6 +55,8 @@ constexpr Basic kBasic[] = {
     {T::dsr_src0, "dsr_src0", 0, 1, false},
     {T::dsr_src1, "dsr_src1", 0, 1, false},
     {T::xdsr, "xdsr", 0, 1, false},
+    {T::sr, "sr", 0, 1, false},
+    {T::anyopaque, "anyopaque", 0, 1, false},
     {T::access, "tensor access", 0, 1, false},
     {T::error_, "<error>", 0, 1, false},
 };
@@ -117,15 +120,19 @@ void Types::lay_out(Type& t) const {
       t.runtime = true;
       break;
     case T::struct_: {
-      std::uint64_t at = 0;
+      std::uint64_t at = 0, end = 0;
       t.runtime = true;
       for (const FieldType& f : t.fields) {
         if (!f.type->runtime) t.runtime = false;
-        at = round(at, f.type->align);
+        if (!t.packed) {
+          at = round(at, f.type->align);
+          t.align = std::max(t.align, f.type->align);
+        }
         t.offsets.push_back(static_cast<std::uint32_t>(at));
-        at += f.type->size;
-        t.align = std::max(t.align, f.type->align);
+        end = std::max(end, at + f.type->size);
+        if (!t.is_union) at += f.type->size;
       }
+      at = end;
       t.size = static_cast<std::uint32_t>(std::min<std::uint64_t>(round(at, t.align), 0x7fffffff));
       break;
     }
@@ -196,10 +203,13 @@ TypeRef Types::structure(std::vector<FieldType> fields) {
   return structures_[std::move(fields)] = &storage_.back();
 }
 
-TypeRef Types::named_structure(std::string name, std::vector<FieldType> fields) {
+TypeRef Types::named_structure(std::string name, std::vector<FieldType> fields, bool is_union,
+                               bool packed) {
   Type t;
   t.kind = T::struct_;
   t.named = true;
+  t.is_union = is_union;
+  t.packed = packed;
   t.name = name;
   t.fields = std::move(fields);
   return intern(std::move(t), cat("S", storage_.size()));
@@ -238,7 +248,9 @@ std::string Types::text(TypeRef t) const {
     }
     case T::pointer: return cat(t->many ? "[*]" : "*", t->is_const ? "const " : "", text(t->elem));
     case T::struct_: {
-      if (t->named) return t->name.empty() ? "struct" : t->name;
+      if (t->named)
+        return !t->name.empty() ? t->name
+                                : cat(t->packed ? "packed " : "", t->is_union ? "union" : "struct");
       std::string out = "struct {";
       for (std::size_t i = 0; i < t->fields.size() && i < 8; ++i) {
         const FieldType& f = t->fields[i];

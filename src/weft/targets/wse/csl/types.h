@@ -49,6 +49,7 @@ enum class T : std::uint8_t {
   direction,
   mem1d_dsd,
   mem4d_dsd,
+  circbuf_dsd,
   fabin_dsd,
   fabout_dsd,
   fifo,
@@ -56,6 +57,8 @@ enum class T : std::uint8_t {
   dsr_src0,
   dsr_src1,
   xdsr,
+  sr,
+  anyopaque,
   access,
   struct_,
   enum_,
@@ -81,6 +84,7 @@ struct Type {
   bool is_const = false, many = false;                   // pointer
   bool is_task = false;                                  // fn
   bool named = false;                                    // struct
+  bool is_union = false, packed = false;                 // struct
   std::vector<FieldType> fields;                         // struct; fn: parameters
   std::vector<std::pair<Symbol, std::int64_t>> members;  // enum
   std::string name;                                      // named struct or enum
@@ -96,6 +100,7 @@ struct Type {
   bool is_number() const { return is_any_int() || is_any_float(); }
   bool is_id() const { return kind >= T::color && kind <= T::control_task_id; }
   bool is_dsd() const { return kind >= T::mem1d_dsd && kind <= T::fabout_dsd; }
+  bool is_memory_dsd() const { return kind >= T::mem1d_dsd && kind <= T::circbuf_dsd; }
   bool is_dsr() const { return kind >= T::dsr_dest && kind <= T::xdsr; }
   /// Lives in one scalar register at run time.
   bool is_scalar() const {
@@ -114,7 +119,8 @@ class Types {
   TypeRef array(TypeRef elem, std::vector<std::int64_t> dims);
   TypeRef pointer(TypeRef elem, bool is_const, bool many);
   TypeRef structure(std::vector<FieldType> fields);  // anonymous
-  TypeRef named_structure(std::string name, std::vector<FieldType> fields);
+  TypeRef named_structure(std::string name, std::vector<FieldType> fields, bool is_union,
+                          bool packed);
   TypeRef enumeration(std::string name, TypeRef underlying,
                       std::vector<std::pair<Symbol, std::int64_t>> members);
   TypeRef function(std::vector<TypeRef> params, TypeRef result, bool task);

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Fourier transforms along one axis on devices with a grid: by the vendor's library where the
+// device has one, else by the passes of operators/fft.h, and where a prime factor of the length has
+// none by Bluestein's method.
+
+#include "weft/array/ops.h"
+
+namespace weft {
+
+/// The sums exp(-+ 2 pi i j k / n) x[k] times `scale`; x is cut or filled up with zeros to n
+/// elements. complex64, or complex128 of float64, complex128 and integers. Throws Error(device,
+/// "array.fft.kernel") on devices without a grid.
+NDArray fft(const NDArray& x, std::int64_t n, int axis, bool inverse, double scale);
+/// The first n / 2 + 1 numbers of the transform of n real ones.
+NDArray rfft(const NDArray& x, std::int64_t n, int axis, double scale);
+/// The n real numbers of which x holds the first half of the transform.
+NDArray irfft(const NDArray& x, std::int64_t n, int axis, double scale);
+
+}  // namespace weft

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Factorisations on devices that the host cannot address: by the vendor's library where the device
+// has one and matrices are large or few (linalg_library.cpp), else composed of array operations,
+// which work on all matrices of a stack at once (linalg_composed.cpp).
+
+#include "weft/array/linalg.h"
+#include "weft/runtime/math_library.h"
+
+namespace weft::linalg {
+
+/// Matrices (count, m, n) of an inexact type of at least 32 bits, on one device. `status` has an
+/// int32 for each: 0, or that the matrix has no such factorisation.
+struct Solved {
+  NDArray x, status;
+};
+struct Factors {
+  NDArray lu, parity, status;  // parity: 1 or -1, real, of the row exchanges; status: a zero pivot
+};
+struct Definite {
+  NDArray lower, status;
+};
+
+namespace library {
+using runtime::MathLibrary;
+/// Null where the device has none, or where composing is faster.
+MathLibrary* of(const NDArray& matrices);
+Solved solve(MathLibrary& lib, const NDArray& a, const NDArray& b);
+Factors lu(MathLibrary& lib, const NDArray& a);
+Definite cholesky(MathLibrary& lib, const NDArray& a);
+Qr qr(MathLibrary& lib, const NDArray& a, bool complete);
+struct Decomposed {
+  NDArray values, left, right, status;  // right: of singular values, the vectors' adjoint
+};
+Decomposed eigh(MathLibrary& lib, const NDArray& a);
+Decomposed svd(MathLibrary& lib, const NDArray& a, SvdPart part);  // m >= n
+}  // namespace library
+
+namespace composed {
+Solved solve(const NDArray& a, const NDArray& b);
+Factors lu(const NDArray& a);
+Definite cholesky(const NDArray& a);
+Qr qr(const NDArray& a, bool complete);
+Eigen eigh(const NDArray& a);
+Svd svd(const NDArray& a, SvdPart part);  // m >= n
+}  // namespace composed
+
+/// The functions of linalg.h for checked arguments that lie on a device.
+namespace device {
+NDArray solve(const NDArray& a, const NDArray& b, std::string_view name, const NDArray& asked);
+SignedLog slogdet(const NDArray& a);
+NDArray cholesky(const NDArray& a, bool upper);
+Eigen eigh(const NDArray& a);
+Svd svd(const NDArray& a, SvdPart part);
+Qr qr(const NDArray& a, bool complete);
+}  // namespace device
+
+/// The matrix's triangle: the lower one, or with `upper` the other, zeros elsewhere.
+NDArray triangle(const NDArray& a, bool upper);
+/// (count, n, n) identities.
+NDArray identities(const Ref<Device>& device, Elem elem, std::int64_t count, std::int64_t n);
+NDArray adjoint(const NDArray& a);
+
+}  // namespace weft::linalg

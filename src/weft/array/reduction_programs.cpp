@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions of arrays on devices with a grid, as programs: the table's, positions of extremes,
+// moments and logsumexp.
+
+#include <cmath>
+#include <limits>
+
+#include "weft/array/device_grid.h"
+#include "weft/array/nest.h"
+#include "weft/array/ops/grid_operators.h"
+#include "weft/array/reduce_program.h"
+#include "weft/array/row_ir.h"
+#include "weft/ir/build.h"
+#include "weft/ir/reducers.h"
+
+namespace weft {
+
+using ir::Expr;
+using ir::Exprs;
+using ir::Var;
+
+namespace {
+
+/// A value whose order as an integer is that of the elements, NaN at the end that wins.
+Expr ordered(const Expr& x, bool largest) {
+  const DType type = x->dtype;
+  if (!type.is_float()) {
+    const bool wide = type.bits == 64 || type == dtypes::uint32;
+    return wide ? x : ir::cast(dtypes::int32, x);
+  }
+  const bool wide = type == dtypes::float64;
+  const DType word = wide ? dtypes::int64 : dtypes::int32;
+  const Expr real = wide ? x : ir::cast(dtypes::float32, x);
+  const Expr bits = ir::call_typed(word, "reinterpret", {real});
+  const Expr magnitude = ir::max_value(word);  // every bit but the sign's
+  const Expr turned = ir::call(
+      "bitwise_and",
+      {ir::call("shift_right", {bits, ir::make_int(type.bits == 64 ? 63 : 31, word)}), magnitude});
+  const Expr key = ir::select(ir::eq(real, ir::make_const(0, real->dtype)), ir::make_int(0, word),
+                              ir::call("bitwise_xor", {bits, turned}));
+  return ir::select(ir::call("isnan", {real}), largest ? ir::max_value(word) : ir::min_value(word),
+                    key);
+}
+
+}  // namespace
+
+void arg_reduce_program(bool largest, const NDArray& out, const NDArray& x, std::uint64_t mask) {
+  ReductionProgram p;
+  p.operation = "arg_reduce";
+  p.variant = largest;
+  p.inputs = {x};
+  p.shape = x.shape();
+  p.mask = mask;
+  p.ordered = true;
+  p.terms = [&](const Exprs& elements, const Exprs&, const Expr& position) {
+    return Exprs{position, ordered(elements[0], largest)};
+  };
+  p.reducer = [&](const std::vector<DType>& types) {
+    return ir::standard_reducer(largest ? "argmax" : "argmin", types);
+  };
+  p.outputs = {out, NDArray{}};
+  run_reduction(p);
+}
+
+namespace {
+
+/// A reducer from a function of the accumulated and the joining components.
+ir::Reducer reducer_of(const std::string& name, const std::vector<DType>& types, Exprs identity,
+                       const std::function<Exprs(const Exprs&, const Exprs&)>& join) {
+  std::vector<Var> left, right;
+  for (const DType& t : types) {
+    left.push_back(ir::make_var("x", t));
+    right.push_back(ir::make_var("y", t));
+  }
+  Exprs result = join(Exprs(left.begin(), left.end()), Exprs(right.begin(), right.end()));
+  return ir::make_reducer(name, left, right, std::move(result), std::move(identity));
+}
+
+ReductionProgram over(std::string_view operation, const NDArray& out, const NDArray& x,
+                      std::uint64_t mask) {
+  ReductionProgram p;
+  p.operation = operation;
+  p.inputs = {x};
+  p.shape = x.shape();
+  p.mask = mask;
+  p.outputs = {out};
+  return p;
+}
+
+/// What is divided by n - correction; NaN where nothing is left to divide by.
+Expr scaled(Moment moment, Expr squares, const Expr& n, const Expr& correction) {
+  const DType type = squares->dtype;
+  const Expr zero = ir::make_const(0, type), left = ir::cast(type, n) - correction;
+  squares = ir::select(ir::lt(squares, zero), zero, squares);
+  const Expr value =
+      ir::select(ir::le(left, zero), ir::make_float(std::nan(""), type), ir::div(squares, left));
+  return moment == Moment::deviation ? ir::call("sqrt", {value}) : value;
+}
+
+}  // namespace
+
+void moments_program(Moment moment, const NDArray& out, const NDArray& x, std::uint64_t mask,
+                     double correction) {
+  ReductionProgram p = over("moments", out, x, mask);
+  p.variant = static_cast<std::int64_t>(moment);
+  const Elem elem = out.elem();
+  const Scalar number[1] = {correction};
+  // The corrections are a program's number, read once, at its end.
+  Expr spare;
+  if (moment == Moment::mean) {
+    const Elem sum = x.elem() == Elem::float64 ? Elem::float64 : Elem::float32;
+    p.terms = [=](const Exprs& e, const Exprs&, const Expr&) {
+      return Exprs{convert_value(e[0], sum)};
+    };
+    p.reducer = [](const std::vector<DType>& types) { return ir::standard_reducer("sum", types); };
+    p.finish = [=](const Exprs& c, const Expr& n) {
+      return Exprs{convert_value(ir::div(c[0], ir::cast(c[0]->dtype, n)), elem)};
+    };
+    return run_reduction(p);
+  }
+  p.numbers = number;
+  p.compute = Elem::float64;
+  const DType wide = dtypes::float64;
+  if (x.elem() != Elem::float64) {
+    p.terms = [&](const Exprs& e, const Exprs& numbers, const Expr&) {
+      spare = numbers[0];
+      const Expr v = ir::cast(wide, e[0]);
+      return Exprs{v, v * v};
+    };
+    p.reducer = [&](const std::vector<DType>& types) {
+      const Expr zero = ir::make_const(0, wide);
+      return reducer_of("moments", types, {zero, zero}, [](const Exprs& a, const Exprs& b) {
+        return Exprs{a[0] + b[0], a[1] + b[1]};
+      });
+    };
+    p.finish = [&](const Exprs& c, const Expr& n) {
+      const Expr squares = c[1] - ir::div(c[0] * c[0], ir::cast(wide, n));
+      return Exprs{convert_value(scaled(moment, squares, n, spare), elem)};
+    };
+    return run_reduction(p);
+  }
+  // Number, mean and squares about it (Chan, Golub and LeVeque).
+  p.terms = [&](const Exprs& e, const Exprs& numbers, const Expr&) {
+    spare = numbers[0];
+    return Exprs{ir::make_const(1, wide), e[0], ir::make_const(0, wide)};
+  };
+  p.reducer = [&](const std::vector<DType>& types) {
+    const Expr zero = ir::make_const(0, wide);
+    return reducer_of(
+        "running_moments", types, {zero, zero, zero}, [&](const Exprs& a, const Exprs& b) {
+          const Expr n = a[0] + b[0], apart = b[1] - a[1];
+          const Expr share = ir::div(b[0], ir::max(n, ir::make_const(1, wide)));
+          return Exprs{n, a[1] + apart * share, a[2] + b[2] + apart * apart * a[0] * share};
+        });
+  };
+  p.finish = [&](const Exprs& c, const Expr& n) { return Exprs{scaled(moment, c[2], n, spare)}; };
+  run_reduction(p);
+}
+
+NDArray moments(Moment moment, const NDArray& x, const Axes& axes, bool keepdims,
+                double correction) {
+  static constexpr std::string_view kNames[] = {"mean", "var", "std"};
+  const std::string_view name = kNames[static_cast<int>(moment)];
+  if (x.size() == 0 || is_complex(x.elem()) || x.on_host() || !has_grid(x)) return {};
+  std::uint64_t mask = 0;
+  for (int i = 0; axes.all && i < x.ndim(); ++i) mask |= std::uint64_t{1} << i;
+  for (std::int64_t axis : axes.axes) {
+    const int a = normalize_axis(static_cast<int>(axis), x.ndim(), name);
+    if (mask >> a & 1) return {};  // the composed form says what is wrong
+    mask |= std::uint64_t{1} << a;
+  }
+  Dims shape;
+  for (int i = 0; i < x.ndim(); ++i) {
+    if (!(mask >> i & 1)) shape.push_back(x.shape()[i]);
+    else if (keepdims) shape.push_back(1);
+  }
+  NDArray out =
+      NDArray::empty(x.device(), is_real_float(x.elem()) ? x.elem() : Elem::float32, shape);
+  moments_program(moment, out, x, mask, correction);
+  return out;
+}
+
+void logsumexp_program(const NDArray& out, const NDArray& x, std::uint64_t mask) {
+  ReductionProgram p = over("logsumexp", out, x, mask);
+  const Elem elem = out.elem(), compute = x.elem() == Elem::float64 ? x.elem() : Elem::float32;
+  const DType type = dtype_of(compute);
+  auto larger = [](const Expr& a, const Expr& b) { return reduce_value(ReduceOp::max, a, b); };
+  p.terms = [=](const Exprs& e, const Exprs&, const Expr&) {
+    return Exprs{convert_value(e[0], compute), ir::make_const(1, type)};
+  };
+  p.reducer = [=](const std::vector<DType>& types) {
+    // The least finite value: minus infinity less itself would be no number.
+    const Expr least = compute == Elem::float64 ? ir::make_float(-1.7976931348623157e308, type)
+                                                : ir::make_float(-3.4028234663852886e38, type);
+    return reducer_of(
+        "logsumexp", types, {least, ir::make_const(0, type)}, [=](const Exprs& a, const Exprs& b) {
+          const Expr top = larger(a[0], b[0]);
+          return Exprs{top,
+                       a[1] * ir::call("exp", {a[0] - top}) + b[1] * ir::call("exp", {b[0] - top})};
+        });
+  };
+  p.finish = [=](const Exprs& c, const Expr&) {
+    const Expr most = ir::make_float(std::numeric_limits<double>::infinity(), type);
+    return Exprs{
+        convert_value(ir::select(ir::eq(c[0], most), most, c[0] + ir::call("log", {c[1]})), elem)};
+  };
+  run_reduction(p);
+}
+
+namespace device {
+
+namespace {
+
+/// Whether threads lie along the terms of results that are many enough for every processor.
+bool along_rows(const Map& map, const Dims& shape, std::uint64_t mask) {
+  constexpr std::int64_t kManyRows = 64;
+  std::int64_t rows = 1, kept = INT64_MAX, gone = INT64_MAX;
+  for (int i = 0; i < shape.size(); ++i) {
+    const bool reduced = mask >> i & 1;
+    if (!reduced) rows *= shape[i];
+    if (shape[i] == 1) continue;
+    for (const NDArray* a : map.arrays) {
+      const std::int64_t step = std::abs(broadcast_strides(*a, shape)[i]);
+      std::int64_t& least = reduced ? gone : kept;
+      if (step != 0) least = std::min(least, step);
+    }
+  }
+  return rows >= kManyRows && gone < kept;
+}
+
+}  // namespace
+
+void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& x,
+                 std::uint64_t mask) {
+  const NDArray* arrays[1] = {&x};
+  Map map;
+  map.family = "reduce";
+  map.arrays = arrays;
+  map.compute = kernel;
+  map.value = [&](const std::vector<Expr>& loads, const std::vector<Expr>&) { return loads[0]; };
+  grid_reduce(op, kernel, out, map, x.shape(), mask);
+}
+
+void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const Map& map, const Dims& shape,
+                 std::uint64_t mask) {
+  if (!along_rows(map, shape, mask)) return grid_reduce_bound(op, kernel, out, map, shape, mask);
+  ReductionProgram p;
+  p.operation = map.family;
+  p.variant = static_cast<std::int64_t>(map.key) * kReduceOps + static_cast<std::int64_t>(op);
+  for (const NDArray* a : map.arrays) p.inputs.push_back(*a);
+  p.numbers = map.numbers;
+  p.compute = map.compute;
+  p.shape = shape;
+  p.mask = mask;
+  p.terms = [&](const Exprs& e, const Exprs& numbers, const Expr&) {
+    return Exprs{convert_value(map.value(e, numbers), kernel)};
+  };
+  p.reducer = [&](const std::vector<DType>& types) {
+    return reducer_of(
+        std::string(info(op).name), types, {reduce_identity(op, kernel)},
+        [&](const Exprs& a, const Exprs& b) { return Exprs{reduce_value(op, a[0], b[0])}; });
+  };
+  if (out.elem() != kernel)
+    p.finish = [&](const Exprs& c, const Expr&) { return Exprs{convert_value(c[0], out.elem())}; };
+  p.outputs = {out};
+  run_reduction(p);
+}
+
+}  // namespace device
+
+}  // namespace weft

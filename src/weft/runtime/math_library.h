@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Transforms and factorisations that a device's vendor offers as libraries, opened at run time.
+// Work is ordered with the device's launches; matrices lie column by column.
+
+#include <cstdint>
+
+#include "weft/runtime/device.h"
+
+namespace weft::runtime {
+
+class MathLibrary {
+ public:
+  virtual ~MathLibrary() = default;
+
+  struct Place {
+    Storage* storage = nullptr;
+    std::int64_t offset = 0;  // in bytes
+    std::uint64_t address() const {
+      return storage->address() + static_cast<std::uint64_t>(offset);
+    }
+  };
+  enum class Fft : std::uint8_t { forward, inverse, real_forward, real_inverse };
+  struct Transform {
+    Fft kind = Fft::forward;
+    bool wide = false;  // float64
+    std::int64_t n = 0, rows = 0;
+  };
+  /// Whether there is a library of transforms, of factorisations.
+  virtual bool transforms() const = 0;
+  virtual bool factorisations() const = 0;
+  /// Rows one after the other, results unscaled; real_inverse may overwrite `in`.
+  virtual void fft(const Transform& transform, Place in, Place out) = 0;
+
+  enum class Number : std::uint8_t { float32, float64, complex64, complex128 };
+  /// In place, a matrix at a time; the lower triangle. `status` is an int32: 0, or the library's
+  /// number of what failed.
+  virtual void cholesky(Number type, std::int64_t n, Place a, Place status) = 0;
+  /// `pivots`: n int32, from 1.
+  virtual void lu(Number type, std::int64_t n, Place a, Place pivots, Place status) = 0;
+  /// b (n, k) becomes the solution, `a` and `pivots` as lu left them.
+  virtual void lu_solve(Number type, std::int64_t n, std::int64_t k, Place a, Place pivots, Place b,
+                        Place status) = 0;
+  /// a (m, n) becomes R and reflectors, `tau` has min(m, n) elements.
+  virtual void qr(Number type, std::int64_t m, std::int64_t n, Place a, Place tau,
+                  Place status) = 0;
+  /// a (m, columns): `k` reflectors become orthogonal columns.
+  virtual void orthogonal(Number type, std::int64_t m, std::int64_t columns, std::int64_t k,
+                          Place a, Place tau, Place status) = 0;
+  /// The lower triangle of a; eigenvectors take a's place where wanted.
+  virtual void eigh(Number type, bool vectors, std::int64_t n, Place a, Place values,
+                    Place status) = 0;
+  /// m >= n. u is (m, n) or (m, m), vh (n, n); null storages where they are not wanted.
+  virtual void svd(Number type, std::int64_t m, std::int64_t n, bool full, Place a, Place s,
+                   Place u, Place vh, Place status) = 0;
+};
+
+/// A Device may also be this.
+class HasMathLibrary {
+ public:
+  virtual ~HasMathLibrary() = default;
+  virtual MathLibrary& math_library() = 0;
+};
+
+/// Null where the device has none.
+inline MathLibrary* math_library_of(Device& device) {
+  auto* has = dynamic_cast<HasMathLibrary*>(&device);
+  return has ? &has->math_library() : nullptr;
+}
+
+}  // namespace weft::runtime

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/targets/cuda/math.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <string>
+
+#include "weft/base/error.h"
+
+namespace weft::cuda {
+
+namespace {
+
+void* opened(std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;
+  }
+  return nullptr;
+}
+
+/// cudaDataType and directions.
+constexpr int kReal = 0, kRealWide = 1, kComplex = 4, kComplexWide = 5;
+constexpr int kForward = -1, kInverse = 1;
+
+struct Cufft {
+  void* library = opened(
+      {"libcufft.so.12", "libcufft.so.11", "libcufft.so", "/usr/local/cuda/lib64/libcufft.so"});
+  int (*create)(int*) = nullptr;
+  int (*destroy)(int) = nullptr;
+  int (*make)(int, int, long long*, long long*, long long, long long, int, long long*, long long,
+              long long, int, long long, std::size_t*, int) = nullptr;
+  int (*exec)(int, void*, void*, int) = nullptr;
+
+  Cufft() {
+    if (!library) return;
+    bool good = find("cufftCreate", create) && find("cufftDestroy", destroy) &&
+                find("cufftXtMakePlanMany", make) && find("cufftXtExec", exec);
+    if (!good) library = nullptr;
+  }
+  template <typename F>
+  bool find(const char* name, F& f) {
+    f = reinterpret_cast<F>(dlsym(library, name));
+    return f != nullptr;
+  }
+};
+
+const Cufft& cufft() {
+  static const Cufft one;
+  return one;
+}
+
+void check(int code, std::string_view what) {
+  if (code == 0) return;
+  // CUFFT_ALLOC_FAILED and CUSOLVER_STATUS_ALLOC_FAILED
+  if (code == 2)
+    throw Error(ErrorKind::memory, "device.memory.exhausted",
+                cat(what, " cannot allocate its workspace on the card"));
+  throw Error(ErrorKind::device, "cuda.driver", cat(what, " failed with status ", code));
+}
+
+constexpr int kLower = 0, kNoTranspose = 0;  // cublasFillMode_t, cublasOperation_t
+using Handle = void*;
+using Data = void*;
+
+/// The routines of one element type.
+struct Routines {
+  int (*potrf_size)(Handle, int, int, Data, int, int*) = nullptr;
+  int (*potrf)(Handle, int, int, Data, int, Data, int, Data) = nullptr;
+  int (*getrf_size)(Handle, int, int, Data, int, int*) = nullptr;
+  int (*getrf)(Handle, int, int, Data, int, Data, Data, Data) = nullptr;
+  int (*getrs)(Handle, int, int, int, Data, int, Data, Data, int, Data) = nullptr;
+  int (*geqrf_size)(Handle, int, int, Data, int, int*) = nullptr;
+  int (*geqrf)(Handle, int, int, Data, int, Data, Data, int, Data) = nullptr;
+  int (*orgqr_size)(Handle, int, int, int, Data, int, Data, int*) = nullptr;
+  int (*orgqr)(Handle, int, int, int, Data, int, Data, Data, int, Data) = nullptr;
+  int (*syevd_size)(Handle, int, int, int, Data, int, Data, int*) = nullptr;
+  int (*syevd)(Handle, int, int, int, Data, int, Data, Data, int, Data) = nullptr;
+  int (*gesvd_size)(Handle, int, int, int*) = nullptr;
+  int (*gesvd)(Handle, signed char, signed char, int, int, Data, int, Data, Data, int, Data, int,
+               Data, int, Data, Data) = nullptr;
+};
+
+struct Cusolver {
+  void* library = opened({"libcusolver.so.12", "libcusolver.so.11", "libcusolver.so",
+                          "/usr/local/cuda/lib64/libcusolver.so"});
+  int (*create)(Handle*) = nullptr;
+  std::array<Routines, 4> routines;  // by MathLibrary::Number
+
+  Cusolver() {
+    if (!library) return;
+    bool good = find("cusolverDnCreate", create);
+    constexpr char letters[] = "SDCZ";
+    for (std::size_t k = 0; k < routines.size() && good; ++k) {
+      const bool complex = k >= 2;
+      Routines& r = routines[k];
+      auto both = [&](const char* stem, auto& size, auto& work) {
+        const std::string name = cat("cusolverDn", letters[k], stem);
+        return find(name, work) && find(name + "_bufferSize", size);
+      };
+      good = both("potrf", r.potrf_size, r.potrf) && both("getrf", r.getrf_size, r.getrf) &&
+             find(cat("cusolverDn", letters[k], "getrs"), r.getrs) &&
+             both("geqrf", r.geqrf_size, r.geqrf) &&
+             both(complex ? "ungqr" : "orgqr", r.orgqr_size, r.orgqr) &&
+             both(complex ? "heevd" : "syevd", r.syevd_size, r.syevd) &&
+             both("gesvd", r.gesvd_size, r.gesvd);
+    }
+    if (!good) library = nullptr;
+  }
+  template <typename F>
+  bool find(const std::string& name, F& f) {
+    f = reinterpret_cast<F>(dlsym(library, name.c_str()));
+    return f != nullptr;
+  }
+};
+
+const Cusolver& cusolver() {
+  static const Cusolver one;
+  return one;
+}
+
+const Routines& routines(runtime::MathLibrary::Number type) {
+  return cusolver().routines[static_cast<std::size_t>(type)];
+}
+
+Data at(const runtime::MathLibrary::Place& p) {
+  return p.storage ? reinterpret_cast<Data>(p.address()) : nullptr;
+}
+
+int narrow(std::int64_t n) {
+  WEFT_CHECK(n <= INT_MAX, "an extent of ", n, " for a library that counts in 32 bits");
+  return static_cast<int>(n);
+}
+int leading(std::int64_t m) { return std::max(1, narrow(m)); }
+
+}  // namespace
+
+bool CardMath::transforms() const { return cufft().library != nullptr; }
+bool CardMath::factorisations() const { return cusolver().library != nullptr; }
+
+int CardMath::plan(const Transform& t) {
+  constexpr std::size_t kMost = 16;
+  for (auto it = plans_.begin(); it != plans_.end(); ++it) {
+    const Transform& p = it->transform;
+    if (p.kind != t.kind || p.wide != t.wide || p.n != t.n || p.rows != t.rows) continue;
+    plans_.splice(plans_.begin(), plans_, it);
+    return it->handle;
+  }
+  const bool from_real = t.kind == Fft::real_forward, to_real = t.kind == Fft::real_inverse;
+  const int real = t.wide ? kRealWide : kReal, complex = t.wide ? kComplexWide : kComplex;
+  long long n = t.n, in = to_real ? t.n / 2 + 1 : t.n, out = from_real ? t.n / 2 + 1 : t.n;
+  const Cufft& lib = cufft();
+  int handle = 0;
+  std::size_t bytes = 0;
+  check(lib.create(&handle), "cufftCreate");
+  try {
+    check(lib.make(handle, 1, &n, &in, 1, in, from_real ? real : complex, &out, 1, out,
+                   to_real ? real : complex, t.rows, &bytes, complex),
+          cat("cufftXtMakePlanMany of ", t.rows, " rows of ", t.n));
+  } catch (...) {
+    lib.destroy(handle);
+    throw;
+  }
+  plans_.push_front({t, handle});
+  if (plans_.size() > kMost) {
+    device_.synchronize();  // its workspace may be in use
+    lib.destroy(plans_.back().handle);
+    plans_.pop_back();
+  }
+  return handle;
+}
+
+void CardMath::fft(const Transform& t, Place in, Place out) {
+  std::lock_guard lock(mutex_);
+  const int handle = plan(t);
+  const bool back = t.kind == Fft::inverse || t.kind == Fft::real_inverse;
+  check(cufft().exec(handle, at(in), at(out), back ? kInverse : kForward), "cufftXtExec");
+}
+
+void* CardMath::solver() {
+  if (!solver_) check(cusolver().create(&solver_), "cusolverDnCreate");
+  return solver_;
+}
+
+Ref<runtime::Storage> CardMath::workspace(Number type, int elements) {
+  constexpr runtime::Bytes bytes[] = {4, 8, 8, 16};
+  return device_.allocate(static_cast<runtime::Bytes>(std::max(1, elements)) *
+                          bytes[static_cast<std::size_t>(type)]);
+}
+
+// Workspaces go back to the device's pool at once: its next user comes later on the same stream.
+
+void CardMath::cholesky(Number type, std::int64_t n, Place a, Place status) {
+  std::lock_guard lock(mutex_);
+  const Routines& r = routines(type);
+  int size = 0;
+  check(r.potrf_size(solver(), kLower, narrow(n), at(a), leading(n), &size), "potrf_bufferSize");
+  auto work = workspace(type, size);
+  check(r.potrf(solver(), kLower, narrow(n), at(a), leading(n), at({work.get()}), size, at(status)),
+        "potrf");
+}
+
+void CardMath::lu(Number type, std::int64_t n, Place a, Place pivots, Place status) {
+  std::lock_guard lock(mutex_);
+  const Routines& r = routines(type);
+  int size = 0;
+  check(r.getrf_size(solver(), narrow(n), narrow(n), at(a), leading(n), &size), "getrf_bufferSize");
+  auto work = workspace(type, size);
+  check(r.getrf(solver(), narrow(n), narrow(n), at(a), leading(n), at({work.get()}), at(pivots),
+                at(status)),
+        "getrf");
+}
+
+void CardMath::lu_solve(Number type, std::int64_t n, std::int64_t k, Place a, Place pivots, Place b,
+                        Place status) {
+  std::lock_guard lock(mutex_);
+  check(routines(type).getrs(solver(), kNoTranspose, narrow(n), narrow(k), at(a), leading(n),
+                             at(pivots), at(b), leading(n), at(status)),
+        "getrs");
+}
+
+void CardMath::qr(Number type, std::int64_t m, std::int64_t n, Place a, Place tau, Place status) {
+  std::lock_guard lock(mutex_);
+  const Routines& r = routines(type);
+  int size = 0;
+  check(r.geqrf_size(solver(), narrow(m), narrow(n), at(a), leading(m), &size), "geqrf_bufferSize");
+  auto work = workspace(type, size);
+  check(r.geqrf(solver(), narrow(m), narrow(n), at(a), leading(m), at(tau), at({work.get()}), size,
+                at(status)),
+        "geqrf");
+}
+
+void CardMath::orthogonal(Number type, std::int64_t m, std::int64_t columns, std::int64_t k,
+                          Place a, Place tau, Place status) {
+  std::lock_guard lock(mutex_);
+  const Routines& r = routines(type);
+  int size = 0;
+  check(r.orgqr_size(solver(), narrow(m), narrow(columns), narrow(k), at(a), leading(m), at(tau),
+                     &size),
+        "orgqr_bufferSize");
+  auto work = workspace(type, size);
+  check(r.orgqr(solver(), narrow(m), narrow(columns), narrow(k), at(a), leading(m), at(tau),
+                at({work.get()}), size, at(status)),
+        "orgqr");
+}
+
+void CardMath::eigh(Number type, bool vectors, std::int64_t n, Place a, Place values,
+                    Place status) {
+  std::lock_guard lock(mutex_);
+  const Routines& r = routines(type);
+  int size = 0;
+  check(r.syevd_size(solver(), vectors, kLower, narrow(n), at(a), leading(n), at(values), &size),
+        "syevd_bufferSize");
+  auto work = workspace(type, size);
+  check(r.syevd(solver(), vectors, kLower, narrow(n), at(a), leading(n), at(values),
+                at({work.get()}), size, at(status)),
+        "syevd");
+}
+
+void CardMath::svd(Number type, std::int64_t m, std::int64_t n, bool full, Place a, Place s,
+                   Place u, Place vh, Place status) {
+  std::lock_guard lock(mutex_);
+  const Routines& r = routines(type);
+  int size = 0;
+  check(r.gesvd_size(solver(), narrow(m), narrow(n), &size), "gesvd_bufferSize");
+  auto work = workspace(type, size), superdiagonal = workspace(type, narrow(n));
+  const signed char left = !u.storage ? 'N' : full ? 'A' : 'S', right = vh.storage ? 'S' : 'N';
+  check(r.gesvd(solver(), left, right, narrow(m), narrow(n), at(a), leading(m), at(s), at(u),
+                leading(m), at(vh), leading(n), at({work.get()}), size, at({superdiagonal.get()}),
+                at(status)),
+        "gesvd");
+}
+
+}  // namespace weft::cuda

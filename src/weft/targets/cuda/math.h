@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// cuFFT and cuSOLVER, opened at run time like the driver; nothing of them is linked.
+
+#include <list>
+#include <mutex>
+
+#include "weft/runtime/math_library.h"
+
+namespace weft::cuda {
+
+/// For one card. Calls expect its context to be current and go to the stream of its launches.
+class CardMath final : public runtime::MathLibrary {
+ public:
+  explicit CardMath(runtime::Device& device) : device_(device) {}
+  bool transforms() const override;
+  bool factorisations() const override;
+  void fft(const Transform& transform, Place in, Place out) override;
+  void cholesky(Number type, std::int64_t n, Place a, Place status) override;
+  void lu(Number type, std::int64_t n, Place a, Place pivots, Place status) override;
+  void lu_solve(Number type, std::int64_t n, std::int64_t k, Place a, Place pivots, Place b,
+                Place status) override;
+  void qr(Number type, std::int64_t m, std::int64_t n, Place a, Place tau, Place status) override;
+  void orthogonal(Number type, std::int64_t m, std::int64_t columns, std::int64_t k, Place a,
+                  Place tau, Place status) override;
+  void eigh(Number type, bool vectors, std::int64_t n, Place a, Place values,
+            Place status) override;
+  void svd(Number type, std::int64_t m, std::int64_t n, bool full, Place a, Place s, Place u,
+           Place vh, Place status) override;
+
+ private:
+  struct Plan {
+    Transform transform;
+    int handle = 0;
+  };
+  int plan(const Transform& transform);
+  void* solver();
+  /// Elements of the type that a routine works in.
+  Ref<runtime::Storage> workspace(Number type, int elements);
+
+  runtime::Device& device_;
+  std::mutex mutex_;
+  std::list<Plan> plans_;  // the last used one first
+  void* solver_ = nullptr;
+};
+
+}  // namespace weft::cuda

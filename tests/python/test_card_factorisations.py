@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Factorisations on a card, composed of array operations, by what they promise; refusals; the open fallback."""
+
+import numpy as np
+import pytest
+
+import weft
+from weft import linalg
+
+GRID = "opencl:0"
+try:
+    weft.zeros(1, device=GRID)
+except weft.Error as missing:
+    pytest.skip(f"no OpenCL device: {missing}", allow_module_level=True)
+
+TYPES = {"float32": 2e-4, "float64": 1e-10, "complex64": 2e-4, "complex128": 1e-10}
+SQUARE = [(1, 1), (2, 2), (5, 5), (2, 3, 4, 4), (17, 17)]
+OTHER = [(1, 1), (5, 3), (3, 5), (2, 4, 7), (1, 6), (6, 1)]
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20261122)
+
+
+def draw(rng, shape, dtype):
+    x = rng.standard_normal(shape)
+    return (x + 1j * rng.standard_normal(shape) if dtype[0] == "c" else x).astype(dtype)
+
+
+def adjoint(x):
+    return np.conj(np.swapaxes(x, -1, -2))
+
+
+def host(x):
+    assert x.device.name == GRID
+    return x.to("cpu").numpy()
+
+
+def near(got, want, tolerance):
+    assert np.abs(got - want).max(initial=0) <= tolerance * max(1.0, np.abs(want).max(initial=0))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", SQUARE)
+def test_square_matrices(rng, shape, dtype):
+    eps, n = TYPES[dtype], shape[-1]
+    a = draw(rng, shape, dtype)
+    d = weft.asarray(a, device=GRID)
+    definite = (a @ adjoint(a) + n * np.eye(n)).astype(dtype)
+    factor = host(linalg.cholesky(weft.asarray(definite, device=GRID)))
+    near(factor @ adjoint(factor), definite, eps)
+    assert not np.triu(factor, 1).any()
+    factor = host(linalg.cholesky(weft.asarray(definite, device=GRID), upper=True))
+    near(adjoint(factor) @ factor, definite, eps)
+    b = draw(rng, (*shape[:-1], 3), dtype)
+    near(a @ host(linalg.solve(d, weft.asarray(b, device=GRID))), b, 100 * eps)
+    v = draw(rng, (n,), dtype)
+    x = host(linalg.solve(d, weft.asarray(v, device=GRID)))
+    near((a @ x[..., None])[..., 0], v, 100 * eps)
+    near(a @ host(linalg.inv(d)), np.eye(n), 100 * eps)
+    sign, log = linalg.slogdet(d)
+    want = np.linalg.slogdet(a)
+    near(host(sign), want[0], 20 * eps)
+    near(host(log), want[1], 20 * eps)
+    near(host(linalg.det(d)), np.linalg.det(a), 50 * eps)
+    hermitian = ((a + adjoint(a)) / 2).astype(dtype)
+    values, vectors = (host(x) for x in linalg.eigh(weft.asarray(hermitian, device=GRID)))
+    near(hermitian @ vectors, vectors * values[..., None, :], 10 * eps)
+    near(adjoint(vectors) @ vectors, np.eye(n), eps)
+    near(values, np.linalg.eigvalsh(hermitian), 10 * eps)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", OTHER)
+def test_other_matrices(rng, shape, dtype):
+    eps, (m, n) = TYPES[dtype], shape[-2:]
+    k = min(m, n)
+    a = draw(rng, shape, dtype)
+    low = a.copy()  # of lower rank
+    low[..., -1, :], low[..., :, -1] = low[..., 0, :], low[..., :, 0]
+    for mode, wide in (("reduced", k), ("complete", m)):
+        q, r = (host(x) for x in linalg.qr(weft.asarray(a, device=GRID), mode=mode))
+        assert q.shape[-1] == wide and r.shape[-2:] == (wide, n) and not np.tril(r, -1).any()
+        near(q @ r, a, 5 * eps)
+        near(adjoint(q) @ q, np.eye(wide), eps)
+    for x in (a, low):
+        d = weft.asarray(x, device=GRID)
+        for full in (True, False):
+            u, s, vh = (host(t) for t in linalg.svd(d, full_matrices=full))
+            assert u.shape[-1] == (m if full else k) and vh.shape[-2] == (n if full else k)
+            near((u[..., :k] * s[..., None, :]) @ vh[..., :k, :], x, 5 * eps)
+            near(s, np.linalg.svd(x, compute_uv=False), 5 * eps)
+            near(adjoint(u) @ u, np.eye(u.shape[-1]), 2 * eps)
+            near(vh @ adjoint(vh), np.eye(vh.shape[-2]), 2 * eps)
+        near(host(linalg.svdvals(d)), np.linalg.svd(x, compute_uv=False), 5 * eps)
+        near(x @ host(linalg.pinv(d)) @ x, x, 20 * eps)
+        assert np.array_equal(host(linalg.matrix_rank(d)), np.linalg.matrix_rank(x))
+
+
+def test_views_and_no_matrices(rng):
+    a = draw(rng, (8, 8, 3), "float64")
+    d = weft.permute_dims(weft.asarray(a, device=GRID)[::2, 1::2], (2, 1, 0))
+    near(host(linalg.inv(d)), np.linalg.inv(a[::2, 1::2].transpose(2, 1, 0)), 1e-9)
+    for shape in ((0, 0), (2, 0, 0), (0, 3, 3)):
+        x = weft.zeros(shape, device=GRID)
+        assert linalg.inv(x).shape == linalg.cholesky(x).shape == shape
+        assert linalg.det(x).shape == shape[:-2] and (host(linalg.det(x)) == 1).all()
+        assert linalg.svdvals(x).shape == shape[:-1]
+
+
+@pytest.mark.parametrize(
+    "f,a,code",
+    [
+        (lambda x: linalg.solve(x, x), np.zeros((3, 3)), "array.solve.singular"),
+        (linalg.inv, np.stack([np.eye(3), np.ones((3, 3))]), "array.inv.singular"),
+        (linalg.cholesky, -np.eye(3), "array.cholesky.indefinite"),
+        (linalg.eigh, np.full((2, 2), np.nan), "array.eigh.finite"),
+        (linalg.svd, np.full((2, 2), np.inf), "array.svd.finite"),
+        (linalg.eig, np.eye(3), "array.eig.kernel"),
+    ],
+)
+def test_refusals_are_the_hosts(f, a, code):
+    with pytest.raises(weft.Error) as caught:
+        f(weft.asarray(a, device=GRID))
+    assert caught.value.code == code
+    if code == "array.inv.singular":
+        assert "matrix 1 of" in str(caught.value)
+    if code == "array.eig.kernel":
+        assert "devices that have it: cpu" in str(caught.value)
+
+
+def test_a_fallback_is_open():
+    a = weft.asarray(np.array([[2.0, 1.0], [0.0, 3.0]]), device=GRID)
+    weft.fallbacks(clear=True)
+    with weft.use(GRID, fallback="cpu"):
+        values = linalg.eig(a).eigenvalues
+        assert sorted(host(values).real) == [2, 3]
+        with weft.use(GRID), pytest.raises(weft.DeviceError):
+            linalg.eig(a)
+        linalg.eigvals(a)
+        linalg.inv(a)  # the device has it
+    with pytest.raises(weft.DeviceError):
+        linalg.eig(a)
+    assert weft.fallbacks(clear=True) == [("eig", GRID, 2)]
+    assert weft.fallbacks() == []
+
+
+def test_other_fallbacks_are_refused():
+    with pytest.raises(weft.ArgumentError) as caught, weft.use(GRID, fallback="qpu"):
+        pass
+    assert caught.value.code == "device.fallback" and "legal: 'cpu'" in str(caught.value)

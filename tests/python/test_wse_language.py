@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What CSL of SDK 2.10 has and is refused by name, types of operands, and the bounds of operands at run time."""
+
+import pytest
+
+from test_wse_programs import LAYOUT, START, refused, wse
+
+VECTOR = "var v = @zeros([3]{0}); const d = @get_dsd(mem1d_dsd, .{{ .base_address = &v, .extent = 3 }}); var k: {1} = 3;"
+
+
+@pytest.mark.parametrize(
+    "globals_,body,code,text",
+    [
+        ("var a: u5 = 10;", "a = 1;", "wse.csl.type.width", "integers of 5 bits are not there"),
+        (
+            "const S = packed struct { x: [2]u8 };",
+            "var s: S = S{ .x = @zeros([2]u8) };",
+            "wse.csl.type.packed",
+            'field "x" of a packed type',
+        ),
+        (
+            "const U = union { a: u16 = 3 };",
+            "var u: U = U{ .a = 1 };",
+            "wse.csl.type.union",
+            "a field of a union has no value of its own",
+        ),
+        (
+            "const U = union { a: u16, b: f32 };",
+            "var u = U{ .a = 1, .b = 2.0 };",
+            "wse.csl.type.mismatch",
+            "a union is made of exactly one of its fields",
+        ),
+        (
+            "const U = union { a: u16, b: f32 }; const u = U{ .a = 1 }; const w = u.b;",
+            "var r: f32 = w;",
+            "wse.csl.union.comptime",
+            "at compile time the union holds a u16",
+        ),
+        (
+            "var b = @zeros([4]u32); const f = @allocate_fifo(b, .{ .full_action = .{ .fault = true } });",
+            "@mov32(f, 3);",
+            "wse.csl.fifo.action",
+            "full_action is .{ .fault = true }; only test_or_suspend",
+        ),
+        (
+            "var b = @zeros([4]u32); const c = @get_dsd(circbuf_dsd, .{ .base_address = &b, .extent = 4, .wraparound = 0 });",
+            "@mov32(c, 3);",
+            "wse.csl.dsd.wraparound",
+            "a circular buffer has 1 to 65535 elements",
+        ),
+        (
+            "task m(x: u32) void {} task n() void {} comptime { @bind_rotating_tasks(m, n, @get_data_task_id(@get_color(3)), .{ .limit = 2 }); }",
+            "",
+            "wse.csl.builtin.absent",
+            "@bind_rotating_tasks is not there",
+        ),
+        (VECTOR.format("f16", "u16"), "@fmach(d, d, d, k);", "wse.csl.dsd.operand", "found u16"),
+        (VECTOR.format("f32", "i32"), "@fmacs(d, d, d, k);", "wse.csl.dsd.operand", "found i32"),
+        (VECTOR.format("f32", "u32"), "@fadds(d, d, k);", "wse.csl.dsd.operand", "found u32"),
+        (
+            VECTOR.format("u16", "f16"),
+            "@add16(d, d, k);",
+            "wse.csl.dsd.operand",
+            "takes integers of 16 bits, found f16",
+        ),
+        ("var a: i32 = 5;", "var b: i16 = a;", "wse.csl.type.mismatch", "expected i16, found i32"),
+        ("var a: u16 = 5;", "var b: i16 = a;", "wse.csl.type.mismatch", "expected i16, found u16"),
+    ],
+)
+def test_refusals(tmp_path, globals_, body, code, text):
+    refused(tmp_path, globals_, body, code, text)
+
+
+@pytest.mark.parametrize(
+    "globals_,body",
+    [
+        ("const U = union { a: u16 };", "var u: U = U{ .a = 1 };"),
+        ("const S = packed struct { a: u16 };", "var s: S = S{ .a = 1 };"),
+        ("var a: i16 = 5;", "var b: i32 = a;"),
+    ],
+)
+def test_the_older_version_has_none_of_it(tmp_path, globals_, body):
+    for path, text in {"layout.csl": LAYOUT, "pe.csl": globals_ + START % body}.items():
+        (tmp_path / path).write_text(text)
+    layout, out = str(tmp_path / "layout.csl"), str(tmp_path / "out")
+    wse.compile_csl(layout, out, sdk_version="2.10")
+    with pytest.raises(wse.WseError) as caught:
+        wse.compile_csl(layout, out, sdk_version="1.4")
+    assert caught.value.code == "wse.csl.version" and "exists in SDK 2.10 only" in str(caught.value)
+
+
+def run(folder, body, **options):
+    globals_ = """
+export var a = @zeros([4]f32); export var b = @zeros([4]f32); var dummy = @zeros([1]f32);
+const A = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{4} -> a[i] });
+const D = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{1} -> dummy[i] });
+"""
+    for path, text in {"layout.csl": LAYOUT, "pe.csl": globals_ + START % body}.items():
+        (folder / path).write_text(text)
+    wse.compile_csl(str(folder / "layout.csl"), str(folder / "out"))
+    runner = wse.SdkRuntime(str(folder / "out"), memcpy_required=False, **options)
+    runner.load()
+    runner.run()
+    runner._call("stop")
+    return list(runner.read_symbol(0, 0, "b", "float32"))
+
+
+BEYOND = "var n: u16 = 6; @fmovs(@set_dsd_length(A, n), 2.0);"
+
+
+def test_bounds_are_checked_on_demand(tmp_path, monkeypatch):
+    assert run(tmp_path, BEYOND)[:2] == [2.0, 2.0]  # the machine has no objects
+    for options in ({"check_bounds": True}, {}):
+        with pytest.raises(wse.WseError) as caught:
+            run(tmp_path, BEYOND, **options)
+        assert caught.value.code == "wse.dsd.outside"
+        assert 'of 6 elements begins at byte 0 of "a" and covers bytes 0 to 24; it has 16' in str(
+            caught.value
+        )
+        monkeypatch.setenv("WEFT_WSE_CHECK_BOUNDS", "1")
+    back = "var n: i16 = 3; var k: i8 = -1; @fmovs(@set_dsd_stride(@increment_dsd_offset(A, n, f32), k), 1.0);"
+    assert run(tmp_path, back, check_bounds=True) == [0.0] * 4
+    rebased = "@fmovs(@set_dsd_length(@set_dsd_base_addr(D, &b), 4), 3.0);"
+    assert run(tmp_path, rebased, check_bounds=True) == [3.0] * 4
