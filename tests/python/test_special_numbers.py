@@ -10,7 +10,8 @@ import weft
 
 DEVICES = [d for d in ("cpu", "opencl:0") if weft.device(d).available]
 NUMBERS = np.array(
-    [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1e-38, 3.4e38, -3.4e38, 2.5], "float32"
+    [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1e-38, 3.4e38, -3.4e38, 2.5],
+    "float32",
 )
 FINITE = NUMBERS[[0, 1, 2, 3, 9, 12]]
 PAIRS = [np.array(x, "float32") for x in zip(*itertools.product(NUMBERS, NUMBERS), strict=True)]
@@ -35,7 +36,9 @@ def test_binary_operations(device, name):
     a, b = PAIRS
     with np.errstate(all="ignore"):
         wanted = getattr(np, name)(a, b)
-    found = getattr(weft, name)(weft.asarray(a, device=device), weft.asarray(b, device=device)).numpy()
+    found = getattr(weft, name)(
+        weft.asarray(a, device=device), weft.asarray(b, device=device)
+    ).numpy()
     wrong = np.flatnonzero(~same(found, wanted, name in EXACT))
     assert not wrong.size, [(a[i], b[i], found[i], wanted[i]) for i in wrong[:5]]
 
@@ -90,9 +93,13 @@ def test_gradients_of_ties(device):
     one = np.array([1.0, 2.0, 2.0, -0.0, 0.0], "float32")
     other = np.array([1.0, 1.0, 3.0, 0.0, 0.0], "float32")
     _, a, b = derived(device, weft.maximum, one, other)
-    np.testing.assert_array_equal(a + b, np.ones(5, "float32"))  # nothing is lost, nothing counted twice
+    np.testing.assert_array_equal(
+        a + b, np.ones(5, "float32")
+    )  # nothing is lost, nothing counted twice
     np.testing.assert_array_equal(a[[1, 2]], [1, 0])
     np.testing.assert_array_equal(a[[0, 3, 4]], [1, 1, 1])  # of equal operands the first gets it
     for name in ("max", "min"):
-        _, g = derived(device, lambda x, name=name: getattr(weft, name)(x), np.full(4, 3.0, "float32"))
+        _, g = derived(
+            device, lambda x, name=name: getattr(weft, name)(x), np.full(4, 3.0, "float32")
+        )
         assert abs(g.sum() - 1) < 1e-6, name
