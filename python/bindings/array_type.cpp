@@ -441,8 +441,9 @@ PyObject* reduce_method(PyObject* self, PyObject* const* args, Py_ssize_t count,
       } else if (is("out") && value == Py_None) {
         // what numpy.sum(array) passes on
       } else {
-        PyErr_Format(PyExc_TypeError, "unexpected keyword argument %R", name);
-        return nullptr;
+        throw Error(ErrorKind::dtype, "python.arguments",
+                    cat("a reduction takes no argument ", nb::repr(name).c_str()))
+            .note("accepted: axis, keepdims, dtype");
       }
     }
     return wrap(reduce(kOp, unwrap(self), axes, keepdims, dtype));

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <new>
+#include <typeinfo>
 
 namespace weft::py {
 
@@ -40,6 +41,11 @@ void raise(const Error& error) {
   PyErr_SetObject(type.ptr(), instance.ptr());
 }
 
+/// What a failed conversion of an argument means.
+Error wrong_type() {
+  return {ErrorKind::dtype, "python.arguments", "an argument has another type than the call takes"};
+}
+
 }  // namespace
 
 void set_python_error() noexcept {
@@ -55,6 +61,12 @@ void set_python_error() noexcept {
     error.restore();
   } catch (const std::bad_alloc&) {
     PyErr_SetString(PyExc_MemoryError, "out of host memory");
+  } catch (const std::bad_cast&) {
+    try {
+      raise(wrong_type());
+    } catch (nb::python_error& inner) {
+      inner.restore();
+    }
   } catch (const std::exception& error) {
     PyErr_SetString(PyExc_RuntimeError, error.what());
   } catch (...) {
@@ -103,6 +115,8 @@ void bind_errors(nb::module_& m) {
       std::rethrow_exception(pointer);
     } catch (const Error& e) {
       raise(e);
+    } catch (const std::bad_cast&) {
+      raise(wrong_type());
     }
   });
 }

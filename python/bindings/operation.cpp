@@ -51,9 +51,11 @@ PyObject* call(PyObject* self, PyObject* const* args, std::size_t flags, PyObjec
     const OpInfo& row = info(op);
     Py_ssize_t count = PyVectorcall_NARGS(flags);
     if (count != row.arity || (names && PyTuple_GET_SIZE(names) > 0)) {
-      PyErr_Format(PyExc_TypeError, "%s() takes %d positional argument%s",
-                   std::string(row.name).c_str(), row.arity, row.arity == 1 ? "" : "s");
-      return nullptr;
+      throw Error(
+          ErrorKind::dtype, "python.arguments",
+          cat(row.name, "() takes ", row.arity, " positional argument", row.arity == 1 ? "" : "s",
+              ", not ", count, names && PyTuple_GET_SIZE(names) > 0 ? " and named ones" : ""))
+          .help(row.arity == 1 ? cat("weft.", row.name, "(x)") : cat("weft.", row.name, "(x, y)"));
     }
     if (row.arity == 1) {
       if (is_ndarray(args[0])) return wrap(apply(op, unwrap(args[0])));

@@ -8,6 +8,7 @@ import functools
 import inspect
 
 from . import _core
+from ._boundary import public as _public
 from ._errors import error as _error
 
 
@@ -65,6 +66,9 @@ def understand(namespace, names, module):
     for name in names:
         f = namespace[name]
         if inspect.isfunction(f):
-            g = namespace[name] = understanding(f)
+            g = understanding(f)
+            if g is not f:
+                g = _public(g)
+            namespace[name] = g
             if g is not f:
                 g.__module__ = module

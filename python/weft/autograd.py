@@ -8,6 +8,7 @@ import contextlib
 from . import _core, transforms
 from ._core import ArgumentError, NDArray, ShapeError, Tensor
 from ._dispatch import Recorder
+from ._boundary import publish as _publish
 from ._errors import error as _error
 from .transforms import grad, value_and_grad  # noqa: F401
 from .transforms.batched import loop
@@ -128,3 +129,6 @@ class Function:
             return gs
 
         return _core._function_tensor(cls.__name__, data, inputs, rule, read, made in kept)
+
+
+_publish(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from . import _core
 from . import _namespace as _ns
+from ._boundary import publish as _publish
 from ._errors import error as _error
 from ._fallback import computed as _computed
 from ._torch_names import understand as _understand
@@ -267,3 +268,5 @@ def __getattr__(name):
 
 
 _understand(globals(), __all__, "weft.fft")
+
+_publish(__name__)

@@ -8,6 +8,7 @@ import math
 import weft
 
 from ._core import Tensor
+from ._boundary import publish as _publish
 from ._errors import error as _error
 
 _GAINS = {"linear": 1.0, "sigmoid": 1.0, "tanh": 5.0 / 3.0, "relu": math.sqrt(2.0)}
@@ -193,3 +194,6 @@ def orthogonal_(tensor, gain=1.0):
     q, r = weft.linalg.qr(weft.random.normal((max(rows, columns), min(rows, columns))))
     q = q * weft.sign(weft.linalg.diagonal(r))
     return _given(tensor, ((q if rows >= columns else q.T) * gain).reshape(tensor.shape))
+
+
+_publish(__name__)

@@ -14,6 +14,7 @@ import zipfile
 import zlib
 
 from . import _core
+from ._boundary import publish as _publish
 from ._errors import error as _error
 from ._namespace.common import _array
 
@@ -279,3 +280,6 @@ def load_safetensors(path):
             )
         out[name] = _core._from_bytes(body[begin:end], shape, dtype)
     return out
+
+
+_publish(__name__)

@@ -2,12 +2,21 @@
 """Programs: PrimFunc, IRModule, structural equality."""
 
 from . import _core
+from ._boundary import publish as _publish
+from ._errors import error
 
 
 class _Program:
     __slots__ = ("_core",)
 
     def __init__(self, core):
+        if not isinstance(core, (_core.PrimFunc, _core.IRModule)):
+            raise error(
+                "dtype",
+                "python.program",
+                f"{type(self).__name__} cannot be made of {type(core).__name__}",
+                help="decorate a function with T.prim_func, or read text with weft.script.from_source",
+            )
         self._core = core
 
     def script(self):
@@ -56,6 +65,14 @@ class IRModule(_Program):
 
     def __init__(self, functions):
         if isinstance(functions, dict):
+            for name, f in functions.items():
+                if not isinstance(name, str) or not isinstance(f, PrimFunc):
+                    raise error(
+                        "dtype",
+                        "python.program",
+                        f"IRModule maps names to PrimFuncs, not {name!r} to {type(f).__name__}",
+                        help='weft.IRModule({"main": f})',
+                    )
             functions = _core.IRModule({name: f._core for name, f in functions.items()})
         super().__init__(functions)
 
@@ -88,3 +105,6 @@ def structural_hash(program):
 def verify(program):
     """Raises weft.Error when the program is ill-formed."""
     _core.verify(program)
+
+
+_publish(__name__)

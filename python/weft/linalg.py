@@ -11,6 +11,7 @@ from collections import namedtuple as _namedtuple
 
 from . import _core
 from . import _namespace as _ns
+from ._boundary import publish as _publish
 from ._errors import error as _error
 from ._fallback import computed as _computed
 from ._torch_names import understand as _understand
@@ -340,3 +341,5 @@ def __getattr__(name):
 
 
 _understand(globals(), __all__, "weft.linalg")
+
+_publish(__name__)

@@ -15,6 +15,7 @@ import os
 import threading
 
 from . import _core
+from ._boundary import publish as _publish
 from ._errors import error as _error
 
 _lock = threading.Lock()
@@ -153,3 +154,6 @@ def __getattr__(name):
     from ._names import RANDOM, missing
 
     raise missing("weft.random", name, RANDOM)
+
+
+_publish(__name__)

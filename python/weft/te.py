@@ -9,6 +9,7 @@
 import inspect as _inspect
 
 from . import _core
+from ._boundary import publish as _publish
 from ._errors import error as _error
 from .ir import PrimFunc
 
@@ -213,3 +214,6 @@ for _row in [
 def power(x, y):
     """x to the power y; another name of pow."""
     return _core.expr_call("pow", x, y)
+
+
+_publish(__name__)

@@ -333,6 +333,56 @@ def main(I: T.Buffer((100,), "int32"), A: T.Buffer((100,), "float32")):{vouch}
     np.testing.assert_array_equal(a.numpy(), np.ones(100, "float32"))
 
 
+STORE = """
+@T.prim_func
+def main(I: T.Buffer((100,), "int32"), V: T.Buffer((100,), "float32"), A: T.Buffer((100,), "float32")):{vouch}
+    for i in T.{kind}(100):
+        with T.block("b"):
+            vi = T.axis.spatial(100, i)
+            A[I[vi]] = {value}
+"""
+VOUCH = '\n    T.func_attr({"weft.distinct_elements": True})'
+
+
+@pytest.mark.parametrize("target", ["cpu", "c", "opencl"])
+def test_stores_to_elements_that_data_chooses(target):
+    text = STORE.format(vouch="", kind="parallel", value="V[vi]")
+    said = race(T.from_source(text), target)
+    assert "store to an element that data chooses" in said
+    assert "weft.distinct_elements" in said and "serially" in said
+    # Points that store one value agree, whatever elements they store to.
+    weft.build(
+        T.from_source(STORE.format(vouch="", kind="parallel", value="T.float32(1)")), target=target
+    )
+    weft.build(
+        T.from_source(STORE.format(vouch=VOUCH, kind="parallel", value="V[vi]")), target=target
+    )
+
+
+def test_the_reference_checks_that_elements_are_distinct():
+    module = weft.build(
+        T.from_source(STORE.format(vouch=VOUCH, kind="parallel", value="V[vi]")), target="ref"
+    )
+    index = np.random.default_rng(SEED).permutation(100).astype("int32")
+    values = np.arange(100, dtype="float32")
+
+    def call():
+        a = weft.zeros((100,), dtype="float32", device="ref")
+        module["main"](weft.asarray(index, device="ref"), weft.asarray(values, device="ref"), a)
+        return a.numpy()
+
+    np.testing.assert_array_equal(call()[index], values)
+    np.testing.assert_array_equal(call()[index], values)  # calls do not disturb each other
+    index[70] = index[3]
+    with pytest.raises(weft.Fault) as caught:
+        call()
+    assert caught.value.code == "interpret.distinct"
+    said = str(caught.value)
+    assert f'"A"[{index[3]}]' in said and "i = 3 and i = 70" in said
+    values[70] = values[3]  # one value: no order shows
+    call()
+
+
 def test_sizes_known_only_at_run_time():
     text = """
 @T.prim_func

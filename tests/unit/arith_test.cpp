@@ -5,6 +5,7 @@
 
 #include <array>
 #include <functional>
+#include <limits>
 #include <random>
 #include <set>
 
@@ -218,6 +219,48 @@ TEST(Analyzer, digits_are_joined_only_where_they_fit) {
       }
     }
   }
+}
+
+TEST(Analyzer, choices_by_known_conditions) {
+  Analyzer analyzer;
+  const Var i = make_var("i"), x = make_var("x"), y = make_var("y");
+  analyzer.bind(i, {make_int(0), make_int(8)});
+  const Expr yes = lt(i, make_int(8)), no = lt(i, make_int(0));
+  EXPECT_TRUE(same_expr(analyzer.simplify(select(yes, x, y)), x));
+  EXPECT_TRUE(same_expr(analyzer.simplify(select(no, x, y)), y));
+  EXPECT_TRUE(same_expr(analyzer.simplify(if_then_else(yes, x, y)), x));
+  EXPECT_TRUE(same_expr(analyzer.simplify(if_then_else(no, x, y)), y));
+}
+
+TEST(Analyzer, bounds_beyond_64_bits_are_unknown) {
+  Analyzer analyzer;
+  const std::int64_t most = std::int64_t{1} << 40;
+  const Var up = make_var("up"), down = make_var("down");
+  analyzer.bind(up, {make_int(1), make_int(most)});
+  analyzer.bind(down, {make_int(-most), make_int(most)});
+  EXPECT_EQ(analyzer.bounds(up * up).max, Bounds::kMax);
+  EXPECT_EQ(analyzer.bounds(up * up).min, 1);
+  EXPECT_EQ(analyzer.bounds(up * down).min, Bounds::kMin);
+}
+
+TEST(Analyzer, values_wrap_and_indices_do_not) {
+  Analyzer analyzer;
+  const Buffer data = make_buffer("A", dtypes::int32, {make_int(4)});
+  const Expr x = load(data, {make_int(0)}), one = make_int(1, dtypes::int32);
+  const Var i = make_var("i", dtypes::int32);
+  analyzer.bind(i, {make_int(0, dtypes::int32), make_int(8, dtypes::int32)});
+  const Expr grows = gt(x + one, x);
+  EXPECT_TRUE(is_const_int_value(analyzer.simplify(grows), 1));         // an index
+  EXPECT_FALSE(is_const_int_value(analyzer.simplify_value(grows), 1));  // a value
+  EXPECT_TRUE(is_const_int_value(analyzer.simplify_value(gt(i + one, i)), 1));
+  EXPECT_EQ(analyzer.value_bounds(max(x, one) + one).min, std::numeric_limits<std::int32_t>::min());
+  // Ranges prove that this sum stays inside.
+  const Expr small = floormod(x, make_int(16, dtypes::int32));
+  EXPECT_TRUE(same_expr(analyzer.simplify_value(small + one - one), small));
+  const Var held = make_var("held", dtypes::int32);
+  EXPECT_TRUE(is_const_int_value(analyzer.simplify_value(gt(held + one, held)), 1));
+  analyzer.hold_data(held);
+  EXPECT_FALSE(is_const_int_value(analyzer.simplify_value(gt(held + one, held)), 1));
 }
 
 TEST(Analyzer, symbolic_extents) {

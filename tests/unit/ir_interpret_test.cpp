@@ -341,8 +341,8 @@ def f(A: T.Buffer((4,), "int32"), x: T.int32, y: T.int32):
     for (int y = -4; y <= 4; ++y) {
       Array<std::int32_t> a({4});
       if (y == 0) {
-        expect_fault(f, {a.arg(), number(x), number(0)}, ErrorKind::fault, "interpret.divide",
-                     cat(x, " divided by 0"));
+        run(f, a.arg(), number(x), number(y));
+        for (int k = 0; k < 4; ++k) EXPECT_EQ(a[k], 0);
         continue;
       }
       run(f, a.arg(), number(x), number(y));

@@ -8,6 +8,7 @@ import math as _math
 
 from .. import _core
 from .._core import NDArray
+from .._boundary import publish as _publish
 from .._errors import error as _error
 from .common import _COMPLEX, _INTEGERS, _dtype, _float32, _float64, _int64, _name, all_int
 
@@ -191,3 +192,5 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+_publish(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import builtins as _py
 
+from .._boundary import publish as _publish
 from .. import _core
 from .._core import NDArray
 from .common import _INTEGERS, _array, _is_tensor, _name, _pybool, _row
@@ -47,3 +48,5 @@ def clip(x, /, min=None, max=None):
 
 
 __all__ = ["clip", "where"]
+
+_publish(__name__)

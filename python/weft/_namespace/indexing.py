@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import namedtuple as _namedtuple
 
 from .. import _core
+from .._boundary import publish as _publish
 from .._errors import error as _error
 from .common import _COMPLEX, _array, _axis, _bool, _int64, _is_tensor, _name, _row
 from .creation import arange, asarray, empty, ones, zeros
@@ -280,3 +281,5 @@ __all__ = [
     "unique_inverse",
     "unique_values",
 ]
+
+_publish(__name__)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import builtins as _py
 
 from .. import _core
+from .._boundary import publish as _publish
 from .._errors import error as _error
 from .common import _array, _axis, _is_tensor
 from .creation import arange, full, ones, zeros
@@ -322,3 +323,5 @@ __all__ = [
     "triu",
     "unstack",
 ]
+
+_publish(__name__)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math as _math
 
 from .. import _core
+from .._boundary import publish as _publish
 from .._errors import error as _error
 from .common import _COMPLEX, _array, _axis, _is_tensor, _name, _row
 from .manipulation import expand_dims, moveaxis, permute_dims, reshape, squeeze
@@ -109,3 +110,5 @@ __all__ = [
     "tensordot",
     "vecdot",
 ]
+
+_publish(__name__)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math as _math
 
 from .. import _core
+from .._boundary import publish as _publish
 from .._errors import error as _error
 from .common import _INTEGERS, _array, _axis, _bool, _float32, _int64, _is_tensor, _name, _row
 from .creation import full
@@ -237,3 +238,5 @@ __all__ = [
     "sum",
     "var",
 ]
+
+_publish(__name__)

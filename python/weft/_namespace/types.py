@@ -7,6 +7,7 @@ from collections import namedtuple as _namedtuple
 
 from .. import _core
 from .._core import NDArray
+from .._boundary import publish as _publish
 from .._errors import error as _error
 from .common import (
     _COMPLEX,
@@ -160,3 +161,5 @@ __all__ = [
     "isdtype",
     "result_type",
 ]
+
+_publish(__name__)

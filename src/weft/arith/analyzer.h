@@ -34,9 +34,9 @@ struct Modular {
 };
 
 class Analyzer {
+ public:
   struct Impl;
 
- public:
   Analyzer();
   ~Analyzer();
   Analyzer(const Analyzer&) = delete;
@@ -77,6 +77,14 @@ class Analyzer {
   /// Canonical form: equal index expressions over bound variables mostly become the same
   /// expression; (i0*8 + i1)//8 -> i0 and (..)%8 -> i1 when 0 <= i1 < 8; conditions fold.
   ir::Expr simplify(const ir::Expr& e) const;
+  /// The same for a value that is stored or decides a branch. Arithmetic on data wraps, so it is
+  /// opened only where no intermediate can leave its type; indices and extents never do. Arithmetic
+  /// of variables alone counts as index arithmetic, except of those that hold_data names.
+  ir::Expr simplify_value(const ir::Expr& e) const;
+  /// A variable whose value comes from memory.
+  void hold_data(const ir::Var& var);
+  /// Constant bounds of such a value, within its type.
+  Bounds value_bounds(const ir::Expr& e) const;
   /// True only if `condition` holds for all values of the bound variables under the constraints.
   bool prove(const ir::Expr& condition) const;
   bool prove_equal(const ir::Expr& a, const ir::Expr& b) const;

@@ -3,6 +3,7 @@
 // State of an Analyzer, shared by bounds.cpp and simplify.cpp.
 
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "weft/arith/analyzer.h"
@@ -19,6 +20,9 @@ struct Analyzer::Impl {
   std::vector<Sum> at_most_zero;  // known facts: sum <= 0
   std::vector<ir::Expr> facts;    // known true conditions of other forms
 
+  std::unordered_set<const ir::VarNode*> data;  // variables that hold data
+  mutable bool of_values = false;               // a value is simplified: data may wrap
+
   mutable int fact_depth = 0;  // facts may mention what they bound: limit the nesting
 
   Bounds sum_bounds(const Sum& sum) const;  // interval of each term, added
@@ -29,6 +33,9 @@ struct Analyzer::Impl {
   /// sum <= 0 for all values?
   bool never_positive(const Sum& sum) const;
   void assume(const ir::Expr& condition, bool holds = true);
+
+  /// Whether arithmetic on data inside e may leave its type (wrap.cpp).
+  bool may_wrap(const ir::Expr& e) const;
 
   ir::Expr simplify(const ir::Expr& e) const;
   Sum simplify_sum(

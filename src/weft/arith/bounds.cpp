@@ -326,6 +326,7 @@ void Analyzer::Impl::assume(const Expr& condition, bool holds) {
   }
   facts.push_back(holds ? condition : logical_not(condition));
   if (!b || !is_compare(condition->kind) || !is_index_type(b->a->dtype)) return;
+  if (may_wrap(b->a) || may_wrap(b->b)) return;
   Expr a = simplify(b->a), c = simplify(b->b);
   ExprKind kind = condition->kind;
   if (!holds) {
@@ -430,6 +431,19 @@ Modular Analyzer::modular(const Expr& e) const {
   return impl_->modular(to_sum(impl_->simplify(e)));
 }
 Expr Analyzer::simplify(const Expr& e) const { return e ? impl_->simplify(e) : e; }
+
+Expr Analyzer::simplify_value(const Expr& e) const {
+  impl_->of_values = true;
+  Expr out = simplify(e);
+  impl_->of_values = false;
+  return out;
+}
+
+void Analyzer::hold_data(const Var& var) { impl_->data.insert(var.get()); }
+
+Bounds Analyzer::value_bounds(const Expr& e) const {
+  return is_index_type(e->dtype) && impl_->may_wrap(e) ? type_bounds(e->dtype) : bounds(e);
+}
 
 bool Analyzer::prove(const Expr& condition) const {
   return is_const_int_value(impl_->simplify(condition), 1);

@@ -363,7 +363,8 @@ Expr Analyzer::Impl::simplify(const Expr& e) const {
     default: break;
   }
   const auto* b = as<BinaryNode>(e);
-  if (is_index_type(e->dtype)) {
+  const auto wraps = [this](const Expr& x) { return of_values && may_wrap(x); };
+  if (is_index_type(e->dtype) && b && !wraps(e)) {
     switch (e->kind) {
       case ExprKind::add:
       case ExprKind::sub:
@@ -412,7 +413,7 @@ Expr Analyzer::Impl::simplify(const Expr& e) const {
     }
     return x == b->a && y == b->b ? e : make_binary(e->kind, x, y);
   }
-  if (is_compare(e->kind) && is_index_type(b->a->dtype)) {
+  if (is_compare(e->kind) && is_index_type(b->a->dtype) && !wraps(b->a) && !wraps(b->b)) {
     if (known(e)) return make_bool(true);
     Expr x = simplify(b->a), y = simplify(b->b);
     Expr out = compare(e->kind, x, y);
@@ -460,8 +461,11 @@ Expr Analyzer::Impl::simplify(const Expr& e) const {
     Expr v = simplify(as<CastNode>(e)->value);
     return v == as<CastNode>(e)->value ? e : cast(e->dtype, v);
   }
+  const bool before = of_values;
+  if (e->kind == ExprKind::load) of_values = false;  // what follows are indices
   std::function<Expr(const Expr&)> self = [this](const Expr& x) { return simplify(x); };
   Expr out = Children(self).of(e);
+  of_values = before;
   if (const auto* c = as<CallNode>(out); c && c->op == "bitwise_xor") {
     std::int64_t x, y;
     const bool left = is_const_int(c->args[0], &x), right = is_const_int(c->args[1], &y);
@@ -482,6 +486,21 @@ class SimplifyStmt final : public Rewriter {
   Stmt rewrite(const Stmt& s) override { return Rewriter::rewrite(s); }
 
  protected:
+  Stmt rewrite_store(const Stmt& s) override {
+    const auto* t = as<StoreNode>(s);
+    bool changed = false;
+    Exprs indices = rewrite_all(t->indices, &changed);
+    Expr value = analyzer.simplify_value(t->value);
+    return !changed && value == t->value ? s : store(t->buffer, value, std::move(indices));
+  }
+  Stmt rewrite_let(const LetStmtNode* t, const Stmt& s) {
+    Expr value = analyzer.simplify_value(t->value);
+    bool data = false;
+    for_each_expr(value, [&](const Expr& x) { data = data || x->kind == ExprKind::load; });
+    if (data) analyzer.hold_data(t->var);
+    Stmt body = rewrite(t->body);
+    return value == t->value && body == t->body ? s : let_stmt(t->var, value, body);
+  }
   Stmt rewrite_for(const Stmt& s) override {
     const auto* t = as<ForNode>(s);
     Expr lo = rewrite(t->min), extent = rewrite(t->extent);
@@ -497,7 +516,7 @@ class SimplifyStmt final : public Rewriter {
   }
   Stmt rewrite_if(const Stmt& s) override {
     const auto* t = as<IfNode>(s);
-    Expr c = rewrite(t->condition);
+    Expr c = analyzer.simplify_value(t->condition);
     if (is_true(c)) return rewrite(t->then_case);
     if (is_false(c)) return t->else_case ? rewrite(t->else_case) : seq({});
     Stmt yes, no;
@@ -515,7 +534,7 @@ class SimplifyStmt final : public Rewriter {
     const auto* t = as<BlockRealizeNode>(s);
     bool changed = false;
     Exprs values = rewrite_all(t->iter_values, &changed);
-    Expr predicate = rewrite(t->predicate);
+    Expr predicate = analyzer.simplify_value(t->predicate);
     // Inside, iterators are known by their domains only: bindings stay outside the block.
     const Analyzer::Scope inside(analyzer);
     for (const IterVar& iter : t->block->iters) {
@@ -527,6 +546,7 @@ class SimplifyStmt final : public Rewriter {
     return block_realize(std::move(values), predicate, block);
   }
   Stmt rewrite_default(const Stmt& s) override {
+    if (const auto* t = as<LetStmtNode>(s)) return rewrite_let(t, s);
     if (const auto* t = as<LaunchNode>(s)) {
       const Analyzer::Scope inside(analyzer);
       for (const LaunchAxis& axis : t->axes)

@@ -65,6 +65,7 @@ std::unique_ptr<Function> Compiler::function(const PrimFunc& f) {
     for (const Expr& e : q.buffer->shape) q.shape.push_back(expr(e));
     for (const Expr& e : q.buffer->strides) q.strides.push_back(expr(e));
   }
+  find_promise(f);
   out->body = stmt(f->body);
   out->slots = slots_, out->views = views_, out->sites = sites_;
   return out;

@@ -11,6 +11,11 @@
 
 namespace weft::ir {
 
+/// Attribute of functions whose author vouches that indices which depend on data name a different
+/// element for every point: stores to such elements are then not refused. The interpreter checks
+/// it ("interpret.distinct").
+inline constexpr std::string_view kDistinctElements = "weft.distinct_elements";
+
 /// One actual argument: a strided view of host memory, or a scalar.
 struct InterpretArg {
   void* data = nullptr;

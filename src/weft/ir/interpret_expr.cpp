@@ -94,12 +94,10 @@ void Access::out_of_bounds(Frame& fr, std::size_t dim, std::int64_t value) const
 
 namespace {
 
-void run_int_binary(Frame& fr, ExprKind kind, DType t, std::int64_t a, std::int64_t b,
-                    std::int64_t* out) {
-  if (!eval_int_binary(kind, t, a, b, out))
-    fault(fr, "divide",
-          cat(a,
-              kind == ExprKind::floormod || kind == ExprKind::mod ? " modulo 0" : " divided by 0"));
+/// Quotient and remainder of a division by zero are 0, as on every machine.
+std::int64_t int_binary(ExprKind kind, DType t, std::int64_t a, std::int64_t b) {
+  std::int64_t out = 0;
+  return eval_int_binary(kind, t, a, b, &out) ? out : 0;
 }
 
 // ---- scalars
@@ -132,7 +130,6 @@ struct Int64Op final : Pair {
     if constexpr (K == ExprKind::lt) return x < y;
     if constexpr (K == ExprKind::le) return x <= y;
     if constexpr (K == ExprKind::eq) return x == y;
-    std::int64_t out;
     if constexpr (K == ExprKind::floordiv || K == ExprKind::floormod) {
       if (y > 0) {
         std::int64_t q = x / y, m = x % y;
@@ -140,8 +137,7 @@ struct Int64Op final : Pair {
         return K == ExprKind::floordiv ? q : m;
       }
     }
-    run_int_binary(fr, K, dtypes::int64, x, y, &out);
-    return out;
+    return int_binary(K, dtypes::int64, x, y);
   }
 };
 
@@ -152,9 +148,7 @@ struct IntOp final : Pair {
     std::int64_t x = a->i(fr);
     if (kind == ExprKind::and_) return x ? b->i(fr) : 0;  // what is not needed is not evaluated
     if (kind == ExprKind::or_) return x ? 1 : b->i(fr);
-    std::int64_t out;
-    run_int_binary(fr, kind, operand, x, b->i(fr), &out);
-    return out;
+    return int_binary(kind, operand, x, b->i(fr));
   }
 };
 
@@ -323,7 +317,7 @@ struct FromVector final : Exp {
     for (int m = n; m > 1; m = (m + 1) / 2) {  // pairwise: (0,1) (2,3) ...
       for (int k = 0; k < m / 2; ++k) {
         if (type.is_float()) l[k].f = eval_float_binary(kind, type, l[2 * k].f, l[2 * k + 1].f);
-        else eval_int_binary(kind, type, l[2 * k].i, l[2 * k + 1].i, &l[k].i);
+        else l[k].i = int_binary(kind, type, l[2 * k].i, l[2 * k + 1].i);
       }
       if (m % 2) l[m / 2] = l[m - 1];
     }
@@ -345,7 +339,7 @@ struct VectorBinary final : Pair {
     DType t = a->type.element();
     for (int k = 0; k < n; ++k) {
       if (fr.mask && !fr.mask[k]) continue;
-      if (!t.is_float()) run_int_binary(fr, kind, t, x[k].i, y[k].i, &out[k].i);
+      if (!t.is_float()) out[k].i = int_binary(kind, t, x[k].i, y[k].i);
       else if (is_compare(kind)) out[k].i = eval_float_compare(kind, x[k].f, y[k].f);
       else out[k].f = eval_float_binary(kind, t, x[k].f, y[k].f);
     }

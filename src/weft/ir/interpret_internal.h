@@ -4,10 +4,13 @@
 // `run`, `i`, `f`, `v`; variables are slots, buffers are views. A Frame is one thread's state.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "weft/base/error.h"
@@ -206,6 +209,9 @@ class Machine {
   /// Which thread goes on where several may. first: whoever waits for a token goes on at once.
   enum class Turns : std::uint8_t { scattered, lowest_first, highest_first };
   Turns turns = Turns::scattered;
+  /// Of the loop of points that runs, in functions with kDistinctElements: who stored an element
+  /// first, and what.
+  std::unordered_map<const char*, std::pair<std::vector<std::int64_t>, std::uint64_t>> stored;
   std::vector<std::shared_ptr<const void>> maps;  // tensor maps that variables point to
 };
 
@@ -235,6 +241,11 @@ class Compiler {
   CodePtr collective(const CollectiveNode* s);
   CodePtr allocation(const Buffer& b, CodePtr body);
   CodePtr evaluate(const EvaluateNode* s);
+  // interpret_distinct.cpp
+  void find_promise(const PrimFunc& f);
+  CodePtr checked_store(const StoreNode* s);
+  CodePtr point_loop(const Stmt& s, const std::function<CodePtr()>& compile);
+  CodePtr any_stmt(const Stmt& s);
   // interpret_roles.cpp
   Access role_access(const Expr& e);
   ExpPtr tensor_map(const CallNode* e);
@@ -250,7 +261,10 @@ class Compiler {
   std::unordered_map<const VarNode*, Range> ranges_;
   std::size_t slots_ = 0, views_ = 0, sites_ = 0;
   bool in_launch_ = false, in_bound_ = false;
-  std::vector<const ForNode*> bound_loops_;  // around, outermost first
+  std::vector<const ForNode*> bound_loops_;    // around, outermost first
+  bool checks_distinct_ = false;               // the function has kDistinctElements
+  std::vector<const VarNode*> points_;         // of the loops of points around, outermost first
+  std::unordered_set<const BufferNode*> own_;  // allocated inside loops of points
 };
 
 inline std::size_t at(int i) { return static_cast<std::size_t>(i); }
@@ -263,6 +277,9 @@ std::unique_ptr<T> make(const StmtNode* node) {
 }
 
 std::shared_ptr<Tokens> make_tokens();
+
+/// Whether an axis counts the groups of a launch.
+bool is_grid_axis(const std::string& axis);
 
 /// True when `s` holds a barrier or a collective: its threads must wait for each other.
 bool waits(const Stmt& s);

@@ -362,9 +362,9 @@ struct CollectiveCode final : Code {
   }
 };
 
-bool is_grid_axis(const std::string& axis) { return axis.starts_with("blockIdx"); }
-
 }  // namespace
+
+bool is_grid_axis(const std::string& axis) { return axis.starts_with("blockIdx"); }
 
 void Group::arrive(Frame& fr, const Code* where) {
   waiting[fr.thread] = where;

@@ -416,8 +416,12 @@ CodePtr Compiler::store(const StoreNode* s) {
 }
 
 CodePtr Compiler::stmt(const Stmt& s) {
+  return point_loop(s, [&] { return any_stmt(s); });
+}
+
+CodePtr Compiler::any_stmt(const Stmt& s) {
   switch (s->kind) {
-    case StmtKind::store: return store(as<StoreNode>(s));
+    case StmtKind::store: return checked_store(as<StoreNode>(s));
     case StmtKind::seq: {
       auto out = std::make_unique<SeqCode>();
       for (const Stmt& child : as<SeqNode>(s)->stmts) out->list.push_back(stmt(child));

@@ -5,6 +5,7 @@
 
 #include "weft/base/text.h"
 #include "weft/ir/build.h"
+#include "weft/ir/interpret.h"
 #include "weft/ir/roles.h"
 #include "weft/ir/visit.h"
 #include "weft/pass/race_run.h"

@@ -22,10 +22,6 @@
 
 namespace weft::pass {
 
-/// Attribute of functions whose author vouches that indices which depend on data name a different
-/// element for every point: adding to such elements is then not refused.
-inline constexpr std::string_view kDistinctElements = "weft.distinct_elements";
-
 struct Race {
   std::string kernel, buffer, scope;
   std::int64_t element = 0;            // -1: chosen by data

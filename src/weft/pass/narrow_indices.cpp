@@ -2,6 +2,7 @@
 #include "weft/pass/narrow_indices.h"
 
 #include <limits>
+#include <utility>
 
 #include "weft/arith/analyzer.h"
 #include "weft/ir/build.h"
@@ -83,6 +84,11 @@ class Narrow final : public Rewriter {
  private:
   static bool in_range(const arith::Bounds& b) { return b.min >= kLow && b.max <= kHigh; }
 
+  /// Bounds of an index, which never leaves its type, or of a value, which may wrap.
+  arith::Bounds reach(const Expr& e) const {
+    return in_index_ ? analyzer_.bounds(e) : analyzer_.value_bounds(e);
+  }
+
   Var define(const Var& old) {
     Var var = make_var(old->name, dtypes::int32);
     vars_[old.get()] = var;
@@ -91,10 +97,12 @@ class Narrow final : public Rewriter {
 
   Exprs indices(const Exprs& list) {
     Exprs out;
+    const bool before = std::exchange(in_index_, true);
     for (const Expr& i : list) {
       Expr n = is_index(i) ? narrow(i) : nullptr;
       out.push_back(n ? n : rewrite(i));
     }
+    in_index_ = before;
     return out;
   }
 
@@ -118,8 +126,7 @@ class Narrow final : public Rewriter {
       case ExprKind::ramp: {
         const auto* r = as<RampNode>(e);
         Expr base = narrow(r->base), stride = narrow(r->stride);
-        bool fits = base && stride &&
-                    in_range(analyzer_.bounds(r->base + r->stride * (e->dtype.lanes - 1)));
+        bool fits = base && stride && in_range(reach(r->base + r->stride * (e->dtype.lanes - 1)));
         return fits ? ramp(base, stride, e->dtype.lanes) : nullptr;
       }
       case ExprKind::broadcast: {
@@ -135,7 +142,7 @@ class Narrow final : public Rewriter {
       }
       default: {
         const auto* b = as<BinaryNode>(e);
-        if (!b || !e->dtype.is_scalar() || !in_range(analyzer_.bounds(e))) return nullptr;
+        if (!b || !e->dtype.is_scalar() || !in_range(reach(e))) return nullptr;
         Expr x = narrow(b->a), y = x ? narrow(b->b) : nullptr;
         return x && y ? make_binary(e->kind, x, y) : nullptr;
       }
@@ -149,6 +156,7 @@ class Narrow final : public Rewriter {
 
   arith::Analyzer analyzer_;
   std::unordered_map<const VarNode*, Var> vars_;
+  bool in_index_ = false;  // an index is rewritten
 };
 
 }  // namespace

@@ -159,11 +159,14 @@ void Run::touch(const Access& a, const Points& active) {
     const Numbers at = values_.eval(a.index, active, lane);
     if (!at.all_known()) {
       if (!a.atomic) unchecked(cat("an index of \"", a.buffer->name, "\" depends on data"));
-      if (crosses && a.adds && a.stored && active.size() > 1)
-        crossings_.blind(a, use(a.statement, active[0]));
     }
     Hashes written;
     if (a.stored) written = values_.signature(a.stored, active, lane, own_);
+    // Several points may store one value at one element, so only values that differ are refused.
+    const bool differs = !written.uniform || a.local || a.adds;
+    if (!at.all_known() && (crosses || shared_by_group(b)) && a.stored && !a.atomic && differs &&
+        active.size() > 1)
+      crossings_.blind(a, use(a.statement, active[0]), use(a.statement, active[1]));
     for (std::size_t i = 0; i < active.size(); ++i) {
       if (!at.known_at(i)) continue;
       const std::int64_t element = at.at(i);
@@ -300,8 +303,10 @@ void Crossings::write(const Access& a, std::int64_t element, std::int64_t group,
   cell.atomic = a.atomic;
 }
 
-void Crossings::blind(const Access& a, const Use& use) {
-  race(a.buffer.get(), -1, use, use, "addition to an element that data chooses");
+void Crossings::blind(const Access& a, const Use& first, const Use& second) {
+  race(a.buffer.get(), -1, first, second,
+       a.adds ? "addition to an element that data chooses"
+              : "store to an element that data chooses");
 }
 
 // ---- messages

@@ -72,8 +72,8 @@ class Crossings {
   void read(const Access& a, std::int64_t element, std::int64_t group, const Use& use);
   void write(const Access& a, std::int64_t element, std::int64_t group, std::uint64_t value,
              const Use& use);
-  /// A place that many points may add to without being told apart.
-  void blind(const Access& a, const Use& use);
+  /// An element that data chooses, to which several points store.
+  void blind(const Access& a, const Use& first, const Use& second);
   void race(const ir::BufferNode* buffer, std::int64_t element, const Use& first, const Use& second,
             std::string what);
   /// A run that leaves out iterations does not know all that a group has written.

@@ -68,7 +68,8 @@ class LowerDivision final : public Rewriter {
     bool divides = e->kind == ExprKind::floordiv;
     std::int64_t n = 0;
     bool constant = is_const_int(b->b, &n) && n > 0;
-    if (e->dtype.is_uint() || (nonnegative(b->a) && (constant || analyzer_.bounds(b->b).min > 0))) {
+    if (e->dtype.is_uint() ||
+        (nonnegative(b->a) && (constant || analyzer_.value_bounds(b->b).min > 0))) {
       if (constant && std::has_single_bit(static_cast<std::uint64_t>(n)) && divides)
         return shift(b->a, n);
       return make_binary(divides ? ExprKind::div : ExprKind::mod, b->a, b->b);
@@ -98,7 +99,7 @@ class LowerDivision final : public Rewriter {
 
  private:
   bool nonnegative(const Expr& e) const {
-    return e->dtype.is_scalar() && analyzer_.bounds(e).min >= 0;
+    return e->dtype.is_scalar() && analyzer_.value_bounds(e).min >= 0;
   }
   static Expr shift(const Expr& a, std::int64_t n) {
     return call("shift_right",

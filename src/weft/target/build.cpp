@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "weft/ir/build.h"
+#include "weft/ir/interpret.h"
 #include "weft/ir/verify.h"
 #include "weft/ir/visit.h"
 #include "weft/pass/check_bounds.h"
@@ -31,14 +32,20 @@ void prove_race_free(const ir::PrimFunc& lowered, const TargetInfo& info, const 
   if (report.clean()) return;
   const pass::Race& first = report.races[0];
   std::string help;
-  if (first.adds || first.element < 0) {
+  const bool by_data = first.element < 0 && !first.buffer.empty();
+  if (first.adds) {
     help =
         cat("let only loops of spatial iterators run side by side, keep shares apart with "
             "sch.rfactor, or add with T.atomic_add(",
             first.buffer, "[...], value)");
-    if (first.element < 0)
-      help += cat("; if the elements are distinct, say so: T.func_attr({\"",
-                  pass::kDistinctElements, "\": True})");
+  } else if (by_data) {
+    help =
+        "run the loop serially, over an iterator made by T.axis.opaque, so that the last "
+        "iteration's value is kept";
+  }
+  if (by_data) {
+    help += cat("; if the elements are distinct, say so: T.func_attr({\"", ir::kDistinctElements,
+                "\": True})");
   }
   throw Error(ErrorKind::verify, "verify.race",
               cat("the kernels of ", lowered->name, " race on ",

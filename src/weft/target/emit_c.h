@@ -55,6 +55,7 @@ struct CSpelling {
       false;  // "[[buffer(i)]]" after each parameter, scalars by constant reference
   std::string extra_parameters;  // after the kernel's own
   bool pointer_offsets = false;  // each pointer comes with an offset in elements
+  bool signed_wraps = false;     // compilers are told that signed arithmetic wraps (-fwrapv)
   bool host_entry = false;       // host functions: parallel loops, status results
   bool unpacks = true;           // of host functions also an entry of the host kernel ABI
   /// Function or macro (pointer, value) that stores past the caches; "": ordinary stores, with a

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/target/emit_c_internal.h"
@@ -308,6 +309,25 @@ std::string Expressions::bare(const Expr& e, const Lane* lane) {
   return out.substr(1, out.size() - 2);
 }
 
+std::string Expressions::bare_value(const Expr& e, const Lane* lane) {
+  const bool before = std::exchange(of_value_, true);
+  std::string out = bare(e, lane);
+  of_value_ = before;
+  return out;
+}
+
+bool Expressions::touches_data(const Expr& e) {
+  if (const auto* v = as<VarNode>(e)) return data_vars_.count(v) > 0;
+  if (const auto* b = is_binary(e->kind) ? as<BinaryNode>(e) : nullptr)
+    return touches_data(b->a) || touches_data(b->b);
+  bool found = false;
+  for_each_expr(e, [&](const Expr& x) {
+    const auto* v = as<VarNode>(x);
+    found = found || x->kind == ExprKind::load || (v && data_vars_.count(v));
+  });
+  return found;
+}
+
 std::string Expressions::cast(DType to, DType from, const std::string& value) {
   to = to.element();
   from = from.element();
@@ -357,7 +377,9 @@ std::string Expressions::text(const Expr& e, const Lane* lane) {
                     cat("buffer \"", l->buffer->name,
                         "\" has vector elements: ", to_string(l->buffer->dtype)));
       }
+      const bool before = std::exchange(of_value_, false);
       std::string at = l->indices.empty() ? "0" : bare(l->indices[0], lane);
+      of_value_ = before;
       return load_value(l->buffer->dtype,
                         cat(name(l->buffer.get(), l->buffer->name), "[", at, "]"));
     }
@@ -393,10 +415,21 @@ std::string Expressions::binary(const BinaryNode* e, const Lane* lane) {
     return (e->dtype.is_integral() && e->dtype.bits < 32) ? cat("((", type(e->dtype), ")", v, ")")
                                                           : v;
   };
+  auto wrapped = [&](std::string_view op) {
+    // C leaves signed overflow undefined, and computes a product of uint16 as int.
+    const bool overflows = (e->dtype.is_int() && e->dtype.bits >= 32) ||
+                           (e->kind == ExprKind::mul && e->dtype.is_uint() && e->dtype.bits == 16);
+    if (!of_value_ || spelling_.signed_wraps || !overflows ||
+        (!touches_data(e->a) && !touches_data(e->b)))
+      return narrow(infix(op));
+    const std::string wide =
+        cat("(", type(e->dtype.bits == 64 ? dtypes::uint64 : dtypes::uint32), ")");
+    return cat("((", type(e->dtype), ")(", wide, a, " ", op, " ", wide, b, "))");
+  };
   switch (e->kind) {
-    case ExprKind::add: return narrow(infix("+"));
-    case ExprKind::sub: return narrow(infix("-"));
-    case ExprKind::mul: return narrow(infix("*"));
+    case ExprKind::add: return wrapped("+");
+    case ExprKind::sub: return wrapped("-");
+    case ExprKind::mul: return wrapped("*");
     case ExprKind::div:
     case ExprKind::mod: {
       const bool divides = e->kind == ExprKind::div;

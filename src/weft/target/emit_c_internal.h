@@ -57,6 +57,12 @@ class Expressions {
   std::string text(const ir::Expr& e, const Lane* lane = nullptr);
   /// As text, without the outer parentheses.
   std::string bare(const ir::Expr& e, const Lane* lane = nullptr);
+  /// As bare, of a value that is stored or decides a branch: signed arithmetic on data wraps.
+  /// Indices keep plain arithmetic, of which compilers may assume that it stays in its type.
+  std::string bare_value(const ir::Expr& e, const Lane* lane = nullptr);
+  /// The variable's value comes from memory.
+  void hold_data(const ir::VarNode* v) { data_vars_.insert(v); }
+  bool touches_data(const ir::Expr& e);
 
   std::string type(DType t) const;                              // of a value
   std::string storage_type(DType t) const;                      // of an element in memory
@@ -112,6 +118,8 @@ class Expressions {
 
   const CSpelling& spelling_;
   Helpers& helpers_;
+  bool of_value_ = false;  // the text at hand is that of a value
+  std::set<const ir::VarNode*> data_vars_;
   std::unordered_map<const void*, std::string> names_;
   std::set<std::string> taken_;
 };

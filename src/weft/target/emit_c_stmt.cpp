@@ -28,7 +28,7 @@ void KernelText::stmt(const Stmt& s) {
     case StmtKind::for_: for_stmt(as<ForNode>(s)); break;
     case StmtKind::if_: {
       const auto* t = as<IfNode>(s);
-      line(cat("if (", expr_.bare(t->condition), ") {"));
+      line(cat("if (", expr_.bare_value(t->condition), ") {"));
       body(t->then_case);
       if (t->else_case) {
         line("} else {");
@@ -39,7 +39,7 @@ void KernelText::stmt(const Stmt& s) {
     }
     case StmtKind::while_: {
       const auto* t = as<WhileNode>(s);
-      line(cat("while (", expr_.bare(t->condition), ") {"));
+      line(cat("while (", expr_.bare_value(t->condition), ") {"));
       body(t->body);
       line("}");
       break;
@@ -220,12 +220,13 @@ void KernelText::parallel_text(const ForNode* t) {
 }
 
 void KernelText::let_stmt_text(const LetStmtNode* t) {
+  if (expr_.touches_data(t->value)) expr_.hold_data(t->var.get());
   if (t->value->dtype.lanes == 1) {
     bool integer = t->value->dtype.is_integral();
     if (integer) analyzer_.bind(t->var, t->value);
     if (integer) expr_.integers[t->var.get()] = substitute(t->value, expr_.integers);
     line(cat("const ", expr_.type(t->value->dtype), " ", expr_.name(t->var.get(), t->var->name),
-             " = ", expr_.bare(t->value), ";"));
+             " = ", expr_.bare_value(t->value), ";"));
   } else if (spelling_.vectors == VectorStyle::gnu && expr_.speaks_whole(t->value)) {
     expr_.whole_vars[t->var.get()] = t->value;
     line(cat("const ", expr_.whole_type(t->value->dtype), " ",
@@ -236,7 +237,7 @@ void KernelText::let_stmt_text(const LetStmtNode* t) {
     for (int i = 0; i < t->value->dtype.lanes; ++i) {
       Lane lane{true, i, {}};
       line(cat("const ", expr_.type(t->value->dtype), " ", id, "_", i, " = ",
-               expr_.bare(t->value, &lane), ";"));
+               expr_.bare_value(t->value, &lane), ";"));
     }
     expr_.vectors.clear();
   }

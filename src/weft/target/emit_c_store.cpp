@@ -35,12 +35,12 @@ void KernelText::atomic_text(const StoreNode* t, const Expr& value) {
   if (own && !spelling_.host_entry) {  // nobody else sees it
     const std::string element =
         cat(expr_.name(b.get(), b->name), "[", expr_.bare(t->indices[0]), "]");
-    return line(cat(element, " += ", expr_.bare(value), ";"));
+    return line(cat(element, " += ", expr_.bare_value(value), ";"));
   }
   const auto& [function, definition] = found->second;
   if (!definition.empty()) expr_.define_helper(function, definition);
   line(cat(function, "(&", expr_.name(b.get(), b->name), "[", expr_.bare(t->indices[0]), "], ",
-           expr_.bare(value), ");"));
+           expr_.bare_value(value), ");"));
 }
 
 void KernelText::store_stmt(const StoreNode* t) {
@@ -125,8 +125,8 @@ std::string KernelText::bare_store(DType element, const Expr& value, const Lane*
   const auto* c = as<CastNode>(value);
   if (c && element.is_float() && element.bits == 16 && c->dtype.element() == element.element() &&
       c->value->dtype.element() == dtypes::float32)
-    return expr_.store_value(element, expr_.bare(c->value, lane));
-  return expr_.store_value(element, expr_.bare(value, lane));
+    return expr_.store_value(element, expr_.bare_value(c->value, lane));
+  return expr_.store_value(element, expr_.bare_value(value, lane));
 }
 
 bool KernelText::needs_constant_lanes(const Expr& e) const {

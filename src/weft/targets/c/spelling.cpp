@@ -26,6 +26,7 @@ typedef struct weft_context {
   void* user;
 } weft_context;
 )";
+    s.signed_wraps = true;
     s.function_prefix = "static inline ";
     s.kernel_prefix = "int32_t ";
     s.types = {{"bool", "int32_t"},    {"int8", "int8_t"},     {"int16", "int16_t"},
