@@ -20,6 +20,20 @@ def main(*paths):
     from matplotlib import pyplot
 
     *inputs, out = paths
+    ink = "#808080"  # readable on white and on black pages
+    matplotlib.rcParams.update(
+        {
+            k: ink
+            for k in (
+                "text.color",
+                "axes.labelcolor",
+                "axes.edgecolor",
+                "xtick.color",
+                "ytick.color",
+            )
+        }
+    )
+    matplotlib.rcParams["svg.fonttype"] = "none"
     figure, axes = pyplot.subplots(1, len(inputs), figsize=(5.2 * len(inputs), 5.4), squeeze=False)
     for axis, path in zip(axes[0], inputs):
         with open(path) as file:
@@ -36,12 +50,12 @@ def main(*paths):
             axis.plot([means[name]] * 2, [i - 0.4, i + 0.4], color="#c0392b", lw=2)
         axis.set_yticks(range(len(groups)), sorted(groups, key=means.get), fontsize=8)
         axis.set_xscale("log")
-        axis.axvline(1, color="black", lw=0.8)
+        axis.axvline(1, color=ink, lw=0.8)
         axis.set_xlabel("the better rival's time / weft's (right is faster)")
         rows = sum(map(len, groups.values()))
         axis.set_title(f"{sweep['device']}, {sweep['threads']} thread(s): {rows} rows", fontsize=10)
     figure.tight_layout()
-    figure.savefig(out, metadata={"Date": None})
+    figure.savefig(out, metadata={"Date": None}, transparent=True)
 
 
 if __name__ == "__main__":

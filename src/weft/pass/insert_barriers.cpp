@@ -218,6 +218,41 @@ class Group {
     return loads;
   }
 
+  /// The value as an int64 with casts of integers out of the way. Index arithmetic does not wrap:
+  /// an index that did would lie outside its buffer.
+  Expr widen(const Expr& e, const VarMap& wide) const {
+    const DType index = dtypes::int64;
+    std::int64_t n = 0;
+    if (is_const_int(e, &n)) return make_int(n);
+    if (const auto* v = as<VarNode>(e)) {
+      auto found = wide.find(v);
+      return found == wide.end() ? cast(index, e) : found->second;
+    }
+    const auto* c = as<CastNode>(e);
+    if (c && c->value->dtype.is_int()) {
+      const int bits = e->dtype.bits;
+      bool fits = c->value->dtype.bits <= bits;
+      if (!fits) {
+        const arith::Bounds b = analyzer.bounds(c->value);
+        const std::int64_t most = std::int64_t{1} << (bits - 1);
+        fits = b.bounded() && b.min >= -most && b.max < most;
+      }
+      if (fits) return widen(c->value, wide);
+    }
+    if (e->dtype.is_int()) {
+      const auto* b = as<BinaryNode>(e);
+      switch (e->kind) {
+        case ExprKind::add: return widen(b->a, wide) + widen(b->b, wide);
+        case ExprKind::sub: return widen(b->a, wide) - widen(b->b, wide);
+        case ExprKind::mul: return widen(b->a, wide) * widen(b->b, wide);
+        case ExprKind::floordiv: return floordiv(widen(b->a, wide), widen(b->b, wide));
+        case ExprKind::floormod: return floormod(widen(b->a, wide), widen(b->b, wide));
+        default: break;
+      }
+    }
+    return cast(index, e);
+  }
+
   std::optional<Form> form(const Access& a, const std::unordered_set<const VarNode*>& open) const {
     std::vector<Var> vars;
     for (const LaunchAxis& axis : axes_) vars.push_back(axis.var);
@@ -226,6 +261,17 @@ class Group {
       if (open.count(l.var.get())) continue;
       free.push_back(&l);
       vars.push_back(l.var);
+    }
+    std::unordered_set<const VarNode*> set;
+    VarMap wide;
+    for (Var& v : vars) {
+      set.insert(v.get());
+      if (v->dtype != dtypes::int64) {
+        const Var as_index = make_var(v->name, dtypes::int64);
+        wide[v.get()] = as_index;
+        v = as_index;
+        set.insert(v.get());
+      }
     }
     // Parts that depend on data but have bounds are like loops: any value of their range.
     std::vector<Term> data;
@@ -247,10 +293,8 @@ class Group {
       }
       index = cast(a.index->dtype, index);
     }
-    auto linear = arith::detect_linear(index, vars);
+    auto linear = arith::detect_linear(widen(index, wide), vars);
     if (!linear) return std::nullopt;
-    std::unordered_set<const VarNode*> set;
-    for (const Var& v : vars) set.insert(v.get());
     if (uses_any(linear->base, set) || uses_any(linear->base, tainted)) return std::nullopt;
     if (reads_memory(linear->base)) return std::nullopt;
     Form out;
@@ -288,6 +332,8 @@ class Group {
 };
 
 class Inserter {
+  static constexpr std::size_t kMostNodes = 500;
+
  public:
   explicit Inserter(Group& group) : group_(group) {}
 
@@ -331,8 +377,7 @@ class Inserter {
     }
     if (const auto* t = as<LetStmtNode>(s)) {
       if (!group_.uniform(t->value)) group_.tainted.insert(t->var.get());
-      if (t->value->dtype.is_integral() && t->value->dtype.is_scalar())
-        lets_[t->var.get()] = substitute(t->value, lets_);
+      define(t);
       bool stop = false;
       Pending mine;
       collect_expr(t->value, s.get(), mine);
@@ -368,6 +413,20 @@ class Inserter {
     throw Error(ErrorKind::lower, "lower.barrier.divergent",
                 cat("a barrier is needed inside ", what,
                     " whose course differs between the points of the group"));
+  }
+
+  /// A let of integers stands for its value, as long as that stays small: lets of lets grow without
+  /// end. A variable that stays is one value for all points, or tainted and understood by nothing.
+  void define(const LetStmtNode* t) {
+    if (!t->value->dtype.is_integral() || !t->value->dtype.is_scalar()) return;
+    Expr value = substitute(t->value, lets_);
+    std::size_t nodes = 0;
+    for_each_expr(value, [&](const Expr&) { ++nodes; });
+    if (nodes <= kMostNodes) {
+      lets_[t->var.get()] = std::move(value);
+    } else if (!group_.uniform(value)) {
+      group_.tainted.insert(t->var.get());
+    }
   }
 
   /// The same access with an element that is not known: what a wait finishes is of some iteration.
@@ -514,8 +573,7 @@ class Inserter {
       case StmtKind::let: {
         const auto* t = as<LetStmtNode>(s);
         collect_expr(t->value, s.get(), out);
-        if (t->value->dtype.is_integral() && t->value->dtype.is_scalar())
-          lets_[t->var.get()] = substitute(t->value, lets_);
+        define(t);
         return collect(t->body, out, stop);
       }
       case StmtKind::allocate: return collect(as<AllocateNode>(s)->body, out, stop);
