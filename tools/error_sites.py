@@ -16,6 +16,7 @@ HOLE = "{…}"
 # Helpers that put a word before the slug that they are given, and what they make: (folder or file, callee): prefix.
 PREFIXES = {
     ("src/weft/runtime/plan.cpp", "bad"): "plan.",
+    ("src/weft/stages/", "refuse"): "stages.",
     ("src/weft/ir/interpret", "fault"): "interpret.",
     ("src/weft/ir/interpret", "refuse"): "interpret.",
     ("src/weft/ir/verify.cpp", ""): "verify.",

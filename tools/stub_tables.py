@@ -570,7 +570,7 @@ ERRORS = [
 ]
 # Classes and functions that stubs leave to the module's own source.
 ELSEWHERE = {
-    "build": ["Function", "Module", "TimeResult", "build", "load", "target_limits"],
+    "build": ["Function", "Module", "TimeResult", "accepts", "build", "load", "target_limits"],
     "ir": ["IRModule", "PrimFunc"],
     "profiler": ["profile"],
     "schedule": ["BlockRef", "LoopRef", "Schedule"],

@@ -20,7 +20,7 @@ namespace {
 using weft::Dims;
 using weft::Elem;
 using weft::NDArray;
-using weft::device::WholeChoice;
+using weft::rules::GemmDecisions;
 using Ref = weft::Ref<weft::Device>;
 
 /// Of one call among many; the smallest of some samples.
@@ -78,12 +78,13 @@ void products(const Ref& device) {
                   b = operand(device, c.batch, c.k, c.n, c.right_transposed);
     const NDArray out = NDArray::empty(device, Elem::bfloat16, Dims{c.batch, c.m, c.n});
     const std::int64_t steps = (c.k + 63) / 64;
-    const WholeChoice own = weft::device::choose_whole(processors, c.batch, c.m, c.n, steps, true);
+    const GemmDecisions own = weft::rules::choose_gemm(processors, c.batch, c.m, c.n, steps, true);
     const double chosen = seconds(device, [&] { weft::device::whole_product(out, a, b); });
-    std::printf("%lld of %lldx%lldx%lld: %.2f us by %d x %d, %d stages, %lld parts, %d resident\n",
+    std::printf("%lld of %lldx%lldx%lld: %.2f us by %lld x %lld, %lld slots, %lld parts\n",
                 static_cast<long long>(c.batch), static_cast<long long>(c.m),
-                static_cast<long long>(c.n), static_cast<long long>(c.k), chosen * 1e6, own.groups,
-                own.columns, own.stages, static_cast<long long>(own.parts), own.resident);
+                static_cast<long long>(c.n), static_cast<long long>(c.k), chosen * 1e6,
+                static_cast<long long>(own.rows), static_cast<long long>(own.columns),
+                static_cast<long long>(own.slots), static_cast<long long>(own.parts));
     std::vector<std::pair<double, std::string>> results;
     for (const Form& f : forms) {
       const std::int64_t tiles = c.batch * ((c.m + 64 * f.groups - 1) / (64 * f.groups)) *
@@ -91,7 +92,8 @@ void products(const Ref& device) {
       for (std::int64_t parts = 1; parts <= 132 && steps >= parts;
            parts = parts < 8 ? parts + 1 : parts * 2) {
         if (parts > 1 && tiles * parts > 3 * processors) break;
-        const WholeChoice choice{f.groups, f.columns, f.stages, parts, f.resident};
+        const GemmDecisions choice{64 * f.groups, f.columns, f.stages, parts,
+                                   processors * f.resident};
         const double s = seconds(device, [&] { weft::device::whole_product(out, a, b, &choice); });
         char line[120];
         std::snprintf(line, sizeof line, "%.2f us %d x %d, %d stages, %lld parts, %d resident",

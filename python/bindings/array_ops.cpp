@@ -164,7 +164,7 @@ void bind_array_ops(nb::module_& m) {
       "astype",
       [](const NDArray& a, nb::handle dtype, bool copy) {
         Elem e = elem_from_python(dtype.ptr());
-        return !copy && e == a.elem() ? a : a.astype(e);
+        return !copy && e == a.elem() ? a : convert(a, e);
       },
       nb::arg("dtype"), nb::arg("copy") = true);
   method("to",

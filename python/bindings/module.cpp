@@ -39,6 +39,7 @@ NB_MODULE(_core, m) {
   weft::py::bind_build(m);
   weft::py::bind_bridge(m);
   weft::py::bind_tensor(m);
+  weft::py::bind_attention(m);
   weft::py::bind_lazy(m);
   weft::py::translate_argument_errors(m);
 }

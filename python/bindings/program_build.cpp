@@ -9,6 +9,7 @@
 #include "weft/ir/text.h"
 #include "weft/runtime/cache.h"
 #include "weft/runtime/module.h"
+#include "weft/target/accepts.h"
 #include "weft/target/backend.h"
 
 namespace weft::py {
@@ -186,6 +187,13 @@ void bind_build(nb::module_& m) {
         return PyCompiled{build(module_from_python(program), target, options)};
       },
       nb::arg("program").none(), nb::arg("target"), nb::arg("after") = nb::none());
+  m.def(
+      "check_accepts",
+      [](nb::handle program, const std::string& target) {
+        if (Verdict no = accepts(module_from_python(program), target))
+          throw Error(ErrorKind::lower, std::move(*no));
+      },
+      nb::arg("program").none(), nb::arg("target"));
   m.def(
       "load_module",
       [](const std::string& path) { return PyCompiled{runtime::Module::load(path)}; },

@@ -42,7 +42,7 @@ from ._core import (
 )
 from ._devices import device, devices, is_deterministic, use, use_deterministic
 from ._fallback import fallbacks
-from .build import Function, Module, TimeResult, build, load, target_limits
+from .build import Function, Module, TimeResult, accepts, build, load, target_limits
 from .ir import IRModule, PrimFunc
 from .profiler import profile
 from .schedule import BlockRef, LoopRef, Schedule
@@ -111,6 +111,7 @@ __all__ = [
     "LoopRef",
     "PrimFunc",
     "IRModule",
+    "accepts",
     "build",
     "load",
     "target_limits",

@@ -14,7 +14,7 @@ from . import linalg as linalg
 from . import nn as nn
 from . import optim as optim
 from . import random as random
-from .build import Function as Function, Module as Module, TimeResult as TimeResult, build as build, load as load, target_limits as target_limits
+from .build import Function as Function, Module as Module, TimeResult as TimeResult, accepts as accepts, build as build, load as load, target_limits as target_limits
 from .ir import IRModule as IRModule, PrimFunc as PrimFunc
 from .profiler import profile as profile
 from .schedule import BlockRef as BlockRef, LoopRef as LoopRef, Schedule as Schedule

@@ -141,6 +141,19 @@ def _tuned(program, target):
     return tuned(program, target)
 
 
+def _text_of(target):
+    if isinstance(target, _core.Device):
+        return target.name
+    if isinstance(target, str):
+        return target
+    raise _error(
+        "dtype",
+        "build.target",
+        f"a target is text, got a {type(target).__name__}",
+        help='for example weft.build(f, target="cpu")',
+    )
+
+
 def build(program, target="cpu", after=None, tuned=True):
     """Compiles a PrimFunc, IRModule or Schedule for a target (its text, or a device).
 
@@ -149,15 +162,7 @@ def build(program, target="cpu", after=None, tuned=True):
     `after(pass_name, function, seconds)` sees every pass. Raises weft.Error: target.unknown, a refusal of the
     target, or a lowering error with its context.
     """
-    if isinstance(target, _core.Device):
-        target = target.name
-    if not isinstance(target, str):
-        raise _error(
-            "dtype",
-            "build.target",
-            f"a target is text, got a {type(target).__name__}",
-            help='for example weft.build(f, target="cpu")',
-        )
+    target = _text_of(target)
     program, notes = _tuned(program, target) if tuned else (program, [])
     see = after and (lambda name, function, seconds: after(name, PrimFunc(function), seconds))
     if not _profiler.active():
@@ -172,6 +177,22 @@ def build(program, target="cpu", after=None, tuned=True):
     module = Module(_core.build(program, target, watch), notes)
     _profiler.note("compiler", "build", f"build {target}", start, time.perf_counter() - start)
     return module
+
+
+def accepts(program, target="cpu"):
+    """None when `weft.build(program, target)` would take the program, else the weft.Error that says why not. Nothing is
+    compiled.
+
+    `program`: a PrimFunc, IRModule or Schedule; `target`: its text, or a device. Raises weft.ArgumentError for an
+    unknown target or option (target.unknown, ...), weft.DTypeError for what is no target (build.target)."""
+    target = _text_of(target)
+    try:
+        _core.check_accepts(program, target)
+    except _core.Error as error:
+        if isinstance(error, (ValueError, TypeError)):
+            raise
+        return error
+    return None
 
 
 def target_limits(target):

@@ -88,7 +88,7 @@ class Net:
                 module, target = weft.build(layer.func, target=self.env.target), self.env.target
             except weft.Error as refusal:
                 code = refusal.code
-                if not code.startswith(("vta.accepts.", "target.")):
+                if not code.startswith(("vta.accepts.", "stages.", "target.")):
                     raise
                 reason = f"{code}: {refusal.message}"
                 module, target = weft.build(layer.func, target=self.host), self.host

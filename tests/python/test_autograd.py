@@ -177,6 +177,8 @@ def test_every_operation_that_records_itself_has_a_gradient_test(rng):
     (second,) = _core.gradients([(gradient * gradient).sum()], [x], True)
     for t in (out, gradient, second):
         seen |= {n.op for n in _core.topological(t)}
+    q = Tensor(weft.asarray(rng.standard_normal((1, 1, 3, 4)).astype("float32")).to("opencl:0"))
+    seen |= {n.op for n in _core.topological(nn.functional.attention(q, q, q))}
     assert len(made) > 15 and made - seen == set()
 
 

@@ -22,6 +22,7 @@ REFERENCE = {
     "asin": np.arcsin,
     "acos": np.arccos,
     "atan": np.arctan,
+    "exp2_flush": np.exp2,
     "asinh": np.arcsinh,
     "acosh": np.arccosh,
     "atanh": np.arctanh,

@@ -252,7 +252,9 @@ def run_random(seed):
     try:
         module = weft.build(sch, target=env.target)
     except weft.Error as refusal:
-        assert refusal.code.startswith(("vta.", "lower.", "target.", "schedule.", "pass.")), refusal
+        assert refusal.code.startswith(
+            ("vta.", "stages.", "lower.", "target.", "schedule.", "pass.")
+        ), refusal
         assert "internal" not in refusal.code and refusal.message, refusal
         return False, log, refusal.code
     check(env, module, o, m, n, shift, seed)

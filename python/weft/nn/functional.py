@@ -31,6 +31,7 @@ from .losses import *  # noqa: F401,F403
 from .margins import *  # noqa: F401,F403
 from .pooling import *  # noqa: F401,F403
 from .resampling import interpolate, pad
+from .scaled_attention import attention, scaled_dot_product_attention
 
 __all__ = [
     *_losses.__all__,
@@ -183,32 +184,3 @@ def normalize(x, p=2.0, axis=1, eps=1e-12, dim=None):
         else (weft.abs(x) ** p).sum(axis, True) ** (1 / p)
     )
     return x / weft.clip(norm, eps, None)
-
-
-def attention(q, k, v, causal=False):
-    """softmax(q k' / sqrt(d)) v over the last two axes."""
-    scores = (q @ k.mT) * (1.0 / math.sqrt(q.shape[-1]))
-    if causal:
-        n, m = scores.shape[-2:]
-        mask = weft.triu(weft.full((n, m), -math.inf, dtype=scores.dtype), k=1 + m - n)
-        scores = scores + Tensor(mask.to(scores.device), requires_grad=False)
-    return scores.softmax(-1) @ v
-
-
-def scaled_dot_product_attention(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False):
-    """softmax(q k' / sqrt(d) + mask) v; attn_mask is true where attention is allowed, or numbers to add.
-
-    With is_causal position i attends to positions up to i. dropout_p acts always, as in PyTorch.
-    """
-    if attn_mask is None and not dropout_p and q.shape[-2] == k.shape[-2]:
-        return attention(q, k, v, is_causal)
-    scores = (q @ k.mT) * (1.0 / math.sqrt(q.shape[-1]))
-    masks = [] if attn_mask is None else [attn_mask]
-    if is_causal:
-        masks.append(weft.tril(weft.ones(scores.shape[-2:], dtype="bool")))
-    for mask in masks:
-        mask = weft.asarray(getattr(mask, "data", mask))
-        if mask.dtype == weft.bool:
-            mask = weft.where(mask, 0.0, -math.inf).astype(scores.dtype)
-        scores = scores + Tensor(mask.to(scores.device), requires_grad=False)
-    return dropout(scores.softmax(-1), dropout_p) @ v

@@ -77,11 +77,48 @@ class MultiheadAttention(Module):
         y = x @ w.T
         return y if self.in_proj_bias is None else y + self.in_proj_bias[k * e : (k + 1) * e]
 
-    def _scores_mask(self, mask, like):
-        mask = weft.asarray(getattr(mask, "data", mask)).to(like.device)
+    def _checked_masks(self, mask, padding, n, t, s, like, batched):
+        """Both as arrays or None: true where attention is not allowed, or numbers to add."""
+        if mask is not None:
+            mask = weft.asarray(getattr(mask, "data", mask)).to(like.device)
+            if mask.shape not in ((t, s), (n * self.num_heads, t, s)):
+                raise _error(
+                    weft.ShapeError,
+                    "nn.attention.mask",
+                    f"a mask of shape {mask.shape} for {t} queries and {s} keys",
+                    [f"legal: {(t, s)}, {(n * self.num_heads, t, s)}"],
+                )
+            mask = mask if mask.ndim == 2 else mask.reshape((n, self.num_heads, t, s))
+        if padding is not None:
+            padding = weft.asarray(getattr(padding, "data", padding)).to(like.device)
+            padding = padding if batched else padding.reshape((1, *padding.shape))
+            if padding.shape != (n, s):
+                raise _error(
+                    weft.ShapeError,
+                    "nn.attention.mask",
+                    f"a padding mask of shape {padding.shape} for {n} sequences of {s} keys",
+                    [f"legal: {(n, s)}"],
+                )
+        return mask, padding
+
+    @staticmethod
+    def _added(mask, dtype):
         if mask.dtype == weft.bool:
             mask = weft.where(mask, -math.inf, 0.0)
-        return Tensor(mask.astype(like.dtype), requires_grad=False)
+        return Tensor(mask.astype(dtype), requires_grad=False)
+
+    def _attended(self, q, k, v, mask, padding, is_causal):
+        options = {"dropout": self.dropout if self.training else 0.0}
+        if mask is None and is_causal:
+            options["window"] = (None, q.shape[2] - k.shape[2])  # query i sees keys up to i
+        if padding is not None and padding.dtype == weft.bool:
+            options["padding"], padding = weft.logical_not(padding), None
+        if padding is not None:
+            padding = padding.reshape((padding.shape[0], 1, 1, padding.shape[1]))
+            padding = padding if mask is None else padding + self._added(mask, padding.dtype).data
+        elif mask is not None:
+            padding = weft.logical_not(mask) if mask.dtype == weft.bool else mask
+        return F.attention(q, k, v, mask=padding, **options)
 
     def forward(
         self,
@@ -117,32 +154,19 @@ class MultiheadAttention(Module):
             self._projected(i, x).reshape(n, x.shape[1], heads, e // heads).permute(0, 2, 1, 3)
             for i, x in enumerate(parts)
         )
-        scores = (q * (1.0 / math.sqrt(e // heads))) @ k.mT
-        if is_causal and attn_mask is None:
-            attn_mask = weft.triu(weft.ones((t, s), dtype="bool"), k=1)
-        if attn_mask is not None:
-            mask = self._scores_mask(attn_mask, scores)
-            if mask.shape not in ((t, s), (n * heads, t, s)):
-                raise _error(
-                    weft.ShapeError,
-                    "nn.attention.mask",
-                    f"a mask of shape {mask.shape} for {t} queries and {s} keys",
-                    [f"legal: {(t, s)}, {(n * heads, t, s)}"],
-                )
-            scores = scores + (mask if mask.ndim == 2 else mask.reshape(n, heads, t, s))
-        if key_padding_mask is not None:
-            mask = self._scores_mask(key_padding_mask, scores)
-            mask = mask if batched else mask.unsqueeze(0)
-            if mask.shape != (n, s):
-                raise _error(
-                    weft.ShapeError,
-                    "nn.attention.mask",
-                    f"a padding mask of shape {mask.shape} for {n} sequences of {s} keys",
-                    [f"legal: {(n, s)}"],
-                )
-            scores = scores + mask.reshape(n, 1, 1, s)
-        weights = F.dropout(scores.softmax(-1), self.dropout, self.training)
-        y = self.out_proj((weights @ v).permute(0, 2, 1, 3).reshape(n, t, e))
+        mask, padding = self._checked_masks(attn_mask, key_padding_mask, n, t, s, q, batched)
+        if need_weights or not isinstance(q, Tensor):
+            if is_causal and mask is None:
+                mask = weft.triu(weft.ones((t, s), dtype="bool"), k=1).to(q.device)
+            scores = (q * (1.0 / math.sqrt(e // heads))) @ k.mT
+            for x in (mask, None if padding is None else padding.reshape((n, 1, 1, s))):
+                if x is not None:
+                    scores = scores + self._added(x, scores.dtype)
+            weights = F.dropout(scores.softmax(-1), self.dropout, self.training)
+            y = weights @ v
+        else:
+            weights, y = None, self._attended(q, k, v, mask, padding, is_causal)
+        y = self.out_proj(y.permute(0, 2, 1, 3).reshape(n, t, e))
         if not batched:
             y = y[0]
         elif not self.batch_first:

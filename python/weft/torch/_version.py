@@ -67,3 +67,35 @@ def need_compile(what):
 
 check(torch)
 COMPILES = version_of(torch) >= _COMPILER
+
+
+_DEVICE = (2, 6)
+
+
+def need_device():
+    """Raises weft.Error where this torch lacks what a device of its own needs."""
+    wanted = (
+        "utils.rename_privateuse1_backend",
+        "utils.generate_methods_for_privateuse1_backend",
+        "_register_device_module",
+        "library.Library.fallback",
+        "accelerator",
+    )
+    lacking = [name for name in wanted if not _has(torch, name)]
+    if not DEVICES or lacking:
+        raise _error(
+            weft.Error,
+            "torch.version.device",
+            f"torch.device('weft') needs torch {'.'.join(map(str, _DEVICE))}, this is {torch.__version__}",
+            [f"it has no torch.{name}" for name in lacking],
+            help="pip install --upgrade torch; everything else of weft.torch works without it",
+        )
+
+
+def _has(at, name):
+    for part in name.split("."):
+        at = getattr(at, part, None)
+    return at is not None
+
+
+DEVICES = version_of(torch) >= _DEVICE

@@ -72,7 +72,15 @@ Bounds Analyzer::Impl::atom_bounds(const Expr& e, int depth) const {
     case ExprKind::int_imm: return {as<IntImmNode>(e)->value, as<IntImmNode>(e)->value};
     case ExprKind::var: {
       auto found = vars.find(as<VarNode>(e));
-      if (found == vars.end()) return type_bounds(e->dtype);
+      if (found == vars.end()) {
+        Bounds out = type_bounds(e->dtype);
+        for (const Sum& fact : at_most_zero) {  // c - k v <= 0
+          if (fact.terms.size() == 1 && fact.terms[0].atoms.size() == 1 &&
+              fact.terms[0].atoms[0].get() == e.get() && fact.terms[0].coeff < 0)
+            out.min = std::max(out.min, -floor_div(-fact.constant, -fact.terms[0].coeff));
+        }
+        return out;
+      }
       if (found->second.value) return bounds(found->second.value);
       return found->second.bounds;
     }
@@ -244,8 +252,42 @@ Modular Analyzer::Impl::modular(const Sum& sum) const {
   return coeff == 0 ? Modular{0, base} : Modular{coeff, floor_mod(base, coeff)};
 }
 
+namespace {
+
+/// k c (x // c) is at most k x, and at most k (x - c + 1) for k < 0: `sum` with that in the place
+/// of one such term. False when it has none.
+bool without_quotient(const Sum& sum, Sum& out) {
+  for (const Monomial& m : sum.terms) {
+    const auto* b = m.atoms.size() == 1 ? as<BinaryNode>(m.atoms[0]) : nullptr;
+    std::int64_t c = 0;
+    if (!b || b->kind != ExprKind::floordiv || !is_const_int(b->b, &c) || c <= 0 || m.coeff % c)
+      continue;
+    const std::int64_t k = m.coeff / c;
+    Sum atom = to_sum(m.atoms[0]), number = to_sum(b->a);
+    if (k < 0) number.constant -= c - 1;
+    out = sum;
+    out.add(atom, -m.coeff);
+    out.add(number, k);
+    return true;
+  }
+  return false;
+}
+
+/// g T + c <= 0 says the same of integers as T + ceil(c / g) <= 0. Whether there is such a g.
+bool divide_by_common_factor(Sum& fact) {
+  std::int64_t g = 0;
+  for (const Monomial& m : fact.terms) g = std::gcd(g, m.coeff);
+  if (g <= 1) return false;
+  for (Monomial& m : fact.terms) m.coeff /= g;
+  fact.constant = -floor_div(-fact.constant, g);
+  return true;
+}
+
+}  // namespace
+
 bool Analyzer::Impl::never_positive(const Sum& sum) const {
   if (sum_bounds(sum).max <= 0) return true;
+  if (Sum rest; without_quotient(sum, rest) && never_positive(rest)) return true;
   for (const Sum& fact : at_most_zero) {  // sum = rest + k fact, k > 0, rest <= 0
     for (std::int64_t k : {std::int64_t{1}, std::int64_t{0}}) {
       if (k == 0) {
@@ -339,10 +381,24 @@ void Analyzer::bind(const Var& var, const Range& range) {
   auto fact = [&](const Expr& a, const Expr& b) {  // a - b <= 0
     Sum s = to_sum(a);
     s.add(to_sum(b), -1);
+    divide_by_common_factor(s);
     if (!s.is_constant()) impl_->at_most_zero.push_back(s);
   };
   if (!is_const_int(last)) fact(var, last);
   if (!is_const_int(low)) fact(low, var);
+  // 8 n iterations: n is at least 1.
+  Sum least = to_sum(make_int(1, extent->dtype));
+  least.add(to_sum(extent), -1);
+  if (divide_by_common_factor(least) || extent->kind == ExprKind::var)
+    impl_->at_most_zero.push_back(least);
+  // With x // c iterations from 0 on: c * var <= x - c, so that x is at least c.
+  const auto* parts = as<BinaryNode>(extent);
+  std::int64_t c = 0;
+  if (parts && parts->kind == ExprKind::floordiv && is_const_int(parts->b, &c) && c > 0 &&
+      is_const_int_value(low, 0)) {
+    fact(parts->b, parts->a);
+    fact(var * parts->b, parts->a - parts->b);
+  }
 }
 
 void Analyzer::bind(const Var& var, const Expr& value) {

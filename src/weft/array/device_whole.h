@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/array/device_grid.h"
+#include "weft/rules/gemm_tensor_core.h"
 
 namespace weft::device {
 
@@ -15,22 +16,11 @@ bool has_whole_product(const Ref<Device>& device, Elem elem);
 /// Whether the device can copy tiles of this operand in bulk as it lies.
 bool reads_in_bulk(const NDArray& x);
 
-/// The tile, into how many parts the sum goes, and how many blocks a processor takes at once.
-struct WholeChoice {
-  int groups = 2, columns = 256, stages = 4;
-  std::int64_t parts = 1;
-  int resident = 1;
-};
-/// The choice of least expected time. `steps` of 64 summands; `divisible`: whether parts of the sum
-/// can be added up afterwards.
-WholeChoice choose_whole(std::int64_t processors, std::int64_t batches, std::int64_t m,
-                         std::int64_t n, std::int64_t steps, bool divisible);
-
 /// out[b, m, n] = sum over k of a[b, m, k] * b[b, k, n] as grid_product; false where the device has
 /// no kernel for it or the operands need more batch axes than it knows. `measured`: instead of the
 /// choice.
 bool whole_product(const NDArray& out, const NDArray& a, const NDArray& b,
-                   const WholeChoice* measured = nullptr);
+                   const rules::GemmDecisions* measured = nullptr);
 
 /// Images [n, channels, y, x] and windows' steps and margins along y and x.
 struct Images {

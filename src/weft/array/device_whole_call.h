@@ -23,6 +23,11 @@ struct WholeNumbers {
                window = 1, chunks = 1, turned = 0;
   std::int64_t resident = 1;  // blocks of a processor
 };
+/// The tile of a choice.
+inline void take(const rules::GemmDecisions& choice, WholeProduct& spec) {
+  spec.groups = static_cast<int>(choice.rows / 64);
+  spec.columns = static_cast<int>(choice.columns), spec.stages = static_cast<int>(choice.slots);
+}
 /// Builds the kernel on the first use on this device, then launches.
 void run_whole(const Ref<Device>& device, const WholeProduct& spec,
                std::initializer_list<const WholeTensor*> tensors, const NDArray& to,

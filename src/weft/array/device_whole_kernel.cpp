@@ -321,7 +321,7 @@ class Kernel {
     std::vector<Stmt> all;
     const int pieces = s_.columns / 64;
     for (int i = 0; i < pieces; ++i) {
-      const Expr half = pieces % 2 ? mod(turn_, at(2)) : at(i % 2);
+      const Expr half = pieces % 2 ? mod(turn_ * at(pieces) + at(i), at(2)) : at(i % 2);
       const Expr from = address(staged_, {group_, half, at(0), at(0)});
       const Expr to = tile_.n + at(i * 64);
       Stmt store = patches ? call("bulk_store", {map_out_, from, to, p[0], p[1], p[2]})

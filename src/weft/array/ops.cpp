@@ -348,6 +348,14 @@ NDArray apply_in_order(Op op, const Dims& shape, const Arg* args, int count,
   return out.permute(inverse_order(order));
 }
 
+/// Every second number of complex ones.
+NDArray part(const NDArray& x, bool imaginary) {
+  Dims steps = x.strides();
+  for (std::int64_t& step : steps) step *= 2;
+  return NDArray::make(x.handle(), real_of(x.elem()), x.shape(), &steps,
+                       2 * x.offset() + (imaginary ? 1 : 0));
+}
+
 void need_host(const NDArray& x, std::string_view operation) {
   if (x.on_host()) return;
   throw Error(ErrorKind::device, cat("array.", operation, ".kernel"),
@@ -496,6 +504,13 @@ Types resolve(Op op, std::span<const Arg> args) {
   return resolve_types(info(op), args.data(), static_cast<int>(args.size()));
 }
 
+NDArray convert(const NDArray& x, Elem elem) {
+  const Arg arg(x);
+  std::vector<int> order;
+  if (x.is_contiguous() || !shared_order(x.shape(), &arg, 1, order)) return x.astype(elem);
+  return x.permute(order).astype(elem).permute(inverse_order(order));
+}
+
 NDArray apply(Op op, const Arg& x) {
   const OpInfo& row = info(op);
   if (!x.array) {
@@ -504,6 +519,7 @@ NDArray apply(Op op, const Arg& x) {
   }
   Types types = resolve_types(row, &x, 1);
   const NDArray& a = *x.array;
+  if ((op == Op::real || op == Op::imag) && is_complex(a.elem())) return part(a, op == Op::imag);
   if (std::vector<int> order; !a.is_contiguous() && shared_order(a.shape(), &x, 1, order))
     return apply_in_order(op, a.shape(), &x, 1, order);
   if (!a.on_host()) {

@@ -66,7 +66,11 @@ struct Arg {
 /// nothing where the type holds it and for other operations.
 std::optional<bool> foregone(Op op, const Arg& x, const Arg& y);
 
+/// The real or imaginary part of complex numbers is a view of them.
 NDArray apply(Op op, const Arg& x);
+/// x as another element type, a copy; of an array that lies densely in another order of its axes
+/// (a transposed one) the copy has that order too.
+NDArray convert(const NDArray& x, Elem elem);
 NDArray apply(Op op, const Arg& x, const Arg& y);
 /// Writes to `out` (cast within its kind at most; Error(dtype, "array.<op>.inplace") else).
 void apply_into(Op op, const NDArray& out, const Arg& x, const Arg& y);

@@ -173,6 +173,7 @@ bool float_intrinsic(IntrinsicId id, DType t, std::span<const Lane> a, Lane* out
   double r;
   switch (id) {
     case I::exp_: r = std::exp(x); break;
+    case I::exp2_flush_:
     case I::exp2_: r = std::exp2(x); break;
     case I::expm1_: r = std::expm1(x); break;
     case I::log_: r = std::log(x); break;

@@ -256,8 +256,6 @@ void interpret(const IRModule& m, const std::string& name, std::span<const Inter
 }
 
 void interpret_order(const PrimFunc& f, std::int64_t step_limit) {
-  interp::Machine machine(nullptr, step_limit);
-  machine.order_only = true;
   std::int64_t nothing = 0;  // arrays have addresses, but no elements are touched
   std::vector<InterpretArg> args;
   for (const Param& p : f->params) {
@@ -272,7 +270,12 @@ void interpret_order(const PrimFunc& f, std::int64_t step_limit) {
     }
     args.push_back(std::move(arg));
   }
-  machine.call(f, args);
+  using Turns = interp::Machine::Turns;
+  for (Turns turns : {Turns::scattered, Turns::lowest_first, Turns::highest_first}) {
+    interp::Machine machine(nullptr, step_limit);
+    machine.order_only = true, machine.turns = turns;
+    machine.call(f, args);
+  }
 }
 
 }  // namespace weft::ir

@@ -66,6 +66,8 @@ struct Frame {
   std::vector<Started> started;
   Token* waited = nullptr;  // where the thread stands: a token and the parity it waits for,
   std::int64_t parity = 0, meeting = 0, expected = 0;  // or a barrier of so many
+  std::vector<Reach> unfenced;                         // tiles stored since the last bulk_fence
+  std::int64_t met = 0;  // Group::clock when the thread last met threads of other warp groups
   /// Does started work of one token, oldest first, until so much is left.
   void finish(int token, std::size_t left);
 };
@@ -79,6 +81,7 @@ struct Group {
   std::vector<std::string> axes;
   std::shared_ptr<Tokens> tokens;  // null: the kernel has none
   bool cancelled = false;
+  std::int64_t clock = 0;  // counts tiles that were stored
   /// Called by a thread: stops until all have come here.
   void arrive(Frame& fr, const Code* where);
 };
@@ -203,6 +206,9 @@ class Machine {
   std::int64_t steps;
   int depth = 0;
   bool order_only = false;  // interpret_order
+  /// Which thread goes on where several may. first: whoever waits for a token goes on at once.
+  enum class Turns : std::uint8_t { scattered, lowest_first, highest_first };
+  Turns turns = Turns::scattered;
   /// Of the loop of points that runs, in functions with kDistinctElements: who stored an element
   /// first, and what.
   std::unordered_map<const char*, std::pair<std::vector<std::int64_t>, std::uint64_t>> stored;

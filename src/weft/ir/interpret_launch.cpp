@@ -130,10 +130,18 @@ struct LaunchCode final : Code {
       }
     };
     std::vector<char> released(n, 1);
+    using Turns = Machine::Turns;
+    constexpr std::size_t kWarp = 32;
+    const Turns turns = outer.machine->turns;
     for (std::size_t phase = 0;; ++phase) {
       bool running = false, moved = false;
       for (std::size_t k = 0; k < n; ++k) {
-        std::size_t t = (phase % 2 ? n - 1 - k : k) * stride % n;
+        // A warp goes on as one, and then the first warp that may.
+        if (turns != Turns::scattered && moved && k % kWarp == 0) break;
+        const std::size_t t = turns == Turns::lowest_first ? k
+                              : turns == Turns::highest_first
+                                  ? n - 1 - k
+                                  : (phase % 2 ? n - 1 - k : k) * stride % n;
         if (group.fibers[t]->done()) continue;
         running = true;
         try {

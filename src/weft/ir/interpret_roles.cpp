@@ -2,7 +2,10 @@
 // What roles.h means, executable. Work that runs beside its starter is done late here, when
 // somebody waits for it, and every second bulk copy at once: a wait that is missing, or a slot that
 // is handed back too early, shows in the result.
+#include <array>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "weft/ir/build.h"
@@ -67,9 +70,24 @@ struct Token {
   }
 };
 
+/// A tile that threads stored, until another is stored there.
+struct StoredTile {
+  Reach reach;
+  std::size_t group = 0;  // of 128 threads
+  std::int64_t time = 0;  // of Group::clock
+};
+
+/// What points hand to the others of their row: the parts of one statement, in order.
+struct Parts {
+  std::vector<std::vector<float>> given;
+  std::size_t taken = 0;
+};
+
 struct Tokens {
   std::unordered_map<const char*, Token> at;
+  std::unordered_map<const Code*, std::unordered_map<std::size_t, Parts>> parts;  // by point
   std::int64_t copies = 0;
+  std::vector<StoredTile> stored;
 };
 
 std::shared_ptr<Tokens> make_tokens() { return std::make_shared<Tokens>(); }
@@ -136,6 +154,30 @@ void expect_landed(Frame& fr, const Reach& r, const char* what) {
   }
 }
 
+/// What threads have stored is seen by copies and products only behind their fences.
+void expect_fenced(Frame& fr, const Reach& r, const char* what) {
+  for (const Frame& f : fr.group->frames) {
+    for (const Reach& w : f.unfenced) {
+      if (w.meets(r)) race(fr, what, w, "no bulk_fence has followed a store to it");
+    }
+  }
+}
+
+/// A tile of another warp group may be touched once this thread has met that one since.
+void expect_met(Frame& fr, const Reach& r, const char* what) {
+  for (const StoredTile& s : tokens(fr).stored) {
+    if (s.reach.meets(r) && s.group != fr.thread / kGroup && fr.met < s.time)
+      race(fr, what, s.reach, "another warp group has stored it and no barrier has followed");
+  }
+}
+
+void store_tile(Frame& fr, const Reach& r) {
+  expect_met(fr, r, "a tile that is stored");
+  std::erase_if(tokens(fr).stored, [&](const StoredTile& s) { return s.reach.meets(r); });
+  tokens(fr).stored.push_back({r, fr.thread / kGroup, ++fr.group->clock});
+  fr.unfenced.push_back(r);
+}
+
 struct TokenCode : Code {
   const EvaluateNode* node = nullptr;
   enum class Op : std::uint8_t { init, signal, expect } op = Op::signal;
@@ -159,7 +201,12 @@ struct TokenCode : Code {
                 "\" takes"));
     t.bytes += n, --t.missing;
     t.step();
+    // Whoever waits for the phase may go on before this thread does.
+    if (fr.machine->turns != Machine::Turns::scattered && t.missing == t.count)
+      fr.group->arrive(fr, this);
   }
+  bool ready(Group&, std::size_t) const override { return true; }
+  bool together() const override { return false; }
 };
 
 struct TokenWaitCode final : Code {
@@ -172,6 +219,7 @@ struct TokenWaitCode final : Code {
     fr.waited = &token(fr, element);
     fr.parity = parity->i(fr) & 1;
     while (!passed(fr)) fr.group->arrive(fr, this);
+    fr.met = fr.group->clock;
   }
   bool ready(Group& g, std::size_t t) const override { return passed(g.frames[t]); }
   bool together() const override { return false; }
@@ -192,6 +240,7 @@ struct MeetCode final : Code {
     if (!fr.group) fault(fr, "sync", "a barrier has no meaning before the loops are joined");
     fr.meeting = which->i(fr), fr.expected = count->i(fr);
     fr.group->arrive(fr, this);
+    if (fr.expected > kGroup) fr.met = fr.group->clock;
   }
   bool together() const override { return false; }
   std::int64_t meeting(const Frame& fr) const override { return fr.meeting; }
@@ -246,7 +295,11 @@ struct BulkCode final : Code {
     c.reach = {c.tile, c.tile + c.bytes(), shared.buffer};
     inside(fr, shared, c.reach.end);
     if (fr.group && fr.group->tokens) expect_landed(fr, c.reach, "a bulk copy");
-    if (!load) return c.run();
+    if (!load) {
+      if (fr.group && fr.group->tokens)
+        expect_fenced(fr, c.reach, "a bulk copy"), expect_met(fr, c.reach, "a bulk copy");
+      return c.run();
+    }
     expect_unread(fr, c.reach, "a bulk copy");
     Token& t = token(fr, element);
     if (tokens(fr).copies++ % 2 == 0) {
@@ -261,12 +314,75 @@ struct BulkCode final : Code {
 
 /// Thread t of 128 holds rows t / 32 * 16 + t % 32 / 4 and 8 further, columns t % 4 * 2 and 1
 /// further of every 8: element (j * 2 + h) * 2 + e of its own.
-struct TileCode final : Code {
+constexpr std::size_t kRow = 4;  // points that hold a row
+
+/// Work for which the points of a row hand parts to each other.
+struct RowCode : Code {
+  Parts& parts(Group& g, std::size_t thread) const { return g.tokens->parts[this][thread]; }
+  void give(Frame& fr, std::vector<float> part) const {
+    tokens(fr);
+    parts(*fr.group, fr.thread).given.push_back(std::move(part));
+  }
+  /// Waits for the others; the i-th point's part.
+  std::array<const std::vector<float>*, kRow> take(Frame& fr) const {
+    const std::size_t turn = parts(*fr.group, fr.thread).taken++, first = fr.thread / kRow * kRow;
+    while (!complete(*fr.group, fr.thread, turn)) fr.group->arrive(fr, this);
+    std::array<const std::vector<float>*, kRow> out{};
+    for (std::size_t i = 0; i < kRow; ++i) out[i] = &parts(*fr.group, first + i).given[turn];
+    return out;
+  }
+  bool complete(Group& g, std::size_t thread, std::size_t turn) const {
+    const std::size_t first = thread / kRow * kRow;
+    for (std::size_t i = 0; i < kRow; ++i)
+      if (parts(g, first + i).given.size() <= turn) return false;
+    return true;
+  }
+  bool ready(Group& g, std::size_t t) const override {
+    return complete(g, t, parts(g, t).taken - 1);
+  }
+  bool together() const override { return false; }
+};
+
+/// tile_round and tile_rows.
+struct SumsCode final : RowCode {
+  const EvaluateNode* node = nullptr;
+  Access to, from;
+  std::int64_t columns = 0;
+  bool rows = false, largest = false;
+  void run(Frame& fr) const override {
+    fr.current = node;
+    fr.machine->tick(node);
+    const auto* sums = reinterpret_cast<const float*>(address(fr, from));
+    inside(fr, from, reinterpret_cast<const char*>(sums + columns / 2));
+    char* out = address(fr, to);
+    const DType type = to.buffer->dtype;
+    inside(fr, to, out + (rows ? 2 : columns / 2) * type.bytes());
+    Lane v;
+    if (!rows) {
+      for (std::int64_t i = 0; i < columns / 2; ++i)
+        v.f = sums[i], write_element(out + i * type.bytes(), type, v);
+      return;
+    }
+    std::vector<float> mine(2, largest ? -std::numeric_limits<float>::infinity() : 0.0f);
+    for (std::int64_t i = 0; i < columns / 2; ++i) join(mine[at(i / 2 % 2)], sums[i]);
+    give(fr, mine);
+    const auto all = take(fr);
+    for (std::size_t h = 0; h < 2; ++h) {
+      float one = (*all[0])[h], two = (*all[2])[h];
+      join(one, (*all[1])[h]), join(two, (*all[3])[h]), join(one, two);
+      v.f = one;
+      write_element(out + static_cast<std::int64_t>(h) * type.bytes(), type, v);
+    }
+  }
+  void join(float& sum, float x) const { sum = largest ? std::fmax(sum, x) : sum + x; }
+};
+
+struct TileCode final : RowCode {
   const EvaluateNode* node = nullptr;
   bool store = false;
   Access c, a, b;
   std::int64_t columns = 0;
-  bool a_along_m = false, b_along_n = false;
+  bool a_along_m = false, b_along_n = false, held = false;  // held: a lies in local memory
   ExpPtr add;
 
   template <typename Each>
@@ -281,8 +397,13 @@ struct TileCode final : Code {
   void reads(Frame& fr, std::vector<Reach>& out) const override {
     if (store) return;
     const char *first = address(fr, a), *second = address(fr, b);
-    out.push_back({first, first + kTile * 128, a.buffer});
     out.push_back({second, second + columns * 128, b.buffer});
+    if (!held) return out.push_back({first, first + kTile * 128, a.buffer});
+    inside(fr, a, first + kTile);
+    std::vector<float> part;
+    for (std::int64_t i = 0; i < kTile / 2; ++i)
+      part.push_back(static_cast<float>(read_element(first + i * 2, a.buffer->dtype).f));
+    give(fr, std::move(part));
   }
 
   void run(Frame& fr) const override {
@@ -291,14 +412,14 @@ struct TileCode final : Code {
     const bool dry = fr.machine->order_only;
     auto* sums = reinterpret_cast<float*>(address(fr, c));
     inside(fr, c, reinterpret_cast<char*>(sums + (store ? kTile : columns) / 2));
-    char* from = tile(fr, a);
+    char* from = held ? address(fr, a) : tile(fr, a);
     const DType type = a.buffer->dtype;
     if (store) {
       const Reach to{from, from + kTile * 128, a.buffer};
       inside(fr, a, to.end);
       if (fr.group && fr.group->tokens)
         expect_unread(fr, to, "a tile that is stored"),
-            expect_landed(fr, to, "a tile that is stored");
+            expect_landed(fr, to, "a tile that is stored"), store_tile(fr, to);
       if (dry) return;
       each(fr, kTile, [&](std::int64_t i, std::int64_t row, std::int64_t column) {
         Lane v;
@@ -307,13 +428,17 @@ struct TileCode final : Code {
       });
       return;
     }
-    inside(fr, a, from + kTile * 128);
+    if (!held) inside(fr, a, from + kTile * 128);
     char* by = tile(fr, b);
     inside(fr, b, by + columns * 128);
     if (fr.group && fr.group->tokens) {
-      expect_landed(fr, {from, from + kTile * 128, a.buffer}, "a product");
+      if (!held) expect_landed(fr, {from, from + kTile * 128, a.buffer}, "a product");
       expect_landed(fr, {by, by + columns * 128, b.buffer}, "a product");
+      if (!held) expect_fenced(fr, {from, from + kTile * 128, a.buffer}, "a product");
+      expect_fenced(fr, {by, by + columns * 128, b.buffer}, "a product");
     }
+    std::array<const std::vector<float>*, kRow> row_parts{};
+    if (held) row_parts = take(fr);
     if (dry) return;
     const bool adds = add->i(fr) != 0;
     each(fr, columns, [&](std::int64_t i, std::int64_t row, std::int64_t column) {
@@ -322,8 +447,10 @@ struct TileCode final : Code {
         const std::int64_t x = a_along_m ? k * kTile + row : row * kTile + k,
                            y = b_along_n ? (column / kTile * kTile + k) * kTile + column % kTile
                                          : column * kTile + k;
-        sum += static_cast<float>(read_element(from + swizzled(x * 2), type).f) *
-               static_cast<float>(read_element(by + swizzled(y * 2), type).f);
+        const float left =
+            held ? (*row_parts[at(k % 8 / 2)])[at((k / 8 * 2 + row / 8 % 2) * 2 + k % 2)]
+                 : static_cast<float>(read_element(from + swizzled(x * 2), type).f);
+        sum += left * static_cast<float>(read_element(by + swizzled(y * 2), type).f);
       }
       sums[i] = sum;
     });
@@ -332,6 +459,9 @@ struct TileCode final : Code {
 
 struct Hint final : Code {
   void run(Frame&) const override {}
+};
+struct FenceCode final : Code {
+  void run(Frame& fr) const override { fr.unfenced.clear(); }
 };
 
 struct TensorMapExp final : Exp {
@@ -374,7 +504,8 @@ ExpPtr Compiler::tensor_map(const CallNode* e) {
 
 CodePtr Compiler::role(const EvaluateNode* s, const CallNode* c) {
   const std::string& op = c->op;
-  if (op == "registers" || op == "bulk_fence") return std::make_unique<Hint>();
+  if (op == "registers") return std::make_unique<Hint>();
+  if (op == "bulk_fence") return std::make_unique<FenceCode>();
   if (op == "meet") {
     auto out = make<MeetCode>(s);
     out->which = expr(c->args[0]), out->count = expr(c->args[1]);
@@ -411,6 +542,18 @@ CodePtr Compiler::role(const EvaluateNode* s, const CallNode* c) {
     }
     return out;
   }
+  if (op == "tile_round" || op == "tile_rows") {
+    auto out = make<SumsCode>(s);
+    out->rows = op == "tile_rows";
+    out->to = role_access(c->args[0]), out->from = role_access(c->args[1]);
+    std::int64_t largest = 0;
+    if (!is_const_int(c->args[2], &out->columns) ||
+        (out->rows && !is_const_int(c->args[3], &largest)))
+      throw Error(ErrorKind::verify, "interpret.unsupported",
+                  cat("the form of a ", op, " is known only at run time"));
+    out->largest = largest != 0;
+    return out;
+  }
   if (op != "tile_multiply" && op != "tile_store") return nullptr;
   auto out = make<TileCode>(s);
   out->store = op == "tile_store";
@@ -418,6 +561,7 @@ CodePtr Compiler::role(const EvaluateNode* s, const CallNode* c) {
   out->a = role_access(c->args[out->store ? 0 : 1]);
   if (out->store) return out;
   out->b = role_access(c->args[2]);
+  out->held = out->a.buffer->scope == "local";
   std::int64_t m = 0, n = 0;
   if (!is_const_int(c->args[3], &out->columns) || !is_const_int(c->args[4], &m) ||
       !is_const_int(c->args[5], &n))

@@ -174,7 +174,7 @@ struct SyncCode final : Code {
   bool bound = false;
   void run(Frame& fr) const override {
     fr.current = node;
-    if (fr.group) fr.group->arrive(fr, this);
+    if (fr.group) fr.group->arrive(fr, this), fr.met = fr.group->clock;
     else if (bound)
       fault(
           fr, "sync",

@@ -59,6 +59,14 @@ class Group {
       axes_.push_back(axis);
       vars_.insert(axis.var.get());
     }
+    for_each_stmt(launch->body, [&](const Stmt& s) {
+      if (const auto* t = as<StoreNode>(s)) written_.insert(t->buffer.get());
+      if (const auto* t = as<EvaluateNode>(s)) {  // addresses may be written through
+        for_each_expr(t->value, [&](const Expr& x) {
+          if (const auto* l = as<LoadNode>(x)) written_.insert(l->buffer.get());
+        });
+      }
+    });
   }
 
   Analyzer analyzer;
@@ -73,19 +81,17 @@ class Group {
     return false;
   }
 
+  /// One value for all points. So are elements at one place of global memory that the kernel does
+  /// not write.
   bool uniform(const Expr& e) const {
-    bool loads = false;
+    bool known = true;
     for_each_expr(e, [&](const Expr& x) {
-      loads = loads || x->kind == ExprKind::load || x->kind == ExprKind::call;
+      if (const auto* c = as<CallNode>(x))
+        known = known && (c->op == "shift_right" || c->op == "bitwise_and" || c->op == "likely");
+      if (const auto* l = as<LoadNode>(x))
+        known = known && l->buffer->scope == "global" && !written_.count(l->buffer.get());
     });
-    bool pure_call = true;
-    for_each_expr(e, [&](const Expr& x) {
-      const auto* c = as<CallNode>(x);
-      if (c && c->op != "shift_right" && c->op != "bitwise_and" && c->op != "likely")
-        pure_call = false;
-      if (x->kind == ExprKind::load) pure_call = false;
-    });
-    return (!loads || pure_call) && !uses_any(e, vars_) && !uses_any(e, tainted);
+    return known && !uses_any(e, vars_) && !uses_any(e, tainted);
   }
 
   std::unordered_set<const VarNode*> tainted;  // variables that differ between points
@@ -278,6 +284,7 @@ class Group {
   const Machine& machine_;
   std::vector<LaunchAxis> axes_;
   std::unordered_set<const VarNode*> vars_;
+  std::unordered_set<const BufferNode*> written_;
 };
 
 class Inserter {

@@ -10,6 +10,7 @@
 #include "weft/ir/visit.h"
 #include "weft/rules/elementwise.h"
 #include "weft/rules/fallback.h"
+#include "weft/rules/gemm_tensor_core.h"
 #include "weft/rules/reduce.h"
 #include "weft/schedule/tree.h"
 
@@ -33,6 +34,12 @@ struct Rule {
 };
 
 constexpr Rule kRules[] = {
+    {"gemm_tensor_core",
+     [](Schedule& sch, const Nest& nest, const Asked& asked) {
+       const auto match = match_gemm_tensor_core(nest, asked.facts);
+       if (match) schedule_gemm_tensor_core(sch, nest.block, *match);
+       return match.has_value();
+     }},
     {"elementwise",
      [](Schedule& sch, const Nest& nest, const Asked& asked) {
        const auto decisions = match_elementwise(nest, asked.facts);
@@ -162,6 +169,8 @@ GridSchedule grid_schedule(const PrimFunc& f, const Context& context) {
   for (BlockRef b : sch.get_child_blocks(root)) inline_chain(sch, b);
   std::set<std::string> taken;  // blocks that were scheduled with another
   for (const std::vector<BlockRef>& nest : nests_of(sch)) {
+    // A rule may have taken it into the nest of its producer.
+    if (!schedule::find_block(sch.mod(), nest[0])) continue;
     if (nest.size() == 1 && taken.count(node_of(sch, nest[0]).name)) continue;
     if (nest.size() > 1) {
       schedule_together(sch, nest, context);

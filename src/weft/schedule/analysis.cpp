@@ -196,10 +196,18 @@ bool is_reduction_only(const Leaf& leaf, const ForNode* loop) {
   return used;
 }
 
-/// Binds the loops; false when one may have no iteration.
-bool bind_running(arith::Analyzer& analyzer, const std::vector<const ForNode*>& loops) {
+/// Binds the loops; false when one may have no iteration. A loop over an axis of `buffer` has one
+/// wherever the buffer has an element.
+bool bind_running(arith::Analyzer& analyzer, const std::vector<const ForNode*>& loops,
+                  const Buffer& buffer = nullptr) {
+  auto is_axis = [&](const Expr& extent) {
+    return buffer && std::any_of(buffer->shape.begin(), buffer->shape.end(),
+                                 [&](const Expr& n) { return analyzer.prove_equal(extent, n); });
+  };
   for (const ForNode* loop : loops) {
-    if (!analyzer.prove(ge(loop->extent, make_const(1, loop->extent->dtype)))) return false;
+    if (!analyzer.prove(ge(loop->extent, make_const(1, loop->extent->dtype))) &&
+        !is_axis(loop->extent))
+      return false;
     analyzer.bind(loop->var, Range{loop->min, loop->extent});
   }
   return true;
@@ -260,7 +268,7 @@ bool is_covered(const Leaf& writer, const BufferRegion& write, const Leaf& reade
   const std::vector<const ForNode*> needed(reader.loops.begin() + offset, reader.loops.end());
   arith::Analyzer analyzer;
   bind_loops(analyzer, reader.loops);  // all of them: where the reader does not run, none is asked
-  if (!bind_running(analyzer, written)) return false;
+  if (!bind_running(analyzer, written, read.buffer)) return false;
   Expr when = make_bool(true);
   for (const Expr& part : conjuncts(substitute(writer.realize->predicate, first_of))) {
     if (!mentions(part, reduced)) {
@@ -303,6 +311,12 @@ bool is_covered(const Leaf& writer, const BufferRegion& write, const Leaf& reade
     tight = exact_spans(region, needed, unsettled(runs, needed, runs, analyzer), analyzer);
   for (std::size_t d = 0; d < want.size(); ++d) {
     const Expr& base = (*have)[d].base;
+    const auto& widths = (*have)[d].widths;
+    const bool whole = analyzer.prove(le(base, make_zero(base->dtype))) &&
+                       std::all_of(widths.begin(), widths.end(), [&](const Expr& width) {
+                         return analyzer.prove(ge(base + width, read.buffer->shape[d]));
+                       });
+    if (whole) continue;  // wherever the read lies
     if (!want[d].min || !want[d].extent) return by_counting();
     if (!analyzer.prove(le(base, want[d].min)) && !analyzer.prove(le(base, make_zero(base->dtype))))
       return by_counting();
@@ -311,7 +325,7 @@ bool is_covered(const Leaf& writer, const BufferRegion& write, const Leaf& reade
     if (tight) {
       for (const Expr& width : (*tight)[d].widths) ends.push_back((*tight)[d].base + width);
     }
-    for (const Expr& width : (*have)[d].widths) {
+    for (const Expr& width : widths) {
       const Expr end = base + width;
       const bool reached = std::any_of(ends.begin(), ends.end(),
                                        [&](const Expr& e) { return analyzer.prove(ge(end, e)); });

@@ -79,6 +79,7 @@ void ScheduleRules::merge(const ScheduleRules& other) {
   for (const auto& row : other.instructions) {
     if (!instruction(row.name)) instructions.push_back(row);
   }
+  if (!join_points) join_points = other.join_points;
 }
 
 std::vector<std::string> ScheduleRules::axis_names() const {

@@ -5,6 +5,7 @@
 // accelerators in general.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -38,6 +39,9 @@ struct ScheduleRules {
   std::vector<AxisRule> axes;
   std::vector<ScopeRule> scopes;
   std::vector<InstructionRule> instructions;
+  /// A scheduled function with the loops over points that hand work to one another joined into a
+  /// launch, as the interpreter runs them. Null: such functions cannot be run.
+  std::function<ir::PrimFunc(const ir::PrimFunc&)> join_points;
 
   const AxisRule* axis(std::string_view name) const;
   const ScopeRule* scope(std::string_view name) const;

@@ -8,6 +8,7 @@
 
 #include "weft/base/text.h"
 #include "weft/ir/build.h"
+#include "weft/ir/roles.h"
 
 namespace weft::schedule {
 
@@ -52,8 +53,9 @@ double tolerance(DType type) {
 
 }  // namespace
 
-RunCheck::RunCheck(const IRModule& program, std::uint64_t seed, std::int64_t step_limit)
-    : seed_(seed), step_limit_(step_limit) {
+RunCheck::RunCheck(const IRModule& program, std::uint64_t seed, std::int64_t step_limit,
+                   std::shared_ptr<const ScheduleRules> rules)
+    : seed_(seed), step_limit_(step_limit), rules_(std::move(rules)) {
   for (const auto& [name, function] : program->functions)
     functions_.push_back(start(program, name));
 }
@@ -115,8 +117,16 @@ void RunCheck::run(const IRModule& program, const std::string& name,
     a.shape = t.shape;
     arguments.push_back(std::move(a));
   }
+  IRModule runnable = program;
+  if (const PrimFunc f = program->find(name);
+      rules_ && rules_->join_points && uses_tokens(f->body)) {
+    auto joined = make_ref<IRModuleNode>(*program);
+    for (auto& [key, function] : joined->functions)
+      if (key == name) function = rules_->join_points(f);
+    runnable = joined;
+  }
   try {
-    interpret(program, name, arguments, step_limit_);
+    interpret(runnable, name, arguments, step_limit_);
   } catch (const Error& e) {
     if (e.code() != "interpret.steps") throw;
     throw Error(ErrorKind::schedule, "schedule.check.size",

@@ -5,12 +5,14 @@
 // step right; this catches a rule that is wrong.
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "weft/base/error.h"
 #include "weft/ir/interpret.h"
 #include "weft/ir/node.h"
+#include "weft/schedule/rules.h"
 
 namespace weft::schedule {
 
@@ -19,7 +21,8 @@ class RunCheck {
   /// Runs the program once. `step_limit` bounds the statements one run may execute, over which
   /// Error(schedule, "schedule.check.size") asks for a smaller instance; parameters of symbolic
   /// shape are refused with "schedule.check.symbolic".
-  RunCheck(const ir::IRModule& program, std::uint64_t seed, std::int64_t step_limit);
+  RunCheck(const ir::IRModule& program, std::uint64_t seed, std::int64_t step_limit,
+           std::shared_ptr<const ScheduleRules> rules = nullptr);
 
   /// None when every function gives the same results as before: integers equal, floats within the
   /// rounding of a reordered sum. A step that gives a parameter another shape (transform_layout)
@@ -47,6 +50,7 @@ class RunCheck {
 
   std::uint64_t seed_;
   std::int64_t step_limit_;
+  std::shared_ptr<const ScheduleRules> rules_;
   std::int64_t compared_ = 0, rebased_ = 0;
   std::vector<Function> functions_;
 };

@@ -44,7 +44,7 @@ class Schedule {
   /// From here on every step is also run: the interpreter must find the results of the program as
   /// it is now unchanged, or the step is refused with "schedule.check.differs". For small programs.
   void check_by_running(std::uint64_t seed = 0, std::int64_t step_limit = 20'000'000) {
-    run_check_.emplace(state_.mod, seed, step_limit);
+    run_check_.emplace(state_.mod, seed, step_limit, state_.rules);
   }
   const std::optional<RunCheck>& run_check() const { return run_check_; }
   /// Refusals without printed programs, for tuners.
@@ -143,6 +143,11 @@ class Schedule {
   }
   void tensorize(BlockOrLoop at, std::string tensor_intrin, bool preserve_unit_iters = true) {
     apply(Tensorize{std::move(at), std::move(tensor_intrin), preserve_unit_iters});
+  }
+  std::vector<BlockRef> specialize_warps(const LoopRef& loop, IntRef blocks = 0,
+                                         IntRef group_rows = 1,
+                                         std::vector<std::int64_t> registers = {40, 232}) {
+    return apply(SpecializeWarps{loop, blocks, group_rows, std::move(registers)});
   }
   IntRef sample_categorical(std::vector<std::int64_t> candidates, std::vector<double> probs,
                             Factor decision = std::nullopt) {

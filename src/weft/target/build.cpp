@@ -13,6 +13,7 @@
 #include "weft/pass/share_storage.h"
 #include "weft/rules/grid.h"
 #include "weft/schedule/schedule.h"
+#include "weft/target/accepts.h"
 #include "weft/target/host_plan.h"
 #include "weft/target/pipeline.h"
 #include "weft/target/prove_order.h"
@@ -133,6 +134,22 @@ Ref<runtime::Module> build(const ir::IRModule& m, std::string_view target_text,
   } catch (Error& e) {
     throw e.context(cat("while building for ", target.text()));
   }
+}
+
+Verdict accepts(const ir::IRModule& m, std::string_view target_text) {
+  const Target target = Target::parse(target_text);
+  const Backend& backend = find_backend(target.name);
+  for (const auto& [name, f] : m->functions) {
+    if (Verdict bad = ir::verify(f)) return bad;
+    try {
+      pass::check_bounds(f);
+    } catch (const Error& e) {
+      if (e.kind() == ErrorKind::internal) throw;
+      return e.refusal();
+    }
+    if (Verdict no = backend.accepts(f, target)) return no;
+  }
+  return std::nullopt;
 }
 
 std::unique_ptr<schedule::Schedule> default_steps(const ir::PrimFunc& f,

@@ -559,7 +559,7 @@ std::string Expressions::call(const CallNode* e, const Lane* lane) {
       out += (i > 1 ? ", " : "") + bare(e->args[i], lane);
     return out + ")";
   }
-  auto found = spelling_.functions.find(op);
+  auto found = spelling_.functions.find(op == "exp2_flush" ? "exp2" : op);
   if (found == spelling_.functions.end()) {
     throw Error(ErrorKind::emit, "emit.intrinsic",
                 cat("\"", op, "\" cannot be spelled on ", spelling_.target));

@@ -41,6 +41,9 @@ class Splitter {
       if (const auto* t = as<StoreNode>(s)) written_.insert(t->buffer.get());
     });
     find_opaque_writes();
+    declared_ = flag(original_, kDeclaredLayout);
+    for (const Param& p : original_->params)
+      if (declared_ && !p.buffer) bound_.insert(p.var.get());
     for (std::size_t i = 0; i < original_->params.size(); ++i)
       param(original_->params[i], lowered_->params[i]);
     check_strides();
@@ -136,7 +139,7 @@ class Splitter {
       t.binds.push_back(binds ? slot(v) : -1);
       t.shape.push_back(expr(e));
     }
-    if (!p.buffer->strides.empty()) {
+    if (!p.buffer->strides.empty() && !declared_) {
       t.strided = true;
       for (std::size_t d = 0; d < p.buffer->strides.size(); ++d) {
         const Expr& e = p.buffer->strides[d];
@@ -499,6 +502,7 @@ class Splitter {
   std::unordered_map<const VarNode*, std::int32_t> slot_of_;
   std::unordered_map<const BufferNode*, std::int32_t> buffer_of_;
   std::unordered_map<const BufferNode*, PlanExpr> offsets_;
+  bool declared_ = false;  // kDeclaredLayout
   std::unordered_set<const VarNode*> bound_, floats_;
   std::unordered_set<const BufferNode*> written_;
   std::vector<Stated> stated_;

@@ -4,10 +4,16 @@
 // Launch a kernel function whose parameters are flat buffers, then scalars. Without a Launch the
 // whole body is one kernel.
 
+#include <string_view>
+
 #include "weft/ir/node.h"
 #include "weft/runtime/plan.h"
 
 namespace weft {
+
+/// An attribute of functions whose callers pass arrays that lie as declared, in terms of scalar
+/// parameters: neither extents nor strides are received and compared.
+inline constexpr std::string_view kDeclaredLayout = "weft.declared_layout";
 
 struct SplitOptions {
   /// Alignment in bytes that whole-vector accesses of parameters may rely on, and calls then check;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/target/rules.h"
 
+#include <algorithm>
+
 #include "weft/target/backend.h"
+#include "weft/target/join_points.h"
 #include "weft/target/pipeline.h"
 #include "weft/target/text_backend.h"
 
@@ -16,6 +19,7 @@ std::shared_ptr<const schedule::ScheduleRules> all_rules() {
       const auto* text = dynamic_cast<const TextBackend*>(backend);
       merged->merge(rules_of(text ? text->kind() : backend->info(plain)));
     }
+    merged->join_points = join_points;
     return merged;
   }();
   return rules;
@@ -37,6 +41,11 @@ rules::Context context_of(const TargetInfo& info) {
   facts.processors = limit("processors", facts.processors);
   facts.shared_bytes = limit("max_shared_memory_per_block", facts.shared_bytes);
   facts.vector_bytes = limit("vector_bytes", facts.vector_bytes);
+  auto queue = [&](std::string_view name) {
+    return std::any_of(info.queues.begin(), info.queues.end(),
+                       [&](const QueueInfo& q) { return q.name == name; });
+  };
+  facts.warp_products = queue("bulk") && queue("wgmma");
   return out;
 }
 

@@ -230,12 +230,12 @@ TEST(WseVisits, LoopsOverPesPlaceTheirParts) {
 const struct {
   const char *slug, *says, *body;
 } kRefused[] = {
-    {"wse.lower.repeat", R"(loop r repeats block C 3 times)", R"(    for r, i in T.grid(3, 13):
+    {"stages.repeat", R"(loop r repeats block C 3 times)", R"(    for r, i in T.grid(3, 13):
         with T.block("C"):
             vi = T.axis.spatial(13, i)
             C[vi] = C[vi] + A[vi]
 )"},
-    {"wse.lower.repeat", R"(updates C each time)", R"(    for i, k, r in T.grid(13, 13, 2):
+    {"stages.repeat", R"(updates C each time)", R"(    for i, k, r in T.grid(13, 13, 2):
         with T.block("C"):
             vi, vk = T.axis.remap("SR", [i, k])
             with T.init():
@@ -248,7 +248,7 @@ const struct {
             vi = T.axis.spatial(12, i)
             C[vi + 1] = C[vi] + A[vi]
 )"},
-    {"wse.lower.binding", R"(from which the points it visits cannot be told)",
+    {"stages.binding", R"(from which the points it visits cannot be told)",
      R"(    for i, k in T.grid(13, 13):
         with T.block("C"):
             vi = T.axis.spatial(13, i)
@@ -257,7 +257,7 @@ const struct {
                 C[vi] = T.float32(0)
             C[vi] = C[vi] + A[vk]
 )"},
-    {"wse.lower.binding", R"(f // 4, f % 4)", R"(    for f in range(8):
+    {"stages.binding", R"(f // 4, f % 4)", R"(    for f in range(8):
         with T.block("C"):
             v0 = T.axis.spatial(3, f // 4)
             v1 = T.axis.spatial(4, f % 4)
@@ -272,7 +272,7 @@ const struct {
                 C[vi] = T.float32(0)
             C[vi] = C[vi] + A[vk]
 )"},
-    {"wse.lower.symbolic", R"(the extent of loop k around block C)", R"(    for i in range(13):
+    {"stages.symbolic", R"(the extent of loop k around block C)", R"(    for i in range(13):
         for k in range(i + 1):
             with T.block("C"):
                 vi, vk = T.axis.remap("SR", [i, k])
@@ -291,7 +291,7 @@ const struct {
                     C[vi] = T.float32(0)
                 C[vi] = C[vi] + A[vk]
 )"},
-    {"wse.lower.axis", R"(has extent 13 on "pe.x", which has 3)",
+    {"stages.axis", R"(has extent 13 on "pe.x", which has 3)",
      R"(    for x in T.thread_binding(13, thread="pe.x"):
         with T.block("C"):
             vi = T.axis.spatial(13, x)
@@ -316,13 +316,13 @@ const struct {
             vi = T.axis.spatial(13, i)
             C[0] = A[vi]
 )"},
-    {"wse.lower.repeat", "which no iterator is bound to", R"(    for r, i in T.grid(3, 13):
+    {"stages.repeat", "which no iterator is bound to", R"(    for r, i in T.grid(3, 13):
         with T.block("C"):
             T.where(r * i < 9)
             vi = T.axis.spatial(13, i)
             C[vi] = A[vi]
 )"},
-    {"wse.lower.statement", "an if with an else outside blocks", R"(    for i in range(13):
+    {"stages.statement", "an if with an else outside blocks", R"(    for i in range(13):
         if i < 5:
             with T.block("C"):
                 vi = T.axis.spatial(13, i)
@@ -332,7 +332,7 @@ const struct {
                 vi = T.axis.spatial(13, i)
                 C[vi] = A[vi]
 )"},
-    {"wse.lower.axis", "loop y around block C is bound to \"pe.x\", as loop x around it already is",
+    {"stages.axis", "loop y around block C is bound to \"pe.x\", as loop x around it already is",
      R"(    for x in T.thread_binding(2, thread="pe.x"):
         for y in T.thread_binding(2, thread="pe.x"):
             with T.block("C"):
@@ -367,8 +367,8 @@ const char* kMatch = R"(    for i in range(13):
 )";
 
 TEST(WseVisits, PartsOfAnAxisAndMatchedBuffersAreRefused) {
-  for (const auto& [slug, body] : {std::pair{"wse.lower.execution", kExecution},
-                                   std::pair{"wse.lower.match_buffer", kMatch}}) {
+  for (const auto& [slug, body] :
+       {std::pair{"stages.execution", kExecution}, std::pair{"stages.match_buffer", kMatch}}) {
     try {
       lower_stages(ir::parse_func(program(body)), 3, 2);
       ADD_FAILURE() << "accepted; wanted " << slug;

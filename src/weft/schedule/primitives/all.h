@@ -11,5 +11,6 @@
 #include "weft/schedule/primitives/loops.h"
 #include "weft/schedule/primitives/reduction.h"
 #include "weft/schedule/primitives/sample.h"
+#include "weft/schedule/primitives/specialize_warps.h"
 #include "weft/schedule/primitives/tensorize.h"
 #include "weft/schedule/primitives/transform_layout.h"

@@ -416,6 +416,7 @@ std::string FunctionEmitter::math(const std::string& op, DType t,
   static const std::map<std::string, std::string> native = {
       {"sqrt", "sqrt"},  {"floor", "floor"},       {"ceil", "ceil"}, {"trunc", "trunc"},
       {"round", "rint"}, {"copysign", "copysign"}, {"fma", "fma"}};
+  if (op == "exp2_flush") return math("exp2", t, args);
   if (t.bits == 16) {  // compute in float, round once
     DType wide = dtypes::float32.with_lanes(t.lanes);
     std::vector<std::string> widened;

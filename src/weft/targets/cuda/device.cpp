@@ -411,7 +411,7 @@ Event CudaDevice::launch(runtime::Executable& executable, std::size_t kernel,
   alignas(16) char packed[kMost];
   std::size_t used = 0;
   // Tensors are at an offset that only the driver knows: arguments are handed over one by one.
-  constexpr std::size_t kMostTensors = 4, kMostParams = 64;
+  constexpr std::size_t kMostTensors = 8, kMostParams = 64;
   const std::size_t tensors = cuda.tensors[kernel];
   TensorMap maps[kMostTensors];
   void* each[kMostParams];

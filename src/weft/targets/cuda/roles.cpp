@@ -59,6 +59,15 @@ class Spell final : public Rewriter {
       return instruction(cat("weft_tile_store_", type_name(type)), c->args);
     }
     if (op == "tile_multiply") return multiply(c);
+    if (op == "tile_round") {
+      const DType type = registers(c->args[0]);
+      if (!is_narrow(type)) refuse(c, cat("numbers of ", to_string(type)));
+      return instruction(cat("weft_tile_round_", number(c, 2), "_", type_name(type)),
+                         {c->args[0], c->args[1]});
+    }
+    if (op == "tile_rows")
+      return instruction(cat("weft_tile_rows_", number(c, 2), "_", number(c, 3) ? 1 : 0),
+                         {c->args[0], c->args[1]});
     if (op == "registers") {
       std::int64_t n = 0;
       if (!is_const_int(c->args[0], &n) || n < 24 || n > 256 || n % 8)
@@ -68,6 +77,12 @@ class Spell final : public Rewriter {
       return instruction(cat("weft_registers_", more ? "inc_" : "dec_", n), {});
     }
     return s;
+  }
+  Expr rewrite_call(const Expr& e) override {
+    const auto* c = as<CallNode>(e);
+    if (c->op != "exp2_flush" || e->dtype != dtypes::float32) return Rewriter::rewrite_call(e);
+    return call_typed(e->dtype, "instruction",
+                      {make_string("weft_exp2_flush"), rewrite(c->args[0])});
   }
 
  private:
@@ -93,17 +108,35 @@ class Spell final : public Rewriter {
     return b->dtype;
   }
 
+  /// Pairs of 16-bit floats are registers.
+  DType registers(const Expr& e) {
+    const Buffer& b = element(e)->buffer;
+    auto moved = edit(b);
+    moved->align = 16;
+    aligned[b.get()] = moved;
+    return b->dtype;
+  }
+  static std::int64_t number(const CallNode* c, std::size_t i) {
+    std::int64_t n = 0;
+    if (!is_const_int(c->args[i], &n)) refuse(c, "a number known only at run time");
+    return n;
+  }
+
   Stmt multiply(const CallNode* c) {
-    const DType a = tile(c->args[1]), b = tile(c->args[2]);
+    const bool held = element(c->args[1])->buffer->scope == "local";
+    const DType a = held ? registers(c->args[1]) : tile(c->args[1]), b = tile(c->args[2]);
     std::int64_t columns = 0, m = 0, n = 0;
     if (!is_narrow(a) || a != b) refuse(c, cat("tiles of ", to_string(a), " and ", to_string(b)));
     if (!is_const_int(c->args[3], &columns) || !is_const_int(c->args[4], &m) ||
         !is_const_int(c->args[5], &n) || columns < 8 || columns > 256 ||
         columns % (n ? 64 : 8) != 0)
       refuse(c, cat(columns, " columns"));
-    return instruction(
-        cat("weft_tile_multiply_", columns, "_", m ? 1 : 0, n ? 1 : 0, "_", type_name(a)),
-        {c->args[0], c->args[1], c->args[2], c->args[6]});
+    return instruction(cat("weft_tile_multiply_", columns, "_",
+                           held ? 2
+                           : m  ? 1
+                                : 0,
+                           n ? 1 : 0, "_", type_name(a)),
+                       {c->args[0], c->args[1], c->args[2], c->args[6]});
   }
 
   std::int64_t threads_;
@@ -129,29 +162,56 @@ std::string list(int rank, const char* before, const char* after) {
 /// Descriptors: address >> 4, the step to 64 further places along the rows (where rows run along
 /// the result's axis) at bit 16, to 8 further rows at bit 32, rows of 128 bytes swizzled at bit 62.
 /// 16 further summands are 32 bytes of rows along them, and 16 rows otherwise.
-std::string multiply_definition(std::string_view name, int columns, bool along_m, bool along_n,
+/// `from`: 0 where rows of a run along the summands, 1 along m, 2 where a lies in registers.
+std::string multiply_definition(std::string_view name, int columns, int from, bool along_n,
                                 const std::string& type) {
+  const bool along_m = from == 1, held = from == 2;
   const int registers = columns / 2;
   std::string places, sums;
   for (int i = 0; i < registers; ++i) {
     places += cat(i ? ", " : "", "%", i);
     sums += cat(i ? ", " : "", "\"+f\"(c[", i, "])");
   }
-  return function(name, "float* c, const void* a, const void* b, int add",
-                  cat("  const unsigned long long rows = 1ull << 62 | 64ull << 32;\n"
-                      "  const unsigned long long from_a = rows | 1ull << 16 | "
-                      "(((unsigned int)__cvta_generic_to_shared(a) & 0x3ffff) >> 4);\n"
-                      "  const unsigned long long from_b = rows | ",
-                      along_n ? 8192 / 16 : 1, "ull << 16 | ",
-                      "(((unsigned int)__cvta_generic_to_shared(b) & 0x3ffff) >> 4);\n"
-                      "#pragma unroll\n  for (int i = 0; i < 4; ++i)\n"
-                      "    asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %",
-                      registers + 2, ", 0;\\nwgmma.mma_async.sync.aligned.m64n", columns,
-                      "k16.f32.", type, ".", type, " {", places, "}, %", registers, ", %",
-                      registers + 1, ", p, 1, 1, ", along_m ? 1 : 0, ", ", along_n ? 1 : 0,
-                      ";\\n}\\n\" : ", sums, " : \"l\"(from_a + (unsigned long long)(i * ",
-                      along_m ? 128 : 2, ")), \"l\"(from_b + (unsigned long long)(i * ",
-                      along_n ? 128 : 2, ")), \"r\"(i ? 1 : add));\n"));
+  const int more = held ? 3 : 0;  // operands of a beyond the first
+  return function(
+      name, "float* c, const void* a, const void* b, int add",
+      cat("  const unsigned long long rows = 1ull << 62 | 64ull << 32;\n",
+          held ? "  const unsigned int* from_a = (const unsigned int*)a;\n"
+               : "  const unsigned long long from_a = rows | 1ull << 16 | "
+                 "(((unsigned int)__cvta_generic_to_shared(a) & 0x3ffff) >> 4);\n",
+          "  const unsigned long long from_b = rows | ", along_n ? 8192 / 16 : 1, "ull << 16 | ",
+          "(((unsigned int)__cvta_generic_to_shared(b) & 0x3ffff) >> 4);\n"
+          "#pragma unroll\n  for (int i = 0; i < 4; ++i)\n"
+          "    asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %",
+          registers + 2 + more, ", 0;\\nwgmma.mma_async.sync.aligned.m64n", columns, "k16.f32.",
+          type, ".", type, " {", places, "}, ",
+          held ? cat("{%", registers, ", %", registers + 1, ", %", registers + 2, ", %",
+                     registers + 3, "}")
+               : cat("%", registers),
+          ", %", registers + 1 + more, ", p, 1, 1, ",
+          held      ? ""
+          : along_m ? "1, "
+                    : "0, ",
+          along_n ? 1 : 0, ";\\n}\\n\" : ", sums, " : ",
+          held ? std::string("\"r\"(from_a[i * 4]), \"r\"(from_a[i * 4 + 1]), "
+                             "\"r\"(from_a[i * 4 + 2]), \"r\"(from_a[i * 4 + 3])")
+               : cat("\"l\"(from_a + (unsigned long long)(i * ", along_m ? 128 : 2, "))"),
+          ", \"l\"(from_b + (unsigned long long)(i * ", along_n ? 128 : 2,
+          ")), \"r\"(i ? 1 : add));\n"));
+}
+
+/// Points 4 i to 4 i + 3 hold a row.
+std::string rows_definition(std::string_view name, int columns, bool largest) {
+  const char* both = largest ? "fmaxf(v, w)" : "v + w";
+  return function(
+      name, "float* r, const float* c",
+      cat("#pragma unroll\n  for (int h = 0; h < 2; ++h) {\n    float v = ",
+          largest ? "__int_as_float(0xff800000)" : "0.0f",
+          ", w;\n#pragma unroll\n    for (int j = 0; j < ", columns / 8,
+          "; ++j) {\n      w = c[j * 4 + h * 2]; v = ", both,
+          ";\n      w = c[j * 4 + h * 2 + 1]; v = ", both,
+          ";\n    }\n    w = __shfl_xor_sync(0xffffffffu, v, 1); v = ", both,
+          ";\n    w = __shfl_xor_sync(0xffffffffu, v, 2); v = ", both, ";\n    r[h] = v;\n  }\n"));
 }
 
 constexpr const char* kAddress = "(unsigned int)__cvta_generic_to_shared";
@@ -248,7 +308,18 @@ std::string role_definition(std::string_view name) {
   if (std::sscanf(text.c_str(), "weft_tile_store_%7s", type) == 1)
     return store_definition(name, type);
   if (std::sscanf(text.c_str(), "weft_tile_multiply_%d_%d_%7s", &columns, &along, type) == 3)
-    return multiply_definition(name, columns, along / 10 != 0, along % 10 != 0, type);
+    return multiply_definition(name, columns, along / 10, along % 10 != 0, type);
+  if (std::sscanf(text.c_str(), "weft_tile_round_%d_%7s", &columns, type) == 2)
+    return function(
+        name, "void* a, const float* c",
+        cat("#pragma unroll\n  for (int i = 0; i < ", columns / 4, "; ++i) asm(\"cvt.rn.", type,
+            "x2.f32 %0, %1, %2;\" : \"=r\"(((unsigned int*)a)[i]) : \"f\"(c[i * 2 + 1]), "
+            "\"f\"(c[i * 2]));\n"));
+  if (std::sscanf(text.c_str(), "weft_tile_rows_%d_%d", &columns, &along) == 2)
+    return rows_definition(name, columns, along != 0);
+  if (name == "weft_exp2_flush")
+    return "static __device__ __forceinline__ float weft_exp2_flush(float x) { float y; "
+           "asm(\"ex2.approx.ftz.f32 %0, %1;\" : \"=f\"(y) : \"f\"(x)); return y; }\n";
   return "";
 }
 

@@ -7,17 +7,12 @@
 
 #include "weft/ir/build.h"
 #include "weft/ir/interpret.h"
-#include "weft/ir/roles.h"
 #include "weft/ir/text.h"
-#include "weft/pass/convert_blocks.h"
 #include "weft/pass/init_empty_reductions.h"
-#include "weft/pass/lower_init.h"
-#include "weft/pass/place_allocations.h"
-#include "weft/pass/unify_thread_binding.h"
 #include "weft/runtime/host_device.h"
 #include "weft/runtime/signature.h"
 #include "weft/target/backend.h"
-#include "weft/target/pipeline.h"
+#include "weft/target/join_points.h"
 #include "weft/target/whole_function.h"
 
 namespace weft::ref {
@@ -121,16 +116,6 @@ class RefDevice final : public runtime::HostDevice {
  private:
   runtime::DeviceInfo info_;
 };
-
-/// Points that hand work to one another by tokens must run in turns, not one after another: their
-/// loops are joined into a launch. Other functions are run as they are.
-ir::PrimFunc join_points(const ir::PrimFunc& f) {
-  if (!ir::uses_tokens(f->body)) return f;
-  const pass::Machine machine = machine_of(generic_target_info(), "ref");
-  ir::PrimFunc out = pass::place_allocations(pass::lower_init(f), machine);
-  out = pass::lower_match_buffers(pass::convert_blocks(out));
-  return pass::unify_thread_binding(out, machine);
-}
 
 class RefBackend final : public Backend {
  public:

@@ -2,10 +2,14 @@
 #include "weft/targets/vta/default_schedule.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "weft/ir/build.h"
 #include "weft/ir/visit.h"
+#include "weft/pass/flatten_buffers.h"
+#include "weft/pass/simplify.h"
 #include "weft/schedule/tree.h"
+#include "weft/targets/vta/host_copy.h"
 #include "weft/targets/vta/pack.h"
 
 namespace weft::vta {
@@ -213,11 +217,34 @@ bool is_scheduled(const PrimFunc& f) {
   return found;
 }
 
+namespace {
+
+/// A copy of global memory as the kernel that lowering makes of it.
+PrimFunc copy_function(const PrimFunc& f, const Task& task) {
+  auto out = edit(f);
+  out->body = task.copy;
+  out->params.clear();
+  std::unordered_set<const BufferNode*> seen;
+  auto add = [&](const Buffer& b) {
+    if (seen.insert(b.get()).second) out->params.push_back({make_var(b->name), b});
+  };
+  for_each_stmt(task.copy, [&](const Stmt& s) {
+    if (const auto* t = as<StoreNode>(s)) add(t->buffer);
+  });
+  for_each_expr(task.copy, [&](const Expr& e) {
+    if (const auto* l = as<LoadNode>(e)) add(l->buffer);
+  });
+  return pass::simplify(pass::flatten_buffers(out));
+}
+
+}  // namespace
+
 Verdict accepts_default(const PrimFunc& f, const Config& c) {
   if (is_scheduled(f)) return std::nullopt;
   try {
     for (const Task& s : plan_stages(f).stages) {
-      if (s.kind != Task::Kind::copy) lay_out(s, c);
+      if (s.kind == Task::Kind::copy) host_copies(copy_function(f, s));
+      else lay_out(s, c);
     }
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::internal) throw;

@@ -7,11 +7,14 @@
 #include "weft/ir/build.h"
 #include "weft/ir/text.h"
 #include "weft/ir/visit.h"
-#include "weft/targets/vta/linear.h"
+#include "weft/stages/linear.h"
 
 namespace weft::vta {
 
 using namespace ir;
+using stages::Axis;
+using stages::Linear;
+using stages::SplitWish;
 
 std::int64_t HostCopy::points() const {
   std::int64_t n = 1;

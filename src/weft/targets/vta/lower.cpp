@@ -240,7 +240,8 @@ void Lowering::unit(Nest nest) {
   }
   const Placed* dst = placed(s->buffer.get());
   std::vector<Expr> conditions;
-  const LoadNode* from = guarded_load(s->value, conditions);
+  // What is stored to global memory is cut to its bits there.
+  const LoadNode* from = guarded_load(dst ? s->value : strip_casts(s->value), conditions);
   if (dst && from && params_.count(from->buffer.get()))
     return dma(nest, from, *dst, true, conditions);
   if (!conditions.empty()) from = nullptr;

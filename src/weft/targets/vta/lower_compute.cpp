@@ -19,7 +19,8 @@ bool Lowering::product(const Nest& nest, const Placed& dst) {
   const auto* mul = as<BinaryNode>(other);
   if (!self || self->buffer.get() != s->buffer.get() || !mul || mul->kind != ExprKind::mul)
     return false;
-  const LoadNode *x = as<LoadNode>(strip_casts(mul->a)), *w = as<LoadNode>(strip_casts(mul->b));
+  const LoadNode *x = as<LoadNode>(strip_widening(mul->a)),
+                 *w = as<LoadNode>(strip_widening(mul->b));
   if (!x || !w) return false;
   const Placed *px = placed(x->buffer.get()), *pw = placed(w->buffer.get());
   if (px && pw && px->mem == MemType::wgt && pw->mem == MemType::inp)

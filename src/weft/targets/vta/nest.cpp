@@ -191,9 +191,32 @@ Expr strip_casts(Expr e) {
   return e;
 }
 
+namespace {
+
+/// Whether every value of `from` is one of `to`.
+bool keeps_values(DType from, DType to) {
+  if (from == to) return true;
+  const bool unsigned_from = from.is_uint() || from.is_bool();
+  const bool unsigned_to = to.is_uint() || to.is_bool();
+  if (from.is_float() || to.is_float() || from.lanes != to.lanes) return false;
+  if (unsigned_from) return unsigned_to ? to.bits >= from.bits : to.bits > from.bits;
+  return !unsigned_to && to.bits >= from.bits;
+}
+
+bool holds(DType type, std::int64_t n) {
+  std::int64_t low = 0, high = 0;
+  return type.is_integral() && is_const_int(min_value(type), &low) &&
+         is_const_int(max_value(type), &high) && low <= n && n <= high;
+}
+
+}  // namespace
+
 Expr strip_widening(Expr e) {
   while (const auto* c = as<CastNode>(e)) {
-    if (!is_const_int(c->value) && c->dtype.bits < c->value->dtype.bits) break;
+    std::int64_t n = 0;
+    const bool same =
+        is_const_int(c->value, &n) ? holds(c->dtype, n) : keeps_values(c->value->dtype, c->dtype);
+    if (!same) break;
     e = c->value;
   }
   return e;
@@ -201,7 +224,7 @@ Expr strip_widening(Expr e) {
 
 const LoadNode* guarded_load(Expr e, std::vector<Expr>& conditions) {
   while (true) {
-    e = strip_casts(e);
+    e = strip_widening(e);
     if (const auto* l = as<LoadNode>(e)) return l;
     const auto* call = as<CallNode>(e);
     const auto* choose = as<SelectNode>(e);

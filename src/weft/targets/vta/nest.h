@@ -52,7 +52,8 @@ std::optional<Nest> nest_of(const ir::Stmt& s, const Environment& env);
 ir::Expr strip_casts(ir::Expr e);
 /// Without the casts that change no value.
 ir::Expr strip_widening(ir::Expr e);
-/// The read of `condition ? read : 0`, casts aside; the conditions are collected. Null: none.
+/// The read of `condition ? read : 0`, casts that change no value aside; the conditions are
+/// collected. Null: none.
 const ir::LoadNode* guarded_load(ir::Expr e, std::vector<ir::Expr>& conditions);
 
 }  // namespace weft::vta

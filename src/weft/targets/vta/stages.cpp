@@ -2,6 +2,8 @@
 #include "weft/targets/vta/stages.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -9,6 +11,9 @@
 #include "weft/ir/compare.h"
 #include "weft/ir/text.h"
 #include "weft/ir/visit.h"
+#include "weft/stages/update.h"
+#include "weft/stages/visits.h"
+#include "weft/targets/vta/nest.h"
 #include "weft/targets/vta/value_of.h"
 
 namespace weft::vta {
@@ -28,12 +33,9 @@ bool Operand::operator==(const Operand& other) const {
 
 namespace {
 
-/// One block: out[index] (op)= value over its iterators.
-struct View {
+/// One block: out[index] (op)= value over all points of its iterators.
+struct View : stages::Update {
   Block block;
-  const StoreNode* store = nullptr;
-  const StoreNode* init = nullptr;
-  bool reduces = false;
 };
 
 [[noreturn]] void refuse(const char* slug, const View& v, std::string message,
@@ -64,16 +66,84 @@ class Planner {
     for (std::size_t i = 0; i < views_.size(); ++i) {
       if (!done_.count(i)) start(i);
     }
+    while (drop_unread_store()) {
+    }
     return std::move(plan_);
   }
 
  private:
+  /// Readers look through copies, so that a chain may store what no stage reads. Removes one such
+  /// store, and a stage that then stores nothing.
+  bool drop_unread_store() {
+    std::unordered_set<const BufferNode*> read = params_;
+    for (const Task& s : plan_.stages) {
+      for (const Operand* o : operands_of(s)) read.insert(o->buffer.get());
+      if (s.kind != Task::Kind::copy) continue;
+      for_each_expr(s.copy, [&](const Expr& e) {
+        if (const auto* l = as<LoadNode>(e)) read.insert(l->buffer.get());
+      });
+    }
+    auto found = std::find_if(plan_.temporaries.begin(), plan_.temporaries.end(),
+                              [&](const Buffer& b) { return !read.count(b.get()); });
+    if (found == plan_.temporaries.end()) return false;
+    const BufferNode* unread = found->get();
+    for (Task& s : plan_.stages) {
+      for (std::size_t i = 0; i < s.chain.size(); ++i) {
+        if (s.chain[i].store.get() != unread) continue;
+        if (i + 1 < s.chain.size())
+          s.chain[i + 1].value = replace_self(s.chain[i + 1].value, s.chain[i].value);
+        s.chain.erase(s.chain.begin() + static_cast<std::ptrdiff_t>(i));
+        keep_used_operands(s);
+        break;
+      }
+    }
+    std::erase_if(plan_.stages, [&](const Task& s) {
+      return s.kind == Task::Kind::copy ? stores_to(s.copy, unread) : s.chain.empty();
+    });
+    plan_.temporaries.erase(found);
+    return true;
+  }
+
+  static void keep_used_operands(Task& s) {
+    std::vector<Operand> kept;
+    std::map<std::size_t, std::size_t> place;
+    for (Segment& segment : s.chain) {
+      segment.value = renumber(segment.value, [&](std::size_t old) {
+        auto [at, fresh] = place.try_emplace(old, kept.size());
+        if (fresh) kept.push_back(s.operands[old]);
+        return at->second;
+      });
+    }
+    s.operands = std::move(kept);
+  }
+
+  static ValuePtr renumber(const ValuePtr& v,
+                           const std::function<std::size_t(std::size_t)>& number) {
+    if (v->kind != Value::Kind::operand && v->kind != Value::Kind::op) return v;
+    auto out = std::make_shared<Value>(*v);
+    if (v->kind == Value::Kind::operand) out->operand = number(v->operand);
+    else out->a = renumber(v->a, number), out->b = renumber(v->b, number);
+    return out;
+  }
+
+  static bool stores_to(const Stmt& copy, const BufferNode* b) {
+    bool found = false;
+    for_each_stmt(copy, [&](const Stmt& s) {
+      const auto* t = as<StoreNode>(s);
+      found |= t && t->buffer.get() == b;
+    });
+    return found;
+  }
+
   // ---- reading blocks
 
   void collect() {
     const auto* root = as<BlockRealizeNode>(f_->body);
-    Stmt body = root ? root->block->body : f_->body;
-    scan(body, {});
+    std::vector<Buffer> temporaries;
+    for (const stages::Leaf& leaf :
+         stages::collect_leaves(root ? root->block->body : f_->body, &temporaries))
+      block(leaf);
+    drop_unread();
     if (views_.empty())
       throw Error(ErrorKind::lower, "vta.accepts.block", cat("\"", f_->name, "\" has no blocks"));
     for (std::size_t i = 0; i < views_.size(); ++i) {
@@ -90,65 +160,40 @@ class Planner {
     }
   }
 
-  void scan(const Stmt& s, std::vector<const ForNode*> loops) {
-    if (const auto* seq = as<SeqNode>(s)) {
-      for (const Stmt& part : seq->stmts) scan(part, loops);
-    } else if (const auto* loop = as<ForNode>(s)) {
-      loops.push_back(loop);
-      scan(loop->body, loops);
-    } else if (const auto* realize = as<BlockRealizeNode>(s)) {
-      block(realize, loops);
-    } else {
-      throw Error(ErrorKind::lower, "vta.accepts.block",
-                  cat("\"", f_->name, "\" has a statement outside every block"))
-          .at("statement", print(s));
+  /// Blocks whose results neither the caller nor another block reads are not computed.
+  void drop_unread() {
+    while (true) {
+      std::unordered_set<const BufferNode*> read = params_;
+      for (const View& v : views_) {
+        for_each_expr(v.store->value, [&](const Expr& e) {
+          const auto* l = as<LoadNode>(e);
+          if (l && l->buffer.get() != v.store->buffer.get()) read.insert(l->buffer.get());
+        });
+      }
+      if (!std::erase_if(views_, [&](const View& v) { return !read.count(v.store->buffer.get()); }))
+        return;
     }
   }
 
-  void block(const BlockRealizeNode* realize, const std::vector<const ForNode*>& loops) {
-    View v;
-    v.block = realize->block;
-    v.store = as<StoreNode>(realize->block->body);
-    if (!v.store)
-      throw Error(ErrorKind::lower, "vta.accepts.block",
-                  cat("block \"", v.block->name, "\" is more than one assignment"))
-          .at("statement", print(realize->block->body));
-    v.init = as<StoreNode>(realize->block->init);
+  void block(const stages::Leaf& leaf) {
+    View v{stages::read_update(leaf.block), leaf.block};
     for (const IterVar& i : v.block->iters) {
-      v.reduces |= i.kind == IterKind::reduce;
       if (i.kind != IterKind::reduce && i.kind != IterKind::spatial)
         refuse("block", v,
                cat("has the iterator \"", i.var->name, "\", neither spatial nor reduced"));
       if (extent_of(i.dom.extent) < 0 || !is_const_int_value(i.dom.min, 0))
         refuse("block", v, cat("has the iterator \"", i.var->name, "\" without a constant range"));
     }
-    // The loops must run over the whole domain once: each iterator is one loop, or constant.
-    std::unordered_set<const VarNode*> used;
-    constexpr const char* kFrom = "a default schedule begins from a function without one";
-    if (!is_const_int_value(realize->predicate, 1))
-      refuse("block", v, cat("has the condition T.where(", print(realize->predicate), ")"), kFrom);
-    for (std::size_t i = 0; i < realize->iter_values.size(); ++i) {
-      const Expr& value = realize->iter_values[i];
-      std::int64_t want = extent_of(v.block->iters[i].dom.extent);
-      if (want == 1) continue;
-      const auto* var = as<VarNode>(value);
-      bool found = false;
-      for (const ForNode* loop : loops) {
-        if (var && loop->var.get() == var && used.insert(var).second)
-          found = extent_of(loop->extent) == want && is_const_int_value(loop->min, 0);
-      }
-      if (!found)
-        refuse("block", v,
-               cat("has the binding ", v.block->iters[i].var->name, " = ", print(value),
-                   ", which is no loop over the iterator's ", want, " values"),
-               kFrom);
-    }
-    for (const ForNode* loop : loops) {
-      if (!used.count(loop->var.get()) && extent_of(loop->extent) != 1)
-        refuse("block", v,
-               cat("stands in the loop \"", loop->var->name, "\", which is none of its iterators"),
-               kFrom);
-    }
+    const stages::Visits visits = stages::visits_of(leaf, {});
+    Expr condition = visits.never                 ? make_bool(false)
+                     : !visits.conditions.empty() ? visits.conditions[0]
+                                                  : v.condition;
+    if (condition)
+      refuse("block", v,
+             cat("leaves elements out: its loops, bindings and conditions reach only points where ",
+                 print(condition)),
+             "every element of a result is computed here; put the condition into the value, as "
+             "in if_then_else(condition, value, 0)");
     std::unordered_set<const VarNode*> seen;
     for (const Expr& e : v.store->indices) {
       const auto* var = as<VarNode>(e);
@@ -164,7 +209,8 @@ class Planner {
 
   // ---- copies
 
-  /// out[...] = in[...], or constant where a condition fails. No arithmetic on values.
+  /// out[...] = in[...], or constant where a condition on the iterators fails. Nothing depends on
+  /// values.
   bool is_copy(const View& v) const {
     if (v.reduces || v.store->buffer->dtype.is_float()) return false;
     Expr e = v.store->value;
@@ -180,7 +226,13 @@ class Planner {
       }
     }
     const auto* l = as<LoadNode>(e);
-    return l && l->buffer->dtype == v.store->buffer->dtype;
+    return l && l->buffer->dtype == v.store->buffer->dtype && loads_of(v.store->value) == 1;
+  }
+
+  static int loads_of(const Expr& e) {
+    int n = 0;
+    for_each_expr(e, [&](const Expr& x) { n += x->kind == ExprKind::load; });
+    return n;
   }
 
   /// The value of `copy` at `indices`, with its 0 padding kept as a condition.
@@ -376,35 +428,27 @@ class Planner {
       return values(v, split, s, nullptr, nullptr, &wish) != nullptr;
     }
     const BufferNode* out = v.store->buffer.get();
-    auto is_self = [&](const Expr& e) {
-      const auto* l = as<LoadNode>(e);
-      return l && l->buffer.get() == out;
-    };
-    const auto* combine = as<BinaryNode>(v.store->value);
-    if (!combine || (!is_self(combine->a) && !is_self(combine->b)))
-      refuse("reduction", v, "is no sum, minimum or maximum",
-             "the machine sums int8 products (GEMM) and reduces by add, min and max (ALU)");
-    switch (combine->kind) {
-      case ExprKind::add: s.reducer = AluOp::add; break;
-      case ExprKind::min: s.reducer = AluOp::min; break;
-      case ExprKind::max: s.reducer = AluOp::max; break;
-      default:
+    switch (v.combine) {
+      case stages::Combine::add: s.reducer = AluOp::add; break;
+      case stages::Combine::min: s.reducer = AluOp::min; break;
+      case stages::Combine::max: s.reducer = AluOp::max; break;
+      case stages::Combine::mul:
         refuse("reduction", v, "reduces by an operation that ALU has not", "legal: add, min, max");
+      case stages::Combine::none:
+        refuse("reduction", v, "is no sum, minimum or maximum",
+               "the machine sums int8 products (GEMM) and reduces by add, min and max (ALU)");
     }
     if (!v.init || !is_const_int(v.init->value, &s.start))
       refuse("reduction", v, "begins at a value that is no constant");
-    Expr term = substitute(is_self(combine->a) ? combine->b : combine->a, split);
-    while (const auto* c = as<CastNode>(term)) {
-      if (!c->dtype.is_integral() || c->dtype.bits > 32) break;
-      term = c->value;
-    }
+    Expr term = substitute(v.value, split);
+    term = strip_widening(term);
     const auto* mul = as<BinaryNode>(term);
     bool product = s.reducer == AluOp::add && mul && mul->kind == ExprKind::mul;
     if (out->dtype.is_float() || out->dtype.bits > 32 || (product && out->dtype.bits != 32))
       refuse("dtype", v, cat("accumulates in ", to_string(out->dtype)),
              "sums of products are int32 on this machine");
     auto factor = [&](Expr e, Operand& o, const char* what) {
-      while (const auto* c = as<CastNode>(e)) e = c->value;
+      e = strip_widening(e);
       if (!operand(e, s.axes, o, &wish, true)) {
         if (wish.var) return false;
         refuse(

@@ -11,10 +11,15 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/stages/linear.h"
 #include "weft/targets/vta/isa.h"
-#include "weft/targets/vta/linear.h"
 
 namespace weft::vta {
+
+using stages::Axis;
+using stages::Bounds;
+using stages::Linear;
+using stages::SplitWish;
 
 /// buffer[index...]; outside the bounds it reads 0.
 struct Operand {
@@ -62,7 +67,7 @@ struct StagePlan {
   std::vector<ir::Buffer> temporaries;  // global buffers between stages
 };
 
-/// Error(lower, "vta.accepts.*") naming the block, the statement and the rule.
+/// Error(lower, "vta.accepts.*" or "stages.*") naming the block, the statement and the rule.
 StagePlan plan_stages(const ir::PrimFunc& f);
 
 }  // namespace weft::vta

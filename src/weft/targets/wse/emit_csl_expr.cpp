@@ -3,6 +3,7 @@
 #include "weft/targets/wse/emit_csl.h"
 
 #include "weft/base/error.h"
+#include "weft/ir/text.h"
 #include "weft/ir/visit.h"
 
 namespace weft::wse {
@@ -64,7 +65,6 @@ std::string CslEmitter::expr(const Stage& s, const Expr& e) {
       const LocalArray* a = find_local(p_, s, *as<LoadNode>(e), &offset);
       if (!a) break;
       // find_local counts from the array's own beginning, negative slopes included.
-      for (std::size_t d = 0; d < offset.size(); ++d) (void)d;
       return cat(a->name, "[", index(s, *a, offset), "]");
     }
     case ExprKind::call: {
@@ -75,6 +75,8 @@ std::string CslEmitter::expr(const Stage& s, const Expr& e) {
       if (c->op == "bitwise_and") return cat("(", arg(0), " & ", arg(1), ")");
       if (c->op == "bitwise_or") return cat("(", arg(0), " | ", arg(1), ")");
       if (c->op == "bitwise_xor") return cat("(", arg(0), " ^ ", arg(1), ")");
+      if (c->op == "shift_left") return cat("(", arg(0), " << ", arg(1), ")");
+      if (c->op == "shift_right") return cat("(", arg(0), " >> ", arg(1), ")");
       std::string t = type();
       if (c->op == "sigmoid") {
         uses_math_ = true;
@@ -100,7 +102,10 @@ std::string CslEmitter::expr(const Stage& s, const Expr& e) {
       }
       throw Error(ErrorKind::lower, "wse.lower.intrinsic",
                   cat("block ", s.name, " calls ", c->op, " on ", to_string(e->dtype),
-                      ", which PEs do not have"));
+                      ", which PEs do not have"))
+          .help(e->dtype.is_float()
+                    ? "write it with the functions of CSL's <math>, or build for another target"
+                    : "convert to float32 first, or build for another target");
     }
     default: break;
   }
@@ -140,8 +145,8 @@ std::string CslEmitter::expr(const Stage& s, const Expr& e) {
     }
   }
   throw Error(ErrorKind::lower, "wse.lower.expression",
-              cat("block ", s.name, " computes an expression of kind ", static_cast<int>(e->kind),
-                  " that has no CSL form"));
+              cat("block ", s.name, " computes ", print(e), ", which has no CSL form"))
+      .help("write it with arithmetic, comparisons, select and the functions of CSL's <math>");
 }
 
 std::string CslEmitter::pick(const std::string& name, const std::string& op, const std::string& t) {

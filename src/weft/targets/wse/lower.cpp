@@ -8,6 +8,8 @@
 #include "weft/ir/build.h"
 #include "weft/ir/text.h"
 #include "weft/ir/visit.h"
+#include "weft/stages/blocks.h"
+#include "weft/stages/visits.h"
 #include "weft/targets/wse/view.h"
 
 namespace weft::wse {
@@ -20,11 +22,6 @@ using namespace ir;
   Error e(ErrorKind::lower, cat("wse.lower.", slug), std::move(message));
   if (!help.empty()) e.help(std::move(help));
   throw e;
-}
-
-std::int64_t constant(const Expr& e, std::string_view what) {
-  if (const auto* i = as<IntImmNode>(arith::simplify(e))) return i->value;
-  refuse("symbolic", cat(what, " is not a constant; the wafer needs constant extents"));
 }
 
 class Lowering {
@@ -42,11 +39,12 @@ class Lowering {
       add_buffer(p.buffer, true);
     }
     std::vector<Buffer> temporaries;
-    std::vector<Leaf> leaves = collect_leaves(f_->body, &temporaries);
+    std::vector<stages::Leaf> leaves = stages::collect_leaves(f_->body, &temporaries);
     for (const Buffer& b : temporaries) add_buffer(b, false);
-    for (const Leaf& leaf : leaves) {
-      Visits visits = visits_of(leaf, out_.width, out_.height);
-      if (!visits.never) stage(*leaf.block, visits);
+    for (const stages::Leaf& leaf : leaves) {
+      stages::Visits visits =
+          stages::visits_of(leaf, {{"pe.x", out_.width}, {"pe.y", out_.height}});
+      if (!visits.never) stage(leaf, visits);
     }
     std::vector<Stage> apart = out_.stages;
     keep_in_place(kGatherBytes);
@@ -106,7 +104,8 @@ class Lowering {
     s.buffer = b;
     s.dtype = b->dtype;
     s.param = param;
-    for (const Expr& e : b->shape) s.shape.push_back(constant(e, cat("an extent of ", b->name)));
+    for (const Expr& e : b->shape)
+      s.shape.push_back(stages::constant_of(e, cat("an extent of ", b->name)));
     out_.buffers.push_back(std::move(s));
   }
 
@@ -428,16 +427,6 @@ class Lowering {
     s.inputs.push_back(std::move(a));
   }
 
-  static bool same_place(const StoreNode& t, const Expr& e) {
-    const auto* l = as<LoadNode>(e);
-    if (!l || l->buffer.get() != t.buffer.get()) return false;
-    for (std::size_t d = 0; d < t.indices.size(); ++d) {
-      arith::Analyzer a;
-      if (!a.prove_equal(l->indices[d], t.indices[d])) return false;
-    }
-    return true;
-  }
-
   /// Guards of the value and the init. Returns whether elements are left out.
   static bool conditions(Stage& s, const Exprs& all) {
     bool partial = false;
@@ -483,7 +472,8 @@ class Lowering {
       if (!e) continue;
       for_each_expr(e, [&](const Expr& x) {
         const auto* l = as<LoadNode>(x);
-        if (!l || l->buffer.get() != t.buffer.get() || same_place(t, x) || apart(*l)) return;
+        if (!l || l->buffer.get() != t.buffer.get() || stages::reads_element(t, x) || apart(*l))
+          return;
         refuse("recurrence",
                cat("block ", s.name, " reads ", print(x), " and writes ", t.buffer->name,
                    " at other indices; elements that are computed side by side do not see each "
@@ -506,8 +496,8 @@ class Lowering {
     }
   }
 
-  void stage(const BlockNode& node, const Visits& visits) {
-    const BlockNode* block = &node;
+  void stage(const stages::Leaf& leaf, const stages::Visits& visits) {
+    const BlockNode* block = leaf.block.get();
     Stage s;
     s.name = block->name;
     std::string prefix = cat("s", out_.stages.size(), "_");
@@ -516,8 +506,9 @@ class Lowering {
       StageIter it;
       it.var = i.var;
       it.name = cat("i", s.iters.size());
-      it.min = constant(i.dom.min, cat("the start of iterator ", i.var->name));
-      it.extent = it.chunk = constant(i.dom.extent, cat("the extent of iterator ", i.var->name));
+      it.min = stages::constant_of(i.dom.min, cat("the start of iterator ", i.var->name));
+      it.extent = it.chunk =
+          stages::constant_of(i.dom.extent, cat("the extent of iterator ", i.var->name));
       it.reduce = i.kind == IterKind::reduce;
       if (i.kind != IterKind::spatial && !it.reduce)
         refuse("iterator", cat("iterator ", i.var->name, " of block ", block->name,
@@ -527,41 +518,13 @@ class Lowering {
                cat("iterator ", i.var->name, " begins at ", it.min, "; it must begin at 0"));
       s.iters.push_back(std::move(it));
     }
-    Stmt body = block->body;
-    Expr body_condition;  // says nothing of the init
-    if (const auto* i = as<IfNode>(body); i && !i->else_case) {
-      body_condition = i->condition;
-      body = i->then_case;
-    }
-    const auto* store = as<StoreNode>(body);
-    if (!store)
-      refuse("body", cat("block ", block->name,
-                         " has a body of several statements; one store is accepted"));
-    if (block->init) {
-      const auto* init = as<StoreNode>(block->init);
-      if (!init || init->buffer.get() != store->buffer.get())
-        refuse("init",
-               cat("the init of block ", block->name, " is not a store to ", store->buffer->name));
-      s.init = init->value;
-    }
-    s.value = store->value;
-    bool reduces =
-        std::any_of(s.iters.begin(), s.iters.end(), [](const StageIter& i) { return i.reduce; });
-    if (const auto* b = as<BinaryNode>(s.value); b && (reduces || s.init)) {
-      Combine c = b->kind == ExprKind::add   ? Combine::add
-                  : b->kind == ExprKind::mul ? Combine::mul
-                  : b->kind == ExprKind::min ? Combine::min
-                  : b->kind == ExprKind::max ? Combine::max
-                                             : Combine::none;
-      if (c != Combine::none && same_place(*store, b->a)) {
-        s.combine = c;
-        s.value = b->b;
-      } else if (c != Combine::none && same_place(*store, b->b)) {
-        s.combine = c;
-        s.value = b->a;
-      }
-    }
-    if (reduces && s.combine == Combine::none) {
+    const stages::Update update = stages::read_update(leaf.block);
+    const StoreNode* store = update.store;
+    const Expr& body_condition = update.condition;  // says nothing of the init
+    if (update.init) s.init = update.init->value;
+    s.combine = update.combine;
+    s.value = update.value;
+    if (update.reduces && s.combine == Combine::none) {
       refuse("reduction",
              cat("block ", block->name, " reduces, but its store is not ", store->buffer->name,
                  "[...] = ", store->buffer->name, "[...] op value"),
@@ -573,7 +536,7 @@ class Lowering {
       s.guard = s.guard ? logical_and(s.guard, body_condition) : body_condition;
     }
     bool reads_own = false;
-    for_each_expr(s.value, [&](const Expr& x) { reads_own |= same_place(*store, x); });
+    for_each_expr(s.value, [&](const Expr& x) { reads_own |= stages::reads_element(*store, x); });
     if (s.init && s.combine == Combine::none && (reads_own || body_condition)) {
       refuse("init",
              cat("block ", block->name,
@@ -598,8 +561,9 @@ class Lowering {
     follows(s.value);
     if (s.guard) follows(s.guard);
     s.after_chain = after_chain;
-    if (visits.parts.empty()) place(s, after_chain);
-    else place(s, visits.parts);
+    const std::vector<BoundPart> parts = parts_of(leaf, visits, out_.width);
+    if (parts.empty()) place(s, after_chain);
+    else place(s, parts);
     Buffer target = store->buffer;
     Exprs places = store->indices;
     if (!linear(s, places)) target = view(s, target, &places, true);

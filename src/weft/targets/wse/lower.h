@@ -13,7 +13,8 @@
 #include "weft/base/error.h"
 #include "weft/base/json.h"
 #include "weft/ir/node.h"
-#include "weft/targets/wse/visits.h"
+#include "weft/stages/update.h"
+#include "weft/targets/wse/placement.h"
 
 namespace weft::wse {
 
@@ -76,7 +77,7 @@ struct LocalArray {
   }
 };
 
-enum class Combine : std::uint8_t { none, add, mul, min, max };
+using stages::Combine;
 
 struct Stage {
   std::string name, label;  // label: begins the names of its descriptors
@@ -114,7 +115,7 @@ struct StageProgram {
   std::int64_t gathered(DType dtype) const;
 };
 
-/// Throws Error(lower, "wse.lower.…") with what is not accepted and why.
+/// Throws Error(lower, "wse.lower.…" or "stages.…") with what is not accepted and why.
 StageProgram lower_stages(const ir::PrimFunc& f, std::int32_t width, std::int32_t height);
 
 /// Position of a load in the local array of its buffer; null when the access is not one of the

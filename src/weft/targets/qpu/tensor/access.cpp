@@ -13,6 +13,8 @@ namespace weft::qpu::tensor {
 using namespace ir;
 using ast::Compare;
 using ast::Op;
+using stages::has_loads;
+using stages::linear_in;
 
 namespace {
 constexpr std::size_t kInFlight = 4;  // requests that a TMU holds

@@ -10,12 +10,15 @@
 #include "weft/ir/build.h"
 #include "weft/ir/visit.h"
 #include "weft/schedule/schedule.h"
-#include "weft/targets/qpu/tensor/linear.h"
+#include "weft/stages/blocks.h"
+#include "weft/stages/linear.h"
+#include "weft/stages/update.h"
 
 namespace weft::qpu::tensor {
 
 using namespace ir;
 using schedule::Schedule;
+using stages::linear_in;
 
 namespace {
 constexpr std::int64_t kLanes = 16;
@@ -31,42 +34,31 @@ struct Loop {
 
 /// The one leaf block of a nest and its loops, each feeding one iterator by itself.
 struct Nest {
-  const BlockRealizeNode* realize = nullptr;
+  Block block;
   std::vector<Loop> loops;
 };
 
-/// Nests below the root; `realize` is null for those of another shape.
+/// Nests below the root; `block` is null for those of another shape.
 void nests(const Stmt& s, std::vector<Nest>& out) {
   if (const auto* list = as<SeqNode>(s)) {
     for (const Stmt& child : list->stmts) nests(child, out);
     return;
   }
   Nest nest;
-  const Stmt* at = &s;
-  while (const auto* loop = as<ForNode>(*at)) {
+  std::optional<stages::Leaf> leaf = stages::single_leaf(s);
+  auto iters = leaf ? stages::iterators_of_loops(*leaf) : std::nullopt;
+  for (std::size_t k = 0; iters && k < leaf->loops.size(); ++k) {
     Loop l;
-    l.node = loop;
-    l.ref = LoopRef{loop->var};
-    is_const_int(loop->extent, &l.extent);
+    l.node = leaf->loops[k];
+    l.ref = LoopRef{l.node->var};
+    l.iter = (*iters)[k];
+    is_const_int(l.node->extent, &l.extent);
+    const bool good = l.node->for_kind != ForKind::bound &&
+                      (l.iter->kind == IterKind::spatial || l.iter->kind == IterKind::reduce);
+    if (!good) iters.reset();
     nest.loops.push_back(l);
-    at = &loop->body;
   }
-  const auto* realize = as<BlockRealizeNode>(*at);
-  bool good = realize && is_const_int_value(realize->predicate, 1);
-  if (good)
-    for_each_stmt(realize->block->body,
-                  [&](const Stmt& t) { good = good && t->kind != StmtKind::block_realize; });
-  if (good) {
-    for (Loop& l : nest.loops) {
-      good = good && l.node->for_kind != ForKind::bound;
-      for (std::size_t i = 0; i < realize->iter_values.size(); ++i)
-        if (realize->iter_values[i].get() == l.node->var.get()) l.iter = &realize->block->iters[i];
-      good =
-          good && l.iter && (l.iter->kind == IterKind::spatial || l.iter->kind == IterKind::reduce);
-    }
-    good = good && nest.loops.size() == realize->iter_values.size();
-  }
-  if (good) nest.realize = realize;
+  if (iters) nest.block = leaf->block;
   out.push_back(std::move(nest));
 }
 
@@ -91,7 +83,7 @@ double access_cost(const Buffer& b, const Exprs& indices, const VarNode* v, bool
 double cost(const Nest& nest, const Loop& loop) {
   double out = 0;
   const VarNode* v = loop.iter->var.get();
-  const Block& block = nest.realize->block;
+  const Block& block = nest.block;
   for_each_stmt(block->body, [&](const Stmt& s) {
     if (const auto* t = as<StoreNode>(s)) out += access_cost(t->buffer, t->indices, v, true);
   });
@@ -112,32 +104,14 @@ double cost(const Nest& nest, const Loop& loop) {
 
 /// Whether a reduction's lanes can join (what lower_cross_thread_reduction takes).
 bool joins(const Nest& nest) {
-  const Block& block = nest.realize->block;
-  const auto* update = as<StoreNode>(block->body);
-  const auto* combine = update ? as<BinaryNode>(update->value) : nullptr;
-  if (!combine || !as<StoreNode>(block->init)) return false;
-  auto self = [&](const Expr& e) {
-    const auto* l = as<LoadNode>(e);
-    return l && l->buffer == update->buffer;
-  };
-  switch (combine->kind) {
-    case ExprKind::add:
-    case ExprKind::mul:
-    case ExprKind::min:
-    case ExprKind::max: break;
-    default: return false;
-  }
-  bool left = self(combine->a), right = self(combine->b);
-  if (left == right) return false;
-  const Expr& value = left ? combine->b : combine->a;
-  bool again = false;
-  for_each_expr(value, [&](const Expr& e) { again = again || self(e); });
-  return !again;
+  const std::optional<stages::Update> update = stages::find_update(nest.block);
+  return update && update->init && !update->condition && update->combine != stages::Combine::none &&
+         !update->reads_own;
 }
 
 /// All accesses run over whole arrays in the order of the loops.
 bool collapses(const Nest& nest) {
-  const Block& block = nest.realize->block;
+  const Block& block = nest.block;
   Exprs vars;
   for (const Loop& l : nest.loops) vars.push_back(l.iter->var);
   bool good = nest.loops.size() > 1;
@@ -164,7 +138,7 @@ bool collapses(const Nest& nest) {
 /// Lanes along the loop number `forced` of the nest, or along the cheapest when it is absent.
 void place(Schedule& sch, const Nest& nest, std::int64_t qpus,
            std::optional<std::size_t> forced = std::nullopt) {
-  if (!nest.realize || nest.loops.empty()) return;
+  if (!nest.block || nest.loops.empty()) return;
   std::vector<Loop> spatial, reduce;
   for (const Loop& l : nest.loops) {
     if (is_const_int_value(l.node->extent, 0)) return;
@@ -241,7 +215,7 @@ void place(Schedule& sch, const Nest& nest, std::int64_t qpus,
 /// A reduction to fewer points than there are QPUs is divided among them: partial results of a part
 /// of the loop each, joined by a second stage.
 bool spread(Schedule& sch, const Nest& nest, std::int64_t qpus) {
-  if (!nest.realize || !joins(nest)) return false;
+  if (!nest.block || !joins(nest)) return false;
   std::int64_t points = 1;
   const Loop* longest = nullptr;
   for (const Loop& l : nest.loops) {
@@ -300,7 +274,7 @@ PrimFunc two_versions(const PrimFunc& f, const Nest& nest,
     Expr fits = eq(step, make_int(1));
     chosen = logical_and(chosen, write ? fits : logical_or(fits, eq(step, make_int(0))));
   };
-  const Block& block = nest.realize->block;
+  const Block& block = nest.block;
   for_each_stmt(block->body, [&](const Stmt& s) {
     if (const auto* t = as<StoreNode>(s)) side_by_side(t->buffer, t->indices, true);
   });
@@ -405,7 +379,7 @@ PrimFunc default_schedule(const PrimFunc& f, std::int64_t qpus) {
   rules->axes.push_back({"lane", kLanes, "", 0, true, false});
   std::vector<Nest> all;
   nests(root->block->body, all);
-  if (all.size() == 1 && all[0].realize) {
+  if (all.size() == 1 && all[0].block) {
     if (PrimFunc both = two_versions(f, all[0], rules, qpus)) return both;
   }
   Schedule sch(f, rules);

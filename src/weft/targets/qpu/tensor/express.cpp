@@ -263,7 +263,7 @@ Value Lowerer::convert(const Expr& from, DType to) {
 }
 
 Value Lowerer::reduce_lanes(const std::string& how, DType type, Value x) {
-  bool real = type.is_float();
+  const bool real = type.is_float(), is_unsigned = type.is_uint();
   Op o = Op::add;
   std::uint32_t neutral = 0;
   if (how == "reduce.add") {
@@ -272,11 +272,11 @@ Value Lowerer::reduce_lanes(const std::string& how, DType type, Value x) {
     o = real ? Op::fmul : Op::mul;
     neutral = real ? std::bit_cast<std::uint32_t>(1.0f) : 1;
   } else if (how == "reduce.min") {
-    o = real ? Op::fmin : Op::min;
-    neutral = real ? 0x7f800000u : 0x7fffffffu;
+    o = real ? Op::fmin : is_unsigned ? Op::umin : Op::min;
+    neutral = real ? 0x7f800000u : is_unsigned ? 0xffffffffu : 0x7fffffffu;
   } else if (how == "reduce.max") {
-    o = real ? Op::fmax : Op::max;
-    neutral = real ? 0xff800000u : 0x80000000u;
+    o = real ? Op::fmax : is_unsigned ? Op::umax : Op::max;
+    neutral = real ? 0xff800000u : is_unsigned ? 0 : 0x80000000u;
   } else {
     refuse("reduction", cat("lanes cannot join values with ", how));
   }

@@ -8,11 +8,12 @@
 #include "weft/base/error.h"
 #include "weft/ir/build.h"
 #include "weft/ir/visit.h"
-#include "weft/targets/qpu/tensor/linear.h"
+#include "weft/stages/conditions.h"
 
 namespace weft::qpu::tensor {
 
 using namespace ir;
+using stages::has_loads;
 
 namespace {
 constexpr std::int64_t kTogether = 4;  // steps at once

@@ -13,6 +13,11 @@ namespace weft::qpu::tensor {
 using namespace ir;
 using ast::Compare;
 using ast::Op;
+using stages::conjuncts;
+using stages::has_loads;
+using stages::join_conditions;
+using stages::linear_in;
+using stages::slack;
 
 namespace {
 constexpr std::int64_t kMaxRegisters = 256;  // words of one local buffer, spilled beyond the file

@@ -14,8 +14,9 @@
 
 #include "weft/arith/analyzer.h"
 #include "weft/ir/node.h"
+#include "weft/stages/conditions.h"
+#include "weft/stages/linear.h"
 #include "weft/targets/qpu/language/language.h"
-#include "weft/targets/qpu/tensor/linear.h"
 
 namespace weft::qpu::tensor {
 

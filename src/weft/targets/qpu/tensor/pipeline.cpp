@@ -15,6 +15,8 @@ namespace weft::qpu::tensor {
 using namespace ir;
 using ast::Compare;
 using ast::Op;
+using stages::has_loads;
+using stages::linear_in;
 
 namespace {
 constexpr std::size_t kInFlight = 4, kMaxStreams = 20;  // requests per TMU

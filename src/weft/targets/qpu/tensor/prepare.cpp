@@ -8,12 +8,18 @@
 #include "weft/ir/build.h"
 #include "weft/ir/compare.h"
 #include "weft/ir/visit.h"
+#include "weft/stages/conditions.h"
+#include "weft/stages/linear.h"
 #include "weft/targets/qpu/tensor/jam.h"
-#include "weft/targets/qpu/tensor/linear.h"
 
 namespace weft::qpu::tensor {
 
 using namespace ir;
+using stages::conjuncts;
+using stages::has_loads;
+using stages::join_conditions;
+using stages::linear_in;
+using stages::slack;
 
 namespace {
 

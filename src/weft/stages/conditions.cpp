@@ -1,36 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/targets/qpu/tensor/linear.h"
+#include "weft/stages/conditions.h"
 
+#include "weft/arith/sum.h"
 #include "weft/ir/build.h"
 #include "weft/ir/visit.h"
 
-namespace weft::qpu::tensor {
+namespace weft::stages {
 
 using namespace ir;
-
-std::optional<LinearIn> linear_in(const Expr& e, const VarNode* v) {
-  if (!arith::is_index_type(e->dtype)) return std::nullopt;
-  LinearIn out;
-  arith::Sum sum = arith::to_sum(e);
-  out.base.constant = sum.constant;
-  for (const arith::Monomial& m : sum.terms) {
-    Exprs rest;
-    int found = 0;
-    for (const Expr& atom : m.atoms) {
-      if (atom.get() == v) {
-        ++found;
-      } else {
-        if (uses_var(atom, v)) return std::nullopt;
-        rest.push_back(atom);
-      }
-    }
-    if (found > 1) return std::nullopt;
-    if (found == 0) out.base.add(m);
-    else if (rest.empty()) out.coeff.constant += m.coeff;
-    else out.coeff.add(arith::Monomial{m.coeff, rest});
-  }
-  return out;
-}
 
 std::vector<Expr> conjuncts(const Expr& e) {
   if (const auto* call = as<CallNode>(e); call && call->op == "likely")
@@ -66,4 +43,4 @@ bool has_loads(const Expr& e) {
   return found;
 }
 
-}  // namespace weft::qpu::tensor
+}  // namespace weft::stages

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/targets/vta/linear.h"
+#include "weft/stages/linear.h"
 
 #include <algorithm>
 
-namespace weft::vta {
+#include "weft/ir/build.h"
+#include "weft/ir/visit.h"
+
+namespace weft::stages {
 
 using namespace ir;
 
 namespace {
 
-std::int64_t floor_div(std::int64_t a, std::int64_t b) {
-  return a / b - ((a % b != 0) && ((a < 0) != (b < 0)) ? 1 : 0);
-}
+using arith::floor_div;
 
 Linear combine(Linear a, const Linear& b, std::int64_t factor) {
   a.base += factor * b.base;
@@ -76,7 +77,13 @@ std::optional<Linear> linear(const Expr& e, const std::vector<Axis>& axes, Split
   }
   if (const auto* c = as<CastNode>(e)) {
     if (!c->dtype.is_integral() || !c->value->dtype.is_integral()) return std::nullopt;
-    return linear(c->value, axes, wish);
+    std::optional<Linear> x = linear(c->value, axes, wish);
+    if (!x) return x;
+    auto [low, high] = range_of(*x, axes);
+    std::int64_t least = 0, most = 0;
+    const bool fits = is_const_int(min_value(c->dtype), &least) &&
+                      is_const_int(max_value(c->dtype), &most) && least <= low && high <= most;
+    return fits ? x : std::nullopt;
   }
   Expr a, b;
   ExprKind kind = e->kind;
@@ -161,4 +168,28 @@ bool bounds_from(const Expr& condition, const std::vector<Linear>& indices,
   return false;
 }
 
-}  // namespace weft::vta
+std::optional<LinearIn> linear_in(const Expr& e, const VarNode* v) {
+  if (!arith::is_index_type(e->dtype)) return std::nullopt;
+  LinearIn out;
+  arith::Sum sum = arith::to_sum(e);
+  out.base.constant = sum.constant;
+  for (const arith::Monomial& m : sum.terms) {
+    Exprs rest;
+    int found = 0;
+    for (const Expr& atom : m.atoms) {
+      if (atom.get() == v) {
+        ++found;
+      } else {
+        if (uses_var(atom, v)) return std::nullopt;
+        rest.push_back(atom);
+      }
+    }
+    if (found > 1) return std::nullopt;
+    if (found == 0) out.base.add(m);
+    else if (rest.empty()) out.coeff.constant += m.coeff;
+    else out.coeff.add(arith::Monomial{m.coeff, rest});
+  }
+  return out;
+}
+
+}  // namespace weft::stages

@@ -7,9 +7,10 @@
 #include <optional>
 #include <vector>
 
+#include "weft/arith/sum.h"
 #include "weft/ir/node.h"
 
-namespace weft::vta {
+namespace weft::stages {
 
 /// base + sum of coeff * variable.
 struct Linear {
@@ -48,4 +49,13 @@ struct Bounds {
 bool bounds_from(const ir::Expr& condition, const std::vector<Linear>& indices,
                  const std::vector<Axis>& axes, std::vector<Bounds>& bounds);
 
-}  // namespace weft::vta
+/// coeff * v + base, with symbolic coefficients: strides of run-time shapes stay what they are.
+struct LinearIn {
+  arith::Sum coeff, base;
+  bool constant(std::int64_t value) const { return coeff.is_constant() && coeff.constant == value; }
+};
+
+/// Absent when e is no such sum (v inside a quotient, say).
+std::optional<LinearIn> linear_in(const ir::Expr& e, const ir::VarNode* v);
+
+}  // namespace weft::stages

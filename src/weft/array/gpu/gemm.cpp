@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of 16-bit arrays by warp-specialized programs (gemm_program.h): how operands are read,
+// which program, its arguments.
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "weft/array/device_product.h"
+#include "weft/array/device_whole.h"
+#include "weft/array/device_whole_call.h"
+#include "weft/array/gpu/gemm_program.h"
+
+namespace weft::device {
+
+namespace {
+
+constexpr std::int64_t kUnit = 8;  // elements of 16 bytes
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// Rows of 16 bytes: whether a copy engine can read this axis pair, `inner` being the fast one.
+bool rows_fit(const NDArray& x, int inner, int outer) {
+  const Dims &shape = x.shape(), &steps = x.strides();
+  const std::uint64_t address =
+      x.handle()->address() + static_cast<std::uint64_t>(x.offset() * elem_bytes(x.elem()));
+  bool fits = address % 16 == 0 && (steps[inner] == 1 || shape[inner] == 1) &&
+              (shape[outer] == 1 || (steps[outer] > 0 && steps[outer] % kUnit == 0));
+  for (int i = 0; i + 2 < x.ndim(); ++i) fits = fits && steps[i] >= 0 && steps[i] % kUnit == 0;
+  return fits;
+}
+
+/// The operand itself where the copy engine can read it, else a copy of its rows.
+NDArray readable(const NDArray& x, int* inner) {
+  const int r = x.ndim();
+  *inner = r - 1;
+  if (rows_fit(x, r - 1, r - 2)) return x;
+  *inner = r - 2;
+  if (rows_fit(x, r - 2, r - 1)) return x;
+  const bool turned = std::abs(x.strides()[r - 2]) < std::abs(x.strides()[r - 1]) &&
+                      x.shape()[r - 1] > 1 && x.shape()[r - 2] > 1;
+  if (!turned) *inner = r - 1;
+  // What lies behind a row is outside of the tensor that the copy engine sees.
+  NDArray copy = in_vectors(turned ? x.transpose(r - 2, r - 1) : x, false);
+  return turned ? copy.transpose(r - 2, r - 1) : copy;
+}
+
+/// Batch axes of both operands, joined where both allow it; outermost first.
+struct Batch {
+  Dims shape, a, b;
+  std::int64_t size = 1;
+};
+Batch join(const Dims& shape, const NDArray& a, const NDArray& b) {
+  Batch out;
+  for (int i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 1) continue;
+    out.size *= shape[i];
+    const int last = out.shape.size() - 1;
+    if (last >= 0 && out.a[last] == a.strides()[i] * shape[i] &&
+        out.b[last] == b.strides()[i] * shape[i]) {
+      out.shape[last] *= shape[i];
+      out.a[last] = a.strides()[i], out.b[last] = b.strides()[i];
+      continue;
+    }
+    out.shape.push_back(shape[i]);
+    out.a.push_back(a.strides()[i]), out.b.push_back(b.strides()[i]);
+  }
+  return out;
+}
+
+ProgramKey key_of(const GemmProgram& p) {
+  std::int64_t moves = 0;
+  for (int i = 0; i < GemmProgram::kMostBatchAxes; ++i)
+    moves = moves * 4 + (p.moves_a[i] ? 2 : 0) + (p.moves_b[i] ? 1 : 0);
+  const rules::GemmDecisions& d = p.decisions;
+  return {"gemm_tensor_core",
+          {p.type == dtypes::bfloat16, p.partial, p.a_along_m, p.b_along_n, p.unit, p.batch_axes,
+           moves, d.rows, d.columns, d.slots, d.parts > 1, d.blocks}};
+}
+
+/// In eighths of elements; the stride of an axis of one element is never used, but must be legal.
+std::int64_t step_of(const NDArray& x, int axis) {
+  return x.shape()[axis] == 1 ? 1 : x.strides()[axis] / kUnit;
+}
+
+}  // namespace
+
+bool reads_in_bulk(const NDArray& x) {
+  const int r = x.ndim();
+  return rows_fit(x, r - 1, r - 2) || rows_fit(x, r - 2, r - 1);
+}
+
+bool has_whole_product(const Ref<Device>& device, Elem elem) {
+  return (elem == Elem::float16 || elem == Elem::bfloat16) && grid_of(device).whole_products;
+}
+
+bool whole_product(const NDArray& out, const NDArray& a_in, const NDArray& b_in,
+                   const rules::GemmDecisions* measured) {
+  if (!has_whole_product(out.device(), a_in.elem())) return false;
+  const int r = out.ndim();
+  int inner_a = 0, inner_b = 0;
+  const NDArray a = readable(a_in, &inner_a), b = readable(b_in, &inner_b);
+  const std::int64_t m = out.shape()[r - 2], n = out.shape()[r - 1], k = a.shape()[r - 1];
+  const Batch batch = join(Dims(out.shape().data(), r - 2), a, b);
+  const std::int64_t steps = ceil_div(k, 64);
+  constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 4096;
+  if (batch.shape.size() > GemmProgram::kMostBatchAxes || std::max({m, n, k}) >= kMost ||
+      ceil_div(m, 64) * ceil_div(n, 64) * batch.size >= kMost)
+    return false;
+  GemmProgram p;
+  p.decisions = measured ? *measured
+                         : rules::choose_gemm(grid_of(out.device()).processors, batch.size, m, n,
+                                              steps, true);
+  const std::int64_t part = ceil_div(steps, p.decisions.parts), parts = ceil_div(steps, part);
+  p.decisions.parts = parts;
+  p.type = a.dtype();
+  p.a_along_m = inner_a == r - 2, p.b_along_n = inner_b == r - 1;
+  p.partial = out.elem() == Elem::float32 || parts > 1;
+  const bool rows =
+      n % kUnit == 0 &&
+      (out.offset() * 2 + static_cast<std::int64_t>(out.handle()->address() % 16)) % 16 == 0;
+  p.unit = rows && !p.partial ? static_cast<int>(kUnit) : n % 2 == 0 ? 2 : 1;
+  p.batch_axes = batch.shape.size();
+  for (int i = 0; i < p.batch_axes; ++i)
+    p.moves_a[i] = batch.a[i] != 0, p.moves_b[i] = batch.b[i] != 0;
+  const NDArray to =
+      parts == 1 ? out : NDArray::empty(out.device(), Elem::float32, Dims{parts, batch.size, m, n});
+  ProgramCall call(out.device());
+  call.array(a).array(b).array(to);
+  for (std::int64_t v : {m, n / p.unit, k, parts, part}) call.integer(v);
+  for (int i = 0; i < p.batch_axes; ++i) call.integer(batch.shape[i]);
+  for (const bool first : {true, false}) {
+    const Dims& strides = first ? batch.a : batch.b;
+    const bool* moves = first ? p.moves_a : p.moves_b;
+    for (int i = 0; i < p.batch_axes; ++i)
+      if (moves[i]) call.integer(strides[i] / kUnit);
+    const int inner = first ? inner_a : inner_b;
+    call.integer(step_of(first ? a : b, inner == r - 1 ? r - 2 : r - 1));
+  }
+  call.run(key_of(p), [&] { return p.scheduled(); });
+  if (parts > 1) add_parts(out, to);
+  return true;
+}
+
+}  // namespace weft::device

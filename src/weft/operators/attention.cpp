@@ -1,0 +1,503 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/operators/attention.h"
+
+#include "weft/base/text.h"
+#include "weft/operators/program_text.h"
+
+namespace weft::operators {
+
+namespace {
+
+constexpr int kSide = 16;  // threads along queries, and along keys
+
+int padded(int width) { return (width + kSide - 1) / kSide * kSide; }
+int pitch(int width) { return padded(width) + 4; }  // neighbouring rows in different banks
+/// Neighbouring columns of a thread.
+int wide(int width) {
+  const int each = padded(width) / kSide;
+  return each % 4 == 0 ? 4 : each % 2 == 0 ? 2 : 1;
+}
+
+/// Statements of one program. Rows are what a block stays with, columns what it passes over.
+class Text {
+ public:
+  Text(const AttentionSpec& spec, bool rows_are_queries)
+      : s_(spec), query_rows_(rows_are_queries) {}
+
+  std::string index() const { return index_type(s_.narrow); }
+  int rows() const { return s_.rows * kSide; }
+  int columns() const { return s_.columns * kSide; }
+
+  void arrays(ProgramText& p, std::initializer_list<const char*> operands) const {
+    for (const char* name : operands) p.buffer(name, s_.type);
+    if (s_.mask != AttentionSpec::Mask::none)
+      p.buffer("mask", s_.mask == AttentionSpec::Mask::allowed ? "bool" : s_.mask_type);
+    if (s_.padding) p.buffer("padding", "bool");
+    if (s_.lengths) p.buffer("lengths", "int32");
+  }
+  void numbers(ProgramText& p, bool with_gradient) const {
+    for (const char* name : {"blocks", "tiles", "heads", "group", "n", "m"})
+      p.scalar(name, index());
+    for (const char* name : {"q", "k", "v", "g"}) {
+      if (*name == 'g' && !with_gradient) continue;
+      for (const char* axis : {"b", "h", "r"}) p.scalar(cat(name, axis), index());
+    }
+    if (s_.mask != AttentionSpec::Mask::none)
+      for (const char* name : {"mb", "mh", "mr", "mc"}) p.scalar(name, index());
+    if (s_.band) p.scalar("low", index()).scalar("high", index());
+    p.scalar("scale", "float32");
+    if (s_.dropout)
+      p.scalar("seed0", "uint32")
+          .scalar("seed1", "uint32")
+          .scalar("threshold", "uint32")
+          .scalar("factor", "float32");
+  }
+
+  std::string allocate(const char* name, int elements, bool shared) const {
+    return cat(kIn, name, " = T.allocate((", elements, ",), \"float32\", scope=\"",
+               shared ? "shared" : "local", "\")\n");
+  }
+
+  /// The block's and the thread's place. Later tiles of rows see more columns: they go first.
+  std::string place() const {
+    std::string out = fill(
+        "            tx: T.{I} = t % 16\n"
+        "            ty: T.{I} = t // 16\n"
+        "            tile: T.{I} = tiles - 1 - b % tiles\n"
+        "            {z}: T.{I} = b // tiles\n",
+        {{"I", index()}, {"z", query_rows_ ? "z" : "zk"}});
+    return out;
+  }
+  std::string visible() const {
+    return cat("            visible: T.", index(), " = ",
+               s_.lengths ? "T.min(m, T.Cast(\"" + index() + "\", lengths[bat]))" : "m", "\n");
+  }
+
+  /// A tile of an array in shared memory, `to`[row * pitch + column] float32, zeros outside.
+  std::string load(std::string_view in, std::string_view to, int count, int width,
+                   std::string_view array, std::string_view strides, std::string_view head,
+                   std::string_view first, std::string_view limit, std::string_view factor) const {
+    const std::string element = cat(array, "[bat * ", strides, "b + ", head, " * ", strides,
+                                    "h + (", first, " + r) * ", strides, "r + c]");
+    const std::string value =
+        s_.type == "float32" ? element : cat("T.Cast(\"float32\", ", element, ")");
+    return cat(in, "for i in T.serial(T.{I}(", count * padded(width) / kAttentionThreads, ")):\n",
+               in, "    r: T.", index(), " = (i * 256 + t) // ", padded(width), "\n", in,
+               "    c: T.", index(), " = (i * 256 + t) % ", padded(width), "\n", in, "    ", to,
+               "[r * ", pitch(width), " + c] = T.if_then_else(", first, " + r < ", limit,
+               padded(width) == width ? "" : cat(" and c < ", width), ", ", value, factor,
+               ", T.float32(0))\n");
+  }
+
+  /// to[i, j] = the product of row ty + 16 i of `a` and row tx + 16 j of `b`.
+  std::string products(std::string_view in, std::string_view to, std::string_view a,
+                       std::string_view b, int width) const {
+    const int p = pitch(width);
+    std::string out = cat(in, "for e in T.unroll(T.{I}(", s_.rows * s_.columns, ")):\n", in, "    ",
+                          to, "[e] = T.float32(0)\n");
+    out += cat(in, "for d in T.serial(T.{I}(", padded(width) / 4, ")):\n");
+    out += vectors(cat(in, "    "), s_.rows, "AF", cat(a, "[(ty + i * 16) * ", p, " + d * 4 + v]"));
+    out +=
+        vectors(cat(in, "    "), s_.columns, "BF", cat(b, "[(tx + i * 16) * ", p, " + d * 4 + v]"));
+    out += cat(in, "    for v in T.unroll(T.{I}(4)):\n", in, "        for i in T.unroll(T.{I}(",
+               s_.rows, ")):\n", in, "            for j in T.unroll(T.{I}(", s_.columns, ")):\n",
+               in, "                ", to, "[i * ", s_.columns, " + j] = ", to, "[i * ", s_.columns,
+               " + j] + AF[i * 4 + v] * BF[j * 4 + v]\n");
+    return out;
+  }
+
+  /// to[i, j, v] += the sum over columns k of PS[row, k] * b[k, column]: the thread's columns are
+  /// tx * w + 16 w j + v.
+  std::string weighted(std::string_view in, std::string_view to, std::string_view b,
+                       int width) const {
+    const int p = pitch(width), w = wide(width), each = padded(width) / kSide;
+    std::string out = cat(in, "for d in T.serial(T.{I}(", columns() / 4, ")):\n");
+    out += vectors(cat(in, "    "), s_.rows, "AF",
+                   cat("PS[(ty + i * 16) * ", columns() + 4, " + d * 4 + v]"));
+    out += cat(in, "    for u in T.unroll(T.{I}(4)):\n", in, "        for j in T.unroll(T.{I}(",
+               each / w, ")):\n", in, "            for v in T.vectorized(T.{I}(", w, ")):\n", in,
+               "                VF[j * ", w, " + v] = ", b, "[(d * 4 + u) * ", p, " + tx * ", w,
+               " + j * ", w * kSide, " + v]\n", in, "        for i in T.unroll(T.{I}(", s_.rows,
+               ")):\n", in, "            for j in T.unroll(T.{I}(", each, ")):\n", in,
+               "                ", to, "[i * ", each, " + j] = ", to, "[i * ", each,
+               " + j] + AF[i * 4 + u] * VF[j]\n");
+    return out;
+  }
+
+  /// Stores each of the thread's elements of a compact array of rows.
+  std::string store(std::string_view to, std::string_view from, int width, std::string_view plane,
+                    std::string_view limit, std::string_view factor) const {
+    const int w = wide(width), each = padded(width) / kSide;
+    const std::string value = cat(from, "[i * ", each, " + j * ", w, " + v]", factor);
+    return fill(cat("            for i in T.unroll(T.{I}({rows})):\n"
+                    "                row: T.{I} = first + ty + i * 16\n"
+                    "                for j in T.unroll(T.{I}({parts})):\n"
+                    "                    for v in T.unroll(T.{I}({w})):\n"
+                    "                        c: T.{I} = tx * {w} + j * {step} + v\n"
+                    "                        if row < {limit} and c < {width}:\n"
+                    "                            {to}[({plane} * {limit} + row) * {width} + c] = ",
+                    s_.type == "float32" ? value : cat("T.Cast(\"{type}\", ", value, ")"), "\n"),
+                {{"rows", cat(s_.rows)},
+                 {"I", index()},
+                 {"parts", cat(each / w)},
+                 {"w", cat(w)},
+                 {"step", cat(w * kSide)},
+                 {"limit", std::string(limit)},
+                 {"width", cat(width)},
+                 {"to", std::string(to)},
+                 {"plane", std::string(plane)},
+                 {"type", s_.type}});
+  }
+
+  /// In loops over i and j: SC[i, j] becomes -inf where the query must not see the key, else the
+  /// added mask joins it.
+  std::string masked(std::string_view in) const {
+    const std::string score = cat("SC[i * ", s_.columns, " + j]");
+    std::string out = fill(
+        cat(in, "row: T.{I} = first + ty + i * 16\n", in, "col: T.{I} = start + tx + j * 16\n"),
+        {{"I", index()}});
+    const char* query = query_rows_ ? "row" : "col";
+    const char* key = query_rows_ ? "col" : "row";
+    std::string seen = cat(key, " < visible and ", query, " < n");
+    if (s_.band)
+      seen += cat(" and ", key, " >= ", query, " + low and ", key, " <= ", query, " + high");
+    const std::string place = cat("mask[bat * mb + h * mh + ", query, " * mr + ", key, " * mc]");
+    if (s_.padding) seen += cat(" and padding[bat * m + T.min(", key, ", m - 1)]");
+    std::string value = score;
+    if (s_.mask == AttentionSpec::Mask::allowed)
+      value = cat("T.if_then_else(", place, ", ", score, ", T.float32(\"-inf\"))");
+    else if (s_.mask == AttentionSpec::Mask::added)
+      value = cat(score, " + ", kLog2e, " * ",
+                  s_.mask_type == "float32" ? place : cat("T.Cast(\"float32\", ", place, ")"));
+    return cat(out, in, score, " = T.if_then_else(", seen, ", ", value, ", T.float32(\"-inf\"))\n");
+  }
+
+  /// Philox 2x32-7 of (query, key) under the seed and the plane: KEEP[0] is the factor of a weight.
+  std::string kept(std::string_view in) const {
+    const char* query = query_rows_ ? "row" : "col";
+    const char* key = query_rows_ ? "col" : "row";
+    std::string out = cat(in, "p0: T.uint32 = T.Cast(\"uint32\", ", query, ")\n", in,
+                          "q0: T.uint32 = T.Cast(\"uint32\", ", key, ")\n", in,
+                          "k0: T.uint32 = T.bitwise_xor(seed0 + T.Cast(\"uint32\", z",
+                          ") * "
+                          "T.uint32(2246822507), seed1)\n");
+    for (int i = 0; i < 7; ++i) {
+      out += cat(in, "p", i + 1, ": T.uint32 = T.bitwise_xor(T.bitwise_xor(T.mulhi(p", i,
+                 ", T.uint32(3528905107)), k", i, "), q", i, ")\n", in, "q", i + 1,
+                 ": T.uint32 = p", i, " * T.uint32(3528905107)\n", in, "k", i + 1, ": T.uint32 = k",
+                 i, " + T.uint32(2654435769)\n");
+    }
+    return cat(out, in,
+               "keep: T.float32 = T.if_then_else(p7 >= threshold, factor, T.float32(0))\n");
+  }
+
+  std::string each_score(std::string_view in, std::string_view body) const {
+    return cat(in, "for i in T.unroll(T.{I}(", s_.rows, ")):\n", in, "    for j in T.unroll(T.{I}(",
+               s_.columns, ")):\n", body);
+  }
+
+  /// The columns that some row of the tile sees: from `begin` to `end`, in tiles.
+  std::string range() const {
+    const std::string count = cat(columns());
+    if (query_rows_)
+      return fill(
+          s_.band ? "            begin: T.{I} = T.max(T.{I}(0), first + low) // {c}\n"
+                    "            end: T.{I} = (T.max(T.{I}(0), T.min(visible, first + {r} + high)) "
+                    "+ {c} - 1) // {c}\n"
+                  : "            begin: T.{I} = 0\n"
+                    "            end: T.{I} = (visible + {c} - 1) // {c}\n",
+          {{"I", index()}, {"c", count}, {"r", cat(rows())}});
+    return fill(s_.band ? "            begin: T.{I} = T.max(T.{I}(0), first - high) // {c}\n"
+                          "            end: T.{I} = (T.max(T.{I}(0), T.min(n, first + {r} - low)) "
+                          "+ {c} - 1) // {c}\n"
+                        : "            begin: T.{I} = 0\n"
+                          "            end: T.{I} = (n + {c} - 1) // {c}\n",
+                {{"I", index()}, {"c", count}, {"r", cat(rows())}});
+  }
+
+  ir::PrimFunc parse(const ProgramText& p, const std::string& body) const {
+    return p.parse(cat("    for b in T.thread_binding(blocks, thread=\"blockIdx.x\"):\n"
+                       "        for t in T.thread_binding(T.",
+                       index(), "(256), thread=\"threadIdx.x\"):\n", body),
+                   {{"I", index()}});
+  }
+
+  static constexpr const char* kIn = "            ";
+  static constexpr const char* kLog2e = "T.float32(1.4426950408889634)";
+
+ private:
+  std::string vectors(std::string_view in, int count, std::string_view to,
+                      std::string_view from) const {
+    return cat(in, "for i in T.unroll(T.{I}(", count, ")):\n", in,
+               "    for v in T.vectorized(T.{I}(4)):\n", in, "        ", to, "[i * 4 + v] = ", from,
+               "\n");
+  }
+
+  const AttentionSpec& s_;
+  const bool query_rows_;
+};
+
+constexpr const char* kStep = "                ";  // inside the loop over tiles of columns
+
+}  // namespace
+
+std::int64_t attention_shared(const AttentionSpec& s, bool backward) {
+  const std::int64_t rows = s.rows * kSide, columns = s.columns * kSide;
+  const std::int64_t both = pitch(s.width) + pitch(s.value_width);
+  if (backward) return (rows + columns) * both + rows * (columns + 4);
+  return rows * pitch(s.width) + columns * both + rows * (columns + 4) + rows * (kSide + 4);
+}
+
+ir::PrimFunc attention_forward(const AttentionSpec& s) {
+  const Text x(s, true);
+  const int rows = x.rows(), columns = x.columns(), each = padded(s.value_width) / kSide;
+  ProgramText p("attention.forward");
+  x.arrays(p, {"q", "k", "v"});
+  p.buffer("out", s.type).buffer("sums", "float32");
+  x.numbers(p, false);
+  std::string body = x.place();
+  body += fill(
+      "            bat: T.{I} = z // heads\n            h: T.{I} = z % heads\n"
+      "            kz: T.{I} = h // group\n            first: T.{I} = tile * {rows}\n",
+      {{"I", x.index()}, {"rows", cat(rows)}});
+  body += x.visible() + x.range();
+  body += x.allocate("QS", rows * pitch(s.width), true);
+  body += x.allocate("KS", columns * pitch(s.width), true);
+  body += x.allocate("VS", columns * pitch(s.value_width), true);
+  body += x.allocate("PS", rows * (columns + 4), true);
+  body += x.allocate("RS", rows * (kSide + 4), true);
+  body += x.allocate("AF", s.rows * 4, false) + x.allocate("BF", s.columns * 4, false);
+  body += x.allocate("VF", each, false) + x.allocate("OUT", s.rows * each, false);
+  body += x.allocate("SC", s.rows * s.columns, false);
+  body += x.allocate("TOP", s.rows, false) + x.allocate("SUM", s.rows, false);
+  body += x.allocate("NEW", 1, false) + x.allocate("RF", 4, false);
+  body += cat("            for i in T.unroll(T.{I}(", s.rows,
+              ")):\n                TOP[i] = T.float32(\"-inf\")\n                SUM[i] = "
+              "T.float32(0)\n            for e in T.unroll(T.{I}(",
+              s.rows * each, ")):\n                OUT[e] = T.float32(0)\n");
+  body += x.load(Text::kIn, "QS", rows, s.width, "q", "q", "h", "first", "n",
+                 cat(" * (scale * ", Text::kLog2e, ")"));
+  body += fill(
+      "            for step in T.serial(T.max(end - begin, T.{I}(0))):\n"
+      "                start: T.{I} = (begin + step) * {columns}\n",
+      {{"I", x.index()}, {"columns", cat(columns)}});
+  body += x.load(kStep, "KS", columns, s.width, "k", "k", "kz", "start", "visible", "");
+  body += x.load(kStep, "VS", columns, s.value_width, "v", "v", "kz", "start", "visible", "");
+  body += x.products(kStep, "SC", "QS", "KS", s.width);
+  const std::string inner(24, ' ');
+  body += x.each_score(kStep, x.masked(inner));
+  // The largest score of each row: of the thread's columns, then of the row's threads.
+  body += fill(
+      "                for i in T.unroll(T.{I}({r})):\n"
+      "                    NEW[0] = SC[i * {c}]\n"
+      "                    for j in T.unroll(T.{I}({rest})):\n"
+      "                        NEW[0] = T.if_then_else(SC[i * {c} + j + 1] > NEW[0], SC[i * {c} + "
+      "j "
+      "+ 1], NEW[0])\n"
+      "                    RS[(ty + i * 16) * 20 + tx] = NEW[0]\n"
+      "                for i in T.unroll(T.{I}({r})):\n"
+      "                    NEW[0] = TOP[i]\n"
+      "                    for u in T.unroll(T.{I}(4)):\n"
+      "                        for v in T.vectorized(T.{I}(4)):\n"
+      "                            RF[v] = RS[(ty + i * 16) * 20 + u * 4 + v]\n"
+      "                        for v in T.unroll(T.{I}(4)):\n"
+      "                            NEW[0] = T.if_then_else(RF[v] > NEW[0], RF[v], NEW[0])\n"
+      "                    base: T.float32 = T.if_then_else(NEW[0] == T.float32(\"-inf\"), "
+      "T.float32(0), NEW[0])\n"
+      "                    less: T.float32 = T.exp2_flush(TOP[i] - base)\n"
+      "                    TOP[i] = NEW[0]\n"
+      "                    SUM[i] = SUM[i] * less\n"
+      "                    for e in T.unroll(T.{I}({each})):\n"
+      "                        OUT[i * {each} + e] = OUT[i * {each} + e] * less\n"
+      "                    for j in T.unroll(T.{I}({c})):\n"
+      "                        SC[i * {c} + j] = T.exp2_flush(SC[i * {c} + j] - base)\n"
+      "                        SUM[i] = SUM[i] + SC[i * {c} + j]\n",
+      {{"I", x.index()},
+       {"r", cat(s.rows)},
+       {"c", cat(s.columns)},
+       {"rest", cat(s.columns - 1)},
+       {"each", cat(each)}});
+  std::string weight = cat(inner, "PS[(ty + i * 16) * ", columns + 4, " + tx + j * 16] = SC[i * ",
+                           s.columns, " + j]", s.dropout ? " * keep" : "", "\n");
+  if (s.dropout)
+    weight = fill(cat(inner, "row: T.{I} = first + ty + i * 16\n", inner,
+                      "col: T.{I} = start + tx + j * 16\n", x.kept(inner), weight),
+                  {{"I", x.index()}});
+  body += x.each_score(kStep, weight);
+  body += x.weighted(kStep, "OUT", "VS", s.value_width);
+  body += fill(
+      "            for i in T.unroll(T.{I}({r})):\n"
+      "                RS[(ty + i * 16) * 20 + tx] = SUM[i]\n"
+      "            for i in T.unroll(T.{I}({r})):\n"
+      "                SUM[i] = T.float32(0)\n"
+      "                for u in T.unroll(T.{I}(4)):\n"
+      "                    for v in T.vectorized(T.{I}(4)):\n"
+      "                        RF[v] = RS[(ty + i * 16) * 20 + u * 4 + v]\n"
+      "                    for v in T.unroll(T.{I}(4)):\n"
+      "                        SUM[i] = SUM[i] + RF[v]\n"
+      "                row: T.{I} = first + ty + i * 16\n"
+      "                if tx == 0 and row < n:\n"
+      "                    sums[z * n + row] = T.if_then_else(SUM[i] == T.float32(0), "
+      "T.float32(\"-inf\"), (TOP[i] + T.log2(SUM[i])) * T.float32(0.6931471805599453))\n"
+      "                part: T.float32 = T.if_then_else(SUM[i] == T.float32(0), T.float32(0), "
+      "T.float32(1) / SUM[i])\n"
+      "                for e in T.unroll(T.{I}({each})):\n"
+      "                    OUT[i * {each} + e] = OUT[i * {each} + e] * part\n",
+      {{"r", cat(s.rows)}, {"I", x.index()}, {"each", cat(each)}});
+  body += x.store("out", "OUT", s.value_width, "z", "n", "");
+  return x.parse(p, body);
+}
+
+ir::PrimFunc attention_delta(const AttentionSpec& s) {
+  const std::string index = index_type(s.narrow);
+  ProgramText p("attention.delta");
+  p.buffer("dout", s.type).buffer("out", s.type).buffer("delta", "float32");
+  for (const char* name : {"blocks", "rows", "heads", "n", "gb", "gh", "gr"}) p.scalar(name, index);
+  const bool half = s.type != "float32";
+  const std::string open = half ? "T.Cast(\"float32\", " : "", close = half ? ")" : "";
+  return p.parse(
+      R"(    for b in T.thread_binding(blocks, thread="blockIdx.x"):
+        for t in T.thread_binding(T.{I}(256), thread="threadIdx.x"):
+            PART = T.allocate((256,), "float32", scope="shared")
+            SUM = T.allocate((1,), "float32", scope="local")
+            row: T.{I} = b * 32 + t // 8
+            z: T.{I} = row // n
+            SUM[0] = T.float32(0)
+            if row < rows:
+                for i in T.serial(T.{I}({steps})):
+                    c: T.{I} = i * 8 + t % 8
+                    if c < {width}:
+                        SUM[0] = SUM[0] + {open}dout[z // heads * gb + z % heads * gh + row % n * gr + c]{close} * {open}out[row * {width} + c]{close}
+            PART[t] = SUM[0]
+            if t % 8 == 0:
+                SUM[0] = T.float32(0)
+                for i in T.unroll(T.{I}(8)):
+                    SUM[0] = SUM[0] + PART[t + i]
+                if row < rows:
+                    delta[row] = SUM[0]
+)",
+      {{"I", index},
+       {"steps", cat((s.value_width + 7) / 8)},
+       {"width", cat(s.value_width)},
+       {"open", open},
+       {"close", close}});
+}
+
+namespace {
+
+/// Both gradients: rows of two arrays XA and XB stay, columns of YA and YB pass. Scores are XA YA',
+/// gradients of weights XB YB'; FIRST sums what is due to YA, SECOND (of keys) what is due to YB.
+ir::PrimFunc gradient(const AttentionSpec& s, bool queries) {
+  const Text x(s, queries);
+  const int rows = x.rows(), columns = x.columns();
+  const int each = padded(s.width) / kSide, each_value = padded(s.value_width) / kSide;
+  ProgramText p(queries ? "attention.queries" : "attention.keys");
+  x.arrays(p, {"q", "k", "v", "g"});
+  p.buffer("sums", "float32").buffer("delta", "float32");
+  if (queries) p.buffer("dq", s.type);
+  else p.buffer("dk", s.type).buffer("dv", s.type);
+  x.numbers(p, true);
+  std::string body = x.place();
+  body += x.allocate("XA", rows * pitch(s.width), true);
+  body += x.allocate("XB", rows * pitch(s.value_width), true);
+  body += x.allocate("YA", columns * pitch(s.width), true);
+  body += x.allocate("YB", columns * pitch(s.value_width), true);
+  body += x.allocate("PS", rows * (columns + 4), true);
+  body += x.allocate("AF", s.rows * 4, false) + x.allocate("BF", s.columns * 4, false);
+  body += x.allocate("VF", std::max(each, each_value), false);
+  body += x.allocate("FIRST", s.rows * each, false);
+  if (!queries) body += x.allocate("SECOND", s.rows * each_value, false);
+  body += x.allocate("SC", s.rows * s.columns, false) + x.allocate("DP", s.rows * s.columns, false);
+  const int own = queries ? s.rows : s.columns;
+  body += x.allocate("LOG", own, false) + x.allocate("DEL", own, false);
+  body += cat("            for e in T.unroll(T.{I}(", s.rows * each,
+              ")):\n                FIRST[e] = T.float32(0)\n");
+  if (!queries)
+    body += cat("            for e in T.unroll(T.{I}(", s.rows * each_value,
+                ")):\n                SECOND[e] = T.float32(0)\n");
+  const std::string scaled = cat(" * (scale * ", Text::kLog2e, ")");
+  /// What a query brings: the logarithm of its sum (to base 2; inf where it sees nothing) and
+  /// delta.
+  auto query_numbers = [&](const char* in, const char* row) {
+    return fill(
+        cat(in, "for i in T.unroll(T.{I}({count})):\n", in, "    at: T.{I} = ", row, " + i * 16\n",
+            in, "    LOG[i] = T.if_then_else(at < n, sums[z * n + at] * ", Text::kLog2e,
+            ", T.float32(0))\n", in,
+            "    LOG[i] = T.if_then_else(LOG[i] == T.float32(\"-inf\"), T.float32(\"inf\"), "
+            "LOG[i])\n",
+            in, "    DEL[i] = T.if_then_else(at < n, delta[z * n + at], T.float32(0))\n"),
+        {{"count", cat(own)}, {"I", x.index()}});
+  };
+  const Values names = {{"I", x.index()}, {"rows", cat(rows)}, {"columns", cat(columns)}};
+  std::string in = kStep;
+  if (queries) {
+    body += fill(
+        "            bat: T.{I} = z // heads\n            h: T.{I} = z % heads\n"
+        "            kz: T.{I} = h // group\n            first: T.{I} = tile * {rows}\n",
+        names);
+    body += x.visible() + x.range();
+    body += x.load(Text::kIn, "XA", rows, s.width, "q", "q", "h", "first", "n", scaled);
+    body += x.load(Text::kIn, "XB", rows, s.value_width, "g", "g", "h", "first", "n", "");
+    body += query_numbers(Text::kIn, "first + ty");
+    body += fill(
+        "            for step in T.serial(T.max(end - begin, T.{I}(0))):\n"
+        "                start: T.{I} = (begin + step) * {columns}\n",
+        names);
+    body += x.load(in, "YA", columns, s.width, "k", "k", "kz", "start", "visible", "");
+    body += x.load(in, "YB", columns, s.value_width, "v", "v", "kz", "start", "visible", "");
+  } else {
+    body += fill(
+        "            keys: T.{I} = heads // group\n"
+        "            bat: T.{I} = zk // keys\n            kz: T.{I} = zk % keys\n"
+        "            first: T.{I} = tile * {rows}\n",
+        names);
+    body += x.visible() + x.range();
+    body += x.load(Text::kIn, "XA", rows, s.width, "k", "k", "kz", "first", "visible", "");
+    body += x.load(Text::kIn, "XB", rows, s.value_width, "v", "v", "kz", "first", "visible", "");
+    // One loop over the heads that share these keys and their tiles of queries.
+    body += fill(
+        "            count: T.{I} = T.max(end - begin, T.{I}(0))\n"
+        "            for both in T.serial(count * group):\n"
+        "                h: T.{I} = kz * group + both // count\n"
+        "                z: T.{I} = bat * heads + h\n"
+        "                start: T.{I} = (begin + both % count) * {columns}\n",
+        names);
+    body += x.load(in, "YA", columns, s.width, "q", "q", "h", "start", "n", scaled);
+    body += x.load(in, "YB", columns, s.value_width, "g", "g", "h", "start", "n", "");
+    body += query_numbers(in.c_str(), "start + tx");
+  }
+  body += x.products(in, "SC", "XA", "YA", s.width);
+  body += x.products(in, "DP", "XB", "YB", s.value_width);
+  const std::string inner(24, ' ');
+  const std::string score = cat("SC[i * ", s.columns, " + j]"),
+                    change = cat("DP[i * ", s.columns, " + j]"),
+                    place = cat("PS[(ty + i * 16) * ", columns + 4, " + tx + j * 16]");
+  const char* own_index = queries ? "i" : "j";
+  std::string step = x.masked(inner);
+  step += cat(inner, score, " = T.exp2_flush(", score, " - LOG[", own_index, "])\n");
+  if (s.dropout) step += x.kept(inner);
+  const char* times = s.dropout ? " * keep" : "";
+  if (!queries) step += cat(inner, place, " = ", score, times, "\n");
+  step += cat(inner, change, " = ", score, " * (", change, times, " - DEL[", own_index, "])\n");
+  if (queries) step += cat(inner, place, " = ", change, "\n");
+  body += x.each_score(in, step);
+  if (!queries) {
+    body += x.weighted(in, "SECOND", "YB", s.value_width);
+    body += x.each_score(in, cat(inner, place, " = ", change, "\n"));
+  }
+  body += x.weighted(in, "FIRST", "YA", s.width);
+  if (queries) {
+    body += x.store("dq", "FIRST", s.width, "z", "n", " * scale");
+  } else {  // YA holds queries times scale log2(e)
+    body += x.store("dk", "FIRST", s.width, "zk", "m", " * T.float32(0.6931471805599453)");
+    body += x.store("dv", "SECOND", s.value_width, "zk", "m", "");
+  }
+  return x.parse(p, body);
+}
+
+}  // namespace
+
+ir::PrimFunc attention_queries(const AttentionSpec& s) { return gradient(s, true); }
+ir::PrimFunc attention_keys(const AttentionSpec& s) { return gradient(s, false); }
+
+}  // namespace weft::operators

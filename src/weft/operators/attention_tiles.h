@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Attention of 16-bit floats by products of whole tiles. Threads have roles: one starts bulk copies
+// of tiles of keys and values into rings, groups of 128 multiply, each 64 queries: the product of
+// the weights of one tile with its values runs while the scores of the next one become weights.
+// Weights never leave registers.
+
+#include <string>
+
+#include "weft/ir/node.h"
+
+namespace weft::operators {
+
+struct AttentionTiles {
+  std::string type;                    // float16 or bfloat16
+  int width = 128, value_width = 128;  // at most 256
+  int groups = 2, columns = 128, stages = 2;
+  bool band = false, lengths = false;
+  /// Of attention_tiles_keys: wide gradients fit a thread's registers one at a time.
+  enum class Sums : std::uint8_t { both, keys, values } sums = Sums::both;
+  bool turns = true;  // groups start their products one after the other
+};
+
+std::int64_t attention_tiles_shared(const AttentionTiles& spec);  // bytes
+
+/// (q, k, v, [lengths], out, sums), then integers of 64 bits: blocks, tiles (of 64 * groups
+/// queries), batches, heads, group, n, m, the strides of batch, head and row of q, k, v and out,
+/// [low, high of 32 bits], scale (float32, above 0). Meanings as in attention.h; the last axes have
+/// stride 1, the other strides and the addresses are multiples of 16 bytes.
+ir::PrimFunc attention_tiles(const AttentionTiles& spec);
+
+/// Gradients, in tiles of 64 columns: (q, k, v, dout, [lengths], sums, delta, dq) and (..., dk,
+/// dv); the integers as above with the strides of dout in the place of out's. Compact results.
+std::int64_t attention_tiles_gradient_shared(const AttentionTiles& spec);
+ir::PrimFunc attention_tiles_queries(const AttentionTiles& spec);
+ir::PrimFunc attention_tiles_keys(const AttentionTiles& spec);
+
+}  // namespace weft::operators

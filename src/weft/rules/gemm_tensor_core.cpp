@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/rules/gemm_tensor_core.h"
+
+#include <algorithm>
+
+#include "weft/ir/visit.h"
+#include "weft/schedule/tree.h"
+
+namespace weft::rules {
+
+using namespace ir;
+
+namespace {
+
+constexpr std::int64_t kStep = 64;       // terms that one wait covers
+constexpr std::int64_t kGroupRows = 16;  // rows of tiles that follow one another
+
+/// Microseconds on an NVIDIA H200 (2026-11-22): of a step of 64 terms, and of a tile beside its
+/// steps.
+struct Rate {
+  std::int64_t rows, columns, slots;
+  double step, tile;
+};
+constexpr Rate kRates[] = {{128, 256, 4, 0.65, 1.6}, {128, 192, 5, 0.50, 1.2},
+                           {128, 128, 6, 0.33, 0.6}, {64, 256, 5, 0.36, 0.6},
+                           {128, 64, 6, 0.25, 0.5},  {64, 128, 6, 0.22, 0.3},
+                           {64, 64, 8, 0.19, 0.3}};
+constexpr double kAdd = 2.5, kBytesPerMicrosecond = 3.5e6;  // of joining parts
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// The two factors of a product of 16-bit floats that a block adds up in float32.
+struct Factors {
+  const LoadNode *x = nullptr, *y = nullptr;
+};
+std::optional<Factors> factors_of(const BlockNode& block) {
+  const auto* store = as<StoreNode>(block.body);
+  if (!store || store->value->dtype != dtypes::float32) return std::nullopt;
+  Factors out;
+  bool others = false;
+  for_each_expr(store->value, [&](const Expr& e) {
+    const auto* l = as<LoadNode>(e);
+    if (!l || l->buffer == store->buffer) return;
+    const bool narrow = l->dtype == dtypes::float16 || l->dtype == dtypes::bfloat16;
+    if (narrow && !out.x) out.x = l;
+    else if (narrow && !out.y) out.y = l;
+    else others = true;
+  });
+  if (!out.y || others) return std::nullopt;
+  return out;
+}
+
+}  // namespace
+
+GemmDecisions choose_gemm(std::int64_t processors, std::int64_t batches, std::int64_t m,
+                          std::int64_t n, std::int64_t steps, bool divisible) {
+  GemmDecisions best;
+  double least = -1;
+  for (const Rate& r : kRates) {
+    const std::int64_t tiles = ceil_div(m, r.rows) * ceil_div(n, r.columns) * batches;
+    // Closely enough: a choice is made at every call.
+    const std::int64_t most = divisible ? processors : 1;
+    for (std::int64_t parts = 1; parts <= most; parts += std::max<std::int64_t>(1, parts / 4)) {
+      if (parts > 1 && (tiles * parts > processors || steps < parts * 4)) break;
+      double time = static_cast<double>(ceil_div(tiles * parts, processors)) *
+                    (static_cast<double>(ceil_div(steps, parts)) * r.step + r.tile);
+      if (parts > 1)
+        time += kAdd + static_cast<double>(parts * batches * m * n * 8) / kBytesPerMicrosecond;
+      if (least < 0 || time < least)
+        least = time, best = {r.rows, r.columns, r.slots, parts, processors};
+    }
+  }
+  return best;
+}
+
+std::optional<GemmMatch> match_gemm_tensor_core(const Nest& nest, const Facts& facts) {
+  if (!facts.warp_products || nest.mixed || nest.reduction.size() != 1 || !nest.node->init)
+    return std::nullopt;
+  const auto factors = factors_of(*nest.node);
+  if (!factors) return std::nullopt;
+  GemmMatch out;
+  out.loops.k = nest.reduction[0].loop;
+  std::int64_t batches = 1, m = 0, n = 0;
+  // The loops feed one iterator each, in order.
+  std::vector<const VarNode*> spatial;
+  for (const IterVar& i : nest.node->iters)
+    if (i.kind == IterKind::spatial) spatial.push_back(i.var.get());
+  if (spatial.size() != nest.spatial.size()) return std::nullopt;
+  auto uses = [](const LoadNode* l, const VarNode* v) {
+    return std::any_of(l->indices.begin(), l->indices.end(),
+                       [&](const Expr& e) { return uses_var(e, v); });
+  };
+  // Rows and columns are the innermost axes of one operand alone; what is outside of them, batches.
+  for (std::size_t i = nest.spatial.size(); i-- > 0;) {
+    const NestLoop& loop = nest.spatial[i];
+    const bool x = uses(factors->x, spatial[i]), y = uses(factors->y, spatial[i]);
+    std::int64_t& size = x ? m : n;
+    if (x != y && !size) {
+      size = loop.extent, (x ? out.loops.m : out.loops.n) = loop.loop;
+    } else {
+      batches *= loop.extent, out.loops.batch.insert(out.loops.batch.begin(), loop.loop);
+    }
+  }
+  if (!m || !n) return std::nullopt;
+  out.decisions = choose_gemm(facts.processors, batches, m, n,
+                              ceil_div(nest.reduction[0].extent, kStep), false);
+  return out;
+}
+
+void schedule_gemm_tensor_core(Schedule& sch, BlockRef product, const GemmMatch& match) {
+  const GemmDecisions& d = match.decisions;
+  const std::vector<BlockRef> consumers = sch.get_consumers(product);
+  const auto* node = schedule::find_block(sch.mod(), product)->realize()->block.get();
+  const std::size_t operands = node->reads.size();
+  std::vector<BlockRef> copies;
+  for (std::size_t i = 0; i < operands; ++i)
+    copies.push_back(sch.cache_read(product, static_cast<std::int64_t>(i), "shared"));
+  BlockRef store;
+  if (consumers.size() == 1) store = consumers[0], sch.set_scope(product, 0, "local");
+  else store = sch.cache_write(product, 0, "local");
+  const auto m = sch.split(match.loops.m, {std::nullopt, factor(d.rows)});
+  const auto n = sch.split(match.loops.n, {std::nullopt, factor(d.columns)});
+  const auto k = sch.split(match.loops.k, {std::nullopt, factor(kStep)});
+  std::vector<LoopRef> order = match.loops.batch;
+  order.insert(order.end(), {m[0], n[0], k[0], m[1], n[1], k[1]});
+  sch.reorder(order);
+  for (BlockRef copy : copies) sch.compute_at(copy, k[0]);
+  sch.reverse_compute_at(store, n[0]);
+  for (const LoopRef& batch : match.loops.batch) sch.parallel(batch);
+  sch.bind(m[0], "blockIdx.y");
+  sch.bind(n[0], "blockIdx.x");
+  Json stages = Json::array();
+  for (std::size_t i = 0; i < operands; ++i) stages.push_back(std::int64_t{0});
+  stages.push_back(d.slots - 1);
+  sch.annotate(k[0], "software_pipeline_stage", std::move(stages));
+  sch.specialize_warps(k[0], d.blocks, kGroupRows);
+}
+
+}  // namespace weft::rules

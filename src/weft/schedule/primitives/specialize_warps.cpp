@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/schedule/primitives/specialize_warps.h"
+
+#include <algorithm>
+
+#include "weft/base/text.h"
+#include "weft/ir/build.h"
+#include "weft/ir/visit.h"
+#include "weft/schedule/primitives/warp_pipeline.h"
+
+namespace weft::schedule {
+namespace {
+
+using namespace ir;
+
+/// Drops the allocations of buffers that nothing uses any more.
+class DropUnused final : public Rewriter {
+ public:
+  explicit DropUnused(std::vector<Buffer> gone) : gone_(std::move(gone)) {}
+
+ protected:
+  Block rewrite_block(const Block& block) override {
+    Block inner = Rewriter::rewrite_block(block);
+    auto out = edit(inner);
+    std::erase_if(out->alloc_buffers, [&](const Buffer& b) {
+      return std::find(gone_.begin(), gone_.end(), b) != gone_.end();
+    });
+    return out->alloc_buffers.size() == inner->alloc_buffers.size() ? inner : Block(out);
+  }
+
+ private:
+  std::vector<Buffer> gone_;
+};
+
+Verdict check_options(const State& s, const SpecializeWarps& step, const ForNode* loop) {
+  auto refused = [&](std::string found) {
+    return refuse(s, "schedule.specialize_warps.options", cat("specialize_warps got ", found), loop)
+        .note(
+            "legal: blocks of at least 0; group_rows of at least 1; registers: two multiples of "
+            "8 from 24 to 240, together with the second counted twice at most 512");
+  };
+  if (step.blocks.value < 0) return refused(cat(step.blocks.value, " blocks"));
+  if (step.group_rows.value < 1) return refused(cat(step.group_rows.value, " rows of a group"));
+  bool fits = step.registers.size() == 2;
+  for (std::int64_t n : step.registers) fits = fits && n >= 24 && n <= 240 && n % 8 == 0;
+  if (fits && step.registers[0] + 2 * step.registers[1] <= 512) return std::nullopt;
+  return refused(cat(step.registers.size(), " numbers of registers that do not fit"));
+}
+
+}  // namespace
+
+Verdict SpecializeWarps::transform(const State& s, Outcome<Result>& out) const {
+  Path path;
+  WEFT_TRY(locate(s, loop, path));
+  WEFT_TRY(check_options(s, *this, path.loop()));
+  WarpPipeline found;
+  WEFT_TRY(find_warp_pipeline(s, path, found));
+  const WarpProgram program =
+      make_warp_program(found, {blocks.value, group_rows.value, registers[0], registers[1]});
+  Stmt body = replace(path, program.nest, found.top);
+  const auto used = used_buffers(body);
+  for (const Buffer& b : found.gone) {
+    if (!used.count(b.get())) continue;
+    return refuse(s, "schedule.specialize_warps.store",
+                  cat("specialize_warps: \"", b->name, "\" is used outside of the nest, too"),
+                  path.loop())
+        .note("legal: the sums and the copies in shared memory belong to one tile");
+  }
+  out.mod = with_body(s.mod, path.func, DropUnused(found.gone).rewrite(body));
+  out.result = {{program.producer}, {program.consumer}};
+  return std::nullopt;
+}
+
+}  // namespace weft::schedule

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The step that gives the warps of a pipelined matrix product different work: specialize_warps.
+
+#include "weft/schedule/describe.h"
+
+namespace weft::schedule {
+
+struct SpecializeWarps {
+  static constexpr std::string_view kName = "specialize_warps";
+  static constexpr std::string_view kDoc =
+      "Makes a warp-specialized program of a pipelined matrix product. The loop runs over the sum "
+      "in steps of 64; under it, blocks copy tiles of two 16-bit operands to shared memory and one "
+      "block multiplies them into float32 in local memory; one block after the loop writes the "
+      "tile, with any function of its elements. The loops around it are bound to blockIdx. One "
+      "warp group then starts bulk copies into a ring of as many slots as "
+      "\"software_pipeline_stage\" has stages; the others, one for each 64 rows, multiply. Full "
+      "and empty barriers keep them in step. Returns the blocks of the two.";
+  using Result = std::vector<BlockRef>;
+  LoopRef loop;
+  IntRef blocks;
+  IntRef group_rows = 1;
+  std::vector<std::int64_t> registers = {40, 232};
+  static void fields(auto&& f) {
+    f("loop", &SpecializeWarps::loop, "the pipelined loop");
+    f("blocks", &SpecializeWarps::blocks,
+      "blocks of the launch, which take one tile after another; 0: a block for each tile",
+      Field::optional);
+    f("group_rows", &SpecializeWarps::group_rows,
+      "rows of tiles that follow one another, so that the cache keeps what they share",
+      Field::optional);
+    f("registers", &SpecializeWarps::registers,
+      "registers of a thread that copies and of one that multiplies, where two warp groups "
+      "multiply",
+      Field::optional);
+  }
+  Verdict transform(const State&, Outcome<Result>&) const;
+};
+
+}  // namespace weft::schedule

@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: Apache-2.0
+"""specialize_warps: products on the interpreter and as cubins, refusals, and faults planted into its programs."""
+
+import pathlib
+import re
+import sys
+
+import numpy as np
+import pytest
+import weft
+from refusal import refused
+from weft import script as T
+from weft import te
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "examples/tensorir"))
+import warp_specialized as ws  # noqa: E402
+
+SM90 = "cuda:arch=sm_90"
+# (m, n, k), layout, epilogue, result, schedule
+FORMS = [
+    ((200, 136, 200), "NN", "bias", None, dict(columns=128, stages=3, blocks=2, group_rows=2)),
+    ((72, 104, 72), "NT", None, None, dict(rows=64, columns=64, stages=2, blocks=0, group_rows=1)),
+    ((136, 72, 136), "TN", None, "float32", dict(columns=64, stages=3, blocks=3)),
+    ((200, 160, 64), "TT", "residual", None, dict(columns=192, stages=2, blocks=1)),
+    ((136, 96, 64), "NN", "residual", None, dict(columns=128, stages=2, blocks=2)),
+    ((2, 8, 8), "NN", "bias", None, dict(rows=64, columns=64, stages=2, blocks=2)),
+]
+
+
+def few(rng, *shape):
+    """Few bits: sums are exact, so that both sides round once."""
+    return (rng.integers(-8, 9, shape) / np.float32(8)).astype(np.float32)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("sizes, layout, epilogue, result, form", FORMS)
+def test_products(sizes, layout, epilogue, result, form, dtype):
+    m, n, k = sizes
+    rng, device = np.random.default_rng(7), weft.device("ref")
+    a, b, bias, residual = few(rng, m, k), few(rng, k, n), few(rng, n), few(rng, m, n)
+    want = a @ b
+    more = []
+    if epilogue:
+        want, more = want + bias, [weft.asarray(bias).to(device)]
+    if epilogue == "residual":
+        want = np.maximum(want, 0) * np.float32(0.5) + residual
+        more.append(weft.asarray(residual).astype(dtype).to(device))
+    A = weft.asarray(a.T.copy() if layout[0] == "T" else a).astype(dtype).to(device)
+    B = weft.asarray(b.T.copy() if layout[1] == "T" else b).astype(dtype).to(device)
+    D = weft.full((m, n), float("nan"), dtype=result or dtype, device=device)
+    f = ws.product(m, n, k, dtype, layout, result, epilogue)
+    s = ws.schedule(f, **form)
+    weft.build(s, target="ref")["main"](A, B, *more, D)
+    want = weft.asarray(want).astype(result or dtype).astype("float32").numpy()
+    np.testing.assert_array_equal(
+        D.to(weft.device("cpu")).astype("float32").numpy(), want.astype(np.float32)
+    )
+    again = weft.Schedule.replay(f, s.trace)
+    assert again.script() == s.script()
+    assert T.from_source(s.script()).script()
+
+
+@pytest.mark.parametrize("check", ["run"])
+def test_every_step_is_proved_by_running(check):
+    form = dict(rows=64, columns=64, stages=2, blocks=2, group_rows=2)
+    s = ws.schedule(ws.product(72, 72, 72, epilogue="bias"), check=check, **form)
+    assert "T.token_wait(" in s.script()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_cubins(dtype):
+    if "NVRTC" in weft.device("cuda").reason:
+        pytest.skip(f"no NVRTC: {weft.device('cuda').reason}")
+    built = weft.build(ws.schedule(ws.product(4096, 4096, 4096, dtype)), target=SM90)
+    short = {"float16": "f16", "bfloat16": "bf16"}[dtype]
+    text = built.source()
+    assert f"m64n256k16.f32.{short}.{short}" in text and "__launch_bounds__(384, 1)" in text
+    assert text.count("__syncthreads()") == 1 and "weft_registers_dec_40();" in text
+    assert not any("unchecked" in note for note in built.notes), built.notes
+
+
+def test_the_rule_takes_products_and_says_so():
+    f = ws.product(300, 160, 96, epilogue="bias")
+    built = weft.build(f, target=SM90, tuned=False)
+    assert "gemm_tensor_core" in str(built.notes) and "weft_tile_multiply_" in built.source()
+
+
+def begin(m=128, n=64, k=128, rows=64, columns=64, step=64, dtype="float16", result=None):
+    s = weft.Schedule(ws.product(m, n, k, dtype, result=result))
+    C, D = s.get_block("C"), s.get_block("D")
+    a, b = (s.cache_read(C, operand, "shared") for operand in (0, 1))
+    s.set_scope(C, 0, "local")
+    i, j, r = s.get_loops(C)
+    bi, ti = s.split(i, [None, rows])
+    bj, tj = s.split(j, [None, columns])
+    ko, kk = s.split(r, [None, step])
+    s.reorder(bi, bj, ko, ti, tj, kk)
+    s.compute_at(a, ko)
+    s.compute_at(b, ko)
+    return s, D, bi, bj, ko
+
+
+def finish(s, D, bi, bj, ko, stages=(0, 0, 2)):
+    s.reverse_compute_at(D, bj)
+    s.bind(bi, "blockIdx.y")
+    s.bind(bj, "blockIdx.x")
+    if stages:
+        s.annotate(ko, "software_pipeline_stage", list(stages))
+    return ko
+
+
+def unbound():
+    s, D, bi, bj, ko = begin()
+    s.reverse_compute_at(D, bj)
+    s.annotate(ko, "software_pipeline_stage", [0, 0, 2])
+    return s, ko
+
+
+def computed(**kw):
+    parts = begin(**kw)
+    return parts[0], finish(*parts)
+
+
+def without_stages():
+    parts = begin()
+    return parts[0], finish(*parts, stages=None)
+
+
+def wrong_stages():
+    parts = begin()
+    return parts[0], finish(*parts, stages=(0, 1, 2))
+
+
+def without_copies():
+    s = weft.Schedule(ws.product(128, 64, 128))
+    C, D = s.get_block("C"), s.get_block("D")
+    s.set_scope(C, 0, "local")
+    i, j, r = s.get_loops(C)
+    bi, ti = s.split(i, [None, 64])
+    bj, tj = s.split(j, [None, 64])
+    ko, kk = s.split(r, [None, 64])
+    s.reorder(bi, bj, ko, ti, tj, kk)
+    return s, finish(s, D, bi, bj, ko, stages=(2,))
+
+
+def with_a_computed_operand():
+    A, B = (
+        te.placeholder((64, 64), "float16", name="A"),
+        te.placeholder((64, 64), "float16", name="B"),
+    )
+    A2 = te.compute((64, 64), lambda i, r: A[i, r] + A[i, r], name="A2")
+    r = te.reduce_axis((0, 64), name="k")
+    C = te.compute(
+        (64, 64),
+        lambda i, j: te.sum(A2[i, r].astype("float32") * B[r, j].astype("float32"), axis=r),
+        name="C",
+    )
+    D = te.compute((64, 64), lambda i, j: C[i, j].astype("float16"), name="D")
+    s = weft.Schedule(te.create_prim_func([A, B, D]))
+    C, D, A2 = s.get_block("C"), s.get_block("D"), s.get_block("A2")
+    b = s.cache_read(C, 1, "shared")
+    s.set_scope(A2, 0, "shared")
+    s.set_scope(C, 0, "local")
+    i, j, k = s.get_loops(C)
+    bi, ti = s.split(i, [None, 64])
+    bj, tj = s.split(j, [None, 64])
+    ko, kk = s.split(k, [None, 64])
+    s.reorder(bi, bj, ko, ti, tj, kk)
+    s.compute_at(A2, ko)
+    s.compute_at(b, ko)
+    return s, finish(s, D, bi, bj, ko)
+
+
+def without_store():
+    s, D, bi, bj, ko = begin()
+    s.bind(bi, "blockIdx.y")
+    s.bind(bj, "blockIdx.x")
+    s.annotate(ko, "software_pipeline_stage", [0, 0, 2])
+    return s, ko
+
+
+@pytest.mark.parametrize(
+    "slug, words, make",
+    [
+        ("schedule.specialize_warps.loop", "neither parallel nor bound to blockIdx", unbound),
+        ("schedule.specialize_warps.pipeline", "has no annotation", without_stages),
+        ("schedule.specialize_warps.pipeline", "has stages [0,1,2]", wrong_stages),
+        ("schedule.specialize_warps.copy", "does not copy elements", with_a_computed_operand),
+        (
+            "schedule.specialize_warps.product",
+            "which no block under the loop fills",
+            without_copies,
+        ),
+        ("schedule.specialize_warps.tile", "adds up 32 terms", lambda: computed(step=32)),
+        ("schedule.specialize_warps.tile", "has 32 rows", lambda: computed(rows=32)),
+        ("schedule.specialize_warps.tile", "has 32 columns", lambda: computed(columns=32)),
+        ("schedule.specialize_warps.tile", "has 1 axes longer than 1", lambda: computed(m=1)),
+        ("schedule.specialize_warps.operand", "the stride 100 of axis 0", lambda: computed(n=100)),
+        ("schedule.specialize_warps.store", "0 blocks follow the loop", without_store),
+    ],
+)
+def test_refusals(slug, words, make):
+    s, ko = make()
+    before = s.script()
+    error = refused(weft.ScheduleError, slug, s.specialize_warps, ko)
+    assert words in str(error), error
+    assert s.script() == before
+
+
+def test_options_are_checked():
+    s, ko = computed()
+    for given in (dict(blocks=-1), dict(group_rows=0), dict(registers=[40, 250])):
+        refused(
+            weft.ScheduleError,
+            "schedule.specialize_warps.options",
+            lambda given=given: s.specialize_warps(ko, **given),
+        )
+
+
+SCRIPT = ws.schedule(
+    ws.product(256, 512, 320), columns=128, stages=3, blocks=2, group_rows=2
+).script()
+SPLIT = SCRIPT.index('with T.block("consumer")')
+NOTHING = "T.evaluate(0)"
+FULL = r"T.token_wait\(T.address_of\(full\[from_\]\), ring\[1\]\)"
+EMPTY = r"T.token_wait\(T.address_of\(empty\[to\]\), ring\[1\]\)"
+RELEASE = r"T.token_signal\(T.address_of\(empty\[ring\[2\]\]\)\)"
+
+# name: part of the program, what is replaced, by what, which occurrence (0: all)
+FAULTS = {
+    "producer does not wait": ("p", EMPTY, NOTHING, 0),
+    "consumer does not wait": ("c", FULL, NOTHING, 0),
+    "producer waits for full": ("p", r"wait\(T.address_of\(empty", "wait(T.address_of(full", 0),
+    "consumer waits for empty": ("c", r"wait\(T.address_of\(full", "wait(T.address_of(empty", 0),
+    "consumer waits twice": (
+        "c",
+        f"( *)({FULL})",
+        r"\1\2\n\1T.token_wait(T.address_of(full[from_]), 1 - ring[1])",
+        0,
+    ),
+    "producer waits twice": (
+        "p",
+        f"( *)({EMPTY})",
+        r"\1\2\n\1T.token_wait(T.address_of(empty[to]), 1 - ring[1])",
+        0,
+    ),
+    "consumer waits late": ("c", rf"( *{FULL}\n)((?:.*\n){{2}})", r"\2\1", 0),
+    "producer waits late": ("p", rf"( *{EMPTY}\n)((?:.*\n){{4}})", r"\2\1", 0),
+    "two products in flight": ("c", r"T.wait\(multiplied, 1\)", "T.wait(multiplied, 2)", 0),
+    "products are not waited for": ("c", r"T.wait\(multiplied, 1\)", NOTHING, 0),
+    "last product in flight": ("c", r"T.wait\(multiplied, 0\)", "T.wait(multiplied, 1)", 0),
+    "three stores in flight": ("c", r"T.wait\(sent, 1\)", "T.wait(sent, 2)", 0),
+    "stores are not waited for": ("c", r"T.wait\(sent, 1\)", NOTHING, 0),
+    "no barrier before staging": ("c", r"( *T.meet.*\n)( *T.tile_store)", r"\2", 0),
+    "no barrier after staging": ("c", r"(T.bulk_fence\(\)\n) *T.meet.*\n", r"\1", 0),
+    "no proxy fence": ("c", r"T.bulk_fence\(\)", NOTHING, 0),
+    "fence before staging": ("c", r"( *T.tile_store.*\n)( *T.bulk_fence\(\)\n)", r"\2\1", 0),
+    "fence after the store": ("c", r"( *T.bulk_fence\(\)\n)((?:.*\n){4})", r"\2\1", 0),
+    "no release in the loop": ("c", RELEASE, NOTHING, 1),
+    "no release at the end": ("c", RELEASE, NOTHING, 2),
+    "released twice": ("c", f"( *)({RELEASE})", r"\1\2\n\1\2", 1),
+    "released by every thread": ("c", "thread % 32 == 0", "thread % 1 == 0", 1),
+    "released by one warp": ("c", "thread % 32 == 0", "thread % 128 == 0", 1),
+    "released too early": ("c", RELEASE, "T.token_signal(T.address_of(empty[from_]))", 1),
+    "full takes two signals": ("p", r"(init\(T.address_of\(full\[s\]\)), 1", r"\1, 2", 0),
+    "empty takes fewer signals": ("p", r"(init\(T.address_of\(empty\[s\]\)), 8", r"\1, 7", 0),
+    "empty takes more signals": ("p", r"(init\(T.address_of\(empty\[s\]\)), 8", r"\1, 9", 0),
+    "a byte more": ("p", "32768", "32769", 0),
+    "a byte less": ("p", "32768", "32767", 0),
+    "bytes of one operand": ("p", "32768", "16384", 0),
+    "bytes are not announced": ("p", r"expect\((.*), 32768\)", r"signal(\1)", 0),
+    "bytes are announced twice": ("p", r"( *)(T.token_expect.*)", r"\1\2\n\1\2", 0),
+    "producer begins with parity 0": ("p", r"ring\[1\] = 1\n", "ring[1] = 0\n", 0),
+    "consumer begins with parity 1": ("c", r"ring\[1\] = 0\n", "ring[1] = 1\n", 0),
+    "producer's parity stays": ("p", r"= 1 - ring\[1\]", "= ring[1]", 0),
+    "consumer's parity stays": ("c", r"= 1 - ring\[1\]", "= ring[1]", 0),
+    "producer turns early": ("p", r"ring\[0\] == 3", "ring[0] == 2", 0),
+    "consumer turns early": ("c", r"ring\[0\] == 3", "ring[0] == 2", 0),
+    "producer turns late": ("p", r"ring\[0\] == 3", "ring[0] == 4", 0),
+    "a step is not copied": ("p", r"for step in range\(5\)", "for step in range(4)", 0),
+    "a step too many": ("p", r"for step in range\(5\)", "for step in range(6)", 0),
+    "a step is not multiplied": ("c", r"for step in range\(5\)", "for step in range(4)", 0),
+    "a tile is not copied": ("p", r"for turn in range\(", "for turn in range(1, ", 0),
+    "barrier of more threads": ("c", r"(T.meet\(.*), 128\)", r"\1, 160)", 0),
+    "barrier of fewer threads": ("c", r"(T.meet\(.*), 128\)", r"\1, 96)", 0),
+    "one barrier for both groups": ("c", r"T.meet\(group \+ 1", "T.meet(1", 0),
+    "copies count at empty": ("p", r"full\[to\]\), (64|128), 64", r"empty[to]), \1, 64", 0),
+    "copies to one slot": ("p", r"ring_b\[to, ", "ring_b[0, ", 0),
+    "half of the columns": ("p", r"T.bulk_load\(T.address_of\(ring_b\[to, 64.*", NOTHING, 0),
+    "columns copied twice": ("p", r"ring_b\[to, 64, 0\]", "ring_b[to, 0, 0]", 0),
+    "slot before is multiplied": ("c", r"ring_b\[from_, 0, 0\]", "ring_b[ring[2], 0, 0]", 0),
+    "no barrier after the start": ("p", r'T.sync\("shared"\)', NOTHING, 0),
+    "other half is sent": ("c", r"(bulk_store.*staged\[group, )0", r"\g<1>1", 0),
+    "other group's tile is sent": ("c", r"(bulk_store.*staged\[)group,", r"\g<1>1 - group,", 0),
+    "both groups stage one tile": ("c", r"staged\[group,", "staged[0,", 0),
+    "rows beyond the slot": ("c", r"group \* 64, 0\]", "group * 64 + 64, 0]", 0),
+    "half of the tile staged twice": ("c", r"(tile_store.*staged\[group, )1", r"\g<1>0", 0),
+}
+
+
+def planted(part, old, new, which):
+    halves = {"p": SCRIPT[:SPLIT], "c": SCRIPT[SPLIT:]}
+    seen = 0
+
+    def change(match):
+        nonlocal seen
+        seen += 1
+        return match.expand(new) if which in (0, seen) else match.group(0)
+
+    halves[part] = re.sub(old, change, halves[part])
+    assert seen >= max(which, 1), "the fault is not planted"
+    return T.from_source(halves["p"] + halves["c"])
+
+
+def test_the_program_without_a_fault_is_built():
+    weft.build(T.from_source(SCRIPT), target="ref")
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_faults_are_found_when_the_program_is_built(name):
+    refused(weft.Error, "verify.token", weft.build, planted(*FAULTS[name]), target="ref")

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program of products of 16-bit arrays under the rule's schedule, run by the interpreter
+// against sums taken directly; and each form of it as a cubin that keeps its registers.
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <random>
+
+#include "weft/array/gpu/gemm_program.h"
+#include "weft/base/error.h"
+#include "weft/ir/build.h"
+#include "weft/ir/interpret.h"
+#include "weft/target/backend.h"
+
+namespace weft {
+namespace {
+
+using device::GemmProgram;
+
+float widen(std::uint16_t v) { return std::bit_cast<float>(std::uint32_t{v} << 16); }
+std::uint16_t narrow(float v) {
+  const auto bits = std::bit_cast<std::uint32_t>(v);
+  return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+std::int64_t up(std::int64_t v, std::int64_t to) { return (v + to - 1) / to; }
+
+struct Form {
+  const char* name;
+  bool a_along_m, b_along_n, partial;
+  int unit, batch_axes;
+  std::int64_t rows, columns, slots, parts;
+};
+
+/// Rows of a multiple of 8 elements, batches one after the other.
+struct Matrix {
+  std::int64_t rows, row, pitch, step;
+  std::vector<std::uint16_t> data;
+  Matrix(std::int64_t batches, std::int64_t r, std::int64_t c)
+      : rows(r), row(c), pitch(up(c, 8) * 8), step(pitch * r) {
+    data.resize(static_cast<std::size_t>(step * batches), narrow(99));
+  }
+  std::uint16_t& at(std::int64_t z, std::int64_t i, std::int64_t j) {
+    return data[static_cast<std::size_t>(z * step + i * pitch + j)];
+  }
+  void fill(std::mt19937& rng, std::int64_t batches) {  // few bits: sums are exact
+    for (std::int64_t z = 0; z < batches; ++z)
+      for (std::int64_t i = 0; i < rows; ++i)
+        for (std::int64_t j = 0; j < row; ++j)
+          at(z, i, j) = narrow(static_cast<float>(static_cast<int>(rng() % 17) - 8) / 8);
+  }
+};
+
+GemmProgram program_of(const Form& form) {
+  GemmProgram p;
+  p.type = dtypes::bfloat16, p.partial = form.partial;
+  p.a_along_m = form.a_along_m, p.b_along_n = form.b_along_n;
+  p.unit = form.unit, p.batch_axes = form.batch_axes;
+  // a moves along the inner batch axis, b along the outer one.
+  if (form.batch_axes == 2) p.moves_a[1] = p.moves_b[0] = true;
+  if (form.batch_axes == 1) p.moves_a[0] = true;
+  p.decisions = {form.rows, form.columns, form.slots, form.parts, 3};
+  return p;
+}
+
+std::int64_t product_errors(const Form& form, std::int64_t m, std::int64_t n, std::int64_t k) {
+  const GemmProgram p = program_of(form);
+  const std::int64_t inner = form.batch_axes > 0 ? 2 : 1, outer = form.batch_axes > 1 ? 2 : 1;
+  std::mt19937 rng(7);
+  Matrix a(inner, form.a_along_m ? k : m, form.a_along_m ? m : k),
+      b(outer, form.b_along_n ? k : n, form.b_along_n ? n : k);
+  a.fill(rng, inner), b.fill(rng, outer);
+  const std::int64_t part = up(up(k, 64), form.parts), batches = inner * outer;
+  std::vector<float> sums(static_cast<std::size_t>(form.parts * batches * m * n), NAN);
+  std::vector<std::uint16_t> rounded(static_cast<std::size_t>(batches * m * n), narrow(NAN));
+  std::vector<ir::InterpretArg> args;
+  auto matrix = [&](Matrix& x, bool moves, std::int64_t count) {
+    ir::InterpretArg arg{x.data.data(), {x.rows, x.row}, {x.pitch, 1}, 0, 0};
+    if (moves)
+      arg.shape.insert(arg.shape.begin(), count), arg.strides.insert(arg.strides.begin(), x.step);
+    args.push_back(arg);
+  };
+  matrix(a, form.batch_axes > 0, inner), matrix(b, form.batch_axes > 1, outer);
+  std::vector<std::int64_t> shape;
+  if (form.parts > 1) shape.push_back(form.parts);
+  if (form.batch_axes > 1) shape.push_back(outer);
+  if (form.batch_axes > 0) shape.push_back(inner);
+  shape.insert(shape.end(), {m, n});
+  args.push_back(
+      {form.partial ? static_cast<void*>(sums.data()) : rounded.data(), shape, {}, 0, 0});
+  auto number = [&](std::int64_t v) { args.push_back({nullptr, {}, {}, v, 0}); };
+  for (std::int64_t v : {m, n / form.unit, k, form.parts, part}) number(v);
+  if (form.batch_axes > 1) number(outer);
+  if (form.batch_axes > 0) number(inner), number(a.step / 8);
+  number(a.pitch / 8);
+  if (form.batch_axes > 1) number(b.step / 8);
+  number(b.pitch / 8);
+  ir::interpret(
+      pass::run_pipeline(find_backend("ref").pipeline(Target::parse("ref")), p.scheduled()), args);
+  std::int64_t wrong = 0;
+  for (std::int64_t z = 0; z < batches; ++z) {
+    for (std::int64_t i = 0; i < m; ++i) {
+      for (std::int64_t j = 0; j < n; ++j) {
+        float want = 0, got = 0;
+        for (std::int64_t r = 0; r < k; ++r)
+          want += widen(form.a_along_m ? a.at(z % inner, r, i) : a.at(z % inner, i, r)) *
+                  widen(form.b_along_n ? b.at(z / inner, r, j) : b.at(z / inner, j, r));
+        if (form.partial) {
+          for (std::int64_t q = 0; q < form.parts; ++q)
+            got += sums[static_cast<std::size_t>(((q * batches + z) * m + i) * n + j)];
+        } else {
+          got = widen(rounded[static_cast<std::size_t>((z * m + i) * n + j)]);
+          want = widen(narrow(want));
+        }
+        wrong += !(got == want);
+      }
+    }
+  }
+  return wrong;
+}
+
+const Form kForms[] = {
+    {"two_groups", false, true, false, 8, 0, 128, 128, 3, 1},
+    {"a_transposed", true, true, false, 8, 0, 128, 64, 2, 1},
+    {"b_transposed", false, false, false, 8, 1, 64, 192, 2, 1},
+    {"both_transposed", true, false, false, 8, 2, 64, 64, 2, 1},
+    {"pairs", false, true, false, 2, 1, 64, 64, 2, 1},
+    {"singles", false, true, false, 1, 0, 64, 64, 2, 1},
+    {"sums", false, true, true, 2, 2, 64, 128, 4, 1},
+    {"parts", false, true, true, 1, 0, 128, 64, 3, 4},
+    {"parts_of_batches", true, false, true, 2, 2, 64, 64, 2, 2},
+    {"widest", false, true, false, 8, 0, 128, 256, 2, 1},
+};
+
+class ArrayGemm : public ::testing::TestWithParam<Form> {};
+
+TEST_P(ArrayGemm, multiplies) {
+  const Form& form = GetParam();
+  const std::int64_t n = form.unit == 8 ? 136 : form.unit == 2 ? 70 : 67;
+  EXPECT_EQ(product_errors(form, 150, n, 200), 0);
+  EXPECT_EQ(product_errors(form, 1, form.unit, 1), 0);
+}
+
+TEST_P(ArrayGemm, compiles) {
+  ir::IRModule module = ir::make_module(program_of(GetParam()).scheduled());
+  try {
+    const Ref<runtime::Module> built = build(module, "cuda:arch=sm_90");
+    (void)built;
+  } catch (const Error& e) {
+    if (e.code() == "cuda.nvrtc.missing" || e.code() == "cuda.compiler.missing")
+      GTEST_SKIP() << e.message();
+    throw;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(forms, ArrayGemm, ::testing::ValuesIn(kForms),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace weft
