@@ -84,7 +84,7 @@ def public(function):
             refusal = _refusal(function, raised, args, kwargs)
         raise refusal
 
-    call.__weft_public__ = True
+    call.__weft_guarded__ = True
     return call
 
 
@@ -94,5 +94,5 @@ def publish(module_name, skip=()):
     for name, value in list(namespace.items()):
         if name.startswith("_") or name in skip or not isinstance(value, types.FunctionType):
             continue
-        if value.__module__ == module_name and not hasattr(value, "__weft_public__"):
+        if value.__module__ == module_name and not hasattr(value, "__weft_guarded__"):
             namespace[name] = public(value)

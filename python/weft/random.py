@@ -11,6 +11,7 @@ module's default generator, set by `seed(n)`, is used and advanced.
 from __future__ import annotations
 
 import math
+import operator
 import os
 import threading
 
@@ -59,6 +60,7 @@ def seed(value: int) -> None:
 
 def _take(count, key):
     """(seed, first counter) for `count` 32-bit words, four to a counter."""
+    count = operator.index(count)  # of another type it would stay in the generator's state
     if key is not None:
         return key.seed, key.offset
     with _lock:

@@ -94,6 +94,18 @@ def test_programs_of_something_else(made):
     assert caught.value.code == "python.program" and "help" in str(caught.value)
 
 
+def test_a_refused_call_leaves_the_generator_as_it_was():
+    weft.random.seed(5)
+    wanted = weft.random.uniform((4,)).numpy()
+    weft.random.seed(5)
+    for shape in (weft.ones(SHAPE), "a", None, (1.5,), (2, "b")):
+        with pytest.raises(weft.Error):
+            weft.random.uniform(shape)
+        with pytest.raises(weft.Error):
+            weft.random.normal(shape)
+    assert (weft.random.uniform((4,)).numpy() == wanted).all()
+
+
 def test_errors_of_the_callers_own_functions_stay():
     def wrong(i):
         return {}["missing"]
