@@ -2,7 +2,9 @@
 #include "weft/pass/insert_barriers.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
+#include <unordered_map>
 
 #include "weft/arith/analyzer.h"
 #include "weft/arith/sum.h"
@@ -441,6 +443,29 @@ class Inserter {
     to.insert(to.end(), from.begin(), from.end());
   }
 
+  /// Appends what `to` does not hold: paths that meet again share what was pending before them, and
+  /// holding it twice at every condition and loop would double it each time.
+  static void join(Pending& to, const Pending& from) {
+    std::unordered_map<std::size_t, std::vector<std::size_t>> held;
+    auto key = [](const Access& a) {
+      return std::hash<const void*>()(a.index.get()) * 31 + std::hash<const void*>()(a.stmt);
+    };
+    auto same = [](const Access& a, const Access& b) {
+      return a.index == b.index && a.stmt == b.stmt && a.buffer == b.buffer && a.lanes == b.lanes &&
+             a.write == b.write && a.atomic == b.atomic &&
+             std::equal(a.loops.begin(), a.loops.end(), b.loops.begin(), b.loops.end(),
+                        [](const Loop& x, const Loop& y) { return x.var == y.var; });
+    };
+    for (std::size_t i = 0; i < to.size(); ++i) held[key(to[i])].push_back(i);
+    for (const Access& a : from) {
+      std::vector<std::size_t>& alike = held[key(a)];
+      if (std::any_of(alike.begin(), alike.end(), [&](std::size_t i) { return same(to[i], a); }))
+        continue;
+      alike.push_back(to.size());
+      to.push_back(a);
+    }
+  }
+
   Stmt loop(const ForNode* t, Pending& pending) {
     bool same_range = group_.uniform(t->min) && group_.uniform(t->extent);
     group_.analyzer.bind(t->var, {t->min, t->extent});
@@ -466,14 +491,14 @@ class Inserter {
     if (has_sync(body) && !same_range) divergent(cat("loop \"", t->var->name, "\""));
     std::int64_t n = 0;
     bool runs = is_const_int(t->extent, &n) && n > 0;
-    if (!runs) append(pending, before);
+    if (!runs) join(pending, before);
     return make_for(t->var, t->min, t->extent, body, t->for_kind, t->axis, t->annotations);
   }
 
   Stmt again(const Stmt& body, Pending& pending) {
     Pending before = pending;
     Stmt out = process(process(body, pending), pending);
-    append(pending, before);
+    join(pending, before);
     return out;
   }
 
@@ -481,7 +506,7 @@ class Inserter {
     Pending other = pending;
     collect_expr(t->condition, t, pending);
     Stmt a = process(t->then_case, pending), b = process(t->else_case, other);
-    append(pending, other);
+    join(pending, other);
     bool inside = has_sync(a) || (b && has_sync(b));
     if (!inside || group_.uniform(t->condition)) return if_then(t->condition, a, b);
     bool reads_memory = false;
