@@ -142,8 +142,8 @@ def new_rule(name, changes):
     table = "src/weft/rules/grid.cpp"
     changes.include(table, f"weft/rules/{name}.h")
     row = f"""    {{"{name}",
-     [](Schedule& sch, const Nest& nest, const Facts& facts, const Sizes&) {{
-       const auto decisions = match_{name}(nest, facts);
+     [](Schedule& sch, const Nest& nest, const Asked& asked) {{
+       const auto decisions = match_{name}(nest, asked.facts);
        if (decisions) schedule_{name}(sch, nest, *decisions);
        return decisions.has_value();
      }}}},"""

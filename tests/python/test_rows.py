@@ -252,7 +252,7 @@ def test_convolution_on_a_device_with_a_grid_is_one_kernel(stride, padding):
     found = []
     for place in (device, weft.device("cpu")):
         t = [weft.Tensor(v.astype("float32"), device=place) for v in (x, w)]
-        y = weft.nn.functional.conv2d(*t, stride, padding)
+        y = weft.nn.functional.conv2d(*t, stride=stride, padding=padding)
         assert y.op == "conv2d"
         seed = rng.standard_normal(y.shape).astype("float32") if seed is None else seed
         y.backward(weft.asarray(seed, device=place))
