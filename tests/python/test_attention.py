@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+from present import present
 import weft
 from refusal import refused
 from weft import _core, nn
@@ -146,13 +147,13 @@ def test_random_options_on_a_card():
 @pytest.mark.parametrize("n, m, width", [(129, 70, 31), (1, 65, 64)])
 def test_lengths_of_no_tile_on_a_card(rng, n, m, width):
     shapes = (2, 2, n, width), (2, 1, m, width), (2, 1, m, width), (2, 2, n, width)
-    device = weft.device("opencl:0")
+    device = present("opencl:0")
     arrays = [weft.asarray(rng.standard_normal(s).astype("float32")).to(device) for s in shapes]
     check(arrays, {"scale": 0.2, "band": (-(2**40), 0)}, device, "float32", "")
 
 
 def test_views_need_no_copies_on_a_card(rng):
-    device = weft.device("opencl:0")
+    device = present("opencl:0")
     packed = rng.standard_normal((2, 9, 3, 2, 16)).astype("float32")  # batch, time, q k v, heads
     x = weft.asarray(packed).to(device)
     q, k, v = (x[:, :, i].permute(0, 2, 1, 3) for i in range(3))

@@ -5,6 +5,7 @@ import os
 
 import numpy as np
 import pytest
+from present import present
 
 import weft
 from weft import Tensor
@@ -52,10 +53,7 @@ TOLERANCE = {"float32": 1e-5, "float64": 1e-13, "bfloat16": 1.5e-2, "float16": 3
 
 @pytest.fixture(scope="module")
 def device():
-    try:
-        return weft.device("opencl:0")
-    except weft.Error as problem:
-        pytest.skip(f"no OpenCL device: {problem}")
+    return present("opencl:0")
 
 
 @pytest.fixture

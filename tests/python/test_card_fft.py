@@ -3,14 +3,12 @@
 
 import numpy as np
 import pytest
+from present import present
 
 import weft
 
 GRID = "opencl:0"
-try:
-    weft.zeros(1, device=GRID)
-except weft.Error as missing:
-    pytest.skip(f"no OpenCL device: {missing}", allow_module_level=True)
+present(GRID)
 
 LENGTHS = [
     1,

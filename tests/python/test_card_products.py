@@ -5,6 +5,7 @@ import os
 
 import numpy as np
 import pytest
+from present import present
 
 import weft
 
@@ -13,10 +14,7 @@ TOLERANCE = {"float32": 3e-6, "float64": 1e-14, "float16": 2e-3, "bfloat16": 1e-
 
 @pytest.fixture(scope="module")
 def device():
-    try:
-        return weft.device("opencl:0")
-    except weft.Error as problem:
-        pytest.skip(f"no OpenCL device: {problem}")
+    return present("opencl:0")
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+from present import present
 import weft
 import weft.nn.functional as F
 
@@ -12,10 +13,7 @@ FLOATS = ["float32", "float64", "float16", "bfloat16"]
 
 @pytest.fixture(scope="module")
 def device():
-    found = weft.device("opencl:0")
-    if not found.available:
-        pytest.skip(f"opencl:0: {found.reason}")
-    return found
+    return present("opencl:0")
 
 
 def _pair(device, shape, dtype, order=None, scale=3.0):

@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+from present import present
 import weft
 from weft import te
 
@@ -11,10 +12,7 @@ SEED = 20261124
 
 @pytest.fixture(scope="module")
 def device():
-    found = weft.device("opencl:0")
-    if not found.available:
-        pytest.skip(f"opencl:0: {found.reason}")
-    return found
+    return present("opencl:0")
 
 
 def _reduction(shape, axes, op, dtype="float32", symbolic=False):
