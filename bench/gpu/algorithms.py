@@ -11,18 +11,10 @@ import statistics
 import time
 
 import torch
+from timing import seconds as sample
 
 import weft
 from weft import nn
-
-
-def sample(f, sync, number):
-    sync()
-    start = time.perf_counter()
-    for _ in range(number):
-        f()
-    sync()
-    return (time.perf_counter() - start) / number
 
 
 class Bench:

@@ -8,24 +8,14 @@ over enough calls that one synchronisation at the end does not matter. TF32 is o
 import argparse
 import json
 import statistics
-import time
 import traceback
 
 import numpy as np
 import torch
+from timing import sample
 
 import weft
 from weft import nn, optim
-
-
-def sample(f, sync, number):
-    sync()
-    start = time.perf_counter()
-    for _ in range(number):
-        f()
-    issued = time.perf_counter() - start
-    sync()
-    return (time.perf_counter() - start) / number, issued / number
 
 
 class Bench:

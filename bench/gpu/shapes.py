@@ -17,21 +17,13 @@ import time
 import traceback
 
 import torch
+from timing import seconds as sample
 import torch.nn.functional as F
 
 import weft
 
 LAYOUTS = ("NN", "NT", "TN", "TT", "batch")
 DTYPES = {"float32": 1e-5, "bfloat16": 6e-3}  # largest relative error of a product
-
-
-def sample(f, sync, number):
-    sync()
-    start = time.perf_counter()
-    for _ in range(number):
-        f()
-    sync()
-    return (time.perf_counter() - start) / number
 
 
 class Bench:
