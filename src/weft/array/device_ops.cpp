@@ -221,8 +221,12 @@ void device_copy(const NDArray& dst, const NDArray& src) {
   if (done) return;
   Dims shape = dst.shape();
   std::vector<Dims> strides = {dst.strides(), broadcast_strides(src, dst.shape())};
-  collapse_axes(shape, strides);
+  const MachineFacts& facts = machine_of(dst.device());
+  const bool held = facts.computes(src.elem()) || facts.packs(src.elem());
+  if (src.elem() == dst.elem() && facts.known && (facts.transfers() || !held))
+    return move_elements(dst, src);
   if (machine_copy(dst, src)) return;
+  collapse_axes(shape, strides);
   DeviceProgram p;
   p.name = "copy";
   p.inputs.push_back({src, strides[1], false});
@@ -251,6 +255,10 @@ void device_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& 
   Dims strides = kept_strides[1];
   for (std::int64_t s : gone_strides[0]) strides.push_back(s);
   p.inputs.push_back({x, strides, false});
+  const MachineFacts& facts = machine_of(out.device());
+  const bool extreme = op == ReduceOp::max || op == ReduceOp::min;
+  // An instruction takes the larger of two numbers; what is no number is found beside it.
+  const bool apart = extreme && is_real_float(kernel) && facts.has_nan();
   // Truth values are combined as 0 and 1.
   const bool truth = kernel == Elem::boolean;
   const ReduceOp how = !truth                                         ? op
@@ -260,12 +268,26 @@ void device_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& 
     if (truth) return ir::make_int(how == ReduceOp::min, sum);
     return convert_value(reduce_identity(op, kernel), elem_of(sum));
   };
-  p.value = [how, kernel, truth](const DeviceScope& s) {
-    const Expr term =
+  p.value = [how, extreme, kernel, truth](const DeviceScope& s) {
+    const Expr one =
         truth ? convert_value(s.load(0), Elem::boolean) : device_cast(s.load(0), kernel);
-    return reduce_value(how, s.acc, truth ? ir::cast(s.sum, term) : term);
+    const Expr term = truth ? ir::cast(s.sum, one) : one;
+    if (how == ReduceOp::max && (extreme || truth)) return ir::max(s.acc, term);
+    if (how == ReduceOp::min && (extreme || truth)) return ir::min(s.acc, term);
+    return reduce_value(how, s.acc, term);
   };
-  device_run(out, kept, kept_strides[0], p);
+  if (!apart) return device_run(out, kept, kept_strides[0], p);
+  const NDArray largest = NDArray::empty(out.device(), kernel, out.shape()),
+                nans = NDArray::empty(out.device(), kernel, out.shape());
+  device_run(largest, kept, kept_strides[0], p);
+  p.variant += " nan";
+  p.init = [](DType sum) { return ir::make_const(0, sum); };
+  p.value = [kernel](const DeviceScope& s) {
+    const Expr term = device_cast(s.load(0), kernel);
+    return s.acc + ir::select(ir::ne(term, term), term, ir::make_const(0, s.sum));
+  };
+  device_run(nans, kept, kept_strides[0], p);
+  apply_into(Op::add, out, largest, nans);
 }
 
 namespace {

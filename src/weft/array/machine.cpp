@@ -2,6 +2,7 @@
 #include "weft/array/machine.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <mutex>
 
@@ -17,8 +18,18 @@ bool MachineFacts::computes(Elem e) const {
 
 bool MachineFacts::packs(Elem e) const {
   const MemoryInfo* global = info.memory("global");
-  return global && !computes(e) && (is_integer(e) || e == Elem::boolean) &&
+  return global && (is_integer(e) || e == Elem::boolean) &&
          elem_bytes(e) < global->min_transfer_bytes;
+}
+
+bool MachineFacts::transfers() const {
+  const MemoryInfo* global = info.memory("global");
+  return global && global->access == "dma";
+}
+
+bool MachineFacts::has_nan() const {
+  auto found = info.limits.find("nan");
+  return found == info.limits.end() || found->second != 0;
 }
 
 Elem MachineFacts::wide(Elem e) {
@@ -39,6 +50,75 @@ const MachineFacts& machine_of(const Ref<Device>& device) {
     facts.known = true;
   }
   return all.emplace(name, std::move(facts)).first->second;
+}
+
+namespace {
+
+std::string bytes_of(const NDArray& x) {
+  std::string out(x.handle()->bytes(), '\0');
+  x.device()->download(out.data(), *x.handle(), 0, out.size());
+  return out;
+}
+
+std::int32_t read_integer(const char* at, Elem e) {
+  switch (e) {
+    case Elem::int8: return static_cast<std::int8_t>(*at);
+    case Elem::int16: {
+      std::int16_t v = 0;
+      std::memcpy(&v, at, sizeof v);
+      return v;
+    }
+    case Elem::uint16: {
+      std::uint16_t v = 0;
+      std::memcpy(&v, at, sizeof v);
+      return v;
+    }
+    case Elem::int32: {
+      std::int32_t v = 0;
+      std::memcpy(&v, at, sizeof v);
+      return v;
+    }
+    default: return static_cast<unsigned char>(*at);  // bool, uint8
+  }
+}
+
+}  // namespace
+
+void move_elements(const NDArray& dst, const NDArray& src_in) {
+  if (dst.size() == 0) return;
+  const NDArray src = src_in.broadcast_to(dst.shape());
+  std::string to = bytes_of(dst);
+  const std::string from = bytes_of(src);
+  const auto wide = static_cast<std::size_t>(elem_bytes(src.elem())),
+             width = static_cast<std::size_t>(elem_bytes(dst.elem()));
+  const bool equal = src.elem() == dst.elem();
+  Dims at(dst.ndim(), 0);
+  std::int64_t s = src.offset(), d = dst.offset();
+  for (std::int64_t n = dst.size(); n > 0; --n) {
+    const char* element = &from[static_cast<std::size_t>(s) * wide];
+    char* place = &to[static_cast<std::size_t>(d) * width];
+    if (equal) {
+      std::memcpy(place, element, width);
+    } else {
+      const std::int32_t v = read_integer(element, src.elem());
+      std::memcpy(place, &v, width);  // the low bytes
+    }
+    for (int i = dst.ndim(); i-- > 0;) {
+      s += src.strides()[i], d += dst.strides()[i];
+      if (++at[i] < dst.shape()[i]) break;
+      s -= at[i] * src.strides()[i], d -= at[i] * dst.strides()[i];
+      at[i] = 0;
+    }
+  }
+  dst.device()->upload(*dst.handle(), 0, to.data(), to.size());
+}
+
+NDArray widened(const NDArray& x) {
+  const auto n = static_cast<std::int64_t>(x.handle()->bytes()) / elem_bytes(x.elem());
+  const NDArray all = NDArray::empty(x.device(), Elem::int32, Dims{n});
+  move_elements(all, NDArray::make(x.handle(), x.elem(), Dims{n}));
+  const Dims strides = x.strides();
+  return NDArray::make(all.handle(), Elem::int32, x.shape(), &strides, x.offset());
 }
 
 NDArray words_of(const NDArray& x) {

@@ -13,9 +13,13 @@ struct MachineFacts {
   bool known = false;  // false: the device is served by another process
   /// Elements of `e` are operands of instructions.
   bool computes(Elem e) const;
-  /// Elements of `e` lie several to a word, and memory moves whole words: reads take the word apart,
-  /// results are packed.
+  /// Elements of `e` are narrower than what the machine's memory moves: reads take words apart and
+  /// results are packed, by programs or, where memory is reached by transfers alone, by these.
   bool packs(Elem e) const;
+  /// Only transfers reach the memory of arrays: elements that are moved and not computed are moved
+  /// by them.
+  bool transfers() const;
+  bool has_nan() const;
   /// What integers of `e` are computed in: 32 bits for narrower ones; sums of truth values, too.
   static Elem wide(Elem e);
   /// What positions along an axis are computed in: int64, else int32.
@@ -26,6 +30,11 @@ const MachineFacts& machine_of(const Ref<Device>& device);
 /// Integers as positions that x's device computes with. Throws Error(index, "array.index.range") when
 /// one needs more bits.
 NDArray as_positions(const NDArray& x);
+/// dst = src by transfers, element for element; src broadcasts. Equal types; or one is int32 and the
+/// other narrower, which is widened or cut.
+void move_elements(const NDArray& dst, const NDArray& src);
+/// The same view over int32 elements of the same values.
+NDArray widened(const NDArray& x);
 /// 32-bit words of an array of 64-bit integers: a further axis of two, the low word first.
 NDArray words_of(const NDArray& x);
 

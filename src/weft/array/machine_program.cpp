@@ -2,7 +2,6 @@
 #include "weft/array/machine_program.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -114,6 +113,22 @@ void read_regions(const ir::Stmt& body, std::vector<ir::BufferRegion>& out) {
   });
 }
 
+/// Tests of floats by arithmetic, for machines without instructions for them.
+class SpellTests final : public ir::Rewriter {
+ protected:
+  Expr rewrite_call(const Expr& e) override {
+    const Expr inner = ir::Rewriter::rewrite_call(e);
+    const auto* c = ir::as<ir::CallNode>(inner);
+    if (!c || c->args.size() != 1) return inner;
+    const Expr& x = c->args[0];
+    const Expr zero = ir::make_const(0, x->dtype);
+    if (c->op == "isnan") return ir::ne(x, x);
+    if (c->op == "isfinite") return ir::eq(x - x, zero);
+    if (c->op == "isinf") return ir::logical_and(ir::eq(x, x), ir::ne(x - x, zero));
+    return inner;
+  }
+};
+
 /// The program's text and the arguments that fit it.
 class Writer {
  public:
@@ -140,16 +155,23 @@ class Writer {
   struct Operand {
     ir::Buffer buffer;
     ir::Exprs index;  // of this point
-    bool packed = false;
+    bool packed = false, truth = false;
     Elem elem = Elem::float32;
     Expr load(const Expr& distance) const;
   };
 
   /// An array of which this program reads or writes the elements at `strides` along the first axes.
-  Operand operand(const std::string& name, const NDArray& a, const Dims& strides, bool whole) {
+  Operand operand(const std::string& name, const NDArray& given, const Dims& strides, bool whole) {
     Operand out;
-    out.elem = a.elem();
+    NDArray a = given;
     out.packed = facts_.packs(a.elem());
+    if (out.packed && facts_.transfers()) {
+      out.packed = false, out.truth = a.elem() == Elem::boolean;
+      a = widened(given);
+      held_.push_back(a);
+    }
+    out.elem = a.elem();
+    if (out.truth) key_ += " truth";
     key_ += cat(" ", name_of(a.elem()), whole ? "*" : "");
     runtime::CallArg arg;
     arg.storage = a.handle().get();
@@ -323,8 +345,8 @@ class Writer {
 /// The element, `distance` behind this point's.
 Expr Writer::Operand::load(const Expr& distance) const {
   if (!packed) {
-    if (!distance) return ir::load(buffer, index);
-    return ir::load(buffer, {index[0] + distance});
+    const Expr x = distance ? ir::load(buffer, {index[0] + distance}) : ir::load(buffer, index);
+    return truth ? convert_value(x, Elem::boolean) : x;
   }
   const std::int64_t bits = 8 * elem_bytes(elem), per_word = 32 / bits;
   const Expr at = distance ? index[0] + distance : index[0];
@@ -407,23 +429,6 @@ void pack(const NDArray& out, const NDArray& wide) {
   device_run(whole, p);
 }
 
-/// Elements of part of a word are placed by the transfers, which count bytes.
-void place(const NDArray& out, const NDArray& fresh) {
-  const auto width = static_cast<std::size_t>(elem_bytes(out.elem()));
-  std::string whole(out.handle()->bytes(), '\0');
-  std::string values(static_cast<std::size_t>(fresh.nbytes()), '\0');
-  out.device()->download(whole.data(), *out.handle(), 0, whole.size());
-  out.device()->download(values.data(), *fresh.handle(), 0, values.size());
-  for (std::int64_t i = 0; i < fresh.size(); ++i) {
-    std::int64_t to = out.offset(), rest = i;
-    for (int d = out.ndim(); d-- > 0; rest /= out.shape()[d])
-      to += rest % out.shape()[d] * out.strides()[d];
-    std::memcpy(&whole[static_cast<std::size_t>(to) * width],
-                &values[static_cast<std::size_t>(i) * width], width);
-  }
-  out.device()->upload(*out.handle(), 0, whole.data(), whole.size());
-}
-
 /// Results whose elements are parts of words: computed as words, packed, placed.
 void run_packed(const NDArray& out, const Dims& kept, const Dims& strides,
                 const DeviceProgram& program) {
@@ -431,17 +436,19 @@ void run_packed(const NDArray& out, const Dims& kept, const Dims& strides,
   DeviceProgram p = program;
   const Elem elem = out.elem();
   p.variant += cat(" packs ", name_of(elem));
-  p.value = [value = program.value, elem](const DeviceScope& s) {
+  const bool truth = elem == Elem::boolean && !program.init;  // sums of truth values are 0 or 1
+  p.value = [value = program.value, truth](const DeviceScope& s) {
     const Expr x = value(s);
-    return elem == Elem::boolean ? ir::cast(dtypes::int32, convert_value(x, Elem::boolean)) : x;
+    return truth ? ir::cast(dtypes::int32, convert_value(x, Elem::boolean)) : x;
   };
   device_run(wide, p);
   const NDArray to = out.as_strided(kept, strides, out.offset());
+  if (machine_of(out.device()).transfers()) return move_elements(to, wide);
   if (to.is_contiguous() && to.offset() == 0 && to.nbytes() + 4 > static_cast<std::int64_t>(out.handle()->bytes()))
     return pack(to, wide);
   const NDArray fresh = NDArray::empty(out.device(), elem, kept);
   pack(fresh, wide);
-  place(to, fresh);
+  move_elements(to, fresh);  // parts of words are placed by transfers
 }
 
 }  // namespace
@@ -483,7 +490,8 @@ void device_run(const NDArray& out, const Dims& kept, const Dims& strides,
   }
   run(out.device(), program.name, cat(program.name, " ", program.variant, w.key()),
       [&] {
-        const Expr value = convert_value(program.value(scope), reduces ? sum : out.elem());
+        Expr value = convert_value(program.value(scope), reduces ? sum : out.elem());
+        if (!facts.info.symbolic_shapes) value = SpellTests().rewrite(value);
         return w.finish(to, value, reduces ? program.init(scope.sum) : nullptr, sums);
       },
       w.arguments());

@@ -82,10 +82,57 @@ void device_where(const NDArray& out, const NDArray& condition, const Arg& a, co
   device_run(out, p);
 }
 
+namespace {
+
+/// out[p] = the sum of x[j] over all places j that p names, one: for machines whose programs read
+/// at places that are known when they are built. Work is places times indices.
+NDArray gather_by_search(const NDArray& out, const NDArray& x, std::span<const NDArray> at) {
+  const int used = static_cast<int>(at.size());
+  DeviceProgram p;
+  p.name = "index";
+  p.variant = cat("search ", used);
+  Dims strides(at[0].ndim(), 0);
+  for (int i = used; i < x.ndim(); ++i) strides.push_back(x.strides()[i]);
+  for (int i = 0; i < used; ++i) {
+    p.reduced.push_back(x.shape()[i]);
+    strides.push_back(x.strides()[i]);
+  }
+  p.inputs.push_back({x, strides, false});
+  for (const NDArray& index : at) {
+    Dims along = index.strides();
+    while (along.size() < strides.size()) along.push_back(0);
+    p.inputs.push_back({index, along, false});
+  }
+  p.init = [](DType sum) { return ir::make_const(0, sum); };
+  const Elem elem = x.elem();
+  const auto first = static_cast<std::size_t>(out.ndim());
+  p.value = [used, elem, first](const DeviceScope& s) {
+    Expr here;
+    for (std::size_t k = 0; k < static_cast<std::size_t>(used); ++k) {
+      const Expr one = ir::eq(s.load(k + 1), ir::cast(dtypes::int32, s.axes[first + k]));
+      here = here ? ir::logical_and(here, one) : one;
+    }
+    const Expr value = ir::cast(s.sum, device_cast(s.load(0), elem));
+    return s.acc + ir::select(here, value, ir::make_const(0, s.sum));
+  };
+  device_run(out, p);
+  return out;
+}
+
+}  // namespace
+
 NDArray device_gather(const NDArray& x, std::span<const NDArray> indices) {
   const Dims shape = common_shape(indices);
   const int used = static_cast<int>(indices.size());
   NDArray out = NDArray::empty(x.device(), x.elem(), joined(shape, x.shape(), used));
+  if (machine_of(x.device()).transfers()) {
+    std::vector<NDArray> at;
+    for (int k = 0; k < used; ++k) {
+      check_same_device(x, indices[static_cast<std::size_t>(k)], "index");
+      at.push_back(positions(indices[static_cast<std::size_t>(k)], x, k, shape));
+    }
+    return gather_by_search(out, x, at);
+  }
   DeviceProgram p;
   p.name = "index";
   p.variant = cat("gather ", used);
@@ -113,6 +160,7 @@ NDArray device_gather(const NDArray& x, std::span<const NDArray> indices) {
 
 NDArray device_pick(const NDArray& x, const NDArray& at) {
   NDArray out = NDArray::empty(x.device(), x.elem(), at.shape());
+  if (machine_of(x.device()).transfers()) return gather_by_search(out, x, {&at, 1});
   DeviceProgram p;
   p.name = "index";
   p.variant = "pick";
