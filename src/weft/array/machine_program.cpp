@@ -133,7 +133,7 @@ class SpellTests final : public ir::Rewriter {
 class Writer {
  public:
   Writer(const MachineFacts& facts, const Dims& kept, const Dims& reduced)
-      : facts_(facts), symbolic_(facts.info.symbolic_shapes), kept_(kept.size()) {
+      : facts_(facts), symbolic_(facts.info.symbolic_shapes && reduced.empty()), kept_(kept.size()) {
     for (const Dims* part : {&kept, &reduced}) {
       for (std::int64_t n : *part) shape_.push_back(n);
     }
@@ -178,7 +178,7 @@ class Writer {
     arg.dtype = out.packed ? dtypes::int32 : a.dtype();
     const auto bytes = static_cast<std::int64_t>(a.handle()->bytes());
     const std::int64_t all = bytes / (out.packed ? 4 : elem_bytes(a.elem()));
-    if (!symbolic_ && !whole) {
+    if (!symbolic_ && !whole && !out.packed) {
       if (auto box = box_of(a.offset(), all, Dims(shape_.data(), strides.size()), strides)) {
         arg.byte_offset = static_cast<runtime::Bytes>(box->offset * elem_bytes(a.elem()));
         ir::Exprs extents;
@@ -200,10 +200,12 @@ class Writer {
     }
     arg.shape = {all};
     auto place = [&](const std::string& what, std::int64_t value) -> Expr {
-      if (!symbolic_) {
+      // Steps of 0 and 1 decide which accesses are side by side.
+      if (!symbolic_ || value == 0 || value == 1) {
         key_ += cat(" ", value);
         return ir::make_int(value);
       }
+      key_ += " _";
       Var v = ir::make_var(what);
       views_.push_back(v);
       view_args_.push_back(integer(value));
@@ -211,7 +213,10 @@ class Writer {
     };
     Expr at = place(cat("o_", name), a.offset());
     for (int i = 0; i < strides.size(); ++i) {
-      if (!symbolic_ && strides[i] == 0) continue;
+      if (strides[i] == 0) {
+        key_ += " 0";
+        continue;
+      }
       at = at + Expr(iters_[static_cast<std::size_t>(i)]) *
                     place(cat("s_", name, "_", i), strides[i]);
     }
