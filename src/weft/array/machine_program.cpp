@@ -139,11 +139,12 @@ class Writer {
     }
     for (int i = 0; i < shape_.size(); ++i) {
       iters_.push_back(ir::make_var(cat("v", i)));
-      if (!symbolic_) {
+      if (!symbolic_ || shape_[i] == 1) {  // an axis of one element does not move
         key_ += cat(" ", shape_[i]);
         extents_.push_back(ir::make_int(shape_[i]));
         continue;
       }
+      key_ += " _";
       Var v = ir::make_var(cat("d", i));
       extents_.push_back(v);
       scalars_.push_back(v);
@@ -213,7 +214,7 @@ class Writer {
     };
     Expr at = place(cat("o_", name), a.offset());
     for (int i = 0; i < strides.size(); ++i) {
-      if (strides[i] == 0) {
+      if (strides[i] == 0 || shape_[i] == 1) {
         key_ += " 0";
         continue;
       }
