@@ -30,9 +30,10 @@ def _epilogue(
     residual=None,
     shifts=None,
     residual_shift=0,
+    residual_factor=1,
 ):
     """>> shift, + bias, + residual, max 0, clip, cast: those that are asked for. With `shifts`, one for each channel:
-    + bias, >> shifts, + residual rounded at residual_shift, ..."""
+    + bias, >> shifts, + residual * residual_factor >> residual_shift, rounded, ..."""
     steps = [total]
     if isinstance(total, _Channels) and dtype == "int32" and not (shift or relu):
         if bias is None and residual is None and clip is None:
@@ -50,7 +51,12 @@ def _epilogue(
         step("scaled", lambda v, i: v >> shifts[bias_index(i)])
     if residual is not None and residual_shift:
         half = 1 << (residual_shift - 1)
-        step("added", lambda v, i: v + ((residual[i].astype("int32") + half) >> residual_shift))
+
+        def added(v, i):
+            r = residual[i].astype("int32") * residual_factor
+            return v + ((r + half) >> residual_shift)
+
+        step("added", added)
     elif residual is not None:
         step("added", lambda v, i: v + residual[i].astype("int32"))
     if relu:
@@ -125,10 +131,11 @@ def conv2d(
     block=16,
     shifts=False,
     residual_shift=0,
+    residual_factor=1,
 ):
     """Y = epilogue(conv2d(X[n, ci, h, w], W[co, ci / groups, kernel, kernel])); layout "NHWC": X[n, h, w, ci] and
     W[kernel, kernel, ci / groups, co]. bias: int32[co]; residual: int8 of the result's shape. shifts: int32[co], after
-    the bias, in place of `shift`; the residual is then shifted by residual_shift, rounded.
+    the bias, in place of `shift`; the residual is then multiplied by residual_factor and shifted by residual_shift, rounded.
 
     Depthwise (groups == ci == co): `block` channels (env.BLOCK_IN, where they divide ci) are multiplied at a time by
     a diagonal matrix, which the host makes of the weights; 1: channel by channel."""
@@ -148,7 +155,7 @@ def conv2d(
         r = te.placeholder(shape, "int8", name="residual") if residual else None
         channel = (lambda i: i[1]) if nchw else (lambda i: i[3])
         out = _epilogue(
-            total, shape, b, channel, shift, relu, clip, dtype, r, s, residual_shift
+            total, shape, b, channel, shift, relu, clip, dtype, r, s, residual_shift, residual_factor
         )
         return te.create_prim_func([t for t in (x, weights, b, s, r, out) if t is not None])
 

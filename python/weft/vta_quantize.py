@@ -6,8 +6,8 @@ from samples.
 >>> scores = net(images)                       # float32, as the model's
 >>> [place for place in net.places if place.target != "vta"]
 
-All scales of activations are the input's times powers of two, and a channel's weights take the power of two that fits
-them, so a sum becomes an activation by an addition, a shift and a clip, which the machine does on chip.
+The scale of a channel's weights is the result's over the source's times the power of two that fits them, so a sum becomes
+an activation by an addition, a shift and a clip, which the machine does on chip.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Place(NamedTuple):
 
 
 class _Value(NamedTuple):
-    """A quantised activation: its layer, shape of one example, and scale = base * 2^power."""
+    """A quantised activation: its layer, the shape of one example, and what one stands for."""
 
     layer: str
     shape: tuple
-    power: int
+    scale: float
 
 
 def _refuse(what, repair="replace the layer, or run it before or behind the quantised part"):
@@ -111,6 +111,10 @@ def _traced(model):
             "quantize needs PyTorch, which is not installed",
             help="install python3-torch",
         ) from reason
+    from torch import nn
+
+    if isinstance(model, (nn.Conv2d, nn.Linear, nn.MaxPool2d, nn.AdaptiveAvgPool2d)):
+        model = nn.Sequential(model)  # a layer by itself would be traced through
     try:
         return fx.symbolic_trace(model.eval())
     except Exception as reason:  # whatever the model's own code raises
@@ -200,6 +204,12 @@ def _integer_conv(x, w, stride, pad, groups, dilation):
     return y.numpy().astype(np.int64)  # sums stay far below 2^53
 
 
+def _ratio(value):
+    """(factor, shift) with factor / 2^shift close to the value; both constants of instructions."""
+    shift = max(0, min(14, math.floor(math.log2(_FACTOR / value))))
+    return min(_FACTOR, round(value * 2**shift)), shift
+
+
 class _Quantizer:
     def __init__(self, traced, seen, env, host):
         self.modules, self.seen, self.env = dict(traced.named_modules()), seen, env
@@ -211,16 +221,14 @@ class _Quantizer:
             _refuse("the model takes something else than one batch of images")
         self.input = inputs[0]
         amax, self.shape = seen[self.input]
-        self.base = max(amax, 1e-30) / _MOST
         self.net = Net(env, (1, *self.shape), host)
-        self.values[self.input] = _Value("image", self.shape, 0)
+        self.values[self.input] = _Value("image", self.shape, max(amax, 1e-30) / _MOST)
         self.done = set()
         self.out_scale = None
 
-    def power(self, node, least=-30):
+    def scale(self, node):
         """The smallest scale that holds what was seen."""
-        amax = max(self.seen[node][0], 1e-30)
-        return max(least, math.ceil(math.log2(amax / (_MOST * self.base)) - 1e-9))
+        return max(self.seen[node][0], 1e-30) / _MOST
 
     def only_user(self, node, *kinds):
         """The one node that uses this one, when it does one of these things."""
@@ -241,8 +249,8 @@ class _Quantizer:
         if not hasattr(node, "op") or node not in self.values:
             _refuse("the model returns something else than one array")
         if self.out_scale is None:
-            self.out_scale = self.base * 2.0 ** self.values[node].power
-        return QuantizedNet(self.net, self.base, self.out_scale, self.shape)
+            self.out_scale = self.values[node].scale
+        return QuantizedNet(self.net, self.values[self.input].scale, self.out_scale, self.shape)
 
     def add_layer(self, node, func, inputs, constants, shape, dtype, reference, macs=0):
         name = node.name
@@ -251,7 +259,7 @@ class _Quantizer:
         )
         return name
 
-    def activation(self, node, power):
+    def activation(self, node):
         """(the node that ends the layer, its clip): a ReLU behind a node belongs to it."""
         end = self.only_user(node, "relu", "relu6")
         if end is None:
@@ -259,25 +267,27 @@ class _Quantizer:
         self.done.add(end)
         return end, self.kinds[end][0]
 
-    def clip(self, relu, power):
+    def clip(self, relu, scale):
         if relu == "relu6":
-            return (0, min(_MOST, round(6 / (self.base * 2.0**power))))
+            return (0, min(_MOST, round(6 / scale)))
         return (0 if relu else -_MOST, _MOST)
 
-    def weights(self, w, bias, source, power):
-        """(int8 weights, int32 bias with what rounds, shifts, power): sum + bias >> shift is the result's number."""
+    def weights(self, w, bias, source, scale):
+        """(int8 weights, int32 bias with what rounds, shifts, scale): sum + bias >> shift is the result's number."""
         amax = np.maximum(np.abs(w.reshape(len(w), -1)).max(1), 1e-30)
-        shifts = np.floor(np.log2(_MOST * 2.0 ** (power - source.power) / amax) + 1e-9)
+        shifts = np.floor(np.log2(_MOST * scale / source.scale / amax) + 1e-9)
+        # Biases fit 31 bits beside the sums.
+        shifts = np.minimum(shifts, 30 - np.ceil(np.log2(1 + np.abs(bias) / scale)))
         shifts = np.minimum(shifts, 30).astype(np.int64)
         if shifts.min() < 0:  # sums are wider than what was seen
-            return self.weights(w, bias, source, power - int(shifts.min()))
-        step = 2.0 ** (power - source.power - shifts)
+            return self.weights(w, bias, source, scale * 2.0 ** -int(shifts.min()))
+        step = scale / source.scale * 2.0**-shifts
         quantised = np.rint(w / step.reshape(-1, *(1,) * (w.ndim - 1)))
         half = np.where(shifts > 0, 2.0 ** (shifts - 1), 0)
-        offset = np.rint(bias / (step * self.base * 2.0**source.power)) + half
+        offset = np.rint(bias / (step * source.scale)) + half
         if np.abs(offset).max() >= 2**31:
             _refuse("a bias is far larger than the activations", "scale the layer before")
-        return quantised.astype(np.int8), offset.astype(np.int32), shifts.astype(np.int32), power
+        return quantised.astype(np.int8), offset.astype(np.int32), shifts.astype(np.int32), scale
 
     def conv(self, node, module):
         source = self.values[node.args[0]]
@@ -305,37 +315,36 @@ class _Quantizer:
             end = norm
             self.done.add(norm)
         residual = self.residual_of(end)
-        least, taken = -30, ()
+        taken = ()
         if residual is not None:
-            end, taken = residual
-            least = taken.power
-            taken = (taken,)
-        last, relu = self.activation(end, 0)
-        power = self.power(last, least)
-        w, bias, shifts, power = self.weights(w, np.asarray(bias, np.float64), source, power)
-        clip = self.clip(relu, power)
+            end, taken = residual[0], residual[1:]
+        last, relu = self.activation(end)
+        w, bias, shifts, scale = self.weights(
+            w, np.asarray(bias, np.float64), source, self.scale(last)
+        )
+        clip = self.clip(relu, scale)
+        factor, move = _ratio(taken[0].scale / scale) if taken else (1, 0)
         ci, h, wide = source.shape
         co, _, kh, kw = w.shape
         block = math.gcd(ci, self.env.BLOCK_IN) if module.groups == ci == co else 1
         func = op.conv2d(
             1, ci, h, wide, co, (kh, kw), bias=True, shifts=True, clip=clip,
-            residual=bool(taken), residual_shift=power - taken[0].power if taken else 0,
+            residual=bool(taken), residual_factor=factor, residual_shift=move,
             block=block, **options,
         )  # fmt: skip
         shape = self.seen[last][1]
-        move = power - taken[0].power if taken else 0
 
         def reference(x, *more):
             total = _integer_conv(x, w, **options) + bias[:, None, None]
             total >>= shifts[:, None, None]
             for r in more:
-                total += (r.astype(np.int64) + ((1 << move) >> 1)) >> move
+                total += (r.astype(np.int64) * factor + ((1 << move) >> 1)) >> move
             return np.clip(total, *clip).astype(np.int8)
 
         macs = int(np.prod(shape)) * w[0].size
         inputs = (source.layer, *(t.layer for t in taken))
         name = self.add_layer(last, func, inputs, (w, bias, shifts), shape, "int8", reference, macs)
-        self.values[last] = _Value(name, shape, power)
+        self.values[last] = _Value(name, shape, scale)
 
     def residual_of(self, node):
         """(the sum, the other operand) where this node is added to a value that is already there."""
@@ -355,10 +364,10 @@ class _Quantizer:
         out, inputs = w.shape
         if source.shape != (inputs,):
             _refuse(f"layer {node.target!r} reads {source.shape}, not ({inputs},)")
-        last, relu = self.activation(node, 0)
+        last, relu = self.activation(node)
         if relu is None and self.only_user(last, "output") is not None:
             step = np.maximum(np.abs(w).max(1), 1e-30) / _MOST
-            scale = step * self.base * 2.0**source.power
+            scale = step * source.scale
             w = np.rint(w / step[:, None]).astype(np.int8)
             bias = np.rint(bias / scale).astype(np.int32)
             func = op.dense(1, inputs, out, bias=True, dtype="int32")
@@ -370,10 +379,10 @@ class _Quantizer:
             name = self.add_layer(
                 last, func, (source.layer,), (w, bias), (out,), "int32", scores, w.size
             )
-            self.values[last] = _Value(name, (out,), 0)
+            self.values[last] = _Value(name, (out,), 1.0)
             return
-        w, bias, shifts, power = self.weights(w, bias, source, self.power(last))
-        clip = self.clip(relu, power)
+        w, bias, shifts, scale = self.weights(w, bias, source, self.scale(last))
+        clip = self.clip(relu, scale)
         func = op.dense(1, inputs, out, bias=True, shifts=True, clip=clip)
 
         def reference(x):
@@ -383,18 +392,19 @@ class _Quantizer:
         name = self.add_layer(
             last, func, (source.layer,), (w, bias, shifts), (out,), "int8", reference, w.size
         )
-        self.values[last] = _Value(name, (out,), power)
+        self.values[last] = _Value(name, (out,), scale)
 
     def add(self, node, module):
         if len(node.args) != 2 or any(a not in self.values for a in node.args):
             _refuse(f"{node.name!r} adds something else than two activations")
         a, b = (self.values[n] for n in node.args)
-        last, relu = self.activation(node, 0)
-        power = self.power(last, max(a.power, b.power))
-        clip, moves = self.clip(relu, power), (power - a.power, power - b.power)
+        last, relu = self.activation(node)
+        scale = self.scale(last)
+        clip, moves = self.clip(relu, scale), [_ratio(v.scale / scale) for v in (a, b)]
 
-        def moved(v, n, integer=int):
-            return (v + ((1 << n) >> 1)) >> n if n else v
+        def moved(v, ratio):
+            factor, shift = ratio
+            return (v * factor + (1 << shift >> 1)) >> shift if shift else v * factor
 
         func = op.elementwise(
             (1, *a.shape),
@@ -410,7 +420,7 @@ class _Quantizer:
             return np.clip(x + y, *clip).astype(np.int8)
 
         name = self.add_layer(last, func, (a.layer, b.layer), (), a.shape, "int8", reference)
-        self.values[last] = _Value(name, a.shape, power)
+        self.values[last] = _Value(name, a.shape, scale)
 
     def relu(self, node, module):
         self.clipped(node, "relu")
@@ -420,7 +430,7 @@ class _Quantizer:
 
     def clipped(self, node, relu):
         source = self.values[node.args[0]]
-        low, high = self.clip(relu, source.power)
+        low, high = self.clip(relu, source.scale)
         func = op.elementwise(
             (1, *source.shape),
             lambda x: op.maximum(op.minimum(x, te.const(high, "int32")), te.const(low, "int32")),
@@ -459,7 +469,7 @@ class _Quantizer:
 
         func = op.max_pool2d(1, *source.shape, kernel, stride, pad)
         name = self.add_layer(node, func, (source.layer,), (), shape, "int8", reference)
-        self.values[node] = _Value(name, shape, source.power)
+        self.values[node] = _Value(name, shape, source.scale)
 
     def mean(self, node, module):
         source = self.values[node.args[0]]
@@ -467,10 +477,10 @@ class _Quantizer:
         shape = self.seen[node][1]
         if not channels or int(np.prod(shape)) != channels:
             _refuse(f"{node.name!r} is no average over whole images")
-        power = self.power(node)
+        scale = self.scale(node)
         # (sum + half) * factor >> shift is the mean in the result's scale; the factor is a constant of 16 bits.
         most = min(_FACTOR, (2**31 - 1) // ((_MOST + 1) * h * w * 2))
-        ratio = 2.0 ** (source.power - power) / (h * w)
+        ratio = source.scale / scale / (h * w)
         shift = min(30, math.floor(math.log2(most / ratio)))
         factor, half = round(ratio * 2.0**shift), min(_FACTOR, round(0.5 / ratio))
         x = te.placeholder((1, channels, h, w), "int8", name="X")
@@ -493,7 +503,7 @@ class _Quantizer:
 
         func = te.create_prim_func([x, out])
         name = self.add_layer(node, func, (source.layer,), (), (channels,), "int8", reference)
-        self.values[node] = _Value(name, (channels,), power)
+        self.values[node] = _Value(name, (channels,), scale)
 
     def flatten(self, node, module):
         source = self.values[node.args[0]]
@@ -510,7 +520,7 @@ class _Quantizer:
             node, te.create_prim_func([x, out]), (source.layer,), (), (size,), "int8",
             lambda v: np.ascontiguousarray(v.reshape(1, size)),
         )  # fmt: skip
-        self.values[node] = _Value(name, (size,), source.power)
+        self.values[node] = _Value(name, (size,), source.scale)
 
     def same(self, node, module):
         self.values[node] = self.values[node.args[0]]
