@@ -3,6 +3,7 @@
 
 import importlib.util
 import pathlib
+import sys
 
 import numpy as np
 import pytest
@@ -102,6 +103,13 @@ def test_refused_layers_are_named(layers, word):
         weft.vta.quantize(nn.Sequential(*layers), np.ones((2, 3, 8, 8), "float32"), weft.vta.env())
     assert caught.value.code == "vta.quantize.layer"
     assert word in str(caught.value) and "legal: Conv2d" in str(caught.value)
+
+
+def test_without_pytorch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(weft.ArgumentError) as caught:
+        weft.vta.quantize(object(), np.ones((1, 3, 4, 4)), weft.vta.env())
+    assert caught.value.code == "vta.quantize.torch" and "not installed" in str(caught.value)
 
 
 def test_models_that_branch_and_other_shapes():
