@@ -62,7 +62,6 @@ _COMPARED = {
 }
 
 
-
 @also(
     negative="neg",
     subtract="sub",

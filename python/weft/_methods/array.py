@@ -46,7 +46,6 @@ def _part(name):
     return property(read, doc=f"The {name} part, a copy for complex numbers.")
 
 
-
 @filled(_spread_of, "std var")
 @filled(_position, "argmax argmin")
 class ArrayMethods:
@@ -77,7 +76,9 @@ class ArrayMethods:
     def mean(self, axis=None, keepdims=False, dtype=None, out=None):
         """Arithmetic mean."""
         no_out(out)
-        return weft.mean(self if dtype is None else self.astype(dtype), axis=axis, keepdims=keepdims)
+        return weft.mean(
+            self if dtype is None else self.astype(dtype), axis=axis, keepdims=keepdims
+        )
 
     def ravel(self):
         """The elements in a row, a view where the layout allows it."""

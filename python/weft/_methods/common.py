@@ -27,7 +27,9 @@ def _cast(name):
     def method(self):
         return (self if dtype[:5] == "float" else plain(self)).astype(dtype)
 
-    method.__doc__ = f"As {dtype}; of a tensor, whole numbers and truth values are an array without the graph."
+    method.__doc__ = (
+        f"As {dtype}; of a tensor, whole numbers and truth values are an array without the graph."
+    )
     return method
 
 

@@ -55,7 +55,12 @@ _STEPS = (
     ("div_", "__itruediv__", operator.itruediv, "/="),
     ("pow_", "__ipow__", operator.ipow, "**="),
 )
-_OF_NAME = {name: (operation, symbol) for row in _STEPS for name in row[:2] for operation, symbol in [row[2:]]}
+_OF_NAME = {
+    name: (operation, symbol)
+    for row in _STEPS
+    for name in row[:2]
+    for operation, symbol in [row[2:]]
+}
 
 
 def _step(name):
@@ -120,7 +125,9 @@ class InPlace:
 
     def normal_(self, mean=0.0, std=1.0):
         """Normal random numbers; returns self."""
-        return _replace(self, weft.random.normal(self.shape, mean, std, device=self.device), "normal_")
+        return _replace(
+            self, weft.random.normal(self.shape, mean, std, device=self.device), "normal_"
+        )
 
 
 @filled(_augmented, "__iadd__ __isub__ __imul__ __itruediv__ __ipow__")

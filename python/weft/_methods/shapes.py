@@ -97,7 +97,9 @@ class Shapes:
 
     def repeat(self, *sizes):
         """The whole tensor several times along each axis, as in PyTorch; weft.tile."""
-        return weft.tile(self, tuple(sizes[0]) if sizes and not isinstance(sizes[0], int) else sizes)
+        return weft.tile(
+            self, tuple(sizes[0]) if sizes and not isinstance(sizes[0], int) else sizes
+        )
 
     def select(self, dim, index):
         """The entry at a position along an axis, which goes."""

@@ -44,11 +44,15 @@ class Statistics:
 
     def argmax(self, axis=None, keepdims=False, *, dim=None, keepdim=False):
         """Positions of the largest elements, as an array of int64; dim and keepdim are PyTorch's names."""
-        return weft.argmax(plain(self), axis=axis if dim is None else dim, keepdims=keepdims or keepdim)
+        return weft.argmax(
+            plain(self), axis=axis if dim is None else dim, keepdims=keepdims or keepdim
+        )
 
     def argmin(self, axis=None, keepdims=False, *, dim=None, keepdim=False):
         """Positions of the smallest elements, as an array of int64; dim and keepdim are PyTorch's names."""
-        return weft.argmin(plain(self), axis=axis if dim is None else dim, keepdims=keepdims or keepdim)
+        return weft.argmin(
+            plain(self), axis=axis if dim is None else dim, keepdims=keepdims or keepdim
+        )
 
     def prod(self, axis=None, keepdims=False):
         """weft.prod."""
@@ -123,7 +127,9 @@ class Statistics:
         """The vector product along an axis of three entries."""
         dim = axis_of(self, dim)
         a, b = (tuple(x.select(dim, i) for i in range(3)) for x in (self, other))
-        parts = [a[(i + 1) % 3] * b[(i + 2) % 3] - a[(i + 2) % 3] * b[(i + 1) % 3] for i in range(3)]
+        parts = [
+            a[(i + 1) % 3] * b[(i + 2) % 3] - a[(i + 2) % 3] * b[(i + 1) % 3] for i in range(3)
+        ]
         return weft.stack(parts, axis=dim)
 
     def kron(self, other):

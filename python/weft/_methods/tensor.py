@@ -31,12 +31,14 @@ def _moved(self, device):
 
 
 def _new(name):
+    like = name.removeprefix("new_")
+
     def method(self, *size, dtype=None, device=None):
         shape = tuple(size[0]) if size and not isinstance(size[0], int) else size
-        data = getattr(weft, name)(shape, dtype=dtype or self.dtype, device=device or self.device)
+        data = getattr(weft, like)(shape, dtype=dtype or self.dtype, device=device or self.device)
         return Tensor(data, requires_grad=False)
 
-    method.__doc__ = f"A tensor of {name} with this type and device."
+    method.__doc__ = f"A tensor of {like} with this type and device."
     return method
 
 

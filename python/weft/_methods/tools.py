@@ -10,7 +10,11 @@ from .._core import Tensor
 from .._errors import error as _error
 from .._torch_names import understanding
 
-_OF_EVERY_CLASS = set(vars(type("_", (), {}))) | {"__annotations__", "__firstlineno__", "__static_attributes__"}
+_OF_EVERY_CLASS = set(vars(type("_", (), {}))) | {
+    "__annotations__",
+    "__firstlineno__",
+    "__static_attributes__",
+}
 
 
 def plain(x):
