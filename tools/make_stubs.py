@@ -436,6 +436,7 @@ def stubs():
     extra["RNNCell"] = cell
     extra["RNN"] = ["cells: list[RNNCell]"]
     extra["LayerNorm"] = ["weight: Parameter", "bias: Parameter"]
+    extra["RMSNorm"] = ["weight: Parameter"]
     extra["Embedding"] = ["weight: Parameter"]
     extra["BatchNorm3d"] = extra["BatchNorm1d"]
     convolutions = [f"Conv{kind}{n}d" for kind in ("", "Transpose") for n in (1, 2, 3)]
