@@ -18,7 +18,13 @@ def network(kind, inputs=784, hidden=128, classes=10, size=8):
         layers = nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, classes)
         return nn.Sequential(*layers), (inputs,)
     flat = 4 * (size // 2) ** 2
-    layers = nn.Conv2d(1, 4, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(flat, classes)
+    layers = (
+        nn.Conv2d(1, 4, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(flat, classes),
+    )
     return nn.Sequential(*layers), (1, size, size)
 
 
