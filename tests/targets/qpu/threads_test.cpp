@@ -15,7 +15,8 @@ namespace {
 
 // Three additions, a multiplication, both at once, and the end.
 constexpr const char* kSums =
-    "add r0, r0, #1\nadd r0, r0, #1\nadd r0, r0, #1\nnop; fmul r1, r2, r3\nadd r0, r0, #1; fmul r1, "
+    "add r0, r0, #1\nadd r0, r0, #1\nadd r0, r0, #1\nnop; fmul r1, r2, r3\nadd r0, r0, #1; fmul "
+    "r1, "
     "r2, r3\nnop; nop; thrend\nnop\nnop\n";
 
 runtime::Binary binary_of(const char* text) {

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "weft/base/interrupt.h"
+#include "weft/sim/delays.h"
 #include "weft/sim/fault.h"
 #include "weft/targets/qpu/abi.h"
 #include "weft/targets/qpu/engine/ahead.h"
@@ -65,6 +66,7 @@ std::size_t Emulator::load(const runtime::Binary& binary) {
     if (loaded) loaded->parts.push_back(std::move(next));
     else loaded = std::move(next);
   }
+  sim::hand_over();
   std::lock_guard lock(programs_mutex_);
   for (std::size_t i = 0; i < programs_.size(); ++i) {
     if (!programs_[i]) {
@@ -107,6 +109,7 @@ void Emulator::make_ready(Loaded& loaded) {
 
 void Emulator::unload(std::size_t program) {
   std::unique_ptr<Loaded> gone;
+  sim::hand_over();
   std::lock_guard lock(programs_mutex_);
   gone.swap(programs_.at(program));
   if (!gone) return;
