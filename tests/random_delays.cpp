@@ -28,7 +28,6 @@ class Delays final : public testing::Environment {
   std::optional<weft::sim::RandomDelays> delays_;
 };
 
-[[maybe_unused]] testing::Environment* const delays =
-    testing::AddGlobalTestEnvironment(new Delays);
+[[maybe_unused]] testing::Environment* const delays = testing::AddGlobalTestEnvironment(new Delays);
 
 }  // namespace

@@ -32,7 +32,8 @@ void delay() {
   // longer than a spinning thread looks.
   if (kind < 32) return;
   if (kind < 60) {
-    for (std::uint64_t n = r >> 32 & 511; n > 0; --n) std::atomic_signal_fence(std::memory_order_seq_cst);
+    for (std::uint64_t n = r >> 32 & 511; n > 0; --n)
+      std::atomic_signal_fence(std::memory_order_seq_cst);
   } else if (kind < 63 || (r >> 16) % 8) {
     std::this_thread::yield();
   } else {
