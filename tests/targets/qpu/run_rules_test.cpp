@@ -127,7 +127,9 @@ TEST(QpuSemaphores, what_a_launch_leaves_is_noted) {
     b.run(down);
     EXPECT_TRUE(b.emulator.take_findings().empty());
     // The same again and again is one note.
-    for (int i = 0; i < 3; ++i) b.run(binary_of("srel 1\n" + std::string(kEnd))), b.run(binary_of("sacq 1\n" + std::string(kEnd)));
+    for (int i = 0; i < 3; ++i)
+      b.run(binary_of("srel 1\n" + std::string(kEnd))),
+          b.run(binary_of("sacq 1\n" + std::string(kEnd)));
     notes = b.emulator.take_findings();
     ASSERT_EQ(notes.size(), 1u);
     EXPECT_EQ(notes[0].count, 3);

@@ -65,7 +65,8 @@ inline std::vector<Engine> engines() {
 }
 
 // One row of 16 words: uniform pointer p0 in ra0, lanes' addresses in r0.
-inline const std::string kAddresses = "mov ra0, unif\nmov r0, elem\nshl r0, r0, #2\nadd r0, ra0, r0\n";
+inline const std::string kAddresses =
+    "mov ra0, unif\nmov r0, elem\nshl r0, r0, #2\nadd r0, ra0, r0\n";
 
 // Stores r1 as one row at ra0 through VPM row 0.
 inline const std::string kStore =

@@ -288,8 +288,8 @@ TEST(VtaFault, strict_mode_refuses_what_the_chips_do_not_do) {
   std::vector<std::uint32_t> uops{isa.encode(Uop{0, 0, 0}), isa.encode(Uop{0, 0, 0})};
   std::string load_uop = dma("load uop sram=0 dram=0 y=1 x=2 stride=2");
   std::string store = dma("load uop sram=0 dram=0 y=0 x=0 stride=0", " pop=-,- push=-,next") +
-                      dma("store out sram=0 dram=0 y=1 x=1 stride=1", " pop=prev,- push=-,-") +
-                      kFinish;
+                      dma("store out sram=0 dram=0 y=1 x=1 stride=1", " pop=prev,- push=prev,-") +
+                      "finish pop=-,next push=-,-\n";
   auto both = [&](const std::string& text, const char* code,
                   std::initializer_list<std::string_view> parts) {
     Program p = assemble(c, text, uops);
@@ -334,6 +334,58 @@ TEST(VtaFault, strict_mode_refuses_what_the_chips_do_not_do) {
        "vta.strict.alu_reset", {"no effect"});
   both(load_uop + gemm("gemm run uop=0,2 loop=1,1") + kFinish, "vta.strict.hazard",
        {"element 0 is written by two micro-operations in a row"});
+}
+
+TEST(VtaFault, strict_mode_knows_the_output_memory_and_the_end_of_a_program) {
+  Config c;
+  Isa isa(c);
+  SimOptions strict;
+  strict.strict = true;
+  const std::vector<std::uint32_t> uops{isa.encode(Uop{0, 0, 0}), isa.encode(Uop{1, 2, 0}),
+                                        isa.encode(Uop{2, 0, 0})};
+  const std::string load = dma("load uop sram=0 dram=0 y=1 x=3 stride=3"),
+                    store =
+                        dma("store out sram=0 dram=0 y=1 x=1 stride=1", " pop=prev,- push=prev,-"),
+                    finish = "finish pop=-,next push=-,-\n";
+  const char* give = " pop=-,- push=-,next";
+  auto strictly = [&](const std::string& text, const char* code,
+                      std::initializer_list<std::string_view> parts) {
+    const Program p = assemble(c, text, uops);
+    expect_text(run_fault(p, strict), code, parts);
+    EXPECT_EQ(run_fault(p).code, "nothing was refused") << text;
+  };
+  auto alu = [](const char* what, const char* uop, const char* tokens) {
+    return cat("alu ", what, " run uop=", uop, " loop=1,1 dst=0,0 src=0,0", tokens, "\n");
+  };
+  const char* none = " pop=-,- push=-,-";
+  // A reset clears the accumulator; the output memory gets what the multiplier made meanwhile.
+  strictly(load + gemm("gemm reset uop=0,1 loop=1,1", give) + store + finish,
+           "vta.strict.stale_out", {"element 0 was reset", "shift right by 0"});
+  strictly(
+      load + gemm("gemm reset uop=0,1 loop=1,1") + alu("shr imm 0", "0,1", give) + store + finish,
+      "nothing was refused", {});
+  strictly(load + gemm("gemm reset uop=0,1 loop=1,1") + gemm("gemm run uop=0,1 loop=1,1", give) +
+               store + finish,
+           "nothing was refused", {});
+  // FINISH tells the host that all is done.
+  strictly(load + alu("shr imm 0", "0,1", give) +
+               dma("store out sram=0 dram=0 y=1 x=1 stride=1", " pop=prev,- push=-,-") + kFinish,
+           "vta.strict.undrained", {"store stage: 0 of its 1", "push a token to compute"});
+  strictly(load + kFinish + alu("shr imm 0", "0,1", none) + kFinish, "vta.strict.finish",
+           {"2 instructions follow", "last"});
+  // Shifts by another element: lanes hold 1s of bytes, 0x01010101, unless they are made smaller.
+  const std::string data = dma("load acc sram=0 dram=0 y=1 x=3 stride=3");
+  for (auto [amount, legal] : {std::pair{15, true}, {16, false}, {-16, true}, {-17, false}}) {
+    // Element 2 is the amount; element 1 is shifted by it.
+    const std::string text = load + data + alu("min imm -32768", "2,3", none) +
+                             alu("add imm 16384", "2,3", none) +
+                             alu(cat("add imm ", 16384 + amount).c_str(), "2,3", none) +
+                             alu("shr acc 0", "1,2", none) + kFinish;
+    strictly(text, legal ? "nothing was refused" : "vta.strict.shift",
+             legal ? std::initializer_list<std::string_view>{}
+                   : std::initializer_list<std::string_view>{"lane 0 of accumulator element 2",
+                                                             "-16 to 15"});
+  }
 }
 
 TEST(VtaFault, strict_mode_accepts_what_the_schedules_make) {
