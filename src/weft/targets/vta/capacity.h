@@ -16,8 +16,8 @@ struct FillingLoop {
 };
 
 /// Of the loops inside `a` around a store to its buffer, the one with the largest stride.
-/// `lanes`: numbers of an element; `room`: elements that are free. Nothing where no loop decides, or
-/// not even one of its steps fits.
+/// `lanes`: numbers of an element; `room`: elements that are free. Nothing where no loop decides,
+/// or not even one of its steps fits.
 std::optional<FillingLoop> filling_loop(const ir::AllocateNode& a, const Environment& env,
                                         std::int64_t lanes, std::int64_t room);
 
