@@ -25,7 +25,11 @@ def test_the_table_of_the_language_has_every_function():
     declared -= helpers
     assert len(declared) > 35, declared
     table = PAGE[PAGE.index("All functions of the language") :]
-    rows = [row.split("|")[1] for row in table[: table.index("\n\n", 200)].splitlines() if row[:2] == "| "]
+    rows = [
+        row.split("|")[1]
+        for row in table[: table.index("\n\n", 200)].splitlines()
+        if row[:2] == "| "
+    ]
     named = set(re.findall(r"`(\w+)\(", " ".join(rows)))
     assert named == declared, (declared - named, named - declared)
 

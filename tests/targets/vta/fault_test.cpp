@@ -402,6 +402,55 @@ TEST(VtaFault, strict_mode_accepts_what_the_schedules_make) {
   EXPECT_NO_THROW(session(p));
 }
 
+TEST(VtaFault, kernels_that_repeat_an_element_become_instructions_that_strict_mode_takes) {
+  // One sum over 3 x 8 products, a chain of ALU steps on one element, and lists with repetitions:
+  // the same numbers as the oracle gives for the products, with nothing written twice in a row.
+  const Config c;
+  SimOptions strict;
+  strict.strict = true;
+  strict.engine = EngineKind::oracle;
+  for (int form = 0; form < 4; ++form) {
+    Builder b(c, "repeats");
+    const int x = b.param("x", dtypes::int8), w = b.param("w", dtypes::int8),
+              y = b.param("y", dtypes::int8);
+    b.load(MemType::inp, 0, x, 0, {1, 24});
+    b.load(MemType::wgt, 0, w, 0, {1, 24});
+    b.push(Stage::load, Stage::compute);
+    b.pop(Stage::load, Stage::compute);
+    b.reset(UopKernel::compress({{1, 0, 0, 0}}));
+    UopKernel k;
+    k.uops = {Uop{0, 0, 0}};
+    if (form == 0) k.loops = {UopKernel::Loop{3, 0, 8, 8}, UopKernel::Loop{8, 0, 1, 1}};
+    if (form == 1) k.loops[0] = {24, 0, 1, 1};
+    if (form == 2) k.loops[1] = {24, 0, 1, 1};
+    if (form == 3)
+      for (std::uint32_t i = 1; i < 24; ++i) k.uops.push_back({0, i, i});
+    EXPECT_TRUE(k.repeats_destination());
+    b.gemm(k);
+    b.alu_imm(AluOp::shr, UopKernel::compress({{1, 0, 0, 0}}), 4);
+    b.push(Stage::compute, Stage::store);
+    b.pop(Stage::compute, Stage::store);
+    b.store(0, y, 0, {1, 1});
+    const Program p = b.finish();
+    Session run(c, strict);
+    std::mt19937_64 rng(form + 1);
+    const auto in = random_values<std::int8_t>(rng, 24 * 16, -128, 127),
+               weights = random_values<std::int8_t>(rng, 24 * 256, -128, 127);
+    run.argument(in), run.argument(weights), run.argument(Bytes8(16, 55));
+    ASSERT_NO_THROW(run(p)) << form;
+    const Bytes8 got = run.result<std::int8_t>(2);
+    for (std::size_t o = 0; o < 16; ++o) {
+      std::int32_t sum = 0;
+      for (std::size_t i = 0; i < 24; ++i)
+        for (std::size_t k2 = 0; k2 < 16; ++k2)
+          sum += in[i * 16 + k2] * weights[i * 256 + o * 16 + k2];
+      EXPECT_EQ(got[o], static_cast<std::int8_t>((sum >> 4) & 0xff)) << form << " " << o;
+    }
+  }
+  // What moves on is one instruction.
+  EXPECT_FALSE(UopKernel::compress({{4, 1, 0, 1}, {3, 0, 1, 4}}).repeats_destination());
+}
+
 Verdict check_one(const std::string& text, std::vector<std::uint32_t> uops = {}) {
   Program p = assemble(Config(), text, std::move(uops));
   return check(p, 0);
@@ -549,6 +598,7 @@ TEST(VtaBuilder, refuses_what_cannot_be_recorded) {
   expect_text(with([](Builder& b, int) {
                 UopKernel k;
                 k.uops.resize(8193);
+                for (std::uint32_t i = 0; i < 8193; ++i) k.uops[i].dst = i & 1;
                 b.gemm(k);
               }),
               "vta.uop.capacity", {"8193", "1 to 8192"});
