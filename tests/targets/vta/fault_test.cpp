@@ -447,6 +447,27 @@ TEST(VtaFault, kernels_that_repeat_an_element_become_instructions_that_strict_mo
       EXPECT_EQ(got[o], static_cast<std::int8_t>((sum >> 4) & 0xff)) << form << " " << o;
     }
   }
+  // Shifts by more than 5 bits with a sign can say are several.
+  for (int by : {31, 24, 16, -17, -24, -31}) {
+    Builder b(c, "shifts");
+    const int x = b.param("x", dtypes::int32), y = b.param("y", dtypes::int8);
+    b.load(MemType::acc, 0, x, 0, {1, 2});
+    b.alu_imm(AluOp::shr, UopKernel::compress({{2, 1, 1, 0}}), by);
+    b.push(Stage::compute, Stage::store);
+    b.pop(Stage::compute, Stage::store);
+    b.store(0, y, 0, {1, 2});
+    const Program p = b.finish();
+    Session run(c, strict);
+    std::mt19937_64 rng(7);
+    const auto in = random_values<std::int32_t>(rng, 32, INT32_MIN, INT32_MAX);
+    run.argument(in), run.argument(Bytes8(32, 55));
+    ASSERT_NO_THROW(run(p)) << by;
+    const Bytes8 got = run.result<std::int8_t>(1);
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      const std::int64_t v = by > 0 ? in[i] >> by : std::int64_t{in[i]} * (std::int64_t{1} << -by);
+      EXPECT_EQ(got[i], static_cast<std::int8_t>(v & 0xff)) << by << " " << i;
+    }
+  }
   // What moves on is one instruction.
   EXPECT_FALSE(UopKernel::compress({{4, 1, 0, 1}, {3, 0, 1, 4}}).repeats_destination());
 }

@@ -376,6 +376,10 @@ void Builder::alu_imm(AluOp op, const UopKernel& kernel, std::int64_t imm) {
         .note("legal: -32768 to 32767")
         .help("load it into the accumulator as data");
   }
+  if (op == AluOp::shr) {  // the hardware's amounts have 5 bits, and a sign
+    for (; imm > 15; imm -= 15) run_kernel(Opcode::alu, false, op, true, 15, kernel);
+    for (; imm < -16; imm += 16) run_kernel(Opcode::alu, false, op, true, -16, kernel);
+  }
   run_kernel(Opcode::alu, false, op, true, static_cast<std::int32_t>(imm), kernel);
 }
 
