@@ -85,7 +85,9 @@ WseDevice::WseDevice(std::string name, std::int32_t width, std::int32_t height, 
   info_.description =
       cat(width, " x ", height, " simulated PEs of a ", arch == Arch::wse2 ? "WSE-2" : "WSE-3");
   info_.clock_hz = Timing::of(arch).clock_hz;
-  info_.host_accessible = true;
+  // Its memory lies on the host, and only its programs compute with what is there.
+  info_.host_accessible = false;
+  info_.dl_type = 14;  // an extension device
   info_.limits = {{"width", width},
                   {"height", height},
                   {"pe_bytes", kMemoryBytes},
