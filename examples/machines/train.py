@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A classifier learns on a simulated machine and, beside it, on the host: the losses agree.
 
-    python examples/machines/train.py [qpu | wse:16x16] [mlp | convolution] [STEPS]
+python examples/machines/train.py [qpu | wse:16x16] [mlp | convolution] [STEPS]
 """
 
 import sys

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // weft.Tensor.
 
-#include "weft/array/machine.h"
 #include "weft/array/tensor.h"
+#include "weft/array/machine.h"
 
 #include <set>
 

@@ -147,9 +147,7 @@ def conv2d(
         s = te.placeholder((co,), "int32", name="shifts") if shifts else None
         r = te.placeholder(shape, "int8", name="residual") if residual else None
         channel = (lambda i: i[1]) if nchw else (lambda i: i[3])
-        out = _epilogue(
-            total, shape, b, channel, shift, relu, clip, dtype, r, s, residual_shift
-        )
+        out = _epilogue(total, shape, b, channel, shift, relu, clip, dtype, r, s, residual_shift)
         return te.create_prim_func([t for t in (x, weights, b, s, r, out) if t is not None])
 
     if pad:

@@ -503,9 +503,7 @@ class _Quantizer:
         size = int(np.prod(source.shape))
         x = te.placeholder((1, *source.shape), "int8", name="X")
         _, h, w = source.shape
-        out = te.compute(
-            (1, size), lambda n, i: x[n, i // (h * w), i // w % h, i % w], name="flat"
-        )
+        out = te.compute((1, size), lambda n, i: x[n, i // (h * w), i // w % h, i % w], name="flat")
         name = self.add_layer(
             node, te.create_prim_func([x, out]), (source.layer,), (), (size,), "int8",
             lambda v: np.ascontiguousarray(v.reshape(1, size)),

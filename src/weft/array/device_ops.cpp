@@ -261,9 +261,9 @@ void device_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& 
   const bool apart = extreme && is_real_float(kernel) && facts.has_nan();
   // Truth values are combined as 0 and 1.
   const bool truth = kernel == Elem::boolean;
-  const ReduceOp how = !truth                                         ? op
+  const ReduceOp how = !truth                                       ? op
                        : op == ReduceOp::all || op == ReduceOp::min ? ReduceOp::min
-                                                                      : ReduceOp::max;
+                                                                    : ReduceOp::max;
   p.init = [op, how, kernel, truth](DType sum) {
     if (truth) return ir::make_int(how == ReduceOp::min, sum);
     return convert_value(reduce_identity(op, kernel), elem_of(sum));

@@ -13,7 +13,8 @@ namespace weft {
 
 bool MachineFacts::computes(Elem e) const {
   const auto& types = info.dtypes;
-  return !known || types.empty() || std::find(types.begin(), types.end(), dtype_of(e)) != types.end();
+  return !known || types.empty() ||
+         std::find(types.begin(), types.end(), dtype_of(e)) != types.end();
 }
 
 bool MachineFacts::packs(Elem e) const {

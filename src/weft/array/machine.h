@@ -27,11 +27,11 @@ struct MachineFacts {
 };
 const MachineFacts& machine_of(const Ref<Device>& device);
 
-/// Integers as positions that x's device computes with. Throws Error(index, "array.index.range") when
-/// one needs more bits.
+/// Integers as positions that x's device computes with. Throws Error(index, "array.index.range")
+/// when one needs more bits.
 NDArray as_positions(const NDArray& x);
-/// dst = src by transfers, element for element; src broadcasts. Equal types; or one is int32 and the
-/// other narrower, which is widened or cut.
+/// dst = src by transfers, element for element; src broadcasts. Equal types; or one is int32 and
+/// the other narrower, which is widened or cut.
 void move_elements(const NDArray& dst, const NDArray& src);
 /// The same view over int32 elements of the same values.
 NDArray widened(const NDArray& x);

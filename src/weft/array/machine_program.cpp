@@ -133,7 +133,9 @@ class SpellTests final : public ir::Rewriter {
 class Writer {
  public:
   Writer(const MachineFacts& facts, const Dims& kept, const Dims& reduced)
-      : facts_(facts), symbolic_(facts.info.symbolic_shapes && reduced.empty()), kept_(kept.size()) {
+      : facts_(facts),
+        symbolic_(facts.info.symbolic_shapes && reduced.empty()),
+        kept_(kept.size()) {
     for (const Dims* part : {&kept, &reduced}) {
       for (std::int64_t n : *part) shape_.push_back(n);
     }
@@ -218,8 +220,8 @@ class Writer {
         key_ += " 0";
         continue;
       }
-      at = at + Expr(iters_[static_cast<std::size_t>(i)]) *
-                    place(cat("s_", name, "_", i), strides[i]);
+      at = at +
+           Expr(iters_[static_cast<std::size_t>(i)]) * place(cat("s_", name, "_", i), strides[i]);
     }
     out.index = {at};
     if (!symbolic_) key_ += cat(" of ", all);
@@ -254,14 +256,14 @@ class Writer {
   const std::string& key() const { return key_; }
   const std::vector<ir::Buffer>& reads() const { return buffers_; }
 
-  /// out[kept] = value, or `value` combined over the reduced axes from `init` on. `narrow`: sums are
-  /// made in a buffer of their own, of type `sum`, and cut by a block behind.
+  /// out[kept] = value, or `value` combined over the reduced axes from `init` on. `narrow`: sums
+  /// are made in a buffer of their own, of type `sum`, and cut by a block behind.
   ir::PrimFunc finish(const Operand& out, const Expr& value, const Expr& init,
                       const std::optional<Operand>& sums) const {
     std::vector<ir::Stmt> stages = {stage("element", sums ? *sums : out, value, init, rank())};
     if (sums)
-      stages.push_back(stage("narrow", out, convert_value(sums->load(nullptr), out.elem), nullptr,
-                             kept_));
+      stages.push_back(
+          stage("narrow", out, convert_value(sums->load(nullptr), out.elem), nullptr, kept_));
     std::vector<ir::Param> params;
     for (const ir::Buffer& b : buffers_) params.push_back(ir::buffer_param(b));
     for (const std::vector<Var>* list : {&scalars_, &views_, &numbers_}) {
@@ -450,7 +452,8 @@ void run_packed(const NDArray& out, const Dims& kept, const Dims& strides,
   device_run(wide, p);
   const NDArray to = out.as_strided(kept, strides, out.offset());
   if (machine_of(out.device()).transfers()) return move_elements(to, wide);
-  if (to.is_contiguous() && to.offset() == 0 && to.nbytes() + 4 > static_cast<std::int64_t>(out.handle()->bytes()))
+  if (to.is_contiguous() && to.offset() == 0 &&
+      to.nbytes() + 4 > static_cast<std::int64_t>(out.handle()->bytes()))
     return pack(to, wide);
   const NDArray fresh = NDArray::empty(out.device(), elem, kept);
   pack(fresh, wide);
@@ -485,8 +488,7 @@ void device_run(const NDArray& out, const Dims& kept, const Dims& strides,
     scope.numbers.push_back(w.scalar(cat("c", k), program.numbers[k], out.device()));
   for (int i = 0; i < w.rank(); ++i) scope.axes.push_back(w.iter(i));
   scope.element = [&](std::size_t i, const Expr& distance) { return in[i].load(distance); };
-  const Elem sum =
-      out.elem() == Elem::boolean ? Elem::int32 : MachineFacts::wide(out.elem());
+  const Elem sum = out.elem() == Elem::boolean ? Elem::int32 : MachineFacts::wide(out.elem());
   scope.sum = dtype_of(sum);
   std::optional<Writer::Operand> sums;
   const bool reduces = program.init != nullptr;
@@ -494,7 +496,8 @@ void device_run(const NDArray& out, const Dims& kept, const Dims& strides,
     if (sum != out.elem()) sums = w.temporary(scope.sum);
     scope.acc = (sums ? *sums : to).load(nullptr);
   }
-  run(out.device(), program.name, cat(program.name, " ", program.variant, w.key()),
+  run(
+      out.device(), program.name, cat(program.name, " ", program.variant, w.key()),
       [&] {
         Expr value = convert_value(program.value(scope), reduces ? sum : out.elem());
         if (!facts.info.symbolic_shapes) value = SpellTests().rewrite(value);

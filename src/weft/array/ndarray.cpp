@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/array/machine.h"
 #include "weft/array/ndarray.h"
+#include "weft/array/machine.h"
 
 #include <algorithm>
 #include <vector>

@@ -98,7 +98,9 @@ def encoder_layer(x, width, heads, qkv_weight, qkv_bias, weight, bias, use_gelu,
         return torch.nn.functional.linear(inner, down, down_bias)
 
     first, second = (
-        lambda x, scale=scale, shift=shift: torch.nn.functional.layer_norm(x, (width,), scale, shift, eps)
+        lambda x, scale=scale, shift=shift: torch.nn.functional.layer_norm(
+            x, (width,), scale, shift, eps
+        )
         for scale, shift in ((scale_1, shift_1), (scale_2, shift_2))
     )
     if norm_first:

@@ -77,8 +77,9 @@ NDArray device_sort(const NDArray& x, bool descending, bool positions) {
   NDArray source = comparable(x);
   NDArray keys = full(x.device(), source.elem(), Dims{rows, size}, Scalar(0));
   assign(keys.slice(1, 0, n, 1), source.reshape(Dims{rows, n}));
-  NDArray places =
-      arange(x.device(), machine_of(x.device()).positions(), 0, 1, size).broadcast_to(Dims{rows, size}).copy();
+  NDArray places = arange(x.device(), machine_of(x.device()).positions(), 0, 1, size)
+                       .broadcast_to(Dims{rows, size})
+                       .copy();
   auto exchange = [&](const NDArray& ka, const NDArray& kb, const NDArray& pa, const NDArray& pb) {
     // b before a: by key, then by position; what fills up to a power of two comes last.
     NDArray swap = either(before(kb, ka, descending),
@@ -149,10 +150,10 @@ std::vector<NDArray> device_nonzero(const NDArray& x) {
   for (int axis = 0; axis < x.ndim(); ++axis) {
     const std::int64_t extent = x.shape()[axis];
     step = extent ? step / extent : 0;
-    out.push_back(as_int64(x.size() == 0
-                               ? found.copy()
-                               : apply(Op::remainder, apply(Op::floor_divide, found, Scalar(step)),
-                                       Scalar(extent))));
+    out.push_back(as_int64(
+        x.size() == 0
+            ? found.copy()
+            : apply(Op::remainder, apply(Op::floor_divide, found, Scalar(step)), Scalar(extent))));
   }
   return out;
 }
