@@ -2,6 +2,10 @@
 // CSL text of a staged program: the PE program and its stages.
 #include "weft/targets/wse/emit_csl.h"
 
+#include <algorithm>
+
+#include "weft/targets/wse/emit_csl_vector.h"
+
 namespace weft::wse {
 
 using namespace ir;
@@ -58,6 +62,10 @@ std::string CslEmitter::run() {
       head += cat("// Parts of a buffer from several PEs.\nvar gathered_", csl_type(t),
                   " = @zeros([", n, "]", csl_type(t), ");\n");
   }
+  for (const auto& [type, n] : scratch_) {
+    if (n) head += cat("var scratch_", type, " = @zeros([", n, "]", type, ");\n");
+  }
+  if (p_.has_panels()) head += panel_head();
   for (const auto& [name, text] : helpers_) head += text;
   std::string tail = "\ncomptime {\n";
   if (any_x)
@@ -105,31 +113,26 @@ std::string CslEmitter::declare(const LocalArray& a) {
 }
 
 std::string CslEmitter::index(const Stage& s, const LocalArray& a,
-                              const std::vector<std::int64_t>& offset, std::size_t without) {
-  std::int64_t constant = 0, stride = 1;
-  std::vector<std::int64_t> factor(s.iters.size());
-  for (std::size_t d = a.extent.size(); d-- > 0;) {
-    std::int64_t at = offset.empty() ? 0 : offset[d];
-    constant += at * stride;
-    for (std::size_t k = 0; k < s.iters.size(); ++k) factor[k] += a.coef[d][k] * stride;
-    stride *= a.extent[d];
-  }
+                              const std::vector<std::int64_t>& offset,
+                              const std::vector<std::size_t>& without) {
+  const std::vector<std::int64_t> strides = a.strides();
+  std::int64_t constant = 0;
+  for (std::size_t d = 0; d < offset.size(); ++d) constant += offset[d] * strides[d];
   std::string out;
   for (std::size_t k = 0; k < s.iters.size(); ++k) {
-    if (factor[k] == 0 || k == without || s.iters[k].extent == 1) continue;
+    const std::int64_t factor = factor_of(s, a, k);
+    if (factor == 0 || std::find(without.begin(), without.end(), k) != without.end()) continue;
     out += cat(out.empty() ? "" : " + ", s.iters[k].name,
-               factor[k] == 1 ? std::string() : cat(" * ", factor[k]));
+               factor == 1 ? std::string() : cat(" * ", factor));
   }
   if (constant || out.empty()) out += cat(out.empty() ? "" : " + ", constant);
   return out;
 }
 
 std::int64_t CslEmitter::factor_of(const Stage& s, const LocalArray& a, std::size_t k) {
-  std::int64_t f = 0, stride = 1;
-  for (std::size_t d = a.extent.size(); d-- > 0;) {
-    f += a.coef[d][k] * stride;
-    stride *= a.extent[d];
-  }
+  const std::vector<std::int64_t> strides = a.strides();
+  std::int64_t f = 0;
+  for (std::size_t d = 0; d < strides.size(); ++d) f += a.coef[d][k] * strides[d];
   return s.iters[k].extent == 1 ? 0 : f;
 }
 
@@ -166,8 +169,56 @@ std::string CslEmitter::loops(const Stage& s, const std::function<bool(std::size
   return closing;
 }
 
+std::string CslEmitter::temporary(int number, std::int64_t count, DType t) {
+  const std::string type = csl_type(t), name = cat("temporary_", type, "_", count, "_", number);
+  std::int64_t& held = scratch_[type];
+  const std::int64_t need = std::max(held, (number + 1) * count);
+  std::int64_t others = 0;
+  for (const auto& [other, n] : scratch_) {
+    if (other != type) others += n * (other.ends_with("16") ? 2 : 4);
+  }
+  if (others + need * t.bytes() > p_.scratch_bytes) return {};
+  held = need;
+  dsds_ += cat("const ", name, " = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{", count,
+               "} -> scratch_", type, "[i + ", number * count, "] });\n");
+  return name;
+}
+
+void CslEmitter::init(const Stage& s, std::string& body) {
+  const DType dtype = p_.buffers[s.output.buffer].dtype;
+  auto spatial = [&](std::size_t k) { return !s.iters[k].reduce; };
+  const std::string place = cat(s.output.name, "[", index(s, s.output, output_offset(s)), "]");
+  auto fill = [&](const std::string& value) {
+    const std::string all = cat(s.output.name, "_whole");
+    dsds_ += descriptor(all, s.output.name, s.output.size());
+    body += cat("  ", dtype.bits == 16 ? "@mov16" : "@mov32", "(", all, ", ", value, ");\n");
+  };
+  bool constant = !s.init_guard && (as<IntImmNode>(s.init) || as<FloatImmNode>(s.init));
+  if (constant && !s.keeps && s.reduced == Spread::none) return fill(expr(s, s.init));
+  std::string indent = "  ", begin = cat(place, " = ", expr(s, s.init), ";\n");
+  if (s.init_guard)
+    begin = cat("if ", expr(s, s.init_guard), " { ", place, " = ", expr(s, s.init), "; }\n");
+  if (s.reduced == Spread::none) {
+    std::string closing = loops(s, spatial, body, indent);
+    body += cat(indent, begin, closing);
+    return;
+  }
+  // One PE of the chain begins with the init, the others with nothing.
+  fill(cat("@as(", csl_type(dtype), ", ", identity(s.combine, dtype), ")"));
+  body += cat("  if (px == 0", s.reduced == Spread::xy ? " and py == 0" : "", ") {\n");
+  indent = "    ";
+  std::string inner, ends;
+  loops(s, spatial, inner, indent);
+  for (std::string at = indent; at.size() > 4;) {
+    at.resize(at.size() - 2);
+    ends += cat(at, "}\n");
+  }
+  body += cat(inner, indent, begin, ends, "  }\n");
+}
+
 std::string CslEmitter::stage(std::size_t number_of) {
   const Stage& s = p_.stages[number_of];
+  if (s.panels) return panels(s, number_of);
   const DType dtype = p_.buffers[s.output.buffer].dtype;
   std::string t = csl_type(dtype), text;
   dsds_.clear();
@@ -198,34 +249,10 @@ std::string CslEmitter::stage(std::size_t number_of) {
   for (const LocalArray& a : s.inputs) {
     if (a.move.kind != Movement::Kind::none) body += movement(a);
   }
-  auto spatial = [&](std::size_t k) { return !s.iters[k].reduce; };
   auto all = [](std::size_t) { return true; };
   std::string place = cat(s.output.name, "[", index(s, s.output, output_offset(s)), "]");
-  if (s.combine != Combine::none && s.init) {
-    std::string indent = "  ", begin = cat(place, " = ", expr(s, s.init), ";\n");
-    if (s.init_guard)
-      begin = cat("if ", expr(s, s.init_guard), " { ", place, " = ", expr(s, s.init), "; }\n");
-    if (s.reduced !=
-        Spread::none) {  // one PE of the chain begins with the init, the others with nothing
-      body += cat("  for (@range(i32, ", s.output.size(), ")) |i| { ", s.output.name,
-                  "[i] = ", identity(s.combine, dtype), "; }\n");
-      body += cat("  if (px == 0", s.reduced == Spread::xy ? " and py == 0" : "", ") {\n");
-      indent = "    ";
-      std::string inner;
-      std::string closing = loops(s, spatial, inner, indent);
-      (void)closing;
-      std::string ends;
-      for (std::string at = indent; at.size() > 4;) {
-        at.resize(at.size() - 2);
-        ends += cat(at, "}\n");
-      }
-      body += cat(inner, indent, begin, ends, "  }\n");
-    } else {
-      std::string closing = loops(s, spatial, body, indent);
-      body += cat(indent, begin, closing);
-    }
-  }
-  if (!vector_update(s, body)) {
+  if (s.combine != Combine::none && s.init) init(s, body);
+  if (!VectorStage(*this, s).write(body)) {
     std::string indent = "  ";
     std::string value = expr(s, s.value);
     std::string closing = loops(s, all, body, indent);
@@ -239,12 +266,11 @@ std::string CslEmitter::stage(std::size_t number_of) {
     body += chain(s, "x", "true", 2, 3);
   if (s.reduced == Spread::xy && p_.height > 1) body += chain(s, "y", "px == 0", 4, 5);
   body += "  sys_mod.unblock_cmd_stream();\n}\n";
-  // A stage with both chains declares its whole-array descriptor once.
-  std::string seen;
+  std::string fresh;  // stages share descriptors of one array
   for (const std::string& line : split(dsds_, '\n')) {
-    if (!line.empty() && seen.find(line + "\n") == std::string::npos) seen += line + "\n";
+    if (!line.empty() && declared_.insert(line).second) fresh += line + "\n";
   }
-  return arrays + seen + body;
+  return arrays + fresh + body;
 }
 
 std::string pe_text(const StageProgram& program) { return CslEmitter(program).run(); }

@@ -12,8 +12,8 @@ std::string CslEmitter::chain(const Stage& s, const char* axis, const std::strin
   std::string t = csl_type(dtype), n = s.label;
   std::int64_t size = s.output.size();
   std::string mov = dtype.bits == 16 ? "@mov16" : "@mov32";
+  // Not @fmaxs for maxima: it drops NaN.
   std::string add = dtype == dtypes::float32 && s.combine == Combine::add   ? "@fadds"
-                    : dtype == dtypes::float32 && s.combine == Combine::max ? "@fmaxs"
                     : dtype == dtypes::float16 && s.combine == Combine::add ? "@faddh"
                                                                             : "";
   std::string body;

@@ -25,6 +25,38 @@ Ways::Ways(const StageProgram& p) {
   all &= p.width * p.height > 1;
 }
 
+namespace {
+
+/// Routes of one axis of travelling parts (emit_csl_panels.cpp).
+std::string panel_routes(const std::string& at, std::int32_t n, const std::string& onward,
+                         const std::string& back) {
+  auto upper = [](std::string text) {
+    for (char& c : text) c = static_cast<char>(c - 'a' + 'A');
+    return text;
+  };
+  auto route = [&](const std::string& when, const std::string& color, const std::string& rx,
+                   const std::string& tx, const std::string& switches) {
+    return cat("      ", when, "@set_color_config(px, py, ", color, ", .{ .routes = .{ .rx = .{ ",
+               rx, " }, .tx = .{ ", tx, " } }", switches.empty() ? "" : ", .switches = .{ ",
+               switches, switches.empty() ? "" : " }", " });\n");
+  };
+  const std::string to = upper(onward), from = upper(back), pop = ".pop_mode = .{ .always_pop = true }",
+                    own = cat(".pos1 = .{ .rx = RAMP }, ", pop),
+                    through = cat(".pos1 = .{ .tx = .{ RAMP, ", from, " } }, .pos2 = .{ .rx = ", to,
+                                  " }");
+  const std::string first = cat("if (", at, " == 0) "), last = cat("if (", at, " == ", n - 1, ") "),
+                    inner = cat("if (", at, " > 0 and ", at, " < ", n - 1, ") ");
+  std::string out = route(first, onward, "RAMP", cat("RAMP, ", to), pop) +
+                    route(last, onward, from, "RAMP", own) +
+                    route(first, back, to, "RAMP", "") + route(last, back, "RAMP", from, "");
+  if (n > 2)
+    out += route(inner, onward, from, cat("RAMP, ", to), own) +
+           route(inner, back, "RAMP", from, through);
+  return out;
+}
+
+}  // namespace
+
 std::string layout_text(const StageProgram& p) {
   const Ways ways(p);
   const bool x = ways.x, y = ways.y;
@@ -37,6 +69,9 @@ std::string layout_text(const StageProgram& p) {
   if (y) out += "const y_colors = [2]color{ @get_color(2), @get_color(3) };\n";
   if (ways.row) out += "const row_color = @get_color(4);\n";
   if (ways.all) out += "const all_color = @get_color(5);\n";
+  const bool panel_x = p.has_panels() && p.width > 1, panel_y = p.has_panels() && p.height > 1;
+  if (panel_x) out += "const east = @get_color(6);\nconst west = @get_color(7);\n";
+  if (panel_y) out += "const south = @get_color(8);\nconst north = @get_color(9);\n";
   out += cat("\nlayout {\n  @set_rectangle(", p.width, ", ", p.height, ");\n  for (@range(u16, ",
              p.width, ")) |px| {\n    for (@range(u16, ", p.height, ")) |py| {\n",
              "      @set_tile_code(px, py, \"pe.csl\", .{\n        .memcpy_params = "
@@ -49,7 +84,11 @@ std::string layout_text(const StageProgram& p) {
                ",\n        .y_out = y_colors[py % 2], .y_in = y_colors[(py + 1) % 2],\n");
   if (ways.row) out += "        .row_color = row_color,\n";
   if (ways.all) out += "        .all_color = all_color,\n";
+  if (panel_x) out += "        .east = east, .west = west,\n";
+  if (panel_y) out += "        .south = south, .north = north,\n";
   out += "      });\n";
+  if (panel_x) out += panel_routes("px", p.width, "east", "west");
+  if (panel_y) out += panel_routes("py", p.height, "south", "north");
   if (ways.row)
     out +=
         cat("      if (px == 0) { @set_color_config(px, py, row_color, .{ .routes = .{ .rx = .{ "
