@@ -35,9 +35,9 @@ def lowered(tensors, target, arrays, want, near=1e-3):
 class Hand:
     """A compiled CSL program on a runtime."""
 
-    def __init__(self, layout, width, height, arch, **params):
+    def __init__(self, layout, pes, rows_of_pes, arch, **params):
         self.folder = tempfile.TemporaryDirectory()
-        self.width, self.height = width, height
+        self.width, self.height = width, height = pes, rows_of_pes
         wse.compile_csl(
             str(layout),
             self.folder.name + "/out",
@@ -138,11 +138,13 @@ def stencil(arch, p, z):
     for w, (_, di, dj, dk) in zip(c, near):
         want = want + x[1 + di : 1 + di + p, 1 + dj : 1 + dj + p, 1 + dk : 1 + dk + z] * w
     ours = lowered([X, Y], f"wse:{p}x{p},arch={arch}", [x], want.astype("f4"))
-    hand = Hand(PROGRAMS / "stencil/src/layout.csl", p, p, arch, width=p, height=p, MAX_ZDIM=z, BLOCK_SIZE=z)  # fmt: skip
+    hand = Hand(PROGRAMS / "stencil/src/layout.csl", p, p, arch, width=p, height=p, MAX_ZDIM=z + 1, BLOCK_SIZE=z)  # fmt: skip
     hand.put("coeff", np.tile(np.float32(c), (p, p, 1)), 7)
-    hand.put("x", x[1:-1, 1:-1, 1:-1], z)
+    hand.put("x", x[1:-1, 1:-1, 1:], z + 1)
     hand.launch("f_enable_timer")
     cycles = hand.launch("f_spmv", np.int16(z))
+    got = hand.get("y", z + 1).reshape(p, p, z + 1)[..., :z]
+    np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-3)
     return ours, cycles
 
 
@@ -180,7 +182,7 @@ def fft(arch, rows, n):
     want = want.reshape((rows, 1) + (2,) * steps + (2,))
     k = np.arange(n // 2)
     w = np.stack([np.cos(2 * np.pi * k / n), -np.sin(2 * np.pi * k / n)], -1).astype("f4")
-    ours = lowered([X, W, at], f"wse:{rows}x1,arch={arch}", [x, w], want)
+    ours = lowered([X, W, at], f"wse:1x{rows},arch={arch}", [x, w], want)
     hand = Hand(PROGRAMS / "fft/layout.csl", rows, 1, arch, N=n, DIM=rows)
     hand.put("X", x, 2 * n)
     cycles = hand.launch("f_fft", np.bool_(False))

@@ -55,3 +55,97 @@ def test_products(size, dtype, rectangle):
         near = 1e-4 if dtype == "float32" else 0.1
         np.testing.assert_allclose(got, a.astype("f8") @ b.astype("f8"), rtol=near, atol=near)
     assert ("panel_step" in module.source()) == (rectangle != "1x1")
+
+
+BOX = [(di, dj) for di in (-1, 0, 1) for dj in (-1, 0, 1)]
+STENCILS = {
+    "star": [(0, 0), (0, 1), (0, -1), (1, 0), (-1, 0)],
+    "box": BOX,
+    "wide": [(0, 2), (0, -2), (2, 0), (-2, 0)],
+    "south-east": [(0, 0), (1, 2)],
+}
+
+
+@pytest.mark.parametrize("rectangle", RECTANGLES)
+@pytest.mark.parametrize("name", STENCILS)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int16", "int32"])
+def test_stencils_of_values_on_the_wafer(name, rectangle, dtype):
+    """Two steps: the second needs the borders of the first, which neighbours have."""
+    points = STENCILS[name]
+    m, n, r = 33, 29, 2
+    A = te.placeholder((m, n), dtype, name="A")
+    two = te.const(2, dtype)
+    B = te.compute((m, n), lambda i, j: A[i, j] + two, name="B")
+
+    def at(i, j):
+        total = B[i + r + points[0][0], j + r + points[0][1]]
+        for di, dj in points[1:]:
+            total = total + B[i + r + di, j + r + dj]
+        return total
+
+    C = te.compute((m - 2 * r, n - 2 * r), at, name="C")
+    a = random_array(np.random.default_rng(3), (m, n), dtype)
+    got, module = run([A, C], f"wse:{rectangle}", a)
+    b = a + np.dtype(dtype).type(2)
+    want = sum(b[r + i : m - r + i, r + j : n - r + j].astype("f8") for i, j in points)
+    np.testing.assert_allclose(got, want, rtol=1e-2 if dtype == "float16" else 1e-5, atol=0.05 if dtype == "float16" else 1e-4)  # fmt: skip
+    if rectangle != "1x1":
+        assert "come from the neighbours" in module.source()
+
+
+def test_stencils_in_three_dimensions_and_one():
+    rng = np.random.default_rng(5)
+    A = te.placeholder((9, 11, 7), name="A")
+    B = te.compute((9, 11, 7), lambda i, j, k: A[i, j, k] * te.const(3, "float32"), name="B")
+    C = te.compute(
+        (7, 9, 5),
+        lambda i, j, k: B[i, j + 1, k + 1] - B[i + 2, j + 1, k + 1] + B[i + 1, j, k] * B[i + 1, j + 2, k + 2],
+        name="C",
+    )  # fmt: skip
+    a = rng.standard_normal((9, 11, 7), np.float32)
+    b = a * 3
+    want = b[:-2, 1:-1, 1:-1] - b[2:, 1:-1, 1:-1] + b[1:-1, :-2, :-2] * b[1:-1, 2:, 2:]
+    for rectangle in RECTANGLES:
+        np.testing.assert_allclose(run([A, C], f"wse:{rectangle}", a)[0], want, rtol=1e-4, atol=1e-4)
+    A = te.placeholder((61,), name="A")
+    B = te.compute((61,), lambda i: A[i] * A[i], name="B")
+    C = te.compute((57,), lambda i: B[i] + B[i + 2] - B[i + 4], name="C")
+    a = rng.standard_normal(61).astype("f4")
+    for rectangle in RECTANGLES:
+        got, _ = run([A, C], f"wse:{rectangle}", a)
+        np.testing.assert_allclose(got, a[:57] ** 2 + a[2:59] ** 2 - a[4:] ** 2, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("rectangle", ["1x1", "4x1", "3x5", "4x4,arch=wse3"])
+def test_largest_values_keep_nan(rectangle):
+    """The operation for maxima of descriptors drops NaN; a chain of PEs must not use it."""
+    A = te.placeholder((5, 23), name="A")
+    k = te.reduce_axis(23, name="k")
+    C = te.compute((5,), lambda i: te.max(A[i, k], axis=k), name="C")
+    a = np.random.default_rng(1).standard_normal((5, 23)).astype("f4")
+    a[1, 22] = a[2, 0] = a[3, 11] = np.nan
+    np.testing.assert_array_equal(run([A, C], f"wse:{rectangle}", a)[0], a.max(1))
+
+
+@pytest.mark.parametrize("rectangle", RECTANGLES)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int16", "uint16", "int32"])
+def test_vector_operations(rectangle, dtype):
+    """Values of several operations, with conditions that cut the iterators."""
+    A, B = (te.placeholder((13, 22), dtype, name=n) for n in "AB")
+    c = lambda v: te.const(v, dtype)  # noqa: E731
+
+    def value(i, j):
+        inner = A[i, j] * c(3) - B[i, j] + (A[i, j] + B[i, j]) * (B[i, j] - A[i, 0])
+        return te.if_then_else(te.all(i >= 2, j < 17), inner, te.if_then_else(j == 20, A[i, j], B[i, j]))  # fmt: skip
+
+    C = te.compute((13, 22), value, name="C")
+    rng = np.random.default_rng(7)
+    a, b = (np.abs(random_array(rng, (13, 22), dtype)) for _ in range(2))
+    f = a.astype("f8"), b.astype("f8")
+    if not dtype.startswith("float"):
+        f = a, b
+    inner = f[0] * np.asarray(3, f[0].dtype) - f[1] + (f[0] + f[1]) * (f[1] - f[0][:, :1])
+    i, j = np.ogrid[:13, :22]
+    want = np.where((i >= 2) & (j < 17), inner, np.where(j == 20, f[0], f[1]))
+    near = {"float32": 1e-4, "float16": 5e-2}.get(dtype, 0)
+    np.testing.assert_allclose(run([A, B, C], f"wse:{rectangle}", a, b)[0], want, rtol=near, atol=near)

@@ -60,7 +60,8 @@ TEST(WseBackend, GemvReducesAlongTheRows) {
         want += static_cast<double>(a[i * 50 + k]) * static_cast<double>(x[k]);
       ASSERT_NEAR(y[i], want, 1e-4) << target << " " << i;
     }
-    EXPECT_NE(source.find("@fmacs"), std::string::npos);
+    EXPECT_TRUE(source.find("@fmacs") != std::string::npos ||
+                source.find("@fmuls") != std::string::npos);  // on descriptors
     EXPECT_NE(source.find("@set_tile_code"), std::string::npos);
   }
 }
@@ -292,7 +293,8 @@ def main(A: T.Buffer((19, 23), "float32"), B: T.Buffer((19, 23), "float32"), R: 
       ASSERT_NEAR(r[i], sum * 0.5 + 1, 1e-4) << target << " " << i;
     }
     EXPECT_EQ(count(source, "stays in"), 3) << source;  // D for E, E for S, S for R
-    EXPECT_EQ(count(source, "@zeros"), 7) << source;    // A twice, B, D, E, S, R
+    EXPECT_EQ(count(source, " = @zeros"), 7 + count(source, "var scratch_")) << source;
+    // A twice, B, D, E, S, R
   }
 }
 
@@ -445,7 +447,7 @@ def main(A: T.Buffer((21, 13), "float32"), B: T.Buffer((10, 21), "float32"), x: 
   }
 }
 
-TEST(WseBackend, ProductsOfProductsGatherWithinRows) {
+TEST(WseBackend, ProductsOfProducts) {
   const char* text = R"(
 @T.prim_func
 def main(A: T.Buffer((9, 7), "%t"), B: T.Buffer((7, 13), "%t"), C: T.Buffer((13, 6), "%t"), E: T.Buffer((9, 6), "%t")):
@@ -521,7 +523,7 @@ def main(A: T.Buffer((9, 7), "%t"), B: T.Buffer((7, 13), "%t"), C: T.Buffer((13,
         }
       }
       if (std::string(target).find(":1x") == std::string::npos) {
-        EXPECT_EQ(count(source, "come together in the first column"), 1) << source;
+        EXPECT_NE(source.find("panel_step"), std::string::npos) << source;
       }
     }
   }

@@ -3,6 +3,7 @@
 #include "weft/targets/wse/emit_csl.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "weft/targets/wse/emit_csl_vector.h"
 
@@ -31,6 +32,13 @@ std::string identity(Combine c, DType t) {
   return "0";
 }
 
+bool is_identity(Combine c, const Expr& e) {
+  const auto* i = as<IntImmNode>(e);
+  const auto* f = as<FloatImmNode>(e);
+  const double v = i ? static_cast<double>(i->value) : f ? f->value : -1;
+  return c == Combine::add ? v == 0 && !(f && std::signbit(v)) : c == Combine::mul && v == 1;
+}
+
 }  // namespace
 
 std::string CslEmitter::run() {
@@ -45,14 +53,29 @@ std::string CslEmitter::run() {
           "const sys_mod = @import_module(\"<memcpy/memcpy>\", memcpy_params);\n"
           "const layout_mod = @import_module(\"<layout>\");\n",
           uses_math_ ? "const math = @import_module(\"<math>\");\n" : "");
-  if (any_x)
-    head +=
-        "// Chain along the row: from the east, towards the west.\nparam x_first: bool;\nparam "
-        "x_last: bool;\nparam x_in: color;\nparam x_out: color;\n";
-  if (any_y)
-    head +=
-        "// Chain along the first column: from the south, towards the north.\nparam y_first: "
-        "bool;\nparam y_last: bool;\nparam y_in: color;\nparam y_out: color;\n";
+  struct Way {
+    bool used;
+    const char *name, *comment, *first, *last;  // edges that do not send, that do not receive
+    int in, out2, out3;                         // queues; WSE-3 has more
+  };
+  const Way all_ways[] = {
+      {ways.x, "x", "Along the row from the east towards the west.", "x_first", "x_last", 2, 3, 3},
+      {ways.y, "y", "Along the column from the south towards the north.", "y_first", "y_last", 4, 5,
+       5},
+      {ways.east, "e", "Along the row from the west towards the east.", "x_last", "x_first", 3, 2,
+       6},
+      {ways.south, "s", "Along the column from the north towards the south.", "y_last", "y_first",
+       7, 4, 7}};
+  if (any_x || ways.east) head += "param x_first: bool;\nparam x_last: bool;\n";
+  if (any_y || ways.south) head += "param y_first: bool;\nparam y_last: bool;\n";
+  for (const Way& w : all_ways) {
+    if (!w.used) continue;
+    const std::string n = w.name;
+    head += cat("// ", w.comment, "\nparam ", n, "_in: color;\nparam ", n, "_out: color;\nconst ", n,
+                "_in_queue = @get_input_queue(", w.in, ");\nconst ", n,
+                "_out_queue = @get_output_queue(if (@is_arch(\"wse3\")) ", w.out3, " else ", w.out2,
+                ");\n");
+  }
   if (ways.row)
     head += "// From the first column to all PEs of the row.\nparam row_color: color;\n";
   if (ways.all) head += "// From the first PE to all.\nparam all_color: color;\n";
@@ -68,16 +91,13 @@ std::string CslEmitter::run() {
   if (p_.has_panels()) head += panel_head();
   for (const auto& [name, text] : helpers_) head += text;
   std::string tail = "\ncomptime {\n";
-  if (any_x)
-    tail +=
-        "  if (@is_arch(\"wse3\")) {\n    if (!x_last) @initialize_queue(@get_input_queue(2), .{ "
-        ".color = x_in });\n    if (!x_first) @initialize_queue(@get_output_queue(3), .{ .color "
-        "= x_out });\n  }\n";
-  if (any_y)
-    tail +=
-        "  if (@is_arch(\"wse3\")) {\n    if (!y_last) @initialize_queue(@get_input_queue(4), .{ "
-        ".color = y_in });\n    if (!y_first) @initialize_queue(@get_output_queue(5), .{ .color "
-        "= y_out });\n  }\n";
+  for (const Way& w : all_ways) {
+    if (!w.used) continue;
+    const std::string n = w.name;
+    tail += cat("  if (@is_arch(\"wse3\")) {\n    if (!", w.last, ") @initialize_queue(", n,
+                "_in_queue, .{ .color = ", n, "_in });\n    if (!", w.first,
+                ") @initialize_queue(", n, "_out_queue, .{ .color = ", n, "_out });\n  }\n");
+  }
   if (ways.row)
     tail +=
         "  if (@is_arch(\"wse3\")) {\n    @initialize_queue(@get_input_queue(5), .{ .color = "
@@ -205,6 +225,7 @@ void CslEmitter::init(const Stage& s, std::string& body) {
   }
   // One PE of the chain begins with the init, the others with nothing.
   fill(cat("@as(", csl_type(dtype), ", ", identity(s.combine, dtype), ")"));
+  if (constant && is_identity(s.combine, s.init)) return;
   body += cat("  if (px == 0", s.reduced == Spread::xy ? " and py == 0" : "", ") {\n");
   indent = "    ";
   std::string inner, ends;

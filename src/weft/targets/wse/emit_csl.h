@@ -21,6 +21,7 @@ std::string csl_number(double v, DType t);
 /// The routes that a program needs.
 struct Ways {
   bool x = false, y = false;      // chains along rows and along the first column
+  bool east = false, south = false;  // borders for the neighbours
   bool row = false, all = false;  // broadcast along each row, and from the first PE to all
   explicit Ways(const StageProgram& p);
 };
@@ -86,6 +87,9 @@ class CslEmitter {
 
   /// Brings a box from the PEs that hold it.
   std::string movement(const LocalArray& a);
+
+  /// The box from the own part and the neighbours' borders.
+  std::string halo(const LocalArray& a);
 
   /// All parts come to the first PE of the row or of all, row by row, and go from there to
   /// everybody.

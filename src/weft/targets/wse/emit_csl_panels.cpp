@@ -45,6 +45,7 @@ std::string CslEmitter::panel_head() const {
   std::string out =
       "// Parts that travel: onward is east and south, back is west and north.\n"
       "const control = @import_module(\"<control>\");\n"
+      "const tile_config = @import_module(\"<tile_config>\");\n"
       "const let_next = control.encode_payload(2, [2]control.opcode{ control.opcode.SWITCH_RST, "
       "control.opcode.SWITCH_ADV }, [2]bool{ true, true }, true, {});\n"
       "const reset = control.encode_single_payload(control.opcode.SWITCH_RST, true, {}, 0);\n"
@@ -257,7 +258,14 @@ std::string CslEmitter::panels(const Stage& s, std::size_t number_of) {
   init(s, body);
   body += cat("  stage", number_of, "_receive(0);\n}\n");
   std::string step = cat("fn stage", number_of, "_step() void {\n", panel_block(s, number_of),
-                         "  if (panel_step == ", s.panels->steps, ") panel_done();\n}\n");
+                         "  if (panel_step == ", s.panels->steps, ") {\n");
+  // What comes from behind may come at once the next time; what comes from before comes first.
+  for (const char* way : {"east", "south"}) {
+    if (way[0] == 'e' ? x : y)
+      step += cat("    if (@is_arch(\"wse2\")) { tile_config.queue_config.set_input_queue_color(",
+                  way, "_in, ", way, "); }\n");
+  }
+  step += "    panel_done();\n  }\n}\n";
   std::string fresh;
   for (const std::string& line : split(dsds_, '\n')) {
     if (!line.empty() && declared_.insert(line).second) fresh += line + "\n";

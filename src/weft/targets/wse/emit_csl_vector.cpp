@@ -150,7 +150,7 @@ std::optional<VectorStage::Value> VectorStage::temporary() {
   const std::string name = e_.temporary(temporaries_, count(), dtype_);
   if (name.empty()) return std::nullopt;
   ++temporaries_;
-  return Value{false, name, "0", csl_type(dtype_), 0};
+  return Value{false, name, "0", csl_type(dtype_), 0, true};
 }
 
 /// The descriptor of an access, moved to the point of the loops around it.
@@ -181,12 +181,12 @@ std::optional<VectorStage::Value> VectorStage::descriptor(const LocalArray& a,
           "_dsd, .{ .tensor_access = |", variables, "|{", extents, "} -> ", a.name, "[", place,
           "] });\n");
   return Value{false, name, e_.index(s_, a, at, now_->over),
-               csl_type(e_.p_.buffers[a.buffer].dtype), dims.back().stride};
+               csl_type(e_.p_.buffers[a.buffer].dtype), dims.back().stride, false};
 }
 
-/// A source: a scalar or a descriptor, of a temporary if need be.
-std::optional<VectorStage::Value> VectorStage::operand(const Expr& e) {
-  if (invariant(e)) return Value{true, e_.expr(s_, e), {}, {}, 0};
+/// A source: a scalar or a descriptor, of a temporary if need be; `to` may serve as one.
+std::optional<VectorStage::Value> VectorStage::operand(const Expr& e, const Value* to) {
+  if (invariant(e)) return Value{true, e_.expr(s_, e), {}, {}, 0, false};
   if (const auto* l = as<LoadNode>(e)) {
     std::vector<std::int64_t> at;
     const LocalArray* a = find_local(e_.p_, s_, *l, &at);
@@ -194,6 +194,10 @@ std::optional<VectorStage::Value> VectorStage::operand(const Expr& e) {
     return descriptor(*a, at);
   }
   if (e->dtype.bits != dtype_.bits || e->dtype.is_bool()) return std::nullopt;
+  if (to && (to->temporary || !reads_output_)) {  // nobody needs what it holds until the end
+    if (!compute(e, *to)) return std::nullopt;
+    return *to;
+  }
   auto t = temporary();
   if (!t || !compute(e, *t)) return std::nullopt;
   return t;
@@ -208,7 +212,8 @@ bool VectorStage::fused(const Expr& e, const Value& to) {
     for (auto [vector, factor] :
          {std::pair{product->a, product->b}, std::pair{product->b, product->a}}) {
       if (!invariant(factor) || invariant(x)) continue;
-      auto a = operand(x), b = operand(vector);
+      auto a = operand(x, &to);
+      auto b = a ? operand(vector) : std::nullopt;
       if (!a || !b) return false;
       add(operation("mac", e->dtype), {to, *a, *b, *operand(factor)});
       return true;
@@ -217,8 +222,15 @@ bool VectorStage::fused(const Expr& e, const Value& to) {
   return false;
 }
 
-/// Steps that put the value into the descriptor `to`.
+/// Steps that put the value into the descriptor `to`; their temporaries are free again afterwards.
 bool VectorStage::compute(const Expr& e, const Value& to) {
+  const int held = temporaries_;
+  const bool good = compute_into(e, to);
+  temporaries_ = held;
+  return good;
+}
+
+bool VectorStage::compute_into(const Expr& e, const Value& to) {
   if (invariant(e) || as<LoadNode>(e)) {
     auto v = operand(e);
     if (!v) return false;
@@ -267,7 +279,7 @@ bool VectorStage::compute(const Expr& e, const Value& to) {
   Expr a, b;
   if (const auto* n = as<BinaryNode>(e)) a = n->a, b = n->b;
   else a = as<CallNode>(e)->args[0], b = as<CallNode>(e)->args[1];
-  auto x = operand(a);
+  auto x = operand(a, &to);
   if (!x) return false;
   auto y = operand(b);
   if (!y) return false;
@@ -315,7 +327,7 @@ std::optional<VectorStage::Plan> VectorStage::plan(const std::vector<std::size_t
     if (!v || v->scalar) return std::nullopt;
     const std::string place = cat(s_.output.name, "[", e_.index(s_, s_.output, at), "]");
     add(operation("add", dtype_),
-        {Value{true, cat("&", place), {}, {}, 0}, Value{true, place, {}, {}, 0}, *v});
+        {Value{true, cat("&", place), {}, {}, 0, false}, Value{true, place, {}, {}, 0, false}, *v});
   } else {
     auto to = descriptor(s_.output, at);
     if (!to) return std::nullopt;
@@ -360,6 +372,12 @@ std::vector<std::vector<std::size_t>> VectorStage::choices() const {
 }
 
 bool VectorStage::write(std::string& out) {
+  for_each_expr(s_.value, [&](const Expr& x) {
+    std::vector<std::int64_t> at;
+    const auto* l = as<LoadNode>(x);
+    const LocalArray* a = l ? find_local(e_.p_, s_, *l, &at) : nullptr;
+    reads_output_ |= a && a->name == s_.output.name;
+  });
   if (s_.panels || dtype_.is_bool() || !find_segments()) return false;
   std::size_t nodes = 0;
   for_each_expr(s_.value, [&](const Expr&) { ++nodes; });

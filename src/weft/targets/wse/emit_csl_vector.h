@@ -36,6 +36,7 @@ class VectorStage {
     bool scalar = false;
     std::string text, offset, type;
     std::int64_t stride = 0;  // along the innermost iterator
+    bool temporary = false;
   };
   struct Step {
     std::string name;  // of the operation, without '@'
@@ -57,8 +58,9 @@ class VectorStage {
   bool invariant(const ir::Expr& e) const;
   std::int64_t count() const;
   std::optional<Plan> plan(const std::vector<std::size_t>& over, const ir::Expr& value);
-  std::optional<Value> operand(const ir::Expr& e);
+  std::optional<Value> operand(const ir::Expr& e, const Value* to = nullptr);
   bool compute(const ir::Expr& e, const Value& to);
+  bool compute_into(const ir::Expr& e, const Value& to);
   bool fused(const ir::Expr& e, const Value& to);
   bool accumulate(const ir::Expr& e, const Value& to);
   void add(std::string name, std::vector<Value> operands);
@@ -74,6 +76,7 @@ class VectorStage {
   std::vector<std::vector<Segment>> segments_;  // per iterator
   Plan* now_ = nullptr;
   int temporaries_ = 0;
+  bool reads_output_ = false;
 };
 
 }  // namespace weft::wse

@@ -36,6 +36,7 @@ struct Movement {
     none,
     row,     // broadcast: the first column holds the box of every PE of its row
     all,     // broadcast: the first PE holds everybody's box
+    halo,    // most of the box is here already; its borders come from the neighbours
     gather,  // boxes are gathered, handed to everybody, and everybody takes its part
   };
   /// Element i of the writer's dimension lies in part i / chunk, which `spread` places.
@@ -53,6 +54,7 @@ struct Movement {
   std::vector<std::int64_t> box;  // its extents
   std::vector<Part> parts;
   std::vector<Origin> origin;
+  std::vector<std::int64_t> before, after;  // halo: elements beyond the writer's box, per dimension
   std::int64_t columns = 1, rows = 1;  // PEs that hold different parts
   bool here = false;                   // every PE holds all: nothing travels
   bool within_row = false;             // no PE needs parts of other rows

@@ -2,6 +2,8 @@
 // Which PE has what part of a stage, and how values come from one stage to the next.
 #include <algorithm>
 
+#include "weft/arith/analyzer.h"
+#include "weft/ir/visit.h"
 #include "weft/targets/wse/lowering.h"
 
 namespace weft::wse {
@@ -57,8 +59,38 @@ void Lowering::place(Stage& s, bool after_chain) {
     spread(*largest(reduce), Spread::xy);
     s.reduced = Spread::xy;
   }
+  follow_writer(s);
 }
 
+
+/// Parts of the size that an earlier stage's output has, where they serve: then values stay where
+/// they are, or only their borders travel.
+void Lowering::follow_writer(Stage& s) {
+  for_each_expr(s.value, [&](const Expr& x) {
+    const auto* l = as<LoadNode>(x);
+    if (!l) return;
+    const Stage* from = nullptr;
+    for (const Stage& before : out_.stages) {
+      if (out_.buffers[before.output.buffer].buffer.get() == l->buffer.get()) from = &before;
+    }
+    if (!from) return;
+    std::vector<Var> vars;
+    for (const StageIter& i : s.iters) vars.push_back(i.var);
+    for (std::size_t d = 0; d < l->indices.size(); ++d) {
+      const auto linear = arith::detect_linear(l->indices[d], vars);
+      if (!linear) continue;
+      for (std::size_t k = 0; k < s.iters.size(); ++k) {
+        StageIter& i = s.iters[k];
+        if (linear->coeffs[k] != 1 || i.reduce) continue;
+        for (std::size_t w = 0; w < from->iters.size(); ++w) {
+          const StageIter& other = from->iters[w];
+          if (from->output.coef[d][w] == 1 && other.spread == i.spread && !other.reduce)
+            i.chunk = std::max(i.chunk, other.chunk);
+        }
+      }
+    }
+  });
+}
 
 std::vector<Movement::Origin> Lowering::origins(const Stage& s, const LocalArray& a) const {
   std::vector<Origin> out;
@@ -108,6 +140,46 @@ bool Lowering::uses(const Stage& s, Spread axis) {
   return false;
 }
 
+/// A box that lacks elements of the writer's on one side and goes beyond it on the other gets them
+/// all: what travels then begins at the writer's edges.
+void Lowering::widen(const Stage& from, const Stage& s, LocalArray& a) const {
+  const std::vector<Origin> writer = origins(from, from.output), reader = origins(s, a);
+  for (std::size_t d = 0; d < writer.size(); ++d) {
+    if (writer[d].cx != reader[d].cx || writer[d].cy != reader[d].cy) continue;
+    const std::int64_t before = writer[d].base - reader[d].base,
+                       after = reader[d].base + a.extent[d] - writer[d].base -
+                               from.output.extent[d];
+    if (before < 0 && after > 0) {
+      a.base[d] += before;
+      a.extent[d] -= before;
+    } else if (after < 0 && before > 0) {
+      a.extent[d] -= after;
+    }
+  }
+}
+
+/// Whether the reader's box is the writer's with borders that neighbours have.
+bool Lowering::halo(const Stage& from, const LocalArray& a, Movement* m) const {
+  const std::vector<Origin> at = origins(from, from.output);
+  std::size_t wide = 0;
+  for (std::size_t d = 0; d < m->box.size(); ++d) {
+    const Origin &w = at[d], &r = m->origin[d];
+    const Spread spread = m->parts[d].spread;
+    if (w.cx != r.cx || w.cy != r.cy || spread == Spread::xy) return false;
+    const std::int64_t before = w.base - r.base,
+                       after = r.base + a.extent[d] - w.base - m->box[d];
+    const bool divided = (spread == Spread::x && out_.width > 1) ||
+                         (spread == Spread::y && out_.height > 1);
+    if (before > 0 || after > 0) {
+      if (!divided || before < 0 || after < 0 || std::max(before, after) > m->box[d]) return false;
+    }
+    m->before.push_back(before);
+    m->after.push_back(after);
+    wide += a.extent[d] > 1;
+  }
+  return wide <= 4;  // dimensions of a descriptor
+}
+
 Movement Lowering::way(const Stage& from, Spread held, const Stage& s, const LocalArray& a,
              std::int64_t limit) const {
   Movement m;
@@ -133,6 +205,10 @@ Movement Lowering::way(const Stage& from, Spread held, const Stage& s, const Loc
     if (part.spread == Spread::y && out_.height > 1)
       m.within_row &= m.origin[d] == Origin{0, 0, part.chunk} && a.extent[d] <= part.chunk;
     m.parts.push_back(part);
+  }
+  if (held == Spread::none && halo(from, a, &m)) {
+    m.kind = Movement::Kind::halo;
+    return m;
   }
   m.within_row &= !by_xy && held != Spread::xy;
   if (by_x || by_xy) m.columns = out_.width;
@@ -174,6 +250,7 @@ void Lowering::keep_in_place(std::int64_t limit) {
     for (LocalArray& a : s.inputs) {
       if (alias(a)) continue;
       if (std::ptrdiff_t w = writer[a.buffer]; w >= 0) {
+        if (limit) widen(out_.stages[static_cast<std::size_t>(w)], s, a);
         a.move = way(out_.stages[static_cast<std::size_t>(w)], valid[static_cast<std::size_t>(w)],
                      s, a, limit);
       }

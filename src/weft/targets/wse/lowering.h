@@ -64,6 +64,9 @@ class Lowering {
   /// Parts that loops over PEs ask for.
   void place(Stage& s, const std::vector<BoundPart>& parts);
   void place(Stage& s, bool after_chain);
+  void follow_writer(Stage& s);
+  void widen(const Stage& from, const Stage& s, LocalArray& a) const;
+  bool halo(const Stage& from, const LocalArray& a, Movement* m) const;
   std::vector<Origin> origins(const Stage& s, const LocalArray& a) const;
   /// Whether the stage writes every element of its output's buffer, each box without holes.
   bool covers(const Stage& s) const;
