@@ -149,3 +149,29 @@ def test_vector_operations(rectangle, dtype):
     want = np.where((i >= 2) & (j < 17), inner, np.where(j == 20, f[0], f[1]))
     near = {"float32": 1e-4, "float16": 5e-2}.get(dtype, 0)
     np.testing.assert_allclose(run([A, B, C], f"wse:{rectangle}", a, b)[0], want, rtol=near, atol=near)
+
+
+@pytest.mark.parametrize("rectangle", RECTANGLES)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int16"])
+@pytest.mark.parametrize("index", ["int32", "int16"])
+def test_gathers(index, dtype, rectangle):
+    """Rows that data choose, of a table from the host and of values that are on the wafer."""
+    rng = np.random.default_rng(11)
+    T, I = te.placeholder((19, 11), dtype, name="T"), te.placeholder((14,), index, name="I")
+    C = te.compute((14, 11), lambda i, j: T[I[i], j] + T[I[i], 3], name="C")
+    t, i = random_array(rng, (19, 11), dtype), rng.integers(0, 19, 14).astype(index)
+    np.testing.assert_array_equal(run([T, I, C], f"wse:{rectangle}", t, i)[0], t[i] + t[i, 3][:, None])
+    B = te.compute((19, 11), lambda i, j: T[i, j] + T[i, j], name="B")
+    C = te.compute((14, 11), lambda i, j: B[I[i], 10 - j], name="C")
+    np.testing.assert_array_equal(run([T, I, C], f"wse:{rectangle}", t, i)[0], (t + t)[i][:, ::-1])
+    D = te.compute((14,), lambda i: T[I[I[i]], I[i] - 5], name="D")
+    i = rng.integers(5, 14, 14).astype(index)
+    np.testing.assert_array_equal(run([T, I, D], f"wse:{rectangle}", t, i)[0], t[i[i], i - 5])
+
+
+def test_positions_outside_are_faults():
+    T, I = te.placeholder((8,), name="T"), te.placeholder((4,), "int32", name="I")
+    C = te.compute((4,), lambda i: T[I[i]], name="C")
+    for wrong in (8, -1):
+        with pytest.raises(weft.Error, match="assert"):
+            run([T, I, C], "wse:2x2", np.ones(8, "f4"), np.array([0, 1, wrong, 7], "i4"))

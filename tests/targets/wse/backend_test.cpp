@@ -143,7 +143,7 @@ def main(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
     for i in range(8):
         with T.block("C"):
             vi = T.axis.spatial(8, i)
-            C[vi] = A[A[vi]]
+            C[A[vi]] = A[vi]
 )",
                  "wse:2x2"),
             "wse.lower.index");
@@ -199,8 +199,13 @@ TEST(WseBackend, EveryRefusalNamesTheStatement) {
       " "
       "       with T.init():\n                C[()] = T.float32(0)\n            C[()] = C[()] + "
       "A[vk]\n");
-  refused("wse.lower.index", "block C reaches A in dimension 0 through an index that depends on",
-          head + block("            C[vi] = A[T.Cast(\"int64\", A[vi])]\n"));
+  refused("wse.lower.index", "block C reaches C in dimension 0 through an index that depends on",
+          head + block("            C[T.Cast(\"int64\", A[vi])] = A[vi]\n"));
+  refused("wse.lower.index", "beside an index that data decide",
+          "@T.prim_func\ndef main(A: T.Buffer((8, 8), \"float32\"), I: T.Buffer((8,), \"int32\"), "
+          "C: T.Buffer((8,), \"float32\")):\n    for i in range(8):\n        with "
+          "T.block(\"C\"):\n            vi = T.axis.spatial(8, i)\n            C[vi] = A[I[vi], vi "
+          "* vi % 8]\n");
   try {  // a block that no verifier has seen
     StageProgram p = lower_stages(
         ir::parse_func(head + block("            C[vi] = A[vi] * T.Cast(\"float32\", i)\n")), 2, 2);

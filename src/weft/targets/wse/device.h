@@ -5,6 +5,7 @@
 // results.
 
 #include <memory>
+#include <mutex>
 
 #include "weft/runtime/device.h"
 #include "weft/targets/wse/program.h"
@@ -14,6 +15,7 @@ namespace weft::wse {
 class WseDevice final : public runtime::Device {
  public:
   WseDevice(std::string name, std::int32_t width, std::int32_t height, Arch arch, int threads);
+  ~WseDevice() override;
   const runtime::DeviceInfo& info() const override { return info_; }
   Ref<runtime::Storage> allocate(runtime::Bytes bytes, runtime::Bytes align,
                                  std::string_view space) override;
@@ -35,7 +37,10 @@ class WseDevice final : public runtime::Device {
 
  private:
   runtime::DeviceInfo info_;
+  struct Resident;
   int threads_;
+  std::mutex busy_;
+  std::unique_ptr<Resident> resident_;  // null before the first launch and after a fault
   std::int64_t cycles_ = 0;
   runtime::StatReport stats_;  // of the last launch; empty before one
   runtime::TraceSink* trace_ = nullptr;

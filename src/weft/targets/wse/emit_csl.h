@@ -60,6 +60,8 @@ class CslEmitter {
   std::vector<std::int64_t> output_offset(const Stage& s);
   std::string helper(const std::string& name, const std::string& text);
   std::string expr(const Stage& s, const ir::Expr& e);
+  /// The part of an index that data decide, as something to add; empty where there is none.
+  std::string data_offset(const Stage& s, const LocalArray& a, const ir::LoadNode& l);
   std::string pick(const std::string& name, const std::string& op, const std::string& t);
   std::string combined(Combine c, const std::string& a, const std::string& b, const std::string& t);
 

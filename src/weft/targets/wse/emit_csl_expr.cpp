@@ -34,6 +34,23 @@ std::string csl_number(double v, DType t) {
   return cat("@as(", csl_type(t), ", ", text, ")");
 }
 
+std::string CslEmitter::data_offset(const Stage& s, const LocalArray& a, const LoadNode& l) {
+  const std::vector<std::int64_t> strides = a.strides();
+  std::string out;
+  for (std::size_t d = 0; d < strides.size(); ++d) {
+    if (!a.along_data(d)) continue;
+    const std::string at =
+        helper("position",
+               "// A position that data decide.\nfn position(i: i32, n: i32) i32 { @assert(i >= 0 "
+               "and i < n); return i; }\n");
+    std::string where = expr(s, l.indices[d]);
+    if (csl_type(l.indices[d]->dtype) != "i32") where = cat("@as(i32, ", where, ")");
+    out += cat(" + ", at, "(", where, ", ", a.extent[d], ")",
+               strides[d] == 1 ? std::string() : cat(" * ", strides[d]));
+  }
+  return out;
+}
+
 std::string CslEmitter::expr(const Stage& s, const Expr& e) {
   auto type = [&] { return csl_type(e->dtype); };
   switch (e->kind) {
@@ -65,15 +82,7 @@ std::string CslEmitter::expr(const Stage& s, const Expr& e) {
       const LocalArray* a = find_local(p_, s, *as<LoadNode>(e), &offset);
       if (!a) break;
       // find_local counts from the array's own beginning, negative slopes included.
-      std::string at = index(s, *a, offset);
-      const std::vector<std::int64_t> strides = a->strides();
-      for (std::size_t d = 0; d < strides.size(); ++d) {
-        if (!a->along_data(d)) continue;
-        const Expr& from = as<LoadNode>(e)->indices[d];
-        std::string where = expr(s, from);
-        if (csl_type(from->dtype) != "i32") where = cat("@as(i32, ", where, ")");
-        at += cat(" + ", where, strides[d] == 1 ? std::string() : cat(" * ", strides[d]));
-      }
+      const std::string at = cat(index(s, *a, offset), data_offset(s, *a, *as<LoadNode>(e)));
       return cat(a->name, "[", at, "]");
     }
     case ExprKind::call: {

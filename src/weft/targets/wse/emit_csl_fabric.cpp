@@ -187,6 +187,18 @@ std::string CslEmitter::movement(const LocalArray& a) {
     out += gather(a, mov, box);
   }
   out += cat("  // Every PE takes its part of ", buffer, ".\n");
+  if (a.extent.size() == 1 && m.origin[0].base >= 0 && m.parts[0].chunk == m.box[0] && !m.here &&
+      !(m.within_row && m.parts[0].spread == Spread::y)) {
+    // The parts lie in the order of the elements.
+    const std::int64_t total = box * m.columns * m.rows;
+    const std::string all = cat(a.name, "_gathered"), element = csl_type(dtype);
+    dsds_ += descriptor(here, a.name, a.size()) + descriptor(all, source, total);
+    return cat(out, "  {\n    const from = ", m.origin[0].base, " + ", m.origin[0].cx, " * px + ",
+               m.origin[0].cy, " * py;\n    var n: i32 = ", total, " - from;\n    if (n > ",
+               a.size(), ") { n = ", a.size(), "; }\n    if (n > 0) { ", mov,
+               "(@set_dsd_length(", here, ", @as(u16, n)), @set_dsd_length(@increment_dsd_offset(",
+               all, ", @as(i16, from), ", element, "), @as(u16, n))); }\n  }\n");
+  }
   std::string indent = "  ", position = "0", inside, place = "0";
   std::string row_of = "0", column_of = "0";
   for (std::size_t d = 0; d < a.extent.size(); ++d) {

@@ -190,8 +190,13 @@ std::optional<VectorStage::Value> VectorStage::operand(const Expr& e, const Valu
   if (const auto* l = as<LoadNode>(e)) {
     std::vector<std::int64_t> at;
     const LocalArray* a = find_local(e_.p_, s_, *l, &at);
-    if (!a || a->dynamic()) return std::nullopt;
-    return descriptor(*a, at);
+    if (!a) return std::nullopt;
+    for (std::size_t d = 0; d < l->indices.size(); ++d) {
+      if (a->along_data(d) && !invariant(l->indices[d])) return std::nullopt;
+    }
+    auto out = descriptor(*a, at);
+    if (out) out->offset += e_.data_offset(s_, *a, *l);
+    return out;
   }
   if (e->dtype.bits != dtype_.bits || e->dtype.is_bool()) return std::nullopt;
   if (to && (to->temporary || !reads_output_)) {  // nobody needs what it holds until the end
@@ -294,6 +299,21 @@ bool VectorStage::accumulate(const Expr& e, const Value& to) {
                                                   : nullptr;
   if (!kind || operation(kind, dtype_).empty()) return false;
   const auto* m = as<BinaryNode>(e);
+  if (s_.combine == Combine::add && dtype_ == dtypes::float32 && m && m->kind == ExprKind::mul) {
+    // Products of 16-bit numbers into a 32-bit sum.
+    auto half = [](const Expr& x) -> Expr {
+      const auto* c = as<CastNode>(x);
+      return c && c->value->dtype == dtypes::float16 ? c->value : Expr();
+    };
+    for (auto [vector, factor] : {std::pair{half(m->a), half(m->b)}, {half(m->b), half(m->a)}}) {
+      if (!vector || !factor || !as<LoadNode>(vector) || invariant(vector) || !invariant(factor))
+        continue;
+      auto v = operand(vector);
+      if (!v) return false;
+      add("fmachs", {to, to, *v, *operand(factor)});
+      return true;
+    }
+  }
   if (s_.combine == Combine::add && dtype_.is_float() && m && m->kind == ExprKind::mul) {
     for (auto [vector, factor] : {std::pair{m->a, m->b}, std::pair{m->b, m->a}}) {
       if (!invariant(factor) || invariant(vector)) continue;

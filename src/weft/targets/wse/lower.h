@@ -77,7 +77,6 @@ struct LocalArray {
   Movement move;      // or comes from one over the fabric
   bool on_wafer() const { return kept || move.kind != Movement::Kind::none; }
   bool along_data(std::size_t d) const { return d < data.size() && data[d]; }
-  bool dynamic() const { return std::find(data.begin(), data.end(), true) != data.end(); }
   std::int64_t size() const {
     std::int64_t n = 1;
     for (std::int64_t e : extent) n *= e;

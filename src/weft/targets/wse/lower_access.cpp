@@ -6,6 +6,7 @@
 #include "weft/ir/build.h"
 #include "weft/ir/text.h"
 #include "weft/ir/visit.h"
+#include "weft/stages/conditions.h"
 #include "weft/targets/wse/lowering.h"
 #include "weft/targets/wse/view.h"
 
@@ -72,6 +73,17 @@ Expr Lowering::with_views(const Stage& s, const Expr& e) {
       const auto* l = as<LoadNode>(x);
       if (linear(s, l->indices)) return x;
       Exprs indices = l->indices;
+      if (std::any_of(indices.begin(), indices.end(), stages::has_loads)) {
+        for (Expr& index : indices) {
+          if (stages::has_loads(index)) index = rewrite(index);
+          else if (!linear(s, {index}))
+            refuse("index",
+                   cat("block ", s.name, " reaches ", l->buffer->name, " through ", print(index),
+                       " beside an index that data decide"),
+                   "let the other indices be sums of the block's iterators times constants");
+        }
+        return load(l->buffer, indices);
+      }
       Buffer seen = lowering.view(s, l->buffer, &indices, false);
       return load(seen, indices);
     }
@@ -87,6 +99,13 @@ void Lowering::access(Stage& s, const Buffer& b, const Exprs& indices, const std
   a.buffer = buffer_index(b);
   const auto& shape = out_.buffers[a.buffer].shape;
   for (std::size_t d = 0; d < indices.size(); ++d) {
+    a.data.push_back(stages::has_loads(indices[d]));
+    if (a.data.back()) {
+      a.coef.emplace_back(vars.size(), 0);
+      a.base.push_back(0);
+      a.extent.push_back(shape[d]);
+      continue;
+    }
     auto linear = arith::detect_linear(indices[d], vars);  // of views and others alike
     Expr simple = arith::simplify(linear->base);
     const auto* base = as<IntImmNode>(simple);
@@ -100,14 +119,13 @@ void Lowering::access(Stage& s, const Buffer& b, const Exprs& indices, const std
     a.base.push_back(low);
     a.extent.push_back(n);
   }
-  if (indices.empty()) (void)shape;
   if (fixed) {
     a.name = name;
     *fixed = std::move(a);
     return;
   }
   for (LocalArray& old : s.inputs) {
-    if (old.buffer != a.buffer || old.coef != a.coef) continue;
+    if (old.buffer != a.buffer || old.coef != a.coef || old.data != a.data) continue;
     for (std::size_t d = 0; d < a.base.size(); ++d) {
       std::int64_t lo = std::min(old.base[d], a.base[d]),
                    hi = std::max(old.base[d] + old.extent[d], a.base[d] + a.extent[d]);
@@ -139,6 +157,10 @@ const LocalArray* find_local(const StageProgram& program, const Stage& stage, co
     bool same = true;
     std::vector<std::int64_t> at;
     for (std::size_t d = 0; d < load.indices.size() && same; ++d) {
+      const bool data = stages::has_loads(load.indices[d]);
+      same = data == a.along_data(d);
+      if (data && same) at.push_back(0);
+      if (data || !same) continue;
       auto linear = arith::detect_linear(load.indices[d], vars);
       same = linear && linear->coeffs == a.coef[d];
       if (!same) break;

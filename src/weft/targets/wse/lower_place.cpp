@@ -85,7 +85,7 @@ void Lowering::follow_writer(Stage& s) {
         for (std::size_t w = 0; w < from->iters.size(); ++w) {
           const StageIter& other = from->iters[w];
           if (from->output.coef[d][w] == 1 && other.spread == i.spread && !other.reduce)
-            i.chunk = std::max(i.chunk, other.chunk);
+            i.chunk = std::min(std::max(i.chunk, other.chunk), i.extent);
         }
       }
     }
