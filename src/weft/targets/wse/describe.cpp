@@ -39,6 +39,7 @@ Json describe(const StageProgram& p) {
     row["kept"] = a.on_wafer();
     row["base"] = numbers(a.base);
     row["extent"] = numbers(a.extent);
+    row["strides"] = numbers(a.strides());
     return row;
   };
   Json stages = Json::array();

@@ -64,7 +64,7 @@ struct Array {
   std::string name;
   std::size_t buffer;
   std::vector<std::vector<std::int64_t>> coef;
-  std::vector<std::int64_t> base, extent;
+  std::vector<std::int64_t> base, extent, strides;
   bool kept = false;
   std::int64_t size = 1;
   explicit Array(const Json& j)
@@ -72,6 +72,7 @@ struct Array {
         buffer(static_cast<std::size_t>(j.at("buffer").as_int())),
         base(numbers(j.at("base"))),
         extent(numbers(j.at("extent"))),
+        strides(numbers(j.at("strides"))),
         kept(j.at("kept").as_bool()) {
     for (const Json& c : j.at("coef").as_array()) coef.push_back(numbers(c));
     for (std::int64_t e : extent) size *= e;
@@ -275,23 +276,23 @@ runtime::Event WseDevice::launch(runtime::Executable& executable, std::size_t ke
       refresh(a.buffer, false);
       const Data& from = data[a.buffer];
       std::vector<std::uint32_t> words(static_cast<std::size_t>(width * height * a.size));
-      std::size_t w = 0;
       std::vector<std::int64_t> at(a.extent.size());
       for (std::int64_t y = 0; y < height; ++y) {
         for (std::int64_t x = 0; x < width; ++x) {
           std::vector<std::int64_t> low = starts(iters, x, y, width), origin;
           for (std::size_t d = 0; d < a.extent.size(); ++d) origin.push_back(a.origin(d, low));
           std::fill(at.begin(), at.end(), 0);
-          for (std::int64_t k = 0; k < a.size; ++k, ++w) {
-            std::int64_t linear = 0;
+          for (std::int64_t k = 0; k < a.size; ++k) {
+            std::int64_t linear = 0, w = (y * width + x) * a.size;
             bool inside = true;
             for (std::size_t d = 0; d < at.size(); ++d) {
               std::int64_t p = origin[d] + at[d];
               inside = inside && p >= 0 && p < from.shape[d];
               linear = linear * from.shape[d] + p;
+              w += at[d] * a.strides[d];
             }
             if (inside)
-              std::memcpy(&words[w], from.at + linear * from.bytes,
+              std::memcpy(&words[static_cast<std::size_t>(w)], from.at + linear * from.bytes,
                           static_cast<std::size_t>(from.bytes));
             for (std::size_t d = at.size(); d-- > 0;) {
               if (++at[d] < a.extent[d]) break;

@@ -187,7 +187,8 @@ std::string CslEmitter::movement(const LocalArray& a) {
     out += gather(a, mov, box);
   }
   out += cat("  // Every PE takes its part of ", buffer, ".\n");
-  if (a.extent.size() == 1 && m.origin[0].base >= 0 && m.parts[0].chunk == m.box[0] && !m.here &&
+  if (a.extent.size() == 1 && m.origin[0].base >= 0 && m.origin[0].cx >= 0 &&
+      m.origin[0].cy >= 0 && m.parts[0].chunk == m.box[0] && !m.here &&
       !(m.within_row && m.parts[0].spread == Spread::y)) {
     // The parts lie in the order of the elements.
     const std::int64_t total = box * m.columns * m.rows;

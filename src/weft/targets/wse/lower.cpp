@@ -46,6 +46,7 @@ StageProgram Lowering::run() {
                " of its 49152 are free"),
            cat("use more PEs than ", out_.width, " x ", out_.height));
   }
+  for (Stage& s : out_.stages) order_inputs(s);
   out_.scratch_bytes = std::min(kScratchBytes, kFreeBytes - bytes_used());
   return std::move(out_);
 }

@@ -72,6 +72,7 @@ struct LocalArray {
   std::size_t buffer = 0;                       // in Program's buffers
   std::vector<std::vector<std::int64_t>> coef;  // [dimension][iterator]
   std::vector<std::int64_t> base, extent;
+  std::vector<std::size_t> order;  // dimensions in memory, outermost first; empty: as they are
   std::vector<bool> data;          // dimensions that data decide: the box has all of them
   bool kept = false;  // it is an earlier stage's output, still in place: `name` is that one's
   Movement move;      // or comes from one over the fabric

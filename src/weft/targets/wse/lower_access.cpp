@@ -138,10 +138,32 @@ void Lowering::access(Stage& s, const Buffer& b, const Exprs& indices, const std
   s.inputs.push_back(std::move(a));
 }
 
+void Lowering::order_inputs(Stage& s) {
+  if (s.panels || s.combine == Combine::none) return;
+  std::size_t vector = s.iters.size();  // the longest vector of the result
+  for (std::size_t k = 0; k < s.iters.size(); ++k) {
+    const StageIter& i = s.iters[k];
+    if (!i.reduce && i.chunk > 1 &&
+        (vector == s.iters.size() || i.chunk >= s.iters[vector].chunk))
+      vector = k;
+  }
+  if (vector == s.iters.size()) return;
+  for (LocalArray& a : s.inputs) {
+    if (a.on_wafer() || std::find(a.data.begin(), a.data.end(), true) != a.data.end()) continue;
+    std::vector<std::size_t> order, last;
+    for (std::size_t d = 0; d < a.extent.size(); ++d)
+      (a.coef[d][vector] == 1 ? last : order).push_back(d);
+    if (last.size() != 1) continue;
+    order.push_back(last[0]);
+    a.order = std::move(order);
+  }
+}
+
 std::vector<std::int64_t> LocalArray::strides() const {
   std::vector<std::int64_t> out(extent.size(), 1);
   std::int64_t stride = 1;
-  for (std::size_t d = extent.size(); d-- > 0;) {
+  for (std::size_t k = extent.size(); k-- > 0;) {
+    const std::size_t d = order.empty() ? k : order[k];
     out[d] = stride;
     stride *= extent[d];
   }

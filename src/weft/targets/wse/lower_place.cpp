@@ -46,7 +46,9 @@ void Lowering::place(Stage& s, bool after_chain) {
                              [](auto* a, auto* b) { return a->extent < b->extent; });
   };
   bool chain = s.combine != Combine::none && !s.keeps;  // a reduction may end in a chain
-  if (spatial.size() >= 2) {
+  if (spatial.size() >= 2 && chain && reduce_in_place(s)) {
+    spread(*spatial[0], Spread::y);
+  } else if (spatial.size() >= 2) {
     spread(*spatial[0], Spread::y);
     spread(*spatial[1], Spread::x);
   } else if (spatial.size() == 1 && chain && !reduce.empty() && out_.width > 1) {
@@ -62,6 +64,39 @@ void Lowering::place(Stage& s, bool after_chain) {
   follow_writer(s);
 }
 
+
+/// A reduction of an intermediate whose columns of PEs hold different steps of it: each PE reduces
+/// what it has, and a chain along the row ends it.
+bool Lowering::reduce_in_place(Stage& s) {
+  StageIter* found = nullptr;
+  std::int64_t chunk = 0;
+  bool fits = out_.width > 1;
+  for_each_expr(s.value, [&](const Expr& x) {
+    const auto* l = as<LoadNode>(x);
+    if (!l) return;
+    const Stage* from = nullptr;
+    for (const Stage& before : out_.stages) {
+      if (out_.buffers[before.output.buffer].buffer.get() == l->buffer.get()) from = &before;
+    }
+    if (!from) return;
+    for (std::size_t d = 0; d < l->indices.size(); ++d) {
+      for (std::size_t w = 0; w < from->iters.size(); ++w) {
+        const StageIter& other = from->iters[w];
+        if (from->output.coef[d][w] != 1 || other.spread != Spread::x || other.extent == 1) continue;
+        for (StageIter& i : s.iters) {
+          if (i.var.get() != l->indices[d].get()) continue;
+          fits &= i.reduce && (!found || found == &i);
+          found = &i;
+          chunk = other.chunk;
+        }
+      }
+    }
+  });
+  if (!found || !fits) return false;
+  found->spread = s.reduced = Spread::x;
+  found->chunk = std::min(chunk, found->extent);
+  return true;
+}
 
 /// Parts of the size that an earlier stage's output has, where they serve: then values stay where
 /// they are, or only their borders travel.

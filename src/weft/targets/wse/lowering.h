@@ -54,6 +54,10 @@ class Lowering {
   void access(Stage& s, const ir::Buffer& b, const ir::Exprs& indices, const std::string& name,
               LocalArray* fixed);
 
+  /// Parts that come from the host lie in memory as the stage's vectors run: unit strides, where
+  /// words of one bank would otherwise be read one after the other.
+  static void order_inputs(Stage& s);
+
   // lower_panels.cpp: products of matrices.
   /// Places the stage as a product whose operands travel; false: it is none.
   bool place_panels(Stage& s);
@@ -65,6 +69,7 @@ class Lowering {
   void place(Stage& s, const std::vector<BoundPart>& parts);
   void place(Stage& s, bool after_chain);
   void follow_writer(Stage& s);
+  bool reduce_in_place(Stage& s);
   void widen(const Stage& from, const Stage& s, LocalArray& a) const;
   bool halo(const Stage& from, const LocalArray& a, Movement* m) const;
   std::vector<Origin> origins(const Stage& s, const LocalArray& a) const;
