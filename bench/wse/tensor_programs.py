@@ -200,7 +200,10 @@ def attention(arch, p, length, width):
     Z = te.compute((1,), lambda o: te.sum(E[u], axis=u), name="Z")
     O = te.compute((width,), lambda j: te.sum(E[t] * V[t, j], axis=t), name="O")
     Y = te.compute((width,), lambda j: O[j] / Z[0], name="Y")
-    a = [rng.standard_normal(s).astype("f4") * 0.3 for s in ((width,), (length, width), (length, width))]
+    a = [
+        rng.standard_normal(s).astype("f4") * 0.3
+        for s in ((width,), (length, width), (length, width))
+    ]
     s = a[1] @ a[0]
     e = np.exp(s - s.max())
     return lowered([q, K, V, Y], f"wse:{p}x{p},arch={arch}", a, (e @ a[2]) / e.sum()), None
@@ -226,7 +229,10 @@ def main():
                 (stages, total), hand = fn(arch, *sizes)
                 ratio = f"{hand / stages:.2f}" if hand else ""
                 what = f"{fn.__name__} {' '.join(map(str, sizes))}"
-                print(f"| {what} | {arch} | {stages:,} | {hand or 0:,} | {ratio} | {total:,} |", flush=True)
+                print(
+                    f"| {what} | {arch} | {stages:,} | {hand or 0:,} | {ratio} | {total:,} |",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -49,7 +49,9 @@ def matvec(W, x, name):
 def norm(x, gain, name):
     n = int(x.shape[0])
     k = te.reduce_axis(n, name="k")
-    squares = te.compute((1,), lambda o: te.sum(x[k + o] * x[k + o], axis=k), name=name + "_squares")
+    squares = te.compute(
+        (1,), lambda o: te.sum(x[k + o] * x[k + o], axis=k), name=name + "_squares"
+    )
     scale = te.compute((1,), lambda o: te.rsqrt(squares[o] * te.const(1 / n, "float32") + te.const(1e-5, "float32")), name=name + "_scale")  # fmt: skip
     return te.compute((n,), lambda i: (x[i] * scale[0] * gain[i]).astype("float16"), name=name)
 
@@ -60,7 +62,9 @@ def rotated(q, heads, head, cos, sin, name):
 
     def value(h, c, p):
         first, second = q[h * head + p], q[h * head + half + p]
-        return te.if_then_else(c < 1, first * cos[p] - second * sin[p], second * cos[p] + first * sin[p])
+        return te.if_then_else(
+            c < 1, first * cos[p] - second * sin[p], second * cos[p] + first * sin[p]
+        )
 
     return te.compute((heads, 2, half), value, name=name)
 
@@ -75,8 +79,8 @@ def block(s: Shape):
     shapes = dict(
         x=(s.width,), norm1=(s.width,), norm2=(s.width,), cos=(half,), sin=(half,),
         wq=(s.heads * s.head, s.width), wk=(s.key_heads * s.head, s.width), wv=(s.key_heads * s.head, s.width),
-        wo=(s.width, s.heads * s.head), gate=(s.hidden, s.width), up=(s.hidden, s.width), down=(s.width, s.hidden),
-        keys=(s.key_heads, s.context, s.head), values=(s.key_heads, s.context, s.head),
+        wo=(s.width, s.key_heads, group, s.head), gate=(s.hidden, s.width), up=(s.hidden, s.width), down=(s.width, s.hidden),
+        keys=(s.key_heads, s.context, 2, half), values=(s.key_heads, s.context, s.head),
     )  # fmt: skip
     p = {name: te.placeholder(shape, dtype_of(name), name=name) for name, shape in shapes.items()}
     n1 = norm(p["x"], p["norm1"], "n1")
@@ -84,25 +88,33 @@ def block(s: Shape):
     k = rotated(matvec(p["wk"], n1, "k"), s.key_heads, s.head, p["cos"], p["sin"], "kr")
     v = matvec(p["wv"], n1, "v")
     scale = te.const(s.head**-0.5, "float32")
-    c, d, c2, d2 = (te.reduce_axis(e, name=n) for e, n in ((2, "c"), (half, "d"), (2, "c2"), (half, "d2")))
+    c, d, c2, d2 = (
+        te.reduce_axis(e, name=n) for e, n in ((2, "c"), (half, "d"), (2, "c2"), (half, "d2"))
+    )
     t, t2, t3 = (te.reduce_axis(s.context, name=n) for n in ("t", "t2", "t3"))
     kh, kg = (s.key_heads, group)  # query head = key head * group + member
     # Heads over rows of PEs, tokens over columns: sums over tokens end in chains along the rows.
-    score = te.compute((kh, s.context, kg), lambda h, i, g: te.sum(q[h * group + g, c, d] * wide(p["keys"][h, i, c * half + d]), axis=[c, d]), name="score")  # fmt: skip
+    score = te.compute((kh, s.context, kg), lambda h, i, g: te.sum(q[h * group + g, c, d] * wide(p["keys"][h, i, c, d]), axis=[c, d]), name="score")  # fmt: skip
     own = te.compute((kh, kg), lambda h, g: te.sum(q[h * group + g, c2, d2] * k[h, c2, d2], axis=[c2, d2]), name="own")  # fmt: skip
     top = te.compute((kh, kg), lambda h, g: te.max(score[h, t, g], axis=t), name="top")
     limit = te.compute((kh, kg), lambda h, g: te.max(top[h, g], own[h, g]), name="limit")
-    e = te.compute((kh, s.context, kg), lambda h, i, g: te.exp((score[h, i, g] - limit[h, g]) * scale), name="e")
+    e = te.compute(
+        (kh, s.context, kg),
+        lambda h, i, g: te.exp((score[h, i, g] - limit[h, g]) * scale),
+        name="e",
+    )
     eo = te.compute((kh, kg), lambda h, g: te.exp((own[h, g] - limit[h, g]) * scale), name="eo")
     total = te.compute((kh, kg), lambda h, g: te.sum(e[h, t2, g], axis=t2), name="total")
     weighted = te.compute((kh, kg, s.head), lambda h, g, j: te.sum(e[h, t3, g] * wide(p["values"][h, t3, j]), axis=t3), name="weighted")  # fmt: skip
     head = te.compute((kh, kg, s.head), lambda h, g, j: ((weighted[h, g, j] + eo[h, g] * v[h * s.head + j]) / (total[h, g] + eo[h, g])).astype("float16"), name="head")  # fmt: skip
     a, b, j = (te.reduce_axis(n, name=m) for n, m in ((kh, "a"), (kg, "b"), (s.head, "j")))
-    attended = te.compute((s.width,), lambda i: te.sum(wide(p["wo"][i, (a * group + b) * s.head + j]) * wide(head[a, b, j]), axis=[a, b, j]), name="attended")  # fmt: skip
+    attended = te.compute((s.width,), lambda i: te.sum(wide(p["wo"][i, a, b, j]) * wide(head[a, b, j]), axis=[a, b, j]), name="attended")  # fmt: skip
     y = te.compute((s.width,), lambda i: p["x"][i] + attended[i], name="y")
     n2 = norm(y, p["norm2"], "n2")
     g, u = matvec(p["gate"], n2, "g"), matvec(p["up"], n2, "u")
-    m = te.compute((s.hidden,), lambda i: (g[i] * te.sigmoid(g[i]) * u[i]).astype("float16"), name="m")
+    m = te.compute(
+        (s.hidden,), lambda i: (g[i] * te.sigmoid(g[i]) * u[i]).astype("float16"), name="m"
+    )
     down = matvec(p["down"], m, "d")
     out = te.compute((s.width,), lambda i: y[i] + down[i], name="out")
     return p, [out, k, v]
@@ -116,17 +128,21 @@ def reference(s: Shape, a):
 
     def rope(x):
         x = x.reshape(-1, 2, half)
-        return np.stack([x[:, 0] * a["cos"] - x[:, 1] * a["sin"], x[:, 1] * a["cos"] + x[:, 0] * a["sin"]], 1)
+        return np.stack(
+            [x[:, 0] * a["cos"] - x[:, 1] * a["sin"], x[:, 1] * a["cos"] + x[:, 0] * a["sin"]], 1
+        )
 
     n1 = normed(a["x"], a["norm1"])
     q, k, v = rope(a["wq"] @ n1), rope(a["wk"] @ n1), a["wv"] @ n1
     heads = []
     for h in range(s.heads):
-        keys = np.vstack([a["keys"][h // group], k[h // group].reshape(1, -1)])
+        keys = np.vstack(
+            [a["keys"][h // group].reshape(s.context, -1), k[h // group].reshape(1, -1)]
+        )
         values = np.vstack([a["values"][h // group], v.reshape(s.key_heads, 1, -1)[h // group]])
         e = np.exp((keys @ q[h].ravel()) / np.sqrt(s.head))
         heads.append(e / e.sum() @ values)
-    y = a["x"] + a["wo"] @ np.concatenate(heads)
+    y = a["x"] + a["wo"].reshape(s.width, -1) @ np.concatenate(heads)
     n2 = normed(y, a["norm2"])
     g = a["gate"] @ n2
     return y + a["down"] @ (g / (1 + np.exp(-g)) * (a["up"] @ n2)), k, v
@@ -138,7 +154,7 @@ def inputs(s: Shape, seed=0):
     out = {}
     for name, p in placeholders.items():
         shape = tuple(int(e) for e in p.shape)
-        scale = shape[-1] ** -0.5 if len(shape) == 2 else 1.0
+        scale = np.prod(shape[1:]) ** -0.5 if name[0] in "wgud" else 1.0
         out[name] = (rng.standard_normal(shape) * scale).astype(dtype_of(name))
     angle = 7 * 10000.0 ** (-np.arange(s.head // 2) / (s.head // 2))
     return out | {"cos": np.cos(angle).astype("f4"), "sin": np.sin(angle).astype("f4")}
@@ -151,7 +167,9 @@ def run_block(s: Shape, target: str):
     device = weft.device(target)
     given = inputs(s)
     held = [weft.asarray(given[name], device=device) for name in placeholders]
-    outs = [weft.zeros(tuple(int(e) for e in r.shape), dtype="float32", device=device) for r in results]
+    outs = [
+        weft.zeros(tuple(int(e) for e in r.shape), dtype="float32", device=device) for r in results
+    ]
     module["main"](*held, *outs)
     error = max(float(np.abs(o.numpy() - w).max()) for o, w in zip(outs, reference(s, given)))
     return error, device.stats(), module.source()
@@ -191,8 +209,12 @@ def main():
     cycles, whole, missed, rate = predict(s, width, height)
     print(f"Llama 3.2 1B on a WSE-3, {width} x {height} PEs a layer, {s.context} tokens before:")
     print(f"  block at 1/8, 2/8, 3/8 of its size: {', '.join(f'{c:,}' for c in cycles)} cycles (the line misses the third by {missed:+.1%})")  # fmt: skip
-    print(f"  whole block: {whole:,} cycles; {s.layers} blocks: {s.layers * whole / 875e6 * 1e3:.2f} ms")
-    print(f"  predicted: {rate:,.0f} tokens a second for one user, without the vocabulary's projection and sampling")
+    print(
+        f"  whole block: {whole:,} cycles; {s.layers} blocks: {s.layers * whole / 875e6 * 1e3:.2f} ms"
+    )
+    print(
+        f"  predicted: {rate:,.0f} tokens a second for one user, without the vocabulary's projection and sampling"
+    )
 
 
 if __name__ == "__main__":

@@ -2,6 +2,10 @@
 """Tensor programs on rectangles of PEs against NumPy: products whose operands travel, vector operations, stencils,
 gathers, at sizes that do not divide."""
 
+import importlib.util
+import pathlib
+import sys
+
 import numpy as np
 import pytest
 
@@ -36,7 +40,9 @@ def product(m, n, k, dtype, transposed=False):
     B = te.placeholder((k, n), dtype, name="B")
     r = te.reduce_axis(k, name="k")
     C = te.compute(
-        (m, n), lambda i, j: te.sum((A[r, i] if transposed else A[i, r]) * B[r, j], axis=r), name="C"
+        (m, n),
+        lambda i, j: te.sum((A[r, i] if transposed else A[i, r]) * B[r, j], axis=r),
+        name="C",
     )
     return [A, B, C]
 
@@ -106,14 +112,18 @@ def test_stencils_in_three_dimensions_and_one():
     b = a * 3
     want = b[:-2, 1:-1, 1:-1] - b[2:, 1:-1, 1:-1] + b[1:-1, :-2, :-2] * b[1:-1, 2:, 2:]
     for rectangle in RECTANGLES:
-        np.testing.assert_allclose(run([A, C], f"wse:{rectangle}", a)[0], want, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(
+            run([A, C], f"wse:{rectangle}", a)[0], want, rtol=1e-4, atol=1e-4
+        )
     A = te.placeholder((61,), name="A")
     B = te.compute((61,), lambda i: A[i] * A[i], name="B")
     C = te.compute((57,), lambda i: B[i] + B[i + 2] - B[i + 4], name="C")
     a = rng.standard_normal(61).astype("f4")
     for rectangle in RECTANGLES:
         got, _ = run([A, C], f"wse:{rectangle}", a)
-        np.testing.assert_allclose(got, a[:57] ** 2 + a[2:59] ** 2 - a[4:] ** 2, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(
+            got, a[:57] ** 2 + a[2:59] ** 2 - a[4:] ** 2, rtol=1e-4, atol=1e-4
+        )
 
 
 @pytest.mark.parametrize("rectangle", ["1x1", "4x1", "3x5", "4x4,arch=wse3"])
@@ -148,7 +158,9 @@ def test_vector_operations(rectangle, dtype):
     i, j = np.ogrid[:13, :22]
     want = np.where((i >= 2) & (j < 17), inner, np.where(j == 20, f[0], f[1]))
     near = {"float32": 1e-4, "float16": 5e-2}.get(dtype, 0)
-    np.testing.assert_allclose(run([A, B, C], f"wse:{rectangle}", a, b)[0], want, rtol=near, atol=near)
+    np.testing.assert_allclose(
+        run([A, B, C], f"wse:{rectangle}", a, b)[0], want, rtol=near, atol=near
+    )
 
 
 @pytest.mark.parametrize("rectangle", RECTANGLES)
@@ -160,7 +172,9 @@ def test_gathers(index, dtype, rectangle):
     T, I = te.placeholder((19, 11), dtype, name="T"), te.placeholder((14,), index, name="I")
     C = te.compute((14, 11), lambda i, j: T[I[i], j] + T[I[i], 3], name="C")
     t, i = random_array(rng, (19, 11), dtype), rng.integers(0, 19, 14).astype(index)
-    np.testing.assert_array_equal(run([T, I, C], f"wse:{rectangle}", t, i)[0], t[i] + t[i, 3][:, None])
+    np.testing.assert_array_equal(
+        run([T, I, C], f"wse:{rectangle}", t, i)[0], t[i] + t[i, 3][:, None]
+    )
     B = te.compute((19, 11), lambda i, j: T[i, j] + T[i, j], name="B")
     C = te.compute((14, 11), lambda i, j: B[I[i], 10 - j], name="C")
     np.testing.assert_array_equal(run([T, I, C], f"wse:{rectangle}", t, i)[0], (t + t)[i][:, ::-1])
@@ -175,3 +189,37 @@ def test_positions_outside_are_faults():
     for wrong in (8, -1):
         with pytest.raises(weft.Error, match="assert"):
             run([T, I, C], "wse:2x2", np.ones(8, "f4"), np.array([0, 1, wrong, 7], "i4"))
+
+
+def test_a_program_stays_on_its_pes_between_calls():
+    """Parts that a PE was sent are not sent again, and changed ones are."""
+    A, x = te.placeholder((24, 40), name="A"), te.placeholder((40,), name="x")
+    k = te.reduce_axis(40, name="k")
+    y = te.compute((24,), lambda i: te.sum(A[i, k] * x[k], axis=k), name="y")
+    module = weft.build(te.create_prim_func([A, x, y]), target="wse:4x4")
+    device = weft.device("wse:4x4")
+    rng = np.random.default_rng(2)
+    a = rng.standard_normal((24, 40)).astype("f4")
+    held, out = weft.asarray(a, device=device), weft.zeros((24,), device=device)
+    cycles = []
+    for _ in range(3):
+        v = rng.standard_normal(40).astype("f4")
+        module["main"](held, weft.asarray(v, device=device), out)
+        np.testing.assert_allclose(out.numpy(), a @ v, rtol=1e-4, atol=1e-4)
+        cycles.append(device.stats()["fabric.cycles"])
+    assert cycles[1] == cycles[2] < cycles[0]
+    b = a + 1
+    module["main"](weft.asarray(b, device=device), weft.asarray(v, device=device), out)
+    np.testing.assert_allclose(out.numpy(), b @ v, rtol=1e-4, atol=1e-4)
+    assert device.stats()["fabric.cycles"] > cycles[2]
+
+
+@pytest.mark.parametrize("rectangle", ["1x1", "4x4", "3x5", "8x2,arch=wse3"])
+def test_decode_step_of_a_block(rectangle):
+    folder = pathlib.Path(__file__).resolve().parents[2] / "examples/wse"
+    spec = importlib.util.spec_from_file_location("llama_decode", folder / "llama_decode.py")
+    example = importlib.util.module_from_spec(spec)
+    sys.modules["llama_decode"] = example
+    spec.loader.exec_module(example)
+    error, _, _ = example.run_block(example.Shape(48, 4, 2, 12, 60, 17), f"wse:{rectangle}")
+    assert error < 5e-3  # activations travel in 16 bits

@@ -71,8 +71,8 @@ std::string CslEmitter::run() {
   for (const Way& w : all_ways) {
     if (!w.used) continue;
     const std::string n = w.name;
-    head += cat("// ", w.comment, "\nparam ", n, "_in: color;\nparam ", n, "_out: color;\nconst ", n,
-                "_in_queue = @get_input_queue(", w.in, ");\nconst ", n,
+    head += cat("// ", w.comment, "\nparam ", n, "_in: color;\nparam ", n, "_out: color;\nconst ",
+                n, "_in_queue = @get_input_queue(", w.in, ");\nconst ", n,
                 "_out_queue = @get_output_queue(if (@is_arch(\"wse3\")) ", w.out3, " else ", w.out2,
                 ");\n");
   }
@@ -95,8 +95,8 @@ std::string CslEmitter::run() {
     if (!w.used) continue;
     const std::string n = w.name;
     tail += cat("  if (@is_arch(\"wse3\")) {\n    if (!", w.last, ") @initialize_queue(", n,
-                "_in_queue, .{ .color = ", n, "_in });\n    if (!", w.first,
-                ") @initialize_queue(", n, "_out_queue, .{ .color = ", n, "_out });\n  }\n");
+                "_in_queue, .{ .color = ", n, "_in });\n    if (!", w.first, ") @initialize_queue(",
+                n, "_out_queue, .{ .color = ", n, "_out });\n  }\n");
   }
   if (ways.row)
     tail +=

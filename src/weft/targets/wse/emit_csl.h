@@ -20,9 +20,9 @@ std::string csl_number(double v, DType t);
 
 /// The routes that a program needs.
 struct Ways {
-  bool x = false, y = false;      // chains along rows and along the first column
+  bool x = false, y = false;         // chains along rows and along the first column
   bool east = false, south = false;  // borders for the neighbours
-  bool row = false, all = false;  // broadcast along each row, and from the first PE to all
+  bool row = false, all = false;     // broadcast along each row, and from the first PE to all
   explicit Ways(const StageProgram& p);
 };
 
@@ -101,7 +101,7 @@ class CslEmitter {
   const StageProgram& p_;
   std::map<std::string, std::string> helpers_;
   std::string dsds_;
-  std::set<std::string> declared_;  // lines of descriptors that the text has
+  std::set<std::string> declared_;               // lines of descriptors that the text has
   std::map<std::string, std::int64_t> scratch_;  // elements of each type
   bool uses_math_ = false;
 };

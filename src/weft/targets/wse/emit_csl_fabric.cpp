@@ -108,12 +108,12 @@ std::string CslEmitter::halo(const LocalArray& a) {
   std::string out = cat("  // Borders of ", p_.buffers[a.buffer].name,
                         " come from the neighbours.\n"),
               take;
-  const std::string copy =
-      cat("  ", mov, "(", describe("here", a.name, a.extent, here), ", ",
-          describe("own", m.from, m.box, part), ");\n");
+  const std::string copy = cat("  ", mov, "(", describe("here", a.name, a.extent, here), ", ",
+                               describe("own", m.from, m.box, part), ");\n");
   auto exchange = [&](std::size_t d, bool along_x, const std::string& array,
                       const std::vector<std::int64_t>& shape, Box send, Box take_at) {
-    const std::int64_t own = along_x ? part.extent[d] : m.box[d], n = along_x ? p_.width : p_.height;
+    const std::int64_t own = along_x ? part.extent[d] : m.box[d],
+                       n = along_x ? p_.width : p_.height;
     const std::string at = along_x ? "px" : "py";
     std::string sends, takes;
     for (bool onward : {true, false}) {
@@ -132,9 +132,9 @@ std::string CslEmitter::halo(const LocalArray& a) {
       sends += cat("  if (", sender, ") ", mov, "(@get_dsd(fabout_dsd, .{ .extent = ", extent,
                    ", .fabric_color = ", way, "_out, .output_queue = ", way, "_out_queue }), ",
                    from, ", .{ .async = true });\n");
-      takes += cat("  if (", taker, ") ", mov, "(", to, ", @get_dsd(fabin_dsd, .{ .extent = ",
-                   extent, ", .fabric_color = ", way, "_in, .input_queue = ", way,
-                   "_in_queue }));\n");
+      takes +=
+          cat("  if (", taker, ") ", mov, "(", to, ", @get_dsd(fabin_dsd, .{ .extent = ", extent,
+              ", .fabric_color = ", way, "_in, .input_queue = ", way, "_in_queue }));\n");
     }
     return std::pair{sends, takes};
   };
@@ -150,7 +150,8 @@ std::string CslEmitter::halo(const LocalArray& a) {
     if (m.parts[d].spread != Spread::y) continue;
     Box whole = here;
     for (std::size_t e = 0; e < rank; ++e) {
-      if (e != d && m.parts[e].spread == Spread::x) whole.start[e] = 0, whole.extent[e] = a.extent[e];
+      if (e != d && m.parts[e].spread == Spread::x)
+        whole.start[e] = 0, whole.extent[e] = a.extent[e];
     }
     auto [sends, takes] = exchange(d, false, a.name, a.extent, whole, whole);
     out += sends + takes;
@@ -187,8 +188,8 @@ std::string CslEmitter::movement(const LocalArray& a) {
     out += gather(a, mov, box);
   }
   out += cat("  // Every PE takes its part of ", buffer, ".\n");
-  if (a.extent.size() == 1 && m.origin[0].base >= 0 && m.origin[0].cx >= 0 &&
-      m.origin[0].cy >= 0 && m.parts[0].chunk == m.box[0] && !m.here &&
+  if (a.extent.size() == 1 && m.origin[0].base >= 0 && m.origin[0].cx >= 0 && m.origin[0].cy >= 0 &&
+      m.parts[0].chunk == m.box[0] && !m.here &&
       !(m.within_row && m.parts[0].spread == Spread::y)) {
     // The parts lie in the order of the elements.
     const std::int64_t total = box * m.columns * m.rows;
@@ -196,9 +197,9 @@ std::string CslEmitter::movement(const LocalArray& a) {
     dsds_ += descriptor(here, a.name, a.size()) + descriptor(all, source, total);
     return cat(out, "  {\n    const from = ", m.origin[0].base, " + ", m.origin[0].cx, " * px + ",
                m.origin[0].cy, " * py;\n    var n: i32 = ", total, " - from;\n    if (n > ",
-               a.size(), ") { n = ", a.size(), "; }\n    if (n > 0) { ", mov,
-               "(@set_dsd_length(", here, ", @as(u16, n)), @set_dsd_length(@increment_dsd_offset(",
-               all, ", @as(i16, from), ", element, "), @as(u16, n))); }\n  }\n");
+               a.size(), ") { n = ", a.size(), "; }\n    if (n > 0) { ", mov, "(@set_dsd_length(",
+               here, ", @as(u16, n)), @set_dsd_length(@increment_dsd_offset(", all,
+               ", @as(i16, from), ", element, "), @as(u16, n))); }\n  }\n");
   }
   std::string indent = "  ", position = "0", inside, place = "0";
   std::string row_of = "0", column_of = "0";

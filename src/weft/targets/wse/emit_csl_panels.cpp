@@ -73,9 +73,8 @@ std::string CslEmitter::panel_head() const {
                "_in = @get_input_queue(if (@is_arch(\"wse3\")) ", w.in3, " else ", w.in2,
                ");\nconst ", n, "_out = @get_output_queue(if (@is_arch(\"wse3\")) ", w.out3,
                " else ", w.out2, ");\nconst ", n, "_sent_id = @get_local_task_id(", w.task,
-               ");\nconst ", n, "_control = @get_dsd(fabout_dsd, .{ .extent = ",
-               w.onward ? 1 : 2, ", .fabric_color = ", n, ", .output_queue = ", n,
-               "_out, .control = true });\n");
+               ");\nconst ", n, "_control = @get_dsd(fabout_dsd, .{ .extent = ", w.onward ? 1 : 2,
+               ", .fabric_color = ", n, ", .output_queue = ", n, "_out, .control = true });\n");
     const char* at = w.task < 11 ? "get_x_coord" : "get_y_coord";
     if (w.onward)
       out += cat("task ", n, "_sent() void {\n  if (@as(i32, layout_mod.", at, "()) == ", w.last,
@@ -117,14 +116,13 @@ std::string CslEmitter::panel_sends(const Stage& s, bool along_x) {
                     at = along_x ? "px" : "py", last = cat(v.last());
   auto part = [&](const std::string& name, std::int64_t n) {
     return cat("const ", name, " = @get_dsd(mem4d_dsd, .{ .tensor_access = |k, i|{", n, ", ",
-               v.rows, "} -> ", v.array->name, "[k * ", v.stride_k, " + i * ", v.stride,
-               "] });\n");
+               v.rows, "} -> ", v.array->name, "[k * ", v.stride_k, " + i * ", v.stride, "] });\n");
   };
   const std::string name = cat(s.label, along_x ? "_a" : "_b");
   dsds_ += part(cat(name, "_part"), v.part) + part(cat(name, "_rest"), v.rest());
   auto send = [&](const std::string& way, const std::string& from, std::int64_t n) {
-    return cat(mov_of(t), "(@get_dsd(fabout_dsd, .{ .extent = ", n * v.rows, ", .fabric_color = ",
-               way, ", .output_queue = ", way, "_out }), ", from,
+    return cat(mov_of(t), "(@get_dsd(fabout_dsd, .{ .extent = ", n * v.rows,
+               ", .fabric_color = ", way, ", .output_queue = ", way, "_out }), ", from,
                ", .{ .async = true, .activate = ", way, "_sent_id });");
   };
   std::string out = cat("  ", along_x ? "panel_last_x" : "panel_last_y", " = ", last, ";\n");
@@ -180,10 +178,11 @@ std::string CslEmitter::panel_block(const Stage& s, std::size_t number_of) {
   const std::int64_t ci = factor_of(s, s.output, p.i), cj = factor_of(s, s.output, p.j);
   std::string out = cat("  // Block by block of ", p.block, " of ", s.iters[p.k].extent,
                         ".\n  const step = panel_step;\n  panel_step += 1;\n");
-  if (p.steps > 1) out += cat("  if (panel_step < ", p.steps, ") stage", number_of, "_receive(panel_step);\n");
-  out += cat("  var n: i32 = ", s.iters[p.k].extent, " - step * ", p.block, ";\n  if (n > ",
-             p.block, ") { n = ", p.block, "; }\n  const a_at = ", a.at, ";\n  const b_at = ", b.at,
-             ";\n");
+  if (p.steps > 1)
+    out += cat("  if (panel_step < ", p.steps, ") stage", number_of, "_receive(panel_step);\n");
+  out +=
+      cat("  var n: i32 = ", s.iters[p.k].extent, " - step * ", p.block, ";\n  if (n > ", p.block,
+          ") { n = ", p.block, "; }\n  const a_at = ", a.at, ";\n  const b_at = ", b.at, ";\n");
   auto vector = [&](const std::string& name, const std::string& array, std::int64_t n,
                     std::int64_t stride) {
     dsds_ += cat("const ", name, " = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{", n, "} -> ",
@@ -226,12 +225,12 @@ std::string CslEmitter::panel_block(const Stage& s, std::size_t number_of) {
   const Operand &vec = over_j ? b : a, &one = over_j ? a : b;
   vector(cat(s.label, "_line"), s.output.name, vec.rows, over_j ? cj : ci);
   vector(cat(s.label, "_operand"), vec.array, vec.rows, vec.stride);
-  return cat(out, "  for (@range(i32, n)) |k| {\n    const vec = ",
-             moved(cat(s.label, "_operand"), over_j ? b_k : a_k), ";\n    for (@range(i32, ",
-             one.rows, ")) |i| {\n      const acc = ",
-             moved(cat(s.label, "_line"), cat("i * ", over_j ? ci : cj)), ";\n      @fmac", half,
-             "(acc, acc, vec, ", one.array, "[", over_j ? a_k : b_k, " + i * ", one.stride,
-             "]);\n    }\n  }\n");
+  return cat(
+      out, "  for (@range(i32, n)) |k| {\n    const vec = ",
+      moved(cat(s.label, "_operand"), over_j ? b_k : a_k), ";\n    for (@range(i32, ", one.rows,
+      ")) |i| {\n      const acc = ", moved(cat(s.label, "_line"), cat("i * ", over_j ? ci : cj)),
+      ";\n      @fmac", half, "(acc, acc, vec, ", one.array, "[", over_j ? a_k : b_k, " + i * ",
+      one.stride, "]);\n    }\n  }\n");
 }
 
 std::string CslEmitter::panels(const Stage& s, std::size_t number_of) {
@@ -249,9 +248,9 @@ std::string CslEmitter::panels(const Stage& s, std::size_t number_of) {
   for (bool along_x : {true, false}) {
     if (!(along_x ? x : y)) continue;
     const PanelSide v = panel_side(s, along_x);
-    arrays += cat("var ", s.label, along_x ? "_a_block" : "_b_block", " = @zeros([", 2 * v.piece(),
-                  "]", type, ");   // ", p_.buffers[v.array->buffer].name, " in blocks of ",
-                  v.block, "\n");
+    arrays +=
+        cat("var ", s.label, along_x ? "_a_block" : "_b_block", " = @zeros([", 2 * v.piece(), "]",
+            type, ");   // ", p_.buffers[v.array->buffer].name, " in blocks of ", v.block, "\n");
     body += panel_sends(s, along_x);
     receive += panel_receives(s, along_x);
   }

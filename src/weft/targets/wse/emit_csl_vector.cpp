@@ -155,7 +155,7 @@ std::optional<VectorStage::Value> VectorStage::temporary() {
 
 /// The descriptor of an access, moved to the point of the loops around it.
 std::optional<VectorStage::Value> VectorStage::descriptor(const LocalArray& a,
-                                                   const std::vector<std::int64_t>& at) {
+                                                          const std::vector<std::int64_t>& at) {
   struct Dimension {
     std::int64_t extent, stride;
   };
@@ -176,12 +176,15 @@ std::optional<VectorStage::Value> VectorStage::descriptor(const LocalArray& a,
     place += cat(k ? " + " : "", std::string(1, variable), " * ", dims[k].stride);
   }
   name += "_d";
-  now_->declarations[name] =
-      cat("const ", name, " = @get_dsd(", dims.size() > 1 ? "mem4d" : "mem1d",
-          "_dsd, .{ .tensor_access = |", variables, "|{", extents, "} -> ", a.name, "[", place,
-          "] });\n");
-  return Value{false, name, e_.index(s_, a, at, now_->over),
-               csl_type(e_.p_.buffers[a.buffer].dtype), dims.back().stride, false};
+  now_->declarations[name] = cat("const ", name, " = @get_dsd(",
+                                 dims.size() > 1 ? "mem4d" : "mem1d", "_dsd, .{ .tensor_access = |",
+                                 variables, "|{", extents, "} -> ", a.name, "[", place, "] });\n");
+  return Value{false,
+               name,
+               e_.index(s_, a, at, now_->over),
+               csl_type(e_.p_.buffers[a.buffer].dtype),
+               dims.back().stride,
+               false};
 }
 
 /// A source: a scalar or a descriptor, of a temporary if need be; `to` may serve as one.
@@ -256,8 +259,8 @@ bool VectorStage::compute_into(const Expr& e, const Value& to) {
         return true;
       }
       if (c->args.size() != 2) return false;
-      kind = c->op == "bitwise_and"  ? "and"
-             : c->op == "bitwise_or" ? "or"
+      kind = c->op == "bitwise_and"   ? "and"
+             : c->op == "bitwise_or"  ? "or"
              : c->op == "bitwise_xor" ? "xor"
                                       : nullptr;
       break;
@@ -354,8 +357,7 @@ std::optional<VectorStage::Plan> VectorStage::plan(const std::vector<std::size_t
     for (std::size_t k : over) {
       if (e_.factor_of(s_, s_.output, k) == 0) return std::nullopt;
     }
-    const bool good =
-        s_.combine == Combine::none ? compute(value, *to) : accumulate(value, *to);
+    const bool good = s_.combine == Combine::none ? compute(value, *to) : accumulate(value, *to);
     if (!good) return std::nullopt;
   }
   for (const Step& step : p.steps)
@@ -372,8 +374,7 @@ std::vector<std::vector<std::size_t>> VectorStage::choices() const {
   }
   // What is cut or ends early has a loop around it, unless it is the only one of the descriptor.
   auto fixed = [&](std::size_t k) {
-    return segments_[k].size() == 1 &&
-           (!s_.iters[k].reduce || s_.iters[k].spread == Spread::none);
+    return segments_[k].size() == 1 && (!s_.iters[k].reduce || s_.iters[k].spread == Spread::none);
   };
   std::vector<std::vector<std::size_t>> out;
   for (const auto& from : {spatial, reduce}) {
@@ -430,8 +431,8 @@ bool VectorStage::write(std::string& out) {
       double share = 1;
       for (std::size_t k = 0; k < box.size(); ++k) {
         const Var& v = s_.iters[k].var;
-        here.bind(v, {make_int(box[k].begin, v->dtype),
-                      make_int(box[k].end - box[k].begin, v->dtype)});
+        here.bind(
+            v, {make_int(box[k].begin, v->dtype), make_int(box[k].end - box[k].begin, v->dtype)});
         share *= static_cast<double>(box[k].end - box[k].begin) /
                  static_cast<double>(s_.iters[k].extent);
       }
@@ -480,10 +481,10 @@ std::string VectorStage::text_of(const Plan& p, const std::vector<Segment>& box)
       to = cat(box[k].end);
     } else {
       const std::string clamp =
-          e_.helper("within", "fn within(v: i32, n: i32) i32 { if (v < 0) { return 0; } if (v > "
-                              "n) { return n; } return v; }\n");
-      if (box[k].begin)
-        from = cat(clamp, "(", box[k].begin, " - lo_", i.name, ", ", i.chunk, ")");
+          e_.helper("within",
+                    "fn within(v: i32, n: i32) i32 { if (v < 0) { return 0; } if (v > "
+                    "n) { return n; } return v; }\n");
+      if (box[k].begin) from = cat(clamp, "(", box[k].begin, " - lo_", i.name, ", ", i.chunk, ")");
       to = cat(clamp, "(", box[k].end, " - lo_", i.name, ", ", i.chunk, ")");
     }
     if (!vector && whole && to == "1") {

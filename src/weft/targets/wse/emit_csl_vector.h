@@ -23,7 +23,8 @@ struct Segment {
   std::int64_t begin = 0, end = 0;  // global
 };
 
-/// Chooses the iterators that a descriptor runs over, by cost, and writes the loops over the others.
+/// Chooses the iterators that a descriptor runs over, by cost, and writes the loops over the
+/// others.
 class VectorStage {
  public:
   VectorStage(CslEmitter& emitter, const Stage& stage);

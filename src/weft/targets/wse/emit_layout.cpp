@@ -47,15 +47,16 @@ std::string panel_routes(const std::string& at, std::int32_t n, const std::strin
                rx, " }, .tx = .{ ", tx, " } }", switches.empty() ? "" : ", .switches = .{ ",
                switches, switches.empty() ? "" : " }", " });\n");
   };
-  const std::string to = upper(onward), from = upper(back), pop = ".pop_mode = .{ .always_pop = true }",
+  const std::string to = upper(onward), from = upper(back),
+                    pop = ".pop_mode = .{ .always_pop = true }",
                     own = cat(".pos1 = .{ .rx = RAMP }, ", pop),
                     through = cat(".pos1 = .{ .tx = .{ RAMP, ", from, " } }, .pos2 = .{ .rx = ", to,
                                   " }");
   const std::string first = cat("if (", at, " == 0) "), last = cat("if (", at, " == ", n - 1, ") "),
                     inner = cat("if (", at, " > 0 and ", at, " < ", n - 1, ") ");
   std::string out = route(first, onward, "RAMP", cat("RAMP, ", to), pop) +
-                    route(last, onward, from, "RAMP", own) +
-                    route(first, back, to, "RAMP", "") + route(last, back, "RAMP", from, "");
+                    route(last, onward, from, "RAMP", own) + route(first, back, to, "RAMP", "") +
+                    route(last, back, "RAMP", from, "");
   if (n > 2)
     out += route(inner, onward, from, cat("RAMP, ", to), own) +
            route(inner, back, "RAMP", from, through);
@@ -89,14 +90,10 @@ std::string layout_text(const StageProgram& p) {
     out += cat("        .x_first = px == 0, .x_last = px == ", p.width - 1, ",\n");
   if (y || ways.south)
     out += cat("        .y_first = py == 0, .y_last = py == ", p.height - 1, ",\n");
-  if (ways.east)
-    out += "        .e_out = e_colors[px % 2], .e_in = e_colors[(px + 1) % 2],\n";
-  if (ways.south)
-    out += "        .s_out = s_colors[py % 2], .s_in = s_colors[(py + 1) % 2],\n";
-  if (x)
-    out += cat("        .x_out = x_colors[px % 2], .x_in = x_colors[(px + 1) % 2],\n");
-  if (y)
-    out += cat("        .y_out = y_colors[py % 2], .y_in = y_colors[(py + 1) % 2],\n");
+  if (ways.east) out += "        .e_out = e_colors[px % 2], .e_in = e_colors[(px + 1) % 2],\n";
+  if (ways.south) out += "        .s_out = s_colors[py % 2], .s_in = s_colors[(py + 1) % 2],\n";
+  if (x) out += cat("        .x_out = x_colors[px % 2], .x_in = x_colors[(px + 1) % 2],\n");
+  if (y) out += cat("        .y_out = y_colors[py % 2], .y_in = y_colors[(py + 1) % 2],\n");
   if (ways.row) out += "        .row_color = row_color,\n";
   if (ways.all) out += "        .all_color = all_color,\n";
   if (panel_x) out += "        .east = east, .west = west,\n";
@@ -150,10 +147,11 @@ std::string layout_text(const StageProgram& p) {
                "= .{ EAST } } });\n      if (px > 0) @set_color_config(px, py, e_colors[(px + 1) % "
                "2], .{ .routes = .{ .rx = .{ WEST }, .tx = .{ RAMP } } });\n");
   if (ways.south)
-    out += cat("      if (py < ", p.height - 1,
-               ") @set_color_config(px, py, s_colors[py % 2], .{ .routes = .{ .rx = .{ RAMP }, .tx "
-               "= .{ SOUTH } } });\n      if (py > 0) @set_color_config(px, py, s_colors[(py + 1) % "
-               "2], .{ .routes = .{ .rx = .{ NORTH }, .tx = .{ RAMP } } });\n");
+    out +=
+        cat("      if (py < ", p.height - 1,
+            ") @set_color_config(px, py, s_colors[py % 2], .{ .routes = .{ .rx = .{ RAMP }, .tx "
+            "= .{ SOUTH } } });\n      if (py > 0) @set_color_config(px, py, s_colors[(py + 1) % "
+            "2], .{ .routes = .{ .rx = .{ NORTH }, .tx = .{ RAMP } } });\n");
   if (x)
     out +=
         cat("      if (px > 0) @set_color_config(px, py, x_colors[px % 2], .{ .routes = .{ .rx = "

@@ -30,8 +30,7 @@ StageProgram Lowering::run() {
   std::vector<stages::Leaf> leaves = stages::collect_leaves(f_->body, &temporaries);
   for (const Buffer& b : temporaries) add_buffer(b, false);
   for (const stages::Leaf& leaf : leaves) {
-    stages::Visits visits =
-        stages::visits_of(leaf, {{"pe.x", out_.width}, {"pe.y", out_.height}});
+    stages::Visits visits = stages::visits_of(leaf, {{"pe.x", out_.width}, {"pe.y", out_.height}});
     if (!visits.never) stage(leaf, visits);
   }
   std::vector<Stage> apart = out_.stages;
@@ -68,9 +67,9 @@ std::int64_t Lowering::bytes_used() const {
 }
 
 void Lowering::add_buffer(const Buffer& b, bool param) {
-  if (!(b->dtype.is_scalar() && (b->dtype == dtypes::float32 || b->dtype == dtypes::float16 ||
-                                 b->dtype == dtypes::int32 || b->dtype == dtypes::int16 ||
-                                 b->dtype == dtypes::uint32 || b->dtype == dtypes::uint16))) {
+  if (!(b->dtype.is_scalar() &&
+        (b->dtype == dtypes::float32 || b->dtype == dtypes::float16 || b->dtype == dtypes::int32 ||
+         b->dtype == dtypes::int16 || b->dtype == dtypes::uint32 || b->dtype == dtypes::uint16))) {
     refuse("dtype",
            cat("buffer ", b->name, " has elements of ", to_string(b->dtype),
                "; a PE's arrays hold 16- and 32-bit numbers"),

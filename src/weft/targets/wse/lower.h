@@ -55,9 +55,9 @@ struct Movement {
   std::vector<Part> parts;
   std::vector<Origin> origin;
   std::vector<std::int64_t> before, after;  // halo: elements beyond the writer's box, per dimension
-  std::int64_t columns = 1, rows = 1;  // PEs that hold different parts
-  bool here = false;                   // every PE holds all: nothing travels
-  bool within_row = false;             // no PE needs parts of other rows
+  std::int64_t columns = 1, rows = 1;       // PEs that hold different parts
+  bool here = false;                        // every PE holds all: nothing travels
+  bool within_row = false;                  // no PE needs parts of other rows
   std::int64_t gathered() const {
     std::int64_t n = columns * rows;
     for (std::int64_t e : box) n *= e;
@@ -90,11 +90,11 @@ struct LocalArray {
 /// A product of matrices whose operands are divided over both axes of the rectangle: parts of A
 /// travel along the rows and parts of B along the columns, in the order of the reduction.
 struct Panels {
-  std::size_t a = 0, b = 0;      // inputs: A is divided over the columns along k, B over the rows
+  std::size_t a = 0, b = 0;  // inputs: A is divided over the columns along k, B over the rows
   std::size_t i = 0, j = 0, k = 0;
-  std::int64_t block = 1;        // of k, worked on at once
+  std::int64_t block = 1;               // of k, worked on at once
   std::int64_t a_part = 1, b_part = 1;  // of k, on each PE; multiples of `block`
-  std::int64_t steps = 1;        // blocks
+  std::int64_t steps = 1;               // blocks
 };
 
 using stages::Combine;
@@ -112,7 +112,7 @@ struct Stage {
   Spread reduced = Spread::none;
   bool after_chain = false;  // placed on the rows, as a reduction before it ended in column 0
   std::optional<Panels> panels;
-  bool collect = true;       // the output goes back to the buffer; else only later stages read it
+  bool collect = true;  // the output goes back to the buffer; else only later stages read it
 };
 
 struct StageBuffer {

@@ -92,7 +92,7 @@ Expr Lowering::with_views(const Stage& s, const Expr& e) {
 }
 
 void Lowering::access(Stage& s, const Buffer& b, const Exprs& indices, const std::string& name,
-            LocalArray* fixed) {
+                      LocalArray* fixed) {
   std::vector<Var> vars;
   for (const StageIter& i : s.iters) vars.push_back(i.var);
   LocalArray a;
@@ -143,8 +143,7 @@ void Lowering::order_inputs(Stage& s) {
   std::size_t vector = s.iters.size();  // the longest vector of the result
   for (std::size_t k = 0; k < s.iters.size(); ++k) {
     const StageIter& i = s.iters[k];
-    if (!i.reduce && i.chunk > 1 &&
-        (vector == s.iters.size() || i.chunk >= s.iters[vector].chunk))
+    if (!i.reduce && i.chunk > 1 && (vector == s.iters.size() || i.chunk >= s.iters[vector].chunk))
       vector = k;
   }
   if (vector == s.iters.size()) return;

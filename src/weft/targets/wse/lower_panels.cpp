@@ -13,7 +13,7 @@ using namespace ir;
 
 namespace {
 
-constexpr double kStepCycles = 200;            // of a step beside its arithmetic
+constexpr double kStepCycles = 200;             // of a step beside its arithmetic
 constexpr std::int64_t kBlockBytes = 8 * 1024;  // for the blocks that are on their way
 
 /// Whether the load reaches its buffer through `first` and `second`, each once and alone, and
@@ -69,9 +69,8 @@ bool Lowering::place_panels(Stage& s) {
   p.block = std::min(part_a, part_b);
   if (common >= 4) p.block = std::min(p.block, common);
   // The first block comes before any arithmetic, and each costs a step.
-  const double best =
-      std::max(1.0, std::sqrt(kStepCycles * static_cast<double>(k) /
-                              static_cast<double>(std::max(rows, columns))));
+  const double best = std::max(1.0, std::sqrt(kStepCycles * static_cast<double>(k) /
+                                              static_cast<double>(std::max(rows, columns))));
   const auto pieces = static_cast<std::int64_t>(static_cast<double>(p.block) / best + 0.5);
   if (pieces > 1) p.block = ceil_div(p.block, pieces);
   const std::int64_t most = kBlockBytes / (2 * (rows + columns) * a->dtype.bytes());
@@ -93,8 +92,7 @@ bool Lowering::place_panels(Stage& s) {
     return it.var;
   };
   const Var ka = divided("_a", p.a_part, Spread::x), kb = divided("_b", p.b_part, Spread::y);
-  s.value = make_binary(ExprKind::mul,
-                        load(a->buffer, exchanged(a->indices, {{vk.get(), ka}})),
+  s.value = make_binary(ExprKind::mul, load(a->buffer, exchanged(a->indices, {{vk.get(), ka}})),
                         load(b->buffer, exchanged(b->indices, {{vk.get(), kb}})));
   s.panels = p;
   return true;

@@ -64,7 +64,6 @@ void Lowering::place(Stage& s, bool after_chain) {
   follow_writer(s);
 }
 
-
 /// A reduction of an intermediate whose columns of PEs hold different steps of it: each PE reduces
 /// what it has, and a chain along the row ends it.
 bool Lowering::reduce_in_place(Stage& s) {
@@ -82,7 +81,8 @@ bool Lowering::reduce_in_place(Stage& s) {
     for (std::size_t d = 0; d < l->indices.size(); ++d) {
       for (std::size_t w = 0; w < from->iters.size(); ++w) {
         const StageIter& other = from->iters[w];
-        if (from->output.coef[d][w] != 1 || other.spread != Spread::x || other.extent == 1) continue;
+        if (from->output.coef[d][w] != 1 || other.spread != Spread::x || other.extent == 1)
+          continue;
         for (StageIter& i : s.iters) {
           if (i.var.get() != l->indices[d].get()) continue;
           fits &= i.reduce && (!found || found == &i);
@@ -92,7 +92,12 @@ bool Lowering::reduce_in_place(Stage& s) {
       }
     }
   });
-  if (!found || !fits) return false;
+  // Worth a chain where that divides the work further than the second iterator would.
+  std::vector<std::int64_t> points;
+  for (const StageIter& i : s.iters) {
+    if (!i.reduce && i.extent > 1) points.push_back(i.extent);
+  }
+  if (!found || !fits || (points.size() > 1 && points[1] >= found->extent)) return false;
   found->spread = s.reduced = Spread::x;
   found->chunk = std::min(chunk, found->extent);
   return true;
@@ -182,8 +187,8 @@ void Lowering::widen(const Stage& from, const Stage& s, LocalArray& a) const {
   for (std::size_t d = 0; d < writer.size(); ++d) {
     if (writer[d].cx != reader[d].cx || writer[d].cy != reader[d].cy) continue;
     const std::int64_t before = writer[d].base - reader[d].base,
-                       after = reader[d].base + a.extent[d] - writer[d].base -
-                               from.output.extent[d];
+                       after =
+                           reader[d].base + a.extent[d] - writer[d].base - from.output.extent[d];
     if (before < 0 && after > 0) {
       a.base[d] += before;
       a.extent[d] -= before;
@@ -201,10 +206,9 @@ bool Lowering::halo(const Stage& from, const LocalArray& a, Movement* m) const {
     const Origin &w = at[d], &r = m->origin[d];
     const Spread spread = m->parts[d].spread;
     if (w.cx != r.cx || w.cy != r.cy || spread == Spread::xy) return false;
-    const std::int64_t before = w.base - r.base,
-                       after = r.base + a.extent[d] - w.base - m->box[d];
-    const bool divided = (spread == Spread::x && out_.width > 1) ||
-                         (spread == Spread::y && out_.height > 1);
+    const std::int64_t before = w.base - r.base, after = r.base + a.extent[d] - w.base - m->box[d];
+    const bool divided =
+        (spread == Spread::x && out_.width > 1) || (spread == Spread::y && out_.height > 1);
     if (before > 0 || after > 0) {
       if (!divided || before < 0 || after < 0 || std::max(before, after) > m->box[d]) return false;
     }
@@ -216,7 +220,7 @@ bool Lowering::halo(const Stage& from, const LocalArray& a, Movement* m) const {
 }
 
 Movement Lowering::way(const Stage& from, Spread held, const Stage& s, const LocalArray& a,
-             std::int64_t limit) const {
+                       std::int64_t limit) const {
   Movement m;
   if (limit == 0) return m;
   m.from = from.output.name;
@@ -249,8 +253,7 @@ Movement Lowering::way(const Stage& from, Spread held, const Stage& s, const Loc
   if (by_x || by_xy) m.columns = out_.width;
   if ((by_y || by_xy) && !m.within_row) m.rows = out_.height;
   m.here = held == Spread::none && m.columns == 1 && m.rows == 1;
-  if (m.gathered() * out_.buffers[a.buffer].dtype.bytes() <= limit)
-    m.kind = Movement::Kind::gather;
+  if (m.gathered() * out_.buffers[a.buffer].dtype.bytes() <= limit) m.kind = Movement::Kind::gather;
   return m;
 }
 

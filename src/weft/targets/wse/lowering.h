@@ -26,7 +26,7 @@ class Lowering {
 
  private:
   using Origin = Movement::Origin;
-  static constexpr std::int64_t kFreeBytes = 44 * 1024;   // for arrays; code takes the rest
+  static constexpr std::int64_t kFreeBytes = 44 * 1024;    // for arrays; code takes the rest
   static constexpr std::int64_t kGatherBytes = 20 * 1024;  // more is not gathered on PEs
   static constexpr std::int64_t kScratchBytes = 2 * 1024;  // for temporaries, where there is room
 
