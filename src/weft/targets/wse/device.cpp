@@ -2,13 +2,13 @@
 #include "weft/targets/wse/device.h"
 
 #include <atomic>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 
 #include "weft/base/error.h"
 #include "weft/runtime/signature.h"
+#include "weft/sim/measure.h"
 #include "weft/targets/wse/check_plan.h"
 #include "weft/targets/wse/csl/compile.h"
 #include "weft/targets/wse/sdk_runtime.h"
@@ -233,10 +233,15 @@ runtime::Event WseDevice::launch(runtime::Executable& executable, std::size_t ke
       std::memcpy(back ? there : seen, back ? seen : there, static_cast<std::size_t>(view.bytes));
     });
   };
-  const std::lock_guard<std::mutex> lock(busy_);
-  // Taken out until the launch has succeeded: a fault leaves nothing behind.
-  std::unique_ptr<Resident> held = std::move(resident_);
-  if (!held || held->executable != loaded.id || held->kernel != kernel) {
+  // Taken out until the launch has succeeded: a fault leaves nothing behind, and another thread
+  // that launches at the same time has a program of its own.
+  std::unique_ptr<Resident> held;
+  {
+    std::lock_guard lock(mutex_);
+    if (resident_ && resident_->executable == loaded.id && resident_->kernel == kernel)
+      held = std::move(resident_);
+  }
+  if (!held) {
     held = std::make_unique<Resident>();
     held->executable = loaded.id;
     held->kernel = kernel;
@@ -247,7 +252,10 @@ runtime::Event WseDevice::launch(runtime::Executable& executable, std::size_t ke
     held->runtime->run();
   }
   SdkRuntime& rt = *held->runtime;
-  rt.fabric().trace_to(trace_);
+  {
+    std::lock_guard lock(mutex_);
+    rt.fabric().trace_to(trace_);
+  }
   const runtime::StatReport before = rt.fabric().stats();
   std::int64_t number = 0;
   Cycle launched = 0;
@@ -370,25 +378,33 @@ runtime::Event WseDevice::launch(runtime::Executable& executable, std::size_t ke
     }
     refresh(output.buffer, true);
   }
-  const runtime::StatReport report = since(before, rt.fabric().stats());
-  cycles_ += report.get("fabric.cycles");
-  stats_ = report;
-  stats_.add("cycles.stages", "cycles", "simulated cycles of the stages, without copies", launched);
+  runtime::StatReport stats = since(before, rt.fabric().stats());
+  sim::count_cycles(*this, stats.get("fabric.cycles"));
+  stats.add("cycles.stages", "cycles", "simulated cycles of the stages, without copies", launched);
+  rt.fabric().trace_to(nullptr);
+  std::lock_guard lock(mutex_);
+  stats_ = std::move(stats);
   resident_ = std::move(held);
   return {};
 }
 
 runtime::StatReport WseDevice::stats() const {
+  std::lock_guard lock(mutex_);
   return stats_.rows().empty() ? report_of({}) : stats_;
 }
 
+void WseDevice::clear_stats() {
+  std::lock_guard lock(mutex_);
+  stats_ = {};
+}
+
+void WseDevice::trace_to(runtime::TraceSink* sink) {
+  std::lock_guard lock(mutex_);
+  trace_ = sink;
+}
+
 runtime::Span WseDevice::measure(const std::function<void()>& work) {
-  std::int64_t before = cycles_;
-  auto start = std::chrono::steady_clock::now();
-  work();
-  double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  std::int64_t cycles = cycles_ - before;
-  return {static_cast<double>(cycles) / info_.clock_hz, wall, cycles};
+  return sim::measure_cycles(*this, info_.clock_hz, work);
 }
 
 }  // namespace weft::wse

@@ -29,8 +29,8 @@ class WseDevice final : public runtime::Device {
                         std::span<const std::int64_t> extents) override;
   runtime::Span measure(const std::function<void()>& work) override;
   runtime::StatReport stats() const override;
-  void clear_stats() override { stats_ = {}; }
-  void trace_to(runtime::TraceSink* sink) override { trace_ = sink; }
+  void clear_stats() override;
+  void trace_to(runtime::TraceSink* sink) override;
 
  protected:
   void free_storage(std::uint64_t address, runtime::Bytes bytes, std::string_view space) override;
@@ -39,9 +39,8 @@ class WseDevice final : public runtime::Device {
   runtime::DeviceInfo info_;
   struct Resident;
   int threads_;
-  std::mutex busy_;
+  mutable std::mutex mutex_;   // of what follows; launches of several threads run at once
   std::unique_ptr<Resident> resident_;  // null before the first launch and after a fault
-  std::int64_t cycles_ = 0;
   runtime::StatReport stats_;  // of the last launch; empty before one
   runtime::TraceSink* trace_ = nullptr;
 };
