@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/runtime/signature.h"
@@ -258,7 +259,7 @@ runtime::Event WseDevice::launch(runtime::Executable& executable, std::size_t ke
   }
   const runtime::StatReport before = rt.fabric().stats();
   std::int64_t number = 0;
-  Cycle launched = 0;
+  std::vector<std::pair<std::string, Cycle>> launched;
   for (const Json& s : c.plan.at("stages").as_array()) {
     std::vector<Iter> iters;
     for (const Json& i : s.at("iters").as_array()) {
@@ -318,7 +319,7 @@ runtime::Event WseDevice::launch(runtime::Executable& executable, std::size_t ke
     }
     const Cycle begun = rt.fabric().now();
     rt.launch(rt.get_id(cat("stage", number++)), {}, {}, false);
-    launched += rt.fabric().now() - begun;
+    launched.emplace_back(s.at("name").as_string(), rt.fabric().now() - begun);
     if (!s.at("collect").as_bool()) continue;
     const Data& to = data[output.buffer];
     std::vector<std::uint32_t> words(static_cast<std::size_t>(width * height * output.size));
@@ -380,7 +381,12 @@ runtime::Event WseDevice::launch(runtime::Executable& executable, std::size_t ke
   }
   runtime::StatReport stats = since(before, rt.fabric().stats());
   sim::count_cycles(*this, stats.get("fabric.cycles"));
-  stats.add("cycles.stages", "cycles", "simulated cycles of the stages, without copies", launched);
+  Cycle all = 0;
+  for (const auto& [name, cycles] : launched) all += cycles;
+  stats.add("cycles.stages", "cycles", "simulated cycles of the stages, without copies", all);
+  for (std::size_t k = 0; k < launched.size(); ++k)
+    stats.add(cat("cycles.stage", k, ".", launched[k].first), "cycles",
+              cat("simulated cycles of stage ", k), launched[k].second);
   rt.fabric().trace_to(nullptr);
   std::lock_guard lock(mutex_);
   stats_ = std::move(stats);

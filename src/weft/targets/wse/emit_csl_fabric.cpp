@@ -203,8 +203,18 @@ std::string CslEmitter::movement(const LocalArray& a) {
   }
   std::string indent = "  ", position = "0", inside, place = "0";
   std::string row_of = "0", column_of = "0";
-  for (std::size_t d = 0; d < a.extent.size(); ++d) {
+  // The last dimension goes as a run where every PE needs the same of it.
+  const std::size_t rank = a.extent.size(), last = rank - 1;
+  const bool run = rank > 1 && m.parts[last].spread == Spread::none && m.origin[last].cx == 0 &&
+                   m.origin[last].cy == 0 && m.origin[last].base >= 0 &&
+                   m.origin[last].base + a.extent[last] <= p_.buffers[a.buffer].shape[last];
+  for (std::size_t d = 0; d < rank; ++d) {
     const Movement::Origin& o = m.origin[d];
+    if (run && d == last) {
+      position = cat("(", position, ") * ", a.extent[d]);
+      place = cat("(", place, ") * ", m.box[d], " + ", o.base);
+      break;
+    }
     const Movement::Part& part = m.parts[d];
     std::string j = cat("j", d), g = cat("g", d);
     out += cat(indent, "for (@range(i32, ", a.extent[d], ")) |", j, "| {\n");
@@ -227,8 +237,19 @@ std::string CslEmitter::movement(const LocalArray& a) {
   std::string owner = m.columns * m.rows == 1 ? ""
                                               : cat("((", row_of, ") * ", m.columns, " + ",
                                                     column_of, ") * ", box, " + ");
-  out += cat(indent, "if (", inside, ") { ", a.name, "[", position, "] = ", source, "[", owner,
+  if (run) {
+    const std::string element = csl_type(dtype), to = cat(a.name, "_run"),
+                      from = cat(a.name, "_run_of");
+    dsds_ += descriptor(to, a.name, a.extent[last]) + descriptor(from, source, a.extent[last]);
+    auto moved = [&](const std::string& name, const std::string& by) {
+      return cat("@increment_dsd_offset(", name, ", @as(i16, ", by, "), ", element, ")");
+    };
+    out += cat(indent, "if (", inside, ") { ", mov, "(", moved(to, position), ", ",
+               moved(from, cat(owner, place)), "); }\n");
+  } else {
+    out += cat(indent, "if (", inside, ") { ", a.name, "[", position, "] = ", source, "[", owner,
              place, "]; }\n");
+  }
   while (indent.size() > 2) {
     indent.resize(indent.size() - 2);
     out += cat(indent, "}\n");
