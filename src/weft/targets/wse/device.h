@@ -39,9 +39,9 @@ class WseDevice final : public runtime::Device {
   runtime::DeviceInfo info_;
   struct Resident;
   int threads_;
-  mutable std::mutex mutex_;   // of what follows; launches of several threads run at once
+  mutable std::mutex mutex_;            // of what follows; launches of several threads run at once
   std::unique_ptr<Resident> resident_;  // null before the first launch and after a fault
-  runtime::StatReport stats_;  // of the last launch; empty before one
+  runtime::StatReport stats_;           // of the last launch; empty before one
   runtime::TraceSink* trace_ = nullptr;
 };
 

@@ -248,7 +248,7 @@ std::string CslEmitter::movement(const LocalArray& a) {
                moved(from, cat(owner, place)), "); }\n");
   } else {
     out += cat(indent, "if (", inside, ") { ", a.name, "[", position, "] = ", source, "[", owner,
-             place, "]; }\n");
+               place, "]; }\n");
   }
   while (indent.size() > 2) {
     indent.resize(indent.size() - 2);
