@@ -4,9 +4,9 @@
     .venv/bin/python examples/wse/llama_decode.py
 
 The block is one tensor program: norms, projections, rotary positions, attention over cached keys and values, the
-gated MLP. It runs on 4 x 4 simulated PEs and is compared with NumPy. The prediction runs the same program at two,
-three and four eighths of Llama 3.2 1B's size on as large a part of a layer's rectangle, so that each PE holds what it
-would hold in the whole, and extends the cycles in a straight line: docs/targets/wse.md says what that leaves out."""
+gated MLP. It runs on 4 x 4 simulated PEs, then at the size of SmolLM-135M on 64 x 48, and is compared with NumPy. The
+tokens a second are those of as many such rectangles as the model has layers: docs/targets/wse.md says what that leaves
+out."""
 
 from __future__ import annotations
 
@@ -28,11 +28,10 @@ class Shape:
     hidden: int  # of the MLP
     context: int  # cached tokens
     layers: int = 1
-    vocabulary: int = 0
 
 
 SMALL = Shape(64, 4, 2, 16, 96, 24)
-LLAMA_1B = Shape(2048, 32, 8, 64, 8192, 2048, 16, 128256)  # Llama 3.2 1B
+SMOLLM = Shape(576, 9, 3, 64, 1536, 2048, 30)  # SmolLM-135M, of Llama's architecture
 
 
 def wide(x):
@@ -175,46 +174,19 @@ def run_block(s: Shape, target: str):
     return error, device.stats(), module.source()
 
 
-# ---- the prediction
-
-
-def scaled(s: Shape, width: int, height: int, by: int, to: int) -> tuple[Shape, str]:
-    """The shape and the rectangle at to / by of their size: every PE has the parts that it has in the whole."""
-    part = lambda n: n * to // by  # noqa: E731
-    small = dataclasses.replace(
-        s, width=part(s.width), heads=part(s.heads), key_heads=part(s.key_heads), hidden=part(s.hidden), context=part(s.context), layers=1
-    )  # fmt: skip
-    return small, f"wse:{part(width)}x{part(height)},arch=wse3"
-
-
-def predict(s: Shape, width: int, height: int, by=8, clock=875e6):
-    """Simulates the block at two, three and four parts of `by` of its size; the whole is a straight line through the first
-    two. Returns the cycles of the parts, of the whole, what the line misses at the third, and tokens a second."""
-    cycles = []
-    for to in (2, 3, 4):
-        small, target = scaled(s, width, height, by, to)
-        error, stats, _ = run_block(small, target)
-        if error > 2e-2:  # activations travel in 16 bits
-            raise SystemExit(f"the block on {target} differs from NumPy by {error}")
-        cycles.append(stats["cycles.stages"])
-    step = cycles[1] - cycles[0]
-    whole = cycles[0] + step * (by - 2)
-    return cycles, whole, cycles[2] / (cycles[1] + step) - 1, clock / (s.layers * whole)
-
-
 def main():
     error, stats, source = run_block(SMALL, "wse:4x4")
     print(f"small block on wse:4x4: {source.count('fn stage')} stages, {stats['cycles.stages']:,} cycles without copies, largest difference {error:.1e}")  # fmt: skip
-    s, (width, height) = LLAMA_1B, (64, 256)
-    cycles, whole, missed, rate = predict(s, width, height)
-    print(f"Llama 3.2 1B on a WSE-3, {width} x {height} PEs a layer, {s.context} tokens before:")
-    print(f"  block at 2/8, 3/8, 4/8 of its size: {', '.join(f'{c:,}' for c in cycles)} cycles (the line misses the third by {missed:+.1%})")  # fmt: skip
-    print(
-        f"  whole block: {whole:,} cycles; {s.layers} blocks: {s.layers * whole / 875e6 * 1e3:.2f} ms"
-    )
-    print(
-        f"  predicted: {rate:,.0f} tokens a second for one user, without the vocabulary's projection and sampling"
-    )
+    s, width, height, clock = SMOLLM, 64, 48, 875e6
+    error, stats, _ = run_block(s, f"wse:{width}x{height},arch=wse3")
+    cycles = stats["cycles.stages"]
+    print(f"block of SmolLM-135M, {s.context} tokens in the cache, {width} x {height} PEs of a WSE-3: {cycles:,} cycles, largest difference {error:.1e}")  # fmt: skip
+    stages = {k.split(".", 2)[2]: v for k, v in stats.items() if k.startswith("cycles.stage") and k.count(".") == 2}
+    slowest = sorted(stages.items(), key=lambda row: -row[1])[:6]
+    print("  most of them in " + ", ".join(f"{name} {n:,}" for name, n in slowest))
+    token = s.layers * cycles / clock
+    print(f"predicted: {s.layers} such rectangles one after the other take {token * 1e3:.2f} ms a token, {1 / token:,.0f} tokens a second for one user")  # fmt: skip
+    print("  without the vocabulary's projection, sampling and the way between rectangles")
 
 
 if __name__ == "__main__":

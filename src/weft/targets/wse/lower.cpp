@@ -35,18 +35,18 @@ StageProgram Lowering::run() {
   }
   std::vector<Stage> apart = out_.stages;
   keep_in_place(kGatherBytes);
-  if (bytes_used() > kFreeBytes) {  // rather through the memory beside the wafer than not at all
+  if (bytes_used() > free_bytes()) {  // rather through the memory beside the wafer than not at all
     out_.stages = std::move(apart);
     keep_in_place(0);
   }
-  if (std::int64_t bytes = bytes_used(); bytes > kFreeBytes) {
+  if (std::int64_t bytes = bytes_used(); bytes > free_bytes()) {
     refuse("capacity",
-           cat("every PE would need ", bytes, " bytes for its parts of the buffers; ", kFreeBytes,
+           cat("every PE would need ", bytes, " bytes for its parts of the buffers; ", free_bytes(),
                " of its 49152 are free"),
            cat("use more PEs than ", out_.width, " x ", out_.height));
   }
   for (Stage& s : out_.stages) order_inputs(s);
-  out_.scratch_bytes = std::min(kScratchBytes, kFreeBytes - bytes_used());
+  out_.scratch_bytes = std::min(kScratchBytes, free_bytes() - bytes_used());
   return std::move(out_);
 }
 

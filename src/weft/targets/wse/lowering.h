@@ -2,6 +2,7 @@
 #pragma once
 // One lowering of a function: private to lower*.cpp.
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,11 @@ class Lowering {
 
  private:
   using Origin = Movement::Origin;
-  static constexpr std::int64_t kFreeBytes = 44 * 1024;    // for arrays; code takes the rest
+  /// For arrays; code takes the rest, some 500 bytes a stage.
+  std::int64_t free_bytes() const {
+    const auto stages = static_cast<std::int64_t>(out_.stages.size());
+    return 44 * 1024 - 500 * std::max<std::int64_t>(stages - 4, 0);
+  }
   static constexpr std::int64_t kGatherBytes = 20 * 1024;  // more is not gathered on PEs
   static constexpr std::int64_t kScratchBytes = 2 * 1024;  // for temporaries, where there is room
 
