@@ -181,7 +181,11 @@ def main():
     error, stats, _ = run_block(s, f"wse:{width}x{height},arch=wse3")
     cycles = stats["cycles.stages"]
     print(f"block of SmolLM-135M, {s.context} tokens in the cache, {width} x {height} PEs of a WSE-3: {cycles:,} cycles, largest difference {error:.1e}")  # fmt: skip
-    stages = {k.split(".", 2)[2]: v for k, v in stats.items() if k.startswith("cycles.stage") and k.count(".") == 2}
+    stages = {
+        k.split(".", 2)[2]: v
+        for k, v in stats.items()
+        if k.startswith("cycles.stage") and k.count(".") == 2
+    }
     slowest = sorted(stages.items(), key=lambda row: -row[1])[:6]
     print("  most of them in " + ", ".join(f"{name} {n:,}" for name, n in slowest))
     token = s.layers * cycles / clock
