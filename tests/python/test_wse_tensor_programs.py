@@ -264,3 +264,18 @@ def test_code_of_many_stages_has_room():
     for _ in range(24):
         want = want * want - np.float32(0.25)
     np.testing.assert_allclose(run([A, at], "wse:2x1", a)[0], want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("rectangle", RECTANGLES)
+def test_borders_beside_chains_and_gathers(rectangle):
+    """Borders travel while a stage goes on; a sum or a gather of the same stage must not mix with them."""
+    A = te.placeholder((9, 37), name="A")
+    B = te.compute((9, 37), lambda i, j: A[i, j] * te.const(2, "float32"), name="B")
+    k = te.reduce_axis(36, name="k")
+    C = te.compute((9,), lambda i: te.sum(B[i, k] * B[i, k + 1], axis=k), name="C")
+    D = te.compute((7, 35), lambda i, j: B[i, j + 2] + B[i + 2, j] * B[8 - i, 36 - j], name="D")
+    a = np.random.default_rng(8).standard_normal((9, 37)).astype("f4")
+    b = a * 2
+    np.testing.assert_allclose(run([A, C], f"wse:{rectangle}", a)[0], (b[:, :-1] * b[:, 1:]).sum(1), rtol=1e-4, atol=1e-4)  # fmt: skip
+    want = b[:7, 2:] + b[2:, :35] * b[::-1, ::-1][:7, :35]
+    np.testing.assert_allclose(run([A, D], f"wse:{rectangle}", a)[0], want, rtol=1e-4, atol=1e-4)

@@ -16,7 +16,7 @@ namespace {
 
 // Cycles of a point of a scalar loop, and of each operation in it.
 constexpr double kScalarPoint = 30, kScalarNode = 4;
-constexpr std::size_t kMostSegments = 27, kMostDimensions = 4;
+constexpr std::size_t kMostSegments = 27, kMostDimensions = 4, kMostIterators = 8;
 
 std::int64_t floor_div(std::int64_t a, std::int64_t b) {
   return a / b - (a % b != 0 && (a < 0) != (b < 0));
@@ -167,6 +167,7 @@ std::optional<VectorStage::Value> VectorStage::descriptor(const LocalArray& a,
       dims.back() = {dims.back().extent * extent, stride};
     else dims.push_back({extent, stride});
   }
+  if (dims.size() > kMostDimensions) return std::nullopt;
   std::string name = a.name, variables, extents, place;
   for (std::size_t k = 0; k < dims.size(); ++k) {
     const char variable = static_cast<char>('i' + k);
@@ -378,13 +379,12 @@ std::vector<std::vector<std::size_t>> VectorStage::choices() const {
   };
   std::vector<std::vector<std::size_t>> out;
   for (const auto& from : {spatial, reduce}) {
-    if (from.size() > 6) continue;
+    if (from.size() > kMostIterators) continue;
     for (std::size_t set = 1; set < (std::size_t{1} << from.size()); ++set) {
       std::vector<std::size_t> over;
       for (std::size_t k = 0; k < from.size(); ++k) {
         if (set >> k & 1) over.push_back(from[k]);
       }
-      if (over.size() > kMostDimensions) continue;
       if (over.size() > 1 && !std::all_of(over.begin(), over.end(), fixed)) continue;
       out.push_back(std::move(over));
     }

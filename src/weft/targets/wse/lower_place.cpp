@@ -220,7 +220,7 @@ bool Lowering::halo(const Stage& from, const LocalArray& a, Movement* m) const {
 }
 
 Movement Lowering::way(const Stage& from, Spread held, const Stage& s, const LocalArray& a,
-                       std::int64_t limit) const {
+                       std::int64_t limit, bool borders) const {
   Movement m;
   if (limit == 0) return m;
   m.from = from.output.name;
@@ -245,7 +245,7 @@ Movement Lowering::way(const Stage& from, Spread held, const Stage& s, const Loc
       m.within_row &= m.origin[d] == Origin{0, 0, part.chunk} && a.extent[d] <= part.chunk;
     m.parts.push_back(part);
   }
-  if (held == Spread::none && halo(from, a, &m)) {
+  if (borders && held == Spread::none && halo(from, a, &m)) {
     m.kind = Movement::Kind::halo;
     return m;
   }
@@ -285,13 +285,24 @@ void Lowering::keep_in_place(std::int64_t limit) {
       inputs = std::max(inputs, held);
       return true;
     };
-    for (LocalArray& a : s.inputs) {
-      if (alias(a)) continue;
-      if (std::ptrdiff_t w = writer[a.buffer]; w >= 0) {
-        if (limit) widen(out_.stages[static_cast<std::size_t>(w)], s, a);
+    for (LocalArray& a : s.inputs) alias(a);
+    auto choose = [&](bool borders) {
+      for (LocalArray& a : s.inputs) {
+        const std::ptrdiff_t w = writer[a.buffer];
+        if (a.kept || w < 0) continue;
+        if (limit && borders) widen(out_.stages[static_cast<std::size_t>(w)], s, a);
         a.move = way(out_.stages[static_cast<std::size_t>(w)], valid[static_cast<std::size_t>(w)],
-                     s, a, limit);
+                     s, a, limit, borders);
       }
+    };
+    // Borders are sent while the stage goes on: nothing else may use their colors meanwhile.
+    choose(s.reduced == Spread::none);
+    auto travels = [&](Movement::Kind kind) {
+      return std::any_of(s.inputs.begin(), s.inputs.end(),
+                         [&](const LocalArray& a) { return a.move.kind == kind; });
+    };
+    if (travels(Movement::Kind::halo) && travels(Movement::Kind::gather)) choose(false);
+    for (LocalArray& a : s.inputs) {
       if (!a.on_wafer()) fetched(a.buffer);
     }
     if (s.keeps && !alias(s.output)) fetched(s.output.buffer);

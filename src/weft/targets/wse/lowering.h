@@ -85,9 +85,9 @@ class Lowering {
   static Spread where(const Stage& s, Spread inputs);
   static bool uses(const Stage& s, Spread axis);
   /// The way of `a` from the output of `from`, whose values `held` says where to find; none: the
-  /// memory beside the wafer.
+  /// memory beside the wafer. `borders`: halos are allowed.
   Movement way(const Stage& from, Spread held, const Stage& s, const LocalArray& a,
-               std::int64_t limit) const;
+               std::int64_t limit, bool borders) const;
   /// Intermediates stay on the PEs where a reader's box is the writer's on every PE that matters,
   /// or go there over the fabric; gathering takes at most `limit` bytes.
   void keep_in_place(std::int64_t limit);
