@@ -279,3 +279,32 @@ def test_borders_beside_chains_and_gathers(rectangle):
     np.testing.assert_allclose(run([A, C], f"wse:{rectangle}", a)[0], (b[:, :-1] * b[:, 1:]).sum(1), rtol=1e-4, atol=1e-4)  # fmt: skip
     want = b[:7, 2:] + b[2:, :35] * b[::-1, ::-1][:7, :35]
     np.testing.assert_allclose(run([A, D], f"wse:{rectangle}", a)[0], want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("rectangle", RECTANGLES)
+def test_stencils_with_conditions_at_the_edges(rectangle):
+    """Borders of the whole grid by conditions, in divided and undivided dimensions."""
+    m, n, z = 7, 9, 6
+    A = te.placeholder((m, n, z), name="A")
+    B = te.compute((m, n, z), lambda i, j, k: A[i, j, k] + te.const(1, "float32"), name="B")
+    zero = te.const(0, "float32")
+
+    def value(i, j, k):
+        total = B[i, j, k]
+        for d, extent in ((0, m), (1, n), (2, z)):
+            for step in (-1, 1):
+                at = [i, j, k]
+                inside = at[d] > 0 if step < 0 else at[d] < extent - 1
+                at[d] = at[d] + step
+                total = total + te.if_then_else(inside, B[tuple(at)], zero)
+        return total
+
+    C = te.compute((m, n, z), value, name="C")
+    a = np.random.default_rng(9).standard_normal((m, n, z)).astype("f4")
+    b = np.pad(a + 1, 1)
+    c = slice(1, -1)
+    want = b[c, c, c] + b[:-2, c, c] + b[2:, c, c] + b[c, :-2, c] + b[c, 2:, c] + b[c, c, :-2] + b[c, c, 2:]
+    got, module = run([A, C], f"wse:{rectangle}", a)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+    if rectangle not in ("1x1", "8x8"):
+        assert "come from the neighbours" in module.source()

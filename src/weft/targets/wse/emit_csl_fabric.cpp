@@ -118,7 +118,7 @@ std::string CslEmitter::halo(const LocalArray& a) {
     std::string sends, takes;
     for (bool onward : {true, false}) {
       const std::int64_t count = onward ? m.before[d] : m.after[d];
-      if (count <= 0) continue;
+      if (count <= 0 || n == 1) continue;
       const char* way = onward ? (along_x ? "e" : "s") : (along_x ? "x" : "y");
       const std::int64_t first = along_x ? 0 : m.before[d];
       send.extent[d] = take_at.extent[d] = count;

@@ -28,6 +28,8 @@ Ways::Ways(const StageProgram& p) {
   }
   x &= p.width > 1;
   y &= p.height > 1;
+  east &= p.width > 1;
+  south &= p.height > 1;
   row &= p.width > 1;
   all &= p.width * p.height > 1;
 }

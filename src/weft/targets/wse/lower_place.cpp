@@ -209,7 +209,8 @@ bool Lowering::halo(const Stage& from, const LocalArray& a, Movement* m) const {
     const std::int64_t before = w.base - r.base, after = r.base + a.extent[d] - w.base - m->box[d];
     const bool divided =
         (spread == Spread::x && out_.width > 1) || (spread == Spread::y && out_.height > 1);
-    if (before > 0 || after > 0) {
+    const bool whole = w.base == 0 && m->box[d] >= out_.buffers[a.buffer].shape[d];
+    if ((before > 0 || after > 0) && !(whole && !divided)) {  // beyond the buffer nothing is used
       if (!divided || before < 0 || after < 0 || std::max(before, after) > m->box[d]) return false;
     }
     m->before.push_back(before);
