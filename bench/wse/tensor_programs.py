@@ -141,8 +141,14 @@ def stencil(arch, p, z, on_wafer=False):
         def inside(i, j, k):
             e = S[i, j, k] * te.const(c[6], "float32")
             for w, (_, di, dj, dk) in zip(c, near):
-                here = [x + d >= 0 if d < 0 else x + d < n for x, d, n in zip((i, j, k), (di, dj, dk), (p, p, z)) if d]
-                e = e + te.if_then_else(here[0], S[i + di, j + dj, k + dk], te.const(0, "float32")) * te.const(w, "float32")
+                here = [
+                    x + d >= 0 if d < 0 else x + d < n
+                    for x, d, n in zip((i, j, k), (di, dj, dk), (p, p, z))
+                    if d
+                ]
+                e = e + te.if_then_else(
+                    here[0], S[i + di, j + dj, k + dk], te.const(0, "float32")
+                ) * te.const(w, "float32")
             return e
 
         Y = te.compute((p, p, z), inside, name="Y")
@@ -228,7 +234,12 @@ ROWS = {
     "gemm": [(gemm, 4, 8), (gemm, 8, 14), (gemm, 8, 14, "float16"), (gemm, 16, 8)],
     "gemv": [(gemv, 8, 32, 16), (gemv, 8, 64, 64)],
     "reduction": [(allreduce, 8, 64), (allreduce, 32, 256)],
-    "stencil": [(stencil, 4, 32), (stencil, 8, 128), (stencil, 4, 32, True), (stencil, 8, 128, True)],
+    "stencil": [
+        (stencil, 4, 32),
+        (stencil, 8, 128),
+        (stencil, 4, 32, True),
+        (stencil, 8, 128, True),
+    ],
     "fft": [(fft, 4, 16), (fft, 8, 64)],
     "attention": [(attention, 4, 64, 32)],
 }

@@ -303,7 +303,15 @@ def test_stencils_with_conditions_at_the_edges(rectangle):
     a = np.random.default_rng(9).standard_normal((m, n, z)).astype("f4")
     b = np.pad(a + 1, 1)
     c = slice(1, -1)
-    want = b[c, c, c] + b[:-2, c, c] + b[2:, c, c] + b[c, :-2, c] + b[c, 2:, c] + b[c, c, :-2] + b[c, c, 2:]
+    want = (
+        b[c, c, c]
+        + b[:-2, c, c]
+        + b[2:, c, c]
+        + b[c, :-2, c]
+        + b[c, 2:, c]
+        + b[c, c, :-2]
+        + b[c, c, 2:]
+    )
     got, module = run([A, C], f"wse:{rectangle}", a)
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
     if rectangle not in ("1x1", "8x8"):

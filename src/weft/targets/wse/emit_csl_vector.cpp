@@ -87,7 +87,14 @@ void VectorStage::collect_cuts(const Expr& e) {
     // c * v + base crosses 0 between these two.
     const std::int64_t c = l->coeffs[which], at = floor_div(-base->value, c);
     const bool exact = -base->value % c == 0;
-    for (std::int64_t cut : {exact ? at : at + 1, at + 1}) {
+    const std::int64_t up = exact ? at : at + 1;  // the first one at or beyond the crossing
+    const bool equal = x->kind == ExprKind::eq || x->kind == ExprKind::ne;
+    const bool strict = x->kind == ExprKind::lt || x->kind == ExprKind::gt;
+    const bool rising = x->kind == ExprKind::ge || x->kind == ExprKind::gt;  // of c * v + base
+    const bool beyond = strict == (rising == (c > 0));  // the crossing itself is on the lower side
+    std::vector<std::int64_t> cuts{beyond ? at + 1 : up};
+    if (equal) cuts = {up, at + 1};
+    for (std::int64_t cut : cuts) {
       auto& list = segments_[which];
       if (cut <= 0 || cut >= s_.iters[which].extent) continue;
       for (std::size_t k = 0; k < list.size(); ++k) {
