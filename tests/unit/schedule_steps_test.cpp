@@ -431,6 +431,23 @@ TEST(schedule_steps, a_block_works_in_place_in_another_memory) {
                  "schedule.cache_inplace.nest", {"C_init"});
 }
 
+TEST(schedule_steps, readers_before_the_writer_get_no_copy_of_what_it_writes) {
+  Schedule sch = make(R"(
+@T.prim_func
+def main(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+    for i in range(4):
+        with T.block("B"):
+            vi = T.axis.spatial(4, i)
+            B[vi] = A[vi]
+    for i in range(4):
+        with T.block("A"):
+            vi = T.axis.spatial(4, i)
+            A[vi] = T.float32(0)
+)");
+  expect_refused(sch, [](Schedule& x) { x.cache_read(x.get_block("B"), 0, "local"); },
+                 "schedule.cache_read.before", {"held before", "consumer_blocks"});
+}
+
 TEST(schedule_steps, indices_are_computed_ahead) {
   Schedule sch = make(upsample(5));
   const auto made = sch.cache_index(sch.get_block("B"), "global", 2);
@@ -590,6 +607,27 @@ TEST(schedule_steps, rolling_buffer_refuses) {
   sch.parallel(loop(sch, "C"));
   expect_refused(sch, [](Schedule& x) { x.rolling_buffer(x.get_block("B"), 0); },
                  "schedule.rolling_buffer.kind", {"not serial"});
+}
+
+TEST(schedule_steps, padding_is_not_folded_into_what_is_padded) {
+  const std::string text = R"(
+@T.prim_func
+def main(A: T.Buffer((4,), "float32"), C: T.Buffer((6,), "float32")):
+    B = T.alloc_buffer((4,), "float32")
+    for i in range(4):
+        with T.block("B"):
+            vi = T.axis.spatial(4, i)
+            B[vi] = A[vi] * T.float32(2)
+    for i in range(6):
+        with T.block("C"):
+            vi = T.axis.spatial(6, i)
+            C[vi] = T.if_then_else(vi < 4, B[vi], T.float32(0))
+)";
+  Schedule padded = make(text);
+  expect_refused(padded, [](Schedule& x) { x.reverse_compute_inline(x.get_block("C")); },
+                 "schedule.reverse_compute_inline.domain", {"leaves the buffer", "compute_inline"});
+  padded.compute_inline(padded.get_block("B"));
+  expect_sound(padded, text);
 }
 
 // ---- accesses and types

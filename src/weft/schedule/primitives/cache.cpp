@@ -105,6 +105,15 @@ Verdict CacheRead::transform(const State& s, Outcome<Result>& out) const {
     if (!consumer_blocks.empty() && !listed) continue;
     chosen.insert(b->id);
     consumers.push_back(b);
+    if (writer && i < index_of(scope, writer->block())) {
+      Refusal r = refuse(s, "schedule.cache_read.before",
+                         cat("cache_read of \"", buffer->name, "\": block ", name_of(b),
+                             " reads what it held before ", name_of(writer->block()), " writes it"),
+                         scope[i].realize);
+      r.note("legal: readers behind the writer, or buffers that the scope does not write");
+      r.repair("list the readers behind the writer as consumer_blocks");
+      return r;
+    }
     if (auto why = writer ? why_not_covered(scope, i, s.facts.get()) : std::string();
         !why.empty()) {
       Refusal r =
