@@ -74,7 +74,7 @@ namespace {
 
 Refusal rounded_refusal(const State& s, const SplitTail& split, const void* culprit,
                         std::string_view slug, std::string why, std::string legal) {
-  Refusal r = refuse(s, cat("schedule.split.", slug),
+  Refusal r = refuse(s, std::string(slug),
                      cat("split of ", name_of(split.path.loop()), " with tail \"round_up\": ", why),
                      culprit);
   r.note(cat("legal: ", legal));
@@ -150,7 +150,7 @@ Verdict split_rounded_up(const State& s, const SplitTail& split, IRModule& out) 
     const std::size_t at = own_iterator(leaf, old, why);
     if (at == npos || uses_var(leaf.realize->predicate, old->var.get()))
       return rounded_refusal(
-          s, split, leaf.realize, "round_up.iterator",
+          s, split, leaf.realize, "schedule.split.round_up.iterator",
           at == npos ? why : cat("block ", name_of(leaf.block()), " has a predicate on it"),
           "loops that are one spatial iterator of every block below");
     changed.push_back({leaf.block()->id, at});
@@ -169,7 +169,7 @@ Verdict split_rounded_up(const State& s, const SplitTail& split, IRModule& out) 
         else if (uses_var(w.region[d].min, iter)) plain = false;
       }
       if (!plain || axis == npos)
-        return rounded_refusal(s, split, leaf.realize, "round_up.output",
+        return rounded_refusal(s, split, leaf.realize, "schedule.split.round_up.output",
                                own ? cat("block ", name_of(leaf.block()), " does not write \"",
                                          w.buffer->name, "\" at the iterator itself")
                                    : cat("block ", name_of(leaf.block()), " writes \"",
