@@ -179,8 +179,9 @@ class Driver {
           sch_.split(loop(), {None, random_.between(2, 4)}, true, false, random_.pick(kTails));
         });
       case 23:
-        return did("loop_partition",
-                   [&] { sch_.loop_partition(loop(), {random_.between(1, 3), None}); });
+        return did("loop_partition", [&] {
+          sch_.loop_partition(loop(), {random_.between(1, 3), None});
+        });
       case 24: return did("merge", [&] { sch_.merge({any_loop(), any_loop()}); });
       case 25:
         return did("reorder_block_iter_var", [&] {
@@ -194,8 +195,8 @@ class Driver {
       case 26:
         return did("transform_block_layout", [&] {
           static const std::vector<std::string> kMaps = {
-              "lambda i, j: (j, i)", "lambda i, j: (i, j // 2, j % 2)",
-              "lambda i, j, k: (j, k, i)", "lambda i, j, k: (i, j, k // 2, k % 2)"};
+              "lambda i, j: (j, i)", "lambda i, j: (i, j // 2, j % 2)", "lambda i, j, k: (j, k, i)",
+              "lambda i, j, k: (i, j, k // 2, k % 2)"};
           sch_.transform_block_layout(b, IndexMap::parse(random_.pick(kMaps)));
         });
       case 27:

@@ -74,9 +74,8 @@ PrimFunc tiled(int m, int n, int a, int b, const char* outer = "range") {
           outer == std::string("range") ? "serial" : outer, "(", (m + a - 1) / a,
           "):\n        for j0 in range(", (n + b - 1) / b, "):\n            for i1 in T.unroll(", a,
           "):\n                for j1 in T.vectorized(", b, "):\n                    if i0 * ", a,
-          " + i1 < ", m, " and j0 * ", b, " + j1 < ", n,
-          ":\n                        B[i0 * ", a, " + i1, j0 * ", b, " + j1] = A[i0 * ", a,
-          " + i1, j0 * ", b, " + j1] * T.float32(2)\n"));
+          " + i1 < ", m, " and j0 * ", b, " + j1 < ", n, ":\n                        B[i0 * ", a,
+          " + i1, j0 * ", b, " + j1] = A[i0 * ", a, " + i1, j0 * ", b, " + j1] * T.float32(2)\n"));
 }
 
 TEST(HoistGuards, whole_tiles_ask_nothing_and_tails_end_where_the_guard_does) {
@@ -95,7 +94,8 @@ TEST(HoistGuards, sizes_of_every_remainder_keep_their_results) {
     for (int n : {1, 7, 8, 9, 16, 23}) {
       for (const char* outer : {"range", "parallel"}) {
         const PrimFunc f = tiled(m, n, 4, 8, outer);
-        EXPECT_EQ(run(f), run(hoist_guards(f))) << m << " x " << n << "\n" << print(hoist_guards(f));
+        EXPECT_EQ(run(f), run(hoist_guards(f))) << m << " x " << n << "\n"
+                                                << print(hoist_guards(f));
       }
     }
 }
@@ -151,11 +151,11 @@ TEST(HoistGuards, bound_loops_and_large_bodies_stay) {
   EXPECT_EQ(hoist_guards(bound).get(), bound.get());
   std::string body;
   for (int k = 0; k < 5000; ++k) body += "                B[i * 4 + j] = A[i * 4 + j]\n";
-  const PrimFunc large = parse_func(
-      cat("@T.prim_func(lowered=True)\ndef main(A: T.Buffer((20,), \"float32\"), B: T.Buffer((20,),"
-          " \"float32\")):\n    for i in range(5):\n        for j in range(4):\n            if i * 4 "
-          "+ j < 18:\n",
-          body));
+  const PrimFunc large = parse_func(cat(
+      "@T.prim_func(lowered=True)\ndef main(A: T.Buffer((20,), \"float32\"), B: T.Buffer((20,),"
+      " \"float32\")):\n    for i in range(5):\n        for j in range(4):\n            if i * 4 "
+      "+ j < 18:\n",
+      body));
   EXPECT_EQ(census(hoist_guards(large)).stores, 5000);
 }
 

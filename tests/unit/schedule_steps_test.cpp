@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tails, cut and merged loops, new iterators and layouts, padding, rolling buffers: the same results
-// before and after, and every refusal.
+// New iterators and layouts, copies, padding, rolling buffers: the same results before and after,
+// and every refusal.
 
 #include "schedule_kit.h"
 
@@ -11,53 +11,57 @@ IndexMap map_of(const char* text) { return IndexMap::parse(text); }
 
 /// B[i, j] = A[i, j] + A[i + 1, j] through P = A * 2, rows and their windows.
 std::string window_rows(int m, int n) {
-  return cat("@T.prim_func\ndef main(A: T.Buffer((", m + 2, ", ", n, "), \"float32\"), C: T.Buffer((",
-             m, ", ", n, "), \"float32\")):\n    B = T.alloc_buffer((", m + 2, ", ", n,
-             "), \"float32\")\n    for i, j in T.grid(", m + 2, ", ", n,
-             "):\n        with T.block(\"B\"):\n            vi, vj = T.axis.remap(\"SS\", [i, j])\n  "
-             "          B[vi, vj] = A[vi, vj] * T.float32(2)\n    for i, j in T.grid(",
-             m, ", ", n,
-             "):\n        with T.block(\"C\"):\n            vi, vj = T.axis.remap(\"SS\", [i, j])\n  "
-             "          C[vi, vj] = B[vi, vj] + B[vi + 1, vj] + B[vi + 2, vj]\n");
+  return cat(
+      "@T.prim_func\ndef main(A: T.Buffer((", m + 2, ", ", n, "), \"float32\"), C: T.Buffer((", m,
+      ", ", n, "), \"float32\")):\n    B = T.alloc_buffer((", m + 2, ", ", n,
+      "), \"float32\")\n    for i, j in T.grid(", m + 2, ", ", n,
+      "):\n        with T.block(\"B\"):\n            vi, vj = T.axis.remap(\"SS\", [i, j])\n  "
+      "          B[vi, vj] = A[vi, vj] * T.float32(2)\n    for i, j in T.grid(",
+      m, ", ", n,
+      "):\n        with T.block(\"C\"):\n            vi, vj = T.axis.remap(\"SS\", [i, j])\n  "
+      "          C[vi, vj] = B[vi, vj] + B[vi + 1, vj] + B[vi + 2, vj]\n");
 }
 
 std::string bias_add(int m, int n, int k, const char* join = "C[vi, vj] + D[vj]") {
-  return cat("@T.prim_func\ndef main(A: T.Buffer((", m, ", ", k, "), \"float32\"), B: T.Buffer((", k,
-             ", ", n, "), \"float32\"), D: T.Buffer((", n, ",), \"float32\"), E: T.Buffer((", m, ", ",
-             n, "), \"float32\")):\n    C = T.alloc_buffer((", m, ", ", n,
-             "), \"float32\")\n    for i, j, k in T.grid(", m, ", ", n, ", ", k,
-             "):\n        with T.block(\"C\"):\n            vi, vj, vk = T.axis.remap(\"SSR\", [i, "
-             "j, k])\n            with T.init():\n                C[vi, vj] = T.float32(0)\n         "
-             "   C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]\n    for i, j in T.grid(",
-             m, ", ", n,
-             "):\n        with T.block(\"E\"):\n            vi, vj = T.axis.remap(\"SS\", [i, j])\n  "
-             "          E[vi, vj] = ",
-             join, "\n");
+  return cat(
+      "@T.prim_func\ndef main(A: T.Buffer((", m, ", ", k, "), \"float32\"), B: T.Buffer((", k, ", ",
+      n, "), \"float32\"), D: T.Buffer((", n, ",), \"float32\"), E: T.Buffer((", m, ", ", n,
+      "), \"float32\")):\n    C = T.alloc_buffer((", m, ", ", n,
+      "), \"float32\")\n    for i, j, k in T.grid(", m, ", ", n, ", ", k,
+      "):\n        with T.block(\"C\"):\n            vi, vj, vk = T.axis.remap(\"SSR\", [i, "
+      "j, k])\n            with T.init():\n                C[vi, vj] = T.float32(0)\n         "
+      "   C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]\n    for i, j in T.grid(",
+      m, ", ", n,
+      "):\n        with T.block(\"E\"):\n            vi, vj = T.axis.remap(\"SS\", [i, j])\n  "
+      "          E[vi, vj] = ",
+      join, "\n");
 }
 
 std::string padded_copy(int n) {
-  return cat("@T.prim_func\ndef main(A: T.Buffer((", n, ", ", n, "), \"float32\"), B: T.Buffer((",
-             n + 2, ", ", n + 3, "), \"float32\")):\n    for i, j in T.grid(", n + 2, ", ", n + 3,
-             "):\n        with T.block(\"B\"):\n            vi, vj = T.axis.remap(\"SS\", [i, j])\n  "
-             "          B[vi, vj] = T.if_then_else(1 <= vi and vi < ",
-             n + 1, " and vj >= 1 and vj < ", n + 1,
-             ", A[vi - 1, vj - 1], T.float32(0))\n");
+  return cat(
+      "@T.prim_func\ndef main(A: T.Buffer((", n, ", ", n, "), \"float32\"), B: T.Buffer((", n + 2,
+      ", ", n + 3, "), \"float32\")):\n    for i, j in T.grid(", n + 2, ", ", n + 3,
+      "):\n        with T.block(\"B\"):\n            vi, vj = T.axis.remap(\"SS\", [i, j])\n  "
+      "          B[vi, vj] = T.if_then_else(1 <= vi and vi < ",
+      n + 1, " and vj >= 1 and vj < ", n + 1, ", A[vi - 1, vj - 1], T.float32(0))\n");
 }
 
 std::string conv1d(int n, int k) {
-  return cat("@T.prim_func\ndef main(A: T.Buffer((", n + k - 1, ",), \"float32\"), W: T.Buffer((", k,
-             ",), \"float32\"), C: T.Buffer((", n, ",), \"float32\")):\n    for i, r in T.grid(", n,
-             ", ", k,
-             "):\n        with T.block(\"C\"):\n            vi, vr = T.axis.remap(\"SR\", [i, r])\n  "
-             "          with T.init():\n                C[vi] = T.float32(0)\n            C[vi] = C[vi] "
-             "+ A[vi + vr] * W[vr]\n");
+  return cat(
+      "@T.prim_func\ndef main(A: T.Buffer((", n + k - 1, ",), \"float32\"), W: T.Buffer((", k,
+      ",), \"float32\"), C: T.Buffer((", n, ",), \"float32\")):\n    for i, r in T.grid(", n, ", ",
+      k,
+      "):\n        with T.block(\"C\"):\n            vi, vr = T.axis.remap(\"SR\", [i, r])\n  "
+      "          with T.init():\n                C[vi] = T.float32(0)\n            C[vi] = C[vi] "
+      "+ A[vi + vr] * W[vr]\n");
 }
 
 std::string in_place(int n) {
-  return cat("@T.prim_func\ndef main(A: T.Buffer((", n, ",), \"float32\")):\n    for i in range(", n,
-             "):\n        with T.block(\"A\"):\n            vi = T.axis.spatial(", n,
-             ", i)\n            T.reads(A[vi])\n            T.writes(A[vi])\n            A[vi] = A[vi] "
-             "* T.float32(3)\n");
+  return cat(
+      "@T.prim_func\ndef main(A: T.Buffer((", n, ",), \"float32\")):\n    for i in range(", n,
+      "):\n        with T.block(\"A\"):\n            vi = T.axis.spatial(", n,
+      ", i)\n            T.reads(A[vi])\n            T.writes(A[vi])\n            A[vi] = A[vi] "
+      "* T.float32(3)\n");
 }
 
 std::string upsample(int n) {
@@ -71,212 +75,6 @@ LoopRef loop(Schedule& sch, const char* block, std::size_t at = 0) {
   return sch.get_loops(sch.get_block(block))[at];
 }
 
-// ---- tails
-
-TEST(schedule_steps, peel_makes_whole_tiles_and_a_rest) {
-  Schedule sch = make(vector_add(1000));
-  const auto parts = sch.split(loop(sch, "C"), {None, 16}, true, false, "peel");
-  EXPECT_EQ(parts.size(), 2u);
-  expect_program(sch, R"(
-@T.prim_func
-def main(A: T.Buffer((1000,), "float32"), B: T.Buffer((1000,), "float32"), C: T.Buffer((1000,), "float32")):
-    for i_0, i_1 in T.grid(62, 16):
-        with T.block("C"):
-            vi = T.axis.spatial(1000, i_0 * 16 + i_1)
-            C[vi] = A[vi] + B[vi]
-    for i_tail in range(8):
-        with T.block("C_tail"):
-            vi = T.axis.spatial(1000, i_tail + 992)
-            C[vi] = A[vi] + B[vi]
-)");
-  sch.vectorize(parts[1]);
-  sch.vectorize(loop(sch, "C_tail"));
-  expect_sound(sch, vector_add(1000));
-}
-
-TEST(schedule_steps, tails_keep_results_at_every_remainder) {
-  for (const char* tail : {"guard", "peel", "shift_inwards"}) {
-    for (int n : {4, 5, 7, 8, 11}) {
-      const std::string text = matmul(n, n + 1, n + 2);
-      for (std::size_t which : {0u, 1u, 2u}) {
-        if (which == 2 && tail == std::string("shift_inwards")) continue;
-        Schedule sch = make(text);
-        sch.split(loop(sch, "C", which), {None, 2, 2}, true, false, tail);
-        expect_sound(sch, text);
-      }
-    }
-  }
-}
-
-TEST(schedule_steps, peeled_reductions_start_once) {
-  Schedule sch = make(matmul(3, 4, 10));
-  sch.split(loop(sch, "C", 2), {None, 4}, true, false, "peel");
-  const std::string text = sch.show();
-  EXPECT_EQ(text.find("T.init"), text.rfind("T.init")) << text;
-  sch.decompose_reduction(sch.get_block("C"), loop(sch, "C", 2));
-  expect_sound(sch, matmul(3, 4, 10));
-}
-
-TEST(schedule_steps, shifted_tiles_repeat_elements) {
-  Schedule sch = make(vector_add(21));
-  const auto parts = sch.split(loop(sch, "C"), {None, 8}, true, false, "shift_inwards");
-  EXPECT_NE(sch.show().find("T.min(i_0 * 8, 13)"), std::string::npos) << sch.show();
-  EXPECT_EQ(sch.show().find("T.where"), std::string::npos) << sch.show();
-  sch.vectorize(parts[1]);
-  expect_sound(sch, vector_add(21));
-}
-
-TEST(schedule_steps, rounded_up_intermediates_grow) {
-  const std::string text = two_stages(3, 13);
-  Schedule sch = make(text);
-  const auto parts = sch.split(loop(sch, "B", 1), {None, 8}, true, false, "round_up");
-  EXPECT_EQ(sch.show().find("T.where"), std::string::npos) << sch.show();
-  EXPECT_NE(sch.show().find("T.alloc_buffer((3, 16)"), std::string::npos) << sch.show();
-  EXPECT_NE(sch.show().find("T.if_then_else(vj < 13, A[vi, vj], T.float32(0))"), std::string::npos)
-      << sch.show();
-  sch.vectorize(parts[1]);
-  expect_sound(sch, text);
-}
-
-TEST(schedule_steps, tails_that_divide_are_plain_splits) {
-  for (const char* tail : {"peel", "round_up", "shift_inwards"}) {
-    Schedule sch = make(vector_add(64)), plain = make(vector_add(64));
-    sch.split(loop(sch, "C"), {None, 16}, true, false, tail);
-    plain.split(loop(plain, "C"), {None, 16});
-    EXPECT_TRUE(ir::structural_equal(sch.mod(), plain.mod())) << tail;
-  }
-}
-
-TEST(schedule_steps, a_symbolic_extent_is_peeled) {
-  const std::string text = R"(
-@T.prim_func
-def main(n: T.int64, A: T.Buffer((n + 16,), "float32"), B: T.Buffer((n + 16,), "float32")):
-    for i in range(n + 16):
-        with T.block("B"):
-            vi = T.axis.spatial(n + 16, i)
-            B[vi] = A[vi] + T.float32(1)
-)";
-  Schedule sch(parse(text));
-  EXPECT_NO_THROW(sch.split(loop(sch, "B"), {None, 1}, true, false, "peel"));
-  expect_refused(
-      sch, [](Schedule& x) { x.split(loop(x, "B"), {None, 4}, true, false, "shift_inwards"); },
-      "schedule.split.tile", {"symbolic extent", "tail=\"guard\""});
-}
-
-TEST(schedule_steps, split_refuses_tails_that_do_not_fit) {
-  Schedule sch = make(matmul(5, 6, 7));
-  expect_refused(sch, [](Schedule& x) { x.split(loop(x, "C"), {None, 4}, true, false, "peal"); },
-                 "schedule.split.tail", {"\"peal\"", "shift_inwards", "peel"});
-  expect_refused(sch, [](Schedule& x) { x.split(loop(x, "C"), {None, 8}, true, false, "peel"); },
-                 "schedule.split.tile", {"5 iterations do not fill", "guard"});
-  expect_refused(
-      sch, [](Schedule& x) { x.split(loop(x, "C", 2), {None, 4}, true, false, "shift_inwards"); },
-      "schedule.split.repeated", {"run iterations twice", "\"vk\""});
-  expect_refused(
-      sch, [](Schedule& x) { x.split(loop(x, "C"), {None, 4}, true, false, "round_up"); },
-      "schedule.split.round_up.output", {"does not allocate", "cache_write"});
-  expect_refused(
-      sch, [](Schedule& x) { x.split(loop(x, "C", 2), {None, 4}, true, false, "round_up"); },
-      "schedule.split.round_up.iterator", {"pad_reduction"});
-  expect_refused(sch, [](Schedule& x) { x.split(loop(x, "C"), {None, 4}, true, true); },
-                 "schedule.split.predicate", {"tail=\"peel\""});
-}
-
-// ---- loop_partition, merge
-
-TEST(schedule_steps, partition_cuts_the_range) {
-  for (const Factors& f : {Factors{3}, Factors{3, None}, Factors{2, 3, None}, Factors{None, 4},
-                           Factors{4, 6}}) {
-    Schedule sch = make(matmul(4, 3, 10));
-    const auto parts = sch.loop_partition(loop(sch, "C", 2), f);
-    EXPECT_EQ(parts.size(), f.size() + (f.size() == 1 ? 1 : 0));
-    expect_sound(sch, matmul(4, 3, 10));
-    Schedule rows = make(matmul(10, 3, 4));
-    rows.loop_partition(loop(rows, "C", 0), f);
-    rows.reorder({loop(rows, "C_p1", 2), loop(rows, "C_p1", 1)});
-    expect_sound(rows, matmul(10, 3, 4));
-  }
-}
-
-TEST(schedule_steps, partition_refuses_lengths_that_do_not_fit) {
-  Schedule sch = make(vector_add(10));
-  const auto refused = [&](Factors f, const char* part) {
-    expect_refused(sch, [&](Schedule& x) { x.loop_partition(loop(x, "C"), f); },
-                   "schedule.loop_partition.lengths", {part, "[5, None]"});
-  };
-  refused({11}, "exceed");
-  refused({0, None}, "the length 0");
-  refused({None, None}, "more than one");
-  refused({10, None}, "nothing is left");
-  refused({}, "no length");
-  Schedule symbolic(parse(R"(
-@T.prim_func
-def main(n: T.int64, A: T.Buffer((n,), "float32"), B: T.Buffer((n,), "float32")):
-    for i in range(n):
-        with T.block("B"):
-            vi = T.axis.spatial(n, i)
-            B[vi] = A[vi]
-)"));
-  expect_refused(symbolic, [](Schedule& x) { x.loop_partition(loop(x, "B"), {2, None}); },
-                 "schedule.loop_partition.symbolic", {"not constant", "peel"});
-  sch.bind(loop(sch, "C"), "blockIdx.x");
-  expect_refused(sch, [](Schedule& x) { x.loop_partition(loop(x, "C"), {2, None}); },
-                 "schedule.loop_partition.bound", {"blockIdx.x"});
-}
-
-TEST(schedule_steps, merge_joins_loops_that_follow_each_other) {
-  Schedule sch = make(two_stages(6, 5));
-  const LoopRef rows = sch.merge({loop(sch, "B"), loop(sch, "C")});
-  EXPECT_TRUE(rows == loop(sch, "B"));
-  expect_sound(sch, two_stages(6, 5));
-  sch.merge({loop(sch, "B", 1), loop(sch, "C", 1)});
-  expect_sound(sch, two_stages(6, 5));
-  Schedule decomposed = make(matmul(4, 5, 6));
-  decomposed.decompose_reduction(decomposed.get_block("C"), loop(decomposed, "C"));
-  decomposed.merge({loop(decomposed, "C_init"), loop(decomposed, "C_update")});
-  expect_sound(decomposed, matmul(4, 5, 6));
-}
-
-TEST(schedule_steps, merge_refuses_what_is_handed_between_iterations) {
-  Schedule sch = make(window_rows(6, 4));
-  expect_refused(sch, [](Schedule& x) { x.merge({loop(x, "B"), loop(x, "C")}); },
-                 "schedule.merge.extent", {"differ"});
-  Schedule same = make(two_stages(4, 4));
-  expect_refused(same, [](Schedule& x) { x.merge({loop(x, "C"), loop(x, "B")}); },
-                 "schedule.merge.neighbours", {"directly after"});
-  expect_refused(same, [](Schedule& x) { x.merge({loop(x, "B")}); }, "schedule.merge.loops",
-                 {"1 loops"});
-  Schedule turned = make(R"(
-@T.prim_func
-def main(A: T.Buffer((4, 4), "float32"), C: T.Buffer((4, 4), "float32")):
-    B = T.alloc_buffer((4, 4), "float32")
-    for i, j in T.grid(4, 4):
-        with T.block("B"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            B[vi, vj] = A[vi, vj] * T.float32(2)
-    for i, j in T.grid(4, 4):
-        with T.block("C"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            C[vi, vj] = B[vj, vi]
-)");
-  expect_refused(turned, [](Schedule& x) { x.merge({loop(x, "B"), loop(x, "C")}); },
-                 "schedule.merge.order", {"\"B\"", "hand to each other"});
-  Schedule over = make(R"(
-@T.prim_func
-def main(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
-    for i in range(4):
-        with T.block("B"):
-            vi = T.axis.spatial(4, i)
-            B[vi] = A[3 - vi]
-    for i in range(4):
-        with T.block("A"):
-            vi = T.axis.spatial(4, i)
-            A[vi] = T.float32(0)
-)");
-  expect_refused(over, [](Schedule& x) { x.merge({loop(x, "B"), loop(x, "A")}); },
-                 "schedule.merge.order", {"overwrites"});
-}
-
 // ---- iterators
 
 TEST(schedule_steps, iterators_change_places) {
@@ -287,8 +85,7 @@ TEST(schedule_steps, iterators_change_places) {
   expect_sound(sch, matmul(3, 4, 5));
   for (const std::vector<std::int64_t>& bad :
        {std::vector<std::int64_t>{0, 1}, {0, 0, 1}, {0, 1, 3}, {-1, 0, 1}})
-    expect_refused(sch,
-                   [&](Schedule& x) { x.reorder_block_iter_var(x.get_block("C"), bad); },
+    expect_refused(sch, [&](Schedule& x) { x.reorder_block_iter_var(x.get_block("C"), bad); },
                    "schedule.reorder_block_iter_var.order", {"0 to 2"});
 }
 
@@ -309,19 +106,22 @@ TEST(schedule_steps, a_block_gets_another_nest) {
 TEST(schedule_steps, transform_block_layout_refuses) {
   Schedule sch = make(matmul(4, 6, 5));
   const auto refused = [&](const char* map, const char* slug, const char* part) {
-    expect_refused(
-        sch, [&](Schedule& x) { x.transform_block_layout(x.get_block("C"), map_of(map)); },
-        slug, {part});
+    expect_refused(sch,
+                   [&](Schedule& x) { x.transform_block_layout(x.get_block("C"), map_of(map)); },
+                   slug, {part});
   };
   refused("lambda i, j: (i, j)", "schedule.transform_block_layout.rank", "3 iterators");
   refused("lambda i, j, k: (i, j)", "schedule.transform_block_layout.bijective", "not one to one");
   refused("lambda i, j, k: (i + 1, j, k)", "schedule.transform_block_layout.bijective", "offset");
-  refused("lambda i, j, k: (i // 3, i % 3, j, k)", "schedule.transform_block_layout.bijective", "not one to one");
-  refused("lambda i, j, k: (i, j * 5 + k)", "schedule.transform_block_layout.kinds", "spatial and reduction");
+  refused("lambda i, j, k: (i // 3, i % 3, j, k)", "schedule.transform_block_layout.bijective",
+          "not one to one");
+  refused("lambda i, j, k: (i, j * 5 + k)", "schedule.transform_block_layout.kinds",
+          "spatial and reduction");
   sch.unroll(loop(sch, "C", 1));
   refused("lambda i, j, k: (j, i, k)", "schedule.transform_block_layout.kind", "\"j\"");
   sch.split(loop(sch, "C", 0), {None, 2});
-  refused("lambda i, j, k: (j, i, k)", "schedule.transform_block_layout.nest", "not bound to one iterator");
+  refused("lambda i, j, k: (j, i, k)", "schedule.transform_block_layout.nest",
+          "not bound to one iterator");
 }
 
 // ---- reindex
@@ -350,8 +150,7 @@ def main(A: T.Buffer((4, 6), "float32"), C: T.Buffer((6, 4), "float32")):
   EXPECT_NE(sch.show().find("C_reindex[vi, vj] = A[vi, vj]"), std::string::npos) << sch.show();
   expect_sound(sch, text);
   Schedule reduced = make(matmul(4, 5, 6));
-  reduced.reindex_cache_write(reduced.get_block("C"), 0, "local",
-                              map_of("lambda i, j, k: (j, i)"));
+  reduced.reindex_cache_write(reduced.get_block("C"), 0, "local", map_of("lambda i, j, k: (j, i)"));
   reduced.reindex_cache_read(reduced.get_block("C"), 0, "shared",
                              map_of("lambda i, j, k: (k // 2, i, k % 2)"));
   expect_sound(reduced, matmul(4, 5, 6));
@@ -359,10 +158,16 @@ def main(A: T.Buffer((4, 6), "float32"), C: T.Buffer((6, 4), "float32")):
 
 TEST(schedule_steps, reindex_refuses) {
   Schedule windows = make(window_sum(8));
-  expect_refused(windows, [](Schedule& x) { x.reindex(x.get_block("B"), {"read", 0, ""}); },
+  expect_refused(windows,
+                 [](Schedule& x) {
+                   x.reindex(x.get_block("B"), {"read", 0, ""});
+                 },
                  "schedule.reindex.access", {"several indices"});
   Schedule sch = make(matmul(4, 5, 6));
-  expect_refused(sch, [](Schedule& x) { x.reindex(x.get_block("C"), {"read", 5, ""}); },
+  expect_refused(sch,
+                 [](Schedule& x) {
+                   x.reindex(x.get_block("C"), {"read", 5, ""});
+                 },
                  "schedule.reindex.index", {"reads 2"});
   expect_refused(sch,
                  [](Schedule& x) {
@@ -389,15 +194,24 @@ TEST(schedule_steps, reindex_refuses) {
                  },
                  "schedule.reindex_cache_write.index", {"writes 1"});
   sch.decompose_reduction(sch.get_block("C"), loop(sch, "C"));
-  expect_refused(sch, [](Schedule& x) { x.reindex(x.get_block("C_update"), {"write", 0, ""}); },
+  expect_refused(sch,
+                 [](Schedule& x) {
+                   x.reindex(x.get_block("C_update"), {"write", 0, ""});
+                 },
                  "schedule.reindex.accumulates", {"reads and writes"});
   Schedule stages = make(two_stages(4, 6));
   stages.compute_at(stages.get_block("B"), loop(stages, "C"));
-  expect_refused(stages, [](Schedule& x) { x.reindex(x.get_block("C"), {"read", 0, ""}); },
+  expect_refused(stages,
+                 [](Schedule& x) {
+                   x.reindex(x.get_block("C"), {"read", 0, ""});
+                 },
                  "schedule.reindex.place", {"nest of the block"});
   Schedule nested = make(matmul(4, 5, 6));
   const BlockRef outer = nested.blockize(loop(nested, "C", 1));
-  expect_refused(nested, [&](Schedule& x) { x.reindex(outer, {"read", 0, ""}); },
+  expect_refused(nested,
+                 [&](Schedule& x) {
+                   x.reindex(outer, {"read", 0, ""});
+                 },
                  "schedule.reindex.leaf", {"holds others"});
   Schedule moved = make(R"(
 @T.prim_func
@@ -407,10 +221,16 @@ def main(A: T.Buffer((4,), "float32"), C: T.Buffer((4,), "float32")):
             vi = T.axis.spatial((1, 3), i + 1)
             C[vi] = A[vi]
 )");
-  expect_refused(moved, [](Schedule& x) { x.reindex(x.get_block("C"), {"read", 0, ""}); },
+  expect_refused(moved,
+                 [](Schedule& x) {
+                   x.reindex(x.get_block("C"), {"read", 0, ""});
+                 },
                  "schedule.reindex.start", {"start at 0"});
   Schedule padded = make(padded_copy(4));
-  expect_refused(padded, [](Schedule& x) { x.reindex(x.get_block("B"), {"read", 0, ""}); },
+  expect_refused(padded,
+                 [](Schedule& x) {
+                   x.reindex(x.get_block("B"), {"read", 0, ""});
+                 },
                  "schedule.reindex.bounds", {"axis 0"});
   Schedule strided = make(R"(
 @T.prim_func
@@ -420,7 +240,10 @@ def main(A: T.Buffer((4,), "float32"), C: T.Buffer((8,), "float32")):
             vi = T.axis.spatial(4, i)
             C[vi // 2] = A[vi]
 )");
-  expect_refused(strided, [](Schedule& x) { x.reindex(x.get_block("C"), {"write", 0, ""}); },
+  expect_refused(strided,
+                 [](Schedule& x) {
+                   x.reindex(x.get_block("C"), {"write", 0, ""});
+                 },
                  "schedule.reindex.inexact", {"once each"});
 }
 
@@ -440,8 +263,7 @@ TEST(schedule_steps, a_block_works_in_place_in_another_memory) {
   const LoopRef i = loop(reduced, "C");
   reduced.decompose_reduction(reduced.get_block("C"), loop(reduced, "C", 1));
   (void)i;
-  expect_refused(reduced,
-                 [](Schedule& x) { x.cache_inplace(x.get_block("C_update"), 0, "local"); },
+  expect_refused(reduced, [](Schedule& x) { x.cache_inplace(x.get_block("C_update"), 0, "local"); },
                  "schedule.cache_inplace.nest", {"C_init"});
   Schedule gaps = make(R"(
 @T.prim_func
@@ -524,27 +346,30 @@ TEST(schedule_steps, epilogues_that_do_not_join_are_refused) {
   const auto refused = [](const std::string& text, const char* slug, const char* part) {
     Schedule sch = make(text);
     expect_refused(
-        sch,
-        [](Schedule& x) { x.fuse_reduction_epilogue(x.get_block("C"), x.get_block("E")); },
+        sch, [](Schedule& x) { x.fuse_reduction_epilogue(x.get_block("C"), x.get_block("E")); },
         slug, {part});
   };
-  refused(bias_add(4, 5, 6, "C[vi, vj] * D[vj]"), "schedule.fuse_reduction_epilogue.operator", "operator");
-  refused(bias_add(4, 5, 6, "T.max(C[vi, vj], D[vj])"), "schedule.fuse_reduction_epilogue.operator", "operator");
-  refused(bias_add(4, 5, 6, "C[vi, vj] + C[vi, vj]"), "schedule.fuse_reduction_epilogue.operator", "operator");
-  refused(bias_add(4, 4, 6, "C[vj, vj] + D[vj]"), "schedule.fuse_reduction_epilogue.index", "one for one");
+  refused(bias_add(4, 5, 6, "C[vi, vj] * D[vj]"), "schedule.fuse_reduction_epilogue.operator",
+          "operator");
+  refused(bias_add(4, 5, 6, "T.max(C[vi, vj], D[vj])"), "schedule.fuse_reduction_epilogue.operator",
+          "operator");
+  refused(bias_add(4, 5, 6, "C[vi, vj] + C[vi, vj]"), "schedule.fuse_reduction_epilogue.operator",
+          "operator");
+  refused(bias_add(4, 4, 6, "C[vj, vj] + D[vj]"), "schedule.fuse_reduction_epilogue.index",
+          "one for one");
   Schedule sch = make(two_stages(4, 4));
-  expect_refused(
-      sch, [](Schedule& x) { x.fuse_reduction_epilogue(x.get_block("B"), x.get_block("C")); },
-      "schedule.fuse_reduction_epilogue.reduction", {"not a reduction"});
+  expect_refused(sch,
+                 [](Schedule& x) { x.fuse_reduction_epilogue(x.get_block("B"), x.get_block("C")); },
+                 "schedule.fuse_reduction_epilogue.reduction", {"not a reduction"});
   Schedule other = make(bias_add(4, 5, 6));
-  expect_refused(
-      other, [](Schedule& x) { x.fuse_reduction_epilogue(x.get_block("C"), x.get_block("C")); },
-      "schedule.fuse_reduction_epilogue.consumer", {"only reader"});
+  expect_refused(other,
+                 [](Schedule& x) { x.fuse_reduction_epilogue(x.get_block("C"), x.get_block("C")); },
+                 "schedule.fuse_reduction_epilogue.consumer", {"only reader"});
   Schedule narrow = make(bias_add(4, 5, 6));
   narrow.unsafe_set_dtype(narrow.get_block("C"), 0, "float64");
-  expect_refused(
-      narrow, [](Schedule& x) { x.fuse_reduction_epilogue(x.get_block("C"), x.get_block("E")); },
-      "schedule.fuse_reduction_epilogue.reduction", {"not a reduction of one value"});
+  expect_refused(narrow,
+                 [](Schedule& x) { x.fuse_reduction_epilogue(x.get_block("C"), x.get_block("E")); },
+                 "schedule.fuse_reduction_epilogue.reduction", {"not a reduction of one value"});
   Schedule early = make(R"(
 @T.prim_func
 def main(A: T.Buffer((4, 6), "float32"), D: T.Buffer((4,), "float32"), E: T.Buffer((4,), "float32")):
@@ -564,14 +389,14 @@ def main(A: T.Buffer((4, 6), "float32"), D: T.Buffer((4,), "float32"), E: T.Buff
             vi = T.axis.spatial(4, i)
             E[vi] = C[vi] + D[vi]
 )");
-  expect_refused(
-      early, [](Schedule& x) { x.fuse_reduction_epilogue(x.get_block("C"), x.get_block("E")); },
-      "schedule.fuse_reduction_epilogue.late", {"\"D\"", "after"});
+  expect_refused(early,
+                 [](Schedule& x) { x.fuse_reduction_epilogue(x.get_block("C"), x.get_block("E")); },
+                 "schedule.fuse_reduction_epilogue.late", {"\"D\"", "after"});
   const BlockRef tile = sch.blockize(loop(sch, "B", 1));
   (void)tile;
-  expect_refused(
-      sch, [](Schedule& x) { x.fuse_reduction_epilogue(x.get_block("B"), x.get_block("C")); },
-      "schedule.fuse_reduction_epilogue.scope", {"different scopes"});
+  expect_refused(sch,
+                 [](Schedule& x) { x.fuse_reduction_epilogue(x.get_block("B"), x.get_block("C")); },
+                 "schedule.fuse_reduction_epilogue.scope", {"different scopes"});
 }
 
 TEST(schedule_steps, padding_is_filled_apart) {
@@ -615,8 +440,7 @@ TEST(schedule_steps, einsums_are_padded) {
   Schedule sch = make(matmul(5, 6, 7));
   const auto refused = [](Schedule& s, std::vector<std::int64_t> padding, const char* slug,
                           const char* part) {
-    expect_refused(s, [&](Schedule& x) { x.pad_einsum(x.get_block("C"), padding); },
-                   slug, {part});
+    expect_refused(s, [&](Schedule& x) { x.pad_einsum(x.get_block("C"), padding); }, slug, {part});
   };
   refused(sch, {1, 2}, "schedule.pad_einsum.padding", "3 iterators");
   refused(sch, {-1, 0, 0}, "schedule.pad_einsum.padding", "negative");
@@ -711,12 +535,12 @@ TEST(schedule_steps, regions_are_stated) {
   expect_sound(sch, window_sum(8));
   const auto refused = [&](const char* kind, const char* map, const char* slug, const char* part) {
     expect_refused(
-        sch,
-        [&](Schedule& x) { x.annotate_buffer_access(x.get_block("B"), 0, kind, map_of(map)); },
+        sch, [&](Schedule& x) { x.annotate_buffer_access(x.get_block("B"), 0, kind, map_of(map)); },
         slug, {part});
   };
   refused("read", "lambda i: (i, i + 2)", "schedule.annotate_buffer_access.region", "leaves out");
-  refused("write", "lambda i: (i, i + 2)", "schedule.annotate_buffer_access.region", "more than the block writes");
+  refused("write", "lambda i: (i, i + 2)", "schedule.annotate_buffer_access.region",
+          "more than the block writes");
   refused("read", "lambda i: (i, i + 2, i)", "schedule.annotate_buffer_access.rank", "legal");
   refused("both", "lambda i: (i)", "schedule.annotate_buffer_access.kind", "both");
 }

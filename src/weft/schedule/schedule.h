@@ -132,8 +132,8 @@ class Schedule {
   }
   BlockRef reindex_cache_read(BlockRef block, std::int64_t read_buffer_index,
                               std::string storage_scope, IndexMap index_map) {
-    return apply(ReindexCacheRead{block, read_buffer_index, std::move(storage_scope),
-                                  std::move(index_map)});
+    return apply(
+        ReindexCacheRead{block, read_buffer_index, std::move(storage_scope), std::move(index_map)});
   }
   BlockRef reindex_cache_write(BlockRef block, std::int64_t write_buffer_index,
                                std::string storage_scope, IndexMap index_map) {
@@ -187,8 +187,8 @@ class Schedule {
   }
   void annotate_buffer_access(BlockRef block, std::int64_t buffer_index, std::string buf_type,
                               IndexMap gen_new_ranges) {
-    apply(AnnotateBufferAccess{block, buffer_index, std::move(buf_type),
-                               std::move(gen_new_ranges)});
+    apply(
+        AnnotateBufferAccess{block, buffer_index, std::move(buf_type), std::move(gen_new_ranges)});
   }
   void unsafe_hide_buffer_access(BlockRef block, std::string buf_type,
                                  std::vector<std::int64_t> buf_index_array) {

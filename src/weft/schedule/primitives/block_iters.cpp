@@ -29,7 +29,8 @@ Verdict ReorderBlockIterVar::transform(const State& s, Outcome<Result>& out) con
                        cat("reorder_block_iter_var of ", name_of(realize->block.get()), " got [",
                            join(given), "] for its ", n, " iterators"),
                        realize);
-    r.note(cat("legal: a list that holds each of 0 to ", static_cast<std::int64_t>(n) - 1, " once"));
+    r.note(
+        cat("legal: a list that holds each of 0 to ", static_cast<std::int64_t>(n) - 1, " once"));
     return r;
   }
   auto changed = edit(realize->block);
@@ -95,16 +96,18 @@ Verdict TransformBlockLayout::transform(const State& s, Outcome<Result>& out) co
   if (!nest) {
     Refusal r = refuse(s, "schedule.transform_block_layout.nest",
                        cat("transform_block_layout of ", name_of(old), ": ", why), realize);
-    r.note("legal: blocks whose iterators are the loops of a nest of their own; transform before "
-           "split, fuse and compute_at");
+    r.note(
+        "legal: blocks whose iterators are the loops of a nest of their own; transform before "
+        "split, fuse and compute_at");
     return r;
   }
   for (const ForNode* loop : nest->loops) {
     if (loop->for_kind == ForKind::serial && loop->annotations.empty()) continue;
-    Refusal r = refuse(s, "schedule.transform_block_layout.kind",
-                       cat("transform_block_layout of ", name_of(old), " would drop what loop ",
-                           name_of(loop), " is: bound, parallel, vectorized, unrolled or annotated"),
-                       loop);
+    Refusal r =
+        refuse(s, "schedule.transform_block_layout.kind",
+               cat("transform_block_layout of ", name_of(old), " would drop what loop ",
+                   name_of(loop), " is: bound, parallel, vectorized, unrolled or annotated"),
+               loop);
     r.note("legal: plain loops; transform first, then choose kinds");
     return r;
   }
@@ -156,8 +159,7 @@ Verdict TransformBlockLayout::transform(const State& s, Outcome<Result>& out) co
     if (mixed) {
       Refusal r = refuse(s, "schedule.transform_block_layout.kinds",
                          cat("transform_block_layout of ", name_of(old), ": the new iterator ",
-                             print(index_map.outputs[k]),
-                             " joins spatial and reduction iterators"),
+                             print(index_map.outputs[k]), " joins spatial and reduction iterators"),
                          realize);
       r.note("legal: outputs each made of spatial iterators only or of reduction iterators only");
       return r;

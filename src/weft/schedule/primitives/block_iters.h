@@ -10,7 +10,8 @@ struct ReorderBlockIterVar {
   static constexpr std::string_view kName = "reorder_block_iter_var";
   static constexpr std::string_view kDoc =
       "Puts a block's iterators, with their bindings, into another order; loops stay. An intrinsic "
-      "that is to match the block may need it. Example: `sch.reorder_block_iter_var(c, [1, 0, 2])`.";
+      "that is to match the block may need it. Example: `sch.reorder_block_iter_var(c, [1, 0, "
+      "2])`.";
   using Result = Done;
   BlockRef block;
   std::vector<std::int64_t> new_order;

@@ -18,8 +18,7 @@ namespace {
 
 Verdict check_kind(const State& s, std::string_view step, const std::string& kind) {
   if (kind == "read" || kind == "write") return std::nullopt;
-  return refuse(s, cat("schedule.", step, ".kind"),
-                cat(step, " got buf_type \"", kind, "\""))
+  return refuse(s, cat("schedule.", step, ".kind"), cat(step, " got buf_type \"", kind, "\""))
       .note("legal: \"read\" or \"write\"");
 }
 
@@ -87,14 +86,14 @@ Verdict AnnotateBufferAccess::transform(const State& s, Outcome<Result>& out) co
   const BufferRegion* touched = region_of(write ? found.writes : found.reads, buffer.get());
   const bool holds = !touched || arith::covers(clip(stated.region, buffer, analyzer),
                                                clip(touched->region, buffer, analyzer), analyzer);
-  const bool exact =
-      !write || !touched || arith::covers(touched->region, stated.region, analyzer);
+  const bool exact = !write || !touched || arith::covers(touched->region, stated.region, analyzer);
   if (!holds || !exact) {
-    Refusal r = refuse(s, "schedule.annotate_buffer_access.region",
-                       cat("annotate_buffer_access of \"", buffer->name, "\" in ", name_of(old),
-                           !exact ? " states more than the block writes"
-                                 : " leaves out elements that the block uses, or not provably none"),
-                       path.target().get());
+    Refusal r =
+        refuse(s, "schedule.annotate_buffer_access.region",
+               cat("annotate_buffer_access of \"", buffer->name, "\" in ", name_of(old),
+                   !exact ? " states more than the block writes"
+                          : " leaves out elements that the block uses, or not provably none"),
+               path.target().get());
     r.note(write ? "legal: exactly what the block writes"
                  : "legal: regions that hold every access of the block");
     return r;
@@ -124,7 +123,8 @@ Verdict UnsafeHideBufferAccess::transform(const State& s, Outcome<Result>& out) 
     if (accesses(old->body, buffer, write) || accesses(old->init, buffer, write)) {
       Refusal r = refuse(s, "schedule.unsafe_hide_buffer_access.used",
                          cat("unsafe_hide_buffer_access: the body of ", name_of(old), " ", buf_type,
-                             "s \"", buffer->name, "\" itself, and a program whose blocks do not "
+                             "s \"", buffer->name,
+                             "\" itself, and a program whose blocks do not "
                              "name what they access is not well-formed"),
                          path.target().get());
       r.note("legal: regions that stand for accesses through T.address_of, or for none");

@@ -51,7 +51,8 @@ struct UnsafeHideBufferAccess {
 struct UnsafeSetDtype {
   static constexpr std::string_view kName = "unsafe_set_dtype";
   static constexpr std::string_view kDoc =
-      "Stores an intermediate buffer in another element type; values are cast where they are stored "
+      "Stores an intermediate buffer in another element type; values are cast where they are "
+      "stored "
       "and loaded. Unsafe: a narrower type loses digits. Example: `sch.unsafe_set_dtype(b, 0, "
       "\"float16\")`.";
   using Result = Done;

@@ -95,8 +95,8 @@ const BufferRegion* region_of(const std::vector<BufferRegion>& regions, const Bu
 }
 
 Verdict check_buffer_index(const State& s, std::string_view step, const Path& path,
-                    const std::vector<BufferRegion>& regions, std::int64_t index,
-                    std::string_view verb) {
+                           const std::vector<BufferRegion>& regions, std::int64_t index,
+                           std::string_view verb) {
   if (index >= 0 && index < static_cast<std::int64_t>(regions.size())) return std::nullopt;
   std::vector<std::string> names;
   for (std::size_t i = 0; i < regions.size(); ++i)

@@ -45,8 +45,9 @@ Verdict CacheInplace::transform(const State& s, Outcome<Result>& out) const {
                        cat("cache_inplace: block ", name_of(leaf.block()), " in the nest of ",
                            name_of(node), " uses \"", buffer->name, "\", too"),
                        leaf.realize);
-    r.note("legal: nests in which only the block uses the buffer; cache_write before "
-           "decompose_reduction");
+    r.note(
+        "legal: nests in which only the block uses the buffer; cache_write before "
+        "decompose_reduction");
     return r;
   }
   std::vector<const ForNode*> loops;
@@ -65,8 +66,9 @@ Verdict CacheInplace::transform(const State& s, Outcome<Result>& out) const {
     r.note("legal: affine bindings whose predicates bound one index each");
     return r;
   }
-  auto taken = relax(bound_region(node->reads[static_cast<std::size_t>(read_buffer_index)], realize),
-                     loops, realize->predicate, analyzer);
+  auto taken =
+      relax(bound_region(node->reads[static_cast<std::size_t>(read_buffer_index)], realize), loops,
+            realize->predicate, analyzer);
   for (std::size_t d = 0; d < taken.size(); ++d) {
     if (!taken[d].min || !taken[d].extent)
       taken[d] = {make_zero(buffer->shape[d]->dtype), buffer->shape[d]};
@@ -183,8 +185,10 @@ Verdict CacheIndex::transform(const State& s, Outcome<Result>& out) const {
   std::erase_if(uses.found, [&](const auto& row) { return row.second < cse_thresh; });
   if (uses.found.empty()) {
     Refusal r = refuse(s, "schedule.cache_index.none",
-                       cat("cache_index of ", name_of(node), " finds no index expression that is "
-                           "used ", std::max<std::int64_t>(cse_thresh, 1), " times"),
+                       cat("cache_index of ", name_of(node),
+                           " finds no index expression that is "
+                           "used ",
+                           std::max<std::int64_t>(cse_thresh, 1), " times"),
                        path.target().get());
     r.note(cat("found: ", most, " uses of the most used expression of iterators"));
     r.note("legal: blocks with indices that are more than an iterator, such as A[vi // 2]");

@@ -50,7 +50,8 @@ struct ReadAt {
   static constexpr std::string_view kName = "read_at";
   static constexpr std::string_view kDoc =
       "Copies the part of a buffer that one iteration of a loop reads, inside the loop: cache_read "
-      "for one block, compute_at, and the annotation \"auto_copy\" on the copy. Returns the copying "
+      "for one block, compute_at, and the annotation \"auto_copy\" on the copy. Returns the "
+      "copying "
       "block. Example: `sch.read_at(k_outer, c, 0, \"shared\")`.";
   using Result = BlockRef;
   LoopRef loop;

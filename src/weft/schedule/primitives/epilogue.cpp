@@ -77,8 +77,7 @@ Verdict FuseReductionEpilogue::transform(const State& s, Outcome<Result>& out) c
   const auto* stored = as<StoreNode>(epilogue->body);
   const Expr combined = pattern->reducer->result[0];
   const LoadNode* loaded = nullptr;
-  const Expr rest =
-      stored ? joined_with(stored->value, combined->kind, buffer, loaded) : nullptr;
+  const Expr rest = stored ? joined_with(stored->value, combined->kind, buffer, loaded) : nullptr;
   if (!rest || !why_not_complete(scope, epilogue).empty())
     return refusal(s, "operator",
                    cat("block ", name_of(epilogue), " does not join \"", buffer->name,
@@ -121,11 +120,11 @@ Verdict FuseReductionEpilogue::transform(const State& s, Outcome<Result>& out) c
   for (const BufferRegion& r : epilogue->reads) {
     for (std::size_t k = first; k < scope.size(); ++k) {
       if (r.buffer == buffer || k == second || !writes(scope[k].block(), r.buffer.get())) continue;
-      return refusal(s, "late",
-                     cat("\"", r.buffer->name, "\", which ", name_of(epilogue),
-                         " reads, is written by ", name_of(scope[k].block()), " after ",
-                         name_of(reduction)),
-                     "values that stand before the reduction does", scope[k].realize);
+      return refusal(
+          s, "late",
+          cat("\"", r.buffer->name, "\", which ", name_of(epilogue), " reads, is written by ",
+              name_of(scope[k].block()), " after ", name_of(reduction)),
+          "values that stand before the reduction does", scope[k].realize);
     }
   }
   for (std::size_t k = first; k < second; ++k) {
@@ -142,7 +141,8 @@ Verdict FuseReductionEpilogue::transform(const State& s, Outcome<Result>& out) c
   const VarMap operands{{pattern->reducer->lhs[0].get(), pattern->start[0]},
                         {pattern->reducer->rhs[0].get(), substitute(rest, map)}};
   fused->init = store(target, analyzer.simplify_value(substitute(combined, operands)), at);
-  fused->body = store_joined(*pattern->reducer, {target}, {load(target, at)}, {pattern->rest[0]}, at);
+  fused->body =
+      store_joined(*pattern->reducer, {target}, {load(target, at)}, {pattern->rest[0]}, at);
   AccessRegions found = detect_block_regions(*fused);
   fused->reads = std::move(found.reads);
   fused->writes = std::move(found.writes);

@@ -318,12 +318,12 @@ Verdict ReverseComputeInline::transform(const State& s, Outcome<Result>& out) co
     if (reach.prove(ge(indices[d], make_zero(indices[d]->dtype))) &&
         reach.prove(lt(indices[d], buffer->shape[d])))
       continue;
-    Refusal r = refuse(s, "schedule.reverse_compute_inline.domain",
-                       cat("reverse_compute_inline: block ", name_of(consumer),
-                           " also makes elements for which ", name_of(producer),
-                           " makes nothing, or not provably none: its index ", d, " of \"",
-                           buffer->name, "\" leaves the buffer"),
-                       path.realize());
+    Refusal r = refuse(
+        s, "schedule.reverse_compute_inline.domain",
+        cat("reverse_compute_inline: block ", name_of(consumer), " also makes elements for which ",
+            name_of(producer), " makes nothing, or not provably none: its index ", d, " of \"",
+            buffer->name, "\" leaves the buffer"),
+        path.realize());
     r.note("legal: consumers that run through what the producer makes and no further");
     r.repair("sch.compute_inline of the producer");
     return r;

@@ -12,9 +12,11 @@ struct Split {
       "Divides a loop into nested ones. At most one factor may be None and is inferred; when the "
       "factors do not "
       "divide the extent, `tail` says what happens to the last, cut tile. \"guard\": blocks below "
-      "get a predicate. \"peel\": the nest runs whole tiles only and a second loop, whose blocks are "
+      "get a predicate. \"peel\": the nest runs whole tiles only and a second loop, whose blocks "
+      "are "
       "copies named NAME_tail, runs the rest. \"round_up\": the iterators and the intermediate "
-      "buffers that the blocks write grow to whole tiles; elements read beyond a buffer's end count "
+      "buffers that the blocks write grow to whole tiles; elements read beyond a buffer's end "
+      "count "
       "0. \"shift_inwards\": the last tile starts earlier and repeats elements of the one before. "
       "Example: `outer, inner = sch.split(i, [None, 16], tail=\"peel\")`.";
   using Result = std::vector<LoopRef>;

@@ -71,8 +71,9 @@ Verdict DecomposePadding::transform(const State& s, Outcome<Result>& out) const 
   std::string why;
   const auto nest = own_nest(path, why);
   if (!nest)
-    return refusal("nest", why, "blocks whose iterators are the loops of a nest of their own; "
-                                "before split, fuse and compute_at");
+    return refusal("nest", why,
+                   "blocks whose iterators are the loops of a nest of their own; "
+                   "before split, fuse and compute_at");
   std::size_t at = nest->top;
   while (at < path.nodes.size() && path.nodes[at] != target.target()) ++at;
   if (at == path.nodes.size())
@@ -93,8 +94,8 @@ Verdict DecomposePadding::transform(const State& s, Outcome<Result>& out) const 
   bind_iters(analyzer, old);
   std::vector<std::pair<Expr, Expr>> box;
   if (!box_of(condition, old->iters, analyzer, box))
-    return refusal("condition", cat("the condition ", print(condition),
-                                    " is not bounds of one iterator each"),
+    return refusal("condition",
+                   cat("the condition ", print(condition), " is not bounds of one iterator each"),
                    "conjunctions of i + c < n and i + c >= 0");
   // The filling nest: copies of the loops from the target on, those outside stay shared.
   auto fill = make_ref<BlockNode>();
@@ -117,7 +118,8 @@ Verdict DecomposePadding::transform(const State& s, Outcome<Result>& out) const 
     const auto& [begin, end] = box[which];
     if (k < at) {  // outside: the iterations that the box leaves out only fill
       const Expr v = l->var;
-      if (!analyzer.prove(le(begin, old->iters[which].dom.min))) predicate = both(predicate, ge(v, begin));
+      if (!analyzer.prove(le(begin, old->iters[which].dom.min)))
+        predicate = both(predicate, ge(v, begin));
       if (!analyzer.prove(ge(end, l->extent))) predicate = both(predicate, lt(v, end));
       continue;
     }
@@ -147,9 +149,9 @@ Verdict DecomposePadding::transform(const State& s, Outcome<Result>& out) const 
   Stmt copying = block_realize(std::move(copy_values), predicate, copy);
   for (std::size_t i = copy_nest.size(); i-- > 0;) {
     const auto* l = as<ForNode>(path.nodes[at + i]);
-    copying = make_for(copy_nest[i].first, make_zero(copy_nest[i].first->dtype),
-                       copy_nest[i].second, std::move(copying), l->for_kind, l->axis,
-                       l->annotations);
+    copying =
+        make_for(copy_nest[i].first, make_zero(copy_nest[i].first->dtype), copy_nest[i].second,
+                 std::move(copying), l->for_kind, l->axis, l->annotations);
   }
   out.mod = with_body(s.mod, path.func, replace(path, seq({filling, copying}), at));
   out.result = {fill->id};
@@ -229,20 +231,21 @@ Verdict PadEinsum::transform(const State& s, Outcome<Result>& out) const {
   };
   const bool negative = std::any_of(padding.begin(), padding.end(), [](auto n) { return n < 0; });
   if (padding.size() != old->iters.size() || negative)
-    return refusal("padding", negative ? std::string("a padding is negative")
-                                       : cat("it has ", old->iters.size(), " iterators, ",
-                                             padding.size(), " paddings were given"),
+    return refusal("padding",
+                   negative ? std::string("a padding is negative")
+                            : cat("it has ", old->iters.size(), " iterators, ", padding.size(),
+                                  " paddings were given"),
                    "one number of at least 0 for each iterator");
   const auto pattern = match_reduction(old);
   Exprs factors;
-  bool einsum = pattern && pattern->updates.size() == 1 &&
-                pattern->reducer->result[0]->kind == ExprKind::add;
+  bool einsum =
+      pattern && pattern->updates.size() == 1 && pattern->reducer->result[0]->kind == ExprKind::add;
   std::vector<const LoadNode*> operands;
   const auto* start = einsum ? as<StoreNode>(old->init) : nullptr;
-  einsum = einsum && start &&
-           ((start->value->kind == ExprKind::float_imm &&
-             as<FloatImmNode>(start->value)->value == 0) ||
-            is_const_int_value(start->value, 0));
+  einsum =
+      einsum && start &&
+      ((start->value->kind == ExprKind::float_imm && as<FloatImmNode>(start->value)->value == 0) ||
+       is_const_int_value(start->value, 0));
   if (einsum) {
     factors_of(pattern->rest[0], factors);
     for (const Expr& e : factors) {
@@ -257,17 +260,19 @@ Verdict PadEinsum::transform(const State& s, Outcome<Result>& out) const {
   std::string why;
   const auto nest = own_nest(path, why);
   if (!nest)
-    return refusal("nest", why, "blocks whose iterators are the loops of a nest of their own; "
-                                "pad before split, fuse and compute_at");
+    return refusal("nest", why,
+                   "blocks whose iterators are the loops of a nest of their own; "
+                   "pad before split, fuse and compute_at");
   for (std::size_t i = 0; i < old->iters.size(); ++i) {
     if (padding[i] == 0 || old->iters[i].kind != IterKind::reduce) continue;
     for (const LoadNode* l : operands) {
-      const bool uses =
-          std::any_of(l->indices.begin(), l->indices.end(),
-                      [&](const Expr& e) { return e.get() == old->iters[i].var.get(); });
+      const bool uses = std::any_of(l->indices.begin(), l->indices.end(), [&](const Expr& e) {
+        return e.get() == old->iters[i].var.get();
+      });
       if (!uses)
-        return refusal("operand", cat("\"", l->buffer->name, "\" has no axis of the reduction \"",
-                                      old->iters[i].var->name, "\": 0 * inf would join the sum"),
+        return refusal("operand",
+                       cat("\"", l->buffer->name, "\" has no axis of the reduction \"",
+                           old->iters[i].var->name, "\": 0 * inf would join the sum"),
                        "paddings of reductions that index every operand");
     }
   }
@@ -318,7 +323,8 @@ Verdict PadEinsum::transform(const State& s, Outcome<Result>& out) const {
   if (const Buffer to = grown(result, pattern->updates[0]->indices)) {
     for (std::size_t k = 0; k < stmts.size(); ++k) {
       if (k != top && touches(stmts[k], result.get(), k < top, true))
-        return refusal("place", cat("other statements write \"", result->name, "\" or read it before"),
+        return refusal("place",
+                       cat("other statements write \"", result->name, "\" or read it before"),
                        "results that only the block writes");
     }
     after.push_back(pad_copy(to, result, to->name, true, id));

@@ -126,9 +126,9 @@ Verdict LoopPartition::transform(const State& s, Outcome<Result>& out) const {
   WEFT_TRY(check_starts_at_zero(s, kName, old));
   std::int64_t extent = 0;
   if (!is_const_int(old->extent, &extent)) {
-    Refusal r = refuse(s, "schedule.loop_partition.symbolic",
-                       cat("loop_partition of ", name_of(old), ", whose extent is not constant"),
-                       old);
+    Refusal r =
+        refuse(s, "schedule.loop_partition.symbolic",
+               cat("loop_partition of ", name_of(old), ", whose extent is not constant"), old);
     r.note("legal: loops of constant extent");
     r.repair(cat("sch.split(", old->var->name, ", [None, 16], tail=\"peel\") cuts symbolic loops"));
     return r;
@@ -197,8 +197,8 @@ std::string why_entangled(const Leaf& a, const Leaf& b, const VarNode* loop, Fac
     const BufferNode* buffer = w.buffer.get();
     const bool both = writes(a.block(), buffer);
     if (!both && reads(a.block(), buffer))
-      return cat(name_of(b.block()), " overwrites \"", buffer->name, "\", which later iterations of ",
-                 name_of(a.block()), " read");
+      return cat(name_of(b.block()), " overwrites \"", buffer->name,
+                 "\", which later iterations of ", name_of(a.block()), " read");
     if (both && (!is_update(b.block()) || !writes_own_elements(a, loop, buffer)))
       return cat(name_of(a.block()), " and ", name_of(b.block()), " both write \"", buffer->name,
                  "\"");

@@ -27,7 +27,8 @@ struct LoopPartition {
 struct Merge {
   static constexpr std::string_view kName = "merge";
   static constexpr std::string_view kDoc =
-      "Joins loops of equal extent that directly follow each other into one, whose body runs theirs "
+      "Joins loops of equal extent that directly follow each other into one, whose body runs "
+      "theirs "
       "in order. Legal where every iteration takes from the others only what the same iteration "
       "made. Example: `i = sch.merge(i_of_a, i_of_b)`, then the same for the loops inside.";
   using Result = LoopRef;

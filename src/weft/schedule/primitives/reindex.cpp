@@ -23,8 +23,8 @@ struct Relocation {
   Path path;
   Buffer buffer;
   bool write = false;
-  Exprs indices{};                   // the block's one index of the buffer
-  std::vector<std::size_t> used{};   // iterators in it
+  Exprs indices{};                  // the block's one index of the buffer
+  std::vector<std::size_t> used{};  // iterators in it
   const BlockNode* block() const { return path.realize()->block.get(); }
   std::string slug(std::string_view reason) const { return cat("schedule.", step, ".", reason); }
   Refusal refusal(std::string_view reason, std::string why) const {
@@ -68,8 +68,10 @@ Verdict find_access(Relocation& r) {
     for_each_expr(e, [&](const Expr& x) { one = one && x->kind != ExprKind::load; });
   }
   if (!one || r.indices.empty())
-    return r.refusal("access", "it is accessed at several indices, or at one that is not made of "
-                               "the block's iterators")
+    return r
+        .refusal("access",
+                 "it is accessed at several indices, or at one that is not made of "
+                 "the block's iterators")
         .note("legal: one index, such as A[vn, vh + vr]");
   for (std::size_t i = 0; i < block->iters.size(); ++i) {
     const bool uses = std::any_of(r.indices.begin(), r.indices.end(), [&](const Expr& e) {
@@ -77,8 +79,9 @@ Verdict find_access(Relocation& r) {
     });
     if (!uses) continue;
     if (!is_const_int_value(block->iters[i].dom.min, 0))
-      return r.refusal("start", cat("the iterator \"", block->iters[i].var->name,
-                                    "\" does not start at 0"))
+      return r
+          .refusal("start",
+                   cat("the iterator \"", block->iters[i].var->name, "\" does not start at 0"))
           .note("legal: iterators from 0");
     r.used.push_back(i);
   }
@@ -92,10 +95,12 @@ Verdict check_reach(const Relocation& r) {
     if (analyzer.prove(ge(r.indices[d], make_zero(r.indices[d]->dtype))) &&
         analyzer.prove(lt(r.indices[d], r.buffer->shape[d])))
       continue;
-    return r.refusal("bounds", cat("a copy over all iterations would leave the buffer along axis ",
-                                   d, ", or not provably stay inside"))
-        .note("legal: accesses that stay inside for all values of the iterators; pad the buffer "
-              "in a block of its own first");
+    return r
+        .refusal("bounds", cat("a copy over all iterations would leave the buffer along axis ", d,
+                               ", or not provably stay inside"))
+        .note(
+            "legal: accesses that stay inside for all values of the iterators; pad the buffer "
+            "in a block of its own first");
   }
   return std::nullopt;
 }
@@ -136,8 +141,9 @@ Verdict apply_map(const Relocation& r, const IndexMap& map, Exprs& at, Exprs& sh
   if (!error.empty()) {
     std::vector<std::string> names;
     for (const IterVar& l : loops) names.push_back(l.var->name);
-    return r.refusal("map", cat(map.text(), " is not one to one on the iterators of the access: ",
-                                error))
+    return r
+        .refusal("map",
+                 cat(map.text(), " is not one to one on the iterators of the access: ", error))
         .note(cat("iterators of the access: ", quoted(names)));
   }
   for (const arith::IterSum& sum : found.indices) {
@@ -179,8 +185,8 @@ Stmt copy_of(const Relocation& r, const Buffer& copy, const Exprs& at, std::uint
   Exprs there, here;
   for (const Expr& e : r.indices) there.push_back(substitute(e, iters));
   for (const Expr& e : at) here.push_back(substitute(e, iters));
-  block->body = r.write ? store(r.buffer, load(copy, here), there)
-                        : store(copy, load(r.buffer, there), here);
+  block->body =
+      r.write ? store(r.buffer, load(copy, here), there) : store(copy, load(r.buffer, there), here);
   block->reads = {r.write ? point_region(copy, here) : point_region(r.buffer, there)};
   block->writes = {r.write ? point_region(r.buffer, there) : point_region(copy, here)};
   Stmt s = block_realize(std::move(values), make_bool(true), block);
@@ -215,10 +221,12 @@ Verdict check_place(const Relocation& r, const std::vector<Stmt>& stmts, std::si
   if (!r.write) {
     for (std::size_t k = at; k < stmts.size(); ++k) {
       if (!touches(stmts[k], b, false, true)) continue;
-      return r.refusal("place", k == at ? "it is written in the nest of the block"
-                                        : "it is overwritten afterwards")
-          .note("legal: buffers that are finished before the statement that holds the block; "
-                "reindex before compute_at");
+      return r
+          .refusal("place", k == at ? "it is written in the nest of the block"
+                                    : "it is overwritten afterwards")
+          .note(
+              "legal: buffers that are finished before the statement that holds the block; "
+              "reindex before compute_at");
     }
     return std::nullopt;
   }
@@ -254,8 +262,9 @@ Verdict relocate(Relocation r, const std::string& scope, const IndexMap* map,
     std::vector<IterVar> loops;
     for (std::size_t i : r.used) {
       if (block->iters[i].kind != IterKind::spatial)
-        return r.refusal("iterator", cat("the reduction iterator \"", block->iters[i].var->name,
-                                         "\" indexes it"))
+        return r
+            .refusal("iterator",
+                     cat("the reduction iterator \"", block->iters[i].var->name, "\" indexes it"))
             .note("legal: writes at spatial iterators");
       loops.push_back(block->iters[i]);
     }
@@ -264,9 +273,9 @@ Verdict relocate(Relocation r, const std::string& scope, const IndexMap* map,
     const auto scope_leaves = leaves(r.path.scope()->block->body);
     if (!found.ok() || !covers_domain(scope_leaves[index_of(scope_leaves, block)], analyzer))
       return r
-          .refusal("inexact", found.ok() ? "the block does not provably run its whole domain"
-                                         : cat("its elements are not written once each: ",
-                                               found.error))
+          .refusal("inexact", found.ok()
+                                  ? "the block does not provably run its whole domain"
+                                  : cat("its elements are not written once each: ", found.error))
           .note("legal: one element for each value of the iterators, all of which run");
   }
   auto stmts = statements(r.path.scope()->block->body);

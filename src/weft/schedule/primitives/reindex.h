@@ -11,8 +11,10 @@ struct Reindex {
   static constexpr std::string_view kName = "reindex";
   static constexpr std::string_view kDoc =
       "Copies what a block reads (writes) into a buffer with one axis for each iterator that the "
-      "access uses, so that the block indexes by its iterators alone; the copy makes im2col and its "
-      "kin explicit. Returns the copying block. Example: `im2col = sch.reindex(conv, (\"read\", 0))`.";
+      "access uses, so that the block indexes by its iterators alone; the copy makes im2col and "
+      "its "
+      "kin explicit. Returns the copying block. Example: `im2col = sch.reindex(conv, (\"read\", "
+      "0))`.";
   using Result = BlockRef;
   BlockRef block;
   BufferChoice buffer;

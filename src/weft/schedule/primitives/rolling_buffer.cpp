@@ -64,8 +64,7 @@ struct Window {
   std::int64_t step = 0, width = 0;
 };
 
-std::optional<Window> window_of(const Leaf& leaf, const BufferRegion& written,
-                                std::size_t axis) {
+std::optional<Window> window_of(const Leaf& leaf, const BufferRegion& written, std::size_t axis) {
   const Range& at = written.region[axis];
   const auto* iter = as<VarNode>(at.min);
   if (!iter || !is_const_int_value(at.extent, 1)) return std::nullopt;
@@ -118,38 +117,41 @@ Verdict RollingBuffer::transform(const State& s, Outcome<Result>& out) const {
   for (std::size_t d = 0; d < written.region.size() && !window; ++d)
     window = window_of(leaf, written, d);
   if (!window)
-    return refusal("overlap", cat("no iterations of a loop around ", name_of(old),
-                                  " overlap along an axis of it"),
-                   "a producer moved by compute_at into a loop whose iterations need windows that "
-                   "overlap: an index of the form loop * step + inner with step below the inner "
-                   "loop's extent",
-                   realize);
+    return refusal(
+        "overlap",
+        cat("no iterations of a loop around ", name_of(old), " overlap along an axis of it"),
+        "a producer moved by compute_at into a loop whose iterations need windows that "
+        "overlap: an index of the form loop * step + inner with step below the inner "
+        "loop's extent",
+        realize);
   if (window->loop->for_kind != ForKind::serial)
-    return refusal("kind", cat("loop ", name_of(window->loop), " is not serial, but its iterations "
-                               "would take from the ones before"),
+    return refusal("kind",
+                   cat("loop ", name_of(window->loop),
+                       " is not serial, but its iterations "
+                       "would take from the ones before"),
                    "serial loops; rolling_buffer instead of parallel or bind", window->loop);
   // One iteration earlier the same element stood `step` further in its window.
-  const VarMap earlier{
-      {window->loop->var.get(), Expr(window->loop->var) - 1},
-      {window->inner->var.get(), Expr(window->inner->var) + window->step}};
+  const VarMap earlier{{window->loop->var.get(), Expr(window->loop->var) - 1},
+                       {window->inner->var.get(), Expr(window->inner->var) + window->step}};
   bool repeats = true;
   Exprs kept = realize->iter_values;
   for (const Expr& part : conjuncts(realize->predicate)) kept.push_back(part);
   for (const Expr& e : kept)
-    repeats = repeats &&
-              same_expr(arith::simplify(substitute(e, earlier)), arith::simplify(e));
+    repeats = repeats && same_expr(arith::simplify(substitute(e, earlier)), arith::simplify(e));
   if (!repeats)
-    return refusal("overlap", cat("what ", name_of(old), " makes depends on ",
-                                  name_of(window->loop), " beyond the window's position"),
+    return refusal("overlap",
+                   cat("what ", name_of(old), " makes depends on ", name_of(window->loop),
+                       " beyond the window's position"),
                    "loops that move the window and nothing else", realize);
   for (std::size_t k = 0; k < scope.size(); ++k) {
     const bool uses = reads(scope[k].block(), buffer.get()) && k != self;
     const bool under = std::find(scope[k].loops.begin(), scope[k].loops.end(), window->loop) !=
                        scope[k].loops.end();
     if (uses && !under)
-      return refusal("consumer", cat("block ", name_of(scope[k].block()), " reads it outside of ",
-                                     name_of(window->loop)),
-                     "consumers inside the loop", scope[k].realize);
+      return refusal(
+          "consumer",
+          cat("block ", name_of(scope[k].block()), " reads it outside of ", name_of(window->loop)),
+          "consumers inside the loop", scope[k].realize);
     if (!uses) continue;
     // What one iteration reads lies in its window.
     const BufferRegion* read = region_of(scope[k].block()->reads, buffer.get());
@@ -164,10 +166,11 @@ Verdict RollingBuffer::transform(const State& s, Outcome<Result>& out) const {
     const bool fits = k > self && need.min && need.extent && inside.prove(ge(need.min, first)) &&
                       inside.prove(le(need.min + need.extent, first + window->width));
     if (!fits)
-      return refusal("consumer", cat("block ", name_of(scope[k].block()),
-                                     " does not provably read within the window of ",
-                                     window->width, " that one iteration makes"),
-                     "consumers of what the same iteration makes", scope[k].realize);
+      return refusal(
+          "consumer",
+          cat("block ", name_of(scope[k].block()), " does not provably read within the window of ",
+              window->width, " that one iteration makes"),
+          "consumers of what the same iteration makes", scope[k].realize);
   }
   auto narrow = edit(buffer);
   narrow->shape[window->axis] = make_int(window->width, buffer->shape[window->axis]->dtype);

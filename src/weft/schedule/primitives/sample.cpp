@@ -136,8 +136,8 @@ Verdict SamplePartitionedTile::decide(const State& s, std::uint64_t& random) {
     product *= decision[i];
     if (i >= first) inner *= decision[i];
   }
-  const bool fits = decision.size() == static_cast<std::size_t>(n) && product == extent &&
-                    inner % fixed == 0;
+  const bool fits =
+      decision.size() == static_cast<std::size_t>(n) && product == extent && inner % fixed == 0;
   if (fits) return std::nullopt;  // a decision for another loop is drawn again
   std::vector<std::int64_t> outside, within;
   const auto all = divisors(extent / fixed);
@@ -173,10 +173,10 @@ Verdict locations(const State& s, BlockRef block, std::vector<LoopRef>& out) {
     }
   }
   if (!out.empty()) return std::nullopt;
-  Refusal r = refuse(s, "schedule.sample_compute_location.none",
-                     cat("sample_compute_location: no loop takes block ",
-                         name_of(path.realize()->block.get())),
-                     path.target().get());
+  Refusal r = refuse(
+      s, "schedule.sample_compute_location.none",
+      cat("sample_compute_location: no loop takes block ", name_of(path.realize()->block.get())),
+      path.target().get());
   r.note("legal: producers that compute_at can move into a loop of their consumers");
   r.repair("sch.compute_at(block, loop) names the reason for each loop");
   return r;

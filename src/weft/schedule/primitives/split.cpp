@@ -89,9 +89,8 @@ constexpr std::string_view kTails[] = {"guard", "peel", "round_up", "shift_inwar
 Verdict check_tail(const State& s, const Split& step, const ForNode* loop) {
   if (std::find(std::begin(kTails), std::end(kTails), step.tail) == std::end(kTails)) {
     const std::vector<std::string> legal(std::begin(kTails), std::end(kTails));
-    Refusal r = refuse(
-        s, "schedule.split.tail",
-        cat("split of ", name_of(loop), " got the tail \"", step.tail, "\""), loop);
+    Refusal r = refuse(s, "schedule.split.tail",
+                       cat("split of ", name_of(loop), " got the tail \"", step.tail, "\""), loop);
     r.note(cat("legal: ", quoted(legal)));
     r.help = did_you_mean(step.tail, legal);
     return r;

@@ -29,13 +29,13 @@ Verdict check_whole_tile(const State& s, const SplitTail& split, std::string_vie
   bind_path(analyzer, split.path);
   if (analyzer.prove(ge(old->extent, split.tile))) return std::nullopt;
   std::int64_t extent = 0;
-  Refusal r = refuse(s, "schedule.split.tile",
-                     cat("split of ", name_of(old), " with tail \"", tail,
-                         "\" needs a whole tile, which the ",
-                         is_const_int(old->extent, &extent) ? cat(extent, " iterations do not fill")
-                                                            : std::string("symbolic extent is not "
-                                                                          "proven to fill")),
-                     old);
+  Refusal r = refuse(
+      s, "schedule.split.tile",
+      cat("split of ", name_of(old), " with tail \"", tail, "\" needs a whole tile, which the ",
+          is_const_int(old->extent, &extent) ? cat(extent, " iterations do not fill")
+                                             : std::string("symbolic extent is not "
+                                                           "proven to fill")),
+      old);
   r.note("legal: inner factors whose product is at most the extent");
   r.repair(cat("sch.split(", old->var->name, ", ..., tail=\"guard\")"));
   return r;
@@ -45,7 +45,8 @@ Verdict check_whole_tile(const State& s, const SplitTail& split, std::string_vie
 std::vector<IterVar> loops_of(const SplitTail& split, const Exprs& extents) {
   std::vector<IterVar> out = as_iters(split.path.loops());
   for (std::size_t i = 0; i < split.vars.size(); ++i)
-    out.push_back({split.vars[i], {make_zero(split.vars[i]->dtype), extents[i]}, IterKind::spatial});
+    out.push_back(
+        {split.vars[i], {make_zero(split.vars[i]->dtype), extents[i]}, IterKind::spatial});
   return out;
 }
 
@@ -169,13 +170,14 @@ Verdict split_rounded_up(const State& s, const SplitTail& split, IRModule& out) 
         else if (uses_var(w.region[d].min, iter)) plain = false;
       }
       if (!plain || axis == npos)
-        return rounded_refusal(s, split, leaf.realize, "schedule.split.round_up.output",
-                               own ? cat("block ", name_of(leaf.block()), " does not write \"",
-                                         w.buffer->name, "\" at the iterator itself")
-                                   : cat("block ", name_of(leaf.block()), " writes \"",
-                                         w.buffer->name, "\", which the function does not allocate"),
-                               "intermediate buffers that the blocks index by the iterator; "
-                               "sch.cache_write makes one");
+        return rounded_refusal(
+            s, split, leaf.realize, "schedule.split.round_up.output",
+            own ? cat("block ", name_of(leaf.block()), " does not write \"", w.buffer->name,
+                      "\" at the iterator itself")
+                : cat("block ", name_of(leaf.block()), " writes \"", w.buffer->name,
+                      "\", which the function does not allocate"),
+            "intermediate buffers that the blocks index by the iterator; "
+            "sch.cache_write makes one");
       Buffer& entry = grown[w.buffer.get()];
       auto bigger = edit(entry ? entry : w.buffer);
       bigger->shape[axis] = analyzer.simplify(max(bigger->shape[axis], rounded));
