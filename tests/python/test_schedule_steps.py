@@ -121,7 +121,10 @@ def test_an_einsum_is_padded_and_tiled_without_guards(target):
 @pytest.mark.parametrize("target", devices())
 def test_im2col_by_reindex(target):
     n, k = 11, 3
-    a, w = te.placeholder((n + k - 1,), "float32", name="A"), te.placeholder((k,), "float32", name="W")
+    a, w = (
+        te.placeholder((n + k - 1,), "float32", name="A"),
+        te.placeholder((k,), "float32", name="W"),
+    )
     r = te.reduce_axis((0, k), name="r")
     c = te.compute((n,), lambda i: te.sum(a[i + r] * w[r], axis=r), name="C")
     sch = weft.Schedule(te.create_prim_func([a, w, c]), check="run")
@@ -176,13 +179,17 @@ def test_stages_share_their_loops():
 def test_padding_is_filled_apart():
     x = te.placeholder((6,), "float32", name="A")
     y = te.compute(
-        (9,), lambda i: te.if_then_else(te.all(i >= 2, i < 8), x[i - 2], te.const(0, "float32")), name="B"
+        (9,),
+        lambda i: te.if_then_else(te.all(i >= 2, i < 8), x[i - 2], te.const(0, "float32")),
+        name="B",
     )
     sch = weft.Schedule(te.create_prim_func([x, y]), check="run")
     sch.decompose_padding(sch.get_block("B"), sch.get_loops(sch.get_block("B"))[0])
     assert "if_then_else" not in sch.script()
     data = whole(np.random.default_rng(4), 6, "float32")
-    np.testing.assert_array_equal(run(sch, "cpu", data, out=((9,), "float32")), np.pad(data, (2, 1)))
+    np.testing.assert_array_equal(
+        run(sch, "cpu", data, out=((9,), "float32")), np.pad(data, (2, 1))
+    )
 
 
 def test_refusals_reach_python_with_their_code():

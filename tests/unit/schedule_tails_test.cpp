@@ -7,14 +7,15 @@ namespace weft::schedule::testing {
 namespace {
 
 std::string window_rows(int m, int n) {
-  return cat("@T.prim_func\ndef main(A: T.Buffer((", m + 2, ", ", n, "), \"float32\"), C: T.Buffer((",
-             m, ", ", n, "), \"float32\")):\n    B = T.alloc_buffer((", m + 2, ", ", n,
-             "), \"float32\")\n    for i, j in T.grid(", m + 2, ", ", n,
-             "):\n        with T.block(\"B\"):\n            vi, vj = T.axis.remap(\"SS\", [i, j])\n  "
-             "          B[vi, vj] = A[vi, vj] * T.float32(2)\n    for i, j in T.grid(",
-             m, ", ", n,
-             "):\n        with T.block(\"C\"):\n            vi, vj = T.axis.remap(\"SS\", [i, j])\n  "
-             "          C[vi, vj] = B[vi, vj] + B[vi + 1, vj] + B[vi + 2, vj]\n");
+  return cat(
+      "@T.prim_func\ndef main(A: T.Buffer((", m + 2, ", ", n, "), \"float32\"), C: T.Buffer((", m,
+      ", ", n, "), \"float32\")):\n    B = T.alloc_buffer((", m + 2, ", ", n,
+      "), \"float32\")\n    for i, j in T.grid(", m + 2, ", ", n,
+      "):\n        with T.block(\"B\"):\n            vi, vj = T.axis.remap(\"SS\", [i, j])\n  "
+      "          B[vi, vj] = A[vi, vj] * T.float32(2)\n    for i, j in T.grid(",
+      m, ", ", n,
+      "):\n        with T.block(\"C\"):\n            vi, vj = T.axis.remap(\"SS\", [i, j])\n  "
+      "          C[vi, vj] = B[vi, vj] + B[vi + 1, vj] + B[vi + 2, vj]\n");
 }
 
 LoopRef loop(Schedule& sch, const char* block, std::size_t at = 0) {
@@ -108,35 +109,52 @@ def main(n: T.int64, A: T.Buffer((n + 16,), "float32"), B: T.Buffer((n + 16,), "
 )";
   Schedule sch(parse(text));
   EXPECT_NO_THROW(sch.split(loop(sch, "B"), {None, 1}, true, false, "peel"));
-  expect_refused(
-      sch, [](Schedule& x) { x.split(loop(x, "B"), {None, 4}, true, false, "shift_inwards"); },
-      "schedule.split.tile", {"symbolic extent", "tail=\"guard\""});
+  expect_refused(sch,
+                 [](Schedule& x) {
+                   x.split(loop(x, "B"), {None, 4}, true, false, "shift_inwards");
+                 },
+                 "schedule.split.tile", {"symbolic extent", "tail=\"guard\""});
 }
 
 TEST(schedule_tails, split_refuses_tails_that_do_not_fit) {
   Schedule sch = make(matmul(5, 6, 7));
-  expect_refused(sch, [](Schedule& x) { x.split(loop(x, "C"), {None, 4}, true, false, "peal"); },
+  expect_refused(sch,
+                 [](Schedule& x) {
+                   x.split(loop(x, "C"), {None, 4}, true, false, "peal");
+                 },
                  "schedule.split.tail", {"\"peal\"", "shift_inwards", "peel"});
-  expect_refused(sch, [](Schedule& x) { x.split(loop(x, "C"), {None, 8}, true, false, "peel"); },
+  expect_refused(sch,
+                 [](Schedule& x) {
+                   x.split(loop(x, "C"), {None, 8}, true, false, "peel");
+                 },
                  "schedule.split.tile", {"5 iterations do not fill", "guard"});
-  expect_refused(
-      sch, [](Schedule& x) { x.split(loop(x, "C", 2), {None, 4}, true, false, "shift_inwards"); },
-      "schedule.split.repeated", {"run iterations twice", "\"vk\""});
-  expect_refused(
-      sch, [](Schedule& x) { x.split(loop(x, "C"), {None, 4}, true, false, "round_up"); },
-      "schedule.split.round_up.output", {"does not allocate", "cache_write"});
-  expect_refused(
-      sch, [](Schedule& x) { x.split(loop(x, "C", 2), {None, 4}, true, false, "round_up"); },
-      "schedule.split.round_up.iterator", {"pad_reduction"});
-  expect_refused(sch, [](Schedule& x) { x.split(loop(x, "C"), {None, 4}, true, true); },
+  expect_refused(sch,
+                 [](Schedule& x) {
+                   x.split(loop(x, "C", 2), {None, 4}, true, false, "shift_inwards");
+                 },
+                 "schedule.split.repeated", {"run iterations twice", "\"vk\""});
+  expect_refused(sch,
+                 [](Schedule& x) {
+                   x.split(loop(x, "C"), {None, 4}, true, false, "round_up");
+                 },
+                 "schedule.split.round_up.output", {"does not allocate", "cache_write"});
+  expect_refused(sch,
+                 [](Schedule& x) {
+                   x.split(loop(x, "C", 2), {None, 4}, true, false, "round_up");
+                 },
+                 "schedule.split.round_up.iterator", {"pad_reduction"});
+  expect_refused(sch,
+                 [](Schedule& x) {
+                   x.split(loop(x, "C"), {None, 4}, true, true);
+                 },
                  "schedule.split.predicate", {"tail=\"peel\""});
 }
 
 // ---- loop_partition, merge
 
 TEST(schedule_tails, partition_cuts_the_range) {
-  for (const Factors& f : {Factors{3}, Factors{3, None}, Factors{2, 3, None}, Factors{None, 4},
-                           Factors{4, 6}}) {
+  for (const Factors& f :
+       {Factors{3}, Factors{3, None}, Factors{2, 3, None}, Factors{None, 4}, Factors{4, 6}}) {
     Schedule sch = make(matmul(4, 3, 10));
     const auto parts = sch.loop_partition(loop(sch, "C", 2), f);
     EXPECT_EQ(parts.size(), f.size() + (f.size() == 1 ? 1 : 0));
@@ -167,10 +185,16 @@ def main(n: T.int64, A: T.Buffer((n,), "float32"), B: T.Buffer((n,), "float32"))
             vi = T.axis.spatial(n, i)
             B[vi] = A[vi]
 )"));
-  expect_refused(symbolic, [](Schedule& x) { x.loop_partition(loop(x, "B"), {2, None}); },
+  expect_refused(symbolic,
+                 [](Schedule& x) {
+                   x.loop_partition(loop(x, "B"), {2, None});
+                 },
                  "schedule.loop_partition.symbolic", {"not constant", "peel"});
   sch.bind(loop(sch, "C"), "blockIdx.x");
-  expect_refused(sch, [](Schedule& x) { x.loop_partition(loop(x, "C"), {2, None}); },
+  expect_refused(sch,
+                 [](Schedule& x) {
+                   x.loop_partition(loop(x, "C"), {2, None});
+                 },
                  "schedule.loop_partition.bound", {"blockIdx.x"});
 }
 
@@ -189,10 +213,16 @@ TEST(schedule_tails, merge_joins_loops_that_follow_each_other) {
 
 TEST(schedule_tails, merge_refuses_what_is_handed_between_iterations) {
   Schedule sch = make(window_rows(6, 4));
-  expect_refused(sch, [](Schedule& x) { x.merge({loop(x, "B"), loop(x, "C")}); },
+  expect_refused(sch,
+                 [](Schedule& x) {
+                   x.merge({loop(x, "B"), loop(x, "C")});
+                 },
                  "schedule.merge.extent", {"differ"});
   Schedule same = make(two_stages(4, 4));
-  expect_refused(same, [](Schedule& x) { x.merge({loop(x, "C"), loop(x, "B")}); },
+  expect_refused(same,
+                 [](Schedule& x) {
+                   x.merge({loop(x, "C"), loop(x, "B")});
+                 },
                  "schedule.merge.neighbours", {"directly after"});
   expect_refused(same, [](Schedule& x) { x.merge({loop(x, "B")}); }, "schedule.merge.loops",
                  {"1 loops"});
@@ -209,7 +239,10 @@ def main(A: T.Buffer((4, 4), "float32"), C: T.Buffer((4, 4), "float32")):
             vi, vj = T.axis.remap("SS", [i, j])
             C[vi, vj] = B[vj, vi]
 )");
-  expect_refused(turned, [](Schedule& x) { x.merge({loop(x, "B"), loop(x, "C")}); },
+  expect_refused(turned,
+                 [](Schedule& x) {
+                   x.merge({loop(x, "B"), loop(x, "C")});
+                 },
                  "schedule.merge.order", {"\"B\"", "hand to each other"});
   Schedule over = make(R"(
 @T.prim_func
@@ -223,7 +256,10 @@ def main(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
             vi = T.axis.spatial(4, i)
             A[vi] = T.float32(0)
 )");
-  expect_refused(over, [](Schedule& x) { x.merge({loop(x, "B"), loop(x, "A")}); },
+  expect_refused(over,
+                 [](Schedule& x) {
+                   x.merge({loop(x, "B"), loop(x, "A")});
+                 },
                  "schedule.merge.order", {"overwrites"});
 }
 
