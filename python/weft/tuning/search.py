@@ -31,15 +31,16 @@ _clock = time.monotonic
 
 
 class _Draw:
-    """Answers a sketch's questions: from `given` where it has a legal answer, else at random; and notes them."""
+    """Answers a sketch's questions: from `given` where it has a legal answer, else at random, or, for the first candidate
+    of a sketch, with the first choice, which sketches put where they expect most; and notes them."""
 
-    def __init__(self, rng, given=None):
-        self._rng, self._given, self.made = rng, given or {}, {}
+    def __init__(self, rng, given=None, first=False):
+        self._rng, self._given, self._first, self.made = rng, given or {}, first, {}
 
     def __call__(self, name, choices):
         value = self._given.get(name)
         if value not in choices:
-            value = self._rng.choice(choices)
+            value = choices[0] if self._first else self._rng.choice(choices)
         self.made[name] = value
         return value
 
@@ -77,7 +78,8 @@ def _propose(rng, program, sketches, trials):
     name = name or rng.choice(sorted(sketches))
     schedule = weft.Schedule(program)
     schedule._core.set_detail(False)
-    draw = _Draw(rng, given)
+    first = all(t.decisions["sketch"] != name for t in trials) and not given
+    draw = _Draw(rng, given, first)
     try:
         sketches[name](draw, schedule)
     except weft.Error:

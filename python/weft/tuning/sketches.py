@@ -2,8 +2,8 @@
 """Sketches: general shapes of schedules whose open decisions the search fills in.
 
 A sketch is a function ``apply(draw, sch)``. It asks ``draw(name, choices)`` for each decision and takes the steps; the
-answers are recorded by name, so the same answers give the same schedule. On the host: vectors and parallel loops,
-register tiles in several levels, rfactor for reductions without enough other work. On machines with blocks and threads:
+answers are recorded by name, so the same answers give the same schedule; the first choice is the one that is tried
+first. On the host: vectors and parallel loops, products with a packed operand, register tiles in several levels, rfactor for reductions without enough other work. On machines with blocks and threads:
 bound loops, tiles with operands in shared memory fetched together, reductions across threads.
 """
 
@@ -145,7 +145,7 @@ def host_packed(draw, sch, block, tag):
     tiles = math.ceil(block.extents[last] / columns)
     panel = draw(f"{tag}.panel", [p for p in (4, 2, 8, 16, 1) if p <= tiles])
     height = block.spatial[-2]
-    rows = draw(f"{tag}.rows", [r for r in (4, 6, 8, 2, 1) if r <= block.extents[height]])
+    rows = draw(f"{tag}.rows", [r for r in (6, 4, 8, 2, 1) if r <= block.extents[height]])
     jc, j0, j1 = sch.split(loops[last], [None, panel, columns])
     i0, i1 = sch.split(loops[height], [None, rows])
     lead = [loops[k] for k in block.spatial[:-2]]
