@@ -27,7 +27,14 @@ def product(m, n, k, batch, turned, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "int32", "float64"])
 @pytest.mark.parametrize(
     "size",
-    [(16, 32, 8, 0, False), (13, 37, 11, 0, False), (9, 17, 1, 0, True), (1, 1, 5, 0, False), (5, 33, 7, 3, False), (8, 15, 6, 2, True)],
+    [
+        (16, 32, 8, 0, False),
+        (13, 37, 11, 0, False),
+        (9, 17, 1, 0, True),
+        (1, 1, 5, 0, False),
+        (5, 33, 7, 3, False),
+        (8, 15, 6, 2, True),
+    ],
 )
 def test_products_of_any_size(size, dtype):
     m, n, k, batch, turned = size
@@ -63,10 +70,14 @@ def test_a_convolution_is_a_candidate_or_refused():
     sch = weft.Schedule(te.create_prim_func([x, w, y]))
     sketches.host_packed(lambda name, choices: choices[0], sch, sketches.blocks_of(sch)[0], "b0")
     numbers = np.random.default_rng(0)
-    a, b = (numbers.integers(-4, 5, shape).astype("float32") for shape in ((1, 8, 8, 4), (3, 3, 4, 16)))
+    a, b = (
+        numbers.integers(-4, 5, shape).astype("float32") for shape in ((1, 8, 8, 4), (3, 3, 4, 16))
+    )
     out = weft.asarray(np.zeros((1, 6, 6, 16), "float32"))
     weft.build(sch, target="cpu", tuned=False)(weft.asarray(a), weft.asarray(b), out)
     want = sum(
-        np.einsum("nijc,co->nijo", a[:, p : p + 6, q : q + 6], b[p, q]) for p in range(3) for q in range(3)
+        np.einsum("nijc,co->nijo", a[:, p : p + 6, q : q + 6], b[p, q])
+        for p in range(3)
+        for q in range(3)
     )
     np.testing.assert_array_equal(out.numpy(), want)

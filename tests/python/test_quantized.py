@@ -50,7 +50,9 @@ def test_values(bits, rows, sizes):
             assert got.shape == (*rows, outputs) and got.dtype == weft.float32
             np.testing.assert_allclose(got.numpy(), want, rtol=2e-4, atol=2e-4)
         np.testing.assert_allclose(
-            F.dequantize_weight(packed, scales, z, bits).numpy(), unpacked(packed, scales, z, bits), rtol=1e-6
+            F.dequantize_weight(packed, scales, z, bits).numpy(),
+            unpacked(packed, scales, z, bits),
+            rtol=1e-6,
         )
 
 
@@ -98,14 +100,18 @@ def test_gradients(bits):
     z = weft.Tensor(zeros, requires_grad=True)
     b = weft.Tensor(rng.standard_normal(5).astype("float32"), requires_grad=True)
     up = rng.standard_normal((3, 5)).astype("float32")
-    (F.quantized_linear(x, packed, s, z, b, bits) * weft.Tensor(up, requires_grad=False)).sum().backward()
+    (
+        F.quantized_linear(x, packed, s, z, b, bits) * weft.Tensor(up, requires_grad=False)
+    ).sum().backward()
     weight = unpacked(packed, scales, zeros, bits)
     np.testing.assert_allclose(x.grad.numpy(), up @ weight.T, rtol=1e-3, atol=1e-3)
     np.testing.assert_allclose(b.grad.numpy(), up.sum(0), rtol=1e-4)
     inner = (x.numpy().T @ up).reshape(2, 8, 5)
     steps = weight.reshape(2, 8, 5) / scales.numpy()[:, None]
     np.testing.assert_allclose(s.grad.numpy(), (inner * steps).sum(1), rtol=1e-3, atol=1e-3)
-    np.testing.assert_allclose(z.grad.numpy(), -(inner * scales.numpy()[:, None]).sum(1), rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(
+        z.grad.numpy(), -(inner * scales.numpy()[:, None]).sum(1), rtol=1e-3, atol=1e-3
+    )
 
 
 def test_products_by_groups():
@@ -123,21 +129,53 @@ def test_products_by_groups():
     t = weft.Tensor(w, requires_grad=True)
     F.grouped_linear(weft.Tensor(x, requires_grad=False), t, counts).sum().backward()
     np.testing.assert_allclose(t.grad.numpy()[1], 0)
-    np.testing.assert_allclose(t.grad.numpy()[2], np.repeat(x[3:9].sum(0)[:, None], 3, 1), rtol=1e-5)
+    np.testing.assert_allclose(
+        t.grad.numpy()[2], np.repeat(x[3:9].sum(0)[:, None], 3, 1), rtol=1e-5
+    )
 
 
 def test_refusals():
     packed, scales, zeros = random_weight(np.random.default_rng(6), 16, 4, 8, 8)
     x = weft.asarray(np.ones((2, 16), "float32"))
     cases = [
-        (lambda: F.quantized_linear(x, packed, scales, bits=5), weft.ArgumentError, "nn.quantized.bits", "4 or 8"),
-        (lambda: F.quantized_linear(x, packed, scales, bits=4), weft.DTypeError, "nn.quantized.weight", "uint8"),
-        (lambda: F.quantized_linear(x, packed, scales[:, :3]), weft.ShapeError, "nn.quantized.scales", "(2, 3)"),
-        (lambda: F.quantized_linear(x, packed, scales, zeros[:1]), weft.ShapeError, "nn.quantized.zeros", "(1, 4)"),
-        (lambda: F.quantized_linear(x[:, :8], packed, scales), weft.ShapeError, "nn.quantized.inputs", "(2, 8)"),
+        (
+            lambda: F.quantized_linear(x, packed, scales, bits=5),
+            weft.ArgumentError,
+            "nn.quantized.bits",
+            "4 or 8",
+        ),
+        (
+            lambda: F.quantized_linear(x, packed, scales, bits=4),
+            weft.DTypeError,
+            "nn.quantized.weight",
+            "uint8",
+        ),
+        (
+            lambda: F.quantized_linear(x, packed, scales[:, :3]),
+            weft.ShapeError,
+            "nn.quantized.scales",
+            "(2, 3)",
+        ),
+        (
+            lambda: F.quantized_linear(x, packed, scales, zeros[:1]),
+            weft.ShapeError,
+            "nn.quantized.zeros",
+            "(1, 4)",
+        ),
+        (
+            lambda: F.quantized_linear(x[:, :8], packed, scales),
+            weft.ShapeError,
+            "nn.quantized.inputs",
+            "(2, 8)",
+        ),
         (lambda: F.quantize_weight(x, 8, 3), weft.ShapeError, "nn.quantized.group", "groups of 3"),
         (lambda: F.quantize_weight(packed), weft.DTypeError, "nn.quantized.weight", "int8"),
-        (lambda: F.grouped_linear(x, x, [2]), weft.ShapeError, "nn.grouped_linear.shape", "(2, 16)"),
+        (
+            lambda: F.grouped_linear(x, x, [2]),
+            weft.ShapeError,
+            "nn.grouped_linear.shape",
+            "(2, 16)",
+        ),
         (
             lambda: F.grouped_linear(x, weft.zeros((1, 16, 2)), [1]),
             weft.ArgumentError,

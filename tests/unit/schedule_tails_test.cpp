@@ -263,5 +263,15 @@ def main(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
                  "schedule.merge.order", {"overwrites"});
 }
 
+TEST(schedule_tails, loops_of_another_schedule_are_named_as_such) {
+  Schedule sch = make(vector_add(10)), other = make(vector_add(10));
+  const LoopRef foreign = loop(other, "C");
+  expect_refused(sch,
+                 [&](Schedule& x) {
+                   x.split(foreign, {None, 2});
+                 },
+                 "schedule.loop.gone", {"another schedule's", "get_loops"});
+}
+
 }  // namespace
 }  // namespace weft::schedule::testing

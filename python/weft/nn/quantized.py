@@ -29,7 +29,10 @@ def _plain(x):
 def _check_bits(name, bits):
     if bits not in (4, 8) or isinstance(bits, bool):
         raise _error(
-            weft.ArgumentError, "nn.quantized.bits", f"{name} got bits = {bits!r}", ["legal: 4 or 8"]
+            weft.ArgumentError,
+            "nn.quantized.bits",
+            f"{name} got bits = {bits!r}",
+            ["legal: 4 or 8"],
         )
 
 
@@ -72,7 +75,12 @@ def quantize_weight(weight, bits=8, group_size=32):
     odd with 4 bits), DTypeError nn.quantized.weight (no float weight of two axes)."""
     _check_bits("quantize_weight", bits)
     weight = _plain(weight)
-    if weight.ndim != 2 or weight.dtype not in (weft.float16, weft.bfloat16, weft.float32, weft.float64):
+    if weight.ndim != 2 or weight.dtype not in (
+        weft.float16,
+        weft.bfloat16,
+        weft.float32,
+        weft.float64,
+    ):
         raise _error(
             weft.DTypeError,
             "nn.quantized.weight",
@@ -145,7 +153,9 @@ def _kernel(rows, inputs, outputs, size, bits, has_zeros, has_bias, threads):
         first = x[i, g * size + r] * value(byte % 16, g, j)
         return first + x[i, g * size + size // 2 + r] * value(byte // 16, g, j)
 
-    part = te.compute((rows, groups, outputs), lambda i, g, j: te.sum(terms(i, g, j), axis=r), name="part")
+    part = te.compute(
+        (rows, groups, outputs), lambda i, g, j: te.sum(terms(i, g, j), axis=r), name="part"
+    )
     k = te.reduce_axis((0, groups), name="k")
     y = te.compute((rows, outputs), lambda i, j: te.sum(part[i, k, j] * s[k, j], axis=k), name="y")
     inputs_of = [x, w, s, *([z] if has_zeros else []), *([b] if has_bias else [])]
@@ -196,7 +206,9 @@ def quantized_linear(x, weight, scales, zeros=None, bias=None, bits=8):
     nn.quantized.zeros, nn.quantized.inputs (x, bias)."""
     tensors = [a for a in (x, scales, zeros, bias) if isinstance(a, Tensor)]
     packed = _plain(weight)
-    size_of = lambda a: None if a is None else (a if isinstance(a, (Tensor, NDArray)) else weft.asarray(a))  # noqa: E731
+    size_of = lambda a: (
+        None if a is None else (a if isinstance(a, (Tensor, NDArray)) else weft.asarray(a))
+    )  # noqa: E731
     x, scales, zeros, bias = map(size_of, (x, scales, zeros, bias))
     inputs, outputs, size = _check_weight("quantized_linear", packed, scales, zeros, bits)
     if x.ndim == 0 or x.shape[-1] != inputs or (bias is not None and bias.shape != (outputs,)):
@@ -248,7 +260,9 @@ def _composed(x, packed, scales, zeros, bias, bits, size, tensors):
         steps = Tensor(steps.reshape((-1, size, outputs)), requires_grad=False)
         if zeros is not None:
             steps = steps - zeros.astype(weft.float32).reshape((-1, 1, outputs))
-        weight = (steps * scales.astype(weft.float32).reshape((-1, 1, outputs))).reshape((-1, outputs))
+        weight = (steps * scales.astype(weft.float32).reshape((-1, 1, outputs))).reshape(
+            (-1, outputs)
+        )
     else:
         dtype = x.dtype
         floats = [a if a is None else a.astype(weft.float32) for a in (scales, zeros)]

@@ -123,7 +123,9 @@ def _packed_operand(sch, ref, names, last, reduce, lead, columns):
         index = ", ".join([*before, f"{column} // {columns}", *inside, f"{column} % {columns}"])
         for read in range(len(sch.get(ref)["reads"])):
             try:
-                return sch.reindex_cache_read(ref, read, "global", f"lambda {', '.join(names)}: ({index})")
+                return sch.reindex_cache_read(
+                    ref, read, "global", f"lambda {', '.join(names)}: ({index})"
+                )
             except weft.ScheduleError:
                 continue  # the other operand, or one with other axes
     return None

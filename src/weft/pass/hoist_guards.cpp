@@ -16,7 +16,7 @@ using namespace ir;
 namespace {
 
 /// Statements that all copies of one function may add.
-constexpr std::int64_t kMostStatements = 4096;
+constexpr std::int64_t kMostStatements = 2048;
 
 void split_conjuncts(const Expr& e, Exprs& out) {
   if (e->kind != ExprKind::and_) return out.push_back(e);
