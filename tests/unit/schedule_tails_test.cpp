@@ -273,5 +273,33 @@ TEST(schedule_tails, loops_of_another_schedule_are_named_as_such) {
                  "schedule.loop.gone", {"another schedule's", "get_loops"});
 }
 
+TEST(schedule_tails, a_loop_that_may_have_no_iteration_keeps_its_extent) {
+  const std::string text = R"(
+@T.prim_func
+def main(A: T.Buffer((3, 2), "float32"), B: T.Buffer((3, 2), "float32")):
+    for i in range(3):
+        for j in range(T.min(i + 1, 2) - i):
+            for k in range(2):
+                with T.block("B"):
+                    vi, vk = T.axis.remap("SS", [i, k])
+                    B[vi, vk] = A[vi, vk]
+)";
+  Schedule fused = make(text);
+  fused.fuse({loop(fused, "B", 1), loop(fused, "B", 2)});
+  expect_sound(fused, text);
+  for (const char* tail : {"guard", "peel"}) {
+    for (int factor : {1, 2}) {
+      Schedule sch = make(text);
+      try {
+        sch.split(loop(sch, "B", 1), {None, factor}, true, false, tail);
+      } catch (const Error& e) {
+        EXPECT_EQ(e.code(), "schedule.split.tile") << e.what();
+        continue;
+      }
+      expect_sound(sch, text);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace weft::schedule::testing

@@ -227,7 +227,7 @@ Verdict Merge::transform(const State& s, Outcome<Result>& out) const {
   WEFT_TRY(check_neighbours(s, paths));
   const Path& top = paths[0];
   arith::Analyzer analyzer;
-  bind_path(analyzer, top.prefix(top.nodes.size() - 2));
+  bind_around(analyzer, top);
   const ForNode* first = top.loop();
   for (const Path& path : paths) {
     const ForNode* loop = path.loop();

@@ -114,7 +114,7 @@ Verdict Split::transform(const State& s, Outcome<Result>& out) const {
   WEFT_TRY(check_starts_at_zero(s, kName, old));
   WEFT_TRY(check_tail(s, *this, old));
   arith::Analyzer analyzer;
-  bind_path(analyzer, path);
+  bind_around(analyzer, path);
   Exprs extents;
   WEFT_TRY(infer_extents(s, *this, old, analyzer, extents));
 

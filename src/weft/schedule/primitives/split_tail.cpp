@@ -26,7 +26,7 @@ namespace {
 Verdict check_whole_tile(const State& s, const SplitTail& split, std::string_view tail) {
   const ForNode* old = split.path.loop();
   arith::Analyzer analyzer;
-  bind_path(analyzer, split.path);
+  bind_around(analyzer, split.path);
   if (analyzer.prove(ge(old->extent, split.tile))) return std::nullopt;
   std::int64_t extent = 0;
   Refusal r = refuse(
@@ -57,7 +57,7 @@ Verdict split_peeled(const State& s, const SplitTail& split, IRModule& out) {
   const ForNode* old = split.path.loop();
   const DType type = old->var->dtype;
   arith::Analyzer analyzer;
-  bind_path(analyzer, split.path.prefix(split.path.nodes.size() - 2));
+  bind_around(analyzer, split.path);
   SplitTail whole = split;
   whole.extents[0] = analyzer.simplify(floordiv(old->extent, split.tile));
   const Expr done = analyzer.simplify(whole.extents[0] * split.tile);
@@ -141,7 +141,7 @@ std::size_t own_iterator(const Leaf& leaf, const ForNode* loop, std::string& why
 Verdict split_rounded_up(const State& s, const SplitTail& split, IRModule& out) {
   const ForNode* old = split.path.loop();
   arith::Analyzer analyzer;
-  bind_path(analyzer, split.path.prefix(split.path.nodes.size() - 2));
+  bind_around(analyzer, split.path);
   const Expr rounded = analyzer.simplify(split.extents[0] * split.tile);
   BufferMap grown;
   const auto under = leaves(old->body);
@@ -274,7 +274,7 @@ Verdict split_shifted(const State& s, const SplitTail& split, IRModule& out) {
   for (std::size_t i = 1; i < split.vars.size(); ++i)
     within = within * split.extents[i] + Expr(split.vars[i]);
   arith::Analyzer analyzer;
-  bind_path(analyzer, split.path.prefix(split.path.nodes.size() - 2));
+  bind_around(analyzer, split.path);
   const Expr first =
       min(Expr(split.vars[0]) * split.tile, analyzer.simplify(old->extent - split.tile));
   const VarMap map{{old->var.get(), first + within}};
