@@ -301,5 +301,31 @@ def main(A: T.Buffer((3, 2), "float32"), B: T.Buffer((3, 2), "float32")):
   }
 }
 
+TEST(schedule_tails, a_reduction_moves_into_no_loop_that_repeats_it) {
+  Schedule sch = make(R"(
+@T.prim_func
+def main(A: T.Buffer((4, 11), "float32"), W: T.Buffer((11, 4), "float32"), C: T.Buffer((4, 4), "float32")):
+    B = T.alloc_buffer((4, 11), "float32")
+    for i, j in T.grid(4, 11):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+    for i, j, k in T.grid(4, 4, 11):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + B[vi, vk] * W[vk, vj]
+)");
+  const ir::PrimFunc start = sch.func();
+  sch.reverse_compute_at(sch.get_block("C"), sch.fuse({loop(sch, "B"), loop(sch, "B", 1)}));
+  sch.compute_at(sch.get_block("B"), loop(sch, "C", 1), false, -2);
+  const BlockRef copy = sch.cache_read(sch.get_block("C"), 0, "shared");
+  expect_same_results(start, sch.func());
+  const LoopRef inner = sch.get_loops(copy).back();
+  expect_refused(sch, [&](Schedule& x) { x.reverse_compute_at(x.get_block("C"), inner); },
+                 "schedule.reverse_compute_at.incomplete", {"more than once"});
+}
+
 }  // namespace
 }  // namespace weft::schedule::testing
