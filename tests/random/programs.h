@@ -114,12 +114,13 @@ class Driver {
 
   /// One random step; its name. Throws what the step throws.
   std::string step() {
+    if (finished_) return "";
     blocks_ = all_blocks();
     if (blocks_.empty()) return "";
     const BlockRef b = random_.pick(blocks_);
     const auto loops = sch_.get_loops(b);
     const auto loop = [&]() -> LoopRef { return loops.empty() ? LoopRef{} : random_.pick(loops); };
-    switch (random_.below(22)) {
+    switch (random_.below(32)) {
       case 0:
       case 1:
         return did("split", [&] {
@@ -171,7 +172,53 @@ class Driver {
               sch_.transform_layout(b, {"write", 0, ""}, IndexMap::parse(random_.pick(kMaps)));
           }
         });
-      default: return did("blockize", [&] { sch_.blockize(loop()); });
+      case 21: return did("blockize", [&] { sch_.blockize(loop()); });
+      case 22:
+        return did("split_tail", [&] {
+          static const std::vector<std::string> kTails = {"peel", "round_up", "shift_inwards"};
+          sch_.split(loop(), {None, random_.between(2, 4)}, true, false, random_.pick(kTails));
+        });
+      case 23:
+        return did("loop_partition", [&] {
+          sch_.loop_partition(loop(), {random_.between(1, 3), None});
+        });
+      case 24: return did("merge", [&] { sch_.merge({any_loop(), any_loop()}); });
+      case 25:
+        return did("reorder_block_iter_var", [&] {
+          const auto path = find_block(sch_.mod(), b);
+          std::vector<std::int64_t> order;
+          for (std::size_t i = path->realize()->block->iters.size(); i-- > 0;)
+            order.push_back(static_cast<std::int64_t>(i));
+          if (random_.chance(20)) order.push_back(0);
+          sch_.reorder_block_iter_var(b, order);
+        });
+      case 26:
+        return did("transform_block_layout", [&] {
+          static const std::vector<std::string> kMaps = {
+              "lambda i, j: (j, i)", "lambda i, j: (i, j // 2, j % 2)", "lambda i, j, k: (j, k, i)",
+              "lambda i, j, k: (i, j, k // 2, k % 2)"};
+          sch_.transform_block_layout(b, IndexMap::parse(random_.pick(kMaps)));
+        });
+      case 27:
+        return did("reindex", [&] {
+          sch_.reindex(b, {random_.chance(50) ? "read" : "write", random_.below(2), ""});
+        });
+      case 28:
+        if (loops.empty()) return "";
+        return random_.chance(50)
+                   ? did("read_at", [&] { sch_.read_at(loop(), b, random_.below(2), scope()); })
+                   : did("write_at", [&] { sch_.write_at(loop(), b, 0, scope()); });
+      case 29:
+        return did("pad_einsum", [&] {
+          sch_.pad_einsum(b, {random_.below(3), random_.below(3), random_.below(3)});
+        });
+      case 30: return did("cache_inplace", [&] { sch_.cache_inplace(b, 0, scope()); });
+      default:
+        // Later steps could not know what the circular buffer no longer holds: it ends a schedule.
+        return did("rolling_buffer", [&] {
+          sch_.rolling_buffer(b, 0);
+          finished_ = true;
+        });
     }
   }
 
@@ -207,6 +254,7 @@ class Driver {
   Random& random_;
   Choices choices_;
   std::vector<BlockRef> blocks_;
+  bool finished_ = false;
 };
 
 }  // namespace weft::schedule::testing

@@ -84,10 +84,32 @@ TEST(schedule_random, random_schedules_keep_results) {
     }
   }
   EXPECT_GT(turned, 100);
-  for (const char* name : {"split", "fuse", "reorder", "parallel", "vectorize", "unroll", "bind",
-                           "cache_read", "cache_write", "compute_at", "reverse_compute_at",
-                           "compute_inline", "reverse_compute_inline", "decompose_reduction",
-                           "rfactor", "transform_layout", "blockize"}) {
+  for (const char* name : {"split",
+                           "fuse",
+                           "reorder",
+                           "parallel",
+                           "vectorize",
+                           "unroll",
+                           "bind",
+                           "cache_read",
+                           "cache_write",
+                           "compute_at",
+                           "reverse_compute_at",
+                           "compute_inline",
+                           "reverse_compute_inline",
+                           "decompose_reduction",
+                           "rfactor",
+                           "transform_layout",
+                           "blockize",
+                           "split_tail",
+                           "loop_partition",
+                           "merge",
+                           "reorder_block_iter_var",
+                           "transform_block_layout",
+                           "reindex",
+                           "read_at",
+                           "write_at",
+                           "pad_einsum"}) {
     EXPECT_GT(accepted[name], 10) << name;
     EXPECT_GT(refused[name], name == std::string("unroll") ? -1 : 0) << name;
     RecordProperty(std::string(name) + "_accepted", accepted[name]);

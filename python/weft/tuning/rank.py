@@ -34,7 +34,7 @@ class Ranking:
         logs, out = [], []
         for name in self._names:
             value = knobs.get(name)
-            # Words are told apart by their length: no more than two occur for one name.
+            # Words are told apart by their length: those that one name may have differ in it.
             level = value if isinstance(value, (int, float)) else len(value or "")
             log = math.log2(1 + level)
             logs.append(log)

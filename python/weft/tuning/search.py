@@ -31,15 +31,16 @@ _clock = time.monotonic
 
 
 class _Draw:
-    """Answers a sketch's questions: from `given` where it has a legal answer, else at random; and notes them."""
+    """Answers a sketch's questions: from `given` where it has a legal answer, else at random, or, for the first candidate
+    of a sketch, with the first choice, which sketches put where they expect most; and notes them."""
 
-    def __init__(self, rng, given=None):
-        self._rng, self._given, self.made = rng, given or {}, {}
+    def __init__(self, rng, given=None, first=False):
+        self._rng, self._given, self._first, self.made = rng, given or {}, first, {}
 
     def __call__(self, name, choices):
         value = self._given.get(name)
         if value not in choices:
-            value = self._rng.choice(choices)
+            value = choices[0] if self._first else self._rng.choice(choices)
         self.made[name] = value
         return value
 
@@ -71,13 +72,16 @@ class _SketchFailed(Exception):
         self.decisions, self.reason = decisions, reason
 
 
-def _propose(rng, program, sketches, trials):
-    """A candidate's decisions and schedule. Raises weft.Error when a step is refused, _SketchFailed."""
+def _propose(rng, program, sketches, trials, fresh=False):
+    """A candidate's decisions and schedule. Raises weft.Error when a step is refused, _SketchFailed.
+
+    `fresh`: a sketch without a trial may begin with its first choices; another worker may be measuring these."""
     name, given = _child(rng, trials)
     name = name or rng.choice(sorted(sketches))
     schedule = weft.Schedule(program)
     schedule._core.set_detail(False)
-    draw = _Draw(rng, given)
+    first = fresh and not given and all(t.decisions["sketch"] != name for t in trials)
+    draw = _Draw(rng, given, first)
     try:
         sketches[name](draw, schedule)
     except weft.Error:
@@ -93,7 +97,7 @@ def _propose(rng, program, sketches, trials):
     return {"sketch": name, "knobs": draw.made}, schedule
 
 
-def _best_of(rng, program, sketches, seen, known, ranked):
+def _best_of(rng, program, sketches, seen, known, ranked, fresh):
     """One candidate that was not seen, as _propose gives it, or None; and how many were refused or known.
 
     With a ranking, and three times in four, the best of several.
@@ -103,7 +107,7 @@ def _best_of(rng, program, sketches, seen, known, ranked):
     drawn, wasted = {}, 0
     for _ in range(many):
         try:
-            decisions, schedule = _propose(rng, program, sketches, seen)
+            decisions, schedule = _propose(rng, program, sketches, seen, fresh)
         except weft.Error:
             wasted += 1
             continue
@@ -190,8 +194,9 @@ class _Search:
                 return None
             rng = random.Random(f"{self._seed}/{len(self.seen) + running}/{self._wasted}")
             try:
+                fresh = self._wasted == 0
                 found, more = _best_of(
-                    rng, self.program, self._sketches, self.seen, self._known, self._ranked
+                    rng, self.program, self._sketches, self.seen, self._known, self._ranked, fresh
                 )
             except _SketchFailed as failure:
                 warnings.warn(str(failure.reason), RuntimeWarning, stacklevel=3)

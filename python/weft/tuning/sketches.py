@@ -2,8 +2,8 @@
 """Sketches: general shapes of schedules whose open decisions the search fills in.
 
 A sketch is a function ``apply(draw, sch)``. It asks ``draw(name, choices)`` for each decision and takes the steps; the
-answers are recorded by name, so the same answers give the same schedule. On the host: vectors and parallel loops,
-register tiles in several levels, rfactor for reductions without enough other work. On machines with blocks and threads:
+answers are recorded by name, so the same answers give the same schedule; the first choice is the one that is tried
+first. On the host: vectors and parallel loops, products with a packed operand, register tiles in several levels, rfactor for reductions without enough other work. On machines with blocks and threads:
 bound loops, tiles with operands in shared memory fetched together, reductions across threads.
 """
 
@@ -113,6 +113,63 @@ def host_tile(draw, sch, block, tag):
                 sch.unroll(loop)
     if draw(f"{tag}.parallel", [1, 0]):
         sch.parallel(outer[0])
+
+
+def _packed_operand(sch, ref, names, last, reduce, lead, columns):
+    """A copy of the operand that runs along the last axis, in panels of `columns`; None when no operand has that form."""
+    column = names[last]
+    for before in ([], [names[k] for k in lead]):
+        inside = [names[k] for k in reduce]
+        index = ", ".join([*before, f"{column} // {columns}", *inside, f"{column} % {columns}"])
+        for read in range(len(sch.get(ref)["reads"])):
+            try:
+                return sch.reindex_cache_read(
+                    ref, read, "global", f"lambda {', '.join(names)}: ({index})"
+                )
+            except weft.ScheduleError:
+                continue  # the other operand, or one with other axes
+    return None
+
+
+def host_packed(draw, sch, block, tag):
+    """A product: the operand along the last axis in panels that stay in the second cache, accumulators in registers."""
+    ref, last = block.ref, block.spatial[-1]
+    names = [f"x{k}" for k in range(len(block.extents))]
+    columns = draw(f"{tag}.columns", [16, 32, 8])
+    missing = -block.extents[last] % columns
+    if missing:
+        *_, out = sch.pad_einsum(ref, [missing if k == last else 0 for k in range(len(names))])
+        sch.set_scope(ref, 0, "local")
+    else:
+        out = sch.cache_write(ref, 0, "local")
+    packed = _packed_operand(sch, ref, names, last, block.reduce, block.spatial[:-2], columns)
+    loops = sch.get_loops(ref)
+    tiles = math.ceil(block.extents[last] / columns)
+    panel = draw(f"{tag}.panel", [p for p in (4, 2, 8, 16, 1) if p <= tiles])
+    height = block.spatial[-2]
+    rows = draw(f"{tag}.rows", [r for r in (6, 4, 8, 2, 1) if r <= block.extents[height]])
+    jc, j0, j1 = sch.split(loops[last], [None, panel, columns])
+    i0, i1 = sch.split(loops[height], [None, rows])
+    lead = [loops[k] for k in block.spatial[:-2]]
+    inner = [loops[k] for k in block.reduce]
+    sch.reorder(*lead, jc, i0, j0, *inner, i1, j1)
+    if packed is not None:
+        sch.compute_at(packed, jc)
+        axes = sch.get_loops(packed)[len(lead) + 1 :]
+        across = axes[-1 - len(block.reduce)] if len(axes) > len(block.reduce) else None
+        if across is not None:
+            outer, lanes = sch.split(across, [None, columns])
+            sch.reorder(outer, *axes[-len(block.reduce) :], lanes)
+            sch.vectorize(lanes)
+    sch.reverse_compute_at(out, j0, preserve_unit_loops=True)
+    ci, cj = sch.get_loops(out)[-2:]
+    init = sch.decompose_reduction(ref, inner[0])
+    ii, ij = sch.get_loops(init)[-2:]
+    for outer, lanes in ((i1, j1), (ci, cj), (ii, ij)):
+        sch.unroll(outer)
+        sch.vectorize(lanes)
+    if draw(f"{tag}.parallel", [1, 0]):
+        sch.parallel((lead or [jc])[0])
 
 
 def host_rfactor(draw, sch, block, tag):
@@ -235,7 +292,10 @@ def _pick_host(draw, block, tag):
         return host_map
     if not block.spatial or block.volume(block.spatial) < 16:
         return host_rfactor
-    return {"tile": host_tile, "rfactor": host_rfactor}[draw(f"{tag}.way", ["tile", "rfactor"])]
+    ways = {"tile": host_tile, "rfactor": host_rfactor}
+    if len(block.spatial) > 1 and len(block.view["reads"]) == 2:
+        ways = {"packed": host_packed, **ways}
+    return ways[draw(f"{tag}.way", list(ways))]
 
 
 def _pick_device(draw, block, tag):

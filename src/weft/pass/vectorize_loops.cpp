@@ -282,10 +282,12 @@ class Vectorize final : public Rewriter {
               cat("its extent ", n, " is above ", max_lanes_, " lanes and does not divide")};
         Var outer = make_var(t->var->name + "_o", t->var->dtype);
         analyzer_.bind(outer, {make_int(0), make_int(n / max_lanes_)});
-        Stmt body = lanes(t->var, t->min + Expr(outer) * max_lanes_, max_lanes_, t->body);
+        const Expr start = t->min + Expr(outer) * max_lanes_;
+        Stmt body = guarded_lanes(t, start, max_lanes_);
+        if (!body) body = lanes(t->var, start, max_lanes_, t->body);
         return make_for(outer, make_int(0), make_int(n / max_lanes_), body);
       }
-      if (Stmt parted = guarded_lanes(t, static_cast<int>(n))) return parted;
+      if (Stmt parted = guarded_lanes(t, t->min, static_cast<int>(n))) return parted;
       return lanes(t->var, t->min, static_cast<int>(n), t->body);
     } catch (const Obstacle& why) {
       return make_for(t->var, t->min, t->extent, t->body, ForKind::serial, "",
@@ -377,15 +379,15 @@ class Vectorize final : public Rewriter {
 
   /// A loop whose body is guarded by conditions that, once false, stay false (the tail of a split):
   /// vectors where the last lane is inside, one lane after the other elsewhere. Null for others.
-  Stmt guarded_lanes(const ForNode* t, int n) {
+  Stmt guarded_lanes(const ForNode* t, const Expr& min, int n) {
     const auto* guard = as<IfNode>(t->body);
     if (!guard || guard->else_case || !uses_var(guard->condition, t->var.get())) return nullptr;
-    const Expr last = t->min + make_int(n - 1, t->var->dtype);
+    const Expr last = min + make_int(n - 1, t->var->dtype);
     if (!stays_false(guard->condition, t->var, last)) return nullptr;
-    if (agrees(guard->condition, t->var, t->min, n)) return nullptr;  // the plain way is better
+    if (agrees(guard->condition, t->var, min, n)) return nullptr;  // the plain way is better
     const Expr whole = substitute(guard->condition, {{t->var.get(), last}});
-    const Stmt tail = make_for(t->var, t->min, t->extent, t->body, ForKind::serial);
-    return if_then(whole, lanes(t->var, t->min, n, guard->then_case), deep_copy(tail));
+    const Stmt tail = make_for(t->var, min, make_int(n, t->extent->dtype), t->body);
+    return if_then(whole, lanes(t->var, min, n, guard->then_case), deep_copy(tail));
   }
 
   /// Whether a condition that holds at `last` holds at every earlier value.

@@ -375,6 +375,10 @@ void bind_path(arith::Analyzer& analyzer, const Path& path) {
   }
 }
 
+void bind_around(arith::Analyzer& analyzer, const Path& path) {
+  bind_path(analyzer, path.prefix(path.nodes.size() - 2));
+}
+
 std::vector<IterVar> as_iters(const std::vector<const ForNode*>& loops) {
   std::vector<IterVar> out;
   out.reserve(loops.size());

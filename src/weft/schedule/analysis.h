@@ -43,6 +43,9 @@ class Facts {
 
 /// Tells the analyzer the ranges of every loop and iterator on the path (target included).
 void bind_path(arith::Analyzer& analyzer, const Path& path);
+/// The same without the target: inside a loop its extent is at least 1, which a new extent that
+/// stands where the loop does must not rely on.
+void bind_around(arith::Analyzer& analyzer, const Path& path);
 void bind_loops(arith::Analyzer& analyzer, const std::vector<const ir::ForNode*>& loops);
 void bind_iters(arith::Analyzer& analyzer, const ir::BlockNode* block);
 

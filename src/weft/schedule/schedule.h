@@ -76,8 +76,19 @@ class Schedule {
   std::vector<BlockRef> get_consumers(BlockRef block) { return apply(GetConsumers{block}); }
   std::vector<BlockRef> get_output_blocks(BlockRef scope) { return apply(GetOutputBlocks{scope}); }
   std::vector<LoopRef> split(const LoopRef& loop, Factors factors, bool preserve_unit_iters = true,
-                             bool disable_predication = false) {
-    return apply(Split{loop, std::move(factors), preserve_unit_iters, disable_predication});
+                             bool disable_predication = false, std::string tail = "guard") {
+    return apply(
+        Split{loop, std::move(factors), preserve_unit_iters, disable_predication, std::move(tail)});
+  }
+  std::vector<LoopRef> loop_partition(const LoopRef& loop, Factors factors) {
+    return apply(LoopPartition{loop, std::move(factors)});
+  }
+  LoopRef merge(std::vector<LoopRef> loops) { return apply(Merge{std::move(loops)}); }
+  void reorder_block_iter_var(BlockRef block, std::vector<std::int64_t> new_order) {
+    apply(ReorderBlockIterVar{block, std::move(new_order)});
+  }
+  std::vector<LoopRef> transform_block_layout(BlockRef block, IndexMap index_map) {
+    return apply(TransformBlockLayout{block, std::move(index_map)});
   }
   LoopRef fuse(std::vector<LoopRef> loops, bool preserve_unit_iters = true) {
     return apply(Fuse{std::move(loops), preserve_unit_iters});
@@ -100,6 +111,35 @@ class Schedule {
     return apply(CacheWrite{block, write_buffer_index, std::move(storage_scope),
                             std::move(consumer_blocks)});
   }
+  std::vector<BlockRef> cache_inplace(BlockRef block, std::int64_t read_buffer_index,
+                                      std::string storage_scope) {
+    return apply(CacheInplace{block, read_buffer_index, std::move(storage_scope)});
+  }
+  std::vector<BlockRef> cache_index(BlockRef block, std::string storage_scope,
+                                    std::int64_t cse_thresh = 0) {
+    return apply(CacheIndex{block, std::move(storage_scope), cse_thresh});
+  }
+  BlockRef read_at(const LoopRef& loop, BlockRef block, std::int64_t read_buffer_index,
+                   std::string storage_scope) {
+    return apply(ReadAt{loop, block, read_buffer_index, std::move(storage_scope)});
+  }
+  BlockRef write_at(const LoopRef& loop, BlockRef block, std::int64_t write_buffer_index,
+                    std::string storage_scope) {
+    return apply(WriteAt{loop, block, write_buffer_index, std::move(storage_scope)});
+  }
+  BlockRef reindex(BlockRef block, BufferChoice buffer) {
+    return apply(Reindex{block, std::move(buffer)});
+  }
+  BlockRef reindex_cache_read(BlockRef block, std::int64_t read_buffer_index,
+                              std::string storage_scope, IndexMap index_map) {
+    return apply(
+        ReindexCacheRead{block, read_buffer_index, std::move(storage_scope), std::move(index_map)});
+  }
+  BlockRef reindex_cache_write(BlockRef block, std::int64_t write_buffer_index,
+                               std::string storage_scope, IndexMap index_map) {
+    return apply(ReindexCacheWrite{block, write_buffer_index, std::move(storage_scope),
+                                   std::move(index_map)});
+  }
   void compute_at(BlockRef block, const LoopRef& loop, bool preserve_unit_loops = false,
                   std::int64_t index = -1) {
     apply(ComputeAt{block, loop, preserve_unit_loops, index});
@@ -115,6 +155,18 @@ class Schedule {
     return apply(RFactor{loop, factor_axis});
   }
   void pad_reduction(const LoopRef& loop, IntRef factor) { apply(PadReduction{loop, factor}); }
+  void fuse_reduction_epilogue(BlockRef reduction_block, BlockRef epilogue_block) {
+    apply(FuseReductionEpilogue{reduction_block, epilogue_block});
+  }
+  BlockRef decompose_padding(BlockRef block, const LoopRef& loop) {
+    return apply(DecomposePadding{block, loop});
+  }
+  std::vector<BlockRef> pad_einsum(BlockRef block, std::vector<std::int64_t> padding) {
+    return apply(PadEinsum{block, std::move(padding)});
+  }
+  void rolling_buffer(BlockRef block, std::int64_t write_buffer_index) {
+    apply(RollingBuffer{block, write_buffer_index});
+  }
   void compute_inline(BlockRef block) { apply(ComputeInline{block}); }
   void reverse_compute_inline(BlockRef block) { apply(ReverseComputeInline{block}); }
   void annotate(BlockOrLoop at, std::string ann_key, Json ann_val) {
@@ -129,6 +181,18 @@ class Schedule {
   }
   void set_scope(BlockRef block, std::int64_t buffer_index, std::string storage_scope) {
     apply(SetScope{block, {"write", buffer_index, ""}, std::move(storage_scope)});
+  }
+  void unsafe_set_dtype(BlockRef block, std::int64_t buffer_index, std::string dtype) {
+    apply(UnsafeSetDtype{block, buffer_index, std::move(dtype)});
+  }
+  void annotate_buffer_access(BlockRef block, std::int64_t buffer_index, std::string buf_type,
+                              IndexMap gen_new_ranges) {
+    apply(
+        AnnotateBufferAccess{block, buffer_index, std::move(buf_type), std::move(gen_new_ranges)});
+  }
+  void unsafe_hide_buffer_access(BlockRef block, std::string buf_type,
+                                 std::vector<std::int64_t> buf_index_array) {
+    apply(UnsafeHideBufferAccess{block, std::move(buf_type), std::move(buf_index_array)});
   }
   void transform_layout(BlockRef block, BufferChoice buffer, IndexMap index_map,
                         Json pad_value = nullptr, bool assume_injective_transform = false) {
@@ -157,6 +221,16 @@ class Schedule {
                                           std::int64_t max_innermost_factor = 16,
                                           std::vector<std::int64_t> decision = {}) {
     return apply(SamplePerfectTile{loop, n, max_innermost_factor, std::move(decision)});
+  }
+  std::vector<IntRef> sample_partitioned_tile(const LoopRef& loop, std::int64_t n,
+                                              std::int64_t partition_pos,
+                                              std::int64_t innerpart_factor,
+                                              std::vector<std::int64_t> decision = {}) {
+    return apply(
+        SamplePartitionedTile{loop, n, partition_pos, innerpart_factor, std::move(decision)});
+  }
+  LoopRef sample_compute_location(BlockRef block, Factor decision = std::nullopt) {
+    return apply(SampleComputeLocation{block, decision});
   }
 
  private:

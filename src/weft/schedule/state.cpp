@@ -42,7 +42,9 @@ Verdict locate(const State& s, BlockRef block, Path& out) {
   }
   Refusal r = refuse(s, "schedule.block.gone",
                      block.id == 0 ? std::string("the block argument is an empty reference (id 0)")
-                                   : cat("block #", block.id, " is no longer in the program"));
+                                   : cat("block #", block.id,
+                                         " is not in the program: a step has removed it, or it is "
+                                         "another schedule's"));
   r.note(cat("blocks now: ", quoted(block_names(s.mod))));
   return r;
 }
@@ -55,7 +57,9 @@ Verdict locate(const State& s, const LoopRef& loop, Path& out) {
   std::vector<std::string> names;
   for (const auto& [name, f] : s.mod->functions) collect_loop_names(f->body, names);
   Refusal r = refuse(s, "schedule.loop.gone",
-                     loop.var ? cat("loop \"", loop.var->name, "\" is no longer in the program")
+                     loop.var ? cat("loop \"", loop.var->name,
+                                    "\" is not in the program: a step has replaced it, or it is "
+                                    "another schedule's")
                               : cat("the loop argument is an empty reference"));
   r.note(cat("loops now: ", quoted(names)));
   r.repair("ask for the loops again with get_loops");

@@ -10,6 +10,7 @@
 #include "weft/pass/compact_buffers.h"
 #include "weft/pass/convert_blocks.h"
 #include "weft/pass/flatten_buffers.h"
+#include "weft/pass/hoist_guards.h"
 #include "weft/pass/init_empty_reductions.h"
 #include "weft/pass/inject_virtual_threads.h"
 #include "weft/pass/insert_barriers.h"
@@ -102,6 +103,7 @@ pass::Pipeline standard_pipeline(const TargetInfo& info, const std::string& targ
       [machine](const PrimFunc& f) { return pass::lower_collectives(f, machine); });
   add("inject_virtual_threads",
       [machine](const PrimFunc& f) { return pass::inject_virtual_threads(f, machine); });
+  if (options.hoist_guards) add("hoist_guards", pass::hoist_guards);
   add("unroll_loops",
       [options](const PrimFunc& f) { return pass::unroll_loops(f, options.unroll); });
   add("bind_tensors", pass::bind_tensors);

@@ -18,9 +18,10 @@ namespace weft {
 pass::Machine machine_of(const TargetInfo& info, std::string name);
 
 struct LoweringOptions {
-  int vector_lanes = 0;     // 0: vectorized loops stay loops for the compiler behind
-  bool narrow = true;       // int32 indices where proven
-  bool transposes = false;  // the target has transpose_rows
+  int vector_lanes = 0;       // 0: vectorized loops stay loops for the compiler behind
+  bool narrow = true;         // int32 indices where proven
+  bool transposes = false;    // the target has transpose_rows
+  bool hoist_guards = false;  // loops run one after the other: whole tiles apart from cut ones
   bool share_storage = true, merge_expressions = true;
   /// Switches of the target string: "cpu:share_storage=0,merge_expressions=0".
   void read(const Target& target);

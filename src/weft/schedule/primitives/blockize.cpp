@@ -277,6 +277,7 @@ Verdict Blockize::transform(const State& s, Outcome<Result>& out) const {
     }
     for (const BufferRegion& w : inner->writes) start->writes.push_back(substitute(w, iters));
     start->body = substitute(substitute(deep_copy(old->init), map), iters);
+    start->reads = detect_block_regions(*start).reads;
     std::vector<std::pair<const ForNode*, Var>> nest;
     for (const ForNode* loop : under[0].loops) {
       bool used = false, reduces = false;

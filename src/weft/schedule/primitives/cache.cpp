@@ -8,80 +8,12 @@
 #include "weft/ir/atomic.h"
 #include "weft/ir/build.h"
 #include "weft/schedule/analysis.h"
+#include "weft/schedule/primitives/cache_parts.h"
 
 namespace weft::schedule {
 namespace {
 
 using namespace ir;
-
-/// Replaces buffers inside the chosen blocks of a scope only.
-class UseCache final : public Rewriter {
- public:
-  UseCache(std::unordered_set<std::uint64_t> blocks, BufferMap map)
-      : blocks_(std::move(blocks)), map_(std::move(map)) {}
-  Buffer rewrite_buffer(const Buffer& buffer) override {
-    auto it = depth_ > 0 ? map_.find(buffer.get()) : map_.end();
-    return it == map_.end() ? buffer : it->second;
-  }
-  Block rewrite_block(const Block& block) override {
-    const bool chosen = blocks_.contains(block->id);
-    if (!chosen && depth_ == 0 && !contains_chosen(block)) return block;
-    depth_ += chosen ? 1 : 0;
-    Block out = Rewriter::rewrite_block(block);
-    depth_ -= chosen ? 1 : 0;
-    return out;
-  }
-
- private:
-  bool contains_chosen(const Block& block) const {
-    for (const Leaf& leaf : leaves(block->body)) {
-      if (blocks_.contains(leaf.block()->id)) return true;
-    }
-    return false;
-  }
-  std::unordered_set<std::uint64_t> blocks_;
-  BufferMap map_;
-  int depth_ = 0;
-};
-
-Buffer cache_of(const Buffer& buffer, const std::string& scope) {
-  std::string suffix = scope;
-  std::replace(suffix.begin(), suffix.end(), '.', '_');
-  auto cache = edit(buffer);
-  cache->name = cat(buffer->name, "_", suffix);
-  cache->scope = scope;
-  cache->strides.clear();
-  cache->elem_offset = nullptr;
-  return cache;
-}
-
-/// for ax..: block name: to[v..] = from[v..] over `region`.
-Stmt copy_nest(const Buffer& from, const Buffer& to, const std::vector<Range>& region,
-               const std::string& name, std::uint64_t& id) {
-  auto block = make_ref<BlockNode>();
-  block->id = id = fresh_block_id();
-  block->name = name;
-  std::vector<Var> loops;
-  Exprs indices, values;
-  std::vector<std::pair<Var, Expr>> nest;
-  for (std::size_t i = 0; i < region.size(); ++i) {
-    const DType type = from->shape[i]->dtype;
-    const Var iter = make_var(cat("v", i), type);
-    block->iters.push_back({iter, {make_zero(type), from->shape[i]}, IterKind::spatial});
-    indices.push_back(iter);
-    const Var loop = make_var(cat("ax", i), type);
-    nest.push_back({loop, region[i].extent});
-    values.push_back(region[i].min + Expr(loop));
-  }
-  block->reads = {point_region(from, indices)};
-  block->writes = {point_region(to, indices)};
-  block->body = store(to, load(from, indices), indices);
-  Stmt s = block_realize(values, make_bool(true), block);
-  for (std::size_t i = nest.size(); i-- > 0;) {
-    s = make_for(nest[i].first, make_zero(nest[i].first->dtype), nest[i].second, std::move(s));
-  }
-  return s;
-}
 
 /// The lowest place that follows the producer (`path`) and precedes all `others`.
 std::size_t lowest_common(const Stmt& body, const Path& path,
@@ -108,29 +40,6 @@ std::vector<const ForNode*> loops_from(const Path& path, std::size_t depth) {
 }
 
 Stmt insert_after(const Stmt& at, const Stmt& what) { return seq({at, what}); }
-
-const BufferRegion* region_of(const std::vector<BufferRegion>& regions, const BufferNode* buffer) {
-  for (const BufferRegion& r : regions) {
-    if (r.buffer.get() == buffer) return &r;
-  }
-  return nullptr;
-}
-
-Verdict check_index(const State& s, std::string_view step, const Path& path,
-                    const std::vector<BufferRegion>& regions, std::int64_t index,
-                    std::string_view verb) {
-  if (index >= 0 && index < static_cast<std::int64_t>(regions.size())) return std::nullopt;
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < regions.size(); ++i)
-    names.push_back(cat(i, " = ", regions[i].buffer->name));
-  Refusal r = refuse(
-      s, cat("schedule.", step, ".index"),
-      cat(step, " asks for buffer ", index, " that block ", name_of(path.realize()->block.get()),
-          " ", verb, ", but it ", verb, " ", regions.size()),
-      path.target().get());
-  r.note(cat("legal: ", names.empty() ? std::string("none") : join(names)));
-  return r;
-}
 
 /// The chosen consumers, each a block directly in the scope that reads the buffer.
 Verdict check_consumers(const State& s, std::string_view step, const std::vector<Leaf>& scope,
@@ -164,22 +73,13 @@ Verdict several_writers(const State& s, std::string_view step, const Buffer& buf
   return r;
 }
 
-/// Adds the cache to the scope's allocations and puts the edited body back.
-IRModule finish(const State& s, const Path& path, const Buffer& cache, Stmt body) {
-  const std::size_t at = path.scope_index();
-  auto scope = edit(path.scope()->block);
-  scope->alloc_buffers.push_back(cache);
-  scope->body = std::move(body);
-  return with_body(s.mod, path.func, replace(path, with_block(path.scope(), scope), at));
-}
-
 }  // namespace
 
 Verdict CacheRead::transform(const State& s, Outcome<Result>& out) const {
   Path path;
   WEFT_TRY(locate_inner(s, block, kName, path));
   const BlockNode* reader = path.realize()->block.get();
-  WEFT_TRY(check_index(s, kName, path, reader->reads, read_buffer_index, "reads"));
+  WEFT_TRY(check_buffer_index(s, kName, path, reader->reads, read_buffer_index, "reads"));
   WEFT_TRY(check_scope(s, kName, storage_scope));
   const Buffer buffer = reader->reads[static_cast<std::size_t>(read_buffer_index)].buffer;
   const Stmt& body = path.scope()->block->body;
@@ -205,6 +105,15 @@ Verdict CacheRead::transform(const State& s, Outcome<Result>& out) const {
     if (!consumer_blocks.empty() && !listed) continue;
     chosen.insert(b->id);
     consumers.push_back(b);
+    if (writer && i < index_of(scope, writer->block())) {
+      Refusal r = refuse(s, "schedule.cache_read.before",
+                         cat("cache_read of \"", buffer->name, "\": block ", name_of(b),
+                             " reads what it held before ", name_of(writer->block()), " writes it"),
+                         scope[i].realize);
+      r.note("legal: readers behind the writer, or buffers that the scope does not write");
+      r.repair("list the readers behind the writer as consumer_blocks");
+      return r;
+    }
     if (auto why = writer ? why_not_covered(scope, i, s.facts.get()) : std::string();
         !why.empty()) {
       Refusal r =
@@ -246,8 +155,8 @@ Verdict CacheRead::transform(const State& s, Outcome<Result>& out) const {
     changed =
         seq({copy_nest(buffer, cache, clip(region, buffer, analyzer), cache->name, id), body});
   }
-  changed = UseCache(std::move(chosen), {{buffer.get(), cache}}).rewrite(changed);
-  out.mod = finish(s, path, cache, std::move(changed));
+  changed = use_buffers(changed, std::move(chosen), {{buffer.get(), cache}});
+  out.mod = add_to_scope(s, path, {cache}, std::move(changed));
   out.result = {id};
   return std::nullopt;
 }
@@ -257,7 +166,7 @@ Verdict CacheWrite::transform(const State& s, Outcome<Result>& out) const {
   WEFT_TRY(locate_inner(s, block, kName, path));
   const BlockRealizeNode* realize = path.realize();
   const BlockNode* writer = realize->block.get();
-  WEFT_TRY(check_index(s, kName, path, writer->writes, write_buffer_index, "writes"));
+  WEFT_TRY(check_buffer_index(s, kName, path, writer->writes, write_buffer_index, "writes"));
   WEFT_TRY(check_scope(s, kName, storage_scope));
   const BufferRegion written = writer->writes[static_cast<std::size_t>(write_buffer_index)];
   const Buffer& buffer = written.buffer;
@@ -325,8 +234,8 @@ Verdict CacheWrite::transform(const State& s, Outcome<Result>& out) const {
   const auto region = clip(*exact, buffer, analyzer);
   const Stmt copy = copy_nest(cache, buffer, region, cache->name, id);
   Stmt changed = replace(*inner, insert_after(inner->nodes[depth], copy), depth);
-  changed = UseCache(std::move(chosen), {{buffer.get(), cache}}).rewrite(changed);
-  out.mod = finish(s, path, cache, std::move(changed));
+  changed = use_buffers(changed, std::move(chosen), {{buffer.get(), cache}});
+  out.mod = add_to_scope(s, path, {cache}, std::move(changed));
   out.result = {id};
   return std::nullopt;
 }

@@ -389,11 +389,13 @@ Verdict check_consumer(const Move& m, const Stmt& body) {
   if (why.empty() && !covers_domain(leaf, analyzer))
     why = "some of its iterations would not run, or not provably";
   if (why.empty()) {
-    std::vector<const ForNode*> used;
+    // The loop by its variable: its node is another one since the block stands in it.
+    const auto at = std::find_if(leaf.loops.begin(), leaf.loops.end(),
+                                 [&](const ForNode* l) { return l->var == m.loop.loop()->var; });
+    const std::vector<const ForNode*> own(at == leaf.loops.end() ? at : at + 1, leaf.loops.end());
     bool split_reduction = false;
     for (std::size_t i = 0; i < leaf.block()->iters.size(); ++i) {
       if (leaf.block()->iters[i].kind == IterKind::spatial) continue;
-      const auto own = loops_below(leaf, m.loop.loop());
       for (const ForNode* loop : leaf.loops) {
         const bool below = std::find(own.begin(), own.end(), loop) != own.end();
         if (!below && uses_var(leaf.realize->iter_values[i], loop->var.get()))

@@ -3,6 +3,7 @@
 
 #include "weft/base/text.h"
 #include "weft/ir/build.h"
+#include "weft/ir/regions.h"
 #include "weft/schedule/analysis.h"
 #include "weft/schedule/primitives/reduction.h"
 #include "weft/schedule/rebind.h"
@@ -44,7 +45,16 @@ Verdict check(const State& s, const Path& path, const Path& target, const Leaf& 
   }
   arith::Analyzer analyzer;
   bind_path(analyzer, path);
-  if (auto why = why_not_reduction(scope, leaf, analyzer); !why.empty()) {
+  // Blocks that add further steps afterwards (the tail of a peeled reduction) may stay.
+  std::vector<Leaf> others;
+  for (const Leaf& other : scope) {
+    const bool adds = is_update(other.block()) && other.block()->writes.size() == 1 &&
+                      leaf.block()->writes.size() == 1 &&
+                      other.block()->writes[0].buffer == leaf.block()->writes[0].buffer;
+    const bool later = index_of(scope, other.block()) > index_of(scope, leaf.block());
+    if (!adds || !later) others.push_back(other);
+  }
+  if (auto why = why_not_reduction(others, leaf, analyzer); !why.empty()) {
     Refusal r = refuse(
         s, "schedule.decompose_reduction.block",
         cat("decompose_reduction: block ", name_of(leaf.block()), " is not a reduction: ", why),
@@ -150,6 +160,7 @@ Verdict DecomposeReduction::transform(const State& s, Outcome<Result>& out) cons
   }
   for (const BufferRegion& w : old->writes) init->writes.push_back(substitute(w, iter_map));
   init->body = substitute(deep_copy(old->init), iter_map);
+  init->reads = detect_block_regions(*init).reads;
   init->annotations = old->annotations;
   Stmt nest = block_realize(std::move(values), std::move(predicate), init);
   for (std::size_t i = copies.size(); i-- > 0;) {

@@ -100,7 +100,7 @@ Verdict Fuse::transform(const State& s, Outcome<Result>& out) const {
     inner = inner * loop->extent;
   }
   arith::Analyzer analyzer;
-  bind_path(analyzer, top);
+  bind_around(analyzer, top);
   extent = analyzer.simplify(extent);
   std::vector<IterVar> around = as_iters(top.loops());
   around.push_back({fused, {make_zero(type), extent}, IterKind::spatial});

@@ -310,6 +310,24 @@ Verdict ReverseComputeInline::transform(const State& s, Outcome<Result>& out) co
     r.note("legal: one index that maps the block's iterators one to one");
     return r;
   }
+  // Elements beyond what the producer makes (padding under a lazy choice) would have no one to
+  // write them.
+  arith::Analyzer reach;
+  bind_iters(reach, consumer);
+  for (std::size_t d = 0; d < indices.size(); ++d) {
+    if (reach.prove(ge(indices[d], make_zero(indices[d]->dtype))) &&
+        reach.prove(lt(indices[d], buffer->shape[d])))
+      continue;
+    Refusal r = refuse(
+        s, "schedule.reverse_compute_inline.domain",
+        cat("reverse_compute_inline: block ", name_of(consumer), " also makes elements for which ",
+            name_of(producer), " makes nothing, or not provably none: its index ", d, " of \"",
+            buffer->name, "\" leaves the buffer"),
+        path.realize());
+    r.note("legal: consumers that run through what the producer makes and no further");
+    r.repair("sch.compute_inline of the producer");
+    return r;
+  }
   VarMap inverse;
   for (const IterVar& iter : consumer->iters) {
     if (is_const_int_value(iter.dom.extent, 1)) inverse[iter.var.get()] = iter.dom.min;

@@ -11,12 +11,20 @@ struct Split {
   static constexpr std::string_view kDoc =
       "Divides a loop into nested ones. At most one factor may be None and is inferred; when the "
       "factors do not "
-      "divide the extent, blocks below get a predicate.";
+      "divide the extent, `tail` says what happens to the last, cut tile. \"guard\": blocks below "
+      "get a predicate. \"peel\": the nest runs whole tiles only and a second loop, whose blocks "
+      "are "
+      "copies named NAME_tail, runs the rest. \"round_up\": the iterators and the intermediate "
+      "buffers that the blocks write grow to whole tiles; elements read beyond a buffer's end "
+      "count "
+      "0. \"shift_inwards\": the last tile starts earlier and repeats elements of the one before. "
+      "Example: `outer, inner = sch.split(i, [None, 16], tail=\"peel\")`.";
   using Result = std::vector<LoopRef>;
   LoopRef loop;
   Factors factors;
   bool preserve_unit_iters = true;
   bool disable_predication = false;
+  std::string tail = "guard";
   static void fields(auto&& f) {
     f("loop", &Split::loop, "the loop to divide");
     f("factors", &Split::factors, "trip counts, outermost first; one may be None");
@@ -24,6 +32,9 @@ struct Split {
       "keep new loops of extent 1 in the bindings", Field::optional);
     f("disable_predication", &Split::disable_predication,
       "refuse factors that would need a predicate", Field::optional);
+    f("tail", &Split::tail,
+      "where factors do not divide: \"guard\", \"peel\", \"round_up\" or \"shift_inwards\"",
+      Field::optional);
   }
   Verdict transform(const State&, Outcome<Result>&) const;
 };

@@ -51,7 +51,7 @@ Verdict PadReduction::transform(const State& s, Outcome<Result>& out) const {
   const DType type = old->var->dtype;
   const Expr multiple = make_int(factor.value, type);
   arith::Analyzer analyzer;
-  bind_path(analyzer, path);
+  bind_around(analyzer, path);
   const Expr extent = analyzer.simplify(
       floordiv(old->extent + make_int(factor.value - 1, type), multiple) * multiple);
   if (analyzer.prove_equal(extent, old->extent)) {

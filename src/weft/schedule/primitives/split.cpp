@@ -6,6 +6,7 @@
 #include "weft/schedule/analysis.h"
 #include "weft/schedule/primitives/loop_checks.h"
 #include "weft/schedule/primitives/loops.h"
+#include "weft/schedule/primitives/split_tail.h"
 #include "weft/schedule/rebind.h"
 
 namespace weft::schedule {
@@ -81,6 +82,24 @@ Verdict infer_extents(const State& s, const Split& step, const ForNode* loop,
 
 }  // namespace
 
+namespace {
+
+constexpr std::string_view kTails[] = {"guard", "peel", "round_up", "shift_inwards"};
+
+Verdict check_tail(const State& s, const Split& step, const ForNode* loop) {
+  if (std::find(std::begin(kTails), std::end(kTails), step.tail) == std::end(kTails)) {
+    const std::vector<std::string> legal(std::begin(kTails), std::end(kTails));
+    Refusal r = refuse(s, "schedule.split.tail",
+                       cat("split of ", name_of(loop), " got the tail \"", step.tail, "\""), loop);
+    r.note(cat("legal: ", quoted(legal)));
+    r.help = did_you_mean(step.tail, legal);
+    return r;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 Verdict Split::transform(const State& s, Outcome<Result>& out) const {
   Path path;
   WEFT_TRY(locate(s, loop, path));
@@ -93,40 +112,42 @@ Verdict Split::transform(const State& s, Outcome<Result>& out) const {
   }
   WEFT_TRY(check_plain_loop(s, kName, old));
   WEFT_TRY(check_starts_at_zero(s, kName, old));
+  WEFT_TRY(check_tail(s, *this, old));
   arith::Analyzer analyzer;
-  bind_path(analyzer, path);
+  bind_around(analyzer, path);
   Exprs extents;
   WEFT_TRY(infer_extents(s, *this, old, analyzer, extents));
 
   const DType type = old->var->dtype;
+  SplitTail parts{path, {}, extents, make_zero(type), make_const(1, type)};
   std::vector<IterVar> loops = as_iters(path.loops());
-  std::vector<Var> vars;
-  Expr index = make_zero(type);
   for (std::size_t i = 0; i < extents.size(); ++i) {
-    vars.push_back(make_var(cat(old->var->name, "_", i), type));
+    parts.vars.push_back(make_var(cat(old->var->name, "_", i), type));
     const Range dom{make_zero(type), extents[i]};
-    loops.push_back({vars[i], dom, IterKind::spatial});
-    analyzer.bind(vars[i], dom);
+    loops.push_back({parts.vars[i], dom, IterKind::spatial});
+    analyzer.bind(parts.vars[i], dom);
     const bool unit = !preserve_unit_iters && is_const_int_value(extents[i], 1);
-    index = index * extents[i] + (unit ? make_zero(type) : Expr(vars[i]));
+    parts.index = parts.index * extents[i] + (unit ? make_zero(type) : Expr(parts.vars[i]));
+    if (i > 0) parts.tile = parts.tile * extents[i];
   }
-  const Expr guard = lt(index, old->extent);
+  for (const Var& var : parts.vars) out.result.push_back({var});
+  const Expr guard = lt(parts.index, old->extent);
   const bool exact = analyzer.prove(guard);
-  if (!exact && disable_predication) {
+  if (!exact && disable_predication && tail == "guard") {
     Refusal r = refuse(s, "schedule.split.predicate",
                        cat("split of ", name_of(old), " by ", factors_text(factors),
                            " needs a predicate, which disable_predication forbids"),
                        old);
     r.note("legal: factors whose product is exactly the extent");
+    r.repair(cat("sch.split(", old->var->name, ", ", factors_text(factors), ", tail=\"peel\")"));
     return r;
   }
-  const VarMap map{{old->var.get(), index}};
-  Stmt body = Rebinder(loops, map, exact ? nullptr : guard).rewrite(old->body);
-  for (std::size_t i = vars.size(); i-- > 0;) {
-    body = make_for(vars[i], make_zero(type), extents[i], std::move(body));
-  }
-  out.mod = with_body(s.mod, path.func, replace(path, std::move(body)));
-  for (const Var& var : vars) out.result.push_back({var});
+  if (!exact && tail == "peel") return split_peeled(s, parts, out.mod);
+  if (!exact && tail == "round_up") return split_rounded_up(s, parts, out.mod);
+  if (!exact && tail == "shift_inwards") return split_shifted(s, parts, out.mod);
+  const VarMap map{{old->var.get(), parts.index}};
+  const Stmt body = Rebinder(loops, map, exact ? nullptr : guard).rewrite(old->body);
+  out.mod = with_body(s.mod, path.func, replace(path, parts.nest(body)));
   return std::nullopt;
 }
 

@@ -49,6 +49,7 @@ class CBackend final : public TextBackend {
     LoweringOptions options;
     options.vector_lanes = vector_bytes(target);  // of a byte at least
     options.transposes = true;
+    options.hoist_guards = true;
     options.read(target);
     return standard_pipeline(info(target), "c", options);
   }

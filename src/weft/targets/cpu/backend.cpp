@@ -84,6 +84,7 @@ class CpuBackend final : public Backend {
     options.narrow = false;
     options.unroll.how = pass::Unroll::replicate;
     options.transposes = true;
+    options.hoist_guards = true;
     options.read(target);
     return standard_pipeline(info(target), "cpu", options);
   }

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products with weights of 8 or 4 bits and a scale for each group of inputs, and with one weight for each group of rows.
+
+A weight is (inputs, outputs), as in weft.nn.Linear. Its inputs are cut into groups of `group_size`; each group has one
+scale for each output. 8 bits: int8. 4 bits: uint8 (inputs / 2, outputs); in the bytes of a group the low halves are
+its first half, the high halves its second, each 0 to 15 for -8 to 7.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import weft
+
+from .. import te
+from .._core import NDArray, Tensor
+from .._errors import error as _error
+
+__all__ = ["dequantize_weight", "grouped_linear", "quantize_weight", "quantized_linear"]
+
+_FEW_ROWS = 8  # from here on the weight is made float once and used for all rows
+_LANES, _TILE, _STEPS = 16, 8192, 4
+
+
+def _plain(x):
+    return x.data if isinstance(x, Tensor) else weft.asarray(x)
+
+
+def _check_bits(name, bits):
+    if bits not in (4, 8) or isinstance(bits, bool):
+        raise _error(
+            weft.ArgumentError,
+            "nn.quantized.bits",
+            f"{name} got bits = {bits!r}",
+            ["legal: 4 or 8"],
+        )
+
+
+def _check_weight(name, weight, scales, zeros, bits):
+    """(inputs, outputs, size of a group) of a quantized weight."""
+    _check_bits(name, bits)
+    want = weft.int8 if bits == 8 else weft.uint8
+    if weight.dtype != want or weight.ndim != 2:
+        raise _error(
+            weft.DTypeError,
+            "nn.quantized.weight",
+            f"{name} of {bits} bits got a weight {weight.dtype} of shape {weight.shape}",
+            [f"legal: {want} with two axes, as quantize_weight makes it"],
+        )
+    inputs = weight.shape[0] * (8 // bits)
+    fits = scales.ndim == 2 and scales.shape[1] == weight.shape[1] and scales.shape[0] > 0
+    size = inputs // scales.shape[0] if fits else 0
+    if not fits or size == 0 or size * scales.shape[0] != inputs or size * bits % 8:
+        raise _error(
+            weft.ShapeError,
+            "nn.quantized.scales",
+            f"{name}: scales of shape {scales.shape} for {inputs} inputs and {weight.shape[1]} outputs",
+            ["rule: (groups, outputs), groups of equal whole size; of even size for 4 bits"],
+        )
+    if zeros is not None and zeros.shape != scales.shape:
+        raise _error(
+            weft.ShapeError,
+            "nn.quantized.zeros",
+            f"{name}: zeros of shape {zeros.shape} for scales of shape {scales.shape}",
+            ["rule: one zero for each scale"],
+        )
+    return inputs, weight.shape[1], size
+
+
+def quantize_weight(weight, bits=8, group_size=32):
+    """(packed, scales) of a float weight (inputs, outputs): each group of `group_size` inputs of an output is divided by
+    its scale, largest magnitude / 127 (/ 7 for 4 bits), and rounded to the nearest even. A group of zeros has scale 0.
+
+    Raises ArgumentError nn.quantized.bits, ShapeError nn.quantized.group (the size does not divide the inputs, or is
+    odd with 4 bits), DTypeError nn.quantized.weight (no float weight of two axes)."""
+    _check_bits("quantize_weight", bits)
+    weight = _plain(weight)
+    if weight.ndim != 2 or weight.dtype not in (
+        weft.float16,
+        weft.bfloat16,
+        weft.float32,
+        weft.float64,
+    ):
+        raise _error(
+            weft.DTypeError,
+            "nn.quantized.weight",
+            f"quantize_weight got a weight {weight.dtype} of shape {weight.shape}",
+            ["legal: real floats with two axes (inputs, outputs)"],
+        )
+    inputs, outputs = weight.shape
+    whole = isinstance(group_size, int) and group_size > 0
+    if not whole or inputs == 0 or inputs % group_size or group_size * bits % 8:
+        raise _error(
+            weft.ShapeError,
+            "nn.quantized.group",
+            f"quantize_weight of {inputs} inputs by groups of {group_size!r}",
+            ["rule: a whole number that divides the inputs; even for 4 bits"],
+        )
+    most = 127.0 if bits == 8 else 7.0
+    groups = weight.astype(weft.float32).reshape((inputs // group_size, group_size, outputs))
+    scales = weft.max(weft.abs(groups), axis=1) / most
+    safe = weft.where(scales == 0.0, 1.0, scales)
+    steps = weft.clip(weft.round(groups / safe.reshape((-1, 1, outputs))), -most, most)
+    if bits == 8:
+        return steps.astype(weft.int8).reshape((inputs, outputs)), scales
+    halves = (steps + 8.0).astype(weft.uint8)
+    low, high = halves[:, : group_size // 2], halves[:, group_size // 2 :]
+    return (low + high * 16).astype(weft.uint8).reshape((inputs // 2, outputs)), scales
+
+
+def _dequantized(weight, scales, zeros, bits, size):
+    outputs = weight.shape[1]
+    if bits == 8:
+        steps = weight.astype(weft.float32).reshape((-1, size, outputs))
+    else:
+        pairs = weight.reshape((-1, size // 2, outputs))
+        high = pairs // 16
+        steps = weft.concat([pairs - high * 16, high], axis=1).astype(weft.float32) - 8.0
+    if zeros is not None:
+        steps = steps - zeros.reshape((-1, 1, outputs))
+    return (steps * scales.reshape((-1, 1, outputs))).reshape((-1, outputs))
+
+
+def dequantize_weight(weight, scales, zeros=None, bits=8):
+    """The float32 weight (inputs, outputs) that a quantized one stands for: (weight - zeros) * scales by groups.
+
+    Raises as quantized_linear does for its weight."""
+    weight, scales = _plain(weight), _plain(scales).astype(weft.float32)
+    zeros = None if zeros is None else _plain(zeros).astype(weft.float32)
+    _, _, size = _check_weight("dequantize_weight", weight, scales, zeros, bits)
+    return _dequantized(weight, scales, zeros, bits, size)
+
+
+@functools.lru_cache(maxsize=256)
+def _kernel(rows, inputs, outputs, size, bits, has_zeros, has_bias, threads):
+    """The host's program for few rows: the products of one group in registers and the first cache, the scale once a group."""
+    groups, per = inputs // size, 8 // bits
+    x = te.placeholder((rows, inputs), "float32", name="x")
+    w = te.placeholder((inputs // per, outputs), "int8" if bits == 8 else "uint8", name="w")
+    s = te.placeholder((groups, outputs), "float32", name="scales")
+    z = te.placeholder((groups, outputs), "float32", name="zeros")
+    b = te.placeholder((outputs,), "float32", name="bias")
+    r = te.reduce_axis((0, size // per), name="r")
+
+    def value(step, g, j):
+        step = te.cast("float32", step) if bits == 8 else te.cast("float32", step) - 8.0
+        return step - z[g, j] if has_zeros else step
+
+    def terms(i, g, j):
+        if bits == 8:
+            return x[i, g * size + r] * value(w[g * size + r, j], g, j)
+        byte = te.cast("int32", w[g * (size // 2) + r, j])
+        first = x[i, g * size + r] * value(byte % 16, g, j)
+        return first + x[i, g * size + size // 2 + r] * value(byte // 16, g, j)
+
+    part = te.compute(
+        (rows, groups, outputs), lambda i, g, j: te.sum(terms(i, g, j), axis=r), name="part"
+    )
+    k = te.reduce_axis((0, groups), name="k")
+    y = te.compute((rows, outputs), lambda i, j: te.sum(part[i, k, j] * s[k, j], axis=k), name="y")
+    inputs_of = [x, w, s, *([z] if has_zeros else []), *([b] if has_bias else [])]
+    if has_bias:
+        out = te.compute((rows, outputs), lambda i, j: y[i, j] + b[j], name="out")
+        sch = weft.Schedule(te.create_prim_func([*inputs_of, out]))
+        sch.fuse_reduction_epilogue(sch.get_block("y"), sch.get_block("out"))
+    else:
+        sch = weft.Schedule(te.create_prim_func([*inputs_of, y]))
+    _schedule(sch, min(_TILE, -(-outputs // (threads * _LANES)) * _LANES))
+    return weft.build(sch, target="cpu", tuned=False)
+
+
+def _schedule(sch, tile):
+    whole, part = sch.get_block("y"), sch.get_block("part")
+    i, j, k = sch.get_loops(whole)
+    across, inside = sch.split(j, [None, tile])
+    sch.reorder(across, k, i, inside)
+    sch.compute_at(part, i, preserve_unit_loops=True)
+    sch.set_scope(part, 0, "local")
+    *_, j, r = sch.get_loops(part)
+    outer, lanes = sch.split(j, [None, _LANES])
+    long, short = sch.split(r, [None, _STEPS])
+    sch.reorder(long, outer, short, lanes)
+    start = sch.decompose_reduction(part, long)
+    begin = sch.decompose_reduction(whole, k)
+    sch.vectorize(lanes)
+    sch.unroll(short)
+    sch.vectorize(sch.get_loops(start)[-1])
+    for block in (whole, begin):
+        _, last = sch.split(sch.get_loops(block)[-1], [None, _LANES])
+        sch.vectorize(last)
+    sch.parallel(across)
+
+
+def _on_host(x, *others):
+    return all(str(a.device) == "cpu" for a in (x, *others) if a is not None)
+
+
+def quantized_linear(x, weight, scales, zeros=None, bias=None, bits=8):
+    """x (..., inputs) @ the weight that `weight`, `scales` and `zeros` stand for, + bias: (..., outputs), of x's type.
+
+    weight: int8 (inputs, outputs), or with bits=4 uint8 (inputs / 2, outputs), as quantize_weight makes them; scales
+    and zeros: (groups, outputs); products are summed in float32. Gradients reach x, scales, zeros and bias. Fewer than 8
+    rows on the host read the packed weight once; otherwise it is made float first.
+
+    Raises DTypeError nn.quantized.weight, ArgumentError nn.quantized.bits, ShapeError nn.quantized.scales,
+    nn.quantized.zeros, nn.quantized.inputs (x, bias)."""
+    tensors = [a for a in (x, scales, zeros, bias) if isinstance(a, Tensor)]
+    packed = _plain(weight)
+    size_of = lambda a: (
+        None if a is None else (a if isinstance(a, (Tensor, NDArray)) else weft.asarray(a))
+    )  # noqa: E731
+    x, scales, zeros, bias = map(size_of, (x, scales, zeros, bias))
+    inputs, outputs, size = _check_weight("quantized_linear", packed, scales, zeros, bits)
+    if x.ndim == 0 or x.shape[-1] != inputs or (bias is not None and bias.shape != (outputs,)):
+        raise _error(
+            weft.ShapeError,
+            "nn.quantized.inputs",
+            f"quantized_linear: x {x.shape}"
+            + ("" if bias is None else f", bias {bias.shape}")
+            + f" for {inputs} inputs and {outputs} outputs",
+            ["rule: x (..., inputs), bias (outputs,)"],
+        )
+    rows = 1
+    for n in x.shape[:-1]:
+        rows *= n
+    plain = not any(t.requires_grad for t in tensors)
+    if plain and 0 < rows < _FEW_ROWS and outputs > 0:
+        arrays = [None if a is None else _plain(a) for a in (x, packed, scales, zeros, bias)]
+        if _on_host(*arrays):
+            return _few_rows(arrays, rows, inputs, outputs, size, bits, x.shape[:-1], bool(tensors))
+    return _composed(x, packed, scales, zeros, bias, bits, size, tensors)
+
+
+def _compact(a):
+    return a if a.is_contiguous() else a.copy()
+
+
+def _few_rows(arrays, rows, inputs, outputs, size, bits, lead, as_tensor):
+    x, packed, scales, zeros, bias = arrays
+    call = _kernel(
+        rows, inputs, outputs, size, bits, zeros is not None, bias is not None, weft.get_threads()
+    )
+    floats = [_compact(a.astype(weft.float32)) for a in (scales, zeros, bias) if a is not None]
+    out = weft.empty((rows, outputs), dtype=weft.float32)
+    x_rows = _compact(x.astype(weft.float32).reshape((rows, inputs)))
+    call(x_rows, _compact(packed), *floats, out)
+    out = out.reshape((*lead, outputs)).astype(x.dtype)
+    return Tensor(out, requires_grad=False) if as_tensor else out
+
+
+def _composed(x, packed, scales, zeros, bias, bits, size, tensors):
+    if tensors:
+        x, scales, zeros, bias = (
+            a if a is None or isinstance(a, Tensor) else Tensor(a, requires_grad=False)
+            for a in (x, scales, zeros, bias)
+        )
+        outputs, dtype = packed.shape[1], x.dtype
+        unit = weft.ones((1, 1), dtype=weft.float32, device=packed.device)
+        steps = _dequantized(packed, unit.broadcast_to(scales.shape), None, bits, size)
+        steps = Tensor(steps.reshape((-1, size, outputs)), requires_grad=False)
+        if zeros is not None:
+            steps = steps - zeros.astype(weft.float32).reshape((-1, 1, outputs))
+        weight = (steps * scales.astype(weft.float32).reshape((-1, 1, outputs))).reshape(
+            (-1, outputs)
+        )
+    else:
+        dtype = x.dtype
+        floats = [a if a is None else a.astype(weft.float32) for a in (scales, zeros)]
+        weight = _dequantized(packed, *floats, bits, size)
+    y = x.astype(weft.float32) @ weight
+    y = y if bias is None else y + bias.astype(weft.float32)
+    return y.astype(dtype)
+
+
+def grouped_linear(x, weights, counts, bias=None):
+    """Products of groups of rows with weights of their own: the first counts[0] rows of x (rows, inputs) with
+    weights[0], the next counts[1] with weights[1], and so on (the experts of a mixture, after sorting by expert).
+
+    weights: (groups, inputs, outputs); counts: whole numbers that add up to the rows, a list or an array; bias:
+    (groups, outputs). Returns (rows, outputs). Raises ShapeError nn.grouped_linear.shape, ArgumentError
+    nn.grouped_linear.counts."""
+    counts = [int(n) for n in (counts.tolist() if hasattr(counts, "tolist") else counts)]
+    if x.ndim != 2 or weights.ndim != 3 or x.shape[1] != weights.shape[1]:
+        raise _error(
+            weft.ShapeError,
+            "nn.grouped_linear.shape",
+            f"grouped_linear of rows {x.shape} and weights {weights.shape}",
+            ["rule: (rows, inputs) and (groups, inputs, outputs)"],
+        )
+    if bias is not None and bias.shape != (weights.shape[0], weights.shape[2]):
+        raise _error(
+            weft.ShapeError,
+            "nn.grouped_linear.shape",
+            f"grouped_linear: bias {bias.shape} for weights {weights.shape}",
+            ["rule: (groups, outputs)"],
+        )
+    if len(counts) != weights.shape[0] or any(n < 0 for n in counts) or sum(counts) != x.shape[0]:
+        raise _error(
+            weft.ArgumentError,
+            "nn.grouped_linear.counts",
+            f"grouped_linear: counts {counts} for {weights.shape[0]} groups and {x.shape[0]} rows",
+            ["rule: one count of at least 0 for each group; together the rows"],
+        )
+    parts, at = [], 0
+    for group, n in enumerate(counts):
+        if n == 0:
+            continue
+        part = x[at : at + n] @ weights[group]
+        parts.append(part if bias is None else part + bias[group])
+        at += n
+    if not parts:
+        return x @ weights[0] if counts else x[:, : weights.shape[2]]
+    return weft.concat(parts, axis=0) if len(parts) > 1 else parts[0]
