@@ -173,7 +173,11 @@ def no_way(s):
         (stream_of_the_other_way, "stream", "an input stream cannot use port a_out"),
         (stream_of_a_used_port, "stream", "port a_in is already connected"),
         (stream_of_two_pes, "stream", "a stream needs a port of one PE; a_in has 2"),
-        (no_way, "route", "there is no way for colour 5 from port a_c at (0, 0) to port b_c at (2, 0)"),
+        (
+            no_way,
+            "route",
+            "there is no way for colour 5 from port a_c at (0, 0) to port b_c at (2, 0)",
+        ),
     ],
 )
 def test_refusals(make, slug, words, tmp_path):

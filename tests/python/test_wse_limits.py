@@ -23,6 +23,15 @@ def lines(text, count):
             "the function needs more than 65,520 registers",
         ),
         (
+            "var x: u16 = 0;\n",
+            "comptime var k: u32 = 0; inline while (k < 90000) : (k += 1) { "
+            + "x += 1; " * 60
+            + "}",
+            {},
+            "wse.csl.emit.size",
+            "the function has more than 4,000,000 instructions",
+        ),
+        (
             "",
             lines("const x# = 1;\n", 100_010),
             {},
