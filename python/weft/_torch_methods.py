@@ -279,8 +279,7 @@ def index_add(self, dim, index, source, *, alpha=1):
     """With entries of source, times alpha, added at positions along an axis."""
     dim = _axis(self, dim)
     index = _index(index, self)
-    shape = tuple(n if i == dim else 1 for i, n in enumerate(source.shape))
-    shape = tuple(-1 if i == dim else 1 for i, _ in enumerate(shape))
+    shape = tuple(-1 if i == dim else 1 for i in range(source.ndim))
     spread = index.reshape(shape).broadcast_to(source.shape)
     return scatter_add(self, dim, spread, source * alpha)
 
