@@ -83,7 +83,9 @@ def test_frequencies(n, d):
 def test_shifts():
     for axes in (None, 0, (0, 2)):
         for name in ("fftshift", "ifftshift"):
-            check(getattr(weft.fft, name)(weft.asarray(F), axes=axes), getattr(np.fft, name)(F, axes))
+            check(
+                getattr(weft.fft, name)(weft.asarray(F), axes=axes), getattr(np.fft, name)(F, axes)
+            )
 
 
 @pytest.mark.parametrize("num", [0, 1, 2, 3, 7])
@@ -200,6 +202,4 @@ def test_einsum(equation):
 
 @pytest.mark.parametrize("axes", [0, 1, 2, ([0, 1], [1, 0]), (0, 1)])
 def test_tensordot(axes):
-    check(
-        weft.tensordot(weft.asarray(D), weft.asarray(D.T), axes=axes), np.tensordot(D, D.T, axes)
-    )
+    check(weft.tensordot(weft.asarray(D), weft.asarray(D.T), axes=axes), np.tensordot(D, D.T, axes))

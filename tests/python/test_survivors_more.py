@@ -13,7 +13,9 @@ nn, F = weft.nn, weft.nn.functional
 
 
 def tensor(a, **options):
-    return weft.Tensor(weft.asarray(np.asarray(a, np.float32)), **{"requires_grad": False, **options})
+    return weft.Tensor(
+        weft.asarray(np.asarray(a, np.float32)), **{"requires_grad": False, **options}
+    )
 
 
 # ---- random numbers and initialisation
@@ -215,7 +217,9 @@ def test_programs_are_equal_to_themselves():
 
 def test_errors_count_lines_from_the_first():
     with pytest.raises(weft.ParseError) as caught:
-        T.from_source("@T.prim_func\ndef main(A: T.Buffer((4,), 'float32')):\n    A[nothing] = T.float32(1)\n")
+        T.from_source(
+            "@T.prim_func\ndef main(A: T.Buffer((4,), 'float32')):\n    A[nothing] = T.float32(1)\n"
+        )
     assert ":3:" in str(caught.value)
 
 
@@ -248,7 +252,11 @@ def test_timelines_are_documents():
     root = ElementTree.fromstring(vta_picture.timeline(spans, "a < b"))
     texts = [e.text for e in root.iter() if e.tag.endswith("text")]
     assert "a < b: 30 cycles" in texts
-    assert [t for t in texts if t in ("load", "compute", "store")][:3] == ["load", "compute", "store"]
+    assert [t for t in texts if t in ("load", "compute", "store")][:3] == [
+        "load",
+        "compute",
+        "store",
+    ]
     bars = [e for e in root.iter() if e.tag.endswith("rect") and len(e)]
     assert len(bars) == 3
 
@@ -260,4 +268,3 @@ def test_one_region_alone_is_stacked():
     assert layout.hstack(region) == 3 and layout.hstack([region]) == 3
     assert layout.vstack([region, other], gap=2) == 5
     assert layout.hstack(region, other, gap=1) == 5
-

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the source interpreter refuses: kernels that the machine would hang on or read nonsense from.
+// What the source interpreter refuses: kernels that the machine would hang on or read nonsense
+// from.
 #include "weft/targets/qpu/language/interpret.h"
 
 #include <gtest/gtest.h>
@@ -37,20 +38,16 @@ TEST(QpuInterpret, gathers_and_receives_match) {
     for (int k = 0; k < 4; ++k) gather(b);
     for (int k = 0; k < 4; ++k) receive(b);
   });
-  expect_error(ErrorKind::fault, "qpu.interpret.empty", {"receive without gather"}, [] {
-    run([](Builder& b) {
-      gather(b), receive(b), receive(b);
-    });
-  });
+  expect_error(ErrorKind::fault, "qpu.interpret.empty", {"receive without gather"},
+               [] { run([](Builder& b) { gather(b), receive(b), receive(b); }); });
   expect_error(ErrorKind::fault, "qpu.interpret.overflow", {"a fifth gather before a receive"}, [] {
     run([](Builder& b) {
       for (int k = 0; k < 5; ++k) gather(b);
     });
   });
   expect_error(ErrorKind::fault, "qpu.interpret.unread",
-               {"qpu 0 ended with 2 gathers not received"}, [] {
-                 run([](Builder& b) { gather(b), gather(b), gather(b), receive(b); });
-               });
+               {"qpu 0 ended with 2 gathers not received"},
+               [] { run([](Builder& b) { gather(b), gather(b), gather(b), receive(b); }); });
 }
 
 TEST(QpuInterpret, semaphores_that_nobody_raises) {
