@@ -28,6 +28,16 @@ def _refuse(what, repair):
     raise _error("value", "compile.trace.unsupported", what, help=repair)
 
 
+def _product(x, y):
+    """x @ y; a vector is a row on the left and a column on the right, whose axis the result does not have."""
+    row, column = x.ndim == 1, y.ndim == 1
+    x = x.reshape((1, *x.shape)) if row else x
+    y = y.reshape((*y.shape, 1)) if column else y
+    out = Traced(_core._lazy_matmul(x._lazy, y._lazy))
+    kept = out.shape[: out.ndim - 2] + out.shape[-2:][row : 2 - column]
+    return out.reshape(kept) if row or column else out
+
+
 class Traced(Recorder):
     """A value of a function that is being compiled."""
 
@@ -130,10 +140,10 @@ class Traced(Recorder):
         return centred * spread * scale + shift
 
     def __matmul__(self, other):
-        return Traced(_core._lazy_matmul(self._lazy, _lazy(other, self)))
+        return _product(self, Traced(_lazy(other, self)))
 
     def __rmatmul__(self, other):
-        return Traced(_core._lazy_matmul(_lazy(other, self), self._lazy))
+        return _product(Traced(_lazy(other, self)), self)
 
     def __bool__(self):
         _refuse(
