@@ -28,7 +28,10 @@ def test_the_programs_are_worth_running():
 def test_the_comparison_sees_a_fault(monkeypatch):
     """A wrong result of one operation is found and cut down to that operation."""
     roll = arrays.OPERATIONS["roll"]
-    wrong = {**arrays.OPERATIONS, "roll": lambda xp, x, shift, axis: roll(xp, x, shift + (xp is weft), axis=axis)}
+    wrong = {
+        **arrays.OPERATIONS,
+        "roll": lambda xp, x, shift, axis: roll(xp, x, shift + (xp is weft), axis=axis),
+    }
     monkeypatch.setattr(arrays, "OPERATIONS", wrong)
     stories = filter(None, (arrays.story(seed, "eager") for seed in range(300)))
     story = next(stories)

@@ -75,6 +75,8 @@ SMOOTH = {
 
 
 def _key(rng, shape):
+    if not shape:
+        return (...,)  # with () NumPy makes a number of it
     key = []
     for extent in shape:
         kind = rng.random()
@@ -85,7 +87,11 @@ def _key(rng, shape):
         else:
             step = rng.choice([1, 1, 2, -1, -2])
             low, high = sorted(rng.choices(range(extent + 1), k=2))
-            key.append(slice(low, high, step) if step > 0 else slice(high - 1 if high else None, low - 1 if low else None, step))
+            key.append(
+                slice(low, high, step)
+                if step > 0
+                else slice(high - 1 if high else None, low - 1 if low else None, step)
+            )
     return tuple(key)
 
 
@@ -103,7 +109,9 @@ def _step(rng, values, kinds, smooth):
     x = values[k]
     pick = rng.choice(kinds)
     if pick in UNARY or pick in BINARY + ["matmul"]:
-        if x.dtype == bool or (pick in ("sin", "cos", "tanh", "exp", "floor") and x.dtype.kind != "f"):
+        if x.dtype == bool or (
+            pick in ("sin", "cos", "tanh", "exp", "floor") and x.dtype.kind != "f"
+        ):
             return None
         if pick in UNARY:
             return pick, (k,), {}
@@ -155,7 +163,15 @@ def _arguments(step, name):
     """Options as positional arguments where both sides have other names."""
     options = dict(step[2])
     lead = []
-    for key in {"index": ["key"], "assign": ["key"], "cast": ["dtype"], "reshape": ["shape"], "broadcast_to": ["shape"], "permute": ["axes"], "roll": ["shift"]}.get(name, []):
+    for key in {
+        "index": ["key"],
+        "assign": ["key"],
+        "cast": ["dtype"],
+        "reshape": ["shape"],
+        "broadcast_to": ["shape"],
+        "permute": ["axes"],
+        "roll": ["shift"],
+    }.get(name, []):
         lead.append(options.pop(key))
     return lead, options
 
@@ -176,7 +192,8 @@ def shares_broadcast(steps, k):
     """Whether value k may be a view in which elements share memory: assignments to it have no meaning."""
     name, operands, _ = steps[k]
     return name == "broadcast_to" or (
-        name in ("index", "permute", "reshape", "expand_dims", "flip", "assign") and shares_broadcast(steps, operands[0])
+        name in ("index", "permute", "reshape", "expand_dims", "flip", "assign")
+        and shares_broadcast(steps, operands[0])
     )
 
 
@@ -184,15 +201,24 @@ def program(seed, smooth=False, assigns=True):
     rng = random.Random(seed)
     steps = []
     for k in range(rng.randint(1, 3)):
-        shape = tuple(rng.choice([0, 1, 2, 3, 5] if not smooth else [1, 2, 3]) for _ in range(rng.randint(0, 3)))
-        steps.append(("input", (seed * 7 + k, shape, "float64" if smooth else rng.choice(DTYPES)), {}))
+        shape = tuple(
+            rng.choice([0, 1, 2, 3, 5] if not smooth else [1, 2, 3])
+            for _ in range(rng.randint(0, 3))
+        )
+        steps.append(
+            ("input", (seed * 7 + k, shape, "float64" if smooth else rng.choice(DTYPES)), {})
+        )
     kinds = sorted(SMOOTH if smooth else OPERATIONS)
     values = []
     for step in steps:
         values.append(apply(np, step, values))
     for _ in range(rng.randint(3, 14)):
         step = _step(rng, values, kinds, smooth)
-        if step is None or step[0] == "assign" and (not assigns or shares_broadcast(steps, step[1][0])):
+        if (
+            step is None
+            or step[0] == "assign"
+            and (not assigns or shares_broadcast(steps, step[1][0]))
+        ):
             continue
         copies = [v.copy() for v in values] if step[0] == "assign" else None
         try:
@@ -204,8 +230,14 @@ def program(seed, smooth=False, assigns=True):
                     if v.flags.writeable:
                         v[...] = c
             continue
-        if out.dtype.name not in DTYPES or out.size > 400 or (
-            out.dtype.kind in "fi" and out.size and not (np.abs(out.astype(float)) < LARGEST).all()
+        if (
+            out.dtype.name not in DTYPES
+            or out.size > 400
+            or (
+                out.dtype.kind in "fi"
+                and out.size
+                and not (np.abs(out.astype(float)) < LARGEST).all()
+            )
         ):
             if copies:
                 return steps
@@ -218,7 +250,9 @@ def program(seed, smooth=False, assigns=True):
 def run(xp, steps, inputs=None):
     values = []
     for k, step in enumerate(steps):
-        values.append(inputs[k] if inputs is not None and k < len(inputs) else apply(xp, step, values))
+        values.append(
+            inputs[k] if inputs is not None and k < len(inputs) else apply(xp, step, values)
+        )
         if xp is np:
             values[-1] = np.asarray(values[-1])
     return values
@@ -230,7 +264,9 @@ def unlike(got, want, narrow=False):
     if got.shape != want.shape:
         return f"shape {got.shape}, {want.shape} is right"
     tolerance = 1e-3 if narrow else 1e-9
-    if not np.allclose(got.astype(np.float64), want.astype(np.float64), tolerance, tolerance, equal_nan=True):
+    if not np.allclose(
+        got.astype(np.float64), want.astype(np.float64), tolerance, tolerance, equal_nan=True
+    ):
         return f"{got.tolist()}, {want.tolist()} is right"
     return None
 
