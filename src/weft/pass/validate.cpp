@@ -48,15 +48,24 @@ bool draw(std::mt19937_64& rng, DType t, std::string& bytes) {
   // 0, 1, 2, -1 of the two formats of 16 bits
   static constexpr std::uint16_t kHalf[] = {0, 0x3c00, 0x4000, 0xbc00};
   static constexpr std::uint16_t kBrain[] = {0, 0x3f80, 0x4000, 0xbf80};
-  if (t.is_bool()) draw<std::uint8_t>(rng, bytes, [](std::uint64_t r) { return std::uint8_t(r & 1); });
-  else if (t.is_integral() && t.bits == 8) draw<std::uint8_t>(rng, bytes, [](std::uint64_t r) { return std::uint8_t(r % 4); });
-  else if (t.is_integral() && t.bits == 16) draw<std::uint16_t>(rng, bytes, [](std::uint64_t r) { return std::uint16_t(r % 4); });
-  else if (t.is_integral() && t.bits == 32) draw<std::uint32_t>(rng, bytes, [](std::uint64_t r) { return std::uint32_t(r % 4); });
-  else if (t.is_integral() && t.bits == 64) draw<std::uint64_t>(rng, bytes, [](std::uint64_t r) { return r % 4; });
-  else if (t.is_float() && t.bits == 32) draw<float>(rng, bytes, [](std::uint64_t r) { return float(r % 9) - 4; });
-  else if (t.is_float() && t.bits == 64) draw<double>(rng, bytes, [](std::uint64_t r) { return double(r % 9) - 4; });
-  else if (t.is_bfloat()) draw<std::uint16_t>(rng, bytes, [](std::uint64_t r) { return kBrain[r % 4]; });
-  else if (t.is_float() && t.bits == 16) draw<std::uint16_t>(rng, bytes, [](std::uint64_t r) { return kHalf[r % 4]; });
+  if (t.is_bool())
+    draw<std::uint8_t>(rng, bytes, [](std::uint64_t r) { return std::uint8_t(r & 1); });
+  else if (t.is_integral() && t.bits == 8)
+    draw<std::uint8_t>(rng, bytes, [](std::uint64_t r) { return std::uint8_t(r % 4); });
+  else if (t.is_integral() && t.bits == 16)
+    draw<std::uint16_t>(rng, bytes, [](std::uint64_t r) { return std::uint16_t(r % 4); });
+  else if (t.is_integral() && t.bits == 32)
+    draw<std::uint32_t>(rng, bytes, [](std::uint64_t r) { return std::uint32_t(r % 4); });
+  else if (t.is_integral() && t.bits == 64)
+    draw<std::uint64_t>(rng, bytes, [](std::uint64_t r) { return r % 4; });
+  else if (t.is_float() && t.bits == 32)
+    draw<float>(rng, bytes, [](std::uint64_t r) { return float(r % 9) - 4; });
+  else if (t.is_float() && t.bits == 64)
+    draw<double>(rng, bytes, [](std::uint64_t r) { return double(r % 9) - 4; });
+  else if (t.is_bfloat())
+    draw<std::uint16_t>(rng, bytes, [](std::uint64_t r) { return kBrain[r % 4]; });
+  else if (t.is_float() && t.bits == 16)
+    draw<std::uint16_t>(rng, bytes, [](std::uint64_t r) { return kHalf[r % 4]; });
   else return false;
   return true;
 }
@@ -164,7 +173,8 @@ void Validator::check(std::string_view pass, const PrimFunc& f) {
   if (!active_ || f->params.size() != inputs_.size()) return;
   if (pass == kFirstUnordered) unordered_ = runs_points(f);
   if (unordered_ && pass != kLastUnordered) return;
-  const std::string name = unordered_ ? cat(kFirstUnordered, " to ", kLastUnordered) : std::string(pass);
+  const std::string name =
+      unordered_ ? cat(kFirstUnordered, " to ", kLastUnordered) : std::string(pass);
   unordered_ = false;
   std::vector<Value> found = inputs_;
   try {
@@ -184,11 +194,11 @@ void Validator::check(std::string_view pass, const PrimFunc& f) {
     const auto size = static_cast<std::size_t>(got.type.bytes());
     for (std::size_t at = 0; at < got.bytes.size(); at += size) {
       if (same(got.type, got.bytes.data() + at, want.bytes.data() + at)) continue;
-      throw Error(ErrorKind::internal, "pass.changed",
-                  cat("pass ", name, " changed what the function ", f->name, " computes: element ",
-                      at / size, " of \"", got.name, "\" is ",
-                      shown(got.type, got.bytes.data() + at), ", before it ",
-                      shown(got.type, want.bytes.data() + at)))
+      throw Error(
+          ErrorKind::internal, "pass.changed",
+          cat("pass ", name, " changed what the function ", f->name, " computes: element ",
+              at / size, " of \"", got.name, "\" is ", shown(got.type, got.bytes.data() + at),
+              ", before it ", shown(got.type, want.bytes.data() + at)))
           .help("this is a mistake in weft; report it with the program");
     }
   }
