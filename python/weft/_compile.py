@@ -17,7 +17,7 @@ from ._core import NDArray, Tensor
 from ._dispatch import Recorder, leaves_of, mapped, public_functions_dispatch
 from ._errors import error as _error
 from ._islands import REFUSED, Island, call_or_island, on_tensors
-from ._methods import VALUES
+from ._methods import Arithmetic
 from .transforms import trees
 from .transforms.reverse import differentiating
 
@@ -28,17 +28,7 @@ def _refuse(what, repair):
     raise _error("value", "compile.trace.unsupported", what, help=repair)
 
 
-def _product(x, y):
-    """x @ y; a vector is a row on the left and a column on the right, whose axis the result does not have."""
-    row, column = x.ndim == 1, y.ndim == 1
-    x = x.reshape((1, *x.shape)) if row else x
-    y = y.reshape((*y.shape, 1)) if column else y
-    out = Traced(_core._lazy_matmul(x._lazy, y._lazy))
-    kept = out.shape[: out.ndim - 2] + out.shape[-2:][row : 2 - column]
-    return out.reshape(kept) if row or column else out
-
-
-class Traced(Recorder):
+class Traced(Arithmetic, Recorder):
     """A value of a function that is being compiled."""
 
     __weft_tensor__ = True
@@ -154,8 +144,6 @@ class Traced(Recorder):
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        if name in VALUES:
-            return lambda: getattr(weft, name)(self)
         method = getattr(Tensor, name, None)
         if callable(method) and name not in REFUSED and _active:
             return lambda *args, **kwargs: _active[-1].island(
@@ -176,6 +164,18 @@ class Traced(Recorder):
         _refuse("the compiled function needs the number in a traced value", "return it instead")
 
     __int__ = __index__ = __float__
+
+
+def _product(a, b):
+    """a @ b; a vector is a matrix of one row on the left, of one column on the right."""
+    left, right = a.ndim == 1, b.ndim == 1
+    a = a.reshape(1, *a.shape) if left else a
+    b = b.reshape(*b.shape, 1) if right else b
+    out = Traced(_core._lazy_matmul(a._lazy, b._lazy))
+    if not (left or right):
+        return out
+    rows, columns = (() if left else out.shape[-2:-1]), (() if right else out.shape[-1:])
+    return out.reshape(*out.shape[:-2], *rows, *columns)
 
 
 def _operators():

@@ -123,6 +123,7 @@ from .norms import (
     BatchNorm2d,
     BatchNorm3d,
     LayerNorm,
+    RMSNorm,
 )
 from .pooling import (
     AdaptiveAvgPool1d,
@@ -240,6 +241,7 @@ __all__ = [
     "LSTM",
     "LSTMCell",
     "LayerNorm",
+    "RMSNorm",
     "LeakyReLU",
     "Linear",
     "LocalResponseNorm",
