@@ -58,8 +58,7 @@ def _accepted(name, function, owner):
     return f"{name}{signature.replace(parameters=parameters[1:] if owner else parameters)}"
 
 
-def _refusal(function, raised, args, kwargs, owner):
-    name = function.__name__
+def _refusal(function, raised, args, kwargs, owner, name):
     if owner is not None:
         # Of a constructor and of a call, the class and the object are what was called.
         name = owner if name in ("__init__", "__call__") else f"{owner}.{name}"
@@ -82,8 +81,9 @@ def _refusal(function, raised, args, kwargs, owner):
     )
 
 
-def public(function, owner=None):
-    """The function as callers see it; `owner`: the name of the class whose method it is."""
+def public(function, owner=None, name=None):
+    """The function as callers see it; `owner`: the name of the class whose method it is, `name`: of the method."""
+    name = name or function.__name__
 
     @functools.wraps(function)
     def call(*args, **kwargs):
@@ -97,7 +97,7 @@ def public(function, owner=None):
             # Of the frames, the first is this one, whose file is ours.
             if reason is None or not _is_ours(raised.__traceback__):
                 raise
-            refusal = _refusal(function, reason, args, kwargs, owner)
+            refusal = _refusal(function, reason, args, kwargs, owner, name)
             refusal._reason = reason
         raise refusal
 
@@ -124,11 +124,11 @@ def publish_class(cls):
         if name.startswith("_") and name not in ("__init__", "__call__"):
             continue
         if isinstance(value, types.FunctionType) and not hasattr(value, "__weft_guarded__"):
-            setattr(cls, name, public(value, cls.__name__))
+            setattr(cls, name, public(value, cls.__name__, name))
         elif isinstance(value, (classmethod, staticmethod)):
             if isinstance(value.__func__, types.FunctionType):
                 owner = cls.__name__ if isinstance(value, classmethod) else None
-                setattr(cls, name, type(value)(public(value.__func__, owner)))
+                setattr(cls, name, type(value)(public(value.__func__, owner, name)))
 
 
 def publish_classes(module_name):

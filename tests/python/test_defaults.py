@@ -25,8 +25,6 @@ EXCEPTIONS = {
     ("torch.nn", "Transformer", "activation"): "a name and the function",
     ("torch.nn", "TransformerDecoderLayer", "activation"): "a name and the function",
     ("torch.nn", "TransformerEncoderLayer", "activation"): "a name and the function",
-    ("torch.nn", "Upsample", "align_corners"): "None means False there",
-    ("torch.nn.functional", "interpolate", "align_corners"): "None means False there",
     ("torch.nn.functional", "glu", "dim"): "None stands for -1, or axis=",
     ("torch.nn.functional", "normalize", "dim"): "None stands for 1, or axis=",
     ("torch.nn.functional", "leaky_relu", "negative_slope"): "None stands for 0.01, or alpha=",
