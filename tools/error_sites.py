@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where errors are made: slug, kind, text and file of each, read from the source of C++ and Python.
+"""Where errors are made: slug, kind, text, notes, help and file of each, read from the source of C++ and Python.
 
 A slug is an argument of a call that makes or throws an error (`Error(kind, slug, text)`, `refuse(...)`, `pe_fault(...)`,
 `_error(cls, slug, text)`), or what `.code` is given. Parts that are known at run time only stand as {…} in a slug and
@@ -20,6 +20,9 @@ PREFIXES = {
     ("src/weft/ir/interpret", "fault"): "interpret.",
     ("src/weft/ir/interpret", "refuse"): "interpret.",
     ("src/weft/ir/verify.cpp", ""): "verify.",
+    ("src/weft/pass/lower_cross_thread_reduction.cpp", "refuse"): "lower.cross_thread.",
+    ("src/weft/targets/qpu/language/interpret.cpp", "fail"): "qpu.interpret.",
+    ("src/weft/targets/wse/sdk_layout.cpp", "refuse"): "wse.sdklayout.",
     ("python/weft/io.py", "_refuse"): "io.",
     ("python/weft/torch/operators.py", ""): "torch.",
 }
@@ -45,6 +48,47 @@ def arguments(text, at):
             start = i + 1
         i += 1
     return [*out, text[start:i].strip()]
+
+
+def closing(text, at):
+    """The place after the bracket that closes the one at `at`."""
+    depth, i = 0, at
+    while i < len(text):
+        if text[i] in "\"'":
+            match = STRING.match(text, i)
+            i = match.end() if match else i + 1
+            continue
+        depth += (text[i] in "([{") - (text[i] in ")]}")
+        i += 1
+        if depth == 0:
+            break
+    return i
+
+
+def additions(text, end, args, at):
+    """Notes and help of the error that a call makes: its arguments after the text, and what is called on the result."""
+    notes, helps = [], []
+    for a in args[at + 2 :]:
+        if named := re.match(r"(notes?|help)=(.*)", a, re.S):
+            (helps if named.group(1) == "help" else notes).append(named.group(2))
+        elif "=" not in STRING.sub("", a) and STRING.search(a):
+            helps.append(a)
+    while call := re.compile(r"\s*\.(note|help|repair|at|context)\(").match(text, end):
+        end = closing(text, call.end() - 1)
+        if call.group(1) in ("note", "help", "repair"):
+            (notes if call.group(1) == "note" else helps).append(text[call.end() : end - 1])
+    return [shown(notes), shown(helps)]
+
+
+def shown(expressions):
+    """Several expressions as one sentence; what is known at run time only is left out."""
+    parts = []
+    for e in expressions:
+        e = re.sub(r"^[\[(]\s*|\s*,?\s*[\])]$", "", e.strip()) if e.strip()[:1] in "[(" else e
+        found = template(e.strip())
+        if found.replace(HOLE, "").strip():
+            parts.append(found)
+    return "; ".join(parts)
 
 
 def template(expression):
@@ -78,7 +122,7 @@ def kind_of(args, near):
 
 
 def sites(name, text):
-    """(slug, kind, text) of each error that the file makes."""
+    """(slug, kind, text, notes, help) of each error that the file makes."""
     for call in re.finditer(r"([\w:.>-]+)\s*([({])", text):
         callee = re.split(r"[:.>-]+", call.group(1))[-1]
         if not MAKER.search(callee):
@@ -88,13 +132,14 @@ def sites(name, text):
         if at is not None:
             message = template(args[at + 1]) if at + 1 < len(args) else ""
             kind = kind_of(args[:at], callee.lstrip("_"))
-            yield whole(name, callee, template(args[at])), kind, message
+            more = additions(text, closing(text, call.end() - 1), args, at)
+            yield whole(name, callee, template(args[at])), kind, message, *more
     for match in re.finditer(r"\.code\s*=\s*(\"[^\"]*\"|cat\()", text):
         at = match.start(1)
         slug = template(match.group(1) if text[at] == '"' else text[at : at + 400])
         following = re.match(r"[^;]*;\s*\w+\.message\s*=\s*([^;]*);", text[match.start() :])
         if SLUG.fullmatch(slug.replace(HOLE, "x")) and not slug.startswith(HOLE):
-            yield slug, "", template(following.group(1)) if following else ""
+            yield slug, "", template(following.group(1)) if following else "", "", ""
 
 
 def prefix_of(name, callee):
@@ -125,7 +170,7 @@ def slug_position(name, callee, args):
 
 
 def collect(root):
-    """slug: {"kind", "text", "files"} of all errors of the tree."""
+    """slug: {"kind", "text", "notes", "help", "files"} of all errors of the tree."""
     found = {}
     kinds = collections.defaultdict(collections.Counter)
     for folder, patterns in (
@@ -136,14 +181,22 @@ def collect(root):
         for path in sorted(p for pattern in patterns for p in (root / folder).rglob(pattern)):
             name = str(path.relative_to(root))
             text = re.sub(r"^\s*//.*$", "", path.read_text(), flags=re.M)
-            for slug, kind, message in sites(name, text):
-                entry = found.setdefault(slug, {"kind": "", "text": "", "files": set()})
+            for slug, kind, message, notes, repair in sites(name, text):
+                entry = found.setdefault(
+                    slug, {"kind": "", "text": "", "notes": "", "help": "", "files": set()}
+                )
                 entry["kind"] = entry["kind"] or kind
                 if len(entry["text"].replace(HOLE, "")) < len(message.replace(HOLE, "")):
                     entry["text"] = message
                 entry["files"].add(name)
+                for key, said in (("notes", notes), ("help", repair)):
+                    if len(entry[key].replace(HOLE, "")) < len(said.replace(HOLE, "")):
+                        entry[key] = said
                 if kind:
                     kinds[slug.split(".")[0]][kind] += 1
+    # The throw inside of such a helper is no error of its own.
+    for prefix in set(PREFIXES.values()):
+        found.pop(prefix + HOLE, None)
     # Refusals get their kind where they are thrown, which is one place for each family.
     for slug, entry in found.items():
         most = kinds[slug.split(".")[0]].most_common(1)

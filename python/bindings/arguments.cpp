@@ -38,6 +38,8 @@ Error refusal_of(const std::string& text) {
     const std::size_t dot = line.find(". ");
     if (line.starts_with("    ") && dot != std::string::npos) {
       std::string signature = line.substr(dot + 2);
+      if (const std::size_t self = signature.find("(self"); self != std::string::npos)
+        signature.erase(self + 1, signature.compare(self + 5, 2, ", ") == 0 ? 6 : 4);
       error.note(cat("accepted: ", signature));
     }
     at = next;
@@ -94,6 +96,13 @@ bool is_bound_function(PyObject* object) {
   return name == "nanobind.nb_func" || name == "nanobind.nb_method";
 }
 
+/// A class of this module, whether made by nanobind or by hand (NDArray).
+bool is_ours(nb::handle type) {
+  return nb::type_check(type) ||
+         std::string_view(reinterpret_cast<PyTypeObject*>(type.ptr())->tp_name)
+             .starts_with("weft.");
+}
+
 void wrap_all(nb::handle dictionary, int depth) {
   for (auto [key, value] : nb::borrow<nb::dict>(dictionary)) {
     PyObject* object = value.ptr();
@@ -109,7 +118,7 @@ void wrap_all(nb::handle dictionary, int depth) {
       wrap_function(object);
     } else if (depth < 3 && PyModule_Check(object)) {
       wrap_all(nb::handle(PyModule_GetDict(object)), depth + 1);
-    } else if (depth < 3 && PyType_Check(object) && nb::type_check(value)) {
+    } else if (depth < 3 && PyType_Check(object) && is_ours(value)) {
       nb::dict members;  // of a class one gets a read-only view
       if (PyDict_Update(members.ptr(), nb::object(value.attr("__dict__")).ptr()) != 0)
         throw nb::python_error();

@@ -184,9 +184,9 @@ PyObject* to_index(PyObject* self) noexcept {
     const NDArray& a = unwrap(self);
     const bool truth = a.elem() == Elem::boolean;  // as Python's own and torch's; torch.tensor asks
     if (!(is_integer(a.elem()) || truth) || a.ndim() != 0) {
-      PyErr_Format(PyExc_TypeError, "only a 0-d integer array can be an index, not %s",
-                   describe(a).c_str());
-      return nullptr;
+      throw Error(ErrorKind::dtype, "array.index.scalar",
+                  cat("an array of ", describe(a), " is no integer"))
+          .note("legal: arrays of integers or bool without dimensions");
     }
     return PyNumber_Long(nb::steal(item(a, 0)).ptr());
   });
@@ -450,6 +450,20 @@ PyObject* reduce_method(PyObject* self, PyObject* const* args, Py_ssize_t count,
   });
 }
 
+/// A method without named arguments.
+template <PyObject* (*Method)(PyObject*, PyObject* const*, Py_ssize_t) noexcept>
+PyObject* positional(PyObject* self, PyObject* const* args, Py_ssize_t count,
+                     PyObject* names) noexcept {
+  return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    if (names && PyTuple_GET_SIZE(names) > 0)
+      throw Error(ErrorKind::dtype, "python.arguments",
+                  cat("NDArray.", Method == reshape ? "reshape" : "item", "() has no argument \"",
+                      PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, 0)), "\""))
+          .help(Method == reshape ? "accepted: x.reshape(*shape)" : "accepted: x.item(*index)");
+    return Method(self, args, count);
+  });
+}
+
 #define WEFT_REDUCE_METHOD(name, text)                                       \
   {                                                                          \
 #name,                                                                   \
@@ -459,11 +473,12 @@ PyObject* reduce_method(PyObject* self, PyObject* const* args, Py_ssize_t count,
   }
 
 PyMethodDef g_methods[] = {
-    {"reshape", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(reshape)), METH_FASTCALL,
+    {"reshape", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(positional<reshape>)),
+     METH_FASTCALL | METH_KEYWORDS,
      "reshape(*shape): the elements in another shape; one extent may be -1. A view where the "
      "layout allows it."},
-    {"item", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(item_method)),
-     METH_FASTCALL, "item(*index): one element as a Python number."},
+    {"item", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(positional<item_method>)),
+     METH_FASTCALL | METH_KEYWORDS, "item(*index): one element as a Python number."},
     {"__complex__", to_complex, METH_NOARGS, nullptr},
     {"__reversed__", reversed, METH_NOARGS, nullptr},
     WEFT_REDUCE_METHOD(sum, "sum(axis=None, keepdims=False, *, dtype=None)"),

@@ -11,6 +11,7 @@
 #include "program.h"
 #include "rpc_bridge.h"
 #include "weft/base/file.h"
+#include "weft/base/interrupt.h"
 #include "weft/base/json.h"
 #include "weft/base/text.h"
 #include "weft/target/backend.h"
@@ -24,10 +25,12 @@ class PrivateFile {
  public:
   explicit PrivateFile(std::string_view content) {
     // The system's own folder for temporary files (TMPDIR where it is set).
-    folder_ = (std::filesystem::temp_directory_path() / "weft-config-XXXXXX").string();
-    if (!::mkdtemp(folder_.data()))
+    std::error_code wrong;
+    folder_ = (std::filesystem::temp_directory_path(wrong) / "weft-config-XXXXXX").string();
+    if (wrong || !::mkdtemp(folder_.data()))
       throw Error(ErrorKind::io, "rpc.reconfigure.file",
-                  cat("cannot make a folder like ", folder_, " for the configuration"));
+                  cat("cannot make a folder like ", folder_, " for the configuration"))
+          .help("name a writable directory in TMPDIR");
     path_ = folder_ + "/config.json";
     write_file_atomic(path_, content);
   }
@@ -90,6 +93,8 @@ Ref<Device> open_for_connection(const std::string& served, std::string_view conf
 }  // namespace
 
 void bind_bridge(nb::module_& m) {
+  // Work of a connection runs in this module; what ends it (InterruptScope) is set in weft._rpc.
+  m.attr("interrupt_slot") = to_capsule(&interrupt_slot, kInterruptCapsule);
   m.def("adopt_device", [](nb::capsule device) {
     return device_object(from_capsule<Ref<Device>>(device, kDeviceCapsule));
   });

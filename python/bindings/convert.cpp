@@ -48,6 +48,14 @@ Scalar scalar_of(PyObject* o) {
               cat("not a number: ", nb::cast<std::string>(nb::repr(nb::handle(o)))));
 }
 
+namespace {
+Error no_dims(nb::handle o, const char* what) {
+  return Error(ErrorKind::dtype, "array.dims.type",
+               cat(what, " must be an integer or a tuple of them, got ",
+                   nb::cast<std::string>(nb::repr(o)).substr(0, 200)));
+}
+}  // namespace
+
 Dims dims_of(nb::handle o, const char* what) {
   if (PyLong_Check(o.ptr())) return Dims{nb::cast<std::int64_t>(o)};
   if (!PySequence_Check(o.ptr()) || PyUnicode_Check(o.ptr())) {
@@ -56,12 +64,11 @@ Dims dims_of(nb::handle o, const char* what) {
       if (!index.is_valid()) throw nb::python_error();
       return Dims{nb::cast<std::int64_t>(index)};
     }
-    throw Error(ErrorKind::dtype, "array.dims.type",
-                cat(what, " must be an integer or a tuple of them, got ",
-                    nb::cast<std::string>(nb::repr(o))));
+    throw no_dims(o, what);
   }
   Dims out;
   for (nb::handle item : o) {
+    if (!PyIndex_Check(item.ptr())) throw no_dims(o, what);
     nb::object index = nb::steal(PyNumber_Index(item.ptr()));
     if (!index.is_valid()) throw nb::python_error();
     int overflow = 0;

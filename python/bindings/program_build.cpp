@@ -7,6 +7,7 @@
 #include "array_type.h"
 #include "program.h"
 #include "weft/ir/text.h"
+#include "weft/pass/validate.h"
 #include "weft/runtime/cache.h"
 #include "weft/runtime/module.h"
 #include "weft/target/accepts.h"
@@ -176,8 +177,10 @@ void bind_build(nb::module_& m) {
       });
   m.def(
       "build",
-      [](nb::handle program, const std::string& target, nb::object after) {
+      [](nb::handle program, const std::string& target, nb::object after, nb::object validate) {
         BuildOptions options;
+        std::optional<pass::ValidationScope> scope;
+        if (!validate.is_none()) scope.emplace(nb::cast<std::int64_t>(validate));
         if (!after.is_none()) {
           options.observer.after = [after](const pass::Pass& pass, const ir::PrimFunc& f,
                                            double seconds) {
@@ -186,7 +189,8 @@ void bind_build(nb::module_& m) {
         }
         return PyCompiled{build(module_from_python(program), target, options)};
       },
-      nb::arg("program").none(), nb::arg("target"), nb::arg("after") = nb::none());
+      nb::arg("program").none(), nb::arg("target"), nb::arg("after") = nb::none(),
+      nb::arg("validate") = nb::none());
   m.def(
       "check_accepts",
       [](nb::handle program, const std::string& target) {

@@ -14,6 +14,7 @@
 #include <mutex>
 
 #include "rpc_bridge.h"
+#include "weft/base/interrupt.h"
 #include "weft/runtime/rpc/rpc.h"
 
 namespace weft::py {
@@ -185,5 +186,8 @@ void bind_rpc(nb::module_& m) {
 NB_MODULE(_rpc, m) {
   nanobind::set_leak_warnings(false);
   // weft._core, imported before, registered the translation of weft::Error.
+  const auto core = nanobind::module_::import_("weft._core");
+  const auto slot = nanobind::cast<nanobind::capsule>(core.attr("interrupt_slot"));
+  weft::share_interrupts(weft::py::from_capsule<void** (*)()>(slot, weft::py::kInterruptCapsule));
   weft::py::bind_rpc(m);
 }

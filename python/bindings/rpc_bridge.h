@@ -17,6 +17,7 @@ namespace weft::py {
 inline constexpr const char* kDeviceCapsule = "weft.Ref<Device>";
 inline constexpr const char* kArgsCapsule = "weft.vector<CallArg>";
 inline constexpr const char* kOpenerCapsule = "weft.OpenDevice";
+inline constexpr const char* kInterruptCapsule = "weft.interrupt_slot";
 
 template <typename T>
 nanobind::capsule to_capsule(T value, const char* name) {

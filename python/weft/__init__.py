@@ -55,7 +55,11 @@ from .transforms import *  # noqa: F401,F403
 from .transforms import __all__ as _transforms_all
 from .gguf import load_gguf
 from .io import load_arrays, load_safetensors, save, save_safetensors, savez
+from ._boundary import publish_class as _publish_class
 
+for _class in (NDArray, Tensor, Module, Function, IRModule, PrimFunc, Schedule):
+    for _base in _class.__mro__[:-1]:
+        _publish_class(_base)
 
 __version__ = "0.1.0"
 __array_api_version__ = "2024.12"

@@ -51,48 +51,90 @@ def _described(value):
     return f"{name} {text[:40]}" if text and value is not None else name
 
 
-def _refusal(function, raised, args, kwargs):
+def _accepted(name, function, owner):
+    """The signature as a caller writes it: without the object itself."""
+    signature = inspect.signature(function)
+    parameters = list(signature.parameters.values())
+    return f"{name}{signature.replace(parameters=parameters[1:] if owner else parameters)}"
+
+
+def _refusal(function, raised, args, kwargs, owner, name):
+    if owner is not None:
+        # Of a constructor and of a call, the class and the object are what was called.
+        name = owner if name in ("__init__", "__call__") else f"{owner}.{name}"
+        args = args[1:]
     given = [_described(a) for a in args] + [f"{k}={_described(v)}" for k, v in kwargs.items()]
     kind = next(k for cls, k in _KINDS.items() if isinstance(raised, cls))
     if kind == "io":
         return error(
             kind,
             "python.file",
-            f"{function.__name__}(): {raised.strerror or raised}: {raised.filename!r}",
+            f"{name}(): {raised.strerror or raised}: {raised.filename!r}",
         )
     what = "these arguments: " + ", ".join(given) if given else "a call without arguments"
     return error(
         kind,
         "python.arguments",
-        f"{function.__name__}() does not take {what}",
+        f"{name}() does not take {what}",
         notes=[f"{type(raised).__name__}: {raised}"],
-        help=f"accepted: {function.__name__}{inspect.signature(function)}",
+        help=f"accepted: {_accepted(name, function, owner)}",
     )
 
 
-def public(function):
-    """The function as callers see it."""
+def public(function, owner=None, name=None):
+    """The function as callers see it; `owner`: the name of the class whose method it is, `name`: of the method."""
+    name = name or function.__name__
 
     @functools.wraps(function)
     def call(*args, **kwargs):
         try:
             return function(*args, **kwargs)
         except _RAISED as raised:
+            # An inner public function has refused its arguments: what the caller called is named instead.
+            reason = raised
+            if isinstance(raised, _core.Error):
+                reason = getattr(raised, "_reason", None)
             # Of the frames, the first is this one, whose file is ours.
-            if isinstance(raised, _core.Error) or not _is_ours(raised.__traceback__):
+            if reason is None or not _is_ours(raised.__traceback__):
                 raise
-            refusal = _refusal(function, raised, args, kwargs)
+            refusal = _refusal(function, reason, args, kwargs, owner, name)
+            refusal._reason = reason
         raise refusal
 
     call.__weft_guarded__ = True
     return call
 
 
-def publish(module_name, skip=()):
-    """Replaces the public functions that a module defines; called at its end, before anybody imports them."""
+def publish(module_name, skip=(), gathered=False):
+    """Replaces the public functions that a module defines; called at its end, before anybody imports them. `gathered`: also those
+    that it imports from other modules of weft to offer them."""
     namespace = sys.modules[module_name].__dict__
     for name, value in list(namespace.items()):
         if name.startswith("_") or name in skip or not isinstance(value, types.FunctionType):
             continue
-        if value.__module__ == module_name and not hasattr(value, "__weft_guarded__"):
+        home = value.__module__
+        ours = home == module_name or gathered and home.startswith("weft.")
+        if ours and not hasattr(value, "__weft_guarded__"):
             namespace[name] = public(value)
+
+
+def publish_class(cls):
+    """Guards the public methods that a class defines in Python, its constructor and its call."""
+    for name, value in list(vars(cls).items()):
+        if name.startswith("_") and name not in ("__init__", "__call__"):
+            continue
+        if isinstance(value, types.FunctionType) and not hasattr(value, "__weft_guarded__"):
+            setattr(cls, name, public(value, cls.__name__, name))
+        elif isinstance(value, (classmethod, staticmethod)):
+            if isinstance(value.__func__, types.FunctionType):
+                owner = cls.__name__ if isinstance(value, classmethod) else None
+                setattr(cls, name, type(value)(public(value.__func__, owner, name)))
+
+
+def publish_classes(module_name):
+    """publish_class of all public classes in a module's namespace that weft defines."""
+    for name, value in list(vars(sys.modules[module_name]).items()):
+        if not name.startswith("_") and isinstance(value, type):
+            for cls in value.__mro__:
+                if cls.__module__.startswith("weft.") and cls.__module__ != "weft._core":
+                    publish_class(cls)

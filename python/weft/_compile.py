@@ -321,7 +321,9 @@ class _Trace:
         now, named = mapped((args, kwargs), Traced, lambda _: next(rest))
         try:
             result = function(*now, **named)
-        except AttributeError:  # a function of tensors alone
+        except (AttributeError, _core.DTypeError) as reason:  # a function of tensors alone
+            if not isinstance(getattr(reason, "_reason", reason), AttributeError):
+                raise
             function = on_tensors(function)
             result = function(*now, **named)
         if next(leaves_of(result, (NDArray, Tensor)), None) is None:

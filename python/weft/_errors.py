@@ -37,3 +37,18 @@ def error(kind, code, message, notes=(), help="", note=""):
     out.kind = _KINDS.get(cls, "") if isinstance(kind, type) else kind
     out.notes, out.places = notes, []
     return out
+
+
+class _Unwritten(_core.ArgumentError, NotImplementedError):
+    """A method that a class of the caller's must define."""
+
+
+def unwritten(self, name):
+    """The exception of an abstract method: `name` of the object's class, or of the class itself."""
+    cls = self if isinstance(self, type) else type(self)
+    return error(
+        _Unwritten,
+        "python.abstract",
+        f"{cls.__name__} defines no {name}()",
+        help=f"write {name} in the class {cls.__name__}",
+    )

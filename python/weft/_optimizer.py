@@ -6,6 +6,7 @@ from __future__ import annotations
 import weft
 
 from ._errors import error as _error
+from ._errors import unwritten as _unwritten
 
 
 class Optimizer:
@@ -161,7 +162,7 @@ class Optimizer:
         return loss
 
     def _update(self):
-        raise NotImplementedError
+        raise _unwritten(self, "_update")
 
 
 def _called(closure):

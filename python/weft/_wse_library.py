@@ -9,65 +9,69 @@ import os
 import pathlib
 import threading
 
+from . import _core
 
-class WseError(RuntimeError):
+
+class WseError(_core.Error, RuntimeError):
     """An error of the compiler, the runtime or the simulated machine; `.code` is its stable slug."""
 
     def __init__(self, code: str, message: str, text: str, kind: str):
         super().__init__(text)
         self.code, self.message, self.kind = code, message, kind
+        self.notes, self.places, self.help = [], [], ""
 
 
-class WseValueError(WseError, ValueError):
+class WseValueError(WseError, _core.ArgumentError):
     """An argument outside its domain."""
 
 
-class WseDeviceError(WseError):
+class WseShapeError(WseValueError, _core.ShapeError):
+    """An argument of another shape than the program's."""
+
+
+class WseDTypeError(WseValueError, _core.DTypeError):
+    """An argument of another type than the program's."""
+
+
+class WseIndexError(WseValueError, _core.IndexError):
+    """An index outside what it indexes."""
+
+
+class WseParseError(WseValueError, _core.ParseError):
+    """CSL text that is no program."""
+
+
+class WseFault(WseError, _core.Fault):
+    """The simulated machine did what a machine must not do."""
+
+
+class WseDeviceError(WseError, _core.DeviceError):
     """There is no such machine here."""
 
 
+class WseLibraryError(WseDeviceError, ImportError):
+    """libweft_wse.so is missing."""
+
+
+_CLASSES = {
+    "value": WseValueError,
+    "shape": WseShapeError,
+    "dtype": WseDTypeError,
+    "index": WseIndexError,
+    "parse": WseParseError,
+    "fault": WseFault,
+    "device": WseDeviceError,
+}
+
+
 def value_error(code: str, message: str, kind: str = "value") -> WseValueError:
-    return WseValueError(code, message, f"error[{code}]: {message}", kind)
-
-
-def _core_error(kind: str):
-    """The class of `weft` itself for this kind of error, if the core is there."""
-    try:
-        import weft
-    except ImportError:
-        return None
-    names = {
-        "device": "DeviceError",
-        "fault": "Fault",
-        "value": "ValueError_",
-        "shape": "ShapeError",
-        "index": "IndexError",
-    }
-    return getattr(weft, names.get(kind, "Error"), None)
+    return _CLASSES[kind](code, message, f"error[{code}]: {message}", kind)
 
 
 def raise_error(text: str):
     e = json.loads(text)
-    kinds = {
-        "value": WseValueError,
-        "shape": WseValueError,
-        "dtype": WseValueError,
-        "index": WseValueError,
-        "parse": WseValueError,
-        "device": WseDeviceError,
-    }
-    cls = kinds.get(e["kind"], WseError)
-    core = _core_error(e["kind"])
-    if isinstance(core, type) and issubclass(core, Exception) and not issubclass(cls, core):
-        try:
-            cls = type(cls.__name__, (cls, core), {})
-        except TypeError:  # incompatible layouts: the plain class must do
-            pass
-    try:
-        err = cls(e["code"], e["message"], e["text"], e["kind"])
-    except TypeError:
-        err = kinds.get(e["kind"], WseError)(e["code"], e["message"], e["text"], e["kind"])
-    raise err
+    cls = _CLASSES.get(e["kind"], WseError)
+    raise cls(e["code"], e["message"], e["text"], e["kind"])
 
 
 class Library:
@@ -85,9 +89,9 @@ class Library:
             tried = [r / "libweft_wse.so" for r in roots]
             found = next((p for p in tried if p.exists()), None)
             if found is None:
-                raise ImportError(
-                    "libweft_wse.so was not found; searched " + ", ".join(map(str, tried))
-                )
+                message = "libweft_wse.so was not found; searched " + ", ".join(map(str, tried))
+                text = f"error[wse.library]: {message}\n = help: build the target weft_wse"
+                raise WseLibraryError("wse.library", message, text, "device")
             lib = ctypes.CDLL(str(found))
             p, s = ctypes.c_void_p, ctypes.c_char_p
             lib.weft_wse_open.restype, lib.weft_wse_open.argtypes = p, [s, s, ctypes.POINTER(p)]

@@ -10,6 +10,7 @@ from ._core import ArgumentError, NDArray, ShapeError, Tensor
 from ._dispatch import Recorder
 from ._boundary import publish as _publish
 from ._errors import error as _error
+from ._errors import unwritten as _unwritten
 from .transforms import grad, value_and_grad  # noqa: F401
 from .transforms.batched import loop
 
@@ -69,11 +70,11 @@ class Function:
 
     @staticmethod
     def forward(ctx, *args):
-        raise NotImplementedError
+        raise _unwritten(Function, "forward")
 
     @staticmethod
     def backward(ctx, grad):
-        raise NotImplementedError
+        raise _unwritten(Function, "backward")
 
     @classmethod
     def apply(cls, *args):

@@ -168,19 +168,31 @@ def _text_of(target):
     )
 
 
-def build(program, target="cpu", after=None, tuned=True):
+def build(program, target="cpu", after=None, tuned=True, validate=None):
     """Compiles a PrimFunc, IRModule or Schedule for a target (its text, or a device).
 
     `tuned`: a PrimFunc or IRModule gets the schedules that weft.tune found for its functions and this target, when
     the user's database (weft.tuning.default_path()) holds any; Module.notes names them. False: never.
-    `after(pass_name, function, seconds)` sees every pass. Raises weft.Error: target.unknown, a refusal of the
+    `after(pass_name, function, seconds)` sees every pass. `validate`: True interprets each function before lowering and after every
+    pass on the same random arrays and refuses a pass that changes a result (pass.changed); functions of more than
+    1,000,000 statements, or of `validate` statements, are left out. None: as the environment variable WEFT_VALIDATE says, a
+    number of statements. Raises weft.Error: target.unknown, a refusal of the
     target, or a lowering error with its context.
     """
     target = _text_of(target)
+    if isinstance(validate, bool):
+        validate = 1_000_000 * validate
+    if validate is not None and not (isinstance(validate, int) and validate >= 0):
+        raise _error(
+            "value",
+            "build.validate",
+            f"validate is {validate!r}",
+            help="legal: None, True, False, or a number of statements",
+        )
     program, notes = _tuned(program, target) if tuned else (program, [])
     see = after and (lambda name, function, seconds: after(name, PrimFunc(function), seconds))
     if not _profiler.active():
-        return Module(_core.build(program, target, see), notes)
+        return Module(_core.build(program, target, see, validate), notes)
 
     def watch(name, function, seconds):
         _profiler.note("compiler", "passes", name, time.perf_counter() - seconds, seconds)
@@ -188,7 +200,7 @@ def build(program, target="cpu", after=None, tuned=True):
             see(name, function, seconds)
 
     start = time.perf_counter()
-    module = Module(_core.build(program, target, watch), notes)
+    module = Module(_core.build(program, target, watch, validate), notes)
     _profiler.note("compiler", "build", f"build {target}", start, time.perf_counter() - start)
     return module
 

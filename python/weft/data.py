@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import gzip
+import os
 import struct
 
 import weft
 
+from ._boundary import publish_classes as _publish_classes
 from ._core import Tensor
 from ._errors import error as _error
+from ._errors import unwritten as _unwritten
 
 
 class Dataset:
@@ -19,10 +22,10 @@ class Dataset:
         self.transforms = transforms or []
 
     def __len__(self):
-        raise NotImplementedError
+        raise _unwritten(self, "__len__")
 
     def __getitem__(self, index):
-        raise NotImplementedError
+        raise _unwritten(self, "__getitem__")
 
     def transform(self, x):
         for f in self.transforms:
@@ -101,6 +104,7 @@ class IdxDataset(ArrayDataset):
 
 
 def _read_idx(path):
+    path = os.fspath(path)
     opener = gzip.open if str(path).endswith(".gz") else open
     with opener(path, "rb") as f:
         raw = f.read()
@@ -170,3 +174,6 @@ class DataLoader:
                     for k in range(len(samples[0]))
                 ]
             yield tuple(Tensor(p, requires_grad=False) for p in parts)
+
+
+_publish_classes(__name__)

@@ -12,7 +12,9 @@ import math
 
 import weft
 
+from ._boundary import publish_classes as _publish_classes
 from ._errors import error as _error
+from ._errors import unwritten as _unwritten
 
 __all__ = [
     "LRScheduler",
@@ -44,7 +46,7 @@ class LRScheduler:
 
     def rate(self, base, n):
         """The rate of a group that began with `base`, after n steps."""
-        raise NotImplementedError
+        raise _unwritten(self, "rate")
 
     def _apply(self):
         for group, base in zip(self.optimizer.param_groups, self.base_lrs):
@@ -220,7 +222,7 @@ class _Cycle(LRScheduler):
 
     def momentum(self, n):
         """The momentum after n steps."""
-        raise NotImplementedError
+        raise _unwritten(self, "momentum")
 
     def _apply(self):
         super()._apply()
@@ -462,3 +464,6 @@ class ReduceLROnPlateau:
     def load_state_dict(self, state):
         """Goes on where state_dict was taken."""
         self.best, self.bad, self.cooling = state["best"], state["bad"], state["cooling"]
+
+
+_publish_classes(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import weft
 
+from ._boundary import publish_classes as _publish_classes
 from . import lr_scheduler
 from ._adaptive import ASGD, Adadelta, Adagrad, Adamax, NAdam, RAdam, Rprop
 from ._errors import error as _error
@@ -193,3 +194,6 @@ class RMSprop(Optimizer):
             if options["momentum"]:
                 g = self._velocity[i] = self._velocity.get(i, 0.0) * options["momentum"] + g
             p.data = p.data - g * options["lr"]
+
+
+_publish_classes(__name__)

@@ -246,3 +246,19 @@ def test_arrays_on_a_remote_device_have_no_operators():
     error = refused(weft.DeviceError, "array.device.remote", lambda: x + x)
     assert "add" in error.message and "upload" in error.help
     refused(weft.DeviceError, "array.device.remote", weft.sum, x)
+
+
+def test_passes_are_validated_on_demand():
+    from generate import compare
+    from generate import programs as P
+
+    seen = []
+    for seed in range(12):
+        f = weft.script.from_source(P.text(compare.case(seed)[0])[0])
+        weft.build(f, target="cpu", validate=True, after=lambda name, f, s: seen.append(name))
+        weft.build(f, target="cpu", validate=False)
+        weft.build(f, target="cpu", validate=50)
+    assert "simplify" in seen  # the caller still sees every pass
+    with pytest.raises(weft.Error) as caught:
+        weft.build(f, validate="much")
+    assert caught.value.code == "build.validate" and "'much'" in str(caught.value)

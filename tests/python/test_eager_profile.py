@@ -54,7 +54,7 @@ def test_torch_takes_truth_values():
     assert got.dtype == torch.bool and got.tolist() == [[True, False], [False, True]]
     assert torch.as_tensor(x[0]).tolist() == [True, False]
     assert "ab"[weft.asarray(True)] == "b"
-    with pytest.raises(TypeError, match="0-d integer array"):
+    with pytest.raises(TypeError, match="is no integer"):
         "ab"[weft.asarray([True])]
-    with pytest.raises(TypeError, match="0-d integer array"):
+    with pytest.raises(TypeError, match="is no integer"):
         "ab"[weft.asarray(1.0)]

@@ -13,6 +13,20 @@ TARGETS = [t for t in ("ref", "cpu", "c", "opencl") if weft.device(compare.devic
 COUNTS = {"ref": 150, "cpu": 60, "c": 8, "opencl": 8}
 
 
+@pytest.fixture(autouse=True)
+def validated(monkeypatch):
+    """Each pass is validated: the program before and after it computes the same (weft.build, `validate`)."""
+    monkeypatch.setenv("WEFT_VALIDATE", "100000")
+
+
+@pytest.mark.parametrize("target", ["cuda:arch=sm_90", "opencl"])
+def test_passes_for_grids_keep_the_meaning(target):
+    if target.split(":")[0] not in weft._core.targets():
+        pytest.skip(f"built without the target {target}")
+    for seed in range(25):
+        weft.build(weft.script.from_source(P.text(compare.case(seed)[0])[0]), target=target)
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_random_programs_agree_with_the_reference(target):
     compared = 0

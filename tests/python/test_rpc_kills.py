@@ -116,3 +116,48 @@ def test_servers_killed_at_random_moments_are_errors_in_time(product):
         assert lost.value.code == "rpc.lost", lost.value
         assert time.time() - start < 8
         served.process.communicate(timeout=10)
+
+
+SPIN = """
+@T.prim_func
+def main(A: T.Buffer((1,), "int32")):
+    for i in range(1000000000):
+        with T.block("A"):
+            v = T.axis.reduce(1000000000, i)
+            A[0] = A[0] + 1
+"""
+
+
+def test_the_log_says_what_was_given_up(tmp_path):
+    weft.build(weft.script.from_source(SPIN), target="ref").save(tmp_path / "spin.weft-mod")
+    client = """
+import sys, weft, weft.rpc
+remote = weft.rpc.connect("127.0.0.1", int(sys.argv[1]))
+remote.upload(sys.argv[2])
+f = remote.load_module("spin.weft-mod")
+a = weft.zeros((1,), dtype="int32", device=remote.device("ref"))
+print("ready", flush=True)
+f["main"](a)
+"""
+    with Served("--device", "ref") as served:
+        child = subprocess.Popen(
+            [sys.executable, "-c", client, str(served.port), str(tmp_path / "spin.weft-mod")],
+            env=ENVIRONMENT,
+            stdout=subprocess.PIPE,
+        )
+        assert child.stdout.readline() == b"ready\n"
+        time.sleep(0.3)  # the loop takes minutes
+        assert child.poll() is None
+        child.kill()
+        child.communicate(timeout=10)
+        log = served.close()
+    assert "rpc.cancelled" in log and "its work was given up" in log
+
+
+def test_no_folder_for_a_configuration(tmp_path):
+    with Served("--device", "vta", TMPDIR=str(tmp_path / "absent")) as served:
+        remote = rpc.connect("127.0.0.1", served.port)
+        with pytest.raises(weft.Error) as caught:
+            remote.reconfigure({"TARGET": "sim"})
+        assert caught.value.code == "rpc.reconfigure.file"
+        assert "cannot make a folder like" in str(caught.value)

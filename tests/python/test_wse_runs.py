@@ -10,7 +10,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "compat" / "cerebras"))
-pytest.importorskip("weft")
+weft = pytest.importorskip("weft")
 wse = pytest.importorskip("weft.wse")
 try:
     wse.library.get()
@@ -247,3 +247,14 @@ def test_a_platform_that_wants_a_trace_gets_one(tmp_path, monkeypatch):
         runner.run()
         runner.stop()
         assert (tmp_path / "simfab_traces/trace.json").exists() != suppress
+
+
+def test_a_missing_library_is_an_error_of_ours(monkeypatch):
+    from weft import _wse_library
+
+    monkeypatch.setattr(_wse_library.pathlib.Path, "exists", lambda path: False)
+    with pytest.raises(weft.DeviceError) as caught:
+        _wse_library.Library().get()
+    assert caught.value.code == "wse.library" and isinstance(caught.value, ImportError)
+    assert "libweft_wse.so was not found; searched" in str(caught.value)
+    assert "help: build the target weft_wse" in str(caught.value)

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "../expect_error.h"
 #include "weft/array/random.h"
 #include "weft/array/tensor.h"
 #include "weft/target/backend.h"
@@ -41,6 +42,14 @@ TEST(Array, views_share_storage_and_stay_inside) {
     EXPECT_EQ(error.code(), "array.make.outside");
     EXPECT_NE(error.message().find("holds 12"), std::string::npos);
   }
+}
+
+TEST(Array, operations_need_an_array) {
+  testing::expect_error(ErrorKind::dtype, "array.exp.array", {"exp needs an array, got a number"},
+                        [] { apply(Op::exp, Arg(Scalar(2.0))); });
+  testing::expect_error(ErrorKind::dtype, "array.add.array",
+                        {"add needs an array, got two numbers"},
+                        [] { apply(Op::add, Arg(Scalar(2.0)), Arg(Scalar(3.0))); });
 }
 
 TEST(Array, a_multilayer_perceptron_learns_exclusive_or) {

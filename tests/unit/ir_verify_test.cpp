@@ -220,6 +220,14 @@ TEST(IrVerify, RefusesHoles) {
                  "a statement is missing", "in");
   expect_refused(verify(p.func(make_ref<const StoreNode>(nullptr, p.one, Exprs{}))),
                  "verify.buffer", "a buffer is missing here", "f");
+  const char* absent = "a variable is missing here";
+  expect_refused(verify(p.func(make_for(nullptr, make_int(0), make_int(8), seq({})))), "verify.var",
+                 absent, "in");
+  const Expr zero = make_int(0);
+  expect_refused(verify(p.func(p.put(make_ref<const LetNode>(nullptr, zero, zero), zero))),
+                 "verify.var", absent, "in");
+  expect_refused(verify(p.func(make_ref<const LetStmtNode>(nullptr, p.one, seq({})))), "verify.var",
+                 absent, "in");
   expect_refused(verify(make_func("f", {Param{}}, seq({}))), "verify.param",
                  "a parameter of \"f\" has no variable", "f");
   Buffer handles = make_buffer("H", dtypes::handle, {make_int(4)});

@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "../expect_error.h"
 #include "lower_kit.h"
 #include "weft/base/error.h"
 #include "weft/ir/compare.h"
@@ -14,6 +15,7 @@
 #include "weft/ir/visit.h"
 #include "weft/pass/check_races.h"
 #include "weft/pass/share_storage.h"
+#include "weft/pass/validate.h"
 #include "weft/target/pipeline.h"
 
 namespace weft {
@@ -25,6 +27,35 @@ TargetInfo with_queue() {
   TargetInfo info = generic_target_info();
   info.queues.push_back({"cp.async", true, "group", 0});
   return info;
+}
+
+TEST(Validate, a_pass_that_changes_a_result_is_named) {
+  auto scaled = [](const char* value, const char* index = "v") {
+    return ir::parse_func(cat(
+        "@T.prim_func\ndef main(A: T.Buffer((8,), \"float32\"), B: T.Buffer((8,), \"float32\")):\n"
+        "    for i in range(8):\n        with T.block(\"B\"):\n            v = T.axis.spatial(8, "
+        "i)\n"
+        "            B[",
+        index, "] = A[v] * T.float32(", value, ")\n"));
+  };
+  pass::Validator validator(scaled("2"), 1000);
+  ASSERT_TRUE(validator.active());
+  validator.check("same", scaled("2"));
+  EXPECT_EQ(validator.checked(), 1);
+  expect_error(ErrorKind::internal, "pass.changed",
+               {"pass wrong changed what the function main computes", "of \"B\" is"},
+               [&] { validator.check("wrong", scaled("3")); });
+  expect_error(ErrorKind::internal, "pass.changed", {"after pass outside the function main faults"},
+               [&] { validator.check("outside", scaled("2", "v + 1")); });
+  EXPECT_FALSE(pass::Validator(scaled("2"), 3).active());  // more statements than allowed
+  EXPECT_FALSE(pass::Validator(scaled("2"), 0).active());  // not asked for
+  EXPECT_FALSE(pass::Validator(scaled("2", "v + 1"), 1000).active());  // has no result itself
+  const pass::ValidationScope outer(7);
+  {
+    const pass::ValidationScope inner(0);
+    EXPECT_EQ(pass::validation_steps(), 0);
+  }
+  EXPECT_EQ(pass::validation_steps(), 7);
 }
 
 /// C (32 sums over the steps): S is fetched by the threads, then used by all of them.

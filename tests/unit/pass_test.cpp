@@ -5,6 +5,7 @@
 #include <random>
 #include <set>
 
+#include "../expect_error.h"
 #include "lower_kit.h"
 #include "weft/base/error.h"
 #include "weft/ir/atomic.h"
@@ -189,6 +190,48 @@ TEST(LowerCrossThreadReduction, an_axis_that_joins_gets_one_instruction_others_a
   std::string tree = print(pass::lower_cross_thread_reduction(f, m));
   EXPECT_EQ(tree.find("reduce.add"), std::string::npos) << tree;
   EXPECT_NE(tree.find("B_tree"), std::string::npos) << tree;
+}
+
+TEST(LowerCrossThreadReduction, refuses_what_points_cannot_join) {
+  struct Program {
+    std::string loops, iters = "vi, vk = T.axis.remap(\"SR\", [i, k])",
+                       init = "B[vi] = T.float32(0)", update = "B[vi] + A[vi, vk]";
+  };
+  auto lower = [](const Program& p) {
+    std::string text =
+        "@T.prim_func\ndef main(a: T.handle, B: T.Buffer((4,), \"float32\")):\n"
+        "    n = T.int32()\n    A = T.match_buffer(a, (4, n), \"float32\")\n" +
+        p.loops + "            with T.block(\"B\"):\n                " + p.iters + "\n";
+    if (!p.init.empty())
+      text += "                with T.init():\n                    " + p.init + "\n";
+    pass::Machine m;
+    m.axes = {{"lane", false, 16, "", 0, false, true, true},
+              {"row", false, 16, "", 0, false, true, true}};
+    m.memories = {{"global", 0, {}}, {"shared", 0, {}}, {"local", 0, {"lane"}}};
+    return pass::lower_cross_thread_reduction(
+        parse_func(text + "                B[vi] = " + p.update + "\n"), m);
+  };
+  const std::string bound = "T.thread_binding(16, thread=\"lane\")";
+  const std::string usual = "    for i in range(4):\n        for k in " + bound + ":\n";
+  EXPECT_TRUE(lower({usual}));
+  auto refuse = [&](const char* slug, const char* words, const Program& p) {
+    testing::expect_error(ErrorKind::lower, slug,
+                          {words, "block \"B\" cannot be reduced across points"},
+                          [&] { lower(p); });
+  };
+  Program p{usual};
+  p.init = "";
+  refuse("lower.cross_thread.init", "its initial value is not stored beside the update", p);
+  p = {usual};
+  p.update = "A[vi, vk] - B[vi]";
+  refuse("lower.cross_thread.reducer", "its update is not out = combine(out, value)", p);
+  refuse("lower.cross_thread.order", "spatial loop \"i\" lies inside a reduction loop",
+         {"    for k in " + bound + ":\n        for i in range(4):\n"});
+  refuse("lower.cross_thread.extent", "the extent of \"k\" is not constant",
+         {"    for i in range(4):\n        for k in T.thread_binding(n, thread=\"lane\"):\n"});
+  p = {"    for k in " + bound + ":\n        for j in T.thread_binding(2, thread=\"row\"):\n"};
+  p.iters = "vi = T.axis.spatial(4, 0)\n                vk = T.axis.reduce(32, k * 2 + j)";
+  refuse("lower.cross_thread.axes", "two reduction loops are bound: \"k\" and \"j\"", p);
 }
 
 TEST(CheckRaces, finds_the_missing_barrier_and_accepts_the_inserted_one) {

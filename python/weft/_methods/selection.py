@@ -114,8 +114,7 @@ class Selection:
         """With entries of source, times alpha, added at positions along an axis."""
         dim = axis_of(self, dim)
         index = _index(index, self)
-        shape = tuple(n if i == dim else 1 for i, n in enumerate(source.shape))
-        shape = tuple(-1 if i == dim else 1 for i, _ in enumerate(shape))
+        shape = tuple(-1 if i == dim else 1 for i in range(source.ndim))
         spread = index.reshape(shape).broadcast_to(source.shape)
         return self.scatter_add(dim, spread, source * alpha)
 

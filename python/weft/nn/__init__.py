@@ -2,6 +2,7 @@
 """Layers of neural networks over weft.Tensor."""
 
 from .. import init
+from .._boundary import publish_classes as _publish_classes
 from . import functional, utils
 from .activations import (
     CELU,
@@ -311,3 +312,5 @@ __all__ = [
     "UpsamplingNearest2d",
     "ZeroPad2d",
 ]
+
+_publish_classes(__name__)

@@ -85,12 +85,12 @@ def _alpha(x, p, training, key, channels):
     return x * Tensor(keep * a, requires_grad=False) + Tensor(shift, requires_grad=False)
 
 
-def alpha_dropout(x, p=0.5, training=True, key=None):
+def alpha_dropout(x, p=0.5, training=False, key=None):
     """Sets elements to the lowest value of selu, and scales and shifts so that mean and variance stay."""
     return _alpha(x, p, training, key, False)
 
 
-def feature_alpha_dropout(x, p=0.5, training=True, key=None):
+def feature_alpha_dropout(x, p=0.5, training=False, key=None):
     """alpha_dropout of whole channels of (n, c, ...)."""
     return _alpha(x, p, training, key, True)
 

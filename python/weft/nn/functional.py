@@ -8,6 +8,7 @@ import math
 import weft
 
 from .. import _core
+from .._boundary import publish as _publish
 from .._core import Tensor
 from .._errors import error as _error
 from . import activations as _activations
@@ -213,3 +214,6 @@ def normalize(x, p=2.0, axis=1, eps=1e-12, dim=None):
         else (weft.abs(x) ** p).sum(axis, True) ** (1 / p)
     )
     return x / weft.clip(norm, eps, None)
+
+
+_publish(__name__, gathered=True)

@@ -7,6 +7,7 @@ import weft
 
 from .._core import Tensor
 from .._errors import error as _error
+from .._errors import unwritten as _unwritten
 from ..autograd import Function
 
 
@@ -204,7 +205,7 @@ class Module:
         return _Handle(self.__dict__.setdefault("_hooks", {}), hook)
 
     def forward(self, *args, **kwargs):
-        raise NotImplementedError
+        raise _unwritten(self, "forward")
 
     def parameters(self) -> list[Parameter]:
         return list(_walk(self, set()))

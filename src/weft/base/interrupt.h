@@ -26,6 +26,13 @@ class InterruptScope {
   InterruptScope* outer_;
 };
 
+/// Where this copy of the library keeps the current thread's innermost scope.
+void** interrupt_slot();
+
+/// Two copies of the library in one process (weft._core and weft._rpc) share scopes: one keeps them
+/// where the other one does. Called before any scope exists.
+void share_interrupts(void** (*slot)());
+
 /// To be called about every microsecond to millisecond. Throws what the thread's check throws.
 void poll_interrupt();
 

@@ -63,8 +63,11 @@ class Verifier {
 
   // ---- definitions
 
-  void define(const Var& v, const void* culprit, Origin origin) {
+  static void present(const Var& v, const void* culprit) {
     if (!v) fail(culprit, "var", "a variable is missing here");
+  }
+  void define(const Var& v, const void* culprit, Origin origin) {
+    present(v, culprit);
     auto [it, fresh] = vars_.emplace(v.get(), Definition{true, origin, block_depth_});
     if (!fresh)
       fail(culprit, "var.redefined", cat("the variable \"", v->name, "\" is defined twice"),
@@ -200,6 +203,7 @@ class Verifier {
       case ExprKind::let: {
         const auto* l = as<LetNode>(e);
         expr(l->value);
+        present(l->var, e.get());
         need(l->var->dtype == l->value->dtype, e, "types",
              cat("\"", l->var->name, "\" is ", to_string(l->var->dtype), ", its value ",
                  to_string(l->value->dtype)));
@@ -355,6 +359,7 @@ class Verifier {
         const auto* f = as<ForNode>(s);
         scalar_int(f->min, s.get(), "the begin of a loop");
         scalar_int(f->extent, s.get(), "the extent of a loop");
+        present(f->var, s.get());
         if (f->min->dtype != f->var->dtype || f->extent->dtype != f->var->dtype) {
           fail(s.get(), "types",
                cat("\"", f->var->name, "\" is ", to_string(f->var->dtype), ", its range ",
@@ -383,6 +388,7 @@ class Verifier {
       case StmtKind::let: {
         const auto* t = as<LetStmtNode>(s);
         expr(t->value);
+        present(t->var, s.get());
         if (t->var->dtype != t->value->dtype)
           fail(s.get(), "types",
                cat("\"", t->var->name, "\" is ", to_string(t->var->dtype), ", its value ",
@@ -410,6 +416,7 @@ class Verifier {
           scalar_int(axis.extent, s.get(), "an extent of a launch");
           if (axis.axis.empty())
             fail(s.get(), "axis", cat("an axis of the kernel \"", t->name, "\" has no name"));
+          present(axis.var, s.get());
           if (!axis.var->dtype.is_int())
             fail(s.get(), "types",
                  cat("\"", axis.var->name, "\" is ", to_string(axis.var->dtype),
@@ -492,6 +499,7 @@ class Verifier {
       scalar_int(r->iter_values[i], s.get(), "a binding");
       scalar_int(iter.dom.min, s.get(), "the begin of a domain");
       scalar_int(iter.dom.extent, s.get(), "the extent of a domain");
+      present(iter.var, s.get());
       DType t = iter.var->dtype;
       if (r->iter_values[i]->dtype != t || iter.dom.min->dtype != t ||
           iter.dom.extent->dtype != t) {

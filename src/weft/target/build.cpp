@@ -11,6 +11,7 @@
 #include "weft/pass/check_bounds.h"
 #include "weft/pass/check_races.h"
 #include "weft/pass/share_storage.h"
+#include "weft/pass/validate.h"
 #include "weft/rules/grid.h"
 #include "weft/schedule/schedule.h"
 #include "weft/target/accepts.h"
@@ -102,7 +103,9 @@ Ref<runtime::Module> build(const ir::IRModule& m, std::string_view target_text,
         if (Verdict bad = ir::verify(f)) throw Error(ErrorKind::verify, std::move(*bad));
         pass::check_bounds(f);
         if (Verdict no = backend.accepts(f, target)) throw Error(ErrorKind::lower, std::move(*no));
+        pass::Validator validator(f, pass::validation_steps());
         ir::PrimFunc scheduled = backend.default_schedule(f, target);
+        validator.check("default_schedule", scheduled);
         if (!(scheduled == f)) {
           const Json* applied = ir::find_annotation(scheduled->attrs, rules::kAppliedRules);
           notes.push_back(cat(name, ": no loop is bound to an axis of ", target.name,
@@ -112,7 +115,14 @@ Ref<runtime::Module> build(const ir::IRModule& m, std::string_view target_text,
                               applied && !applied->as_string().empty() ? ")" : ""));
         }
         f = scheduled;
-        ir::PrimFunc lowered = pass::run_pipeline(pipeline, f, options.observer);
+        pass::PassObserver observer = options.observer;
+        if (validator.active()) {
+          observer.after = [&](const pass::Pass& pass, const ir::PrimFunc& after, double seconds) {
+            validator.check(pass.name, after);
+            if (options.observer.after) options.observer.after(pass, after, seconds);
+          };
+        }
+        ir::PrimFunc lowered = pass::run_pipeline(pipeline, f, observer);
         if (options.observer.verify) {
           prove_race_free(lowered, info, target.name, notes);
           prove_order(lowered, target.name, notes);

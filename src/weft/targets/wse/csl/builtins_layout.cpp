@@ -446,8 +446,8 @@ void Analyzer::run_layout() {
   out.exports = layout_->exports;
   for (std::size_t k = 0; k < layout_->programs.size(); ++k) {
     compile_program(k);
-    if (program_->broken && diagnostics_.error_count() == 0)
-      fail(nowhere, "wse.csl.internal", "a program failed without a diagnostic");
+    WEFT_CHECK(!program_->broken || diagnostics_.error_count() > 0,
+               "a program failed without a diagnostic");
     out.programs.push_back(std::move(program_->out));
     program_.reset();
     frame_ = nullptr;

@@ -292,8 +292,7 @@ Operand Analyzer::load(const Place& p, Pos pos) {
   switch (p.kind) {
     case Place::cell: {
       Value* v = cell_slot(p, false, pos);
-      if (!v->defined())
-        fail(pos, "wse.csl.comptime.undefined", "this compile-time variable has no value yet");
+      WEFT_CHECK(v->defined(), "a compile-time variable without a value is read");
       return known_operand(*v);
     }
     case Place::reg: return in_reg(p.type, p.operand.r);
@@ -445,8 +444,7 @@ Operand Analyzer::address_of(const Place& p, Pos pos) {
       if (p.operand.where != Operand::memory) store_memory(mem, p.operand, pos);
       return in_reg(types_.pointer(p.type, true, false), address_reg(mem, pos));
     }
-    default:
-      fail(pos, "wse.csl.type.address", "the address of a value in a register cannot be taken");
+    default: WEFT_CHECK(false, "the address of a register");
   }
 }
 

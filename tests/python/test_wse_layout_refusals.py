@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What SdkLayout refuses: each rule of regions, colours, ports, streams and routes, by slug and text."""
+
+import pytest
+
+weft = pytest.importorskip("weft")
+wse = pytest.importorskip("weft.wse")
+try:
+    wse.library.get()
+except ImportError as error:
+    pytest.skip(f"libweft_wse.so is not built: {error}", allow_module_level=True)
+
+from weft.wse_layout import (  # noqa: E402
+    Color,
+    Edge,
+    IntRectangle,
+    IntVector,
+    Route,
+    RoutingPosition,
+    SdkLayout,
+)
+
+
+class Sketch:
+    """A layout of regions of an empty program, and short names of what tests do with them."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        (folder / "pe.csl").write_text("fn f() void {}\n")
+        self.layout = SdkLayout(wse.SdkTarget.WSE3)
+
+    def region(self, name="r", width=1, height=1, at=(0, 0)):
+        out = self.layout.create_code_region(str(self.folder / "pe.csl"), name, width, height)
+        out.place(*at)
+        return out
+
+    def input(self, region, color="in", size=4, edge=Edge.LEFT, count=1):
+        color = color if isinstance(color, Color) else Color(color)
+        positions = [RoutingPosition().set_output([Route.RAMP]) for _ in range(count)]
+        return region.create_input_port(color, edge, positions, size)
+
+    def output(self, region, color="out", size=4, edge=Edge.RIGHT, count=1):
+        color = color if isinstance(color, Color) else Color(color)
+        positions = [RoutingPosition().set_input([Route.RAMP]) for _ in range(count)]
+        return region.create_output_port(color, edge, positions, size)
+
+    def use(self, region, *colors):
+        for color in colors:
+            region.set_param_all(color.name, color)
+
+
+def no_regions(s):
+    pass
+
+
+def color_number(s):
+    s.use(s.region(), Color("red", 24))
+
+
+def too_many_colors(s):
+    s.use(s.region(), *(Color(f"c{k}") for k in range(25)))
+
+
+def colors_of_connected_ports(s):
+    a, b = s.region("a"), s.region("b", at=(3, 0))
+    s.layout.connect(s.output(a, Color("x", 3)), s.input(b, Color("y", 4)))
+
+
+def empty_region(s):
+    s.region("flat", 0, 3)
+
+
+def two_names(s):
+    s.region("same")
+    s.region("same", at=(4, 4))
+
+
+def negative_place(s):
+    s.region("out", at=(-1, 2))
+
+
+def overlap(s):
+    s.region("a", 2, 2)
+    s.region("b", 2, 2, at=(1, 1))
+
+
+def paint_outside(s):
+    s.region("a", 2, 2).paint_range(
+        IntRectangle(IntVector(0, 0), IntVector(3, 1)), Color("c"), [RoutingPosition()]
+    )
+
+
+def paint_nothing(s):
+    s.region("a").paint_all(Color("c"), [])
+
+
+def port_positions(s):
+    s.input(s.region("a"), count=5)
+
+
+def port_of_both_ways(s):
+    both = RoutingPosition().set_input([Route.EAST]).set_output([Route.RAMP])
+    s.region("a").create_input_port(Color("c"), Edge.LEFT, [both], 4)
+
+
+def connect_two_outputs(s):
+    a, b = s.region("a"), s.region("b", at=(3, 0))
+    s.layout.connect(s.output(a), s.output(b))
+
+
+def connect_sizes(s):
+    a, b = s.region("a"), s.region("b", at=(3, 0))
+    s.layout.connect(s.output(a, size=4), s.input(b, size=5))
+
+
+def connect_twice(s):
+    a, b = s.region("a"), s.region("b", at=(3, 0))
+    out = s.output(a)
+    s.layout.connect(out, s.input(b))
+    s.layout.connect(out, s.input(b, "more"))
+
+
+def connect_counts_of_pes(s):
+    a, b = s.region("a", 1, 2), s.region("b", 1, 3, at=(3, 0))
+    s.layout.connect(s.output(a), s.input(b))
+
+
+def stream_of_the_other_way(s):
+    s.layout.create_input_stream(s.output(s.region("a")))
+
+
+def stream_of_a_used_port(s):
+    port = s.input(s.region("a"))
+    s.layout.create_input_stream(port)
+    s.layout.create_input_stream(port)
+
+
+def stream_of_two_pes(s):
+    s.layout.create_input_stream(s.input(s.region("a", 1, 2)))
+
+
+def no_way(s):
+    # A wall of PEs that use the colour already, from the upper edge to below the free row.
+    color = Color("c", 5)
+    a, b = s.region("a", 1, 3), s.region("b", 1, 3, at=(2, 0))
+    wall = s.region("wall", 1, 4, at=(1, 0))
+    wall.paint_all(color, [RoutingPosition().set_input([Route.RAMP])])
+    s.region("low", 1, 1, at=(0, 4)).paint_all(color, [RoutingPosition()])
+    s.region("lower", 1, 1, at=(1, 4)).paint_all(color, [RoutingPosition()])
+    s.region("corner", 1, 1, at=(0, 3)).paint_all(color, [RoutingPosition()])
+    s.layout.connect(s.output(a, color), s.input(b, color))
+
+
+@pytest.mark.parametrize(
+    ("make", "slug", "words"),
+    [
+        (no_regions, "empty", "the layout has 0 code regions"),
+        (color_number, "color", 'colour "red" has the value 24; there are 24'),
+        (too_many_colors, "color", 'needs more than 24 colours; "c24" gets none'),
+        (colors_of_connected_ports, "color", "the colours x = 3 and y = 4"),
+        (empty_region, "region", 'region "flat" has 0 x 3 PEs'),
+        (two_names, "region", 'there are two regions named "same"'),
+        (negative_place, "place", 'region "out" is placed at (-1, 2)'),
+        (overlap, "overlap", 'regions "a" and "b" overlap at (1, 1)'),
+        (paint_outside, "paint", '(0, 0) to (3, 1) leaves region "a" of 2 x 2'),
+        (paint_nothing, "paint", "has 0 positions; legal are 1 to 4"),
+        (port_positions, "port", "port a_in has 5 positions; legal are 1 to 4"),
+        (port_of_both_ways, "port", "an input port must leave its inputs to the compiler"),
+        (connect_two_outputs, "connect", "wants an output and an input port, not a_out and b_out"),
+        (connect_sizes, "connect", "port a_out has size 4, port b_in has 5"),
+        (connect_twice, "connect", "port a_out is already connected"),
+        (connect_counts_of_pes, "connect", "port a_out has 2 PEs, port b_in has 3"),
+        (stream_of_the_other_way, "stream", "an input stream cannot use port a_out"),
+        (stream_of_a_used_port, "stream", "port a_in is already connected"),
+        (stream_of_two_pes, "stream", "a stream needs a port of one PE; a_in has 2"),
+        (
+            no_way,
+            "route",
+            "there is no way for colour 5 from port a_c at (0, 0) to port b_c at (2, 0)",
+        ),
+    ],
+)
+def test_refusals(make, slug, words, tmp_path):
+    sketch = Sketch(tmp_path)
+    with pytest.raises(weft.Error) as caught:
+        make(sketch)
+        sketch.layout.compile(str(tmp_path / "out"))
+    assert caught.value.code == f"wse.sdklayout.{slug}"
+    assert words in str(caught.value)
+
+
+# Each slug in full, for whoever searches for one.
+SLUGS = {
+    "wse.sdklayout.color",
+    "wse.sdklayout.connect",
+    "wse.sdklayout.empty",
+    "wse.sdklayout.overlap",
+    "wse.sdklayout.paint",
+    "wse.sdklayout.place",
+    "wse.sdklayout.port",
+    "wse.sdklayout.region",
+    "wse.sdklayout.route",
+    "wse.sdklayout.stream",
+}
+
+
+def test_every_rule_is_here():
+    import test_wse_layout_refusals as here
+
+    mark = next(m for m in here.test_refusals.pytestmark if m.name == "parametrize")
+    assert {f"wse.sdklayout.{row[1]}" for row in mark.args[1]} == SLUGS
