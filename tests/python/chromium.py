@@ -44,7 +44,9 @@ class Page:
 
     def __enter__(self):
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         for name in ("Page.enable", "Runtime.enable", "Log.enable"):
             self._call(name)
         width, height = self.size
@@ -74,7 +76,10 @@ class Page:
         message = json.loads(text)
         if message.get("method") == "Runtime.exceptionThrown":
             self.errors.append(message["params"]["exceptionDetails"]["text"])
-        elif message.get("method") == "Log.entryAdded" and message["params"]["entry"]["level"] == "error":
+        elif (
+            message.get("method") == "Log.entryAdded"
+            and message["params"]["entry"]["level"] == "error"
+        ):
             self.errors.append(message["params"]["entry"]["text"])
         return message
 

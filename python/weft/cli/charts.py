@@ -89,13 +89,13 @@ def bars(title, groups):
     axes = _axes(figure)
     at, least = 0.0, min(s for times in groups.values() for s in times.values()) / 3
     for program, times in groups.items():
-        axes.text(
-            least, at, program, fontsize=8, fontweight="bold", va="center", clip_on=False
-        )
+        axes.text(least, at, program, fontsize=8, fontweight="bold", va="center", clip_on=False)
         at += 1
         for who, seconds in sorted(times.items(), key=lambda item: item[1]):
             axes.barh(at, seconds - least, left=least, color=colours[who], height=0.8)
-            axes.text(seconds * 1.1, at, f"{who} {seconds_text(seconds)}", fontsize=7.5, va="center")
+            axes.text(
+                seconds * 1.1, at, f"{who} {seconds_text(seconds)}", fontsize=7.5, va="center"
+            )
             at += 1
         at += 0.6
     axes.set_xscale("log")
