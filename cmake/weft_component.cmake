@@ -56,6 +56,12 @@ function(weft_hot)
   endforeach()
 endfunction()
 
+# weft_visible(<shared library> <version script>): only what the script leaves visible, and what that needs, is kept.
+function(weft_visible target script)
+  target_link_options(${target} PRIVATE "LINKER:--version-script,${script}" LINKER:--gc-sections)
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${script}")
+endfunction()
+
 # weft_unity(<target> [ALONE source ...] [APART source ...]): in a quick build up to 32 sources in one run of the compiler, because most of
 # the time goes into templates of their common headers. APART: a run of their own for sources whose file-local names others have, too;
 # ALONE: each by itself, as are those with flags of their own. tools/check_unity finds sources that cannot be compiled together.
