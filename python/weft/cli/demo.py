@@ -12,6 +12,7 @@ import sys
 import time
 
 import weft
+from weft import _terminal
 from weft._errors import error as _error
 
 from . import report
@@ -106,11 +107,11 @@ def run(args):
     output = pathlib.Path(args.output)
     output.mkdir(parents=True, exist_ok=True)
     rows, items, failures = [], [], []
-    live = sys.stderr.isatty()
+    live = _terminal.live()
 
     def progress(text):
         if live:
-            print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+            _terminal.show(text)
 
     profile = weft.profile()
     profile.__enter__()
