@@ -147,7 +147,9 @@ def test_progress_is_for_terminals_that_can_write_over_a_line(program, tmp_path,
     assert ("\033[" in said) == sequences
 
 
-@pytest.mark.parametrize("verb", [(), ("demo",), ("tune",), ("playground",), ("compile",), ("serve",)])
+@pytest.mark.parametrize(
+    "verb", [(), ("demo",), ("tune",), ("playground",), ("compile",), ("serve",)]
+)
 def test_help_fits_80_columns(verb):
     done = run(*verb, "--help", COLUMNS="80")
     assert done.returncode == 0
@@ -165,6 +167,8 @@ def test_no_compiler_is_said(program, tmp_path):
     empty.mkdir()
     for name in ("env", "sh"):
         os.symlink(shutil.which(name), empty / name)
-    done = run("run", program, "--target", "c", PATH=str(empty), CC="", XDG_CACHE_HOME=str(tmp_path))
+    done = run(
+        "run", program, "--target", "c", PATH=str(empty), CC="", XDG_CACHE_HOME=str(tmp_path)
+    )
     assert done.returncode == 1 and re.search(r"error\[c\.\S+\]", done.stderr), done.stderr
     assert "help:" in done.stderr or "searched" in done.stderr
