@@ -67,7 +67,9 @@ class _Layer(nn.Module):
         super().__init__()
         self.act = activation(c["hidden_act"])
         self.attention = nn.ModuleDict({"self": _Self(c), "output": _Output(c, c["hidden_size"])})
-        self.intermediate = nn.ModuleDict({"dense": nn.Linear(c["hidden_size"], c["intermediate_size"])})
+        self.intermediate = nn.ModuleDict(
+            {"dense": nn.Linear(c["hidden_size"], c["intermediate_size"])}
+        )
         self.output = _Output(c, c["intermediate_size"])
 
     def forward(self, x, mask):
@@ -82,11 +84,15 @@ class Model(nn.Module):
         super().__init__()
         c = self.config = {**DEFAULTS, **config}
         self.embeddings = _Embeddings(c)
-        self.encoder = nn.ModuleDict({"layer": nn.ModuleList([_Layer(c) for _ in range(c["num_hidden_layers"])])})
+        self.encoder = nn.ModuleDict(
+            {"layer": nn.ModuleList([_Layer(c) for _ in range(c["num_hidden_layers"])])}
+        )
         self.pooler = nn.ModuleDict({"dense": nn.Linear(c["hidden_size"], c["hidden_size"])})
 
     def forward(self, ids, attention_mask=None, token_type_ids=None):
-        mask = None if attention_mask is None else weft.asarray(attention_mask)[:, None, None, :] != 0
+        mask = (
+            None if attention_mask is None else weft.asarray(attention_mask)[:, None, None, :] != 0
+        )
         x = self.embeddings(ids, token_type_ids)
         for layer in self.encoder["layer"]:
             x = layer(x, mask)

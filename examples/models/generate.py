@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Text models at work: a prompt's tokens, cached keys and values, sampling, tokens per second.
 
-    python3 generate.py --model gpt2 --tokens 64            a small model with random weights
-    python3 generate.py --folder PATH --prompt 15496,995    a model from a folder; token ids, not text
+python3 generate.py --model gpt2 --tokens 64            a small model with random weights
+python3 generate.py --folder PATH --prompt 15496,995    a model from a folder; token ids, not text
 """
 
 import argparse
@@ -67,7 +67,9 @@ def tokens(model, prompt, count, temperature=1.0, top_k=None, top_p=None, stop=N
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--model", choices=sorted(SMALL), default="gpt2", help="a small random model")
+    parser.add_argument(
+        "--model", choices=sorted(SMALL), default="gpt2", help="a small random model"
+    )
     parser.add_argument("--folder", help="config.json and *.safetensors of a model")
     parser.add_argument("--device", default="cpu", help="where it runs")
     parser.add_argument("--dtype", default=None, help="element type of the weights")

@@ -69,7 +69,9 @@ class _Attention(nn.Module):
     def forward(self, x, turn, cache):
         q, k = heads_of(self.q_proj(x), self.heads), heads_of(self.k_proj(x), self.kept)
         v = heads_of(self.v_proj(x), self.kept)
-        return self.o_proj(joined(attend(rotated(q, *turn), rotated(k, *turn), v, cache, causal=True)))
+        return self.o_proj(
+            joined(attend(rotated(q, *turn), rotated(k, *turn), v, cache, causal=True))
+        )
 
 
 class _Feed(nn.Module):
@@ -78,7 +80,10 @@ class _Feed(nn.Module):
         n, inner, bias = c["hidden_size"], c["intermediate_size"], c["mlp_bias"]
         self.act = activation(c["hidden_act"])
         self.gate_proj = nn.Linear(n, inner, bias=bias)
-        self.up_proj, self.down_proj = nn.Linear(n, inner, bias=bias), nn.Linear(inner, n, bias=bias)
+        self.up_proj, self.down_proj = (
+            nn.Linear(n, inner, bias=bias),
+            nn.Linear(inner, n, bias=bias),
+        )
 
     def forward(self, x):
         return self.down_proj(self.act(self.gate_proj(x)) * self.up_proj(x))
@@ -121,7 +126,14 @@ class Model(nn.Module):
         """Empty caches of all layers for so many tokens."""
         c, weight = self.config, self.model.embed_tokens.weight
         return [
-            Cache(batch, c["num_key_value_heads"], capacity, c["head_dim"], weight.dtype, weight.device)
+            Cache(
+                batch,
+                c["num_key_value_heads"],
+                capacity,
+                c["head_dim"],
+                weight.dtype,
+                weight.device,
+            )
             for _ in self.model.layers
         ]
 

@@ -58,7 +58,9 @@ class _Attention(nn.Module):
     def __init__(self, c):
         super().__init__()
         n, self.heads = c["hidden_size"], c["num_attention_heads"]
-        self.q_proj, self.k_proj, self.v_proj = (nn.Linear(n, n, bias=c["qkv_bias"]) for _ in range(3))
+        self.q_proj, self.k_proj, self.v_proj = (
+            nn.Linear(n, n, bias=c["qkv_bias"]) for _ in range(3)
+        )
         self.o_proj = nn.Linear(n, n)
 
     def forward(self, x):

@@ -109,7 +109,9 @@ def test_sampling_keeps_to_its_limits(models):
     np.testing.assert_allclose(share(top_k=2), [4 / 7, 3 / 7, 0, 0, 0], atol=0.03)
     # 0.4 + 0.3 reach 0.69; 0.71 needs a third
     np.testing.assert_allclose(share(top_p=0.69), [4 / 7, 3 / 7, 0, 0, 0], atol=0.03)
-    np.testing.assert_allclose(share(top_p=0.71), p[:3].tolist() / p[:3].sum() @ np.eye(3, 5), atol=0.03)
+    np.testing.assert_allclose(
+        share(top_p=0.71), p[:3].tolist() / p[:3].sum() @ np.eye(3, 5), atol=0.03
+    )
     hot = p**0.5 / (p**0.5).sum()
     np.testing.assert_allclose(share(temperature=2.0), hot, atol=0.03)
     assert share(temperature=0)[0] == 1 and share(top_p=1e-6)[0] == 1
@@ -141,12 +143,12 @@ def test_folders_are_read_and_refused(models, tmp_path, rng):
     for k, part in enumerate(half):  # in two files, as large models are
         weft.save_safetensors(str(tmp_path / f"model-{k}.safetensors"), part)
     ids = weft.asarray([[1, 2, 3]])
-    np.testing.assert_array_equal(
-        weights.from_folder(tmp_path)(ids).numpy(), model(ids).numpy()
-    )
+    np.testing.assert_array_equal(weights.from_folder(tmp_path)(ids).numpy(), model(ids).numpy())
     short = weights.from_folder(tmp_path, dtype="bfloat16")(ids)
     assert short.dtype == weft.bfloat16
-    np.testing.assert_allclose(short.astype("float32").numpy(), model(ids).numpy(), rtol=0.1, atol=0.1)
+    np.testing.assert_allclose(
+        short.astype("float32").numpy(), model(ids).numpy(), rtol=0.1, atol=0.1
+    )
     for wrong in ({"model_type": "t5"}, {"model_type": "gpt2", "activation_function": "swish9"}):
         (tmp_path / "config.json").write_text(json.dumps({**GPT2, **wrong}))
         with pytest.raises(weft.ArgumentError):

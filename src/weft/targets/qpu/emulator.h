@@ -71,6 +71,10 @@ class Emulator final : public sim::Simulator {
   bool run_ahead(Loaded& loaded, const std::vector<std::uint32_t>& words,
                  std::int64_t limit_cycles);
   void account(bool clean);
+  /// Notes the semaphores that a launch leaves above 0.
+  void note_semaphores();
+  /// Every QPU waits that has not finished: says for what.
+  [[noreturn]] void stuck();
   void print(const Loaded& loaded, const Qpu& q);
 
   EmulatorOptions options_;
