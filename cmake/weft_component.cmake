@@ -1,5 +1,5 @@
-# weft_component(<name> [COLD] SOURCES ... [ALONE ...] [DEPS ...] [LIBRARIES ...]): a static library weft_<name> of one layer.
-# ALONE: sources with names of their own that other sources of the component have, too (weft_unity); "*": all of them.
+# weft_component(<name> [COLD] SOURCES ... [ALONE ...] [APART ...] [DEPS ...] [LIBRARIES ...]): a static library weft_<name> of one layer.
+# ALONE, APART: sources with names of their own that other sources of the component have, too (weft_unity).
 # Dependencies on other components must be allowed by layers.txt.
 
 file(STRINGS "${PROJECT_SOURCE_DIR}/layers.txt" WEFT_LAYERS REGEX "^[a-z]+:")
@@ -45,7 +45,9 @@ endfunction()
 # Three heats. Warm is the build's own -O2. weft_cold(<target>): compilers, emitters, tests: -O1 takes half the time to
 # compile. weft_hot(<source>...): inner loops, -O3.
 function(weft_cold target)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  if(NOT WEFT_QUICK)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endif()
 endfunction()
 function(weft_hot)
   foreach(source IN LISTS ARGN)
@@ -54,14 +56,29 @@ function(weft_hot)
   endforeach()
 endfunction()
 
-# weft_unity(<target> [source ...]): in a quick build several sources in one run of the compiler, because most of the time goes into
-# templates of their common headers. The named sources stay alone, and so do those with flags of their own and generated ones.
-# tools/check_unity finds sources that cannot be compiled together.
+# weft_visible(<shared library> <version script>): only what the script leaves visible, and what that needs, is kept.
+function(weft_visible target script)
+  target_link_options(${target} PRIVATE "LINKER:--version-script,${script}" LINKER:--gc-sections)
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${script}")
+endfunction()
+
+# weft_unity(<target> [ALONE source ...] [APART source ...]): in a quick build up to 32 sources in one run of the compiler, because most of
+# the time goes into templates of their common headers. APART: a run of their own for sources whose file-local names others have, too;
+# ALONE: each by itself, as are those with flags of their own. tools/check_unity finds sources that cannot be compiled together.
 function(weft_unity target)
-  if(WEFT_QUICK AND NOT "${ARGN}" STREQUAL "*")
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
-    if(ARGN)
-      set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  cmake_parse_arguments(ARG "" "" "ALONE;APART" ${ARGN})
+  if(WEFT_QUICK)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+    get_target_property(sources ${target} SOURCES)
+    list(REMOVE_ITEM sources ${ARG_ALONE} ${ARG_APART})
+    set(count 0)
+    foreach(source IN LISTS sources)
+      math(EXPR group "${count} / 32")
+      math(EXPR count "${count} + 1")
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP "group${group}")
+    endforeach()
+    if(ARG_APART)
+      set_source_files_properties(${ARG_APART} PROPERTIES UNITY_GROUP apart)
     endif()
   endif()
 endfunction()
@@ -75,7 +92,7 @@ if(WEFT_TESTS)
 endif()
 
 function(weft_component name)
-  cmake_parse_arguments(ARG "COLD" "LAYER" "SOURCES;ALONE;DEPS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "COLD" "LAYER" "SOURCES;ALONE;APART;DEPS;LIBRARIES" ${ARGN})
   if(NOT ARG_LAYER)
     set(ARG_LAYER ${name})
   endif()
@@ -84,7 +101,7 @@ function(weft_component name)
   target_compile_features(weft_${name} PUBLIC cxx_std_20)
   set_target_properties(weft_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   weft_warnings(weft_${name})
-  weft_unity(weft_${name} ${ARG_ALONE})
+  weft_unity(weft_${name} ALONE ${ARG_ALONE} APART ${ARG_APART})
   if(ARG_COLD)
     weft_cold(weft_${name})
     target_precompile_headers(weft_${name} REUSE_FROM weft_headers_ir_cold)

@@ -2,6 +2,7 @@
 """Prepares a copy of docs/ for the site: tools/site_pages.py FOLDER
 
 Links to files outside docs/ (sources, README.md) have no page there: their text stays, with the file's place in the tree.
+A page of which notebooks/ holds a notebook gets a link to it.
 """
 
 import pathlib
@@ -25,6 +26,9 @@ def prepare(page, folder):
 
     parts = re.split(r"(^```.*?^```)", page.read_text("utf-8"), flags=re.M | re.S)
     parts[::2] = [LINK.sub(replace, part) for part in parts[::2]]
+    made = folder / "notebooks" / f"{page.stem}.ipynb"
+    if made.exists():
+        parts.append(f"\n[This page as a notebook](../notebooks/{made.name})\n")
     page.write_text("".join(parts), "utf-8")
 
 

@@ -14,34 +14,6 @@ import numpy as np
 import weft
 from weft import nn, optim
 
-COLOURS = ("#0066cc", "#cc4400", "#228833", "#aa3377")
-
-
-def curve(series, width=420, height=180):
-    """Losses by step as an SVG picture, one line for each device; the scale is logarithmic."""
-    logs = {name: np.log10(np.maximum(values, 1e-6)) for name, values in series.items()}
-    low = min(v.min() for v in logs.values())
-    high = max(max(v.max() for v in logs.values()), low + 1e-3)
-    lines = []
-    for colour, (name, values) in zip(COLOURS, logs.items()):
-        x = 45 + np.arange(len(values)) * (width - 60) / max(len(values) - 1, 1)
-        y = 15 + (high - values) / (high - low) * (height - 45)
-        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y))
-        row = 25 + 15 * len(lines)
-        lines.append(
-            f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="{points}"/>'
-            f'<text x="{width - 90}" y="{row}" fill="{colour}">{name}</text>'
-        )
-    marks = "".join(
-        f'<text x="5" y="{20 + (high - v) / (high - low) * (height - 45):.0f}">{10**v:.2g}</text>'
-        for v in (high, low)
-    )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" '
-        f'font-size="12"><rect width="100%" height="100%" fill="#fafafa"/>{marks}{"".join(lines)}'
-        f'<text x="45" y="{height - 8}">steps</text></svg>'
-    )
-
 
 def images(count, shape, classes=10, noise=0.5, seed=7):
     """`classes` random patterns with noise, and their labels, as NumPy arrays."""
@@ -140,4 +112,11 @@ def demo(quick=False, progress=lambda text: None, output="out"):
                 "limit": AGREE,
                 "note": "largest relative difference of the first eight losses",
             }
-        yield (f"{title}: loss by step", curve(series))
+        yield {
+            "chart": "lines",
+            "title": f"{title}: loss by step",
+            "series": {name: losses.tolist() for name, losses in series.items()},
+            "x": "steps",
+            "y": "loss",
+            "log": True,
+        }

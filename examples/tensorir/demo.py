@@ -6,8 +6,8 @@ import programs
 import weft
 
 
-def _check(name, sch, device, inputs, expected, flop, number, target=None):
-    module = weft.build(sch, target=target or device.name.split(":")[0])
+def _check(name, sch, device, inputs, expected, flop, number):
+    module = weft.build(sch, target=device.name.split(":")[0])
     arrays = [weft.asarray(x, device=device) for x in inputs]
     out = weft.zeros(expected.shape, dtype="float32", device=device)
     seconds = module.time_evaluator("main", number=number, repeat=3)(*arrays, out).median
@@ -17,9 +17,11 @@ def _check(name, sch, device, inputs, expected, flop, number, target=None):
         device=device.name,
         seconds=seconds,
         rate=flop / seconds / 1e9,
-        unit="GFLOP/s",
+        unit="Gop/s",
         error=error,
         limit=1e-4,
+        flop=flop,
+        bytes=sum(x.nbytes for x in inputs) + expected.nbytes,
     )
 
 

@@ -11,7 +11,7 @@ from weft.vta import op
 import weft
 
 
-def _row(program, device, seconds, operations, error, unit="GOP/s"):
+def _row(program, device, seconds, operations, error, unit="Gop/s"):
     rate = operations / seconds / 1e9 if seconds else 0.0
     return {
         "program": program,
@@ -56,7 +56,12 @@ def demo(quick=False, progress=lambda text: None, output="out"):
     moved = [weft.asarray(x, device=device) for x in arrays]
     with weft.vta.picture.record(device) as recorded:
         module["main"](*moved)
-    yield "ResNet-18 C5 on VTA", recorded.svg("ResNet-18 C5 (28x28, 128 to 128, 3x3), stages")
+    yield {
+        "chart": "stages",
+        "title": "VTA's stages over time: ResNet-18 C5 (28 x 28, 128 to 128, 3 x 3)",
+        "spans": recorded.stages(),
+        "colours": weft.vta.picture.COLORS,
+    }
 
     size = 64 if quick else 224
     progress(f"quantised ResNet-18, {size}x{size}")

@@ -6,7 +6,7 @@ import json
 
 from . import _core
 
-_COLORS = {
+COLORS = {
     "load inp": "#4e79a7",
     "load wgt": "#76b7b2",
     "load acc": "#a0cbe8",
@@ -19,7 +19,7 @@ _COLORS = {
 
 
 def _kind(name):
-    for kind in _COLORS:
+    for kind in COLORS:
         if name.startswith(kind):
             return kind
     return "load acc" if name.startswith("load") else "store" if name.startswith("store") else "alu"
@@ -57,6 +57,11 @@ class record:
     def __exit__(self, *exception):
         self.spans = spans(self._trace.json())
 
+    def stages(self):
+        """[(stage, kind of instruction, first cycle, cycles)]: the spans in the three stages."""
+        order = ("load", "compute", "store")
+        return [(s, _kind(n), at, c) for s in order for t, n, at, c in self.spans if s in t]
+
     def svg(self, title, width=1100):
         return timeline(self.spans, title, width)
 
@@ -82,17 +87,17 @@ def timeline(found, title, width=1100):
         for _, name, first, cycles in mine:
             rows.append(
                 f'<rect x="{80 + (first - begin) * scale:.2f}" y="{y}" width="{max(cycles * scale, 0.3):.2f}" '
-                f'height="{height}" fill="{_COLORS[_kind(name)]}"><title>{html.escape(name)}: {cycles} cycles at '
+                f'height="{height}" fill="{COLORS[_kind(name)]}"><title>{html.escape(name)}: {cycles} cycles at '
                 f"{first - begin}</title></rect>"
             )
     y = top + len(stages) * (height + 8)
     for k in range(6):
         at = k * (end - begin) / 5
         rows.append(f'<text x="{80 + at * scale:.1f}" y="{y + 12}" class="n">{at:,.0f}</text>')
-    kinds = [k for k in _COLORS if any(_kind(s[1]) == k for s in found)]
+    kinds = [k for k in COLORS if any(_kind(s[1]) == k for s in found)]
     for k, kind in enumerate(kinds):
         rows.append(
-            f'<rect x="{80 + k * 110}" y="{y + 22}" width="12" height="12" fill="{_COLORS[kind]}"/>'
+            f'<rect x="{80 + k * 110}" y="{y + 22}" width="12" height="12" fill="{COLORS[kind]}"/>'
             f'<text x="{97 + k * 110}" y="{y + 32}" class="n">{kind}</text>'
         )
     return (

@@ -8,7 +8,10 @@ import pathlib
 
 import pytest
 import weft
-from weft.cli import demo
+from weft._core import Error
+from weft.cli import charts, demo, report
+
+import chromium
 
 ROW = dict(program="p", device="d", seconds=0.00123456, rate=0.02471, unit="GFLOP/s", error=1e-7)
 
@@ -55,11 +58,11 @@ def test_the_report_goes_where_it_is_asked_for(tmp_path, monkeypatch, capsys):
     assert demo.run(argparse.Namespace(output="a/b", quick=True)) == 0
     assert "1 runs, 0 wrong, 0 programs failed" in capsys.readouterr().out
     names = sorted(p.name for p in (tmp_path / "a/b").iterdir())
-    assert names == ["loss.svg", "report.html", "trace.json", "x.txt"]
+    assert names == ["report.html", "trace.json", "x.txt"]
     assert not (tmp_path / "out").exists()
     page = (tmp_path / "a/b/report.html").read_text()
-    assert "&lt;p&gt;" in page and "<svg>" in page and "name=viewport" in page
-    assert "prefers-color-scheme:dark" in page and "http" not in page.replace("http-equiv", "")
+    assert "&lt;p&gt;" in page and "<svg class=plain>" in page and 'name="viewport"' in page
+    assert "prefers-color-scheme: dark" in page and "http" not in page
     json.loads((tmp_path / "a/b/trace.json").read_text())
 
 
@@ -87,3 +90,83 @@ def test_an_installation_brings_its_examples(tmp_path, monkeypatch):
     assert demo.examples_folder() == package / "examples"
     rule = (pathlib.Path(__file__).parents[2] / "python/bindings/CMakeLists.txt").read_text()
     assert "foreach(folder examples compat/needle)" in rule
+
+
+def test_what_was_not_run_says_why():
+    row = demo.Row(**{**ROW, "error": None}, limit=0, absent="torch is 1.13")
+    assert row.cells()[-2:] == ["not run", "torch is 1.13"] and row.good
+
+
+CHARTS = [
+    {"chart": "lines", "title": "Loss", "series": {"cpu": [3.0, 1.0], "cuda:0": [3.0, 2.0]}, "log": True},
+    {"chart": "bars", "title": "Bars", "groups": {"<p>": {"NumPy": 1e-6, "weft cpu": 2e-3}}},
+    {"chart": "roofline", "title": "Roof", "roof": (1e9, 1e9), "points": [("p", 10, 20, 1e-6)]},
+    {"chart": "frames", "title": "Frames", "pictures": [[[0, 1], [2, 3]]] * 3, "labels": ["a", "b", "c"]},
+    {
+        "chart": "stages",
+        "title": "Stages",
+        "spans": [("load", "inp", 0, 5), ("compute", "gemm", 3, 9)],
+        "colours": {"inp": "#111111", "gemm": "#222222"},
+    },
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("item", CHARTS, ids=lambda item: item["chart"])
+def test_charts_take_the_colours_of_the_page(item):
+    pytest.importorskip("matplotlib", reason="charts need matplotlib")
+    svg = charts.draw(item)
+    assert svg.startswith("<svg") and "currentColor" in svg and "#000000" not in svg
+    assert "<text" in svg and "DejaVu" not in svg
+    if item["chart"] == "bars":
+        assert "NumPy 1 us" in svg and "weft cpu 2 ms" in svg and "&lt;p&gt;" in svg
+
+
+def test_a_chart_that_does_not_exist():
+    with pytest.raises(Error, match="lines, bars, roofline, frames, stages") as refusal:
+        charts.draw({"chart": "pie", "title": "x"})
+    assert refusal.value.code == "cli.demo.chart"
+
+
+def test_without_matplotlib_the_report_says_so(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    said = report.write(tmp_path / "r.html", demo.HEAD, [demo.Row(**ROW, limit=1)], CHARTS[:1])
+    assert "pip install matplotlib" in said and said in (tmp_path / "r.html").read_text()
+
+
+@pytest.mark.parametrize("width, dark", [(1200, False), (390, True)])
+def test_the_report_in_a_browser(tmp_path, width, dark):
+    if chromium.program() is None:
+        pytest.skip("Chromium is not installed")
+    pytest.importorskip("matplotlib", reason="charts need matplotlib")
+    rows = [
+        demo.Row(**{**ROW, "device": d}, limit=1, rivals={"NumPy": 1e-3}) for d in ("cpu", "vta")
+    ]
+    items = [*CHARTS, {"title": "GEMV", "panes": {"CUDA": "__global__", "CSL": "task", "C": "for"}}]
+    report.write(tmp_path / "r.html", demo.HEAD, rows, items)
+    with chromium.Page(f"file://{tmp_path}/r.html", tmp_path / "profile", width, dark=dark) as page:
+        ask = page.ask
+        assert ask("document.documentElement.scrollWidth") <= width
+        back = "getComputedStyle(document.body).backgroundColor"
+        black, white = "rgb(20, 24, 29)", "rgb(255, 255, 255)"
+        assert ask(back) == (black if dark else white)
+        colour = "getComputedStyle(document.querySelector('figure svg text')).fill"
+        before = ask(colour)
+        page.click("#theme")
+        assert ask(back) == (white if dark else black) and ask(colour) != before
+        assert ask("document.querySelectorAll('figure svg').length") == len(CHARTS) + 1
+        shown = "[...document.querySelectorAll('.panes pre')].filter(p => !p.hidden).map(p => p.textContent).join()"
+        assert ask(shown) == "__global__,task"
+        page.click(".panes select")
+        page.key("ArrowDown")
+        page.key("ArrowDown")
+        page.key("Enter")
+        assert ask(shown) == "for,task"
+        rest = "[...document.querySelectorAll('#results tbody tr')].filter(r => !r.hidden).length"
+        assert ask(rest) == 2
+        page.click("#device")
+        page.key("ArrowDown")
+        page.key("Enter")
+        assert ask(rest) == 1
+        page.click("nav a[href='#trace']")
+        assert ask("location.hash") == "#trace"
+        assert page.errors == []

@@ -6,6 +6,7 @@ progress to standard error; progress only to a terminal.
 """
 
 import argparse
+import errno
 import os
 import sys
 
@@ -202,8 +203,14 @@ def main(argv=None):
         print(error, file=sys.stderr)
         return 1
     except OSError as error:
-        text = f'cannot use "{error.filename}": {error.strerror}' if error.filename else str(error)
+        what = error.strerror or str(error)
+        text = f'cannot use "{error.filename}": {what}' if error.filename else what
         print(f"error[cli.file]: {text}", file=sys.stderr)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES):
+            print(
+                " = help: free some space, or name a place that can be written (-o, --output, TMPDIR)",
+                file=sys.stderr,
+            )
         return 1
     except UnicodeDecodeError as error:
         print(f"error[cli.text]: byte {error.start} of the file is not UTF-8 text", file=sys.stderr)

@@ -16,7 +16,7 @@ import time
 import numpy as np
 
 import weft
-from weft import te
+from weft import _terminal, te
 from weft._errors import error
 
 
@@ -191,8 +191,8 @@ def run(args):
     rows = []
     print(f"{'benchmark':<12} {'weft':>12} {'unit':<8} {'rival':>12} {'ratio':>6}")
     for name in names:
-        if sys.stderr.isatty():
-            print(f"\r\033[K{name} ...", end="", file=sys.stderr, flush=True)
+        if _terminal.live():
+            _terminal.show(f"{name} ...")
         if name in scripts:
             try:
                 rows.append({"name": name, "rows": _run_script(scripts[name])})
@@ -205,8 +205,8 @@ def run(args):
         rows.append(
             {"name": name, "value": value, "unit": unit, "rival": rival, "rival_value": other}
         )
-        if sys.stderr.isatty():
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
+        if _terminal.live():
+            _terminal.show()
         right = f"{other:>12.4g} {value / other:>6.2f}  {rival}" if rival else ""
         print(f"{name:<12} {value:>12.4g} {unit:<8} {right}".rstrip(), flush=True)
     if args.json:

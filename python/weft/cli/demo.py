@@ -1,24 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tour: the demo of every folder under examples/ on every device present, a table, a report, a trace."""
+"""The tour: the demo of every folder under examples/ on every device present, a table, a report, a trace.
 
-import html
+`demo(quick, progress, output)` of an example yields rows of the table (a dict, see Row) and what the report shows besides:
+(title, svg), {"chart": a function of charts.py, its arguments}, {"panes": {name: text}, "title": …},
+{"roof": {"device", "flop", "bytes", "source"}}.
+"""
+
 import importlib.util
 import pathlib
 import sys
 import time
 
 import weft
+from weft import _terminal
 from weft._errors import error as _error
+
+from . import report
 
 
 class Row:
     """One line of the table.
 
     error is the largest difference from the reference; None where the program checks itself, or where there is a
-    `loss` instead. limit is what either may be.
+    `loss` instead. limit is what either may be. rivals: seconds of others for the same work in this run, by name; flop and
+    bytes: the operations of a call and the size of its arguments, for the roofline. absent: why it was not run.
     """
 
-    def __init__(self, program, device, seconds, rate, unit, error, limit, note="", loss=None):
+    def __init__(
+        self, program, device, seconds, rate, unit, error, limit, note="", loss=None, rivals=None, flop=0, bytes=0,
+        absent="",
+    ):  # fmt: skip
         self.program, self.device, self.seconds, self.rate, self.unit = (
             program,
             device,
@@ -27,6 +38,7 @@ class Row:
             unit,
         )
         self.error, self.limit, self.note, self.loss = error, limit, note, loss
+        self.rivals, self.flop, self.bytes, self.absent = rivals or {}, flop, bytes, absent
 
     @property
     def good(self):
@@ -40,20 +52,11 @@ class Row:
             f"{self.seconds * 1e3:.3g} ms" if self.seconds else "n/a",
             f"{self.rate:.3g} {self.unit}" if self.rate else "n/a",
             "n/a" if self.error is None else f"{self.error:.2g}",
-            "ok" if self.good else "WRONG",
-            self.note,
+            "not run" if self.absent else "ok" if self.good else "WRONG",
+            self.absent or self.note,
         ]
 
 
-STYLE = """
-:root{color-scheme:light dark;--line:#d0d7de;--bad:#ffd7d5}
-@media(prefers-color-scheme:dark){:root{--line:#3d444d;--bad:#6b1d1d}}
-body{font:15px/1.45 system-ui,sans-serif;margin:1.5em auto;padding:0 1em;max-width:75em}
-.wide{overflow-x:auto}table{border-collapse:collapse}
-td,th{padding:.3em .8em;border-bottom:1px solid var(--line);text-align:left;white-space:nowrap}
-td:nth-child(3),td:nth-child(4),td:nth-child(5){text-align:right;font-variant-numeric:tabular-nums}
-.bad{background:var(--bad)}figure{margin:1.5em 0;overflow-x:auto}svg{max-width:100%;height:auto;background:#fff;color:#000}
-"""
 HEAD = ["program", "device", "time", "rate", "error", "result", "note"]
 
 
@@ -99,37 +102,16 @@ def _print(rows):
         )
 
 
-def _report(path, rows, pictures):
-    body = "".join(
-        "<tr class='%s'>%s</tr>"
-        % ("ok" if r.good else "bad", "".join(f"<td>{html.escape(c)}</td>" for c in r.cells()))
-        for r in rows
-    )
-    images = "".join(
-        f"<figure>{svg}<figcaption>{html.escape(title)}</figcaption></figure>"
-        for title, svg in pictures
-    )
-    head = "".join(f"<th>{h}</th>" for h in HEAD)
-    path.write_text(
-        "<!doctype html><html lang=en><meta charset=utf-8><title>weft</title>"
-        f"<meta name=viewport content='width=device-width, initial-scale=1'><style>{STYLE}</style>"
-        f"<h1>weft {weft.__version__}</h1><p>Each program on every device present, checked against its reference. "
-        "time: of one call, or of one training step; simulated on qpu, vta and wse. error: the largest difference from the reference.</p>"
-        f"<div class=wide><table><tr>{head}</tr>{body}</table></div>{images}\n",
-        encoding="utf-8",
-    )
-
-
 def run(args):
     started = time.time()
     output = pathlib.Path(args.output)
     output.mkdir(parents=True, exist_ok=True)
-    rows, pictures, failures = [], [], []
-    live = sys.stderr.isatty()
+    rows, items, failures = [], [], []
+    live = _terminal.live()
 
     def progress(text):
         if live:
-            print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+            _terminal.show(text)
 
     profile = weft.profile()
     profile.__enter__()
@@ -142,10 +124,10 @@ def run(args):
                 progress=lambda t, n=name: progress(f"{n}: {t}"),
                 output=output,
             ):
-                if isinstance(item, tuple):
-                    pictures.append(item)
-                    continue
-                rows.append(Row(**item))
+                if isinstance(item, dict) and "program" in item:
+                    rows.append(Row(**item))
+                else:
+                    items.append(item)
         except (weft.Error, ImportError, OSError) as error:
             failures.append((name, error))
     profile.__exit__()
@@ -153,14 +135,13 @@ def run(args):
     _print(rows)
     for name, error in failures:
         print(f"\n{name} failed:\n{error}")
-    _report(output / "report.html", rows, pictures)
+    absent = report.write(output / "report.html", HEAD, rows, items)
     profile.save(output / "trace.json")
-    for title, svg in pictures:
-        name = "".join(c if c.isalnum() else "-" for c in title.lower())
-        (output / f"{name}.svg").write_text(svg)
+    if absent:
+        print(f"\n{absent}")
     wrong = [r for r in rows if not r.good]
     print(
-        f"\n{len(rows)} runs, {len(wrong)} wrong, {len(failures)} programs failed, {time.time() - started:.1f} s. "
+        f"\n{sum(not r.absent for r in rows)} runs, {len(wrong)} wrong, {len(failures)} programs failed, {time.time() - started:.1f} s. "
         f"Report: {output / 'report.html'}, trace: {output / 'trace.json'}"
     )
     return 1 if wrong or failures or not rows else 0

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """``weft devices``, ``weft errors`` and ``weft docs``."""
 
+import os
 import pathlib
 import re
+import shutil
+import sys
+import textwrap
 
 import weft
 from weft._errors import error
@@ -21,7 +25,11 @@ def devices(args):
     for d in weft.devices():
         state = "present" if d.available else "absent"
         what = first(d.description) if d.available else first(d.reason)
-        print(f"{d.name:<12} {d.kind:<12} {state:<8} {bare_reason(what)}")
+        line = f"{d.name:<12} {d.kind:<12} {state:<8} {bare_reason(what)}"
+        if sys.stdout.isatty() or "COLUMNS" in os.environ:  # in a pipe a device is a line
+            width = max(shutil.get_terminal_size().columns, 60)
+            line = textwrap.fill(line, width, subsequent_indent=" " * 35, break_on_hyphens=False)
+        print(line)
 
 
 def _names(known, asked):

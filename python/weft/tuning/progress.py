@@ -3,6 +3,8 @@
 
 import sys
 
+from weft import _terminal
+
 
 class Progress:
     """One line on a terminal, nothing in a pipe; or a function that is called after each trial.
@@ -13,9 +15,7 @@ class Progress:
     def __init__(self, wanted, trials):
         self._call = wanted if callable(wanted) else None
         self._trials = trials
-        self._live = self._call is None and (
-            sys.stderr.isatty() if wanted is None else bool(wanted)
-        )
+        self._live = self._call is None and (_terminal.live() if wanted is None else bool(wanted))
 
     def __call__(self, seen, default):
         times = [t.seconds for t in seen if t.seconds]
@@ -27,7 +27,7 @@ class Progress:
             if best and default is not None and default.seconds:
                 at += f", {default.seconds / best:.3g} times as fast as the default"
             text = f"tune: {len(seen)}/{self._trials} trials, {at}, {failed} failed"
-            print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+            _terminal.show(text)
 
     def end(self):
         if self._live:

@@ -7,6 +7,7 @@
 
 #include "weft/array/device_contract.h"
 #include "weft/array/device_grid.h"
+#include "weft/base/integers.h"
 
 namespace weft::device {
 
@@ -17,7 +18,6 @@ std::int64_t product(const Dims& d) {
   for (std::int64_t v : d) p *= v;
   return p;
 }
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// Joins neighbouring axes of a group where both operands that have it allow it.
 void collapse(Dims& shape, Dims& first, Dims& second) {

@@ -9,6 +9,7 @@
 #include "weft/array/device_whole.h"
 #include "weft/array/gpu/thin_product.h"
 #include "weft/array/row_ir.h"
+#include "weft/base/integers.h"
 #include "weft/ir/visit.h"
 #include "weft/schedule/refs.h"
 
@@ -23,7 +24,6 @@ constexpr std::int64_t kVector = 8;            // elements of 16 bits that are c
 constexpr std::int64_t kWorthTiles = 1 << 21;  // bytes of a matrix that few vectors multiply
 constexpr std::int64_t kTogether = 8;  // rows of blocks that follow one another, for the cache
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 Expr mod(const Expr& a, const Expr& b) { return ir::make_binary(ir::ExprKind::mod, a, b); }
 
 /// A layout of the target's row, and the extents of what it maps to.

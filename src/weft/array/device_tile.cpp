@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/array/device_tile.h"
+#include "weft/base/integers.h"
 
 #include <algorithm>
 
@@ -26,8 +27,6 @@ constexpr Tile kDoubles[] = {
     {128, 32, 8, 8, 4, 4, 4, 1, 4, {0.56, 0.56, 0.56}},  //
     {32, 32, 16, 4, 2, 4, 2, 2, 6, {0.35, 0.35, 0.35}},  //
 };
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// What a launch and the sum over parts cost, in clocks of a processor.
 constexpr double kLaunch = 7000, kBytesPerClock = 6;

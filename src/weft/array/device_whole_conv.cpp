@@ -8,12 +8,11 @@
 #include "weft/array/device_turn.h"
 #include "weft/array/device_whole_call.h"
 #include "weft/array/ops.h"
+#include "weft/base/integers.h"
 
 namespace weft::device {
 
 namespace {
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// Images [n, y, x, channel] with pixels at multiples of 16 bytes; `channels` of them count.
 struct Last {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "weft/base/integers.h"
 #include "weft/ir/visit.h"
 #include "weft/schedule/tree.h"
 
@@ -26,8 +27,6 @@ constexpr Rate kRates[] = {{128, 256, 4, 0.65, 1.6}, {128, 192, 5, 0.50, 1.2},
                            {128, 64, 6, 0.25, 0.5},  {64, 128, 6, 0.22, 0.3},
                            {64, 64, 8, 0.19, 0.3}};
 constexpr double kAdd = 2.5, kBytesPerMicrosecond = 3.5e6;  // of joining parts
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// The two factors of a product of 16-bit floats that a block adds up in float32.
 struct Factors {

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "weft/base/error.h"
+#include "weft/base/integers.h"
 #include "weft/ir/visit.h"
 
 namespace weft::rules {
@@ -31,7 +32,6 @@ std::int64_t down_to_power(std::int64_t n) {
   return static_cast<std::int64_t>(
       std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(1, n))));
 }
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// The loop whose neighbours lie nearest to each other; of equals the innermost.
 std::size_t nearest(const std::vector<NestLoop>& loops) {

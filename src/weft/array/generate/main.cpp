@@ -5,6 +5,8 @@
 
 #include <fstream>
 #include <iostream>
+#include <iterator>
+#include <string>
 
 #include "weft/array/generate/kernels.h"
 #include "weft/array/generate/vectors.h"
@@ -15,15 +17,22 @@ namespace {
 using weft::Elem;
 using weft::generate::Kernel;
 
-/// `level`: of a text that is written for one.
-bool write(const std::string& folder, const std::string& group, const std::vector<Kernel>& kernels,
-           const std::string& level = "", const std::string& target = "c:library=1") {
-  const std::string path = folder + "/" + group + level + ".c";
+/// Leaves a file that holds this text as it is: what is compiled from it stays up to date.
+bool store(const std::string& path, const std::string& text) {
+  std::ifstream old(path, std::ios::binary);
+  if (old && std::string(std::istreambuf_iterator<char>(old), {}) == text) return true;
   std::ofstream file(path, std::ios::binary);
-  file << weft::generate::library_text(group, kernels, target);
+  file << text;
   file.close();
   if (!file) std::cerr << "cannot write " << path << "\n";
   return static_cast<bool>(file);
+}
+
+/// `level`: of a text that is written for one.
+bool write(const std::string& folder, const std::string& group, const std::vector<Kernel>& kernels,
+           const std::string& level = "", const std::string& target = "c:library=1") {
+  return store(folder + "/" + group + level + ".c",
+               weft::generate::library_text(group, kernels, target));
 }
 
 bool vectors(const std::string& folder, const std::string& level, const weft::VectorShape& shape) {

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "weft/array/device_kernel.h"
+#include "weft/base/integers.h"
 #include "weft/operators/attention.h"
 #include "weft/operators/attention_tiles.h"
 
@@ -15,8 +16,6 @@ namespace {
 
 using operators::AttentionSpec;
 using Mask = AttentionSpec::Mask;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 constexpr std::int64_t kWidest = 256;
 /// Shared memory that a compiler may add to a block's own.

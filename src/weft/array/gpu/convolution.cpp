@@ -6,14 +6,13 @@
 
 #include "weft/array/device_grid.h"
 #include "weft/array/device_ops.h"
+#include "weft/base/integers.h"
 
 namespace weft {
 
 namespace {
 
 constexpr std::int64_t kFewChannels = 8;  // results of a group that a thread keeps itself
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// Whether a kernel without tiles computes it: tiles would be empty for the most part.
 bool direct(std::int64_t groups, std::int64_t results, const Pair& window) {

@@ -9,6 +9,7 @@
 #include "weft/array/device_kernel.h"
 #include "weft/array/gpu/convolution.h"
 #include "weft/array/row_ir.h"
+#include "weft/base/integers.h"
 
 namespace weft::device {
 
@@ -19,7 +20,6 @@ namespace {
 
 constexpr std::int64_t kUnrolled = 16;  // taps in a row of the window that are written out
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t power_above(std::int64_t n) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)));
 }

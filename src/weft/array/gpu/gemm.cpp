@@ -9,14 +9,13 @@
 #include "weft/array/device_whole.h"
 #include "weft/array/device_whole_call.h"
 #include "weft/array/gpu/gemm_program.h"
+#include "weft/base/integers.h"
 
 namespace weft::device {
 
 namespace {
 
 constexpr std::int64_t kUnit = 8;  // elements of 16 bytes
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// Rows of 16 bytes: whether a copy engine can read this axis pair, `inner` being the fast one.
 bool rows_fit(const NDArray& x, int inner, int outer) {

@@ -5,12 +5,12 @@
 #include <bit>
 
 #include "weft/array/row_ir.h"
+#include "weft/base/integers.h"
 
 namespace weft::device {
 
 namespace {
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t power_above(std::int64_t n) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)));
 }

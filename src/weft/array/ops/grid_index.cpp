@@ -7,6 +7,7 @@
 
 #include "weft/array/device_kernel.h"
 #include "weft/array/ops/grid_operators.h"
+#include "weft/base/integers.h"
 #include "weft/operators/gather.h"
 
 namespace weft {
@@ -15,8 +16,6 @@ namespace {
 
 using operators::PositionSpec;
 using operators::PositionUse;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// Two numbers on the device that programs set; 0 between uses. Kept for the next use.
 class Flags {

@@ -5,6 +5,7 @@
 
 #include "weft/array/device_kernel.h"
 #include "weft/array/ops/grid_operators.h"
+#include "weft/base/integers.h"
 #include "weft/operators/scan.h"
 
 namespace weft {
@@ -22,8 +23,6 @@ operators::ScanOp scan_op(ReduceOp op) {
     default: return operators::ScanOp::min;
   }
 }
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 struct Lines {
   std::int64_t outer, n, inner;

@@ -3,6 +3,7 @@
 
 #include "weft/array/device_kernel.h"
 #include "weft/array/ops/grid_operators.h"
+#include "weft/base/integers.h"
 #include "weft/operators/scan.h"
 #include "weft/operators/select.h"
 
@@ -11,8 +12,6 @@ namespace weft {
 namespace {
 
 using operators::SelectSpec;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// A compact array of truth values and how many are set up to the end of each tile.
 class MarkedTiles {

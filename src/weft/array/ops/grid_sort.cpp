@@ -6,6 +6,7 @@
 
 #include "weft/array/device_kernel.h"
 #include "weft/array/ops/grid_operators.h"
+#include "weft/base/integers.h"
 #include "weft/operators/search.h"
 
 namespace weft {
@@ -15,8 +16,6 @@ namespace {
 using operators::KeyKind;
 using operators::SortResult;
 using operators::SortSpec;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 SortSpec spec_of(Elem elem, bool descending, std::int64_t size) {
   SortSpec spec;

@@ -141,7 +141,8 @@ Server::Server(ServerOptions options, OpenDevice open)
   if (!impl_->server || impl_->port == 0) {
     throw Error(ErrorKind::io, "rpc.bind.failed", cat("cannot listen on ", o.host, ":", o.port))
         .note(
-            "the port is taken, the address is not this host's, or the certificate cannot be read");
+            "the port is taken, the address is not this host's, or the certificate cannot be read")
+        .help("port 0 takes any free one; 127.0.0.1 and 0.0.0.0 are always this host's");
   }
   impl_->watcher = std::thread([impl = impl_.get()] { impl->watch(); });
 }

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "weft/base/integers.h"
 #include "weft/ir/build.h"
 
 namespace weft::vta {
@@ -15,8 +16,6 @@ using namespace ir;
 namespace {
 
 constexpr std::int64_t kMaxPad = 15;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 std::int64_t extent_of(const Expr& e) {
   std::int64_t n = 1;

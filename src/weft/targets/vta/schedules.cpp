@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "weft/base/integers.h"
 #include "weft/targets/vta/execute.h"
 
 namespace weft::vta {
@@ -11,8 +12,6 @@ namespace weft::vta {
 namespace {
 
 using Loop = UopKernel::Loop;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 void positive(std::initializer_list<std::pair<const char*, std::int64_t>> values) {
   for (const auto& [name, value] : values) {

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/targets/vta/tile_flow.h"
+#include "weft/base/integers.h"
 
 #include <algorithm>
 #include <cmath>
 
 namespace weft::vta {
 
-namespace {
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-}  // namespace
+namespace {}  // namespace
 
 TiledOperand::TiledOperand(const Operand& o, const Layout& l, const Task& s) : guard_(l.guard) {
   for (const Axis& a : s.axes) uses_.push_back(uses(o, a));

@@ -3,14 +3,13 @@
 
 #include <algorithm>
 
+#include "weft/base/integers.h"
 #include "weft/targets/vta/chain.h"
 #include "weft/targets/vta/tile_flow.h"
 
 namespace weft::vta {
 
 namespace {
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// Candidate sizes along one axis: those with different numbers of tiles, thinned out when many.
 std::vector<std::int64_t> candidates(std::int64_t extent, std::size_t most) {

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report of the tour: one file that opens from the file system, without a network, in light and dark colours."""
+
+import html
+import pathlib
+import string
+
+import weft
+
+from . import charts
+
+TEMPLATE = pathlib.Path(__file__).with_name("report.html")
+MEANINGS = (
+    "time: of one call, or of one training step; simulated on qpu, vta and wse. rate: work of that call in a second. "
+    "error: the largest difference from the reference."
+)
+
+
+def _number(column):
+    return column in ("time", "rate", "error")
+
+
+def _table(head, rows):
+    """The results, with a choice of one device. rows: objects with device, good and cells()."""
+    devices = list(dict.fromkeys(r.device for r in rows))
+    options = "".join(f"<option>{html.escape(d)}</option>" for d in devices)
+    cells = "".join(
+        f"<tr class='{'ok' if r.good else 'bad'}' data-device='{html.escape(r.device, quote=True)}'>"
+        + "".join(
+            f"<td{' class=number' if _number(h) else ''}>{html.escape(c)}</td>"
+            for h, c in zip(head, r.cells())
+        )
+        + "</tr>"
+        for r in rows
+    )
+    top = "".join(f"<th{' class=number' if _number(h) else ''}>{h}</th>" for h in head)
+    return (
+        f"<p>{MEANINGS}</p><p><label>device <select id=device><option value=''>all</option>{options}</select></label></p>"
+        f"<div class=wide><table id=results><thead><tr>{top}</tr></thead><tbody>{cells}</tbody></table></div>"
+    )
+
+
+def _figure(title, svg, note=""):
+    said = f"<p>{html.escape(note)}</p>" if note else ""
+    return f"<figure><figcaption>{html.escape(title)}</figcaption>{svg}{said}</figure>"
+
+
+def _codes(item):
+    """One program as the text of several machines, two of them side by side."""
+    names = list(item["panes"])
+    texts = "".join(f"<pre hidden>{html.escape(text)}</pre>" for text in item["panes"].values())
+    panes = ""
+    for side in range(min(2, len(names))):
+        options = "".join(
+            f"<option{' selected' if k == side else ''}>{html.escape(name)}</option>"
+            for k, name in enumerate(names)
+        )
+        panes += f"<div><label>text for <select>{options}</select></label>{texts}</div>"
+    return f"<h3>{html.escape(item['title'])}</h3><div class=panes>{panes}</div>"
+
+
+def _roofs(rows, roofs):
+    """A chart for each device that says what it can do at most."""
+    for roof in roofs:
+        points = [
+            (r.program, r.flop, r.bytes, r.seconds)
+            for r in rows
+            if r.device == roof["device"] and r.flop and r.bytes and r.seconds
+        ]
+        if points:
+            yield {
+                "chart": "roofline",
+                "title": f"{roof['device']}: what it reaches of what it can",
+                "roof": (roof["flop"], roof["bytes"]),
+                "points": points,
+                "note": roof["source"],
+            }
+
+
+def _rivals(rows):
+    """One chart of all programs that were timed beside others in this run."""
+    groups = {}
+    for r in rows:
+        if r.rivals and r.seconds:
+            times = groups.setdefault(r.program, {})
+            times.update(r.rivals)
+            times[f"weft {r.device}"] = r.seconds
+    if groups:
+        yield {
+            "chart": "bars",
+            "title": "Times beside NumPy and PyTorch",
+            "groups": groups,
+            "note": "Measured in this run, in turns, with the same number of untimed calls before.",
+        }
+
+
+def write(path, head, rows, items):
+    """Writes the page. items: what the programs gave besides rows: (title, svg), charts, codes, roofs."""
+    drawn, asked, codes, roofs = [], [], [], []
+    for item in items:
+        if isinstance(item, tuple):
+            drawn.append((item[0], item[1].replace("<svg", "<svg class=plain", 1), ""))
+        elif "chart" in item:
+            asked.append(item)
+        elif "panes" in item:
+            codes.append(item)
+        else:
+            roofs.append(item["roof"])
+    wanted = [*_rivals(rows), *_roofs(rows, roofs), *asked]
+    absent = charts.available()
+    if absent is None:
+        drawn = [(i["title"], charts.draw(i), i.get("note", "")) for i in wanted] + drawn
+    pictures = "".join(_figure(*each) for each in drawn)
+    said = f"<p>{html.escape(absent)}</p>" if absent and wanted else ""
+    sections = {"Results": _table(head, rows)}
+    if pictures or said:
+        sections["Charts"] = f"{said}<div class=charts>{pictures}</div>"
+    if codes:
+        sections["Generated code"] = "".join(_codes(item) for item in codes)
+    sections["Trace"] = (
+        "<p>Where the time of this run went: <a href=trace.json>trace.json</a>, beside this file. "
+        "Open it at ui.perfetto.dev or in chrome://tracing.</p>"
+    )
+    names = {title: title.lower().replace(" ", "-") for title in sections}
+    page = string.Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
+        version=weft.__version__,
+        links="".join(f"<a href='#{at}'>{title}</a>" for title, at in names.items()),
+        body="".join(f"<h2 id='{names[t]}'>{t}</h2>{text}" for t, text in sections.items()),
+    )
+    path.write_text(page, encoding="utf-8")
+    return absent if wanted else None
