@@ -83,7 +83,7 @@ std::uint32_t Fabric::run_ahead(Worker& w, Pe& pe, Running& run, Cycle now) {
     return c.value_bits;
   };
   while (run.left > 0) {
-    Cycle t = run.ready;
+    Cycle t = std::max(run.ready, now);
     Channel::Entry *ea = nullptr, *eb = nullptr;
     if (ra.c) {
       if (!(ea = ra.front(stamp, pe.again))) break;

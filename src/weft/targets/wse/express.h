@@ -32,7 +32,8 @@ struct Channel {
   std::uint32_t capacity = 0, mask = 0;
   std::vector<Entry> slot;
   std::atomic<std::uint32_t> tail{0}, head{0};
-  std::atomic<bool> starved{false};  // the writer waits for room
+  std::atomic<bool> starved{false};   // the writer waits for room
+  std::atomic<bool> controls{false};  // it has carried a control wavelet
 
   /// The next entry to read, as seen in a visit at `now`; null when there is none yet. `again`: one
   /// has come in this very cycle, look in the next.
@@ -43,6 +44,25 @@ struct Channel {
     if (e.pushed != static_cast<std::uint32_t>(now)) return &e;
     again = true;
     return nullptr;
+  }
+  /// The next entry, seen in this visit or not; null when there is none.
+  const Entry* peek() const {
+    std::uint32_t h = head.load(std::memory_order_relaxed);
+    return h == tail.load(std::memory_order_acquire) ? nullptr : &slot[h & mask];
+  }
+  /// From when on there is room for one more, seen in this visit or not; negative: the reader says.
+  Cycle next_room() {
+    std::uint32_t t = tail.load(std::memory_order_relaxed);
+    if (t < capacity) return 0;
+    std::uint32_t old = t - capacity;
+    auto taken = [&] {
+      return static_cast<std::int32_t>(head.load(std::memory_order_seq_cst) - old) > 0;
+    };
+    if (!taken()) {
+      starved.store(true, std::memory_order_seq_cst);
+      if (!taken()) return -1;
+    }
+    return slot[old & mask].freed;
   }
   /// `at`: the cycle in which the entry is read; `now`: the visit.
   void pop(Cycle at, Cycle now) {
@@ -75,6 +95,7 @@ struct Channel {
     Entry& e = slot[t & mask];
     e.data = data;
     e.control = control;
+    if (control) controls.store(true, std::memory_order_relaxed);
     e.ready = at + latency;
     e.pushed = static_cast<std::uint32_t>(now);
     tail.store(t + 1, std::memory_order_release);

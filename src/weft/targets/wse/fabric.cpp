@@ -279,14 +279,20 @@ void Fabric::schedule(Pe& pe, Cycle t) {
   }
 }
 
-// As schedule, from any worker; color >= 0: a wavelet has been put into one of that colour's rings.
-void Fabric::notify(Worker& w, Pe& pe, Cycle t, int color) {
-  if (pe.worker == w.id) {
-    if (color >= kExpressLetter) pe.express_in |= 1u << (color - kExpressLetter);
-    else if (color >= 0) pe.busy_colors |= 1u << color;
+// What a letter does, in the thread that owns the PE.
+void Fabric::wake(Pe& pe, Cycle t, int color) {
+  if (color >= 0 && color < kExpressLetter) {
+    pe.busy_colors |= 1u << color;
     schedule(pe, t);
     return;
   }
+  if (color >= 0) pe.express_in |= 1u << (color - kExpressLetter);
+  schedule_core(pe, t);
+}
+
+// As wake, from any worker; color >= 0: a wavelet has been put into one of that colour's rings.
+void Fabric::notify(Worker& w, Pe& pe, Cycle t, int color) {
+  if (pe.worker == w.id) return wake(pe, t, color);
   w.letters[static_cast<std::size_t>(w.parity)][pe.worker].push_back({pe.index, color, t});
   w.letter_min = std::min(w.letter_min, t);
 }
@@ -299,7 +305,7 @@ void Fabric::start() {
   }
   for (std::uint32_t i = 0; i < pes_.size(); ++i) {
     std::uint32_t p = layout_.tiles[i].program;
-    if (p != kNoProgram && active[p]) schedule(make(i), now_);
+    if (p != kNoProgram && active[p]) schedule_core(make(i), now_);
   }
 }
 
@@ -326,10 +332,21 @@ Cycle Fabric::step(Worker& w, Pe& pe, Cycle now) {
   if (pe.io && !pe.io->sources.empty()) inject(pe, now, next);
   if (pe.busy_colors) route(w, pe, now, next);
   std::int64_t before = pe.count.elements;
-  if (pe.live_ops) run_ops(w, pe, now, next);
-  if (pe.program) run_main(w, pe, now, next);
-  if (pe.busy_out) drain_out(w, pe, now, next);
-  if (pe.flush_wait && flushed(pe)) next = std::min(next, now + 1);
+  // The core is left alone where nothing can have happened to it. An operation that is alone looks at
+  // every visit how far it can work ahead.
+  if (now < pe.core_at && !std::has_single_bit(pe.live_ops) && !pe.busy_out && !pe.freed &&
+      !pe.flush_wait && !pe.io && pe.timer_at == kNever) {
+    next = std::min(next, pe.core_at);
+  } else {
+    Cycle core = kNever;
+    pe.core_at = kNever;
+    if (pe.live_ops) run_ops(w, pe, now, core);
+    if (pe.program) run_main(w, pe, now, core);
+    if (pe.busy_out) drain_out(w, pe, now, core);
+    if (pe.flush_wait && flushed(pe)) core = std::min(core, now + 1);
+    if (pe.again || pe.freed) core = std::min(core, now + 1);
+    next = std::min(next, pe.core_at = core);
+  }
   if (pe.freed) {
     pe.freed = false;
     if (pe.busy_colors) next = std::min(next, now + 1);
@@ -339,10 +356,14 @@ Cycle Fabric::step(Worker& w, Pe& pe, Cycle now) {
     pe.again = false;
     next = std::min(next, now + 1);
   }
-  bool busy = pe.main_ready > now || pe.count.elements != before || pe.ahead_until > now;
+  const bool worked = pe.count.elements != before;
+  bool busy = pe.main_ready > now || worked || pe.ahead_until > now;
   pe.mode_after = pe.live_ops || pe.main != MainState::idle ? 1 : 2;
   pe.mode = busy ? 0 : pe.mode_after;
-  pe.mode_until = pe.main_ready > now && pe.ahead_until <= pe.main_ready ? pe.main_ready : kNever;
+  pe.mode_until = pe.ahead_until > std::max(now, pe.main_ready) ? kNever
+                  : pe.main_ready > now                         ? pe.main_ready
+                  : worked                                      ? now + 1
+                                                                : kNever;
   return next;
 }
 
@@ -442,7 +463,7 @@ void Fabric::deliver(std::uint32_t index, HostSource message) {
   }
   Cycle from = message.from;
   sources.insert(at, std::move(message));
-  schedule(pe, from);
+  schedule_core(pe, from);
 }
 
 void Fabric::post(Worker& w, Pe& pe, HostSink& sink, Cycle now) {
@@ -578,9 +599,7 @@ bool Fabric::run_share(Cycle until, Stop& result) {
             from->letters[static_cast<std::size_t>(parity ^ 1)][static_cast<std::size_t>(id)];
         for (const Worker::Letter& l : box) {
           Pe& pe = *pes_[l.pe].load(std::memory_order_acquire);
-          if (l.color >= kExpressLetter) pe.express_in |= 1u << (l.color - kExpressLetter);
-          else if (l.color >= 0) pe.busy_colors |= 1u << l.color;
-          schedule(pe, l.at);
+          wake(pe, l.at, l.color);
         }
         box.clear();
         auto& bag = from->mail[static_cast<std::size_t>(parity ^ 1)][static_cast<std::size_t>(id)];

@@ -137,6 +137,12 @@ class Fabric {
   HostSink& make_sink(Pe& pe, std::uint8_t color, std::uint8_t port);
   void enforce(ColorState& cs);
   void schedule(Pe& pe, Cycle t);
+  /// As schedule, for something that concerns more than the router.
+  void schedule_core(Pe& pe, Cycle t) {
+    pe.core_at = std::min(pe.core_at, t);
+    schedule(pe, t);
+  }
+  void wake(Pe& pe, Cycle t, int color);
   void notify(Worker& w, Pe& pe, Cycle t, int color);
   Cycle step(Worker& w, Pe& pe, Cycle now);
   void run_cycle(Worker& w, Cycle now, int parity);
@@ -211,6 +217,7 @@ class Fabric {
   void finish(Worker& w, Pe& pe, Running& run, Cycle now, bool terminated);
   void run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next);
   int try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next, bool ahead);
+  Cycle next_element(Pe& pe, Running& run, Cycle from);
   std::uint32_t run_ahead(Worker& w, Pe& pe, Running& run, Cycle now);
   std::uint32_t read_cursor(Worker& w, Pe& pe, Cursor& c, Cycle now);
   void write_cursor(Pe& pe, Cursor& c, std::uint32_t value, std::uint16_t index,

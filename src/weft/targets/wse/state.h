@@ -267,6 +267,7 @@ struct alignas(64) Pe {
   std::uint32_t visits = 0;  // since the threads' shares were made
   const Program* program = nullptr;
   Cycle wake_at = kNever;  // its entry in the calendar
+  Cycle core_at = 0;       // until then only the router has something to do
   Cycle accounted = 0;     // counters are booked up to here
   Cycle main_ready = 0;    // main thread continues (or the next task starts) here
 
