@@ -7,6 +7,7 @@
 // ahead of the clock and the outcome depends on these cycles alone. What one end does in a visit is
 // seen by the other from the next cycle on, whatever thread runs it.
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -35,15 +36,27 @@ struct Channel {
   std::atomic<bool> starved{false};   // the writer waits for room
   std::atomic<bool> controls{false};  // it has carried a control wavelet
 
-  /// The next entry to read, as seen in a visit at `now`; null when there is none yet. `again`: one
-  /// has come in this very cycle, look in the next.
-  Entry* front(Cycle now, bool& again) {
+  /// The next entry to read, as seen in a visit at `now`; null when there is none yet. `again`: when
+  /// to look for one that the writer has put there in this cycle or, ahead of the reader, later.
+  Entry* front(Cycle now, Cycle& again) {
     std::uint32_t h = head.load(std::memory_order_relaxed);
     if (h == tail.load(std::memory_order_acquire)) return nullptr;
     Entry& e = slot[h & mask];
-    if (e.pushed != static_cast<std::uint32_t>(now)) return &e;
-    again = true;
+    if (before(e.pushed, now)) return &e;
+    again = std::min(again, e.pushed == static_cast<std::uint32_t>(now) ? now + 1 : e.ready);
     return nullptr;
+  }
+  /// Whether a visit in cycle `stamp`, of which the low bits are kept, came before `now`.
+  static bool before(std::uint32_t stamp, Cycle now) {
+    return static_cast<std::int32_t>(stamp - static_cast<std::uint32_t>(now)) < 0;
+  }
+  /// Whether there is room for one more that became free in a visit before `now`.
+  bool sure_of_room(Cycle now) const {
+    std::uint32_t t = tail.load(std::memory_order_relaxed);
+    if (t < capacity) return true;
+    std::uint32_t old = t - capacity;
+    return static_cast<std::int32_t>(head.load(std::memory_order_seq_cst) - old) > 0 &&
+           before(slot[old & mask].popped, now);
   }
   /// The next entry, seen in this visit or not; null when there is none.
   const Entry* peek() const {
@@ -72,7 +85,7 @@ struct Channel {
     head.store(h + 1, std::memory_order_seq_cst);
   }
   /// From when on there is room for one more; a negative number when that is not known yet.
-  Cycle room(Cycle now, bool& again) {
+  Cycle room(Cycle now, Cycle& again) {
     std::uint32_t t = tail.load(std::memory_order_relaxed);
     if (t < capacity) return 0;
     std::uint32_t old = t - capacity;
@@ -81,11 +94,11 @@ struct Channel {
     };
     if (!taken()) {
       starved.store(true, std::memory_order_seq_cst);
-      if (taken()) again = true;  // between the two looks
+      if (taken()) again = std::min(again, now + 1);  // between the two looks
       return -1;
     }
-    if (slot[old & mask].popped == static_cast<std::uint32_t>(now)) {
-      again = true;
+    if (const std::uint32_t popped = slot[old & mask].popped; !before(popped, now)) {
+      again = std::min(again, now + 1 + static_cast<std::int32_t>(popped - static_cast<std::uint32_t>(now)));
       return -1;
     }
     return slot[old & mask].freed;

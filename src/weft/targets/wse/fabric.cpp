@@ -322,6 +322,85 @@ void Fabric::account(Pe& pe, Cycle now) {
   book(pe.mode_after, now);
 }
 
+namespace {
+// What others see at once: such an instruction waits until the calendar has come to its cycle.
+bool meets_calendar(Op op) {
+  return op == Op::map || op == Op::print || op == Op::nextcmd || op == Op::config || op == Op::nop;
+}
+}  // namespace
+
+Cycle Fabric::step_core(Worker& w, Pe& pe, Cycle now, Cycle& router) {
+  Cycle next = kNever;
+  const std::int64_t before = pe.count.elements;
+  if (pe.live_ops) run_ops(w, pe, now, next);
+  if (pe.program) run_main(w, pe, now, next);
+  if (pe.busy_out) {
+    Cycle ramp = kNever;
+    drain_out(w, pe, now, ramp);
+    router = std::min(router, ramp);
+    next = std::min(next, ramp);
+  }
+  if (pe.flush_wait && flushed(pe)) next = std::min(next, now + 1);
+  next = std::min(next, pe.again);
+  pe.again = kNever;
+  book_mode(pe, now, pe.count.elements != before);
+  return next;
+}
+
+void Fabric::book_mode(Pe& pe, Cycle now, bool worked) {
+  const bool busy = pe.main_ready > now || worked || pe.ahead_until > now;
+  pe.mode_after = pe.live_ops || pe.main != MainState::idle ? 1 : 2;
+  pe.mode = busy ? 0 : pe.mode_after;
+  pe.mode_until = pe.ahead_until > std::max(now, pe.main_ready) ? kNever
+                  : pe.main_ready > now                         ? pe.main_ready
+                  : worked                                      ? now + 1
+                                                                : kNever;
+}
+
+// In how many cycles at least something can come to the core that is not in its queues and channels
+// yet: over the shortest channel, or from the router's rings.
+Cycle Fabric::reach_of(Pe& pe) {
+  if (pe.reach) return pe.reach;
+  int reach = 64;
+  for (const auto& cs : pe.colors) {
+    std::uint8_t tx = cs->route.tx;
+    for (const SwitchPosition& p : cs->route.positions) tx |= p.tx;
+    if (!(tx & port_bit(kRamp))) continue;
+    const Channel* channel = cs->arriving.load(std::memory_order_acquire);
+    reach = std::min(reach, channel ? channel->latency : 1 + timing_.ramp_in);
+  }
+  pe.reach = static_cast<std::uint8_t>(std::max(reach, 1));
+  return pe.reach;
+}
+
+// A core goes on in the same visit while nothing from outside can change what it does: within the
+// time that a wavelet takes to come, with nothing to tell the router or the host, and with free
+// places for what it sends. An operation alone works ahead by other rules and waits for the calendar.
+bool Fabric::may_go_on(Worker& w, Pe& pe, Cycle now, Cycle at) {
+  if (at >= now + reach_of(pe) || at > w.last || at >= pe.core_at || at >= pe.wake_at) return false;
+  if (pe.freed || pe.busy_in || pe.busy_out || pe.flush_wait || pe.io || pe.any_swap ||
+      pe.teardown_pending || pe.timer_at != kNever || !pe.core || pe.core->map)
+    return false;
+  if (pe.main == MainState::running && pe.main_ready <= at) {
+    const Frame& f = pe.core->frames.back();
+    const Function& fn = pe.program->functions[f.function];
+    if (f.pc >= fn.code.size() || meets_calendar(fn.code[f.pc].op)) return false;
+  }
+  if (!pe.live_ops) return true;
+  if (std::has_single_bit(pe.live_ops) &&
+      (pe.main == MainState::idle || pe.main == MainState::in_bulk))
+    return false;
+  for (std::uint32_t mask = pe.live_ops; mask; mask &= mask - 1) {
+    const Running& run = pe.core->ops[static_cast<std::size_t>(std::countr_zero(mask))];
+    if (run.dst.kind != Cursor::fabout) continue;
+    const Express* e = express_of(pe, pe.out[run.dst.queue], run.dst.color);
+    if (!e) return false;
+    for (const auto& channel : e->to)
+      if (!channel->sure_of_room(now)) return false;
+  }
+  return true;
+}
+
 Cycle Fabric::step(Worker& w, Pe& pe, Cycle now) {
   account(pe, now);
   Cycle next = kNever;
@@ -331,39 +410,35 @@ Cycle Fabric::step(Worker& w, Pe& pe, Cycle now) {
   }
   if (pe.io && !pe.io->sources.empty()) inject(pe, now, next);
   if (pe.busy_colors) route(w, pe, now, next);
-  std::int64_t before = pe.count.elements;
   // The core is left alone where nothing can have happened to it. An operation that is alone looks at
   // every visit how far it can work ahead.
-  if (now < pe.core_at && !std::has_single_bit(pe.live_ops) && !pe.busy_out && !pe.freed &&
+  if (now <= pe.core_done) {  // the core is ahead of the calendar
+    if (pe.core_at <= now) pe.core_at = pe.core_done + 1;
+  } else if (now < pe.core_at && !std::has_single_bit(pe.live_ops) && !pe.busy_out && !pe.freed &&
       !pe.flush_wait && !pe.io && pe.timer_at == kNever) {
-    next = std::min(next, pe.core_at);
+    book_mode(pe, now, false);
   } else {
-    Cycle core = kNever;
     pe.core_at = kNever;
-    if (pe.live_ops) run_ops(w, pe, now, core);
-    if (pe.program) run_main(w, pe, now, core);
-    if (pe.busy_out) drain_out(w, pe, now, core);
-    if (pe.flush_wait && flushed(pe)) core = std::min(core, now + 1);
-    if (pe.again || pe.freed) core = std::min(core, now + 1);
-    next = std::min(next, pe.core_at = core);
+    pe.core_done = now;
+    Cycle core = step_core(w, pe, now, next);
+    while (options_.timed && express_allowed_ && may_go_on(w, pe, now, core)) {
+      account(pe, core);
+      pe.core_done = core;
+      w.asleep_until = std::max(w.asleep_until, core);
+      try {
+        core = step_core(w, pe, core, next);
+      } catch (...) {
+        w.deferred.push_back({core, pe.index, std::current_exception()});
+        break;
+      }
+    }
+    pe.core_at = std::min(pe.core_at, core);
   }
+  next = std::min({next, pe.core_at, pe.timer_at});
   if (pe.freed) {
     pe.freed = false;
     if (pe.busy_colors) next = std::min(next, now + 1);
   }
-  next = std::min(next, pe.timer_at);
-  if (pe.again) {
-    pe.again = false;
-    next = std::min(next, now + 1);
-  }
-  const bool worked = pe.count.elements != before;
-  bool busy = pe.main_ready > now || worked || pe.ahead_until > now;
-  pe.mode_after = pe.live_ops || pe.main != MainState::idle ? 1 : 2;
-  pe.mode = busy ? 0 : pe.mode_after;
-  pe.mode_until = pe.ahead_until > std::max(now, pe.main_ready) ? kNever
-                  : pe.main_ready > now                         ? pe.main_ready
-                  : worked                                      ? now + 1
-                                                                : kNever;
   return next;
 }
 
@@ -408,8 +483,18 @@ constexpr std::size_t kAhead = 3;  // visits between the stages
 
 }  // namespace
 
+void Fabric::rethrow_deferred(Worker& w, std::uint32_t index) {
+  for (std::size_t k = 0; k < w.deferred.size(); ++k) {
+    if (w.deferred[k].pe != index || w.deferred[k].at > w.now) continue;
+    std::exception_ptr error = w.deferred[k].error;
+    w.deferred.erase(w.deferred.begin() + static_cast<std::ptrdiff_t>(k));
+    std::rethrow_exception(error);
+  }
+}
+
 void Fabric::run_cycle(Worker& w, Cycle now, int) {
   w.take(now);
+  w.now = now;
   const std::size_t n = w.batch.size();
   auto at = [&](std::size_t k) { return pes_[w.batch[k]].load(std::memory_order_relaxed); };
   for (std::size_t k = 0; n > 1 && k < std::min(n, 4 * kAhead); ++k) fetch(at(k));
@@ -427,6 +512,7 @@ void Fabric::run_cycle(Worker& w, Cycle now, int) {
     ++w.steps;
     ++pe.visits;
     try {
+      if (!w.deferred.empty()) rethrow_deferred(w, index);
       Cycle next = step(w, pe, now);
       if (next != kNever) schedule(pe, next <= now ? now + 1 : next);
     } catch (...) {
@@ -505,6 +591,7 @@ Stop Fabric::run(Cycle until) {
   host_event_ = false;
   if (workers_.size() > 1) return run_threads(until);
   Worker& w = *workers_[0];
+  w.last = std::min(until, options_.cycle_limit);
   for (std::int64_t round = 1;; ++round) {
     if (round % kAsk == 0) poll_interrupt();
     Cycle t = w.first();
@@ -580,6 +667,7 @@ bool Fabric::run_share(Cycle until, Stop& result) {
     int parity = 0;
     bool stop = false;
     w.letter_min = kNever;
+    w.last = std::min(until, options_.cycle_limit);
     const std::int64_t steps_before = w.steps;
     for (std::int64_t round = 1;; ++round) {
       Say& mine = say[static_cast<std::size_t>(id)][static_cast<std::size_t>(parity)];

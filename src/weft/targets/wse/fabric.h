@@ -145,6 +145,14 @@ class Fabric {
   void wake(Pe& pe, Cycle t, int color);
   void notify(Worker& w, Pe& pe, Cycle t, int color);
   Cycle step(Worker& w, Pe& pe, Cycle now);
+  /// The core's part of a visit: operations, the main thread, the ramp. When it is due again;
+  /// `router`: when the router is, for what the core has sent.
+  Cycle step_core(Worker& w, Pe& pe, Cycle now, Cycle& router);
+  /// Whether the core may go on at `at` before the other PEs have come so far; `now`: of the visit.
+  void book_mode(Pe& pe, Cycle now, bool worked);
+  static void rethrow_deferred(Worker& w, std::uint32_t index);
+  bool may_go_on(Worker& w, Pe& pe, Cycle now, Cycle at);
+  Cycle reach_of(Pe& pe);
   void run_cycle(Worker& w, Cycle now, int parity);
   Stop run_threads(Cycle until);
   /// Runs until something ends the run, or (true) until the threads' shares should be made anew.
@@ -172,7 +180,9 @@ class Fabric {
   Channel* channel_of(Pe& pe, InQueue& q) {
     if (q.channel) return q.channel;
     ColorState* cs = q.color == kNone8 ? nullptr : color_state(pe, q.color);
-    return cs ? q.channel = cs->arriving.load(std::memory_order_acquire) : nullptr;
+    if (!cs) return nullptr;
+    pe.reach = 0;
+    return q.channel = cs->arriving.load(std::memory_order_acquire);
   }
   /// The wavelet at the head of a queue as this visit sees it; false when there is none.
   bool peek_queue(Pe& pe, InQueue& q, Cycle now, Wavelet& out) {

@@ -261,13 +261,15 @@ struct alignas(64) Pe {
   std::uint16_t worker = 0;
   MainState main = MainState::idle;
   std::uint8_t rr_color = 0, rr_op = 0, rr_out = 0;
-  bool again = false;        // something came too late in this cycle to be seen: look in the next
+  std::uint8_t reach = 0;    // what is not under way yet arrives this many cycles on; 0: not known
   bool freed = false;        // an input queue has got room in this step
   bool released = false;     // the main thread has let something go on: look when its time is up
   std::uint32_t visits = 0;  // since the threads' shares were made
   const Program* program = nullptr;
   Cycle wake_at = kNever;  // its entry in the calendar
   Cycle core_at = 0;       // until then only the router has something to do
+  Cycle core_done = -1;    // last cycle that the core has seen
+  Cycle again = kNever;    // something came too late to be seen in this visit: look then
   Cycle accounted = 0;     // counters are booked up to here
   Cycle main_ready = 0;    // main thread continues (or the next task starts) here
 
