@@ -14,12 +14,14 @@
 #include <utility>
 #include <vector>
 
+#include "weft/targets/wse/arena.h"
+
 namespace weft::wse {
 
 using Cycle = std::int64_t;
 struct Pe;
 
-struct Channel {
+struct alignas(64) Channel {
   struct Entry {
     std::uint32_t data = 0, control = 0;
     Cycle ready = 0;                       // may be read from here on
@@ -31,7 +33,7 @@ struct Channel {
   std::uint8_t color = 0;
   int latency = 0;
   std::uint32_t capacity = 0, mask = 0;
-  std::vector<Entry> slot;
+  Entry* slot = nullptr;  // mask + 1 of them
   std::atomic<std::uint32_t> tail{0}, head{0};
   std::atomic<bool> starved{false};   // the writer waits for room
   std::atomic<bool> controls{false};  // it has carried a control wavelet
@@ -118,7 +120,7 @@ struct Channel {
 
 /// All ends that one colour of one PE leads to.
 struct Express {
-  std::vector<std::unique_ptr<Channel>> to;
+  std::vector<Placed<Channel>> to;
   std::vector<std::pair<std::uint32_t, std::uint8_t>>
       links;  // router, port: what each wavelet passes
   std::int64_t sent = 0, booked = 0;

@@ -12,7 +12,9 @@
 
 namespace weft::wse {
 
-Pe::~Pe() { std::free(memory); }
+Pe::~Pe() {
+  if (memory_grown) std::free(memory);
+}
 
 Fabric::Fabric(const Layout& layout, FabricOptions options)
     : layout_(layout),
@@ -71,7 +73,7 @@ Fabric::Fabric(const Layout& layout, FabricOptions options)
 }
 
 Fabric::~Fabric() {
-  for (auto& p : pes_) delete p.load();
+  for (auto& p : pes_) Placed<Pe> end(p.load());
 }
 
 Pe* Fabric::find(std::int32_t x, std::int32_t y) const {
@@ -95,7 +97,7 @@ Pe& Fabric::make(std::uint32_t index) {
   if (Pe* p = pes_[index].load(std::memory_order_acquire)) return *p;
   std::lock_guard lock(make_mutex_);
   if (Pe* p = pes_[index].load(std::memory_order_acquire)) return *p;
-  auto pe = std::make_unique<Pe>();
+  Placed<Pe> pe(arena_.make<Pe>(arena_));
   pe->index = index;
   pe->x = static_cast<std::int32_t>(index) % width_;
   pe->y = static_cast<std::int32_t>(index) / width_;
@@ -109,7 +111,8 @@ Pe& Fabric::make(std::uint32_t index) {
   if (const Program* program = pe->program) {
     std::uint32_t bytes =
         std::min<std::uint32_t>(std::max<std::uint32_t>(program->data_bytes, 16), kMemoryBytes);
-    pe->memory = static_cast<std::uint8_t*>(std::calloc(1, bytes));
+    pe->memory = static_cast<std::uint8_t*>(arena_.allocate(bytes, 64));
+    std::memset(pe->memory, 0, bytes);
     pe->memory_bytes = bytes;
     for (const Segment& s : program->image) {
       std::memcpy(span(*pe, s.address, static_cast<std::uint32_t>(s.bytes.size())), s.bytes.data(),
@@ -178,7 +181,7 @@ Pe& Fabric::make(std::uint32_t index) {
 ColorState& Fabric::add_color(Pe& pe, std::uint8_t color) {
   if (ColorState* cs = color_state(pe, color)) return *cs;
   pe.color_slot[color] = static_cast<std::uint8_t>(pe.colors.size());
-  pe.colors.push_back(std::make_unique<ColorState>());
+  pe.colors.push_back(Placed<ColorState>(arena_.make<ColorState>()));
   pe.colors.back()->color = color;
   return *pe.colors.back();
 }
@@ -205,11 +208,6 @@ void Fabric::setup_colors(Pe& pe) {
     cs.counter = r.route.filter.init_counter;
     cs.limit = r.route.filter.limit1;
     enforce(cs);
-    std::uint8_t all = r.route.rx;
-    for (const SwitchPosition& p : r.route.positions) all |= p.rx;
-    for (int port = 0; port < kPorts; ++port) {
-      if (all & port_bit(port)) ring(cs, port);
-    }
     pe.any_swap |= r.route.swap_x || r.route.swap_y;
   };
   const Tile& tile = layout_.tiles[pe.index];
@@ -224,13 +222,9 @@ void Fabric::setup_colors(Pe& pe) {
 Ring& Fabric::ring(ColorState& cs, int port) {
   auto& slot = cs.in[static_cast<std::size_t>(port)];
   if (Ring* r = slot.load(std::memory_order_acquire)) return *r;
-  Ring* fresh = new Ring;
+  Ring* fresh = arena_.make<Ring>();
   Ring* expected = nullptr;
-  if (!slot.compare_exchange_strong(expected, fresh)) {
-    delete fresh;
-    return *expected;
-  }
-  return *fresh;
+  return slot.compare_exchange_strong(expected, fresh) ? *fresh : *expected;
 }
 
 ColorState* Fabric::ramp_color(Pe& pe, int color) {
@@ -251,10 +245,12 @@ std::uint8_t* Fabric::grow(Pe& pe, std::uint32_t address, std::uint32_t bytes) {
   }
   std::uint32_t want = std::min<std::uint32_t>(
       kMemoryBytes, std::max(address + bytes, pe.memory_bytes + pe.memory_bytes / 4));
-  auto* p = static_cast<std::uint8_t*>(std::realloc(pe.memory, want));
+  auto* p = static_cast<std::uint8_t*>(std::realloc(pe.memory_grown ? pe.memory : nullptr, want));
   if (p == nullptr)
     throw Error(ErrorKind::memory, "wse.memory.host",
                 cat("the host has no ", want, " bytes left for a PE"));
+  if (!pe.memory_grown && pe.memory_bytes) std::memcpy(p, pe.memory, pe.memory_bytes);
+  pe.memory_grown = true;
   std::memset(p + pe.memory_bytes, 0, want - pe.memory_bytes);
   pe.memory = p;
   pe.memory_bytes = want;
@@ -387,7 +383,7 @@ bool Fabric::may_go_on(Worker& w, Pe& pe, Cycle now, Cycle at) {
     if (f.pc >= fn.code.size() || meets_calendar(fn.code[f.pc].op)) return false;
   }
   if (!pe.live_ops) return true;
-  if (std::has_single_bit(pe.live_ops) &&
+  if (alone(pe.live_ops) &&
       (pe.main == MainState::idle || pe.main == MainState::in_bulk))
     return false;
   for (std::uint32_t mask = pe.live_ops; mask; mask &= mask - 1) {
@@ -414,7 +410,7 @@ Cycle Fabric::step(Worker& w, Pe& pe, Cycle now) {
   // every visit how far it can work ahead.
   if (now <= pe.core_done) {  // the core is ahead of the calendar
     if (pe.core_at <= now) pe.core_at = pe.core_done + 1;
-  } else if (now < pe.core_at && !std::has_single_bit(pe.live_ops) && !pe.busy_out && !pe.freed &&
+  } else if (now < pe.core_at && !alone(pe.live_ops) && !pe.busy_out && !pe.freed &&
       !pe.flush_wait && !pe.io && pe.timer_at == kNever) {
     book_mode(pe, now, false);
   } else {

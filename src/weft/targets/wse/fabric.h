@@ -274,6 +274,7 @@ class Fabric {
   std::uint8_t* grow(Pe& pe, std::uint32_t address, std::uint32_t bytes);
   Error pe_fault(const Pe& pe, std::string_view code, std::string message) const;
 
+  Arena arena_;  // before all that lies in it
   const Layout& layout_;
   FabricOptions options_;
   Timing timing_;

@@ -135,20 +135,12 @@ std::int64_t Fabric::hops() {
 }
 
 std::size_t Fabric::bytes_in_use() const {
-  std::size_t bytes = pes_.size() * (sizeof(void*) + sizeof(Tile));
+  std::size_t bytes = pes_.size() * (sizeof(void*) + sizeof(Tile)) + arena_.bytes();
   for (const auto& slot : pes_) {
     const Pe* pe = slot.load();
     if (!pe) continue;
-    bytes += sizeof(Pe) + pe->memory_bytes + pe->in.capacity() * sizeof(InQueue) +
-             pe->out.capacity() * sizeof(OutQueue);
-    for (const auto& cs : pe->colors) {
-      bytes += sizeof(ColorState);
-      for (const auto& r : cs->in) bytes += r.load() ? sizeof(Ring) : 0;
-    }
-    if (pe->core) {
-      bytes += sizeof(Core) + pe->core->regs.capacity() * 8 + pe->core->ops.bytes() +
-               pe->core->dsrs.capacity() * sizeof(Dsr) + pe->core->dsds.capacity() * sizeof(Dsd);
-    }
+    if (pe->memory_grown) bytes += pe->memory_bytes;
+    if (pe->core) bytes += pe->core->dsrs.capacity() * sizeof(Dsr);
   }
   return bytes;
 }

@@ -33,6 +33,7 @@ void Fabric::finish(Worker& w, Pe& pe, Running& run, Cycle now, bool) {
     announce(w, *pe.out[run.dst.queue].express, now);
   run.live = false;
   pe.live_ops &= ~(1u << run.slot);
+  k.ops.end(run);
   complete(pe, run.settings.done, now);
   if (run.main) {
     pe.main = MainState::running;
@@ -205,7 +206,7 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
   // one is that of the next element. An operation alone may work ahead, hence looks every cycle.
   const bool sparse = options_.timed && !pe.ut_blocked && !pe.busy_out && k.fifos.empty() &&
                       (!pe.io || pe.io->sources.empty());
-  auto shared = [&] { return sparse && !std::has_single_bit(pe.live_ops); };
+  auto shared = [&] { return sparse && !alone(pe.live_ops); };
   auto look_again = [&](Running& run) {
     next = std::min(next, shared() ? next_element(pe, run, now + 1) : now + 1);
     w.asleep_until = std::max(w.asleep_until, now + 1);
@@ -240,7 +241,7 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
           if (c.kind == Cursor::fabout) return express_of(pe, pe.out[c.queue], c.color) != nullptr;
           return true;
         };
-        bool ahead = options_.timed && pe.timer_at == kNever && std::has_single_bit(pe.live_ops) &&
+        bool ahead = options_.timed && pe.timer_at == kNever && alone(pe.live_ops) &&
                      (run.main || pe.main == MainState::idle) && free_end(run.a) &&
                      free_end(run.b) && free_end(run.dst);
         std::uint32_t many =
