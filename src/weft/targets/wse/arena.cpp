@@ -23,8 +23,8 @@ Arena::~Arena() {
 void* Arena::do_allocate(std::size_t bytes, std::size_t align) {
   std::lock_guard lock(mutex_);
   auto place = [&] {
-    return reinterpret_cast<std::byte*>(
-        (reinterpret_cast<std::uintptr_t>(at_) + align - 1) / align * align);
+    return reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(at_) + align - 1) /
+                                        align * align);
   };
   if (at_ == nullptr || place() + bytes > end_) {
     // Small fabrics take little; from a large page on, chunks are made of them.

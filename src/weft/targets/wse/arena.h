@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Memory of a fabric's PEs. What one PE needs is made at about the same time and lies together, in
-// large pages where the system has them: a rectangle of thousands of PEs is visited in no order that
-// small pages or caches could follow. Nothing is given back before the fabric ends.
+// large pages where the system has them: a rectangle of thousands of PEs is visited in no order
+// that small pages or caches could follow. Nothing is given back before the fabric ends.
 
 #include <cstddef>
 #include <memory>
@@ -22,7 +22,8 @@ class Arena final : public std::pmr::memory_resource {
   std::size_t bytes() const { return bytes_; }
   template <class T, class... Args>
   T* make(Args&&... args) {
-    return new (allocate(sizeof(T), alignof(T) > 8 ? alignof(T) : 8)) T(std::forward<Args>(args)...);
+    return new (allocate(sizeof(T), alignof(T) > 8 ? alignof(T) : 8))
+        T(std::forward<Args>(args)...);
   }
 
  private:

@@ -38,8 +38,9 @@ struct alignas(64) Channel {
   std::atomic<bool> starved{false};   // the writer waits for room
   std::atomic<bool> controls{false};  // it has carried a control wavelet
 
-  /// The next entry to read, as seen in a visit at `now`; null when there is none yet. `again`: when
-  /// to look for one that the writer has put there in this cycle or, ahead of the reader, later.
+  /// The next entry to read, as seen in a visit at `now`; null when there is none yet. `again`:
+  /// when to look for one that the writer has put there in this cycle or, ahead of the reader,
+  /// later.
   Entry* front(Cycle now, Cycle& again) {
     std::uint32_t h = head.load(std::memory_order_relaxed);
     if (h == tail.load(std::memory_order_acquire)) return nullptr;
@@ -100,7 +101,8 @@ struct alignas(64) Channel {
       return -1;
     }
     if (const std::uint32_t popped = slot[old & mask].popped; !before(popped, now)) {
-      again = std::min(again, now + 1 + static_cast<std::int32_t>(popped - static_cast<std::uint32_t>(now)));
+      again = std::min(
+          again, now + 1 + static_cast<std::int32_t>(popped - static_cast<std::uint32_t>(now)));
       return -1;
     }
     return slot[old & mask].freed;

@@ -371,7 +371,8 @@ Cycle Fabric::reach_of(Pe& pe) {
 
 // A core goes on in the same visit while nothing from outside can change what it does: within the
 // time that a wavelet takes to come, with nothing to tell the router or the host, and with free
-// places for what it sends. An operation alone works ahead by other rules and waits for the calendar.
+// places for what it sends. An operation alone works ahead by other rules and waits for the
+// calendar.
 bool Fabric::may_go_on(Worker& w, Pe& pe, Cycle now, Cycle at) {
   if (at >= now + reach_of(pe) || at > w.last || at >= pe.core_at || at >= pe.wake_at) return false;
   if (pe.freed || pe.busy_in || pe.busy_out || pe.flush_wait || pe.io || pe.any_swap ||
@@ -383,8 +384,7 @@ bool Fabric::may_go_on(Worker& w, Pe& pe, Cycle now, Cycle at) {
     if (f.pc >= fn.code.size() || meets_calendar(fn.code[f.pc].op)) return false;
   }
   if (!pe.live_ops) return true;
-  if (alone(pe.live_ops) &&
-      (pe.main == MainState::idle || pe.main == MainState::in_bulk))
+  if (alone(pe.live_ops) && (pe.main == MainState::idle || pe.main == MainState::in_bulk))
     return false;
   for (std::uint32_t mask = pe.live_ops; mask; mask &= mask - 1) {
     const Running& run = pe.core->ops[static_cast<std::size_t>(std::countr_zero(mask))];
@@ -406,12 +406,12 @@ Cycle Fabric::step(Worker& w, Pe& pe, Cycle now) {
   }
   if (pe.io && !pe.io->sources.empty()) inject(pe, now, next);
   if (pe.busy_colors) route(w, pe, now, next);
-  // The core is left alone where nothing can have happened to it. An operation that is alone looks at
-  // every visit how far it can work ahead.
+  // The core is left alone where nothing can have happened to it. An operation that is alone looks
+  // at every visit how far it can work ahead.
   if (now <= pe.core_done) {  // the core is ahead of the calendar
     if (pe.core_at <= now) pe.core_at = pe.core_done + 1;
   } else if (now < pe.core_at && !alone(pe.live_ops) && !pe.busy_out && !pe.freed &&
-      !pe.flush_wait && !pe.io && pe.timer_at == kNever) {
+             !pe.flush_wait && !pe.io && pe.timer_at == kNever) {
     book_mode(pe, now, false);
   } else {
     pe.core_at = kNever;

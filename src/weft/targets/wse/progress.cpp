@@ -168,9 +168,9 @@ int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next,
   return 1;
 }
 
-// The first cycle from `from` on in which `run` may have an element; kNever where a wavelet or a free
-// place must come first, which wakes the PE. Wavelets and places count that the PE does not see in
-// this visit: their cycle is later. Not for operations with a FIFO.
+// The first cycle from `from` on in which `run` may have an element; kNever where a wavelet or a
+// free place must come first, which wakes the PE. Wavelets and places count that the PE does not
+// see in this visit: their cycle is later. Not for operations with a FIFO.
 Cycle Fabric::next_element(Pe& pe, Running& run, Cycle from) {
   Cycle at = std::max(from, run.ready);
   if (run.finishing) return at;
