@@ -417,7 +417,8 @@ Cycle Fabric::step(Worker& w, Pe& pe, Cycle now) {
     pe.core_at = kNever;
     pe.core_done = now;
     Cycle core = step_core(w, pe, now, next);
-    while (options_.timed && express_allowed_ && may_go_on(w, pe, now, core)) {
+    const bool ahead = options_.timed && options_.fast && express_allowed_;
+    while (ahead && may_go_on(w, pe, now, core)) {
       account(pe, core);
       pe.core_done = core;
       w.asleep_until = std::max(w.asleep_until, core);

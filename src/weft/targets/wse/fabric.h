@@ -25,7 +25,7 @@ struct FabricOptions {
   int threads = 1;
   std::int64_t cycle_limit = std::int64_t{1} << 40;  // reached: fault wse.limit.cycles
   bool two_inputs_fault = true;
-  bool fast = true;     // the batched loop of operations that work ahead
+  bool fast = true;     // batches of elements ahead, and cores that go on ahead of the calendar
   bool express = true;  // false: every wavelet visits every router
   Engine engine = Engine::automatic;
   TaskOrder task_order = TaskOrder::local_first;
