@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "weft/base/interrupt.h"
+#include "weft/sim/delays.h"
 #include "weft/sim/fault.h"
 #include "weft/targets/qpu/abi.h"
 #include "weft/targets/qpu/engine/ahead.h"
@@ -65,6 +66,7 @@ std::size_t Emulator::load(const runtime::Binary& binary) {
     if (loaded) loaded->parts.push_back(std::move(next));
     else loaded = std::move(next);
   }
+  sim::hand_over();
   std::lock_guard lock(programs_mutex_);
   for (std::size_t i = 0; i < programs_.size(); ++i) {
     if (!programs_[i]) {
@@ -87,6 +89,10 @@ void Emulator::make_ready(Loaded& loaded) {
   if (loaded.fast && loaded.engine == options_.engine &&
       loaded.counted == options_.count_instructions)
     return;
+  if (loaded.fast) {
+    std::lock_guard lock(programs_mutex_);
+    count(loaded, unloaded_);
+  }
   if (options_.engine == Engine::interpreted) {
     loaded.fast = make_fast(loaded.program, options_.count_instructions, options_.keep_registers);
   } else {
@@ -103,8 +109,28 @@ void Emulator::make_ready(Loaded& loaded) {
 
 void Emulator::unload(std::size_t program) {
   std::unique_ptr<Loaded> gone;
+  sim::hand_over();
   std::lock_guard lock(programs_mutex_);
   gone.swap(programs_.at(program));
+  if (!gone) return;
+  count(*gone, unloaded_);
+  for (const auto& more : gone->parts) count(*more, unloaded_);
+}
+
+void Emulator::count(const Loaded& loaded, Mix& mix) {
+  if (!loaded.fast || !loaded.counted) return;
+  mix.counted = true;
+  const std::vector<std::int64_t>& counts = loaded.fast->counts();
+  for (std::size_t i = 0; i < loaded.program.instrs.size(); ++i) {
+    const Instr& x = loaded.program.instrs[i];
+    const bool alu = x.kind == kAlu || x.kind == kAluImm, a = alu && x.op_add, m = alu && x.op_mul;
+    (a && m              ? mix.both
+     : a                 ? mix.add
+     : m                 ? mix.mul
+     : alu               ? mix.idle
+     : x.kind == kBranch ? mix.branches
+                         : mix.add) += counts[i];
+  }
 }
 
 Emulator::Loaded& Emulator::loaded(std::size_t program) {
@@ -214,10 +240,54 @@ void Emulator::account(bool clean) {
   vdr_busy_ += machine_.shared.vdr.busy();
   vdw_busy_ += machine_.shared.vdw.busy();
   sdram_busy_ += machine_.shared.sdram.busy();
+  if (clean) note_semaphores();
   machine_.end_launch(clean);
   if (uniforms_) machine_.memory.release(uniforms_);
   if (spill_) machine_.memory.release(spill_);
   uniforms_ = spill_ = 0;
+}
+
+void Emulator::note_semaphores() {
+  for (unsigned n = 0; n < std::size(machine_.semaphores); ++n) {
+    const unsigned value = machine_.semaphores[n];
+    if (value == 0) continue;
+    std::string message = cat("semaphore ", n, " is ", value,
+                              " at the end of the launch, and the next launch begins with that");
+    auto same = [&](const Finding& f) { return f.message == message; };
+    auto found = std::find_if(machine_.findings.begin(), machine_.findings.end(), same);
+    if (found != machine_.findings.end()) ++found->count;
+    else machine_.findings.push_back({"qpu.semaphore.left", 0, 0, std::move(message), "", 1});
+  }
+}
+
+void Emulator::stuck() {
+  std::string who;
+  const Qpu* first = nullptr;
+  std::vector<std::string> finished, notes;
+  for (int i = 0; i < active_; ++i) {
+    const Qpu& q = machine_.qpus[static_cast<std::size_t>(i)];
+    if (q.finished) {
+      finished.push_back(std::to_string(i));
+      continue;
+    }
+    if (!first) first = &q;
+    const bool mutex = q.wait == Wait::mutex;
+    const unsigned n = q.wait_semaphore, value = machine_.semaphores[n];
+    who += cat(who.empty() ? "" : ", ", "qpu ", i,
+               mutex ? " for the mutex" : cat(" for semaphore ", n));
+    const std::string source = machine_.source_of(q.pc);
+    notes.push_back(
+        cat("qpu ", i, " at pc ", hex(std::uint64_t{q.pc} * 8),
+            source.empty() ? "" : cat(" (", source, ")"), ": ",
+            mutex   ? cat("the mutex is held by qpu ", machine_.mutex_owner)
+            : value ? cat("semaphore ", n, " is ", value, ", its most, and nobody takes it down")
+                    : cat("semaphore ", n, " is 0, and nobody takes it up")));
+  }
+  Error error = machine_.fault(*first, "qpu.deadlock", cat("nothing can go on: waiting are ", who),
+                               "match every acquire with a release");
+  for (std::string& note : notes) error.note(std::move(note));
+  if (!finished.empty()) error.note(cat("finished: qpu ", join(finished, ", ")));
+  throw error;
 }
 
 bool Emulator::run_ahead(Loaded& loaded, const std::vector<std::uint32_t>& words,
@@ -272,20 +342,7 @@ sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
         if (!q.finished && q.wait == Wait::none) earliest = std::min(earliest, q.time);
       }
       if (!running) break;
-      if (!moved) {
-        std::string who;
-        const Qpu* first = nullptr;
-        for (int i = 0; i < active_; ++i) {
-          const Qpu& q = machine_.qpus[static_cast<std::size_t>(i)];
-          if (q.finished) continue;
-          if (!first) first = &q;
-          who += cat(who.empty() ? "" : ", ", "qpu ", i,
-                     q.wait == Wait::mutex ? std::string(" for the mutex")
-                                           : cat(" for semaphore ", q.wait_semaphore));
-        }
-        machine_.fail(*first, "qpu.deadlock", cat("nothing can go on: waiting are ", who),
-                      "match every acquire with a release");
-      }
+      if (!moved) stuck();
       if (earliest != std::numeric_limits<std::int64_t>::max())
         window = std::max(window, earliest / timing::kQuantum * timing::kQuantum);
     }
@@ -315,8 +372,18 @@ bool Emulator::step() {
     if (!q.finished) step_oracle(machine_, q);
   }
   if (any) return true;
-  account(true);
+  const bool finished = std::all_of(machine_.qpus.begin(), machine_.qpus.end(),
+                                    [](const Qpu& q) { return q.finished; });
   running_ = nullptr;
+  if (!finished) {
+    try {
+      stuck();
+    } catch (...) {
+      account(false);
+      throw;
+    }
+  }
+  account(true);
   return false;
 }
 
@@ -377,35 +444,19 @@ runtime::StatReport Emulator::stats() const {
   r.add("uniforms", "1", "uniforms read", c.uniforms);
   r.add("sfu", "1", "SFU operations", c.sfu);
   // Instruction mix, from executions per instruction.
-  std::int64_t add = 0, mul = 0, both = 0, idle = 0, branches = 0;
-  bool counted = false;
-  std::vector<const Loaded*> all;
+  std::lock_guard lock(programs_mutex_);
+  Mix mix = unloaded_;
   for (const auto& p : programs_) {
-    if (p) all.push_back(p.get());
-    if (p)
-      for (const auto& more : p->parts) all.push_back(more.get());
+    if (!p) continue;
+    count(*p, mix);
+    for (const auto& more : p->parts) count(*more, mix);
   }
-  for (const Loaded* p : all) {
-    if (!p->fast || !options_.count_instructions) continue;
-    counted = true;
-    const std::vector<std::int64_t>& counts = p->fast->counts();
-    for (std::size_t i = 0; i < p->program.instrs.size(); ++i) {
-      const Instr& x = p->program.instrs[i];
-      bool alu = x.kind == kAlu || x.kind == kAluImm, a = alu && x.op_add, m = alu && x.op_mul;
-      (a && m              ? both
-       : a                 ? add
-       : m                 ? mul
-       : alu               ? idle
-       : x.kind == kBranch ? branches
-                           : add) += counts[i];
-    }
-  }
-  if (counted) {
-    r.add("mix.add", "1", "instructions with an ADD operation or a load alone", add);
-    r.add("mix.mul", "1", "instructions with a MUL operation alone", mul);
-    r.add("mix.both", "1", "instructions with both", both);
-    r.add("mix.idle", "1", "instructions without an operation", idle);
-    r.add("mix.branch", "1", "branches", branches);
+  if (mix.counted) {
+    r.add("mix.add", "1", "instructions with an ADD operation or a load alone", mix.add);
+    r.add("mix.mul", "1", "instructions with a MUL operation alone", mix.mul);
+    r.add("mix.both", "1", "instructions with both", mix.both);
+    r.add("mix.idle", "1", "instructions without an operation", mix.idle);
+    r.add("mix.branch", "1", "branches", mix.branches);
   }
   return r;
 }
@@ -417,6 +468,8 @@ void Emulator::clear_stats() {
   std::fill(qpu_idle_.begin(), qpu_idle_.end(), 0);
   for (auto& s : qpu_stall_) s.fill(0);
   machine_.shared.counters = {};
+  std::lock_guard lock(programs_mutex_);
+  unloaded_ = {};
   for (const auto& p : programs_) {
     if (p && p->fast) p->fast->clear_counts();
     if (!p) continue;
