@@ -405,6 +405,7 @@ Cycle Fabric::step(Worker& w, Pe& pe, Cycle now) {
   if (pe.timer_at <= now) {
     pe.timer_at = kNever;
     task_bit(pe, Op::activate, TaskSpace::local, kTimerTask);
+    pe.core_at = std::min(pe.core_at, now);
   }
   if (pe.io && !pe.io->sources.empty()) inject(pe, now, next);
   if (pe.busy_colors) route(w, pe, now, next);

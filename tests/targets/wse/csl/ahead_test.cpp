@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cores that go on ahead of the calendar: cycles, memories and counters are those of visits cycle by
-// cycle, on any number of host threads.
+// Cores that go on ahead of the calendar: cycles, memories and counters are those of visits cycle
+// by cycle, on any number of host threads.
 #include <gtest/gtest.h>
 
 #include "csl_run.h"
@@ -144,7 +144,8 @@ TEST(CslAhead, CyclesMemoriesAndCountersAreThoseOfVisitsCycleByCycle) {
   }
 }
 
-// A core that is ahead of the calendar and fails: the fault is that of the first cycle all the same.
+// A core that is ahead of the calendar and fails: the fault is that of the first cycle all the
+// same.
 TEST(CslAhead, TheFaultOfTheFirstCycleIsThrown) {
   for (bool fast : {true, false}) {
     csl::CompileOptions o;
