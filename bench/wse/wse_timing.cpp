@@ -289,12 +289,55 @@ double model(double contention, double energy_per_link, double distance, double 
   return std::max(contention, energy_per_link + distance) + 5 * depth;
 }
 
+/// What a row is for: constants were chosen on it; it judges the model; it stands beside a formula,
+/// which is no measurement.
+enum class Use { fitted, judged, formula };
+
 struct Row {
   std::string what;
   double published, ours;
-  bool fitted;  // helped to choose the constants of timing.h
+  Use use;
   bool wse2 = true;
+  const char* cause = nullptr;  // of an error above 25 %
 };
+
+/// A constant of timing.h that was fitted, and the rows it was fitted to. The others are
+/// documented, published or choices, as timing.h says at each.
+struct Fit {
+  const char* constant;
+  int value;
+  std::vector<const char*> rows;
+};
+const char* const kOneMultiply = "one fmuls of 1,028 elements";
+const char* const kOneProduct = "GEMM (32, 32, 32), one PE";
+
+std::vector<Fit> fits() {
+  const Timing t = Timing::of(Arch::wse2);
+  return {{"bulk_setup", t.bulk_setup, {kOneMultiply}},
+          {"dsr_load", t.dsr_load, {kOneProduct}},
+          {"task_start", t.task_start, {kOneProduct}}};
+}
+
+/// Prints the rows of one machine that are judged; false: the model is not good enough.
+bool judge(const std::vector<Row>& rows, bool wse2) {
+  std::vector<double> errors;
+  bool good = true;
+  for (const Row& r : rows) {
+    if (r.use != Use::judged || r.wse2 != wse2) continue;
+    const double error = std::fabs(r.ours - r.published) / r.published * 100;
+    errors.push_back(error);
+    if (error <= 25) continue;
+    std::printf("\n%s, beyond 25 %%: %s\n", r.what.c_str(),
+                r.cause ? r.cause : "no cause is known");
+    good = good && r.cause != nullptr;
+  }
+  std::sort(errors.begin(), errors.end());
+  const std::size_t n = errors.size();
+  const double median = n % 2 ? errors[n / 2] : (errors[n / 2 - 1] + errors[n / 2]) / 2;
+  std::printf("\nMedian error of the %zu judged %s rows: %.1f %%\n", n, wse2 ? "WSE-2" : "WSE-3",
+              median);
+  return good && median <= 10;
+}
 
 }  // namespace
 
@@ -304,78 +347,91 @@ int main() {
     auto multiply = [](int n) {
       return cycles(Arch::wse2, kOne, kMultiply, {{"n", n}, {"k", 1}, {"m", 1}});
     };
-    rows.push_back({"one fmuls of 1,028 elements", 1034, multiply(1028), true});
-    rows.push_back({"one fmuls of 5,124 elements", 5130, multiply(5124), false});
+    rows.push_back({kOneMultiply, 1034, multiply(1028), Use::fitted});
+    rows.push_back({"one fmuls of 5,124 elements", 5130, multiply(5124), Use::judged});
     auto gemm = [](int n, int k, int m) {
       return cycles(Arch::wse2, kOne, kColumns, {{"n", n}, {"k", k}, {"m", m}});
     };
-    rows.push_back({"GEMM (8, 8, 32), one PE", 9756, gemm(8, 8, 32), false});
-    rows.push_back({"GEMM (32, 32, 32), one PE", 88795, gemm(32, 32, 32), true});
-    rows.push_back({"GEMM (8, 8, 128), one PE", 38844, gemm(8, 8, 128), true});
-    rows.push_back({"GEMM (32, 32, 128), one PE", 357853, gemm(32, 32, 128), false});
-    rows.push_back({"GEMM (64, 48, 64), one PE of 16 x 12", 476866, gemm(64, 48, 64), true});
-    rows.push_back({"GEMM (128, 8, 64), one PE", 150800, gemm(128, 8, 64), false});
+    rows.push_back({"GEMM (8, 8, 32), one PE", 9756, gemm(8, 8, 32), Use::judged});
+    rows.push_back({kOneProduct, 88795, gemm(32, 32, 32), Use::fitted});
+    rows.push_back({"GEMM (8, 8, 128), one PE", 38844, gemm(8, 8, 128), Use::judged});
+    rows.push_back({"GEMM (32, 32, 128), one PE", 357853, gemm(32, 32, 128), Use::judged});
+    rows.push_back({"GEMM (64, 48, 64), one PE of 16 x 12", 476866, gemm(64, 48, 64), Use::judged});
+    rows.push_back({"GEMM (128, 8, 64), one PE", 150800, gemm(128, 8, 64), Use::judged});
     auto reduce = [](int step, int n) {
       return cycles(Arch::wse2, kTwoPhaseLayout, kTwoPhasePe,
                     {{"w", 512}, {"n", n}, {"step", step}});
     };
-    rows.push_back({"512 PEs, chain, 4,096 elements", 7218, reduce(512, 4096), false});
+    rows.push_back({"512 PEs, chain, 4,096 elements", 7218, reduce(512, 4096), Use::judged});
     const double published[] = {10055, 9421, 9117, 8989, 8973, 9061, 9297, 9800};
     for (int k = 0; k < 8; ++k) {
       int step = 2 << k;
       rows.push_back({cat("512 PEs, groups of ", step, ", 4,096 elements"), published[k],
-                      reduce(step, 4096), k % 2 == 0});
+                      reduce(step, 4096), Use::judged});
     }
-    rows.push_back({"512 PEs, groups of 28, 64 elements", 926.5, reduce(28, 64), false});
+    rows.push_back({"512 PEs, groups of 28, 64 elements", 926.5, reduce(28, 64), Use::judged});
     auto broadcast = [](int w, int h, int n, bool sum) {
       return cycles(Arch::wse2, kBroadcastLayout, kBroadcastPe,
                     {{"w", w}, {"h", h}, {"n", n}, {"sum", sum ? 1 : 0}});
     };
-    int part = 0;
     for (int n : {4096, 1024, 256, 64}) {
       rows.push_back({cat("512 PEs, broadcast, ", n, " elements (published model)"),
-                      model(n, n, 511, 1), broadcast(512, 1, n, false), part++ % 2 == 0});
+                      model(n, n, 511, 1), broadcast(512, 1, n, false), Use::formula});
     }
     for (int n : {4096, 1024, 256, 64}) {
       rows.push_back(
           {cat("512 PEs, sum in a chain and broadcast, ", n, " elements (published model)"),
-           model(n, n, 511, 511) + model(n, n, 511, 1), broadcast(512, 1, n, true),
-           part++ % 2 == 0});
+           model(n, n, 511, 511) + model(n, n, 511, 1), broadcast(512, 1, n, true), Use::formula});
     }
     for (int n : {4096, 1024, 256, 64}) {
       rows.push_back({cat("64 x 64 PEs, broadcast, ", n, " elements (published model)"),
-                      model(n, n, 126, 1), broadcast(64, 64, n, false), part++ % 2 == 0});
+                      model(n, n, 126, 1), broadcast(64, 64, n, false), Use::formula});
     }
     auto stencil = [](int r, int its, bool box) {
       return cycles(Arch::wse3, kStencilLayout, kStencilPe,
                     {{"r", r}, {"its", its}, {"box", box ? 1 : 0}});
     };
+    rows.push_back({"WSE-3, star of radius 1, 16 x 16 a PE, 1 step", 906, stencil(1, 1, false),
+                    Use::judged, false});
     rows.push_back(
-        {"WSE-3, star of radius 1, 16 x 16 a PE, 1 step", 906, stencil(1, 1, false), false, false});
-    rows.push_back({"WSE-3, star of radius 1, 4 steps", 3598, stencil(1, 4, false), false, false});
-    rows.push_back({"WSE-3, star of radius 2, 1 step", 2127, stencil(2, 1, false), false, false});
-    rows.push_back({"WSE-3, star of radius 2, 3 steps", 6362, stencil(2, 3, false), false, false});
-    rows.push_back({"WSE-3, star of radius 3, 1 step", 2407, stencil(3, 1, false), false, false});
-    rows.push_back({"WSE-3, star of radius 3, 3 steps", 7253, stencil(3, 3, false), false, false});
-    rows.push_back({"WSE-3, box of radius 3, 1 step", 8718, stencil(3, 1, true), false, false});
+        {"WSE-3, star of radius 1, 4 steps", 3598, stencil(1, 4, false), Use::judged, false});
+    rows.push_back(
+        {"WSE-3, star of radius 2, 1 step", 2127, stencil(2, 1, false), Use::judged, false});
+    rows.push_back(
+        {"WSE-3, star of radius 2, 3 steps", 6362, stencil(2, 3, false), Use::judged, false});
+    rows.push_back(
+        {"WSE-3, star of radius 3, 1 step", 2407, stencil(3, 1, false), Use::judged, false});
+    rows.push_back(
+        {"WSE-3, star of radius 3, 3 steps", 7253, stencil(3, 3, false), Use::judged, false});
+    rows.push_back({"WSE-3, box of radius 3, 1 step", 8718, stencil(3, 1, true), Use::judged, false,
+                    "how the published program groups its 49 points and exchanges its corners is "
+                    "not in the paper; ours adds points of equal distance first"});
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;
   }
-  std::printf("| measurement | published | ours | error | use |\n|---|---|---|---|---|\n");
-  std::vector<double> held, other;
-  for (const Row& r : rows) {
-    double error = (r.ours - r.published) / r.published * 100;
-    (r.wse2 ? (r.fitted ? other : held) : other).push_back(std::fabs(error));
-    std::printf("| %s | %.0f | %.0f | %+.1f %% | %s |\n", r.what.c_str(), r.published, r.ours,
-                error,
-                r.fitted ? "fitted"
-                : r.wse2 ? "judged"
-                         : "shown");
+  std::printf("| constant | value | fitted to |\n|---|---|---|\n");
+  for (const Fit& f : fits()) {
+    std::printf("| `%s` | %d | ", f.constant, f.value);
+    for (std::size_t k = 0; k < f.rows.size(); ++k) std::printf("%s%s", k ? "; " : "", f.rows[k]);
+    std::printf(" |\n");
+    for (const char* name : f.rows) {  // a row that chose a constant judges nothing
+      for (const Row& r : rows) {
+        if (r.what == name && r.use != Use::fitted) {
+          std::fprintf(stderr, "%s was fitted to \"%s\", which is judged\n", f.constant, name);
+          return 1;
+        }
+      }
+    }
   }
-  std::sort(held.begin(), held.end());
-  double median = held.size() % 2 ? held[held.size() / 2]
-                                  : (held[held.size() / 2 - 1] + held[held.size() / 2]) / 2;
-  std::printf("\nMedian error of the %zu judged WSE-2 rows: %.1f %%\n", held.size(), median);
-  return median <= 10 ? 0 : 1;
+  std::printf("\n| measurement | published | ours | error | use |\n|---|---|---|---|---|\n");
+  for (const Row& r : rows) {
+    std::printf("| %s | %.0f | %.0f | %+.1f %% | %s |\n", r.what.c_str(), r.published, r.ours,
+                (r.ours - r.published) / r.published * 100,
+                r.use == Use::fitted   ? "fitted"
+                : r.use == Use::judged ? "judged"
+                                       : "formula");
+  }
+  const bool wse2 = judge(rows, true), wse3 = judge(rows, false);
+  return wse2 && wse3 ? 0 : 1;
 }

@@ -23,13 +23,10 @@ struct Reader {
       tail = c->tail.load(std::memory_order_acquire);
     }
   }
-  Channel::Entry* front(std::uint32_t now, bool& again) {
+  Channel::Entry* front(Cycle now) {
     if (head == tail) return nullptr;
     Channel::Entry& e = c->slot[head & c->mask];
-    if (e.pushed == now) {
-      again = true;
-      return nullptr;
-    }
+    if (!Channel::before(e.pushed, now)) return nullptr;  // try_element says when to look again
     return e.control ? nullptr : &e;
   }
 };
@@ -84,24 +81,21 @@ std::uint32_t Fabric::run_ahead(Worker& w, Pe& pe, Running& run, Cycle now) {
     return c.value_bits;
   };
   while (run.left > 0) {
-    Cycle t = run.ready;
+    Cycle t = std::max(run.ready, now);
     Channel::Entry *ea = nullptr, *eb = nullptr;
     if (ra.c) {
-      if (!(ea = ra.front(stamp, pe.again))) break;
+      if (!(ea = ra.front(now))) break;
       t = std::max(t, ea->ready);
     }
     if (rb.c) {
-      if (!(eb = rb.front(stamp, pe.again))) break;
+      if (!(eb = rb.front(now))) break;
       t = std::max(t, eb->ready);
     }
     if (out && tail >= out->capacity) {
       std::uint32_t old = tail - out->capacity;
       if (static_cast<std::int32_t>(taken - old) <= 0) break;  // try_element says that it starves
       Channel::Entry& place = out->slot[old & out->mask];
-      if (place.popped == stamp) {
-        pe.again = true;
-        break;
-      }
+      if (!Channel::before(place.popped, now)) break;
       t = std::max(t, place.freed);
     }
     at = t;

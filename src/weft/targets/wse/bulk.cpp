@@ -27,7 +27,7 @@ bool is_fabric(const Cursor& c) { return c.kind == Cursor::fabin || c.kind == Cu
 
 Core& Fabric::core(Pe& pe) {
   if (!pe.core) {
-    pe.core = std::make_unique<Core>();
+    pe.core.reset(arena_.make<Core>(arena_));
     Core& k = *pe.core;
     const Program& p = *pe.program;
     k.fifos.resize(p.fifos.size());
@@ -535,7 +535,7 @@ bool Fabric::start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& c
       slot &= 7u;
     }
   }
-  if (k.ops[slot].live) {
+  if (pe.live_ops >> slot & 1u) {
     sync_wait = true;
     return false;
   }
@@ -551,7 +551,7 @@ bool Fabric::start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& c
     if (c->kind == Cursor::fabin) pe.in[c->queue].reader = slot;
   }
   if (run.dst.kind == Cursor::fabout) pe.out[run.dst.queue].writer = slot;
-  k.ops[slot] = run;
+  k.ops.begin(slot, run, arena_);
   pe.live_ops |= 1u << slot;
   if (run.main) pe.main = MainState::in_bulk;
   else cost += timing_.main_async;

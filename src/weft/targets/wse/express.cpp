@@ -72,7 +72,7 @@ Express* Fabric::make_express(Pe& pe, ColorState& cs) {
   std::vector <
 End
 > ends;
-auto express = std::make_unique<Express>();
+Placed<Express> express(arena_.make<Express>());
 for (std::size_t i = 0; i < todo.size(); ++i) {
   At at = todo[i];
   const Route* r = static_route(at.index, cs.color);
@@ -97,15 +97,18 @@ for (std::size_t i = 0; i < todo.size(); ++i) {
   }
 }
 for (const End& end : ends) {
-  auto c = std::make_unique<Channel>();
+  Placed<Channel> c(arena_.make<Channel>());
   Pe& to = make(end.index);
   c->from = &pe;
   c->to = &to;
   c->color = cs.color;
   c->latency = options_.timed ? 1 + timing_.ramp_out + end.hops * timing_.hop + timing_.ramp_in : 0;
   c->capacity = static_cast<std::uint32_t>(4 + timing_.router_depth * (end.hops + 1) + 4);
-  c->slot.resize(std::bit_ceil(c->capacity));
-  c->mask = static_cast<std::uint32_t>(c->slot.size()) - 1;
+  const std::uint32_t places = std::bit_ceil(c->capacity);
+  c->slot = static_cast<Channel::Entry*>(
+      arena_.allocate(places * sizeof(Channel::Entry), alignof(Channel)));
+  std::uninitialized_value_construct_n(c->slot, places);
+  c->mask = places - 1;
   color_state(to, cs.color)->arriving.store(c.get(), std::memory_order_release);
   express->to.push_back(std::move(c));
 }

@@ -7,18 +7,21 @@
 // ahead of the clock and the outcome depends on these cycles alone. What one end does in a visit is
 // seen by the other from the next cycle on, whatever thread runs it.
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "weft/targets/wse/arena.h"
+
 namespace weft::wse {
 
 using Cycle = std::int64_t;
 struct Pe;
 
-struct Channel {
+struct alignas(64) Channel {
   struct Entry {
     std::uint32_t data = 0, control = 0;
     Cycle ready = 0;                       // may be read from here on
@@ -30,19 +33,52 @@ struct Channel {
   std::uint8_t color = 0;
   int latency = 0;
   std::uint32_t capacity = 0, mask = 0;
-  std::vector<Entry> slot;
+  Entry* slot = nullptr;  // mask + 1 of them
   std::atomic<std::uint32_t> tail{0}, head{0};
-  std::atomic<bool> starved{false};  // the writer waits for room
+  std::atomic<bool> starved{false};   // the writer waits for room
+  std::atomic<bool> controls{false};  // it has carried a control wavelet
 
-  /// The next entry to read, as seen in a visit at `now`; null when there is none yet. `again`: one
-  /// has come in this very cycle, look in the next.
-  Entry* front(Cycle now, bool& again) {
+  /// The next entry to read, as seen in a visit at `now`; null when there is none yet. `again`:
+  /// when to look for one that the writer has put there in this cycle or, ahead of the reader,
+  /// later.
+  Entry* front(Cycle now, Cycle& again) {
     std::uint32_t h = head.load(std::memory_order_relaxed);
     if (h == tail.load(std::memory_order_acquire)) return nullptr;
     Entry& e = slot[h & mask];
-    if (e.pushed != static_cast<std::uint32_t>(now)) return &e;
-    again = true;
+    if (before(e.pushed, now)) return &e;
+    again = std::min(again, e.pushed == static_cast<std::uint32_t>(now) ? now + 1 : e.ready);
     return nullptr;
+  }
+  /// Whether a visit in cycle `stamp`, of which the low bits are kept, came before `now`.
+  static bool before(std::uint32_t stamp, Cycle now) {
+    return static_cast<std::int32_t>(stamp - static_cast<std::uint32_t>(now)) < 0;
+  }
+  /// Whether there is room for one more that became free in a visit before `now`.
+  bool sure_of_room(Cycle now) const {
+    std::uint32_t t = tail.load(std::memory_order_relaxed);
+    if (t < capacity) return true;
+    std::uint32_t old = t - capacity;
+    return static_cast<std::int32_t>(head.load(std::memory_order_seq_cst) - old) > 0 &&
+           before(slot[old & mask].popped, now);
+  }
+  /// The next entry, seen in this visit or not; null when there is none.
+  const Entry* peek() const {
+    std::uint32_t h = head.load(std::memory_order_relaxed);
+    return h == tail.load(std::memory_order_acquire) ? nullptr : &slot[h & mask];
+  }
+  /// From when on there is room for one more, seen in this visit or not; negative: the reader says.
+  Cycle next_room() {
+    std::uint32_t t = tail.load(std::memory_order_relaxed);
+    if (t < capacity) return 0;
+    std::uint32_t old = t - capacity;
+    auto taken = [&] {
+      return static_cast<std::int32_t>(head.load(std::memory_order_seq_cst) - old) > 0;
+    };
+    if (!taken()) {
+      starved.store(true, std::memory_order_seq_cst);
+      if (!taken()) return -1;
+    }
+    return slot[old & mask].freed;
   }
   /// `at`: the cycle in which the entry is read; `now`: the visit.
   void pop(Cycle at, Cycle now) {
@@ -52,7 +88,7 @@ struct Channel {
     head.store(h + 1, std::memory_order_seq_cst);
   }
   /// From when on there is room for one more; a negative number when that is not known yet.
-  Cycle room(Cycle now, bool& again) {
+  Cycle room(Cycle now, Cycle& again) {
     std::uint32_t t = tail.load(std::memory_order_relaxed);
     if (t < capacity) return 0;
     std::uint32_t old = t - capacity;
@@ -61,11 +97,12 @@ struct Channel {
     };
     if (!taken()) {
       starved.store(true, std::memory_order_seq_cst);
-      if (taken()) again = true;  // between the two looks
+      if (taken()) again = std::min(again, now + 1);  // between the two looks
       return -1;
     }
-    if (slot[old & mask].popped == static_cast<std::uint32_t>(now)) {
-      again = true;
+    if (const std::uint32_t popped = slot[old & mask].popped; !before(popped, now)) {
+      again = std::min(
+          again, now + 1 + static_cast<std::int32_t>(popped - static_cast<std::uint32_t>(now)));
       return -1;
     }
     return slot[old & mask].freed;
@@ -75,6 +112,7 @@ struct Channel {
     Entry& e = slot[t & mask];
     e.data = data;
     e.control = control;
+    if (control) controls.store(true, std::memory_order_relaxed);
     e.ready = at + latency;
     e.pushed = static_cast<std::uint32_t>(now);
     tail.store(t + 1, std::memory_order_release);
@@ -84,7 +122,7 @@ struct Channel {
 
 /// All ends that one colour of one PE leads to.
 struct Express {
-  std::vector<std::unique_ptr<Channel>> to;
+  std::vector<Placed<Channel>> to;
   std::vector<std::pair<std::uint32_t, std::uint8_t>>
       links;  // router, port: what each wavelet passes
   std::int64_t sent = 0, booked = 0;

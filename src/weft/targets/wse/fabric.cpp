@@ -13,7 +13,9 @@
 
 namespace weft::wse {
 
-Pe::~Pe() { std::free(memory); }
+Pe::~Pe() {
+  if (memory_grown) std::free(memory);
+}
 
 Fabric::Fabric(const Layout& layout, FabricOptions options)
     : layout_(layout),
@@ -72,7 +74,7 @@ Fabric::Fabric(const Layout& layout, FabricOptions options)
 }
 
 Fabric::~Fabric() {
-  for (auto& p : pes_) delete p.load();
+  for (auto& p : pes_) Placed<Pe> end(p.load());
 }
 
 Pe* Fabric::find(std::int32_t x, std::int32_t y) const {
@@ -97,7 +99,7 @@ Pe& Fabric::make(std::uint32_t index) {
   sim::hand_over();
   std::lock_guard lock(make_mutex_);
   if (Pe* p = pes_[index].load(std::memory_order_acquire)) return *p;
-  auto pe = std::make_unique<Pe>();
+  Placed<Pe> pe(arena_.make<Pe>(arena_));
   pe->index = index;
   pe->x = static_cast<std::int32_t>(index) % width_;
   pe->y = static_cast<std::int32_t>(index) / width_;
@@ -111,7 +113,8 @@ Pe& Fabric::make(std::uint32_t index) {
   if (const Program* program = pe->program) {
     std::uint32_t bytes =
         std::min<std::uint32_t>(std::max<std::uint32_t>(program->data_bytes, 16), kMemoryBytes);
-    pe->memory = static_cast<std::uint8_t*>(std::calloc(1, bytes));
+    pe->memory = static_cast<std::uint8_t*>(arena_.allocate(bytes, 64));
+    std::memset(pe->memory, 0, bytes);
     pe->memory_bytes = bytes;
     for (const Segment& s : program->image) {
       std::memcpy(span(*pe, s.address, static_cast<std::uint32_t>(s.bytes.size())), s.bytes.data(),
@@ -180,7 +183,7 @@ Pe& Fabric::make(std::uint32_t index) {
 ColorState& Fabric::add_color(Pe& pe, std::uint8_t color) {
   if (ColorState* cs = color_state(pe, color)) return *cs;
   pe.color_slot[color] = static_cast<std::uint8_t>(pe.colors.size());
-  pe.colors.push_back(std::make_unique<ColorState>());
+  pe.colors.push_back(Placed<ColorState>(arena_.make<ColorState>()));
   pe.colors.back()->color = color;
   return *pe.colors.back();
 }
@@ -207,11 +210,6 @@ void Fabric::setup_colors(Pe& pe) {
     cs.counter = r.route.filter.init_counter;
     cs.limit = r.route.filter.limit1;
     enforce(cs);
-    std::uint8_t all = r.route.rx;
-    for (const SwitchPosition& p : r.route.positions) all |= p.rx;
-    for (int port = 0; port < kPorts; ++port) {
-      if (all & port_bit(port)) ring(cs, port);
-    }
     pe.any_swap |= r.route.swap_x || r.route.swap_y;
   };
   const Tile& tile = layout_.tiles[pe.index];
@@ -226,13 +224,9 @@ void Fabric::setup_colors(Pe& pe) {
 Ring& Fabric::ring(ColorState& cs, int port) {
   auto& slot = cs.in[static_cast<std::size_t>(port)];
   if (Ring* r = slot.load(std::memory_order_acquire)) return *r;
-  Ring* fresh = new Ring;
+  Ring* fresh = arena_.make<Ring>();
   Ring* expected = nullptr;
-  if (!slot.compare_exchange_strong(expected, fresh)) {
-    delete fresh;
-    return *expected;
-  }
-  return *fresh;
+  return slot.compare_exchange_strong(expected, fresh) ? *fresh : *expected;
 }
 
 ColorState* Fabric::ramp_color(Pe& pe, int color) {
@@ -253,10 +247,12 @@ std::uint8_t* Fabric::grow(Pe& pe, std::uint32_t address, std::uint32_t bytes) {
   }
   std::uint32_t want = std::min<std::uint32_t>(
       kMemoryBytes, std::max(address + bytes, pe.memory_bytes + pe.memory_bytes / 4));
-  auto* p = static_cast<std::uint8_t*>(std::realloc(pe.memory, want));
+  auto* p = static_cast<std::uint8_t*>(std::realloc(pe.memory_grown ? pe.memory : nullptr, want));
   if (p == nullptr)
     throw Error(ErrorKind::memory, "wse.memory.host",
                 cat("the host has no ", want, " bytes left for a PE"));
+  if (!pe.memory_grown && pe.memory_bytes) std::memcpy(p, pe.memory, pe.memory_bytes);
+  pe.memory_grown = true;
   std::memset(p + pe.memory_bytes, 0, want - pe.memory_bytes);
   pe.memory = p;
   pe.memory_bytes = want;
@@ -281,14 +277,20 @@ void Fabric::schedule(Pe& pe, Cycle t) {
   }
 }
 
-// As schedule, from any worker; color >= 0: a wavelet has been put into one of that colour's rings.
-void Fabric::notify(Worker& w, Pe& pe, Cycle t, int color) {
-  if (pe.worker == w.id) {
-    if (color >= kExpressLetter) pe.express_in |= 1u << (color - kExpressLetter);
-    else if (color >= 0) pe.busy_colors |= 1u << color;
+// What a letter does, in the thread that owns the PE.
+void Fabric::wake(Pe& pe, Cycle t, int color) {
+  if (color >= 0 && color < kExpressLetter) {
+    pe.busy_colors |= 1u << color;
     schedule(pe, t);
     return;
   }
+  if (color >= 0) pe.express_in |= 1u << (color - kExpressLetter);
+  schedule_core(pe, t);
+}
+
+// As wake, from any worker; color >= 0: a wavelet has been put into one of that colour's rings.
+void Fabric::notify(Worker& w, Pe& pe, Cycle t, int color) {
+  if (pe.worker == w.id) return wake(pe, t, color);
   w.letters[static_cast<std::size_t>(w.parity)][pe.worker].push_back({pe.index, color, t});
   w.letter_min = std::min(w.letter_min, t);
 }
@@ -301,7 +303,7 @@ void Fabric::start() {
   }
   for (std::uint32_t i = 0; i < pes_.size(); ++i) {
     std::uint32_t p = layout_.tiles[i].program;
-    if (p != kNoProgram && active[p]) schedule(make(i), now_);
+    if (p != kNoProgram && active[p]) schedule_core(make(i), now_);
   }
 }
 
@@ -318,33 +320,125 @@ void Fabric::account(Pe& pe, Cycle now) {
   book(pe.mode_after, now);
 }
 
+namespace {
+// What others see at once: such an instruction waits until the calendar has come to its cycle.
+bool meets_calendar(Op op) {
+  return op == Op::map || op == Op::print || op == Op::nextcmd || op == Op::config || op == Op::nop;
+}
+}  // namespace
+
+Cycle Fabric::step_core(Worker& w, Pe& pe, Cycle now, Cycle& router) {
+  Cycle next = kNever;
+  const std::int64_t before = pe.count.elements;
+  if (pe.live_ops) run_ops(w, pe, now, next);
+  if (pe.program) run_main(w, pe, now, next);
+  if (pe.busy_out) {
+    Cycle ramp = kNever;
+    drain_out(w, pe, now, ramp);
+    router = std::min(router, ramp);
+    next = std::min(next, ramp);
+  }
+  if (pe.flush_wait && flushed(pe)) next = std::min(next, now + 1);
+  next = std::min(next, pe.again);
+  pe.again = kNever;
+  book_mode(pe, now, pe.count.elements != before);
+  return next;
+}
+
+void Fabric::book_mode(Pe& pe, Cycle now, bool worked) {
+  const bool busy = pe.main_ready > now || worked || pe.ahead_until > now;
+  pe.mode_after = pe.live_ops || pe.main != MainState::idle ? 1 : 2;
+  pe.mode = busy ? 0 : pe.mode_after;
+  pe.mode_until = pe.ahead_until > std::max(now, pe.main_ready) ? kNever
+                  : pe.main_ready > now                         ? pe.main_ready
+                  : worked                                      ? now + 1
+                                                                : kNever;
+}
+
+// In how many cycles at least something can come to the core that is not in its queues and channels
+// yet: over the shortest channel, or from the router's rings.
+Cycle Fabric::reach_of(Pe& pe) {
+  if (pe.reach) return pe.reach;
+  int reach = 64;
+  for (const auto& cs : pe.colors) {
+    std::uint8_t tx = cs->route.tx;
+    for (const SwitchPosition& p : cs->route.positions) tx |= p.tx;
+    if (!(tx & port_bit(kRamp))) continue;
+    const Channel* channel = cs->arriving.load(std::memory_order_acquire);
+    reach = std::min(reach, channel ? channel->latency : 1 + timing_.ramp_in);
+  }
+  pe.reach = static_cast<std::uint8_t>(std::max(reach, 1));
+  return pe.reach;
+}
+
+// A core goes on in the same visit while nothing from outside can change what it does: within the
+// time that a wavelet takes to come, with nothing to tell the router or the host, and with free
+// places for what it sends. An operation alone works ahead by other rules and waits for the
+// calendar.
+bool Fabric::may_go_on(Worker& w, Pe& pe, Cycle now, Cycle at) {
+  if (at >= now + reach_of(pe) || at > w.last || at >= pe.core_at || at >= pe.wake_at) return false;
+  if (pe.freed || pe.busy_in || pe.busy_out || pe.flush_wait || pe.io || pe.any_swap ||
+      pe.teardown_pending || pe.timer_at != kNever || !pe.core || pe.core->map)
+    return false;
+  if (pe.main == MainState::running && pe.main_ready <= at) {
+    const Frame& f = pe.core->frames.back();
+    const Function& fn = pe.program->functions[f.function];
+    if (f.pc >= fn.code.size() || meets_calendar(fn.code[f.pc].op)) return false;
+  }
+  if (!pe.live_ops) return true;
+  if (alone(pe.live_ops) && (pe.main == MainState::idle || pe.main == MainState::in_bulk))
+    return false;
+  for (std::uint32_t mask = pe.live_ops; mask; mask &= mask - 1) {
+    const Running& run = pe.core->ops[static_cast<std::size_t>(std::countr_zero(mask))];
+    if (run.dst.kind != Cursor::fabout) continue;
+    const Express* e = express_of(pe, pe.out[run.dst.queue], run.dst.color);
+    if (!e) return false;
+    for (const auto& channel : e->to)
+      if (!channel->sure_of_room(now)) return false;
+  }
+  return true;
+}
+
 Cycle Fabric::step(Worker& w, Pe& pe, Cycle now) {
   account(pe, now);
   Cycle next = kNever;
   if (pe.timer_at <= now) {
     pe.timer_at = kNever;
     task_bit(pe, Op::activate, TaskSpace::local, kTimerTask);
+    pe.core_at = std::min(pe.core_at, now);
   }
   if (pe.io && !pe.io->sources.empty()) inject(pe, now, next);
   if (pe.busy_colors) route(w, pe, now, next);
-  std::int64_t before = pe.count.elements;
-  if (pe.live_ops) run_ops(w, pe, now, next);
-  if (pe.program) run_main(w, pe, now, next);
-  if (pe.busy_out) drain_out(w, pe, now, next);
-  if (pe.flush_wait && flushed(pe)) next = std::min(next, now + 1);
+  // The core is left alone where nothing can have happened to it. An operation that is alone looks
+  // at every visit how far it can work ahead.
+  if (now <= pe.core_done) {  // the core is ahead of the calendar
+    if (pe.core_at <= now) pe.core_at = pe.core_done + 1;
+  } else if (now < pe.core_at && !alone(pe.live_ops) && !pe.busy_out && !pe.freed &&
+             !pe.flush_wait && !pe.io && pe.timer_at == kNever) {
+    book_mode(pe, now, false);
+  } else {
+    pe.core_at = kNever;
+    pe.core_done = now;
+    Cycle core = step_core(w, pe, now, next);
+    const bool ahead = options_.timed && options_.fast && express_allowed_;
+    while (ahead && may_go_on(w, pe, now, core)) {
+      account(pe, core);
+      pe.core_done = core;
+      w.asleep_until = std::max(w.asleep_until, core);
+      try {
+        core = step_core(w, pe, core, next);
+      } catch (...) {
+        w.deferred.push_back({core, pe.index, std::current_exception()});
+        break;
+      }
+    }
+    pe.core_at = std::min(pe.core_at, core);
+  }
+  next = std::min({next, pe.core_at, pe.timer_at});
   if (pe.freed) {
     pe.freed = false;
     if (pe.busy_colors) next = std::min(next, now + 1);
   }
-  next = std::min(next, pe.timer_at);
-  if (pe.again) {
-    pe.again = false;
-    next = std::min(next, now + 1);
-  }
-  bool busy = pe.main_ready > now || pe.count.elements != before || pe.ahead_until > now;
-  pe.mode_after = pe.live_ops || pe.main != MainState::idle ? 1 : 2;
-  pe.mode = busy ? 0 : pe.mode_after;
-  pe.mode_until = pe.main_ready > now && pe.ahead_until <= pe.main_ready ? pe.main_ready : kNever;
   return next;
 }
 
@@ -389,8 +483,18 @@ constexpr std::size_t kAhead = 3;  // visits between the stages
 
 }  // namespace
 
+void Fabric::rethrow_deferred(Worker& w, std::uint32_t index) {
+  for (std::size_t k = 0; k < w.deferred.size(); ++k) {
+    if (w.deferred[k].pe != index || w.deferred[k].at > w.now) continue;
+    std::exception_ptr error = w.deferred[k].error;
+    w.deferred.erase(w.deferred.begin() + static_cast<std::ptrdiff_t>(k));
+    std::rethrow_exception(error);
+  }
+}
+
 void Fabric::run_cycle(Worker& w, Cycle now, int) {
   w.take(now);
+  w.now = now;
   const std::size_t n = w.batch.size();
   auto at = [&](std::size_t k) { return pes_[w.batch[k]].load(std::memory_order_relaxed); };
   for (std::size_t k = 0; n > 1 && k < std::min(n, 4 * kAhead); ++k) fetch(at(k));
@@ -409,6 +513,7 @@ void Fabric::run_cycle(Worker& w, Cycle now, int) {
     ++w.steps;
     ++pe.visits;
     try {
+      if (!w.deferred.empty()) rethrow_deferred(w, index);
       Cycle next = step(w, pe, now);
       if (next != kNever) schedule(pe, next <= now ? now + 1 : next);
     } catch (...) {
@@ -445,7 +550,7 @@ void Fabric::deliver(std::uint32_t index, HostSource message) {
   }
   Cycle from = message.from;
   sources.insert(at, std::move(message));
-  schedule(pe, from);
+  schedule_core(pe, from);
 }
 
 void Fabric::post(Worker& w, Pe& pe, HostSink& sink, Cycle now) {
@@ -487,6 +592,7 @@ Stop Fabric::run(Cycle until) {
   host_event_ = false;
   if (workers_.size() > 1) return run_threads(until);
   Worker& w = *workers_[0];
+  w.last = std::min(until, options_.cycle_limit);
   for (std::int64_t round = 1;; ++round) {
     if (round % kAsk == 0) poll_interrupt();
     Cycle t = w.first();
@@ -564,6 +670,7 @@ bool Fabric::run_share(Cycle until, Stop& result) {
     int parity = 0;
     bool stop = false;
     w.letter_min = kNever;
+    w.last = std::min(until, options_.cycle_limit);
     const std::int64_t steps_before = w.steps;
     for (std::int64_t round = 1;; ++round) {
       Say& mine = say[static_cast<std::size_t>(id)][static_cast<std::size_t>(parity)];
@@ -583,9 +690,7 @@ bool Fabric::run_share(Cycle until, Stop& result) {
             from->letters[static_cast<std::size_t>(parity ^ 1)][static_cast<std::size_t>(id)];
         for (const Worker::Letter& l : box) {
           Pe& pe = *pes_[l.pe].load(std::memory_order_acquire);
-          if (l.color >= kExpressLetter) pe.express_in |= 1u << (l.color - kExpressLetter);
-          else if (l.color >= 0) pe.busy_colors |= 1u << l.color;
-          schedule(pe, l.at);
+          wake(pe, l.at, l.color);
         }
         box.clear();
         auto& bag = from->mail[static_cast<std::size_t>(parity ^ 1)][static_cast<std::size_t>(id)];

@@ -25,7 +25,7 @@ struct FabricOptions {
   int threads = 1;
   std::int64_t cycle_limit = std::int64_t{1} << 40;  // reached: fault wse.limit.cycles
   bool two_inputs_fault = true;
-  bool fast = true;     // the batched loop of operations that work ahead
+  bool fast = true;     // batches of elements ahead, and cores that go on ahead of the calendar
   bool express = true;  // false: every wavelet visits every router
   Engine engine = Engine::automatic;
   TaskOrder task_order = TaskOrder::local_first;
@@ -137,8 +137,22 @@ class Fabric {
   HostSink& make_sink(Pe& pe, std::uint8_t color, std::uint8_t port);
   void enforce(ColorState& cs);
   void schedule(Pe& pe, Cycle t);
+  /// As schedule, for something that concerns more than the router.
+  void schedule_core(Pe& pe, Cycle t) {
+    pe.core_at = std::min(pe.core_at, t);
+    schedule(pe, t);
+  }
+  void wake(Pe& pe, Cycle t, int color);
   void notify(Worker& w, Pe& pe, Cycle t, int color);
   Cycle step(Worker& w, Pe& pe, Cycle now);
+  /// The core's part of a visit: operations, the main thread, the ramp. When it is due again;
+  /// `router`: when the router is, for what the core has sent.
+  Cycle step_core(Worker& w, Pe& pe, Cycle now, Cycle& router);
+  /// Whether the core may go on at `at` before the other PEs have come so far; `now`: of the visit.
+  void book_mode(Pe& pe, Cycle now, bool worked);
+  static void rethrow_deferred(Worker& w, std::uint32_t index);
+  bool may_go_on(Worker& w, Pe& pe, Cycle now, Cycle at);
+  Cycle reach_of(Pe& pe);
   void run_cycle(Worker& w, Cycle now, int parity);
   Stop run_threads(Cycle until);
   /// Runs until something ends the run, or (true) until the threads' shares should be made anew.
@@ -166,7 +180,9 @@ class Fabric {
   Channel* channel_of(Pe& pe, InQueue& q) {
     if (q.channel) return q.channel;
     ColorState* cs = q.color == kNone8 ? nullptr : color_state(pe, q.color);
-    return cs ? q.channel = cs->arriving.load(std::memory_order_acquire) : nullptr;
+    if (!cs) return nullptr;
+    pe.reach = 0;
+    return q.channel = cs->arriving.load(std::memory_order_acquire);
   }
   /// The wavelet at the head of a queue as this visit sees it; false when there is none.
   bool peek_queue(Pe& pe, InQueue& q, Cycle now, Wavelet& out) {
@@ -211,6 +227,7 @@ class Fabric {
   void finish(Worker& w, Pe& pe, Running& run, Cycle now, bool terminated);
   void run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next);
   int try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next, bool ahead);
+  Cycle next_element(Pe& pe, Running& run, Cycle from);
   std::uint32_t run_ahead(Worker& w, Pe& pe, Running& run, Cycle now);
   std::uint32_t read_cursor(Worker& w, Pe& pe, Cursor& c, Cycle now);
   void write_cursor(Pe& pe, Cursor& c, std::uint32_t value, std::uint16_t index,
@@ -257,6 +274,7 @@ class Fabric {
   std::uint8_t* grow(Pe& pe, std::uint32_t address, std::uint32_t bytes);
   Error pe_fault(const Pe& pe, std::string_view code, std::string message) const;
 
+  Arena arena_;  // before all that lies in it
   const Layout& layout_;
   FabricOptions options_;
   Timing timing_;

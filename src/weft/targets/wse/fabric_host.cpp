@@ -68,7 +68,7 @@ void Fabric::send(std::int32_t x, std::int32_t y, HostSource source) {
   if (!pe.io) pe.io = std::make_unique<HostIo>();
   Cycle at = std::max(source.from, now_ + 1);
   pe.io->sources.push_back(std::move(source));
-  schedule(pe, at);
+  schedule_core(pe, at);
 }
 
 std::size_t Fabric::receive(std::int32_t x, std::int32_t y, std::uint8_t color, std::uint8_t port,
@@ -94,7 +94,7 @@ void Fabric::expect(std::int32_t x, std::int32_t y, std::uint8_t color, std::uin
   }
   sink.wanted = n - sink.got.size();
   sink.left = left;
-  if (pe.busy_colors || pe.busy_out) schedule(pe, now_ + 1);
+  if (pe.busy_colors || pe.busy_out) schedule_core(pe, now_ + 1);
 }
 
 void Fabric::command(std::int32_t x, std::int32_t y, std::uint16_t function,
@@ -105,7 +105,7 @@ void Fabric::command(std::int32_t x, std::int32_t y, std::uint16_t function,
   pe.command_ready = std::max(from, now_ + 1);
   pe.command_free = false;
   commands_open_.fetch_add(1);
-  schedule(pe, pe.command_ready);
+  schedule_core(pe, pe.command_ready);
 }
 
 std::vector<LogLine> Fabric::take_log() {
@@ -135,20 +135,12 @@ std::int64_t Fabric::hops() {
 }
 
 std::size_t Fabric::bytes_in_use() const {
-  std::size_t bytes = pes_.size() * (sizeof(void*) + sizeof(Tile));
+  std::size_t bytes = pes_.size() * (sizeof(void*) + sizeof(Tile)) + arena_.bytes();
   for (const auto& slot : pes_) {
     const Pe* pe = slot.load();
     if (!pe) continue;
-    bytes += sizeof(Pe) + pe->memory_bytes + pe->in.capacity() * sizeof(InQueue) +
-             pe->out.capacity() * sizeof(OutQueue);
-    for (const auto& cs : pe->colors) {
-      bytes += sizeof(ColorState);
-      for (const auto& r : cs->in) bytes += r.load() ? sizeof(Ring) : 0;
-    }
-    if (pe->core) {
-      bytes += sizeof(Core) + pe->core->regs.capacity() * 8 + pe->core->ops.bytes() +
-               pe->core->dsrs.capacity() * sizeof(Dsr) + pe->core->dsds.capacity() * sizeof(Dsd);
-    }
+    if (pe->memory_grown) bytes += pe->memory_bytes;
+    if (pe->core) bytes += pe->core->dsrs.capacity() * sizeof(Dsr);
   }
   return bytes;
 }

@@ -161,7 +161,7 @@ void Fabric::interpret(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& 
     return false;
   };
   // Before what others can see: the calendar must have come to this cycle.
-  auto must_meet = [&] { return timed && (acc > 0 || now > pe.accounted); };
+  auto must_meet = [&] { return timed && (acc > 0 || now > w.now); };
   reload();
   while (true) {
     if (pc >= fn->code.size())

@@ -33,6 +33,7 @@ void Fabric::finish(Worker& w, Pe& pe, Running& run, Cycle now, bool) {
     announce(w, *pe.out[run.dst.queue].express, now);
   run.live = false;
   pe.live_ops &= ~(1u << run.slot);
+  k.ops.end(run);
   complete(pe, run.settings.done, now);
   if (run.main) {
     pe.main = MainState::running;
@@ -81,7 +82,7 @@ int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next,
     }
     return 0;  // a control task takes it
   }
-  Cycle at = ahead ? run.ready : std::max(run.ready, now);
+  Cycle at = std::max(run.ready, now);
   for (Cycle t : {cursor_time(pe, run.a, false, now), cursor_time(pe, run.b, false, now),
                   cursor_time(pe, run.dst, true, now)}) {
     if (t < 0) {
@@ -167,9 +168,49 @@ int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next,
   return 1;
 }
 
+// The first cycle from `from` on in which `run` may have an element; kNever where a wavelet or a
+// free place must come first, which wakes the PE. Wavelets and places count that the PE does not
+// see in this visit: their cycle is later. Not for operations with a FIFO.
+Cycle Fabric::next_element(Pe& pe, Running& run, Cycle from) {
+  Cycle at = std::max(from, run.ready);
+  if (run.finishing) return at;
+  for (Cursor* c : {&run.a, &run.b}) {
+    if (c->kind != Cursor::fabin) continue;
+    InQueue& q = pe.in[c->queue];
+    if (q.count) {
+      at = std::max(at, q.front().ready);
+      continue;
+    }
+    Channel* channel = channel_of(pe, q);
+    const Channel::Entry* e = channel ? channel->peek() : nullptr;
+    if (!e) return kNever;
+    at = std::max(at, e->ready);
+  }
+  if (run.dst.kind == Cursor::fabout) {
+    OutQueue& q = pe.out[run.dst.queue];
+    Express* e = express_of(pe, q, run.dst.color);
+    if (!e) return q.count < q.depth ? at : from;
+    for (auto& channel : e->to) {
+      const Cycle room = channel->next_room();
+      if (room < 0) return kNever;
+      at = std::max(at, room);
+    }
+  }
+  return at;
+}
+
 void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
   Core& k = *pe.core;
   bool issued = false;
+  // Where operations share the PE, a visit in which none has an element changes nothing: the next
+  // one is that of the next element. An operation alone may work ahead, hence looks every cycle.
+  const bool sparse = options_.timed && !pe.ut_blocked && !pe.busy_out && k.fifos.empty() &&
+                      (!pe.io || pe.io->sources.empty());
+  auto shared = [&] { return sparse && !alone(pe.live_ops); };
+  auto look_again = [&](Running& run) {
+    next = std::min(next, shared() ? next_element(pe, run, now + 1) : now + 1);
+    w.asleep_until = std::max(w.asleep_until, now + 1);
+  };
   const std::uint32_t above = ~0u << pe.rr_op;
   for (int level = 3; level >= 0; --level) {  // high, medium, low, unset
     for (std::uint32_t part : {above, ~above}) {
@@ -183,8 +224,14 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
           continue;
         }
         if (issued && options_.timed) {
-          next = std::min(next, now + 1);
+          look_again(run);
           continue;
+        }
+        if (shared()) {
+          if (const Cycle t = next_element(pe, run, now); t > now) {
+            next = std::min(next, t);
+            continue;
+          }
         }
         // Alone and with channels or memory at every end, an operation may work ahead.
         auto free_end = [&](const Cursor& c) {
@@ -194,7 +241,7 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
           if (c.kind == Cursor::fabout) return express_of(pe, pe.out[c.queue], c.color) != nullptr;
           return true;
         };
-        bool ahead = options_.timed && pe.timer_at == kNever && std::has_single_bit(pe.live_ops) &&
+        bool ahead = options_.timed && pe.timer_at == kNever && alone(pe.live_ops) &&
                      (run.main || pe.main == MainState::idle) && free_end(run.a) &&
                      free_end(run.b) && free_end(run.dst);
         std::uint32_t many =
@@ -220,7 +267,9 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
         pe.rr_op = static_cast<std::uint8_t>((s + 1) % 16);
         if (pe.main_ready > now && !run.main && pe.main == MainState::running)
           ++pe.main_ready;  // took its turn
-        next = std::min(next, now + 1);
+        if (run.live) look_again(run);
+        else if (!sparse || pe.live_ops) next = std::min(next, now + 1);
+        else w.asleep_until = std::max(w.asleep_until, now + 1);
       }
     }
     if (pe.live_ops == 0) break;

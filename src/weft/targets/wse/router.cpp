@@ -95,6 +95,7 @@ void Fabric::control(Pe& pe, ColorState& cs, std::uint32_t& payload, Cycle) {
       cs.pending_teardown = true;
       pe.teardown_pending |= 1u << cs.color;
       pe.local_pending |= 1u << 29;
+      pe.core_at = 0;
       break;
     default:
       if (cs.route.pop == PopMode::on_advance_nop) pop = true;
@@ -251,6 +252,7 @@ bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& ne
       queue->slot[(queue->head + queue->count) % 8u] = {payload, wavelet.control, ready};
       ++queue->count;
       next = std::min(next, ready);
+      pe.core_at = std::min(pe.core_at, ready);
       pe.busy_in |= 1u << (queue - pe.in.data());
     } else if (Ring* r = target[static_cast<std::size_t>(o)]) {
       Cycle ready = now + timing_.hop;

@@ -14,6 +14,7 @@
 #include <memory>
 #include <vector>
 
+#include "weft/targets/wse/arena.h"
 #include "weft/targets/wse/express.h"
 #include "weft/targets/wse/program.h"
 #include "weft/targets/wse/timing.h"
@@ -76,15 +77,9 @@ struct ColorState {
   std::uint16_t counter = 0, limit = 0;
   Route route;
   bool express_known = false;
-  std::unique_ptr<Express> express;                // what this ramp sends goes there directly
+  Placed<Express> express;                         // what this ramp sends goes there directly
   std::atomic<Channel*> arriving{nullptr};         // what comes to this ramp comes from there
-  std::array<std::atomic<Ring*>, kAllPorts> in{};  // owned; made once, by whoever needs it first
-  ColorState() = default;
-  ColorState(const ColorState&) = delete;
-  ColorState& operator=(const ColorState&) = delete;
-  ~ColorState() {
-    for (auto& ring : in) delete ring.load();
-  }
+  std::array<std::atomic<Ring*>, kAllPorts> in{};  // made once, by whoever needs it first
 };
 
 /// Wavelets the host sends to, or expects from, one place of one PE.
@@ -172,7 +167,7 @@ struct Cursor {
 };
 
 /// A bulk operation in progress, or a @map's operands.
-struct Running {
+struct alignas(64) Running {
   const BulkOp* op = nullptr;
   bool live = false, main = false;
   bool stalled = false;  // found no input or no room at its last turn
@@ -189,25 +184,28 @@ struct Running {
   std::uint16_t function = 0;
   std::uint32_t pc = 0;  // of the instruction that started it
   Cycle ready = 0, since = 0;
+  Running* spare = nullptr;  // next of those that have ended
 };
 
-/// The operations of a PE by slot, each made at its first use: most PEs use one or two.
+/// Whether exactly one bit is set.
+constexpr bool alone(std::uint32_t bits) { return bits != 0 && (bits & (bits - 1)) == 0; }
+
+/// The operations in progress of a PE by slot. What one has used the next one uses again, whatever
+/// its slot: most PEs have two or three at a time.
 class OpSlots {
  public:
-  Running& operator[](std::size_t k) {
-    if (!slot_[k]) slot_[k] = std::make_unique<Running>();
-    return *slot_[k];
+  Running& operator[](std::size_t k) { return *slot_[k]; }
+  /// The last operation in slot k; null while there has been none.
+  const Running* find(std::size_t k) const { return slot_[k]; }
+  void begin(std::size_t k, const Running& run, Arena& arena) {
+    slot_[k] = spare_ ? std::exchange(spare_, spare_->spare) : arena.make<Running>();
+    *slot_[k] = run;
   }
-  /// The operation in slot k; null while there has been none.
-  const Running* find(std::size_t k) const { return slot_[k].get(); }
-  std::size_t bytes() const {
-    std::size_t n = 0;
-    for (const auto& s : slot_) n += s ? sizeof(Running) : 0;
-    return n;
-  }
+  void end(Running& run) { run.spare = std::exchange(spare_, &run); }
 
  private:
-  std::array<std::unique_ptr<Running>, 16> slot_;
+  std::array<Running*, 16> slot_{};
+  Running* spare_ = nullptr;
 };
 
 struct Dsr {
@@ -242,10 +240,11 @@ struct PeCounters {
 };
 
 /// The main thread and everything only PEs with code in motion need.
-struct Core {
-  std::vector<std::uint64_t> regs;
-  std::vector<Dsd> dsds;
-  std::vector<Frame> frames;
+struct alignas(64) Core {
+  explicit Core(Arena& arena) : regs(&arena), dsds(&arena), frames(&arena) {}
+  std::pmr::vector<std::uint64_t> regs;
+  std::pmr::vector<Dsd> dsds;
+  std::pmr::vector<Frame> frames;
   std::vector<FifoState> fifos;
   std::vector<Dsr> dsrs;  // 3 * 32, only if the program loads any
   OpSlots ops;            // live ones are in progress
@@ -256,17 +255,21 @@ struct Core {
 
 /// What most visits read comes first.
 struct alignas(64) Pe {
+  explicit Pe(Arena& arena) : in(&arena), out(&arena), colors(&arena) {}
   std::int32_t x = 0, y = 0;
   std::uint32_t index = 0;
   std::uint16_t worker = 0;
   MainState main = MainState::idle;
   std::uint8_t rr_color = 0, rr_op = 0, rr_out = 0;
-  bool again = false;        // something came too late in this cycle to be seen: look in the next
+  std::uint8_t reach = 0;    // what is not under way yet arrives this many cycles on; 0: not known
   bool freed = false;        // an input queue has got room in this step
   bool released = false;     // the main thread has let something go on: look when its time is up
   std::uint32_t visits = 0;  // since the threads' shares were made
   const Program* program = nullptr;
   Cycle wake_at = kNever;  // its entry in the calendar
+  Cycle core_at = 0;       // until then only the router has something to do
+  Cycle core_done = -1;    // last cycle that the core has seen
+  Cycle again = kNever;    // something came too late to be seen in this visit: look then
   Cycle accounted = 0;     // counters are booked up to here
   Cycle main_ready = 0;    // main thread continues (or the next task starts) here
 
@@ -276,7 +279,7 @@ struct alignas(64) Pe {
   Cycle timer_at = kNever;  // activates local task 30
   Cycle ahead_until = 0;    // elements have been done up to here
   std::unique_ptr<HostIo> io;
-  std::unique_ptr<Core> core;
+  Placed<Core> core;
   std::uint32_t busy_colors = 0;                    // colours with wavelets in some input ring
   std::uint32_t live_ops = 0;                       // bits of ops slots
   std::uint32_t express_in = 0;                     // colours whose channel has been announced
@@ -292,16 +295,17 @@ struct alignas(64) Pe {
   std::uint8_t mode = 2, mode_after = 2;
   std::uint8_t* memory = nullptr;
   std::uint32_t memory_bytes = 0;  // host bytes present; grows on demand
+  bool memory_grown = false;       // beyond what the arena holds: from malloc
   std::uint32_t teardown_pending = 0;
   Cycle op_time = 0;  // cycle of the element in progress
 
-  std::vector<InQueue> in;
-  std::vector<OutQueue> out;
+  std::pmr::vector<InQueue> in;
+  std::pmr::vector<OutQueue> out;
   std::array<std::uint8_t, kColors> color_queue;  // input queue that takes the colour, kNone8: none
   PeCounters count;
 
   std::array<std::uint8_t, kColors> color_slot;  // index in colors, kNone8: not used here
-  std::vector<std::unique_ptr<ColorState>> colors;
+  std::pmr::vector<Placed<ColorState>> colors;
   std::uint32_t local_merged = 0;  // tasks that were activated while they were pending
   std::uint32_t high_data = 0;     // colours, or queues on WSE-3, whose tasks have high priority
   std::uint64_t control_blocked = 0, high_control = 0;

@@ -141,6 +141,10 @@ bool Fabric::pick_task(Worker& w, Pe& pe, Cycle now, Cycle& next) {
   Wavelet chosen;
   auto consider = [&](int q) {
     InQueue& in = pe.in[static_cast<std::size_t>(q)];
+    // What an operation reads is no task's, control wavelets apart.
+    if (in.reader != kNone8 && in.count == 0 && in.channel &&
+        !in.channel->controls.load(std::memory_order_relaxed))
+      return in.channel->peek() != nullptr;
     Wavelet head;
     if (!peek_queue(pe, in, now, head)) return false;
     if (in.reader != kNone8 && !head.control) return true;

@@ -43,6 +43,15 @@ struct Fabric::Worker {
   std::exception_ptr error;
   std::uint32_t error_pe = 0;
   Cycle error_at = kNever;
+  Cycle now = 0;   // of the calendar; a core may be a few cycles ahead of it
+  Cycle last = 0;  // no core goes on beyond it in this run
+  /// Faults of cores that were ahead: thrown when the calendar has come to their cycle.
+  struct Deferred {
+    Cycle at;
+    std::uint32_t pe;
+    std::exception_ptr error;
+  };
+  std::vector<Deferred> deferred;
   Cycle asleep_until = 0;  // idle main threads whose time is up then are not visited for it
 
   void put(Cycle t, std::uint32_t pe) {

@@ -385,6 +385,12 @@ Operand Analyzer::eval_if(Node* node, TypeRef hint) {
   std::size_t to_else = emit_jump(Op::jz, to_reg(c, pos), pos);
   ++frame_->runtime_branches;
   Operand a = eval(node->b, hint);
+  if (!node->c && a.type && a.type->kind != T::void_ && a.type->kind != T::noreturn) {
+    fail(pos, "wse.csl.if.else",
+         cat("this if has a value of type ", text(a.type),
+             ", but none where its condition is false"),
+         "add an else with the other value");
+  }
   std::uint16_t r = kNoReg, d = kNoReg;
   TypeRef type = hint && a.type && a.type->kind != T::noreturn ? hint : nullptr;
   // The type of the other side is found without emitting: numbers take it from the side that has

@@ -56,6 +56,11 @@ Node* Parser::binary(int lowest) {
     Node* n = make(Kind::binary);
     n->op = kind();
     advance();
+    if (kind() == n->op && (n->op == Tok::amp || n->op == Tok::pipe || n->op == Tok::plus)) {
+      fail("wse.csl.parse.operator", n->op == Tok::amp    ? "there is no &&; write: a and b"
+                                     : n->op == Tok::pipe ? "there is no ||; write: a or b"
+                                                          : "there is no ++; write: a += 1");
+    }
     n->a = left;
     n->b = binary(p + 1);
     left = n;

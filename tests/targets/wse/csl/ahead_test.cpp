@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cores that go on ahead of the calendar: cycles, memories and counters are those of visits cycle
+// by cycle, on any number of host threads.
+#include <gtest/gtest.h>
+
+#include "csl_run.h"
+
+namespace weft::wse::testing {
+namespace {
+
+// A rectangle whose PEs exchange vectors with their neighbours, several streams at a time, add them
+// up, note the time of each round and work for a while that depends on their place.
+const char* const kLayout = R"(
+param w: u16; param h: u16; param n: u16; param rounds: u16;
+const east = [2]color{ @get_color(0), @get_color(1) };
+const south = [2]color{ @get_color(2), @get_color(3) };
+layout {
+  @set_rectangle(w, h);
+  for (@range(u16, w)) |x| { for (@range(u16, h)) |y| {
+    @set_tile_code(x, y, "pe.csl", .{ .n = n, .rounds = rounds, .pause = (x * 7 + y * 5) % 11,
+      .e = x < w - 1, .w = x > 0, .s = y < h - 1, .n_ = y > 0,
+      .to_e = east[x % 2], .from_w = east[1 - x % 2], .to_s = south[y % 2], .from_n = south[1 - y % 2] });
+    if (x < w - 1) @set_color_config(x, y, east[x % 2], .{ .routes = .{ .rx = .{RAMP}, .tx = .{EAST} } });
+    if (x > 0) @set_color_config(x, y, east[1 - x % 2], .{ .routes = .{ .rx = .{WEST}, .tx = .{RAMP} } });
+    if (y < h - 1) @set_color_config(x, y, south[y % 2], .{ .routes = .{ .rx = .{RAMP}, .tx = .{SOUTH} } });
+    if (y > 0) @set_color_config(x, y, south[1 - y % 2], .{ .routes = .{ .rx = .{NORTH}, .tx = .{RAMP} } });
+  } }
+}
+)";
+const char* const kPe = R"(
+param n: u16; param rounds: u16; param pause: u16;
+param e: bool; param w: bool; param s: bool; param n_: bool;
+param to_e: color; param from_w: color; param to_s: color; param from_n: color;
+const time = @import_module("<time>");
+const start_id = @get_local_task_id(10);
+const ends = [4]local_task_id{ @get_local_task_id(11), @get_local_task_id(12), @get_local_task_id(13), @get_local_task_id(14) };
+export var v = @zeros([n]u32);
+export var a = @zeros([n]u32);
+export var b = @zeros([n]u32);
+export var sums = @zeros([rounds]u32);
+export var stamps = @zeros([rounds * 3]u16);
+var open: u16 = 0;
+var round: u16 = 0;
+const v_dsd = @get_dsd(mem1d_dsd, .{ .base_address = &v, .extent = n });
+const a_dsd = @get_dsd(mem1d_dsd, .{ .base_address = &a, .extent = n });
+const b_dsd = @get_dsd(mem1d_dsd, .{ .base_address = &b, .extent = n });
+const oq_e = @get_output_queue(2);
+const oq_s = @get_output_queue(3);
+const iq_w = @get_input_queue(4);
+const iq_n = @get_input_queue(5);
+const out_e = @get_dsd(fabout_dsd, .{ .extent = n, .fabric_color = to_e, .output_queue = oq_e });
+const out_s = @get_dsd(fabout_dsd, .{ .extent = n, .fabric_color = to_s, .output_queue = oq_s });
+const in_w = @get_dsd(fabin_dsd, .{ .extent = n, .fabric_color = from_w, .input_queue = iq_w });
+const in_n = @get_dsd(fabin_dsd, .{ .extent = n, .fabric_color = from_n, .input_queue = iq_n });
+task start() void {
+  for (@range(u16, n)) |i| { v[i] = v[i] * 3 + a[i] + b[i] + @as(u32, i + pause); }
+  open = @as(u16, e) + @as(u16, s) + @as(u16, w) + @as(u16, n_);
+  if (w) @mov32(a_dsd, in_w, .{ .async = true, .activate = ends[0] });
+  if (e) @mov32(out_e, v_dsd, .{ .async = true, .activate = ends[1] });
+  for (@range(u16, pause)) |i| { sums[round] += @as(u32, i); }
+  if (n_) @mov32(b_dsd, in_n, .{ .async = true, .activate = ends[2] });
+  if (s) @mov32(out_s, v_dsd, .{ .async = true, .activate = ends[3] });
+}
+fn end() void {
+  open -= 1;
+  if (open > 0) return;
+  sums[round] += a[0] + b[n - 1];
+  time.get_timestamp(@ptrcast(*[3]u16, &stamps[round * 3]));
+  round += 1;
+  if (round < rounds) @activate(start_id);
+}
+task end_w() void { end(); }
+task end_e() void { end(); }
+task end_n() void { end(); }
+task end_s() void { end(); }
+comptime {
+  @bind_local_task(start, start_id);
+  @bind_local_task(end_w, ends[0]);
+  @bind_local_task(end_e, ends[1]);
+  @bind_local_task(end_n, ends[2]);
+  @bind_local_task(end_s, ends[3]);
+  @activate(start_id);
+  if (@is_arch("wse3")) {
+    if (e) @initialize_queue(oq_e, .{ .color = to_e });
+    if (s) @initialize_queue(oq_s, .{ .color = to_s });
+    if (w) @initialize_queue(iq_w, .{ .color = from_w });
+    if (n_) @initialize_queue(iq_n, .{ .color = from_n });
+  }
+}
+)";
+
+struct Outcome {
+  Cycle cycles = 0;
+  std::vector<std::uint16_t> memory;
+  std::vector<std::int64_t> counters;
+  bool operator==(const Outcome&) const = default;
+};
+
+Outcome run(Arch arch, int w, int h, int n, FabricOptions options) {
+  csl::CompileOptions o;
+  o.root = "layout.csl";
+  o.arch = arch;
+  o.read_disk = false;
+  o.files["layout.csl"] = kLayout;
+  o.files["pe.csl"] = kPe;
+  o.params = {{"w", w}, {"h", h}, {"n", n}, {"rounds", 12}};
+  Layout layout = csl::compile(o);
+  Fabric fabric(layout, options);
+  fabric.start();
+  fabric.run();
+  Outcome out;
+  out.cycles = fabric.now();
+  for (int y = 0; y < h; ++y) {
+    for (int x = 0; x < w; ++x) {
+      const Tile& tile = layout.tiles[static_cast<std::size_t>(y * w + x)];
+      for (const Symbol& s : layout.programs[tile.program].symbols) {
+        std::vector<std::uint16_t> words(s.bytes / 2);
+        fabric.read_memory(x, y, s.address, words.data(), s.bytes / 2 * 2);
+        out.memory.insert(out.memory.end(), words.begin(), words.end());
+      }
+    }
+  }
+  auto report = fabric.stats();
+  for (const char* name : {"instructions", "elements", "tasks"})
+    out.counters.push_back(report.get(name));
+  return out;
+}
+
+TEST(CslAhead, CyclesMemoriesAndCountersAreThoseOfVisitsCycleByCycle) {
+  for (Arch arch : {Arch::wse2, Arch::wse3}) {
+    for (int n : {1, 5, 40}) {
+      const Outcome ahead = run(arch, 7, 5, n, {});
+      const Outcome slow = run(arch, 7, 5, n, {.fast = false});
+      EXPECT_EQ(ahead.cycles, slow.cycles) << n;
+      EXPECT_TRUE(ahead.memory == slow.memory) << n;
+      EXPECT_GT(ahead.counters[1], 0);
+      for (int threads : {2, 3, 4}) {
+        const Outcome other = run(arch, 7, 5, n, {.threads = threads});
+        EXPECT_EQ(other.cycles, ahead.cycles) << n << ", " << threads;
+        EXPECT_TRUE(other.memory == ahead.memory) << n << ", " << threads;
+        EXPECT_EQ(other.counters, ahead.counters) << n << ", " << threads;
+      }
+    }
+  }
+}
+
+// A core that is ahead of the calendar and fails: the fault is that of the first cycle all the
+// same.
+TEST(CslAhead, TheFaultOfTheFirstCycleIsThrown) {
+  for (bool fast : {true, false}) {
+    csl::CompileOptions o;
+    o.root = "layout.csl";
+    o.read_disk = false;
+    o.files["layout.csl"] = R"(layout { @set_rectangle(3, 1);
+      for (@range(u16, 3)) |x| @set_tile_code(x, 0, "pe.csl", .{ .turns = 3 - x }); })";
+    o.files["pe.csl"] = R"(param turns: u16; var x: u16 = 0; export var y: u16 = 0;
+      task main() void { for (@range(u16, turns)) |i| { y += i; } y = 7 / x; }
+      comptime { @bind_local_task(main, @get_local_task_id(9)); @activate(@get_local_task_id(9)); })";
+    Layout layout = csl::compile(o);
+    Fabric fabric(layout, {.fast = fast});
+    fabric.start();
+    try {
+      fabric.run();
+      FAIL() << "no fault";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), "wse.code.division");
+      EXPECT_NE(std::string(e.what()).find("pe (0, 0)"), std::string::npos) << e.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weft::wse::testing
