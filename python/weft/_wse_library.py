@@ -9,6 +9,8 @@ import os
 import pathlib
 import threading
 
+from . import _debug
+
 
 class WseError(RuntimeError):
     """An error of the compiler, the runtime or the simulated machine; `.code` is its stable slug."""
@@ -97,6 +99,7 @@ class Library:
             lib.weft_wse_tool.restype, lib.weft_wse_tool.argtypes = p, [s, s, ctypes.POINTER(p)]
             lib.weft_wse_free.restype, lib.weft_wse_free.argtypes = None, [p]
             lib.weft_wse_watch.restype, lib.weft_wse_watch.argtypes = None, [p]
+            _debug.attach(lib)
             self._lib = lib
         return self._lib
 

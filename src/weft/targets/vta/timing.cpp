@@ -74,6 +74,11 @@ class Model {
     for (int s = 0; s < 3; ++s)
       fetched_[s].reserve(program.queue[s].size()), started_[s].reserve(program.queue[s].size());
     if (options.keep_order) out_.order.reserve(program.stream.insns.size());
+    if (options.times) {
+      const std::size_t n = program.stream.insns.size();
+      for (auto* times : {&options.times->fetched, &options.times->start, &options.times->end})
+        times->assign(n, -1);
+    }
     if (options.trace) {
       for (int s = 0; s < 3; ++s)
         track_[s] = options.trace->track("vta", to_string(static_cast<Stage>(s)));
@@ -125,6 +130,7 @@ class Model {
       fetch_pending_ += beats;  // charged to the read port at the next transfer
       out_.fetch_busy += beats;
       fetched_[s].push_back(fetch_clock_);
+      if (options_.times) options_.times->fetched[fetched_count_] = fetch_clock_;
       ++fetched_count_;
     }
   }
@@ -190,6 +196,7 @@ class Model {
     started_[s].push_back(start);
     ++head_[s];
     if (options_.keep_order) out_.order.push_back(at);
+    if (options_.times) options_.times->start[at] = start, options_.times->end[at] = end;
     if (options_.trace && end > start) {
       double us = 1e6 / options_.clock_hz;
       Json args = Json::object();

@@ -8,6 +8,7 @@
 
 #include "weft/base/interrupt.h"
 #include "weft/sim/fault.h"
+#include "weft/targets/wse/debug.h"
 #include "weft/targets/wse/worker.h"
 
 namespace weft::wse {
@@ -26,6 +27,10 @@ Fabric::Fabric(const Layout& layout, FabricOptions options)
     throw Error(ErrorKind::value, "wse.layout.size",
                 cat("the layout has a rectangle of ", layout.width, " x ", layout.height,
                     " PEs and ", layout.tiles.size(), " tiles"));
+  }
+  if (sim::Debugger* debugger = sim::debugger()) {
+    debug_ = std::make_unique<FabricDebug>(*debugger, *this);
+    options_.threads = 1;  // the result is the same
   }
   int threads = std::clamp(options_.threads, 1, 64);
   threads = static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(threads), pes_.size()));
@@ -407,6 +412,8 @@ void Fabric::run_cycle(Worker& w, Cycle now, int) {
     ++pe.visits;
     try {
       Cycle next = step(w, pe, now);
+      if (debug_) [[unlikely]]
+        debug_->visited(pe, now);
       if (next != kNever) schedule(pe, next <= now ? now + 1 : next);
     } catch (...) {
       if (!w.error || index < w.error_pe) {
@@ -425,7 +432,12 @@ void Fabric::rethrow_first() {
   if (!first) return;
   std::exception_ptr e = first->error;
   for (auto& w : workers_) w->error = nullptr;
-  std::rethrow_exception(e);
+  try {
+    std::rethrow_exception(e);
+  } catch (const Error& error) {
+    report(error);
+    throw;
+  }
 }
 
 void Fabric::deliver(std::uint32_t index, HostSource message) {
@@ -481,6 +493,20 @@ constexpr std::int64_t kAsk = 64;  // rounds from one question whether to stop t
 }  // namespace
 
 Stop Fabric::run(Cycle until) {
+  if (!debug_) return run_to(until);
+  const FabricDebug::Scope scope(*debug_);
+  return run_to(until);
+}
+
+void Fabric::report(const Error& error) const {
+  if (debug_) debug_->failed(error);
+}
+
+void Fabric::report_end() const {
+  if (debug_) debug_->ended();
+}
+
+Stop Fabric::run_to(Cycle until) {
   host_event_ = false;
   if (workers_.size() > 1) return run_threads(until);
   Worker& w = *workers_[0];
@@ -496,8 +522,11 @@ Stop Fabric::run(Cycle until) {
       return Stop::limit;
     }
     if (t > options_.cycle_limit) {
-      throw deadlock("wse.limit.cycles",
-                     cat("the program still runs after ", options_.cycle_limit, " cycles"));
+      const Error error =
+          deadlock("wse.limit.cycles",
+                   cat("the program still runs after ", options_.cycle_limit, " cycles"));
+      report(error);
+      throw error;
     }
     now_ = std::max(now_, t);
     run_cycle(w, t, 0);
@@ -634,8 +663,11 @@ bool Fabric::run_share(Cycle until, Stop& result) {
   }
   if (result == Stop::limit) {
     if (last > options_.cycle_limit && until > options_.cycle_limit) {
-      throw deadlock("wse.limit.cycles",
-                     cat("the program still runs after ", options_.cycle_limit, " cycles"));
+      const Error error =
+          deadlock("wse.limit.cycles",
+                   cat("the program still runs after ", options_.cycle_limit, " cycles"));
+      report(error);
+      throw error;
     }
     now_ = std::max(now_, until);
   } else {

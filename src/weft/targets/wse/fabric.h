@@ -17,6 +17,8 @@
 
 namespace weft::wse {
 
+class FabricDebug;
+
 /// How scalar code runs: `automatic` makes native code of a program once it has proved long.
 enum class Engine : std::uint8_t { automatic, bytecode, native };
 
@@ -103,6 +105,10 @@ class Fabric {
   std::vector<std::string> waiting(std::size_t limit = 64) const;
   /// A fault that says the fabric is stuck, with all waiting PEs.
   Error deadlock(std::string_view code, std::string message) const;
+  /// To be called with what deadlock() has given, complete, before it is thrown; for the debugger.
+  void report(const Error& error) const;
+  /// The program has run to its end; for the debugger.
+  void report_end() const;
   void trace_to(runtime::TraceSink* sink) { trace_ = sink; }
   std::size_t bytes_in_use() const;
   Pe* find(std::int32_t x, std::int32_t y) const;
@@ -120,6 +126,7 @@ class Fabric {
  private:
   struct Worker;
   friend struct Worker;
+  friend class FabricDebug;
   struct CommandBinding;
 
   // fabric.cpp
@@ -140,6 +147,7 @@ class Fabric {
   void notify(Worker& w, Pe& pe, Cycle t, int color);
   Cycle step(Worker& w, Pe& pe, Cycle now);
   void run_cycle(Worker& w, Cycle now, int parity);
+  Stop run_to(Cycle until);
   Stop run_threads(Cycle until);
   /// Runs until something ends the run, or (true) until the threads' shares should be made anew.
   bool run_share(Cycle until, Stop& result);
@@ -239,6 +247,9 @@ class Fabric {
   /// Runs the main thread until it ends, waits, or has spent cycles that must pass first.
   void execute(Worker& w, Pe& pe, Cycle now, Cycle& next);
   void interpret(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& budget);
+  /// `kDebug`: with a report before each instruction, and never by native code.
+  template <bool kDebug>
+  void interpret_as(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& budget);
   /// The program's native code; null while there is none. `ran`: instructions just interpreted.
   const NativeProgram* native_of(const Pe& pe, std::int64_t ran);
   bool touches_fabric(Pe& pe, const BulkOp& op) const;
@@ -294,6 +305,7 @@ class Fabric {
   std::mutex native_mutex_;
   std::string native_reason_;  // why there is no native code
   std::int64_t native_programs_ = 0;
+  std::unique_ptr<FabricDebug> debug_;            // where a debugger is attached
   std::uint32_t stream_in_ = 0, stream_out_ = 0;  // bits of the host's streaming colours
 };
 

@@ -600,12 +600,15 @@ void SdkRuntime::drive(const Task* until) {
       // A launch has been delivered; whether the program unblocks later is for the next command to
       // see.
       if (until && t->kind == Task::launch && t->started) return;
-      throw fabric_
-          ->deadlock("wse.command.stalled",
-                     cat("nothing moves any more and the ", t->name(), " is not done"))
-          .help(
-              "a PE must call unblock_cmd_stream before the next copy or launch; streams need a "
-              "consumer or a producer on every PE");
+      const Error error =
+          fabric_
+              ->deadlock("wse.command.stalled",
+                         cat("nothing moves any more and the ", t->name(), " is not done"))
+              .help(
+                  "a PE must call unblock_cmd_stream before the next copy or launch; streams need "
+                  "a consumer or a producer on every PE");
+      fabric_->report(error);
+      throw error;
     }
   }
 }
@@ -618,6 +621,7 @@ void SdkRuntime::stop() {
   while (s == Stop::host) s = fabric_->run(until);
   pump();
   stopped_ = true;
+  fabric_->report_end();
 }
 
 bool SdkRuntime::is_task_done(TaskHandle task) {
