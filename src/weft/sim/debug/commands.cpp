@@ -75,7 +75,7 @@ const std::vector<Debugger::Command>& Debugger::commands() {
       {"continue", "continue", "go on to the next breakpoint or watch",
        [](D& d, A& a) { return d.go_on(a); }},
       {"break",
-       "break LINE | FILE:LINE | FUNCTION | *N | cycle N | launch [N] | [on UNIT]",
+       "break LINE | FILE:LINE | FUNCTION | *N | cycle N | launch [N] | end [N] | [on UNIT]",
        "stop there, on every unit or on one; *N is an instruction",
        [](D& d, A& a) { return d.add_break(a); }},
       {"watch", "watch VALUE [as TYPE] [on UNIT]", "stop when it has changed",
@@ -191,13 +191,18 @@ bool Debugger::add_break(Arguments& a) {
   p.text = a.text;
   if (!p.unit_name.empty()) p.text += cat(p.text.empty() ? "" : " ", "on ", p.unit_name);
   const std::string& first = a.words.empty() ? p.name : a.words[0];
-  if (a.words.size() > 2 || (a.words.size() == 2 && first != "cycle" && first != "launch"))
+  const bool counted = first == "cycle" || first == "launch" || first == "end";
+  if (a.words.size() > 2 || (a.words.size() == 2 && !counted))
     a.bad(cat("\"", a.text, "\" is no place"));
   if (a.words.empty()) {
     if (p.unit_name.empty()) a.bad("a place is missing");
     p.kind = StopPoint::unit;
-  } else if (first == "cycle" || first == "launch") {
-    p.kind = first == "cycle" ? StopPoint::cycle : StopPoint::launch;
+  } else if (counted) {
+    p.kind = first == "cycle"    ? StopPoint::cycle
+             : first == "launch" ? StopPoint::launch
+                                 : StopPoint::end;
+    if (p.kind != StopPoint::cycle && a.unit >= 0)
+      a.bad(cat("\"", first, "\" is of all units"));
     if (a.words.size() == 2) p.value = a.integer(a.words[1], p.kind == StopPoint::cycle ? 0 : 1);
     else if (p.kind == StopPoint::cycle) a.bad("the cycle's number is missing");
     if (p.kind == StopPoint::cycle && p.value < cycle_)
@@ -270,7 +275,7 @@ bool Debugger::show_points(Arguments& a) {
   for (const StopPoint& p : points_) {
     const bool done = p.kind == StopPoint::cycle && p.hits > 0;
     say(cat(p.number, "  ", p.kind == StopPoint::watch ? "watch " : "break ", p.text, "  hits ",
-            p.hits, p.active || p.kind == StopPoint::launch ? ""
+            p.hits, p.active || p.kind == StopPoint::launch || p.kind == StopPoint::end ? ""
                     : done                                  ? "  done"
                                                             : "  not in this program"));
   }

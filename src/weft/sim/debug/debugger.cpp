@@ -77,11 +77,21 @@ void Debugger::forget(Debuggee& machine) {
   for (StopPoint& p : points_) p.active = false, p.datum = {};
 }
 
-void Debugger::ended(std::int64_t cycles) {
-  if (go_ != Go::freely) {
-    say(cat("launch ", launches_, " has ended after ", cycles, " cycles"));
-    at_launch_ = true;
+void Debugger::ended(std::int64_t cycles, const std::string& remark) {
+  std::vector<std::string> why;
+  for (StopPoint& p : points_) {
+    if (p.kind != StopPoint::end || (p.value && p.value != launches_)) continue;
+    ++p.hits;
+    why.push_back(cat("breakpoint ", p.number, " (", p.text, ")"));
   }
+  const bool stepping = go_ != Go::freely;
+  if (stepping || !why.empty() || !remark.empty())
+    say(cat("launch ", launches_, " has ended after ", cycles, " cycles"));
+  if (!remark.empty()) say(cat("  ", remark));
+  look_at_watches(-1, why);
+  cycle_ = std::max(cycle_, cycles);
+  if (!why.empty()) stop(unit_, why);
+  if (stepping || go_ != Go::freely) at_launch_ = true;
   for (StopPoint& p : points_)
     if (p.kind == StopPoint::watch) p.last.clear();
 }
@@ -177,7 +187,9 @@ void Debugger::consider(std::int64_t unit, CodePlace place, std::int64_t cycle) 
   std::vector<std::string> why;
   look_at_watches(-1, why);
   for (StopPoint& p : points_) {
-    if (!p.active || p.kind == StopPoint::watch || p.kind == StopPoint::launch) continue;
+    if (!p.active || p.kind == StopPoint::watch || p.kind == StopPoint::launch ||
+        p.kind == StopPoint::end)
+      continue;
     if (p.on >= 0 && p.on != unit) continue;
     if (p.kind == StopPoint::cycle) {
       if (cycle < p.value) continue;
@@ -318,7 +330,7 @@ void Debugger::resolve(StopPoint& p) {
       if (!p.places.empty()) break;
       if (known.size() > 24) known.resize(24);
       throw Error(ErrorKind::value, "debug.place", cat("\"", p.name, "\" names no place in the program"))
-          .note(cat("legal: LINE, FILE:LINE, *N, cycle N, launch [N]",
+          .note(cat("legal: LINE, FILE:LINE, *N, cycle N, launch [N], end [N]",
                     known.empty() ? std::string() : cat(", or a function: ", join(known))))
           .help(did_you_mean(p.name, known));
     }

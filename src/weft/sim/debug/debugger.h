@@ -33,7 +33,16 @@ class Console {
 /// A breakpoint or a watch. The text fields are as given: they hold for later programs, too, where
 /// they name what exists there.
 struct StopPoint {
-  enum Kind : std::uint8_t { line, function, instruction, cycle, unit, launch, watch };
+  enum Kind : std::uint8_t {
+    line,
+    function,
+    instruction,
+    cycle,
+    unit,
+    launch,
+    end,
+    watch
+  };
   int number = 0;
   Kind kind = line;
   std::string text;       // the command's argument
@@ -74,7 +83,8 @@ class Debugger {
   /// Work ends with an error: stops where it happened. The caller throws it afterwards.
   void failed(const Error& error);
   /// A launch has ended.
-  void ended(std::int64_t cycles);
+  /// `remark`: what the machine adds, as one line.
+  void ended(std::int64_t cycles, const std::string& remark = {});
 
  private:
   enum class Go : std::uint8_t { freely, line, over, out, instruction, cycles };

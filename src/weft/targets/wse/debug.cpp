@@ -21,7 +21,17 @@ void FabricDebug::failed(const Error& error) {
 
 void FabricDebug::ended() {
   const Scope scope(*this);
-  debugger_.ended(fabric_.now());
+  std::size_t pes = 0;
+  std::string before;
+  for (const std::string& line : fabric_.waiting(100'000)) {
+    std::string pe = line.substr(0, line.find(':'));
+    pes += pe != before;
+    before = std::move(pe);
+  }
+  debugger_.ended(fabric_.now(),
+                  pes ? cat("something still waits on ", pes, pes == 1 ? " PE" : " PEs",
+                            ": break end, then waiting all")
+                      : std::string());
 }
 
 std::string FabricDebug::describe() const {
@@ -162,6 +172,12 @@ std::string FabricDebug::instruction(sim::CodePlace place) const {
     replace_all(text, cat("d[", field), cat("d", value));
   }
   replace_all(text, "signed c", cat(static_cast<std::int16_t>(i.c)));
+  const bool jump = i.op == Op::jmp || i.op == Op::jz || i.op == Op::jnz;
+  if (jump)
+    replace_all(text, "imm",
+                cat("*", number(join_place(c.program, c.function,
+                                           static_cast<std::uint32_t>(i.imm())))));
+  replace_all(text, " of this function", "");
   replace_all(text, "imm", cat(i.imm()));
   const bool task = i.op == Op::activate || i.op == Op::block || i.op == Op::unblock ||
                     i.op == Op::activater || i.op == Op::blockr || i.op == Op::unblockr;
@@ -171,9 +187,12 @@ std::string FabricDebug::instruction(sim::CodePlace place) const {
     replace_all(text, "TaskSpace ty", kSpaces[std::min<std::size_t>(i.ty, 4)]);
     return cat(to_string(i.op), "  ", text);
   }
-  if (i.ty < kTypes) replace_all(text, "type ty", to_string(static_cast<Ty>(i.ty)));
-  return cat(to_string(i.op), i.ty < kTypes ? cat(".", to_string(static_cast<Ty>(i.ty))) : "", "  ",
-             text);
+  // Instructions up to stg, in the table's order, have a type; others leave the field 0.
+  if (i.ty >= kTypes || i.op > Op::stg) return cat(to_string(i.op), "  ", text);
+  const Ty ty = static_cast<Ty>(i.ty);
+  replace_all(text, "sizeof(ty)", cat(size_of(ty)));
+  replace_all(text, " of type ty", "");
+  return cat(to_string(i.op), ".", to_string(ty), "  ", text);
 }
 
 // Instructions are numbered through the functions of a program.

@@ -36,7 +36,12 @@ std::vector<std::string> FabricDebug::show(std::string_view topic, std::int64_t 
     const Pe* pe = unit < 0 ? nullptr : pe_of(unit);
     const std::string mine = pe ? cat("pe (", pe->x, ", ", pe->y, "): ") : std::string();
     if (unit >= 0 && !pe) return out;
+    // The PE at hand does not wait: it is about to execute an instruction.
+    const Pe* here = at_unit_ < 0 ? nullptr : pe_of(at_unit_);
+    const std::string not_waiting =
+        here ? cat("pe (", here->x, ", ", here->y, "): main thread in ") : std::string("pe :");
     for (const std::string& line : fabric_.waiting(100'000)) {
+      if (line.starts_with(not_waiting) && here->main == MainState::running) continue;
       if (pe && !line.starts_with(mine)) continue;
       if (out.size() >= kMostLines) {
         out.emplace_back("  and more");
