@@ -3,6 +3,7 @@
 #include "weft/targets/wse/debug.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cstring>
 
@@ -120,7 +121,14 @@ sim::UnitState FabricDebug::unit_state(std::int64_t unit) const {
       out.state = pe->live_ops ? "idle, microthreads work" : "idle";
       return out;
     case MainState::running: out.state = "running"; break;
-    case MainState::in_bulk: out.state = "in a fabric operation"; break;
+    case MainState::in_bulk:
+      out.state = "in a fabric operation";
+      for (std::uint32_t mask = pe->live_ops; mask; mask &= mask - 1) {
+        const Running* run = pe->core->ops.find(static_cast<std::size_t>(std::countr_zero(mask)));
+        if (run && run->live && run->main) out.place = place_of(*pe, run->function, run->pc);
+      }
+      if (out.place) return out;
+      break;
     case MainState::in_map: out.state = "in @map"; break;
   }
   if (frames) {

@@ -78,7 +78,10 @@ void FabricDebug::show_one(std::string_view topic, const Pe& pe,
   const std::vector<Frame>& frames = pe.core->frames;
   if (topic == "stack") {
     for (std::size_t k = frames.size(); k-- > 0;) {
-      const sim::SourceLine l = line_of(*pe.program, frames[k].function, frames[k].pc);
+      // A caller's frame holds where it goes on, one after the call.
+      const bool caller = k + 1 < frames.size() && frames[k].pc > 0;
+      const sim::SourceLine l =
+          line_of(*pe.program, frames[k].function, frames[k].pc - (caller ? 1 : 0));
       out.push_back(cat("  ", frames.size() - 1 - k, "  ", l.function,
                         l.line ? cat("  ", l.file, ":", l.line) : std::string()));
     }
