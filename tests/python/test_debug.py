@@ -57,7 +57,7 @@ def answers(output, command):
 
 # ---- the same as without ----
 
-PROGRAMS = '''
+PROGRAMS = """
 import hashlib, sys
 import numpy as np
 import weft
@@ -111,7 +111,7 @@ else:
     product(8, 8, 8, "float32", "float32")
     product(5, 17, 9, "float32", "float32")
     sums(13, 37, "float32")
-'''
+"""
 
 BUSY = ["break launch"] + 60 * [
     "stepi 7",
@@ -213,9 +213,9 @@ break add on 1,0
 breakpoints
 continue
 stack
+finish
 next
 step
-finish
 delete 2
 continue
 wavelets
@@ -234,9 +234,9 @@ continue"""
     assert results(out) == expected
     assert "breakpoint 1: take, pe.csl:20, 2 places in the code" in answers(out, "break take")
     assert "  0  add  pe.csl:9\n  1  main  pe.csl:13\n" in answers(out, "stack")
-    assert "pe.csl:12 in main" in answers(out, "next")  # over the rest of add
-    assert "pe.csl:9 in add" in answers(out, "step")
     assert "pe.csl:12 in main" in answers(out, "finish")
+    assert "pe.csl:13 in main" in answers(out, "next")
+    assert "in add" in answers(out, "step")
     assert "on the way from pe 0,0  color 0" in answers(out, "wavelets")
     assert "holds 3" in answers(out, "queues")
     assert "data task 0  take" in answers(out, "tasks")
@@ -253,7 +253,9 @@ def test_a_host_script_and_its_programs_under_the_debugger(tmp_path):
     params = "--params=width:8,rows:16,cols:4"
     for arch in ("wse2", "wse3"):
         out = tmp_path / arch
-        done = run([*CSLC, "layout.csl", *options, params, f"--arch={arch}", "-o", str(out)], source)
+        done = run(
+            [*CSLC, "layout.csl", *options, params, f"--arch={arch}", "-o", str(out)], source
+        )
         assert done.returncode == 0, done.stderr
         free = run([*CS_PYTHON, "run.py", "--name", str(out)], source)
         assert free.stdout.startswith("SUCCESS!"), free.stderr
@@ -448,8 +450,10 @@ def test_quit_the_end_of_input_and_files_of_commands(qpu_program):
 
 def test_a_script_that_goes_on_after_quit_is_stopped_again(tmp_path):
     (tmp_path / "stubborn.py").write_text(
-        QPU.replace("    module(x, y)", "    try:\n        module(x, y)\n"
-                    "    except weft.Error as e:\n        print(e.code)")
+        QPU.replace(
+            "    module(x, y)",
+            "    try:\n        module(x, y)\n    except weft.Error as e:\n        print(e.code)",
+        )
     )
     out = debug(tmp_path, ["quit"], "stubborn.py")
     assert out.count("debug.quit\n") == 3 and out.count("(weft)") == 1
@@ -467,6 +471,8 @@ def test_errors_of_the_command_line_and_of_the_script(tmp_path):
     ):
         done = run([*WEFT, "debug", *arguments], tmp_path)
         assert done.returncode == 1 and text in done.stderr, done.stderr
+        if "--command" not in arguments and "nowhere" not in arguments:
+            assert "error[cli.debug.program]" in done.stderr
         assert "Traceback" not in done.stderr
     done = run([*WEFT, "debug", "bad.py"], tmp_path)
     assert done.returncode == 1 and "KeyError: 'x'" in done.stderr
@@ -490,7 +496,9 @@ def test_vta_units_memories_and_names(tmp_path):
 
 def test_a_stream_that_deadlocks_stops_before_the_error(tmp_path):
     (tmp_path / "asm.py").write_text(
-        QPU.replace("qpu", "vta").replace('"float32"', '"int32"').replace("np.float32", "np.int32")
+        QPU.replace("qpu", "vta")
+        .replace('"float32"', '"int32"')
+        .replace("np.float32", "np.int32")
         .replace("A[i] * 2.0 + 1.0", "A[i] * 2 + 1")
     )
     out = debug(tmp_path, ["waiting", "units", "continue"], "asm.py")

@@ -95,12 +95,10 @@ const std::vector<Debugger::Command>& Debugger::commands() {
        [](D& d, A& a) { return d.list(a); }},
       {"code", "code [COUNT] [on UNIT]", "print the instructions around the current one",
        [](D& d, A& a) { return d.code(a); }},
-      {"units", "units", "list the units that do something",
-       [](D& d, A& a) { return d.units(a); }},
+      {"units", "units", "list the units that do something", [](D& d, A& a) { return d.units(a); }},
       {"unit", "unit NAME", "choose the unit that other commands are about",
        [](D& d, A& a) { return d.choose_unit(a); }},
-      {"help", "help [COMMAND]", "explain the commands",
-       [](D& d, A& a) { return d.help(a); }},
+      {"help", "help [COMMAND]", "explain the commands", [](D& d, A& a) { return d.help(a); }},
       {"quit", "quit", "end the program", [](D& d, A& a) { return d.quit(a); }},
   };
   return all;
@@ -126,9 +124,9 @@ bool Debugger::execute(std::string_view line) {
   a.words = std::move(words);
   a.text = join(a.words, " ");
   static constexpr std::pair<std::string_view, std::string_view> kShort[] = {
-      {"s", "step"},   {"n", "next"},  {"si", "stepi"}, {"c", "continue"}, {"b", "break"},
-      {"w", "watch"},  {"p", "print"}, {"bt", "where"}, {"l", "list"},     {"q", "quit"},
-      {"x", "memory"}, {"h", "help"}};
+      {"s", "step"},  {"n", "next"},  {"si", "stepi"}, {"c", "continue"},
+      {"b", "break"}, {"w", "watch"}, {"p", "print"},  {"bt", "where"},
+      {"l", "list"},  {"q", "quit"},  {"x", "memory"}, {"h", "help"}};
   std::string_view full = name;
   for (const auto& [from, to] : kShort)
     if (full == from) full = to;
@@ -201,8 +199,7 @@ bool Debugger::add_break(Arguments& a) {
     p.kind = first == "cycle"    ? StopPoint::cycle
              : first == "launch" ? StopPoint::launch
                                  : StopPoint::end;
-    if (p.kind != StopPoint::cycle && a.unit >= 0)
-      a.bad(cat("\"", first, "\" is of all units"));
+    if (p.kind != StopPoint::cycle && a.unit >= 0) a.bad(cat("\"", first, "\" is of all units"));
     if (a.words.size() == 2) p.value = a.integer(a.words[1], p.kind == StopPoint::cycle ? 0 : 1);
     else if (p.kind == StopPoint::cycle) a.bad("the cycle's number is missing");
     if (p.kind == StopPoint::cycle && p.value < cycle_)
@@ -275,9 +272,10 @@ bool Debugger::show_points(Arguments& a) {
   for (const StopPoint& p : points_) {
     const bool done = p.kind == StopPoint::cycle && p.hits > 0;
     say(cat(p.number, "  ", p.kind == StopPoint::watch ? "watch " : "break ", p.text, "  hits ",
-            p.hits, p.active || p.kind == StopPoint::launch || p.kind == StopPoint::end ? ""
-                    : done                                  ? "  done"
-                                                            : "  not in this program"));
+            p.hits,
+            p.active || p.kind == StopPoint::launch || p.kind == StopPoint::end ? ""
+            : done                                                              ? "  done"
+                   : "  not in this program"));
   }
   return false;
 }
@@ -430,7 +428,8 @@ bool Debugger::list(Arguments& a) {
           list_file_ = l.file;
       });
       if (list_file_.empty())
-        throw Error(ErrorKind::value, "debug.place", cat("no code comes from a file \"", given, "\""))
+        throw Error(ErrorKind::value, "debug.place",
+                    cat("no code comes from a file \"", given, "\""))
             .note(cat("files with code: ", files.empty() ? "none" : join(files)));
     }
     list_line_ = static_cast<int>(a.integer(digits, 1));
@@ -512,8 +511,8 @@ bool Debugger::units(Arguments& a) {
   constexpr std::size_t kMost = 32;
   for (std::size_t k = 0; k < std::min(busy.size(), kMost); ++k) {
     const UnitState state = machine_->unit_state(busy[k]);
-    std::string text = cat(busy[k] == unit_ ? "> " : "  ", machine_->unit_name(busy[k]),
-                           "  cycle ", state.cycle, "  ", state.state);
+    std::string text = cat(busy[k] == unit_ ? "> " : "  ", machine_->unit_name(busy[k]), "  cycle ",
+                           state.cycle, "  ", state.state);
     if (state.place) {
       const SourceLine l = machine_->source(*state.place);
       text += l.line ? cat("  ", l.file, ":", l.line) : cat("  *", machine_->number(*state.place));

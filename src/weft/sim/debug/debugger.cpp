@@ -309,8 +309,7 @@ void Debugger::resolve(StopPoint& p) {
       Error error(ErrorKind::value, "debug.place", cat("line \"", p.text, "\" has no code"));
       if (files.empty())
         error.note("the program has no source lines; legal: *N, an instruction (command code)");
-      else if (lines.empty())
-        error.note(cat("files with code: ", join(files)));
+      else if (lines.empty()) error.note(cat("files with code: ", join(files)));
       std::sort(lines.begin(), lines.end());
       lines.erase(std::unique(lines.begin(), lines.end()), lines.end());
       auto near = std::lower_bound(lines.begin(), lines.end(), p.value);
@@ -329,7 +328,8 @@ void Debugger::resolve(StopPoint& p) {
       });
       if (!p.places.empty()) break;
       if (known.size() > 24) known.resize(24);
-      throw Error(ErrorKind::value, "debug.place", cat("\"", p.name, "\" names no place in the program"))
+      throw Error(ErrorKind::value, "debug.place",
+                  cat("\"", p.name, "\" names no place in the program"))
           .note(cat("legal: LINE, FILE:LINE, *N, cycle N, launch [N], end [N]",
                     known.empty() ? std::string() : cat(", or a function: ", join(known))))
           .help(did_you_mean(p.name, known));
@@ -337,9 +337,9 @@ void Debugger::resolve(StopPoint& p) {
     case StopPoint::instruction: {
       std::optional<CodePlace> place = machine_->numbered(p.value, p.on < 0 ? unit_ : p.on);
       if (!place)
-        throw Error(ErrorKind::index, "debug.place",
-                    cat(machine_->unit_name(p.on < 0 ? unit_ : p.on), " has no instruction ",
-                        p.value))
+        throw Error(
+            ErrorKind::index, "debug.place",
+            cat(machine_->unit_name(p.on < 0 ? unit_ : p.on), " has no instruction ", p.value))
             .help("command code lists the instructions around the current one");
       p.places.push_back(*place);
       break;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The debugger for simulated machines: breakpoints, watches, steps and the commands that a console
-// sends. A machine reports what its units are about to do; the debugger decides whether to stop, and
-// while it is stopped, which is inside that report, it answers commands. A machine therefore keeps
-// its own order of events, and its clocks cannot differ from those of a run without debugger.
+// sends. A machine reports what its units are about to do; the debugger decides whether to stop,
+// and while it is stopped, which is inside that report, it answers commands. A machine therefore
+// keeps its own order of events, and its clocks cannot differ from those of a run without debugger.
 
 #include <array>
 #include <cstdint>
@@ -33,22 +33,13 @@ class Console {
 /// A breakpoint or a watch. The text fields are as given: they hold for later programs, too, where
 /// they name what exists there.
 struct StopPoint {
-  enum Kind : std::uint8_t {
-    line,
-    function,
-    instruction,
-    cycle,
-    unit,
-    launch,
-    end,
-    watch
-  };
+  enum Kind : std::uint8_t { line, function, instruction, cycle, unit, launch, end, watch };
   int number = 0;
   Kind kind = line;
-  std::string text;       // the command's argument
-  std::string name;       // file or function; watch: the expression
+  std::string text;        // the command's argument
+  std::string name;        // file or function; watch: the expression
   std::int64_t value = 0;  // line, instruction, cycle
-  std::string unit_name;  // empty: any
+  std::string unit_name;   // empty: any
   std::int64_t hits = 0;
   // In the program at hand:
   bool active = false;
@@ -64,8 +55,8 @@ class Debugger {
  public:
   explicit Debugger(std::unique_ptr<Console> console);
 
-  /// A machine goes on; `fresh`: with a program that has not run yet. Until `pause` no other thread's
-  /// machine is debugged.
+  /// A machine goes on; `fresh`: with a program that has not run yet. Until `pause` no other
+  /// thread's machine is debugged.
   void resume(Debuggee& machine, bool fresh);
   void pause();
   /// The machine, or its program, is no more.
@@ -182,8 +173,8 @@ class DebugScope {
 }  // namespace weft::sim
 
 extern "C" {
-/// For other languages: `read` fills `line` with a command of at most `capacity` bytes and returns its
-/// length, negative: there are no more. Both must stay callable while the process lives.
+/// For other languages: `read` fills `line` with a command of at most `capacity` bytes and returns
+/// its length, negative: there are no more. Both must stay callable while the process lives.
 struct weft_debug_console {
   std::int32_t (*read)(char* line, std::int32_t capacity);
   void (*write)(const char* text);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a simulated machine tells the debugger about itself. A machine consists of units that execute
-// instructions (processors, pipeline stages, processing elements); everything else is text that the
-// machine formats. The debugger reads; it never changes a machine.
+// What a simulated machine tells the debugger about itself. A machine consists of units that
+// execute instructions (processors, pipeline stages, processing elements); everything else is text
+// that the machine formats. The debugger reads; it never changes a machine.
 
 #include <cstdint>
 #include <functional>

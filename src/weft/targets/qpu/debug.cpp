@@ -31,8 +31,7 @@ DebugRun::~DebugRun() {
 void DebugRun::run(Qpu& q, std::int64_t limit) {
   const auto id = static_cast<std::size_t>(q.id);
   while (!q.finished) {
-    if (!tried_[id] && q.pc < program_.instrs.size())
-      debugger_.before(q.id, q.pc, q.time);
+    if (!tried_[id] && q.pc < program_.instrs.size()) debugger_.before(q.id, q.pc, q.time);
     const bool last_slot = q.slots_left == 1 && q.taken;
     const std::uint32_t pc = q.pc;
     tried_[id] = !step_oracle(machine_, q);
@@ -170,21 +169,21 @@ void DebugRun::show_one(std::string_view topic, const Qpu& q, std::vector<std::s
       }
     }
     if (!zero.empty()) out.push_back("  zero:" + zero);
-    for (const auto& [cond, name] : {std::pair(kZs, "Z"), std::pair(kNs, "N"), std::pair(kCs, "C")}) {
+    for (const auto& [cond, name] :
+         {std::pair(kZs, "Z"), std::pair(kNs, "N"), std::pair(kCs, "C")}) {
       std::string text = cat("  flag ", name, "  ");
       for (std::uint32_t lane : q.mask[cond].lane) text += lane ? '1' : '0';
       out.push_back(std::move(text));
     }
   } else if (topic == "queues") {
     for (unsigned t = 0; t < 2; ++t)
-      out.push_back(cat("  tmu", t, "  ", q.fifo[t].count, " of ", assume::kTmuFifoDepth,
-                        " requests under way",
-                        q.fifo[t].count ? cat(", the next is there at cycle ",
-                                              q.fifo[t].ready[q.fifo[t].first()])
-                                        : std::string()));
-    out.push_back(cat("  vpm   ", q.vpm_reads, " reads set up",
-                      q.vpm_reads ? cat(", ", q.vpm_read[0].left, " vectors left of the first")
-                                  : std::string()));
+      out.push_back(cat(
+          "  tmu", t, "  ", q.fifo[t].count, " of ", assume::kTmuFifoDepth, " requests under way",
+          q.fifo[t].count ? cat(", the next is there at cycle ", q.fifo[t].ready[q.fifo[t].first()])
+                          : std::string()));
+    out.push_back(cat(
+        "  vpm   ", q.vpm_reads, " reads set up",
+        q.vpm_reads ? cat(", ", q.vpm_read[0].left, " vectors left of the first") : std::string()));
     out.push_back(cat("  dma load   ", q.load_pending ? cat("until cycle ", q.load_done) : "none"));
     out.push_back(
         cat("  dma store  ", q.store_pending ? cat("until cycle ", q.store_done) : "none"));
@@ -295,8 +294,8 @@ sim::Datum DebugRun::memory(std::uint64_t address, std::int64_t) const {
   d.name = cat("*", hex(address));
   d.type = dtypes::uint32;
   if (machine_.memory.contains(address, 4))
-    d.count = static_cast<std::int64_t>(
-                  (machine_.memory.base() + machine_.memory.size() - address) / 4);
+    d.count =
+        static_cast<std::int64_t>((machine_.memory.base() + machine_.memory.size() - address) / 4);
   d.read = [this, address](std::int64_t first, std::int64_t n, void* out) {
     std::memcpy(out, machine_.memory.raw(address + static_cast<std::uint64_t>(first) * 4),
                 static_cast<std::size_t>(n) * 4);

@@ -30,7 +30,7 @@ struct Emulator::Loaded {
     std::string kind, text;
   };
   std::vector<Print> prints;
-  std::vector<std::int64_t> debugged;  // executions per instruction under the debugger
+  std::vector<std::int64_t> debugged;          // executions per instruction under the debugger
   std::vector<std::unique_ptr<Loaded>> parts;  // kernels beyond the first
 };
 

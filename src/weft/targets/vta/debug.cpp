@@ -207,8 +207,8 @@ std::optional<sim::CodePlace> DebugRun::numbered(std::int64_t number, std::int64
 }
 
 sim::SourceLine DebugRun::source(sim::CodePlace) const { return {{}, 0, {}}; }
-void DebugRun::each_line(
-    const std::function<void(sim::CodePlace, const sim::SourceLine&)>&) const {}
+void DebugRun::each_line(const std::function<void(sim::CodePlace, const sim::SourceLine&)>&) const {
+}
 void DebugRun::each_function(
     const std::function<void(sim::CodePlace, const std::string&)>& f) const {
   if (!done_.empty()) f(0, signature_.name);
@@ -226,16 +226,16 @@ std::vector<std::string> DebugRun::show(std::string_view topic, std::int64_t uni
   std::vector<std::string> out;
   if (topic == "tokens") {
     for (int t = 0; t < 4; ++t)
-      out.push_back(cat("  ", kTokenNames[t], std::string(16 - std::strlen(kTokenNames[t]), ' '),
-                        tokens(t)));
+      out.push_back(
+          cat("  ", kTokenNames[t], std::string(16 - std::strlen(kTokenNames[t]), ' '), tokens(t)));
     return out;
   }
   if (topic == "waiting") {
     for (int u = 1; u < 4; ++u) {
       const sim::UnitState s = unit_state(u);
       if (!s.place || s.state == "running") continue;
-      out.push_back(cat("  ", kUnits[u], "  ", s.state, ", then *", *s.place, " ",
-                        instruction(*s.place)));
+      out.push_back(
+          cat("  ", kUnits[u], "  ", s.state, ", then *", *s.place, " ", instruction(*s.place)));
     }
     return out;
   }

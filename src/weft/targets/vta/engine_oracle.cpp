@@ -175,8 +175,6 @@ class Oracle final : public LiteralEngine {
 
 }  // namespace
 
-std::unique_ptr<LiteralEngine> make_oracle(const Isa& isa) {
-  return std::make_unique<Oracle>(isa);
-}
+std::unique_ptr<LiteralEngine> make_oracle(const Isa& isa) { return std::make_unique<Oracle>(isa); }
 
 }  // namespace weft::vta

@@ -117,9 +117,7 @@ sim::UnitState FabricDebug::unit_state(std::int64_t unit) const {
   if (unit != at_unit_) out.cycle = std::max(fabric_.clock(*pe), pe->main_ready);
   const bool frames = pe->core && !pe->core->frames.empty();
   switch (pe->main) {
-    case MainState::idle:
-      out.state = pe->live_ops ? "idle, microthreads work" : "idle";
-      return out;
+    case MainState::idle: out.state = pe->live_ops ? "idle, microthreads work" : "idle"; return out;
     case MainState::running: out.state = "running"; break;
     case MainState::in_bulk:
       out.state = "in a fabric operation";
@@ -182,9 +180,9 @@ std::string FabricDebug::instruction(sim::CodePlace place) const {
   replace_all(text, "signed c", cat(static_cast<std::int16_t>(i.c)));
   const bool jump = i.op == Op::jmp || i.op == Op::jz || i.op == Op::jnz;
   if (jump)
-    replace_all(text, "imm",
-                cat("*", number(join_place(c.program, c.function,
-                                           static_cast<std::uint32_t>(i.imm())))));
+    replace_all(
+        text, "imm",
+        cat("*", number(join_place(c.program, c.function, static_cast<std::uint32_t>(i.imm())))));
   replace_all(text, " of this function", "");
   replace_all(text, "imm", cat(i.imm()));
   const bool task = i.op == Op::activate || i.op == Op::block || i.op == Op::unblock ||
@@ -365,7 +363,8 @@ std::vector<std::string> FabricDebug::names(std::int64_t unit) const {
     for (const Symbol& s : program->symbols) out.push_back(s.name);
   if (depth(unit) > 0) {
     const Pe* pe = pe_of(unit);
-    out.push_back(cat("r0 to r", pe->program->functions[pe->core->frames.back().function].regs - 1));
+    out.push_back(
+        cat("r0 to r", pe->program->functions[pe->core->frames.back().function].regs - 1));
   }
   return out;
 }

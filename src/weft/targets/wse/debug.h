@@ -83,8 +83,8 @@ class FabricDebug final : public sim::Debuggee {
             static_cast<std::uint32_t>(place & 0xffffff)};
   }
   static sim::CodePlace join_place(std::size_t program, std::size_t function, std::uint32_t pc) {
-    return static_cast<sim::CodePlace>(program) << 40 | static_cast<sim::CodePlace>(function) << 24 |
-           pc;
+    return static_cast<sim::CodePlace>(program) << 40 |
+           static_cast<sim::CodePlace>(function) << 24 | pc;
   }
   sim::CodePlace place_of(const Pe& pe, std::uint16_t function, std::uint32_t pc) const {
     return join_place(static_cast<std::size_t>(pe.program - fabric_.layout().programs.data()),

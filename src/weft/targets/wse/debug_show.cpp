@@ -124,8 +124,8 @@ void FabricDebug::show_tasks(const Pe& pe, std::vector<std::string>& out) const 
                       state.empty() ? "" : "  ", state));
   }
   if (pe.command_function != kNone16)
-    out.push_back(cat("  command  ", pe.program->functions[pe.command_function].name,
-                      "  waits to begin"));
+    out.push_back(
+        cat("  command  ", pe.program->functions[pe.command_function].name, "  waits to begin"));
   if (!pe.command_free) out.emplace_back("  the command stream is blocked");
 }
 
@@ -135,8 +135,9 @@ void FabricDebug::show_queues(const Pe& pe, std::vector<std::string>& out) const
     if (in.color == kNone8 && !in.count) continue;
     const std::uint32_t held = in.count + (in.channel ? in.channel->held() : 0);
     out.push_back(cat("  input ", q, "  color ", color_name(in.color), "  holds ", held,
-                      in.reader == kNone8 ? std::string()
-                                          : cat("  read by operation ", static_cast<int>(in.reader))));
+                      in.reader == kNone8
+                          ? std::string()
+                          : cat("  read by operation ", static_cast<int>(in.reader))));
   }
   for (std::size_t q = 0; q < pe.out.size(); ++q) {
     const OutQueue& o = pe.out[q];
@@ -203,11 +204,11 @@ void FabricDebug::show_operations(const Pe& pe, std::vector<std::string>& out) c
     const Running* run = pe.core->ops.find(static_cast<std::size_t>(std::countr_zero(mask)));
     if (!run) continue;
     const sim::SourceLine l = line_of(*pe.program, run->function, run->pc);
-    out.push_back(cat("  ", run->main ? "main thread" : cat("microthread ", static_cast<int>(run->slot)),
-                      "  @", to_string(run->op->code), "  ", run->done, " elements done",
-                      run->endless ? std::string() : cat(", ", run->left, " left"),
-                      run->stalled ? ", stalled" : "",
-                      l.line ? cat("  ", l.file, ":", l.line) : std::string()));
+    out.push_back(cat(
+        "  ", run->main ? "main thread" : cat("microthread ", static_cast<int>(run->slot)), "  @",
+        to_string(run->op->code), "  ", run->done, " elements done",
+        run->endless ? std::string() : cat(", ", run->left, " left"),
+        run->stalled ? ", stalled" : "", l.line ? cat("  ", l.file, ":", l.line) : std::string()));
   }
 }
 
@@ -221,11 +222,10 @@ void FabricDebug::show_routes(const Pe& pe, std::vector<std::string>& out) const
   };
   for (const auto& cs : pe.colors) {
     if (!cs->rx && !cs->tx) continue;
-    out.push_back(cat("  color ", static_cast<int>(cs->color), "  from ", ports(cs->rx), "  to ",
-                      ports(cs->tx),
-                      cs->position ? cat("  position ", static_cast<int>(cs->position))
-                                   : std::string(),
-                      cs->down ? "  in teardown" : ""));
+    out.push_back(cat(
+        "  color ", static_cast<int>(cs->color), "  from ", ports(cs->rx), "  to ", ports(cs->tx),
+        cs->position ? cat("  position ", static_cast<int>(cs->position)) : std::string(),
+        cs->down ? "  in teardown" : ""));
   }
 }
 

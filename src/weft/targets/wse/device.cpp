@@ -153,8 +153,8 @@ Ref<runtime::Executable> WseDevice::load(runtime::Binary binary) {
     o.offset_x = 4;
     o.offset_y = 1;
     Layout layout = csl::compile(o);
-    layout.sources = std::make_shared<std::map<std::string, std::string>>(o.files.begin(),
-                                                                          o.files.end());
+    layout.sources =
+        std::make_shared<std::map<std::string, std::string>>(o.files.begin(), o.files.end());
     kernels.push_back({std::move(layout), plan});
   }
   return make_ref<WseExecutable>(Ref<runtime::Device>(this), std::move(binary), std::move(kernels));

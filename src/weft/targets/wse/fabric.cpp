@@ -522,9 +522,8 @@ Stop Fabric::run_to(Cycle until) {
       return Stop::limit;
     }
     if (t > options_.cycle_limit) {
-      const Error error =
-          deadlock("wse.limit.cycles",
-                   cat("the program still runs after ", options_.cycle_limit, " cycles"));
+      const Error error = deadlock("wse.limit.cycles", cat("the program still runs after ",
+                                                           options_.cycle_limit, " cycles"));
       report(error);
       throw error;
     }
@@ -663,9 +662,8 @@ bool Fabric::run_share(Cycle until, Stop& result) {
   }
   if (result == Stop::limit) {
     if (last > options_.cycle_limit && until > options_.cycle_limit) {
-      const Error error =
-          deadlock("wse.limit.cycles",
-                   cat("the program still runs after ", options_.cycle_limit, " cycles"));
+      const Error error = deadlock("wse.limit.cycles", cat("the program still runs after ",
+                                                           options_.cycle_limit, " cycles"));
       report(error);
       throw error;
     }
