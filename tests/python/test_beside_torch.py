@@ -188,9 +188,7 @@ def test_second_derivatives(rng):
     x = rng.standard_normal((2, 3, 5, 5))
     w = rng.standard_normal((4, 3, 3, 3))
     a, b = Tensor(x), Tensor(w)
-    first = weft.grad(
-        lambda t: (weft.tanh(nn.functional.conv2d(t, b, stride=2, padding=1)) ** 2).sum()
-    )(a)
+    first = weft.grad(lambda t: (weft.tanh(nn.functional.conv2d(t, b, stride=2, padding=1)) ** 2).sum())(a)
     (first * first).sum().backward()
     ta, tb = (torch.tensor(v, requires_grad=True) for v in (x, w))
     y = (torch.tanh(TN.functional.conv2d(ta, tb, stride=2, padding=1)) ** 2).sum()
