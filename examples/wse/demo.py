@@ -60,7 +60,7 @@ def heat(folder, width, height, length):
     )
     params = json.loads((folder / "heat/out.json").read_text())["params"]
     assert int(params["width"]) == width
-    runner = wse.SdkRuntime(out)
+    runner = wse.SdkRuntime(out, timeline=True)
     runner.load()
     runner.run()
     before = runner.cycles()
@@ -129,3 +129,9 @@ def demo(quick=False, progress=lambda text: None, output="out"):
             runner.heat_map(path, what)
             runner.heat_map(path.with_suffix(".png"), what)
             yield f"{title} of {width} x {height} PEs ({path})", path.read_text()
+        page = out / "wse-over-time.html"
+        runner.save_timeline(page)
+        frame = (
+            f'<iframe src="{page.name}" title="load over time" width="1000" height="960"></iframe>'
+        )
+        yield f"load of {width} x {height} PEs over time ({page}): drag and zoom", frame

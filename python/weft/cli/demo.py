@@ -156,6 +156,8 @@ def run(args):
     _report(output / "report.html", rows, pictures)
     profile.save(output / "trace.json")
     for title, svg in pictures:
+        if not svg.startswith("<svg"):  # a page of its own, which the report shows in a frame
+            continue
         name = "".join(c if c.isalnum() else "-" for c in title.lower())
         (output / f"{name}.svg").write_text(svg)
     wrong = [r for r in rows if not r.good]

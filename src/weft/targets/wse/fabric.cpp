@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <optional>
 #include <thread>
 
 #include "weft/base/interrupt.h"
@@ -493,9 +494,20 @@ constexpr std::int64_t kAsk = 64;  // rounds from one question whether to stop t
 }  // namespace
 
 Stop Fabric::run(Cycle until) {
-  if (!debug_) return run_to(until);
-  const FabricDebug::Scope scope(*debug_);
-  return run_to(until);
+  if (!debug_ && !timeline_) return run_to(until);
+  std::optional<FabricDebug::Scope> scope;
+  if (debug_) scope.emplace(*debug_);
+  return timeline_ ? run_and_sample(until) : run_to(until);
+}
+
+// In pieces that end where a sample is due: the same events in the same order.
+Stop Fabric::run_and_sample(Cycle until) {
+  while (true) {
+    if (now_ >= timeline_->due()) sample();
+    if (timeline_->due() >= until) return run_to(until);
+    const Stop s = run_to(timeline_->due());
+    if (s != Stop::limit) return s;
+  }
 }
 
 void Fabric::report(const Error& error) const {

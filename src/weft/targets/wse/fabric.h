@@ -14,6 +14,7 @@
 #include "weft/runtime/trace.h"
 #include "weft/targets/wse/native.h"
 #include "weft/targets/wse/state.h"
+#include "weft/targets/wse/timeline.h"
 
 namespace weft::wse {
 
@@ -109,7 +110,12 @@ class Fabric {
   void report(const Error& error) const;
   /// The program has run to its end; for the debugger.
   void report_end() const;
-  void trace_to(runtime::TraceSink* sink) { trace_ = sink; }
+  void trace_to(runtime::TraceSink* sink);
+  runtime::TraceSink* trace() const { return trace_; }
+  /// Keeps what PEs and links do over time, from now on.
+  void keep_timeline();
+  /// What was kept, up to now; throws Error(value, "wse.api.timeline") where nothing is.
+  Json timeline();
   std::size_t bytes_in_use() const;
   Pe* find(std::int32_t x, std::int32_t y) const;
   std::int64_t pe_steps() const;
@@ -148,6 +154,14 @@ class Fabric {
   Cycle step(Worker& w, Pe& pe, Cycle now);
   void run_cycle(Worker& w, Cycle now, int parity);
   Stop run_to(Cycle until);
+  Stop run_and_sample(Cycle until);
+  void sample();
+  /// A task has begun, ended; for the trace.
+  void note_task(const Pe& pe, std::uint16_t function, Cycle now) {
+    if (trace_) [[unlikely]]
+      task_since_[pe.index] = {now, function};
+  }
+  void trace_task(const Pe& pe, Cycle now);
   Stop run_threads(Cycle until);
   /// Runs until something ends the run, or (true) until the threads' shares should be made anew.
   bool run_share(Cycle until, Stop& result);
@@ -283,6 +297,8 @@ class Fabric {
   std::atomic<bool> host_event_{false};
   std::atomic<std::int64_t> created_{0};
   runtime::TraceSink* trace_ = nullptr;
+  std::vector<std::pair<Cycle, std::uint16_t>> task_since_;  // by PE, while there is a trace
+  std::unique_ptr<Timeline> timeline_;
   /// Bound functions by task id, kNone16 where none; one table per program.
   struct TaskTable {
     std::array<std::uint16_t, 32> local;

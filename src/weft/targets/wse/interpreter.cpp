@@ -454,6 +454,8 @@ void Fabric::interpret_as(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_
         k.frames.pop_back();
         if (k.frames.empty()) {
           end_task(w, pe);
+          if (trace_) [[unlikely]]
+            trace_task(pe, now + (timed ? acc : 0));
           pe.main_ready = now + (timed ? acc : 0);
           return;
         }
