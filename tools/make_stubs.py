@@ -146,10 +146,9 @@ def torch_methods(weft):
         re.match(r"def (\w+)", line)[1] for line in TENSOR["methods"] if line.startswith("def ")
     }
     out = ""
-    names = [*weft._torch_methods.NAMES, *"neg negative type is_contiguous stride cuda".split()]
-    names += [f"logical_{n}" for n in ("and", "or", "xor")] + [f"{n}_" for n in weft._inplace.AGAIN]
-    for name in names:
-        if name in told:
+    families = weft._methods.OF_TENSORS
+    for name in (n for family in families for n in weft._methods.members(family)):
+        if name in told or name.startswith("_"):
             continue
         parts, keywords = ["self"], False
         for p in list(inspect.signature(getattr(weft.Tensor, name)).parameters.values())[1:]:
@@ -437,6 +436,7 @@ def stubs():
     extra["RNNCell"] = cell
     extra["RNN"] = ["cells: list[RNNCell]"]
     extra["LayerNorm"] = ["weight: Parameter", "bias: Parameter"]
+    extra["RMSNorm"] = ["weight: Parameter"]
     extra["Embedding"] = ["weight: Parameter"]
     extra["BatchNorm3d"] = extra["BatchNorm1d"]
     convolutions = [f"Conv{kind}{n}d" for kind in ("", "Transpose") for n in (1, 2, 3)]

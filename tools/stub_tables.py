@@ -194,6 +194,7 @@ for _name in ("local_response_norm", "LocalResponseNorm"):
 OWN["functional", "pad", "widths"] = "Sequence[int]"
 OWN["BatchNorm1d", "__init__", "momentum"] = "float | None"
 OWN["LayerNorm", "__init__", "dim"] = "int | Sequence[int] | None"
+OWN["RMSNorm", "__init__", "dim"] = "int | Sequence[int] | None"
 for _name in ("rand", "randn", "constant", "ones", "zeros"):
     OWN["init", _name, "shape"] = "int"
 TUPLE = "tuple[int, ...]"

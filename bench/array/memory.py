@@ -70,7 +70,7 @@ def in_weft(name, x, labels, steps):
     from weft import nn, optim
 
     weft.set_threads(1)
-    model = model_of(nn, name, lambda: nn.TransformerLayer(128, 8, 512))
+    model = model_of(nn, name, lambda: nn.TransformerLayer(128, 8, 512), padding=1)
     data, target = weft.Tensor(x, requires_grad=False), weft.asarray(labels)
     return train(nn, optim, model, data, target, steps)
 

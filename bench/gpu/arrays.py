@@ -240,7 +240,9 @@ def conv_bn(i, o, k, s, side, dtype):
             torch.nn.Conv2d(i, o, k, s, (k - 1) // 2), torch.nn.BatchNorm2d(o), torch.nn.ReLU()
         )
     d = dict(device="cuda:0", dtype=dtype)
-    return nn.Sequential(nn.Conv2d(i, o, k, s, **d), nn.BatchNorm2d(o, **d), nn.ReLU())
+    return nn.Sequential(
+        nn.Conv2d(i, o, k, s, (k - 1) // 2, **d), nn.BatchNorm2d(o, **d), nn.ReLU()
+    )
 
 
 def resnet9(side, dtype=None):

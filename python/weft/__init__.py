@@ -49,13 +49,13 @@ from .schedule import BlockRef, LoopRef, Schedule
 from ._namespace import *  # noqa: F401,F403
 from ._namespace import __all__ as _namespace_all
 from ._compile import Compiled, compile
-from . import _methods, _namespace, _tensor_methods, fft, linalg, random
+from . import _methods, _namespace, fft, linalg, random
 from .autograd import enable_grad, no_grad
 from .transforms import *  # noqa: F401,F403
 from .transforms import __all__ as _transforms_all
 from .gguf import load_gguf
 from .io import load_arrays, load_safetensors, save, save_safetensors, savez
-from . import _copies, _torch_methods, _inplace
+
 
 __version__ = "0.1.0"
 __array_api_version__ = "2024.12"

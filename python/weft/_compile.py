@@ -17,7 +17,7 @@ from ._core import NDArray, Tensor
 from ._dispatch import Recorder, leaves_of, mapped, public_functions_dispatch
 from ._errors import error as _error
 from ._islands import REFUSED, Island, call_or_island, on_tensors
-from ._methods import VALUES
+from ._methods import Arithmetic
 from .transforms import trees
 from .transforms.reverse import differentiating
 
@@ -28,7 +28,7 @@ def _refuse(what, repair):
     raise _error("value", "compile.trace.unsupported", what, help=repair)
 
 
-class Traced(Recorder):
+class Traced(Arithmetic, Recorder):
     """A value of a function that is being compiled."""
 
     __weft_tensor__ = True
@@ -130,10 +130,10 @@ class Traced(Recorder):
         return centred * spread * scale + shift
 
     def __matmul__(self, other):
-        return Traced(_core._lazy_matmul(self._lazy, _lazy(other, self)))
+        return _product(self, Traced(_lazy(other, self)))
 
     def __rmatmul__(self, other):
-        return Traced(_core._lazy_matmul(_lazy(other, self), self._lazy))
+        return _product(Traced(_lazy(other, self)), self)
 
     def __bool__(self):
         _refuse(
@@ -144,8 +144,6 @@ class Traced(Recorder):
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        if name in VALUES:
-            return lambda: getattr(weft, name)(self)
         method = getattr(Tensor, name, None)
         if callable(method) and name not in REFUSED and _active:
             return lambda *args, **kwargs: _active[-1].island(
@@ -166,6 +164,18 @@ class Traced(Recorder):
         _refuse("the compiled function needs the number in a traced value", "return it instead")
 
     __int__ = __index__ = __float__
+
+
+def _product(a, b):
+    """a @ b; a vector is a matrix of one row on the left, of one column on the right."""
+    left, right = a.ndim == 1, b.ndim == 1
+    a = a.reshape(1, *a.shape) if left else a
+    b = b.reshape(*b.shape, 1) if right else b
+    out = Traced(_core._lazy_matmul(a._lazy, b._lazy))
+    if not (left or right):
+        return out
+    rows, columns = (() if left else out.shape[-2:-1]), (() if right else out.shape[-1:])
+    return out.reshape(*out.shape[:-2], *rows, *columns)
 
 
 def _operators():

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import copyreg
 import os
 
 from . import _core, _fallback
@@ -57,6 +58,9 @@ def is_deterministic() -> bool:
     """What use_deterministic() was last told; False at the beginning."""
     return _core._is_deterministic()
 
+
+# A pickled device is its name: another process opens its own.
+copyreg.pickle(_core.Device, lambda found: (device, (found.name,)))
 
 if os.environ.get("WEFT_CACHE_DIR"):
     _core.set_cache_directory(os.environ["WEFT_CACHE_DIR"])

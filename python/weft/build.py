@@ -66,6 +66,10 @@ class Function:
         return result
 
 
+def _unpickled(data):
+    return Module(_core.read_module(data))
+
+
 class Module:
     """Kernels for one target and the host plans of their functions. ``m["main"](a, b, c)`` runs."""
 
@@ -84,6 +88,16 @@ class Module:
         """Calls the only function, or the one named "main"."""
         names = self.functions
         self[names[0] if len(names) == 1 else "main"](*args)
+
+    # A module never changes: a copy is the module itself, a pickle is its file.
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        return _unpickled, (self._core.serialize(),)
 
     @property
     def target(self):

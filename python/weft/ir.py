@@ -36,6 +36,22 @@ class _Program:
     def __eq__(self, other):
         return type(other) is type(self) and self._core == other._core
 
+    # A program never changes: a copy is the program itself, a pickle is its text.
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        return _read, (type(self).__name__, self.script())
+
+
+def _read(kind, text):
+    if kind == "PrimFunc":
+        return PrimFunc(_core.parse_func(text, "<pickle>", None, 1))
+    return IRModule(_core.parse_module(text, "<pickle>", None, 1))
+
 
 class PrimFunc(_Program):
     """One tensor function: parameters, body, attributes."""

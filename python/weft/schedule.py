@@ -89,6 +89,15 @@ class Schedule:
         """
         return self._core.get(ref)
 
+    def __copy__(self):
+        return self.copy()
+
+    def __deepcopy__(self, memo):
+        return self.copy()
+
+    def __reduce__(self):
+        return Schedule.replay, (self.start, self.trace.as_json())
+
     def __repr__(self):
         return f"weft.Schedule({len(self.trace)} steps)\n{self.script()}"
 

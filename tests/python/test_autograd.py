@@ -184,8 +184,8 @@ def test_every_operation_that_records_itself_has_a_gradient_test(rng):
 
 LAYERS = {
     "Linear": (lambda: nn.Linear(3, 2), (4, 3)),
-    "Conv2d": (lambda: nn.Conv2d(2, 4, 3, stride=2, groups=2), (2, 2, 4, 4)),
-    "Conv1d": (lambda: nn.Conv1d(2, 3, 3, dilation=2), (2, 2, 6)),
+    "Conv2d": (lambda: nn.Conv2d(2, 4, 3, stride=2, groups=2, padding=1), (2, 2, 4, 4)),
+    "Conv1d": (lambda: nn.Conv1d(2, 3, 3, dilation=2, padding=2), (2, 2, 6)),
     "ConvTranspose2d": (lambda: nn.ConvTranspose2d(2, 3, 3, stride=2, padding=1), (1, 2, 3, 3)),
     "ConvTranspose1d": (lambda: nn.ConvTranspose1d(2, 3, 3, 2), (1, 2, 3)),
     "BatchNorm1d": (lambda: nn.BatchNorm1d(3), (5, 3)),
@@ -197,6 +197,7 @@ LAYERS = {
     "GRUCell": (lambda: nn.GRUCell(2, 3), (4, 2)),
     "BatchNorm2d": (lambda: nn.BatchNorm2d(2), (3, 2, 2, 3)),
     "LayerNorm": (lambda: nn.LayerNorm(5), (3, 5)),
+    "RMSNorm": (lambda: nn.RMSNorm(5, eps=1e-3), (3, 5)),
     "Dropout": (lambda: nn.Dropout(0.5).eval(), (3, 4)),
     "ReLU": (nn.ReLU, (3, 4)),
     "GELU": (nn.GELU, (3, 4)),
@@ -289,12 +290,16 @@ def test_the_table_of_layers_is_whole():
 
 
 def test_state_moves_and_returns(rng):
-    model = nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.Flatten(), nn.Linear(48, 2))
+    model = nn.Sequential(
+        nn.Conv2d(2, 3, 3, padding=1), nn.BatchNorm2d(3), nn.Flatten(), nn.Linear(48, 2)
+    )
     x = Tensor(rng.standard_normal((4, 2, 4, 4)).astype("float32"))
     model(x)
     state = model.state_dict()
     assert {"1.running_mean", "1.running_var", "3.bias"} < set(state)
-    other = nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.Flatten(), nn.Linear(48, 2))
+    other = nn.Sequential(
+        nn.Conv2d(2, 3, 3, padding=1), nn.BatchNorm2d(3), nn.Flatten(), nn.Linear(48, 2)
+    )
     other.load_state_dict({k: v.numpy() for k, v in state.items()})
     np.testing.assert_array_equal(other.eval()(x).numpy(), model.eval()(x).numpy())
     state["3.bias"][0] = 99.0  # a copy
@@ -370,7 +375,10 @@ def test_layers_against_torch(rng):
     torch = pytest.importorskip("torch")
     x = rng.standard_normal((6, 3, 8, 8)).astype("float32")
     t = torch.tensor(x)
-    ours, theirs = nn.Conv2d(3, 5, 3, stride=2), torch.nn.Conv2d(3, 5, 3, stride=2, padding=1)
+    ours, theirs = (
+        nn.Conv2d(3, 5, 3, stride=2, padding=1),
+        torch.nn.Conv2d(3, 5, 3, stride=2, padding=1),
+    )
     ours.weight.data, ours.bias.data = theirs.weight.detach().numpy(), theirs.bias.detach().numpy()
     torch_close(ours(Tensor(x)), theirs(t))
     bn, tbn = nn.BatchNorm2d(3), torch.nn.BatchNorm2d(3)

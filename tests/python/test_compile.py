@@ -330,3 +330,28 @@ def test_errors_of_eager_calls_come_through_and_names_are_put_back():
         weft.compile(lambda a: weft.sort(a * 2.0, axis=5))(weft.ones((3,)))
     assert caught.value.code == "array.sort.axis" or "axis" in caught.value.code
     assert weft.sort is before
+
+
+@pytest.mark.parametrize(
+    "shapes", [((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 4, 3), (3,)), ((3,), (2, 3, 4))]
+)
+def test_products_with_vectors(shapes, rng):
+    a, b = (rng.standard_normal(s).astype("float32") for s in shapes)
+    np.testing.assert_allclose(
+        weft.compile(lambda x, y: x @ y)(weft.asarray(a), weft.asarray(b)).numpy(),
+        a @ b,
+        rtol=1e-5,
+        atol=1e-6,
+    )
+    np.testing.assert_allclose(
+        weft.compile(lambda y: weft.asarray(a) @ y)(weft.asarray(b)).numpy(),
+        a @ b,
+        rtol=1e-5,
+        atol=1e-6,
+    )
+    x, y = weft.Tensor(a), weft.Tensor(b)
+    weft.compile(lambda x, y: (x @ y).sum())(x, y).backward()
+    u, v = weft.Tensor(a), weft.Tensor(b)
+    (u @ v).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), u.grad.numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(y.grad.numpy(), v.grad.numpy(), rtol=1e-5, atol=1e-6)

@@ -58,13 +58,34 @@ def test_programs_of_each_thread_and_one_of_all(target):
     together(work)
 
 
-def test_simulated_time_is_of_the_thread_that_asks():
-    n = 256
-    module = weft.build(scaled(n, 3, "int32"), target="vta")
-    device = weft.device("vta")
+@pytest.mark.parametrize("target", ["qpu", "vta", "wse:4x4"])
+def test_programs_are_released_while_others_ask_for_statistics(target):
+    n, dtype = 256, "int32" if target == "vta" else "float32"
+    device = weft.device(target)
+
+    def work(index):
+        for turn in range(ROUNDS):
+            if index % 2:
+                for _ in range(20):
+                    device.stats()
+                continue
+            module = weft.build(scaled(n, index + turn % 3, dtype), target=target)
+            a, b = (weft.ones((n,), dtype=dtype, device=device) for _ in range(2))
+            module["main"](a, b)
+            assert (b.numpy() == index + turn % 3 + 1).all()
+            del module, a, b
+
+    together(work)
+
+
+@pytest.mark.parametrize("target", ["null", "qpu", "vta", "wse:4x4"])
+def test_simulated_time_is_of_the_thread_that_asks(target):
+    n, dtype = 256, "float32" if target.startswith("wse") else "int32"
+    module = weft.build(scaled(n, 3, dtype), target=target)
+    device = weft.device(target)
 
     def cycles():
-        a, b = (weft.zeros((n,), dtype="int32", device=device) for _ in range(2))
+        a, b = (weft.zeros((n,), dtype=dtype, device=device) for _ in range(2))
         return module["main"].time(a, b, number=2, repeat=2).cycles
 
     alone, found = cycles(), [None] * THREADS

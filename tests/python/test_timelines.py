@@ -160,9 +160,7 @@ comptime { @bind_local_task(main, @get_local_task_id(9)); @activate(@get_local_t
 """
     )
     out = str(tmp_path / "out")
-    wse.compile_csl(
-        str(tmp_path / "layout.csl"), out, fabric_dims=(137, 4), fabric_offsets=(4, 1)
-    )
+    wse.compile_csl(str(tmp_path / "layout.csl"), out, fabric_dims=(137, 4), fabric_offsets=(4, 1))
     runner = wse.SdkRuntime(out, memcpy_required=False, timeline=True)
     runner.load()
     runner.run()

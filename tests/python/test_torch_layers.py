@@ -515,3 +515,42 @@ def test_names_of_numpy_in_the_small_modules():
         with pytest.raises(weft.DTypeError, match=r"a number is expected, got \(3,\)") as refused:
             call()
         assert refused.value.code == "random.shape.place"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+@pytest.mark.parametrize("shape", [(7,), (5, 7)])
+def test_root_mean_square_norm(dtype, shape, rng):
+    """Against the formula in float64; the gradient is test_autograd's."""
+    x = weft.asarray(rng.standard_normal((3, 5, 7))).astype(dtype)
+    w = weft.asarray(rng.standard_normal(shape)).astype(dtype)
+    exact, scale = (v.astype("float64").numpy() for v in (x, w))
+    axes, eps = tuple(range(-len(shape), 0)), float(weft.finfo(x.dtype).eps)
+    for given, used in ((None, eps), (0.1, 0.1)):
+        expected = exact / np.sqrt((exact**2).mean(axes, keepdims=True) + used) * scale
+        got = nn.functional.rms_norm(weft.Tensor(x), shape, weft.Tensor(w), given)
+        assert got.dtype == x.dtype
+        np.testing.assert_allclose(
+            got.astype("float64").numpy(), expected, rtol=4 * eps, atol=4 * eps
+        )
+    layer = nn.RMSNorm(normalized_shape=shape, eps=0.1, dtype=dtype)
+    np.testing.assert_allclose(
+        layer(weft.Tensor(x)).astype("float64").numpy(),
+        expected / scale,
+        rtol=4 * eps,
+        atol=4 * eps,
+    )
+    assert nn.RMSNorm(shape, elementwise_affine=False).parameters() == []
+    with pytest.raises(weft.ShapeError) as refused:
+        nn.functional.rms_norm(weft.Tensor(x), (6,))
+    assert refused.value.code == "nn.rms_norm.shape"
+
+
+def test_convolutions_have_no_padding_unless_told(rng):
+    x = rng.standard_normal((2, 3, 12, 12)).astype("float32")
+    for kernel, stride in ((4, 4), (3, 1), (5, 2)):
+        ours, theirs = nn.Conv2d(3, 6, kernel, stride), torch.nn.Conv2d(3, 6, kernel, stride)
+        theirs.load_state_dict({k: torch.tensor(v.numpy()) for k, v in ours.state_dict().items()})
+        _same(ours(weft.Tensor(x)), theirs(torch.tensor(x)))
+    with pytest.raises(weft.ArgumentError) as refused:
+        nn.Conv2d(3, 6, 3, padding=None)
+    assert refused.value.code == "nn.conv.padding"

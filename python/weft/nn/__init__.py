@@ -122,6 +122,7 @@ from .norms import (
     BatchNorm2d,
     BatchNorm3d,
     LayerNorm,
+    RMSNorm,
 )
 from .pooling import (
     AdaptiveAvgPool1d,
@@ -239,6 +240,7 @@ __all__ = [
     "LSTM",
     "LSTMCell",
     "LayerNorm",
+    "RMSNorm",
     "LeakyReLU",
     "Linear",
     "LocalResponseNorm",

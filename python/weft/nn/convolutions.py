@@ -16,13 +16,13 @@ from .resampling import pad
 
 
 def _padding(padding, kernel, dilation):
-    """One width for each axis; None and "same" keep the size at stride 1, "valid" is none at all."""
-    if isinstance(padding, str) and padding not in ("same", "valid"):
+    """One width for each axis; "same" keeps the size at stride 1, "valid" is none at all."""
+    if padding is None or isinstance(padding, str) and padding not in ("same", "valid"):
         raise _error(
             weft.ArgumentError,
             "nn.conv.padding",
             f"padding is {padding!r}",
-            ['legal: numbers, "same", "valid", None (as "same")'],
+            ['legal: numbers, "same", "valid"'],
         )
     if padding == "same" and any(d * (k - 1) % 2 for k, d in zip(kernel, dilation)):
         raise _error(
@@ -31,7 +31,7 @@ def _padding(padding, kernel, dilation):
             f'padding "same" of a kernel {tuple(kernel)} would differ from side to side',
             help="an odd kernel, or weft.pad before a convolution without padding",
         )
-    if padding is None or padding == "same":
+    if padding == "same":
         return tuple(d * (k - 1) // 2 for k, d in zip(kernel, dilation))
     if padding == "valid":
         return (0,) * len(kernel)
@@ -74,7 +74,7 @@ class _Forward(_Conv):
         out_channels,
         kernel_size,
         stride=1,
-        padding=None,
+        padding=0,
         dilation=1,
         groups=1,
         bias=True,
@@ -108,7 +108,7 @@ class _Forward(_Conv):
 
 
 class Conv2d(_Forward):
-    """Convolution of (n, c, h, w); padding defaults to the same size at stride 1.
+    """Convolution of (n, c, h, w).
 
     kernel_size, stride, padding and dilation are one number or (rows, columns); padding may be "same" or "valid".
     padding_mode: "zeros", "reflect", "replicate", "circular". Raises ShapeError for groups that do not divide the
@@ -117,13 +117,13 @@ class Conv2d(_Forward):
 
 
 class Conv1d(_Forward):
-    """Convolution of (n, c, length); padding defaults to the same length at stride 1. Options as Conv2d's."""
+    """Convolution of (n, c, length). Options as Conv2d's."""
 
     spatial = 1
 
 
 class Conv3d(_Forward):
-    """Convolution of (n, c, d, h, w); padding defaults to the same size at stride 1. Options as Conv2d's."""
+    """Convolution of (n, c, d, h, w). Options as Conv2d's."""
 
     spatial = 3
 

@@ -49,6 +49,7 @@ __all__ = [
     "group_norm",
     "interpolate",
     "layer_norm",
+    "rms_norm",
     "pad",
     "relu",
     "gelu",
@@ -94,6 +95,29 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
         return x.layer_norm(scale, shift, eps)
     rows = x.reshape(*x.shape[: x.ndim - len(shape)], size)
     return rows.layer_norm(scale, shift, eps).reshape(*x.shape)
+
+
+def rms_norm(x, normalized_shape, weight=None, eps=None):
+    """x over the root of its mean square along the last axes, whose extents are normalized_shape, then times weight.
+
+    eps is added to the mean square; None takes the type's (weft.finfo). 16-bit floats are computed in float32 and rounded
+    once. Raises ShapeError when the last axes have other extents.
+    """
+    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    if tuple(x.shape[x.ndim - len(shape) :]) != shape:
+        raise _error(
+            weft.ShapeError,
+            "nn.rms_norm.shape",
+            f"rms_norm over {shape} got shape {x.shape}",
+            note="rule: the last axes have these extents",
+        )
+    dtype, axes = x.dtype, tuple(range(-len(shape), 0))
+    eps = weft.finfo(dtype).eps if eps is None else eps
+    if dtype.itemsize < 4:
+        x = x.astype("float32")
+        weight = None if weight is None else weight.astype("float32")
+    y = x * weft.rsqrt((x * x).mean(axes, True) + eps)
+    return (y if weight is None else y * weight).astype(dtype)
 
 
 def batch_norm(x, running_mean, running_var, weight=None, bias=None, training=False, eps=1e-5):

@@ -131,3 +131,29 @@ class LayerNorm(Module):
 
     def forward(self, x):
         return F.layer_norm(x, self.shape, self.weight, self.bias, self.eps)
+
+
+class RMSNorm(Module):
+    """Divides by the root of the mean square over the last axis, or the last axes when `dim` is a sequence of extents.
+
+    eps None is the type's. `normalized_shape` is PyTorch's name of `dim`.
+    """
+
+    def __init__(
+        self,
+        dim=None,
+        eps=None,
+        elementwise_affine=True,
+        device=None,
+        dtype=None,
+        normalized_shape=None,
+    ):
+        super().__init__()
+        dim = _extent("RMSNorm", dim, normalized_shape, "normalized_shape")
+        self.eps, self.shape = eps, tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
+        self.weight = None
+        if elementwise_affine:
+            self.weight = Parameter(init.ones(*self.shape, dtype=dtype, device=device))
+
+    def forward(self, x):
+        return F.rms_norm(x, self.shape, self.weight, self.eps)

@@ -2,7 +2,8 @@
 #include "weft/sim/simulator.h"
 
 #include <algorithm>
-#include <chrono>
+
+#include "weft/sim/measure.h"
 
 namespace weft::sim {
 
@@ -21,14 +22,6 @@ class SimExecutable final : public runtime::Executable {
   Simulator& simulator_;
   std::size_t program_;
 };
-
-/// Cycles of what this thread launches on a device while it is measured there.
-struct Measuring {
-  const SimDevice* device;
-  Measuring* outer;
-  std::int64_t cycles = 0;
-};
-thread_local Measuring* measuring = nullptr;
 }  // namespace
 
 void Simulator::begin(std::size_t, const Launch&) {
@@ -108,8 +101,7 @@ runtime::Event SimDevice::launch_within(const RunLimits& bounds, runtime::Execut
   std::lock_guard lock(mutex_);
   const std::int64_t cycles =
       simulator_->run(static_cast<SimExecutable&>(executable).program(), launch, bounds).cycles;
-  for (Measuring* m = measuring; m; m = m->outer)
-    if (m->device == this) m->cycles += cycles;
+  count_cycles(*this, cycles);
   return {};
 }
 
@@ -129,21 +121,7 @@ void SimDevice::trace_to(runtime::TraceSink* sink) {
 }
 
 runtime::Span SimDevice::measure(const std::function<void()>& work) {
-  auto start = std::chrono::steady_clock::now();
-  Measuring here{this, measuring};
-  struct Scope {
-    explicit Scope(Measuring* m) { measuring = m; }
-    ~Scope() { measuring = measuring->outer; }
-  };
-  {
-    Scope scope(&here);
-    work();
-  }
-  runtime::Span span;
-  span.wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  span.cycles = here.cycles;
-  span.seconds = info_.clock_hz > 0 ? static_cast<double>(span.cycles) / info_.clock_hz : span.wall;
-  return span;
+  return measure_cycles(*this, info_.clock_hz, work);
 }
 
 }  // namespace weft::sim

@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "weft/runtime/host_device.h"
+#include "weft/sim/measure.h"
 #include "weft/target/backend.h"
 #include "weft/target/whole_function.h"
 
@@ -43,14 +44,11 @@ class NullDevice final : public runtime::HostDevice {
     WEFT_CHECK(args.size() == k.params.size() && extents.size() == k.axes.size(), "kernel ", k.name,
                " got ", args.size(), " arguments");
     ++launches_;
+    sim::count_cycles(*this, 1);  // one each
     return {};
   }
   runtime::Span measure(const std::function<void()>& work) override {
-    std::int64_t before = launches_;
-    runtime::Span span = Device::measure(work);
-    span.cycles = launches_ - before;  // one cycle each
-    span.seconds = static_cast<double>(span.cycles) / info_.clock_hz;
-    return span;
+    return sim::measure_cycles(*this, info_.clock_hz, work);
   }
   runtime::StatReport stats() const override {
     runtime::StatReport out = HostDevice::stats();

@@ -90,6 +90,10 @@ void Emulator::make_ready(Loaded& loaded) {
   if (loaded.fast && loaded.engine == options_.engine &&
       loaded.counted == options_.count_instructions)
     return;
+  if (loaded.fast) {
+    std::lock_guard lock(programs_mutex_);
+    count(loaded, unloaded_);
+  }
   if (options_.engine == Engine::interpreted) {
     loaded.fast = make_fast(loaded.program, options_.count_instructions, options_.keep_registers);
   } else {
@@ -108,6 +112,26 @@ void Emulator::unload(std::size_t program) {
   std::unique_ptr<Loaded> gone;
   std::lock_guard lock(programs_mutex_);
   gone.swap(programs_.at(program));
+  if (!gone) return;
+  count(*gone, unloaded_);
+  for (const auto& more : gone->parts) count(*more, unloaded_);
+}
+
+void Emulator::count(const Loaded& loaded, Mix& mix) {
+  if (!loaded.fast || !loaded.counted) return;
+  mix.counted = true;
+  const std::vector<std::int64_t>& counts = loaded.fast->counts();
+  for (std::size_t i = 0; i < loaded.program.instrs.size(); ++i) {
+    const Instr& x = loaded.program.instrs[i];
+    const bool alu = x.kind == kAlu || x.kind == kAluImm, a = alu && x.op_add, m = alu && x.op_mul;
+    (a && m              ? mix.both
+     : a                 ? mix.add
+     : m                 ? mix.mul
+     : alu               ? mix.idle
+     : x.kind == kBranch ? mix.branches
+                         : mix.add) +=
+        counts[i] + (i < loaded.debugged.size() ? loaded.debugged[i] : 0);
+  }
 }
 
 Emulator::Loaded& Emulator::loaded(std::size_t program) {
@@ -398,36 +422,19 @@ runtime::StatReport Emulator::stats() const {
   r.add("uniforms", "1", "uniforms read", c.uniforms);
   r.add("sfu", "1", "SFU operations", c.sfu);
   // Instruction mix, from executions per instruction.
-  std::int64_t add = 0, mul = 0, both = 0, idle = 0, branches = 0;
-  bool counted = false;
-  std::vector<const Loaded*> all;
+  std::lock_guard lock(programs_mutex_);
+  Mix mix = unloaded_;
   for (const auto& p : programs_) {
-    if (p) all.push_back(p.get());
-    if (p)
-      for (const auto& more : p->parts) all.push_back(more.get());
+    if (!p) continue;
+    count(*p, mix);
+    for (const auto& more : p->parts) count(*more, mix);
   }
-  for (const Loaded* p : all) {
-    if (!p->fast || !options_.count_instructions) continue;
-    counted = true;
-    const std::vector<std::int64_t>& counts = p->fast->counts();
-    for (std::size_t i = 0; i < p->program.instrs.size(); ++i) {
-      const Instr& x = p->program.instrs[i];
-      const std::int64_t count = counts[i] + (i < p->debugged.size() ? p->debugged[i] : 0);
-      bool alu = x.kind == kAlu || x.kind == kAluImm, a = alu && x.op_add, m = alu && x.op_mul;
-      (a && m              ? both
-       : a                 ? add
-       : m                 ? mul
-       : alu               ? idle
-       : x.kind == kBranch ? branches
-                           : add) += count;
-    }
-  }
-  if (counted) {
-    r.add("mix.add", "1", "instructions with an ADD operation or a load alone", add);
-    r.add("mix.mul", "1", "instructions with a MUL operation alone", mul);
-    r.add("mix.both", "1", "instructions with both", both);
-    r.add("mix.idle", "1", "instructions without an operation", idle);
-    r.add("mix.branch", "1", "branches", branches);
+  if (mix.counted) {
+    r.add("mix.add", "1", "instructions with an ADD operation or a load alone", mix.add);
+    r.add("mix.mul", "1", "instructions with a MUL operation alone", mix.mul);
+    r.add("mix.both", "1", "instructions with both", mix.both);
+    r.add("mix.idle", "1", "instructions without an operation", mix.idle);
+    r.add("mix.branch", "1", "branches", mix.branches);
   }
   return r;
 }
@@ -439,6 +446,8 @@ void Emulator::clear_stats() {
   std::fill(qpu_idle_.begin(), qpu_idle_.end(), 0);
   for (auto& s : qpu_stall_) s.fill(0);
   machine_.shared.counters = {};
+  std::lock_guard lock(programs_mutex_);
+  unloaded_ = {};
   for (const auto& p : programs_) {
     if (!p) continue;
     if (p->fast) p->fast->clear_counts();

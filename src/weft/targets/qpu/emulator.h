@@ -81,8 +81,18 @@ class Emulator final : public sim::Simulator {
   bool divided_ = false;  // the launch at hand, between two threads
   Loaded& loaded(std::size_t program);
 
-  std::mutex programs_mutex_;  // others load and unload while one runs
+  /// Executions by what an instruction's two halves do.
+  struct Mix {
+    bool counted = false;  // some program was
+    std::int64_t add = 0, mul = 0, both = 0, idle = 0, branches = 0;
+  };
+  static void count(const Loaded& loaded, Mix& mix);
+
+  // Others load and unload while one runs or asks for statistics. Whoever looks at more programs
+  // than its own holds it.
+  mutable std::mutex programs_mutex_;
   std::vector<std::unique_ptr<Loaded>> programs_;
+  Mix unloaded_;  // what programs that have been unloaded counted since clear
   Loaded* running_ = nullptr;
   std::uint64_t uniforms_ = 0, spill_ = 0;
   int active_ = 0;

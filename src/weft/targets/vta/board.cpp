@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <map>
+#include <mutex>
 
 #include "weft/base/file.h"
 #include "weft/runtime/programmable.h"
@@ -102,6 +103,7 @@ class BoardDevice final : public runtime::Device, public runtime::Programmable {
 
   Ref<runtime::Storage> allocate(Bytes bytes, Bytes, std::string_view space) override {
     // First fit over whole pages: DRAM addresses count elements of any memory.
+    std::lock_guard lock(memory_mutex_);
     Bytes size = std::max<Bytes>((bytes + kPage - 1) / kPage, 1) * kPage, at = 0;
     for (const auto& [start, length] : blocks_) {
       if (start - at >= size) break;
@@ -186,6 +188,7 @@ class BoardDevice final : public runtime::Device, public runtime::Programmable {
     }
     Ref<runtime::Storage> stream = allocate(words.size() * 8, kPage, "global");
     upload(*stream, 0, words.data(), words.size() * 8);
+    std::lock_guard lock(chip_mutex_);
     cycles_ +=
         run_on_board(*bus_, config_, stream->address(), kernel.stream.insns.size(), options_);
     ++launches_;
@@ -193,12 +196,16 @@ class BoardDevice final : public runtime::Device, public runtime::Programmable {
   }
 
   runtime::StatReport stats() const override {
+    std::lock_guard lock(chip_mutex_);
     runtime::StatReport r;
     r.add("launches", "1", "kernels run", launches_);
     r.add("cycles", "cycles", "counted by the chip; 0 where the design has no counter", cycles_);
     return r;
   }
-  void clear_stats() override { launches_ = cycles_ = 0; }
+  void clear_stats() override {
+    std::lock_guard lock(chip_mutex_);
+    launches_ = cycles_ = 0;
+  }
 
   void program(std::string_view bitstream) override {
     std::string own;
@@ -207,11 +214,13 @@ class BoardDevice final : public runtime::Device, public runtime::Programmable {
       own = read_file(options_.bitstream);
       bitstream = own;
     }
+    std::lock_guard lock(chip_mutex_);
     bus_->program(bitstream);
   }
 
  protected:
   void free_storage(std::uint64_t address, Bytes, std::string_view) override {
+    std::lock_guard lock(memory_mutex_);
     blocks_.erase(address - bus_->physical());
   }
 
@@ -227,7 +236,9 @@ class BoardDevice final : public runtime::Device, public runtime::Programmable {
   std::unique_ptr<BoardBus> bus_;
   BoardOptions options_;
   runtime::DeviceInfo info_;
+  std::mutex memory_mutex_;
   std::map<Bytes, Bytes> blocks_;  // offset -> bytes
+  mutable std::mutex chip_mutex_;  // one launch at a time
   std::int64_t launches_ = 0, cycles_ = 0;
 };
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/targets/wse/device.h"
 
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 
 #include "weft/base/error.h"
 #include "weft/runtime/signature.h"
+#include "weft/sim/measure.h"
 #include "weft/targets/wse/check_plan.h"
 #include "weft/targets/wse/csl/compile.h"
 #include "weft/targets/wse/sdk_runtime.h"
@@ -207,7 +207,10 @@ runtime::Event WseDevice::launch(runtime::Executable& executable, std::size_t ke
   RuntimeOptions options;
   options.threads = threads_;
   SdkRuntime rt(c.layout, options);
-  rt.fabric().trace_to(trace_);
+  {
+    std::lock_guard lock(mutex_);
+    rt.fabric().trace_to(trace_);
+  }
   rt.load();
   rt.run();
   std::int64_t number = 0;
@@ -321,22 +324,30 @@ runtime::Event WseDevice::launch(runtime::Executable& executable, std::size_t ke
     refresh(output.buffer, true);
   }
   rt.stop();
-  cycles_ += rt.fabric().now();
-  stats_ = rt.fabric().stats();
+  sim::count_cycles(*this, rt.fabric().now());
+  runtime::StatReport stats = rt.fabric().stats();
+  std::lock_guard lock(mutex_);
+  stats_ = std::move(stats);
   return {};
 }
 
 runtime::StatReport WseDevice::stats() const {
+  std::lock_guard lock(mutex_);
   return stats_.rows().empty() ? report_of({}) : stats_;
 }
 
+void WseDevice::clear_stats() {
+  std::lock_guard lock(mutex_);
+  stats_ = {};
+}
+
+void WseDevice::trace_to(runtime::TraceSink* sink) {
+  std::lock_guard lock(mutex_);
+  trace_ = sink;
+}
+
 runtime::Span WseDevice::measure(const std::function<void()>& work) {
-  std::int64_t before = cycles_;
-  auto start = std::chrono::steady_clock::now();
-  work();
-  double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  std::int64_t cycles = cycles_ - before;
-  return {static_cast<double>(cycles) / info_.clock_hz, wall, cycles};
+  return sim::measure_cycles(*this, info_.clock_hz, work);
 }
 
 }  // namespace weft::wse

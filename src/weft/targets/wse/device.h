@@ -5,6 +5,7 @@
 // results.
 
 #include <memory>
+#include <mutex>
 
 #include "weft/runtime/device.h"
 #include "weft/targets/wse/program.h"
@@ -27,8 +28,8 @@ class WseDevice final : public runtime::Device {
                         std::span<const std::int64_t> extents) override;
   runtime::Span measure(const std::function<void()>& work) override;
   runtime::StatReport stats() const override;
-  void clear_stats() override { stats_ = {}; }
-  void trace_to(runtime::TraceSink* sink) override { trace_ = sink; }
+  void clear_stats() override;
+  void trace_to(runtime::TraceSink* sink) override;
 
  protected:
   void free_storage(std::uint64_t address, runtime::Bytes bytes, std::string_view space) override;
@@ -36,7 +37,7 @@ class WseDevice final : public runtime::Device {
  private:
   runtime::DeviceInfo info_;
   int threads_;
-  std::int64_t cycles_ = 0;
+  mutable std::mutex mutex_;   // of what follows; launches of several threads run at once
   runtime::StatReport stats_;  // of the last launch; empty before one
   runtime::TraceSink* trace_ = nullptr;
 };

@@ -80,15 +80,24 @@ Ref<runtime::Storage> HwDevice::allocate(runtime::Bytes bytes, runtime::Bytes,
                                          std::string_view space) {
   std::unique_ptr<GpuMemory> memory = chip_.allocate(bytes);
   std::uint32_t bus = memory->bus();
+  std::lock_guard lock(memory_mutex_);
   blocks_[bus] = std::move(memory);
   return make_ref<runtime::Storage>(Ref<runtime::Device>(this), bus, bytes, space);
 }
 
 void HwDevice::free_storage(std::uint64_t address, runtime::Bytes, std::string_view) {
-  blocks_.erase(address);
+  std::unique_ptr<GpuMemory> gone;
+  std::lock_guard lock(memory_mutex_);
+  const auto found = blocks_.find(address);
+  if (found == blocks_.end()) return;
+  gone = std::move(found->second);
+  blocks_.erase(found);
 }
 
-GpuMemory& HwDevice::block(std::uint64_t address) { return *blocks_.at(address); }
+GpuMemory& HwDevice::block(std::uint64_t address) {
+  std::lock_guard lock(memory_mutex_);
+  return *blocks_.at(address);
+}
 
 void* HwDevice::host(const runtime::Storage& storage) {
   return const_cast<void*>(block(storage.address()).host());
@@ -170,6 +179,7 @@ runtime::Event HwDevice::launch(runtime::Executable& executable, std::size_t ker
                             program.code(kernel)};
     control->put(q * 8, pair, 8);
   }
+  std::lock_guard lock(chip_mutex_);
   chip_.run(static_cast<std::uint32_t>(count), *control, options_.timeout_ms);
   return {};
 }

@@ -4,6 +4,7 @@
 // addresses are bus addresses; host() gives the processor's view of one.
 
 #include <map>
+#include <mutex>
 
 #include "weft/runtime/device.h"
 #include "weft/targets/qpu/driver/chip.h"
@@ -47,6 +48,8 @@ class HwDevice final : public runtime::Device {
   HwOptions options_;
   Chip chip_;
   runtime::DeviceInfo info_;
+  std::mutex chip_mutex_;                                       // one launch at a time
+  std::mutex memory_mutex_;                                     // of blocks_
   std::map<std::uint64_t, std::unique_ptr<GpuMemory>> blocks_;  // by bus address
 };
 

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Methods that are arithmetic on whole values: of tensors and of the traced values of weft.compile."""
+
+from __future__ import annotations
+
+import math
+import operator
+
+import weft
+
+from .tools import also, filled, plain
+
+
+def _operator(symbols, doc):
+    """A maker of methods that are Python's operators; symbols are by the method's name."""
+
+    def make(name):
+        function, symbol = symbols[name]
+
+        def method(self, other):
+            return function(self, other)
+
+        method.__doc__ = doc.format(symbol)
+        return method
+
+    return make
+
+
+def _of_one(name):
+    def method(self):
+        return getattr(weft, name)(self)
+
+    method.__doc__ = f"weft.{name} of the value, element by element."
+    return method
+
+
+def _of_two(name):
+    def method(self, other):
+        return getattr(weft, name)(self, other)
+
+    method.__doc__ = f"weft.{name} of the value and another, element by element."
+    return method
+
+
+_BINARY = {
+    "add": (operator.add, "+"),
+    "sub": (operator.sub, "-"),
+    "mul": (operator.mul, "*"),
+    "div": (operator.truediv, "/"),
+    "pow": (operator.pow, "**"),
+    "matmul": (operator.matmul, "@"),
+    "mm": (operator.matmul, "@"),
+    "bmm": (operator.matmul, "@"),
+}
+_COMPARED = {
+    "eq": (operator.eq, "=="),
+    "ne": (operator.ne, "!="),
+    "lt": (operator.lt, "<"),
+    "le": (operator.le, "<="),
+    "gt": (operator.gt, ">"),
+    "ge": (operator.ge, ">="),
+}
+
+
+@also(
+    negative="neg",
+    subtract="sub",
+    multiply="mul",
+    divide="div",
+    true_divide="div",
+    absolute="abs",
+    fix="trunc",
+    arcsin="asin",
+    arccos="acos",
+    arctan="atan",
+    greater="gt",
+    greater_equal="ge",
+    less="lt",
+    less_equal="le",
+    not_equal="ne",
+    vdot="dot",
+    ger="outer",
+)
+@filled(_operator(_BINARY, "self {} other."), " ".join(_BINARY))
+@filled(_operator(_COMPARED, "self {} other, as an array of bool."), " ".join(_COMPARED))
+@filled(
+    _of_one,
+    "abs cos exp log relu rsqrt sigmoid sin sqrt square tanh log1p expm1 reciprocal sign floor ceil round isnan "
+    "isfinite isinf trunc erf exp2 log2 log10 tan asin acos atan sinh cosh asinh acosh atanh",
+)
+@filled(_of_two, "maximum minimum atan2 hypot remainder floor_divide copysign logaddexp")
+class Arithmetic:
+    """Composed of operators and public functions only, so that a trace sees through them."""
+
+    def masked_fill(self, mask, value):
+        """With `value` where the mask, which broadcasts, is true."""
+        return weft.where(weft.asarray(plain(mask)).astype("bool"), value, self)
+
+    def norm(self, p=2, dim=None, keepdim=False):
+        """The p-norm over all elements, or along an axis."""
+        if p == 2:
+            return weft.sqrt((self * self).sum(dim, keepdim))
+        return (weft.abs(self) ** p).sum(dim, keepdim) ** (1.0 / p)
+
+    def addmm(self, a, b, *, beta=1, alpha=1):
+        """beta * self + alpha * (a @ b)."""
+        return self * beta + (a @ b) * alpha
+
+    def mv(self, vector):
+        """The product of a matrix and a vector."""
+        return self @ vector
+
+    def outer(self, other):
+        """The products of all pairs of two vectors."""
+        return self.reshape(-1, 1) * other.reshape(1, -1)
+
+    def dot(self, other):
+        """The inner product of two vectors."""
+        return self @ other
+
+    def clamp(self, min=None, max=None):
+        """Every element brought between min and max."""
+        return weft.clip(self, min, max)
+
+    def addcmul(self, a, b, *, value=1):
+        """self + value * a * b."""
+        return self + a * b * value
+
+    def addcdiv(self, a, b, *, value=1):
+        """self + value * a / b."""
+        return self + a / b * value
+
+    def baddbmm(self, a, b, *, beta=1, alpha=1):
+        """beta * self + alpha * (a @ b), a product for each entry of a batch."""
+        return self * beta + (a @ b) * alpha
+
+    def addbmm(self, a, b, *, beta=1, alpha=1):
+        """beta * self + alpha * the sum of a batch of products."""
+        return self * beta + (a @ b).sum(0) * alpha
+
+    def addmv(self, matrix, vector, *, beta=1, alpha=1):
+        """beta * self + alpha * (matrix @ vector)."""
+        return self * beta + (matrix @ vector) * alpha
+
+    def addr(self, a, b, *, beta=1, alpha=1):
+        """beta * self + alpha * the products of all pairs of two vectors."""
+        return self * beta + a.reshape(-1, 1) * b.reshape(1, -1) * alpha
+
+    def clamp_min(self, min):
+        """Every element at least min."""
+        return weft.clip(self, min, None)
+
+    def clamp_max(self, max):
+        """Every element at most max."""
+        return weft.clip(self, None, max)
+
+    def dist(self, other, p=2):
+        """The p-norm of self - other."""
+        return (self - other).norm(p)
+
+    def lerp(self, end, weight):
+        """self + weight * (end - self)."""
+        return self + (end - self) * weight
+
+    def frac(self):
+        """self - trunc(self)."""
+        return self - weft.trunc(self.detach())
+
+    def fmod(self, other):
+        """The rest with the sign of self: self - other * trunc(self / other)."""
+        quotient = weft.trunc((self / other).detach())
+        return self - quotient * other
+
+    def logit(self, eps=None):
+        """log(x / (1 - x)), x held between eps and 1 - eps."""
+        x = self if eps is None else self.clip(eps, 1 - eps)
+        return weft.log(x) - weft.log1p(-x)
+
+    def erfc(self):
+        """1 - erf(x)."""
+        return 1.0 - weft.erf(self)
+
+    def sinc(self):
+        """sin(pi x) / (pi x), 1 at 0."""
+        zero = plain(self) == 0
+        x = weft.where(zero, self * 0 + 1.0, self) * math.pi
+        return weft.where(zero, self * 0 + 1.0, weft.sin(x) / x)
+
+    def xlogy(self, other):
+        """self * log(other), 0 where self is 0 and the logarithm no number."""
+        none = (plain(self) == 0) & (plain(other) <= 0)
+        return weft.where(none, self * 0.0, self * weft.log(weft.where(none, 1.0, other)))
+
+    def deg2rad(self):
+        """Degrees as radians."""
+        return self * (math.pi / 180)
+
+    def rad2deg(self):
+        """Radians as degrees."""
+        return self * (180 / math.pi)
+
+    def nan_to_num(self, nan=0.0, posinf=None, neginf=None):
+        """NaN and infinities as numbers: the type's largest unless given."""
+        x = plain(self)
+        limit = weft.finfo(x.dtype)
+        out = weft.where(weft.isnan(x), nan, self)
+        high, low = x == math.inf, x == -math.inf
+        out = weft.where(high, limit.max if posinf is None else posinf, out)
+        return weft.where(low, limit.min if neginf is None else neginf, out)
+
+    def neg(self):
+        """-self."""
+        return -self

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Methods of arrays in NumPy's manner: names, order of arguments and defaults are NumPy's."""
+
+from __future__ import annotations
+
+import weft
+
+from .. import _core
+from .._errors import error as _error
+from .common import no_out
+from .tools import filled
+
+
+def _spread_of(name):
+    def method(self, axis=None, keepdims=False, dtype=None, out=None, ddof=0):
+        no_out(out)
+        x = self if dtype is None else self.astype(dtype)
+        return getattr(weft, name)(x, axis=axis, correction=ddof, keepdims=keepdims)
+
+    method.__doc__ = f"weft.{name}; the divisor is the count less `ddof`."
+    return method
+
+
+def _position(name):
+    def method(self, axis=None, keepdims=False, out=None):
+        no_out(out)
+        return getattr(weft, name)(self, axis=axis, keepdims=keepdims)
+
+    method.__doc__ = f"weft.{name}."
+    return method
+
+
+def _running(function, x, axis, dtype, out):
+    no_out(out)
+    if axis is None:
+        return function(x.reshape(-1), axis=0, dtype=dtype)
+    return function(x, axis=axis, dtype=dtype)
+
+
+def _part(name):
+    def read(self):
+        if self.dtype.kind == "c":
+            return _core.operations[name](self)
+        return self if name == "real" else self - self
+
+    return property(read, doc=f"The {name} part, a copy for complex numbers.")
+
+
+@filled(_spread_of, "std var")
+@filled(_position, "argmax argmin")
+class ArrayMethods:
+    """Of arrays alone: where NumPy and PyTorch differ, NumPy's meaning."""
+
+    def __array_namespace__(self, /, *, api_version=None):
+        if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+            raise _error(
+                _core.ArgumentError, "array.api.version", f"version {api_version!r} is not offered"
+            )
+        return weft
+
+    def to_device(self, device, /, *, stream=None):
+        """The array on a device: the array API's spelling of to(device)."""
+        if stream is not None:
+            raise _error(
+                _core.ArgumentError,
+                "array.to_device.stream",
+                f"{self.device} takes no stream, got {stream!r}",
+            )
+        return self.to(device)
+
+    @staticmethod
+    def make(shape, strides=None, device=None, handle=None, offset=0, dtype=None):
+        """A checked view over a handle (another array's .handle), or new unset storage without one."""
+        return _core._make(shape, strides, device, handle, offset, dtype)
+
+    def mean(self, axis=None, keepdims=False, dtype=None, out=None):
+        """Arithmetic mean."""
+        no_out(out)
+        return weft.mean(
+            self if dtype is None else self.astype(dtype), axis=axis, keepdims=keepdims
+        )
+
+    def ravel(self):
+        """The elements in a row, a view where the layout allows it."""
+        return self.reshape(-1)
+
+    def flatten(self):
+        """The elements in a row, always a copy."""
+        return self.reshape(-1).copy()
+
+    def round(self, decimals=0, out=None):
+        """Rounded to a number of decimals, halves to even."""
+        no_out(out)
+        if decimals == 0:
+            return weft.round(self)
+        scale = 10.0**decimals
+        return weft.round(self * scale) / scale
+
+    def transpose(self, *axes):
+        """Axes in another order; reversed without arguments, as in NumPy."""
+        axes = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        return self.permute(tuple(axes or reversed(range(self.ndim))))
+
+    def swapaxes(self, axis1, axis2):
+        """A view with two axes exchanged."""
+        order = list(range(self.ndim))
+        order[axis1], order[axis2] = order[axis2], order[axis1]
+        return self.permute(tuple(order))
+
+    def squeeze(self, axis=None):
+        """Without axes of extent 1."""
+        axes = tuple(i for i, n in enumerate(self.shape) if n == 1) if axis is None else axis
+        return weft.squeeze(self, axis=axes)
+
+    def take(self, indices, axis=None):
+        """Entries at positions along an axis; of the elements in a row when axis is None."""
+        x = self.reshape(-1) if axis is None else self
+        return weft.take(x, weft.asarray(indices), axis=0 if axis is None else axis)
+
+    def dot(self, other):
+        """Inner product of vectors, product of matrices."""
+        return self @ other if self.ndim and getattr(other, "ndim", 0) else self * other
+
+    def conj(self):
+        """Complex conjugate; the array itself when it is real."""
+        return _core.operations["conj"](self) if self.dtype.kind == "c" else self
+
+    def __round__(self, digits=None):
+        """round(x): a Python number of one element, else the rounded array."""
+        return round(self.item(), digits) if self.ndim == 0 else self.round(digits or 0)
+
+    def __divmod__(self, other):
+        return self // other, self % other
+
+    def __rdivmod__(self, other):
+        return other // self, other % self
+
+    def argsort(self, *, axis=-1, descending=False, stable=True):
+        """Positions that would sort the array along an axis."""
+        return weft.argsort(self, axis=axis, descending=descending, stable=stable)
+
+    def nonzero(self):
+        """Positions of the elements that are not zero, for each axis."""
+        return weft.nonzero(self)
+
+    def repeat(self, repeats, /, *, axis=None):
+        """Each element several times: weft.repeat."""
+        return weft.repeat(self, repeats, axis=axis)
+
+    def cumsum(self, axis=None, dtype=None, out=None):
+        """Running sums along an axis; of all elements in a row when axis is None."""
+        return _running(weft.cumulative_sum, self, axis, dtype, out)
+
+    def cumprod(self, axis=None, dtype=None, out=None):
+        """Running products along an axis; of all elements in a row when axis is None."""
+        return _running(weft.cumulative_prod, self, axis, dtype, out)
+
+    __array_priority__ = 100
+    handle = property(_core._handle, doc="The storage under the view.")
+    __cuda_array_interface__ = property(
+        _core._cuda_interface, doc="Version 3 of the protocol; AttributeError off CUDA devices."
+    )
+    real, imag = _part("real"), _part("imag")

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Methods that sum a tensor up, in PyTorch's manner."""
+
+from __future__ import annotations
+
+import math
+
+import weft
+
+from .. import _core
+from .._errors import error as _error
+from .tools import axis_of, filled, plain
+
+
+def _spread(name):
+    def method(self, axis=None, keepdims=False, correction=0.0):
+        return getattr(weft, name)(self, axis=axis, keepdims=keepdims, correction=correction)
+
+    method.__doc__ = f"weft.{name}; the divisor is the count less `correction`."
+    return method
+
+
+def _named(name):
+    def method(self, *args, **kwargs):
+        return getattr(weft, name)(self, *args, **kwargs)
+
+    method.__doc__ = f"weft.{name} of the tensor."
+    return method
+
+
+def _truth(name):
+    def method(self, axis=None, keepdims=False):
+        return getattr(weft, name)(plain(self), axis=axis, keepdims=keepdims)
+
+    method.__doc__ = f"weft.{name}, as an array of bool."
+    return method
+
+
+@filled(_spread, "var std")
+@filled(_truth, "all any")
+@filled(_named, "count_nonzero diff")
+class Statistics:
+    """Reductions, running results, order statistics, products of matrices."""
+
+    def argmax(self, axis=None, keepdims=False, *, dim=None, keepdim=False):
+        """Positions of the largest elements, as an array of int64; dim and keepdim are PyTorch's names."""
+        return weft.argmax(
+            plain(self), axis=axis if dim is None else dim, keepdims=keepdims or keepdim
+        )
+
+    def argmin(self, axis=None, keepdims=False, *, dim=None, keepdim=False):
+        """Positions of the smallest elements, as an array of int64; dim and keepdim are PyTorch's names."""
+        return weft.argmin(
+            plain(self), axis=axis if dim is None else dim, keepdims=keepdims or keepdim
+        )
+
+    def prod(self, axis=None, keepdims=False):
+        """weft.prod."""
+        return weft.prod(self, axis=axis, keepdims=keepdims)
+
+    def cumsum(self, dim):
+        """Running sums along an axis."""
+        return weft.cumulative_sum(self, axis=dim)
+
+    def amax(self, dim=None, keepdim=False):
+        """The largest, over axes."""
+        return self.max(dim, keepdim)
+
+    def amin(self, dim=None, keepdim=False):
+        """The smallest, over axes."""
+        return self.min(dim, keepdim)
+
+    def allclose(self, other, rtol=1e-5, atol=1e-8):
+        """Is every difference at most atol + rtol * |other|?"""
+        a, b = self.data, weft.asarray(plain(other))
+        return bool(weft.all((a == b) | (weft.abs(a - b) <= atol + rtol * weft.abs(b))))
+
+    def cumprod(self, dim):
+        """Running products along an axis."""
+        return weft.cumulative_prod(self, axis=axis_of(self, dim))
+
+    def logcumsumexp(self, dim):
+        """Logarithms of running sums of exponentials along an axis."""
+        top = self.detach().amax(dim, True)
+        return weft.log(weft.exp(self - top).cumsum(dim)) + top
+
+    def nansum(self, dim=None, keepdim=False):
+        """The sum of what is no NaN."""
+        return weft.where(weft.isnan(plain(self)), 0.0, self).sum(dim, keepdim)
+
+    def nanmean(self, dim=None, keepdim=False):
+        """The mean of what is no NaN."""
+        count = (~weft.isnan(plain(self))).astype(self.dtype).sum(dim, keepdim)
+        return self.nansum(dim, keepdim) / count
+
+    def median(self, dim=None, keepdim=False):
+        """The lower of the two middle elements; along an axis (value, position), as in PyTorch."""
+        if dim is None:
+            return self.reshape(-1).kthvalue((self.size + 1) // 2, 0)[0]
+        return self.kthvalue((self.shape[axis_of(self, dim)] + 1) // 2, dim, keepdim)
+
+    def quantile(self, q, dim=None, keepdim=False):
+        """The q-quantile, between two neighbours in proportion; over all elements without an axis."""
+        x, axis = (self.reshape(-1), 0) if dim is None else (self, axis_of(self, dim))
+        if not 0 <= q <= 1:
+            raise _error(_core.ArgumentError, "tensor.quantile", f"quantile {q}", ["legal: 0 to 1"])
+        x = x.sort(axis)[0]
+        place = q * (x.shape[axis] - 1)
+        low = math.floor(place)
+        entry = lambda i: x.narrow(axis, i, 1)  # noqa: E731
+        out = entry(low)
+        if place > low:
+            out = out + (entry(low + 1) - out) * (place - low)
+        if dim is None:
+            return out.reshape((1,) * self.ndim if keepdim else ())
+        return out if keepdim else weft.squeeze(out, axis=axis)
+
+    def aminmax(self, dim=None, keepdim=False):
+        """(smallest, largest)."""
+        return self.amin(dim, keepdim), self.amax(dim, keepdim)
+
+    def trace(self):
+        """The sum of a matrix's diagonal."""
+        return self.diagonal().sum()
+
+    def cross(self, other, dim=-1):
+        """The vector product along an axis of three entries."""
+        dim = axis_of(self, dim)
+        a, b = (tuple(x.select(dim, i) for i in range(3)) for x in (self, other))
+        parts = [
+            a[(i + 1) % 3] * b[(i + 2) % 3] - a[(i + 2) % 3] * b[(i + 1) % 3] for i in range(3)
+        ]
+        return weft.stack(parts, axis=dim)
+
+    def kron(self, other):
+        """The Kronecker product of two matrices."""
+        (a, b), (c, d) = self.shape, other.shape
+        return (self.reshape(a, 1, b, 1) * other.reshape(1, c, 1, d)).reshape(a * c, b * d)
+
+    def inner(self, other):
+        """Products summed over the last axis of both."""
+        return weft.tensordot(self, other, axes=((self.ndim - 1,), (other.ndim - 1,)))
+
+    def equal(self, other):
+        """Are shapes and all elements equal?"""
+        other = plain(other)
+        return tuple(other.shape) == self.shape and bool(weft.all(plain(self) == other))
+
+    def isclose(self, other, rtol=1e-5, atol=1e-8, equal_nan=False):
+        """Is each difference at most atol + rtol * |other|? An array of bool."""
+        a, b = plain(self), weft.asarray(plain(other))
+        close = (a == b) | (weft.abs(a - b) <= atol + rtol * weft.abs(b))
+        return close | (weft.isnan(a) & weft.isnan(b)) if equal_nan else close
