@@ -80,7 +80,7 @@ def test_help_names_every_verb_and_every_option_has_a_text():
 
     verbs = next(a for a in parser()._actions if a.dest == "verb").choices
     silent = [(n, a.dest) for n, p in verbs.items() for a in p._actions if not a.help]
-    assert len(verbs) == 14 and silent == []
+    assert len(verbs) == 15 and silent == []
     assert weft_("--version").stdout.strip() == f"weft {weft.__version__}"
 
 
