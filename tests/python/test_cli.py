@@ -73,7 +73,7 @@ def test_usage_is_status_2():
 
 def test_help_names_every_verb_and_every_option_has_a_text():
     text = weft_("--help").stdout
-    for verb in "devices demo compile run tune serve asm dis bench errors selftest docs playground new".split():
+    for verb in "devices demo compile run tune debug serve asm dis bench errors selftest docs playground new".split():
         assert f"\n    {verb}" in text
         assert weft_(verb, "--help").stdout.startswith(f"usage: weft {verb}")
     from weft.cli import parser
