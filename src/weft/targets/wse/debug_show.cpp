@@ -75,7 +75,7 @@ void FabricDebug::show_one(std::string_view topic, const Pe& pe,
   if (topic == "operations") return show_operations(pe, out);
   if (topic == "routes") return show_routes(pe, out);
   if (depth(pe.index) == 0) return;
-  const std::vector<Frame>& frames = pe.core->frames;
+  const auto& frames = pe.core->frames;
   if (topic == "stack") {
     for (std::size_t k = frames.size(); k-- > 0;) {
       // A caller's frame holds where it goes on, one after the call.
