@@ -143,6 +143,19 @@ function(weft_test name)
   endif()
 endfunction()
 
+# weft_delayed(<test> [<filter>]): the same program, all tests or those of the filter, with a random pause at every hand-over between host threads (weft/sim/delays.h). The program
+# has tests/random_delays.cpp among its sources.
+function(weft_delayed name)
+  if(NOT WEFT_TESTS)
+    return()
+  endif()
+  list(TRANSFORM ARGN PREPEND "--gtest_filter=")
+  get_test_property(${name} LABELS labels)
+  get_test_property(${name} TIMEOUT timeout)
+  weft_run(${name}_delayed PROGRAM ${name} ARGUMENTS ${ARGN} LABELS ${labels} TIMEOUT ${timeout})
+  set_tests_properties(${name}_delayed PROPERTIES ENVIRONMENT "WEFT_TEST_DELAYS=1")
+endfunction()
+
 # weft_oldest_llvm(<test>...): the same programs with the oldest libLLVM that is installed; as they are, they take the newest.
 function(weft_oldest_llvm)
   if(NOT WEFT_TESTS)

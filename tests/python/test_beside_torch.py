@@ -188,7 +188,9 @@ def test_second_derivatives(rng):
     x = rng.standard_normal((2, 3, 5, 5))
     w = rng.standard_normal((4, 3, 3, 3))
     a, b = Tensor(x), Tensor(w)
-    first = weft.grad(lambda t: (weft.tanh(nn.functional.conv2d(t, b, stride=2, padding=1)) ** 2).sum())(a)
+    first = weft.grad(
+        lambda t: (weft.tanh(nn.functional.conv2d(t, b, stride=2, padding=1)) ** 2).sum()
+    )(a)
     (first * first).sum().backward()
     ta, tb = (torch.tensor(v, requires_grad=True) for v in (x, w))
     y = (torch.tanh(TN.functional.conv2d(ta, tb, stride=2, padding=1)) ** 2).sum()
@@ -225,7 +227,7 @@ def test_fifty_steps_of_training(rng, name):
     """A convolution, normalisation and a linear layer in float64: every loss and parameter."""
     make, make_torch = OPTIMIZERS[name]
     ours = nn.Sequential(
-        nn.Conv2d(2, 3, 3, stride=2, dtype="float64"),
+        nn.Conv2d(2, 3, 3, stride=2, padding=1, dtype="float64"),
         nn.BatchNorm2d(3, dtype="float64"),
         nn.ReLU(),
         nn.Flatten(),
@@ -261,7 +263,9 @@ def test_fifty_steps_of_training(rng, name):
 
 def test_the_graph_of_a_step_is_gone_after_it(rng):
     device = weft.device("cpu")
-    net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 64, 5))
+    net = nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding="same"), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 64, 5)
+    )
     opt = weft.optim.SGD(net.parameters(), 0.1)
     x = Tensor(rng.standard_normal((4, 3, 8, 8)).astype("float32"), requires_grad=False)
     live = []

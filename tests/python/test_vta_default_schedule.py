@@ -621,3 +621,23 @@ def test_strides_fetch_only_the_rows_that_are_read():
     # 4 channel blocks of 7 rows (not 13) of 13 columns.
     assert device.stats()["bytes.inp.written"] - before == 4 * 7 * 13 * 16
     assert cycles > 0
+
+
+def test_tiles_that_do_not_fit_name_the_axis_and_tiles_that_do():
+    env = weft.vta.env()
+    f = weft.vta.op.matmul(1024, 1024, 1024, shift=4)
+
+    def refusal(tiles):
+        with pytest.raises(weft.Error) as caught:
+            weft.vta.default_schedule(f, env, tiles=tiles)
+        assert caught.value.code == "vta.schedule.default"
+        return str(caught.value)
+
+    text = refusal({"v_i0": 1024, "v_i1": 8, "v_k": 2})
+    found = re.search(r'a tile that fits: (\d+) instead of 1024 of axis "v_i0"', text)
+    assert found, text
+    weft.vta.default_schedule(f, env, tiles={"v_i0": int(found[1]), "v_i1": 8, "v_k": 2})
+    text = refusal({"v_i0": 1024, "v_i1": 64, "v_k": 64})
+    found = re.findall(r'(\d+) instead of \d+ of axis "(\w+)"', text)
+    assert len(found) == 3, text
+    weft.vta.default_schedule(f, env, tiles={axis: int(n) for n, axis in found})

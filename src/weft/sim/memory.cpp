@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "weft/sim/delays.h"
+
 namespace weft::sim {
 
 Memory::Memory(std::string name, std::uint64_t size_bytes, std::uint64_t base)
@@ -27,6 +29,7 @@ Memory::Memory(std::string name, std::uint64_t size_bytes, std::uint64_t base)
 Memory::~Memory() { ::munmap(data_, std::max<std::uint64_t>(size_, 1)); }
 
 std::uint64_t Memory::allocate(std::uint64_t bytes, std::uint64_t align) {
+  hand_over();
   std::lock_guard lock(mutex_);
   std::uint64_t want = std::max<std::uint64_t>(bytes, 1);
   std::uint64_t cursor = base_, largest = 0;
@@ -58,6 +61,7 @@ std::uint64_t Memory::used() const {
 }
 
 void Memory::release(std::uint64_t address) {
+  hand_over();
   std::lock_guard lock(mutex_);
   auto found = blocks_.find(address);
   if (found == blocks_.end()) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "weft/sim/delays.h"
 #include "weft/sim/measure.h"
 
 namespace weft::sim {
@@ -98,6 +99,7 @@ runtime::Event SimDevice::launch_within(const RunLimits& bounds, runtime::Execut
     }
   }
   launch.extents.assign(extents.begin(), extents.end());
+  hand_over();
   std::lock_guard lock(mutex_);
   const std::int64_t cycles =
       simulator_->run(static_cast<SimExecutable&>(executable).program(), launch, bounds).cycles;
@@ -106,6 +108,7 @@ runtime::Event SimDevice::launch_within(const RunLimits& bounds, runtime::Execut
 }
 
 runtime::StatReport SimDevice::stats() const {
+  hand_over();
   std::lock_guard lock(mutex_);
   return simulator_->stats();
 }

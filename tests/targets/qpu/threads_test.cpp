@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "weft/sim/simulator.h"
-#include "weft/targets/qpu/emulator.h"
+#include "words.h"
 
 namespace weft::qpu::hw {
 namespace {
@@ -18,18 +18,6 @@ constexpr const char* kSums =
     "add r0, r0, #1\nadd r0, r0, #1\nadd r0, r0, #1\nnop; fmul r1, r2, r3\nadd r0, r0, #1; fmul "
     "r1, "
     "r2, r3\nnop; nop; thrend\nnop\nnop\n";
-
-runtime::Binary binary_of(const char* text) {
-  runtime::Binary b;
-  b.format = "qpu";
-  b.metadata = Json::object();
-  b.metadata["uniforms"] = Json::array();
-  for (const Instr& i : assemble(text)) {
-    Code word = encode(i);
-    b.bytes.append(reinterpret_cast<const char*>(&word), 8);
-  }
-  return b;
-}
 
 sim::Launch one_qpu() {
   sim::Launch launch;

@@ -71,7 +71,9 @@ class FakeBus final : public BoardBus {
     }
     auto engine = make_oracle(isa_);
     Work work;
-    execute(Prepared(stream), {}, 0, *engine, memory_, {}, work);
+    ExecuteOptions options;
+    options.strict = true;  // as far as the chip's design says
+    execute(Prepared(stream), {}, 0, *engine, memory_, options, work);
     done_ = true;
   }
 
@@ -164,6 +166,13 @@ TEST(VtaBoard, a_product_through_registers_equals_integers) {
     EXPECT_EQ(refused([&] { device->allocate(1 << 25); }).code, "vta.hw.memory");
     Program other = matmul(Config::sample("4x8x8"), {1, 1, 1}, {1, 1, 1, 1});
     EXPECT_EQ(refused([&] { device->load(to_binary(other, "vta")); }).code, "vta.binary.config");
+    Builder bytes(c, "bytes");
+    bytes.load(MemType::acc8, 0, bytes.param("x", dtypes::int8), 0, {1, 2});
+    const Program widening = bytes.finish(Checked::no);
+    Refused acc8 = refused([&] { device->load(to_binary(widening, "vta")); });
+    EXPECT_EQ(acc8.code, "vta.hw.acc8") << acc8.text;
+    EXPECT_NE(acc8.text.find("kernel \"bytes\" loads signed bytes"), std::string::npos)
+        << acc8.text;
   }
 }
 

@@ -288,8 +288,8 @@ TEST(VtaFault, strict_mode_refuses_what_the_chips_do_not_do) {
   std::vector<std::uint32_t> uops{isa.encode(Uop{0, 0, 0}), isa.encode(Uop{0, 0, 0})};
   std::string load_uop = dma("load uop sram=0 dram=0 y=1 x=2 stride=2");
   std::string store = dma("load uop sram=0 dram=0 y=0 x=0 stride=0", " pop=-,- push=-,next") +
-                      dma("store out sram=0 dram=0 y=1 x=1 stride=1", " pop=prev,- push=-,-") +
-                      kFinish;
+                      dma("store out sram=0 dram=0 y=1 x=1 stride=1", " pop=prev,- push=prev,-") +
+                      "finish pop=-,next push=-,-\n";
   auto both = [&](const std::string& text, const char* code,
                   std::initializer_list<std::string_view> parts) {
     Program p = assemble(c, text, uops);
@@ -336,6 +336,58 @@ TEST(VtaFault, strict_mode_refuses_what_the_chips_do_not_do) {
        {"element 0 is written by two micro-operations in a row"});
 }
 
+TEST(VtaFault, strict_mode_knows_the_output_memory_and_the_end_of_a_program) {
+  Config c;
+  Isa isa(c);
+  SimOptions strict;
+  strict.strict = true;
+  const std::vector<std::uint32_t> uops{isa.encode(Uop{0, 0, 0}), isa.encode(Uop{1, 2, 0}),
+                                        isa.encode(Uop{2, 0, 0})};
+  const std::string load = dma("load uop sram=0 dram=0 y=1 x=3 stride=3"),
+                    store =
+                        dma("store out sram=0 dram=0 y=1 x=1 stride=1", " pop=prev,- push=prev,-"),
+                    finish = "finish pop=-,next push=-,-\n";
+  const char* give = " pop=-,- push=-,next";
+  auto strictly = [&](const std::string& text, const char* code,
+                      std::initializer_list<std::string_view> parts) {
+    const Program p = assemble(c, text, uops);
+    expect_text(run_fault(p, strict), code, parts);
+    EXPECT_EQ(run_fault(p).code, "nothing was refused") << text;
+  };
+  auto alu = [](const char* what, const char* uop, const char* tokens) {
+    return cat("alu ", what, " run uop=", uop, " loop=1,1 dst=0,0 src=0,0", tokens, "\n");
+  };
+  const char* none = " pop=-,- push=-,-";
+  // A reset clears the accumulator; the output memory gets what the multiplier made meanwhile.
+  strictly(load + gemm("gemm reset uop=0,1 loop=1,1", give) + store + finish,
+           "vta.strict.stale_out", {"element 0 was reset", "shift right by 0"});
+  strictly(
+      load + gemm("gemm reset uop=0,1 loop=1,1") + alu("shr imm 0", "0,1", give) + store + finish,
+      "nothing was refused", {});
+  strictly(load + gemm("gemm reset uop=0,1 loop=1,1") + gemm("gemm run uop=0,1 loop=1,1", give) +
+               store + finish,
+           "nothing was refused", {});
+  // FINISH tells the host that all is done.
+  strictly(load + alu("shr imm 0", "0,1", give) +
+               dma("store out sram=0 dram=0 y=1 x=1 stride=1", " pop=prev,- push=-,-") + kFinish,
+           "vta.strict.undrained", {"store stage: 0 of its 1", "push a token to compute"});
+  strictly(load + kFinish + alu("shr imm 0", "0,1", none) + kFinish, "vta.strict.finish",
+           {"2 instructions follow", "last"});
+  // Shifts by another element: lanes hold 1s of bytes, 0x01010101, unless they are made smaller.
+  const std::string data = dma("load acc sram=0 dram=0 y=1 x=3 stride=3");
+  for (auto [amount, legal] : {std::pair{15, true}, {16, false}, {-16, true}, {-17, false}}) {
+    // Element 2 is the amount; element 1 is shifted by it.
+    const std::string text = load + data + alu("min imm -32768", "2,3", none) +
+                             alu("add imm 16384", "2,3", none) +
+                             alu(cat("add imm ", 16384 + amount).c_str(), "2,3", none) +
+                             alu("shr acc 0", "1,2", none) + kFinish;
+    strictly(text, legal ? "nothing was refused" : "vta.strict.shift",
+             legal ? std::initializer_list<std::string_view>{}
+                   : std::initializer_list<std::string_view>{"lane 0 of accumulator element 2",
+                                                             "-16 to 15"});
+  }
+}
+
 TEST(VtaFault, strict_mode_accepts_what_the_schedules_make) {
   SimOptions strict;
   strict.strict = true;
@@ -348,6 +400,76 @@ TEST(VtaFault, strict_mode_accepts_what_the_schedules_make) {
   session.argument(std::vector<std::int32_t>(4 * 16, 1));
   session.argument(Bytes8(4 * 4 * 16, 1));
   EXPECT_NO_THROW(session(p));
+}
+
+TEST(VtaFault, kernels_that_repeat_an_element_become_instructions_that_strict_mode_takes) {
+  // One sum over 3 x 8 products, a chain of ALU steps on one element, and lists with repetitions:
+  // the same numbers as the oracle gives for the products, with nothing written twice in a row.
+  const Config c;
+  SimOptions strict;
+  strict.strict = true;
+  strict.engine = EngineKind::oracle;
+  for (int form = 0; form < 4; ++form) {
+    Builder b(c, "repeats");
+    const int x = b.param("x", dtypes::int8), w = b.param("w", dtypes::int8),
+              y = b.param("y", dtypes::int8);
+    b.load(MemType::inp, 0, x, 0, {1, 24});
+    b.load(MemType::wgt, 0, w, 0, {1, 24});
+    b.push(Stage::load, Stage::compute);
+    b.pop(Stage::load, Stage::compute);
+    b.reset(UopKernel::compress({{1, 0, 0, 0}}));
+    UopKernel k;
+    k.uops = {Uop{0, 0, 0}};
+    if (form == 0) k.loops = {UopKernel::Loop{3, 0, 8, 8}, UopKernel::Loop{8, 0, 1, 1}};
+    if (form == 1) k.loops[0] = {24, 0, 1, 1};
+    if (form == 2) k.loops[1] = {24, 0, 1, 1};
+    if (form == 3)
+      for (std::uint32_t i = 1; i < 24; ++i) k.uops.push_back({0, i, i});
+    EXPECT_TRUE(k.repeats_destination());
+    b.gemm(k);
+    b.alu_imm(AluOp::shr, UopKernel::compress({{1, 0, 0, 0}}), 4);
+    b.push(Stage::compute, Stage::store);
+    b.pop(Stage::compute, Stage::store);
+    b.store(0, y, 0, {1, 1});
+    const Program p = b.finish();
+    Session run(c, strict);
+    std::mt19937_64 rng(form + 1);
+    const auto in = random_values<std::int8_t>(rng, 24 * 16, -128, 127),
+               weights = random_values<std::int8_t>(rng, 24 * 256, -128, 127);
+    run.argument(in), run.argument(weights), run.argument(Bytes8(16, 55));
+    ASSERT_NO_THROW(run(p)) << form;
+    const Bytes8 got = run.result<std::int8_t>(2);
+    for (std::size_t o = 0; o < 16; ++o) {
+      std::int32_t sum = 0;
+      for (std::size_t i = 0; i < 24; ++i)
+        for (std::size_t k2 = 0; k2 < 16; ++k2)
+          sum += in[i * 16 + k2] * weights[i * 256 + o * 16 + k2];
+      EXPECT_EQ(got[o], static_cast<std::int8_t>((sum >> 4) & 0xff)) << form << " " << o;
+    }
+  }
+  // Shifts by more than 5 bits with a sign can say are several.
+  for (int by : {31, 24, 16, -17, -24, -31}) {
+    Builder b(c, "shifts");
+    const int x = b.param("x", dtypes::int32), y = b.param("y", dtypes::int8);
+    b.load(MemType::acc, 0, x, 0, {1, 2});
+    b.alu_imm(AluOp::shr, UopKernel::compress({{2, 1, 1, 0}}), by);
+    b.push(Stage::compute, Stage::store);
+    b.pop(Stage::compute, Stage::store);
+    b.store(0, y, 0, {1, 2});
+    const Program p = b.finish();
+    Session run(c, strict);
+    std::mt19937_64 rng(7);
+    const auto in = random_values<std::int32_t>(rng, 32, INT32_MIN, INT32_MAX);
+    run.argument(in), run.argument(Bytes8(32, 55));
+    ASSERT_NO_THROW(run(p)) << by;
+    const Bytes8 got = run.result<std::int8_t>(1);
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      const std::int64_t v = by > 0 ? in[i] >> by : std::int64_t{in[i]} * (std::int64_t{1} << -by);
+      EXPECT_EQ(got[i], static_cast<std::int8_t>(v & 0xff)) << by << " " << i;
+    }
+  }
+  // What moves on is one instruction.
+  EXPECT_FALSE(UopKernel::compress({{4, 1, 0, 1}, {3, 0, 1, 4}}).repeats_destination());
 }
 
 Verdict check_one(const std::string& text, std::vector<std::uint32_t> uops = {}) {
@@ -497,6 +619,7 @@ TEST(VtaBuilder, refuses_what_cannot_be_recorded) {
   expect_text(with([](Builder& b, int) {
                 UopKernel k;
                 k.uops.resize(8193);
+                for (std::uint32_t i = 0; i < 8193; ++i) k.uops[i].dst = i & 1;
                 b.gemm(k);
               }),
               "vta.uop.capacity", {"8193", "1 to 8192"});

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <random>
 
 namespace weft::vta {
@@ -76,11 +77,15 @@ Insn random_insn(std::mt19937_64& rng, const Config& c) {
   return n;
 }
 
+// WEFT_VTA_INSTRUCTIONS: how many of each configuration, 3000 where it is not set.
 TEST(VtaIsa, codec_table_and_text_agree_on_random_instructions) {
+  const char* wanted = std::getenv("WEFT_VTA_INSTRUCTIONS");
+  const int rounds = wanted ? std::atoi(wanted) : 3000;
+  ASSERT_GT(rounds, 0);
   std::mt19937_64 rng(5);
   for (const std::string& name : Config::samples()) {
     Isa isa(Config::sample(name));
-    for (int round = 0; round < 3000; ++round) {
+    for (int round = 0; round < rounds; ++round) {
       Insn n = random_insn(rng, isa.config());
       isa::Word word = isa.encode(n);
       ASSERT_EQ(isa.decode(word), n);

@@ -147,6 +147,36 @@ TEST(VtaLower, the_seeds_own_schedule_step_by_step) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
+TEST(VtaLower, a_buffer_that_does_not_fit_names_the_loop_and_what_fits) {
+  Config c;  // 2048 input, 1024 weight and 2048 accumulator elements
+  auto scheduled = [&](int m, int n, bool whole_weights) {
+    schedule::Schedule sch(ir::parse_func(seed(c, 1, m, n)), rules_of("vta"));
+    BlockRef sum = sch.get_block("C_buf");
+    sch.set_scope(sum, 0, "vta.acc");
+    BlockRef a = sch.cache_read(sum, 0, "vta.inp");
+    BlockRef b = sch.cache_read(sum, 1, "vta.wgt");
+    std::vector<LoopRef> l = sch.get_loops(sum);
+    sch.reorder({l[4], l[0], l[1], l[2], l[3], l[5]});
+    sch.compute_at(a, l[4]);
+    if (!whole_weights) sch.compute_at(b, l[4]);
+    sch.decompose_reduction(sum, l[4]);
+    sch.tensorize(l[2], "vta.gemm");
+    return sch.func();
+  };
+  // 40 x 30 weights at once; 1024 of them fit, which is 34 rows.
+  Refused weights = refused([&] { build_here(scheduled(40, 30, true), "vta"); });
+  EXPECT_EQ(weights.code, "vta.lower.capacity") << weights.text;
+  for (const char* part : {"of 1200 elements does not fit into vta.wgt",
+                           "fills it in 40 steps, and 34 fit", "split that loop by 34"})
+    EXPECT_NE(weights.text.find(part), std::string::npos) << part << " in\n" << weights.text;
+  EXPECT_EQ(refused([&] { build_here(scheduled(34, 30, true), "vta"); }).code,
+            "nothing was refused");
+  // Sums of 2100 columns.
+  Refused sums = refused([&] { build_here(scheduled(2100, 1, false), "vta"); });
+  EXPECT_EQ(sums.code, "vta.lower.capacity") << sums.text;
+  EXPECT_NE(sums.text.find("in 2100 steps, and 2048 fit"), std::string::npos) << sums.text;
+}
+
 TEST(VtaLower, epilogues_become_alu_instructions) {
   Config c;
   std::string text = seed(c, 2, 4, 4);

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "weft/base/interrupt.h"
+#include "weft/sim/delays.h"
 #include "weft/sim/fault.h"
 #include "weft/targets/qpu/abi.h"
 #include "weft/targets/qpu/debug.h"
@@ -68,6 +69,7 @@ std::size_t Emulator::load(const runtime::Binary& binary) {
     if (loaded) loaded->parts.push_back(std::move(next));
     else loaded = std::move(next);
   }
+  sim::hand_over();
   std::lock_guard lock(programs_mutex_);
   for (std::size_t i = 0; i < programs_.size(); ++i) {
     if (!programs_[i]) {
@@ -110,6 +112,7 @@ void Emulator::make_ready(Loaded& loaded) {
 
 void Emulator::unload(std::size_t program) {
   std::unique_ptr<Loaded> gone;
+  sim::hand_over();
   std::lock_guard lock(programs_mutex_);
   gone.swap(programs_.at(program));
   if (!gone) return;
@@ -241,10 +244,54 @@ void Emulator::account(bool clean) {
   vdr_busy_ += machine_.shared.vdr.busy();
   vdw_busy_ += machine_.shared.vdw.busy();
   sdram_busy_ += machine_.shared.sdram.busy();
+  if (clean) note_semaphores();
   machine_.end_launch(clean);
   if (uniforms_) machine_.memory.release(uniforms_);
   if (spill_) machine_.memory.release(spill_);
   uniforms_ = spill_ = 0;
+}
+
+void Emulator::note_semaphores() {
+  for (unsigned n = 0; n < std::size(machine_.semaphores); ++n) {
+    const unsigned value = machine_.semaphores[n];
+    if (value == 0) continue;
+    std::string message = cat("semaphore ", n, " is ", value,
+                              " at the end of the launch, and the next launch begins with that");
+    auto same = [&](const Finding& f) { return f.message == message; };
+    auto found = std::find_if(machine_.findings.begin(), machine_.findings.end(), same);
+    if (found != machine_.findings.end()) ++found->count;
+    else machine_.findings.push_back({"qpu.semaphore.left", 0, 0, std::move(message), "", 1});
+  }
+}
+
+void Emulator::stuck() {
+  std::string who;
+  const Qpu* first = nullptr;
+  std::vector<std::string> finished, notes;
+  for (int i = 0; i < active_; ++i) {
+    const Qpu& q = machine_.qpus[static_cast<std::size_t>(i)];
+    if (q.finished) {
+      finished.push_back(std::to_string(i));
+      continue;
+    }
+    if (!first) first = &q;
+    const bool mutex = q.wait == Wait::mutex;
+    const unsigned n = q.wait_semaphore, value = machine_.semaphores[n];
+    who += cat(who.empty() ? "" : ", ", "qpu ", i,
+               mutex ? " for the mutex" : cat(" for semaphore ", n));
+    const std::string source = machine_.source_of(q.pc);
+    notes.push_back(
+        cat("qpu ", i, " at pc ", hex(std::uint64_t{q.pc} * 8),
+            source.empty() ? "" : cat(" (", source, ")"), ": ",
+            mutex   ? cat("the mutex is held by qpu ", machine_.mutex_owner)
+            : value ? cat("semaphore ", n, " is ", value, ", its most, and nobody takes it down")
+                    : cat("semaphore ", n, " is 0, and nobody takes it up")));
+  }
+  Error error = machine_.fault(*first, "qpu.deadlock", cat("nothing can go on: waiting are ", who),
+                               "match every acquire with a release");
+  for (std::string& note : notes) error.note(std::move(note));
+  if (!finished.empty()) error.note(cat("finished: qpu ", join(finished, ", ")));
+  throw error;
 }
 
 bool Emulator::run_ahead(Loaded& loaded, const std::vector<std::uint32_t>& words,
@@ -306,20 +353,7 @@ sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
         if (!q.finished && q.wait == Wait::none) earliest = std::min(earliest, q.time);
       }
       if (!running) break;
-      if (!moved) {
-        std::string who;
-        const Qpu* first = nullptr;
-        for (int i = 0; i < active_; ++i) {
-          const Qpu& q = machine_.qpus[static_cast<std::size_t>(i)];
-          if (q.finished) continue;
-          if (!first) first = &q;
-          who += cat(who.empty() ? "" : ", ", "qpu ", i,
-                     q.wait == Wait::mutex ? std::string(" for the mutex")
-                                           : cat(" for semaphore ", q.wait_semaphore));
-        }
-        machine_.fail(*first, "qpu.deadlock", cat("nothing can go on: waiting are ", who),
-                      "match every acquire with a release");
-      }
+      if (!moved) stuck();
       if (earliest != std::numeric_limits<std::int64_t>::max())
         window = std::max(window, earliest / timing::kQuantum * timing::kQuantum);
     }
@@ -360,8 +394,18 @@ bool Emulator::step() {
     if (!q.finished) step_oracle(machine_, q);
   }
   if (any) return true;
-  account(true);
+  const bool finished = std::all_of(machine_.qpus.begin(), machine_.qpus.end(),
+                                    [](const Qpu& q) { return q.finished; });
   running_ = nullptr;
+  if (!finished) {
+    try {
+      stuck();
+    } catch (...) {
+      account(false);
+      throw;
+    }
+  }
+  account(true);
   return false;
 }
 

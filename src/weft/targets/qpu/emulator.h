@@ -73,6 +73,10 @@ class Emulator final : public sim::Simulator {
                  std::int64_t limit_cycles);
   void account(bool clean);
   static void count_debugged(Loaded& loaded, const DebugRun* debug);
+  /// Notes the semaphores that a launch leaves above 0.
+  void note_semaphores();
+  /// Every QPU waits that has not finished: says for what.
+  [[noreturn]] void stuck();
   void print(const Loaded& loaded, const Qpu& q);
 
   EmulatorOptions options_;

@@ -105,6 +105,8 @@ enum Reg : std::uint8_t {
   kWDmaAddr = 50,
   kWMutex = 51,
   kWTlbZ = 44,
+  kWTlbColourMs = 45,
+  kWTlbColour = 46,
   kWRecip = 52,
   kWRsqrt = 53,
   kWExp2 = 54,

@@ -116,6 +116,11 @@ std::string Machine::source_of(std::uint32_t pc) const {
 
 void Machine::fail(const Qpu& q, std::string_view code, std::string message,
                    std::string_view help) {
+  throw fault(q, code, std::move(message), help);
+}
+
+Error Machine::fault(const Qpu& q, std::string_view code, std::string message,
+                     std::string_view help) const {
   sim::FaultPlace place;
   place.unit = cat("qpu ", q.id);
   place.pc = static_cast<std::int64_t>(q.pc) * 8;
@@ -124,7 +129,7 @@ void Machine::fail(const Qpu& q, std::string_view code, std::string message,
   place.source = source_of(q.pc);
   Error error = sim::fault(code, std::move(message), place);
   if (!help.empty()) error.help(std::string(help));
-  throw error;
+  return error;
 }
 
 void Machine::fail_rule(const Qpu& q, std::string_view slug, std::string message) {

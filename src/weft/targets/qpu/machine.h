@@ -330,6 +330,9 @@ class Machine {
 
   [[noreturn]] void fail(const Qpu& q, std::string_view code, std::string message,
                          std::string_view help = {});
+  /// What fail throws.
+  Error fault(const Qpu& q, std::string_view code, std::string message,
+              std::string_view help = {}) const;
   [[noreturn]] void fail_rule(const Qpu& q, std::string_view slug, std::string message);
   sim::Memory& mem() { return memory; }
   std::string source_of(std::uint32_t pc) const;

@@ -58,6 +58,11 @@ bool r4_load(const Instr& i) {
                             i.sig == kSigColourEnd || i.sig == kSigAlphaMask);
 }
 bool tlb_load(const Instr& i) { return r4_load(i) && !tmu_load(i); }
+/// A colour is loaded and another written: one access of the TLB.
+bool tlb_colour_swap(const Instr& i) {
+  return i.kind == kAlu && (i.sig == kSigColour || i.sig == kSigColourEnd) &&
+         writes_within(i, kWTlbColourMs, kWTlbColour) == 1 && tlb_writes(i) == 1;
+}
 bool tlb_z_write(const Instr& i) { return writes_peripheral(i, kWTlbZ); }
 bool reads_any(const Instr& i, unsigned address) {
   return reads_address(i, false, address) || reads_address(i, true, address);
@@ -87,9 +92,14 @@ std::string together(const Instr& i) {
     int count;
     const char* name;
   };
-  const Access accesses[] = {{tmu_writes(i), "TMU write"}, {tmu_load(i), "TMU load"},
-                             {tlb_writes(i), "TLB write"}, {tlb_load(i), "TLB load"},
-                             {sfu_writes(i), "SFU write"}, {mutex_reads(i), "mutex read"},
+  const bool swap = tlb_colour_swap(i);
+  const Access accesses[] = {{tmu_writes(i), "TMU write"},
+                             {tmu_load(i), "TMU load"},
+                             {swap, "combined TLB colour read and write"},
+                             {swap ? 0 : tlb_writes(i), "TLB write"},
+                             {!swap && tlb_load(i), "TLB load"},
+                             {sfu_writes(i), "SFU write"},
+                             {mutex_reads(i), "mutex read"},
                              {i.kind == kSem, "semaphore"}};
   int total = 0;
   std::string named;
@@ -283,8 +293,8 @@ const std::vector<Rule>& rules() {
       {"H7c", "branch_target", path, "guide p. 34", "a branch stays inside the program",
        "branch to an instruction of the program"},
       {"H8", "unit_conflict", word, "guide p. 37",
-       "one of TMU write, TMU load, TLB write, TLB load, SFU write, mutex read and semaphore per "
-       "instruction",
+       "one of TMU write, TMU load, TLB write, TLB load, combined TLB colour read and write, SFU "
+       "write, mutex read and semaphore per instruction",
        "use two instructions"},
       {"H9", "conditional_peripheral", word,
        "measured: the unit is triggered whatever the condition",

@@ -141,6 +141,16 @@ class BoardDevice final : public runtime::Device, public runtime::Programmable {
           ErrorKind::emit, "vta.binary.config",
           cat("the program was made for ", program.config.key(), ", the chip is ", config_.key()))
           .help("build it again for this configuration, or program another bitstream");
+    for (const Kernel& kernel : program.kernels) {
+      for (const Insn& n : kernel.stream.insns) {
+        if (n.op == Opcode::load && n.mem == MemType::acc8)
+          throw Error(ErrorKind::emit, "vta.hw.acc8",
+                      cat("kernel \"", kernel.signature.name,
+                          "\" loads signed bytes into the accumulator, which the chip cannot"))
+              .note(cat("instruction: ", isa_.print(n)))
+              .help("give that operand as int32, or run it on \"vta\"");
+      }
+    }
     auto out = make_ref<BoardExecutable>(Ref<runtime::Device>(this), std::move(binary),
                                          std::move(program));
     const auto& uops = out->program.uops;

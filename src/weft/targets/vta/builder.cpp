@@ -103,6 +103,16 @@ UopKernel UopKernel::compress(std::vector<Loop> dims, Uop first) {
   return out;
 }
 
+bool UopKernel::repeats_destination() const {
+  if (uops.empty()) return false;
+  const auto& [out, in] = loops;
+  const std::int64_t first = uops.front().dst, last = uops.back().dst;
+  if (in.extent > 1 && last == first + in.dst) return true;
+  if (out.extent > 1 && last + (in.extent - 1) * in.dst == first + out.dst) return true;
+  auto same = [](const Uop& a, const Uop& b) { return a.dst == b.dst; };
+  return std::adjacent_find(uops.begin(), uops.end(), same) != uops.end();
+}
+
 Builder::Builder(const Config& config, std::string kernel_name)
     : isa_(config), name_(std::move(kernel_name)) {
   for (int m = 0; m < 6; ++m) depth_[m] = isa_.config().depth(static_cast<MemType>(m));
@@ -288,6 +298,8 @@ std::uint32_t Builder::make_resident(const std::vector<Uop>& uops) {
 
 void Builder::run_kernel(Opcode op, bool reset, AluOp alu, bool use_imm, std::int32_t imm,
                          const UopKernel& kernel) {
+  if (kernel.repeats_destination()) [[unlikely]]
+    return run_in_parts(op, reset, alu, use_imm, imm, kernel);
   const std::uint32_t first =
       recent_at_ >= 0 && kernel.uops == recent_uops_  // the last kernel's, still on chip
           ? static_cast<std::uint32_t>(recent_at_)
@@ -317,6 +329,33 @@ void Builder::run_kernel(Opcode op, bool reset, AluOp alu, bool use_imm, std::in
   seal(kAbsolute);
 }
 
+void Builder::run_in_parts(Opcode op, bool reset, AluOp alu, bool use_imm, std::int32_t imm,
+                           const UopKernel& kernel) {
+  for (std::size_t l = 0; l < 2; ++l) {
+    const UopKernel::Loop loop = kernel.loops[l];
+    if (loop.extent < 2) continue;
+    UopKernel part = kernel;
+    part.loops[l] = {};
+    for (std::int64_t i = 0; i < loop.extent; ++i) {
+      run_kernel(op, reset, alu, use_imm, imm, part);
+      for (Uop& u : part.uops) {
+        u.dst = narrow(u.dst + loop.dst, "dst"), u.src = narrow(u.src + loop.src, "src");
+        u.wgt = narrow(u.wgt + loop.wgt, "wgt");
+      }
+    }
+    return;
+  }
+  UopKernel part;
+  for (const Uop& u : kernel.uops) {
+    if (!part.uops.empty() && part.uops.back().dst == u.dst) {
+      run_kernel(op, reset, alu, use_imm, imm, part);
+      part.uops.clear();
+    }
+    part.uops.push_back(u);
+  }
+  run_kernel(op, reset, alu, use_imm, imm, part);
+}
+
 void Builder::gemm(const UopKernel& kernel) {
   run_kernel(Opcode::gemm, false, AluOp::min, false, 0, kernel);
 }
@@ -336,6 +375,10 @@ void Builder::alu_imm(AluOp op, const UopKernel& kernel, std::int64_t imm) {
                 cat("the constant ", imm, " does not fit into ALU's 16 bits"))
         .note("legal: -32768 to 32767")
         .help("load it into the accumulator as data");
+  }
+  if (op == AluOp::shr) {  // the hardware's amounts have 5 bits, and a sign
+    for (; imm > 15; imm -= 15) run_kernel(Opcode::alu, false, op, true, 15, kernel);
+    for (; imm < -16; imm += 16) run_kernel(Opcode::alu, false, op, true, -16, kernel);
   }
   run_kernel(Opcode::alu, false, op, true, static_cast<std::int32_t>(imm), kernel);
 }

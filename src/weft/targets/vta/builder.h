@@ -26,6 +26,8 @@ struct UopKernel {
   /// Prefers forms in which neighbouring steps write different accumulators, which the hardware's
   /// pipeline needs.
   static UopKernel compress(std::vector<Loop> dims, Uop first = {});
+  /// Whether two steps in a row write the same element.
+  bool repeats_destination() const;
 };
 
 struct Rect {                             // a transfer: y rows of x elements, stride elements apart
@@ -72,8 +74,12 @@ class Builder {
   Insn& begin() { return stream_.insns.emplace_back(); }
   void seal(std::uint16_t base);
   void emit_nop(Stage stage);
+  /// One instruction, or several in the same order where one would write an accumulator element by
+  /// two micro-operations in a row: the hardware's pipeline is empty between instructions.
   void run_kernel(Opcode op, bool reset, AluOp alu, bool use_imm, std::int32_t imm,
                   const UopKernel& kernel);
+  void run_in_parts(Opcode op, bool reset, AluOp alu, bool use_imm, std::int32_t imm,
+                    const UopKernel& kernel);
   std::uint32_t make_resident(const std::vector<Uop>& uops);
   /// When all micro-operations fit at once: one LOAD at the beginning, while the memory port is
   /// free, instead of one before each first use.

@@ -84,7 +84,10 @@ class Steps {
                         options_.threads > 1 ? cat("a multiple of ", options_.threads, " of them")
                                              : std::string("those given")));
       for (const std::string& note : error.refusal().notes) refusal.note(note);
-      throw refusal.help("smaller numbers in tiles=; those that it does not name are found here");
+      throw refusal.help(
+          error.refusal().help.empty()
+              ? "smaller numbers in tiles=; those that it does not name are found here"
+              : error.refusal().help);
     }
   }
 

@@ -2,6 +2,9 @@
 #include "weft/targets/vta/execute.h"
 
 #include <algorithm>
+#include <array>
+#include <deque>
+#include <map>
 
 #include "weft/base/interrupt.h"
 #include "weft/targets/vta/tokens.h"
@@ -53,7 +56,8 @@ class StrictRules {
   StrictRules(const Engine& engine, const Config& config)
       : engine_(engine),
         config_(config),
-        written_(static_cast<std::size_t>(config.depth(MemType::acc)), true) {}
+        written_(static_cast<std::size_t>(config.depth(MemType::acc)), true),
+        reset_(written_.size(), false) {}
 
   void check(const Insn& n) {
     switch (n.op) {
@@ -83,9 +87,10 @@ class StrictRules {
              ++i) {
           if (!written_[static_cast<std::size_t>(i)]) {
             refuse("stale_out",
-                   cat("element ", i,
-                       " was loaded but not computed: the output memory, which STORE reads, still "
-                       "holds its old value"),
+                   cat("element ", i, " was ",
+                       reset_[static_cast<std::size_t>(i)] ? "reset" : "loaded",
+                       " but not computed: the output memory, which STORE reads, does not hold "
+                       "its value"),
                    "put an ALU operation such as a shift right by 0 between LOAD and STORE");
           }
         }
@@ -102,13 +107,14 @@ class StrictRules {
         }
         if (n.op == Opcode::alu && n.reset)
           refuse("alu_reset", "reset has no effect on ALU instructions");
+        Lanes written;
         std::int64_t last = -1;
         for (std::uint32_t y = 0; y < n.iter_out; ++y) {
           for (std::uint32_t x = 0; x < n.iter_in; ++x) {
             for (std::uint32_t u = n.uop_begin; u < n.uop_end && u < config_.depth(MemType::uop);
                  ++u) {
-              std::int64_t dst = engine_.isa().decode_uop(engine_.uop_word(u)).dst +
-                                 std::int64_t{y} * n.dst_out + std::int64_t{x} * n.dst_in;
+              const Uop uop = engine_.isa().decode_uop(engine_.uop_word(u));
+              std::int64_t dst = uop.dst + std::int64_t{y} * n.dst_out + std::int64_t{x} * n.dst_in;
               if (dst == last) {
                 refuse("hazard",
                        cat("accumulator element ", dst,
@@ -117,7 +123,10 @@ class StrictRules {
                        "order the loops so that another element comes between");
               }
               last = dst;
-              mark(dst, 1, true);
+              mark(dst, 1, !n.reset, n.reset);
+              if (n.op == Opcode::alu && n.alu == AluOp::shr && !n.use_imm)
+                shift(dst, uop.src + std::int64_t{y} * n.src_out + std::int64_t{x} * n.src_in,
+                      written);
             }
           }
         }
@@ -128,9 +137,36 @@ class StrictRules {
   }
 
  private:
-  void mark(std::int64_t first, std::int64_t n, bool value) {
-    for (std::int64_t i = first; i < std::min(first + n, config_.depth(MemType::acc)); ++i)
-      written_[static_cast<std::size_t>(i)] = value;
+  using Lanes = std::map<std::int64_t, std::vector<std::int32_t>>;  // by accumulator element
+
+  void mark(std::int64_t first, std::int64_t n, bool written, bool reset = false) {
+    for (std::int64_t i = first; i < std::min(first + n, config_.depth(MemType::acc)); ++i) {
+      written_[static_cast<std::size_t>(i)] = written;
+      reset_[static_cast<std::size_t>(i)] = reset;
+    }
+  }
+  /// A shift by another element's lanes, as this instruction meets them: `written` has what its
+  /// earlier micro-operations wrote.
+  void shift(std::int64_t dst, std::int64_t src, Lanes& written) const {
+    if (std::max(dst, src) >= config_.depth(MemType::acc)) return;  // the engine's fault
+    auto lanes = [&](std::int64_t element) {
+      const auto found = written.find(element);
+      return found == written.end() ? engine_.acc(static_cast<std::uint32_t>(element))
+                                    : found->second;
+    };
+    const std::vector<std::int32_t> by = lanes(src);
+    std::vector<std::int32_t> value = lanes(dst);
+    for (std::size_t l = 0; l < by.size(); ++l) {
+      if (by[l] < -16 || by[l] > 15)
+        refuse("shift",
+               cat("a shift by ", by[l], ", lane ", l, " of accumulator element ", src,
+                   ", is read as a signed number of 5 bits by the hardware"),
+               "legal: -16 to 15");
+      value[l] = by[l] >= 0
+                     ? value[l] >> by[l]
+                     : static_cast<std::int32_t>(static_cast<std::uint32_t>(value[l]) << -by[l]);
+    }
+    written[dst] = std::move(value);
   }
   [[noreturn]] static void refuse(const char* slug, std::string message, std::string help = {}) {
     Error error(ErrorKind::fault, cat("vta.strict.", slug), std::move(message));
@@ -139,7 +175,34 @@ class StrictRules {
   }
   const Engine& engine_;
   const Config& config_;
-  std::vector<bool> written_;
+  std::vector<bool> written_;  // the output memory has the element's value
+  std::vector<bool> reset_;    // it was a reset that left it without
+};
+
+/// What each stage knows to be done, through tokens: instructions of each queue.
+class KnownDone {
+ public:
+  void pop(Stage stage, unsigned token) {
+    Clock& mine = clock_[static_cast<std::size_t>(stage)];
+    const Clock& other = sent_[token].front();
+    for (std::size_t s = 0; s < 3; ++s) mine[s] = std::max(mine[s], other[s]);
+    sent_[token].pop_front();
+  }
+  void ran(Stage stage) {
+    const auto s = static_cast<std::size_t>(stage);
+    ++clock_[s][s];
+  }
+  void push(Stage stage, unsigned token) {
+    sent_[token].push_back(clock_[static_cast<std::size_t>(stage)]);
+  }
+  std::size_t of(Stage who, Stage what) const {
+    return clock_[static_cast<std::size_t>(who)][static_cast<std::size_t>(what)];
+  }
+
+ private:
+  using Clock = std::array<std::size_t, 3>;
+  std::array<Clock, 3> clock_{};
+  std::array<std::deque<Clock>, 4> sent_;  // with tokens that nobody has popped yet
 };
 
 class Executor {
@@ -237,14 +300,21 @@ class Executor {
                         " stage to exchange tokens with"));
       }
       for (unsigned set = use.pops, t = 0; set; ++t, set >>= 1) {
-        if ((set & 1) && --tokens_[t] == 0) empty_ |= 1u << t;
+        if (!(set & 1)) continue;
+        if (--tokens_[t] == 0) empty_ |= 1u << t;
+        if (options_.strict) known_done_.pop(n.stage(), t);
       }
-      if (options_.strict) strict_.check(n);
+      if (options_.strict) {
+        if (n.op == Opcode::finish) check_finish(at);
+        strict_.check(n);
+        known_done_.ran(n.stage());
+      }
       act(n, program_.stream.base[at]);
       for (unsigned set = use.pushes, t = 0; set; ++t, set >>= 1) {
         if (!(set & 1)) continue;
         ++tokens_[t];
         empty_ &= ~(1u << t);
+        if (options_.strict) known_done_.push(n.stage(), t);
         if (options_.token_limit && tokens_[t] > options_.token_limit) {
           throw Error(ErrorKind::fault, "vta.token.overflow",
                       cat(tokens_[t], " tokens ", kTokenNames[t], " are outstanding"))
@@ -255,6 +325,24 @@ class Executor {
     } catch (Error& error) {
       throw place(std::move(error), at);
     }
+  }
+
+  /// The hardware tells the host that the program is done when FINISH runs, whatever else goes on.
+  void check_finish(std::uint32_t at) const {
+    if (at + 1 < program_.stream.insns.size())
+      throw Error(ErrorKind::fault, "vta.strict.finish",
+                  cat(program_.stream.insns.size() - at - 1,
+                      " instructions follow FINISH: the host is told too early that all is done"))
+          .help("put FINISH last");
+    const auto& stores = program_.queue[static_cast<std::size_t>(Stage::store)];
+    const std::size_t known = known_done_.of(Stage::compute, Stage::store);
+    if (known < stores.size())
+      throw Error(ErrorKind::fault, "vta.strict.undrained",
+                  cat("FINISH does not wait for the store stage: ", known, " of its ",
+                      stores.size(), " instructions are known to be done"))
+          .help(
+              "let the last STORE push a token to compute, and an instruction before FINISH pop "
+              "it");
   }
 
   Error place(Error error, std::uint32_t at) const {
@@ -360,6 +448,7 @@ class Executor {
   std::uint64_t elem_[6];
   std::int64_t lanes_macs_ = 0;
   StrictRules strict_;
+  KnownDone known_done_;  // strict only
 };
 
 }  // namespace

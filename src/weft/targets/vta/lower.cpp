@@ -2,6 +2,7 @@
 #include "weft/targets/vta/lower.h"
 
 #include "weft/ir/text.h"
+#include "weft/targets/vta/capacity.h"
 #include "weft/targets/vta/host_copy.h"
 #include "weft/targets/vta/lowering.h"
 #include "weft/targets/vta/split_stages.h"
@@ -154,8 +155,15 @@ void Lowering::allocation(const AllocateNode* a) {
                          nullptr);
     error.note(cat(a->buffer->scope, " has ", c_.depth(mem), " elements of ", c_.elem_bytes(mem),
                    " bytes"));
-    for (const auto& [buffer, p] : chip_.live())
+    std::int64_t room = c_.depth(mem);
+    for (const auto& [buffer, p] : chip_.live()) {
       error.note(cat("\"", buffer->name, "\" holds ", p.elements, " elements of ", buffer->scope));
+      if (p.mem == mem) room -= p.elements;
+    }
+    if (const std::optional<FillingLoop> loop = filling_loop(*a, env_, lanes, room))
+      throw error.help(cat("loop \"", loop->name, "\" fills it in ", loop->extent, " steps, and ",
+                           loop->fits, " fit: split that loop by ", loop->fits,
+                           " and compute the buffer inside the outer part"));
     throw error.help("smaller tiles: split the loops further out");
   }
   walk(a->body);

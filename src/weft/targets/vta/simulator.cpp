@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "weft/sim/delays.h"
 #include "weft/targets/vta/debug.h"
 
 namespace weft::vta {
@@ -52,12 +53,14 @@ std::size_t VtaSimulator::load(const Program& program) {
   }
   loaded->uop_base = memory_.allocate(std::max<std::uint64_t>(program.uops.size() * 4, 4), 4096);
   std::memcpy(memory_.raw(loaded->uop_base), program.uops.data(), program.uops.size() * 4);
+  sim::hand_over();
   std::lock_guard lock(programs_mutex_);
   programs_.emplace(next_, std::move(loaded));
   return next_++;
 }
 
 void VtaSimulator::unload(std::size_t program) {
+  sim::hand_over();
   std::lock_guard lock(programs_mutex_);
   auto found = programs_.find(program);
   if (found == programs_.end()) return;

@@ -311,7 +311,39 @@ class Search {
                 cat("block \"", s_.name, "\" does not fit with the smallest tiles",
                     over.empty() ? std::string() : cat(": too small is ", join(over, " and "))));
     for (std::string& note : notes) error.note(std::move(note));
+    for (std::size_t a = 0; a < s_.axes.size(); ++a) {
+      if (whole_[a] && t.outer[a] > 1)
+        error.note(cat("axis \"", s_.axes[a].var->name, "\" stays whole: LOAD pads its window"));
+    }
+    if (const std::string help = smaller(t); !help.empty()) error.help(help);
     throw error;
+  }
+
+  /// Which of the given tiles to make smaller, and how small: one if that is enough, or all. Empty:
+  /// none was given, or that does not help.
+  std::string smaller(const Tiles& given) const {
+    std::vector<std::size_t> axes;
+    for (std::size_t a = 0; a < s_.axes.size(); ++a) {
+      if (a < wish_.tile.size() && wish_.tile[a] > 0 && !whole_[a] && given.tile[a] > 1)
+        axes.push_back(a);
+    }
+    auto named = [&](std::size_t a, std::int64_t n) {
+      return cat(n, " instead of ", given.tile[a], " of axis \"", s_.axes[a].var->name, "\"");
+    };
+    for (std::size_t a : axes) {
+      Tiles t = given;
+      while (t.tile[a] > 1 && !fits(needs(t))) --t.tile[a];
+      if (fits(needs(t))) return cat("a tile that fits: ", named(a, t.tile[a]));
+    }
+    Tiles t = given;
+    for (bool shrunk = true; shrunk && !fits(needs(t));) {
+      shrunk = false;
+      for (std::size_t a : axes) shrunk |= t.tile[a] > 1, t.tile[a] = (t.tile[a] + 1) / 2;
+    }
+    if (!fits(needs(t))) return "";
+    std::vector<std::string> parts;
+    for (std::size_t a : axes) parts.push_back(named(a, t.tile[a]));
+    return cat("tiles that fit: ", join(parts, ", "));
   }
 
   const Task& s_;

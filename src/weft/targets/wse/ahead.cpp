@@ -3,6 +3,7 @@
 // elements in one visit. It does what try_element does, element for element and cycle for cycle.
 #include <algorithm>
 
+#include "weft/sim/delays.h"
 #include "weft/targets/wse/arith.h"
 #include "weft/targets/wse/bulk_loops.h"
 #include "weft/targets/wse/fabric.h"
@@ -145,11 +146,13 @@ std::uint32_t Fabric::run_ahead(Worker& w, Pe& pe, Running& run, Cycle now) {
   if (op.src1.kind != Operand::none) pe.count.flops += n * (bulk_info(op.code).scalar ? 2u : 1u);
   for (Reader* r : {&ra, &rb}) {
     if (!r->c || r->head == r->first) continue;
+    sim::hand_over();
     r->c->head.store(r->head, std::memory_order_seq_cst);
     if (r->c->starved.load(std::memory_order_seq_cst) && r->c->starved.exchange(false))
       notify(w, *r->c->from, now + 1, -1);
   }
   if (out) {
+    sim::hand_over();
     out->tail.store(tail, std::memory_order_release);
     e->sent += n;
   }

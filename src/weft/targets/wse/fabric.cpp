@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "weft/base/interrupt.h"
+#include "weft/sim/delays.h"
 #include "weft/sim/fault.h"
 #include "weft/targets/wse/debug.h"
 #include "weft/targets/wse/worker.h"
@@ -99,6 +100,7 @@ Pe& Fabric::touch(std::int32_t x, std::int32_t y) {
 
 Pe& Fabric::make(std::uint32_t index) {
   if (Pe* p = pes_[index].load(std::memory_order_acquire)) return *p;
+  sim::hand_over();
   std::lock_guard lock(make_mutex_);
   if (Pe* p = pes_[index].load(std::memory_order_acquire)) return *p;
   auto pe = std::make_unique<Pe>();
@@ -407,6 +409,7 @@ void Fabric::run_cycle(Worker& w, Cycle now, int) {
     if (i + 2 * kAhead < n) fetch_work(*at(i + 2 * kAhead));
     if (i + kAhead < n) fetch_channels(*at(i + kAhead));
     Pe& pe = *pes_[index].load(std::memory_order_relaxed);
+    sim::hand_over();
     if (pe.wake_at != now) continue;  // came earlier, or was moved
     pe.wake_at = kNever;
     ++w.steps;
@@ -553,6 +556,7 @@ class Gate {
  public:
   explicit Gate(int n) : n_(n) {}
   void pass() {
+    sim::hand_over();
     int turn = turn_.load(std::memory_order_acquire);
     if (here_.fetch_add(1, std::memory_order_acq_rel) + 1 == n_) {
       here_.store(0, std::memory_order_relaxed);
@@ -562,6 +566,7 @@ class Gate {
     for (int spin = 0; turn_.load(std::memory_order_acquire) == turn; ++spin) {
       if (spin > 2000) std::this_thread::yield();
     }
+    sim::hand_over();
   }
 
  private:

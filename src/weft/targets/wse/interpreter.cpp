@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "weft/base/error.h"
+#include "weft/sim/delays.h"
 #include "weft/sim/fault.h"
 #include "weft/targets/wse/arith.h"
 #include "weft/targets/wse/bulk_loops.h"
@@ -96,6 +97,7 @@ const NativeProgram* Fabric::native_of(const Pe& pe, std::int64_t ran) {
     return nullptr;
   std::int64_t total = slot.interpreted.fetch_add(ran, std::memory_order_relaxed) + ran;
   if (options_.engine == Engine::automatic && total < kLong) return nullptr;
+  sim::hand_over();
   std::lock_guard lock(native_mutex_);
   if (slot.tried) return slot.code.load(std::memory_order_acquire);
   slot.tried = true;

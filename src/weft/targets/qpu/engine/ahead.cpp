@@ -11,6 +11,7 @@
 #endif
 
 #include "weft/base/interrupt.h"
+#include "weft/sim/delays.h"
 #include "weft/targets/qpu/tmu.h"
 
 namespace weft::qpu::hw {
@@ -133,6 +134,7 @@ void Ahead::wait(F ready) {
 }
 
 void Ahead::tell() {
+  sim::hand_over();
   // Who waits counts itself before it looks a last time.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   wake();
@@ -160,6 +162,7 @@ void Ahead::work() {
   while (true) {
     while (!quit_ && idle_) wait([&] { return quit_.load() || !idle_.load(); });
     if (quit_) return;
+    sim::hand_over();
     {
       Turns turns(fast_);
       begin();
@@ -190,6 +193,7 @@ void Ahead::record(int i) {
   Feed& f = feeds_[static_cast<std::size_t>(i)];
   Qpu& q = m_.qpus[static_cast<std::size_t>(i)];
   const std::uint32_t place = f.filled - f.first;
+  sim::hand_over();
   if (place == 0) {
     m_.begin_qpu(q);
     q.replaced = &f.replaced;
@@ -216,6 +220,7 @@ void Ahead::record(int i) {
     chunk.fault = stopped = true;
   }
   chunk.vpm_rows = q.vpm_rows;
+  sim::hand_over();
   f.stopped.store(stopped, std::memory_order_relaxed);
   chunk.number.store(++f.filled, std::memory_order_release);
   wake();
@@ -228,6 +233,7 @@ void Ahead::provide(int i) {
   const Chunk& chunk = f.chunk[settled % kChunks];
   auto filled = [&] { return chunk.number.load(std::memory_order_acquire) == settled + 1; };
   while (!filled()) wait(filled);
+  sim::hand_over();
   if (chunk.fault) throw RunAgain{};
   Qpu& t = times_[k];
   t.settling = chunk.events;
@@ -255,6 +261,7 @@ void Ahead::consume(int i, bool synchronised) {
     m_.qpus[k].wait = Wait::none;
     f.stopped.store(false, std::memory_order_release);
   }
+  sim::hand_over();
   f.settled.store(f.settled.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   wake();
 }
@@ -298,6 +305,7 @@ void Ahead::loop(int active, std::int64_t limit_cycles) {
 }
 
 void Ahead::settle_down() {
+  sim::hand_over();
   running_ = false;
   tell();
   while (!idle_) wait([&] { return idle_.load(); });
