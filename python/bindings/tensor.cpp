@@ -2,6 +2,7 @@
 // weft.Tensor.
 
 #include "weft/array/tensor.h"
+#include "weft/array/machine.h"
 
 #include <set>
 
@@ -607,6 +608,7 @@ void bind_tensor(nb::module_& m) {
       },
       "A tensor whose gradients are rule(inputs, output, incoming): one tensor or None for each "
       "input. Of the inputs it reads the values of those numbered in `read`.");
+  m.def("_as_positions", [](const NDArray& x) { return as_positions(x); });
   m.def("_gather_tensor", [](const Tensor& x, const NDArray& index) { return gather(x, {index}); });
 }
 

@@ -20,6 +20,7 @@ from . import vta_c as c  # noqa: F401
 from . import vta_net as net  # noqa: F401
 from . import vta_op as op  # noqa: F401
 from . import vta_picture as picture  # noqa: F401
+from .vta_quantize import quantize  # noqa: F401
 from .vta_schedule import default_schedule, pack  # noqa: F401
 
 _KEYS = {

@@ -18,8 +18,22 @@ def minimum(a, b):
     return _core.expr_minmax(False, a, b)
 
 
-def _epilogue(total, shape, bias, bias_index, shift, relu, clip, dtype, residual=None):
-    """>> shift, + bias, + residual, max 0, clip, cast: those that are asked for."""
+def _epilogue(
+    total,
+    shape,
+    bias,
+    bias_index,
+    shift,
+    relu,
+    clip,
+    dtype,
+    residual=None,
+    shifts=None,
+    residual_shift=0,
+    residual_factor=1,
+):
+    """>> shift, + bias, + residual, max 0, clip, cast: those that are asked for. With `shifts`, one for each channel:
+    + bias, >> shifts, + residual * residual_factor >> residual_shift, rounded, ..."""
     steps = [total]
     if isinstance(total, _Channels) and dtype == "int32" and not (shift or relu):
         if bias is None and residual is None and clip is None:
@@ -33,7 +47,17 @@ def _epilogue(total, shape, bias, bias_index, shift, relu, clip, dtype, residual
         step("shifted", lambda v, i: v >> shift)
     if bias is not None:
         step("biased", lambda v, i: v + bias[bias_index(i)])
-    if residual is not None:
+    if shifts is not None:
+        step("scaled", lambda v, i: v >> shifts[bias_index(i)])
+    if residual is not None and residual_shift:
+        half = 1 << (residual_shift - 1)
+
+        def added(v, i):
+            r = residual[i].astype("int32") * residual_factor
+            return v + ((r + half) >> residual_shift)
+
+        step("added", added)
+    elif residual is not None:
         step("added", lambda v, i: v + residual[i].astype("int32"))
     if relu:
         step("relu", lambda v, i: maximum(v, te.const(0, "int32")))
@@ -49,9 +73,20 @@ def _epilogue(total, shape, bias, bias_index, shift, relu, clip, dtype, residual
 
 
 def matmul(
-    m, n, k, bias=False, shift=0, relu=False, clip=None, dtype="int8", transposed=False, batch=None
+    m,
+    n,
+    k,
+    bias=False,
+    shift=0,
+    relu=False,
+    clip=None,
+    dtype="int8",
+    transposed=False,
+    batch=None,
+    shifts=False,
 ):
-    """C[m, n] = epilogue(A[m, k] . B[k, n]); transposed: B[n, k]. bias: int32[n]. batch: a leading extent."""
+    """C[m, n] = epilogue(A[m, k] . B[k, n]); transposed: B[n, k]. bias: int32[n]. batch: a leading extent. shifts:
+    int32[n], after the bias, in place of `shift`."""
     lead = () if batch is None else (batch,)
     a = te.placeholder((*lead, m, k), "int8", name="A")
     b = te.placeholder((*lead, n, k) if transposed else (*lead, k, n), "int8", name="B")
@@ -65,8 +100,9 @@ def matmul(
 
     shape = (*lead, m, n)
     total = te.compute(shape, element, name="total")
-    out = _epilogue(total, shape, bias, lambda i: i[-1], shift, relu, clip, dtype)
-    return te.create_prim_func([t for t in (a, b, bias, out) if t is not None])
+    s = te.placeholder((n,), "int32", name="shifts") if shifts else None
+    out = _epilogue(total, shape, bias, lambda i: i[-1], shift, relu, clip, dtype, shifts=s)
+    return te.create_prim_func([t for t in (a, b, bias, s, out) if t is not None])
 
 
 def dense(batch, inputs, outputs, **options):
@@ -93,9 +129,13 @@ def conv2d(
     dtype="int8",
     layout="NCHW",
     block=16,
+    shifts=False,
+    residual_shift=0,
+    residual_factor=1,
 ):
     """Y = epilogue(conv2d(X[n, ci, h, w], W[co, ci / groups, kernel, kernel])); layout "NHWC": X[n, h, w, ci] and
-    W[kernel, kernel, ci / groups, co]. bias: int32[co]; residual: int8 of the result's shape.
+    W[kernel, kernel, ci / groups, co]. bias: int32[co]; residual: int8 of the result's shape. shifts: int32[co], after
+    the bias, in place of `shift`; the residual is then multiplied by residual_factor and shifted by residual_shift, rounded.
 
     Depthwise (groups == ci == co): `block` channels (env.BLOCK_IN, where they divide ci) are multiplied at a time by
     a diagonal matrix, which the host makes of the weights; 1: channel by channel."""
@@ -111,10 +151,24 @@ def conv2d(
 
     def finish(total):
         b = te.placeholder((co,), "int32", name="bias") if bias else None
+        s = te.placeholder((co,), "int32", name="shifts") if shifts else None
         r = te.placeholder(shape, "int8", name="residual") if residual else None
         channel = (lambda i: i[1]) if nchw else (lambda i: i[3])
-        out = _epilogue(total, shape, b, channel, shift, relu, clip, dtype, r)
-        return te.create_prim_func([t for t in (x, weights, b, r, out) if t is not None])
+        out = _epilogue(
+            total,
+            shape,
+            b,
+            channel,
+            shift,
+            relu,
+            clip,
+            dtype,
+            r,
+            s,
+            residual_shift,
+            residual_factor,
+        )
+        return te.create_prim_func([t for t in (x, weights, b, s, r, out) if t is not None])
 
     if pad:
         zero = te.const(0, "int8")

@@ -355,3 +355,23 @@ def test_products_with_vectors(shapes, rng):
     (u @ v).sum().backward()
     np.testing.assert_allclose(x.grad.numpy(), u.grad.numpy(), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(y.grad.numpy(), v.grad.numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("device", ["qpu", "wse:2x2", "ref"])
+@pytest.mark.parametrize("shape", [(2, 40), (3, 7), (2, 3, 16), (1, 5, 32)])
+def test_compiled_functions_on_machines(device, shape, rng):
+    """Element-wise chains and reductions of rows, columns and everything, as on the host."""
+    x = rng.standard_normal(shape).astype("float32")
+    functions = {
+        "chain": lambda u: u * 2 + u * u - 1,
+        "rows": lambda u: (u * 2).sum(-1),
+        "columns": lambda u: (u * u).sum(0),
+        "all": lambda u: (u + 1).max(),
+        "softmax": lambda u: u.softmax(-1) + 1,
+        "spread": lambda u: u - u.max(-1, True),
+        "turned": lambda u: u.transpose(-1, -2) * 3,
+    }
+    for name, f in functions.items():
+        want = weft.compile(f)(weft.Tensor(x, requires_grad=False)).numpy()
+        got = weft.compile(f)(weft.Tensor(x, requires_grad=False, device=device)).numpy()
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5, err_msg=name)

@@ -176,6 +176,11 @@ def empty_chunk(plan):
     plan["stages"][-1]["iters"][0]["chunk"] = 0
 
 
+def far_strides(plan):
+    array = plan["stages"][0]["inputs"][0]
+    array["strides"] = [1000 + s for s in array["strides"]]
+
+
 def own_view(plan):
     plan["buffers"][1].update(view_of=1, index=[{"i": 0}])
 
@@ -187,7 +192,7 @@ def wrong_operands(plan):
 @pytest.mark.parametrize(
     "change",
     [large, elsewhere, before, other_buffer, fewer_dimensions, no_factor, huge, empty_chunk]
-    + [own_view, wrong_operands],
+    + [far_strides, own_view, wrong_operands],
 )
 def test_plans_of_the_wafer_stay_inside_their_buffers(tmp_path, change):
     def edit(header, payload):

@@ -297,8 +297,8 @@ def _triangle(x, k):
         raise _error(
             _core.ShapeError, "array.tril.rank", f"a triangle needs two dimensions, not {x.ndim}"
         )
-    rows = reshape(arange(x.shape[-2], device=x.device), (-1, 1))
-    cols = arange(x.shape[-1], device=x.device)
+    rows = reshape(arange(x.shape[-2], dtype="int32", device=x.device), (-1, 1))
+    cols = arange(x.shape[-1], dtype="int32", device=x.device)
     return cols <= rows + k
 
 

@@ -20,7 +20,7 @@ def embedding(weight, index, padding_idx=None):
     if weft.isdtype(weight.dtype, "integral"):
         weight, index = index, weight
     index = weft.asarray(getattr(index, "data", index)).to(weight.device)
-    rows = _core._gather_tensor(weight, weft.reshape(index, (-1,)).astype(weft.int64))
+    rows = _core._gather_tensor(weight, _core._as_positions(weft.reshape(index, (-1,))))
     rows = rows.reshape(*index.shape, weight.shape[1])
     if padding_idx is None:
         return rows

@@ -125,6 +125,7 @@ def _chosen(rows, labels, ignore_index, smoothing, weight):
     """(losses of the rows, how much each counts in a mean, or None where all count as one)."""
     n, classes = rows.shape
     valid = None
+    labels = _core._as_positions(labels)  # int32 on machines of 32 bits
     if weight is not None:
         weight = weft.asarray(getattr(weight, "data", weight)).to(rows.device).astype(rows.dtype)
         if weight.shape != (classes,):
@@ -141,11 +142,11 @@ def _chosen(rows, labels, ignore_index, smoothing, weight):
             weft.IndexError, "nn.cross_entropy.label", f"a label is outside [0, {classes})"
         )
     flat = rows.reshape(n * classes)
-    at = weft.arange(n, device=rows.device) * classes + labels.astype(weft.int64)
+    at = weft.arange(n, dtype=labels.dtype, device=rows.device) * classes + labels
     losses = -_core._gather_tensor(flat, at)
     keep = None if valid is None else valid.astype(rows.dtype)
     if weight is not None:
-        counts = weft.take(weight, labels.astype(weft.int64), axis=0)
+        counts = weft.take(weight, labels, axis=0)
         losses = losses * Tensor(counts, requires_grad=False)
         rows = rows * Tensor(weight, requires_grad=False)
         keep = counts if keep is None else keep * counts

@@ -2,8 +2,6 @@
 #include "weft/array/device_ops.h"
 
 #include <functional>
-#include <map>
-#include <mutex>
 
 #include "weft/array/collapse.h"
 #include "weft/array/complex_device.h"
@@ -11,6 +9,7 @@
 #include "weft/array/device_product.h"
 #include "weft/array/device_turn.h"
 #include "weft/array/gpu/thin_product.h"
+#include "weft/array/machine.h"
 #include "weft/array/nest.h"
 #include "weft/array/row_ir.h"
 #include "weft/operators/integer_power.h"
@@ -21,157 +20,7 @@ namespace weft {
 namespace {
 
 using ir::Expr;
-using ir::Var;
 
-/// A program over flat storages: extents, then for each array an offset and strides, are run-time
-/// scalars.
-class Program {
- public:
-  explicit Program(int rank, int reduced = 0) : reduced_(reduced) {
-    for (int i = 0; i < rank + reduced; ++i) extents_.push_back(ir::make_var(cat("d", i)));
-  }
-
-  struct Array {
-    ir::Buffer buffer;
-    Expr index;
-    bool whole = false;  // read at computed places
-  };
-  /// An array whose position depends on the axes [0, dims).
-  Array array(const std::string& name, Elem elem, int dims) {
-    auto buffer = ir::edit(ir::make_buffer(name, dtype_of(elem), {ir::make_var("n_" + name)}));
-    buffer->align = elem_bytes(elem);
-    Var offset = ir::make_var("o_" + name);
-    scalars_.push_back(offset);
-    ir::Expr index = offset;
-    for (int i = 0; i < dims; ++i) {
-      Var stride = ir::make_var(cat("s_", name, "_", i));
-      scalars_.push_back(stride);
-      index = index + Expr(iter(i)) * Expr(stride);
-    }
-    buffers_.push_back(buffer);
-    return {buffer, index};
-  }
-  Expr scalar(const std::string& name, Elem elem) {
-    Var v = ir::make_var(name, dtype_of(elem));
-    numbers_.push_back(v);
-    return v;
-  }
-  Var iter(int i) {
-    while (static_cast<int>(iters_.size()) <= i)
-      iters_.push_back(ir::make_var(cat("v", iters_.size())));
-    return iters_[static_cast<std::size_t>(i)];
-  }
-
-  ir::PrimFunc finish(const Array& out, const Expr& value, const Expr& init,
-                      const std::vector<Array>& reads) {
-    auto block = make_ref<ir::BlockNode>();
-    block->id = ir::fresh_block_id();
-    block->name = "element";
-    std::vector<Var> loops;
-    ir::Exprs values;
-    for (std::size_t i = 0; i < extents_.size(); ++i) {
-      bool spatial = i + static_cast<std::size_t>(reduced_) < extents_.size();
-      block->iters.push_back({iter(static_cast<int>(i)),
-                              {ir::make_int(0), extents_[i]},
-                              spatial ? ir::IterKind::spatial : ir::IterKind::reduce});
-      loops.push_back(ir::make_var(cat("i", i)));
-      values.push_back(loops.back());
-    }
-    for (const Array& a : reads) {
-      block->reads.push_back(a.whole ? ir::full_region(a.buffer)
-                                     : ir::point_region(a.buffer, {a.index}));
-    }
-    block->writes.push_back(ir::point_region(out.buffer, {out.index}));
-    block->body = ir::store(out.buffer, value, {out.index});
-    if (init) block->init = ir::store(out.buffer, init, {out.index});
-    ir::Stmt body = ir::block_realize(values, ir::make_bool(true), block);
-    for (std::size_t i = extents_.size(); i-- > 0;)
-      body = ir::make_for(loops[i], ir::make_int(0), extents_[i], body);
-    std::vector<ir::Param> params;
-    for (const ir::Buffer& b : buffers_) params.push_back(ir::buffer_param(b));
-    for (const Var& v : extents_) params.push_back({v, nullptr});
-    for (const Var& v : scalars_) params.push_back({v, nullptr});
-    for (const Var& v : numbers_) params.push_back({v, nullptr});
-    return ir::make_func("main", std::move(params), ir::root_block(body));
-  }
-
- private:
-  int reduced_;
-  std::vector<Var> extents_, scalars_, numbers_, iters_;
-  std::vector<ir::Buffer> buffers_;
-};
-
-runtime::CallArg pointer(const NDArray& a) {
-  runtime::CallArg arg;
-  arg.storage = a.handle().get();
-  arg.dtype = a.dtype();
-  arg.shape = {static_cast<std::int64_t>(a.handle()->bytes()) / elem_bytes(a.elem())};
-  return arg;
-}
-runtime::CallArg integer(std::int64_t v) {
-  runtime::CallArg arg;
-  arg.dtype = dtypes::int64;
-  arg.int_value = v;
-  return arg;
-}
-runtime::CallArg number(const Scalar& s, Elem e) {
-  runtime::CallArg arg;
-  arg.dtype = dtype_of(e);
-  arg.int_value = s.kind <= Kind::integer ? s.i : static_cast<std::int64_t>(s.z.real());
-  arg.float_value = s.kind <= Kind::integer ? static_cast<double>(s.i) : s.z.real();
-  return arg;
-}
-
-/// Builds once for each key and device, then calls.
-void run(const Ref<Device>& device, std::string_view name, const std::string& key,
-         const std::function<ir::PrimFunc()>& make, const std::vector<runtime::CallArg>& args) {
-  if (device->info().name.starts_with("rpc:")) {
-    throw Error(ErrorKind::device, "array.device.remote",
-                cat(name, " is not computed on ", device->info().name,
-                    ": arrays there are arguments of uploaded modules"))
-        .help("upload a module that computes it, or bring the array here with to(\"cpu\")");
-  }
-  static std::mutex mutex;
-  static auto& built = *new std::map<std::string, Ref<runtime::Function>>;
-  const std::string full = cat(device->info().name, " ", key);
-  Ref<runtime::Function> function;
-  {
-    std::lock_guard lock(mutex);
-    function = built[full];
-  }
-  if (!function) {
-    try {
-      Ref<runtime::Module> module = build(ir::make_module(make()), device->info().name);
-      function = make_ref<runtime::Function>(module, "main", device);
-    } catch (const RowUnsupported&) {
-      throw Error(ErrorKind::device, cat("array.", name, ".kernel"),
-                  cat("no kernel of ", name, " for arrays on ", device->info().name))
-          .help("move the array to the host's device with to(...)");
-    } catch (Error& error) {
-      throw error.context(cat("building ", name, " for arrays on ", device->info().name));
-    }
-    std::lock_guard lock(mutex);
-    built[full] = function;
-  }
-  function->call(args).wait();
-}
-
-void add_view(std::vector<runtime::CallArg>& scalars, const NDArray& a, const Dims& strides) {
-  scalars.push_back(integer(a.offset()));
-  for (std::int64_t s : strides) scalars.push_back(integer(s));
-}
-
-void no_complex(Elem e, std::string_view name, const NDArray& on) {
-  if (!is_complex(e)) return;
-  throw Error(
-      ErrorKind::device, cat("array.", name, ".kernel"),
-      cat("no kernel of ", name, " for ", name_of(e), " arrays on ", on.device()->info().name))
-      .help("move the array to the host's device with to(...)");
-}
-
-}  // namespace
-
-namespace {
 /// Refuses what the IR cannot say.
 template <typename Body>
 void refusing_unsupported(const NDArray& out, std::string_view name, const Body& body) {
@@ -252,50 +101,31 @@ void device_elementwise(Op op, Elem compute, const NDArray& out, std::span<const
     device::grid_map(out, map);
   });
   if (done) return;
-  std::string key = cat(info(op).name, " ", name_of(compute), " ", name_of(out.elem()));
+  DeviceProgram p;
+  p.name = info(op).name;
+  p.variant = std::string(name_of(compute));
   Dims shape = out.shape();
   std::vector<Dims> strides = {out.strides()};
   for (const Arg& arg : args) {
-    if (arg.array) {
-      strides.push_back(broadcast_strides(*arg.array, out.shape()));
-      key += cat(" ", name_of(arg.array->elem()));
-    } else {
-      key += " number";
-    }
+    if (arg.array) strides.push_back(broadcast_strides(*arg.array, out.shape()));
   }
   collapse_axes(shape, strides);
-  const int rank = shape.size();
-  key += cat(" ", rank);
-  auto make = [&] {
-    Program p(rank);
-    Program::Array o = p.array("out", out.elem(), rank);
-    std::vector<Program::Array> reads;
-    std::vector<Expr> in;
-    for (std::size_t k = 0; k < args.size(); ++k) {
-      if (args[k].array) {
-        reads.push_back(p.array(cat("a", k), args[k].array->elem(), rank));
-        in.push_back(convert_value(ir::load(reads.back().buffer, {reads.back().index}), compute));
-      } else {
-        in.push_back(p.scalar(cat("c", k), compute));
-      }
-    }
-    return p.finish(o, convert_value(row_value(op, in), out.elem()), nullptr, reads);
-  };
-  std::vector<runtime::CallArg> call = {pointer(out)}, views, numbers;
-  add_view(views, out, strides[0]);
+  std::vector<bool> from_array;
   std::size_t at = 1;
   for (const Arg& arg : args) {
-    if (arg.array) {
-      call.push_back(pointer(*arg.array));
-      add_view(views, *arg.array, strides[at++]);
-    } else {
-      numbers.push_back(number(arg.scalar, compute));
-    }
+    from_array.push_back(arg.array != nullptr);
+    p.variant += arg.array ? " array" : " number";
+    if (arg.array) p.inputs.push_back({*arg.array, strides[at++], false});
+    else p.numbers.push_back({arg.scalar, MachineFacts::wide(compute)});
   }
-  for (std::int64_t extent : shape) call.push_back(integer(extent));
-  call.insert(call.end(), views.begin(), views.end());
-  call.insert(call.end(), numbers.begin(), numbers.end());
-  run(out.device(), info(op).name, key, make, call);
+  p.value = [op, compute, from_array](const DeviceScope& s) {
+    std::vector<Expr> in;
+    std::size_t loaded = 0, numbered = 0;
+    for (bool array : from_array)
+      in.push_back(array ? device_cast(s.load(loaded++), compute) : s.numbers[numbered++]);
+    return row_value(op, in);
+  };
+  device_run(out, shape, strides[0], p);
 }
 
 bool device_fill(const NDArray& out, const Scalar& value) {
@@ -341,6 +171,40 @@ bool device_select(const NDArray& out, const NDArray& condition, const Arg& a, c
   });
 }
 
+namespace {
+
+/// Integers of 64 bits on a device that computes with 32: reads take the low words, results are
+/// extended. False where the device computes with them, or the other type is none of 32 bits.
+bool machine_copy(const NDArray& dst, const NDArray& src) {
+  const MachineFacts& facts = machine_of(dst.device());
+  auto two_words = [&](Elem e) {
+    return (e == Elem::int64 || e == Elem::uint64) && !facts.computes(e);
+  };
+  auto integral = [](Elem e) { return is_integer(e) || e == Elem::boolean; };
+  if (!integral(dst.elem()) || !integral(src.elem())) return false;
+  if (two_words(dst.elem()) && two_words(src.elem())) {
+    const NDArray from = src.broadcast_to(dst.shape());
+    assign(words_of(dst), words_of(from));
+    return true;
+  }
+  if (two_words(src.elem()) && dst.elem() != Elem::boolean) {
+    assign(dst, words_of(src).select(src.ndim(), 0));
+    return true;
+  }
+  if (two_words(dst.elem())) {
+    const NDArray low = src.astype(Elem::int32), words = words_of(dst);
+    assign(words.select(dst.ndim(), 0), low.broadcast_to(dst.shape()));
+    const bool sign = is_signed_int(src.elem());
+    const NDArray high = sign ? apply(Op::bitwise_right_shift, low, Scalar(31))
+                              : full(low.device(), Elem::int32, low.shape(), Scalar(0));
+    assign(words.select(dst.ndim(), 1), high.broadcast_to(dst.shape()));
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 void device_copy(const NDArray& dst, const NDArray& src) {
   if (dst.size() == 0) return;
   if (is_complex(src.elem()) || is_complex(dst.elem())) return complex_copy(dst, src);
@@ -357,19 +221,17 @@ void device_copy(const NDArray& dst, const NDArray& src) {
   if (done) return;
   Dims shape = dst.shape();
   std::vector<Dims> strides = {dst.strides(), broadcast_strides(src, dst.shape())};
+  const MachineFacts& facts = machine_of(dst.device());
+  const bool held = facts.computes(src.elem()) || facts.packs(src.elem());
+  if (src.elem() == dst.elem() && facts.known && (facts.transfers() || !held))
+    return move_elements(dst, src);
+  if (machine_copy(dst, src)) return;
   collapse_axes(shape, strides);
-  const int rank = shape.size();
-  auto make = [&] {
-    Program p(rank);
-    Program::Array o = p.array("out", dst.elem(), rank), a = p.array("a0", src.elem(), rank);
-    return p.finish(o, convert_value(ir::load(a.buffer, {a.index}), dst.elem()), nullptr, {a});
-  };
-  std::vector<runtime::CallArg> call = {pointer(dst), pointer(src)};
-  for (std::int64_t extent : shape) call.push_back(integer(extent));
-  add_view(call, dst, strides[0]);
-  add_view(call, src, strides[1]);
-  run(dst.device(), "copy", cat("copy ", name_of(dst.elem()), " ", name_of(src.elem()), " ", rank),
-      make, call);
+  DeviceProgram p;
+  p.name = "copy";
+  p.inputs.push_back({src, strides[1], false});
+  p.value = [](const DeviceScope& s) { return s.load(0); };
+  device_run(dst, shape, strides[0], p);
 }
 
 void device_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& x,
@@ -378,40 +240,54 @@ void device_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& 
   if (on_grid(out, info(op).name, [&] { device::grid_reduce(op, kernel, out, x, mask); })) return;
   Dims kept, gone;
   std::vector<Dims> kept_strides(2), gone_strides(1);
-  Dims compact = NDArray::compact_strides(out.shape());
-  std::int64_t step = 1;
   for (int i = 0; i < x.ndim(); ++i) {
-    if (mask >> i & 1) {
-      gone.push_back(x.shape()[i]);
-      gone_strides[0].push_back(x.strides()[i]);
-    } else {
-      kept.push_back(x.shape()[i]);
-      kept_strides[1].push_back(x.strides()[i]);
-    }
+    const bool joins = mask >> i & 1;
+    (joins ? gone : kept).push_back(x.shape()[i]);
+    (joins ? gone_strides[0] : kept_strides[1]).push_back(x.strides()[i]);
   }
   kept_strides[0] = NDArray::compact_strides(kept);
-  (void)compact;
-  (void)step;
   collapse_axes(kept, kept_strides);
   collapse_axes(gone, gone_strides);
-  const int rank = kept.size(), reduced = gone.size();
-  auto make = [&] {
-    Program p(rank, reduced);
-    Program::Array o = p.array("out", kernel, rank), a = p.array("a0", x.elem(), rank + reduced);
-    Expr acc = ir::load(o.buffer, {o.index});
-    Expr value = reduce_value(op, acc, convert_value(ir::load(a.buffer, {a.index}), kernel));
-    return p.finish(o, value, reduce_identity(op, kernel), {o, a});
+  DeviceProgram p;
+  p.name = info(op).name;
+  p.variant = cat("reduce ", name_of(kernel));
+  p.reduced = gone;
+  Dims strides = kept_strides[1];
+  for (std::int64_t s : gone_strides[0]) strides.push_back(s);
+  p.inputs.push_back({x, strides, false});
+  const MachineFacts& facts = machine_of(out.device());
+  const bool extreme = op == ReduceOp::max || op == ReduceOp::min;
+  // An instruction takes the larger of two numbers; what is no number is found beside it.
+  const bool apart = extreme && is_real_float(kernel) && facts.has_nan();
+  // Truth values are combined as 0 and 1.
+  const bool truth = kernel == Elem::boolean;
+  const ReduceOp how = !truth                                       ? op
+                       : op == ReduceOp::all || op == ReduceOp::min ? ReduceOp::min
+                                                                    : ReduceOp::max;
+  p.init = [op, how, kernel, truth](DType sum) {
+    if (truth) return ir::make_int(how == ReduceOp::min, sum);
+    return convert_value(reduce_identity(op, kernel), elem_of(sum));
   };
-  std::vector<runtime::CallArg> call = {pointer(out), pointer(x)};
-  for (std::int64_t extent : kept) call.push_back(integer(extent));
-  for (std::int64_t extent : gone) call.push_back(integer(extent));
-  add_view(call, out, kept_strides[0]);
-  Dims all = kept_strides[1];
-  for (std::int64_t s : gone_strides[0]) all.push_back(s);
-  add_view(call, x, all);
-  run(out.device(), info(op).name,
-      cat(info(op).name, " ", name_of(kernel), " ", name_of(x.elem()), " ", rank, " ", reduced),
-      make, call);
+  p.value = [how, extreme, kernel, truth](const DeviceScope& s) {
+    const Expr one =
+        truth ? convert_value(s.load(0), Elem::boolean) : device_cast(s.load(0), kernel);
+    const Expr term = truth ? ir::cast(s.sum, one) : one;
+    if (how == ReduceOp::max && (extreme || truth)) return ir::max(s.acc, term);
+    if (how == ReduceOp::min && (extreme || truth)) return ir::min(s.acc, term);
+    return reduce_value(how, s.acc, term);
+  };
+  if (!apart) return device_run(out, kept, kept_strides[0], p);
+  const NDArray largest = NDArray::empty(out.device(), kernel, out.shape()),
+                nans = NDArray::empty(out.device(), kernel, out.shape());
+  device_run(largest, kept, kept_strides[0], p);
+  p.variant += " nan";
+  p.init = [](DType sum) { return ir::make_const(0, sum); };
+  p.value = [kernel](const DeviceScope& s) {
+    const Expr term = device_cast(s.load(0), kernel);
+    return s.acc + ir::select(ir::ne(term, term), term, ir::make_const(0, s.sum));
+  };
+  device_run(nans, kept, kept_strides[0], p);
+  apply_into(Op::add, out, largest, nans);
 }
 
 namespace {
@@ -470,75 +346,25 @@ void device_matmul(const NDArray& out, const NDArray& a, const NDArray& b) {
   }
   // Batch axes, rows and columns are kept; a does not move along columns, b not along rows.
   const int nd = out.ndim();
-  auto make = [&] {
-    Program p(nd, 1);
-    Program::Array o = p.array("out", out.elem(), nd), x = p.array("a0", a.elem(), nd + 1),
-                   y = p.array("a1", b.elem(), nd + 1);
-    Expr product = convert_value(ir::load(x.buffer, {x.index}), out.elem()) *
-                   convert_value(ir::load(y.buffer, {y.index}), out.elem());
-    return p.finish(o, ir::load(o.buffer, {o.index}) + product,
-                    ir::make_const(0, dtype_of(out.elem())), {o, x, y});
-  };
-  std::vector<runtime::CallArg> call = {pointer(out), pointer(a), pointer(b)};
-  for (std::int64_t extent : out.shape()) call.push_back(integer(extent));
-  call.push_back(integer(a.shape()[nd - 1]));
-  add_view(call, out, out.strides());
+  DeviceProgram p;
+  p.name = "matmul";
+  p.reduced = Dims{a.shape()[nd - 1]};
   Dims sa = a.strides(), sb = b.strides();
-  std::int64_t ka = sa[nd - 1], kb = sb[nd - 2];
+  const std::int64_t ka = sa[nd - 1], kb = sb[nd - 2];
   sa[nd - 1] = 0;
   sb[nd - 2] = 0;
   sa.push_back(ka);
   sb.push_back(kb);
-  add_view(call, a, sa);
-  add_view(call, b, sb);
-  run(out.device(), "matmul",
-      cat("matmul ", name_of(out.elem()), " ", name_of(a.elem()), " ", name_of(b.elem()), " ", nd),
-      make, call);
-}
-
-ir::Expr device_cast(const ir::Expr& x, Elem elem) { return convert_value(x, elem); }
-
-void device_run(const NDArray& out, const DeviceProgram& program) {
-  if (out.size() == 0) return;
-  const int rank = out.ndim(), reduced = program.reduced.size();
-  std::string key =
-      cat(program.name, " ", program.variant, " ", name_of(out.elem()), " ", rank, " ", reduced);
-  no_complex(out.elem(), program.name, out);
-  for (const DeviceProgram::Input& input : program.inputs) {
-    no_complex(input.array.elem(), program.name, out);
-    key += cat(" ", name_of(input.array.elem()), input.whole ? "*" : "");
-  }
-  auto make = [&] {
-    Program p(rank, reduced);
-    Program::Array o = p.array("out", out.elem(), rank);
-    std::vector<Program::Array> reads;
-    if (reduced) reads.push_back(o);
-    DeviceScope scope;
-    for (std::size_t k = 0; k < program.inputs.size(); ++k) {
-      Program::Array a = p.array(cat("a", k), program.inputs[k].array.elem(), rank + reduced);
-      a.whole = program.inputs[k].whole;
-      scope.buffers.push_back(a.buffer);
-      scope.at.push_back(a.index);
-      reads.push_back(std::move(a));
-    }
-    for (int i = 0; i < rank + reduced; ++i) scope.axes.push_back(p.iter(i));
-    for (std::size_t k = 0; k < program.numbers.size(); ++k)
-      scope.numbers.push_back(p.scalar(cat("c", k), Elem::int64));
-    if (reduced) scope.acc = ir::load(o.buffer, {o.index});
-    return p.finish(o, convert_value(program.value(scope), out.elem()),
-                    reduced ? program.init : nullptr, reads);
+  p.inputs.push_back({a, sa, false});
+  p.inputs.push_back({b, sb, false});
+  const Elem elem = out.elem();
+  p.init = [](DType sum) { return ir::make_const(0, sum); };
+  p.value = [elem](const DeviceScope& s) {
+    const Expr x = device_cast(s.load(0), elem), y = device_cast(s.load(1), elem);
+    if (elem == Elem::boolean) return ir::max(s.acc, ir::cast(s.sum, ir::logical_and(x, y)));
+    return s.acc + x * y;
   };
-  std::vector<runtime::CallArg> call = {pointer(out)}, views;
-  add_view(views, out, out.strides());
-  for (const DeviceProgram::Input& input : program.inputs) {
-    call.push_back(pointer(input.array));
-    add_view(views, input.array, input.strides);
-  }
-  for (std::int64_t extent : out.shape()) call.push_back(integer(extent));
-  for (std::int64_t extent : program.reduced) call.push_back(integer(extent));
-  call.insert(call.end(), views.begin(), views.end());
-  for (std::int64_t v : program.numbers) call.push_back(integer(v));
-  run(out.device(), program.name, key, make, call);
+  device_run(out, p);
 }
 
 bool device_has_contraction(const NDArray& x) {

@@ -7,8 +7,10 @@
 #include <set>
 #include <unordered_map>
 
+#include "weft/array/collapse.h"
 #include "weft/array/device_grid.h"
 #include "weft/array/fuse_host.h"
+#include "weft/array/machine_program.h"
 #include "weft/array/nest.h"
 #include "weft/array/row_ir.h"
 #include "weft/target/backend.h"
@@ -347,8 +349,7 @@ NDArray launch(const Ref<runtime::Function>& function, const NDArray& out,
   };
   add(out);
   for (const NDArray& a : arrays) add(a);
-  runtime::Event event = function->launch(args);
-  if (out.device()->info().kind != runtime::DeviceKind::hardware || out.on_host()) event.wait();
+  function->launch(args).wait();
   return out;
 }
 }  // namespace
@@ -368,6 +369,24 @@ NDArray FusedPlan::Impl::step_map(Step& s, const std::vector<NDArray>& arrays,
       return Writer(s.leaves, loads).value(s.root);
     };
     device::grid_map(out, map);
+    return out;
+  }
+  if (!out.on_host()) {
+    Dims shape = s.shape;
+    std::vector<Dims> strides = {out.strides()};
+    for (const NDArray& a : arrays) strides.push_back(broadcast_strides(a, s.shape));
+    collapse_axes(shape, strides);
+    DeviceProgram p;
+    p.name = "compile";
+    p.variant = cat("fused ", s.serial);
+    for (std::size_t k = 0; k < arrays.size(); ++k)
+      p.inputs.push_back({arrays[k], strides[k + 1], false});
+    p.value = [&](const DeviceScope& scope) {
+      std::vector<Expr> loads;
+      for (std::size_t k = 0; k < arrays.size(); ++k) loads.push_back(scope.load(k));
+      return Writer(s.leaves, loads).value(s.root);
+    };
+    device_run(out, shape, strides[0], p);
     return out;
   }
   auto make = [&] {
@@ -394,16 +413,19 @@ NDArray FusedPlan::Impl::step_reduce(Step& s, const std::vector<NDArray>& arrays
   if (out.size() == 0) return out;
   std::int64_t size = 1;
   for (std::int64_t d : s.shape) size *= d;
-  if (size == 0 || arrays.empty()) {
-    // Nothing to combine, or a number everywhere: the eager reduction has the rule.
-    NDArray filled = arrays.empty() ? NDArray() : NDArray::empty(device, s.elem, s.shape);
-    if (arrays.empty()) filled = full(device, s.elem, s.shape, s.root->number);
+  auto reduced = [&](const NDArray& terms) {
     Axes axes{false, {}};
     for (int i = 0; i < s.shape.size(); ++i) {
       if (node.mask >> i & 1) axes.axes.push_back(i);
     }
-    return reduce(node.reduction, filled, axes, false, s.elem).reshape(node.shape);
-  }
+    return reduce(node.reduction, terms, axes, false, s.elem).reshape(node.shape);
+  };
+  // Nothing to combine, or a number everywhere: the eager reduction has the rule.
+  if (arrays.empty()) return reduced(full(device, s.elem, s.shape, s.root->number));
+  if (size == 0) return reduced(NDArray::empty(device, s.elem, s.shape));
+  // Without a grid, devices have one way to reduce; the terms are made before.
+  if (!out.on_host() && !device::grid_of(device).present)
+    return reduced(step_map(s, arrays, device));
   if (device::grid_of(device).present) {
     std::vector<const NDArray*> in;
     for (const NDArray& a : arrays) in.push_back(&a);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/array/ndarray.h"
+#include "weft/array/machine.h"
 
 #include <algorithm>
 #include <vector>
@@ -70,8 +71,10 @@ NDArray::NDArray(Ref<Storage> storage, Elem elem, Dims shape, Dims strides, std:
 NDArray NDArray::empty(const Ref<Device>& device, Elem elem, Dims shape) {
   std::int64_t size = checked_size(shape, elem_bytes(elem));
   Dims strides = compact_strides(shape);
-  return NDArray(device->allocate(static_cast<runtime::Bytes>(size * elem_bytes(elem))), elem,
-                 std::move(shape), std::move(strides), 0);
+  auto bytes = static_cast<runtime::Bytes>(size * elem_bytes(elem));
+  if (!device->info().host_accessible && machine_of(device).packs(elem))
+    bytes = (bytes + 3) / 4 * 4;  // programs write whole words
+  return NDArray(device->allocate(bytes), elem, std::move(shape), std::move(strides), 0);
 }
 
 NDArray NDArray::make(Ref<Storage> handle, Elem elem, Dims shape, const Dims* strides,

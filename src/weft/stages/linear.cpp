@@ -168,10 +168,36 @@ bool bounds_from(const Expr& condition, const std::vector<Linear>& indices,
   return false;
 }
 
+namespace {
+
+/// The sum with widened indices opened: index arithmetic does not overflow.
+arith::Sum through_casts(const Expr& e) {
+  arith::Sum given = arith::to_sum(e), out;
+  out.constant = given.constant;
+  for (const arith::Monomial& m : given.terms) {
+    arith::Sum product;
+    product.constant = m.coeff;
+    for (const Expr& atom : m.atoms) {
+      const auto* c = as<CastNode>(atom);
+      const bool widens = c && arith::is_index_type(c->dtype) &&
+                          arith::is_index_type(c->value->dtype) &&
+                          c->value->dtype.bits <= c->dtype.bits;
+      arith::Sum factor;
+      if (widens) factor = through_casts(c->value);
+      else factor.add(arith::Monomial{1, {atom}});
+      product = arith::multiply(product, factor);
+    }
+    out.add(product, 1);
+  }
+  return out;
+}
+
+}  // namespace
+
 std::optional<LinearIn> linear_in(const Expr& e, const VarNode* v) {
   if (!arith::is_index_type(e->dtype)) return std::nullopt;
   LinearIn out;
-  arith::Sum sum = arith::to_sum(e);
+  arith::Sum sum = through_casts(e);
   out.base.constant = sum.constant;
   for (const arith::Monomial& m : sum.terms) {
     Exprs rest;

@@ -60,7 +60,8 @@ TEST(WseBackend, GemvReducesAlongTheRows) {
         want += static_cast<double>(a[i * 50 + k]) * static_cast<double>(x[k]);
       ASSERT_NEAR(y[i], want, 1e-4) << target << " " << i;
     }
-    EXPECT_NE(source.find("@fmacs"), std::string::npos);
+    EXPECT_TRUE(source.find("@fmacs") != std::string::npos ||
+                source.find("@fmuls") != std::string::npos);  // on descriptors
     EXPECT_NE(source.find("@set_tile_code"), std::string::npos);
   }
 }
@@ -142,7 +143,7 @@ def main(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
     for i in range(8):
         with T.block("C"):
             vi = T.axis.spatial(8, i)
-            C[vi] = A[A[vi]]
+            C[A[vi]] = A[vi]
 )",
                  "wse:2x2"),
             "wse.lower.index");
@@ -198,8 +199,13 @@ TEST(WseBackend, EveryRefusalNamesTheStatement) {
       " "
       "       with T.init():\n                C[()] = T.float32(0)\n            C[()] = C[()] + "
       "A[vk]\n");
-  refused("wse.lower.index", "block C reaches A in dimension 0 through an index that depends on",
-          head + block("            C[vi] = A[T.Cast(\"int64\", A[vi])]\n"));
+  refused("wse.lower.index", "block C reaches C in dimension 0 through an index that depends on",
+          head + block("            C[T.Cast(\"int64\", A[vi])] = A[vi]\n"));
+  refused("wse.lower.index", "beside an index that data decide",
+          "@T.prim_func\ndef main(A: T.Buffer((8, 8), \"float32\"), I: T.Buffer((8,), \"int32\"), "
+          "C: T.Buffer((8,), \"float32\")):\n    for i in range(8):\n        with "
+          "T.block(\"C\"):\n            vi = T.axis.spatial(8, i)\n            C[vi] = A[I[vi], vi "
+          "* vi % 8]\n");
   try {  // a block that no verifier has seen
     StageProgram p = lower_stages(
         ir::parse_func(head + block("            C[vi] = A[vi] * T.Cast(\"float32\", i)\n")), 2, 2);
@@ -292,7 +298,8 @@ def main(A: T.Buffer((19, 23), "float32"), B: T.Buffer((19, 23), "float32"), R: 
       ASSERT_NEAR(r[i], sum * 0.5 + 1, 1e-4) << target << " " << i;
     }
     EXPECT_EQ(count(source, "stays in"), 3) << source;  // D for E, E for S, S for R
-    EXPECT_EQ(count(source, "@zeros"), 7) << source;    // A twice, B, D, E, S, R
+    EXPECT_EQ(count(source, " = @zeros"), 7 + count(source, "var scratch_")) << source;
+    // A twice, B, D, E, S, R
   }
 }
 
@@ -445,7 +452,7 @@ def main(A: T.Buffer((21, 13), "float32"), B: T.Buffer((10, 21), "float32"), x: 
   }
 }
 
-TEST(WseBackend, ProductsOfProductsGatherWithinRows) {
+TEST(WseBackend, ProductsOfProducts) {
   const char* text = R"(
 @T.prim_func
 def main(A: T.Buffer((9, 7), "%t"), B: T.Buffer((7, 13), "%t"), C: T.Buffer((13, 6), "%t"), E: T.Buffer((9, 6), "%t")):
@@ -521,7 +528,7 @@ def main(A: T.Buffer((9, 7), "%t"), B: T.Buffer((7, 13), "%t"), C: T.Buffer((13,
         }
       }
       if (std::string(target).find(":1x") == std::string::npos) {
-        EXPECT_EQ(count(source, "come together in the first column"), 1) << source;
+        EXPECT_NE(source.find("panel_step"), std::string::npos) << source;
       }
     }
   }

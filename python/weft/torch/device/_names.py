@@ -14,7 +14,6 @@ from ..._errors import error as _error
 #: The first indices; other devices ("wse:4x4") get the next ones when they are first named.
 FIRST = ("cpu", "opencl", "qpu", "vta", "wse")
 _MOST = 64
-_ONE_SHAPE = ("vta", "wse")
 
 _names, _devices, _lock = list(FIRST), {}, threading.Lock()
 
@@ -42,11 +41,6 @@ def device_at(index):
             )
         _devices[index] = found
     return found
-
-
-def one_shape(index):
-    """Whether the machine's programs are made for one shape, so that fused plans cannot be."""
-    return _names[index].partition(":")[0] in _ONE_SHAPE
 
 
 def index_of(name):

@@ -22,7 +22,7 @@ from ..partition import Unit
 from ..plans import Recipe, array_function, check, context
 from ..rules import Unsupported
 from ..rules.common import DTYPES
-from . import _memory, _names, _static
+from . import _memory, _names
 
 _MOST_CALLS = 4096
 
@@ -102,8 +102,7 @@ class Call:
             for f in (fakes if op.several else [fakes])
         ]
         self.read = [i for i, v in enumerate(op.inputs) if v.constant is None]
-        fused = op.name in rules.FUSED and not _names.one_shape(self.index)
-        make = self._fused if fused else self._array
+        make = self._fused if op.name in rules.FUSED else self._array
         try:
             make(op)
         except (Unsupported, weft.Error):
@@ -123,7 +122,7 @@ class Call:
         self.compute = lambda arrays: recipe.plan.run([arrays[i] for i in order])
 
     def _array(self, op):
-        rule, c = _array_rule(op, self.index)
+        rule, c = array_function(op)
         device = _names.device_at(self.index)
         constants = {
             v.id: _memory.from_host(v.constant, self.index)
@@ -160,17 +159,6 @@ class Call:
         )
         found = [None if v is None else next(results) for v in self.op.outputs]
         return tuple(found) if self.op.several else found[0]
-
-
-def _array_rule(op, index):
-    """(function of arrays, context) of an operator."""
-    if _names.one_shape(index) and op.name in _static.OPERATORS:
-        return _static.OPERATORS[op.name], context(op)
-    if op.name not in rules.ARRAYS:
-        raise Unsupported(
-            f"{_names.names()[index]} takes programs of constant shapes, and this rule has none"
-        )
-    return array_function(op)
 
 
 def _shapes(op):

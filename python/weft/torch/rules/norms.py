@@ -76,11 +76,12 @@ def _batch_norm_inference(c, x, weight, bias, running_mean, running_var, momentu
     if len(x.shape) < 2:
         raise Unsupported("batch norm of a vector")
     x, weight, bias, m, variance = _work(x, weight, bias, running_mean, running_var)
-    scale = row("rsqrt", add(variance, eps))
-    scale = scale if weight is None else mul(scale, weight)
+    rstd = row("rsqrt", add(variance, eps))
+    saved = (None, None) if c.shapes[1] == (0,) else (row("positive", m), rstd)
+    scale = rstd if weight is None else mul(rstd, weight)
     scale, bias, m = _channels(x, scale, bias, m)
     y = mul(sub(x, m), scale)
-    return _results(c, y if bias is None else add(y, bias), None, None)
+    return _results(c, y if bias is None else add(y, bias), *saved)
 
 
 def _batch_moments(x):

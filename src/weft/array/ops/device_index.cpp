@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "weft/array/device_ops.h"
+#include "weft/array/machine.h"
 #include "weft/array/nest.h"
 #include "weft/array/ops/device_structured.h"
 
@@ -16,19 +17,25 @@ namespace {
 using ir::Expr;
 
 std::int64_t number_at(const NDArray& scalar) {
+  if (scalar.elem() == Elem::int32) {
+    std::int32_t v = 0;
+    scalar.read_element(0, &v);
+    return v;
+  }
   std::int64_t v = 0;
   scalar.read_element(0, &v);
   return v;
 }
 
-/// int64 positions of one shape, negative ones wrapped, all checked against the axis.
+/// Positions of one shape, negative ones wrapped, all checked against the axis.
 NDArray positions(const NDArray& index, const NDArray& x, int axis, const Dims& shape) {
   if (!is_integer(index.elem())) {
     throw Error(ErrorKind::index, "array.index.dtype",
                 cat("an array index must be of integers, not ", name_of(index.elem())));
   }
-  NDArray wide = NDArray::empty(x.device(), Elem::int64, shape);
-  assign(wide, index);
+  const NDArray given = as_positions(index);
+  NDArray wide = NDArray::empty(x.device(), given.elem(), shape);
+  assign(wide, given);
   if (wide.size() == 0) return wide;
   const std::int64_t n = x.shape()[axis];
   const std::int64_t low = number_at(reduce(ReduceOp::min, wide)),
@@ -75,10 +82,57 @@ void device_where(const NDArray& out, const NDArray& condition, const Arg& a, co
   device_run(out, p);
 }
 
+namespace {
+
+/// out[p] = the sum of x[j] over all places j that p names, one: for machines whose programs read
+/// at places that are known when they are built. Work is places times indices.
+NDArray gather_by_search(const NDArray& out, const NDArray& x, std::span<const NDArray> at) {
+  const int used = static_cast<int>(at.size());
+  DeviceProgram p;
+  p.name = "index";
+  p.variant = cat("search ", used);
+  Dims strides(at[0].ndim(), 0);
+  for (int i = used; i < x.ndim(); ++i) strides.push_back(x.strides()[i]);
+  for (int i = 0; i < used; ++i) {
+    p.reduced.push_back(x.shape()[i]);
+    strides.push_back(x.strides()[i]);
+  }
+  p.inputs.push_back({x, strides, false});
+  for (const NDArray& index : at) {
+    Dims along = index.strides();
+    while (along.size() < strides.size()) along.push_back(0);
+    p.inputs.push_back({index, along, false});
+  }
+  p.init = [](DType sum) { return ir::make_const(0, sum); };
+  const Elem elem = x.elem();
+  const auto first = static_cast<std::size_t>(out.ndim());
+  p.value = [used, elem, first](const DeviceScope& s) {
+    Expr here;
+    for (std::size_t k = 0; k < static_cast<std::size_t>(used); ++k) {
+      const Expr one = ir::eq(s.load(k + 1), ir::cast(dtypes::int32, s.axes[first + k]));
+      here = here ? ir::logical_and(here, one) : one;
+    }
+    const Expr value = ir::cast(s.sum, device_cast(s.load(0), elem));
+    return s.acc + ir::select(here, value, ir::make_const(0, s.sum));
+  };
+  device_run(out, p);
+  return out;
+}
+
+}  // namespace
+
 NDArray device_gather(const NDArray& x, std::span<const NDArray> indices) {
   const Dims shape = common_shape(indices);
   const int used = static_cast<int>(indices.size());
   NDArray out = NDArray::empty(x.device(), x.elem(), joined(shape, x.shape(), used));
+  if (machine_of(x.device()).transfers()) {
+    std::vector<NDArray> at;
+    for (int k = 0; k < used; ++k) {
+      check_same_device(x, indices[static_cast<std::size_t>(k)], "index");
+      at.push_back(positions(indices[static_cast<std::size_t>(k)], x, k, shape));
+    }
+    return gather_by_search(out, x, at);
+  }
   DeviceProgram p;
   p.name = "index";
   p.variant = cat("gather ", used);
@@ -90,13 +144,15 @@ NDArray device_gather(const NDArray& x, std::span<const NDArray> indices) {
     Dims strides = at.strides();
     while (strides.size() < out.ndim()) strides.push_back(0);
     p.inputs.push_back({std::move(at), std::move(strides), false});
-    p.numbers.push_back(x.strides()[k]);
+    p.numbers.push_back({Scalar(x.strides()[k])});
   }
   p.value = [used](const DeviceScope& s) {
-    Expr at = s.at[0];
-    for (std::size_t k = 0; k < static_cast<std::size_t>(used); ++k)
-      at = at + s.load(k + 1) * s.numbers[k];
-    return ir::load(s.buffers[0], {at});
+    Expr at;
+    for (std::size_t k = 0; k < static_cast<std::size_t>(used); ++k) {
+      const Expr step = ir::cast(dtypes::int64, s.load(k + 1)) * s.numbers[k];
+      at = at ? at + step : step;
+    }
+    return s.load_at(0, at);
   };
   device_run(out, p);
   return out;
@@ -104,14 +160,15 @@ NDArray device_gather(const NDArray& x, std::span<const NDArray> indices) {
 
 NDArray device_pick(const NDArray& x, const NDArray& at) {
   NDArray out = NDArray::empty(x.device(), x.elem(), at.shape());
+  if (machine_of(x.device()).transfers()) return gather_by_search(out, x, {&at, 1});
   DeviceProgram p;
   p.name = "index";
   p.variant = "pick";
   p.inputs.push_back({x, Dims(at.ndim(), 0), true});
   p.inputs.push_back({at, at.strides(), false});
-  p.numbers.push_back(x.strides()[0]);
+  p.numbers.push_back({Scalar(x.strides()[0])});
   p.value = [](const DeviceScope& s) {
-    return ir::load(s.buffers[0], {s.at[0] + s.load(1) * s.numbers[0]});
+    return s.load_at(0, ir::cast(dtypes::int64, s.load(1)) * s.numbers[0]);
   };
   device_run(out, p);
   return out;
@@ -151,24 +208,26 @@ void device_scatter(const NDArray& x, std::span<const NDArray> indices, const ND
     p.reduced = Dims{count};
     p.inputs.push_back({place, Dims{0, 0, 1}, false});
     p.inputs.push_back({packed, Dims{0, 1, rest}, false});
-    const DType type = x.dtype();
-    p.init = ir::make_const(0, type);
-    p.value = [type](const DeviceScope& s) {
-      return s.acc + ir::select(ir::eq(s.load(0), s.axes[0]), s.load(1), ir::make_const(0, type));
+    const Elem elem = x.elem();
+    p.init = [](DType sum) { return ir::make_const(0, sum); };
+    p.value = [elem](const DeviceScope& s) {
+      const Expr here = ir::eq(ir::cast(dtypes::int64, s.load(0)), s.axes[0]);
+      return s.acc + ir::select(here, device_cast(s.load(1), elem), ir::make_const(0, s.sum));
     };
     device_run(sums, p);
     apply_into(Op::add, x, x, sums.reshape(x.shape()));
     return;
   }
-  NDArray last = NDArray::empty(x.device(), Elem::int64, Dims{places});
+  NDArray last = NDArray::empty(x.device(), place.elem(), Dims{places});
   DeviceProgram p;
   p.name = "index";
   p.variant = "last";
   p.reduced = Dims{count};
   p.inputs.push_back({place, Dims{0, 1}, false});
-  p.init = ir::make_int(-1);
+  p.init = [](DType sum) { return ir::make_int(-1, sum); };
   p.value = [](const DeviceScope& s) {
-    return ir::max(s.acc, ir::select(ir::eq(s.load(0), s.axes[0]), s.axes[1], ir::make_int(-1)));
+    const Expr here = ir::eq(ir::cast(dtypes::int64, s.load(0)), s.axes[0]);
+    return ir::max(s.acc, ir::select(here, ir::cast(s.sum, s.axes[1]), ir::make_int(-1, s.sum)));
   };
   device_run(last, p);
   NDArray rows[1] = {apply(Op::maximum, last, Scalar(0))};

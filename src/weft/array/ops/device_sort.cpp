@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "weft/array/device_ops.h"
+#include "weft/array/machine.h"
 #include "weft/array/ops/device_structured.h"
 
 namespace weft {
@@ -34,6 +35,9 @@ NDArray before(const NDArray& a, const NDArray& b, bool descending) {
   return either(out, both(apply(Op::isnan, b), no(apply(Op::isnan, a))));
 }
 
+/// Positions as results have them.
+NDArray as_int64(const NDArray& x) { return x.elem() == Elem::int64 ? x : x.astype(Elem::int64); }
+
 /// Types that comparisons know.
 NDArray comparable(const NDArray& x) {
   return x.elem() == Elem::boolean ? x.astype(Elem::uint8) : x;
@@ -60,8 +64,8 @@ NDArray device_arg_reduce(bool largest, const NDArray& x) {
   NDArray best = reduce(largest ? ReduceOp::max : ReduceOp::min, y, axes, true);
   NDArray hit = apply(Op::equal, y, best);
   if (is_real_float(y.elem())) hit = either(hit, apply(Op::isnan, y));
-  NDArray places = arange(y.device(), Elem::int64, 0, 1, n);
-  return reduce(ReduceOp::min, where(hit, places, Scalar(n)), axes, false);
+  NDArray places = arange(y.device(), machine_of(y.device()).positions(), 0, 1, n);
+  return as_int64(reduce(ReduceOp::min, where(hit, places, Scalar(n)), axes, false));
 }
 
 NDArray device_sort(const NDArray& x, bool descending, bool positions) {
@@ -73,8 +77,9 @@ NDArray device_sort(const NDArray& x, bool descending, bool positions) {
   NDArray source = comparable(x);
   NDArray keys = full(x.device(), source.elem(), Dims{rows, size}, Scalar(0));
   assign(keys.slice(1, 0, n, 1), source.reshape(Dims{rows, n}));
-  NDArray places =
-      arange(x.device(), Elem::int64, 0, 1, size).broadcast_to(Dims{rows, size}).copy();
+  NDArray places = arange(x.device(), machine_of(x.device()).positions(), 0, 1, size)
+                       .broadcast_to(Dims{rows, size})
+                       .copy();
   auto exchange = [&](const NDArray& ka, const NDArray& kb, const NDArray& pa, const NDArray& pb) {
     // b before a: by key, then by position; what fills up to a power of two comes last.
     NDArray swap = either(before(kb, ka, descending),
@@ -106,15 +111,16 @@ NDArray device_sort(const NDArray& x, bool descending, bool positions) {
     }
   }
   NDArray out = (positions ? places : keys).slice(1, 0, n, 1).contiguous().reshape(x.shape());
-  return positions || out.elem() == x.elem() ? out : out.astype(x.elem());
+  if (positions) return as_int64(out);
+  return out.elem() == x.elem() ? out : out.astype(x.elem());
 }
 
 NDArray device_searchsorted(const NDArray& x, const NDArray& values, bool right) {
   const Elem e = promote(x.elem(), values.elem());
   NDArray sorted = comparable(x.astype(e)), wanted = comparable(values.astype(e));
   const std::int64_t n = x.size();
-  NDArray low = full(x.device(), Elem::int64, values.shape(), Scalar(0));
-  if (n == 0) return low;
+  NDArray low = full(x.device(), machine_of(x.device()).positions(), values.shape(), Scalar(0));
+  if (n == 0) return as_int64(low);
   for (auto step = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(n)));
        step > 0; step /= 2) {
     NDArray next = apply(Op::add, low, Scalar(step));
@@ -123,7 +129,7 @@ NDArray device_searchsorted(const NDArray& x, const NDArray& values, bool right)
     NDArray goes = right ? no(before(wanted, element, false)) : before(element, wanted, false);
     low = where(both(goes, apply(Op::less_equal, next, Scalar(n))), next, low);
   }
-  return low;
+  return as_int64(low);
 }
 
 std::vector<NDArray> device_nonzero(const NDArray& x) {
@@ -132,19 +138,22 @@ std::vector<NDArray> device_nonzero(const NDArray& x) {
   std::int64_t total = 0;
   NDArray found;
   if (x.size() > 0) {
-    NDArray running = device_scan(ReduceOp::sum, flat, 0, Elem::int64);
-    running.read_element(x.size() - 1, &total);
-    found = device_searchsorted(running, arange(x.device(), Elem::int64, 1, 1, total), false);
+    const Elem e = machine_of(x.device()).positions();
+    NDArray running = device_scan(ReduceOp::sum, flat, 0, e);
+    as_int64(running.slice(0, x.size() - 1, 1, 1)).read_element(0, &total);
+    found = device_searchsorted(running, arange(x.device(), e, 1, 1, total), false);
   } else {
     found = NDArray::empty(x.device(), Elem::int64, Dims{0});
   }
+  found = found.astype(machine_of(x.device()).positions());
   std::int64_t step = x.size();
   for (int axis = 0; axis < x.ndim(); ++axis) {
     const std::int64_t extent = x.shape()[axis];
     step = extent ? step / extent : 0;
-    out.push_back(x.size() == 0 ? found.copy()
-                                : apply(Op::remainder, apply(Op::floor_divide, found, Scalar(step)),
-                                        Scalar(extent)));
+    out.push_back(as_int64(
+        x.size() == 0
+            ? found.copy()
+            : apply(Op::remainder, apply(Op::floor_divide, found, Scalar(step)), Scalar(extent))));
   }
   return out;
 }

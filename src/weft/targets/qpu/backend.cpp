@@ -45,7 +45,7 @@ class QpuBackend final : public Backend {
     store.name = "store", store.sync = "counted", store.outstanding = 1;
     out.queues = {tmu, store};
     out.dtypes = {dtypes::float32, dtypes::int32, dtypes::uint32};
-    out.limits = {{"lanes", 16}, {"qpus", options.qpus}, {"registers", 64}};
+    out.limits = {{"lanes", 16}, {"qpus", options.qpus}, {"registers", 64}, {"nan", 0}};
     return out;
   }
 

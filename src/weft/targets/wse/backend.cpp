@@ -68,6 +68,7 @@ class WseBackend final : public Backend {
     MemoryInfo global, local;
     global.scope = "global";
     global.access = "dma";
+    global.min_transfer_bytes = 2;  // copies of 16 and of 32 bits
     local.scope = "local";
     local.bytes = kMemoryBytes;
     local.private_to = {"pe.x", "pe.y"};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/targets/wse/check_plan.h"
 
+#include <algorithm>
+
 #include "weft/base/dtype.h"
 #include "weft/base/error.h"
 #include "weft/targets/wse/program.h"
@@ -66,6 +68,22 @@ struct Checker {
           cat("array \"", name, "\" has ", a.at("extent").size(), " dimensions, its buffer ", n));
     // What a PE holds has room in it; all PEs' parts fit the transfer's words.
     product(a.at("extent"), 1, kMemoryBytes, cat("the extents of array \"", name, "\""));
+    // Distances in memory: those of the dimensions in some order.
+    std::vector<std::pair<std::int64_t, std::int64_t>> steps;
+    if (a.at("strides").size() != n)
+      damaged_plan(cat("array \"", name, "\" has ", a.at("strides").size(), " strides for ", n,
+                       " dimensions"));
+    for (std::size_t d = 0; d < n; ++d)
+      steps.emplace_back(number(a.at("strides").at(d), 1, kMemoryBytes, "a stride"),
+                         a.at("extent").at(d).as_int());
+    std::sort(steps.begin(), steps.end());
+    std::int64_t expected = 1;
+    for (const auto& [stride, extent] : steps) {
+      if (stride != expected && extent > 1)
+        damaged_plan(cat("array \"", name, "\" has a stride of ", stride, " where ", expected,
+                         " elements lie inside"));
+      expected *= extent;
+    }
     for (const Json& b : a.at("base").as_array()) number(b, -kMostNumber, kMostNumber, "a base");
     for (const Json& row : a.at("coef").as_array()) {
       if (row.size() != iters)

@@ -15,6 +15,7 @@ namespace weft::wse {
 class WseDevice final : public runtime::Device {
  public:
   WseDevice(std::string name, std::int32_t width, std::int32_t height, Arch arch, int threads);
+  ~WseDevice() override;
   const runtime::DeviceInfo& info() const override { return info_; }
   Ref<runtime::Storage> allocate(runtime::Bytes bytes, runtime::Bytes align,
                                  std::string_view space) override;
@@ -36,9 +37,11 @@ class WseDevice final : public runtime::Device {
 
  private:
   runtime::DeviceInfo info_;
+  struct Resident;
   int threads_;
-  mutable std::mutex mutex_;   // of what follows; launches of several threads run at once
-  runtime::StatReport stats_;  // of the last launch; empty before one
+  mutable std::mutex mutex_;            // of what follows; launches of several threads run at once
+  std::unique_ptr<Resident> resident_;  // null before the first launch and after a fault
+  runtime::StatReport stats_;           // of the last launch; empty before one
   runtime::TraceSink* trace_ = nullptr;
 };
 

@@ -2,6 +2,11 @@
 // CSL text of a staged program: the PE program and its stages.
 #include "weft/targets/wse/emit_csl.h"
 
+#include <algorithm>
+#include <cmath>
+
+#include "weft/targets/wse/emit_csl_vector.h"
+
 namespace weft::wse {
 
 using namespace ir;
@@ -27,6 +32,13 @@ std::string identity(Combine c, DType t) {
   return "0";
 }
 
+bool is_identity(Combine c, const Expr& e) {
+  const auto* i = as<IntImmNode>(e);
+  const auto* f = as<FloatImmNode>(e);
+  const double v = i ? static_cast<double>(i->value) : f ? f->value : -1;
+  return c == Combine::add ? v == 0 && !(f && std::signbit(v)) : c == Combine::mul && v == 1;
+}
+
 }  // namespace
 
 std::string CslEmitter::run() {
@@ -41,14 +53,29 @@ std::string CslEmitter::run() {
           "const sys_mod = @import_module(\"<memcpy/memcpy>\", memcpy_params);\n"
           "const layout_mod = @import_module(\"<layout>\");\n",
           uses_math_ ? "const math = @import_module(\"<math>\");\n" : "");
-  if (any_x)
-    head +=
-        "// Chain along the row: from the east, towards the west.\nparam x_first: bool;\nparam "
-        "x_last: bool;\nparam x_in: color;\nparam x_out: color;\n";
-  if (any_y)
-    head +=
-        "// Chain along the first column: from the south, towards the north.\nparam y_first: "
-        "bool;\nparam y_last: bool;\nparam y_in: color;\nparam y_out: color;\n";
+  struct Way {
+    bool used;
+    const char *name, *comment, *first, *last;  // edges that do not send, that do not receive
+    int in, out2, out3;                         // queues; WSE-3 has more
+  };
+  const Way all_ways[] = {
+      {ways.x, "x", "Along the row from the east towards the west.", "x_first", "x_last", 2, 3, 3},
+      {ways.y, "y", "Along the column from the south towards the north.", "y_first", "y_last", 4, 5,
+       5},
+      {ways.east, "e", "Along the row from the west towards the east.", "x_last", "x_first", 3, 2,
+       6},
+      {ways.south, "s", "Along the column from the north towards the south.", "y_last", "y_first",
+       7, 4, 7}};
+  if (any_x || ways.east) head += "param x_first: bool;\nparam x_last: bool;\n";
+  if (any_y || ways.south) head += "param y_first: bool;\nparam y_last: bool;\n";
+  for (const Way& w : all_ways) {
+    if (!w.used) continue;
+    const std::string n = w.name;
+    head += cat("// ", w.comment, "\nparam ", n, "_in: color;\nparam ", n, "_out: color;\nconst ",
+                n, "_in_queue = @get_input_queue(", w.in, ");\nconst ", n,
+                "_out_queue = @get_output_queue(if (@is_arch(\"wse3\")) ", w.out3, " else ", w.out2,
+                ");\n");
+  }
   if (ways.row)
     head += "// From the first column to all PEs of the row.\nparam row_color: color;\n";
   if (ways.all) head += "// From the first PE to all.\nparam all_color: color;\n";
@@ -58,18 +85,19 @@ std::string CslEmitter::run() {
       head += cat("// Parts of a buffer from several PEs.\nvar gathered_", csl_type(t),
                   " = @zeros([", n, "]", csl_type(t), ");\n");
   }
+  for (const auto& [type, n] : scratch_) {
+    if (n) head += cat("var scratch_", type, " = @zeros([", n, "]", type, ");\n");
+  }
+  if (p_.has_panels()) head += panel_head();
   for (const auto& [name, text] : helpers_) head += text;
   std::string tail = "\ncomptime {\n";
-  if (any_x)
-    tail +=
-        "  if (@is_arch(\"wse3\")) {\n    if (!x_last) @initialize_queue(@get_input_queue(2), .{ "
-        ".color = x_in });\n    if (!x_first) @initialize_queue(@get_output_queue(3), .{ .color "
-        "= x_out });\n  }\n";
-  if (any_y)
-    tail +=
-        "  if (@is_arch(\"wse3\")) {\n    if (!y_last) @initialize_queue(@get_input_queue(4), .{ "
-        ".color = y_in });\n    if (!y_first) @initialize_queue(@get_output_queue(5), .{ .color "
-        "= y_out });\n  }\n";
+  for (const Way& w : all_ways) {
+    if (!w.used) continue;
+    const std::string n = w.name;
+    tail += cat("  if (@is_arch(\"wse3\")) {\n    if (!", w.last, ") @initialize_queue(", n,
+                "_in_queue, .{ .color = ", n, "_in });\n    if (!", w.first, ") @initialize_queue(",
+                n, "_out_queue, .{ .color = ", n, "_out });\n  }\n");
+  }
   if (ways.row)
     tail +=
         "  if (@is_arch(\"wse3\")) {\n    @initialize_queue(@get_input_queue(5), .{ .color = "
@@ -105,31 +133,26 @@ std::string CslEmitter::declare(const LocalArray& a) {
 }
 
 std::string CslEmitter::index(const Stage& s, const LocalArray& a,
-                              const std::vector<std::int64_t>& offset, std::size_t without) {
-  std::int64_t constant = 0, stride = 1;
-  std::vector<std::int64_t> factor(s.iters.size());
-  for (std::size_t d = a.extent.size(); d-- > 0;) {
-    std::int64_t at = offset.empty() ? 0 : offset[d];
-    constant += at * stride;
-    for (std::size_t k = 0; k < s.iters.size(); ++k) factor[k] += a.coef[d][k] * stride;
-    stride *= a.extent[d];
-  }
+                              const std::vector<std::int64_t>& offset,
+                              const std::vector<std::size_t>& without) {
+  const std::vector<std::int64_t> strides = a.strides();
+  std::int64_t constant = 0;
+  for (std::size_t d = 0; d < offset.size(); ++d) constant += offset[d] * strides[d];
   std::string out;
   for (std::size_t k = 0; k < s.iters.size(); ++k) {
-    if (factor[k] == 0 || k == without || s.iters[k].extent == 1) continue;
+    const std::int64_t factor = factor_of(s, a, k);
+    if (factor == 0 || std::find(without.begin(), without.end(), k) != without.end()) continue;
     out += cat(out.empty() ? "" : " + ", s.iters[k].name,
-               factor[k] == 1 ? std::string() : cat(" * ", factor[k]));
+               factor == 1 ? std::string() : cat(" * ", factor));
   }
   if (constant || out.empty()) out += cat(out.empty() ? "" : " + ", constant);
   return out;
 }
 
 std::int64_t CslEmitter::factor_of(const Stage& s, const LocalArray& a, std::size_t k) {
-  std::int64_t f = 0, stride = 1;
-  for (std::size_t d = a.extent.size(); d-- > 0;) {
-    f += a.coef[d][k] * stride;
-    stride *= a.extent[d];
-  }
+  const std::vector<std::int64_t> strides = a.strides();
+  std::int64_t f = 0;
+  for (std::size_t d = 0; d < strides.size(); ++d) f += a.coef[d][k] * strides[d];
   return s.iters[k].extent == 1 ? 0 : f;
 }
 
@@ -166,8 +189,57 @@ std::string CslEmitter::loops(const Stage& s, const std::function<bool(std::size
   return closing;
 }
 
+std::string CslEmitter::temporary(int number, std::int64_t count, DType t) {
+  const std::string type = csl_type(t), name = cat("temporary_", type, "_", count, "_", number);
+  std::int64_t& held = scratch_[type];
+  const std::int64_t need = std::max(held, (number + 1) * count);
+  std::int64_t others = 0;
+  for (const auto& [other, n] : scratch_) {
+    if (other != type) others += n * (other.ends_with("16") ? 2 : 4);
+  }
+  if (others + need * t.bytes() > p_.scratch_bytes) return {};
+  held = need;
+  dsds_ += cat("const ", name, " = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{", count,
+               "} -> scratch_", type, "[i + ", number * count, "] });\n");
+  return name;
+}
+
+void CslEmitter::init(const Stage& s, std::string& body) {
+  const DType dtype = p_.buffers[s.output.buffer].dtype;
+  auto spatial = [&](std::size_t k) { return !s.iters[k].reduce; };
+  const std::string place = cat(s.output.name, "[", index(s, s.output, output_offset(s)), "]");
+  auto fill = [&](const std::string& value) {
+    const std::string all = cat(s.output.name, "_whole");
+    dsds_ += descriptor(all, s.output.name, s.output.size());
+    body += cat("  ", dtype.bits == 16 ? "@mov16" : "@mov32", "(", all, ", ", value, ");\n");
+  };
+  bool constant = !s.init_guard && (as<IntImmNode>(s.init) || as<FloatImmNode>(s.init));
+  if (constant && !s.keeps && s.reduced == Spread::none) return fill(expr(s, s.init));
+  std::string indent = "  ", begin = cat(place, " = ", expr(s, s.init), ";\n");
+  if (s.init_guard)
+    begin = cat("if ", expr(s, s.init_guard), " { ", place, " = ", expr(s, s.init), "; }\n");
+  if (s.reduced == Spread::none) {
+    std::string closing = loops(s, spatial, body, indent);
+    body += cat(indent, begin, closing);
+    return;
+  }
+  // One PE of the chain begins with the init, the others with nothing.
+  fill(cat("@as(", csl_type(dtype), ", ", identity(s.combine, dtype), ")"));
+  if (constant && is_identity(s.combine, s.init)) return;
+  body += cat("  if (px == 0", s.reduced == Spread::xy ? " and py == 0" : "", ") {\n");
+  indent = "    ";
+  std::string inner, ends;
+  loops(s, spatial, inner, indent);
+  for (std::string at = indent; at.size() > 4;) {
+    at.resize(at.size() - 2);
+    ends += cat(at, "}\n");
+  }
+  body += cat(inner, indent, begin, ends, "  }\n");
+}
+
 std::string CslEmitter::stage(std::size_t number_of) {
   const Stage& s = p_.stages[number_of];
+  if (s.panels) return panels(s, number_of);
   const DType dtype = p_.buffers[s.output.buffer].dtype;
   std::string t = csl_type(dtype), text;
   dsds_.clear();
@@ -198,34 +270,10 @@ std::string CslEmitter::stage(std::size_t number_of) {
   for (const LocalArray& a : s.inputs) {
     if (a.move.kind != Movement::Kind::none) body += movement(a);
   }
-  auto spatial = [&](std::size_t k) { return !s.iters[k].reduce; };
   auto all = [](std::size_t) { return true; };
   std::string place = cat(s.output.name, "[", index(s, s.output, output_offset(s)), "]");
-  if (s.combine != Combine::none && s.init) {
-    std::string indent = "  ", begin = cat(place, " = ", expr(s, s.init), ";\n");
-    if (s.init_guard)
-      begin = cat("if ", expr(s, s.init_guard), " { ", place, " = ", expr(s, s.init), "; }\n");
-    if (s.reduced !=
-        Spread::none) {  // one PE of the chain begins with the init, the others with nothing
-      body += cat("  for (@range(i32, ", s.output.size(), ")) |i| { ", s.output.name,
-                  "[i] = ", identity(s.combine, dtype), "; }\n");
-      body += cat("  if (px == 0", s.reduced == Spread::xy ? " and py == 0" : "", ") {\n");
-      indent = "    ";
-      std::string inner;
-      std::string closing = loops(s, spatial, inner, indent);
-      (void)closing;
-      std::string ends;
-      for (std::string at = indent; at.size() > 4;) {
-        at.resize(at.size() - 2);
-        ends += cat(at, "}\n");
-      }
-      body += cat(inner, indent, begin, ends, "  }\n");
-    } else {
-      std::string closing = loops(s, spatial, body, indent);
-      body += cat(indent, begin, closing);
-    }
-  }
-  if (!vector_update(s, body)) {
+  if (s.combine != Combine::none && s.init) init(s, body);
+  if (!VectorStage(*this, s).write(body)) {
     std::string indent = "  ";
     std::string value = expr(s, s.value);
     std::string closing = loops(s, all, body, indent);
@@ -239,12 +287,11 @@ std::string CslEmitter::stage(std::size_t number_of) {
     body += chain(s, "x", "true", 2, 3);
   if (s.reduced == Spread::xy && p_.height > 1) body += chain(s, "y", "px == 0", 4, 5);
   body += "  sys_mod.unblock_cmd_stream();\n}\n";
-  // A stage with both chains declares its whole-array descriptor once.
-  std::string seen;
+  std::string fresh;  // stages share descriptors of one array
   for (const std::string& line : split(dsds_, '\n')) {
-    if (!line.empty() && seen.find(line + "\n") == std::string::npos) seen += line + "\n";
+    if (!line.empty() && declared_.insert(line).second) fresh += line + "\n";
   }
-  return arrays + seen + body;
+  return arrays + fresh + body;
 }
 
 std::string pe_text(const StageProgram& program) { return CslEmitter(program).run(); }

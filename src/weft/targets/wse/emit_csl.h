@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,22 @@ std::string csl_number(double v, DType t);
 
 /// The routes that a program needs.
 struct Ways {
-  bool x = false, y = false;      // chains along rows and along the first column
-  bool row = false, all = false;  // broadcast along each row, and from the first PE to all
+  bool x = false, y = false;         // chains along rows and along the first column
+  bool east = false, south = false;  // borders for the neighbours
+  bool row = false, all = false;     // broadcast along each row, and from the first PE to all
   explicit Ways(const StageProgram& p);
+};
+
+/// One operand of a product whose operands travel.
+struct PanelSide {
+  const LocalArray* array = nullptr;
+  std::size_t own = 0, divided = 0;  // iterators: rows of A or columns of B, and the part of k
+  std::int64_t part = 1, rows = 1;   // of k on a PE; elements beside each k
+  std::int64_t stride = 1, stride_k = 1;
+  std::int64_t block = 1, steps = 1;
+  std::int64_t last() const { return (block * steps + part - 1) / part - 1; }  // PE that sends last
+  std::int64_t rest() const { return block * steps - last() * part; }          // of k on that PE
+  std::int64_t piece() const { return block * rows; }
 };
 
 /// The text of the PE program that every PE of the rectangle runs.
@@ -34,9 +48,11 @@ class CslEmitter {
  private:
   std::string declare(const LocalArray& a);
 
+  friend class VectorStage;
+
   /// Index into a local array; iterators in `without` count as 0.
   std::string index(const Stage& s, const LocalArray& a, const std::vector<std::int64_t>& offset,
-                    std::size_t without = ~std::size_t{0});
+                    const std::vector<std::size_t>& without = {});
 
   std::int64_t factor_of(const Stage& s, const LocalArray& a, std::size_t k);
 
@@ -44,6 +60,8 @@ class CslEmitter {
   std::vector<std::int64_t> output_offset(const Stage& s);
   std::string helper(const std::string& name, const std::string& text);
   std::string expr(const Stage& s, const ir::Expr& e);
+  /// The part of an index that data decide, as something to add; empty where there is none.
+  std::string data_offset(const Stage& s, const LocalArray& a, const ir::LoadNode& l);
   std::string pick(const std::string& name, const std::string& op, const std::string& t);
   std::string combined(Combine c, const std::string& a, const std::string& b, const std::string& t);
 
@@ -51,16 +69,29 @@ class CslEmitter {
   std::string loops(const Stage& s, const std::function<bool(std::size_t)>& wanted,
                     std::string& out, std::string& indent);
 
-  /// acc += a * b with a vector along a spatial iterator: one @fmacs in place of that loop.
-  bool vector_update(const Stage& s, std::string& out);
+  /// The init of a reduction; on one PE of a chain only.
+  void init(const Stage& s, std::string& body);
+  /// A stage that sums up products of panels that travel (emit_csl_panels.cpp).
+  std::string panels(const Stage& s, std::size_t number_of);
   std::string chain(const Stage& s, const char* axis, const std::string& guard, int in_queue,
                     int out_queue);
   std::string descriptor(const std::string& name, const std::string& array, std::int64_t n);
+  /// The descriptor of temporary `number` of `count` elements; empty where there is no room.
+  std::string temporary(int number, std::int64_t count, DType t);
+  // Parts of the text of a stage with panels.
+  std::string panel_block(const Stage& s, std::size_t number_of);
+  std::string panel_sends(const Stage& s, bool along_x);
+  std::string panel_receives(const Stage& s, bool along_x);
+  std::string panel_head() const;
+  PanelSide panel_side(const Stage& s, bool along_x);
 
   static std::string fabric(bool in, const std::string& extent, const char* color, int queue);
 
   /// Brings a box from the PEs that hold it.
   std::string movement(const LocalArray& a);
+
+  /// The box from the own part and the neighbours' borders.
+  std::string halo(const LocalArray& a);
 
   /// All parts come to the first PE of the row or of all, row by row, and go from there to
   /// everybody.
@@ -70,6 +101,8 @@ class CslEmitter {
   const StageProgram& p_;
   std::map<std::string, std::string> helpers_;
   std::string dsds_;
+  std::set<std::string> declared_;               // lines of descriptors that the text has
+  std::map<std::string, std::int64_t> scratch_;  // elements of each type
   bool uses_math_ = false;
 };
 

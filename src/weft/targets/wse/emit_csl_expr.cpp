@@ -34,6 +34,23 @@ std::string csl_number(double v, DType t) {
   return cat("@as(", csl_type(t), ", ", text, ")");
 }
 
+std::string CslEmitter::data_offset(const Stage& s, const LocalArray& a, const LoadNode& l) {
+  const std::vector<std::int64_t> strides = a.strides();
+  std::string out;
+  for (std::size_t d = 0; d < strides.size(); ++d) {
+    if (!a.along_data(d)) continue;
+    const std::string at =
+        helper("position",
+               "// A position that data decide.\nfn position(i: i32, n: i32) i32 { @assert(i >= 0 "
+               "and i < n); return i; }\n");
+    std::string where = expr(s, l.indices[d]);
+    if (csl_type(l.indices[d]->dtype) != "i32") where = cat("@as(i32, ", where, ")");
+    out += cat(" + ", at, "(", where, ", ", a.extent[d], ")",
+               strides[d] == 1 ? std::string() : cat(" * ", strides[d]));
+  }
+  return out;
+}
+
 std::string CslEmitter::expr(const Stage& s, const Expr& e) {
   auto type = [&] { return csl_type(e->dtype); };
   switch (e->kind) {
@@ -65,7 +82,8 @@ std::string CslEmitter::expr(const Stage& s, const Expr& e) {
       const LocalArray* a = find_local(p_, s, *as<LoadNode>(e), &offset);
       if (!a) break;
       // find_local counts from the array's own beginning, negative slopes included.
-      return cat(a->name, "[", index(s, *a, offset), "]");
+      const std::string at = cat(index(s, *a, offset), data_offset(s, *a, *as<LoadNode>(e)));
+      return cat(a->name, "[", at, "]");
     }
     case ExprKind::call: {
       const auto* c = as<CallNode>(e);
@@ -166,44 +184,6 @@ std::string CslEmitter::combined(Combine c, const std::string& a, const std::str
     case Combine::none: break;
   }
   return b;
-}
-
-bool CslEmitter::vector_update(const Stage& s, std::string& out) {
-  const auto* m = as<BinaryNode>(s.value);
-  if (s.guard || s.combine != Combine::add || !m || m->kind != ExprKind::mul ||
-      m->dtype != dtypes::float32)
-    return false;
-  for (std::size_t v = s.iters.size(); v-- > 0;) {
-    if (s.iters[v].reduce || s.iters[v].extent == 1) continue;
-    for (const auto& [vec, sca] : {std::pair{m->a, m->b}, std::pair{m->b, m->a}}) {
-      const auto* l = as<LoadNode>(vec);
-      std::vector<std::int64_t> offset;
-      const LocalArray* a = l ? find_local(p_, s, *l, &offset) : nullptr;
-      if (!a) continue;
-      std::int64_t fa = factor_of(s, *a, v), fo = factor_of(s, s.output, v);
-      bool scalar = true;
-      for_each_expr(sca, [&](const Expr& x) {
-        if (x.get() == s.iters[v].var.get()) scalar = false;
-      });
-      if (!scalar || fa <= 0 || fo <= 0) continue;
-      std::string n = cat(s.label, "_v");
-      dsds_ += cat("const ", n, "_acc = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{",
-                   s.iters[v].chunk, "} -> ", s.output.name, "[i * ", fo, "] });\n", "const ", n,
-                   "_vec = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{", s.iters[v].chunk, "} -> ",
-                   a->name, "[i * ", fa, "] });\n");
-      std::string indent = "  ";
-      std::string closing = loops(
-          s, [&](std::size_t k) { return k != v; }, out, indent);
-      out +=
-          cat(indent, "const acc = @set_dsd_length(@increment_dsd_offset(", n, "_acc, @as(i16, ",
-              index(s, s.output, output_offset(s), v), "), f32), @as(u16, n_", s.iters[v].name,
-              "));\n", indent, "const vec = @set_dsd_length(@increment_dsd_offset(", n,
-              "_vec, @as(i16, ", index(s, *a, offset, v), "), f32), @as(u16, n_", s.iters[v].name,
-              "));\n", indent, "@fmacs(acc, acc, vec, ", expr(s, sca), ");\n", closing);
-      return true;
-    }
-  }
-  return false;
 }
 
 }  // namespace weft::wse

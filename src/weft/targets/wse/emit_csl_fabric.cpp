@@ -12,8 +12,8 @@ std::string CslEmitter::chain(const Stage& s, const char* axis, const std::strin
   std::string t = csl_type(dtype), n = s.label;
   std::int64_t size = s.output.size();
   std::string mov = dtype.bits == 16 ? "@mov16" : "@mov32";
+  // Not @fmaxs for maxima: it drops NaN.
   std::string add = dtype == dtypes::float32 && s.combine == Combine::add   ? "@fadds"
-                    : dtype == dtypes::float32 && s.combine == Combine::max ? "@fmaxs"
                     : dtype == dtypes::float16 && s.combine == Combine::add ? "@faddh"
                                                                             : "";
   std::string body;
@@ -60,8 +60,108 @@ std::string CslEmitter::fabric(bool in, const std::string& extent, const char* c
              queue, ") })");
 }
 
+std::string CslEmitter::halo(const LocalArray& a) {
+  const Movement& m = a.move;
+  const std::string mov = p_.buffers[a.buffer].dtype.bits == 16 ? "@mov16" : "@mov32";
+  const std::size_t rank = a.extent.size();
+  struct Box {
+    std::vector<std::int64_t> start, extent;
+    std::int64_t size() const {
+      std::int64_t n = 1;
+      for (std::int64_t e : extent) n *= e;
+      return n;
+    }
+  };
+  auto describe = [&](const char* what, const std::string& array,
+                      const std::vector<std::int64_t>& shape, const Box& box) {
+    std::string variables, extents, place;
+    std::int64_t stride = 1, at = 0;
+    int dims = 0;
+    for (std::size_t d = rank; d-- > 0;) {
+      at += box.start[d] * stride;
+      if (box.extent[d] > 1) {
+        const std::string v(1, static_cast<char>('i' + dims));
+        variables = cat(v, dims ? ", " : "", variables);
+        extents = cat(box.extent[d], dims ? ", " : "", extents);
+        place += cat(" + ", v, " * ", stride);
+        ++dims;
+      }
+      stride *= shape[d];
+    }
+    if (dims == 0) variables = "i", extents = "1";
+    const std::string name = cat(a.name, "_", what);
+    dsds_ += cat("const ", name, " = @get_dsd(", dims > 1 ? "mem4d" : "mem1d",
+                 "_dsd, .{ .tensor_access = |", variables, "|{", extents, "} -> ", array, "[", at,
+                 place, "] });\n");
+    return name;
+  };
+  // What the own part and the box have in common, in the box and in the part.
+  Box here, part;
+  for (std::size_t d = 0; d < rank; ++d) {
+    const std::int64_t before = std::max<std::int64_t>(m.before[d], 0),
+                       after = std::max<std::int64_t>(m.after[d], 0);
+    here.start.push_back(before);
+    here.extent.push_back(a.extent[d] - before - after);
+    part.start.push_back(std::max<std::int64_t>(-m.before[d], 0));
+    part.extent.push_back(here.extent.back());
+  }
+  std::string out = cat("  // Borders of ", p_.buffers[a.buffer].name,
+                        " come from the neighbours.\n"),
+              take;
+  const std::string copy = cat("  ", mov, "(", describe("here", a.name, a.extent, here), ", ",
+                               describe("own", m.from, m.box, part), ");\n");
+  auto exchange = [&](std::size_t d, bool along_x, const std::string& array,
+                      const std::vector<std::int64_t>& shape, Box send, Box take_at) {
+    const std::int64_t own = along_x ? part.extent[d] : m.box[d],
+                       n = along_x ? p_.width : p_.height;
+    const std::string at = along_x ? "px" : "py";
+    std::string sends, takes;
+    for (bool onward : {true, false}) {
+      const std::int64_t count = onward ? m.before[d] : m.after[d];
+      if (count <= 0 || n == 1) continue;
+      const char* way = onward ? (along_x ? "e" : "s") : (along_x ? "x" : "y");
+      const std::int64_t first = along_x ? 0 : m.before[d];
+      send.extent[d] = take_at.extent[d] = count;
+      send.start[d] = onward ? first + own - count : first;
+      take_at.start[d] = onward ? 0 : m.before[d] + own;
+      const std::string extent = cat(send.size()),
+                        from = describe(cat(way, "_send").c_str(), array, shape, send),
+                        to = describe(cat(way, "_take").c_str(), a.name, a.extent, take_at);
+      const std::string sender = onward ? cat(at, " < ", n - 1) : cat(at, " > 0"),
+                        taker = onward ? cat(at, " > 0") : cat(at, " < ", n - 1);
+      sends += cat("  if (", sender, ") ", mov, "(@get_dsd(fabout_dsd, .{ .extent = ", extent,
+                   ", .fabric_color = ", way, "_out, .output_queue = ", way, "_out_queue }), ",
+                   from, ", .{ .async = true });\n");
+      takes +=
+          cat("  if (", taker, ") ", mov, "(", to, ", @get_dsd(fabin_dsd, .{ .extent = ", extent,
+              ", .fabric_color = ", way, "_in, .input_queue = ", way, "_in_queue }));\n");
+    }
+    return std::pair{sends, takes};
+  };
+  std::string rest;
+  for (std::size_t d = 0; d < rank; ++d) {  // along the rows from the own part
+    if (m.parts[d].spread != Spread::x) continue;
+    auto [sends, takes] = exchange(d, true, m.from, m.box, part, here);
+    out += sends;
+    rest = takes;
+  }
+  out += copy + rest;
+  for (std::size_t d = 0; d < rank; ++d) {  // then along the columns, with what came from the sides
+    if (m.parts[d].spread != Spread::y) continue;
+    Box whole = here;
+    for (std::size_t e = 0; e < rank; ++e) {
+      if (e != d && m.parts[e].spread == Spread::x)
+        whole.start[e] = 0, whole.extent[e] = a.extent[e];
+    }
+    auto [sends, takes] = exchange(d, false, a.name, a.extent, whole, whole);
+    out += sends + takes;
+  }
+  return out;
+}
+
 std::string CslEmitter::movement(const LocalArray& a) {
   const Movement& m = a.move;
+  if (m.kind == Movement::Kind::halo) return halo(a);
   const DType dtype = p_.buffers[a.buffer].dtype;
   const std::string mov = dtype.bits == 16 ? "@mov16" : "@mov32", here = cat(a.name, "_here");
   const std::string& buffer = p_.buffers[a.buffer].name;
@@ -88,10 +188,33 @@ std::string CslEmitter::movement(const LocalArray& a) {
     out += gather(a, mov, box);
   }
   out += cat("  // Every PE takes its part of ", buffer, ".\n");
+  if (a.extent.size() == 1 && m.origin[0].base >= 0 && m.origin[0].cx >= 0 && m.origin[0].cy >= 0 &&
+      m.parts[0].chunk == m.box[0] && !m.here &&
+      !(m.within_row && m.parts[0].spread == Spread::y)) {
+    // The parts lie in the order of the elements.
+    const std::int64_t total = box * m.columns * m.rows;
+    const std::string all = cat(a.name, "_gathered"), element = csl_type(dtype);
+    dsds_ += descriptor(here, a.name, a.size()) + descriptor(all, source, total);
+    return cat(out, "  {\n    const from = ", m.origin[0].base, " + ", m.origin[0].cx, " * px + ",
+               m.origin[0].cy, " * py;\n    var n: i32 = ", total, " - from;\n    if (n > ",
+               a.size(), ") { n = ", a.size(), "; }\n    if (n > 0) { ", mov, "(@set_dsd_length(",
+               here, ", @as(u16, n)), @set_dsd_length(@increment_dsd_offset(", all,
+               ", @as(i16, from), ", element, "), @as(u16, n))); }\n  }\n");
+  }
   std::string indent = "  ", position = "0", inside, place = "0";
   std::string row_of = "0", column_of = "0";
-  for (std::size_t d = 0; d < a.extent.size(); ++d) {
+  // The last dimension goes as a run where every PE needs the same of it.
+  const std::size_t rank = a.extent.size(), last = rank - 1;
+  const bool run = rank > 1 && m.parts[last].spread == Spread::none && m.origin[last].cx == 0 &&
+                   m.origin[last].cy == 0 && m.origin[last].base >= 0 &&
+                   m.origin[last].base + a.extent[last] <= p_.buffers[a.buffer].shape[last];
+  for (std::size_t d = 0; d < rank; ++d) {
     const Movement::Origin& o = m.origin[d];
+    if (run && d == last) {
+      position = cat("(", position, ") * ", a.extent[d]);
+      place = cat("(", place, ") * ", m.box[d], " + ", o.base);
+      break;
+    }
     const Movement::Part& part = m.parts[d];
     std::string j = cat("j", d), g = cat("g", d);
     out += cat(indent, "for (@range(i32, ", a.extent[d], ")) |", j, "| {\n");
@@ -114,8 +237,19 @@ std::string CslEmitter::movement(const LocalArray& a) {
   std::string owner = m.columns * m.rows == 1 ? ""
                                               : cat("((", row_of, ") * ", m.columns, " + ",
                                                     column_of, ") * ", box, " + ");
-  out += cat(indent, "if (", inside, ") { ", a.name, "[", position, "] = ", source, "[", owner,
-             place, "]; }\n");
+  if (run) {
+    const std::string element = csl_type(dtype), to = cat(a.name, "_run"),
+                      from = cat(a.name, "_run_of");
+    dsds_ += descriptor(to, a.name, a.extent[last]) + descriptor(from, source, a.extent[last]);
+    auto moved = [&](const std::string& name, const std::string& by) {
+      return cat("@increment_dsd_offset(", name, ", @as(i16, ", by, "), ", element, ")");
+    };
+    out += cat(indent, "if (", inside, ") { ", mov, "(", moved(to, position), ", ",
+               moved(from, cat(owner, place)), "); }\n");
+  } else {
+    out += cat(indent, "if (", inside, ") { ", a.name, "[", position, "] = ", source, "[", owner,
+               place, "]; }\n");
+  }
   while (indent.size() > 2) {
     indent.resize(indent.size() - 2);
     out += cat(indent, "}\n");

@@ -6,7 +6,9 @@
 // divided ends in a chain of PEs along the axis. What cannot be brought into that form is refused
 // with the reason.
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,7 @@ struct StageIter {
   std::string name;
   std::int64_t min = 0, extent = 1, chunk = 1;
   bool reduce = false;
+  bool travels = false;  // an operand's own division of a reduction: nothing is repeated over it
   Spread spread = Spread::none;
 };
 
@@ -33,6 +36,7 @@ struct Movement {
     none,
     row,     // broadcast: the first column holds the box of every PE of its row
     all,     // broadcast: the first PE holds everybody's box
+    halo,    // most of the box is here already; its borders come from the neighbours
     gather,  // boxes are gathered, handed to everybody, and everybody takes its part
   };
   /// Element i of the writer's dimension lies in part i / chunk, which `spread` places.
@@ -50,9 +54,10 @@ struct Movement {
   std::vector<std::int64_t> box;  // its extents
   std::vector<Part> parts;
   std::vector<Origin> origin;
-  std::int64_t columns = 1, rows = 1;  // PEs that hold different parts
-  bool here = false;                   // every PE holds all: nothing travels
-  bool within_row = false;             // no PE needs parts of other rows
+  std::vector<std::int64_t> before, after;  // halo: elements beyond the writer's box, per dimension
+  std::int64_t columns = 1, rows = 1;       // PEs that hold different parts
+  bool here = false;                        // every PE holds all: nothing travels
+  bool within_row = false;                  // no PE needs parts of other rows
   std::int64_t gathered() const {
     std::int64_t n = columns * rows;
     for (std::int64_t e : box) n *= e;
@@ -67,14 +72,29 @@ struct LocalArray {
   std::size_t buffer = 0;                       // in Program's buffers
   std::vector<std::vector<std::int64_t>> coef;  // [dimension][iterator]
   std::vector<std::int64_t> base, extent;
+  std::vector<std::size_t> order;  // dimensions in memory, outermost first; empty: as they are
+  std::vector<bool> data;          // dimensions that data decide: the box has all of them
   bool kept = false;  // it is an earlier stage's output, still in place: `name` is that one's
   Movement move;      // or comes from one over the fabric
   bool on_wafer() const { return kept || move.kind != Movement::Kind::none; }
+  bool along_data(std::size_t d) const { return d < data.size() && data[d]; }
   std::int64_t size() const {
     std::int64_t n = 1;
     for (std::int64_t e : extent) n *= e;
     return n;
   }
+  /// Elements between neighbours of each dimension.
+  std::vector<std::int64_t> strides() const;
+};
+
+/// A product of matrices whose operands are divided over both axes of the rectangle: parts of A
+/// travel along the rows and parts of B along the columns, in the order of the reduction.
+struct Panels {
+  std::size_t a = 0, b = 0;  // inputs: A is divided over the columns along k, B over the rows
+  std::size_t i = 0, j = 0, k = 0;
+  std::int64_t block = 1;               // of k, worked on at once
+  std::int64_t a_part = 1, b_part = 1;  // of k, on each PE; multiples of `block`
+  std::int64_t steps = 1;               // blocks
 };
 
 using stages::Combine;
@@ -91,7 +111,8 @@ struct Stage {
   ir::Expr guard, init_guard;
   Spread reduced = Spread::none;
   bool after_chain = false;  // placed on the rows, as a reduction before it ended in column 0
-  bool collect = true;       // the output goes back to the buffer; else only later stages read it
+  std::optional<Panels> panels;
+  bool collect = true;  // the output goes back to the buffer; else only later stages read it
 };
 
 struct StageBuffer {
@@ -111,6 +132,10 @@ struct StageProgram {
   std::int32_t width = 1, height = 1;
   std::vector<StageBuffer> buffers;  // parameters first, in order
   std::vector<Stage> stages;
+  std::int64_t scratch_bytes = 0;  // of every PE, for temporaries of vector operations
+  bool has_panels() const {
+    return std::any_of(stages.begin(), stages.end(), [](const Stage& s) { return !!s.panels; });
+  }
   /// Elements of the array in which parts of buffers of this type are gathered; 0: there is none.
   std::int64_t gathered(DType dtype) const;
 };

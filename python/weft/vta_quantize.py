@@ -1,0 +1,536 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks of PyTorch, quantised for VTA: 8-bit weights with a scale for each channel, 8-bit activations whose scales come
+from samples.
+
+>>> net = weft.vta.quantize(model, samples, weft.vta.env())
+>>> scores = net(images)                       # float32, as the model's
+>>> [place for place in net.places if place.target != "vta"]
+
+The scale of a channel's weights is the result's over the source's times the power of two that fits them, so a sum becomes
+an activation by an addition, a shift and a clip, which the machine does on chip.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import NamedTuple
+
+import numpy as np
+
+from . import _core, te
+from . import vta_op as op
+from ._errors import error as _error
+from .vta_net import Layer, Net
+
+_MOST = 127  # largest magnitude of a quantised number
+_FACTOR = 32767  # largest constant of an instruction
+
+
+class Place(NamedTuple):
+    """Where a layer runs, and why it is not on the machine."""
+
+    layer: str
+    target: str
+    reason: str
+
+
+class _Value(NamedTuple):
+    """A quantised activation: its layer, the shape of one example, and what one stands for."""
+
+    layer: str
+    shape: tuple
+    scale: float
+
+
+def _refuse(what, repair="replace the layer, or run it before or behind the quantised part"):
+    raise _error(
+        _core.ArgumentError,
+        "vta.quantize.layer",
+        what,
+        [
+            "legal: Conv2d, BatchNorm2d behind a convolution, Linear, ReLU, ReLU6, MaxPool2d, global average pools, "
+            "sums of two activations, Flatten, Dropout, Identity"
+        ],
+        help=repair,
+    )
+
+
+def _one(value, what):
+    """A size that is equal in both directions."""
+    pair = value if isinstance(value, tuple) else (value, value)
+    if pair[0] != pair[-1] or isinstance(value, str):
+        _refuse(f"{what} is {value}, which differs between rows and columns")
+    return int(pair[0])
+
+
+def _kind(node, modules):
+    """(what a node of the traced model does, its module or None)."""
+    import torch
+    from torch import nn
+
+    if node.op in ("placeholder", "output", "get_attr"):
+        return node.op, None
+    if node.op == "call_module":
+        module = modules[node.target]
+        table = [
+            (nn.Conv2d, "conv"),
+            (nn.BatchNorm2d, "norm"),
+            (nn.Linear, "linear"),
+            (nn.ReLU6, "relu6"),
+            (nn.ReLU, "relu"),
+            (nn.MaxPool2d, "max_pool"),
+            (nn.AdaptiveAvgPool2d, "mean"),
+            (nn.Flatten, "flatten"),
+            ((nn.Dropout, nn.Identity), "same"),
+        ]
+        for kinds, name in table:
+            if isinstance(module, kinds):
+                return name, module
+        _refuse(f"layer {node.target!r} is a {type(module).__name__}")
+    functional = torch.nn.functional
+    table = {
+        operator.add: "add", operator.iadd: "add", torch.add: "add", "add": "add", "add_": "add",
+        torch.relu: "relu", functional.relu: "relu", "relu": "relu", functional.relu6: "relu6",
+        torch.flatten: "flatten", "flatten": "flatten", "mean": "mean", torch.mean: "mean",
+        functional.adaptive_avg_pool2d: "mean", functional.dropout: "same", "contiguous": "same",
+    }  # fmt: skip
+    name = table.get(node.target)
+    if name is None:
+        _refuse(f"{node.name!r} calls {getattr(node.target, '__name__', node.target)}")
+    return name, None
+
+
+def _traced(model):
+    try:
+        from torch import fx
+    except ImportError as reason:
+        raise _error(
+            _core.ArgumentError,
+            "vta.quantize.torch",
+            "quantize needs PyTorch, which is not installed",
+            help="install python3-torch",
+        ) from reason
+    from torch import nn
+
+    if isinstance(model, (nn.Conv2d, nn.Linear, nn.MaxPool2d, nn.AdaptiveAvgPool2d)):
+        model = nn.Sequential(model)  # a layer by itself would be traced through
+    try:
+        return fx.symbolic_trace(model.eval())
+    except Exception as reason:  # whatever the model's own code raises
+        raise _error(
+            _core.ArgumentError,
+            "vta.quantize.trace",
+            f"the model cannot be traced: {type(reason).__name__}: {reason}",
+            help="write its forward without branches on values, as torch.fx asks",
+        ) from reason
+
+
+def _observed(traced, samples):
+    """{node: (largest magnitude, shape of one example)} over the samples."""
+    import torch
+    from torch import fx
+
+    seen = {}
+
+    class Watch(fx.Interpreter):
+        def run_node(self, n):
+            value = super().run_node(n)
+            if isinstance(value, torch.Tensor) and n.op != "get_attr":
+                seen[n] = (float(value.abs().max()), tuple(value.shape[1:]))
+            return value
+
+    with torch.no_grad():
+        Watch(traced).run(torch.as_tensor(np.asarray(samples, np.float32)))
+    return seen
+
+
+class QuantizedNet:
+    """A network of int8 layers; made by `quantize`.
+
+    `places`: where each layer runs. `cycles`: of the machine in the last call. `net`: the layers, a weft.vta.net.Net.
+    """
+
+    def __init__(self, net, scale, out_scale, shape):
+        self.net, self._scale, self._out, self._shape = net, scale, out_scale, shape
+        floats = "vta.accepts.dtype: numbers are float32 outside the machine"
+        inner = [Place(*place) for place in net.build()]
+        self.places = [
+            Place("quantize", net.host, floats),
+            *inner,
+            Place("dequantize", net.host, floats),
+        ]
+        self.cycles = 0
+
+    def quantized(self, images):
+        """The int8 images that the first layer gets."""
+        return np.clip(np.rint(images / self._scale), -_MOST, _MOST).astype(np.int8)
+
+    def _each(self, images, run):
+        images = np.asarray(images, np.float32)
+        if images.shape[1:] != self._shape:
+            raise _error(
+                _core.ShapeError,
+                "vta.quantize.shape",
+                f"images have shape {images.shape}; the network was quantised for (n, "
+                f"{', '.join(map(str, self._shape))})",
+            )
+        rows = [run(self.quantized(image[None]))[0] * self._out for image in images]
+        return np.stack(rows).astype(np.float32)
+
+    def __call__(self, images):
+        """float32 scores of images (n, channels, rows, columns). Raises ShapeError."""
+        self.cycles = 0
+
+        def run(image):
+            scores, report = self.net.run(image)
+            self.cycles += sum(cycles for *_, cycles in report)
+            return scores
+
+        return self._each(images, run)
+
+    def reference(self, images):
+        """The same integers in NumPy."""
+        return self._each(images, self.net.reference)
+
+
+def _integer_conv(x, w, stride, pad, groups, dilation):
+    import torch
+
+    x, w = (torch.as_tensor(v.astype(np.float64)) for v in (x, w))
+    y = torch.nn.functional.conv2d(
+        x, w, stride=stride, padding=pad, groups=groups, dilation=dilation
+    )
+    return y.numpy().astype(np.int64)  # sums stay far below 2^53
+
+
+def _ratio(value):
+    """(factor, shift) with factor / 2^shift close to the value; both constants of instructions."""
+    shift = max(0, min(14, math.floor(math.log2(_FACTOR / value))))
+    return min(_FACTOR, round(value * 2**shift)), shift
+
+
+class _Quantizer:
+    def __init__(self, traced, seen, env, host):
+        self.modules, self.seen, self.env = dict(traced.named_modules()), seen, env
+        self.nodes = list(traced.graph.nodes)
+        self.values = {}  # of nodes: _Value
+        self.kinds = {n: _kind(n, self.modules) for n in self.nodes}
+        inputs = [n for n in self.nodes if n.op == "placeholder"]
+        if len(inputs) != 1 or len(seen[inputs[0]][1]) != 3:
+            _refuse("the model takes something else than one batch of images")
+        self.input = inputs[0]
+        amax, self.shape = seen[self.input]
+        self.net = Net(env, (1, *self.shape), host)
+        self.values[self.input] = _Value("image", self.shape, max(amax, 1e-30) / _MOST)
+        self.done = set()
+        self.out_scale = None
+
+    def scale(self, node):
+        """The smallest scale that holds what was seen."""
+        return max(self.seen[node][0], 1e-30) / _MOST
+
+    def only_user(self, node, *kinds):
+        """The one node that uses this one, when it does one of these things."""
+        users = list(node.users)
+        return users[0] if len(users) == 1 and self.kinds[users[0]][0] in kinds else None
+
+    def run(self):
+        for node in self.nodes:
+            kind, module = self.kinds[node]
+            if node in self.done or kind in ("placeholder", "get_attr"):
+                continue
+            if kind == "output":
+                return self.finish(node.args[0])
+            getattr(self, kind)(node, module)
+        raise AssertionError("a traced model ends with its output")
+
+    def finish(self, node):
+        if not hasattr(node, "op") or node not in self.values:
+            _refuse("the model returns something else than one array")
+        if self.out_scale is None:
+            self.out_scale = self.values[node].scale
+        return QuantizedNet(self.net, self.values[self.input].scale, self.out_scale, self.shape)
+
+    def add_layer(self, node, func, inputs, constants, shape, dtype, reference, macs=0):
+        name = node.name
+        self.net.add(
+            Layer(name, func, inputs, constants, (1, *shape), dtype, reference, macs, (name,))
+        )
+        return name
+
+    def activation(self, node):
+        """(the node that ends the layer, its clip): a ReLU behind a node belongs to it."""
+        end = self.only_user(node, "relu", "relu6")
+        if end is None:
+            return node, None
+        self.done.add(end)
+        return end, self.kinds[end][0]
+
+    def clip(self, relu, scale):
+        if relu == "relu6":
+            return (0, min(_MOST, round(6 / scale)))
+        return (0 if relu else -_MOST, _MOST)
+
+    def weights(self, w, bias, source, scale):
+        """(int8 weights, int32 bias with what rounds, shifts, scale): sum + bias >> shift is the result's number."""
+        amax = np.maximum(np.abs(w.reshape(len(w), -1)).max(1), 1e-30)
+        shifts = np.floor(np.log2(_MOST * scale / source.scale / amax) + 1e-9)
+        # Biases fit 31 bits beside the sums.
+        shifts = np.minimum(shifts, 30 - np.ceil(np.log2(1 + np.abs(bias) / scale)))
+        shifts = np.minimum(shifts, 30).astype(np.int64)
+        if shifts.min() < 0:  # sums are wider than what was seen
+            return self.weights(w, bias, source, scale * 2.0 ** -int(shifts.min()))
+        step = scale / source.scale * 2.0**-shifts
+        quantised = np.rint(w / step.reshape(-1, *(1,) * (w.ndim - 1)))
+        half = np.where(shifts > 0, 2.0 ** (shifts - 1), 0)
+        offset = np.rint(bias / (step * source.scale)) + half
+        if np.abs(offset).max() >= 2**31:
+            _refuse("a bias is far larger than the activations", "scale the layer before")
+        return quantised.astype(np.int8), offset.astype(np.int32), shifts.astype(np.int32), scale
+
+    def conv(self, node, module):
+        source = self.values[node.args[0]]
+        w = module.weight.detach().numpy().astype(np.float64)
+        bias = np.zeros(len(w)) if module.bias is None else module.bias.detach().numpy()
+        if module.padding_mode != "zeros" or isinstance(module.padding, str):
+            _refuse(f"layer {node.target!r} pads by {module.padding_mode!r}, {module.padding!r}")
+        options = {
+            "stride": _one(module.stride, "a stride"),
+            "pad": _one(module.padding, "a padding"),
+            "groups": module.groups,
+            "dilation": _one(module.dilation, "a dilation"),
+        }
+        end = node
+        norm = self.only_user(node, "norm")
+        if norm is not None:
+            bn = self.kinds[norm][1]
+            scale = (bn.running_var.double() + bn.eps).rsqrt().numpy()
+            shift = np.zeros(len(w))
+            if bn.affine:
+                scale = scale * bn.weight.detach().double().numpy()
+                shift = bn.bias.detach().double().numpy()
+            bias = (bias - bn.running_mean.double().numpy()) * scale + shift
+            w = w * scale[:, None, None, None]
+            end = norm
+            self.done.add(norm)
+        residual = self.residual_of(end)
+        taken = ()
+        if residual is not None:
+            end, taken = residual[0], residual[1:]
+        last, relu = self.activation(end)
+        w, bias, shifts, scale = self.weights(
+            w, np.asarray(bias, np.float64), source, self.scale(last)
+        )
+        clip = self.clip(relu, scale)
+        factor, move = _ratio(taken[0].scale / scale) if taken else (1, 0)
+        ci, h, wide = source.shape
+        co, _, kh, kw = w.shape
+        block = math.gcd(ci, self.env.BLOCK_IN) if module.groups == ci == co else 1
+        func = op.conv2d(
+            1, ci, h, wide, co, (kh, kw), bias=True, shifts=True, clip=clip,
+            residual=bool(taken), residual_factor=factor, residual_shift=move,
+            block=block, **options,
+        )  # fmt: skip
+        shape = self.seen[last][1]
+
+        def reference(x, *more):
+            total = _integer_conv(x, w, **options) + bias[:, None, None]
+            total >>= shifts[:, None, None]
+            for r in more:
+                total += (r.astype(np.int64) * factor + ((1 << move) >> 1)) >> move
+            return np.clip(total, *clip).astype(np.int8)
+
+        macs = int(np.prod(shape)) * w[0].size
+        inputs = (source.layer, *(t.layer for t in taken))
+        name = self.add_layer(last, func, inputs, (w, bias, shifts), shape, "int8", reference, macs)
+        self.values[last] = _Value(name, shape, scale)
+
+    def residual_of(self, node):
+        """(the sum, the other operand) where this node is added to a value that is already there."""
+        total = self.only_user(node, "add")
+        if total is None or len(total.args) != 2:
+            return None
+        other = total.args[1] if total.args[0] is node else total.args[0]
+        if other not in self.values or other is node:
+            return None
+        self.done.add(total)
+        return total, self.values[other]
+
+    def linear(self, node, module):
+        source = self.values[node.args[0]]
+        w = module.weight.detach().numpy().astype(np.float64)
+        bias = np.zeros(len(w)) if module.bias is None else module.bias.detach().double().numpy()
+        out, inputs = w.shape
+        if source.shape != (inputs,):
+            _refuse(f"layer {node.target!r} reads {source.shape}, not ({inputs},)")
+        last, relu = self.activation(node)
+        if relu is None and self.only_user(last, "output") is not None:
+            step = np.maximum(np.abs(w).max(1), 1e-30) / _MOST
+            scale = step * source.scale
+            w = np.rint(w / step[:, None]).astype(np.int8)
+            bias = np.rint(bias / scale).astype(np.int32)
+            func = op.dense(1, inputs, out, bias=True, dtype="int32")
+            self.out_scale = scale
+
+            def scores(x):
+                return (x.astype(np.int64) @ w.T.astype(np.int64) + bias).astype(np.int32)
+
+            name = self.add_layer(
+                last, func, (source.layer,), (w, bias), (out,), "int32", scores, w.size
+            )
+            self.values[last] = _Value(name, (out,), 1.0)
+            return
+        w, bias, shifts, scale = self.weights(w, bias, source, self.scale(last))
+        clip = self.clip(relu, scale)
+        func = op.dense(1, inputs, out, bias=True, shifts=True, clip=clip)
+
+        def reference(x):
+            total = (x.astype(np.int64) @ w.T.astype(np.int64) + bias) >> shifts
+            return np.clip(total, *clip).astype(np.int8)
+
+        name = self.add_layer(
+            last, func, (source.layer,), (w, bias, shifts), (out,), "int8", reference, w.size
+        )
+        self.values[last] = _Value(name, (out,), scale)
+
+    def add(self, node, module):
+        if len(node.args) != 2 or any(a not in self.values for a in node.args):
+            _refuse(f"{node.name!r} adds something else than two activations")
+        a, b = (self.values[n] for n in node.args)
+        last, relu = self.activation(node)
+        scale = self.scale(last)
+        clip, moves = self.clip(relu, scale), [_ratio(v.scale / scale) for v in (a, b)]
+
+        def moved(v, ratio):
+            factor, shift = ratio
+            return (v * factor + (1 << shift >> 1)) >> shift if shift else v * factor
+
+        func = op.elementwise(
+            (1, *a.shape),
+            lambda x, y: op.maximum(
+                op.minimum(moved(x, moves[0]) + moved(y, moves[1]), te.const(clip[1], "int32")),
+                te.const(clip[0], "int32"),
+            ),
+            ("int8", "int8"),
+        )
+
+        def reference(x, y):
+            x, y = (moved(v.astype(np.int64), n) for v, n in zip((x, y), moves))
+            return np.clip(x + y, *clip).astype(np.int8)
+
+        name = self.add_layer(last, func, (a.layer, b.layer), (), a.shape, "int8", reference)
+        self.values[last] = _Value(name, a.shape, scale)
+
+    def relu(self, node, module):
+        self.clipped(node, "relu")
+
+    def relu6(self, node, module):
+        self.clipped(node, "relu6")
+
+    def clipped(self, node, relu):
+        source = self.values[node.args[0]]
+        low, high = self.clip(relu, source.scale)
+        func = op.elementwise(
+            (1, *source.shape),
+            lambda x: op.maximum(op.minimum(x, te.const(high, "int32")), te.const(low, "int32")),
+            ("int8",),
+        )
+        name = self.add_layer(
+            node, func, (source.layer,), (), source.shape, "int8",
+            lambda x: np.clip(x, low, high).astype(np.int8),
+        )  # fmt: skip
+        self.values[node] = source._replace(layer=name)
+
+    def norm(self, node, module):
+        _refuse(f"layer {node.target!r} normalises what is no convolution's result alone")
+
+    def max_pool(self, node, module):
+        source = self.values[node.args[0]]
+        kernel, stride, pad = (
+            _one(v, f"layer {node.target!r}")
+            for v in (module.kernel_size, module.stride, module.padding)
+        )
+        if module.ceil_mode or _one(module.dilation, "a dilation") != 1:
+            _refuse(f"layer {node.target!r} has ceil_mode or a dilation")
+        shape = self.seen[node][1]
+        _, oh, ow = shape
+
+        def reference(x):
+            x = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad)), constant_values=-128)
+            return np.max(
+                [
+                    x[:, :, p : p + stride * (oh - 1) + 1 : stride, q : q + stride * (ow - 1) + 1 : stride]
+                    for p in range(kernel)
+                    for q in range(kernel)
+                ],
+                axis=0,
+            )  # fmt: skip
+
+        func = op.max_pool2d(1, *source.shape, kernel, stride, pad)
+        name = self.add_layer(node, func, (source.layer,), (), shape, "int8", reference)
+        self.values[node] = _Value(name, shape, source.scale)
+
+    def mean(self, node, module):
+        source = self.values[node.args[0]]
+        channels, h, w = source.shape if len(source.shape) == 3 else (0, 0, 0)
+        shape = self.seen[node][1]
+        if not channels or int(np.prod(shape)) != channels:
+            _refuse(f"{node.name!r} is no average over whole images")
+        scale = self.scale(node)
+        # (sum + half) * factor >> shift is the mean in the result's scale; the factor is a constant of 16 bits.
+        most = min(_FACTOR, (2**31 - 1) // ((_MOST + 1) * h * w * 2))
+        ratio = source.scale / scale / (h * w)
+        shift = min(30, math.floor(math.log2(most / ratio)))
+        factor, half = round(ratio * 2.0**shift), min(_FACTOR, round(0.5 / ratio))
+        x = te.placeholder((1, channels, h, w), "int8", name="X")
+        p, q = te.reduce_axis((0, h), name="p"), te.reduce_axis((0, w), name="q")
+        total = te.compute(
+            (1, channels), lambda n, c: te.sum(x[n, c, p, q].astype("int32"), axis=[p, q]), name="total"
+        )  # fmt: skip
+        scaled = te.compute((1, channels), lambda *i: (total[i] + half) * factor, name="scaled")
+        out = te.compute(
+            (1, channels),
+            lambda *i: op.maximum(
+                op.minimum(scaled[i] >> shift, te.const(_MOST, "int32")), te.const(-_MOST, "int32")
+            ).astype("int8"),
+            name="mean",
+        )
+
+        def reference(v):
+            total = v.astype(np.int64).sum((2, 3))
+            return np.clip(((total + half) * factor) >> shift, -_MOST, _MOST).astype(np.int8)
+
+        func = te.create_prim_func([x, out])
+        name = self.add_layer(node, func, (source.layer,), (), (channels,), "int8", reference)
+        self.values[node] = _Value(name, (channels,), scale)
+
+    def flatten(self, node, module):
+        source = self.values[node.args[0]]
+        if len(source.shape) == 1:  # a mean's result
+            self.values[node] = source
+            return
+        size = int(np.prod(source.shape))
+        x = te.placeholder((1, *source.shape), "int8", name="X")
+        _, h, w = source.shape
+        out = te.compute((1, size), lambda n, i: x[n, i // (h * w), i // w % h, i % w], name="flat")
+        name = self.add_layer(
+            node, te.create_prim_func([x, out]), (source.layer,), (), (size,), "int8",
+            lambda v: np.ascontiguousarray(v.reshape(1, size)),
+        )  # fmt: skip
+        self.values[node] = _Value(name, (size,), source.scale)
+
+    def same(self, node, module):
+        self.values[node] = self.values[node.args[0]]
+
+
+def quantize(model, samples, env, host="cpu"):
+    """A PyTorch model of images as int8 layers of VTA, a QuantizedNet.
+
+    `samples` (n, channels, rows, columns): images from which the ranges of activations come; their shape is that of all
+    later images. Weights have a scale for each output channel. Batch norms, ReLUs and sums with a shortcut belong to the
+    convolution before them. What the machine refuses is built for `host`; `QuantizedNet.places` names it with the reason.
+    Raises weft.ArgumentError (vta.quantize.layer, .trace, .torch).
+    """
+    traced = _traced(model)
+    return _Quantizer(traced, _observed(traced, samples), env, host).run()
