@@ -60,7 +60,7 @@ def heat(folder, width, height, length):
     )
     params = json.loads((folder / "heat/out.json").read_text())["params"]
     assert int(params["width"]) == width
-    runner = wse.SdkRuntime(out, suppress_simfab_trace=False)
+    runner = wse.SdkRuntime(out, suppress_simfab_trace=False, timeline=True)
     runner.load()
     runner.run()
     before = runner.cycles()
@@ -157,6 +157,7 @@ def demo(quick=False, progress=lambda text: None, output="out"):
         for what, title in (("busy", "utilisation"), ("traffic", "traffic")):
             runner.heat_map(out / f"wse-{title}.svg", what)
             runner.heat_map(out / f"wse-{title}.png", what)
+        runner.save_timeline(out / "wse-over-time.html")
         grids, labels = frames(runner, pathlib.Path(folder), width, height)
         yield {
             "chart": "frames",
@@ -164,5 +165,5 @@ def demo(quick=False, progress=lambda text: None, output="out"):
             "pictures": grids,
             "labels": labels,
             "unit": "share of the time in vector operations",
-            "note": "Sums travel to the north-west corner; the whole run's pictures are wse-utilisation.svg and wse-traffic.svg.",
+            "note": "Sums travel to the north-west corner; the whole run's pictures are wse-utilisation.svg and wse-traffic.svg; wse-over-time.html zooms in time and place.",
         }

@@ -6,9 +6,11 @@
 #include <nanobind/stl/string.h>
 
 #include <array>
+#include <cstring>
 
 #include "array_type.h"
 #include "weft/runtime/trace.h"
+#include "weft/sim/debug/debugger.h"
 #include "weft/target/backend.h"
 
 namespace weft::py {
@@ -249,6 +251,17 @@ void bind_device(nb::module_& m) {
       },
       nb::arg("device").none(),
       "Sets this thread's default device (None: the process's) and returns the former.");
+
+  m.def(
+      "debug_attach",
+      [](std::uintptr_t read, std::uintptr_t write) {
+        weft_debug_console console{};
+        std::memcpy(&console.read, &read, sizeof read);
+        std::memcpy(&console.write, &write, sizeof write);
+        weft_debug_attach(&console);
+      },
+      nb::arg("read"), nb::arg("write"),
+      "Debugs every later launch on a simulated machine; addresses of the two C functions.");
 
   nb::class_<DTypeHandle>(m, "dtype", "An element type.")
       .def("__init__", [](DTypeHandle* self,

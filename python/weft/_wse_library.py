@@ -9,7 +9,8 @@ import os
 import pathlib
 import threading
 
-from . import _core
+from . import _core, _debug
+
 
 
 class WseError(_core.Error, RuntimeError):
@@ -101,6 +102,7 @@ class Library:
             lib.weft_wse_tool.restype, lib.weft_wse_tool.argtypes = p, [s, s, ctypes.POINTER(p)]
             lib.weft_wse_free.restype, lib.weft_wse_free.argtypes = None, [p]
             lib.weft_wse_watch.restype, lib.weft_wse_watch.argtypes = None, [p]
+            _debug.attach(lib)
             self._lib = lib
         return self._lib
 

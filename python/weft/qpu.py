@@ -23,6 +23,8 @@ import numpy as np
 
 import weft
 
+from . import _debug
+
 __all__ = ["cmake", "extension", "include", "library", "load"]
 
 _HERE = pathlib.Path(__file__).resolve().parent
@@ -283,6 +285,8 @@ def _attach(module, address):
         raise ImportError(
             f"{module.__name__} was built for version {table.version} of weft's extension modules, this is {_VERSION}"
         )
+    if _debug.active():
+        _debug.attach(ctypes.CDLL(str(library())))
     functions = [_Function(table, table.operators[i], module.__name__) for i in range(table.count)]
     for f in functions:
         setattr(module, f.__name__, f)

@@ -240,6 +240,7 @@ class SdkRuntime:
         seed: int | None = None,
         trace_links: bool = False,
         check_bounds: bool | None = None,
+        timeline: bool = False,
         **_,
     ):
         """`simfab_numthreads` (1 to 64) sets the host threads, else the platform's configuration does; no more are
@@ -247,7 +248,7 @@ class SdkRuntime:
         priority goes first: "local-first" (the default, local tasks before data tasks, the lowest id first),
         "round-robin", "highest-first", "lowest-first" or "random", drawn from `seed`; the environment variables
         WEFT_WSE_TASK_ORDER and WEFT_WSE_SEED set them where the arguments do not. A trace (`suppress_simfab_trace=False`, or a platform
-        that wants one) is written to simfab_traces/trace.json at stop; `trace_links` adds a track per link. With
+        that wants one) is written to simfab_traces/trace.json at stop; `trace_links` adds a track per link. `timeline` keeps the load of PEs and links over time for `save_timeline`. With
         `check_bounds` (or WEFT_WSE_CHECK_BOUNDS=1) a memory operand that leaves the variable it begins in is a fault
         (`wse.dsd.outside`) instead of a change to its neighbor."""
         directory = getattr(bindir, "directory", bindir)
@@ -265,6 +266,7 @@ class SdkRuntime:
             "timed": timed,
             "threads": max(1, min(threads, os.cpu_count() or 1)),
             "engine": engine,
+            "timeline": timeline,
             "task_order": task_order or os.environ.get("WEFT_WSE_TASK_ORDER") or "local-first",
             "seed": int(os.environ.get("WEFT_WSE_SEED", 0)) if seed is None else seed,
             "trace": trace,
@@ -598,6 +600,14 @@ class SdkRuntime:
         out = np.zeros((self._layout["height"], self._layout["width"], 4), np.uint32)
         self._call("links", array=out.reshape(-1))
         return out
+
+    def save_timeline(self, path) -> None:
+        """Writes what PEs and links did over time as a page that needs nothing else: load of the wafer, and a map of
+        its PEs for a part of the time; both zoom. Needs a runtime opened with `timeline=True`, else WseError
+        (`wse.api.timeline`)."""
+        page = pathlib.Path(__file__).with_name("wse_timeline.html").read_text()
+        data = json.dumps(self._call("timeline"))
+        pathlib.Path(path).write_text(page.replace("/*DATA*/null", data))
 
     def heat_map(self, path, what: str = "busy") -> None:
         """Draws the fabric, one cell per PE, as .svg or .png."""

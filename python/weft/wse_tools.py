@@ -8,6 +8,8 @@ import pathlib
 import runpy
 import sys
 
+from ._script import run_script
+
 
 def _pair(text: str, what: str) -> tuple[int, int]:
     try:
@@ -150,6 +152,12 @@ def _compat_root() -> pathlib.Path | None:
     return None
 
 
+def add_sdk_modules() -> None:
+    """Makes `import cerebras...` find the SDK's names."""
+    if (root := _compat_root()) is not None:
+        sys.path.insert(0, str(root))
+
+
 def cs_python_main(argv: list[str] | None = None) -> int:
     """Runs a Python script with the SDK's modules on the path: `cs_python run.py --name out`. With
     `--perturb SEED` before the script: once for every order of ready tasks; says whether its output differs."""
@@ -162,8 +170,7 @@ def cs_python_main(argv: list[str] | None = None) -> int:
         except ValueError:
             print(f"cs_python: --perturb wants a number, not {args[1]!r}", file=sys.stderr)
             return 2
-    if (root := _compat_root()) is not None:
-        sys.path.insert(0, str(root))
+    add_sdk_modules()
     if not args:
         print("usage: cs_python script.py [arguments]", file=sys.stderr)
         return 2
@@ -177,11 +184,7 @@ def cs_python_main(argv: list[str] | None = None) -> int:
         sys.path.insert(0, "")
         runpy.run_module(args[1], run_name="__main__", alter_sys=True)
         return 0
-    script = pathlib.Path(args[0])
-    if not script.is_file():
+    if not pathlib.Path(args[0]).is_file():
         print(f"cs_python: there is no file {args[0]!r}", file=sys.stderr)
         return 2
-    sys.argv = args
-    sys.path.insert(0, str(script.resolve().parent))
-    runpy.run_path(str(script), run_name="__main__")
-    return 0
+    return run_script(args)

@@ -73,14 +73,14 @@ def test_usage_is_status_2():
 
 def test_help_names_every_verb_and_every_option_has_a_text():
     text = weft_("--help").stdout
-    for verb in "devices demo compile run tune serve asm dis bench errors selftest docs playground new".split():
+    for verb in "devices demo compile run tune debug serve asm dis bench errors selftest docs playground new".split():
         assert f"\n    {verb}" in text
         assert weft_(verb, "--help").stdout.startswith(f"usage: weft {verb}")
     from weft.cli import parser
 
     verbs = next(a for a in parser()._actions if a.dest == "verb").choices
     silent = [(n, a.dest) for n, p in verbs.items() for a in p._actions if not a.help]
-    assert len(verbs) == 14 and silent == []
+    assert len(verbs) == 15 and silent == []
     assert weft_("--version").stdout.strip() == f"weft {weft.__version__}"
 
 

@@ -123,6 +123,25 @@ def _add_machines(verb):
     p.add_argument("file", help="words (weft asm writes FILE.bin), or a saved module")
     p.add_argument("--target", required=True, help="a target with an instruction set: qpu, vta")
     p.add_argument("-o", "--output", help="default: print")
+    p = verb("debug", "debug", "run", "run a program with the debugger for simulated machines")
+    p.add_argument(
+        "--command",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="debugger commands to begin with, one a line; may be repeated; then standard input",
+    )
+    p.add_argument(
+        "--csl",
+        metavar="DIR",
+        help="run the compiled CSL program in DIR, which needs no host, instead of a script",
+    )
+    p.add_argument(
+        "program",
+        nargs=argparse.REMAINDER,
+        metavar="PROGRAM [ARGUMENT...]",
+        help="a Python script and its arguments; it finds the Cerebras SDK's modules, too",
+    )
     p = verb("serve", "serve", "serve", "serve a device to other processes and hosts")
     p.add_argument("--device", required=True, help='for example "cpu", "vta:config.json"')
     p.add_argument("--host", default="127.0.0.1", help="address to bind (127.0.0.1)")

@@ -79,6 +79,7 @@ std::vector<runtime::Binary> kernels_of(const runtime::Binary& binary) {
       one.debug.back().pc -= first;
     }
     one.metadata = item;
+    if (out.size() <= binary.kernels.size()) one.kernels = {binary.kernels[out.size() - 1]};
   }
   if (out.empty())
     throw Error(ErrorKind::emit, "qpu.binary.size",

@@ -5,11 +5,13 @@
 #include <bit>
 #include <charconv>
 #include <cstdio>
+#include <optional>
 
 #include "weft/base/interrupt.h"
 #include "weft/sim/delays.h"
 #include "weft/sim/fault.h"
 #include "weft/targets/qpu/abi.h"
+#include "weft/targets/qpu/debug.h"
 #include "weft/targets/qpu/engine/ahead.h"
 #include "weft/targets/qpu/engine/translate.h"
 #include "weft/targets/qpu/isa_names.h"
@@ -29,6 +31,7 @@ struct Emulator::Loaded {
     std::string kind, text;
   };
   std::vector<Print> prints;
+  std::vector<std::int64_t> debugged;          // executions per instruction under the debugger
   std::vector<std::unique_ptr<Loaded>> parts;  // kernels beyond the first
 };
 
@@ -129,7 +132,8 @@ void Emulator::count(const Loaded& loaded, Mix& mix) {
      : m                 ? mix.mul
      : alu               ? mix.idle
      : x.kind == kBranch ? mix.branches
-                         : mix.add) += counts[i];
+                         : mix.add) +=
+        counts[i] + (i < loaded.debugged.size() ? loaded.debugged[i] : 0);
   }
 }
 
@@ -304,11 +308,17 @@ sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
                              const sim::RunLimits& limits) {
   Loaded& loaded = part(this->loaded(handle), launch.kernel);
   make_ready(loaded);
-  std::vector<std::uint32_t> words = prepare(loaded, launch, true);
+  sim::Debugger* debugger = sim::debugger();
+  std::vector<std::uint32_t> words = prepare(loaded, launch, !debugger);
   machine_.on_breakpoint = [this, &loaded](const Qpu& q) { print(loaded, q); };
-  bool fast = loaded.fast && options_.engine != Engine::oracle;
+  bool fast = loaded.fast && options_.engine != Engine::oracle && !debugger;
   std::int64_t finish = 0;
+  std::optional<DebugRun> debug;
   try {
+    if (debugger) {
+      debug.emplace(*debugger, machine_, loaded.program,
+                    loaded.kernels.empty() ? nullptr : &loaded.kernels[0], launch, active_);
+    }
     if (run_ahead(loaded, words, limits.cycles)) {
       for (int i = 0; i < active_; ++i)
         finish = std::max(finish, machine_.qpus[static_cast<std::size_t>(i)].time);
@@ -330,6 +340,7 @@ sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
         if (q.wait != Wait::none && !machine_.wake(q)) continue;
         if (q.time < stop) {
           if (fast) loaded.fast->run(machine_, q, stop);
+          else if (debug) debug->run(q, stop);
           else run_oracle(machine_, q, stop);
         }
         moved = true;  // it ran, or will once the window reaches it
@@ -348,12 +359,23 @@ sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
     }
     for (int i = 0; i < active_; ++i)
       finish = std::max(finish, machine_.qpus[static_cast<std::size_t>(i)].time);
+    if (debug) debug->ended(finish);
   } catch (...) {
+    std::exception_ptr reason = std::current_exception();
+    if (debug) reason = debug->show_failure(reason);
+    count_debugged(loaded, debug ? &*debug : nullptr);
     account(false);
-    throw;
+    std::rethrow_exception(reason);
   }
+  count_debugged(loaded, debug ? &*debug : nullptr);
   account(true);
   return {finish, sim::StopReason::finished};
+}
+
+void Emulator::count_debugged(Loaded& loaded, const DebugRun* debug) {
+  if (!debug) return;
+  loaded.debugged.resize(debug->counts().size());
+  for (std::size_t i = 0; i < loaded.debugged.size(); ++i) loaded.debugged[i] += debug->counts()[i];
 }
 
 void Emulator::begin(std::size_t program, const sim::Launch& launch) {
@@ -471,10 +493,13 @@ void Emulator::clear_stats() {
   std::lock_guard lock(programs_mutex_);
   unloaded_ = {};
   for (const auto& p : programs_) {
-    if (p && p->fast) p->fast->clear_counts();
     if (!p) continue;
-    for (const auto& more : p->parts)
+    if (p->fast) p->fast->clear_counts();
+    p->debugged.clear();
+    for (const auto& more : p->parts) {
       if (more->fast) more->fast->clear_counts();
+      more->debugged.clear();
+    }
   }
 }
 

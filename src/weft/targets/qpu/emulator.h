@@ -15,6 +15,7 @@
 namespace weft::qpu::hw {
 
 class Ahead;
+class DebugRun;
 
 enum class Engine : std::uint8_t { oracle, interpreted, translated };
 
@@ -71,6 +72,7 @@ class Emulator final : public sim::Simulator {
   bool run_ahead(Loaded& loaded, const std::vector<std::uint32_t>& words,
                  std::int64_t limit_cycles);
   void account(bool clean);
+  static void count_debugged(Loaded& loaded, const DebugRun* debug);
   /// Notes the semaphores that a launch leaves above 0.
   void note_semaphores();
   /// Every QPU waits that has not finished: says for what.

@@ -146,6 +146,12 @@ void Machine::fail_rule(const Qpu& q, std::string_view slug, std::string message
   throw error;
 }
 
+void Machine::trace_request(const Qpu& q, const Tmu& tmu, std::int64_t start) {
+  const double us = 1e6 / timing::kClockHz;
+  trace->span(trace->track("qpu", cat("tmu ", &tmu - shared.tmus)), cat("request of qpu ", q.id),
+              static_cast<double>(start) * us, timing::kTmuVector * us);
+}
+
 void Machine::trace_stall(const Qpu& q, std::int64_t clocks, StallReason why) {
   static constexpr const char* kNames[] = {"wait tmu", "wait dma load", "wait dma store",
                                            "wait semaphore", "wait mutex"};

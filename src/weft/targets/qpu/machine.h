@@ -428,6 +428,7 @@ class Machine {
     q.time += clocks;
     q.now = until;
   }
+  void trace_request(const Qpu& q, const Tmu& tmu, std::int64_t start);
   void trace_stall(const Qpu& q, std::int64_t clocks, StallReason why);
   void vpm_read(Qpu& q, Vec& out);
   void vpm_write(Qpu& q, const Vec& value);

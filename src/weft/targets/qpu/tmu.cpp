@@ -58,6 +58,8 @@ void Machine::read_word(Qpu& q, std::uint64_t address) {
 
 std::int64_t Machine::row_ready(Qpu& q, Tmu& tmu, std::uint64_t first) {
   std::int64_t start = tmu.calendar.book(q.now, timing::kTmuVector);
+  if (trace) [[unlikely]]
+    trace_request(q, tmu, start);
   auto line = static_cast<std::uint32_t>(first / timing::kLine);
   unsigned offset = first % timing::kLine;
   std::int64_t ready = line_ready(tmu, line, start);
@@ -102,6 +104,8 @@ void Machine::tmu_request_scattered(Qpu& q, unsigned unit, const Vec& address) {
 
 std::int64_t Machine::scattered_ready(Qpu& q, Tmu& tmu, const Vec& address, Vec* data) {
   std::int64_t start = tmu.calendar.book(q.now, timing::kTmuVector), ready = 0;
+  if (trace) [[unlikely]]
+    trace_request(q, tmu, start);
   std::uint32_t previous = 0;
   for (unsigned i = 0; i < 16; ++i) {
     std::uint64_t a = address.lane[i] & ~3u;

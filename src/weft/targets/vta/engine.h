@@ -6,6 +6,7 @@
 // (execute.h).
 
 #include <memory>
+#include <span>
 
 #include "weft/sim/fault.h"
 #include "weft/sim/memory.h"
@@ -43,7 +44,17 @@ class Engine {
   const Isa& isa_;
 };
 
-std::unique_ptr<Engine> make_oracle(const Isa& isa);
+/// The engine that the debugger uses: its memories hold elements as DRAM does.
+class LiteralEngine : public Engine {
+ public:
+  using Engine::Engine;
+  virtual std::span<const std::int8_t> inp() const = 0;
+  virtual std::span<const std::int8_t> wgt() const = 0;
+  virtual std::span<const std::int32_t> acc_lanes() const = 0;
+  virtual std::span<const std::uint32_t> uop() const = 0;
+};
+
+std::unique_ptr<LiteralEngine> make_oracle(const Isa& isa);
 /// `kernels` null: the best that this host has.
 std::unique_ptr<Engine> make_fast_engine(const Isa& isa, const KernelSet* kernels = nullptr);
 

@@ -22,9 +22,9 @@ void fault_shift(std::int64_t amount) {
 
 namespace {
 
-class Oracle final : public Engine {
+class Oracle final : public LiteralEngine {
  public:
-  explicit Oracle(const Isa& isa) : Engine(isa), c_(isa.config()) { Oracle::clear(); }
+  explicit Oracle(const Isa& isa) : LiteralEngine(isa), c_(isa.config()) { Oracle::clear(); }
 
   void clear() override {
     inp_.assign(static_cast<std::size_t>(c_.buffer_bytes(MemType::inp)), 0);
@@ -113,6 +113,10 @@ class Oracle final : public Engine {
     return {begin, begin + c_.lanes()};
   }
   std::uint32_t uop_word(std::uint32_t index) const override { return uop_.at(index); }
+  std::span<const std::int8_t> inp() const override { return inp_; }
+  std::span<const std::int8_t> wgt() const override { return wgt_; }
+  std::span<const std::int32_t> acc_lanes() const override { return acc_; }
+  std::span<const std::uint32_t> uop() const override { return uop_; }
 
  private:
   static std::int32_t wrap(std::int64_t v) {
@@ -171,6 +175,6 @@ class Oracle final : public Engine {
 
 }  // namespace
 
-std::unique_ptr<Engine> make_oracle(const Isa& isa) { return std::make_unique<Oracle>(isa); }
+std::unique_ptr<LiteralEngine> make_oracle(const Isa& isa) { return std::make_unique<Oracle>(isa); }
 
 }  // namespace weft::vta

@@ -290,6 +290,7 @@ class Executor {
   void one(std::uint32_t at) {
     poll_interrupt();
     const Insn& n = program_.stream.insns[at];
+    if (options_.before) options_.before(at);
     try {
       TokenUse use = token_use(n);
       if (use.illegal) {

@@ -5,6 +5,7 @@
 // clock (estimate).
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -29,6 +30,8 @@ struct ExecuteOptions {
   bool strict = false;           // refuse what real VTA does not do
   std::span<const std::uint32_t>
       order;  // run in this order instead (must respect the tokens); empty: default
+  /// Called before each instruction, with its number.
+  std::function<void(std::uint32_t)> before;
 };
 
 /// `bases[i]`: address of parameter i; `uop_base`: of the program's micro-operations.

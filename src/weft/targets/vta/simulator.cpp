@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "weft/sim/delays.h"
+#include "weft/targets/vta/debug.h"
 
 namespace weft::vta {
 
@@ -103,6 +104,12 @@ sim::RunResult VtaSimulator::run(std::size_t program, const sim::Launch& launch,
             " is not aligned to its elements of ", kernel.align[i], " bytes"))
         .note("DRAM addresses of instructions count whole elements");
   }
+  sim::Debugger* debugger = options_.mode == Mode::full ? sim::debugger() : nullptr;
+  std::optional<DebugRun> debug;
+  if (debugger) {
+    debug.emplace(*debugger, isa_, options_.timing, kernel.prepared, kernel.signature, launch,
+                  loaded->uop_base, memory_);
+  }
   if (!kernel.timing) kernel.timing = estimate(kernel.prepared, config(), options_.timing);
   const Timing& timing = *kernel.timing;
   if (timing.cycles > limits.cycles) {
@@ -112,11 +119,17 @@ sim::RunResult VtaSimulator::run(std::size_t program, const sim::Launch& launch,
         .note(cat("the limit is ", limits.cycles));
   }
   if (options_.mode == Mode::full) {
-    engine_->clear();
     ExecuteOptions options;
     options.strict = options_.strict;
     options.token_limit = options_.strict ? 255 : 0;
-    execute(kernel.prepared, launch.pointers, loaded->uop_base, *engine_, memory_, options, work_);
+    if (debug) {
+      debug->execute(options, work_);
+      debug->ended(timing.cycles);
+    } else {
+      engine_->clear();
+      execute(kernel.prepared, launch.pointers, loaded->uop_base, *engine_, memory_, options,
+              work_);
+    }
   }
   if (trace_) {
     TimingOptions options;

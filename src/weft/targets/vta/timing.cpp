@@ -74,7 +74,13 @@ class Model {
     for (int s = 0; s < 3; ++s)
       fetched_[s].reserve(program.queue[s].size()), started_[s].reserve(program.queue[s].size());
     if (options.keep_order) out_.order.reserve(program.stream.insns.size());
+    if (options.times) {
+      const std::size_t n = program.stream.insns.size();
+      for (auto* times : {&options.times->fetched, &options.times->start, &options.times->end})
+        times->assign(n, -1);
+    }
     if (options.trace) {
+      track_[3] = options.trace->track("vta", "fetch");
       for (int s = 0; s < 3; ++s)
         track_[s] = options.trace->track("vta", to_string(static_cast<Stage>(s)));
     }
@@ -122,9 +128,18 @@ class Model {
       }
       std::int64_t beats = (p_.fetch_bytes + p_.bus_bytes - 1) / p_.bus_bytes;
       fetch_clock_ = at + beats;
+      if (options_.trace) {
+        const double us = 1e6 / options_.clock_hz;
+        Json args = Json::object();
+        args["instruction"] = static_cast<std::int64_t>(fetched_count_);
+        options_.trace->span(track_[3], to_string(insns[fetched_count_].op),
+                             static_cast<double>(options_.start_cycle + at) * us,
+                             static_cast<double>(beats) * us, std::move(args));
+      }
       fetch_pending_ += beats;  // charged to the read port at the next transfer
       out_.fetch_busy += beats;
       fetched_[s].push_back(fetch_clock_);
+      if (options_.times) options_.times->fetched[fetched_count_] = fetch_clock_;
       ++fetched_count_;
     }
   }
@@ -190,6 +205,7 @@ class Model {
     started_[s].push_back(start);
     ++head_[s];
     if (options_.keep_order) out_.order.push_back(at);
+    if (options_.times) options_.times->start[at] = start, options_.times->end[at] = end;
     if (options_.trace && end > start) {
       double us = 1e6 / options_.clock_hz;
       Json args = Json::object();
@@ -216,7 +232,7 @@ class Model {
   std::size_t head_[3] = {}, fetched_count_ = 0;
   std::vector<std::int64_t> fetched_[3], started_[3];
   TokenTimes tokens_[4];
-  int track_[3] = {};
+  int track_[4] = {};
 };
 
 }  // namespace

@@ -40,12 +40,18 @@ struct Timing {
   std::vector<std::uint32_t> order;  // instructions by start, when asked for
 };
 
+/// When each instruction was fetched, began and ended; -1: it never did.
+struct StreamTimes {
+  std::vector<std::int64_t> fetched, start, end;
+};
+
 struct TimingOptions {
   std::int64_t command_depth = 512;
   runtime::TraceSink* trace = nullptr;
   double clock_hz = 1e8;
   std::int64_t start_cycle = 0;  // where the trace begins
   bool keep_order = false;
+  StreamTimes* times = nullptr;  // filled, up to a deadlock, too
 };
 
 /// Throws the fault "vta.deadlock" when the tokens do not let the stream finish.

@@ -171,6 +171,7 @@ Json call_runtime(SdkRuntime& rt, const std::string& method, const Json& a, void
     rt.trace()->save(text(a, "path"));
     return {};
   }
+  if (method == "timeline") return rt.fabric().timeline();
   if (method == "heat_map") {
     write_heat_map(rt.fabric(), text(a, "what", "busy"), text(a, "path"));
     return {};
@@ -249,6 +250,7 @@ void* weft_wse_open(const char* directory, const char* options, char** error) {
     if (const weft::Json* v = o.find("timed")) r.timed = v->as_bool();
     if (const weft::Json* v = o.find("threads")) r.threads = static_cast<int>(v->as_int());
     if (const weft::Json* v = o.find("trace_links")) r.trace_links = v->as_bool();
+    if (const weft::Json* v = o.find("timeline")) r.timeline = v->as_bool();
     if (const weft::Json* v = o.find("check_bounds")) r.check_bounds = v->as_bool();
     if (const weft::Json* v = o.find("engine")) {
       r.engine = v->as_string() == "native"     ? weft::wse::Engine::native

@@ -186,7 +186,10 @@ Ref<runtime::Executable> WseDevice::load(runtime::Binary binary) {
     o.fabric_height = static_cast<int>(plan.at("height").as_int()) + 2;
     o.offset_x = 4;
     o.offset_y = 1;
-    kernels.push_back({csl::compile(o), plan});
+    Layout layout = csl::compile(o);
+    layout.sources =
+        std::make_shared<std::map<std::string, std::string>>(o.files.begin(), o.files.end());
+    kernels.push_back({std::move(layout), plan});
   }
   return make_ref<WseExecutable>(Ref<runtime::Device>(this), std::move(binary), std::move(kernels));
 }

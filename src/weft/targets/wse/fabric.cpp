@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <optional>
 #include <thread>
 
 #include "weft/base/interrupt.h"
 #include "weft/sim/delays.h"
 #include "weft/sim/fault.h"
+#include "weft/targets/wse/debug.h"
 #include "weft/targets/wse/worker.h"
 
 namespace weft::wse {
@@ -29,6 +31,10 @@ Fabric::Fabric(const Layout& layout, FabricOptions options)
     throw Error(ErrorKind::value, "wse.layout.size",
                 cat("the layout has a rectangle of ", layout.width, " x ", layout.height,
                     " PEs and ", layout.tiles.size(), " tiles"));
+  }
+  if (sim::Debugger* debugger = sim::debugger()) {
+    debug_ = std::make_unique<FabricDebug>(*debugger, *this);
+    options_.threads = 1;  // the result is the same
   }
   int threads = std::clamp(options_.threads, 1, 64);
   threads = static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(threads), pes_.size()));
@@ -515,6 +521,8 @@ void Fabric::run_cycle(Worker& w, Cycle now, int) {
     try {
       if (!w.deferred.empty()) rethrow_deferred(w, index);
       Cycle next = step(w, pe, now);
+      if (debug_) [[unlikely]]
+        debug_->visited(pe, now);
       if (next != kNever) schedule(pe, next <= now ? now + 1 : next);
     } catch (...) {
       if (!w.error || index < w.error_pe) {
@@ -533,7 +541,12 @@ void Fabric::rethrow_first() {
   if (!first) return;
   std::exception_ptr e = first->error;
   for (auto& w : workers_) w->error = nullptr;
-  std::rethrow_exception(e);
+  try {
+    std::rethrow_exception(e);
+  } catch (const Error& error) {
+    report(error);
+    throw;
+  }
 }
 
 void Fabric::deliver(std::uint32_t index, HostSource message) {
@@ -589,6 +602,31 @@ constexpr std::int64_t kAsk = 64;  // rounds from one question whether to stop t
 }  // namespace
 
 Stop Fabric::run(Cycle until) {
+  if (!debug_ && !timeline_) return run_to(until);
+  std::optional<FabricDebug::Scope> scope;
+  if (debug_) scope.emplace(*debug_);
+  return timeline_ ? run_and_sample(until) : run_to(until);
+}
+
+// In pieces that end where a sample is due: the same events in the same order.
+Stop Fabric::run_and_sample(Cycle until) {
+  while (true) {
+    if (now_ >= timeline_->due()) sample();
+    if (timeline_->due() >= until) return run_to(until);
+    const Stop s = run_to(timeline_->due());
+    if (s != Stop::limit) return s;
+  }
+}
+
+void Fabric::report(const Error& error) const {
+  if (debug_) debug_->failed(error);
+}
+
+void Fabric::report_end() const {
+  if (debug_) debug_->ended();
+}
+
+Stop Fabric::run_to(Cycle until) {
   host_event_ = false;
   if (workers_.size() > 1) return run_threads(until);
   Worker& w = *workers_[0];
@@ -605,8 +643,10 @@ Stop Fabric::run(Cycle until) {
       return Stop::limit;
     }
     if (t > options_.cycle_limit) {
-      throw deadlock("wse.limit.cycles",
-                     cat("the program still runs after ", options_.cycle_limit, " cycles"));
+      const Error error = deadlock("wse.limit.cycles", cat("the program still runs after ",
+                                                           options_.cycle_limit, " cycles"));
+      report(error);
+      throw error;
     }
     now_ = std::max(now_, t);
     run_cycle(w, t, 0);
@@ -744,8 +784,10 @@ bool Fabric::run_share(Cycle until, Stop& result) {
   }
   if (result == Stop::limit) {
     if (last > options_.cycle_limit && until > options_.cycle_limit) {
-      throw deadlock("wse.limit.cycles",
-                     cat("the program still runs after ", options_.cycle_limit, " cycles"));
+      const Error error = deadlock("wse.limit.cycles", cat("the program still runs after ",
+                                                           options_.cycle_limit, " cycles"));
+      report(error);
+      throw error;
     }
     now_ = std::max(now_, until);
   } else {

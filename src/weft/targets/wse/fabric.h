@@ -14,8 +14,11 @@
 #include "weft/runtime/trace.h"
 #include "weft/targets/wse/native.h"
 #include "weft/targets/wse/state.h"
+#include "weft/targets/wse/timeline.h"
 
 namespace weft::wse {
+
+class FabricDebug;
 
 /// How scalar code runs: `automatic` makes native code of a program once it has proved long.
 enum class Engine : std::uint8_t { automatic, bytecode, native };
@@ -103,7 +106,16 @@ class Fabric {
   std::vector<std::string> waiting(std::size_t limit = 64) const;
   /// A fault that says the fabric is stuck, with all waiting PEs.
   Error deadlock(std::string_view code, std::string message) const;
-  void trace_to(runtime::TraceSink* sink) { trace_ = sink; }
+  /// To be called with what deadlock() has given, complete, before it is thrown; for the debugger.
+  void report(const Error& error) const;
+  /// The program has run to its end; for the debugger.
+  void report_end() const;
+  void trace_to(runtime::TraceSink* sink);
+  runtime::TraceSink* trace() const { return trace_; }
+  /// Keeps what PEs and links do over time, from now on.
+  void keep_timeline();
+  /// What was kept, up to now; throws Error(value, "wse.api.timeline") where nothing is.
+  Json timeline();
   std::size_t bytes_in_use() const;
   Pe* find(std::int32_t x, std::int32_t y) const;
   std::int64_t pe_steps() const;
@@ -120,6 +132,7 @@ class Fabric {
  private:
   struct Worker;
   friend struct Worker;
+  friend class FabricDebug;
   struct CommandBinding;
 
   // fabric.cpp
@@ -154,6 +167,15 @@ class Fabric {
   bool may_go_on(Worker& w, Pe& pe, Cycle now, Cycle at);
   Cycle reach_of(Pe& pe);
   void run_cycle(Worker& w, Cycle now, int parity);
+  Stop run_to(Cycle until);
+  Stop run_and_sample(Cycle until);
+  void sample();
+  /// A task has begun, ended; for the trace.
+  void note_task(const Pe& pe, std::uint16_t function, Cycle now) {
+    if (trace_) [[unlikely]]
+      task_since_[pe.index] = {now, function};
+  }
+  void trace_task(const Pe& pe, Cycle now);
   Stop run_threads(Cycle until);
   /// Runs until something ends the run, or (true) until the threads' shares should be made anew.
   bool run_share(Cycle until, Stop& result);
@@ -256,6 +278,9 @@ class Fabric {
   /// Runs the main thread until it ends, waits, or has spent cycles that must pass first.
   void execute(Worker& w, Pe& pe, Cycle now, Cycle& next);
   void interpret(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& budget);
+  /// `kDebug`: with a report before each instruction, and never by native code.
+  template <bool kDebug>
+  void interpret_as(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& budget);
   /// The program's native code; null while there is none. `ran`: instructions just interpreted.
   const NativeProgram* native_of(const Pe& pe, std::int64_t ran);
   bool touches_fabric(Pe& pe, const BulkOp& op) const;
@@ -290,6 +315,8 @@ class Fabric {
   std::atomic<bool> host_event_{false};
   std::atomic<std::int64_t> created_{0};
   runtime::TraceSink* trace_ = nullptr;
+  std::vector<std::pair<Cycle, std::uint16_t>> task_since_;  // by PE, while there is a trace
+  std::unique_ptr<Timeline> timeline_;
   /// Bound functions by task id, kNone16 where none; one table per program.
   struct TaskTable {
     std::array<std::uint16_t, 32> local;
@@ -312,6 +339,7 @@ class Fabric {
   std::mutex native_mutex_;
   std::string native_reason_;  // why there is no native code
   std::int64_t native_programs_ = 0;
+  std::unique_ptr<FabricDebug> debug_;            // where a debugger is attached
   std::uint32_t stream_in_ = 0, stream_out_ = 0;  // bits of the host's streaming colours
 };
 

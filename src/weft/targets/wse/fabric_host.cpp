@@ -202,6 +202,42 @@ runtime::StatReport Fabric::stats() {
   return report_of(totals);
 }
 
+void Fabric::trace_to(runtime::TraceSink* sink) {
+  trace_ = sink;
+  if (sink) task_since_.assign(pes_.size(), {});
+}
+
+void Fabric::trace_task(const Pe& pe, Cycle now) {
+  const auto [since, function] = task_since_[pe.index];
+  const double us = 1e6 / timing_.clock_hz;
+  trace_->span(trace_->track(cat("pe ", pe.x, ",", pe.y), "main"),
+               pe.program->functions[function].name, static_cast<double>(since) * us,
+               static_cast<double>(now - since) * us);
+}
+
+void Fabric::keep_timeline() { timeline_ = std::make_unique<Timeline>(width_, height_); }
+
+void Fabric::sample() {
+  settle();
+  timeline_->begin(now_);
+  for (const auto& slot : pes_) {
+    Pe* pe = slot.load();
+    if (!pe) continue;
+    account(*pe, now_);
+    timeline_->add(pe->x, pe->y, pe->count);
+  }
+  timeline_->end();
+}
+
+Json Fabric::timeline() {
+  if (!timeline_)
+    throw Error(ErrorKind::value, "wse.api.timeline",
+                cat("nothing was kept over the ", now_, " cycles so far"))
+        .help("open the runtime with timeline=True");
+  sample();
+  return timeline_->to_json();
+}
+
 namespace {
 /// "9 (main)", of the lowest task in `bits`.
 std::string local_name(const Pe& pe, std::uint32_t bits) {

@@ -11,6 +11,7 @@
 #include "weft/sim/fault.h"
 #include "weft/targets/wse/arith.h"
 #include "weft/targets/wse/bulk_loops.h"
+#include "weft/targets/wse/debug.h"
 #include "weft/targets/wse/fabric.h"
 #include "weft/targets/wse/worker.h"
 
@@ -121,6 +122,12 @@ void Fabric::execute(Worker& w, Pe& pe, Cycle now, Cycle& next) {
 }
 
 void Fabric::interpret(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& budget) {
+  if (debug_) interpret_as<true>(w, pe, now, next, budget);
+  else interpret_as<false>(w, pe, now, next, budget);
+}
+
+template <bool kDebug>
+void Fabric::interpret_as(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& budget) {
   Core& k = *pe.core;
   const Program& program = *pe.program;
   const bool timed = options_.timed;
@@ -168,7 +175,7 @@ void Fabric::interpret(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& 
       throw(f->pc = pc, pe_fault(pe, "wse.code.end",
                                  cat("function ", fn->name, " runs past its ", fn->code.size(),
                                      " instructions")));
-    if (native) {
+    if (!kDebug && native) {
       const NativeProgram::Entry& entry = native->functions[f->function];
       if (entry.run && entry.leader[pc]) {
         NativeState s;
@@ -199,6 +206,10 @@ void Fabric::interpret(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& 
       sleep();
       if (pe.main_ready <= now) pe.main_ready = now + 1;
       return;
+    }
+    if constexpr (kDebug) {
+      f->pc = pc;
+      debug_->before(pe, f->function, pc, now + acc);
     }
     switch (i.op) {
       case Op::nop: break;
@@ -445,6 +456,8 @@ void Fabric::interpret(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& 
         k.frames.pop_back();
         if (k.frames.empty()) {
           end_task(w, pe);
+          if (trace_) [[unlikely]]
+            trace_task(pe, now + (timed ? acc : 0));
           pe.main_ready = now + (timed ? acc : 0);
           return;
         }

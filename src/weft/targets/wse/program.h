@@ -7,6 +7,8 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -434,6 +436,8 @@ struct Layout {
   std::vector<Preset> presets;
   std::vector<std::pair<std::string, std::string>> params;  // for out.json
   std::vector<std::pair<std::string, std::string>> colors;  // those of --colors, too
+  /// Text of source files that are on no disk, by name; not in the artifact.
+  std::shared_ptr<const std::map<std::string, std::string>> sources;
 };
 
 // Configuration registers of @get_config and @set_config: what a PE has of them here. Others hold

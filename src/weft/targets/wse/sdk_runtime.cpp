@@ -33,6 +33,7 @@ struct SdkRuntime::Task {
   const PortStream* port = nullptr;
   bool started = false, done = false;
   Cycle settle = -1;
+  Cycle since = -1;    // started; for the trace
   Cycle end = kNever;  // copies: their last word has arrived
   std::atomic<std::int64_t> left{0};
 
@@ -77,6 +78,7 @@ SdkRuntime::SdkRuntime(Layout layout, RuntimeOptions options)
                                                             .seed = options_.seed,
                                                             .check_bounds = options_.check_bounds,
                                                             .trace_links = options_.trace_links});
+  if (options_.timeline) fabric_->keep_timeline();
 }
 
 SdkRuntime::~SdkRuntime() = default;
@@ -529,6 +531,7 @@ bool SdkRuntime::pump() {
     }
     active_.push_back(std::move(queue_.front()));
     queue_.pop_front();
+    active_.back()->since = fabric_->now();
     changed = true;
   }
   for (std::size_t i = 0; i < active_.size();) {
@@ -558,6 +561,16 @@ bool SdkRuntime::pump() {
                        static_cast<std::size_t>(t.count));
     }
     t.done = true;
+    if (runtime::TraceSink* trace = fabric_->trace()) {
+      const double us = 1e6 / fabric_->timing().clock_hz;
+      const bool out =
+          t.kind == Task::copy_out || t.kind == Task::stream_out || t.kind == Task::port_out;
+      trace->span(trace->track("host", t.kind == Task::launch ? "launches"
+                                       : out                  ? "copies from the wafer"
+                                                              : "copies to the wafer"),
+                  t.name(), static_cast<double>(t.since) * us,
+                  static_cast<double>(fabric_->now() - t.since) * us);
+    }
   }
   for (LogLine& line : fabric_->take_log()) log_ += cat("@", line.cycle, " ", line.text, "\n");
   return changed;
@@ -600,12 +613,15 @@ void SdkRuntime::drive(const Task* until) {
       // A launch has been delivered; whether the program unblocks later is for the next command to
       // see.
       if (until && t->kind == Task::launch && t->started) return;
-      throw fabric_
-          ->deadlock("wse.command.stalled",
-                     cat("nothing moves any more and the ", t->name(), " is not done"))
-          .help(
-              "a PE must call unblock_cmd_stream before the next copy or launch; streams need a "
-              "consumer or a producer on every PE");
+      const Error error =
+          fabric_
+              ->deadlock("wse.command.stalled",
+                         cat("nothing moves any more and the ", t->name(), " is not done"))
+              .help(
+                  "a PE must call unblock_cmd_stream before the next copy or launch; streams need "
+                  "a consumer or a producer on every PE");
+      fabric_->report(error);
+      throw error;
     }
   }
 }
@@ -618,6 +634,7 @@ void SdkRuntime::stop() {
   while (s == Stop::host) s = fabric_->run(until);
   pump();
   stopped_ = true;
+  fabric_->report_end();
 }
 
 bool SdkRuntime::is_task_done(TaskHandle task) {

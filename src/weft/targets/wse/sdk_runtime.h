@@ -43,6 +43,7 @@ struct RuntimeOptions {
   std::uint64_t seed = 0;
   bool check_bounds = false;  // see FabricOptions
   bool trace_links = false;   // see FabricOptions
+  bool timeline = false;      // Fabric::keep_timeline
 };
 
 using TaskHandle = std::int64_t;

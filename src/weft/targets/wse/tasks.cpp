@@ -275,6 +275,7 @@ bool Fabric::pick_task(Worker& w, Pe& pe, Cycle now, Cycle& next) {
     return false;
   }
   enter(pe, function, args);
+  note_task(pe, function, now);
   return true;
 }
 
