@@ -12,7 +12,6 @@ import threading
 from . import _core, _debug
 
 
-
 class WseError(_core.Error, RuntimeError):
     """An error of the compiler, the runtime or the simulated machine; `.code` is its stable slug."""
 
