@@ -39,6 +39,7 @@ TESTED_ELSEWHERE = {  # language, or language and page: what looks at such block
     ("cpp", "docs/guide/new-target.md"): "tests/targets/toy/toy_test.cpp",
     ("cpp", "docs/tutorial/06-qpu.md"): "tests/python/test_docs.py",
     ("cpp", "docs/guide/from-qpulib.md"): "tests/python/test_docs.py",
+    ("csl", "docs/guide/debugging.md"): "tests/python/test_debug.py",
     ("python", "docs/guide/one-call.md"): "tests/python/test_guide.py",
 }
 NOT_PROGRAMS = {"", "text", "ini"}  # pictures, output (compared below), files of others

@@ -46,12 +46,22 @@ def product(device, dtype, sums):
         (20, 24), lambda i, j: te.sum(A[i, k].astype(sums) * B[j, k].astype(sums), axis=k), name="C"
     )
     module = weft.build(te.create_prim_func([A, B, C]), target=device)
-    held = [weft.array(np.ones(s, dtype), device=device) for s in ((20, 40), (24, 40))]
-    held.append(weft.zeros((20, 24), dtype=sums, device=device))
+
+    def arguments(
+        value,
+    ):  # the wafer does not send what it has been sent: other numbers in each run
+        operands = [
+            weft.array(np.full(s, value, dtype), device=device) for s in ((20, 40), (24, 40))
+        ]
+        return [*operands, weft.zeros((20, 24), dtype=sums, device=device)]
+
     d = weft.device(device)
+    module(*arguments(3))
+    held = arguments(2)
     d.clear_stats()
     module(*held)
     plain = d.stats()
+    held = arguments(1)
     d.clear_stats()
     recording = weft._core.DeviceTrace(d)
     module(*held)
