@@ -141,7 +141,7 @@ OTHERS = set(
     """accepts arange broadcast_shapes build can_cast checkpoint compile device devices empty enable_grad eye fallbacks finfo
     from_dlpack full functional_call get_threads grad hessian iinfo is_deterministic isdtype jacfwd jacobian jacrev jvp linearize
     linspace load load_arrays load_gguf load_safetensors no_grad ones profile result_type save save_safetensors savez
-    set_threads stop_gradient target_limits tree_map use use_deterministic value_and_grad vjp vmap zeros""".split()
+    set_threads stop_gradient target_limits tree_map tune use use_deterministic value_and_grad vjp vmap zeros""".split()
 )
 REFUSALS = re.compile(
     r"(qpu|vta|wse)\.(accepts|lower)\.|target\.dtype|stages\.|array\.\w+\.(kernel|device)"
@@ -195,6 +195,7 @@ def outcome(name, dtype, device):
 
 
 def test_the_table_has_every_public_function():
+    weft.tune  # loaded on first use  # noqa: B018
     public = {
         name
         for name, f in vars(weft).items()

@@ -19,7 +19,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kTileBytes = std::int64_t{4} << 20, kSmallBytes = std::int64_t{16} << 20;
 
 Elem wide_elem(Elem e) { return e == Elem::float64 ? e : Elem::float32; }
-NDArray widened(const NDArray& x) {
+NDArray wide_floats(const NDArray& x) {
   return x.elem() == wide_elem(x.elem()) ? x : x.astype(wide_elem(x.elem()));
 }
 
@@ -167,8 +167,8 @@ Weights weights_of(const NDArray& q, const NDArray& k, const Part& p, std::int64
                    const AttentionOptions& o, bool want_sums) {
   const std::int64_t m = k.shape()[2];
   const Dims shape{p.heads / group, group, p.rows, m};
-  NDArray scores = matmul(apply(Op::multiply, widened(queries(q, p, group)), Scalar(o.scale)),
-                          widened(keys(k, p, group)).transpose(2, 3));
+  NDArray scores = matmul(apply(Op::multiply, wide_floats(queries(q, p, group)), Scalar(o.scale)),
+                          wide_floats(keys(k, p, group)).transpose(2, 3));
   /// [1, heads, rows, m] of which extents may be 1, in the order of the scores.
   auto like = [&](const NDArray& x) {
     return x.broadcast_to(Dims{1, p.heads, p.rows, m}).contiguous().reshape(shape);
@@ -211,7 +211,7 @@ AttentionResult tiled(const NDArray& q, const NDArray& k, const NDArray& v,
     assign(queries(sums, p, group), w.sums);
     if (o.dropout > 0)
       w.all = apply(Op::multiply, w.all, kept(p, s, m, o, wide, q.device()).reshape(w.all.shape()));
-    assign(queries(out.out, p, group), matmul(w.all, widened(keys(v, p, group))));
+    assign(queries(out.out, p, group), matmul(w.all, wide_floats(keys(v, p, group))));
   });
   return out;
 }
@@ -236,17 +236,18 @@ std::array<NDArray, 3> tiled_backward(const NDArray& g, const NDArray& q, const 
   }
   each_part(s, group, m, elem_bytes(wide), [&](const Part& p) {
     const NDArray w = weights_of(q, k, p, group, o, false).all;
-    const NDArray from = widened(queries(g, p, group)), at = widened(queries(q, p, group));
-    NDArray change = matmul(from, widened(keys(v, p, group)).transpose(2, 3)), used = w;
+    const NDArray from = wide_floats(queries(g, p, group)), at = wide_floats(queries(q, p, group));
+    NDArray change = matmul(from, wide_floats(keys(v, p, group)).transpose(2, 3)), used = w;
     if (o.dropout > 0) {
       const NDArray factors = kept(p, s, m, o, wide, q.device()).reshape(w.shape());
       change = apply(Op::multiply, change, factors), used = apply(Op::multiply, w, factors);
     }
-    const NDArray delta = reduce(
-        ReduceOp::sum, apply(Op::multiply, from, widened(queries(result, p, group))), kLast, true);
+    const NDArray delta =
+        reduce(ReduceOp::sum, apply(Op::multiply, from, wide_floats(queries(result, p, group))),
+               kLast, true);
     change = apply(Op::multiply, w, apply(Op::subtract, change, delta));
     change = apply(Op::multiply, change, Scalar(o.scale));
-    assign(queries(dq, p, group), matmul(change, widened(keys(k, p, group))));
+    assign(queries(dq, p, group), matmul(change, wide_floats(keys(k, p, group))));
     add_to(keys(dk, p, group), matmul(change.transpose(2, 3), at));
     add_to(keys(dv, p, group), matmul(used.transpose(2, 3), from));
   });

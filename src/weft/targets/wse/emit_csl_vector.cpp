@@ -412,11 +412,11 @@ bool VectorStage::write(std::string& out) {
   double points = 1;
   for (const StageIter& i : s_.iters) points *= static_cast<double>(i.chunk);
   // The segments share one choice: that of the least cost where no condition is left.
-  std::vector<std::vector<Segment>> boxes{{}};
+  std::vector<std::vector<IterRange>> boxes{{}};
   for (const auto& list : segments_) {
-    std::vector<std::vector<Segment>> next;
+    std::vector<std::vector<IterRange>> next;
     for (const auto& box : boxes) {
-      for (const Segment& seg : list) {
+      for (const IterRange& seg : list) {
         next.push_back(box);
         next.back().push_back(seg);
       }
@@ -424,7 +424,7 @@ bool VectorStage::write(std::string& out) {
     boxes = std::move(next);
   }
   struct Part {
-    std::vector<Segment> box;
+    std::vector<IterRange> box;
     Plan plan;
   };
   std::vector<Part> best;
@@ -470,7 +470,7 @@ bool VectorStage::write(std::string& out) {
   return true;
 }
 
-std::string VectorStage::text_of(const Plan& p, const std::vector<Segment>& box) {
+std::string VectorStage::text_of(const Plan& p, const std::vector<IterRange>& box) {
   std::string out, indent = "  ", ends;
   std::string length, moved;  // of a descriptor over a part of its iterator
   for (std::size_t k = 0; k < s_.iters.size(); ++k) {

@@ -19,7 +19,7 @@ constexpr double kVectorStart = 22;
 double cycles_per_element(const std::string& name);
 
 /// A part of an iterator's range in which every condition has one value.
-struct Segment {
+struct IterRange {
   std::int64_t begin = 0, end = 0;  // global
 };
 
@@ -68,13 +68,13 @@ class VectorStage {
   std::optional<Value> descriptor(const LocalArray& a, const std::vector<std::int64_t>& at);
   std::optional<Value> temporary();
   std::string operation(const char* kind, DType t) const;
-  std::string text_of(const Plan& p, const std::vector<Segment>& at);
+  std::string text_of(const Plan& p, const std::vector<IterRange>& at);
   std::vector<std::vector<std::size_t>> choices() const;
 
   CslEmitter& e_;
   const Stage& s_;
   DType dtype_;
-  std::vector<std::vector<Segment>> segments_;  // per iterator
+  std::vector<std::vector<IterRange>> segments_;  // per iterator
   Plan* now_ = nullptr;
   int temporaries_ = 0;
   bool reads_output_ = false;
