@@ -13,3 +13,13 @@ def present(name):
     if not found.available:
         pytest.skip(f"{name}: {found.reason}", allow_module_level=True)
     return found
+
+
+def wafer():
+    """weft.wse; the module is skipped where the build has no such target. A library that does not open fails."""
+    if "wse" not in weft._core.targets():
+        pytest.skip("built without the wse target", allow_module_level=True)
+    from weft import wse
+
+    wse.library.get()
+    return wse

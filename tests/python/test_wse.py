@@ -14,12 +14,10 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "compat" / "cerebras"))
-weft = pytest.importorskip("weft")
-wse = pytest.importorskip("weft.wse")
-try:
-    wse.library.get()
-except ImportError as error:
-    pytest.skip(f"libweft_wse.so is not built: {error}", allow_module_level=True)
+import weft  # noqa: E402
+from present import wafer  # noqa: E402
+
+wse = wafer()
 
 from cerebras.geometry.geometry import IntVector  # noqa: E402
 from cerebras.sdk.debug.debug_util import debug_util  # noqa: E402

@@ -3,12 +3,10 @@
 
 import pytest
 
-weft = pytest.importorskip("weft")
-wse = pytest.importorskip("weft.wse")
-try:
-    wse.library.get()
-except ImportError as error:
-    pytest.skip(f"libweft_wse.so is not built: {error}", allow_module_level=True)
+import weft  # noqa: E402
+from present import wafer  # noqa: E402
+
+wse = wafer()
 
 from weft.wse_layout import (  # noqa: E402
     Color,

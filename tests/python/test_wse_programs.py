@@ -13,11 +13,9 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "tests/targets/wse/programs"
 pytest.importorskip("weft")
-wse = pytest.importorskip("weft.wse")
-try:
-    wse.library.get()
-except ImportError as error:
-    pytest.skip(f"libweft_wse.so is not built: {error}", allow_module_level=True)
+from present import wafer  # noqa: E402
+
+wse = wafer()
 
 LAYOUT = 'layout { @set_rectangle(1, 1); @set_tile_code(0, 0, "pe.csl"); }'
 START = """

@@ -183,4 +183,18 @@ inline void expect_refused(Schedule& sch, const std::function<void(Schedule&)>& 
   EXPECT_EQ(count(sch), steps);
 }
 
+/// C[i, j] = B[i, j] + B[i + 1, j] + B[i + 2, j] with B = A * 2: rows and the windows that read
+/// them.
+inline std::string window_rows(int m, int n) {
+  return cat(
+      "@T.prim_func\ndef main(A: T.Buffer((", m + 2, ", ", n, "), \"float32\"), C: T.Buffer((", m,
+      ", ", n, "), \"float32\")):\n    B = T.alloc_buffer((", m + 2, ", ", n,
+      "), \"float32\")\n    for i, j in T.grid(", m + 2, ", ", n,
+      "):\n        with T.block(\"B\"):\n            vi, vj = T.axis.remap(\"SS\", [i, j])\n  "
+      "          B[vi, vj] = A[vi, vj] * T.float32(2)\n    for i, j in T.grid(",
+      m, ", ", n,
+      "):\n        with T.block(\"C\"):\n            vi, vj = T.axis.remap(\"SS\", [i, j])\n  "
+      "          C[vi, vj] = B[vi, vj] + B[vi + 1, vj] + B[vi + 2, vj]\n");
+}
+
 }  // namespace weft::schedule::testing

@@ -9,19 +9,6 @@ namespace {
 
 IndexMap map_of(const char* text) { return IndexMap::parse(text); }
 
-/// B[i, j] = A[i, j] + A[i + 1, j] through P = A * 2, rows and their windows.
-std::string window_rows(int m, int n) {
-  return cat(
-      "@T.prim_func\ndef main(A: T.Buffer((", m + 2, ", ", n, "), \"float32\"), C: T.Buffer((", m,
-      ", ", n, "), \"float32\")):\n    B = T.alloc_buffer((", m + 2, ", ", n,
-      "), \"float32\")\n    for i, j in T.grid(", m + 2, ", ", n,
-      "):\n        with T.block(\"B\"):\n            vi, vj = T.axis.remap(\"SS\", [i, j])\n  "
-      "          B[vi, vj] = A[vi, vj] * T.float32(2)\n    for i, j in T.grid(",
-      m, ", ", n,
-      "):\n        with T.block(\"C\"):\n            vi, vj = T.axis.remap(\"SS\", [i, j])\n  "
-      "          C[vi, vj] = B[vi, vj] + B[vi + 1, vj] + B[vi + 2, vj]\n");
-}
-
 std::string bias_add(int m, int n, int k, const char* join = "C[vi, vj] + D[vj]") {
   return cat(
       "@T.prim_func\ndef main(A: T.Buffer((", m, ", ", k, "), \"float32\"), B: T.Buffer((", k, ", ",

@@ -6,18 +6,6 @@
 namespace weft::schedule::testing {
 namespace {
 
-std::string window_rows(int m, int n) {
-  return cat(
-      "@T.prim_func\ndef main(A: T.Buffer((", m + 2, ", ", n, "), \"float32\"), C: T.Buffer((", m,
-      ", ", n, "), \"float32\")):\n    B = T.alloc_buffer((", m + 2, ", ", n,
-      "), \"float32\")\n    for i, j in T.grid(", m + 2, ", ", n,
-      "):\n        with T.block(\"B\"):\n            vi, vj = T.axis.remap(\"SS\", [i, j])\n  "
-      "          B[vi, vj] = A[vi, vj] * T.float32(2)\n    for i, j in T.grid(",
-      m, ", ", n,
-      "):\n        with T.block(\"C\"):\n            vi, vj = T.axis.remap(\"SS\", [i, j])\n  "
-      "          C[vi, vj] = B[vi, vj] + B[vi + 1, vj] + B[vi + 2, vj]\n");
-}
-
 LoopRef loop(Schedule& sch, const char* block, std::size_t at = 0) {
   return sch.get_loops(sch.get_block(block))[at];
 }
