@@ -25,7 +25,9 @@ for _op in _REFLECTED:
 for _op in ("lt", "le", "gt", "ge"):
     _EXPRESSION += f"    def __{_op}__(self, other: _Value, /) -> Expr: ...\n"
 for _op in ("eq", "ne"):
-    _EXPRESSION += f"    def __{_op}__(self, other: _Value, /) -> Expr: ...  # type: ignore[override]\n"
+    _EXPRESSION += (
+        f"    def __{_op}__(self, other: _Value, /) -> Expr: ...  # type: ignore[override]\n"
+    )
 for _op in ("neg", "pos", "abs", "invert"):
     _EXPRESSION += f"    def __{_op}__(self) -> Expr: ...\n"
 _EXPRESSION += "    def __bool__(self) -> NoReturn: ...\n    def __hash__(self) -> int: ...\n"
@@ -205,7 +207,10 @@ KINDS = {
 
 
 def te_stub(te, signature):
-    out = HEAD + "from ._core import Expr as Expr, TeAxis as TeAxis, TeTensor as TeTensor, _DType, _Value\n"
+    out = (
+        HEAD
+        + "from ._core import Expr as Expr, TeAxis as TeAxis, TeTensor as TeTensor, _DType, _Value\n"
+    )
     out += "from .ir import PrimFunc\n\nTensor = TeTensor\n\n"
     for name, f in vars(te).items():
         if name[0] == "_" or not inspect.isfunction(f):
@@ -220,7 +225,9 @@ def te_stub(te, signature):
                 body = " | ".join(
                     f"Callable[[{', '.join(['TeAxis'] * n)}], {value}]" for n in range(1, 9)
                 )
-                out += f"@overload\ndef compute({shape}, fcompute: {body}, {rest}) -> {result}: ...\n"
+                out += (
+                    f"@overload\ndef compute({shape}, fcompute: {body}, {rest}) -> {result}: ...\n"
+                )
             continue
         types = {p: TE_PARAMETERS.get(p, "Any") for p in inspect.signature(f).parameters}
         out += signature(name, f, TE_RESULTS.get(name, "Expr"), types) + "\n"
@@ -251,7 +258,13 @@ def schedule_stub(schedule, rows, signature, default):
         "trace": "Trace | str | Any",
         "_ignored": "Any",
     }
-    results = {"__init__": "None", "script": "str", "show": "None", "work_on": "None", "get": "dict[str, Any]"}
+    results = {
+        "__init__": "None",
+        "script": "str",
+        "show": "None",
+        "work_on": "None",
+        "get": "dict[str, Any]",
+    }
     properties = {
         "checked": "tuple[int, int] | Any",  # None without check="run"
         "mod": "IRModule",
@@ -259,7 +272,9 @@ def schedule_stub(schedule, rows, signature, default):
         "start": "IRModule",
         "trace": "Trace",
     }
-    out = HEAD + "from ._core import BlockRef as BlockRef, Expr, LoopRef as LoopRef, Trace as Trace\n"
+    out = (
+        HEAD + "from ._core import BlockRef as BlockRef, Expr, LoopRef as LoopRef, Trace as Trace\n"
+    )
     out += "from .ir import IRModule, PrimFunc\n\nclass Schedule:\n"
     for name, kind in properties.items():
         out += f"    @property\n    def {name}(self) -> {kind}: ...\n"

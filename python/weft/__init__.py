@@ -57,7 +57,17 @@ from .gguf import load_gguf
 from .io import load_arrays, load_safetensors, save, save_safetensors, savez
 from ._boundary import publish_class as _publish_class
 
-for _class in (NDArray, Tensor, Module, Function, IRModule, PrimFunc, Schedule):
+for _class in (
+    NDArray,
+    Tensor,
+    Compiled,
+    TimeResult,
+    Module,
+    Function,
+    IRModule,
+    PrimFunc,
+    Schedule,
+):
     for _base in _class.__mro__[:-1]:
         _publish_class(_base)
 

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 from typing import Any as _Any
 
+from ._boundary import publish as _publish
+from ._boundary import publish_classes as _publish_classes
 from . import _core
 from ._errors import error
 from .build import TimeResult
@@ -324,3 +326,7 @@ def local(device: str = "cpu") -> Remote:
     """A server and a connection to it inside this process: the same code paths without another machine."""
     session = _rpc.local(str(device), _core.device_opener(str(device)))
     return Remote(session, f"local {device}")
+
+
+_publish(__name__)
+_publish_classes(__name__)

@@ -16,6 +16,8 @@ import shutil as _shutil
 import tempfile as _tempfile
 from typing import Any as _Any
 
+from ._boundary import publish as _publish
+from ._boundary import publish_classes as _publish_classes
 from . import _core
 from . import vta_c as c  # noqa: F401
 from . import vta_net as net  # noqa: F401
@@ -125,3 +127,7 @@ def env(config: "str | _os.PathLike[str] | dict[str, _Any] | None" = None) -> En
     with open(text, encoding="utf-8") as file:
         out.TARGET = _json.load(file).get("TARGET", "sim")
     return out
+
+
+_publish(__name__)
+_publish_classes(__name__)
