@@ -263,6 +263,11 @@ def main_stub(weft):
                     ({}, "NDArray"),
                 ],
             )
+        elif name in weft._torch_all:  # of a tensor a tensor, of an array an array
+            types = {"input": "Tensor | _ArrayLike"}
+            for p in list(inspect.signature(f).parameters)[1:]:
+                types[p] = "Any"
+            out += signature(name, f, "Any", types) + "\n"
         else:
             out += signature(name, f, RESULTS.get(name, "NDArray")) + "\n"
     return out + "\n__all__: list[str]\n"

@@ -50,6 +50,8 @@ from ._namespace import *  # noqa: F401,F403
 from ._namespace import __all__ as _namespace_all
 from ._compile import Compiled, compile
 from . import _methods, _namespace, fft, linalg, random
+from ._torch_functions import *  # noqa: F401,F403
+from ._torch_functions import __all__ as _torch_all
 from .autograd import enable_grad, no_grad
 from .transforms import *  # noqa: F401,F403
 from .transforms import __all__ as _transforms_all
@@ -93,6 +95,7 @@ _dtypes = [
 ]
 __all__ = [
     *_namespace_all,
+    *_torch_all,
     *_dtypes,
     "NDArray",
     "Tensor",
