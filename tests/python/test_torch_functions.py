@@ -59,7 +59,10 @@ def test_of_arrays_and_tensors(name):
     start = X[0, 0] if name == "addmv" else x
     tensor = weft.Tensor(start, requires_grad=False)
     want = flat(getattr(tensor, name)(*arrays(more)))
-    of_tensor, of_array = function(tensor, *arrays(more)), function(weft.asarray(start), *arrays(more))
+    of_tensor, of_array = (
+        function(tensor, *arrays(more)),
+        function(weft.asarray(start), *arrays(more)),
+    )
     for got in (of_tensor, of_array):
         assert len(flat(got)) == len(want)
         for a, b in zip(flat(got), want):
@@ -73,22 +76,31 @@ def test_of_arrays_and_tensors(name):
         return set() if positions and isinstance(value, weft.NDArray) else {type(value)}
 
     assert weft.Tensor not in kinds(of_array)
-    assert weft.NDArray not in kinds(of_tensor)  # beside masks and positions, which have no gradient
+    assert weft.NDArray not in kinds(
+        of_tensor
+    )  # beside masks and positions, which have no gradient
 
 
 def test_gradients_batches_and_compiled_functions():
     x = weft.Tensor(X, requires_grad=True)
     weft.bmm(x, weft.asarray(Y)).sum().backward()
-    np.testing.assert_allclose(x.grad.numpy(), np.broadcast_to(Y.sum(2)[:, None], X.shape), rtol=1e-5)
+    np.testing.assert_allclose(
+        x.grad.numpy(), np.broadcast_to(Y.sum(2)[:, None], X.shape), rtol=1e-5
+    )
     got = weft.vmap(weft.mm)(weft.asarray(X), weft.asarray(Y))
     np.testing.assert_allclose(got.numpy(), X @ Y, rtol=1e-4, atol=1e-5)
     f = weft.compile(lambda a, b: weft.clamp(weft.addcmul(a, a, b, value=2.0), -1.0, 1.0))
     np.testing.assert_allclose(
-        f(weft.asarray(X), weft.asarray(Y)).numpy(), np.clip(X + 2 * X * Y, -1, 1), rtol=1e-5, atol=1e-6
+        f(weft.asarray(X), weft.asarray(Y)).numpy(),
+        np.clip(X + 2 * X * Y, -1, 1),
+        rtol=1e-5,
+        atol=1e-6,
     )
 
 
 def test_what_does_not_fit():
     with pytest.raises(weft.DTypeError) as caught:
         weft.bmm(weft.ones((2, 2, 2)))
-    assert caught.value.code == "python.arguments" and "accepted: bmm(input, other)" in str(caught.value)
+    assert caught.value.code == "python.arguments" and "accepted: bmm(input, other)" in str(
+        caught.value
+    )
