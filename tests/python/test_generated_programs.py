@@ -5,6 +5,7 @@ earlier runs found."""
 import numpy as np
 import pytest
 import weft
+from generate import aliases
 from generate import compare
 from generate import expressions as X
 from generate import programs as P
@@ -38,7 +39,14 @@ def test_random_programs_agree_with_the_reference(target):
     assert compared * 10 >= COUNTS[target] * 9  # refusals are the exception
 
 
-# Found by the generator: arithmetic on data wraps, so none of these may be simplified as if it had no ends.
+@pytest.mark.parametrize("target", [t for t in TARGETS if t != "opencl"])  # there threads overlap
+def test_parameters_that_overlap_follow_the_order_of_the_program(target):
+    for seed in range({"ref": 150, "cpu": 60, "c": 8}[target]):
+        story = aliases.story(seed, target)
+        assert story is None, story
+
+
+# Found by the generators: arithmetic on data wraps, so none of these may be simplified as if it had no ends.
 FOUND = {
     "product in a comparison": ("bool", "(T.int64(-2) * A_int64[v]) <= A_int64[v]"),
     "sum below its operand": ("int32", "T.max(A_int32[v] + T.Cast('int32', v), A_int32[v])"),
@@ -58,6 +66,10 @@ FOUND = {
     "quotient of a positive sum": (
         "int32",
         "(T.max(A_int32[v], T.int32(0)) + T.int32(1)) // T.int32(7)",
+    ),
+    "quotient by the least number": (
+        "int32",
+        "T.int32(1) // (T.int32(-2147483648) + T.Cast('int32', v))",
     ),
 }
 TEXT = """
@@ -84,6 +96,7 @@ def by_hand(name, a, v):
         "remainder of a product": lambda: X.wrap(i64 * 6, "int64") % 3,
         "product of uint16": lambda: X.wrap(u16 * u16, "uint16") >> 1,
         "quotient of a positive sum": lambda: X.wrap(max(i32, 0) + 1, "int32") // 7,
+        "quotient by the least number": lambda: 1 // (-(2**31) + v),
     }[name]()
 
 

@@ -727,5 +727,19 @@ TEST(IterMap, subspace_division_recombines) {
                                a));  // the inner part must be the low digits
 }
 
+TEST(Analyzer, the_least_number_of_a_type_keeps_its_sign) {
+  // There is no opposite to subtract instead.
+  Analyzer a;
+  Var i = make_var("i", dtypes::int32);
+  a.bind(i, {make_int(0, dtypes::int32), make_int(13, dtypes::int32)});
+  Expr least = make_int(INT32_MIN, dtypes::int32);
+  EXPECT_EQ(a.bounds(Expr(i) + least).min, INT32_MIN);
+  EXPECT_EQ(a.bounds(Expr(i) + least).max, std::int64_t{INT32_MIN} + 12);
+  EXPECT_EQ(a.bounds(a.simplify(Expr(i) + least)).max, std::int64_t{INT32_MIN} + 12);
+  Var j = make_var("j", dtypes::int32);
+  a.bind(j, {make_int(0, dtypes::int32), make_int(13, dtypes::int32)});
+  EXPECT_EQ(a.bounds(a.simplify(Expr(j) + Expr(i) * least)).max, 12);
+}
+
 }  // namespace
 }  // namespace weft::arith

@@ -106,6 +106,15 @@ Expr monomial_expr(const Exprs& atoms) {
   return out;
 }
 
+namespace {
+
+/// Whether `type` holds -number; it does not where number is the least of the type.
+bool has_opposite(std::int64_t number, DType type) {
+  return number != (type.bits >= 64 ? INT64_MIN : -(std::int64_t{1} << (type.bits - 1)));
+}
+
+}  // namespace
+
 Expr to_expr(const Sum& sum, DType type) {
   Expr out;
   auto widened = [&](const Exprs& atoms) {
@@ -126,14 +135,17 @@ Expr to_expr(const Sum& sum, DType type) {
     if (m.coeff >= 0) continue;
     if (!out) {
       out = widened(m.atoms) * make_int(m.coeff, type);
+    } else if (!has_opposite(m.coeff, type)) {
+      out = out + widened(m.atoms) * make_int(m.coeff, type);
     } else {
       out = out - (m.coeff == -1 ? widened(m.atoms) : widened(m.atoms) * make_int(-m.coeff, type));
     }
   }
   if (!out) return make_int(sum.constant, type);
   if (constant_done || sum.constant == 0) return out;
-  return sum.constant > 0 ? out + make_int(sum.constant, type)
-                          : out - make_int(-sum.constant, type);
+  return sum.constant > 0 || !has_opposite(sum.constant, type)
+             ? out + make_int(sum.constant, type)
+             : out - make_int(-sum.constant, type);
 }
 
 }  // namespace weft::arith
