@@ -41,6 +41,11 @@ void raise(const Error& error) {
   PyErr_SetObject(type.ptr(), instance.ptr());
 }
 
+Error no_memory() {
+  return Error(ErrorKind::memory, "host.memory", "the host has no memory for this call")
+      .help("free arrays, or raise the limit of memory of this process (ulimit -v)");
+}
+
 /// What a failed conversion of an argument means.
 Error wrong_type() {
   return {ErrorKind::dtype, "python.arguments", "an argument has another type than the call takes"};
@@ -60,7 +65,11 @@ void set_python_error() noexcept {
   } catch (nb::python_error& error) {
     error.restore();
   } catch (const std::bad_alloc&) {
-    PyErr_SetString(PyExc_MemoryError, "out of host memory");
+    try {
+      raise(no_memory());
+    } catch (nb::python_error& inner) {
+      inner.restore();
+    }
   } catch (const std::bad_cast&) {
     try {
       raise(wrong_type());
@@ -115,6 +124,8 @@ void bind_errors(nb::module_& m) {
       std::rethrow_exception(pointer);
     } catch (const Error& e) {
       raise(e);
+    } catch (const std::bad_alloc&) {
+      raise(no_memory());
     } catch (const std::bad_cast&) {
       raise(wrong_type());
     }

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import ast
+import errno
 import json
 import lzma
 import math
 import os
+import secrets
 import struct
 import tempfile
 import zipfile
@@ -64,19 +66,44 @@ def _refuse(code, text):
     raise _error(_core.IOError, f"io.{code}", text)
 
 
+def _open_beside(folder):
+    """A file in `folder` to write to, and its name: None where it has none yet (Linux), so that a killed process leaves nothing."""
+    if hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd"):
+        try:
+            return os.open(folder, os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, 0o600), None
+        except OSError as reason:
+            if reason.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
+                raise
+    return tempfile.mkstemp(dir=folder, prefix=".weft-")
+
+
+def _name(handle, folder):
+    """Gives the open file a name in `folder` that cannot be guessed."""
+    name = f".weft-{secrets.token_hex(8)}"
+    where = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:  # dst_dir_fd: only then Python follows the link of /proc
+        os.link(f"/proc/self/fd/{handle}", name, dst_dir_fd=where)
+    finally:
+        os.close(where)
+    return os.path.join(folder, name)
+
+
 def _write(path, parts):
     """Writes beside the file and renames: a reader sees the old file or the whole new one."""
     path = os.fspath(path)
-    handle, temporary = tempfile.mkstemp(
-        dir=os.path.dirname(os.path.abspath(path)), prefix=".weft-"
-    )
+    folder = os.path.dirname(os.path.abspath(path))
+    handle, temporary = _open_beside(folder)
     try:
         with os.fdopen(handle, "wb") as f:
             for part in parts:
                 f.write(part)
+            f.flush()
+            if temporary is None:
+                temporary = _name(handle, folder)
         os.replace(temporary, path)
     except BaseException:
-        os.unlink(temporary)
+        if temporary is not None:
+            os.unlink(temporary)
         raise
 
 

@@ -118,3 +118,34 @@ def test_arithmetic_on_data_wraps(target, name, held):
     weft.build(weft.script.from_source(text), target=target)["main"](*given, out)
     wanted = np.array([by_hand(name, arrays, v) for v in range(29)], dtype)
     np.testing.assert_array_equal(out.numpy(), wanted)
+
+
+CSL = ["wse2/bytecode", "wse2/native", "wse3/bytecode", "wse3/native"]
+
+
+@pytest.mark.targets("wse")
+@pytest.mark.parametrize("target", CSL)
+def test_csl_descriptors_agree_with_an_evaluator(target):
+    from generate import csl
+
+    for seed in range(40):
+        story = csl.story(seed, target)
+        assert story is None, story
+
+
+@pytest.mark.targets("wse")
+def test_a_wrong_csl_operation_is_found_and_cut_down(monkeypatch):
+    """The reference is made wrong: the story is a program of one statement."""
+    from generate import csl
+
+    monkeypatch.setitem(csl.OPERATIONS, "sub16", ("u16", 2, lambda x, y: (y - x) & 0xFFFF))
+    stories = [csl.story(seed, "wse2/bytecode") for seed in range(40)]
+    found = [story for story in stories if story]
+    assert found
+    for story in found:
+        assert [
+            line.split("(")[0].strip()
+            for line in story.splitlines()
+            if line.startswith("  @") and "16" in line
+        ][0] == "@sub16"
+        assert story.count("\n  @sub16") + story.count("{ @sub16") == 1

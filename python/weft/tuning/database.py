@@ -15,12 +15,16 @@ from .best import default_path
 
 VERSION = 1
 _PATIENCE = 10  # seconds that a lock of another process is waited for
-_TABLES = """
+# In one transaction: a process that is killed leaves an empty file or a database.
+_TABLES = f"""
+begin immediate;
 create table if not exists trials(
   workload text not null, target text not null, candidate text not null, seed integer not null,
   seconds real, cycles real, failure text, trace text,
   primary key(workload, target, candidate));
 create table if not exists meta(key text primary key, value text);
+insert or ignore into meta values('version', '{VERSION}');
+commit;
 """
 # A row of the same candidate is replaced by a better one: a wrong result is worse than everything, and stays.
 _KEEP_THE_BEST = """
@@ -101,8 +105,6 @@ class Database:
             )
         if not {"trials", "meta"} <= tables and not exists:
             self._file.executescript(_TABLES)
-            self._file.execute("insert or ignore into meta values('version', ?)", (str(VERSION),))
-            self._file.commit()
         row = self._file.execute("select value from meta where key='version'").fetchone()
         found = row[0] if row else None
         if found == str(VERSION):

@@ -23,6 +23,33 @@ struct Close {
 using File = std::unique_ptr<std::FILE, Close>;
 
 constexpr std::string_view kLeftover = ".weft-tmp-";
+
+std::string random_name(const std::string& path) {
+  std::uint64_t random[2] = {};
+  if (::getrandom(random, sizeof random, 0) != static_cast<ssize_t>(sizeof random)) {
+    throw Error(ErrorKind::io, "file.write",
+                cat("cannot write \"", path, "\": ", std::strerror(errno)));
+  }
+  return cat(path, kLeftover, hex(random[0], 16).substr(2), hex(random[1], 16).substr(2));
+}
+
+/// A file in the folder of `path` that has no name yet: a process that is killed leaves nothing.
+/// -1 where the system has no such files; then a named one is written to.
+int open_nameless(const std::string& path) {
+#ifdef O_TMPFILE
+  if (::access("/proc/self/fd", X_OK) != 0) return -1;
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  return ::open(folder.empty() ? "." : folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+#else
+  (void)path;
+  return -1;
+#endif
+}
+
+bool give_name(int handle, const std::string& name) {
+  return ::linkat(AT_FDCWD, cat("/proc/self/fd/", handle).c_str(), AT_FDCWD, name.c_str(),
+                  AT_SYMLINK_FOLLOW) == 0;
+}
 }  // namespace
 
 std::string read_file(const std::string& path) {
@@ -44,14 +71,14 @@ std::string read_file(const std::string& path) {
 void write_file_atomic(const std::string& path, std::string_view content) {
   // A name that nobody can guess, and a file that was not there: links planted beside `path` are
   // not followed.
-  std::uint64_t random[2] = {};
-  int handle = -1;
   std::string beside;
-  do {
-    if (::getrandom(random, sizeof random, 0) != static_cast<ssize_t>(sizeof random)) break;
-    beside = cat(path, kLeftover, hex(random[0], 16).substr(2), hex(random[1], 16).substr(2));
+  int handle = open_nameless(path);
+  const bool nameless = handle >= 0;
+  while (!nameless) {
+    beside = random_name(path);
     handle = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-  } while (handle < 0 && errno == EEXIST);
+    if (handle >= 0 || errno != EEXIST) break;
+  }
   bool good = false;
   if (handle < 0) {
     const int reason = errno;
@@ -63,11 +90,15 @@ void write_file_atomic(const std::string& path, std::string_view content) {
     if (!file) ::close(handle);
     good = file && std::fwrite(content.data(), 1, content.size(), file.get()) == content.size() &&
            std::fflush(file.get()) == 0;
+    if (good && nameless) {
+      beside = random_name(path);
+      good = give_name(handle, beside);
+    }
   }
   int reason = errno;
   if (good && std::rename(beside.c_str(), path.c_str()) == 0) return;
   if (good) reason = errno;
-  std::remove(beside.c_str());
+  if (!beside.empty()) std::remove(beside.c_str());
   throw Error(ErrorKind::io, "file.write",
               cat("cannot write \"", path, "\": ", std::strerror(reason)));
 }

@@ -11,7 +11,8 @@ namespace weft {
 /// Throws Error(io, "file.read") naming the path and the system's reason.
 std::string read_file(const std::string& path);
 /// Writes beside `path`, under a name that cannot be guessed and follows no link, and renames.
-/// Throws Error(io, "file.write"); leaves no partial file.
+/// Throws Error(io, "file.write"); leaves no partial file, killed or not, where the system has
+/// files without names.
 void write_file_atomic(const std::string& path, std::string_view content);
 /// Removes what processes of this user that were killed left in `directory`: files of
 /// write_file_atomic of more than an hour ago, or whatever has `mark` in its name and is older than

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes that are killed (SIGKILL) while they build, save, tune or serve: what they wrote is whole or absent, no process and
+no partial file is left, and the next process goes on in the same folders."""
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import weft
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+DELAYS = [0.0, 0.004, 0.02, 0.05, 0.09, 0.15, 0.23, 0.4]  # after the process says that it began
+
+COMMON = """
+import os, pathlib, sys
+import numpy as np
+import weft
+from weft import te
+
+folder, first = pathlib.Path(sys.argv[1]), int(sys.argv[2])
+
+def scaled(k, n=40):
+    a = te.placeholder((n,), "int32", name="A")
+    return te.create_prim_func([a, te.compute((n,), lambda i: a[i] * k + 3, name="B")])
+
+def right(module, k, n=40):
+    out = weft.zeros((n,), dtype="int32")
+    module(weft.arange(n, dtype="int32"), out)
+    assert np.array_equal(out.numpy(), np.arange(n) * k + 3), (k, out.numpy())
+"""
+WORK = {
+    "build": """
+print("began", flush=True)
+for k in range(first, first + 10**6):
+    weft.build(scaled(k), target="c" if k % 4 == 0 else "cpu")
+""",
+    "save": """
+module = weft.build(scaled(7))
+print("began", flush=True)
+for k in range(first, first + 10**6):
+    arrays = {"a": weft.full((1 << 18,), k, dtype="int32"), "b": weft.full((3,), k, dtype="int32")}
+    module.save(folder / "m.weft-mod")
+    weft.save(folder / "a.npy", arrays["a"])
+    weft.savez(folder / "a.npz", **arrays)
+    weft.save_safetensors(folder / "a.safetensors", arrays)
+""",
+    "tune": """
+print("began", flush=True)
+for k in range(first, first + 10**6):
+    weft.tune(scaled(k), trials=3, database=folder / "tune.db")
+""",
+}
+# What the next process does in the same folders.
+CHECK = {
+    "build": """
+for k in range(first, first + 12):
+    right(weft.build(scaled(k), target="c" if k % 4 == 0 else "cpu"), k)
+""",
+    "save": """
+if (folder / "m.weft-mod").exists():
+    right(weft.load(folder / "m.weft-mod"), 7)
+for name, load in {"a.npy": lambda p: {"a": weft.load_arrays(p)}, "a.npz": weft.load_arrays,
+                   "a.safetensors": weft.load_safetensors}.items():
+    if (folder / name).exists():
+        found = load(folder / name)
+        for array in found.values():
+            assert (array.numpy() == array.numpy()[0]).all(), name
+        assert len({int(x.numpy()[0]) for x in found.values()}) == 1, name
+""",
+    "tune": """
+import sqlite3
+weft.tune(scaled(1), trials=2, database=folder / "tune.db")
+file = sqlite3.connect(folder / "tune.db")
+assert file.execute("pragma integrity_check").fetchone() == ("ok",)
+assert file.execute("select count(*) from trials").fetchone()[0] >= 2
+""",
+}
+
+
+def environment(folder):
+    (folder / "tmp").mkdir(exist_ok=True)
+    own = {"WEFT_CACHE_DIR": str(folder / "cache"), "TMPDIR": str(folder / "tmp")}
+    return {**ENVIRONMENT, **own, "WEFT_TEST_KILLED": str(folder)}
+
+
+def relatives(folder):
+    """Processes that were started for this folder."""
+    mark, found = f"WEFT_TEST_KILLED={folder}".encode(), []
+    for entry in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            variables = (entry / "environ").read_bytes().split(b"\0")
+            state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        if mark in variables and state != "Z":
+            found.append(int(entry.name))
+    return found
+
+
+def until_gone(folder, seconds):
+    deadline = time.monotonic() + seconds
+    while relatives(folder) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return relatives(folder)
+
+
+def run(text, folder, first):
+    return subprocess.Popen(
+        [sys.executable, "-c", text, str(folder), str(first)],
+        env=environment(folder),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def killed(process, delay):
+    assert process.stdout.readline() == "began\n", process.stderr.read()
+    time.sleep(delay)
+    assert process.poll() is None, process.stderr.read()
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=20)
+
+
+def partial(folder):
+    """Names of files that are not yet what they shall be."""
+    found = [p for p in folder.rglob("*") if ".weft-" in p.name]
+    return found + [p for p in (folder / "cache").glob("*") if not re.fullmatch("[0-9a-f]{32}", p.name)]
+
+
+@pytest.mark.parametrize("work", WORK)
+def test_a_process_that_is_killed_damages_and_leaves_nothing(work, tmp_path):
+    for k, delay in enumerate(DELAYS):
+        killed(run(COMMON + WORK[work], tmp_path, 1000 * k), delay)
+    assert until_gone(tmp_path, 30) == []
+    # A file gets its name after it is written and its last name at once: it can be caught between the two, whole.
+    assert len(partial(tmp_path)) <= 1, partial(tmp_path)
+    check = run(COMMON + CHECK[work], tmp_path, 0)
+    said = check.communicate(timeout=120)
+    assert check.returncode == 0, said[1]
+    assert not list(tmp_path.glob("*-journal"))
+
+
+SAVERS = {
+    "module": "module.save(folder / 'out')",
+    "npy": "weft.save(folder / 'out', big)",
+    "npz": "weft.savez(folder / 'out', big=big)",
+    "safetensors": "weft.save_safetensors(folder / 'out', {'big': big})",
+}
+
+
+@pytest.mark.parametrize("before", [None, b"what was there"], ids=["new", "there"])
+@pytest.mark.parametrize("saver", SAVERS)
+def test_a_process_that_is_killed_in_the_middle_of_a_file(saver, before, tmp_path):
+    """The system kills it (SIGXFSZ) after some bytes of the file."""
+    text = f"""
+import resource, signal
+module = weft.build(scaled(7))
+big = weft.zeros((1 << 16,), dtype="int32")
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))
+{SAVERS[saver]}
+"""
+    if before is not None:
+        (tmp_path / "out").write_bytes(before)
+    process = run(COMMON + text, tmp_path, 0)
+    said = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGXFSZ, said[1]
+    assert {p.name for p in tmp_path.iterdir()} - {"cache", "tmp"} == ({"out"} if before else set())
+    assert before is None or (tmp_path / "out").read_bytes() == before
+
+
+def test_folders_of_killed_compilers_are_removed_by_a_later_build(tmp_path):
+    left = tmp_path / "tmp" / "weft-c-abcdef"
+    environment(tmp_path)
+    left.mkdir()
+    (left / "kernel.c").write_text("int x;")
+    for path in (left / "kernel.c", left):
+        os.utime(path, (time.time() - 7200,) * 2)
+    fresh = tmp_path / "tmp" / "weft-c-ghijkl"
+    fresh.mkdir()
+    check = run(COMMON + CHECK["build"], tmp_path, 0)
+    said = check.communicate(timeout=120)
+    assert check.returncode == 0, said[1]
+    assert [p.name for p in (tmp_path / "tmp").iterdir()] == [fresh.name]
+
+
+def test_a_database_that_was_killed_before_its_version(tmp_path):
+    """The tables and the version are written at once: no moment leaves a file that the next process refuses."""
+    import sqlite3
+
+    from weft.tuning import database
+
+    for count in range(1, 8):
+        path, steps = tmp_path / f"{count}.db", []
+
+        class Killed(Exception):
+            pass
+
+        def progress(steps=steps, count=count):
+            steps.append(1)
+            return len(steps) >= count * 20  # interrupts the statement
+
+        file = sqlite3.connect(path)
+        file.set_progress_handler(progress, 1)
+        try:
+            file.executescript(database._TABLES)
+        except sqlite3.OperationalError:
+            pass
+        file.close()
+        database.Database(path).close()
+
+
+SERVE = [sys.executable, "-m", "weft", "serve", "--device", "cpu", "--port", "0"]
+CLIENT = """
+from weft import rpc
+remote = rpc.connect("127.0.0.1", first, deadline=20)
+device = remote.device()
+module = weft.build(scaled(5), target="cpu")
+module.save(folder / "m.weft-mod")
+remote.upload(folder / "m.weft-mod")
+f = remote.load_module("m.weft-mod")
+def call():
+    out = weft.zeros((40,), dtype="int32", device=device)
+    f["main"](weft.asarray(np.arange(40, dtype="int32"), device=device), out)
+    assert np.array_equal(out.numpy(), np.arange(40) * 5 + 3)
+"""
+CALLS = """
+print("began", flush=True)
+try:
+    while True:
+        call()
+        remote.upload(folder / "m.weft-mod")
+except weft.Error as error:
+    print(error.code)
+"""
+
+
+def test_a_server_that_is_killed_while_it_serves(tmp_path):
+    try:
+        import weft.rpc  # noqa: F401
+    except weft.Error as absent:
+        if absent.code != "rpc.absent":
+            raise
+        pytest.skip("this build has no gRPC")
+
+    def server():
+        process = subprocess.Popen(
+            SERVE, env=environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        return process, int(re.search(r":(\d+) ", process.stdout.readline()).group(1))
+
+    for delay in DELAYS[:6]:
+        process, port = server()
+        client = run(COMMON + CLIENT + CALLS, tmp_path, port)
+        assert client.stdout.readline() == "began\n", client.stderr.read()
+        time.sleep(delay)
+        process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=20)
+        said = client.communicate(timeout=60)
+        assert client.returncode == 0 and said[0].startswith("rpc."), said
+    process, port = server()
+    try:
+        client = run(COMMON + CLIENT + "call()", tmp_path, port)
+        said = client.communicate(timeout=60)
+        assert client.returncode == 0, said[1]
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+    assert until_gone(tmp_path, 20) == []
+    assert len(partial(tmp_path)) <= 1 and not list((tmp_path / "tmp").iterdir())
