@@ -23,6 +23,7 @@ _KINDS = {
     ZeroDivisionError: "value",
     IndexError: "index",
     OSError: "io",
+    MemoryError: "memory",
 }
 _RAISED = tuple(_KINDS)
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -71,6 +72,14 @@ def _refusal(function, raised, args, kwargs, owner, name):
             kind,
             "python.file",
             f"{name}(): {raised.strerror or raised}: {raised.filename!r}",
+        )
+    if kind == "memory":
+        return error(
+            kind,
+            "host.memory",
+            "the host has no memory for this call",
+            notes=[f"it was {name}()"],
+            help="free arrays, or raise the limit of memory of this process (ulimit -v)",
         )
     what = "these arguments: " + ", ".join(given) if given else "a call without arguments"
     return error(

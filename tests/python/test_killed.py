@@ -130,7 +130,9 @@ def killed(process, delay):
 def partial(folder):
     """Names of files that are not yet what they shall be."""
     found = [p for p in folder.rglob("*") if ".weft-" in p.name]
-    return found + [p for p in (folder / "cache").glob("*") if not re.fullmatch("[0-9a-f]{32}", p.name)]
+    return found + [
+        p for p in (folder / "cache").glob("*") if not re.fullmatch("[0-9a-f]{32}", p.name)
+    ]
 
 
 @pytest.mark.parametrize("work", WORK)
@@ -251,7 +253,11 @@ def test_a_server_that_is_killed_while_it_serves(tmp_path):
 
     def server():
         process = subprocess.Popen(
-            SERVE, env=environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            SERVE,
+            env=environment(tmp_path),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         return process, int(re.search(r":(\d+) ", process.stdout.readline()).group(1))
 

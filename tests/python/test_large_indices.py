@@ -93,7 +93,7 @@ def test_arrays_beyond_31_bits(place, virtual):
     assert int(x[place]) == PLACES.index(place) + 1
     assert x[place - 1 : place + 2].numpy().tolist() == virtual[place - 1 : place + 2].tolist()
     assert int(x[place - N]) == PLACES.index(place) + 1
-    assert x[place::-(2**30)].numpy().tolist() == virtual[place :: -(2**30)].tolist()
+    assert x[place :: -(2**30)].numpy().tolist() == virtual[place :: -(2**30)].tolist()
     for beyond in (N, -N - 1, 2**63 - 1, -(2**63)):
         with pytest.raises(weft.IndexError):
             x[beyond]

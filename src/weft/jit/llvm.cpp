@@ -4,7 +4,9 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <vector>
 
@@ -54,6 +56,17 @@ Api api;
 Availability state;
 std::once_flag once;
 
+/// A limit of the host that dlopen met says nothing about the library: the next call tries again.
+void refuse_if_exhausted() {
+  const char* said = ::dlerror();
+  const std::string_view text = said ? said : "";
+  for (int limit : {EMFILE, ENFILE, ENOMEM}) {
+    if (text.find(std::strerror(limit)) == std::string_view::npos) continue;
+    throw Error(ErrorKind::emit, "jit.llvm.open", cat("libLLVM could not be opened: ", text))
+        .help("close files or free memory, then call again");
+  }
+}
+
 void open_llvm() {
   struct Candidate {
     const char* file;
@@ -91,6 +104,7 @@ void open_llvm() {
       state.major = candidate.major;
       break;
     }
+    refuse_if_exhausted();
     searched.emplace_back(candidate.file);
   }
   if (!library) {

@@ -10,9 +10,11 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
+#include "weft/runtime/pool_threads.h"
 #include "weft/runtime/processors.h"
 
 namespace weft::runtime {
@@ -113,8 +115,12 @@ void Pool::run(std::int64_t n, std::int64_t grain, Call call, void* context) {
   int threads = static_cast<int>(std::min<std::int64_t>(this->threads(), (n + grain - 1) / grain));
   {
     std::lock_guard lock(s.mutex);
-    while (static_cast<int>(s.workers.size()) < threads - 1)
-      s.workers.emplace_back([&s] { s.loop(); });
+    try {
+      while (static_cast<int>(s.workers.size()) < threads - 1)
+        s.workers.emplace_back([&s] { s.loop(); });
+    } catch (const std::system_error& error) {
+      throw no_threads(threads - 1, error.what());
+    }
     s.call = call;
     s.context = context;
     s.n = n;

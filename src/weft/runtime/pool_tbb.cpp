@@ -10,8 +10,12 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 #include "weft/runtime/pool.h"
+#include "weft/runtime/pool_threads.h"
 #include "weft/runtime/processors.h"
 
 namespace weft::runtime {
@@ -32,6 +36,19 @@ struct Calls {
 };
 }  // namespace
 
+namespace {
+/// Whether the host grants so many threads, asked before oneTBB starts its own: its failure leaves
+/// tasks of a call behind.
+void check_threads(int count) {
+  std::vector<std::jthread> asked;
+  try {
+    for (int i = 0; i < count; ++i) asked.emplace_back([] {});
+  } catch (const std::system_error& error) {
+    throw no_threads(count, error.what());
+  }
+}
+}  // namespace
+
 struct Pool::State {
   explicit State(int threads) : threads(threads), limit(threads) {}
   const int threads;
@@ -45,6 +62,7 @@ struct Pool::State {
     std::lock_guard lock(mutex);
     int wanted = limit.load(std::memory_order_relaxed);
     if (made_for != wanted) {
+      check_threads(wanted - 1);
       arena = std::make_shared<tbb::task_arena>(wanted);
       made_for = wanted;
     }

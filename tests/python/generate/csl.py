@@ -69,7 +69,10 @@ class Descriptor:
             access = f"|i, j|{{{n}, {self.extents[1]}}} -> {self.array}[{self.offset} + {s} * i + {self.strides[1]} * j]"
             return f"@get_dsd(mem4d_dsd, .{{ .tensor_access = {access} }})", "{0}"
         if self.form == "known":
-            return f"@get_dsd(mem1d_dsd, .{{ .tensor_access = |i|{{{n}}} -> {self.array}[{self.offset} + {s} * i] }})", "{0}"
+            return (
+                f"@get_dsd(mem1d_dsd, .{{ .tensor_access = |i|{{{n}}} -> {self.array}[{self.offset} + {s} * i] }})",
+                "{0}",
+            )
         if self.form == "fields":
             fields = f".base_address = &{self.array}, .offset = {self.offset}, .extent = {n}, .stride = {s}"
             return f"@get_dsd(mem1d_dsd, .{{ {fields} }})", "{0}"
@@ -91,7 +94,10 @@ def descriptor(rng, type_, n):
         extents = (2, n // 2) if rng.random() < 0.5 else (n // 2, 2)
         strides = (rng.randint(0, 5), rng.randint(1, 3))
     else:
-        extents, strides = (n,), (rng.choice([1, 1, 1, 2, 3, -1, -2] if form != "fields" else [1, 1, 2, 3]),)
+        extents, strides = (
+            (n,),
+            (rng.choice([1, 1, 1, 2, 3, -1, -2] if form != "fields" else [1, 1, 2, 3]),),
+        )
     d = Descriptor(array, form, 0, strides, extents)
     low, high = min(d.places()), max(d.places())
     if high - low >= CELLS:
@@ -101,7 +107,11 @@ def descriptor(rng, type_, n):
 
 
 def number(rng, type_):
-    return rng.randint(-4, 4) if type_ == "f32" else rng.choice([0, 1, 2, 7, 15, 16, 255, 0x7FFF, 0x8000, 0xFFFF])
+    return (
+        rng.randint(-4, 4)
+        if type_ == "f32"
+        else rng.choice([0, 1, 2, 7, 15, 16, 255, 0x7FFF, 0x8000, 0xFFFF])
+    )
 
 
 def statement(rng):
@@ -121,7 +131,14 @@ def statement(rng):
 def beginning(seed):
     rng = random.Random(seed * 3 + 1)
     return {
-        k: [rng.randint(-9, 9) if t == "f32" else number(rng, t) if t == "u16" else rng.getrandbits(32) for _ in range(CELLS)]
+        k: [
+            rng.randint(-9, 9)
+            if t == "f32"
+            else number(rng, t)
+            if t == "u16"
+            else rng.getrandbits(32)
+            for _ in range(CELLS)
+        ]
         for k, t in ARRAYS.items()
     }
 
@@ -132,7 +149,12 @@ def step(memory, s):
     function = OPERATIONS[name][2]
     for _ in range(repeat):
         for k, place in enumerate(to.places()):
-            value = function(*(memory[x.array][x.places()[k]] if isinstance(x, Descriptor) else x for x in sources))
+            value = function(
+                *(
+                    memory[x.array][x.places()[k]] if isinstance(x, Descriptor) else x
+                    for x in sources
+                )
+            )
             if abs(value) > EXACT and ARRAYS[to.array] == "f32":
                 return False
             memory[to.array][place] = value
@@ -211,7 +233,9 @@ def smaller(p):
             yield Program(p.statements[:k] + p.statements[k + 1 :], p.seed)
     for k, (name, to, sources, repeat) in enumerate(p.statements):
         if repeat > 1:
-            yield Program(p.statements[:k] + [(name, to, sources, repeat - 1)] + p.statements[k + 1 :], p.seed)
+            yield Program(
+                p.statements[:k] + [(name, to, sources, repeat - 1)] + p.statements[k + 1 :], p.seed
+            )
 
 
 def story(seed, target):
