@@ -232,7 +232,7 @@ void Fabric::pop_queue(Worker& w, Pe& pe, std::size_t queue, Cycle at, Cycle now
   }
   q.channel->pop(at, now);
   if (q.channel->starved.load(std::memory_order_seq_cst) && q.channel->starved.exchange(false)) {
-    notify(w, *q.channel->from, now + 1, -1);
+    notify(w, *pes_[q.channel->from].load(std::memory_order_relaxed), now + 1, -1);
   }
 }
 
@@ -301,17 +301,18 @@ void Fabric::write_cursor(Pe& pe, Cursor& c, std::uint32_t value, std::uint16_t,
     case Cursor::fabout: {
       OutQueue& q = pe.out[c.queue];
       if (c.flags & Dsd::kIndexOffset) value = (value & 0xffffu) | index_high << 16;
-      if (Express* e = express_of(pe, q, c.color)) {
+      if (express_of(pe, q, c.color)) {
         bool is_control = (c.flags & Dsd::kControl) != 0;
         if (is_control && (value >> 22 & 3u) == 3u) {
           throw pe_fault(
               pe, "wse.task.teardown_unbound",
               cat("colour ", static_cast<int>(c.color), " enters teardown and has no handler"));
         }
-        ++e->sent;
+        const auto channels = q.channels();
+        ++channels[0]->sent;
         if (is_control && (value >> 24 & 1u)) return;  // no CE wants it
-        for (auto& ch : e->to) ch->push(value, is_control ? 1u : 0u, pe.op_time, now);
-        if (e->first_ready < 0) e->first_ready = pe.op_time;
+        for (Channel* ch : channels) ch->push(value, is_control ? 1u : 0u, pe.op_time, now);
+        if (channels[0]->unannounced < 0) channels[0]->unannounced = pe.op_time;
         return;
       }
       std::uint32_t at = (q.head + q.count) % 8u;
@@ -350,9 +351,9 @@ Cycle Fabric::cursor_time(Pe& pe, Cursor& c, bool output, Cycle now) {
     }
     case Cursor::fabout: {
       OutQueue& q = pe.out[c.queue];
-      if (Express* e = express_of(pe, q, c.color)) {
+      if (express_of(pe, q, c.color)) {
         Cycle t = 0;
-        for (auto& ch : e->to) {
+        for (Channel* ch : q.channels()) {
           Cycle room = ch->room(now, pe.again);
           if (room < 0) return -1;
           t = std::max(t, room);

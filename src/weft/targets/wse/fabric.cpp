@@ -372,7 +372,7 @@ Cycle Fabric::reach_of(Pe& pe) {
     for (const SwitchPosition& p : cs->route.positions) tx |= p.tx;
     if (!(tx & port_bit(kRamp))) continue;
     const Channel* channel = cs->arriving.load(std::memory_order_acquire);
-    reach = std::min(reach, channel ? channel->latency : 1 + timing_.ramp_in);
+    reach = std::min(reach, channel ? int{channel->latency} : 1 + timing_.ramp_in);
   }
   pe.reach = static_cast<std::uint8_t>(std::max(reach, 1));
   return pe.reach;
@@ -398,9 +398,9 @@ bool Fabric::may_go_on(Worker& w, Pe& pe, Cycle now, Cycle at) {
   for (std::uint32_t mask = pe.live_ops; mask; mask &= mask - 1) {
     const Running& run = pe.core->ops[static_cast<std::size_t>(std::countr_zero(mask))];
     if (run.dst.kind != Cursor::fabout) continue;
-    const Express* e = express_of(pe, pe.out[run.dst.queue], run.dst.color);
-    if (!e) return false;
-    for (const auto& channel : e->to)
+    OutQueue& q = pe.out[run.dst.queue];
+    if (!express_of(pe, q, run.dst.color)) return false;
+    for (const Channel* channel : q.channels())
       if (!channel->sure_of_room(now)) return false;
   }
   return true;

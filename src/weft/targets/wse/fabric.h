@@ -198,7 +198,7 @@ class Fabric {
   const Route* static_route(std::uint32_t index, int color) const;
   bool link_alone(std::uint32_t index, int color, int port) const;
   Express* make_express(Pe& pe, ColorState& cs);
-  void announce(Worker& w, Express& express, Cycle now);
+  void announce(Worker& w, const OutQueue& queue, Cycle now);
   Channel* channel_of(Pe& pe, InQueue& q) {
     if (q.channel) return q.channel;
     ColorState* cs = q.color == kNone8 ? nullptr : color_state(pe, q.color);
@@ -215,7 +215,7 @@ class Fabric {
     Channel* c = channel_of(pe, q);
     Channel::Entry* e = c ? c->front(now, pe.again) : nullptr;
     if (!e) return false;
-    out = {e->data, e->control, e->ready};
+    out = {e->data, static_cast<std::uint32_t>(e->control), e->when};
     return true;
   }
   void pop_queue(Worker& w, Pe& pe, std::size_t queue, Cycle at, Cycle now);
@@ -224,6 +224,7 @@ class Fabric {
     q.express_color = color;
     ColorState* cs = color_state(pe, color);
     q.express = !cs ? nullptr : cs->express_known ? cs->express.get() : make_express(pe, *cs);
+    q.only = q.express && q.express->to.size() == 1 ? q.express->to[0].get() : nullptr;
     return q.express;
   }
 

@@ -41,7 +41,7 @@ inline void fetch_channels(const Pe& pe) {
     std::uint8_t q = pe.color_queue[static_cast<std::size_t>(std::countr_zero(m))];
     if (q == kNone8) continue;
     if (const Channel* c = pe.in[q].channel)
-      fetch(&c->slot[c->head.load(std::memory_order_relaxed) & c->mask]);
+      fetch(&c->at(c->head.load(std::memory_order_relaxed)));
   }
 }
 

@@ -30,7 +30,7 @@ void Fabric::finish(Worker& w, Pe& pe, Running& run, Cycle now, bool) {
     if (pe.out[run.dst.queue].writer == run.slot) pe.out[run.dst.queue].writer = kNone8;
   }
   if (run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express)
-    announce(w, *pe.out[run.dst.queue].express, now);
+    announce(w, pe.out[run.dst.queue], now);
   run.live = false;
   pe.live_ops &= ~(1u << run.slot);
   k.ops.end(run);
@@ -184,13 +184,12 @@ Cycle Fabric::next_element(Pe& pe, Running& run, Cycle from) {
     Channel* channel = channel_of(pe, q);
     const Channel::Entry* e = channel ? channel->peek() : nullptr;
     if (!e) return kNever;
-    at = std::max(at, e->ready);
+    at = std::max<Cycle>(at, e->when);
   }
   if (run.dst.kind == Cursor::fabout) {
     OutQueue& q = pe.out[run.dst.queue];
-    Express* e = express_of(pe, q, run.dst.color);
-    if (!e) return q.count < q.depth ? at : from;
-    for (auto& channel : e->to) {
+    if (!express_of(pe, q, run.dst.color)) return q.count < q.depth ? at : from;
+    for (Channel* channel : q.channels()) {
       const Cycle room = channel->next_room();
       if (room < 0) return kNever;
       at = std::max(at, room);
@@ -252,7 +251,7 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
           while (r == 1) r = try_element(w, pe, run, now, next, true);
           if (done == 0) continue;
           if (run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express)
-            announce(w, *pe.out[run.dst.queue].express, now);
+            announce(w, pe.out[run.dst.queue], now);
           if (r == 0 && run.live && run.ready > now)
             pe.ahead_until = std::max(pe.ahead_until, run.ready);
           issued = true;
@@ -262,7 +261,7 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
         while (r == 1 && !options_.timed) r = try_element(w, pe, run, now, next, false);
         if (done == 0) continue;
         if (run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express)
-          announce(w, *pe.out[run.dst.queue].express, now);
+          announce(w, pe.out[run.dst.queue], now);
         issued = true;
         pe.rr_op = static_cast<std::uint8_t>((s + 1) % 16);
         if (pe.main_ready > now && !run.main && pe.main == MainState::running)

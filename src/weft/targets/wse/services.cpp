@@ -57,7 +57,7 @@ bool Fabric::continue_map(Worker& w, Pe& pe, Cycle now, Cycle& next) {
       pe.op_time = now;
       write_cursor(pe, m.out, static_cast<std::uint32_t>(v), 0, 0, now);
       if (m.out.kind == Cursor::fabout) {
-        if (Express* e = pe.out[m.out.queue].express) announce(w, *e, now);
+        if (pe.out[m.out.queue].express) announce(w, pe.out[m.out.queue], now);
         else next = std::min(next, now + 1);
       }
     }

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "weft/targets/wse/arena.h"
@@ -135,6 +136,7 @@ struct InQueue {
 
 struct OutQueue {
   Express* express = nullptr;  // of express_color
+  Channel* only = nullptr;     // its channel, where there is one
   std::uint8_t express_color = kNone8;
   std::uint8_t color = kNone8;
   std::uint8_t head = 0, count = 0, depth = 4;
@@ -144,6 +146,10 @@ struct OutQueue {
     std::uint8_t color = 0;
   };
   QueueSlots<Slot> slot;
+  /// Where `express` is known and not null.
+  std::span<Channel* const> channels() const {
+    return only ? std::span<Channel* const>(&only, 1) : std::span<Channel* const>(express->all);
+  }
 };
 
 struct FifoState {
