@@ -49,8 +49,9 @@ std::uint32_t Fabric::run_ahead(Worker& w, Pe& pe, Running& run, Cycle now) {
   if (op.code == Bulk::addc16 || run.endless ||
       (run.a.kind == Cursor::value && op.dst.kind == Operand::pointer))
     return 0;
-  Channel* out = run.dst.kind == Cursor::fabout ? pe.out[run.dst.queue].only : nullptr;
-  if (run.dst.kind == Cursor::fabout && !out) return 0;
+  const OutQueue* queue = run.dst.kind == Cursor::fabout ? &pe.out[run.dst.queue] : nullptr;
+  if (queue && !queue->single) return 0;
+  Channel* out = queue ? queue->only : nullptr;
   // Memory operands are checked once for all that is left; anything out of bounds takes the careful
   // way.
   for (const Cursor* c : {&run.a, &run.b, &run.dst}) {

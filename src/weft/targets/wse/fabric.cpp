@@ -129,7 +129,7 @@ Pe& Fabric::make(std::uint32_t index) {
     }
     for (const QueueInit& q : program->queues) {
       if (q.output) {
-        if (pe->out.size() <= q.queue) pe->out.resize(q.queue + 1u);
+        if (pe->out.size() <= q.queue) pe->out.resize(q.queue + 1u, arena_);
         pe->out[q.queue].depth = static_cast<std::uint8_t>(timing_.out_depth[q.queue & 7]);
         pe->out[q.queue].color = q.color;
       } else if (q.color != kNone8) {
@@ -467,12 +467,12 @@ void Fabric::run_cycle(Worker& w, Cycle now, int) {
   w.now = now;
   const std::size_t n = w.batch.size();
   auto at = [&](std::size_t k) { return pes_[w.batch[k]].load(std::memory_order_relaxed); };
-  for (std::size_t k = 0; n > 1 && k < std::min(n, 4 * kAhead); ++k) fetch(at(k));
+  for (std::size_t k = 0; n > 1 && k < std::min(n, 4 * kAhead); ++k) fetch_pe(at(k));
   for (std::size_t k = 0; n > 1 && k < std::min(n, 3 * kAhead); ++k) fetch_core(*at(k));
   for (std::size_t k = 0; n > 1 && k < std::min(n, 2 * kAhead); ++k) fetch_work(*at(k));
   for (std::size_t i = 0; i < n; ++i) {
     const std::uint32_t index = w.batch[i];
-    if (i + 4 * kAhead < n) fetch(at(i + 4 * kAhead));
+    if (i + 4 * kAhead < n) fetch_pe(at(i + 4 * kAhead));
     if (i + 3 * kAhead < n) fetch_core(*at(i + 3 * kAhead));
     if (i + 2 * kAhead < n) fetch_work(*at(i + 2 * kAhead));
     if (i + kAhead < n) fetch_channels(*at(i + kAhead));
