@@ -18,9 +18,14 @@ inline void fetch(const void* at, std::size_t bytes) {
   const auto* p = static_cast<const char*>(at);
   for (std::size_t k = 0; k < bytes; k += 64) __builtin_prefetch(p + k);
 }
-inline void fetch_pe(const Pe* pe) { fetch(pe, offsetof(Pe, count) + offsetof(PeCounters, sent)); }
+/// From the beginning of an object to one of its members.
+inline void fetch_up_to(const void* object, const void* member) {
+  fetch(object, static_cast<std::size_t>(static_cast<const char*>(member) -
+                                         static_cast<const char*>(object)));
+}
+inline void fetch_pe(const Pe* pe) { fetch_up_to(pe, &pe->count.sent); }
 inline void fetch_core(const Pe& pe) {
-  if (pe.core) fetch(pe.core.get(), offsetof(Core, dsrs));
+  if (pe.core) fetch_up_to(pe.core.get(), &pe.core->dsrs);
   fetch(pe.in.data(), pe.in.size() * sizeof(InQueue));
   fetch(pe.out.data(), pe.out.size() * sizeof(OutQueue));
   if (pe.memory) fetch(pe.memory, std::min<std::size_t>(pe.memory_bytes, 128));
