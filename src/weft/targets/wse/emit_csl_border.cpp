@@ -61,8 +61,9 @@ class BorderReads final : public Rewriter {
       condition = c->args[0], yes = c->args[1], no = c->args[2];
     }
     if (condition && is_positive_zero(no)) {
-      if (const auto* load = as<LoadNode>(yes); load && zero_where_false(condition, *load))
-        return yes;
+      const Expr inner = rewrite(yes);  // conditions may be nested
+      if (const auto* load = as<LoadNode>(inner); load && zero_where_false(condition, *load))
+        return inner;
     }
     return Rewriter::rewrite(e);
   }
