@@ -54,7 +54,8 @@ void Fabric::check_operand(const Pe& pe, const Cursor& c, const BulkOp& op, std:
     (span < 0 ? low : high) += span;
   } else {
     for (std::size_t k = 0; k < 4; ++k) {
-      const std::int32_t count = static_cast<std::int32_t>(std::min<std::uint32_t>(n, c.walk->extent[k]));
+      const std::int32_t count =
+          static_cast<std::int32_t>(std::min<std::uint32_t>(n, c.walk->extent[k]));
       const std::int32_t span = (count - 1) * c.walk->strides[k];
       (span < 0 ? low : high) += span;
     }

@@ -56,7 +56,9 @@ double cycles_per_element(const std::string& name) {
 }
 
 VectorStage::VectorStage(CslEmitter& emitter, const Stage& stage)
-    : e_(emitter), s_(stage), dtype_(emitter.p_.buffers[stage.output.buffer].dtype),
+    : e_(emitter),
+      s_(stage),
+      dtype_(emitter.p_.buffers[stage.output.buffer].dtype),
       value_(without_border_conditions(emitter.p_, stage, stage.value)) {}
 
 void VectorStage::collect_cuts(const Expr& e) {

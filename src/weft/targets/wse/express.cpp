@@ -98,8 +98,7 @@ for (std::size_t i = 0; i < todo.size(); ++i) {
   }
 }
 for (const End& end : ends) {
-  const auto capacity =
-      static_cast<std::uint16_t>(4 + timing_.router_depth * (end.hops + 1) + 4);
+  const auto capacity = static_cast<std::uint16_t>(4 + timing_.router_depth * (end.hops + 1) + 4);
   const std::size_t places = std::bit_ceil(std::size_t{capacity});
   void* memory = arena_.allocate(Channel::bytes(places), alignof(Channel));
   Placed<Channel> c(new (memory) Channel);

@@ -23,8 +23,8 @@ using Cycle = std::int64_t;
 /// One place of a channel. A cycle's low bits stand for a visit.
 struct ChannelEntry {
   std::uint32_t data = 0;
-  std::uint32_t visit = 0;      // in which it was put here or, when it is gone, taken
-  std::int64_t when : 63 = 0;   // from here on it may be read; when it is gone: its place used again
+  std::uint32_t visit = 0;     // in which it was put here or, when it is gone, taken
+  std::int64_t when : 63 = 0;  // from here on it may be read; when it is gone: its place used again
   std::uint64_t control : 1 = 0;
 };
 
@@ -32,8 +32,8 @@ struct ChannelEntry {
 /// ends touch this line only.
 struct alignas(64) Channel {
   using Entry = ChannelEntry;
-  Cycle unannounced = -1;     // of the entries of this visit: when the first one was sent; none: -1
-  std::int64_t sent = 0;      // wavelets
+  Cycle unannounced = -1;  // of the entries of this visit: when the first one was sent; none: -1
+  std::int64_t sent = 0;   // wavelets
   std::uint32_t from = 0, to = 0;  // PEs
   std::atomic<std::uint32_t> tail{0}, head{0};
   std::atomic<std::uint32_t> first{0};   // the wavelet in places[0]; moved by the writer
@@ -48,9 +48,7 @@ struct alignas(64) Channel {
     return sizeof(Channel) + (n - 1) * sizeof(Entry);
   }
   /// The place of wavelet n.
-  Entry& at(std::uint32_t n) {
-    return places[(n - first.load(std::memory_order_relaxed)) & mask];
-  }
+  Entry& at(std::uint32_t n) { return places[(n - first.load(std::memory_order_relaxed)) & mask]; }
   const Entry& at(std::uint32_t n) const { return const_cast<Channel*>(this)->at(n); }
 
   /// The next entry to read, as seen in a visit at `now`; null when there is none yet. `again`:
@@ -152,7 +150,7 @@ struct Express {
   std::vector<Placed<Channel>> to;
   std::vector<Channel*> all;  // the same
   std::vector<std::pair<std::uint32_t, std::uint8_t>>
-      links;  // router, port: what each wavelet passes
+      links;                // router, port: what each wavelet passes
   std::int64_t booked = 0;  // of the first channel's `sent`
 };
 

@@ -216,7 +216,8 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
       for (std::uint32_t mask = pe.live_ops & part & 0xffffu; mask; mask &= mask - 1) {
         int s = std::countr_zero(mask);
         Running& run = k.ops[static_cast<std::size_t>(s)];
-        if (!run.live || static_cast<int>(run.settings.priority) != level || (pe.ut_blocked >> s & 1u))
+        if (!run.live || static_cast<int>(run.settings.priority) != level ||
+            (pe.ut_blocked >> s & 1u))
           continue;
         if (run.since >= now && options_.timed) {  // begun by a main thread that is ahead
           next = std::min(next, std::max(run.since + 1, run.ready));

@@ -38,8 +38,7 @@ void Fabric::start_map(Pe& pe, const Insn& insn) {
                               m.walks[i], ignored, len);
     if (shaped) left = std::min(left, len);
   }
-  bool shaped =
-      make_cursor(pe, op.out, size_of(op.out_ty), m.out, m.walks.back(), ignored, len);
+  bool shaped = make_cursor(pe, op.out, size_of(op.out_ty), m.out, m.walks.back(), ignored, len);
   if (left == ~0u) left = shaped ? len : 1;
   m.left = left;
   m.depth = k.frames.size();

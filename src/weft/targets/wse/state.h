@@ -214,7 +214,9 @@ class OpSlots {
  public:
   Running& operator[](std::size_t k) { return at(place_[k]); }
   /// The last operation in slot k; null while there has been none.
-  const Running* find(std::size_t k) const { return place_[k] == kNone8 ? nullptr : &at(place_[k]); }
+  const Running* find(std::size_t k) const {
+    return place_[k] == kNone8 ? nullptr : &at(place_[k]);
+  }
   void begin(std::size_t k, const Running& run, Arena& arena) {
     const auto place = static_cast<std::uint8_t>(std::countr_zero(free_));
     free_ &= free_ - 1;
@@ -294,7 +296,7 @@ struct alignas(64) Core {
   ArenaVector<FifoState> fifos;
   // Up to here what most visits read.
   std::vector<Dsr> dsrs;  // 3 * 32, only if the program loads any
-  std::string line;                                                // simprint line in the making
+  std::string line;       // simprint line in the making
   std::vector<std::pair<std::uint16_t, std::uint16_t>> registers;  // @set_config
 };
 
