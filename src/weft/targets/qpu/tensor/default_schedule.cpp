@@ -135,6 +135,97 @@ bool collapses(const Nest& nest) {
   return good;
 }
 
+/// The loop whose steps read the same vectors and words of their own that all lanes share: rows of
+/// a product whose lanes lie along columns. Null: there is none.
+const Loop* row_loop(const Nest& nest, const Loop& lane) {
+  const Block& block = nest.block;
+  const VarNode* l = lane.iter->var.get();
+  for (const Loop& r : nest.loops) {
+    if (r.node == lane.node || r.iter->kind != IterKind::spatial || r.extent == 1) continue;
+    bool common = false, own = false, good = true;
+    for_each_expr(block->body, [&](const Expr& e) {
+      const auto* load = as<LoadNode>(e);
+      if (!load) return;
+      for (const BufferRegion& w : block->writes)
+        if (w.buffer == load->buffer) return;  // the accumulator
+      bool by_lane = false, by_row = false;
+      for (const Expr& i : load->indices) {
+        by_lane = by_lane || uses_var(i, l);
+        by_row = by_row || uses_var(i, r.iter->var.get());
+      }
+      common = common || (by_lane && !by_row);
+      own = own || by_row;
+      good = good && !(by_lane && by_row);
+    });
+    if (good && common && own) return &r;
+  }
+  return nullptr;
+}
+
+/// Rows of a tile. A step of the sum costs so many instructions a row and so much for the vector
+/// that the rows share; fewer rows where tiles are too few for all QPUs.
+std::int64_t tile_rows(const Loop& row, std::int64_t others, bool known, std::int64_t qpus) {
+  constexpr std::int64_t kRows = 8, kRow = 14, kShared = 36;  // the latter two in clocks
+  if (!known || row.extent <= 0) return kRows;
+  std::int64_t best = 1, least = 0;
+  for (std::int64_t rows = 1; rows <= std::min(kRows, row.extent); ++rows) {
+    std::int64_t tiles = (row.extent + rows - 1) / rows * others;
+    std::int64_t clocks = (tiles + qpus - 1) / qpus * (rows * kRow + kShared);
+    if (least == 0 || clocks < least) best = rows, least = clocks;
+  }
+  return best;
+}
+
+/// A sum whose lanes lie along columns: tiles of rows by 16 columns, divided among the QPUs along
+/// the rows of tiles, so that a tile's words stay in the cache for all tiles beside it.
+bool place_tiles(Schedule& sch, const Nest& nest, const Loop& lane, std::int64_t qpus) {
+  if (lane.iter->kind != IterKind::spatial || !joins(nest)) return false;
+  const Loop* row = row_loop(nest, lane);
+  if (!row) return false;
+  std::vector<LoopRef> outer, inner;
+  const Loop* steps = nullptr;  // of the sum, where a row's words lie side by side
+  std::int64_t others = lane.extent > 0 ? (lane.extent + kLanes - 1) / kLanes : 1;
+  bool known = lane.extent > 0;
+  for (const Loop& l : nest.loops) {
+    if (l.iter->kind == IterKind::reduce) {
+      bool beside = false;
+      for_each_expr(nest.block->body, [&](const Expr& e) {
+        const auto* load = as<LoadNode>(e);
+        if (!load) return;
+        auto by_row = linear_in(flat_index(load->buffer, load->indices), row->iter->var.get());
+        auto by_step = linear_in(flat_index(load->buffer, load->indices), l.iter->var.get());
+        beside = beside || (by_row && !by_row->constant(0) && by_step && by_step->constant(1));
+      });
+      if (beside || !steps) steps = &l;
+    } else if (l.node != row->node && l.node != lane.node && l.extent != 1) {
+      outer.push_back(l.ref);
+      known = known && l.extent > 0;
+      others *= std::max<std::int64_t>(l.extent, 1);
+    }
+  }
+  if (!steps || (steps->extent > 0 && steps->extent < kLanes)) return false;
+  for (const Loop& l : nest.loops)
+    if (l.iter->kind == IterKind::reduce && l.node != steps->node) inner.push_back(l.ref);
+  inner.push_back(steps->ref);
+
+  const std::int64_t rows = tile_rows(*row, others, known, qpus);
+  std::vector<LoopRef> r = sch.split(row->ref, {std::nullopt, rows});
+  std::vector<LoopRef> c = sch.split(lane.ref, {std::nullopt, kLanes});
+  outer.push_back(r[0]);
+  outer.push_back(c[0]);
+  std::vector<LoopRef> order = outer;
+  order.push_back(r[1]);
+  order.push_back(c[1]);
+  order.insert(order.end(), inner.begin(), inner.end());
+  sch.reorder(order);
+  LoopRef tiles = sch.fuse(outer);
+  std::vector<LoopRef> parts = sch.split(tiles, {std::nullopt, qpus});
+  sch.reorder({parts[1], parts[0]});
+  sch.bind(parts[1], "qpu");
+  sch.bind(c[1], "lane");
+  return true;
+}
+
 /// Lanes along the loop number `forced` of the nest, or along the cheapest when it is absent.
 void place(Schedule& sch, const Nest& nest, std::int64_t qpus,
            std::optional<std::size_t> forced = std::nullopt) {
@@ -155,6 +246,7 @@ void place(Schedule& sch, const Nest& nest, std::int64_t qpus,
     if (!lane || c < best) lane = &l, best = c;
   }
   if (!lane || lane->extent == 1) return;  // one point after the other
+  if (place_tiles(sch, nest, *lane, qpus)) return;
   if (reduce.empty() && collapses(nest)) {
     std::vector<LoopRef> all;
     for (const Loop& l : spatial) all.push_back(l.ref);

@@ -332,7 +332,7 @@ class Launches final : public Rewriter {
       }
     } lift;
     Stmt body = lift.rewrite(launch->body);
-    body = jam(Promote(axes).rewrite(HoistGuards().rewrite(body)));
+    body = jam(Promote(axes).rewrite(HoistGuards().rewrite(body)), axes[1].var.get());
     Ref<const LaunchNode> whole = make_ref<const LaunchNode>(launch->name, axes, body);
     body = Peel(whole.get()).rewrite(body);
     Stmt out = make_ref<const LaunchNode>(launch->name, axes, body);
