@@ -226,16 +226,9 @@ bool place_tiles(Schedule& sch, const Nest& nest, const Loop& lane, std::int64_t
   return true;
 }
 
-/// Lanes along the loop number `forced` of the nest, or along the cheapest when it is absent.
-void place(Schedule& sch, const Nest& nest, std::int64_t qpus,
-           std::optional<std::size_t> forced = std::nullopt) {
-  if (!nest.block || nest.loops.empty()) return;
-  std::vector<Loop> spatial, reduce;
-  for (const Loop& l : nest.loops) {
-    if (is_const_int_value(l.node->extent, 0)) return;
-    (l.iter->kind == IterKind::spatial ? spatial : reduce).push_back(l);
-  }
-  bool can_join = joins(nest);
+/// The loop along which lanes are cheapest; null: there is none.
+const Loop* lane_loop(const Nest& nest, std::optional<std::size_t> forced = std::nullopt) {
+  const bool can_join = joins(nest);
   const Loop* lane = nullptr;
   double best = 0;
   for (std::size_t i = nest.loops.size(); i-- > 0;) {  // the innermost of equals
@@ -245,9 +238,24 @@ void place(Schedule& sch, const Nest& nest, std::int64_t qpus,
     double c = cost(nest, l);
     if (!lane || c < best) lane = &l, best = c;
   }
-  if (!lane || lane->extent == 1) return;  // one point after the other
-  if (place_tiles(sch, nest, *lane, qpus)) return;
-  if (reduce.empty() && collapses(nest)) {
+  return lane;
+}
+
+/// Lanes along the loop number `forced` of the nest, or along the cheapest when it is absent. The
+/// loop of the lanes, where there is one.
+std::optional<LoopRef> place(Schedule& sch, const Nest& nest, std::int64_t qpus,
+                             std::optional<std::size_t> forced = std::nullopt,
+                             bool may_collapse = true) {
+  if (!nest.block || nest.loops.empty()) return std::nullopt;
+  std::vector<Loop> spatial, reduce;
+  for (const Loop& l : nest.loops) {
+    if (is_const_int_value(l.node->extent, 0)) return std::nullopt;
+    (l.iter->kind == IterKind::spatial ? spatial : reduce).push_back(l);
+  }
+  const Loop* lane = lane_loop(nest, forced);
+  if (!lane || lane->extent == 1) return std::nullopt;  // one point after the other
+  if (place_tiles(sch, nest, *lane, qpus)) return std::nullopt;
+  if (may_collapse && reduce.empty() && collapses(nest)) {
     std::vector<LoopRef> all;
     for (const Loop& l : spatial) all.push_back(l.ref);
     LoopRef whole = sch.fuse(all);
@@ -255,7 +263,7 @@ void place(Schedule& sch, const Nest& nest, std::int64_t qpus,
     sch.reorder({parts[1], parts[0], parts[2]});
     sch.bind(parts[1], "qpu");
     sch.bind(parts[2], "lane");
-    return;
+    return parts[2];
   }
   std::vector<LoopRef> outer, order;
   std::int64_t product = 1;
@@ -279,7 +287,7 @@ void place(Schedule& sch, const Nest& nest, std::int64_t qpus,
     sch.reorder(order);
     sch.bind(parts[1], "qpu");
     sch.bind(parts[2], "lane");
-    return;
+    return parts[2];
   }
   std::optional<LoopRef> qpu;
   if (!outer.empty()) {
@@ -302,6 +310,56 @@ void place(Schedule& sch, const Nest& nest, std::int64_t qpus,
   sch.reorder(order);
   if (qpu) sch.bind(*qpu, "qpu");
   sch.bind(parts[1], "lane");
+  return parts[1];
+}
+
+/// A sum of few terms whose results one elementwise nest alone reads: each result stays in a
+/// register of the lane that finishes it.
+bool place_with_reader(Schedule& sch, const std::vector<Nest>& all, std::size_t producer,
+                       std::int64_t qpus) {
+  const Nest& sum = all[producer];
+  if (!sum.block || !joins(sum) || sum.block->writes.size() != 1) return false;
+  const Buffer& buffer = sum.block->writes[0].buffer;
+  const Nest* reader = nullptr;
+  for (const Nest& n : all) {
+    if (&n == &sum) continue;
+    if (!n.block) return false;
+    for (const BufferRegion& r : n.block->reads) {
+      if (!(r.buffer == buffer)) continue;
+      if (reader && reader != &n) return false;
+      reader = &n;
+    }
+  }
+  if (!reader || reader < &sum) return false;
+  std::vector<const Loop*> points;
+  for (const Loop& l : sum.loops)
+    if (l.iter->kind == IterKind::spatial) points.push_back(&l);
+  if (points.size() != reader->loops.size()) return false;
+  bool same = true;
+  for_each_expr(reader->block->body, [&](const Expr& e) {
+    const auto* l = as<LoadNode>(e);
+    if (!l || !(l->buffer == buffer)) return;
+    same = same && l->indices.size() == reader->loops.size();
+    for (std::size_t d = 0; same && d < l->indices.size(); ++d)
+      same = l->indices[d].get() == reader->loops[d].iter->var.get();
+  });
+  const auto* store = as<StoreNode>(sum.block->body);
+  same = same && store && store->indices.size() == points.size();
+  for (std::size_t d = 0; same && d < points.size(); ++d)
+    same = store->indices[d].get() == points[d]->iter->var.get() &&
+           points[d]->extent == reader->loops[d].extent && points[d]->extent > 0 &&
+           reader->loops[d].iter->kind == IterKind::spatial;
+  if (!same) return false;
+  const Loop* lane = lane_loop(sum);
+  if (!lane || lane->iter->kind != IterKind::spatial || row_loop(sum, *lane)) return false;
+  std::size_t forced = 0;
+  while (points[forced]->node != lane->node) ++forced;
+  BlockRef producer_block = sch.get_block(sum.block->name);
+  sch.set_scope(producer_block, 0, "local");
+  std::optional<LoopRef> at = place(sch, *reader, qpus, forced, false);
+  if (!at) throw Error(ErrorKind::schedule, "qpu.place", "no lanes");
+  sch.compute_at(producer_block, *at);
+  return true;
 }
 
 /// A reduction to fewer points than there are QPUs is divided among them: partial results of a part
@@ -469,6 +527,8 @@ PrimFunc default_schedule(const PrimFunc& f, std::int64_t qpus) {
   auto rules = std::make_shared<schedule::ScheduleRules>(*schedule::ScheduleRules::generic());
   rules->axes.push_back({"qpu", qpus, "", 0, false, false});
   rules->axes.push_back({"lane", kLanes, "", 0, true, false});
+  rules->scopes.push_back({"local", {"qpu", "lane"}});
+  std::rotate(rules->scopes.rbegin(), rules->scopes.rbegin() + 1, rules->scopes.rend());
   std::vector<Nest> all;
   nests(root->block->body, all);
   if (all.size() == 1 && all[0].block) {
@@ -484,9 +544,19 @@ PrimFunc default_schedule(const PrimFunc& f, std::int64_t qpus) {
     all.clear();
     nests(as<BlockRealizeNode>(now->body)->block->body, all);
   }
-  for (const Nest& nest : all) {
+  std::unordered_set<const BlockNode*> placed;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!all[i].block || placed.count(all[i].block.get())) continue;
+    const bool joined = attempt(sch, [&] { return place_with_reader(sch, all, i, qpus); });
+    if (joined) {
+      const Buffer& buffer = all[i].block->writes[0].buffer;
+      for (const Nest& n : all)
+        for (const BufferRegion& r : n.block->reads)
+          if (r.buffer == buffer && n.block != all[i].block) placed.insert(n.block.get());
+      continue;
+    }
     attempt(sch, [&] {
-      place(sch, nest, qpus);
+      place(sch, all[i], qpus);
       return true;
     });
   }
