@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/array/fuse.h"
 
+
+#include "weft/array/collapse.h"
+#include "weft/array/device_grid.h"
+#include "weft/array/fuse.h"
+#include "weft/array/fuse_host.h"
+#include "weft/array/machine_integers.h"
+#include "weft/array/machine_program.h"
+#include "weft/array/nest.h"
+#include "weft/array/row_ir.h"
 #include <algorithm>
 #include <atomic>
 #include <map>
 #include <set>
 #include <unordered_map>
-
-#include "weft/array/collapse.h"
-#include "weft/array/device_grid.h"
-#include "weft/array/fuse_host.h"
-#include "weft/array/machine_program.h"
-#include "weft/array/nest.h"
-#include "weft/array/row_ir.h"
 #include "weft/target/backend.h"
 
 namespace weft {
@@ -106,6 +107,7 @@ struct FusedPlan::Impl {
   std::unordered_map<const LazyNode*, int> users;
   std::vector<std::string> sources;
 
+  NDArray by_operations(const Lazy& x, std::unordered_map<const LazyNode*, NDArray>& known);
   bool fuses(const Lazy& x) const {
     switch (x->kind) {
       case LazyKind::row:
@@ -354,6 +356,29 @@ NDArray launch(const Ref<runtime::Function>& function, const NDArray& out,
 }
 }  // namespace
 
+namespace {
+/// Whether some value of the expression is of a type that the machine computes one operation at a
+/// time, with a check of the values.
+bool has_narrowed(const Lazy& x, const std::unordered_map<const LazyNode*, NDArray>& known,
+                  const Ref<Device>& device) {
+  if (narrows(device, x.elem())) return true;
+  if (known.count(x.node()) || x->kind == LazyKind::number) return false;
+  if (x->kind == LazyKind::row && narrows(device, x->compute)) return true;
+  return std::any_of(x->in.begin(), x->in.end(),
+                     [&](const Lazy& i) { return has_narrowed(i, known, device); });
+}
+}  // namespace
+
+/// The expression operation by operation; numbers stay undefined.
+NDArray FusedPlan::Impl::by_operations(const Lazy& x,
+                                       std::unordered_map<const LazyNode*, NDArray>& known) {
+  if (auto it = known.find(x.node()); it != known.end()) return it->second;
+  if (x->kind == LazyKind::number) return NDArray();
+  std::vector<NDArray> in;
+  for (const Lazy& i : x->in) in.push_back(by_operations(i, known));
+  return known[x.node()] = run_eagerly(x, in);
+}
+
 NDArray FusedPlan::Impl::step_map(Step& s, const std::vector<NDArray>& arrays,
                                   const Ref<Device>& device) {
   NDArray out = NDArray::empty(device, s.elem, s.shape);
@@ -372,6 +397,12 @@ NDArray FusedPlan::Impl::step_map(Step& s, const std::vector<NDArray>& arrays,
     return out;
   }
   if (!out.on_host()) {
+    std::unordered_map<const LazyNode*, NDArray> known;
+    for (std::size_t k = 0; k < arrays.size(); ++k) known[s.leaves[k]] = arrays[k];
+    if (has_narrowed(s.root, known, device)) {
+      assign(out, by_operations(s.root, known));
+      return out;
+    }
     Dims shape = s.shape;
     std::vector<Dims> strides = {out.strides()};
     for (const NDArray& a : arrays) strides.push_back(broadcast_strides(a, s.shape));

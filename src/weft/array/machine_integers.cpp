@@ -12,6 +12,14 @@
 
 namespace weft {
 
+bool narrows(const Ref<Device>& device, Elem e) {
+  if (e != Elem::int64 && e != Elem::uint64) return false;
+  if (device->info().host_accessible) return false;
+  const MachineFacts& facts = machine_of(device);
+  const bool truth = facts.computes(Elem::boolean) || facts.packs(Elem::boolean);
+  return facts.known && !facts.computes(e) && facts.computes(Elem::int32) && truth;
+}
+
 namespace {
 
 constexpr std::int64_t kLeast = std::numeric_limits<std::int32_t>::min(),
@@ -21,14 +29,6 @@ constexpr std::int64_t kLeast = std::numeric_limits<std::int32_t>::min(),
 struct Range {
   long double low = 0, high = 0;
 };
-
-bool two_words(const Ref<Device>& device, Elem e) {
-  if (e != Elem::int64 && e != Elem::uint64) return false;
-  if (device->info().host_accessible) return false;
-  const MachineFacts& facts = machine_of(device);
-  const bool truth = facts.computes(Elem::boolean) || facts.packs(Elem::boolean);
-  return facts.known && !facts.computes(e) && facts.computes(Elem::int32) && truth;
-}
 
 [[noreturn]] void refuse(std::string_view op, const NDArray& on, std::string found) {
   throw Error(ErrorKind::value, "array.int64.range", cat(op, " of 64-bit integers: ", found))
@@ -110,15 +110,15 @@ void check_result(std::string_view op, const NDArray& out, const Range& r) {
 
 bool concerned(const NDArray& out, Elem compute, std::span<const Arg> args) {
   if (out.on_host()) return false;
-  bool any = two_words(out.device(), out.elem()) || two_words(out.device(), compute);
-  for (const Arg& a : args) any = any || (a.array && two_words(out.device(), a.array->elem()));
+  bool any = narrows(out.device(), out.elem()) || narrows(out.device(), compute);
+  for (const Arg& a : args) any = any || (a.array && narrows(out.device(), a.array->elem()));
   return any;
 }
 
 }  // namespace
 
 NDArray narrow_integers(std::string_view op, const NDArray& x) {
-  if (!two_words(x.device(), x.elem())) return x;
+  if (!narrows(x.device(), x.elem())) return x;
   std::optional<NDArray> low = low_words(x);
   if (!low) refuse(op, x, cat("a value of ", describe(x), " does not fit 32 bits"));
   return *low;
@@ -127,7 +127,7 @@ NDArray narrow_integers(std::string_view op, const NDArray& x) {
 bool narrow_elementwise(Op op, Elem compute, const NDArray& out, std::span<const Arg> args) {
   if (!concerned(out, compute, args) || is_complex(compute)) return false;
   const std::string_view name = info(op).name;
-  const bool integers = two_words(out.device(), compute);
+  const bool integers = narrows(out.device(), compute);
   NDArray held[2];
   std::vector<Arg> in;
   for (std::size_t k = 0; k < args.size(); ++k) {
@@ -138,11 +138,11 @@ bool narrow_elementwise(Op op, Elem compute, const NDArray& out, std::span<const
       in.emplace_back(integers ? narrowed(name, out, args[k].scalar) : args[k].scalar);
     }
   }
-  if (integers && two_words(out.device(), out.elem())) {
+  if (integers && narrows(out.device(), out.elem())) {
     if (const std::optional<Range> range = result_range(op, in)) check_result(name, out, *range);
   }
   const Elem by = integers ? Elem::int32 : compute;
-  if (!two_words(out.device(), out.elem())) {
+  if (!narrows(out.device(), out.elem())) {
     device_elementwise(op, by, out, in);
     return true;
   }
@@ -155,7 +155,7 @@ bool narrow_elementwise(Op op, Elem compute, const NDArray& out, std::span<const
 bool narrow_select(const NDArray& out, const NDArray& condition, const Arg& a, const Arg& b) {
   const Arg args[2] = {a, b};
   if (!concerned(out, out.elem(), args)) return false;
-  const bool integers = two_words(out.device(), out.elem());
+  const bool integers = narrows(out.device(), out.elem());
   NDArray held[2];
   for (std::size_t k = 0; k < 2; ++k) {
     const Arg& arg = args[k];
@@ -174,7 +174,7 @@ bool narrow_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& 
   if (!concerned(out, kernel, args)) return false;
   const std::string_view name = info(op).name;
   const NDArray in = narrow_integers(name, x);
-  const bool integers = two_words(out.device(), kernel);
+  const bool integers = narrows(out.device(), kernel);
   if (integers && in.size() > 0 && (op == ReduceOp::sum || op == ReduceOp::prod)) {
     long double terms = 1;
     for (int i = 0; i < x.ndim(); ++i)
@@ -189,7 +189,7 @@ bool narrow_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& 
     }
   }
   const Elem by = integers ? Elem::int32 : kernel;
-  if (!two_words(out.device(), out.elem())) {
+  if (!narrows(out.device(), out.elem())) {
     device_reduce(op, by, out, in, mask);
     return true;
   }

@@ -11,6 +11,8 @@
 
 namespace weft {
 
+/// Whether the device computes elements of `e` by the functions below.
+bool narrows(const Ref<Device>& device, Elem e);
 /// The values of x as int32 where x is concerned, else x.
 NDArray narrow_integers(std::string_view operation, const NDArray& x);
 bool narrow_elementwise(Op op, Elem compute, const NDArray& out, std::span<const Arg> args);
