@@ -107,7 +107,8 @@ struct FusedPlan::Impl {
   std::unordered_map<const LazyNode*, int> users;
   std::vector<std::string> sources;
 
-  NDArray by_operations(const Lazy& x, std::unordered_map<const LazyNode*, NDArray>& known);
+  static NDArray by_operations(const Lazy& x, const Ref<Device>& device,
+                               std::unordered_map<const LazyNode*, NDArray>& known);
   bool fuses(const Lazy& x) const {
     switch (x->kind) {
       case LazyKind::row:
@@ -369,14 +370,26 @@ bool has_narrowed(const Lazy& x, const std::unordered_map<const LazyNode*, NDArr
 }
 }  // namespace
 
-/// The expression operation by operation; numbers stay undefined.
-NDArray FusedPlan::Impl::by_operations(const Lazy& x,
+/// The expression operation by operation.
+NDArray FusedPlan::Impl::by_operations(const Lazy& x, const Ref<Device>& device,
                                        std::unordered_map<const LazyNode*, NDArray>& known) {
   if (auto it = known.find(x.node()); it != known.end()) return it->second;
-  if (x->kind == LazyKind::number) return NDArray();
-  std::vector<NDArray> in;
-  for (const Lazy& i : x->in) in.push_back(by_operations(i, known));
-  return known[x.node()] = run_eagerly(x, in);
+  NDArray out;
+  if (x->kind == LazyKind::number) {
+    out = full(device, x.elem(), Dims{}, x->number);
+  } else {
+    std::vector<NDArray> in;
+    const bool all = std::all_of(x->in.begin(), x->in.end(), [](const Lazy& i) {
+      return i->kind == LazyKind::number;
+    });
+    for (std::size_t k = 0; k < x->in.size(); ++k) {  // a number beside an array stays one
+      const bool number = x->in[k]->kind == LazyKind::number && !all &&
+                          (x->kind == LazyKind::row || (x->kind == LazyKind::where && k > 0));
+      in.push_back(number ? NDArray() : by_operations(x->in[k], device, known));
+    }
+    out = run_eagerly(x, in);
+  }
+  return known[x.node()] = out;
 }
 
 NDArray FusedPlan::Impl::step_map(Step& s, const std::vector<NDArray>& arrays,
@@ -400,7 +413,7 @@ NDArray FusedPlan::Impl::step_map(Step& s, const std::vector<NDArray>& arrays,
     std::unordered_map<const LazyNode*, NDArray> known;
     for (std::size_t k = 0; k < arrays.size(); ++k) known[s.leaves[k]] = arrays[k];
     if (has_narrowed(s.root, known, device)) {
-      assign(out, by_operations(s.root, known));
+      assign(out, by_operations(s.root, device, known));
       return out;
     }
     Dims shape = s.shape;
