@@ -4,11 +4,14 @@
 
 #include <cstdio>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "weft/targets/qpu/kernels/kernels.h"
+#include "weft/targets/vta/execute.h"
 #include "weft/targets/vta/schedules.h"
-#include "weft/targets/vta/simulator.h"
+#include "weft/targets/vta/timing.h"
 
 namespace {
 
@@ -37,7 +40,7 @@ void qpu_rows() {
   }
   {
     Floats x = floats(65536), y = floats(65536);
-    row("qpu stencil 65536 9", window_sum(x, y, 65536, 9));
+    row("qpu window 65536 9", window_sum(x, y, 65536, 9));
     row("qpu reduction 65536", sum(x, y, 65536));
   }
   for (auto [rows, cols] : {std::pair{64, 512}, {96, 1000}}) {
@@ -47,9 +50,30 @@ void qpu_rows() {
   }
 }
 
+void vta_rows() {
+  using namespace weft::vta;
+  const Config config;
+  auto cycles = [&](const Program& p) {
+    return estimate(Prepared(p.kernels[0].stream), config, TimingParams{}).cycles;
+  };
+  Epilogue e{8, false, true, 0, 127};
+  for (auto [m, n, k] : {std::tuple{1, 1024, 1024}, {256, 256, 256}, {512, 512, 512}}) {
+    MatmulShape s;
+    s.o = m, s.m = n / 16, s.n = k / 16;
+    row("vta gemm " + std::to_string(m) + " " + std::to_string(n) + " " + std::to_string(k),
+        cycles(matmul(config, s, default_tiles(config, s, e), e)));
+  }
+  e.bias = true;
+  for (const ResnetLayer& layer : resnet18_layers()) {
+    const ConvShape s = shape_of(layer, config);
+    row(std::string("vta conv ") + layer.name, cycles(conv2d(config, s, default_tiles(config, s, e), e)));
+  }
+}
+
 }  // namespace
 
 int main() {
   qpu_rows();
+  vta_rows();
   std::puts("}");
 }
