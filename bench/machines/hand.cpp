@@ -27,7 +27,8 @@ void qpu_rows() {
   for (auto [rows, cols] : {std::pair{100, 4096}, {64, 1000}}) {
     Floats a = floats(rows * cols), x = floats(cols), y = floats(rows),
            s = floats(12 * ((rows + 15) / 16 * 16));
-    row("qpu gemv " + std::to_string(rows) + " " + std::to_string(cols), gemv(a, x, y, s, rows, cols));
+    row("qpu gemv " + std::to_string(rows) + " " + std::to_string(cols),
+        gemv(a, x, y, s, rows, cols));
   }
   for (auto [m, n, k] : {std::tuple{512, 512, 512}, {256, 256, 256}, {128, 96, 200}}) {
     Floats a = floats(m * k), b = floats(k * n), c = floats(m * n);
@@ -66,7 +67,8 @@ void vta_rows() {
   e.bias = true;
   for (const ResnetLayer& layer : resnet18_layers()) {
     const ConvShape s = shape_of(layer, config);
-    row(std::string("vta conv ") + layer.name, cycles(conv2d(config, s, default_tiles(config, s, e), e)));
+    row(std::string("vta conv ") + layer.name,
+        cycles(conv2d(config, s, default_tiles(config, s, e), e)));
   }
 }
 

@@ -103,9 +103,7 @@ def vta(func, *arrays):
     env = weft.vta.env()
     device = env.device(mode="cycles")
     held = [weft.zeros(shape, dtype=dtype, device=device) for shape, dtype in arrays]
-    return int(
-        weft.build(func, target=env.target).time_evaluator("main", number=1)(*held).cycles
-    )
+    return int(weft.build(func, target=env.target).time_evaluator("main", number=1)(*held).cycles)
 
 
 def vta_gemm(m, n, k):

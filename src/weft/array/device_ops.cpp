@@ -185,7 +185,8 @@ bool machine_copy(const NDArray& dst, const NDArray& src) {
   auto integral = [](Elem e) { return is_integer(e) || e == Elem::boolean; };
   if (two_words(src.elem()) && dst.elem() == Elem::boolean) {
     const NDArray words = words_of(src);
-    const NDArray any = apply(Op::bitwise_or, words.select(src.ndim(), 0), words.select(src.ndim(), 1));
+    const NDArray any =
+        apply(Op::bitwise_or, words.select(src.ndim(), 0), words.select(src.ndim(), 1));
     assign(dst, apply(Op::not_equal, any, Scalar(0)));
     return true;
   }

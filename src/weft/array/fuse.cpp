@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-
-#include "weft/array/collapse.h"
-#include "weft/array/device_grid.h"
 #include "weft/array/fuse.h"
-#include "weft/array/fuse_host.h"
-#include "weft/array/machine_integers.h"
-#include "weft/array/machine_program.h"
-#include "weft/array/nest.h"
-#include "weft/array/row_ir.h"
 #include <algorithm>
 #include <atomic>
 #include <map>
 #include <set>
 #include <unordered_map>
+#include "weft/array/collapse.h"
+#include "weft/array/device_grid.h"
+#include "weft/array/fuse_host.h"
+#include "weft/array/machine_integers.h"
+#include "weft/array/machine_program.h"
+#include "weft/array/nest.h"
+#include "weft/array/row_ir.h"
 #include "weft/target/backend.h"
 
 namespace weft {
@@ -379,9 +378,8 @@ NDArray FusedPlan::Impl::by_operations(const Lazy& x, const Ref<Device>& device,
     out = full(device, x.elem(), Dims{}, x->number);
   } else {
     std::vector<NDArray> in;
-    const bool all = std::all_of(x->in.begin(), x->in.end(), [](const Lazy& i) {
-      return i->kind == LazyKind::number;
-    });
+    const bool all = std::all_of(x->in.begin(), x->in.end(),
+                                 [](const Lazy& i) { return i->kind == LazyKind::number; });
     for (std::size_t k = 0; k < x->in.size(); ++k) {  // a number beside an array stays one
       const bool number = x->in[k]->kind == LazyKind::number && !all &&
                           (x->kind == LazyKind::row || (x->kind == LazyKind::where && k > 0));

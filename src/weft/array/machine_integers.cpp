@@ -32,8 +32,9 @@ struct Range {
 
 [[noreturn]] void refuse(std::string_view op, const NDArray& on, std::string found) {
   throw Error(ErrorKind::value, "array.int64.range", cat(op, " of 64-bit integers: ", found))
-      .note(cat(on.device()->info().name, " computes with 32 bits; legal are operands and results from ",
-                kLeast, " to ", kMost))
+      .note(cat(on.device()->info().name,
+                " computes with 32 bits; legal are operands and results from ", kLeast, " to ",
+                kMost))
       .help("convert to float32, or compute it on the host: x.to(\"cpu\")");
 }
 
@@ -93,8 +94,8 @@ std::optional<Range> result_range(Op op, std::span<const Arg> args) {
     }
     case Op::pow: {
       const Range a = range_of(args[0]), b = range_of(args[1]);
-      const long double most = std::pow(std::max({std::fabs(a.low), std::fabs(a.high), 1.0L}),
-                                        std::max(b.high, 0.0L));
+      const long double most =
+          std::pow(std::max({std::fabs(a.low), std::fabs(a.high), 1.0L}), std::max(b.high, 0.0L));
       return Range{-most, most};
     }
     default: return std::nullopt;
@@ -104,8 +105,9 @@ std::optional<Range> result_range(Op op, std::span<const Arg> args) {
 void check_result(std::string_view op, const NDArray& out, const Range& r) {
   const bool positive = out.elem() == Elem::uint64;
   if (r.low >= (positive ? 0 : kLeast) && r.high <= kMost) return;
-  refuse(op, out, cat("results may lie between ", static_cast<double>(r.low), " and ",
-                      static_cast<double>(r.high)));
+  refuse(op, out,
+         cat("results may lie between ", static_cast<double>(r.low), " and ",
+             static_cast<double>(r.high)));
 }
 
 bool concerned(const NDArray& out, Elem compute, std::span<const Arg> args) {

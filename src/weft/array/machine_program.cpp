@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <list>
 #include <mutex>
-#include <unordered_map>
 #include <optional>
+#include <unordered_map>
 
 #include "weft/array/collapse.h"
 #include "weft/array/machine.h"

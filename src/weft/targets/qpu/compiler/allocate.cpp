@@ -35,8 +35,7 @@ Facts collect(const Function& f) {
   Facts x;
   std::size_t n = f.vregs, words = (n + 63) / 64;
   x.weight.assign(n, 0), x.length.assign(n, 0), x.conflicts.assign(n, Bits(words)),
-      x.partners.resize(n), x.with_imm.assign(n, 0), x.beside.assign(n, 0),
-      x.used.assign(n, false);
+      x.partners.resize(n), x.with_imm.assign(n, 0), x.beside.assign(n, 0), x.used.assign(n, false);
   auto live = live_out(f);
   for (std::size_t b = 0; b < f.blocks.size(); ++b) {
     double w = std::pow(8.0, std::min(f.blocks[b].depth, 6));

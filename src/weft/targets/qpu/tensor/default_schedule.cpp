@@ -357,7 +357,7 @@ bool place_with_reader(Schedule& sch, const std::vector<Nest>& all, std::size_t 
   BlockRef producer_block = sch.get_block(sum.block->name);
   sch.set_scope(producer_block, 0, "local");
   std::optional<LoopRef> at = place(sch, *reader, qpus, forced, false);
-  if (!at) throw Error(ErrorKind::schedule, "qpu.place", "no lanes");
+  if (!at) return false;
   sch.compute_at(producer_block, *at);
   return true;
 }
@@ -382,17 +382,17 @@ bool spread(Schedule& sch, const Nest& nest, std::int64_t qpus) {
   return true;
 }
 
-/// Runs a step of several primitives; what a primitive refuses is undone as a whole.
+/// Runs a step of several primitives; one that is refused, or gives up, is undone as a whole.
 template <typename F>
 bool attempt(Schedule& sch, const F& f) {
   Schedule before = sch;
   try {
-    return f();
+    if (f()) return true;
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::schedule) throw;
-    sch = before;
-    return false;
   }
+  sch = before;
+  return false;
 }
 
 /// When strides are known at run time only, whether results or terms lie side by side is too: the

@@ -17,7 +17,8 @@ using stages::has_loads;
 
 namespace {
 constexpr std::int64_t kTogether = 4;  // steps at once
-constexpr std::int64_t kRows = 8;  // where a step's own words are the same in all lanes (rounds.cpp)
+constexpr std::int64_t kRows =
+    8;  // where a step's own words are the same in all lanes (rounds.cpp)
 
 bool plain(const ForNode* loop) { return loop->for_kind == ForKind::serial; }
 

@@ -23,7 +23,7 @@ namespace {
 constexpr std::int64_t kRound = 16;  // steps: the words of a vector
 constexpr std::size_t kInFlight = 4;
 constexpr std::size_t kPerStep = 2;  // vectors of one step: more would need too many registers
-constexpr std::size_t kSums = 8;  // and the vectors of sixteen steps that they want
+constexpr std::size_t kSums = 8;     // and the vectors of sixteen steps that they want
 
 /// What a load is replaced by: `lane` of `stream`'s vector, or the vector itself (-1). A vector of
 /// sixteen steps takes the step's number as the lane.
@@ -37,7 +37,7 @@ struct Vectors {
   const LoadNode* node = nullptr;  // the first element
   std::int64_t coeff = 0;          // elements a step
   std::int64_t last = -1;          // lanes above it read what this one reads; -1: as the index says
-  std::size_t last_use = 0;  // carried: the last sum that wants it
+  std::size_t last_use = 0;        // carried: the last sum that wants it
   std::uint32_t pointer = 0, value = 0;
   Value step = nullptr, last_step = nullptr;
 };
@@ -53,8 +53,7 @@ struct Lowerer::Round {
   std::size_t asked = 0;               // vectors of steps, since the round began
 
   bool knows(const LoadNode* l) const {
-    return std::any_of(sources.begin(), sources.end(),
-                       [&](const auto& s) { return s.first == l; });
+    return std::any_of(sources.begin(), sources.end(), [&](const auto& s) { return s.first == l; });
   }
 };
 
@@ -158,9 +157,9 @@ bool Lowerer::read_round(const ForNode* s, Round& round) const {
   round.carried = std::move(sorted);
   for (auto& [node, source] : round.sources)
     if (source.carried) source.stream = place[source.stream];
-  const bool together = !round.carried.empty() ||
-                        std::any_of(round.moving.begin(), round.moving.end(),
-                                    [](const Vectors& m) { return m.last > 0; });
+  const bool together =
+      !round.carried.empty() || std::any_of(round.moving.begin(), round.moving.end(),
+                                            [](const Vectors& m) { return m.last > 0; });
   return together && !round.moving.empty() && round.moving.size() <= kPerStep &&
          round.carried.size() <= kSums && own_sums(round.sums);
 }
@@ -268,7 +267,8 @@ void Lowerer::one_round(Round& round, std::uint32_t left) {
           Value v = source.carried ? var(round.carried[source.stream].value)
                                    : var(round.vectors[g % 2 * held + e * streams + source.stream]);
           const std::size_t lane =
-              source.carried ? g * ahead + e : static_cast<std::size_t>(std::max<std::int64_t>(source.lane, 0));
+              source.carried ? g * ahead + e
+                             : static_cast<std::size_t>(std::max<std::int64_t>(source.lane, 0));
           const bool whole = !source.carried && round.moving[source.stream].last <= 0;
           loaded_[node] =
               whole ? v : b_.expr(Op::broadcast, v, nullptr, static_cast<std::uint32_t>(lane));
