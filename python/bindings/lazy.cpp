@@ -9,6 +9,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "array_type.h"
+#include "weft/array/chunked.h"
 #include "weft/array/fuse.h"
 
 namespace weft::py {
@@ -84,6 +85,19 @@ void bind_lazy(nb::module_& m) {
       out.append(g.defined() ? nb::cast(g) : nb::none());
     return out;
   });
+  nb::class_<ChunkedMap>(m, "ChunkedMap", "Elementwise operations on the host, a chunk at a time.")
+      .def("run", [](const ChunkedMap& map, const std::vector<NDArray>& inputs) {
+        std::vector<NDArray> out;
+        {
+          nb::gil_scoped_release nogil;
+          out = map.run(inputs);
+        }
+        return out;
+      });
+  m.def("_chunked_map",
+        [](const std::vector<Lazy>& outputs, int inputs, bool total) -> std::optional<ChunkedMap> {
+          return ChunkedMap::make(outputs, inputs, total);
+        });
   nb::class_<FusedPlan>(m, "FusedPlan", "Kernels of a lazy graph.")
       .def(
           "__init__",

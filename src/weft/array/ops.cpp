@@ -8,6 +8,7 @@
 
 #include "weft/array/collapse.h"
 #include "weft/array/device_ops.h"
+#include "weft/array/feed.h"
 #include "weft/array/kernel_lists.h"
 #include "weft/array/known.h"
 #include "weft/array/nest.h"
@@ -15,10 +16,6 @@
 #include "weft/array/strided_copy.h"
 #include "weft/array/transpose.h"
 #include "weft/runtime/pool.h"
-
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 
 namespace weft {
 
@@ -68,116 +65,8 @@ Elem admit(const OpInfo& op, Elem e) {
   refuse_type(op, e);
 }
 
-/// Narrow floats have no kernels of their own: they are widened on the way in and rounded on the
-/// way out.
-Elem kernel_elem(Elem e) { return e == Elem::float16 || e == Elem::bfloat16 ? Elem::float32 : e; }
-
 Elem result_of(Rule rule, Elem e) {
   return rule == Rule::boolean ? Elem::boolean : rule == Rule::real ? real_of(e) : e;
-}
-
-/// One operand ready for chunks of the linear index space.
-struct Feed {
-  /// single: one element of the kernel's type for a kernel that takes one.
-  enum class Mode : std::uint8_t { direct, constant, single, cast, gather } mode = Mode::direct;
-  const char* base = nullptr;
-  int bytes = 1, kernel_bytes = 1;
-  CastFn cast = nullptr;  // null: same type
-  Nest nest;
-};
-
-struct Slot {
-  alignas(64) char data[kChunk * 16];
-};
-
-void prepare(Feed& feed, const NDArray& array, const Dims& shape, Elem kernel) {
-  feed.bytes = elem_bytes(array.elem());
-  feed.kernel_bytes = elem_bytes(kernel);
-  feed.base = array.host();
-  if (array.elem() != kernel) {
-    feed.cast = kernels().cast[static_cast<int>(array.elem())][static_cast<int>(kernel)];
-  }
-  if (array.shape() == shape && array.is_contiguous()) {
-    feed.mode = feed.cast ? Feed::Mode::cast : Feed::Mode::direct;
-    return;
-  }
-  feed.nest = make_nest(array.host(), shape, broadcast_strides(array, shape), feed.bytes);
-  feed.mode = feed.nest.constant()     ? Feed::Mode::constant
-              : feed.nest.contiguous() ? (feed.cast ? Feed::Mode::cast : Feed::Mode::direct)
-                                       : Feed::Mode::gather;
-}
-
-void fill_constant(const Feed& feed, std::int64_t n, Slot& slot) {
-  alignas(16) char one[16];
-  if (feed.cast) {
-    feed.cast(1, feed.base, one);
-  } else {
-    std::memcpy(one, feed.base, static_cast<std::size_t>(feed.kernel_bytes));
-  }
-  auto spread = [&]<typename T>(T) {
-    T value;
-    std::memcpy(&value, one, sizeof(T));
-    T* out = reinterpret_cast<T*>(slot.data);
-    for (std::int64_t i = 0; i < n; ++i) out[i] = value;
-  };
-  struct Wide {
-    std::uint64_t a, b;
-  };
-  switch (feed.kernel_bytes) {
-    case 1: return spread(std::uint8_t{});
-    case 2: return spread(std::uint16_t{});
-    case 4: return spread(std::uint32_t{});
-    case 8: return spread(std::uint64_t{});
-    default: return spread(Wide{});
-  }
-}
-
-/// Brings elements [begin, begin + n) as kernel type; returns where they are.
-const void* bring(const Feed& feed, Walker* walker, std::int64_t begin, std::int64_t n,
-                  Slot& slot) {
-  switch (feed.mode) {
-    case Feed::Mode::direct: return feed.base + begin * feed.bytes;
-    case Feed::Mode::constant: return slot.data;
-    case Feed::Mode::single: return feed.base;
-    case Feed::Mode::cast:
-      feed.cast(n, feed.base + begin * feed.bytes, slot.data);
-      return slot.data;
-    case Feed::Mode::gather: break;
-  }
-  if (!feed.cast) {
-    walker->gather(n, slot.data);
-    return slot.data;
-  }
-  Slot raw;
-  walker->gather(n, raw.data);
-  feed.cast(n, raw.data, slot.data);
-  return slot.data;
-}
-
-/// A result above this size does not stay in the caches: it is stored past them.
-constexpr std::int64_t kStreamBytes = std::int64_t{32} << 20;
-
-/// Copies whole lines past the caches where the machine can; `out` stands on a line's start.
-void stream_copy(char* out, const char* in, std::int64_t bytes) {
-#if defined(__SSE2__)
-  std::int64_t i = 0;
-  for (; i + 64 <= bytes; i += 64) {
-    for (int k = 0; k < 64; k += 16) {
-      _mm_stream_si128(reinterpret_cast<__m128i*>(out + i + k),
-                       _mm_load_si128(reinterpret_cast<const __m128i*>(in + i + k)));
-    }
-  }
-  std::memcpy(out + i, in + i, static_cast<std::size_t>(bytes - i));
-#else
-  std::memcpy(out, in, static_cast<std::size_t>(bytes));
-#endif
-}
-
-/// Before the end of a task that streamed.
-void stream_end() {
-#if defined(__SSE2__)
-  _mm_sfence();
-#endif
 }
 
 /// Runs `call(n, in, out)` over the linear space of `out`'s elements, chunk by chunk, on all
@@ -228,7 +117,7 @@ void run_chunks(const Feed (&feeds)[kIn], const NDArray& out, Elem kernel_out, c
             walkers[k].emplace(feeds[k].nest);
             walkers[k]->seek(begin);
           } else if (feeds[k].mode == Feed::Mode::constant) {
-            fill_constant(feeds[k], std::min(kChunk, end - begin), slots[k]);
+            fill_constant(feeds[k], std::min(kChunk, end - begin), slots[k].data);
           }
         }
         if (!out_nest.contiguous()) {
@@ -361,16 +250,6 @@ void need_host(const NDArray& x, std::string_view operation) {
   throw Error(ErrorKind::device, cat("array.", operation, ".kernel"),
               cat("no kernel of ", operation, " for arrays on ", x.device()->info().name))
       .help("move the array to the host's device with to(...)");
-}
-
-/// `one` holds an element.
-Feed scalar_feed(const Scalar& scalar, Elem kernel, char* one) {
-  write_scalar(scalar, kernel, one);
-  Feed feed;
-  feed.mode = Feed::Mode::constant;
-  feed.base = one;
-  feed.bytes = feed.kernel_bytes = elem_bytes(kernel);
-  return feed;
 }
 
 Elem common_elem(const Arg* args, int count) {

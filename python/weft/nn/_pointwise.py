@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions composed of elementwise operations, on the host as one pass over memory.
+
+The composition is traced once for its types and numbers, and the trace is evaluated a chunk at a time (chunked.h): what lies between
+two operations stays in the caches, and 16-bit floats are rounded once. Its gradient is the gradient of the trace,
+evaluated likewise. Elsewhere (devices, transforms, compiled functions, gradients of gradients, integers) the
+composition itself runs.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from .. import _core
+from .._core import NDArray, Tensor
+
+_MOST = 128  # programs of one function
+_FLOATS = frozenset(("float32", "float64", "float16", "bfloat16"))
+
+
+class _Program:
+    """The chunked evaluation of a composition for arguments of given types, and of its gradient."""
+
+    def __init__(self, function, args, total):
+        from .._compile import Traced
+
+        arrays = [a for a in args if type(a) in (NDArray, Tensor)]
+        self.inputs = [_core._lazy_input(i, a.dtype, (1,)) for i, a in enumerate(arrays)]
+        rest = iter(self.inputs)
+        result = function(*(Traced(next(rest)) if type(a) in (NDArray, Tensor) else a for a in args))
+        self.output, self.total = result._lazy, total
+        self.forward = _core._chunked_map([self.output], len(self.inputs), total)
+
+    @functools.cached_property
+    def backward(self):
+        """The program of the inputs' gradients, and which inputs have one; the incoming gradient is the last input."""
+        seed = _core._lazy_input(len(self.inputs), self.output.dtype, (1,))
+        found = _core._lazy_gradients([self.output], [seed], self.inputs)
+        reached = [i for i, g in enumerate(found) if g is not None]
+        outputs = [found[i] for i in reached]
+        return _core._chunked_map(outputs, len(self.inputs) + 1, False), reached
+
+
+def _suits(arrays):
+    """Real floats on the host, at least one of them a whole array."""
+    return all(
+        a.device.host_accessible and a.dtype.name in _FLOATS and a.shape == arrays[0].shape for a in arrays
+    )
+
+
+def _linked(function, program, args, data):
+    """The result as a tensor with the gradient of the trace."""
+    tensors = [a for a in args if type(a) is Tensor]
+    # The rule holds no tensor itself: the graph has their values.
+    places = [type(a) is Tensor for a in args]
+    others = [None if t else a for t, a in zip(places, args)]
+    backward, reached = program.backward
+
+    def rule(xs, result, g):
+        rest = iter(xs)
+        values = [next(rest) if t else a for t, a in zip(places, others)]
+        if any(t.requires_grad for t in (g, *xs)):  # the gradient has a gradient itself
+            return _core.gradients([(function(*values) * g).sum()], list(xs), True)
+        arrays = [v.data if t else v for t, v in zip(places, values) if t or type(v) is NDArray]
+        found = dict(zip(reached, backward.run([*arrays, g.data])))
+        kinds = [t for t, a in zip(places, others) if t or type(a) is NDArray]
+        return [
+            Tensor(found[i], requires_grad=False) if i in found else None
+            for i, t in enumerate(kinds)
+            if t
+        ]
+
+    read = list(range(len(tensors)))
+    return _core._function_tensor(function.__name__.strip("_"), data, tensors, rule, read, False)
+
+
+def pointwise(function, total=False):
+    """The function of arrays or tensors of one shape, then numbers, without intermediate arrays on the host.
+
+    `total`: the sum of its values.
+    """
+    programs = {}
+
+    def plain(args):
+        out = function(*args)
+        return out.sum() if total else out
+
+    @functools.wraps(function)
+    def call(*args):
+        arrays = [a for a in args if type(a) in (NDArray, Tensor)]
+        if not arrays or not _suits(arrays) or len(args) - len(arrays) != sum(type(a) in (int, float) for a in args):
+            return plain(args)
+        key = tuple(a.dtype.name if type(a) in (NDArray, Tensor) else a for a in args)
+        if key not in programs:
+            if any(k != k for k in key):
+                return plain(args)
+            if len(programs) >= _MOST:
+                programs.clear()
+            programs[key] = _Program(function, args, total)
+        program = programs[key]
+        if program.forward is None:
+            return plain(args)
+        linked = _core.grad_enabled() and any(type(a) is Tensor and a.requires_grad for a in arrays)
+        if linked and program.backward[0] is None:
+            return plain(args)
+        (data,) = program.forward.run([a.data if type(a) is Tensor else a for a in arrays])
+        if linked:
+            return _linked(function, program, args, data)
+        return Tensor(data, requires_grad=False) if any(type(a) is Tensor for a in arrays) else data
+
+    return call
