@@ -42,10 +42,24 @@ class _Program:
 
 
 def _suits(arrays):
-    """Real floats on the host, at least one of them a whole array."""
-    return all(
-        a.device.host_accessible and a.dtype.name in _FLOATS and a.shape == arrays[0].shape for a in arrays
-    )
+    """Real floats on the host, which broadcast to the first one."""
+    first = arrays[0].shape
+    for a in arrays:
+        if not a.device.host_accessible or a.dtype.name not in _FLOATS:
+            return False
+        if a.shape != first and (
+            a.ndim != len(first) or any(n not in (1, m) for n, m in zip(a.shape, first))
+        ):
+            return False
+    return True
+
+
+def _like(gradient, shape):
+    """The gradient of an operand of this shape, summed over what it was repeated along."""
+    if gradient.shape != shape:
+        axes = tuple(i for i, (n, m) in enumerate(zip(gradient.shape, shape)) if n != m)
+        gradient = _core._reduce("sum", gradient, axes, True, None)
+    return Tensor(gradient, requires_grad=False)
 
 
 def _linked(function, program, args, data):
@@ -65,7 +79,7 @@ def _linked(function, program, args, data):
         found = dict(zip(reached, backward.run([*arrays, g.data])))
         kinds = [t for t, a in zip(places, others) if t or type(a) is NDArray]
         return [
-            Tensor(found[i], requires_grad=False) if i in found else None
+            _like(found[i], arrays[i].shape) if i in found else None
             for i, t in enumerate(kinds)
             if t
         ]
@@ -75,7 +89,7 @@ def _linked(function, program, args, data):
 
 
 def pointwise(function, total=False):
-    """The function of arrays or tensors of one shape, then numbers, without intermediate arrays on the host.
+    """The function of arrays or tensors, which broadcast to the first one, then numbers, without intermediate arrays on the host.
 
     `total`: the sum of its values.
     """
