@@ -96,8 +96,8 @@ void host_product(Elem kernel, NDArray a, NDArray b, const NDArray& out, const D
                   const Dims& shape_b) {
   const int last = out.ndim() - 1;
   std::int64_t m = out.shape()[last - 1], n = out.shape()[last], k = shape_a[last];
-  if (a.elem() != kernel) a = a.astype(kernel);
-  if (b.elem() != kernel) b = b.astype(kernel);
+  if (a.elem() != kernel) a = convert(a, kernel);
+  if (b.elem() != kernel) b = convert(b, kernel);
   const bool a_runs = a.strides()[a.ndim() - 1] == 1, b_runs = b.strides()[b.ndim() - 2] == 1;
   if (is_complex(kernel) && m < n && k > 1 && b_runs) {
     // B is expanded: of C' = B' A' it is the smaller operand.

@@ -296,14 +296,25 @@ T* at(const NDArray& a) {
   (out).elem() == Elem::float32 ? fn<float>(s, at<float>(a), at<float>(b), at<float>(out)) \
                                 : fn<double>(s, at<double>(a), at<double>(b), at<double>(out))
 
+/// 16-bit floats are computed in float32 and rounded once: f of both operands.
+template <typename F>
+NDArray widened(const NDArray& a, const NDArray& b, const F& f) {
+  return f(a.astype(Elem::float32), b.astype(Elem::float32)).astype(a.elem());
+}
+bool narrow(const NDArray& a) { return elem_bytes(a.elem()) == 2; }
+
 }  // namespace
 
 bool host_has_convolution(const NDArray& x, const NDArray& weight) {
-  return x.on_host() && weight.on_host() && x.elem() == weight.elem() &&
-         (x.elem() == Elem::float32 || x.elem() == Elem::float64);
+  return x.on_host() && weight.on_host() && x.elem() == weight.elem() && is_real_float(x.elem());
 }
 
 NDArray host_conv2d(const NDArray& x, const NDArray& weight, const Conv& conv, const Window& w) {
+  if (narrow(x)) {
+    return widened(x, weight, [&](const NDArray& a, const NDArray& b) {
+      return host_conv2d(a, b, conv, w);
+    });
+  }
   const Geometry s(x.shape(), weight.shape(), conv, w);
   NDArray out = NDArray::empty(x.device(), x.elem(), Dims{s.n, s.o, s.oh, s.ow});
   if (out.size() == 0) return out;
@@ -315,6 +326,11 @@ NDArray host_conv2d(const NDArray& x, const NDArray& weight, const Conv& conv, c
 
 NDArray host_conv2d_input(const NDArray& g, const NDArray& weight, const Conv& conv,
                           const Window& w, std::int64_t h, std::int64_t width) {
+  if (narrow(g)) {
+    return widened(g, weight, [&](const NDArray& a, const NDArray& b) {
+      return host_conv2d_input(a, b, conv, w, h, width);
+    });
+  }
   const Dims shape{g.shape()[0], weight.shape()[1] * conv.groups, h, width};
   const Geometry s(shape, weight.shape(), conv, w);
   NDArray out = full(g.device(), g.elem(), shape, Scalar(0));
@@ -326,6 +342,11 @@ NDArray host_conv2d_input(const NDArray& g, const NDArray& weight, const Conv& c
 
 NDArray host_conv2d_weight(const NDArray& g, const NDArray& x, const Dims& shape, const Conv& conv,
                            const Window& w) {
+  if (narrow(g)) {
+    return widened(g, x, [&](const NDArray& a, const NDArray& b) {
+      return host_conv2d_weight(a, b, shape, conv, w);
+    });
+  }
   const Geometry s(x.shape(), shape, conv, w);
   NDArray out = full(g.device(), g.elem(), shape, Scalar(0));
   if (out.size() == 0 || g.size() == 0) return out;
