@@ -11,6 +11,7 @@
 #include "weft/array/gemm.h"
 #include "weft/array/kernels.h"
 #include "weft/array/strided_copy.h"
+#include "weft/array/vector_kernels.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
@@ -197,8 +198,51 @@ I share(I n) {
   return (n + threads - 1) / threads;
 }
 
+/// One row of a channel's image against one row of its window, unit steps: added to a row of the
+/// result.
+template <typename T>
+void add_row(const Geometry& s, const T* in, const T* w, T* out, ColumnsFn columns) {
+  const I pad = s.padding[1], step = s.dilation[1];
+  // Here every column of the window lies inside the image.
+  const I lo = std::min(s.ow, std::max<I>(0, pad));
+  const I hi = std::clamp<I>(s.w + pad - (s.kw - 1) * step, lo, s.ow);
+  columns(in + lo - pad, w, out + lo, hi - lo, s.kw, step);
+  auto border = [&](I from, I to) {
+    for (I x = from; x < to; ++x) {
+      for (I j = 0; j < s.kw; ++j) {
+        const I at = x - pad + j * step;
+        if (at >= 0 && at < s.w) out[x] += in[at] * w[j];
+      }
+    }
+  };
+  border(0, lo);
+  border(hi, s.ow);
+}
+
+/// A channel of the result for each channel, nothing laid out.
+template <typename T>
+void depthwise(const Geometry& s, const T* x, const T* weight, T* out) {
+  const auto columns = vector_kernels().get<ColumnsFn>(
+      VectorKernel::columns, sizeof(T) == 4 ? Elem::float32 : Elem::float64);
+  Pool::shared().parallel_for(
+      s.n * s.c, std::max<I>(1, 16384 / s.places), [&](I plane, I end) {
+        for (; plane < end; ++plane) {
+          const T *in = x + plane * s.h * s.w, *w = weight + plane % s.c * s.k;
+          T* to = out + plane * s.places;
+          std::fill_n(to, s.places, T(0));
+          for (I y = 0; y < s.oh; ++y, to += s.ow) {
+            for (I i = 0; i < s.kh; ++i) {
+              const I at = y * s.stride[0] - s.padding[0] + i * s.dilation[0];
+              if (at >= 0 && at < s.h) add_row(s, in + at * s.w, w + i * s.kw, to, columns);
+            }
+          }
+        }
+      });
+}
+
 template <typename T>
 void forward(const Geometry& s, const T* x, const T* weight, T* out) {
+  if (s.og == 1 && s.cg == 1 && s.stride[1] == 1) return depthwise(s, x, weight, out);
   const std::vector<Piece> list = pieces(s, sizeof(T), share(s.n));
   for (I group = 0; group < s.groups; ++group) {
     const T* w = weight + group * s.og * s.k;
