@@ -32,13 +32,15 @@ class _Program:
         self.forward = _core._chunked_map([self.output], len(self.inputs), total)
 
     @functools.cached_property
-    def backward(self):
-        """The program of the inputs' gradients, and which inputs have one; the incoming gradient is the last input."""
+    def gradients(self):
+        """The lazy gradients of the inputs that have one, by number; the incoming gradient is the last input."""
         seed = _core._lazy_input(len(self.inputs), self.output.dtype, (1,))
         found = _core._lazy_gradients([self.output], [seed], self.inputs)
-        reached = [i for i, g in enumerate(found) if g is not None]
-        outputs = [found[i] for i in reached]
-        return _core._chunked_map(outputs, len(self.inputs) + 1, False), reached
+        return {i: g for i, g in enumerate(found) if g is not None}
+
+    @functools.cached_property
+    def backward(self):
+        return _core._chunked_map(list(self.gradients.values()), len(self.inputs) + 1, False)
 
 
 def _suits(arrays):
@@ -56,33 +58,30 @@ def _suits(arrays):
 
 def _like(gradient, shape):
     """The gradient of an operand of this shape, summed over what it was repeated along."""
-    if gradient.shape != shape:
-        axes = tuple(i for i, (n, m) in enumerate(zip(gradient.shape, shape)) if n != m)
-        gradient = _core._reduce("sum", gradient, axes, True, None)
-    return Tensor(gradient, requires_grad=False)
+    axes = [i for i, (n, m) in enumerate(zip(gradient.shape, shape)) if n != m]
+    if not axes:
+        return gradient if gradient.shape == shape else gradient.broadcast_to(shape)
+    return gradient.sum(tuple(axes), True)
 
 
 def _linked(function, program, args, data):
     """The result as a tensor with the gradient of the trace."""
     tensors = [a for a in args if type(a) is Tensor]
     # The rule holds no tensor itself: the graph has their values.
-    places = [type(a) is Tensor for a in args]
-    others = [None if t else a for t, a in zip(places, args)]
-    backward, reached = program.backward
+    kept = [None if type(a) is Tensor else a for a in args if type(a) in (Tensor, NDArray)]
 
     def rule(xs, result, g):
         rest = iter(xs)
-        values = [next(rest) if t else a for t, a in zip(places, others)]
+        operands = [next(rest) if a is None else Tensor(a, requires_grad=False) for a in kept]
+        places = [i for i, a in enumerate(kept) if a is None]
+        wanted = program.gradients
         if any(t.requires_grad for t in (g, *xs)):  # the gradient has a gradient itself
-            return _core.gradients([(function(*values) * g).sum()], list(xs), True)
-        arrays = [v.data if t else v for t, v in zip(places, values) if t or type(v) is NDArray]
-        found = dict(zip(reached, backward.run([*arrays, g.data])))
-        kinds = [t for t, a in zip(places, others) if t or type(a) is NDArray]
-        return [
-            _like(found[i], arrays[i].shape) if i in found else None
-            for i, t in enumerate(kinds)
-            if t
-        ]
+            found = _core._lazy_on_tensors(list(wanted.values()), [*operands, g])
+        else:
+            found = program.backward.run([*(t.data for t in operands), g.data])
+            found = [Tensor(a, requires_grad=False) for a in found]
+        found = dict(zip(wanted, found))
+        return [_like(found[i], operands[i].shape) if i in found else None for i in places]
 
     read = list(range(len(tensors)))
     return _core._function_tensor(function.__name__.strip("_"), data, tensors, rule, read, False)
@@ -115,7 +114,7 @@ def pointwise(function, total=False):
         if program.forward is None:
             return plain(args)
         linked = _core.grad_enabled() and any(type(a) is Tensor and a.requires_grad for a in arrays)
-        if linked and program.backward[0] is None:
+        if linked and (not program.gradients or program.backward is None):
             return plain(args)
         (data,) = program.forward.run([a.data if type(a) is Tensor else a for a in arrays])
         if linked:
