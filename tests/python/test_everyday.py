@@ -76,6 +76,25 @@ def test_sorting_is_stable_and_keeps_every_bit(dtype, threads):
             _equal(w, x)  # untouched
 
 
+@pytest.mark.parametrize("dtype", TYPES)
+def test_sorting_short_rows(dtype):
+    """Sizes about those from which vector instructions sort, with and without zeros and NaN."""
+    rng = _rng("short", dtype)
+    for n in (3, 19, 20, 21, 64, 130, 257):
+        for special in (True, False):
+            x = _numbers(rng, dtype, 9, n)
+            if not special and x.dtype.kind == "f":
+                x = np.where(np.isfinite(x) & (x != 0), x, x.dtype.type(1.5))
+            for descending in (False, True):
+                order = np.stack([_order(row, descending) for row in x])
+                w = weft.asarray(x)
+                _equal(weft.argsort(w, descending=descending), order.astype("int64"))
+                _equal(weft.sort(w, descending=descending), np.take_along_axis(x, order, 1))
+                if descending and n > 3 and x.dtype.kind != "b":
+                    # The first of the order that has NaN last.
+                    _equal(weft.topk(w, 3).indices, order[:, :3].astype("int64"))
+
+
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_sorting_lines(axis):
     rng = _rng(axis)

@@ -103,7 +103,9 @@ class Sorter {
       kernel<DigitCountsFn>(SortKernel::special)(row, &special, n_);
     if (!special) {
       if (n_ < kVectorSort) return std::sort(row, row + n_, Before<T>{flip_ != 0});
-      if (alone() && vector_sort(row, n_, flip_ != 0)) return;
+      if constexpr (std::is_integral_v<T>) {
+        if (alone() && vector_sort(row, n_, flip_ != 0)) return;
+      }
     }
     zeros_.clear();
     nans_.clear();

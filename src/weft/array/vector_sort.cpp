@@ -39,9 +39,7 @@ const Library& library() {
 
 template <typename T>
 constexpr char letter() {
-  if constexpr (std::is_same_v<T, float>) return 'f';
-  else if constexpr (std::is_same_v<T, double>) return 'd';
-  else if constexpr (sizeof(T) == 2) return std::is_signed_v<T> ? 's' : 't';
+  if constexpr (sizeof(T) == 2) return std::is_signed_v<T> ? 's' : 't';
   else if constexpr (sizeof(T) == 4) return std::is_signed_v<T> ? 'i' : 'j';
   else if constexpr (std::is_same_v<T, long>) return 'l';
   else if constexpr (std::is_same_v<T, unsigned long>) return 'm';
@@ -87,7 +85,5 @@ template bool vector_sort(std::int32_t*, std::int64_t, bool);
 template bool vector_sort(std::uint32_t*, std::int64_t, bool);
 template bool vector_sort(std::int64_t*, std::int64_t, bool);
 template bool vector_sort(std::uint64_t*, std::int64_t, bool);
-template bool vector_sort(float*, std::int64_t, bool);
-template bool vector_sort(double*, std::int64_t, bool);
 
 }  // namespace weft
