@@ -225,7 +225,9 @@ def test_complex_products_of_every_layout(rng, dtype, tolerance):
                 error = np.abs((left @ right).numpy() - want) / scale
                 assert error.max() < tolerance, (m, n, k)
     a, b = numbers(3, 1, 20, 30), numbers(4, 30, 25)
-    np.testing.assert_allclose((weft.asarray(a) @ weft.asarray(b)).numpy(), a @ b, atol=300 * tolerance)
+    np.testing.assert_allclose(
+        (weft.asarray(a) @ weft.asarray(b)).numpy(), a @ b, atol=300 * tolerance
+    )
 
 
 def test_complex_products_on_any_number_of_threads(rng):
@@ -243,7 +245,9 @@ def test_complex_products_on_any_number_of_threads(rng):
     assert len(found) == 1
 
 
-@pytest.mark.parametrize("dtype,tolerance", [("float64", 1e-12), ("float32", 2e-5), ("bfloat16", 0.3)])
+@pytest.mark.parametrize(
+    "dtype,tolerance", [("float64", 1e-12), ("float32", 2e-5), ("bfloat16", 0.3)]
+)
 def test_depthwise_convolutions(rng, dtype, tolerance):
     for c, h, w, kh, kw, padding, dilation, stride in [
         (3, 7, 9, 3, 3, 1, 1, 1), (5, 6, 6, 3, 3, 0, 1, 1), (4, 5, 5, 5, 5, 4, 1, 1), (2, 9, 9, 3, 3, 2, 2, 1),
@@ -261,7 +265,9 @@ def test_depthwise_convolutions(rng, dtype, tolerance):
                 at = padded[:, :, i * dilation :, j * dilation :][:, :, ::sy, ::sx][:, :, :oh, :ow]
                 want += at * k[:, 0, i, j][:, None, None]
         a, b = (Tensor(weft.asarray(v).astype(dtype), requires_grad=False) for v in (x, k))
-        got = nn.functional.conv2d(a, b, stride=stride, padding=padding, dilation=dilation, groups=c)
+        got = nn.functional.conv2d(
+            a, b, stride=stride, padding=padding, dilation=dilation, groups=c
+        )
         np.testing.assert_allclose(got.data.astype("float64").numpy(), want, atol=tolerance)
 
 

@@ -27,7 +27,9 @@ class _Program:
         arrays = [a for a in args if type(a) in (NDArray, Tensor)]
         self.inputs = [_core._lazy_input(i, a.dtype, (1,)) for i, a in enumerate(arrays)]
         rest = iter(self.inputs)
-        result = function(*(Traced(next(rest)) if type(a) in (NDArray, Tensor) else a for a in args))
+        result = function(
+            *(Traced(next(rest)) if type(a) in (NDArray, Tensor) else a for a in args)
+        )
         self.output, self.total = result._lazy, total
         self.forward = _core._chunked_map([self.output], len(self.inputs), total)
 
@@ -101,7 +103,11 @@ def pointwise(function, total=False):
     @functools.wraps(function)
     def call(*args):
         arrays = [a for a in args if type(a) in (NDArray, Tensor)]
-        if not arrays or not _suits(arrays) or len(args) - len(arrays) != sum(type(a) in (int, float) for a in args):
+        if (
+            not arrays
+            or not _suits(arrays)
+            or len(args) - len(arrays) != sum(type(a) in (int, float) for a in args)
+        ):
             return plain(args)
         key = tuple(a.dtype.name if type(a) in (NDArray, Tensor) else a for a in args)
         if key not in programs:

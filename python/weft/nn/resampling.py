@@ -77,7 +77,9 @@ def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=F
             f"no interpolation is called {mode!r}",
             ['legal: "nearest", "linear", "bilinear", "trilinear"'],
         )
-    if mode == "nearest" and all(m % n == 0 and step == n / m for m, n, step in zip(sizes, x.shape[2:], steps)):
+    if mode == "nearest" and all(
+        m % n == 0 and step == n / m for m, n, step in zip(sizes, x.shape[2:], steps)
+    ):
         return _repeated(x, sizes)
     for axis, (m, step) in enumerate(zip(sizes, steps), start=2):
         n = x.shape[axis]

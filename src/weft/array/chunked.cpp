@@ -181,8 +181,8 @@ namespace {
 struct Target {
   char* base;
   Elem elem;
-  CastFn cast;       // null: the kernel's type is the array's
-  ReduceFn total;    // of a chunk, to the chunk's place
+  CastFn cast;     // null: the kernel's type is the array's
+  ReduceFn total;  // of a chunk, to the chunk's place
   bool stream;
 };
 
@@ -196,7 +196,8 @@ void ChunkedMap::Impl::run_chunks(const std::vector<Feed>& feeds, std::int64_t s
     targets.push_back(
         {out[k].host(), to,
          from == to ? nullptr : kernels().cast[static_cast<int>(from)][static_cast<int>(to)],
-         total ? kernels().reduce[static_cast<int>(ReduceOp::sum)][static_cast<int>(from)] : nullptr,
+         total ? kernels().reduce[static_cast<int>(ReduceOp::sum)][static_cast<int>(from)]
+               : nullptr,
          from == to && out[k].nbytes() >= kStreamBytes &&
              reinterpret_cast<std::uintptr_t>(out[k].host()) % 64 == 0});
   }
@@ -223,23 +224,27 @@ void ChunkedMap::Impl::run_chunks(const std::vector<Feed>& feeds, std::int64_t s
                         spread + static_cast<std::int64_t>(k) * room);
         }
         // Slots of inputs that are brought; others are read where they stand.
-        const auto slots = std::make_unique_for_overwrite<Slot[]>(static_cast<std::size_t>(std::count_if(
-            feeds.begin(), feeds.end(), [](const Feed& f) { return f.mode != Feed::Mode::direct; })));
+        const auto slots = std::make_unique_for_overwrite<Slot[]>(
+            static_cast<std::size_t>(std::count_if(feeds.begin(), feeds.end(), [](const Feed& f) {
+              return f.mode != Feed::Mode::direct;
+            })));
         std::vector<std::optional<Walker>> walkers(feeds.size());
         std::vector<const void*> brought(feeds.size());
         std::vector<Slot*> slot(feeds.size(), nullptr);
         for (std::size_t k = 0, next = 0; k < feeds.size(); ++k) {
           if (feeds[k].mode == Feed::Mode::direct) continue;
           slot[k] = &slots[next++];
-          if (feeds[k].mode == Feed::Mode::gather) walkers[k].emplace(feeds[k].nest).seek(chunk * kChunk);
+          if (feeds[k].mode == Feed::Mode::gather)
+            walkers[k].emplace(feeds[k].nest).seek(chunk * kChunk);
           if (feeds[k].mode == Feed::Mode::constant) fill_constant(feeds[k], line, slot[k]->data);
         }
         bool streamed = false;
         for (; chunk < stop; ++chunk) {
           const std::int64_t at = chunk * kChunk, n = std::min(kChunk, size - at);
           for (std::size_t k = 0; k < feeds.size(); ++k) {
-            brought[k] = slot[k] ? bring(feeds[k], walkers[k] ? &*walkers[k] : nullptr, at, n, *slot[k])
-                                 : feeds[k].base + at * feeds[k].bytes;
+            brought[k] = slot[k]
+                             ? bring(feeds[k], walkers[k] ? &*walkers[k] : nullptr, at, n, *slot[k])
+                             : feeds[k].base + at * feeds[k].bytes;
           }
           auto place = [&](const Value& v) -> const void* {
             if (v.kind == Value::Kind::input) return brought[static_cast<std::size_t>(v.index)];
@@ -318,9 +323,9 @@ std::vector<NDArray> ChunkedMap::run(const std::vector<NDArray>& inputs) const {
   for (std::int64_t extent : shape) size *= extent;
   std::vector<NDArray> out;
   for (std::size_t k = 0; k < impl_->outputs.size(); ++k)
-    out.push_back(impl_->total
-                      ? NDArray::empty(device, impl_->outputs[k].elem, Dims{(size + kChunk - 1) / kChunk})
-                      : NDArray::empty(device, impl_->results[k], shape));
+    out.push_back(impl_->total ? NDArray::empty(device, impl_->outputs[k].elem,
+                                                Dims{(size + kChunk - 1) / kChunk})
+                               : NDArray::empty(device, impl_->results[k], shape));
   if (size > 0) impl_->run_chunks(feeds, size, out);
   if (!impl_->total) return out;
   for (std::size_t k = 0; k < out.size(); ++k)

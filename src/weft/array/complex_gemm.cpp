@@ -58,18 +58,18 @@ template <typename T>
 void complex_gemm(I m, I n, I k, const T* a, I a_row, const T* b, I b_row, I b_col, T* c, I ldc) {
   if (n == 1) return column(m, k, a, a_row, b, b_row, c, ldc);
   const I rows = std::min(k, kRows<T>), columns = std::min(n, kColumns);
-  const auto wide = std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(4 * rows * columns));
+  const auto wide =
+      std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(4 * rows * columns));
   for (I p = 0; p < k; p += rows) {
     const I depth = std::min(rows, k - p);
     for (I j = 0; j < n; j += columns) {
       const I width = std::min(columns, n - j);
-      runtime::Pool::shared().parallel_for(
-          depth, std::max<I>(1, 16384 / width), [&](I r, I end) {
-            for (; r < end; ++r) {
-              T* out = wide.get() + r * 4 * width;
-              expand_row(width, b + 2 * ((p + r) * b_row + j * b_col), b_col, out, out + 2 * width);
-            }
-          });
+      runtime::Pool::shared().parallel_for(depth, std::max<I>(1, 16384 / width), [&](I r, I end) {
+        for (; r < end; ++r) {
+          T* out = wide.get() + r * 4 * width;
+          expand_row(width, b + 2 * ((p + r) * b_row + j * b_col), b_col, out, out + 2 * width);
+        }
+      });
       gemm<T>(m, 2 * width, 2 * depth, a + 2 * p, 2 * a_row, 1, wide.get(), 2 * width, 1, c + 2 * j,
               2 * ldc, p > 0);
     }

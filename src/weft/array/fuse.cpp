@@ -128,9 +128,8 @@ struct FusedPlan::Impl {
   /// One operation alone: the eager kernel is made for it, at every size.
   bool is_single(const Lazy& x) const {
     if (x->kind != LazyKind::row) return false;
-    return std::all_of(x->in.begin(), x->in.end(), [&](const Lazy& i) {
-             return i->kind == LazyKind::number || is_leaf(i);
-           }) &&
+    return std::all_of(x->in.begin(), x->in.end(),
+                       [&](const Lazy& i) { return i->kind == LazyKind::number || is_leaf(i); }) &&
            std::any_of(x->in.begin(), x->in.end(), [&](const Lazy& i) { return is_leaf(i); });
   }
 

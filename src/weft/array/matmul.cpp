@@ -102,7 +102,8 @@ void host_product(Elem kernel, NDArray a, NDArray b, const NDArray& out, const D
   if (is_complex(kernel) && m < n && k > 1 && b_runs) {
     // B is expanded: of C' = B' A' it is the smaller operand.
     Dims turned_a = shape_a, turned_b = shape_b, turned = out.shape();
-    for (Dims* shape : {&turned_a, &turned_b, &turned}) std::swap((*shape)[last - 1], (*shape)[last]);
+    for (Dims* shape : {&turned_a, &turned_b, &turned})
+      std::swap((*shape)[last - 1], (*shape)[last]);
     const NDArray c = NDArray::empty(out.device(), kernel, turned);
     host_product(kernel, b.transpose(-1, -2), a.transpose(-1, -2), c, turned_b, turned_a);
     return assign(out, c.transpose(-1, -2));
@@ -117,8 +118,7 @@ void host_product(Elem kernel, NDArray a, NDArray b, const NDArray& out, const D
   if (kernel == Elem::float64) return batches<double>(real<double>, a, b, out, m, n, k);
   if ((blocked || vector) && kernel == Elem::complex64)
     return batches<std::complex<float>>(complex<float>, a, b, out, m, n, k);
-  if (blocked || vector)
-    return batches<std::complex<double>>(complex<double>, a, b, out, m, n, k);
+  if (blocked || vector) return batches<std::complex<double>>(complex<double>, a, b, out, m, n, k);
   if (n == 1) {  // a single column is a row of the transposed product
     std::swap(a, b);
     std::swap(m, n);

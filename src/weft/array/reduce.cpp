@@ -250,10 +250,9 @@ void reduce_rows(const Split& s, const NDArray& x, Elem kernel, AccumulateFn fn,
   const Nest steps = make_nest(x.host(), s.gone_shape, s.gone_strides, in_bytes);
   const Nest first = make_nest(x.host(), s.kept_shape, s.kept_strides, in_bytes);
   const bool direct = first.contiguous() && x.elem() == kernel;
-  const CastFn cast =
-      first.contiguous() && !direct
-          ? kernels().cast[static_cast<int>(x.elem())][static_cast<int>(kernel)]
-          : nullptr;
+  const CastFn cast = first.contiguous() && !direct
+                          ? kernels().cast[static_cast<int>(x.elem())][static_cast<int>(kernel)]
+                          : nullptr;
   // What is accumulated and what is read stay in the first cache together.
   const std::int64_t width = direct ? 16 * kChunk / bytes : kChunk,
                      chunks = (kept + width - 1) / width;

@@ -142,8 +142,8 @@ NDArray apply_rows(RowKernel kind, std::span<const NDArray* const> operands, dou
     device::grid_rows(kind, out, {in, operands.size()}, eps);
     return out;
   }
-  run_rows(kernels().row[static_cast<int>(kind)][static_cast<int>(compute)],
-           {in, operands.size()}, out, n, half, eps);
+  run_rows(kernels().row[static_cast<int>(kind)][static_cast<int>(compute)], {in, operands.size()},
+           out, n, half, eps);
   return out;
 }
 

@@ -200,8 +200,7 @@ class Sorter {
     shared([&](std::int64_t i, std::int64_t n) { fn(row + i, items.get() + i, n, i, flip_); });
     const Item* sorted = items.get();
     bool done = false;
-    if constexpr (std::is_integral_v<Item>)
-      done = alone() && vector_sort(items.get(), n_, false);
+    if constexpr (std::is_integral_v<Item>) done = alone() && vector_sort(items.get(), n_, false);
     if (!done) sorted = radix::sort(layout, items.get(), items.get() + n_, n_);
     const auto back = place<ItemPlacesFn>(take);
     shared([&](std::int64_t i, std::int64_t n) { back(sorted + i, out + i, n); });
@@ -279,8 +278,9 @@ void best_of(const T* row, std::int64_t n, std::int64_t k, bool descending, std:
   std::iota(out, out + k, 0);
   std::make_heap(out, out + k, before);  // the last of them on top
   constexpr std::int64_t kBlock = 256;
-  const ReduceFn extreme = kernels().reduce[static_cast<int>(
-      descending ? ReduceOp::max : ReduceOp::min)][static_cast<int>(elem_of<T>())];
+  const ReduceFn extreme =
+      kernels().reduce[static_cast<int>(descending ? ReduceOp::max : ReduceOp::min)]
+                      [static_cast<int>(elem_of<T>())];
   for (std::int64_t i = k; i < n;) {
     const std::int64_t end = std::min(n, i + kBlock);
     // Mostly nothing of a block is better.
@@ -322,7 +322,8 @@ NDArray topk_places(const NDArray& x, std::int64_t k, int axis, bool largest) {
       for_rows(rows.size() / n, n, [&](std::int64_t r, std::int64_t end) {
         // Short rows are sorted faster than searched.
         Sorter<T> sorter(n, largest);
-        std::vector<std::int64_t> order_of_row(sorter.sorts_items() ? static_cast<std::size_t>(n) : 0);
+        std::vector<std::int64_t> order_of_row(sorter.sorts_items() ? static_cast<std::size_t>(n)
+                                                                    : 0);
         for (; r < end; ++r) {
           if (order_of_row.empty()) {
             best_of(data + r * n, n, k, largest, out + r * k);

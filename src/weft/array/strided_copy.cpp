@@ -105,7 +105,8 @@ bool strided_copy(const NDArray& dst, const NDArray& src) {
     Pair outer = p;
     --outer.ndim;
     for (std::int64_t j = 0; j < p.shape[last]; ++j)
-      copy(bytes, outer, dst.host() + j * p.to[last] * bytes, src.host() + j * p.from[last] * bytes);
+      copy(bytes, outer, dst.host() + j * p.to[last] * bytes,
+           src.host() + j * p.from[last] * bytes);
     return true;
   }
   copy(bytes, p, dst.host(), src.host());

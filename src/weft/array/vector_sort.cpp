@@ -51,9 +51,9 @@ SortFn<T> routine(bool descending) {
   static const auto all = [] {
     const auto found = [](const char* order) -> SortFn<T> {
       if (!library().handle) return nullptr;
-      const std::string name = cat("_ZNK3hwy6SorterclEP", letter<T>(),
-                                   std::is_same_v<std::size_t, unsigned long> ? 'm' : 'j', "NS_",
-                                   order, "E");
+      const std::string name =
+          cat("_ZNK3hwy6SorterclEP", letter<T>(),
+              std::is_same_v<std::size_t, unsigned long> ? 'm' : 'j', "NS_", order, "E");
       return reinterpret_cast<SortFn<T>>(dlsym(library().handle, name.c_str()));
     };
     struct {

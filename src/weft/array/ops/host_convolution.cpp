@@ -224,20 +224,19 @@ template <typename T>
 void depthwise(const Geometry& s, const T* x, const T* weight, T* out) {
   const auto columns = vector_kernels().get<ColumnsFn>(
       VectorKernel::columns, sizeof(T) == 4 ? Elem::float32 : Elem::float64);
-  Pool::shared().parallel_for(
-      s.n * s.c, std::max<I>(1, 16384 / s.places), [&](I plane, I end) {
-        for (; plane < end; ++plane) {
-          const T *in = x + plane * s.h * s.w, *w = weight + plane % s.c * s.k;
-          T* to = out + plane * s.places;
-          std::fill_n(to, s.places, T(0));
-          for (I y = 0; y < s.oh; ++y, to += s.ow) {
-            for (I i = 0; i < s.kh; ++i) {
-              const I at = y * s.stride[0] - s.padding[0] + i * s.dilation[0];
-              if (at >= 0 && at < s.h) add_row(s, in + at * s.w, w + i * s.kw, to, columns);
-            }
-          }
+  Pool::shared().parallel_for(s.n * s.c, std::max<I>(1, 16384 / s.places), [&](I plane, I end) {
+    for (; plane < end; ++plane) {
+      const T *in = x + plane * s.h * s.w, *w = weight + plane % s.c * s.k;
+      T* to = out + plane * s.places;
+      std::fill_n(to, s.places, T(0));
+      for (I y = 0; y < s.oh; ++y, to += s.ow) {
+        for (I i = 0; i < s.kh; ++i) {
+          const I at = y * s.stride[0] - s.padding[0] + i * s.dilation[0];
+          if (at >= 0 && at < s.h) add_row(s, in + at * s.w, w + i * s.kw, to, columns);
         }
-      });
+      }
+    }
+  });
 }
 
 template <typename T>
@@ -355,9 +354,8 @@ bool host_has_convolution(const NDArray& x, const NDArray& weight) {
 
 NDArray host_conv2d(const NDArray& x, const NDArray& weight, const Conv& conv, const Window& w) {
   if (narrow(x)) {
-    return widened(x, weight, [&](const NDArray& a, const NDArray& b) {
-      return host_conv2d(a, b, conv, w);
-    });
+    return widened(x, weight,
+                   [&](const NDArray& a, const NDArray& b) { return host_conv2d(a, b, conv, w); });
   }
   const Geometry s(x.shape(), weight.shape(), conv, w);
   NDArray out = NDArray::empty(x.device(), x.elem(), Dims{s.n, s.o, s.oh, s.ow});
