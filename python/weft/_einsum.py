@@ -171,8 +171,6 @@ def _contract(a, ta, b, tb, keep, size):
 
 
 def einsum(spec, *operands):
-    import weft
-
     if len(operands) == 1 and isinstance(operands[0], _core.NDArray):
         x = operands[0]
         if spec in _DIAGONALS and x.ndim == 2 and x.shape[0] == x.shape[1]:
@@ -180,6 +178,8 @@ def einsum(spec, *operands):
         order = _view_of(spec, x.ndim)
         if order is not None:
             return x.permute(order)
+    import weft
+
     operands = [
         x if isinstance(x, (_core.NDArray, _core.Tensor)) else weft.asarray(x) for x in operands
     ]
