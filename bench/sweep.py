@@ -184,7 +184,9 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--worst", type=int, default=20)
     parser.add_argument(
-        "--cpu-time", action="store_true", help="the process's processor time: one thread, a busy machine"
+        "--cpu-time",
+        action="store_true",
+        help="the process's processor time: one thread, a busy machine",
     )
     parser.add_argument("--json")
     options = parser.parse_args()

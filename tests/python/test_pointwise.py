@@ -154,3 +154,15 @@ def test_third_derivative():
         (g,) = weft._core.gradients([g.sum()], [x], True)
     s = _sigmoid(v)
     np.testing.assert_allclose(g.data.numpy(), s * (1 - s) * (1 - 2 * s), atol=1e-12)
+
+
+def test_parameters_of_layers_learn():
+    rng = np.random.default_rng(6)
+    layer = weft.nn.GroupNorm(2, 4, dtype="float64")
+    x = weft.Tensor(rng.standard_normal((3, 4, 5)), dtype="float64", requires_grad=False)
+    layer(x).sum().backward()
+    rows = x.data.numpy().reshape(3, 2, -1)
+    normal = (rows - rows.mean(2, keepdims=True)) / np.sqrt(rows.var(2, keepdims=True) + 1e-5)
+    want = normal.reshape(3, 4, 5).sum((0, 2))
+    np.testing.assert_allclose(layer.weight.grad.numpy(), want, atol=1e-10)
+    assert layer.bias.grad.tolist() == [15.0] * 4

@@ -14,6 +14,7 @@ import functools
 from .. import _core
 from .._core import NDArray, Tensor
 
+_ARRAYS = (NDArray, Tensor)
 _MOST = 128  # programs of one function
 _FLOATS = frozenset(("float32", "float64", "float16", "bfloat16"))
 
@@ -24,12 +25,10 @@ class _Program:
     def __init__(self, function, args, total):
         from .._compile import Traced
 
-        arrays = [a for a in args if type(a) in (NDArray, Tensor)]
+        arrays = [a for a in args if isinstance(a, _ARRAYS)]
         self.inputs = [_core._lazy_input(i, a.dtype, (1,)) for i, a in enumerate(arrays)]
         rest = iter(self.inputs)
-        result = function(
-            *(Traced(next(rest)) if type(a) in (NDArray, Tensor) else a for a in args)
-        )
+        result = function(*(Traced(next(rest)) if isinstance(a, _ARRAYS) else a for a in args))
         self.output, self.total = result._lazy, total
         self.forward = _core._chunked_map([self.output], len(self.inputs), total)
 
@@ -68,9 +67,9 @@ def _like(gradient, shape):
 
 def _linked(function, program, args, data):
     """The result as a tensor with the gradient of the trace."""
-    tensors = [a for a in args if type(a) is Tensor]
+    tensors = [a for a in args if isinstance(a, Tensor)]
     # The rule holds no tensor itself: the graph has their values.
-    kept = [None if type(a) is Tensor else a for a in args if type(a) in (Tensor, NDArray)]
+    kept = [None if isinstance(a, Tensor) else a for a in args if isinstance(a, _ARRAYS)]
 
     def rule(xs, result, g):
         rest = iter(xs)
@@ -102,29 +101,35 @@ def pointwise(function, total=False):
 
     @functools.wraps(function)
     def call(*args):
-        arrays = [a for a in args if type(a) in (NDArray, Tensor)]
+        arrays = [a for a in args if isinstance(a, _ARRAYS)]
         if (
             not arrays
             or not _suits(arrays)
             or len(args) - len(arrays) != sum(type(a) in (int, float) for a in args)
         ):
             return plain(args)
-        key = tuple(a.dtype.name if type(a) in (NDArray, Tensor) else a for a in args)
-        if key not in programs:
+        key = tuple(a.dtype.name if isinstance(a, _ARRAYS) else a for a in args)
+        program = programs.get(key)
+        if program is None:
             if any(k != k for k in key):
                 return plain(args)
             if len(programs) >= _MOST:
                 programs.clear()
-            programs[key] = _Program(function, args, total)
-        program = programs[key]
+            program = programs[key] = _Program(function, args, total)
         if program.forward is None:
             return plain(args)
-        linked = _core.grad_enabled() and any(type(a) is Tensor and a.requires_grad for a in arrays)
+        linked = _core.grad_enabled() and any(
+            isinstance(a, Tensor) and a.requires_grad for a in arrays
+        )
         if linked and (not program.gradients or program.backward is None):
             return plain(args)
-        (data,) = program.forward.run([a.data if type(a) is Tensor else a for a in arrays])
+        (data,) = program.forward.run([a.data if isinstance(a, Tensor) else a for a in arrays])
         if linked:
             return _linked(function, program, args, data)
-        return Tensor(data, requires_grad=False) if any(type(a) is Tensor for a in arrays) else data
+        return (
+            Tensor(data, requires_grad=False)
+            if any(isinstance(a, Tensor) for a in arrays)
+            else data
+        )
 
     return call
