@@ -2,6 +2,7 @@
 #include "weft/array/ops.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -633,6 +634,46 @@ NDArray where(const NDArray& condition, const Arg& a, const Arg& b) {
   return out;
 }
 
+namespace {
+
+/// x[mask] = one for truth values of x's shape without gaps: chunks that have none set are not
+/// touched.
+void assign_chunks(const NDArray& x, const NDArray& mask, const NDArray& one) {
+  static constexpr Elem kBits[] = {Elem::uint8, Elem::uint16, Elem::uint32, Elem::uint64,
+                                   Elem::complex128};
+  const int bytes = elem_bytes(x.elem());
+  const SelectFn select =
+      kernels().select[static_cast<int>(kBits[std::countr_zero(static_cast<unsigned>(bytes))])];
+  const Nest nest = make_nest(x.host(), x.shape(), x.strides(), bytes);
+  const auto* marks = reinterpret_cast<const bool*>(mask.host());
+  Feed value;
+  prepare(value, one, Dims{1}, x.elem());
+  value.mode = Feed::Mode::constant;
+  runtime::Pool::shared().parallel_for(
+      (x.size() + kChunk - 1) / kChunk, kParallelGrain / kChunk,
+      [&](std::int64_t chunk, std::int64_t stop) {
+        Slot values, held;
+        fill_constant(value, std::min(kChunk, x.size()), values.data);
+        for (; chunk < stop; ++chunk) {
+          const std::int64_t at = chunk * kChunk, n = std::min(kChunk, x.size() - at);
+          if (!std::memchr(marks + at, 1, static_cast<std::size_t>(n))) continue;
+          if (nest.contiguous()) {
+            char* to = nest.base + at * bytes;
+            select(n, marks + at, values.data, to, to);
+            continue;
+          }
+          Walker from(nest);
+          from.seek(at);
+          Walker to = from;
+          from.gather(n, held.data);
+          select(n, marks + at, values.data, held.data, held.data);
+          to.scatter(n, held.data);
+        }
+      });
+}
+
+}  // namespace
+
 void assign_marked(const NDArray& x, const NDArray& mask, const NDArray& value) {
   NDArray wide = mask;
   need_mask(x, mask);
@@ -642,6 +683,12 @@ void assign_marked(const NDArray& x, const NDArray& mask, const NDArray& value) 
   const NDArray one = value.astype(x.elem()).reshape(Dims{});
   if (!x.on_host()) return assign(x, where(wide, one, x));
   if (may_overlap(x, mask)) wide = wide.copy();
+  if (wide.shape() == x.shape() && wide.elem() == Elem::boolean) {
+    const Arg both[2] = {Arg(x), Arg(wide)};
+    if (std::vector<int> order; shared_order(x.shape(), both, 2, order))
+      return assign_chunks(x.permute(order), wide.permute(order), one);
+    if (wide.is_contiguous()) return assign_chunks(x, wide, one);
+  }
   select_into(x, wide, one, x);
 }
 
