@@ -381,6 +381,7 @@ void bind_array_ops(nb::module_& m) {
     linalg::Eigen r = linalg::eigh(a);
     return nb::make_tuple(r.values, r.vectors);
   });
+  m.def("_eigvalsh", [](const NDArray& a) { return linalg::eigh(a, false).values; });
   m.def("_eig", [](const NDArray& a) {
     linalg::Eigen r = linalg::eig(a);
     return nb::make_tuple(r.values, r.vectors);

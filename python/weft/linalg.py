@@ -174,7 +174,7 @@ def eigh(x, /):
 
 def eigvalsh(x, /):
     """Eigenvalues, ascending, of symmetric (Hermitian) matrices."""
-    return _computed("eigh", _core._eigh, _plain(x, "eigvalsh"))[0]
+    return _computed("eigh", _core._eigvalsh, _plain(x, "eigvalsh"))
 
 
 def inv(x, /):
