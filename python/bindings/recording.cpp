@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recorded work, memory pools and streams of devices, as weft.compile and weft.torch use them.
+
+#include "weft/runtime/recording.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <optional>
+
+#include "array_type.h"
+#include "recording_bridge.h"
+
+namespace weft::py {
+
+namespace {
+
+struct PoolHandle {
+  Ref<runtime::MemoryPool> pool;
+};
+struct RecordingHandle {
+  Ref<runtime::Recording> recording;
+};
+
+/// Where this thread's allocations and launches on a device go while Python's block runs.
+class Lane {
+ public:
+  Lane(const PoolHandle& pool, std::uint64_t stream) : pool_(pool.pool), stream_(stream) {}
+  void enter() {
+    if (runtime::RecordsWork* device = recorder()) before_ = device->swap_stream(stream_);
+    scope_.emplace(pool_);
+  }
+  void leave() {
+    scope_.reset();
+    if (runtime::RecordsWork* device = recorder()) device->swap_stream(before_);
+  }
+
+ private:
+  runtime::RecordsWork* recorder() const { return runtime::recorder_of(pool_->device()); }
+
+  Ref<runtime::MemoryPool> pool_;
+  std::uint64_t stream_, before_ = 0;
+  std::optional<runtime::MemoryPool::Scope> scope_;
+};
+
+}  // namespace
+
+void bind_recording(nb::module_& m) {
+  nb::class_<PoolHandle>(m, "MemoryPool", "Memory of a device set apart for recorded work.")
+      .def("__init__",
+           [](PoolHandle* self, nb::handle device) {
+             new (self) PoolHandle{make_ref<runtime::MemoryPool>(device_from_python(device))};
+           })
+      .def_prop_ro("bytes", [](const PoolHandle& p) { return p.pool->bytes(); });
+  nb::class_<RecordingHandle>(m, "Recording", "Recorded work of a device.")
+      .def("replay",
+           [](const RecordingHandle& r) {
+             nb::gil_scoped_release nogil;
+             r.recording->replay();
+           })
+      .def_prop_ro("launches", [](const RecordingHandle& r) { return r.recording->launches(); });
+  nb::class_<Lane>(m, "Lane", "This thread's memory pool and stream while a block runs.")
+      .def(nb::init<const PoolHandle&, std::uint64_t>(), nb::arg("pool"), nb::arg("stream") = 0)
+      .def("__enter__", [](Lane& lane) { lane.enter(); })
+      .def("__exit__", [](Lane& lane, nb::args) { lane.leave(); });
+  m.def(
+      "_record",
+      [](const PoolHandle& pool, nb::callable work) {
+        nb::object result;
+        Ref<runtime::Recording> recording =
+            runtime::record([&] { result = work(); }, pool.pool);
+        return nb::make_tuple(RecordingHandle{recording}, result);
+      },
+      nb::arg("pool"), nb::arg("work"),
+      "(Recording, the function's result); the function runs once and starts nothing.");
+  m.def(
+      "_place",
+      [](const NDArray& a) {
+        return nb::make_tuple(a.handle() ? a.handle()->address() : 0,
+                              a.offset() * elem_bytes(a.elem()), nb::cast(a.strides()));
+      },
+      nb::arg("array"), "(Address of the storage, byte offset in it, strides).");
+  m.def(
+      "_recording",
+      [](nb::handle device) {
+        runtime::RecordsWork* recorder = runtime::recorder_of(device_from_python(device));
+        return recorder && recorder->recording();
+      },
+      nb::arg("device").none());
+}
+
+}  // namespace weft::py
