@@ -10,7 +10,7 @@ import torch
 import weft
 
 from .._errors import error as _error
-from . import rules
+from . import _graphs, rules
 from .graph import HandedBack, has_symbols, lower
 from .partition import partition
 from .program import Program
@@ -18,7 +18,7 @@ from .program import Program
 _MOST_SIZES = 16  # combinations of sizes that one dynamic graph is compiled for
 _watchers = threading.local()
 
-MODES = ("default", "max-autotune-no-cudagraphs")
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 PREFERENCES = ("fastest", "weft")
 
 
@@ -61,6 +61,8 @@ class Options:
                     help="weft.devices() lists those that are",
                 )
         self.prefer = prefer or ("fastest" if self.weft_device is None else "weft")
+        self.graphs = mode in ("reduce-overhead", "max-autotune") and self.weft_device is None
+        self.patient = mode in ("max-autotune", "max-autotune-no-cudagraphs")
 
 
 def watch(collector):
@@ -104,6 +106,8 @@ def _program(module, options, inputs=None):
     graph = lower(module, inputs)
     program = Program(graph, partition(graph, device), device, options)
     _notice(program)
+    if options.graphs and _graphs.supported(device):
+        return _graphs.Graphed(program, lambda args: program.run(args), program, device)
     return program
 
 
@@ -122,8 +126,7 @@ def _through_torch(module, reason):
         args.clear()
         return module(*given)
 
-    run._boxed_call = True
-    return run
+    return _boxed(run)
 
 
 def _boxed(program):

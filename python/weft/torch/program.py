@@ -292,7 +292,7 @@ class Trial:
             else f"{unit.ops[0].name} {map_values([unit.ops[0].args, unit.ops[0].kwargs], lambda v: (v.fake.dtype, tuple(v.fake.shape)))}"
         )
         strides = tuple(self.tensor(v).stride() for v in unit.inputs)
-        return what, strides, str(self.p.home), torch.get_num_threads(), weft.get_threads()
+        return what, strides, str(self.p.home), torch.get_num_threads(), weft.get_threads(), self.p.options.patient
 
     def _compare(self, step):
         """Seconds on weft and on torch, the least of a few interleaved runs."""
@@ -303,7 +303,8 @@ class Trial:
             self.on_torch(step)
             best = {}
             spent, runs = 0.0, 0
-            while runs < 4 or (runs < 12 and spent < 0.004):
+            most, budget = (100, 0.1) if self.p.options.patient else (12, 0.004)
+            while runs < 4 or (runs < most and spent < budget):
                 for name, run in (("torch", self.on_torch), ("weft", self.on_weft)):
                     self.bridge.wait()
                     start = time.perf_counter()
