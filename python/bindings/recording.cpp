@@ -25,21 +25,28 @@ struct RecordingHandle {
 /// Where this thread's allocations and launches on a device go while Python's block runs.
 class Lane {
  public:
-  Lane(const PoolHandle& pool, std::uint64_t stream) : pool_(pool.pool), stream_(stream) {}
+  Lane(const PoolHandle& pool, std::uint64_t stream, bool captured)
+      : pool_(pool.pool), stream_(stream) {
+    if (captured) recording_ = make_ref<runtime::ForeignRecording>(pool_);
+  }
   void enter() {
-    if (runtime::RecordsWork* device = recorder()) before_ = device->swap_stream(stream_);
+    if (runtime::RecordsWork* device = recorder())
+      before_ = device->swap_course({stream_, recording_.get()});
     scope_.emplace(pool_);
   }
   void leave() {
     scope_.reset();
-    if (runtime::RecordsWork* device = recorder()) device->swap_stream(before_);
+    if (runtime::RecordsWork* device = recorder()) device->swap_course(before_);
   }
+  RecordingHandle recording() const { return {recording_}; }
 
  private:
   runtime::RecordsWork* recorder() const { return runtime::recorder_of(pool_->device()); }
 
   Ref<runtime::MemoryPool> pool_;
-  std::uint64_t stream_, before_ = 0;
+  std::uint64_t stream_;
+  runtime::Course before_;
+  Ref<runtime::Recording> recording_;
   std::optional<runtime::MemoryPool::Scope> scope_;
 };
 
@@ -58,9 +65,16 @@ void bind_recording(nb::module_& m) {
              nb::gil_scoped_release nogil;
              r.recording->replay();
            })
+      .def("faulty",
+           [](const RecordingHandle& r) {
+             nb::gil_scoped_release nogil;
+             return r.recording->faulty();
+           })
       .def_prop_ro("launches", [](const RecordingHandle& r) { return r.recording->launches(); });
   nb::class_<Lane>(m, "Lane", "This thread's memory pool and stream while a block runs.")
-      .def(nb::init<const PoolHandle&, std::uint64_t>(), nb::arg("pool"), nb::arg("stream") = 0)
+      .def(nb::init<const PoolHandle&, std::uint64_t, bool>(), nb::arg("pool"),
+           nb::arg("stream") = 0, nb::arg("captured") = false)
+      .def_prop_ro("recording", &Lane::recording, "What a stream that somebody captures uses.")
       .def("__enter__", [](Lane& lane) { lane.enter(); })
       .def("__exit__", [](Lane& lane, nb::args) { lane.leave(); });
   m.def(
@@ -83,8 +97,7 @@ void bind_recording(nb::module_& m) {
   m.def(
       "_recording",
       [](nb::handle device) {
-        runtime::RecordsWork* recorder = runtime::recorder_of(device_from_python(device));
-        return recorder && recorder->recording();
+        return runtime::recording_on(device_from_python(device)) != nullptr;
       },
       nb::arg("device").none());
 }

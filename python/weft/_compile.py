@@ -507,14 +507,15 @@ def compile(function, *, contract=False, capture=False, donate=()):
     capture=True records the launches of a call, from the second call on, and replays them by one call of the driver (cuda;
     on opencl a list of launches): weft's own work on the host then costs one call. It is meant for functions of arrays
     alone: random numbers without a key, reads on the host and arguments that require gradients are refused
-    (device.record.*, random.capture, compile.capture.gradient). donate: numbers of arguments that the call may write over.
+    (device.record.*, random.capture, capture.gradient). donate: numbers of arguments that the call may write over.
     Each of their arrays becomes the result of the same type and shape that replaces it: the arrays given away hold the new
-    values, no copy is made, and the results stay in that memory from call to call (compile.donate.* where nothing replaces them).
+    values, no copy is made, and the results stay in that memory from call to call (capture.donate.* where nothing replaces them).
     """
     if capture:
         from ._capture import Captured
 
-        return Captured(getattr(function, "function", function), contract, donate)
+        inner = getattr(function, "function", function)
+        return Captured(inner, donate=donate, compiled=Compiled(inner, contract))
     if isinstance(function, Compiled):
         if function.contract == contract:
             return function

@@ -9,6 +9,7 @@ from ._boundary import publish_classes as _publish_classes
 from . import lr_scheduler
 from ._adaptive import ASGD, Adadelta, Adagrad, Adamax, NAdam, RAdam, Rprop
 from ._errors import error as _error
+from ._held_state import captured
 from ._optimizer import Optimizer, _decayed
 
 __all__ = [
@@ -110,6 +111,31 @@ class Adam(Optimizer):
             maximize=maximize,
         )
         self._m, self._v, self._largest = {}, {}, {}
+        self._powers, self._power_steps = {}, {}
+
+    _counts_on_device = True
+
+    def _corrections(self, i, x, beta1, beta2, t, known):
+        """1 - beta1**t and 1 - beta2**t: numbers, and arrays that the device advances inside a captured function.
+
+        `known` holds those of this step, which parameters of one count share.
+        """
+        if not captured():
+            return 1 - beta1**t, 1 - beta2**t
+        at = beta1, beta2, t, str(x.device)
+        if at not in known:
+            slot = len(known)
+            powers = self._powers.get(slot)
+            if powers is None or self._power_steps.get(slot) != t - 1:
+                powers = [
+                    weft.asarray(b ** (t - 1), dtype="float32", device=x.device) for b in (beta1, beta2)
+                ]
+            # The list itself stays: a captured function knows its arrays by where they are kept.
+            kept = self._powers.setdefault(slot, [])
+            kept[:] = [p * b for p, b in zip(powers, (beta1, beta2))]
+            self._power_steps[slot] = t
+            known[at] = [1.0 - p for p in kept]
+        return [c.astype(x.dtype) for c in known[at]]
 
     @property
     def t(self):
@@ -117,6 +143,7 @@ class Adam(Optimizer):
         return max(self._steps.values(), default=0)
 
     def _update(self):
+        known = {}
         for i, p, g, options in self._each():
             t, x, lr, decay = self._count(i), p.data, options["lr"], options["weight_decay"]
             beta1, beta2 = options["beta1"], options["beta2"]
@@ -130,8 +157,9 @@ class Adam(Optimizer):
             if options["amsgrad"]:
                 largest = self._largest.get(i)
                 v = self._largest[i] = v if largest is None else weft.maximum(largest, v)
-            root = weft.sqrt(v * (1.0 / (1 - beta2**t))) + options["eps"]
-            p.data = x - m * (lr / (1 - beta1**t)) / root
+            first, second = self._corrections(i, x, beta1, beta2, t, known)
+            root = weft.sqrt(v * (1.0 / second)) + options["eps"]
+            p.data = x - m * (lr / first) / root
 
 
 class AdamW(Adam):

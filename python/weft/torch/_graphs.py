@@ -14,6 +14,7 @@ import threading
 import torch
 
 from .. import _core
+from .._held_state import Faults
 
 _WARM = 2  # calls before the first recording: weft's kernels and torch's are chosen and loaded
 _MOST = 3  # graphs of one program
@@ -37,19 +38,22 @@ def record_on_card(run, args, home):
         stream=stream,
         capture_error_mode="relaxed",
     ):
-        with _core.Lane(pool, torch.cuda.current_stream(home).cuda_stream):
+        lane = _core.Lane(pool, torch.cuda.current_stream(home).cuda_stream, captured=True)
+        with lane:
             results = run(list(args))
-    return _Replay(graph, pool), results
+    lane.recording.faulty()
+    return _Replay(graph, lane.recording), results
 
 
 class _Replay:
-    """A torch graph and weft's memory in it."""
+    """A torch graph, and weft's memory and kernels in it."""
 
-    def __init__(self, graph, pool):
-        self.graph, self.pool = graph, pool
+    def __init__(self, graph, recording):
+        self.graph, self.recording, self.faults = graph, recording, Faults()
 
     def __call__(self):
         self.graph.replay()
+        self.faults.look(self.recording)
 
 
 class _Result:

@@ -114,6 +114,28 @@ RecordsWork* recorder_of(const Ref<Device>& device) {
   return dynamic_cast<RecordsWork*>(device.get());
 }
 
+Recording* recording_on(const Ref<Device>& device) {
+  RecordsWork* recorder = recorder_of(device);
+  return recorder ? recorder->recording() : nullptr;
+}
+
+bool Recording::faulty() {
+  bool found = false;
+  for (const Ref<Storage>& word : watched_) {
+    std::uint32_t value = 0;
+    constexpr std::uint32_t zero = 0;
+    pool_->device()->download(&value, *word, 0, sizeof(value));
+    if (value == 0) continue;
+    found = true;
+    pool_->device()->upload(*word, 0, &zero, sizeof(zero));
+  }
+  return found;
+}
+
+void ForeignRecording::replay() {
+  internal_error(__FILE__, __LINE__, "a captured stream is replayed by its owner", "");
+}
+
 Ref<Recording> record(const std::function<void()>& work, const Ref<MemoryPool>& pool) {
   const Ref<Device>& device = pool->device();
   if (RecordsWork* recorder = recorder_of(device)) return recorder->record(work, pool);

@@ -67,6 +67,12 @@ class Recording : public RefCounted {
     if (storage && !pool_->owns(*storage) && held_.insert(storage).second)
       storages_.emplace_back(storage);
   }
+  /// Storage whose first word of 32 bits the work sets where it met a fault that the host would
+  /// report.
+  void watch(Storage* word) { watched_.emplace_back(word); }
+  /// Whether a replay met such a fault since the last call; waits for the device. To be called once
+  /// before the first replay.
+  bool faulty();
   void hold(Executable& executable) {
     if (used_.insert(&executable).second) executables_.emplace_back(&executable);
   }
@@ -75,8 +81,24 @@ class Recording : public RefCounted {
   Ref<MemoryPool> pool_;
   std::set<const Storage*> held_;
   std::vector<Ref<Storage>> storages_;
+  std::vector<Ref<Storage>> watched_;
   std::set<const Executable*> used_;
   std::vector<Ref<Executable>> executables_;
+};
+
+/// A recording that somebody else replays: it keeps what the work uses.
+class ForeignRecording final : public Recording {
+ public:
+  using Recording::Recording;
+  void replay() override;
+  std::size_t launches() const override { return 0; }
+};
+
+/// Where a thread's work on a device goes: a stream of the driver's (0: the device's own), and the
+/// recording that it becomes part of (null: it runs).
+struct Course {
+  std::uint64_t stream = 0;
+  Recording* recording = nullptr;
 };
 
 /// What devices are that can record, beside Device.
@@ -88,14 +110,16 @@ class RecordsWork {
   /// Error(device, "device.record.host") for waits and transfers.
   virtual Ref<Recording> record(const std::function<void()>& work,
                                 const Ref<MemoryPool>& pool) = 0;
-  /// Whether this thread is inside record().
-  virtual bool recording() const = 0;
-  /// Sends this thread's later work to a stream of the driver's (0: the device's own) and gives the
-  /// stream before it. Memory that work on two streams uses is the caller's to order.
-  virtual std::uint64_t swap_stream(std::uint64_t stream) = 0;
+  /// What this thread records, inside record(); else null.
+  virtual Recording* recording() const = 0;
+  /// Sends this thread's later work elsewhere and gives where it went before. Memory that work on
+  /// two streams uses is the caller's to order.
+  virtual Course swap_course(const Course& course) = 0;
 };
 /// The device as one that records, or null.
 RecordsWork* recorder_of(const Ref<Device>& device);
+/// What this thread records on the device, or null.
+Recording* recording_on(const Ref<Device>& device);
 /// As Device::record would be; throws Error(device, "device.record.unsupported") elsewhere.
 Ref<Recording> record(const std::function<void()>& work, const Ref<MemoryPool>& pool);
 

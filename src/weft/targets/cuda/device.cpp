@@ -267,8 +267,10 @@ class CudaDevice final : public runtime::Device,
 
   Ref<runtime::Recording> record(const std::function<void()>& work,
                                  const Ref<runtime::MemoryPool>& pool) override;
-  std::uint64_t swap_stream(std::uint64_t stream) override;
-  bool recording() const override { return lane.device == this && lane.recording; }
+  runtime::Course swap_course(const runtime::Course& course) override;
+  runtime::Recording* recording() const override {
+    return lane.device == this ? lane.recording : nullptr;
+  }
   Handle stream() const { return lane.device == this ? lane.stream : nullptr; }
 
   runtime::Span measure(const std::function<void()>& work) override {
@@ -434,10 +436,9 @@ Ref<runtime::Recording> CudaDevice::record(const std::function<void()>& work,
   return out;
 }
 
-std::uint64_t CudaDevice::swap_stream(std::uint64_t stream) {
-  const std::uint64_t before = reinterpret_cast<std::uint64_t>(this->stream());
-  lane.device = this;
-  lane.stream = reinterpret_cast<Handle>(stream);
+runtime::Course CudaDevice::swap_course(const runtime::Course& course) {
+  const runtime::Course before{reinterpret_cast<std::uint64_t>(stream()), recording()};
+  lane = {this, reinterpret_cast<Handle>(course.stream), course.recording};
   return before;
 }
 

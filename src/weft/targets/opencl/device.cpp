@@ -255,13 +255,17 @@ class ClDevice final : public runtime::Device, public runtime::RecordsWork {
     work();
     return list;
   }
-  std::uint64_t swap_stream(std::uint64_t stream) override {
-    if (stream == 0) return 0;
-    throw Error(ErrorKind::device, "opencl.stream",
-                cat(info_.name, " has one queue and was asked to work on stream ", hex(stream)))
+  runtime::Course swap_course(const runtime::Course& course) override {
+    if (course.stream == 0 && !course.recording) return {};
+    throw Error(
+        ErrorKind::device, "opencl.stream",
+        cat(info_.name, " has one queue and was asked to work on stream ", hex(course.stream)))
         .note("legal: 0, the device's own");
   }
-  bool recording() const override { return recorded() && recorded()->pool()->device().get() == this; }
+  runtime::Recording* recording() const override {
+    runtime::LaunchList* list = recorded();
+    return list && list->pool()->device().get() == this ? list : nullptr;
+  }
 
   runtime::StatReport stats() const override {
     std::lock_guard lock(mutex_);
