@@ -96,7 +96,7 @@ def test_several_shapes(device, rng):
 def network(device):
     weft.random.seed(1)
     return nn.Sequential(
-        nn.Conv2d(3, 4, 3, padding=1, device=device),
+        nn.Conv2d(3, 4, 3, padding=1, bias=False, device=device),
         nn.BatchNorm2d(4, device=device),
         nn.ReLU(),
         nn.Flatten(),
