@@ -12,6 +12,7 @@ import weft
 from .._errors import error as _error
 from . import _graphs, rules
 from .graph import HandedBack, has_symbols, lower
+from .mutation import changed_inputs, write_in_place
 from .partition import partition
 from .program import Program
 
@@ -104,10 +105,12 @@ def _device_of(module):
 def _program(module, options, inputs=None):
     device = _device_of(module)
     graph = lower(module, inputs)
+    write_in_place(graph)
     program = Program(graph, partition(graph, device), device, options)
     _notice(program)
     if options.graphs and _graphs.supported(device):
-        return _graphs.Graphed(program, lambda args: program.run(args), program, device)
+        changed = changed_inputs(graph)
+        return _graphs.Graphed(program, lambda args: program.run(args), program, device, changed)
     return program
 
 
@@ -219,5 +222,6 @@ def backend(module, example_inputs, **arguments):
         bw_compiler=compile_graph,
         inference_compiler=compile_graph,
         decompositions=_decompositions(),
+        keep_inference_input_mutations=True,
     )
     return compiled(module, example_inputs)

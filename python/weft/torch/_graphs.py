@@ -159,8 +159,9 @@ class Graphed:
     run: a function of a list that is recorded; plain: the same for calls that are not. `reason` says why there is no graph.
     """
 
-    def __init__(self, program, run, plain, home):
+    def __init__(self, program, run, plain, home, changed=()):
         self.program, self.run, self.plain, self.home = program, run, plain, home
+        self.changed = frozenset(changed)  # inputs that the program writes to: never copies
         self.calls, self.last, self.copied, self.fixed = 0, None, set(), set()
         self.copies = set()  # numbers of results that are copied out
         self.graphs = {}  # addresses of what is read in place -> graphs
@@ -212,7 +213,8 @@ class Graphed:
                 return False
         for i, (p, q) in enumerate(zip(places, last)):
             if isinstance(args[i], torch.Tensor):
-                (self.fixed if p == q or p in _made else self.copied).add(i)
+                still = p == q or p in _made or i in self.changed
+                (self.fixed if still else self.copied).add(i)
         return True
 
     def _moved(self, places):
@@ -224,8 +226,9 @@ class Graphed:
                 continue
             if any(p in _made for p in at):
                 return True
-            self.fixed.discard(i)
-            self.copied.add(i)
+            if i not in self.changed:
+                self.fixed.discard(i)
+                self.copied.add(i)
             self._drop()
         return not self.graphs
 
