@@ -5,11 +5,15 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
 
 #include <optional>
 
 #include "array_type.h"
 #include "recording_bridge.h"
+#include "weft/array/update.h"
 
 namespace weft::py {
 
@@ -87,6 +91,19 @@ void bind_recording(nb::module_& m) {
       },
       nb::arg("pool"), nb::arg("work"),
       "(Recording, the function's result); the function runs once and starts nothing.");
+  m.def(
+      "_update",
+      [](const std::string& rule, const NDArray& out, const std::vector<NDArray>& arrays,
+         const std::vector<double>& numbers) {
+        constexpr std::string_view names[] = {"blend", "blend_square", "descend", "descend_root"};
+        const auto found = std::find(std::begin(names), std::end(names), rule);
+        WEFT_CHECK(found != std::end(names), "no update is called ", rule);
+        std::vector<Scalar> scalars(numbers.begin(), numbers.end());
+        return update_in_place(static_cast<Update>(found - std::begin(names)), out, arrays,
+                               scalars);
+      },
+      nb::arg("rule"), nb::arg("out"), nb::arg("arrays"), nb::arg("numbers"),
+      "Writes a step of an optimizer over its array; False where the device has no kernel for it.");
   m.def(
       "_place",
       [](const NDArray& a) {
