@@ -12,6 +12,7 @@ import weft
 from .._errors import error as _error
 from . import _graphs, rules
 from .graph import HandedBack, has_symbols, lower
+from .linears import join_linears
 from .mutation import changed_inputs, write_in_place
 from .partition import partition
 from .program import Program
@@ -106,6 +107,7 @@ def _program(module, options, inputs=None):
     device = _device_of(module)
     graph = lower(module, inputs)
     write_in_place(graph)
+    join_linears(graph)
     program = Program(graph, partition(graph, device), device, options)
     _notice(program)
     if options.graphs and _graphs.supported(device):

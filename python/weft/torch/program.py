@@ -55,9 +55,28 @@ class Step:
         return self.call
 
 
+# torch's own functions of the same arguments as the operator: half the work of a call through the dispatcher's tables.
+_DIRECT = {
+    "aten.linear.default": torch._C._nn.linear,
+    **{
+        f"aten.{name}.default": getattr(torch, name)
+        for name in (
+            "addmm", "mm", "bmm", "baddbmm", "convolution", "native_layer_norm", "cudnn_batch_norm", "embedding",
+            "relu", "tanh", "sigmoid", "rsqrt", "exp", "native_batch_norm", "_scaled_dot_product_flash_attention",
+            "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention",
+        )
+        if hasattr(torch, name)
+    },
+}  # fmt: skip
+
+
+def torch_function(op):
+    """What computes an operator on torch."""
+    return _DIRECT.get(op.name) or getattr(op.target, "_op", op.target)
+
+
 def torch_call(op, args, kwargs):
-    target = op.target
-    return getattr(target, "_op", target)(*args, **kwargs)
+    return torch_function(op)(*args, **kwargs)
 
 
 class Bridge:
