@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recorded work, memory pools and streams of devices, as weft.compile and weft.torch use them.
+// Recorded work, memory pools and streams of devices, as weft.compile and weft.torch use them; kernels
+// that modules and optimizers use on cards.
 
 #include "weft/runtime/recording.h"
 
@@ -13,6 +14,7 @@
 
 #include "array_type.h"
 #include "recording_bridge.h"
+#include "weft/array/gpu/batch_norm.h"
 #include "weft/array/update.h"
 
 namespace weft::py {
@@ -104,6 +106,16 @@ void bind_recording(nb::module_& m) {
       },
       nb::arg("rule"), nb::arg("out"), nb::arg("arrays"), nb::arg("numbers"),
       "Writes a step of an optimizer over its array; False where the device has no kernel for it.");
+  m.def(
+      "_batch_norm",
+      [](const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) -> nb::object {
+        if (!device::has_batch_norm(x.data())) return nb::none();
+        NDArray mean, variance;
+        Tensor y = device::batch_norm(x, weight, bias, eps, &mean, &variance);
+        return nb::make_tuple(y, mean, variance);
+      },
+      nb::arg("x"), nb::arg("weight"), nb::arg("bias"), nb::arg("eps"),
+      "(normalised x, mean, variance) of each channel; None where the device has no kernels for it.");
   m.def(
       "_place",
       [](const NDArray& a) {
