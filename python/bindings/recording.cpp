@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recorded work, memory pools and streams of devices, as weft.compile and weft.torch use them; kernels
-// that modules and optimizers use on cards.
+// Recorded work, memory pools and streams of devices, as weft.compile and weft.torch use them;
+// kernels that modules and optimizers use on cards.
 
 #include "weft/runtime/recording.h"
 
@@ -87,8 +87,7 @@ void bind_recording(nb::module_& m) {
       "_record",
       [](const PoolHandle& pool, nb::callable work) {
         nb::object result;
-        Ref<runtime::Recording> recording =
-            runtime::record([&] { result = work(); }, pool.pool);
+        Ref<runtime::Recording> recording = runtime::record([&] { result = work(); }, pool.pool);
         return nb::make_tuple(RecordingHandle{recording}, result);
       },
       nb::arg("pool"), nb::arg("work"),
@@ -115,7 +114,8 @@ void bind_recording(nb::module_& m) {
         return nb::make_tuple(y, mean, variance);
       },
       nb::arg("x"), nb::arg("weight"), nb::arg("bias"), nb::arg("eps"),
-      "(normalised x, mean, variance) of each channel; None where the device has no kernels for it.");
+      "(normalised x, mean, variance) of each channel; None where the device has no kernels for "
+      "it.");
   m.def(
       "_place",
       [](const NDArray& a) {

@@ -40,7 +40,9 @@ def _matched(donated, inputs, results):
     free, out = list(range(len(results))), {}
     for leaf in donated:
         wanted = inputs[leaf].dtype, tuple(inputs[leaf].shape)
-        found = next((r for r in free if (results[r].dtype, tuple(results[r].shape)) == wanted), None)
+        found = next(
+            (r for r in free if (results[r].dtype, tuple(results[r].shape)) == wanted), None
+        )
         if found is None:
             raise _error(
                 "value",

@@ -43,7 +43,10 @@ class Faults:
                 _core.IndexError,
                 "capture.index",
                 f"a position was outside its array in one of the last {min(self.replays, self._BETWEEN)} replays",
-                ["a replay takes the first element in its place", "recordings are asked at the first and every 64th replay"],
+                [
+                    "a replay takes the first element in its place",
+                    "recordings are asked at the first and every 64th replay",
+                ],
                 help="check positions before the call",
             )
 

@@ -83,7 +83,6 @@ class SGD(Optimizer):
                 g = g + v * momentum if options["nesterov"] else v
             p.data = p.data - g * options["lr"]
 
-
     def _descend(self, p, g, v, momentum, part, options):
         """The step in place, one launch for each array; False where the device has no kernel for it."""
         x, lr = p.data, options["lr"]
@@ -148,7 +147,8 @@ class Adam(Optimizer):
             powers = self._powers.get(slot)
             if powers is None or self._power_steps.get(slot) != t - 1:
                 powers = [
-                    weft.asarray(b ** (t - 1), dtype="float32", device=x.device) for b in (beta1, beta2)
+                    weft.asarray(b ** (t - 1), dtype="float32", device=x.device)
+                    for b in (beta1, beta2)
                 ]
             # The list itself stays: a captured function knows its arrays by where they are kept.
             kept = self._powers.setdefault(slot, [])
@@ -183,7 +183,6 @@ class Adam(Optimizer):
             first, second = self._corrections(i, x, beta1, beta2, t, known)
             root = weft.sqrt(v * (1.0 / second)) + options["eps"]
             p.data = x - m * (lr / first) / root
-
 
     def _descend(self, i, p, g, x, t, options, known):
         """The step in place, one launch for each array; False where the device has no kernel for it."""

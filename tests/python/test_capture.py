@@ -200,7 +200,9 @@ def test_positions_outside_are_told(device, rng):
     f = weft.capture(lambda t, i: weft.take(t, i, axis=0) * 2.0)
     inside, outside = (weft.asarray(v, device=device) for v in ([0, 4, 2], [0, 7, 2]))
     for _ in range(4):
-        np.testing.assert_allclose(f(table, inside).numpy(), table.numpy()[[0, 4, 2]] * 2, rtol=1e-6)
+        np.testing.assert_allclose(
+            f(table, inside).numpy(), table.numpy()[[0, 4, 2]] * 2, rtol=1e-6
+        )
     with pytest.raises(IndexError, match="outside its array") as refused:
         for _ in range(70):
             f(table, outside)
@@ -216,7 +218,9 @@ REFUSALS = {
     "capture.donate.unused": lambda d, x: twice(weft.capture(lambda t: t.sum(), donate=0), x),
     "capture.result": lambda d, x: twice(weft.capture(lambda t: 3.0), x),
     "capture.state": lambda d, x: weft.capture(lambda t: t, state=[3]),
-    "random.capture": lambda d, x: twice(weft.capture(lambda t: t + weft.random.normal((5,), device=d)), x),  # fmt: skip
+    "random.capture": lambda d, x: twice(
+        weft.capture(lambda t: t + weft.random.normal((5,), device=d)), x
+    ),  # fmt: skip
     "device.record.host": lambda d, x: twice(weft.capture(lambda t: t * float(t[0])), x),
 }
 

@@ -65,7 +65,9 @@ class _BatchNorm(Module):
                 weft.ArgumentError,
                 "nn.batch_norm.capture",
                 f"{type(self).__name__} with momentum None in a captured function",
-                ["the part of a batch in the statistics depends on the number of batches, which replays repeat"],
+                [
+                    "the part of a batch in the statistics depends on the number of batches, which replays repeat"
+                ],
                 help="give a momentum",
             )
         self.batches += 1

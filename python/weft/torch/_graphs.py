@@ -20,6 +20,7 @@ _WARM = 2  # calls before the first recording: weft's kernels and torch's are ch
 _MOST = 3  # graphs of one program
 _SMALL = 16 << 20  # bytes of results that are copied out
 
+
 def supported(home):
     """Whether programs on the device can be recorded."""
     return home.type == "cuda"
@@ -251,7 +252,9 @@ class Graphed:
     def _record(self, args, key):
         try:
             graph = _Graph(record_on_card, self.run, args, self.copied, self.home)
-        except Exception as refusal:  # torch's operators raise what they like while a stream is captured
+        except (
+            Exception
+        ) as refusal:  # torch's operators raise what they like while a stream is captured
             self.reason = f"not recorded: {type(refusal).__name__}: {refusal}"
             return None
         for i in self.copies:

@@ -68,7 +68,9 @@ def join_linears(graph):
         (made,) = op.outputs
         wide = _rows(x)
         shape = (*wide.fake.shape[:-1], weight.fake.shape[0])
-        views = [u for u in made.users if u.name in _VIEWS and tuple(u.outputs[0].fake.shape) == shape]
+        views = [
+            u for u in made.users if u.name in _VIEWS and tuple(u.outputs[0].fake.shape) == shape
+        ]
         if wide is not x and (made.id in kept or len(views) != len(made.users) or len(views) != 1):
             wide, shape = x, tuple(made.fake.shape)
         last = views[0] if wide is not x else op

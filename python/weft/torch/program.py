@@ -311,7 +311,14 @@ class Trial:
             else f"{unit.ops[0].name} {map_values([unit.ops[0].args, unit.ops[0].kwargs], lambda v: (v.fake.dtype, tuple(v.fake.shape)))}"
         )
         strides = tuple(self.tensor(v).stride() for v in unit.inputs)
-        return what, strides, str(self.p.home), torch.get_num_threads(), weft.get_threads(), self.p.options.patient
+        return (
+            what,
+            strides,
+            str(self.p.home),
+            torch.get_num_threads(),
+            weft.get_threads(),
+            self.p.options.patient,
+        )
 
     def _compare(self, step):
         """Seconds on weft and on torch, the least of a few interleaved runs."""

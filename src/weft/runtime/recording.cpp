@@ -53,10 +53,9 @@ Ref<Storage> MemoryPool::allocate(Bytes bytes, std::string_view space) {
     blocks_[address] = std::move(block);
     bytes_ += size;
   }
-  return make_ref<Storage>(device_, address, bytes, space,
-                           [pool = Ref<MemoryPool>(this), address, size] {
-                             pool->give_back(address, size);
-                           });
+  return make_ref<Storage>(
+      device_, address, bytes, space,
+      [pool = Ref<MemoryPool>(this), address, size] { pool->give_back(address, size); });
 }
 
 void MemoryPool::give_back(std::uint64_t address, Bytes size) {
@@ -88,7 +87,9 @@ Storage* LaunchList::lasting(Storage* storage) {
 void LaunchList::add_launch(Executable& executable, std::size_t kernel,
                             std::span<const KernelArg> args,
                             std::span<const std::int64_t> extents) {
-  Launch step{Ref<Executable>(&executable), kernel, {args.begin(), args.end()},
+  Launch step{Ref<Executable>(&executable),
+              kernel,
+              {args.begin(), args.end()},
               {extents.begin(), extents.end()}};
   for (KernelArg& a : step.args) a.storage = lasting(a.storage);
   steps_.push_back(std::move(step));

@@ -108,8 +108,7 @@ class RecordsWork {
   /// Runs `work` without starting what this thread launches on the device meanwhile: that is
   /// recorded, with the memory that it allocates from `pool`. Throws
   /// Error(device, "device.record.host") for waits and transfers.
-  virtual Ref<Recording> record(const std::function<void()>& work,
-                                const Ref<MemoryPool>& pool) = 0;
+  virtual Ref<Recording> record(const std::function<void()>& work, const Ref<MemoryPool>& pool) = 0;
   /// What this thread records, inside record(); else null.
   virtual Recording* recording() const = 0;
   /// Sends this thread's later work elsewhere and gives where it went before. Memory that work on

@@ -95,11 +95,11 @@ BatchNorm batch_norm(const NDArray& x, const NDArray& weight, const NDArray& bia
   BatchNorm out;
   out.mean = c.sum(Channels::mean, {x}, {1 / c.count},
                    [](const auto& e, const auto& n) { return times(e[0], n[0]); });
-  out.variance = c.sum(Channels::variance, {x, out.mean}, {1 / c.count},
-                       [](const auto& e, const auto& n) {
-                         const Expr centred = minus(e[0], e[1]);
-                         return times(times(centred, centred), n[0]);
-                       });
+  out.variance =
+      c.sum(Channels::variance, {x, out.mean}, {1 / c.count}, [](const auto& e, const auto& n) {
+        const Expr centred = minus(e[0], e[1]);
+        return times(times(centred, centred), n[0]);
+      });
   out.y = c.all(Channels::normal, {x, out.mean, out.variance, weight, bias}, {eps},
                 [](const auto& e, const auto& n) {
                   const Expr normal = times(minus(e[0], e[1]), root(e[2], n[0]));
@@ -112,8 +112,8 @@ BatchNormGradient batch_norm_gradient(const NDArray& g, const NDArray& x, const 
                                       const NDArray& variance, const NDArray& weight, double eps) {
   const Channels c(x);
   BatchNormGradient out;
-  out.bias = c.sum(Channels::gradient_sum, {g}, {},
-                   [](const auto& e, const auto&) { return e[0]; });
+  out.bias =
+      c.sum(Channels::gradient_sum, {g}, {}, [](const auto& e, const auto&) { return e[0]; });
   out.weight = c.sum(Channels::gradient_normal, {g, x, mean, variance}, {eps},
                      [](const auto& e, const auto& n) {
                        return times(e[0], times(minus(e[1], e[2]), root(e[3], n[0])));
@@ -148,8 +148,8 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, dou
     const Tensor centred = in - weft::mean(in, rest, true);
     const Tensor spread = rsqrt(weft::mean(centred * centred, rest, true) + eps);
     const Tensor normal = centred * spread, gs = g * reshape(w, along);
-    out[0] = (gs - weft::mean(gs, rest, true) - normal * weft::mean(gs * normal, rest, true)) *
-             spread;
+    out[0] =
+        (gs - weft::mean(gs, rest, true) - normal * weft::mean(gs * normal, rest, true)) * spread;
     out[1] = reshape(sum_to(g * normal, along), w.shape());
     out[2] = reshape(sum_to(g, along), w.shape());
     return out;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Normalisation of each channel (axis 1) over a batch, with its gradient: two sums and one map each.
+// Normalisation of each channel (axis 1) over a batch, with its gradient: two sums and one map
+// each.
 
 #include "weft/array/tensor.h"
 
@@ -15,7 +16,8 @@ struct BatchNormGradient {
 
 /// Whether there are kernels for x's device, type and shape.
 bool has_batch_norm(const NDArray& x);
-/// (x - mean) / sqrt(variance + eps) * weight + bias; weight and bias hold a number for each channel.
+/// (x - mean) / sqrt(variance + eps) * weight + bias; weight and bias hold a number for each
+/// channel.
 BatchNorm batch_norm(const NDArray& x, const NDArray& weight, const NDArray& bias, double eps);
 BatchNormGradient batch_norm_gradient(const NDArray& g, const NDArray& x, const NDArray& mean,
                                       const NDArray& variance, const NDArray& weight, double eps);

@@ -78,7 +78,6 @@ struct Driver {
   int (*graph_launch)(Handle, Handle) = nullptr;
   int (*graph_destroy)(Handle) = nullptr;
   int (*graph_exec_destroy)(Handle) = nullptr;
-  bool graphs = false;
   int (*error_name)(int, const char**) = nullptr;
   int (*error_text)(int, const char**) = nullptr;
 
@@ -101,19 +100,19 @@ struct Driver {
                 find("cuEventCreate", event_create) && find("cuEventDestroy_v2", event_destroy) &&
                 find("cuEventRecord", event_record) && find("cuEventSynchronize", event_wait) &&
                 find("cuEventElapsedTime", event_elapsed) && find("cuGetErrorName", error_name) &&
-                find("cuGetErrorString", error_text);
+                find("cuGetErrorString", error_text) && find("cuStreamCreate", stream_create) &&
+                find("cuStreamDestroy_v2", stream_destroy) &&
+                find("cuStreamBeginCapture_v2", capture_begin) &&
+                find("cuStreamEndCapture", capture_end) && find("cuGraphGetNodes", graph_nodes) &&
+                find("cuGraphInstantiateWithFlags", graph_instantiate) &&  // from 11.4 on
+                find("cuGraphLaunch", graph_launch) && find("cuGraphDestroy", graph_destroy) &&
+                find("cuGraphExecDestroy", graph_exec_destroy);
     if (!good) {
       reason = "libcuda.so.1 lacks a function that is needed";
       library = nullptr;
       return;
     }
     find("cuTensorMapEncodeTiled", encode);  // drivers from 12.0 on
-    graphs = find("cuStreamCreate", stream_create) && find("cuStreamDestroy_v2", stream_destroy) &&
-             find("cuStreamBeginCapture_v2", capture_begin) &&
-             find("cuStreamEndCapture", capture_end) && find("cuGraphGetNodes", graph_nodes) &&
-             find("cuGraphInstantiateWithFlags", graph_instantiate) &&  // from 11.4 on
-             find("cuGraphLaunch", graph_launch) && find("cuGraphDestroy", graph_destroy) &&
-             find("cuGraphExecDestroy", graph_exec_destroy);
     if (int code = init(0); code != 0) {
       reason = cat("libcuda.so.1 is present but cuInit says ", text(code));
       library = nullptr;
@@ -399,11 +398,6 @@ void CudaGraph::replay() {
 Ref<runtime::Recording> CudaDevice::record(const std::function<void()>& work,
                                            const Ref<runtime::MemoryPool>& pool) {
   const Driver& d = driver();
-  if (!d.graphs)
-    throw Error(ErrorKind::device, "cuda.graphs",
-                cat(info_.name, " was asked to record work; libcuda.so.1 has no graphs"))
-        .note("legal: drivers from 11.4 on")
-        .help("call the function without capture");
   if (lane.recording) runtime::refuse_while_recording(*this, "another recording");
   use();
   auto out = make_ref<CudaGraph>(this, pool);

@@ -228,8 +228,7 @@ class ClDevice final : public runtime::Device, public runtime::RecordsWork {
                           bytes);  // overlapping ranges are refused by clEnqueueCopyBuffer
     check_range(dst, to, bytes);
     check_range(src, from, bytes);
-    if (recording())
-      return recorded()->add_copy(dst, to, const_cast<Storage&>(src), from, bytes);
+    if (recording()) return recorded()->add_copy(dst, to, const_cast<Storage&>(src), from, bytes);
     if (bytes)
       check(cl().copy(queue(), handle(src), handle(dst), from, to, bytes, 0, nullptr, nullptr),
             "copy on the device");
