@@ -11,11 +11,12 @@ from __future__ import annotations
 import threading
 
 from . import _core
+from ._boundary import publish as _publish
 from ._compile import Compiled, _flatten, _static
 from ._core import NDArray, Tensor
 from ._dispatch import Recorder, leaves_of
 from ._errors import error as _error
-from ._held_state import Faults, HeldState, capturing
+from ._held_state import Faults, HeldState, captured, capturing
 from .transforms import trees
 from .transforms.reverse import differentiating
 
@@ -162,6 +163,8 @@ class Captured:
         leaves, rebuild = _flatten(args)
         if differentiating() > 1 or next(leaves_of(args, Recorder), None) is not None:
             return self.function(*args)
+        if captured():  # part of another captured function
+            return (self.compiled or self.function)(*args)
         self._refuse(args, leaves)
         arrays = [_array(a) for a in leaves]
         key = (
@@ -266,3 +269,6 @@ def capture(function, *, state=(), donate=()):
     random numbers without a key (random.capture), arguments that require gradients (capture.gradient).
     """
     return Captured(function, state, donate)
+
+
+_publish(__name__)

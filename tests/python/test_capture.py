@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """weft.capture and weft.compile(capture=True): what is replayed equals what would have been launched."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -209,6 +211,35 @@ def test_positions_outside_are_told(device, rng):
     assert refused.value.code == "capture.index"
     for _ in range(70):
         f(table, inside)
+
+
+def test_captured_functions_inside_of_others(device, rng):
+    inner = weft.compile(lambda x: weft.exp(x) * 2.0, capture=True)
+    outer = weft.capture(lambda x: inner(x) + inner(x + 1.0))
+    for _ in range(4):
+        x = array(rng, device, 9)
+        want = 2 * np.exp(x.numpy()) + 2 * np.exp(x.numpy() + 1)
+        np.testing.assert_allclose(outer(x).numpy(), want, rtol=1e-5)
+        np.testing.assert_allclose(inner(x).numpy(), 2 * np.exp(x.numpy()), rtol=1e-5)
+
+
+def test_threads_share_a_captured_function(device, rng):
+    f = weft.compile(lambda x: (x * 2.0).sum(1), capture=True)
+    arrays = [array(rng, device, 40, 30) for _ in range(8)]
+    wrong = []
+
+    def work(x):
+        want = x.numpy().sum(1) * 2
+        for _ in range(10):
+            if not np.allclose(f(x).numpy(), want, rtol=1e-4, atol=1e-4):
+                wrong.append(x)
+
+    threads = [threading.Thread(target=work, args=(x,)) for x in arrays]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
 
 
 REFUSALS = {
