@@ -2,6 +2,7 @@
 #include "weft/operators/attention.h"
 
 #include "weft/base/text.h"
+#include "weft/operators/attention_text.h"
 #include "weft/operators/program_text.h"
 
 namespace weft::operators {
@@ -172,23 +173,9 @@ class Text {
     return cat(out, in, score, " = T.if_then_else(", seen, ", ", value, ", T.float32(\"-inf\"))\n");
   }
 
-  /// Philox 2x32-7 of (query, key) under the seed and the plane: KEEP[0] is the factor of a weight.
+  /// `keep` is the factor of a weight.
   std::string kept(std::string_view in) const {
-    const char* query = query_rows_ ? "row" : "col";
-    const char* key = query_rows_ ? "col" : "row";
-    std::string out = cat(in, "p0: T.uint32 = T.Cast(\"uint32\", ", query, ")\n", in,
-                          "q0: T.uint32 = T.Cast(\"uint32\", ", key, ")\n", in,
-                          "k0: T.uint32 = T.bitwise_xor(seed0 + T.Cast(\"uint32\", z",
-                          ") * "
-                          "T.uint32(2246822507), seed1)\n");
-    for (int i = 0; i < 7; ++i) {
-      out += cat(in, "p", i + 1, ": T.uint32 = T.bitwise_xor(T.bitwise_xor(T.mulhi(p", i,
-                 ", T.uint32(3528905107)), k", i, "), q", i, ")\n", in, "q", i + 1,
-                 ": T.uint32 = p", i, " * T.uint32(3528905107)\n", in, "k", i + 1, ": T.uint32 = k",
-                 i, " + T.uint32(2654435769)\n");
-    }
-    return cat(out, in,
-               "keep: T.float32 = T.if_then_else(p7 >= threshold, factor, T.float32(0))\n");
+    return dropout_factor(in, query_rows_ ? "row" : "col", query_rows_ ? "col" : "row", "z");
   }
 
   std::string each_score(std::string_view in, std::string_view body) const {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "weft/base/text.h"
+#include "weft/operators/attention_text.h"
 #include "weft/operators/program_text.h"
 
 namespace weft::operators {
@@ -13,8 +14,6 @@ namespace weft::operators {
 namespace {
 
 using Sums = AttentionTiles::Sums;
-
-int pieces(int width) { return (width + 63) / 64; }
 
 /// q, k and v as the copy engine sees them, innermost first.
 std::string map(const char* name, const char* strides, int width, const char* rows,
@@ -171,16 +170,13 @@ std::string softmax(const AttentionTiles& s, std::string_view start, int blanks)
                                   {{"start", std::string(start)}, {"columns", cat(s.columns)}})
                             : fill("{start} + {columns} > visible",
                                    {{"start", std::string(start)}, {"columns", cat(s.columns)}});
-  const std::string inside = cat(
-      "col < visible", s.band ? " and col >= row + i * 8 + low and col <= row + i * 8 + high" : "");
+  const std::string drop =
+      s.dropout ? cat("            col: T.int32 = ", start, " + j * 8 + t % 4 * 2 + e\n",
+                      dropout_factor(std::string(12, ' '), "row + i * 8", "col", "z"),
+                      "            S[j, i, e] = S[j, i, e] * keep\n")
+                : std::string();
   const std::string text = fill(
-      R"(if {outside}:
-    for j in T.unroll(T.int32({groups})):
-        for i in T.unroll(T.int32(2)):
-            for e in T.unroll(T.int32(2)):
-                col: T.int32 = {start} + j * 8 + t % 4 * 2 + e
-                S[j, i, e] = T.if_then_else({inside}, S[j, i, e], T.float32("-inf"))
-T.tile_rows(NEW[0], S[0, 0, 0], {columns}, 1)
+      R"(T.tile_rows(NEW[0], S[0, 0, 0], {columns}, 1)
 for i in T.unroll(T.int32(2)):
     NEW[i] = T.if_then_else(TOP[i] > NEW[i], TOP[i], NEW[i])
     base: T.float32 = T.if_then_else(NEW[i] == T.float32("-inf"), T.float32(0), NEW[i] * scale2)
@@ -192,20 +188,9 @@ for i in T.unroll(T.int32(2)):
         for e in T.unroll(T.int32(2)):
             S[j, i, e] = T.exp2_flush(S[j, i, e] * scale2 - base)
             SUM[0, i, e] = SUM[0, i, e] + S[j, i, e]
-)",
-      {{"outside", outside},
-       {"inside", inside},
-       {"groups", cat(s.columns / 8)},
-       {"columns", cat(s.columns)},
-       {"start", std::string(start)}});
-  std::string out;
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const std::size_t end = rest.find('\n');
-    out += cat(std::string(static_cast<std::size_t>(blanks), ' '), rest.substr(0, end + 1));
-    rest.remove_prefix(end + 1);
-  }
-  return out;
+{drop})",
+      {{"groups", cat(s.columns / 8)}, {"columns", cat(s.columns)}, {"drop", drop}});
+  return indented(cat(masked_scores(s, true, s.columns / 8, start, outside), text), blanks);
 }
 
 std::string scores(const AttentionTiles& s, std::string_view slot, int blanks) {
@@ -491,12 +476,6 @@ ir::PrimFunc gradient(const AttentionTiles& s, bool queries) {
 ir::PrimFunc attention_tiles_queries(const AttentionTiles& s) { return gradient(s, true); }
 ir::PrimFunc attention_tiles_keys(const AttentionTiles& s) { return gradient(s, false); }
 
-std::int64_t attention_tiles_gradient_shared(const AttentionTiles& s) {
-  return std::int64_t{128} * (pieces(s.width) + pieces(s.value_width)) *
-             (64 * s.groups + 64 * s.stages) +
-         1024;
-}
-
 std::int64_t attention_tiles_shared(const AttentionTiles& s) {
   const std::int64_t rows = 64 * s.groups, q = std::max(pieces(s.width), pieces(s.value_width));
   return rows * q * 128 +
@@ -508,13 +487,12 @@ ir::PrimFunc attention_tiles(const AttentionTiles& s) {
   const int rows = 64 * s.groups, threads = 128 * (s.groups + 1);
   ProgramText p("attention.tiles");
   for (const char* name : {"q", "k", "v"}) p.buffer(name, s.type);
-  if (s.lengths) p.buffer("lengths", "int32");
+  option_arrays(p, s);
   p.buffer("out", s.type).buffer("sums", "float32");
   for (const char* name : {"blocks", "tiles", "batches", "heads", "group", "n", "m", "qb", "qh",
                            "qr", "kb", "kh", "kr", "vb", "vh", "vr", "ob", "oh", "or_"})
     p.scalar(name, "int64");
-  if (s.band) p.scalar("low", "int32").scalar("high", "int32");
-  p.scalar("scale", "float32");
+  option_numbers(p, s);
   Values v = {{"type", s.type},
               {"rows", cat(rows)},
               {"threads", cat(threads)},

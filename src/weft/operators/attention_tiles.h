@@ -8,6 +8,7 @@
 #include <string>
 
 #include "weft/ir/node.h"
+#include "weft/operators/attention.h"
 
 namespace weft::operators {
 
@@ -15,7 +16,9 @@ struct AttentionTiles {
   std::string type;                    // float16 or bfloat16
   int width = 128, value_width = 128;  // at most 256
   int groups = 2, columns = 128, stages = 2;
-  bool band = false, lengths = false;
+  bool band = false, lengths = false, padding = false, dropout = false;
+  AttentionSpec::Mask mask = AttentionSpec::Mask::none;
+  std::string mask_type;  // of an added mask
   /// Of attention_tiles_keys: wide gradients fit a thread's registers one at a time.
   enum class Sums : std::uint8_t { both, keys, values } sums = Sums::both;
   bool turns = true;  // groups start their products one after the other
@@ -31,8 +34,23 @@ ir::PrimFunc attention_tiles(const AttentionTiles& spec);
 
 /// Gradients, in tiles of 64 columns: (q, k, v, dout, [lengths], sums, delta, dq) and (..., dk,
 /// dv); the integers as above with the strides of dout in the place of out's. Compact results.
-std::int64_t attention_tiles_gradient_shared(const AttentionTiles& spec);
+/// `together`: of attention_tiles_gradient.
+std::int64_t attention_tiles_gradient_shared(const AttentionTiles& spec, bool together);
 ir::PrimFunc attention_tiles_queries(const AttentionTiles& spec);
 ir::PrimFunc attention_tiles_keys(const AttentionTiles& spec);
+
+/// All gradients at once, for widths up to 128: a block stays with 128 keys, dk and dv lie in
+/// registers, dq is added up in memory in no fixed order.
+///
+/// What precedes it: (dout, out, sums, stats, dqa), integers of 64 bits: blocks, heads, n and the
+/// strides of batch, head and row of dout. A block for each 64 queries (`parts` of a head).
+/// stats[plane, part, 128] receives the base-2 logarithms of their sums (inf where a query sees
+/// nothing) and the sums of dout * out, as a swizzled copy expects them; dqa[plane, part, pieces,
+/// 4096] receives zeros.
+ir::PrimFunc attention_tiles_stats(const AttentionTiles& spec);
+/// (q, k, v, dout, [mask], [padding], [lengths], stats, dqa, dk, dv), the integers of the others.
+ir::PrimFunc attention_tiles_gradient(const AttentionTiles& spec);
+/// (dqa, dq), integers of 64 bits: blocks, n, then scale: what was added up becomes dq.
+ir::PrimFunc attention_tiles_dq(const AttentionTiles& spec);
 
 }  // namespace weft::operators

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/operators/attention_text.h"
+
+#include "weft/base/text.h"
+#include "weft/operators/program_text.h"
+
+namespace weft::operators {
+
+using Mask = AttentionSpec::Mask;
+
+std::string dropout_factor(std::string_view in, std::string_view query, std::string_view key,
+                           std::string_view plane) {
+  std::string out = cat(in, "p0: T.uint32 = T.Cast(\"uint32\", ", query, ")\n", in,
+                        "q0: T.uint32 = T.Cast(\"uint32\", ", key, ")\n", in,
+                        "k0: T.uint32 = T.bitwise_xor(seed0 + T.Cast(\"uint32\", ", plane,
+                        ") * T.uint32(2246822507), seed1)\n");
+  for (int i = 0; i < 7; ++i) {
+    out += cat(in, "p", i + 1, ": T.uint32 = T.bitwise_xor(T.bitwise_xor(T.mulhi(p", i,
+               ", T.uint32(3528905107)), k", i, "), q", i, ")\n", in, "q", i + 1,
+               ": T.uint32 = p", i, " * T.uint32(3528905107)\n", in, "k", i + 1, ": T.uint32 = k",
+               i, " + T.uint32(2654435769)\n");
+  }
+  return cat(out, in,
+             "keep: T.float32 = T.if_then_else(p7 >= threshold, factor, T.float32(0))\n");
+}
+
+std::string indented(std::string_view text, int blanks) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    out += cat(std::string(static_cast<std::size_t>(blanks), ' '), text.substr(0, end + 1));
+    text.remove_prefix(end + 1);
+  }
+  return out;
+}
+
+void option_arrays(ProgramText& p, const AttentionTiles& s) {
+  if (s.mask != Mask::none) p.buffer("mask", s.mask == Mask::allowed ? "bool" : s.mask_type);
+  if (s.padding) p.buffer("padding", "bool");
+  if (s.lengths) p.buffer("lengths", "int32");
+}
+
+void option_numbers(ProgramText& p, const AttentionTiles& s) {
+  if (s.mask != Mask::none)
+    p.scalar("mb", "int64").scalar("mh", "int64").scalar("mr", "int64").scalar("mc", "int32");
+  if (s.band) p.scalar("low", "int32").scalar("high", "int32");
+  p.scalar("scale", "float32");
+  if (s.dropout)
+    p.scalar("seed0", "uint32")
+        .scalar("seed1", "uint32")
+        .scalar("threshold", "uint32")
+        .scalar("factor", "float32");
+}
+
+std::string masked_scores(const AttentionTiles& s, bool rows_are_queries, int groups,
+                          std::string_view start, std::string_view outside) {
+  const bool every = s.mask != Mask::none || s.padding;
+  const char* query = rows_are_queries ? "row + i * 8" : "col";
+  const char* key = rows_are_queries ? "col" : "row + i * 8";
+  std::string seen = cat(key, " < visible");
+  if (s.mask != Mask::none) seen += cat(" and ", query, " < T.Cast(\"int32\", n)");
+  if (s.band) seen += cat(" and ", key, " >= ", query, " + low and ", key, " <= ", query, " + high");
+  const std::string none = "T.float32(\"-inf\")";
+  const std::string at =
+      cat("mask[T.Cast(\"int64\", bat) * mb + T.Cast(\"int64\", h) * mh + T.Cast(\"int64\", ", query,
+          ") * mr + T.Cast(\"int64\", ", key, ") * T.Cast(\"int64\", mc)]");
+  std::string value = "S[j, i, e]";
+  if (s.mask == Mask::added)
+    value = cat(value, " + ",
+                s.mask_type == "float32" ? at : cat("T.Cast(\"float32\", ", at, ")"),
+                " * (T.float32(1) / scale)");
+  if (s.mask == Mask::allowed) value = cat("T.if_then_else(", at, ", ", value, ", ", none, ")");
+  if (s.padding)
+    value = cat("T.if_then_else(padding[T.Cast(\"int64\", bat) * m + T.Cast(\"int64\", ", key,
+                ")], ", value, ", ", none, ")");
+  return fill(cat(every ? "if T.bool(True):\n" : "if {outside}:\n",
+                  "    for j in T.unroll(T.int32({groups})):\n"
+                  "        for i in T.unroll(T.int32(2)):\n"
+                  "            for e in T.unroll(T.int32(2)):\n"
+                  "                col: T.int32 = {start} + j * 8 + t % 4 * 2 + e\n"
+                  "                S[j, i, e] = T.if_then_else(",
+                  seen, ", ", value, ", ", none, ")\n"),
+              {{"outside", std::string(outside)},
+               {"groups", cat(groups)},
+               {"start", std::string(start)}});
+}
+
+}  // namespace weft::operators

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Statements that programs of attention share.
+
+#include <string>
+#include <string_view>
+
+#include "weft/operators/attention_tiles.h"
+
+namespace weft::operators {
+
+/// Philox 2x32-7 of (query, key) under the seed and the plane: `keep` is the factor of a weight.
+std::string dropout_factor(std::string_view in, std::string_view query, std::string_view key,
+                           std::string_view plane);
+
+/// The text with `blanks` before each of its lines.
+std::string indented(std::string_view text, int blanks);
+
+/// Pieces of 64 columns.
+inline int pieces(int width) { return (width + 63) / 64; }
+
+/// Parameters of the options, behind the operands and behind the strides.
+void option_arrays(class ProgramText& p, const AttentionTiles& s);
+void option_numbers(ProgramText& p, const AttentionTiles& s);
+
+/// Statements after which S[j, i, e] is -inf where the query must not see the key; an added mask
+/// has joined the others. Rows are queries or keys; columns begin at `start`. `outside`: whether
+/// some element of the tile is not seen by the limits of lengths and band alone.
+std::string masked_scores(const AttentionTiles& s, bool rows_are_queries, int groups,
+                          std::string_view start, std::string_view outside);
+
+}  // namespace weft::operators
