@@ -397,7 +397,7 @@ ir::PrimFunc gradient(const AttentionTiles& s, bool queries) {
               {"pieces", cat(a)},
               {"value_pieces", cat(b)},
               {"copying", "{\"registers\": 24}"},
-              {"multiplying", cat("{\"registers\": ", s.groups == 3 ? 160 : 240, "}")},
+              {"multiplying", cat("{\"registers\": ", s.groups == 4 ? 112 : s.groups == 3 ? 160 : 240, "}")},
               {"x_bytes", cat(rows * (a + b) * 128)},
               {"y_bytes", cat(64 * (a + b) * 128)},
               {"own", queries ? "h" : "kz"},
@@ -506,7 +506,7 @@ ir::PrimFunc attention_tiles(const AttentionTiles& s) {
               {"q_pieces", cat(std::max(pieces(s.width), pieces(s.value_width)))},
               {"value_groups", cat(pieces(s.value_width) * 8)},
               {"copying", "{\"registers\": 24}"},
-              {"multiplying", cat("{\"registers\": ", s.groups == 3 ? 160 : 240, "}")},
+              {"multiplying", cat("{\"registers\": ", s.groups == 4 ? 112 : s.groups == 3 ? 160 : 240, "}")},
               {"q_bytes", cat(rows * pieces(s.width) * 128)},
               {"k_bytes", cat(s.columns * pieces(s.width) * 128)},
               {"v_bytes", cat(s.columns * pieces(s.value_width) * 128)}};

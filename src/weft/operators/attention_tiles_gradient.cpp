@@ -36,16 +36,14 @@ constexpr const char* kHead =
             ST = T.allocate(({stages}, 256), "float32", scope="shared")
             x_full = T.allocate((1,), "uint64", scope="shared")
             q_full = T.allocate(({stages},), "uint64", scope="shared")
-            q_empty = T.allocate(({stages},), "uint64", scope="shared")
+            empty = T.allocate(({stages},), "uint64", scope="shared")
             g_full = T.allocate(({stages},), "uint64", scope="shared")
-            g_empty = T.allocate(({stages},), "uint64", scope="shared")
             if t == 0:
                 T.token_init(x_full[0], 1)
                 for s in T.serial({stages}):
                     T.token_init(q_full[s], 1)
-                    T.token_init(q_empty[s], 8)
+                    T.token_init(empty[s], 8)
                     T.token_init(g_full[s], 1)
-                    T.token_init(g_empty[s], 8)
             T.evaluate(T.sync("shared"))
             with T.block("copy"):
                 T.execution("threadIdx.x", 0, 128)
@@ -60,13 +58,12 @@ constexpr const char* kHead =
                         slot: T.int32 = step % {stages}
                         place: T.int32 = begin + step % count
                         h: T.int32 = kz * T.Cast("int32", group) + step // count
-                        T.token_wait(q_empty[slot], 1 - step // {stages} % 2)
+                        T.token_wait(empty[slot], 1 - step // {stages} % 2)
                         T.token_expect(q_full[slot], {q_bytes})
                         T.bulk_load(ST[slot, 0], stats_map, q_full[slot], 0, ((bat * T.Cast("int32", heads) + h) * parts + place) * 4)
                         for c in T.unroll(T.int32({pieces})):
                             T.bulk_load(QY[slot, c, 0, 0], q_map, q_full[slot], c * 64, place * 64, h, bat)
                         if step < {g_steps}:
-                            T.token_wait(g_empty[slot], 1 - step // {stages} % 2)
                             T.token_expect(g_full[slot], {g_bytes})
                             for c in T.unroll(T.int32({pieces})):
                                 T.bulk_load(GY[slot, c, 0, 0], go_map, g_full[slot], c * 64, place * 64, h, bat)
@@ -95,7 +92,7 @@ constexpr const char* kHead =
                     plane: T.int32 = bat * T.Cast("int32", heads) + h
                     T.wait(scored, 0)
                     if t % 32 == 0 and step > 0:
-                        T.token_signal(q_empty[(step - 1) % {stages}])
+                        T.token_signal(empty[(step - 1) % {stages}])
 {changes}{masked}                    for j in T.unroll(T.int32(8)):
                         for e in T.vectorized(2):
                             NUMBER[e] = ST[slot, j * 8 + t % 4 * 2 + e]
@@ -115,10 +112,7 @@ constexpr const char* kHead =
                     T.tile_store(DS[step % 2, g, 0, 0], D[0, 0, 0])
                     T.bulk_fence()
                     T.meet(7, 256)
-                    T.wait(scored, 0)
-                    if t % 32 == 0:
-                        T.token_signal(g_empty[slot])
-                    with T.async_("wgmma", scored):
+{used}                    with T.async_("wgmma", scored):
                         T.tile_multiply(DQ[0, 0, 0], DS[step % 2, 0, 0, 0], {k_low}, {dq_columns}, 1, 1, 0)
                         T.tile_multiply(DQ[0, 0, 0], DS[step % 2, 1, 0, 0], {k_high}, {dq_columns}, 1, 1, 1)
                     with T.async_("wgmma", scored):
@@ -246,7 +240,7 @@ ir::PrimFunc attention_tiles_gradient(const AttentionTiles& s) {
       {"g_bytes", cat(a * 64 * 128)},
       {"g_steps", early ? "steps + 1" : "steps"},
       {"visible", s.lengths ? "T.min(T.Cast(\"int32\", m), lengths[bat])" : "T.Cast(\"int32\", m)"},
-      {"begin", s.band ? "T.max(T.int32(0), first - high) // 64" : "T.int32(0)"},
+      {"begin", s.band ? "T.min(T.max(T.int32(0), first - high) // 64, parts - 1)" : "T.int32(0)"},
       {"end", s.band ? cat("(T.max(T.int32(0), T.min(", n, ", first + 128 - low)) + 63) // 64")
                      : cat("(", n, " + 63) // 64")},
       {"kept_memory",
@@ -263,6 +257,7 @@ ir::PrimFunc attention_tiles_gradient(const AttentionTiles& s) {
        early ? cat(g_wait("step + 1", 20), changes(next.c_str(), 20)) : std::string()},
       // Where registers are few, weights leave theirs before the gradients of scores are made.
       {"changed", early ? "1" : "0"},
+      {"used", early ? indented("T.wait(scored, 0)\n", 20) : std::string()},
       {"behind", early ? "3" : "2"}};
   return p.parse(
       cat(map("q", "q", s.width, "n", "heads", 64), map("k", "k", s.width, "m", "heads // group", 128),
