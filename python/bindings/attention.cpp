@@ -91,6 +91,7 @@ static void bind_attention_programs(nb::module_& m) {
         return ir::print(kind == "forward"   ? attention_forward(s)
                          : kind == "delta"   ? attention_delta(s)
                          : kind == "queries" ? attention_queries(s)
+                         : kind == "gradient" ? attention_gradient(s)
                                              : attention_keys(s));
       },
       "kind"_a, "type"_a, "width"_a, "value_width"_a, "rows"_a = 4, "columns"_a = 4, "mask"_a = "",

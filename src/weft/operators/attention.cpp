@@ -125,6 +125,41 @@ class Text {
     return out;
   }
 
+  /// DQ[i, j, v] = the sum over rows k of PS[k, column] * b[k, c]: the thread's columns of PS are
+  /// ty * s.columns + i, those of b as above. Then added to the elements of `to`.
+  std::string turned(std::string_view in, std::string_view to, std::string_view b,
+                     int width) const {
+    const int p = pitch(width), w = wide(width), each = padded(width) / kSide;
+    return fill(
+        cat(in, "for e in T.unroll(T.{I}({all})):\n", in, "    DQ[e] = T.float32(0)\n", in,
+            "for d in T.serial(T.{I}({rows})):\n", in, "    for i in T.vectorized(T.{I}({c})):\n",
+            in, "        CF[i] = PS[d * {pitch} + ty * {c} + i]\n", in,
+            "    for j in T.unroll(T.{I}({parts})):\n", in,
+            "        for v in T.vectorized(T.{I}({w})):\n", in,
+            "            VF[j * {w} + v] = {b}[d * {p} + tx * {w} + j * {step} + v]\n", in,
+            "    for i in T.unroll(T.{I}({c})):\n", in, "        for j in T.unroll(T.{I}({each})):\n",
+            in, "            DQ[i * {each} + j] = DQ[i * {each} + j] + CF[i] * VF[j]\n", in,
+            "for i in T.unroll(T.{I}({c})):\n", in, "    row: T.{I} = start + ty * {c} + i\n", in,
+            "    for j in T.unroll(T.{I}({parts})):\n", in, "        for v in T.unroll(T.{I}({w})):\n",
+            in, "            c: T.{I} = tx * {w} + j * {step} + v\n", in,
+            "            if row < n and c < {width}:\n", in,
+            "                T.atomic_add({to}[(z * n + row) * {width} + c], DQ[i * {each} + j * {w} + "
+            "v] * scale)\n"),
+        {{"I", index()},
+         {"all", cat(s_.columns * each)},
+         {"rows", cat(rows())},
+         {"c", cat(s_.columns)},
+         {"pitch", cat(columns() + 4)},
+         {"parts", cat(each / w)},
+         {"w", cat(w)},
+         {"b", std::string(b)},
+         {"p", cat(p)},
+         {"step", cat(w * kSide)},
+         {"each", cat(each)},
+         {"to", std::string(to)},
+         {"width", cat(width)}});
+  }
+
   /// Stores each of the thread's elements of a compact array of rows.
   std::string store(std::string_view to, std::string_view from, int width, std::string_view plane,
                     std::string_view limit, std::string_view factor) const {
@@ -232,7 +267,7 @@ std::int64_t attention_shared(const AttentionSpec& s, bool backward) {
   const std::int64_t rows = s.rows * kSide, columns = s.columns * kSide;
   const std::int64_t both = pitch(s.width) + pitch(s.value_width);
   if (backward) return (rows + columns) * both + rows * (columns + 4);
-  return rows * pitch(s.width) + columns * both + rows * (columns + 4) + rows * (kSide + 4);
+  return rows * pitch(s.width) + columns * both + rows * (columns + 4);
 }
 
 ir::PrimFunc attention_forward(const AttentionSpec& s) {
@@ -252,7 +287,6 @@ ir::PrimFunc attention_forward(const AttentionSpec& s) {
   body += x.allocate("KS", columns * pitch(s.width), true);
   body += x.allocate("VS", columns * pitch(s.value_width), true);
   body += x.allocate("PS", rows * (columns + 4), true);
-  body += x.allocate("RS", rows * (kSide + 4), true);
   body += x.allocate("AF", s.rows * 4, false) + x.allocate("BF", s.columns * 4, false);
   body += x.allocate("VF", each, false) + x.allocate("OUT", s.rows * each, false);
   body += x.allocate("SC", s.rows * s.columns, false);
@@ -281,12 +315,12 @@ ir::PrimFunc attention_forward(const AttentionSpec& s) {
       "                        NEW[0] = T.if_then_else(SC[i * {c} + j + 1] > NEW[0], SC[i * {c} + "
       "j "
       "+ 1], NEW[0])\n"
-      "                    RS[(ty + i * 16) * 20 + tx] = NEW[0]\n"
+      "                    PS[(ty + i * 16) * {p} + tx] = NEW[0]\n"
       "                for i in T.unroll(T.{I}({r})):\n"
       "                    NEW[0] = TOP[i]\n"
       "                    for u in T.unroll(T.{I}(4)):\n"
       "                        for v in T.vectorized(T.{I}(4)):\n"
-      "                            RF[v] = RS[(ty + i * 16) * 20 + u * 4 + v]\n"
+      "                            RF[v] = PS[(ty + i * 16) * {p} + u * 4 + v]\n"
       "                        for v in T.unroll(T.{I}(4)):\n"
       "                            NEW[0] = T.if_then_else(RF[v] > NEW[0], RF[v], NEW[0])\n"
       "                    base: T.float32 = T.if_then_else(NEW[0] == T.float32(\"-inf\"), "
@@ -302,6 +336,7 @@ ir::PrimFunc attention_forward(const AttentionSpec& s) {
       {{"I", x.index()},
        {"r", cat(s.rows)},
        {"c", cat(s.columns)},
+       {"p", cat(columns + 4)},
        {"rest", cat(s.columns - 1)},
        {"each", cat(each)}});
   std::string weight = cat(inner, "PS[(ty + i * 16) * ", columns + 4, " + tx + j * 16] = SC[i * ",
@@ -314,12 +349,12 @@ ir::PrimFunc attention_forward(const AttentionSpec& s) {
   body += x.weighted(kStep, "OUT", "VS", s.value_width);
   body += fill(
       "            for i in T.unroll(T.{I}({r})):\n"
-      "                RS[(ty + i * 16) * 20 + tx] = SUM[i]\n"
+      "                PS[(ty + i * 16) * {p} + tx] = SUM[i]\n"
       "            for i in T.unroll(T.{I}({r})):\n"
       "                SUM[i] = T.float32(0)\n"
       "                for u in T.unroll(T.{I}(4)):\n"
       "                    for v in T.vectorized(T.{I}(4)):\n"
-      "                        RF[v] = RS[(ty + i * 16) * 20 + u * 4 + v]\n"
+      "                        RF[v] = PS[(ty + i * 16) * {p} + u * 4 + v]\n"
       "                    for v in T.unroll(T.{I}(4)):\n"
       "                        SUM[i] = SUM[i] + RF[v]\n"
       "                row: T.{I} = first + ty + i * 16\n"
@@ -330,7 +365,7 @@ ir::PrimFunc attention_forward(const AttentionSpec& s) {
       "T.float32(1) / SUM[i])\n"
       "                for e in T.unroll(T.{I}({each})):\n"
       "                    OUT[i * {each} + e] = OUT[i * {each} + e] * part\n",
-      {{"r", cat(s.rows)}, {"I", x.index()}, {"each", cat(each)}});
+      {{"r", cat(s.rows)}, {"I", x.index()}, {"p", cat(columns + 4)}, {"each", cat(each)}});
   body += x.store("out", "OUT", s.value_width, "z", "n", "");
   return x.parse(p, body);
 }
@@ -374,15 +409,17 @@ namespace {
 
 /// Both gradients: rows of two arrays XA and XB stay, columns of YA and YB pass. Scores are XA YA',
 /// gradients of weights XB YB'; FIRST sums what is due to YA, SECOND (of keys) what is due to YB.
-ir::PrimFunc gradient(const AttentionSpec& s, bool queries) {
+/// `added`: of keys; dq (float32) is added up as well.
+ir::PrimFunc gradient(const AttentionSpec& s, bool queries, bool added = false) {
   const Text x(s, queries);
   const int rows = x.rows(), columns = x.columns();
   const int each = padded(s.width) / kSide, each_value = padded(s.value_width) / kSide;
-  ProgramText p(queries ? "attention.queries" : "attention.keys");
+  ProgramText p(queries ? "attention.queries" : added ? "attention.gradient" : "attention.keys");
   x.arrays(p, {"q", "k", "v", "g"});
   p.buffer("sums", "float32").buffer("delta", "float32");
   if (queries) p.buffer("dq", s.type);
-  else p.buffer("dk", s.type).buffer("dv", s.type);
+  if (added) p.buffer("dq", "float32");
+  if (!queries) p.buffer("dk", s.type).buffer("dv", s.type);
   x.numbers(p, true);
   std::string body = x.place();
   body += x.allocate("XA", rows * pitch(s.width), true);
@@ -395,6 +432,8 @@ ir::PrimFunc gradient(const AttentionSpec& s, bool queries) {
   body += x.allocate("FIRST", s.rows * each, false);
   if (!queries) body += x.allocate("SECOND", s.rows * each_value, false);
   body += x.allocate("SC", s.rows * s.columns, false) + x.allocate("DP", s.rows * s.columns, false);
+  if (added)
+    body += x.allocate("DQ", s.columns * each, false) + x.allocate("CF", s.columns, false);
   const int own = queries ? s.rows : s.columns;
   body += x.allocate("LOG", own, false) + x.allocate("DEL", own, false);
   body += cat("            for e in T.unroll(T.{I}(", s.rows * each,
@@ -473,6 +512,7 @@ ir::PrimFunc gradient(const AttentionSpec& s, bool queries) {
     body += x.each_score(in, cat(inner, place, " = ", change, "\n"));
   }
   body += x.weighted(in, "FIRST", "YA", s.width);
+  if (added) body += x.turned(in, "dq", "XA", s.width);
   if (queries) {
     body += x.store("dq", "FIRST", s.width, "z", "n", " * scale");
   } else {  // YA holds queries times scale log2(e)
@@ -486,5 +526,6 @@ ir::PrimFunc gradient(const AttentionSpec& s, bool queries) {
 
 ir::PrimFunc attention_queries(const AttentionSpec& s) { return gradient(s, true); }
 ir::PrimFunc attention_keys(const AttentionSpec& s) { return gradient(s, false); }
+ir::PrimFunc attention_gradient(const AttentionSpec& s) { return gradient(s, false, true); }
 
 }  // namespace weft::operators

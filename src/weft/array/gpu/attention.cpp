@@ -368,6 +368,21 @@ std::array<NDArray, 3> grid_attention_backward(const NDArray& g, const NDArray& 
     backward_by_tiles(g, q, k, v, sums, delta, o, out);
     return out;
   }
+  if (!is_deterministic()) {
+    WEFT_CHECK(choose_tile(spec, grid_of(q.device()), key_planes, m, true), "no tile fits");
+    const std::int64_t tiles = ceil_div(m, 16 * spec.rows);
+    const NDArray dq = q.elem() == Elem::float32
+                           ? out[0]
+                           : NDArray::empty(q.device(), Elem::float32, q.shape());
+    assign(dq, full(q.device(), Elem::float32, {}, Scalar(0.0)));
+    ProgramCall call(q.device());
+    operands.arrays(call);
+    call.array(sums).array(delta).array(dq).array(out[1]).array(out[2]);
+    operands.numbers(call, tiles * key_planes, tiles);
+    call.run(key_of("attention.gradient", spec, q, o), [&] { return attention_gradient(spec); });
+    if (q.elem() != Elem::float32) assign(out[0], dq.astype(q.elem()));
+    return out;
+  }
   {
     WEFT_CHECK(choose_tile(spec, grid_of(q.device()), planes, n, true), "no tile fits");
     const std::int64_t tiles = ceil_div(n, 16 * spec.rows);
