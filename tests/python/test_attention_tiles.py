@@ -70,7 +70,9 @@ def tiles(kind, n, m, width, value, change=None, dtype="bfloat16", **options):
     rows = 64 * options.get("groups", 2)
     by_keys = kind in ("keys", "gradient")
     count, planes = -(-(m if by_keys else n) // rows), BATCH * (KEYS if by_keys else HEADS)
-    numbers = [count * planes, count, BATCH, HEADS, HEADS // KEYS, n, m]
+    # The forward program's blocks take several tiles.
+    blocks = 3 if kind == "forward" else count * planes
+    numbers = [blocks, count, BATCH, HEADS, HEADS // KEYS, n, m, *([3] if kind == "forward" else [])]
     for length, h, w in ((n, HEADS, width), (m, KEYS, width), (m, KEYS, value), (n, HEADS, value)):
         numbers += [h * length * w, length * w, w]
     more = []
@@ -95,9 +97,8 @@ def tiles(kind, n, m, width, value, change=None, dtype="bfloat16", **options):
     if kind == "forward":
         logs = flat(np.zeros(sums.shape))
         program(*given[:3], *more, *results, logs, *numbers)
-        finite, found = np.isfinite(sums), wide(logs).reshape(sums.shape)
-        assert (np.isneginf(found) == ~finite).all()
-        assert np.abs(found[finite] - sums[finite]).max() < 8e-3
+        # Queries that see nothing have -inf.
+        results.append(np.where(np.isneginf(wide(logs)), -99, wide(logs))), want.append(np.where(np.isneginf(sums), -99, sums))
     elif kind == "gradient":
         parts, pieces = BATCH * HEADS * -(-n // 64), -(-max(width, value) // 64)
         stats, added = flat(np.full(parts * 128, 9.0)), flat(np.full(parts * pieces * 4096, 9.0))
@@ -109,7 +110,7 @@ def tiles(kind, n, m, width, value, change=None, dtype="bfloat16", **options):
         want = [*want, dq]
     else:
         program(*given, *more, flat(sums), flat((g * out).sum(-1)), *results, *numbers)
-    errors = [np.abs(wide(r).reshape(x.shape) - x).max() / max(np.abs(x).max(), 0.1) for r, x in zip(results, want)]
+    errors = [np.abs((r if isinstance(r, np.ndarray) else wide(r)).reshape(x.shape) - x).max() / max(np.abs(x).max(), 0.1) for r, x in zip(results, want)]
     return np.max(errors)  # NaN where one is
 
 

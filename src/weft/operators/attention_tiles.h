@@ -26,10 +26,12 @@ struct AttentionTiles {
 
 std::int64_t attention_tiles_shared(const AttentionTiles& spec);  // bytes
 
-/// (q, k, v, [lengths], out, sums), then integers of 64 bits: blocks, tiles (of 64 * groups
-/// queries), batches, heads, group, n, m, the strides of batch, head and row of q, k, v and out,
-/// [low, high of 32 bits], scale (float32, above 0). Meanings as in attention.h; the last axes have
-/// stride 1, the other strides and the addresses are multiples of 16 bytes.
+/// (q, k, v, [mask], [padding], [lengths], out, sums), then integers of 64 bits: blocks, tiles (of
+/// 64 * groups queries), batches, heads, group, n, m, together, the strides of batch, head and row
+/// of q, k, v and out, [of the mask's axes, the last of 32 bits], [low, high of 32 bits], scale
+/// (float32, above 0), [dropout's numbers]. Meanings as in attention.h; the last axes have stride
+/// 1, the other strides and the addresses are multiples of 16 bytes. A block takes every
+/// blocks-th tile: `together` planes (heads of a batch) at once, of which the longest tiles first.
 ir::PrimFunc attention_tiles(const AttentionTiles& spec);
 
 /// Gradients, in tiles of 64 columns: (q, k, v, dout, [lengths], sums, delta, dq) and (..., dk,
