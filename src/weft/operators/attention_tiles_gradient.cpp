@@ -33,6 +33,7 @@ constexpr const char* kHead =
             QY = T.allocate(({stages}, {pieces}, 64, 64), "{type}", scope="shared")
             GY = T.allocate(({stages}, {pieces}, 64, 64), "{type}", scope="shared")
             DS = T.allocate((2, 2, 64, 64), "{type}", scope="shared")
+            ADD = T.allocate((2, {dq_elements}), "float32", scope="shared")
             ST = T.allocate(({stages}, 256), "float32", scope="shared")
             x_full = T.allocate((1,), "uint64", scope="shared")
             q_full = T.allocate(({stages},), "uint64", scope="shared")
@@ -76,7 +77,7 @@ constexpr const char* kHead =
                 W = T.allocate((8, 2, 2), "{type}", scope="local")
                 DK = T.allocate(({groups}, 2, 2), "float32", scope="local")
                 DV = T.allocate(({groups}, 2, 2), "float32", scope="local")
-                DQ = T.allocate(({dq_groups}, 2, 2), "float32", scope="local")
+                DQ = T.allocate(({dq_groups}, 4), "float32", scope="local")
                 NUMBER = T.allocate((2,), "float32", scope="local")
 {kept_memory}                g: T.int32 = t // 128 - 1
                 row: T.int32 = first + g * 64 + t % 128 // 32 * 16 + t % 32 // 4
@@ -111,16 +112,25 @@ constexpr const char* kHead =
                     T.tile_round(W[0, 0, 0], D[0, 0, 0], 64)
                     T.tile_store(DS[step % 2, g, 0, 0], D[0, 0, 0])
                     T.bulk_fence()
+                    if t % 128 == 0:
+                        T.wait(sent, 0)
                     T.meet(7, 256)
 {used}                    with T.async_("wgmma", scored):
-                        T.tile_multiply(DQ[0, 0, 0], DS[step % 2, 0, 0, 0], {k_low}, {dq_columns}, 1, 1, 0)
-                        T.tile_multiply(DQ[0, 0, 0], DS[step % 2, 1, 0, 0], {k_high}, {dq_columns}, 1, 1, 1)
+                        T.tile_multiply(DQ[0, 0], DS[step % 2, 0, 0, 0], {k_low}, {dq_columns}, 1, 1, 0)
+                        T.tile_multiply(DQ[0, 0], DS[step % 2, 1, 0, 0], {k_high}, {dq_columns}, 1, 1, 1)
                     with T.async_("wgmma", scored):
                         T.tile_multiply(DK[0, 0, 0], W[0, 0, 0], QY[slot, 0, 0, 0], {columns}, 0, 1, T.if_then_else(step > 0, 1, 0))
                     T.token_wait(q_full[(step + 1) % {stages}], (step + 1) // {stages} % 2)
                     with T.async_("wgmma", scored):
 {next_scores}{next_changes}                    T.wait(scored, {behind})
-                    T.tile_add(dqa[((T.Cast("int64", plane) * T.Cast("int64", parts) + T.Cast("int64", place)) * 2 + T.Cast("int64", g)) * {dq_elements}], DQ[0, 0, 0], {dq_columns})
+                    for j in T.unroll(T.int32({dq_groups})):
+                        for v in T.vectorized(4):
+                            ADD[g, (j * 128 + t % 128) * 4 + v] = DQ[j, v]
+                    T.bulk_fence()
+                    T.meet(1 + g, 128)
+                    if t % 128 == 0:
+                        with T.async_("bulk", sent):
+                            T.bulk_add(dqa[((T.Cast("int64", plane) * T.Cast("int64", parts) + T.Cast("int64", place)) * 2 + T.Cast("int64", g)) * {dq_elements}], ADD[g, 0], {dq_elements})
                 T.wait(scored, 0)
                 T.meet(7, 256)
                 for j in T.unroll(T.int32({groups})):
@@ -173,7 +183,7 @@ std::int64_t attention_tiles_gradient_shared(const AttentionTiles& s, bool toget
     return std::int64_t{128} * (pieces(s.width) + pieces(s.value_width)) *
                (64 * s.groups + 64 * s.stages) +
            1024;
-  return std::int64_t{8192} * (4 * wide(s) + 2 * s.stages * wide(s) + 4) + 1024 * s.stages + 1024;
+  return std::int64_t{8192} * (6 * wide(s) + 2 * s.stages * wide(s) + 4) + 1024 * s.stages + 1024;
 }
 
 ir::PrimFunc attention_tiles_gradient(const AttentionTiles& s) {

@@ -187,8 +187,9 @@ AttentionTiles tiles_of(const NDArray& q, const NDArray& v, const AttentionOptio
     s.mask = o.mask.elem() == Elem::boolean ? Mask::allowed : Mask::added;
     s.mask_type = std::string(name_of(o.mask.elem()));
   }
-  // Narrow sums leave registers for a third group, unless options need them.
-  s.groups = widest > kPiece || s.padding || s.dropout || o.mask.defined() ? 2 : 3;
+  // Narrow sums leave registers for more groups, unless options need them.
+  s.groups = 2;
+  if (widest <= kPiece && !s.padding && !s.dropout && !o.mask.defined()) s.groups = 4, s.columns = 64;
   return s;
 }
 
