@@ -97,12 +97,12 @@ constexpr const char* kCopy = R"(            with T.block("copy"):
                         USED[0] = USED[0] + count
 )";
 
-/// Steps whose keys no query of a group sees: the group hands back what it does not read.
+/// Steps whose keys no query of a group sees: the group hands back what it does not read. Values
+/// arrive after their keys were sent for.
 constexpr const char* kSkip = R"(for step in T.serial({many}):
     use: T.int32 = {from} + step
     slot: T.int32 = use % {stages}
-{turn}{pass}    T.token_wait(k_full[slot], use // {stages} % 2)
-    T.token_wait(v_full[slot], use // {stages} % 2)
+{turn}{pass}    T.token_wait(v_full[slot], use // {stages} % 2)
     if t % 32 == 0:
         T.token_signal(k_empty[slot])
         T.token_signal(v_empty[slot])
