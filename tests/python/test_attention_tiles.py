@@ -128,6 +128,7 @@ KINDS = ["forward", "queries", "keys", "gradient"]
         (5, 300, 64, 64, {"lengths": LENGTHS}),
         (150, 64, 8, 128, {"band": (-20, 5)}),
         (1, 1, 128, 128, {}),
+        (70, 130, 96, 104, {"band": (-(10**9), 0)}),
     ],
 )
 def test_programs_of_tiles(kind, n, m, width, value, options):

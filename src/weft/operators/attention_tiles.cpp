@@ -113,7 +113,7 @@ constexpr const char* kStart = R"(            with T.block("multiply"):
                 T.block_attr({multiplying})
                 S = T.allocate(({column_groups}, 2, 2), "float32", scope="local")
                 P = T.allocate(({column_groups}, 2, 2), "{type}", scope="local")
-                OUT = T.allocate(({value_groups}, 2, 2), "float32", scope="local")
+                OUT = T.allocate(({value_memory}, 2, 2), "float32", scope="local")
                 SUM = T.allocate((1, 2, 2), "float32", scope="local")
                 TOP = T.allocate((2,), "float32", scope="local")
                 NEW = T.allocate((2,), "float32", scope="local")
@@ -247,7 +247,7 @@ std::string values(const AttentionTiles& s, std::string_view slot, std::string_v
   for (int r = 0; r < s.columns / 64; ++r)
     out += cat(std::string(static_cast<std::size_t>(blanks), ' '),
                "T.tile_multiply(OUT[0, 0, 0], P[", r * 8, ", 0, 0], VS[", slot, ", ", r,
-               ", 0, 0, 0], ", pieces(s.value_width) * 64, ", 0, 1, ",
+               ", 0, 0, 0], ", s.value_width, ", 0, 1, ",
                r == 0 ? cat("T.if_then_else(", first, ", 0, 1)") : std::string("1"), ")\n");
   return out;
 }
@@ -553,7 +553,8 @@ ir::PrimFunc attention_tiles(const AttentionTiles& s) {
       {"pieces", cat(a)},
       {"value_pieces", cat(b)},
       {"q_pieces", cat(apart ? a : std::max(a, b))},
-      {"value_groups", cat(b * 8)},
+      {"value_groups", cat(s.value_width / 8)},
+      {"value_memory", cat(b * 8)},
       {"copying", "{\"registers\": 32}"},
       {"multiplying",
        cat("{\"registers\": ", s.groups == 4 ? 112 : s.groups == 3 ? 160 : 240, "}")},

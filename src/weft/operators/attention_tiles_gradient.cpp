@@ -101,7 +101,7 @@ constexpr const char* kHead =
                             for e in T.unroll(T.int32(2)):
                                 S[j, i, e] = T.exp2_flush(S[j, i, e] * scale2 - NUMBER[e])
 {rounded}                    with T.async_("wgmma", scored):
-                        T.tile_multiply(DV[0, 0, 0], P[0, 0, 0], GY[slot, 0, 0, 0], {columns}, 0, 1, T.if_then_else(step > 0, 1, 0))
+                        T.tile_multiply(DV[0, 0, 0], P[0, 0, 0], GY[slot, 0, 0, 0], {value_columns}, 0, 1, T.if_then_else(step > 0, 1, 0))
                     T.wait(scored, {changed})
                     for j in T.unroll(T.int32(8)):
                         for e in T.vectorized(2):
@@ -133,7 +133,7 @@ constexpr const char* kHead =
                             T.bulk_add(dqa[((T.Cast("int64", plane) * T.Cast("int64", parts) + T.Cast("int64", place)) * 2 + T.Cast("int64", g)) * {dq_elements}], ADD[g, 0], {dq_elements})
                 T.wait(scored, 0)
                 T.meet(7, 256)
-                for j in T.unroll(T.int32({groups})):
+                for j in T.unroll(T.int32({key_groups})):
                     for i in T.unroll(T.int32(2)):
                         for e in T.unroll(T.int32(2)):
                             DK[j, i, e] = DK[j, i, e] * scale
@@ -237,7 +237,9 @@ ir::PrimFunc attention_tiles_gradient(const AttentionTiles& s) {
       {"stages", cat(s.stages)},
       {"pieces", cat(a)},
       {"groups", cat(8 * a)},
-      {"columns", cat(64 * a)},
+      {"columns", cat(s.width)},
+      {"value_columns", cat(s.value_width)},
+      {"key_groups", cat(s.width / 8)},
       {"dq_groups", cat(half / 8)},
       {"dq_columns", cat(half)},
       {"dq_elements", cat(half * 64)},
