@@ -111,7 +111,7 @@ static void bind_attention_programs(nb::module_& m) {
         s.mask = mask.empty() ? Mask::none : mask == "bool" ? Mask::allowed : Mask::added;
         return ir::print(kind == "forward"    ? attention_tiles(s)
                          : kind == "gradient" ? attention_tiles_gradient(s)
-                         : kind == "stats"    ? attention_tiles_stats(s)
+                         : kind == "stats"    ? attention_tiles_stats(s, sums == 0)
                          : kind == "dq"       ? attention_tiles_dq(s)
                          : kind == "queries" ? attention_tiles_queries(s)
                                              : attention_tiles_keys(s));

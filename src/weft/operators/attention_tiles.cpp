@@ -258,7 +258,7 @@ constexpr const char* kGradientMemory =
             XB = T.allocate(({value_pieces}, {rows}, 64), "{type}", scope="shared")
             YA = T.allocate(({stages}, {pieces}, 64, 64), "{type}", scope="shared")
             YB = T.allocate(({stages}, {value_pieces}, 64, 64), "{type}", scope="shared")
-            x_full = T.allocate((1,), "uint64", scope="shared")
+{stats_memory}            x_full = T.allocate((1,), "uint64", scope="shared")
             y_full = T.allocate(({stages},), "uint64", scope="shared")
             y_empty = T.allocate(({stages},), "uint64", scope="shared")
             if t == 0:
@@ -282,7 +282,7 @@ constexpr const char* kGradientMemory =
                         other: T.int32 = {other}
                         T.token_wait(y_empty[slot], 1 - step // {stages} % 2)
                         T.token_expect(y_full[slot], {y_bytes})
-                        for c in T.unroll(T.int32({pieces})):
+{stats_load}                        for c in T.unroll(T.int32({pieces})):
                             T.bulk_load(YA[slot, c, 0, 0], {ya}_map, y_full[slot], c * 64, start, other, bat)
                         for c in T.unroll(T.int32({value_pieces})):
                             T.bulk_load(YB[slot, c, 0, 0], {yb}_map, y_full[slot], c * 64, start, other, bat)
@@ -294,7 +294,9 @@ constexpr const char* kGradientStart = R"(            with T.block("multiply"):
                 S = T.allocate((8, 2, 2), "float32", scope="local")
                 D = T.allocate((8, 2, 2), "float32", scope="local")
                 W = T.allocate((8, 2, 2), "{type}", scope="local")
-{second_memory}{first_memory}                LOG = T.allocate((2,), "float32", scope="local")
+{second_memory}{first_memory}                NUMBER = T.allocate((2,), "float32", scope="local")
+                KEPT = T.allocate((1, 2, 2), "float32", scope="local")
+                LOG = T.allocate((2,), "float32", scope="local")
                 DEL = T.allocate((2,), "float32", scope="local")
                 g: T.int32 = t // 128 - 1
                 row: T.int32 = first + g * 64 + t % 128 // 32 * 16 + t % 32 // 4
@@ -310,64 +312,68 @@ constexpr const char* kGradientEnd = R"({first_end}{second_end}                T
 {first_send}{second_send}                    T.wait(sent, 0)
 )";
 
-/// The statements of a step, `in` blanks deep. Keys: scores are turned, columns are queries.
+/// The statements of a step. Keys: scores are turned, columns are queries.
 std::string gradient_step(const AttentionTiles& s, bool queries) {
   const bool first = queries || s.sums != Sums::values, second = !queries && s.sums != Sums::keys;
   const int a = pieces(s.width), b = pieces(s.value_width);
-  std::string out;
-  const std::string in(20, ' ');
-  out += cat(in, "slot: T.int32 = step % {stages}\n", in,
-             "start: T.int32 = (begin + step % count) * 64\n");
-  if (!queries) out += cat(in, "plane: T.int32 = bat * T.Cast(\"int32\", heads) + {other}\n");
-  out += cat(in, "T.token_wait(y_full[slot], step // {stages} % 2)\n", in,
-             "with T.async_(\"wgmma\", scored):\n");
-  for (int c = 0; c < a; ++c)
-    out += cat(in, "    T.tile_multiply(S[0, 0, 0], XA[", c, ", g * 64, 0], YA[slot, ", c,
-               ", 0, 0], 64, 0, 0, ", c > 0 ? 1 : 0, ")\n");
-  if (first) out += cat(in, "with T.async_(\"wgmma\", scored):\n");
-  for (int c = 0; first && c < b; ++c)
-    out += cat(in, "    T.tile_multiply(D[0, 0, 0], XB[", c, ", g * 64, 0], YB[slot, ", c,
-               ", 0, 0], 64, 0, 0, ", c > 0 ? 1 : 0, ")\n");
-  out += cat(in, "T.wait(scored, ", first ? 1 : 0, ")\n");
-  // Scores become weights.
-  const char* query = queries ? "row + i * 8" : "col";
-  const char* key = queries ? "col" : "row + i * 8";
-  out += cat(in, "for j in T.unroll(T.int32(8)):\n", in, "    for e in T.unroll(T.int32(2)):\n", in,
-             "        col: T.int32 = start + j * 8 + t % 4 * 2 + e\n");
-  if (!queries)
-    out += cat(in,
-               "        log: T.float32 = sums[T.Cast(\"int64\", plane) * n + T.Cast(\"int64\", "
-               "T.min(col, T.Cast(\"int32\", n) - 1))] * T.float32(1.4426950408889634)\n");
-  out += cat(in, "        for i in T.unroll(T.int32(2)):\n", in, "            seen: T.bool = ", key,
-             " < visible and ", query, " < T.Cast(\"int32\", n)");
-  if (s.band) out += cat(" and ", key, " >= ", query, " + low and ", key, " <= ", query, " + high");
-  const char* log = queries ? "LOG[i]" : "log";
-  out += cat(" and ", log, " > T.float32(\"-inf\")\n", in,
-             "            S[j, i, e] = T.if_then_else(seen, T.exp2_flush(S[j, i, e] * scale2 - ",
-             log, "), T.float32(0))\n");
-  if (second) {
-    out += cat(in, "T.tile_round(V[0, 0, 0], S[0, 0, 0], 64)\n", in, "T.wait(scored, 0)\n", in,
-               "with T.async_(\"wgmma\", scored):\n", in,
-               "    T.tile_multiply(SECOND[0, 0, 0], V[0, 0, 0], YB[slot, 0, 0, 0], ", b * 64,
-               ", 0, 1, 1)\n");
-  } else {
-    out += cat(in, "T.wait(scored, 0)\n");
+  auto product = [&](const char* to, const char* rows, const char* columns, int count) {
+    std::string out = "with T.async_(\"wgmma\", scored):\n";
+    for (int c = 0; c < count; ++c)
+      out += cat("    T.tile_multiply(", to, "[0, 0, 0], ", rows, "[", c, ", g * 64, 0], ", columns,
+                 "[slot, ", c, ", 0, 0], 64, 0, 0, ", c > 0 ? 1 : 0, ")\n");
+    return out;
+  };
+  /// For each of the scores: `each` with log and due, what their query brings.
+  auto scores = [&](const char* number, int at, const std::string& each) {
+    const std::string out = cat(
+        "for j in T.unroll(T.int32(8)):\n",
+        queries ? std::string()
+                : cat("    for e in T.vectorized(2):\n        NUMBER[e] = ST[slot, ", at,
+                      " + j * 8 + t % 4 * 2 + e]\n"),
+        "    for i in T.unroll(T.int32(2)):\n        for e in T.unroll(T.int32(2)):\n");
+    return cat(out, "            ", fill(each, {{"number", queries ? number : "NUMBER[e]"}}), "\n");
+  };
+  std::string outside = queries ? "start + 64 > visible" : "first + g * 64 + 64 > visible";
+  if (s.band)
+    outside += queries ? " or start < first + g * 64 + 63 + low or start + 63 > first + g * 64 + high"
+                       : " or first + g * 64 < start + 63 + low or first + g * 64 + 63 > start + high";
+  std::string out = "slot: T.int32 = step % {stages}\nstart: T.int32 = (begin + step % count) * 64\n";
+  if (!queries) out += "h: T.int32 = {other}\n";
+  out += cat("plane: T.int32 = bat * T.Cast(\"int32\", heads) + h\n"
+             "T.token_wait(y_full[slot], step // {stages} % 2)\n",
+             product("S", "XA", "YA", a), first ? product("D", "XB", "YB", b) : std::string(),
+             "T.wait(scored, ", first ? 1 : 0, ")\n", masked_scores(s, queries, 8, "start", outside),
+             scores("LOG[i]", 0, "S[j, i, e] = T.exp2_flush(S[j, i, e] * scale2 - {number})"));
+  std::string change = "D[j, i, e] = S[j, i, e] * (D[j, i, e] - {number})";
+  std::string rounded = second ? "T.tile_round(V[0, 0, 0], S[0, 0, 0], 64)\n" : "";
+  if (s.dropout) {
+    // The sign of S tells what is dropped.
+    rounded = cat("for j in T.unroll(T.int32(8)):\n    for i in T.unroll(T.int32(2)):\n"
+                  "        for e in T.unroll(T.int32(2)):\n"
+                  "            col: T.int32 = start + j * 8 + t % 4 * 2 + e\n",
+                  dropout_factor(std::string(12, ' '), queries ? "row + i * 8" : "col",
+                                 queries ? "col" : "row + i * 8", "plane"),
+                  second ? "            KEPT[0, i, e] = S[j, i, e] * keep\n" : "",
+                  "            S[j, i, e] = T.if_then_else(keep > T.float32(0), S[j, i, e], "
+                  "-S[j, i, e])\n",
+                  second ? "    T.tile_round(V[j, 0, 0], KEPT[0, 0, 0], 8)\n" : "");
+    change =
+        "D[j, i, e] = T.abs(S[j, i, e]) * (T.if_then_else(S[j, i, e] > T.float32(0), D[j, i, e] * "
+        "factor, T.float32(0)) - {number})";
   }
-  const std::string end = cat(in, "T.wait(scored, 0)\n", in, "if t % 32 == 0:\n", in,
-                              "    T.token_signal(y_empty[slot])\n");
-  if (!first) return out + end;
-  out += cat(in, "for j in T.unroll(T.int32(8)):\n", in, "    for e in T.unroll(T.int32(2)):\n");
-  if (!queries)
-    out += cat(in, "        col: T.int32 = start + j * 8 + t % 4 * 2 + e\n", in,
-               "        due: T.float32 = delta[T.Cast(\"int64\", plane) * n + T.Cast(\"int64\", "
-               "T.min(col, T.Cast(\"int32\", n) - 1))]\n");
-  out += cat(in, "        for i in T.unroll(T.int32(2)):\n", in,
-             "            D[j, i, e] = S[j, i, e] * (D[j, i, e] - ", queries ? "DEL[i]" : "due",
-             ")\n", in, "T.tile_round(W[0, 0, 0], D[0, 0, 0], 64)\n", in,
-             "with T.async_(\"wgmma\", scored):\n", in,
-             "    T.tile_multiply(FIRST[0, 0, 0], W[0, 0, 0], YA[slot, 0, 0, 0], ", a * 64,
-             ", 0, 1, 1)\n");
-  return out + end;
+  out += cat(rounded, "T.wait(scored, 0)\n");
+  if (second)
+    out += cat("with T.async_(\"wgmma\", scored):\n    T.tile_multiply(SECOND[0, 0, 0], V[0, 0, 0], "
+               "YB[slot, 0, 0, 0], ",
+               b * 64, ", 0, 1, 1)\n");
+  const std::string end =
+      "T.wait(scored, 0)\nif t % 32 == 0:\n    T.token_signal(y_empty[slot])\n";
+  if (!first) return indented(out + end, 20);
+  out += cat(scores("DEL[i]", 64, change), "T.tile_round(W[0, 0, 0], D[0, 0, 0], 64)\n",
+             "with T.async_(\"wgmma\", scored):\n    T.tile_multiply(FIRST[0, 0, 0], W[0, 0, 0], "
+             "YA[slot, 0, 0, 0], ",
+             a * 64, ", 0, 1, 1)\n");
+  return indented(out + end, 20);
 }
 
 /// A value's name: literals, since values are found by views of them.
@@ -384,15 +390,14 @@ ir::PrimFunc gradient(const AttentionTiles& s, bool queries) {
   const bool first = queries || s.sums != Sums::values, second = !queries && s.sums != Sums::keys;
   ProgramText p(queries ? "attention.tiles_queries" : "attention.tiles_keys");
   for (const char* name : {"q", "k", "v", "go"}) p.buffer(name, s.type);
-  if (s.lengths) p.buffer("lengths", "int32");
-  p.buffer("sums", "float32").buffer("delta", "float32");
+  option_arrays(p, s);
+  p.buffer("stats", "float32");
   if (first) p.buffer(queries ? "dq" : "dk", s.type);
   if (second) p.buffer("dv", s.type);
   for (const char* name : {"blocks", "tiles", "batches", "heads", "group", "n", "m", "qb", "qh",
                            "qr", "kb", "kh", "kr", "vb", "vh", "vr", "gb", "gh", "gr"})
     p.scalar(name, "int64");
-  if (s.band) p.scalar("low", "int32").scalar("high", "int32");
-  p.scalar("scale", "float32");
+  option_numbers(p, s);
   auto gradient_map = [&](const char* name, int width, const char* length, const char* heads) {
     return cat("    ", name, "_map: T.handle = T.tensor_map(T.address_of(", name, "[0]), 4, ",
                width, ", ", length, ", ", heads, ", batches, T.int64(", width, "), ", length, " * ",
@@ -402,6 +407,10 @@ ir::PrimFunc gradient(const AttentionTiles& s, bool queries) {
                          map("k", "k", s.width, "m", "heads // group", queries ? 64 : rows),
                          map("v", "v", s.value_width, "m", "heads // group", queries ? 64 : rows),
                          map("go", "g", s.value_width, "n", "heads", queries ? rows : 64));
+  if (!queries)
+    text +=
+        "    stats_map: T.handle = T.tensor_map(T.address_of(stats[0]), 2, 32, batches * heads * "
+        "((n + 63) // 64) * 4, T.int64(32), 32, 4, 1, 1)\n";
   if (queries) text += gradient_map("dq", s.width, "n", "heads");
   if (first && !queries) text += gradient_map("dk", s.width, "m", "heads // group");
   if (second) text += gradient_map("dv", s.value_width, "m", "heads // group");
@@ -424,9 +433,11 @@ ir::PrimFunc gradient(const AttentionTiles& s, bool queries) {
   text += cat(kGradientMemory, kGradientStart);
   if (queries)
     text += R"(                for i in T.unroll(T.int32(2)):
-                    at: T.int64 = T.Cast("int64", z) * n + T.min(T.Cast("int64", row + i * 8), n - 1)
-                    LOG[i] = sums[at] * T.float32(1.4426950408889634)
-                    DEL[i] = delta[at]
+                    own: T.int32 = T.min(row + i * 8, T.Cast("int32", n) - 1)
+                    part: T.int64 = (T.Cast("int64", z) * ((n + 63) // 64) + T.Cast("int64", own // 64)) * 128
+                    c: T.int32 = own % 64
+                    LOG[i] = stats[part + T.Cast("int64", c // 32 * 32 + T.bitwise_xor(c % 32 // 4, c // 32) * 4 + c % 4)]
+                    DEL[i] = stats[part + T.Cast("int64", 64 + c // 32 * 32 + T.bitwise_xor(c % 32 // 4, 2 + c // 32) * 4 + c % 4)]
 )";
   text += cat("                for step in T.serial(steps):\n", gradient_step(s, queries),
               kGradientEnd);
@@ -440,7 +451,18 @@ ir::PrimFunc gradient(const AttentionTiles& s, bool queries) {
               {"copying", "{\"registers\": 24}"},
               {"multiplying", cat("{\"registers\": ", s.groups == 4 ? 112 : s.groups == 3 ? 160 : 240, "}")},
               {"x_bytes", cat(rows * (a + b) * 128)},
-              {"y_bytes", cat(64 * (a + b) * 128)},
+              {"y_bytes", cat(64 * (a + b) * 128 + (queries ? 0 : 512))},
+              {"stats_memory",
+               queries ? std::string()
+                       : fill("            ST = T.allocate(({stages}, 256), \"float32\", "
+                              "scope=\"shared\")\n",
+                              {{"stages", cat(s.stages)}})},
+              {"stats_load",
+               queries ? std::string()
+                       : indented("T.bulk_load(ST[slot, 0], stats_map, y_full[slot], 0, ((bat * "
+                                  "T.Cast(\"int32\", heads) + other) * ((T.Cast(\"int32\", n) + 63) // "
+                                  "64) + begin + step % count) * 4)\n",
+                                  24)},
               {"own", queries ? "h" : "kz"},
               {"xa", queries ? "q" : "k"},
               {"xb", queries ? "go" : "v"},
@@ -459,7 +481,9 @@ ir::PrimFunc gradient(const AttentionTiles& s, bool queries) {
                                        " + high)) + 63) // 64")
                                  : std::string("(visible + 63) // 64"));
   } else {
-    v.emplace_back("begin", s.band ? "T.max(T.int32(0), first - high) // 64" : "T.int32(0)");
+    v.emplace_back("begin", s.band ? cat("T.min(T.max(T.int32(0), first - high) // 64, (", n,
+                                        " + 63) // 64 - 1)")
+                                  : std::string("T.int32(0)"));
     v.emplace_back("end", s.band ? cat("(T.max(T.int32(0), T.min(", n, ", first + ", rows,
                                        " - low)) + 63) // 64")
                                  : cat("(", n, " + 63) // 64"));

@@ -34,24 +34,24 @@ std::int64_t attention_tiles_shared(const AttentionTiles& spec);  // bytes
 /// blocks-th tile: `together` planes (heads of a batch) at once, of which the longest tiles first.
 ir::PrimFunc attention_tiles(const AttentionTiles& spec);
 
-/// Gradients, in tiles of 64 columns: (q, k, v, dout, [lengths], sums, delta, dq) and (..., dk,
-/// dv); the integers as above with the strides of dout in the place of out's. Compact results.
-/// `together`: of attention_tiles_gradient.
-std::int64_t attention_tiles_gradient_shared(const AttentionTiles& spec, bool together);
+/// What gradients need of queries: (dout, out, sums, stats, [dqa, where gradients are made
+/// together]), integers of 64 bits: blocks, heads, n and the strides of batch, head and row of
+/// dout. A block for each 64 queries (`parts` of a plane). stats[plane, part, 128] receives the
+/// base-2 logarithms of their sums (inf where a query sees nothing) and the sums of dout * out, as
+/// a swizzled copy expects them; dqa[plane, part, pieces, 4096] receives zeros.
+ir::PrimFunc attention_tiles_stats(const AttentionTiles& spec, bool together);
+
+/// Gradients in tiles of 64 columns, each in one order: (q, k, v, dout, [mask], [padding],
+/// [lengths], stats, dq) and (..., dk, dv); the integers of attention_tiles without `together`,
+/// with the strides of dout in the place of out's. Compact results.
 ir::PrimFunc attention_tiles_queries(const AttentionTiles& spec);
 ir::PrimFunc attention_tiles_keys(const AttentionTiles& spec);
 
 /// All gradients at once, for widths up to 128: a block stays with 128 keys, dk and dv lie in
 /// registers, dq is added up in memory in no fixed order.
-///
-/// What precedes it: (dout, out, sums, stats, dqa), integers of 64 bits: blocks, heads, n and the
-/// strides of batch, head and row of dout. A block for each 64 queries (`parts` of a head).
-/// stats[plane, part, 128] receives the base-2 logarithms of their sums (inf where a query sees
-/// nothing) and the sums of dout * out, as a swizzled copy expects them; dqa[plane, part, pieces,
-/// 4096] receives zeros.
-ir::PrimFunc attention_tiles_stats(const AttentionTiles& spec);
-/// (q, k, v, dout, [mask], [padding], [lengths], stats, dqa, dk, dv), the integers of the others.
+/// (q, k, v, dout, [mask], [padding], [lengths], stats, dqa, dk, dv), integers as above.
 ir::PrimFunc attention_tiles_gradient(const AttentionTiles& spec);
+std::int64_t attention_tiles_gradient_shared(const AttentionTiles& spec);
 /// (dqa, dq), integers of 64 bits: blocks, n, then scale: what was added up becomes dq.
 ir::PrimFunc attention_tiles_dq(const AttentionTiles& spec);
 

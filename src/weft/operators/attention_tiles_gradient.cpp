@@ -178,11 +178,7 @@ int wide(const AttentionTiles& s) { return pieces(std::max(s.width, s.value_widt
 
 }  // namespace
 
-std::int64_t attention_tiles_gradient_shared(const AttentionTiles& s, bool together) {
-  if (!together)
-    return std::int64_t{128} * (pieces(s.width) + pieces(s.value_width)) *
-               (64 * s.groups + 64 * s.stages) +
-           1024;
+std::int64_t attention_tiles_gradient_shared(const AttentionTiles& s) {
   return std::int64_t{8192} * (6 * wide(s) + 2 * s.stages * wide(s) + 4) + 1024 * s.stages + 1024;
 }
 
@@ -281,10 +277,11 @@ ir::PrimFunc attention_tiles_gradient(const AttentionTiles& s) {
       v);
 }
 
-ir::PrimFunc attention_tiles_stats(const AttentionTiles& s) {
+ir::PrimFunc attention_tiles_stats(const AttentionTiles& s, bool together) {
   ProgramText p("attention.tiles_stats");
   p.buffer("dout", s.type).buffer("out", s.type).buffer("sums", "float32");
-  p.buffer("stats", "float32").buffer("dqa", "float32");
+  p.buffer("stats", "float32");
+  if (together) p.buffer("dqa", "float32");
   for (const char* name : {"blocks", "heads", "n", "gb", "gh", "gr"}) p.scalar(name, "int64");
   return p.parse(
       R"(    for b in T.thread_binding(T.Cast("int32", blocks), thread="blockIdx.x"):
@@ -321,15 +318,16 @@ ir::PrimFunc attention_tiles_stats(const AttentionTiles& s) {
                     stats[at] = T.if_then_else(log == T.float32("-inf"), T.float32("inf"), log * T.float32(1.4426950408889634))
                 else:
                     stats[at] = PART[c * 4] + PART[c * 4 + 1] + PART[c * 4 + 2] + PART[c * 4 + 3]
-            for i in T.unroll(T.int32({zeros})):
-                for v in T.vectorized(4):
-                    dqa[T.Cast("int64", b) * {elements} + T.Cast("int64", (i * 256 + t) * 4) + v] = T.float32(0)
-)",
+{zeroed})",
       {{"type", s.type},
        {"width", cat(s.value_width)},
        {"vectors", cat((s.value_width + 31) / 32)},
-       {"zeros", cat(4 * wide(s))},
-       {"elements", cat(4096 * wide(s))}});
+       {"zeroed", together ? fill(R"(            for i in T.unroll(T.int32({zeros})):
+                for v in T.vectorized(4):
+                    dqa[T.Cast("int64", b) * {elements} + T.Cast("int64", (i * 256 + t) * 4) + v] = T.float32(0)
+)",
+                                  {{"zeros", cat(4 * wide(s))}, {"elements", cat(4096 * wide(s))}})
+                           : std::string()}});
 }
 
 ir::PrimFunc attention_tiles_dq(const AttentionTiles& s) {

@@ -160,13 +160,6 @@ bool gradients_together(const NDArray& q, const NDArray& v) {
   return std::max(q.shape()[3], v.shape()[3]) <= 2 * kPiece && !is_deterministic();
 }
 
-/// The others take no weights from arrays or random numbers.
-bool has_gradient_tiles(const NDArray& q, const NDArray& k, const NDArray& v,
-                        const AttentionOptions& o) {
-  const bool plain = !o.mask.defined() && !o.padding.defined() && o.dropout == 0;
-  return has_tiles(q, k, v, o) && (plain || gradients_together(q, v));
-}
-
 NDArray for_copies(const NDArray& x) {
   if (reads_rows(x)) return x;
   const NDArray out = NDArray::empty(x.device(), x.elem(), x.shape());
@@ -240,76 +233,74 @@ AttentionResult forward_by_tiles(const NDArray& q_in, const NDArray& k_in, const
   return result;
 }
 
+/// Gradients by products of tiles. Together: all by one program, whose sums of dq have no fixed
+/// order, and one that rounds them.
 void backward_by_tiles(const NDArray& g_in, const NDArray& q_in, const NDArray& k_in,
-                       const NDArray& v_in, const NDArray& sums, const NDArray& delta,
-                       const AttentionOptions& o, const std::array<NDArray, 3>& out) {
-  const NDArray g = for_copies(g_in), q = for_copies(q_in), k = for_copies(k_in),
-                v = for_copies(v_in);
-  AttentionTiles spec = tiles_of(q, v, o);
-  spec.columns = 64, spec.turns = false, spec.groups = 2;
-  if (std::max(spec.width, spec.value_width) > 2 * kPiece) spec.stages = 1;
-  auto arrays = [&](ProgramCall& call) {
-    call.array(q).array(k).array(v).array(g);
-    tile_arrays(call, o);
-    call.array(sums).array(delta);
-  };
-  {
-    const std::int64_t tiles = ceil_div(q.shape()[2], kPiece * spec.groups);
-    ProgramCall call(q.device());
-    arrays(call);
-    call.array(out[0]);
-    tile_numbers(call, o, tiles * q.shape()[0] * q.shape()[1], tiles, 0, q, k, v, g);
-    call.run(key_of("attention.tiles_queries", spec, o),
-             [&] { return attention_tiles_queries(spec); });
-  }
-  using Sums = AttentionTiles::Sums;
-  auto keys = [&](Sums sums) {
-    spec.sums = sums;
-    const std::int64_t tiles = ceil_div(k.shape()[2], kPiece * spec.groups);
-    ProgramCall call(q.device());
-    arrays(call);
-    if (sums != Sums::values) call.array(out[1]);
-    if (sums != Sums::keys) call.array(out[2]);
-    tile_numbers(call, o, tiles * k.shape()[0] * k.shape()[1], tiles, 0, q, k, v, g);
-    call.run(key_of("attention.tiles_keys", spec, o), [&] { return attention_tiles_keys(spec); });
-  };
-  if (std::max(spec.width, spec.value_width) <= 2 * kPiece) return keys(Sums::both);
-  keys(Sums::keys), keys(Sums::values);
-}
-
-/// The gradients by one program, between one that prepares what queries bring and one that rounds.
-void backward_together(const NDArray& g_in, const NDArray& q_in, const NDArray& k_in,
                        const NDArray& v_in, const AttentionResult& result,
                        const AttentionOptions& o, const std::array<NDArray, 3>& out) {
   const NDArray g = for_copies(g_in), q = for_copies(q_in), k = for_copies(k_in),
                 v = for_copies(v_in), forward = for_copies(result.out.contiguous());
+  const bool together = gradients_together(q, v);
   AttentionTiles spec = tiles_of(q, v, o);
-  spec.stages = 2, spec.groups = 2, spec.columns = 64, spec.turns = false;
+  spec.groups = 2, spec.columns = 64, spec.turns = false;
+  const int widest = std::max(spec.width, spec.value_width);
+  spec.stages = widest > 2 * kPiece ? 1 : 2;
   const std::int64_t heads = q.shape()[1], n = q.shape()[2], planes = q.shape()[0] * heads,
-                     parts = ceil_div(n, kPiece),
-                     wide = ceil_div(std::max(spec.width, spec.value_width), kPiece) * kPiece;
-  const NDArray stats = NDArray::empty(q.device(), Elem::float32, Dims{planes, parts, 2 * kPiece}),
-                sums = NDArray::empty(q.device(), Elem::float32, Dims{planes, parts, kPiece, wide});
+                     parts = ceil_div(n, kPiece), key_planes = k.shape()[0] * k.shape()[1],
+                     key_tiles = ceil_div(k.shape()[2], 2 * kPiece);
+  const NDArray stats = NDArray::empty(q.device(), Elem::float32, Dims{planes, parts, 2 * kPiece});
+  NDArray added;
+  if (together)
+    added = NDArray::empty(q.device(), Elem::float32,
+                           Dims{planes, parts, kPiece, ceil_div(widest, kPiece) * kPiece});
   {
     ProgramCall call(q.device());
-    call.array(g).array(forward).array(result.sums.contiguous()).array(stats).array(sums);
+    call.array(g).array(forward).array(result.sums.contiguous()).array(stats);
+    if (together) call.array(added);
     call.integer(planes * parts).integer(heads).integer(n);
     for (int i = 0; i < 3; ++i) call.integer(g.strides()[i]);
-    call.run(key_of("attention.tiles_stats", spec, o), [&] { return attention_tiles_stats(spec); });
+    ProgramKey key = key_of("attention.tiles_stats", spec, o);
+    key.add(together);
+    call.run(key, [&] { return attention_tiles_stats(spec, together); });
   }
-  {
-    const std::int64_t tiles = ceil_div(k.shape()[2], 2 * kPiece);
-    ProgramCall call(q.device());
+  auto arrays = [&](ProgramCall& call) {
     call.array(q).array(k).array(v).array(g);
     tile_arrays(call, o);
-    call.array(stats).array(sums).array(out[1]).array(out[2]);
-    tile_numbers(call, o, tiles * k.shape()[0] * k.shape()[1], tiles, 0, q, k, v, g);
+    call.array(stats);
+  };
+  if (together) {
+    ProgramCall call(q.device());
+    arrays(call);
+    call.array(added).array(out[1]).array(out[2]);
+    tile_numbers(call, o, key_tiles * key_planes, key_tiles, 0, q, k, v, g);
     call.run(key_of("attention.tiles_gradient", spec, o),
              [&] { return attention_tiles_gradient(spec); });
+    ProgramCall last(q.device());
+    last.array(added).array(out[0]).integer(planes * parts * 2).integer(n).real(o.scale);
+    return last.run(key_of("attention.tiles_dq", spec, o),
+                    [&] { return attention_tiles_dq(spec); });
   }
-  ProgramCall call(q.device());
-  call.array(sums).array(out[0]).integer(planes * parts * 2).integer(n).real(o.scale);
-  call.run(key_of("attention.tiles_dq", spec, o), [&] { return attention_tiles_dq(spec); });
+  {
+    const std::int64_t tiles = ceil_div(n, kPiece * spec.groups);
+    ProgramCall call(q.device());
+    arrays(call);
+    call.array(out[0]);
+    tile_numbers(call, o, tiles * planes, tiles, 0, q, k, v, g);
+    call.run(key_of("attention.tiles_queries", spec, o),
+             [&] { return attention_tiles_queries(spec); });
+  }
+  using Sums = AttentionTiles::Sums;
+  auto keys = [&](Sums which) {
+    spec.sums = which;
+    ProgramCall call(q.device());
+    arrays(call);
+    if (which != Sums::values) call.array(out[1]);
+    if (which != Sums::keys) call.array(out[2]);
+    tile_numbers(call, o, key_tiles * key_planes, key_tiles, 0, q, k, v, g);
+    call.run(key_of("attention.tiles_keys", spec, o), [&] { return attention_tiles_keys(spec); });
+  };
+  if (widest <= 2 * kPiece) return keys(Sums::both);
+  keys(Sums::keys), keys(Sums::values);
 }
 
 }  // namespace
@@ -353,9 +344,8 @@ std::array<NDArray, 3> grid_attention_backward(const NDArray& g, const NDArray& 
                      planes = batch * heads, key_planes = batch * k.shape()[1];
   auto like = [&](const NDArray& x) { return NDArray::empty(x.device(), x.elem(), x.shape()); };
   std::array<NDArray, 3> out{like(q), like(k), like(v)};
-  const bool by_tiles = has_gradient_tiles(q, k, v, o);
-  if (by_tiles && gradients_together(q, v)) {
-    backward_together(g, q, k, v, result, o, out);
+  if (has_tiles(q, k, v, o)) {
+    backward_by_tiles(g, q, k, v, result, o, out);
     return out;
   }
   const Operands operands{in_rows(q), in_rows(k), in_rows(v), in_rows(g), o};
@@ -371,10 +361,6 @@ std::array<NDArray, 3> grid_attention_backward(const NDArray& g, const NDArray& 
              [&] { return attention_delta(spec); });
   }
   const NDArray sums = result.sums.contiguous();
-  if (by_tiles) {
-    backward_by_tiles(g, q, k, v, sums, delta, o, out);
-    return out;
-  }
   if (!is_deterministic()) {
     WEFT_CHECK(choose_tile(spec, grid_of(q.device()), key_planes, m, true), "no tile fits");
     const std::int64_t tiles = ceil_div(m, 16 * spec.rows);
