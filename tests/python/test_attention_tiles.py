@@ -29,7 +29,10 @@ def kept(n, m):
         q = np.broadcast_to(np.arange(m, dtype=np.uint32)[None, None], p.shape)
         for _ in range(7):
             wide_product = p.astype(np.uint64) * np.uint64(3528905107)
-            p, q = (wide_product >> np.uint64(32)).astype(np.uint32) ^ key ^ q, wide_product.astype(np.uint32)
+            p, q = (
+                (wide_product >> np.uint64(32)).astype(np.uint32) ^ key ^ q,
+                wide_product.astype(np.uint32),
+            )
             key = key + np.uint32(2654435769)
     threshold = int(DROPPED * 2**32)
     return np.where(p >= threshold, 1 / (1 - DROPPED), 0).reshape(BATCH, HEADS, n, m)
@@ -54,14 +57,22 @@ def tiles(kind, n, m, width, value, change=None, dtype="bfloat16", **options):
     rng = np.random.default_rng(5)
     shapes = ((HEADS, n, width), (KEYS, m, width), (KEYS, m, value), (HEADS, n, value))
     q, k, v, g = (rounded(rng.standard_normal((BATCH, *s))) for s in shapes)
-    band, lengths, mask, padding, dropout = (options.pop(x, None) for x in ("band", "lengths", "mask", "padding", "dropout"))
+    band, lengths, mask, padding, dropout = (
+        options.pop(x, None) for x in ("band", "lengths", "mask", "padding", "dropout")
+    )
     seen = dict(band=band, lengths=lengths, padding=padding, scale=SCALE)
     if mask is not None:
         seen["mask"] = np.broadcast_to(mask, (BATCH, HEADS, n, m))
     if dropout:
         seen["keep"] = kept(n, m)
     out, sums, dq, dk, dv = formula(q, k, v, g, **seen)
-    facts = dict(band=band is not None, lengths=lengths is not None, padding=padding is not None, dropout=bool(dropout), **options)
+    facts = dict(
+        band=band is not None,
+        lengths=lengths is not None,
+        padding=padding is not None,
+        dropout=bool(dropout),
+        **options,
+    )
     if mask is not None:
         facts["mask"] = str(mask.dtype)
     text = _core._attention_tiles(kind, dtype, width, value, **facts)
@@ -72,7 +83,16 @@ def tiles(kind, n, m, width, value, change=None, dtype="bfloat16", **options):
     count, planes = -(-(m if by_keys else n) // rows), BATCH * (KEYS if by_keys else HEADS)
     # The forward program's blocks take several tiles.
     blocks = 3 if kind == "forward" else count * planes
-    numbers = [blocks, count, BATCH, HEADS, HEADS // KEYS, n, m, *([3] if kind == "forward" else [])]
+    numbers = [
+        blocks,
+        count,
+        BATCH,
+        HEADS,
+        HEADS // KEYS,
+        n,
+        m,
+        *([3] if kind == "forward" else []),
+    ]
     for length, h, w in ((n, HEADS, width), (m, KEYS, width), (m, KEYS, value), (n, HEADS, value)):
         numbers += [h * length * w, length * w, w]
     more = []
@@ -98,9 +118,16 @@ def tiles(kind, n, m, width, value, change=None, dtype="bfloat16", **options):
         logs = flat(np.zeros(sums.shape))
         program(*given[:3], *more, *results, logs, *numbers)
         # Queries that see nothing have -inf.
-        results.append(np.where(np.isneginf(wide(logs)), -99, wide(logs))), want.append(np.where(np.isneginf(sums), -99, sums))
+        (
+            results.append(np.where(np.isneginf(wide(logs)), -99, wide(logs))),
+            want.append(np.where(np.isneginf(sums), -99, sums)),
+        )
         return largest(results, want)
-    together, parts, pieces = kind == "gradient", BATCH * HEADS * -(-n // 64), -(-max(width, value) // 64)
+    together, parts, pieces = (
+        kind == "gradient",
+        BATCH * HEADS * -(-n // 64),
+        -(-max(width, value) // 64),
+    )
     stats, added = flat(np.full(parts * 128, 9.0)), flat(np.full(parts * pieces * 4096, 9.0))
     prepare = _core._attention_tiles("stats", dtype, width, value, sums=0 if together else 1)
     on_card(prepare, given[3], flat(out, dtype), flat(sums), stats, *([added] if together else []),
@@ -108,7 +135,14 @@ def tiles(kind, n, m, width, value, change=None, dtype="bfloat16", **options):
     if together:
         program(*given, *more, stats, added, *results, *numbers)
         results.append(flat(np.full(dq.shape, 7.0), dtype))
-        on_card(_core._attention_tiles("dq", dtype, width, value), added, results[-1], parts * 2, n, SCALE)
+        on_card(
+            _core._attention_tiles("dq", dtype, width, value),
+            added,
+            results[-1],
+            parts * 2,
+            n,
+            SCALE,
+        )
         want = [*want, dq]
     else:
         program(*given, *more, stats, *results, *numbers)
@@ -116,7 +150,11 @@ def tiles(kind, n, m, width, value, change=None, dtype="bfloat16", **options):
 
 
 def largest(results, want):
-    errors = [np.abs((r if isinstance(r, np.ndarray) else wide(r)).reshape(x.shape) - x).max() / max(np.abs(x).max(), 0.1) for r, x in zip(results, want)]
+    errors = [
+        np.abs((r if isinstance(r, np.ndarray) else wide(r)).reshape(x.shape) - x).max()
+        / max(np.abs(x).max(), 0.1)
+        for r, x in zip(results, want)
+    ]
     return np.max(errors)  # NaN where one is
 
 
@@ -189,7 +227,9 @@ def _without(text, line):
 
 def unnoticed(kind, sizes, width, band=None, **form):
     """The waits and signals of a program without which its results are still right."""
-    text = _core._attention_tiles(kind, "bfloat16", width, width, band=bool(band), turns=False, **form)
+    text = _core._attention_tiles(
+        kind, "bfloat16", width, width, band=bool(band), turns=False, **form
+    )
     # The end of a block waits for its last stores as well.
     calls = re.compile(r"\s*T\.(token_wait|token_signal|token_expect|wait|meet)\((?!sent)")
     lines = text.splitlines()
@@ -223,7 +263,12 @@ def test_every_wait_and_signal_is_needed_forward():
 
 def test_tiles_become_kernels():
     """For a card that is not here: the compiler takes every form."""
-    forms = [{}, {"band": True}, {"mask": "bool", "padding": True}, {"mask": "bfloat16", "dropout": True}]
+    forms = [
+        {},
+        {"band": True},
+        {"mask": "bool", "padding": True},
+        {"mask": "bfloat16", "dropout": True},
+    ]
     for kind in KINDS:
         for width in (64, 128):
             for form in forms:

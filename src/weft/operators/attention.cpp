@@ -137,13 +137,16 @@ class Text {
             "    for j in T.unroll(T.{I}({parts})):\n", in,
             "        for v in T.vectorized(T.{I}({w})):\n", in,
             "            VF[j * {w} + v] = {b}[d * {p} + tx * {w} + j * {step} + v]\n", in,
-            "    for i in T.unroll(T.{I}({c})):\n", in, "        for j in T.unroll(T.{I}({each})):\n",
-            in, "            DQ[i * {each} + j] = DQ[i * {each} + j] + CF[i] * VF[j]\n", in,
+            "    for i in T.unroll(T.{I}({c})):\n", in,
+            "        for j in T.unroll(T.{I}({each})):\n", in,
+            "            DQ[i * {each} + j] = DQ[i * {each} + j] + CF[i] * VF[j]\n", in,
             "for i in T.unroll(T.{I}({c})):\n", in, "    row: T.{I} = start + ty * {c} + i\n", in,
-            "    for j in T.unroll(T.{I}({parts})):\n", in, "        for v in T.unroll(T.{I}({w})):\n",
-            in, "            c: T.{I} = tx * {w} + j * {step} + v\n", in,
+            "    for j in T.unroll(T.{I}({parts})):\n", in,
+            "        for v in T.unroll(T.{I}({w})):\n", in,
+            "            c: T.{I} = tx * {w} + j * {step} + v\n", in,
             "            if row < n and c < {width}:\n", in,
-            "                T.atomic_add({to}[(z * n + row) * {width} + c], DQ[i * {each} + j * {w} + "
+            "                T.atomic_add({to}[(z * n + row) * {width} + c], DQ[i * {each} + j * "
+            "{w} + "
             "v] * scale)\n"),
         {{"I", index()},
          {"all", cat(s_.columns * each)},
@@ -432,8 +435,7 @@ ir::PrimFunc gradient(const AttentionSpec& s, bool queries, bool added = false) 
   body += x.allocate("FIRST", s.rows * each, false);
   if (!queries) body += x.allocate("SECOND", s.rows * each_value, false);
   body += x.allocate("SC", s.rows * s.columns, false) + x.allocate("DP", s.rows * s.columns, false);
-  if (added)
-    body += x.allocate("DQ", s.columns * each, false) + x.allocate("CF", s.columns, false);
+  if (added) body += x.allocate("DQ", s.columns * each, false) + x.allocate("CF", s.columns, false);
   const int own = queries ? s.rows : s.columns;
   body += x.allocate("LOG", own, false) + x.allocate("DEL", own, false);
   body += cat("            for e in T.unroll(T.{I}(", s.rows * each,

@@ -16,12 +16,11 @@ std::string dropout_factor(std::string_view in, std::string_view query, std::str
                         ") * T.uint32(2246822507), seed1)\n");
   for (int i = 0; i < 7; ++i) {
     out += cat(in, "p", i + 1, ": T.uint32 = T.bitwise_xor(T.bitwise_xor(T.mulhi(p", i,
-               ", T.uint32(3528905107)), k", i, "), q", i, ")\n", in, "q", i + 1,
-               ": T.uint32 = p", i, " * T.uint32(3528905107)\n", in, "k", i + 1, ": T.uint32 = k",
-               i, " + T.uint32(2654435769)\n");
+               ", T.uint32(3528905107)), k", i, "), q", i, ")\n", in, "q", i + 1, ": T.uint32 = p",
+               i, " * T.uint32(3528905107)\n", in, "k", i + 1, ": T.uint32 = k", i,
+               " + T.uint32(2654435769)\n");
   }
-  return cat(out, in,
-             "keep: T.float32 = T.if_then_else(p7 >= threshold, factor, T.float32(0))\n");
+  return cat(out, in, "keep: T.float32 = T.if_then_else(p7 >= threshold, factor, T.float32(0))\n");
 }
 
 std::string indented(std::string_view text, int blanks) {
@@ -32,6 +31,13 @@ std::string indented(std::string_view text, int blanks) {
     text.remove_prefix(end + 1);
   }
   return out;
+}
+
+std::string tile_map(const char* name, const char* strides, int width, const char* rows,
+                     const char* heads, int box_rows) {
+  return cat("    ", name, "_map: T.handle = T.tensor_map(T.address_of(", name, "[0]), 4, ", width,
+             ", ", rows, ", ", heads, ", batches, ", strides, "r, ", strides, "h, ", strides,
+             "b, 64, ", box_rows, ", 1, 1, 1, 1, 1, 1)\n");
 }
 
 void option_arrays(ProgramText& p, const AttentionTiles& s) {
@@ -59,30 +65,29 @@ std::string masked_scores(const AttentionTiles& s, bool rows_are_queries, int gr
   const char* key = rows_are_queries ? "col" : "row + i * 8";
   std::string seen = cat(key, " < visible");
   if (s.mask != Mask::none) seen += cat(" and ", query, " < T.Cast(\"int32\", n)");
-  if (s.band) seen += cat(" and ", key, " >= ", query, " + low and ", key, " <= ", query, " + high");
+  if (s.band)
+    seen += cat(" and ", key, " >= ", query, " + low and ", key, " <= ", query, " + high");
   const std::string none = "T.float32(\"-inf\")";
   const std::string at =
-      cat("mask[T.Cast(\"int64\", bat) * mb + T.Cast(\"int64\", h) * mh + T.Cast(\"int64\", ", query,
-          ") * mr + T.Cast(\"int64\", ", key, ") * T.Cast(\"int64\", mc)]");
+      cat("mask[T.Cast(\"int64\", bat) * mb + T.Cast(\"int64\", h) * mh + T.Cast(\"int64\", ",
+          query, ") * mr + T.Cast(\"int64\", ", key, ") * T.Cast(\"int64\", mc)]");
   std::string value = "S[j, i, e]";
   if (s.mask == Mask::added)
-    value = cat(value, " + ",
-                s.mask_type == "float32" ? at : cat("T.Cast(\"float32\", ", at, ")"),
+    value = cat(value, " + ", s.mask_type == "float32" ? at : cat("T.Cast(\"float32\", ", at, ")"),
                 " * (T.float32(1) / scale)");
   if (s.mask == Mask::allowed) value = cat("T.if_then_else(", at, ", ", value, ", ", none, ")");
   if (s.padding)
     value = cat("T.if_then_else(padding[T.Cast(\"int64\", bat) * m + T.Cast(\"int64\", ", key,
                 ")], ", value, ", ", none, ")");
-  return fill(cat(every ? "if T.bool(True):\n" : "if {outside}:\n",
-                  "    for j in T.unroll(T.int32({groups})):\n"
-                  "        for i in T.unroll(T.int32(2)):\n"
-                  "            for e in T.unroll(T.int32(2)):\n"
-                  "                col: T.int32 = {start} + j * 8 + t % 4 * 2 + e\n"
-                  "                S[j, i, e] = T.if_then_else(",
-                  seen, ", ", value, ", ", none, ")\n"),
-              {{"outside", std::string(outside)},
-               {"groups", cat(groups)},
-               {"start", std::string(start)}});
+  return fill(
+      cat(every ? "if T.bool(True):\n" : "if {outside}:\n",
+          "    for j in T.unroll(T.int32({groups})):\n"
+          "        for i in T.unroll(T.int32(2)):\n"
+          "            for e in T.unroll(T.int32(2)):\n"
+          "                col: T.int32 = {start} + j * 8 + t % 4 * 2 + e\n"
+          "                S[j, i, e] = T.if_then_else(",
+          seen, ", ", value, ", ", none, ")\n"),
+      {{"outside", std::string(outside)}, {"groups", cat(groups)}, {"start", std::string(start)}});
 }
 
 }  // namespace weft::operators

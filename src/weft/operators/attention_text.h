@@ -19,6 +19,11 @@ std::string indented(std::string_view text, int blanks);
 /// Pieces of 64 columns.
 inline int pieces(int width) { return (width + 63) / 64; }
 
+/// An array of rows as the copy engine sees it, innermost axis first; `strides`: the prefix of its
+/// strides' names.
+std::string tile_map(const char* name, const char* strides, int width, const char* rows,
+                     const char* heads, int box_rows);
+
 /// Parameters of the options, behind the operands and behind the strides.
 void option_arrays(class ProgramText& p, const AttentionTiles& s);
 void option_numbers(ProgramText& p, const AttentionTiles& s);

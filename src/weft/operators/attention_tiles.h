@@ -24,8 +24,6 @@ struct AttentionTiles {
   bool turns = true;  // groups start their products one after the other
 };
 
-std::int64_t attention_tiles_shared(const AttentionTiles& spec);  // bytes
-
 /// (q, k, v, [mask], [padding], [lengths], out, sums), then integers of 64 bits: blocks, tiles (of
 /// 64 * groups queries), batches, heads, group, n, m, together, the strides of batch, head and row
 /// of q, k, v and out, [of the mask's axes, the last of 32 bits], [low, high of 32 bits], scale
@@ -51,7 +49,6 @@ ir::PrimFunc attention_tiles_keys(const AttentionTiles& spec);
 /// registers, dq is added up in memory in no fixed order.
 /// (q, k, v, dout, [mask], [padding], [lengths], stats, dqa, dk, dv), integers as above.
 ir::PrimFunc attention_tiles_gradient(const AttentionTiles& spec);
-std::int64_t attention_tiles_gradient_shared(const AttentionTiles& spec);
 /// (dqa, dq), integers of 64 bits: blocks, n, then scale: what was added up becomes dq.
 ir::PrimFunc attention_tiles_dq(const AttentionTiles& spec);
 

@@ -8,8 +8,6 @@ namespace weft::operators {
 
 namespace {
 
-using Mask = AttentionSpec::Mask;
-
 /// Scores lie turned: rows are keys, columns queries. So weights and their gradients are operands
 /// of dv and dk in registers, and only the latter go through shared memory, for dq. The scores of
 /// the next step are started before dq leaves, which is added up while they are computed; the
@@ -151,13 +149,6 @@ constexpr const char* kHead =
                     T.wait(sent, 0)
 )";
 
-/// q, k, v, dout as the copy engine sees them, innermost first.
-std::string map(const char* name, const char* strides, int width, const char* rows,
-                const char* heads, int box_rows) {
-  return cat("    ", name, "_map: T.handle = T.tensor_map(T.address_of(", name, "[0]), 4, ", width,
-             ", ", rows, ", ", heads, ", batches, ", strides, "r, ", strides, "h, ", strides,
-             "b, 64, ", box_rows, ", 1, 1, 1, 1, 1, 1)\n");
-}
 std::string compact_map(const char* name, int width) {
   return cat("    ", name, "_map: T.handle = T.tensor_map(T.address_of(", name, "[0]), 4, ", width,
              ", m, heads // group, batches, T.int64(", width, "), m * ", width,
@@ -178,10 +169,6 @@ int wide(const AttentionTiles& s) { return pieces(std::max(s.width, s.value_widt
 
 }  // namespace
 
-std::int64_t attention_tiles_gradient_shared(const AttentionTiles& s) {
-  return std::int64_t{8192} * (6 * wide(s) + 2 * s.stages * wide(s) + 4) + 1024 * s.stages + 1024;
-}
-
 ir::PrimFunc attention_tiles_gradient(const AttentionTiles& s) {
   const int a = wide(s), half = 32 * a;  // columns of dq that a group makes
   // Narrow sums leave registers for the next gradients of weights as well.
@@ -197,10 +184,8 @@ ir::PrimFunc attention_tiles_gradient(const AttentionTiles& s) {
   const std::string n = "T.Cast(\"int32\", n)";
   std::string outside = "first + g * 64 + 64 > visible";
   if (s.band)
-    outside +=
-        " or first + g * 64 < start + 63 + low or first + g * 64 + 63 > start + high";
+    outside += " or first + g * 64 < start + 63 + low or first + g * 64 + 63 > start + high";
   const std::string next = cat("(step + 1) % ", s.stages);
-  const std::string gradient = "    with T.async_(\"wgmma\", scored):\n";
   auto changes = [&](const char* slot, int blanks) {
     return cat(indented("with T.async_(\"wgmma\", scored):\n", blanks),
                turned("D", "VX", "GY", slot, pieces(s.value_width), blanks + 4));
@@ -268,9 +253,10 @@ ir::PrimFunc attention_tiles_gradient(const AttentionTiles& s) {
       {"used", early ? indented("T.wait(scored, 0)\n", 20) : std::string()},
       {"behind", early ? "3" : "2"}};
   return p.parse(
-      cat(map("q", "q", s.width, "n", "heads", 64), map("k", "k", s.width, "m", "heads // group", 128),
-          map("v", "v", s.value_width, "m", "heads // group", 128),
-          map("go", "g", s.value_width, "n", "heads", 64),
+      cat(tile_map("q", "q", s.width, "n", "heads", 64),
+          tile_map("k", "k", s.width, "m", "heads // group", 128),
+          tile_map("v", "v", s.value_width, "m", "heads // group", 128),
+          tile_map("go", "g", s.value_width, "n", "heads", 64),
           "    stats_map: T.handle = T.tensor_map(T.address_of(stats[0]), 2, 32, batches * heads * "
           "((n + 63) // 64) * 4, T.int64(32), 32, 4, 1, 1)\n",
           compact_map("dk", s.width), compact_map("dv", s.value_width), kHead),

@@ -182,7 +182,8 @@ AttentionTiles tiles_of(const NDArray& q, const NDArray& v, const AttentionOptio
   }
   // Narrow sums leave registers for more groups, unless options need them.
   s.groups = 2;
-  if (widest <= kPiece && !s.padding && !s.dropout && !o.mask.defined()) s.groups = 4, s.columns = 64;
+  if (widest <= kPiece && !s.padding && !s.dropout && !o.mask.defined())
+    s.groups = 4, s.columns = 64;
   return s;
 }
 
@@ -364,9 +365,8 @@ std::array<NDArray, 3> grid_attention_backward(const NDArray& g, const NDArray& 
   if (!is_deterministic()) {
     WEFT_CHECK(choose_tile(spec, grid_of(q.device()), key_planes, m, true), "no tile fits");
     const std::int64_t tiles = ceil_div(m, 16 * spec.rows);
-    const NDArray dq = q.elem() == Elem::float32
-                           ? out[0]
-                           : NDArray::empty(q.device(), Elem::float32, q.shape());
+    const NDArray dq =
+        q.elem() == Elem::float32 ? out[0] : NDArray::empty(q.device(), Elem::float32, q.shape());
     assign(dq, full(q.device(), Elem::float32, {}, Scalar(0.0)));
     ProgramCall call(q.device());
     operands.arrays(call);

@@ -66,7 +66,8 @@ class Spell final : public Rewriter {
                          {c->args[0], c->args[1]});
     }
     if (op == "bulk_add") {
-      const DType to = element(c->args[0])->buffer->dtype, from = element(c->args[1])->buffer->dtype;
+      const DType to = element(c->args[0])->buffer->dtype,
+                  from = element(c->args[1])->buffer->dtype;
       if (to != dtypes::float32 || from != to)
         refuse(c, cat("numbers of ", to_string(to), " and ", to_string(from)));
       shared_row(c->args[1]);
@@ -96,7 +97,8 @@ class Spell final : public Rewriter {
   [[noreturn]] static void refuse(const CallNode* c, const std::string& found) {
     throw Error(ErrorKind::emit, "cuda.instruction.form", cat("\"", c->op, "\" was given ", found))
         .note(
-            "legal: tiles of float16 or bfloat16, additions of float32; 8 to 256 columns, in multiples of 8; 24 to 256 registers, in multiples of 8")
+            "legal: tiles of float16 or bfloat16, additions of float32; 8 to 256 columns, in "
+            "multiples of 8; 24 to 256 registers, in multiples of 8")
         .at("", print(evaluate(Expr(c))));
   }
 
@@ -141,8 +143,7 @@ class Spell final : public Rewriter {
     std::int64_t columns = 0, m = 0, n = 0;
     if (!is_narrow(a) || a != b) refuse(c, cat("tiles of ", to_string(a), " and ", to_string(b)));
     if (!is_const_int(c->args[3], &columns) || !is_const_int(c->args[4], &m) ||
-        !is_const_int(c->args[5], &n) || columns < 8 || columns > 256 ||
-        columns % 8 != 0)
+        !is_const_int(c->args[5], &n) || columns < 8 || columns > 256 || columns % 8 != 0)
       refuse(c, cat(columns, " columns"));
     return instruction(cat("weft_tile_multiply_", columns, "_",
                            held ? 2
@@ -331,10 +332,11 @@ std::string role_definition(std::string_view name) {
   if (std::sscanf(text.c_str(), "weft_tile_rows_%d_%d", &columns, &along) == 2)
     return rows_definition(name, columns, along != 0);
   if (name == "weft_bulk_add")
-    return function(name, "float* to, const float* from, int count",
-                    cat("  asm volatile(\"cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 "
-                        "[%0], [%1], %2;\" :: \"l\"(to), \"r\"(",
-                        kAddress, "(from)), \"r\"(count * 4) : \"memory\");\n"));
+    return function(
+        name, "float* to, const float* from, int count",
+        cat("  asm volatile(\"cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 "
+            "[%0], [%1], %2;\" :: \"l\"(to), \"r\"(",
+            kAddress, "(from)), \"r\"(count * 4) : \"memory\");\n"));
   if (name == "weft_exp2_flush")
     return "static __device__ __forceinline__ float weft_exp2_flush(float x) { float y; "
            "asm(\"ex2.approx.ftz.f32 %0, %1;\" : \"=f\"(y) : \"f\"(x)); return y; }\n";
