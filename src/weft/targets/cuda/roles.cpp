@@ -65,6 +65,11 @@ class Spell final : public Rewriter {
       return instruction(cat("weft_tile_round_", number(c, 2), "_", type_name(type)),
                          {c->args[0], c->args[1]});
     }
+    if (op == "tile_add") {
+      if (element(c->args[0])->buffer->dtype != dtypes::float32)
+        refuse(c, cat("sums of ", to_string(element(c->args[0])->buffer->dtype)));
+      return instruction(cat("weft_tile_add_", number(c, 2)), {c->args[0], c->args[1]});
+    }
     if (op == "bulk_add") {
       const DType to = element(c->args[0])->buffer->dtype,
                   from = element(c->args[1])->buffer->dtype;
@@ -331,6 +336,14 @@ std::string role_definition(std::string_view name) {
             "\"f\"(c[i * 2]));\n"));
   if (std::sscanf(text.c_str(), "weft_tile_rows_%d_%d", &columns, &along) == 2)
     return rows_definition(name, columns, along != 0);
+  if (std::sscanf(text.c_str(), "weft_tile_add_%d", &columns) == 1)
+    return function(
+        name, "float* to, const float* c",
+        cat("  float* at = to + threadIdx.x % 128 * 4;\n#pragma unroll\n  for (int j = 0; j < ",
+            columns / 8,
+            "; ++j)\n    asm volatile(\"red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};\" "
+            ":: \"l\"(at + j * 512), \"f\"(c[j * 4]), \"f\"(c[j * 4 + 1]), \"f\"(c[j * 4 + 2]), "
+            "\"f\"(c[j * 4 + 3]) : \"memory\");\n"));
   if (name == "weft_bulk_add")
     return function(
         name, "float* to, const float* from, int count",
