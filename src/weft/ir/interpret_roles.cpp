@@ -377,6 +377,25 @@ struct SumsCode final : RowCode {
   void join(float& sum, float x) const { sum = largest ? std::fmax(sum, x) : sum + x; }
 };
 
+/// tile_add
+struct TileAddCode final : Code {
+  const EvaluateNode* node = nullptr;
+  Access to, from;
+  std::int64_t columns = 0;
+  void run(Frame& fr) const override {
+    fr.current = node;
+    fr.machine->tick(node);
+    const auto* sums = reinterpret_cast<const float*>(address(fr, from));
+    inside(fr, from, reinterpret_cast<const char*>(sums + columns / 2));
+    if (fr.machine->order_only) return;
+    auto* out = reinterpret_cast<float*>(address(fr, to));
+    inside(fr, to, reinterpret_cast<char*>(out + columns * kTile));
+    const auto t = static_cast<std::int64_t>(fr.thread) % kGroup;
+    for (std::int64_t i = 0; i < columns / 2; ++i)
+      out[(i / 4 * kGroup + t) * 4 + i % 4] += sums[i];
+  }
+};
+
 /// bulk_add
 struct AddCode final : Code {
   const EvaluateNode* node = nullptr;
@@ -591,6 +610,14 @@ CodePtr Compiler::role(const EvaluateNode* s, const CallNode* c) {
       throw Error(ErrorKind::verify, "interpret.unsupported",
                   cat("the form of a ", op, " is known only at run time"));
     out->largest = largest != 0;
+    return out;
+  }
+  if (op == "tile_add") {
+    auto out = make<TileAddCode>(s);
+    out->to = role_access(c->args[0]), out->from = role_access(c->args[1]);
+    if (!is_const_int(c->args[2], &out->columns))
+      throw Error(ErrorKind::verify, "interpret.unsupported",
+                  cat("the form of a ", op, " is known only at run time"));
     return out;
   }
   if (op != "tile_multiply" && op != "tile_store") return nullptr;

@@ -148,7 +148,7 @@ class Spell final : public Rewriter {
     std::int64_t columns = 0, m = 0, n = 0;
     if (!is_narrow(a) || a != b) refuse(c, cat("tiles of ", to_string(a), " and ", to_string(b)));
     if (!is_const_int(c->args[3], &columns) || !is_const_int(c->args[4], &m) ||
-        !is_const_int(c->args[5], &n) || columns < 8 || columns > 256 || columns % 8 != 0)
+        !is_const_int(c->args[5], &n) || columns < 8 || columns > 256 || columns % (n && columns > 64 ? 64 : 8) != 0)
       refuse(c, cat(columns, " columns"));
     return instruction(cat("weft_tile_multiply_", columns, "_",
                            held ? 2
