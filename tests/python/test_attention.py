@@ -150,6 +150,43 @@ def test_lengths_of_no_tile_on_a_card(rng, n, m, width):
     check(arrays, {"scale": 0.2, "band": (-(2**40), 0)}, device, "float32", "")
 
 
+def gradient_in_one_pass(rng, n, m, width, value, **options):
+    """dq of the program that adds it up, dk and dv: results, and those of the formula."""
+    card, host = weft.device("opencl:0"), weft.device("cpu")
+    batch, heads, keys, scale = 1, 2, 1, 0.25
+    shapes = (
+        (batch, heads, n, width),
+        (batch, keys, m, width),
+        (batch, keys, m, value),
+        (batch, heads, n, value),
+    )
+    q, k, v, g = (rng.standard_normal(s).astype("float32") for s in shapes)
+    out, sums, *want = formula(q, k, v, g, scale=scale, band=options.get("band"))
+    text = _core._attention_program(
+        "gradient", "float32", width, value, band="band" in options, rows=2, columns=4
+    )
+    flat = [
+        weft.asarray(x.astype("float32").reshape(-1)).to(card)
+        for x in (q, k, v, g, sums, (g * out).sum(-1))
+    ]
+    results = [weft.zeros((x.size,), device=card) for x in want]
+    tiles = -(-m // 32)
+    numbers = [tiles * batch * keys, tiles, heads, heads // keys, n, m]
+    for length, h, w in ((n, heads, width), (m, keys, width), (m, keys, value), (n, heads, value)):
+        numbers += [h * length * w, length * w, w]
+    numbers += [max(options["band"][0], -(n + m)), options["band"][1]] if "band" in options else []
+    weft.build(_core.parse_func(text), target="opencl:0")(*flat, *results, *numbers, scale)
+    return [x.to(host).numpy().reshape(y.shape) for x, y in zip(results, want)], want
+
+
+@pytest.mark.parametrize("n, m, width, value", [(70, 50, 20, 16), (33, 130, 16, 40), (1, 1, 3, 1)])
+@pytest.mark.parametrize("options", [{}, {"band": (-(10**9), 0)}])
+def test_all_gradients_in_one_pass_on_a_card(rng, n, m, width, value, options):
+    present("opencl:0")
+    for got, want in zip(*gradient_in_one_pass(rng, n, m, width, value, **options)):
+        close(weft.asarray(got), want, 2e-5)
+
+
 def test_views_need_no_copies_on_a_card(rng):
     device = present("opencl:0")
     packed = rng.standard_normal((2, 9, 3, 2, 16)).astype("float32")  # batch, time, q k v, heads

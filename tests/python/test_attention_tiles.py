@@ -81,8 +81,8 @@ def tiles(kind, n, m, width, value, change=None, dtype="bfloat16", **options):
     rows = 64 * options.get("groups", 2)
     by_keys = kind in ("keys", "gradient")
     count, planes = -(-(m if by_keys else n) // rows), BATCH * (KEYS if by_keys else HEADS)
-    # The forward program's blocks take several tiles.
-    blocks = 3 if kind == "forward" else count * planes
+    # Blocks of the persistent program take several tiles.
+    blocks = 3 if kind == "persistent" else count * planes
     numbers = [
         blocks,
         count,
@@ -91,7 +91,7 @@ def tiles(kind, n, m, width, value, change=None, dtype="bfloat16", **options):
         HEADS // KEYS,
         n,
         m,
-        *([3] if kind == "forward" else []),
+        *([3] if kind == "persistent" else []),
     ]
     for length, h, w in ((n, HEADS, width), (m, KEYS, width), (m, KEYS, value), (n, HEADS, value)):
         numbers += [h * length * w, length * w, w]
@@ -111,10 +111,16 @@ def tiles(kind, n, m, width, value, change=None, dtype="bfloat16", **options):
         numbers += [SEED & 0xFFFFFFFF, SEED >> 32, int(DROPPED * 2**32), 1 / (1 - DROPPED)]
 
     given = [flat(x, dtype) for x in (q, k, v, g)]
-    want = {"forward": [out], "queries": [dq], "keys": [dk, dv], "gradient": [dk, dv]}[kind]
+    want = {
+        "forward": [out],
+        "persistent": [out],
+        "queries": [dq],
+        "keys": [dk, dv],
+        "gradient": [dk, dv],
+    }[kind]
     want = {0: want, 1: want[:1], 2: want[1:]}[options.get("sums", 0)]
     results = [flat(np.full(x.shape, 7.0), dtype) for x in want]
-    if kind == "forward":
+    if kind in ("forward", "persistent"):
         logs = flat(np.zeros(sums.shape))
         program(*given[:3], *more, *results, logs, *numbers)
         # Queries that see nothing have -inf.
@@ -160,7 +166,7 @@ def largest(results, want):
 
 RANDOM = np.random.default_rng(3)
 LENGTHS = np.array([100, 31], "int32")
-KINDS = ["forward", "queries", "keys", "gradient"]
+KINDS = ["forward", "persistent", "queries", "keys", "gradient"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -203,9 +209,15 @@ def test_options_of_tiles(kind, width, options):
 
 
 @pytest.mark.parametrize("options", [{"columns": 64}, {"groups": 3}, {"turns": False}, {"stages": 3}, {"groups": 4, "columns": 64}])  # fmt: skip
-def test_forms_of_tiles(options):
+@pytest.mark.parametrize("kind", ["forward", "persistent"])
+def test_forms_of_tiles(kind, options):
     width = 64 if "groups" in options else 128
-    assert tiles("forward", 200, 300, width, width, band=(-(10**9), 0), **options) < 8e-3
+    assert tiles(kind, 200, 300, width, width, band=(-(10**9), 0), **options) < 8e-3
+
+
+@pytest.mark.parametrize("width", [64, 128])
+def test_dq_added_in_bulk(width):
+    assert tiles("gradient", 200, 300, width, width, band=(-(10**9), 0), bulk=True) < 9e-3
 
 
 @pytest.mark.parametrize("kind", ["forward", "gradient"])
@@ -249,15 +261,18 @@ def unnoticed(kind, sizes, width, band=None, **form):
 
 
 # Every second copy is done at once: of two pieces one is late.
-@pytest.mark.parametrize("kind, width", [("queries", 64), ("keys", 64), ("gradient", 128)])
-def test_every_wait_and_signal_is_needed(kind, width):
-    assert unnoticed(kind, (70, 500), width) == set()
+@pytest.mark.parametrize(
+    "kind, width, form",
+    [("forward", 128, {}), ("queries", 64, {}), ("keys", 64, {}), ("gradient", 128, {}), ("gradient", 128, {"bulk": True})],
+)  # fmt: skip
+def test_every_wait_and_signal_is_needed(kind, width, form):
+    assert unnoticed(kind, (70, 500), width, **form) == set()
 
 
-def test_every_wait_and_signal_is_needed_forward():
+def test_every_wait_and_signal_is_needed_by_persistent_blocks():
     """Blocks with several tiles; in the second form groups skip steps at both ends."""
-    first = unnoticed("forward", (520, 400), 128, band=(-150, 0))
-    skips = unnoticed("forward", (600, 600), 64, band=(-150, 0), columns=64, groups=4)
+    first = unnoticed("persistent", (520, 400), 128, band=(-150, 0))
+    skips = unnoticed("persistent", (600, 600), 64, band=(-150, 0), columns=64, groups=4)
     assert first & skips == set()
 
 

@@ -391,8 +391,7 @@ struct TileAddCode final : Code {
     auto* out = reinterpret_cast<float*>(address(fr, to));
     inside(fr, to, reinterpret_cast<char*>(out + columns * kTile));
     const auto t = static_cast<std::int64_t>(fr.thread) % kGroup;
-    for (std::int64_t i = 0; i < columns / 2; ++i)
-      out[(i / 4 * kGroup + t) * 4 + i % 4] += sums[i];
+    for (std::int64_t i = 0; i < columns / 2; ++i) out[(i / 4 * kGroup + t) * 4 + i % 4] += sums[i];
   }
 };
 

@@ -270,7 +270,7 @@ std::int64_t attention_shared(const AttentionSpec& s, bool backward) {
   const std::int64_t rows = s.rows * kSide, columns = s.columns * kSide;
   const std::int64_t both = pitch(s.width) + pitch(s.value_width);
   if (backward) return (rows + columns) * both + rows * (columns + 4);
-  return rows * pitch(s.width) + columns * both + rows * (columns + 4);
+  return rows * pitch(s.width) + columns * both + rows * (columns + 4) + rows * (kSide + 4);
 }
 
 ir::PrimFunc attention_forward(const AttentionSpec& s) {
@@ -290,6 +290,7 @@ ir::PrimFunc attention_forward(const AttentionSpec& s) {
   body += x.allocate("KS", columns * pitch(s.width), true);
   body += x.allocate("VS", columns * pitch(s.value_width), true);
   body += x.allocate("PS", rows * (columns + 4), true);
+  body += x.allocate("RS", rows * (kSide + 4), true);
   body += x.allocate("AF", s.rows * 4, false) + x.allocate("BF", s.columns * 4, false);
   body += x.allocate("VF", each, false) + x.allocate("OUT", s.rows * each, false);
   body += x.allocate("SC", s.rows * s.columns, false);
@@ -318,12 +319,12 @@ ir::PrimFunc attention_forward(const AttentionSpec& s) {
       "                        NEW[0] = T.if_then_else(SC[i * {c} + j + 1] > NEW[0], SC[i * {c} + "
       "j "
       "+ 1], NEW[0])\n"
-      "                    PS[(ty + i * 16) * {p} + tx] = NEW[0]\n"
+      "                    RS[(ty + i * 16) * 20 + tx] = NEW[0]\n"
       "                for i in T.unroll(T.{I}({r})):\n"
       "                    NEW[0] = TOP[i]\n"
       "                    for u in T.unroll(T.{I}(4)):\n"
       "                        for v in T.vectorized(T.{I}(4)):\n"
-      "                            RF[v] = PS[(ty + i * 16) * {p} + u * 4 + v]\n"
+      "                            RF[v] = RS[(ty + i * 16) * 20 + u * 4 + v]\n"
       "                        for v in T.unroll(T.{I}(4)):\n"
       "                            NEW[0] = T.if_then_else(RF[v] > NEW[0], RF[v], NEW[0])\n"
       "                    base: T.float32 = T.if_then_else(NEW[0] == T.float32(\"-inf\"), "
@@ -339,7 +340,6 @@ ir::PrimFunc attention_forward(const AttentionSpec& s) {
       {{"I", x.index()},
        {"r", cat(s.rows)},
        {"c", cat(s.columns)},
-       {"p", cat(columns + 4)},
        {"rest", cat(s.columns - 1)},
        {"each", cat(each)}});
   std::string weight = cat(inner, "PS[(ty + i * 16) * ", columns + 4, " + tx + j * 16] = SC[i * ",
@@ -352,12 +352,12 @@ ir::PrimFunc attention_forward(const AttentionSpec& s) {
   body += x.weighted(kStep, "OUT", "VS", s.value_width);
   body += fill(
       "            for i in T.unroll(T.{I}({r})):\n"
-      "                PS[(ty + i * 16) * {p} + tx] = SUM[i]\n"
+      "                RS[(ty + i * 16) * 20 + tx] = SUM[i]\n"
       "            for i in T.unroll(T.{I}({r})):\n"
       "                SUM[i] = T.float32(0)\n"
       "                for u in T.unroll(T.{I}(4)):\n"
       "                    for v in T.vectorized(T.{I}(4)):\n"
-      "                        RF[v] = PS[(ty + i * 16) * {p} + u * 4 + v]\n"
+      "                        RF[v] = RS[(ty + i * 16) * 20 + u * 4 + v]\n"
       "                    for v in T.unroll(T.{I}(4)):\n"
       "                        SUM[i] = SUM[i] + RF[v]\n"
       "                row: T.{I} = first + ty + i * 16\n"
@@ -368,7 +368,7 @@ ir::PrimFunc attention_forward(const AttentionSpec& s) {
       "T.float32(1) / SUM[i])\n"
       "                for e in T.unroll(T.{I}({each})):\n"
       "                    OUT[i * {each} + e] = OUT[i * {each} + e] * part\n",
-      {{"r", cat(s.rows)}, {"I", x.index()}, {"p", cat(columns + 4)}, {"each", cat(each)}});
+      {{"r", cat(s.rows)}, {"I", x.index()}, {"each", cat(each)}});
   body += x.store("out", "OUT", s.value_width, "z", "n", "");
   return x.parse(p, body);
 }

@@ -90,4 +90,60 @@ std::string masked_scores(const AttentionTiles& s, bool rows_are_queries, int gr
       {{"outside", std::string(outside)}, {"groups", cat(groups)}, {"start", std::string(start)}});
 }
 
+/// Statements after which S holds weights that are not divided by their sum, and LESS the factors
+/// of what was summed before.
+std::string tile_softmax(const AttentionTiles& s, std::string_view start, int blanks) {
+  std::string outside = s.band
+                            ? fill(
+                                  "{start} + {columns} > visible or {start} < first + g * 64 + 63 "
+                                  "+ low or {start} + {columns} - 1 > first + g * 64 + high",
+                                  {{"start", std::string(start)}, {"columns", cat(s.columns)}})
+                            : fill("{start} + {columns} > visible",
+                                   {{"start", std::string(start)}, {"columns", cat(s.columns)}});
+  const std::string drop =
+      s.dropout ? cat("            col: T.int32 = ", start, " + j * 8 + t % 4 * 2 + e\n",
+                      dropout_factor(std::string(12, ' '), "row + i * 8", "col", "z"),
+                      "            S[j, i, e] = S[j, i, e] * keep\n")
+                : std::string();
+  const std::string text = fill(
+      R"(T.tile_rows(NEW[0], S[0, 0, 0], {columns}, 1)
+for i in T.unroll(T.int32(2)):
+    NEW[i] = T.if_then_else(TOP[i] > NEW[i], TOP[i], NEW[i])
+    base: T.float32 = T.if_then_else(NEW[i] == T.float32("-inf"), T.float32(0), NEW[i] * scale2)
+    LESS[i] = T.exp2_flush(TOP[i] * scale2 - base)
+    TOP[i] = NEW[i]
+    SUM[0, i, 0] = SUM[0, i, 0] * LESS[i]
+    SUM[0, i, 1] = SUM[0, i, 1] * LESS[i]
+    for j in T.unroll(T.int32({groups})):
+        for e in T.unroll(T.int32(2)):
+            S[j, i, e] = T.exp2_flush(S[j, i, e] * scale2 - base)
+            SUM[0, i, e] = SUM[0, i, e] + S[j, i, e]
+{drop})",
+      {{"groups", cat(s.columns / 8)}, {"columns", cat(s.columns)}, {"drop", drop}});
+  return indented(cat(masked_scores(s, true, s.columns / 8, start, outside), text), blanks);
+}
+
+std::string tile_scores(const AttentionTiles& s, std::string_view slot, int blanks) {
+  std::string out;
+  for (int c = 0; c < pieces(s.width); ++c)
+    out += cat(std::string(static_cast<std::size_t>(blanks), ' '),
+               "T.tile_multiply(S[0, 0, 0], QS[", c, ", g * 64, 0], KS[", slot, ", ", c,
+               ", 0, 0], ", s.columns, ", 0, 0, ", c > 0 ? 1 : 0, ")\n");
+  return out;
+}
+
+/// OUT += the weights of `slot` times its values; `first`: whether they begin the sum.
+std::string tile_values(const AttentionTiles& s, std::string_view slot, std::string_view first,
+                        int blanks) {
+  std::string out;
+  for (int r = 0; r < s.columns / 64; ++r)
+    out +=
+        cat(std::string(static_cast<std::size_t>(blanks), ' '), "T.tile_multiply(OUT[0, 0, 0], P[",
+            r * 8, ", 0, 0], VS[", slot, ", ", r, ", 0, 0, 0], ", pieces(s.value_width) * 64,
+            ", 0, 1, ",
+            r == 0 && !first.empty() ? cat("T.if_then_else(", first, ", 0, 1)") : std::string("1"),
+            ")\n");
+  return out;
+}
+
 }  // namespace weft::operators

@@ -34,4 +34,13 @@ void option_numbers(ProgramText& p, const AttentionTiles& s);
 std::string masked_scores(const AttentionTiles& s, bool rows_are_queries, int groups,
                           std::string_view start, std::string_view outside);
 
+/// Statements of a group of the forward programs. After the first S holds weights that are not
+/// divided by their sum, and LESS the factors of what was summed before; the second ones make S of
+/// the queries and a slot's keys; the third ones OUT += the weights of a slot times its values, or
+/// = where `first`, a condition unless empty, holds.
+std::string tile_softmax(const AttentionTiles& s, std::string_view start, int blanks);
+std::string tile_scores(const AttentionTiles& s, std::string_view slot, int blanks);
+std::string tile_values(const AttentionTiles& s, std::string_view slot, std::string_view first,
+                        int blanks);
+
 }  // namespace weft::operators

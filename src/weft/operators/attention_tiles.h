@@ -22,15 +22,18 @@ struct AttentionTiles {
   /// Of attention_tiles_keys: wide gradients fit a thread's registers one at a time.
   enum class Sums : std::uint8_t { both, keys, values } sums = Sums::both;
   bool turns = true;  // groups start their products one after the other
+  bool bulk = false;  // of attention_tiles_gradient: dq is added up by bulk copies
 };
 
 /// (q, k, v, [mask], [padding], [lengths], out, sums), then integers of 64 bits: blocks, tiles (of
-/// 64 * groups queries), batches, heads, group, n, m, together, the strides of batch, head and row
-/// of q, k, v and out, [of the mask's axes, the last of 32 bits], [low, high of 32 bits], scale
+/// 64 * groups queries), batches, heads, group, n, m, [together], the strides of batch, head and
+/// row of q, k, v and out, [of the mask's axes, the last of 32 bits], [low, high of 32 bits], scale
 /// (float32, above 0), [dropout's numbers]. Meanings as in attention.h; the last axes have stride
-/// 1, the other strides and the addresses are multiples of 16 bytes. A block takes every
-/// blocks-th tile: `together` planes (heads of a batch) at once, of which the longest tiles first.
+/// 1, the other strides and the addresses are multiples of 16 bytes.
 ir::PrimFunc attention_tiles(const AttentionTiles& spec);
+/// The same with `together`: a block takes every blocks-th tile, of `together` planes (heads of a
+/// batch) at once, the longest tiles first.
+ir::PrimFunc attention_tiles_persistent(const AttentionTiles& spec);
 
 /// What gradients need of queries: (dout, out, sums, stats, [dqa, where gradients are made
 /// together]), integers of 64 bits: blocks, heads, n and the strides of batch, head and row of
@@ -40,7 +43,7 @@ ir::PrimFunc attention_tiles(const AttentionTiles& spec);
 ir::PrimFunc attention_tiles_stats(const AttentionTiles& spec, bool together);
 
 /// Gradients in tiles of 64 columns, each in one order: (q, k, v, dout, [mask], [padding],
-/// [lengths], stats, dq) and (..., dk, dv); the integers of attention_tiles without `together`,
+/// [lengths], stats, dq) and (..., dk, dv); the integers of attention_tiles
 /// with the strides of dout in the place of out's. Compact results.
 ir::PrimFunc attention_tiles_queries(const AttentionTiles& spec);
 ir::PrimFunc attention_tiles_keys(const AttentionTiles& spec);

@@ -31,8 +31,7 @@ constexpr const char* kHead =
             QY = T.allocate(({stages}, {pieces}, 64, 64), "{type}", scope="shared")
             GY = T.allocate(({stages}, {pieces}, 64, 64), "{type}", scope="shared")
             DS = T.allocate((2, 2, 64, 64), "{type}", scope="shared")
-            ADD = T.allocate((2, {dq_elements}), "float32", scope="shared")
-            ST = T.allocate(({stages}, 256), "float32", scope="shared")
+{added_memory}            ST = T.allocate(({stages}, 256), "float32", scope="shared")
             x_full = T.allocate((1,), "uint64", scope="shared")
             q_full = T.allocate(({stages},), "uint64", scope="shared")
             empty = T.allocate(({stages},), "uint64", scope="shared")
@@ -99,7 +98,7 @@ constexpr const char* kHead =
                             for e in T.unroll(T.int32(2)):
                                 S[j, i, e] = T.exp2_flush(S[j, i, e] * scale2 - NUMBER[e])
 {rounded}                    with T.async_("wgmma", scored):
-                        T.tile_multiply(DV[0, 0, 0], P[0, 0, 0], GY[slot, 0, 0, 0], {value_columns}, 0, 1, T.if_then_else(step > 0, 1, 0))
+                        T.tile_multiply(DV[0, 0, 0], P[0, 0, 0], GY[slot, 0, 0, 0], {columns}, 0, 1, T.if_then_else(step > 0, 1, 0))
                     T.wait(scored, {changed})
                     for j in T.unroll(T.int32(8)):
                         for e in T.vectorized(2):
@@ -110,9 +109,7 @@ constexpr const char* kHead =
                     T.tile_round(W[0, 0, 0], D[0, 0, 0], 64)
                     T.tile_store(DS[step % 2, g, 0, 0], D[0, 0, 0])
                     T.bulk_fence()
-                    if t % 128 == 0:
-                        T.wait(sent, 0)
-                    T.meet(7, 256)
+{added_sent}                    T.meet(7, 256)
 {used}                    with T.async_("wgmma", scored):
                         T.tile_multiply(DQ[0, 0], DS[step % 2, 0, 0, 0], {k_low}, {dq_columns}, 1, 1, 0)
                         T.tile_multiply(DQ[0, 0], DS[step % 2, 1, 0, 0], {k_high}, {dq_columns}, 1, 1, 1)
@@ -121,17 +118,9 @@ constexpr const char* kHead =
                     T.token_wait(q_full[(step + 1) % {stages}], (step + 1) // {stages} % 2)
                     with T.async_("wgmma", scored):
 {next_scores}{next_changes}                    T.wait(scored, {behind})
-                    for j in T.unroll(T.int32({dq_groups})):
-                        for v in T.vectorized(4):
-                            ADD[g, (j * 128 + t % 128) * 4 + v] = DQ[j, v]
-                    T.bulk_fence()
-                    T.meet(1 + g, 128)
-                    if t % 128 == 0:
-                        with T.async_("bulk", sent):
-                            T.bulk_add(dqa[((T.Cast("int64", plane) * T.Cast("int64", parts) + T.Cast("int64", place)) * 2 + T.Cast("int64", g)) * {dq_elements}], ADD[g, 0], {dq_elements})
-                T.wait(scored, 0)
+{added}                T.wait(scored, 0)
                 T.meet(7, 256)
-                for j in T.unroll(T.int32({key_groups})):
+                for j in T.unroll(T.int32({groups})):
                     for i in T.unroll(T.int32(2)):
                         for e in T.unroll(T.int32(2)):
                             DK[j, i, e] = DK[j, i, e] * scale
@@ -163,6 +152,24 @@ std::string turned(const char* to, const char* keys, const char* queries, std::s
     out += cat("T.tile_multiply(", to, "[0, 0, 0], ", keys, "[", c, ", g * 64, 0], ", queries, "[",
                slot, ", ", c, ", 0, 0], 64, 0, 0, ", c > 0 ? 1 : 0, ")\n");
   return indented(out, blanks);
+}
+
+/// Where a group's part of dq of a step is added up.
+std::string added_place(int columns) {
+  return cat(
+      "dqa[((T.Cast(\"int64\", plane) * T.Cast(\"int64\", parts) + T.Cast(\"int64\", place)) * 2 "
+      "+ T.Cast(\"int64\", g)) * ",
+      columns * 64, "]");
+}
+
+/// The same through shared memory and the copy engine.
+std::string added_in_bulk(int columns) {
+  return cat(
+      "for j in T.unroll(T.int32(", columns / 8,
+      ")):\n    for v in T.vectorized(4):\n        ADD[g, (j * 128 + t % 128) * 4 + v] = DQ[j, "
+      "v]\nT.bulk_fence()\nT.meet(1 + g, 128)\nif t % 128 == 0:\n    with "
+      "T.async_(\"bulk\", sent):\n        T.bulk_add(",
+      added_place(columns), ", ADD[g, 0], ", columns * 64, ")\n");
 }
 
 int wide(const AttentionTiles& s) { return pieces(std::max(s.width, s.value_width)); }
@@ -218,9 +225,7 @@ ir::PrimFunc attention_tiles_gradient(const AttentionTiles& s) {
       {"stages", cat(s.stages)},
       {"pieces", cat(a)},
       {"groups", cat(8 * a)},
-      {"columns", cat(s.width)},
-      {"value_columns", cat(s.value_width)},
-      {"key_groups", cat(s.width / 8)},
+      {"columns", cat(64 * a)},
       {"dq_groups", cat(half / 8)},
       {"dq_columns", cat(half)},
       {"dq_elements", cat(half * 64)},
@@ -251,6 +256,15 @@ ir::PrimFunc attention_tiles_gradient(const AttentionTiles& s) {
       // Where registers are few, weights leave theirs before the gradients of scores are made.
       {"changed", early ? "1" : "0"},
       {"used", early ? indented("T.wait(scored, 0)\n", 20) : std::string()},
+      {"added_memory", s.bulk ? cat("            ADD = T.allocate((2, ", half * 64,
+                                    "), \"float32\", scope=\"shared\")\n")
+                              : std::string()},
+      {"added_sent",
+       s.bulk ? indented("if t % 128 == 0:\n    T.wait(sent, 0)\n", 20) : std::string()},
+      {"added",
+       indented(s.bulk ? added_in_bulk(half)
+                       : cat("T.tile_add(", added_place(half), ", DQ[0, 0], ", half, ")\n"),
+                20)},
       {"behind", early ? "3" : "2"}};
   return p.parse(
       cat(tile_map("q", "q", s.width, "n", "heads", 64),

@@ -86,49 +86,53 @@ std::string gradient_step(const AttentionTiles& s, bool queries) {
   };
   /// For each of the scores: `each` with log and due, what their query brings.
   auto scores = [&](const char* number, int at, const std::string& each) {
-    const std::string out = cat(
-        "for j in T.unroll(T.int32(8)):\n",
-        queries ? std::string()
-                : cat("    for e in T.vectorized(2):\n        NUMBER[e] = ST[slot, ", at,
-                      " + j * 8 + t % 4 * 2 + e]\n"),
-        "    for i in T.unroll(T.int32(2)):\n        for e in T.unroll(T.int32(2)):\n");
+    const std::string out =
+        cat("for j in T.unroll(T.int32(8)):\n",
+            queries ? std::string()
+                    : cat("    for e in T.vectorized(2):\n        NUMBER[e] = ST[slot, ", at,
+                          " + j * 8 + t % 4 * 2 + e]\n"),
+            "    for i in T.unroll(T.int32(2)):\n        for e in T.unroll(T.int32(2)):\n");
     return cat(out, "            ", fill(each, {{"number", queries ? number : "NUMBER[e]"}}), "\n");
   };
   std::string outside = queries ? "start + 64 > visible" : "first + g * 64 + 64 > visible";
   if (s.band)
-    outside += queries ? " or start < first + g * 64 + 63 + low or start + 63 > first + g * 64 + high"
-                       : " or first + g * 64 < start + 63 + low or first + g * 64 + 63 > start + high";
-  std::string out = "slot: T.int32 = step % {stages}\nstart: T.int32 = (begin + step % count) * 64\n";
+    outside += queries
+                   ? " or start < first + g * 64 + 63 + low or start + 63 > first + g * 64 + high"
+                   : " or first + g * 64 < start + 63 + low or first + g * 64 + 63 > start + high";
+  std::string out =
+      "slot: T.int32 = step % {stages}\nstart: T.int32 = (begin + step % count) * 64\n";
   if (!queries) out += "h: T.int32 = {other}\n";
-  out += cat("plane: T.int32 = bat * T.Cast(\"int32\", heads) + h\n"
-             "T.token_wait(y_full[slot], step // {stages} % 2)\n",
-             product("S", "XA", "YA", a), first ? product("D", "XB", "YB", b) : std::string(),
-             "T.wait(scored, ", first ? 1 : 0, ")\n", masked_scores(s, queries, 8, "start", outside),
-             scores("LOG[i]", 0, "S[j, i, e] = T.exp2_flush(S[j, i, e] * scale2 - {number})"));
+  out +=
+      cat("plane: T.int32 = bat * T.Cast(\"int32\", heads) + h\n"
+          "T.token_wait(y_full[slot], step // {stages} % 2)\n",
+          product("S", "XA", "YA", a), first ? product("D", "XB", "YB", b) : std::string(),
+          "T.wait(scored, ", first ? 1 : 0, ")\n", masked_scores(s, queries, 8, "start", outside),
+          scores("LOG[i]", 0, "S[j, i, e] = T.exp2_flush(S[j, i, e] * scale2 - {number})"));
   std::string change = "D[j, i, e] = S[j, i, e] * (D[j, i, e] - {number})";
   std::string rounded = second ? "T.tile_round(V[0, 0, 0], S[0, 0, 0], 64)\n" : "";
   if (s.dropout) {
     // The sign of S tells what is dropped.
-    rounded = cat("for j in T.unroll(T.int32(8)):\n    for i in T.unroll(T.int32(2)):\n"
-                  "        for e in T.unroll(T.int32(2)):\n"
-                  "            col: T.int32 = start + j * 8 + t % 4 * 2 + e\n",
-                  dropout_factor(std::string(12, ' '), queries ? "row + i * 8" : "col",
-                                 queries ? "col" : "row + i * 8", "plane"),
-                  second ? "            KEPT[0, i, e] = S[j, i, e] * keep\n" : "",
-                  "            S[j, i, e] = T.if_then_else(keep > T.float32(0), S[j, i, e], "
-                  "-S[j, i, e])\n",
-                  second ? "    T.tile_round(V[j, 0, 0], KEPT[0, 0, 0], 8)\n" : "");
+    rounded =
+        cat("for j in T.unroll(T.int32(8)):\n    for i in T.unroll(T.int32(2)):\n"
+            "        for e in T.unroll(T.int32(2)):\n"
+            "            col: T.int32 = start + j * 8 + t % 4 * 2 + e\n",
+            dropout_factor(std::string(12, ' '), queries ? "row + i * 8" : "col",
+                           queries ? "col" : "row + i * 8", "plane"),
+            second ? "            KEPT[0, i, e] = S[j, i, e] * keep\n" : "",
+            "            S[j, i, e] = T.if_then_else(keep > T.float32(0), S[j, i, e], "
+            "-S[j, i, e])\n",
+            second ? "    T.tile_round(V[j, 0, 0], KEPT[0, 0, 0], 8)\n" : "");
     change =
         "D[j, i, e] = T.abs(S[j, i, e]) * (T.if_then_else(S[j, i, e] > T.float32(0), D[j, i, e] * "
         "factor, T.float32(0)) - {number})";
   }
   out += cat(rounded, "T.wait(scored, 0)\n");
   if (second)
-    out += cat("with T.async_(\"wgmma\", scored):\n    T.tile_multiply(SECOND[0, 0, 0], V[0, 0, 0], "
-               "YB[slot, 0, 0, 0], ",
-               b * 64, ", 0, 1, 1)\n");
-  const std::string end =
-      "T.wait(scored, 0)\nif t % 32 == 0:\n    T.token_signal(y_empty[slot])\n";
+    out +=
+        cat("with T.async_(\"wgmma\", scored):\n    T.tile_multiply(SECOND[0, 0, 0], V[0, 0, 0], "
+            "YB[slot, 0, 0, 0], ",
+            b * 64, ", 0, 1, 1)\n");
+  const std::string end = "T.wait(scored, 0)\nif t % 32 == 0:\n    T.token_signal(y_empty[slot])\n";
   if (!first) return indented(out + end, 20);
   out += cat(scores("DEL[i]", 64, change), "T.tile_round(W[0, 0, 0], D[0, 0, 0], 64)\n",
              "with T.async_(\"wgmma\", scored):\n    T.tile_multiply(FIRST[0, 0, 0], W[0, 0, 0], "
@@ -164,10 +168,11 @@ ir::PrimFunc gradient(const AttentionTiles& s, bool queries) {
                width, ", ", length, ", ", heads, ", batches, T.int64(", width, "), ", length, " * ",
                width, ", ", length, " * (", heads, ") * ", width, ", 64, 64, 1, 1, 1, 1, 1, 1)\n");
   };
-  std::string text = cat(tile_map("q", "q", s.width, "n", "heads", queries ? rows : 64),
-                         tile_map("k", "k", s.width, "m", "heads // group", queries ? 64 : rows),
-                         tile_map("v", "v", s.value_width, "m", "heads // group", queries ? 64 : rows),
-                         tile_map("go", "g", s.value_width, "n", "heads", queries ? rows : 64));
+  std::string text =
+      cat(tile_map("q", "q", s.width, "n", "heads", queries ? rows : 64),
+          tile_map("k", "k", s.width, "m", "heads // group", queries ? 64 : rows),
+          tile_map("v", "v", s.value_width, "m", "heads // group", queries ? 64 : rows),
+          tile_map("go", "g", s.value_width, "n", "heads", queries ? rows : 64));
   if (!queries)
     text +=
         "    stats_map: T.handle = T.tensor_map(T.address_of(stats[0]), 2, 32, batches * heads * "
@@ -202,39 +207,43 @@ ir::PrimFunc gradient(const AttentionTiles& s, bool queries) {
 )";
   text += cat("                for step in T.serial(steps):\n", gradient_step(s, queries),
               kGradientEnd);
-  Values v = {{"type", s.type},
-              {"rows", cat(rows)},
-              {"threads", cat(threads)},
-              {"stages", cat(s.stages)},
-              {"warps", cat(4 * s.groups)},
-              {"pieces", cat(a)},
-              {"value_pieces", cat(b)},
-              {"copying", "{\"registers\": 24}"},
-              {"multiplying", cat("{\"registers\": ", s.groups == 4 ? 112 : s.groups == 3 ? 160 : 240, "}")},
-              {"x_bytes", cat(rows * (a + b) * 128)},
-              {"y_bytes", cat(64 * (a + b) * 128 + (queries ? 0 : 512))},
-              {"stats_memory",
-               queries ? std::string()
-                       : fill("            ST = T.allocate(({stages}, 256), \"float32\", "
-                              "scope=\"shared\")\n",
-                              {{"stages", cat(s.stages)}})},
-              {"stats_load",
-               queries ? std::string()
-                       : indented("T.bulk_load(ST[slot, 0], stats_map, y_full[slot], 0, ((bat * "
-                                  "T.Cast(\"int32\", heads) + other) * ((T.Cast(\"int32\", n) + 63) // "
-                                  "64) + begin + step % count) * 4)\n",
-                                  24)},
-              {"own", queries ? "h" : "kz"},
-              {"xa", queries ? "q" : "k"},
-              {"xb", queries ? "go" : "v"},
-              {"ya", queries ? "k" : "q"},
-              {"yb", queries ? "v" : "go"},
-              {"other", queries ? "kz" : "kz * T.Cast(\"int32\", group) + step // count"},
-              {"planes", queries ? "heads" : "heads // group"},
-              {"tile_order", queries ? "T.Cast(\"int32\", tiles) - 1 - b % T.Cast(\"int32\", tiles)"
-                                     : "b % T.Cast(\"int32\", tiles)"},
-              {"times", queries ? "" : " * T.Cast(\"int32\", group)"},
-              {"length", queries ? "T.Cast(\"int32\", n)" : "T.Cast(\"int32\", m)"}};
+  Values v = {
+      {"type", s.type},
+      {"rows", cat(rows)},
+      {"threads", cat(threads)},
+      {"stages", cat(s.stages)},
+      {"warps", cat(4 * s.groups)},
+      {"pieces", cat(a)},
+      {"value_pieces", cat(b)},
+      {"copying", "{\"registers\": 24}"},
+      {"multiplying", cat("{\"registers\": ",
+                          s.groups == 4   ? 112
+                          : s.groups == 3 ? 160
+                                          : 240,
+                          "}")},
+      {"x_bytes", cat(rows * (a + b) * 128)},
+      {"y_bytes", cat(64 * (a + b) * 128 + (queries ? 0 : 512))},
+      {"stats_memory", queries ? std::string()
+                               : fill("            ST = T.allocate(({stages}, 256), \"float32\", "
+                                      "scope=\"shared\")\n",
+                                      {{"stages", cat(s.stages)}})},
+      {"stats_load",
+       queries ? std::string()
+               : indented("T.bulk_load(ST[slot, 0], stats_map, y_full[slot], 0, ((bat * "
+                          "T.Cast(\"int32\", heads) + other) * ((T.Cast(\"int32\", n) + 63) // "
+                          "64) + begin + step % count) * 4)\n",
+                          24)},
+      {"own", queries ? "h" : "kz"},
+      {"xa", queries ? "q" : "k"},
+      {"xb", queries ? "go" : "v"},
+      {"ya", queries ? "k" : "q"},
+      {"yb", queries ? "v" : "go"},
+      {"other", queries ? "kz" : "kz * T.Cast(\"int32\", group) + step // count"},
+      {"planes", queries ? "heads" : "heads // group"},
+      {"tile_order", queries ? "T.Cast(\"int32\", tiles) - 1 - b % T.Cast(\"int32\", tiles)"
+                             : "b % T.Cast(\"int32\", tiles)"},
+      {"times", queries ? "" : " * T.Cast(\"int32\", group)"},
+      {"length", queries ? "T.Cast(\"int32\", n)" : "T.Cast(\"int32\", m)"}};
   const std::string n = "T.Cast(\"int32\", n)";
   if (queries) {
     v.emplace_back("begin", s.band ? "T.max(T.int32(0), first + low) // 64" : "T.int32(0)");
@@ -243,8 +252,8 @@ ir::PrimFunc gradient(const AttentionTiles& s, bool queries) {
                                  : std::string("(visible + 63) // 64"));
   } else {
     v.emplace_back("begin", s.band ? cat("T.min(T.max(T.int32(0), first - high) // 64, (", n,
-                                        " + 63) // 64 - 1)")
-                                  : std::string("T.int32(0)"));
+                                         " + 63) // 64 - 1)")
+                                   : std::string("T.int32(0)"));
     v.emplace_back("end", s.band ? cat("(T.max(T.int32(0), T.min(", n, ", first + ", rows,
                                        " - low)) + 63) // 64")
                                  : cat("(", n, " + 63) // 64"));

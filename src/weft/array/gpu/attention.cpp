@@ -130,8 +130,6 @@ struct Operands {
 using operators::AttentionTiles;
 
 constexpr std::int64_t kPiece = 64;  // columns of a swizzled tile
-/// Bytes of keys and values that blocks side by side share through a cache.
-constexpr std::int64_t kCached = std::int64_t{16} << 20;
 
 /// Rows that the copy engine can read: each begins at a multiple of 16 bytes.
 bool reads_rows(const NDArray& x) {
@@ -199,14 +197,13 @@ void tile_arrays(ProgramCall& call, const AttentionOptions& o) {
     if (x->defined()) call.array(*x);
 }
 
-/// What all programs of tiles take behind their arrays; `last`: dout or out; `together`: of out.
-void tile_numbers(ProgramCall& call, const AttentionOptions& o, std::int64_t blocks,
-                  std::int64_t tiles, std::int64_t together, const NDArray& q, const NDArray& k,
-                  const NDArray& v, const NDArray& last) {
+/// What all programs of tiles take behind their arrays; `last`: dout or out.
+void tile_numbers(ProgramCall& call, const AttentionOptions& o, std::int64_t tiles,
+                  std::int64_t planes, const NDArray& q, const NDArray& k, const NDArray& v,
+                  const NDArray& last) {
   const std::int64_t n = q.shape()[2], m = k.shape()[2], heads = q.shape()[1];
-  call.integer(blocks).integer(tiles).integer(q.shape()[0]).integer(heads);
+  call.integer(tiles * planes).integer(tiles).integer(q.shape()[0]).integer(heads);
   call.integer(heads / k.shape()[1]).integer(n).integer(m);
-  if (together > 0) call.integer(together);
   // The stride of an axis of one element is never used, but must be legal.
   for (const NDArray* x : {&q, &k, &v, &last})
     for (int i = 0; i < 3; ++i) call.integer(x->shape()[i] == 1 ? 8 : x->strides()[i]);
@@ -226,10 +223,7 @@ AttentionResult forward_by_tiles(const NDArray& q_in, const NDArray& k_in, const
   call.array(q).array(k).array(v);
   tile_arrays(call, o);
   call.array(result.out).array(result.sums);
-  const std::int64_t planes = q.shape()[0] * q.shape()[1],
-                     bytes = k.shape()[2] * (q.shape()[3] + v.shape()[3]) * elem_bytes(q.elem());
-  tile_numbers(call, o, std::min(tiles * planes, grid_of(q.device()).processors), tiles,
-               std::clamp(kCached / bytes, std::int64_t{1}, planes), q, k, v, result.out);
+  tile_numbers(call, o, tiles, q.shape()[0] * q.shape()[1], q, k, v, result.out);
   call.run(key_of("attention.tiles", spec, o), [&] { return attention_tiles(spec); });
   return result;
 }
@@ -273,7 +267,7 @@ void backward_by_tiles(const NDArray& g_in, const NDArray& q_in, const NDArray& 
     ProgramCall call(q.device());
     arrays(call);
     call.array(added).array(out[1]).array(out[2]);
-    tile_numbers(call, o, key_tiles * key_planes, key_tiles, 0, q, k, v, g);
+    tile_numbers(call, o, key_tiles, key_planes, q, k, v, g);
     call.run(key_of("attention.tiles_gradient", spec, o),
              [&] { return attention_tiles_gradient(spec); });
     ProgramCall last(q.device());
@@ -286,7 +280,7 @@ void backward_by_tiles(const NDArray& g_in, const NDArray& q_in, const NDArray& 
     ProgramCall call(q.device());
     arrays(call);
     call.array(out[0]);
-    tile_numbers(call, o, tiles * planes, tiles, 0, q, k, v, g);
+    tile_numbers(call, o, tiles, planes, q, k, v, g);
     call.run(key_of("attention.tiles_queries", spec, o),
              [&] { return attention_tiles_queries(spec); });
   }
@@ -297,7 +291,7 @@ void backward_by_tiles(const NDArray& g_in, const NDArray& q_in, const NDArray& 
     arrays(call);
     if (which != Sums::values) call.array(out[1]);
     if (which != Sums::keys) call.array(out[2]);
-    tile_numbers(call, o, key_tiles * key_planes, key_tiles, 0, q, k, v, g);
+    tile_numbers(call, o, key_tiles, key_planes, q, k, v, g);
     call.run(key_of("attention.tiles_keys", spec, o), [&] { return attention_tiles_keys(spec); });
   };
   if (widest <= 2 * kPiece) return keys(Sums::both);
@@ -362,20 +356,6 @@ std::array<NDArray, 3> grid_attention_backward(const NDArray& g, const NDArray& 
              [&] { return attention_delta(spec); });
   }
   const NDArray sums = result.sums.contiguous();
-  if (!is_deterministic()) {
-    WEFT_CHECK(choose_tile(spec, grid_of(q.device()), key_planes, m, true), "no tile fits");
-    const std::int64_t tiles = ceil_div(m, 16 * spec.rows);
-    const NDArray dq =
-        q.elem() == Elem::float32 ? out[0] : NDArray::empty(q.device(), Elem::float32, q.shape());
-    assign(dq, full(q.device(), Elem::float32, {}, Scalar(0.0)));
-    ProgramCall call(q.device());
-    operands.arrays(call);
-    call.array(sums).array(delta).array(dq).array(out[1]).array(out[2]);
-    operands.numbers(call, tiles * key_planes, tiles);
-    call.run(key_of("attention.gradient", spec, q, o), [&] { return attention_gradient(spec); });
-    if (q.elem() != Elem::float32) assign(out[0], dq.astype(q.elem()));
-    return out;
-  }
   {
     WEFT_CHECK(choose_tile(spec, grid_of(q.device()), planes, n, true), "no tile fits");
     const std::int64_t tiles = ceil_div(n, 16 * spec.rows);

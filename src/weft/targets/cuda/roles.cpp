@@ -103,7 +103,8 @@ class Spell final : public Rewriter {
     throw Error(ErrorKind::emit, "cuda.instruction.form", cat("\"", c->op, "\" was given ", found))
         .note(
             "legal: tiles of float16 or bfloat16, additions of float32; 8 to 256 columns, in "
-            "multiples of 8; 24 to 256 registers, in multiples of 8")
+            "multiples of 8, above 64 of 64 where rows run along them; 24 to 256 registers, in "
+            "multiples of 8")
         .at("", print(evaluate(Expr(c))));
   }
 
@@ -148,7 +149,8 @@ class Spell final : public Rewriter {
     std::int64_t columns = 0, m = 0, n = 0;
     if (!is_narrow(a) || a != b) refuse(c, cat("tiles of ", to_string(a), " and ", to_string(b)));
     if (!is_const_int(c->args[3], &columns) || !is_const_int(c->args[4], &m) ||
-        !is_const_int(c->args[5], &n) || columns < 8 || columns > 256 || columns % (n && columns > 64 ? 64 : 8) != 0)
+        !is_const_int(c->args[5], &n) || columns < 8 || columns > 256 ||
+        columns % (n && columns > 64 ? 64 : 8) != 0)
       refuse(c, cat(columns, " columns"));
     return instruction(cat("weft_tile_multiply_", columns, "_",
                            held ? 2
@@ -341,7 +343,8 @@ std::string role_definition(std::string_view name) {
         name, "float* to, const float* c",
         cat("  float* at = to + threadIdx.x % 128 * 4;\n#pragma unroll\n  for (int j = 0; j < ",
             columns / 8,
-            "; ++j)\n    asm volatile(\"red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};\" "
+            "; ++j)\n    asm volatile(\"red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, "
+            "%4};\" "
             ":: \"l\"(at + j * 512), \"f\"(c[j * 4]), \"f\"(c[j * 4 + 1]), \"f\"(c[j * 4 + 2]), "
             "\"f\"(c[j * 4 + 3]) : \"memory\");\n"));
   if (name == "weft_bulk_add")
