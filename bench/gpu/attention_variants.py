@@ -37,7 +37,9 @@ def timed(f, count=8):
 def late(text):
     """The products of dq last: the other group's part is waited for while dk and the next scores are made."""
     i = text.index("                    T.meet(7, 256)\n")
-    j = text.index('                    with T.async_("wgmma", scored):\n                        T.tile_multiply(T.address_of(DK')
+    j = text.index(
+        '                    with T.async_("wgmma", scored):\n                        T.tile_multiply(T.address_of(DK'
+    )
     part, text = text[i:j], text[:i] + text[j:]
     k = re.search(r"                    T\.wait\(scored, [23]\)\n", text)
     return text[: k.start()] + part + "                    T.wait(scored, 0)\n" + text[k.end() :]
@@ -50,12 +52,15 @@ class Case:
         self.shape, self.causal, self.dtype = (batch, heads, n, width), causal, dtype
         rng = np.random.default_rng(0)
         self.q, self.k, self.v, self.g = (
-            weft.asarray(rng.standard_normal(self.shape, dtype="float32")).astype(dtype).to(D) for _ in range(4)
+            weft.asarray(rng.standard_normal(self.shape, dtype="float32")).astype(dtype).to(D)
+            for _ in range(4)
         )
         self.scale, self.band = 1 / math.sqrt(width), (CAUSAL, 0) if causal else None
         options = {"band": self.band, "scale": self.scale}
         self.out, self.sums = _core._attention_forward(self.q, self.k, self.v, **options)
-        self.gradients = _core._attention_backward(self.g, self.q, self.k, self.v, self.out, self.sums, **options)
+        self.gradients = _core._attention_backward(
+            self.g, self.q, self.k, self.v, self.out, self.sums, **options
+        )
         self.work = 4.0 * batch * heads * n * n * width * (0.5 if causal else 1)
 
     def empty(self, like):
@@ -63,7 +68,11 @@ class Case:
 
     def numbers(self, blocks, tiles, more=()):
         batch, heads, n, width = self.shape
-        return [blocks, tiles, batch, heads, 1, n, n, *more] + [heads * n * width, n * width, width] * 4
+        return [blocks, tiles, batch, heads, 1, n, n, *more] + [
+            heads * n * width,
+            n * width,
+            width,
+        ] * 4
 
     def tail(self):
         return ([-2 * self.shape[2], 0] if self.causal else []) + [self.scale]
@@ -97,7 +106,9 @@ def forward(case, kind, **form):
     total = tiles * batch * heads
     together = max(1, min(batch * heads, (16 << 20) // (n * width * 4)))
     persistent = kind == "persistent"
-    numbers = case.numbers(min(PROCESSORS, total) if persistent else total, tiles, [together] if persistent else [])
+    numbers = case.numbers(
+        min(PROCESSORS, total) if persistent else total, tiles, [together] if persistent else []
+    )
     arguments = [case.q, case.k, case.v, out, sums, *numbers, *case.tail()]
     flat = [x.reshape(-1) if isinstance(x, weft.NDArray) else x for x in arguments]
     case.report(f"{kind} {form}", lambda: f(*flat), [out, sums], [case.out, case.sums], 1)
@@ -116,10 +127,23 @@ def gradient(case, name, change=None, **form):
     text = _core._attention_tiles("gradient", case.dtype, width, width, band=case.causal, **form)
     f = build(change(text) if change else text)
     dq, dk, dv = (case.empty(x) for x in case.gradients)
-    arguments = [case.q, case.k, case.v, case.g, stats, added, dk, dv, *case.numbers(tiles * batch * heads, tiles), *case.tail()]
+    arguments = [
+        case.q,
+        case.k,
+        case.v,
+        case.g,
+        stats,
+        added,
+        dk,
+        dv,
+        *case.numbers(tiles * batch * heads, tiles),
+        *case.tail(),
+    ]
     flat = [x.reshape(-1) if isinstance(x, weft.NDArray) else x for x in arguments]
     f(*flat)
-    build(_core._attention_tiles("dq", case.dtype, width, width))(added, dq.reshape(-1), parts * 2, n, case.scale)
+    build(_core._attention_tiles("dq", case.dtype, width, width))(
+        added, dq.reshape(-1), parts * 2, n, case.scale
+    )
     want_q, *want = case.gradients
     a, b = (x.astype("float32").numpy() for x in (dq, want_q))
     print(f"  dq of {name}: error {np.linalg.norm(a - b) / np.linalg.norm(b):.1e}", flush=True)
@@ -128,12 +152,16 @@ def gradient(case, name, change=None, **form):
 
 def without_tensor_cores(case, kind, rows, columns):
     batch, heads, n, width = case.shape
-    text = _core._attention_program(kind, case.dtype, width, width, rows=rows, columns=columns, band=case.causal)
+    text = _core._attention_program(
+        kind, case.dtype, width, width, rows=rows, columns=columns, band=case.causal
+    )
     f, tiles = build(text), -(-n // (16 * rows))
     delta = (case.g.astype("float32") * case.out.astype("float32")).sum(-1)
     dq, dk, dv = (case.empty(x) for x in case.gradients)
     out, sums = case.empty(case.out), case.empty(case.sums)
-    results = {"forward": [out, sums], "gradient": [dq, dk, dv], "keys": [dk, dv], "queries": [dq]}[kind]
+    results = {"forward": [out, sums], "gradient": [dq, dk, dv], "keys": [dk, dv], "queries": [dq]}[
+        kind
+    ]
     operands = [case.q, case.k, case.v] + ([] if kind == "forward" else [case.g, case.sums, delta])
     numbers = [tiles * batch * heads, tiles, heads, 1, n, n]
     numbers += [heads * n * width, n * width, width] * (3 if kind == "forward" else 4)
@@ -143,20 +171,41 @@ def without_tensor_cores(case, kind, rows, columns):
         f(*flat)
         a, b = dq.numpy(), case.gradients[0].numpy()
         print(f"  dq: error {np.linalg.norm(a - b) / np.linalg.norm(b):.1e}", flush=True)
-        return case.report(f"{kind} {rows} x {columns}", lambda: f(*flat), [dk, dv], case.gradients[1:], factor)
-    want = {"forward": [case.out, case.sums], "keys": case.gradients[1:], "queries": case.gradients[:1]}[kind]
+        return case.report(
+            f"{kind} {rows} x {columns}", lambda: f(*flat), [dk, dv], case.gradients[1:], factor
+        )
+    want = {
+        "forward": [case.out, case.sums],
+        "keys": case.gradients[1:],
+        "queries": case.gradients[:1],
+    }[kind]
     case.report(f"{kind} {rows} x {columns}", lambda: f(*flat), results, want, factor)
 
 
 def main():
-    for batch, n, width, causal in ((1, 8192, 128, False), (1, 8192, 128, True), (4, 2048, 128, True), (1, 8192, 64, False), (8, 1024, 64, True)):
+    for batch, n, width, causal in (
+        (1, 8192, 128, False),
+        (1, 8192, 128, True),
+        (4, 2048, 128, True),
+        (1, 8192, 64, False),
+        (8, 1024, 64, True),
+    ):
         case = Case(batch, 16, n, width, causal)
         print(f"bfloat16 b{batch} h16 n{n} d{width} {'causal' if causal else 'full'}", flush=True)
-        for name, change, form in (("", None, {}), ("in bulk", None, {"bulk": True}), ("late", late, {}), ("in bulk, late", late, {"bulk": True})):
+        for name, change, form in (
+            ("", None, {}),
+            ("in bulk", None, {"bulk": True}),
+            ("late", late, {}),
+            ("in bulk, late", late, {"bulk": True}),
+        ):
             gradient(case, name, change, **form)
         forms = [dict(groups=2, columns=128, stages=2)]
         if width == 64:
-            forms = [dict(groups=4, columns=64, stages=3), dict(groups=3, columns=128, stages=3), dict(groups=2, columns=128, stages=3)]
+            forms = [
+                dict(groups=4, columns=64, stages=3),
+                dict(groups=3, columns=128, stages=3),
+                dict(groups=2, columns=128, stages=3),
+            ]
         for form in forms:
             forward(case, "forward", **form)
             forward(case, "persistent", **form)
