@@ -12,7 +12,7 @@ namespace {
 /// of dv and dk in registers, and only the latter go through shared memory, for dq. The scores of
 /// the next step are started before dq leaves, which is added up while they are computed; the
 /// last step starts scores that nobody reads, for a product in a condition would be waited for.
-constexpr const char* kHead =
+constexpr const char* kTogether =
     R"(    for b in T.thread_binding(T.Cast("int32", blocks), thread="blockIdx.x"):
         for t in T.thread_binding(T.int32(384), thread="threadIdx.x"):
             tile: T.int32 = b % T.Cast("int32", tiles)
@@ -273,7 +273,7 @@ ir::PrimFunc attention_tiles_gradient(const AttentionTiles& s) {
           tile_map("go", "g", s.value_width, "n", "heads", 64),
           "    stats_map: T.handle = T.tensor_map(T.address_of(stats[0]), 2, 32, batches * heads * "
           "((n + 63) // 64) * 4, T.int64(32), 32, 4, 1, 1)\n",
-          compact_map("dk", s.width), compact_map("dv", s.value_width), kHead),
+          compact_map("dk", s.width), compact_map("dv", s.value_width), kTogether),
       v);
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 /// The tile of queries of a block's use `round` of the grid, and the keys that it sees. Blocks take
 /// the tiles of `together` planes, whose keys and values a cache holds, from the longest on.
-constexpr const char* kPlace = R"(work: T.int32 = b + round * T.Cast("int32", blocks)
+constexpr const char* kRoundPlace = R"(work: T.int32 = b + round * T.Cast("int32", blocks)
 chunk: T.int32 = work // (tiles_ * together_)
 beside: T.int32 = T.min(together_, planes - chunk * together_)
 rest: T.int32 = work - chunk * (tiles_ * together_)
@@ -31,7 +31,7 @@ begin: T.int32 = {begin}
 count: T.int32 = T.max({end} - begin, T.int32(1))
 )";
 
-constexpr const char* kMemory =
+constexpr const char* kRoundMemory =
     R"(            tiles_: T.int32 = T.Cast("int32", tiles)
             together_: T.int32 = T.Cast("int32", together)
             planes: T.int32 = T.Cast("int32", batches * heads)
@@ -60,7 +60,7 @@ constexpr const char* kMemory =
 )";
 
 /// USED: steps of all rounds so far; rings go on from one round to the next.
-constexpr const char* kCopy = R"(            with T.block("copy"):
+constexpr const char* kRoundCopy = R"(            with T.block("copy"):
                 T.execution("threadIdx.x", 0, 128)
                 T.block_attr({copying})
                 if t == 0:
@@ -99,7 +99,7 @@ constexpr const char* kSkip = R"(for step in T.serial({many}):
         T.token_signal(v_empty[slot])
 )";
 
-constexpr const char* kStart = R"(            with T.block("multiply"):
+constexpr const char* kRoundStart = R"(            with T.block("multiply"):
                 T.execution("threadIdx.x", 128, {threads})
                 T.block_attr({multiplying})
                 S = T.allocate(({column_groups}, 2, 2), "float32", scope="local")
@@ -132,7 +132,7 @@ constexpr const char* kStart = R"(            with T.block("multiply"):
 
 /// The wait for the next keys stands before that for the values: a loop, past which compilers do
 /// not move either the exponentials or the wait.
-constexpr const char* kSteps = R"(                    if own > 1:
+constexpr const char* kRoundSteps = R"(                    if own > 1:
                         T.token_wait(k_full[(base_use + 1) % {stages}], (base_use + 1) // {stages} % 2)
                     for step in T.serial(own - 1):
                         now: T.int32 = base_use + step + 1
@@ -157,7 +157,7 @@ constexpr const char* kSteps = R"(                    if own > 1:
                         T.tile_round(P[0, 0, 0], S[0, 0, 0], {columns})
 )";
 
-constexpr const char* kEnd = R"(                    last: T.int32 = base_use + own - 1
+constexpr const char* kRoundEnd = R"(                    last: T.int32 = base_use + own - 1
 {q_read}                    T.token_wait(v_full[last % {stages}], last // {stages} % 2)
                     with T.async_("wgmma", scored):
 {last_values}                    T.wait(scored, 0)
@@ -259,7 +259,7 @@ ir::PrimFunc attention_tiles_persistent(const AttentionTiles& s) {
                                  {"pass", pass(4)}}),
                     20);
   };
-  const std::string place = fill(kPlace, facts);
+  const std::string place = fill(kRoundPlace, facts);
   std::string own = "own_first: T.int32 = first + g * 64\n";
   if (s.band)
     own += cat("before_own: T.int32 = T.min(T.max(T.max(T.int32(0), own_first + low) // ", columns,
@@ -305,7 +305,7 @@ ir::PrimFunc attention_tiles_persistent(const AttentionTiles& s) {
               ", n, heads, batches, or_, oh, ob, 64, 64, 1, 1, 1, 1, 1, 1)\n"),
           "    for b in T.thread_binding(T.Cast(\"int32\", blocks), thread=\"blockIdx.x\"):\n"
           "        for t in T.thread_binding(T.int32({threads}), thread=\"threadIdx.x\"):\n",
-          kMemory, kCopy, kStart, kSteps, kEnd),
+          kRoundMemory, kRoundCopy, kRoundStart, kRoundSteps, kRoundEnd),
       v);
 }
 
