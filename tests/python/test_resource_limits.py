@@ -98,7 +98,9 @@ def test_a_limit_has_an_error_of_its_own(row, tmp_path):
     if code is None:
         assert said.startswith(("error[device.memory.exhausted]: ", "error[host.memory]: ")), said
         return
-    assert said.startswith("nothing" if code == "nothing" else f"error[{code}]: ") and part in said, said
+    assert (
+        said.startswith("nothing" if code == "nothing" else f"error[{code}]: ") and part in said
+    ), said
     assert [p.name for p in tmp_path.rglob("*") if ".weft-" in p.name] == []
 
 
@@ -125,7 +127,9 @@ assert weft.exp(weft.zeros((1 << 22,))).numpy()[-1] == 1
 def test_threads_that_the_host_does_not_grant(tmp_path):
     done = run(THREADS, tmp_path)
     assert done.returncode == 0, done.stderr[-1500:]
-    assert done.stdout.startswith("<<error[pool.threads]: the host does not grant 1 more threads"), done.stdout
+    assert done.stdout.startswith(
+        "<<error[pool.threads]: the host does not grant 1 more threads"
+    ), done.stdout
     assert "weft.set_threads(1), or raise the limit" in done.stdout
 
 
