@@ -58,6 +58,15 @@ SAYS(cuMemcpyDtoH_v2, void* d, P s, size_t n) memcpy(d, (void*)s, n); return 0; 
 SAYS(cuMemcpyDtoDAsync_v2, P d, P s, size_t n, void* q) memmove((void*)d, (void*)s, n); return 0; }
 SAYS(cuModuleLoadData, void** m, const void* b) *m = (void*)1; return 0; }
 SAYS(cuModuleUnload, void* m) return 0; }
+SAYS(cuStreamCreate, void** s, unsigned f) *s = (void*)1; return 0; }
+SAYS(cuStreamDestroy_v2, void* s) return 0; }
+SAYS(cuStreamBeginCapture_v2, void* s, int m) return 0; }
+SAYS(cuStreamEndCapture, void* s, void** g) *g = (void*)1; return 0; }
+SAYS(cuGraphGetNodes, void* g, void* n, size_t* k) *k = 0; return 0; }
+SAYS(cuGraphInstantiateWithFlags, void** e, void* g, unsigned long long f) *e = (void*)1; return 0; }
+SAYS(cuGraphLaunch, void* e, void* s) return 0; }
+SAYS(cuGraphDestroy, void* g) return 0; }
+SAYS(cuGraphExecDestroy, void* e) return 0; }
 SAYS(cuModuleGetFunction, void** f, void* m, const char* n) *f = (void*)1; return 0; }
 SAYS(cuFuncSetAttribute, void* f, int a, int v) return 0; }
 SAYS(cuLaunchKernel, void* f, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned g, unsigned s,
