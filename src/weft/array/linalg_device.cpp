@@ -53,7 +53,9 @@ NDArray solve(const NDArray& a, const NDArray& b, std::string_view name, const N
   const std::int64_t n = b.shape()[b.ndim() - 2], k = b.shape()[b.ndim() - 1];
   if (b.size() == 0) return NDArray::empty(b.device(), b.elem(), b.shape());
   MathLibrary* lib = library::of(x);
-  const Solved s = lib ? library::solve(*lib, x, y) : composed::solve(x, y);
+  const Solved s = small::fits(x) ? small::solve(x, y)
+                   : lib          ? library::solve(*lib, x, y)
+                                  : composed::solve(x, y);
   check(s.status, asked, name, "singular");
   return as_asked(s.x, b, {n, k});
 }
@@ -62,6 +64,10 @@ SignedLog slogdet(const NDArray& a) {
   const NDArray x = stack(a);
   const std::int64_t count = x.shape()[0], n = x.shape()[1];
   const Elem elem = x.elem();
+  if (x.size() > 0 && small::fits(x)) {
+    const SignedLog d = small::slogdet(x);
+    return {as_asked(d.sign, a, {}), as_asked(d.log, a, {}), as_asked(d.determinant, a, {})};
+  }
   MathLibrary* lib = n > 0 ? library::of(x) : nullptr;
   const Factors f = lib ? library::lu(*lib, x) : composed::lu(x);
   const Dims kept{count};
@@ -82,6 +88,11 @@ NDArray cholesky(const NDArray& a, bool upper) {
   const NDArray x = stack(a);
   const std::int64_t n = x.shape()[1];
   if (x.size() == 0) return a.copy();
+  if (small::fits(x)) {
+    const Definite d = small::cholesky(x, upper);
+    check(d.status, a, "cholesky", "indefinite");
+    return as_asked(d.lower, a, {n, n});
+  }
   // The upper factor is the adjoint of the lower one of the adjoint.
   const NDArray in = upper ? adjoint(x) : x;
   MathLibrary* lib = library::of(x);

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Factorisations of small matrices by programs, a matrix a block (operators/small_matrix.h).
+
+#include <algorithm>
+#include <limits>
+
+#include "weft/array/complex_device.h"
+#include "weft/array/device_kernel.h"
+#include "weft/array/linalg_device.h"
+#include "weft/base/integers.h"
+#include "weft/operators/small_matrix.h"
+
+namespace weft::linalg::small {
+
+namespace {
+
+using operators::SmallMatrix;
+
+SmallMatrix spec_of(const NDArray& a, std::int64_t n, std::int64_t columns) {
+  SmallMatrix s;
+  s.real = std::string(name_of(real_of(a.elem())));
+  s.complex = is_complex(a.elem());
+  s.capacity = operators::small_capacity(n);
+  if (columns > 0) {
+    std::int64_t wide = s.lanes();
+    while (wide < columns && wide < s.capacity) wide *= 2;
+    s.columns = static_cast<int>(wide);
+  }
+  return s;
+}
+
+ProgramKey key_of(std::string_view operation, const SmallMatrix& s, bool upper = false) {
+  return {operation, {s.real == "float64", s.complex, s.capacity, s.columns, upper}};
+}
+
+NDArray reals(const NDArray& x) { return is_complex(x.elem()) ? as_reals(x) : x; }
+
+void strides(ProgramCall& call, const NDArray& a) {
+  for (const std::int64_t stride : a.strides()) call.integer(stride);
+}
+
+NDArray statuses(const NDArray& a) {
+  return NDArray::empty(a.device(), Elem::int32, Dims{a.shape()[0]});
+}
+
+}  // namespace
+
+bool fits(const NDArray& a) {
+  const std::int64_t n = std::max(a.shape()[1], a.shape()[2]);
+  const SmallMatrix s = spec_of(a, n, n);
+  const weft::device::Grid& grid = weft::device::grid_of(a.device());
+  return grid.present && s.capacity > 0 && s.threads() <= grid.threads &&
+         operators::small_solve_bytes(s) <= grid.shared_bytes &&
+         a.shape()[0] <= std::numeric_limits<std::int32_t>::max() / 256;
+}
+
+Solved solve(const NDArray& a, const NDArray& b) {
+  const std::int64_t count = a.shape()[0], n = a.shape()[1], k = b.shape()[2];
+  const SmallMatrix s = spec_of(a, n, k);
+  const std::int64_t parts = ceil_div(k, s.columns);
+  Solved out{NDArray::empty(a.device(), a.elem(), Dims{count, n, k}), statuses(a)};
+  ProgramCall call(a.device());
+  call.array(reals(a)).array(reals(b)).array(reals(out.x)).array(out.status);
+  call.integer(count * parts).integer(parts).integer(n).integer(k);
+  strides(call, a), strides(call, b);
+  call.run(key_of("matrix.solve", s), [&] { return operators::small_solve(s); });
+  return out;
+}
+
+SignedLog slogdet(const NDArray& a) {
+  const std::int64_t count = a.shape()[0], n = a.shape()[1];
+  const SmallMatrix s = spec_of(a, n, 0);
+  auto one = [&](Elem elem) { return NDArray::empty(a.device(), elem, Dims{count}); };
+  SignedLog out{one(a.elem()), one(real_of(a.elem())), one(a.elem())};
+  ProgramCall call(a.device());
+  call.array(reals(a)).array(reals(out.sign)).array(out.log).array(reals(out.determinant));
+  call.integer(count).integer(n);
+  strides(call, a);
+  call.run(key_of("matrix.determinant", s), [&] { return operators::small_determinant(s); });
+  return out;
+}
+
+Definite cholesky(const NDArray& a, bool upper) {
+  const std::int64_t count = a.shape()[0], n = a.shape()[1];
+  const SmallMatrix s = spec_of(a, n, 0);
+  Definite out{NDArray::empty(a.device(), a.elem(), a.shape()), statuses(a)};
+  ProgramCall call(a.device());
+  call.array(reals(a)).array(reals(out.lower)).array(out.status);
+  call.integer(count).integer(n);
+  strides(call, a);
+  call.run(key_of("matrix.cholesky", s, upper),
+           [&] { return operators::small_cholesky(s, upper); });
+  return out;
+}
+
+}  // namespace weft::linalg::small
