@@ -141,24 +141,28 @@ bool CardMath::transforms() const { return cufft().library != nullptr; }
 bool CardMath::factorisations() const { return cusolver().library != nullptr; }
 
 int CardMath::plan(const Transform& t) {
-  constexpr std::size_t kMost = 16;
+  constexpr std::size_t kMost = 32;
   for (auto it = plans_.begin(); it != plans_.end(); ++it) {
-    const Transform& p = it->transform;
-    if (p.kind != t.kind || p.wide != t.wide || p.n != t.n || p.rows != t.rows) continue;
+    if (!(it->transform == t)) continue;
     plans_.splice(plans_.begin(), plans_, it);
     return it->handle;
   }
   const bool from_real = t.kind == Fft::real_forward, to_real = t.kind == Fft::real_inverse;
   const int real = t.wide ? kRealWide : kReal, complex = t.wide ? kComplexWide : kComplex;
-  long long n = t.n, in = to_real ? t.n / 2 + 1 : t.n, out = from_real ? t.n / 2 + 1 : t.n;
+  long long n[3], in[3], out[3];
+  for (std::size_t k = 0; k < 3; ++k) n[k] = in[k] = out[k] = t.n[k];
+  const std::size_t last = static_cast<std::size_t>(t.rank - 1);
+  if (to_real) in[last] = n[last] / 2 + 1;
+  if (from_real) out[last] = n[last] / 2 + 1;
   const Cufft& lib = cufft();
   int handle = 0;
   std::size_t bytes = 0;
   check(lib.create(&handle), "cufftCreate");
   try {
-    check(lib.make(handle, 1, &n, &in, 1, in, from_real ? real : complex, &out, 1, out,
-                   to_real ? real : complex, t.rows, &bytes, complex),
-          cat("cufftXtMakePlanMany of ", t.rows, " rows of ", t.n));
+    check(lib.make(handle, t.rank, n, in, t.in_step, t.in_next, from_real ? real : complex, out,
+                   t.out_step, t.out_next, to_real ? real : complex, t.count, &bytes, complex),
+          cat("cufftXtMakePlanMany of ", t.count, " transforms over ", t.rank, " axes, the first of ",
+              t.n[0]));
   } catch (...) {
     lib.destroy(handle);
     throw;
