@@ -97,16 +97,18 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
   spec.read_a = read_of(a, spec.out, c.m, c.a.outer, c.k, c.a.inner, c.a.batch, vectors);
   spec.read_b = read_of(b, spec.out, c.n, c.b.inner, c.k, c.b.outer, c.b.batch, vectors);
   const std::int64_t bytes = elem_bytes(spec.out);
-  TileChoice choice = choose_tile(grid, bytes, batch, m, n, k,
-                                  (spec.read_a == Read::wide) + (spec.read_b == Read::wide));
+  const bool instruction = spec.out == Elem::float64 && (grid.double_products || (in.variant & 4));
+  TileChoice choice =
+      choose_tile(grid, bytes, batch, m, n, k,
+                  (spec.read_a == Read::wide) + (spec.read_b == Read::wide), instruction);
   spec.early = choice.early;
   if (in.tile >= 0) {
     choice.tile = static_cast<std::size_t>(in.tile);
     choice.parts = in.parts;
-    choice.stages = std::max<std::int64_t>(1, stages_of(grid, tiles(bytes)[choice.tile], bytes));
+    choice.stages = std::max<std::int64_t>(1, stages_of(grid, tiles(bytes, instruction)[choice.tile], bytes));
     spec.early = in.variant & 1;
   }
-  const Tile& tile = tiles(bytes)[choice.tile];
+  const Tile& tile = tiles(bytes, instruction)[choice.tile];
   const std::int64_t blocks_m = ceil_div(m, tile.rows), blocks_n = ceil_div(n, tile.columns);
   const std::int64_t part = ceil_div(ceil_div(k, choice.parts), tile.depth) * tile.depth;
   const std::int64_t parts = ceil_div(k, part);
@@ -145,7 +147,7 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
           word(spec.rank_m) | word(spec.rank_n) << 8 | word(spec.rank_k) << 16 |
               word(spec.rank_batch) << 24,
           word(choice.tile) | word(spec.stages) << 16 | word(spec.early) << 24 |
-              word(spec.store) << 32};
+              word(spec.store) << 32 | word(instruction) << 40};
   Call call(out.device());
   call.array(target).array(a).array(b);
   call.integer(blocks_m).integer(blocks_n).integer(parts).integer(batch).integer(part);

@@ -112,11 +112,14 @@ class Kernel {
     // The thread's place: warp, then lane; groups of up to four rows and columns.
     Expr warp = let("warp", ir::div(thread, at(32))), lane = let("lane", mod(thread, at(32)));
     const std::int64_t lanes_n = 32 / t_.lanes_m;
-    four_m_ = std::min<std::int64_t>(4, t_.each_m), four_n_ = std::min<std::int64_t>(4, t_.each_n);
-    row_ = let("row", ir::div(warp, at(t_.warps_n)) * at(t_.lanes_m * t_.each_m) +
-                          ir::div(lane, at(lanes_n)) * at(four_m_));
-    column_ = let("column", mod(warp, at(t_.warps_n)) * at(lanes_n * t_.each_n) +
-                                mod(lane, at(lanes_n)) * at(four_n_));
+    // An instruction's sums: one row and two columns of each 8 x 8.
+    four_m_ = t_.instruction ? 1 : std::min<std::int64_t>(4, t_.each_m);
+    four_n_ = t_.instruction ? 2 : std::min<std::int64_t>(4, t_.each_n);
+    warp_row_ =
+        let("warp_row", ir::div(warp, at(t_.warps_n)) * at(t_.lanes_m * t_.each_m));
+    warp_column_ = let("warp_column", mod(warp, at(t_.warps_n)) * at(lanes_n * t_.each_n));
+    row_ = let("row", warp_row_ + ir::div(lane, at(lanes_n)) * at(four_m_));
+    column_ = let("column", warp_column_ + mod(lane, at(lanes_n)) * at(four_n_));
     Fetch fa = prepare(a_, lets), fb = prepare(b_, lets);
     Expr tiles = let("tiles", ir::div(last_ - first_ + at(t_.depth - 1), at(t_.depth)));
 
@@ -152,6 +155,10 @@ class Kernel {
       if (!early) {
         if (ahead > 0) steps.insert(steps.end(), {wait(ahead - 1), copies(kt + at(ahead))});
         else steps.insert(steps.end(), {copies(kt), wait(0)});
+        if (t_.instruction) {
+          steps.push_back(add_tiles(slot));
+          return ir::seq(std::move(steps));
+        }
         steps.push_back(p_.unrolled("kk", t_.depth, [&](const Expr& kk) {
           return ir::seq({take(0, slot, kk), add(0)});
         }));
@@ -313,6 +320,31 @@ class Kernel {
     return ir::seq(std::move(s));
   }
 
+  /// All summands of a step by an instruction for the threads of a warp, where the target has one
+  /// for this nest.
+  Stmt add_tiles(const Expr& slot) const {
+    const Expr lane = mod(thread_, at(32));
+    const Expr row = warp_row_ + ir::div(lane, at(4)),
+               column = warp_column_ + mod(lane, at(4)) * at(2);
+    const Stmt nest = p_.loop("i", at(t_.each_m), [&](const Expr& i) {
+      return p_.loop("j", at(t_.each_n / 2), [&](const Expr& j) {
+        return p_.loop("e", at(2), [&](const Expr& e) {
+          return p_.loop("k", at(t_.depth), [&](const Expr& k) {
+            const Expr to = i * at(t_.each_n) + j * at(2) + e;
+            return ir::store(acc_,
+                             ir::load(acc_, {to}) +
+                                 ir::load(a_.tile, {slot, k, row + i * at(8)}) *
+                                     ir::load(b_.tile, {slot, k, column + j * at(8) + e}),
+                             {to});
+          });
+        });
+      });
+    });
+    const auto* outer = ir::as<ir::ForNode>(nest);
+    return ir::make_for(outer->var, outer->min, outer->extent, outer->body, outer->for_kind,
+                        outer->axis, {{"instruction", Json("mma.float64")}});
+  }
+
   /// One statement stores everything, in loops that the compiler of the target unrolls: barriers
   /// between stores of one thread would be asked for otherwise.
   Stmt write(const Expr& base) const {
@@ -347,7 +379,7 @@ class Kernel {
   ir::Buffer to_, acc_, ra_[2], rb_[2], place_;
   ir::Var token_;
   Expr blocks_m_, blocks_n_, parts_, batches_, length_, k_, slab_, thread_, first_, last_, row_,
-      column_;
+      column_, warp_row_, warp_column_;
   std::vector<Expr> dk_, db_, batch_a_, batch_b_, out_m_, out_n_, batch_out_;
   std::int64_t four_m_ = 4, four_n_ = 4;
 };

@@ -33,4 +33,7 @@ ir::PrimFunc select_tensor_cores(const ir::PrimFunc& f);
 /// The device function that such a call names.
 std::string instruction_definition(std::string_view name);
 
+/// Products of float64 that a processor adds in a clock by mma; 0: mma is slower than its threads.
+int double_product_sums(int capability);
+
 }  // namespace weft::cuda
