@@ -46,6 +46,21 @@ void check(const NDArray& status, const NDArray& a, std::string_view name, const
   }
 }
 
+/// Waits: whether some matrix has singular values that are rounding errors. Refuses the first one
+/// for which Jacobi's method did not end.
+bool deficient(const NDArray& status, const NDArray& a) {
+  std::vector<std::int32_t> all(static_cast<std::size_t>(status.size()));
+  status.read(all.data());
+  bool found = false;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    found = found || all[i] == 1;
+    if (all[i] == 2)
+      throw Error(ErrorKind::value, "array.svd.divergent",
+                  cat("svd: matrix ", i, " of ", describe(a), " is divergent"));
+  }
+  return found;
+}
+
 }  // namespace
 
 NDArray solve(const NDArray& a, const NDArray& b, std::string_view name, const NDArray& asked) {
@@ -105,7 +120,11 @@ Eigen eigh(const NDArray& a) {
   const NDArray x = stack(a);
   const std::int64_t n = x.shape()[1];
   Eigen e;
-  if (MathLibrary* lib = x.size() > 0 ? library::of(x) : nullptr) {
+  if (x.size() > 0 && small::fits_two(x)) {
+    const library::Decomposed d = small::eigh(x);
+    check(d.status, a, "eigh", "divergent");
+    e = {d.values, d.left};
+  } else if (MathLibrary* lib = x.size() > 0 ? library::of(x) : nullptr) {
     const library::Decomposed d = library::eigh(*lib, x);
     check(d.status, a, "eigh", "divergent");
     e = {d.values, d.left};
@@ -121,7 +140,13 @@ Svd svd(const NDArray& a, SvdPart part) {
   const bool turned = m < n, vectors = part != SvdPart::values;
   if (turned) x = adjoint(x), std::swap(m, n);
   Svd out;
-  if (MathLibrary* lib = x.size() > 0 ? library::of(x) : nullptr) {
+  if (x.size() > 0 && small::fits_two(x)) {
+    const library::Decomposed d = small::svd(x, part);
+    const bool whole = !deficient(d.status, a);
+    const bool full = part == SvdPart::full && m > n;
+    out = {vectors && (full || !whole) ? composed::completed(d.left, d.values, full) : d.left,
+           d.values, d.right};
+  } else if (MathLibrary* lib = x.size() > 0 ? library::of(x) : nullptr) {
     const library::Decomposed d = library::svd(*lib, x, part);
     check(d.status, a, "svd", "divergent");
     out = {d.left, d.values, d.right};
@@ -141,7 +166,8 @@ Svd svd(const NDArray& a, SvdPart part) {
 Qr qr(const NDArray& a, bool complete) {
   const NDArray x = stack(a);
   MathLibrary* lib = x.size() > 0 ? library::of(x) : nullptr;
-  const Qr f = lib ? library::qr(*lib, x, complete) : composed::qr(x, complete);
+  const Qr f = x.size() > 0 && small::fits_two(x) ? small::qr(x, complete)
+               : lib ? library::qr(*lib, x, complete) : composed::qr(x, complete);
   return {as_asked(f.q, a, {f.q.shape()[1], f.q.shape()[2]}),
           as_asked(f.r, a, {f.r.shape()[1], f.r.shape()[2]})};
 }

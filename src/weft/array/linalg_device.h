@@ -44,6 +44,9 @@ Definite cholesky(const NDArray& a);
 Qr qr(const NDArray& a, bool complete);
 Eigen eigh(const NDArray& a);
 Svd svd(const NDArray& a, SvdPart part);  // m >= n
+/// Orthogonal columns in place of the columns of zeros of u where s is no more than rounding errors
+/// of the largest, and with `full` as many as rows.
+NDArray completed(const NDArray& u, const NDArray& s, bool full);
 }  // namespace composed
 
 namespace small {
@@ -52,6 +55,11 @@ bool fits(const NDArray& matrices);
 Solved solve(const NDArray& a, const NDArray& b);
 SignedLog slogdet(const NDArray& a);
 Definite cholesky(const NDArray& a, bool upper);  // `lower` is the factor that was asked for
+/// The same for the functions below, which keep two matrices.
+bool fits_two(const NDArray& matrices);
+Qr qr(const NDArray& a, bool complete);
+library::Decomposed eigh(const NDArray& a);
+library::Decomposed svd(const NDArray& a, SvdPart part);  // m >= n
 }  // namespace small
 
 /// The functions of linalg.h for checked arguments that lie on a device.

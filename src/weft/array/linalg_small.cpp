@@ -54,6 +54,13 @@ bool fits(const NDArray& a) {
          a.shape()[0] <= std::numeric_limits<std::int32_t>::max() / 256;
 }
 
+bool fits_two(const NDArray& a) {
+  if (!fits(a)) return false;
+  const SmallMatrix s = spec_of(a, std::max(a.shape()[1], a.shape()[2]), 0);
+  return operators::small_orthogonal_bytes(s) <=
+         weft::device::grid_of(a.device()).shared_bytes;
+}
+
 Solved solve(const NDArray& a, const NDArray& b) {
   const std::int64_t count = a.shape()[0], n = a.shape()[1], k = b.shape()[2];
   const SmallMatrix s = spec_of(a, n, k);
@@ -90,6 +97,63 @@ Definite cholesky(const NDArray& a, bool upper) {
   strides(call, a);
   call.run(key_of("matrix.cholesky", s, upper),
            [&] { return operators::small_cholesky(s, upper); });
+  return out;
+}
+
+Qr qr(const NDArray& a, bool complete) {
+  const std::int64_t count = a.shape()[0], m = a.shape()[1], n = a.shape()[2], k = std::min(m, n),
+                     wide = complete ? m : k;
+  const SmallMatrix s = spec_of(a, std::max(m, n), 0);
+  Qr out{NDArray::empty(a.device(), a.elem(), Dims{count, m, wide}),
+         NDArray::empty(a.device(), a.elem(), Dims{count, wide, n})};
+  ProgramCall call(a.device());
+  call.array(reals(a)).array(reals(out.q)).array(reals(out.r));
+  call.integer(count).integer(m).integer(n).integer(k).integer(wide);
+  strides(call, a);
+  call.run(key_of("matrix.qr", s), [&] { return operators::small_qr(s); });
+  return out;
+}
+
+namespace {
+
+/// Jacobi's method converges quadratically: after a few sweeps each one doubles the digits.
+std::int64_t sweeps_of(const SmallMatrix& s) {
+  return (s.real == "float64" ? 12 : 10) + (s.capacity > 32 ? 3 : 0);
+}
+
+}  // namespace
+
+library::Decomposed eigh(const NDArray& a) {
+  const std::int64_t count = a.shape()[0], n = a.shape()[1];
+  const SmallMatrix s = spec_of(a, n, 0);
+  library::Decomposed out{NDArray::empty(a.device(), real_of(a.elem()), Dims{count, n}),
+                          NDArray::empty(a.device(), a.elem(), a.shape()),
+                          {},
+                          statuses(a)};
+  ProgramCall call(a.device());
+  call.array(reals(a)).array(out.values).array(reals(out.left)).array(out.status);
+  call.integer(count).integer(n).integer(sweeps_of(s));
+  strides(call, a);
+  call.run(key_of("matrix.eigh", s), [&] { return operators::small_eigh(s); });
+  return out;
+}
+
+library::Decomposed svd(const NDArray& a, SvdPart part) {
+  const std::int64_t count = a.shape()[0], m = a.shape()[1], n = a.shape()[2];
+  const bool vectors = part != SvdPart::values;
+  const SmallMatrix s = spec_of(a, m, 0);
+  auto made = [&](Elem elem, Dims shape) {
+    return NDArray::empty(a.device(), elem, std::move(shape));
+  };
+  library::Decomposed out{made(real_of(a.elem()), Dims{count, n}),
+                          made(a.elem(), Dims{vectors ? count : 0, m, n}),
+                          made(a.elem(), Dims{vectors ? count : 0, n, n}), statuses(a)};
+  ProgramCall call(a.device());
+  call.array(reals(a)).array(reals(out.left)).array(out.values).array(reals(out.right));
+  call.array(out.status);
+  call.integer(count).integer(m).integer(n).integer(sweeps_of(s));
+  strides(call, a);
+  call.run(key_of("matrix.svd", s, vectors), [&] { return operators::small_svd(s, vectors); });
   return out;
 }
 

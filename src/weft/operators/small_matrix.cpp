@@ -140,10 +140,62 @@ void SmallMatrixText::places(std::string_view e, int count, const std::function<
     if (count % threads == 0) body();
     else if_(cat(e, " < ", count), body);
   };
-  unroll("round", rounds, [&] {
-    integer(e, cat("round * ", threads, " + t"));
+  unroll("turn_of_thread", rounds, [&] {
+    integer(e, cat("turn_of_thread * ", threads, " + t"));
     guarded();
   });
+}
+
+void SmallMatrixText::allocate_largest() {
+  allocate_real("RED", cat(spec_.threads()), "shared");
+  allocate_real("FOUND", cat(groups()), "shared");
+  allocate_real("MOST", "1", "local");
+}
+
+void SmallMatrixText::largest(std::string_view buffer) {
+  auto take = [&](const std::string& value) { line("MOST[0] = T.max(MOST[0], ", value, ")"); };
+  line("MOST[0] = ", constant(0));
+  elements(0, spec_.capacity, [&] {
+    const Number w = at(buffer, "row, col");
+    take(cat("T.abs(", w.re, ")"));
+    if (complex()) take(cat("T.abs(", w.im, ")"));
+  });
+  line("RED[t] = MOST[0]");
+  if_(cat("t < ", groups()), [&] {
+    suite(cat("for part in T.serial(T.int32(", spec_.threads() / groups(), "))"),
+          [&] { take(cat("RED[part * ", groups(), " + t]")); });
+    line("FOUND[t] = MOST[0]");
+  });
+  unroll("g", groups(), [&] { take("FOUND[g]"); });
+}
+
+void SmallMatrixText::let_factor() {
+  const double far = real() == "float64" ? 1e120 : 1e12;
+  line("fits: T.bool = MOST[0] == ", constant(0), " or (MOST[0] > ", constant(1 / far),
+       " and MOST[0] < ", constant(far), ")");
+  let_real("BACK", cat("T.if_then_else(fits, ", constant(1), ", MOST[0])"));
+  let_real("FACTOR", cat(constant(1), " / BACK"));
+}
+
+void SmallMatrixText::column_sums(std::string_view lines, const std::function<Number()>& term) {
+  const int columns = spec_.capacity / spec_.lanes();
+  const std::string sums = cat("OF_", lines);
+  unroll("c", columns, [&] {
+    integer("col", cat("c * ", spec_.lanes(), " + tx"));
+    store(sums, "0", number(0));
+    unroll("i", rows_ / spec_.rows_at_once(), [&] {
+      integer("row", cat("i * ", spec_.rows_at_once(), " + ty"));
+      store(sums, "0", at(sums, "0") + term());
+    });
+    store(lines, "ty, col", at(sums, "0"));
+  });
+}
+
+Number SmallMatrixText::column_sum(std::string_view name, std::string_view lines,
+                                   std::string_view col) {
+  Number sum = at(lines, cat("0, ", col));
+  for (int k = 1; k < spec_.rows_at_once(); ++k) sum = sum + at(lines, cat(k, ", ", col));
+  return let(name, sum);
 }
 
 std::string SmallMatrixText::program() const {
