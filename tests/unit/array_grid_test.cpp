@@ -20,6 +20,8 @@
 #include "weft/array/device_whole.h"
 #include "weft/array/gpu/convolution.h"
 #include "weft/array/gpu/thin_product.h"
+#include "weft/array/linalg.h"
+#include "weft/array/linalg_device.h"
 #include "weft/array/tensor.h"
 #include "weft/target/backend.h"
 
@@ -167,6 +169,29 @@ TEST(ArrayGrid, algorithms_compile) {
   const int before = paper->launched;
   nonzero(NDArray::empty(device, Elem::boolean, Dims{300, 500}));
   EXPECT_GE(paper->launched - before, 2);
+}
+
+/// One launch for each factorisation of a stack, whatever the type and up to the largest size.
+TEST(ArrayGrid, factorisations_of_small_matrices_compile) {
+  NEED_CARD();
+  for (const Elem elem : {Elem::float32, Elem::float64, Elem::complex64, Elem::complex128}) {
+    for (const std::int64_t n : {5, 16, 64, 128}) {
+      if (elem == Elem::complex128 && n == 128) continue;  // no room in shared memory
+      const NDArray a = NDArray::empty(device, elem, Dims{10, n, n});
+      auto launches = [&](auto&& f) {
+        const int before = paper->launched;
+        f();
+        return paper->launched - before;
+      };
+      EXPECT_EQ(launches([&] { linalg::solve(a, a); }), 1) << n;
+      EXPECT_EQ(launches([&] { linalg::slogdet(a); }), 1) << n;
+      EXPECT_EQ(launches([&] { linalg::cholesky(a, n == 16); }), 1) << n;
+      if (n == 128 && elem != Elem::float32) continue;  // nor for two of these
+      EXPECT_EQ(launches([&] { linalg::qr(a, true); }), 1) << n;
+      EXPECT_EQ(launches([&] { linalg::small::eigh(a); }), 1) << n;
+      EXPECT_EQ(launches([&] { linalg::small::svd(a, linalg::SvdPart::thin); }), 1) << n;
+    }
+  }
 }
 
 TEST(ArrayGrid, products_compile_for_every_tile) {

@@ -68,7 +68,7 @@ NDArray solve(const NDArray& a, const NDArray& b, std::string_view name, const N
   const std::int64_t n = b.shape()[b.ndim() - 2], k = b.shape()[b.ndim() - 1];
   if (b.size() == 0) return NDArray::empty(b.device(), b.elem(), b.shape());
   MathLibrary* lib = library::of(x);
-  const Solved s = small::fits(x) ? small::solve(x, y)
+  const Solved s = small::fits(x, k) ? small::solve(x, y)
                    : lib          ? library::solve(*lib, x, y)
                                   : composed::solve(x, y);
   check(s.status, asked, name, "singular");
@@ -79,7 +79,7 @@ SignedLog slogdet(const NDArray& a) {
   const NDArray x = stack(a);
   const std::int64_t count = x.shape()[0], n = x.shape()[1];
   const Elem elem = x.elem();
-  if (x.size() > 0 && small::fits(x)) {
+  if (x.size() > 0 && small::fits(x, 0)) {
     const SignedLog d = small::slogdet(x);
     return {as_asked(d.sign, a, {}), as_asked(d.log, a, {}), as_asked(d.determinant, a, {})};
   }
@@ -103,7 +103,7 @@ NDArray cholesky(const NDArray& a, bool upper) {
   const NDArray x = stack(a);
   const std::int64_t n = x.shape()[1];
   if (x.size() == 0) return a.copy();
-  if (small::fits(x)) {
+  if (small::fits(x, 0)) {
     const Definite d = small::cholesky(x, upper);
     check(d.status, a, "cholesky", "indefinite");
     return as_asked(d.lower, a, {n, n});

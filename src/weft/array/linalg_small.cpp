@@ -21,10 +21,14 @@ SmallMatrix spec_of(const NDArray& a, std::int64_t n, std::int64_t columns) {
   s.real = std::string(name_of(real_of(a.elem())));
   s.complex = is_complex(a.elem());
   s.capacity = operators::small_capacity(n);
-  if (columns > 0) {
-    std::int64_t wide = s.lanes();
-    while (wide < columns && wide < s.capacity) wide *= 2;
-    s.columns = static_cast<int>(wide);
+  if (columns <= 0 || s.capacity == 0) return s;
+  // As many right-hand sides a block as there is room for.
+  s.columns = s.lanes();
+  while (s.columns < columns && s.columns < s.capacity) {
+    SmallMatrix wider = s;
+    wider.columns *= 2;
+    if (operators::small_solve_bytes(wider) > weft::device::grid_of(a.device()).shared_bytes) break;
+    s = wider;
   }
   return s;
 }
@@ -45,9 +49,8 @@ NDArray statuses(const NDArray& a) {
 
 }  // namespace
 
-bool fits(const NDArray& a) {
-  const std::int64_t n = std::max(a.shape()[1], a.shape()[2]);
-  const SmallMatrix s = spec_of(a, n, n);
+bool fits(const NDArray& a, std::int64_t columns) {
+  const SmallMatrix s = spec_of(a, std::max(a.shape()[1], a.shape()[2]), columns);
   const weft::device::Grid& grid = weft::device::grid_of(a.device());
   return grid.present && s.capacity > 0 && s.threads() <= grid.threads &&
          operators::small_solve_bytes(s) <= grid.shared_bytes &&
@@ -55,7 +58,7 @@ bool fits(const NDArray& a) {
 }
 
 bool fits_two(const NDArray& a) {
-  if (!fits(a)) return false;
+  if (!fits(a, 0)) return false;
   const SmallMatrix s = spec_of(a, std::max(a.shape()[1], a.shape()[2]), 0);
   return operators::small_orthogonal_bytes(s) <=
          weft::device::grid_of(a.device()).shared_bytes;
