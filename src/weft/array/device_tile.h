@@ -23,7 +23,9 @@ struct Tile {
 
   std::int64_t threads() const { return 32 * warps_m * warps_n; }
   /// Elements in shared memory for one step of the summed extent.
-  std::int64_t step_size() const { return depth * (rows + columns + 8); }
+  std::int64_t step_size() const {
+    return instruction ? (depth + 4) * (rows + columns) : depth * (rows + columns + 8);
+  }
 };
 
 /// All tiles for elements of so many bytes; `instruction`: those of float64 where the device has an
