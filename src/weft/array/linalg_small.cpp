@@ -49,11 +49,22 @@ NDArray statuses(const NDArray& a) {
 
 }  // namespace
 
+namespace {
+
+/// A block is alone with its matrix; the library shares a large one among all processors, one after
+/// the other. Where both exist the program takes the larger ones if they are several.
+bool by_library(const NDArray& a, const SmallMatrix& s) {
+  constexpr std::int64_t kSeveral = 8;
+  return s.capacity > 64 && a.shape()[0] < kSeveral && library::of(a) != nullptr;
+}
+
+}  // namespace
+
 bool fits(const NDArray& a, std::int64_t columns) {
   const SmallMatrix s = spec_of(a, std::max(a.shape()[1], a.shape()[2]), columns);
   const weft::device::Grid& grid = weft::device::grid_of(a.device());
   return grid.present && s.capacity > 0 && s.threads() <= grid.threads &&
-         operators::small_solve_bytes(s) <= grid.shared_bytes &&
+         operators::small_solve_bytes(s) <= grid.shared_bytes && !by_library(a, s) &&
          a.shape()[0] <= std::numeric_limits<std::int32_t>::max() / 256;
 }
 

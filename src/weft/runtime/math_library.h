@@ -62,6 +62,12 @@ class MathLibrary {
   /// m >= n. u is (m, n) or (m, m), vh (n, n); null storages where they are not wanted.
   virtual void svd(Number type, std::int64_t m, std::int64_t n, bool full, Place a, Place s,
                    Place u, Place vh, Place status) = 0;
+  /// The same by Jacobi's rotations, thin, with v (n, n) in place of its adjoint; a is overwritten.
+  virtual void svd_jacobi(Number type, std::int64_t m, std::int64_t n, Place a, Place s, Place u,
+                          Place v, Place status) = 0;
+  /// The same by a polar decomposition.
+  virtual void svd_polar(Number type, std::int64_t m, std::int64_t n, Place a, Place s, Place u,
+                         Place v, Place status) = 0;
 };
 
 /// A Device may also be this.

@@ -7,6 +7,7 @@
 #include <array>
 #include <climits>
 #include <string>
+#include <vector>
 
 #include "weft/base/error.h"
 
@@ -78,6 +79,10 @@ struct Routines {
   int (*orgqr)(Handle, int, int, int, Data, int, Data, Data, int, Data) = nullptr;
   int (*syevd_size)(Handle, int, int, int, Data, int, Data, int*) = nullptr;
   int (*syevd)(Handle, int, int, int, Data, int, Data, Data, int, Data) = nullptr;
+  int (*gesvdj_size)(Handle, int, int, int, int, Data, int, Data, Data, int, Data, int, int*,
+                     Handle) = nullptr;
+  int (*gesvdj)(Handle, int, int, int, int, Data, int, Data, Data, int, Data, int, Data, int, Data,
+                Handle) = nullptr;
   int (*gesvd_size)(Handle, int, int, int*) = nullptr;
   int (*gesvd)(Handle, signed char, signed char, int, int, Data, int, Data, Data, int, Data, int,
                Data, int, Data, Data) = nullptr;
@@ -87,11 +92,23 @@ struct Cusolver {
   void* library = opened({"libcusolver.so.12", "libcusolver.so.11", "libcusolver.so",
                           "/usr/local/cuda/lib64/libcusolver.so"});
   int (*create)(Handle*) = nullptr;
+  int (*create_jacobi)(Handle*) = nullptr;
+  int (*create_parameters)(Handle*) = nullptr;
+  int (*gesvdp_size)(Handle, Handle, int, int, std::int64_t, std::int64_t, int, Data, std::int64_t,
+                     int, Data, int, Data, std::int64_t, int, Data, std::int64_t, int,
+                     std::size_t*, std::size_t*) = nullptr;
+  int (*gesvdp)(Handle, Handle, int, int, std::int64_t, std::int64_t, int, Data, std::int64_t, int,
+                Data, int, Data, std::int64_t, int, Data, std::int64_t, int, Data, std::size_t,
+                Data, std::size_t, Data, double*) = nullptr;
   std::array<Routines, 4> routines;  // by MathLibrary::Number
 
   Cusolver() {
     if (!library) return;
-    bool good = find("cusolverDnCreate", create);
+    bool good = find("cusolverDnCreate", create) &&
+                find("cusolverDnCreateGesvdjInfo", create_jacobi) &&
+                find("cusolverDnCreateParams", create_parameters) &&
+                find("cusolverDnXgesvdp_bufferSize", gesvdp_size) &&
+                find("cusolverDnXgesvdp", gesvdp);
     constexpr char letters[] = "SDCZ";
     for (std::size_t k = 0; k < routines.size() && good; ++k) {
       const bool complex = k >= 2;
@@ -105,7 +122,7 @@ struct Cusolver {
              both("geqrf", r.geqrf_size, r.geqrf) &&
              both(complex ? "ungqr" : "orgqr", r.orgqr_size, r.orgqr) &&
              both(complex ? "heevd" : "syevd", r.syevd_size, r.syevd) &&
-             both("gesvd", r.gesvd_size, r.gesvd);
+             both("gesvd", r.gesvd_size, r.gesvd) && both("gesvdj", r.gesvdj_size, r.gesvdj);
     }
     if (!good) library = nullptr;
   }
@@ -275,6 +292,44 @@ void CardMath::svd(Number type, std::int64_t m, std::int64_t n, bool full, Place
                 leading(m), at(vh), leading(n), at({work.get()}), size, at({superdiagonal.get()}),
                 at(status)),
         "gesvd");
+}
+
+void CardMath::svd_jacobi(Number type, std::int64_t m, std::int64_t n, Place a, Place s, Place u,
+                          Place v, Place status) {
+  std::lock_guard lock(mutex_);
+  const Routines& r = routines(type);
+  if (!jacobi_) check(cusolver().create_jacobi(&jacobi_), "cusolverDnCreateGesvdjInfo");
+  const int vectors = u.storage ? 1 : 0;
+  int size = 0;
+  check(r.gesvdj_size(solver(), vectors, 1, narrow(m), narrow(n), at(a), leading(m), at(s), at(u),
+                      leading(m), at(v), leading(n), &size, jacobi_),
+        "gesvdj_bufferSize");
+  auto work = workspace(type, size);
+  check(r.gesvdj(solver(), vectors, 1, narrow(m), narrow(n), at(a), leading(m), at(s), at(u),
+                 leading(m), at(v), leading(n), at({work.get()}), size, at(status), jacobi_),
+        "gesvdj");
+}
+
+void CardMath::svd_polar(Number type, std::int64_t m, std::int64_t n, Place a, Place s, Place u,
+                         Place v, Place status) {
+  std::lock_guard lock(mutex_);
+  const Cusolver& lib = cusolver();
+  if (!parameters_) check(lib.create_parameters(&parameters_), "cusolverDnCreateParams");
+  constexpr int kinds[] = {kReal, kRealWide, kComplex, kComplexWide};
+  const int of = kinds[static_cast<std::size_t>(type)];
+  const int values = type == Number::float64 || type == Number::complex128 ? kRealWide : kReal;
+  const int vectors = u.storage ? 1 : 0;
+  std::size_t here = 0, host = 0;
+  check(lib.gesvdp_size(solver(), parameters_, vectors, 1, m, n, of, at(a), leading(m), values,
+                        at(s), of, at(u), leading(m), of, at(v), leading(n), of, &here, &host),
+        "Xgesvdp_bufferSize");
+  auto work = device_.allocate(static_cast<runtime::Bytes>(std::max<std::size_t>(1, here)));
+  std::vector<char> host_work(host);
+  double error = 0;
+  check(lib.gesvdp(solver(), parameters_, vectors, 1, m, n, of, at(a), leading(m), values, at(s),
+                   of, at(u), leading(m), of, at(v), leading(n), of, at({work.get()}), here,
+                   host_work.data(), host, at(status), &error),
+        "Xgesvdp");
 }
 
 }  // namespace weft::cuda

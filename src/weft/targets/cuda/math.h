@@ -27,6 +27,10 @@ class CardMath final : public runtime::MathLibrary {
             Place status) override;
   void svd(Number type, std::int64_t m, std::int64_t n, bool full, Place a, Place s, Place u,
            Place vh, Place status) override;
+  void svd_jacobi(Number type, std::int64_t m, std::int64_t n, Place a, Place s, Place u, Place v,
+                  Place status) override;
+  void svd_polar(Number type, std::int64_t m, std::int64_t n, Place a, Place s, Place u, Place v,
+                 Place status) override;
 
  private:
   struct Plan {
@@ -41,7 +45,7 @@ class CardMath final : public runtime::MathLibrary {
   runtime::Device& device_;
   std::mutex mutex_;
   std::list<Plan> plans_;  // the last used one first
-  void* solver_ = nullptr;
+  void *solver_ = nullptr, *jacobi_ = nullptr, *parameters_ = nullptr;
 };
 
 }  // namespace weft::cuda
