@@ -37,6 +37,8 @@ class MathLibrary {
   /// Whether there is a library of transforms, of factorisations.
   virtual bool transforms() const = 0;
   virtual bool factorisations() const = 0;
+  /// Whether it has the functions "of all".
+  virtual bool batches() const = 0;
   /// Results are unscaled; real_inverse may overwrite `in`. Both begin at multiples of a complex
   /// number.
   virtual void fft(const Transform& transform, Place in, Place out) = 0;
@@ -68,6 +70,14 @@ class MathLibrary {
   /// The same by a polar decomposition.
   virtual void svd_polar(Number type, std::int64_t m, std::int64_t n, Place a, Place s, Place u,
                          Place v, Place status) = 0;
+  /// `count` matrices at once, whose addresses (int64) lie one after the other, as do the pivots and
+  /// an int32 status for each.
+  virtual void lu_of_all(Number type, std::int64_t n, std::int64_t count, Place addresses,
+                         Place pivots, Place status) = 0;
+  virtual void lu_solve_all(Number type, std::int64_t n, std::int64_t k, std::int64_t count,
+                            Place addresses, Place pivots, Place b_addresses) = 0;
+  virtual void cholesky_of_all(Number type, std::int64_t n, std::int64_t count, Place addresses,
+                               Place status) = 0;
 };
 
 /// A Device may also be this.

@@ -70,6 +70,7 @@ using Data = void*;
 struct Routines {
   int (*potrf_size)(Handle, int, int, Data, int, int*) = nullptr;
   int (*potrf)(Handle, int, int, Data, int, Data, int, Data) = nullptr;
+  int (*potrf_batched)(Handle, int, int, Data, int, Data, int) = nullptr;
   int (*getrf_size)(Handle, int, int, Data, int, int*) = nullptr;
   int (*getrf)(Handle, int, int, Data, int, Data, Data, Data) = nullptr;
   int (*getrs)(Handle, int, int, int, Data, int, Data, Data, int, Data) = nullptr;
@@ -118,6 +119,7 @@ struct Cusolver {
         return find(name, work) && find(name + "_bufferSize", size);
       };
       good = both("potrf", r.potrf_size, r.potrf) && both("getrf", r.getrf_size, r.getrf) &&
+             find(cat("cusolverDn", letters[k], "potrfBatched"), r.potrf_batched) &&
              find(cat("cusolverDn", letters[k], "getrs"), r.getrs) &&
              both("geqrf", r.geqrf_size, r.geqrf) &&
              both(complex ? "ungqr" : "orgqr", r.orgqr_size, r.orgqr) &&
@@ -135,6 +137,41 @@ struct Cusolver {
 
 const Cusolver& cusolver() {
   static const Cusolver one;
+  return one;
+}
+
+/// Of one element type: all matrices of a stack at once.
+struct Batched {
+  int (*getrf)(Handle, int, Data, int, Data, Data, int) = nullptr;
+  int (*getrs)(Handle, int, int, int, Data, int, Data, Data, int, int*, int) = nullptr;
+};
+
+struct Cublas {
+  void* library = opened({"libcublas.so.13", "libcublas.so.12", "libcublas.so",
+                          "/usr/local/cuda/lib64/libcublas.so"});
+  int (*create)(Handle*) = nullptr;
+  std::array<Batched, 4> routines;  // by MathLibrary::Number
+
+  Cublas() {
+    if (!library) return;
+    bool good = find("cublasCreate_v2", create);
+    constexpr char letters[] = "SDCZ";
+    for (std::size_t k = 0; k < routines.size(); ++k) {
+      const std::string stem = cat("cublas", letters[k]);
+      good = good && find(stem + "getrfBatched", routines[k].getrf) &&
+             find(stem + "getrsBatched", routines[k].getrs);
+    }
+    if (!good) library = nullptr;
+  }
+  template <typename F>
+  bool find(const std::string& name, F& f) {
+    f = reinterpret_cast<F>(dlsym(library, name.c_str()));
+    return f != nullptr;
+  }
+};
+
+const Cublas& cublas() {
+  static const Cublas one;
   return one;
 }
 
@@ -198,6 +235,39 @@ void CardMath::fft(const Transform& t, Place in, Place out) {
   const int handle = plan(t);
   const bool back = t.kind == Fft::inverse || t.kind == Fft::real_inverse;
   check(cufft().exec(handle, at(in), at(out), back ? kInverse : kForward), "cufftXtExec");
+}
+
+bool CardMath::batches() const { return factorisations() && cublas().library != nullptr; }
+
+void* CardMath::products() {
+  if (!products_) check(cublas().create(&products_), "cublasCreate");
+  return products_;
+}
+
+void CardMath::lu_of_all(Number type, std::int64_t n, std::int64_t count, Place addresses,
+                         Place pivots, Place status) {
+  std::lock_guard lock(mutex_);
+  check(cublas().routines[static_cast<std::size_t>(type)].getrf(
+            products(), narrow(n), at(addresses), leading(n), at(pivots), at(status), narrow(count)),
+        "getrfBatched");
+}
+
+void CardMath::lu_solve_all(Number type, std::int64_t n, std::int64_t k, std::int64_t count,
+                            Place addresses, Place pivots, Place b_addresses) {
+  std::lock_guard lock(mutex_);
+  int refused = 0;
+  check(cublas().routines[static_cast<std::size_t>(type)].getrs(
+            products(), kNoTranspose, narrow(n), narrow(k), at(addresses), leading(n), at(pivots),
+            at(b_addresses), leading(n), &refused, narrow(count)),
+        "getrsBatched");
+}
+
+void CardMath::cholesky_of_all(Number type, std::int64_t n, std::int64_t count, Place addresses,
+                               Place status) {
+  std::lock_guard lock(mutex_);
+  check(routines(type).potrf_batched(solver(), kLower, narrow(n), at(addresses), leading(n),
+                                     at(status), narrow(count)),
+        "potrfBatched");
 }
 
 void* CardMath::solver() {
