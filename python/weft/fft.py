@@ -142,29 +142,29 @@ def _scale(points, backward, norm):
     return (1.0 / points) ** (0.5 if norm == "ortho" else 1.0) if divided else 1.0
 
 
-def _last_axes(name, x, s, axes, norm):
-    """One call over several last axes of an array on a device, none of them cut or filled up; else None."""
-    last = len(axes) - 1
+def _together(name, x, s, axes, norm):
+    """One call over neighbouring axes of an array on a device, none of them cut or filled up; else None."""
     if _is_tensor(x) and x.requires_grad or len(axes) < 2:
         return None
     x = _array(x)
     at = [a + x.ndim if a < 0 else a for a in axes]
-    if x.device.host_accessible or sorted(at) != list(range(x.ndim - len(at), x.ndim)):
+    first, last = min(at), max(at)
+    if x.device.host_accessible or sorted(at) != list(range(first, last + 1)) or last >= x.ndim:
         return None
     real, backward = "rfft" in name, name[0] == "i"
-    if real and at[last] != x.ndim - 1:
+    if first < 0 or (real and at[-1] != last):
         return None
     points = [x.shape[a] for a in at]
     if name == "irfftn":
-        points[last] = s[last]
-        if x.shape[-1] != s[last] // 2 + 1:
+        points[-1] = s[-1]
+        if x.shape[last] != s[-1] // 2 + 1:
             return None
     if points != list(s) or min(points) < 1:
         return None
     x = _checked(name[:-1], x, norm)
     scale = _scale(_math.prod(points), backward, norm)
-    n = points[at.index(x.ndim - 1)]
-    return _core._fft_last_axes(x, len(at), backward, real, n, scale)
+    n = points[at.index(last)]
+    return _core._fft_axes(x, first, len(at), backward, real, n, scale)
 
 
 def _complex_only(x, name):
@@ -201,7 +201,7 @@ def _axes_of(x, s, axes):
 def fftn(x, /, *, s=None, axes=None, norm="backward"):
     """Transform along several axes."""
     s, axes = _axes_of(x, s, axes)
-    whole = _last_axes("fftn", x, s, axes, norm)
+    whole = _together("fftn", x, s, axes, norm)
     if whole is not None:
         return whole
     for n, a in zip(s, axes):
@@ -212,7 +212,7 @@ def fftn(x, /, *, s=None, axes=None, norm="backward"):
 def ifftn(x, /, *, s=None, axes=None, norm="backward"):
     """Inverse transform along several axes."""
     s, axes = _axes_of(x, s, axes)
-    whole = _last_axes("ifftn", x, s, axes, norm)
+    whole = _together("ifftn", x, s, axes, norm)
     if whole is not None:
         return whole
     for n, a in zip(s, axes):
@@ -237,7 +237,7 @@ def rfftn(x, /, *, s=None, axes=None, norm="backward"):
     """Transform of real numbers along several axes; the last one is halved."""
     s, axes = _axes_of(x, s, axes)
     _real_only(x, "rfft")
-    whole = _last_axes("rfftn", x, s, axes, norm)
+    whole = _together("rfftn", x, s, axes, norm)
     if whole is not None:
         return whole
     out = rfft(x, n=s[-1], axis=axes[-1], norm=norm)
@@ -251,7 +251,7 @@ def irfftn(x, /, *, s=None, axes=None, norm="backward"):
     given = s is not None
     s, axes = _axes_of(x, s, axes)
     full = s if given else (*s[:-1], 2 * (s[-1] - 1))
-    whole = _last_axes("irfftn", x, full, axes, norm)
+    whole = _together("irfftn", x, full, axes, norm)
     if whole is not None:
         return whole
     for n, a in zip(s[:-1], axes[:-1]):
