@@ -215,7 +215,9 @@ def test_special_values():
     assert np.isnan(host(linalg.det(nan))).all()
     zero = weft.zeros((2, 4, 4), device=GRID)
     sign, log = linalg.slogdet(zero)
-    assert not host(sign).any() and (host(log) == -np.inf).all() and not host(linalg.det(zero)).any()
+    assert (
+        not host(sign).any() and (host(log) == -np.inf).all() and not host(linalg.det(zero)).any()
+    )
     q, r = linalg.qr(zero)
     near(host(q), np.broadcast_to(np.eye(4), (2, 4, 4)), 0)
     assert not host(r).any() and not host(linalg.svdvals(zero)).any()

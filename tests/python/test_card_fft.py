@@ -125,7 +125,10 @@ def test_machines_without_a_grid_refuse(name):
     assert got.device.name == "vta" or got.dtype.name.startswith("complex")
 
 
-@pytest.mark.parametrize("shape,axes", [((4, 6, 10), None), ((3, 4, 5, 8), (-2, -1)), ((6, 9), (1, 0)), ((2, 3, 4, 5), (2, 1))])
+@pytest.mark.parametrize(
+    "shape,axes",
+    [((4, 6, 10), None), ((3, 4, 5, 8), (-2, -1)), ((6, 9), (1, 0)), ((2, 3, 4, 5), (2, 1))],
+)
 @pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
 def test_neighbouring_axes_together(rng, shape, axes, norm):
     x = (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype("complex128")

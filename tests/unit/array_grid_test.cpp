@@ -333,8 +333,7 @@ double worst_of_tile(const Ref<Device>& device, Elem elem, std::size_t tile, boo
                 static_cast<double>(
                     vb[static_cast<std::size_t>(z * b.strides()[0] + x * b.strides()[1])]);
       worst = std::max(
-          worst,
-          std::abs(want - static_cast<double>(got[static_cast<std::size_t>(y * kN + x)])));
+          worst, std::abs(want - static_cast<double>(got[static_cast<std::size_t>(y * kN + x)])));
     }
   }
   return worst;

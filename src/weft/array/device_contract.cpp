@@ -68,8 +68,8 @@ Read read_of(const NDArray& x, Elem compute, const Dims& outer, const Dims& step
   const std::uint64_t address =
       x.handle()->address() + static_cast<std::uint64_t>(x.offset() * elem_bytes(x.elem()));
   // Vectors of converted elements, or of more than four, are not moved as one.
-  const bool wide = vectors && x.elem() == compute && lanes <= 4 && address % 16 == 0 &&
-                    whole(batch_steps);
+  const bool wide =
+      vectors && x.elem() == compute && lanes <= 4 && address % 16 == 0 && whole(batch_steps);
   auto one = [&](const Dims& extents, const Dims& axis, const Dims& other) {
     return wide && extents.size() == 1 && axis[0] == 1 && extents[0] % lanes == 0 && whole(other);
   };
@@ -106,14 +106,14 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
   spec.read_b =
       read_of(b, spec.out, c.n, c.b.inner, c.k, c.b.outer, c.b.batch, vectors, instruction);
   const std::int64_t bytes = elem_bytes(spec.out);
-  TileChoice choice =
-      choose_tile(grid, bytes, batch, m, n, k,
-                  in_vectors(spec.read_a) + in_vectors(spec.read_b), instruction);
+  TileChoice choice = choose_tile(grid, bytes, batch, m, n, k,
+                                  in_vectors(spec.read_a) + in_vectors(spec.read_b), instruction);
   spec.early = choice.early;
   if (in.tile >= 0) {
     choice.tile = static_cast<std::size_t>(in.tile);
     choice.parts = in.parts;
-    choice.stages = std::max<std::int64_t>(1, stages_of(grid, tiles(bytes, instruction)[choice.tile], bytes));
+    choice.stages =
+        std::max<std::int64_t>(1, stages_of(grid, tiles(bytes, instruction)[choice.tile], bytes));
     spec.early = in.variant & 1;
   }
   const Tile& tile = tiles(bytes, instruction)[choice.tile];

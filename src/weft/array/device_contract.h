@@ -27,7 +27,8 @@ struct ContractSpec {
 
 /// Parameters: out, a, b; blocks_m, blocks_n, parts, batches, length of a part, m, n, k, elements
 /// of a part's result; the extents of m, n, k, batch; the steps of a along m, k, batch, of b along
-/// k, n, batch, of out along m, n, batch. An operand that is read in vectors has its other steps in vectors.
+/// k, n, batch, of out along m, n, batch. An operand that is read in vectors has its other steps in
+/// vectors.
 ir::PrimFunc contract_kernel(const ContractSpec& spec);
 
 /// Elements in a vector of 16 bytes.

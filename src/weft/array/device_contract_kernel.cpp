@@ -91,8 +91,8 @@ class Kernel {
  private:
   Expr at(std::int64_t v) const { return p_.at(v); }
 
-  /// [stages, depth, extent] with lines four elements longer: transposed writes and an instruction's
-  /// reads fall on different banks, and vectors stay aligned.
+  /// [stages, depth, extent] with lines four elements longer: transposed writes and an
+  /// instruction's reads fall on different banks, and vectors stay aligned.
   ir::Buffer padded(const char* name, DType type, const Operand& o) const {
     const std::int64_t lines = o.lines ? o.extent : t_.depth,
                        length = (o.lines ? t_.depth : o.extent) + 4;
@@ -124,8 +124,7 @@ class Kernel {
     // An instruction's sums: one row and two columns of each 8 x 8.
     four_m_ = t_.instruction ? 1 : std::min<std::int64_t>(4, t_.each_m);
     four_n_ = t_.instruction ? 2 : std::min<std::int64_t>(4, t_.each_n);
-    warp_row_ =
-        let("warp_row", ir::div(warp, at(t_.warps_n)) * at(t_.lanes_m * t_.each_m));
+    warp_row_ = let("warp_row", ir::div(warp, at(t_.warps_n)) * at(t_.lanes_m * t_.each_m));
     warp_column_ = let("warp_column", mod(warp, at(t_.warps_n)) * at(lanes_n * t_.each_n));
     row_ = let("row", warp_row_ + ir::div(lane, at(lanes_n)) * at(four_m_));
     column_ = let("column", warp_column_ + mod(lane, at(lanes_n)) * at(four_n_));
@@ -258,8 +257,8 @@ class Kernel {
     Lets lets;
     Expr slot = lets.name(p_, "slot", ir::floormod(tile, at(s_.stages)));
     const bool terms = o.read == Read::terms;
-    Expr pk = lets.name(p_, "pk",
-                        first_ + tile * at(t_.depth) + (terms ? f.kk * at(f.width) : f.kk));
+    Expr pk =
+        lets.name(p_, "pk", first_ + tile * at(t_.depth) + (terms ? f.kk * at(f.width) : f.kk));
     Expr table_slot = ir::floormod(tile, at(table_slots()));
     auto place_k = [&](const Expr& kk) { return ir::load(o.table, {table_slot, kk}); };
     std::vector<Stmt> copies;
@@ -348,12 +347,12 @@ class Kernel {
         return p_.loop("e", at(2), [&](const Expr& e) {
           return p_.loop("k", at(t_.depth), [&](const Expr& k) {
             const Expr to = i * at(t_.each_n) + j * at(2) + e;
-            return ir::store(acc_,
-                             ir::load(acc_, {to}) +
-                                 ir::load(a_.tile, place_in(a_, slot, k, row + i * at(8))) *
-                                     ir::load(b_.tile,
-                                              place_in(b_, slot, k, column + j * at(8) + e)),
-                             {to});
+            return ir::store(
+                acc_,
+                ir::load(acc_, {to}) +
+                    ir::load(a_.tile, place_in(a_, slot, k, row + i * at(8))) *
+                        ir::load(b_.tile, place_in(b_, slot, k, column + j * at(8) + e)),
+                {to});
           });
         });
       });

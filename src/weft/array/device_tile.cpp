@@ -48,8 +48,8 @@ double expected_clocks(const Grid& grid, const Tile& t, std::int64_t element_byt
   const std::int64_t blocks = ceil_div(m, t.rows) * ceil_div(n, t.columns) * batch * parts;
   const std::int64_t each = ceil_div(blocks, grid.processors);  // of the busiest processor
   const std::int64_t steps = ceil_div(ceil_div(k, parts), t.depth);
-  // A processor does 128 multiply-adds a clock, half as many of eight bytes without an instruction. The first copies and
-  // the last stores, which no other block hides, cost a few steps.
+  // A processor does 128 multiply-adds a clock, half as many of eight bytes without an instruction.
+  // The first copies and the last stores, which no other block hides, cost a few steps.
   constexpr double kFill = 5;
   const double step = static_cast<double>(t.rows * t.columns * t.depth) /
                       (element_bytes > 4 && !t.instruction ? 64 : 128) / t.rate[wide],
@@ -82,8 +82,7 @@ std::int64_t stages_of(const Grid& grid, const Tile& tile, std::int64_t element_
 }
 
 TileChoice choose_tile(const Grid& grid, std::int64_t element_bytes, std::int64_t batch,
-                       std::int64_t m, std::int64_t n, std::int64_t k, int wide,
-                       bool instruction) {
+                       std::int64_t m, std::int64_t n, std::int64_t k, int wide, bool instruction) {
   std::span<const Tile> all = tiles(element_bytes, instruction);
   TileChoice best{all.size() - 1, 1, 1};
   best.stages = std::max<std::int64_t>(1, stages_of(grid, all.back(), element_bytes));

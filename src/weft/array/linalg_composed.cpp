@@ -295,9 +295,8 @@ namespace {
 NDArray negligible(const NDArray& s, std::int64_t extent) {
   const std::int64_t count = s.shape()[0], n = s.shape()[1];
   const NDArray scale = s.reshape(Dims{count, 1, n});
-  const NDArray least =
-      apply(Op::multiply, n > 0 ? until(scale, 2, 1) : scale,
-            Scalar(epsilon(s.elem()) * static_cast<double>(extent)));
+  const NDArray least = apply(Op::multiply, n > 0 ? until(scale, 2, 1) : scale,
+                              Scalar(epsilon(s.elem()) * static_cast<double>(extent)));
   return apply(Op::less_equal, scale, least);
 }
 

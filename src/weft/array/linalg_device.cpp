@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/array/linalg_device.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "weft/array/complex_device.h"
@@ -34,31 +35,33 @@ NDArray as_asked(const NDArray& x, const NDArray& a, std::initializer_list<std::
   return shaped.elem() == e ? shaped : shaped.astype(e);
 }
 
-/// Waits, and refuses the first matrix whose status is not 0.
-void check(const NDArray& status, const NDArray& a, std::string_view name, const char* reason) {
-  if (!status.defined() || status.size() == 0) return;
+std::vector<std::int32_t> read_all(const NDArray& status) {
   std::vector<std::int32_t> all(static_cast<std::size_t>(status.size()));
-  status.read(all.data());
+  if (!all.empty()) status.read(all.data());
+  return all;
+}
+
+/// Refuses the first matrix whose status is `least` or more.
+void refuse_from(std::int32_t least, const std::vector<std::int32_t>& all, const NDArray& a,
+                 std::string_view name, const char* reason) {
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (all[i] == 0) continue;
+    if (all[i] < least && all[i] >= 0) continue;
     throw Error(ErrorKind::value, cat("array.", name, ".", reason),
                 cat(name, ": matrix ", i, " of ", describe(a), " is ", reason));
   }
 }
 
+/// Waits, and refuses the first matrix whose status is not 0.
+void check(const NDArray& status, const NDArray& a, std::string_view name, const char* reason) {
+  if (status.defined()) refuse_from(1, read_all(status), a, name, reason);
+}
+
 /// Waits: whether some matrix has singular values that are rounding errors. Refuses the first one
 /// for which Jacobi's method did not end.
 bool deficient(const NDArray& status, const NDArray& a) {
-  std::vector<std::int32_t> all(static_cast<std::size_t>(status.size()));
-  status.read(all.data());
-  bool found = false;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    found = found || all[i] == 1;
-    if (all[i] == 2)
-      throw Error(ErrorKind::value, "array.svd.divergent",
-                  cat("svd: matrix ", i, " of ", describe(a), " is divergent"));
-  }
-  return found;
+  const std::vector<std::int32_t> all = read_all(status);
+  refuse_from(2, all, a, "svd", "divergent");
+  return std::find(all.begin(), all.end(), 1) != all.end();
 }
 
 }  // namespace
@@ -69,8 +72,8 @@ NDArray solve(const NDArray& a, const NDArray& b, std::string_view name, const N
   if (b.size() == 0) return NDArray::empty(b.device(), b.elem(), b.shape());
   MathLibrary* lib = library::of(x);
   const Solved s = small::fits(x, k) ? small::solve(x, y)
-                   : lib          ? library::solve(*lib, x, y)
-                                  : composed::solve(x, y);
+                   : lib             ? library::solve(*lib, x, y)
+                                     : composed::solve(x, y);
   check(s.status, asked, name, "singular");
   return as_asked(s.x, b, {n, k});
 }
@@ -167,7 +170,8 @@ Qr qr(const NDArray& a, bool complete) {
   const NDArray x = stack(a);
   MathLibrary* lib = x.size() > 0 ? library::of(x) : nullptr;
   const Qr f = x.size() > 0 && small::fits_two(x) ? small::qr(x, complete)
-               : lib ? library::qr(*lib, x, complete) : composed::qr(x, complete);
+               : lib                              ? library::qr(*lib, x, complete)
+                                                  : composed::qr(x, complete);
   return {as_asked(f.q, a, {f.q.shape()[1], f.q.shape()[2]}),
           as_asked(f.r, a, {f.r.shape()[1], f.r.shape()[2]})};
 }

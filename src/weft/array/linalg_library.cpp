@@ -44,15 +44,13 @@ bool at_once(MathLibrary& lib, const NDArray& a) {
   constexpr std::int64_t kSeveral = 4, kLarge = 512;
   return lib.batches() && a.shape()[0] >= kSeveral && a.shape()[1] <= kLarge;
 }
-Place whole(const NDArray& x) {
-  return {x.handle().get(), x.offset() * elem_bytes(x.elem())};
-}
+Place whole(const NDArray& x) { return {x.handle().get(), x.offset() * elem_bytes(x.elem())}; }
 /// Where each matrix of a compact stack begins.
 NDArray addresses(const NDArray& stack) {
   const std::int64_t count = stack.shape()[0],
                      step = stack.size() / count * elem_bytes(stack.elem());
-  return arange(stack.device(), Elem::int64, static_cast<std::int64_t>(whole(stack).address()), step,
-                count);
+  return arange(stack.device(), Elem::int64, static_cast<std::int64_t>(whole(stack).address()),
+                step, count);
 }
 
 /// Elimination of all matrices of `lu`, in place.

@@ -71,8 +71,7 @@ bool fits(const NDArray& a, std::int64_t columns) {
 bool fits_two(const NDArray& a) {
   if (!fits(a, 0)) return false;
   const SmallMatrix s = spec_of(a, std::max(a.shape()[1], a.shape()[2]), 0);
-  return operators::small_orthogonal_bytes(s) <=
-         weft::device::grid_of(a.device()).shared_bytes;
+  return operators::small_orthogonal_bytes(s) <= weft::device::grid_of(a.device()).shared_bytes;
 }
 
 Solved solve(const NDArray& a, const NDArray& b) {

@@ -21,9 +21,8 @@ std::string element_of(const char* first, const char* second) {
 void load_matrix(SmallMatrixText& t, const SmallMatrix& s) {
   t.line("base: T.int64 = T.Cast(\"int64\", matrix) * a0");
   t.elements(0, s.capacity, [&] {
-    t.store(
-        "W", "row, col",
-        t.choose("row < n and col < n", t.in_memory("a", element_of("a1", "a2")), t.number(0)));
+    t.store("W", "row, col",
+            t.choose("row < n and col < n", t.in_memory("a", element_of("a1", "a2")), t.number(0)));
   });
 }
 
@@ -54,7 +53,8 @@ void eliminate(SmallMatrixText& t, const SmallMatrix& s,
       t.line("ROW[t] = AT[0]");
     });
     start();
-    t.unroll("g", group, [&] { t.if_("FOUND[g] > BEST[0]", [&] { better("FOUND[g]", "ROW[g]"); }); });
+    t.unroll("g", group,
+             [&] { t.if_("FOUND[g] > BEST[0]", [&] { better("FOUND[g]", "ROW[g]"); }); });
     t.integer("p", cat("T.bitwise_and(AT[0], ", n - 1, ")"));
     const Number d = t.let("d", t.at("W", "p, j"));
     t.line("zero: T.bool = ", d.re, " == ", t.constant(0),
@@ -235,14 +235,12 @@ ir::PrimFunc small_solve(const SmallMatrix& s) {
            d.im.empty() ? "" : cat(" and ", d.im, " == ", t.constant(0)));
     const Number safe = t.let("safe", t.choose("zero", t.number(1), d));
     const Number r = t.let_reciprocal("r", safe);
-    t.places("c", s.columns,
-             [&] { t.store("R", "c", t.at("W", cat("j, ", n, " + c")) * r); });
+    t.places("c", s.columns, [&] { t.store("R", "c", t.at("W", cat("j, ", n, " + c")) * r); });
     t.places("c", n, [&] { t.store("C", "c", t.at("W", "c, j")); });
     t.elements(n, s.columns, [&] {
       const Number x = t.at("R", cat("col - ", n));
-      t.if_("row < j", [&] {
-        t.store("W", "row, col", t.at("W", "row, col") - t.at("C", "row") * x);
-      });
+      t.if_("row < j",
+            [&] { t.store("W", "row, col", t.at("W", "row, col") - t.at("C", "row") * x); });
       t.if_("row == j", [&] { t.store("W", "row, col", x); });
     });
   });

@@ -31,7 +31,8 @@ void reflect(SmallMatrixText& t, const SmallMatrix& s, std::string_view buffer, 
 std::int64_t small_orthogonal_bytes(const SmallMatrix& s) {
   const std::int64_t number = (s.real == "float64" ? 8 : 4) * (s.complex ? 2 : 1);
   const std::int64_t n = s.capacity;
-  return (2 * n * (n + 1) + 2 * s.rows_at_once() * (n + 1) + 4 * n) * number + s.threads() * 8 + 1024;
+  return (2 * n * (n + 1) + 2 * s.rows_at_once() * (n + 1) + 4 * n) * number + s.threads() * 8 +
+         1024;
 }
 
 ir::PrimFunc small_qr(const SmallMatrix& s) {
@@ -52,8 +53,9 @@ ir::PrimFunc small_qr(const SmallMatrix& s) {
                                  "base + T.Cast(\"int64\", row) * a1 + T.Cast(\"int64\", col) * "
                                  "a2"),
                      t.number(0)));
-    t.store("Q", "row, col", {cat("T.Select(row == col, ", t.constant(1), ", ", t.constant(0), ")"),
-                              t.complex() ? t.constant(0) : ""});
+    t.store("Q", "row, col",
+            {cat("T.Select(row == col, ", t.constant(1), ", ", t.constant(0), ")"),
+             t.complex() ? t.constant(0) : ""});
   });
   t.largest("W");
   t.let_factor();
@@ -77,13 +79,13 @@ ir::PrimFunc small_qr(const SmallMatrix& s) {
     t.let_real("beta", cat("T.Select(plain, ", alpha.re, ", T.Select(", alpha.re, " > ",
                            t.constant(0), ", -length, length))"));
     t.let_real("over", cat("T.Select(plain, ", t.constant(1), ", beta)"));
-    const Number less = t.let("less", {cat("T.Select(plain, ", t.constant(1), ", ", alpha.re,
-                                           " - beta)"),
-                                       t.complex() ? alpha.im : ""});
+    const Number less =
+        t.let("less", {cat("T.Select(plain, ", t.constant(1), ", ", alpha.re, " - beta)"),
+                       t.complex() ? alpha.im : ""});
     const Number scale = t.let_reciprocal("scale", less);
-    const Number tau = t.let("tau", {cat("T.Select(plain, ", t.constant(0), ", (beta - ", alpha.re,
-                                         ") / over)"),
-                                     t.complex() ? cat("-", alpha.im, " / over") : ""});
+    const Number tau =
+        t.let("tau", {cat("T.Select(plain, ", t.constant(0), ", (beta - ", alpha.re, ") / over)"),
+                      t.complex() ? cat("-", alpha.im, " / over") : ""});
     t.places("c", n, [&] {
       const Number below = t.choose("c > j and not plain", t.at("W", "c, j") * scale, t.number(0));
       t.store("V", "c", t.choose("c == j", t.number(1), below));
@@ -98,8 +100,8 @@ ir::PrimFunc small_qr(const SmallMatrix& s) {
   t.for_("back", "steps", [&] {
     t.integer("j", "steps - 1 - back");
     t.places("c", n, [&] {
-      t.store("V", "c", t.choose("c == j", t.number(1),
-                                 t.choose("c > j", t.at("W", "c, j"), t.number(0))));
+      t.store("V", "c",
+              t.choose("c == j", t.number(1), t.choose("c > j", t.at("W", "c, j"), t.number(0))));
     });
     const Number tau = t.let("tau", t.at("TAU", "j"));
     reflect(t, s, "Q", tau, "row >= j");
@@ -113,9 +115,8 @@ ir::PrimFunc small_qr(const SmallMatrix& s) {
     t.if_("row < m and col < wide",
           [&] { t.store_in_memory("q", place("m", "wide"), t.at("Q", "row, col")); });
     t.if_("row < wide and col < n", [&] {
-      t.store_in_memory(
-          "r", place("wide", "n"),
-          t.choose("row <= col", scaled(t.at("W", "row, col"), "BACK"), t.number(0)));
+      t.store_in_memory("r", place("wide", "n"),
+                        t.choose("row <= col", scaled(t.at("W", "row, col"), "BACK"), t.number(0)));
     });
   });
   ProgramText p("matrix.qr");

@@ -28,8 +28,9 @@ void pairs(SmallMatrixText& t, const SmallMatrix& s) {
   t.places("c", s.capacity, [&] {
     t.integer("turn", "even - 1");
     t.integer("met", "(round * 2 - c + turn) % T.max(turn, 1)");
-    t.line("PAIR[c] = T.Select(c >= even, c, T.Select(c == turn, round, T.Select(met == c, turn, "
-           "met)))");
+    t.line(
+        "PAIR[c] = T.Select(c >= even, c, T.Select(c == turn, round, T.Select(met == c, turn, "
+        "met)))");
   });
 }
 
@@ -45,8 +46,8 @@ void rotation(SmallMatrixText& t, const Number& off, const std::string& least) {
   t.let_real("tangent", cat("T.Select(ratio < ", t.constant(0), ", ", t.constant(-1), ", ",
                             t.constant(1), ") / (T.abs(ratio) + root)"));
   t.let_real("cosine", cat(t.constant(1), " / T.sqrt(", t.constant(1), " + tangent * tangent)"));
-  const Number phase = t.let("phase", {cat(off.re, " / safe"),
-                                       t.complex() ? cat(off.im, " / safe") : ""});
+  const Number phase =
+      t.let("phase", {cat(off.re, " / safe"), t.complex() ? cat(off.im, " / safe") : ""});
   const Number sine = t.let("sine", scaled(phase, "(tangent * cosine)"));
   t.line("COS[c] = T.Select(turns, cosine, ", t.constant(1), ")");
   const Number minus = t.let("minus", scaled(conj(sine), t.constant(-1)));
@@ -123,12 +124,11 @@ ir::PrimFunc small_eigh(const SmallMatrix& s) {
     // The lower triangle and its adjoint; the diagonal is real.
     t.integer("down", "T.max(row, col)");
     t.integer("across", "T.min(row, col)");
-    const Number a =
-        t.let("lower", t.choose("down < n",
-                                t.in_memory("a",
-                                            "base + T.Cast(\"int64\", down) * a1 + "
-                                            "T.Cast(\"int64\", across) * a2"),
-                                t.number(0)));
+    const Number a = t.let("lower", t.choose("down < n",
+                                             t.in_memory("a",
+                                                         "base + T.Cast(\"int64\", down) * a1 + "
+                                                         "T.Cast(\"int64\", across) * a2"),
+                                             t.number(0)));
     Number w = a;
     if (t.complex())
       w.im = cat("T.Select(row == col, ", t.constant(0), ", T.Select(row > col, ", a.im, ", -",
@@ -173,9 +173,8 @@ ir::PrimFunc small_eigh(const SmallMatrix& s) {
       t.store_in_memory("vectors", place("n", "n", "row", "RANK[col]"), t.at("V", "row, col"));
     });
   });
-  t.places("c", n, [&] {
-    t.if_("c < n", [&] { t.line("values[b * n + RANK[c]] = RED[c] * BACK"); });
-  });
+  t.places("c", n,
+           [&] { t.if_("c < n", [&] { t.line("values[b * n + RANK[c]] = RED[c] * BACK"); }); });
   t.if_("t == 0", [&] { t.line("status[b] = T.Cast(\"int32\", LATE[0] >= sweeps)"); });
   ProgramText p("matrix.eigh");
   for (const char* name : {"a", "values", "vectors"}) p.buffer(name, s.real);
@@ -260,9 +259,8 @@ ir::PrimFunc small_svd(const SmallMatrix& s, bool vectors) {
       });
     });
   }
-  t.places("c", n, [&] {
-    t.if_("c < n", [&] { t.line("values[b * n + RANK[c]] = RED[c] * BACK"); });
-  });
+  t.places("c", n,
+           [&] { t.if_("c < n", [&] { t.line("values[b * n + RANK[c]] = RED[c] * BACK"); }); });
   t.if_("t == 0", [&] { t.line("status[b] = T.Select(LATE[0] >= sweeps, 2, BEFORE[0])"); });
   ProgramText p("matrix.svd");
   for (const char* name : {"a", "u", "values", "vh"}) p.buffer(name, s.real);

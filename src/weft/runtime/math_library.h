@@ -22,9 +22,9 @@ class MathLibrary {
     }
   };
   enum class Fft : std::uint8_t { forward, inverse, real_forward, real_inverse };
-  /// Transforms over `rank` axes of n[0], n[1], ... points, the last one of which a real kind halves.
-  /// Neighbours along the last axis lie `step` elements apart (several axes: 1, and the axes are
-  /// compact), the first elements of the transforms `next`.
+  /// Transforms over `rank` axes of n[0], n[1], ... points, the last one of which a real kind
+  /// halves. Neighbours along the last axis lie `step` elements apart (several axes: 1, and the
+  /// axes are compact), the first elements of the transforms `next`.
   struct Transform {
     Fft kind = Fft::forward;
     bool wide = false;  // float64
@@ -70,8 +70,8 @@ class MathLibrary {
   /// The same by a polar decomposition.
   virtual void svd_polar(Number type, std::int64_t m, std::int64_t n, Place a, Place s, Place u,
                          Place v, Place status) = 0;
-  /// `count` matrices at once, whose addresses (int64) lie one after the other, as do the pivots and
-  /// an int32 status for each.
+  /// `count` matrices at once, whose addresses (int64) lie one after the other, as do the pivots
+  /// and an int32 status for each.
   virtual void lu_of_all(Number type, std::int64_t n, std::int64_t count, Place addresses,
                          Place pivots, Place status) = 0;
   virtual void lu_solve_all(Number type, std::int64_t n, std::int64_t k, std::int64_t count,

@@ -96,8 +96,8 @@ struct Cusolver {
   int (*create_jacobi)(Handle*) = nullptr;
   int (*create_parameters)(Handle*) = nullptr;
   int (*gesvdp_size)(Handle, Handle, int, int, std::int64_t, std::int64_t, int, Data, std::int64_t,
-                     int, Data, int, Data, std::int64_t, int, Data, std::int64_t, int,
-                     std::size_t*, std::size_t*) = nullptr;
+                     int, Data, int, Data, std::int64_t, int, Data, std::int64_t, int, std::size_t*,
+                     std::size_t*) = nullptr;
   int (*gesvdp)(Handle, Handle, int, int, std::int64_t, std::int64_t, int, Data, std::int64_t, int,
                 Data, int, Data, std::int64_t, int, Data, std::int64_t, int, Data, std::size_t,
                 Data, std::size_t, Data, double*) = nullptr;
@@ -105,11 +105,10 @@ struct Cusolver {
 
   Cusolver() {
     if (!library) return;
-    bool good = find("cusolverDnCreate", create) &&
-                find("cusolverDnCreateGesvdjInfo", create_jacobi) &&
-                find("cusolverDnCreateParams", create_parameters) &&
-                find("cusolverDnXgesvdp_bufferSize", gesvdp_size) &&
-                find("cusolverDnXgesvdp", gesvdp);
+    bool good =
+        find("cusolverDnCreate", create) && find("cusolverDnCreateGesvdjInfo", create_jacobi) &&
+        find("cusolverDnCreateParams", create_parameters) &&
+        find("cusolverDnXgesvdp_bufferSize", gesvdp_size) && find("cusolverDnXgesvdp", gesvdp);
     constexpr char letters[] = "SDCZ";
     for (std::size_t k = 0; k < routines.size() && good; ++k) {
       const bool complex = k >= 2;
@@ -147,8 +146,8 @@ struct Batched {
 };
 
 struct Cublas {
-  void* library = opened({"libcublas.so.13", "libcublas.so.12", "libcublas.so",
-                          "/usr/local/cuda/lib64/libcublas.so"});
+  void* library = opened(
+      {"libcublas.so.13", "libcublas.so.12", "libcublas.so", "/usr/local/cuda/lib64/libcublas.so"});
   int (*create)(Handle*) = nullptr;
   std::array<Batched, 4> routines;  // by MathLibrary::Number
 
@@ -215,8 +214,8 @@ int CardMath::plan(const Transform& t) {
   try {
     check(lib.make(handle, t.rank, n, in, t.in_step, t.in_next, from_real ? real : complex, out,
                    t.out_step, t.out_next, to_real ? real : complex, t.count, &bytes, complex),
-          cat("cufftXtMakePlanMany of ", t.count, " transforms over ", t.rank, " axes, the first of ",
-              t.n[0]));
+          cat("cufftXtMakePlanMany of ", t.count, " transforms over ", t.rank,
+              " axes, the first of ", t.n[0]));
   } catch (...) {
     lib.destroy(handle);
     throw;
@@ -247,9 +246,10 @@ void* CardMath::products() {
 void CardMath::lu_of_all(Number type, std::int64_t n, std::int64_t count, Place addresses,
                          Place pivots, Place status) {
   std::lock_guard lock(mutex_);
-  check(cublas().routines[static_cast<std::size_t>(type)].getrf(
-            products(), narrow(n), at(addresses), leading(n), at(pivots), at(status), narrow(count)),
-        "getrfBatched");
+  check(
+      cublas().routines[static_cast<std::size_t>(type)].getrf(
+          products(), narrow(n), at(addresses), leading(n), at(pivots), at(status), narrow(count)),
+      "getrfBatched");
 }
 
 void CardMath::lu_solve_all(Number type, std::int64_t n, std::int64_t k, std::int64_t count,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// cuFFT, cuSOLVER and cuBLAS's factorisations of stacks, opened at run time like the driver; nothing of them is linked.
+// cuFFT, cuSOLVER and cuBLAS's factorisations of stacks, opened at run time like the driver;
+// nothing of them is linked.
 
 #include <list>
 #include <mutex>

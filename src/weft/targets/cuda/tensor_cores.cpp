@@ -308,10 +308,11 @@ std::string double_helper(const std::string& name, int m, int n, int k, std::str
       "\"d\"(fa[i][1]), \"d\"(fa[i + 1][1]), \"d\"(fb[j][0]), \"d\"(fb[j][1]));\n#else\n");
   for (const char* h : {"0", "1"}) {
     for (const char* row : {"u", "v"}) {
-      out += cat("        asm(\"mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, "
-                 "{%3}, {%0, %1};\" : \"+d\"(",
-                 row, "[0]), \"+d\"(", row, "[1]) : \"d\"(fa[i", row[0] == 'v' ? " + 1" : "", "][",
-                 h, "]), \"d\"(fb[j][", h, "]));\n");
+      out +=
+          cat("        asm(\"mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, "
+              "{%3}, {%0, %1};\" : \"+d\"(",
+              row, "[0]), \"+d\"(", row, "[1]) : \"d\"(fa[i", row[0] == 'v' ? " + 1" : "", "][", h,
+              "]), \"d\"(fb[j][", h, "]));\n");
     }
   }
   return out + "#endif\n      }\n  }\n}\n";
