@@ -70,12 +70,17 @@ Read read_of(const NDArray& x, Elem compute, const Dims& outer, const Dims& step
   // Vectors of converted elements, or of more than four, are not moved as one.
   const bool wide =
       vectors && x.elem() == compute && lanes <= 4 && address % 16 == 0 && whole(batch_steps);
-  auto one = [&](const Dims& extents, const Dims& axis, const Dims& other) {
-    return wide && extents.size() == 1 && axis[0] == 1 && extents[0] % lanes == 0 && whole(other);
+  /// Neighbours along the last axis lie together, and every other step keeps whole vectors.
+  auto lies = [&](const Dims& extents, const Dims& axes, const Dims& other) {
+    const int last = extents.size() - 1;
+    return wide && axes[last] == 1 && extents[last] % lanes == 0 &&
+           whole(Dims(axes.data(), last)) && whole(other);
   };
-  if (along_summed)
-    return instruction && one(summed, summed_steps, steps) ? Read::terms : Read::summed;
-  return one(outer, steps, summed_steps) ? Read::wide : Read::rows;
+  if (along_summed) {
+    return instruction && summed.size() == 1 && lies(summed, summed_steps, steps) ? Read::terms
+                                                                                  : Read::summed;
+  }
+  return lies(outer, steps, summed_steps) ? Read::wide : Read::rows;
 }
 
 bool in_vectors(Read read) { return read == Read::wide || read == Read::terms; }
@@ -85,6 +90,10 @@ void divide(Elem elem, std::initializer_list<Dims*> all) {
   for (Dims* steps : all) {
     for (std::int64_t& s : *steps) s /= vector_of(elem);
   }
+}
+/// All but the last, along which vectors lie.
+void divide_others(Elem elem, Dims& steps) {
+  for (int i = 0; i + 1 < steps.size(); ++i) steps[i] /= vector_of(elem);
 }
 
 }  // namespace
@@ -146,9 +155,9 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
   spec.store = target.elem();
   spec.stages = choice.stages;
   spec.queue = grid.queue;
-  if (spec.read_a == Read::wide) divide(a.elem(), {&c.a.inner, &c.a.batch});
+  if (spec.read_a == Read::wide) divide(a.elem(), {&c.a.inner, &c.a.batch}), divide_others(a.elem(), c.a.outer);
   if (spec.read_a == Read::terms) divide(a.elem(), {&c.a.outer, &c.a.batch});
-  if (spec.read_b == Read::wide) divide(b.elem(), {&c.b.outer, &c.b.batch});
+  if (spec.read_b == Read::wide) divide(b.elem(), {&c.b.outer, &c.b.batch}), divide_others(b.elem(), c.b.inner);
   if (spec.read_b == Read::terms) divide(b.elem(), {&c.b.inner, &c.b.batch});
   auto word = [](auto v) { return static_cast<std::uint64_t>(v); };
   Key key{4,

@@ -246,8 +246,16 @@ class Kernel {
     }
     Expr pe = o.start + f.ee * at(f.width);
     f.inside = let("inside", ir::select(ir::lt(pe, o.limit), last_, at(0)));
-    Expr place = o.read == Read::wide ? ir::div(o.start, at(f.width)) + f.ee
-                                      : positions(pe, o.outer, {o.steps})[0];
+    Expr place;
+    if (o.read == Read::wide) {
+      // The last axis holds whole vectors.
+      place = ir::div(o.start, at(f.width)) + f.ee;
+      std::vector<Expr> vectors = o.outer;
+      vectors.back() = ir::div(vectors.back(), at(f.width));
+      if (vectors.size() > 1) place = positions(place, vectors, {o.steps})[0];
+    } else {
+      place = positions(pe, o.outer, {o.steps})[0];
+    }
     f.places.push_back(let("place", o.base + place));
     return f;
   }
