@@ -143,28 +143,27 @@ def _scale(points, backward, norm):
 
 
 def _together(name, x, s, axes, norm):
-    """One call over neighbouring axes of an array on a device, none of them cut or filled up; else None."""
+    """One call over the last axes of an array on a device, none of them cut or filled up; else None."""
     if _is_tensor(x) and x.requires_grad or len(axes) < 2:
         return None
     x = _array(x)
     at = [a + x.ndim if a < 0 else a for a in axes]
-    first, last = min(at), max(at)
-    if x.device.host_accessible or sorted(at) != list(range(first, last + 1)) or last >= x.ndim:
+    if x.device.host_accessible or sorted(at) != list(range(x.ndim - len(at), x.ndim)):
         return None
     real, backward = "rfft" in name, name[0] == "i"
-    if first < 0 or (real and at[-1] != last):
+    if real and at[-1] != x.ndim - 1:
         return None
     points = [x.shape[a] for a in at]
     if name == "irfftn":
         points[-1] = s[-1]
-        if x.shape[last] != s[-1] // 2 + 1:
+        if x.shape[-1] != s[-1] // 2 + 1:
             return None
     if points != list(s) or min(points) < 1:
         return None
     x = _checked(name[:-1], x, norm)
     scale = _scale(_math.prod(points), backward, norm)
-    n = points[at.index(last)]
-    return _core._fft_axes(x, first, len(at), backward, real, n, scale)
+    n = points[at.index(x.ndim - 1)]
+    return _core._fft_last_axes(x, len(at), backward, real, n, scale)
 
 
 def _complex_only(x, name):

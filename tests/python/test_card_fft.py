@@ -127,7 +127,13 @@ def test_machines_without_a_grid_refuse(name):
 
 @pytest.mark.parametrize(
     "shape,axes",
-    [((4, 6, 10), None), ((3, 4, 5, 8), (-2, -1)), ((6, 9), (1, 0)), ((2, 3, 4, 5), (2, 1))],
+    [
+        ((4, 6, 10), None),
+        ((3, 4, 5, 8), (-2, -1)),
+        ((6, 9), (1, 0)),
+        ((2, 3, 4, 5), (2, 1)),
+        ((2, 3, 4, 5), (3, 1, 2)),
+    ],
 )
 @pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
 def test_neighbouring_axes_together(rng, shape, axes, norm):

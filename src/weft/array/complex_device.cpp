@@ -253,13 +253,24 @@ void complex_matmul(const NDArray& out, const NDArray& a_in, const NDArray& b_in
     for (std::int64_t extent : tail) shape.push_back(extent);
     return shape;
   };
-  NDArray blocks = NDArray::empty(out.device(), out.elem(), with({k, 2, n}));
-  assign(blocks.select(r - 1, 0), b);
-  const NDArray turned = as_reals(blocks.select(r - 1, 1)), reals = as_reals(b);
-  const NDArray im = reals.select(r, 1);
-  const Arg negated[1] = {Arg(im)};
-  device_elementwise(Op::negative, real_of(out.elem()), turned.select(r, 0), negated);
-  assign(turned.select(r, 1), reals.select(r, 0));
+  const NDArray blocks = NDArray::empty(out.device(), out.elem(), with({k, 2, n}));
+  if (device::grid_of(out.device()).present) {
+    const NDArray numbers = b.contiguous();
+    const Elem real = real_of(out.elem());
+    ProgramCall call(out.device());
+    call.array(as_reals(numbers)).array(as_reals(blocks));
+    call.integer(ceil_div(numbers.size(), operators::kComplexJoinThreads));
+    call.integer(numbers.size()).integer(n);
+    call.run({"complex.blocks", {static_cast<int>(real)}},
+             [&] { return operators::complex_blocks(std::string(name_of(real))); });
+  } else {
+    assign(blocks.select(r - 1, 0), b);
+    const NDArray turned = as_reals(blocks.select(r - 1, 1)), reals = as_reals(b);
+    const NDArray im = reals.select(r, 1);
+    const Arg negated[1] = {Arg(im)};
+    device_elementwise(Op::negative, real_of(out.elem()), turned.select(r, 0), negated);
+    assign(turned.select(r, 1), reals.select(r, 0));
+  }
   const NDArray left = as_reals(a.contiguous()).reshape(with({m, 2 * k})),
                 right = as_reals(blocks).reshape(with({2 * k, 2 * n}));
   device_matmul(as_reals(out).reshape(with({m, 2 * n})), left, right);

@@ -155,9 +155,11 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
   spec.store = target.elem();
   spec.stages = choice.stages;
   spec.queue = grid.queue;
-  if (spec.read_a == Read::wide) divide(a.elem(), {&c.a.inner, &c.a.batch}), divide_others(a.elem(), c.a.outer);
+  if (spec.read_a == Read::wide)
+    divide(a.elem(), {&c.a.inner, &c.a.batch}), divide_others(a.elem(), c.a.outer);
   if (spec.read_a == Read::terms) divide(a.elem(), {&c.a.outer, &c.a.batch});
-  if (spec.read_b == Read::wide) divide(b.elem(), {&c.b.outer, &c.b.batch}), divide_others(b.elem(), c.b.inner);
+  if (spec.read_b == Read::wide)
+    divide(b.elem(), {&c.b.outer, &c.b.batch}), divide_others(b.elem(), c.b.inner);
   if (spec.read_b == Read::terms) divide(b.elem(), {&c.b.inner, &c.b.batch});
   auto word = [](auto v) { return static_cast<std::uint64_t>(v); };
   Key key{4,

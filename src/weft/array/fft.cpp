@@ -344,18 +344,12 @@ NDArray irfft(const NDArray& x, std::int64_t n, int axis, double scale) {
   return axis_back(as_reals(out).select(2, 0).contiguous(), lead, axis);
 }
 
-NDArray fft_axes(const NDArray& x, int first, int count, FftKind kind, std::int64_t n,
-                 double scale) {
-  const int last = first + count - 1;
+NDArray fft_last_axes(const NDArray& x, int count, FftKind kind, std::int64_t n, double scale) {
+  const int last = x.ndim() - 1, first = x.ndim() - count;
   const bool inverse = kind == FftKind::inverse || kind == FftKind::real_inverse;
-  const bool halved = kind == FftKind::real_forward || kind == FftKind::real_inverse;
   const Elem elem = complex_for(x.elem());
-  std::int64_t before = 1, points = 1, behind = 1;
-  for (int i = 0; i < x.ndim(); ++i)
-    (i < first ? before : i > last ? behind : points) *= x.shape()[i];
-  const bool few = before <= kFewCalls || points * behind * elem_bytes(elem) >= kWorthCall;
   MathLibrary* lib = has_grid(x) ? library(x) : nullptr;
-  if (!lib || count > 3 || x.size() == 0 || (behind > 1 && (halved || !few))) {
+  if (!lib || count > 3 || x.size() == 0) {
     NDArray out = x;
     double left = scale;
     auto rest = [&] {
@@ -379,16 +373,13 @@ NDArray fft_axes(const NDArray& x, int first, int count, FftKind kind, std::int6
   NDArray out = NDArray::empty(x.device(), back ? real_of(elem) : elem, shape);
   MathLibrary::Transform t;
   t.kind = kind, t.wide = real_of(elem) == Elem::float64, t.rank = count;
-  for (int k = 0; k < count; ++k)
-    t.n[static_cast<std::size_t>(k)] = first + k == last ? n : x.shape()[first + k];
-  if (behind == 1) {
-    t.count = before, t.in_next = points, t.out_next = out.size() / before;
-    lib->fft(t, place(from), place(out));
-    return scaled(out, scale);
+  t.in_next = t.out_next = 1;
+  for (int axis = first; axis <= last; ++axis) {
+    t.n[static_cast<std::size_t>(axis - first)] = axis == last ? n : x.shape()[axis];
+    t.in_next *= x.shape()[axis], t.out_next *= shape[axis];
   }
-  t.count = behind, t.in_step = t.out_step = behind, t.in_next = t.out_next = 1;
-  for (std::int64_t k = 0; k < before; ++k)
-    lib->fft(t, place(from, k * points * behind), place(out, k * points * behind));
+  t.count = x.size() / t.in_next;
+  lib->fft(t, place(from), place(out));
   return scaled(out, scale);
 }
 

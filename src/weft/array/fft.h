@@ -19,9 +19,8 @@ NDArray rfft(const NDArray& x, std::int64_t n, int axis, double scale);
 NDArray irfft(const NDArray& x, std::int64_t n, int axis, double scale);
 
 using FftKind = runtime::MathLibrary::Fft;
-/// Over `count` axes from `first` on, each whole; `n` points along the last of them (of a real
-/// kind's real side).
-NDArray fft_axes(const NDArray& x, int first, int count, FftKind kind, std::int64_t n,
-                 double scale);
+/// Over the last `count` axes, each whole; `n` points along the last one (of a real kind's real
+/// side).
+NDArray fft_last_axes(const NDArray& x, int count, FftKind kind, std::int64_t n, double scale);
 
 }  // namespace weft

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "weft/array/linalg_device.h"
 #include "weft/array/ops.h"
@@ -149,26 +150,23 @@ Decomposed eigh(MathLibrary& lib, const NDArray& a) {
 Decomposed svd(MathLibrary& lib, const NDArray& a, SvdPart part) {
   const std::int64_t count = a.shape()[0], m = a.shape()[1], n = a.shape()[2];
   const bool full = part == SvdPart::full, vectors = part != SvdPart::values;
-  const NDArray work = columns(a), status = statuses(a),
-                s = made(a, real_of(a.elem()), Dims{count, n});
+  const NDArray status = statuses(a), s = made(a, real_of(a.elem()), Dims{count, n});
   NDArray u, vh;
   if (vectors) {
     u = made(a, a.elem(), Dims{count, full ? m : n, m});
     vh = made(a, a.elem(), Dims{count, n, n});
   }
-  const int method = 1;
-  if (!full && method > 0) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      auto run = [&](auto f) {
-        (lib.*f)(number_of(a.elem()), m, n, item(work, i), item(s, i), item(u, i), item(vh, i),
-                 item(status, i));
-      };
-      if (method == 1) run(&MathLibrary::svd_jacobi);
-      else run(&MathLibrary::svd_polar);
-    }
-    if (!vectors) return {s, {}, {}, status};
-    return {s, u.transpose(1, 2), is_complex(vh.elem()) ? apply(Op::conj, vh) : vh, status};
+  if (part == SvdPart::thin) {
+    const NDArray work = columns(a);
+    for (std::int64_t i = 0; i < count; ++i)
+      lib.svd_jacobi(number_of(a.elem()), m, n, item(work, i), item(s, i), item(u, i), item(vh, i),
+                     item(status, i));
+    std::vector<std::int32_t> all(static_cast<std::size_t>(count));
+    status.read(all.data());
+    if (std::all_of(all.begin(), all.end(), [](std::int32_t code) { return code == 0; }))
+      return {s, u.transpose(1, 2), is_complex(vh.elem()) ? apply(Op::conj, vh) : vh, status};
   }
+  const NDArray work = columns(a);
   for (std::int64_t i = 0; i < count; ++i)
     lib.svd(number_of(a.elem()), m, n, full, item(work, i), item(s, i), item(u, i), item(vh, i),
             item(status, i));

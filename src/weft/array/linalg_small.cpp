@@ -52,10 +52,9 @@ NDArray statuses(const NDArray& a) {
 namespace {
 
 /// A block is alone with its matrix; the library shares a large one among all processors, one after
-/// the other. Where both exist the program takes the larger ones if they are several.
-bool by_library(const NDArray& a, const SmallMatrix& s) {
-  constexpr std::int64_t kSeveral = 8;
-  return s.capacity > 64 && a.shape()[0] < kSeveral && library::of(a) != nullptr;
+/// the other. Where both exist the program takes several.
+bool prefers_library(const NDArray& a, std::int64_t several) {
+  return a.shape()[0] < several && library::of(a) != nullptr;
 }
 
 }  // namespace
@@ -64,14 +63,16 @@ bool fits(const NDArray& a, std::int64_t columns) {
   const SmallMatrix s = spec_of(a, std::max(a.shape()[1], a.shape()[2]), columns);
   const weft::device::Grid& grid = weft::device::grid_of(a.device());
   return grid.present && s.capacity > 0 && s.threads() <= grid.threads &&
-         operators::small_solve_bytes(s) <= grid.shared_bytes && !by_library(a, s) &&
+         operators::small_solve_bytes(s) <= grid.shared_bytes &&
+         !(s.capacity > 64 && prefers_library(a, 8)) &&
          a.shape()[0] <= std::numeric_limits<std::int32_t>::max() / 256;
 }
 
 bool fits_two(const NDArray& a) {
   if (!fits(a, 0)) return false;
   const SmallMatrix s = spec_of(a, std::max(a.shape()[1], a.shape()[2]), 0);
-  return operators::small_orthogonal_bytes(s) <= weft::device::grid_of(a.device()).shared_bytes;
+  return operators::small_orthogonal_bytes(s) <= weft::device::grid_of(a.device()).shared_bytes &&
+         !prefers_library(a, s.capacity > 64 ? 16 : 8);
 }
 
 Solved solve(const NDArray& a, const NDArray& b) {

@@ -28,4 +28,25 @@ ir::PrimFunc complex_join(const std::string& real) {
              {{"threads", cat(kComplexJoinThreads)}, {"real", real}});
 }
 
+ir::PrimFunc complex_blocks(const std::string& real) {
+  return ProgramText("complex.blocks")
+      .buffer("b", real)
+      .buffer("out", real)
+      .scalar("blocks", "int64")
+      .scalar("count", "int64")
+      .scalar("n", "int64")
+      .distinct()
+      .parse(R"(    for block in T.thread_binding(blocks, thread="blockIdx.x"):
+        for t in T.thread_binding(T.int64({threads}), thread="threadIdx.x"):
+            e: T.int64 = block * {threads} + t
+            if e < count:
+                re: T.{real} = b[2 * e]
+                im: T.{real} = b[2 * e + 1]
+                first: T.int64 = 2 * (e // n * n + e)
+                for part in T.serial(T.int64(4)):
+                    out[first + part // 2 * 2 * n + part % 2] = T.Select(part == 2, -im, T.Select(part == 1, im, re))
+)",
+             {{"threads", cat(kComplexJoinThreads)}, {"real", real}});
+}
+
 }  // namespace weft::operators

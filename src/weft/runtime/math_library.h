@@ -64,12 +64,10 @@ class MathLibrary {
   /// m >= n. u is (m, n) or (m, m), vh (n, n); null storages where they are not wanted.
   virtual void svd(Number type, std::int64_t m, std::int64_t n, bool full, Place a, Place s,
                    Place u, Place vh, Place status) = 0;
-  /// The same by Jacobi's rotations, thin, with v (n, n) in place of its adjoint; a is overwritten.
+  /// The same by Jacobi's rotations, with vectors, thin: v (n, n) in place of its adjoint. A status
+  /// other than 0: the rotations did not end.
   virtual void svd_jacobi(Number type, std::int64_t m, std::int64_t n, Place a, Place s, Place u,
                           Place v, Place status) = 0;
-  /// The same by a polar decomposition.
-  virtual void svd_polar(Number type, std::int64_t m, std::int64_t n, Place a, Place s, Place u,
-                         Place v, Place status) = 0;
   /// `count` matrices at once, whose addresses (int64) lie one after the other, as do the pivots
   /// and an int32 status for each.
   virtual void lu_of_all(Number type, std::int64_t n, std::int64_t count, Place addresses,

@@ -7,7 +7,6 @@
 #include <array>
 #include <climits>
 #include <string>
-#include <vector>
 
 #include "weft/base/error.h"
 
@@ -94,21 +93,12 @@ struct Cusolver {
                           "/usr/local/cuda/lib64/libcusolver.so"});
   int (*create)(Handle*) = nullptr;
   int (*create_jacobi)(Handle*) = nullptr;
-  int (*create_parameters)(Handle*) = nullptr;
-  int (*gesvdp_size)(Handle, Handle, int, int, std::int64_t, std::int64_t, int, Data, std::int64_t,
-                     int, Data, int, Data, std::int64_t, int, Data, std::int64_t, int, std::size_t*,
-                     std::size_t*) = nullptr;
-  int (*gesvdp)(Handle, Handle, int, int, std::int64_t, std::int64_t, int, Data, std::int64_t, int,
-                Data, int, Data, std::int64_t, int, Data, std::int64_t, int, Data, std::size_t,
-                Data, std::size_t, Data, double*) = nullptr;
   std::array<Routines, 4> routines;  // by MathLibrary::Number
 
   Cusolver() {
     if (!library) return;
     bool good =
-        find("cusolverDnCreate", create) && find("cusolverDnCreateGesvdjInfo", create_jacobi) &&
-        find("cusolverDnCreateParams", create_parameters) &&
-        find("cusolverDnXgesvdp_bufferSize", gesvdp_size) && find("cusolverDnXgesvdp", gesvdp);
+        find("cusolverDnCreate", create) && find("cusolverDnCreateGesvdjInfo", create_jacobi);
     constexpr char letters[] = "SDCZ";
     for (std::size_t k = 0; k < routines.size() && good; ++k) {
       const bool complex = k >= 2;
@@ -378,28 +368,6 @@ void CardMath::svd_jacobi(Number type, std::int64_t m, std::int64_t n, Place a, 
   check(r.gesvdj(solver(), vectors, 1, narrow(m), narrow(n), at(a), leading(m), at(s), at(u),
                  leading(m), at(v), leading(n), at({work.get()}), size, at(status), jacobi_),
         "gesvdj");
-}
-
-void CardMath::svd_polar(Number type, std::int64_t m, std::int64_t n, Place a, Place s, Place u,
-                         Place v, Place status) {
-  std::lock_guard lock(mutex_);
-  const Cusolver& lib = cusolver();
-  if (!parameters_) check(lib.create_parameters(&parameters_), "cusolverDnCreateParams");
-  constexpr int kinds[] = {kReal, kRealWide, kComplex, kComplexWide};
-  const int of = kinds[static_cast<std::size_t>(type)];
-  const int values = type == Number::float64 || type == Number::complex128 ? kRealWide : kReal;
-  const int vectors = u.storage ? 1 : 0;
-  std::size_t here = 0, host = 0;
-  check(lib.gesvdp_size(solver(), parameters_, vectors, 1, m, n, of, at(a), leading(m), values,
-                        at(s), of, at(u), leading(m), of, at(v), leading(n), of, &here, &host),
-        "Xgesvdp_bufferSize");
-  auto work = device_.allocate(static_cast<runtime::Bytes>(std::max<std::size_t>(1, here)));
-  std::vector<char> host_work(host);
-  double error = 0;
-  check(lib.gesvdp(solver(), parameters_, vectors, 1, m, n, of, at(a), leading(m), values, at(s),
-                   of, at(u), leading(m), of, at(v), leading(n), of, at({work.get()}), here,
-                   host_work.data(), host, at(status), &error),
-        "Xgesvdp");
 }
 
 }  // namespace weft::cuda

@@ -31,8 +31,6 @@ class CardMath final : public runtime::MathLibrary {
            Place vh, Place status) override;
   void svd_jacobi(Number type, std::int64_t m, std::int64_t n, Place a, Place s, Place u, Place v,
                   Place status) override;
-  void svd_polar(Number type, std::int64_t m, std::int64_t n, Place a, Place s, Place u, Place v,
-                 Place status) override;
   void lu_of_all(Number type, std::int64_t n, std::int64_t count, Place addresses, Place pivots,
                  Place status) override;
   void lu_solve_all(Number type, std::int64_t n, std::int64_t k, std::int64_t count,
@@ -54,7 +52,7 @@ class CardMath final : public runtime::MathLibrary {
   runtime::Device& device_;
   std::mutex mutex_;
   std::list<Plan> plans_;  // the last used one first
-  void *solver_ = nullptr, *products_ = nullptr, *jacobi_ = nullptr, *parameters_ = nullptr;
+  void *solver_ = nullptr, *products_ = nullptr, *jacobi_ = nullptr;
 };
 
 }  // namespace weft::cuda
