@@ -69,10 +69,10 @@ class LibraryCard final : public PaperCard, public runtime::HasMathLibrary {
   RecordingLibrary library;
 };
 
-#define NEED_LIBRARY()                                                                 \
-  if (!card()) GTEST_SKIP() << "NVRTC, the compiler for cuda, is not installed";       \
-  Ref<LibraryCard> with = make_ref<LibraryCard>();                                     \
-  RecordingLibrary& library = with->library;                                           \
+#define NEED_LIBRARY()                                                           \
+  if (!card()) GTEST_SKIP() << "NVRTC, the compiler for cuda, is not installed"; \
+  Ref<LibraryCard> with = make_ref<LibraryCard>();                               \
+  RecordingLibrary& library = with->library;                                     \
   Ref<Device> device = with
 
 NDArray of(const Ref<Device>& device, Elem elem, Dims shape) {
