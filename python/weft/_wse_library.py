@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fabric simulator's shared library, opened through ctypes, and the errors it reports (`weft.wse`)."""
+"""The fabric simulator's C functions, called through ctypes, and the errors it reports (`weft.wse`)."""
 
 from __future__ import annotations
 
 import ctypes
 import json
-import os
-import pathlib
 import threading
 
 from . import _core, _debug
@@ -50,7 +48,7 @@ class WseDeviceError(WseError, _core.DeviceError):
 
 
 class WseLibraryError(WseDeviceError, ImportError):
-    """libweft_wse.so is missing."""
+    """This build of weft is without the fabric simulator."""
 
 
 _CLASSES = {
@@ -75,24 +73,18 @@ def raise_error(text: str):
 
 
 class Library:
-    """libweft_wse, opened at first use."""
+    """The C functions of the module, looked up at first use."""
 
     def __init__(self):
         self._lib = None
 
     def get(self):
         if self._lib is None:
-            here = pathlib.Path(__file__).resolve().parent
-            roots = [here, here.parent.parent / "build" / "python" / "weft"]
-            if named := os.environ.get("WEFT_WSE_LIBRARY"):
-                roots.insert(0, pathlib.Path(named).parent)
-            tried = [r / "libweft_wse.so" for r in roots]
-            found = next((p for p in tried if p.exists()), None)
-            if found is None:
-                message = "libweft_wse.so was not found; searched " + ", ".join(map(str, tried))
-                text = f"error[wse.library]: {message}\n = help: build the target weft_wse"
+            lib = ctypes.CDLL(_core.__file__)
+            if not hasattr(lib, "weft_wse_open"):
+                message = f"{_core.__file__} was built without the target wse"
+                text = f"error[wse.library]: {message}\n = help: configure the build with WEFT_TARGETS empty, or with wse in it"
                 raise WseLibraryError("wse.library", message, text, "device")
-            lib = ctypes.CDLL(str(found))
             p, s = ctypes.c_void_p, ctypes.c_char_p
             lib.weft_wse_open.restype, lib.weft_wse_open.argtypes = p, [s, s, ctypes.POINTER(p)]
             lib.weft_wse_close.restype, lib.weft_wse_close.argtypes = None, [p]
