@@ -25,7 +25,8 @@ _KINDS = {
     OSError: "io",
 }
 _RAISED = tuple(_KINDS)
-_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_PACKAGE = os.path.dirname(os.path.abspath(__file__))
+_HERE = (_PACKAGE + os.sep, _PACKAGE + "_wse" + os.sep)
 _LIBRARIES = (
     os.path.dirname(os.__file__) + os.sep,
     os.sep + "site-packages" + os.sep,

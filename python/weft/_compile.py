@@ -436,6 +436,7 @@ class Compiled:
         self.__doc__ = function.__doc__
         self.__name__ = getattr(function, "__name__", "compiled")
         self._traces = {}
+        self._quick = {}  # traces by the signature of arguments that are all arrays
         self._last = None
 
     def _trace(self, args, leaves, rebuild):
@@ -451,6 +452,11 @@ class Compiled:
         return trace
 
     def __call__(self, *args):
+        signature = _core._signature(args)
+        trace = self._quick.get(signature)
+        if trace is not None and differentiating() <= 1:
+            self._last = trace
+            return self._results(trace, args)
         leaves, rebuild = _flatten(args)
         # A compiled gradient has no gradient: derivatives of higher order are those of the function itself.
         if differentiating() > 1 or next(leaves_of(args, Recorder), None) is not None:
@@ -458,6 +464,12 @@ class Compiled:
         if not leaves:
             _refuse("the compiled function got no array", "pass at least one array")
         trace = self._trace(args, leaves, rebuild)
+        if signature is not None:
+            self._quick[signature] = trace
+        return self._results(trace, leaves)
+
+    @staticmethod
+    def _results(trace, leaves):
         results = trace.run(leaves)
         return results[0] if trace.single else trees.unflatten(trace.structure, results)
 

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/array/fuse.h"
 
+#include "weft/array/fuse.h"
 #include <algorithm>
 #include <atomic>
 #include <map>
 #include <set>
 #include <unordered_map>
-
 #include "weft/array/collapse.h"
 #include "weft/array/device_grid.h"
+#include "weft/array/feed.h"
 #include "weft/array/fuse_host.h"
+#include "weft/array/machine_integers.h"
 #include "weft/array/machine_program.h"
 #include "weft/array/nest.h"
 #include "weft/array/row_ir.h"
@@ -33,6 +34,7 @@ struct Step {
   std::vector<const LazyNode*> leaves;  // of the expression, in the order of `in`
   std::vector<int> in;
   int out = 0;
+  bool single = false;  // eager, though a kernel could be made
   Elem elem = Elem::float32;
   Dims shape;                // map: of the result; reduce: before it
   Lazy node;                 // views and products: the node itself; reduce: the reduction
@@ -102,10 +104,12 @@ struct FusedPlan::Impl {
   std::vector<Step> steps;
   std::unordered_map<const LazyNode*, int> slots;  // materialised nodes
   int inputs = 0, count = 0;
-  bool grid = false;
+  bool grid = false, host = true;
   std::unordered_map<const LazyNode*, int> users;
   std::vector<std::string> sources;
 
+  static NDArray by_operations(const Lazy& x, const Ref<Device>& device,
+                               std::unordered_map<const LazyNode*, NDArray>& known);
   bool fuses(const Lazy& x) const {
     switch (x->kind) {
       case LazyKind::row:
@@ -115,6 +119,18 @@ struct FusedPlan::Impl {
       case LazyKind::number: return !stays_eager(x, grid);
       default: return false;
     }
+  }
+
+  /// Is it an array before the step that reads it?
+  bool is_leaf(const Lazy& x) const {
+    return x->kind != LazyKind::number && (!fuses(x) || slots.count(x.node()) > 0);
+  }
+  /// One operation alone: the eager kernel is made for it, at every size.
+  bool is_single(const Lazy& x) const {
+    if (x->kind != LazyKind::row) return false;
+    return std::all_of(x->in.begin(), x->in.end(),
+                       [&](const Lazy& i) { return i->kind == LazyKind::number || is_leaf(i); }) &&
+           std::any_of(x->in.begin(), x->in.end(), [&](const Lazy& i) { return is_leaf(i); });
   }
 
   int materialise(const Lazy& x) {
@@ -133,7 +149,8 @@ struct FusedPlan::Impl {
         for (const Lazy& i : x->in) step.in.push_back(materialise(i));
         break;
       case LazyKind::reduce:
-        if (has_complex(x)) {
+        step.single = host && is_leaf(x->in[0]) && !has_complex(x);
+        if (has_complex(x) || step.single) {
           step.kind = StepKind::eager;
           step.in.push_back(materialise(x->in[0]));
           break;
@@ -144,7 +161,8 @@ struct FusedPlan::Impl {
         collect(step.root, step);
         break;
       default:
-        if (stays_eager(x, grid)) {
+        step.single = host && !stays_eager(x, grid) && is_single(x);
+        if (stays_eager(x, grid) || step.single) {
           step.kind = StepKind::eager;
           for (const Lazy& i : x->in) {
             const bool number = i->kind == LazyKind::number && x->kind == LazyKind::row;
@@ -260,6 +278,7 @@ FusedPlan::FusedPlan(std::vector<Lazy> outputs, bool contract, const Ref<Device>
     : impl_(std::make_unique<Impl>()) {
   impl_->contract = contract;
   impl_->grid = device && device::grid_of(device).present;
+  impl_->host = !device || device->info().host_accessible;
   impl_->outputs = std::move(outputs);
   std::vector<Lazy> order = topological(impl_->outputs);
   for (const Lazy& x : order) {
@@ -277,7 +296,8 @@ FusedPlan::FusedPlan(FusedPlan&&) noexcept = default;
 
 int FusedPlan::kernels() const {
   int n = 0;
-  for (const Step& s : impl_->steps) n += s.kind == StepKind::map || s.kind == StepKind::reduce;
+  for (const Step& s : impl_->steps)
+    n += s.kind == StepKind::map || s.kind == StepKind::reduce || s.single;
   return n;
 }
 int FusedPlan::steps() const {
@@ -354,6 +374,40 @@ NDArray launch(const Ref<runtime::Function>& function, const NDArray& out,
 }
 }  // namespace
 
+namespace {
+/// Whether some value of the expression is of a type that the machine computes one operation at a
+/// time, with a check of the values.
+bool has_narrowed(const Lazy& x, const std::unordered_map<const LazyNode*, NDArray>& known,
+                  const Ref<Device>& device) {
+  if (narrows(device, x.elem())) return true;
+  if (known.count(x.node()) || x->kind == LazyKind::number) return false;
+  if (x->kind == LazyKind::row && narrows(device, x->compute)) return true;
+  return std::any_of(x->in.begin(), x->in.end(),
+                     [&](const Lazy& i) { return has_narrowed(i, known, device); });
+}
+}  // namespace
+
+/// The expression operation by operation.
+NDArray FusedPlan::Impl::by_operations(const Lazy& x, const Ref<Device>& device,
+                                       std::unordered_map<const LazyNode*, NDArray>& known) {
+  if (auto it = known.find(x.node()); it != known.end()) return it->second;
+  NDArray out;
+  if (x->kind == LazyKind::number) {
+    out = full(device, x.elem(), Dims{}, x->number);
+  } else {
+    std::vector<NDArray> in;
+    const bool all = std::all_of(x->in.begin(), x->in.end(),
+                                 [](const Lazy& i) { return i->kind == LazyKind::number; });
+    for (std::size_t k = 0; k < x->in.size(); ++k) {  // a number beside an array stays one
+      const bool number = x->in[k]->kind == LazyKind::number && !all &&
+                          (x->kind == LazyKind::row || (x->kind == LazyKind::where && k > 0));
+      in.push_back(number ? NDArray() : by_operations(x->in[k], device, known));
+    }
+    out = run_eagerly(x, in);
+  }
+  return known[x.node()] = out;
+}
+
 NDArray FusedPlan::Impl::step_map(Step& s, const std::vector<NDArray>& arrays,
                                   const Ref<Device>& device) {
   NDArray out = NDArray::empty(device, s.elem, s.shape);
@@ -372,6 +426,12 @@ NDArray FusedPlan::Impl::step_map(Step& s, const std::vector<NDArray>& arrays,
     return out;
   }
   if (!out.on_host()) {
+    std::unordered_map<const LazyNode*, NDArray> known;
+    for (std::size_t k = 0; k < arrays.size(); ++k) known[s.leaves[k]] = arrays[k];
+    if (has_narrowed(s.root, known, device)) {
+      assign(out, by_operations(s.root, device, known));
+      return out;
+    }
     Dims shape = s.shape;
     std::vector<Dims> strides = {out.strides()};
     for (const NDArray& a : arrays) strides.push_back(broadcast_strides(a, s.shape));
@@ -440,11 +500,13 @@ NDArray FusedPlan::Impl::step_reduce(Step& s, const std::vector<NDArray>& arrays
     device::grid_reduce(node.reduction, s.elem, out, map, s.shape, node.mask);
     return out;
   }
+  // 16-bit floats are combined in float32 and rounded once.
+  const Elem kernel = kernel_elem(s.elem);
   const std::int64_t parts = fuse::host_reduce_parts(s.shape, node.mask);
   auto make = [&] {
     fuse::HostReduce r;
     r.op = node.reduction;
-    r.kernel = s.elem;
+    r.kernel = kernel;
     r.shape = s.shape;
     r.mask = node.mask;
     r.parts = parts;
@@ -453,14 +515,16 @@ NDArray FusedPlan::Impl::step_reduce(Step& s, const std::vector<NDArray>& arrays
       r.elems.push_back(a.elem());
     }
     r.value = [&](const std::vector<Expr>& loads) {
-      return convert_value(Writer(s.leaves, loads).value(s.root), s.elem);
+      return convert_value(Writer(s.leaves, loads).value(s.root), kernel);
     };
     return fuse::host_reduce(std::move(r));
   };
   Ref<runtime::Function> function = host_function(s, " r", arrays, device, make);
-  if (parts == 1) return launch(function, out, arrays);
-  NDArray partial = launch(function, NDArray::empty(device, s.elem, Dims{parts}), arrays);
-  return reduce(node.reduction, partial, {}, false, s.elem).reshape(node.shape);
+  if (parts == 1 && kernel == s.elem) return launch(function, out, arrays);
+  if (parts == 1)
+    return launch(function, NDArray::empty(device, kernel, node.shape), arrays).astype(s.elem);
+  NDArray partial = launch(function, NDArray::empty(device, kernel, Dims{parts}), arrays);
+  return reduce(node.reduction, partial, {}, false, kernel).reshape(node.shape).astype(s.elem);
 }
 
 NDArray FusedPlan::Impl::run_eagerly(const Lazy& x, const std::vector<NDArray>& arrays) {
