@@ -19,6 +19,7 @@ from . import _core
 from ._boundary import publish as _publish
 from ._boundary import publish_classes as _publish_classes
 from ._errors import error as _error
+from ._held_state import captured as _captured
 
 _lock = threading.Lock()
 _state = {"key": int.from_bytes(os.urandom(8), "little"), "offset": 0}
@@ -64,6 +65,14 @@ def _take(count, key):
     count = operator.index(count)  # of another type it would stay in the generator's state
     if key is not None:
         return key.seed, key.offset
+    if _captured():
+        raise _error(
+            "value",
+            "random.capture",
+            "random numbers without a key inside a captured function",
+            ["every replay would give the same numbers"],
+            help="draw them outside and pass them as an argument",
+        )
     with _lock:
         offset = _state["offset"]
         _state["offset"] += (count + 3) // 4

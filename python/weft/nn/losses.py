@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 import weft
 
 from .. import _core
@@ -186,13 +188,20 @@ def _chosen(rows, labels, ignore_index, smoothing, weight):
     if ignore_index is not None:
         valid = labels != ignore_index
         labels = weft.where(valid, labels, 0)
-    if labels.size and (int(weft.min(labels)) < 0 or int(weft.max(labels)) >= classes):
+    wrong = None
+    if _core._recording(labels.device):  # nobody can be told: the loss of such a label is no number
+        wrong = (labels < 0) | (labels >= classes)
+        labels = weft.where(wrong, 0, labels)
+    elif labels.size and (int(weft.min(labels)) < 0 or int(weft.max(labels)) >= classes):
         raise _error(
             weft.IndexError, "nn.cross_entropy.label", f"a label is outside [0, {classes})"
         )
     flat = rows.reshape(n * classes)
     at = weft.arange(n, dtype=labels.dtype, device=rows.device) * classes + labels
     losses = -_core._gather_tensor(flat, at)
+    if wrong is not None:
+        zeros = weft.zeros_like(losses.data)
+        losses = losses + Tensor(weft.where(wrong, math.nan, zeros), requires_grad=False)
     keep = None if valid is None else valid.astype(rows.dtype)
     if weight is not None:
         counts = weft.take(weight, labels, axis=0)
