@@ -1,4 +1,4 @@
-# find_package(weft): the imported target weft::weft.
+# find_package(weft): the imported targets weft::weft, a shared library, and weft::static, archives.
 include(CMakeFindDependencyMacro)
 find_dependency(Threads)
 # The thread pool of a weft that was built where oneTBB is installed.

@@ -1,14 +1,31 @@
-# For other projects: weft::weft, all that <weft/weft.h> needs. With add_subdirectory(weft) the target is there; an
-# installed weft (cmake --install build --component cpp) is found by find_package(weft).
-add_library(weft INTERFACE)
-add_library(weft::weft ALIAS weft)
-target_link_libraries(weft INTERFACE weft_array weft_registry weft_schedule)
+# For other projects, with add_subdirectory(weft) or, installed by cmake --install build --component cpp, with find_package(weft):
+# weft::weft is the shared library, weft::static the archives. pkg-config knows the shared library as "weft".
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
-install(TARGETS weft EXPORT weft COMPONENT cpp)
+
+add_library(weft INTERFACE)
+add_library(weft::static ALIAS weft)
+set_target_properties(weft PROPERTIES EXPORT_NAME static)
+target_link_libraries(weft INTERFACE weft_array weft_registry weft_schedule)
+
+# Every component whole, because a program may call whatever a header declares.
+get_property(components GLOBAL PROPERTY WEFT_COMPONENTS)
+list(REMOVE_ITEM components weft_cli)
+list(JOIN components "," joined)
+add_library(weft_shared SHARED "${PROJECT_BINARY_DIR}/empty.cpp")
+add_library(weft::weft ALIAS weft_shared)
+set_target_properties(weft_shared PROPERTIES OUTPUT_NAME weft EXPORT_NAME weft VERSION ${PROJECT_VERSION}
+  SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} LINK_LIBRARY_OVERRIDE "WHOLE_ARCHIVE,${joined}")
+target_include_directories(weft_shared INTERFACE "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>" "$<INSTALL_INTERFACE:include>")
+target_compile_features(weft_shared INTERFACE cxx_std_20)
+target_link_libraries(weft_shared PRIVATE "$<LINK_LIBRARY:WHOLE_ARCHIVE,${components}>")
+
+install(TARGETS weft weft_shared EXPORT weft LIBRARY DESTINATION lib COMPONENT cpp NAMELINK_COMPONENT cpp)
 install(EXPORT weft NAMESPACE weft:: FILE weftTargets.cmake DESTINATION lib/cmake/weft COMPONENT cpp)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/src/weft" DESTINATION include COMPONENT cpp
   FILES_MATCHING PATTERN "*.h" PATTERN "*.def" PATTERN "*.inl")
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/weftConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+configure_file("${PROJECT_SOURCE_DIR}/cmake/weft.pc.in" "${PROJECT_BINARY_DIR}/weft.pc" @ONLY)
 install(FILES "${PROJECT_SOURCE_DIR}/cmake/weftConfig.cmake" "${PROJECT_BINARY_DIR}/weftConfigVersion.cmake"
   DESTINATION lib/cmake/weft COMPONENT cpp)
+install(FILES "${PROJECT_BINARY_DIR}/weft.pc" DESTINATION lib/pkgconfig COMPONENT cpp)

@@ -30,13 +30,7 @@ add_custom_target(weft_pi DEPENDS weft_qpu ${programs})
 
 install(TARGETS weft_qpu LIBRARY DESTINATION lib COMPONENT pi)
 install(TARGETS ${programs} RUNTIME DESTINATION bin COMPONENT pi)
-foreach(part base runtime sim isa jit targets/qpu)
-  install(DIRECTORY "${PROJECT_SOURCE_DIR}/src/weft/${part}/" DESTINATION include/weft/${part} COMPONENT pi
-    FILES_MATCHING PATTERN "*.h" PATTERN "*.def" PATTERN "*.inl")
-endforeach()
-foreach(header qpu.h qpu_macros.h qpu_module.h)
-  install(FILES "${PROJECT_SOURCE_DIR}/src/weft/${header}" DESTINATION include/weft COMPONENT pi)
-endforeach()
+weft_qpu_headers(include pi)
 install(FILES "${PROJECT_SOURCE_DIR}/examples/qpu/pi/README.md" "${PROJECT_SOURCE_DIR}/examples/qpu/pi/vector.cpp"
   "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION share/weft COMPONENT pi)
 

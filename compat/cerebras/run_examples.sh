@@ -3,7 +3,7 @@
 # run_examples.sh FOLDER [NAME...]: runs the command scripts (commands_wse*.sh) of the example programs in
 # FOLDER, for instance the tutorials of a clone of Cerebras/csl-examples, with our cslc and cs_python, on a copy.
 # A run passes when its script ends with status 0 and prints SUCCESS. Prints the failures and the count; the exit
-# status says whether all passed. PYTHON names the interpreter; weft must be built (libweft_wse).
+# status says whether all passed. PYTHON names the interpreter; weft must be built.
 set -uo pipefail
 root="$(cd "$(dirname "$0")/../.." && pwd)"
 [ $# -ge 1 ] || { sed -n '3,6s/^# //p' "$0"; exit 2; }

@@ -48,7 +48,7 @@ class WseDeviceError(WseError, _core.DeviceError):
 
 
 class WseLibraryError(WseDeviceError, ImportError):
-    """libweft_wse.so is missing."""
+    """This build of weft is without the fabric simulator."""
 
 
 _CLASSES = {
@@ -72,9 +72,9 @@ def raise_error(text: str):
     raise cls(e["code"], e["message"], e["text"], e["kind"])
 
 
-def missing_library(tried: list) -> WseLibraryError:
-    message = "libweft_wse.so was not found; searched " + ", ".join(map(str, tried))
-    text = f"error[wse.library]: {message}\n = help: build the target weft_wse"
+def missing_library(module) -> WseLibraryError:
+    message = f"{module} was built without the target wse"
+    text = f"error[wse.library]: {message}\n = help: configure the build with WEFT_TARGETS empty, or with wse in it"
     return WseLibraryError("wse.library", message, text, "device")
 
 

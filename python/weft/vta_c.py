@@ -124,7 +124,7 @@ def _copy(c):
     else:
         value = " | ".join(
             f"(uint32_t)((const uint8_t*)a[{src}])[{_index(row)}] << {8 * k}"
-            for k, (src, row) in enumerate(zip(c["src"], c["from"], strict=True))
+            for k, (src, row) in enumerate(zip(c["src"], c["from"]))
         )
     if chosen:
         value = f"({' && '.join(chosen)}) ? ({to})({value}) : ({to}){c['otherwise']}"

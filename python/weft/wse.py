@@ -457,7 +457,7 @@ class SdkRuntime:
         bits, types = [], []
         for i, a in enumerate(args):
             kind = wanted[i] if i < len(wanted) else "i32"
-            if isinstance(a, float | np.floating) and kind[0] != "f":
+            if isinstance(a, (float, np.floating)) and kind[0] != "f":
                 raise value_error(
                     "wse.launch.type", f"argument {i} is the float {a}; {kind} is declared", "dtype"
                 )

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fabric simulator's shared library, opened through ctypes."""
+"""The fabric simulator's C functions, called through ctypes: they are in weft's module, which is opened without importing weft."""
 
 from __future__ import annotations
 
 import ctypes
 import json
-import os
 import pathlib
 import sys
 import threading
+from importlib.machinery import EXTENSION_SUFFIXES
 
 
 class Library:
-    """libweft_wse, opened at first use."""
+    """The C functions, looked up at first use."""
 
     def __init__(self):
         self._lib = None
@@ -20,16 +20,13 @@ class Library:
     def get(self):
         if self._lib is None:
             here = pathlib.Path(__file__).resolve().parent.parent / "weft"
-            roots = [here, here.parent.parent / "build" / "python" / "weft"]
-            if named := os.environ.get("WEFT_WSE_LIBRARY"):
-                roots.insert(0, pathlib.Path(named).parent)
-            tried = [r / "libweft_wse.so" for r in roots]
+            tried = [here / ("_core" + suffix) for suffix in EXTENSION_SUFFIXES]
             found = next((p for p in tried if p.exists()), None)
-            if found is None:
+            lib = ctypes.CDLL(str(found)) if found else None
+            if not hasattr(lib, "weft_wse_open"):
                 from weft._wse_library import missing_library
 
-                raise missing_library(tried)
-            lib = ctypes.CDLL(str(found))
+                raise missing_library(found)
             p, s = ctypes.c_void_p, ctypes.c_char_p
             lib.weft_wse_open.restype, lib.weft_wse_open.argtypes = p, [s, s, ctypes.POINTER(p)]
             lib.weft_wse_close.restype, lib.weft_wse_close.argtypes = None, [p]

@@ -247,12 +247,12 @@ def test_a_platform_that_wants_a_trace_gets_one(tmp_path, monkeypatch):
         assert (tmp_path / "simfab_traces/trace.json").exists() != suppress
 
 
-def test_a_missing_library_is_an_error_of_ours(monkeypatch):
+def test_a_build_without_the_simulator_is_an_error_of_ours(monkeypatch):
     from weft_wse import library
 
-    monkeypatch.setattr(library.pathlib.Path, "exists", lambda path: False)
+    monkeypatch.setattr(library.ctypes, "CDLL", lambda path: object())
     with pytest.raises(weft.DeviceError) as caught:
         library.Library().get()
     assert caught.value.code == "wse.library" and isinstance(caught.value, ImportError)
-    assert "libweft_wse.so was not found; searched" in str(caught.value)
-    assert "help: build the target weft_wse" in str(caught.value)
+    assert "was built without the target wse" in str(caught.value)
+    assert "help: configure the build with WEFT_TARGETS empty" in str(caught.value)

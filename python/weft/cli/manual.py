@@ -41,7 +41,10 @@ def _names(known, asked):
 def errors_page():
     """The manual of errors: of an installation, or of the source tree."""
     package = pathlib.Path(weft.__file__).resolve().parent
-    places = [package / "errors.md", *(p / "docs/errors.md" for p in package.parents[:2])]
+    places = [
+        package / "errors.md",
+        *(p / "docs/errors.md" for p in (package.parent, package.parent.parent)),
+    ]
     page = next((p for p in places if p.exists()), None)
     if page is None:
         raise error(

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // One door for other languages: a runtime handle, methods by name, arguments and results as JSON,
-// arrays as pointers to 32-bit words. The C functions below are what libweft_wse exports; they
-// never throw: an error comes back as JSON {"kind", "code", "message", "text"}.
+// arrays as pointers to 32-bit words. The C functions below are what the Python module exports;
+// they never throw: an error comes back as JSON {"kind", "code", "message", "text"}.
 
 #include <cstdint>
 #include <string>
