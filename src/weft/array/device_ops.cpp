@@ -89,13 +89,14 @@ void device_elementwise(Op op, Elem compute, const NDArray& out, std::span<const
               static_cast<std::uint64_t>(is_array[1]);
     map.arrays = {arrays, array_count};
     map.numbers = {constants_in, number_count};
-    map.compute = compute;
-    map.value = [&](const std::vector<Expr>& loads, const std::vector<Expr>& constants) {
+    // 16-bit floats are computed in float32 and rounded once; the next number is one of its type.
+    const Elem wide = op == Op::nextafter ? compute : device::sum_elem(compute);
+    map.compute = wide;
+    map.value = [&, wide](const std::vector<Expr>& loads, const std::vector<Expr>& constants) {
       std::vector<Expr> in;
       std::size_t at_load = 0, at_number = 0;
       for (std::size_t k = 0; k < args.size(); ++k)
-        in.push_back(is_array[k] ? convert_value(loads[at_load++], compute)
-                                 : constants[at_number++]);
+        in.push_back(is_array[k] ? convert_value(loads[at_load++], wide) : constants[at_number++]);
       return row_value(op, in);
     };
     device::grid_map(out, map);

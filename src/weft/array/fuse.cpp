@@ -22,7 +22,6 @@ using ir::Expr;
 namespace {
 
 constexpr std::size_t kMostInputs = 11;
-constexpr std::uint64_t kFusedMap = std::uint64_t{1} << 48;  // beside the keys of eager maps
 
 enum class StepKind : std::uint8_t { map, reduce, reshape, permute, matmul, eager };
 
@@ -362,7 +361,8 @@ NDArray FusedPlan::Impl::step_map(Step& s, const std::vector<NDArray>& arrays,
     std::vector<const NDArray*> in;
     for (const NDArray& a : arrays) in.push_back(&a);
     device::Map map;
-    map.key = s.serial | kFusedMap;
+    map.family = "fused map";
+    map.key = s.serial;
     map.arrays = in;
     map.compute = s.elem;
     map.value = [&](const std::vector<Expr>& loads, const std::vector<Expr>&) {
