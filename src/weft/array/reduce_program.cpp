@@ -149,7 +149,7 @@ class Writer {
     if (program_.finish) {
       Expr count = ir::cast(dtypes::int64, terms_);
       if (s_.vector > 1 && !s_.columns) count = count * s_.vector;
-      const Exprs values = program_.finish(held, count);
+      const Exprs values = program_.finish(held, numbers, count);
       std::vector<ir::Stmt> stores;
       for (std::size_t c = 0; c < values.size(); ++c)
         stores.push_back(

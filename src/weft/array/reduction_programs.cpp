@@ -99,53 +99,29 @@ Expr scaled(Moment moment, Expr squares, const Expr& n, const Expr& correction) 
 
 }  // namespace
 
-void moments_program(Moment moment, const NDArray& out, const NDArray& x, std::uint64_t mask,
-                     double correction) {
-  ReductionProgram p = over("moments", out, x, mask);
-  p.variant = static_cast<std::int64_t>(moment);
-  const Elem elem = out.elem();
-  const Scalar number[1] = {correction};
-  // The corrections are a program's number, read once, at its end.
-  Expr spare;
-  if (moment == Moment::mean) {
-    const Elem sum = x.elem() == Elem::float64 ? Elem::float64 : Elem::float32;
-    p.terms = [=](const Exprs& e, const Exprs&, const Expr&) {
-      return Exprs{convert_value(e[0], sum)};
-    };
-    p.reducer = [](const std::vector<DType>& types) { return ir::standard_reducer("sum", types); };
-    p.finish = [=](const Exprs& c, const Expr& n) {
-      return Exprs{convert_value(ir::div(c[0], ir::cast(c[0]->dtype, n)), elem)};
-    };
-    return run_reduction(p);
-  }
-  p.numbers = number;
-  p.compute = Elem::float64;
+namespace {
+
+/// Terms and reducer of an array's moments about its mean: sums and sums of squares in float64; of
+/// float64 number, mean and squares about it (Chan, Golub and LeVeque).
+void set_moments(ReductionProgram& p, Elem elem) {
   const DType wide = dtypes::float64;
-  if (x.elem() != Elem::float64) {
-    p.terms = [&](const Exprs& e, const Exprs& numbers, const Expr&) {
-      spare = numbers[0];
+  const Expr zero = ir::make_const(0, wide);
+  if (elem != Elem::float64) {
+    p.terms = [=](const Exprs& e, const Exprs&, const Expr&) {
       const Expr v = ir::cast(wide, e[0]);
       return Exprs{v, v * v};
     };
-    p.reducer = [&](const std::vector<DType>& types) {
-      const Expr zero = ir::make_const(0, wide);
+    p.reducer = [=](const std::vector<DType>& types) {
       return reducer_of("moments", types, {zero, zero}, [](const Exprs& a, const Exprs& b) {
         return Exprs{a[0] + b[0], a[1] + b[1]};
       });
     };
-    p.finish = [&](const Exprs& c, const Expr& n) {
-      const Expr squares = c[1] - ir::div(c[0] * c[0], ir::cast(wide, n));
-      return Exprs{convert_value(scaled(moment, squares, n, spare), elem)};
-    };
-    return run_reduction(p);
+    return;
   }
-  // Number, mean and squares about it (Chan, Golub and LeVeque).
-  p.terms = [&](const Exprs& e, const Exprs& numbers, const Expr&) {
-    spare = numbers[0];
-    return Exprs{ir::make_const(1, wide), e[0], ir::make_const(0, wide)};
+  p.terms = [=](const Exprs& e, const Exprs&, const Expr&) {
+    return Exprs{ir::make_const(1, wide), e[0], zero};
   };
-  p.reducer = [&](const std::vector<DType>& types) {
-    const Expr zero = ir::make_const(0, wide);
+  p.reducer = [=](const std::vector<DType>& types) {
     return reducer_of(
         "running_moments", types, {zero, zero, zero}, [&](const Exprs& a, const Exprs& b) {
           const Expr n = a[0] + b[0], apart = b[1] - a[1];
@@ -153,7 +129,60 @@ void moments_program(Moment moment, const NDArray& out, const NDArray& x, std::u
           return Exprs{n, a[1] + apart * share, a[2] + b[2] + apart * apart * a[0] * share};
         });
   };
-  p.finish = [&](const Exprs& c, const Expr& n) { return Exprs{scaled(moment, c[2], n, spare)}; };
+}
+/// The mean, and the squares about it, of what these components sum up.
+std::pair<Expr, Expr> mean_and_squares(const Exprs& c, const Expr& n) {
+  if (c.size() == 3) return {c[1], c[2]};
+  const Expr count = ir::cast(dtypes::float64, n);
+  return {ir::div(c[0], count), c[1] - ir::div(c[0] * c[0], count)};
+}
+
+}  // namespace
+
+void moments_program(Moment moment, const NDArray& out, const NDArray& x, std::uint64_t mask,
+                     double correction) {
+  ReductionProgram p = over("moments", out, x, mask);
+  p.variant = static_cast<std::int64_t>(moment);
+  const Elem elem = out.elem();
+  const Scalar number[1] = {correction};
+  if (moment == Moment::mean) {
+    const Elem sum = x.elem() == Elem::float64 ? Elem::float64 : Elem::float32;
+    p.terms = [=](const Exprs& e, const Exprs&, const Expr&) {
+      return Exprs{convert_value(e[0], sum)};
+    };
+    p.reducer = [](const std::vector<DType>& types) { return ir::standard_reducer("sum", types); };
+    p.finish = [=](const Exprs& c, const Exprs&, const Expr& n) {
+      return Exprs{convert_value(ir::div(c[0], ir::cast(c[0]->dtype, n)), elem)};
+    };
+    return run_reduction(p);
+  }
+  p.numbers = number;
+  p.compute = Elem::float64;
+  set_moments(p, x.elem());
+  p.finish = [=](const Exprs& c, const Exprs& numbers, const Expr& n) {
+    return Exprs{convert_value(scaled(moment, mean_and_squares(c, n).second, n, numbers[0]), elem)};
+  };
+  run_reduction(p);
+}
+
+void normalising_program(const NDArray& mean, const NDArray& scale, const NDArray& x,
+                         std::uint64_t mask, double eps) {
+  ReductionProgram p = over("normalising", mean, x, mask);
+  p.outputs.push_back(scale);
+  const Elem elem = mean.elem();
+  const Scalar number[1] = {eps};
+  p.numbers = number;
+  p.compute = Elem::float64;
+  set_moments(p, x.elem());
+  p.finish = [=](const Exprs& c, const Exprs& numbers, const Expr& n) {
+    const auto [average, squares] = mean_and_squares(c, n);
+    const Expr zero = ir::make_const(0, dtypes::float64);
+    const Expr variance = ir::div(ir::select(ir::lt(squares, zero), zero, squares),
+                                  ir::cast(dtypes::float64, n));
+    const Expr root = ir::call("sqrt", {variance + numbers[0]});
+    return Exprs{convert_value(average, elem),
+                 convert_value(ir::div(ir::make_const(1, dtypes::float64), root), elem)};
+  };
   run_reduction(p);
 }
 
@@ -180,9 +209,10 @@ NDArray moments(Moment moment, const NDArray& x, const Axes& axes, bool keepdims
   return out;
 }
 
-void logsumexp_program(const NDArray& out, const NDArray& x, std::uint64_t mask) {
-  ReductionProgram p = over("logsumexp", out, x, mask);
-  const Elem elem = out.elem(), compute = x.elem() == Elem::float64 ? x.elem() : Elem::float32;
+namespace {
+
+/// Terms and reducer of the largest element so far and the sum of exponentials about it.
+void set_exponentials(ReductionProgram& p, Elem compute) {
   const DType type = dtype_of(compute);
   auto larger = [](const Expr& a, const Expr& b) { return reduce_value(ReduceOp::max, a, b); };
   p.terms = [=](const Exprs& e, const Exprs&, const Expr&) {
@@ -199,11 +229,28 @@ void logsumexp_program(const NDArray& out, const NDArray& x, std::uint64_t mask)
                        a[1] * ir::call("exp", {a[0] - top}) + b[1] * ir::call("exp", {b[0] - top})};
         });
   };
-  p.finish = [=](const Exprs& c, const Expr&) {
-    const Expr most = ir::make_float(std::numeric_limits<double>::infinity(), type);
+}
+Elem exponential_elem(Elem e) { return e == Elem::float64 ? e : Elem::float32; }
+
+}  // namespace
+
+void logsumexp_program(const NDArray& out, const NDArray& x, std::uint64_t mask) {
+  ReductionProgram p = over("logsumexp", out, x, mask);
+  const Elem elem = out.elem(), compute = exponential_elem(x.elem());
+  set_exponentials(p, compute);
+  p.finish = [=](const Exprs& c, const Exprs&, const Expr&) {
+    const Expr most = ir::make_float(std::numeric_limits<double>::infinity(), dtype_of(compute));
     return Exprs{
         convert_value(ir::select(ir::eq(c[0], most), most, c[0] + ir::call("log", {c[1]})), elem)};
   };
+  run_reduction(p);
+}
+
+void exponentials_program(const NDArray& top, const NDArray& sum, const NDArray& x,
+                          std::uint64_t mask) {
+  ReductionProgram p = over("exponentials", top, x, mask);
+  p.outputs.push_back(sum);
+  set_exponentials(p, exponential_elem(x.elem()));
   run_reduction(p);
 }
 
@@ -261,7 +308,9 @@ void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const Map& map, c
         [&](const Exprs& a, const Exprs& b) { return Exprs{reduce_value(op, a[0], b[0])}; });
   };
   if (out.elem() != kernel)
-    p.finish = [&](const Exprs& c, const Expr&) { return Exprs{convert_value(c[0], out.elem())}; };
+    p.finish = [&](const Exprs& c, const Exprs&, const Expr&) {
+      return Exprs{convert_value(c[0], out.elem())};
+    };
   p.outputs = {out};
   run_reduction(p);
 }
