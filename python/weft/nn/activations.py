@@ -8,6 +8,7 @@ import math
 import weft
 
 from .. import init as _init
+from .fused import fused as _fused
 from .module import Module, Parameter
 
 __all__ = [
@@ -32,47 +33,56 @@ __all__ = [
 ]
 
 
+@_fused()
 def hardtanh(x, min_val=-1.0, max_val=1.0):
     """x held between two numbers."""
     return weft.clip(x, min_val, max_val)
 
 
+@_fused()
 def relu6(x):
     """x held between 0 and 6."""
     return weft.clip(x, 0.0, 6.0)
 
 
+@_fused()
 def hardsigmoid(x):
     """relu6(x + 3) / 6."""
     return relu6(x + 3.0) * (1.0 / 6.0)
 
 
+@_fused()
 def hardswish(x):
     """x hardsigmoid(x)."""
     return x * hardsigmoid(x)
 
 
+@_fused()
 def logsigmoid(x):
     """log(1 / (1 + exp(-x))), without overflow."""
-    return -weft.relu(-x) - weft.log1p(weft.exp(-weft.abs(x)))
+    return -weft.logaddexp(-x, 0.0)
 
 
+@_fused()
 def mish(x):
     """x tanh(log(1 + exp(x)))."""
-    return x * weft.tanh(weft.relu(x) + weft.log1p(weft.exp(-weft.abs(x))))
+    return x * weft.tanh(weft.logaddexp(x, 0.0))
 
 
+@_fused()
 def celu(x, alpha=1.0):
     """x where positive, else alpha (exp(x / alpha) - 1)."""
     return weft.relu(x) + weft.expm1(-weft.relu(-x) * (1.0 / alpha)) * alpha
 
 
+@_fused()
 def selu(x):
     """elu with the two constants that keep mean 0 and variance 1 (Klambauer et al., 2017)."""
     alpha, scale = 1.6732632423543772, 1.0507009873554805
     return (weft.relu(x) + weft.expm1(-weft.relu(-x)) * alpha) * scale
 
 
+@_fused()
 def softsign(x):
     """x / (1 + |x|)."""
     return x / (weft.abs(x) + 1.0)
@@ -86,7 +96,11 @@ def softmin(x, axis=-1, dim=None):
 def glu(x, axis=-1, dim=None):
     """The first half along an axis times the sigmoid of the second. Raises ArgumentError or ShapeError as split does."""
     axis = axis if dim is None else dim
-    first, gate = x.split(-(-x.shape[axis] // 2), axis)
+    return _gated(*x.split(-(-x.shape[axis] // 2), axis))
+
+
+@_fused(arrays=2)
+def _gated(first, gate):
     return first * weft.sigmoid(gate)
 
 
@@ -95,11 +109,13 @@ def hardshrink(x, lambd=0.5):
     return weft.where(weft.abs(x.data) > lambd, x, 0.0).astype(x.dtype)
 
 
+@_fused()
 def softshrink(x, lambd=0.5):
     """x moved towards 0 by lambd, 0 where |x| <= lambd."""
     return weft.relu(x - lambd) - weft.relu(-x - lambd)
 
 
+@_fused()
 def tanhshrink(x):
     """x - tanh(x)."""
     return x - weft.tanh(x)
@@ -203,6 +219,7 @@ class Softmax2d(Module):
         return x.softmax(-3)
 
 
+@_fused()
 def gelu_tanh(x):
     """GELU by the tanh formula: x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2."""
     return x * (weft.tanh((x + x * x * x * 0.044715) * math.sqrt(2.0 / math.pi)) + 1.0) * 0.5

@@ -95,6 +95,11 @@ class Writer {
 
 }  // namespace
 
+Expr lazy_value(const Lazy& x, const std::vector<const LazyNode*>& leaves,
+                const std::vector<Expr>& values) {
+  return Writer(leaves, values).value(x);
+}
+
 struct FusedPlan::Impl {
   std::vector<Lazy> outputs;
   std::vector<int> output_slots;
