@@ -113,6 +113,16 @@ void bind_lazy(nb::module_& m) {
       },
       nb::arg("name"), nb::arg("x"), nb::arg("axis") = nb::none(), nb::arg("keepdims") = false,
       nb::arg("dtype") = nb::none());
+  m.def(
+      "_lazy_rows",
+      [](const std::string& name, std::vector<Lazy> in, double eps) {
+        for (RowKernel k : {RowKernel::softmax, RowKernel::log_softmax, RowKernel::layer_norm,
+                            RowKernel::logsumexp}) {
+          if (name_of(k) == name) return rows(k, std::move(in), eps);
+        }
+        throw Error(ErrorKind::value, "compile.rows.unknown", cat("no row kernel \"", name, "\""));
+      },
+      nb::arg("name"), nb::arg("operands"), nb::arg("eps") = 0.0);
   m.def("_lazy_reshape",
         [](const Lazy& x, nb::handle shape) { return reshape(x, dims_of(shape, "shape")); });
   m.def("_lazy_permute", [](const Lazy& x, std::vector<int> axes) { return permute(x, axes); });

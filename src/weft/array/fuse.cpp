@@ -136,6 +136,10 @@ struct FusedPlan::Impl {
                                                    : StepKind::matmul;
         for (const Lazy& i : x->in) step.in.push_back(materialise(i));
         break;
+      case LazyKind::rows:
+        step.kind = StepKind::eager;
+        for (const Lazy& i : x->in) step.in.push_back(materialise(i));
+        break;
       case LazyKind::reduce:
         if (has_complex(x)) {
           step.kind = StepKind::eager;
@@ -300,6 +304,7 @@ std::string FusedPlan::describe() const {
     if (s.kind == StepKind::reduce) out += cat(" ", info(s.node->reduction).name);
     if (s.kind == StepKind::eager && s.node->kind == LazyKind::row)
       out += cat(" ", info(s.node->op).name);
+    if (s.node->kind == LazyKind::rows) out += cat(" ", name_of(s.node->kernel));
     std::vector<std::string> from;
     for (int i : s.in) from.push_back(i < 0 ? "number" : cat("%", i));
     out += cat(" (", join(from), ")");
@@ -476,6 +481,13 @@ NDArray FusedPlan::Impl::run_eagerly(const Lazy& x, const std::vector<NDArray>& 
     case LazyKind::cast: return arrays[0].astype(x.elem());
     case LazyKind::spread: return arrays[0].broadcast_to(x.shape());
     case LazyKind::where: return weft::where(arrays[0], arg(1), arg(2)).astype(x.elem());
+    case LazyKind::rows: {
+      if (x->kernel == RowKernel::logsumexp)
+        return weft::logsumexp(arrays[0], Axes{false, {-1}}, true);
+      std::vector<const NDArray*> operands;
+      for (const NDArray& a : arrays) operands.push_back(&a);
+      return apply_rows(x->kernel, operands, x->eps);
+    }
     case LazyKind::reduce: {
       Axes axes{false, {}};
       for (int i = 0; i < arrays[0].ndim(); ++i) {

@@ -41,7 +41,7 @@ struct Specialisation {
   std::vector<Moves> moves;   // of the result, then of the inputs
 };
 
-/// The axes of a map, merged and in the order of the result's memory.
+/// The axes of a map, merged.
 struct MapAxes {
   Dims shape;
   std::vector<Dims> steps;  // of the result, then of the inputs
@@ -50,7 +50,6 @@ struct MapAxes {
   MapAxes(const NDArray& out, std::span<const NDArray* const> inputs) : shape(out.shape()) {
     steps.push_back(out.strides());
     for (const NDArray* a : inputs) steps.push_back(broadcast_strides(*a, shape));
-    if (!out.is_contiguous()) sort();
     collapse_axes(shape, steps);
     for (const Dims& s : steps) {
       std::int64_t most = 0;
@@ -60,22 +59,6 @@ struct MapAxes {
   }
   std::int64_t inner() const { return shape[shape.size() - 1]; }
   std::int64_t step(std::size_t array) const { return steps[array][shape.size() - 1]; }
-
- private:
-  void sort() {
-    std::vector<int> order(static_cast<std::size_t>(shape.size()));
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int i, int j) {
-      return std::abs(steps[0][i]) > std::abs(steps[0][j]);
-    });
-    auto sorted = [&](const Dims& before) {
-      Dims after;
-      for (int i : order) after.push_back(before[i]);
-      return after;
-    };
-    shape = sorted(shape);
-    for (Dims& s : steps) s = sorted(s);
-  }
 };
 
 /// Whether an array can be read or written in vectors of so many elements.
@@ -117,6 +100,16 @@ Specialisation specialise(const MapAxes& axes, const NDArray& out,
   const std::int64_t iterations = out.size() / s.lanes;
   s.order = iterations < (1 << 16) ? 10 : iterations < (1 << 20) ? 16 : 24;
   return s;
+}
+
+/// n / extent = n * factor >> shift for 0 <= n < 2^31 (Granlund and Montgomery).
+struct Reciprocal {
+  std::int64_t factor, shift;
+};
+Reciprocal reciprocal_of(std::int64_t extent) {
+  const int shift = 31 + std::bit_width(static_cast<std::uint64_t>(extent - 1));
+  const std::uint64_t power = std::uint64_t{1} << shift, n = static_cast<std::uint64_t>(extent);
+  return {static_cast<std::int64_t>(power / n + (power % n != 0)), shift};
 }
 
 /// The program under construction: buffers, then the number of iterations, extents, steps, numbers.
@@ -162,6 +155,18 @@ class Writer {
     scalars_.push_back({v, nullptr});
     return v;
   }
+  /// position / extent. In 32 bits by a multiplication and a shift, which the caller has found
+  /// (reciprocal_of).
+  Expr divided(const Expr& position, const Expr& extent, int axis) {
+    // At least one, so that quotients may be computed ahead of conditions.
+    if (!s_.narrow) return ir::div(position, ir::max(extent, ir::make_int(1, index_)));
+    const Var factor = ir::make_var(cat("f", axis), dtypes::int64);
+    const Var shift = ir::make_var(cat("h", axis), dtypes::int64);
+    scalars_.push_back({factor, nullptr});
+    scalars_.push_back({shift, nullptr});
+    const Expr product = ir::cast(dtypes::int64, position) * Expr(factor);
+    return ir::cast(index_, ir::call("shift_right", {product, shift}));
+  }
   /// Where iteration `element`, `lane` finds each array. The innermost extent, and the other steps
   /// of what moves in vectors, count vectors.
   Exprs places(const Var& element, const Var& lane) {
@@ -171,10 +176,10 @@ class Writer {
       Expr& x = coordinates[static_cast<std::size_t>(i)];
       x = rest;
       if (i == 0) continue;
-      // At least one, so that quotients may be computed ahead of conditions.
-      const Expr extent = ir::max(scalar(cat("d", i)), ir::make_int(1, index_));
-      x = ir::floormod(rest, extent);
-      rest = ir::floordiv(rest, extent);
+      const Expr extent = scalar(cat("d", i));
+      const Expr quotient = divided(rest, extent, i);
+      x = rest - quotient * extent;
+      rest = quotient;
     }
     Exprs out;
     for (std::size_t k = 0; k < s_.moves.size(); ++k) {
@@ -232,15 +237,36 @@ class Writer {
 
 }  // namespace
 
-void grid_map(const NDArray& out, const Map& given) {
+namespace {
+
+/// The order of the axes in memory, that of the largest steps first; empty where it is their own.
+std::vector<int> memory_order(const NDArray& out) {
+  std::vector<int> order;
+  if (out.is_contiguous()) return order;
+  order.resize(static_cast<std::size_t>(out.ndim()));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int i, int j) {
+    return std::abs(out.strides()[i]) > std::abs(out.strides()[j]);
+  });
+  if (std::is_sorted(order.begin(), order.end())) order.clear();
+  return order;
+}
+
+}  // namespace
+
+void grid_map(const NDArray& result, const Map& given) {
   WEFT_CHECK(given.arrays.size() <= kMostInputs, "a map of ", given.arrays.size(), " arrays");
-  if (out.size() == 0) return;
-  // Operands that lie transposed beside the result are turned first: reads that step from line to
-  // line cost more than another pass along memory.
+  if (result.size() == 0) return;
+  // Work goes along the result's memory. Operands that lie transposed beside it are turned first:
+  // reads that step from line to line cost more than another pass along memory.
+  const std::vector<int> order = memory_order(result);
+  const NDArray out = order.empty() ? result : result.permute(order);
   Map map = given;
   std::vector<NDArray> ready;
   std::vector<const NDArray*> operands;
-  for (const NDArray* a : given.arrays) ready.push_back(turned_for(out, *a));
+  for (const NDArray* a : given.arrays)
+    ready.push_back(
+        turned_for(out, order.empty() ? *a : a->broadcast_to(result.shape()).permute(order)));
   for (const NDArray& a : ready) operands.push_back(&a);
   map.arrays = operands;
   const MapAxes axes(out, map.arrays);
@@ -258,7 +284,13 @@ void grid_map(const NDArray& out, const Map& given) {
   for (const NDArray* a : map.arrays) call.array(*a);
   call.integer(out.size() / s.lanes);
   const int last = s.rank - 1;
-  for (int i = last; i > 0; --i) call.integer(i == last ? axes.shape[i] / s.lanes : axes.shape[i]);
+  for (int i = last; i > 0; --i) {
+    const std::int64_t extent = i == last ? axes.shape[i] / s.lanes : axes.shape[i];
+    call.integer(extent);
+    if (!s.narrow) continue;
+    const Reciprocal r = reciprocal_of(extent);
+    call.integer(r.factor).integer(r.shift);
+  }
   for (std::size_t k = 0; k < s.moves.size(); ++k) {
     for (int i = 0; i <= last; ++i) {
       if (i == last && s.moves[k] != Moves::any) continue;
