@@ -45,6 +45,12 @@ Expr ordered(const Expr& x, bool largest) {
 }  // namespace
 
 void arg_reduce_program(bool largest, const NDArray& out, const NDArray& x, std::uint64_t mask) {
+  std::int64_t count = 1;
+  for (int i = 0; i < x.ndim(); ++i) {
+    if (mask >> i & 1) count *= x.shape()[i];
+  }
+  // Padded positions stay below twice the number.
+  const DType position_type = device::fits_narrow(2 * count) ? dtypes::int32 : dtypes::int64;
   ReductionProgram p;
   p.operation = "arg_reduce";
   p.variant = largest;
@@ -53,12 +59,19 @@ void arg_reduce_program(bool largest, const NDArray& out, const NDArray& x, std:
   p.mask = mask;
   p.ordered = true;
   p.terms = [&](const Exprs& elements, const Exprs&, const Expr& position) {
-    return Exprs{position, ordered(elements[0], largest)};
+    return Exprs{ir::cast(position_type, position), ordered(elements[0], largest)};
   };
   p.reducer = [&](const std::vector<DType>& types) {
     return ir::standard_reducer(largest ? "argmax" : "argmin", types);
   };
   p.outputs = {out, NDArray{}};
+  if (position_type == dtypes::int32) {
+    p.variant += 2;
+    p.outputs = {out};
+    p.finish = [](const Exprs& c, const Exprs&, const Expr&) {
+      return Exprs{ir::cast(dtypes::int64, c[0])};
+    };
+  }
   run_reduction(p);
 }
 

@@ -10,6 +10,7 @@
 #include "weft/pass/compact_buffers.h"
 #include "weft/pass/convert_blocks.h"
 #include "weft/pass/flatten_buffers.h"
+#include "weft/pass/hoist_conditions.h"
 #include "weft/pass/hoist_guards.h"
 #include "weft/pass/init_empty_reductions.h"
 #include "weft/pass/inject_virtual_threads.h"
@@ -122,6 +123,7 @@ pass::Pipeline standard_pipeline(const TargetInfo& info, const std::string& targ
   if (options.narrow) add("narrow_indices", pass::narrow_indices);
   add("lower_division", pass::lower_division);
   if (options.transposes) add("call_transposes", call_transposes);
+  if (!options.hoist_guards) add("hoist_conditions", pass::hoist_conditions);
   if (options.merge_expressions) add("merge_expressions", pass::merge_expressions);
   return p;
 }
