@@ -6,6 +6,7 @@ import random
 import numpy as np
 import pytest
 
+from present import present
 import weft
 
 SEED = 20261121
@@ -375,3 +376,32 @@ def test_compiled_functions_on_machines(device, shape, rng):
         want = weft.compile(f)(weft.Tensor(x, requires_grad=False)).numpy()
         got = weft.compile(f)(weft.Tensor(x, requires_grad=False, device=device)).numpy()
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("where", ["cpu", "opencl:0"])
+def test_rows_keep_their_kernels_and_gradients(where):
+    device = present(where)
+    rng = _rng()
+    x, g = (rng.standard_normal((50, 70)).astype("float32") for _ in range(2))
+    scale, shift = (rng.standard_normal(70).astype("float32") for _ in range(2))
+    cases = {
+        "softmax": lambda x, s, b: x.softmax(-1) * s,
+        "log_softmax": lambda x, s, b: x.log_softmax(-1) + b,
+        "logsumexp": lambda x, s, b: x.logsumexp(1, True) * x,
+        "layer_norm": lambda x, s, b: x.layer_norm(s, b) * 2.0,
+        "another axis": lambda x, s, b: x.softmax(0),
+    }
+    for name, f in cases.items():
+        compiled = weft.compile(f)
+        sides = []
+        for call in (compiled, f):
+            leaves = [
+                weft.Tensor(weft.asarray(a, device=device), requires_grad=True)
+                for a in (x, scale, shift)
+            ]
+            out = call(*leaves)
+            (out * weft.Tensor(weft.asarray(g, device=device))).sum().backward()
+            sides.append([out.numpy()] + [t.grad.numpy() for t in leaves if t.grad is not None])
+        for got, want in zip(*sides):
+            np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5, err_msg=name)
+        assert (f"eager {name}" in compiled.describe()) == (name != "another axis")

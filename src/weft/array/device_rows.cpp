@@ -20,20 +20,24 @@ struct RowTile {
   std::int64_t vector = 1;  // neighbours that a thread moves at once
 };
 
-/// Eight elements to a thread of up to 512 threads, then as many as those threads need. `lanes`:
-/// what may move at once.
+/// Eight elements to a thread up to 512 threads, then sixteen. `lanes`: what may move at once.
 bool tile_of(const Grid& grid, std::int64_t columns, std::int64_t lanes, RowTile& out) {
-  constexpr std::int64_t kLeast = 4, kGroup = 256, kThreads = 512, kEach = 8, kMost = 32;
+  constexpr std::int64_t kLeast = 4, kGroup = 256;
   if (!grid.present || columns < 1) return false;
-  const auto wanted = static_cast<std::int64_t>(
-      std::bit_ceil(static_cast<std::uint64_t>((columns + kEach - 1) / kEach)));
-  const std::int64_t threads =
-      std::clamp<std::int64_t>(wanted, kLeast, std::min(kThreads, grid.threads));
-  // Short rows do not fill eight registers.
-  const std::int64_t each = (columns + threads * lanes - 1) / (threads * lanes) * lanes;
-  if (each > kMost) return false;
-  out = {threads, each, std::max<std::int64_t>(1, std::min(kGroup, grid.threads) / threads), lanes};
-  return true;
+  for (std::int64_t each : {8, 16}) {
+    std::int64_t threads = std::max<std::int64_t>(
+        kLeast, static_cast<std::int64_t>(
+                    std::bit_ceil(static_cast<std::uint64_t>((columns + each - 1) / each))));
+    std::int64_t most = each == 8 ? 512 : 1024;
+    if (threads > std::min(most, grid.threads)) continue;
+    out = {threads, each, std::max<std::int64_t>(1, std::min(kGroup, grid.threads) / threads),
+           lanes};
+    // Short rows do not fill eight registers.
+    const std::int64_t moves = (columns + threads * lanes - 1) / (threads * lanes);
+    out.each = std::min<std::int64_t>(each, moves * lanes);
+    return true;
+  }
+  return false;
 }
 
 /// Elements of a row that can move together: rows and addresses of all operands are multiples.

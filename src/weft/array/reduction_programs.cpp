@@ -269,27 +269,6 @@ void exponentials_program(const NDArray& top, const NDArray& sum, const NDArray&
 
 namespace device {
 
-namespace {
-
-/// Whether threads lie along the terms of results that are many enough for every processor.
-bool along_rows(const Map& map, const Dims& shape, std::uint64_t mask) {
-  constexpr std::int64_t kManyRows = 64;
-  std::int64_t rows = 1, kept = INT64_MAX, gone = INT64_MAX;
-  for (int i = 0; i < shape.size(); ++i) {
-    const bool reduced = mask >> i & 1;
-    if (!reduced) rows *= shape[i];
-    if (shape[i] == 1) continue;
-    for (const NDArray* a : map.arrays) {
-      const std::int64_t step = std::abs(broadcast_strides(*a, shape)[i]);
-      std::int64_t& least = reduced ? gone : kept;
-      if (step != 0) least = std::min(least, step);
-    }
-  }
-  return rows >= kManyRows && gone < kept;
-}
-
-}  // namespace
-
 void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& x,
                  std::uint64_t mask) {
   const NDArray* arrays[1] = {&x};
@@ -303,7 +282,6 @@ void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& x,
 
 void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const Map& map, const Dims& shape,
                  std::uint64_t mask) {
-  if (!along_rows(map, shape, mask)) return grid_reduce_bound(op, kernel, out, map, shape, mask);
   ReductionProgram p;
   p.operation = map.family;
   p.variant = static_cast<std::int64_t>(map.key) * kReduceOps + static_cast<std::int64_t>(op);

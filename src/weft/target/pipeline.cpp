@@ -123,7 +123,10 @@ pass::Pipeline standard_pipeline(const TargetInfo& info, const std::string& targ
   if (options.narrow) add("narrow_indices", pass::narrow_indices);
   add("lower_division", pass::lower_division);
   if (options.transposes) add("call_transposes", call_transposes);
-  if (!options.hoist_guards) add("hoist_conditions", pass::hoist_conditions);
+  // Kernels that people have written stay as they are.
+  add("hoist_conditions", [](const PrimFunc& f) {
+    return find_annotation(f->attrs, rules::kAppliedRules) ? pass::hoist_conditions(f) : f;
+  });
   if (options.merge_expressions) add("merge_expressions", pass::merge_expressions);
   return p;
 }
