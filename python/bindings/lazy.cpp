@@ -120,7 +120,8 @@ void bind_lazy(nb::module_& m) {
                             RowKernel::logsumexp}) {
           if (name_of(k) == name) return rows(k, std::move(in), eps);
         }
-        throw Error(ErrorKind::value, "compile.rows.unknown", cat("no row kernel \"", name, "\""));
+        throw Error(ErrorKind::value, "compile.rows.unknown", cat("no row kernel \"", name, "\""))
+            .note("legal: softmax, log_softmax, layer_norm, logsumexp");
       },
       nb::arg("name"), nb::arg("operands"), nb::arg("eps") = 0.0);
   m.def("_lazy_reshape",

@@ -83,7 +83,9 @@ def test_positions_are_divided_exactly(extent):
     x = np.arange(rows * extent, dtype="float32").reshape(rows, extent)
     a = device(x)
     start = device(np.arange(rows, dtype="float32"))[:, None]
-    np.testing.assert_array_equal((a + start).numpy(), x + np.arange(rows, dtype="float32")[:, None])
+    np.testing.assert_array_equal(
+        (a + start).numpy(), x + np.arange(rows, dtype="float32")[:, None]
+    )
 
 
 def test_masked_assignment_reads_what_it_writes():
@@ -136,7 +138,7 @@ def test_activations_have_gradients_of_gradients():
     found = []
     for where in (GRID, "cpu"):
         t = weft.Tensor(weft.asarray(x, device=where), requires_grad=True)
-        (first,) = weft.grad(lambda u: F.silu(u).sum())(t),
+        (first,) = (weft.grad(lambda u: F.silu(u).sum())(t),)
         second = weft.grad(lambda u: (weft.grad(lambda v: F.silu(v).sum())(u)).sum())(t)
         found.append((first.numpy(), second.numpy()))
     np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-5, atol=1e-6)
@@ -186,9 +188,7 @@ def test_enlarging(where):
     np.testing.assert_array_equal(
         F.interpolate(t, size=(9, 10)).numpy(), x[:, :, rows][:, :, :, columns]
     )
-    np.testing.assert_array_equal(
-        F.interpolate(t, scale_factor=(3, 1)).numpy(), x.repeat(3, 2)
-    )
+    np.testing.assert_array_equal(F.interpolate(t, scale_factor=(3, 1)).numpy(), x.repeat(3, 2))
     host = weft.Tensor(weft.asarray(x))
     np.testing.assert_allclose(
         F.interpolate(t, size=(3, 4), mode="bilinear").numpy(),

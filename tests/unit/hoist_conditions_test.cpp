@@ -47,8 +47,7 @@ TEST_F(HoistConditions, that_change_or_read_memory_stay) {
   EXPECT_EQ(hoist_conditions(memory), memory);
   const PrimFunc other = around(loop(i, loop(j, if_then(lt(i, n), put(), put()))));
   EXPECT_EQ(hoist_conditions(other), other);
-  const PrimFunc vector =
-      around(loop(i, loop(j, if_then(lt(i, n), put()), ForKind::vectorized)));
+  const PrimFunc vector = around(loop(i, loop(j, if_then(lt(i, n), put()), ForKind::vectorized)));
   EXPECT_EQ(hoist_conditions(vector), vector);
 }
 
@@ -59,8 +58,8 @@ TEST_F(HoistConditions, and_quotients_that_no_iteration_changes_are_divided_once
   const std::string text = print(merge_expressions(around(body)));
   EXPECT_LT(text.find("//"), text.find("for j")) << text;
   // What may be zero is divided where it is used.
-  const Stmt risky =
-      loop(i, loop(j, store(a, make_float(1.0, dtypes::float32), {floordiv(Expr(i), n) + Expr(j)})));
+  const Stmt risky = loop(
+      i, loop(j, store(a, make_float(1.0, dtypes::float32), {floordiv(Expr(i), n) + Expr(j)})));
   const PrimFunc unchanged = around(risky);
   EXPECT_EQ(merge_expressions(unchanged), unchanged);
 }

@@ -61,9 +61,7 @@ Tensor on_tensors(const Lazy& root, const std::vector<Tensor>& in) {
     Tensor out;
     switch (x->kind) {
       case LazyKind::input: out = in[static_cast<std::size_t>(x->index)]; break;
-      case LazyKind::number:
-        out = Tensor(full(in[0].device(), x.elem(), Dims{}, x->number));
-        break;
+      case LazyKind::number: out = Tensor(full(in[0].device(), x.elem(), Dims{}, x->number)); break;
       case LazyKind::cast: out = astype(operand(0), x.elem()); break;
       case LazyKind::where: out = where(operand(0), operand(1), operand(2)); break;
       case LazyKind::row:
@@ -117,12 +115,10 @@ FusedFunction::FusedFunction(const std::string& name, const Lazy& value, int inp
 
 std::optional<Elem> FusedFunction::compute_elem(std::span<const NDArray* const> in) {
   const NDArray& first = *in[0];
-  if (first.on_host() || !is_real_float(first.elem()) ||
-      !device::grid_of(first.device()).present)
+  if (first.on_host() || !is_real_float(first.elem()) || !device::grid_of(first.device()).present)
     return std::nullopt;
   for (const NDArray* a : in) {
-    if (a->elem() != first.elem() || a->device().get() != first.device().get())
-      return std::nullopt;
+    if (a->elem() != first.elem() || a->device().get() != first.device().get()) return std::nullopt;
   }
   return device::sum_elem(first.elem());
 }

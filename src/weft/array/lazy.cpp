@@ -143,7 +143,8 @@ Lazy rows(RowKernel kernel, std::vector<Lazy> in, double eps) {
   if (!fits) {
     throw Error(ErrorKind::dtype, "compile.rows.operands",
                 cat("rows of ", name_of(elem), to_string(shape)))
-        .note("legal: operands of one real floating type with at least one axis");
+        .note("legal: operands of one real floating type with at least one axis")
+        .help("convert with astype");
   }
   if (kernel == RowKernel::logsumexp) shape[shape.size() - 1] = 1;
   auto n = make(LazyKind::rows, elem, std::move(shape), std::move(in));

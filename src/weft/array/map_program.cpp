@@ -37,8 +37,8 @@ struct Specialisation {
   std::int64_t lanes = 1;  // neighbours of the inner loop
   bool flat = false;       // one axis along which every array moves by neighbours
   int rank = 1;
-  std::int64_t order = 10;    // the program is meant for about 2 to the power of this iterations
-  std::vector<Moves> moves;   // of the result, then of the inputs
+  std::int64_t order = 10;   // the program is meant for about 2 to the power of this iterations
+  std::vector<Moves> moves;  // of the result, then of the inputs
 };
 
 /// The axes of a map, merged.
@@ -64,8 +64,7 @@ struct MapAxes {
 /// Whether an array can be read or written in vectors of so many elements.
 bool in_vectors(const MapAxes& axes, std::size_t which, const NDArray& a, std::int64_t lanes) {
   const std::int64_t bytes = elem_bytes(a.elem());
-  const auto address =
-      a.handle()->address() + static_cast<std::uint64_t>(a.offset() * bytes);
+  const auto address = a.handle()->address() + static_cast<std::uint64_t>(a.offset() * bytes);
   bool fits = axes.step(which) == 1 && address % static_cast<std::uint64_t>(lanes * bytes) == 0;
   for (int i = 0; i + 1 < axes.shape.size(); ++i) fits = fits && axes.steps[which][i] % lanes == 0;
   return fits;
@@ -84,7 +83,8 @@ Specialisation specialise(const MapAxes& axes, const NDArray& out,
   auto array = [&](std::size_t k) -> const NDArray& { return k ? *inputs[k - 1] : out; };
   auto all = [&](std::int64_t n) {
     bool fits = true;
-    for (std::size_t k = 0; k <= inputs.size(); ++k) fits = fits && in_vectors(axes, k, array(k), n);
+    for (std::size_t k = 0; k <= inputs.size(); ++k)
+      fits = fits && in_vectors(axes, k, array(k), n);
     return fits;
   };
   s.flat = s.rank == 1 && all(lanes);
@@ -139,7 +139,8 @@ class Writer {
     std::vector<ir::Param> params = buffers_;
     params.insert(params.end(), scalars_.begin(), scalars_.end());
     hints_["n"] = std::int64_t{1} << s_.order;
-    return ir::make_func("main", std::move(params), ir::root_block(nest(body, count, element, lane)),
+    return ir::make_func("main", std::move(params),
+                         ir::root_block(nest(body, count, element, lane)),
                          ir::with_annotation({}, rules::kSizeHints, std::move(hints_)));
   }
 
@@ -271,10 +272,11 @@ void grid_map(const NDArray& result, const Map& given) {
   map.arrays = operands;
   const MapAxes axes(out, map.arrays);
   const Specialisation s = specialise(axes, out, map.arrays);
-  ProgramKey key(map.family,
-                 {static_cast<std::int64_t>(map.key), static_cast<std::int64_t>(map.compute),
-                  static_cast<std::int64_t>(map.numbers.size()),
-                  static_cast<std::int64_t>(out.elem()), s.narrow, s.flat, s.lanes, s.rank, s.order});
+  ProgramKey key(
+      map.family,
+      {static_cast<std::int64_t>(map.key), static_cast<std::int64_t>(map.compute),
+       static_cast<std::int64_t>(map.numbers.size()), static_cast<std::int64_t>(out.elem()),
+       s.narrow, s.flat, s.lanes, s.rank, s.order});
   std::int64_t moves = 0;
   for (Moves m : s.moves) moves = moves * 3 + static_cast<std::int64_t>(m);
   key.add(moves);

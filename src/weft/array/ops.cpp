@@ -763,7 +763,6 @@ void assign_marked(const NDArray& x, const NDArray& mask, const NDArray& value) 
   const NDArray one = value.astype(x.elem()).reshape(Dims{});
   if (may_overlap(x, mask)) wide = wide.copy();
   if (!x.on_host()) {
-    // Every element is read where it is written.
     if (!device_select(x, wide, one, x)) assign(x, where(wide, one, x));
     return;
   }

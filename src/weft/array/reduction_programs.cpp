@@ -190,8 +190,8 @@ void normalising_program(const NDArray& mean, const NDArray& scale, const NDArra
   p.finish = [=](const Exprs& c, const Exprs& numbers, const Expr& n) {
     const auto [average, squares] = mean_and_squares(c, n);
     const Expr zero = ir::make_const(0, dtypes::float64);
-    const Expr variance = ir::div(ir::select(ir::lt(squares, zero), zero, squares),
-                                  ir::cast(dtypes::float64, n));
+    const Expr variance =
+        ir::div(ir::select(ir::lt(squares, zero), zero, squares), ir::cast(dtypes::float64, n));
     const Expr root = ir::call("sqrt", {variance + numbers[0]});
     return Exprs{convert_value(average, elem),
                  convert_value(ir::div(ir::make_const(1, dtypes::float64), root), elem)};

@@ -24,15 +24,14 @@ class Hoist final : public Rewriter {
   Stmt rewrite_for(const Stmt& s) override {
     const Stmt inner = Rewriter::rewrite_for(s);
     const auto* loop = as<ForNode>(inner);
-    const bool own = loop && (loop->for_kind == ForKind::serial ||
-                              loop->for_kind == ForKind::unrolled);
+    const bool own =
+        loop && (loop->for_kind == ForKind::serial || loop->for_kind == ForKind::unrolled);
     const auto* asks = own ? as<IfNode>(loop->body) : nullptr;
     if (!asks || asks->else_case || !is_plain(asks->condition) ||
         uses_var(asks->condition, loop->var.get()))
       return inner;
-    return if_then(asks->condition,
-                   make_for(loop->var, loop->min, loop->extent, asks->then_case, loop->for_kind,
-                            loop->axis, loop->annotations));
+    return if_then(asks->condition, make_for(loop->var, loop->min, loop->extent, asks->then_case,
+                                             loop->for_kind, loop->axis, loop->annotations));
   }
 };
 

@@ -116,8 +116,7 @@ class Classes {
       case ExprKind::div:
       case ExprKind::mod:
       case ExprKind::floordiv:
-      case ExprKind::floormod:
-        return e->dtype.is_integral() && !is_const_int(as<BinaryNode>(e)->b);
+      case ExprKind::floormod: return e->dtype.is_integral() && !is_const_int(as<BinaryNode>(e)->b);
       default: return false;
     }
   }
