@@ -8,6 +8,7 @@ import math
 import weft
 
 from .. import init as _init
+from ._pointwise import pointwise
 from .fused import fused as _fused
 from .module import Module, Parameter
 
@@ -45,47 +46,103 @@ def relu6(x):
     return weft.clip(x, 0.0, 6.0)
 
 
+@pointwise
+def _hardsigmoid(x):
+    return relu6(x + 3.0) * (1.0 / 6.0)
+
+
+@pointwise
+def _hardswish(x):
+    return x * (relu6(x + 3.0) * (1.0 / 6.0))
+
+
+@pointwise
+def _logsigmoid(x):
+    return -weft.logaddexp(-x, 0.0)
+
+
+@pointwise
+def _mish(x):
+    return x * weft.tanh(weft.logaddexp(x, 0.0))
+
+
+@pointwise
+def _celu(x, alpha):
+    return weft.relu(x) + weft.expm1(-weft.relu(-x) * (1.0 / alpha)) * alpha
+
+
+@pointwise
+def _selu(x):
+    alpha, scale = 1.6732632423543772, 1.0507009873554805
+    return (weft.relu(x) + weft.expm1(-weft.relu(-x)) * alpha) * scale
+
+
+@pointwise
+def _softsign(x):
+    return x / (weft.abs(x) + 1.0)
+
+
+@_fused(arrays=2)
+@pointwise
+def _gated(first, gate):
+    return first * weft.sigmoid(gate)
+
+
+@pointwise
+def _softshrink(x, lambd):
+    return weft.relu(x - lambd) - weft.relu(-x - lambd)
+
+
+@pointwise
+def _tanhshrink(x):
+    return x - weft.tanh(x)
+
+
+@pointwise
+def _gelu_tanh(x):
+    return x * (weft.tanh((x + x * x * x * 0.044715) * math.sqrt(2.0 / math.pi)) + 1.0) * 0.5
+
+
 @_fused()
 def hardsigmoid(x):
     """relu6(x + 3) / 6."""
-    return relu6(x + 3.0) * (1.0 / 6.0)
+    return _hardsigmoid(x)
 
 
 @_fused()
 def hardswish(x):
     """x hardsigmoid(x)."""
-    return x * hardsigmoid(x)
+    return _hardswish(x)
 
 
 @_fused()
 def logsigmoid(x):
     """log(1 / (1 + exp(-x))), without overflow."""
-    return -weft.logaddexp(-x, 0.0)
+    return _logsigmoid(x)
 
 
 @_fused()
 def mish(x):
     """x tanh(log(1 + exp(x)))."""
-    return x * weft.tanh(weft.logaddexp(x, 0.0))
+    return _mish(x)
 
 
 @_fused()
 def celu(x, alpha=1.0):
     """x where positive, else alpha (exp(x / alpha) - 1)."""
-    return weft.relu(x) + weft.expm1(-weft.relu(-x) * (1.0 / alpha)) * alpha
+    return _celu(x, alpha)
 
 
 @_fused()
 def selu(x):
     """elu with the two constants that keep mean 0 and variance 1 (Klambauer et al., 2017)."""
-    alpha, scale = 1.6732632423543772, 1.0507009873554805
-    return (weft.relu(x) + weft.expm1(-weft.relu(-x)) * alpha) * scale
+    return _selu(x)
 
 
 @_fused()
 def softsign(x):
     """x / (1 + |x|)."""
-    return x / (weft.abs(x) + 1.0)
+    return _softsign(x)
 
 
 def softmin(x, axis=-1, dim=None):
@@ -96,12 +153,8 @@ def softmin(x, axis=-1, dim=None):
 def glu(x, axis=-1, dim=None):
     """The first half along an axis times the sigmoid of the second. Raises ArgumentError or ShapeError as split does."""
     axis = axis if dim is None else dim
-    return _gated(*x.split(-(-x.shape[axis] // 2), axis))
-
-
-@_fused(arrays=2)
-def _gated(first, gate):
-    return first * weft.sigmoid(gate)
+    first, gate = x.split(-(-x.shape[axis] // 2), axis)
+    return _gated(first, gate)
 
 
 def hardshrink(x, lambd=0.5):
@@ -112,13 +165,13 @@ def hardshrink(x, lambd=0.5):
 @_fused()
 def softshrink(x, lambd=0.5):
     """x moved towards 0 by lambd, 0 where |x| <= lambd."""
-    return weft.relu(x - lambd) - weft.relu(-x - lambd)
+    return _softshrink(x, lambd)
 
 
 @_fused()
 def tanhshrink(x):
     """x - tanh(x)."""
-    return x - weft.tanh(x)
+    return _tanhshrink(x)
 
 
 def threshold(x, threshold, value):
@@ -222,4 +275,4 @@ class Softmax2d(Module):
 @_fused()
 def gelu_tanh(x):
     """GELU by the tanh formula: x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2."""
-    return x * (weft.tanh((x + x * x * x * 0.044715) * math.sqrt(2.0 / math.pi)) + 1.0) * 0.5
+    return _gelu_tanh(x)

@@ -45,4 +45,4 @@ def _made(function, dtype, arrays, rest, options):
 
     inputs = [Traced(_core._lazy_input(k, dtype, ())) for k in range(arrays)]
     value = function(*inputs, *rest, **options)
-    return _core.FusedFunction(function.__name__, value._lazy, arrays)
+    return _core.FusedFunction(function.__name__.strip("_"), value._lazy, arrays)

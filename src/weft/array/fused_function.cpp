@@ -4,10 +4,10 @@
 #include <atomic>
 #include <mutex>
 #include <set>
-#include <unordered_map>
 
 #include "weft/array/device_grid.h"
 #include "weft/array/fuse.h"
+#include "weft/array/lazy_tensors.h"
 #include "weft/array/row_ir.h"
 
 namespace weft {
@@ -50,31 +50,6 @@ NDArray run(const Part& part, Elem compute, Elem result, std::span<const NDArray
   };
   device::grid_map(out, map);
   return out;
-}
-
-/// The graph's operations one by one, for gradients of gradients.
-Tensor on_tensors(const Lazy& root, const std::vector<Tensor>& in) {
-  std::unordered_map<const LazyNode*, Tensor> done;
-  for (const Lazy& x : topological({root})) {
-    auto operand = [&](std::size_t k) { return done.at(x->in[k].node()); };
-    auto is_number = [&](std::size_t k) { return x->in[k]->kind == LazyKind::number; };
-    Tensor out;
-    switch (x->kind) {
-      case LazyKind::input: out = in[static_cast<std::size_t>(x->index)]; break;
-      case LazyKind::number: out = Tensor(full(in[0].device(), x.elem(), Dims{}, x->number)); break;
-      case LazyKind::cast: out = astype(operand(0), x.elem()); break;
-      case LazyKind::where: out = where(operand(0), operand(1), operand(2)); break;
-      case LazyKind::row:
-        if (x->in.size() == 1) out = apply(x->op, operand(0));
-        else if (is_number(1)) out = apply(x->op, operand(0), x->in[1]->number);
-        else if (is_number(0)) out = apply(x->op, x->in[0]->number, operand(1));
-        else out = apply(x->op, operand(0), operand(1));
-        break;
-      default: WEFT_CHECK(false, "an element-wise function with a node that is none");
-    }
-    done[x.node()] = out;
-  }
-  return done.at(root.node());
 }
 
 /// Nodes of graphs name their operation by a literal.
@@ -142,7 +117,7 @@ Tensor FusedFunction::operator()(const std::vector<Tensor>& in) const {
       if (part && linked) {
         std::vector<Tensor> wide;
         for (const Tensor& t : all) wide.push_back(astype(t, shared->compute));
-        g = astype(on_tensors(part->root, wide), c.x[k].elem());
+        g = astype(evaluate({part->root}, wide)[0], c.x[k].elem());
       } else if (part) {
         std::vector<const NDArray*> operands;
         for (const Tensor& t : all) operands.push_back(&t.data());
