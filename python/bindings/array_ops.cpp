@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "array_type.h"
+#include "weft/array/device_ops.h"
 #include "weft/array/fft.h"
 #include "weft/array/linalg.h"
 #include "weft/array/moments.h"
@@ -107,6 +108,10 @@ void bind_array_ops(nb::module_& m) {
       .def("__eq__",
            [](const HandleOwner& a, const HandleOwner& b) { return a.storage == b.storage; })
       .def("__hash__", [](const HandleOwner& a) { return std::hash<void*>()(a.storage.get()); });
+  m.def("_triangle", [](const NDArray& x, std::int64_t k, bool lower) -> std::optional<NDArray> {
+    NDArray out = unlocked([&] { return device_triangle(x, k, lower); });
+    return out.defined() ? std::optional<NDArray>(out) : std::nullopt;
+  });
   m.def(
       "_softmax",
       [](const NDArray& x, int axis) { return unlocked([&] { return softmax(x, axis); }); },

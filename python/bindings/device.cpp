@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "array_type.h"
+#include "weft/array/pending_checks.h"
 #include "weft/runtime/trace.h"
 #include "weft/sim/debug/debugger.h"
 #include "weft/target/backend.h"
@@ -188,7 +189,11 @@ void bind_device(nb::module_& m) {
                      return out;
                    })
       .def(
-          "synchronize", [](const DeviceHandle& d) { d.get()->synchronize(); },
+          "synchronize",
+          [](const DeviceHandle& d) {
+            d.get()->synchronize();
+            settle_pending(d.get());
+          },
           "Waits for all work.")
       .def("clear_stats",
            [](const DeviceHandle& d) {

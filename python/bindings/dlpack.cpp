@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "array_type.h"
+#include "weft/array/pending_checks.h"
 
 namespace weft::py {
 
@@ -143,6 +144,7 @@ nb::object dlpack(const NDArray& self, nb::handle stream, nb::handle max_version
                      "dl_device=(1, 0)"));
   } else if (type == kCuda && (stream.is_none() || nb::cast<std::int64_t>(stream) != -1)) {
     array.device()->synchronize();
+    settle_pending(array.device());
   }
   bool negative = false;
   for (int i = 0; i < array.ndim(); ++i) negative |= array.strides()[i] < 0 && array.shape()[i] > 1;
@@ -370,6 +372,7 @@ nb::object cuda_interface(const NDArray& self) {
                     : is_complex(e)      ? 4
                                          : 3];
   self.device()->synchronize();
+  settle_pending(self.device());
   nb::dict out;
   out["shape"] = nb::cast(self.shape());
   out["typestr"] = cat(elem_bytes(e) == 1 ? "|" : "<", std::string(1, kind), elem_bytes(e));

@@ -11,6 +11,7 @@
 #include "array_type.h"
 #include "weft/array/chunked.h"
 #include "weft/array/fuse.h"
+#include "weft/array/fused_function.h"
 #include "weft/array/lazy_tensors.h"
 
 namespace weft::py {
@@ -37,6 +38,45 @@ ReduceOp reduction(const std::string& name) {
     if (info(static_cast<ReduceOp>(i)).name == name) return static_cast<ReduceOp>(i);
   }
   throw Error(ErrorKind::value, "array.reduce.unknown", cat("no reduction \"", name, "\""));
+}
+
+/// Arrays, or the data of tensors; false where an argument is neither.
+bool arrays_of(const nb::args& args, std::vector<const NDArray*>& out) {
+  for (nb::handle a : args) {
+    Tensor* t = nullptr;
+    if (is_ndarray(a.ptr())) out.push_back(&unwrap(a.ptr()));
+    else if (nb::try_cast<Tensor*>(a, t) && t->defined()) out.push_back(&t->data());
+    else return false;
+  }
+  return !out.empty();
+}
+
+nb::object call_fused(const FusedFunction& f, const nb::args& args) {
+  std::vector<const NDArray*> arrays;
+  if (!arrays_of(args, arrays))
+    throw Error(ErrorKind::dtype, "python.arguments", "a fused function takes arrays or tensors");
+  std::vector<Tensor> tensors;
+  bool any = false;
+  for (nb::handle a : args) {
+    Tensor* t = nullptr;
+    const bool is = !is_ndarray(a.ptr()) && nb::try_cast<Tensor*>(a, t);
+    any = any || is;
+    tensors.push_back(is ? *t : Tensor(unwrap(a.ptr())));
+  }
+  if (!any) {
+    NDArray out;
+    {
+      nb::gil_scoped_release nogil;
+      out = f(arrays);
+    }
+    return nb::cast(out);
+  }
+  Tensor out;
+  {
+    nb::gil_scoped_release nogil;
+    out = f(tensors);
+  }
+  return nb::cast(out);
 }
 
 }  // namespace
@@ -95,6 +135,17 @@ void bind_lazy(nb::module_& m) {
       },
       nb::arg("name"), nb::arg("x"), nb::arg("axis") = nb::none(), nb::arg("keepdims") = false,
       nb::arg("dtype") = nb::none());
+  m.def(
+      "_lazy_rows",
+      [](const std::string& name, std::vector<Lazy> in, double eps) {
+        for (RowKernel k : {RowKernel::softmax, RowKernel::log_softmax, RowKernel::layer_norm,
+                            RowKernel::logsumexp}) {
+          if (name_of(k) == name) return rows(k, std::move(in), eps);
+        }
+        throw Error(ErrorKind::value, "compile.rows.unknown", cat("no row kernel \"", name, "\""))
+            .note("legal: softmax, log_softmax, layer_norm, logsumexp");
+      },
+      nb::arg("name"), nb::arg("operands"), nb::arg("eps") = 0.0);
   m.def("_lazy_reshape",
         [](const Lazy& x, nb::handle shape) { return reshape(x, dims_of(shape, "shape")); });
   m.def("_lazy_permute", [](const Lazy& x, std::vector<int> axes) { return permute(x, axes); });
@@ -106,6 +157,14 @@ void bind_lazy(nb::module_& m) {
       out.append(g.defined() ? nb::cast(g) : nb::none());
     return out;
   });
+  m.def("_fused_type", [](const nb::args& args) -> std::optional<Elem> {
+    std::vector<const NDArray*> arrays;
+    if (!arrays_of(args, arrays)) return std::nullopt;
+    return FusedFunction::compute_elem(arrays);
+  });
+  nb::class_<FusedFunction>(m, "FusedFunction", "An element-wise function as one kernel.")
+      .def(nb::init<const std::string&, const Lazy&, int>())
+      .def("__call__", &call_fused);
   nb::class_<ChunkedMap>(m, "ChunkedMap", "Elementwise operations on the host, a chunk at a time.")
       .def("run", [](const ChunkedMap& map, const std::vector<NDArray>& inputs) {
         std::vector<NDArray> out;

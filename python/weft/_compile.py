@@ -112,20 +112,38 @@ class Traced(Arithmetic, Recorder):
         total = self.sum(axis, keepdims)
         return total / (max(self.size, 1) / max(total.size, 1))
 
+    def _rows(self, name, axis, operands=(), eps=0.0):
+        """A row kernel along the last axis; None along another one, and for other types than real floats."""
+        if self.ndim == 0 or axis not in (-1, self.ndim - 1) or self.dtype.kind != "f":
+            return None
+        lazies = [self._lazy, *(_lazy(x, self) for x in operands)]
+        if any(x.dtype != self.dtype for x in operands):
+            return None
+        return Traced(_core._lazy_rows(name, lazies, eps))
+
     def softmax(self, axis=-1):
+        if (rows := self._rows("softmax", axis)) is not None:
+            return rows
         e = weft.exp(self - self.max(axis, True))
         return e / e.sum(axis, True)
 
     def log_softmax(self, axis=-1):
+        if (rows := self._rows("log_softmax", axis)) is not None:
+            return rows
         shifted = self - self.max(axis, True)
         return shifted - weft.log(weft.exp(shifted).sum(axis, True))
 
     def logsumexp(self, axis=None, keepdims=False):
+        if self.size and (rows := self._rows("logsumexp", axis)) is not None:
+            return rows if keepdims else rows.reshape(self.shape[:-1])
         top = self.max(axis, True)
         total = weft.log(weft.exp(self - top).sum(axis, True)) + top
         return total if keepdims else total.reshape(self.max(axis, False).shape)
 
     def layer_norm(self, scale, shift, eps=1e-5):
+        if self.size and all(x.shape == self.shape[-1:] for x in (scale, shift)):
+            if (rows := self._rows("layer_norm", -1, (scale, shift), eps)) is not None:
+                return rows
         centred = self - self.mean(-1, True)
         spread = weft.rsqrt((centred * centred).mean(-1, True) + eps)
         return centred * spread * scale + shift

@@ -295,9 +295,9 @@ def test_positions_outside_raise_and_write_nothing():
     for bad in (10, -11, 2**40):
         i = np.array([1, bad, 2])
         for attempt in (
-            lambda: dx[device(i)],
+            lambda: dx[device(i)].numpy(),
             lambda: dx.__setitem__(device(i), 5.0),
-            lambda: weft.take(dx, device(i), axis=0),
+            lambda: weft.take(dx, device(i), axis=0).numpy(),
             lambda: weft.scatter(
                 dx, device(i), device(np.ones((3, 2), "float32")), accumulate=True
             ),
@@ -309,6 +309,35 @@ def test_positions_outside_raise_and_write_nothing():
     same(dx[device(np.array([1]))], x[[1]])  # the flag is clean again
     with pytest.raises(IndexError, match="outside axis 0"):
         device(np.zeros((0, 3)))[device(np.array([0]))]
+
+
+@pytest.mark.parametrize("wait", ["copy", "synchronize", "element", "other"])
+def test_reading_outside_is_told_when_the_host_waits(wait):
+    dx, other = device(np.arange(20.0)), device(np.ones(3))
+    made = dx[device(np.array([3, 20]))]  # the host does not wait
+    also = dx[device(np.array([1, 2]))] + made
+    with pytest.raises(IndexError, match="index 20 is outside axis 0 of float64"):
+        {
+            "copy": also.numpy,
+            "synchronize": weft.device(GRID).synchronize,
+            "element": lambda: float(made[0]),
+            "other": other.numpy,
+        }[wait]()
+    assert float(made[0]) == 3.0 and float(made[1]) == 0.0  # told once
+    weft.device(GRID).synchronize()
+
+
+def test_many_pending_checks_are_looked_at_in_between():
+    dx, i = device(np.arange(5.0)), device(np.array([7]))
+    with pytest.raises(IndexError, match="index 7 is outside axis 0"):
+        for _ in range(300):
+            dx[i]
+        raise AssertionError("300 reads outside went unnoticed")
+    try:
+        weft.device(GRID).synchronize()
+    except IndexError:
+        pass
+    np.testing.assert_array_equal(dx[device(np.array([4]))].numpy(), [4.0])
 
 
 def test_equal_runs_give_equal_sums_where_asked():

@@ -37,6 +37,10 @@ def traced(name, count):
     return weft._core._lazy_row(name, [x] * count)
 
 
+def traced_rows(name, dtype):
+    return weft._core._lazy_rows(name, [weft._core._lazy_input(0, dtype, (2,))])
+
+
 def annotated():
     from weft import te
 
@@ -65,6 +69,18 @@ CASES = [
         'no reduction "mode"',
     ),
     (lambda x, p: traced("gamma", 1), A, "compile.row.unknown", 'no operation "gamma"'),
+    (
+        lambda x, p: traced_rows("median", weft.float32),
+        A,
+        "compile.rows.unknown",
+        'row kernel "median"',
+    ),
+    (
+        lambda x, p: traced_rows("softmax", weft.int32),
+        D,
+        "compile.rows.operands",
+        r"rows of int32\(2,\)",
+    ),
     (lambda x, p: traced("add", 1), A, "compile.row.arity", "add takes 2 arguments and got 1"),
     (lambda x, p: demo_elsewhere(p), weft.IOError, "cli.demo.examples", "not part of this"),
     (lambda x, p: annotated(), A, "python.value", "cannot be stored in a program: <object"),

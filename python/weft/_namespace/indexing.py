@@ -17,7 +17,10 @@ from .types import astype
 
 
 def take(x, indices, /, *, axis=None):
-    """Entries at positions along an axis."""
+    """Entries at positions along an axis.
+
+    Raises IndexError for positions outside it; on cards at the next copy to the host or synchronize() of the device.
+    """
     if axis is None:
         if x.ndim != 1:
             raise _error(

@@ -284,12 +284,21 @@ def meshgrid(*arrays, indexing="xy"):
 
 def tril(x, /, *, k=0):
     """The lower triangle; zeros above diagonal k."""
+    if (out := _one_kernel(x, k, True)) is not None:
+        return out
     return where(_triangle(x, k), x, zeros((), dtype=x.dtype, device=x.device))
 
 
 def triu(x, /, *, k=0):
     """The upper triangle; zeros below diagonal k."""
+    if (out := _one_kernel(x, k, False)) is not None:
+        return out
     return where(_triangle(x, k - 1), zeros((), dtype=x.dtype, device=x.device), x)
+
+
+def _one_kernel(x, k, lower):
+    """The triangle where the device makes it in one kernel, else None."""
+    return _core._triangle(x, k, lower) if isinstance(x, _core.NDArray) and x.ndim >= 2 else None
 
 
 def _triangle(x, k):

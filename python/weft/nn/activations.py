@@ -9,6 +9,7 @@ import weft
 
 from .. import init as _init
 from ._pointwise import pointwise
+from .fused import fused as _fused
 from .module import Module, Parameter
 
 __all__ = [
@@ -33,11 +34,13 @@ __all__ = [
 ]
 
 
+@_fused()
 def hardtanh(x, min_val=-1.0, max_val=1.0):
     """x held between two numbers."""
     return weft.clip(x, min_val, max_val)
 
 
+@_fused()
 def relu6(x):
     """x held between 0 and 6."""
     return weft.clip(x, 0.0, 6.0)
@@ -55,12 +58,12 @@ def _hardswish(x):
 
 @pointwise
 def _logsigmoid(x):
-    return -weft.relu(-x) - weft.log1p(weft.exp(-weft.abs(x)))
+    return -weft.logaddexp(-x, 0.0)
 
 
 @pointwise
 def _mish(x):
-    return x * weft.tanh(weft.relu(x) + weft.log1p(weft.exp(-weft.abs(x))))
+    return x * weft.tanh(weft.logaddexp(x, 0.0))
 
 
 @pointwise
@@ -79,6 +82,7 @@ def _softsign(x):
     return x / (weft.abs(x) + 1.0)
 
 
+@_fused(arrays=2)
 @pointwise
 def _gated(first, gate):
     return first * weft.sigmoid(gate)
@@ -99,36 +103,43 @@ def _gelu_tanh(x):
     return x * (weft.tanh((x + x * x * x * 0.044715) * math.sqrt(2.0 / math.pi)) + 1.0) * 0.5
 
 
+@_fused()
 def hardsigmoid(x):
     """relu6(x + 3) / 6."""
     return _hardsigmoid(x)
 
 
+@_fused()
 def hardswish(x):
     """x hardsigmoid(x)."""
     return _hardswish(x)
 
 
+@_fused()
 def logsigmoid(x):
     """log(1 / (1 + exp(-x))), without overflow."""
     return _logsigmoid(x)
 
 
+@_fused()
 def mish(x):
     """x tanh(log(1 + exp(x)))."""
     return _mish(x)
 
 
+@_fused()
 def celu(x, alpha=1.0):
     """x where positive, else alpha (exp(x / alpha) - 1)."""
     return _celu(x, alpha)
 
 
+@_fused()
 def selu(x):
     """elu with the two constants that keep mean 0 and variance 1 (Klambauer et al., 2017)."""
     return _selu(x)
 
 
+@_fused()
 def softsign(x):
     """x / (1 + |x|)."""
     return _softsign(x)
@@ -151,11 +162,13 @@ def hardshrink(x, lambd=0.5):
     return weft.where(weft.abs(x.data) > lambd, x, 0.0).astype(x.dtype)
 
 
+@_fused()
 def softshrink(x, lambd=0.5):
     """x moved towards 0 by lambd, 0 where |x| <= lambd."""
     return _softshrink(x, lambd)
 
 
+@_fused()
 def tanhshrink(x):
     """x - tanh(x)."""
     return _tanhshrink(x)
@@ -259,6 +272,7 @@ class Softmax2d(Module):
         return x.softmax(-3)
 
 
+@_fused()
 def gelu_tanh(x):
     """GELU by the tanh formula: x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2."""
     return _gelu_tanh(x)

@@ -13,7 +13,8 @@ __all__ = ["embedding", "embedding_bag"]
 
 
 def embedding(weight, index, padding_idx=None):
-    """Rows of weight; the row padding_idx gets no gradient. Raises IndexError for rows that are not there.
+    """Rows of weight; the row padding_idx gets no gradient. Raises IndexError for rows that are not there, on
+    cards at the next copy to the host or synchronize() of the device.
 
     PyTorch's order, indices first, is understood, too: indices are integers.
     """

@@ -28,6 +28,7 @@ from .dropouts import *  # noqa: F401,F403
 from .dropouts import dropout
 from .embeddings import *  # noqa: F401,F403
 from .folding import *  # noqa: F401,F403
+from .fused import fused as _fused
 from .groups import by_statistics, group_norm, instance_norm, local_response_norm
 from .losses import *  # noqa: F401,F403
 from .margins import *  # noqa: F401,F403
@@ -139,6 +140,7 @@ def batch_norm(x, running_mean, running_var, weight=None, bias=None, training=Fa
     return y if bias is None else y + bias.reshape(*shape)
 
 
+@_fused()
 def gelu(x, approximate="none"):
     """x times the normal distribution function of x; approximate="tanh" takes the tanh formula."""
     if approximate == "tanh":
@@ -151,6 +153,7 @@ def _gelu(x):
     return x * (weft.erf(x * (1.0 / math.sqrt(2.0))) + 1.0) * 0.5
 
 
+@_fused()
 def silu(x):
     """x sigmoid(x)."""
     return _silu(x)
@@ -161,6 +164,7 @@ def _silu(x):
     return x * weft.sigmoid(x)
 
 
+@_fused()
 def leaky_relu(x, slope=0.01, negative_slope=None):
     """x where positive, else slope times x; `negative_slope` is PyTorch's name of it."""
     slope = slope if negative_slope is None else negative_slope
@@ -172,6 +176,7 @@ def _leaky_relu(x, slope):
     return weft.where(x > 0, x, x * slope)
 
 
+@_fused()
 def elu(x, alpha=1.0):
     """x where positive, else alpha (exp(x) - 1)."""
     return _elu(x, alpha)
@@ -183,6 +188,7 @@ def _elu(x, alpha):
     return relu(x) + (below if alpha == 1 else below * alpha)
 
 
+@_fused()
 def softplus(x, beta=1.0):
     """log(1 + exp(beta x)) / beta, without overflow."""
     return _softplus(x, beta)
@@ -190,7 +196,7 @@ def softplus(x, beta=1.0):
 
 @_pointwise
 def _softplus(x, beta):
-    return relu(x) + weft.log1p(weft.exp(-weft.abs(x) * beta)) * (1.0 / beta)
+    return weft.logaddexp(x * beta, 0.0) * (1.0 / beta)
 
 
 def sigmoid(x):

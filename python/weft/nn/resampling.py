@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import weft
 
 from .._errors import error as _error
+from .fused import fused as _fused
 from .module import Module
 
 _MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
@@ -84,23 +86,33 @@ def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=F
     for axis, (m, step) in enumerate(zip(sizes, steps), start=2):
         n = x.shape[axis]
         if mode == "nearest":
-            at = [min(math.floor(i * step), n - 1) for i in range(m)]
-            x = weft.take(x, weft.asarray(at, dtype="int64", device=x.device), axis=axis)
+            x = weft.take(x, _array(tuple(_nearest(n, m, step)), "int64", x.device), axis=axis)
             continue
         if align_corners:
             places = [i * (n - 1) / (m - 1) if m > 1 else 0.0 for i in range(m)]
         else:
             places = [max((i + 0.5) * step - 0.5, 0.0) for i in range(m)]
-        low = [min(int(p), n - 1) for p in places]
-        high = [min(i + 1, n - 1) for i in low]
+        low = tuple(min(int(p), n - 1) for p in places)
+        high = tuple(min(i + 1, n - 1) for i in low)
+        part = _array(tuple(p - i for p, i in zip(places, low)), str(x.dtype), x.device)
+        a, b = (weft.take(x, _array(at, "int64", x.device), axis=axis) for at in (low, high))
         shape = tuple(m if a == axis else 1 for a in range(x.ndim))
-        part = weft.asarray([p - i for p, i in zip(places, low)], dtype=x.dtype, device=x.device)
-        a, b = (
-            weft.take(x, weft.asarray(at, dtype="int64", device=x.device), axis=axis)
-            for at in (low, high)
-        )
-        x = a + (b - a) * weft.Tensor(part.reshape(shape), requires_grad=False)
+        x = _between(a, b, weft.Tensor(part.reshape(shape), requires_grad=False))
     return x
+
+
+@_fused(arrays=3)
+def _between(a, b, part):
+    return a + (b - a) * part
+
+
+def _nearest(n, m, step):
+    return [min(math.floor(i * step), n - 1) for i in range(m)]
+
+
+@functools.lru_cache(maxsize=256)
+def _array(values, dtype, device):
+    return weft.asarray(values, dtype=dtype, device=device)
 
 
 class Upsample(Module):

@@ -32,10 +32,6 @@ void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& x,
 void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const Map& map, const Dims& shape,
                  std::uint64_t mask);
 
-/// The kernel that is bound by hand: for columns, and for few results.
-void grid_reduce_bound(ReduceOp op, Elem kernel, const NDArray& out, const Map& map,
-                       const Dims& shape, std::uint64_t mask);
-
 /// Whether a row of this length has a kernel on this device.
 bool row_kernel_fits(const Ref<Device>& device, std::int64_t columns);
 /// All operands compact with rows of out's last extent (scale and shift: one row); one type.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/array/device_ops.h"
 
+#include <algorithm>
 #include <functional>
 
 #include "weft/array/collapse.h"
@@ -90,13 +91,14 @@ void device_elementwise(Op op, Elem compute, const NDArray& out, std::span<const
               static_cast<std::uint64_t>(is_array[1]);
     map.arrays = {arrays, array_count};
     map.numbers = {constants_in, number_count};
-    map.compute = compute;
-    map.value = [&](const std::vector<Expr>& loads, const std::vector<Expr>& constants) {
+    // 16-bit floats are computed in float32 and rounded once; the next number is one of its type.
+    const Elem wide = op == Op::nextafter ? compute : device::sum_elem(compute);
+    map.compute = wide;
+    map.value = [&, wide](const std::vector<Expr>& loads, const std::vector<Expr>& constants) {
       std::vector<Expr> in;
       std::size_t at_load = 0, at_number = 0;
       for (std::size_t k = 0; k < args.size(); ++k)
-        in.push_back(is_array[k] ? convert_value(loads[at_load++], compute)
-                                 : constants[at_number++]);
+        in.push_back(is_array[k] ? convert_value(loads[at_load++], wide) : constants[at_number++]);
       return row_value(op, in);
     };
     device::grid_map(out, map);
@@ -171,6 +173,33 @@ bool device_select(const NDArray& out, const NDArray& condition, const Arg& a, c
     };
     device::grid_map(out, map);
   });
+}
+
+NDArray device_triangle(const NDArray& x, std::int64_t k, bool lower) {
+  if (x.on_host() || is_complex(x.elem()) || !device::grid_of(x.device()).present) return {};
+  NDArray out = NDArray::empty(x.device(), x.elem(), x.shape());
+  auto axis = [&](int i) {
+    const std::int64_t n = x.shape()[i];
+    return arange(x.device(), Elem::int32, 0, 1, n);
+  };
+  const int rank = x.ndim();
+  const NDArray columns = axis(rank - 1), rows = axis(rank - 2).expand_dims(1);
+  const NDArray* arrays[3] = {&x, &rows, &columns};
+  const std::int64_t most = x.shape()[rank - 1] + x.shape()[rank - 2];
+  const Scalar diagonal[1] = {std::clamp(k, -most, most)};
+  device::Map map;
+  map.family = "triangle";
+  map.key = lower;
+  map.arrays = arrays;
+  map.numbers = diagonal;
+  map.compute = Elem::int32;
+  map.value = [&](const std::vector<Expr>& v, const std::vector<Expr>& c) {
+    const Expr last = v[1] + c[0];
+    return ir::select(lower ? ir::le(v[2], last) : ir::ge(v[2], last), v[0],
+                      ir::make_const(0, v[0]->dtype));
+  };
+  device::grid_map(out, map);
+  return out;
 }
 
 namespace {

@@ -18,6 +18,9 @@ void device_elementwise(Op op, Elem compute, const NDArray& out, std::span<const
 /// All elements become `value`; out = condition ? a : b. False where the device has no such kernel.
 bool device_fill(const NDArray& out, const Scalar& value);
 bool device_select(const NDArray& out, const NDArray& condition, const Arg& a, const Arg& b);
+/// x below diagonal k and on it (`lower`), or above and on it; zeros elsewhere. Undefined where the
+/// device has no such kernel.
+NDArray device_triangle(const NDArray& x, std::int64_t k, bool lower);
 /// dst = src, converted, broadcast; not overlapping; one device.
 void device_copy(const NDArray& dst, const NDArray& src);
 /// out[kept] = combination over the axes in `mask`; out is compact in the order of x's kept axes.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of one pass over rows (softmax, layer norm and their gradients): the threads of a row
 // hold its elements in registers, so memory is read once and written once. Longer rows are in
-// device_long_rows.cpp.
+// row_programs.cpp.
 
 #include <bit>
 

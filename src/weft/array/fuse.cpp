@@ -23,7 +23,6 @@ using ir::Expr;
 namespace {
 
 constexpr std::size_t kMostInputs = 11;
-constexpr std::uint64_t kFusedMap = std::uint64_t{1} << 48;  // beside the keys of eager maps
 
 enum class StepKind : std::uint8_t { map, reduce, reshape, permute, matmul, eager };
 
@@ -98,6 +97,11 @@ class Writer {
 
 }  // namespace
 
+Expr lazy_value(const Lazy& x, const std::vector<const LazyNode*>& leaves,
+                const std::vector<Expr>& values) {
+  return Writer(leaves, values).value(x);
+}
+
 struct FusedPlan::Impl {
   std::vector<Lazy> outputs;
   std::vector<int> output_slots;
@@ -146,6 +150,10 @@ struct FusedPlan::Impl {
         step.kind = x->kind == LazyKind::reshape   ? StepKind::reshape
                     : x->kind == LazyKind::permute ? StepKind::permute
                                                    : StepKind::matmul;
+        for (const Lazy& i : x->in) step.in.push_back(materialise(i));
+        break;
+      case LazyKind::rows:
+        step.kind = StepKind::eager;
         for (const Lazy& i : x->in) step.in.push_back(materialise(i));
         break;
       case LazyKind::reduce:
@@ -316,6 +324,7 @@ std::string FusedPlan::describe() const {
     if (s.kind == StepKind::reduce) out += cat(" ", info(s.node->reduction).name);
     if (s.kind == StepKind::eager && s.node->kind == LazyKind::row)
       out += cat(" ", info(s.node->op).name);
+    if (s.node->kind == LazyKind::rows) out += cat(" ", name_of(s.node->kernel));
     std::vector<std::string> from;
     for (int i : s.in) from.push_back(i < 0 ? "number" : cat("%", i));
     out += cat(" (", join(from), ")");
@@ -416,7 +425,8 @@ NDArray FusedPlan::Impl::step_map(Step& s, const std::vector<NDArray>& arrays,
     std::vector<const NDArray*> in;
     for (const NDArray& a : arrays) in.push_back(&a);
     device::Map map;
-    map.key = s.serial | kFusedMap;
+    map.family = "fused map";
+    map.key = s.serial;
     map.arrays = in;
     map.compute = s.elem;
     map.value = [&](const std::vector<Expr>& loads, const std::vector<Expr>&) {
@@ -535,6 +545,13 @@ NDArray FusedPlan::Impl::run_eagerly(const Lazy& x, const std::vector<NDArray>& 
     case LazyKind::cast: return arrays[0].astype(x.elem());
     case LazyKind::spread: return arrays[0].broadcast_to(x.shape());
     case LazyKind::where: return weft::where(arrays[0], arg(1), arg(2)).astype(x.elem());
+    case LazyKind::rows: {
+      if (x->kernel == RowKernel::logsumexp)
+        return weft::logsumexp(arrays[0], Axes{false, {-1}}, true);
+      std::vector<const NDArray*> operands;
+      for (const NDArray& a : arrays) operands.push_back(&a);
+      return apply_rows(x->kernel, operands, x->eps);
+    }
     case LazyKind::reduce: {
       Axes axes{false, {}};
       for (int i = 0; i < arrays[0].ndim(); ++i) {

@@ -10,8 +10,13 @@
 #include <vector>
 
 #include "weft/array/lazy.h"
+#include "weft/ir/node.h"
 
 namespace weft {
+
+/// The IR value of an expression, given those of its leaves (of the leaves' types).
+ir::Expr lazy_value(const Lazy& x, const std::vector<const LazyNode*>& leaves,
+                    const std::vector<ir::Expr>& values);
 
 class FusedPlan {
  public:

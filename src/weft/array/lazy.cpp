@@ -135,6 +135,23 @@ Lazy reduce(ReduceOp op, const Lazy& x, const Axes& axes, bool keepdims,
   n->mask = mask;
   return Lazy(n);
 }
+Lazy rows(RowKernel kernel, std::vector<Lazy> in, double eps) {
+  const Elem elem = in[0].elem();
+  Dims shape = in[0].shape();
+  bool fits = is_real_float(elem) && !shape.empty();
+  for (const Lazy& x : in) fits = fits && x.elem() == elem;
+  if (!fits) {
+    throw Error(ErrorKind::dtype, "compile.rows.operands",
+                cat("rows of ", name_of(elem), to_string(shape)))
+        .note("legal: operands of one real floating type with at least one axis")
+        .help("convert with astype");
+  }
+  if (kernel == RowKernel::logsumexp) shape[shape.size() - 1] = 1;
+  auto n = make(LazyKind::rows, elem, std::move(shape), std::move(in));
+  n->kernel = kernel;
+  n->eps = eps;
+  return Lazy(n);
+}
 Lazy reshape(const Lazy& x, Dims shape) {
   std::int64_t known = 1, size = 1;
   int open = -1;
@@ -272,6 +289,46 @@ void row_gradient(Op op, const Lazy& g, const std::vector<Lazy>& in, const Lazy&
   }
 }
 
+Lazy rows_sum(const Lazy& x) { return reduce(ReduceOp::sum, x, Axes{false, {-1}}, true); }
+Lazy rows_mean(const Lazy& x) {
+  return rows_sum(x) * (1.0 / static_cast<double>(x.shape()[x.ndim() - 1]));
+}
+
+/// A row kernel that is a gradient, composed of nodes that have gradients.
+Lazy composed_rows(const LazyNode& node) {
+  const Lazy &x = node.in[0], &g = node.in[1];
+  switch (node.kernel) {
+    case RowKernel::softmax_gradient: return x * (g - rows_sum(g * x));
+    case RowKernel::log_softmax_gradient: return g - exp(x) * rows_sum(g);
+    default: {
+      const Lazy centred = x - rows_mean(x);
+      const Lazy spread = rsqrt(rows_mean(centred * centred) + node.eps);
+      const Lazy normal = centred * spread;
+      return (g - rows_mean(g) - normal * rows_mean(g * normal)) * spread;
+    }
+  }
+}
+
+void rows_gradient(const Lazy& node, const Lazy& g, std::vector<Lazy>& result) {
+  const std::vector<Lazy>& in = node->in;
+  switch (node->kernel) {
+    case RowKernel::softmax: result[0] = rows(RowKernel::softmax_gradient, {node, g}); return;
+    case RowKernel::log_softmax:
+      result[0] = rows(RowKernel::log_softmax_gradient, {node, g});
+      return;
+    case RowKernel::logsumexp: result[0] = g * exp(in[0] - node); return;
+    case RowKernel::layer_norm: {
+      const Lazy centred = in[0] - rows_mean(in[0]);
+      const Lazy normal = centred * rsqrt(rows_mean(centred * centred) + node->eps);
+      result[0] = rows(RowKernel::layer_norm_gradient, {in[0], g * in[1]}, node->eps);
+      result[1] = g * normal;
+      result[2] = g;
+      return;
+    }
+    default: result = gradients({composed_rows(*node.node())}, {g}, in); return;
+  }
+}
+
 }  // namespace cells
 
 void node_gradient(const Lazy& node, const Lazy& g, std::vector<Lazy>& result) {
@@ -305,6 +362,7 @@ void node_gradient(const Lazy& node, const Lazy& g, std::vector<Lazy>& result) {
       result[1] = matmul(turned(in[0]), g);
       return;
     }
+    case LazyKind::rows: cells::rows_gradient(node, g, result); return;
     case LazyKind::reduce: {
       Dims kept = in[0].shape();
       Axes axes{false, {}};

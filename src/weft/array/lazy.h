@@ -20,6 +20,7 @@ enum class LazyKind : std::uint8_t {
   cast,
   spread,   // broadcast_to
   reduce,   // axes in `mask`; the shape says whether they are kept as ones
+  rows,     // a row kernel along the last axis, as the eager operations run it
   reshape,  // of a materialised array, as are the three below
   permute,
   matmul,
@@ -54,6 +55,8 @@ struct LazyNode final : RefCounted {
   Dims shape;
   std::uint64_t mask = 0;
   Scalar number{0};
+  RowKernel kernel{};     // rows
+  double eps = 0;         // rows
   std::vector<int> axes;  // permute
   int index = 0;          // input
   std::vector<Lazy> in;
@@ -69,6 +72,8 @@ Lazy where(const Lazy& condition, const Lazy& a, const Lazy& b);
 Lazy broadcast_to(const Lazy& x, const Dims& shape);
 Lazy reduce(ReduceOp op, const Lazy& x, const Axes& axes = {}, bool keepdims = false,
             std::optional<Elem> dtype = std::nullopt);
+/// `in`: as apply_rows takes them, of one real floating type.
+Lazy rows(RowKernel kernel, std::vector<Lazy> in, double eps = 0);
 Lazy reshape(const Lazy& x, Dims shape);
 Lazy permute(const Lazy& x, std::vector<int> axes);
 Lazy matmul(const Lazy& a, const Lazy& b);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/array/ndarray.h"
 #include "weft/array/machine.h"
+#include "weft/array/pending_checks.h"
 
 #include <algorithm>
 #include <vector>
@@ -152,10 +153,12 @@ NDArray NDArray::to(const Ref<Device>& device) const {
   } else if (out.on_host()) {
     this->device()->download(out.host(), *source.storage_, static_cast<runtime::Bytes>(from),
                              bytes);
+    settle_pending(this->device());
   } else {
     std::string through(bytes, '\0');
     this->device()->download(through.data(), *source.storage_, static_cast<runtime::Bytes>(from),
                              bytes);
+    settle_pending(this->device());
     device->upload(*out.storage_, 0, through.data(), bytes);
   }
   return out;
@@ -374,6 +377,7 @@ void NDArray::read_element(std::int64_t linear, void* out) const {
   }
   auto bytes = static_cast<runtime::Bytes>(elem_bytes(elem_));
   device()->download(out, *storage_, static_cast<runtime::Bytes>(at) * bytes, bytes);
+  settle_pending(device());
 }
 
 void NDArray::read(void* out) const {
@@ -382,6 +386,7 @@ void NDArray::read(void* out) const {
   auto bytes = static_cast<runtime::Bytes>(elem_bytes(elem_));
   device()->download(out, *source.handle(), static_cast<runtime::Bytes>(source.offset()) * bytes,
                      static_cast<runtime::Bytes>(nbytes()));
+  settle_pending(device());
 }
 
 Dims broadcast_shapes(std::span<const Dims* const> shapes, std::string_view operation) {

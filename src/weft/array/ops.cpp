@@ -681,8 +681,11 @@ void assign_marked(const NDArray& x, const NDArray& mask, const NDArray& value) 
   for (int i = mask.ndim(); i < x.ndim(); ++i) wide = wide.expand_dims(i);
   if (x.size() == 0) return;
   const NDArray one = value.astype(x.elem()).reshape(Dims{});
-  if (!x.on_host()) return assign(x, where(wide, one, x));
   if (may_overlap(x, mask)) wide = wide.copy();
+  if (!x.on_host()) {
+    if (!device_select(x, wide, one, x)) assign(x, where(wide, one, x));
+    return;
+  }
   if (wide.shape() == x.shape() && wide.elem() == Elem::boolean) {
     const Arg both[2] = {Arg(x), Arg(wide)};
     if (std::vector<int> order; shared_order(x.shape(), both, 2, order))

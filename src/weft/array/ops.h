@@ -140,6 +140,7 @@ NDArray matmul(const NDArray& a, const NDArray& b);
 
 // ---- row kernels (rows.cpp); real floats
 /// A kernel over the rows of the last axis; operands of x's shape, or one row.
+std::string_view name_of(RowKernel kind);
 NDArray apply_rows(RowKernel kind, std::span<const NDArray* const> operands, double eps = 0);
 NDArray softmax(const NDArray& x, int axis);
 NDArray log_softmax(const NDArray& x, int axis);

@@ -54,7 +54,7 @@ class ProgramCall {
 
  protected:
   void launch(runtime::Function& function);
-  static constexpr std::size_t kMost = 64;
+  static constexpr std::size_t kMost = 160;
   const Ref<Device>& device_;
   runtime::KernelArg args_[kMost];
   std::size_t count_ = 0;

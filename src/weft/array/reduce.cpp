@@ -374,8 +374,10 @@ NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims,
     if (few.elem() != acc) few = few.astype(acc);
     return few.shape() == shape ? few : few.broadcast_to(shape).copy();
   }
-  NDArray out = NDArray::empty(x.device(), kernel, shape);
   const int e = static_cast<int>(kernel);
+  // Programs of grids convert their results themselves.
+  const bool converts = !x.on_host() && has_grid(x) && !is_complex(kernel) && !is_complex(acc);
+  NDArray out = NDArray::empty(x.device(), converts ? acc : kernel, shape);
   if (!x.on_host()) {
     if (x.size() == 0 && out.size() > 0) {
       if (!row.has_identity) {
@@ -386,7 +388,7 @@ NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims,
       return full(x.device(), acc, shape, Scalar(kIdentity[static_cast<int>(op)] == "one" ? 1 : 0));
     }
     if (out.size() > 0) device_reduce(op, kernel, out, x, mask);
-    return acc == kernel ? out : out.astype(acc);
+    return out.elem() == acc ? out : out.astype(acc);
   }
   const auto o = static_cast<int>(op);
   const Combine fn = {kernels().reduce[o][e], kernels().reduce_four[o][e],

@@ -26,7 +26,7 @@ using ir::Var;
 namespace {
 
 constexpr std::size_t kMostInputs = 11;
-constexpr int kFewOrder = 5;
+constexpr int kFewOrder = 2;
 constexpr std::int64_t kFar = 4096;  // the expected distance of what does not lie side by side
 constexpr std::int64_t kVectorBytes = 16, kMostLanes = 8;
 
@@ -149,7 +149,7 @@ class Writer {
     if (program_.finish) {
       Expr count = ir::cast(dtypes::int64, terms_);
       if (s_.vector > 1 && !s_.columns) count = count * s_.vector;
-      const Exprs values = program_.finish(held, count);
+      const Exprs values = program_.finish(held, numbers, count);
       std::vector<ir::Stmt> stores;
       for (std::size_t c = 0; c < values.size(); ++c)
         stores.push_back(
@@ -327,8 +327,6 @@ void run_reduction(const ReductionProgram& program) {
     inner.shape[inner.shape.size() - 1] /= s.vector;
     inner.size /= s.vector;
   }
-  // The fallback cannot take tuples of symbolic extents, so few terms take the rule's smallest
-  // shape.
   s.kept_order = order_of(kept.size);
   s.term_order = std::max(kFewOrder, order_of(gone.size));
   std::int64_t kept_strides = 0, term_strides = 0;

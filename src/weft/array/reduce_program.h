@@ -32,8 +32,10 @@ struct ReductionProgram {
                           const ir::Expr& position)>
       terms;
   std::function<ir::Reducer(const std::vector<DType>& types)> reducer;
-  /// The results of the components and the number of terms (int64); may be absent.
-  std::function<ir::Exprs(const ir::Exprs& components, const ir::Expr& count)> finish;
+  /// The results of the components, the numbers and the count of terms (int64); may be absent.
+  std::function<ir::Exprs(const ir::Exprs& components, const ir::Exprs& numbers,
+                          const ir::Expr& count)>
+      finish;
   /// Compact in the order of the kept axes, of the results' types; null handle: not wanted.
   std::vector<NDArray> outputs;
 };
@@ -58,5 +60,13 @@ NDArray moments(Moment moment, const NDArray& x, const Axes& axes, bool keepdims
                 double correction);
 /// log(sum(exp(x))) over the axes in `mask`; `out` is compact and of x's type.
 void logsumexp_program(const NDArray& out, const NDArray& x, std::uint64_t mask);
+
+/// The mean and one over the root of the variance plus eps, compact and of one floating type.
+void normalising_program(const NDArray& mean, const NDArray& scale, const NDArray& x,
+                         std::uint64_t mask, double eps);
+/// The largest element and the sum of exp(x - largest), compact, float64 of float64 and float32 of
+/// narrower types.
+void exponentials_program(const NDArray& top, const NDArray& sum, const NDArray& x,
+                          std::uint64_t mask);
 
 }  // namespace weft

@@ -45,6 +45,12 @@ Expr ordered(const Expr& x, bool largest) {
 }  // namespace
 
 void arg_reduce_program(bool largest, const NDArray& out, const NDArray& x, std::uint64_t mask) {
+  std::int64_t count = 1;
+  for (int i = 0; i < x.ndim(); ++i) {
+    if (mask >> i & 1) count *= x.shape()[i];
+  }
+  // Padded positions stay below twice the number.
+  const DType position_type = device::fits_narrow(2 * count) ? dtypes::int32 : dtypes::int64;
   ReductionProgram p;
   p.operation = "arg_reduce";
   p.variant = largest;
@@ -53,12 +59,19 @@ void arg_reduce_program(bool largest, const NDArray& out, const NDArray& x, std:
   p.mask = mask;
   p.ordered = true;
   p.terms = [&](const Exprs& elements, const Exprs&, const Expr& position) {
-    return Exprs{position, ordered(elements[0], largest)};
+    return Exprs{ir::cast(position_type, position), ordered(elements[0], largest)};
   };
   p.reducer = [&](const std::vector<DType>& types) {
     return ir::standard_reducer(largest ? "argmax" : "argmin", types);
   };
   p.outputs = {out, NDArray{}};
+  if (position_type == dtypes::int32) {
+    p.variant += 2;
+    p.outputs = {out};
+    p.finish = [](const Exprs& c, const Exprs&, const Expr&) {
+      return Exprs{ir::cast(dtypes::int64, c[0])};
+    };
+  }
   run_reduction(p);
 }
 
@@ -99,53 +112,29 @@ Expr scaled(Moment moment, Expr squares, const Expr& n, const Expr& correction) 
 
 }  // namespace
 
-void moments_program(Moment moment, const NDArray& out, const NDArray& x, std::uint64_t mask,
-                     double correction) {
-  ReductionProgram p = over("moments", out, x, mask);
-  p.variant = static_cast<std::int64_t>(moment);
-  const Elem elem = out.elem();
-  const Scalar number[1] = {correction};
-  // The corrections are a program's number, read once, at its end.
-  Expr spare;
-  if (moment == Moment::mean) {
-    const Elem sum = x.elem() == Elem::float64 ? Elem::float64 : Elem::float32;
-    p.terms = [=](const Exprs& e, const Exprs&, const Expr&) {
-      return Exprs{convert_value(e[0], sum)};
-    };
-    p.reducer = [](const std::vector<DType>& types) { return ir::standard_reducer("sum", types); };
-    p.finish = [=](const Exprs& c, const Expr& n) {
-      return Exprs{convert_value(ir::div(c[0], ir::cast(c[0]->dtype, n)), elem)};
-    };
-    return run_reduction(p);
-  }
-  p.numbers = number;
-  p.compute = Elem::float64;
+namespace {
+
+/// Terms and reducer of an array's moments about its mean: sums and sums of squares in float64; of
+/// float64 number, mean and squares about it (Chan, Golub and LeVeque).
+void set_moments(ReductionProgram& p, Elem elem) {
   const DType wide = dtypes::float64;
-  if (x.elem() != Elem::float64) {
-    p.terms = [&](const Exprs& e, const Exprs& numbers, const Expr&) {
-      spare = numbers[0];
+  const Expr zero = ir::make_const(0, wide);
+  if (elem != Elem::float64) {
+    p.terms = [=](const Exprs& e, const Exprs&, const Expr&) {
       const Expr v = ir::cast(wide, e[0]);
       return Exprs{v, v * v};
     };
-    p.reducer = [&](const std::vector<DType>& types) {
-      const Expr zero = ir::make_const(0, wide);
+    p.reducer = [=](const std::vector<DType>& types) {
       return reducer_of("moments", types, {zero, zero}, [](const Exprs& a, const Exprs& b) {
         return Exprs{a[0] + b[0], a[1] + b[1]};
       });
     };
-    p.finish = [&](const Exprs& c, const Expr& n) {
-      const Expr squares = c[1] - ir::div(c[0] * c[0], ir::cast(wide, n));
-      return Exprs{convert_value(scaled(moment, squares, n, spare), elem)};
-    };
-    return run_reduction(p);
+    return;
   }
-  // Number, mean and squares about it (Chan, Golub and LeVeque).
-  p.terms = [&](const Exprs& e, const Exprs& numbers, const Expr&) {
-    spare = numbers[0];
-    return Exprs{ir::make_const(1, wide), e[0], ir::make_const(0, wide)};
+  p.terms = [=](const Exprs& e, const Exprs&, const Expr&) {
+    return Exprs{ir::make_const(1, wide), e[0], zero};
   };
-  p.reducer = [&](const std::vector<DType>& types) {
-    const Expr zero = ir::make_const(0, wide);
+  p.reducer = [=](const std::vector<DType>& types) {
     return reducer_of(
         "running_moments", types, {zero, zero, zero}, [&](const Exprs& a, const Exprs& b) {
           const Expr n = a[0] + b[0], apart = b[1] - a[1];
@@ -153,7 +142,60 @@ void moments_program(Moment moment, const NDArray& out, const NDArray& x, std::u
           return Exprs{n, a[1] + apart * share, a[2] + b[2] + apart * apart * a[0] * share};
         });
   };
-  p.finish = [&](const Exprs& c, const Expr& n) { return Exprs{scaled(moment, c[2], n, spare)}; };
+}
+/// The mean, and the squares about it, of what these components sum up.
+std::pair<Expr, Expr> mean_and_squares(const Exprs& c, const Expr& n) {
+  if (c.size() == 3) return {c[1], c[2]};
+  const Expr count = ir::cast(dtypes::float64, n);
+  return {ir::div(c[0], count), c[1] - ir::div(c[0] * c[0], count)};
+}
+
+}  // namespace
+
+void moments_program(Moment moment, const NDArray& out, const NDArray& x, std::uint64_t mask,
+                     double correction) {
+  ReductionProgram p = over("moments", out, x, mask);
+  p.variant = static_cast<std::int64_t>(moment);
+  const Elem elem = out.elem();
+  const Scalar number[1] = {correction};
+  if (moment == Moment::mean) {
+    const Elem sum = x.elem() == Elem::float64 ? Elem::float64 : Elem::float32;
+    p.terms = [=](const Exprs& e, const Exprs&, const Expr&) {
+      return Exprs{convert_value(e[0], sum)};
+    };
+    p.reducer = [](const std::vector<DType>& types) { return ir::standard_reducer("sum", types); };
+    p.finish = [=](const Exprs& c, const Exprs&, const Expr& n) {
+      return Exprs{convert_value(ir::div(c[0], ir::cast(c[0]->dtype, n)), elem)};
+    };
+    return run_reduction(p);
+  }
+  p.numbers = number;
+  p.compute = Elem::float64;
+  set_moments(p, x.elem());
+  p.finish = [=](const Exprs& c, const Exprs& numbers, const Expr& n) {
+    return Exprs{convert_value(scaled(moment, mean_and_squares(c, n).second, n, numbers[0]), elem)};
+  };
+  run_reduction(p);
+}
+
+void normalising_program(const NDArray& mean, const NDArray& scale, const NDArray& x,
+                         std::uint64_t mask, double eps) {
+  ReductionProgram p = over("normalising", mean, x, mask);
+  p.outputs.push_back(scale);
+  const Elem elem = mean.elem();
+  const Scalar number[1] = {eps};
+  p.numbers = number;
+  p.compute = Elem::float64;
+  set_moments(p, x.elem());
+  p.finish = [=](const Exprs& c, const Exprs& numbers, const Expr& n) {
+    const auto [average, squares] = mean_and_squares(c, n);
+    const Expr zero = ir::make_const(0, dtypes::float64);
+    const Expr variance =
+        ir::div(ir::select(ir::lt(squares, zero), zero, squares), ir::cast(dtypes::float64, n));
+    const Expr root = ir::call("sqrt", {variance + numbers[0]});
+    return Exprs{convert_value(average, elem),
+                 convert_value(ir::div(ir::make_const(1, dtypes::float64), root), elem)};
+  };
   run_reduction(p);
 }
 
@@ -180,9 +222,10 @@ NDArray moments(Moment moment, const NDArray& x, const Axes& axes, bool keepdims
   return out;
 }
 
-void logsumexp_program(const NDArray& out, const NDArray& x, std::uint64_t mask) {
-  ReductionProgram p = over("logsumexp", out, x, mask);
-  const Elem elem = out.elem(), compute = x.elem() == Elem::float64 ? x.elem() : Elem::float32;
+namespace {
+
+/// Terms and reducer of the largest element so far and the sum of exponentials about it.
+void set_exponentials(ReductionProgram& p, Elem compute) {
   const DType type = dtype_of(compute);
   auto larger = [](const Expr& a, const Expr& b) { return reduce_value(ReduceOp::max, a, b); };
   p.terms = [=](const Exprs& e, const Exprs&, const Expr&) {
@@ -199,36 +242,32 @@ void logsumexp_program(const NDArray& out, const NDArray& x, std::uint64_t mask)
                        a[1] * ir::call("exp", {a[0] - top}) + b[1] * ir::call("exp", {b[0] - top})};
         });
   };
-  p.finish = [=](const Exprs& c, const Expr&) {
-    const Expr most = ir::make_float(std::numeric_limits<double>::infinity(), type);
+}
+Elem exponential_elem(Elem e) { return e == Elem::float64 ? e : Elem::float32; }
+
+}  // namespace
+
+void logsumexp_program(const NDArray& out, const NDArray& x, std::uint64_t mask) {
+  ReductionProgram p = over("logsumexp", out, x, mask);
+  const Elem elem = out.elem(), compute = exponential_elem(x.elem());
+  set_exponentials(p, compute);
+  p.finish = [=](const Exprs& c, const Exprs&, const Expr&) {
+    const Expr most = ir::make_float(std::numeric_limits<double>::infinity(), dtype_of(compute));
     return Exprs{
         convert_value(ir::select(ir::eq(c[0], most), most, c[0] + ir::call("log", {c[1]})), elem)};
   };
   run_reduction(p);
 }
 
-namespace device {
-
-namespace {
-
-/// Whether threads lie along the terms of results that are many enough for every processor.
-bool along_rows(const Map& map, const Dims& shape, std::uint64_t mask) {
-  constexpr std::int64_t kManyRows = 64;
-  std::int64_t rows = 1, kept = INT64_MAX, gone = INT64_MAX;
-  for (int i = 0; i < shape.size(); ++i) {
-    const bool reduced = mask >> i & 1;
-    if (!reduced) rows *= shape[i];
-    if (shape[i] == 1) continue;
-    for (const NDArray* a : map.arrays) {
-      const std::int64_t step = std::abs(broadcast_strides(*a, shape)[i]);
-      std::int64_t& least = reduced ? gone : kept;
-      if (step != 0) least = std::min(least, step);
-    }
-  }
-  return rows >= kManyRows && gone < kept;
+void exponentials_program(const NDArray& top, const NDArray& sum, const NDArray& x,
+                          std::uint64_t mask) {
+  ReductionProgram p = over("exponentials", top, x, mask);
+  p.outputs.push_back(sum);
+  set_exponentials(p, exponential_elem(x.elem()));
+  run_reduction(p);
 }
 
-}  // namespace
+namespace device {
 
 void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& x,
                  std::uint64_t mask) {
@@ -243,7 +282,6 @@ void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& x,
 
 void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const Map& map, const Dims& shape,
                  std::uint64_t mask) {
-  if (!along_rows(map, shape, mask)) return grid_reduce_bound(op, kernel, out, map, shape, mask);
   ReductionProgram p;
   p.operation = map.family;
   p.variant = static_cast<std::int64_t>(map.key) * kReduceOps + static_cast<std::int64_t>(op);
@@ -261,7 +299,9 @@ void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const Map& map, c
         [&](const Exprs& a, const Exprs& b) { return Exprs{reduce_value(op, a[0], b[0])}; });
   };
   if (out.elem() != kernel)
-    p.finish = [&](const Exprs& c, const Expr&) { return Exprs{convert_value(c[0], out.elem())}; };
+    p.finish = [&](const Exprs& c, const Exprs&, const Expr&) {
+      return Exprs{convert_value(c[0], out.elem())};
+    };
   p.outputs = {out};
   run_reduction(p);
 }

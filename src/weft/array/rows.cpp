@@ -103,11 +103,15 @@ void run_rows(RowFn fn, std::span<const NDArray* const> in, const NDArray& out, 
 
 }  // namespace
 
-NDArray apply_rows(RowKernel kind, std::span<const NDArray* const> operands, double eps) {
+std::string_view name_of(RowKernel kind) {
   static constexpr std::string_view kNames[] = {
       "softmax",    "log_softmax",         "softmax_gradient", "log_softmax_gradient",
       "layer_norm", "layer_norm_gradient", "logsumexp"};
-  const std::string_view name = kNames[static_cast<int>(kind)];
+  return kNames[static_cast<int>(kind)];
+}
+
+NDArray apply_rows(RowKernel kind, std::span<const NDArray* const> operands, double eps) {
+  const std::string_view name = name_of(kind);
   const NDArray& x = *operands[0];
   for (const NDArray* a : operands) {
     need_real(*a, name);

@@ -53,12 +53,18 @@ class Classes {
     if (candidate(e)) ++of(e).count;
     for (const Expr* operand : certain_operands(e)) count(*operand);
   }
+  /// Quotients that a loop would compute in every iteration.
+  void count_repeated(const Expr& e) {
+    if (!e) return;
+    if (is_quotient(e) && candidate(e)) of(e).repeated = true;
+    for (const Expr* operand : certain_operands(e)) count_repeated(*operand);
+  }
 
   /// After count: keeps the classes that occur twice outside of larger ones.
   void choose(const Exprs& roots) {
     for (const Expr& root : roots) use(root);
     for (auto& [hash, list] : classes_) {
-      for (Class& c : list) c.chosen = c.uses >= 2;
+      for (Class& c : list) c.chosen = c.uses >= 2 || c.repeated;
     }
   }
 
@@ -100,9 +106,20 @@ class Classes {
   struct Class {
     Expr expr;
     int count = 0, uses = 0, size = 0, order = 0;
-    bool chosen = false;
+    bool repeated = false, chosen = false;
     Var var;
   };
+
+  /// A division of integers by what is known at run time.
+  static bool is_quotient(const Expr& e) {
+    switch (e->kind) {
+      case ExprKind::div:
+      case ExprKind::mod:
+      case ExprKind::floordiv:
+      case ExprKind::floormod: return e->dtype.is_integral() && !is_const_int(as<BinaryNode>(e)->b);
+      default: return false;
+    }
+  }
 
   std::string name() const { return indices_ ? "at" : "value"; }
 
@@ -296,6 +313,14 @@ class Merge final : public Rewriter {
     roots_of(s, roots, bound);
     Classes classes(true, bound);
     for (const Expr& root : roots) classes.count(root);
+    for_each_stmt(s, [&](const Stmt& t) {
+      if (const auto* loop = as<ForNode>(t)) {
+        Exprs inside;
+        VarSet own;
+        roots_of(loop->body, inside, own);
+        for (const Expr& root : inside) classes.count_repeated(root);
+      }
+    });
     classes.choose(roots);
     if (!classes.any()) return rewrite(s);
     Substitute substitute(classes);

@@ -12,6 +12,9 @@ namespace weft::rules {
 struct ElementwiseDecisions {
   std::int64_t threads = 1;  // of a group
   std::int64_t vector = 1;   // neighbouring points of one thread
+  bool own = false;          // the innermost loop runs through exactly these
+  std::int64_t apart =
+      1;  // points of one thread, a group apart, whose loads are in flight together
 };
 
 std::optional<ElementwiseDecisions> match_elementwise(const Nest& nest, const Facts& facts);

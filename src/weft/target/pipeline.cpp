@@ -5,11 +5,13 @@
 
 #include "weft/base/error.h"
 #include "weft/base/text.h"
+#include "weft/ir/build.h"
 #include "weft/pass/bind_tensors.h"
 #include "weft/pass/check_private.h"
 #include "weft/pass/compact_buffers.h"
 #include "weft/pass/convert_blocks.h"
 #include "weft/pass/flatten_buffers.h"
+#include "weft/pass/hoist_conditions.h"
 #include "weft/pass/hoist_guards.h"
 #include "weft/pass/init_empty_reductions.h"
 #include "weft/pass/inject_virtual_threads.h"
@@ -26,6 +28,7 @@
 #include "weft/pass/simplify.h"
 #include "weft/pass/unify_thread_binding.h"
 #include "weft/pass/vectorize_loops.h"
+#include "weft/rules/grid.h"
 #include "weft/target/transpose_rows.h"
 
 namespace weft {
@@ -122,6 +125,10 @@ pass::Pipeline standard_pipeline(const TargetInfo& info, const std::string& targ
   if (options.narrow) add("narrow_indices", pass::narrow_indices);
   add("lower_division", pass::lower_division);
   if (options.transposes) add("call_transposes", call_transposes);
+  // Kernels that people have written stay as they are.
+  add("hoist_conditions", [](const PrimFunc& f) {
+    return ir::find_annotation(f->attrs, rules::kAppliedRules) ? pass::hoist_conditions(f) : f;
+  });
   if (options.merge_expressions) add("merge_expressions", pass::merge_expressions);
   return p;
 }

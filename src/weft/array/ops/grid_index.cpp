@@ -2,11 +2,13 @@
 // Reading and writing at positions that arrays name, on devices with a grid.
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <mutex>
 
 #include "weft/array/device_kernel.h"
 #include "weft/array/ops/grid_operators.h"
+#include "weft/array/pending_checks.h"
 #include "weft/base/integers.h"
 #include "weft/operators/gather.h"
 #include "weft/runtime/recording.h"
@@ -100,18 +102,22 @@ class Tuples {
     if (places == 0 && count > 0) outside();
   }
 
+  /// What finds the position outside its axis and throws; it needs the positions alone.
+  std::function<void()> explanation() const {
+    return [at = at, shape = x_.shape(), what = describe(x_)] {
+      for (std::size_t k = 0; k < at.size(); ++k) {
+        const std::int64_t n = shape[static_cast<int>(k)];
+        const std::int64_t low = number_at(reduce(ReduceOp::min, at[k])),
+                           high = number_at(reduce(ReduceOp::max, at[k]));
+        if (low >= -n && high < n) continue;
+        throw Error(ErrorKind::index, "array.index.range",
+                    cat("index ", low < -n ? low : high, " is outside axis ", k, " of ", what))
+            .note(cat("legal: ", -n, " to ", n - 1));
+      }
+    };
+  }
   [[noreturn]] void outside() const {
-    for (int k = 0; k < used; ++k) {
-      const std::int64_t n = x_.shape()[k];
-      const NDArray& index = at[static_cast<std::size_t>(k)];
-      const std::int64_t low = number_at(reduce(ReduceOp::min, index)),
-                         high = number_at(reduce(ReduceOp::max, index));
-      if (low >= -n && high < n) continue;
-      throw Error(
-          ErrorKind::index, "array.index.range",
-          cat("index ", low < -n ? low : high, " is outside axis ", k, " of ", describe(x_)))
-          .note(cat("legal: ", -n, " to ", n - 1));
-    }
+    explanation()();
     throw Error(ErrorKind::index, "array.index.range",
                 cat("an index was outside its axis of ", describe(x_), " and has changed since"));
   }
@@ -259,9 +265,11 @@ NDArray grid_gather(const NDArray& x, std::span<const NDArray> indices) {
     tuples.check(NDArray::empty(x.device(), Elem::int64, Dims{tuples.count}));
     return out;
   }
-  Flags flags(x.device());
-  tuples.use(PositionUse::gather, out, &flags.array(), nullptr, nullptr);
-  if (flags.read().first) tuples.outside();
+  const NDArray flag = pending_flag(x.device());
+  tuples.use(PositionUse::gather, out, &flag, nullptr, nullptr);
+  std::int64_t bytes = 0;
+  for (const NDArray& index : tuples.at) bytes += index.nbytes();
+  add_pending(x.device(), tuples.explanation(), bytes);
   return out;
 }
 

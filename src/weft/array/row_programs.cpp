@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Row kernels over rows that do not fit the registers of a block: what a row needs is reduced in
+// one pass, shared by as many groups as keep the machine busy, and a map writes the results.
+
+#include "weft/array/device_grid.h"
+#include "weft/array/reduce_program.h"
+#include "weft/array/row_ir.h"
+#include "weft/ir/build.h"
+#include "weft/ir/reducers.h"
+
+namespace weft::device {
+
+using ir::Expr;
+using ir::Exprs;
+
+namespace {
+
+class LongRows {
+ public:
+  LongRows(RowKernel kind, const NDArray& out, std::span<const NDArray* const> in)
+      : kind_(kind), out_(out), compute_(out.elem() == Elem::float64 ? out.elem() : Elem::float32) {
+    const std::int64_t columns = out.shape()[out.ndim() - 1];
+    rows_ = out.size() / columns;
+    for (const NDArray* a : in)
+      in_.push_back(a->size() == out.size() ? a->reshape(Dims{rows_, columns}) : *a);
+    out_ = out.reshape(Dims{rows_, columns});
+  }
+
+  void run(double eps) {
+    const NDArray &x = in_[0], a = one_each(), b = one_each();
+    auto exp = [](const Expr& v) { return ir::call("exp", {v}); };
+    switch (kind_) {
+      case RowKernel::softmax:
+        exponentials_program(a, b, x, kColumns);
+        return write({x, a, b}, [&](const Exprs& v) { return ir::div(exp(v[0] - v[1]), v[2]); });
+      case RowKernel::log_softmax:
+        exponentials_program(a, b, x, kColumns);
+        return write({x, a, b},
+                     [&](const Exprs& v) { return v[0] - v[1] - ir::call("log", {v[2]}); });
+      case RowKernel::softmax_gradient:
+        sums({x, in_[1]}, {a}, [](const Exprs& v) { return Exprs{v[0] * v[1]}; });
+        return write({x, in_[1], a}, [&](const Exprs& v) { return v[0] * (v[1] - v[2]); });
+      case RowKernel::log_softmax_gradient:
+        sums({in_[1]}, {a}, [](const Exprs& v) { return Exprs{v[0]}; });
+        return write({x, in_[1], a}, [&](const Exprs& v) { return v[1] - exp(v[0]) * v[2]; });
+      case RowKernel::layer_norm:
+        normalising_program(a, b, x, kColumns, eps);
+        return write({x, a, b, in_[1], in_[2]},
+                     [](const Exprs& v) { return (v[0] - v[1]) * v[2] * v[3] + v[4]; });
+      case RowKernel::layer_norm_gradient: {
+        const NDArray c = one_each(), d = one_each();
+        normalising_program(a, b, x, kColumns, eps);
+        sums({x, in_[1], a, b}, {c, d}, [](const Exprs& v) {
+          return Exprs{v[1], v[1] * ((v[0] - v[2]) * v[3])};
+        });
+        const Scalar count[1] = {static_cast<double>(out_.shape()[1])};
+        return write(
+            {x, in_[1], a, b, c, d},
+            [](const Exprs& v) {
+              const Expr normal = (v[0] - v[2]) * v[3], &n = v[6];
+              return v[3] * (v[1] - ir::div(v[4], n) - normal * ir::div(v[5], n));
+            },
+            count);
+      }
+      default: WEFT_CHECK(false, "row kernel ", static_cast<int>(kind_));
+    }
+  }
+
+ private:
+  static constexpr std::uint64_t kColumns = 2;  // the axis that is reduced
+  using Values = std::function<Exprs(const Exprs&)>;
+
+  NDArray one_each() const { return NDArray::empty(out_.device(), compute_, Dims{rows_, 1}); }
+  Exprs converted(const Exprs& elements, const Exprs& numbers) const {
+    Exprs out;
+    for (const Expr& e : elements) out.push_back(convert_value(e, compute_));
+    out.insert(out.end(), numbers.begin(), numbers.end());
+    return out;
+  }
+  /// results = the sums of the values along the rows.
+  void sums(const std::vector<NDArray>& arrays, const std::vector<NDArray>& results,
+            const Values& values) {
+    ReductionProgram p;
+    p.operation = "long_rows.sums";
+    p.variant = static_cast<std::int64_t>(kind_);
+    p.inputs = arrays;
+    p.compute = compute_;
+    p.shape = out_.shape();
+    p.mask = kColumns;
+    p.terms = [&](const Exprs& e, const Exprs&, const Expr&) { return values(converted(e, {})); };
+    p.reducer = [](const std::vector<DType>& types) {
+      std::vector<ir::Var> left, right;
+      Exprs sum, zero;
+      for (const DType& t : types) {
+        left.push_back(ir::make_var("x", t));
+        right.push_back(ir::make_var("y", t));
+        sum.push_back(Expr(left.back()) + Expr(right.back()));
+        zero.push_back(ir::make_const(0, t));
+      }
+      return ir::make_reducer("sums", left, right, std::move(sum), std::move(zero));
+    };
+    p.outputs = results;
+    run_reduction(p);
+  }
+  void write(const std::vector<NDArray>& arrays, const std::function<Expr(const Exprs&)>& value,
+             std::span<const Scalar> numbers = {}) {
+    std::vector<const NDArray*> operands;
+    for (const NDArray& a : arrays) operands.push_back(&a);
+    Map map;
+    map.family = "long_rows";
+    map.key = static_cast<std::uint64_t>(kind_);
+    map.arrays = operands;
+    map.numbers = numbers;
+    map.compute = compute_;
+    map.value = [&](const Exprs& e, const Exprs& n) { return value(converted(e, n)); };
+    grid_map(out_, map);
+  }
+
+  RowKernel kind_;
+  NDArray out_;
+  Elem compute_;
+  std::int64_t rows_ = 0;
+  std::vector<NDArray> in_;
+};
+
+}  // namespace
+
+void grid_long_rows(RowKernel kind, const NDArray& out, std::span<const NDArray* const> in,
+                    double eps) {
+  LongRows(kind, out, in).run(eps);
+}
+
+}  // namespace weft::device
