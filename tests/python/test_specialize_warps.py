@@ -23,6 +23,9 @@ FORMS = [
     ((136, 72, 136), "TN", None, "float32", dict(columns=64, stages=3, blocks=3)),
     ((200, 160, 64), "TT", "residual", None, dict(columns=192, stages=2, blocks=1)),
     ((136, 96, 64), "NN", "residual", None, dict(columns=128, stages=2, blocks=2)),
+    ((136, 160, 136), "NN", "residual", None, dict(columns=96, stages=2, blocks=2)),
+    ((72, 200, 72), "NT", "bias", None, dict(rows=64, columns=160, stages=2, blocks=1)),
+    ((72, 72, 72), "NN", None, None, dict(rows=64, columns=32, stages=2, blocks=1)),
     ((2, 8, 8), "NN", "bias", None, dict(rows=64, columns=64, stages=2, blocks=2)),
 ]
 
@@ -193,7 +196,7 @@ def without_store():
         ),
         ("schedule.specialize_warps.tile", "adds up 32 terms", lambda: computed(step=32)),
         ("schedule.specialize_warps.tile", "has 32 rows", lambda: computed(rows=32)),
-        ("schedule.specialize_warps.tile", "has 32 columns", lambda: computed(columns=32)),
+        ("schedule.specialize_warps.tile", "has 16 columns", lambda: computed(columns=16)),
         ("schedule.specialize_warps.tile", "has 1 axes longer than 1", lambda: computed(m=1)),
         ("schedule.specialize_warps.operand", "the stride 100 of axis 0", lambda: computed(n=100)),
         ("schedule.specialize_warps.store", "0 blocks follow the loop", without_store),

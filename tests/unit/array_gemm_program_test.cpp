@@ -129,6 +129,9 @@ const Form kForms[] = {
     {"sums", false, true, true, 2, 2, 64, 128, 4, 1},
     {"parts", false, true, true, 1, 0, 128, 64, 3, 4},
     {"parts_of_batches", true, false, true, 2, 2, 64, 64, 2, 2},
+    {"half_pieces", false, true, false, 8, 0, 128, 96, 2, 1},
+    {"half_pieces_of_pairs", true, true, false, 2, 1, 64, 160, 2, 1},
+    {"half_pieces_b_transposed", false, false, false, 8, 0, 128, 224, 2, 1},
     {"widest", false, true, false, 8, 0, 128, 256, 2, 1},
 };
 

@@ -384,6 +384,10 @@ struct TileCode final : RowCode {
   std::int64_t columns = 0;
   bool a_along_m = false, b_along_n = false, held = false;  // held: a lies in local memory
   ExpPtr add;
+  /// Rows along n hold 64 columns each.
+  std::int64_t b_bytes() const {
+    return (b_along_n ? (columns + kTile - 1) / kTile * kTile : columns) * 128;
+  }
 
   template <typename Each>
   static void each(Frame& fr, std::int64_t wide, Each&& visit) {
@@ -397,7 +401,7 @@ struct TileCode final : RowCode {
   void reads(Frame& fr, std::vector<Reach>& out) const override {
     if (store) return;
     const char *first = address(fr, a), *second = address(fr, b);
-    out.push_back({second, second + columns * 128, b.buffer});
+    out.push_back({second, second + b_bytes(), b.buffer});
     if (!held) return out.push_back({first, first + kTile * 128, a.buffer});
     inside(fr, a, first + kTile);
     std::vector<float> part;
@@ -430,12 +434,12 @@ struct TileCode final : RowCode {
     }
     if (!held) inside(fr, a, from + kTile * 128);
     char* by = tile(fr, b);
-    inside(fr, b, by + columns * 128);
+    inside(fr, b, by + b_bytes());
     if (fr.group && fr.group->tokens) {
       if (!held) expect_landed(fr, {from, from + kTile * 128, a.buffer}, "a product");
-      expect_landed(fr, {by, by + columns * 128, b.buffer}, "a product");
+      expect_landed(fr, {by, by + b_bytes(), b.buffer}, "a product");
       if (!held) expect_fenced(fr, {from, from + kTile * 128, a.buffer}, "a product");
-      expect_fenced(fr, {by, by + columns * 128, b.buffer}, "a product");
+      expect_fenced(fr, {by, by + b_bytes(), b.buffer}, "a product");
     }
     std::array<const std::vector<float>*, kRow> row_parts{};
     if (held) row_parts = take(fr);

@@ -462,9 +462,9 @@ class Finder {
     if (out_.rows != 64 && out_.rows != 128)
       return no("schedule.specialize_warps.tile",
                 cat("the tile has ", out_.rows, " rows; legal: 64 and 128"));
-    if (out_.columns % 64 || out_.columns > 256)
+    if (out_.columns % 32 || out_.columns > 256)
       return no("schedule.specialize_warps.tile",
-                cat("the tile has ", out_.columns, " columns; legal: 64, 128, 192 and 256"));
+                cat("the tile has ", out_.columns, " columns; legal: multiples of 32 up to 256"));
     for (const PipelineOperand* operand : {&out_.a, &out_.b}) {
       const Buffer& b = operand->global;
       const bool last = operand->sum_axis + 1 == b->ndim() || operand->along + 1 == b->ndim();

@@ -47,7 +47,7 @@ class Maker {
       return make_buffer(name, of, std::move(shape), "shared");
     };
     ring_a_ = shared("ring_a", type, dims({p_.slots, p_.rows, kStep}));
-    ring_b_ = shared("ring_b", type, dims({p_.slots, p_.columns, kStep}));
+    ring_b_ = shared("ring_b", type, dims({p_.slots, p_.ring_columns(), kStep}));
     full_ = shared("full", dtypes::uint64, dims({p_.slots}));
     empty_ = shared("empty", dtypes::uint64, dims({p_.slots}));
     sums_ = make_buffer("sums", dtypes::float32, dims({p_.columns / 8, 2, 2}), "local");
@@ -217,9 +217,9 @@ class Maker {
       const Expr to = let("to", ring(slot));
       std::vector<Stmt> all = {call_stmt("token_wait", {address(empty_, {to}), ring(parity)}),
                                call_stmt("token_expect", {address(full_, {to}),
-                                                          at((p_.rows + p_.columns) * kRowBytes)})};
+                                                          at((p_.rows + p_.ring_columns()) * kRowBytes)})};
       load_tile(all, ring_a_, p_.a, p_.rows, to);
-      load_tile(all, ring_b_, p_.b, p_.columns, to);
+      load_tile(all, ring_b_, p_.b, p_.ring_columns(), to);
       all.push_back(advance());
       return make_for(step, at(0), steps(), let.around(seq(std::move(all))));
     });
@@ -349,7 +349,7 @@ class Maker {
     const auto* s = as<StoreNode>(p_.store->body);
     const Buffer& b = s->buffer;
     if (b->dtype != dtypes::float16 && b->dtype != dtypes::bfloat16) return false;
-    if (b->scope != "global" || b->ndim() < 2 || b->ndim() > 5) return false;
+    if (b->scope != "global" || b->ndim() < 2 || b->ndim() > 5 || p_.columns < kStep) return false;
     const Exprs strides = strides_of(b);
     arith::Analyzer analyzer;
     for (std::size_t d = 0; d + 1 < strides.size(); ++d) {
@@ -378,7 +378,7 @@ class Maker {
     return is_const_int_value(strides.back(), 1) && rows == 1;
   }
 
-  /// 64 columns at a time through shared memory by the copy engine.
+  /// 64 columns at a time through shared memory by the copy engine; threads store what is left.
   Stmt send() const {
     const auto* s = as<StoreNode>(p_.store->body);
     const std::int64_t pieces = p_.columns / kStep;
@@ -401,6 +401,7 @@ class Maker {
                                                       address(sums_, {at(i * 8), at(0), at(0)})}),
                              call_stmt("bulk_fence", {}), meet, leader(kGroup, started)});
     }
+    if (p_.columns % kStep) all.push_back(write(pieces * 8, true));
     return seq(std::move(all));
   }
   bool is_row(std::size_t d) const {
@@ -450,18 +451,21 @@ class Maker {
     return plain ? nullptr : s;
   }
 
-  /// Element by element.
-  Stmt write() const {
+  /// Element by element, from column 8 `begin` on. `applied`: the sums are what is to be stored.
+  Stmt write(std::int64_t begin = 0, bool applied = false) const {
     const auto* s = as<StoreNode>(p_.store->body);
     return unrolled("h", 2, [&](const Var& h) {
-      return unrolled("j", p_.columns / 8, [&](const Var& j) {
+      return unrolled("j", p_.columns / 8 - begin, [&](const Var& part) {
+        const Expr j = begin ? Expr(part) + at(begin) : Expr(part);
         const bool pairs = stores_pairs();
         const Point first = point(j, h, at(0));
         auto one = [&](const Var& e) {
           const Point p = point(j, h, e);
           Exprs to;
           for (const Expr& i : s->indices) to.push_back(substitute(i, iterators(p)));
-          const Stmt out = store(s->buffer, value(p, {j, h, e}), std::move(to));
+          const Expr stored = applied ? cast(s->buffer->dtype, load(sums_, {j, h, e}))
+                                      : value(p, {j, h, e});
+          const Stmt out = store(s->buffer, stored, std::move(to));
           const Expr in = inside(p);
           return pairs || is_const_int_value(in, 1) ? out : if_then(in, out);
         };

@@ -89,7 +89,7 @@ class Spell final : public Rewriter {
   [[noreturn]] static void refuse(const CallNode* c, const std::string& found) {
     throw Error(ErrorKind::emit, "cuda.instruction.form", cat("\"", c->op, "\" was given ", found))
         .note(
-            "legal: tiles of float16 or bfloat16; 8 to 256 columns, in multiples of 8, of 64 where "
+            "legal: tiles of float16 or bfloat16; 8 to 256 columns, in multiples of 8, of 32 where "
             "rows run along them; 24 to 256 registers, in multiples of 8")
         .at("", print(evaluate(Expr(c))));
   }
@@ -129,7 +129,7 @@ class Spell final : public Rewriter {
     if (!is_narrow(a) || a != b) refuse(c, cat("tiles of ", to_string(a), " and ", to_string(b)));
     if (!is_const_int(c->args[3], &columns) || !is_const_int(c->args[4], &m) ||
         !is_const_int(c->args[5], &n) || columns < 8 || columns > 256 ||
-        columns % (n ? 64 : 8) != 0)
+        columns % (n ? 32 : 8) != 0)
       refuse(c, cat(columns, " columns"));
     return instruction(cat("weft_tile_multiply_", columns, "_",
                            held ? 2
