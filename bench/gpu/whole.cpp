@@ -140,10 +140,12 @@ void run(const Ref& device, const Case& c) {
                 static_cast<long long>(d.columns), static_cast<long long>(d.slots),
                 static_cast<long long>(d.parts), static_cast<long long>(resident), s * 1e6);
   };
+  const bool plain = c.batch == 1 && !c.left_transposed && !c.right_transposed;
   for (const auto& [form, resident] : forms(processors)) {
+    if (!plain && form.columns % 64 != 0) continue;
     const std::int64_t tiles =
         c.batch * ((c.m + form.rows - 1) / form.rows) * ((c.n + form.columns - 1) / form.columns);
-    for (std::int64_t parts : {1, 2, 3, 4, 5, 6, 8, 11, 16, 22, 32, 64, 132}) {
+    for (std::int64_t parts : {1, 2, 3, 4, 6, 8, 11, 16, 32, 64, 132}) {
       if (parts > 1 && (tiles * parts > processors * resident || steps < parts * 2)) break;
       GemmDecisions choice = form;
       choice.parts = parts;
