@@ -13,6 +13,9 @@ namespace weft::device {
 /// Whether the device copies in bulk and multiplies whole tiles of operands of this type.
 bool has_whole_product(const Ref<Device>& device, Elem elem);
 
+/// What the rule for products is told of the device.
+rules::GemmMachine gemm_machine(const Grid& grid);
+
 /// Whether the device can copy tiles of this operand in bulk as it lies.
 bool reads_in_bulk(const NDArray& x);
 

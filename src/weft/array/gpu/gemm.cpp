@@ -76,6 +76,35 @@ ProgramKey key_of(const GemmProgram& p) {
            moves, d.rows, d.columns, d.slots, d.parts > 1, d.blocks}};
 }
 
+rules::GemmShape shape_of(const NDArray& out, const NDArray& a, const NDArray& b, int inner_a,
+                          int inner_b, std::int64_t batches) {
+  const int r = out.ndim();
+  rules::GemmShape s;
+  s.batches = batches, s.m = out.shape()[r - 2], s.n = out.shape()[r - 1], s.k = a.shape()[r - 1];
+  s.bytes = elem_bytes(a.elem()), s.result_bytes = elem_bytes(out.elem());
+  auto pitch = [&](const NDArray& x, int inner) {
+    return x.strides()[inner == r - 1 ? r - 2 : r - 1] * s.bytes;
+  };
+  s.pitch_a = pitch(a, inner_a), s.pitch_b = pitch(b, inner_b);
+  s.b_along_n = inner_b == r - 1, s.divisible = true;
+  return s;
+}
+
+/// Hundreds of candidates are compared: what was chosen for the last shapes is kept.
+rules::GemmDecisions choice_for(const Grid& grid, const rules::GemmShape& shape) {
+  struct Kept {
+    const Grid* grid = nullptr;
+    rules::GemmShape shape;
+    rules::GemmDecisions choice;
+  };
+  thread_local Kept kept[64];
+  const std::int64_t mix = shape.m * 7 + shape.n * 131 + shape.k * 1031 + shape.batches * 3;
+  Kept& k = kept[static_cast<std::size_t>(mix ^ mix >> 9) % 64];
+  if (k.grid != &grid || !(k.shape == shape))
+    k = {&grid, shape, rules::choose_gemm(gemm_machine(grid), shape)};
+  return k.choice;
+}
+
 /// In eighths of elements; the stride of an axis of one element is never used, but must be legal.
 std::int64_t step_of(const NDArray& x, int axis) {
   return x.shape()[axis] == 1 ? 1 : x.strides()[axis] / kUnit;
@@ -86,6 +115,15 @@ std::int64_t step_of(const NDArray& x, int axis) {
 bool reads_in_bulk(const NDArray& x) {
   const int r = x.ndim();
   return rows_fit(x, r - 1, r - 2) || rows_fit(x, r - 2, r - 1);
+}
+
+rules::GemmMachine gemm_machine(const Grid& grid) {
+  rules::GemmMachine out;
+  constexpr double kSustained = 0.886;  // of the highest clock, while all processors multiply
+  out.processors = grid.processors, out.shared_bytes = grid.shared_bytes;
+  out.clocks_per_microsecond = kSustained * grid.clocks_per_microsecond;
+  out.memory_bytes_per_microsecond = 1.1 * grid.bytes_per_microsecond;
+  return out;
 }
 
 bool has_whole_product(const Ref<Device>& device, Elem elem) {
@@ -106,9 +144,7 @@ bool whole_product(const NDArray& out, const NDArray& a_in, const NDArray& b_in,
       ceil_div(m, 64) * ceil_div(n, 64) * batch.size >= kMost)
     return false;
   GemmProgram p;
-  p.decisions = measured ? *measured
-                         : rules::choose_gemm(grid_of(out.device()).processors, batch.size, m, n,
-                                              steps, true);
+  p.decisions = measured ? *measured : choice_for(grid_of(out.device()), shape_of(out, a, b, inner_a, inner_b, batch.size));
   const std::int64_t part = ceil_div(steps, p.decisions.parts), parts = ceil_div(steps, part);
   p.decisions.parts = parts;
   p.type = a.dtype();
