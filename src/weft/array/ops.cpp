@@ -70,7 +70,7 @@ Elem admit(const OpInfo& op, Elem e) {
 
 /// Narrow floats have no kernels of their own: they are widened on the way in and rounded on the
 /// way out.
-Elem kernel_elem(Elem e) { return e == Elem::float16 || e == Elem::bfloat16 ? Elem::float32 : e; }
+Elem kernel_elem(Elem e) { return arithmetic_elem(e); }
 
 Elem result_of(Rule rule, Elem e) {
   return rule == Rule::boolean ? Elem::boolean : rule == Rule::real ? real_of(e) : e;

@@ -32,7 +32,7 @@ constexpr std::string_view kIdentity[] = {
 #undef REDUCE
 };
 
-Elem kernel_elem(Elem e) { return e == Elem::float16 || e == Elem::bfloat16 ? Elem::float32 : e; }
+Elem kernel_elem(Elem e) { return arithmetic_elem(e); }
 
 Elem accumulate_elem(ReduceOp op, Elem e, std::optional<Elem> dtype) {
   const ReduceInfo& row = info(op);

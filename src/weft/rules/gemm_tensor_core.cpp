@@ -13,7 +13,6 @@ using namespace ir;
 
 namespace {
 
-constexpr std::int64_t kStep = 64;       // terms that one wait covers
 constexpr std::int64_t kGroupRows = 16;  // rows of tiles that follow one another
 
 /// The two factors of a product of 16-bit floats that a block adds up in float32.
@@ -28,12 +27,12 @@ std::optional<Factors> factors_of(const BlockNode& block) {
   for_each_expr(store->value, [&](const Expr& e) {
     const auto* l = as<LoadNode>(e);
     if (!l || l->buffer == store->buffer) return;
-    const bool narrow = l->dtype == dtypes::float16 || l->dtype == dtypes::bfloat16;
+    const bool narrow = l->dtype.is_float() && l->dtype.bits <= 16;
     if (narrow && !out.x) out.x = l;
     else if (narrow && !out.y) out.y = l;
     else others = true;
   });
-  if (!out.y || others) return std::nullopt;
+  if (!out.y || others || out.x->dtype.bits != out.y->dtype.bits) return std::nullopt;
   return out;
 }
 
@@ -68,8 +67,10 @@ std::optional<GemmMatch> match_gemm_tensor_core(const Nest& nest, const Facts& f
     }
   }
   if (!m || !n) return std::nullopt;
+  out.step = 128 / factors->x->dtype.bytes();
   GemmShape shape;
   shape.batches = batches, shape.m = m, shape.n = n, shape.k = nest.reduction[0].extent;
+  shape.bytes = factors->x->dtype.bytes();
   GemmMachine machine;
   machine.processors = facts.processors;
   if (facts.shared_bytes > 0) machine.shared_bytes = facts.shared_bytes;
@@ -90,7 +91,7 @@ void schedule_gemm_tensor_core(Schedule& sch, BlockRef product, const GemmMatch&
   else store = sch.cache_write(product, 0, "local");
   const auto m = sch.split(match.loops.m, {std::nullopt, factor(d.rows)});
   const auto n = sch.split(match.loops.n, {std::nullopt, factor(d.columns)});
-  const auto k = sch.split(match.loops.k, {std::nullopt, factor(kStep)});
+  const auto k = sch.split(match.loops.k, {std::nullopt, factor(match.step)});
   std::vector<LoopRef> order = match.loops.batch;
   order.insert(order.end(), {m[0], n[0], k[0], m[1], n[1], k[1]});
   sch.reorder(order);

@@ -18,6 +18,7 @@ struct GemmLoops {
 };
 struct GemmMatch {
   GemmLoops loops;
+  std::int64_t step = 64;  // terms that one wait covers
   GemmDecisions decisions;
 };
 std::optional<GemmMatch> match_gemm_tensor_core(const Nest& nest, const Facts& facts);

@@ -142,8 +142,8 @@ const TargetInfo& generic_target_info() {
     out.memories = {global, shared, local};
     out.dtypes = {dtypes::boolean, dtypes::int8,    dtypes::int16,    dtypes::int32,
                   dtypes::int64,   dtypes::uint8,   dtypes::uint16,   dtypes::uint32,
-                  dtypes::uint64,  dtypes::float16, dtypes::bfloat16, dtypes::float32,
-                  dtypes::float64};
+                  dtypes::uint64,  dtypes::float8_e4m3fn, dtypes::float8_e5m2,
+                  dtypes::float16, dtypes::bfloat16, dtypes::float32, dtypes::float64};
     return out;
   }();
   return info;

@@ -21,7 +21,8 @@ struct PipelineOperand {
 /// The tile that a block of threads computes: rows of the operand a, columns of b.
 struct WarpPipeline {
   std::vector<const ir::ForNode*> grid;  // loops bound to blockIdx, outermost first
-  const ir::ForNode* steps = nullptr;    // each adds up 64 terms
+  const ir::ForNode* steps = nullptr;    // each adds up `step` terms
+  std::int64_t step = 64;                // rows of 128 bytes
   std::int64_t slots = 0;
   PipelineOperand a, b;
   ir::Buffer sums;

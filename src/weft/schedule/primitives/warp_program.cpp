@@ -9,7 +9,7 @@ namespace {
 
 using namespace ir;
 
-constexpr std::int64_t kGroup = 128, kWarp = 32, kStep = 64, kRowBytes = 128;
+constexpr std::int64_t kGroup = 128, kWarp = 32, kTile = 64, kRowBytes = 128;
 
 Stmt call_stmt(const char* op, Exprs args) { return evaluate(call(op, std::move(args))); }
 Expr address(const Buffer& b, Exprs indices) {
@@ -46,15 +46,15 @@ class Maker {
     auto shared = [&](const char* name, DType of, Exprs shape) {
       return make_buffer(name, of, std::move(shape), "shared");
     };
-    ring_a_ = shared("ring_a", type, dims({p_.slots, p_.rows, kStep}));
-    ring_b_ = shared("ring_b", type, dims({p_.slots, p_.ring_columns(), kStep}));
+    ring_a_ = shared("ring_a", type, dims({p_.slots, p_.rows, p_.step}));
+    ring_b_ = shared("ring_b", p_.b.global->dtype, dims({p_.slots, p_.ring_columns(), p_.step}));
     full_ = shared("full", dtypes::uint64, dims({p_.slots}));
     empty_ = shared("empty", dtypes::uint64, dims({p_.slots}));
     sums_ = make_buffer("sums", dtypes::float32, dims({p_.columns / 8, 2, 2}), "local");
     ring_ = make_buffer("ring", dtypes::int32, dims({3}), "local");
     bulk_ = stores_in_bulk();
     if (bulk_)
-      staged_ = shared("staged", p_.store_buffer()->dtype, dims({p_.groups(), 2, kStep, kStep}));
+      staged_ = shared("staged", p_.store_buffer()->dtype, dims({p_.groups(), 2, kTile, kTile}));
     total_ = tiles(1);
     for (const ForNode* loop : p_.grid) total_ = total_ * cast(index_, loop->extent);
     blocks_ = o_.blocks ? min(tiles(o_.blocks), total_) : total_;
@@ -230,14 +230,14 @@ class Maker {
   void load_tile(std::vector<Stmt>& out, const Buffer& ring, const PipelineOperand& x,
                  std::int64_t extent, const Expr& to) const {
     const bool whole = x.rows_along_sum();
-    for (std::int64_t i = 0; i < extent; i += whole ? extent : kStep) {
+    for (std::int64_t i = 0; i < extent; i += whole ? extent : kTile) {
       Exprs from, args;
       for (const Expr& e : x.first) from.push_back(now(e));
       from[x.along] = from[x.along] + i;
       args = {address(ring, {to, at(i), at(0)}), address(x.global, std::move(from)),
               address(full_, {to})};
       for (std::size_t d = 0; d < x.first.size(); ++d)
-        args.push_back(at(d == x.sum_axis ? kStep : d == x.along ? (whole ? extent : kStep) : 1));
+        args.push_back(at(d == x.sum_axis ? p_.step : d == x.along ? (whole ? extent : kTile) : 1));
       out.push_back(call_stmt("bulk_load", std::move(args)));
     }
   }
@@ -282,7 +282,7 @@ class Maker {
     const Expr again = gt(step, at(0));
     const Stmt product = call_stmt(
         "tile_multiply",
-        {address(sums_, {at(0), at(0), at(0)}), address(ring_a_, {from, group_ * at(kStep), at(0)}),
+        {address(sums_, {at(0), at(0), at(0)}), address(ring_a_, {from, group_ * at(kTile), at(0)}),
          address(ring_b_, {from, at(0), at(0)}), at(p_.columns), at(p_.a.rows_along_sum() ? 0 : 1),
          at(p_.b.rows_along_sum() ? 0 : 1), again});
     return let.around(
@@ -300,7 +300,7 @@ class Maker {
   };
   /// Of the fragment's element (j, h, e) of this thread.
   Point point(const Expr& j, const Expr& h, const Expr& e) const {
-    return {group_ * at(kStep) + floormod(floordiv(thread_, at(kWarp)), at(4)) * at(16) +
+    return {group_ * at(kTile) + floormod(floordiv(thread_, at(kWarp)), at(4)) * at(16) +
                 floordiv(floormod(thread_, at(kWarp)), at(4)) + h * at(8),
             j * at(8) + floormod(thread_, at(4)) * at(2) + e};
   }
@@ -349,7 +349,7 @@ class Maker {
     const auto* s = as<StoreNode>(p_.store->body);
     const Buffer& b = s->buffer;
     if (b->dtype != dtypes::float16 && b->dtype != dtypes::bfloat16) return false;
-    if (b->scope != "global" || b->ndim() < 2 || b->ndim() > 5 || p_.columns < kStep) return false;
+    if (b->scope != "global" || b->ndim() < 2 || b->ndim() > 5 || p_.columns < kTile) return false;
     const Exprs strides = strides_of(b);
     arith::Analyzer analyzer;
     for (std::size_t d = 0; d + 1 < strides.size(); ++d) {
@@ -381,18 +381,18 @@ class Maker {
   /// 64 columns at a time through shared memory by the copy engine; threads store what is left.
   Stmt send() const {
     const auto* s = as<StoreNode>(p_.store->body);
-    const std::int64_t pieces = p_.columns / kStep;
+    const std::int64_t pieces = p_.columns / kTile;
     std::vector<Stmt> all;
     if (const Stmt apply = apply_in_place()) all.push_back(apply);
     for (std::int64_t i = 0; i < pieces; ++i) {
       const Expr half = pieces % 2 ? floormod(turn_ * at(pieces) + at(i), at(2)) : at(i % 2);
       const Exprs from{group_, half, at(0), at(0)};
-      const VarMap first = iterators({group_ * at(kStep), at(i * kStep)});
+      const VarMap first = iterators({group_ * at(kTile), at(i * kTile)});
       Exprs to, args;
       for (const Expr& e : s->indices) to.push_back(substitute(e, first));
       args = {address(s->buffer, to), address(staged_, from)};
-      for (std::size_t d = 0; d < to.size(); ++d) args.push_back(at(is_row(d) ? kStep : 1));
-      args.back() = at(kStep);
+      for (std::size_t d = 0; d < to.size(); ++d) args.push_back(at(is_row(d) ? kTile : 1));
+      args.back() = at(kTile);
       const Stmt started =
           make_ref<const AsyncNode>("bulk", sent_, call_stmt("bulk_store", std::move(args)));
       const Stmt meet = call_stmt("meet", {group_ + 1, at(kGroup)});
@@ -401,7 +401,7 @@ class Maker {
                                                       address(sums_, {at(i * 8), at(0), at(0)})}),
                              call_stmt("bulk_fence", {}), meet, leader(kGroup, started)});
     }
-    if (p_.columns % kStep) all.push_back(write(pieces * 8, true));
+    if (p_.columns % kTile) all.push_back(write(pieces * 8, true));
     return seq(std::move(all));
   }
   bool is_row(std::size_t d) const {
