@@ -14,6 +14,7 @@ import sys
 
 root = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(root / "python"), str(root / "tools")]
+from stub_programs import program_stubs  # noqa: E402
 from stub_tables import (  # noqa: E402
     DEVICE,
     ELSEWHERE,
@@ -167,9 +168,9 @@ def main_stub(weft):
 
     out = MARK + (
         "import builtins as _builtins\nimport os\nfrom collections.abc import Callable, Iterator, Sequence\n"
-        "from typing import Any, NamedTuple, overload\n\nimport numpy as _numpy\n\n"
+        "from contextlib import AbstractContextManager\nfrom typing import Any, NamedTuple, overload\n\nimport numpy as _numpy\n\n"
     )
-    for module in ("data", "fft", "init", "linalg", "nn", "optim", "random"):
+    for module in sorted({"fft", "linalg", "random", *weft._LATER}):
         out += f"from . import {module} as {module}\n"
     for module, names in ELSEWHERE.items():
         out += f"from .{module} import " + ", ".join(f"{n} as {n}" for n in names) + "\n"
@@ -262,6 +263,11 @@ def main_stub(weft):
                     ({}, "NDArray"),
                 ],
             )
+        elif name in weft._torch_all:  # of a tensor a tensor, of an array an array
+            types = {"input": "Tensor | _ArrayLike"}
+            for p in list(inspect.signature(f).parameters)[1:]:
+                types[p] = "Any"
+            out += signature(name, f, "Any", types) + "\n"
         else:
             out += signature(name, f, RESULTS.get(name, "NDArray")) + "\n"
     return out + "\n__all__: list[str]\n"
@@ -339,7 +345,7 @@ def stubs():
     load = lambda name: importlib.import_module(f"weft.{name}")
     files = {
         "py.typed": "",
-        "_core.pyi": MARK + "from typing import Any\n\ndef __getattr__(name: str) -> Any: ...\n",
+        **program_stubs(load, MARK, signature, default),
         "__init__.pyi": main_stub(weft),
     }
     linalg, fft, random = load("linalg"), load("fft"), load("random")

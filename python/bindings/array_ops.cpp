@@ -141,8 +141,7 @@ void bind_array_ops(nb::module_& m) {
           if (is_ndarray(handle.ptr())) storage = unwrap(handle.ptr()).handle();
           else storage = nb::cast<HandleOwner&>(handle).storage;
         } else {
-          storage = device_from_python(device)->allocate(
-              static_cast<runtime::Bytes>(checked_size(extents, elem_bytes(e)) * elem_bytes(e)));
+          storage = NDArray::empty(device_from_python(device), e, extents).handle();
         }
         if (strides.is_none()) return NDArray::make(storage, e, extents, nullptr, offset);
         Dims steps = dims_of(strides, "strides");

@@ -28,8 +28,14 @@ int type_init(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"data", "device", "dtype", nullptr};
   PyObject *data = nullptr, *device = Py_None, *dtype = Py_None;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO", const_cast<char**>(names), &data, &device,
-                                   &dtype))
-    return -1;
+                                   &dtype)) {
+    nb::python_error reason;
+    return guarded(-1, [&]() -> int {
+      throw Error(ErrorKind::dtype, "python.arguments",
+                  cat("NDArray() does not take these arguments: ", nb::str(reason.value()).c_str()))
+          .help("accepted: NDArray(data, device=None, dtype=None)");
+    });
+  }
   return guarded(-1, [&] {
     Ref<Device> d = device == Py_None ? Ref<Device>() : device_from_python(device);
     unwrap(self) = to_array(data, optional_elem(dtype), d, Copy::always);

@@ -52,6 +52,8 @@ from ._namespace import *  # noqa: F401,F403
 from ._namespace import __all__ as _namespace_all
 from ._compile import Compiled, compile
 from . import _methods, _namespace, fft, linalg, random
+from ._torch_functions import *  # noqa: F401,F403
+from ._torch_functions import __all__ as _torch_all
 from .autograd import enable_grad, no_grad
 from .transforms import *  # noqa: F401,F403
 from .transforms import __all__ as _transforms_all
@@ -59,7 +61,17 @@ from .gguf import load_gguf
 from .io import load_arrays, load_safetensors, save, save_safetensors, savez
 from ._boundary import publish_class as _publish_class
 
-for _class in (NDArray, Tensor, Module, Function, IRModule, PrimFunc, Schedule):
+for _class in (
+    NDArray,
+    Tensor,
+    Compiled,
+    TimeResult,
+    Module,
+    Function,
+    IRModule,
+    PrimFunc,
+    Schedule,
+):
     for _base in _class.__mro__[:-1]:
         _publish_class(_base)
 
@@ -87,6 +99,7 @@ _dtypes = [
 ]
 __all__ = [
     *_namespace_all,
+    *_torch_all,
     *_dtypes,
     "NDArray",
     "Tensor",

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import inspect
 import os
@@ -24,7 +25,8 @@ _KINDS = {
     OSError: "io",
 }
 _RAISED = tuple(_KINDS)
-_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_PACKAGE = os.path.dirname(os.path.abspath(__file__))
+_HERE = (_PACKAGE + os.sep, _PACKAGE + "_wse" + os.sep)
 _LIBRARIES = (
     os.path.dirname(os.__file__) + os.sep,
     os.sep + "site-packages" + os.sep,
@@ -134,7 +136,11 @@ def publish_class(cls):
 def publish_classes(module_name):
     """publish_class of all public classes in a module's namespace that weft defines."""
     for name, value in list(vars(sys.modules[module_name]).items()):
-        if not name.startswith("_") and isinstance(value, type):
+        if (
+            not name.startswith("_")
+            and isinstance(value, type)
+            and not issubclass(value, (BaseException, enum.Enum))
+        ):
             for cls in value.__mro__:
                 if cls.__module__.startswith("weft.") and cls.__module__ != "weft._core":
                     publish_class(cls)

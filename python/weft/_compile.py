@@ -12,6 +12,7 @@ import math
 
 import weft
 
+from ._boundary import publish as _publish
 from . import _core
 from ._core import NDArray, Tensor
 from ._dispatch import Recorder, leaves_of, mapped, public_functions_dispatch
@@ -509,3 +510,6 @@ def compile(function, *, contract=False):
             return function
         function = function.function
     return Compiled(function, contract)
+
+
+_publish(__name__)

@@ -7,6 +7,7 @@ import contextlib
 import copyreg
 import os
 
+from ._boundary import publish as _publish
 from . import _core, _fallback
 
 
@@ -66,3 +67,6 @@ if os.environ.get("WEFT_CACHE_DIR"):
     _core.set_cache_directory(os.environ["WEFT_CACHE_DIR"])
 if os.environ.get("WEFT_DEVICE"):
     _core.set_default_device(os.environ["WEFT_DEVICE"])
+
+
+_publish(__name__)

@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from typing import NamedTuple
 
+from ._boundary import publish as _publish
 from . import _core
 from ._errors import error as _error
 
@@ -68,3 +69,6 @@ def computed(name, function, *args):
     with _lock:
         _done[name, device.name] += 1
     return _moved(function(*(_moved(a, _here.to) for a in args)), device)
+
+
+_publish(__name__, skip=("swap", "computed"))

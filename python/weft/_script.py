@@ -9,7 +9,8 @@ import runpy
 import sys
 import traceback
 
-_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_PACKAGES = (_HERE + os.sep, _HERE + "_wse" + os.sep)
 _SDK = os.sep.join(("compat", "cerebras", "")) + "cerebras" + os.sep
 
 
@@ -18,7 +19,7 @@ def _is_ours(filename: str) -> bool:
     return (
         filename.startswith("<frozen")
         or path == os.path.abspath(runpy.__file__)
-        or path.startswith(_HERE)
+        or path.startswith(_PACKAGES)
         or _SDK in path
     )
 

@@ -5,6 +5,7 @@ import time
 
 from . import _core
 from . import profiler as _profiler
+from ._boundary import publish as _publish
 from ._errors import error as _error
 from .ir import IRModule, PrimFunc
 
@@ -229,3 +230,6 @@ def target_limits(target):
 def load(path):
     """A saved module. Raises weft.IOError when the file is damaged, foreign or of another version."""
     return Module(_core.load_module(str(path)))
+
+
+_publish(__name__)

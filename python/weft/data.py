@@ -9,6 +9,7 @@ import struct
 
 import weft
 
+from ._boundary import publish as _publish
 from ._boundary import publish_classes as _publish_classes
 from ._core import Tensor
 from ._errors import error as _error
@@ -176,4 +177,5 @@ class DataLoader:
             yield tuple(Tensor(p, requires_grad=False) for p in parts)
 
 
+_publish(__name__)
 _publish_classes(__name__)

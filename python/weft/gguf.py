@@ -11,6 +11,8 @@ import mmap
 import os
 import struct
 
+from ._boundary import publish as _publish
+from ._boundary import publish_classes as _publish_classes
 from . import _core
 from ._errors import error as _error
 
@@ -238,3 +240,7 @@ def _tensor(r, name, start, shape, kind, offset, quantized):
     blocks = _core._from_bytes(raw, (size // width, width), _core.dtype("uint8"))
     found = Quantized(label, shape, blocks)
     return found if quantized else found.dequantize()
+
+
+_publish(__name__)
+_publish_classes(__name__)

@@ -3,7 +3,7 @@
 
 from . import _core
 from ._boundary import publish as _publish
-from ._errors import error
+from ._errors import error as _error
 
 
 class _Program:
@@ -11,7 +11,7 @@ class _Program:
 
     def __init__(self, core):
         if not isinstance(core, (_core.PrimFunc, _core.IRModule)):
-            raise error(
+            raise _error(
                 "dtype",
                 "python.program",
                 f"{type(self).__name__} cannot be made of {type(core).__name__}",
@@ -83,7 +83,7 @@ class IRModule(_Program):
         if isinstance(functions, dict):
             for name, f in functions.items():
                 if not isinstance(name, str) or not isinstance(f, PrimFunc):
-                    raise error(
+                    raise _error(
                         "dtype",
                         "python.program",
                         f"IRModule maps names to PrimFuncs, not {name!r} to {type(f).__name__}",

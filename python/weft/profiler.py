@@ -9,7 +9,11 @@ import json
 import os
 import time
 
+from ._boundary import publish as _publish
+from ._boundary import publish_classes as _publish_classes
 from . import _core
+
+__all__ = ["Profile", "profile"]
 
 _active = []
 
@@ -112,3 +116,7 @@ def note(process, thread, name, start, seconds):
 
 def active():
     return bool(_active)
+
+
+_publish(__name__, skip=("active", "note"))
+_publish_classes(__name__)

@@ -23,6 +23,8 @@ import numpy as np
 
 import weft
 
+from ._boundary import publish as _publish
+from ._errors import error as _refusal
 from . import _debug
 
 __all__ = ["cmake", "extension", "include", "library", "load"]
@@ -88,9 +90,11 @@ def _find(what, candidates):
     for path in candidates:
         if path.exists():
             return str(path)
-    raise weft.IOError(
-        f"error[qpu.module.{what}]: the {what} for extension modules is not here; "
-        f"searched {', '.join(map(str, candidates))}"
+    raise _refusal(
+        "io",
+        f"qpu.module.{what}",
+        f"the {what} for extension modules is not here; searched {', '.join(map(str, candidates))}",
+        help="build the target weft_qpu, or install the wheel",
     )
 
 
@@ -129,6 +133,8 @@ def extension(name, sources, **options):
     """A setuptools.Extension for a module of QPU kernels; ``options`` are setuptools' own."""
     from setuptools import Extension
 
+    if not isinstance(name, str):
+        raise TypeError(f"the name is a {type(name).__name__}, not text")
     where = os.path.dirname(library())
     arguments = {
         "include_dirs": [include()],
@@ -207,8 +213,10 @@ class _Function:
 
     def __call__(self, *args):
         if len(args) != len(self.kinds):
-            raise weft.Error(
-                f"error[qpu.module.arguments]: {self.__name__} takes {len(self.kinds)} arguments, got {len(args)}"
+            raise _refusal(
+                "value",
+                "qpu.module.arguments",
+                f"{self.__name__} takes {len(self.kinds)} arguments, got {len(args)}",
             )
         values = (_Value * len(args))()
         alive, back = [], None
@@ -307,12 +315,14 @@ def load(path, name=None):
     try:
         table = getattr(ctypes.CDLL(str(path)), f"weft_qpu_table_{name}")
     except (OSError, AttributeError) as error:
-        raise weft.IOError(f"error[qpu.module.load]: {path}: {error}") from None
+        raise _refusal("io", "qpu.module.load", f"{path}: {error}") from None
     table.restype = ctypes.c_void_p
     module = types.ModuleType(name)
     _attach(module, table())
     return module
 
+
+_publish(__name__)
 
 if __name__ == "__main__":
     _verbs = {"include": include, "library": library, "cmake": cmake}

@@ -17,6 +17,7 @@ import threading
 
 from . import _core
 from ._boundary import publish as _publish
+from ._boundary import publish_classes as _publish_classes
 from ._errors import error as _error
 
 _lock = threading.Lock()
@@ -159,3 +160,4 @@ def __getattr__(name):
 
 
 _publish(__name__)
+_publish_classes(__name__)

@@ -11,10 +11,18 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+from typing import Any as _Any
 
+from ._boundary import publish as _publish
+from ._boundary import publish_classes as _publish_classes
 from . import _core
 from ._errors import error
 from .build import TimeResult
+
+if TYPE_CHECKING:
+    from . import Device
 
 try:
     from . import _rpc
@@ -36,11 +44,13 @@ class RemoteFunction:
     def __init__(self, module, name):
         self._module, self._name = module, name
 
-    def __call__(self, *args):
+    def __call__(self, *args: _Any) -> None:
         """One round trip: the server checks the arguments and runs. Raises weft.Error as a local call does."""
         self._module._core.call(self._name, _core.call_arguments(*args))
 
-    def time(self, *args, number=10, repeat=3, min_seconds=0.0):
+    def time(
+        self, *args: _Any, number: int = 10, repeat: int = 3, min_seconds: float = 0.0
+    ) -> TimeResult:
         """Measured on the server: a TimeResult, in seconds; simulated seconds with cycles on simulators."""
         return TimeResult(
             self._module._core.time(
@@ -56,7 +66,7 @@ class RemoteModule:
         self._core = core
         self.functions = list(core.functions)
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> RemoteFunction:
         if name not in self.functions:
             raise error(
                 "value",
@@ -66,7 +76,7 @@ class RemoteModule:
             )
         return RemoteFunction(self, name)
 
-    def __call__(self, *args):
+    def __call__(self, *args: _Any) -> None:
         if len(self.functions) != 1:
             raise error(
                 "value",
@@ -76,7 +86,14 @@ class RemoteModule:
             )
         self[self.functions[0]](*args)
 
-    def time_evaluator(self, name="main", dev=None, number=10, repeat=3, min_repeat_ms=0):
+    def time_evaluator(
+        self,
+        name: str = "main",
+        dev: _Any = None,
+        number: int = 10,
+        repeat: int = 3,
+        min_repeat_ms: float = 0,
+    ) -> Callable[..., TimeResult]:
         """A function that times calls on the server: ``f.time_evaluator("main")(a, b, c).median`` in seconds."""
         function = self[name]
 
@@ -120,7 +137,7 @@ class Remote:
             )
         return self._open
 
-    def close(self):
+    def close(self) -> None:
         """Lets the connection go: it ends as soon as no device, module or array of it is left."""
         self._open = self._device = None
 
@@ -130,7 +147,9 @@ class Remote:
     def __exit__(self, *exception):
         self.close()
 
-    def upload(self, path, data=None, name=None):
+    def upload(
+        self, path: str | os.PathLike[str], data: bytes | None = None, name: str | None = None
+    ) -> None:
         """Sends a file, or `data` under the name `path`; the server keeps it for this connection, in memory.
 
         Raises weft.Error: rpc.file.name for a name that is no plain file name, rpc.limit.bytes.
@@ -140,11 +159,11 @@ class Remote:
             name = name or pathlib.Path(path).name
         self._session.upload(name or str(path), bytes(data))
 
-    def load_module(self, name) -> RemoteModule:
+    def load_module(self, name: str | os.PathLike[str]) -> RemoteModule:
         """An uploaded module, loaded. Raises weft.Error: rpc.file.unknown listing the files, module.file.*."""
         return RemoteModule(self._session.load_module(pathlib.PurePath(name).name))
 
-    def device(self, name="") -> _core.Device:
+    def device(self, name: str = "") -> Device:
         """The served device. Raises weft.DeviceError (rpc.device.unknown) when the server serves another."""
         device = self._session.device(str(name))  # refuses a wrong name
         if self._device is None:
@@ -198,7 +217,13 @@ def _text(value, what):
 
 
 def connect(
-    host, port, key="", tls_ca=None, tls_name="", deadline=10.0, run_deadline=600.0
+    host: str,
+    port: int,
+    key: str | None = "",
+    tls_ca: str | os.PathLike[str] | None = None,
+    tls_name: str = "",
+    deadline: float = 10.0,
+    run_deadline: float = 600.0,
 ) -> Remote:
     """Connects to ``weft serve``.
 
@@ -297,7 +322,11 @@ class Server:
         self.stop()
 
 
-def local(device="cpu") -> Remote:
+def local(device: str = "cpu") -> Remote:
     """A server and a connection to it inside this process: the same code paths without another machine."""
     session = _rpc.local(str(device), _core.device_opener(str(device)))
     return Remote(session, f"local {device}")
+
+
+_publish(__name__)
+_publish_classes(__name__)

@@ -4,6 +4,7 @@
 import inspect as _inspect
 
 from . import _core
+from ._errors import error as _error
 from .ir import IRModule, PrimFunc
 
 BlockRef = _core.BlockRef
@@ -29,8 +30,8 @@ class Schedule:
         if check == "run":
             self._core.check_by_running(seed, step_limit)
         elif check is not None:
-            raise _core.ArgumentError(
-                f'error[schedule.check.kind]: check is "run" or None, got {check!r}'
+            raise _error(
+                "value", "schedule.check.kind", f"check is {check!r}", help='legal: "run" or None'
             )
 
     @property

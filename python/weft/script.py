@@ -10,7 +10,7 @@ import inspect as _inspect
 import linecache as _linecache
 import textwrap as _textwrap
 
-from . import _core
+from . import _boundary, _core
 from ._errors import error as _error
 from .ir import IRModule, PrimFunc, _adopt
 
@@ -64,6 +64,14 @@ def _source(thing, frame=None):
     return _textwrap.dedent("".join(lines)), file, first
 
 
+def _caller():
+    """The frame that called the public function of this module."""
+    frame = _inspect.currentframe().f_back.f_back
+    while frame is not None and frame.f_code.co_filename == _boundary.__file__:
+        frame = frame.f_back
+    return frame
+
+
 def _lookup(function, frame):
     names = {}
     if frame is not None:
@@ -102,7 +110,7 @@ def prim_func(function=None, **_options):
     """Parses a Python function as a tensor program. Raises weft.ParseError with line, column and caret."""
     if function is None:
         return prim_func
-    frame = _inspect.currentframe().f_back
+    frame = _caller()
     if frame is not None and "__qualname__" in frame.f_locals and "__module__" in frame.f_locals:
         return function  # inside an ir_module class: the class is parsed whole
     text, file, line = _source(function)
@@ -111,7 +119,7 @@ def prim_func(function=None, **_options):
 
 def ir_module(cls):
     """Parses a class of tensor functions as a module."""
-    frame = _inspect.currentframe().f_back
+    frame = _caller()
     text, file, line = _source(cls, frame)
     return IRModule(_core.parse_module(text, file, _lookup(None, frame), line))
 
@@ -123,3 +131,6 @@ def from_source(text, file="<text>", lookup=None):
     if len(functions) == 1 and "class " not in text:
         return _adopt(next(iter(functions.values())))
     return IRModule(module)
+
+
+_boundary.publish(__name__)

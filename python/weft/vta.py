@@ -14,7 +14,10 @@ import json as _json
 import os as _os
 import shutil as _shutil
 import tempfile as _tempfile
+from typing import Any as _Any
 
+from ._boundary import publish as _publish
+from ._boundary import publish_classes as _publish_classes
 from . import _core
 from . import vta_c as c  # noqa: F401
 from . import vta_net as net  # noqa: F401
@@ -75,11 +78,11 @@ class Environment:
         self.OUT_ELEM_BYTES = self.BATCH * self.BLOCK_OUT * self.OUT_WIDTH // 8
 
     @property
-    def peak_ops(self):
+    def peak_ops(self) -> float:
         """Operations a second of the matrix unit: 2 x BATCH x BLOCK_IN x BLOCK_OUT x clock."""
         return 2 * self.BATCH * self.BLOCK_IN * self.BLOCK_OUT * self.clock_hz
 
-    def device(self, **options):
+    def device(self, **options: _Any) -> "_core.Device":
         """The simulator of this configuration; options as in a device name (engine, strict, mode, memory, timing).
         `timing`: parameters of the cycle model, {"latency": 100}, or the path of a JSON file of them.
         Raises weft.Error (vta.option.*, vta.timing.*)."""
@@ -90,7 +93,7 @@ class Environment:
             text += ("," if ":" in text else ":") + f"{key}={value}"
         return _core.open_device(text)
 
-    def describe(self):
+    def describe(self) -> str:
         """Three lines of dimensions and three of throughput."""
         return (
             f"Weights are {self.BLOCK_OUT} by {self.BLOCK_IN}, of type {self.wgt_dtype}\n"
@@ -108,7 +111,7 @@ class Environment:
         return f"weft.vta.env({self.TARGET!r}: {self.BATCH}x{self.BLOCK_IN}x{self.BLOCK_OUT})"
 
 
-def env(config=None):
+def env(config: "str | _os.PathLike[str] | dict[str, _Any] | None" = None) -> Environment:
     """The numbers of a configuration: None (the default machine), a sample's name, a path to a vta_config.json in
     upstream's format, or its contents as a dict. Raises weft.Error (vta.config.*) when they contradict themselves."""
     if config is None:
@@ -124,3 +127,7 @@ def env(config=None):
     with open(text, encoding="utf-8") as file:
         out.TARGET = _json.load(file).get("TARGET", "sim")
     return out
+
+
+_publish(__name__)
+_publish_classes(__name__)

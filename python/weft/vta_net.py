@@ -15,6 +15,8 @@ import numpy as np
 
 import weft
 
+from ._boundary import publish as _publish
+from ._boundary import publish_classes as _publish_classes
 from . import te
 from . import vta_op as op
 
@@ -530,3 +532,7 @@ def _softmax_scores(classes):
         name="scores",
     )
     return te.create_prim_func([x, out])
+
+
+_publish(__name__)
+_publish_classes(__name__)

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ._boundary import publish as _publish
 from . import _core, te
 from . import vta_op as op
 from ._errors import error as _error
@@ -534,3 +535,6 @@ def quantize(model, samples, env, host="cpu"):
     """
     traced = _traced(model)
     return _Quantizer(traced, _observed(traced, samples), env, host).run()
+
+
+_publish(__name__)

@@ -6,6 +6,7 @@ that is steps which one would write by hand: memory scopes, ``cache_read``, tile
 copies moved to where their tile begins, ``decompose_reduction``, ``tensorize``. They can be edited, replayed and built.
 """
 
+from ._boundary import publish as _publish
 from . import _core
 from .schedule import Schedule
 
@@ -37,3 +38,6 @@ def pack(func, env=None):
 
 
 __all__ = ["default_schedule", "pack"]
+
+
+_publish(__name__)

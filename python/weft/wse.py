@@ -18,6 +18,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from weft._boundary import publish as _publish
+from weft._boundary import publish_classes as _publish_classes
 from weft._wse_library import (
     SIMULATES,
     WseDeviceError,
@@ -624,3 +626,6 @@ from weft.wse_layout import (  # noqa: E402  (needs the names above)
     SdkLayout,
     get_edge_routing,
 )
+
+_publish(__name__, gathered=True)
+_publish_classes(__name__)

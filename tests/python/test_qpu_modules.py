@@ -162,12 +162,14 @@ def test_mistakes(dot, matrix):
         with pytest.raises(weft.Error) as e:
             call()
         assert e.value.code == code
-    with pytest.raises(weft.Error, match=r"qpu\.module\.arguments.*takes 2 arguments, got 1"):
+    with pytest.raises(weft.Error, match="takes 2 arguments, got 1") as caught:
         dot.add(np.ones(3))
+    assert caught.value.code == "qpu.module.arguments"
     with pytest.raises(weft.DTypeError, match=r"qpu\.module\.dtype.*complex"):
         dot.add(np.ones(3, complex), np.ones(3))
-    with pytest.raises(weft.IOError, match=r"qpu\.module\.load.*nothing\.so"):
+    with pytest.raises(weft.IOError, match="nothing.so") as caught:
         weft_qpu.load("nothing.so")
+    assert caught.value.code == "qpu.module.load"
     np.testing.assert_array_equal(dot.add(np.ones(3), np.ones(3)), np.full(3, 2.0))
 
 

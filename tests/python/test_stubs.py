@@ -5,7 +5,9 @@ import ast
 import importlib
 import importlib.util
 import inspect
+import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -25,6 +27,9 @@ MODULES = {
     "weft.data": "data.pyi",
     "weft.nn": "nn/__init__.pyi",
     "weft.nn.functional": "nn/functional.pyi",
+    "weft.te": "te.pyi",
+    "weft.ir": "ir.pyi",
+    "weft.build": "build.pyi",
 }
 
 
@@ -162,3 +167,68 @@ def test_a_type_checker_accepts_a_program_and_refuses_mistakes():
     marked = {n for n, line in enumerate(source, 1) if line.endswith("# refused")}
     found = {int(line.split(":")[1]) for line in text.splitlines() if ": error:" in line}
     assert found == marked and len(marked) > 5, text
+
+
+def test_the_schedule_s_steps_are_those_of_the_table():
+    (node,) = definitions(tree("schedule.pyi").body)["Schedule"]
+    stub = definitions(node.body)
+    for name, _, _, fields in weft._core.schedule_primitives():
+        (step,) = stub.pop(name)
+        many = [field for field, *_, mode, _ in fields if mode == 2]
+        want = [("self", "both", False)]
+        want += [
+            (field, "many" if mode == 2 else "keyword" if many else "both", mode == 1)
+            for field, _, _, mode, _ in fields
+        ]
+        assert shape_of(step) == sorted(want, key=lambda p: p[1] == "keyword"), name
+    assert set(stub) == {n for n in dir(weft.Schedule) if n[0] != "_"} - {
+        row[0] for row in weft._core.schedule_primitives()
+    } | {"__init__"}
+
+
+def tutorials(folder):
+    """The blocks of Python of each page of the tutorial, a file a page."""
+    for page in sorted((ROOT / "docs/tutorial").glob("*.md")):
+        blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.S | re.M)
+        if blocks:
+            name = page.stem.replace("-", "_")
+            (folder / f"page_{name}.py").write_text("\n".join(blocks))
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("mypy"), reason="mypy is not installed")
+def test_the_tutorials_pass_mypy(tmp_path):
+    tutorials(tmp_path)
+    run = subprocess.run(
+        [sys.executable, "-m", "mypy", "--follow-imports=silent", "--python-version", "3.11"]
+        + ["--cache-dir", ROOT / "build/mypy-cache/tutorials", "--allow-redefinition"]
+        # mypy knows no_type_check by its own name only, so annotations such as T.Buffer(...) are errors to it
+        + ["--disable-error-code=valid-type", tmp_path],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"MYPYPATH": str(ROOT / "python"), "PATH": ""},
+    )
+    assert run.returncode == 0, run.stdout
+
+
+@pytest.mark.skipif(
+    not importlib.util.find_spec("pyright"),
+    reason="pyright (pip: pyright[nodejs]) is not installed",
+)
+def test_the_tutorials_pass_pyright_in_strict_mode(tmp_path):
+    (tmp_path / "pages").mkdir()
+    tutorials(tmp_path / "pages")
+    settings = {
+        "include": ["pages"],
+        "typeCheckingMode": "strict",
+        "extraPaths": [str(ROOT / "python")],
+        "pythonVersion": "3.11",
+    }
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    run = subprocess.run(
+        [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "-p", tmp_path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout

@@ -320,8 +320,55 @@ def test_models_train(which, name):
 
 def test_a_type_that_the_machine_lacks_is_refused():
     with pytest.raises(weft.Error) as refusal:
-        torch.arange(3).to("weft:qpu") + 1
+        torch.arange(3.0, dtype=torch.float64).to("weft:qpu") + 1
     assert refusal.value.code == "qpu.accepts.dtype"
+    with pytest.raises(weft.Error) as refusal:
+        torch.tensor([2**31]).to("weft:qpu") + 1
+    assert refusal.value.code == "array.int64.range"
+
+
+class Decoder(torch.nn.Module):
+    """A language model of one block: positions, a mask of truth values, 64-bit tokens."""
+
+    def __init__(self, tokens=40, width=16, heads=2, length=12):
+        super().__init__()
+        nn = torch.nn
+        self.heads = heads
+        self.tokens, self.places = nn.Embedding(tokens, width), nn.Embedding(length, width)
+        self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, ids):
+        batch, length = ids.shape
+        x = self.tokens(ids) + self.places(torch.arange(length, device=ids.device))
+        parts = self.qkv(self.first(x)).split(x.shape[-1], 2)
+        q, k, v = (p.view(batch, length, self.heads, -1).transpose(1, 2) for p in parts)
+        seen = torch.ones(length, length, device=ids.device).tril().bool()
+        scores = (q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5).masked_fill(~seen, -1e9)
+        x = x + self.out((scores.softmax(-1) @ v).transpose(1, 2).reshape(x.shape))
+        x = x + self.down(torch.nn.functional.gelu(self.up(self.second(x)), approximate="tanh"))
+        return x @ self.tokens.weight.T
+
+
+@pytest.mark.parametrize("name", ["qpu", "wse"])
+def test_a_language_model_needs_no_help_from_the_host(name):
+    model, ids = Decoder(), torch.randint(0, 40, (2, 7))
+    loss = torch.nn.functional.cross_entropy
+    want = model(ids)
+    loss(want.flatten(0, 1), ids.flatten()).backward()
+    gradients = [p.grad.clone() for p in model.parameters()]
+    model.zero_grad()
+    device = wd.device(name)
+    model.to(device)
+    before = dict(wd.fallbacks())
+    got = model(ids.to(device))
+    close(got, want, rtol=1e-4, atol=1e-4)
+    loss(got.flatten(0, 1), ids.to(device).flatten()).backward()
+    for parameter, gradient in zip(model.parameters(), gradients, strict=True):
+        close(parameter.grad, gradient, rtol=1e-3, atol=1e-4)
+    assert torch.equal(got.argmax(-1).cpu(), want.argmax(-1))
+    assert dict(wd.fallbacks()) == before
 
 
 @pytest.mark.parametrize("name", ["cpu", "qpu", "wse:2x2"])

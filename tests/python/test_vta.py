@@ -495,3 +495,29 @@ def test_constants_of_more_than_sixteen_bits(number):
         func = te.create_prim_func([x, te.compute((n,), value, name)])
         got, _ = run(func, [given], np.full(n, 77, np.int32), "sim")
         np.testing.assert_array_equal(got, want, err_msg=name)
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+@pytest.mark.parametrize("size", [(1, 1, 1), (5, 7, 3), (16, 8, 8), (33, 9, 6)])
+def test_bytes_beside_sums_run_on_the_hardware(config, size):
+    """Residuals, pools and sums of int8: the accumulator of the hardware loads words only, so the host widens them."""
+    c, h, w = size
+    rng = np.random.default_rng(SEED + c)
+    x, r = rand(rng, (1, c, h, w)), rand(rng, (1, c, h, w))
+    wgt = rand(rng, (c, c, 3, 3))
+    func = op.conv2d(1, c, h, w, c, 3, 1, 1, residual=True, shift=6, clip=(-100, 90))
+    want = epilogue(conv_ref(x, wgt, 1, 1), residual=r, shift=6, clip=(-100, 90))
+    got, module = run(func, [x, wgt, r], np.full(want.shape, 77, np.int8), config, strict=1)
+    np.testing.assert_array_equal(got, want)
+    assert "acc8" not in module.source()
+
+    func = op.max_pool2d(1, c, h, w, 3, 2, 1)
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=-128)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))[:, :, ::2, ::2]
+    want = windows.max((-1, -2))
+    got, _ = run(func, [x], np.full(want.shape, 77, np.int8), config, strict=1)
+    np.testing.assert_array_equal(got, want)
+
+    func = op.elementwise((c, h, w), lambda a, b: a + b, ("int8", "int8"))
+    got, _ = run(func, [x[0], r[0]], np.full((c, h, w), 77, np.int8), config, strict=1)
+    np.testing.assert_array_equal(got, wrap(x[0].astype(np.int64) + r[0], np.int8))

@@ -248,11 +248,11 @@ def test_a_platform_that_wants_a_trace_gets_one(tmp_path, monkeypatch):
 
 
 def test_a_missing_library_is_an_error_of_ours(monkeypatch):
-    from weft import _wse_library
+    from weft_wse import library
 
-    monkeypatch.setattr(_wse_library.pathlib.Path, "exists", lambda path: False)
+    monkeypatch.setattr(library.pathlib.Path, "exists", lambda path: False)
     with pytest.raises(weft.DeviceError) as caught:
-        _wse_library.Library().get()
+        library.Library().get()
     assert caught.value.code == "wse.library" and isinstance(caught.value, ImportError)
     assert "libweft_wse.so was not found; searched" in str(caught.value)
     assert "help: build the target weft_wse" in str(caught.value)

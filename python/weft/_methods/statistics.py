@@ -126,7 +126,8 @@ class Statistics:
     def cross(self, other, dim=-1):
         """The vector product along an axis of three entries."""
         dim = axis_of(self, dim)
-        a, b = (tuple(x.select(dim, i) for i in range(3)) for x in (self, other))
+        before = (slice(None),) * dim
+        a, b = (tuple(x[(*before, i)] for i in range(3)) for x in (self, other))
         parts = [
             a[(i + 1) % 3] * b[(i + 2) % 3] - a[(i + 2) % 3] * b[(i + 1) % 3] for i in range(3)
         ]

@@ -9,6 +9,8 @@ Arrays on CUDA cards travel through NCCL, those in host memory through MPI (mpi4
 memory. Without a launcher the job is one process, and collectives give their argument back.
 """
 
+from .._boundary import publish as _publish
+from .._boundary import publish_classes as _publish_classes
 from .checkpoint import load_sharded, save_sharded
 from .collectives import (
     Work,
@@ -83,3 +85,7 @@ __all__ = [
     "shutdown",
     "size",
 ]
+
+
+_publish(__name__, gathered=True)
+_publish_classes(__name__)

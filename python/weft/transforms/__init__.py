@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of functions, with JAX's names and meaning; all of them compose."""
 
+from .._boundary import publish as _publish
+from .._boundary import publish_classes as _publish_classes
 from .custom import checkpoint, custom_jvp, custom_vjp
 from .jacobians import hessian, jacfwd, jacobian, jacrev
 from .modules import functional_call
@@ -27,5 +29,7 @@ __all__ = [
     "vmap",
 ]
 
+_publish(__name__, gathered=True)
+_publish_classes(__name__)
 for _name in __all__:
     globals()[_name].__weft_transform__ = True

@@ -6,9 +6,11 @@ is built, compared with the untuned program and timed on the device (measure.py)
 (database.py), from which a later call goes on.
 """
 
-from .best import default_path
+from .._boundary import public as _public
+from .best import default_path as _default_path
 
 __all__ = ["Host", "RayWorker", "default_path", "export", "merge", "picture", "tune"]
+default_path = _public(_default_path)
 _WHERE = {"tune": "search", "export": "database", "merge": "database", "picture": "picture"}
 _WHERE |= {"Host": "fleet", "RayWorker": "fleet"}
 
@@ -19,5 +21,12 @@ def __getattr__(name):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
-    out = globals()[name] = getattr(importlib.import_module(f".{_WHERE[name]}", __name__), name)
+    from .._boundary import publish_class
+
+    out = getattr(importlib.import_module(f".{_WHERE[name]}", __name__), name)
+    if isinstance(out, type):
+        publish_class(out)
+    else:
+        out = _public(out)
+    globals()[name] = out
     return out

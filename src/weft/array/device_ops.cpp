@@ -10,6 +10,7 @@
 #include "weft/array/device_turn.h"
 #include "weft/array/gpu/thin_product.h"
 #include "weft/array/machine.h"
+#include "weft/array/machine_integers.h"
 #include "weft/array/nest.h"
 #include "weft/array/row_ir.h"
 #include "weft/operators/integer_power.h"
@@ -65,7 +66,7 @@ void power(const NDArray& out, Elem compute, std::span<const Arg> args) {
 }  // namespace
 
 void device_elementwise(Op op, Elem compute, const NDArray& out, std::span<const Arg> args) {
-  if (out.size() == 0) return;
+  if (out.size() == 0 || narrow_elementwise(op, compute, out, args)) return;
   if (op == Op::pow && is_integer(compute) && device::grid_of(out.device()).present)
     return power(out, compute, args);
   bool complex = is_complex(compute) || is_complex(out.elem());
@@ -148,6 +149,7 @@ bool device_fill(const NDArray& out, const Scalar& value) {
 
 bool device_select(const NDArray& out, const NDArray& condition, const Arg& a, const Arg& b) {
   if (is_complex(out.elem())) return complex_select(out, condition, a, b), true;
+  if (narrow_select(out, condition, a, b)) return true;
   return on_grid(out, "where", [&] {
     const NDArray* arrays[3] = {&condition};
     Scalar numbers[2] = {0, 0};
@@ -181,6 +183,19 @@ bool machine_copy(const NDArray& dst, const NDArray& src) {
     return (e == Elem::int64 || e == Elem::uint64) && !facts.computes(e);
   };
   auto integral = [](Elem e) { return is_integer(e) || e == Elem::boolean; };
+  if (two_words(src.elem()) && dst.elem() == Elem::boolean) {
+    const NDArray words = words_of(src);
+    const NDArray any =
+        apply(Op::bitwise_or, words.select(src.ndim(), 0), words.select(src.ndim(), 1));
+    assign(dst, apply(Op::not_equal, any, Scalar(0)));
+    return true;
+  }
+  if (two_words(src.elem()) && is_real_float(dst.elem())) {
+    const NDArray low = narrow_integers("astype", src);
+    if (low.elem() == src.elem()) return false;
+    assign(dst, low);
+    return true;
+  }
   if (!integral(dst.elem()) || !integral(src.elem())) return false;
   if (two_words(dst.elem()) && two_words(src.elem())) {
     const NDArray from = src.broadcast_to(dst.shape());
@@ -237,6 +252,7 @@ void device_copy(const NDArray& dst, const NDArray& src) {
 void device_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& x,
                    std::uint64_t mask) {
   if (is_complex(kernel) || is_complex(x.elem())) return complex_reduce(op, kernel, out, x, mask);
+  if (narrow_reduce(op, kernel, out, x, mask)) return;
   if (on_grid(out, info(op).name, [&] { device::grid_reduce(op, kernel, out, x, mask); })) return;
   Dims kept, gone;
   std::vector<Dims> kept_strides(2), gone_strides(1);

@@ -333,8 +333,9 @@ NDArray in_vectors(const NDArray& x, bool zeros) {
     if (x.strides()[i] == 0) once[i] = 1;
   }
   Dims wide = once;
-  // Rows at multiples of 32 bytes, the sectors that memory is fetched in.
-  wide[r - 1] = ceil_div(once[r - 1], 2 * vector) * 2 * vector;
+  // Rows at multiples of 32 bytes, the sectors that memory is fetched in, unless they were filled.
+  const std::int64_t pad = zeros ? vector : 2 * vector;
+  wide[r - 1] = ceil_div(once[r - 1], pad) * pad;
   NDArray out = wide == once || !zeros ? NDArray::empty(x.device(), x.elem(), wide)
                                        : full(x.device(), x.elem(), wide, Scalar(0));
   assign(out.as_strided(once, out.strides(), out.offset()),

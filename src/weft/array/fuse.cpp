@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/array/fuse.h"
 
+#include "weft/array/fuse.h"
 #include <algorithm>
 #include <atomic>
 #include <map>
 #include <set>
 #include <unordered_map>
-
 #include "weft/array/collapse.h"
 #include "weft/array/device_grid.h"
 #include "weft/array/fuse_host.h"
+#include "weft/array/machine_integers.h"
 #include "weft/array/machine_program.h"
 #include "weft/array/nest.h"
 #include "weft/array/row_ir.h"
@@ -106,6 +106,8 @@ struct FusedPlan::Impl {
   std::unordered_map<const LazyNode*, int> users;
   std::vector<std::string> sources;
 
+  static NDArray by_operations(const Lazy& x, const Ref<Device>& device,
+                               std::unordered_map<const LazyNode*, NDArray>& known);
   bool fuses(const Lazy& x) const {
     switch (x->kind) {
       case LazyKind::row:
@@ -354,6 +356,40 @@ NDArray launch(const Ref<runtime::Function>& function, const NDArray& out,
 }
 }  // namespace
 
+namespace {
+/// Whether some value of the expression is of a type that the machine computes one operation at a
+/// time, with a check of the values.
+bool has_narrowed(const Lazy& x, const std::unordered_map<const LazyNode*, NDArray>& known,
+                  const Ref<Device>& device) {
+  if (narrows(device, x.elem())) return true;
+  if (known.count(x.node()) || x->kind == LazyKind::number) return false;
+  if (x->kind == LazyKind::row && narrows(device, x->compute)) return true;
+  return std::any_of(x->in.begin(), x->in.end(),
+                     [&](const Lazy& i) { return has_narrowed(i, known, device); });
+}
+}  // namespace
+
+/// The expression operation by operation.
+NDArray FusedPlan::Impl::by_operations(const Lazy& x, const Ref<Device>& device,
+                                       std::unordered_map<const LazyNode*, NDArray>& known) {
+  if (auto it = known.find(x.node()); it != known.end()) return it->second;
+  NDArray out;
+  if (x->kind == LazyKind::number) {
+    out = full(device, x.elem(), Dims{}, x->number);
+  } else {
+    std::vector<NDArray> in;
+    const bool all = std::all_of(x->in.begin(), x->in.end(),
+                                 [](const Lazy& i) { return i->kind == LazyKind::number; });
+    for (std::size_t k = 0; k < x->in.size(); ++k) {  // a number beside an array stays one
+      const bool number = x->in[k]->kind == LazyKind::number && !all &&
+                          (x->kind == LazyKind::row || (x->kind == LazyKind::where && k > 0));
+      in.push_back(number ? NDArray() : by_operations(x->in[k], device, known));
+    }
+    out = run_eagerly(x, in);
+  }
+  return known[x.node()] = out;
+}
+
 NDArray FusedPlan::Impl::step_map(Step& s, const std::vector<NDArray>& arrays,
                                   const Ref<Device>& device) {
   NDArray out = NDArray::empty(device, s.elem, s.shape);
@@ -372,6 +408,12 @@ NDArray FusedPlan::Impl::step_map(Step& s, const std::vector<NDArray>& arrays,
     return out;
   }
   if (!out.on_host()) {
+    std::unordered_map<const LazyNode*, NDArray> known;
+    for (std::size_t k = 0; k < arrays.size(); ++k) known[s.leaves[k]] = arrays[k];
+    if (has_narrowed(s.root, known, device)) {
+      assign(out, by_operations(s.root, device, known));
+      return out;
+    }
     Dims shape = s.shape;
     std::vector<Dims> strides = {out.strides()};
     for (const NDArray& a : arrays) strides.push_back(broadcast_strides(a, s.shape));

@@ -129,22 +129,31 @@ NDArray words_of(const NDArray& x) {
   return NDArray::make(x.handle(), Elem::int32, shape, &strides, 2 * x.offset());
 }
 
+std::optional<NDArray> low_words(const NDArray& x) {
+  const NDArray words = words_of(x);
+  const NDArray low = words.select(x.ndim(), 0).copy(), high = words.select(x.ndim(), 1);
+  const NDArray sign = apply(Op::bitwise_right_shift, low, Scalar(31));
+  NDArray same = apply(Op::equal, high, sign);
+  if (x.elem() == Elem::uint64)  // neither word is negative
+    same = apply(Op::equal, apply(Op::bitwise_or, high, sign), Scalar(0));
+  bool fits = true;
+  if (x.size()) reduce(ReduceOp::all, same).read_element(0, &fits);
+  if (!fits) return std::nullopt;
+  return low;
+}
+
 NDArray as_positions(const NDArray& x) {
   const Elem to = machine_of(x.device()).positions();
   if (x.elem() == to) return x;
   if (x.on_host() || elem_bytes(x.elem()) < elem_bytes(Elem::int64) || to == Elem::int64)
     return x.astype(to);
-  const NDArray words = words_of(x);
-  const NDArray low = words.select(x.ndim(), 0).copy(), high = words.select(x.ndim(), 1);
-  const NDArray same = apply(Op::equal, high, apply(Op::bitwise_right_shift, low, Scalar(31)));
-  bool fits = true;
-  if (x.size()) reduce(ReduceOp::all, same).read_element(0, &fits);
-  if (!fits) {
+  std::optional<NDArray> low = low_words(x);
+  if (!low) {
     throw Error(ErrorKind::index, "array.index.range",
                 cat("an index of ", describe(x), " does not fit 32 bits"))
         .note(cat(x.device()->info().name, " computes positions with 32 bits"));
   }
-  return low;
+  return *low;
 }
 
 }  // namespace weft

@@ -2,6 +2,8 @@
 #pragma once
 // What programs of array operations need to know of a device that the host cannot address.
 
+#include <optional>
+
 #include "weft/array/ndarray.h"
 #include "weft/target/target.h"
 
@@ -30,6 +32,8 @@ const MachineFacts& machine_of(const Ref<Device>& device);
 /// Integers as positions that x's device computes with. Throws Error(index, "array.index.range")
 /// when one needs more bits.
 NDArray as_positions(const NDArray& x);
+/// The low words of 64-bit integers on such a device; nothing when some value needs more bits.
+std::optional<NDArray> low_words(const NDArray& x);
 /// dst = src by transfers, element for element; src broadcasts. Equal types; or one is int32 and
 /// the other narrower, which is widened or cut.
 void move_elements(const NDArray& dst, const NDArray& src);

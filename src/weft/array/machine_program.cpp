@@ -2,9 +2,10 @@
 #include "weft/array/machine_program.h"
 
 #include <algorithm>
-#include <map>
+#include <list>
 #include <mutex>
 #include <optional>
+#include <unordered_map>
 
 #include "weft/array/collapse.h"
 #include "weft/array/machine.h"
@@ -370,6 +371,34 @@ Expr Writer::Operand::load(const Expr& distance) const {
   return elem == Elem::boolean ? ir::ne(value, number(0)) : value;
 }
 
+/// The functions used last. Where programs are made for a shape, shapes that vary from call to call
+/// would otherwise be kept for ever.
+class RecentFunctions {
+ public:
+  Ref<runtime::Function> find(const std::string& key) {
+    std::lock_guard lock(mutex_);
+    auto it = by_key_.find(key);
+    if (it == by_key_.end()) return nullptr;
+    order_.splice(order_.begin(), order_, it->second);
+    return it->second->second;
+  }
+  void keep(const std::string& key, const Ref<runtime::Function>& function) {
+    std::lock_guard lock(mutex_);
+    if (by_key_.count(key)) return;
+    order_.emplace_front(key, function);
+    by_key_[key] = order_.begin();
+    if (order_.size() <= kFunctions) return;
+    by_key_.erase(order_.back().first);
+    order_.pop_back();
+  }
+
+ private:
+  static constexpr std::size_t kFunctions = 1024;
+  std::mutex mutex_;
+  std::list<std::pair<std::string, Ref<runtime::Function>>> order_;  // the last used first
+  std::unordered_map<std::string, decltype(order_)::iterator> by_key_;
+};
+
 /// Builds once for each key and device, then calls.
 void run(const Ref<Device>& device, std::string_view name, const std::string& key,
          const std::function<ir::PrimFunc()>& make, const std::vector<runtime::CallArg>& args) {
@@ -379,14 +408,9 @@ void run(const Ref<Device>& device, std::string_view name, const std::string& ke
                     ": arrays there are arguments of uploaded modules"))
         .help("upload a module that computes it, or bring the array here with to(\"cpu\")");
   }
-  static std::mutex mutex;
-  static auto& built = *new std::map<std::string, Ref<runtime::Function>>;
+  static auto& built = *new RecentFunctions;
   const std::string full = cat(device->info().name, " ", key);
-  Ref<runtime::Function> function;
-  {
-    std::lock_guard lock(mutex);
-    if (auto it = built.find(full); it != built.end()) function = it->second;
-  }
+  Ref<runtime::Function> function = built.find(full);
   if (!function) {
     try {
       Ref<runtime::Module> module = build(ir::make_module(make()), device->info().name);
@@ -398,8 +422,7 @@ void run(const Ref<Device>& device, std::string_view name, const std::string& ke
     } catch (Error& error) {
       throw error.context(cat("building ", name, " for arrays on ", device->info().name));
     }
-    std::lock_guard lock(mutex);
-    built[full] = function;
+    built.keep(full, function);
   }
   function->call(args).wait();
 }

@@ -451,6 +451,13 @@ std::string FunctionEmitter::math(const std::string& op, DType t,
     return let(cat("call ", ty, " @", name, "(", ty, " ", args[0], ")"));
   }
   if (std::string v = library_vectors(op, t, args); !v.empty()) return v;
+  if (const auto wider = module_.vector_lanes.find({op, t.bits});
+      t.lanes == 1 && wider != module_.vector_lanes.end()) {
+    const DType vector = t.with_lanes(wider->second);
+    std::vector<std::string> splats;
+    for (const std::string& a : args) splats.push_back(splat(vector, a));
+    if (std::string v = library_vectors(op, vector, splats); !v.empty()) return lane(vector, v, 0);
+  }
   std::vector<DType> types(args.size(), t);
   return lanewise(t, t.bits == 64 ? op : op + "f", args, types);
 }

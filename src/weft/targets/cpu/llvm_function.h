@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "weft/ir/node.h"
@@ -28,6 +29,10 @@ struct ModuleText {
   bool contract = true;      // a product and a sum may become one rounding; of the kernel at hand
   int outlined = 0;
   int vector_bytes = 0;  // of calls of the C library's vector mathematics; 0: none
+  /// Functions (name, bits) that the kernel at hand computes on vectors -> the most lanes. What is
+  /// left over of a loop takes the same function on one lane of a vector: equal elements give equal
+  /// results wherever they stand.
+  std::map<std::pair<std::string, int>, int> vector_lanes;
 };
 
 class FunctionEmitter {

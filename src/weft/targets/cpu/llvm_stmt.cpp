@@ -323,6 +323,14 @@ LlvmText emit_llvm(const std::vector<PrimFunc>& kernels, int vector_bytes) {
     emitter.assertions = &out.assertions[f->name];
     const Json* contract = find_annotation(f->attrs, "contract");
     module.contract = !contract || truthy(f->attrs, "contract");
+    module.vector_lanes.clear();
+    ir::for_each_expr(f->body, [&](const Expr& e) {
+      const auto* call = as<CallNode>(e);
+      if (!call || call->dtype.lanes == 1) return;
+      const std::string op = call->op == "exp2_flush" ? "exp2" : call->op;
+      int& lanes = module.vector_lanes[{op, std::max<int>(call->dtype.bits, 32)}];
+      lanes = std::max<int>(lanes, call->dtype.lanes);
+    });
     bool noalias = truthy(f->attrs, "noalias") || truthy(f->attrs, "tir.noalias");
     std::string parameters, unpack, list;
     int pointers = 0, scalars = 0;

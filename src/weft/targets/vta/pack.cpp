@@ -269,7 +269,8 @@ class Writer {
 
   /// The array in packed form, as blocks before the stage's own.
   Buffer input(const Operand& o, const Layout& l, const char* scope, bool operand) {
-    const DType own = o.buffer->dtype, held = wide(own);
+    // The hardware loads no bytes into the accumulator: the host widens what goes there.
+    const DType own = o.buffer->dtype, held = operand ? dtypes::int32 : wide(own);
     const DType chip = operand ? dtypes::int32 : dtypes::int8;
     PackedInput in;
     in.scope = scope, in.operand = operand, in.index = o;

@@ -307,7 +307,7 @@ TiledTask::TiledTask(const Task& s, const Laid& laid, const Config& c)
     const Operand& o = s.operands[i];
     TiledChainOperand& added = operands.emplace_back(TiledOperand(o, laid.operands[i], s));
     added.whole = kept_whole(o, s, l, c);
-    added.mem = o.buffer->dtype == dtypes::int8 ? MemType::acc8 : MemType::acc;
+    added.mem = MemType::acc;
   }
   for (const ChainStep& step : chain.steps) {
     if (step.kind != ChainStep::Kind::store) continue;

@@ -256,7 +256,7 @@ class Search {
           steps + all_runs * static_cast<double>(t_.gemm_fill) + static_cast<double>(need.uop) / 2;
     }
     if (reduction_) {
-      fetched(*task_.x, MemType::acc8, compute);
+      fetched(*task_.x, MemType::acc, compute);
       compute += 2 * steps;
     }
     for (const TiledChainOperand& o : task_.operands) {

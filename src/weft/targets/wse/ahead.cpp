@@ -25,8 +25,8 @@ struct Reader {
   }
   Channel::Entry* front(Cycle now) {
     if (head == tail) return nullptr;
-    Channel::Entry& e = c->slot[head & c->mask];
-    if (!Channel::before(e.pushed, now)) return nullptr;  // try_element says when to look again
+    Channel::Entry& e = c->at(head);
+    if (!Channel::before(e.visit, now)) return nullptr;  // try_element says when to look again
     return e.control ? nullptr : &e;
   }
 };
@@ -49,8 +49,9 @@ std::uint32_t Fabric::run_ahead(Worker& w, Pe& pe, Running& run, Cycle now) {
   if (op.code == Bulk::addc16 || run.endless ||
       (run.a.kind == Cursor::value && op.dst.kind == Operand::pointer))
     return 0;
-  Express* e = run.dst.kind == Cursor::fabout ? pe.out[run.dst.queue].express : nullptr;
-  if (run.dst.kind == Cursor::fabout && (!e || e->to.size() != 1)) return 0;
+  const OutQueue* queue = run.dst.kind == Cursor::fabout ? &pe.out[run.dst.queue] : nullptr;
+  if (queue && !queue->single) return 0;
+  Channel* out = queue ? queue->only : nullptr;
   // Memory operands are checked once for all that is left; anything out of bounds takes the careful
   // way.
   for (const Cursor* c : {&run.a, &run.b, &run.dst}) {
@@ -62,7 +63,8 @@ std::uint32_t Fabric::run_ahead(Worker& w, Pe& pe, Running& run, Cycle now) {
   }
   Reader ra(run.a.kind == Cursor::fabin ? pe.in[run.a.queue].channel : nullptr),
       rb(run.b.kind == Cursor::fabin ? pe.in[run.b.queue].channel : nullptr);
-  Channel* out = e ? e->to[0].get() : nullptr;
+  if (out) out->rewind(now);
+  const std::uint32_t first = out ? out->first.load(std::memory_order_relaxed) : 0;
   std::uint32_t tail = out ? out->tail.load(std::memory_order_relaxed) : 0,
                 taken = out ? out->head.load(std::memory_order_acquire) : 0;
   const auto stamp = static_cast<std::uint32_t>(now);
@@ -85,18 +87,18 @@ std::uint32_t Fabric::run_ahead(Worker& w, Pe& pe, Running& run, Cycle now) {
     Channel::Entry *ea = nullptr, *eb = nullptr;
     if (ra.c) {
       if (!(ea = ra.front(now))) break;
-      t = std::max(t, ea->ready);
+      t = std::max<Cycle>(t, ea->when);
     }
     if (rb.c) {
       if (!(eb = rb.front(now))) break;
-      t = std::max(t, eb->ready);
+      t = std::max<Cycle>(t, eb->when);
     }
-    if (out && tail >= out->capacity) {
+    if (out && tail - first >= out->capacity) {
       std::uint32_t old = tail - out->capacity;
       if (static_cast<std::int32_t>(taken - old) <= 0) break;  // try_element says that it starves
-      Channel::Entry& place = out->slot[old & out->mask];
-      if (!Channel::before(place.popped, now)) break;
-      t = std::max(t, place.freed);
+      const Channel::Entry& place = out->at(old);
+      if (!Channel::before(place.visit, now)) break;
+      t = std::max<Cycle>(t, place.when);
     }
     at = t;
     std::uint32_t a = word(run.a, ea), b = word(run.b, eb), v;
@@ -107,23 +109,23 @@ std::uint32_t Fabric::run_ahead(Worker& w, Pe& pe, Running& run, Cycle now) {
       default: v = bulk_element(op.code, half, a, b, run.scalar);
     }
     if (ea) {
-      ea->freed = at + 1;
-      ea->popped = stamp;
+      ea->when = at + 1;
+      ea->visit = stamp;
       ++ra.head;
     }
     if (eb) {
-      eb->freed = at + 1;
-      eb->popped = stamp;
+      eb->when = at + 1;
+      eb->visit = stamp;
       ++rb.head;
     }
     if (out) {
-      Channel::Entry& place = out->slot[tail & out->mask];
+      Channel::Entry& place = out->at(tail);
       place.data = v;
       place.control = 0;
-      place.ready = at + out->latency;
-      place.pushed = stamp;
+      place.when = at + out->latency;
+      place.visit = stamp;
       ++tail;
-      if (e->first_ready < 0) e->first_ready = at;
+      if (out->unannounced < 0) out->unannounced = at;
     } else {
       store_bits(memory + run.dst.address, run.dst.bytes, v);
       run.dst.address = static_cast<std::uint16_t>(run.dst.address + run.dst.stride);
@@ -143,12 +145,12 @@ std::uint32_t Fabric::run_ahead(Worker& w, Pe& pe, Running& run, Cycle now) {
     sim::hand_over();
     r->c->head.store(r->head, std::memory_order_seq_cst);
     if (r->c->starved.load(std::memory_order_seq_cst) && r->c->starved.exchange(false))
-      notify(w, *r->c->from, now + 1, -1);
+      notify(w, *pes_[r->c->from].load(std::memory_order_relaxed), now + 1, -1);
   }
   if (out) {
     sim::hand_over();
     out->tail.store(tail, std::memory_order_release);
-    e->sent += n;
+    out->sent += n;
   }
   if (run.left == 0) {  // the end comes when it is due
     run.finishing = true;

@@ -4,7 +4,9 @@
 // large pages where the system has them: a rectangle of thousands of PEs is visited in no order
 // that small pages or caches could follow. Nothing is given back before the fabric ends.
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <memory_resource>
 #include <mutex>
@@ -46,5 +48,50 @@ struct Destroy {
 };
 template <class T>
 using Placed = std::unique_ptr<T, Destroy<T>>;
+
+/// A vector in an arena, which it is told when it grows. 16 bytes.
+template <class T>
+class ArenaVector {
+ public:
+  ArenaVector() = default;
+  ArenaVector(const ArenaVector&) = delete;
+  ~ArenaVector() { std::destroy_n(data_, size_); }
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+  T& operator[](std::size_t k) { return data_[k]; }
+  const T& operator[](std::size_t k) const { return data_[k]; }
+  T& back() { return data_[size_ - 1]; }
+  const T& back() const { return data_[size_ - 1]; }
+  T* begin() { return data_; }
+  T* end() { return data_ + size_; }
+  const T* begin() const { return data_; }
+  const T* end() const { return data_ + size_; }
+  void clear() { size_ = 0; }
+  void pop_back() { --size_; }
+  void reserve(std::size_t n, Arena& arena) {
+    if (n <= capacity_) return;
+    T* data = static_cast<T*>(arena.allocate(n * sizeof(T), alignof(T)));
+    std::uninitialized_move_n(data_, size_, data);
+    data_ = data;
+    capacity_ = static_cast<std::uint32_t>(n);
+  }
+  /// What is new is value-initialized.
+  void resize(std::size_t n, Arena& arena) {
+    if (n > capacity_) reserve(std::max<std::size_t>(n, capacity_ * 2), arena);
+    if (n > size_) std::uninitialized_value_construct_n(data_ + size_, n - size_);
+    size_ = static_cast<std::uint32_t>(n);
+  }
+  void push_back(const T& value, Arena& arena) {
+    const T kept = value;
+    resize(size_ + std::size_t{1}, arena);
+    back() = kept;
+  }
+
+ private:
+  T* data_ = nullptr;
+  std::uint32_t size_ = 0, capacity_ = 0;
+};
 
 }  // namespace weft::wse

@@ -27,17 +27,18 @@ bool is_fabric(const Cursor& c) { return c.kind == Cursor::fabin || c.kind == Cu
 
 Core& Fabric::core(Pe& pe) {
   if (!pe.core) {
-    pe.core.reset(arena_.make<Core>(arena_));
+    pe.core.reset(arena_.make<Core>());
     Core& k = *pe.core;
     const Program& p = *pe.program;
-    k.fifos.resize(p.fifos.size());
+    k.frames.reserve(4, arena_);  // close to each other
+    k.dsds.resize(4, arena_);
+    k.regs.resize(32, arena_);
+    k.fifos.resize(p.fifos.size(), arena_);
     for (std::size_t i = 0; i < k.fifos.size(); ++i) {
       k.fifos[i].capacity =
           static_cast<std::uint16_t>(p.fifos[i].bytes / std::max<int>(1, p.fifos[i].elem_bytes));
     }
     if (!p.dsr_loads.empty() || !p.initial_dsrs.empty()) k.dsrs.resize(96);
-    k.regs.resize(32);
-    k.dsds.resize(4);
     for (const DsrLoad& load : p.initial_dsrs) load_dsr(pe, load, p.dsds[load.dsd]);
   }
   return *pe.core;
@@ -53,8 +54,9 @@ void Fabric::check_operand(const Pe& pe, const Cursor& c, const BulkOp& op, std:
     (span < 0 ? low : high) += span;
   } else {
     for (std::size_t k = 0; k < 4; ++k) {
-      const std::int32_t count = static_cast<std::int32_t>(std::min<std::uint32_t>(n, c.extent[k]));
-      const std::int32_t span = (count - 1) * c.strides[k];
+      const std::int32_t count =
+          static_cast<std::int32_t>(std::min<std::uint32_t>(n, c.walk->extent[k]));
+      const std::int32_t span = (count - 1) * c.walk->strides[k];
       (span < 0 ? low : high) += span;
     }
   }
@@ -83,7 +85,7 @@ void Fabric::load_dsr(Pe& pe, const DsrLoad& load, const Dsd& dsd) {
 }
 
 std::uint8_t Fabric::bind_queue(Pe& pe, std::uint8_t queue, std::uint8_t color) {
-  if (pe.in.size() <= queue) pe.in.resize(queue + 1u);
+  if (pe.in.size() <= queue) pe.in.resize(queue + 1u, arena_);
   InQueue& q = pe.in[queue];
   if (q.color == color) return queue;
   if (q.color != kNone8) {
@@ -104,13 +106,13 @@ std::uint8_t Fabric::bind_queue(Pe& pe, std::uint8_t queue, std::uint8_t color) 
   return queue;
 }
 
-bool Fabric::make_cursor(Pe& pe, const Operand& operand, int bytes, Cursor& out,
-                         OpSettings& settings, std::uint32_t& length, bool is_dst, Ty) {
+bool Fabric::make_cursor(Pe& pe, const Operand& operand, int bytes, Cursor& out, Mem4& walk,
+                         OpSettings& settings, std::uint32_t& length) {
   Core& k = *pe.core;
   const Frame& f = k.frames.back();
   length = 0;
   out = Cursor{};
-  out.bytes = static_cast<std::uint8_t>(bytes);
+  out.bytes = static_cast<std::uint8_t>(bytes & 15);
   const Dsd* d = nullptr;
   switch (operand.kind) {
     case Operand::none: return false;
@@ -160,18 +162,20 @@ bool Fabric::make_cursor(Pe& pe, const Operand& operand, int bytes, Cursor& out,
     case DsdKind::mem4d:
       out.kind = Cursor::mem4;
       out.address = d->base;
-      out.extent = d->extent;
+      walk = {d->extent, {}, {}};
+      out.walk = &walk;
       for (std::size_t n = 0; n < 4; ++n)
-        out.strides[n] = static_cast<std::int16_t>(d->stride[n] * bytes);
+        walk.strides[n] = static_cast<std::int16_t>(d->stride[n] * bytes);
       length = 1;
       for (std::uint16_t e : d->extent) length *= e;
       break;
     case DsdKind::circbuf:
       out.kind = Cursor::mem4;
       out.address = d->base;
-      out.extent = {1, 1, 0xffff, d->extent[2]};
-      out.strides[3] = static_cast<std::int16_t>(d->stride[3] * bytes);
-      out.at[3] = static_cast<std::uint16_t>(d->stride[2]);
+      walk = {{1, 1, 0xffff, d->extent[2]}, {}, {}};
+      out.walk = &walk;
+      walk.strides[3] = static_cast<std::int16_t>(d->stride[3] * bytes);
+      walk.at[3] = static_cast<std::uint16_t>(d->stride[2]);
       length = d->extent[3];
       break;
     case DsdKind::fabin:
@@ -206,7 +210,7 @@ bool Fabric::make_cursor(Pe& pe, const Operand& operand, int bytes, Cursor& out,
       out.kind = Cursor::fabout;
       out.color = d->color;
       out.queue = d->queue == kNone8 ? 0 : d->queue;
-      if (pe.out.size() <= out.queue) pe.out.resize(out.queue + 1u);
+      if (pe.out.size() <= out.queue) pe.out.resize(out.queue + 1u, arena_);
       if (out.color == kNone8) out.color = pe.out[out.queue].color;
       if (pe.out[out.queue].color == kNone8)
         pe.out[out.queue].depth = static_cast<std::uint8_t>(timing_.out_depth[out.queue & 7u]);
@@ -218,7 +222,6 @@ bool Fabric::make_cursor(Pe& pe, const Operand& operand, int bytes, Cursor& out,
       out.queue = d->queue;
       return false;
   }
-  (void)is_dst;
   return true;
 }
 
@@ -232,7 +235,7 @@ void Fabric::pop_queue(Worker& w, Pe& pe, std::size_t queue, Cycle at, Cycle now
   }
   q.channel->pop(at, now);
   if (q.channel->starved.load(std::memory_order_seq_cst) && q.channel->starved.exchange(false)) {
-    notify(w, *q.channel->from, now + 1, -1);
+    notify(w, *pes_[q.channel->from].load(std::memory_order_relaxed), now + 1, -1);
   }
 }
 
@@ -301,17 +304,18 @@ void Fabric::write_cursor(Pe& pe, Cursor& c, std::uint32_t value, std::uint16_t,
     case Cursor::fabout: {
       OutQueue& q = pe.out[c.queue];
       if (c.flags & Dsd::kIndexOffset) value = (value & 0xffffu) | index_high << 16;
-      if (Express* e = express_of(pe, q, c.color)) {
+      if (express_of(pe, q, c.color)) {
         bool is_control = (c.flags & Dsd::kControl) != 0;
         if (is_control && (value >> 22 & 3u) == 3u) {
           throw pe_fault(
               pe, "wse.task.teardown_unbound",
               cat("colour ", static_cast<int>(c.color), " enters teardown and has no handler"));
         }
-        ++e->sent;
+        const auto channels = q.channels();
+        ++channels[0]->sent;
         if (is_control && (value >> 24 & 1u)) return;  // no CE wants it
-        for (auto& ch : e->to) ch->push(value, is_control ? 1u : 0u, pe.op_time, now);
-        if (e->first_ready < 0) e->first_ready = pe.op_time;
+        for (Channel* ch : channels) ch->push(value, is_control ? 1u : 0u, pe.op_time, now);
+        if (channels[0]->unannounced < 0) channels[0]->unannounced = pe.op_time;
         return;
       }
       std::uint32_t at = (q.head + q.count) % 8u;
@@ -350,9 +354,9 @@ Cycle Fabric::cursor_time(Pe& pe, Cursor& c, bool output, Cycle now) {
     }
     case Cursor::fabout: {
       OutQueue& q = pe.out[c.queue];
-      if (Express* e = express_of(pe, q, c.color)) {
+      if (express_of(pe, q, c.color)) {
         Cycle t = 0;
-        for (auto& ch : e->to) {
+        for (Channel* ch : q.channels()) {
           Cycle room = ch->room(now, pe.again);
           if (room < 0) return -1;
           t = std::max(t, room);
@@ -481,11 +485,10 @@ bool Fabric::start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& c
   run.pc = f.pc;
   std::uint32_t len[3];
   bool shaped = false;
-  shaped |= make_cursor(pe, op.src0, source_bytes(op.code, 0), run.a, run.settings, len[0], false,
-                        Ty::u32);
-  shaped |= make_cursor(pe, op.src1, source_bytes(op.code, 1), run.b, run.settings, len[1], false,
-                        Ty::u32);
-  shaped |= make_cursor(pe, op.dst, info.dst_bytes, run.dst, run.settings, len[2], true, Ty::u32);
+  Mem4 walk_a, walk_b, walk_dst;
+  shaped |= make_cursor(pe, op.src0, source_bytes(op.code, 0), run.a, walk_a, run.settings, len[0]);
+  shaped |= make_cursor(pe, op.src1, source_bytes(op.code, 1), run.b, walk_b, run.settings, len[1]);
+  shaped |= make_cursor(pe, op.dst, info.dst_bytes, run.dst, walk_dst, run.settings, len[2]);
   run.left = len[0] ? len[0] : len[1] ? len[1] : len[2] ? len[2] : shaped ? 0u : 1u;
   run.endless = run.left == kUnboundedLength;
   if (op.scalar.kind == Operand::value)
@@ -543,7 +546,6 @@ bool Fabric::start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& c
   run.live = true;
   run.main = !run.settings.async;
   run.slot = slot;
-  run.priority = run.settings.priority;
   run.since = now;
   run.ready = now + std::max(0, timing_.fabric_setup - 1 - timing_.ramp_out);
   if (!options_.timed) run.ready = now;

@@ -52,19 +52,19 @@ inline void store_bits(std::uint8_t* p, int bytes, std::uint32_t v) {
 
 inline std::uint16_t mem4_address(const Cursor& c) {
   std::int32_t at = c.address;
-  for (std::size_t i = 0; i < 4; ++i) at += c.at[i] * c.strides[i];
+  for (std::size_t i = 0; i < 4; ++i) at += c.walk->at[i] * c.walk->strides[i];
   return static_cast<std::uint16_t>(at);
 }
 /// A DSR loaded with `save_address` goes on where the operation has ended.
 inline void keep_place(Dsr& r, const Cursor& c) {
   if (!r.settings.save_address) return;
   if (c.kind == Cursor::mem) r.dsd.base = c.address;
-  if (r.dsd.kind == DsdKind::circbuf) r.dsd.stride[2] = static_cast<std::int16_t>(c.at[3]);
+  if (r.dsd.kind == DsdKind::circbuf) r.dsd.stride[2] = static_cast<std::int16_t>(c.walk->at[3]);
 }
 inline void mem4_step(Cursor& c) {
   for (std::size_t i = 4; i-- > 0;) {
-    if (++c.at[i] < c.extent[i]) return;
-    c.at[i] = 0;
+    if (++c.walk->at[i] < c.walk->extent[i]) return;
+    c.walk->at[i] = 0;
   }
 }
 

@@ -173,10 +173,11 @@ void FabricDebug::show_wavelets(const Pe& pe, std::vector<std::string>& out) con
     std::uint32_t n = 0;
     const std::uint32_t tail = c->tail.load();
     for (std::uint32_t k = c->head.load(); k != tail; ++k) {
-      const Channel::Entry& e = c->slot[k & c->mask];
+      const Channel::Entry& e = c->at(k);
       if (++n > kMost) continue;
-      out.push_back(cat("  on the way from pe ", c->from->x, ",", c->from->y, "  color ", color,
-                        "  ", wavelet_text(e.data, e.control != 0, e.ready)));
+      const auto from = static_cast<std::int32_t>(c->from), width = fabric_.width_;
+      out.push_back(cat("  on the way from pe ", from % width, ",", from / width, "  color ", color,
+                        "  ", wavelet_text(e.data, e.control != 0, e.when)));
     }
     if (n > kMost) out.push_back(cat("    and ", n - kMost, " more of color ", color));
   }

@@ -268,7 +268,7 @@ std::string CslEmitter::stage(std::size_t number_of) {
             i.name, " = ", i.chunk, "; }\n  if (n_", i.name, " < 0) { n_", i.name, " = 0; }\n");
   }
   for (const LocalArray& a : s.inputs) {
-    if (a.move.kind != Movement::Kind::none) body += movement(a);
+    if (a.move.kind != Movement::Kind::none) body += movement(s, a);
   }
   auto all = [](std::size_t) { return true; };
   std::string place = cat(s.output.name, "[", index(s, s.output, output_offset(s)), "]");

@@ -38,6 +38,12 @@ struct PanelSide {
   std::int64_t piece() const { return block * rows; }
 };
 
+/// `value` without the conditions that give 0 just where a read leaves the buffer: there the box
+/// that comes from the neighbours holds zeros (emit_csl_border.cpp).
+ir::Expr without_border_conditions(const StageProgram& p, const Stage& s, const ir::Expr& value);
+/// Whether the stage reads what lies beyond the own part along both axes of the rectangle.
+bool reads_corners(const StageProgram& p, const Stage& s, const LocalArray& a);
+
 /// The text of the PE program that every PE of the rectangle runs.
 class CslEmitter {
  public:
@@ -88,10 +94,11 @@ class CslEmitter {
   static std::string fabric(bool in, const std::string& extent, const char* color, int queue);
 
   /// Brings a box from the PEs that hold it.
-  std::string movement(const LocalArray& a);
+  std::string movement(const Stage& s, const LocalArray& a);
 
-  /// The box from the own part and the neighbours' borders.
-  std::string halo(const LocalArray& a);
+  /// The box from the own part and the neighbours' borders; `corners`: with what lies beyond it
+  /// along both axes.
+  std::string halo(const LocalArray& a, bool corners);
 
   /// All parts come to the first PE of the row or of all, row by row, and go from there to
   /// everybody.

@@ -60,7 +60,7 @@ std::string CslEmitter::fabric(bool in, const std::string& extent, const char* c
              queue, ") })");
 }
 
-std::string CslEmitter::halo(const LocalArray& a) {
+std::string CslEmitter::halo(const LocalArray& a, bool corners) {
   const Movement& m = a.move;
   const std::string mov = p_.buffers[a.buffer].dtype.bits == 16 ? "@mov16" : "@mov32";
   const std::size_t rank = a.extent.size();
@@ -110,9 +110,10 @@ std::string CslEmitter::halo(const LocalArray& a) {
               take;
   const std::string copy = cat("  ", mov, "(", describe("here", a.name, a.extent, here), ", ",
                                describe("own", m.from, m.box, part), ");\n");
-  auto exchange = [&](std::size_t d, bool along_x, const std::string& array,
+  // `from_own`: `array` is the own part rather than the box.
+  auto exchange = [&](std::size_t d, bool along_x, bool from_own, const std::string& array,
                       const std::vector<std::int64_t>& shape, Box send, Box take_at) {
-    const std::int64_t own = along_x ? part.extent[d] : m.box[d],
+    const std::int64_t own = from_own ? part.extent[d] : m.box[d],
                        n = along_x ? p_.width : p_.height;
     const std::string at = along_x ? "px" : "py";
     std::string sends, takes;
@@ -120,7 +121,7 @@ std::string CslEmitter::halo(const LocalArray& a) {
       const std::int64_t count = onward ? m.before[d] : m.after[d];
       if (count <= 0 || n == 1) continue;
       const char* way = onward ? (along_x ? "e" : "s") : (along_x ? "x" : "y");
-      const std::int64_t first = along_x ? 0 : m.before[d];
+      const std::int64_t first = from_own ? 0 : m.before[d];
       send.extent[d] = take_at.extent[d] = count;
       send.start[d] = onward ? first + own - count : first;
       take_at.start[d] = onward ? 0 : m.before[d] + own;
@@ -141,27 +142,33 @@ std::string CslEmitter::halo(const LocalArray& a) {
   std::string rest;
   for (std::size_t d = 0; d < rank; ++d) {  // along the rows from the own part
     if (m.parts[d].spread != Spread::x) continue;
-    auto [sends, takes] = exchange(d, true, m.from, m.box, part, here);
+    auto [sends, takes] = exchange(d, true, true, m.from, m.box, part, here);
     out += sends;
-    rest = takes;
+    rest += takes;
+  }
+  for (std::size_t d = 0; d < rank && !corners; ++d) {
+    if (m.parts[d].spread != Spread::y) continue;
+    auto [sends, takes] = exchange(d, false, true, m.from, m.box, part, here);
+    out += sends;
+    rest += takes;
   }
   out += copy + rest;
-  for (std::size_t d = 0; d < rank; ++d) {  // then along the columns, with what came from the sides
+  for (std::size_t d = 0; d < rank && corners; ++d) {  // then along the columns, with what came
     if (m.parts[d].spread != Spread::y) continue;
     Box whole = here;
     for (std::size_t e = 0; e < rank; ++e) {
       if (e != d && m.parts[e].spread == Spread::x)
         whole.start[e] = 0, whole.extent[e] = a.extent[e];
     }
-    auto [sends, takes] = exchange(d, false, a.name, a.extent, whole, whole);
+    auto [sends, takes] = exchange(d, false, false, a.name, a.extent, whole, whole);
     out += sends + takes;
   }
   return out;
 }
 
-std::string CslEmitter::movement(const LocalArray& a) {
+std::string CslEmitter::movement(const Stage& s, const LocalArray& a) {
   const Movement& m = a.move;
-  if (m.kind == Movement::Kind::halo) return halo(a);
+  if (m.kind == Movement::Kind::halo) return halo(a, reads_corners(p_, s, a));
   const DType dtype = p_.buffers[a.buffer].dtype;
   const std::string mov = dtype.bits == 16 ? "@mov16" : "@mov32", here = cat(a.name, "_here");
   const std::string& buffer = p_.buffers[a.buffer].name;

@@ -56,7 +56,10 @@ double cycles_per_element(const std::string& name) {
 }
 
 VectorStage::VectorStage(CslEmitter& emitter, const Stage& stage)
-    : e_(emitter), s_(stage), dtype_(emitter.p_.buffers[stage.output.buffer].dtype) {}
+    : e_(emitter),
+      s_(stage),
+      dtype_(emitter.p_.buffers[stage.output.buffer].dtype),
+      value_(without_border_conditions(emitter.p_, stage, stage.value)) {}
 
 void VectorStage::collect_cuts(const Expr& e) {
   std::vector<Var> vars;
@@ -117,7 +120,7 @@ bool VectorStage::find_segments() {
       if (const auto* c = as<CallNode>(x); c && c->op == "if_then_else") collect_cuts(c->args[0]);
     });
   };
-  conditions(s_.value);
+  conditions(value_);
   if (s_.guard) collect_cuts(s_.guard);
   std::size_t all = 1;
   for (const auto& list : segments_) all *= list.size();
@@ -400,7 +403,7 @@ std::vector<std::vector<std::size_t>> VectorStage::choices() const {
 }
 
 bool VectorStage::write(std::string& out) {
-  for_each_expr(s_.value, [&](const Expr& x) {
+  for_each_expr(value_, [&](const Expr& x) {
     std::vector<std::int64_t> at;
     const auto* l = as<LoadNode>(x);
     const LocalArray* a = l ? find_local(e_.p_, s_, *l, &at) : nullptr;
@@ -408,7 +411,7 @@ bool VectorStage::write(std::string& out) {
   });
   if (s_.panels || dtype_.is_bool() || !find_segments()) return false;
   std::size_t nodes = 0;
-  for_each_expr(s_.value, [&](const Expr&) { ++nodes; });
+  for_each_expr(value_, [&](const Expr&) { ++nodes; });
   double points = 1;
   for (const StageIter& i : s_.iters) points *= static_cast<double>(i.chunk);
   // The segments share one choice: that of the least cost where no condition is left.
@@ -450,7 +453,7 @@ bool VectorStage::write(std::string& out) {
           break;
         }
       }
-      auto p = plan(over, Decide(here).rewrite(s_.value));
+      auto p = plan(over, Decide(here).rewrite(value_));
       if (!p) {
         good = false;
         break;

@@ -74,6 +74,7 @@ class VectorStage {
   CslEmitter& e_;
   const Stage& s_;
   DType dtype_;
+  ir::Expr value_;
   std::vector<std::vector<IterRange>> segments_;  // per iterator
   Plan* now_ = nullptr;
   int temporaries_ = 0;

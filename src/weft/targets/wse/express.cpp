@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <new>
 
 #include "weft/targets/wse/fabric.h"
 #include "weft/targets/wse/worker.h"
@@ -97,19 +98,21 @@ for (std::size_t i = 0; i < todo.size(); ++i) {
   }
 }
 for (const End& end : ends) {
-  Placed<Channel> c(arena_.make<Channel>());
+  const auto capacity = static_cast<std::uint16_t>(4 + timing_.router_depth * (end.hops + 1) + 4);
+  const std::size_t places = std::bit_ceil(std::size_t{capacity});
+  void* memory = arena_.allocate(Channel::bytes(places), alignof(Channel));
+  Placed<Channel> c(new (memory) Channel);
+  std::uninitialized_value_construct_n(c->places + 1, places - 1);
   Pe& to = make(end.index);
-  c->from = &pe;
-  c->to = &to;
+  c->from = pe.index;
+  c->to = end.index;
   c->color = cs.color;
-  c->latency = options_.timed ? 1 + timing_.ramp_out + end.hops * timing_.hop + timing_.ramp_in : 0;
-  c->capacity = static_cast<std::uint32_t>(4 + timing_.router_depth * (end.hops + 1) + 4);
-  const std::uint32_t places = std::bit_ceil(c->capacity);
-  c->slot = static_cast<Channel::Entry*>(
-      arena_.allocate(places * sizeof(Channel::Entry), alignof(Channel)));
-  std::uninitialized_value_construct_n(c->slot, places);
-  c->mask = places - 1;
+  c->latency = static_cast<std::uint16_t>(
+      options_.timed ? 1 + timing_.ramp_out + end.hops * timing_.hop + timing_.ramp_in : 0);
+  c->capacity = capacity;
+  c->mask = static_cast<std::uint16_t>(places - 1);
   color_state(to, cs.color)->arriving.store(c.get(), std::memory_order_release);
+  express->all.push_back(c.get());
   express->to.push_back(std::move(c));
 }
 cs.express = std::move(express);
@@ -117,11 +120,14 @@ return cs.express.get();
 }
 
 // Readers are told of what this visit has sent.
-void Fabric::announce(Worker& w, Express& e, Cycle now) {
-  if (e.first_ready < 0) return;
-  for (auto& c : e.to)
-    notify(w, *c->to, std::max(now + 1, e.first_ready + c->latency), c->color + kExpressLetter);
-  e.first_ready = -1;
+void Fabric::announce(Worker& w, const OutQueue& q, Cycle now) {
+  const auto channels = q.channels();
+  const Cycle sent = channels[0]->unannounced;
+  if (sent < 0) return;
+  for (Channel* c : channels)
+    notify(w, *pes_[c->to].load(std::memory_order_relaxed), std::max(now + 1, sent + c->latency),
+           c->color + kExpressLetter);
+  channels[0]->unannounced = -1;
 }
 
 // Books what express wavelets did to the links they passed.
@@ -131,9 +137,10 @@ void Fabric::settle() {
     if (!pe) continue;
     for (std::size_t k = 0; k < pe->colors.size(); ++k) {
       Express* e = pe->colors[k]->express.get();
-      if (!e || e->sent == e->booked) continue;
-      std::int64_t n = e->sent - e->booked;
-      e->booked = e->sent;
+      if (!e) continue;
+      const std::int64_t n = e->to[0]->sent - e->booked;
+      if (n == 0) continue;
+      e->booked += n;
       for (auto [index, port] : e->links) make(index).count.sent[port] += n;
       workers_[0]->hops += n * static_cast<std::int64_t>(e->links.size());
     }

@@ -19,24 +19,37 @@
 namespace weft::wse {
 
 using Cycle = std::int64_t;
-struct Pe;
 
+/// One place of a channel. A cycle's low bits stand for a visit.
+struct ChannelEntry {
+  std::uint32_t data = 0;
+  std::uint32_t visit = 0;     // in which it was put here or, when it is gone, taken
+  std::int64_t when : 63 = 0;  // from here on it may be read; when it is gone: its place used again
+  std::uint64_t control : 1 = 0;
+};
+
+/// One cache line; all places but the first lie behind it. Where wavelets come one at a time, both
+/// ends touch this line only.
 struct alignas(64) Channel {
-  struct Entry {
-    std::uint32_t data = 0, control = 0;
-    Cycle ready = 0;                       // may be read from here on
-    Cycle freed = 0;                       // its place may be used again from here on
-    std::uint32_t pushed = 0, popped = 0;  // visits, by their cycle
-  };
-  Pe* from = nullptr;
-  Pe* to = nullptr;
-  std::uint8_t color = 0;
-  int latency = 0;
-  std::uint32_t capacity = 0, mask = 0;
-  Entry* slot = nullptr;  // mask + 1 of them
+  using Entry = ChannelEntry;
+  Cycle unannounced = -1;  // of the entries of this visit: when the first one was sent; none: -1
+  std::int64_t sent = 0;   // wavelets
+  std::uint32_t from = 0, to = 0;  // PEs
   std::atomic<std::uint32_t> tail{0}, head{0};
+  std::atomic<std::uint32_t> first{0};   // the wavelet in places[0]; moved by the writer
+  std::uint16_t capacity = 0, mask = 0;  // mask + 1 places
+  std::uint16_t latency = 0;
+  std::uint8_t color = 0;
   std::atomic<bool> starved{false};   // the writer waits for room
   std::atomic<bool> controls{false};  // it has carried a control wavelet
+  Entry places[1];                    // mask + 1 of them
+
+  static constexpr std::size_t bytes(std::size_t n) {
+    return sizeof(Channel) + (n - 1) * sizeof(Entry);
+  }
+  /// The place of wavelet n.
+  Entry& at(std::uint32_t n) { return places[(n - first.load(std::memory_order_relaxed)) & mask]; }
+  const Entry& at(std::uint32_t n) const { return const_cast<Channel*>(this)->at(n); }
 
   /// The next entry to read, as seen in a visit at `now`; null when there is none yet. `again`:
   /// when to look for one that the writer has put there in this cycle or, ahead of the reader,
@@ -44,89 +57,101 @@ struct alignas(64) Channel {
   Entry* front(Cycle now, Cycle& again) {
     std::uint32_t h = head.load(std::memory_order_relaxed);
     if (h == tail.load(std::memory_order_acquire)) return nullptr;
-    Entry& e = slot[h & mask];
-    if (before(e.pushed, now)) return &e;
-    again = std::min(again, e.pushed == static_cast<std::uint32_t>(now) ? now + 1 : e.ready);
+    Entry& e = at(h);
+    if (before(e.visit, now)) return &e;
+    again = std::min<Cycle>(again, e.visit == static_cast<std::uint32_t>(now) ? now + 1 : e.when);
     return nullptr;
   }
   /// Whether a visit in cycle `stamp`, of which the low bits are kept, came before `now`.
   static bool before(std::uint32_t stamp, Cycle now) {
     return static_cast<std::int32_t>(stamp - static_cast<std::uint32_t>(now)) < 0;
   }
+  /// Whether wavelet n, the last whose place the next one needs, has been taken.
+  bool taken(std::uint32_t n) const {
+    return static_cast<std::int32_t>(head.load(std::memory_order_seq_cst) - n) > 0;
+  }
+  /// Whether no wavelet since `first` stands in the way of the next one.
+  bool spacious(std::uint32_t t) const {
+    return t - first.load(std::memory_order_relaxed) < capacity;
+  }
   /// Whether there is room for one more that became free in a visit before `now`.
   bool sure_of_room(Cycle now) const {
     std::uint32_t t = tail.load(std::memory_order_relaxed);
-    if (t < capacity) return true;
-    std::uint32_t old = t - capacity;
-    return static_cast<std::int32_t>(head.load(std::memory_order_seq_cst) - old) > 0 &&
-           before(slot[old & mask].popped, now);
+    if (spacious(t)) return true;
+    return taken(t - capacity) && before(at(t - capacity).visit, now);
   }
   /// The next entry, seen in this visit or not; null when there is none.
   const Entry* peek() const {
     std::uint32_t h = head.load(std::memory_order_relaxed);
-    return h == tail.load(std::memory_order_acquire) ? nullptr : &slot[h & mask];
+    return h == tail.load(std::memory_order_acquire) ? nullptr : &at(h);
   }
   /// From when on there is room for one more, seen in this visit or not; negative: the reader says.
   Cycle next_room() {
     std::uint32_t t = tail.load(std::memory_order_relaxed);
-    if (t < capacity) return 0;
-    std::uint32_t old = t - capacity;
-    auto taken = [&] {
-      return static_cast<std::int32_t>(head.load(std::memory_order_seq_cst) - old) > 0;
-    };
-    if (!taken()) {
+    if (spacious(t)) return 0;
+    const std::uint32_t old = t - capacity;
+    if (!taken(old)) {
       starved.store(true, std::memory_order_seq_cst);
-      if (!taken()) return -1;
+      if (!taken(old)) return -1;
     }
-    return slot[old & mask].freed;
+    return at(old).when;
   }
-  /// `at`: the cycle in which the entry is read; `now`: the visit.
-  void pop(Cycle at, Cycle now) {
+  /// `cycle`: in which the entry is read; `now`: the visit.
+  void pop(Cycle cycle, Cycle now) {
     std::uint32_t h = head.load(std::memory_order_relaxed);
-    slot[h & mask].freed = at + 1;
-    slot[h & mask].popped = static_cast<std::uint32_t>(now);
+    Entry& e = at(h);
+    e.when = cycle + 1;
+    e.visit = static_cast<std::uint32_t>(now);
     head.store(h + 1, std::memory_order_seq_cst);
   }
   /// From when on there is room for one more; a negative number when that is not known yet.
   Cycle room(Cycle now, Cycle& again) {
     std::uint32_t t = tail.load(std::memory_order_relaxed);
-    if (t < capacity) return 0;
-    std::uint32_t old = t - capacity;
-    auto taken = [&] {
-      return static_cast<std::int32_t>(head.load(std::memory_order_seq_cst) - old) > 0;
-    };
-    if (!taken()) {
+    if (spacious(t)) return 0;
+    const std::uint32_t old = t - capacity;
+    if (!taken(old)) {
       starved.store(true, std::memory_order_seq_cst);
-      if (taken()) again = std::min(again, now + 1);  // between the two looks
+      if (taken(old)) again = std::min(again, now + 1);  // between the two looks
       return -1;
     }
-    if (const std::uint32_t popped = slot[old & mask].popped; !before(popped, now)) {
+    if (const std::uint32_t popped = at(old).visit; !before(popped, now)) {
       again = std::min(
           again, now + 1 + static_cast<std::int32_t>(popped - static_cast<std::uint32_t>(now)));
       return -1;
     }
-    return slot[old & mask].freed;
+    return at(old).when;
   }
-  void push(std::uint32_t data, std::uint32_t control, Cycle at, Cycle now) {
+  /// By the writer, before it pushes in a visit: where every place has been free for some time,
+  /// the next wavelet takes the first one again. Changes no cycle.
+  void rewind(Cycle now) {
+    const std::uint32_t t = tail.load(std::memory_order_relaxed);
+    if (t == first.load(std::memory_order_relaxed) || head.load(std::memory_order_acquire) != t)
+      return;
+    const Entry& last = at(t - 1);
+    if (before(last.visit, now) && last.when <= now) first.store(t, std::memory_order_relaxed);
+  }
+  void push(std::uint32_t data, std::uint32_t control, Cycle cycle, Cycle now) {
+    rewind(now);
     std::uint32_t t = tail.load(std::memory_order_relaxed);
-    Entry& e = slot[t & mask];
+    Entry& e = at(t);
     e.data = data;
-    e.control = control;
+    e.control = control & 1u;
     if (control) controls.store(true, std::memory_order_relaxed);
-    e.ready = at + latency;
-    e.pushed = static_cast<std::uint32_t>(now);
+    e.when = cycle + latency;
+    e.visit = static_cast<std::uint32_t>(now);
     tail.store(t + 1, std::memory_order_release);
   }
   std::uint32_t held() const { return tail.load() - head.load(); }
 };
+static_assert(sizeof(ChannelEntry) == 16 && sizeof(Channel) == 64);
 
 /// All ends that one colour of one PE leads to.
 struct Express {
   std::vector<Placed<Channel>> to;
+  std::vector<Channel*> all;  // the same
   std::vector<std::pair<std::uint32_t, std::uint8_t>>
-      links;  // router, port: what each wavelet passes
-  std::int64_t sent = 0, booked = 0;
-  Cycle first_ready = -1;  // earliest entry of this visit that readers have not been told of
+      links;                // router, port: what each wavelet passes
+  std::int64_t booked = 0;  // of the first channel's `sent`
 };
 
 }  // namespace weft::wse

@@ -129,7 +129,7 @@ Pe& Fabric::make(std::uint32_t index) {
     }
     for (const QueueInit& q : program->queues) {
       if (q.output) {
-        if (pe->out.size() <= q.queue) pe->out.resize(q.queue + 1u);
+        if (pe->out.size() <= q.queue) pe->out.resize(q.queue + 1u, arena_);
         pe->out[q.queue].depth = static_cast<std::uint8_t>(timing_.out_depth[q.queue & 7]);
         pe->out[q.queue].color = q.color;
       } else if (q.color != kNone8) {
@@ -372,7 +372,7 @@ Cycle Fabric::reach_of(Pe& pe) {
     for (const SwitchPosition& p : cs->route.positions) tx |= p.tx;
     if (!(tx & port_bit(kRamp))) continue;
     const Channel* channel = cs->arriving.load(std::memory_order_acquire);
-    reach = std::min(reach, channel ? channel->latency : 1 + timing_.ramp_in);
+    reach = std::min(reach, channel ? int{channel->latency} : 1 + timing_.ramp_in);
   }
   pe.reach = static_cast<std::uint8_t>(std::max(reach, 1));
   return pe.reach;
@@ -398,9 +398,9 @@ bool Fabric::may_go_on(Worker& w, Pe& pe, Cycle now, Cycle at) {
   for (std::uint32_t mask = pe.live_ops; mask; mask &= mask - 1) {
     const Running& run = pe.core->ops[static_cast<std::size_t>(std::countr_zero(mask))];
     if (run.dst.kind != Cursor::fabout) continue;
-    const Express* e = express_of(pe, pe.out[run.dst.queue], run.dst.color);
-    if (!e) return false;
-    for (const auto& channel : e->to)
+    OutQueue& q = pe.out[run.dst.queue];
+    if (!express_of(pe, q, run.dst.color)) return false;
+    for (const Channel* channel : q.channels())
       if (!channel->sure_of_room(now)) return false;
   }
   return true;
@@ -467,12 +467,12 @@ void Fabric::run_cycle(Worker& w, Cycle now, int) {
   w.now = now;
   const std::size_t n = w.batch.size();
   auto at = [&](std::size_t k) { return pes_[w.batch[k]].load(std::memory_order_relaxed); };
-  for (std::size_t k = 0; n > 1 && k < std::min(n, 4 * kAhead); ++k) fetch(at(k));
+  for (std::size_t k = 0; n > 1 && k < std::min(n, 4 * kAhead); ++k) fetch_pe(at(k));
   for (std::size_t k = 0; n > 1 && k < std::min(n, 3 * kAhead); ++k) fetch_core(*at(k));
   for (std::size_t k = 0; n > 1 && k < std::min(n, 2 * kAhead); ++k) fetch_work(*at(k));
   for (std::size_t i = 0; i < n; ++i) {
     const std::uint32_t index = w.batch[i];
-    if (i + 4 * kAhead < n) fetch(at(i + 4 * kAhead));
+    if (i + 4 * kAhead < n) fetch_pe(at(i + 4 * kAhead));
     if (i + 3 * kAhead < n) fetch_core(*at(i + 3 * kAhead));
     if (i + 2 * kAhead < n) fetch_work(*at(i + 2 * kAhead));
     if (i + kAhead < n) fetch_channels(*at(i + kAhead));

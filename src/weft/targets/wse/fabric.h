@@ -198,7 +198,7 @@ class Fabric {
   const Route* static_route(std::uint32_t index, int color) const;
   bool link_alone(std::uint32_t index, int color, int port) const;
   Express* make_express(Pe& pe, ColorState& cs);
-  void announce(Worker& w, Express& express, Cycle now);
+  void announce(Worker& w, const OutQueue& queue, Cycle now);
   Channel* channel_of(Pe& pe, InQueue& q) {
     if (q.channel) return q.channel;
     ColorState* cs = q.color == kNone8 ? nullptr : color_state(pe, q.color);
@@ -215,16 +215,19 @@ class Fabric {
     Channel* c = channel_of(pe, q);
     Channel::Entry* e = c ? c->front(now, pe.again) : nullptr;
     if (!e) return false;
-    out = {e->data, e->control, e->ready};
+    out = {e->data, static_cast<std::uint32_t>(e->control), e->when};
     return true;
   }
   void pop_queue(Worker& w, Pe& pe, std::size_t queue, Cycle at, Cycle now);
-  Express* express_of(Pe& pe, OutQueue& q, std::uint8_t color) {
-    if (q.express_color == color) return q.express;
+  /// Whether what the queue sends goes over channels.
+  bool express_of(Pe& pe, OutQueue& q, std::uint8_t color) {
+    if (q.express_color == color) return q.express != nullptr;
     q.express_color = color;
     ColorState* cs = color_state(pe, color);
     q.express = !cs ? nullptr : cs->express_known ? cs->express.get() : make_express(pe, *cs);
-    return q.express;
+    q.single = q.express && q.express->to.size() == 1;
+    if (q.single) q.only = q.express->to[0].get();
+    return q.express != nullptr;
   }
 
   // router.cpp
@@ -242,8 +245,9 @@ class Fabric {
 
   // bulk.cpp
   Core& core(Pe& pe);
-  bool make_cursor(Pe& pe, const Operand& operand, int bytes, Cursor& out, OpSettings& settings,
-                   std::uint32_t& length, bool is_dst, Ty value_ty);
+  /// `walk`: where the position of a cursor of several dimensions is kept.
+  bool make_cursor(Pe& pe, const Operand& operand, int bytes, Cursor& out, Mem4& walk,
+                   OpSettings& settings, std::uint32_t& length);
   bool start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& cost, bool& sync_wait);
   std::uint32_t run_memory(Worker& w, Pe& pe, Running& run, Cycle& cost);
   void finish(Worker& w, Pe& pe, Running& run, Cycle now, bool terminated);

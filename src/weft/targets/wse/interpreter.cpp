@@ -443,9 +443,11 @@ void Fabric::interpret_as(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_
         g.dsd = f->dsd + i.b;
         g.sp = pe.sp;
         pe.sp = static_cast<std::uint16_t>(pe.sp - callee.frame_bytes);
-        if (k.regs.size() < g.reg + callee.regs + 8u) k.regs.resize(g.reg + callee.regs + 64u);
-        if (k.dsds.size() < g.dsd + callee.dsds + 2u) k.dsds.resize(g.dsd + callee.dsds + 8u);
-        k.frames.push_back(g);
+        if (k.regs.size() < g.reg + callee.regs + 8u)
+          k.regs.resize(g.reg + callee.regs + 64u, arena_);
+        if (k.dsds.size() < g.dsd + callee.dsds + 2u)
+          k.dsds.resize(g.dsd + callee.dsds + 8u, arena_);
+        k.frames.push_back(g, arena_);
         acc += timing_.call;
         reload();
         continue;

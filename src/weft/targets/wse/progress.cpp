@@ -30,7 +30,7 @@ void Fabric::finish(Worker& w, Pe& pe, Running& run, Cycle now, bool) {
     if (pe.out[run.dst.queue].writer == run.slot) pe.out[run.dst.queue].writer = kNone8;
   }
   if (run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express)
-    announce(w, *pe.out[run.dst.queue].express, now);
+    announce(w, pe.out[run.dst.queue], now);
   run.live = false;
   pe.live_ops &= ~(1u << run.slot);
   k.ops.end(run);
@@ -184,13 +184,12 @@ Cycle Fabric::next_element(Pe& pe, Running& run, Cycle from) {
     Channel* channel = channel_of(pe, q);
     const Channel::Entry* e = channel ? channel->peek() : nullptr;
     if (!e) return kNever;
-    at = std::max(at, e->ready);
+    at = std::max<Cycle>(at, e->when);
   }
   if (run.dst.kind == Cursor::fabout) {
     OutQueue& q = pe.out[run.dst.queue];
-    Express* e = express_of(pe, q, run.dst.color);
-    if (!e) return q.count < q.depth ? at : from;
-    for (auto& channel : e->to) {
+    if (!express_of(pe, q, run.dst.color)) return q.count < q.depth ? at : from;
+    for (Channel* channel : q.channels()) {
       const Cycle room = channel->next_room();
       if (room < 0) return kNever;
       at = std::max(at, room);
@@ -217,7 +216,8 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
       for (std::uint32_t mask = pe.live_ops & part & 0xffffu; mask; mask &= mask - 1) {
         int s = std::countr_zero(mask);
         Running& run = k.ops[static_cast<std::size_t>(s)];
-        if (!run.live || static_cast<int>(run.priority) != level || (pe.ut_blocked >> s & 1u))
+        if (!run.live || static_cast<int>(run.settings.priority) != level ||
+            (pe.ut_blocked >> s & 1u))
           continue;
         if (run.since >= now && options_.timed) {  // begun by a main thread that is ahead
           next = std::min(next, std::max(run.since + 1, run.ready));
@@ -238,7 +238,7 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
           if (c.kind == Cursor::fifo || c.kind == Cursor::mem4) return c.kind == Cursor::mem4;
           if (c.kind == Cursor::fabin)
             return channel_of(pe, pe.in[c.queue]) != nullptr && pe.in[c.queue].count == 0;
-          if (c.kind == Cursor::fabout) return express_of(pe, pe.out[c.queue], c.color) != nullptr;
+          if (c.kind == Cursor::fabout) return express_of(pe, pe.out[c.queue], c.color);
           return true;
         };
         bool ahead = options_.timed && pe.timer_at == kNever && alone(pe.live_ops) &&
@@ -252,7 +252,7 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
           while (r == 1) r = try_element(w, pe, run, now, next, true);
           if (done == 0) continue;
           if (run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express)
-            announce(w, *pe.out[run.dst.queue].express, now);
+            announce(w, pe.out[run.dst.queue], now);
           if (r == 0 && run.live && run.ready > now)
             pe.ahead_until = std::max(pe.ahead_until, run.ready);
           issued = true;
@@ -262,7 +262,7 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
         while (r == 1 && !options_.timed) r = try_element(w, pe, run, now, next, false);
         if (done == 0) continue;
         if (run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express)
-          announce(w, *pe.out[run.dst.queue].express, now);
+          announce(w, pe.out[run.dst.queue], now);
         issued = true;
         pe.rr_op = static_cast<std::uint8_t>((s + 1) % 16);
         if (pe.main_ready > now && !run.main && pe.main == MainState::running)

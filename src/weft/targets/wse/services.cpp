@@ -34,11 +34,11 @@ void Fabric::start_map(Pe& pe, const Insn& insn) {
   OpSettings ignored;
   std::uint32_t left = ~0u, len = 0;
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-    bool shaped = make_cursor(pe, op.inputs[i].operand, size_of(op.inputs[i].ty), m.in[i], ignored,
-                              len, false, op.inputs[i].ty);
+    bool shaped = make_cursor(pe, op.inputs[i].operand, size_of(op.inputs[i].ty), m.in[i],
+                              m.walks[i], ignored, len);
     if (shaped) left = std::min(left, len);
   }
-  bool shaped = make_cursor(pe, op.out, size_of(op.out_ty), m.out, ignored, len, true, op.out_ty);
+  bool shaped = make_cursor(pe, op.out, size_of(op.out_ty), m.out, m.walks.back(), ignored, len);
   if (left == ~0u) left = shaped ? len : 1;
   m.left = left;
   m.depth = k.frames.size();
@@ -57,7 +57,7 @@ bool Fabric::continue_map(Worker& w, Pe& pe, Cycle now, Cycle& next) {
       pe.op_time = now;
       write_cursor(pe, m.out, static_cast<std::uint32_t>(v), 0, 0, now);
       if (m.out.kind == Cursor::fabout) {
-        if (Express* e = pe.out[m.out.queue].express) announce(w, *e, now);
+        if (pe.out[m.out.queue].express) announce(w, pe.out[m.out.queue], now);
         else next = std::min(next, now + 1);
       }
     }
@@ -76,7 +76,7 @@ bool Fabric::continue_map(Worker& w, Pe& pe, Cycle now, Cycle& next) {
   if (m.left != kUnboundedLength) --m.left;
   const Function& fn = pe.program->functions[op.function];
   std::uint32_t base = f.reg + op.window;
-  if (k.regs.size() < base + fn.regs + 8u) k.regs.resize(base + fn.regs + 64u);
+  if (k.regs.size() < base + fn.regs + 8u) k.regs.resize(base + fn.regs + 64u, arena_);
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     std::uint32_t bits = m.in[i].kind == Cursor::value
                              ? m.in[i].value_bits
@@ -90,8 +90,8 @@ bool Fabric::continue_map(Worker& w, Pe& pe, Cycle now, Cycle& next) {
   g.dsd = f.dsd + pe.program->functions[f.function].dsds;
   g.sp = pe.sp;
   pe.sp = static_cast<std::uint16_t>(pe.sp - fn.frame_bytes);
-  if (k.dsds.size() < g.dsd + fn.dsds + 2u) k.dsds.resize(g.dsd + fn.dsds + 8u);
-  k.frames.push_back(g);
+  if (k.dsds.size() < g.dsd + fn.dsds + 2u) k.dsds.resize(g.dsd + fn.dsds + 8u, arena_);
+  k.frames.push_back(g, arena_);
   pe.main = MainState::running;
   return true;
 }
@@ -247,7 +247,7 @@ std::uint64_t Fabric::configure(Pe& pe, ConfigFn fn, const std::uint64_t* a) {
         if (a[1] & 0x100u)
           add_color(pe, static_cast<std::uint8_t>(a[2])).filter_disabled = !(a[1] & 0x200u);
       } else {
-        if (pe.out.size() <= a[1]) pe.out.resize(a[1] + 1);
+        if (pe.out.size() <= a[1]) pe.out.resize(a[1] + 1, arena_);
         pe.out[a[1]].color = static_cast<std::uint8_t>(a[2]);
       }
       wake();

@@ -8,10 +8,12 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "weft/targets/wse/arena.h"
@@ -134,7 +136,12 @@ struct InQueue {
 };
 
 struct OutQueue {
-  Express* express = nullptr;  // of express_color
+  // Of express_color; both null where its way is not fixed.
+  union {
+    Express* express = nullptr;
+    Channel* only;  // where `single`
+  };
+  bool single = false;
   std::uint8_t express_color = kNone8;
   std::uint8_t color = kNone8;
   std::uint8_t head = 0, count = 0, depth = 4;
@@ -144,6 +151,10 @@ struct OutQueue {
     std::uint8_t color = 0;
   };
   QueueSlots<Slot> slot;
+  /// Where `express` is known and not null.
+  std::span<Channel* const> channels() const {
+    return single ? std::span<Channel* const>(&only, 1) : std::span<Channel* const>(express->all);
+  }
 };
 
 struct FifoState {
@@ -151,41 +162,48 @@ struct FifoState {
   bool hit_empty = false, hit_full = false;
 };
 
-/// Where an operand's elements come from or go to.
-struct Cursor {
-  enum Kind : std::uint8_t { none, mem, mem4, value, fabin, fabout, fifo };
-  Kind kind = none;
-  std::uint8_t bytes = 4;       // of an element
-  std::uint8_t queue = kNone8;  // fabric: slot of the queue; fifo: index
-  std::uint8_t color = kNone8;
-  std::uint8_t flags = 0;
-  std::uint16_t address = 0;  // mem: of the next element
-  std::int16_t stride = 0;
-  std::uint32_t value_bits = 0;
-  std::array<std::uint16_t, 4> extent{}, at{};  // mem4
+/// Position and shape of a walk over memory in up to four dimensions.
+struct Mem4 {
+  std::array<std::uint16_t, 4> extent{}, at{};
   std::array<std::int16_t, 4> strides{};
 };
 
-/// A bulk operation in progress, or a @map's operands.
+/// Where an operand's elements come from or go to.
+struct Cursor {
+  enum Kind : std::uint8_t { none, mem, mem4, value, fabin, fabout, fifo };
+  Kind kind : 4 = none;
+  std::uint8_t bytes : 4 = 4;   // of an element
+  std::uint8_t queue = kNone8;  // fabric: slot of the queue; fifo: index
+  std::uint8_t color = kNone8;
+  std::uint8_t flags = 0;
+  std::uint16_t address = 0;  // mem: of the next element; mem4: of the first
+  std::int16_t stride = 0;
+  union {
+    Mem4* walk = nullptr;  // mem4
+    std::uint32_t value_bits;
+  };
+};
+
+/// A bulk operation in progress. Two cache lines: a PE has several at a time, and a large
+/// rectangle's do not fit the caches.
 struct alignas(64) Running {
   const BulkOp* op = nullptr;
-  bool live = false, main = false;
-  bool stalled = false;  // found no input or no room at its last turn
-  std::uint8_t slot = 0, dst_dsr = kNone8;
   Cursor dst, a, b;
+  std::array<Mem4, 3>* walks = nullptr;  // of dst, a and b; kept from one operation to the next
+  Cycle ready = 0, since = 0;
   std::uint32_t scalar = 0;
   std::uint32_t left = 0, done = 0;
-  bool endless = false;
-  std::uint16_t index = 0;
-  Priority priority = Priority::unset;
-  OpSettings settings;
   std::uint32_t carry = 0, packed = 0;  // packed: first half of a two-element output wavelet
-  bool half_out = false, finishing = false;
+  std::uint32_t pc = 0;                 // of the instruction that started it
+  std::uint16_t index = 0;
   std::uint16_t function = 0;
-  std::uint32_t pc = 0;  // of the instruction that started it
-  Cycle ready = 0, since = 0;
-  Running* spare = nullptr;  // next of those that have ended
+  OpSettings settings;
+  std::uint8_t slot = 0;
+  bool live : 1 = false, main : 1 = false;
+  bool stalled : 1 = false;  // found no input or no room at its last turn
+  bool endless : 1 = false, half_out : 1 = false, finishing : 1 = false;
 };
+static_assert(sizeof(Cursor) == 16 && sizeof(Running) == 128);
 
 /// Whether exactly one bit is set.
 constexpr bool alone(std::uint32_t bits) { return bits != 0 && (bits & (bits - 1)) == 0; }
@@ -194,18 +212,46 @@ constexpr bool alone(std::uint32_t bits) { return bits != 0 && (bits & (bits - 1
 /// its slot: most PEs have two or three at a time.
 class OpSlots {
  public:
-  Running& operator[](std::size_t k) { return *slot_[k]; }
+  Running& operator[](std::size_t k) { return at(place_[k]); }
   /// The last operation in slot k; null while there has been none.
-  const Running* find(std::size_t k) const { return slot_[k]; }
-  void begin(std::size_t k, const Running& run, Arena& arena) {
-    slot_[k] = spare_ ? std::exchange(spare_, spare_->spare) : arena.make<Running>();
-    *slot_[k] = run;
+  const Running* find(std::size_t k) const {
+    return place_[k] == kNone8 ? nullptr : &at(place_[k]);
   }
-  void end(Running& run) { run.spare = std::exchange(spare_, &run); }
+  void begin(std::size_t k, const Running& run, Arena& arena) {
+    const auto place = static_cast<std::uint8_t>(std::countr_zero(free_));
+    free_ &= free_ - 1;
+    Running*& block = blocks_[place / kBlock];
+    if (!block) {
+      block = static_cast<Running*>(arena.allocate(kBlock * sizeof(Running), alignof(Running)));
+      std::uninitialized_value_construct_n(block, kBlock);
+    }
+    place_[k] = place;
+    Running& here = at(place);
+    auto* walks = here.walks;
+    here = run;
+    here.walks = walks;
+    std::size_t which = 0;
+    for (Cursor* c : {&here.dst, &here.a, &here.b}) {
+      if (c->kind == Cursor::mem4) {
+        if (!here.walks) here.walks = arena.make<std::array<Mem4, 3>>();
+        (*here.walks)[which] = *c->walk;
+        c->walk = &(*here.walks)[which];
+      }
+      ++which;
+    }
+  }
+  void end(const Running& run) { free_ |= 1u << place_[run.slot]; }
 
  private:
-  std::array<Running*, 16> slot_{};
-  Running* spare_ = nullptr;
+  static constexpr std::size_t kSlots = 16, kBlock = 4;
+  Running& at(std::size_t place) const { return blocks_[place / kBlock][place % kBlock]; }
+  std::array<std::uint8_t, kSlots> place_ = [] {
+    std::array<std::uint8_t, kSlots> none;
+    none.fill(kNone8);
+    return none;
+  }();
+  std::uint32_t free_ = (1u << kSlots) - 1;
+  std::array<Running*, kSlots / kBlock> blocks_{};
 };
 
 struct Dsr {
@@ -226,6 +272,7 @@ struct MapRun {
   const MapOp* op = nullptr;
   std::array<Cursor, 8> in;
   Cursor out;
+  std::array<Mem4, 9> walks;  // of `in`, then of `out`
   std::uint32_t left = 0;
   bool in_call = false;
   std::size_t depth = 0;  // frames below the mapped function
@@ -241,22 +288,21 @@ struct PeCounters {
 
 /// The main thread and everything only PEs with code in motion need.
 struct alignas(64) Core {
-  explicit Core(Arena& arena) : regs(&arena), dsds(&arena), frames(&arena) {}
-  std::pmr::vector<std::uint64_t> regs;
-  std::pmr::vector<Dsd> dsds;
-  std::pmr::vector<Frame> frames;
-  std::vector<FifoState> fifos;
-  std::vector<Dsr> dsrs;  // 3 * 32, only if the program loads any
-  OpSlots ops;            // live ones are in progress
+  ArenaVector<std::uint64_t> regs;
+  ArenaVector<Dsd> dsds;
+  ArenaVector<Frame> frames;
+  OpSlots ops;  // live ones are in progress
   std::unique_ptr<MapRun> map;
-  std::string line;                                                // simprint line in the making
+  ArenaVector<FifoState> fifos;
+  // Up to here what most visits read.
+  std::vector<Dsr> dsrs;  // 3 * 32, only if the program loads any
+  std::string line;       // simprint line in the making
   std::vector<std::pair<std::uint16_t, std::uint16_t>> registers;  // @set_config
 };
 
 /// What most visits read comes first.
 struct alignas(64) Pe {
-  explicit Pe(Arena& arena) : in(&arena), out(&arena), colors(&arena) {}
-  std::int32_t x = 0, y = 0;
+  explicit Pe(Arena& arena) : colors(&arena) {}
   std::uint32_t index = 0;
   std::uint16_t worker = 0;
   MainState main = MainState::idle;
@@ -297,25 +343,26 @@ struct alignas(64) Pe {
   std::uint32_t memory_bytes = 0;  // host bytes present; grows on demand
   bool memory_grown = false;       // beyond what the arena holds: from malloc
   std::uint32_t teardown_pending = 0;
-  Cycle op_time = 0;  // cycle of the element in progress
-
-  std::pmr::vector<InQueue> in;
-  std::pmr::vector<OutQueue> out;
-  std::array<std::uint8_t, kColors> color_queue;  // input queue that takes the colour, kNone8: none
-  PeCounters count;
-
-  std::array<std::uint8_t, kColors> color_slot;  // index in colors, kNone8: not used here
-  std::pmr::vector<Placed<ColorState>> colors;
+  Cycle op_time = 0;               // cycle of the element in progress
   std::uint32_t local_merged = 0;  // tasks that were activated while they were pending
-  std::uint32_t high_data = 0;     // colours, or queues on WSE-3, whose tasks have high priority
-  std::uint64_t control_blocked = 0, high_control = 0;
   std::uint16_t current_task = kNone16;
   std::uint8_t last_task = 63;  // id of the one picked last; the first round begins at 0
   TaskSpace current_space = TaskSpace::local;
-  bool command_free = true;  // may take the next host command
-  bool in_command = false;   // runs the function of a launch
-  bool cluster_high_main = false;
+  bool in_command = false;  // runs the function of a launch
   bool any_swap = false;
+
+  ArenaVector<InQueue> in;
+  ArenaVector<OutQueue> out;
+  std::array<std::uint8_t, kColors> color_queue;  // input queue that takes the colour, kNone8: none
+  PeCounters count;
+  // Up to here, the counts of wavelets apart, what most visits read.
+  std::int32_t x = 0, y = 0;
+  std::array<std::uint8_t, kColors> color_slot;  // index in colors, kNone8: not used here
+  std::pmr::vector<Placed<ColorState>> colors;
+  std::uint32_t high_data = 0;  // colours, or queues on WSE-3, whose tasks have high priority
+  std::uint64_t control_blocked = 0, high_control = 0;
+  bool command_free = true;  // may take the next host command
+  bool cluster_high_main = false;
   std::vector<std::uint64_t> command_args;
   Cycle command_ready = kNever;
 

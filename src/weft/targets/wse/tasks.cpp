@@ -83,9 +83,9 @@ void Fabric::enter(Pe& pe, std::uint16_t function, const std::vector<std::uint64
   Frame f;
   f.function = function;
   f.sp = static_cast<std::uint16_t>(kMemoryBytes);
-  k.frames.push_back(f);
-  if (k.regs.size() < fn.regs + 8u) k.regs.resize(fn.regs + 8u);
-  if (k.dsds.size() < fn.dsds + 2u) k.dsds.resize(fn.dsds + 2u);
+  k.frames.push_back(f, arena_);
+  if (k.regs.size() < fn.regs + 8u) k.regs.resize(fn.regs + 8u, arena_);
+  if (k.dsds.size() < fn.dsds + 2u) k.dsds.resize(fn.dsds + 2u, arena_);
   for (std::size_t i = 0; i < args.size(); ++i) k.regs[i] = args[i];
   pe.main = MainState::running;
   ++pe.count.tasks;

@@ -14,6 +14,7 @@ namespace weft::qpu::mir {
 namespace {
 using Bits = std::vector<std::uint64_t>;
 constexpr double kBalance = 1e-3;  // what an even load of the files counts beside a clash
+constexpr double kBeside = 0.5;    // what a lost chance to share a word counts beside it
 
 struct Facts {
   std::vector<double> weight;         // uses and definitions, by loop depth
@@ -25,6 +26,8 @@ struct Facts {
   };
   std::vector<std::vector<Pair>> partners;  // operands of one operation
   std::vector<double> with_imm;             // used beside a small immediate: not in file B
+  std::vector<double> beside;  // used by the ADD unit where the MUL unit rotates: its amount takes
+                               // the port of file B, so such a word reads file A only
   std::vector<bool> used;
 };
 
@@ -32,14 +35,19 @@ Facts collect(const Function& f) {
   Facts x;
   std::size_t n = f.vregs, words = (n + 63) / 64;
   x.weight.assign(n, 0), x.length.assign(n, 0), x.conflicts.assign(n, Bits(words)),
-      x.partners.resize(n), x.with_imm.assign(n, 0), x.used.assign(n, false);
+      x.partners.resize(n), x.with_imm.assign(n, 0), x.beside.assign(n, 0), x.used.assign(n, false);
   auto live = live_out(f);
   for (std::size_t b = 0; b < f.blocks.size(); ++b) {
     double w = std::pow(8.0, std::min(f.blocks[b].depth, 6));
     Bits now = live[b];
     const auto& code = f.blocks[b].code;
+    double rotations = 0, adds = 0;
+    for (const Ins& i : code) rotations += i.rotate != 0, adds += i.unit == Unit::add;
+    const double chance = adds > 0 ? std::min(1.0, rotations / adds) : 0;
     for (std::size_t k = code.size(); k-- > 0;) {
       const Ins& i = code[k];
+      if (i.unit == Unit::add && chance > 0)
+        each_use(i, [&](std::uint32_t v) { x.beside[v] += kBeside * chance * w; });
       if (i.d.kind == Dst::vreg) {
         std::uint32_t d = i.d.value;
         x.weight[d] += w, x.used[d] = true;
@@ -108,7 +116,7 @@ std::vector<std::uint32_t> colour(const Function& f, const Facts& x, Way way,
         if (home[u] >= 0) taken[home[u]] = true;
       }
     }
-    double cost_a = 0, cost_b = x.with_imm[v] * 2;
+    double cost_a = 0, cost_b = x.with_imm[v] * 2 + x.beside[v];
     for (const Facts::Pair& p : x.partners[v]) {
       std::int16_t h = home[p.other];
       if (h >= 0 && h < 32) cost_a += p.weight;

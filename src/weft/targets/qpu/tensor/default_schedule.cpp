@@ -135,16 +135,100 @@ bool collapses(const Nest& nest) {
   return good;
 }
 
-/// Lanes along the loop number `forced` of the nest, or along the cheapest when it is absent.
-void place(Schedule& sch, const Nest& nest, std::int64_t qpus,
-           std::optional<std::size_t> forced = std::nullopt) {
-  if (!nest.block || nest.loops.empty()) return;
-  std::vector<Loop> spatial, reduce;
-  for (const Loop& l : nest.loops) {
-    if (is_const_int_value(l.node->extent, 0)) return;
-    (l.iter->kind == IterKind::spatial ? spatial : reduce).push_back(l);
+/// The loop whose steps read the same vectors and words of their own that all lanes share: rows of
+/// a product whose lanes lie along columns. Null: there is none.
+const Loop* row_loop(const Nest& nest, const Loop& lane) {
+  const Block& block = nest.block;
+  const VarNode* l = lane.iter->var.get();
+  for (const Loop& r : nest.loops) {
+    if (r.node == lane.node || r.iter->kind != IterKind::spatial || r.extent == 1) continue;
+    bool common = false, own = false, good = true;
+    for_each_expr(block->body, [&](const Expr& e) {
+      const auto* load = as<LoadNode>(e);
+      if (!load) return;
+      for (const BufferRegion& w : block->writes)
+        if (w.buffer == load->buffer) return;  // the accumulator
+      bool by_lane = false, by_row = false;
+      for (const Expr& i : load->indices) {
+        by_lane = by_lane || uses_var(i, l);
+        by_row = by_row || uses_var(i, r.iter->var.get());
+      }
+      common = common || (by_lane && !by_row);
+      own = own || by_row;
+      good = good && !(by_lane && by_row);
+    });
+    if (good && common && own) return &r;
   }
-  bool can_join = joins(nest);
+  return nullptr;
+}
+
+/// Rows of a tile. A step of the sum costs so many instructions a row and so much for the vector
+/// that the rows share; fewer rows where tiles are too few for all QPUs.
+std::int64_t tile_rows(const Loop& row, std::int64_t others, bool known, std::int64_t qpus) {
+  constexpr std::int64_t kRows = 8, kRow = 14, kShared = 36;  // the latter two in clocks
+  if (!known || row.extent <= 0) return kRows;
+  std::int64_t best = 1, least = 0;
+  for (std::int64_t rows = 1; rows <= std::min(kRows, row.extent); ++rows) {
+    std::int64_t tiles = (row.extent + rows - 1) / rows * others;
+    std::int64_t clocks = (tiles + qpus - 1) / qpus * (rows * kRow + kShared);
+    if (least == 0 || clocks < least) best = rows, least = clocks;
+  }
+  return best;
+}
+
+/// A sum whose lanes lie along columns: tiles of rows by 16 columns, divided among the QPUs along
+/// the rows of tiles, so that a tile's words stay in the cache for all tiles beside it.
+bool place_tiles(Schedule& sch, const Nest& nest, const Loop& lane, std::int64_t qpus) {
+  if (lane.iter->kind != IterKind::spatial || !joins(nest)) return false;
+  const Loop* row = row_loop(nest, lane);
+  if (!row) return false;
+  std::vector<LoopRef> outer, inner;
+  const Loop* steps = nullptr;  // of the sum, where a row's words lie side by side
+  std::int64_t others = lane.extent > 0 ? (lane.extent + kLanes - 1) / kLanes : 1;
+  bool known = lane.extent > 0;
+  for (const Loop& l : nest.loops) {
+    if (l.iter->kind == IterKind::reduce) {
+      bool beside = false;
+      for_each_expr(nest.block->body, [&](const Expr& e) {
+        const auto* load = as<LoadNode>(e);
+        if (!load) return;
+        auto by_row = linear_in(flat_index(load->buffer, load->indices), row->iter->var.get());
+        auto by_step = linear_in(flat_index(load->buffer, load->indices), l.iter->var.get());
+        beside = beside || (by_row && !by_row->constant(0) && by_step && by_step->constant(1));
+      });
+      if (beside || !steps) steps = &l;
+    } else if (l.node != row->node && l.node != lane.node && l.extent != 1) {
+      outer.push_back(l.ref);
+      known = known && l.extent > 0;
+      others *= std::max<std::int64_t>(l.extent, 1);
+    }
+  }
+  if (!steps || (steps->extent > 0 && steps->extent < kLanes)) return false;
+  for (const Loop& l : nest.loops)
+    if (l.iter->kind == IterKind::reduce && l.node != steps->node) inner.push_back(l.ref);
+  inner.push_back(steps->ref);
+
+  const std::int64_t rows = tile_rows(*row, others, known, qpus);
+  std::vector<LoopRef> r = sch.split(row->ref, {std::nullopt, rows});
+  std::vector<LoopRef> c = sch.split(lane.ref, {std::nullopt, kLanes});
+  outer.push_back(r[0]);
+  outer.push_back(c[0]);
+  std::vector<LoopRef> order = outer;
+  order.push_back(r[1]);
+  order.push_back(c[1]);
+  order.insert(order.end(), inner.begin(), inner.end());
+  sch.reorder(order);
+  LoopRef tiles = sch.fuse(outer);
+  std::vector<LoopRef> parts = sch.split(tiles, {std::nullopt, qpus});
+  sch.reorder({parts[1], parts[0]});
+  sch.bind(parts[1], "qpu");
+  sch.bind(c[1], "lane");
+  return true;
+}
+
+/// The loop along which lanes are cheapest; null: there is none.
+const Loop* lane_loop(const Nest& nest, std::optional<std::size_t> forced = std::nullopt) {
+  const bool can_join = joins(nest);
   const Loop* lane = nullptr;
   double best = 0;
   for (std::size_t i = nest.loops.size(); i-- > 0;) {  // the innermost of equals
@@ -154,8 +238,24 @@ void place(Schedule& sch, const Nest& nest, std::int64_t qpus,
     double c = cost(nest, l);
     if (!lane || c < best) lane = &l, best = c;
   }
-  if (!lane || lane->extent == 1) return;  // one point after the other
-  if (reduce.empty() && collapses(nest)) {
+  return lane;
+}
+
+/// Lanes along the loop number `forced` of the nest, or along the cheapest when it is absent. The
+/// loop of the lanes, where there is one.
+std::optional<LoopRef> place(Schedule& sch, const Nest& nest, std::int64_t qpus,
+                             std::optional<std::size_t> forced = std::nullopt,
+                             bool may_collapse = true) {
+  if (!nest.block || nest.loops.empty()) return std::nullopt;
+  std::vector<Loop> spatial, reduce;
+  for (const Loop& l : nest.loops) {
+    if (is_const_int_value(l.node->extent, 0)) return std::nullopt;
+    (l.iter->kind == IterKind::spatial ? spatial : reduce).push_back(l);
+  }
+  const Loop* lane = lane_loop(nest, forced);
+  if (!lane || lane->extent == 1) return std::nullopt;  // one point after the other
+  if (place_tiles(sch, nest, *lane, qpus)) return std::nullopt;
+  if (may_collapse && reduce.empty() && collapses(nest)) {
     std::vector<LoopRef> all;
     for (const Loop& l : spatial) all.push_back(l.ref);
     LoopRef whole = sch.fuse(all);
@@ -163,7 +263,7 @@ void place(Schedule& sch, const Nest& nest, std::int64_t qpus,
     sch.reorder({parts[1], parts[0], parts[2]});
     sch.bind(parts[1], "qpu");
     sch.bind(parts[2], "lane");
-    return;
+    return parts[2];
   }
   std::vector<LoopRef> outer, order;
   std::int64_t product = 1;
@@ -187,7 +287,7 @@ void place(Schedule& sch, const Nest& nest, std::int64_t qpus,
     sch.reorder(order);
     sch.bind(parts[1], "qpu");
     sch.bind(parts[2], "lane");
-    return;
+    return parts[2];
   }
   std::optional<LoopRef> qpu;
   if (!outer.empty()) {
@@ -210,6 +310,56 @@ void place(Schedule& sch, const Nest& nest, std::int64_t qpus,
   sch.reorder(order);
   if (qpu) sch.bind(*qpu, "qpu");
   sch.bind(parts[1], "lane");
+  return parts[1];
+}
+
+/// A sum of few terms whose results one elementwise nest alone reads: each result stays in a
+/// register of the lane that finishes it.
+bool place_with_reader(Schedule& sch, const std::vector<Nest>& all, std::size_t producer,
+                       std::int64_t qpus) {
+  const Nest& sum = all[producer];
+  if (!sum.block || !joins(sum) || sum.block->writes.size() != 1) return false;
+  const Buffer& buffer = sum.block->writes[0].buffer;
+  const Nest* reader = nullptr;
+  for (const Nest& n : all) {
+    if (&n == &sum) continue;
+    if (!n.block) return false;
+    for (const BufferRegion& r : n.block->reads) {
+      if (!(r.buffer == buffer)) continue;
+      if (reader && reader != &n) return false;
+      reader = &n;
+    }
+  }
+  if (!reader || reader < &sum) return false;
+  std::vector<const Loop*> points;
+  for (const Loop& l : sum.loops)
+    if (l.iter->kind == IterKind::spatial) points.push_back(&l);
+  if (points.size() != reader->loops.size()) return false;
+  bool same = true;
+  for_each_expr(reader->block->body, [&](const Expr& e) {
+    const auto* l = as<LoadNode>(e);
+    if (!l || !(l->buffer == buffer)) return;
+    same = same && l->indices.size() == reader->loops.size();
+    for (std::size_t d = 0; same && d < l->indices.size(); ++d)
+      same = l->indices[d].get() == reader->loops[d].iter->var.get();
+  });
+  const auto* store = as<StoreNode>(sum.block->body);
+  same = same && store && store->indices.size() == points.size();
+  for (std::size_t d = 0; same && d < points.size(); ++d)
+    same = store->indices[d].get() == points[d]->iter->var.get() &&
+           points[d]->extent == reader->loops[d].extent && points[d]->extent > 0 &&
+           reader->loops[d].iter->kind == IterKind::spatial;
+  if (!same) return false;
+  const Loop* lane = lane_loop(sum);
+  if (!lane || lane->iter->kind != IterKind::spatial || row_loop(sum, *lane)) return false;
+  std::size_t forced = 0;
+  while (points[forced]->node != lane->node) ++forced;
+  BlockRef producer_block = sch.get_block(sum.block->name);
+  sch.set_scope(producer_block, 0, "local");
+  std::optional<LoopRef> at = place(sch, *reader, qpus, forced, false);
+  if (!at) return false;
+  sch.compute_at(producer_block, *at);
+  return true;
 }
 
 /// A reduction to fewer points than there are QPUs is divided among them: partial results of a part
@@ -232,17 +382,17 @@ bool spread(Schedule& sch, const Nest& nest, std::int64_t qpus) {
   return true;
 }
 
-/// Runs a step of several primitives; what a primitive refuses is undone as a whole.
+/// Runs a step of several primitives; one that is refused, or gives up, is undone as a whole.
 template <typename F>
 bool attempt(Schedule& sch, const F& f) {
   Schedule before = sch;
   try {
-    return f();
+    if (f()) return true;
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::schedule) throw;
-    sch = before;
-    return false;
   }
+  sch = before;
+  return false;
 }
 
 /// When strides are known at run time only, whether results or terms lie side by side is too: the
@@ -377,6 +527,8 @@ PrimFunc default_schedule(const PrimFunc& f, std::int64_t qpus) {
   auto rules = std::make_shared<schedule::ScheduleRules>(*schedule::ScheduleRules::generic());
   rules->axes.push_back({"qpu", qpus, "", 0, false, false});
   rules->axes.push_back({"lane", kLanes, "", 0, true, false});
+  rules->scopes.push_back({"local", {"qpu", "lane"}});
+  std::rotate(rules->scopes.rbegin(), rules->scopes.rbegin() + 1, rules->scopes.rend());
   std::vector<Nest> all;
   nests(root->block->body, all);
   if (all.size() == 1 && all[0].block) {
@@ -392,9 +544,19 @@ PrimFunc default_schedule(const PrimFunc& f, std::int64_t qpus) {
     all.clear();
     nests(as<BlockRealizeNode>(now->body)->block->body, all);
   }
-  for (const Nest& nest : all) {
+  std::unordered_set<const BlockNode*> placed;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!all[i].block || placed.count(all[i].block.get())) continue;
+    const bool joined = attempt(sch, [&] { return place_with_reader(sch, all, i, qpus); });
+    if (joined) {
+      const Buffer& buffer = all[i].block->writes[0].buffer;
+      for (const Nest& n : all)
+        for (const BufferRegion& r : n.block->reads)
+          if (r.buffer == buffer && n.block != all[i].block) placed.insert(n.block.get());
+      continue;
+    }
     attempt(sch, [&] {
-      place(sch, nest, qpus);
+      place(sch, all[i], qpus);
       return true;
     });
   }

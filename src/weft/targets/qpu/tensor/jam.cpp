@@ -17,6 +17,8 @@ using stages::has_loads;
 
 namespace {
 constexpr std::int64_t kTogether = 4;  // steps at once
+constexpr std::int64_t kRows =
+    8;  // where a step's own words are the same in all lanes (rounds.cpp)
 
 bool plain(const ForNode* loop) { return loop->for_kind == ForKind::serial; }
 
@@ -97,6 +99,9 @@ Expr both(const Expr& a, const Expr& b) {
 }
 
 class Jam final : public Rewriter {
+ public:
+  explicit Jam(const VarNode* lane) : lane_(lane) {}
+
  protected:
   Stmt rewrite_for(const Stmt& s) override {
     Stmt inner = Rewriter::rewrite_for(s);
@@ -107,7 +112,7 @@ class Jam final : public Rewriter {
       return inner;
     auto step = step_of(loop->body);
     if (!step || !worth(loop, *step) || !independent(loop->body)) return inner;
-    return together(loop, n, std::min(n, kTogether));
+    return together(loop, n, std::min(n, shared_words(loop, *step) ? kRows : kTogether));
   }
 
  private:
@@ -134,6 +139,24 @@ class Jam final : public Rewriter {
       });
     }
     return common && own;
+  }
+
+  /// What only one step reads is one word for all lanes, what all read is not.
+  bool shared_words(const ForNode* outer, const Step& step) const {
+    bool good = step.stores.size() == 1;
+    for (const Stmt& s : step.stores) {
+      for_each_expr(as<StoreNode>(s)->value, [&](const Expr& e) {
+        const auto* l = as<LoadNode>(e);
+        if (!l || l->buffer->scope == "local") return;
+        bool own = false, lanes = false;
+        for (const Expr& i : l->indices) {
+          own = own || uses_var(i, outer->var.get());
+          lanes = lanes || uses_var(i, lane_);
+        }
+        good = good && own != lanes;
+      });
+    }
+    return good;
   }
 
   /// No step reads from memory what another may have stored.
@@ -193,9 +216,13 @@ class Jam final : public Rewriter {
     return make_for(group, make_const(0, type), make_const((n + count - 1) / count, type), out,
                     loop->for_kind, loop->axis, loop->annotations);
   }
+
+  const VarNode* lane_;
 };
 }  // namespace
 
-Stmt jam(const Stmt& body) { return static_cast<Rewriter&&>(Jam()).rewrite(body); }
+Stmt jam(const Stmt& body, const VarNode* lane) {
+  return static_cast<Rewriter&&>(Jam(lane)).rewrite(body);
+}
 
 }  // namespace weft::qpu::tensor

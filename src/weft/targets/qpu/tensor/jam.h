@@ -8,6 +8,6 @@
 namespace weft::qpu::tensor {
 
 /// Of a kernel's body, after accumulators have become registers. Loops of unknown extent stay.
-ir::Stmt jam(const ir::Stmt& body);
+ir::Stmt jam(const ir::Stmt& body, const ir::VarNode* lane);
 
 }  // namespace weft::qpu::tensor

@@ -267,7 +267,7 @@ void Lowerer::loop(const ForNode* s) {
     return;
   }
   if (varying(s->min) || varying(s->extent)) return masked_loop(s);
-  if (pipeline(s)) return;
+  if (rounds(s) || pipeline(s)) return;
   fetch(s->min);
   collect(s->extent, mask_);
   receive_all();

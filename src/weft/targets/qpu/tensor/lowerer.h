@@ -88,7 +88,18 @@ class Lowerer {
   /// False: the loop has another shape, and nothing was emitted.
   bool pipeline(const ir::ForNode* s);
 
+  // ---- sums with a factor that is the same in all lanes (rounds.cpp)
+  struct Round;
+  /// False: the loop has another shape, and nothing was emitted.
+  bool rounds(const ir::ForNode* s);
+  bool read_round(const ir::ForNode* s, Round& round) const;
+  void start_rounds(Round& round);
+  void one_round(Round& round, std::uint32_t left);
+  void ask_next(Round& round, bool stay);
+
   // ---- little helpers
+  void ask(std::uint32_t pointer, bool second);  // a vector, of TMU 0 or 1
+  void take(std::uint32_t to, bool second);
   std::uint32_t fresh(Value value);
   Value var(std::uint32_t v) { return b_.expr(ast::Op::var, nullptr, nullptr, v); }
   Value keep(Value value) { return var(fresh(value)); }
@@ -120,6 +131,7 @@ class Lowerer {
   std::unordered_map<const void*, Value> loaded_;     // LoadNode -> register
   std::unordered_map<const void*, Value> streams_;    // StoreNode -> address in a pipelined loop
   std::vector<Load> pending_;
+  std::vector<ir::Stmt> tails_;  // loops made here: maps above know their nodes
   ir::Var lane_;
   std::int64_t lanes_ = 16;
   Mask mask_;

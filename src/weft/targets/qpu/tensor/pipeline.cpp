@@ -102,14 +102,8 @@ bool Lowerer::pipeline(const ForNode* s) {
   }
   // Stream number j of its list asks TMU j mod 2. Nothing else reads through TMU1 meanwhile: an
   // expression that does would take a stream's result.
-  auto ask = [&](const Stream& t, std::size_t j) {
-    ast::Stmt& request = b_.append(ast::Stmt::Op::gather);
-    request.address = var(t.pointer), request.all = j % 2 != 0;
-  };
-  auto take = [&](const Stream& t, std::size_t j) {
-    ast::Stmt& result = b_.append(ast::Stmt::Op::receive);
-    result.var = t.value, result.all = j % 2 != 0;
-  };
+  auto ask = [&](const Stream& t, std::size_t j) { Lowerer::ask(t.pointer, j % 2 != 0); };
+  auto take = [&](const Stream& t, std::size_t j) { Lowerer::take(t.value, j % 2 != 0); };
   auto advance = [&](const Stream& t) { assign(t.pointer, op(Op::add, var(t.pointer), t.step)); };
   for (std::size_t i = 0, sent = 0; i < fixed.size(); ++i) {
     for (; sent < fixed.size() && sent < i + kInFlight; ++sent) ask(fixed[sent], 0);

@@ -11,6 +11,7 @@
 #include "weft/stages/conditions.h"
 #include "weft/stages/linear.h"
 #include "weft/targets/qpu/tensor/jam.h"
+#include "weft/targets/qpu/tensor/unroll.h"
 
 namespace weft::qpu::tensor {
 
@@ -332,9 +333,9 @@ class Launches final : public Rewriter {
       }
     } lift;
     Stmt body = lift.rewrite(launch->body);
-    body = jam(Promote(axes).rewrite(HoistGuards().rewrite(body)));
+    body = jam(Promote(axes).rewrite(HoistGuards().rewrite(body)), axes[1].var.get());
     Ref<const LaunchNode> whole = make_ref<const LaunchNode>(launch->name, axes, body);
-    body = Peel(whole.get()).rewrite(body);
+    body = unroll_small(Peel(whole.get()).rewrite(body));
     Stmt out = make_ref<const LaunchNode>(launch->name, axes, body);
     for (auto& [buffer, annotations] : lift.lifted) out = allocate(buffer, out, annotations);
     return out;

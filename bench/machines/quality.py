@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensor programs under the default schedule beside the best hand-written program, in simulated cycles: exact, the same
+in every run. Results are checked. The table of docs/benchmarks.md.
+
+ninja -C build machines_hand; PYTHONPATH=python python bench/machines/quality.py [qpu|vta|wse]...
+
+Ratio: hand-written cycles / ours, above 1 where the tensor program is faster. QPU: the kernel library
+(src/weft/targets/qpu/kernels). VTA: the recorded schedules (src/weft/targets/vta/schedules.cpp), cycle model. Wafer:
+the CSL programs of this repository (bench/wse/tensor_programs.py), launches only."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+
+import weft
+from weft import te
+from weft.vta import op
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+rng = np.random.default_rng(0)
+
+
+def normal(*shape):
+    return rng.standard_normal(shape).astype("f4")
+
+
+def qpu(tensors, arrays, want):
+    target = "qpu:engine=translated"
+    module = weft.build(te.create_prim_func(tensors), target=target, tuned=False)
+    device = weft.device(target)
+    out = weft.zeros(want.shape, dtype="float32", device=device)
+    held = [weft.asarray(a, device=device) for a in arrays]
+    cycles = module.time_evaluator("main", number=1)(*held, out).cycles
+    np.testing.assert_allclose(out.numpy(), want, rtol=1e-3, atol=1e-2)
+    return int(cycles)
+
+
+def gemv(rows, columns):
+    A, x = te.placeholder((rows, columns), name="A"), te.placeholder((columns,), name="x")
+    k = te.reduce_axis(columns, name="k")
+    y = te.compute((rows,), lambda i: te.sum(A[i, k] * x[k], axis=k), name="y")
+    a, v = normal(rows, columns), normal(columns)
+    return qpu([A, x, y], [a, v], a.astype("f8") @ v)
+
+
+def gemm(m, n, depth):
+    A, B = te.placeholder((m, depth), name="A"), te.placeholder((depth, n), name="B")
+    k = te.reduce_axis(depth, name="k")
+    C = te.compute((m, n), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    a, b = normal(m, depth), normal(depth, n)
+    return qpu([A, B, C], [a, b], a.astype("f8") @ b)
+
+
+def conv(height, width):
+    """3 x 3 with ReLU."""
+    X, W = te.placeholder((height, width), name="X"), te.placeholder((3, 3), name="W")
+    p, q = te.reduce_axis(3, name="p"), te.reduce_axis(3, name="q")
+    shape = (height - 2, width - 2)
+    S = te.compute(shape, lambda y, x: te.sum(X[y + p, x + q] * W[p, q], axis=[p, q]), name="S")
+    R = te.compute(shape, lambda y, x: te.max(S[y, x], te.const(0, "float32")), name="R")
+    x, w = normal(height, width), normal(3, 3)
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3))
+    return qpu([X, W, R], [x, w], np.maximum((windows * w).sum((2, 3)), 0))
+
+
+def window(n, size):
+    X, r = te.placeholder((n,), name="X"), te.reduce_axis(size, name="r")
+    Y = te.compute((n - size + 1,), lambda i: te.sum(X[i + r], axis=r), name="Y")
+    x = normal(n)
+    return qpu([X, Y], [x], np.lib.stride_tricks.sliding_window_view(x, size).sum(1))
+
+
+def reduction(n):
+    X, r = te.placeholder((n,), name="X"), te.reduce_axis(n, name="r")
+    Y = te.compute((1,), lambda i: te.sum(X[r], axis=r), name="Y")
+    x = normal(n)
+    return qpu([X, Y], [x], np.array([x.astype("f8").sum()]))
+
+
+def softmax(rows, columns):
+    X = te.placeholder((rows, columns), name="X")
+    k, m = te.reduce_axis(columns, name="k"), te.reduce_axis(columns, name="m")
+    M = te.compute((rows,), lambda i: te.max(X[i, k], axis=k), name="M")
+    E = te.compute((rows, columns), lambda i, j: te.exp(X[i, j] - M[i]), name="E")
+    Z = te.compute((rows,), lambda i: te.sum(E[i, m], axis=m), name="Z")
+    Y = te.compute((rows, columns), lambda i, j: E[i, j] / Z[i], name="Y")
+    x = normal(rows, columns)
+    e = np.exp(x - x.max(1, keepdims=True))
+    return qpu([X, Y], [x], e / e.sum(1, keepdims=True))
+
+
+QPU = [
+    (gemv, 100, 4096), (gemv, 64, 1000), (gemm, 512, 512, 512), (gemm, 256, 256, 256), (gemm, 128, 96, 200),
+    (conv, 130, 130), (window, 65536, 9), (reduction, 65536), (softmax, 64, 512), (softmax, 96, 1000),
+]  # fmt: skip
+
+
+def vta(func, *arrays):
+    """Cycles of the cycle model, without data."""
+    env = weft.vta.env()
+    device = env.device(mode="cycles")
+    held = [weft.zeros(shape, dtype=dtype, device=device) for shape, dtype in arrays]
+    return int(weft.build(func, target=env.target).time_evaluator("main", number=1)(*held).cycles)
+
+
+def vta_gemm(m, n, k):
+    func = op.matmul(m, n, k, shift=8, clip=(0, 127), transposed=True)
+    return vta(func, ((m, k), "int8"), ((n, k), "int8"), ((m, n), "int8"))
+
+
+# Name: image, channels in and out, kernel, stride; ResNet-18's.
+LAYERS = {
+    "C2": (56, 64, 64, 3, 1), "C3": (56, 64, 128, 3, 2), "C4": (56, 64, 128, 1, 2), "C5": (28, 128, 128, 3, 1),
+    "C6": (28, 128, 256, 3, 2), "C7": (28, 128, 256, 1, 2), "C8": (14, 256, 256, 3, 1), "C9": (14, 256, 512, 3, 2),
+    "C10": (14, 256, 512, 1, 2), "C11": (7, 512, 512, 3, 1),
+}  # fmt: skip
+
+
+def vta_conv(name):
+    size, ci, co, k, stride = LAYERS[name]
+    func = op.conv2d_packed(
+        weft.vta.env(), 1, ci, size, size, co, k, stride, k // 2, bias=True, shift=8, clip=(0, 127)
+    )
+    out = (size + 2 * (k // 2) - k) // stride + 1
+    return vta(
+        func,
+        ((1, ci // 16, size, size, 1, 16), "int8"),
+        ((co // 16, ci // 16, k, k, 16, 16), "int8"),
+        ((co // 16, 1, 16), "int32"),
+        ((1, co // 16, out, out, 1, 16), "int8"),
+    )
+
+
+def row(machine, what, ours, hand):
+    mark = "" if hand / ours >= 0.9 else " **Short**: 0.9"
+    print(f"| {machine} | {what} | {ours:,} | {hand:,} | {hand / ours:.2f}{mark} |", flush=True)
+
+
+def main():
+    wanted = sys.argv[1:] or ["qpu", "vta", "wse"]
+    program = ROOT / "build" / "machines_hand"
+    hand = json.loads(subprocess.run([program], check=True, capture_output=True, text=True).stdout)
+    print("| machine | program | cycles | hand-written | ratio |")
+    print("|---|---|---|---|---|")
+    if "qpu" in wanted:
+        for function, *sizes in QPU:
+            what = " ".join([function.__name__, *map(str, sizes)])
+            row("qpu", what, function(*sizes), hand[f"qpu {what}"])
+    if "vta" in wanted:
+        for sizes in ((1, 1024, 1024), (256, 256, 256), (512, 512, 512)):
+            what = " ".join(["gemm", *map(str, sizes)])
+            row("vta", what, vta_gemm(*sizes), hand[f"vta {what}"])
+        for name in LAYERS:
+            row("vta", f"conv {name}", vta_conv(name), hand[f"vta conv {name}"])
+    if "wse" in wanted:
+        sys.path.insert(0, str(ROOT / "bench/wse"))
+        import tensor_programs as wafer
+
+        for what, function, *sizes in (
+            ("gemm 112, 8 x 8 PEs", wafer.gemm, 8, 14),
+            ("gemv 32 x 128, 8 x 1 PEs", wafer.gemv, 8, 32, 16),
+            ("gemv 64 x 512, 8 x 1 PEs", wafer.gemv, 8, 64, 64),
+            ("reduction of 64 x 8, 8 x 1 PEs", wafer.allreduce, 8, 64),
+            ("stencil 8 x 8 x 128, from the host", wafer.stencil, 8, 128),
+            ("stencil 8 x 8 x 128, of values on the wafer", wafer.stencil, 8, 128, True),
+        ):
+            (stages, _), by_hand = function("wse3", *sizes)
+            row("wse3", what, stages, by_hand)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's functions of tensors that are methods here, as functions: weft.bmm(a, b) is a.bmm(b).
+
+They take arrays too and give arrays back then; the method of the tensor is the one definition of each.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+from ._boundary import public
+from ._core import NDArray, Tensor
+from ._dispatch import leaves_of, mapped
+from ._methods import OF_TENSORS, members
+
+_NAMES = """
+    absolute addbmm addcdiv addcmul addmm addmv addr allclose amax amin aminmax arccos arcsin arctan argwhere
+    baddbmm bincount bmm chunk clamp clamp_max clamp_min clone cross cumprod cumsum deg2rad diag diag_embed diagonal dist div
+    dot eq erfc fix flatten fliplr flipud fmod frac gather ge ger gt index_add index_fill index_select inner is_complex
+    is_floating_point isclose kron kthvalue le lerp logcumsumexp logit lt masked_fill masked_select median mm movedim msort
+    mul mv nan_to_num nanmean nansum narrow ne neg norm numel outer permute quantile rad2deg ravel repeat_interleave rot90
+    scatter_add select sinc split split_with_sizes sub swapaxes swapdims t take_along_dim tensor_split trace transpose
+    true_divide unbind unflatten unsqueeze vdot xlogy
+"""
+
+
+def _definition(name):
+    """The method as its class has it: it takes whatever the public functions that it calls take."""
+    for family in OF_TENSORS:
+        if name in members(family):
+            return inspect.getattr_static(family, name)
+    return getattr(Tensor, name)
+
+
+def _given(name, method):
+    """The signature of the function: the method's, its first parameter named as in PyTorch."""
+    try:
+        first, *others = inspect.signature(method).parameters.values()
+    except ValueError:  # a method of the core
+        first, others = None, [inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL)]
+    own = inspect.Parameter("input", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    if any(p.kind is p.POSITIONAL_ONLY for p in others):
+        own = own.replace(kind=inspect.Parameter.POSITIONAL_ONLY)
+    return inspect.Signature([own, *others])
+
+
+def _function(name):
+    method = _definition(name)
+
+    def call(input, *args, **kwargs):
+        arrays = isinstance(input, NDArray) or isinstance(input, (int, float, complex, list, tuple))
+        if not arrays:
+            return method(input, *args, **kwargs)
+        out = method(Tensor(input, requires_grad=False), *args, **kwargs)
+        if next(leaves_of((args, kwargs), Tensor), None) is not None:
+            return out
+        return mapped(out, Tensor, lambda t: t.data)
+
+    call.__name__ = call.__qualname__ = name
+    call.__module__ = "weft"
+    call.__doc__ = f"{method.__doc__}\n\nAs the method Tensor.{name}; of an array, an array."
+    call.__signature__ = _given(name, method)
+    # Traced and batched values go through it into the public functions that it is made of.
+    call.__weft_transform__ = True
+    return public(call)
+
+
+functions = {name: _function(name) for name in _NAMES.split()}
+__all__ = list(functions)
+globals().update(functions)

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+# Written by tools/make_stubs.py.
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from os import PathLike
+from typing import Any, Literal, NoReturn, overload
+
+from . import Device, NDArray
+from .ir import IRModule, PrimFunc
+from .schedule import Schedule
+
+# T.prim_func makes a PrimFunc of a function; a checker still sees the function.
+_Program = PrimFunc | IRModule | Schedule | Callable[..., Any] | type[Any]
+
+class TimeResult:
+    mean: float
+    median: float
+    min: float
+    max: float
+    stddev: float
+    results: list[float]
+    cycles: float
+    wall: float
+    @property
+    def std(self) -> float: ...
+
+class Function:
+    def __call__(self, *args: Any) -> None: ...
+    def time(self, *args: Any, number: int = 10, repeat: int = 3, min_seconds: float = 0.0) -> TimeResult: ...
+
+class Module:
+    def __getitem__(self, name: str) -> Function: ...
+    def __call__(self, *args: Any) -> None: ...
+    @property
+    def target(self) -> str: ...
+    @property
+    def functions(self) -> list[str]: ...
+    def source(self) -> str: ...
+    def plan(self, name: str = 'main') -> dict[str, Any]: ...
+    @property
+    def notes(self) -> list[str]: ...
+    def bytes(self) -> bytes: ...
+    def save(self, path: str | PathLike[str]) -> None: ...
+    def time_evaluator(
+        self, name: str = 'main', dev: Any = None, number: int = 10, repeat: int = 3, min_repeat_ms: float = 0
+    ) -> Callable[..., TimeResult]: ...
+
+def build(
+    program: _Program,
+    target: str | Device = 'cpu',
+    after: Callable[[str, PrimFunc, float], Any] | None = None,
+    tuned: bool = True,
+    validate: bool | int | None = None,
+) -> Module: ...
+def accepts(program: _Program, target: str | Device = 'cpu') -> Exception | None: ...
+def target_limits(target: str) -> dict[str, Any]: ...
+def load(path: str | PathLike[str]) -> Module: ...

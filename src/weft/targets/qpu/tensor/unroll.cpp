@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/targets/qpu/tensor/unroll.h"
+
+#include <vector>
+
+#include "weft/arith/analyzer.h"
+#include "weft/ir/build.h"
+#include "weft/ir/visit.h"
+
+namespace weft::qpu::tensor {
+
+using namespace ir;
+
+namespace {
+constexpr std::size_t kStatements = 24, kReads = 20;  // what straight code may have in all
+
+bool plain(const ForNode* loop) {
+  return loop->for_kind == ForKind::serial || loop->for_kind == ForKind::unrolled;
+}
+
+/// A loop's body as stores, its registers apart.
+struct Straight {
+  std::vector<const AllocateNode*> registers;
+  std::vector<Stmt> stores;
+  bool unrolled = false;
+};
+
+bool write_out(const Stmt& s, Straight& out) {
+  if (const auto* list = as<SeqNode>(s)) {
+    for (const Stmt& t : list->stmts)
+      if (!write_out(t, out)) return false;
+    return true;
+  }
+  if (const auto* a = as<AllocateNode>(s)) {
+    if (a->buffer->scope != "local" || out.unrolled) return false;
+    out.registers.push_back(a);
+    return write_out(a->body, out);
+  }
+  if (const auto* loop = as<ForNode>(s)) {
+    std::int64_t n = 0, first = 0;
+    if (!plain(loop) || !is_const_int(loop->extent, &n) || !is_const_int(loop->min, &first) ||
+        n < 1 || n > static_cast<std::int64_t>(kStatements))
+      return false;
+    out.unrolled = true;
+    for (std::int64_t i = 0; i < n; ++i) {
+      Expr step = make_const(first + i, loop->var->dtype);
+      if (!write_out(substitute(loop->body, {{loop->var.get(), step}}), out)) return false;
+    }
+    return true;
+  }
+  if (const auto* guard = as<IfNode>(s)) {  // of one step of the loops that are written out
+    std::int64_t holds = 0;
+    if (!is_const_int(arith::simplify(guard->condition), &holds)) return false;
+    if (holds) return write_out(guard->then_case, out);
+    return !guard->else_case || write_out(guard->else_case, out);
+  }
+  if (!as<StoreNode>(s) || out.stores.size() == kStatements) return false;
+  out.stores.push_back(arith::simplify(s));
+  return true;
+}
+
+std::size_t reads(const std::vector<Stmt>& stores) {
+  std::size_t n = 0;
+  for (const Stmt& s : stores) {
+    const auto* t = as<StoreNode>(s);
+    n += t->buffer->scope != "local";
+    for_each_expr(t->value, [&](const Expr& e) {
+      const auto* l = as<LoadNode>(e);
+      n += l && l->buffer->scope != "local";
+    });
+  }
+  return n;
+}
+
+class Unroll final : public Rewriter {
+ protected:
+  Stmt rewrite_for(const Stmt& s) override {
+    const auto* loop = as<ForNode>(s);
+    Straight out;
+    if (!plain(loop) || is_const_int_value(loop->extent, 1) || !write_out(loop->body, out) ||
+        !out.unrolled || reads(out.stores) > kReads)
+      return Rewriter::rewrite_for(s);
+    Stmt done = make_for(loop->var, loop->min, loop->extent, seq(std::move(out.stores)),
+                         loop->for_kind, loop->axis, loop->annotations);
+    for (const AllocateNode* a : out.registers) done = allocate(a->buffer, done, a->annotations);
+    return done;
+  }
+};
+}  // namespace
+
+Stmt unroll_small(const Stmt& body) { return static_cast<Rewriter&&>(Unroll()).rewrite(body); }
+
+}  // namespace weft::qpu::tensor

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Small loops of a constant number of steps inside another loop are written out, so that the outer
+// one is straight code: its reads are asked for ahead, and those that stay the same are read once.
+
+#include "weft/ir/node.h"
+
+namespace weft::qpu::tensor {
+
+/// Of a kernel's body, after accumulators have become registers.
+ir::Stmt unroll_small(const ir::Stmt& body);
+
+}  // namespace weft::qpu::tensor

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Integers of 64 bits on machines that compute with 32: what NumPy computes, or a refusal that names the values."""
+
+import numpy as np
+import pytest
+
+import weft
+
+DEVICES = ["qpu", "wse:2x2"]
+LEAST, MOST = -(2**31), 2**31 - 1
+
+EXACT = {
+    "add": lambda f, x, y: x + y,
+    "subtract": lambda f, x, y: x - y,
+    "multiply": lambda f, x, y: x * y,
+    "floor_divide": lambda f, x, y: x // (y * y + 1),
+    "remainder": lambda f, x, y: x % (y * y + 1),
+    "negative": lambda f, x, y: -x,
+    "abs": lambda f, x, y: abs(x),
+    "a number": lambda f, x, y: 3 - x * 2,
+    "comparison": lambda f, x, y: x < y,
+    "equal to a number": lambda f, x, y: x == 3,
+    "where": lambda f, x, y: f.where(x > y, x, y),
+    "sum": lambda f, x, y: f.sum(x),
+    "sum of rows": lambda f, x, y: f.sum(x, axis=1),
+    "sum of truth values": lambda f, x, y: f.sum(x > 0, axis=0),
+    "prod": lambda f, x, y: f.prod(x[:1, :3]),
+    "max": lambda f, x, y: f.max(x, axis=0),
+    "min": lambda f, x, y: f.min(x),
+    "to float32": lambda f, x, y: x.astype("float32"),
+    "to bool": lambda f, x, y: x.astype("bool"),
+    "transposed": lambda f, x, y: x.T + y.T,
+    "reversed": lambda f, x, y: x[::-1, ::2] * 2,
+    "broadcast": lambda f, x, y: x[:1] + y[:, :1],
+    "one element": lambda f, x, y: x[-1, 1] + y[0, 0],
+    "no element": lambda f, x, y: x[:0] + y[:0],
+}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("case", EXACT)
+def test_values_of_32_bits_are_exact(device, case):
+    rng = np.random.default_rng(3)
+    for shape in ((3, 5), (1, 17), (4, 4)):
+        x, y = (rng.integers(-9, 9, shape) for _ in range(2))
+        got = EXACT[case](weft, *(weft.asarray(v, device=device) for v in (x, y)))
+        want = EXACT[case](np, x, y)
+        assert str(got.dtype) == str(np.asarray(want).dtype)
+        np.testing.assert_array_equal(got.numpy(), want)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_edges_of_32_bits(device):
+    x = np.array([MOST, LEAST, 0, -1])
+    a = weft.asarray(x, device=device)
+    np.testing.assert_array_equal((a + 0).numpy(), x)
+    np.testing.assert_array_equal((a * 1).numpy(), x)
+    np.testing.assert_array_equal((a % 7).numpy(), x % 7)
+    np.testing.assert_array_equal(weft.max(a).numpy(), MOST)
+    np.testing.assert_array_equal((a[::-1] == a).numpy(), x[::-1] == x)
+    large = weft.asarray(np.array([2**40, 0, 2**32, 1]), device=device)
+    np.testing.assert_array_equal(large.astype("bool").numpy(), [True, False, True, True])
+    low = weft.asarray(np.array([5, 2**31, 7], "uint64"), device=device)
+    np.testing.assert_array_equal((low[::2] + low[::2]).numpy(), [10, 14])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    "compute, says",
+    [
+        (lambda a, b, u: a + 1, "results may lie between -2147483647 and 2147483648"),
+        (lambda a, b, u: -a, "negative of 64-bit integers"),
+        (lambda a, b, u: a * a, "multiply of 64-bit integers"),
+        (lambda a, b, u: weft.sum(a), "sum of 64-bit integers"),
+        (lambda a, b, u: weft.prod(a), "prod of 64-bit integers"),
+        (lambda a, b, u: b + 0, "a value of int64[2] does not fit 32 bits"),
+        (lambda a, b, u: a + 2**31, "the number 2147483648 does not fit 32 bits"),
+        (lambda a, b, u: b < a, "less of 64-bit integers"),
+        (lambda a, b, u: weft.max(b), "max of 64-bit integers"),
+        (lambda a, b, u: b.astype("float32"), "astype of 64-bit integers"),
+        (lambda a, b, u: weft.where(a > 0, a, b), "where of 64-bit integers"),
+        (lambda a, b, u: u + 0, "a value of uint64[2] does not fit 32 bits"),
+        (lambda a, b, u: (u[:1] * 0) - 1, "results may lie between -1 and -1"),
+    ],
+)
+def test_more_than_32_bits_are_refused(device, compute, says):
+    a = weft.asarray(np.array([MOST, LEAST]), device=device)
+    b = weft.asarray(np.array([1, 2**31]), device=device)
+    u = weft.asarray(np.array([1, 2**64 - 1], "uint64"), device=device)
+    with pytest.raises(weft.Error) as refused:
+        compute(a, b, u)
+    assert refused.value.code == "array.int64.range", refused.value
+    assert says in str(refused.value) and "legal are operands and results" in str(refused.value)
+    np.testing.assert_array_equal(a.numpy(), [MOST, LEAST])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_positions_of_models(device):
+    """What an embedding, its gradient and a mask of tokens ask for."""
+    rng = np.random.default_rng(1)
+    table, ids = rng.standard_normal((10, 8)).astype("f4"), rng.integers(0, 10, (2, 5))
+    e, i = weft.asarray(table, device=device), weft.asarray(ids, device=device)
+    np.testing.assert_array_equal(e[i].numpy(), table[ids])
+    places = weft.arange(5, device=device)
+    np.testing.assert_array_equal((places[None] <= places[:, None]).numpy(), np.tri(5) > 0)
+    np.testing.assert_array_equal((i != 3).numpy(), ids != 3)
