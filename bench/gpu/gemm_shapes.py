@@ -50,7 +50,9 @@ CASES = [
 
 def random_cases(count, seed, odd):
     rng = random.Random(seed)
-    extent = lambda: int(256 * 32 ** rng.random()) | 1 if odd else int(256 * 32 ** rng.random()) // 8 * 8
+    extent = lambda: (
+        int(256 * 32 ** rng.random()) | 1 if odd else int(256 * 32 ** rng.random()) // 8 * 8
+    )
     return [
         ((), extent(), extent(), extent(), rng.choice(["NN", "NT", "TN"]), 0) for _ in range(count)
     ]

@@ -31,9 +31,11 @@ double seconds(const Ref& device, const std::function<void()>& work, double expe
   work();
   std::vector<double> samples;
   for (int s = 0; s < 5; ++s)
-    samples.push_back(device->measure([&] {
-                        for (int i = 0; i < times; ++i) work();
-                      }).seconds /
+    samples.push_back(device
+                          ->measure([&] {
+                            for (int i = 0; i < times; ++i) work();
+                          })
+                          .seconds /
                       times);
   std::sort(samples.begin(), samples.end());
   return samples[samples.size() / 2];
@@ -79,17 +81,42 @@ double difference(const std::vector<float>& x, const std::vector<float>& want) {
 }
 
 const Case kCases[] = {
-    {1, 512, 512, 512}, {1, 1024, 1024, 1024}, {1, 1536, 1536, 1536}, {1, 2048, 2048, 2048},
-    {1, 3072, 3072, 3072}, {1, 4096, 4096, 4096}, {1, 4096, 4096, 4096, false, false, 8},
-    {1, 4096, 4096, 4096, false, false, 16}, {1, 4096, 4096, 4096, false, false, 32},
-    {1, 4096, 4096, 4096, false, false, 64}, {1, 4096, 4096, 4096, false, true, 8},
-    {1, 4000, 4056, 4072}, {1, 8192, 96, 4096}, {1, 8192, 160, 4096}, {1, 8192, 8192, 64},
-    {1, 8192, 8192, 128}, {1, 4096, 8192, 256}, {1, 1000, 1000, 1000}, {1, 256, 1024, 784},
-    {1, 256, 784, 1024}, {1, 64, 64, 65536}, {1, 128, 4096, 4096}, {1, 64, 8192, 8192},
-    {1, 304, 4096, 2048, false, true}, {1, 2000, 3000, 1000}, {1, 3000, 5000, 7000},
-    {1, 1280, 1280, 5120}, {1, 640, 2560, 640}, {1, 6000, 704, 904}, {1, 7168, 2048, 320},
-    {1, 2504, 7000, 504}, {1, 8192, 1024, 1024, false, true}, {64, 256, 256, 256},
-    {192, 512, 512, 64, false, true}, {16, 1024, 1024, 128}, {8, 700, 904, 512},
+    {1, 512, 512, 512},
+    {1, 1024, 1024, 1024},
+    {1, 1536, 1536, 1536},
+    {1, 2048, 2048, 2048},
+    {1, 3072, 3072, 3072},
+    {1, 4096, 4096, 4096},
+    {1, 4096, 4096, 4096, false, false, 8},
+    {1, 4096, 4096, 4096, false, false, 16},
+    {1, 4096, 4096, 4096, false, false, 32},
+    {1, 4096, 4096, 4096, false, false, 64},
+    {1, 4096, 4096, 4096, false, true, 8},
+    {1, 4000, 4056, 4072},
+    {1, 8192, 96, 4096},
+    {1, 8192, 160, 4096},
+    {1, 8192, 8192, 64},
+    {1, 8192, 8192, 128},
+    {1, 4096, 8192, 256},
+    {1, 1000, 1000, 1000},
+    {1, 256, 1024, 784},
+    {1, 256, 784, 1024},
+    {1, 64, 64, 65536},
+    {1, 128, 4096, 4096},
+    {1, 64, 8192, 8192},
+    {1, 304, 4096, 2048, false, true},
+    {1, 2000, 3000, 1000},
+    {1, 3000, 5000, 7000},
+    {1, 1280, 1280, 5120},
+    {1, 640, 2560, 640},
+    {1, 6000, 704, 904},
+    {1, 7168, 2048, 320},
+    {1, 2504, 7000, 504},
+    {1, 8192, 1024, 1024, false, true},
+    {64, 256, 256, 256},
+    {192, 512, 512, 64, false, true},
+    {16, 1024, 1024, 128},
+    {8, 700, 904, 512},
     {1, 8192, 8192, 8192},
 };
 
@@ -170,7 +197,8 @@ void run(const Ref& device, const Case& c) {
   const auto machine = weft::device::gemm_machine(weft::device::grid_of(device));
   const GemmDecisions own = weft::rules::choose_gemm(machine, shape);
   line("chosen", own, (own.blocks + processors - 1) / processors,
-       seconds(device, [&] { weft::device::whole_product(out, a, b); }, expected));
+       seconds(
+           device, [&] { weft::device::whole_product(out, a, b); }, expected));
   std::fflush(stdout);
 }
 

@@ -218,8 +218,8 @@ nb::object numpy_copy(const NDArray& array, nb::handle empty) {
   };
   static constinit Types* kept = nullptr;
   const Types& types = made_once(kept, [] {
-    static constexpr const char* names[] = {"?",  "i1", "i2",    "i4",    "i8", "u1",
-                                            "u2", "u4", "u8",    nullptr, nullptr, "f2",
+    static constexpr const char* names[] = {"?",     "i1", "i2", "i4",    "i8",    "u1",
+                                            "u2",    "u4", "u8", nullptr, nullptr, "f2",
                                             nullptr, "f4", "f8", "c8",    "c16"};
     static_assert(std::size(names) == kElems);
     auto out = std::make_unique<Types>();

@@ -28,7 +28,11 @@ def decoded(name):
         if low >= special:
             value = math.inf if low == infinity else math.nan
         else:
-            value = fraction * 2.0 ** (1 - bias) if exponent == 0 else (1 + fraction) * 2.0 ** (exponent - bias)
+            value = (
+                fraction * 2.0 ** (1 - bias)
+                if exponent == 0
+                else (1 + fraction) * 2.0 ** (exponent - bias)
+            )
         out.append(math.copysign(value, -1.0 if code & 0x80 else 1.0))
     return np.array(out)
 
@@ -38,7 +42,9 @@ def encoded(name, values):
     mantissa, bias, special, infinity = FORMATS[name]
     table = decoded(name)[:special]  # positive and finite
     step = table[-1] - table[-2]
-    grid = np.append(table, table[-1] + step)  # what lies half a step above the largest is rounded up
+    grid = np.append(
+        table, table[-1] + step
+    )  # what lies half a step above the largest is rounded up
     out = []
     for v in np.asarray(values, dtype=np.float64):
         sign = 0x80 if math.copysign(1.0, v) < 0 else 0
@@ -83,7 +89,7 @@ def same(name, got, want):
     """Codes, where NaN is NaN with either sign and any payload."""
     table = decoded(name)
     for g, (w, nan) in zip(got, want):
-        assert (math.isnan(table[g]) if nan or math.isnan(table[w]) else g == w), (hex(g), hex(w))
+        assert math.isnan(table[g]) if nan or math.isnan(table[w]) else g == w, (hex(g), hex(w))
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -99,7 +105,9 @@ def test_every_code_in_every_type(name):
         with np.errstate(invalid="ignore"):
             fits = (np.trunc(table) >= low) & (np.trunc(table) <= high)
         want = table[fits].astype(whole)
-        np.testing.assert_array_equal(from_codes(name, np.arange(256)[fits]).astype(whole).numpy(), want)
+        np.testing.assert_array_equal(
+            from_codes(name, np.arange(256)[fits]).astype(whole).numpy(), want
+        )
     assert [float(v) for v in x[:20]] == list(table[:20])
 
 
@@ -114,7 +122,9 @@ def test_rounding_from_wider_types(name, wide):
 
 
 @pytest.mark.parametrize("name", TYPES)
-@pytest.mark.parametrize("whole", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"])
+@pytest.mark.parametrize(
+    "whole", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"]
+)
 def test_rounding_from_whole_numbers(name, whole):
     values = np.arange(0, 600) if whole not in ("int8", "uint8", "bool") else np.arange(0, 100)
     if whole[0] == "i":
@@ -122,7 +132,9 @@ def test_rounding_from_whole_numbers(name, whole):
     if whole[-2:] in ("32", "64"):
         values = np.concatenate([values, [57344, 61439, 61440, 2**30, 2**30 + 1]])
     values = values.astype(whole)
-    same(name, codes_of(weft.asarray(values).astype(name)), encoded(name, values.astype(np.float64)))
+    same(
+        name, codes_of(weft.asarray(values).astype(name)), encoded(name, values.astype(np.float64))
+    )
 
 
 def run(build, target, *arrays):
@@ -154,12 +166,16 @@ def test_programs_convert_in_both_directions(name, target):
 def test_arithmetic_rounds_each_operation(name, target):
     table = decoded(name)
     codes = np.arange(256)[np.isfinite(table)]
-    a, b = (np.array(c) for c in zip(*itertools.islice(itertools.product(codes, codes), 0, None, 11)))
+    a, b = (
+        np.array(c) for c in zip(*itertools.islice(itertools.product(codes, codes), 0, None, 11))
+    )
     n = len(a)
     A, B = te.placeholder((n,), name, name="A"), te.placeholder((n,), name, name="B")
     C = te.compute((n,), lambda i: A[i] * B[i] + A[i], name="C")
     f = weft.build(te.create_prim_func([A, B, C]), target=target)["main"]
-    *_, out = run(f, target, from_codes(name, a), from_codes(name, b), from_codes(name, np.zeros(n)))
+    *_, out = run(
+        f, target, from_codes(name, a), from_codes(name, b), from_codes(name, np.zeros(n))
+    )
     product = encoded(name, (table[a] * table[b]).astype(np.float32))
     rounded = np.array([math.nan if nan else table[c] for c, nan in product])
     with np.errstate(invalid="ignore"):
@@ -170,7 +186,11 @@ def test_arithmetic_rounds_each_operation(name, target):
 @pytest.mark.parametrize("target", TARGETS)
 def test_text_selects_and_vectors(target):
     @T.prim_func
-    def f(A: T.Buffer((64,), "float8_e4m3fn"), B: T.Buffer((64,), "float8_e4m3fn"), C: T.Buffer((64,), "uint8")):
+    def f(
+        A: T.Buffer((64,), "float8_e4m3fn"),
+        B: T.Buffer((64,), "float8_e4m3fn"),
+        C: T.Buffer((64,), "uint8"),
+    ):
         for i in T.vectorized(64):
             with T.block("b"):
                 v = T.axis.spatial(64, i)
@@ -180,8 +200,16 @@ def test_text_selects_and_vectors(target):
     assert T.from_source(f.script()).script() == f.script()
     codes = np.arange(64) + 16
     x = from_codes("float8_e4m3fn", codes)
-    _, b, c = run(weft.build(f, target=target)["f"], target, x, from_codes("float8_e4m3fn", codes * 0), weft.zeros((64,), dtype="uint8"))
-    np.testing.assert_array_equal(b.astype("float32").numpy(), np.maximum(decoded("float8_e4m3fn")[codes], 1.0))
+    _, b, c = run(
+        weft.build(f, target=target)["f"],
+        target,
+        x,
+        from_codes("float8_e4m3fn", codes * 0),
+        weft.zeros((64,), dtype="uint8"),
+    )
+    np.testing.assert_array_equal(
+        b.astype("float32").numpy(), np.maximum(decoded("float8_e4m3fn")[codes], 1.0)
+    )
     np.testing.assert_array_equal(c.numpy(), codes)
 
 
@@ -194,24 +222,33 @@ def test_arrays(name):
     assert x.dtype.name == name and x.dtype.itemsize == 1 and x.nbytes == 84
     np.testing.assert_array_equal(x.numpy(), kept)
     np.testing.assert_array_equal(x.T[3:, ::2].astype("float32").numpy(), kept.T[3:, ::2])
-    np.testing.assert_array_equal(weft.concat([x, x[:2]]).astype("float32").numpy(), np.concatenate([kept, kept[:2]]))
+    np.testing.assert_array_equal(
+        weft.concat([x, x[:2]]).astype("float32").numpy(), np.concatenate([kept, kept[:2]])
+    )
     np.testing.assert_array_equal(x[weft.asarray([3, 0, 3])].numpy(), kept[[3, 0, 3]])
     sums = weft.asarray(kept + kept[0]).astype(name).numpy()
     np.testing.assert_array_equal((x + x[0]).numpy(), sums)
     assert (x + x).dtype.name == name and (x + weft.asarray(values)).dtype == weft.float32
     np.testing.assert_array_equal((-x).numpy(), -kept)
     np.testing.assert_array_equal(weft.abs(x).numpy(), np.abs(kept))
-    np.testing.assert_array_equal(weft.where(x > 0.0, x, weft.zeros_like(x)).numpy(), np.maximum(kept, 0))
+    np.testing.assert_array_equal(
+        weft.where(x > 0.0, x, weft.zeros_like(x)).numpy(), np.maximum(kept, 0)
+    )
     np.testing.assert_array_equal(weft.max(x, axis=1).numpy(), kept.max(axis=1))
     np.testing.assert_array_equal(weft.argmax(x, axis=1).numpy(), kept.argmax(axis=1))
     np.testing.assert_array_equal(weft.sort(x, axis=1).numpy(), np.sort(kept, axis=1))
-    np.testing.assert_array_equal(weft.exp(x).numpy(), weft.asarray(np.exp(kept)).astype(name).numpy())
+    np.testing.assert_array_equal(
+        weft.exp(x).numpy(), weft.asarray(np.exp(kept)).astype(name).numpy()
+    )
     assert "448" in str(weft.asarray([0.5, 448.0]).astype(name)) and name in repr(x)
     y = x.copy()
     y[1] = 0.3
     assert (y[1].numpy() == np.float32(weft.asarray(0.3).astype(name))).all()
     limits = weft.finfo(name)
-    assert limits.max == np.nanmax(np.where(np.isfinite(decoded(name)), decoded(name), 0)) and limits.bits == 8
+    assert (
+        limits.max == np.nanmax(np.where(np.isfinite(decoded(name)), decoded(name), 0))
+        and limits.bits == 8
+    )
     back = weft.from_dlpack(x)
     np.testing.assert_array_equal(codes_of(back), codes_of(x))
     assert weft.zeros((0, 3), dtype=name).astype("float32").shape == (0, 3)
@@ -234,7 +271,12 @@ def test_scaled_mm(shape, types):
     b = weft.asarray(rng.normal(size=(n, k)).astype(np.float32)).astype(types[1]).T
     x, y = a.numpy().astype(np.float64), b.numpy().astype(np.float64)
     f = weft.nn.functional.scaled_mm
-    for sa, sb in [(None, None), (np.float32(0.5), np.float32(3.0)), (rng.random((m, 1)), rng.random((1, n))), (rng.random(m), None)]:
+    for sa, sb in [
+        (None, None),
+        (np.float32(0.5), np.float32(3.0)),
+        (rng.random((m, 1)), rng.random((1, n))),
+        (rng.random(m), None),
+    ]:
         bias = rng.normal(size=n).astype(np.float32)
         given = [None if s is None else weft.asarray(np.asarray(s, np.float32)) for s in (sa, sb)]
         want = x @ y
@@ -245,22 +287,37 @@ def test_scaled_mm(shape, types):
     assert f(a, b).dtype == weft.bfloat16
     groups = -(-k // 128)
     if groups > 1:
-        sa, sb = rng.random((m, groups)).astype(np.float32), rng.random((groups, -(-n // 128))).astype(np.float32)
-        want = (x * np.repeat(sa, 128, 1)[:, :k]) @ (y * np.repeat(np.repeat(sb, 128, 0)[:k], 128, 1)[:, :n])
-        np.testing.assert_allclose(f(a, b, weft.asarray(sa), weft.asarray(sb), dtype="float32").numpy(), want, rtol=1e-4)
+        sa, sb = (
+            rng.random((m, groups)).astype(np.float32),
+            rng.random((groups, -(-n // 128))).astype(np.float32),
+        )
+        want = (x * np.repeat(sa, 128, 1)[:, :k]) @ (
+            y * np.repeat(np.repeat(sb, 128, 0)[:k], 128, 1)[:, :n]
+        )
+        np.testing.assert_allclose(
+            f(a, b, weft.asarray(sa), weft.asarray(sb), dtype="float32").numpy(), want, rtol=1e-4
+        )
 
 
 def test_refusals():
     x = weft.zeros((4, 4), dtype="float8_e4m3fn")
     f = weft.nn.functional.scaled_mm
     for kind, slug, arguments in (
-        (weft.DTypeError, "dtype", (x.astype("float32"), x)),
-        (weft.DTypeError, "dtype", (x, x, None, None, None, "int32")),
-        (weft.ShapeError, "shape", (x, weft.zeros((3, 4), dtype="float8_e4m3fn"))),
-        (weft.ShapeError, "scale", (x, x, weft.ones((3,), dtype="float32"))),
-        (weft.ShapeError, "scale", (x, x, None, None, weft.ones((1,), dtype="float32"))),
+        (weft.DTypeError, "array.scaled_matmul.dtype", (x.astype("float32"), x)),
+        (weft.DTypeError, "array.scaled_matmul.dtype", (x, x, None, None, None, "int32")),
+        (
+            weft.ShapeError,
+            "array.scaled_matmul.shape",
+            (x, weft.zeros((3, 4), dtype="float8_e4m3fn")),
+        ),
+        (weft.ShapeError, "array.scaled_matmul.scale", (x, x, weft.ones((3,), dtype="float32"))),
+        (
+            weft.ShapeError,
+            "array.scaled_matmul.scale",
+            (x, x, None, None, weft.ones((1,), dtype="float32")),
+        ),
     ):
-        e = refused(kind, f"array.scaled_matmul.{slug}", f, *arguments)
+        e = refused(kind, slug, f, *arguments)
         assert "scaled_mm" in str(e) and ("legal" in str(e) or "rule" in str(e))
 
 

@@ -184,8 +184,8 @@ TEST(ArrayGemmScaled, multiplies_float8) {
   };
   std::vector<std::uint8_t> a = codes(dtypes::float8_e4m3fn, m * k),
                             b = codes(dtypes::float8_e5m2, n * k);
-  for (const auto& [sa, sb, bias] : {std::tuple(Scale::each, Scale::each, true),
-                                     std::tuple(Scale::one, Scale::none, false)}) {
+  for (const auto& [sa, sb, bias] :
+       {std::tuple(Scale::each, Scale::each, true), std::tuple(Scale::one, Scale::none, false)}) {
     const GemmProgram p = scaled_program(sa, sb, bias, dtypes::float32);
     std::vector<float> rows = numbers(sa == Scale::each ? m : 1),
                        columns = numbers(sb == Scale::each ? n : 1), added = numbers(n),

@@ -8,7 +8,18 @@ import math as _math
 from .. import _core
 from .._boundary import publish as _publish
 from .._errors import error as _error
-from .common import _INTEGERS, _array, _axis, _bool, _float32, _int64, _is_tensor, _name, _NARROW, _row
+from .common import (
+    _INTEGERS,
+    _array,
+    _axis,
+    _bool,
+    _float32,
+    _int64,
+    _is_tensor,
+    _name,
+    _NARROW,
+    _row,
+)
 from .creation import full
 from .manipulation import concat, reshape
 

@@ -6,10 +6,10 @@
 namespace weft {
 
 namespace {
-constexpr std::string_view kNames[] = {"bool",     "int8",    "int16",   "int32",     "int64",
-                                       "uint8",    "uint16",  "uint32",  "uint64",    "float8_e4m3fn",
-                                       "float8_e5m2", "float16",
-                                       "bfloat16", "float32", "float64", "complex64", "complex128"};
+constexpr std::string_view kNames[] = {
+    "bool",     "int8",    "int16",   "int32",         "int64",       "uint8",
+    "uint16",   "uint32",  "uint64",  "float8_e4m3fn", "float8_e5m2", "float16",
+    "bfloat16", "float32", "float64", "complex64",     "complex128"};
 static_assert(std::size(kNames) == kElems);
 int width(Elem e) { return elem_bytes(e); }
 Elem signed_of(int bytes) {

@@ -36,12 +36,12 @@ inline constexpr int kElems = 17;
 enum class Kind : std::uint8_t { boolean, integer, real, complex };
 
 constexpr DType dtype_of(Elem e) {
-  constexpr DType table[] = {
-      dtypes::boolean,   dtypes::int8,          dtypes::int16,       dtypes::int32,
-      dtypes::int64,     dtypes::uint8,         dtypes::uint16,      dtypes::uint32,
-      dtypes::uint64,    dtypes::float8_e4m3fn, dtypes::float8_e5m2, dtypes::float16,
-      dtypes::bfloat16,  dtypes::float32,       dtypes::float64,     dtypes::complex64,
-      dtypes::complex128};
+  constexpr DType table[] = {dtypes::boolean,       dtypes::int8,        dtypes::int16,
+                             dtypes::int32,         dtypes::int64,       dtypes::uint8,
+                             dtypes::uint16,        dtypes::uint32,      dtypes::uint64,
+                             dtypes::float8_e4m3fn, dtypes::float8_e5m2, dtypes::float16,
+                             dtypes::bfloat16,      dtypes::float32,     dtypes::float64,
+                             dtypes::complex64,     dtypes::complex128};
   return table[static_cast<int>(e)];
 }
 constexpr int elem_bytes(Elem e) {

@@ -223,7 +223,7 @@ NDArray axis_back(const NDArray& rows, Dims lead, int axis) {
 
 Elem complex_for(Elem e) {
   return e == Elem::complex64 || e == Elem::float32 || is_narrow_float(e) ? Elem::complex64
-                                                                         : Elem::complex128;
+                                                                          : Elem::complex128;
 }
 
 }  // namespace

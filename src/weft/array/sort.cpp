@@ -293,8 +293,7 @@ NDArray topk_places(const NDArray& x, std::int64_t k, int axis, bool largest) {
   if (!x.on_host() || k > 512 || k * 4 > n)
     return argsort(x, axis, largest).slice(axis, 0, k, 1).contiguous();
   const NDArray moved = x.transpose(axis, -1);
-  NDArray rows = moved.is_contiguous() && !is_narrow_float(x.elem()) &&
-                         !is_complex(x.elem())
+  NDArray rows = moved.is_contiguous() && !is_narrow_float(x.elem()) && !is_complex(x.elem())
                      ? moved
                      : rows_of(x, axis, "topk");
   Dims shape = rows.shape();

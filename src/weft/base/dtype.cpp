@@ -17,15 +17,24 @@ struct Name {
   DType type;
 };
 constexpr Name kNames[] = {
-    {"bool", dtypes::boolean},          {"int8", dtypes::int8},
-    {"int16", dtypes::int16},           {"int32", dtypes::int32},
-    {"int64", dtypes::int64},           {"uint8", dtypes::uint8},
-    {"uint16", dtypes::uint16},         {"uint32", dtypes::uint32},
-    {"uint64", dtypes::uint64},         {"float8_e4m3fn", dtypes::float8_e4m3fn},
-    {"float8_e5m2", dtypes::float8_e5m2}, {"float16", dtypes::float16},
-    {"bfloat16", dtypes::bfloat16},     {"float32", dtypes::float32},
-    {"float64", dtypes::float64},       {"complex64", dtypes::complex64},
-    {"complex128", dtypes::complex128}, {"handle", dtypes::handle},
+    {"bool", dtypes::boolean},
+    {"int8", dtypes::int8},
+    {"int16", dtypes::int16},
+    {"int32", dtypes::int32},
+    {"int64", dtypes::int64},
+    {"uint8", dtypes::uint8},
+    {"uint16", dtypes::uint16},
+    {"uint32", dtypes::uint32},
+    {"uint64", dtypes::uint64},
+    {"float8_e4m3fn", dtypes::float8_e4m3fn},
+    {"float8_e5m2", dtypes::float8_e5m2},
+    {"float16", dtypes::float16},
+    {"bfloat16", dtypes::bfloat16},
+    {"float32", dtypes::float32},
+    {"float64", dtypes::float64},
+    {"complex64", dtypes::complex64},
+    {"complex128", dtypes::complex128},
+    {"handle", dtypes::handle},
 };
 
 /// Rounds a double to a float so that a second rounding to 16 bits is still correct (round to odd).
@@ -131,9 +140,7 @@ struct Float8 {
   std::uint32_t nan;
 };
 constexpr Float8 kE4M3{3, 7, 0x7f, 0x7f}, kE5M2{2, 15, 0x7c, 0x7e};
-const Float8& float8_of(DType type) {
-  return type.code == TypeCode::float8_e5m2 ? kE5M2 : kE4M3;
-}
+const Float8& float8_of(DType type) { return type.code == TypeCode::float8_e5m2 ? kE5M2 : kE4M3; }
 }  // namespace
 
 float float8_to_float(DType type, std::uint8_t bits) {

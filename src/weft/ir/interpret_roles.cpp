@@ -455,7 +455,8 @@ struct TileCode final : RowCode {
         const float left =
             held ? (*row_parts[at(k % 8 / 2)])[at((k / 8 * 2 + row / 8 % 2) * 2 + k % 2)]
                  : static_cast<float>(read_element(from + swizzled(x * type.bytes()), type).f);
-        sum += left * static_cast<float>(read_element(by + swizzled(y * by_type.bytes()), by_type).f);
+        sum +=
+            left * static_cast<float>(read_element(by + swizzled(y * by_type.bytes()), by_type).f);
       }
       sums[i] = sum;
     });

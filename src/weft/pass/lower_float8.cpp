@@ -75,8 +75,8 @@ Expr decode(DType t, const Expr& bytes, Lets* outer) {
   const Expr b = name("bits8", cast(w, bytes));
   const Expr m = name("magnitude8", bits_and(b, word(0x7f, w)));
   const int top = f.mantissa == 2 ? 31 : 15;  // the largest exponent
-  const Expr small = as_bits(cast(wide_of(t), m) *
-                             make_const(f.mantissa == 2 ? 0x1p-16 : 0x1p-9, wide_of(t)));
+  const Expr small =
+      as_bits(cast(wide_of(t), m) * make_const(f.mantissa == 2 ? 0x1p-16 : 0x1p-9, wide_of(t)));
   const Expr bias =
       select(lt(m, word(f.special, w)), word(static_cast<std::uint32_t>(127 - f.bias) << 23, w),
              word(static_cast<std::uint32_t>(255 - top) << 23, w));
@@ -301,8 +301,7 @@ class Lower final : public Rewriter {
       return encode(t, exact ? narrowed(value, lets_) : cast(wide_of(t), value), lets_);
     }
     if (const auto* c = as<CallNode>(e)) {
-      if (c->op == "if_then_else")
-        return encode(t, rewrite(e), lets_);
+      if (c->op == "if_then_else") return encode(t, rewrite(e), lets_);
       if (c->op == "reinterpret") return bytes_as(c->args[0]->dtype, c->args[0], byte_of(t));
     }
     return encode(t, rewrite(e), lets_);

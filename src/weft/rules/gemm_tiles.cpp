@@ -23,7 +23,7 @@ double together(double x, double y) {
 constexpr double kTile = 0.3;                   // to begin and end a tile
 constexpr double kHalfPiece = 1.1;              // of a result that threads store, 32 columns
 constexpr double kStagedPerMicrosecond = 52e3;  // bytes of a tile's result
-constexpr double kJoin = 2.5;                // a kernel more
+constexpr double kJoin = 2.5;                   // a kernel more
 // Rows off the sectors of 32 bytes: more sectors, and two lines for each piece of 128 bytes.
 constexpr double kOffSectors = 1.55;
 
@@ -42,8 +42,8 @@ std::int64_t gemm_slots(const GemmMachine& machine, std::int64_t rows, std::int6
 double gemm_time(const GemmMachine& machine, const GemmShape& s, const GemmDecisions& d) {
   const std::int64_t steps = ceil_div(ceil_div(s.k, s.step()), d.parts);
   const std::int64_t tiles = ceil_div(s.m, d.rows) * ceil_div(s.n, d.columns) * s.batches * d.parts;
-  const double sums = static_cast<double>(d.rows * d.columns * s.step()) /
-                      (machine.sums_per_clock * 2 / s.bytes);
+  const double sums =
+      static_cast<double>(d.rows * d.columns * s.step()) / (machine.sums_per_clock * 2 / s.bytes);
   // What lies outside of an operand is not fetched.
   const std::int64_t loaded = s.b_along_n ? round_up(d.columns, kTileRows) : d.columns;
   const double rows = static_cast<double>(std::min(s.m, d.rows)) * off_sectors(s.pitch_a);
@@ -61,7 +61,8 @@ double gemm_time(const GemmMachine& machine, const GemmShape& s, const GemmDecis
   const double rate = machine.memory_bytes_per_microsecond * machine.written_share;
   const double written = area * stored * static_cast<double>(d.parts) / rate;
   double time = together(busy, read + written);
-  if (d.parts > 1) time += kJoin + area * (4 * static_cast<double>(d.parts) + s.result_bytes) / rate;
+  if (d.parts > 1)
+    time += kJoin + area * (4 * static_cast<double>(d.parts) + s.result_bytes) / rate;
   return time;
 }
 

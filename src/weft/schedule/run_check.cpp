@@ -166,8 +166,8 @@ Verdict RunCheck::compare(const IRModule& now) {
           const bool narrow = type.is_float() && type.bits <= 16;
           const double x =
               narrow ? narrow_to_double(type, static_cast<std::uint16_t>(got[k])) : double(got[k]);
-          const double y =
-              narrow ? narrow_to_double(type, static_cast<std::uint16_t>(want[k])) : double(want[k]);
+          const double y = narrow ? narrow_to_double(type, static_cast<std::uint16_t>(want[k]))
+                                  : double(want[k]);
           if (std::isnan(x) && std::isnan(y)) continue;
           if (std::fabs(x - y) <= allowed * std::max({1.0, std::fabs(x), std::fabs(y)})) continue;
           Refusal refusal{

@@ -12,10 +12,10 @@ namespace weft::generate {
 namespace {
 
 const char* c_type(Elem e) {
-  static constexpr const char* names[] = {
-      "uint8_t",  "int8_t",   "int16_t",  "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t",
-      "uint64_t", "uint8_t",  "uint8_t",  "uint16_t", "uint16_t", "float", "double",
-      "float",    "double"};
+  static constexpr const char* names[] = {"uint8_t", "int8_t",   "int16_t",  "int32_t",  "int64_t",
+                                          "uint8_t", "uint16_t", "uint32_t", "uint64_t", "uint8_t",
+                                          "uint8_t", "uint16_t", "uint16_t", "float",    "double",
+                                          "float",   "double"};
   static_assert(std::size(names) == kElems);
   return names[static_cast<int>(e)];
 }

@@ -28,7 +28,8 @@ bool rows_fit(const NDArray& x, int inner, int outer) {
       x.handle()->address() + static_cast<std::uint64_t>(x.offset() * elem_bytes(x.elem()));
   bool fits = address % 16 == 0 && (steps[inner] == 1 || shape[inner] == 1) &&
               (shape[outer] == 1 || (steps[outer] > 0 && steps[outer] % vector_of(x) == 0));
-  for (int i = 0; i + 2 < x.ndim(); ++i) fits = fits && steps[i] >= 0 && steps[i] % vector_of(x) == 0;
+  for (int i = 0; i + 2 < x.ndim(); ++i)
+    fits = fits && steps[i] >= 0 && steps[i] % vector_of(x) == 0;
   return fits;
 }
 
@@ -86,8 +87,8 @@ ProgramKey key_of(const GemmProgram& p) {
   return {"gemm_tensor_core",
           {static_cast<int>(elem_of(p.type)), static_cast<int>(elem_of(p.type_b)),
            static_cast<int>(elem_of(p.result)), static_cast<int>(p.scale_a),
-           static_cast<int>(p.scale_b), p.bias, p.partial, p.a_along_m, p.b_along_n, p.unit, p.batch_axes,
-           moves, d.rows, d.columns, d.slots, d.parts > 1, d.blocks}};
+           static_cast<int>(p.scale_b), p.bias, p.partial, p.a_along_m, p.b_along_n, p.unit,
+           p.batch_axes, moves, d.rows, d.columns, d.slots, d.parts > 1, d.blocks}};
 }
 
 rules::GemmShape shape_of(const NDArray& out, const NDArray& a, const NDArray& b, int inner_a,
@@ -178,7 +179,9 @@ bool whole_product(const NDArray& out, const NDArray& a_in, const NDArray& b_in,
       ceil_div(m, 64) * ceil_div(n, 64) * batch.size >= kMost)
     return false;
   GemmProgram p;
-  p.decisions = measured ? *measured : choice_for(grid_of(out.device()), shape_of(out, a, b, inner_a, inner_b, batch.size));
+  p.decisions = measured ? *measured
+                         : choice_for(grid_of(out.device()),
+                                      shape_of(out, a, b, inner_a, inner_b, batch.size));
   const std::int64_t part = ceil_div(steps, p.decisions.parts), parts = ceil_div(steps, part);
   p.decisions.parts = parts;
   p.type = a.dtype(), p.type_b = b.dtype(), p.result = out.dtype();
@@ -191,7 +194,9 @@ bool whole_product(const NDArray& out, const NDArray& a_in, const NDArray& b_in,
   const bool rows =
       n % kUnit == 0 &&
       (out.offset() * 2 + static_cast<std::int64_t>(out.handle()->address() % 16)) % 16 == 0;
-  p.unit = rows && !p.partial && elem_bytes(out.elem()) == 2 ? static_cast<int>(kUnit) : n % 2 == 0 ? 2 : 1;
+  p.unit = rows && !p.partial && elem_bytes(out.elem()) == 2 ? static_cast<int>(kUnit)
+           : n % 2 == 0                                      ? 2
+                                                             : 1;
   p.batch_axes = batch.shape.size();
   for (int i = 0; i < p.batch_axes; ++i)
     p.moves_a[i] = batch.a[i] != 0, p.moves_b[i] = batch.b[i] != 0;

@@ -36,8 +36,10 @@ class Writer {
     for (int i = 0; i < s_.batch_axes; ++i) loop(cat("b", i), batch_[static_cast<std::size_t>(i)]);
     loop("i", m_), loop("j", n_);
     const Expr terms = split ? steps * ir::make_int(s_.step()) : k_;
-    const Buffer a = operand("a", s_.type, s_.moves_a, s_.a_along_m ? k_ : m_, s_.a_along_m ? m_ : k_);
-    const Buffer b = operand("b", s_.type_b, s_.moves_b, s_.b_along_n ? k_ : n_, s_.b_along_n ? n_ : k_);
+    const Buffer a =
+        operand("a", s_.type, s_.moves_a, s_.a_along_m ? k_ : m_, s_.a_along_m ? m_ : k_);
+    const Buffer b =
+        operand("b", s_.type_b, s_.moves_b, s_.b_along_n ? k_ : n_, s_.b_along_n ? n_ : k_);
     Exprs shape;
     for (const ir::IterVar& v : iters_) shape.push_back(v.dom.extent);
     const Buffer sums = ir::make_buffer(s_.partial ? "out" : "sums", dtypes::float32, shape);
@@ -82,7 +84,8 @@ class Writer {
     loops_.push_back(ir::make_var(name));
   }
   /// Only along the batch axes that it moves on; rows at multiples of 16 bytes.
-  Buffer operand(const std::string& name, DType type, const bool* moves, const Expr& rows, const Expr& row) {
+  Buffer operand(const std::string& name, DType type, const bool* moves, const Expr& rows,
+                 const Expr& row) {
     Exprs shape, strides;
     for (int i = 0; i < s_.batch_axes; ++i) {
       if (!moves[i]) continue;

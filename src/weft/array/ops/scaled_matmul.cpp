@@ -25,7 +25,8 @@ void check(const NDArray& a, const NDArray& b, const ProductScales& s) {
                 cat("scaled_mm got ", describe(a), " and ", describe(b)))
         .note("rule: [m, k] by [k, n] gives [m, n]");
   auto fits = [](const NDArray& x, std::string_view name, std::int64_t extent, bool number) {
-    if (!x.defined() || (x.elem() == Elem::float32 && (x.size() == extent || (number && x.size() == 1))))
+    if (!x.defined() ||
+        (x.elem() == Elem::float32 && (x.size() == extent || (number && x.size() == 1))))
       return;
     throw Error(ErrorKind::shape, "array.scaled_matmul.scale",
                 cat("scaled_mm got ", name, " as ", describe(x)))

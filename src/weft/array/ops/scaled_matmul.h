@@ -10,9 +10,9 @@ namespace weft {
 struct ProductScales {
   NDArray a, b, bias;
 };
-/// (a[m, k] @ b[k, n]) * scales.a * scales.b + scales.bias, summed up in float32 and rounded once to
-/// `out`, of float8 operands. Where the machine multiplies float8 tiles they are read as they are (a
-/// in rows along k, b in columns along k; others are copied); elsewhere both become float32.
+/// (a[m, k] @ b[k, n]) * scales.a * scales.b + scales.bias, summed up in float32 and rounded once
+/// to `out`, of float8 operands. Where the machine multiplies float8 tiles they are read as they
+/// are (a in rows along k, b in columns along k; others are copied); elsewhere both become float32.
 NDArray scaled_matmul(const NDArray& a, const NDArray& b, const ProductScales& scales, Elem out);
 
 /// sums * scales.a * scales.b + scales.bias, float32.

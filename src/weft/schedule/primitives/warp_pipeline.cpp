@@ -493,9 +493,8 @@ class Finder {
                   cat("the stride ", print(strides[d]), " of axis ", d, " of \"", b->name,
                       "\" is not known to be a multiple of 16 bytes"))
             .note("bulk copies read rows that begin at multiples of 16 bytes")
-            .repair(
-                cat("give the buffer rows of a multiple of ", unit,
-                    " elements: a longer stride, or an extent such as n * ", unit));
+            .repair(cat("give the buffer rows of a multiple of ", unit,
+                        " elements: a longer stride, or an extent such as n * ", unit));
       }
     }
     return std::nullopt;

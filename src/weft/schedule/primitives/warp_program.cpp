@@ -215,9 +215,10 @@ class Maker {
       const Var step = var("step");
       tile_[p_.steps->var.get()] = cast(p_.steps->var->dtype, step);
       const Expr to = let("to", ring(slot));
-      std::vector<Stmt> all = {call_stmt("token_wait", {address(empty_, {to}), ring(parity)}),
-                               call_stmt("token_expect", {address(full_, {to}),
-                                                          at((p_.rows + p_.ring_columns()) * kRowBytes)})};
+      std::vector<Stmt> all = {
+          call_stmt("token_wait", {address(empty_, {to}), ring(parity)}),
+          call_stmt("token_expect",
+                    {address(full_, {to}), at((p_.rows + p_.ring_columns()) * kRowBytes)})};
       load_tile(all, ring_a_, p_.a, p_.rows, to);
       load_tile(all, ring_b_, p_.b, p_.ring_columns(), to);
       all.push_back(advance());
@@ -463,8 +464,8 @@ class Maker {
           const Point p = point(j, h, e);
           Exprs to;
           for (const Expr& i : s->indices) to.push_back(substitute(i, iterators(p)));
-          const Expr stored = applied ? cast(s->buffer->dtype, load(sums_, {j, h, e}))
-                                      : value(p, {j, h, e});
+          const Expr stored =
+              applied ? cast(s->buffer->dtype, load(sums_, {j, h, e})) : value(p, {j, h, e});
           const Stmt out = store(s->buffer, stored, std::move(to));
           const Expr in = inside(p);
           return pairs || is_const_int_value(in, 1) ? out : if_then(in, out);

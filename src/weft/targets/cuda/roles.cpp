@@ -94,7 +94,8 @@ class Spell final : public Rewriter {
   [[noreturn]] static void refuse(const CallNode* c, const std::string& found) {
     throw Error(ErrorKind::emit, "cuda.instruction.form", cat("\"", c->op, "\" was given ", found))
         .note(
-            "legal: tiles of float16, bfloat16 or, along the sum, float8; 8 to 256 columns, in multiples of 8, of 32 where "
+            "legal: tiles of float16, bfloat16 or, along the sum, float8; 8 to 256 columns, in "
+            "multiples of 8, of 32 where "
             "rows run along them; 24 to 256 registers, in multiples of 8")
         .at("", print(evaluate(Expr(c))));
   }
@@ -138,7 +139,8 @@ class Spell final : public Rewriter {
         !is_const_int(c->args[5], &n) || columns < 8 || columns > 256 ||
         columns % (n ? 32 : 8) != 0)
       refuse(c, cat(columns, " columns"));
-    if (bytes && (m || n)) refuse(c, cat("tiles of ", to_string(a), " that do not run along the sum"));
+    if (bytes && (m || n))
+      refuse(c, cat("tiles of ", to_string(a), " that do not run along the sum"));
     return instruction(cat("weft_tile_multiply_", columns, "_",
                            held ? 2
                            : m  ? 1
@@ -195,8 +197,8 @@ std::string multiply_definition(std::string_view name, int columns, int from, bo
           "(((unsigned int)__cvta_generic_to_shared(b) & 0x3ffff) >> 4);\n"
           "#pragma unroll\n  for (int i = 0; i < 4; ++i)\n"
           "    asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %",
-          registers + 2 + more, ", 0;\\nwgmma.mma_async.sync.aligned.m64n", columns, bytes ? "k32.f32." : "k16.f32.",
-          type, ".", other, " {", places, "}, ",
+          registers + 2 + more, ", 0;\\nwgmma.mma_async.sync.aligned.m64n", columns,
+          bytes ? "k32.f32." : "k16.f32.", type, ".", other, " {", places, "}, ",
           held ? cat("{%", registers, ", %", registers + 1, ", %", registers + 2, ", %",
                      registers + 3, "}")
                : cat("%", registers),
