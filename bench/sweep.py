@@ -2,7 +2,7 @@
 """Every public array function beside NumPy and PyTorch, over shape classes and element types, in one process.
 
     PYTHONPATH=python python bench/sweep.py [--device cpu|cuda] [--class NAME ...] [--only TEXT ...] [--threads N]
-        [--layouts 4,1e3 ...] [--dtypes float32 ...] [--seconds S] [--sample N --seed S] [--worst N] [--json F]
+        [--layouts 4,1e3 ...] [--dtypes float32 ...] [--seconds S] [--sample N --seed S] [--worst N] [--json F] [--cpu-time]
 
 A row is a function, a layout and a type (bench/sweep/cases.py has the table). Its result is compared with the first rival's before it
 is timed; all sides are warmed by the same two calls and sampled in turns; the figure is the ratio of medians, the better
@@ -30,17 +30,21 @@ import numpy as np
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "sweep"))
 import cases
+import libraries
 from libraries import libraries_for
 
 TOLERANCE = {"float16": 2e-2, "bfloat16": 6e-2, "float32": 2e-3, "complex64": 2e-3}
 
 
+clock = time.perf_counter
+
+
 def once(f, sync):
     sync()
-    start = time.perf_counter()
+    start = clock()
     f()
     sync()
-    return time.perf_counter() - start
+    return clock() - start
 
 
 def medians(work, seconds):
@@ -55,11 +59,11 @@ def medians(work, seconds):
     for _ in range(rounds):
         for name, (f, sync) in work.items():
             sync()
-            start = time.perf_counter()
+            start = clock()
             for _ in range(number[name]):
                 f()
             sync()
-            times[name].append((time.perf_counter() - start) / number[name])
+            times[name].append((clock() - start) / number[name])
     return {n: statistics.median(t) for n, t in times.items()}
 
 
@@ -87,13 +91,21 @@ def differs(got, want, dtype, scale_of=None):
     return None if worst <= TOLERANCE.get(dtype, 1e-6) else f"error {worst:.1e}"
 
 
+def reference(case, layout, dtype, arrays, ours):
+    """NumPy's result in float32 for operands rounded to bfloat16: PyTorch multiplies and adds up in the narrow type."""
+    if dtype != "bfloat16" or case.numpy is None or getattr(case.numpy, "prepare", None):
+        return None
+    rounded = [ours.host(ours.take(a, dtype)) if a.dtype == np.float32 else a for a in arrays]
+    return np.asarray(case.function(libraries.Numpy(), layout, "float32", rounded)())
+
+
 def run_row(case, layout, dtype, ours, rivals, seconds):
     row = dict(name=case.name, **{"class": case.kind}, layout=layout, dtype=dtype)
     rng = np.random.default_rng(7)
     arrays = case.operands(rng, layout, dtype)
     row["elements"] = max((int(np.size(a)) for a in arrays), default=0)
     work = {}
-    want = None
+    want = reference(case, layout, dtype, arrays, ours) if case.check else None
     for library in rivals:
         f = case.function(library, layout, dtype, arrays)
         if f is None:
@@ -171,8 +183,18 @@ def main():
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--worst", type=int, default=20)
+    parser.add_argument(
+        "--cpu-time",
+        action="store_true",
+        help="the process's processor time: one thread, a busy machine",
+    )
     parser.add_argument("--json")
     options = parser.parse_args()
+    if options.cpu_time:
+        if options.threads != 1 or options.device != "cpu":
+            parser.error("--cpu-time is for one thread of the host")
+        global clock
+        clock = time.process_time
     ours, rivals = libraries_for(options.device, options.threads)
     plan = [
         (case, layout, dtype)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sorting, selection, indices, layout, creation, random numbers."""
 
+import functools
+
 import numpy as np
 from cases import FLAT, REALS, Case, draw, same
 
@@ -140,6 +142,7 @@ def created():
 RNG = np.random.default_rng(1)
 
 
+@functools.cache
 def where(m):
     """The device of creation functions: the sweep's."""
     import sys

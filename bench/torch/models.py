@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.compile(backend="weft") beside eager torch and Inductor: bench/torch/models.py [NAME...] [--device cuda] [--large]
+"""torch.compile(backend="weft") beside eager torch and Inductor: bench/torch/models.py [NAME...] [--device cuda] [--large] [--mode reduce-overhead]
 
 The eight models of torchvision and transformers with random weights, inference and training steps. Results are compared
 with eager's first. Samples are interleaved; one thread count for both; figures are medians. On a host, --cpu-time takes the
@@ -62,6 +62,8 @@ class Bench:
             torch.cuda.synchronize()
 
     def once(self, model, f, args, kwargs):
+        if self.given.mode == "reduce-overhead":
+            torch.compiler.cudagraph_mark_step_begin()
         if model.training:
             first(f(*args, **kwargs)).float().square().mean().backward()
             for p in model.parameters():
@@ -97,14 +99,15 @@ class Bench:
             torch.nn.init.normal_(model.heads.head.weight)
         rivals = {"eager": model, "weft": None}
         torch._dynamo.reset()
-        rivals["weft"] = torch.compile(model, backend="weft")
+        rivals["weft"] = torch.compile(model, backend="weft", mode=self.given.mode)
         if self.given.inductor:
-            rivals["inductor"] = torch.compile(model)
+            rivals["inductor"] = torch.compile(model, mode=self.given.mode)
         compiling = {k: self.sample(model, f, args, kwargs) for k, f in rivals.items()}
         error = self.check(model, rivals["weft"], args, kwargs) if not training else float("nan")
         times = {k: [] for k in rivals}
         for f in rivals.values():
-            self.sample(model, f, args, kwargs)
+            for _ in range(3):  # graphs are recorded in the third call
+                self.sample(model, f, args, kwargs)
         for _ in range(self.given.rounds):
             for k, f in rivals.items():
                 times[k].append(self.sample(model, f, args, kwargs))
@@ -124,6 +127,8 @@ def main():
     parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"])
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--inductor", action="store_true")
+    parser.add_argument("--mode", default="default", choices=["default", "reduce-overhead"])
+    parser.add_argument("--only", choices=["infer", "train"])
     parser.add_argument("--cpu-time", action="store_true")
     parser.add_argument("--rounds", type=int, default=15)
     given = parser.parse_args()
@@ -133,7 +138,8 @@ def main():
     bench, ratios = Bench(given), []
     for name, *model in models(given.large):
         if not given.names or name in given.names:
-            ratios += [bench.row(name, *model, training) for training in (False, True)]
+            kinds = {"infer": (False,), "train": (True,), None: (False, True)}[given.only]
+            ratios += [bench.row(name, *model, training) for training in kinds]
     print(
         f"eager/weft: geometric mean {statistics.geometric_mean(ratios):.2f}, least {min(ratios):.2f}, {len(ratios)} rows"
     )

@@ -301,6 +301,12 @@ void bind_array_ops(nb::module_& m) {
   m.def("_repeat_places", [](const NDArray& counts) { return repeat_places(counts); });
   m.def("_searchsorted",
         [](const NDArray& x, const NDArray& v, bool right) { return searchsorted(x, v, right); });
+  m.def(
+      "_diagonal",
+      [](const NDArray& x, int first, int second, std::int64_t offset) {
+        return diagonal(x, first, second, offset);
+      },
+      nb::arg("x"), nb::arg("first"), nb::arg("second"), nb::arg("offset") = 0);
   m.def("_take", [](const NDArray& x, const NDArray& i, int axis) { return take(x, i, axis); });
   m.def("_take_along_axis",
         [](const NDArray& x, const NDArray& i, int axis) { return take_along_axis(x, i, axis); });
@@ -347,13 +353,18 @@ void bind_array_ops(nb::module_& m) {
         {"_random_normal", random_normal}}) {
     m.def(
         name,
-        [make = make](std::uint64_t seed, std::uint64_t first, std::int64_t n, bool wide,
+        [make = make](std::uint64_t seed, std::uint64_t first, nb::handle shape, bool wide,
                       nb::handle device) {
           const Ref<Device> on = device_from_python(device);
-          return unlocked(
-              [&] { return make(on, seed, first, n, wide ? Elem::float64 : Elem::float32); });
+          const Dims extents = dims_of(shape, "shape");
+          const Elem elem = wide ? Elem::float64 : Elem::float32;
+          return unlocked([&] {
+            return make(on, seed, first, checked_size(extents, elem_bytes(elem)), elem)
+                .reshape(extents);
+          });
         },
-        nb::arg("seed"), nb::arg("first"), nb::arg("n"), nb::arg("wide"), nb::arg("device").none());
+        nb::arg("seed"), nb::arg("first"), nb::arg("shape"), nb::arg("wide"),
+        nb::arg("device").none());
   }
   m.def("_histogram", [](const NDArray& x, std::int64_t bins) -> std::optional<NDArray> {
     if (x.on_host() || !has_grid(x)) return std::nullopt;
@@ -383,6 +394,7 @@ void bind_array_ops(nb::module_& m) {
     linalg::Eigen r = linalg::eigh(a);
     return nb::make_tuple(r.values, r.vectors);
   });
+  m.def("_eigvalsh", [](const NDArray& a) { return linalg::eigh(a, false).values; });
   m.def("_eig", [](const NDArray& a) {
     linalg::Eigen r = linalg::eig(a);
     return nb::make_tuple(r.values, r.vectors);

@@ -155,6 +155,9 @@ Ref<Device> device_from_python(nb::handle o) {
   DeviceHandle* handle = nullptr;
   if (nb::try_cast<DeviceHandle*>(o, handle) && handle) return handle->get();
   if (PyUnicode_Check(o.ptr())) {
+    // The host's is named in every other call; looking it up takes longer than making an array.
+    if (PyUnicode_CompareWithASCIIString(o.ptr(), host_device()->info().name.c_str()) == 0)
+      return host_device();
     return open_device(nb::cast<std::string>(o));
   }
   throw Error(ErrorKind::dtype, "device.type",

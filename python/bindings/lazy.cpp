@@ -9,7 +9,9 @@
 #include <nanobind/stl/vector.h>
 
 #include "array_type.h"
+#include "weft/array/chunked.h"
 #include "weft/array/fuse.h"
+#include "weft/array/lazy_tensors.h"
 
 namespace weft::py {
 
@@ -40,6 +42,26 @@ ReduceOp reduction(const std::string& name) {
 }  // namespace
 
 void bind_lazy(nb::module_& m) {
+  m.def(
+      "_signature",
+      [](nb::tuple args) -> nb::object {
+        std::string text;
+        for (nb::handle arg : args) {
+          Tensor* tensor = nullptr;
+          const NDArray* array = nullptr;
+          if (is_ndarray(arg.ptr())) array = &unwrap(arg.ptr());
+          else if (nb::try_cast<Tensor*>(arg, tensor) && tensor) array = &tensor->data();
+          if (!array) return nb::none();
+          text += static_cast<char>('A' + static_cast<int>(array->elem()));
+          text += static_cast<char>('0' + array->ndim());
+          for (const std::int64_t extent : array->shape())
+            text.append(reinterpret_cast<const char*>(&extent), sizeof(extent));
+          text += array->device()->info().name;
+          text += ';';
+        }
+        return nb::bytes(text.data(), text.size());
+      },
+      "Types, shapes and devices of arguments that are all arrays or tensors; None for others.");
   nb::class_<Lazy>(m, "Lazy", "A value that a compiled function will compute.")
       .def_prop_ro("shape", [](const Lazy& x) { return x.shape(); })
       .def_prop_ro("dtype", [](const Lazy& x) { return x.elem(); });
@@ -84,6 +106,20 @@ void bind_lazy(nb::module_& m) {
       out.append(g.defined() ? nb::cast(g) : nb::none());
     return out;
   });
+  nb::class_<ChunkedMap>(m, "ChunkedMap", "Elementwise operations on the host, a chunk at a time.")
+      .def("run", [](const ChunkedMap& map, const std::vector<NDArray>& inputs) {
+        std::vector<NDArray> out;
+        {
+          nb::gil_scoped_release nogil;
+          out = map.run(inputs);
+        }
+        return out;
+      });
+  m.def("_lazy_on_tensors", &evaluate);
+  m.def("_chunked_map",
+        [](const std::vector<Lazy>& outputs, int inputs, bool total) -> std::optional<ChunkedMap> {
+          return ChunkedMap::make(outputs, inputs, total);
+        });
   nb::class_<FusedPlan>(m, "FusedPlan", "Kernels of a lazy graph.")
       .def(
           "__init__",

@@ -6,6 +6,7 @@
 #include "array_type.h"
 #include "errors.h"
 #include "program.h"
+#include "recording_bridge.h"
 #include "weft/base/interrupt.h"
 
 namespace {
@@ -41,5 +42,6 @@ NB_MODULE(_core, m) {
   weft::py::bind_tensor(m);
   weft::py::bind_attention(m);
   weft::py::bind_lazy(m);
+  weft::py::bind_recording(m);
   weft::py::translate_argument_errors(m);
 }

@@ -50,6 +50,7 @@ from .profiler import profile
 from .schedule import BlockRef, LoopRef, Schedule
 from ._namespace import *  # noqa: F401,F403
 from ._namespace import __all__ as _namespace_all
+from ._capture import Captured, capture
 from ._compile import Compiled, compile
 from . import _methods, _namespace, fft, linalg, random
 from ._torch_functions import *  # noqa: F401,F403
@@ -106,6 +107,7 @@ __all__ = [
     *_transforms_all,
     "no_grad",
     "enable_grad",
+    "capture",
     "compile",
     "Compiled",
     "Device",

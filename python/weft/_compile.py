@@ -436,6 +436,7 @@ class Compiled:
         self.__doc__ = function.__doc__
         self.__name__ = getattr(function, "__name__", "compiled")
         self._traces = {}
+        self._quick = {}  # traces by the signature of arguments that are all arrays
         self._last = None
 
     def _trace(self, args, leaves, rebuild):
@@ -451,6 +452,11 @@ class Compiled:
         return trace
 
     def __call__(self, *args):
+        signature = _core._signature(args)
+        trace = self._quick.get(signature)
+        if trace is not None and differentiating() <= 1:
+            self._last = trace
+            return self._results(trace, args)
         leaves, rebuild = _flatten(args)
         # A compiled gradient has no gradient: derivatives of higher order are those of the function itself.
         if differentiating() > 1 or next(leaves_of(args, Recorder), None) is not None:
@@ -458,6 +464,12 @@ class Compiled:
         if not leaves:
             _refuse("the compiled function got no array", "pass at least one array")
         trace = self._trace(args, leaves, rebuild)
+        if signature is not None:
+            self._quick[signature] = trace
+        return self._results(trace, leaves)
+
+    @staticmethod
+    def _results(trace, leaves):
         results = trace.run(leaves)
         return results[0] if trace.single else trees.unflatten(trace.structure, results)
 
@@ -494,7 +506,7 @@ class Compiled:
         return self._need().last.backward()[0].kernels
 
 
-def compile(function, *, contract=False):
+def compile(function, *, contract=False, capture=False, donate=()):
     """The function with its element-wise chains and trailing reductions fused into few kernels.
 
     Works on NDArray and Tensor arguments (nested in lists and tuples too); other arguments are constants of the trace.
@@ -504,7 +516,19 @@ def compile(function, *, contract=False):
     hold (indexing, sorting, running sums, factorisations) runs as the eager operation between two compiled pieces,
     and once more while the function is traced. Raises an Error with code compile.trace.unsupported where the function needs a number or a truth value while it is traced, or makes arrays
     whose shapes depend on values.
+
+    capture=True records the launches of a call, from the second call on, and replays them by one call of the driver (cuda;
+    on opencl a list of launches): weft's own work on the host then costs one call. It is meant for functions of arrays
+    alone: random numbers without a key, reads on the host and arguments that require gradients are refused
+    (device.record.*, random.capture, capture.gradient). donate: numbers of arguments that the call may write over.
+    Each of their arrays becomes the result of the same type and shape that replaces it: the arrays given away hold the new
+    values, no copy is made, and the results stay in that memory from call to call (capture.donate.* where nothing replaces them).
     """
+    if capture:
+        from ._capture import Captured
+
+        inner = getattr(function, "function", function)
+        return Captured(inner, donate=donate, compiled=Compiled(inner, contract))
     if isinstance(function, Compiled):
         if function.contract == contract:
             return function

@@ -10,6 +10,9 @@ from . import _core
 from ._errors import error as _error
 
 
+_DIAGONALS = frozenset(f"{c}{c}->{c}" for c in map(chr, range(ord("a"), ord("z") + 1)))
+
+
 @functools.lru_cache(maxsize=256)
 def _view_of(spec, ndim):
     """The order of axes where spec is a permutation of one operand, else None."""
@@ -73,11 +76,8 @@ def _diagonal(x, term):
             if isinstance(x, _core.Tensor):
                 x, term = _tensor_diagonal(x, term, i, j)
                 continue
-            shape = [n for k, n in enumerate(x.shape) if k != j]
-            strides = [s for k, s in enumerate(x.strides) if k != j]
-            strides[i] = x.strides[i] + x.strides[j]
-            x = x.as_strided(shape, strides)
-            term = term[:j] + term[j + 1 :]
+            x = _core._diagonal(x, i, j)
+            term = "".join(term[k] for k in range(len(term)) if k not in (i, j)) + c
     return x, term
 
 
@@ -171,12 +171,15 @@ def _contract(a, ta, b, tb, keep, size):
 
 
 def einsum(spec, *operands):
+    if len(operands) == 1 and isinstance(operands[0], _core.NDArray):
+        x = operands[0]
+        if spec in _DIAGONALS and x.ndim == 2 and x.shape[0] == x.shape[1]:
+            return _core._diagonal(x, 0, 1)
+        order = _view_of(spec, x.ndim)
+        if order is not None:
+            return x.permute(order)
     import weft
 
-    if len(operands) == 1 and isinstance(operands[0], _core.NDArray):
-        order = _view_of(spec, operands[0].ndim)
-        if order is not None:
-            return operands[0].permute(order)
     operands = [
         x if isinstance(x, (_core.NDArray, _core.Tensor)) else weft.asarray(x) for x in operands
     ]

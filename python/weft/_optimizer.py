@@ -6,6 +6,7 @@ from __future__ import annotations
 import weft
 
 from ._errors import error as _error
+from ._held_state import captured
 from ._errors import unwritten as _unwritten
 
 
@@ -92,8 +93,19 @@ class Optimizer:
                     yield i, p, -g if group.get("maximize") else g, group
                 i += 1
 
+    # Whether step() computes what depends on the number of steps on the device, where a captured function runs it.
+    _counts_on_device = False
+
     def _count(self, i):
         """The number of the step that parameter i is at, from 1."""
+        if captured() and not self._counts_on_device:
+            raise _error(
+                "value",
+                "optim.capture",
+                f"{type(self).__name__} in a captured function: its rate depends on the number of steps",
+                ["a replay repeats the rate of the recording"],
+                help="capture SGD, RMSprop, Adam or AdamW, or leave step() outside",
+            )
         n = self._steps[i] = self._steps.get(i, 0) + 1
         return n
 

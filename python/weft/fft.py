@@ -89,6 +89,15 @@ def _transform(name, x, n, axis, norm):
     return _computed(name, _one_axis, x, name, n, axis, norm)
 
 
+_NARROW = frozenset(("complex64", "float32", "float16", "bfloat16"))
+_RESULTS = {  # by (complex, narrow)
+    (True, True): _core.complex64,
+    (True, False): _core.complex128,
+    (False, True): _core.float32,
+    (False, False): _core.float64,
+}
+
+
 def _one_axis(x, name, n, axis, norm):
     if not x.device.host_accessible:
         return _on_device(name, x, n, axis, norm)
@@ -96,18 +105,11 @@ def _one_axis(x, name, n, axis, norm):
         use()
     import numpy
 
-    narrow = x.dtype in ("complex64", "float32", "float16", "bfloat16")
-    values = numpy.asarray(x if x.dtype != "bfloat16" else x.astype("float32"))
+    dtype = x.dtype.name
+    values = numpy.asarray(x if dtype != "bfloat16" else x.astype("float32"))
     out = getattr(_Library.module, name)(values, n=n, axis=axis, norm=norm)
-    out = _core._asarray(numpy.ascontiguousarray(out), None, x.device, None)
-    dtype = out.dtype.kind == "c", narrow
-    wanted = {
-        (True, True): _core.complex64,
-        (True, False): _core.complex128,
-        (False, True): _core.float32,
-        (False, False): _core.float64,
-    }[dtype]
-    return out.astype(wanted, copy=False)
+    wanted = _RESULTS[out.dtype.kind == "c", dtype in _NARROW]
+    return _core._asarray(numpy.ascontiguousarray(out), wanted, x.device, None)
 
 
 def _on_device(name, x, n, axis, norm):

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import weft
 
+from . import _core
 from ._boundary import publish_classes as _publish_classes
 from . import lr_scheduler
 from ._adaptive import ASGD, Adadelta, Adagrad, Adamax, NAdam, RAdam, Rprop
 from ._errors import error as _error
+from ._held_state import captured
 from ._optimizer import Optimizer, _decayed
 
 __all__ = [
@@ -69,12 +71,30 @@ class SGD(Optimizer):
     def _update(self):
         for i, p, g, options in self._each():
             g, momentum = _decayed(g, p, options), options["momentum"]
+            v = self._velocity.get(i)
+            if captured() and (v is not None or not momentum):
+                part = 1.0 - options["dampening"]
+                if self._descend(p, g, v, momentum, part, options):
+                    continue
             if momentum:
-                v = self._velocity.get(i)
                 part = g * (1.0 - options["dampening"]) if options["dampening"] else g
-                v = self._velocity[i] = g if v is None else v * momentum + part
+                first = g.copy() if captured() else g  # a captured step writes over it
+                v = self._velocity[i] = first if v is None else v * momentum + part
                 g = g + v * momentum if options["nesterov"] else v
             p.data = p.data - g * options["lr"]
+
+    def _descend(self, p, g, v, momentum, part, options):
+        """The step in place, one launch for each array; False where the device has no kernel for it."""
+        x, lr = p.data, options["lr"]
+        if not momentum:
+            return _core._update("descend", x, [g], [lr])
+        if not _core._update("blend", v, [g], [momentum, part]):
+            return False
+        if options["nesterov"]:
+            return _core._update("descend", x, [g], [lr]) and _core._update(
+                "descend", x, [v], [lr * momentum]
+            )
+        return _core._update("descend", x, [v], [lr])
 
 
 class Adam(Optimizer):
@@ -110,6 +130,32 @@ class Adam(Optimizer):
             maximize=maximize,
         )
         self._m, self._v, self._largest = {}, {}, {}
+        self._powers, self._power_steps = {}, {}
+
+    _counts_on_device = True
+
+    def _corrections(self, i, x, beta1, beta2, t, known):
+        """1 - beta1**t and 1 - beta2**t: numbers, and arrays that the device advances inside a captured function.
+
+        `known` holds those of this step, which parameters of one count share.
+        """
+        if not captured():
+            return 1 - beta1**t, 1 - beta2**t
+        at = beta1, beta2, t, str(x.device)
+        if at not in known:
+            slot = len(known)
+            powers = self._powers.get(slot)
+            if powers is None or self._power_steps.get(slot) != t - 1:
+                powers = [
+                    weft.asarray(b ** (t - 1), dtype="float32", device=x.device)
+                    for b in (beta1, beta2)
+                ]
+            # The list itself stays: a captured function knows its arrays by where they are kept.
+            kept = self._powers.setdefault(slot, [])
+            kept[:] = [p * b for p, b in zip(powers, (beta1, beta2))]
+            self._power_steps[slot] = t
+            known[at] = [1.0 - p for p in kept]
+        return [c.astype(x.dtype) for c in known[at]]
 
     @property
     def t(self):
@@ -117,6 +163,7 @@ class Adam(Optimizer):
         return max(self._steps.values(), default=0)
 
     def _update(self):
+        known = {}
         for i, p, g, options in self._each():
             t, x, lr, decay = self._count(i), p.data, options["lr"], options["weight_decay"]
             beta1, beta2 = options["beta1"], options["beta2"]
@@ -125,13 +172,30 @@ class Adam(Optimizer):
                     x = x * (1.0 - lr * decay)
                 else:
                     g = g + x * decay
+            if captured() and i in self._m and not options["amsgrad"]:
+                if self._descend(i, p, g, x, t, options, known):
+                    continue
             m = self._m[i] = self._m.get(i, 0.0) * beta1 + g * (1 - beta1)
             v = self._v[i] = self._v.get(i, 0.0) * beta2 + g * g * (1 - beta2)
             if options["amsgrad"]:
                 largest = self._largest.get(i)
                 v = self._largest[i] = v if largest is None else weft.maximum(largest, v)
-            root = weft.sqrt(v * (1.0 / (1 - beta2**t))) + options["eps"]
-            p.data = x - m * (lr / (1 - beta1**t)) / root
+            first, second = self._corrections(i, x, beta1, beta2, t, known)
+            root = weft.sqrt(v * (1.0 / second)) + options["eps"]
+            p.data = x - m * (lr / first) / root
+
+    def _descend(self, i, p, g, x, t, options, known):
+        """The step in place, one launch for each array; False where the device has no kernel for it."""
+        m, v, beta1, beta2 = self._m[i], self._v[i], options["beta1"], options["beta2"]
+        if not _core._update("blend", m, [g], [beta1, 1 - beta1]):
+            return False
+        first, second = self._corrections(i, x, beta1, beta2, t, known)
+        done = _core._update("blend_square", v, [g], [beta2, 1 - beta2])
+        if self.decoupled and options["weight_decay"]:
+            p.data[...] = x
+        return done and _core._update(
+            "descend_root", p.data, [m, v, first, second], [options["lr"], options["eps"]]
+        )
 
 
 class AdamW(Adam):

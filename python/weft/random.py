@@ -19,6 +19,7 @@ from . import _core
 from ._boundary import publish as _publish
 from ._boundary import publish_classes as _publish_classes
 from ._errors import error as _error
+from ._held_state import captured as _captured
 
 _lock = threading.Lock()
 _state = {"key": int.from_bytes(os.urandom(8), "little"), "offset": 0}
@@ -64,6 +65,14 @@ def _take(count, key):
     count = operator.index(count)  # of another type it would stay in the generator's state
     if key is not None:
         return key.seed, key.offset
+    if _captured():
+        raise _error(
+            "value",
+            "random.capture",
+            "random numbers without a key inside a captured function",
+            ["every replay would give the same numbers"],
+            help="draw them outside and pass them as an argument",
+        )
     with _lock:
         offset = _state["offset"]
         _state["offset"] += (count + 3) // 4
@@ -73,7 +82,7 @@ def _take(count, key):
 def _size(shape, *numbers):
     """The shape and its size; `numbers` are what a user of NumPy may have given in the shape's place."""
     for number in numbers:
-        if isinstance(number, (tuple, list)):
+        if type(number) is not float and isinstance(number, (tuple, list)):
             raise _error(
                 _core.DTypeError,
                 "random.shape.place",
@@ -81,7 +90,7 @@ def _size(shape, *numbers):
                 help="the shape comes first here: weft.random.normal((2, 3), mean, std)",
             )
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
-    least = min(shape, default=0)
+    least = min(shape) if shape else 0
     if least < 0:
         raise _error(
             _core.ArgumentError, "array.shape.negative", f"negative extent {least} in shape {shape}"
@@ -92,25 +101,25 @@ def _size(shape, *numbers):
 def uniform(shape=(), low=0.0, high=1.0, *, dtype=None, device=None, key=None):
     """Uniform in [low, high)."""
     shape, n = _size(shape, low, high)
-    dtype = _core.dtype("float32" if dtype is None else dtype)
-    wide = dtype.name == "float64"
+    wide = dtype is not None and _core.dtype(dtype).name == "float64"
     s, offset = _take(2 * n if wide else n, key)
-    x = _core._random_uniform(s, offset, n, wide, device).reshape(shape)
+    x = _core._random_uniform(s, offset, shape, wide, device)
     if high != 1.0 or low != 0.0:
         x = x * (high - low) + low
-    return x.astype(dtype, copy=False)
+    return x if dtype is None else x.astype(dtype, copy=False)
 
 
 def normal(shape=(), mean=0.0, std=1.0, *, dtype=None, device=None, key=None):
     """Normal (Gaussian)."""
     shape, n = _size(shape, mean, std)
-    dtype = _core.dtype("float32" if dtype is None else dtype)
-    wide = dtype.name == "float64"
+    wide = dtype is not None and _core.dtype(dtype).name == "float64"
     s, offset = _take(4 * ((n + 1) // 2) if wide else 2 * ((n + 1) // 2), key)
-    x = _core._random_normal(s, offset, n, wide, device).reshape(shape)
+    x = _core._random_normal(s, offset, shape, wide, device)
     if std != 1.0:
         x = x * std
-    return (x + mean if mean != 0.0 else x).astype(dtype, copy=False)
+    if mean != 0.0:
+        x = x + mean
+    return x if dtype is None else x.astype(dtype, copy=False)
 
 
 def integers(low, high, shape=(), *, dtype=None, device=None, key=None):

@@ -194,6 +194,23 @@ def test_a_library_that_is_missing(places, hide, code, kind, slug, parts):
     assert all(part in text for part in parts), text
 
 
+def test_sorting_without_its_vector_library(places):
+    """The same bits by the library of vector sorts and without it."""
+    code = """
+import hashlib
+rng, all = np.random.default_rng(3), hashlib.sha256()
+for dtype in ("int8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64"):
+    for n in (5, 20, 100, 300, 5000, 200000):
+        x = (rng.standard_normal(n) * 90).astype(dtype)
+        for w in (weft.asarray(x), weft.asarray(x)[::-1]):
+            for down in (False, True):
+                all.update(weft.sort(w, descending=down).numpy().tobytes())
+                all.update(weft.argsort(w, descending=down).numpy().tobytes())
+print(all.hexdigest())
+"""
+    assert look(places, code, hide="hwy", status=0) == look(places, code, status=0)
+
+
 def test_a_libllvm_that_is_not_known(places, monkeypatch):
     monkeypatch.setenv("WEFT_LLVM", "14")
     found, text = look(places, "refused(weft.build, add(8), target='cpu:mcpu=x')")

@@ -42,10 +42,38 @@ CASES = {
     "logsumexp": (lambda a, b: weft.logsumexp(a * b, axis=1), (7, 53), (53,), 3),
     "where": (lambda a, b: weft.where(a > b, a * 2.0, b - a), (37, 53), (53,), 1),
     "long total": (lambda a, b: weft.mean(a * a + b), (1 << 17,), (1,), 2),
-    "two results": (lambda a, b: (a + b, weft.sum(a, axis=0)), (37, 53), (53,), 2),
+    "two results": (lambda a, b: (a + b * a, weft.sum(a * b, axis=0)), (37, 53), (53,), 2),
     "one row": (lambda a, b: weft.exp(a + b), (1, 5), (5,), 1),
     "scalars": (lambda a, b: weft.exp(a + b), (), (), 1),
 }
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda a: weft.sqrt(a),
+        lambda a: a + 2.0,
+        lambda a: 1.0 / a,
+        lambda a: weft.sum(a),
+        lambda a: weft.max(a, axis=0),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+def test_one_operation_alone_is_the_eager_one(function, dtype):
+    x = weft.asarray(np.random.default_rng(3).random((70, 901)) + 0.1).astype(dtype)
+    compiled = weft.compile(function)
+    np.testing.assert_array_equal(
+        compiled(x).astype("float64").numpy(), function(x).astype("float64").numpy()
+    )
+    assert compiled.kernels == 1 and not compiled.source()
+
+
+def test_narrow_sums_are_added_up_in_float32():
+    x = weft.ones((3000, 5)).astype("bfloat16")
+    total = weft.compile(lambda x: (x * x).sum())(x)
+    assert float(total) == 14976.0  # the nearest to 15000; a sum in bfloat16 ends at 256
+    rows = weft.compile(lambda x: (x * x).sum(axis=0))(x)
+    assert rows.dtype == "bfloat16" and rows.tolist() == [3008.0] * 5
 
 
 @pytest.mark.parametrize("name", CASES)

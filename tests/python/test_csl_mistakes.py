@@ -332,6 +332,13 @@ MISTAKES = [
         ['"x" is declared twice in this file'],
     ),
     (
+        "",
+        "const x: u16 = 0; const x: u16 = 1;",
+        2,
+        "wse.csl.name.duplicate",
+        ['"x" is declared twice in this block', "the first declaration is here"],
+    ),
+    (
         "const s = .{ .a = 1 };",
         "var x: u16 = s.b;",
         2,

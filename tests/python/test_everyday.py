@@ -76,6 +76,25 @@ def test_sorting_is_stable_and_keeps_every_bit(dtype, threads):
             _equal(w, x)  # untouched
 
 
+@pytest.mark.parametrize("dtype", TYPES)
+def test_sorting_short_rows(dtype):
+    """Sizes about those from which vector instructions sort, with and without zeros and NaN."""
+    rng = _rng("short", dtype)
+    for n in (3, 19, 20, 21, 64, 130, 257):
+        for special in (True, False):
+            x = _numbers(rng, dtype, 9, n)
+            if not special and x.dtype.kind == "f":
+                x = np.where(np.isfinite(x) & (x != 0), x, x.dtype.type(1.5))
+            for descending in (False, True):
+                order = np.stack([_order(row, descending) for row in x])
+                w = weft.asarray(x)
+                _equal(weft.argsort(w, descending=descending), order.astype("int64"))
+                _equal(weft.sort(w, descending=descending), np.take_along_axis(x, order, 1))
+                if descending and n > 3 and x.dtype.kind != "b":
+                    # The first of the order that has NaN last.
+                    _equal(weft.topk(w, 3).indices, order[:, :3].astype("int64"))
+
+
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_sorting_lines(axis):
     rng = _rng(axis)
@@ -360,3 +379,33 @@ def test_rows_reduced_four_at_a_time(dtype):
         )  # equal rows have equal sums, wherever they stand
         sums = _bits(weft.sum(same, axis=1))
         assert np.all(sums == sums[0])
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "bfloat16", "float32", "float64", "complex64", "complex128"]
+)
+def test_assignment_by_masks_of_every_layout(dtype):
+    rng = _rng("marked", dtype)
+    wide = "complex128" if dtype.startswith("complex") else "float64"
+    for shape in ((0,), (1,), (1023,), (5000,), (70, 61), (3, 5, 700)):
+        back = tuple(range(len(shape)))[::-1]
+        for share in (0.0, 0.001, 0.5, 1.0):
+            for view in (
+                lambda a: a,
+                lambda a: (
+                    weft.permute_dims(a, back) if isinstance(a, weft.NDArray) else a.transpose()
+                ),
+                lambda a: a[::2],
+                lambda a: a[::-1],
+            ):
+                x = weft.asarray(rng.standard_normal(shape) * 5).astype(dtype)
+                want = x.astype(wide).numpy().copy()
+                mask = rng.random(view(want).shape) < share
+                turned = weft.permute_dims(weft.asarray(np.ascontiguousarray(mask.T)), back)
+                for m in (weft.asarray(mask), turned):
+                    view(x)[m] = 1
+                    view(want)[mask] = 1
+                    np.testing.assert_array_equal(x.astype(wide).numpy(), want)
+    x = weft.asarray([True, False, True])
+    x[x] = False
+    assert x.tolist() == [False] * 3

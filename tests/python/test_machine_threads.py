@@ -91,3 +91,33 @@ def test_simulated_time_is_of_the_thread_that_asks(target):
     alone, found = cycles(), [None] * THREADS
     together(lambda index: found.__setitem__(index, cycles()))
     assert found == [alone] * THREADS
+
+
+def test_what_a_wafer_holds_is_of_the_thread_that_launched():
+    """Inputs that did not change are not sent again, so the clock of a launch depends on those before it: on the thread's own."""
+    n = 256
+    module = weft.build(scaled(n, 3, "float32"), target="wse:4x4")
+    device = weft.device("wse:4x4")
+
+    def run(value, between=lambda: None):
+        def cycles():
+            module["main"](a, b)
+            return device.stats()["fabric.cycles"]
+
+        a = weft.full((n,), float(value), dtype="float32", device=device)
+        b = weft.zeros((n,), dtype="float32", device=device)
+        found = []
+        for _ in range(3):
+            found.append(cycles())
+            between()
+        return found
+
+    def elsewhere(work):
+        out = []
+        thread = threading.Thread(target=lambda: out.append(work()))
+        thread.start()
+        thread.join()
+        return out[0]
+
+    alone = elsewhere(lambda: run(1.0))
+    assert elsewhere(lambda: run(1.0, lambda: elsewhere(lambda: run(2.0)))) == alone

@@ -203,7 +203,13 @@ def test_products_of_other_types(dtype):
             np.testing.assert_array_equal(got, want)
         if a.ndim > 1 and b.ndim > 1:
             flipped = weft.asarray(np.swapaxes(b, -1, -2).copy()).mT
-            assert (weft.asarray(a) @ flipped).numpy().tobytes() == got.tobytes()
+            turned = (weft.asarray(a) @ flipped).numpy()
+            if dtype.startswith("complex"):  # another layout may take another order of the sum
+                np.testing.assert_allclose(
+                    turned, want, atol=1e-4 if dtype == "complex64" else 1e-12
+                )
+            else:
+                np.testing.assert_array_equal(turned, got)
 
 
 def test_normal_numbers_of_float64():

@@ -202,3 +202,131 @@ def test_the_first_layer_computes_no_gradient_of_its_input(rng):
     (x @ w).sum().backward()
     assert x.grad is None
     np.testing.assert_allclose(w.grad.numpy(), x.numpy().sum(0)[:, None] * np.ones((1, 2)))
+
+
+@pytest.mark.parametrize("dtype,tolerance", [("complex64", 2e-6), ("complex128", 1e-14)])
+def test_complex_products_of_every_layout(rng, dtype, tolerance):
+    def numbers(*shape):
+        return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
+
+    for m, n, k in [
+        (8, 8, 1), (8, 9, 3), (9, 17, 400), (100, 33, 7), (257, 513, 129), (64, 1100, 353), (13, 520, 705), (1, 5, 9),
+        (7, 7, 7), (5, 1, 900), (3000, 9, 2), (1, 700, 300), (700, 1, 300), (3, 400, 50), (12, 400, 50),
+    ]:  # fmt: skip
+        a, b = numbers(m, k), numbers(k, n)
+        want, scale = a @ b, np.abs(a) @ np.abs(b)
+        wide = np.repeat(np.repeat(a, 2, 0), 3, 1)
+        for left in (
+            weft.asarray(a),
+            weft.asarray(np.ascontiguousarray(a.T)).T,
+            weft.asarray(wide)[::2, ::3],
+        ):
+            for right in (weft.asarray(b), weft.asarray(np.ascontiguousarray(b.T)).T):
+                error = np.abs((left @ right).numpy() - want) / scale
+                assert error.max() < tolerance, (m, n, k)
+    a, b = numbers(3, 1, 20, 30), numbers(4, 30, 25)
+    np.testing.assert_allclose(
+        (weft.asarray(a) @ weft.asarray(b)).numpy(), a @ b, atol=300 * tolerance
+    )
+
+
+def test_complex_products_on_any_number_of_threads(rng):
+    a, b = (
+        weft.asarray((rng.standard_normal(s) + 1j * rng.standard_normal(s)).astype("complex64"))
+        for s in ((300, 400), (400, 600))
+    )
+    before, found = weft.get_threads(), set()
+    try:
+        for threads in (1, 2, 8):
+            weft.set_threads(threads)
+            found.add((a @ b).numpy().tobytes() + (a[:1] @ b).numpy().tobytes())
+    finally:
+        weft.set_threads(before)
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    "dtype,tolerance", [("float64", 1e-12), ("float32", 2e-5), ("bfloat16", 0.3)]
+)
+def test_depthwise_convolutions(rng, dtype, tolerance):
+    for c, h, w, kh, kw, padding, dilation, stride in [
+        (3, 7, 9, 3, 3, 1, 1, 1), (5, 6, 6, 3, 3, 0, 1, 1), (4, 5, 5, 5, 5, 4, 1, 1), (2, 9, 9, 3, 3, 2, 2, 1),
+        (3, 4, 4, 2, 3, 5, 1, 1), (3, 8, 40, 3, 7, 3, 1, (2, 1)), (1, 3, 3, 1, 1, 0, 1, 1), (2, 9, 5, 3, 3, 6, 3, 1),
+        (3, 9, 9, 3, 3, 1, 1, 2),
+    ]:  # fmt: skip
+        x, k = rng.standard_normal((2, c, h, w)), rng.standard_normal((c, 1, kh, kw))
+        sy, sx = stride if isinstance(stride, tuple) else (stride, stride)
+        padded = np.pad(x, ((0, 0), (0, 0), (padding,) * 2, (padding,) * 2))
+        oh = (h + 2 * padding - dilation * (kh - 1) - 1) // sy + 1
+        ow = (w + 2 * padding - dilation * (kw - 1) - 1) // sx + 1
+        want = np.zeros((2, c, oh, ow))
+        for i in range(kh):
+            for j in range(kw):
+                at = padded[:, :, i * dilation :, j * dilation :][:, :, ::sy, ::sx][:, :, :oh, :ow]
+                want += at * k[:, 0, i, j][:, None, None]
+        a, b = (Tensor(weft.asarray(v).astype(dtype), requires_grad=False) for v in (x, k))
+        got = nn.functional.conv2d(
+            a, b, stride=stride, padding=padding, dilation=dilation, groups=c
+        )
+        np.testing.assert_allclose(got.data.astype("float64").numpy(), want, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_narrow_convolutions_are_rounded_once(rng, dtype):
+    x = weft.asarray(rng.standard_normal((2, 3, 11, 12))).astype(dtype)
+    w = weft.asarray(rng.standard_normal((4, 3, 3, 3))).astype(dtype)
+    results = []
+    for to in (dtype, "float32"):
+        a, b = (Tensor(v.astype(to), requires_grad=True) for v in (x, w))
+        y = nn.functional.conv2d(a, b, padding=1)
+        y.backward(weft.ones(y.shape, dtype=to))
+        results.append([v.astype(dtype).tolist() for v in (y.data, a.grad, b.grad)])
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "bfloat16", "float32", "complex64", "complex128"])
+def test_repeated_and_interleaved_elements(dtype):
+    """Copies whose innermost runs are short."""
+    a = np.arange(5 * 7 * 3).reshape(5, 7, 3)
+    x = weft.asarray(a).astype(dtype)
+    for times in (2, 3, 4, 5):
+        wide = x.reshape((5, 7, 3, 1)).broadcast_to((5, 7, 3, times)).reshape((5, 7, 3 * times))
+        want = weft.asarray(np.repeat(a, times, 2)).astype(dtype)
+        assert weft.all(wide == want)
+    assert weft.all(weft.stack([x, x], axis=-1)[..., 1] == x)
+    y = weft.zeros((5, 7, 3, 2), dtype=dtype)
+    y[..., ::-1] = x.reshape((5, 7, 3, 1))
+    assert weft.all(y[..., 0] == x) and weft.all(y[..., 1] == x)
+
+
+def test_views_of_diagonals():
+    a = np.arange(4 * 5 * 6).reshape(4, 5, 6)
+    x = weft.asarray(a)
+    for offset in range(-8, 9):
+        got = weft.linalg.diagonal(x, offset=offset)
+        np.testing.assert_array_equal(got.numpy(), np.diagonal(a, offset, -2, -1))
+    assert weft.linalg.diagonal(x, offset=2**62).shape == (4, 0)
+    assert weft.linalg.diagonal(x, offset=-(2**62)).shape == (4, 0)
+    square = weft.asarray(np.arange(9).reshape(3, 3))
+    weft.einsum("ii->i", square)[...] = 0
+    assert square.tolist() == [[0, 1, 2], [3, 0, 5], [6, 7, 0]]
+    with pytest.raises(weft.IndexError) as refused:
+        _core._diagonal(x, 1, -2)
+    assert refused.value.code == "array.diagonal.axes"
+    assert "axis 1 twice" in str(refused.value)
+    with pytest.raises(weft.IndexError) as refused:
+        weft.linalg.diagonal(weft.asarray([1, 2]))
+    assert refused.value.code == "array.diagonal.axis"
+
+
+@pytest.mark.parametrize("scale", [2, 3, (1, 4)])
+def test_enlarging_by_whole_numbers(rng, scale):
+    v = rng.standard_normal((2, 3, 5, 4))
+    x = Tensor(v, dtype="float64", requires_grad=True)
+    sy, sx = scale if isinstance(scale, tuple) else (scale, scale)
+    got = nn.functional.interpolate(x, scale_factor=scale)
+    np.testing.assert_array_equal(got.data.numpy(), np.repeat(np.repeat(v, sy, 2), sx, 3))
+    seed = rng.standard_normal(got.shape)
+    got.backward(weft.asarray(seed))
+    want = seed.reshape(2, 3, 5, sy, 4, sx).sum((3, 5))
+    np.testing.assert_allclose(x.grad.numpy(), want, atol=1e-12)

@@ -285,7 +285,7 @@ def test_a_device_without_float32_leaves_the_work_to_torch():
         ({"options": {"prefer": "mine"}}, "torch.compile.prefer", "prefer is 'mine'"),
         ({"options": {"device": "metal"}}, "torch.compile.device", "device metal is not there"),
         ({"options": {"device": "warp"}}, "target.unknown", 'no target "warp"'),
-        ({"mode": "reduce-overhead"}, "torch.compile.mode", "mode 'reduce-overhead'"),
+        ({"mode": "overhead"}, "torch.compile.mode", "mode 'overhead'"),
     ],
 )
 def test_refused_options(arguments, slug, text):
@@ -397,3 +397,36 @@ def test_samples_of_torch(name):
 def test_opcheck(name, shapes):
     a, b = (torch.randn(s, requires_grad=True) for s in shapes)
     torch.library.opcheck(getattr(torch.ops.weft, name).default, (a, b, None))
+
+
+def _operators(programs):
+    return [op.name for p in programs for step in p.steps for op in step.unit.ops]
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (2, 5, 7), (2, 0, 7), (1, 1, 7)])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("prefer", ["weft", "fastest"])
+def test_a_linear_layer_is_one_operator(programs, shape, bias, prefer):
+    layer = torch.nn.Linear(7, 3, bias=bias)
+    x = torch.randn(shape)
+    f = compiled(layer, prefer=prefer)
+    with torch.no_grad():
+        for _ in range(3):
+            same([f(x)], [layer(x)])
+    assert _operators(programs) == ["aten.linear.default"]
+
+
+def test_products_that_are_nearly_linear_layers(programs):
+    def f(x, w, b):
+        flat = x.reshape(-1, 4)
+        y = flat @ w.T
+        z = torch.addmm(b, flat, w.T)  # a bias of two axes
+        u = torch.addmm(b[0], flat, w.T, beta=2)
+        return y.reshape(3, 2, 5), y + 1, z, u, flat.sum(0), flat @ w.T.contiguous()
+
+    x, w, b = torch.randn(2, 3, 4), torch.randn(5, 4), torch.randn(6, 5)
+    for _ in range(3):
+        same(compiled(f)(x, w, b), f(x, w, b))
+    x, w, b = (t.requires_grad_() for t in (x, w, b))
+    outs = [sum(t.square().sum() for t in g(x, w, b)) for g in (compiled(f), f)]
+    same(*(torch.autograd.grad(o, (x, w, b)) for o in outs))

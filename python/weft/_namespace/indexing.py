@@ -10,7 +10,7 @@ from .._boundary import publish as _publish
 from .._errors import error as _error
 from .common import _COMPLEX, _array, _axis, _bool, _int64, _is_tensor, _name, _row
 from .creation import arange, asarray, empty, ones, zeros
-from .manipulation import broadcast_shapes, broadcast_to, concat, reshape
+from .manipulation import broadcast_shapes, broadcast_to, reshape
 from .statistics import any as _any
 from .statistics import cumulative_sum
 from .types import astype
@@ -151,26 +151,30 @@ def unique_all(x, /):
     else:
         order = argsort(flat)
     ordered = take(flat, order, axis=0)
-    fresh = ones(n, dtype=_bool, device=x.device)
-    fresh[1:] = ordered[1:] != ordered[:-1]
-    starts = nonzero(fresh)[0]
+    fresh = _fresh(ordered)
+    bounds = nonzero(fresh)[0]
+    starts = bounds[:-1]
     values = take(ordered, starts, axis=0)
-    ends = concat([starts[1:], asarray([n], device=x.device)])
     inverse = empty(n, dtype=_int64, device=x.device)
-    inverse[order] = cumulative_sum(fresh.astype(_int64)) - 1
+    inverse[order] = cumulative_sum(fresh[:-1].astype(_int64)) - 1
     return unique_all_result(
-        values, take(order, starts, axis=0), inverse.reshape(x.shape), ends - starts
+        values, take(order, starts, axis=0), inverse.reshape(x.shape), bounds[1:] - starts
     )
 
 
+def _fresh(ordered):
+    """Where a value differs from the one before, and one place behind the last."""
+    fresh = ones(ordered.size + 1, dtype=_bool, device=ordered.device)
+    fresh[1:-1] = ordered[1:] != ordered[:-1]
+    return fresh
+
+
 def _distinct(x):
-    """The elements in order and where each value begins; None for those without an order and for none."""
+    """The elements in order and _fresh of them; None for those without an order and for none."""
     if x.size == 0 or _name(x.dtype) in _COMPLEX:
         return None
     ordered = sort(reshape(x, (-1,)))
-    fresh = ones(ordered.size, dtype=_bool, device=x.device)
-    fresh[1:] = ordered[1:] != ordered[:-1]
-    return ordered, fresh
+    return ordered, _fresh(ordered)
 
 
 def unique_counts(x, /):
@@ -180,9 +184,9 @@ def unique_counts(x, /):
         full_result = unique_all(x)
         return unique_counts_result(full_result.values, full_result.counts)
     ordered, fresh = found
-    starts = nonzero(fresh)[0]
-    ends = concat([starts[1:], asarray([ordered.size], device=x.device)])
-    return unique_counts_result(take(ordered, starts, axis=0), ends - starts)
+    bounds = nonzero(fresh)[0]
+    starts = bounds[:-1]
+    return unique_counts_result(take(ordered, starts, axis=0), bounds[1:] - starts)
 
 
 def unique_inverse(x, /):
@@ -194,7 +198,7 @@ def unique_inverse(x, /):
 def unique_values(x, /):
     """Distinct elements."""
     found = _distinct(x)
-    return unique_all(x).values if found is None else found[0][found[1]]
+    return unique_all(x).values if found is None else found[0][found[1][:-1]]
 
 
 def isin(x1, x2, /, *, invert=False):

@@ -67,9 +67,13 @@ def vecdot(x1, x2, /, *, axis=-1):
 
 def einsum(spec, *operands):
     """Sum of products by letters: "ij,jk->ik"; "..." broadcasts."""
-    from .._einsum import einsum as implementation
+    global _einsum
+    if _einsum is None:
+        from .._einsum import einsum as _einsum
+    return _einsum(spec, *operands)
 
-    return implementation(spec, *operands)
+
+_einsum = None  # imported at the first call: it uses this module
 
 
 def softmax(x, /, *, axis=-1):

@@ -8,6 +8,7 @@ import math
 import weft
 
 from .. import init as _init
+from ._pointwise import pointwise
 from .module import Module, Parameter
 
 __all__ = [
@@ -42,40 +43,95 @@ def relu6(x):
     return weft.clip(x, 0.0, 6.0)
 
 
-def hardsigmoid(x):
-    """relu6(x + 3) / 6."""
+@pointwise
+def _hardsigmoid(x):
     return relu6(x + 3.0) * (1.0 / 6.0)
 
 
-def hardswish(x):
-    """x hardsigmoid(x)."""
-    return x * hardsigmoid(x)
+@pointwise
+def _hardswish(x):
+    return x * (relu6(x + 3.0) * (1.0 / 6.0))
 
 
-def logsigmoid(x):
-    """log(1 / (1 + exp(-x))), without overflow."""
+@pointwise
+def _logsigmoid(x):
     return -weft.relu(-x) - weft.log1p(weft.exp(-weft.abs(x)))
 
 
-def mish(x):
-    """x tanh(log(1 + exp(x)))."""
+@pointwise
+def _mish(x):
     return x * weft.tanh(weft.relu(x) + weft.log1p(weft.exp(-weft.abs(x))))
 
 
-def celu(x, alpha=1.0):
-    """x where positive, else alpha (exp(x / alpha) - 1)."""
+@pointwise
+def _celu(x, alpha):
     return weft.relu(x) + weft.expm1(-weft.relu(-x) * (1.0 / alpha)) * alpha
 
 
-def selu(x):
-    """elu with the two constants that keep mean 0 and variance 1 (Klambauer et al., 2017)."""
+@pointwise
+def _selu(x):
     alpha, scale = 1.6732632423543772, 1.0507009873554805
     return (weft.relu(x) + weft.expm1(-weft.relu(-x)) * alpha) * scale
 
 
+@pointwise
+def _softsign(x):
+    return x / (weft.abs(x) + 1.0)
+
+
+@pointwise
+def _gated(first, gate):
+    return first * weft.sigmoid(gate)
+
+
+@pointwise
+def _softshrink(x, lambd):
+    return weft.relu(x - lambd) - weft.relu(-x - lambd)
+
+
+@pointwise
+def _tanhshrink(x):
+    return x - weft.tanh(x)
+
+
+@pointwise
+def _gelu_tanh(x):
+    return x * (weft.tanh((x + x * x * x * 0.044715) * math.sqrt(2.0 / math.pi)) + 1.0) * 0.5
+
+
+def hardsigmoid(x):
+    """relu6(x + 3) / 6."""
+    return _hardsigmoid(x)
+
+
+def hardswish(x):
+    """x hardsigmoid(x)."""
+    return _hardswish(x)
+
+
+def logsigmoid(x):
+    """log(1 / (1 + exp(-x))), without overflow."""
+    return _logsigmoid(x)
+
+
+def mish(x):
+    """x tanh(log(1 + exp(x)))."""
+    return _mish(x)
+
+
+def celu(x, alpha=1.0):
+    """x where positive, else alpha (exp(x / alpha) - 1)."""
+    return _celu(x, alpha)
+
+
+def selu(x):
+    """elu with the two constants that keep mean 0 and variance 1 (Klambauer et al., 2017)."""
+    return _selu(x)
+
+
 def softsign(x):
     """x / (1 + |x|)."""
-    return x / (weft.abs(x) + 1.0)
+    return _softsign(x)
 
 
 def softmin(x, axis=-1, dim=None):
@@ -87,7 +143,7 @@ def glu(x, axis=-1, dim=None):
     """The first half along an axis times the sigmoid of the second. Raises ArgumentError or ShapeError as split does."""
     axis = axis if dim is None else dim
     first, gate = x.split(-(-x.shape[axis] // 2), axis)
-    return first * weft.sigmoid(gate)
+    return _gated(first, gate)
 
 
 def hardshrink(x, lambd=0.5):
@@ -97,12 +153,12 @@ def hardshrink(x, lambd=0.5):
 
 def softshrink(x, lambd=0.5):
     """x moved towards 0 by lambd, 0 where |x| <= lambd."""
-    return weft.relu(x - lambd) - weft.relu(-x - lambd)
+    return _softshrink(x, lambd)
 
 
 def tanhshrink(x):
     """x - tanh(x)."""
-    return x - weft.tanh(x)
+    return _tanhshrink(x)
 
 
 def threshold(x, threshold, value):
@@ -205,4 +261,4 @@ class Softmax2d(Module):
 
 def gelu_tanh(x):
     """GELU by the tanh formula: x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2."""
-    return x * (weft.tanh((x + x * x * x * 0.044715) * math.sqrt(2.0 / math.pi)) + 1.0) * 0.5
+    return _gelu_tanh(x)

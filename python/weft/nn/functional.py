@@ -20,6 +20,7 @@ from . import folding as _folding
 from . import losses as _losses
 from . import margins as _margins
 from . import pooling as _pooling
+from ._pointwise import pointwise as _pointwise
 from .activations import *  # noqa: F401,F403
 from .convolve import *  # noqa: F401,F403
 from .distances import *  # noqa: F401,F403
@@ -149,27 +150,53 @@ def gelu(x, approximate="none"):
     """x times the normal distribution function of x; approximate="tanh" takes the tanh formula."""
     if approximate == "tanh":
         return _activations.gelu_tanh(x)
+    return _gelu(x)
+
+
+@_pointwise
+def _gelu(x):
     return x * (weft.erf(x * (1.0 / math.sqrt(2.0))) + 1.0) * 0.5
 
 
 def silu(x):
     """x sigmoid(x)."""
+    return _silu(x)
+
+
+@_pointwise
+def _silu(x):
     return x * weft.sigmoid(x)
 
 
 def leaky_relu(x, slope=0.01, negative_slope=None):
     """x where positive, else slope times x; `negative_slope` is PyTorch's name of it."""
     slope = slope if negative_slope is None else negative_slope
-    return relu(x) - relu(-x) * slope
+    return _leaky_relu(x, slope)
+
+
+@_pointwise
+def _leaky_relu(x, slope):
+    return weft.where(x > 0, x, x * slope)
 
 
 def elu(x, alpha=1.0):
     """x where positive, else alpha (exp(x) - 1)."""
-    return relu(x) + weft.expm1(-relu(-x)) * alpha
+    return _elu(x, alpha)
+
+
+@_pointwise
+def _elu(x, alpha):
+    below = weft.expm1(weft.minimum(x, 0.0))
+    return relu(x) + (below if alpha == 1 else below * alpha)
 
 
 def softplus(x, beta=1.0):
     """log(1 + exp(beta x)) / beta, without overflow."""
+    return _softplus(x, beta)
+
+
+@_pointwise
+def _softplus(x, beta):
     return relu(x) + weft.log1p(weft.exp(-weft.abs(x) * beta)) * (1.0 / beta)
 
 

@@ -8,6 +8,7 @@ import weft
 from .. import init
 from .._core import Tensor
 from .._errors import error as _error
+from ._pointwise import pointwise
 from .module import Module, Parameter
 
 
@@ -20,7 +21,7 @@ def by_statistics(x, mean, var, weight, bias, eps):
     scale = weft.rsqrt(var + eps)
     scale = scale if weight is None else scale * weight
     shift = -(mean * scale) if bias is None else bias - mean * scale
-    return x * scale.reshape(*shape) + shift.reshape(*shape)
+    return _affine(x, scale.reshape(*shape), shift.reshape(*shape))
 
 
 def group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
@@ -32,13 +33,24 @@ def group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
             "nn.group_norm.shape",
             f"{num_groups} groups do not divide the channels (axis 1) of shape {x.shape}",
         )
+    if x.size == 0:
+        return x
     rows = x.reshape(x.shape[0], num_groups, -1)
-    centred = rows - rows.mean(2, True)
-    y = centred * weft.rsqrt((centred * centred).mean(2, True) + eps)
-    y = y.reshape(*x.shape)
+    one, zero = (
+        Tensor(f(rows.shape[2:], dtype=x.dtype, device=x.device), requires_grad=False)
+        for f in (weft.ones, weft.zeros)
+    )
+    y = rows.layer_norm(one, zero, eps).reshape(*x.shape)
     shape = (1, -1, *(1,) * (x.ndim - 2))
+    if weight is not None and bias is not None:
+        return _affine(y, weight.reshape(*shape), bias.reshape(*shape))
     y = y if weight is None else y * weight.reshape(*shape)
     return y if bias is None else y + bias.reshape(*shape)
+
+
+@pointwise
+def _affine(x, scale, shift):
+    return x * scale + shift
 
 
 def instance_norm(x, weight=None, bias=None, eps=1e-5):

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import math
+
 import weft
 
 from .. import _core
 from .._core import Tensor
 from .._errors import error as _error
+from ._pointwise import pointwise as _pointwise
 
 __all__ = [
     "cross_entropy",
@@ -32,6 +35,54 @@ def _reduced(x, reduction):
             ['legal: "mean", "sum", "none"'],
         )
     return x if reduction == "none" else getattr(x, reduction)()
+
+
+def _each(function, reduction, x, *args):
+    """An elementwise loss, one of the pairs below, reduced."""
+    if reduction == "none":
+        return function[False](x, *args)
+    if reduction == "sum":
+        return function[True](x, *args)
+    if reduction == "mean" and x.size:
+        return function[True](x, *args) / float(x.size)
+    return _reduced(function[False](x, *args), reduction)
+
+
+def _pair(function):
+    """The function itself and its sum, each in one pass."""
+    return _pointwise(function), _pointwise(function, total=True)
+
+
+@_pair
+def _square(x, y):
+    return (x - y) * (x - y)
+
+
+@_pair
+def _distance(x, y):
+    return weft.abs(x - y)
+
+
+@_pair
+def _huber(x, y, delta):
+    d = weft.abs(x - y)
+    near = weft.clip(d, 0.0, delta)
+    return near * near * 0.5 + (d - near) * delta
+
+
+@_pair
+def _logistic(x, y):
+    return weft.relu(x) - x * y + weft.log1p(weft.exp(-weft.abs(x)))
+
+
+@_pair
+def _divergence(x, y):
+    return y * (weft.log(weft.where(y > 0, y, 1.0)) - x)
+
+
+@_pair
+def _divergence_of_logarithms(x, y):
+    return weft.exp(y) * (y - x)
 
 
 def _like(x, target, name):
@@ -137,13 +188,20 @@ def _chosen(rows, labels, ignore_index, smoothing, weight):
     if ignore_index is not None:
         valid = labels != ignore_index
         labels = weft.where(valid, labels, 0)
-    if labels.size and (int(weft.min(labels)) < 0 or int(weft.max(labels)) >= classes):
+    wrong = None
+    if _core._recording(labels.device):  # nobody can be told: the loss of such a label is no number
+        wrong = (labels < 0) | (labels >= classes)
+        labels = weft.where(wrong, 0, labels)
+    elif labels.size and (int(weft.min(labels)) < 0 or int(weft.max(labels)) >= classes):
         raise _error(
             weft.IndexError, "nn.cross_entropy.label", f"a label is outside [0, {classes})"
         )
     flat = rows.reshape(n * classes)
     at = weft.arange(n, dtype=labels.dtype, device=rows.device) * classes + labels
     losses = -_core._gather_tensor(flat, at)
+    if wrong is not None:
+        zeros = weft.zeros_like(losses.data)
+        losses = losses + Tensor(weft.where(wrong, math.nan, zeros), requires_grad=False)
     keep = None if valid is None else valid.astype(rows.dtype)
     if weight is not None:
         counts = weft.take(weight, labels, axis=0)
@@ -172,20 +230,17 @@ def mse(x, y):
 
 def mse_loss(x, target, reduction="mean"):
     """Squared differences of equal shapes."""
-    d = x - _like(x, target, "mse_loss")
-    return _reduced(d * d, reduction)
+    return _each(_square, reduction, x, _like(x, target, "mse_loss"))
 
 
 def l1_loss(x, target, reduction="mean"):
     """Absolute differences of equal shapes."""
-    return _reduced(weft.abs(x - _like(x, target, "l1_loss")), reduction)
+    return _each(_distance, reduction, x, _like(x, target, "l1_loss"))
 
 
 def huber_loss(x, target, reduction="mean", delta=1.0):
     """d * d / 2 where |d| < delta, else delta * (|d| - delta / 2)."""
-    d = weft.abs(x - _like(x, target, "huber_loss"))
-    near = weft.clip(d, 0.0, delta)
-    return _reduced(near * near * 0.5 + (d - near) * delta, reduction)
+    return _each(_huber, reduction, x, _like(x, target, "huber_loss"), delta)
 
 
 def smooth_l1_loss(x, target, reduction="mean", beta=1.0):
@@ -213,8 +268,10 @@ def binary_cross_entropy_with_logits(x, target, reduction="mean", pos_weight=Non
     """binary_cross_entropy(sigmoid(x), target), without overflow for large |x|; pos_weight scales the part of t,
     weight, which broadcasts, each loss."""
     target = _like(x, target, "binary_cross_entropy_with_logits")
+    if pos_weight is None and weight is None:
+        return _each(_logistic, reduction, x, target)
     if pos_weight is None:
-        stable = weft.relu(x) - x * target + weft.log1p(weft.exp(-weft.abs(x)))
+        stable = _logistic[False](x, target)
     else:
         pos_weight = weft.asarray(getattr(pos_weight, "data", pos_weight))
         part = target * Tensor((pos_weight - 1).to(x.device), requires_grad=False) + 1.0
@@ -228,11 +285,7 @@ def kl_div(x, target, reduction="mean", log_target=False):
     With log_target the target is a logarithm, too.
     """
     target = _like(x, target, "kl_div")
-    if log_target:
-        out = weft.exp(target) * (target - x)
-        return (
-            out.sum() / float(x.shape[0]) if reduction == "batchmean" else _reduced(out, reduction)
-        )
-    safe = weft.where(target.data > 0, target, 1.0)
-    out = target * (weft.log(safe) - x)
-    return out.sum() / float(x.shape[0]) if reduction == "batchmean" else _reduced(out, reduction)
+    function = _divergence_of_logarithms if log_target else _divergence
+    if reduction == "batchmean":
+        return _each(function, "sum", x, target) / float(x.shape[0])
+    return _each(function, reduction, x, target)

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import weft
 
-from .. import init
+from .. import _core, init
 from .._core import Tensor
 from .._errors import error as _error
+from .._held_state import captured
 from . import functional as F
 from .groups import by_statistics
 from .module import Module, Parameter
@@ -59,11 +60,38 @@ class _BatchNorm(Module):
             self.running_var = weft.ones((dim,), dtype=dtype, device=device)
 
     def _remember(self, mean, var, count):
+        if captured() and self.momentum is None:
+            raise _error(
+                weft.ArgumentError,
+                "nn.batch_norm.capture",
+                f"{type(self).__name__} with momentum None in a captured function",
+                [
+                    "the part of a batch in the statistics depends on the number of batches, which replays repeat"
+                ],
+                help="give a momentum",
+            )
         self.batches += 1
         share = 1.0 / self.batches if self.momentum is None else self.momentum
-        unbiased = var * (count / max(count - 1.0, 1.0))
+        scale = count / max(count - 1.0, 1.0)
+        if captured() and _core._update("blend", self.running_mean, [mean], [1 - share, share]):
+            _core._update("blend", self.running_var, [var], [1 - share, share * scale])
+            return
+        unbiased = var * scale
         self.running_mean = self.running_mean * (1 - share) + mean * share
         self.running_var = self.running_var * (1 - share) + unbiased * share
+
+    def _on_card(self, x):
+        """The normalised batch by two sums and one map, where the device has kernels for it."""
+        if self.weight is None or not isinstance(x, Tensor) or self.weight.dtype != x.dtype:
+            return None
+        found = _core._batch_norm(x, self.weight, self.bias, self.eps)
+        if found is None:
+            return None
+        y, mean, var = found
+        if self.training and self.running_mean is not None:
+            dtype = self.running_mean.dtype
+            self._remember(mean.astype(dtype), var.astype(dtype), x.size / self.features)
+        return y
 
     def forward(self, x):
         if x.ndim not in self.ranks or x.shape[1] != self.features:
@@ -75,6 +103,9 @@ class _BatchNorm(Module):
             )
         axes, shape = (0, *range(2, x.ndim)), (1, -1, *(1,) * (x.ndim - 2))
         if self.training or self.running_mean is None:
+            kernels = self._on_card(x)
+            if kernels is not None:
+                return kernels
             mean = x.mean(axes, True)
             centred = x - mean
             var = (centred * centred).mean(axes, True)

@@ -160,9 +160,16 @@ def _adaptive(n, name, x, output_size, take):
                 f"rule: (batch, channels, ...) or (channels, ...) with {n} spatial axes and as many sizes from 1 on"
             ],
         )
+    sizes = [size if m is None else m for m, size in zip(sizes, x.shape[x.ndim - n :])]
+    if take is _adaptive_mean and all(s % m == 0 for m, s in zip(sizes, x.shape[x.ndim - n :])):
+        # Equal windows: one mean over all their axes.
+        lead = x.shape[: x.ndim - n]
+        split = [e for m, s in zip(sizes, x.shape[x.ndim - n :]) for e in (m, s // m)]
+        axes = tuple(range(len(lead) + 1, len(lead) + 2 * n, 2))
+        return x.reshape(*lead, *split).mean(axes)
     for axis, m in zip(range(x.ndim - n, x.ndim), sizes):
         size = x.shape[axis]
-        if m is None or m == size:
+        if m == size:
             continue
         start = np.arange(m) * size // m
         length = -(-(np.arange(1, m + 1) * size) // m) - start

@@ -55,6 +55,14 @@ def _sizes(x, size, scale_factor):
     return tuple(math.floor(n * f) for n, f in zip(x.shape[2:], given)), [1.0 / f for f in given]
 
 
+def _repeated(x, sizes):
+    """Each element m / n times along the spatial axes."""
+    lead, axes = x.shape[:2], list(zip(x.shape[2:], sizes))
+    x = x.reshape(*lead, *(e for n, _ in axes for e in (n, 1)))
+    x = x.broadcast_to((*lead, *(e for n, m in axes for e in (n, m // n))))
+    return x.reshape(*lead, *sizes)
+
+
 def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=False):
     """(n, c, ...) with the spatial axes enlarged or shrunk to `size`, or by `scale_factor`.
 
@@ -69,6 +77,10 @@ def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=F
             f"no interpolation is called {mode!r}",
             ['legal: "nearest", "linear", "bilinear", "trilinear"'],
         )
+    if mode == "nearest" and all(
+        m % n == 0 and step == n / m for m, n, step in zip(sizes, x.shape[2:], steps)
+    ):
+        return _repeated(x, sizes)
     for axis, (m, step) in enumerate(zip(sizes, steps), start=2):
         n = x.shape[axis]
         if mode == "nearest":

@@ -10,15 +10,17 @@ import torch
 import weft
 
 from .._errors import error as _error
-from . import rules
+from . import _graphs, rules
 from .graph import HandedBack, has_symbols, lower
+from .linears import join_linears
+from .mutation import changed_inputs, write_in_place
 from .partition import partition
 from .program import Program
 
 _MOST_SIZES = 16  # combinations of sizes that one dynamic graph is compiled for
 _watchers = threading.local()
 
-MODES = ("default", "max-autotune-no-cudagraphs")
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 PREFERENCES = ("fastest", "weft")
 
 
@@ -61,6 +63,8 @@ class Options:
                     help="weft.devices() lists those that are",
                 )
         self.prefer = prefer or ("fastest" if self.weft_device is None else "weft")
+        self.graphs = mode in ("reduce-overhead", "max-autotune") and self.weft_device is None
+        self.patient = mode in ("max-autotune", "max-autotune-no-cudagraphs")
 
 
 def watch(collector):
@@ -102,8 +106,13 @@ def _device_of(module):
 def _program(module, options, inputs=None):
     device = _device_of(module)
     graph = lower(module, inputs)
+    write_in_place(graph)
+    join_linears(graph)
     program = Program(graph, partition(graph, device), device, options)
     _notice(program)
+    if options.graphs and _graphs.supported(device):
+        changed = changed_inputs(graph)
+        return _graphs.Graphed(program, lambda args: program.run(args), program, device, changed)
     return program
 
 
@@ -122,8 +131,7 @@ def _through_torch(module, reason):
         args.clear()
         return module(*given)
 
-    run._boxed_call = True
-    return run
+    return _boxed(run)
 
 
 def _boxed(program):
@@ -216,5 +224,6 @@ def backend(module, example_inputs, **arguments):
         bw_compiler=compile_graph,
         inference_compiler=compile_graph,
         decompositions=_decompositions(),
+        keep_inference_input_mutations=True,
     )
     return compiled(module, example_inputs)

@@ -9,7 +9,7 @@ import torch
 
 from .. import _core
 from .graph import Value
-from .program import fixed
+from .program import fixed, torch_function
 from .rules.views import TENSOR_METHODS
 
 
@@ -142,7 +142,7 @@ class _Writer:
             if method:
                 call = f"{args[0]}.{method}({', '.join(args[1:])})"
             else:
-                target = self.bind("f", getattr(op.target, "_op", op.target))
+                target = self.bind("f", torch_function(op))
                 call = f"{target}({', '.join(args)})"
             self.lines.append(f"{left} = {call}")
 

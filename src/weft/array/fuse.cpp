@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include "weft/array/collapse.h"
 #include "weft/array/device_grid.h"
+#include "weft/array/feed.h"
 #include "weft/array/fuse_host.h"
 #include "weft/array/machine_integers.h"
 #include "weft/array/machine_program.h"
@@ -33,6 +34,7 @@ struct Step {
   std::vector<const LazyNode*> leaves;  // of the expression, in the order of `in`
   std::vector<int> in;
   int out = 0;
+  bool single = false;  // eager, though a kernel could be made
   Elem elem = Elem::float32;
   Dims shape;                // map: of the result; reduce: before it
   Lazy node;                 // views and products: the node itself; reduce: the reduction
@@ -102,7 +104,7 @@ struct FusedPlan::Impl {
   std::vector<Step> steps;
   std::unordered_map<const LazyNode*, int> slots;  // materialised nodes
   int inputs = 0, count = 0;
-  bool grid = false;
+  bool grid = false, host = true;
   std::unordered_map<const LazyNode*, int> users;
   std::vector<std::string> sources;
 
@@ -117,6 +119,18 @@ struct FusedPlan::Impl {
       case LazyKind::number: return !stays_eager(x, grid);
       default: return false;
     }
+  }
+
+  /// Is it an array before the step that reads it?
+  bool is_leaf(const Lazy& x) const {
+    return x->kind != LazyKind::number && (!fuses(x) || slots.count(x.node()) > 0);
+  }
+  /// One operation alone: the eager kernel is made for it, at every size.
+  bool is_single(const Lazy& x) const {
+    if (x->kind != LazyKind::row) return false;
+    return std::all_of(x->in.begin(), x->in.end(),
+                       [&](const Lazy& i) { return i->kind == LazyKind::number || is_leaf(i); }) &&
+           std::any_of(x->in.begin(), x->in.end(), [&](const Lazy& i) { return is_leaf(i); });
   }
 
   int materialise(const Lazy& x) {
@@ -135,7 +149,8 @@ struct FusedPlan::Impl {
         for (const Lazy& i : x->in) step.in.push_back(materialise(i));
         break;
       case LazyKind::reduce:
-        if (has_complex(x)) {
+        step.single = host && is_leaf(x->in[0]) && !has_complex(x);
+        if (has_complex(x) || step.single) {
           step.kind = StepKind::eager;
           step.in.push_back(materialise(x->in[0]));
           break;
@@ -146,7 +161,8 @@ struct FusedPlan::Impl {
         collect(step.root, step);
         break;
       default:
-        if (stays_eager(x, grid)) {
+        step.single = host && !stays_eager(x, grid) && is_single(x);
+        if (stays_eager(x, grid) || step.single) {
           step.kind = StepKind::eager;
           for (const Lazy& i : x->in) {
             const bool number = i->kind == LazyKind::number && x->kind == LazyKind::row;
@@ -262,6 +278,7 @@ FusedPlan::FusedPlan(std::vector<Lazy> outputs, bool contract, const Ref<Device>
     : impl_(std::make_unique<Impl>()) {
   impl_->contract = contract;
   impl_->grid = device && device::grid_of(device).present;
+  impl_->host = !device || device->info().host_accessible;
   impl_->outputs = std::move(outputs);
   std::vector<Lazy> order = topological(impl_->outputs);
   for (const Lazy& x : order) {
@@ -279,7 +296,8 @@ FusedPlan::FusedPlan(FusedPlan&&) noexcept = default;
 
 int FusedPlan::kernels() const {
   int n = 0;
-  for (const Step& s : impl_->steps) n += s.kind == StepKind::map || s.kind == StepKind::reduce;
+  for (const Step& s : impl_->steps)
+    n += s.kind == StepKind::map || s.kind == StepKind::reduce || s.single;
   return n;
 }
 int FusedPlan::steps() const {
@@ -482,11 +500,13 @@ NDArray FusedPlan::Impl::step_reduce(Step& s, const std::vector<NDArray>& arrays
     device::grid_reduce(node.reduction, s.elem, out, map, s.shape, node.mask);
     return out;
   }
+  // 16-bit floats are combined in float32 and rounded once.
+  const Elem kernel = kernel_elem(s.elem);
   const std::int64_t parts = fuse::host_reduce_parts(s.shape, node.mask);
   auto make = [&] {
     fuse::HostReduce r;
     r.op = node.reduction;
-    r.kernel = s.elem;
+    r.kernel = kernel;
     r.shape = s.shape;
     r.mask = node.mask;
     r.parts = parts;
@@ -495,14 +515,16 @@ NDArray FusedPlan::Impl::step_reduce(Step& s, const std::vector<NDArray>& arrays
       r.elems.push_back(a.elem());
     }
     r.value = [&](const std::vector<Expr>& loads) {
-      return convert_value(Writer(s.leaves, loads).value(s.root), s.elem);
+      return convert_value(Writer(s.leaves, loads).value(s.root), kernel);
     };
     return fuse::host_reduce(std::move(r));
   };
   Ref<runtime::Function> function = host_function(s, " r", arrays, device, make);
-  if (parts == 1) return launch(function, out, arrays);
-  NDArray partial = launch(function, NDArray::empty(device, s.elem, Dims{parts}), arrays);
-  return reduce(node.reduction, partial, {}, false, s.elem).reshape(node.shape);
+  if (parts == 1 && kernel == s.elem) return launch(function, out, arrays);
+  if (parts == 1)
+    return launch(function, NDArray::empty(device, kernel, node.shape), arrays).astype(s.elem);
+  NDArray partial = launch(function, NDArray::empty(device, kernel, Dims{parts}), arrays);
+  return reduce(node.reduction, partial, {}, false, kernel).reshape(node.shape).astype(s.elem);
 }
 
 NDArray FusedPlan::Impl::run_eagerly(const Lazy& x, const std::vector<NDArray>& arrays) {

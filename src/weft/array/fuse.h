@@ -23,7 +23,8 @@ class FusedPlan {
   FusedPlan(FusedPlan&&) noexcept;
   /// The inputs' types and shapes must be those of the graph; all on one device.
   std::vector<NDArray> run(const std::vector<NDArray>& inputs);
-  /// Fused kernels of one call, and all launched steps, views aside.
+  /// Kernels of one call: fused ones, and operations that stand alone; all launched steps, views
+  /// aside.
   int kernels() const;
   int steps() const;
   /// One line for each step.

@@ -241,13 +241,14 @@ NDArray cholesky(const NDArray& a, bool upper) {
   return A.transpose(-2, -1).astype(a.elem());
 }
 
-Eigen eigh(const NDArray& a) {
+Eigen eigh(const NDArray& a, bool vectors) {
   need_matrix(a, "eigh", true);
   need_device(a, "eigh");
   need_finite(a, "eigh");
   if (!a.on_host()) return device::eigh(a);
   std::int64_t n = a.shape()[a.ndim() - 1];
   NDArray A = columns(a);
+  const char* job = vectors ? "V" : "N";
   NDArray W = NDArray::empty(A.device(), real_of(A.elem()), batch_shape(a, {n}));
   by_type(wide_of(a.elem()), [&]<typename T>(T) {
     Int in = static_cast<Int>(n), info = 0, ld = std::max<Int>(1, in), query = -1;
@@ -262,25 +263,27 @@ Eigen eigh(const NDArray& a) {
         auto* f =
             routine<void(const char*, const char*, const Int*, T*, const Int*, R*, T*, const Int*,
                          R*, const Int*, Int*, const Int*, Int*)>(spelled<T>("heevd").c_str());
-        f("V", "L", &in, v, &ld, w, &work0, &query, &rwork0, &query, &iwork0, &query, &info);
+        f(job, "L", &in, v, &ld, w, &work0, &query, &rwork0, &query, &iwork0, &query, &info);
         Int lw = static_cast<Int>(work0.real()), lr = static_cast<Int>(rwork0), li = iwork0;
         std::vector<T> work(static_cast<std::size_t>(lw));
         std::vector<R> rwork(static_cast<std::size_t>(lr));
         std::vector<Int> iwork(static_cast<std::size_t>(li));
-        f("V", "L", &in, v, &ld, w, work.data(), &lw, rwork.data(), &lr, iwork.data(), &li, &info);
+        f(job, "L", &in, v, &ld, w, work.data(), &lw, rwork.data(), &lr, iwork.data(), &li, &info);
       } else {
         auto* f = routine<void(const char*, const char*, const Int*, T*, const Int*, R*, T*,
                                const Int*, Int*, const Int*, Int*)>(spelled<T>("syevd").c_str());
-        f("V", "L", &in, v, &ld, w, &work0, &query, &iwork0, &query, &info);
+        f(job, "L", &in, v, &ld, w, &work0, &query, &iwork0, &query, &info);
         Int lw = static_cast<Int>(work0), li = iwork0;
         std::vector<T> work(static_cast<std::size_t>(lw));
         std::vector<Int> iwork(static_cast<std::size_t>(li));
-        f("V", "L", &in, v, &ld, w, work.data(), &lw, iwork.data(), &li, &info);
+        f(job, "L", &in, v, &ld, w, work.data(), &lw, iwork.data(), &li, &info);
       }
       if (info > 0) failed("eigh", "divergent", a, m);
     }
   });
-  return {W.astype(real_of(a.elem())), A.transpose(-2, -1).astype(a.elem())};
+  const NDArray values = W.astype(real_of(a.elem()));
+  if (!vectors) return {values, {}};
+  return {values, A.transpose(-2, -1).astype(a.elem())};
 }
 
 Eigen eig(const NDArray& a) {

@@ -24,7 +24,8 @@ NDArray cholesky(const NDArray& a, bool upper);
 struct Eigen {
   NDArray values, vectors;
 };
-Eigen eigh(const NDArray& a);
+/// `vectors` false: on the host the values alone are computed, and the vectors are undefined.
+Eigen eigh(const NDArray& a, bool vectors = true);
 /// Of general matrices; complex whatever the argument is.
 Eigen eig(const NDArray& a);
 struct Svd {

@@ -14,19 +14,31 @@ namespace weft {
 namespace {
 
 /// Types without a blocked kernel, by size: multiples of B's rows, which are contiguous, are added
-/// up.
+/// up, to a few rows of C at once that stay in the caches.
 template <typename T>
 void plain(AddProductsFn add, std::int64_t m, std::int64_t n, std::int64_t k, const T* a,
            std::int64_t a_row, std::int64_t a_col, const T* b, std::int64_t b_row, T* c,
            std::int64_t ldc) {
+  constexpr std::int64_t kRows = 8;
+  // One row of C alone has nothing to keep: B's rows are read as they stand.
+  const bool whole = m == 1 && runtime::Pool::shared().threads() == 1;
+  const std::int64_t kept = whole ? n : 8192 / sizeof(T);
+  const std::int64_t strips = (n + kept - 1) / kept, groups = (m + kRows - 1) / kRows;
+  const std::int64_t work = std::min(n, kept) * std::min(m, kRows) * k;
   runtime::Pool::shared().parallel_for(
-      m, std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, n * k)),
-      [&](std::int64_t i, std::int64_t end) {
-        for (; i < end; ++i) {
-          T* row = c + i * ldc;
-          std::memset(static_cast<void*>(row), 0, static_cast<std::size_t>(n) * sizeof(T));
-          for (std::int64_t p = 0; p < k; ++p)
-            add(n, a + i * a_row + p * a_col, b + p * b_row, row);
+      groups * strips, std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, work)),
+      [&](std::int64_t at, std::int64_t end) {
+        for (; at < end; ++at) {
+          const std::int64_t i = at / strips * kRows, j = at % strips * kept;
+          const std::int64_t rows = std::min(kRows, m - i), width = std::min(kept, n - j);
+          T* out = c + i * ldc + j;
+          for (std::int64_t r = 0; r < rows; ++r)
+            std::memset(static_cast<void*>(out + r * ldc), 0,
+                        static_cast<std::size_t>(width) * sizeof(T));
+          for (std::int64_t p = 0; p < k; ++p) {
+            for (std::int64_t r = 0; r < rows; ++r)
+              add(width, a + (i + r) * a_row + p * a_col, b + p * b_row + j, out + r * ldc);
+          }
         }
       });
 }
@@ -39,6 +51,14 @@ void real(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64
   if (n == 1 && ldc == 1 && gemv<T>(m, k, a, a_row, a_col, b, b_row, c)) return;
   if (m == 1 && gemv<T>(n, k, b, b_col, b_row, a, a_col, c)) return;
   gemm<T>(m, n, k, a, a_row, a_col, b, b_row, b_col, c, ldc, false);
+}
+
+template <typename T>
+void complex(std::int64_t m, std::int64_t n, std::int64_t k, const std::complex<T>* a,
+             std::int64_t a_row, std::int64_t, const std::complex<T>* b, std::int64_t b_row,
+             std::int64_t b_col, std::complex<T>* c, std::int64_t ldc) {
+  complex_gemm<T>(m, n, k, reinterpret_cast<const T*>(a), a_row, reinterpret_cast<const T*>(b),
+                  b_row, b_col, reinterpret_cast<T*>(c), ldc);
 }
 
 template <typename T, typename F>
@@ -68,6 +88,60 @@ void batches(F fn, const NDArray& a, const NDArray& b, const NDArray& out, std::
         count, std::max<std::int64_t>(1, 65536 / std::max<std::int64_t>(1, m * n * k)), run);
   } else {
     run(0, count);
+  }
+}
+
+/// out = a b, of the kernel's type and not empty, for operands that broadcast to these shapes.
+void host_product(Elem kernel, NDArray a, NDArray b, const NDArray& out, const Dims& shape_a,
+                  const Dims& shape_b) {
+  const int last = out.ndim() - 1;
+  std::int64_t m = out.shape()[last - 1], n = out.shape()[last], k = shape_a[last];
+  if (a.elem() != kernel) a = convert(a, kernel);
+  if (b.elem() != kernel) b = convert(b, kernel);
+  const bool a_runs = a.strides()[a.ndim() - 1] == 1, b_runs = b.strides()[b.ndim() - 2] == 1;
+  if (is_complex(kernel) && m < n && k > 1 && b_runs) {
+    // B is expanded: of C' = B' A' it is the smaller operand.
+    Dims turned_a = shape_a, turned_b = shape_b, turned = out.shape();
+    for (Dims* shape : {&turned_a, &turned_b, &turned})
+      std::swap((*shape)[last - 1], (*shape)[last]);
+    const NDArray c = NDArray::empty(out.device(), kernel, turned);
+    host_product(kernel, b.transpose(-1, -2), a.transpose(-1, -2), c, turned_b, turned_a);
+    return assign(out, c.transpose(-1, -2));
+  }
+  const bool vector = is_complex(kernel) && n == 1 && a_runs && m > 1 && k > 1;
+  // What expanding takes has to be earned by enough rows.
+  const bool blocked = is_complex(kernel) && n > 1 && (m >= 16 || (m >= 8 && n <= m));
+  if (blocked && !a_runs) a = a.contiguous();
+  a = a.broadcast_to(shape_a);
+  b = b.broadcast_to(shape_b);
+  if (kernel == Elem::float32) return batches<float>(real<float>, a, b, out, m, n, k);
+  if (kernel == Elem::float64) return batches<double>(real<double>, a, b, out, m, n, k);
+  if ((blocked || vector) && kernel == Elem::complex64)
+    return batches<std::complex<float>>(complex<float>, a, b, out, m, n, k);
+  if (blocked || vector) return batches<std::complex<double>>(complex<double>, a, b, out, m, n, k);
+  if (n == 1) {  // a single column is a row of the transposed product
+    std::swap(a, b);
+    std::swap(m, n);
+    a = a.transpose(-1, -2);
+    b = b.transpose(-1, -2);
+  }
+  if (b.strides()[last] != 1) b = b.contiguous();
+  const AddProductsFn add = loop_kernels().add_products[static_cast<int>(kernel)];
+  auto run = [&]<typename T>(T) {
+    batches<T>(
+        [add](std::int64_t height, std::int64_t width, std::int64_t depth, const T* left,
+              std::int64_t row, std::int64_t column, const T* right, std::int64_t b_row,
+              std::int64_t, T* c, std::int64_t ldc) {
+          plain<T>(add, height, width, depth, left, row, column, right, b_row, c, ldc);
+        },
+        a, b, out, m, n, k);
+  };
+  switch (elem_bytes(kernel)) {
+    case 1: return run(std::uint8_t{});
+    case 2: return run(std::uint16_t{});
+    case 4: return run(std::uint32_t{});
+    case 8: return run(std::uint64_t{});
+    default: return run(std::complex<double>{});
   }
 }
 
@@ -119,42 +193,7 @@ NDArray matmul(const NDArray& a_in, const NDArray& b_in) {
   } else if (out.size() > 0 && k == 0) {
     std::memset(out.host(), 0, static_cast<std::size_t>(out.nbytes()));
   } else if (out.size() > 0) {
-    if (a.elem() != kernel) a = a.astype(kernel);
-    if (b.elem() != kernel) b = b.astype(kernel);
-    a = a.broadcast_to(shape_a);
-    b = b.broadcast_to(shape_b);
-    if (kernel == Elem::float32) {
-      batches<float>(real<float>, a, b, out, m, n, k);
-    } else if (kernel == Elem::float64) {
-      batches<double>(real<double>, a, b, out, m, n, k);
-    } else {
-      // A single column is a row of the transposed product.
-      std::int64_t rows = m, columns = n;
-      if (n == 1) {
-        std::swap(a, b);
-        std::swap(rows, columns);
-        a = a.transpose(-1, -2);
-        b = b.transpose(-1, -2);
-      }
-      if (b.strides()[b.ndim() - 1] != 1) b = b.contiguous();
-      const AddProductsFn add = loop_kernels().add_products[static_cast<int>(kernel)];
-      auto run = [&]<typename T>(T) {
-        batches<T>(
-            [add](std::int64_t height, std::int64_t width, std::int64_t depth, const T* left,
-                  std::int64_t row, std::int64_t column, const T* right, std::int64_t b_row,
-                  std::int64_t, T* c, std::int64_t ldc) {
-              plain<T>(add, height, width, depth, left, row, column, right, b_row, c, ldc);
-            },
-            a, b, out, rows, columns, k);
-      };
-      switch (elem_bytes(kernel)) {
-        case 1: run(std::uint8_t{}); break;
-        case 2: run(std::uint16_t{}); break;
-        case 4: run(std::uint32_t{}); break;
-        case 8: run(std::uint64_t{}); break;
-        default: run(std::complex<double>{}); break;
-      }
-    }
+    host_product(kernel, a, b, out, shape_a, shape_b);
   }
   Dims final_shape = batch;
   if (a_in.ndim() > 1) final_shape.push_back(m);

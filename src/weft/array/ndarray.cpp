@@ -448,4 +448,29 @@ NDArray from_external(const Ref<Device>& device, void* data, std::int64_t bytes,
   return NDArray(std::move(storage), elem, std::move(shape), std::move(strides), -low);
 }
 
+NDArray diagonal(const NDArray& x, int first, int second, std::int64_t offset) {
+  first = normalize_axis(first, x.ndim(), "diagonal");
+  second = normalize_axis(second, x.ndim(), "diagonal");
+  if (first == second) {
+    throw Error(ErrorKind::index, "array.diagonal.axes",
+                cat("a diagonal of ", describe(x), " needs two axes, got axis ", first, " twice"));
+  }
+  const std::int64_t rows = x.shape()[first], columns = x.shape()[second];
+  // Beside the matrix there is nothing; the offset may be any number.
+  const bool inside = offset > -rows && offset < columns;
+  const std::int64_t down = inside ? std::max<std::int64_t>(0, -offset) : 0;
+  const std::int64_t right = inside ? std::max<std::int64_t>(0, offset) : 0;
+  const std::int64_t count = inside ? std::min(rows - down, columns - right) : 0;
+  Dims shape, strides;
+  for (int i = 0; i < x.ndim(); ++i) {
+    if (i == first || i == second) continue;
+    shape.push_back(x.shape()[i]);
+    strides.push_back(x.strides()[i]);
+  }
+  shape.push_back(count);
+  strides.push_back(x.strides()[first] + x.strides()[second]);
+  return NDArray(x.handle(), x.elem(), shape, strides,
+                 x.offset() + down * x.strides()[first] + right * x.strides()[second]);
+}
+
 }  // namespace weft

@@ -107,6 +107,9 @@ std::int64_t checked_size(const Dims& shape, int bytes = 1);
 int normalize_axis(int axis, int ndim, std::string_view operation);
 /// Common shape; throws Error(shape, "array.<operation>.broadcast") with all shapes.
 Dims broadcast_shapes(std::span<const Dims* const> shapes, std::string_view operation);
+/// A view of the elements whose indices on two axes differ by `offset`, second less first: the two
+/// axes disappear, that of the diagonal comes last.
+NDArray diagonal(const NDArray& x, int first, int second, std::int64_t offset);
 /// dst[...] = src, cast and broadcast; correct when they overlap.
 void assign(const NDArray& dst, const NDArray& src);
 /// Both on the same device, or Error(device, "array.<operation>.device").

@@ -71,6 +71,8 @@ void Walker::move(std::int64_t n, T* run) {
       } else {
         std::memcpy(at, run, static_cast<std::size_t>(m) * sizeof(T));
       }
+    } else if (kGather && stride == 0) {
+      std::fill_n(run, m, *reinterpret_cast<T*>(at));
     } else {
       for (std::int64_t i = 0; i < m; ++i) {
         if constexpr (kGather) {

@@ -2,12 +2,14 @@
 #include "weft/array/ops.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "weft/array/collapse.h"
 #include "weft/array/device_ops.h"
+#include "weft/array/feed.h"
 #include "weft/array/kernel_lists.h"
 #include "weft/array/known.h"
 #include "weft/array/nest.h"
@@ -15,10 +17,6 @@
 #include "weft/array/strided_copy.h"
 #include "weft/array/transpose.h"
 #include "weft/runtime/pool.h"
-
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 
 namespace weft {
 
@@ -68,116 +66,8 @@ Elem admit(const OpInfo& op, Elem e) {
   refuse_type(op, e);
 }
 
-/// Narrow floats have no kernels of their own: they are widened on the way in and rounded on the
-/// way out.
-Elem kernel_elem(Elem e) { return arithmetic_elem(e); }
-
 Elem result_of(Rule rule, Elem e) {
   return rule == Rule::boolean ? Elem::boolean : rule == Rule::real ? real_of(e) : e;
-}
-
-/// One operand ready for chunks of the linear index space.
-struct Feed {
-  /// single: one element of the kernel's type for a kernel that takes one.
-  enum class Mode : std::uint8_t { direct, constant, single, cast, gather } mode = Mode::direct;
-  const char* base = nullptr;
-  int bytes = 1, kernel_bytes = 1;
-  CastFn cast = nullptr;  // null: same type
-  Nest nest;
-};
-
-struct Slot {
-  alignas(64) char data[kChunk * 16];
-};
-
-void prepare(Feed& feed, const NDArray& array, const Dims& shape, Elem kernel) {
-  feed.bytes = elem_bytes(array.elem());
-  feed.kernel_bytes = elem_bytes(kernel);
-  feed.base = array.host();
-  if (array.elem() != kernel) {
-    feed.cast = kernels().cast[static_cast<int>(array.elem())][static_cast<int>(kernel)];
-  }
-  if (array.shape() == shape && array.is_contiguous()) {
-    feed.mode = feed.cast ? Feed::Mode::cast : Feed::Mode::direct;
-    return;
-  }
-  feed.nest = make_nest(array.host(), shape, broadcast_strides(array, shape), feed.bytes);
-  feed.mode = feed.nest.constant()     ? Feed::Mode::constant
-              : feed.nest.contiguous() ? (feed.cast ? Feed::Mode::cast : Feed::Mode::direct)
-                                       : Feed::Mode::gather;
-}
-
-void fill_constant(const Feed& feed, std::int64_t n, Slot& slot) {
-  alignas(16) char one[16];
-  if (feed.cast) {
-    feed.cast(1, feed.base, one);
-  } else {
-    std::memcpy(one, feed.base, static_cast<std::size_t>(feed.kernel_bytes));
-  }
-  auto spread = [&]<typename T>(T) {
-    T value;
-    std::memcpy(&value, one, sizeof(T));
-    T* out = reinterpret_cast<T*>(slot.data);
-    for (std::int64_t i = 0; i < n; ++i) out[i] = value;
-  };
-  struct Wide {
-    std::uint64_t a, b;
-  };
-  switch (feed.kernel_bytes) {
-    case 1: return spread(std::uint8_t{});
-    case 2: return spread(std::uint16_t{});
-    case 4: return spread(std::uint32_t{});
-    case 8: return spread(std::uint64_t{});
-    default: return spread(Wide{});
-  }
-}
-
-/// Brings elements [begin, begin + n) as kernel type; returns where they are.
-const void* bring(const Feed& feed, Walker* walker, std::int64_t begin, std::int64_t n,
-                  Slot& slot) {
-  switch (feed.mode) {
-    case Feed::Mode::direct: return feed.base + begin * feed.bytes;
-    case Feed::Mode::constant: return slot.data;
-    case Feed::Mode::single: return feed.base;
-    case Feed::Mode::cast:
-      feed.cast(n, feed.base + begin * feed.bytes, slot.data);
-      return slot.data;
-    case Feed::Mode::gather: break;
-  }
-  if (!feed.cast) {
-    walker->gather(n, slot.data);
-    return slot.data;
-  }
-  Slot raw;
-  walker->gather(n, raw.data);
-  feed.cast(n, raw.data, slot.data);
-  return slot.data;
-}
-
-/// A result above this size does not stay in the caches: it is stored past them.
-constexpr std::int64_t kStreamBytes = std::int64_t{32} << 20;
-
-/// Copies whole lines past the caches where the machine can; `out` stands on a line's start.
-void stream_copy(char* out, const char* in, std::int64_t bytes) {
-#if defined(__SSE2__)
-  std::int64_t i = 0;
-  for (; i + 64 <= bytes; i += 64) {
-    for (int k = 0; k < 64; k += 16) {
-      _mm_stream_si128(reinterpret_cast<__m128i*>(out + i + k),
-                       _mm_load_si128(reinterpret_cast<const __m128i*>(in + i + k)));
-    }
-  }
-  std::memcpy(out + i, in + i, static_cast<std::size_t>(bytes - i));
-#else
-  std::memcpy(out, in, static_cast<std::size_t>(bytes));
-#endif
-}
-
-/// Before the end of a task that streamed.
-void stream_end() {
-#if defined(__SSE2__)
-  _mm_sfence();
-#endif
 }
 
 /// Runs `call(n, in, out)` over the linear space of `out`'s elements, chunk by chunk, on all
@@ -228,7 +118,7 @@ void run_chunks(const Feed (&feeds)[kIn], const NDArray& out, Elem kernel_out, c
             walkers[k].emplace(feeds[k].nest);
             walkers[k]->seek(begin);
           } else if (feeds[k].mode == Feed::Mode::constant) {
-            fill_constant(feeds[k], std::min(kChunk, end - begin), slots[k]);
+            fill_constant(feeds[k], std::min(kChunk, end - begin), slots[k].data);
           }
         }
         if (!out_nest.contiguous()) {
@@ -361,16 +251,6 @@ void need_host(const NDArray& x, std::string_view operation) {
   throw Error(ErrorKind::device, cat("array.", operation, ".kernel"),
               cat("no kernel of ", operation, " for arrays on ", x.device()->info().name))
       .help("move the array to the host's device with to(...)");
-}
-
-/// `one` holds an element.
-Feed scalar_feed(const Scalar& scalar, Elem kernel, char* one) {
-  write_scalar(scalar, kernel, one);
-  Feed feed;
-  feed.mode = Feed::Mode::constant;
-  feed.base = one;
-  feed.bytes = feed.kernel_bytes = elem_bytes(kernel);
-  return feed;
 }
 
 Elem common_elem(const Arg* args, int count) {
@@ -754,6 +634,46 @@ NDArray where(const NDArray& condition, const Arg& a, const Arg& b) {
   return out;
 }
 
+namespace {
+
+/// x[mask] = one for truth values of x's shape without gaps: chunks that have none set are not
+/// touched.
+void assign_chunks(const NDArray& x, const NDArray& mask, const NDArray& one) {
+  static constexpr Elem kBits[] = {Elem::uint8, Elem::uint16, Elem::uint32, Elem::uint64,
+                                   Elem::complex128};
+  const int bytes = elem_bytes(x.elem());
+  const SelectFn select =
+      kernels().select[static_cast<int>(kBits[std::countr_zero(static_cast<unsigned>(bytes))])];
+  const Nest nest = make_nest(x.host(), x.shape(), x.strides(), bytes);
+  const auto* marks = reinterpret_cast<const bool*>(mask.host());
+  Feed value;
+  prepare(value, one, Dims{1}, x.elem());
+  value.mode = Feed::Mode::constant;
+  runtime::Pool::shared().parallel_for(
+      (x.size() + kChunk - 1) / kChunk, kParallelGrain / kChunk,
+      [&](std::int64_t chunk, std::int64_t stop) {
+        Slot values, held;
+        fill_constant(value, std::min(kChunk, x.size()), values.data);
+        for (; chunk < stop; ++chunk) {
+          const std::int64_t at = chunk * kChunk, n = std::min(kChunk, x.size() - at);
+          if (!std::memchr(marks + at, 1, static_cast<std::size_t>(n))) continue;
+          if (nest.contiguous()) {
+            char* to = nest.base + at * bytes;
+            select(n, marks + at, values.data, to, to);
+            continue;
+          }
+          Walker from(nest);
+          from.seek(at);
+          Walker to = from;
+          from.gather(n, held.data);
+          select(n, marks + at, values.data, held.data, held.data);
+          to.scatter(n, held.data);
+        }
+      });
+}
+
+}  // namespace
+
 void assign_marked(const NDArray& x, const NDArray& mask, const NDArray& value) {
   NDArray wide = mask;
   need_mask(x, mask);
@@ -763,6 +683,12 @@ void assign_marked(const NDArray& x, const NDArray& mask, const NDArray& value) 
   const NDArray one = value.astype(x.elem()).reshape(Dims{});
   if (!x.on_host()) return assign(x, where(wide, one, x));
   if (may_overlap(x, mask)) wide = wide.copy();
+  if (wide.shape() == x.shape() && wide.elem() == Elem::boolean) {
+    const Arg both[2] = {Arg(x), Arg(wide)};
+    if (std::vector<int> order; shared_order(x.shape(), both, 2, order))
+      return assign_chunks(x.permute(order), wide.permute(order), one);
+    if (wide.is_contiguous()) return assign_chunks(x, wide, one);
+  }
   select_into(x, wide, one, x);
 }
 

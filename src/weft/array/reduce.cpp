@@ -8,6 +8,7 @@
 
 #include "weft/array/complex_device.h"
 #include "weft/array/device_ops.h"
+#include "weft/array/feed.h"
 #include "weft/array/kernel_lists.h"
 #include "weft/array/nest.h"
 #include "weft/array/ops.h"
@@ -32,8 +33,6 @@ constexpr std::string_view kIdentity[] = {
 #undef REDUCE
 };
 
-Elem kernel_elem(Elem e) { return arithmetic_elem(e); }
-
 Elem accumulate_elem(ReduceOp op, Elem e, std::optional<Elem> dtype) {
   const ReduceInfo& row = info(op);
   if (row.rule == Rule::boolean) return Elem::boolean;
@@ -55,10 +54,6 @@ void need_type(const ReduceInfo& row, Elem e) {
   throw Error(ErrorKind::dtype, cat("array.", row.name, ".dtype"),
               cat(row.name, " is not defined for ", name_of(e)));
 }
-
-struct Slot {
-  alignas(64) char data[kChunk * 16];
-};
 
 /// Elements of a nest as a stream of kernel-typed chunks.
 class Stream {
@@ -255,6 +250,9 @@ void reduce_rows(const Split& s, const NDArray& x, Elem kernel, AccumulateFn fn,
   const Nest steps = make_nest(x.host(), s.gone_shape, s.gone_strides, in_bytes);
   const Nest first = make_nest(x.host(), s.kept_shape, s.kept_strides, in_bytes);
   const bool direct = first.contiguous() && x.elem() == kernel;
+  const CastFn cast = first.contiguous() && !direct
+                          ? kernels().cast[static_cast<int>(x.elem())][static_cast<int>(kernel)]
+                          : nullptr;
   // What is accumulated and what is read stay in the first cache together.
   const std::int64_t width = direct ? 16 * kChunk / bytes : kChunk,
                      chunks = (kept + width - 1) / width;
@@ -269,8 +267,13 @@ void reduce_rows(const Split& s, const NDArray& x, Elem kernel, AccumulateFn fn,
     char* acc =
         (part ? &partial[static_cast<std::size_t>((part - 1) * kept * bytes)] : out) + at * bytes;
     std::optional<Stream> stream;
-    auto element = [&](char* base) -> const void* {
+    Slot converted[4];
+    auto element = [&](char* base, int k = 0) -> const void* {
       if (direct) return base + at * in_bytes;
+      if (cast) {
+        cast(n, base + at * in_bytes, converted[k].data);
+        return converted[k].data;
+      }
       Nest row = first;
       row.base = base;
       stream.emplace(row, x.elem(), kernel, at);
@@ -281,14 +284,14 @@ void reduce_rows(const Split& s, const NDArray& x, Elem kernel, AccumulateFn fn,
     std::int64_t r = begin + 1;
     // Four rows at a time, what is accumulated is read and written a quarter as often; a quarter of
     // the rows apart, each is a stream that goes on where its last row ended.
-    if (const std::int64_t quarter = direct && fold ? (end - r) / 4 : 0) {
+    if (const std::int64_t quarter = (direct || cast) && fold ? (end - r) / 4 : 0) {
       RowWalk walks[4] = {{steps, first.base, r},
                           {steps, first.base, r + quarter},
                           {steps, first.base, r + 2 * quarter},
                           {steps, first.base, r + 3 * quarter}};
       for (std::int64_t i = 0; i < quarter; ++i) {
         const void* rows[4];
-        for (int k = 0; k < 4; ++k) rows[k] = element(walks[k].next());
+        for (int k = 0; k < 4; ++k) rows[k] = element(walks[k].next(), k);
         fold(n, rows, acc);
       }
       r += 4 * quarter;

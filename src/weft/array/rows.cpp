@@ -2,6 +2,9 @@
 // Softmax, log-softmax, logsumexp and layer norm: one pass over rows where the row fits (host: any
 // row; devices: rows that fit a block's registers), else composed of reductions and maps.
 
+#include <algorithm>
+#include <vector>
+
 #include "weft/array/device_grid.h"
 #include "weft/array/nest.h"
 #include "weft/array/ops.h"
@@ -61,6 +64,43 @@ NDArray composed(RowKernel kind, std::span<const NDArray* const> in, double eps)
                           scale);
 }
 
+/// The kernel on rows of n elements of compact operands; those of another shape than the first are
+/// one row. `half`: the kernel is of float32.
+void run_rows(RowFn fn, std::span<const NDArray* const> in, const NDArray& out, std::int64_t n,
+              bool half, double eps) {
+  const NDArray& x = *in[0];
+  const int bytes = elem_bytes(x.elem());
+  const auto e = static_cast<int>(x.elem()), wide = static_cast<int>(Elem::float32);
+  const CastFn widen = kernels().cast[e][wide], narrow = kernels().cast[wide][e];
+  const std::int64_t rows = x.size() / n, out_n = out.size() / rows;
+  std::int64_t step[3];
+  for (std::size_t k = 0; k < in.size(); ++k)
+    step[k] = in[k]->size() == x.size() && in[k]->ndim() == x.ndim() ? n * bytes : 0;
+  runtime::Pool::shared().parallel_for(
+      rows, std::max<std::int64_t>(1, kParallelGrain / 4 / n),
+      [&](std::int64_t begin, std::int64_t end) {
+        std::vector<float> held(half ? static_cast<std::size_t>(n) * in.size() : 0);
+        const void* row[3];
+        for (std::int64_t r = begin; r < end; ++r) {
+          for (std::size_t k = 0; k < in.size(); ++k) {
+            const char* from = in[k]->host() + r * step[k];
+            row[k] = from;
+            if (!half) continue;
+            float* to = held.data() + static_cast<std::int64_t>(k) * n;
+            if (step[k] || r == begin) widen(n, from, to);
+            row[k] = to;
+          }
+          char* to = out.host() + r * out_n * bytes;
+          if (!half) {
+            fn(n, row, to, eps);
+            continue;
+          }
+          fn(n, row, held.data(), eps);  // over the first operand
+          narrow(out_n, held.data(), to);
+        }
+      });
+}
+
 }  // namespace
 
 NDArray apply_rows(RowKernel kind, std::span<const NDArray* const> operands, double eps) {
@@ -85,42 +125,26 @@ NDArray apply_rows(RowKernel kind, std::span<const NDArray* const> operands, dou
   const bool on_grid =
       !x.on_host() && kind != RowKernel::logsumexp && device::row_kernel_fits(x.device(), n);
   if (n == 0 || (!x.on_host() && !on_grid)) return composed(kind, operands, eps);
-  const bool half = elem_bytes(x.elem()) == 2;
-  Elem compute = half && x.on_host() ? Elem::float32 : x.elem();
+  // On the host 16-bit floats are widened a row at a time, and rounded once.
+  const bool half = elem_bytes(x.elem()) == 2 && x.on_host();
+  const Elem compute = half ? Elem::float32 : x.elem();
   NDArray ready[3];
   const NDArray* in[3];
   for (std::size_t k = 0; k < operands.size(); ++k) {
     ready[k] = *operands[k];
-    if (ready[k].elem() != compute) ready[k] = ready[k].astype(compute);
+    if (ready[k].elem() != x.elem()) ready[k] = ready[k].astype(x.elem());
     ready[k] = ready[k].contiguous();
     in[k] = &ready[k];
   }
-  NDArray out = NDArray::empty(x.device(), compute, shape);
-  if (out.size() == 0) return out.elem() == x.elem() ? out : out.astype(x.elem());
+  NDArray out = NDArray::empty(x.device(), x.elem(), shape);
+  if (out.size() == 0) return out;
   if (on_grid) {
     device::grid_rows(kind, out, {in, operands.size()}, eps);
     return out;
   }
-  RowFn fn = kernels().row[static_cast<int>(kind)][static_cast<int>(compute)];
-  const std::int64_t rows = x.size() / n, out_n = out.size() / rows;
-  const int bytes = elem_bytes(compute);
-  const char* from[3];
-  std::int64_t step[3];
-  for (std::size_t k = 0; k < operands.size(); ++k) {
-    from[k] = in[k]->host();
-    step[k] = in[k]->size() == x.size() && in[k]->ndim() == x.ndim() ? n * bytes : 0;
-  }
-  char* to = out.host();
-  runtime::Pool::shared().parallel_for(rows, std::max<std::int64_t>(1, kParallelGrain / 4 / n),
-                                       [&](std::int64_t begin, std::int64_t end) {
-                                         const void* row[3];
-                                         for (; begin < end; ++begin) {
-                                           for (std::size_t k = 0; k < operands.size(); ++k)
-                                             row[k] = from[k] + begin * step[k];
-                                           fn(n, row, to + begin * out_n * bytes, eps);
-                                         }
-                                       });
-  return out.elem() == x.elem() ? out : out.astype(x.elem());
+  run_rows(kernels().row[static_cast<int>(kind)][static_cast<int>(compute)], {in, operands.size()},
+           out, n, half, eps);
+  return out;
 }
 
 namespace {

@@ -13,6 +13,7 @@
 #include "weft/array/ops/device_structured.h"
 #include "weft/array/ops/grid_operators.h"
 #include "weft/array/radix.h"
+#include "weft/array/vector_sort.h"
 #include "weft/array/with_type.h"
 #include "weft/runtime/pool.h"
 
@@ -97,21 +98,30 @@ class Sorter {
 
   /// Stable: -0 and 0 keep their order, NaNs theirs and their bits.
   void values(T* row) {
-    if (!keys_) keys_ = room<K>(2 * n_);
+    std::int64_t special = 0;
+    if constexpr (std::is_floating_point_v<T>)
+      kernel<DigitCountsFn>(SortKernel::special)(row, &special, n_);
+    if (!special) {
+      if (n_ < kVectorSort) return std::sort(row, row + n_, Before<T>{flip_ != 0});
+      if constexpr (std::is_integral_v<T>) {
+        if (alone() && vector_sort(row, n_, flip_ != 0)) return;
+      }
+    }
     zeros_.clear();
     nans_.clear();
     if constexpr (std::is_floating_point_v<T>) {
-      std::int64_t special = 0;
-      kernel<DigitCountsFn>(SortKernel::special)(row, &special, n_);
       if (special) {
         std::copy_if(row, row + n_, std::back_inserter(zeros_), [](T x) { return x == 0; });
         std::copy_if(row, row + n_, std::back_inserter(nans_), [](T x) { return x != x; });
       }
     }
+    if (!keys_) keys_ = room<K>(2 * n_);
     keys(row, keys_.get());
     const K* sorted = keys_.get();
-    if (n_ < kShort) std::sort(keys_.get(), keys_.get() + n_);
-    else sorted = radix::sort(key_layout(), keys_.get(), keys_.get() + n_, n_);
+    if (!alone() || !vector_sort(keys_.get(), n_, false)) {
+      if (n_ < kShort) std::sort(keys_.get(), keys_.get() + n_);
+      else sorted = radix::sort(key_layout(), keys_.get(), keys_.get() + n_, n_);
+    }
     const auto back = kernel<KeysFn>(SortKernel::values);
     shared([&](std::int64_t i, std::int64_t n) { back(sorted + i, row + i, n, flip_); });
     const T none = 0;
@@ -122,12 +132,15 @@ class Sorter {
     std::copy(nans_.begin(), nans_.end(), row + n_ - static_cast<std::int64_t>(nans_.size()));
   }
 
+  /// Are a row's numbers and positions sorted as one word each, on the stack?
+  bool sorts_items() const { return sizeof(T) <= 4 && n_ < kShort; }
+
   void places(const T* row, std::int64_t* out) {
     if constexpr (sizeof(T) <= 4) {
-      if (n_ < kShort) {  // the position behind the key makes equal keys differ
+      if (sorts_items()) {  // the position behind the key makes equal keys differ
         std::uint64_t both[kShort];
         kernel<ItemsFn>(SortKernel::items)(row, both, n_, 0, flip_);
-        std::sort(both, both + n_);
+        if (n_ < kVectorSort || !vector_sort(both, n_, false)) std::sort(both, both + n_);
         return place<ItemPlacesFn>(SortKernel::item_places)(both, out, n_);
       }
       if (n_ <= UINT32_MAX) {
@@ -168,6 +181,8 @@ class Sorter {
     return {elem_of<K>(), sizeof(K), 0,
             table().get<DigitCountsFn>(SortKernel::digits, elem_of<K>())};
   }
+  /// Is a row sorted by one thread?
+  bool alone() const { return n_ < radix::kShared || runtime::Pool::shared().threads() == 1; }
   template <typename F>
   void shared(const F& f) const {
     runtime::Pool::shared().parallel_for(n_, radix::kShared,
@@ -183,7 +198,10 @@ class Sorter {
     if (!items) items = room<Item>(2 * n_);
     const auto fn = kernel<ItemsFn>(make);
     shared([&](std::int64_t i, std::int64_t n) { fn(row + i, items.get() + i, n, i, flip_); });
-    const Item* sorted = radix::sort(layout, items.get(), items.get() + n_, n_);
+    const Item* sorted = items.get();
+    bool done = false;
+    if constexpr (std::is_integral_v<Item>) done = alone() && vector_sort(items.get(), n_, false);
+    if (!done) sorted = radix::sort(layout, items.get(), items.get() + n_, n_);
     const auto back = place<ItemPlacesFn>(take);
     shared([&](std::int64_t i, std::int64_t n) { back(sorted + i, out + i, n); });
   }
@@ -259,28 +277,25 @@ void best_of(const T* row, std::int64_t n, std::int64_t k, bool descending, std:
   };
   std::iota(out, out + k, 0);
   std::make_heap(out, out + k, before);  // the last of them on top
-  constexpr std::int64_t kBlock = 64;
+  constexpr std::int64_t kBlock = 256;
+  const ReduceFn extreme =
+      kernels().reduce[static_cast<int>(descending ? ReduceOp::max : ReduceOp::min)]
+                      [static_cast<int>(elem_of<T>())];
   for (std::int64_t i = k; i < n;) {
+    const std::int64_t end = std::min(n, i + kBlock);
+    // Mostly nothing of a block is better.
     const T last = row[out[0]];
-    if (const std::int64_t m = std::min(kBlock, n - i); !is_nan(last)) {
-      // Mostly nothing of a block is better.
-      bool better = false;
-      if (descending) {
-        for (std::int64_t j = 0; j < m; ++j) better |= row[i + j] > last;
-      } else {
-        for (std::int64_t j = 0; j < m; ++j) better |= row[i + j] < last;
-      }
-      if (!better) {
-        i += m;
-        continue;
+    T best = row[i];
+    extreme(end - i, row + i, &best);
+    if (is_nan(best) || value(best, last)) {
+      for (; i < end; ++i) {
+        if (!value(row[i], row[out[0]])) continue;
+        std::pop_heap(out, out + k, before);
+        out[k - 1] = i;
+        std::push_heap(out, out + k, before);
       }
     }
-    for (const std::int64_t end = std::min(n, i + kBlock); i < end; ++i) {
-      if (!value(row[i], row[out[0]])) continue;
-      std::pop_heap(out, out + k, before);
-      out[k - 1] = i;
-      std::push_heap(out, out + k, before);
-    }
+    i = end;
   }
   std::sort_heap(out, out + k, before);
 }
@@ -304,7 +319,18 @@ NDArray topk_places(const NDArray& x, std::int64_t k, int axis, bool largest) {
       const T* data = reinterpret_cast<const T*>(rows.host());
       auto* out = reinterpret_cast<std::int64_t*>(order.host());
       for_rows(rows.size() / n, n, [&](std::int64_t r, std::int64_t end) {
-        for (; r < end; ++r) best_of(data + r * n, n, k, largest, out + r * k);
+        // Short rows are sorted faster than searched.
+        Sorter<T> sorter(n, largest);
+        std::vector<std::int64_t> order_of_row(sorter.sorts_items() ? static_cast<std::size_t>(n)
+                                                                    : 0);
+        for (; r < end; ++r) {
+          if (order_of_row.empty()) {
+            best_of(data + r * n, n, k, largest, out + r * k);
+          } else {
+            sorter.places(data + r * n, order_of_row.data());
+            std::copy_n(order_of_row.begin(), k, out + r * k);
+          }
+        }
       });
     });
   }

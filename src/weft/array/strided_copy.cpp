@@ -30,6 +30,9 @@ void copy_run(int bytes, char* to, std::int64_t ts, const char* from, std::int64
 
 namespace {
 
+/// Runs up to here cost more in calls than in moves.
+constexpr std::int64_t kShortRun = 4;
+
 /// Axes of both, merged where both allow it; steps in elements.
 struct Pair {
   int ndim = 0;
@@ -96,7 +99,17 @@ bool strided_copy(const NDArray& dst, const NDArray& src) {
   if (src.elem() != dst.elem()) return false;
   const Pair p = make_pair(dst, src);
   if (p.ndim == 0 || (p.ndim == 1 && p.to[0] == 1 && p.from[0] == 1)) return false;
-  copy(elem_bytes(dst.elem()), p, dst.host(), src.host());
+  const int last = p.ndim - 1, bytes = elem_bytes(dst.elem());
+  if (last > 0 && p.shape[last] <= kShortRun && p.shape[last - 1] > p.shape[last]) {
+    // Short runs along the last axis: each of its places is a copy along the one before.
+    Pair outer = p;
+    --outer.ndim;
+    for (std::int64_t j = 0; j < p.shape[last]; ++j)
+      copy(bytes, outer, dst.host() + j * p.to[last] * bytes,
+           src.host() + j * p.from[last] * bytes);
+    return true;
+  }
+  copy(bytes, p, dst.host(), src.host());
   return true;
 }
 

@@ -34,3 +34,11 @@ def _addmm(c, start, a, b, *, beta=1, alpha=1):
         return product.astype(c.dtype)
     start = start if beta == 1 else start * beta
     return (product + start).astype(c.dtype)
+
+
+@array("linear.default")
+def _linear(c, x, weight, bias=None):
+    _checked(c, x, weight)
+    product = _product(x.reshape((-1, x.shape[-1])), weight.T)
+    product = product if bias is None else product + bias
+    return product.astype(c.dtype).reshape(c.shape)

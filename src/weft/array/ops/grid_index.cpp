@@ -9,6 +9,7 @@
 #include "weft/array/ops/grid_operators.h"
 #include "weft/base/integers.h"
 #include "weft/operators/gather.h"
+#include "weft/runtime/recording.h"
 
 namespace weft {
 
@@ -20,7 +21,14 @@ using operators::PositionUse;
 /// Two numbers on the device that programs set; 0 between uses. Kept for the next use.
 class Flags {
  public:
-  explicit Flags(const Ref<Device>& device) : device_(device) {
+  explicit Flags(const Ref<Device>& device)
+      : device_(device), recording_(runtime::recording_on(device)) {
+    if (recording_) {  // set by any replay, cleared by nobody but the host
+      runtime::MemoryPool::Scope outside(nullptr);  // earlier work of a replay may use the pool's
+      array_ = NDArray::empty(device, Elem::int32, Dims{2});
+      recording_->watch(array_.handle().get());
+      return;
+    }
     {
       std::lock_guard lock(mutex());
       auto& free = pool()[device.get()];
@@ -33,8 +41,10 @@ class Flags {
     array_ = full(device, Elem::int32, Dims{2}, Scalar(0));
   }
   const NDArray& array() const { return array_; }
-  /// Waits for the programs that set them.
+  /// Waits for the programs that set them. While work is recorded the host knows nothing: positions
+  /// may come twice, and whoever replays asks for faults later.
   std::pair<bool, bool> read() {
+    if (recording_) return {false, true};
     std::int32_t values[2] = {};
     array_.read(values);
     if (values[0] || values[1]) assign(array_, full(device_, Elem::int32, Dims{}, Scalar(0)));
@@ -53,6 +63,7 @@ class Flags {
     return one;
   }
   Ref<Device> device_;
+  runtime::Recording* recording_;
   NDArray array_;
 };
 

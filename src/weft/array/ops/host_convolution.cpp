@@ -11,6 +11,7 @@
 #include "weft/array/gemm.h"
 #include "weft/array/kernels.h"
 #include "weft/array/strided_copy.h"
+#include "weft/array/vector_kernels.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
@@ -197,8 +198,50 @@ I share(I n) {
   return (n + threads - 1) / threads;
 }
 
+/// One row of a channel's image against one row of its window, unit steps: added to a row of the
+/// result.
+template <typename T>
+void add_row(const Geometry& s, const T* in, const T* w, T* out, ColumnsFn columns) {
+  const I pad = s.padding[1], step = s.dilation[1];
+  // Here every column of the window lies inside the image.
+  const I lo = std::min(s.ow, std::max<I>(0, pad));
+  const I hi = std::clamp<I>(s.w + pad - (s.kw - 1) * step, lo, s.ow);
+  columns(in + lo - pad, w, out + lo, hi - lo, s.kw, step);
+  auto border = [&](I from, I to) {
+    for (I x = from; x < to; ++x) {
+      for (I j = 0; j < s.kw; ++j) {
+        const I at = x - pad + j * step;
+        if (at >= 0 && at < s.w) out[x] += in[at] * w[j];
+      }
+    }
+  };
+  border(0, lo);
+  border(hi, s.ow);
+}
+
+/// A channel of the result for each channel, nothing laid out.
+template <typename T>
+void depthwise(const Geometry& s, const T* x, const T* weight, T* out) {
+  const auto columns = vector_kernels().get<ColumnsFn>(
+      VectorKernel::columns, sizeof(T) == 4 ? Elem::float32 : Elem::float64);
+  Pool::shared().parallel_for(s.n * s.c, std::max<I>(1, 16384 / s.places), [&](I plane, I end) {
+    for (; plane < end; ++plane) {
+      const T *in = x + plane * s.h * s.w, *w = weight + plane % s.c * s.k;
+      T* to = out + plane * s.places;
+      std::fill_n(to, s.places, T(0));
+      for (I y = 0; y < s.oh; ++y, to += s.ow) {
+        for (I i = 0; i < s.kh; ++i) {
+          const I at = y * s.stride[0] - s.padding[0] + i * s.dilation[0];
+          if (at >= 0 && at < s.h) add_row(s, in + at * s.w, w + i * s.kw, to, columns);
+        }
+      }
+    }
+  });
+}
+
 template <typename T>
 void forward(const Geometry& s, const T* x, const T* weight, T* out) {
+  if (s.og == 1 && s.cg == 1 && s.stride[1] == 1) return depthwise(s, x, weight, out);
   const std::vector<Piece> list = pieces(s, sizeof(T), share(s.n));
   for (I group = 0; group < s.groups; ++group) {
     const T* w = weight + group * s.og * s.k;
@@ -296,14 +339,24 @@ T* at(const NDArray& a) {
   (out).elem() == Elem::float32 ? fn<float>(s, at<float>(a), at<float>(b), at<float>(out)) \
                                 : fn<double>(s, at<double>(a), at<double>(b), at<double>(out))
 
+/// 16-bit floats are computed in float32 and rounded once: f of both operands.
+template <typename F>
+NDArray widened(const NDArray& a, const NDArray& b, const F& f) {
+  return f(a.astype(Elem::float32), b.astype(Elem::float32)).astype(a.elem());
+}
+bool narrow(const NDArray& a) { return elem_bytes(a.elem()) == 2; }
+
 }  // namespace
 
 bool host_has_convolution(const NDArray& x, const NDArray& weight) {
-  return x.on_host() && weight.on_host() && x.elem() == weight.elem() &&
-         (x.elem() == Elem::float32 || x.elem() == Elem::float64);
+  return x.on_host() && weight.on_host() && x.elem() == weight.elem() && is_real_float(x.elem());
 }
 
 NDArray host_conv2d(const NDArray& x, const NDArray& weight, const Conv& conv, const Window& w) {
+  if (narrow(x)) {
+    return widened(x, weight,
+                   [&](const NDArray& a, const NDArray& b) { return host_conv2d(a, b, conv, w); });
+  }
   const Geometry s(x.shape(), weight.shape(), conv, w);
   NDArray out = NDArray::empty(x.device(), x.elem(), Dims{s.n, s.o, s.oh, s.ow});
   if (out.size() == 0) return out;
@@ -315,6 +368,11 @@ NDArray host_conv2d(const NDArray& x, const NDArray& weight, const Conv& conv, c
 
 NDArray host_conv2d_input(const NDArray& g, const NDArray& weight, const Conv& conv,
                           const Window& w, std::int64_t h, std::int64_t width) {
+  if (narrow(g)) {
+    return widened(g, weight, [&](const NDArray& a, const NDArray& b) {
+      return host_conv2d_input(a, b, conv, w, h, width);
+    });
+  }
   const Dims shape{g.shape()[0], weight.shape()[1] * conv.groups, h, width};
   const Geometry s(shape, weight.shape(), conv, w);
   NDArray out = full(g.device(), g.elem(), shape, Scalar(0));
@@ -326,6 +384,11 @@ NDArray host_conv2d_input(const NDArray& g, const NDArray& weight, const Conv& c
 
 NDArray host_conv2d_weight(const NDArray& g, const NDArray& x, const Dims& shape, const Conv& conv,
                            const Window& w) {
+  if (narrow(g)) {
+    return widened(g, x, [&](const NDArray& a, const NDArray& b) {
+      return host_conv2d_weight(a, b, shape, conv, w);
+    });
+  }
   const Geometry s(x.shape(), shape, conv, w);
   NDArray out = full(g.device(), g.elem(), shape, Scalar(0));
   if (out.size() == 0 || g.size() == 0) return out;

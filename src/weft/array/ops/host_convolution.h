@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Convolutions of float32 and float64 on the host: windows are laid out for a piece of the image at
-// a time, in at most two megabytes for each thread, and multiplied; nothing of the windows' size is
-// kept. Results depend neither on the number of threads nor on how many images are taken together.
+// Convolutions of real floats on the host, 16-bit ones in float32: windows are laid out for a piece
+// of the image at a time, in at most two megabytes for each thread, and multiplied; nothing of the
+// windows' size is kept. Results depend neither on the number of threads nor on how many images are
+// taken together.
 
 #include "weft/array/ops/convolution.h"
 

@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 
 #include "weft/base/error.h"
+#include "weft/runtime/recording.h"
 #include "weft/targets/cuda/math.h"
 
 namespace weft::cuda {
@@ -68,6 +69,15 @@ struct Driver {
   int (*event_elapsed)(float*, Handle, Handle) = nullptr;
   int (*encode)(TensorMap*, int, unsigned, Pointer, const std::uint64_t*, const std::uint64_t*,
                 const unsigned*, const unsigned*, int, int, int, int) = nullptr;
+  int (*stream_create)(Handle*, unsigned) = nullptr;
+  int (*stream_destroy)(Handle) = nullptr;
+  int (*capture_begin)(Handle, int) = nullptr;
+  int (*capture_end)(Handle, Handle*) = nullptr;
+  int (*graph_nodes)(Handle, Handle*, std::size_t*) = nullptr;
+  int (*graph_instantiate)(Handle*, Handle, unsigned long long) = nullptr;
+  int (*graph_launch)(Handle, Handle) = nullptr;
+  int (*graph_destroy)(Handle) = nullptr;
+  int (*graph_exec_destroy)(Handle) = nullptr;
   int (*error_name)(int, const char**) = nullptr;
   int (*error_text)(int, const char**) = nullptr;
 
@@ -90,7 +100,13 @@ struct Driver {
                 find("cuEventCreate", event_create) && find("cuEventDestroy_v2", event_destroy) &&
                 find("cuEventRecord", event_record) && find("cuEventSynchronize", event_wait) &&
                 find("cuEventElapsedTime", event_elapsed) && find("cuGetErrorName", error_name) &&
-                find("cuGetErrorString", error_text);
+                find("cuGetErrorString", error_text) && find("cuStreamCreate", stream_create) &&
+                find("cuStreamDestroy_v2", stream_destroy) &&
+                find("cuStreamBeginCapture_v2", capture_begin) &&
+                find("cuStreamEndCapture", capture_end) && find("cuGraphGetNodes", graph_nodes) &&
+                find("cuGraphInstantiateWithFlags", graph_instantiate) &&  // from 11.4 on
+                find("cuGraphLaunch", graph_launch) && find("cuGraphDestroy", graph_destroy) &&
+                find("cuGraphExecDestroy", graph_exec_destroy);
     if (!good) {
       reason = "libcuda.so.1 lacks a function that is needed";
       library = nullptr;
@@ -126,7 +142,35 @@ const Driver& driver() {
   return instance;
 }
 
-class CudaDevice final : public runtime::Device, public runtime::HasMathLibrary {
+class CudaDevice;
+
+/// Where this thread's work goes on one card: a stream, and the recording that it is captured by.
+struct Lane {
+  const CudaDevice* device = nullptr;
+  Handle stream = nullptr;
+  runtime::Recording* recording = nullptr;
+};
+thread_local Lane lane;
+
+/// A graph of the driver's, replayed on the stream that the thread has then.
+class CudaGraph final : public runtime::Recording {
+ public:
+  CudaGraph(CudaDevice* device, const Ref<runtime::MemoryPool>& pool)
+      : Recording(pool), device_(device) {}
+  ~CudaGraph() override;
+  void replay() override;
+  std::size_t launches() const override { return nodes_; }
+  void take(Handle graph);
+
+ private:
+  CudaDevice* device_;  // kept by the pool
+  Handle exec_ = nullptr;
+  std::size_t nodes_ = 0;
+};
+
+class CudaDevice final : public runtime::Device,
+                         public runtime::HasMathLibrary,
+                         public runtime::RecordsWork {
  public:
   CudaDevice(int index, const Card& card) : card_(card) {
     const Driver& d = driver();
@@ -151,6 +195,8 @@ class CudaDevice final : public runtime::Device, public runtime::HasMathLibrary 
   const runtime::DeviceInfo& info() const override { return info_; }
 
   Ref<Storage> allocate(Bytes bytes, Bytes, std::string_view space) override {
+    if (runtime::MemoryPool* pool = runtime::MemoryPool::current(this))
+      return pool->allocate(bytes, space);
     const Bytes size = rounded(bytes);
     {
       std::lock_guard lock(mutex_);
@@ -166,7 +212,7 @@ class CudaDevice final : public runtime::Device, public runtime::HasMathLibrary 
     use();
     Pointer p = 0;
     int code = driver().alloc(&p, size);
-    if (code == 2) {  // give the pool back and try once more
+    if (code == 2 && !recording()) {  // give the pool back and try once more
       trim();
       code = driver().alloc(&p, size);
     }
@@ -183,12 +229,14 @@ class CudaDevice final : public runtime::Device, public runtime::HasMathLibrary 
 
   void upload(Storage& dst, Bytes offset, const void* src, Bytes bytes) override {
     check_range(dst, offset, bytes);
+    if (recording()) runtime::refuse_while_recording(*this, "a copy from the host");
     use();
     if (bytes)
       driver().check(driver().to_device(dst.address() + offset, src, bytes), "copy to the card");
   }
   void download(void* dst, const Storage& src, Bytes offset, Bytes bytes) override {
     check_range(src, offset, bytes);
+    if (recording()) runtime::refuse_while_recording(*this, "a copy to the host");
     use();
     if (bytes)
       driver().check(driver().to_host(dst, src.address() + offset, bytes), "copy from the card");
@@ -197,8 +245,12 @@ class CudaDevice final : public runtime::Device, public runtime::HasMathLibrary 
     check_range(dst, to, bytes);
     check_range(src, from, bytes);
     use();
+    if (recording()) {
+      lane.recording->hold(&dst);
+      lane.recording->hold(const_cast<Storage*>(&src));
+    }
     if (bytes)
-      driver().check(driver().within(dst.address() + to, src.address() + from, bytes, nullptr),
+      driver().check(driver().within(dst.address() + to, src.address() + from, bytes, stream()),
                      "copy on the card");
   }
 
@@ -207,9 +259,18 @@ class CudaDevice final : public runtime::Device, public runtime::HasMathLibrary 
                std::span<const std::int64_t> extents) override;
 
   void synchronize() override {
+    if (recording()) runtime::refuse_while_recording(*this, "a wait");
     use();
     driver().check(driver().synchronize(), "synchronise");
   }
+
+  Ref<runtime::Recording> record(const std::function<void()>& work,
+                                 const Ref<runtime::MemoryPool>& pool) override;
+  runtime::Course swap_course(const runtime::Course& course) override;
+  runtime::Recording* recording() const override {
+    return lane.device == this ? lane.recording : nullptr;
+  }
+  Handle stream() const { return lane.device == this ? lane.stream : nullptr; }
 
   runtime::Span measure(const std::function<void()>& work) override {
     use();
@@ -246,6 +307,7 @@ class CudaDevice final : public runtime::Device, public runtime::HasMathLibrary 
   }
 
   runtime::MathLibrary& math_library() override {
+    if (stream()) runtime::refuse_while_recording(*this, "a routine of cuFFT or cuSOLVER");
     use();
     return math_;
   }
@@ -314,6 +376,65 @@ class CudaExecutable final : public runtime::Executable {
   Ref<CudaDevice> cuda_;
   Handle module_;
 };
+
+CudaGraph::~CudaGraph() {
+  if (exec_) driver().graph_exec_destroy(exec_);
+}
+
+void CudaGraph::take(Handle graph) {
+  const Driver& d = driver();
+  int code = d.graph_nodes(graph, nullptr, &nodes_);
+  if (code == 0) code = d.graph_instantiate(&exec_, graph, 0);
+  d.graph_destroy(graph);
+  d.check(code, "instantiating a graph");
+}
+
+void CudaGraph::replay() {
+  if (device_->recording()) runtime::refuse_while_recording(*device_, "another recording");
+  device_->use();
+  driver().check(driver().graph_launch(exec_, device_->stream()), "launching a graph");
+}
+
+Ref<runtime::Recording> CudaDevice::record(const std::function<void()>& work,
+                                           const Ref<runtime::MemoryPool>& pool) {
+  const Driver& d = driver();
+  if (lane.recording) runtime::refuse_while_recording(*this, "another recording");
+  use();
+  auto out = make_ref<CudaGraph>(this, pool);
+  // Not ordered with the stream of all other work, which other threads may use meanwhile; modules
+  // may be loaded and memory be allocated while it records.
+  constexpr unsigned kNonBlocking = 1;
+  constexpr int kRelaxed = 2;
+  Handle captured = nullptr;
+  d.check(d.stream_create(&captured, kNonBlocking), "cuStreamCreate");
+  Handle graph = nullptr;
+  int code = d.capture_begin(captured, kRelaxed);
+  if (code == 0) {
+    const Lane before = std::exchange(lane, Lane{this, captured, out.get()});
+    try {
+      runtime::MemoryPool::Scope scope(pool);
+      work();
+    } catch (...) {
+      lane = before;
+      d.capture_end(captured, &graph);  // the work's error is the one to tell
+      if (graph) d.graph_destroy(graph);
+      d.stream_destroy(captured);
+      throw;
+    }
+    lane = before;
+    code = d.capture_end(captured, &graph);
+  }
+  d.stream_destroy(captured);
+  d.check(code, "recording a graph");
+  out->take(graph);
+  return out;
+}
+
+runtime::Course CudaDevice::swap_course(const runtime::Course& course) {
+  const runtime::Course before{reinterpret_cast<std::uint64_t>(stream()), recording()};
+  lane = {this, reinterpret_cast<Handle>(course.stream), course.recording};
+  return before;
+}
 
 Ref<runtime::Executable> CudaDevice::load(runtime::Binary binary) {
   if (binary.format != "cubin") {
@@ -394,6 +515,10 @@ Event CudaDevice::launch(runtime::Executable& executable, std::size_t kernel,
                          std::span<const KernelArg> args, std::span<const std::int64_t> extents) {
   auto& cuda = static_cast<CudaExecutable&>(executable);
   const KernelSignature& k = executable.binary().kernels.at(kernel);
+  if (recording()) {
+    for (const KernelArg& a : args) lane.recording->hold(a.storage);
+    lane.recording->hold(executable);
+  }
   std::int64_t shape[6] = {1, 1, 1, 1, 1, 1}, *grid = shape, *block = shape + 3;
   const std::vector<std::size_t>& places = cuda.places[kernel];
   for (std::size_t i = 0; i < places.size(); ++i) shape[places[i]] = extents[i];
@@ -454,7 +579,7 @@ Event CudaDevice::launch(runtime::Executable& executable, std::size_t kernel,
                       static_cast<unsigned>(grid[1]), static_cast<unsigned>(grid[2]),
                       static_cast<unsigned>(block[0]), static_cast<unsigned>(block[1]),
                       static_cast<unsigned>(block[2]), static_cast<unsigned>(k.scratch_bytes),
-                      nullptr, tensors > 0 ? each : nullptr, tensors > 0 ? nullptr : extra),
+                      stream(), tensors > 0 ? each : nullptr, tensors > 0 ? nullptr : extra),
       "launching a kernel");
   // Devices stay open as long as the process, so the event needs no handle (and no allocation).
   return Event([this] { synchronize(); });

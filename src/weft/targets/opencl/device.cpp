@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 
 #include "weft/base/error.h"
+#include "weft/runtime/recording.h"
 
 namespace weft::opencl {
 
@@ -164,7 +165,7 @@ std::vector<Found> find_all(std::string* reason) {
   return out;
 }
 
-class ClDevice final : public runtime::Device {
+class ClDevice final : public runtime::Device, public runtime::RecordsWork {
  public:
   ClDevice(int index, const Found& found) : adapter_(found.adapter), device_(found.device) {
     Int code = 0;
@@ -185,6 +186,8 @@ class ClDevice final : public runtime::Device {
   const runtime::DeviceInfo& info() const override { return info_; }
 
   Ref<Storage> allocate(Bytes bytes, Bytes, std::string_view space) override {
+    if (runtime::MemoryPool* pool = runtime::MemoryPool::current(this))
+      return pool->allocate(bytes, space);
     Int code = 0;
     if (bytes > adapter_.memory) code = -61;
     Handle b =
@@ -207,12 +210,14 @@ class ClDevice final : public runtime::Device {
 
   void upload(Storage& dst, Bytes offset, const void* src, Bytes bytes) override {
     check_range(dst, offset, bytes);
+    if (recording()) runtime::refuse_while_recording(*this, "a copy from the host");
     if (bytes)
       check(cl().write(queue(), handle(dst), kTrue, offset, bytes, src, 0, nullptr, nullptr),
             "copy to the device");
   }
   void download(void* dst, const Storage& src, Bytes offset, Bytes bytes) override {
     check_range(src, offset, bytes);
+    if (recording()) runtime::refuse_while_recording(*this, "a copy to the host");
     if (bytes)
       check(cl().read(queue(), handle(src), kTrue, offset, bytes, dst, 0, nullptr, nullptr),
             "copy from the device");
@@ -223,6 +228,7 @@ class ClDevice final : public runtime::Device {
                           bytes);  // overlapping ranges are refused by clEnqueueCopyBuffer
     check_range(dst, to, bytes);
     check_range(src, from, bytes);
+    if (recording()) return recorded()->add_copy(dst, to, const_cast<Storage&>(src), from, bytes);
     if (bytes)
       check(cl().copy(queue(), handle(src), handle(dst), from, to, bytes, 0, nullptr, nullptr),
             "copy on the device");
@@ -231,7 +237,34 @@ class ClDevice final : public runtime::Device {
   Ref<runtime::Executable> load(runtime::Binary binary) override;
   Event launch(runtime::Executable& executable, std::size_t kernel, std::span<const KernelArg> args,
                std::span<const std::int64_t> extents) override;
-  void synchronize() override { check(cl().finish(queue()), "waiting for the device"); }
+  void synchronize() override {
+    if (recording()) runtime::refuse_while_recording(*this, "a wait");
+    check(cl().finish(queue()), "waiting for the device");
+  }
+
+  Ref<runtime::Recording> record(const std::function<void()>& work,
+                                 const Ref<runtime::MemoryPool>& pool) override {
+    if (recorded()) runtime::refuse_while_recording(*this, "another recording");
+    auto list = make_ref<runtime::LaunchList>(pool);
+    struct Current {
+      ~Current() { recorded() = nullptr; }
+    } until_return;
+    recorded() = list.get();
+    runtime::MemoryPool::Scope scope(pool);
+    work();
+    return list;
+  }
+  runtime::Course swap_course(const runtime::Course& course) override {
+    if (course.stream == 0 && !course.recording) return {};
+    throw Error(
+        ErrorKind::device, "opencl.stream",
+        cat(info_.name, " has one queue and was asked to work on stream ", hex(course.stream)))
+        .note("legal: 0, the device's own");
+  }
+  runtime::Recording* recording() const override {
+    runtime::LaunchList* list = recorded();
+    return list && list->pool()->device().get() == this ? list : nullptr;
+  }
 
   runtime::StatReport stats() const override {
     std::lock_guard lock(mutex_);
@@ -257,6 +290,11 @@ class ClDevice final : public runtime::Device {
   }
 
  private:
+  /// What this thread records into.
+  static runtime::LaunchList*& recorded() {
+    thread_local runtime::LaunchList* list = nullptr;
+    return list;
+  }
   /// The driver's threads and locks are not there in a child that was forked: calls would hang.
   bool forked() const { return owner_ != getpid(); }
   void same_process() const {
@@ -359,6 +397,10 @@ Event ClDevice::launch(runtime::Executable& executable, std::size_t kernel,
     throw Error(ErrorKind::device, "opencl.launch.shared",
                 cat("kernel \"", k.name, "\" needs ", mine->as_int(), " bytes of local memory; ",
                     adapter_.name, " has ", adapter_.shared_bytes));
+  }
+  if (recording()) {
+    recorded()->add_launch(executable, kernel, args, extents);
+    return {};
   }
   std::lock_guard lock(ready.mutex);
   Handle f = ready.kernels[kernel];

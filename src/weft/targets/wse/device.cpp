@@ -241,12 +241,17 @@ runtime::Event WseDevice::launch(runtime::Executable& executable, std::size_t ke
   };
   // Taken out until the launch has succeeded: a fault leaves nothing behind, and another thread
   // that launches at the same time has a program of its own.
+  static thread_local const std::shared_ptr<void> thread = std::make_shared<char>();
   std::unique_ptr<Resident> held;
   {
     std::lock_guard lock(mutex_);
-    if (resident_ && resident_->executable == loaded.id && resident_->kernel == kernel)
-      held = std::move(resident_);
+    std::erase_if(resident_, [](const auto& entry) { return entry.first.expired(); });
+    if (const auto mine = resident_.find(thread); mine != resident_.end()) {
+      held = std::move(mine->second);
+      resident_.erase(mine);
+    }
   }
+  if (held && (held->executable != loaded.id || held->kernel != kernel)) held.reset();
   if (!held) {
     held = std::make_unique<Resident>();
     held->executable = loaded.id;
@@ -395,7 +400,7 @@ runtime::Event WseDevice::launch(runtime::Executable& executable, std::size_t ke
   rt.fabric().trace_to(nullptr);
   std::lock_guard lock(mutex_);
   stats_ = std::move(stats);
-  resident_ = std::move(held);
+  resident_.insert_or_assign(thread, std::move(held));
   return {};
 }
 

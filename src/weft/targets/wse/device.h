@@ -39,9 +39,11 @@ class WseDevice final : public runtime::Device {
   runtime::DeviceInfo info_;
   struct Resident;
   int threads_;
-  mutable std::mutex mutex_;            // of what follows; launches of several threads run at once
-  std::unique_ptr<Resident> resident_;  // null before the first launch and after a fault
-  runtime::StatReport stats_;           // of the last launch; empty before one
+  mutable std::mutex mutex_;  // of what follows; launches of several threads run at once
+  /// The wafer of each thread that launches, with what it holds from launch to launch: clocks
+  /// depend on the launches of the thread itself only. A thread's goes with the thread.
+  std::map<std::weak_ptr<void>, std::unique_ptr<Resident>, std::owner_less<>> resident_;
+  runtime::StatReport stats_;  // of the last launch; empty before one
   runtime::TraceSink* trace_ = nullptr;
 };
 

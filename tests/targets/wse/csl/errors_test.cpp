@@ -33,6 +33,8 @@ const Bad kBad[] = {
     {"wse.csl.name.unknown", "\"widht\" is not declared", 4,
      as_task("const width = 3;", "var x: u16 = widht;")},
     {"wse.csl.name.duplicate", "declared twice", 2, "const a = 1;\nconst a = 2;"},
+    {"wse.csl.name.duplicate", "declared twice in this block", 4,
+     task("const a: u16 = 1; var a: u16 = 2;")},
     {"wse.csl.name.cycle", "depends on itself", 1,
      as_task("const a = b; const b = a;", "var x: u16 = a;")},
     {"wse.csl.param.missing", "has no value", 4, as_task("param n: u16;", "var x = n;")},

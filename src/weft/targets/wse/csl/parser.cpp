@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Items and statements.
+#include <map>
+
 #include "weft/targets/wse/csl/parser_class.h"
 
 namespace weft::wse::csl {
@@ -134,6 +136,7 @@ Node* Parser::variable() {
 Node* Parser::block() {
   Depth depth(*this);
   Node* n = make(Kind::block);
+  std::map<Symbol, Node*> declared;
   expect(Tok::l_brace, "at the beginning of a block");
   while (kind() != Tok::r_brace) {
     if (kind() == Tok::end)
@@ -142,7 +145,15 @@ Node* Parser::block() {
     std::size_t before = at_;
     try {
       if (accept(Tok::semicolon)) continue;
-      n->list.push_back(statement());
+      Node* made = statement();
+      n->list.push_back(made);
+      if (made->kind != Kind::var_decl) continue;
+      if (auto [first, fresh] = declared.emplace(made->name, made); !fresh) {
+        Diagnostic& twice = diagnostics_.add(
+            Diagnostic::Level::error, made->pos, "wse.csl.name.duplicate",
+            cat("\"", names_.text(made->name), "\" is declared twice in this block"));
+        twice.notes.push_back({"the first declaration is here", first->second->pos});
+      }
     } catch (const SyntaxError&) {
       if (depth_ >= kMaxNesting) throw;
       recover_statement(before);

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions composed of elementwise operations, on the host as one pass over memory.
+
+The composition is traced once for its types and numbers, and the trace is evaluated a chunk at a time (chunked.h): what lies between
+two operations stays in the caches, and 16-bit floats are rounded once. Its gradient is the gradient of the trace,
+evaluated likewise. Elsewhere (devices, transforms, compiled functions, gradients of gradients, integers) the
+composition itself runs.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from .. import _core
+from .._core import NDArray, Tensor
+
+_ARRAYS = (NDArray, Tensor)
+_MOST = 128  # programs of one function
+_FLOATS = frozenset(("float32", "float64", "float16", "bfloat16"))
+
+
+class _Program:
+    """The chunked evaluation of a composition for arguments of given types, and of its gradient."""
+
+    def __init__(self, function, args, total):
+        from .._compile import Traced
+
+        arrays = [a for a in args if isinstance(a, _ARRAYS)]
+        self.inputs = [_core._lazy_input(i, a.dtype, (1,)) for i, a in enumerate(arrays)]
+        rest = iter(self.inputs)
+        result = function(*(Traced(next(rest)) if isinstance(a, _ARRAYS) else a for a in args))
+        self.output, self.total = result._lazy, total
+        self.forward = _core._chunked_map([self.output], len(self.inputs), total)
+
+    @functools.cached_property
+    def gradients(self):
+        """The lazy gradients of the inputs that have one, by number; the incoming gradient is the last input."""
+        seed = _core._lazy_input(len(self.inputs), self.output.dtype, (1,))
+        found = _core._lazy_gradients([self.output], [seed], self.inputs)
+        return {i: g for i, g in enumerate(found) if g is not None}
+
+    @functools.cached_property
+    def backward(self):
+        return _core._chunked_map(list(self.gradients.values()), len(self.inputs) + 1, False)
+
+
+def _suits(arrays):
+    """Real floats on the host, which broadcast to the first one."""
+    first = arrays[0].shape
+    for a in arrays:
+        if not a.device.host_accessible or a.dtype.name not in _FLOATS:
+            return False
+        if a.shape != first and (
+            a.ndim != len(first) or any(n not in (1, m) for n, m in zip(a.shape, first))
+        ):
+            return False
+    return True
+
+
+def _like(gradient, shape):
+    """The gradient of an operand of this shape, summed over what it was repeated along."""
+    axes = [i for i, (n, m) in enumerate(zip(gradient.shape, shape)) if n != m]
+    if not axes:
+        return gradient if gradient.shape == shape else gradient.broadcast_to(shape)
+    return gradient.sum(tuple(axes), True)
+
+
+def _linked(function, program, args, data):
+    """The result as a tensor with the gradient of the trace."""
+    tensors = [a for a in args if isinstance(a, Tensor)]
+    # The rule holds no tensor itself: the graph has their values.
+    kept = [None if isinstance(a, Tensor) else a for a in args if isinstance(a, _ARRAYS)]
+
+    def rule(xs, result, g):
+        rest = iter(xs)
+        operands = [next(rest) if a is None else Tensor(a, requires_grad=False) for a in kept]
+        places = [i for i, a in enumerate(kept) if a is None]
+        wanted = program.gradients
+        if any(t.requires_grad for t in (g, *xs)):  # the gradient has a gradient itself
+            found = _core._lazy_on_tensors(list(wanted.values()), [*operands, g])
+        else:
+            found = program.backward.run([*(t.data for t in operands), g.data])
+            found = [Tensor(a, requires_grad=False) for a in found]
+        found = dict(zip(wanted, found))
+        return [_like(found[i], operands[i].shape) if i in found else None for i in places]
+
+    read = list(range(len(tensors)))
+    return _core._function_tensor(function.__name__.strip("_"), data, tensors, rule, read, False)
+
+
+def pointwise(function, total=False):
+    """The function of arrays or tensors, which broadcast to the first one, then numbers, without intermediate arrays on the host.
+
+    `total`: the sum of its values.
+    """
+    programs = {}
+
+    def plain(args):
+        out = function(*args)
+        return out.sum() if total else out
+
+    @functools.wraps(function)
+    def call(*args):
+        arrays = [a for a in args if isinstance(a, _ARRAYS)]
+        if (
+            not arrays
+            or not _suits(arrays)
+            or len(args) - len(arrays) != sum(type(a) in (int, float) for a in args)
+        ):
+            return plain(args)
+        key = tuple(a.dtype.name if isinstance(a, _ARRAYS) else a for a in args)
+        program = programs.get(key)
+        if program is None:
+            if any(k != k for k in key):
+                return plain(args)
+            if len(programs) >= _MOST:
+                programs.clear()
+            program = programs[key] = _Program(function, args, total)
+        if program.forward is None:
+            return plain(args)
+        linked = _core.grad_enabled() and any(
+            isinstance(a, Tensor) and a.requires_grad for a in arrays
+        )
+        if linked and (not program.gradients or program.backward is None):
+            return plain(args)
+        (data,) = program.forward.run([a.data if isinstance(a, Tensor) else a for a in arrays])
+        if linked:
+            return _linked(function, program, args, data)
+        return (
+            Tensor(data, requires_grad=False)
+            if any(isinstance(a, Tensor) for a in arrays)
+            else data
+        )
+
+    return call
