@@ -46,7 +46,12 @@ def case(m, n, k, rows):
     for fast in (True, False):
         scales = (sa, sb) if rows else (sa.reshape(()), sb.reshape(()))
         rival = lambda: torch._scaled_mm(
-            a, b.t(), scale_a=scales[0], scale_b=scales[1], out_dtype=torch.bfloat16, use_fast_accum=fast
+            a,
+            b.t(),
+            scale_a=scales[0],
+            scale_b=scales[1],
+            out_dtype=torch.bfloat16,
+            use_fast_accum=fast,
         )
         theirs = error(rival())
         mine, other = halves.beside(ours, rival, number, 5)
