@@ -193,7 +193,7 @@ def row(dtype, batch, heads, n, width, causal, backward):
 
 def main():
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 60
-    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     start, count, bad = time.time(), 0, 0
     while time.time() - start < seconds and count < 200 and bad < 6:
         try:

@@ -272,7 +272,7 @@ def memory(kind):
 
 def main():
     torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
-    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     dist.init()
     group = td.new_group(backend="nccl")
     device = dist.device()

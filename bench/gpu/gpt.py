@@ -78,7 +78,7 @@ class TorchGpt(torch.nn.Module):
 
 
 def main():
-    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     torch.manual_seed(0)
     theirs = TorchGpt().to(DEVICE)
     with torch.no_grad():

@@ -379,6 +379,15 @@ void bind_array_ops(nb::module_& m) {
   m.def("_irfft", [](const NDArray& x, std::int64_t n, int axis, double scale) {
     return unlocked([&] { return irfft(x, n, axis, scale); });
   });
+  m.def("_fft_last_axes",
+        [](const NDArray& x, int count, bool inverse, bool real, std::int64_t n,
+           double scale) -> std::optional<NDArray> {
+          if (!has_grid(x)) return std::nullopt;
+          const FftKind kind = real      ? inverse ? FftKind::real_inverse : FftKind::real_forward
+                               : inverse ? FftKind::inverse
+                                         : FftKind::forward;
+          return unlocked([&] { return fft_last_axes(x, count, kind, n, scale); });
+        });
   m.def(
       "_solve",
       [](const NDArray& a, const NDArray& b, const std::string& name) {

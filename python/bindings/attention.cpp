@@ -88,10 +88,11 @@ static void bind_attention_programs(nb::module_& m) {
         s.mask = mask.empty() ? Mask::none : mask == "bool" ? Mask::allowed : Mask::added;
         s.mask_type = mask;
         s.band = band, s.padding = padding, s.lengths = lengths, s.dropout = dropout;
-        return ir::print(kind == "forward"   ? attention_forward(s)
-                         : kind == "delta"   ? attention_delta(s)
-                         : kind == "queries" ? attention_queries(s)
-                                             : attention_keys(s));
+        return ir::print(kind == "forward"    ? attention_forward(s)
+                         : kind == "delta"    ? attention_delta(s)
+                         : kind == "queries"  ? attention_queries(s)
+                         : kind == "gradient" ? attention_gradient(s)
+                                              : attention_keys(s));
       },
       "kind"_a, "type"_a, "width"_a, "value_width"_a, "rows"_a = 4, "columns"_a = 4, "mask"_a = "",
       "band"_a = false, "padding"_a = false, "lengths"_a = false, "dropout"_a = false,
@@ -99,17 +100,27 @@ static void bind_attention_programs(nb::module_& m) {
   m.def(
       "_attention_tiles",
       [](const std::string& kind, const std::string& type, int width, int value_width, int groups,
-         int columns, int stages, bool band, bool lengths, bool turns, int sums) {
-        operators::AttentionTiles s{.type = type, .width = width, .value_width = value_width};
+         int columns, int stages, bool band, bool lengths, bool turns, int sums,
+         const std::string& mask, bool padding, bool dropout, bool bulk) {
+        operators::AttentionTiles s;
+        s.type = type, s.width = width, s.value_width = value_width;
         s.groups = groups, s.columns = columns, s.stages = stages;
         s.band = band, s.lengths = lengths, s.turns = turns;
         s.sums = static_cast<operators::AttentionTiles::Sums>(sums);
-        return ir::print(kind == "forward"   ? attention_tiles(s)
-                         : kind == "queries" ? attention_tiles_queries(s)
-                                             : attention_tiles_keys(s));
+        s.padding = padding, s.dropout = dropout, s.mask_type = mask, s.bulk = bulk;
+        using Mask = operators::AttentionSpec::Mask;
+        s.mask = mask.empty() ? Mask::none : mask == "bool" ? Mask::allowed : Mask::added;
+        return ir::print(kind == "forward"      ? attention_tiles(s)
+                         : kind == "persistent" ? attention_tiles_persistent(s)
+                         : kind == "gradient"   ? attention_tiles_gradient(s)
+                         : kind == "stats"      ? attention_tiles_stats(s, sums == 0)
+                         : kind == "dq"         ? attention_tiles_dq(s)
+                         : kind == "queries"    ? attention_tiles_queries(s)
+                                                : attention_tiles_keys(s));
       },
       "kind"_a, "type"_a, "width"_a, "value_width"_a, "groups"_a = 2, "columns"_a = 128,
       "stages"_a = 2, "band"_a = false, "lengths"_a = false, "turns"_a = true, "sums"_a = 0,
+      "mask"_a = "", "padding"_a = false, "dropout"_a = false, "bulk"_a = false,
       "The same by products of tiles.");
 }
 

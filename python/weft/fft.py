@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math as _math
+
 from . import _core
 from . import _namespace as _ns
 from ._boundary import publish as _publish
@@ -64,7 +66,7 @@ def use(library=None):
     return before
 
 
-def _transform(name, x, n, axis, norm):
+def _checked(name, x, norm):
     if norm not in ("backward", "ortho", "forward"):
         raise _error(
             _core.ArgumentError,
@@ -78,7 +80,11 @@ def _transform(name, x, n, axis, norm):
             f"{name} of a Tensor that requires gradients has no gradient here",
             help="pass x.detach()",
         )
-    x = _array(x)
+    return _array(x)
+
+
+def _transform(name, x, n, axis, norm):
+    x = _checked(name, x, norm)
     axis = _axis(axis, x.ndim, name)
     if n is not None and n < 1:
         raise _error(
@@ -124,13 +130,42 @@ def _on_device(name, x, n, axis, norm):
             f"{name} of {points} points along axis {axis}; at least 1 is needed",
         )
     backward = name in ("ifft", "irfft")
-    divided = {"backward": backward, "forward": not backward, "ortho": True}[norm]
-    scale = (1.0 / points) ** (0.5 if norm == "ortho" else 1.0) if divided else 1.0
+    scale = _scale(points, backward, norm)
     if name == "rfft":
         return _core._rfft(x, points, axis, scale)
     if name == "irfft":
         return _core._irfft(x, points, axis, scale)
     return _core._fft(x, points, axis, backward, scale)
+
+
+def _scale(points, backward, norm):
+    """The factor of a transform's results."""
+    divided = {"backward": backward, "forward": not backward, "ortho": True}[norm]
+    return (1.0 / points) ** (0.5 if norm == "ortho" else 1.0) if divided else 1.0
+
+
+def _together(name, x, s, axes, norm):
+    """One call over the last axes of an array on a device, none of them cut or filled up; else None."""
+    if _is_tensor(x) and x.requires_grad or len(axes) < 2:
+        return None
+    x = _array(x)
+    at = [a + x.ndim if a < 0 else a for a in axes]
+    if x.device.host_accessible or sorted(at) != list(range(x.ndim - len(at), x.ndim)):
+        return None
+    real, backward = "rfft" in name, name[0] == "i"
+    if real and at[-1] != x.ndim - 1:
+        return None
+    points = [x.shape[a] for a in at]
+    if name == "irfftn":
+        points[-1] = s[-1]
+        if x.shape[-1] != s[-1] // 2 + 1:
+            return None
+    if points != list(s) or min(points) < 1:
+        return None
+    x = _checked(name[:-1], x, norm)
+    scale = _scale(_math.prod(points), backward, norm)
+    n = points[at.index(x.ndim - 1)]
+    return _core._fft_last_axes(x, len(at), backward, real, n, scale)
 
 
 def _complex_only(x, name):
@@ -167,6 +202,9 @@ def _axes_of(x, s, axes):
 def fftn(x, /, *, s=None, axes=None, norm="backward"):
     """Transform along several axes."""
     s, axes = _axes_of(x, s, axes)
+    whole = _together("fftn", x, s, axes, norm)
+    if whole is not None:
+        return whole
     for n, a in zip(s, axes):
         x = fft(x, n=n, axis=a, norm=norm)
     return x
@@ -175,6 +213,9 @@ def fftn(x, /, *, s=None, axes=None, norm="backward"):
 def ifftn(x, /, *, s=None, axes=None, norm="backward"):
     """Inverse transform along several axes."""
     s, axes = _axes_of(x, s, axes)
+    whole = _together("ifftn", x, s, axes, norm)
+    if whole is not None:
+        return whole
     for n, a in zip(s, axes):
         x = ifft(x, n=n, axis=a, norm=norm)
     return x
@@ -196,6 +237,10 @@ def irfft(x, /, *, n=None, axis=-1, norm="backward"):
 def rfftn(x, /, *, s=None, axes=None, norm="backward"):
     """Transform of real numbers along several axes; the last one is halved."""
     s, axes = _axes_of(x, s, axes)
+    _real_only(x, "rfft")
+    whole = _together("rfftn", x, s, axes, norm)
+    if whole is not None:
+        return whole
     out = rfft(x, n=s[-1], axis=axes[-1], norm=norm)
     for n, a in zip(s[:-1], axes[:-1]):
         out = fft(out, n=n, axis=a, norm=norm)
@@ -206,6 +251,10 @@ def irfftn(x, /, *, s=None, axes=None, norm="backward"):
     """Inverse of rfftn."""
     given = s is not None
     s, axes = _axes_of(x, s, axes)
+    full = s if given else (*s[:-1], 2 * (s[-1] - 1))
+    whole = _together("irfftn", x, full, axes, norm)
+    if whole is not None:
+        return whole
     for n, a in zip(s[:-1], axes[:-1]):
         x = ifft(x, n=n, axis=a, norm=norm)
     return irfft(x, n=s[-1] if given else None, axis=axes[-1], norm=norm)

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention and its gradients against the formula in float64: on the host, as programs of cards run by opencl, and as
-programs of tiles run by the reference interpreter."""
+"""Attention and its gradients against the formula in float64: on the host and as programs of cards run by opencl."""
 
 import math
-import re
 
 import numpy as np
 import pytest
@@ -152,6 +150,43 @@ def test_lengths_of_no_tile_on_a_card(rng, n, m, width):
     check(arrays, {"scale": 0.2, "band": (-(2**40), 0)}, device, "float32", "")
 
 
+def gradient_in_one_pass(rng, n, m, width, value, **options):
+    """dq of the program that adds it up, dk and dv: results, and those of the formula."""
+    card, host = weft.device("opencl:0"), weft.device("cpu")
+    batch, heads, keys, scale = 1, 2, 1, 0.25
+    shapes = (
+        (batch, heads, n, width),
+        (batch, keys, m, width),
+        (batch, keys, m, value),
+        (batch, heads, n, value),
+    )
+    q, k, v, g = (rng.standard_normal(s).astype("float32") for s in shapes)
+    out, sums, *want = formula(q, k, v, g, scale=scale, band=options.get("band"))
+    text = _core._attention_program(
+        "gradient", "float32", width, value, band="band" in options, rows=2, columns=4
+    )
+    flat = [
+        weft.asarray(x.astype("float32").reshape(-1)).to(card)
+        for x in (q, k, v, g, sums, (g * out).sum(-1))
+    ]
+    results = [weft.zeros((x.size,), device=card) for x in want]
+    tiles = -(-m // 32)
+    numbers = [tiles * batch * keys, tiles, heads, heads // keys, n, m]
+    for length, h, w in ((n, heads, width), (m, keys, width), (m, keys, value), (n, heads, value)):
+        numbers += [h * length * w, length * w, w]
+    numbers += [max(options["band"][0], -(n + m)), options["band"][1]] if "band" in options else []
+    weft.build(_core.parse_func(text), target="opencl:0")(*flat, *results, *numbers, scale)
+    return [x.to(host).numpy().reshape(y.shape) for x, y in zip(results, want)], want
+
+
+@pytest.mark.parametrize("n, m, width, value", [(70, 50, 20, 16), (33, 130, 16, 40), (1, 1, 3, 1)])
+@pytest.mark.parametrize("options", [{}, {"band": (-(10**9), 0)}])
+def test_all_gradients_in_one_pass_on_a_card(rng, n, m, width, value, options):
+    present("opencl:0")
+    for got, want in zip(*gradient_in_one_pass(rng, n, m, width, value, **options)):
+        close(weft.asarray(got), want, 2e-5)
+
+
 def test_views_need_no_copies_on_a_card(rng):
     device = present("opencl:0")
     packed = rng.standard_normal((2, 9, 3, 2, 16)).astype("float32")  # batch, time, q k v, heads
@@ -290,123 +325,3 @@ def test_refusals():
     q = weft.Tensor(weft.ones((1, 1, 3, 16), device="opencl:0"), requires_grad=True)
     out = F.attention(q, q, q, dropout=0.5)
     refuses(weft.ArgumentError, "nn.attention.second", "dropout", lambda: _core.gradients([out], [q], True))  # fmt: skip
-
-
-# ---- programs of tiles, whose threads have roles
-
-
-def rounded(x):
-    bits = x.astype("float32").view(np.uint32)
-    return (((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) << 16).astype(np.uint32).view("float32")
-
-
-def tiles(kind, n, m, width, value, band=None, lengths=None, change=None, **options):
-    """The largest error of a program beside the formula, of its largest element."""
-    rng = np.random.default_rng(5)
-    batch, heads, keys, scale = 1, 2, 1, 0.25
-    q, k, v, g = (
-        rounded(rng.standard_normal(s))
-        for s in (
-            (batch, heads, n, width),
-            (batch, keys, m, width),
-            (batch, keys, m, value),
-            (batch, heads, n, value),
-        )
-    )
-    out, sums, *gradients = formula(q, k, v, g, band=band, scale=scale, lengths=lengths)
-    text = _core._attention_tiles(kind, "bfloat16", width, value, band=band is not None, lengths=lengths is not None, **options)  # fmt: skip
-    program = weft.build(_core.parse_func(change(text) if change else text), target="ref")
-    count = -(-(m if kind == "keys" else n) // (64 * options.get("groups", 2)))
-    planes = batch * (keys if kind == "keys" else heads)
-    numbers = [count * planes, count, batch, heads, heads // keys, n, m]
-    for length, h, w in ((n, heads, width), (m, keys, width), (m, keys, value), (n, heads, value)):
-        numbers += [h * length * w, length * w, w]
-    if band:
-        numbers += [max(band[0], -(n + m)), min(band[1], n + m)]
-
-    def flat(x):
-        return weft.asarray(np.ascontiguousarray(x).reshape(-1).astype("float32"))
-
-    given = [flat(x).astype("bfloat16") for x in (q, k, v)]
-    more = [] if lengths is None else [weft.asarray(lengths)]
-    want = {"forward": [out], "queries": gradients[:1], "keys": gradients[1:]}[kind]
-    want = {0: want, 1: want[:1], 2: want[1:]}[options.get("sums", 0)]
-    results = [flat(np.full(x.shape, 7.0)).astype("bfloat16") for x in want]
-    if kind == "forward":
-        logs = flat(np.zeros(sums.shape))
-        arrays = [*given, *more, *results, logs]
-    else:
-        delta = flat((g * out).sum(-1))
-        arrays = [*given, flat(g).astype("bfloat16"), *more, flat(sums), delta, *results]
-    program(*arrays, *numbers, scale)
-    errors = [np.abs(wide(r).reshape(x.shape) - x).max() / np.abs(x).max() for r, x in zip(results, want)]  # fmt: skip
-    if kind == "forward":
-        finite, found = np.isfinite(sums), wide(logs).reshape(sums.shape)
-        assert (np.isneginf(found) == ~finite).all()
-        errors.append(np.abs(found[finite] - sums[finite]).max())
-    return max(errors)
-
-
-LENGTHS = np.array([100], "int32")
-
-
-@pytest.mark.parametrize("kind", ["forward", "queries", "keys"])
-@pytest.mark.parametrize(
-    "n, m, width, value, options",
-    [
-        (70, 200, 64, 64, {}),
-        (130, 130, 72, 40, {"band": (-(10**9), 0)}),
-        (5, 300, 64, 64, {"lengths": LENGTHS}),
-        (150, 64, 8, 128, {"band": (-20, 5)}),
-    ],
-)
-def test_programs_of_tiles(kind, n, m, width, value, options):
-    assert tiles(kind, n, m, width, value, **options) < 8e-3
-
-
-@pytest.mark.parametrize("options", [{"columns": 64}, {"groups": 3}, {"turns": False}, {"stages": 3}])  # fmt: skip
-def test_forms_of_tiles(options):
-    width = 64 if "groups" in options else 128
-    assert tiles("forward", 200, 300, width, width, band=(-(10**9), 0), **options) < 8e-3
-
-
-@pytest.mark.parametrize("sums", [1, 2])
-def test_one_gradient_of_wide_keys(sums):
-    assert tiles("keys", 70, 130, 136, 200, stages=1, sums=sums) < 8e-3
-    assert tiles("queries", 70, 130, 136, 200, stages=1) < 8e-3
-
-
-def _without(text, line):
-    lines = text.splitlines()
-    lines[line] = re.sub(r"\S.*", "T.evaluate(0)", lines[line])
-    return "\n".join(lines) + "\n"
-
-
-@pytest.mark.parametrize("kind", ["forward", "queries", "keys"])
-def test_every_wait_and_signal_is_needed(kind):
-    # Every second copy is done at once: of two pieces one is late.
-    width = 128 if kind == "forward" else 64
-    text = _core._attention_tiles(kind, "bfloat16", width, width, turns=False)
-    # The end of a block waits for its last stores as well.
-    calls = r"\s*T\.(token_wait|token_signal|token_expect|wait|meet)\((?!sent)"
-    lines = [i for i, line in enumerate(text.splitlines()) if re.match(calls, line)]
-    assert len(lines) > 8
-    unnoticed = []
-    for i in lines:
-        try:
-            wrong = not tiles(kind, 70, 500, width, width, change=lambda t, i=i: _without(t, i), turns=False) < 8e-3  # fmt: skip
-        except weft.Error:
-            wrong = True
-        if not wrong:
-            unnoticed.append(text.splitlines()[i].strip())
-    assert unnoticed == []
-
-
-def test_tiles_become_kernels():
-    """For a card that is not here: the compiler takes every form."""
-    for kind in ("forward", "queries", "keys"):
-        for width in (64, 128):
-            for band in (False, True):
-                text = _core._attention_tiles(kind, "bfloat16", width, width, band=band)
-                source = weft.build(_core.parse_func(text), target="cuda:arch=sm_90").source
-                assert "wgmma" in (source() if callable(source) else source)

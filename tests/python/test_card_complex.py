@@ -204,3 +204,21 @@ def test_counts_of_negative_numbers_are_refused(device):
     with pytest.raises(weft.ArgumentError) as caught:
         x.bincount()
     assert caught.value.code == "array.bincount.negative" and "bincount of -1" in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("m,k,n", [(1, 37, 50), (5, 64, 33), (8, 1, 1), (40, 37, 1), (41, 30, 2)])
+@pytest.mark.parametrize("layout", ["NN", "NT", "TN"])
+def test_products_with_few_rows_or_columns(rng, m, k, n, layout, dtype):
+    def draw(shape):
+        return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
+
+    tolerance = 2e-6 if dtype == "complex64" else 1e-14
+    for batch in ((), (3,)):
+        a, b = draw((*batch, m, k)), draw((k, n))
+        x = weft.asarray(np.swapaxes(a, -1, -2).copy() if layout == "TN" else a, device=GRID)
+        y = weft.asarray(b.T.copy() if layout == "NT" else b, device=GRID)
+        got = (x.mT if layout == "TN" else x) @ (y.mT if layout == "NT" else y)
+        want = a.astype("complex128") @ b
+        assert got.dtype == dtype and got.shape == want.shape
+        assert np.abs(got.to("cpu").numpy() - want).max() <= tolerance * k * np.abs(want).max()

@@ -148,3 +148,79 @@ def test_other_fallbacks_are_refused():
     with pytest.raises(weft.ArgumentError) as caught, weft.use(GRID, fallback="qpu"):
         pass
     assert caught.value.code == "device.fallback" and "legal: 'cpu'" in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape,columns", [((3, 40, 40), 7), ((2, 64, 64), 70), ((1, 100, 100), 3)])
+def test_larger_matrices_of_a_block(rng, shape, columns, dtype):
+    if dtype == "complex128" and shape[-1] > 64:
+        return  # composed: the room of a block is smaller
+    eps, n = TYPES[dtype], shape[-1]
+    a = draw(rng, shape, dtype)
+    a = (a + n * np.eye(n)).astype(dtype)
+    wide = a.astype("complex128" if dtype[0] == "c" else "float64")
+    d = weft.asarray(a, device=GRID)
+    b = draw(rng, (*shape[:-1], columns), dtype)
+    near(host(linalg.solve(d, weft.asarray(b, device=GRID))), np.linalg.solve(wide, b), eps)
+    near(host(linalg.inv(d)), np.linalg.inv(wide), eps)
+    sign, log = np.linalg.slogdet(wide)
+    near(host(linalg.slogdet(d)[0]), sign, 20 * eps)
+    near(host(linalg.slogdet(d)[1]), log, eps)
+    definite = (a @ adjoint(a)).astype(dtype)
+    for upper in (False, True):
+        c = host(linalg.cholesky(weft.asarray(definite, device=GRID), upper=upper))
+        near(adjoint(c) @ c if upper else c @ adjoint(c), definite, eps)
+        assert not (np.tril(c, -1) if upper else np.triu(c, 1)).any()
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_orthogonal_factors_of_larger_matrices(rng, dtype):
+    eps = TYPES[dtype]
+    a = draw(rng, (2, 40, 33), dtype)
+    d = weft.asarray(a, device=GRID)
+    q, r = (host(x) for x in linalg.qr(d))
+    near(q @ r, a, eps)
+    near(adjoint(q) @ q, np.eye(33), eps)
+    u, s, vh = (host(x) for x in linalg.svd(d, full_matrices=False))
+    near((u * s[..., None, :]) @ vh, a, eps)
+    near(adjoint(u) @ u, np.eye(33), eps)
+    h = (a[..., :33, :] + adjoint(a[..., :33, :])).astype(dtype)
+    values, vectors = (host(x) for x in linalg.eigh(weft.asarray(h, device=GRID)))
+    near(h @ vectors, vectors * values[..., None, :], eps)
+    near(values, np.linalg.eigvalsh(h), eps)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("size", [1e-30, 1e30])
+def test_far_from_one(rng, dtype, size):
+    """Squares of the elements are no numbers of the type, or only just."""
+    eps = TYPES[dtype]
+    a = (draw(rng, (3, 6, 6), dtype) * size).astype(dtype)
+    d = weft.asarray(a, device=GRID)
+    q, r = (host(x) for x in linalg.qr(d))
+    near(q @ (r / size), a / size, eps)
+    near(adjoint(q) @ q, np.eye(6), eps)
+    near(host(linalg.svdvals(d)) / size, np.linalg.svd(a / size, compute_uv=False), eps)
+    h = (a + adjoint(a)).astype(dtype)
+    near(
+        host(linalg.eigh(weft.asarray(h, device=GRID))[0]) / size,
+        np.linalg.eigvalsh(h / size),
+        10 * eps,
+    )
+    near(a / size @ (host(linalg.inv(d)) * size), np.eye(6), 100 * eps)
+
+
+def test_special_values():
+    nan = weft.asarray(np.full((1, 3, 3), np.nan), device=GRID)
+    assert np.isnan(host(linalg.det(nan))).all()
+    zero = weft.zeros((2, 4, 4), device=GRID)
+    sign, log = linalg.slogdet(zero)
+    assert (
+        not host(sign).any() and (host(log) == -np.inf).all() and not host(linalg.det(zero)).any()
+    )
+    q, r = linalg.qr(zero)
+    near(host(q), np.broadcast_to(np.eye(4), (2, 4, 4)), 0)
+    assert not host(r).any() and not host(linalg.svdvals(zero)).any()
+    values, vectors = linalg.eigh(zero)
+    assert not host(values).any()
+    near(host(vectors), np.broadcast_to(np.eye(4), (2, 4, 4)), 0)

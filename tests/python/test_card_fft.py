@@ -123,3 +123,24 @@ def test_machines_without_a_grid_refuse(name):
     with weft.use("cpu", fallback="cpu"):
         got = getattr(weft.fft, name)(x)
     assert got.device.name == "vta" or got.dtype.name.startswith("complex")
+
+
+@pytest.mark.parametrize(
+    "shape,axes",
+    [
+        ((4, 6, 10), None),
+        ((3, 4, 5, 8), (-2, -1)),
+        ((6, 9), (1, 0)),
+        ((2, 3, 4, 5), (2, 1)),
+        ((2, 3, 4, 5), (3, 1, 2)),
+    ],
+)
+@pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
+def test_neighbouring_axes_together(rng, shape, axes, norm):
+    x = (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype("complex128")
+    d = weft.asarray(x, device=GRID)
+    for name in ("fftn", "ifftn", "irfftn"):
+        want = getattr(np.fft, name)(x, axes=axes, norm=norm)
+        close(getattr(weft.fft, name)(d, axes=axes, norm=norm), want, 1e-12)
+    want = np.fft.rfftn(x.real, axes=axes, norm=norm)
+    close(weft.fft.rfftn(weft.real(d), axes=axes, norm=norm), want, 1e-12)

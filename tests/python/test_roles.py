@@ -156,6 +156,20 @@ T.token_wait(token[0], 0)
             SM90,
         ),
         (
+            "cuda.instruction.form",
+            "sums of float16",
+            "T.token_init(token[0], 1)\nT.tile_add(N[0, 0], C[0, 0, 0], 64)",
+            "float16",
+            SM90,
+        ),
+        (
+            "cuda.instruction.form",
+            "numbers of float16 and float16",
+            'T.token_init(token[0], 1)\nwith T.async_("bulk", sent):\n    T.bulk_add(N[0, 0], S[0, 0, 0], 64)\nT.wait(sent, 0)',
+            "float16",
+            SM90,
+        ),
+        (
             "cuda.instruction.arch",
             "sm_80 does not have",
             "T.token_init(token[0], 1)",

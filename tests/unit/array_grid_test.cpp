@@ -13,6 +13,7 @@
 #include <fstream>
 #include <random>
 
+#include "paper_card.h"
 #include "weft/array/device_grid.h"
 #include "weft/array/device_product.h"
 #include "weft/array/device_tile.h"
@@ -20,81 +21,13 @@
 #include "weft/array/device_whole.h"
 #include "weft/array/gpu/convolution.h"
 #include "weft/array/gpu/thin_product.h"
+#include "weft/array/linalg.h"
+#include "weft/array/linalg_device.h"
 #include "weft/array/tensor.h"
 #include "weft/target/backend.h"
 
 namespace weft {
 namespace {
-
-class PaperCard final : public runtime::Device {
- public:
-  explicit PaperCard(std::string target) {
-    info_.name = std::move(target);
-    info_.kind = runtime::DeviceKind::hardware;
-    info_.limits = {{"threads_per_block", 1024},
-                    {"shared_bytes", 232448},
-                    {"multiprocessors", 132},
-                    {"tensor_maps", 1}};
-  }
-  const runtime::DeviceInfo& info() const override { return info_; }
-  Ref<Storage> allocate(runtime::Bytes bytes, runtime::Bytes, std::string_view space) override {
-    return make_ref<Storage>(Ref<runtime::Device>(this), 4096, bytes, space);
-  }
-  void upload(Storage&, runtime::Bytes, const void*, runtime::Bytes) override {}
-  void download(void* to, const Storage&, runtime::Bytes, runtime::Bytes bytes) override {
-    std::memset(to, 0, bytes);
-  }
-  void copy(Storage&, runtime::Bytes, const Storage&, runtime::Bytes, runtime::Bytes) override {}
-  Ref<runtime::Executable> load(runtime::Binary binary) override {
-    ++built;
-    last_source = binary.source;
-    largest = std::max(largest, binary.source.size());
-    if (const char* folder = std::getenv("ARRAY_GRID_DUMP"))
-      std::ofstream(cat(folder, "/kernel_", built, ".cu")) << binary.source;
-    return make_ref<runtime::Executable>(Ref<runtime::Device>(this), std::move(binary));
-  }
-  runtime::Event launch(runtime::Executable&, std::size_t, std::span<const runtime::KernelArg> args,
-                        std::span<const std::int64_t> extents) override {
-    ++launched;
-    last_args.assign(args.begin(), args.end());
-    last_extents.assign(extents.begin(), extents.end());
-    return {};
-  }
-  int built = 0, launched = 0;
-  std::size_t largest = 0;
-  std::string last_source;
-  std::vector<runtime::KernelArg> last_args;
-  std::vector<std::int64_t> last_extents;
-
- protected:
-  void free_storage(std::uint64_t, runtime::Bytes, std::string_view) override {}
-
- private:
-  runtime::DeviceInfo info_;
-};
-
-/// Null when no compiler for the card is found here.
-Ref<PaperCard> card() {
-  for (const DeviceStatus& status : all_devices()) {
-    if (status.name.starts_with("cuda") && status.reason.find("NVRTC") != std::string::npos)
-      return nullptr;
-  }
-  static Ref<PaperCard> one = make_ref<PaperCard>("cuda:arch=sm_90");
-  try {
-    Ref<Device> device = one;
-    NDArray x = NDArray::empty(device, Elem::float32, Dims{4});
-    arrays::add(x, x);
-  } catch (const Error& e) {
-    if (e.code().find("nvrtc") != std::string::npos) return nullptr;
-    throw;
-  }
-  return one;
-}
-
-#define NEED_CARD()                                                             \
-  Ref<PaperCard> paper = card();                                                \
-  if (!paper) GTEST_SKIP() << "NVRTC, the compiler for cuda, is not installed"; \
-  Ref<Device> device = paper
 
 TEST(ArrayGrid, every_kind_of_map_compiles) {
   NEED_CARD();
@@ -167,6 +100,29 @@ TEST(ArrayGrid, algorithms_compile) {
   const int before = paper->launched;
   nonzero(NDArray::empty(device, Elem::boolean, Dims{300, 500}));
   EXPECT_GE(paper->launched - before, 2);
+}
+
+/// One launch for each factorisation of a stack, whatever the type and up to the largest size.
+TEST(ArrayGrid, factorisations_of_small_matrices_compile) {
+  NEED_CARD();
+  for (const Elem elem : {Elem::float32, Elem::float64, Elem::complex64, Elem::complex128}) {
+    for (const std::int64_t n : {5, 16, 64, 128}) {
+      if (elem == Elem::complex128 && n == 128) continue;  // no room in shared memory
+      const NDArray a = NDArray::empty(device, elem, Dims{10, n, n});
+      auto launches = [&](auto&& f) {
+        const int before = paper->launched;
+        f();
+        return paper->launched - before;
+      };
+      EXPECT_EQ(launches([&] { linalg::solve(a, a); }), 1) << n;
+      EXPECT_EQ(launches([&] { linalg::slogdet(a); }), 1) << n;
+      EXPECT_EQ(launches([&] { linalg::cholesky(a, n == 16); }), 1) << n;
+      if (n == 128 && elem != Elem::float32) continue;  // nor for two of these
+      EXPECT_EQ(launches([&] { linalg::qr(a, true); }), 1) << n;
+      EXPECT_EQ(launches([&] { linalg::small::eigh(a); }), 1) << n;
+      EXPECT_EQ(launches([&] { linalg::small::svd(a, linalg::SvdPart::thin); }), 1) << n;
+    }
+  }
 }
 
 TEST(ArrayGrid, products_compile_for_every_tile) {
@@ -269,21 +225,52 @@ TEST(ArrayGrid, turned_copies_are_exact) {
   }
 }
 
-/// rows x columns numbers between -0.5 and 0.5 on the device, and the same here.
-NDArray numbers(const Ref<Device>& device, std::int64_t rows, std::int64_t columns,
-                std::vector<float>& values) {
-  values.resize(static_cast<std::size_t>(rows * columns));
-  std::uint32_t state = 20261121;
-  for (float& v : values) {
-    state = state * 1664525u + 1013904223u;
-    v = static_cast<float>(state >> 8) / 16777216.0f - 0.5f;
+/// The product of one tile of the list on a device that is here, beside sums on the host.
+template <typename T>
+double worst_of_tile(const Ref<Device>& device, Elem elem, std::size_t tile, bool instruction,
+                     std::int64_t kK = 77) {
+  constexpr std::int64_t kM = 132, kN = 138;
+  const int layout = static_cast<int>(tile % 2);
+  std::mt19937 random(static_cast<unsigned>(tile));
+  std::vector<T> va, vb;
+  auto numbers = [&](std::int64_t rows, std::int64_t columns, std::vector<T>& v) {
+    for (std::int64_t i = 0; i < rows * columns; ++i)
+      v.push_back(std::uniform_real_distribution<T>(-1, 1)(random));
+    NDArray x = NDArray::empty(device, elem, Dims{rows, columns});
+    device->upload(*x.handle(), 0, v.data(), v.size() * sizeof(T));
+    return x;
+  };
+  NDArray a = layout ? numbers(kK, kM, va).transpose(0, 1) : numbers(kM, kK, va);
+  NDArray b = layout ? numbers(kN, kK, vb).transpose(0, 1) : numbers(kK, kN, vb);
+  device::Contraction c;
+  c.m = Dims{kM}, c.n = Dims{kN}, c.k = Dims{kK};
+  c.a = {{}, Dims{a.strides()[0]}, Dims{a.strides()[1]}};
+  c.b = {{}, Dims{b.strides()[0]}, Dims{b.strides()[1]}};
+  c.out = {{}, Dims{kN}, Dims{1}};
+  c.tile = static_cast<int>(tile), c.parts = 1 + layout;
+  // In vectors; operands early for every other pair.
+  c.variant = 2 | static_cast<int>(tile / 2 % 2) | (instruction ? 4 : 0);
+  NDArray out = NDArray::empty(device, elem, Dims{kM, kN});
+  device::grid_contract(out, a, b, c);
+  std::vector<T> got(static_cast<std::size_t>(kM * kN));
+  device->download(got.data(), *out.handle(), 0, got.size() * sizeof(T));
+  double worst = 0;
+  for (std::int64_t y = 0; y < kM; ++y) {
+    for (std::int64_t x = 0; x < kN; ++x) {
+      double want = 0;
+      for (std::int64_t z = 0; z < kK; ++z)
+        want += static_cast<double>(
+                    va[static_cast<std::size_t>(y * a.strides()[0] + z * a.strides()[1])]) *
+                static_cast<double>(
+                    vb[static_cast<std::size_t>(z * b.strides()[0] + x * b.strides()[1])]);
+      worst = std::max(
+          worst, std::abs(want - static_cast<double>(got[static_cast<std::size_t>(y * kN + x)])));
+    }
   }
-  NDArray out = NDArray::empty(device, Elem::float32, Dims{rows, columns});
-  device->upload(*out.handle(), 0, values.data(), values.size() * 4);
-  return out;
+  return worst;
 }
 
-/// Each tile, on a device that is here; operands of either layout and parts take turns.
+/// Each tile; operands of either layout and parts take turns.
 TEST(ArrayGrid, every_tile_multiplies_right) {
   Ref<Device> device;
   try {
@@ -291,37 +278,30 @@ TEST(ArrayGrid, every_tile_multiplies_right) {
   } catch (const Error& e) {
     GTEST_SKIP() << "no OpenCL device: " << e.what();
   }
-  constexpr std::int64_t kM = 132, kN = 138, kK = 77;
-  const auto all = device::tiles(4);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const int layout = static_cast<int>(i % 2);
-    std::vector<float> va, vb;
-    NDArray a = layout ? numbers(device, kK, kM, va).transpose(0, 1) : numbers(device, kM, kK, va);
-    NDArray b = layout ? numbers(device, kN, kK, vb).transpose(0, 1) : numbers(device, kK, kN, vb);
-    device::Contraction c;
-    c.m = Dims{kM}, c.n = Dims{kN}, c.k = Dims{kK};
-    c.a = {{}, Dims{a.strides()[0]}, Dims{a.strides()[1]}};
-    c.b = {{}, Dims{b.strides()[0]}, Dims{b.strides()[1]}};
-    c.out = {{}, Dims{kN}, Dims{1}};
-    c.tile = static_cast<int>(i), c.parts = 1 + layout;
-    c.variant = 2 | static_cast<int>(i / 2 % 2);  // in vectors; operands early for every other pair
-    NDArray out = NDArray::empty(device, Elem::float32, Dims{kM, kN});
-    device::grid_contract(out, a, b, c);
-    std::vector<float> got(static_cast<std::size_t>(kM * kN));
-    device->download(got.data(), *out.handle(), 0, got.size() * 4);
-    double worst = 0;
-    for (std::int64_t y = 0; y < kM; ++y) {
-      for (std::int64_t x = 0; x < kN; ++x) {
-        double want = 0;
-        for (std::int64_t z = 0; z < kK; ++z)
-          want += static_cast<double>(
-                      va[static_cast<std::size_t>(y * a.strides()[0] + z * a.strides()[1])]) *
-                  vb[static_cast<std::size_t>(z * b.strides()[0] + x * b.strides()[1])];
-        worst = std::max(worst, std::abs(want - got[static_cast<std::size_t>(y * kN + x)]));
-      }
+  for (std::size_t i = 0; i < device::tiles(4).size(); ++i)
+    EXPECT_LT(worst_of_tile<float>(device, Elem::float32, i, false), 1e-5) << "tile " << i;
+  for (const bool instruction : {false, true}) {
+    for (std::size_t i = 0; i < device::tiles(8, instruction).size(); ++i) {
+      for (const std::int64_t k : {77, 78})  // vectors along the terms of even ones
+        EXPECT_LT(worst_of_tile<double>(device, Elem::float64, i, instruction, k), 1e-13)
+            << "tile " << i << (instruction ? " of an instruction, " : ", ") << k;
     }
-    EXPECT_LT(worst, 1e-5) << "tile " << i << ", layout " << layout;
   }
+}
+
+/// Warps multiply float64 by an instruction: all tiles, no thread's own sums.
+TEST(ArrayGrid, products_of_float64_go_to_tensor_cores) {
+  NEED_CARD();
+  for (auto [m, n, k] : {std::array<std::int64_t, 3>{2048, 2048, 2048},
+                         {4096, 512, 512},
+                         {1000, 999, 1001},
+                         {300, 500, 700},
+                         {48, 40, 5000}}) {
+    NDArray a = NDArray::empty(device, Elem::float64, Dims{m, k});
+    matmul(a, NDArray::empty(device, Elem::float64, Dims{k, n}));
+    matmul(a, NDArray::empty(device, Elem::float64, Dims{n, k}).transpose(0, 1));
+  }
+  EXPECT_NE(paper->last_source.find("mma.sync.aligned.m16n8k8.row.col.f64"), std::string::npos);
 }
 
 TEST(ArrayGrid, products_of_16_bits_go_to_tensor_cores) {

@@ -10,7 +10,10 @@
 #include "weft/array/nest.h"
 #include "weft/array/ops/device_structured.h"
 #include "weft/array/ops/grid_operators.h"
+#include "weft/array/program_cache.h"
 #include "weft/array/row_ir.h"
+#include "weft/base/integers.h"
+#include "weft/operators/complex_join.h"
 
 namespace weft {
 
@@ -37,6 +40,11 @@ NDArray as_complex(const NDArray& reals) {
 }
 
 namespace {
+
+/// complex64 as words of 64 bits.
+NDArray as_words(const NDArray& z) {
+  return NDArray(z.handle(), Elem::int64, z.shape(), z.strides(), z.offset());
+}
 
 NDArray part(const NDArray& z, int which) { return as_reals(z).select(z.ndim(), which); }
 
@@ -115,6 +123,8 @@ void complex_select(const NDArray& out, const NDArray& condition, const Arg& a, 
 void complex_copy(const NDArray& dst, const NDArray& src) {
   if (dst.size() == 0) return;
   if (is_complex(src.elem()) && is_complex(dst.elem())) {
+    if (src.elem() == Elem::complex64 && dst.elem() == Elem::complex64)
+      return device_copy(as_words(dst), as_words(src.broadcast_to(dst.shape())));
     return device_copy(as_reals(dst), as_reals(src.broadcast_to(dst.shape())));
   }
   if (dst.elem() == Elem::boolean) {
@@ -182,9 +192,54 @@ NDArray complex_scan(ReduceOp op, const NDArray& x, int axis, Elem elem) {
   return out;
 }
 
+namespace {
+
+/// For a with few rows: both parts of a as rows of their own, by b's real view, which is read once
+/// where it lies; then re a * b and im a * b are joined.
+void thin_complex_matmul(const NDArray& out, const NDArray& a, const NDArray& b) {
+  const int r = out.ndim();
+  const std::int64_t m = out.shape()[r - 2], n = out.shape()[r - 1], k = a.shape()[r - 1];
+  const Elem real = real_of(out.elem());
+  Dims batch(out.shape().data(), r - 2), strides(b.strides().data(), r - 2);
+  auto with = [](Dims shape, std::initializer_list<std::int64_t> tail) {
+    for (std::int64_t extent : tail) shape.push_back(extent);
+    return shape;
+  };
+  NDArray rows = NDArray::empty(a.device(), real, with(batch, {2, m, k}));
+  std::vector<int> order;
+  for (int i = 0; i < r - 2; ++i) order.push_back(i);
+  for (int i : {r, r - 2, r - 1}) order.push_back(i);
+  assign(rows, as_reals(a).permute(order));
+  for (std::int64_t& stride : strides) stride *= 2;
+  const NDArray right = as_reals(b).as_strided(
+      with(batch, {k, 2 * n}), with(strides, {2 * b.strides()[r - 2], 1}), 2 * b.offset());
+  const NDArray products = NDArray::empty(a.device(), real, with(batch, {2 * m, 2 * n}));
+  device_matmul(products, rows.reshape(with(batch, {2 * m, k})), right);
+  const std::int64_t each = m * n, count = out.size();
+  ProgramCall call(out.device());
+  call.array(products).array(as_reals(out));
+  call.integer(ceil_div(count, operators::kComplexJoinThreads)).integer(count).integer(each);
+  call.run({"complex.join", {static_cast<int>(real)}},
+           [&] { return operators::complex_join(std::string(name_of(real))); });
+}
+
+}  // namespace
+
 void complex_matmul(const NDArray& out, const NDArray& a_in, const NDArray& b_in) {
   const int r = out.ndim();
   NDArray a = converted(a_in, out.elem()), b = converted(b_in, out.elem());
+  const bool grid = device::grid_of(out.device()).present && out.is_contiguous();
+  constexpr std::int64_t kThin = 8;
+  if (grid && out.shape()[r - 2] <= kThin && b.strides()[r - 1] == 1)
+    return thin_complex_matmul(out, a, b);
+  if (grid && out.shape()[r - 1] == 1 && a.strides()[r - 2] == 1) {
+    // One column: the transpose lies as the result does.
+    const Dims batch(out.shape().data(), r - 2);
+    Dims turned = batch;
+    turned.push_back(1), turned.push_back(out.shape()[r - 2]);
+    return thin_complex_matmul(out.reshape(turned), b.transpose(r - 2, r - 1),
+                               a.transpose(r - 2, r - 1));
+  }
   if (a.size() < b.size()) {  // the smaller one is spread out: (a b)' = b' a'
     NDArray turned = NDArray::empty(out.device(), out.elem(), out.transpose(r - 2, r - 1).shape());
     complex_matmul(turned, b.transpose(r - 2, r - 1), a.transpose(r - 2, r - 1));
@@ -198,13 +253,24 @@ void complex_matmul(const NDArray& out, const NDArray& a_in, const NDArray& b_in
     for (std::int64_t extent : tail) shape.push_back(extent);
     return shape;
   };
-  NDArray blocks = NDArray::empty(out.device(), out.elem(), with({k, 2, n}));
-  assign(blocks.select(r - 1, 0), b);
-  const NDArray turned = as_reals(blocks.select(r - 1, 1)), reals = as_reals(b);
-  const NDArray im = reals.select(r, 1);
-  const Arg negated[1] = {Arg(im)};
-  device_elementwise(Op::negative, real_of(out.elem()), turned.select(r, 0), negated);
-  assign(turned.select(r, 1), reals.select(r, 0));
+  const NDArray blocks = NDArray::empty(out.device(), out.elem(), with({k, 2, n}));
+  if (device::grid_of(out.device()).present) {
+    const NDArray numbers = b.contiguous();
+    const Elem real = real_of(out.elem());
+    ProgramCall call(out.device());
+    call.array(as_reals(numbers)).array(as_reals(blocks));
+    call.integer(ceil_div(numbers.size(), operators::kComplexJoinThreads));
+    call.integer(numbers.size()).integer(n);
+    call.run({"complex.blocks", {static_cast<int>(real)}},
+             [&] { return operators::complex_blocks(std::string(name_of(real))); });
+  } else {
+    assign(blocks.select(r - 1, 0), b);
+    const NDArray turned = as_reals(blocks.select(r - 1, 1)), reals = as_reals(b);
+    const NDArray im = reals.select(r, 1);
+    const Arg negated[1] = {Arg(im)};
+    device_elementwise(Op::negative, real_of(out.elem()), turned.select(r, 0), negated);
+    assign(turned.select(r, 1), reals.select(r, 0));
+  }
   const NDArray left = as_reals(a.contiguous()).reshape(with({m, 2 * k})),
                 right = as_reals(blocks).reshape(with({2 * k, 2 * n}));
   device_matmul(as_reals(out).reshape(with({m, 2 * n})), left, right);

@@ -56,11 +56,11 @@ std::int64_t largest(const Dims& steps) {
 
 /// Neighbours along which axis lie together, and whether whole vectors of them can be read.
 Read read_of(const NDArray& x, Elem compute, const Dims& outer, const Dims& steps,
-             const Dims& summed, const Dims& summed_steps, const Dims& batch_steps, bool vectors) {
+             const Dims& summed, const Dims& summed_steps, const Dims& batch_steps, bool vectors,
+             bool instruction) {
   auto fastest = [](const Dims& d) { return std::abs(d[d.size() - 1]); };
   const bool along_summed =
       product(summed) > 1 && (fastest(summed_steps) < fastest(steps) || product(outer) == 1);
-  if (along_summed) return Read::summed;
   const std::int64_t lanes = vector_of(x.elem());
   auto whole = [&](const Dims& d) {
     return std::all_of(d.begin(), d.end(), [&](std::int64_t v) { return v % lanes == 0; });
@@ -68,17 +68,32 @@ Read read_of(const NDArray& x, Elem compute, const Dims& outer, const Dims& step
   const std::uint64_t address =
       x.handle()->address() + static_cast<std::uint64_t>(x.offset() * elem_bytes(x.elem()));
   // Vectors of converted elements, or of more than four, are not moved as one.
-  const bool wide = vectors && x.elem() == compute && lanes <= 4 && outer.size() == 1 &&
-                    steps[0] == 1 && outer[0] % lanes == 0 && address % 16 == 0 &&
-                    whole(summed_steps) && whole(batch_steps);
-  return wide ? Read::wide : Read::rows;
+  const bool wide =
+      vectors && x.elem() == compute && lanes <= 4 && address % 16 == 0 && whole(batch_steps);
+  /// Neighbours along the last axis lie together, and every other step keeps whole vectors.
+  auto lies = [&](const Dims& extents, const Dims& axes, const Dims& other) {
+    const int last = extents.size() - 1;
+    return wide && axes[last] == 1 && extents[last] % lanes == 0 &&
+           whole(Dims(axes.data(), last)) && whole(other);
+  };
+  if (along_summed) {
+    return instruction && summed.size() == 1 && lies(summed, summed_steps, steps) ? Read::terms
+                                                                                  : Read::summed;
+  }
+  return lies(outer, steps, summed_steps) ? Read::wide : Read::rows;
 }
 
+bool in_vectors(Read read) { return read == Read::wide || read == Read::terms; }
+
 /// Steps as numbers of vectors.
-void in_vectors(Elem elem, std::initializer_list<Dims*> all) {
+void divide(Elem elem, std::initializer_list<Dims*> all) {
   for (Dims* steps : all) {
     for (std::int64_t& s : *steps) s /= vector_of(elem);
   }
+}
+/// All but the last, along which vectors lie.
+void divide_others(Elem elem, Dims& steps) {
+  for (int i = 0; i + 1 < steps.size(); ++i) steps[i] /= vector_of(elem);
 }
 
 }  // namespace
@@ -94,19 +109,23 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
   const bool vectors = in.tile < 0 || (in.variant & 2);
   ContractSpec spec;
   spec.out = sum_elem(out.elem()), spec.a = a.elem(), spec.b = b.elem();
-  spec.read_a = read_of(a, spec.out, c.m, c.a.outer, c.k, c.a.inner, c.a.batch, vectors);
-  spec.read_b = read_of(b, spec.out, c.n, c.b.inner, c.k, c.b.outer, c.b.batch, vectors);
+  const bool instruction = spec.out == Elem::float64 && (grid.double_products || (in.variant & 4));
+  spec.read_a =
+      read_of(a, spec.out, c.m, c.a.outer, c.k, c.a.inner, c.a.batch, vectors, instruction);
+  spec.read_b =
+      read_of(b, spec.out, c.n, c.b.inner, c.k, c.b.outer, c.b.batch, vectors, instruction);
   const std::int64_t bytes = elem_bytes(spec.out);
   TileChoice choice = choose_tile(grid, bytes, batch, m, n, k,
-                                  (spec.read_a == Read::wide) + (spec.read_b == Read::wide));
+                                  in_vectors(spec.read_a) + in_vectors(spec.read_b), instruction);
   spec.early = choice.early;
   if (in.tile >= 0) {
     choice.tile = static_cast<std::size_t>(in.tile);
     choice.parts = in.parts;
-    choice.stages = std::max<std::int64_t>(1, stages_of(grid, tiles(bytes)[choice.tile], bytes));
+    choice.stages =
+        std::max<std::int64_t>(1, stages_of(grid, tiles(bytes, instruction)[choice.tile], bytes));
     spec.early = in.variant & 1;
   }
-  const Tile& tile = tiles(bytes)[choice.tile];
+  const Tile& tile = tiles(bytes, instruction)[choice.tile];
   const std::int64_t blocks_m = ceil_div(m, tile.rows), blocks_n = ceil_div(n, tile.columns);
   const std::int64_t part = ceil_div(ceil_div(k, choice.parts), tile.depth) * tile.depth;
   const std::int64_t parts = ceil_div(k, part);
@@ -136,8 +155,12 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
   spec.store = target.elem();
   spec.stages = choice.stages;
   spec.queue = grid.queue;
-  if (spec.read_a == Read::wide) in_vectors(a.elem(), {&c.a.inner, &c.a.batch});
-  if (spec.read_b == Read::wide) in_vectors(b.elem(), {&c.b.outer, &c.b.batch});
+  if (spec.read_a == Read::wide)
+    divide(a.elem(), {&c.a.inner, &c.a.batch}), divide_others(a.elem(), c.a.outer);
+  if (spec.read_a == Read::terms) divide(a.elem(), {&c.a.outer, &c.a.batch});
+  if (spec.read_b == Read::wide)
+    divide(b.elem(), {&c.b.outer, &c.b.batch}), divide_others(b.elem(), c.b.inner);
+  if (spec.read_b == Read::terms) divide(b.elem(), {&c.b.inner, &c.b.batch});
   auto word = [](auto v) { return static_cast<std::uint64_t>(v); };
   Key key{4,
           word(spec.out) | word(spec.a) << 8 | word(spec.b) << 16 | word(spec.narrow) << 24 |
@@ -145,7 +168,7 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
           word(spec.rank_m) | word(spec.rank_n) << 8 | word(spec.rank_k) << 16 |
               word(spec.rank_batch) << 24,
           word(choice.tile) | word(spec.stages) << 16 | word(spec.early) << 24 |
-              word(spec.store) << 32};
+              word(spec.store) << 32 | word(instruction) << 40};
   Call call(out.device());
   call.array(target).array(a).array(b);
   call.integer(blocks_m).integer(blocks_n).integer(parts).integer(batch).integer(part);

@@ -9,8 +9,9 @@
 namespace weft::device {
 
 /// How a tile of an operand is read: neighbouring threads along the summed axis, along the other
-/// one, or along the other one with whole vectors of 16 bytes.
-enum class Read : std::uint8_t { summed, rows, wide };
+/// one, along the other one with whole vectors of 16 bytes, or along the summed one with vectors
+/// (for an instruction, whose tiles may lie either way).
+enum class Read : std::uint8_t { summed, rows, wide, terms };
 
 struct ContractSpec {
   Elem out, a, b;      // out is what is computed in
@@ -26,7 +27,8 @@ struct ContractSpec {
 
 /// Parameters: out, a, b; blocks_m, blocks_n, parts, batches, length of a part, m, n, k, elements
 /// of a part's result; the extents of m, n, k, batch; the steps of a along m, k, batch, of b along
-/// k, n, batch, of out along m, n, batch. An operand that is read `wide` has its steps in vectors.
+/// k, n, batch, of out along m, n, batch. An operand that is read in vectors has its other steps in
+/// vectors.
 ir::PrimFunc contract_kernel(const ContractSpec& spec);
 
 /// Elements in a vector of 16 bytes.

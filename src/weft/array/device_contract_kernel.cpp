@@ -37,6 +37,7 @@ struct Operand {
   Elem elem;
   Read read = Read::rows;
   std::int64_t extent = 0;         // rows or columns of the tile
+  bool lines = false;              // the tile is [stages, extent, depth]
   std::vector<Expr> outer, steps;  // extents and steps of the axes that are not summed
   std::vector<Expr> summed;        // steps of the summed axes
   Expr base, start, limit;         // of the batch; of the block; number of rows or columns
@@ -65,7 +66,9 @@ class Kernel {
     const DType type = dtype_of(s_.out);
     a_.elem = s_.a, b_.elem = s_.b, a_.read = s_.read_a, b_.read = s_.read_b;
     a_.extent = t_.rows, b_.extent = t_.columns;
-    a_.tile = padded("tile_a", type, t_.rows), b_.tile = padded("tile_b", type, t_.columns);
+    for (Operand* o : {&a_, &b_})
+      o->lines = t_.instruction && (o->read == Read::summed || o->read == Read::terms);
+    a_.tile = padded("tile_a", type, a_), b_.tile = padded("tile_b", type, b_);
     acc_ = local("acc", type, t_.each_m * t_.each_n);
     for (std::size_t i = 0; i < 2; ++i) {
       ra_[i] = local(cat("ra", i), type, t_.each_m);
@@ -88,12 +91,18 @@ class Kernel {
  private:
   Expr at(std::int64_t v) const { return p_.at(v); }
 
-  /// [stages, depth, extent] with lines four elements longer: transposed writes fall on different
-  /// banks, and vectors stay aligned.
-  ir::Buffer padded(const char* name, DType type, std::int64_t extent) const {
-    auto b = ir::edit(shared(name, type, {s_.stages, t_.depth, extent}));
-    b->strides = {ir::make_int(t_.depth * (extent + 4)), ir::make_int(extent + 4), ir::make_int(1)};
+  /// [stages, depth, extent] with lines four elements longer: transposed writes and an
+  /// instruction's reads fall on different banks, and vectors stay aligned.
+  ir::Buffer padded(const char* name, DType type, const Operand& o) const {
+    const std::int64_t lines = o.lines ? o.extent : t_.depth,
+                       length = (o.lines ? t_.depth : o.extent) + 4;
+    auto b = ir::edit(shared(name, type, {s_.stages, lines, length - 4}));
+    b->strides = {ir::make_int(lines * length), ir::make_int(length), ir::make_int(1)};
     return b;
+  }
+  static ir::Exprs place_in(const Operand& o, const Expr& slot, const Expr& k, const Expr& e) {
+    if (o.lines) return {slot, e, k};
+    return {slot, k, e};
   }
 
   Stmt body(const Expr& block, const Expr& thread) {
@@ -112,11 +121,13 @@ class Kernel {
     // The thread's place: warp, then lane; groups of up to four rows and columns.
     Expr warp = let("warp", ir::div(thread, at(32))), lane = let("lane", mod(thread, at(32)));
     const std::int64_t lanes_n = 32 / t_.lanes_m;
-    four_m_ = std::min<std::int64_t>(4, t_.each_m), four_n_ = std::min<std::int64_t>(4, t_.each_n);
-    row_ = let("row", ir::div(warp, at(t_.warps_n)) * at(t_.lanes_m * t_.each_m) +
-                          ir::div(lane, at(lanes_n)) * at(four_m_));
-    column_ = let("column", mod(warp, at(t_.warps_n)) * at(lanes_n * t_.each_n) +
-                                mod(lane, at(lanes_n)) * at(four_n_));
+    // An instruction's sums: one row and two columns of each 8 x 8.
+    four_m_ = t_.instruction ? 1 : std::min<std::int64_t>(4, t_.each_m);
+    four_n_ = t_.instruction ? 2 : std::min<std::int64_t>(4, t_.each_n);
+    warp_row_ = let("warp_row", ir::div(warp, at(t_.warps_n)) * at(t_.lanes_m * t_.each_m));
+    warp_column_ = let("warp_column", mod(warp, at(t_.warps_n)) * at(lanes_n * t_.each_n));
+    row_ = let("row", warp_row_ + ir::div(lane, at(lanes_n)) * at(four_m_));
+    column_ = let("column", warp_column_ + mod(lane, at(lanes_n)) * at(four_n_));
     Fetch fa = prepare(a_, lets), fb = prepare(b_, lets);
     Expr tiles = let("tiles", ir::div(last_ - first_ + at(t_.depth - 1), at(t_.depth)));
 
@@ -141,7 +152,7 @@ class Kernel {
       if (tabled()) both.push_back(tabulate(tile + at(1)));
       return group(ir::seq(std::move(both)));
     };
-    const bool early = s_.early && ahead > 0;
+    const bool early = s_.early && ahead > 0 && !t_.instruction;
     if (early) {
       // Copies go out first: what they replace was taken before the barrier.
       all.insert(all.end(), {wait(ahead - 1), copies(at(ahead)), take(0, at(0), at(0))});
@@ -152,6 +163,10 @@ class Kernel {
       if (!early) {
         if (ahead > 0) steps.insert(steps.end(), {wait(ahead - 1), copies(kt + at(ahead))});
         else steps.insert(steps.end(), {copies(kt), wait(0)});
+        if (t_.instruction) {
+          steps.push_back(add_tiles(slot));
+          return ir::seq(std::move(steps));
+        }
         steps.push_back(p_.unrolled("kk", t_.depth, [&](const Expr& kk) {
           return ir::seq({take(0, slot, kk), add(0)});
         }));
@@ -209,8 +224,9 @@ class Kernel {
     auto let = [&](const char* name, const Expr& value) { return lets.name(p_, name, value); };
     Fetch f;
     const std::int64_t threads = t_.threads();
-    f.width = o.read == Read::wide ? vector_of(o.elem) : 1;
-    const std::int64_t line = o.read == Read::summed ? t_.depth : o.extent / f.width;
+    f.width = o.read == Read::wide || o.read == Read::terms ? vector_of(o.elem) : 1;
+    const bool along_terms = o.read == Read::summed || o.read == Read::terms;
+    const std::int64_t line = (along_terms ? t_.depth : o.extent) / f.width;
     f.units = o.extent * t_.depth / f.width;
     f.count = (f.units + threads - 1) / threads;
     f.guarded = f.units % threads != 0;
@@ -218,9 +234,9 @@ class Kernel {
     WEFT_CHECK(threads % line == 0, "a line of ", line, " for ", threads, " threads");
     Expr across = let("across", mod(thread_, at(line))),
          along = let("along", ir::div(thread_, at(line)));
-    f.kk = o.read == Read::summed ? across : along;
-    f.ee = o.read == Read::summed ? along : across;
-    if (o.read == Read::summed) {
+    f.kk = along_terms ? across : along;
+    f.ee = along_terms ? along : across;
+    if (along_terms) {
       for (std::int64_t e = 0; e < f.count; ++e) {
         if (e > 0 && o.outer.size() == 1) break;  // a known distance apart
         Expr pe = o.start + f.ee + at(e * f.pace);
@@ -230,8 +246,16 @@ class Kernel {
     }
     Expr pe = o.start + f.ee * at(f.width);
     f.inside = let("inside", ir::select(ir::lt(pe, o.limit), last_, at(0)));
-    Expr place = o.read == Read::wide ? ir::div(o.start, at(f.width)) + f.ee
-                                      : positions(pe, o.outer, {o.steps})[0];
+    Expr place;
+    if (o.read == Read::wide) {
+      // The last axis holds whole vectors.
+      place = ir::div(o.start, at(f.width)) + f.ee;
+      std::vector<Expr> vectors = o.outer;
+      vectors.back() = ir::div(vectors.back(), at(f.width));
+      if (vectors.size() > 1) place = positions(place, vectors, {o.steps})[0];
+    } else {
+      place = positions(pe, o.outer, {o.steps})[0];
+    }
     f.places.push_back(let("place", o.base + place));
     return f;
   }
@@ -240,12 +264,18 @@ class Kernel {
   Stmt bring(const Operand& o, const Fetch& f, const Expr& tile) const {
     Lets lets;
     Expr slot = lets.name(p_, "slot", ir::floormod(tile, at(s_.stages)));
-    Expr pk = lets.name(p_, "pk", first_ + tile * at(t_.depth) + f.kk);
+    const bool terms = o.read == Read::terms;
+    Expr pk =
+        lets.name(p_, "pk", first_ + tile * at(t_.depth) + (terms ? f.kk * at(f.width) : f.kk));
     Expr table_slot = ir::floormod(tile, at(table_slots()));
     auto place_k = [&](const Expr& kk) { return ir::load(o.table, {table_slot, kk}); };
     std::vector<Stmt> copies;
     Expr at_k, limit;
-    if (o.read == Read::summed) {
+    if (terms) {
+      at_k = lets.name(p_, "at_k",
+                       ir::div(first_, at(f.width)) + tile * at(t_.depth / f.width) + f.kk);
+      limit = lets.name(p_, "limit", ir::select(ir::lt(pk, last_), o.limit, at(0)));
+    } else if (o.read == Read::summed) {
       at_k = lets.name(p_, "at_k", tabled() ? place_k(f.kk) : pk * o.summed[0]);
       limit = lets.name(p_, "limit", ir::select(ir::lt(pk, last_), o.limit, at(0)));
     } else if (!tabled()) {
@@ -253,7 +283,7 @@ class Kernel {
     }
     for (std::int64_t e = 0; e < f.count; ++e) {
       Expr kk = f.kk, ee = f.ee, place, ok;
-      if (o.read == Read::summed) {
+      if (terms || o.read == Read::summed) {
         ee = ee + at(e * f.pace);
         place = at_k + (o.outer.size() == 1 ? f.places[0] + at(e * f.pace) * o.steps[0]
                                             : f.places[static_cast<std::size_t>(e)]);
@@ -265,9 +295,10 @@ class Kernel {
       }
       auto copy = [&](const Expr& v) {
         Expr from = f.width == 1 ? place : place * at(f.width) + v;
-        Expr to = f.width == 1 ? ee : ee * at(f.width) + v;
+        const Expr along = terms ? kk : ee, to = f.width == 1 ? along : along * at(f.width) + v;
         Expr value = convert_value(ir::load(o.from, {from}), s_.out);
-        return ir::store(o.tile, ir::if_then_else(ok, value, zero()), {slot, kk, to});
+        return ir::store(o.tile, ir::if_then_else(ok, value, zero()),
+                         terms ? place_in(o, slot, to, ee) : place_in(o, slot, kk, to));
       };
       Stmt put =
           f.width == 1 ? copy(nullptr) : p_.loop("v", at(f.width), copy, ir::ForKind::vectorized);
@@ -313,6 +344,32 @@ class Kernel {
     return ir::seq(std::move(s));
   }
 
+  /// All summands of a step by an instruction for the threads of a warp, where the target has one
+  /// for this nest.
+  Stmt add_tiles(const Expr& slot) const {
+    const Expr lane = mod(thread_, at(32));
+    const Expr row = warp_row_ + ir::div(lane, at(4)),
+               column = warp_column_ + mod(lane, at(4)) * at(2);
+    const Stmt nest = p_.loop("i", at(t_.each_m), [&](const Expr& i) {
+      return p_.loop("j", at(t_.each_n / 2), [&](const Expr& j) {
+        return p_.loop("e", at(2), [&](const Expr& e) {
+          return p_.loop("k", at(t_.depth), [&](const Expr& k) {
+            const Expr to = i * at(t_.each_n) + j * at(2) + e;
+            return ir::store(
+                acc_,
+                ir::load(acc_, {to}) +
+                    ir::load(a_.tile, place_in(a_, slot, k, row + i * at(8))) *
+                        ir::load(b_.tile, place_in(b_, slot, k, column + j * at(8) + e)),
+                {to});
+          });
+        });
+      });
+    });
+    const auto* outer = ir::as<ir::ForNode>(nest);
+    return ir::make_for(outer->var, outer->min, outer->extent, outer->body, outer->for_kind,
+                        outer->axis, {{"instruction", Json("mma.float64")}});
+  }
+
   /// One statement stores everything, in loops that the compiler of the target unrolls: barriers
   /// between stores of one thread would be asked for otherwise.
   Stmt write(const Expr& base) const {
@@ -347,7 +404,7 @@ class Kernel {
   ir::Buffer to_, acc_, ra_[2], rb_[2], place_;
   ir::Var token_;
   Expr blocks_m_, blocks_n_, parts_, batches_, length_, k_, slab_, thread_, first_, last_, row_,
-      column_;
+      column_, warp_row_, warp_column_;
   std::vector<Expr> dk_, db_, batch_a_, batch_b_, out_m_, out_n_, batch_out_;
   std::int64_t four_m_ = 4, four_n_ = 4;
 };

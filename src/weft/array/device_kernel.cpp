@@ -68,6 +68,7 @@ Grid ask_grid(const runtime::DeviceInfo& device) {
     return std::any_of(info.queues.begin(), info.queues.end(),
                        [&](const QueueInfo& q) { return q.name == name; });
   };
+  grid.double_products = info.limits.count("double_product_sums_per_clock") > 0;
   grid.whole_products = queue("bulk") && queue("wgmma") && limit("tensor_maps", 0) > 0;
   return grid;
 }

@@ -29,6 +29,7 @@ struct Grid {
   double clocks_per_microsecond = 1500, bytes_per_microsecond = 500e3;
   double tile_sums_per_microsecond = 1;  // of all processors, 16-bit floats; where products are
   double launch_microseconds = 4.5;      // that a kernel more costs an eager operation
+  bool double_products = false;          // an instruction multiplies tiles of float64
   bool whole_products = false;  // copies in bulk, and groups multiply tiles (device_whole.h)
 };
 /// Known by the device's name and limits. The reference stays valid.

@@ -27,6 +27,14 @@ constexpr Tile kDoubles[] = {
     {128, 32, 8, 8, 4, 4, 4, 1, 4, {0.56, 0.56, 0.56}},  //
     {32, 32, 16, 4, 2, 4, 2, 2, 6, {0.35, 0.35, 0.35}},  //
 };
+// float64 by an instruction: the fragments of a step are read at once.
+constexpr Tile kDoubleTiles[] = {
+    {128, 128, 16, 8, 8, 8, 2, 4, 1, {0.70, 0.75, 0.80}, true},  //
+    {128, 64, 16, 8, 8, 8, 2, 2, 2, {0.65, 0.70, 0.75}, true},   //
+    {64, 64, 16, 4, 8, 8, 2, 2, 3, {0.55, 0.60, 0.65}, true},    //
+    {32, 128, 16, 4, 8, 8, 1, 4, 3, {0.45, 0.50, 0.55}, true},   //
+    {32, 32, 16, 2, 4, 8, 2, 2, 6, {0.30, 0.30, 0.30}, true},    //
+};
 
 /// What a launch and the sum over parts cost, in clocks of a processor.
 constexpr double kLaunch = 7000, kBytesPerClock = 6;
@@ -38,11 +46,11 @@ double expected_clocks(const Grid& grid, const Tile& t, std::int64_t element_byt
   const std::int64_t blocks = ceil_div(m, t.rows) * ceil_div(n, t.columns) * batch * parts;
   const std::int64_t each = ceil_div(blocks, grid.processors);  // of the busiest processor
   const std::int64_t steps = ceil_div(ceil_div(k, parts), t.depth);
-  // A processor does 128 multiply-adds a clock, half as many of eight bytes. The first copies and
-  // the last stores, which no other block hides, cost a few steps.
+  // A processor does 128 multiply-adds a clock, half as many of eight bytes without an instruction.
+  // The first copies and the last stores, which no other block hides, cost a few steps.
   constexpr double kFill = 5;
   const double step = static_cast<double>(t.rows * t.columns * t.depth) /
-                      (element_bytes > 4 ? 64 : 128) / t.rate[wide],
+                      (element_bytes > 4 && !t.instruction ? 64 : 128) / t.rate[wide],
                block = step * static_cast<double>(steps);
   const std::int64_t rest = each % t.resident;
   // A processor with fewer blocks than it needs waits for memory and barriers.
@@ -58,7 +66,8 @@ double expected_clocks(const Grid& grid, const Tile& t, std::int64_t element_byt
 
 }  // namespace
 
-std::span<const Tile> tiles(std::int64_t element_bytes) {
+std::span<const Tile> tiles(std::int64_t element_bytes, bool instruction) {
+  if (instruction) return kDoubleTiles;
   if (element_bytes > 4) return kDoubles;
   return kWords;
 }
@@ -71,8 +80,8 @@ std::int64_t stages_of(const Grid& grid, const Tile& tile, std::int64_t element_
 }
 
 TileChoice choose_tile(const Grid& grid, std::int64_t element_bytes, std::int64_t batch,
-                       std::int64_t m, std::int64_t n, std::int64_t k, int wide) {
-  std::span<const Tile> all = tiles(element_bytes);
+                       std::int64_t m, std::int64_t n, std::int64_t k, int wide, bool instruction) {
+  std::span<const Tile> all = tiles(element_bytes, instruction);
   TileChoice best{all.size() - 1, 1, 1};
   best.stages = std::max<std::int64_t>(1, stages_of(grid, all.back(), element_bytes));
   double least = -1;

@@ -17,14 +17,20 @@ struct Tile {
   std::int64_t resident;  // blocks that a processor needs to be busy
   double
       rate[3];  // of the multiply-adds per clock of a busy processor, by operands read in vectors
+  /// A warp multiplies by an instruction: lanes_m is 8, a thread has each 8th row and pairs of each
+  /// 8th column.
+  bool instruction = false;
 
   std::int64_t threads() const { return 32 * warps_m * warps_n; }
   /// Elements in shared memory for one step of the summed extent.
-  std::int64_t step_size() const { return depth * (rows + columns + 8); }
+  std::int64_t step_size() const {
+    return instruction ? (depth + 4) * (rows + columns) : depth * (rows + columns + 8);
+  }
 };
 
-/// All tiles for elements of so many bytes.
-std::span<const Tile> tiles(std::int64_t element_bytes);
+/// All tiles for elements of so many bytes; `instruction`: those of float64 where the device has an
+/// instruction for its products.
+std::span<const Tile> tiles(std::int64_t element_bytes, bool instruction = false);
 
 struct TileChoice {
   std::size_t tile = 0;     // index into tiles()
@@ -38,7 +44,8 @@ struct TileChoice {
 /// The tile and parts of least expected time on this device for batch products m x k by k x n, of
 /// whose operands `wide` (0 to 2) are read in vectors of 16 bytes.
 TileChoice choose_tile(const Grid& grid, std::int64_t element_bytes, std::int64_t batch,
-                       std::int64_t m, std::int64_t n, std::int64_t k, int wide);
+                       std::int64_t m, std::int64_t n, std::int64_t k, int wide,
+                       bool instruction = false);
 /// Versions of the tiles that fit: one more than copies in flight.
 std::int64_t stages_of(const Grid& grid, const Tile& tile, std::int64_t element_bytes);
 

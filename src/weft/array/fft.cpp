@@ -4,6 +4,7 @@
 #include <list>
 #include <mutex>
 #include <numbers>
+#include <utility>
 
 #include "weft/array/complex_device.h"
 #include "weft/array/device_kernel.h"
@@ -153,12 +154,72 @@ MathLibrary* library(const NDArray& x) {
   return found && found->transforms() ? found : nullptr;
 }
 
+constexpr std::int64_t points_in(MathLibrary::Fft kind, std::int64_t n) {
+  return kind == MathLibrary::Fft::real_inverse ? n / 2 + 1 : n;
+}
+constexpr std::int64_t points_out(MathLibrary::Fft kind, std::int64_t n) {
+  return kind == MathLibrary::Fft::real_forward ? n / 2 + 1 : n;
+}
+
+MathLibrary::Place place(const NDArray& x, std::int64_t skipped = 0) {
+  return {x.handle().get(), (x.offset() + skipped) * elem_bytes(x.elem())};
+}
+/// Whether the library may read or write the elements from the given one on: pairs at multiples of
+/// pairs.
+bool begins_at_pair(const NDArray& x, std::int64_t skipped = 0) {
+  return is_complex(x.elem()) ||
+         place(x, skipped).address() % static_cast<std::uint64_t>(2 * elem_bytes(x.elem())) == 0;
+}
+
 /// Runs the library's transform of rows: `out` has what each row gives.
-void by_library(MathLibrary& lib, const NDArray& x, const NDArray& out, MathLibrary::Fft kind,
+void by_library(MathLibrary& lib, const NDArray& x_in, const NDArray& out, MathLibrary::Fft kind,
                 std::int64_t n) {
-  lib.fft({kind, real_of(x.elem()) == Elem::float64, n, x.shape()[0]},
-          {x.handle().get(), x.offset() * elem_bytes(x.elem())},
-          {out.handle().get(), out.offset() * elem_bytes(out.elem())});
+  const NDArray x = begins_at_pair(x_in) ? x_in : x_in.copy();
+  MathLibrary::Transform t;
+  t.kind = kind, t.wide = real_of(x.elem()) == Elem::float64;
+  t.n[0] = n, t.count = x.shape()[0];
+  t.in_next = points_in(kind, n), t.out_next = points_out(kind, n);
+  lib.fft(t, place(x), place(out));
+}
+
+/// Bytes of a transform that is worth a call of its own.
+constexpr std::int64_t kWorthCall = 4 << 20;
+constexpr std::int64_t kFewCalls = 4;
+
+/// The library's transforms to real numbers, and long ones from them, are slow along an axis whose
+/// neighbours lie apart (an H200, cuFFT 12).
+bool slow_with_steps(MathLibrary::Fft kind, std::int64_t n) {
+  constexpr std::int64_t kLong = 2048;
+  return kind == MathLibrary::Fft::real_inverse ||
+         (kind == MathLibrary::Fft::real_forward && n > kLong);
+}
+
+/// Transforms along an axis that is not the last, where it lies: a call for each index before the
+/// axis. Undefined where moving the axis is faster, or the library cannot.
+NDArray by_library_in_place(MathLibrary& lib, const NDArray& x, std::int64_t n, int axis,
+                            MathLibrary::Fft kind, Elem elem) {
+  std::int64_t before = 1, behind = 1;
+  for (int i = 0; i < x.ndim(); ++i) (i < axis ? before : behind) *= i == axis ? 1 : x.shape()[i];
+  const std::int64_t in = points_in(kind, n), out_points = points_out(kind, n);
+  if (slow_with_steps(kind, n)) return {};
+  if (x.size() == 0 || behind == 1 || x.shape()[axis] != in || !x.is_contiguous()) return {};
+  if (before > kFewCalls && n * behind * elem_bytes(elem) < kWorthCall) return {};
+  const Elem read = kind == MathLibrary::Fft::real_forward ? real_of(elem) : elem;
+  const NDArray from = x.elem() != read ? x.astype(read) : x;
+  Dims shape = x.shape();
+  shape[axis] = out_points;
+  NDArray out = NDArray::empty(x.device(), elem, shape);
+  MathLibrary::Transform t;
+  t.kind = kind, t.wide = real_of(elem) == Elem::float64;
+  t.n[0] = n, t.count = behind;
+  t.in_step = t.out_step = behind, t.in_next = t.out_next = 1;
+  for (std::int64_t k = 0; k < before; ++k) {
+    if (!begins_at_pair(from, k * in * behind) || !begins_at_pair(out, k * out_points * behind))
+      return {};
+  }
+  for (std::int64_t k = 0; k < before; ++k)
+    lib.fft(t, place(from, k * in * behind), place(out, k * out_points * behind));
+  return out;
 }
 
 NDArray scaled(const NDArray& x, double scale) {
@@ -230,6 +291,12 @@ Elem complex_for(Elem e) {
 
 NDArray fft(const NDArray& x, std::int64_t n, int axis, bool inverse, double scale) {
   need_grid(x, inverse ? "ifft" : "fft");
+  if (MathLibrary* lib = library(x)) {
+    const NDArray out = by_library_in_place(
+        *lib, x, n, axis, inverse ? MathLibrary::Fft::inverse : MathLibrary::Fft::forward,
+        complex_for(x.elem()));
+    if (out.defined()) return scaled(out, scale);
+  }
   Dims lead;
   const NDArray rows = rows_of(x, n, axis, complex_for(x.elem()), lead);
   return axis_back(fft_rows(rows, inverse, scale), lead, axis);
@@ -240,6 +307,9 @@ NDArray rfft(const NDArray& x, std::int64_t n, int axis, double scale) {
   Dims lead;
   const Elem elem = complex_for(x.elem());
   if (MathLibrary* lib = library(x)) {
+    const NDArray here =
+        by_library_in_place(*lib, x, n, axis, MathLibrary::Fft::real_forward, elem);
+    if (here.defined()) return scaled(here, scale);
     const NDArray rows = rows_of(x, n, axis, real_of(elem), lead);
     NDArray out = NDArray::empty(x.device(), elem, Dims{rows.shape()[0], n / 2 + 1});
     if (out.size() > 0) by_library(*lib, rows, out, MathLibrary::Fft::real_forward, n);
@@ -258,7 +328,8 @@ NDArray irfft(const NDArray& x, std::int64_t n, int axis, double scale) {
   if (MathLibrary* lib = library(x)) {
     NDArray out = NDArray::empty(x.device(), real_of(elem), Dims{rows.shape()[0], n});
     // The library may use its input as a workspace.
-    if (out.size() > 0) by_library(*lib, rows.copy(), out, MathLibrary::Fft::real_inverse, n);
+    const NDArray own = rows.handle() == x.handle() ? rows.copy() : rows;
+    if (out.size() > 0) by_library(*lib, own, out, MathLibrary::Fft::real_inverse, n);
     return axis_back(scaled(out, scale), lead, axis);
   }
   NDArray whole = NDArray::empty(x.device(), elem, Dims{rows.shape()[0], n});
@@ -270,6 +341,45 @@ NDArray irfft(const NDArray& x, std::int64_t n, int axis, double scale) {
   }
   const NDArray out = fft_rows(whole, true, scale);
   return axis_back(as_reals(out).select(2, 0).contiguous(), lead, axis);
+}
+
+NDArray fft_last_axes(const NDArray& x, int count, FftKind kind, std::int64_t n, double scale) {
+  const int last = x.ndim() - 1, first = x.ndim() - count;
+  const bool inverse = kind == FftKind::inverse || kind == FftKind::real_inverse;
+  const Elem elem = complex_for(x.elem());
+  MathLibrary* lib = has_grid(x) ? library(x) : nullptr;
+  if (!lib || count > 3 || x.size() == 0) {
+    NDArray out = x;
+    double left = scale;
+    auto rest = [&] {
+      for (int axis = first; axis < last; ++axis)
+        out = fft(out, out.shape()[axis], axis, inverse, std::exchange(left, 1.0));
+    };
+    if (kind != FftKind::real_forward) rest();
+    if (kind == FftKind::real_forward) out = rfft(out, n, last, std::exchange(left, 1.0));
+    else if (kind == FftKind::real_inverse) out = irfft(out, n, last, std::exchange(left, 1.0));
+    else out = fft(out, n, last, inverse, std::exchange(left, 1.0));
+    if (kind == FftKind::real_forward) rest();
+    return out;
+  }
+  const bool back = kind == FftKind::real_inverse;
+  const Elem read = kind == FftKind::real_forward ? real_of(elem) : elem;
+  NDArray from = x.elem() != read ? x.astype(read).contiguous() : x.contiguous();
+  // The library may use its input as a workspace on the way to real numbers.
+  if ((back || !begins_at_pair(from)) && from.handle() == x.handle()) from = x.copy();
+  Dims shape = x.shape();
+  shape[last] = points_out(kind, n);
+  NDArray out = NDArray::empty(x.device(), back ? real_of(elem) : elem, shape);
+  MathLibrary::Transform t;
+  t.kind = kind, t.wide = real_of(elem) == Elem::float64, t.rank = count;
+  t.in_next = t.out_next = 1;
+  for (int axis = first; axis <= last; ++axis) {
+    t.n[static_cast<std::size_t>(axis - first)] = axis == last ? n : x.shape()[axis];
+    t.in_next *= x.shape()[axis], t.out_next *= shape[axis];
+  }
+  t.count = x.size() / t.in_next;
+  lib->fft(t, place(from), place(out));
+  return scaled(out, scale);
 }
 
 }  // namespace weft

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Fourier transforms along one axis on devices with a grid: by the vendor's library where the
+// Fourier transforms on devices with a grid: by the vendor's library where the
 // device has one, else by the passes of operators/fft.h, and where a prime factor of the length has
 // none by Bluestein's method.
 
 #include "weft/array/ops.h"
+#include "weft/runtime/math_library.h"
 
 namespace weft {
 
@@ -16,5 +17,10 @@ NDArray fft(const NDArray& x, std::int64_t n, int axis, bool inverse, double sca
 NDArray rfft(const NDArray& x, std::int64_t n, int axis, double scale);
 /// The n real numbers of which x holds the first half of the transform.
 NDArray irfft(const NDArray& x, std::int64_t n, int axis, double scale);
+
+using FftKind = runtime::MathLibrary::Fft;
+/// Over the last `count` axes, each whole; `n` points along the last one (of a real kind's real
+/// side).
+NDArray fft_last_axes(const NDArray& x, int count, FftKind kind, std::int64_t n, double scale);
 
 }  // namespace weft

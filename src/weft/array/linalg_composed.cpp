@@ -289,6 +289,19 @@ Eigen eigh(const NDArray& in) {
   return {sort(values, 1, false), along_last(v, order)};
 }
 
+namespace {
+
+/// (count, 1, n): which singular values, descending, are no more than rounding errors of the first.
+NDArray negligible(const NDArray& s, std::int64_t extent) {
+  const std::int64_t count = s.shape()[0], n = s.shape()[1];
+  const NDArray scale = s.reshape(Dims{count, 1, n});
+  const NDArray least = apply(Op::multiply, n > 0 ? until(scale, 2, 1) : scale,
+                              Scalar(epsilon(s.elem()) * static_cast<double>(extent)));
+  return apply(Op::less_equal, scale, least);
+}
+
+}  // namespace
+
 Svd svd(const NDArray& in, SvdPart part) {
   const std::int64_t count = in.shape()[0], m = in.shape()[1], n = in.shape()[2];
   const Ref<Device>& device = in.device();
@@ -322,25 +335,29 @@ Svd svd(const NDArray& in, SvdPart part) {
     w = along_last(w, order), v = along_last(v, order);
   }
   if (part == SvdPart::values) return {{}, s, {}};
-  // Columns over their lengths; those without one are what completes an orthogonal matrix.
-  NDArray scale = s.reshape(Dims{count, 1, n});
-  const NDArray largest_one = n > 0 ? until(scale, 2, 1) : scale;
-  const NDArray least = apply(Op::multiply, largest_one,
-                              Scalar(epsilon(real_elem) * static_cast<double>(std::max(m, n))));
-  const NDArray zero = apply(Op::less_equal, scale, least);
-  scale = where(zero, one(scale, real_elem), scale).astype(elem);
-  NDArray u = where(zero, full(device, elem, Dims{}, Scalar(0)), w / scale);
-  const Qr q = qr(u, part == SvdPart::full);
-  const NDArray same = apply(Op::not_equal, identity, Scalar(0));
+  // Columns over their lengths.
+  const NDArray scale = s.reshape(Dims{count, 1, n});
+  const NDArray zero = negligible(s, std::max(m, n));
+  const NDArray safe = where(zero, one(scale, real_elem), scale).astype(elem);
+  const NDArray u = where(zero, full(device, elem, Dims{}, Scalar(0)), w / safe);
+  return {completed(u, s, part == SvdPart::full), s, adjoint(v)};
+}
+
+NDArray completed(const NDArray& u, const NDArray& s, bool whole) {
+  const std::int64_t count = u.shape()[0], m = u.shape()[1], n = u.shape()[2];
+  const Ref<Device>& device = u.device();
+  const Elem elem = u.elem();
+  const NDArray zero = negligible(s, std::max(m, n));
+  const Qr q = small::fits_two(u) ? small::qr(u, whole) : qr(u, whole);
+  const NDArray same = apply(Op::not_equal, identities(device, elem, 1, n), Scalar(0));
   NDArray phase =
       n > 0 ? masked(same, until(q.r, 1, n)) : full(device, elem, Dims{count, 1, 0}, Scalar(0));
   phase = where(zero, one(u, elem), phase);
-  NDArray left = q.q;
   if (n > 0 && count > 0) {
-    const NDArray some = until(left, 2, n);
+    const NDArray some = until(q.q, 2, n);
     assign(some, some * apply(Op::sign, phase));
   }
-  return {left, s, adjoint(v)};
+  return q.q;
 }
 
 }  // namespace composed

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/array/linalg_device.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "weft/array/complex_device.h"
@@ -34,16 +35,33 @@ NDArray as_asked(const NDArray& x, const NDArray& a, std::initializer_list<std::
   return shaped.elem() == e ? shaped : shaped.astype(e);
 }
 
-/// Waits, and refuses the first matrix whose status is not 0.
-void check(const NDArray& status, const NDArray& a, std::string_view name, const char* reason) {
-  if (!status.defined() || status.size() == 0) return;
+std::vector<std::int32_t> read_all(const NDArray& status) {
   std::vector<std::int32_t> all(static_cast<std::size_t>(status.size()));
-  status.read(all.data());
+  if (!all.empty()) status.read(all.data());
+  return all;
+}
+
+/// Refuses the first matrix whose status is `least` or more.
+void refuse_from(std::int32_t least, const std::vector<std::int32_t>& all, const NDArray& a,
+                 std::string_view name, const char* reason) {
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (all[i] == 0) continue;
+    if (all[i] < least && all[i] >= 0) continue;
     throw Error(ErrorKind::value, cat("array.", name, ".", reason),
                 cat(name, ": matrix ", i, " of ", describe(a), " is ", reason));
   }
+}
+
+/// Waits, and refuses the first matrix whose status is not 0.
+void check(const NDArray& status, const NDArray& a, std::string_view name, const char* reason) {
+  if (status.defined()) refuse_from(1, read_all(status), a, name, reason);
+}
+
+/// Waits: whether some matrix has singular values that are rounding errors. Refuses the first one
+/// for which Jacobi's method did not end.
+bool deficient(const NDArray& status, const NDArray& a) {
+  const std::vector<std::int32_t> all = read_all(status);
+  refuse_from(2, all, a, "svd", "divergent");
+  return std::find(all.begin(), all.end(), 1) != all.end();
 }
 
 }  // namespace
@@ -53,7 +71,9 @@ NDArray solve(const NDArray& a, const NDArray& b, std::string_view name, const N
   const std::int64_t n = b.shape()[b.ndim() - 2], k = b.shape()[b.ndim() - 1];
   if (b.size() == 0) return NDArray::empty(b.device(), b.elem(), b.shape());
   MathLibrary* lib = library::of(x);
-  const Solved s = lib ? library::solve(*lib, x, y) : composed::solve(x, y);
+  const Solved s = small::fits(x, k) ? small::solve(x, y)
+                   : lib             ? library::solve(*lib, x, y)
+                                     : composed::solve(x, y);
   check(s.status, asked, name, "singular");
   return as_asked(s.x, b, {n, k});
 }
@@ -62,6 +82,10 @@ SignedLog slogdet(const NDArray& a) {
   const NDArray x = stack(a);
   const std::int64_t count = x.shape()[0], n = x.shape()[1];
   const Elem elem = x.elem();
+  if (x.size() > 0 && small::fits(x, 0)) {
+    const SignedLog d = small::slogdet(x);
+    return {as_asked(d.sign, a, {}), as_asked(d.log, a, {}), as_asked(d.determinant, a, {})};
+  }
   MathLibrary* lib = n > 0 ? library::of(x) : nullptr;
   const Factors f = lib ? library::lu(*lib, x) : composed::lu(x);
   const Dims kept{count};
@@ -82,6 +106,11 @@ NDArray cholesky(const NDArray& a, bool upper) {
   const NDArray x = stack(a);
   const std::int64_t n = x.shape()[1];
   if (x.size() == 0) return a.copy();
+  if (small::fits(x, 0)) {
+    const Definite d = small::cholesky(x, upper);
+    check(d.status, a, "cholesky", "indefinite");
+    return as_asked(d.lower, a, {n, n});
+  }
   // The upper factor is the adjoint of the lower one of the adjoint.
   const NDArray in = upper ? adjoint(x) : x;
   MathLibrary* lib = library::of(x);
@@ -94,7 +123,11 @@ Eigen eigh(const NDArray& a) {
   const NDArray x = stack(a);
   const std::int64_t n = x.shape()[1];
   Eigen e;
-  if (MathLibrary* lib = x.size() > 0 ? library::of(x) : nullptr) {
+  if (x.size() > 0 && small::fits_two(x)) {
+    const library::Decomposed d = small::eigh(x);
+    check(d.status, a, "eigh", "divergent");
+    e = {d.values, d.left};
+  } else if (MathLibrary* lib = x.size() > 0 ? library::of(x) : nullptr) {
     const library::Decomposed d = library::eigh(*lib, x);
     check(d.status, a, "eigh", "divergent");
     e = {d.values, d.left};
@@ -110,7 +143,13 @@ Svd svd(const NDArray& a, SvdPart part) {
   const bool turned = m < n, vectors = part != SvdPart::values;
   if (turned) x = adjoint(x), std::swap(m, n);
   Svd out;
-  if (MathLibrary* lib = x.size() > 0 ? library::of(x) : nullptr) {
+  if (x.size() > 0 && small::fits_two(x)) {
+    const library::Decomposed d = small::svd(x, part);
+    const bool whole = !deficient(d.status, a);
+    const bool full = part == SvdPart::full && m > n;
+    out = {vectors && (full || !whole) ? composed::completed(d.left, d.values, full) : d.left,
+           d.values, d.right};
+  } else if (MathLibrary* lib = x.size() > 0 ? library::of(x) : nullptr) {
     const library::Decomposed d = library::svd(*lib, x, part);
     check(d.status, a, "svd", "divergent");
     out = {d.left, d.values, d.right};
@@ -130,7 +169,9 @@ Svd svd(const NDArray& a, SvdPart part) {
 Qr qr(const NDArray& a, bool complete) {
   const NDArray x = stack(a);
   MathLibrary* lib = x.size() > 0 ? library::of(x) : nullptr;
-  const Qr f = lib ? library::qr(*lib, x, complete) : composed::qr(x, complete);
+  const Qr f = x.size() > 0 && small::fits_two(x) ? small::qr(x, complete)
+               : lib                              ? library::qr(*lib, x, complete)
+                                                  : composed::qr(x, complete);
   return {as_asked(f.q, a, {f.q.shape()[1], f.q.shape()[2]}),
           as_asked(f.r, a, {f.r.shape()[1], f.r.shape()[2]})};
 }

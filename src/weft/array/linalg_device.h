@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Factorisations on devices that the host cannot address: by the vendor's library where the device
-// has one and matrices are large or few (linalg_library.cpp), else composed of array operations,
-// which work on all matrices of a stack at once (linalg_composed.cpp).
+// Factorisations on devices that the host cannot address: matrices that fit the shared memory of a
+// block by programs (linalg_small.cpp), others by the vendor's library where the device has one
+// (linalg_library.cpp), else composed of array operations, which work on all matrices of a stack at
+// once (linalg_composed.cpp).
 
 #include "weft/array/linalg.h"
 #include "weft/runtime/math_library.h"
@@ -43,7 +44,23 @@ Definite cholesky(const NDArray& a);
 Qr qr(const NDArray& a, bool complete);
 Eigen eigh(const NDArray& a);
 Svd svd(const NDArray& a, SvdPart part);  // m >= n
+/// Orthogonal columns in place of the columns of zeros of u where s is no more than rounding errors
+/// of the largest, and with `full` as many as rows.
+NDArray completed(const NDArray& u, const NDArray& s, bool full);
 }  // namespace composed
+
+namespace small {
+/// Whether programs of one matrix a block take these matrices, with so many right-hand sides.
+bool fits(const NDArray& matrices, std::int64_t columns);
+Solved solve(const NDArray& a, const NDArray& b);
+SignedLog slogdet(const NDArray& a);
+Definite cholesky(const NDArray& a, bool upper);  // `lower` is the factor that was asked for
+/// The same for the functions below, whose programs keep two matrices.
+bool fits_two(const NDArray& matrices);
+Qr qr(const NDArray& a, bool complete);
+library::Decomposed eigh(const NDArray& a);
+library::Decomposed svd(const NDArray& a, SvdPart part);  // m >= n
+}  // namespace small
 
 /// The functions of linalg.h for checked arguments that lie on a device.
 namespace device {

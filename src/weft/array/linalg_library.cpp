@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "weft/array/linalg_device.h"
 #include "weft/array/ops.h"
@@ -39,6 +40,31 @@ NDArray statuses(const NDArray& a) {
   return full(a.device(), Elem::int32, Dims{a.shape()[0]}, Scalar(0));
 }
 
+/// Several matrices that are not large: one after the other would leave the card idle.
+bool at_once(MathLibrary& lib, const NDArray& a) {
+  constexpr std::int64_t kSeveral = 4, kLarge = 512;
+  return lib.batches() && a.shape()[0] >= kSeveral && a.shape()[1] <= kLarge;
+}
+Place whole(const NDArray& x) { return {x.handle().get(), x.offset() * elem_bytes(x.elem())}; }
+/// Where each matrix of a compact stack begins.
+NDArray addresses(const NDArray& stack) {
+  const std::int64_t count = stack.shape()[0],
+                     step = stack.size() / count * elem_bytes(stack.elem());
+  return arange(stack.device(), Elem::int64, static_cast<std::int64_t>(whole(stack).address()),
+                step, count);
+}
+
+/// Elimination of all matrices of `lu`, in place.
+void eliminate(MathLibrary& lib, const NDArray& lu, const NDArray& pivots, const NDArray& status) {
+  const std::int64_t count = lu.shape()[0], n = lu.shape()[1];
+  if (at_once(lib, lu)) {
+    return lib.lu_of_all(number_of(lu.elem()), n, count, whole(addresses(lu)), whole(pivots),
+                         whole(status));
+  }
+  for (std::int64_t i = 0; i < count; ++i)
+    lib.lu(number_of(lu.elem()), n, item(lu, i), item(pivots, i), item(status, i));
+}
+
 }  // namespace
 
 MathLibrary* of(const NDArray& a) {
@@ -55,8 +81,13 @@ Solved solve(MathLibrary& lib, const NDArray& a, const NDArray& b) {
   const std::int64_t count = a.shape()[0], n = a.shape()[1], k = b.shape()[2];
   const NDArray lu = columns(a), x = columns(b), status = statuses(a), second = statuses(a),
                 pivots = made(a, Elem::int32, Dims{count, n});
+  eliminate(lib, lu, pivots, status);
+  if (k > 0 && at_once(lib, lu)) {
+    lib.lu_solve_all(number_of(a.elem()), n, k, count, whole(addresses(lu)), whole(pivots),
+                     whole(addresses(x)));
+    return {x.transpose(1, 2), status};
+  }
   for (std::int64_t i = 0; i < count; ++i) {
-    lib.lu(number_of(a.elem()), n, item(lu, i), item(pivots, i), item(status, i));
     if (k > 0)
       lib.lu_solve(number_of(a.elem()), n, k, item(lu, i), item(pivots, i), item(x, i),
                    item(second, i));
@@ -68,8 +99,7 @@ Factors lu(MathLibrary& lib, const NDArray& a) {
   const std::int64_t count = a.shape()[0], n = a.shape()[1];
   const NDArray lu = columns(a), status = statuses(a),
                 pivots = made(a, Elem::int32, Dims{count, n});
-  for (std::int64_t i = 0; i < count; ++i)
-    lib.lu(number_of(a.elem()), n, item(lu, i), item(pivots, i), item(status, i));
+  eliminate(lib, lu, pivots, status);
   const NDArray kept = arange(a.device(), Elem::int32, 1, 1, n).reshape(Dims{1, n});
   const NDArray exchanged = apply(Op::not_equal, pivots, kept);
   const NDArray odd =
@@ -83,6 +113,11 @@ Factors lu(MathLibrary& lib, const NDArray& a) {
 
 Definite cholesky(MathLibrary& lib, const NDArray& a) {
   const NDArray lower = columns(a), status = statuses(a);
+  if (at_once(lib, a)) {
+    lib.cholesky_of_all(number_of(a.elem()), a.shape()[1], a.shape()[0], whole(addresses(lower)),
+                        whole(status));
+    return {triangle(lower.transpose(1, 2), false), status};
+  }
   for (std::int64_t i = 0; i < a.shape()[0]; ++i)
     lib.cholesky(number_of(a.elem()), a.shape()[1], item(lower, i), item(status, i));
   return {triangle(lower.transpose(1, 2), false), status};
@@ -115,13 +150,23 @@ Decomposed eigh(MathLibrary& lib, const NDArray& a) {
 Decomposed svd(MathLibrary& lib, const NDArray& a, SvdPart part) {
   const std::int64_t count = a.shape()[0], m = a.shape()[1], n = a.shape()[2];
   const bool full = part == SvdPart::full, vectors = part != SvdPart::values;
-  const NDArray work = columns(a), status = statuses(a),
-                s = made(a, real_of(a.elem()), Dims{count, n});
+  const NDArray status = statuses(a), s = made(a, real_of(a.elem()), Dims{count, n});
   NDArray u, vh;
   if (vectors) {
     u = made(a, a.elem(), Dims{count, full ? m : n, m});
     vh = made(a, a.elem(), Dims{count, n, n});
   }
+  if (part == SvdPart::thin) {
+    const NDArray work = columns(a);
+    for (std::int64_t i = 0; i < count; ++i)
+      lib.svd_jacobi(number_of(a.elem()), m, n, item(work, i), item(s, i), item(u, i), item(vh, i),
+                     item(status, i));
+    std::vector<std::int32_t> all(static_cast<std::size_t>(count));
+    status.read(all.data());
+    if (std::all_of(all.begin(), all.end(), [](std::int32_t code) { return code == 0; }))
+      return {s, u.transpose(1, 2), is_complex(vh.elem()) ? apply(Op::conj, vh) : vh, status};
+  }
+  const NDArray work = columns(a);
   for (std::int64_t i = 0; i < count; ++i)
     lib.svd(number_of(a.elem()), m, n, full, item(work, i), item(s, i), item(u, i), item(vh, i),
             item(status, i));

@@ -377,6 +377,46 @@ struct SumsCode final : RowCode {
   void join(float& sum, float x) const { sum = largest ? std::fmax(sum, x) : sum + x; }
 };
 
+/// tile_add
+struct TileAddCode final : Code {
+  const EvaluateNode* node = nullptr;
+  Access to, from;
+  std::int64_t columns = 0;
+  void run(Frame& fr) const override {
+    fr.current = node;
+    fr.machine->tick(node);
+    const auto* sums = reinterpret_cast<const float*>(address(fr, from));
+    inside(fr, from, reinterpret_cast<const char*>(sums + columns / 2));
+    if (fr.machine->order_only) return;
+    auto* out = reinterpret_cast<float*>(address(fr, to));
+    inside(fr, to, reinterpret_cast<char*>(out + columns * kTile));
+    const auto t = static_cast<std::int64_t>(fr.thread) % kGroup;
+    for (std::int64_t i = 0; i < columns / 2; ++i) out[(i / 4 * kGroup + t) * 4 + i % 4] += sums[i];
+  }
+};
+
+/// bulk_add
+struct AddCode final : Code {
+  const EvaluateNode* node = nullptr;
+  Access to, from;
+  ExpPtr count;
+  void reads(Frame& fr, std::vector<Reach>& out) const override {
+    const char* first = address(fr, from);
+    out.push_back({first, first + count->i(fr) * 4, from.buffer});
+  }
+  void run(Frame& fr) const override {
+    fr.current = node;
+    fr.machine->tick(node);
+    const std::int64_t n = count->i(fr);
+    const auto* numbers = reinterpret_cast<const float*>(address(fr, from));
+    auto* out = reinterpret_cast<float*>(address(fr, to));
+    inside(fr, from, reinterpret_cast<const char*>(numbers + n));
+    if (fr.machine->order_only) return;
+    inside(fr, to, reinterpret_cast<char*>(out + n));
+    for (std::int64_t i = 0; i < n; ++i) out[i] += numbers[i];
+  }
+};
+
 struct TileCode final : RowCode {
   const EvaluateNode* node = nullptr;
   bool store = false;
@@ -384,9 +424,13 @@ struct TileCode final : RowCode {
   std::int64_t columns = 0;
   bool a_along_m = false, b_along_n = false, held = false;  // held: a lies in local memory
   ExpPtr add;
-  /// Rows along n hold 64 columns each.
-  std::int64_t b_bytes() const {
-    return (b_along_n ? (columns + kTile - 1) / kTile * kTile : columns) * 128;
+  /// Where rows of b run along n, it may begin at any column of its first 64.
+  std::int64_t column(Frame& fr) const {
+    const std::int64_t bytes = (address(fr, b) - fr.views[at(b.view)].data) % 1024;
+    return b_along_n && bytes < 128 && bytes % 32 == 0 ? bytes / 2 : 0;
+  }
+  std::int64_t reach(Frame& fr) const {
+    return b_along_n ? (column(fr) + columns + kTile - 1) / kTile * kTile * 128 : columns * 128;
   }
 
   template <typename Each>
@@ -400,8 +444,8 @@ struct TileCode final : RowCode {
 
   void reads(Frame& fr, std::vector<Reach>& out) const override {
     if (store) return;
-    const char *first = address(fr, a), *second = address(fr, b);
-    out.push_back({second, second + b_bytes(), b.buffer});
+    const char *first = address(fr, a), *second = address(fr, b) - column(fr) * 2;
+    out.push_back({second, second + reach(fr), b.buffer});
     if (!held) return out.push_back({first, first + kTile * 128, a.buffer});
     inside(fr, a, first + kTile);
     std::vector<float> part;
@@ -433,19 +477,21 @@ struct TileCode final : RowCode {
       return;
     }
     if (!held) inside(fr, a, from + kTile * 128);
-    char* by = tile(fr, b);
-    inside(fr, b, by + b_bytes());
+    const std::int64_t skipped = column(fr), bytes = reach(fr);
+    char* by = skipped > 0 ? address(fr, b) - skipped * 2 : tile(fr, b);
+    inside(fr, b, by + bytes);
     if (fr.group && fr.group->tokens) {
       if (!held) expect_landed(fr, {from, from + kTile * 128, a.buffer}, "a product");
-      expect_landed(fr, {by, by + b_bytes(), b.buffer}, "a product");
+      expect_landed(fr, {by, by + bytes, b.buffer}, "a product");
       if (!held) expect_fenced(fr, {from, from + kTile * 128, a.buffer}, "a product");
-      expect_fenced(fr, {by, by + b_bytes(), b.buffer}, "a product");
+      expect_fenced(fr, {by, by + bytes, b.buffer}, "a product");
     }
     std::array<const std::vector<float>*, kRow> row_parts{};
     if (held) row_parts = take(fr);
     if (dry) return;
     const bool adds = add->i(fr) != 0;
-    each(fr, columns, [&](std::int64_t i, std::int64_t row, std::int64_t column) {
+    each(fr, columns, [&](std::int64_t i, std::int64_t row, std::int64_t n) {
+      const std::int64_t column = n + skipped;
       float sum = adds ? sums[i] : 0.0f;
       const std::int64_t terms = 128 / by_type.bytes();  // of a row of 128 bytes
       for (std::int64_t k = 0; k < terms; ++k) {
@@ -532,6 +578,12 @@ CodePtr Compiler::role(const EvaluateNode* s, const CallNode* c) {
     if (c->args.size() > 1) out->number = expr(c->args[1]);
     return out;
   }
+  if (op == "bulk_add") {
+    auto out = make<AddCode>(s);
+    out->to = role_access(c->args[0]), out->from = role_access(c->args[1]);
+    out->count = expr(c->args[2]);
+    return out;
+  }
   if (op.starts_with("bulk_")) {
     auto out = make<BulkCode>(s);
     out->load = op == "bulk_load";
@@ -558,6 +610,14 @@ CodePtr Compiler::role(const EvaluateNode* s, const CallNode* c) {
       throw Error(ErrorKind::verify, "interpret.unsupported",
                   cat("the form of a ", op, " is known only at run time"));
     out->largest = largest != 0;
+    return out;
+  }
+  if (op == "tile_add") {
+    auto out = make<TileAddCode>(s);
+    out->to = role_access(c->args[0]), out->from = role_access(c->args[1]);
+    if (!is_const_int(c->args[2], &out->columns))
+      throw Error(ErrorKind::verify, "interpret.unsupported",
+                  cat("the form of a ", op, " is known only at run time"));
     return out;
   }
   if (op != "tile_multiply" && op != "tile_store") return nullptr;

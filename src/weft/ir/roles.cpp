@@ -10,7 +10,9 @@ namespace weft::ir {
 
 int role_addresses(std::string_view op) {
   if (op == "bulk_load" || op == "tile_multiply") return 3;
-  if (op == "bulk_store" || op == "tile_store" || op == "tile_round" || op == "tile_rows") return 2;
+  if (op == "bulk_store" || op == "tile_store" || op == "tile_round" || op == "tile_rows" ||
+      op == "tile_add" || op == "bulk_add")
+    return 2;
   return op.starts_with("token_") ? 1 : 0;
 }
 

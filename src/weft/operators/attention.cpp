@@ -2,6 +2,7 @@
 #include "weft/operators/attention.h"
 
 #include "weft/base/text.h"
+#include "weft/operators/attention_text.h"
 #include "weft/operators/program_text.h"
 
 namespace weft::operators {
@@ -124,6 +125,44 @@ class Text {
     return out;
   }
 
+  /// DQ[i, j, v] = the sum over rows k of PS[k, column] * b[k, c]: the thread's columns of PS are
+  /// ty * s.columns + i, those of b as above. Then added to the elements of `to`.
+  std::string turned(std::string_view in, std::string_view to, std::string_view b,
+                     int width) const {
+    const int p = pitch(width), w = wide(width), each = padded(width) / kSide;
+    return fill(
+        cat(in, "for e in T.unroll(T.{I}({all})):\n", in, "    DQ[e] = T.float32(0)\n", in,
+            "for d in T.serial(T.{I}({rows})):\n", in, "    for i in T.vectorized(T.{I}({c})):\n",
+            in, "        CF[i] = PS[d * {pitch} + ty * {c} + i]\n", in,
+            "    for j in T.unroll(T.{I}({parts})):\n", in,
+            "        for v in T.vectorized(T.{I}({w})):\n", in,
+            "            VF[j * {w} + v] = {b}[d * {p} + tx * {w} + j * {step} + v]\n", in,
+            "    for i in T.unroll(T.{I}({c})):\n", in,
+            "        for j in T.unroll(T.{I}({each})):\n", in,
+            "            DQ[i * {each} + j] = DQ[i * {each} + j] + CF[i] * VF[j]\n", in,
+            "for i in T.unroll(T.{I}({c})):\n", in, "    row: T.{I} = start + ty * {c} + i\n", in,
+            "    for j in T.unroll(T.{I}({parts})):\n", in,
+            "        for v in T.unroll(T.{I}({w})):\n", in,
+            "            c: T.{I} = tx * {w} + j * {step} + v\n", in,
+            "            if row < n and c < {width}:\n", in,
+            "                T.atomic_add({to}[(z * n + row) * {width} + c], DQ[i * {each} + j * "
+            "{w} + "
+            "v] * scale)\n"),
+        {{"I", index()},
+         {"all", cat(s_.columns * each)},
+         {"rows", cat(rows())},
+         {"c", cat(s_.columns)},
+         {"pitch", cat(columns() + 4)},
+         {"parts", cat(each / w)},
+         {"w", cat(w)},
+         {"b", std::string(b)},
+         {"p", cat(p)},
+         {"step", cat(w * kSide)},
+         {"each", cat(each)},
+         {"to", std::string(to)},
+         {"width", cat(width)}});
+  }
+
   /// Stores each of the thread's elements of a compact array of rows.
   std::string store(std::string_view to, std::string_view from, int width, std::string_view plane,
                     std::string_view limit, std::string_view factor) const {
@@ -172,23 +211,9 @@ class Text {
     return cat(out, in, score, " = T.if_then_else(", seen, ", ", value, ", T.float32(\"-inf\"))\n");
   }
 
-  /// Philox 2x32-7 of (query, key) under the seed and the plane: KEEP[0] is the factor of a weight.
+  /// `keep` is the factor of a weight.
   std::string kept(std::string_view in) const {
-    const char* query = query_rows_ ? "row" : "col";
-    const char* key = query_rows_ ? "col" : "row";
-    std::string out = cat(in, "p0: T.uint32 = T.Cast(\"uint32\", ", query, ")\n", in,
-                          "q0: T.uint32 = T.Cast(\"uint32\", ", key, ")\n", in,
-                          "k0: T.uint32 = T.bitwise_xor(seed0 + T.Cast(\"uint32\", z",
-                          ") * "
-                          "T.uint32(2246822507), seed1)\n");
-    for (int i = 0; i < 7; ++i) {
-      out += cat(in, "p", i + 1, ": T.uint32 = T.bitwise_xor(T.bitwise_xor(T.mulhi(p", i,
-                 ", T.uint32(3528905107)), k", i, "), q", i, ")\n", in, "q", i + 1,
-                 ": T.uint32 = p", i, " * T.uint32(3528905107)\n", in, "k", i + 1, ": T.uint32 = k",
-                 i, " + T.uint32(2654435769)\n");
-    }
-    return cat(out, in,
-               "keep: T.float32 = T.if_then_else(p7 >= threshold, factor, T.float32(0))\n");
+    return dropout_factor(in, query_rows_ ? "row" : "col", query_rows_ ? "col" : "row", "z");
   }
 
   std::string each_score(std::string_view in, std::string_view body) const {
@@ -387,15 +412,17 @@ namespace {
 
 /// Both gradients: rows of two arrays XA and XB stay, columns of YA and YB pass. Scores are XA YA',
 /// gradients of weights XB YB'; FIRST sums what is due to YA, SECOND (of keys) what is due to YB.
-ir::PrimFunc gradient(const AttentionSpec& s, bool queries) {
+/// `added`: of keys; dq (float32) is added up as well.
+ir::PrimFunc gradient(const AttentionSpec& s, bool queries, bool added = false) {
   const Text x(s, queries);
   const int rows = x.rows(), columns = x.columns();
   const int each = padded(s.width) / kSide, each_value = padded(s.value_width) / kSide;
-  ProgramText p(queries ? "attention.queries" : "attention.keys");
+  ProgramText p(queries ? "attention.queries" : added ? "attention.gradient" : "attention.keys");
   x.arrays(p, {"q", "k", "v", "g"});
   p.buffer("sums", "float32").buffer("delta", "float32");
   if (queries) p.buffer("dq", s.type);
-  else p.buffer("dk", s.type).buffer("dv", s.type);
+  if (added) p.buffer("dq", "float32");
+  if (!queries) p.buffer("dk", s.type).buffer("dv", s.type);
   x.numbers(p, true);
   std::string body = x.place();
   body += x.allocate("XA", rows * pitch(s.width), true);
@@ -408,6 +435,7 @@ ir::PrimFunc gradient(const AttentionSpec& s, bool queries) {
   body += x.allocate("FIRST", s.rows * each, false);
   if (!queries) body += x.allocate("SECOND", s.rows * each_value, false);
   body += x.allocate("SC", s.rows * s.columns, false) + x.allocate("DP", s.rows * s.columns, false);
+  if (added) body += x.allocate("DQ", s.columns * each, false) + x.allocate("CF", s.columns, false);
   const int own = queries ? s.rows : s.columns;
   body += x.allocate("LOG", own, false) + x.allocate("DEL", own, false);
   body += cat("            for e in T.unroll(T.{I}(", s.rows * each,
@@ -486,6 +514,7 @@ ir::PrimFunc gradient(const AttentionSpec& s, bool queries) {
     body += x.each_score(in, cat(inner, place, " = ", change, "\n"));
   }
   body += x.weighted(in, "FIRST", "YA", s.width);
+  if (added) body += x.turned(in, "dq", "XA", s.width);
   if (queries) {
     body += x.store("dq", "FIRST", s.width, "z", "n", " * scale");
   } else {  // YA holds queries times scale log2(e)
@@ -499,5 +528,6 @@ ir::PrimFunc gradient(const AttentionSpec& s, bool queries) {
 
 ir::PrimFunc attention_queries(const AttentionSpec& s) { return gradient(s, true); }
 ir::PrimFunc attention_keys(const AttentionSpec& s) { return gradient(s, false); }
+ir::PrimFunc attention_gradient(const AttentionSpec& s) { return gradient(s, false, true); }
 
 }  // namespace weft::operators

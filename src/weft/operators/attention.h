@@ -48,5 +48,8 @@ ir::PrimFunc attention_delta(const AttentionSpec& spec);
 ir::PrimFunc attention_queries(const AttentionSpec& spec);
 /// (q, k, v, dout, [mask], [padding], [lengths], sums, delta, dk, dv)
 ir::PrimFunc attention_keys(const AttentionSpec& spec);
+/// (q, k, v, dout, [mask], [padding], [lengths], sums, delta, dq, dk, dv): all gradients in one
+/// pass over the scores. dq, float32 and zero at the beginning, is added up in no fixed order.
+ir::PrimFunc attention_gradient(const AttentionSpec& spec);
 
 }  // namespace weft::operators

@@ -6,23 +6,12 @@
 #include <algorithm>
 
 #include "weft/base/text.h"
+#include "weft/operators/attention_text.h"
 #include "weft/operators/program_text.h"
 
 namespace weft::operators {
 
 namespace {
-
-using Sums = AttentionTiles::Sums;
-
-int pieces(int width) { return (width + 63) / 64; }
-
-/// q, k and v as the copy engine sees them, innermost first.
-std::string map(const char* name, const char* strides, int width, const char* rows,
-                const char* heads, int box_rows) {
-  return cat("    ", name, "_map: T.handle = T.tensor_map(T.address_of(", name, "[0]), 4, ", width,
-             ", ", rows, ", ", heads, ", batches, ", strides, "r, ", strides, "h, ", strides,
-             "b, 64, ", box_rows, ", 1, 1, 1, 1, 1, 1)\n");
-}
 
 constexpr const char* kPlace =
     R"(            tile: T.int32 = T.Cast("int32", tiles) - 1 - b % T.Cast("int32", tiles)
@@ -161,360 +150,18 @@ constexpr const char* kEnd = R"(                last: T.int32 = (count - 1) % {s
                     T.wait(sent, 0)
 )";
 
-/// Statements after which S holds weights that are not divided by their sum, and LESS the factors
-/// of what was summed before.
-std::string softmax(const AttentionTiles& s, std::string_view start, int blanks) {
-  std::string outside = s.band
-                            ? fill(
-                                  "{start} + {columns} > visible or {start} < first + g * 64 + 63 "
-                                  "+ low or {start} + {columns} - 1 > first + g * 64 + high",
-                                  {{"start", std::string(start)}, {"columns", cat(s.columns)}})
-                            : fill("{start} + {columns} > visible",
-                                   {{"start", std::string(start)}, {"columns", cat(s.columns)}});
-  const std::string inside = cat(
-      "col < visible", s.band ? " and col >= row + i * 8 + low and col <= row + i * 8 + high" : "");
-  const std::string text = fill(
-      R"(if {outside}:
-    for j in T.unroll(T.int32({groups})):
-        for i in T.unroll(T.int32(2)):
-            for e in T.unroll(T.int32(2)):
-                col: T.int32 = {start} + j * 8 + t % 4 * 2 + e
-                S[j, i, e] = T.if_then_else({inside}, S[j, i, e], T.float32("-inf"))
-T.tile_rows(NEW[0], S[0, 0, 0], {columns}, 1)
-for i in T.unroll(T.int32(2)):
-    NEW[i] = T.if_then_else(TOP[i] > NEW[i], TOP[i], NEW[i])
-    base: T.float32 = T.if_then_else(NEW[i] == T.float32("-inf"), T.float32(0), NEW[i] * scale2)
-    LESS[i] = T.exp2_flush(TOP[i] * scale2 - base)
-    TOP[i] = NEW[i]
-    SUM[0, i, 0] = SUM[0, i, 0] * LESS[i]
-    SUM[0, i, 1] = SUM[0, i, 1] * LESS[i]
-    for j in T.unroll(T.int32({groups})):
-        for e in T.unroll(T.int32(2)):
-            S[j, i, e] = T.exp2_flush(S[j, i, e] * scale2 - base)
-            SUM[0, i, e] = SUM[0, i, e] + S[j, i, e]
-)",
-      {{"outside", outside},
-       {"inside", inside},
-       {"groups", cat(s.columns / 8)},
-       {"columns", cat(s.columns)},
-       {"start", std::string(start)}});
-  std::string out;
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const std::size_t end = rest.find('\n');
-    out += cat(std::string(static_cast<std::size_t>(blanks), ' '), rest.substr(0, end + 1));
-    rest.remove_prefix(end + 1);
-  }
-  return out;
-}
-
-std::string scores(const AttentionTiles& s, std::string_view slot, int blanks) {
-  std::string out;
-  for (int c = 0; c < pieces(s.width); ++c)
-    out += cat(std::string(static_cast<std::size_t>(blanks), ' '),
-               "T.tile_multiply(S[0, 0, 0], QS[", c, ", g * 64, 0], KS[", slot, ", ", c,
-               ", 0, 0], ", s.columns, ", 0, 0, ", c > 0 ? 1 : 0, ")\n");
-  return out;
-}
-
-std::string values(const AttentionTiles& s, std::string_view slot, int blanks) {
-  std::string out;
-  for (int r = 0; r < s.columns / 64; ++r)
-    out += cat(std::string(static_cast<std::size_t>(blanks), ' '),
-               "T.tile_multiply(OUT[0, 0, 0], P[", r * 8, ", 0, 0], VS[", slot, ", ", r,
-               ", 0, 0, 0], ", pieces(s.value_width) * 64, ", 0, 1, 1)\n");
-  return out;
-}
-
-/// Rows stay: XA with scores, XB with gradients of weights; tiles of 64 columns YA and YB pass.
-constexpr const char* kGradientMemory =
-    R"(            XA = T.allocate(({pieces}, {rows}, 64), "{type}", scope="shared")
-            XB = T.allocate(({value_pieces}, {rows}, 64), "{type}", scope="shared")
-            YA = T.allocate(({stages}, {pieces}, 64, 64), "{type}", scope="shared")
-            YB = T.allocate(({stages}, {value_pieces}, 64, 64), "{type}", scope="shared")
-            x_full = T.allocate((1,), "uint64", scope="shared")
-            y_full = T.allocate(({stages},), "uint64", scope="shared")
-            y_empty = T.allocate(({stages},), "uint64", scope="shared")
-            if t == 0:
-                T.token_init(x_full[0], 1)
-                for s in T.serial({stages}):
-                    T.token_init(y_full[s], 1)
-                    T.token_init(y_empty[s], {warps})
-            T.evaluate(T.sync("shared"))
-            with T.block("copy"):
-                T.execution("threadIdx.x", 0, 128)
-                T.block_attr({copying})
-                if t == 0:
-                    T.token_expect(x_full[0], {x_bytes})
-                    for c in T.unroll(T.int32({pieces})):
-                        T.bulk_load(XA[c, 0, 0], {xa}_map, x_full[0], c * 64, first, {own}, bat)
-                    for c in T.unroll(T.int32({value_pieces})):
-                        T.bulk_load(XB[c, 0, 0], {xb}_map, x_full[0], c * 64, first, {own}, bat)
-                    for step in T.serial(steps):
-                        slot: T.int32 = step % {stages}
-                        start: T.int32 = (begin + step % count) * 64
-                        other: T.int32 = {other}
-                        T.token_wait(y_empty[slot], 1 - step // {stages} % 2)
-                        T.token_expect(y_full[slot], {y_bytes})
-                        for c in T.unroll(T.int32({pieces})):
-                            T.bulk_load(YA[slot, c, 0, 0], {ya}_map, y_full[slot], c * 64, start, other, bat)
-                        for c in T.unroll(T.int32({value_pieces})):
-                            T.bulk_load(YB[slot, c, 0, 0], {yb}_map, y_full[slot], c * 64, start, other, bat)
-)";
-
-constexpr const char* kGradientStart = R"(            with T.block("multiply"):
-                T.execution("threadIdx.x", 128, {threads})
-                T.block_attr({multiplying})
-                S = T.allocate((8, 2, 2), "float32", scope="local")
-                D = T.allocate((8, 2, 2), "float32", scope="local")
-                W = T.allocate((8, 2, 2), "{type}", scope="local")
-{second_memory}{first_memory}                LOG = T.allocate((2,), "float32", scope="local")
-                DEL = T.allocate((2,), "float32", scope="local")
-                g: T.int32 = t // 128 - 1
-                row: T.int32 = first + g * 64 + t % 128 // 32 * 16 + t % 32 // 4
-                scale2: T.float32 = scale * T.float32(1.4426950408889634)
-{first_start}{second_start}                T.token_wait(x_full[0], 0)
-)";
-
-constexpr const char* kGradientEnd = R"({first_end}{second_end}                T.bulk_fence()
-                T.meet(1 + g, 128)
-                if t % 128 == 0:
-                    with T.async_("bulk", sent):
-                        if first + g * 64 < {length}:
-{first_send}{second_send}                    T.wait(sent, 0)
-)";
-
-/// The statements of a step, `in` blanks deep. Keys: scores are turned, columns are queries.
-std::string gradient_step(const AttentionTiles& s, bool queries) {
-  const bool first = queries || s.sums != Sums::values, second = !queries && s.sums != Sums::keys;
-  const int a = pieces(s.width), b = pieces(s.value_width);
-  std::string out;
-  const std::string in(20, ' ');
-  out += cat(in, "slot: T.int32 = step % {stages}\n", in,
-             "start: T.int32 = (begin + step % count) * 64\n");
-  if (!queries) out += cat(in, "plane: T.int32 = bat * T.Cast(\"int32\", heads) + {other}\n");
-  out += cat(in, "T.token_wait(y_full[slot], step // {stages} % 2)\n", in,
-             "with T.async_(\"wgmma\", scored):\n");
-  for (int c = 0; c < a; ++c)
-    out += cat(in, "    T.tile_multiply(S[0, 0, 0], XA[", c, ", g * 64, 0], YA[slot, ", c,
-               ", 0, 0], 64, 0, 0, ", c > 0 ? 1 : 0, ")\n");
-  if (first) out += cat(in, "with T.async_(\"wgmma\", scored):\n");
-  for (int c = 0; first && c < b; ++c)
-    out += cat(in, "    T.tile_multiply(D[0, 0, 0], XB[", c, ", g * 64, 0], YB[slot, ", c,
-               ", 0, 0], 64, 0, 0, ", c > 0 ? 1 : 0, ")\n");
-  out += cat(in, "T.wait(scored, ", first ? 1 : 0, ")\n");
-  // Scores become weights.
-  const char* query = queries ? "row + i * 8" : "col";
-  const char* key = queries ? "col" : "row + i * 8";
-  out += cat(in, "for j in T.unroll(T.int32(8)):\n", in, "    for e in T.unroll(T.int32(2)):\n", in,
-             "        col: T.int32 = start + j * 8 + t % 4 * 2 + e\n");
-  if (!queries)
-    out += cat(in,
-               "        log: T.float32 = sums[T.Cast(\"int64\", plane) * n + T.Cast(\"int64\", "
-               "T.min(col, T.Cast(\"int32\", n) - 1))] * T.float32(1.4426950408889634)\n");
-  out += cat(in, "        for i in T.unroll(T.int32(2)):\n", in, "            seen: T.bool = ", key,
-             " < visible and ", query, " < T.Cast(\"int32\", n)");
-  if (s.band) out += cat(" and ", key, " >= ", query, " + low and ", key, " <= ", query, " + high");
-  const char* log = queries ? "LOG[i]" : "log";
-  out += cat(" and ", log, " > T.float32(\"-inf\")\n", in,
-             "            S[j, i, e] = T.if_then_else(seen, T.exp2_flush(S[j, i, e] * scale2 - ",
-             log, "), T.float32(0))\n");
-  if (second) {
-    out += cat(in, "T.tile_round(V[0, 0, 0], S[0, 0, 0], 64)\n", in, "T.wait(scored, 0)\n", in,
-               "with T.async_(\"wgmma\", scored):\n", in,
-               "    T.tile_multiply(SECOND[0, 0, 0], V[0, 0, 0], YB[slot, 0, 0, 0], ", b * 64,
-               ", 0, 1, 1)\n");
-  } else {
-    out += cat(in, "T.wait(scored, 0)\n");
-  }
-  const std::string end = cat(in, "T.wait(scored, 0)\n", in, "if t % 32 == 0:\n", in,
-                              "    T.token_signal(y_empty[slot])\n");
-  if (!first) return out + end;
-  out += cat(in, "for j in T.unroll(T.int32(8)):\n", in, "    for e in T.unroll(T.int32(2)):\n");
-  if (!queries)
-    out += cat(in, "        col: T.int32 = start + j * 8 + t % 4 * 2 + e\n", in,
-               "        due: T.float32 = delta[T.Cast(\"int64\", plane) * n + T.Cast(\"int64\", "
-               "T.min(col, T.Cast(\"int32\", n) - 1))]\n");
-  out += cat(in, "        for i in T.unroll(T.int32(2)):\n", in,
-             "            D[j, i, e] = S[j, i, e] * (D[j, i, e] - ", queries ? "DEL[i]" : "due",
-             ")\n", in, "T.tile_round(W[0, 0, 0], D[0, 0, 0], 64)\n", in,
-             "with T.async_(\"wgmma\", scored):\n", in,
-             "    T.tile_multiply(FIRST[0, 0, 0], W[0, 0, 0], YA[slot, 0, 0, 0], ", a * 64,
-             ", 0, 1, 1)\n");
-  return out + end;
-}
-
-/// A value's name: literals, since values are found by views of them.
-std::string_view keep_name(std::string_view sum, std::string_view part) {
-  for (std::string_view name : {"first_memory", "first_start", "first_end", "first_send",
-                                "second_memory", "second_start", "second_end", "second_send"})
-    if (name.starts_with(sum) && name.ends_with(part)) return name;
-  return {};
-}
-
-ir::PrimFunc gradient(const AttentionTiles& s, bool queries) {
-  const int rows = 64 * s.groups, threads = 128 * (s.groups + 1);
-  const int a = pieces(s.width), b = pieces(s.value_width);
-  const bool first = queries || s.sums != Sums::values, second = !queries && s.sums != Sums::keys;
-  ProgramText p(queries ? "attention.tiles_queries" : "attention.tiles_keys");
-  for (const char* name : {"q", "k", "v", "go"}) p.buffer(name, s.type);
-  if (s.lengths) p.buffer("lengths", "int32");
-  p.buffer("sums", "float32").buffer("delta", "float32");
-  if (first) p.buffer(queries ? "dq" : "dk", s.type);
-  if (second) p.buffer("dv", s.type);
-  for (const char* name : {"blocks", "tiles", "batches", "heads", "group", "n", "m", "qb", "qh",
-                           "qr", "kb", "kh", "kr", "vb", "vh", "vr", "gb", "gh", "gr"})
-    p.scalar(name, "int64");
-  if (s.band) p.scalar("low", "int32").scalar("high", "int32");
-  p.scalar("scale", "float32");
-  auto gradient_map = [&](const char* name, int width, const char* length, const char* heads) {
-    return cat("    ", name, "_map: T.handle = T.tensor_map(T.address_of(", name, "[0]), 4, ",
-               width, ", ", length, ", ", heads, ", batches, T.int64(", width, "), ", length, " * ",
-               width, ", ", length, " * (", heads, ") * ", width, ", 64, 64, 1, 1, 1, 1, 1, 1)\n");
-  };
-  std::string text = cat(map("q", "q", s.width, "n", "heads", queries ? rows : 64),
-                         map("k", "k", s.width, "m", "heads // group", queries ? 64 : rows),
-                         map("v", "v", s.value_width, "m", "heads // group", queries ? 64 : rows),
-                         map("go", "g", s.value_width, "n", "heads", queries ? rows : 64));
-  if (queries) text += gradient_map("dq", s.width, "n", "heads");
-  if (first && !queries) text += gradient_map("dk", s.width, "m", "heads // group");
-  if (second) text += gradient_map("dv", s.value_width, "m", "heads // group");
-  text += cat(R"(    for b in T.thread_binding(T.Cast("int32", blocks), thread="blockIdx.x"):
-        for t in T.thread_binding(T.int32({threads}), thread="threadIdx.x"):
-            tile: T.int32 = {tile_order}
-            z: T.int32 = b // T.Cast("int32", tiles)
-            bat: T.int32 = z // T.Cast("int32", {planes})
-            {own}: T.int32 = z % T.Cast("int32", {planes})
-)",
-              queries ? "            kz: T.int32 = h // T.Cast(\"int32\", group)\n" : "",
-              "            visible: T.int32 = ",
-              s.lengths ? "T.min(T.Cast(\"int32\", m), lengths[bat])" : "T.Cast(\"int32\", m)",
-              R"(
-            first: T.int32 = tile * {rows}
-            begin: T.int32 = {begin}
-            count: T.int32 = T.max({end} - begin, T.int32(1))
-            steps: T.int32 = count{times}
-)");
-  text += cat(kGradientMemory, kGradientStart);
-  if (queries)
-    text += R"(                for i in T.unroll(T.int32(2)):
-                    at: T.int64 = T.Cast("int64", z) * n + T.min(T.Cast("int64", row + i * 8), n - 1)
-                    LOG[i] = sums[at] * T.float32(1.4426950408889634)
-                    DEL[i] = delta[at]
-)";
-  text += cat("                for step in T.serial(steps):\n", gradient_step(s, queries),
-              kGradientEnd);
-  Values v = {{"type", s.type},
-              {"rows", cat(rows)},
-              {"threads", cat(threads)},
-              {"stages", cat(s.stages)},
-              {"warps", cat(4 * s.groups)},
-              {"pieces", cat(a)},
-              {"value_pieces", cat(b)},
-              {"copying", "{\"registers\": 24}"},
-              {"multiplying", cat("{\"registers\": ", s.groups == 3 ? 160 : 240, "}")},
-              {"x_bytes", cat(rows * (a + b) * 128)},
-              {"y_bytes", cat(64 * (a + b) * 128)},
-              {"own", queries ? "h" : "kz"},
-              {"xa", queries ? "q" : "k"},
-              {"xb", queries ? "go" : "v"},
-              {"ya", queries ? "k" : "q"},
-              {"yb", queries ? "v" : "go"},
-              {"other", queries ? "kz" : "kz * T.Cast(\"int32\", group) + step // count"},
-              {"planes", queries ? "heads" : "heads // group"},
-              {"tile_order", queries ? "T.Cast(\"int32\", tiles) - 1 - b % T.Cast(\"int32\", tiles)"
-                                     : "b % T.Cast(\"int32\", tiles)"},
-              {"times", queries ? "" : " * T.Cast(\"int32\", group)"},
-              {"length", queries ? "T.Cast(\"int32\", n)" : "T.Cast(\"int32\", m)"}};
-  const std::string n = "T.Cast(\"int32\", n)";
-  if (queries) {
-    v.emplace_back("begin", s.band ? "T.max(T.int32(0), first + low) // 64" : "T.int32(0)");
-    v.emplace_back("end", s.band ? cat("(T.max(T.int32(0), T.min(visible, first + ", rows,
-                                       " + high)) + 63) // 64")
-                                 : std::string("(visible + 63) // 64"));
-  } else {
-    v.emplace_back("begin", s.band ? "T.max(T.int32(0), first - high) // 64" : "T.int32(0)");
-    v.emplace_back("end", s.band ? cat("(T.max(T.int32(0), T.min(", n, ", first + ", rows,
-                                       " - low)) + 63) // 64")
-                                 : cat("(", n, " + 63) // 64"));
-  }
-  const std::string blanks(16, ' ');
-  /// Of each of the two sums: its memory, zeros, its tiles in shared memory, their copies.
-  auto sum = [&](const char* name, bool wanted, const char* sums, const char* rows_of, int count,
-                 const char* to) {
-    const Values names = {{"in", blanks},
-                          {"sums", sums},
-                          {"rows", rows_of},
-                          {"groups", cat(count * 8)},
-                          {"pieces", cat(count)},
-                          {"to", to},
-                          {"own", queries ? "h" : "kz"},
-                          {"type", s.type}};
-    auto add = [&](const char* part, const char* statements) {
-      v.emplace_back(keep_name(name, part), wanted ? fill(statements, names) : std::string());
-    };
-    add("memory", R"({in}{sums} = T.allocate(({groups}, 2, 2), "float32", scope="local")
-)");
-    add("start", R"({in}for j in T.unroll(T.int32({groups})):
-{in}    for i in T.unroll(T.int32(2)):
-{in}        for e in T.unroll(T.int32(2)):
-{in}            {sums}[j, i, e] = T.float32(0)
-)");
-    add("end", R"({in}for c in T.unroll(T.int32({pieces})):
-{in}    T.tile_store({rows}[c, g * 64, 0], {sums}[c * 8, 0, 0])
-)");
-    add("send", R"({in}            for c in T.unroll(T.int32({pieces})):
-{in}                T.bulk_store({to}_map, {rows}[c, g * 64, 0], c * 64, first + g * 64, {own}, bat)
-)");
-  };
-  sum("first", first, "FIRST", "XA", a, queries ? "dq" : "dk");
-  sum("second", second, "SECOND", "XB", b, "dv");
-  auto value = [&](std::string_view name) -> std::string& {
-    return std::find_if(v.begin(), v.end(), [&](const auto& x) { return x.first == name; })->second;
-  };
-  if (first)
-    value("first_end") = cat(fill(R"({in}for j in T.unroll(T.int32({groups})):
-{in}    for i in T.unroll(T.int32(2)):
-{in}        for e in T.unroll(T.int32(2)):
-{in}            FIRST[j, i, e] = FIRST[j, i, e] * scale
-)",
-                                  {{"in", blanks}, {"groups", cat(a * 8)}}),
-                             value("first_end"));
-  if (second)
-    value("second_memory") +=
-        cat(blanks, "V = T.allocate((8, 2, 2), \"", s.type, "\", scope=\"local\")\n");
-  return p.parse(text, v);
-}
-
 }  // namespace
-
-ir::PrimFunc attention_tiles_queries(const AttentionTiles& s) { return gradient(s, true); }
-ir::PrimFunc attention_tiles_keys(const AttentionTiles& s) { return gradient(s, false); }
-
-std::int64_t attention_tiles_gradient_shared(const AttentionTiles& s) {
-  return std::int64_t{128} * (pieces(s.width) + pieces(s.value_width)) *
-             (64 * s.groups + 64 * s.stages) +
-         1024;
-}
-
-std::int64_t attention_tiles_shared(const AttentionTiles& s) {
-  const std::int64_t rows = 64 * s.groups, q = std::max(pieces(s.width), pieces(s.value_width));
-  return rows * q * 128 +
-         std::int64_t{s.stages} * s.columns * (pieces(s.width) + pieces(s.value_width)) * 128 +
-         1024;
-}
 
 ir::PrimFunc attention_tiles(const AttentionTiles& s) {
   const int rows = 64 * s.groups, threads = 128 * (s.groups + 1);
   ProgramText p("attention.tiles");
   for (const char* name : {"q", "k", "v"}) p.buffer(name, s.type);
-  if (s.lengths) p.buffer("lengths", "int32");
+  option_arrays(p, s);
   p.buffer("out", s.type).buffer("sums", "float32");
   for (const char* name : {"blocks", "tiles", "batches", "heads", "group", "n", "m", "qb", "qh",
                            "qr", "kb", "kh", "kr", "vb", "vh", "vr", "ob", "oh", "or_"})
     p.scalar(name, "int64");
-  if (s.band) p.scalar("low", "int32").scalar("high", "int32");
-  p.scalar("scale", "float32");
+  option_numbers(p, s);
   Values v = {{"type", s.type},
               {"rows", cat(rows)},
               {"threads", cat(threads)},
@@ -528,7 +175,11 @@ ir::PrimFunc attention_tiles(const AttentionTiles& s) {
               {"q_pieces", cat(std::max(pieces(s.width), pieces(s.value_width)))},
               {"value_groups", cat(pieces(s.value_width) * 8)},
               {"copying", "{\"registers\": 24}"},
-              {"multiplying", cat("{\"registers\": ", s.groups == 3 ? 160 : 240, "}")},
+              {"multiplying", cat("{\"registers\": ",
+                                  s.groups == 4   ? 112
+                                  : s.groups == 3 ? 160
+                                                  : 240,
+                                  "}")},
               {"q_bytes", cat(rows * pieces(s.width) * 128)},
               {"k_bytes", cat(s.columns * pieces(s.width) * 128)},
               {"v_bytes", cat(s.columns * pieces(s.value_width) * 128)}};
@@ -550,16 +201,16 @@ ir::PrimFunc attention_tiles(const AttentionTiles& s) {
   turn("first_", std::string(16, ' '), "T.int32(0)");
   turn("", std::string(20, ' '), "now");
   v.emplace_back("groups", cat(s.groups));
-  v.emplace_back("first_scores", scores(s, "0", 20));
-  v.emplace_back("scores", scores(s, "slot", 24));
-  v.emplace_back("values", values(s, "before", 24));
-  v.emplace_back("last_values", values(s, "last", 20));
-  v.emplace_back("first_softmax", softmax(s, "start0", 16));
-  v.emplace_back("softmax", softmax(s, "start", 20));
+  v.emplace_back("first_scores", tile_scores(s, "0", 20));
+  v.emplace_back("scores", tile_scores(s, "slot", 24));
+  v.emplace_back("values", tile_values(s, "before", "", 24));
+  v.emplace_back("last_values", tile_values(s, "last", "", 20));
+  v.emplace_back("first_softmax", tile_softmax(s, "start0", 16));
+  v.emplace_back("softmax", tile_softmax(s, "start", 20));
   return p.parse(
-      cat(map("q", "q", s.width, "n", "heads", rows),
-          map("k", "k", s.width, "m", "heads // group", s.columns),
-          map("v", "v", s.value_width, "m", "heads // group", 64),
+      cat(tile_map("q", "q", s.width, "n", "heads", rows),
+          tile_map("k", "k", s.width, "m", "heads // group", s.columns),
+          tile_map("v", "v", s.value_width, "m", "heads // group", 64),
           cat("    out_map: T.handle = T.tensor_map(T.address_of(out[0]), 4, ", s.value_width,
               ", n, heads, batches, or_, oh, ob, 64, 64, 1, 1, 1, 1, 1, 1)\n"),
           "    for b in T.thread_binding(T.Cast(\"int32\", blocks), thread=\"blockIdx.x\"):\n"

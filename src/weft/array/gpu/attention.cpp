@@ -6,6 +6,7 @@
 #include <span>
 
 #include "weft/array/device_kernel.h"
+#include "weft/array/ops/grid_operators.h"
 #include "weft/base/integers.h"
 #include "weft/operators/attention.h"
 #include "weft/operators/attention_tiles.h"
@@ -85,6 +86,14 @@ std::int64_t reach(const NDArray& x) {
   return most;
 }
 
+void dropout_numbers(ProgramCall& call, const AttentionOptions& o) {
+  if (o.dropout <= 0) return;
+  call.integer(static_cast<std::int64_t>(o.seed & 0xffffffff));
+  call.integer(static_cast<std::int64_t>(o.seed >> 32));
+  call.integer(static_cast<std::int64_t>(std::min(o.dropout * 0x1p32, 4294967295.0)));
+  call.real(1 / (1 - o.dropout));
+}
+
 struct Operands {
   NDArray q, k, v, g;
   const AttentionOptions& o;
@@ -112,12 +121,7 @@ struct Operands {
     const std::int64_t far = n + m;
     if (o.band) call.integer(std::clamp(o.low, -far, far)).integer(std::clamp(o.high, -far, far));
     call.real(o.scale);
-    if (o.dropout > 0) {
-      call.integer(static_cast<std::int64_t>(o.seed & 0xffffffff));
-      call.integer(static_cast<std::int64_t>(o.seed >> 32));
-      call.integer(static_cast<std::int64_t>(std::min(o.dropout * 0x1p32, 4294967295.0)));
-      call.real(1 / (1 - o.dropout));
-    }
+    dropout_numbers(call, o);
   }
 };
 
@@ -137,14 +141,21 @@ bool reads_rows(const NDArray& x) {
   return fits;
 }
 
+/// Programs of tiles know the device, the type and the sizes.
 bool has_tiles(const NDArray& q, const NDArray& k, const NDArray& v, const AttentionOptions& o) {
   constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 4096;
   const std::int64_t planes = q.shape()[0] * q.shape()[1];
   return grid_of(q.device()).whole_products &&
-         (q.elem() == Elem::float16 || q.elem() == Elem::bfloat16) && !o.mask.defined() &&
-         !o.padding.defined() && o.dropout == 0 && o.scale > 0 && q.shape()[3] % 8 == 0 &&
-         v.shape()[3] % 8 == 0 && std::max(q.shape()[2], k.shape()[2]) < kMost &&
+         (q.elem() == Elem::float16 || q.elem() == Elem::bfloat16) && o.scale > 0 &&
+         q.shape()[3] % 8 == 0 && v.shape()[3] % 8 == 0 &&
+         (!o.mask.defined() || std::abs(o.mask.strides()[3]) < kMost) &&
+         std::max(q.shape()[2], k.shape()[2]) < kMost &&
          planes * ceil_div(std::max(q.shape()[2], k.shape()[2]), kPiece) < kMost;
+}
+
+/// All gradients in one pass, whose sums have no fixed order.
+bool gradients_together(const NDArray& q, const NDArray& v) {
+  return std::max(q.shape()[3], v.shape()[3]) <= 2 * kPiece && !is_deterministic();
 }
 
 NDArray for_copies(const NDArray& x) {
@@ -161,15 +172,29 @@ AttentionTiles tiles_of(const NDArray& q, const NDArray& v, const AttentionOptio
   const int widest = std::max(s.width, s.value_width);
   s.columns = widest > 2 * kPiece ? 64 : 128;
   s.stages = widest > kPiece ? 2 : 3;
-  s.groups = widest > kPiece ? 2 : 3;  // narrow sums leave registers for a third group
-  s.band = o.band, s.lengths = o.lengths.defined();
+  s.band = o.band, s.lengths = o.lengths.defined(), s.padding = o.padding.defined();
+  s.dropout = o.dropout > 0;
+  if (o.mask.defined()) {
+    s.mask = o.mask.elem() == Elem::boolean ? Mask::allowed : Mask::added;
+    s.mask_type = std::string(name_of(o.mask.elem()));
+  }
+  // Narrow sums leave registers for more groups, unless options need them.
+  s.groups = 2;
+  if (widest <= kPiece && !s.padding && !s.dropout && !o.mask.defined())
+    s.groups = 4, s.columns = 64;
   return s;
 }
 
-ProgramKey key_of(std::string_view name, const AttentionTiles& s) {
+ProgramKey key_of(std::string_view name, const AttentionTiles& s, const AttentionOptions& o) {
   return {name,
           {s.type == "float16", s.width, s.value_width, s.groups, s.columns, s.stages, s.band,
-           s.lengths, static_cast<int>(s.sums), s.turns}};
+           s.lengths, static_cast<int>(s.sums), s.turns, s.padding, s.dropout,
+           static_cast<int>(s.mask), o.mask.defined() ? static_cast<int>(o.mask.elem()) : 0}};
+}
+
+void tile_arrays(ProgramCall& call, const AttentionOptions& o) {
+  for (const NDArray* x : {&o.mask, &o.padding, &o.lengths})
+    if (x->defined()) call.array(*x);
 }
 
 /// What all programs of tiles take behind their arrays; `last`: dout or out.
@@ -182,9 +207,11 @@ void tile_numbers(ProgramCall& call, const AttentionOptions& o, std::int64_t til
   // The stride of an axis of one element is never used, but must be legal.
   for (const NDArray* x : {&q, &k, &v, &last})
     for (int i = 0; i < 3; ++i) call.integer(x->shape()[i] == 1 ? 8 : x->strides()[i]);
+  for (int i = 0; o.mask.defined() && i < 4; ++i) call.integer(o.mask.strides()[i]);
   const std::int64_t far = n + m;
   if (o.band) call.integer(std::clamp(o.low, -far, far)).integer(std::clamp(o.high, -far, far));
   call.real(o.scale);
+  dropout_numbers(call, o);
 }
 
 AttentionResult forward_by_tiles(const NDArray& q_in, const NDArray& k_in, const NDArray& v_in,
@@ -194,47 +221,80 @@ AttentionResult forward_by_tiles(const NDArray& q_in, const NDArray& k_in, const
   const std::int64_t tiles = ceil_div(q.shape()[2], kPiece * spec.groups);
   ProgramCall call(q.device());
   call.array(q).array(k).array(v);
-  if (o.lengths.defined()) call.array(o.lengths);
+  tile_arrays(call, o);
   call.array(result.out).array(result.sums);
   tile_numbers(call, o, tiles, q.shape()[0] * q.shape()[1], q, k, v, result.out);
-  call.run(key_of("attention.tiles", spec), [&] { return attention_tiles(spec); });
+  call.run(key_of("attention.tiles", spec, o), [&] { return attention_tiles(spec); });
   return result;
 }
 
+/// Gradients by products of tiles. Together: all by one program, whose sums of dq have no fixed
+/// order, and one that rounds them.
 void backward_by_tiles(const NDArray& g_in, const NDArray& q_in, const NDArray& k_in,
-                       const NDArray& v_in, const NDArray& sums, const NDArray& delta,
+                       const NDArray& v_in, const AttentionResult& result,
                        const AttentionOptions& o, const std::array<NDArray, 3>& out) {
   const NDArray g = for_copies(g_in), q = for_copies(q_in), k = for_copies(k_in),
-                v = for_copies(v_in);
+                v = for_copies(v_in), forward = for_copies(result.out.contiguous());
+  const bool together = gradients_together(q, v);
   AttentionTiles spec = tiles_of(q, v, o);
-  spec.columns = 64, spec.turns = false, spec.groups = 2;
-  if (std::max(spec.width, spec.value_width) > 2 * kPiece) spec.stages = 1;
+  spec.groups = 2, spec.columns = 64, spec.turns = false;
+  const int widest = std::max(spec.width, spec.value_width);
+  spec.stages = widest > 2 * kPiece ? 1 : 2;
+  const std::int64_t heads = q.shape()[1], n = q.shape()[2], planes = q.shape()[0] * heads,
+                     parts = ceil_div(n, kPiece), key_planes = k.shape()[0] * k.shape()[1],
+                     key_tiles = ceil_div(k.shape()[2], 2 * kPiece);
+  const NDArray stats = NDArray::empty(q.device(), Elem::float32, Dims{planes, parts, 2 * kPiece});
+  NDArray added;
+  if (together)
+    added = NDArray::empty(q.device(), Elem::float32,
+                           Dims{planes, parts, kPiece, ceil_div(widest, kPiece) * kPiece});
+  {
+    ProgramCall call(q.device());
+    call.array(g).array(forward).array(result.sums.contiguous()).array(stats);
+    if (together) call.array(added);
+    call.integer(planes * parts).integer(heads).integer(n);
+    for (int i = 0; i < 3; ++i) call.integer(g.strides()[i]);
+    ProgramKey key = key_of("attention.tiles_stats", spec, o);
+    key.add(together);
+    call.run(key, [&] { return attention_tiles_stats(spec, together); });
+  }
   auto arrays = [&](ProgramCall& call) {
     call.array(q).array(k).array(v).array(g);
-    if (o.lengths.defined()) call.array(o.lengths);
-    call.array(sums).array(delta);
+    tile_arrays(call, o);
+    call.array(stats);
   };
+  if (together) {
+    ProgramCall call(q.device());
+    arrays(call);
+    call.array(added).array(out[1]).array(out[2]);
+    tile_numbers(call, o, key_tiles, key_planes, q, k, v, g);
+    call.run(key_of("attention.tiles_gradient", spec, o),
+             [&] { return attention_tiles_gradient(spec); });
+    ProgramCall last(q.device());
+    last.array(added).array(out[0]).integer(planes * parts * 2).integer(n).real(o.scale);
+    return last.run(key_of("attention.tiles_dq", spec, o),
+                    [&] { return attention_tiles_dq(spec); });
+  }
   {
-    const std::int64_t tiles = ceil_div(q.shape()[2], kPiece * spec.groups);
+    const std::int64_t tiles = ceil_div(n, kPiece * spec.groups);
     ProgramCall call(q.device());
     arrays(call);
     call.array(out[0]);
-    tile_numbers(call, o, tiles, q.shape()[0] * q.shape()[1], q, k, v, g);
-    call.run(key_of("attention.tiles_queries", spec),
+    tile_numbers(call, o, tiles, planes, q, k, v, g);
+    call.run(key_of("attention.tiles_queries", spec, o),
              [&] { return attention_tiles_queries(spec); });
   }
   using Sums = AttentionTiles::Sums;
-  auto keys = [&](Sums sums) {
-    spec.sums = sums;
-    const std::int64_t tiles = ceil_div(k.shape()[2], kPiece * spec.groups);
+  auto keys = [&](Sums which) {
+    spec.sums = which;
     ProgramCall call(q.device());
     arrays(call);
-    if (sums != Sums::values) call.array(out[1]);
-    if (sums != Sums::keys) call.array(out[2]);
-    tile_numbers(call, o, tiles, k.shape()[0] * k.shape()[1], q, k, v, g);
-    call.run(key_of("attention.tiles_keys", spec), [&] { return attention_tiles_keys(spec); });
+    if (which != Sums::values) call.array(out[1]);
+    if (which != Sums::keys) call.array(out[2]);
+    tile_numbers(call, o, key_tiles, key_planes, q, k, v, g);
+    call.run(key_of("attention.tiles_keys", spec, o), [&] { return attention_tiles_keys(spec); });
   };
-  if (std::max(spec.width, spec.value_width) <= 2 * kPiece) return keys(Sums::both);
+  if (widest <= 2 * kPiece) return keys(Sums::both);
   keys(Sums::keys), keys(Sums::values);
 }
 
@@ -277,6 +337,12 @@ std::array<NDArray, 3> grid_attention_backward(const NDArray& g, const NDArray& 
                                                const AttentionOptions& o) {
   const std::int64_t batch = q.shape()[0], heads = q.shape()[1], n = q.shape()[2], m = k.shape()[2],
                      planes = batch * heads, key_planes = batch * k.shape()[1];
+  auto like = [&](const NDArray& x) { return NDArray::empty(x.device(), x.elem(), x.shape()); };
+  std::array<NDArray, 3> out{like(q), like(k), like(v)};
+  if (has_tiles(q, k, v, o)) {
+    backward_by_tiles(g, q, k, v, result, o, out);
+    return out;
+  }
   const Operands operands{in_rows(q), in_rows(k), in_rows(v), in_rows(g), o};
   AttentionSpec spec = spec_of(q, v, o);
   spec.narrow = operands.narrow();
@@ -289,13 +355,7 @@ std::array<NDArray, 3> grid_attention_backward(const NDArray& g, const NDArray& 
     call.run({"attention.delta", {static_cast<int>(q.elem()), spec.value_width, spec.narrow}},
              [&] { return attention_delta(spec); });
   }
-  auto like = [&](const NDArray& x) { return NDArray::empty(x.device(), x.elem(), x.shape()); };
-  std::array<NDArray, 3> out{like(q), like(k), like(v)};
   const NDArray sums = result.sums.contiguous();
-  if (has_tiles(q, k, v, o)) {
-    backward_by_tiles(g, q, k, v, sums, delta, o, out);
-    return out;
-  }
   {
     WEFT_CHECK(choose_tile(spec, grid_of(q.device()), planes, n, true), "no tile fits");
     const std::int64_t tiles = ceil_div(n, 16 * spec.rows);

@@ -33,6 +33,8 @@ class CudaBackend final : public TextBackend {
     if (capability(arch(target)) == 90) out.queues.push_back({"wgmma", true, "group", 0});
     out.limits["vector_align"] = 16;
     if (capability(arch(target)) == 90) out.limits["product_sums_per_clock"] = 2048;
+    if (int sums = double_product_sums(capability(arch(target))))
+      out.limits["double_product_sums_per_clock"] = sums;
     out.instructions = tensor_core_rows();
     if (capability(arch(target)) != 90) {  // wgmma is of sm_90a alone
       for (InstructionInfo& row : out.instructions) row.product.reset();

@@ -69,6 +69,7 @@ using Data = void*;
 struct Routines {
   int (*potrf_size)(Handle, int, int, Data, int, int*) = nullptr;
   int (*potrf)(Handle, int, int, Data, int, Data, int, Data) = nullptr;
+  int (*potrf_batched)(Handle, int, int, Data, int, Data, int) = nullptr;
   int (*getrf_size)(Handle, int, int, Data, int, int*) = nullptr;
   int (*getrf)(Handle, int, int, Data, int, Data, Data, Data) = nullptr;
   int (*getrs)(Handle, int, int, int, Data, int, Data, Data, int, Data) = nullptr;
@@ -78,6 +79,10 @@ struct Routines {
   int (*orgqr)(Handle, int, int, int, Data, int, Data, Data, int, Data) = nullptr;
   int (*syevd_size)(Handle, int, int, int, Data, int, Data, int*) = nullptr;
   int (*syevd)(Handle, int, int, int, Data, int, Data, Data, int, Data) = nullptr;
+  int (*gesvdj_size)(Handle, int, int, int, int, Data, int, Data, Data, int, Data, int, int*,
+                     Handle) = nullptr;
+  int (*gesvdj)(Handle, int, int, int, int, Data, int, Data, Data, int, Data, int, Data, int, Data,
+                Handle) = nullptr;
   int (*gesvd_size)(Handle, int, int, int*) = nullptr;
   int (*gesvd)(Handle, signed char, signed char, int, int, Data, int, Data, Data, int, Data, int,
                Data, int, Data, Data) = nullptr;
@@ -87,11 +92,13 @@ struct Cusolver {
   void* library = opened({"libcusolver.so.12", "libcusolver.so.11", "libcusolver.so",
                           "/usr/local/cuda/lib64/libcusolver.so"});
   int (*create)(Handle*) = nullptr;
+  int (*create_jacobi)(Handle*) = nullptr;
   std::array<Routines, 4> routines;  // by MathLibrary::Number
 
   Cusolver() {
     if (!library) return;
-    bool good = find("cusolverDnCreate", create);
+    bool good =
+        find("cusolverDnCreate", create) && find("cusolverDnCreateGesvdjInfo", create_jacobi);
     constexpr char letters[] = "SDCZ";
     for (std::size_t k = 0; k < routines.size() && good; ++k) {
       const bool complex = k >= 2;
@@ -101,11 +108,12 @@ struct Cusolver {
         return find(name, work) && find(name + "_bufferSize", size);
       };
       good = both("potrf", r.potrf_size, r.potrf) && both("getrf", r.getrf_size, r.getrf) &&
+             find(cat("cusolverDn", letters[k], "potrfBatched"), r.potrf_batched) &&
              find(cat("cusolverDn", letters[k], "getrs"), r.getrs) &&
              both("geqrf", r.geqrf_size, r.geqrf) &&
              both(complex ? "ungqr" : "orgqr", r.orgqr_size, r.orgqr) &&
              both(complex ? "heevd" : "syevd", r.syevd_size, r.syevd) &&
-             both("gesvd", r.gesvd_size, r.gesvd);
+             both("gesvd", r.gesvd_size, r.gesvd) && both("gesvdj", r.gesvdj_size, r.gesvdj);
     }
     if (!good) library = nullptr;
   }
@@ -118,6 +126,41 @@ struct Cusolver {
 
 const Cusolver& cusolver() {
   static const Cusolver one;
+  return one;
+}
+
+/// Of one element type: all matrices of a stack at once.
+struct Batched {
+  int (*getrf)(Handle, int, Data, int, Data, Data, int) = nullptr;
+  int (*getrs)(Handle, int, int, int, Data, int, Data, Data, int, int*, int) = nullptr;
+};
+
+struct Cublas {
+  void* library = opened(
+      {"libcublas.so.13", "libcublas.so.12", "libcublas.so", "/usr/local/cuda/lib64/libcublas.so"});
+  int (*create)(Handle*) = nullptr;
+  std::array<Batched, 4> routines;  // by MathLibrary::Number
+
+  Cublas() {
+    if (!library) return;
+    bool good = find("cublasCreate_v2", create);
+    constexpr char letters[] = "SDCZ";
+    for (std::size_t k = 0; k < routines.size(); ++k) {
+      const std::string stem = cat("cublas", letters[k]);
+      good = good && find(stem + "getrfBatched", routines[k].getrf) &&
+             find(stem + "getrsBatched", routines[k].getrs);
+    }
+    if (!good) library = nullptr;
+  }
+  template <typename F>
+  bool find(const std::string& name, F& f) {
+    f = reinterpret_cast<F>(dlsym(library, name.c_str()));
+    return f != nullptr;
+  }
+};
+
+const Cublas& cublas() {
+  static const Cublas one;
   return one;
 }
 
@@ -141,24 +184,28 @@ bool CardMath::transforms() const { return cufft().library != nullptr; }
 bool CardMath::factorisations() const { return cusolver().library != nullptr; }
 
 int CardMath::plan(const Transform& t) {
-  constexpr std::size_t kMost = 16;
+  constexpr std::size_t kMost = 32;
   for (auto it = plans_.begin(); it != plans_.end(); ++it) {
-    const Transform& p = it->transform;
-    if (p.kind != t.kind || p.wide != t.wide || p.n != t.n || p.rows != t.rows) continue;
+    if (!(it->transform == t)) continue;
     plans_.splice(plans_.begin(), plans_, it);
     return it->handle;
   }
   const bool from_real = t.kind == Fft::real_forward, to_real = t.kind == Fft::real_inverse;
   const int real = t.wide ? kRealWide : kReal, complex = t.wide ? kComplexWide : kComplex;
-  long long n = t.n, in = to_real ? t.n / 2 + 1 : t.n, out = from_real ? t.n / 2 + 1 : t.n;
+  long long n[3], in[3], out[3];
+  for (std::size_t k = 0; k < 3; ++k) n[k] = in[k] = out[k] = t.n[k];
+  const std::size_t last = static_cast<std::size_t>(t.rank - 1);
+  if (to_real) in[last] = n[last] / 2 + 1;
+  if (from_real) out[last] = n[last] / 2 + 1;
   const Cufft& lib = cufft();
   int handle = 0;
   std::size_t bytes = 0;
   check(lib.create(&handle), "cufftCreate");
   try {
-    check(lib.make(handle, 1, &n, &in, 1, in, from_real ? real : complex, &out, 1, out,
-                   to_real ? real : complex, t.rows, &bytes, complex),
-          cat("cufftXtMakePlanMany of ", t.rows, " rows of ", t.n));
+    check(lib.make(handle, t.rank, n, in, t.in_step, t.in_next, from_real ? real : complex, out,
+                   t.out_step, t.out_next, to_real ? real : complex, t.count, &bytes, complex),
+          cat("cufftXtMakePlanMany of ", t.count, " transforms over ", t.rank,
+              " axes, the first of ", t.n[0]));
   } catch (...) {
     lib.destroy(handle);
     throw;
@@ -177,6 +224,40 @@ void CardMath::fft(const Transform& t, Place in, Place out) {
   const int handle = plan(t);
   const bool back = t.kind == Fft::inverse || t.kind == Fft::real_inverse;
   check(cufft().exec(handle, at(in), at(out), back ? kInverse : kForward), "cufftXtExec");
+}
+
+bool CardMath::batches() const { return factorisations() && cublas().library != nullptr; }
+
+void* CardMath::products() {
+  if (!products_) check(cublas().create(&products_), "cublasCreate");
+  return products_;
+}
+
+void CardMath::lu_of_all(Number type, std::int64_t n, std::int64_t count, Place addresses,
+                         Place pivots, Place status) {
+  std::lock_guard lock(mutex_);
+  check(
+      cublas().routines[static_cast<std::size_t>(type)].getrf(
+          products(), narrow(n), at(addresses), leading(n), at(pivots), at(status), narrow(count)),
+      "getrfBatched");
+}
+
+void CardMath::lu_solve_all(Number type, std::int64_t n, std::int64_t k, std::int64_t count,
+                            Place addresses, Place pivots, Place b_addresses) {
+  std::lock_guard lock(mutex_);
+  int refused = 0;
+  check(cublas().routines[static_cast<std::size_t>(type)].getrs(
+            products(), kNoTranspose, narrow(n), narrow(k), at(addresses), leading(n), at(pivots),
+            at(b_addresses), leading(n), &refused, narrow(count)),
+        "getrsBatched");
+}
+
+void CardMath::cholesky_of_all(Number type, std::int64_t n, std::int64_t count, Place addresses,
+                               Place status) {
+  std::lock_guard lock(mutex_);
+  check(routines(type).potrf_batched(solver(), kLower, narrow(n), at(addresses), leading(n),
+                                     at(status), narrow(count)),
+        "potrfBatched");
 }
 
 void* CardMath::solver() {
@@ -271,6 +352,22 @@ void CardMath::svd(Number type, std::int64_t m, std::int64_t n, bool full, Place
                 leading(m), at(vh), leading(n), at({work.get()}), size, at({superdiagonal.get()}),
                 at(status)),
         "gesvd");
+}
+
+void CardMath::svd_jacobi(Number type, std::int64_t m, std::int64_t n, Place a, Place s, Place u,
+                          Place v, Place status) {
+  std::lock_guard lock(mutex_);
+  const Routines& r = routines(type);
+  if (!jacobi_) check(cusolver().create_jacobi(&jacobi_), "cusolverDnCreateGesvdjInfo");
+  const int vectors = u.storage ? 1 : 0;
+  int size = 0;
+  check(r.gesvdj_size(solver(), vectors, 1, narrow(m), narrow(n), at(a), leading(m), at(s), at(u),
+                      leading(m), at(v), leading(n), &size, jacobi_),
+        "gesvdj_bufferSize");
+  auto work = workspace(type, size);
+  check(r.gesvdj(solver(), vectors, 1, narrow(m), narrow(n), at(a), leading(m), at(s), at(u),
+                 leading(m), at(v), leading(n), at({work.get()}), size, at(status), jacobi_),
+        "gesvdj");
 }
 
 }  // namespace weft::cuda

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// cuFFT and cuSOLVER, opened at run time like the driver; nothing of them is linked.
+// cuFFT, cuSOLVER and cuBLAS's factorisations of stacks, opened at run time like the driver;
+// nothing of them is linked.
 
 #include <list>
 #include <mutex>
@@ -15,6 +16,7 @@ class CardMath final : public runtime::MathLibrary {
   explicit CardMath(runtime::Device& device) : device_(device) {}
   bool transforms() const override;
   bool factorisations() const override;
+  bool batches() const override;
   void fft(const Transform& transform, Place in, Place out) override;
   void cholesky(Number type, std::int64_t n, Place a, Place status) override;
   void lu(Number type, std::int64_t n, Place a, Place pivots, Place status) override;
@@ -27,6 +29,14 @@ class CardMath final : public runtime::MathLibrary {
             Place status) override;
   void svd(Number type, std::int64_t m, std::int64_t n, bool full, Place a, Place s, Place u,
            Place vh, Place status) override;
+  void svd_jacobi(Number type, std::int64_t m, std::int64_t n, Place a, Place s, Place u, Place v,
+                  Place status) override;
+  void lu_of_all(Number type, std::int64_t n, std::int64_t count, Place addresses, Place pivots,
+                 Place status) override;
+  void lu_solve_all(Number type, std::int64_t n, std::int64_t k, std::int64_t count,
+                    Place addresses, Place pivots, Place b_addresses) override;
+  void cholesky_of_all(Number type, std::int64_t n, std::int64_t count, Place addresses,
+                       Place status) override;
 
  private:
   struct Plan {
@@ -35,13 +45,14 @@ class CardMath final : public runtime::MathLibrary {
   };
   int plan(const Transform& transform);
   void* solver();
+  void* products();
   /// Elements of the type that a routine works in.
   Ref<runtime::Storage> workspace(Number type, int elements);
 
   runtime::Device& device_;
   std::mutex mutex_;
   std::list<Plan> plans_;  // the last used one first
-  void* solver_ = nullptr;
+  void *solver_ = nullptr, *products_ = nullptr, *jacobi_ = nullptr;
 };
 
 }  // namespace weft::cuda

@@ -70,6 +70,19 @@ class Spell final : public Rewriter {
       return instruction(cat("weft_tile_round_", number(c, 2), "_", type_name(type)),
                          {c->args[0], c->args[1]});
     }
+    if (op == "tile_add") {
+      if (element(c->args[0])->buffer->dtype != dtypes::float32)
+        refuse(c, cat("sums of ", to_string(element(c->args[0])->buffer->dtype)));
+      return instruction(cat("weft_tile_add_", number(c, 2)), {c->args[0], c->args[1]});
+    }
+    if (op == "bulk_add") {
+      const DType to = element(c->args[0])->buffer->dtype,
+                  from = element(c->args[1])->buffer->dtype;
+      if (to != dtypes::float32 || from != to)
+        refuse(c, cat("numbers of ", to_string(to), " and ", to_string(from)));
+      shared_row(c->args[1]);
+      return instruction("weft_bulk_add", c->args);
+    }
     if (op == "tile_rows")
       return instruction(cat("weft_tile_rows_", number(c, 2), "_", number(c, 3) ? 1 : 0),
                          {c->args[0], c->args[1]});
@@ -94,9 +107,10 @@ class Spell final : public Rewriter {
   [[noreturn]] static void refuse(const CallNode* c, const std::string& found) {
     throw Error(ErrorKind::emit, "cuda.instruction.form", cat("\"", c->op, "\" was given ", found))
         .note(
-            "legal: tiles of float16, bfloat16 or, along the sum, float8; 8 to 256 columns, in "
-            "multiples of 8, of 32 where "
-            "rows run along them; 24 to 256 registers, in multiples of 8")
+            "legal: tiles of float16, bfloat16 or, along the sum, float8, additions of float32; 8 "
+            "to "
+            "256 columns, in multiples of 8, above 64 of 32 where rows run along them; 24 to 256 "
+            "registers, in multiples of 8")
         .at("", print(evaluate(Expr(c))));
   }
 
@@ -112,6 +126,13 @@ class Spell final : public Rewriter {
     moved->align = 1024;
     aligned[b.get()] = moved;
     return b->dtype;
+  }
+
+  void shared_row(const Expr& e) {
+    const Buffer& b = element(e)->buffer;
+    auto moved = edit(b);
+    moved->align = 128;
+    aligned[b.get()] = moved;
   }
 
   /// Pairs of 16-bit floats are registers.
@@ -137,7 +158,7 @@ class Spell final : public Rewriter {
       refuse(c, cat("tiles of ", to_string(a), " and ", to_string(b)));
     if (!is_const_int(c->args[3], &columns) || !is_const_int(c->args[4], &m) ||
         !is_const_int(c->args[5], &n) || columns < 8 || columns > 256 ||
-        columns % (n ? 32 : 8) != 0)
+        columns % (n && columns > 64 ? 32 : 8) != 0)
       refuse(c, cat(columns, " columns"));
     if (bytes && (m || n))
       refuse(c, cat("tiles of ", to_string(a), " that do not run along the sum"));
@@ -335,6 +356,21 @@ std::string role_definition(std::string_view name) {
             "\"f\"(c[i * 2]));\n"));
   if (std::sscanf(text.c_str(), "weft_tile_rows_%d_%d", &columns, &along) == 2)
     return rows_definition(name, columns, along != 0);
+  if (std::sscanf(text.c_str(), "weft_tile_add_%d", &columns) == 1)
+    return function(
+        name, "float* to, const float* c",
+        cat("  float* at = to + threadIdx.x % 128 * 4;\n#pragma unroll\n  for (int j = 0; j < ",
+            columns / 8,
+            "; ++j)\n    asm volatile(\"red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, "
+            "%4};\" "
+            ":: \"l\"(at + j * 512), \"f\"(c[j * 4]), \"f\"(c[j * 4 + 1]), \"f\"(c[j * 4 + 2]), "
+            "\"f\"(c[j * 4 + 3]) : \"memory\");\n"));
+  if (name == "weft_bulk_add")
+    return function(
+        name, "float* to, const float* from, int count",
+        cat("  asm volatile(\"cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 "
+            "[%0], [%1], %2;\" :: \"l\"(to), \"r\"(",
+            kAddress, "(from)), \"r\"(count * 4) : \"memory\");\n"));
   if (name == "weft_exp2_flush")
     return "static __device__ __forceinline__ float weft_exp2_flush(float x) { float y; "
            "asm(\"ex2.approx.ftz.f32 %0, %1;\" : \"=f\"(y) : \"f\"(x)); return y; }\n";

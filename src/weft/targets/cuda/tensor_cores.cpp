@@ -274,6 +274,84 @@ Stmt mma_call(const ForNode* loop) {
                      c);
 }
 
+/// Fragments of m16n8k8, or of m8n8k4 before sm_90: a thread's k is its place among four, so that
+/// every read of four k by eight rows falls on other banks where a line is 4 elements longer than a
+/// multiple of 16, whichever axis lies along lines: that of k for the operands in `lines`.
+std::string double_helper(const std::string& name, int m, int n, int k, std::string_view lines) {
+  auto step = [&](const char* operand, bool along_k) {
+    const bool contiguous = lines.find(operand[0]) != std::string_view::npos;
+    return contiguous == along_k ? std::string() : cat(" * ld", operand);
+  };
+  std::string out = cat("static __device__ __forceinline__ void ", name,
+                        "(double* c, const double* a, int lda, const double* b, int ldb) {\n"
+                        "  const int lane = threadIdx.x & 31;\n");
+  for (const char* x : {"a", "b"})
+    out += cat("  ", x, " += (lane >> 2)", step(x, false), " + (lane & 3)", step(x, true), ";\n");
+  out += cat("#pragma unroll\n  for (int k = 0; k < ", k, "; k += 8) {\n    double fa[", m / 8,
+             "][2], fb[", n / 8, "][2];\n");
+  auto fragments = [&](const char* x, int count) {
+    out += cat("#pragma unroll\n    for (int i = 0; i < ", count, "; ++i) {");
+    for (int h = 0; h < 2; ++h)
+      out += cat(" f", x, "[i][", h, "] = ", x, "[(k + ", 4 * h, ")", step(x, true), " + i * 8",
+                 step(x, false), "];");
+    out += " }\n";
+  };
+  fragments("a", m / 8);
+  fragments("b", n / 8);
+  out += cat(
+      "#pragma unroll\n    for (int i = 0; i < ", m / 8,
+      "; i += 2)\n#pragma unroll\n      for (int j = 0; j < ", n / 8,
+      "; ++j) {\n        double* u = c + i * ", n / 4, " + j * 2;\n        double* v = u + ", n / 4,
+      ";\n#if __CUDA_ARCH__ >= 900\n        asm(\"mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\" : \"+d\"(u[0]), "
+      "\"+d\"(u[1]), \"+d\"(v[0]), \"+d\"(v[1]) : \"d\"(fa[i][0]), \"d\"(fa[i + 1][0]), "
+      "\"d\"(fa[i][1]), \"d\"(fa[i + 1][1]), \"d\"(fb[j][0]), \"d\"(fb[j][1]));\n#else\n");
+  for (const char* h : {"0", "1"}) {
+    for (const char* row : {"u", "v"}) {
+      out +=
+          cat("        asm(\"mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, "
+              "{%3}, {%0, %1};\" : \"+d\"(",
+              row, "[0]), \"+d\"(", row, "[1]) : \"d\"(fa[i", row[0] == 'v' ? " + 1" : "", "][", h,
+              "]), \"d\"(fb[j][", h, "]));\n");
+    }
+  }
+  return out + "#endif\n      }\n  }\n}\n";
+}
+
+Stmt double_call(const ForNode* loop) {
+  const Nest nest = read(loop, "ijek");
+  const std::int64_t rows = nest.extents.at("i"), pairs = nest.extents.at("j"),
+                     depth = nest.extents.at("k");
+  const Place a(nest, nest.a->buffer, nest.a->indices[0]),
+      b(nest, nest.b->buffer, nest.b->indices[0]),
+      c(nest, nest.store->buffer, nest.store->indices[0]);
+  std::string lines;
+  auto leading = [&](const Place& x, const char* name, std::int64_t next) {
+    const std::int64_t k = x.distance({{"k", 1}});
+    if (k != 1) return k;
+    lines += name;
+    return next;
+  };
+  const std::int64_t lda = leading(a, "a", a.distance({}, 4)),
+                     ldb = leading(b, "b", b.distance({{"e", 1}}));
+  const std::int64_t row = a.distance({}, 4), column = b.distance({{"e", 1}});
+  a.expect({{"i", 1}}, 0, 8 * row, "the eighth row");
+  a.expect({}, 1, 0, "the next thread's row");
+  if (lines.find('a') == std::string::npos) a.expect({}, 4, 1, "the fourth thread's row");
+  if (lines.find('b') == std::string::npos) b.expect({{"e", 1}}, 0, 1, "the next column");
+  b.expect({{"j", 1}}, 0, 8 * column, "the eighth column");
+  b.expect({}, 1, 2 * column, "the next thread's column");
+  b.expect({}, 4, 0, "the fourth thread's column");
+  c.expect({{"e", 1}}, 0, 1, "the next column");
+  c.expect({{"j", 1}}, 0, 2, "the eighth column");
+  c.expect({{"i", 1}}, 0, 2 * pairs, "the eighth row");
+  c.expect({}, 1, 0, "the next thread's part");
+  WEFT_CHECK(rows % 2 == 0 && depth % 8 == 0, "no instruction for ", rows * 8, " rows and ", depth,
+             " terms of float64");
+  return instruction(cat("weft_mma_m", rows * 8, "n", pairs * 8, "k", depth, "_f64", lines), a, lda,
+                     b, ldb, c);
+}
+
 /// Descriptors: address >> 4, LBO at bit 16, SBO at bit 32, 128-byte swizzle at bit 62. 16 further
 /// k are 32 bytes of A's rows and 16 rows of B.
 std::string wgmma_helper(const std::string& name, int n, const std::string& type) {
@@ -349,6 +427,10 @@ const std::vector<InstructionInfo>& tensor_core_rows() {
   return rows;
 }
 
+int double_product_sums(int capability) {
+  return capability == 80 ? 64 : capability >= 90 && capability < 120 ? 128 : 0;
+}
+
 PrimFunc select_tensor_cores(const PrimFunc& f) {
   class Select final : public Rewriter {
    public:
@@ -360,6 +442,7 @@ PrimFunc select_tensor_cores(const PrimFunc& f) {
       const Json* name = find_annotation(as<ForNode>(s)->annotations, "instruction");
       if (!name) return Rewriter::rewrite_for(s);
       if (name->as_string() == "mma") return mma_call(as<ForNode>(s));
+      if (name->as_string() == "mma.float64") return double_call(as<ForNode>(s));
       groups = true;
       const Nest nest = read(as<ForNode>(s), "jhek");
       for (const LoadNode* l : {nest.a, nest.b}) {
@@ -397,6 +480,9 @@ std::string instruction_definition(std::string_view name) {
   if (name == kFence)
     return cat("static __device__ __forceinline__ void ", name,
                "() { asm volatile(\"fence.proxy.async.shared::cta;\" ::: \"memory\"); }\n");
+  int k = 0;
+  if (std::sscanf(text.c_str(), "weft_mma_m%dn%dk%d_%7s", &m, &n, &k, type) == 4)
+    return double_helper(text, m, n, k, std::string_view(type).substr(3));
   if (std::sscanf(text.c_str(), "weft_mma_m%dn%d_%7s", &m, &n, type) == 3)
     return mma_helper(text, m, n, type);
   const int found = std::sscanf(text.c_str(), "weft_wgmma_n%dk64_%7s", &n, type);

@@ -14,6 +14,8 @@
 //
 // Meaning and implementation are ordinary programs: the interpreter runs them, the race checker
 // proves them. The loop annotated "instruction" is what the machine's instruction stands for.
+// A loop annotated "mma.float64" is a nest over rows of 8, pairs of columns of 8, two columns and
+// terms, whose operands are tiles of float64 with either index contiguous (from sm_80 on).
 // Source: PTX ISA, "Matrix fragments" of mma.m16n8k16, ldmatrix, wgmma and its matrix descriptor.
 
 #include <string>
@@ -32,5 +34,8 @@ ir::PrimFunc select_tensor_cores(const ir::PrimFunc& f);
 
 /// The device function that such a call names.
 std::string instruction_definition(std::string_view name);
+
+/// Products of float64 that a processor adds in a clock by mma; 0: mma is slower than its threads.
+int double_product_sums(int capability);
 
 }  // namespace weft::cuda
