@@ -11,7 +11,7 @@ from weft import te
 
 
 def product(m, n, k, dtype="bfloat16", layout="NN", result=None, epilogue=None):
-    """D[m, n] = epilogue(A @ B): operands of 16 bits, sums float32, `result` the type of D (that of the operands).
+    """D[m, n] = epilogue(A @ B): operands of 16 bits or, in layout "NT", float8, sums float32, `result` the type of D (that of the operands).
 
     layout: "T" where an operand is stored transposed, A as [k, m] and B as [n, k]. epilogue: None, or the name "bias"
     (D = product + bias[n]) or "residual" (D = max(product + bias[n], 0) * 0.5 + residual[m, n])."""
@@ -42,8 +42,9 @@ def product(m, n, k, dtype="bfloat16", layout="NN", result=None, epilogue=None):
     return te.create_prim_func([A, B, *more, D])
 
 
-def schedule(f, rows=128, columns=256, stages=4, blocks=132, group_rows=16, **options):
-    """The schedule: tiles of `rows` (64 or 128) by `columns`, a ring of `stages` slots of 64 terms of the sum.
+def schedule(f, rows=128, columns=256, stages=4, blocks=132, group_rows=16, step=64, **options):
+    """The schedule: tiles of `rows` (64 or 128) by `columns`, a ring of `stages` slots of `step` terms of the sum: 64 of
+    16-bit operands, 128 of float8 ones.
 
     blocks: stay on the card and take one tile after another; 0: a block for each tile. group_rows: rows of tiles that
     follow one another. More options are those of weft.Schedule."""
@@ -54,7 +55,7 @@ def schedule(f, rows=128, columns=256, stages=4, blocks=132, group_rows=16, **op
     i, j, k = s.get_loops(C)
     bi, ti = s.split(i, [None, rows])
     bj, tj = s.split(j, [None, columns])
-    ko, kk = s.split(k, [None, 64])
+    ko, kk = s.split(k, [None, step])
     s.reorder(bi, bj, ko, ti, tj, kk)
     for cache in (a, b):
         s.compute_at(cache, ko)

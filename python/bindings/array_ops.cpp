@@ -13,6 +13,7 @@
 #include "weft/array/linalg.h"
 #include "weft/array/moments.h"
 #include "weft/array/ops/grid_operators.h"
+#include "weft/array/ops/scaled_matmul.h"
 #include "weft/array/random.h"
 #include "weft/array/reduce_program.h"
 #include "weft/runtime/pool.h"
@@ -273,6 +274,18 @@ void bind_array_ops(nb::module_& m) {
   });
   m.def("_concat",
         [](const std::vector<NDArray>& arrays, int axis) { return concat(arrays, axis); });
+  m.def(
+      "_scaled_matmul",
+      [](const NDArray& a, const NDArray& b, const std::optional<NDArray>& scale_a,
+         const std::optional<NDArray>& scale_b, const std::optional<NDArray>& bias,
+         const std::string& dtype) {
+        const ProductScales scales{scale_a.value_or(NDArray()), scale_b.value_or(NDArray()),
+                                   bias.value_or(NDArray())};
+        const Elem elem = elem_of(parse_dtype(dtype));
+        return unlocked([&] { return scaled_matmul(a, b, scales, elem); });
+      },
+      nb::arg("a"), nb::arg("b"), nb::arg("scale_a").none(), nb::arg("scale_b").none(),
+      nb::arg("bias").none(), nb::arg("dtype"));
   m.def("_matmul",
         [](const NDArray& a, const NDArray& b) { return unlocked([&] { return matmul(a, b); }); });
   m.def("_sort", [](const NDArray& x, int axis, bool descending) {

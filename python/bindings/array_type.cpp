@@ -146,6 +146,10 @@ PyObject* item(const NDArray& a, std::int64_t linear) {
     case Elem::uint16: return PyLong_FromUnsignedLong(get(std::uint16_t{}));
     case Elem::uint32: return PyLong_FromUnsignedLong(get(std::uint32_t{}));
     case Elem::uint64: return PyLong_FromUnsignedLongLong(get(std::uint64_t{}));
+    case Elem::float8_e4m3fn:
+    case Elem::float8_e5m2:
+      return PyFloat_FromDouble(
+          static_cast<double>(float8_to_float(dtype_of(a.elem()), get(std::uint8_t{}))));
     case Elem::float16: return PyFloat_FromDouble(half_to_float(get(std::uint16_t{})));
     case Elem::bfloat16: return PyFloat_FromDouble(bfloat_to_float(get(std::uint16_t{})));
     case Elem::float32: return PyFloat_FromDouble(static_cast<double>(get(float{})));
@@ -287,8 +291,9 @@ void iterator_dealloc(PyObject* self) noexcept {
 // ---- buffer protocol
 
 const char* format_of(Elem e) {
-  static const char* formats[] = {"?", "b", "h",     "i", "q", "B",  "H", "I",
-                                  "Q", "e", nullptr, "f", "d", "Zf", "Zd"};
+  static const char* formats[] = {"?",     "b",     "h", "i",     "q", "B", "H",  "I", "Q",
+                                  nullptr, nullptr, "e", nullptr, "f", "d", "Zf", "Zd"};
+  static_assert(std::size(formats) == kElems);
   return formats[static_cast<int>(e)];
 }
 

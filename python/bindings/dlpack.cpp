@@ -220,8 +220,10 @@ nb::object numpy_copy(const NDArray& array, nb::handle empty) {
   };
   static constinit Types* kept = nullptr;
   const Types& types = made_once(kept, [] {
-    static constexpr const char* names[] = {"?",  "i1", "i2",    "i4", "i8", "u1", "u2", "u4",
-                                            "u8", "f2", nullptr, "f4", "f8", "c8", "c16"};
+    static constexpr const char* names[] = {"?",     "i1", "i2", "i4",    "i8",    "u1",
+                                            "u2",    "u4", "u8", nullptr, nullptr, "f2",
+                                            nullptr, "f4", "f8", "c8",    "c16"};
+    static_assert(std::size(names) == kElems);
     auto out = std::make_unique<Types>();
     const nb::object make = nb::module_::import_("numpy").attr("dtype");
     for (int e = 0; e < kElems; ++e)
@@ -256,8 +258,8 @@ nb::object numpy(const NDArray& self, nb::handle dtype, nb::handle copy) {
                   cat("copy=False, but ", describe(self), " is on ", self.device()->info().name));
     array = array.to(device_from_python(nb::str("cpu")));
   }
-  if (array.elem() == Elem::bfloat16)
-    array = array.astype(Elem::float32);  // NumPy has no such type
+  if (array.elem() == Elem::bfloat16 || is_float8(array.elem()))
+    array = array.astype(Elem::float32);  // NumPy has no such types
   struct Functions {
     nb::object copied, view, empty;
   };
@@ -360,7 +362,7 @@ namespace {
 nb::object cuda_interface(const NDArray& self) {
   const auto& info = self.device()->info();
   static constexpr const char* kinds = "biufc";
-  if (info.dl_type != kCuda || self.elem() == Elem::bfloat16) {
+  if (info.dl_type != kCuda || self.elem() == Elem::bfloat16 || is_float8(self.elem())) {
     std::string text = cat("no __cuda_array_interface__: ", describe(self), " on ", info.name);
     PyErr_SetString(PyExc_AttributeError, text.c_str());
     throw nb::python_error();

@@ -614,6 +614,8 @@ uint8: dtype
 uint16: dtype
 uint32: dtype
 uint64: dtype
+float8_e4m3fn: dtype
+float8_e5m2: dtype
 float16: dtype
 bfloat16: dtype
 float32: dtype

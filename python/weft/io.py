@@ -49,6 +49,8 @@ _ST = {
     "uint64": "U64",
     "float16": "F16",
     "bfloat16": "BF16",
+    "float8_e4m3fn": "F8_E4M3",
+    "float8_e5m2": "F8_E5M2",
     "float32": "F32",
     "float64": "F64",
     "complex64": "C64",

@@ -23,6 +23,9 @@ FORMS = [
     ((136, 72, 136), "TN", None, "float32", dict(columns=64, stages=3, blocks=3)),
     ((200, 160, 64), "TT", "residual", None, dict(columns=192, stages=2, blocks=1)),
     ((136, 96, 64), "NN", "residual", None, dict(columns=128, stages=2, blocks=2)),
+    ((136, 160, 136), "NN", "residual", None, dict(columns=96, stages=2, blocks=2)),
+    ((72, 200, 72), "NT", "bias", None, dict(rows=64, columns=160, stages=2, blocks=1)),
+    ((72, 72, 72), "NN", None, None, dict(rows=64, columns=32, stages=2, blocks=1)),
     ((2, 8, 8), "NN", "bias", None, dict(rows=64, columns=64, stages=2, blocks=2)),
 ]
 
@@ -60,11 +63,34 @@ def test_products(sizes, layout, epilogue, result, form, dtype):
     assert T.from_source(s.script()).script()
 
 
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
+@pytest.mark.parametrize("sizes, columns", [((136, 96, 272), 96), ((72, 200, 128), 128)])
+def test_products_of_float8(sizes, columns, dtype):
+    m, n, k = sizes
+    rng, device = np.random.default_rng(9), weft.device("ref")
+    a, b, bias = few(rng, m, k), few(rng, n, k), few(rng, n)
+    f = ws.product(m, n, k, dtype, "NT", "float32", "bias")
+    s = ws.schedule(f, rows=64, columns=columns, stages=2, blocks=2, step=128)
+    A, B = (weft.asarray(x).astype(dtype).to(device) for x in (a, b))
+    D = weft.full((m, n), float("nan"), dtype="float32", device=device)
+    weft.build(s, target="ref")["main"](A, B, weft.asarray(bias).to(device), D)
+    np.testing.assert_array_equal(D.to(weft.device("cpu")).numpy(), a @ b.T + bias)
+    assert T.from_source(s.script()).script()
+
+
 @pytest.mark.parametrize("check", ["run"])
 def test_every_step_is_proved_by_running(check):
     form = dict(rows=64, columns=64, stages=2, blocks=2, group_rows=2)
     s = ws.schedule(ws.product(72, 72, 72, epilogue="bias"), check=check, **form)
     assert "T.token_wait(" in s.script()
+
+
+def test_cubins_of_float8():
+    if "NVRTC" in weft.device("cuda").reason:
+        pytest.skip(f"no NVRTC: {weft.device('cuda').reason}")
+    f = ws.product(4096, 4096, 4096, "float8_e4m3fn", "NT", "bfloat16")
+    built = weft.build(ws.schedule(f, step=128), target=SM90)
+    assert "m64n256k32.f32.e4m3.e4m3" in built.source() and not built.notes, built.notes
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -193,9 +219,14 @@ def without_store():
         ),
         ("schedule.specialize_warps.tile", "adds up 32 terms", lambda: computed(step=32)),
         ("schedule.specialize_warps.tile", "has 32 rows", lambda: computed(rows=32)),
-        ("schedule.specialize_warps.tile", "has 32 columns", lambda: computed(columns=32)),
+        ("schedule.specialize_warps.tile", "has 16 columns", lambda: computed(columns=16)),
         ("schedule.specialize_warps.tile", "has 1 axes longer than 1", lambda: computed(m=1)),
         ("schedule.specialize_warps.operand", "the stride 100 of axis 0", lambda: computed(n=100)),
+        (
+            "schedule.specialize_warps.operand",
+            "does not lie in rows along the sum",
+            lambda: computed(dtype="float8_e5m2", step=128),
+        ),
         ("schedule.specialize_warps.store", "0 blocks follow the loop", without_store),
     ],
 )

@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <random>
+#include <tuple>
 
 #include "weft/array/gpu/gemm_program.h"
 #include "weft/base/error.h"
@@ -53,7 +54,7 @@ struct Matrix {
 
 GemmProgram program_of(const Form& form) {
   GemmProgram p;
-  p.type = dtypes::bfloat16, p.partial = form.partial;
+  p.type = p.type_b = p.result = dtypes::bfloat16, p.partial = form.partial;
   p.a_along_m = form.a_along_m, p.b_along_n = form.b_along_n;
   p.unit = form.unit, p.batch_axes = form.batch_axes;
   // a moves along the inner batch axis, b along the outer one.
@@ -129,6 +130,9 @@ const Form kForms[] = {
     {"sums", false, true, true, 2, 2, 64, 128, 4, 1},
     {"parts", false, true, true, 1, 0, 128, 64, 3, 4},
     {"parts_of_batches", true, false, true, 2, 2, 64, 64, 2, 2},
+    {"half_pieces", false, true, false, 8, 0, 128, 96, 2, 1},
+    {"half_pieces_of_pairs", true, true, false, 2, 1, 64, 160, 2, 1},
+    {"half_pieces_b_transposed", false, false, false, 8, 0, 128, 224, 2, 1},
     {"widest", false, true, false, 8, 0, 128, 256, 2, 1},
 };
 
@@ -150,6 +154,83 @@ TEST_P(ArrayGemm, compiles) {
     if (e.code() == "cuda.nvrtc.missing" || e.code() == "cuda.compiler.missing")
       GTEST_SKIP() << e.message();
     throw;
+  }
+}
+
+/// Operands of float8 in rows along k, sums scaled and a bias added.
+GemmProgram scaled_program(GemmProgram::Scale a, GemmProgram::Scale b, bool bias, DType result) {
+  GemmProgram p;
+  p.type = dtypes::float8_e4m3fn, p.type_b = dtypes::float8_e5m2, p.result = result;
+  p.b_along_n = false, p.unit = 8;
+  p.scale_a = a, p.scale_b = b, p.bias = bias;
+  p.decisions = {64, 96, 2, 1, 3};
+  return p;
+}
+
+TEST(ArrayGemmScaled, multiplies_float8) {
+  using Scale = GemmProgram::Scale;
+  const std::int64_t m = 70, n = 104, k = 144;
+  std::mt19937 rng(5);
+  auto codes = [&](DType type, std::int64_t count) {
+    std::vector<std::uint8_t> out(static_cast<std::size_t>(count));
+    for (std::uint8_t& v : out)
+      v = float_to_float8(type, static_cast<float>(static_cast<int>(rng() % 9) - 4));
+    return out;
+  };
+  auto numbers = [&](std::int64_t count) {
+    std::vector<float> out(static_cast<std::size_t>(count));
+    for (float& v : out) v = static_cast<float>(static_cast<int>(rng() % 8) + 1) / 4;
+    return out;
+  };
+  std::vector<std::uint8_t> a = codes(dtypes::float8_e4m3fn, m * k),
+                            b = codes(dtypes::float8_e5m2, n * k);
+  for (const auto& [sa, sb, bias] :
+       {std::tuple(Scale::each, Scale::each, true), std::tuple(Scale::one, Scale::none, false)}) {
+    const GemmProgram p = scaled_program(sa, sb, bias, dtypes::float32);
+    std::vector<float> rows = numbers(sa == Scale::each ? m : 1),
+                       columns = numbers(sb == Scale::each ? n : 1), added = numbers(n),
+                       out(static_cast<std::size_t>(m * n), NAN);
+    std::vector<ir::InterpretArg> args{{a.data(), {m, k}, {k, 1}, 0, 0},
+                                       {b.data(), {n, k}, {k, 1}, 0, 0},
+                                       {out.data(), {m, n}, {}, 0, 0}};
+    auto factor = [&](std::vector<float>& x) {
+      args.push_back({x.data(), {static_cast<std::int64_t>(x.size())}, {}, 0, 0});
+    };
+    if (sa != Scale::none) factor(rows);
+    if (sb != Scale::none) factor(columns);
+    if (bias) factor(added);
+    for (std::int64_t v : {m, n / p.unit, k, std::int64_t{1}, std::int64_t{2}, k / 16, k / 16})
+      args.push_back({nullptr, {}, {}, v, 0});
+    ir::interpret(
+        pass::run_pipeline(find_backend("ref").pipeline(Target::parse("ref")), p.scheduled()),
+        args);
+    for (std::int64_t i = 0; i < m; ++i) {
+      for (std::int64_t j = 0; j < n; ++j) {
+        float want = 0;
+        for (std::int64_t r = 0; r < k; ++r)
+          want += float8_to_float(p.type, a[static_cast<std::size_t>(i * k + r)]) *
+                  float8_to_float(p.type_b, b[static_cast<std::size_t>(j * k + r)]);
+        if (sa != Scale::none) want *= rows[sa == Scale::each ? static_cast<std::size_t>(i) : 0];
+        if (sb != Scale::none) want *= columns[sb == Scale::each ? static_cast<std::size_t>(j) : 0];
+        if (bias) want += added[static_cast<std::size_t>(j)];
+        ASSERT_EQ(out[static_cast<std::size_t>(i * n + j)], want) << i << ", " << j;
+      }
+    }
+  }
+}
+
+TEST(ArrayGemmScaled, compiles) {
+  using Scale = GemmProgram::Scale;
+  for (const DType result : {dtypes::bfloat16, dtypes::float32}) {
+    const GemmProgram p = scaled_program(Scale::each, Scale::one, true, result);
+    try {
+      const Ref<runtime::Module> built = build(ir::make_module(p.scheduled()), "cuda:arch=sm_90");
+      (void)built;
+    } catch (const Error& e) {
+      if (e.code() == "cuda.nvrtc.missing" || e.code() == "cuda.compiler.missing")
+        GTEST_SKIP() << e.message();
+      throw;
+    }
   }
 }
 

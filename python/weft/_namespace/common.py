@@ -13,7 +13,8 @@ from .._errors import error as _error
 _INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _UNSIGNED = _INTEGERS[4:]
 _SIGNED = _INTEGERS[:4]
-_REALS = ("float16", "bfloat16", "float32", "float64")
+_REALS = ("float8_e4m3fn", "float8_e5m2", "float16", "bfloat16", "float32", "float64")
+_NARROW = _REALS[:4]  # computed with as float32
 _COMPLEX = ("complex64", "complex128")
 _bool, _int64, _float32, _float64 = _core.bool, _core.int64, _core.float32, _core.float64
 _pybool = bool

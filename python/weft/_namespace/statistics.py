@@ -8,7 +8,18 @@ import math as _math
 from .. import _core
 from .._boundary import publish as _publish
 from .._errors import error as _error
-from .common import _INTEGERS, _array, _axis, _bool, _float32, _int64, _is_tensor, _name, _row
+from .common import (
+    _INTEGERS,
+    _array,
+    _axis,
+    _bool,
+    _float32,
+    _int64,
+    _is_tensor,
+    _name,
+    _NARROW,
+    _row,
+)
 from .creation import full
 from .manipulation import concat, reshape
 
@@ -101,7 +112,7 @@ def mean(x, /, *, axis=None, keepdims=False):
         return out
     if _name(x.dtype) in _INTEGERS or _name(x.dtype) == "bool":
         x = x.astype(_float32)
-    if _name(x.dtype) in ("float16", "bfloat16"):
+    if _name(x.dtype) in _NARROW:
         return (_core._reduce("sum", x, axis, keepdims, _float32) / _count(x, axis)).astype(x.dtype)
     return sum(x, axis=axis, keepdims=keepdims) / _count(x, axis)
 
@@ -133,7 +144,7 @@ def var(x, /, *, axis=None, correction=0.0, keepdims=False):
     """Variance, over n - correction."""
     if (out := _one_pass(_VARIANCE, x, axis, keepdims, correction)) is not None:
         return out
-    narrow = _name(x.dtype) in ("float16", "bfloat16")
+    narrow = _name(x.dtype) in _NARROW
     wide = x.astype(_float32) if narrow or _name(x.dtype) in _INTEGERS else x
     middle = mean(wide, axis=axis, keepdims=True)
     if _in_rows(wide, axis):

@@ -94,6 +94,8 @@ def finfo(type, /):
         raise _error(_core.DTypeError, "array.finfo.dtype", f"{name} is no floating-point type")
     digits, top, bottom = _FINFO[real]
     largest = (2.0 - 2.0**-digits) * 2.0**top
+    if real == "float8_e4m3fn":
+        largest = 448.0  # all bits set is NaN
     return finfo_object(
         _dtype(real).itemsize * 8, 2.0**-digits, largest, -largest, 2.0**bottom, _dtype(real)
     )
@@ -135,6 +137,8 @@ iinfo_object = _namedtuple("iinfo_object", "bits max min dtype")
 
 
 _FINFO = {  # precision bits, largest exponent, smallest normal exponent
+    "float8_e4m3fn": (3, 8, -6),
+    "float8_e5m2": (2, 15, -14),
     "float16": (10, 15, -14),
     "bfloat16": (7, 127, -126),
     "float32": (23, 127, -126),

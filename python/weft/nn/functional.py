@@ -33,7 +33,13 @@ from .groups import by_statistics, group_norm, instance_norm, local_response_nor
 from .losses import *  # noqa: F401,F403
 from .margins import *  # noqa: F401,F403
 from .pooling import *  # noqa: F401,F403
-from .quantized import dequantize_weight, grouped_linear, quantize_weight, quantized_linear
+from .quantized import (
+    dequantize_weight,
+    grouped_linear,
+    quantize_weight,
+    quantized_linear,
+    scaled_mm,
+)
 from .resampling import interpolate, pad
 from .scaled_attention import attention, scaled_dot_product_attention
 
@@ -74,6 +80,7 @@ __all__ = [
     "grouped_linear",
     "quantize_weight",
     "quantized_linear",
+    "scaled_mm",
 ]
 
 relu = _core.operations["relu"]

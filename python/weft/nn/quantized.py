@@ -16,7 +16,13 @@ from .. import te
 from .._core import NDArray, Tensor
 from .._errors import error as _error
 
-__all__ = ["dequantize_weight", "grouped_linear", "quantize_weight", "quantized_linear"]
+__all__ = [
+    "dequantize_weight",
+    "grouped_linear",
+    "quantize_weight",
+    "quantized_linear",
+    "scaled_mm",
+]
 
 _FEW_ROWS = 8  # from here on the weight is made float once and used for all rows
 _LANES, _TILE, _STEPS = 16, 8192, 4
@@ -311,3 +317,53 @@ def grouped_linear(x, weights, counts, bias=None):
     if not parts:
         return x @ weights[0] if counts else x[:, : weights.shape[2]]
     return weft.concat(parts, axis=0) if len(parts) > 1 else parts[0]
+
+
+def _blocked(scale, shape, axis):
+    """Is the scale one for each block: (rows of blocks, columns of blocks), blocks of 128 along the sum?"""
+    return (
+        scale is not None
+        and scale.ndim == 2
+        and scale.size > 1
+        and scale.shape[axis] > 1
+        and scale.shape[axis] == -(-shape[axis] // 128)
+    )
+
+
+def _expanded(scale, shape):
+    """A scale for each element: blocks repeated, the last ones cut."""
+    for axis, extent in enumerate(shape):
+        each = -(-extent // scale.shape[axis])
+        each = 128 if each > 1 and scale.shape[axis] > 1 else each
+        scale = weft.repeat(scale, each, axis=axis)
+        scale = scale[:extent] if axis == 0 else scale[:, :extent]
+    return scale
+
+
+def scaled_mm(a, b, scale_a=None, scale_b=None, bias=None, dtype="bfloat16"):
+    """(a @ b) * scale_a * scale_b + bias of float8 matrices (m, k) and (k, n): sums in float32, rounded once to `dtype`.
+
+    Scales are float32: one number, (m,) or (m, 1) for the rows of a and (n,) or (1, n) for the columns of b. A scale with
+    one number for each 128 elements along k belongs to blocks: (m or m / 128, k / 128) for a, (k / 128, n or n / 128) for
+    b; such operands are multiplied as float32. bias: (n,), float32.
+
+    On tensor cores with float8 a is read in rows along k and b in columns along k; other orders are copied first. The
+    result has no gradient. Raises DTypeError array.scaled_matmul.dtype, ShapeError array.scaled_matmul.shape and
+    array.scaled_matmul.scale."""
+    a, b = _plain(a), _plain(b)
+    wide = [None if x is None else _plain(x).astype(weft.float32) for x in (scale_a, scale_b, bias)]
+    name = getattr(dtype, "name", dtype)
+    scales = wide[:2]
+    blocks = a.ndim == 2 and b.ndim == 2
+    blocks = [blocks and _blocked(s, x.shape, axis) for s, x, axis in zip(scales, (a, b), (1, 0))]
+    if any(blocks):
+        values = [x.astype(weft.float32) for x in (a, b)]
+        for i, x in enumerate(values):
+            if blocks[i]:
+                values[i], scales[i] = x * _expanded(scales[i], x.shape), None
+        out = values[0] @ values[1]
+        for i, s in enumerate(scales):
+            if s is not None:
+                out = out * (s if s.size == 1 else s.reshape((-1, 1) if i == 0 else (1, -1)))
+        return (out if wide[2] is None else out + wide[2]).astype(name)
+    return weft._core._scaled_matmul(a, b, *scales, wide[2], name)

@@ -152,8 +152,8 @@ NDArray arg_reduce(bool largest, const NDArray& x, std::optional<int> axis, bool
     if (axis && i != a) shape.push_back(x.shape()[i]);
     else if (keepdims) shape.push_back(1);
   }
-  const bool narrow = x.elem() == Elem::float16 || x.elem() == Elem::bfloat16;
-  const Elem kernel = narrow ? Elem::float32 : x.elem();
+  const bool narrow = is_narrow_float(x.elem());
+  const Elem kernel = arithmetic_elem(x.elem());
   const std::int64_t n = axis ? x.shape()[a] : x.size();
   NDArray out = NDArray::empty(x.device(), Elem::int64, shape);
   if (out.size() == 0) return out;

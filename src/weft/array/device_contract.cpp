@@ -163,8 +163,8 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
   if (spec.read_b == Read::terms) divide(b.elem(), {&c.b.inner, &c.b.batch});
   auto word = [](auto v) { return static_cast<std::uint64_t>(v); };
   Key key{4,
-          word(spec.out) | word(spec.a) << 4 | word(spec.b) << 8 | word(spec.narrow) << 12 |
-              word(spec.read_a) << 13 | word(spec.read_b) << 15,
+          word(spec.out) | word(spec.a) << 8 | word(spec.b) << 16 | word(spec.narrow) << 24 |
+              word(spec.read_a) << 25 | word(spec.read_b) << 27,
           word(spec.rank_m) | word(spec.rank_n) << 8 | word(spec.rank_k) << 16 |
               word(spec.rank_batch) << 24,
           word(choice.tile) | word(spec.stages) << 16 | word(spec.early) << 24 |

@@ -85,9 +85,7 @@ ir::Stmt join_points(const Builder& p, const ir::Buffer& shared, const ir::Expr&
                      const ir::Expr& thread, std::int64_t threads, const ir::Expr& value,
                      const Combine& combine, const ir::Buffer& into, const ir::Expr& at);
 /// The type in which sums of products of this type are kept: float32 for 16-bit floats.
-inline Elem sum_elem(Elem e) {
-  return e == Elem::float16 || e == Elem::bfloat16 ? Elem::float32 : e;
-}
+inline Elem sum_elem(Elem e) { return arithmetic_elem(e); }
 /// A private array of a thread.
 ir::Buffer local(const std::string& name, DType type, std::int64_t extent);
 ir::Buffer shared(const std::string& name, DType type, std::vector<std::int64_t> shape);

@@ -320,11 +320,12 @@ class Kernel {
 
 NDArray in_vectors(const NDArray& x, bool zeros) {
   const int r = x.ndim();
+  const std::int64_t vector = 16 / elem_bytes(x.elem());
   const std::uint64_t address =
       x.handle()->address() + static_cast<std::uint64_t>(x.offset() * elem_bytes(x.elem()));
   bool fits = address % 16 == 0 && (x.strides()[r - 1] == 1 || x.shape()[r - 1] == 1) &&
-              x.shape()[r - 1] % kVector == 0;
-  for (int i = 0; i + 1 < r; ++i) fits = fits && x.strides()[i] % kVector == 0;
+              x.shape()[r - 1] % vector == 0;
+  for (int i = 0; i + 1 < r; ++i) fits = fits && x.strides()[i] % vector == 0;
   if (fits) return x;
   // Batches that are repeated are copied once.
   Dims shape = x.shape(), once = x.shape();
@@ -332,7 +333,9 @@ NDArray in_vectors(const NDArray& x, bool zeros) {
     if (x.strides()[i] == 0) once[i] = 1;
   }
   Dims wide = once;
-  wide[r - 1] = ceil_div(once[r - 1], kVector) * kVector;
+  // Rows at multiples of 32 bytes, the sectors that memory is fetched in, unless they were filled.
+  const std::int64_t pad = zeros ? vector : 2 * vector;
+  wide[r - 1] = ceil_div(once[r - 1], pad) * pad;
   NDArray out = wide == once || !zeros ? NDArray::empty(x.device(), x.elem(), wide)
                                        : full(x.device(), x.elem(), wide, Scalar(0));
   assign(out.as_strided(once, out.strides(), out.offset()),
@@ -448,7 +451,7 @@ void grid_product(const NDArray& out, const NDArray& a_in, const NDArray& b_in) 
   spec.narrow = fits_narrow(std::max({reach(a), reach(b), out.size() + 1024 * (n + 1024)}));
   auto word = [](auto v) { return static_cast<std::uint64_t>(v); };
   const Key key{
-      16, word(spec.out) | word(spec.in) << 4 | word(spec.narrow) << 8 | word(spec.pairs) << 9,
+      16, word(spec.out) | word(spec.in) << 8 | word(spec.narrow) << 16 | word(spec.pairs) << 17,
       word(choice.row) | word(spec.groups) << 8 | word(spec.stages) << 16, word(spec.rank_batch)};
   Call call(out.device());
   call.array(out).array(a).array(b);

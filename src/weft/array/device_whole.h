@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/array/device_grid.h"
+#include "weft/array/ops/scaled_matmul.h"
 #include "weft/rules/gemm_tensor_core.h"
 
 namespace weft::device {
@@ -13,14 +14,22 @@ namespace weft::device {
 /// Whether the device copies in bulk and multiplies whole tiles of operands of this type.
 bool has_whole_product(const Ref<Device>& device, Elem elem);
 
+/// Whether it multiplies tiles of float8 operands.
+bool has_scaled_product(const Ref<Device>& device);
+
+/// What the rule for products is told of the device.
+rules::GemmMachine gemm_machine(const Grid& grid);
+
 /// Whether the device can copy tiles of this operand in bulk as it lies.
 bool reads_in_bulk(const NDArray& x);
 
 /// out[b, m, n] = sum over k of a[b, m, k] * b[b, k, n] as grid_product; false where the device has
 /// no kernel for it or the operands need more batch axes than it knows. `measured`: instead of the
-/// choice.
+/// choice. `scaled`: what the sums are multiplied by and what is added to them; float8 operands are
+/// of this form, and no batches are then.
 bool whole_product(const NDArray& out, const NDArray& a, const NDArray& b,
-                   const rules::GemmDecisions* measured = nullptr);
+                   const rules::GemmDecisions* measured = nullptr,
+                   const ProductScales* scaled = nullptr);
 
 /// Images [n, channels, y, x] and windows' steps and margins along y and x.
 struct Images {

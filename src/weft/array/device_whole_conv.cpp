@@ -118,8 +118,10 @@ void patches(const Last& out, const Last& x, const NDArray& weight, const Images
   const std::int64_t count = v.steps, places = weight.shape()[0] * weight.shape()[1];
   v.chunks = ceil_div(x.channels, 64), v.window = weight.shape()[1];
   v.steps = v.part = v.chunks * places;
-  const rules::GemmDecisions choice = rules::choose_gemm(grid_of(x.data.device()).processors, 1,
-                                                         count * 64, out.channels, v.steps, false);
+  rules::GemmShape shape;
+  shape.m = count * 64, shape.n = out.channels, shape.k = v.steps * 64, shape.column_unit = 64;
+  const rules::GemmDecisions choice =
+      rules::choose_gemm(gemm_machine(grid_of(x.data.device())), shape);
   take(choice, spec);
   v.tiles_m = ceil_div(count, spec.groups), v.tiles_n = ceil_div(out.channels, spec.columns);
   v.m = count * 64, v.n = out.channels;
@@ -233,8 +235,10 @@ void whole_conv_weight(const NDArray& out, const NDArray& g, const NDArray& x,
   WholeNumbers v;
   choose_patch(spec, v, by.images(), by.height(), by.width());
   v.batches = w[2] * w[3], v.window = w[3], v.m = w[1], v.n = w[0];
-  const rules::GemmDecisions choice =
-      rules::choose_gemm(grid_of(x.device()).processors, v.batches, v.m, v.n, v.steps, true);
+  rules::GemmShape shape;
+  shape.batches = v.batches, shape.m = v.m, shape.n = v.n, shape.k = v.steps * 64;
+  shape.column_unit = 64, shape.divisible = true;
+  const rules::GemmDecisions choice = rules::choose_gemm(gemm_machine(grid_of(x.device())), shape);
   take(choice, spec);
   v.part = ceil_div(v.steps, choice.parts), v.parts = ceil_div(v.steps, v.part);
   v.tiles_m = ceil_div(v.m, 64 * spec.groups), v.tiles_n = ceil_div(v.n, spec.columns);

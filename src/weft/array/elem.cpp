@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/array/elem.h"
 
+#include <iterator>
+
 namespace weft {
 
 namespace {
-constexpr std::string_view kNames[] = {"bool",     "int8",    "int16",   "int32",     "int64",
-                                       "uint8",    "uint16",  "uint32",  "uint64",    "float16",
-                                       "bfloat16", "float32", "float64", "complex64", "complex128"};
+constexpr std::string_view kNames[] = {
+    "bool",     "int8",    "int16",   "int32",         "int64",       "uint8",
+    "uint16",   "uint32",  "uint64",  "float8_e4m3fn", "float8_e5m2", "float16",
+    "bfloat16", "float32", "float64", "complex64",     "complex128"};
+static_assert(std::size(kNames) == kElems);
 int width(Elem e) { return elem_bytes(e); }
 Elem signed_of(int bytes) {
   return bytes == 1   ? Elem::int8
@@ -63,7 +67,7 @@ bool try_promote(Elem a, Elem b, Elem& out) {
       return true;
     }
     case Kind::real:
-      if (width(a) == 2 && width(b) == 2) {
+      if (width(a) == width(b)) {
         out = Elem::float32;
       } else {
         out = width(a) >= width(b) ? a : b;

@@ -10,9 +10,7 @@ namespace weft {
 
 /// Narrow floats have no kernels of their own: they are widened on the way in and rounded on the
 /// way out.
-inline Elem kernel_elem(Elem e) {
-  return e == Elem::float16 || e == Elem::bfloat16 ? Elem::float32 : e;
-}
+inline Elem kernel_elem(Elem e) { return arithmetic_elem(e); }
 
 /// One operand ready for chunks of the linear index space.
 struct Feed {

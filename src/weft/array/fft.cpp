@@ -283,9 +283,8 @@ NDArray axis_back(const NDArray& rows, Dims lead, int axis) {
 }
 
 Elem complex_for(Elem e) {
-  return e == Elem::complex64 || e == Elem::float32 || e == Elem::float16 || e == Elem::bfloat16
-             ? Elem::complex64
-             : Elem::complex128;
+  return e == Elem::complex64 || e == Elem::float32 || is_narrow_float(e) ? Elem::complex64
+                                                                          : Elem::complex128;
 }
 
 }  // namespace

@@ -63,6 +63,9 @@ std::string element(const char* p, Elem e) {
     case Elem::uint16: return std::to_string(read<std::uint16_t>(p));
     case Elem::uint32: return std::to_string(read<std::uint32_t>(p));
     case Elem::uint64: return std::to_string(read<std::uint64_t>(p));
+    case Elem::float8_e4m3fn:
+    case Elem::float8_e5m2:
+      return number(float8_to_float(dtype_of(e), read<std::uint8_t>(p)), true);
     case Elem::float16: return number(half_to_float(read<std::uint16_t>(p)), true);
     case Elem::bfloat16: return number(bfloat_to_float(read<std::uint16_t>(p)), true);
     case Elem::float32: return number(read<float>(p), true);

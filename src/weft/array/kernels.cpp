@@ -71,7 +71,7 @@ void enter(const KernelEntry* list, Tables& tables) {
       case KernelEntry::compress: put(tables.loops.compress[k.row]); break;
       case KernelEntry::places: put(tables.loops.places); break;
       case KernelEntry::steps:
-        if (static_cast<Elem>(k.elem) < Elem::float16) put(tables.loops.whole_steps[k.elem]);
+        if (is_integer(static_cast<Elem>(k.elem))) put(tables.loops.whole_steps[k.elem]);
         else put(tables.loops.real_steps[k.elem]);
         break;
       case KernelEntry::add_products: put(tables.loops.add_products[k.elem]); break;

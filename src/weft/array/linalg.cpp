@@ -74,7 +74,7 @@ void need_device(const NDArray& a, std::string_view name) {
 }
 
 /// What LAPACK computes in: the type itself; 16-bit floats in float32.
-Elem wide_of(Elem e) { return e == Elem::float16 || e == Elem::bfloat16 ? Elem::float32 : e; }
+Elem wide_of(Elem e) { return arithmetic_elem(e); }
 
 /// Matrices one after the other, each column by column, on the host.
 NDArray columns(const NDArray& a) {

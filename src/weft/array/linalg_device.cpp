@@ -13,7 +13,7 @@ namespace {
 
 using library::MathLibrary;
 
-Elem wide_of(Elem e) { return e == Elem::float16 || e == Elem::bfloat16 ? Elem::float32 : e; }
+Elem wide_of(Elem e) { return arithmetic_elem(e); }
 
 Dims lead_of(const NDArray& a) { return Dims(a.shape().data(), a.ndim() - 2); }
 Dims with(Dims lead, std::initializer_list<std::int64_t> tail) {

@@ -159,7 +159,7 @@ NDArray matmul(const NDArray& a_in, const NDArray& b_in) {
   refuse_rank(a_in, "left");
   refuse_rank(b_in, "right");
   Elem e = promote(a_in.elem(), b_in.elem());
-  Elem kernel = e == Elem::float16 || e == Elem::bfloat16 ? Elem::float32 : e;
+  Elem kernel = arithmetic_elem(e);
   NDArray a = a_in.ndim() == 1 ? a_in.expand_dims(0) : a_in;
   NDArray b = b_in.ndim() == 1 ? b_in.expand_dims(1) : b_in;
   std::int64_t m = a.shape()[a.ndim() - 2], k = a.shape()[a.ndim() - 1],

@@ -88,6 +88,8 @@ void write_scalar(const Scalar& value, Elem elem, void* out) {
     case Elem::uint16: return put_int(std::uint16_t{});
     case Elem::uint32: return put_int(std::uint32_t{});
     case Elem::uint64: return put_int(std::uint64_t{});
+    case Elem::float8_e4m3fn:
+    case Elem::float8_e5m2: return put(double_to_float8(dtype_of(elem), real));
     case Elem::float16: return put(double_to_half(real));
     case Elem::bfloat16: return put(double_to_bfloat(real));
     case Elem::float32: return put(static_cast<float>(real));

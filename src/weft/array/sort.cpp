@@ -44,7 +44,7 @@ void need_order(const NDArray& x, std::string_view name) {
 NDArray rows_of(const NDArray& x, int axis, std::string_view name) {
   need_order(x, name);
   NDArray moved = x.transpose(axis, -1);
-  Elem kernel = x.elem() == Elem::float16 || x.elem() == Elem::bfloat16 ? Elem::float32 : x.elem();
+  Elem kernel = arithmetic_elem(x.elem());
   return kernel == x.elem() ? moved.copy() : moved.astype(kernel);
 }
 
@@ -308,8 +308,7 @@ NDArray topk_places(const NDArray& x, std::int64_t k, int axis, bool largest) {
   if (!x.on_host() || k > 512 || k * 4 > n)
     return argsort(x, axis, largest).slice(axis, 0, k, 1).contiguous();
   const NDArray moved = x.transpose(axis, -1);
-  NDArray rows = moved.is_contiguous() && x.elem() != Elem::float16 && x.elem() != Elem::bfloat16 &&
-                         !is_complex(x.elem())
+  NDArray rows = moved.is_contiguous() && !is_narrow_float(x.elem()) && !is_complex(x.elem())
                      ? moved
                      : rows_of(x, axis, "topk");
   Dims shape = rows.shape();
@@ -345,7 +344,7 @@ NDArray searchsorted(const NDArray& x, const NDArray& values, bool right) {
   }
   check_same_device(x, values, "searchsorted");
   Elem e = promote(x.elem(), values.elem());
-  Elem kernel = e == Elem::float16 || e == Elem::bfloat16 ? Elem::float32 : e;
+  Elem kernel = arithmetic_elem(e);
   if (!x.on_host() && has_grid(x) && !is_complex(e))
     return grid_searchsorted(x.elem() == e ? x : x.astype(e),
                              values.elem() == e ? values : values.astype(e), right);

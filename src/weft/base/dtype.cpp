@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/base/dtype.h"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -16,14 +17,24 @@ struct Name {
   DType type;
 };
 constexpr Name kNames[] = {
-    {"bool", dtypes::boolean},          {"int8", dtypes::int8},
-    {"int16", dtypes::int16},           {"int32", dtypes::int32},
-    {"int64", dtypes::int64},           {"uint8", dtypes::uint8},
-    {"uint16", dtypes::uint16},         {"uint32", dtypes::uint32},
-    {"uint64", dtypes::uint64},         {"float16", dtypes::float16},
-    {"bfloat16", dtypes::bfloat16},     {"float32", dtypes::float32},
-    {"float64", dtypes::float64},       {"complex64", dtypes::complex64},
-    {"complex128", dtypes::complex128}, {"handle", dtypes::handle},
+    {"bool", dtypes::boolean},
+    {"int8", dtypes::int8},
+    {"int16", dtypes::int16},
+    {"int32", dtypes::int32},
+    {"int64", dtypes::int64},
+    {"uint8", dtypes::uint8},
+    {"uint16", dtypes::uint16},
+    {"uint32", dtypes::uint32},
+    {"uint64", dtypes::uint64},
+    {"float8_e4m3fn", dtypes::float8_e4m3fn},
+    {"float8_e5m2", dtypes::float8_e5m2},
+    {"float16", dtypes::float16},
+    {"bfloat16", dtypes::bfloat16},
+    {"float32", dtypes::float32},
+    {"float64", dtypes::float64},
+    {"complex64", dtypes::complex64},
+    {"complex128", dtypes::complex128},
+    {"handle", dtypes::handle},
 };
 
 /// Rounds a double to a float so that a second rounding to 16 bits is still correct (round to odd).
@@ -120,5 +131,66 @@ std::uint16_t float_to_bfloat(float value) {
 }
 
 std::uint16_t double_to_bfloat(double value) { return float_to_bfloat(round_to_odd(value)); }
+
+namespace {
+/// A format by its bits: of the mantissa, the exponent's bias, the first bits that are no number.
+struct Float8 {
+  int mantissa, bias;
+  std::uint32_t special;  // infinity, or NaN where there is none
+  std::uint32_t nan;
+};
+constexpr Float8 kE4M3{3, 7, 0x7f, 0x7f}, kE5M2{2, 15, 0x7c, 0x7e};
+const Float8& float8_of(DType type) { return type.code == TypeCode::float8_e5m2 ? kE5M2 : kE4M3; }
+}  // namespace
+
+float float8_to_float(DType type, std::uint8_t bits) {
+  const Float8& f = float8_of(type);
+  const std::uint32_t magnitude = bits & 0x7fu;
+  float value;
+  if (magnitude >= f.special) {
+    const bool infinite = magnitude == f.special && f.special != f.nan;
+    value = std::bit_cast<float>(infinite ? 0x7f800000u : 0x7fc00000u);
+  } else {
+    const int exponent = static_cast<int>(magnitude >> f.mantissa);
+    const std::uint32_t fraction = magnitude & ((1u << f.mantissa) - 1);
+    const std::uint32_t whole = exponent ? fraction | 1u << f.mantissa : fraction;
+    value = std::ldexp(static_cast<float>(whole), std::max(exponent, 1) - f.bias - f.mantissa);
+  }
+  return std::copysign(value, bits & 0x80u ? -1.0f : 1.0f);
+}
+
+std::uint8_t float_to_float8(DType type, float value) {
+  const Float8& f = float8_of(type);
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t sign = bits >> 24 & 0x80u, magnitude = bits & 0x7fffffffu;
+  const int dropped = 23 - f.mantissa;
+  std::uint32_t out;
+  if (magnitude > 0x7f800000u) {
+    out = f.nan;
+  } else if (magnitude < static_cast<std::uint32_t>(128 - f.bias) << 23) {  // subnormal or zero
+    const float units = std::ldexp(std::bit_cast<float>(magnitude), f.bias - 1 + f.mantissa);
+    out = static_cast<std::uint32_t>(std::nearbyint(units));
+  } else {
+    const std::uint32_t rounded =
+        magnitude + (1u << (dropped - 1)) - 1 + (magnitude >> dropped & 1u);
+    out = std::min((rounded - (static_cast<std::uint32_t>(127 - f.bias) << 23)) >> dropped,
+                   f.special);
+  }
+  return static_cast<std::uint8_t>(sign | out);
+}
+
+std::uint8_t double_to_float8(DType type, double value) {
+  return float_to_float8(type, round_to_odd(value));
+}
+
+double narrow_to_double(DType type, std::uint16_t bits) {
+  if (type.is_float8()) return float8_to_float(type, static_cast<std::uint8_t>(bits));
+  return type.is_bfloat() ? bfloat_to_float(bits) : half_to_float(bits);
+}
+
+std::uint16_t double_to_narrow(DType type, double value) {
+  if (type.is_float8()) return double_to_float8(type, value);
+  return type.is_bfloat() ? double_to_bfloat(value) : double_to_half(value);
+}
 
 }  // namespace weft

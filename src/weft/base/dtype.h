@@ -16,6 +16,8 @@ enum class TypeCode : std::uint8_t {
   bfloat = 4,
   complex = 5,
   bool_ = 6,
+  float8_e4m3fn = 10,
+  float8_e5m2 = 12,
 };
 
 /// A scalar or vector type: code, bits of one lane, number of lanes.
@@ -28,8 +30,13 @@ struct DType {
   constexpr bool is_int() const { return code == TypeCode::int_; }
   constexpr bool is_uint() const { return code == TypeCode::uint_; }
   constexpr bool is_bool() const { return code == TypeCode::bool_; }
-  constexpr bool is_float() const { return code == TypeCode::float_ || code == TypeCode::bfloat; }
+  constexpr bool is_float() const {
+    return code == TypeCode::float_ || code == TypeCode::bfloat || is_float8();
+  }
   constexpr bool is_bfloat() const { return code == TypeCode::bfloat; }
+  constexpr bool is_float8() const {
+    return code == TypeCode::float8_e4m3fn || code == TypeCode::float8_e5m2;
+  }
   constexpr bool is_complex() const { return code == TypeCode::complex; }
   constexpr bool is_handle() const { return code == TypeCode::handle; }
   constexpr bool is_integral() const { return is_int() || is_uint(); }
@@ -51,6 +58,8 @@ inline constexpr DType uint8{TypeCode::uint_, 8, 1};
 inline constexpr DType uint16{TypeCode::uint_, 16, 1};
 inline constexpr DType uint32{TypeCode::uint_, 32, 1};
 inline constexpr DType uint64{TypeCode::uint_, 64, 1};
+inline constexpr DType float8_e4m3fn{TypeCode::float8_e4m3fn, 8, 1};
+inline constexpr DType float8_e5m2{TypeCode::float8_e5m2, 8, 1};
 inline constexpr DType float16{TypeCode::float_, 16, 1};
 inline constexpr DType bfloat16{TypeCode::bfloat, 16, 1};
 inline constexpr DType float32{TypeCode::float_, 32, 1};
@@ -75,5 +84,16 @@ std::uint16_t double_to_half(double value);
 float bfloat_to_float(std::uint16_t bits);
 std::uint16_t float_to_bfloat(float value);
 std::uint16_t double_to_bfloat(double value);
+
+/// Conversions of the formats E4M3 and E5M2 of the OCP specification, without saturation: what
+/// exceeds the largest number becomes NaN in float8_e4m3fn, which has no infinity, and infinite in
+/// float8_e5m2. `type` is one of the two.
+float float8_to_float(DType type, std::uint8_t bits);
+std::uint8_t float_to_float8(DType type, float value);
+std::uint8_t double_to_float8(DType type, double value);
+
+/// Floats of at most 16 bits: their values by their bits, and the bits of the nearest value.
+double narrow_to_double(DType type, std::uint16_t bits);
+std::uint16_t double_to_narrow(DType type, double value);
 
 }  // namespace weft

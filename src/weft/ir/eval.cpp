@@ -20,7 +20,7 @@ std::int64_t wrap_int(std::int64_t v, DType t) {
 double round_float(double v, DType t) {
   if (t.bits == 64) return v;
   if (t.bits == 32) return static_cast<float>(v);
-  return t.is_bfloat() ? bfloat_to_float(double_to_bfloat(v)) : half_to_float(double_to_half(v));
+  return narrow_to_double(t, double_to_narrow(t, v));
 }
 
 namespace {
@@ -154,14 +154,12 @@ Lane eval_reinterpret(Lane v, DType from, DType to) {
   if (!from.is_float()) bits = bits_of(v.i);
   else if (from.bits == 64) bits = std::bit_cast<std::uint64_t>(v.f);
   else if (from.bits == 32) bits = std::bit_cast<std::uint32_t>(static_cast<float>(v.f));
-  else bits = from.is_bfloat() ? double_to_bfloat(v.f) : double_to_half(v.f);
+  else bits = double_to_narrow(from, v.f);
   Lane out;
   if (!to.is_float()) out.i = wrap_int(from_bits(bits), to);
   else if (to.bits == 64) out.f = std::bit_cast<double>(bits);
   else if (to.bits == 32) out.f = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
-  else
-    out.f = to.is_bfloat() ? bfloat_to_float(static_cast<std::uint16_t>(bits))
-                           : half_to_float(static_cast<std::uint16_t>(bits));
+  else out.f = narrow_to_double(to, static_cast<std::uint16_t>(bits));
   return out;
 }
 
@@ -213,11 +211,11 @@ bool float_intrinsic(IntrinsicId id, DType t, std::span<const Lane> a, Lane* out
         r = std::nextafter(static_cast<float>(x), static_cast<float>(y));
       } else if (x == y || std::isnan(x) || std::isnan(y)) {
         r = std::isnan(x) ? x : y;
-      } else {  // one step in the ordered bit pattern of a 16-bit float
-        std::uint16_t bits = t.is_bfloat() ? double_to_bfloat(x) : double_to_half(x);
-        if (x == 0) bits = y > 0 ? 0x0001 : 0x8001;
+      } else {  // one step in the ordered bit pattern of a narrow float
+        std::uint16_t bits = double_to_narrow(t, x);
+        if (x == 0) bits = static_cast<std::uint16_t>(y > 0 ? 1 : 1 | 1 << (t.bits - 1));
         else bits = static_cast<std::uint16_t>((y > x) == (x > 0) ? bits + 1 : bits - 1);
-        r = t.is_bfloat() ? bfloat_to_float(bits) : half_to_float(bits);
+        r = narrow_to_double(t, bits);
       }
       break;
     case I::fma_:

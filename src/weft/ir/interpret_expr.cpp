@@ -32,6 +32,8 @@ Lane read_element(const char* at, DType t) {
                            : half_to_float(get<std::uint16_t>(at));
       break;
     case TypeCode::bfloat: l.f = bfloat_to_float(get<std::uint16_t>(at)); break;
+    case TypeCode::float8_e4m3fn:
+    case TypeCode::float8_e5m2: l.f = float8_to_float(t, get<std::uint8_t>(at)); break;
     case TypeCode::bool_: l.i = *at != 0; break;
     case TypeCode::uint_:
       l.i = t.bits == 64   ? static_cast<std::int64_t>(get<std::uint64_t>(at))
@@ -56,6 +58,8 @@ void write_element(char* at, DType t, Lane v) {
       else put(at, double_to_half(v.f));
       break;
     case TypeCode::bfloat: put(at, double_to_bfloat(v.f)); break;
+    case TypeCode::float8_e4m3fn:
+    case TypeCode::float8_e5m2: put(at, double_to_float8(t, v.f)); break;
     case TypeCode::bool_: *at = v.i != 0; break;
     default:
       if (t.bits == 64) put(at, v.i);

@@ -424,7 +424,6 @@ struct TileCode final : RowCode {
   std::int64_t columns = 0;
   bool a_along_m = false, b_along_n = false, held = false;  // held: a lies in local memory
   ExpPtr add;
-
   /// Where rows of b run along n, it may begin at any column of its first 64.
   std::int64_t column(Frame& fr) const {
     const std::int64_t bytes = (address(fr, b) - fr.views[at(b.view)].data) % 1024;
@@ -462,7 +461,7 @@ struct TileCode final : RowCode {
     auto* sums = reinterpret_cast<float*>(address(fr, c));
     inside(fr, c, reinterpret_cast<char*>(sums + (store ? kTile : columns) / 2));
     char* from = held ? address(fr, a) : tile(fr, a);
-    const DType type = a.buffer->dtype;
+    const DType type = a.buffer->dtype, by_type = b.buffer ? b.buffer->dtype : type;
     if (store) {
       const Reach to{from, from + kTile * 128, a.buffer};
       inside(fr, a, to.end);
@@ -494,14 +493,16 @@ struct TileCode final : RowCode {
     each(fr, columns, [&](std::int64_t i, std::int64_t row, std::int64_t n) {
       const std::int64_t column = n + skipped;
       float sum = adds ? sums[i] : 0.0f;
-      for (std::int64_t k = 0; k < kTile; ++k) {
-        const std::int64_t x = a_along_m ? k * kTile + row : row * kTile + k,
+      const std::int64_t terms = 128 / by_type.bytes();  // of a row of 128 bytes
+      for (std::int64_t k = 0; k < terms; ++k) {
+        const std::int64_t x = a_along_m ? k * kTile + row : row * terms + k,
                            y = b_along_n ? (column / kTile * kTile + k) * kTile + column % kTile
-                                         : column * kTile + k;
+                                         : column * terms + k;
         const float left =
             held ? (*row_parts[at(k % 8 / 2)])[at((k / 8 * 2 + row / 8 % 2) * 2 + k % 2)]
-                 : static_cast<float>(read_element(from + swizzled(x * 2), type).f);
-        sum += left * static_cast<float>(read_element(by + swizzled(y * 2), type).f);
+                 : static_cast<float>(read_element(from + swizzled(x * type.bytes()), type).f);
+        sum +=
+            left * static_cast<float>(read_element(by + swizzled(y * by_type.bytes()), by_type).f);
       }
       sums[i] = sum;
     });

@@ -19,6 +19,7 @@ namespace {
 double largest_finite(DType t) {
   if (t.bits == 64) return std::numeric_limits<double>::max();
   if (t.bits == 32) return std::numeric_limits<float>::max();
+  if (t.is_float8()) return t.code == TypeCode::float8_e5m2 ? 57344.0 : 448.0;
   return t.is_bfloat() ? bfloat_to_float(0x7f7f) : 65504.0;
 }
 
@@ -81,9 +82,10 @@ const std::map<std::string, ExprKind>& binary_names() {
 
 std::vector<std::string> vocabulary() {
   std::vector<std::string> out = {
-      "Cast",      "Select",    "ramp",    "broadcast", "let",     "not_",     "call", "infinity",
-      "min_value", "max_value", "float16", "float32",   "float64", "bfloat16", "int8", "int16",
-      "int32",     "int64",     "uint8",   "uint16",    "uint32",  "uint64",   "bool"};
+      "Cast",          "Select",      "ramp",      "broadcast", "let",     "not_",    "call",
+      "infinity",      "min_value",   "max_value", "float16",   "float32", "float64", "bfloat16",
+      "float8_e4m3fn", "float8_e5m2", "int8",      "int16",     "int32",   "int64",   "uint8",
+      "uint16",        "uint32",      "uint64",    "bool"};
   for (const Intrinsic& row : intrinsics()) out.emplace_back(row.name);
   for (const auto& [name, kind] : binary_names()) out.push_back(name);
   return out;

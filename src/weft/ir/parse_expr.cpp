@@ -105,9 +105,9 @@ DType Builder::dtype(const Node& n) {
   DType t;
   if (!try_parse_dtype(v.text, t)) {
     fail(n, "dtype", cat("\"", v.text, "\" is no type"),
-         did_you_mean(v.text,
-                      {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-                       "float16", "bfloat16", "float32", "float64", "bool", "handle"}));
+         did_you_mean(v.text, {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
+                               "uint64", "float8_e4m3fn", "float8_e5m2", "float16", "bfloat16",
+                               "float32", "float64", "bool", "handle"}));
   }
   return t;
 }

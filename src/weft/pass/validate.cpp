@@ -48,6 +48,7 @@ bool draw(std::mt19937_64& rng, DType t, std::string& bytes) {
   // 0, 1, 2, -1 of the two formats of 16 bits
   static constexpr std::uint16_t kHalf[] = {0, 0x3c00, 0x4000, 0xbc00};
   static constexpr std::uint16_t kBrain[] = {0, 0x3f80, 0x4000, 0xbf80};
+  static constexpr std::uint8_t kE4M3[] = {0, 0x38, 0x40, 0xb8}, kE5M2[] = {0, 0x3c, 0x40, 0xbc};
   if (t.is_bool())
     draw<std::uint8_t>(rng, bytes, [](std::uint64_t r) { return std::uint8_t(r & 1); });
   else if (t.is_integral() && t.bits == 8)
@@ -62,6 +63,10 @@ bool draw(std::mt19937_64& rng, DType t, std::string& bytes) {
     draw<float>(rng, bytes, [](std::uint64_t r) { return float(r % 9) - 4; });
   else if (t.is_float() && t.bits == 64)
     draw<double>(rng, bytes, [](std::uint64_t r) { return double(r % 9) - 4; });
+  else if (t == dtypes::float8_e4m3fn)
+    draw<std::uint8_t>(rng, bytes, [](std::uint64_t r) { return kE4M3[r % 4]; });
+  else if (t == dtypes::float8_e5m2)
+    draw<std::uint8_t>(rng, bytes, [](std::uint64_t r) { return kE5M2[r % 4]; });
   else if (t.is_bfloat())
     draw<std::uint16_t>(rng, bytes, [](std::uint64_t r) { return kBrain[r % 4]; });
   else if (t.is_float() && t.bits == 16)
@@ -78,6 +83,7 @@ double real_at(DType t, const char* bytes) {
   }
   std::uint32_t word = 0;
   std::memcpy(&word, bytes, static_cast<std::size_t>(t.bytes()));
+  if (t.is_float8()) return float8_to_float(t, static_cast<std::uint8_t>(word));
   if (t.bits == 16 && !t.is_bfloat()) return half_to_float(static_cast<std::uint16_t>(word));
   if (t.is_bfloat()) word <<= 16;
   float v;
@@ -90,7 +96,7 @@ bool same(DType t, const char* a, const char* b) {
   if (!t.is_float()) return std::memcmp(a, b, static_cast<std::size_t>(t.bytes())) == 0;
   const double x = real_at(t, a), y = real_at(t, b);
   if (x == y || (std::isnan(x) && std::isnan(y))) return true;
-  const double tolerance = t.bits == 64 ? 1e-9 : t.bits == 32 ? 1e-4 : 5e-2;
+  const double tolerance = t.bits == 64 ? 1e-9 : t.bits == 32 ? 1e-4 : t.bits == 16 ? 5e-2 : 0.3;
   return std::abs(x - y) <= tolerance * std::max({1.0, std::abs(x), std::abs(y)});
 }
 

@@ -13,20 +13,7 @@ using namespace ir;
 
 namespace {
 
-constexpr std::int64_t kStep = 64;       // terms that one wait covers
 constexpr std::int64_t kGroupRows = 16;  // rows of tiles that follow one another
-
-/// Microseconds on an NVIDIA H200 (2026-11-22): of a step of 64 terms, and of a tile beside its
-/// steps.
-struct Rate {
-  std::int64_t rows, columns, slots;
-  double step, tile;
-};
-constexpr Rate kRates[] = {{128, 256, 4, 0.65, 1.6}, {128, 192, 5, 0.50, 1.2},
-                           {128, 128, 6, 0.33, 0.6}, {64, 256, 5, 0.36, 0.6},
-                           {128, 64, 6, 0.25, 0.5},  {64, 128, 6, 0.22, 0.3},
-                           {64, 64, 8, 0.19, 0.3}};
-constexpr double kAdd = 2.5, kBytesPerMicrosecond = 3.5e6;  // of joining parts
 
 /// The two factors of a product of 16-bit floats that a block adds up in float32.
 struct Factors {
@@ -40,37 +27,16 @@ std::optional<Factors> factors_of(const BlockNode& block) {
   for_each_expr(store->value, [&](const Expr& e) {
     const auto* l = as<LoadNode>(e);
     if (!l || l->buffer == store->buffer) return;
-    const bool narrow = l->dtype == dtypes::float16 || l->dtype == dtypes::bfloat16;
+    const bool narrow = l->dtype.is_float() && l->dtype.bits <= 16;
     if (narrow && !out.x) out.x = l;
     else if (narrow && !out.y) out.y = l;
     else others = true;
   });
-  if (!out.y || others) return std::nullopt;
+  if (!out.y || others || out.x->dtype.bits != out.y->dtype.bits) return std::nullopt;
   return out;
 }
 
 }  // namespace
-
-GemmDecisions choose_gemm(std::int64_t processors, std::int64_t batches, std::int64_t m,
-                          std::int64_t n, std::int64_t steps, bool divisible) {
-  GemmDecisions best;
-  double least = -1;
-  for (const Rate& r : kRates) {
-    const std::int64_t tiles = ceil_div(m, r.rows) * ceil_div(n, r.columns) * batches;
-    // Closely enough: a choice is made at every call.
-    const std::int64_t most = divisible ? processors : 1;
-    for (std::int64_t parts = 1; parts <= most; parts += std::max<std::int64_t>(1, parts / 4)) {
-      if (parts > 1 && (tiles * parts > processors || steps < parts * 4)) break;
-      double time = static_cast<double>(ceil_div(tiles * parts, processors)) *
-                    (static_cast<double>(ceil_div(steps, parts)) * r.step + r.tile);
-      if (parts > 1)
-        time += kAdd + static_cast<double>(parts * batches * m * n * 8) / kBytesPerMicrosecond;
-      if (least < 0 || time < least)
-        least = time, best = {r.rows, r.columns, r.slots, parts, processors};
-    }
-  }
-  return best;
-}
 
 std::optional<GemmMatch> match_gemm_tensor_core(const Nest& nest, const Facts& facts) {
   if (!facts.warp_products || nest.mixed || nest.reduction.size() != 1 || !nest.node->init)
@@ -101,8 +67,14 @@ std::optional<GemmMatch> match_gemm_tensor_core(const Nest& nest, const Facts& f
     }
   }
   if (!m || !n) return std::nullopt;
-  out.decisions = choose_gemm(facts.processors, batches, m, n,
-                              ceil_div(nest.reduction[0].extent, kStep), false);
+  out.step = 128 / factors->x->dtype.bytes();
+  GemmShape shape;
+  shape.batches = batches, shape.m = m, shape.n = n, shape.k = nest.reduction[0].extent;
+  shape.bytes = factors->x->dtype.bytes();
+  GemmMachine machine;
+  machine.processors = facts.processors;
+  if (facts.shared_bytes > 0) machine.shared_bytes = facts.shared_bytes;
+  out.decisions = choose_gemm(machine, shape);
   return out;
 }
 
@@ -119,7 +91,7 @@ void schedule_gemm_tensor_core(Schedule& sch, BlockRef product, const GemmMatch&
   else store = sch.cache_write(product, 0, "local");
   const auto m = sch.split(match.loops.m, {std::nullopt, factor(d.rows)});
   const auto n = sch.split(match.loops.n, {std::nullopt, factor(d.columns)});
-  const auto k = sch.split(match.loops.k, {std::nullopt, factor(kStep)});
+  const auto k = sch.split(match.loops.k, {std::nullopt, factor(match.step)});
   std::vector<LoopRef> order = match.loops.batch;
   order.insert(order.end(), {m[0], n[0], k[0], m[1], n[1], k[1]});
   sch.reorder(order);

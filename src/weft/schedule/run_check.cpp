@@ -41,13 +41,10 @@ bool visit_element(DType type, void* data, F&& f) {
   }
 }
 
-double half_value(DType type, std::uint16_t bits) {
-  return type.is_bfloat() ? bfloat_to_float(bits) : half_to_float(bits);
-}
-
 /// What reordering a sum may change: a few hundred roundings.
 double tolerance(DType type) {
   if (!type.is_float()) return 0;
+  if (type.is_float8()) return 0.5;
   return type.bits == 64 ? 1e-11 : type.bits == 32 ? 2e-5 : type.is_bfloat() ? 0.1 : 2e-2;
 }
 
@@ -93,9 +90,8 @@ RunCheck::Function RunCheck::start(const IRModule& program, const std::string& n
         const int value = static_cast<int>(random() % 9) - 4;
         if (t.type.is_bool()) {
           data[i] = static_cast<T>(value & 1);
-        } else if (t.type.is_float() && t.type.bits == 16) {
-          const auto x = static_cast<float>(value);
-          data[i] = static_cast<T>(t.type.is_bfloat() ? float_to_bfloat(x) : float_to_half(x));
+        } else if (t.type.is_float() && t.type.bits <= 16) {
+          data[i] = static_cast<T>(double_to_narrow(t.type, value));
         } else {
           data[i] = static_cast<T>(t.type.code == TypeCode::uint_ ? value + 4 : value);
         }
@@ -167,11 +163,11 @@ Verdict RunCheck::compare(const IRModule& now) {
         const std::size_t count = results[i].bytes.size() / sizeof(T);
         for (std::size_t k = 0; k < count && !found; ++k) {
           if (got[k] == want[k]) continue;
-          const bool half = type.is_float() && type.bits == 16;
+          const bool narrow = type.is_float() && type.bits <= 16;
           const double x =
-              half ? half_value(type, static_cast<std::uint16_t>(got[k])) : double(got[k]);
-          const double y =
-              half ? half_value(type, static_cast<std::uint16_t>(want[k])) : double(want[k]);
+              narrow ? narrow_to_double(type, static_cast<std::uint16_t>(got[k])) : double(got[k]);
+          const double y = narrow ? narrow_to_double(type, static_cast<std::uint16_t>(want[k]))
+                                  : double(want[k]);
           if (std::isnan(x) && std::isnan(y)) continue;
           if (std::fabs(x - y) <= allowed * std::max({1.0, std::fabs(x), std::fabs(y)})) continue;
           Refusal refusal{

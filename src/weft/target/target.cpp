@@ -140,10 +140,10 @@ const TargetInfo& generic_target_info() {
     local.private_to = blocks;
     local.private_to.insert(local.private_to.end(), threads.begin(), threads.end());
     out.memories = {global, shared, local};
-    out.dtypes = {dtypes::boolean, dtypes::int8,    dtypes::int16,    dtypes::int32,
-                  dtypes::int64,   dtypes::uint8,   dtypes::uint16,   dtypes::uint32,
-                  dtypes::uint64,  dtypes::float16, dtypes::bfloat16, dtypes::float32,
-                  dtypes::float64};
+    out.dtypes = {dtypes::boolean,  dtypes::int8,          dtypes::int16,       dtypes::int32,
+                  dtypes::int64,    dtypes::uint8,         dtypes::uint16,      dtypes::uint32,
+                  dtypes::uint64,   dtypes::float8_e4m3fn, dtypes::float8_e5m2, dtypes::float16,
+                  dtypes::bfloat16, dtypes::float32,       dtypes::float64};
     return out;
   }();
   return info;

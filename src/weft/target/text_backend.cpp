@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "weft/pass/lower_float8.h"
 #include "weft/rules/grid.h"
 #include "weft/target/accepts.h"
 #include "weft/target/pipeline.h"
@@ -63,7 +64,7 @@ pass::Pipeline TextBackend::pipeline(const Target& target) const {
 runtime::Binary TextBackend::emit(const std::vector<ir::PrimFunc>& kernels,
                                   const Target& target) const {
   std::vector<ir::PrimFunc> spelled;
-  for (const ir::PrimFunc& f : kernels) spelled.push_back(spell(f));
+  for (const ir::PrimFunc& f : kernels) spelled.push_back(pass::lower_float8(spell(f)));
   EmittedSource out = emit_c(spelled, spelling_for(target));
   if (row_.grid)
     check_shared_bytes(out, info(target).limits.at(std::string(kShared)), target.text());

@@ -127,7 +127,7 @@ std::vector<Kernel> extreme_kernels() {
   std::vector<Kernel> out;
   for (int k = 0; k < kElems; ++k) {
     const Elem e = static_cast<Elem>(k);
-    if (is_complex(e) || e == Elem::float16 || e == Elem::bfloat16) continue;
+    if (is_complex(e) || is_narrow_float(e)) continue;
     out.push_back({entry(KernelEntry::find, 0, e), cat("w_find_", name_of(e)), find_function(e)});
     out.push_back(
         {entry(KernelEntry::place, 0, e), cat("w_place_", name_of(e)), place_function(e)});

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <iterator>
 #include <map>
 
 #include "weft/array/generate/kernels.h"
@@ -11,9 +12,11 @@ namespace weft::generate {
 namespace {
 
 const char* c_type(Elem e) {
-  static constexpr const char* names[] = {
-      "uint8_t",  "int8_t",   "int16_t",  "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t",
-      "uint64_t", "uint16_t", "uint16_t", "float",   "double",  "float",   "double"};
+  static constexpr const char* names[] = {"uint8_t", "int8_t",   "int16_t",  "int32_t",  "int64_t",
+                                          "uint8_t", "uint16_t", "uint32_t", "uint64_t", "uint8_t",
+                                          "uint8_t", "uint16_t", "uint16_t", "float",    "double",
+                                          "float",   "double"};
+  static_assert(std::size(names) == kElems);
   return names[static_cast<int>(e)];
 }
 

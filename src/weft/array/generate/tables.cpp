@@ -226,7 +226,7 @@ Expr convert(const Expr& x, Elem to) {
     }
   }
   const bool wide = from == dtypes::float64 || (from.is_integral() && from.bits >= 32);
-  if (t.is_float() && t.bits == 16 && wide) {
+  if (t.is_float() && t.bits <= 16 && wide) {
     Expr odd = ir::call_typed(dtypes::float32, "call_extern",
                               {ir::make_string("weft_odd_float"), ir::cast(dtypes::float64, x)});
     return ir::cast(t, odd);
@@ -361,6 +361,7 @@ std::vector<Kernel> cast_kernels() {
                      to});
     }
     const Elem e = static_cast<Elem>(a);
+    if (is_float8(e)) continue;
     if (e == Elem::float16 || e == Elem::bfloat16) {
       for (Op op : {Op::abs, Op::negative}) {
         out.push_back({entry(KernelEntry::elementwise, static_cast<int>(op), e),

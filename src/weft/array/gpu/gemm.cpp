@@ -9,13 +9,17 @@
 #include "weft/array/device_whole.h"
 #include "weft/array/device_whole_call.h"
 #include "weft/array/gpu/gemm_program.h"
+#include "weft/array/ops.h"
 #include "weft/base/integers.h"
 
 namespace weft::device {
 
 namespace {
 
-constexpr std::int64_t kUnit = 8;  // elements of 16 bytes
+constexpr std::int64_t kUnit = 8;  // of a result's rows
+
+/// Elements of 16 bytes.
+std::int64_t vector_of(const NDArray& x) { return 16 / elem_bytes(x.elem()); }
 
 /// Rows of 16 bytes: whether a copy engine can read this axis pair, `inner` being the fast one.
 bool rows_fit(const NDArray& x, int inner, int outer) {
@@ -23,14 +27,23 @@ bool rows_fit(const NDArray& x, int inner, int outer) {
   const std::uint64_t address =
       x.handle()->address() + static_cast<std::uint64_t>(x.offset() * elem_bytes(x.elem()));
   bool fits = address % 16 == 0 && (steps[inner] == 1 || shape[inner] == 1) &&
-              (shape[outer] == 1 || (steps[outer] > 0 && steps[outer] % kUnit == 0));
-  for (int i = 0; i + 2 < x.ndim(); ++i) fits = fits && steps[i] >= 0 && steps[i] % kUnit == 0;
+              (shape[outer] == 1 || (steps[outer] > 0 && steps[outer] % vector_of(x) == 0));
+  for (int i = 0; i + 2 < x.ndim(); ++i)
+    fits = fits && steps[i] >= 0 && steps[i] % vector_of(x) == 0;
   return fits;
 }
 
-/// The operand itself where the copy engine can read it, else a copy of its rows.
-NDArray readable(const NDArray& x, int* inner) {
+/// The operand itself where the copy engine can read it, else a copy of its rows. `only`: the axis
+/// that rows must lie along; -1: any.
+NDArray readable(const NDArray& x, int* inner, int only) {
   const int r = x.ndim();
+  if (only >= 0) {
+    const bool last = only == r - 1;
+    *inner = only;
+    if (rows_fit(x, only, last ? r - 2 : r - 1)) return x;
+    const NDArray copy = in_vectors(last ? x : x.transpose(r - 2, r - 1), false);
+    return last ? copy : copy.transpose(r - 2, r - 1);
+  }
   *inner = r - 1;
   if (rows_fit(x, r - 1, r - 2)) return x;
   *inner = r - 2;
@@ -72,13 +85,44 @@ ProgramKey key_of(const GemmProgram& p) {
     moves = moves * 4 + (p.moves_a[i] ? 2 : 0) + (p.moves_b[i] ? 1 : 0);
   const rules::GemmDecisions& d = p.decisions;
   return {"gemm_tensor_core",
-          {p.type == dtypes::bfloat16, p.partial, p.a_along_m, p.b_along_n, p.unit, p.batch_axes,
-           moves, d.rows, d.columns, d.slots, d.parts > 1, d.blocks}};
+          {static_cast<int>(elem_of(p.type)), static_cast<int>(elem_of(p.type_b)),
+           static_cast<int>(elem_of(p.result)), static_cast<int>(p.scale_a),
+           static_cast<int>(p.scale_b), p.bias, p.partial, p.a_along_m, p.b_along_n, p.unit,
+           p.batch_axes, moves, d.rows, d.columns, d.slots, d.parts > 1, d.blocks}};
 }
 
-/// In eighths of elements; the stride of an axis of one element is never used, but must be legal.
+rules::GemmShape shape_of(const NDArray& out, const NDArray& a, const NDArray& b, int inner_a,
+                          int inner_b, std::int64_t batches) {
+  const int r = out.ndim();
+  rules::GemmShape s;
+  s.batches = batches, s.m = out.shape()[r - 2], s.n = out.shape()[r - 1], s.k = a.shape()[r - 1];
+  s.bytes = elem_bytes(a.elem()), s.result_bytes = elem_bytes(out.elem());
+  auto pitch = [&](const NDArray& x, int inner) {
+    return x.strides()[inner == r - 1 ? r - 2 : r - 1] * s.bytes;
+  };
+  s.pitch_a = pitch(a, inner_a), s.pitch_b = pitch(b, inner_b);
+  s.b_along_n = inner_b == r - 1, s.divisible = true;
+  return s;
+}
+
+/// Hundreds of candidates are compared: what was chosen for the last shapes is kept.
+rules::GemmDecisions choice_for(const Grid& grid, const rules::GemmShape& shape) {
+  struct Kept {
+    const Grid* grid = nullptr;
+    rules::GemmShape shape;
+    rules::GemmDecisions choice;
+  };
+  thread_local Kept kept[64];
+  const std::int64_t mix = shape.m * 7 + shape.n * 131 + shape.k * 1031 + shape.batches * 3;
+  Kept& k = kept[static_cast<std::size_t>(mix ^ mix >> 9) % 64];
+  if (k.grid != &grid || !(k.shape == shape))
+    k = {&grid, shape, rules::choose_gemm(gemm_machine(grid), shape)};
+  return k.choice;
+}
+
+/// In vectors of 16 bytes; the stride of an axis of one element is never used, but must be legal.
 std::int64_t step_of(const NDArray& x, int axis) {
-  return x.shape()[axis] == 1 ? 1 : x.strides()[axis] / kUnit;
+  return x.shape()[axis] == 1 ? 1 : x.strides()[axis] / vector_of(x);
 }
 
 }  // namespace
@@ -88,36 +132,71 @@ bool reads_in_bulk(const NDArray& x) {
   return rows_fit(x, r - 1, r - 2) || rows_fit(x, r - 2, r - 1);
 }
 
+rules::GemmMachine gemm_machine(const Grid& grid) {
+  rules::GemmMachine out;
+  constexpr double kSustained = 0.886;  // of the highest clock, while all processors multiply
+  out.processors = grid.processors, out.shared_bytes = grid.shared_bytes;
+  out.clocks_per_microsecond = kSustained * grid.clocks_per_microsecond;
+  out.memory_bytes_per_microsecond = 1.1 * grid.bytes_per_microsecond;
+  return out;
+}
+
 bool has_whole_product(const Ref<Device>& device, Elem elem) {
   return (elem == Elem::float16 || elem == Elem::bfloat16) && grid_of(device).whole_products;
 }
 
+bool has_scaled_product(const Ref<Device>& device) { return grid_of(device).whole_products; }
+
+namespace {
+
+using Scale = GemmProgram::Scale;
+
+/// `x` becomes an array in order: one number, or one for each of `extent`.
+Scale scale_of(NDArray& x, std::int64_t extent) {
+  if (!x.defined()) return Scale::none;
+  WEFT_CHECK(x.elem() == Elem::float32 && (x.size() == 1 || x.size() == extent),
+             "a scale of shape ", x.size());
+  x = x.contiguous();
+  return x.size() == 1 ? Scale::one : Scale::each;
+}
+
+}  // namespace
+
 bool whole_product(const NDArray& out, const NDArray& a_in, const NDArray& b_in,
-                   const rules::GemmDecisions* measured) {
-  if (!has_whole_product(out.device(), a_in.elem())) return false;
+                   const rules::GemmDecisions* measured, const ProductScales* scaled) {
+  const bool bytes = is_float8(a_in.elem());
+  if (!(bytes ? has_scaled_product(out.device()) : has_whole_product(out.device(), a_in.elem())))
+    return false;
   const int r = out.ndim();
   int inner_a = 0, inner_b = 0;
-  const NDArray a = readable(a_in, &inner_a), b = readable(b_in, &inner_b);
+  const NDArray a = readable(a_in, &inner_a, bytes ? r - 1 : -1),
+                b = readable(b_in, &inner_b, bytes ? r - 2 : -1);
   const std::int64_t m = out.shape()[r - 2], n = out.shape()[r - 1], k = a.shape()[r - 1];
   const Batch batch = join(Dims(out.shape().data(), r - 2), a, b);
-  const std::int64_t steps = ceil_div(k, 64);
+  const std::int64_t steps = ceil_div(k, 128 / elem_bytes(a.elem()));
   constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 4096;
   if (batch.shape.size() > GemmProgram::kMostBatchAxes || std::max({m, n, k}) >= kMost ||
       ceil_div(m, 64) * ceil_div(n, 64) * batch.size >= kMost)
     return false;
   GemmProgram p;
   p.decisions = measured ? *measured
-                         : rules::choose_gemm(grid_of(out.device()).processors, batch.size, m, n,
-                                              steps, true);
+                         : choice_for(grid_of(out.device()),
+                                      shape_of(out, a, b, inner_a, inner_b, batch.size));
   const std::int64_t part = ceil_div(steps, p.decisions.parts), parts = ceil_div(steps, part);
   p.decisions.parts = parts;
-  p.type = a.dtype();
+  p.type = a.dtype(), p.type_b = b.dtype(), p.result = out.dtype();
+  ProductScales scales = scaled ? *scaled : ProductScales{};
+  p.scale_a = scale_of(scales.a, m), p.scale_b = scale_of(scales.b, n);
+  p.bias = scale_of(scales.bias, n) != Scale::none;
   p.a_along_m = inner_a == r - 2, p.b_along_n = inner_b == r - 1;
-  p.partial = out.elem() == Elem::float32 || parts > 1;
+  p.partial = (out.elem() == Elem::float32 && !scaled) || parts > 1;
+  if (p.partial) p.scale_a = p.scale_b = Scale::none, p.bias = false;
   const bool rows =
       n % kUnit == 0 &&
       (out.offset() * 2 + static_cast<std::int64_t>(out.handle()->address() % 16)) % 16 == 0;
-  p.unit = rows && !p.partial ? static_cast<int>(kUnit) : n % 2 == 0 ? 2 : 1;
+  p.unit = rows && !p.partial && elem_bytes(out.elem()) == 2 ? static_cast<int>(kUnit)
+           : n % 2 == 0                                      ? 2
+                                                             : 1;
   p.batch_axes = batch.shape.size();
   for (int i = 0; i < p.batch_axes; ++i)
     p.moves_a[i] = batch.a[i] != 0, p.moves_b[i] = batch.b[i] != 0;
@@ -125,18 +204,27 @@ bool whole_product(const NDArray& out, const NDArray& a_in, const NDArray& b_in,
       parts == 1 ? out : NDArray::empty(out.device(), Elem::float32, Dims{parts, batch.size, m, n});
   ProgramCall call(out.device());
   call.array(a).array(b).array(to);
+  if (p.scale_a != Scale::none) call.array(scales.a);
+  if (p.scale_b != Scale::none) call.array(scales.b);
+  if (p.bias) call.array(scales.bias);
   for (std::int64_t v : {m, n / p.unit, k, parts, part}) call.integer(v);
   for (int i = 0; i < p.batch_axes; ++i) call.integer(batch.shape[i]);
   for (const bool first : {true, false}) {
     const Dims& strides = first ? batch.a : batch.b;
     const bool* moves = first ? p.moves_a : p.moves_b;
     for (int i = 0; i < p.batch_axes; ++i)
-      if (moves[i]) call.integer(strides[i] / kUnit);
+      if (moves[i]) call.integer(strides[i] / vector_of(first ? a : b));
     const int inner = first ? inner_a : inner_b;
     call.integer(step_of(first ? a : b, inner == r - 1 ? r - 2 : r - 1));
   }
   call.run(key_of(p), [&] { return p.scheduled(); });
-  if (parts > 1) add_parts(out, to);
+  if (parts > 1 && scaled) {
+    const NDArray sums = NDArray::empty(out.device(), Elem::float32, out.shape());
+    add_parts(sums, to);
+    assign(out, apply_scales(sums, scales));
+  } else if (parts > 1) {
+    add_parts(out, to);
+  }
   return true;
 }
 

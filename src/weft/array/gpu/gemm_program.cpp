@@ -18,7 +18,7 @@ using ir::Var;
 
 namespace {
 
-constexpr std::int64_t kUnit = 8, kStep = 64;  // elements of 16 bytes; terms of a step
+constexpr std::int64_t kOutUnit = 8;  // of a result that is copied in bulk
 
 class Writer {
  public:
@@ -35,16 +35,30 @@ class Writer {
     for (int i = 0; i < s_.batch_axes; ++i) batch_.push_back(scalar(cat("batch", i)));
     for (int i = 0; i < s_.batch_axes; ++i) loop(cat("b", i), batch_[static_cast<std::size_t>(i)]);
     loop("i", m_), loop("j", n_);
-    const Expr terms = split ? steps * ir::make_int(kStep) : k_;
-    const Buffer a = operand("a", s_.moves_a, s_.a_along_m ? k_ : m_, s_.a_along_m ? m_ : k_);
-    const Buffer b = operand("b", s_.moves_b, s_.b_along_n ? k_ : n_, s_.b_along_n ? n_ : k_);
+    const Expr terms = split ? steps * ir::make_int(s_.step()) : k_;
+    const Buffer a =
+        operand("a", s_.type, s_.moves_a, s_.a_along_m ? k_ : m_, s_.a_along_m ? m_ : k_);
+    const Buffer b =
+        operand("b", s_.type_b, s_.moves_b, s_.b_along_n ? k_ : n_, s_.b_along_n ? n_ : k_);
     Exprs shape;
     for (const ir::IterVar& v : iters_) shape.push_back(v.dom.extent);
     const Buffer sums = ir::make_buffer(s_.partial ? "out" : "sums", dtypes::float32, shape);
-    const Buffer out = s_.partial ? sums : ir::make_buffer("out", s_.type, shape);
-    for (const Buffer& x : {a, b, out}) {
+    const Buffer out = s_.partial ? sums : ir::make_buffer("out", s_.result, shape);
+    std::vector<Buffer> all{a, b, out};
+    auto factor = [&](const char* name, bool present, const Expr& extent) -> Buffer {
+      if (!present) return nullptr;
+      all.push_back(ir::make_buffer(name, dtypes::float32, {extent}));
+      return all.back();
+    };
+    const Expr one = ir::make_int(1);
+    using Scale = GemmProgram::Scale;
+    scale_a_ = factor("scale_a", s_.scale_a != Scale::none, s_.scale_a == Scale::each ? m_ : one);
+    scale_b_ = factor("scale_b", s_.scale_b != Scale::none, s_.scale_b == Scale::each ? n_ : one);
+    bias_ = factor("bias", s_.bias, n_);
+    for (const Buffer& x : all) {
       auto placed = ir::edit(x);
-      placed->align = s_.unit == kUnit || x != out ? 16 : x->dtype.total_bytes();
+      const bool wide = x == a || x == b || (x == out && s_.unit == kOutUnit);
+      placed->align = wide ? 16 : x->dtype.total_bytes();
       buffers_.push_back(ir::buffer_param(placed));
       placed_[x.get()] = placed;
     }
@@ -70,17 +84,18 @@ class Writer {
     loops_.push_back(ir::make_var(name));
   }
   /// Only along the batch axes that it moves on; rows at multiples of 16 bytes.
-  Buffer operand(const std::string& name, const bool* moves, const Expr& rows, const Expr& row) {
+  Buffer operand(const std::string& name, DType type, const bool* moves, const Expr& rows,
+                 const Expr& row) {
     Exprs shape, strides;
     for (int i = 0; i < s_.batch_axes; ++i) {
       if (!moves[i]) continue;
       shape.push_back(batch_[static_cast<std::size_t>(i)]);
-      strides.push_back(Expr(scalar(cat(name, "_step", i))) * ir::make_int(kUnit));
+      strides.push_back(Expr(scalar(cat(name, "_step", i))) * ir::make_int(s_.vector()));
     }
     shape.insert(shape.end(), {rows, row});
     strides.insert(strides.end(),
-                   {Expr(scalar(name + "_step")) * ir::make_int(kUnit), ir::make_int(1)});
-    auto out = ir::edit(ir::make_buffer(name, s_.type, shape));
+                   {Expr(scalar(name + "_step")) * ir::make_int(s_.vector()), ir::make_int(1)});
+    auto out = ir::edit(ir::make_buffer(name, type, shape));
     out->strides = strides;
     return out;
   }
@@ -141,13 +156,21 @@ class Writer {
       at.push_back(block->iters.back().var);
       loops.push_back(ir::make_var(v.var->name + "_"));
     }
-    block->body = ir::store(out, ir::cast(s_.type, ir::load(sums, at)), at);
+    Expr value = ir::load(sums, at);
+    auto of = [&](const Buffer& x, GemmProgram::Scale scale, const Expr& each) {
+      return ir::load(x, {scale == GemmProgram::Scale::each ? each : ir::make_int(0)});
+    };
+    if (scale_a_) value = value * of(scale_a_, s_.scale_a, at[at.size() - 2]);
+    if (scale_b_) value = value * of(scale_b_, s_.scale_b, at.back());
+    if (bias_) value = value + ir::load(bias_, {at.back()});
+    block->body = ir::store(out, ir::cast(s_.result, value), at);
     const std::vector<ir::IterVar> iters = block->iters;
     return nest(loops, iters, block);
   }
 
   const GemmProgram& s_;
   Expr m_, n_, k_;
+  Buffer scale_a_, scale_b_, bias_;
   Exprs batch_;
   std::vector<ir::IterVar> iters_;  // of the result
   std::vector<Var> loops_;

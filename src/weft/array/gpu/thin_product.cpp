@@ -129,9 +129,9 @@ bool left_product(const NDArray& out, const NDArray& a, const NDArray& b_in, boo
                                       blocks * parts * shape.batch, blocks * plan.rows()}));
   auto word = [](auto v) { return static_cast<std::uint64_t>(v); };
   const Key key{18,
-                word(spec.out) | word(spec.sum) << 4 | word(spec.a) << 8 | word(spec.b) << 12 |
-                    word(spec.narrow) << 16 | word(spec.wide_b) << 17 |
-                    word(plan.along_depth) << 18 | word(spec.rank_batch) << 24,
+                word(spec.out) | word(spec.sum) << 8 | word(spec.a) << 16 | word(spec.b) << 24 |
+                    word(spec.narrow) << 32 | word(spec.wide_b) << 33 |
+                    word(plan.along_depth) << 34 | word(spec.rank_batch) << 40,
                 word(plan.vector) | word(plan.columns) << 8 | word(plan.rows_each) << 16 |
                     word(plan.loads) << 24,
                 word(plan.x) | word(plan.y) << 16};

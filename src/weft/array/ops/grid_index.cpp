@@ -246,6 +246,8 @@ Elem atomic_elem(Elem e) {
     case Elem::int16: return Elem::int32;
     case Elem::uint8:
     case Elem::uint16: return Elem::uint32;
+    case Elem::float8_e4m3fn:
+    case Elem::float8_e5m2:
     case Elem::float16:
     case Elem::bfloat16: return Elem::float32;
     default: return e;

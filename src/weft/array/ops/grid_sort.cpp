@@ -116,6 +116,10 @@ class GridSort {
 }  // namespace
 
 NDArray grid_sort(const NDArray& x, bool descending, bool positions) {
+  if (is_float8(x.elem())) {  // float16 has every number of both types
+    const NDArray sorted = grid_sort(x.astype(Elem::float16), descending, positions);
+    return positions ? sorted : sorted.astype(x.elem());
+  }
   const NDArray rows = x.contiguous();
   NDArray out = NDArray::empty(x.device(), positions ? Elem::int64 : x.elem(), x.shape());
   if (out.size() == 0) return out;
@@ -137,6 +141,8 @@ NDArray grid_order(const NDArray& places, std::int64_t limit) {
 }
 
 NDArray grid_searchsorted(const NDArray& x, const NDArray& values, bool right) {
+  if (is_float8(x.elem()))
+    return grid_searchsorted(x.astype(Elem::float16), values.astype(Elem::float16), right);
   const NDArray sorted = x.contiguous(), wanted = values.contiguous();
   NDArray out = NDArray::empty(x.device(), Elem::int64, values.shape());
   if (out.size() == 0) return out;

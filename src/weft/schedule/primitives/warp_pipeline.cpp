@@ -15,7 +15,7 @@ namespace {
 
 using namespace ir;
 
-constexpr std::int64_t kStep = 64;
+constexpr std::int64_t kRowBytes = 128;
 
 class Finder {
  public:
@@ -166,13 +166,14 @@ class Finder {
               cat("block ", name_of(under_.back().block()), " ", found), under_.back().realize)
         .note(
             "legal: C[…] = C[…] + cast(A[…], float32) * cast(B[…], float32), A and B both "
-            "float16 or bfloat16 in shared memory, C float32 in local memory, starting at 0");
+            "float16, both bfloat16 or both of a float8 type in shared memory, C float32 in local "
+            "memory, starting at 0");
   }
 
   static const LoadNode* factor(const Expr& e) {
     const auto* c = as<CastNode>(e);
     const auto* l = c && c->dtype == dtypes::float32 ? as<LoadNode>(c->value) : nullptr;
-    const bool narrow = l && (l->dtype == dtypes::float16 || l->dtype == dtypes::bfloat16);
+    const bool narrow = l && l->dtype.is_float() && l->dtype.bits <= 16;
     return narrow ? l : nullptr;
   }
 
@@ -195,10 +196,13 @@ class Finder {
     const auto* product = as<BinaryNode>(term);
     const LoadNode* x = product ? factor(product->a) : nullptr;
     const LoadNode* y = product ? factor(product->b) : nullptr;
-    const bool form = old && old->buffer == store->buffer && x && y && x->dtype == y->dtype &&
+    const bool types =
+        x && y && (x->dtype == y->dtype || (x->dtype.is_float8() && y->dtype.is_float8()));
+    const bool form = old && old->buffer == store->buffer && types &&
                       product->kind == ExprKind::mul && store->buffer->scope == "local" &&
                       store->buffer->dtype == dtypes::float32;
-    if (!form) return no_product("is no product of two 16-bit operands");
+    if (!form) return no_product("is no product of two operands of 16 or 8 bits");
+    out_.step = kRowBytes / x->dtype.bytes();
     for (std::size_t d = 0; d < store->indices.size(); ++d)
       if (!analyzer_.prove_equal(store->indices[d], old->indices[d]))
         return no_product("adds to another element than it writes");
@@ -328,10 +332,10 @@ class Finder {
                               "\" otherwise than along one axis of the result and the sum"));
     }
     if (axis_of_[0] == axis_of_[1]) return no_product("uses both operands along one axis");
-    if (sum->extent != kStep)
+    if (sum->extent != out_.step)
       return no("schedule.specialize_warps.tile",
-                cat("a step adds up ", sum->extent, " terms; legal: 64"))
-          .repair("split the loop of the sum by 64");
+                cat("a step adds up ", sum->extent, " terms; legal: ", out_.step))
+          .repair(cat("split the loop of the sum by ", out_.step));
     return std::nullopt;
   }
 
@@ -462,9 +466,9 @@ class Finder {
     if (out_.rows != 64 && out_.rows != 128)
       return no("schedule.specialize_warps.tile",
                 cat("the tile has ", out_.rows, " rows; legal: 64 and 128"));
-    if (out_.columns % 64 || out_.columns > 256)
+    if (out_.columns % 32 || out_.columns > 256)
       return no("schedule.specialize_warps.tile",
-                cat("the tile has ", out_.columns, " columns; legal: 64, 128, 192 and 256"));
+                cat("the tile has ", out_.columns, " columns; legal: multiples of 32 up to 256"));
     for (const PipelineOperand* operand : {&out_.a, &out_.b}) {
       const Buffer& b = operand->global;
       const bool last = operand->sum_axis + 1 == b->ndim() || operand->along + 1 == b->ndim();
@@ -474,17 +478,23 @@ class Finder {
                       "\" does not lie in rows along the tile or the sum, on at most 5 "
                       "axes"))
             .note("legal: the last axis, of stride 1, is one of the two that the tile moves along");
+      if (b->dtype.bytes() == 1 && !operand->rows_along_sum())
+        return no("schedule.specialize_warps.operand",
+                  cat("\"", b->name, "\" of ", to_string(b->dtype),
+                      " does not lie in rows along the sum"))
+            .note("legal: any order for 16-bit operands; rows along the sum for float8")
+            .repair("transpose the array before the product");
       const Exprs strides = strides_of(b);
+      const std::int64_t unit = 16 / b->dtype.bytes();
       for (std::size_t d = 0; d + 1 < strides.size(); ++d) {
         const auto mod = analyzer_.modular(strides[d]);
-        if (mod.coeff % 8 == 0 && mod.base % 8 == 0) continue;
+        if (mod.coeff % unit == 0 && mod.base % unit == 0) continue;
         return no("schedule.specialize_warps.operand",
                   cat("the stride ", print(strides[d]), " of axis ", d, " of \"", b->name,
                       "\" is not known to be a multiple of 16 bytes"))
             .note("bulk copies read rows that begin at multiples of 16 bytes")
-            .repair(
-                "give the buffer rows of a multiple of 8 elements: a longer stride, or an extent "
-                "such as k8 * 8");
+            .repair(cat("give the buffer rows of a multiple of ", unit,
+                        " elements: a longer stride, or an extent such as n * ", unit));
       }
     }
     return std::nullopt;

@@ -21,7 +21,8 @@ struct PipelineOperand {
 /// The tile that a block of threads computes: rows of the operand a, columns of b.
 struct WarpPipeline {
   std::vector<const ir::ForNode*> grid;  // loops bound to blockIdx, outermost first
-  const ir::ForNode* steps = nullptr;    // each adds up 64 terms
+  const ir::ForNode* steps = nullptr;    // each adds up `step` terms
+  std::int64_t step = 64;                // rows of 128 bytes
   std::int64_t slots = 0;
   PipelineOperand a, b;
   ir::Buffer sums;
@@ -33,6 +34,10 @@ struct WarpPipeline {
   std::vector<std::size_t> store_axes;   // of each iterator of `store`: the axis of `sums`, or npos
   std::size_t top = 0;                   // of the path: the outermost loop of the grid
   std::int64_t groups() const { return rows / 64; }
+  /// Rows of b's tile in shared memory. Rows along the columns hold 64 of them each.
+  std::int64_t ring_columns() const {
+    return b.rows_along_sum() ? columns : (columns + 63) / 64 * 64;
+  }
   const ir::Buffer& store_buffer() const { return ir::as<ir::StoreNode>(store->body)->buffer; }
 };
 

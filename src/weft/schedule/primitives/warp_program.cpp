@@ -9,7 +9,7 @@ namespace {
 
 using namespace ir;
 
-constexpr std::int64_t kGroup = 128, kWarp = 32, kStep = 64, kRowBytes = 128;
+constexpr std::int64_t kGroup = 128, kWarp = 32, kTile = 64, kRowBytes = 128;
 
 Stmt call_stmt(const char* op, Exprs args) { return evaluate(call(op, std::move(args))); }
 Expr address(const Buffer& b, Exprs indices) {
@@ -46,15 +46,15 @@ class Maker {
     auto shared = [&](const char* name, DType of, Exprs shape) {
       return make_buffer(name, of, std::move(shape), "shared");
     };
-    ring_a_ = shared("ring_a", type, dims({p_.slots, p_.rows, kStep}));
-    ring_b_ = shared("ring_b", type, dims({p_.slots, p_.columns, kStep}));
+    ring_a_ = shared("ring_a", type, dims({p_.slots, p_.rows, p_.step}));
+    ring_b_ = shared("ring_b", p_.b.global->dtype, dims({p_.slots, p_.ring_columns(), p_.step}));
     full_ = shared("full", dtypes::uint64, dims({p_.slots}));
     empty_ = shared("empty", dtypes::uint64, dims({p_.slots}));
     sums_ = make_buffer("sums", dtypes::float32, dims({p_.columns / 8, 2, 2}), "local");
     ring_ = make_buffer("ring", dtypes::int32, dims({3}), "local");
     bulk_ = stores_in_bulk();
     if (bulk_)
-      staged_ = shared("staged", p_.store_buffer()->dtype, dims({p_.groups(), 2, kStep, kStep}));
+      staged_ = shared("staged", p_.store_buffer()->dtype, dims({p_.groups(), 2, kTile, kTile}));
     total_ = tiles(1);
     for (const ForNode* loop : p_.grid) total_ = total_ * cast(index_, loop->extent);
     blocks_ = o_.blocks ? min(tiles(o_.blocks), total_) : total_;
@@ -215,11 +215,12 @@ class Maker {
       const Var step = var("step");
       tile_[p_.steps->var.get()] = cast(p_.steps->var->dtype, step);
       const Expr to = let("to", ring(slot));
-      std::vector<Stmt> all = {call_stmt("token_wait", {address(empty_, {to}), ring(parity)}),
-                               call_stmt("token_expect", {address(full_, {to}),
-                                                          at((p_.rows + p_.columns) * kRowBytes)})};
+      std::vector<Stmt> all = {
+          call_stmt("token_wait", {address(empty_, {to}), ring(parity)}),
+          call_stmt("token_expect",
+                    {address(full_, {to}), at((p_.rows + p_.ring_columns()) * kRowBytes)})};
       load_tile(all, ring_a_, p_.a, p_.rows, to);
-      load_tile(all, ring_b_, p_.b, p_.columns, to);
+      load_tile(all, ring_b_, p_.b, p_.ring_columns(), to);
       all.push_back(advance());
       return make_for(step, at(0), steps(), let.around(seq(std::move(all))));
     });
@@ -230,14 +231,14 @@ class Maker {
   void load_tile(std::vector<Stmt>& out, const Buffer& ring, const PipelineOperand& x,
                  std::int64_t extent, const Expr& to) const {
     const bool whole = x.rows_along_sum();
-    for (std::int64_t i = 0; i < extent; i += whole ? extent : kStep) {
+    for (std::int64_t i = 0; i < extent; i += whole ? extent : kTile) {
       Exprs from, args;
       for (const Expr& e : x.first) from.push_back(now(e));
       from[x.along] = from[x.along] + i;
       args = {address(ring, {to, at(i), at(0)}), address(x.global, std::move(from)),
               address(full_, {to})};
       for (std::size_t d = 0; d < x.first.size(); ++d)
-        args.push_back(at(d == x.sum_axis ? kStep : d == x.along ? (whole ? extent : kStep) : 1));
+        args.push_back(at(d == x.sum_axis ? p_.step : d == x.along ? (whole ? extent : kTile) : 1));
       out.push_back(call_stmt("bulk_load", std::move(args)));
     }
   }
@@ -282,7 +283,7 @@ class Maker {
     const Expr again = gt(step, at(0));
     const Stmt product = call_stmt(
         "tile_multiply",
-        {address(sums_, {at(0), at(0), at(0)}), address(ring_a_, {from, group_ * at(kStep), at(0)}),
+        {address(sums_, {at(0), at(0), at(0)}), address(ring_a_, {from, group_ * at(kTile), at(0)}),
          address(ring_b_, {from, at(0), at(0)}), at(p_.columns), at(p_.a.rows_along_sum() ? 0 : 1),
          at(p_.b.rows_along_sum() ? 0 : 1), again});
     return let.around(
@@ -300,7 +301,7 @@ class Maker {
   };
   /// Of the fragment's element (j, h, e) of this thread.
   Point point(const Expr& j, const Expr& h, const Expr& e) const {
-    return {group_ * at(kStep) + floormod(floordiv(thread_, at(kWarp)), at(4)) * at(16) +
+    return {group_ * at(kTile) + floormod(floordiv(thread_, at(kWarp)), at(4)) * at(16) +
                 floordiv(floormod(thread_, at(kWarp)), at(4)) + h * at(8),
             j * at(8) + floormod(thread_, at(4)) * at(2) + e};
   }
@@ -349,7 +350,7 @@ class Maker {
     const auto* s = as<StoreNode>(p_.store->body);
     const Buffer& b = s->buffer;
     if (b->dtype != dtypes::float16 && b->dtype != dtypes::bfloat16) return false;
-    if (b->scope != "global" || b->ndim() < 2 || b->ndim() > 5) return false;
+    if (b->scope != "global" || b->ndim() < 2 || b->ndim() > 5 || p_.columns < kTile) return false;
     const Exprs strides = strides_of(b);
     arith::Analyzer analyzer;
     for (std::size_t d = 0; d + 1 < strides.size(); ++d) {
@@ -378,21 +379,21 @@ class Maker {
     return is_const_int_value(strides.back(), 1) && rows == 1;
   }
 
-  /// 64 columns at a time through shared memory by the copy engine.
+  /// 64 columns at a time through shared memory by the copy engine; threads store what is left.
   Stmt send() const {
     const auto* s = as<StoreNode>(p_.store->body);
-    const std::int64_t pieces = p_.columns / kStep;
+    const std::int64_t pieces = p_.columns / kTile;
     std::vector<Stmt> all;
     if (const Stmt apply = apply_in_place()) all.push_back(apply);
     for (std::int64_t i = 0; i < pieces; ++i) {
       const Expr half = pieces % 2 ? floormod(turn_ * at(pieces) + at(i), at(2)) : at(i % 2);
       const Exprs from{group_, half, at(0), at(0)};
-      const VarMap first = iterators({group_ * at(kStep), at(i * kStep)});
+      const VarMap first = iterators({group_ * at(kTile), at(i * kTile)});
       Exprs to, args;
       for (const Expr& e : s->indices) to.push_back(substitute(e, first));
       args = {address(s->buffer, to), address(staged_, from)};
-      for (std::size_t d = 0; d < to.size(); ++d) args.push_back(at(is_row(d) ? kStep : 1));
-      args.back() = at(kStep);
+      for (std::size_t d = 0; d < to.size(); ++d) args.push_back(at(is_row(d) ? kTile : 1));
+      args.back() = at(kTile);
       const Stmt started =
           make_ref<const AsyncNode>("bulk", sent_, call_stmt("bulk_store", std::move(args)));
       const Stmt meet = call_stmt("meet", {group_ + 1, at(kGroup)});
@@ -401,6 +402,7 @@ class Maker {
                                                       address(sums_, {at(i * 8), at(0), at(0)})}),
                              call_stmt("bulk_fence", {}), meet, leader(kGroup, started)});
     }
+    if (p_.columns % kTile) all.push_back(write(pieces * 8, true));
     return seq(std::move(all));
   }
   bool is_row(std::size_t d) const {
@@ -450,18 +452,21 @@ class Maker {
     return plain ? nullptr : s;
   }
 
-  /// Element by element.
-  Stmt write() const {
+  /// Element by element, from column 8 `begin` on. `applied`: the sums are what is to be stored.
+  Stmt write(std::int64_t begin = 0, bool applied = false) const {
     const auto* s = as<StoreNode>(p_.store->body);
     return unrolled("h", 2, [&](const Var& h) {
-      return unrolled("j", p_.columns / 8, [&](const Var& j) {
+      return unrolled("j", p_.columns / 8 - begin, [&](const Var& part) {
+        const Expr j = begin ? Expr(part) + at(begin) : Expr(part);
         const bool pairs = stores_pairs();
         const Point first = point(j, h, at(0));
         auto one = [&](const Var& e) {
           const Point p = point(j, h, e);
           Exprs to;
           for (const Expr& i : s->indices) to.push_back(substitute(i, iterators(p)));
-          const Stmt out = store(s->buffer, value(p, {j, h, e}), std::move(to));
+          const Expr stored =
+              applied ? cast(s->buffer->dtype, load(sums_, {j, h, e})) : value(p, {j, h, e});
+          const Stmt out = store(s->buffer, stored, std::move(to));
           const Expr in = inside(p);
           return pairs || is_const_int_value(in, 1) ? out : if_then(in, out);
         };

@@ -5,6 +5,7 @@
 #include "weft/target/backend.h"
 #include "weft/base/text.h"
 #include "weft/jit/jit.h"
+#include "weft/pass/lower_float8.h"
 #include "weft/runtime/cache.h"
 #include "weft/runtime/host_device.h"
 #include "weft/target/pipeline.h"
@@ -93,7 +94,9 @@ class CpuBackend final : public Backend {
                        const Target& target) const override {
     jit::CompileOptions options;
     options.cpu = target.option("mcpu", "host");
-    LlvmText llvm = emit_llvm(kernels, options.cpu == "host" ? vector_bytes() : 0);
+    std::vector<ir::PrimFunc> lowered;
+    for (const ir::PrimFunc& f : kernels) lowered.push_back(pass::lower_float8(f));
+    LlvmText llvm = emit_llvm(lowered, options.cpu == "host" ? vector_bytes() : 0);
     // A schedule that wrote its own vectors only needs its accumulators in registers; LLVM's loop
     // passes would spoil them. Plain loops get everything.
     options.passes = target.option(

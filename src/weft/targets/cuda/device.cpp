@@ -36,7 +36,7 @@ constexpr int kFuncDynamicShared = 8;
 struct alignas(64) TensorMap {
   char bytes[128];
 };
-constexpr int kMapFloat16 = 6, kMapFloat32 = 7, kMapBfloat16 = 9, kMapSwizzle128 = 3,
+constexpr int kMapByte = 0, kMapFloat16 = 6, kMapFloat32 = 7, kMapBfloat16 = 9, kMapSwizzle128 = 3,
               kMapPromote128 = 2;
 
 struct Driver {
@@ -500,6 +500,7 @@ TensorMap tensor_map(const KernelSignature& k, const runtime::KernelParam& p,
   }
   const int type = p.dtype == dtypes::float16    ? kMapFloat16
                    : p.dtype == dtypes::bfloat16 ? kMapBfloat16
+                   : p.dtype.bytes() == 1        ? kMapByte
                                                  : kMapFloat32;
   TensorMap out;
   driver().check(driver().encode(&out, type, static_cast<unsigned>(rank),

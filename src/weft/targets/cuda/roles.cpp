@@ -22,7 +22,12 @@ namespace {
 
 constexpr std::int64_t kRegisters = 65536;  // of a multiprocessor
 
-const char* type_name(DType t) { return t == dtypes::float16 ? "f16" : "bf16"; }
+const char* type_name(DType t) {
+  return t == dtypes::float8_e4m3fn ? "e4m3"
+         : t == dtypes::float8_e5m2 ? "e5m2"
+         : t == dtypes::float16     ? "f16"
+                                    : "bf16";
+}
 bool is_narrow(DType t) { return t == dtypes::float16 || t == dtypes::bfloat16; }
 
 const LoadNode* element(const Expr& e) {
@@ -102,9 +107,10 @@ class Spell final : public Rewriter {
   [[noreturn]] static void refuse(const CallNode* c, const std::string& found) {
     throw Error(ErrorKind::emit, "cuda.instruction.form", cat("\"", c->op, "\" was given ", found))
         .note(
-            "legal: tiles of float16 or bfloat16, additions of float32; 8 to 256 columns, in "
-            "multiples of 8, above 64 of 64 where rows run along them; 24 to 256 registers, in "
-            "multiples of 8")
+            "legal: tiles of float16, bfloat16 or, along the sum, float8, additions of float32; 8 "
+            "to "
+            "256 columns, in multiples of 8, above 64 of 32 where rows run along them; 24 to 256 "
+            "registers, in multiples of 8")
         .at("", print(evaluate(Expr(c))));
   }
 
@@ -147,16 +153,20 @@ class Spell final : public Rewriter {
     const bool held = element(c->args[1])->buffer->scope == "local";
     const DType a = held ? registers(c->args[1]) : tile(c->args[1]), b = tile(c->args[2]);
     std::int64_t columns = 0, m = 0, n = 0;
-    if (!is_narrow(a) || a != b) refuse(c, cat("tiles of ", to_string(a), " and ", to_string(b)));
+    const bool bytes = a.is_float8() && b.is_float8() && !held;
+    if (!bytes && (!is_narrow(a) || a != b))
+      refuse(c, cat("tiles of ", to_string(a), " and ", to_string(b)));
     if (!is_const_int(c->args[3], &columns) || !is_const_int(c->args[4], &m) ||
         !is_const_int(c->args[5], &n) || columns < 8 || columns > 256 ||
-        columns % (n && columns > 64 ? 64 : 8) != 0)
+        columns % (n && columns > 64 ? 32 : 8) != 0)
       refuse(c, cat(columns, " columns"));
+    if (bytes && (m || n))
+      refuse(c, cat("tiles of ", to_string(a), " that do not run along the sum"));
     return instruction(cat("weft_tile_multiply_", columns, "_",
                            held ? 2
                            : m  ? 1
                                 : 0,
-                           n ? 1 : 0, "_", type_name(a)),
+                           n ? 1 : 0, "_", type_name(a), a == b ? "" : cat("_", type_name(b))),
                        {c->args[0], c->args[1], c->args[2], c->args[6]});
   }
 
@@ -182,10 +192,14 @@ std::string list(int rank, const char* before, const char* after) {
 
 /// Descriptors: address >> 4, the step to 64 further places along the rows (where rows run along
 /// the result's axis) at bit 16, to 8 further rows at bit 32, rows of 128 bytes swizzled at bit 62.
-/// 16 further summands are 32 bytes of rows along them, and 16 rows otherwise.
+/// 16 further summands, of float8 32, are 32 bytes of rows along them, and 16 rows otherwise.
 /// `from`: 0 where rows of a run along the summands, 1 along m, 2 where a lies in registers.
 std::string multiply_definition(std::string_view name, int columns, int from, bool along_n,
-                                const std::string& type) {
+                                const std::string& types) {
+  const std::size_t two = types.find('_');
+  const std::string type = types.substr(0, two),
+                    other = two == std::string::npos ? type : types.substr(two + 1);
+  const bool bytes = type.starts_with("e");
   const bool along_m = from == 1, held = from == 2;
   const int registers = columns / 2;
   std::string places, sums;
@@ -204,16 +218,20 @@ std::string multiply_definition(std::string_view name, int columns, int from, bo
           "(((unsigned int)__cvta_generic_to_shared(b) & 0x3ffff) >> 4);\n"
           "#pragma unroll\n  for (int i = 0; i < 4; ++i)\n"
           "    asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %",
-          registers + 2 + more, ", 0;\\nwgmma.mma_async.sync.aligned.m64n", columns, "k16.f32.",
-          type, ".", type, " {", places, "}, ",
+          registers + 2 + more, ", 0;\\nwgmma.mma_async.sync.aligned.m64n", columns,
+          bytes ? "k32.f32." : "k16.f32.", type, ".", other, " {", places, "}, ",
           held ? cat("{%", registers, ", %", registers + 1, ", %", registers + 2, ", %",
                      registers + 3, "}")
                : cat("%", registers),
-          ", %", registers + 1 + more, ", p, 1, 1, ",
-          held      ? ""
-          : along_m ? "1, "
-                    : "0, ",
-          along_n ? 1 : 0, ";\\n}\\n\" : ", sums, " : ",
+          ", %", registers + 1 + more, ", p, 1, 1",
+          bytes     ? ""
+          : held    ? ", "
+          : along_m ? ", 1, "
+                    : ", 0, ",
+          bytes     ? ""
+          : along_n ? "1"
+                    : "0",
+          ";\\n}\\n\" : ", sums, " : ",
           held ? std::string("\"r\"(from_a[i * 4]), \"r\"(from_a[i * 4 + 1]), "
                              "\"r\"(from_a[i * 4 + 2]), \"r\"(from_a[i * 4 + 3])")
                : cat("\"l\"(from_a + (unsigned long long)(i * ", along_m ? 128 : 2, "))"),
@@ -307,7 +325,7 @@ std::string role_definition(std::string_view name) {
         name, "int which, int count",
         "  asm volatile(\"bar.sync %0, %1;\" :: \"r\"(which), \"r\"(count) : \"memory\");\n");
   int rank = 0, columns = 0, along = 0;
-  char type[8] = "";
+  char type[16] = "";
   if (std::sscanf(text.c_str(), "weft_bulk_load_%d", &rank) == 1)
     return function(
         name,
@@ -328,7 +346,7 @@ std::string role_definition(std::string_view name) {
                         text.substr(19), ";\");\n"));
   if (std::sscanf(text.c_str(), "weft_tile_store_%7s", type) == 1)
     return store_definition(name, type);
-  if (std::sscanf(text.c_str(), "weft_tile_multiply_%d_%d_%7s", &columns, &along, type) == 3)
+  if (std::sscanf(text.c_str(), "weft_tile_multiply_%d_%d_%15s", &columns, &along, type) == 3)
     return multiply_definition(name, columns, along / 10, along % 10 != 0, type);
   if (std::sscanf(text.c_str(), "weft_tile_round_%d_%7s", &columns, type) == 2)
     return function(

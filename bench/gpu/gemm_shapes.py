@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`A @ B` of 16-bit arrays beside torch.matmul over a list of shapes: time on the card, calls queued ahead, samples of both
+in turns. Every product is checked against one of float32 operands.
+
+    gemm_shapes.py [--random COUNT --seed SEED] [--odd]      --odd: random extents that are no multiples of 8
+"""
+
+import argparse
+import random
+import statistics
+
+import halves
+import torch
+import weft
+
+# batch, m, n, k, layout, elements between rows
+CASES = [
+    ((), 512, 512, 512, "NN", 0),
+    ((), 1000, 1000, 1000, "NN", 0),
+    ((), 1024, 1024, 1024, "NN", 0),
+    ((), 2048, 2048, 2048, "NN", 0),
+    ((), 4096, 4096, 4096, "NN", 0),
+    ((), 4096, 4096, 4096, "NN", 8),
+    ((), 4096, 4096, 4096, "NN", 16),
+    ((), 4096, 4096, 4096, "NN", 32),
+    ((), 4096, 4096, 4096, "NN", 64),
+    ((), 4000, 4056, 4072, "NN", 0),
+    ((), 8192, 96, 4096, "NN", 0),
+    ((), 8192, 160, 4096, "NN", 0),
+    ((), 8192, 8192, 64, "NN", 0),
+    ((), 8192, 8192, 128, "NN", 0),
+    ((), 256, 1024, 784, "NN", 0),
+    ((), 256, 784, 1024, "NN", 0),
+    ((), 64, 64, 65536, "NN", 0),
+    ((), 64, 8192, 8192, "NN", 0),
+    ((), 304, 4096, 2048, "NT", 0),
+    ((), 3000, 5000, 7000, "NN", 0),
+    ((), 1280, 1280, 5120, "NN", 0),
+    ((), 7168, 2048, 320, "NN", 0),
+    ((), 8192, 1024, 1024, "NT", 0),
+    ((64,), 256, 256, 256, "NN", 0),
+    ((192,), 512, 512, 64, "NT", 0),
+    ((), 8192, 8192, 8192, "NN", 0),
+    ((), 1001, 1001, 1001, "NN", 0),
+    ((), 1000, 1001, 999, "NN", 0),
+    ((), 4001, 4003, 4005, "NN", 0),
+    ((), 2049, 2049, 2049, "NT", 0),
+]
+
+
+def random_cases(count, seed, odd):
+    rng = random.Random(seed)
+    extent = lambda: (
+        int(256 * 32 ** rng.random()) | 1 if odd else int(256 * 32 ** rng.random()) // 8 * 8
+    )
+    return [
+        ((), extent(), extent(), extent(), rng.choice(["NN", "NT", "TN"]), 0) for _ in range(count)
+    ]
+
+
+def operand(batch, rows, columns, turned, pad, dtype):
+    if turned:
+        rows, columns = columns, rows
+    x = torch.randn(*batch, rows, columns + pad, device="cuda").to(dtype)[..., :columns]
+    y = weft.from_dlpack(x)
+    return (x.mT, weft.matrix_transpose(y)) if turned else (x, y)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--random", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--odd", action="store_true")
+    parser.add_argument("--dtype", default="bfloat16")
+    args = parser.parse_args()
+    dtype = getattr(torch, args.dtype)
+    halves.busy = torch.randn(8192, 8192, device="cuda").to(torch.bfloat16)
+    ratios = []
+    cases = random_cases(args.random, args.seed, args.odd) if args.random else CASES
+    for batch, m, n, k, layout, pad in cases:
+        a, A = operand(batch, m, k, layout[0] == "T", pad, dtype)
+        b, B = operand(batch, k, n, layout[1] == "T", pad, dtype)
+        want = a.float() @ b.float()
+        got = torch.from_dlpack(A @ B).float()
+        error = float((got - want).norm() / want.norm())
+        work = 2.0 * m * n * k * (batch[0] if batch else 1)
+        number = max(3, min(60, int(2e-3 / (work / 5e14))))
+        ours, rival = halves.beside(lambda: A @ B, lambda: a @ b, number, 5)
+        ratios.append(rival / ours)
+        print(
+            f"{args.dtype} {'x'.join(map(str, batch))} {m}x{n}x{k} {layout} +{pad}: {ours * 1e6:.2f} us "
+            f"{work / ours / 1e12:.0f} TFLOP/s torch {rival * 1e6:.2f} ratio {rival / ours:.3f} error {error:.1e}"
+            + ("" if error < 5e-3 else " WRONG"),
+            flush=True,
+        )
+    print(
+        f"{len(ratios)} shapes: geometric mean {statistics.geometric_mean(ratios):.3f}, least {min(ratios):.3f}, "
+        f"below 0.85: {sum(r < 0.85 for r in ratios)}"
+    )
+
+
+if __name__ == "__main__":
+    main()

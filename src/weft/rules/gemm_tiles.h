@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Which tile a warp-specialized product gets: the one of least expected time, from facts of the
+// machine and the product's sizes (docs/design/rules.md).
+
+#include <cstdint>
+
+namespace weft::rules {
+
+/// What a processor reaches while all of them multiply tiles of shared memory.
+struct GemmMachine {
+  std::int64_t processors = 132;
+  std::int64_t shared_bytes = 232448;  // of one block
+  double clocks_per_microsecond = 1755;
+  double sums_per_clock = 2048;                 // of 16-bit operands; twice as many of 8 bits
+  double cache_bytes_per_clock = 64;            // from the second-level cache
+  double memory_bytes_per_microsecond = 4.2e6;  // of all processors, reading
+  double written_share = 0.75;                  // of that rate, writing
+};
+
+/// batches times [m, k] by [k, n]. Pitches are the bytes from one row of an operand to the next, 0
+/// where they are not known; `b_along_n`: rows of b lie along n, not along k.
+struct GemmShape {
+  std::int64_t batches = 1, m = 1, n = 1, k = 1;
+  int bytes = 2, result_bytes = 2;  // of an element
+  std::int64_t pitch_a = 0, pitch_b = 0;
+  bool b_along_n = true;
+  bool divisible = false;         // parts of the sum can be joined afterwards
+  std::int64_t column_unit = 32;  // what the columns of a tile are a multiple of
+  /// Terms of a step: rows of 128 bytes.
+  std::int64_t step() const { return 128 / bytes; }
+  bool operator==(const GemmShape&) const = default;
+};
+
+struct GemmDecisions {
+  std::int64_t rows = 128, columns = 256;  // of a tile
+  std::int64_t slots = 4;                  // steps that are copied ahead
+  std::int64_t parts = 1;                  // of the sum; a second kernel joins them
+  std::int64_t blocks = 0;                 // that take one tile after another; 0: one for each
+};
+
+/// Slots that fit in shared memory beside what the result is staged in; at most 8.
+std::int64_t gemm_slots(const GemmMachine& machine, std::int64_t rows, std::int64_t columns);
+
+/// Microseconds that the product is expected to take once it runs.
+double gemm_time(const GemmMachine& machine, const GemmShape& shape, const GemmDecisions& tile);
+
+/// The decisions of least expected time.
+GemmDecisions choose_gemm(const GemmMachine& machine, const GemmShape& shape);
+
+}  // namespace weft::rules

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tile that the rule for products chooses: one that fits, whatever the shape, and no worse by
+// its own measure than any other.
+
+#include "weft/rules/gemm_tiles.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace weft::rules {
+namespace {
+
+/// What a kernel of specialize_warps declares: the ring, what is staged, two tokens a slot.
+std::int64_t shared_bytes(const GemmDecisions& d) {
+  const std::int64_t ring = d.slots * (d.rows + (d.columns + 63) / 64 * 64) * 128;
+  return ring + d.rows / 64 * 2 * 64 * 64 * 2 + d.slots * 16;
+}
+
+TEST(GemmTiles, fit_in_shared_memory_for_every_shape) {
+  std::mt19937 rng(1);
+  const GemmMachine machine;
+  auto extent = [&] { return static_cast<std::int64_t>(1) << (rng() % 13) | rng() % 4096; };
+  for (int i = 0; i < 2000; ++i) {
+    GemmShape s;
+    s.m = extent(), s.n = extent(), s.k = extent(), s.batches = 1 + rng() % 3;
+    s.bytes = 1 + static_cast<int>(rng() % 2), s.divisible = rng() % 2;
+    s.b_along_n = rng() % 2, s.column_unit = rng() % 2 ? 64 : 32;
+    s.pitch_a = 2 * s.k, s.pitch_b = 2 * s.n;
+    const GemmDecisions d = choose_gemm(machine, s);
+    ASSERT_LE(shared_bytes(d), machine.shared_bytes) << d.rows << " x " << d.columns;
+    ASSERT_TRUE(d.rows == 64 || d.rows == 128);
+    ASSERT_TRUE(d.columns % s.column_unit == 0 && d.columns >= 64 && d.columns <= 256);
+    ASSERT_TRUE(d.slots >= 2 && d.slots <= 8 && d.blocks == machine.processors);
+    ASSERT_TRUE(d.parts == 1 || s.divisible);
+    const double least = gemm_time(machine, s, d);
+    for (const std::int64_t rows : {64, 128}) {
+      for (const std::int64_t columns : {64, 128, 192, 256}) {
+        const GemmDecisions other{rows, columns, gemm_slots(machine, rows, columns), 1,
+                                  machine.processors};
+        ASSERT_LE(least, gemm_time(machine, s, other));
+      }
+    }
+  }
+}
+
+/// Five slots of 128 x 192 do not fit beside what the result is staged in.
+TEST(GemmTiles, of_1536_cubed_fits) {
+  GemmShape s;
+  s.m = s.n = s.k = 1536;
+  EXPECT_LE(shared_bytes(choose_gemm({}, s)), GemmMachine().shared_bytes);
+  EXPECT_EQ(gemm_slots({}, 128, 192), 4);
+}
+
+TEST(GemmTiles, wide_ones_where_little_is_summed_and_small_ones_where_tiles_are_few) {
+  GemmShape s;
+  s.m = s.n = 8192, s.k = 64;
+  EXPECT_EQ(choose_gemm({}, s).columns, 256);
+  s.m = s.n = s.k = 512;
+  EXPECT_EQ(choose_gemm({}, s).rows, 64);
+  s.m = s.n = 64, s.k = 65536, s.divisible = true;
+  EXPECT_GT(choose_gemm({}, s).parts, 16);
+}
+
+TEST(GemmTiles, rows_off_sectors_are_expected_to_take_longer) {
+  GemmShape s;
+  s.m = s.n = s.k = 4096, s.pitch_a = s.pitch_b = 8192;
+  const GemmDecisions d;
+  const double aligned = gemm_time({}, s, d);
+  s.pitch_a = s.pitch_b = 8208;
+  EXPECT_GT(gemm_time({}, s, d), 1.1 * aligned);
+}
+
+}  // namespace
+}  // namespace weft::rules
