@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weft/array/ops.h"
+#include "weft/runtime/recording.h"
 
 namespace weft {
 
@@ -42,6 +43,7 @@ NDArray pending_flag(const Ref<Device>& device) {
     std::lock_guard lock(mutex());
     if (NDArray& flag = all()[device.get()].flag; flag.defined()) return flag;
   }
+  runtime::MemoryPool::Scope outside(nullptr);  // a recording's pool comes and goes
   NDArray fresh = full(device, Elem::int32, Dims{1}, Scalar(0));
   std::lock_guard lock(mutex());
   NDArray& flag = all()[device.get()].flag;
