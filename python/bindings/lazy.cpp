@@ -45,7 +45,7 @@ bool arrays_of(const nb::args& args, std::vector<const NDArray*>& out) {
   for (nb::handle a : args) {
     Tensor* t = nullptr;
     if (is_ndarray(a.ptr())) out.push_back(&unwrap(a.ptr()));
-    else if (nb::try_cast<Tensor*>(a, t) && t->defined()) out.push_back(&t->data());
+    else if (nb::try_cast<Tensor*>(a, t) && t && t->defined()) out.push_back(&t->data());
     else return false;
   }
   return !out.empty();
@@ -59,7 +59,7 @@ nb::object call_fused(const FusedFunction& f, const nb::args& args) {
   bool any = false;
   for (nb::handle a : args) {
     Tensor* t = nullptr;
-    const bool is = !is_ndarray(a.ptr()) && nb::try_cast<Tensor*>(a, t);
+    const bool is = !is_ndarray(a.ptr()) && nb::try_cast<Tensor*>(a, t) && t;
     any = any || is;
     tensors.push_back(is ? *t : Tensor(unwrap(a.ptr())));
   }
@@ -117,9 +117,9 @@ void bind_lazy(nb::module_& m) {
                   cat(name, " takes ", info(op).arity, " arguments and got ", args.size()));
     }
     Lazy *x = nullptr, *y = nullptr;
-    bool lazy_x = nb::try_cast<Lazy*>(args[0], x);
+    bool lazy_x = nb::try_cast<Lazy*>(args[0], x) && x;
     if (args.size() == 1) return apply(op, *x);
-    bool lazy_y = nb::try_cast<Lazy*>(args[1], y);
+    bool lazy_y = nb::try_cast<Lazy*>(args[1], y) && y;
     if (lazy_x && lazy_y) return apply(op, *x, *y);
     return lazy_x ? apply(op, *x, scalar_of(args[1].ptr()))
                   : apply(op, scalar_of(args[0].ptr()), *y);

@@ -362,21 +362,6 @@ TEST(ArrayGrid, products_of_16_bits_say_what_they_read) {
   EXPECT_NE(paper->last_source.find("weft_tile_multiply_"), std::string::npos);
 }
 
-TEST(ArrayGrid, products_of_16_bits_choose_their_tile) {
-  auto choose = [](std::int64_t m, std::int64_t n, std::int64_t steps, bool divisible) {
-    return rules::choose_gemm(132, 1, m, n, steps, divisible);
-  };
-  const rules::GemmDecisions large = choose(4096, 4096, 64, true);
-  EXPECT_EQ(large.rows * large.columns, 128 * 256);
-  EXPECT_EQ(large.parts, 1);
-  const rules::GemmDecisions middle = choose(1024, 1024, 16, true);
-  EXPECT_EQ(middle.rows * middle.columns, 64 * 128);
-  const rules::GemmDecisions small = choose(512, 512, 8, true);
-  EXPECT_EQ(small.rows * small.columns, 64 * 64);
-  EXPECT_GT(choose(64, 64, 4096, true).parts, 4);
-  EXPECT_EQ(choose(64, 64, 4096, false).parts, 1);
-}
-
 TEST(ArrayGrid, convolutions_of_16_bits_read_windows_in_place) {
   NEED_CARD();
   NDArray x = NDArray::empty(device, Elem::bfloat16, Dims{4, 24, 30, 28});

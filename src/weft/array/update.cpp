@@ -19,9 +19,8 @@ bool update_in_place(Update rule, const NDArray& out, std::span<const NDArray> a
     in.push_back(&a);
   }
   device::Map map;
-  constexpr std::uint64_t kUpdates = std::uint64_t{1} << 49;  // beside the keys of other maps
   map.family = "update";
-  map.key = kUpdates | static_cast<std::uint64_t>(rule);
+  map.key = static_cast<std::uint64_t>(rule);
   map.arrays = in;
   map.numbers = numbers;
   map.compute = out.elem() == Elem::float64 ? Elem::float64 : Elem::float32;

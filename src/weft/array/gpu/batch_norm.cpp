@@ -57,11 +57,9 @@ class Channels {
     std::vector<const NDArray*> pointers;
   };
   Map map(Kind kind, const Arrays& arrays, const std::vector<Scalar>& numbers, Value value) const {
-    constexpr std::uint64_t kNorms = std::uint64_t{1} << 50;  // beside the keys of other maps
-    const bool reduced = kind != normal && kind != gradient;
     Map out;
     out.family = "batch_norm";
-    out.key = (reduced ? 0 : kNorms) | static_cast<std::uint64_t>(kind);
+    out.key = static_cast<std::uint64_t>(kind);
     out.arrays = arrays.pointers;
     out.numbers = numbers;
     out.compute = compute_;

@@ -498,6 +498,11 @@ std::string VectorStage::text_of(const Plan& p, const std::vector<IterRange>& bo
       to = cat(clamp, "(", box[k].end, " - lo_", i.name, ", ", i.chunk, ")");
     }
     if (!vector && whole && to == "1") {
+      if (ends.empty()) {  // a block of its own: the stage's next part may name the iterator again
+        out += cat(indent, "{\n");
+        ends = cat(indent, "}\n");
+        indent += "  ";
+      }
       out += cat(indent, "const ", i.name, ": i32 = 0;\n");
       continue;
     }
