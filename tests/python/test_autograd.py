@@ -179,7 +179,9 @@ def test_every_operation_that_records_itself_has_a_gradient_test(rng):
         seen |= {n.op for n in _core.topological(t)}
     q = Tensor(weft.asarray(rng.standard_normal((1, 1, 3, 4)).astype("float32")).to("opencl:0"))
     seen |= {n.op for n in _core.topological(nn.functional.attention(q, q, q))}
-    norm = nn.BatchNorm2d(2, device="opencl:0")  # tests/python/test_batch_norm_cards.py has its gradients
+    norm = nn.BatchNorm2d(
+        2, device="opencl:0"
+    )  # tests/python/test_batch_norm_cards.py has its gradients
     seen |= {n.op for n in _core.topological(norm(x))}
     assert len(made) > 15 and made - seen == set()
 
