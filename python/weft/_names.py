@@ -44,6 +44,7 @@ RANDOM = {
     "default_rng": "weft.random.key(seed), given as key=",
 }
 LINALG = {
+    "norm": "weft.linalg.vector_norm(x) or weft.linalg.matrix_norm(x)",
     "lstsq": "weft.linalg.pinv(a) @ b",
     "multi_dot": "a @ b @ c",
     "cond": "weft.linalg.svdvals(x), the first over the last",

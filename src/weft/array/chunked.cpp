@@ -178,7 +178,7 @@ struct ChunkedMap::Impl {
 namespace {
 
 /// Where the outputs go: an array's chunk at an index of the linear space.
-struct Target {
+struct ChunkTarget {
   char* base;
   Elem elem;
   CastFn cast;     // null: the kernel's type is the array's
@@ -190,7 +190,7 @@ struct Target {
 
 void ChunkedMap::Impl::run_chunks(const std::vector<Feed>& feeds, std::int64_t size,
                                   const std::vector<NDArray>& out) const {
-  std::vector<Target> targets;
+  std::vector<ChunkTarget> targets;
   for (std::size_t k = 0; k < out.size(); ++k) {
     const Elem from = outputs[k].elem, to = out[k].elem();
     targets.push_back(
@@ -259,7 +259,7 @@ void ChunkedMap::Impl::run_chunks(const std::vector<Feed>& feeds, std::int64_t s
             else s.select(n, static_cast<const bool*>(in[0]), in[1], in[2], to);
           }
           for (std::size_t k = 0; k < targets.size(); ++k) {
-            const Target& t = targets[k];
+            const ChunkTarget& t = targets[k];
             const auto* from = static_cast<const char*>(place(outputs[k]));
             const int bytes = elem_bytes(t.elem);
             if (t.total) t.total(n, from, t.base + chunk * bytes);

@@ -113,9 +113,9 @@ Reciprocal reciprocal_of(std::int64_t extent) {
 }
 
 /// The program under construction: buffers, then the number of iterations, extents, steps, numbers.
-class Writer {
+class MapWriter {
  public:
-  Writer(const Map& map, Elem out, const Specialisation& s)
+  MapWriter(const Map& map, Elem out, const Specialisation& s)
       : map_(map), out_(out), s_(s), index_(s.narrow ? dtypes::int32 : dtypes::int64) {}
 
   ir::PrimFunc write() {
@@ -301,7 +301,7 @@ void grid_map(const NDArray& result, const Map& given) {
     }
   }
   for (const Scalar& n : map.numbers) call.number(n, map.compute);
-  call.run(key, [&] { return Writer(map, out.elem(), s).write(); });
+  call.run(key, [&] { return MapWriter(map, out.elem(), s).write(); });
 }
 
 }  // namespace weft::device

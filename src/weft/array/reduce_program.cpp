@@ -97,9 +97,9 @@ int order_of(std::int64_t n) {
 }
 
 /// The program under construction: buffers, then numbers, extents and steps.
-class Writer {
+class ReductionWriter {
  public:
-  Writer(const ReductionProgram& p, const Specialisation& s)
+  ReductionWriter(const ReductionProgram& p, const Specialisation& s)
       : program_(p), s_(s), index_(s.narrow ? dtypes::int32 : dtypes::int64) {}
 
   ir::PrimFunc write() {
@@ -360,7 +360,7 @@ void run_reduction(const ReductionProgram& program) {
     }
   }
   for (const Scalar& n : program.numbers) call.number(n, program.compute);
-  call.run(key, [&] { return Writer(program, s).write(); });
+  call.run(key, [&] { return ReductionWriter(program, s).write(); });
 }
 
 }  // namespace weft

@@ -133,7 +133,7 @@ bool keeps(const std::string& op) {
   return false;
 }
 
-class Lower final : public Rewriter {
+class LowerFloat8 final : public Rewriter {
  public:
   using Rewriter::rewrite;
 
@@ -328,7 +328,7 @@ bool has_float8(const PrimFunc& kernel) {
 
 PrimFunc lower_float8(const PrimFunc& kernel) {
   if (!has_float8(kernel)) return kernel;
-  Lower lower;
+  LowerFloat8 lower;
   const Stmt body = lower.rewrite(kernel->body);
   std::vector<Param> params = kernel->params;
   for (Param& p : params)

@@ -14,9 +14,9 @@ using ir::IterKind;
 
 namespace {
 
-constexpr std::int64_t kAccumulators = 8;  // loads of one thread that are in flight together
-constexpr std::int64_t kMostLanes = 8;     // of a vector, whose lanes have results of their own
-constexpr std::int64_t kFewColumns = 16;   // below: threads lie along the terms
+constexpr std::int64_t kAccumulators = 8;     // loads of one thread that are in flight together
+constexpr std::int64_t kMostResultLanes = 8;  // of a vector, whose lanes have results of their own
+constexpr std::int64_t kFewColumns = 16;      // below: threads lie along the terms
 constexpr std::int64_t kMostParts = 4096;
 constexpr std::int64_t kFewTerms = 64;  // below: one thread reduces a result
 // A second launch costs more than it saves for fewer parts, and joining so few is refused for
@@ -121,7 +121,7 @@ std::optional<ReduceDecisions> match_reduce(const Nest& nest, const Facts& facts
     if (v.kind != IterKind::spatial && v.kind != IterKind::reduce) return std::nullopt;
   }
   ReduceDecisions d;
-  std::int64_t most = std::min(kMostLanes, facts.vector_bytes / nest.widest_bytes);
+  std::int64_t most = std::min(kMostResultLanes, facts.vector_bytes / nest.widest_bytes);
   // Vectors only where every processor still has threads enough.
   if (nest.results <
       facts.group() * facts.processors * most / std::max<std::int64_t>(1, nest.terms))
