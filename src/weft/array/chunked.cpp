@@ -28,7 +28,7 @@ struct Constant {
 };
 
 /// One kernel over a chunk.
-struct Step {
+struct ChunkStep {
   ElementwiseFn row = nullptr;
   CastFn cast = nullptr;
   SelectFn select = nullptr;
@@ -46,14 +46,14 @@ struct ChunkedMap::Impl {
   std::vector<Value> outputs;  // in a kernel's type
   std::vector<Elem> inputs;    // likewise
   std::vector<Constant> constants;
-  std::vector<Step> steps;
+  std::vector<ChunkStep> steps;
   int registers = 0, widest = 1;  // bytes of an element
   bool total = false;
   bool complete = true;
 
   std::unordered_map<const LazyNode*, Value> known;
 
-  Value step(Step s, Elem elem) {
+  Value step(ChunkStep s, Elem elem) {
     s.out = registers++;
     widest = std::max(widest, elem_bytes(elem));
     steps.push_back(s);
@@ -62,7 +62,7 @@ struct ChunkedMap::Impl {
 
   Value as(const Value& v, Elem elem) {
     if (v.elem == elem) return v;
-    Step s;
+    ChunkStep s;
     s.cast = kernels().cast[static_cast<int>(v.elem)][static_cast<int>(elem)];
     s.in[0] = v;
     s.count = 1;
@@ -82,7 +82,7 @@ struct ChunkedMap::Impl {
     const Elem kernel = kernel_elem(x->compute);
     const OpInfo& op = info(x->op);
     const Elem result = op.rule == Rule::boolean ? Elem::boolean : kernel;
-    Step s;
+    ChunkStep s;
     s.count = op.arity;
     s.row = kernels().elementwise[static_cast<int>(x->op)][static_cast<int>(kernel)];
     for (int k = 0; k < op.arity; ++k) {
@@ -119,7 +119,7 @@ struct ChunkedMap::Impl {
       case LazyKind::row: v = row(x); break;
       case LazyKind::where: {
         const Elem kernel = kernel_elem(x.elem());
-        Step s;
+        ChunkStep s;
         s.select = kernels().select[static_cast<int>(kernel)];
         s.count = 3;
         s.in[0] = operand(x->in[0], Elem::boolean);
@@ -250,7 +250,7 @@ void ChunkedMap::Impl::run_chunks(const std::vector<Feed>& feeds, std::int64_t s
             if (v.kind == Value::Kind::input) return brought[static_cast<std::size_t>(v.index)];
             return (v.kind == Value::Kind::step ? memory : spread) + v.index * room;
           };
-          for (const Step& s : steps) {
+          for (const ChunkStep& s : steps) {
             const void* in[3];
             for (int i = 0; i < s.count; ++i) in[i] = i == s.single ? s.one : place(s.in[i]);
             void* to = memory + s.out * room;
