@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Written by tools/make_stubs.py.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, NoReturn, overload

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# Written by tools/make_stubs.py.
 from collections.abc import Callable
 from typing import Any, no_type_check
 
