@@ -100,13 +100,14 @@ std::optional<RowTile> row_tile(std::int64_t columns, std::int64_t lanes,
                                 std::int64_t most_threads) {
   constexpr std::int64_t kGroup = 256;
   if (columns < 1) return std::nullopt;
-  // Eight elements to a thread up to 512 threads, then sixteen.
-  for (std::int64_t each : {8, 16}) {
+  // Threads of a row take few elements each while the row is short, and more of them then.
+  constexpr struct { std::int64_t each, most; } kShares[] = {{8, 512}, {16, 1024}};
+  for (const auto& [each, most] : kShares) {
     RowTile out;
     out.threads = std::max<std::int64_t>(
         kLeastThreads, static_cast<std::int64_t>(std::bit_ceil(
                            static_cast<std::uint64_t>(ceil_div(columns, each)))));
-    if (out.threads > std::min<std::int64_t>(each == 8 ? 512 : 1024, most_threads)) continue;
+    if (out.threads > std::min(most, most_threads)) continue;
     out.lanes = lanes;
     out.moves = ceil_div(columns, out.threads * lanes);
     out.beside = std::max<std::int64_t>(1, std::min(kGroup, most_threads) / out.threads);
@@ -122,7 +123,7 @@ std::optional<RowDecisions> match_row(const Schedule& sch, const std::vector<Blo
   for (const Param& p : sch.func()->params) {
     if (p.buffer) outside.insert(p.buffer.get());
   }
-  std::int64_t columns = 0, widest = 1;
+  std::int64_t columns = 0, rows = 0, widest = 1;
   for (BlockRef b : blocks) {
     const auto path = schedule::find_block(sch.mod(), b);
     const std::vector<const ForNode*> loops = path->loops();
@@ -133,6 +134,8 @@ std::optional<RowDecisions> match_row(const Schedule& sch, const std::vector<Blo
       return std::nullopt;
     columns = extent;
     d.outer = loops.size() - 1;
+    if (d.outer == 0) rows = 1;
+    else if (!is_const_int(loops[d.outer - 1]->extent, &rows)) rows = 0;
     d.blocks.push_back(b);
     d.reduces.push_back(reduces(*path->realize()->block));
     for (const auto* regions : {&path->realize()->block->reads, &path->realize()->block->writes}) {
@@ -152,6 +155,13 @@ std::optional<RowDecisions> match_row(const Schedule& sch, const std::vector<Blo
   const auto tile = row_tile(columns, vectors ? lanes : 1, facts.threads);
   if (!tile) return std::nullopt;
   d.tile = *tile;
+  if (rows > 0)
+    d.tile.beside = std::min(d.tile.beside,
+                             static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(rows))));
+  // Elements of a thread are moved together where that maps rows one to one; else they lie apart.
+  d.whole = columns == tile->width();
+  constexpr std::int64_t kBytes = 8;
+  if (!d.whole && columns * kBytes > facts.private_bytes * 2) return std::nullopt;
   return d;
 }
 
@@ -184,7 +194,7 @@ void schedule_row(Schedule& sch, const RowDecisions& d) {
       if (!inside.count(writes[w].buffer.get())) continue;
       const auto at = static_cast<std::int64_t>(w);
       sch.set_scope(b, at, d.reduces[i] ? "shared" : "local");
-      if (d.reduces[i]) continue;
+      if (d.reduces[i] || !d.whole) continue;
       // A thread's own elements lie together.
       schedule::IndexMap map;
       for (std::size_t k = 0; k < writes[w].buffer->shape.size(); ++k)

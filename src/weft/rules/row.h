@@ -27,6 +27,7 @@ struct RowDecisions {
   std::vector<bool> reduces;
   std::size_t outer = 0;  // loops around the columns
   RowTile tile;
+  bool whole = false;  // rows are as long as the tile is wide
 };
 
 /// `blocks`: the nests of a body, one block each. Absent where they are no passes over rows.
