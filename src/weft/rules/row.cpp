@@ -98,19 +98,18 @@ bool in_vectors(const Schedule& sch, BlockRef b, const std::unordered_set<const 
 
 std::optional<RowTile> row_tile(std::int64_t columns, std::int64_t lanes,
                                 std::int64_t most_threads) {
-  constexpr std::int64_t kGroup = 256;
   if (columns < 1) return std::nullopt;
-  // Threads of a row take few elements each while the row is short, and more of them then.
-  constexpr struct { std::int64_t each, most; } kShares[] = {{8, 512}, {16, 1024}};
-  for (const auto& [each, most] : kShares) {
+  // A processor then holds several rows, so that one is loaded while another is reduced.
+  constexpr std::int64_t kThreads = 256;
+  for (std::int64_t each : {8, 16, 32, 64}) {
     RowTile out;
     out.threads = std::max<std::int64_t>(
         kLeastThreads, static_cast<std::int64_t>(std::bit_ceil(
                            static_cast<std::uint64_t>(ceil_div(columns, each)))));
-    if (out.threads > std::min(most, most_threads)) continue;
+    if (out.threads > std::min(kThreads, most_threads)) continue;
     out.lanes = lanes;
     out.moves = ceil_div(columns, out.threads * lanes);
-    out.beside = std::max<std::int64_t>(1, std::min(kGroup, most_threads) / out.threads);
+    out.beside = std::max<std::int64_t>(1, std::min(kThreads, most_threads) / out.threads);
     return out;
   }
   return std::nullopt;
