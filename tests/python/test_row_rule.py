@@ -108,7 +108,9 @@ def test_rows_of_nan_and_infinity(device):
     w = weft.asarray(x, device=device)
     np.testing.assert_allclose(weft.softmax(w).numpy(), _softmax(x), rtol=1e-5, atol=1e-9)
     with np.errstate(all="ignore"):
-        np.testing.assert_allclose(weft.log_softmax(w).numpy(), np.log(_softmax(x)), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            weft.log_softmax(w).numpy(), np.log(_softmax(x)), rtol=1e-4, atol=1e-5
+        )
     assert weft.softmax(weft.zeros((0, 5), device=device)).shape == (0, 5)
     assert weft.softmax(weft.zeros((5, 0), device=device)).shape == (5, 0)
 
@@ -127,7 +129,11 @@ def test_rows_of_views(device):
 def test_transposes(device, dtype):
     print("seed", SEED)
     rng = np.random.default_rng(SEED)
-    for shape, order in (((300, 257), (1, 0)), ((4, 130, 202), (0, 2, 1)), ((65, 3, 999), (2, 1, 0))):
+    for shape, order in (
+        ((300, 257), (1, 0)),
+        ((4, 130, 202), (0, 2, 1)),
+        ((65, 3, 999), (2, 1, 0)),
+    ):
         x = rng.integers(-100, 100, shape).astype(dtype)
         w = weft.asarray(x, device=device)
         for view in (lambda a: a, lambda a: a[..., 1:], lambda a: a[1:]):
@@ -146,7 +152,11 @@ def test_take_along_any_axis(device, dtype):
             lambda a: a,
             lambda a: a[..., 1:5],
             lambda a: a[:, ::-1],
-            lambda a: a.transpose(1, 0, 3, 2) if isinstance(a, np.ndarray) else weft.permute_dims(a, (1, 0, 3, 2)),
+            lambda a: (
+                a.transpose(1, 0, 3, 2)
+                if isinstance(a, np.ndarray)
+                else weft.permute_dims(a, (1, 0, 3, 2))
+            ),
         ):
             a, b = view(x), view(w)
             n = a.shape[axis]

@@ -92,7 +92,9 @@ def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=F
         and _core._has_grid(x.data)
         and _core._fused_type(x) is not None
     ):
-        return _core._resample(x, [_line(*at, align_corners) for at in zip(x.shape[2:], sizes, steps)])
+        return _core._resample(
+            x, [_line(*at, align_corners) for at in zip(x.shape[2:], sizes, steps)]
+        )
     for axis, (m, step) in enumerate(zip(sizes, steps), start=2):
         n = x.shape[axis]
         if mode == "nearest":

@@ -285,8 +285,8 @@ bool in_vectors(const ReductionProgram& program, const AxisGroup& inner, const A
   return some;
 }
 
-/// How many neighbours along the innermost axis of `inner` are read at once: a vector of 16 bytes, or
-/// a half or a quarter of one where rows or addresses allow no more.
+/// How many neighbours along the innermost axis of `inner` are read at once: a vector of 16 bytes,
+/// or a half or a quarter of one where rows or addresses allow no more.
 std::int64_t vector_of(const ReductionProgram& program, const AxisGroup& inner,
                        const AxisGroup& other) {
   int widest = 1;

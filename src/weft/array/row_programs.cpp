@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax, layer norm and their gradients on devices with a grid. Rows that fit the registers of a
-// group are one program (operators/rows.h). Of longer ones, what a row needs is reduced in one pass,
-// shared by as many groups as keep the machine busy, and a map writes the results.
+// group are one program (operators/rows.h). Of longer ones, what a row needs is reduced in one
+// pass, shared by as many groups as keep the machine busy, and a map writes the results.
 
 #include "weft/array/device_grid.h"
 #include "weft/array/reduce_program.h"

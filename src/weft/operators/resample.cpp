@@ -124,8 +124,8 @@ class ResampleText {
       // One place more on each side for rounding; the first and last elements also take what lies
       // beyond the image.
       auto reached = [&](const char* sign) {
-        return cat("T.Cast(\"{I}\", T.floor((T.Cast(\"{C}\", ", c, ") ", sign,
-                   " T.{C}(1) - bias", a, ") / step", a, "))");
+        return cat("T.Cast(\"{I}\", T.floor((T.Cast(\"{C}\", ", c, ") ", sign, " T.{C}(1) - bias",
+                   a, ") / step", a, "))");
       };
       line(cat("from", a, ": T.{I} = T.Select(", c, " == 0, 0, T.max(", reached("-"), " - 1, 0))"));
       line(cat("to", a, ": T.{I} = T.Select(", c, " == ", n, " - 1, ", m, ", T.min(", reached("+"),

@@ -14,10 +14,10 @@ inline constexpr int kResampleThreads = 256;
 inline constexpr int kResamplePlanes = 8;  // of one thread, which finds its neighbours once
 
 struct ResampleSpec {
-  std::string type = "float32";          // of the elements
-  std::string sums = "float32";          // of the arithmetic
-  bool narrow = true;                    // positions fit 32 bits
-  std::array<bool, 3> axes{};            // along which the size changes; others have extent 1
+  std::string type = "float32";  // of the elements
+  std::string sums = "float32";  // of the arithmetic
+  bool narrow = true;            // positions fit 32 bits
+  std::array<bool, 3> axes{};    // along which the size changes; others have extent 1
   bool adjoint = false;
 };
 

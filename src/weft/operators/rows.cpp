@@ -23,7 +23,8 @@ class RowText {
          spec_.full
              ? cat(name, "[i, j] = ", widened(cat(operand, "[i * {W} + j]")))
              : cat(name, "[i, j] = T.Select(j < {columns}, ",
-                   widened(cat(operand, "[i * {columns} + T.min(j // {L}, moves - 1) * {L} + j % {L}]")),
+                   widened(cat(operand,
+                               "[i * {columns} + T.min(j // {L}, moves - 1) * {L} + j % {L}]")),
                    ", ", otherwise, ")"),
          false);
   }
@@ -66,12 +67,10 @@ class RowText {
     text.scalar("rows", index).scalar("moves", index);
     text.scalar("share", spec_.sums).scalar("eps", spec_.sums);
     const std::string width = cat(spec_.width), lanes = cat(spec_.lanes);
-    const Values names = {{"I", index},
-                          {"C", spec_.sums},
-                          {"type", spec_.type},
-                          {"W", width},
-                          {"L", lanes},
-                          {"columns", spec_.full ? width : cat("(moves * ", lanes, ")")}};
+    const Values names = {
+        {"I", index},         {"C", spec_.sums},
+        {"type", spec_.type}, {"W", width},
+        {"L", lanes},         {"columns", spec_.full ? width : cat("(moves * ", lanes, ")")}};
     return text.parse(cat(buffers_, nests_), names);
   }
 
@@ -83,15 +82,16 @@ class RowText {
     return spec_.type == spec_.sums ? std::string(value) : cat("T.Cast(\"{C}\", ", value, ")");
   }
   void nest(std::string_view block, std::string_view statement, bool inside) {
-    nests_ += cat("    for r, c in T.grid(rows, T.{I}({W})):\n        with T.block(\"", block,
-                  "\"):\n            i, j = T.axis.remap(\"SS\", [r, c])\n",
-                  inside ? "            T.where(c < {columns})\n" : "", "            ", statement,
-                  "\n");
+    nests_ +=
+        cat("    for r, c in T.grid(rows, T.{I}({W})):\n        with T.block(\"", block,
+            "\"):\n            i, j = T.axis.remap(\"SS\", [r, c])\n",
+            inside ? "            T.where(c < {columns})\n" : "", "            ", statement, "\n");
   }
   void reduction(std::string_view block, std::string_view init, std::string_view update) {
-    nests_ += cat("    for r, c in T.grid(rows, T.{I}({W})):\n        with T.block(\"", block,
-                  "\"):\n            i, j = T.axis.remap(\"SR\", [r, c])\n            with T.init():\n",
-                  init, update);
+    nests_ +=
+        cat("    for r, c in T.grid(rows, T.{I}({W})):\n        with T.block(\"", block,
+            "\"):\n            i, j = T.axis.remap(\"SR\", [r, c])\n            with T.init():\n",
+            init, update);
   }
 
   const RowSpec& spec_;
@@ -145,9 +145,8 @@ ir::PrimFunc row_program(const RowSpec& spec) {
     case RowOperator::layer_norm_gradient:
       centre(p);
       p.fetch("Y", "a1", "T.{C}(0)");
-      p.sums({{"squares", "D[i, j] * D[i, j]"},
-              {"plain", "Y[i, j]"},
-              {"along", "D[i, j] * Y[i, j]"}});
+      p.sums(
+          {{"squares", "D[i, j] * D[i, j]"}, {"plain", "Y[i, j]"}, {"along", "D[i, j] * Y[i, j]"}});
       p.write(cat(kDeviation, " * (Y[i, j] - plain[i] * share - D[i, j] * (", kDeviation, " * ",
                   kDeviation, ") * (along[i] * share))"));
       return p.parse(2);

@@ -50,8 +50,8 @@ bool is_pass(const BlockRealizeNode& realize, const std::vector<const ForNode*>&
 
 /// Whether what the block reads and writes of parameters stands still along the row, or lies in
 /// whole vectors of `lanes` neighbours.
-bool in_vectors(const Schedule& sch, BlockRef b, const std::unordered_set<const BufferNode*>& outside,
-                std::int64_t lanes) {
+bool in_vectors(const Schedule& sch, BlockRef b,
+                const std::unordered_set<const BufferNode*>& outside, std::int64_t lanes) {
   const auto path = schedule::find_block(sch.mod(), b);
   const BlockRealizeNode* realize = path->realize();
   const Var& column = path->loops().back()->var;
@@ -104,8 +104,8 @@ std::optional<RowTile> row_tile(std::int64_t columns, std::int64_t lanes,
   for (std::int64_t each : {8, 16, 32, 64}) {
     RowTile out;
     out.threads = std::max<std::int64_t>(
-        kLeastThreads, static_cast<std::int64_t>(std::bit_ceil(
-                           static_cast<std::uint64_t>(ceil_div(columns, each)))));
+        kLeastThreads, static_cast<std::int64_t>(
+                           std::bit_ceil(static_cast<std::uint64_t>(ceil_div(columns, each)))));
     if (out.threads > std::min(kThreads, most_threads)) continue;
     out.lanes = lanes;
     out.moves = ceil_div(columns, out.threads * lanes);
@@ -155,8 +155,8 @@ std::optional<RowDecisions> match_row(const Schedule& sch, const std::vector<Blo
   if (!tile) return std::nullopt;
   d.tile = *tile;
   if (rows > 0)
-    d.tile.beside = std::min(d.tile.beside,
-                             static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(rows))));
+    d.tile.beside = std::min(
+        d.tile.beside, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(rows))));
   // Elements of a thread are moved together where that maps rows one to one; else they lie apart.
   d.whole = columns == tile->width();
   constexpr std::int64_t kBytes = 8;
@@ -169,8 +169,7 @@ void schedule_row(Schedule& sch, const RowDecisions& d) {
   std::vector<LoopRef> outer = sch.get_loops(last);
   outer.pop_back();
   if (outer.empty()) outer.push_back(sch.add_unit_loop(sch.get_loops(last)[0]));
-  const std::vector<LoopRef> cut =
-      sch.split(outer.back(), {std::nullopt, factor(d.tile.beside)});
+  const std::vector<LoopRef> cut = sch.split(outer.back(), {std::nullopt, factor(d.tile.beside)});
   for (std::size_t i = d.blocks.size() - 1; i-- > 0;) sch.compute_at(d.blocks[i], cut[1]);
   const std::unordered_set<const BufferNode*> inside = [&] {
     std::unordered_set<const BufferNode*> out;
@@ -180,9 +179,9 @@ void schedule_row(Schedule& sch, const RowDecisions& d) {
   }();
   for (std::size_t i = 0; i < d.blocks.size(); ++i) {
     const BlockRef b = d.blocks[i];
-    const std::vector<LoopRef> parts = sch.split(
-        sch.get_loops(b).back(),
-        {factor(d.tile.moves), factor(d.tile.threads), factor(d.tile.lanes)});
+    const std::vector<LoopRef> parts =
+        sch.split(sch.get_loops(b).back(),
+                  {factor(d.tile.moves), factor(d.tile.threads), factor(d.tile.lanes)});
     sch.reorder({parts[1], parts[0], parts[2]});
     sch.bind(parts[1], "threadIdx.x");
     sch.unroll(parts[0]);

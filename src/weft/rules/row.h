@@ -20,7 +20,8 @@ struct RowTile {
   std::int64_t width() const { return lanes * threads * moves; }
 };
 /// Absent where a group of so many threads cannot hold the row.
-std::optional<RowTile> row_tile(std::int64_t columns, std::int64_t lanes, std::int64_t most_threads);
+std::optional<RowTile> row_tile(std::int64_t columns, std::int64_t lanes,
+                                std::int64_t most_threads);
 
 struct RowDecisions {
   std::vector<BlockRef> blocks;  // of the whole body, in order; the last one writes the results

@@ -73,8 +73,7 @@ class Flags {
 /// behind them come before them.
 class Tuples {
  public:
-  Tuples(const NDArray& x, std::span<const NDArray> indices, int outer = 0)
-      : x_(x), outer_(outer) {
+  Tuples(const NDArray& x, std::span<const NDArray> indices, int outer = 0) : x_(x), outer_(outer) {
     std::vector<const Dims*> shapes;
     bool small = true;
     for (const NDArray& index : indices) {
@@ -97,11 +96,13 @@ class Tuples {
     used = static_cast<int>(indices.size());
     places = rest = 1;
     for (int i = 0; i < x.ndim(); ++i) {
-      if (i == used + outer) for (std::int64_t extent : shape) result.push_back(extent);
+      if (i == used + outer)
+        for (std::int64_t extent : shape) result.push_back(extent);
       (i < used ? places : i < used + outer ? outer_places : rest) *= x.shape()[i];
       if (i >= used) result.push_back(x.shape()[i]);
     }
-    if (x.ndim() == used + outer) for (std::int64_t extent : shape) result.push_back(extent);
+    if (x.ndim() == used + outer)
+      for (std::int64_t extent : shape) result.push_back(extent);
     if (places == 0 && count > 0) outside();
   }
 
@@ -147,7 +148,8 @@ class Tuples {
       reach += std::abs(x_.strides()[i]) * x_.shape()[i];
       reach = std::max(reach, x_.shape()[i]);
     }
-    return device::fits_narrow(std::max(reach, count * std::max<std::int64_t>(rest * outer_places, 1)));
+    return device::fits_narrow(
+        std::max(reach, count * std::max<std::int64_t>(rest * outer_places, 1)));
   }
 
   PositionSpec spec(PositionUse use, const std::string& element, int rest_rank,
