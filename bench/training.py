@@ -62,7 +62,10 @@ def basic_block(lib, inside, outside, stride):
             self.short = (
                 nn.Sequential()
                 if stride == 1 and inside == outside
-                else nn.Sequential(nn.Conv2d(inside, outside, 1, stride=stride, bias=False), nn.BatchNorm2d(outside))
+                else nn.Sequential(
+                    nn.Conv2d(inside, outside, 1, stride=stride, bias=False),
+                    nn.BatchNorm2d(outside),
+                )
             )
 
         def forward(self, x):
@@ -104,7 +107,10 @@ def mobilenet(lib, small):
         def __init__(self, channels):
             super().__init__()
             self.pool = nn.AdaptiveAvgPool2d(1)
-            self.down, self.up = nn.Conv2d(channels, channels // 4, 1), nn.Conv2d(channels // 4, channels, 1)
+            self.down, self.up = (
+                nn.Conv2d(channels, channels // 4, 1),
+                nn.Conv2d(channels // 4, channels, 1),
+            )
 
         def forward(self, x):
             return x * F.hardsigmoid(self.up(F.relu(self.down(self.pool(x)))))
@@ -115,7 +121,11 @@ def mobilenet(lib, small):
             act = nn.Hardswish if activation == "hardswish" else nn.ReLU
             parts = []
             if expanded != inside:
-                parts += [nn.Conv2d(inside, expanded, 1, bias=False), nn.BatchNorm2d(expanded), act()]
+                parts += [
+                    nn.Conv2d(inside, expanded, 1, bias=False),
+                    nn.BatchNorm2d(expanded),
+                    act(),
+                ]
             parts += [
                 nn.Conv2d(expanded, expanded, kernel, stride=stride, padding=kernel // 2, groups=expanded, bias=False), nn.BatchNorm2d(expanded), act(),
             ]  # fmt: skip
@@ -140,7 +150,9 @@ def mobilenet(lib, small):
 
 def vit(lib, small):
     nn, F, cat = lib.nn, lib.F, lib.cat
-    side, patch, width, depth, heads, batch = (32, 8, 48, 2, 3, 4) if small else (224, 16, 768, 12, 12, 16)
+    side, patch, width, depth, heads, batch = (
+        (32, 8, 48, 2, 3, 4) if small else (224, 16, 768, 12, 12, 16)
+    )
     tokens = (side // patch) ** 2
 
     class Layer(nn.Module):
@@ -152,7 +164,12 @@ def vit(lib, small):
 
         def forward(self, x):
             b, t, c = x.shape
-            q, k, v = self.qkv(self.one(x)).reshape((b, t, 3, heads, c // heads)).permute((2, 0, 3, 1, 4)).unbind(0)
+            q, k, v = (
+                self.qkv(self.one(x))
+                .reshape((b, t, 3, heads, c // heads))
+                .permute((2, 0, 3, 1, 4))
+                .unbind(0)
+            )
             y = lib.attention(q, k, v)
             x = x + self.out(y.permute((0, 2, 1, 3)).reshape((b, t, c)))
             return x + self.down(F.gelu(self.up(self.two(x))))
@@ -162,7 +179,11 @@ def vit(lib, small):
             super().__init__()
             self.patches = nn.Conv2d(3, width, patch, stride=patch)
             self.token, self.places = nn.Embedding(1, width), nn.Embedding(tokens + 1, width)
-            self.layers, self.norm, self.head = nn.Sequential(*[Layer() for _ in range(depth)]), nn.LayerNorm(width), nn.Linear(width, 100)
+            self.layers, self.norm, self.head = (
+                nn.Sequential(*[Layer() for _ in range(depth)]),
+                nn.LayerNorm(width),
+                nn.Linear(width, 100),
+            )
 
         def forward(self, x):
             x = self.patches(x).flatten(2).permute((0, 2, 1))
@@ -188,7 +209,9 @@ def unet(lib, small):
             widths = [width << i for i in range(4)]
             self.downs = nn.ModuleList([twice(a, b) for a, b in zip([3] + widths, widths)])
             self.pool = nn.MaxPool2d(2)
-            self.ups = nn.ModuleList([nn.ConvTranspose2d(b, a, 2, stride=2) for a, b in zip(widths, widths[1:])])
+            self.ups = nn.ModuleList(
+                [nn.ConvTranspose2d(b, a, 2, stride=2) for a, b in zip(widths, widths[1:])]
+            )
             self.joins = nn.ModuleList([twice(2 * a, a) for a in widths[:-1]])
             self.last = nn.Conv2d(width, 5, 1)
 
@@ -230,9 +253,15 @@ def dlrm(lib, small):
     class Dlrm(nn.Module):
         def __init__(self):
             super().__init__()
-            self.bags = nn.ModuleList([nn.EmbeddingBag(rows, width, mode="sum") for _ in range(tables)])
-            self.bottom = nn.Sequential(nn.Linear(bag, 4 * width), nn.ReLU(), nn.Linear(4 * width, width), nn.ReLU())
-            self.top = nn.Sequential(nn.Linear(width + (tables + 1) ** 2, 4 * width), nn.ReLU(), nn.Linear(4 * width, 2))
+            self.bags = nn.ModuleList(
+                [nn.EmbeddingBag(rows, width, mode="sum") for _ in range(tables)]
+            )
+            self.bottom = nn.Sequential(
+                nn.Linear(bag, 4 * width), nn.ReLU(), nn.Linear(4 * width, width), nn.ReLU()
+            )
+            self.top = nn.Sequential(
+                nn.Linear(width + (tables + 1) ** 2, 4 * width), nn.ReLU(), nn.Linear(4 * width, 2)
+            )
 
         def forward(self, index):
             dense = self.bottom(index[0].float() * (1.0 / rows))
@@ -246,7 +275,9 @@ def dlrm(lib, small):
 
 def gpt(lib, small):
     nn, F = lib.nn, lib.F
-    tokens, width, depth, heads, batch, length = (300, 64, 2, 2, 2, 16) if small else (50257, 768, 4, 12, 8, 512)
+    tokens, width, depth, heads, batch, length = (
+        (300, 64, 2, 2, 2, 16) if small else (50257, 768, 4, 12, 8, 512)
+    )
 
     class Block(nn.Module):
         def __init__(self):
@@ -257,7 +288,12 @@ def gpt(lib, small):
 
         def forward(self, x):
             b, t, c = x.shape
-            q, k, v = self.qkv(self.one(x)).reshape((b, t, 3, heads, c // heads)).permute((2, 0, 3, 1, 4)).unbind(0)
+            q, k, v = (
+                self.qkv(self.one(x))
+                .reshape((b, t, 3, heads, c // heads))
+                .permute((2, 0, 3, 1, 4))
+                .unbind(0)
+            )
             y = lib.attention(q, k, v, is_causal=True)
             x = x + self.out(y.permute((0, 2, 1, 3)).reshape((b, t, c)))
             return x + self.down(F.gelu(self.up(self.two(x))))
@@ -266,7 +302,10 @@ def gpt(lib, small):
         def __init__(self):
             super().__init__()
             self.token, self.places = nn.Embedding(tokens, width), nn.Embedding(length, width)
-            self.blocks, self.norm = nn.Sequential(*[Block() for _ in range(depth)]), nn.LayerNorm(width)
+            self.blocks, self.norm = (
+                nn.Sequential(*[Block() for _ in range(depth)]),
+                nn.LayerNorm(width),
+            )
             self.head = nn.Linear(width, tokens, bias=False)
 
         def forward(self, index):
@@ -318,7 +357,11 @@ class Pair:
         self.theirs, self.ours = theirs.to(there), ours.to(self.device)
         copy_weights(self.ours, self.theirs, self.device)
         rng = np.random.default_rng(0)
-        x = rng.integers(0, tokens[0], shape) if tokens else rng.standard_normal(shape).astype(np.float32)
+        x = (
+            rng.integers(0, tokens[0], shape)
+            if tokens
+            else rng.standard_normal(shape).astype(np.float32)
+        )
         with torch.no_grad():
             count = self.theirs(torch.from_numpy(x).to(there)).shape[0]
         y = rng.integers(0, classes, count)
@@ -370,9 +413,13 @@ class Pair:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("models", nargs="*", help=", ".join(MODELS))
-    parser.add_argument("--device", default="cpu", help="of weft; torch is on the card with it, or on the host")
+    parser.add_argument(
+        "--device", default="cpu", help="of weft; torch is on the card with it, or on the host"
+    )
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=5)
@@ -393,7 +440,9 @@ def main():
                 line += f"; peak {pair.device.stats().get('bytes.peak', 0) / 2**30:.2f} GiB"
         print(line, flush=True)
     if ratios:
-        print(f"geometric mean {math.exp(statistics.fmean(map(math.log, ratios))):.3f}, least {min(ratios):.3f}")
+        print(
+            f"geometric mean {math.exp(statistics.fmean(map(math.log, ratios))):.3f}, least {min(ratios):.3f}"
+        )
     return wrong > 0
 
 

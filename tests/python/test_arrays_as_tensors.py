@@ -51,7 +51,9 @@ def flat(value):
     return [x for v in value for x in flat(v)] if isinstance(value, (tuple, list)) else [value]
 
 
-@pytest.mark.parametrize("name", sorted(n for n in set(F.__all__) - RANDOM if FUNCTIONS.get(n, ()) is not None))
+@pytest.mark.parametrize(
+    "name", sorted(n for n in set(F.__all__) - RANDOM if FUNCTIONS.get(n, ()) is not None)
+)
 def test_functions_of_arrays(name):
     arguments = FUNCTIONS.get(name, (X4,))
     want, got = (flat(getattr(F, name)(*a)) for a in (tensors(arguments), arguments))
@@ -141,17 +143,27 @@ def test_what_numpy_means_stands():
     cube = RNG.standard_normal((3, 4, 5))
     ours = weft.asarray(cube)
     for arguments in ((), (1,), (-1, 1, 2), (0, 2, 0)):
-        np.testing.assert_array_equal(np.asarray(ours.diagonal(*arguments)), cube.diagonal(*arguments))
-        np.testing.assert_allclose(np.asarray(ours.trace(*arguments)), cube.trace(*arguments), rtol=1e-12)
+        np.testing.assert_array_equal(
+            np.asarray(ours.diagonal(*arguments)), cube.diagonal(*arguments)
+        )
+        np.testing.assert_allclose(
+            np.asarray(ours.trace(*arguments)), cube.trace(*arguments), rtol=1e-12
+        )
     assert ours.tobytes() == cube.tobytes() and ours.detach() is ours
     turned = ours.permute(2, 1, 0).contiguous()
     assert turned.is_contiguous() and ours.contiguous() is ours
     np.testing.assert_array_equal(np.asarray(turned), cube.T)
-    np.testing.assert_allclose(np.asarray(ours.logsumexp((0, 2))), np.log(np.exp(cube).sum((0, 2))), rtol=1e-12)
+    np.testing.assert_allclose(
+        np.asarray(ours.logsumexp((0, 2))), np.log(np.exp(cube).sum((0, 2))), rtol=1e-12
+    )
 
 
 def test_parts_of_complex_tensors():
     z = weft.Tensor(np.array([1 + 2j, 3 - 1j], "complex64"), requires_grad=False)
-    assert z.real.tolist() == [1, 3] and z.imag.tolist() == [2, -1] and z.conj().tolist() == [1 - 2j, 3 + 1j]
+    assert (
+        z.real.tolist() == [1, 3]
+        and z.imag.tolist() == [2, -1]
+        and z.conj().tolist() == [1 - 2j, 3 + 1j]
+    )
     x = weft.Tensor([1.0, 2.0])
     assert x.real is x and x.conj() is x and x.imag.tolist() == [0, 0] and x.nbytes == 8

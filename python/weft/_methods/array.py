@@ -146,9 +146,7 @@ class ArrayMethods:
 
     def diagonal(self, offset=0, axis1=0, axis2=1):
         """The diagonals of the matrices in two axes, as the last axis."""
-        return weft.linalg.diagonal(
-            weft.moveaxis(self, (axis1, axis2), (-2, -1)), offset=offset
-        )
+        return weft.linalg.diagonal(weft.moveaxis(self, (axis1, axis2), (-2, -1)), offset=offset)
 
     def trace(self, offset=0, axis1=0, axis2=1):
         """The sums of the diagonals of the matrices in two axes."""
