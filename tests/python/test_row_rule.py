@@ -55,6 +55,42 @@ def test_rows_of_unknown_or_great_length_take_other_rules(device):
     np.testing.assert_allclose(out.numpy(), _softmax(x.astype("float64")), rtol=2e-5, atol=1e-9)
 
 
+@pytest.mark.parametrize("case", ["reversed", "transposed", "all rows", "twice"])
+def test_rows_that_need_more_than_their_own_places(device, case):
+    n = 64
+    x = te.placeholder((n, n), name="X")
+    k, j = (te.reduce_axis((0, n), name=a) for a in "kj")
+    most = te.compute((n,), lambda i: te.max(x[i, k], axis=k), name="M")
+    power = te.compute((n, n), lambda i, c: te.exp(x[i, c] - most[i]), name="E")
+    total = te.compute((n,), lambda i: te.sum(power[i, j], axis=j), name="S")
+    out = te.compute(
+        (n, n),
+        {
+            "reversed": lambda i, c: power[i, n - 1 - c] / total[i],
+            "transposed": lambda i, c: power[c, i] / total[i],
+            "all rows": lambda i, c: power[i, c] / total[c],
+            "twice": lambda i, c: power[i, c] / total[i] + x[i, c] * most[i],
+        }[case],
+        name="P",
+    )
+    module = weft.build(te.create_prim_func([x, out]), target="opencl", tuned=False)
+    assert ("P: row" in str(module.notes)) == (case == "twice")
+    a = np.random.default_rng(SEED).standard_normal((n, n)).astype("float32")
+    got = weft.zeros((n, n), dtype="float32", device=device)
+    module["main"](weft.asarray(a, device=device), got)
+    wide = a.astype("float64")
+    m = wide.max(1, keepdims=True)
+    e = np.exp(wide - m)
+    s = e.sum(1, keepdims=True)
+    want = {
+        "reversed": e[:, ::-1] / s,
+        "transposed": e.T / s,
+        "all rows": e / s.T,
+        "twice": e / s + wide * m,
+    }[case]
+    np.testing.assert_allclose(got.numpy(), want, rtol=2e-5, atol=1e-6)
+
+
 def _layer_norm(x, w, b):
     d = x - x.mean(-1, keepdims=True)
     return d / np.sqrt((d * d).mean(-1, keepdims=True) + 1e-5) * w + b

@@ -116,8 +116,9 @@ bool schedule_as_rows(Schedule& sch, const Facts& facts, std::vector<std::string
   const auto decisions = match_row(sch, blocks, facts);
   if (!decisions) return false;
   const Schedule before = sch;
-  std::string why;
-  if (!attempt([&] { schedule_row(sch, *decisions); }, &why)) {
+  std::string why = "a nest needs other rows than its own";
+  bool done = false;
+  if (!attempt([&] { done = schedule_row(sch, *decisions); }, &why) || !done) {
     sch = before;
     applied->push_back(cat("row was refused: ", why));
     return false;

@@ -94,6 +94,30 @@ bool in_vectors(const Schedule& sch, BlockRef b,
   return all;
 }
 
+/// Whether the block reads what other passes have mapped only at its own place of the row: a thread
+/// keeps its elements to itself.
+bool reads_own_places(const Schedule& sch, BlockRef b,
+                      const std::unordered_set<const BufferNode*>& mapped) {
+  const auto path = schedule::find_block(sch.mod(), b);
+  const BlockRealizeNode* realize = path->realize();
+  const VarNode* column = path->loops().back()->var.get();
+  VarMap iters;
+  for (std::size_t i = 0; i < realize->iter_values.size(); ++i)
+    iters[realize->block->iters[i].var.get()] = realize->iter_values[i];
+  bool own = true;
+  auto check = [&](const Buffer& buffer, const Exprs& indices) {
+    if (mapped.count(buffer.get()))
+      own = own && !indices.empty() && substitute(indices.back(), iters).get() == column;
+  };
+  for_each_expr(realize->block->body, [&](const Expr& e) {
+    if (const auto* l = as<LoadNode>(e)) check(l->buffer, l->indices);
+  });
+  for_each_stmt(realize->block->body, [&](const Stmt& s) {
+    if (const auto* t = as<StoreNode>(s)) check(t->buffer, t->indices);
+  });
+  return own;
+}
+
 }  // namespace
 
 std::optional<RowTile> row_tile(std::int64_t columns, std::int64_t lanes,
@@ -122,6 +146,7 @@ std::optional<RowDecisions> match_row(const Schedule& sch, const std::vector<Blo
   for (const Param& p : sch.func()->params) {
     if (p.buffer) outside.insert(p.buffer.get());
   }
+  std::unordered_set<const BufferNode*> mapped;
   std::int64_t columns = 0, rows = 0, widest = 1;
   for (BlockRef b : blocks) {
     const auto path = schedule::find_block(sch.mod(), b);
@@ -137,6 +162,10 @@ std::optional<RowDecisions> match_row(const Schedule& sch, const std::vector<Blo
     else if (!is_const_int(loops[d.outer - 1]->extent, &rows)) rows = 0;
     d.blocks.push_back(b);
     d.reduces.push_back(reduces(*path->realize()->block));
+    for (const BufferRegion& w : path->realize()->block->writes) {
+      if (!d.reduces.back() && !outside.count(w.buffer.get())) mapped.insert(w.buffer.get());
+    }
+    if (!reads_own_places(sch, b, mapped)) return std::nullopt;
     for (const auto* regions : {&path->realize()->block->reads, &path->realize()->block->writes}) {
       for (const BufferRegion& r : *regions) {
         if (outside.count(r.buffer.get()))
@@ -164,13 +193,17 @@ std::optional<RowDecisions> match_row(const Schedule& sch, const std::vector<Blo
   return d;
 }
 
-void schedule_row(Schedule& sch, const RowDecisions& d) {
+bool schedule_row(Schedule& sch, const RowDecisions& d) {
   const BlockRef last = d.blocks.back();
   std::vector<LoopRef> outer = sch.get_loops(last);
   outer.pop_back();
   if (outer.empty()) outer.push_back(sch.add_unit_loop(sch.get_loops(last)[0]));
   const std::vector<LoopRef> cut = sch.split(outer.back(), {std::nullopt, factor(d.tile.beside)});
   for (std::size_t i = d.blocks.size() - 1; i-- > 0;) sch.compute_at(d.blocks[i], cut[1]);
+  // A pass that another needs more than its own row of has more loops now.
+  for (BlockRef b : d.blocks) {
+    if (sch.get_loops(b).size() != outer.size() + 2) return false;
+  }
   const std::unordered_set<const BufferNode*> inside = [&] {
     std::unordered_set<const BufferNode*> out;
     for (const Buffer& b : as<BlockRealizeNode>(sch.func()->body)->block->alloc_buffers)
@@ -211,6 +244,7 @@ void schedule_row(Schedule& sch, const RowDecisions& d) {
   grid.back() = cut[0];
   sch.bind(grid.size() > 1 ? sch.fuse(grid) : grid[0], "blockIdx.x");
   sch.bind(cut[1], "threadIdx.y");
+  return true;
 }
 
 }  // namespace weft::rules

@@ -34,6 +34,7 @@ struct RowDecisions {
 /// `blocks`: the nests of a body, one block each. Absent where they are no passes over rows.
 std::optional<RowDecisions> match_row(const Schedule& sch, const std::vector<BlockRef>& blocks,
                                       const Facts& facts);
-void schedule_row(Schedule& sch, const RowDecisions& decisions);
+/// False, with some steps applied, where a pass needs other rows than its own.
+bool schedule_row(Schedule& sch, const RowDecisions& decisions);
 
 }  // namespace weft::rules
