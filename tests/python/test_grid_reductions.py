@@ -194,7 +194,7 @@ def test_rows(device, dtype, shape):
 
 
 @pytest.mark.parametrize("dtype, bound", [("float32", 2e-5), ("float64", 1e-10)])
-def test_rows_that_allow_half_a_vector(device, dtype, bound):
+def test_rows_that_are_no_multiples_of_a_vector(device, dtype, bound):
     rng = np.random.default_rng(7)
     for shape, axis, cut in (((5, 97, 94), 1, 2), ((300, 94), 1, 0), ((420, 330), None, 2)):
         x = rng.standard_normal(shape).astype(dtype)[..., cut:]

@@ -261,41 +261,31 @@ class ReductionWriter {
   std::map<std::string, std::int64_t> hints_;
 };
 
-/// Whether so many neighbours along the innermost axis of `inner` can be read at once.
-bool in_vectors(const ReductionProgram& program, const AxisGroup& inner, const AxisGroup& other,
-                std::int64_t lanes) {
+/// How many neighbours along the innermost axis of `inner` can be read at once.
+std::int64_t vector_of(const ReductionProgram& program, const AxisGroup& inner,
+                       const AxisGroup& other) {
+  int widest = 1;
   bool some = false;
+  for (const NDArray& a : program.inputs) widest = std::max(widest, elem_bytes(a.elem()));
+  const std::int64_t lanes = std::min(kMostLanes, kVectorBytes / widest);
   const int last = inner.shape.size() - 1;
-  if (inner.shape[last] % lanes != 0 || inner.shape[last] == lanes) return false;
+  if (lanes < 2 || inner.shape[last] % lanes != 0 || inner.shape[last] == lanes) return 1;
   for (std::size_t a = 0; a < program.inputs.size(); ++a) {
-    if (inner.stride(a) == Stride::any) return false;
+    if (inner.stride(a) == Stride::any) return 1;
     if (inner.stride(a) == Stride::none) continue;
     some = true;
     const NDArray& x = program.inputs[a];
     const auto bytes = static_cast<std::uint64_t>(lanes * elem_bytes(x.elem()));
     const auto offset = static_cast<std::uint64_t>(x.offset() * elem_bytes(x.elem()));
-    if ((x.handle()->address() + offset) % bytes != 0) return false;
+    if ((x.handle()->address() + offset) % bytes != 0) return 1;
     for (int i = 0; i < last; ++i) {
-      if (inner.steps[a][i] % lanes != 0) return false;
+      if (inner.steps[a][i] % lanes != 0) return 1;
     }
     for (std::int64_t step : other.steps[a]) {
-      if (step % lanes != 0) return false;
+      if (step % lanes != 0) return 1;
     }
   }
-  return some;
-}
-
-/// How many neighbours along the innermost axis of `inner` are read at once: a vector of 16 bytes,
-/// or a half or a quarter of one where rows or addresses allow no more.
-std::int64_t vector_of(const ReductionProgram& program, const AxisGroup& inner,
-                       const AxisGroup& other) {
-  int widest = 1;
-  for (const NDArray& a : program.inputs) widest = std::max(widest, elem_bytes(a.elem()));
-  const std::int64_t most = std::min(kMostLanes, kVectorBytes / widest);
-  for (std::int64_t lanes = most; lanes > 1 && lanes >= most / 4; lanes /= 2) {
-    if (in_vectors(program, inner, other, lanes)) return lanes;
-  }
-  return 1;
+  return some ? lanes : 1;
 }
 
 }  // namespace

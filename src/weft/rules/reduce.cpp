@@ -101,15 +101,13 @@ void choose_vector(ReduceDecisions& d, const std::vector<NestLoop>& loops, std::
     d.vector = most;
 }
 
-/// A loop of as many iterations as a vector has elements, or as a half or a quarter of one has, is
-/// the vector itself: its elements, or 0.
-std::int64_t own_vector(const std::vector<NestLoop>& loops, std::int64_t most, std::size_t* at) {
+/// A loop of as many iterations as a vector has elements is the vector itself.
+bool own_vector(const std::vector<NestLoop>& loops, std::int64_t most, std::size_t* at) {
   for (std::size_t i = 0; i < loops.size() && loops.size() > 1; ++i) {
-    const std::int64_t n = loops[i].extent;
     *at = i;
-    if (loops[i].constant && n > 1 && most % n == 0 && neighbours(loops[i])) return n;
+    if (loops[i].constant && loops[i].extent == most && neighbours(loops[i])) return true;
   }
-  return 0;
+  return false;
 }
 
 }  // namespace
@@ -131,13 +129,11 @@ std::optional<ReduceDecisions> match_reduce(const Nest& nest, const Facts& facts
   if (lanes > 1) most = lanes;
   std::vector<NestLoop> kept = nest.spatial, gone = nest.reduction;
   bool own_result = false;
-  if (const std::int64_t n = most > 1 ? own_vector(kept, most, &d.own_loop) : 0) {
+  if (most > 1 && own_vector(kept, most, &d.own_loop)) {
     d.own = own_result = true;
-    d.vector = n;
     kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(d.own_loop));
-  } else if (const std::int64_t m = most > 1 ? own_vector(gone, most, &d.own_loop) : 0) {
+  } else if (most > 1 && own_vector(gone, most, &d.own_loop)) {
     d.own = true;
-    d.vector = m;
     gone.erase(gone.begin() + static_cast<std::ptrdiff_t>(d.own_loop));
   }
   d.term = cut_axis(gone, facts);
@@ -149,7 +145,7 @@ std::optional<ReduceDecisions> match_reduce(const Nest& nest, const Facts& facts
   std::int64_t terms = k.extent, results = nest.results;
   d.columns = own_result ||
               (!d.own && results >= kFewColumns && s.step > 0 && k.step > 0 && s.step < k.step);
-  if (d.own) most = d.vector;
+  if (d.own) d.vector = most;
   else if (most > 1 && d.columns) choose_vector(d, kept, d.result, most);
   else if (most > 1) choose_vector(d, gone, d.term, most);
   if (!d.own && d.vector > 1) (d.columns ? s.extent : terms) /= d.vector;

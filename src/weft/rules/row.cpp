@@ -123,17 +123,21 @@ bool reads_own_places(const Schedule& sch, BlockRef b,
 std::optional<RowTile> row_tile(std::int64_t columns, std::int64_t lanes,
                                 std::int64_t most_threads) {
   if (columns < 1) return std::nullopt;
-  // A processor then holds several rows, so that one is loaded while another is reduced.
-  constexpr std::int64_t kThreads = 256;
+  constexpr std::int64_t kGroup = 256;
+  // A processor should hold several rows, so that one is loaded while another is reduced. Rows of
+  // narrow elements have few bytes for each thread: fewer threads take more elements each.
+  const bool narrow = lanes == kMostLanes;
   for (std::int64_t each : {8, 16, 32, 64}) {
+    if (each > 16 && !narrow) break;
+    const std::int64_t most = narrow ? kGroup : each == 8 ? 512 : 1024;
     RowTile out;
     out.threads = std::max<std::int64_t>(
         kLeastThreads, static_cast<std::int64_t>(
                            std::bit_ceil(static_cast<std::uint64_t>(ceil_div(columns, each)))));
-    if (out.threads > std::min(kThreads, most_threads)) continue;
+    if (out.threads > std::min(most, most_threads)) continue;
     out.lanes = lanes;
     out.moves = ceil_div(columns, out.threads * lanes);
-    out.beside = std::max<std::int64_t>(1, std::min(kThreads, most_threads) / out.threads);
+    out.beside = std::max<std::int64_t>(1, std::min(kGroup, most_threads) / out.threads);
     return out;
   }
   return std::nullopt;
