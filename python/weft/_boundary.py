@@ -25,6 +25,7 @@ _KINDS = {
     IndexError: "index",
     OSError: "io",
     MemoryError: "memory",
+    BufferError: "value",
 }
 _RAISED = tuple(_KINDS)
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))

@@ -40,6 +40,9 @@ ARGUMENTS = [
     (lambda: weft.ones(SHAPE), "x"), (lambda: weft.ones(SHAPE), None), (lambda: weft.ones(SHAPE), 99),
     (lambda: weft.ones(SHAPE), lambda: weft.ones((4, 5))), (lambda: weft.ones(SHAPE), 7, 8, 9, 10, 11, 12),
     (lambda: weft.ones((0,)),), (lambda: weft.ones(SHAPE), (1, 2, 3)), (1, 2, 3), ("a", "b", "c"), (None,) * 3,
+    (lambda: parameter(),), (lambda: parameter(), lambda: weft.ones(SHAPE)), (lambda: weft.ones(SHAPE), lambda: parameter()),
+    (lambda: weft.ones(SHAPE), lambda: weft.ones(SHAPE), lambda: parameter()), (lambda: parameter(), lambda: weft.ones(3), lambda: weft.ones(3)),
+    (lambda: parameter(), 0), (lambda: weft.ones(SHAPE, dtype="int8"), lambda: parameter()), (lambda: weft.ones(SHAPE, dtype="complex64"),),
 ]  # fmt: skip
 OPTIONS = [{}, {"axis": "q"}, {"dtype": "nothing"}, {"device": "moon"}, {"unknown": 1}]
 # These change the state of the process.
