@@ -44,7 +44,6 @@ def test_rounding_of_python():
     close(round(weft.asarray(x)), np.round(x), 1e-12)
 
 
-
 @pytest.mark.parametrize(
     ("shape", "sizes"), [((1,), (3,)), ((1,), ((3,),)), ((), (2,)), ((2, 1), (2, 4)), ((2, 1), ((2, 4),)), ((2, 1), (3, -1, 4)), ((2, 1), ([5, 2, 1],))],
 )  # fmt: skip
@@ -98,7 +97,9 @@ def test_soft_labels_with_weights(rest, reduction, smoothing):
 
 def windows(x, size, step, axis):
     count = (x.shape[axis] - size) // step + 1
-    return np.stack([np.take(x, range(k * step, k * step + size), axis) for k in range(count)], axis)
+    return np.stack(
+        [np.take(x, range(k * step, k * step + size), axis) for k in range(count)], axis
+    )
 
 
 @pytest.mark.parametrize("batched", [True, False])
@@ -108,18 +109,38 @@ def test_pools_of_inputs_with_and_without_a_batch(batched):
     want = windows(windows(x, 2, 2, a + 1), 2, 2, a).max((a + 1, a + 3))
     for module in (nn.MaxPool2d(2), lambda v: F.max_pool2d(v, 2)):
         close(module(tensor(x)), want)
-    close(nn.AvgPool2d(2)(tensor(x)), windows(windows(x, 2, 2, a + 1), 2, 2, a).mean((a + 1, a + 3)))
+    close(
+        nn.AvgPool2d(2)(tensor(x)), windows(windows(x, 2, 2, a + 1), 2, 2, a).mean((a + 1, a + 3))
+    )
     line = x[..., 0]
     close(nn.MaxPool1d(3, 2)(tensor(line)), windows(line, 3, 2, a).max(a + 1))
     close(nn.AvgPool1d(3, 2)(tensor(line)), windows(line, 3, 2, a).mean(a + 1))
     powers = np.abs(line) + 0.1
-    close(nn.LPPool1d(3, 2)(tensor(powers)), (windows(powers, 2, 2, a) ** 3).sum(a + 1) ** (1 / 3), 1e-4)
+    close(
+        nn.LPPool1d(3, 2)(tensor(powers)),
+        (windows(powers, 2, 2, a) ** 3).sum(a + 1) ** (1 / 3),
+        1e-4,
+    )
     powers = np.abs(x) + 0.1
     want = (windows(windows(powers, 2, 2, a + 1), 2, 2, a) ** 3).sum((a + 1, a + 3)) ** (1 / 3)
     close(nn.LPPool2d(3, 2)(tensor(powers)), want, 1e-4)
 
 
-@pytest.mark.parametrize("name", ["relu6", "silu", "gelu", "softplus", "mish", "hardswish", "elu", "selu", "hardtanh", "softsign"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "relu6",
+        "silu",
+        "gelu",
+        "softplus",
+        "mish",
+        "hardswish",
+        "elu",
+        "selu",
+        "hardtanh",
+        "softsign",
+    ],
+)
 def test_activations_of_integers_are_refused_or_right(name):
     """Only real floats are evaluated by chunks."""
     f = getattr(F, name)
