@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scalar meaning of operations, against integers of 128 bits and against numbers computed elsewhere.
+// The scalar meaning of operations, against integers of 128 bits and against numbers computed
+// elsewhere.
 
 #include <gtest/gtest.h>
 
@@ -19,8 +20,8 @@ __extension__ using Bits = unsigned __int128;
 using K = ExprKind;
 using I = IntrinsicId;
 
-const std::vector<DType> kIntegers = {dtypes::int8,  dtypes::int16,  dtypes::int32,
-                                      dtypes::int64, dtypes::uint8,  dtypes::uint16,
+const std::vector<DType> kIntegers = {dtypes::int8,   dtypes::int16, dtypes::int32,
+                                      dtypes::int64,  dtypes::uint8, dtypes::uint16,
                                       dtypes::uint32, dtypes::uint64};
 
 DType float_of(int bits) {
@@ -101,7 +102,8 @@ TEST(IrEval, IntegersOfEveryTypeAndPairOfExtremes) {
       for (K kind : {K::add, K::mul, K::min, K::max, K::lt, K::ge, K::and_, K::or_}) {
         std::int64_t out = 77;
         ASSERT_TRUE(eval_int_binary(kind, dtypes::boolean, a, b, &out));
-        EXPECT_EQ(out, kind == K::add ? (a + b != 0) : static_cast<std::int64_t>(exact(kind, a, b)));
+        EXPECT_EQ(out,
+                  kind == K::add ? (a + b != 0) : static_cast<std::int64_t>(exact(kind, a, b)));
       }
 }
 
@@ -133,7 +135,8 @@ TEST(IrEval, UnaryAndBitOperationsOfIntegers) {
         Wide y = value_of(b, t);
         // A product of two numbers of 64 bits without sign needs all 128.
         auto high = static_cast<Bits>(x) * static_cast<Bits>(y);
-        Wide wanted = t.is_uint() ? static_cast<Wide>(high >> t.bits) : floored(x * y, two_to(t.bits));
+        Wide wanted =
+            t.is_uint() ? static_cast<Wide>(high >> t.bits) : floored(x * y, two_to(t.bits));
         EXPECT_TRUE(call(I::mulhi_, a, b) == wanted) << a << " times " << b << " of " << t.bits;
         EXPECT_TRUE(call(I::bitwise_and_, a, b) == value_of(a & b, t));
         EXPECT_TRUE(call(I::bitwise_or_, a, b) == value_of(a | b, t));
@@ -159,16 +162,17 @@ TEST(IrEval, CastsBetweenIntegersAndFloats) {
   }
   const double inf = std::numeric_limits<double>::infinity();
   for (DType to : kIntegers) {
-    for (double v : {0.0, -0.0, 0.99, -0.99, 1.5, -1.5, 127.0, 128.0, -128.0, -129.0, 255.5, 256.0,
-                     2147483647.0, 2147483648.0, -2147483649.0, 4294967296.0, 9.3e18, -9.3e18,
-                     1.9e19, inf, -inf, std::nan("")}) {
+    for (double v :
+         {0.0,    -0.0,    0.99,   -0.99, 1.5,          -1.5,         127.0,         128.0,
+          -128.0, -129.0,  255.5,  256.0, 2147483647.0, 2147483648.0, -2147483649.0, 4294967296.0,
+          9.3e18, -9.3e18, 1.9e19, inf,   -inf,         std::nan("")}) {
       Lane in;
       in.f = v;
       double whole = std::trunc(v);
-      Wide wanted = std::isnan(v)                                      ? 0
-                    : whole <= static_cast<double>(lowest(to))         ? lowest(to)
-                    : whole >= std::ldexp(1, to.bits - to.is_int())    ? highest(to)
-                                                                       : static_cast<Wide>(whole);
+      Wide wanted = std::isnan(v)                                   ? 0
+                    : whole <= static_cast<double>(lowest(to))      ? lowest(to)
+                    : whole >= std::ldexp(1, to.bits - to.is_int()) ? highest(to)
+                                                                    : static_cast<Wide>(whole);
       EXPECT_TRUE(value_of(eval_cast(in, dtypes::float64, to).i, to) == wanted)
           << v << " to " << to.bits;
       EXPECT_EQ(eval_cast(in, dtypes::float64, dtypes::boolean).i, v != 0);
@@ -188,7 +192,8 @@ TEST(IrEval, BitsOfAnotherType) {
     Lane s = eval_reinterpret(in, dtypes::float32, dtypes::int32);
     EXPECT_EQ(static_cast<std::uint64_t>(u.i), bits);
     EXPECT_EQ(s.i, static_cast<std::int32_t>(bits));
-    EXPECT_EQ(std::signbit(eval_reinterpret(u, dtypes::uint32, dtypes::float32).f), std::signbit(f));
+    EXPECT_EQ(std::signbit(eval_reinterpret(u, dtypes::uint32, dtypes::float32).f),
+              std::signbit(f));
     EXPECT_EQ(eval_reinterpret(s, dtypes::int32, dtypes::float32).f, f);
     Lane w = eval_reinterpret(wide, dtypes::float64, dtypes::int64);
     EXPECT_EQ(static_cast<std::uint64_t>(w.i), bits64);
@@ -226,7 +231,8 @@ TEST(IrEval, ArithmeticOfFloats) {
   EXPECT_EQ(eval_float_binary(K::add, dtypes::float32, 1, 1e-9), 1);
   EXPECT_EQ(eval_float_binary(K::add, dtypes::float16, 2048, 1), 2048);
   EXPECT_EQ(eval_float_binary(K::mul, dtypes::float16, 256, 256), HUGE_VAL);
-  for (auto [a, b] : {std::pair{1.0, 2.0}, {2.0, 1.0}, {1.0, 1.0}, {0.0, -0.0}, {nan, 1.0}, {1.0, nan}}) {
+  for (auto [a, b] :
+       {std::pair{1.0, 2.0}, {2.0, 1.0}, {1.0, 1.0}, {0.0, -0.0}, {nan, 1.0}, {1.0, nan}}) {
     EXPECT_EQ(eval_float_compare(K::eq, a, b), a == b);
     EXPECT_EQ(eval_float_compare(K::ne, a, b), a != b);
     EXPECT_EQ(eval_float_compare(K::lt, a, b), a < b);
