@@ -37,18 +37,28 @@ def compare(name, dtype, arrays, **options):
     """None, or what differs between tensors and arrays."""
     f = getattr(weft, name)
     want = outcome(f, *(weft.asarray(a) for a in arrays), **options)
-    got = outcome(f, *(weft.Tensor(weft.asarray(a), requires_grad=False) for a in arrays), **options)
+    got = outcome(
+        f, *(weft.Tensor(weft.asarray(a), requires_grad=False) for a in arrays), **options
+    )
     if isinstance(want, str) or isinstance(got, str):
         # A refusal by either must be one of both; words may name the method instead of the function.
         return None if isinstance(want, str) == isinstance(got, str) else f"{name} of {dtype} {options}: {got!r}, of arrays {want!r}"  # fmt: skip
     if got.dtype != want.dtype or got.shape != want.shape:
         return f"{name} of {dtype} {options}: {got.dtype} {got.shape}, of arrays {want.dtype} {want.shape}"
-    same = np.array_equal(got, want, equal_nan=True) if want.dtype.kind in "fc" else np.array_equal(got, want)
+    same = (
+        np.array_equal(got, want, equal_nan=True)
+        if want.dtype.kind in "fc"
+        else np.array_equal(got, want)
+    )
     if not same and want.dtype.kind in "fc":  # compositions round at other places
         with np.errstate(all="ignore"):
             digits = {"float16": 2e-3, "float32": 1e-5}.get(want.dtype.name, 1e-12)
-            same = np.allclose(got.astype(np.float64), want.astype(np.float64), digits, digits, equal_nan=True)
-    return None if same else f"{name} of {dtype} {options}: {got.tolist()}, of arrays {want.tolist()}"
+            same = np.allclose(
+                got.astype(np.float64), want.astype(np.float64), digits, digits, equal_nan=True
+            )
+    return (
+        None if same else f"{name} of {dtype} {options}: {got.tolist()}, of arrays {want.tolist()}"
+    )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
