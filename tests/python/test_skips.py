@@ -32,7 +32,18 @@ def test_runs(): pass
 def test_unlisted_skips_fail(workers, rows, status, unlisted, tmp_path):
     (tmp_path / "test_three.py").write_text(TESTS)
     (tmp_path / "skips.txt").write_text(rows)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "conftest", "-p", "no:cacheprovider", "-n", workers]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "conftest",
+        "-p",
+        "no:cacheprovider",
+        "-n",
+        workers,
+    ]
     paths = os.pathsep.join([str(HERE), *(p for p in sys.path if p)])
     done = subprocess.run(
         [*command, f"--skips={tmp_path}/skips.txt", "test_three.py"],

@@ -77,9 +77,9 @@ TEST(IrLiterals, NumbersWithAPointFollowPython) {
 }
 
 TEST(IrLiterals, WhatHasNoValueIsRefused) {
-  for (const char* text : {"1 // 0", "1 % 0", "1 / 0", "1 << 64", "1 << -1", "1 >> 64",
-                           "9223372036854775807 + 1", "-9223372036854775807 - 2",
-                           "9223372036854775807 * 2", "1.5 & 2", "1.5 << 2"}) {
+  for (const char* text :
+       {"1 // 0", "1 % 0", "1 / 0", "1 << 64", "1 << -1", "1 >> 64", "9223372036854775807 + 1",
+        "-9223372036854775807 - 2", "9223372036854775807 * 2", "1.5 & 2", "1.5 << 2"}) {
     try {
       const auto value = stored<std::int64_t>(text, "int64");
       ADD_FAILURE() << text << " gave " << value;
