@@ -26,7 +26,12 @@ INNER = [
     f"{A} + {B}", f"{A} - {B}", f"{A} * {B}", f"{A} + T.{{t}}(100)", f"{A} * T.{{t}}(4)", f"T.shift_left({A}, T.{{t}}(2))",
     f"T.abs({A})", f"({A} + {B}) * {B}", f"T.{{t}}(3) - {A}",
 ]  # fmt: skip
-OUTER = ["T.max({x}, T.{t}(1))", "T.min({x}, B[vi, vj])", "T.shift_right({x}, T.{t}(1))", "({x}) // T.{t}(4)"]
+OUTER = [
+    "T.max({x}, T.{t}(1))",
+    "T.min({x}, B[vi, vj])",
+    "T.shift_right({x}, T.{t}(1))",
+    "({x}) // T.{t}(4)",
+]
 LEAST = {"vta": 0.9, "qpu": 0.5, "wse:4x4": 0.5}  # of signed programs that must be accepted
 
 
