@@ -4,6 +4,9 @@
 
 import argparse
 import itertools
+import os
+import subprocess
+import sys
 
 import pytest
 from weft import cli
@@ -16,6 +19,7 @@ def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
             v = T.axis.spatial(8, i)
             B[v] = A[v] * T.float32(2)
 """
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
 FILES = {
     "absent.weft": None,
     "empty.weft": b"",
@@ -74,13 +78,19 @@ def folder(tmp_path, monkeypatch):
 
 def said(arguments, capfd):
     """None where a verb does what it is asked, or ends as it should; else what is wrong."""
-    try:
-        status = cli.main(arguments)
-    except SystemExit as end:
-        status = end.code
-    except BaseException as raised:
-        return f"{arguments}: {type(raised).__name__}: {raised}"
-    errors = capfd.readouterr().err
+    if arguments[0] == "debug":  # the debugger stays in its process
+        done = subprocess.run([sys.executable, "-m", "weft", *arguments], env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)  # fmt: skip
+        status, errors = done.returncode, done.stderr
+        if "Traceback" in errors:
+            return f"{arguments}: {errors[-300:]}"
+    else:
+        try:
+            status = cli.main(arguments)
+        except SystemExit as end:
+            status = end.code
+        except BaseException as raised:
+            return f"{arguments}: {type(raised).__name__}: {raised}"
+        errors = capfd.readouterr().err
     if status == 2 and "usage: weft" in errors or status == 1 and "error[" in errors or status == 0:
         return None
     return f"{arguments}: status {status}, {errors[:200]!r}"
