@@ -129,15 +129,9 @@ def _words(array, what: str, writable: bool):
             "wse.memcpy.array", f"{what} needs a NumPy array, not {type(array).__name__}"
         )
     problem = None
-    flat = array.flags.c_contiguous and max(array.shape, default=0) == array.size
-    if array.ndim != 1 and flat:
-        array = array.reshape(-1)  # one row or one column: its elements in order, without a copy
-    if array.ndim != 1:
-        problem = (
-            "wse.memcpy.ndim",
-            f"{what}: the array has {array.ndim} dimensions, it must have 1 (use .ravel())",
-        )
-    elif array.dtype.itemsize != 4:
+    if array.flags.c_contiguous:
+        array = array.reshape(-1)  # the elements in the order of memory, without a copy
+    if array.dtype.itemsize != 4:
         problem = (
             "wse.memcpy.dtype",
             f"{what}: elements of {array.dtype} have {array.dtype.itemsize} bytes; "

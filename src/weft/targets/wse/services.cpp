@@ -63,6 +63,7 @@ bool Fabric::continue_map(Worker& w, Pe& pe, Cycle now, Cycle& next) {
     }
     m.in_call = false;
     ++pe.count.elements;
+    mark_work(pe, now, 1);
   }
   if (m.left == 0) {
     k.map.reset();

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "weft/targets/wse/csl/depth.h"
 #include "weft/targets/wse/csl/library.h"
@@ -96,6 +97,12 @@ std::string Analyzer::resolve_import(const std::string& spec, Pos pos) {
     std::string candidate = cat(directory, "/", spec);
     if (options_.read_disk && std::filesystem::is_regular_file(candidate, ec)) return candidate;
   }
+  // Older programs name files of sub-folders from the root file's folder.
+  const std::string root = std::filesystem::path(sources_.front().path).parent_path().string();
+  const std::string beside_root = root.empty() ? spec : cat(root, "/", spec);
+  if (options_.files.contains(beside_root)) return beside_root;
+  std::error_code ec;
+  if (options_.read_disk && std::filesystem::is_regular_file(beside_root, ec)) return beside_root;
   return normal;
 }
 
@@ -234,6 +241,60 @@ Decl* Analyzer::find_decl(Module* m, Symbol symbol) {
   return it == m->decls.end() ? nullptr : it->second;
 }
 
+Symbol Analyzer::link_symbol(const Decl* d) {
+  if (!d->node->d) return d->name;
+  Value link = eval_known(d->node->d);
+  if (link.type->kind != T::comptime_string)
+    fail(d->node->d->pos, "wse.csl.var.linkname",
+         cat("linkname takes a string, found ", text(link.type)));
+  return static_cast<Symbol>(link.i);
+}
+
+/// What a module of this program exports under the name of an `extern` declaration, or null.
+Decl* Analyzer::find_export(const Decl* d) {
+  const Symbol wanted = link_symbol(d);
+  auto& modules = program_ ? program_->modules : layout_->modules;
+  for (Module& m : modules) {
+    for (Node* item : m.root->list) {
+      if (!item->has(kExport) || item->kind != d->node->kind) continue;
+      Decl* target = m.decls[item->name];
+      Module* here = std::exchange(frame_->module, &m);
+      const Symbol found = link_symbol(target);
+      frame_->module = here;
+      if (found == wanted) return target;
+    }
+  }
+  return nullptr;
+}
+
+void Analyzer::resolve_extern(Decl* d, Pos use) {
+  Node* node = d->node;
+  if (node->b)
+    fail(node->b->pos, "wse.csl.extern.value",
+         cat("\"", name(d->name), "\" is extern and cannot have a value here"),
+         "the value stands in the export declaration");
+  if (!node->a)
+    fail(node->pos, "wse.csl.extern.type", cat("extern \"", name(d->name), "\" needs a type"));
+  TypeRef type = eval_type(node->a);
+  Decl* target = find_export(d);
+  if (!target)
+    fail(use, "wse.csl.extern.undefined",
+         cat("\"", name(d->name), "\" is extern, and no module of this program exports it"),
+         "define it with export in this program or in a module that it imports");
+  resolve(target, use);
+  TypeRef found = target->global ? target->global->type : target->value.type;
+  if (found != type) {
+    Diagnostic& diag = diagnostics_.add(
+        Diagnostic::Level::error, node->pos, "wse.csl.extern.mismatch",
+        cat("extern \"", name(d->name), "\" has type ", text(type), ", the exported one ",
+            text(found)));
+    diag.notes.push_back({"the export is here", target->node->pos});
+    throw Abandon{};
+  }
+  d->value = target->value;
+  d->global = target->global;
+}
+
 void Analyzer::resolve(Decl* d, Pos use) {
   if (d->state == Decl::ready) return;
   if (d->state == Decl::failed) throw Abandon{};
@@ -252,7 +313,9 @@ void Analyzer::resolve(Decl* d, Pos use) {
     switch (node->kind) {
       case Kind::fn_decl: {
         d->value.type = types_.get(T::function);
-        d->value.p = d;
+        // An extern function that a module of this program exports is that function.
+        Decl* target = node->has(kExtern) ? find_export(d) : nullptr;
+        d->value.p = target && target->node->b ? target : d;
         break;
       }
       case Kind::param_decl: {
@@ -278,6 +341,10 @@ void Analyzer::resolve(Decl* d, Pos use) {
         break;
       }
       default: {  // var_decl
+        if (node->has(kExtern)) {
+          resolve_extern(d, use);
+          break;
+        }
         TypeRef type = node->a ? eval_type(node->a) : nullptr;
         auto& globals = program_ ? program_->globals : layout_->globals;
         if (node->has(kConst)) {
@@ -324,13 +391,7 @@ void Analyzer::resolve(Decl* d, Pos use) {
             }
             g->align = static_cast<std::uint32_t>(align);
           }
-          if (node->d) {
-            Value link = eval_known(node->d);
-            if (link.type->kind != T::comptime_string)
-              fail(node->d->pos, "wse.csl.var.linkname",
-                   cat("linkname takes a string, found ", text(link.type)));
-            g->link_name = static_cast<Symbol>(link.i);
-          }
+          if (node->d) g->link_name = link_symbol(d);
           d->global = g;
         }
         break;
