@@ -433,6 +433,15 @@ class SdkRuntime:
     def _copy(
         self, method, symbol, array, region, streaming, data_type, order, nonblock, broadcast=0
     ):
+        w, h, l = (int(n) for n in region[2:])
+        needed = l * (w if broadcast != 1 else 1) * (h if broadcast != 2 else 1)
+        if array.size > needed > 0:
+            warnings.warn(
+                f"{method}: the host array has {array.size} elements, the first {needed} are copied",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+            array = array[:needed]
         args = {
             "id": int(symbol),
             **{name: int(v) for name, v in zip(("px", "py", "w", "h", "l"), region)},

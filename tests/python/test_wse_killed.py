@@ -135,3 +135,23 @@ def test_killed_perturbations_leave_no_process(folder, how):
     assert len(relatives(mark)) >= 2
     time.sleep(0.5)
     assert ended(process, mark, how) == []
+
+
+def test_the_compiler_survives_a_reader_that_has_gone(folder):
+    code = "import sys; from weft_wse.compiler import cslc_main as m; sys.exit(m(sys.argv[1:]))"
+    options = ["--fabric-dims=13,8", "--fabric-offsets=4,1", "--memcpy", "-o", "again", "--verbose"]
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    read, write = os.pipe()
+    os.close(read)
+    run = subprocess.run(
+        [sys.executable, "-c", code, "layout.csl", *options],
+        cwd=folder,
+        env=variables,
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(write)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert (folder / "again/out.json").is_file()

@@ -140,8 +140,13 @@ Pe& Fabric::make(std::uint32_t index) {
     }
     for (const TaskBinding& t : program->tasks) {
       if (t.space == TaskSpace::color &&
-          pe->color_queue[t.id] == kNone8) {  // WSE-2: a hardware queue is found
-        std::uint8_t q = static_cast<std::uint8_t>(std::max<std::size_t>(pe->in.size(), 8));
+          pe->color_queue[t.id] == kNone8) {
+        // WSE-2: the queue that a descriptor names for this colour, or one that is free.
+        auto q = static_cast<std::uint8_t>(std::max<std::size_t>(pe->in.size(), 8));
+        for (const Dsd& d : program->dsds) {
+          const bool free = pe->in.size() <= d.queue || pe->in[d.queue].color == kNone8;
+          if (d.kind == DsdKind::fabin && d.color == t.id && d.queue < 8 && free) q = d.queue;
+        }
         bind_queue(*pe, q, static_cast<std::uint8_t>(t.id));
       }
     }

@@ -292,7 +292,8 @@ TEST(Refusals, OfTheMachine) {
          run("var v = @zeros([2]u32);\n",
              "@mov32(@get_dsd(mem1d_dsd, .{ .base_address = &v, .extent = 2 }), "
              "@get_dsd(fabin_dsd, .{ "
-             ".extent = 2, .fabric_color = @get_color(3) }));"));
+             ".extent = 2, .fabric_color = @get_color(3) }));",
+             Arch::wse3));
 }
 
 TEST(Refusals, OfQueuesAndTeardown) {
