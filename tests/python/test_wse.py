@@ -391,7 +391,7 @@ def test_wrong_calls_name_what_is_legal(tmp_path):
     frozen.flags.writeable = False
     refused("wse.memcpy.readonly", lambda: runner.memcpy_d2h(frozen, A, 0, 0, 1, 1, 24, **COPY))
     for call in (
-        lambda: runner.memcpy_h2d(A, ok, 0, 0, 1, 1, 23, **COPY),  # sizes differ
+        lambda: runner.memcpy_h2d(A, ok[:23], 0, 0, 1, 1, 24, **COPY),  # too few elements
         lambda: runner.memcpy_h2d(A, ok, 1, 0, 1, 1, 24, **COPY),  # outside the rectangle
         lambda: runner.memcpy_h2d(A, ok, 0, 0, 2, 1, 12, **COPY),
         lambda: runner.memcpy_h2d(99, ok, 0, 0, 1, 1, 24, **COPY),

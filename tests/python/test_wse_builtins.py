@@ -40,7 +40,9 @@ def uses():
         count(rest, [m for m in marks if m[0] != "+"] or MACHINES)
     for folder in filter(pathlib.Path.is_dir, PROGRAMS.iterdir()):
         commands = (folder / "commands.sh").read_text()
-        machines = [m for m in MACHINES if m in commands or (m == "wse2" and "--arch" not in commands)]
+        machines = [
+            m for m in MACHINES if m in commands or (m == "wse2" and "--arch" not in commands)
+        ]
         count("".join(p.read_text() for p in sorted(folder.rglob("*.csl"))), machines)
     return out
 
@@ -49,7 +51,8 @@ def table():
     found = uses()
     lines = ["| built-in | WSE-2 | WSE-3 |\n|---|---|---|\n"]
     for name in sorted(
-        names(WSE / "csl/builtins.def", "WEFT_CSL_BUILTIN") + names(WSE / "bulk.def", "WEFT_WSE_BULK")
+        names(WSE / "csl/builtins.def", "WEFT_CSL_BUILTIN")
+        + names(WSE / "bulk.def", "WEFT_WSE_BULK")
     ):
         cells = [
             "not there" if name in ABSENT.get(m, ()) else str(found[name, m]) for m in MACHINES

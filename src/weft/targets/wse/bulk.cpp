@@ -106,8 +106,8 @@ std::uint8_t Fabric::bind_queue(Pe& pe, std::uint8_t queue, std::uint8_t color) 
   return queue;
 }
 
-// WSE-2: a descriptor without a queue gets one for its colour. Numbers from 8 on are never named by a
-// program; the low bits are the microthread, so one that no other queue of the PE uses is taken.
+// WSE-2: a descriptor without a queue gets one for its colour. Numbers from 8 on are never named by
+// a program; the low bits are the microthread, so one that no other queue of the PE uses is taken.
 std::uint8_t Fabric::free_input_queue(const Pe& pe) const {
   auto used = [&](std::size_t q) { return q < pe.in.size() && pe.in[q].color != kNone8; };
   for (std::size_t base = 8; base < 32; base += 8) {
@@ -124,9 +124,8 @@ std::uint8_t Fabric::output_queue_for(const Pe& pe, std::uint8_t color) const {
   for (std::size_t q = 0; q < pe.out.size(); ++q)
     if (pe.out[q].color == color) return static_cast<std::uint8_t>(q);
   auto named = [&](std::size_t q) {
-    return std::ranges::any_of(pe.program->queues, [q](const QueueInit& init) {
-      return init.output && init.queue == q;
-    });
+    return std::ranges::any_of(
+        pe.program->queues, [q](const QueueInit& init) { return init.output && init.queue == q; });
   };
   for (std::uint8_t q = 5; q > 0; --q)
     if (!named(q) && (q >= pe.out.size() || pe.out[q].color == kNone8)) return q;

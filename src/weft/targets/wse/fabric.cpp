@@ -139,8 +139,7 @@ Pe& Fabric::make(std::uint32_t index) {
       }
     }
     for (const TaskBinding& t : program->tasks) {
-      if (t.space == TaskSpace::color &&
-          pe->color_queue[t.id] == kNone8) {
+      if (t.space == TaskSpace::color && pe->color_queue[t.id] == kNone8) {
         // WSE-2: the queue that a descriptor names for this colour, or one that is free.
         auto q = static_cast<std::uint8_t>(std::max<std::size_t>(pe->in.size(), 8));
         for (const Dsd& d : program->dsds) {

@@ -18,8 +18,8 @@
 namespace weft::wse {
 
 namespace {
-// Whether these bytes of a PE's memory can be a descriptor. What is not would lead the simulator out
-// of its own tables.
+// Whether these bytes of a PE's memory can be a descriptor. What is not would lead the simulator
+// out of its own tables.
 bool possible(const Program& program, const Dsd& d) {
   if (d.kind > DsdKind::circbuf) return false;
   if (d.color != kNone8 && d.color >= kColors) return false;

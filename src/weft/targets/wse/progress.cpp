@@ -172,8 +172,7 @@ int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next,
     finish(w, pe, run, now, false);
     return 2;
   }
-  if (options_.timed)
-    run.ready = at + work_cycles(op);
+  if (options_.timed) run.ready = at + work_cycles(op);
   return 1;
 }
 

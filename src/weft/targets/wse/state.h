@@ -321,8 +321,8 @@ struct alignas(64) Pe {
   Cycle accounted = 0;     // counters are booked up to here
   Cycle main_ready = 0;    // main thread continues (or the next task starts) here
 
-  Cycle main_time = 0;  // of the main thread while it runs ahead of the visit
-  Cycle main_until = 0;  // the main thread works up to here
+  Cycle main_time = 0;      // of the main thread while it runs ahead of the visit
+  Cycle main_until = 0;     // the main thread works up to here
   Cycle timer_at = kNever;  // activates local task 30
   Cycle worked_until = 0;   // elements have been done up to here, but for `Core::gaps`
   std::unique_ptr<HostIo> io;

@@ -284,10 +284,10 @@ void Analyzer::resolve_extern(Decl* d, Pos use) {
   resolve(target, use);
   TypeRef found = target->global ? target->global->type : target->value.type;
   if (found != type) {
-    Diagnostic& diag = diagnostics_.add(
-        Diagnostic::Level::error, node->pos, "wse.csl.extern.mismatch",
-        cat("extern \"", name(d->name), "\" has type ", text(type), ", the exported one ",
-            text(found)));
+    Diagnostic& diag =
+        diagnostics_.add(Diagnostic::Level::error, node->pos, "wse.csl.extern.mismatch",
+                         cat("extern \"", name(d->name), "\" has type ", text(type),
+                             ", the exported one ", text(found)));
     diag.notes.push_back({"the export is here", target->node->pos});
     throw Abandon{};
   }
