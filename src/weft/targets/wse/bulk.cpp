@@ -110,13 +110,12 @@ std::uint8_t Fabric::bind_queue(Pe& pe, std::uint8_t queue, std::uint8_t color) 
 // a program; the low bits are the microthread, so one that no other queue of the PE uses is taken.
 std::uint8_t Fabric::free_input_queue(const Pe& pe) const {
   auto used = [&](std::size_t q) { return q < pe.in.size() && pe.in[q].color != kNone8; };
-  for (std::size_t base = 8; base < 32; base += 8) {
-    for (std::size_t k = base + 7; k >= base; --k) {
-      const bool own_microthread = base > 8 || !used(k & 7u);
-      if (own_microthread && !used(k)) return static_cast<std::uint8_t>(k);
-    }
-  }
-  throw pe_fault(pe, "wse.queue.none", "every input queue of the PE has a colour already");
+  std::size_t k = 8 + 7;
+  while (k > 8 && (used(k) || used(k & 7u))) --k;
+  // There are as many numbers from 8 on as colours.
+  if (used(k)) k = 16;
+  while (used(k)) ++k;
+  return static_cast<std::uint8_t>(k);
 }
 
 std::uint8_t Fabric::output_queue_for(const Pe& pe, std::uint8_t color) const {
