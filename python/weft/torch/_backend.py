@@ -194,11 +194,35 @@ def _decompositions():
 
 
 def _dropout(x, p, train):
-    """torch draws the mask, from the generator and in the order that the eager operator would; weft applies it."""
-    if train is False or p == 0 or not x.dtype.is_floating_point:
+    """torch draws the mask, from the generator and in the order that the eager operator would; weft applies it.
+
+    On a card torch's operator draws other numbers than its Bernoulli kernel does: it stays whole there.
+    """
+    if x.device.type == "cuda" or train is False or p == 0 or not x.dtype.is_floating_point:
         return NotImplemented
     mask = torch.ops.aten.bernoulli.p(torch.empty_like(x, dtype=torch.bool), 1.0 - p)
     return x * mask * (0.0 if p == 1 else 1.0 / (1.0 - p)), mask
+
+
+def _lay_out_masks(module):
+    """Copies masks of attention on a card whose last axis is not compact.
+
+    torch has no fused kernel for such a mask, and takes attention apart into products with all scores in memory.
+    """
+    compact = {}
+    for node in list(module.graph.nodes):
+        if node.target is not torch.nn.functional.scaled_dot_product_attention:
+            continue
+        mask = node.args[3] if len(node.args) > 3 else node.kwargs.get("attn_mask")
+        example = mask.meta.get("example_value") if isinstance(mask, torch.fx.Node) else None
+        if example is None or example.device.type != "cuda" or example.stride(-1) == 1:
+            continue
+        if mask not in compact:
+            with module.graph.inserting_after(mask):
+                compact[mask] = module.graph.call_method("contiguous", (mask,))
+        node.replace_input_with(mask, compact[mask])
+    if compact:
+        module.recompile()
 
 
 def backend(module, example_inputs, **arguments):
@@ -219,6 +243,7 @@ def backend(module, example_inputs, **arguments):
     def compile_graph(module, example_inputs):
         return _compile_graph(module, options)
 
+    _lay_out_masks(module)
     compiled = aot_autograd(
         fw_compiler=compile_graph,
         bw_compiler=compile_graph,

@@ -52,17 +52,19 @@ def _on_host(runs, args, most, budget):
     return {side: Cost(t, t) for side, t in best.items()}
 
 
-def _card_seconds(run, args, home, host):
-    """Seconds of a run on the card alone: the card is kept busy until the host has issued all of them."""
+def _card_cost(run, args, home, host):
+    """Cost of a run among others: the card is kept busy until the host has issued all of them."""
     number = max(2, min(12, int(4e-4 / max(host, 1e-6))))
     start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     torch.cuda._sleep(int((2 * number * host + 2e-5) * _CLOCKS))
     start.record()
+    began = time.perf_counter()
     for _ in range(number):
         run(args)
+    issued = time.perf_counter() - began
     stop.record()
     torch.cuda.synchronize(home)
-    return start.elapsed_time(stop) * 1e-3 / number
+    return Cost(issued / number, start.elapsed_time(stop) * 1e-3 / number)
 
 
 def _on_card(runs, args, home, rounds):
@@ -72,13 +74,10 @@ def _on_card(runs, args, home, rounds):
     for _ in range(rounds):
         for side, run in runs.items():
             torch.cuda.synchronize(home)
-            host = _wall(run, args)
-            cost = found.setdefault(side, Cost(host, float("inf")))
-            cost.host = min(cost.host, host)
-    for _ in range(rounds):
-        for side, run in runs.items():
-            cost = found[side]
-            cost.device = min(cost.device, _card_seconds(run, args, home, cost.host))
+            once = found[side].host if side in found else _wall(run, args)
+            cost = _card_cost(run, args, home, once)
+            best = found.setdefault(side, cost)
+            best.host, best.device = min(best.host, cost.host), min(best.device, cost.device)
     return found
 
 

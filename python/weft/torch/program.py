@@ -59,18 +59,19 @@ class Step:
 
 
 # torch's own functions of the same arguments as the operator: half the work of a call through the dispatcher's tables.
-_DIRECT = {
-    "aten.linear.default": torch._C._nn.linear,
-    **{
-        f"aten.{name}.default": getattr(torch, name)
-        for name in (
-            "addmm", "mm", "bmm", "baddbmm", "convolution", "native_layer_norm", "cudnn_batch_norm", "embedding",
-            "relu", "tanh", "sigmoid", "rsqrt", "exp", "native_batch_norm", "_scaled_dot_product_flash_attention",
-            "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention",
-        )
-        if hasattr(torch, name)
-    },
-}  # fmt: skip
+_DIRECT = {"aten.linear.default": torch._C._nn.linear}
+for _space, _names in (
+    (torch, "addmm mm bmm baddbmm convolution native_layer_norm cudnn_batch_norm embedding relu tanh sigmoid rsqrt exp "
+            "native_batch_norm _scaled_dot_product_flash_attention _scaled_dot_product_efficient_attention "
+            "_scaled_dot_product_cudnn_attention _native_batch_norm_legit_no_training _native_batch_norm_legit_functional "
+            "native_dropout clone cat neg sin cos erf sqrt log abs"),
+    (torch._C._nn, "gelu silu max_pool2d_with_indices hardswish hardsigmoid"),
+):  # fmt: skip
+    _DIRECT.update({f"aten.{n}.default": getattr(_space, n) for n in _names.split() if hasattr(_space, n)})  # fmt: skip
+_DIRECT.update({
+    f"aten.{name}.{overload}": getattr(torch, name)
+    for name in ("add", "sub", "mul", "div") for overload in ("Tensor", "Scalar")
+} | {"aten.where.self": torch.where, "aten.mean.dim": torch.mean, "aten.pow.Tensor_Scalar": torch.pow})  # fmt: skip
 
 
 def torch_function(op):
