@@ -64,6 +64,8 @@ class Options:
                 )
         self.prefer = prefer or ("fastest" if self.weft_device is None else "weft")
         self.graphs = mode in ("reduce-overhead", "max-autotune") and self.weft_device is None
+        # Backward graphs are compiled by other threads.
+        self.collector = getattr(_watchers, "list", None)
         self.patient = mode in ("max-autotune", "max-autotune-no-cudagraphs")
 
 
@@ -109,22 +111,21 @@ def _program(module, options, inputs=None):
     write_in_place(graph)
     join_linears(graph)
     program = Program(graph, partition(graph, device), device, options)
-    _notice(program)
+    _notice(program, options)
     if options.graphs and _graphs.supported(device):
         changed = changed_inputs(graph)
         return _graphs.Graphed(program, lambda args: program.run(args), program, device, changed)
     return program
 
 
-def _notice(program):
-    collector = getattr(_watchers, "list", None)
-    if collector is not None:
-        collector.append(program)
+def _notice(program, options):
+    if options.collector is not None:
+        options.collector.append(program)
 
 
-def _through_torch(module, reason):
+def _through_torch(module, reason, options):
     handed = HandedOver(module, reason)
-    _notice(handed)
+    _notice(handed, options)
 
     def run(args):
         given = list(args)
@@ -162,11 +163,11 @@ class Dynamic:
     def _make(self, key, args):
         if len(self.programs) >= _MOST_SIZES:
             reason = f"more than {_MOST_SIZES} combinations of sizes"
-            return self.programs.setdefault("more", _through_torch(self.module, reason))
+            return self.programs.setdefault("more", _through_torch(self.module, reason, self.options))
         try:
             run = _program(self.module, self.options, args)
         except HandedBack as reason:
-            run = _through_torch(self.module, str(reason))
+            run = _through_torch(self.module, str(reason), self.options)
         self.programs[key] = run
         return run
 
@@ -179,7 +180,7 @@ def _compile_graph(module, options):
             return _boxed(Dynamic(module, options))
         return _boxed(_program(module, options))
     except HandedBack as reason:
-        return _through_torch(module, str(reason))
+        return _through_torch(module, str(reason), options)
 
 
 def _decompositions():
