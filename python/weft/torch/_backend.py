@@ -163,7 +163,9 @@ class Dynamic:
     def _make(self, key, args):
         if len(self.programs) >= _MOST_SIZES:
             reason = f"more than {_MOST_SIZES} combinations of sizes"
-            return self.programs.setdefault("more", _through_torch(self.module, reason, self.options))
+            return self.programs.setdefault(
+                "more", _through_torch(self.module, reason, self.options)
+            )
         try:
             run = _program(self.module, self.options, args)
         except HandedBack as reason:

@@ -199,7 +199,6 @@ class _Writer:
         self.lines.append(f"return [{', '.join(results)}]")
         return "def run(args):\n" + "".join(f"    {line}\n" for line in self.lines)
 
-
     def alone(self, step, side):
         """One step as a function of tensors that gives tensors."""
         given = [v for v in step.unit.inputs if v.constant is None]

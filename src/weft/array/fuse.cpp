@@ -282,8 +282,7 @@ FusedPlan::FusedPlan(std::vector<Lazy> outputs, bool contract, const Ref<Device>
     if (x->kind == LazyKind::input) impl_->slots[x.node()] = x->index;
   }
   for (const Lazy& x : impl_->outputs) impl_->output_slots.push_back(impl_->materialise(x));
-  if (impl_->grid)
-    impl_->steps = join_rows(std::move(impl_->steps), impl_->output_slots, device);
+  if (impl_->grid) impl_->steps = join_rows(std::move(impl_->steps), impl_->output_slots, device);
 }
 FusedPlan::~FusedPlan() = default;
 FusedPlan::FusedPlan(FusedPlan&&) noexcept = default;

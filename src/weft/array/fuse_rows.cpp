@@ -68,9 +68,9 @@ class RowGroup {
   }
 
   bool worthwhile() const {
-    return members_.size() > 1 &&
-           std::any_of(members_.begin(), members_.end(),
-                       [&](std::size_t k) { return steps_[k].kind == StepKind::reduce; });
+    return members_.size() > 1 && std::any_of(members_.begin(), members_.end(), [&](std::size_t k) {
+             return steps_[k].kind == StepKind::reduce;
+           });
   }
 
   /// The plan's steps with the group as one.
@@ -162,8 +162,8 @@ class RowGroup {
       const std::size_t k = members_[i];
       const Step& s = steps_[k];
       if (s.kind == StepKind::reduce) continue;
-      const bool reads = std::any_of(s.in.begin(), s.in.end(),
-                                     [&](int slot) { return made_.count(slot) > 0; });
+      const bool reads =
+          std::any_of(s.in.begin(), s.in.end(), [&](int slot) { return made_.count(slot) > 0; });
       const bool is_read = std::any_of(members_.begin(), members_.end(), [&](std::size_t m) {
         const auto& in = steps_[m].in;
         return std::find(in.begin(), in.end(), s.out) != in.end();
@@ -217,7 +217,7 @@ class RowGroup {
 
   const std::vector<Step>& steps_;
   Rows rows_;
-  std::vector<std::size_t> members_;         // in the plan's order
+  std::vector<std::size_t> members_;          // in the plan's order
   std::map<std::size_t, RowExtent> extents_;  // of members' results
   std::set<int> made_, behind_;  // slots that members make, and that others make of those
 };

@@ -54,7 +54,8 @@ std::int64_t lanes_of(const FusedRows& p, const std::vector<NDArray>& in,
   for (std::size_t k = 0; k < in.size(); ++k)
     if (moves_along(p.extents[k])) widest = std::max<std::int64_t>(widest, elem_bytes(p.elems[k]));
   for (const RowStep& s : p.steps)
-    if (s.kept && s.extent == RowExtent::element) widest = std::max<std::int64_t>(widest, elem_bytes(s.elem));
+    if (s.kept && s.extent == RowExtent::element)
+      widest = std::max<std::int64_t>(widest, elem_bytes(s.elem));
   const std::int64_t lanes = std::min<std::int64_t>(8, 16 / widest);
   bool all = lanes > 0 && p.columns % std::max<std::int64_t>(lanes, 1) == 0;
   for (std::size_t k = 0; k < in.size() && all; ++k)
@@ -85,9 +86,8 @@ class RowsWriter {
     const Expr groups = build_.at((p_.rows + tile_.rows - 1) / tile_.rows);
     return build_.finish(build_.bound("blockIdx.x", groups, [&](const Expr& group) {
       return build_.bound("threadIdx.y", build_.at(tile_.rows), [&](const Expr& ty) {
-        return build_.bound("threadIdx.x", build_.at(tile_.threads), [&](const Expr& t) {
-          return body(outs, ins, group, ty, t);
-        });
+        return build_.bound("threadIdx.x", build_.at(tile_.threads),
+                            [&](const Expr& t) { return body(outs, ins, group, ty, t); });
       });
     }));
   }
@@ -141,12 +141,10 @@ class RowsWriter {
       Expr start = move * at(lanes);
       if (extent == RowExtent::element) start = row * at(p_.columns) + start;
       auto element = [&](const Expr& v) {
-        return ir::store(to, convert_value(ir::load(from, {start + v}), elem),
-                         {at(q * lanes) + v});
+        return ir::store(to, convert_value(ir::load(from, {start + v}), elem), {at(q * lanes) + v});
       };
-      steps_.push_back(lanes == 1
-                           ? element(at(0))
-                           : build_.loop("v", at(lanes), element, ir::ForKind::vectorized));
+      steps_.push_back(lanes == 1 ? element(at(0))
+                                  : build_.loop("v", at(lanes), element, ir::ForKind::vectorized));
     }
     places_.push_back(to);
   }
@@ -175,8 +173,7 @@ class RowsWriter {
     auto rounded = [&](const Expr& v) { return convert_value(convert_value(v, s.elem), elem); };
     if (s.reduces) {
       reduce(s, to);
-      if (elem != s.elem)
-        steps_.push_back(ir::store(to, rounded(ir::load(to, {at(0)})), {at(0)}));
+      if (elem != s.elem) steps_.push_back(ir::store(to, rounded(ir::load(to, {at(0)})), {at(0)}));
     } else if (!several) {
       steps_.push_back(ir::store(to, rounded(value(s, at(0))), {at(0)}));
     } else {
@@ -196,8 +193,8 @@ class RowsWriter {
         v = ir::select(ir::lt(column_of(e), at(p_.columns)), v, reduce_identity(s.op, elem));
       steps_.push_back(ir::store(to, e ? combine(kept(), v) : v, {at(0)}));
     }
-    const ir::Buffer tree = shared(cat("tree", locals_.size()), dtype_of(elem),
-                                   {tile_.rows, tile_.threads});
+    const ir::Buffer tree =
+        shared(cat("tree", locals_.size()), dtype_of(elem), {tile_.rows, tile_.threads});
     steps_.push_back(ir::allocate(tree, join_points(build_, tree, thread_row_, thread_,
                                                     tile_.threads, kept(), combine, to, at(0))));
   }
@@ -210,8 +207,7 @@ class RowsWriter {
     const Expr live = ir::lt(Expr(row_), at(p_.rows));
     if (s.extent == RowExtent::row) {
       const Stmt store = ir::store(out, convert_value(ir::load(from, {at(0)}), s.elem), {row_});
-      steps_.push_back(
-          ir::if_then(ir::logical_and(live, ir::eq(thread_, at(0))), store));
+      steps_.push_back(ir::if_then(ir::logical_and(live, ir::eq(thread_, at(0))), store));
       return;
     }
     const std::int64_t lanes = tile_.vector;
@@ -224,9 +220,9 @@ class RowsWriter {
         return ir::store(out, convert_value(x, s.elem),
                          {Expr(row_) * at(p_.columns) + move * at(lanes) + v});
       };
-      return ir::if_then(in_row,
-                         lanes == 1 ? element(at(0))
-                                    : build_.loop("v", at(lanes), element, ir::ForKind::vectorized));
+      return ir::if_then(
+          in_row, lanes == 1 ? element(at(0))
+                             : build_.loop("v", at(lanes), element, ir::ForKind::vectorized));
     }));
   }
 
