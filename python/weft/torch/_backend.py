@@ -64,8 +64,7 @@ class Options:
                 )
         self.prefer = prefer or ("fastest" if self.weft_device is None else "weft")
         self.graphs = mode in ("reduce-overhead", "max-autotune") and self.weft_device is None
-        # Backward graphs are compiled by other threads.
-        self.collector = getattr(_watchers, "list", None)
+        self.collector = None  # of the thread that compiles forward; backward is compiled by others
         self.patient = mode in ("max-autotune", "max-autotune-no-cudagraphs")
 
 
@@ -119,8 +118,10 @@ def _program(module, options, inputs=None):
 
 
 def _notice(program, options):
-    if options.collector is not None:
-        options.collector.append(program)
+    collector = getattr(_watchers, "list", None)
+    collector = options.collector if collector is None else collector
+    if collector is not None:
+        collector.append(program)
 
 
 def _through_torch(module, reason, options):
@@ -242,6 +243,7 @@ def backend(module, example_inputs, **arguments):
     if "mode" in given:
         mode = given.pop("mode")
     options = Options(mode=mode, **given, **arguments)
+    options.collector = getattr(_watchers, "list", None)
 
     def compile_graph(module, example_inputs):
         return _compile_graph(module, options)
