@@ -101,7 +101,9 @@ def test_streams_have_a_device():
     assert torch.Stream(device="weft").device_index == torch.weft.current_device()
     for stream in (torch.Stream(device="weft:1"), torch.Stream(1)):
         assert stream.device.type == "weft" and stream.device_index == 1 and stream.query()
-        same = torch.Stream(stream_id=stream.stream_id, device_type=stream.device_type, device_index=1)
+        same = torch.Stream(
+            stream_id=stream.stream_id, device_type=stream.device_type, device_index=1
+        )
         assert same == stream and "device_type=weft, device_index=1" in repr(stream)
 
 
@@ -142,7 +144,10 @@ def test_states_of_all_devices():
 
 def test_seeds_of_all_devices():
     torch.weft.manual_seed_all(42)
-    assert [torch.weft.initial_seed(i) for i in (0, 1)] == [42, 42] and torch.weft.initial_seed() == 42
+    assert [torch.weft.initial_seed(i) for i in (0, 1)] == [
+        42,
+        42,
+    ] and torch.weft.initial_seed() == 42
     torch.weft.seed_all()
     first = torch.weft.initial_seed()
     torch.weft.seed_all()
