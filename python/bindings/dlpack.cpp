@@ -8,6 +8,7 @@
 #include <nanobind/stl/string.h>
 
 #include <cstring>
+#include <map>
 
 #include "array_type.h"
 #include "weft/array/pending_checks.h"
@@ -161,6 +162,15 @@ nb::object dlpack(const NDArray& self, nb::handle stream, nb::handle max_version
   return capsule_of<DLManagedTensor>(std::move(array), flags);
 }
 
+/// A card by its number. Cards stay open as long as the process; looking one up by name would take
+/// longer than the rest of an import. The interpreter's lock guards the table.
+Ref<Device> card(std::int32_t id) {
+  static auto& known = *new std::map<std::int32_t, Ref<Device>>;
+  if (auto it = known.find(id); it != known.end()) return it->second;
+  Ref<Device> device = device_from_python(nb::str(cat("cuda:", id).c_str()));
+  return known[id] = device;
+}
+
 template <typename Managed>
 NDArray import_capsule(PyObject* capsule, Copy copy) {
   auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, kName<Managed>));
@@ -181,8 +191,7 @@ NDArray import_capsule(PyObject* capsule, Copy copy) {
     if (t.shape[i] < 0) buffer_error(cat("extent ", t.shape[i], " of axis ", i, " is negative"));
   }
   if (read_only && copy == Copy::never) buffer_error("copy=False, but the memory is read-only");
-  Ref<Device> device =
-      device_from_python(nb::str(on_card ? cat("cuda:", t.device.id).c_str() : "cpu"));
+  Ref<Device> device = on_card ? card(t.device.id) : device_from_python(nb::str("cpu"));
   Elem e = elem_of(DType{static_cast<TypeCode>(t.dtype.code), t.dtype.bits, 1});
   Dims shape(t.shape, t.ndim);
   Dims strides = t.strides ? Dims(t.strides, t.ndim) : NDArray::compact_strides(shape);

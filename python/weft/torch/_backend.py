@@ -64,6 +64,7 @@ class Options:
                 )
         self.prefer = prefer or ("fastest" if self.weft_device is None else "weft")
         self.graphs = mode in ("reduce-overhead", "max-autotune") and self.weft_device is None
+        self.collector = None  # of the thread that compiles forward; backward is compiled by others
         self.patient = mode in ("max-autotune", "max-autotune-no-cudagraphs")
 
 
@@ -109,22 +110,23 @@ def _program(module, options, inputs=None):
     write_in_place(graph)
     join_linears(graph)
     program = Program(graph, partition(graph, device), device, options)
-    _notice(program)
+    _notice(program, options)
     if options.graphs and _graphs.supported(device):
         changed = changed_inputs(graph)
         return _graphs.Graphed(program, lambda args: program.run(args), program, device, changed)
     return program
 
 
-def _notice(program):
+def _notice(program, options):
     collector = getattr(_watchers, "list", None)
+    collector = options.collector if collector is None else collector
     if collector is not None:
         collector.append(program)
 
 
-def _through_torch(module, reason):
+def _through_torch(module, reason, options):
     handed = HandedOver(module, reason)
-    _notice(handed)
+    _notice(handed, options)
 
     def run(args):
         given = list(args)
@@ -162,11 +164,13 @@ class Dynamic:
     def _make(self, key, args):
         if len(self.programs) >= _MOST_SIZES:
             reason = f"more than {_MOST_SIZES} combinations of sizes"
-            return self.programs.setdefault("more", _through_torch(self.module, reason))
+            return self.programs.setdefault(
+                "more", _through_torch(self.module, reason, self.options)
+            )
         try:
             run = _program(self.module, self.options, args)
         except HandedBack as reason:
-            run = _through_torch(self.module, str(reason))
+            run = _through_torch(self.module, str(reason), self.options)
         self.programs[key] = run
         return run
 
@@ -179,7 +183,7 @@ def _compile_graph(module, options):
             return _boxed(Dynamic(module, options))
         return _boxed(_program(module, options))
     except HandedBack as reason:
-        return _through_torch(module, str(reason))
+        return _through_torch(module, str(reason), options)
 
 
 def _decompositions():
@@ -194,11 +198,35 @@ def _decompositions():
 
 
 def _dropout(x, p, train):
-    """torch draws the mask, from the generator and in the order that the eager operator would; weft applies it."""
-    if train is False or p == 0 or not x.dtype.is_floating_point:
+    """torch draws the mask, from the generator and in the order that the eager operator would; weft applies it.
+
+    On a card torch's operator draws other numbers than its Bernoulli kernel does: it stays whole there.
+    """
+    if x.device.type == "cuda" or train is False or p == 0 or not x.dtype.is_floating_point:
         return NotImplemented
     mask = torch.ops.aten.bernoulli.p(torch.empty_like(x, dtype=torch.bool), 1.0 - p)
     return x * mask * (0.0 if p == 1 else 1.0 / (1.0 - p)), mask
+
+
+def _lay_out_masks(module):
+    """Copies masks of attention on a card whose last axis is not compact.
+
+    torch has no fused kernel for such a mask, and takes attention apart into products with all scores in memory.
+    """
+    compact = {}
+    for node in list(module.graph.nodes):
+        if node.target is not torch.nn.functional.scaled_dot_product_attention:
+            continue
+        mask = node.args[3] if len(node.args) > 3 else node.kwargs.get("attn_mask")
+        example = mask.meta.get("example_value") if isinstance(mask, torch.fx.Node) else None
+        if example is None or example.device.type != "cuda" or example.stride(-1) == 1:
+            continue
+        if mask not in compact:
+            with module.graph.inserting_after(mask):
+                compact[mask] = module.graph.call_method("contiguous", (mask,))
+        node.replace_input_with(mask, compact[mask])
+    if compact:
+        module.recompile()
 
 
 def backend(module, example_inputs, **arguments):
@@ -215,10 +243,12 @@ def backend(module, example_inputs, **arguments):
     if "mode" in given:
         mode = given.pop("mode")
     options = Options(mode=mode, **given, **arguments)
+    options.collector = getattr(_watchers, "list", None)
 
     def compile_graph(module, example_inputs):
         return _compile_graph(module, options)
 
+    _lay_out_masks(module)
     compiled = aot_autograd(
         fw_compiler=compile_graph,
         bw_compiler=compile_graph,

@@ -120,7 +120,7 @@ def _shares(a, b):
 
 class _Graph:
     def __init__(self, record, run, args, copied, home):
-        given = [_like(a).copy_(a) if i in copied else a for i, a in enumerate(args)]
+        given = [_like(a).copy_(a) if i in copied else _lent(a) for i, a in enumerate(args)]
         self.replay, results = record(run, given, home)
         self.results = [_Result(v, given) for v in results]
         # What is read in place is the caller's: its address is known, and it must not look used here.
@@ -147,6 +147,16 @@ class _Graph:
 
 def _places(args):
     return [a.data_ptr() if isinstance(a, torch.Tensor) else 0 for a in args]
+
+
+def _lent(a):
+    """A result of another graph as a tensor that does not keep it in use: a recording holds what it reads."""
+    if not isinstance(a, torch.Tensor) or a.data_ptr() not in _made or a.device.type != "cuda":
+        return a
+    first, end = _span(a)
+    storage = torch._C._construct_storage_from_data_pointer(first, a.device, end - first)
+    lent = torch.empty(0, dtype=a.dtype, device=a.device)
+    return lent.set_(storage, 0, a.shape, a.stride())
 
 
 def _like(a):

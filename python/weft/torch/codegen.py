@@ -146,8 +146,8 @@ class _Writer:
                 call = f"{target}({', '.join(args)})"
             self.lines.append(f"{left} = {call}")
 
-    def step(self, step):
-        if step.where == "torch" or (step.where == "view" and self.forms[id(step)] == "t"):
+    def step(self, step, where):
+        if where == "torch" or (where == "view" and self.forms[id(step)] == "t"):
             self.torch(step)
         elif step.recipe is not None:
             self.fused(step)
@@ -188,7 +188,7 @@ class _Writer:
         if unused:
             self.lines.append("del " + ", ".join(unused))
         for i, step in enumerate(self.p.steps):
-            self.step(step)
+            self.step(step, step.where)
             self.release(step, i, last)
         results = []
         for i, v in enumerate(graph.outputs):
@@ -199,11 +199,32 @@ class _Writer:
         self.lines.append(f"return [{', '.join(results)}]")
         return "def run(args):\n" + "".join(f"    {line}\n" for line in self.lines)
 
+    def alone(self, step, side):
+        """One step as a function of tensors that gives tensors."""
+        given = [v for v in step.unit.inputs if v.constant is None]
+        for v in given:
+            self.has[v.id] = {"t"}
+        if given:
+            self.lines.append(", ".join(f"t{v.id}" for v in given) + ", = args")
+        self.step(step, side)
+        results = [self.use(v, "t") for v in step.unit.outputs]
+        self.lines.append(f"return [{', '.join(results)}]")
+        return "def run(args):\n" + "".join(f"    {line}\n" for line in self.lines)
+
 
 def write(program):
     """(text, function) of the program's later calls."""
     writer = _Writer(program)
-    text = writer.write()
+    return _function(writer, writer.write())
+
+
+def write_step(program, step, side):
+    """A function of the list of a step's inputs, computed on "torch" or "weft"."""
+    writer = _Writer(program)
+    return _function(writer, writer.alone(step, side))[1]
+
+
+def _function(writer, text):
     scope = dict(
         writer.names,
         from_dlpack=_core._from_dlpack,

@@ -182,11 +182,15 @@ class _Lowering:
         if _is_symbolic(found):
             raise HandedBack(f"a size that only the data decides ({op.name})")
         op.several = isinstance(found, (tuple, list))
-        for fake in found if op.several else [found]:
-            if fake is not None and not isinstance(fake, torch.Tensor):
+        results = list(found) if op.several else [found]
+        for i, fake in enumerate(results):
+            number = op.several and isinstance(fake, (int, float, bool))
+            if fake is not None and not isinstance(fake, torch.Tensor) and not number:
                 raise HandedBack(f"{op.name} gives a {type(fake).__name__}")
-            op.outputs.append(None if fake is None else self.value(fake, op))
-        self.env[node] = list(op.outputs) if op.several else op.outputs[0]
+            # A number beside tensors (attention's sizes) follows from the sizes, which are known.
+            op.outputs.append(self.value(fake, op) if isinstance(fake, torch.Tensor) else None)
+            results[i] = fake if number else op.outputs[-1]
+        self.env[node] = results if op.several else results[0]
         if self.fold(op):
             self.graph.folded.append(op)
             return

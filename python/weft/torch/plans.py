@@ -49,7 +49,9 @@ def _number(value):
 class Recipe:
     """A group ready to run: its plan, and the values that the plan reads and gives."""
 
-    def __init__(self, unit):
+    def __init__(self, unit, like):
+        """like: an array on the device where the plan will run, whose kernels it is made for."""
+        self.like = like
         self.inputs = [v for v in unit.inputs if _number(v) is None]
         self.outputs = unit.outputs
         key = self._signature(unit)
@@ -69,7 +71,7 @@ class Recipe:
                 names[v.id] = f"%{len(names)}:{v.fake.dtype}:{tuple(v.fake.shape)}"
             return names[v.id]
 
-        lines = [str([name(v) for v in self.inputs])]
+        lines = [str(self.like.device), str([name(v) for v in self.inputs])]
         for op in unit.ops:
             args, kwargs = (map_values(a, name) for a in (op.args, op.kwargs))
             made = [None if v is None else name(v) for v in op.outputs]
@@ -108,7 +110,7 @@ class Recipe:
         missing = [v for v in self.outputs if v.id not in env]
         if missing:
             raise Unsupported("a result of the operator that weft does not compute is used")
-        return _core.FusedPlan([env[v.id] for v in self.outputs], False)
+        return _core.FusedPlan([env[v.id] for v in self.outputs], False, self.like)
 
 
 def check(op, value, shape, dtype):

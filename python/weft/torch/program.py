@@ -9,23 +9,21 @@ between a torch tensor (t3) and a weft array (w3) of the same memory.
 from __future__ import annotations
 
 import threading
-import time
 
 import torch
 
 import weft
 
 from .. import _core
+from .choices import choose, measure
 from .graph import Value, map_values
 from .partition import Unit, kept_ids, order
 from .plans import Recipe, array_function, check, halves
 from .rules import Unsupported
 from .rules.views import TENSOR_METHODS
 
-_choices = {}  # (what a unit computes, strides of its inputs, device) -> (weft seconds, torch seconds)
-
-_MARGIN = 1.1
-_MOST_CHOICES = 10000
+_costs = {}  # (what a unit computes, strides of its inputs, device) -> {side: Cost}
+_MOST_COSTS = 10000
 _building = threading.Lock()  # first calls: programs share plans, which build their kernels then
 
 
@@ -37,7 +35,12 @@ class Step:
         self.where = "torch" if unit.kind == "torch" else "view" if unit.kind == "view" else "weft"
         self.reason, self.able = unit.reason, unit.kind != "torch"
         self.recipe = self.call = None
-        self.seconds = {}
+        self.costs = {}  # side -> Cost, where measured
+
+    @property
+    def seconds(self):
+        """Measured seconds on both sides, for `explain`."""
+        return {side: c.seconds for side, c in self.costs.items()} if "weft" in self.costs else {}
 
     def array_call(self):
         """The rule of a single operator with its arguments filled in: a function of a list of arrays."""
@@ -56,18 +59,19 @@ class Step:
 
 
 # torch's own functions of the same arguments as the operator: half the work of a call through the dispatcher's tables.
-_DIRECT = {
-    "aten.linear.default": torch._C._nn.linear,
-    **{
-        f"aten.{name}.default": getattr(torch, name)
-        for name in (
-            "addmm", "mm", "bmm", "baddbmm", "convolution", "native_layer_norm", "cudnn_batch_norm", "embedding",
-            "relu", "tanh", "sigmoid", "rsqrt", "exp", "native_batch_norm", "_scaled_dot_product_flash_attention",
-            "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention",
-        )
-        if hasattr(torch, name)
-    },
-}  # fmt: skip
+_DIRECT = {"aten.linear.default": torch._C._nn.linear}
+for _space, _names in (
+    (torch, "addmm mm bmm baddbmm convolution native_layer_norm cudnn_batch_norm embedding relu tanh sigmoid rsqrt exp "
+            "native_batch_norm _scaled_dot_product_flash_attention _scaled_dot_product_efficient_attention "
+            "_scaled_dot_product_cudnn_attention _native_batch_norm_legit_no_training _native_batch_norm_legit_functional "
+            "native_dropout clone cat neg sin cos erf sqrt log abs"),
+    (torch._C._nn, "gelu silu max_pool2d_with_indices hardswish hardsigmoid"),
+):  # fmt: skip
+    _DIRECT.update({f"aten.{n}.default": getattr(_space, n) for n in _names.split() if hasattr(_space, n)})  # fmt: skip
+_DIRECT.update({
+    f"aten.{name}.{overload}": getattr(torch, name)
+    for name in ("add", "sub", "mul", "div") for overload in ("Tensor", "Scalar")
+} | {"aten.where.self": torch.where, "aten.mean.dim": torch.mean, "aten.pow.Tensor_Scalar": torch.pow})  # fmt: skip
 
 
 def torch_function(op):
@@ -125,7 +129,7 @@ class Program:
         self.bridge = Bridge(home, options.weft_device)
         self.steps = [Step(u) for u in units]
         self.kept = kept_ids(graph)
-        self.run = None
+        self.run = self.like = None
         self.code = ""
         self.fixes = {}  # number of an output -> "copy"
 
@@ -157,11 +161,19 @@ class Program:
 
     # ---- the first call
 
+    def _like(self):
+        """An array where the plans will run."""
+        if self.like is None:
+            named = self.options.weft_device
+            home = f"cuda:{self.home.index or 0}" if self.home.type == "cuda" else "cpu"
+            self.like = weft.empty((1,), device=named or home)
+        return self.like
+
     def _split(self, step):
         """A group that makes no plan is halved until it does, or stays with torch."""
         unit = step.unit
         try:
-            step.recipe = Recipe(unit)
+            step.recipe = Recipe(unit, self._like())
             return [step]
         except Unsupported as refusal:
             reason = str(refusal)
@@ -189,6 +201,7 @@ class Program:
         trial = Trial(self, args)
         for step in self.steps:
             trial.step(step)
+        choose(self.steps, self.home, self.options.graphs)
         outputs = trial.outputs()
         from .codegen import write
 
@@ -260,8 +273,10 @@ class Trial:
             self._try_weft(step)
         elif step.where == "torch":
             self._keep(self.t, step, self.on_torch(step))
+            self._note_cost(step)
         else:
             self._view(step)
+            self._note_cost(step)
         for v in step.unit.inputs:
             if self.last[v.id] == self.at and v.id not in self.p.kept:
                 self.t.pop(v.id, None)
@@ -293,15 +308,23 @@ class Trial:
             reason = f"fault in a rule: {type(fault).__name__}: {fault}"
         else:
             if self.p.options.prefer == "fastest":
-                mine, theirs = self._compare(step)
-                step.seconds = {"weft": mine, "torch": theirs}
-                # Torch's library calls are hard to time in a few runs: weft's must be clearly faster.
-                if theirs < mine * (1.0 if step.kind == "fused" else _MARGIN):
-                    step.where, step.reason = "torch", "torch's kernels are faster here"
+                step.costs = self._measured(step, ("torch", "weft"))
             # Results of this call come from weft in any case, so that refusals show at once.
             return self._keep(self.w, step, results)
         step.where, step.reason, step.able = "torch", reason, False
         return self._keep(self.t, step, self.on_torch(step))
+
+    def _note_cost(self, step):
+        """On a card, what torch alone can do counts where host and card are weighed against each other."""
+        again = all(
+            isinstance(op.target, torch._ops.OpOverload)
+            and not op.target._schema.is_mutable
+            and torch.Tag.nondeterministic_seeded not in op.target.tags
+            for op in step.unit.ops
+        )
+        weighed = self.p.home.type == "cuda" and not self.p.options.graphs
+        if again and weighed and self.p.options.prefer == "fastest":
+            step.costs = self._measured(step, ("torch",))
 
     def _key(self, step):
         unit = step.unit
@@ -320,30 +343,18 @@ class Trial:
             self.p.options.patient,
         )
 
-    def _compare(self, step):
-        """Seconds on weft and on torch, the least of a few interleaved runs."""
-        key = self._key(step)
-        if key not in _choices:
-            if len(_choices) >= _MOST_CHOICES:
-                _choices.clear()
-            self.on_torch(step)
-            best = {}
-            spent, runs = 0.0, 0
-            most, budget = (100, 0.1) if self.p.options.patient else (12, 0.004)
-            while runs < 4 or (runs < most and spent < budget):
-                for name, run in (("torch", self.on_torch), ("weft", self.on_weft)):
-                    self.bridge.wait()
-                    start = time.perf_counter()
-                    run(step)
-                    self.bridge.wait()
-                    taken = time.perf_counter() - start
-                    best[name] = min(best.get(name, taken), taken)
-                    spent += taken
-                runs += 1
-                if spent > 0.5:
-                    break
-            _choices[key] = best["weft"], best["torch"]
-        return _choices[key]
+    def _measured(self, step, sides):
+        """{side: Cost}; equal steps are measured once."""
+        key = (*sides, *self._key(step))
+        if key not in _costs:
+            from .codegen import write_step
+
+            if len(_costs) >= _MOST_COSTS:
+                _costs.clear()
+            runs = {side: write_step(self.p, step, side) for side in sides}
+            args = [self.tensor(v) for v in step.unit.inputs if v.constant is None]
+            _costs[key] = measure(runs, args, self.p.home, self.p.options.patient)
+        return _costs[key]
 
     # ---- results
 

@@ -10,6 +10,7 @@
 #include "weft/array/device_grid.h"
 #include "weft/array/feed.h"
 #include "weft/array/fuse_host.h"
+#include "weft/array/fuse_steps.h"
 #include "weft/array/machine_integers.h"
 #include "weft/array/machine_program.h"
 #include "weft/array/nest.h"
@@ -23,23 +24,6 @@ using ir::Expr;
 namespace {
 
 constexpr std::size_t kMostInputs = 11;
-
-enum class StepKind : std::uint8_t { map, reduce, reshape, permute, matmul, eager };
-
-/// One step of a plan; slots hold arrays: the inputs first, then results.
-struct Step {
-  StepKind kind = StepKind::map;
-  Lazy root;                            // map, reduce: the expression
-  std::vector<const LazyNode*> leaves;  // of the expression, in the order of `in`
-  std::vector<int> in;
-  int out = 0;
-  bool single = false;  // eager, though a kernel could be made
-  Elem elem = Elem::float32;
-  Dims shape;                // map: of the result; reduce: before it
-  Lazy node;                 // views and products: the node itself; reduce: the reduction
-  std::uint32_t serial = 0;  // of all plans of the process: devices keep kernels by it
-  std::map<std::string, Ref<runtime::Function>> built;  // host: by layout
-};
 
 std::uint32_t next_serial() {
   static std::atomic<std::uint32_t> last{0};
@@ -298,6 +282,7 @@ FusedPlan::FusedPlan(std::vector<Lazy> outputs, bool contract, const Ref<Device>
     if (x->kind == LazyKind::input) impl_->slots[x.node()] = x->index;
   }
   for (const Lazy& x : impl_->outputs) impl_->output_slots.push_back(impl_->materialise(x));
+  if (impl_->grid) impl_->steps = join_rows(std::move(impl_->steps), impl_->output_slots, device);
 }
 FusedPlan::~FusedPlan() = default;
 FusedPlan::FusedPlan(FusedPlan&&) noexcept = default;
@@ -305,7 +290,8 @@ FusedPlan::FusedPlan(FusedPlan&&) noexcept = default;
 int FusedPlan::kernels() const {
   int n = 0;
   for (const Step& s : impl_->steps)
-    n += s.kind == StepKind::map || s.kind == StepKind::reduce || s.single;
+    n += s.kind == StepKind::map || s.kind == StepKind::reduce || s.kind == StepKind::rows ||
+         s.single;
   return n;
 }
 int FusedPlan::steps() const {
@@ -320,6 +306,17 @@ std::string FusedPlan::describe() const {
                                                "permute",   "matmul",          "eager"};
   std::string out;
   for (const Step& s : impl_->steps) {
+    if (s.kind == StepKind::rows) {
+      auto slots = [](const std::vector<int>& all) {
+        std::vector<std::string> texts;
+        for (int i : all) texts.push_back(cat("%", i));
+        return join(texts);
+      };
+      const device::FusedRows& p = s.rows->program;
+      out += cat(slots(s.rows->out), " = ", p.steps.size(), " steps over ", p.rows, " rows of ",
+                 p.columns, " (", slots(s.in), ")\n");
+      continue;
+    }
     out += cat("%", s.out, " = ", names[static_cast<int>(s.kind)]);
     if (s.kind == StepKind::reduce) out += cat(" ", info(s.node->reduction).name);
     if (s.kind == StepKind::eager && s.node->kind == LazyKind::row)
@@ -563,6 +560,19 @@ NDArray FusedPlan::Impl::run_eagerly(const Lazy& x, const std::vector<NDArray>& 
   }
 }
 
+namespace {
+std::vector<NDArray> step_rows(const RowKernelStep& s, std::vector<NDArray> in,
+                               const Ref<Device>& device) {
+  for (NDArray& a : in)
+    if (!a.is_contiguous()) a = a.copy();
+  std::vector<NDArray> out;
+  for (std::size_t k = 0; k < s.shapes.size(); ++k)
+    out.push_back(NDArray::empty(device, s.elems[k], s.shapes[k]));
+  device::run_fused_rows(s.program, in, out);
+  return out;
+}
+}  // namespace
+
 std::vector<NDArray> FusedPlan::run(const std::vector<NDArray>& inputs) {
   Impl& p = *impl_;
   WEFT_CHECK(static_cast<int>(inputs.size()) >= p.inputs, "a plan of ", p.inputs, " inputs got ",
@@ -576,6 +586,12 @@ std::vector<NDArray> FusedPlan::run(const std::vector<NDArray>& inputs) {
   for (Step& s : p.steps) {
     std::vector<NDArray> in;
     for (int i : s.in) in.push_back(i < 0 ? NDArray() : slots[static_cast<std::size_t>(i)]);
+    if (s.kind == StepKind::rows) {
+      const std::vector<NDArray> results = step_rows(*s.rows, std::move(in), device);
+      for (std::size_t k = 0; k < results.size(); ++k)
+        slots[static_cast<std::size_t>(s.rows->out[k])] = results[k];
+      continue;
+    }
     NDArray& out = slots[static_cast<std::size_t>(s.out)];
     switch (s.kind) {
       case StepKind::map: out = p.step_map(s, in, device); break;
@@ -584,6 +600,7 @@ std::vector<NDArray> FusedPlan::run(const std::vector<NDArray>& inputs) {
       case StepKind::permute: out = in[0].permute(s.node->axes); break;
       case StepKind::matmul: out = matmul(in[0], in[1]); break;
       case StepKind::eager: out = Impl::run_eagerly(s.node, in); break;
+      case StepKind::rows: break;
     }
   }
   std::vector<NDArray> result;

@@ -41,6 +41,14 @@ def make():
         for i in range(_names.count()):
             manual_seed(seed, i)
 
+    def seed_all():
+        """Another seed, the same for all devices."""
+        manual_seed_all(torch.Generator().seed())
+
+    def set_rng_state_all(states):
+        for i, state in enumerate(states):
+            m.set_rng_state(state, i)
+
     m.device = device
     m.is_available = m.is_initialized = lambda: True
     m.init = m._lazy_init = lambda: None
@@ -50,11 +58,14 @@ def make():
     m.set_device = lambda which: _memory.extension.exchange_device(index(which)) and None
     m.synchronize = lambda which=None: _memory.synchronize(index(which))
     m.get_device_name = lambda which=None: _names.names()[index(which)]
-    m.manual_seed, m.manual_seed_all, m.seed_all = manual_seed, manual_seed_all, manual_seed_all
+    m.manual_seed, m.manual_seed_all, m.seed_all = manual_seed, manual_seed_all, seed_all
+    m.initial_seed = lambda which=None: _kernels._default_generator(index(which)).initial_seed()
     m.get_rng_state = lambda which="weft": _kernels._default_generator(index(which)).get_state()
     m.set_rng_state = lambda state, which="weft": _kernels._default_generator(
         index(which)
     ).set_state(state)
+    m.get_rng_state_all = lambda: [m.get_rng_state(i) for i in range(_names.count())]
+    m.set_rng_state_all = set_rng_state_all
     m.get_amp_supported_dtype = lambda: [torch.float16, torch.bfloat16]
     m.Stream = lambda which=None: torch.Stream(device=f"weft:{index(which)}")
     m.Event = lambda enable_timing=False: torch.Event(device="weft", enable_timing=enable_timing)

@@ -115,7 +115,7 @@ class Call:
         unit = Unit("fused", [op])
         # Results that the rule does not give are left out where torch gives no memory for them either.
         unit.connect({v.id for v in outputs})
-        recipe = Recipe(unit)
+        recipe = Recipe(unit, weft.empty((1,), device=_names.device_at(self.index)))
         at = {v.id: i for i, v in enumerate(op.inputs)}
         order = [self.read.index(at[v.id]) for v in recipe.inputs]
         self.recipe, self.outputs = recipe, outputs

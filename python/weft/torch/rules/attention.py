@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 from ... import _core
-from .common import Unsupported, array
+from .common import Unsupported, array, as_type
 
 
 def _options(q, k, v, dropout, is_causal, mask, scale):
@@ -26,11 +26,11 @@ def _options(q, k, v, dropout, is_causal, mask, scale):
 def _attention(c, q, k, v, dropout=0.0, is_causal=False, *, attn_mask=None, scale=None):
     options = _options(q, k, v, dropout, is_causal, attn_mask, scale)
     out, sums = _core._attention_forward(q, k, v, **options)
-    return out.astype(c.dtype), sums.astype(c.dtypes[1])
+    return as_type(out, c.dtype), as_type(sums, c.dtypes[1])
 
 
 @array("_scaled_dot_product_flash_attention_for_cpu_backward.default")
 def _attention_backward(c, g, q, k, v, out, logsumexp, dropout, is_causal, *, attn_mask=None, scale=None):  # fmt: skip
     options = _options(q, k, v, dropout, is_causal, attn_mask, scale)
     found = _core._attention_backward(g, q, k, v, out, logsumexp, **options)
-    return tuple(a.astype(t) for a, t in zip(found, c.dtypes))
+    return tuple(as_type(a, t) for a, t in zip(found, c.dtypes))

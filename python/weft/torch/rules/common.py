@@ -65,6 +65,11 @@ def view(*names):
     return add
 
 
+def as_type(x, dtype):
+    """An array in a type; itself where it has it."""
+    return x if str(x.dtype) == dtype else x.astype(dtype)
+
+
 def is_float(x):
     return "float" in str(x.dtype)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import weft
 
 from ... import _core
-from .common import HALVES, Unsupported, array
+from .common import HALVES, Unsupported, array, as_type
 
 
 def _pair(values, lead):
@@ -53,7 +53,7 @@ def _convolution(c, x, w, bias, *options):
         bias = None if bias is None else bias.astype("float32")
     y = _convolve(_constant(widen(x)), _constant(widen(w)), options).data.reshape(c.shape)
     y = y if bias is None else y + bias.reshape((1, -1, *(1,) * (y.ndim - 2)))
-    return y.astype(c.dtype)
+    return as_type(y, c.dtype)
 
 
 @array("convolution_backward.default")
@@ -76,4 +76,4 @@ def _convolution_backward(c, g, x, w, bias_sizes, *options):
         dw = next(found).data.reshape(w.shape) if wanted[1] else None
     if wanted[2]:
         db = g.sum((0, *range(2, g.ndim)))
-    return [None if d is None else d.astype(t) for d, t in zip((dx, dw, db), c.dtypes)]
+    return [None if d is None else as_type(d, t) for d, t in zip((dx, dw, db), c.dtypes)]

@@ -8,7 +8,7 @@ import math
 import weft
 
 from ... import _core
-from .common import Unsupported, array
+from .common import Unsupported, array, as_type
 
 
 @array("embedding.default")
@@ -17,7 +17,7 @@ def _embedding(c, weight, index, padding_idx=-1, scale_grad_by_freq=False, spars
         raise Unsupported("sparse gradients")
     if not index.size:
         raise Unsupported("a lookup without positions")
-    rows = _core._gather(weight, [index.reshape((-1,)).astype("int64")])
+    rows = _core._gather(weight, [as_type(index.reshape((-1,)), "int64")])
     return rows.reshape(c.shape)
 
 
@@ -26,7 +26,7 @@ def _embedding_backward(c, g, index, count, padding_idx, scale_grad_by_freq):
     if scale_grad_by_freq:
         raise Unsupported("gradients scaled by how often a row is used")
     out = weft.zeros(c.shape, dtype=c.dtype, device=g.device)
-    flat = index.reshape((-1,)).astype("int64")
+    flat = as_type(index.reshape((-1,)), "int64")
     if flat.size:
         _core._scatter(out, [flat], g.reshape((flat.size, -1)), True)
         if padding_idx >= 0:
@@ -39,13 +39,13 @@ def _cat(c, arrays, dim=0):
     arrays = [a for a in arrays if a.shape != (0,) or c.shape == (0,)]
     if not math.prod(c.shape):
         raise Unsupported("a join without elements")
-    return _core._concat([a.astype(c.dtype) for a in arrays], dim % len(c.shape))
+    return _core._concat([as_type(a, c.dtype) for a in arrays], dim % len(c.shape))
 
 
 @array("stack.default")
 def _stack(c, arrays, dim=0):
     dim %= len(c.shape)
-    return _core._concat([_core._expand_dims(a.astype(c.dtype), dim) for a in arrays], dim)
+    return _core._concat([_core._expand_dims(as_type(a, c.dtype), dim) for a in arrays], dim)
 
 
 @array("constant_pad_nd.default")
@@ -146,7 +146,7 @@ def _scatter_value(c, x, dim, index, value):
 def _index_select(c, x, dim, index):
     if not x.ndim or not index.size:
         raise Unsupported("a selection without axes or positions")
-    return _core._take(x, index.reshape((-1,)).astype("int64"), dim % x.ndim)
+    return _core._take(x, as_type(index.reshape((-1,)), "int64"), dim % x.ndim)
 
 
 @array("index.Tensor")
@@ -160,7 +160,7 @@ def _index(c, x, indices):
     if used != list(range(used[0], used[-1] + 1)):
         raise Unsupported("index tensors with an axis between them")
     order = used + [a for a in range(x.ndim) if a not in used]
-    y = _core._gather(x.permute(order), [indices[a].astype("int64") for a in used])
+    y = _core._gather(x.permute(order), [as_type(indices[a], "int64") for a in used])
     joined = y.ndim - (x.ndim - len(used))
     lead = used[0]
     axes = list(range(joined, joined + lead)) + list(range(joined)) + list(range(joined + lead, y.ndim))  # fmt: skip

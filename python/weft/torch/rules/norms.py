@@ -75,12 +75,12 @@ def _channels(x, *vectors):
 def _batch_norm_inference(c, x, weight, bias, running_mean, running_var, momentum, eps):
     if len(x.shape) < 2:
         raise Unsupported("batch norm of a vector")
-    x, weight, bias, m, variance = _work(x, weight, bias, running_mean, running_var)
+    vectors = _channels(x, weight, bias, running_mean, running_var)
+    x, weight, bias, m, variance = _work(x, *vectors)
     rstd = row("rsqrt", add(variance, eps))
-    saved = (None, None) if c.shapes[1] == (0,) else (row("positive", m), rstd)
-    scale = rstd if weight is None else mul(rstd, weight)
-    scale, bias, m = _channels(x, scale, bias, m)
-    y = mul(sub(x, m), scale)
+    flat = (x.shape[1],)
+    saved = (None, None) if c.shapes[1] == (0,) else (reshape(row("positive", m), flat), reshape(rstd, flat))  # fmt: skip
+    y = mul(sub(x, m), rstd if weight is None else mul(rstd, weight))
     return _results(c, y if bias is None else add(y, bias), *saved)
 
 
@@ -96,11 +96,11 @@ def _batch_norm_training(c, x, weight, bias, running_mean, running_var, training
         raise Unsupported("batch norm of a vector")
     if not training:
         raise Unsupported("batch norm that only reads its statistics")
-    x, weight, bias, old_mean, old_var = _work(x, weight, bias, running_mean, running_var)
+    scale, shift = _channels(x, weight, bias)
+    x, scale, shift, old_mean, old_var = _work(x, scale, shift, running_mean, running_var)
     axes, m, variance, centred = _batch_moments(x)
     count = math.prod(x.shape[a] for a in axes)
     rstd = row("rsqrt", add(variance, eps))
-    scale, shift = _channels(x, weight, bias)
     y = _affine(mul(centred, rstd), scale, shift)
     flat = (x.shape[1],)
     m, variance = reshape(m, flat), reshape(variance, flat)
@@ -114,11 +114,11 @@ def _batch_norm_training(c, x, weight, bias, running_mean, running_var, training
 def _batch_norm_backward(c, g, x, weight, old_mean, old_var, m, rstd, training, eps, wanted):
     if len(x.shape) < 2:
         raise Unsupported("batch norm of a vector")
-    g, x, weight, old_mean, old_var, m, rstd = _work(g, x, weight, old_mean, old_var, m, rstd)
+    vectors = _channels(x, weight, old_mean, old_var, m, rstd)
+    g, x, scale, old_mean, old_var, spread_mean, spread_rstd = _work(g, x, *vectors)
     axes = [a for a in range(len(x.shape)) if a != 1]
     if not training:
-        m, rstd = old_mean, row("rsqrt", add(old_var, eps))
-    spread_mean, spread_rstd, scale = _channels(x, m, rstd, weight)
+        spread_mean, spread_rstd = old_mean, row("rsqrt", add(old_var, eps))
     normal = mul(sub(x, spread_mean), spread_rstd)
     dw = reduce("sum", mul(g, normal), axes, True)
     db = reduce("sum", g, axes, True)

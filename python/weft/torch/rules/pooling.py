@@ -8,7 +8,7 @@ import math
 import weft
 
 from ... import _core
-from .common import Unsupported, array
+from .common import Unsupported, array, as_type
 
 
 def _each(values, default=None):
@@ -54,7 +54,7 @@ def _max_pool(c, x, kernel, stride=(), padding=(0,), dilation=(1,), ceil_mode=Fa
     columns = weft.arange(out[1], device=x.device) * stride[1] - padding[1]
     y = rows + best // kernel[1] * dilation[0]
     z = columns + best % kernel[1] * dilation[1]
-    return values, (y * x.shape[3] + z).astype("int64")
+    return values, as_type(y * x.shape[3] + z, "int64")
 
 
 @array("max_pool2d_with_indices_backward.default")

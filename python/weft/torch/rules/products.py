@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ... import _core
-from .common import HALVES, Unsupported, array
+from .common import HALVES, Unsupported, array, as_type
 
 _product = _core._matmul
 
@@ -31,9 +31,9 @@ def _addmm(c, start, a, b, *, beta=1, alpha=1):
     product = _product(a, b)
     product = product if alpha == 1 else product * alpha
     if beta == 0:
-        return product.astype(c.dtype)
+        return as_type(product, c.dtype)
     start = start if beta == 1 else start * beta
-    return (product + start).astype(c.dtype)
+    return as_type(product + start, c.dtype)
 
 
 @array("linear.default")
@@ -41,4 +41,4 @@ def _linear(c, x, weight, bias=None):
     _checked(c, x, weight)
     product = _product(x.reshape((-1, x.shape[-1])), weight.T)
     product = product if bias is None else product + bias
-    return product.astype(c.dtype).reshape(c.shape)
+    return as_type(product, c.dtype).reshape(c.shape)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 
 from .common import (
+    as_type,
     Unsupported,
     add,
     array,
@@ -172,7 +173,7 @@ def _logsumexp(c, x, dim, keepdim=False):
 def _cumsum(c, x, dim, dtype=None):
     if not x.shape:
         raise Unsupported("running sum of a number")
-    return _core._scan("sum", x.astype(c.dtype), dim % x.ndim, c.dtype)
+    return _core._scan("sum", as_type(x, c.dtype), dim % x.ndim, c.dtype)
 
 
 for _name in ("argmax", "argmin"):
