@@ -121,7 +121,10 @@ LINALG = {
     "outer": [ROW, COLUMN],
 }  # fmt: skip
 
-FFT = {name: [X] for name in "fft fftn fftshift hfft ifft ifftn ifftshift ihfft irfft irfftn rfft rfftn".split()}
+FFT = {
+    name: [X]
+    for name in "fft fftn fftshift hfft ifft ifftn ifftshift ihfft irfft irfftn rfft rfftn".split()
+}
 
 
 # Functions of no array: of the device.
@@ -141,7 +144,11 @@ MADE = {
 
 def table():
     rows = {}
-    for family, name_of, entries in (("F", F, FUNCTIONAL), ("linalg", linalg, LINALG), ("fft", fft, FFT)):
+    for family, name_of, entries in (
+        ("F", F, FUNCTIONAL),
+        ("linalg", linalg, LINALG),
+        ("fft", fft, FFT),
+    ):
         for name, entry in entries.items():
             f, args = entry if isinstance(entry, tuple) else (getattr(name_of, name), entry)
             rows[f"{family}.{name}"] = f, args
@@ -161,7 +168,9 @@ def flat(value):
     return [value]
 
 
-def given(args, dtype, device):
+def given(args, dtype, device, tensors=False):
+    """The arguments on a device; `tensors`: what layers compute with are tensors."""
+
     def one(a):
         if isinstance(a, list):
             return [one(x) for x in a]
@@ -170,6 +179,8 @@ def given(args, dtype, device):
         if a.dtype.kind == "f":
             # Integers without 0: a machine without NaN has 0 for 0 / 0.
             a = (np.trunc(a) + (np.trunc(a) == 0) if "int" in dtype else a).astype(dtype)
+            x = weft.asarray(a, device=device)
+            return weft.Tensor(x, requires_grad=False) if tensors else x
         return weft.asarray(a, device=device)
 
     return [one(a) for a in args]
@@ -187,6 +198,7 @@ def outcome(run, device, dtype):
     except weft.Error as refusal:
         good = REFUSALS.match(refusal.code) and device.split(":")[0] in str(refusal)
         return refusal if good else f"refused without a reason: {refusal.code}: {refusal}"
+    values = [v.data if isinstance(v, weft.Tensor) else v for v in values]
     where = {str(v.device) for v in values if hasattr(v, "device")}
     if where - {str(weft.device(device))}:
         return f"computed on {where}"
@@ -230,9 +242,12 @@ def test_right_or_refused(device):
     for dtype in types.split():
         found = {}
         for name, (f, args) in CASES.items():
-            found[name] = outcome(lambda d: f(*given(args, dtype, d)), device, dtype)
+            layer = name.startswith("F.")
+            found[name] = outcome(lambda d: f(*given(args, dtype, d, layer)), device, dtype)
         if not rows:
             found |= {name: outcome(f, device, "float32") for name, f in MADE.items()}
+        if dtype == "float32":
+            assert [name for name, o in found.items() if o is None] == []
         passed = sum(o is True for o in found.values())
         refused = {n: o for n, o in found.items() if isinstance(o, weft.Error)}
         wrong += [f"{name} of {dtype}: {o}" for name, o in found.items() if isinstance(o, str)]
@@ -257,7 +272,9 @@ def gradients(f, args, device):
 
     values = [v for v in flat(f(*map(one, args))) if getattr(v, "requires_grad", False)]
     for v in values:
-        w = weft.asarray(np.linspace(0.5, 1.5, v.size).reshape(v.shape).astype("float32"), device=device)
+        w = weft.asarray(
+            np.linspace(0.5, 1.5, v.size).reshape(v.shape).astype("float32"), device=device
+        )
         (v * weft.Tensor(w, requires_grad=False)).sum().backward()
     return [v.data for v in values] + [x.grad for x in leaves if x.grad is not None]
 
