@@ -31,7 +31,9 @@ def ints(value):
     """The integers of a constant or of an array; None for an input that is left out."""
     if value is None:
         return None
-    return [int(v) for v in np.atleast_1d(value if isinstance(value, np.ndarray) else value.numpy())]
+    return [
+        int(v) for v in np.atleast_1d(value if isinstance(value, np.ndarray) else value.numpy())
+    ]
 
 
 def _axes(node, x, given=None, name="axes"):
@@ -169,7 +171,9 @@ def softmax(node, x, function=None):
     function = function or weft.softmax
     if node.opset >= 13:
         return function(x, axis=node.attributes.get("axis", -1))
-    axis = node.attributes.get("axis", 1) % x.ndim  # older models: all axes from this one on together
+    axis = (
+        node.attributes.get("axis", 1) % x.ndim
+    )  # older models: all axes from this one on together
     rows = x.reshape((math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
     return function(rows, axis=1).reshape(x.shape)
 
@@ -327,7 +331,9 @@ def _chain(function):
 
 
 def _divide(a, b):
-    whole = weft.isdtype(a.dtype, "integral") if not isinstance(a, np.ndarray) else a.dtype.kind in "iu"
+    whole = (
+        weft.isdtype(a.dtype, "integral") if not isinstance(a, np.ndarray) else a.dtype.kind in "iu"
+    )
     return a // b if whole else a / b
 
 

@@ -44,7 +44,9 @@ def _equal_pads(node, before, after):
 
 def _conv(node, graph, shape):
     w = graph.constants[node.inputs[1]]
-    kernel, stride, dilation, before, after = windows(node, SimpleNamespace(shape=shape, ndim=len(shape)), w.shape[2:])
+    kernel, stride, dilation, before, after = windows(
+        node, SimpleNamespace(shape=shape, ndim=len(shape)), w.shape[2:]
+    )
     bias = graph.constants[node.inputs[2]] if len(node.inputs) > 2 and node.inputs[2] else None
     return "conv", SimpleNamespace(
         weight=w, bias=bias, stride=tuple(stride), padding=_equal_pads(node, before, after),
@@ -80,7 +82,9 @@ def _pool(node, shape):
 def _bounds(node, graph):
     given = [graph.constants[n] if n else None for n in node.inputs[1:3]]
     given += [None] * (2 - len(given))
-    low, high = (node.attributes.get(k) if v is None else float(v) for k, v in zip(("min", "max"), given))
+    low, high = (
+        node.attributes.get(k) if v is None else float(v) for k, v in zip(("min", "max"), given)
+    )
     return (low, high)
 
 
@@ -95,12 +99,24 @@ def _kind(node, graph, shapes):
     if node.op in ("MaxPool", "AveragePool"):
         return _pool(node, shape)
     if node.op == "ReduceMean":
-        axes = node.attributes.get("axes") if weights and len(node.inputs) == 1 else ints(graph.constants[node.inputs[1]])
-        return ("mean", None) if sorted(a % len(shape) for a in axes or []) == [2, 3] else _refuse(node)
+        axes = (
+            node.attributes.get("axes")
+            if weights and len(node.inputs) == 1
+            else ints(graph.constants[node.inputs[1]])
+        )
+        return (
+            ("mean", None)
+            if sorted(a % len(shape) for a in axes or []) == [2, 3]
+            else _refuse(node)
+        )
     if node.op == "Clip" and weights:
         bounds = _bounds(node, graph)
         return ("relu6", None) if bounds == (0, 6) else ("relu", None) if bounds == (0, None) else _refuse(node, f" between {bounds}")  # fmt: skip
-    if node.op == "Add" and len(node.inputs) == 2 and not any(n in graph.constants for n in node.inputs):
+    if (
+        node.op == "Add"
+        and len(node.inputs) == 2
+        and not any(n in graph.constants for n in node.inputs)
+    ):
         return "add", None
     if node.op == "Reshape" and len(shapes[node.outputs[0]]) != 2:
         _refuse(node, f" to {shapes[node.outputs[0]]}")
@@ -136,8 +152,7 @@ def nodes_of(graph, samples):
     end = _Node("output", "output", [nodes[graph.outputs[0]]])
     kinds[end] = "output", None
     seen = {
-        n: (float(np.abs(computed[name]).max(initial=0)), shapes[name][1:]) for name, n in nodes.items()
+        n: (float(np.abs(computed[name]).max(initial=0)), shapes[name][1:])
+        for name, n in nodes.items()
     }
     return [*nodes.values(), end], kinds, seen
-
-

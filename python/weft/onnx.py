@@ -151,7 +151,11 @@ def _folded(nodes, constants, outputs):
             if len(next_node.outputs) > 1 or next_node.attributes.get("training_mode", 0):
                 continue
             w = constants[node.inputs[1]].astype("float64")
-            bias = constants[node.inputs[2]].astype("float64") if len(node.inputs) > 2 and node.inputs[2] else 0
+            bias = (
+                constants[node.inputs[2]].astype("float64")
+                if len(node.inputs) > 2 and node.inputs[2]
+                else 0
+            )
             scale, shift, mean, var = (constants[n].astype("float64") for n in others)
             step = scale / np.sqrt(var + next_node.attributes.get("epsilon", 1e-5))
             kind = constants[node.inputs[1]].dtype
@@ -205,7 +209,9 @@ def _model(package, source):
         package.checker.check_model(model)
         return model
     except OSError as reason:
-        raise _error(_core.IOError, "onnx.read", f"{source}: {reason.strerror or reason}") from reason
+        raise _error(
+            _core.IOError, "onnx.read", f"{source}: {reason.strerror or reason}"
+        ) from reason
     except Exception as reason:  # the library's own errors, of several kinds
         what = "the model" if not isinstance(source, (str, os.PathLike)) else str(source)
         text = (str(reason).strip() or type(reason).__name__).splitlines()[0]

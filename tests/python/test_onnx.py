@@ -97,7 +97,9 @@ def check(data, inputs, want, device="cpu", near=2e-5):
     assert len(got) == len(flat(want))
     for g, w in zip(got, flat(want)):
         w = w.detach().numpy()
-        assert (g.shape, str(g.dtype)) == (w.shape, str(w.dtype)) and str(g.device) == str(weft.device(device))
+        assert (g.shape, str(g.dtype)) == (w.shape, str(w.dtype)) and str(g.device) == str(
+            weft.device(device)
+        )
         np.testing.assert_allclose(g.numpy(), w, rtol=near, atol=near)
     return graph
 
@@ -122,7 +124,9 @@ def network():
     class Net(nn.Module):
         def __init__(self):
             super().__init__()
-            self.stem = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU())
+            self.stem = nn.Sequential(
+                nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU()
+            )
             self.block = nn.Sequential(nn.Conv2d(8, 8, 3, padding=1), nn.BatchNorm2d(8))
             self.pool = nn.MaxPool2d(2)
             self.head = nn.Linear(8, 5)
@@ -165,14 +169,18 @@ def test_open_extents_and_gradients():
 def test_quantised_for_vta_as_from_pytorch():
     net, x = network(), rng.standard_normal((8, 3, 8, 8)).astype("float32")
     env = weft.vta.env()
-    graph = weft.onnx.load(exported(net, torch.as_tensor(x[:1]), input_names=["x"], dynamic_axes={"x": {0: "n"}}))
+    graph = weft.onnx.load(
+        exported(net, torch.as_tensor(x[:1]), input_names=["x"], dynamic_axes={"x": {0: "n"}})
+    )
     mine, theirs = weft.vta.quantize(graph, x, env), weft.vta.quantize(net, x, env)
     got = mine(x)
     np.testing.assert_array_equal(got, mine.reference(x))
     with torch.no_grad():
         want = net(torch.as_tensor(x)).numpy()
     assert np.abs(got - want).max() < 0.1 * np.abs(want).max()
-    assert np.abs(got - theirs(x)).max() < 0.05 * np.abs(want).max()  # norms are folded in float32 here
+    assert (
+        np.abs(got - theirs(x)).max() < 0.05 * np.abs(want).max()
+    )  # norms are folded in float32 here
     assert [p.target for p in mine.places] == [p.target for p in theirs.places]
 
 
@@ -209,7 +217,9 @@ def made(nodes, inputs, outputs, constants=(), opset=14):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=7)
 
 
-@pytest.mark.parametrize("mode, before", [("SAME_UPPER", (0, 1)), ("SAME_LOWER", (1, 0)), ("VALID", (0, 0))])
+@pytest.mark.parametrize(
+    "mode, before", [("SAME_UPPER", (0, 1)), ("SAME_LOWER", (1, 0)), ("VALID", (0, 0))]
+)
 def test_pads_chosen_by_the_model(mode, before):
     """A kernel of 4 with steps of 2 over 7 needs 3 more elements; of 6, 2."""
     x, w = tensor(1, 2, 7, 6), tensor(3, 2, 4, 4)
@@ -222,7 +232,10 @@ def test_pads_chosen_by_the_model(mode, before):
 
 
 def test_a_product_and_its_bias_become_one_layer():
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Add", ["b", "p"], ["y"])]
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["p"]),
+        helper.make_node("Add", ["b", "p"], ["y"]),
+    ]
     x, w, b = (tensor(*s).numpy() for s in ((3, 4), (4, 5), (5,)))
     graph = weft.onnx.load(made(nodes, {"x": ["n", 4]}, ["y"], {"w": w, "b": b}))
     assert [n.op for n in graph.nodes] == ["Linear"]
@@ -233,7 +246,11 @@ def test_a_product_and_its_bias_become_one_layer():
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_softmax_of_older_models_runs_over_the_rest(axis):
     x = tensor(2, 3, 4)
-    graph = weft.onnx.load(made([helper.make_node("Softmax", ["x"], ["y"], axis=axis)], {"x": [2, 3, 4]}, ["y"], opset=9))
+    graph = weft.onnx.load(
+        made(
+            [helper.make_node("Softmax", ["x"], ["y"], axis=axis)], {"x": [2, 3, 4]}, ["y"], opset=9
+        )
+    )
     rows = x.reshape(int(np.prod(x.shape[: axis % 3])), -1)
     want = torch.softmax(rows, 1).reshape(x.shape).numpy()
     np.testing.assert_allclose(graph(weft.asarray(x.numpy())).numpy(), want, rtol=1e-5, atol=1e-6)
@@ -252,14 +269,40 @@ def test_refusals(tmp_path):
     load = weft.onnx.load
 
     def one(op, outputs=("y",), constants=(), inputs=("x",), **attributes):
-        return made([helper.make_node(op, list(inputs), list(outputs), name="layer", **attributes)], {"x": [1, 2, 4, 4]}, ["y"], constants)
+        return made(
+            [helper.make_node(op, list(inputs), list(outputs), name="layer", **attributes)],
+            {"x": [1, 2, 4, 4]},
+            ["y"],
+            constants,
+        )
 
-    refused("onnx.operator", weft.ArgumentError, lambda: load(one("Det")), "Det (layer)", "legal: Abs", "Conv")
-    refused("onnx.operator", weft.ArgumentError, lambda: load(one("MaxPool", ("y", "at"), kernel_shape=[2, 2])), "at")
+    refused(
+        "onnx.operator",
+        weft.ArgumentError,
+        lambda: load(one("Det")),
+        "Det (layer)",
+        "legal: Abs",
+        "Conv",
+    )
+    refused(
+        "onnx.operator",
+        weft.ArgumentError,
+        lambda: load(one("MaxPool", ("y", "at"), kernel_shape=[2, 2])),
+        "at",
+    )
     bad = load(one("Pad", constants={"p": np.zeros(8, "int64")}, inputs=("x", "p"), mode="reflect"))
-    refused("onnx.attribute", weft.ArgumentError, lambda: bad(x), "Pad 'layer'", "reflect", "legal: constant")
+    refused(
+        "onnx.attribute",
+        weft.ArgumentError,
+        lambda: bad(x),
+        "Pad 'layer'",
+        "reflect",
+        "legal: constant",
+    )
     relu = load(one("Relu"))
-    refused("onnx.input", weft.ShapeError, lambda: relu(weft.ones((1, 2))), "(1, 2, 4, 4)", "got (1, 2)")
+    refused(
+        "onnx.input", weft.ShapeError, lambda: relu(weft.ones((1, 2))), "(1, 2, 4, 4)", "got (1, 2)"
+    )
     refused("onnx.input", weft.ShapeError, relu, "got")
     refused("onnx.input", weft.ShapeError, lambda: relu(3), "got")
     refused("onnx.read", weft.IOError, lambda: load(tmp_path / "absent.onnx"), "absent.onnx")
@@ -271,4 +314,10 @@ def test_refusals(tmp_path):
 
 def test_without_the_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
-    refused("onnx.package", weft.ArgumentError, lambda: weft.onnx.load(b""), "not installed", "pip install onnx")
+    refused(
+        "onnx.package",
+        weft.ArgumentError,
+        lambda: weft.onnx.load(b""),
+        "not installed",
+        "pip install onnx",
+    )

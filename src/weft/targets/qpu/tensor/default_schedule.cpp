@@ -13,6 +13,7 @@
 #include "weft/stages/blocks.h"
 #include "weft/stages/linear.h"
 #include "weft/stages/update.h"
+#include "weft/targets/qpu/tensor/nest.h"
 
 namespace weft::qpu::tensor {
 
@@ -21,24 +22,11 @@ using schedule::Schedule;
 using stages::linear_in;
 
 namespace {
-constexpr std::int64_t kLanes = 16;
 constexpr std::int64_t kSpread = 512;         // terms of a sum that are worth a stage of their own
 constexpr double kApart = 16, kScatter = 64;  // costs of an access that is not side by side
 
-struct Loop {
-  LoopRef ref;
-  const ForNode* node = nullptr;
-  const IterVar* iter = nullptr;
-  std::int64_t extent = 0;  // 0: known at run time only
-};
+}  // namespace
 
-/// The one leaf block of a nest and its loops, each feeding one iterator by itself.
-struct Nest {
-  Block block;
-  std::vector<Loop> loops;
-};
-
-/// Nests below the root; `block` is null for those of another shape.
 void nests(const Stmt& s, std::vector<Nest>& out) {
   if (const auto* list = as<SeqNode>(s)) {
     for (const Stmt& child : list->stmts) nests(child, out);
@@ -61,6 +49,14 @@ void nests(const Stmt& s, std::vector<Nest>& out) {
   if (iters) nest.block = leaf->block;
   out.push_back(std::move(nest));
 }
+
+std::vector<Nest> nests_of(const PrimFunc& f) {
+  std::vector<Nest> out;
+  if (const auto* root = as<BlockRealizeNode>(f->body)) nests(root->block->body, out);
+  return out;
+}
+
+namespace {
 
 Expr flat_index(const Buffer& b, const Exprs& indices) {
   Exprs strides = strides_of(b);
@@ -102,12 +98,15 @@ double cost(const Nest& nest, const Loop& loop) {
   return out;
 }
 
-/// Whether a reduction's lanes can join (what lower_cross_thread_reduction takes).
+}  // namespace
+
 bool joins(const Nest& nest) {
   const std::optional<stages::Update> update = stages::find_update(nest.block);
   return update && update->init && !update->condition && update->combine != stages::Combine::none &&
          !update->reads_own;
 }
+
+namespace {
 
 /// All accesses run over whole arrays in the order of the loops.
 bool collapses(const Nest& nest) {
@@ -226,8 +225,9 @@ bool place_tiles(Schedule& sch, const Nest& nest, const Loop& lane, std::int64_t
   return true;
 }
 
-/// The loop along which lanes are cheapest; null: there is none.
-const Loop* lane_loop(const Nest& nest, std::optional<std::size_t> forced = std::nullopt) {
+}  // namespace
+
+const Loop* lane_loop(const Nest& nest, std::optional<std::size_t> forced) {
   const bool can_join = joins(nest);
   const Loop* lane = nullptr;
   double best = 0;
@@ -240,6 +240,8 @@ const Loop* lane_loop(const Nest& nest, std::optional<std::size_t> forced = std:
   }
   return lane;
 }
+
+namespace {
 
 /// Lanes along the loop number `forced` of the nest, or along the cheapest when it is absent. The
 /// loop of the lanes, where there is one.
@@ -529,8 +531,7 @@ PrimFunc default_schedule(const PrimFunc& f, std::int64_t qpus) {
   rules->axes.push_back({"lane", kLanes, "", 0, true, false});
   rules->scopes.push_back({"local", {"qpu", "lane"}});
   std::rotate(rules->scopes.rbegin(), rules->scopes.rbegin() + 1, rules->scopes.rend());
-  std::vector<Nest> all;
-  nests(root->block->body, all);
+  std::vector<Nest> all = nests_of(f);
   if (all.size() == 1 && all[0].block) {
     if (PrimFunc both = two_versions(f, all[0], rules, qpus)) return both;
   }
@@ -540,9 +541,12 @@ PrimFunc default_schedule(const PrimFunc& f, std::int64_t qpus) {
   for (const Nest& nest : all)
     changed = attempt(sch, [&] { return spread(sch, nest, qpus); }) || changed;
   PrimFunc now = sch.func();  // keeps the nodes below alive
-  if (changed) {
-    all.clear();
-    nests(as<BlockRealizeNode>(now->body)->block->body, all);
+  if (changed) all = nests_of(now);
+  for (std::size_t i = all.size(); i-- > 0;) {
+    if (!attempt(sch, [&] { return place_rows(sch, all, i, qpus); })) continue;
+    now = sch.func();
+    all = nests_of(now);
+    i = std::min(i, all.size());
   }
   std::unordered_set<const BlockNode*> placed;
   for (std::size_t i = 0; i < all.size(); ++i) {
