@@ -25,7 +25,11 @@ def softmax(rows, columns):
 
 def layer_norm(rows, columns):
     """Mean and deviation by blocks over rows alone between the reductions; two more operands."""
-    X, G, B = te.placeholder((rows, columns), name="X"), te.placeholder((columns,), name="G"), te.placeholder((columns,), name="B")
+    X, G, B = (
+        te.placeholder((rows, columns), name="X"),
+        te.placeholder((columns,), name="G"),
+        te.placeholder((columns,), name="B"),
+    )
     k, m = te.reduce_axis(columns, name="k"), te.reduce_axis(columns, name="m")
     S = te.compute((rows,), lambda i: te.sum(X[i, k], axis=k), name="S")
     U = te.compute((rows,), lambda i: S[i] / columns, name="U")
@@ -125,3 +129,23 @@ def test_a_value_of_one_lane_is_still_no_value_of_all():
     with pytest.raises(weft.Error) as caught:
         weft.build(sch, target="qpu")
     assert caught.value.code == "lower.private.exchanged" and '"A"' in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "rows, columns, depth", [(48, 40, 32), (64, 40, 17), (13, 33, 20), (37, 50, 16), (36, 90, 40)]
+)
+def test_products_of_any_width_use_lanes_and_qpus(rows, columns, depth):
+    """One point after the other takes more than 20 clocks a product."""
+    A, B = te.placeholder((rows, depth), name="A"), te.placeholder((depth, columns), name="B")
+    k = te.reduce_axis(depth, name="k")
+    C = te.compute((rows, columns), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    a, b = (rng.standard_normal(s).astype("f4") for s in ((rows, depth), (depth, columns)))
+    device = weft.device("qpu")
+    module = weft.build(te.create_prim_func([A, B, C]), target="qpu", tuned=False)
+    held = [weft.asarray(x, device=device) for x in (a, b)]
+    out = weft.zeros((rows, columns), dtype="float32", device=device)
+    before = device.stats().get("cycles", 0)
+    module["main"](*held, out)
+    cycles = device.stats()["cycles"] - before
+    np.testing.assert_allclose(out.numpy(), a.astype("f8") @ b, rtol=1e-4, atol=1e-4)
+    assert cycles < rows * columns * depth / 2  # simulated, the same in every run

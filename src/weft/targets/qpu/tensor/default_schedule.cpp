@@ -161,15 +161,17 @@ const Loop* row_loop(const Nest& nest, const Loop& lane) {
   return nullptr;
 }
 
-/// Rows of a tile. A step of the sum costs so many instructions a row and so much for the vector
-/// that the rows share; fewer rows where tiles are too few for all QPUs.
+/// Rows of a tile. A step of the sum costs so many clocks a row and so much for the vector that the
+/// rows share; one row alone reads its words as it goes. Fewer rows where tiles are too few for all
+/// QPUs. Tiles are whole: rows under a condition are not computed together.
 std::int64_t tile_rows(const Loop& row, std::int64_t others, bool known, std::int64_t qpus) {
-  constexpr std::int64_t kRows = 8, kRow = 14, kShared = 36;  // the latter two in clocks
+  constexpr std::int64_t kRows = 8, kRow = 14, kShared = 36, kAlone = 32;  // clocks but the first
   if (!known || row.extent <= 0) return kRows;
   std::int64_t best = 1, least = 0;
   for (std::int64_t rows = 1; rows <= std::min(kRows, row.extent); ++rows) {
-    std::int64_t tiles = (row.extent + rows - 1) / rows * others;
-    std::int64_t clocks = (tiles + qpus - 1) / qpus * (rows * kRow + kShared);
+    if (row.extent % rows) continue;
+    std::int64_t tiles = row.extent / rows * others;
+    std::int64_t clocks = (tiles + qpus - 1) / qpus * (rows == 1 ? kAlone : rows * kRow + kShared);
     if (least == 0 || clocks < least) best = rows, least = clocks;
   }
   return best;
@@ -243,6 +245,19 @@ const Loop* lane_loop(const Nest& nest, std::optional<std::size_t> forced) {
 
 namespace {
 
+/// Runs a step of several primitives; one that is refused, or gives up, is undone as a whole.
+template <typename F>
+bool attempt(Schedule& sch, const F& f) {
+  Schedule before = sch;
+  try {
+    if (f()) return true;
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::schedule) throw;
+  }
+  sch = before;
+  return false;
+}
+
 /// Lanes along the loop number `forced` of the nest, or along the cheapest when it is absent. The
 /// loop of the lanes, where there is one.
 std::optional<LoopRef> place(Schedule& sch, const Nest& nest, std::int64_t qpus,
@@ -256,7 +271,7 @@ std::optional<LoopRef> place(Schedule& sch, const Nest& nest, std::int64_t qpus,
   }
   const Loop* lane = lane_loop(nest, forced);
   if (!lane || lane->extent == 1) return std::nullopt;  // one point after the other
-  if (place_tiles(sch, nest, *lane, qpus)) return std::nullopt;
+  if (attempt(sch, [&] { return place_tiles(sch, nest, *lane, qpus); })) return std::nullopt;
   if (may_collapse && reduce.empty() && collapses(nest)) {
     std::vector<LoopRef> all;
     for (const Loop& l : spatial) all.push_back(l.ref);
@@ -382,19 +397,6 @@ bool spread(Schedule& sch, const Nest& nest, std::int64_t qpus) {
   std::vector<LoopRef> divided = sch.split(longest->ref, {parts, std::nullopt});
   sch.rfactor(divided[0], 0);
   return true;
-}
-
-/// Runs a step of several primitives; one that is refused, or gives up, is undone as a whole.
-template <typename F>
-bool attempt(Schedule& sch, const F& f) {
-  Schedule before = sch;
-  try {
-    if (f()) return true;
-  } catch (const Error& e) {
-    if (e.kind() != ErrorKind::schedule) throw;
-  }
-  sch = before;
-  return false;
 }
 
 /// When strides are known at run time only, whether results or terms lie side by side is too: the

@@ -157,8 +157,7 @@ bool place_rows(Schedule& sch, const std::vector<Nest>& all, std::size_t last, s
     const BlockRef sum = sch.get_block(sums[k]);
     sch.set_scope(sum, 0, "local");
     sch.compute_at(sum, shares[0]);
-    const std::vector<LoopRef> terms =
-        sch.split(sch.get_loops(sum).back(), {std::nullopt, kLanes});
+    const std::vector<LoopRef> terms = sch.split(sch.get_loops(sum).back(), {std::nullopt, kLanes});
     sch.bind(terms[1], "lane");
   }
   sch.bind(shares[1], "qpu");
