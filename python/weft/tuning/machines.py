@@ -3,7 +3,6 @@
 simulated cycles, which are the same in every run."""
 
 import math
-from types import SimpleNamespace
 
 import weft
 
@@ -83,59 +82,20 @@ def _wafer(target):
             if not block.plain or not block.spatial:
                 continue
             tag, left = f"b{position}", list(block.spatial)
-            bound = []
             for axis, size in (("pe.y", limits["height"]), ("pe.x", limits["width"])):
                 choices = [k for k in left if block.extents[k] > 1]
-                k = draw(f"{tag}.{axis}", [*choices, -1])
+                k = draw(f"{tag}.{axis}", [*(k + 1 for k in choices), 0]) - 1  # 0: along no loop
                 if k < 0:
                     continue
                 left.remove(k)
                 parts = draw(f"{tag}.{axis}.parts", [p for p in range(min(size, block.extents[k]), 0, -1) if block.extents[k] % p == 0])  # fmt: skip
                 outer, _ = sch.split(block.loops[k], [parts, None])
                 sch.bind(outer, axis)
-                bound.append(outer)
-
-    return apply
-
-
-# ---- VTA
-
-
-def _tiles(draw, packed, env):
-    """Extents of tiles by iterator, of the blocks of the packed function that compute."""
-    out = {}
-    for block in blocks_of(weft.Schedule(packed)):
-        if not block.plain or not block.reduce:
-            continue
-        for k, iterator in enumerate(block.view["iters"]):
-            name = iterator["name"]
-            if name not in out and block.extents[k] > 1:
-                chosen = draw(f"tile.{name}", [0, *divisors(block.extents[k], 64)])
-                if chosen:
-                    out[name] = chosen
-    return out
-
-
-def _vta(target):
-    """Tiles and virtual threads of the default schedule, for functions over whole elements (weft.vta.pack)."""
-    from ..vta import pack
-    from ..vta_schedule import default_schedule
-
-    env = SimpleNamespace(target=target)
-
-    def apply(draw, sch):
-        functions = sch.mod.functions
-        name, func = next(iter(functions.items()))
-        packed = pack(func, env)
-        tiles, threads = _tiles(draw, packed, env), draw("threads", [1, 2])
-        made = default_schedule(packed, env, tiles=tiles, threads=threads)
-        # The steps begin at the packed function: replaying refuses where that is another one.
-        sch._core = weft.Schedule.replay(func, made.trace)._core
 
     return apply
 
 
 def machine_sketches(target):
     """Sketches by name for a machine; none for other targets."""
-    make = {"qpu": _qpu, "wse": _wafer, "vta": _vta}.get(target.partition(":")[0])
+    make = {"qpu": _qpu, "wse": _wafer}.get(target.partition(":")[0])
     return {target.partition(":")[0]: make(target)} if make else {}
