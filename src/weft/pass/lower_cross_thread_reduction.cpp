@@ -108,7 +108,9 @@ class LowerCrossThread final : public Rewriter {
          inside = make_bool(true);  // the predicate, without and with reduction loops
     split_predicate(chain.realize->predicate, reducing, everywhere, inside);
     Ref<BlockNode> results_block;
-    if (machine_.axis(across->axis)->joins)
+    // Results that each point keeps are worth a place inside the loops around them.
+    const MemoryRow* row = machine_.memory(pattern->updates[0]->buffer->scope);
+    if (machine_.axis(across->axis)->joins && row && row->is_private_to(across->axis))
       results_block = block_of_results(chain, inside, reducing);
     Expr in_block = everywhere;
     if (results_block) everywhere = make_bool(true);
@@ -214,7 +216,6 @@ class LowerCrossThread final : public Rewriter {
       }
       return store_all(results, neutral ? all : joined(start, all), target);
     };
-    const MemoryRow* row = machine_.memory(results[0]->scope);
     Expr guard = everywhere;
     if (!row || !row->is_private_to(across->axis))
       guard = logical_and(guard, eq(point, make_int(0)));
