@@ -25,7 +25,9 @@ def product(m, n, depth):
 def convolution(h, w):
     X, W = te.placeholder((h, w), name="X"), te.placeholder((3, 3), name="W")
     p, q = te.reduce_axis(3, name="p"), te.reduce_axis(3, name="q")
-    S = te.compute((h - 2, w - 2), lambda y, x: te.sum(X[y + p, x + q] * W[p, q], axis=[p, q]), name="S")
+    S = te.compute(
+        (h - 2, w - 2), lambda y, x: te.sum(X[y + p, x + q] * W[p, q], axis=[p, q]), name="S"
+    )
     R = te.compute((h - 2, w - 2), lambda y, x: te.max(S[y, x], te.const(0, "float32")), name="R")
     return te.create_prim_func([X, W, R])
 
@@ -66,7 +68,9 @@ def test_whatever_is_drawn_is_right_or_refused(device, name):
             sketch(_Draw(random.Random(seed), None, seed == 0), schedule)
             _, cycles = measurer.measure(schedule, None)
         except weft.Error as refusal:
-            assert refusal.code.startswith(("schedule.", f"{device.split(':')[0]}.", "lower.", "stages.")), refusal
+            assert refusal.code.startswith(
+                ("schedule.", f"{device.split(':')[0]}.", "lower.", "stages.")
+            ), refusal
             continue
         ran += cycles > 0
     assert ran >= 2
@@ -79,12 +83,20 @@ def cycles_of(schedule, device, shapes):
     return module.time_evaluator(module.functions[0], number=1)(*held).cycles
 
 
-@pytest.mark.parametrize("device, shapes", [("qpu", ((48, 32), (32, 40), (48, 40))), ("wse:4x4", ((48, 32), (32, 40), (48, 40)))])
+@pytest.mark.parametrize(
+    "device, shapes",
+    [("qpu", ((48, 32), (32, 40), (48, 40))), ("wse:4x4", ((48, 32), (32, 40), (48, 40)))],
+)
 def test_tuned_is_never_worse_and_the_same_in_every_run(device, shapes, tmp_path):
     needs(device)
     program = product(shapes[0][0], shapes[1][1], shapes[0][1])
-    found = [weft.tune(program, target=device, trials=20, database=tmp_path / f"{k}.db", progress=False) for k in range(2)]
+    found = [
+        weft.tune(program, target=device, trials=20, database=tmp_path / f"{k}.db", progress=False)
+        for k in range(2)
+    ]
     assert str(found[0].trace.as_json()) == str(found[1].trace.as_json())
     default = cycles_of(program, device, shapes)
     assert cycles_of(found[0], device, shapes) <= default
-    assert found[0].trace.as_python().count("bind") >= 2, "a sketch is faster than the default schedule here"
+    assert found[0].trace.as_python().count("bind") >= 2, (
+        "a sketch is faster than the default schedule here"
+    )
