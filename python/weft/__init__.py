@@ -55,6 +55,7 @@ from ._compile import Compiled, compile
 from . import _methods, _namespace, fft, linalg, random
 from ._torch_functions import *  # noqa: F401,F403
 from ._torch_functions import __all__ as _torch_all
+from . import _functions
 from .autograd import enable_grad, no_grad
 from .transforms import *  # noqa: F401,F403
 from .transforms import __all__ as _transforms_all
@@ -62,6 +63,7 @@ from .gguf import load_gguf
 from .io import load_arrays, load_safetensors, save, save_safetensors, savez
 from ._boundary import publish_class as _publish_class
 
+globals().update(_functions.functions)
 for _class in (
     NDArray,
     Tensor,
@@ -101,6 +103,7 @@ _dtypes = [
 __all__ = [
     *_namespace_all,
     *_torch_all,
+    *_functions.functions,
     *_dtypes,
     "NDArray",
     "Tensor",
