@@ -162,7 +162,20 @@ __all__ = [
 
 
 # Loaded on first use: importing weft stays quick.
-_LATER = ("nn", "optim", "init", "data", "torch", "rpc", "te", "script", "wse", "vta", "qpu")
+_LATER = (
+    "nn",
+    "optim",
+    "init",
+    "data",
+    "torch",
+    "onnx",
+    "rpc",
+    "te",
+    "script",
+    "wse",
+    "vta",
+    "qpu",
+)
 
 
 def __dir__():

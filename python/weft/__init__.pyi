@@ -13,6 +13,7 @@ from . import fft as fft
 from . import init as init
 from . import linalg as linalg
 from . import nn as nn
+from . import onnx as onnx
 from . import optim as optim
 from . import qpu as qpu
 from . import random as random

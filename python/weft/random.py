@@ -130,8 +130,10 @@ def integers(low, high, shape=(), *, dtype=None, device=None, key=None):
             _core.ArgumentError, "random.integers.range", f"no integers in [{low}, {high})"
         )
     s, offset = _take(2 * n, key)
-    x = (_pairs(s, offset, n, device) % (high - low)).astype("int64") + low
-    return x.reshape(shape).astype(_core.dtype("int64" if dtype is None else dtype), copy=False)
+    device, maker = _devices_of(device)
+    x = (_pairs(s, offset, n, maker) % (high - low)).astype("int64") + low
+    x = x.reshape(shape).astype(_core.dtype("int64" if dtype is None else dtype), copy=False)
+    return x if maker is device else x.to(device)
 
 
 def bernoulli(p, shape=(), *, device=None, key=None):
@@ -144,7 +146,9 @@ def permutation(n, *, device=None, key=None):
     import weft
 
     s, offset = _take(2 * n, key)
-    return weft.argsort(_pairs(s, offset, n, device))
+    device, maker = _devices_of(device)
+    x = weft.argsort(_pairs(s, offset, n, maker))
+    return x if maker is device else x.to(device)
 
 
 def choice(x, shape=(), *, key=None):
@@ -154,6 +158,13 @@ def choice(x, shape=(), *, key=None):
     n = x if isinstance(x, int) else x.shape[0]
     at = integers(0, n, shape, device=None if isinstance(x, int) else x.device, key=key)
     return at if isinstance(x, int) else weft.take(x, at, axis=0)
+
+
+def _devices_of(device):
+    """The device, and the one that makes its integers: machines without 64 bits get them from the host."""
+    if not isinstance(device, _core.Device):
+        device = _core.open_device(device)
+    return device, _core.open_device("cpu") if device.kind == "simulator" else device
 
 
 def _pairs(seed, offset, n, device):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks of PyTorch, quantised for VTA: 8-bit weights with a scale for each channel, 8-bit activations whose scales come
+"""Networks of PyTorch and ONNX, quantised for VTA: 8-bit weights with a scale for each channel, 8-bit activations whose scales come
 from samples.
 
 >>> net = weft.vta.quantize(model, samples, weft.vta.env())
@@ -196,13 +196,28 @@ class QuantizedNet:
 
 
 def _integer_conv(x, w, stride, pad, groups, dilation):
-    import torch
-
-    x, w = (torch.as_tensor(v.astype(np.float64)) for v in (x, w))
-    y = torch.nn.functional.conv2d(
-        x, w, stride=stride, padding=pad, groups=groups, dilation=dilation
+    """A convolution of integers, exact: sums stay far below 2^53."""
+    n, ci, h, wide = x.shape
+    co, _, kh, kw = w.shape
+    x = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+    oh, ow = (
+        (e + 2 * pad - dilation * (k - 1) - 1) // stride + 1 for e, k in ((h, kh), (wide, kw))
     )
-    return y.numpy().astype(np.int64)  # sums stay far below 2^53
+    out = np.zeros((n, groups, co // groups, oh * ow))
+    for p in range(kh):
+        for q in range(kw):
+            rows = slice(p * dilation, p * dilation + (oh - 1) * stride + 1, stride)
+            columns = slice(q * dilation, q * dilation + (ow - 1) * stride + 1, stride)
+            part = x[:, :, rows, columns].reshape(n, groups, ci // groups, oh * ow)
+            out += w[:, :, p, q].reshape(groups, co // groups, -1).astype(np.float64) @ part
+    return out.reshape(n, co, oh, ow).astype(np.int64)
+
+
+def _numbers(value, size=0):
+    """Weights, of a tensor or in NumPy, in float64; zeros for none."""
+    if value is None:
+        return np.zeros(size)
+    return np.asarray(value.detach() if hasattr(value, "detach") else value, np.float64)
 
 
 def _ratio(value):
@@ -211,12 +226,20 @@ def _ratio(value):
     return min(_FACTOR, round(value * 2**shift)), shift
 
 
+def _of_torch(model, samples):
+    """The nodes of a traced PyTorch model, {node: (kind, module)} and what was observed."""
+    traced = _traced(model)
+    modules = dict(traced.named_modules())
+    nodes = list(traced.graph.nodes)
+    return nodes, {n: _kind(n, modules) for n in nodes}, _observed(traced, samples)
+
+
 class _Quantizer:
-    def __init__(self, traced, seen, env, host):
-        self.modules, self.seen, self.env = dict(traced.named_modules()), seen, env
-        self.nodes = list(traced.graph.nodes)
+    """Nodes have `op`, `name`, `target`, `args` and `users`, as those of torch.fx."""
+
+    def __init__(self, nodes, kinds, seen, env, host):
+        self.nodes, self.kinds, self.seen, self.env = nodes, kinds, seen, env
         self.values = {}  # of nodes: _Value
-        self.kinds = {n: _kind(n, self.modules) for n in self.nodes}
         inputs = [n for n in self.nodes if n.op == "placeholder"]
         if len(inputs) != 1 or len(seen[inputs[0]][1]) != 3:
             _refuse("the model takes something else than one batch of images")
@@ -292,8 +315,8 @@ class _Quantizer:
 
     def conv(self, node, module):
         source = self.values[node.args[0]]
-        w = module.weight.detach().numpy().astype(np.float64)
-        bias = np.zeros(len(w)) if module.bias is None else module.bias.detach().numpy()
+        w = _numbers(module.weight)
+        bias = _numbers(module.bias, len(w))
         if module.padding_mode != "zeros" or isinstance(module.padding, str):
             _refuse(f"layer {node.target!r} pads by {module.padding_mode!r}, {module.padding!r}")
         options = {
@@ -306,12 +329,12 @@ class _Quantizer:
         norm = self.only_user(node, "norm")
         if norm is not None:
             bn = self.kinds[norm][1]
-            scale = (bn.running_var.double() + bn.eps).rsqrt().numpy()
+            scale = 1 / np.sqrt(_numbers(bn.running_var) + bn.eps)
             shift = np.zeros(len(w))
             if bn.affine:
-                scale = scale * bn.weight.detach().double().numpy()
-                shift = bn.bias.detach().double().numpy()
-            bias = (bias - bn.running_mean.double().numpy()) * scale + shift
+                scale = scale * _numbers(bn.weight)
+                shift = _numbers(bn.bias)
+            bias = (bias - _numbers(bn.running_mean)) * scale + shift
             w = w * scale[:, None, None, None]
             end = norm
             self.done.add(norm)
@@ -360,8 +383,8 @@ class _Quantizer:
 
     def linear(self, node, module):
         source = self.values[node.args[0]]
-        w = module.weight.detach().numpy().astype(np.float64)
-        bias = np.zeros(len(w)) if module.bias is None else module.bias.detach().double().numpy()
+        w = _numbers(module.weight)
+        bias = _numbers(module.bias, len(w))
         out, inputs = w.shape
         if source.shape != (inputs,):
             _refuse(f"layer {node.target!r} reads {source.shape}, not ({inputs},)")
@@ -526,15 +549,20 @@ class _Quantizer:
 
 
 def quantize(model, samples, env, host="cpu"):
-    """A PyTorch model of images as int8 layers of VTA, a QuantizedNet.
+    """A PyTorch model of images, or a weft.onnx.Graph, as int8 layers of VTA, a QuantizedNet.
 
     `samples` (n, channels, rows, columns): images from which the ranges of activations come; their shape is that of all
     later images. Weights have a scale for each output channel. Batch norms, ReLUs and sums with a shortcut belong to the
     convolution before them. What the machine refuses is built for `host`; `QuantizedNet.places` names it with the reason.
     Raises weft.ArgumentError (vta.quantize.layer, .trace, .torch).
     """
-    traced = _traced(model)
-    return _Quantizer(traced, _observed(traced, samples), env, host).run()
+    from .onnx import Graph
+
+    if isinstance(model, Graph):
+        from ._onnx_quantize import nodes_of as read
+    else:
+        read = _of_torch
+    return _Quantizer(*read(model, samples), env, host).run()
 
 
 _publish(__name__)

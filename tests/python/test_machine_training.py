@@ -36,6 +36,15 @@ def test_losses_are_those_of_the_host(example, device, kind, optimizer):
     assert weft.device(device).stats()["cycles"] > 0  # the machine has computed
 
 
+@pytest.mark.parametrize("device", ["qpu", "wse:8x8"])
+def test_a_network_of_usual_size_fits(example, device):
+    """784-128-10, batch 32: the weights lie divided over the 64 PEs of 48 KiB."""
+    if device.split(":")[0] not in _core.targets():
+        pytest.skip(f"built without the {device} target")
+    want, got = ([loss for loss, _ in example.train(d, steps=2)] for d in ("cpu", device))
+    np.testing.assert_allclose(got, want, rtol=2e-4)
+
+
 def test_labels_that_need_more_than_32_bits_are_refused():
     if "qpu" not in _core.targets():
         pytest.skip("built without the qpu target")

@@ -535,6 +535,20 @@ TEST(IterMap, accepts_and_refuses_the_classic_cases) {
     ASSERT_TRUE(map.ok()) << map.error;
     EXPECT_TRUE(is_const_int_value(map.indices[0].splits[0].extent, 10));
   }
+  {
+    Loops l;  // one digit of f in an index by itself, the other below a bound: 40 columns by 16
+    Var f = l.add("f", 36), j = l.add("j", 16);
+    Expr column = floormod(f, make_int(3)) * 16 + Expr(j);
+    for (bool swapped : {false, true}) {
+      Exprs indices{floordiv(f, make_int(3)), column};
+      if (swapped) std::swap(indices[0], indices[1]);
+      auto map = detect_iter_map(indices, l.list, lt(column, make_int(40)), MapLevel::bijective, a);
+      EXPECT_TRUE(map.ok()) << map.error;
+    }
+    Exprs one{column};  // the other digit of f is used nowhere
+    EXPECT_FALSE(
+        detect_iter_map(one, l.list, lt(column, make_int(40)), MapLevel::bijective, a).ok());
+  }
 }
 
 TEST(IterMap, inverse_gives_back_every_loop) {

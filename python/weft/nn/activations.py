@@ -190,7 +190,8 @@ def rrelu(x, lower=1.0 / 8, upper=1.0 / 3, training=False, key=None):
 def gumbel_softmax(logits, tau=1.0, hard=False, dim=-1, key=None):
     """softmax((logits + Gumbel noise) / tau); `hard` gives one-hot rows that have the gradient of the soft ones."""
     uniform = weft.random.uniform(logits.shape, 1e-7, 1.0 - 1e-7, device=logits.device, key=key)
-    noise = -weft.log(-weft.log(uniform.astype(logits.dtype)))
+    floats = weft.isdtype(logits.dtype, "real floating")
+    noise = -weft.log(-weft.log(uniform.astype(logits.dtype) if floats else uniform))
     soft = ((logits + weft.Tensor(noise, requires_grad=False)) * (1.0 / tau)).softmax(dim)
     if not hard:
         return soft

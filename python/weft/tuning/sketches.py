@@ -313,4 +313,6 @@ def sketches_for(target):
         return {"host": _for_blocks(_pick_host)}
     if name in ("cuda", "opencl", "metal"):
         return {"device": _for_blocks(_pick_device)}
-    return {}
+    from .machines import machine_sketches
+
+    return machine_sketches(target)

@@ -130,8 +130,13 @@ class Detector {
     for (const IterSum& sum : sums) {
       for (const IterSplit& s : sum.splits) note(s);
     }
+    // A mark may have digits in an index and others in a narrowed sum: all are known before any
+    // mark is checked.
     for (std::size_t n = 0; n < pending.size(); ++n) {
-      const IterMark* mark = pending[n];
+      if (!pending[n]->source) continue;
+      for (const IterSplit& s : pending[n]->source->splits) note(s);
+    }
+    for (const IterMark* mark : pending) {
       std::vector<IterSplit> list = by_mark[mark];
       Expr at = make_int(1);
       std::vector<bool> used(list.size(), false);
@@ -163,9 +168,6 @@ class Detector {
       if (!full && !analyzer_.prove_equal(floormod(mark->extent, at), make_int(0)) &&
           !analyzer_.prove(le(mark->extent, at))) {
         throw NotAffine{cat("\"", name_of(*mark), "\" does not divide into its digits")};
-      }
-      if (mark->source) {
-        for (const IterSplit& s : mark->source->splits) note(s);
       }
     }
     if (level == MapLevel::bijective) {

@@ -133,13 +133,17 @@ bool narrow_elementwise(Op op, Elem compute, const NDArray& out, std::span<const
   NDArray held[2];
   std::vector<Arg> in;
   for (std::size_t k = 0; k < args.size(); ++k) {
-    if (args[k].array) {
-      held[k] = narrow_integers(name, *args[k].array);
-      in.emplace_back(held[k]);
-    } else {
-      in.emplace_back(integers ? narrowed(name, out, args[k].scalar) : args[k].scalar);
+    if (args[k].array) held[k] = narrow_integers(name, *args[k].array);
+    in.push_back(args[k].array ? Arg(held[k]) : args[k]);
+  }
+  if (integers && in.size() == 2) {
+    if (const std::optional<bool> known = foregone(op, in[0], in[1])) {
+      assign(out, full(out.device(), Elem::boolean, Dims{}, Scalar(*known)));
+      return true;
     }
   }
+  for (Arg& a : in)
+    if (!a.array && integers) a = narrowed(name, out, a.scalar);
   if (integers && narrows(out.device(), out.elem())) {
     if (const std::optional<Range> range = result_range(op, in)) check_result(name, out, *range);
   }

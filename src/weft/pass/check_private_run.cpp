@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/ir/build.h"
@@ -31,7 +32,9 @@ class Run {
       : machine_(machine), watched_(std::move(watched)), budget_(budget) {}
 
   void exec(const Stmt& s, bool certain = true) {
-    if (!s || !matters(s)) return;
+    if (!s) return;
+    note_joined(s);
+    if (!matters(s)) return;
     switch (s->kind) {
       case StmtKind::seq:
         for (const Stmt& child : as<SeqNode>(s)->stmts) exec(child, certain);
@@ -43,14 +46,17 @@ class Run {
         const auto* t = as<LetStmtNode>(s);
         reads(t->value);
         env_[t->var.get()] = value(t->value);
+        named_.insert(t->var.get());
         return exec(t->body, certain);
       }
       case StmtKind::if_: {
         const auto* t = as<IfNode>(s);
         reads(t->condition);
         Value v = value(t->condition);
+        conditions_.push_back(t->condition);
         if (!v || *v) exec(t->then_case, certain && v);
         if (!v || !*v) exec(t->else_case, certain && v);
+        conditions_.pop_back();
         return;
       }
       case StmtKind::while_: return exec(as<WhileNode>(s)->body, false);
@@ -59,7 +65,7 @@ class Run {
         const auto* t = as<StoreNode>(s);
         reads(t->value);
         for (const Expr& i : t->indices) reads(i);
-        if (watched_.count(t->buffer.get())) write(t->buffer, t->indices, certain);
+        if (watched_.count(t->buffer.get())) store(t, certain);
         return;
       }
       case StmtKind::evaluate: return reads(as<EvaluateNode>(s)->value);
@@ -111,6 +117,7 @@ class Run {
       env_[t->var.get()] = *low + k;
       if (at) {
         *at = *low + k;
+        axis_vars_[t->axis] = t->var.get();
         current_.clear();
       }
       exec(t->body, certain);
@@ -150,6 +157,53 @@ class Run {
         found = found || uses_var(c->args[0], v);
     });
     return relevant_[t] = found;
+  }
+
+  // ---- values that all points of an axis have
+
+  /// Elements into which one instruction joined the points' values: all points have the same.
+  void note_joined(const Stmt& s) {
+    if (const auto* t = as<StoreNode>(s)) {
+      const auto* c = as<CallNode>(t->value);
+      const auto* name = c && c->op == "instruction" ? as<StringImmNode>(c->args[0]) : nullptr;
+      if (name && name->value.starts_with("reduce.")) joined_.insert(t->buffer.get());
+      else joined_.erase(t->buffer.get());
+    } else if (!joined_.empty() && !matters(s)) {
+      for_each_stmt(s, [&](const Stmt& inner) {
+        if (const auto* t = as<StoreNode>(inner)) joined_.erase(t->buffer.get());
+      });
+    }
+  }
+
+  /// Whether an expression has one value for all points of an axis.
+  bool uniform(const Expr& e, const std::string& axis) const {
+    bool good = true;
+    for (const VarNode* v : used_vars(e))
+      good = good && v != axis_vars_.at(axis) && !named_.count(v);
+    for_each_expr(e, [&](const Expr& inner) {
+      if (inner->kind == ExprKind::let) good = false;
+      const auto* l = as<LoadNode>(inner);
+      if (!l || joined_.count(l->buffer.get())) return;
+      const MemoryRow* row = machine_.memory(l->buffer->scope);
+      good = good && row && !row->is_private_to(axis);
+    });
+    return good;
+  }
+
+  /// A store; where every point of an axis that joins stores the same value, each has it.
+  void store(const StoreNode* t, bool certain) {
+    std::vector<std::pair<std::int64_t*, std::int64_t>> before;
+    for (auto& [axis, at] : axes_) {
+      const auto* row = machine_.axis(axis);
+      bool same = at >= 0 && row && row->joins && uniform(t->value, axis);
+      for (const Expr& c : conditions_) same = same && uniform(c, axis);
+      for (const Expr& i : t->indices) same = same && uniform(i, axis);
+      if (same) before.emplace_back(&at, std::exchange(at, -1));
+    }
+    if (!before.empty()) current_.clear();
+    write(t->buffer, t->indices, certain);
+    for (auto& [at, value] : before) *at = value;
+    if (!before.empty()) current_.clear();
   }
 
   // ---- elements
@@ -402,6 +456,10 @@ class Run {
   std::int64_t budget_, accesses_ = 0;
   std::unordered_map<const VarNode*, Value> env_;
   std::map<std::string, std::int64_t> axes_;  // where the run stands
+  std::map<std::string, const VarNode*> axis_vars_;
+  std::unordered_set<const VarNode*> named_;      // by statements: what they depend on is not kept
+  std::unordered_set<const BufferNode*> joined_;  // see note_joined
+  std::vector<Expr> conditions_;                  // around the statement that runs
   std::unordered_map<const BufferNode*, int> current_;
   std::map<std::pair<std::vector<std::string>, std::vector<std::int64_t>>, int> point_ids_;
   std::vector<Point> points_;

@@ -104,9 +104,26 @@ class LowerCrossThread final : public Rewriter {
     if (!is_const_int(across->extent, &n))
       refuse("extent", block, cat("the extent of \"", across->var->name, "\" is not constant"));
 
+    Expr everywhere = make_bool(true),
+         inside = make_bool(true);  // the predicate, without and with reduction loops
+    split_predicate(chain.realize->predicate, reducing, everywhere, inside);
+    Ref<BlockNode> results_block;
+    // Results that each point keeps are worth a place inside the loops around them.
+    const MemoryRow* row = machine_.memory(pattern->updates[0]->buffer->scope);
+    if (machine_.axis(across->axis)->joins && row && row->is_private_to(across->axis))
+      results_block = block_of_results(chain, inside, reducing);
+    Expr in_block = everywhere;
+    if (results_block) everywhere = make_bool(true);
     VarMap map;
-    for (std::size_t i = 0; i < block->iters.size(); ++i)
-      map[block->iters[i].var.get()] = chain.realize->iter_values[i];
+    Exprs result_values;
+    for (std::size_t i = 0; i < block->iters.size(); ++i) {
+      const Expr& value = chain.realize->iter_values[i];
+      Expr& to = map[block->iters[i].var.get()];
+      to = value;
+      if (!results_block || block->iters[i].kind != IterKind::spatial) continue;
+      to = results_block->iters[result_values.size()].var;
+      result_values.push_back(value);
+    }
     // The shares of one row of points; other axes of the group have rows of their own. Neighbours
     // along the group's first axis store side by side.
     Exprs shape, row_index, fast_shape, fast_index;
@@ -161,9 +178,6 @@ class LowerCrossThread final : public Rewriter {
       return out;
     };
 
-    Expr everywhere = make_bool(true),
-         inside = make_bool(true);  // the predicate, without and with reduction loops
-    split_predicate(substitute(chain.realize->predicate, map), reducing, everywhere, inside);
     Exprs values;
     for (const Expr& e : pattern->rest) values.push_back(substitute(e, map));
     const Exprs here(1, make_int(0));
@@ -202,7 +216,6 @@ class LowerCrossThread final : public Rewriter {
       }
       return store_all(results, neutral ? all : joined(start, all), target);
     };
-    const MemoryRow* row = machine_.memory(results[0]->scope);
     Expr guard = everywhere;
     if (!row || !row->is_private_to(across->axis))
       guard = logical_and(guard, eq(point, make_int(0)));
@@ -215,8 +228,11 @@ class LowerCrossThread final : public Rewriter {
                cat("axis \"", across->axis, "\" joins by one of +, *, min, max, and, or"));
       Expr whole = call_typed(share[0]->dtype, "instruction",
                               {make_string(join_name(kind)), load(share[0], here)});
-      return phase(with_shares(
-          seq({clear, accumulate, store(share[0], whole, here), guarded(finished(shares()))})));
+      Stmt all =
+          seq({clear, accumulate, store(share[0], whole, here), guarded(finished(shares()))});
+      if (!results_block) return phase(with_shares(all));
+      results_block->body = phase(with_shares(all));
+      return block_realize(result_values, in_block, Block(results_block));
     }
     plant(n);
     std::vector<Stmt> steps{
@@ -247,6 +263,40 @@ class LowerCrossThread final : public Rewriter {
     Stmt out = seq(std::move(steps));
     for (std::size_t k = trees.size(); k-- > 0;) out = allocate(trees[k], std::move(out));
     return out;
+  }
+
+  /// A block with the iterators of results and no body yet, and their values; none where the terms
+  /// depend on loops further out. A loop around it that gives these iterators their values hands
+  /// nothing from one step to the next (place_allocations).
+  static Ref<BlockNode> block_of_results(const Chain& chain, const Expr& inside,
+                                         const std::unordered_set<const VarNode*>& reducing) {
+    auto own = [&](const Expr& e) {
+      const auto used = used_vars(e);
+      return std::all_of(used.begin(), used.end(),
+                         [&](const VarNode* v) { return reducing.count(v) > 0; });
+    };
+    auto out = make_ref<BlockNode>();
+    bool good = own(inside);
+    for (const ForNode* l : chain.loops) good = good && own(l->min) && own(l->extent);
+    for (std::size_t i = 0; i < chain.realize->iter_values.size(); ++i) {
+      const IterVar& iter = chain.realize->block->iters[i];
+      if (iter.kind == IterKind::spatial)
+        out->iters.push_back({make_var(iter.var->name, iter.var->dtype), iter.dom, iter.kind});
+      else good = good && own(chain.realize->iter_values[i]);
+    }
+    auto whole = [](const std::vector<BufferRegion>& regions) {
+      std::vector<BufferRegion> all;
+      for (const BufferRegion& r : regions) {
+        all.push_back({r.buffer, {}});
+        for (const Expr& n : r.buffer->shape) all.back().region.push_back({make_int(0), n});
+      }
+      return all;
+    };
+    out->reads = whole(chain.realize->block->reads);
+    out->writes = whole(chain.realize->block->writes);
+    out->id = fresh_block_id();
+    out->name = chain.realize->block->name;
+    return good ? out : nullptr;
   }
 
   /// How many shares are left of n after one step: the fewest steps that join at most eight, and

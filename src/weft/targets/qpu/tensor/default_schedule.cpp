@@ -13,6 +13,7 @@
 #include "weft/stages/blocks.h"
 #include "weft/stages/linear.h"
 #include "weft/stages/update.h"
+#include "weft/targets/qpu/tensor/nest.h"
 
 namespace weft::qpu::tensor {
 
@@ -21,24 +22,11 @@ using schedule::Schedule;
 using stages::linear_in;
 
 namespace {
-constexpr std::int64_t kLanes = 16;
 constexpr std::int64_t kSpread = 512;         // terms of a sum that are worth a stage of their own
 constexpr double kApart = 16, kScatter = 64;  // costs of an access that is not side by side
 
-struct Loop {
-  LoopRef ref;
-  const ForNode* node = nullptr;
-  const IterVar* iter = nullptr;
-  std::int64_t extent = 0;  // 0: known at run time only
-};
+}  // namespace
 
-/// The one leaf block of a nest and its loops, each feeding one iterator by itself.
-struct Nest {
-  Block block;
-  std::vector<Loop> loops;
-};
-
-/// Nests below the root; `block` is null for those of another shape.
 void nests(const Stmt& s, std::vector<Nest>& out) {
   if (const auto* list = as<SeqNode>(s)) {
     for (const Stmt& child : list->stmts) nests(child, out);
@@ -61,6 +49,14 @@ void nests(const Stmt& s, std::vector<Nest>& out) {
   if (iters) nest.block = leaf->block;
   out.push_back(std::move(nest));
 }
+
+std::vector<Nest> nests_of(const PrimFunc& f) {
+  std::vector<Nest> out;
+  if (const auto* root = as<BlockRealizeNode>(f->body)) nests(root->block->body, out);
+  return out;
+}
+
+namespace {
 
 Expr flat_index(const Buffer& b, const Exprs& indices) {
   Exprs strides = strides_of(b);
@@ -102,12 +98,15 @@ double cost(const Nest& nest, const Loop& loop) {
   return out;
 }
 
-/// Whether a reduction's lanes can join (what lower_cross_thread_reduction takes).
+}  // namespace
+
 bool joins(const Nest& nest) {
   const std::optional<stages::Update> update = stages::find_update(nest.block);
   return update && update->init && !update->condition && update->combine != stages::Combine::none &&
          !update->reads_own;
 }
+
+namespace {
 
 /// All accesses run over whole arrays in the order of the loops.
 bool collapses(const Nest& nest) {
@@ -162,15 +161,17 @@ const Loop* row_loop(const Nest& nest, const Loop& lane) {
   return nullptr;
 }
 
-/// Rows of a tile. A step of the sum costs so many instructions a row and so much for the vector
-/// that the rows share; fewer rows where tiles are too few for all QPUs.
+/// Rows of a tile. A step of the sum costs so many clocks a row and so much for the vector that the
+/// rows share; one row alone reads its words as it goes. Fewer rows where tiles are too few for all
+/// QPUs. Tiles are whole: rows under a condition are not computed together.
 std::int64_t tile_rows(const Loop& row, std::int64_t others, bool known, std::int64_t qpus) {
-  constexpr std::int64_t kRows = 8, kRow = 14, kShared = 36;  // the latter two in clocks
+  constexpr std::int64_t kRows = 8, kRow = 14, kShared = 36, kAlone = 32;  // clocks but the first
   if (!known || row.extent <= 0) return kRows;
   std::int64_t best = 1, least = 0;
   for (std::int64_t rows = 1; rows <= std::min(kRows, row.extent); ++rows) {
-    std::int64_t tiles = (row.extent + rows - 1) / rows * others;
-    std::int64_t clocks = (tiles + qpus - 1) / qpus * (rows * kRow + kShared);
+    if (row.extent % rows) continue;
+    std::int64_t tiles = row.extent / rows * others;
+    std::int64_t clocks = (tiles + qpus - 1) / qpus * (rows == 1 ? kAlone : rows * kRow + kShared);
     if (least == 0 || clocks < least) best = rows, least = clocks;
   }
   return best;
@@ -226,8 +227,9 @@ bool place_tiles(Schedule& sch, const Nest& nest, const Loop& lane, std::int64_t
   return true;
 }
 
-/// The loop along which lanes are cheapest; null: there is none.
-const Loop* lane_loop(const Nest& nest, std::optional<std::size_t> forced = std::nullopt) {
+}  // namespace
+
+const Loop* lane_loop(const Nest& nest, std::optional<std::size_t> forced) {
   const bool can_join = joins(nest);
   const Loop* lane = nullptr;
   double best = 0;
@@ -239,6 +241,21 @@ const Loop* lane_loop(const Nest& nest, std::optional<std::size_t> forced = std:
     if (!lane || c < best) lane = &l, best = c;
   }
   return lane;
+}
+
+namespace {
+
+/// Runs a step of several primitives; one that is refused, or gives up, is undone as a whole.
+template <typename F>
+bool attempt(Schedule& sch, const F& f) {
+  Schedule before = sch;
+  try {
+    if (f()) return true;
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::schedule) throw;
+  }
+  sch = before;
+  return false;
 }
 
 /// Lanes along the loop number `forced` of the nest, or along the cheapest when it is absent. The
@@ -254,7 +271,7 @@ std::optional<LoopRef> place(Schedule& sch, const Nest& nest, std::int64_t qpus,
   }
   const Loop* lane = lane_loop(nest, forced);
   if (!lane || lane->extent == 1) return std::nullopt;  // one point after the other
-  if (place_tiles(sch, nest, *lane, qpus)) return std::nullopt;
+  if (attempt(sch, [&] { return place_tiles(sch, nest, *lane, qpus); })) return std::nullopt;
   if (may_collapse && reduce.empty() && collapses(nest)) {
     std::vector<LoopRef> all;
     for (const Loop& l : spatial) all.push_back(l.ref);
@@ -380,19 +397,6 @@ bool spread(Schedule& sch, const Nest& nest, std::int64_t qpus) {
   std::vector<LoopRef> divided = sch.split(longest->ref, {parts, std::nullopt});
   sch.rfactor(divided[0], 0);
   return true;
-}
-
-/// Runs a step of several primitives; one that is refused, or gives up, is undone as a whole.
-template <typename F>
-bool attempt(Schedule& sch, const F& f) {
-  Schedule before = sch;
-  try {
-    if (f()) return true;
-  } catch (const Error& e) {
-    if (e.kind() != ErrorKind::schedule) throw;
-  }
-  sch = before;
-  return false;
 }
 
 /// When strides are known at run time only, whether results or terms lie side by side is too: the
@@ -529,8 +533,7 @@ PrimFunc default_schedule(const PrimFunc& f, std::int64_t qpus) {
   rules->axes.push_back({"lane", kLanes, "", 0, true, false});
   rules->scopes.push_back({"local", {"qpu", "lane"}});
   std::rotate(rules->scopes.rbegin(), rules->scopes.rbegin() + 1, rules->scopes.rend());
-  std::vector<Nest> all;
-  nests(root->block->body, all);
+  std::vector<Nest> all = nests_of(f);
   if (all.size() == 1 && all[0].block) {
     if (PrimFunc both = two_versions(f, all[0], rules, qpus)) return both;
   }
@@ -540,9 +543,12 @@ PrimFunc default_schedule(const PrimFunc& f, std::int64_t qpus) {
   for (const Nest& nest : all)
     changed = attempt(sch, [&] { return spread(sch, nest, qpus); }) || changed;
   PrimFunc now = sch.func();  // keeps the nodes below alive
-  if (changed) {
-    all.clear();
-    nests(as<BlockRealizeNode>(now->body)->block->body, all);
+  if (changed) all = nests_of(now);
+  for (std::size_t i = all.size(); i-- > 0;) {
+    if (!attempt(sch, [&] { return place_rows(sch, all, i, qpus); })) continue;
+    now = sch.func();
+    all = nests_of(now);
+    i = std::min(i, all.size());
   }
   std::unordered_set<const BlockNode*> placed;
   for (std::size_t i = 0; i < all.size(); ++i) {

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax, norms and their like: reductions along rows and what is made of them, row by row.
+#include <algorithm>
+#include <unordered_set>
+
+#include "weft/ir/build.h"
+#include "weft/ir/visit.h"
+#include "weft/stages/update.h"
+#include "weft/targets/qpu/tensor/nest.h"
+
+namespace weft::qpu::tensor {
+
+using namespace ir;
+using schedule::BlockRef;
+using schedule::LoopRef;
+using schedule::Schedule;
+
+namespace {
+
+constexpr std::size_t kReductions = 3;  // of a group: each keeps a value in a register
+
+const BufferNode* written(const Nest& n) {
+  return n.block->writes.size() == 1 ? n.block->writes[0].buffer.get() : nullptr;
+}
+
+bool reads(const Nest& n, const BufferNode* b) {
+  return std::any_of(n.block->reads.begin(), n.block->reads.end(),
+                     [&](const BufferRegion& r) { return r.buffer.get() == b; });
+}
+
+bool is_reduction(const Nest& n) {
+  return std::any_of(n.loops.begin(), n.loops.end(),
+                     [](const Loop& l) { return l.iter->kind == IterKind::reduce; });
+}
+
+/// The extents of the loops over results; empty where one is not known or the reduction is of
+/// another form.
+std::vector<std::int64_t> rows_of(const Nest& n) {
+  std::vector<std::int64_t> out;
+  std::size_t terms = 0;
+  const std::optional<stages::Update> update = stages::find_update(n.block);
+  for (const Loop& l : n.loops) {
+    if (l.extent <= 0) return {};
+    if (l.iter->kind == IterKind::reduce) {
+      if (l.extent < kLanes) return {};
+      ++terms;
+      continue;
+    }
+    if (!update || out.size() >= update->store->indices.size() ||
+        update->store->indices[out.size()].get() != l.iter->var.get())
+      return {};
+    out.push_back(l.extent);
+  }
+  const Loop* lane = lane_loop(n);
+  const bool good = terms == 1 && joins(n) && lane && lane->iter->kind == IterKind::reduce &&
+                    update->store->indices.size() == out.size();
+  return good ? out : std::vector<std::int64_t>();
+}
+
+/// Whether every read of the buffer in a block names its first iterators, in order.
+bool reads_own_row(const Nest& n, const BufferNode* b, std::size_t rows) {
+  bool good = n.loops.size() >= rows;
+  for_each_expr(n.block->body, [&](const Expr& e) {
+    const auto* l = as<LoadNode>(e);
+    if (!l || l->buffer.get() != b) return;
+    good = good && l->indices.size() == rows;
+    for (std::size_t d = 0; good && d < rows; ++d)
+      good = l->indices[d].get() == n.loops[d].iter->var.get() &&
+             n.loops[d].iter->kind == IterKind::spatial;
+  });
+  return good;
+}
+
+/// The group that ends at nest `last`, in program order: nests that this group alone reads. Empty:
+/// no reduction is among them.
+std::vector<std::size_t> group_of(const std::vector<Nest>& all, std::size_t last) {
+  std::vector<std::size_t> members{last};
+  std::vector<std::int64_t> rows;
+  std::size_t reductions = 0;
+  for (std::size_t i = last; i-- > 0;) {
+    const Nest& n = all[i];
+    const BufferNode* out = n.block ? written(n) : nullptr;
+    if (!out) continue;
+    bool read = false, elsewhere = false;
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      if (k == i || (all[k].block && !reads(all[k], out))) continue;
+      const bool member = std::find(members.begin(), members.end(), k) != members.end();
+      (member ? read : elsewhere) = true;
+    }
+    if (!read || elsewhere) continue;
+    if (is_reduction(n)) {
+      std::vector<std::int64_t> own = rows_of(n);
+      if (own.empty() || (!rows.empty() && own != rows)) continue;
+      rows = own;
+      if (++reductions > kReductions) return {};
+    } else {
+      const std::optional<stages::Update> update = stages::find_update(n.block);
+      if (!update || update->condition || update->init || update->reads_own) continue;
+    }
+    members.push_back(i);
+  }
+  std::reverse(members.begin(), members.end());
+  return reductions > 0 ? members : std::vector<std::size_t>();
+}
+
+const Nest* named(const std::vector<Nest>& all, const std::string& name) {
+  for (const Nest& n : all)
+    if (n.block && n.block->name == name) return &n;
+  return nullptr;
+}
+
+}  // namespace
+
+bool place_rows(Schedule& sch, const std::vector<Nest>& all, std::size_t last, std::int64_t qpus) {
+  if (!all[last].block || is_reduction(all[last])) return false;
+  const std::vector<std::size_t> members = group_of(all, last);
+  if (members.empty()) return false;
+  std::vector<std::string> sums;
+  for (std::size_t i : members) {
+    if (i == last) continue;
+    if (is_reduction(all[i])) sums.push_back(all[i].block->name);
+    else sch.compute_inline(sch.get_block(all[i].block->name));
+  }
+  // What is left reads reductions at its own row, and nothing else of the group.
+  const PrimFunc now = sch.func();
+  const std::vector<Nest> left = nests_of(now);
+  const Nest* end = named(left, all[last].block->name);
+  std::vector<std::int64_t> rows;
+  for (const std::string& name : sums) {
+    const Nest* sum = named(left, name);
+    rows = sum ? rows_of(*sum) : std::vector<std::int64_t>();
+    if (!end || rows.empty()) return false;
+    for (const Nest& n : left)
+      if (n.block && reads(n, written(*sum)) && !reads_own_row(n, written(*sum), rows.size()))
+        return false;
+  }
+  const Loop* lane = lane_loop(*end);
+  std::int64_t points = 1;
+  std::vector<LoopRef> outer, rest;
+  for (std::size_t d = 0; d < end->loops.size(); ++d) {
+    const Loop& l = end->loops[d];
+    const bool row = d < rows.size();
+    if (row ? l.extent != rows[d] || &l == lane : l.extent <= 0) return false;
+    if (row) points *= l.extent;
+    if (&l != lane) (row ? outer : rest).push_back(l.ref);
+  }
+  if (!lane || points < qpus) return false;
+
+  const LoopRef row = outer.size() > 1 ? sch.fuse(outer) : outer[0];
+  const std::vector<LoopRef> shares = sch.split(row, {std::nullopt, qpus});
+  const std::vector<LoopRef> vectors = sch.split(lane->ref, {std::nullopt, kLanes});
+  std::vector<LoopRef> order{shares[1], shares[0]};
+  order.insert(order.end(), rest.begin(), rest.end());
+  order.insert(order.end(), vectors.begin(), vectors.end());
+  sch.reorder(order);
+  for (std::size_t k = sums.size(); k-- > 0;) {
+    const BlockRef sum = sch.get_block(sums[k]);
+    sch.set_scope(sum, 0, "local");
+    sch.compute_at(sum, shares[0]);
+    const std::vector<LoopRef> terms = sch.split(sch.get_loops(sum).back(), {std::nullopt, kLanes});
+    sch.bind(terms[1], "lane");
+  }
+  sch.bind(shares[1], "qpu");
+  sch.bind(vectors[1], "lane");
+  return true;
+}
+
+}  // namespace weft::qpu::tensor
