@@ -161,15 +161,13 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
   if (spec.read_b == Read::wide)
     divide(b.elem(), {&c.b.outer, &c.b.batch}), divide_others(b.elem(), c.b.inner);
   if (spec.read_b == Read::terms) divide(b.elem(), {&c.b.inner, &c.b.batch});
-  auto word = [](auto v) { return static_cast<std::uint64_t>(v); };
-  Key key{4,
-          word(spec.out) | word(spec.a) << 8 | word(spec.b) << 16 | word(spec.narrow) << 24 |
-              word(spec.read_a) << 25 | word(spec.read_b) << 27,
-          word(spec.rank_m) | word(spec.rank_n) << 8 | word(spec.rank_k) << 16 |
-              word(spec.rank_batch) << 24,
-          word(choice.tile) | word(spec.stages) << 16 | word(spec.early) << 24 |
-              word(spec.store) << 32 | word(instruction) << 40};
-  Call call(out.device());
+  const ProgramKey key{
+      "contraction",
+      {static_cast<int>(spec.out), static_cast<int>(spec.a), static_cast<int>(spec.b),
+       static_cast<int>(spec.store), spec.narrow, static_cast<int>(spec.read_a),
+       static_cast<int>(spec.read_b), spec.rank_m, spec.rank_n, spec.rank_k, spec.rank_batch,
+       static_cast<int>(choice.tile), instruction, spec.stages, spec.early}};
+  ProgramCall call(out.device());
   call.array(target).array(a).array(b);
   call.integer(blocks_m).integer(blocks_n).integer(parts).integer(batch).integer(part);
   call.integer(m).integer(n).integer(k).integer(batch * m * n);

@@ -85,7 +85,7 @@ class Kernel {
                    return p_.bound("threadIdx.x", p_.at(t_.threads()),
                                    [&](const Expr& thread) { return body(block, thread); });
                  }),
-        true);
+        true, true);
   }
 
  private:
@@ -183,6 +183,8 @@ class Kernel {
       steps.push_back(add(1));
       return ir::seq(std::move(steps));
     }));
+    // Copies behind the last step are asked for and left out; none outlives the block.
+    if (ahead > 0) all.push_back(wait(0));
     all.push_back(write(base_out));
     Stmt s = ir::seq(std::move(all));
     for (const ir::Buffer& b : {acc_, ra_[0], ra_[1], rb_[0], rb_[1], place_, a_.tile, b_.tile})
