@@ -83,6 +83,23 @@ Read read_of(const NDArray& x, Elem compute, const Dims& outer, const Dims& step
   return lies(outer, steps, summed_steps) ? Read::wide : Read::rows;
 }
 
+/// Whether results can be stored in vectors of 16 bytes.
+bool stores_vectors(const NDArray& out, const ContractSpec& spec, const Contraction& c,
+                    const Steps& steps, bool vectors) {
+  const std::int64_t lanes = vector_of(spec.store);
+  auto whole = [&](std::int64_t v) { return v % lanes == 0; };
+  auto all = [&](const Dims& d, int count) {
+    return std::all_of(d.data(), d.data() + count, whole);
+  };
+  const std::uint64_t address =
+      out.handle()->address() + static_cast<std::uint64_t>(out.offset() * elem_bytes(out.elem()));
+  const int last = c.n.size() - 1;
+  // Conversions are not made in vectors.
+  return vectors && spec.store == spec.out && lanes <= 4 && address % 16 == 0 &&
+         steps.inner[last] == 1 && whole(c.n[last]) && all(steps.inner, last) &&
+         all(steps.outer, steps.outer.size()) && all(steps.batch, steps.batch.size());
+}
+
 bool in_vectors(Read read) { return read == Read::wide || read == Read::terms; }
 
 /// Steps as numbers of vectors.
@@ -155,6 +172,11 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
   spec.store = target.elem();
   spec.stages = choice.stages;
   spec.queue = grid.queue;
+  spec.wide_store = stores_vectors(target, spec, c, steps_out, vectors);
+  if (spec.wide_store) {
+    divide(spec.store, {&steps_out.outer, &steps_out.batch});
+    divide_others(spec.store, steps_out.inner);
+  }
   if (spec.read_a == Read::wide)
     divide(a.elem(), {&c.a.inner, &c.a.batch}), divide_others(a.elem(), c.a.outer);
   if (spec.read_a == Read::terms) divide(a.elem(), {&c.a.outer, &c.a.batch});
@@ -166,11 +188,12 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
       {static_cast<int>(spec.out), static_cast<int>(spec.a), static_cast<int>(spec.b),
        static_cast<int>(spec.store), spec.narrow, static_cast<int>(spec.read_a),
        static_cast<int>(spec.read_b), spec.rank_m, spec.rank_n, spec.rank_k, spec.rank_batch,
-       static_cast<int>(choice.tile), instruction, spec.stages, spec.early}};
+       static_cast<int>(choice.tile), instruction, spec.stages, spec.early, spec.wide_store}};
   ProgramCall call(out.device());
   call.array(target).array(a).array(b);
   call.integer(blocks_m).integer(blocks_n).integer(parts).integer(batch).integer(part);
-  call.integer(m).integer(n).integer(k).integer(batch * m * n);
+  call.integer(m).integer(n).integer(k);
+  call.integer(batch * m * n / (spec.wide_store ? vector_of(spec.store) : 1));
   for (const Dims* d :
        {&c.m, &c.n, &c.k, &c.batch, &c.a.outer, &c.a.inner, &c.a.batch, &c.b.outer, &c.b.inner,
         &c.b.batch, &steps_out.outer, &steps_out.inner, &steps_out.batch}) {
