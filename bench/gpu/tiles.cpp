@@ -193,7 +193,8 @@ int main(int count, char** arguments) {
     else if (std::strcmp(arguments[i], "--shapes") == 0 && i + 1 < count)
       shapes = static_cast<std::size_t>(std::atoi(arguments[++i]));
     else if (std::strcmp(arguments[i], "--tiles") == 0 && i + 1 < count)
-      for (const char* p = arguments[++i]; p; p = std::strchr(p, ',') ? std::strchr(p, ',') + 1 : nullptr)
+      for (const char* p = arguments[++i]; p;
+           p = std::strchr(p, ',') ? std::strchr(p, ',') + 1 : nullptr)
         tiles.push_back(static_cast<std::size_t>(std::atoi(p)));
     else name = arguments[i];
   }

@@ -31,8 +31,10 @@ void bind_contraction(nb::module_& m) {
         s.tile = all[tile];
         auto read = [](const std::string& name) {
           using device::Read;
-          return name == "rows" ? Read::rows : name == "wide" ? Read::wide
-               : name == "terms" ? Read::terms : Read::summed;
+          return name == "rows"    ? Read::rows
+                 : name == "wide"  ? Read::wide
+                 : name == "terms" ? Read::terms
+                                   : Read::summed;
         };
         s.read_a = read(read_a), s.read_b = read(read_b);
         s.early = early, s.stages = stages, s.queue = "cp.async", s.wide_store = wide_store;
@@ -41,8 +43,7 @@ void bind_contraction(nb::module_& m) {
       },
       "type"_a, "tile"_a, "read_a"_a = "wide", "read_b"_a = "wide", "early"_a = false,
       "stages"_a = 3, "rank"_a = 1, "instruction"_a = false, "wide_store"_a = false,
-      "operands"_a = "",
-      "The text of a product's program for cards, for tests.");
+      "operands"_a = "", "The text of a product's program for cards, for tests.");
 }
 
 }  // namespace weft::py

@@ -192,7 +192,9 @@ def test_all_gradients_in_one_pass_on_a_card(rng, n, m, width, value, options):
     "n, m, width, value, rows, columns, band",
     [(70, 90, 16, 32, 4, 4, None), (33, 130, 32, 32, 2, 4, (-(10**6), 0)), (100, 41, 64, 48, 8, 4, (3, 20)), (2, 3, 16, 16, 1, 1, None)],
 )  # fmt: skip
-def test_tiles_that_are_copied_while_others_are_multiplied(rng, kind, n, m, width, value, rows, columns, band):
+def test_tiles_that_are_copied_while_others_are_multiplied(
+    rng, kind, n, m, width, value, rows, columns, band
+):
     card, batch, heads, keys, scale = present("opencl:0"), 2, 4, 2, 0.25
     shapes = (heads, n, width), (keys, m, width), (keys, m, value), (heads, n, value)
     q, k, v, g = (rng.standard_normal((batch, *s)).astype("float32") for s in shapes)

@@ -21,7 +21,7 @@ struct ContractSpec {
   int rank_m = 1, rank_n = 1, rank_k = 1, rank_batch = 0;
   Tile tile;
   std::int64_t stages = 1;
-  bool early = false;  // TileChoice::early
+  bool early = false;       // TileChoice::early
   bool wide_store = false;  // results are stored in vectors of 16 bytes
   std::string queue;        // "": copies are done where they stand
 };

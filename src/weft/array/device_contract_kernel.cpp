@@ -414,8 +414,8 @@ class Kernel {
     vectors.back() = ir::div(vectors.back(), at(lanes));
     Stmt columns = p_.unrolled("j", each, [&](const Expr& j) {
       const Expr vector = ir::div(column(j), at(lanes));
-      return ir::store(place_, vectors.size() > 1 ? positions(vector, vectors, {out_n_})[0] : vector,
-                       {j});
+      return ir::store(place_,
+                       vectors.size() > 1 ? positions(vector, vectors, {out_n_})[0] : vector, {j});
     });
     Stmt rows = p_.unrolled("i", t_.each_m, [&](const Expr& i) {
       Lets line;
@@ -423,15 +423,15 @@ class Kernel {
       Expr start = line.name(p_, "line", base + positions(r, a_.outer, {out_m_})[0]);
       return line.around(p_.unrolled("j", each, [&](const Expr& j) {
         const Expr vector = start + ir::load(place_, {j});
-        return ir::if_then(
-            ir::logical_and(ir::lt(r, a_.limit), ir::lt(column(j), b_.limit)),
-            p_.loop(
-                "v", at(lanes),
-                [&](const Expr& v) {
-                  return ir::store(to_, ir::load(acc_, {i * at(t_.each_n) + j * at(lanes) + v}),
-                                   {vector * at(lanes) + v});
-                },
-                ir::ForKind::vectorized));
+        return ir::if_then(ir::logical_and(ir::lt(r, a_.limit), ir::lt(column(j), b_.limit)),
+                           p_.loop(
+                               "v", at(lanes),
+                               [&](const Expr& v) {
+                                 return ir::store(
+                                     to_, ir::load(acc_, {i * at(t_.each_n) + j * at(lanes) + v}),
+                                     {vector * at(lanes) + v});
+                               },
+                               ir::ForKind::vectorized));
       }));
     });
     return ir::seq({columns, rows});

@@ -63,8 +63,8 @@ class Builder {
     return loop(name, at(extent), body, ir::ForKind::unrolled);
   }
   /// `exclusive`: what the kernel writes is read nowhere else. `distinct`: positions that it
-  /// computes through arrays differ from thread to thread. `blocks`: that a processor shall have room
-  /// for at once.
+  /// computes through arrays differ from thread to thread. `blocks`: that a processor shall have
+  /// room for at once.
   ir::PrimFunc finish(const ir::Stmt& body, bool exclusive = false, bool distinct = false,
                       std::int64_t blocks = 0) const;
 

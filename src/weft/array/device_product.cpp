@@ -449,10 +449,10 @@ void grid_product(const NDArray& out, const NDArray& a_in, const NDArray& b_in) 
     return most;
   };
   spec.narrow = fits_narrow(std::max({reach(a), reach(b), out.size() + 1024 * (n + 1024)}));
-  const ProgramKey key{"product.instruction",
-                       {static_cast<int>(spec.out), static_cast<int>(spec.in), spec.narrow,
-                        spec.pairs, static_cast<int>(choice.row), spec.groups, spec.stages,
-                        spec.rank_batch}};
+  const ProgramKey key{
+      "product.instruction",
+      {static_cast<int>(spec.out), static_cast<int>(spec.in), spec.narrow, spec.pairs,
+       static_cast<int>(choice.row), spec.groups, spec.stages, spec.rank_batch}};
   ProgramCall call(out.device());
   call.array(out).array(a).array(b);
   call.integer(blocks_m).integer(blocks_n).integer(batches).integer(m).integer(n).integer(k);

@@ -72,8 +72,8 @@ NDArray solve(const NDArray& a, const NDArray& b, std::string_view name, const N
   if (b.size() == 0) return NDArray::empty(b.device(), b.elem(), b.shape());
   MathLibrary* lib = library::of(x);
   const Solved s = small::fits(small::Program::elimination, x, k) ? small::solve(x, y)
-                   : lib             ? library::solve(*lib, x, y)
-                                     : composed::solve(x, y);
+                   : lib                                          ? library::solve(*lib, x, y)
+                                                                  : composed::solve(x, y);
   check(s.status, asked, name, "singular");
   return as_asked(s.x, b, {n, k});
 }

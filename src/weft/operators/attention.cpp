@@ -590,12 +590,12 @@ ir::PrimFunc gradient(const AttentionSpec& s, bool queries, bool added = false) 
   std::string bring_first;
   if (queued) {
     // Behind the last tile: a tile of the next head that shares the keys, or nothing that is read.
-    body += fill(
-        queries
-            ? cat(in, "next: T.{I} = start + {columns}\n")
-            : cat(in, "after: T.{I} = both + 1\n", in, "next_head: T.{I} = kz * group + after // "
-                      "count\n", in, "next: T.{I} = (begin + after % count) * {columns}\n"),
-        names);
+    body += fill(queries ? cat(in, "next: T.{I} = start + {columns}\n")
+                         : cat(in, "after: T.{I} = both + 1\n", in,
+                               "next_head: T.{I} = kz * group + after // "
+                               "count\n",
+                               in, "next: T.{I} = (begin + after % count) * {columns}\n"),
+                 names);
     if (!queries) head = "T.min(next_head, heads - 1)";
     body += bring(in.c_str(), true, "next");
     bring_first = bring(in.c_str(), false, "next");

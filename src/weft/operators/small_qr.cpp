@@ -19,9 +19,8 @@ void reflect(SmallMatrixText& t, const SmallMatrix& s, const Number& tau,
     const Number share = t.let("share", tau * sum);
     t.unroll("i", s.capacity / s.rows_at_once(), [&] {
       t.integer("row", cat("i * ", s.rows_at_once(), " + ty"));
-      t.if_(condition, [&] {
-        t.store("W", "row, col", t.at("W", "row, col") - t.at("V", "row") * share);
-      });
+      t.if_(condition,
+            [&] { t.store("W", "row, col", t.at("W", "row, col") - t.at("V", "row") * share); });
     });
   });
 }
@@ -110,9 +109,8 @@ ir::PrimFunc small_qr(const SmallMatrix& s) {
       t.store_in_memory("r", place("wide", "n"),
                         t.choose("row <= col", scaled(t.at("W", "row, col"), "BACK"), t.number(0)));
     });
-    t.if_("col >= steps", [&] {
-      t.store("W", "row, col", t.choose("row == col", t.number(1), t.number(0)));
-    });
+    t.if_("col >= steps",
+          [&] { t.store("W", "row, col", t.choose("row == col", t.number(1), t.number(0))); });
   });
   t.for_("back", "steps", [&] {
     t.integer("j", "steps - 1 - back");

@@ -152,8 +152,7 @@ std::string KernelText::launch_bounds(const LaunchNode* launch) const {
       roles_ && !spelling_.alone_bounds.empty() ? spelling_.alone_bounds : spelling_.launch_bounds;
   std::string counts = std::to_string(threads);
   const Json* blocks = ir::find_annotation(f_->attrs, kBlocksPerProcessor);
-  if (blocks && !roles_ && !spelling_.alone_bounds.empty())
-    counts += cat(", ", blocks->as_int());
+  if (blocks && !roles_ && !spelling_.alone_bounds.empty()) counts += cat(", ", blocks->as_int());
   return out.replace(out.find('%'), 1, counts);
 }
 

@@ -95,13 +95,13 @@ void dropout_numbers(ProgramCall& call, const AttentionOptions& o) {
   call.real(1 / (1 - o.dropout));
 }
 
-/// What a program passes over can be copied beside the arithmetic: rows of float32 in whole vectors.
+/// What a program passes over can be copied beside the arithmetic: rows of float32 in whole
+/// vectors.
 bool in_vectors(const NDArray& x) {
   const std::uint64_t address =
       x.handle()->address() + static_cast<std::uint64_t>(x.offset() * elem_bytes(x.elem()));
   bool fits = x.elem() == Elem::float32 && x.shape()[3] % 16 == 0 && address % 16 == 0;
-  for (int i = 0; i < 3; ++i)
-    fits = fits && (x.shape()[i] == 1 || x.strides()[i] % kLanes == 0);
+  for (int i = 0; i < 3; ++i) fits = fits && (x.shape()[i] == 1 || x.strides()[i] % kLanes == 0);
   return fits;
 }
 std::string queue_for(const NDArray& first, const NDArray& second) {
@@ -376,8 +376,8 @@ std::array<NDArray, 3> grid_attention_backward(const NDArray& g, const NDArray& 
   const NDArray sums = result.sums.contiguous();
   // One pass computes scores once; devices with a queue for copies add float32 atomically.
   const std::string queue = queue_for(operands.q, operands.g);
-  const bool together = !queue.empty() && gradients_together(q, v) &&
-                        std::max(q.shape()[3], v.shape()[3]) <= kPiece;
+  const bool together =
+      !queue.empty() && gradients_together(q, v) && std::max(q.shape()[3], v.shape()[3]) <= kPiece;
   if (!together) {
     WEFT_CHECK(choose_tile(spec, grid_of(q.device()), planes, n, true), "no tile fits");
     const std::int64_t tiles = ceil_div(n, 16 * spec.rows);

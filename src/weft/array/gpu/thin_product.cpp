@@ -127,11 +127,11 @@ bool left_product(const NDArray& out, const NDArray& a, const NDArray& b_in, boo
   };
   spec.narrow = fits_narrow(std::max({reach(a), reach(b), size * parts + 65536,
                                       blocks * parts * shape.batch, blocks * plan.rows()}));
-  const ProgramKey key{"product.thin",
-                       {static_cast<int>(spec.out), static_cast<int>(spec.sum),
-                        static_cast<int>(spec.a), static_cast<int>(spec.b), spec.narrow,
-                        spec.wide_b, plan.along_depth, spec.rank_batch, plan.vector, plan.columns,
-                        plan.rows_each, plan.loads, plan.x, plan.y}};
+  const ProgramKey key{
+      "product.thin",
+      {static_cast<int>(spec.out), static_cast<int>(spec.sum), static_cast<int>(spec.a),
+       static_cast<int>(spec.b), spec.narrow, spec.wide_b, plan.along_depth, spec.rank_batch,
+       plan.vector, plan.columns, plan.rows_each, plan.loads, plan.x, plan.y}};
   const std::int64_t step_a = plan.along_depth ? step_m : step_k;
   ProgramCall call(out.device());
   call.array(target).array(a).array(b);
