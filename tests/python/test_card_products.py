@@ -157,3 +157,12 @@ def test_cubins_of_tiles(dtype, tile, reads, options):
     loop = source[source.index("for (int kt") :]
     assert loop.count("__syncthreads();") == 1 and "cp.async.wait_group 0;" in loop
     assert ("__launch_bounds__(256, 2)" in source) == (tile == 0 and dtype == "float32")
+
+
+@pytest.mark.parametrize("m, n, k", [(33, 20, 20), (200, 128, 100), (64, 64, 33)])
+def test_whole_vectors_of_results(rng, device, m, n, k):
+    """Rows of whole vectors, by tiles whose threads have two columns or more."""
+    a, b = numbers(rng, (2, k, m), "float32"), numbers(rng, (2, k, n), "float32")
+    got = (on(device, a, "float32").mT @ on(device, b, "float32")).to("cpu").numpy()
+    want = a.astype("float64").swapaxes(1, 2) @ b
+    assert np.abs(got - want).max() <= TOLERANCE["float32"] * np.abs(want).max()

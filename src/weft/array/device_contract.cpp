@@ -94,10 +94,13 @@ bool stores_vectors(const NDArray& out, const ContractSpec& spec, const Contract
   const std::uint64_t address =
       out.handle()->address() + static_cast<std::uint64_t>(out.offset() * elem_bytes(out.elem()));
   const int last = c.n.size() - 1;
-  // Conversions are not made in vectors.
-  return vectors && spec.store == spec.out && lanes <= 4 && address % 16 == 0 &&
-         steps.inner[last] == 1 && whole(c.n[last]) && all(steps.inner, last) &&
-         all(steps.outer, steps.outer.size()) && all(steps.batch, steps.batch.size());
+  const Tile& t = spec.tile;
+  const std::int64_t neighbours = t.instruction ? 2 : std::min<std::int64_t>(4, t.each_n);
+  // Conversions are not made in vectors, and a thread must have whole ones.
+  return vectors && neighbours % lanes == 0 && spec.store == spec.out && lanes <= 4 &&
+         address % 16 == 0 && steps.inner[last] == 1 && whole(c.n[last]) &&
+         all(steps.inner, last) && all(steps.outer, steps.outer.size()) &&
+         all(steps.batch, steps.batch.size());
 }
 
 bool in_vectors(Read read) { return read == Read::wide || read == Read::terms; }
@@ -170,9 +173,9 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
   spec.rank_batch = c.batch.size();
   spec.tile = tile;
   spec.store = target.elem();
+  spec.wide_store = stores_vectors(target, spec, c, steps_out, vectors);
   spec.stages = choice.stages;
   spec.queue = grid.queue;
-  spec.wide_store = stores_vectors(target, spec, c, steps_out, vectors);
   if (spec.wide_store) {
     divide(spec.store, {&steps_out.outer, &steps_out.batch});
     divide_others(spec.store, steps_out.inner);

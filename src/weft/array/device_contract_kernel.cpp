@@ -404,6 +404,7 @@ class Kernel {
   /// vectors.
   Stmt write_vectors(const Expr& base) const {
     const std::int64_t lanes = vector_of(s_.store), each = t_.each_n / lanes;
+    WEFT_CHECK(four_n_ % lanes == 0, "a thread has ", four_n_, " neighbours, vectors ", lanes);
     auto of = [&](const Expr& i, std::int64_t four, std::int64_t apart) {
       return ir::div(i, at(four)) * at(apart) + mod(i, at(four));
     };
