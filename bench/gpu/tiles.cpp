@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every tile of matrix products on a device with a grid, for a list of shapes and parts, each
 // beside what the choice by expected time takes and checked against it:
-//   tile_bench [DEVICE] [--small]
+//   tile_bench [DEVICE] [--small] [--tiles 0,7,8] [--shapes 3]
+// --tiles: these tiles alone; --shapes: so many of the list;
 // --small times a small addition instead: the whole operation, and its launch and its result's
 // storage by themselves.
 
@@ -74,23 +75,25 @@ struct Result {
   std::string text;
 };
 
-void products(const Ref& device) {
+void products(const Ref& device, const std::vector<std::size_t>& only, std::size_t shapes) {
   const weft::device::Grid& grid = weft::device::grid_of(device);
   auto all = weft::device::tiles(4);
-  for (const Case& c : std::vector<Case>{{1, 256, 256, 256, false, false},
+  for (const Case& c : std::vector<Case>{{1, 2048, 2048, 2048, false, false},
+                                         {1, 256, 1024, 784, false, false},
+                                         {1, 1000, 1001, 999, false, false},
+                                         {1, 2048, 2048, 2048, false, true},
+                                         {1, 2048, 2048, 2048, true, false},
+                                         {1, 100000, 64, 64, false, false},
+                                         {1, 4096, 4096, 4096, false, false},
+                                         {1, 256, 256, 256, false, false},
                                          {1, 512, 512, 512, false, false},
                                          {1, 1024, 1024, 1024, false, false},
-                                         {1, 1000, 1001, 999, false, false},
-                                         {1, 2048, 2048, 2048, false, false},
-                                         {1, 4096, 4096, 4096, false, false},
                                          {64, 256, 256, 256, false, false},
-                                         {1, 256, 1024, 784, false, false},
                                          {1, 1024, 1024, 1024, false, true},
-                                         {1, 2048, 2048, 2048, false, true},
                                          {1, 1024, 1024, 1024, true, false},
-                                         {1, 2048, 2048, 2048, true, false},
                                          {1, 1024, 784, 256, true, false},
                                          {1, 64, 64, 100000, false, false}}) {
+    if (shapes-- == 0) break;
     const NDArray a = operand(device, c.batch, c.m, c.k, c.left_transposed),
                   b = operand(device, c.batch, c.k, c.n, c.right_transposed);
     weft::device::Contraction t;
@@ -120,9 +123,11 @@ void products(const Ref& device) {
       const std::int64_t blocks = c.batch * ((c.m + all[i].rows - 1) / all[i].rows) *
                                   ((c.n + all[i].columns - 1) / all[i].columns);
       if (blocks > 20000) continue;
+      if (!only.empty() && std::find(only.begin(), only.end(), i) == only.end()) continue;
       // 1: operands early; 2: in vectors.
       for (int variant : {0, 1, 2, 3}) {
         if (variant >= 2 && (c.m % 4 != 0 || c.n % 4 != 0)) continue;
+        if (!only.empty() && variant < 2 && c.m % 4 == 0 && c.n % 4 == 0) continue;
         for (std::int64_t parts = 1; parts <= 256; parts = parts < 4 ? parts + 1 : parts * 2) {
           if (parts > 1 && (blocks * parts > 1056 || c.k / parts < 32)) break;
           t.tile = static_cast<int>(i), t.parts = parts, t.variant = variant;
@@ -180,15 +185,23 @@ void small(const Ref& device) {
 
 int main(int count, char** arguments) {
   bool only_small = false;
+  std::vector<std::size_t> tiles;
+  std::size_t shapes = 100;
   std::string name = "cuda:0";
   for (int i = 1; i < count; ++i) {
     if (std::strcmp(arguments[i], "--small") == 0) only_small = true;
+    else if (std::strcmp(arguments[i], "--shapes") == 0 && i + 1 < count)
+      shapes = static_cast<std::size_t>(std::atoi(arguments[++i]));
+    else if (std::strcmp(arguments[i], "--tiles") == 0 && i + 1 < count)
+      for (const char* p = arguments[++i]; p;
+           p = std::strchr(p, ',') ? std::strchr(p, ',') + 1 : nullptr)
+        tiles.push_back(static_cast<std::size_t>(std::atoi(p)));
     else name = arguments[i];
   }
   try {
     Ref device = weft::open_device(name);
     if (only_small) small(device);
-    else products(device);
+    else products(device, tiles, shapes);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;

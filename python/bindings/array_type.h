@@ -67,6 +67,7 @@ void bind_operations(nb::module_& m);
 void bind_dlpack(nb::module_& m);
 void bind_tensor(nb::module_& m);
 void bind_attention(nb::module_& m);
+void bind_contraction(nb::module_& m);
 void bind_lazy(nb::module_& m);
 
 }  // namespace weft::py

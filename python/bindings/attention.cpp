@@ -79,8 +79,8 @@ static void bind_attention_programs(nb::module_& m) {
   m.def(
       "_attention_program",
       [](const std::string& kind, const std::string& type, int width, int value_width, int rows,
-         int columns, const std::string& mask, bool band, bool padding, bool lengths,
-         bool dropout) {
+         int columns, const std::string& mask, bool band, bool padding, bool lengths, bool dropout,
+         const std::string& queue) {
         operators::AttentionSpec s;
         s.type = type, s.width = width, s.value_width = value_width;
         s.rows = rows, s.columns = columns;
@@ -88,6 +88,7 @@ static void bind_attention_programs(nb::module_& m) {
         s.mask = mask.empty() ? Mask::none : mask == "bool" ? Mask::allowed : Mask::added;
         s.mask_type = mask;
         s.band = band, s.padding = padding, s.lengths = lengths, s.dropout = dropout;
+        s.queue = queue;
         return ir::print(kind == "forward"    ? attention_forward(s)
                          : kind == "delta"    ? attention_delta(s)
                          : kind == "queries"  ? attention_queries(s)
@@ -96,7 +97,7 @@ static void bind_attention_programs(nb::module_& m) {
       },
       "kind"_a, "type"_a, "width"_a, "value_width"_a, "rows"_a = 4, "columns"_a = 4, "mask"_a = "",
       "band"_a = false, "padding"_a = false, "lengths"_a = false, "dropout"_a = false,
-      "The text of a program of attention for cards, for tests.");
+      "queue"_a = "", "The text of a program of attention for cards, for tests.");
   m.def(
       "_attention_tiles",
       [](const std::string& kind, const std::string& type, int width, int value_width, int groups,

@@ -41,6 +41,7 @@ NB_MODULE(_core, m) {
   weft::py::bind_bridge(m);
   weft::py::bind_tensor(m);
   weft::py::bind_attention(m);
+  weft::py::bind_contraction(m);
   weft::py::bind_lazy(m);
   weft::py::bind_recording(m);
   weft::py::translate_argument_errors(m);

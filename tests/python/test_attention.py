@@ -187,6 +187,50 @@ def test_all_gradients_in_one_pass_on_a_card(rng, n, m, width, value, options):
         close(weft.asarray(got), want, 2e-5)
 
 
+@pytest.mark.parametrize("kind", ["forward", "queries", "keys", "gradient"])
+@pytest.mark.parametrize(
+    "n, m, width, value, rows, columns, band",
+    [(70, 90, 16, 32, 4, 4, None), (33, 130, 32, 32, 2, 4, (-(10**6), 0)), (100, 41, 64, 48, 8, 4, (3, 20)), (2, 3, 16, 16, 1, 1, None)],
+)  # fmt: skip
+def test_tiles_that_are_copied_while_others_are_multiplied(
+    rng, kind, n, m, width, value, rows, columns, band
+):
+    card, batch, heads, keys, scale = present("opencl:0"), 2, 4, 2, 0.25
+    shapes = (heads, n, width), (keys, m, width), (keys, m, value), (heads, n, value)
+    q, k, v, g = (rng.standard_normal((batch, *s)).astype("float32") for s in shapes)
+    out, sums, *gradients = formula(q, k, v, g, scale=scale, band=band)
+    text = _core._attention_program(kind, "float32", width, value, band=band is not None, rows=rows, columns=columns, queue="in order")  # fmt: skip
+    inputs, want = [q, k, v], [out, sums]
+    if kind != "forward":
+        inputs += [g, sums, (g * out).sum(-1)]
+        want = {"queries": gradients[:1], "keys": gradients[1:], "gradient": gradients}[kind]
+    inputs = [weft.asarray(x.astype("float32").reshape(-1)).to(card) for x in inputs]
+    results = [weft.zeros((x.size,), device=card) for x in want]
+    by_keys = kind in ("keys", "gradient")
+    tiles = -(-(m if by_keys else n) // (16 * rows))
+    numbers = [tiles * batch * (keys if by_keys else heads), tiles, heads, heads // keys, n, m]
+    for i, (h, length, w) in enumerate(shapes[: 3 if kind == "forward" else 4]):
+        by = 4 if (i in (1, 2)) != by_keys else 1  # what passes counts vectors
+        numbers += [h * length * w // by, length * w // by, w // by]
+    numbers += list(band or ())
+    weft.build(_core.parse_func(text), target="opencl:0")(*inputs, *results, *numbers, scale)
+    for got, right in zip(results, want):
+        got, none = got.to("cpu").numpy().reshape(right.shape), np.isinf(right)  # sees no key
+        assert (got[none] == right[none]).all()
+        close(weft.asarray(np.where(none, 0, got)), np.where(none, 0, right), 2e-5)
+
+
+@pytest.mark.parametrize("kind", ["forward", "keys", "gradient"])
+@pytest.mark.parametrize("width, rows, columns", [(64, 8, 4), (128, 4, 4)])
+def test_cubins_of_float32(kind, width, rows, columns):
+    reason = weft.device("cuda").reason
+    if "NVRTC" in reason:
+        pytest.skip(f"no NVRTC: {reason}")
+    text = _core._attention_program(kind, "float32", width, width, rows=rows, columns=columns, queue="cp.async")  # fmt: skip
+    source = weft.build(_core.parse_func(text), target="cuda:arch=sm_90").source()
+    assert "weft_copy_16(" in source and "cp.async.wait_group 1;" in source
+
+
 def test_views_need_no_copies_on_a_card(rng):
     device = present("opencl:0")
     packed = rng.standard_normal((2, 9, 3, 2, 16)).astype("float32")  # batch, time, q k v, heads

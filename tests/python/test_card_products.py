@@ -8,6 +8,7 @@ import pytest
 from present import present
 
 import weft
+from weft import _core
 
 TOLERANCE = {"float32": 3e-6, "float64": 1e-14, "float16": 2e-3, "bfloat16": 1e-2}
 
@@ -135,3 +136,33 @@ def test_no_element_and_no_summand(device):
     zeros = lambda *shape: weft.zeros(shape, dtype="float32", device=device)  # noqa: E731
     assert (zeros(0, 5) @ zeros(5, 3)).shape == (0, 3)
     np.testing.assert_array_equal((zeros(4, 0) @ zeros(0, 1)).numpy(), np.zeros((4, 1)))
+
+
+@pytest.mark.parametrize(
+    "dtype, tile, reads, options",
+    [
+        ("float32", 0, ("summed", "wide"), {"wide_store": True}),
+        ("float32", 1, ("rows", "summed"), {"early": True, "rank": 3}),
+        ("float32", 2, ("summed", "rows"), {"rank": 3, "wide_store": True}),
+        ("float64", 0, ("terms", "wide"), {"instruction": True, "wide_store": True}),
+    ],
+)
+def test_cubins_of_tiles(dtype, tile, reads, options):
+    """Programs of a queue that opencl has not: they pass the checks of every program."""
+    reason = weft.device("cuda").reason
+    if "NVRTC" in reason:
+        pytest.skip(f"no NVRTC: {reason}")
+    text = _core._contraction_program(dtype, tile, *reads, **options)
+    source = weft.build(_core.parse_func(text), target="cuda:arch=sm_90").source()
+    loop = source[source.index("for (int kt") :]
+    assert loop.count("__syncthreads();") == 1 and "cp.async.wait_group 0;" in loop
+    assert ("__launch_bounds__(256, 2)" in source) == (tile == 0 and dtype == "float32")
+
+
+@pytest.mark.parametrize("m, n, k", [(33, 20, 20), (200, 128, 100), (64, 64, 33)])
+def test_whole_vectors_of_results(rng, device, m, n, k):
+    """Rows of whole vectors, by tiles whose threads have two columns or more."""
+    a, b = numbers(rng, (2, k, m), "float32"), numbers(rng, (2, k, n), "float32")
+    got = (on(device, a, "float32").mT @ on(device, b, "float32")).to("cpu").numpy()
+    want = a.astype("float64").swapaxes(1, 2) @ b
+    assert np.abs(got - want).max() <= TOLERANCE["float32"] * np.abs(want).max()

@@ -83,6 +83,26 @@ Read read_of(const NDArray& x, Elem compute, const Dims& outer, const Dims& step
   return lies(outer, steps, summed_steps) ? Read::wide : Read::rows;
 }
 
+/// Whether results can be stored in vectors of 16 bytes.
+bool stores_vectors(const NDArray& out, const ContractSpec& spec, const Contraction& c,
+                    const Steps& steps, bool vectors) {
+  const std::int64_t lanes = vector_of(spec.store);
+  auto whole = [&](std::int64_t v) { return v % lanes == 0; };
+  auto all = [&](const Dims& d, int count) {
+    return std::all_of(d.data(), d.data() + count, whole);
+  };
+  const std::uint64_t address =
+      out.handle()->address() + static_cast<std::uint64_t>(out.offset() * elem_bytes(out.elem()));
+  const int last = c.n.size() - 1;
+  const Tile& t = spec.tile;
+  const std::int64_t neighbours = t.instruction ? 2 : std::min<std::int64_t>(4, t.each_n);
+  // Conversions are not made in vectors, and a thread must have whole ones.
+  return vectors && neighbours % lanes == 0 && spec.store == spec.out && lanes <= 4 &&
+         address % 16 == 0 && steps.inner[last] == 1 && whole(c.n[last]) &&
+         all(steps.inner, last) && all(steps.outer, steps.outer.size()) &&
+         all(steps.batch, steps.batch.size());
+}
+
 bool in_vectors(Read read) { return read == Read::wide || read == Read::terms; }
 
 /// Steps as numbers of vectors.
@@ -153,26 +173,30 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
   spec.rank_batch = c.batch.size();
   spec.tile = tile;
   spec.store = target.elem();
+  spec.wide_store = stores_vectors(target, spec, c, steps_out, vectors);
   spec.stages = choice.stages;
   spec.queue = grid.queue;
+  if (spec.wide_store) {
+    divide(spec.store, {&steps_out.outer, &steps_out.batch});
+    divide_others(spec.store, steps_out.inner);
+  }
   if (spec.read_a == Read::wide)
     divide(a.elem(), {&c.a.inner, &c.a.batch}), divide_others(a.elem(), c.a.outer);
   if (spec.read_a == Read::terms) divide(a.elem(), {&c.a.outer, &c.a.batch});
   if (spec.read_b == Read::wide)
     divide(b.elem(), {&c.b.outer, &c.b.batch}), divide_others(b.elem(), c.b.inner);
   if (spec.read_b == Read::terms) divide(b.elem(), {&c.b.inner, &c.b.batch});
-  auto word = [](auto v) { return static_cast<std::uint64_t>(v); };
-  Key key{4,
-          word(spec.out) | word(spec.a) << 8 | word(spec.b) << 16 | word(spec.narrow) << 24 |
-              word(spec.read_a) << 25 | word(spec.read_b) << 27,
-          word(spec.rank_m) | word(spec.rank_n) << 8 | word(spec.rank_k) << 16 |
-              word(spec.rank_batch) << 24,
-          word(choice.tile) | word(spec.stages) << 16 | word(spec.early) << 24 |
-              word(spec.store) << 32 | word(instruction) << 40};
-  Call call(out.device());
+  const ProgramKey key{
+      "contraction",
+      {static_cast<int>(spec.out), static_cast<int>(spec.a), static_cast<int>(spec.b),
+       static_cast<int>(spec.store), spec.narrow, static_cast<int>(spec.read_a),
+       static_cast<int>(spec.read_b), spec.rank_m, spec.rank_n, spec.rank_k, spec.rank_batch,
+       static_cast<int>(choice.tile), instruction, spec.stages, spec.early, spec.wide_store}};
+  ProgramCall call(out.device());
   call.array(target).array(a).array(b);
   call.integer(blocks_m).integer(blocks_n).integer(parts).integer(batch).integer(part);
-  call.integer(m).integer(n).integer(k).integer(batch * m * n);
+  call.integer(m).integer(n).integer(k);
+  call.integer(batch * m * n / (spec.wide_store ? vector_of(spec.store) : 1));
   for (const Dims* d :
        {&c.m, &c.n, &c.k, &c.batch, &c.a.outer, &c.a.inner, &c.a.batch, &c.b.outer, &c.b.inner,
         &c.b.batch, &steps_out.outer, &steps_out.inner, &steps_out.batch}) {

@@ -21,14 +21,15 @@ struct ContractSpec {
   int rank_m = 1, rank_n = 1, rank_k = 1, rank_batch = 0;
   Tile tile;
   std::int64_t stages = 1;
-  bool early = false;  // TileChoice::early
-  std::string queue;   // "": copies are done where they stand
+  bool early = false;       // TileChoice::early
+  bool wide_store = false;  // results are stored in vectors of 16 bytes
+  std::string queue;        // "": copies are done where they stand
 };
 
 /// Parameters: out, a, b; blocks_m, blocks_n, parts, batches, length of a part, m, n, k, elements
 /// of a part's result; the extents of m, n, k, batch; the steps of a along m, k, batch, of b along
 /// k, n, batch, of out along m, n, batch. An operand that is read in vectors has its other steps in
-/// vectors.
+/// vectors; so has a result that is stored in vectors.
 ir::PrimFunc contract_kernel(const ContractSpec& spec);
 
 /// Elements in a vector of 16 bytes.

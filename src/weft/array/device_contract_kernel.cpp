@@ -85,7 +85,7 @@ class Kernel {
                    return p_.bound("threadIdx.x", p_.at(t_.threads()),
                                    [&](const Expr& thread) { return body(block, thread); });
                  }),
-        true);
+        true, true, s_.wide_store ? t_.resident : 0);
   }
 
  private:
@@ -137,10 +137,8 @@ class Kernel {
     // Copies run `ahead` steps before their use; each slot of shared memory is one of them.
     const std::int64_t ahead = s_.stages - 1;
     if (tabled()) {
-      for (std::int64_t s = 0; s < s_.stages; ++s) all.push_back(tabulate(at(s)));
+      for (std::int64_t s = 0; s < kTablesAhead; ++s) all.push_back(tabulate(at(s)));
     }
-    for (std::int64_t s = 0; s < ahead; ++s)
-      all.push_back(group(ir::seq({bring(a_, fa, at(s)), bring(b_, fb, at(s))})));
     auto wait = [&](std::int64_t in_flight) {
       return ir::Stmt(make_ref<const ir::WaitNode>(token_, ir::make_int(in_flight), ""));
     };
@@ -148,10 +146,11 @@ class Kernel {
     // summand behind the barrier that the tile before ends with.
     auto copies = [&](const Expr& tile) {
       std::vector<Stmt> both = {bring(a_, fa, tile), bring(b_, fb, tile)};
-      // Places for the copies of the step after: read behind that step's barrier.
-      if (tabled()) both.push_back(tabulate(tile + at(1)));
+      // Places for the copies after the next: what is still in flight is read by none.
+      if (tabled()) both.push_back(tabulate(tile + at(kTablesAhead)));
       return group(ir::seq(std::move(both)));
     };
+    for (std::int64_t s = 0; s < ahead; ++s) all.push_back(copies(at(s)));
     const bool early = s_.early && ahead > 0 && !t_.instruction;
     if (early) {
       // Copies go out first: what they replace was taken before the barrier.
@@ -183,6 +182,8 @@ class Kernel {
       steps.push_back(add(1));
       return ir::seq(std::move(steps));
     }));
+    // Copies behind the last step are asked for and left out; none outlives the block.
+    if (ahead > 0) all.push_back(wait(0));
     all.push_back(write(base_out));
     Stmt s = ir::seq(std::move(all));
     for (const ir::Buffer& b : {acc_, ra_[0], ra_[1], rb_[0], rb_[1], place_, a_.tile, b_.tile})
@@ -198,8 +199,9 @@ class Kernel {
   /// Places along several summed axes come from a table in shared memory: divisions are made once
   /// for a block.
   bool tabled() const { return s_.rank_k > 1; }
-  /// One is read while another is written.
-  std::int64_t table_slots() const { return std::max<std::int64_t>(2, s_.stages); }
+  static constexpr std::int64_t kTablesAhead = 2;
+  /// Of two groups of copies without a barrier between them none writes what the other reads.
+  static constexpr std::int64_t table_slots() { return 4; }
 
   Stmt tabulate(const Expr& tile) const {
     Expr pk = first_ + tile * at(t_.depth) + thread_;
@@ -379,6 +381,7 @@ class Kernel {
     auto column = [&](const Expr& j) {
       return b_.start + column_ + of(j, four_n_, four_n_ * (32 / t_.lanes_m));
     };
+    if (s_.wide_store) return write_vectors(base);
     Stmt columns = p_.unrolled("j", t_.each_n, [&](const Expr& j) {
       return ir::store(place_, positions(column(j), b_.outer, {out_n_})[0], {j});
     });
@@ -393,6 +396,44 @@ class Kernel {
                       {start + ir::load(place_, {j})}));
       });
       return line.around(stores);
+    });
+    return ir::seq({columns, rows});
+  }
+
+  /// The same where the last axis of columns holds whole vectors of the result: other steps count
+  /// vectors.
+  Stmt write_vectors(const Expr& base) const {
+    const std::int64_t lanes = vector_of(s_.store), each = t_.each_n / lanes;
+    WEFT_CHECK(four_n_ % lanes == 0, "a thread has ", four_n_, " neighbours, vectors ", lanes);
+    auto of = [&](const Expr& i, std::int64_t four, std::int64_t apart) {
+      return ir::div(i, at(four)) * at(apart) + mod(i, at(four));
+    };
+    auto column = [&](const Expr& j) {
+      return b_.start + column_ + of(j * at(lanes), four_n_, four_n_ * (32 / t_.lanes_m));
+    };
+    std::vector<Expr> vectors = b_.outer;
+    vectors.back() = ir::div(vectors.back(), at(lanes));
+    Stmt columns = p_.unrolled("j", each, [&](const Expr& j) {
+      const Expr vector = ir::div(column(j), at(lanes));
+      return ir::store(place_,
+                       vectors.size() > 1 ? positions(vector, vectors, {out_n_})[0] : vector, {j});
+    });
+    Stmt rows = p_.unrolled("i", t_.each_m, [&](const Expr& i) {
+      Lets line;
+      Expr r = line.name(p_, "r", a_.start + row_ + of(i, four_m_, four_m_ * t_.lanes_m));
+      Expr start = line.name(p_, "line", base + positions(r, a_.outer, {out_m_})[0]);
+      return line.around(p_.unrolled("j", each, [&](const Expr& j) {
+        const Expr vector = start + ir::load(place_, {j});
+        return ir::if_then(ir::logical_and(ir::lt(r, a_.limit), ir::lt(column(j), b_.limit)),
+                           p_.loop(
+                               "v", at(lanes),
+                               [&](const Expr& v) {
+                                 return ir::store(
+                                     to_, ir::load(acc_, {i * at(t_.each_n) + j * at(lanes) + v}),
+                                     {vector * at(lanes) + v});
+                               },
+                               ir::ForKind::vectorized));
+      }));
     });
     return ir::seq({columns, rows});
   }

@@ -8,7 +8,9 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "weft/ir/interpret.h"
 #include "weft/target/backend.h"
+#include "weft/target/host_plan.h"
 
 namespace weft::device {
 
@@ -123,13 +125,16 @@ Stmt Builder::loop(const char* name, const Expr& extent, const Body& body, ir::F
   ir::Var v = var(name);
   return ir::make_for(v, at(0), extent, body(v), kind);
 }
-ir::PrimFunc Builder::finish(const Stmt& body, bool exclusive) const {
+ir::PrimFunc Builder::finish(const Stmt& body, bool exclusive, bool distinct,
+                             std::int64_t blocks) const {
   std::vector<ir::Param> params = buffers_;
   params.insert(params.end(), scalars_.begin(), scalars_.end());
   // "weft.points_together": points exchange through shared memory, ordered by barriers
   // (pass/check_private.h).
   ir::Annotations notes = ir::with_annotation({}, "weft.points_together", true);
   if (exclusive) notes = ir::with_annotation(std::move(notes), "tir.noalias", true);
+  if (blocks > 0) notes = ir::with_annotation(std::move(notes), kBlocksPerProcessor, blocks);
+  if (distinct) notes = ir::with_annotation(std::move(notes), ir::kDistinctElements, true);
   return ir::make_func("main", std::move(params), ir::root_block(body), std::move(notes));
 }
 

@@ -62,8 +62,11 @@ class Builder {
   ir::Stmt unrolled(const char* name, std::int64_t extent, const Body& body) const {
     return loop(name, at(extent), body, ir::ForKind::unrolled);
   }
-  /// `exclusive`: what the kernel writes is read nowhere else.
-  ir::PrimFunc finish(const ir::Stmt& body, bool exclusive = false) const;
+  /// `exclusive`: what the kernel writes is read nowhere else. `distinct`: positions that it
+  /// computes through arrays differ from thread to thread. `blocks`: that a processor shall have
+  /// room for at once.
+  ir::PrimFunc finish(const ir::Stmt& body, bool exclusive = false, bool distinct = false,
+                      std::int64_t blocks = 0) const;
 
  private:
   std::vector<ir::Param> buffers_, scalars_;

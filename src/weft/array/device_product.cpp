@@ -449,11 +449,11 @@ void grid_product(const NDArray& out, const NDArray& a_in, const NDArray& b_in) 
     return most;
   };
   spec.narrow = fits_narrow(std::max({reach(a), reach(b), out.size() + 1024 * (n + 1024)}));
-  auto word = [](auto v) { return static_cast<std::uint64_t>(v); };
-  const Key key{
-      16, word(spec.out) | word(spec.in) << 8 | word(spec.narrow) << 16 | word(spec.pairs) << 17,
-      word(choice.row) | word(spec.groups) << 8 | word(spec.stages) << 16, word(spec.rank_batch)};
-  Call call(out.device());
+  const ProgramKey key{
+      "product.instruction",
+      {static_cast<int>(spec.out), static_cast<int>(spec.in), spec.narrow, spec.pairs,
+       static_cast<int>(choice.row), spec.groups, spec.stages, spec.rank_batch}};
+  ProgramCall call(out.device());
   call.array(out).array(a).array(b);
   call.integer(blocks_m).integer(blocks_n).integer(batches).integer(m).integer(n).integer(k);
   call.integer(n / 2);

@@ -26,15 +26,13 @@ WholeTensor tensor_of(const NDArray& x, std::initializer_list<std::int64_t> exte
 void run_whole(const Ref<Device>& device, const WholeProduct& spec,
                std::initializer_list<const WholeTensor*> tensors, const NDArray& to,
                const WholeNumbers& numbers) {
-  auto word = [](auto v) { return static_cast<std::uint64_t>(v); };
-  const Key key{17 | word(spec.mode) << 8 | word(spec.out) << 12 |
-                    word(spec.type == dtypes::bfloat16) << 16 | word(spec.a_along_m) << 17 |
-                    word(spec.b_along_n) << 18,
-                word(spec.groups) | word(spec.columns) << 8 | word(spec.stages) << 20,
-                word(spec.patch[0]) | word(spec.patch[1]) << 16 | word(spec.patch[2]) << 32,
-                word(spec.step[0]) | word(spec.step[1]) << 16};
+  const ProgramKey key{
+      "convolution.tiles",
+      {static_cast<int>(spec.mode), static_cast<int>(spec.out), spec.type == dtypes::bfloat16,
+       spec.a_along_m, spec.b_along_n, spec.groups, spec.columns, spec.stages, spec.patch[0],
+       spec.patch[1], spec.patch[2], spec.step[0], spec.step[1]}};
   const WholeNumbers& x = numbers;
-  Call call(device);
+  ProgramCall call(device);
   for (const WholeTensor* t : tensors) {
     if (call.count() < 2) call.pointer(t->storage, t->offset);
   }

@@ -348,7 +348,7 @@ NDArray completed(const NDArray& u, const NDArray& s, bool whole) {
   const Ref<Device>& device = u.device();
   const Elem elem = u.elem();
   const NDArray zero = negligible(s, std::max(m, n));
-  const Qr q = small::fits_two(u) ? small::qr(u, whole) : qr(u, whole);
+  const Qr q = small::fits(small::Program::qr, u) ? small::qr(u, whole) : qr(u, whole);
   const NDArray same = apply(Op::not_equal, identities(device, elem, 1, n), Scalar(0));
   NDArray phase =
       n > 0 ? masked(same, until(q.r, 1, n)) : full(device, elem, Dims{count, 1, 0}, Scalar(0));

@@ -71,9 +71,9 @@ NDArray solve(const NDArray& a, const NDArray& b, std::string_view name, const N
   const std::int64_t n = b.shape()[b.ndim() - 2], k = b.shape()[b.ndim() - 1];
   if (b.size() == 0) return NDArray::empty(b.device(), b.elem(), b.shape());
   MathLibrary* lib = library::of(x);
-  const Solved s = small::fits(x, k) ? small::solve(x, y)
-                   : lib             ? library::solve(*lib, x, y)
-                                     : composed::solve(x, y);
+  const Solved s = small::fits(small::Program::elimination, x, k) ? small::solve(x, y)
+                   : lib                                          ? library::solve(*lib, x, y)
+                                                                  : composed::solve(x, y);
   check(s.status, asked, name, "singular");
   return as_asked(s.x, b, {n, k});
 }
@@ -82,7 +82,7 @@ SignedLog slogdet(const NDArray& a) {
   const NDArray x = stack(a);
   const std::int64_t count = x.shape()[0], n = x.shape()[1];
   const Elem elem = x.elem();
-  if (x.size() > 0 && small::fits(x, 0)) {
+  if (x.size() > 0 && small::fits(small::Program::elimination, x)) {
     const SignedLog d = small::slogdet(x);
     return {as_asked(d.sign, a, {}), as_asked(d.log, a, {}), as_asked(d.determinant, a, {})};
   }
@@ -106,7 +106,7 @@ NDArray cholesky(const NDArray& a, bool upper) {
   const NDArray x = stack(a);
   const std::int64_t n = x.shape()[1];
   if (x.size() == 0) return a.copy();
-  if (small::fits(x, 0)) {
+  if (small::fits(small::Program::cholesky, x)) {
     const Definite d = small::cholesky(x, upper);
     check(d.status, a, "cholesky", "indefinite");
     return as_asked(d.lower, a, {n, n});
@@ -123,7 +123,7 @@ Eigen eigh(const NDArray& a) {
   const NDArray x = stack(a);
   const std::int64_t n = x.shape()[1];
   Eigen e;
-  if (x.size() > 0 && small::fits_two(x)) {
+  if (x.size() > 0 && small::fits(small::Program::eigh, x)) {
     const library::Decomposed d = small::eigh(x);
     check(d.status, a, "eigh", "divergent");
     e = {d.values, d.left};
@@ -143,7 +143,7 @@ Svd svd(const NDArray& a, SvdPart part) {
   const bool turned = m < n, vectors = part != SvdPart::values;
   if (turned) x = adjoint(x), std::swap(m, n);
   Svd out;
-  if (x.size() > 0 && small::fits_two(x)) {
+  if (x.size() > 0 && small::fits(small::Program::svd, x)) {
     const library::Decomposed d = small::svd(x, part);
     const bool whole = !deficient(d.status, a);
     const bool full = part == SvdPart::full && m > n;
@@ -169,9 +169,10 @@ Svd svd(const NDArray& a, SvdPart part) {
 Qr qr(const NDArray& a, bool complete) {
   const NDArray x = stack(a);
   MathLibrary* lib = x.size() > 0 ? library::of(x) : nullptr;
-  const Qr f = x.size() > 0 && small::fits_two(x) ? small::qr(x, complete)
-               : lib                              ? library::qr(*lib, x, complete)
-                                                  : composed::qr(x, complete);
+  const bool fits = x.size() > 0 && small::fits(small::Program::qr, x);
+  const Qr f = fits  ? small::qr(x, complete)
+               : lib ? library::qr(*lib, x, complete)
+                     : composed::qr(x, complete);
   return {as_asked(f.q, a, {f.q.shape()[1], f.q.shape()[2]}),
           as_asked(f.r, a, {f.r.shape()[1], f.r.shape()[2]})};
 }

@@ -50,13 +50,12 @@ NDArray completed(const NDArray& u, const NDArray& s, bool full);
 }  // namespace composed
 
 namespace small {
-/// Whether programs of one matrix a block take these matrices, with so many right-hand sides.
-bool fits(const NDArray& matrices, std::int64_t columns);
+enum class Program : std::uint8_t { elimination, cholesky, qr, eigh, svd };
+/// Whether the program of one matrix a block takes these matrices, with so many right-hand sides.
+bool fits(Program program, const NDArray& matrices, std::int64_t columns = 0);
 Solved solve(const NDArray& a, const NDArray& b);
 SignedLog slogdet(const NDArray& a);
 Definite cholesky(const NDArray& a, bool upper);  // `lower` is the factor that was asked for
-/// The same for the functions below, whose programs keep two matrices.
-bool fits_two(const NDArray& matrices);
 Qr qr(const NDArray& a, bool complete);
 library::Decomposed eigh(const NDArray& a);
 library::Decomposed svd(const NDArray& a, SvdPart part);  // m >= n

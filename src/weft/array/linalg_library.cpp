@@ -156,14 +156,19 @@ Decomposed svd(MathLibrary& lib, const NDArray& a, SvdPart part) {
     u = made(a, a.elem(), Dims{count, full ? m : n, m});
     vh = made(a, a.elem(), Dims{count, n, n});
   }
-  if (part == SvdPart::thin) {
+  // Of matrices that are not small rotations find the values sooner than a bidiagonal form.
+  constexpr std::int64_t kBidiagonal = 96;
+  if (part == SvdPart::thin || (part == SvdPart::values && n > kBidiagonal)) {
     const NDArray work = columns(a);
     for (std::int64_t i = 0; i < count; ++i)
       lib.svd_jacobi(number_of(a.elem()), m, n, item(work, i), item(s, i), item(u, i), item(vh, i),
                      item(status, i));
     std::vector<std::int32_t> all(static_cast<std::size_t>(count));
     status.read(all.data());
-    if (std::all_of(all.begin(), all.end(), [](std::int32_t code) { return code == 0; }))
+    const bool ended =
+        std::all_of(all.begin(), all.end(), [](std::int32_t code) { return code == 0; });
+    if (ended && !vectors) return {s, {}, {}, status};
+    if (ended)
       return {s, u.transpose(1, 2), is_complex(vh.elem()) ? apply(Op::conj, vh) : vh, status};
   }
   const NDArray work = columns(a);

@@ -52,27 +52,36 @@ NDArray statuses(const NDArray& a) {
 namespace {
 
 /// A block is alone with its matrix; the library shares a large one among all processors, one after
-/// the other. Where both exist the program takes several.
-bool prefers_library(const NDArray& a, std::int64_t several) {
-  return a.shape()[0] < several && library::of(a) != nullptr;
+/// the other. From so many matrices on the program is faster where both exist: its time for one
+/// matrix over the library's (NVIDIA H200, bench/gpu/linalg.py).
+std::int64_t several(Program program, const SmallMatrix& s) {
+  if (s.capacity <= 32) return 1;
+  const bool large = s.capacity > 64;
+  switch (program) {
+    case Program::elimination: return large ? 3 : 1;
+    // The library has a program for all matrices of a stack.
+    case Program::cholesky: return large ? std::numeric_limits<std::int64_t>::max() : 1;
+    case Program::qr: return large ? 2 : 1;
+    case Program::eigh: return large ? 5 : 3;
+    default: return large ? 3 : 2;
+  }
+}
+
+std::int64_t shared_bytes(Program program, const SmallMatrix& s) {
+  if (program == Program::qr) return operators::small_qr_bytes(s);
+  return program == Program::eigh || program == Program::svd ? operators::small_orthogonal_bytes(s)
+                                                             : operators::small_solve_bytes(s);
 }
 
 }  // namespace
 
-bool fits(const NDArray& a, std::int64_t columns) {
+bool fits(Program program, const NDArray& a, std::int64_t columns) {
   const SmallMatrix s = spec_of(a, std::max(a.shape()[1], a.shape()[2]), columns);
   const weft::device::Grid& grid = weft::device::grid_of(a.device());
   return grid.present && s.capacity > 0 && s.threads() <= grid.threads &&
-         operators::small_solve_bytes(s) <= grid.shared_bytes &&
-         !(s.capacity > 64 && prefers_library(a, 8)) &&
-         a.shape()[0] <= std::numeric_limits<std::int32_t>::max() / 256;
-}
-
-bool fits_two(const NDArray& a) {
-  if (!fits(a, 0)) return false;
-  const SmallMatrix s = spec_of(a, std::max(a.shape()[1], a.shape()[2]), 0);
-  return operators::small_orthogonal_bytes(s) <= weft::device::grid_of(a.device()).shared_bytes &&
-         !prefers_library(a, s.capacity > 64 ? 16 : 8);
+         shared_bytes(program, s) <= grid.shared_bytes &&
+         a.shape()[0] <= std::numeric_limits<std::int32_t>::max() / 256 &&
+         (a.shape()[0] >= several(program, s) || library::of(a) == nullptr);
 }
 
 Solved solve(const NDArray& a, const NDArray& b) {

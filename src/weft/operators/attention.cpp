@@ -90,6 +90,34 @@ class Text {
                ", T.float32(0))\n");
   }
 
+  /// The same on the queue: vectors of 16 bytes.
+  std::string copy(std::string_view in, std::string_view to, int count, int width,
+                   std::string_view array, std::string_view strides, std::string_view head,
+                   std::string_view first, std::string_view limit) const {
+    const int vectors = count * width / 4;
+    const bool partial = vectors % kAttentionThreads != 0;
+    const std::string deep = partial ? "    " : "";
+    return fill(cat(in, "with T.async_(\"", s_.queue, "\", copied):\n", in,
+                    "    for i in T.unroll(T.{I}({each})):\n", in,
+                    "        r: T.{I} = (i * 256 + t) // {line}\n", in,
+                    "        c: T.{I} = (i * 256 + t) % {line}\n",
+                    partial ? cat(in, "        if i * 256 + t < ", vectors, ":\n") : "", in, deep,
+                    "        for u in T.vectorized(T.{I}(4)):\n", in, deep,
+                    "            {to}[r * {pitch} + c * 4 + u] = T.if_then_else({first} + r < "
+                    "{limit}, {array}[(bat * {s}b + {head} * {s}h + ({first} + r) * {s}r + c) * 4 "
+                    "+ u], T.float32(0))\n"),
+                {{"I", index()},
+                 {"each", cat((vectors + kAttentionThreads - 1) / kAttentionThreads)},
+                 {"line", cat(width / 4)},
+                 {"to", std::string(to)},
+                 {"pitch", cat(pitch(width))},
+                 {"array", std::string(array)},
+                 {"s", std::string(strides)},
+                 {"head", std::string(head)},
+                 {"first", std::string(first)},
+                 {"limit", std::string(limit)}});
+  }
+
   /// to[i, j] = the product of row ty + 16 i of `a` and row tx + 16 j of `b`.
   std::string products(std::string_view in, std::string_view to, std::string_view a,
                        std::string_view b, int width) const {
@@ -302,12 +330,23 @@ ir::PrimFunc attention_forward(const AttentionSpec& s) {
               s.rows * each, ")):\n                OUT[e] = T.float32(0)\n");
   body += x.load(Text::kIn, "QS", rows, s.width, "q", "q", "h", "first", "n",
                  cat(" * (scale * ", Text::kLog2e, ")"));
+  const bool queued = !s.queue.empty();
+  if (queued) {
+    body += fill("            early: T.{I} = begin * {columns}\n",
+                 {{"I", x.index()}, {"columns", cat(columns)}});
+    body += x.copy(Text::kIn, "KS", columns, s.width, "k", "k", "kz", "early", "visible");
+  }
   body += fill(
       "            for step in T.serial(T.max(end - begin, T.{I}(0))):\n"
       "                start: T.{I} = (begin + step) * {columns}\n",
       {{"I", x.index()}, {"columns", cat(columns)}});
-  body += x.load(kStep, "KS", columns, s.width, "k", "k", "kz", "start", "visible", "");
-  body += x.load(kStep, "VS", columns, s.value_width, "v", "v", "kz", "start", "visible", "");
+  if (queued) {
+    body += cat(kStep, "T.wait(copied, 0)\n");
+    body += x.copy(kStep, "VS", columns, s.value_width, "v", "v", "kz", "start", "visible");
+  } else {
+    body += x.load(kStep, "KS", columns, s.width, "k", "k", "kz", "start", "visible", "");
+    body += x.load(kStep, "VS", columns, s.value_width, "v", "v", "kz", "start", "visible", "");
+  }
   body += x.products(kStep, "SC", "QS", "KS", s.width);
   const std::string inner(24, ' ');
   body += x.each_score(kStep, x.masked(inner));
@@ -349,7 +388,14 @@ ir::PrimFunc attention_forward(const AttentionSpec& s) {
                       "col: T.{I} = start + tx + j * 16\n", x.kept(inner), weight),
                   {{"I", x.index()}});
   body += x.each_score(kStep, weight);
+  if (queued) {
+    body += fill("                next: T.{I} = start + {columns}\n",
+                 {{"I", x.index()}, {"columns", cat(columns)}});
+    body += x.copy(kStep, "KS", columns, s.width, "k", "k", "kz", "next", "visible");
+    body += cat(kStep, "T.wait(copied, 1)\n");
+  }
   body += x.weighted(kStep, "OUT", "VS", s.value_width);
+  if (queued) body += cat(Text::kIn, "T.wait(copied, 0)\n");
   body += fill(
       "            for i in T.unroll(T.{I}({r})):\n"
       "                RS[(ty + i * 16) * 20 + tx] = SUM[i]\n"
@@ -444,6 +490,16 @@ ir::PrimFunc gradient(const AttentionSpec& s, bool queries, bool added = false) 
     body += cat("            for e in T.unroll(T.{I}(", s.rows * each_value,
                 ")):\n                SECOND[e] = T.float32(0)\n");
   const std::string scaled = cat(" * (scale * ", Text::kLog2e, ")");
+  const bool queued = !s.queue.empty();
+  /// What passes, YA and YB, of the tile at `start`. On the queue: YB while the step before sums
+  /// what is due to YA, YA while weights' gradients are computed.
+  const char* passing[] = {queries ? "k" : "q", queries ? "v" : "g"};
+  const char *head = queries ? "kz" : "h", *limit = queries ? "visible" : "n";
+  auto bring = [&](const char* in, bool second, const char* start) {
+    const char* array = passing[second];
+    return x.copy(in, second ? "YB" : "YA", columns, second ? s.value_width : s.width, array, array,
+                  head, start, limit);
+  };
   /// What a query brings: the logarithm of its sum (to base 2; inf where it sees nothing) and
   /// delta.
   auto query_numbers = [&](const char* in, const char* row) {
@@ -467,12 +523,18 @@ ir::PrimFunc gradient(const AttentionSpec& s, bool queries, bool added = false) 
     body += x.load(Text::kIn, "XA", rows, s.width, "q", "q", "h", "first", "n", scaled);
     body += x.load(Text::kIn, "XB", rows, s.value_width, "g", "g", "h", "first", "n", "");
     body += query_numbers(Text::kIn, "first + ty");
+    if (queued) {
+      body += fill("            early: T.{I} = begin * {columns}\n", names);
+      body += bring(Text::kIn, true, "early") + bring(Text::kIn, false, "early");
+    }
     body += fill(
         "            for step in T.serial(T.max(end - begin, T.{I}(0))):\n"
         "                start: T.{I} = (begin + step) * {columns}\n",
         names);
-    body += x.load(in, "YA", columns, s.width, "k", "k", "kz", "start", "visible", "");
-    body += x.load(in, "YB", columns, s.value_width, "v", "v", "kz", "start", "visible", "");
+    if (!queued) {
+      body += x.load(in, "YA", columns, s.width, "k", "k", "kz", "start", "visible", "");
+      body += x.load(in, "YB", columns, s.value_width, "v", "v", "kz", "start", "visible", "");
+    }
   } else {
     body += fill(
         "            keys: T.{I} = heads // group\n"
@@ -483,25 +545,37 @@ ir::PrimFunc gradient(const AttentionSpec& s, bool queries, bool added = false) 
     body += x.load(Text::kIn, "XA", rows, s.width, "k", "k", "kz", "first", "visible", "");
     body += x.load(Text::kIn, "XB", rows, s.value_width, "v", "v", "kz", "first", "visible", "");
     // One loop over the heads that share these keys and their tiles of queries.
+    body += fill("            count: T.{I} = T.max(end - begin, T.{I}(0))\n", names);
+    if (queued) {
+      body += fill("            early: T.{I} = begin * {columns}\n", names);
+      head = "(kz * group)";
+      body += bring(Text::kIn, true, "early") + bring(Text::kIn, false, "early");
+    }
     body += fill(
-        "            count: T.{I} = T.max(end - begin, T.{I}(0))\n"
         "            for both in T.serial(count * group):\n"
         "                h: T.{I} = kz * group + both // count\n"
         "                z: T.{I} = bat * heads + h\n"
         "                start: T.{I} = (begin + both % count) * {columns}\n",
         names);
-    body += x.load(in, "YA", columns, s.width, "q", "q", "h", "start", "n", scaled);
-    body += x.load(in, "YB", columns, s.value_width, "g", "g", "h", "start", "n", "");
+    if (!queued) {
+      body += x.load(in, "YA", columns, s.width, "q", "q", "h", "start", "n", scaled);
+      body += x.load(in, "YB", columns, s.value_width, "g", "g", "h", "start", "n", "");
+    }
     body += query_numbers(in.c_str(), "start + tx");
   }
-  body += x.products(in, "SC", "XA", "YA", s.width);
+  if (queued) body += cat(in, "T.wait(copied, 1)\n");
   body += x.products(in, "DP", "XB", "YB", s.value_width);
+  if (queued) body += cat(in, "T.wait(copied, 0)\n");
+  body += x.products(in, "SC", "XA", "YA", s.width);
   const std::string inner(24, ' ');
   const std::string score = cat("SC[i * ", s.columns, " + j]"),
                     change = cat("DP[i * ", s.columns, " + j]"),
                     place = cat("PS[(ty + i * 16) * ", columns + 4, " + tx + j * 16]");
   const char* own_index = queries ? "i" : "j";
-  std::string step = x.masked(inner);
+  // Queries that pass as they lie are scaled here.
+  std::string step =
+      queued && !queries ? cat(inner, score, " = ", score, scaled, "\n") : std::string();
+  step += x.masked(inner);
   step += cat(inner, score, " = T.exp2_flush(", score, " - LOG[", own_index, "])\n");
   if (s.dropout) step += x.kept(inner);
   const char* times = s.dropout ? " * keep" : "";
@@ -513,12 +587,28 @@ ir::PrimFunc gradient(const AttentionSpec& s, bool queries, bool added = false) 
     body += x.weighted(in, "SECOND", "YB", s.value_width);
     body += x.each_score(in, cat(inner, place, " = ", change, "\n"));
   }
+  std::string bring_first;
+  if (queued) {
+    // Behind the last tile: a tile of the next head that shares the keys, or nothing that is read.
+    body += fill(queries ? cat(in, "next: T.{I} = start + {columns}\n")
+                         : cat(in, "after: T.{I} = both + 1\n", in,
+                               "next_head: T.{I} = kz * group + after // "
+                               "count\n",
+                               in, "next: T.{I} = (begin + after % count) * {columns}\n"),
+                 names);
+    if (!queries) head = "T.min(next_head, heads - 1)";
+    body += bring(in.c_str(), true, "next");
+    bring_first = bring(in.c_str(), false, "next");
+  }
   body += x.weighted(in, "FIRST", "YA", s.width);
+  body += bring_first;
   if (added) body += x.turned(in, "dq", "XA", s.width);
+  if (queued) body += cat(Text::kIn, "T.wait(copied, 0)\n");
   if (queries) {
     body += x.store("dq", "FIRST", s.width, "z", "n", " * scale");
-  } else {  // YA holds queries times scale log2(e)
-    body += x.store("dk", "FIRST", s.width, "zk", "m", " * T.float32(0.6931471805599453)");
+  } else {  // without a queue YA holds queries times scale log2(e)
+    body += x.store("dk", "FIRST", s.width, "zk", "m",
+                    queued ? " * scale" : " * T.float32(0.6931471805599453)");
     body += x.store("dv", "SECOND", s.value_width, "zk", "m", "");
   }
   return x.parse(p, body);

@@ -27,6 +27,10 @@ struct AttentionSpec {
   bool lengths = false;   // of the keys of each batch
   bool dropout = false;
   bool narrow = true;  // positions fit 32 bits
+  /// The queue on which keys and values are copied while the others are multiplied; "": none. With
+  /// one, elements are float32, widths multiples of 16, and strides of k and v count vectors of
+  /// four.
+  std::string queue;
 };
 inline constexpr int kAttentionThreads = 256;
 

@@ -56,7 +56,8 @@ ir::PrimFunc small_eigh(const SmallMatrix& spec);
 /// turned something.
 ir::PrimFunc small_svd(const SmallMatrix& spec, bool vectors);
 
-/// Bytes of shared memory of small_qr, small_eigh and small_svd, at most.
+/// Bytes of shared memory of small_qr; of small_eigh and small_svd, which keep two matrices.
+std::int64_t small_qr_bytes(const SmallMatrix& spec);
 std::int64_t small_orthogonal_bytes(const SmallMatrix& spec);
 
 /// The head of a program of one matrix a block, for the files of these operators.

@@ -8,20 +8,19 @@ namespace weft::operators {
 
 namespace {
 
-/// Applies the reflector V with the factor `tau` from the left: columns of `buffer` for which
-/// `condition` holds.
-void reflect(SmallMatrixText& t, const SmallMatrix& s, std::string_view buffer, const Number& tau,
+/// Applies the reflector V with the factor `tau` from the left: elements of W for which `condition`
+/// holds.
+void reflect(SmallMatrixText& t, const SmallMatrix& s, const Number& tau,
              std::string_view condition) {
-  t.column_sums("LINES", [&] { return conj(t.at("V", "row")) * t.at(buffer, "row, col"); });
+  t.column_sums("LINES", [&] { return conj(t.at("V", "row")) * t.at("W", "row, col"); });
   t.unroll("c", s.capacity / s.lanes(), [&] {
     t.integer("col", cat("c * ", s.lanes(), " + tx"));
     const Number sum = t.column_sum("sum", "LINES", "col");
     const Number share = t.let("share", tau * sum);
     t.unroll("i", s.capacity / s.rows_at_once(), [&] {
       t.integer("row", cat("i * ", s.rows_at_once(), " + ty"));
-      t.if_(condition, [&] {
-        t.store(buffer, "row, col", t.at(buffer, "row, col") - t.at("V", "row") * share);
-      });
+      t.if_(condition,
+            [&] { t.store("W", "row, col", t.at("W", "row, col") - t.at("V", "row") * share); });
     });
   });
 }
@@ -35,11 +34,16 @@ std::int64_t small_orthogonal_bytes(const SmallMatrix& s) {
          1024;
 }
 
+std::int64_t small_qr_bytes(const SmallMatrix& s) {
+  const std::int64_t number = (s.real == "float64" ? 8 : 4) * (s.complex ? 2 : 1);
+  const std::int64_t n = s.capacity;
+  return ((n + s.rows_at_once()) * (n + 1) + 2 * n) * number + s.threads() * 8 + 1024;
+}
+
 ir::PrimFunc small_qr(const SmallMatrix& s) {
   const int n = s.capacity;
   SmallMatrixText t(s, n, n);
   t.allocate("W", t.shape(n, n), "shared");
-  t.allocate("Q", t.shape(n, n), "shared");
   t.allocate("LINES", t.shape(s.rows_at_once(), n), "shared");
   t.allocate("V", cat(n), "shared");
   t.allocate("TAU", cat(n), "shared");
@@ -53,9 +57,6 @@ ir::PrimFunc small_qr(const SmallMatrix& s) {
                                  "base + T.Cast(\"int64\", row) * a1 + T.Cast(\"int64\", col) * "
                                  "a2"),
                      t.number(0)));
-    t.store("Q", "row, col",
-            {cat("T.Select(row == col, ", t.constant(1), ", ", t.constant(0), ")"),
-             t.complex() ? t.constant(0) : ""});
   });
   t.largest("W");
   t.let_factor();
@@ -91,11 +92,25 @@ ir::PrimFunc small_qr(const SmallMatrix& s) {
       t.store("V", "c", t.choose("c == j", t.number(1), below));
     });
     t.if_("t == 0", [&] { t.store("TAU", "j", tau); });
-    reflect(t, s, "W", conj(tau), "col > j and row >= j");
+    reflect(t, s, conj(tau), "col > j and row >= j");
     t.places("c", n, [&] {
       const Number first{"beta", t.complex() ? t.constant(0) : ""};
       t.if_("c >= j", [&] { t.store("W", "c, j", t.choose("c == j", first, t.at("V", "c"))); });
     });
+  });
+  auto place = [](const char* rows, const char* columns) {
+    return cat("(T.Cast(\"int64\", b) * T.Cast(\"int64\", ", rows,
+               ") + T.Cast(\"int64\", row)) * T.Cast(\"int64\", ", columns,
+               ") + T.Cast(\"int64\", col)");
+  };
+  // Columns of Q take the places of those of R and of the reflectors, from the last one on.
+  t.elements(0, n, [&] {
+    t.if_("row < wide and col < n", [&] {
+      t.store_in_memory("r", place("wide", "n"),
+                        t.choose("row <= col", scaled(t.at("W", "row, col"), "BACK"), t.number(0)));
+    });
+    t.if_("col >= steps",
+          [&] { t.store("W", "row, col", t.choose("row == col", t.number(1), t.number(0))); });
   });
   t.for_("back", "steps", [&] {
     t.integer("j", "steps - 1 - back");
@@ -104,20 +119,14 @@ ir::PrimFunc small_qr(const SmallMatrix& s) {
               t.choose("c == j", t.number(1), t.choose("c > j", t.at("W", "c, j"), t.number(0))));
     });
     const Number tau = t.let("tau", t.at("TAU", "j"));
-    reflect(t, s, "Q", tau, "row >= j");
+    reflect(t, s, tau, "col > j and row >= j");
+    t.places("c", n, [&] {
+      t.store("W", "c, j", t.choose("c == j", t.number(1), t.number(0)) - tau * t.at("V", "c"));
+    });
   });
-  auto place = [](const char* rows, const char* columns) {
-    return cat("(T.Cast(\"int64\", b) * T.Cast(\"int64\", ", rows,
-               ") + T.Cast(\"int64\", row)) * T.Cast(\"int64\", ", columns,
-               ") + T.Cast(\"int64\", col)");
-  };
   t.elements(0, n, [&] {
     t.if_("row < m and col < wide",
-          [&] { t.store_in_memory("q", place("m", "wide"), t.at("Q", "row, col")); });
-    t.if_("row < wide and col < n", [&] {
-      t.store_in_memory("r", place("wide", "n"),
-                        t.choose("row <= col", scaled(t.at("W", "row, col"), "BACK"), t.number(0)));
-    });
+          [&] { t.store_in_memory("q", place("m", "wide"), t.at("W", "row, col")); });
   });
   ProgramText p("matrix.qr");
   for (const char* name : {"a", "q", "r"}) p.buffer(name, s.real);

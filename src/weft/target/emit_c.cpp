@@ -6,6 +6,7 @@
 #include "weft/base/error.h"
 #include "weft/ir/build.h"
 #include "weft/target/emit_c_kernel.h"
+#include "weft/target/host_plan.h"
 
 namespace weft {
 
@@ -149,8 +150,10 @@ std::string KernelText::launch_bounds(const LaunchNode* launch) const {
   }
   std::string out =
       roles_ && !spelling_.alone_bounds.empty() ? spelling_.alone_bounds : spelling_.launch_bounds;
-  std::size_t at = out.find('%');
-  return out.replace(at, 1, std::to_string(threads));
+  std::string counts = std::to_string(threads);
+  const Json* blocks = ir::find_annotation(f_->attrs, kBlocksPerProcessor);
+  if (blocks && !roles_ && !spelling_.alone_bounds.empty()) counts += cat(", ", blocks->as_int());
+  return out.replace(out.find('%'), 1, counts);
 }
 
 std::string KernelText::stream_end() const {

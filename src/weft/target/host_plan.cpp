@@ -397,7 +397,7 @@ class Splitter {
     Annotations attrs;
     if (alone_) attrs.emplace_back("noalias", true);
     if (!tensors.as_array().empty()) attrs.emplace_back("tensors", std::move(tensors));
-    for (const char* key : {"contract", "aligned_arguments"}) {
+    for (const char* key : {"contract", "aligned_arguments", kBlocksPerProcessor}) {
       if (const Json* value = find_annotation(original_->attrs, key))
         attrs.emplace_back(key, *value);
     }

@@ -15,6 +15,10 @@ namespace weft {
 /// parameters: neither extents nor strides are received and compared.
 inline constexpr std::string_view kDeclaredLayout = "weft.declared_layout";
 
+/// An attribute of functions: so many blocks of a kernel shall fit a processor at once, which
+/// bounds the registers of a thread on targets whose compilers take such a bound.
+inline constexpr const char* kBlocksPerProcessor = "weft.blocks_per_processor";
+
 struct SplitOptions {
   /// Alignment in bytes that whole-vector accesses of parameters may rely on, and calls then check;
   /// 1: none.

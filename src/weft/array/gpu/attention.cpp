@@ -19,6 +19,7 @@ using operators::AttentionSpec;
 using Mask = AttentionSpec::Mask;
 
 constexpr std::int64_t kWidest = 256;
+constexpr std::int64_t kLanes = 4;  // float32 that are copied at once
 /// Shared memory that a compiler may add to a block's own.
 constexpr std::int64_t kReserved = 1024;
 
@@ -71,7 +72,7 @@ ProgramKey key_of(std::string_view name, const AttentionSpec& s, const NDArray& 
   return {name,
           {static_cast<int>(q.elem()), s.width, s.value_width, s.rows, s.columns,
            static_cast<int>(s.mask), o.mask.defined() ? static_cast<int>(o.mask.elem()) : 0, s.band,
-           s.padding, s.lengths, s.dropout, s.narrow}};
+           s.padding, s.lengths, s.dropout, s.narrow, !s.queue.empty()}};
 }
 
 /// Rows whose elements follow one another.
@@ -94,6 +95,19 @@ void dropout_numbers(ProgramCall& call, const AttentionOptions& o) {
   call.real(1 / (1 - o.dropout));
 }
 
+/// What a program passes over can be copied beside the arithmetic: rows of float32 in whole
+/// vectors.
+bool in_vectors(const NDArray& x) {
+  const std::uint64_t address =
+      x.handle()->address() + static_cast<std::uint64_t>(x.offset() * elem_bytes(x.elem()));
+  bool fits = x.elem() == Elem::float32 && x.shape()[3] % 16 == 0 && address % 16 == 0;
+  for (int i = 0; i < 3; ++i) fits = fits && (x.shape()[i] == 1 || x.strides()[i] % kLanes == 0);
+  return fits;
+}
+std::string queue_for(const NDArray& first, const NDArray& second) {
+  return in_vectors(first) && in_vectors(second) ? grid_of(first.device()).queue : std::string();
+}
+
 struct Operands {
   NDArray q, k, v, g;
   const AttentionOptions& o;
@@ -111,12 +125,15 @@ struct Operands {
     for (const NDArray* x : {&o.mask, &o.padding, &o.lengths})
       if (x->defined()) call.array(*x);
   }
-  void numbers(ProgramCall& call, std::int64_t blocks, std::int64_t tiles) const {
+  /// `vectors`: bits of 1 for q and g, 2 for k and v, whose strides count vectors.
+  void numbers(ProgramCall& call, std::int64_t blocks, std::int64_t tiles, int vectors) const {
     const std::int64_t heads = q.shape()[1], n = q.shape()[2], m = k.shape()[2];
     call.integer(blocks).integer(tiles).integer(heads).integer(heads / k.shape()[1]);
     call.integer(n).integer(m);
-    for (const NDArray* x : {&q, &k, &v, &g})
-      for (int i = 0; x->defined() && i < 3; ++i) call.integer(x->strides()[i]);
+    for (const NDArray* x : {&q, &k, &v, &g}) {
+      const std::int64_t unit = vectors & (x == &q || x == &g ? 1 : 2) ? kLanes : 1;
+      for (int i = 0; x->defined() && i < 3; ++i) call.integer(x->strides()[i] / unit);
+    }
     for (int i = 0; o.mask.defined() && i < 4; ++i) call.integer(o.mask.strides()[i]);
     const std::int64_t far = n + m;
     if (o.band) call.integer(std::clamp(o.low, -far, far)).integer(std::clamp(o.high, -far, far));
@@ -323,11 +340,12 @@ AttentionResult grid_attention(const NDArray& q, const NDArray& k, const NDArray
   WEFT_CHECK(choose_tile(spec, grid_of(q.device()), batch * heads, n, false), "no tile fits");
   const Operands operands{in_rows(q), in_rows(k), in_rows(v), {}, o};
   spec.narrow = operands.narrow();
+  spec.queue = queue_for(operands.k, operands.v);
   const std::int64_t tiles = ceil_div(n, 16 * spec.rows);
   ProgramCall call(q.device());
   operands.arrays(call);
   call.array(result.out).array(result.sums);
-  operands.numbers(call, tiles * batch * heads, tiles);
+  operands.numbers(call, tiles * batch * heads, tiles, spec.queue.empty() ? 0 : 2);
   call.run(key_of("attention.forward", spec, q, o), [&] { return attention_forward(spec); });
   return result;
 }
@@ -356,22 +374,35 @@ std::array<NDArray, 3> grid_attention_backward(const NDArray& g, const NDArray& 
              [&] { return attention_delta(spec); });
   }
   const NDArray sums = result.sums.contiguous();
-  {
+  // One pass computes scores once; devices with a queue for copies add float32 atomically.
+  const std::string queue = queue_for(operands.q, operands.g);
+  const bool together =
+      !queue.empty() && gradients_together(q, v) && std::max(q.shape()[3], v.shape()[3]) <= kPiece;
+  if (!together) {
     WEFT_CHECK(choose_tile(spec, grid_of(q.device()), planes, n, true), "no tile fits");
     const std::int64_t tiles = ceil_div(n, 16 * spec.rows);
     ProgramCall call(q.device());
     operands.arrays(call);
     call.array(sums).array(delta).array(out[0]);
-    operands.numbers(call, tiles * planes, tiles);
+    spec.queue = queue_for(operands.k, operands.v);
+    operands.numbers(call, tiles * planes, tiles, spec.queue.empty() ? 0 : 2);
     call.run(key_of("attention.queries", spec, q, o), [&] { return attention_queries(spec); });
   }
   WEFT_CHECK(choose_tile(spec, grid_of(q.device()), key_planes, m, true), "no tile fits");
   const std::int64_t tiles = ceil_div(m, 16 * spec.rows);
   ProgramCall call(q.device());
   operands.arrays(call);
-  call.array(sums).array(delta).array(out[1]).array(out[2]);
-  operands.numbers(call, tiles * key_planes, tiles);
-  call.run(key_of("attention.keys", spec, q, o), [&] { return attention_keys(spec); });
+  call.array(sums).array(delta);
+  if (together) {
+    out[0] = full(q.device(), Elem::float32, q.shape(), Scalar(0));
+    call.array(out[0]);
+  }
+  call.array(out[1]).array(out[2]);
+  spec.queue = queue;
+  operands.numbers(call, tiles * key_planes, tiles, spec.queue.empty() ? 0 : 1);
+  if (together)
+    call.run(key_of("attention.gradient", spec, q, o), [&] { return attention_gradient(spec); });
+  else call.run(key_of("attention.keys", spec, q, o), [&] { return attention_keys(spec); });
   return out;
 }
 

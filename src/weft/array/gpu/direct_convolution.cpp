@@ -62,13 +62,10 @@ struct Spec {
   std::int64_t places = 1;             // of the image that it has
 };
 
-Key key_of(std::uint64_t kind, const Spec& s) {
-  auto word = [](auto v) { return static_cast<std::uint64_t>(v); };
-  return {
-      kind,
-      word(s.store) | word(s.sum) << 8 | word(s.a) << 16 | word(s.b) << 24 | word(s.narrow) << 32,
-      word(s.threads) | word(s.rows) << 16 | word(s.columns) << 32,
-      word(s.results) | word(s.places) << 16};
+ProgramKey key_of(std::string_view operation, const Spec& s) {
+  return {operation,
+          {static_cast<int>(s.store), static_cast<int>(s.sum), static_cast<int>(s.a),
+           static_cast<int>(s.b), s.narrow, s.threads, s.rows, s.columns, s.results, s.places}};
 }
 
 /// A row of the window: written out where it is short.
@@ -180,8 +177,8 @@ ir::PrimFunc weights_kernel(const Spec& s) {
                    from = p.buffer("from", s.b);
   const Expr lots = p.integer("lots"), parts = p.integer("parts"), part = p.integer("part");
   const Expr all_places = p.integer("places"), outs = p.integer("outs"), ins = p.integer("ins");
-  const Expr kh = p.integer("kh"), kw = p.integer("kw"), oh = p.integer("oh"), ow = p.integer("ow");
-  const Expr h = p.integer("h"), w = p.integer("w"), size = p.integer("size");
+  const Expr kh = p.integer("kh"), oh = p.integer("oh"), ow = p.integer("ow");
+  const Expr h = p.integer("h"), w = p.integer("w");
   const std::vector<Expr> step = p.integers("step", 2), gap = p.integers("gap", 2),
                           before = p.integers("before", 2);
   const std::vector<Expr> sb = p.integers("sb", 4), sf = p.integers("sf", 4);
@@ -233,7 +230,7 @@ ir::PrimFunc weights_kernel(const Spec& s) {
           sums);
       return in.around(ir::if_then(ir::lt(k, end), sums));
     }));
-    const Expr place = which * size + (pair * kh + band * at(s.rows)) * kw;
+    const Expr place = block * at(count);  // [parts, pairs, bands, rows, columns]
     for (std::int64_t start = 0; start < count; start += joined) {
       const std::int64_t now = std::min(joined, count - start);
       all.push_back(p.unrolled("i", now, [&](const Expr& i) {
@@ -266,7 +263,7 @@ ir::PrimFunc weights_kernel(const Spec& s) {
                   true);
 }
 
-void add_geometry(Call& call, const DirectConvolution& d) {
+void add_geometry(ProgramCall& call, const DirectConvolution& d) {
   for (const Pair* pair : {&d.step, &d.gap, &d.before}) {
     for (std::int64_t v : *pair) call.integer(v);
   }
@@ -289,7 +286,7 @@ void direct_convolution(const NDArray& out, const NDArray& from, const NDArray& 
   const std::int64_t beyond = 4096 + d.before[0] + d.before[1];
   s.narrow = fits_narrow(std::max({reach(out, beyond), reach(from, beyond), reach(weight, 8),
                                    blocks * s.threads, s.places * run}));
-  Call call(out.device());
+  ProgramCall call(out.device());
   call.array(out).array(from).array(weight);
   call.integer(blocks).integer(all).integer(run).integer(w[0]).integer(chunks).integer(w[1]);
   call.integer(w[2]).integer(w[3]).integer(w[4]);
@@ -298,7 +295,7 @@ void direct_convolution(const NDArray& out, const NDArray& from, const NDArray& 
   for (const NDArray* x : {&out, &from, &weight}) {
     for (std::int64_t v : x->strides()) call.integer(v);
   }
-  call.run(key_of(19, s), [&] { return forward_kernel(s); });
+  call.run(key_of("convolution.direct", s), [&] { return forward_kernel(s); });
 }
 
 void direct_weights(const NDArray& out, const NDArray& by, const NDArray& from,
@@ -324,16 +321,15 @@ void direct_weights(const NDArray& out, const NDArray& by, const NDArray& from,
   const std::int64_t beyond = 4096 + d.before[0] + d.before[1];
   s.narrow = fits_narrow(std::max(
       {reach(by, beyond), reach(from, beyond), parts * size, lots * parts, places + part}));
-  Call call(out.device());
+  ProgramCall call(out.device());
   call.array(target).array(by).array(from);
   call.integer(lots).integer(parts).integer(part).integer(places).integer(w[1]).integer(w[2]);
-  call.integer(w[3]).integer(w[4]).integer(n[2]).integer(n[3]).integer(f[2]).integer(f[3]);
-  call.integer(size);
+  call.integer(w[3]).integer(n[2]).integer(n[3]).integer(f[2]).integer(f[3]);
   add_geometry(call, d);
   for (const NDArray* x : {&by, &from}) {
     for (std::int64_t v : x->strides()) call.integer(v);
   }
-  call.run(key_of(20, s), [&] { return weights_kernel(s); });
+  call.run(key_of("convolution.direct_weights", s), [&] { return weights_kernel(s); });
   if (parts > 1) grid_reduce(ReduceOp::sum, s.sum, out.reshape(Dims{size}), target, 1);
 }
 

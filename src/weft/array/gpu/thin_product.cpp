@@ -127,16 +127,13 @@ bool left_product(const NDArray& out, const NDArray& a, const NDArray& b_in, boo
   };
   spec.narrow = fits_narrow(std::max({reach(a), reach(b), size * parts + 65536,
                                       blocks * parts * shape.batch, blocks * plan.rows()}));
-  auto word = [](auto v) { return static_cast<std::uint64_t>(v); };
-  const Key key{18,
-                word(spec.out) | word(spec.sum) << 8 | word(spec.a) << 16 | word(spec.b) << 24 |
-                    word(spec.narrow) << 32 | word(spec.wide_b) << 33 |
-                    word(plan.along_depth) << 34 | word(spec.rank_batch) << 40,
-                word(plan.vector) | word(plan.columns) << 8 | word(plan.rows_each) << 16 |
-                    word(plan.loads) << 24,
-                word(plan.x) | word(plan.y) << 16};
+  const ProgramKey key{
+      "product.thin",
+      {static_cast<int>(spec.out), static_cast<int>(spec.sum), static_cast<int>(spec.a),
+       static_cast<int>(spec.b), spec.narrow, spec.wide_b, plan.along_depth, spec.rank_batch,
+       plan.vector, plan.columns, plan.rows_each, plan.loads, plan.x, plan.y}};
   const std::int64_t step_a = plan.along_depth ? step_m : step_k;
-  Call call(out.device());
+  ProgramCall call(out.device());
   call.array(target).array(a).array(b);
   call.integer(blocks).integer(parts).integer(part).integer(shape.batch).integer(shape.rows);
   call.integer(shape.columns).integer(shape.depth);
