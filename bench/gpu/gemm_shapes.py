@@ -2,7 +2,9 @@
 """`A @ B` of 16-bit arrays beside torch.matmul over a list of shapes: time on the card, calls queued ahead, samples of both
 in turns. Every product is checked against one of float32 operands.
 
-    gemm_shapes.py [--random COUNT --seed SEED] [--odd]      --odd: random extents that are no multiples of 8
+    gemm_shapes.py [--random COUNT --seed SEED] [--odd] [--shapes FILE]
+
+--odd: random extents that are no multiples of 8. FILE: lines "m n k layout pad", such as "4096 4096 4096 NT 0".
 """
 
 import argparse
@@ -72,11 +74,15 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--odd", action="store_true")
     parser.add_argument("--dtype", default="bfloat16")
+    parser.add_argument("--shapes")
     args = parser.parse_args()
     dtype = getattr(torch, args.dtype)
     halves.busy = torch.randn(8192, 8192, device="cuda").to(torch.bfloat16)
     ratios = []
     cases = random_cases(args.random, args.seed, args.odd) if args.random else CASES
+    if args.shapes:
+        rows = [line.split() for line in open(args.shapes)]
+        cases = [((), *map(int, r[:3]), r[3], int(r[4])) for r in rows]
     for batch, m, n, k, layout, pad in cases:
         a, A = operand(batch, m, k, layout[0] == "T", pad, dtype)
         b, B = operand(batch, k, n, layout[1] == "T", pad, dtype)

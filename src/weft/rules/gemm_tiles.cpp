@@ -10,7 +10,7 @@ namespace weft::rules {
 
 namespace {
 
-constexpr std::int64_t kRowBytes = 128, kTileRows = 64;
+constexpr std::int64_t kRowBytes = 128, kTileRows = 64, kMostClusters = 2;
 
 /// Two resources that are used side by side hinder each other the more the closer their times are.
 /// The exponent and the constants below: bench/gpu/whole.cpp on an NVIDIA H200, 2026-11-23.
@@ -41,19 +41,22 @@ std::int64_t gemm_slots(const GemmMachine& machine, std::int64_t rows, std::int6
 
 double gemm_time(const GemmMachine& machine, const GemmShape& s, const GemmDecisions& d) {
   const std::int64_t steps = ceil_div(ceil_div(s.k, s.step()), d.parts);
-  const std::int64_t tiles = ceil_div(s.m, d.rows) * ceil_div(s.n, d.columns) * s.batches * d.parts;
+  const std::int64_t tiles =
+      round_up(ceil_div(s.m, d.rows), d.cluster) * ceil_div(s.n, d.columns) * s.batches * d.parts;
   const double sums =
       static_cast<double>(d.rows * d.columns * s.step()) / (machine.sums_per_clock * 2 / s.bytes);
   // What lies outside of an operand is not fetched.
   const std::int64_t loaded = s.b_along_n ? round_up(d.columns, kTileRows) : d.columns;
   const double rows = static_cast<double>(std::min(s.m, d.rows)) * off_sectors(s.pitch_a);
   const double columns = static_cast<double>(std::min(s.n, loaded)) * off_sectors(s.pitch_b);
-  const double fetched = (rows + columns) * kRowBytes / machine.cache_bytes_per_clock;
+  const double fetched = (rows + columns / static_cast<double>(d.cluster)) * kRowBytes /
+                         machine.cache_bytes_per_clock;
   const double step = together(sums, fetched) / machine.clocks_per_microsecond;
   const int stored = d.parts > 1 ? 4 : s.result_bytes;
   const double tile = kTile + (d.columns % kTileRows ? kHalfPiece : 0) +
                       static_cast<double>(d.rows * d.columns * stored) / kStagedPerMicrosecond;
-  const double busy = static_cast<double>(ceil_div(tiles, machine.processors)) *
+  const std::int64_t blocks = machine.processors / d.cluster * d.cluster;
+  const double busy = static_cast<double>(ceil_div(tiles, blocks)) *
                       (static_cast<double>(steps) * step + tile);
   const double area = static_cast<double>(s.batches) * static_cast<double>(s.m * s.n);
   const double read = static_cast<double>(s.batches) * static_cast<double>((s.m + s.n) * s.k) *
@@ -72,15 +75,21 @@ GemmDecisions choose_gemm(const GemmMachine& machine, const GemmShape& shape) {
   const std::int64_t steps = ceil_div(shape.k, shape.step());
   for (const std::int64_t rows : {128, 64}) {
     for (std::int64_t columns = 256; columns >= 64; columns -= shape.column_unit) {
-      GemmDecisions d{rows, columns, gemm_slots(machine, rows, columns), 1, machine.processors};
-      if (d.slots < 2) continue;
-      const std::int64_t tiles =
-          ceil_div(shape.m, rows) * ceil_div(shape.n, columns) * shape.batches;
-      const std::int64_t most = shape.divisible ? machine.processors : 1;
-      for (; d.parts <= most; d.parts += std::max<std::int64_t>(1, d.parts / 4)) {
-        if (d.parts > 1 && (tiles * d.parts > machine.processors || steps < d.parts * 4)) break;
-        const double time = gemm_time(machine, shape, d);
-        if (least < 0 || time < least) least = time, best = d;
+      const std::int64_t slots = gemm_slots(machine, rows, columns);
+      if (slots < 2) continue;
+      for (std::int64_t cluster = 1; cluster <= kMostClusters && cluster <= ceil_div(shape.m, rows);
+           cluster *= 2) {
+        const std::int64_t blocks = machine.processors / cluster * cluster;
+        if (blocks == 0) break;
+        GemmDecisions d{rows, columns, slots, 1, blocks, cluster};
+        const std::int64_t tiles =
+            round_up(ceil_div(shape.m, rows), cluster) * ceil_div(shape.n, columns) * shape.batches;
+        const std::int64_t most = shape.divisible ? blocks : 1;
+        for (; d.parts <= most; d.parts += std::max<std::int64_t>(1, d.parts / 4)) {
+          if (d.parts > 1 && (tiles * d.parts > blocks || steps < d.parts * 4)) break;
+          const double time = gemm_time(machine, shape, d);
+          if (least < 0 || time < least) least = time, best = d;
+        }
       }
     }
   }

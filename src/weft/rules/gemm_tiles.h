@@ -37,6 +37,7 @@ struct GemmDecisions {
   std::int64_t slots = 4;                  // steps that are copied ahead
   std::int64_t parts = 1;                  // of the sum; a second kernel joins them
   std::int64_t blocks = 0;                 // that take one tile after another; 0: one for each
+  std::int64_t cluster = 1;                // blocks below one another that share b's tiles
 };
 
 /// Slots that fit in shared memory beside what the result is staged in; at most 8.

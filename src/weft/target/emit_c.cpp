@@ -5,6 +5,7 @@
 
 #include "weft/base/error.h"
 #include "weft/ir/build.h"
+#include "weft/ir/roles.h"
 #include "weft/target/emit_c_kernel.h"
 
 namespace weft {
@@ -149,8 +150,12 @@ std::string KernelText::launch_bounds(const LaunchNode* launch) const {
   }
   std::string out =
       roles_ && !spelling_.alone_bounds.empty() ? spelling_.alone_bounds : spelling_.launch_bounds;
-  std::size_t at = out.find('%');
-  return out.replace(at, 1, std::to_string(threads));
+  auto with = [](std::string text, std::int64_t number) {
+    return text.replace(text.find('%'), 1, std::to_string(number));
+  };
+  out = with(out, threads);
+  const Json* blocks = find_annotation(f_->attrs, kClusterBlocks);
+  return blocks ? with(spelling_.cluster_bounds, blocks->as_int()) + out : out;
 }
 
 std::string KernelText::stream_end() const {

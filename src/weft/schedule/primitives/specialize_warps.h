@@ -21,6 +21,7 @@ struct SpecializeWarps {
   IntRef blocks;
   IntRef group_rows = 1;
   std::vector<std::int64_t> registers = {40, 232};
+  IntRef cluster = 1;
   static void fields(auto&& f) {
     f("loop", &SpecializeWarps::loop, "the pipelined loop");
     f("blocks", &SpecializeWarps::blocks,
@@ -32,6 +33,10 @@ struct SpecializeWarps {
     f("registers", &SpecializeWarps::registers,
       "registers of a thread that copies and of one that multiplies, where two warp groups "
       "multiply",
+      Field::optional);
+    f("cluster", &SpecializeWarps::cluster,
+      "blocks of a cluster, 1, 2 or 4: they compute tiles one below another at the same time, and each "
+      "copies its part of the second operand's tile to all of them",
       Field::optional);
   }
   Verdict transform(const State&, Outcome<Result>&) const;

@@ -56,24 +56,36 @@ class Maker {
     if (bulk_)
       staged_ = shared("staged", p_.store_buffer()->dtype, dims({p_.groups(), 2, kTile, kTile}));
     total_ = tiles(1);
-    for (const ForNode* loop : p_.grid) total_ = total_ * cast(index_, loop->extent);
-    blocks_ = o_.blocks ? min(tiles(o_.blocks), total_) : total_;
+    for (const ForNode* loop : p_.grid) total_ = total_ * shares(loop);
+    clusters_ = o_.blocks ? min(tiles(o_.blocks / o_.cluster), total_) : total_;
     const std::int64_t threads = kGroup * (p_.groups() + 1);
-    thread_ = var("thread"), block_ = make_var("block", index_);
+    thread_ = var("thread");
+    const Var own = make_var("block", index_);
+    cluster_ = own, place_ = tiles(0);
+    Names let;
+    if (o_.cluster > 1) {
+      cluster_ = let("cluster", div(own, tiles(o_.cluster)));
+      place_ = let("place", rest_of(own, tiles(o_.cluster)));
+    }
     WarpProgram out;
     Var s = var("s");
     const Stmt start = if_then(
         eq(thread_, at(0)),
         make_for(s, at(0), at(p_.slots),
                  seq({call_stmt("token_init", {address(full_, {s}), at(1)}),
-                      call_stmt("token_init", {address(empty_, {s}), at(4 * p_.groups())})})));
+                      call_stmt("token_init",
+                           {address(empty_, {s}), at(4 * p_.groups() * o_.cluster)})})));
     const Stmt producer = part("producer", 0, kGroup, o_.copying, copy(), &out.producer);
     const Stmt consumer =
         part("consumer", kGroup, threads, o_.multiplying, multiply(), &out.consumer);
-    Stmt nest =
-        make_for(thread_, at(0), at(threads),
-                 seq({start, call_stmt("sync", {make_string("shared")}), producer, consumer}),
-                 ForKind::bound, "threadIdx.x");
+    std::vector<Stmt> body{start, call_stmt("sync", {make_string("shared")}), producer, consumer};
+    if (o_.cluster > 1) {
+      // Tokens of all blocks are made before any is used, and none is gone before all are done.
+      body[1] = call_stmt("cluster_meet", {at(o_.cluster)});
+      body.push_back(body[1]);
+    }
+    Stmt nest = make_for(thread_, at(0), at(threads), let.around(seq(std::move(body))),
+                         ForKind::bound, "threadIdx.x");
     auto block = make_ref<BlockNode>();
     block->id = fresh_block_id();
     block->name = "warp_specialized";
@@ -82,7 +94,7 @@ class Maker {
     for (const Buffer& b : {full_, empty_, sums_, ring_}) block->alloc_buffers.push_back(b);
     block->body = nest;
     set_regions(*block);
-    out.nest = make_for(block_, tiles(0), blocks_, block_realize({}, make_bool(true), block),
+    out.nest = make_for(own, tiles(0), clusters_ * tiles(o_.cluster), block_realize({}, make_bool(true), block),
                         ForKind::bound, "blockIdx.x");
     return out;
   }
@@ -96,6 +108,13 @@ class Maker {
     return out;
   }
   static Var var(const char* name) { return make_var(name); }
+
+  /// How many steps of a loop of the grid clusters share among themselves.
+  Expr shares(const ForNode* loop) const {
+    const Expr extent = cast(index_, loop->extent);
+    if (o_.cluster == 1 || loop != p_.loop_of(p_.row)) return extent;
+    return div(extent + tiles(o_.cluster - 1), tiles(o_.cluster));
+  }
 
   /// An address that the copy engine writes to looks like a read.
   void set_regions(BlockNode& block) const {
@@ -139,14 +158,14 @@ class Maker {
     const Stmt begin = seq({set_ring(slot, at(0)), set_ring(parity, at(first_parity))});
     if (!o_.blocks) {
       turn_ = tiles(0);
-      return seq({begin, tile(block_, body)});
+      return seq({begin, tile(cluster_, body)});
     }
     const Var turn = make_var("turn", index_);
     turn_ = turn;
     Names let;
-    const Expr turns = let("turns", div(total_ - block_ + blocks_ - 1, blocks_));
-    return let.around(
-        seq({begin, make_for(turn, tiles(0), turns, tile(block_ + Expr(turn) * blocks_, body))}));
+    const Expr turns = let("turns", div(total_ - cluster_ + clusters_ - 1, clusters_));
+    const Expr index = cluster_ + Expr(turn) * clusters_;
+    return let.around(seq({begin, make_for(turn, tiles(0), turns, tile(index, body))}));
   }
 
   // Nothing here is negative: C's quotients and remainders are the cheaper ones.
@@ -159,14 +178,15 @@ class Maker {
     Names let;
     tile_.clear();
     Expr rest = let("tile", index);
+    const ForNode* shared = o_.cluster > 1 ? p_.loop_of(p_.row) : nullptr;
     auto give = [&](const ForNode* loop, const Expr& value) {
-      tile_[loop->var.get()] = cast(loop->var->dtype, value);
+      const Expr own = loop == shared ? value * tiles(o_.cluster) + place_ : value;
+      tile_[loop->var.get()] = cast(loop->var->dtype, own);
     };
     const ForNode *m = nullptr, *n = nullptr;
-    if (o_.group_rows > 1) m = loop_of(p_.row), n = loop_of(p_.column);
-    auto wide = [&](const Expr& e) { return cast(index_, e); };
+    if (o_.group_rows >= 2 * o_.cluster) m = p_.loop_of(p_.row), n = p_.loop_of(p_.column);
     if (m && n && m != n) {
-      const Expr high = wide(m->extent), across = wide(n->extent), group = tiles(o_.group_rows);
+      const Expr high = shares(m), across = shares(n), group = tiles(o_.group_rows / o_.cluster);
       const Expr area = let("area", high * across);
       const Expr place = let("place", rest_of(rest, area)),
                  band_size = let("band_size", across * group);
@@ -182,22 +202,11 @@ class Maker {
     for (std::size_t i = p_.grid.size(); i-- > 0;) {
       const ForNode* loop = p_.grid[i];
       if (loop == m || loop == n) continue;
-      const Expr extent = wide(loop->extent);
+      const Expr extent = shares(loop);
       give(loop, let(loop->var->name.c_str(), rest_of(rest, extent)));
       rest = div(rest, extent);
     }
     return let.around(body());
-  }
-
-  /// The only loop of the grid that the tile's place along an axis depends on.
-  const ForNode* loop_of(std::size_t axis) const {
-    const ForNode* found = nullptr;
-    for (const ForNode* loop : p_.grid) {
-      if (!uses_var(p_.origin[axis], loop->var.get())) continue;
-      if (found) return nullptr;
-      found = loop;
-    }
-    return found;
   }
 
   Expr now(const Expr& e) const { return substitute(e, tile_); }
@@ -219,27 +228,36 @@ class Maker {
           call_stmt("token_wait", {address(empty_, {to}), ring(parity)}),
           call_stmt("token_expect",
                     {address(full_, {to}), at((p_.rows + p_.ring_columns()) * kRowBytes)})};
-      load_tile(all, ring_a_, p_.a, p_.rows, to);
-      load_tile(all, ring_b_, p_.b, p_.ring_columns(), to);
+      load_tile(all, ring_a_, p_.a, p_.rows, to, 1);
+      load_tile(all, ring_b_, p_.b, p_.ring_columns(), to, o_.cluster);
       all.push_back(advance());
       return make_for(step, at(0), steps(), let.around(seq(std::move(all))));
     });
     return if_then(eq(thread_, at(0)), tiles);
   }
 
-  /// Rows along the sum are one box; rows along the tile are 64 elements long, a box for each.
+  /// Rows along the sum are one box; rows along the tile are 64 elements long, a box for each. Where
+  /// blocks share the tile, each copies its part of the rows to all of them.
   void load_tile(std::vector<Stmt>& out, const Buffer& ring, const PipelineOperand& x,
-                 std::int64_t extent, const Expr& to) const {
+                 std::int64_t extent, const Expr& to, std::int64_t parts) const {
     const bool whole = x.rows_along_sum();
+    const std::int64_t high = (whole ? extent : p_.step) / parts;  // rows of a box
+    const Expr part = cast(dtypes::int64, place_) * at(high);
     for (std::int64_t i = 0; i < extent; i += whole ? extent : kTile) {
       Exprs from, args;
       for (const Expr& e : x.first) from.push_back(now(e));
       from[x.along] = from[x.along] + i;
-      args = {address(ring, {to, at(i), at(0)}), address(x.global, std::move(from)),
-              address(full_, {to})};
+      if (parts > 1) {
+        Expr& moved = from[whole ? x.along : x.sum_axis];
+        moved = moved + cast(moved->dtype, part);
+      }
+      args = {address(ring, {to, parts > 1 ? at(i) + part : at(i), at(0)}),
+              address(x.global, std::move(from)), address(full_, {to})};
       for (std::size_t d = 0; d < x.first.size(); ++d)
-        args.push_back(at(d == x.sum_axis ? p_.step : d == x.along ? (whole ? extent : kTile) : 1));
-      out.push_back(call_stmt("bulk_load", std::move(args)));
+        args.push_back(at(d == x.sum_axis ? (whole ? p_.step : high)
+                          : d == x.along  ? (whole ? high : kTile)
+                                          : 1));
+      out.push_back(call_stmt(parts > 1 ? "bulk_load_each" : "bulk_load", std::move(args)));
     }
   }
 
@@ -249,6 +267,12 @@ class Maker {
     return make_ref<const WaitNode>(token, make_int(outstanding), "");
   }
   Stmt release() const {
+    // Every block of a cluster copies to all of them.
+    if (o_.cluster > 1) {
+      const Expr lane = floormod(thread_, at(kWarp));
+      return if_then(lt(lane, at(o_.cluster)),
+                     call_stmt("token_signal_in", {address(empty_, {ring(before)}), lane}));
+    }
     return leader(kWarp, call_stmt("token_signal", {address(empty_, {ring(before)})}));
   }
 
@@ -322,7 +346,8 @@ class Maker {
   /// Whether the point is one of the result: true where tiles end with it.
   Expr inside(const Point& p) const {
     Expr out = make_bool(true);
-    for (auto [axis, tile] : {std::pair(p_.row, p_.rows), std::pair(p_.column, p_.columns)}) {
+    for (auto [axis, tile] :
+         {std::pair(p_.row, p_.rows * o_.cluster), std::pair(p_.column, p_.columns)}) {
       const arith::Modular mod = arith::Analyzer().modular(p_.extents[axis]);
       if (mod.coeff % tile == 0 && mod.base % tile == 0) continue;
       out = logical_and(out, lt(index(axis, p), p_.extents[axis]));
@@ -498,8 +523,10 @@ class Maker {
   /// Of tiles. Narrow where lowering cannot prove it: no memory holds 2^31 tiles of 64 x 64.
   DType index_ = dtypes::int64;
   Buffer ring_a_, ring_b_, staged_, full_, empty_, sums_, ring_;
-  Var thread_, block_, multiplied_, sent_;
-  Expr total_, blocks_, group_, turn_;
+  Var thread_, multiplied_, sent_;
+  Expr total_, clusters_;   // pairs of a cluster and its turn, clusters of the launch
+  Expr cluster_, place_;    // this block's, and its place in it
+  Expr group_, turn_;
   VarMap tile_;
   bool bulk_ = false, never_empty_ = true;
 };

@@ -37,7 +37,8 @@ const LoadNode* element(const Expr& e) {
 
 class Spell final : public Rewriter {
  public:
-  Spell(std::int64_t threads, bool tokens) : threads_(threads), tokens_(tokens) {}
+  Spell(std::int64_t threads, bool tokens, std::int64_t cluster)
+      : threads_(threads), tokens_(tokens), cluster_(cluster) {}
   BufferMap aligned;
 
  protected:
@@ -47,12 +48,17 @@ class Spell final : public Rewriter {
     if (!c) return Rewriter::rewrite_default(s);
     const std::string& op = c->op;
     // Fresh tokens are seen by copies that start after the barrier.
-    if (op == "sync" && tokens_) return seq({instruction("weft_token_fence", {}), s});
+    if ((op == "sync" || op == "cluster_meet") && tokens_)
+      return seq({instruction("weft_token_fence", {}), op == "sync" ? s : instruction("weft_cluster_meet", {})});
+    if (op == "cluster_meet") return instruction("weft_cluster_meet", {});
     if (op.starts_with("token_") || op == "bulk_fence" || op == "meet")
       return instruction(cat("weft_", op), c->args);
-    if (op == "bulk_load") {
+    if (op == "bulk_load" || op == "bulk_load_each") {
       tile(c->args[0]);
-      return instruction(cat("weft_bulk_load_", c->args.size() - 3), c->args);
+      const bool each = op == "bulk_load_each";
+      Exprs args = c->args;
+      if (each) args.push_back(make_int((std::int64_t{1} << cluster_) - 1));
+      return instruction(cat("weft_", op, "_", c->args.size() - 3), args);
     }
     if (op == "bulk_store") {
       tile(c->args[1]);
@@ -172,6 +178,7 @@ class Spell final : public Rewriter {
 
   std::int64_t threads_;
   bool tokens_;
+  std::int64_t cluster_;
 };
 
 std::string function(std::string_view name, const std::string& params, const std::string& body) {
@@ -268,6 +275,13 @@ std::string token_definition(std::string_view name) {
     return function(name, kToken,
                     cat("  asm volatile(\"mbarrier.arrive.shared::cta.b64 _, [%0];\" :: \"r\"(",
                         kAddress, "(token)) : \"memory\");\n"));
+  // The same offset in the shared memory of another block of the cluster.
+  if (name == "weft_token_signal_in")
+    return function(
+        name, cat(kToken, ", unsigned int block"),
+        cat("  asm volatile(\"{\\n.reg .b32 far;\\nmapa.shared::cluster.u32 far, %0, %1;\\n"
+            "mbarrier.arrive.shared::cluster.b64 _, [far];\\n}\\n\" :: \"r\"(",
+            kAddress, "(token)), \"r\"(block) : \"memory\");\n"));
   if (name == "weft_token_expect")
     return function(
         name, cat(kToken, ", int bytes"),
@@ -306,10 +320,12 @@ PrimFunc spell_roles(const PrimFunc& kernel) {
       if (axis.axis.starts_with("threadIdx") && is_const_int(axis.extent, &n)) threads *= n;
     }
   }
-  Spell spell(threads, uses_tokens(kernel->body));
+  const std::int64_t cluster = cluster_blocks(kernel->body);
+  Spell spell(threads, uses_tokens(kernel->body), cluster);
   Stmt body = spell.rewrite(kernel->body);
   if (body == kernel->body) return kernel;
   auto out = edit(kernel);
+  if (cluster > 1) out->attrs = with_annotation(out->attrs, kClusterBlocks, cluster);
   out->body = replace_buffers(body, spell.aligned);
   return out;
 }
@@ -324,8 +340,22 @@ std::string role_definition(std::string_view name) {
     return function(
         name, "int which, int count",
         "  asm volatile(\"bar.sync %0, %1;\" :: \"r\"(which), \"r\"(count) : \"memory\");\n");
+  if (name == "weft_cluster_meet")
+    return function(name, "",
+                    "  asm volatile(\"barrier.cluster.arrive;\\nbarrier.cluster.wait;\" ::: "
+                    "\"memory\");\n");
   int rank = 0, columns = 0, along = 0;
   char type[16] = "";
+  if (std::sscanf(text.c_str(), "weft_bulk_load_each_%d", &rank) == 1)
+    return function(
+        name,
+        cat("void* to, const weft_tensor* map, unsigned long long* token", list(rank, "int ", ""),
+            ", int blocks"),
+        cat("  asm volatile(\"cp.async.bulk.tensor.", rank,
+            "d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, ",
+            coordinates(rank, 3), "], [%2], %", rank + 3, ";\" :: \"r\"(", kAddress,
+            "(to)), \"l\"(map), \"r\"(", kAddress, "(token))", list(rank, "\"r\"(", ")"),
+            ", \"h\"((unsigned short)blocks) : \"memory\");\n"));
   if (std::sscanf(text.c_str(), "weft_bulk_load_%d", &rank) == 1)
     return function(
         name,
