@@ -162,6 +162,9 @@ std::vector<GemmDecisions> forms(std::int64_t processors) {
         out.push_back({rows, columns, weft::rules::gemm_slots({}, rows, columns), 1,
                        processors / cluster * cluster, cluster});
       }
+  for (auto [rows, columns, split] :
+       {std::array{64, 256, 2}, {64, 256, 4}, {64, 192, 3}, {64, 128, 2}, {128, 192, 3}, {128, 128, 2}})
+    out.push_back({rows, columns, weft::rules::gemm_slots({}, rows, columns, split), 1, 0, 1, split});
   return out;
 }
 
@@ -210,20 +213,21 @@ void run(const Ref& device, const Case& c) {
   const double sums = static_cast<double>(c.batch * c.m * c.n * c.k), expected = 4e-6 + sums / 3e14;
   std::vector<float> want;
   auto line = [&](const char* kind, const GemmDecisions& d, double s) {
-    std::printf("%s %lld %lld %lld %lld %d%d %lld %lld %lld %lld %lld %lld %.3f\n", kind,
+    std::printf("%s %lld %lld %lld %lld %d%d %lld %lld %lld %lld %lld %lld %lld %.3f\n", kind,
                 static_cast<long long>(c.batch), static_cast<long long>(c.m),
                 static_cast<long long>(c.n), static_cast<long long>(c.k), c.left_transposed,
                 c.right_transposed, static_cast<long long>(c.pad), static_cast<long long>(d.rows),
                 static_cast<long long>(d.columns), static_cast<long long>(d.slots),
-                static_cast<long long>(d.parts), static_cast<long long>(d.cluster), s * 1e6);
+                static_cast<long long>(d.parts), static_cast<long long>(d.cluster), static_cast<long long>(d.split), s * 1e6);
   };
   for (const GemmDecisions& form : forms(processors)) {
     const std::int64_t high = (c.m + form.rows - 1) / form.rows;
     if (high < form.cluster) continue;
     const std::int64_t tiles = c.batch * ((high + form.cluster - 1) / form.cluster) * form.cluster *
                                ((c.n + form.columns - 1) / form.columns);
+    if (form.split > 1 && (tiles * form.split > processors || steps < form.split * 2)) continue;
     for (std::int64_t parts : {1, 2, 3, 4, 6, 8, 11, 16, 32, 64, 132}) {
-      if (parts > 1 && (tiles * parts > processors || steps < parts * 2)) break;
+      if (parts > 1 && (form.split > 1 || tiles * parts > processors || steps < parts * 2)) break;
       GemmDecisions choice = form;
       choice.parts = parts;
       try {
@@ -259,7 +263,7 @@ void run(const Ref& device, const Case& c) {
 int main(int count, char** arguments) {
   try {
     const Ref device = weft::open_device(count > 1 ? arguments[1] : "cuda:0");
-    std::printf("# kind batch m n k transposed pad rows columns slots parts cluster us\n");
+    std::printf("# kind batch m n k transposed pad rows columns slots parts cluster split us\n");
     std::vector<Case> cases(std::begin(kCases), std::end(kCases));
     if (count > 3 && std::string(arguments[2]) == "--shapes") cases = read_cases(arguments[3]);
     else if (count > 3)

@@ -32,6 +32,11 @@ def _plain(x):
     return x.data if isinstance(x, Tensor) else weft.asarray(x)
 
 
+def _float32(x):
+    """astype copies an array that has the type already."""
+    return x if x.dtype == weft.float32 else x.astype(weft.float32)
+
+
 def _check_bits(name, bits):
     if bits not in (4, 8) or isinstance(bits, bool):
         raise _error(
@@ -351,7 +356,7 @@ def scaled_mm(a, b, scale_a=None, scale_b=None, bias=None, dtype="bfloat16"):
     result has no gradient. Raises DTypeError array.scaled_matmul.dtype, ShapeError array.scaled_matmul.shape and
     array.scaled_matmul.scale."""
     a, b = _plain(a), _plain(b)
-    wide = [None if x is None else _plain(x).astype(weft.float32) for x in (scale_a, scale_b, bias)]
+    wide = [None if x is None else _float32(_plain(x)) for x in (scale_a, scale_b, bias)]
     name = getattr(dtype, "name", dtype)
     scales = wide[:2]
     blocks = a.ndim == 2 and b.ndim == 2

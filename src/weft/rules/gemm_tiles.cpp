@@ -33,8 +33,10 @@ double off_sectors(std::int64_t pitch) { return pitch % 32 ? kOffSectors : 1.0; 
 
 }  // namespace
 
-std::int64_t gemm_slots(const GemmMachine& machine, std::int64_t rows, std::int64_t columns) {
-  const std::int64_t staged = rows / kTileRows * 2 * kTileRows * kRowBytes, tokens = 1024;
+std::int64_t gemm_slots(const GemmMachine& machine, std::int64_t rows, std::int64_t columns,
+                        std::int64_t split) {
+  const std::int64_t others = (split - 1) * rows * columns / split * 4;
+  const std::int64_t staged = rows / kTileRows * 2 * kTileRows * kRowBytes + others, tokens = 1024;
   const std::int64_t slot = (rows + round_up(columns, kTileRows)) * kRowBytes;
   return std::clamp<std::int64_t>((machine.shared_bytes - staged - tokens) / slot, 0, 8);
 }

@@ -37,8 +37,13 @@ const LoadNode* element(const Expr& e) {
 
 class Spell final : public Rewriter {
  public:
-  Spell(std::int64_t threads, bool tokens, std::int64_t cluster)
-      : threads_(threads), tokens_(tokens), cluster_(cluster) {}
+  Spell(std::int64_t threads, const Stmt& body)
+      : threads_(threads), tokens_(uses_tokens(body)), cluster_(cluster_blocks(body)) {
+    for_each_expr(body, [&](const Expr& e) {
+      const auto* c = as<CallNode>(e);
+      sends_ = sends_ || (c && c->op == "tile_put");
+    });
+  }
   BufferMap aligned;
 
  protected:
@@ -51,6 +56,7 @@ class Spell final : public Rewriter {
     if ((op == "sync" || op == "cluster_meet") && tokens_)
       return seq({instruction("weft_token_fence", {}), op == "sync" ? s : instruction("weft_cluster_meet", {})});
     if (op == "cluster_meet") return instruction("weft_cluster_meet", {});
+    if (op == "token_wait" && sends_) return instruction("weft_token_wait_far", c->args);
     if (op.starts_with("token_") || op == "bulk_fence" || op == "meet")
       return instruction(cat("weft_", op), c->args);
     if (op == "bulk_load" || op == "bulk_load_each") {
@@ -80,6 +86,16 @@ class Spell final : public Rewriter {
       if (element(c->args[0])->buffer->dtype != dtypes::float32)
         refuse(c, cat("sums of ", to_string(element(c->args[0])->buffer->dtype)));
       return instruction(cat("weft_tile_add_", number(c, 2)), {c->args[0], c->args[1]});
+    }
+    if (op == "tile_put" || op == "tile_take") {
+      const bool put = op == "tile_put";
+      const Expr& memory = c->args[put ? 0 : 1];
+      if (element(memory)->buffer->dtype != dtypes::float32)
+        refuse(c, cat("sums of ", to_string(element(memory)->buffer->dtype)));
+      shared_row(memory);
+      Exprs args{c->args[0], c->args[1]};
+      if (put) args.push_back(c->args[3]);
+      return instruction(cat("weft_", op, "_", number(c, 2)), args);
     }
     if (op == "bulk_add") {
       const DType to = element(c->args[0])->buffer->dtype,
@@ -179,6 +195,7 @@ class Spell final : public Rewriter {
   std::int64_t threads_;
   bool tokens_;
   std::int64_t cluster_;
+  bool sends_ = false;  // waits cover what other blocks of a cluster have stored
 };
 
 std::string function(std::string_view name, const std::string& params, const std::string& body) {
@@ -280,7 +297,7 @@ std::string token_definition(std::string_view name) {
     return function(
         name, cat(kToken, ", unsigned int block"),
         cat("  asm volatile(\"{\\n.reg .b32 far;\\nmapa.shared::cluster.u32 far, %0, %1;\\n"
-            "mbarrier.arrive.shared::cluster.b64 _, [far];\\n}\\n\" :: \"r\"(",
+            "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [far];\\n}\\n\" :: \"r\"(",
             kAddress, "(token)), \"r\"(block) : \"memory\");\n"));
   if (name == "weft_token_expect")
     return function(
@@ -289,7 +306,9 @@ std::string token_definition(std::string_view name) {
             kAddress, "(token)), \"r\"(bytes) : \"memory\");\n"));
   return function(
       name, cat(kToken, ", unsigned int parity"),
-      cat("  asm volatile(\"{\\n.reg .pred p;\\nAGAIN:\\nmbarrier.try_wait.parity.shared::cta.b64 "
+      cat("  asm volatile(\"{\\n.reg .pred p;\\nAGAIN:\\nmbarrier.try_wait.parity.",
+          name.ends_with("_far") ? "acquire.cluster." : "",
+          "shared::cta.b64 "
           "p, [%0], %1;\\n@p bra DONE;\\nbra AGAIN;\\nDONE:\\n}\\n\" :: \"r\"(",
           kAddress, "(token)), \"r\"(parity) : \"memory\");\n"));
 }
@@ -321,7 +340,7 @@ PrimFunc spell_roles(const PrimFunc& kernel) {
     }
   }
   const std::int64_t cluster = cluster_blocks(kernel->body);
-  Spell spell(threads, uses_tokens(kernel->body), cluster);
+  Spell spell(threads, kernel->body);
   Stmt body = spell.rewrite(kernel->body);
   if (body == kernel->body) return kernel;
   auto out = edit(kernel);
@@ -386,6 +405,22 @@ std::string role_definition(std::string_view name) {
             "\"f\"(c[i * 2]));\n"));
   if (std::sscanf(text.c_str(), "weft_tile_rows_%d_%d", &columns, &along) == 2)
     return rows_definition(name, columns, along != 0);
+  if (std::sscanf(text.c_str(), "weft_tile_put_%d", &columns) == 1)
+    return function(
+        name, "float* to, const float* c, unsigned int block",
+        cat("  unsigned int far;\n  asm(\"mapa.shared::cluster.u32 %0, %1, %2;\" : \"=r\"(far) : \"r\"(",
+            kAddress, "(to + threadIdx.x % 128 * 4)), \"r\"(block));\n#pragma unroll\n  for (int j = 0; j < ",
+            columns / 8,
+            "; ++j)\n    asm volatile(\"st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};\" :: "
+            "\"r\"(far + j * 2048), \"f\"(c[j * 4]), \"f\"(c[j * 4 + 1]), \"f\"(c[j * 4 + 2]), "
+            "\"f\"(c[j * 4 + 3]) : \"memory\");\n"));
+  if (std::sscanf(text.c_str(), "weft_tile_take_%d", &columns) == 1)
+    return function(
+        name, "float* c, const float* from",
+        cat("  const float* at = from + threadIdx.x % 128 * 4;\n#pragma unroll\n  for (int j = 0; j < ",
+            columns / 8,
+            "; ++j) {\n    const float4 v = *(const float4*)(at + j * 512);\n    c[j * 4] += v.x, c[j * "
+            "4 + 1] += v.y, c[j * 4 + 2] += v.z, c[j * 4 + 3] += v.w;\n  }\n"));
   if (std::sscanf(text.c_str(), "weft_tile_add_%d", &columns) == 1)
     return function(
         name, "float* to, const float* c",
