@@ -13,8 +13,9 @@ struct GemmMachine {
   std::int64_t shared_bytes = 232448;  // of one block
   double clocks_per_microsecond = 1755;
   double sums_per_clock = 2048;                 // of 16-bit operands; twice as many of 8 bits
-  double cache_bytes_per_clock = 64;            // from the second-level cache
-  double memory_bytes_per_microsecond = 4.2e6;  // of all processors, reading
+  double cache_bytes_per_clock = 74;            // what one takes from the second-level cache
+  double shared_cache_bytes_per_clock = 53;     // what each gets when all of them read
+  double memory_bytes_per_microsecond = 5.1e6;  // of all processors, reading
   double written_share = 0.75;                  // of that rate, writing
 };
 

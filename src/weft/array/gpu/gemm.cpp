@@ -137,7 +137,7 @@ rules::GemmMachine gemm_machine(const Grid& grid) {
   constexpr double kSustained = 0.886;  // of the highest clock, while all processors multiply
   out.processors = grid.processors, out.shared_bytes = grid.shared_bytes;
   out.clocks_per_microsecond = kSustained * grid.clocks_per_microsecond;
-  out.memory_bytes_per_microsecond = 1.1 * grid.bytes_per_microsecond;
+  out.memory_bytes_per_microsecond = 1.33 * grid.bytes_per_microsecond;
   return out;
 }
 
