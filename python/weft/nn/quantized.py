@@ -13,6 +13,7 @@ import functools
 import weft
 
 from .. import te
+from . import _quantized_card
 from .._core import NDArray, Tensor
 from .._errors import error as _error
 
@@ -239,6 +240,10 @@ def quantized_linear(x, weight, scales, zeros=None, bias=None, bits=8):
         arrays = [None if a is None else _plain(a) for a in (x, packed, scales, zeros, bias)]
         if _on_host(*arrays):
             return _few_rows(arrays, rows, inputs, outputs, size, bits, x.shape[:-1], bool(tensors))
+        out = _few_rows_of_card(arrays, rows, inputs, outputs, size, bits)
+        if out is not None:
+            out = out.reshape((*x.shape[:-1], outputs))
+            return Tensor(out, requires_grad=False) if tensors else out
     return _composed(x, packed, scales, zeros, bias, bits, size, tensors)
 
 
@@ -257,6 +262,31 @@ def _few_rows(arrays, rows, inputs, outputs, size, bits, lead, as_tensor):
     call(x_rows, _compact(packed), *floats, out)
     out = out.reshape((*lead, outputs)).astype(x.dtype)
     return Tensor(out, requires_grad=False) if as_tensor else out
+
+
+def _few_rows_of_card(arrays, rows, inputs, outputs, size, bits):
+    """None where arrays lie on several devices, or on one without a grid, or sizes do not fit."""
+    x, packed, scales, zeros, bias = arrays
+    device = packed.device
+    most = device.limits.get("threads_per_block", 0)
+    if not most or any(a is not None and a.device != device for a in arrays):
+        return None
+    names = ("float32", "float16", "bfloat16")
+    x = x if str(x.dtype) in names else x.astype(weft.float32)
+    call = _quantized_card.kernel(
+        str(device),
+        most,
+        (rows, inputs, outputs, size, bits),
+        str(x.dtype),
+        zeros is not None,
+        bias is not None,
+    )
+    if call is None:
+        return None
+    floats = [_compact(_float32(a)) for a in (scales, zeros, bias) if a is not None]
+    out = weft.empty((rows, outputs), dtype=x.dtype, device=device)
+    call(_compact(x.reshape((rows, inputs))), _compact(packed), *floats, out)
+    return out if out.dtype == arrays[0].dtype else out.astype(arrays[0].dtype)
 
 
 def _composed(x, packed, scales, zeros, bias, bits, size, tensors):
