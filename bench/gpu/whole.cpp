@@ -2,8 +2,8 @@
 // 16-bit products under every tile of the rule gemm_tensor_core, for a list of shapes: one line of
 // numbers for each, from which the rule's rates are fitted (bench/gpu/gemm_fit.py). Each result is
 // compared with that of the first tile.
-//   whole_bench [DEVICE [SEED COUNT | --shapes FILE]]     SEED, COUNT: so many random shapes instead
-//   of the list; FILE: lines "m n k layout pad", such as "4096 4096 4096 NT 0"
+//   whole_bench [DEVICE [SEED COUNT | --shapes FILE]]     SEED, COUNT: so many random shapes
+//   instead of the list; FILE: lines "m n k layout pad", such as "4096 4096 4096 NT 0"
 
 #include <algorithm>
 #include <atomic>
@@ -162,9 +162,14 @@ std::vector<GemmDecisions> forms(std::int64_t processors) {
         out.push_back({rows, columns, weft::rules::gemm_slots({}, rows, columns), 1,
                        processors / cluster * cluster, cluster});
       }
-  for (auto [rows, columns, split] :
-       {std::array{64, 256, 2}, {64, 256, 4}, {64, 192, 3}, {64, 128, 2}, {128, 192, 3}, {128, 128, 2}})
-    out.push_back({rows, columns, weft::rules::gemm_slots({}, rows, columns, split), 1, 0, 1, split});
+  for (auto [rows, columns, split] : {std::array{64, 256, 2},
+                                      {64, 256, 4},
+                                      {64, 192, 3},
+                                      {64, 128, 2},
+                                      {128, 192, 3},
+                                      {128, 128, 2}})
+    out.push_back(
+        {rows, columns, weft::rules::gemm_slots({}, rows, columns, split), 1, 0, 1, split});
   return out;
 }
 
@@ -218,7 +223,8 @@ void run(const Ref& device, const Case& c) {
                 static_cast<long long>(c.n), static_cast<long long>(c.k), c.left_transposed,
                 c.right_transposed, static_cast<long long>(c.pad), static_cast<long long>(d.rows),
                 static_cast<long long>(d.columns), static_cast<long long>(d.slots),
-                static_cast<long long>(d.parts), static_cast<long long>(d.cluster), static_cast<long long>(d.split), s * 1e6);
+                static_cast<long long>(d.parts), static_cast<long long>(d.cluster),
+                static_cast<long long>(d.split), s * 1e6);
   };
   for (const GemmDecisions& form : forms(processors)) {
     const std::int64_t high = (c.m + form.rows - 1) / form.rows;

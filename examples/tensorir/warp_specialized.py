@@ -42,7 +42,18 @@ def product(m, n, k, dtype="bfloat16", layout="NN", result=None, epilogue=None):
     return te.create_prim_func([A, B, *more, D])
 
 
-def schedule(f, rows=128, columns=256, stages=4, blocks=132, group_rows=16, step=64, cluster=1, split=1, **options):
+def schedule(
+    f,
+    rows=128,
+    columns=256,
+    stages=4,
+    blocks=132,
+    group_rows=16,
+    step=64,
+    cluster=1,
+    split=1,
+    **options,
+):
     """The schedule: tiles of `rows` (64 or 128) by `columns`, a ring of `stages` slots of `step` terms of the sum: 64 of
     16-bit operands, 128 of float8 ones.
 

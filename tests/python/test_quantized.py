@@ -83,7 +83,9 @@ def test_few_rows_on_cards(rows, sizes, dtype, bits):
         want = x.astype("float64").numpy() @ unpacked(packed, scales, z, bits)
         want = want if b is None else want + b.numpy()
         close = {"float32": 2e-5, "float16": 1e-3, "bfloat16": 8e-3}[dtype] * np.abs(want).max()
-        np.testing.assert_allclose(got.to("cpu").astype("float64").numpy(), want, atol=close, rtol=0)
+        np.testing.assert_allclose(
+            got.to("cpu").astype("float64").numpy(), want, atol=close, rtol=0
+        )
 
 
 def test_infinite_inputs_on_cards():

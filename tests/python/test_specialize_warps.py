@@ -399,12 +399,27 @@ CLUSTER_FAULTS = {
 }
 SPLIT_FAULTS = {
     "sums are not waited for": ("c", r"T.token_wait\(T.address_of\(joined.*", NOTHING, 0),
-    "sums are told before they are put": ("c", r"( *T.meet.*\n)((?:.*\n)*?)( *T.token_wait.*joined)", r"\3", 0),
-    "one group tells": ("c", "if thread % 128 == 0:\n( *)T.token_signal_in", r"if thread == 128:\n\1T.token_signal_in", 1),
+    "sums are told before they are put": (
+        "c",
+        r"( *T.meet.*\n)((?:.*\n)*?)( *T.token_wait.*joined)",
+        r"\3",
+        0,
+    ),
+    "one group tells": (
+        "c",
+        "if thread % 128 == 0:\n( *)T.token_signal_in",
+        r"if thread == 128:\n\1T.token_signal_in",
+        1,
+    ),
     "blocks do not meet first": ("p", r"T.cluster_meet\(2\)", NOTHING, 1),
     "sums to the own block": ("c", r"(tile_put.*), 1\)", r"\1, 0)", 0),
     "both groups put in one place": ("c", r"(tile_put.*), group, 0", r"\1, 0, 0", 0),
-    "the other group's sums are taken": ("c", r"(tile_take.*parts\[0, )group", r"\g<1>1 - group", 0),
+    "the other group's sums are taken": (
+        "c",
+        r"(tile_take.*parts\[0, )group",
+        r"\g<1>1 - group",
+        0,
+    ),
 }
 
 
@@ -446,10 +461,12 @@ def test_clusters_of_one_size():
     text = SCRIPTS["cluster"]
     last = text.rindex("T.cluster_meet(2)")
     mixed = text[:last] + "T.cluster_meet(4)" + text[last + len("T.cluster_meet(2)") :]
-    error = refused(
-        weft.Error, "ir.cluster.size", weft.build, T.from_source(mixed), target="ref"
-    )
+    error = refused(weft.Error, "ir.cluster.size", weft.build, T.from_source(mixed), target="ref")
     assert "a cluster of 4 blocks beside one of 2" in str(error)
-    ragged = re.sub(r"T.thread_binding\(2, thread=\"blockIdx.x\"\)", 'T.thread_binding(3, thread="blockIdx.x")', text)
+    ragged = re.sub(
+        r"T.thread_binding\(2, thread=\"blockIdx.x\"\)",
+        'T.thread_binding(3, thread="blockIdx.x")',
+        text,
+    )
     error = refused(weft.Error, "verify.token", weft.build, T.from_source(ragged), target="ref")
     assert "3 blocks along blockIdx.x, which is no multiple of its clusters of 2" in str(error)

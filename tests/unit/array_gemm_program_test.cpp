@@ -60,11 +60,15 @@ GemmProgram program_of(const Form& form) {
   // a moves along the inner batch axis, b along the outer one.
   if (form.batch_axes == 2) p.moves_a[1] = p.moves_b[0] = true;
   if (form.batch_axes == 1) p.moves_a[0] = true;
-  p.decisions = {form.rows, form.columns, form.slots, form.parts,
+  p.decisions = {form.rows,
+                 form.columns,
+                 form.slots,
+                 form.parts,
                  form.split > 1     ? 0
                  : form.cluster > 1 ? 2 * form.cluster
                                     : 3,
-                 form.cluster, form.split};
+                 form.cluster,
+                 form.split};
   return p;
 }
 

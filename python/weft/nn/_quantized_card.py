@@ -43,7 +43,9 @@ def _program(rows, inputs, outputs, size, bits, dtype, has_zeros, has_bias, run)
         if bits == 8:
             return te.cast("float32", w[g * run + r, j])
         byte = te.shift_right(te.cast("int32", w[g * run + r, j]), te.cast("int32", h * 4))
-        return te.cast("float32", te.bitwise_and(byte, te.const(15, "int32")) - te.const(8, "int32"))
+        return te.cast(
+            "float32", te.bitwise_and(byte, te.const(15, "int32")) - te.const(8, "int32")
+        )
 
     all_runs = groups * runs
     part = te.compute(
@@ -51,9 +53,7 @@ def _program(rows, inputs, outputs, size, bits, dtype, has_zeros, has_bias, run)
         lambda i, g, j: te.sum(factor(i, g) * step(g, j), axis=[r, h]),
         name="part",
     )
-    both = te.compute(
-        (rows, all_runs), lambda i, g: te.sum(factor(i, g), axis=[r, h]), name="both"
-    )
+    both = te.compute((rows, all_runs), lambda i, g: te.sum(factor(i, g), axis=[r, h]), name="both")
     k = te.reduce_axis((0, all_runs), name="k")
 
     def of_run(i, j):
@@ -62,7 +62,9 @@ def _program(rows, inputs, outputs, size, bits, dtype, has_zeros, has_bias, run)
 
     y = te.compute((rows, outputs), lambda i, j: te.sum(of_run(i, j), axis=k), name="y")
     out = te.compute(
-        (rows, outputs), lambda i, j: (y[i, j] + b[j] if has_bias else y[i, j]).astype(dtype), name="out"
+        (rows, outputs),
+        lambda i, j: (y[i, j] + b[j] if has_bias else y[i, j]).astype(dtype),
+        name="out",
     )
     given = [x, w, s, *([z] if has_zeros else []), *([b] if has_bias else [])]
     return te.create_prim_func([*given, out])
@@ -131,4 +133,6 @@ def kernel(target, most, sizes, dtype, has_zeros, has_bias):
         return None
     run, threads, beside = found
     program = _program(rows, inputs, outputs, size, bits, dtype, has_zeros, has_bias, run)
-    return weft.build(_schedule(program, threads, beside, has_zeros), target=target, tuned=False)["main"]
+    return weft.build(_schedule(program, threads, beside, has_zeros), target=target, tuned=False)[
+        "main"
+    ]

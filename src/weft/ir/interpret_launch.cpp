@@ -406,7 +406,8 @@ Frame& Group::beside(Frame& fr, std::int64_t block) {
   bool ended = true;
   for (std::size_t t = first; t < first + size; ++t) ended = ended && fibers[t]->done();
   if (ended)
-    fault(fr, "token", cat("block ", block, " of the cluster has ended: its shared memory is gone"));
+    fault(fr, "token",
+          cat("block ", block, " of the cluster has ended: its shared memory is gone"));
   return frames[first + fr.thread % size];
 }
 
@@ -416,7 +417,8 @@ bool waits(const Stmt& s) {
     if (x->kind == StmtKind::collective) found = true;
     if (const auto* e = as<EvaluateNode>(x)) {
       const auto* c = as<CallNode>(e->value);
-      if (c && (c->op == "sync" || c->op.ends_with("meet") || c->op.starts_with("token_"))) found = true;
+      if (c && (c->op == "sync" || c->op.ends_with("meet") || c->op.starts_with("token_")))
+        found = true;
     }
   });
   return found;

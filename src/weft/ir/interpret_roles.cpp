@@ -108,7 +108,8 @@ Tokens& tokens(Frame& fr) {
 /// The address in another thread's memory, by this thread's indices.
 char* address_beside(Frame& fr, Frame& other, const Access& a) {
   const View& w = other.views[at(a.view)];
-  if (!w.data) fault(fr, "token", cat("a block of the cluster has no \"", a.buffer->name, "\" yet"));
+  if (!w.data)
+    fault(fr, "token", cat("a block of the cluster has no \"", a.buffer->name, "\" yet"));
   return w.data + a.offset(fr) * a.buffer->dtype.total_bytes();
 }
 
@@ -349,7 +350,8 @@ struct BulkCode final : Code {
       return c.run();
     }
     expect_unread(fr, c.reach, "a bulk copy");
-    Token& t = &to == &fr ? token(fr, element) : token_at(fr, element, address_beside(fr, to, element));
+    Token& t =
+        &to == &fr ? token(fr, element) : token_at(fr, element, address_beside(fr, to, element));
     if (tokens(fr).copies++ % 2 == 0) {
       t.late.push_back(std::move(c));
     } else {
@@ -650,10 +652,10 @@ CodePtr Compiler::role(const EvaluateNode* s, const CallNode* c) {
   }
   if (op.starts_with("token_")) {
     auto out = make<TokenCode>(s);
-    out->op = op == "token_init"     ? TokenCode::Op::init
-              : op == "token_expect" ? TokenCode::Op::expect
+    out->op = op == "token_init"        ? TokenCode::Op::init
+              : op == "token_expect"    ? TokenCode::Op::expect
               : op == "token_signal_in" ? TokenCode::Op::signal_in
-                                     : TokenCode::Op::signal;
+                                        : TokenCode::Op::signal;
     out->element = role_access(c->args[0]);
     if (c->args.size() > 1) out->number = expr(c->args[1]);
     return out;

@@ -175,10 +175,10 @@ struct SyncCode final : Code {
   void run(Frame& fr) const override {
     fr.current = node;
     if (fr.group) {
-      fr.meeting = kOwnBlock, fr.expected = static_cast<std::int64_t>(fr.group->frames.size() / fr.group->blocks);
+      fr.meeting = kOwnBlock,
+      fr.expected = static_cast<std::int64_t>(fr.group->frames.size() / fr.group->blocks);
       fr.group->arrive(fr, this), fr.met = fr.group->clock;
-    }
-    else if (bound)
+    } else if (bound)
       fault(
           fr, "sync",
           "a barrier under a bound loop has no meaning before the loops are joined into a launch");

@@ -19,8 +19,9 @@ int role_addresses(std::string_view op);
 /// Whether the order of the statement's points is kept by tokens: barriers are the author's.
 bool uses_tokens(const Stmt& s);
 
-/// How many blocks the clusters of a kernel have: what its cluster_meet say, 1 where there are none.
-/// Throws Error(verify, "ir.cluster.size") where they disagree or state no constant from 1 to 8.
+/// How many blocks the clusters of a kernel have: what its cluster_meet say, 1 where there are
+/// none. Throws Error(verify, "ir.cluster.size") where they disagree or state no constant from 1
+/// to 8.
 std::int64_t cluster_blocks(const Stmt& s);
 
 /// The same as an attribute of a kernel whose calls have been spelled for a target.

@@ -38,7 +38,6 @@ constexpr double kOffSectors = 1.64, kOffSectorsTaken = 1.17;
 
 std::int64_t round_up(std::int64_t v, std::int64_t to) { return ceil_div(v, to) * to; }
 
-
 }  // namespace
 
 std::int64_t gemm_slots(const GemmMachine& machine, std::int64_t rows, std::int64_t columns,

@@ -36,7 +36,9 @@ Verdict check_options(const State& s, const SpecializeWarps& step, const ForNode
   auto refused = [&](std::string found) {
     return refuse(s, "schedule.specialize_warps.options", cat("specialize_warps got ", found), loop)
         .note(
-            "legal: a cluster of 1, 2 or 4; a split of 1 to 4, above 1 with blocks 0 and a cluster of 1; blocks of at least 0, a multiple of the cluster; group_rows of at least 1; registers: two multiples of "
+            "legal: a cluster of 1, 2 or 4; a split of 1 to 4, above 1 with blocks 0 and a cluster "
+            "of 1; blocks of at least 0, a multiple of the cluster; group_rows of at least 1; "
+            "registers: two multiples of "
             "8 from 24 to 240, together with the second counted twice at most 512");
   };
   const std::int64_t cluster = step.cluster.value;
@@ -45,7 +47,8 @@ Verdict check_options(const State& s, const SpecializeWarps& step, const ForNode
   const std::int64_t split = step.split.value;
   if (split < 1 || split > 4) return refused(cat(split, " blocks for one sum"));
   if (split > 1 && (cluster > 1 || step.blocks.value))
-    return refused(cat(split, " blocks for one sum beside ", step.blocks.value, " blocks in clusters of ", cluster));
+    return refused(cat(split, " blocks for one sum beside ", step.blocks.value,
+                       " blocks in clusters of ", cluster));
   if (step.blocks.value % cluster)
     return refused(cat(step.blocks.value, " blocks in clusters of ", cluster));
   if (step.blocks.value < 0) return refused(cat(step.blocks.value, " blocks"));
@@ -90,9 +93,9 @@ Verdict SpecializeWarps::transform(const State& s, Outcome<Result>& out) const {
                   path.loop())
         .note("legal: each block of a cluster that shares a sum gets a multiple of 64 columns")
         .repair("split=1");
-  const WarpProgram program =
-      make_warp_program(found, {blocks.value, group_rows.value, registers[0], registers[1],
-                                cluster.value, split.value});
+  const WarpProgram program = make_warp_program(
+      found,
+      {blocks.value, group_rows.value, registers[0], registers[1], cluster.value, split.value});
   Stmt body = replace(path, program.nest, found.top);
   const auto used = used_buffers(body);
   for (const Buffer& b : found.gone) {

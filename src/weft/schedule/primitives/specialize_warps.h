@@ -36,12 +36,15 @@ struct SpecializeWarps {
       "multiply",
       Field::optional);
     f("cluster", &SpecializeWarps::cluster,
-      "blocks of a cluster, 1, 2 or 4: they compute tiles one below another at the same time, and each "
+      "blocks of a cluster, 1, 2 or 4: they compute tiles one below another at the same time, and "
+      "each "
       "copies its part of the second operand's tile to all of them",
       Field::optional);
     f("split", &SpecializeWarps::split,
-      "blocks of a cluster, up to 4, that share the sum of one tile: each adds up its steps, gets the "
-      "others' sums of its columns, a multiple of 64, and stores these; with blocks=0 and cluster=1",
+      "blocks of a cluster, up to 4, that share the sum of one tile: each adds up its steps, gets "
+      "the "
+      "others' sums of its columns, a multiple of 64, and stores these; with blocks=0 and "
+      "cluster=1",
       Field::optional);
   }
   Verdict transform(const State&, Outcome<Result>&) const;

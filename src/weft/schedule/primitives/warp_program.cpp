@@ -79,12 +79,11 @@ class Maker {
         make_for(s, at(0), at(p_.slots),
                  seq({call_stmt("token_init", {address(full_, {s}), at(1)}),
                       call_stmt("token_init",
-                           {address(empty_, {s}), at(4 * p_.groups() * o_.cluster)})})));
+                                {address(empty_, {s}), at(4 * p_.groups() * o_.cluster)})})));
     if (o_.split > 1)
       start = seq({start, if_then(eq(thread_, at(0)),
-                                  call_stmt("token_init",
-                                            {address(joined_, {at(0)}),
-                                             at(p_.groups() * (o_.split - 1))}))});
+                                  call_stmt("token_init", {address(joined_, {at(0)}),
+                                                           at(p_.groups() * (o_.split - 1))}))});
     const Stmt producer = part("producer", 0, kGroup, o_.copying, copy(), &out.producer);
     const Stmt consumer =
         part("consumer", kGroup, threads, o_.multiplying, multiply(), &out.consumer);
@@ -105,8 +104,8 @@ class Maker {
     for (const Buffer& b : {full_, empty_, sums_, ring_}) block->alloc_buffers.push_back(b);
     block->body = nest;
     set_regions(*block);
-    out.nest = make_for(own, tiles(0), clusters_ * tiles(together), block_realize({}, make_bool(true), block),
-                        ForKind::bound, "blockIdx.x");
+    out.nest = make_for(own, tiles(0), clusters_ * tiles(together),
+                        block_realize({}, make_bool(true), block), ForKind::bound, "blockIdx.x");
     return out;
   }
 
@@ -246,9 +245,9 @@ class Maker {
       Names let;
       const Var step = var("step");
       const Expr all_steps = now(p_.steps->extent);
-      tile_[p_.steps->var.get()] = cast(
-          p_.steps->var->dtype,
-          o_.split > 1 ? Expr(step) + cast(dtypes::int64, first_step(all_steps)) : Expr(step));
+      tile_[p_.steps->var.get()] =
+          cast(p_.steps->var->dtype,
+               o_.split > 1 ? Expr(step) + cast(dtypes::int64, first_step(all_steps)) : Expr(step));
       const Expr to = let("to", ring(slot));
       std::vector<Stmt> all = {
           call_stmt("token_wait", {address(empty_, {to}), ring(parity)}),
@@ -262,8 +261,8 @@ class Maker {
     return if_then(eq(thread_, at(0)), tiles);
   }
 
-  /// Rows along the sum are one box; rows along the tile are 64 elements long, a box for each. Where
-  /// blocks share the tile, each copies its part of the rows to all of them.
+  /// Rows along the sum are one box; rows along the tile are 64 elements long, a box for each.
+  /// Where blocks share the tile, each copies its part of the rows to all of them.
   void load_tile(std::vector<Stmt>& out, const Buffer& ring, const PipelineOperand& x,
                  std::int64_t extent, const Expr& to, std::int64_t parts) const {
     const bool whole = x.rows_along_sum();
@@ -436,13 +435,14 @@ class Maker {
     const std::int64_t others = o_.split - 1, eighths = share() / 8;
     auto sums = [&](std::int64_t q) { return address(sums_, {at(q * eighths), at(0), at(0)}); };
     const Expr place = cast(dtypes::int64, place_);
-    auto elsewhere = [&](std::int64_t q, Stmt s) { return if_then(ne(place, at(q)), std::move(s)); };
+    auto elsewhere = [&](std::int64_t q, Stmt s) {
+      return if_then(ne(place, at(q)), std::move(s));
+    };
     for (std::int64_t q = 0; q < o_.split; ++q) {
       // Among the others that send to q.
       const Expr from = place - if_then_else(gt(place, at(q)), at(1), at(0));
-      all.push_back(elsewhere(
-          q, call_stmt("tile_put",
-                       {address(parts_, {from, group_, at(0)}), sums(q), at(share()), at(q)})));
+      all.push_back(elsewhere(q, call_stmt("tile_put", {address(parts_, {from, group_, at(0)}),
+                                                        sums(q), at(share()), at(q)})));
     }
     all.push_back(call_stmt("meet", {group_ + 1, at(kGroup)}));
     for (std::int64_t q = 0; q < o_.split; ++q)
@@ -452,8 +452,8 @@ class Maker {
     for (std::int64_t q = 0; q < o_.split; ++q) {
       std::vector<Stmt> own;
       for (std::int64_t i = 0; i < others; ++i)
-        own.push_back(call_stmt(
-            "tile_take", {sums(q), address(parts_, {at(i), group_, at(0)}), at(share())}));
+        own.push_back(call_stmt("tile_take",
+                                {sums(q), address(parts_, {at(i), group_, at(0)}), at(share())}));
       own.push_back(bulk_ ? send(q * eighths, eighths) : write(q * eighths, false, eighths));
       all.push_back(if_then(eq(place, at(q)), seq(std::move(own))));
     }
@@ -585,8 +585,8 @@ class Maker {
   DType index_ = dtypes::int64;
   Buffer ring_a_, ring_b_, staged_, parts_, joined_, full_, empty_, sums_, ring_;
   Var thread_, multiplied_, sent_;
-  Expr total_, clusters_;   // pairs of a cluster and its turn, clusters of the launch
-  Expr cluster_, place_;    // this block's, and its place in it
+  Expr total_, clusters_;  // pairs of a cluster and its turn, clusters of the launch
+  Expr cluster_, place_;   // this block's, and its place in it
   Expr group_, turn_;
   VarMap tile_;
   bool bulk_ = false, never_empty_ = true;

@@ -54,7 +54,8 @@ class Spell final : public Rewriter {
     const std::string& op = c->op;
     // Fresh tokens are seen by copies that start after the barrier.
     if ((op == "sync" || op == "cluster_meet") && tokens_)
-      return seq({instruction("weft_token_fence", {}), op == "sync" ? s : instruction("weft_cluster_meet", {})});
+      return seq({instruction("weft_token_fence", {}),
+                  op == "sync" ? s : instruction("weft_cluster_meet", {})});
     if (op == "cluster_meet") return instruction("weft_cluster_meet", {});
     if (op == "token_wait" && sends_) return instruction("weft_token_wait_far", c->args);
     if (op.starts_with("token_") || op == "bulk_fence" || op == "meet")
@@ -304,13 +305,12 @@ std::string token_definition(std::string_view name) {
         name, cat(kToken, ", int bytes"),
         cat("  asm volatile(\"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\" :: \"r\"(",
             kAddress, "(token)), \"r\"(bytes) : \"memory\");\n"));
-  return function(
-      name, cat(kToken, ", unsigned int parity"),
-      cat("  asm volatile(\"{\\n.reg .pred p;\\nAGAIN:\\nmbarrier.try_wait.parity.",
-          name.ends_with("_far") ? "acquire.cluster." : "",
-          "shared::cta.b64 "
-          "p, [%0], %1;\\n@p bra DONE;\\nbra AGAIN;\\nDONE:\\n}\\n\" :: \"r\"(",
-          kAddress, "(token)), \"r\"(parity) : \"memory\");\n"));
+  return function(name, cat(kToken, ", unsigned int parity"),
+                  cat("  asm volatile(\"{\\n.reg .pred p;\\nAGAIN:\\nmbarrier.try_wait.parity.",
+                      name.ends_with("_far") ? "acquire.cluster." : "",
+                      "shared::cta.b64 "
+                      "p, [%0], %1;\\n@p bra DONE;\\nbra AGAIN;\\nDONE:\\n}\\n\" :: \"r\"(",
+                      kAddress, "(token)), \"r\"(parity) : \"memory\");\n"));
 }
 
 std::string store_definition(std::string_view name, const std::string& type) {
@@ -408,19 +408,22 @@ std::string role_definition(std::string_view name) {
   if (std::sscanf(text.c_str(), "weft_tile_put_%d", &columns) == 1)
     return function(
         name, "float* to, const float* c, unsigned int block",
-        cat("  unsigned int far;\n  asm(\"mapa.shared::cluster.u32 %0, %1, %2;\" : \"=r\"(far) : \"r\"(",
-            kAddress, "(to + threadIdx.x % 128 * 4)), \"r\"(block));\n#pragma unroll\n  for (int j = 0; j < ",
+        cat("  unsigned int far;\n  asm(\"mapa.shared::cluster.u32 %0, %1, %2;\" : \"=r\"(far) : "
+            "\"r\"(",
+            kAddress,
+            "(to + threadIdx.x % 128 * 4)), \"r\"(block));\n#pragma unroll\n  for (int j = 0; j < ",
             columns / 8,
             "; ++j)\n    asm volatile(\"st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};\" :: "
             "\"r\"(far + j * 2048), \"f\"(c[j * 4]), \"f\"(c[j * 4 + 1]), \"f\"(c[j * 4 + 2]), "
             "\"f\"(c[j * 4 + 3]) : \"memory\");\n"));
   if (std::sscanf(text.c_str(), "weft_tile_take_%d", &columns) == 1)
-    return function(
-        name, "float* c, const float* from",
-        cat("  const float* at = from + threadIdx.x % 128 * 4;\n#pragma unroll\n  for (int j = 0; j < ",
-            columns / 8,
-            "; ++j) {\n    const float4 v = *(const float4*)(at + j * 512);\n    c[j * 4] += v.x, c[j * "
-            "4 + 1] += v.y, c[j * 4 + 2] += v.z, c[j * 4 + 3] += v.w;\n  }\n"));
+    return function(name, "float* c, const float* from",
+                    cat("  const float* at = from + threadIdx.x % 128 * 4;\n#pragma unroll\n  for "
+                        "(int j = 0; j < ",
+                        columns / 8,
+                        "; ++j) {\n    const float4 v = *(const float4*)(at + j * 512);\n    c[j * "
+                        "4] += v.x, c[j * "
+                        "4 + 1] += v.y, c[j * 4 + 2] += v.z, c[j * 4 + 3] += v.w;\n  }\n"));
   if (std::sscanf(text.c_str(), "weft_tile_add_%d", &columns) == 1)
     return function(
         name, "float* to, const float* c",
