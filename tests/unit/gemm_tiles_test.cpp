@@ -14,8 +14,7 @@ namespace {
 /// What a kernel of specialize_warps declares: the ring, what is staged, two tokens a slot.
 std::int64_t shared_bytes(const GemmDecisions& d) {
   const std::int64_t ring = d.slots * (d.rows + (d.columns + 63) / 64 * 64) * 128;
-  const std::int64_t others = (d.split - 1) * d.rows * d.columns / d.split * 4 + 8;
-  return others + ring + d.rows / 64 * 2 * 64 * 64 * 2 + d.slots * 16;
+  return ring + d.rows / 64 * 2 * 64 * 64 * 2 + d.slots * 16;
 }
 
 TEST(GemmTiles, fit_in_shared_memory_for_every_shape) {
@@ -33,8 +32,7 @@ TEST(GemmTiles, fit_in_shared_memory_for_every_shape) {
     ASSERT_TRUE(d.rows == 64 || d.rows == 128);
     ASSERT_TRUE(d.columns % s.column_unit == 0 && d.columns >= 64 && d.columns <= 256);
     ASSERT_TRUE(d.slots >= 2 && d.slots <= 8);
-    ASSERT_EQ(d.blocks, d.split > 1 ? 0 : machine.processors / d.cluster * d.cluster);
-    ASSERT_TRUE(d.split == 1 || (d.columns % (64 * d.split) == 0 && d.cluster == 1));
+    ASSERT_EQ(d.blocks, machine.processors / d.cluster * d.cluster);
     ASSERT_LE(d.cluster, (s.m + d.rows - 1) / d.rows);
     ASSERT_TRUE(d.parts == 1 || s.divisible);
     const double least = gemm_time(machine, s, d);
@@ -84,12 +82,6 @@ TEST(GemmTiles, rows_off_sectors_are_shared_in_clusters) {
   EXPECT_EQ(choose_gemm(odd, s).blocks, 130);
   odd.processors = 1;
   EXPECT_EQ(choose_gemm(odd, s).cluster, 1);
-}
-
-TEST(GemmTiles, few_tiles_of_a_long_sum_are_shared) {
-  GemmShape s;
-  s.m = 256, s.n = 512, s.k = 4096, s.divisible = false, s.pitch_a = 8192, s.pitch_b = 1024;
-  EXPECT_GT(choose_gemm({}, s).split, 1);
 }
 
 }  // namespace

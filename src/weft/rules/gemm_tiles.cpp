@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kRowBytes = 128, kTileRows = 64;
 // Blocks of a cluster: not all processors can hold one of more.
-constexpr std::int64_t kMostClusters = 2, kMostSplit = 4;
+constexpr std::int64_t kMostClusters = 2;
 
 /// Resources that are used side by side hinder each other the more the closer their times are.
 /// The exponents and the constants below: bench/gpu/whole.cpp on an NVIDIA H200, 2026-11-23.
@@ -30,8 +30,7 @@ constexpr double kHalfPiece = 0.32;              // of a result that threads sto
 constexpr double kStagedPerMicrosecond = 185e3;  // bytes of a tile's result
 constexpr double kJoin = 2.2;                    // a kernel more
 constexpr double kCluster = 0.9;                 // to begin and end clusters
-constexpr double kExchange = 1.0, kExchangedPerMicrosecond = 100e3;  // sums within a cluster
-constexpr double kInStep = 1.03;  // how much longer a step takes in a cluster
+constexpr double kInStep = 1.03;                 // how much longer a step takes in a cluster
 // Rows off the sectors of 32 bytes: more sectors, and two lines for each piece of 128 bytes. The
 // first for what the cache gives, the second for what a processor takes.
 constexpr double kOffSectors = 1.64, kOffSectorsTaken = 1.17;
@@ -49,10 +48,9 @@ std::int64_t gemm_slots(const GemmMachine& machine, std::int64_t rows, std::int6
 }
 
 double gemm_time(const GemmMachine& machine, const GemmShape& s, const GemmDecisions& d) {
-  const std::int64_t shared = d.parts * d.split;  // who add up one tile
-  const auto steps = static_cast<double>(ceil_div(ceil_div(s.k, s.step()), shared));
+  const auto steps = static_cast<double>(ceil_div(ceil_div(s.k, s.step()), d.parts));
   const std::int64_t tiles =
-      round_up(ceil_div(s.m, d.rows), d.cluster) * ceil_div(s.n, d.columns) * s.batches * shared;
+      round_up(ceil_div(s.m, d.rows), d.cluster) * ceil_div(s.n, d.columns) * s.batches * d.parts;
   const double sums =
       static_cast<double>(d.rows * d.columns * s.step()) / (machine.sums_per_clock * 2 / s.bytes);
   // What lies outside of an operand is not fetched.
@@ -74,12 +72,9 @@ double gemm_time(const GemmMachine& machine, const GemmShape& s, const GemmDecis
     return time * (d.cluster > 1 ? kInStep : 1) / machine.clocks_per_microsecond;
   };
   const int stored = d.parts > 1 ? 4 : s.result_bytes;
-  double tile = kTile + (d.columns % kTileRows ? kHalfPiece : 0) +
-                static_cast<double>(d.rows * d.columns * stored) / kStagedPerMicrosecond;
-  if (d.split > 1)
-    tile += kExchange + static_cast<double>(d.rows * d.columns * 4) / kExchangedPerMicrosecond;
-  const std::int64_t together_of = d.cluster * d.split,
-                     blocks = machine.processors / together_of * together_of;
+  const double tile = kTile + (d.columns % kTileRows ? kHalfPiece : 0) +
+                      static_cast<double>(d.rows * d.columns * stored) / kStagedPerMicrosecond;
+  const std::int64_t blocks = machine.processors / d.cluster * d.cluster;
   const std::int64_t rounds = tiles / blocks, rest = tiles % blocks;
   double busy = static_cast<double>(rounds) * (steps * step(static_cast<double>(blocks)) + tile) +
                 (d.cluster > 1 ? kCluster : 0);
@@ -118,12 +113,6 @@ GemmDecisions choose_gemm(const GemmMachine& machine, const GemmShape& shape) {
           if (d.parts > 1 && (tiles * d.parts > blocks || steps < d.parts * 4)) break;
           consider(d);
         }
-      }
-      for (std::int64_t split = 2; split <= kMostSplit; ++split) {
-        const bool fits = columns % (split * kTileRows) == 0 && steps >= split * 4 &&
-                          high * wide * split <= machine.processors / split * split;
-        if (fits)
-          consider({rows, columns, gemm_slots(machine, rows, columns, split), 1, 0, 1, split});
       }
     }
   }

@@ -39,7 +39,8 @@ struct GemmDecisions {
   std::int64_t parts = 1;                  // of the sum; a second kernel joins them
   std::int64_t blocks = 0;                 // that take one tile after another; 0: one for each
   std::int64_t cluster = 1;                // blocks below one another that share b's tiles
-  std::int64_t split = 1;                  // blocks of a cluster that share the sum of one tile
+  std::int64_t split = 1;                  // blocks of a cluster that share the sum of one tile;
+                                           // not chosen, its time is not known
 };
 
 /// Slots that fit in shared memory beside what the result is staged in, and the sums of the other
