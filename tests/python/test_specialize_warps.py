@@ -31,7 +31,7 @@ FORMS = [
     ((200, 136, 200), "NN", "bias", None, dict(columns=128, stages=3, blocks=2, cluster=2)),
     ((136, 72, 136), "TT", "residual", None, dict(rows=64, columns=64, blocks=4, cluster=2)),
     ((264, 96, 72), "NT", None, "float32", dict(rows=64, columns=96, stages=2, cluster=4)),
-    ((8, 8, 8), "TN", None, None, dict(rows=64, columns=64, stages=2, blocks=0, cluster=2)),
+    ((72, 8, 8), "TN", None, None, dict(rows=64, columns=64, stages=2, blocks=0, cluster=2)),
     # sums that blocks share: fewer steps than blocks, too
     ((136, 136, 328), "NN", "residual", None, dict(columns=128, stages=2, blocks=0, split=2)),
     ((72, 200, 72), "NT", "bias", "float32", dict(rows=64, columns=192, blocks=0, split=3)),
