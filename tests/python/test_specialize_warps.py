@@ -308,9 +308,6 @@ SCRIPTS = {
     "cluster": ws.schedule(
         ws.product(256, 64, 192), rows=64, columns=64, stages=2, blocks=2, cluster=2
     ).script(),
-    "split": ws.schedule(
-        ws.product(128, 128, 256), rows=128, columns=128, stages=2, blocks=0, split=2
-    ).script(),
 }
 NOTHING = "T.evaluate(0)"
 FULL = r"T.token_wait\(T.address_of\(full\[from_\]\), ring\[1\]\)"
@@ -398,30 +395,6 @@ CLUSTER_FAULTS = {
     "both bring the same half": ("p", r"place \* 32", "0", 0),
     "more blocks than there are": ("c", "thread % 32 < 2", "thread % 32 < 3", 1),
 }
-SPLIT_FAULTS = {
-    "sums are not waited for": ("c", r"T.token_wait\(T.address_of\(joined.*", NOTHING, 0),
-    "sums are told before they are put": (
-        "c",
-        r"( *T.meet.*\n)((?:.*\n)*?)( *T.token_wait.*joined)",
-        r"\3",
-        0,
-    ),
-    "one group tells": (
-        "c",
-        "if thread % 128 == 0:\n( *)T.token_signal_in",
-        r"if thread == 128:\n\1T.token_signal_in",
-        1,
-    ),
-    "blocks do not meet first": ("p", r"T.cluster_meet\(2\)", NOTHING, 1),
-    "sums to the own block": ("c", r"(tile_put.*), 1\)", r"\1, 0)", 0),
-    "both groups put in one place": ("c", r"(tile_put.*), group, 0", r"\1, 0, 0", 0),
-    "the other group's sums are taken": (
-        "c",
-        r"(tile_take.*parts\[0, )group",
-        r"\g<1>1 - group",
-        0,
-    ),
-}
 
 
 def planted(part, old, new, which, script="one"):
@@ -451,12 +424,10 @@ def test_faults_are_found_when_the_program_is_built(name):
     refused(weft.Error, "verify.token", weft.build, planted(*FAULTS[name]), target="ref")
 
 
-@pytest.mark.parametrize(
-    "script, name", [("cluster", n) for n in CLUSTER_FAULTS] + [("split", n) for n in SPLIT_FAULTS]
-)
-def test_faults_of_clusters_are_found_when_the_program_is_built(script, name):
-    fault = (CLUSTER_FAULTS if script == "cluster" else SPLIT_FAULTS)[name]
-    refused(weft.Error, "verify.token", weft.build, planted(*fault, script), target="ref")
+@pytest.mark.parametrize("name", CLUSTER_FAULTS)
+def test_faults_of_clusters_are_found_when_the_program_is_built(name):
+    fault = planted(*CLUSTER_FAULTS[name], "cluster")
+    refused(weft.Error, "verify.token", weft.build, fault, target="ref")
 
 
 def test_clusters_of_one_size():
