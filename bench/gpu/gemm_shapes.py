@@ -2,9 +2,10 @@
 """`A @ B` beside torch.matmul (TF32 off) over a list of shapes: time on the card, calls queued ahead, samples of both in
 turns. Every product is checked against one of wider operands.
 
-    gemm_shapes.py [--random COUNT --seed SEED] [--odd] [--least 256] [--dtype bfloat16]
+    gemm_shapes.py [--random COUNT --seed SEED] [--odd] [--least 256] [--dtype bfloat16] [--shapes FILE]
 
 --odd: random extents that are no multiples of 8; --least: the smallest one; below 8 extents are any integers.
+FILE: lines "m n k layout pad", such as "4096 4096 4096 NT 0".
 """
 
 import argparse
@@ -76,6 +77,7 @@ def main():
     parser.add_argument("--odd", action="store_true")
     parser.add_argument("--least", type=int, default=256)
     parser.add_argument("--dtype", default="bfloat16")
+    parser.add_argument("--shapes")
     args = parser.parse_args()
     dtype = getattr(torch, args.dtype)
     wide = torch.float32 if dtype.itemsize == 2 else torch.float64
@@ -84,6 +86,9 @@ def main():
     halves.busy = torch.randn(8192, 8192, device="cuda").to(torch.bfloat16)
     ratios = []
     cases = random_cases(args.random, args.seed, args.odd, args.least) if args.random else CASES
+    if args.shapes:
+        rows = [line.split() for line in open(args.shapes)]
+        cases = [((), *map(int, r[:3]), r[3], int(r[4])) for r in rows]
     for batch, m, n, k, layout, pad in cases:
         a, A = operand(batch, m, k, layout[0] == "T", pad, dtype)
         b, B = operand(batch, k, n, layout[1] == "T", pad, dtype)

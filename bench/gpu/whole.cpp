@@ -2,14 +2,19 @@
 // 16-bit products under every tile of the rule gemm_tensor_core, for a list of shapes: one line of
 // numbers for each, from which the rates of rules/gemm_tiles are fitted. Each result is
 // compared with that of the first tile.
-//   whole_bench [DEVICE [SEED COUNT]]     SEED, COUNT: so many random shapes instead of the list
+//   whole_bench [DEVICE [SEED COUNT | --shapes FILE]]     SEED, COUNT: so many random shapes
+//   instead of the list; FILE: lines "m n k layout pad", such as "4096 4096 4096 NT 0"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <random>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "weft/array/device_grid.h"
@@ -135,18 +140,73 @@ std::vector<Case> random_cases(unsigned seed, int count) {
   return out;
 }
 
-/// Residents: blocks that share a processor.
-std::vector<std::pair<GemmDecisions, std::int64_t>> forms(std::int64_t processors) {
-  std::vector<std::pair<GemmDecisions, std::int64_t>> out;
-  for (std::int64_t rows : {128, 64})
-    for (std::int64_t columns : {256, 224, 192, 160, 128, 96, 64}) {
-      const std::int64_t slots = weft::rules::gemm_slots({}, rows, columns);
-      out.push_back({{rows, columns, slots, 1, processors}, 1});
-    }
-  for (auto [columns, slots, resident] :
-       {std::array{160, 3, 2}, {128, 4, 2}, {96, 4, 2}, {64, 5, 2}, {64, 3, 3}})
-    out.push_back({{64, columns, slots, 1, processors * resident}, resident});
+std::vector<Case> read_cases(const char* path) {
+  std::ifstream in(path);
+  std::vector<Case> out;
+  Case c;
+  std::string layout;
+  c.batch = 1;
+  while (in >> c.m >> c.n >> c.k >> layout >> c.pad) {
+    c.left_transposed = layout[0] == 'T', c.right_transposed = layout[1] == 'T';
+    out.push_back(c);
+  }
   return out;
+}
+
+std::vector<GemmDecisions> forms(std::int64_t processors) {
+  std::vector<GemmDecisions> out;
+  for (std::int64_t rows : {128, 64})
+    for (std::int64_t columns : {256, 224, 192, 160, 128, 96, 64})
+      for (std::int64_t cluster : {1, 2, 4}) {
+        if (cluster == 4 && columns != 256 && columns != 128) continue;
+        out.push_back({rows, columns, weft::rules::gemm_slots({}, rows, columns), 1,
+                       processors / cluster * cluster, cluster});
+      }
+  for (auto [rows, columns, split] : {std::array{64, 256, 2},
+                                      {64, 256, 4},
+                                      {64, 192, 3},
+                                      {64, 128, 2},
+                                      {128, 192, 3},
+                                      {128, 128, 2}})
+    out.push_back(
+        {rows, columns, weft::rules::gemm_slots({}, rows, columns, split), 1, 0, 1, split});
+  return out;
+}
+
+/// Builds all kernels of the cases, several at a time.
+void prepare(const Ref& device, const std::vector<Case>& cases) {
+  const std::int64_t processors = weft::device::grid_of(device).processors;
+  bool layouts[4] = {};
+  for (const Case& c : cases) layouts[c.left_transposed * 2 + c.right_transposed] = true;
+  std::vector<std::function<void()>> work;
+  for (int i = 0; i < 4; ++i) {
+    if (!layouts[i]) continue;
+    const NDArray a = operand(device, 1, 512, 1024, i / 2 != 0, 0),
+                  b = operand(device, 1, 1024, 256, i % 2 != 0, 0);
+    for (const GemmDecisions& form : forms(processors))
+      for (std::int64_t parts : {1, 2})
+        work.emplace_back([=] {
+          GemmDecisions d = form;
+          d.parts = parts;
+          const NDArray out = NDArray::empty(device, Elem::bfloat16, Dims{1, 512, 256});
+          weft::device::whole_product(out, a, b, &d);
+        });
+  }
+  std::atomic<std::size_t> next = 0;
+  std::vector<std::thread> threads;
+  const unsigned count = std::clamp(std::thread::hardware_concurrency(), 1u, 14u);
+  for (unsigned t = 0; t < count; ++t)
+    threads.emplace_back([&] {
+      for (std::size_t i = next++; i < work.size(); i = next++) {
+        try {
+          work[i]();
+        } catch (const std::exception& e) {
+          std::printf("FAILED %s\n", e.what());
+        }
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  std::printf("# %zu kernels\n", work.size());
 }
 
 void run(const Ref& device, const Case& c) {
@@ -157,27 +217,29 @@ void run(const Ref& device, const Case& c) {
   const std::int64_t steps = (c.k + 63) / 64;
   const double sums = static_cast<double>(c.batch * c.m * c.n * c.k), expected = 4e-6 + sums / 3e14;
   std::vector<float> want;
-  auto line = [&](const char* kind, const GemmDecisions& d, std::int64_t resident, double s) {
-    std::printf("%s %lld %lld %lld %lld %d%d %lld %lld %lld %lld %lld %lld %.3f\n", kind,
+  auto line = [&](const char* kind, const GemmDecisions& d, double s) {
+    std::printf("%s %lld %lld %lld %lld %d%d %lld %lld %lld %lld %lld %lld %lld %.3f\n", kind,
                 static_cast<long long>(c.batch), static_cast<long long>(c.m),
                 static_cast<long long>(c.n), static_cast<long long>(c.k), c.left_transposed,
                 c.right_transposed, static_cast<long long>(c.pad), static_cast<long long>(d.rows),
                 static_cast<long long>(d.columns), static_cast<long long>(d.slots),
-                static_cast<long long>(d.parts), static_cast<long long>(resident), s * 1e6);
+                static_cast<long long>(d.parts), static_cast<long long>(d.cluster),
+                static_cast<long long>(d.split), s * 1e6);
   };
-  const bool plain = c.batch == 1 && !c.left_transposed && !c.right_transposed;
-  for (const auto& [form, resident] : forms(processors)) {
-    if (!plain && form.columns % 64 != 0) continue;
-    const std::int64_t tiles =
-        c.batch * ((c.m + form.rows - 1) / form.rows) * ((c.n + form.columns - 1) / form.columns);
+  for (const GemmDecisions& form : forms(processors)) {
+    const std::int64_t high = (c.m + form.rows - 1) / form.rows;
+    if (high < form.cluster) continue;
+    const std::int64_t tiles = c.batch * ((high + form.cluster - 1) / form.cluster) * form.cluster *
+                               ((c.n + form.columns - 1) / form.columns);
+    if (form.split > 1 && (tiles * form.split > processors || steps < form.split * 2)) continue;
     for (std::int64_t parts : {1, 2, 3, 4, 6, 8, 11, 16, 32, 64, 132}) {
-      if (parts > 1 && (tiles * parts > processors * resident || steps < parts * 2)) break;
+      if (parts > 1 && (form.split > 1 || tiles * parts > processors || steps < parts * 2)) break;
       GemmDecisions choice = form;
       choice.parts = parts;
       try {
         const double s = seconds(
             device, [&] { weft::device::whole_product(out, a, b, &choice); }, expected);
-        line("form", choice, resident, s);
+        line("form", choice, s);
         if (sums > 4e10 || (parts > 1 && parts != 3)) continue;
         const std::vector<float> got = values(out);
         if (want.empty()) want = got;
@@ -196,7 +258,7 @@ void run(const Ref& device, const Case& c) {
   shape.pitch_b = 2 * (c.pad + (c.right_transposed ? c.k : c.n));
   const auto machine = weft::device::gemm_machine(weft::device::grid_of(device));
   const GemmDecisions own = weft::rules::choose_gemm(machine, shape);
-  line("chosen", own, (own.blocks + processors - 1) / processors,
+  line("chosen", own,
        seconds(
            device, [&] { weft::device::whole_product(out, a, b); }, expected));
   std::fflush(stdout);
@@ -207,14 +269,13 @@ void run(const Ref& device, const Case& c) {
 int main(int count, char** arguments) {
   try {
     const Ref device = weft::open_device(count > 1 ? arguments[1] : "cuda:0");
-    std::printf("# kind batch m n k transposed pad rows columns slots parts resident us\n");
-    if (count > 3) {
-      for (const Case& c :
-           random_cases(static_cast<unsigned>(std::atoi(arguments[2])), std::atoi(arguments[3])))
-        run(device, c);
-      return 0;
-    }
-    for (const Case& c : kCases) {
+    std::printf("# kind batch m n k transposed pad rows columns slots parts cluster split us\n");
+    std::vector<Case> cases(std::begin(kCases), std::end(kCases));
+    if (count > 3 && std::string(arguments[2]) == "--shapes") cases = read_cases(arguments[3]);
+    else if (count > 3)
+      cases = random_cases(static_cast<unsigned>(std::atoi(arguments[2])), std::atoi(arguments[3]));
+    prepare(device, cases);
+    for (const Case& c : cases) {
       try {
         run(device, c);
       } catch (const std::exception& e) {

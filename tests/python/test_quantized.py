@@ -57,6 +57,51 @@ def test_values(bits, rows, sizes):
 
 
 @pytest.mark.parametrize("bits", [8, 4])
+@pytest.mark.parametrize(
+    "rows, sizes, dtype",
+    [
+        (1, (512, 128, 64), "float32"),
+        (7, (1024, 48, 32), "float32"),
+        (3, (512, 64, 16), "bfloat16"),
+        (2, (768, 16, 96), "float16"),
+        (1, (96, 40, 32), "float32"),  # the outputs are no multiple of 16: made float first
+    ],
+)
+def test_few_rows_on_cards(rows, sizes, dtype, bits):
+    device = weft.device("opencl:0")
+    if not device.available:
+        pytest.skip(f"no OpenCL device: {device.reason}")
+    inputs, outputs, group = sizes
+    rng = np.random.default_rng(inputs)
+    packed, scales, zeros = random_weight(rng, inputs, outputs, bits, group)
+    x = weft.asarray(rng.standard_normal((rows, inputs)).astype("float32")).astype(dtype)
+    bias = weft.asarray(rng.standard_normal(outputs).astype("float32"))
+    for z, b in ((None, None), (zeros, bias)):
+        given = [None if a is None else a.to(device) for a in (x, packed, scales, z, b)]
+        got = F.quantized_linear(*given, bits)
+        assert got.device == device and got.shape == (rows, outputs) and got.dtype == x.dtype
+        want = x.astype("float64").numpy() @ unpacked(packed, scales, z, bits)
+        want = want if b is None else want + b.numpy()
+        close = {"float32": 2e-5, "float16": 1e-3, "bfloat16": 8e-3}[dtype] * np.abs(want).max()
+        np.testing.assert_allclose(
+            got.to("cpu").astype("float64").numpy(), want, atol=close, rtol=0
+        )
+
+
+def test_infinite_inputs_on_cards():
+    device = weft.device("opencl:0")
+    if not device.available:
+        pytest.skip(f"no OpenCL device: {device.reason}")
+    packed, scales, _ = random_weight(np.random.default_rng(3), 256, 16, 8, 16)
+    x = np.ones((1, 256), "float32")
+    x[0, 5] = np.inf
+    host = F.quantized_linear(weft.asarray(x), packed, scales).numpy()
+    card = F.quantized_linear(*(a.to(device) for a in (weft.asarray(x), packed, scales)))
+    np.testing.assert_array_equal(card.to("cpu").numpy(), host)
+    assert np.isinf(host).any()
+
+
+@pytest.mark.parametrize("bits", [8, 4])
 def test_rounding(bits):
     rng = np.random.default_rng(1)
     weight = rng.standard_normal((64, 10)).astype("float32")

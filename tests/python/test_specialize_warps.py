@@ -27,6 +27,15 @@ FORMS = [
     ((72, 200, 72), "NT", "bias", None, dict(rows=64, columns=160, stages=2, blocks=1)),
     ((72, 72, 72), "NN", None, None, dict(rows=64, columns=32, stages=2, blocks=1)),
     ((2, 8, 8), "NN", "bias", None, dict(rows=64, columns=64, stages=2, blocks=2)),
+    # clusters: an even and an odd number of tiles below one another
+    ((200, 136, 200), "NN", "bias", None, dict(columns=128, stages=3, blocks=2, cluster=2)),
+    ((136, 72, 136), "TT", "residual", None, dict(rows=64, columns=64, blocks=4, cluster=2)),
+    ((264, 96, 72), "NT", None, "float32", dict(rows=64, columns=96, stages=2, cluster=4)),
+    ((72, 8, 8), "TN", None, None, dict(rows=64, columns=64, stages=2, blocks=0, cluster=2)),
+    # sums that blocks share: fewer steps than blocks, too
+    ((136, 136, 328), "NN", "residual", None, dict(columns=128, stages=2, blocks=0, split=2)),
+    ((72, 200, 72), "NT", "bias", "float32", dict(rows=64, columns=192, blocks=0, split=3)),
+    ((72, 264, 200), "TT", None, None, dict(rows=64, stages=2, blocks=0, split=4)),
 ]
 
 
@@ -240,7 +249,16 @@ def test_refusals(slug, words, make):
 
 def test_options_are_checked():
     s, ko = computed()
-    for given in (dict(blocks=-1), dict(group_rows=0), dict(registers=[40, 250])):
+    for given in (
+        dict(blocks=-1),
+        dict(group_rows=0),
+        dict(registers=[40, 250]),
+        dict(cluster=3),
+        dict(blocks=3, cluster=2),
+        dict(split=5),
+        dict(blocks=2, split=2),
+        dict(split=2, cluster=2),
+    ):
         refused(
             weft.ScheduleError,
             "schedule.specialize_warps.options",
@@ -248,10 +266,49 @@ def test_options_are_checked():
         )
 
 
-SCRIPT = ws.schedule(
-    ws.product(256, 512, 320), columns=128, stages=3, blocks=2, group_rows=2
-).script()
-SPLIT = SCRIPT.index('with T.block("consumer")')
+def test_blocks_that_share_a_sum_need_whole_pieces():
+    s, ko = computed()
+    error = refused(
+        weft.ScheduleError,
+        "schedule.specialize_warps.cluster",
+        lambda: s.specialize_warps(ko, split=2),
+    )
+    assert "2 blocks cannot share 64 columns" in str(error)
+
+
+def test_clusters_need_a_loop_of_rows():
+    s, D, bi, bj, ko = begin(n=128)
+    grid = s.fuse(bi, bj)
+    s.reverse_compute_at(D, grid)
+    s.bind(grid, "blockIdx.x")
+    s.annotate(ko, "software_pipeline_stage", [0, 0, 2])
+    error = refused(
+        weft.ScheduleError,
+        "schedule.specialize_warps.cluster",
+        lambda: s.specialize_warps(ko, cluster=2),
+    )
+    assert "no loop of the grid moves the rows of the tile alone" in str(error)
+
+
+def test_cubins_of_clusters():
+    if "NVRTC" in weft.device("cuda").reason:
+        pytest.skip(f"no NVRTC: {weft.device('cuda').reason}")
+    f = ws.product(4096, 4096, 4096)
+    text = weft.build(ws.schedule(f, cluster=2), target=SM90).source()
+    assert "__cluster_dims__(2, 1, 1)" in text and ".multicast::cluster" in text
+    f = ws.product(256, 1024, 4096)
+    text = weft.build(ws.schedule(f, rows=64, blocks=0, split=4), target=SM90).source()
+    assert "__cluster_dims__(4, 1, 1)" in text and "st.shared::cluster.v4.f32" in text
+
+
+SCRIPTS = {
+    "one": ws.schedule(
+        ws.product(256, 512, 320), columns=128, stages=3, blocks=2, group_rows=2
+    ).script(),
+    "cluster": ws.schedule(
+        ws.product(256, 64, 192), rows=64, columns=64, stages=2, blocks=2, cluster=2
+    ).script(),
+}
 NOTHING = "T.evaluate(0)"
 FULL = r"T.token_wait\(T.address_of\(full\[from_\]\), ring\[1\]\)"
 EMPTY = r"T.token_wait\(T.address_of\(empty\[to\]\), ring\[1\]\)"
@@ -329,8 +386,21 @@ FAULTS = {
 }
 
 
-def planted(part, old, new, which):
-    halves = {"p": SCRIPT[:SPLIT], "c": SCRIPT[SPLIT:]}
+CLUSTER_FAULTS = {
+    "blocks do not meet first": ("p", r"T.cluster_meet\(2\)", NOTHING, 1),
+    "only this block is told": ("c", r"_signal_in\((.*), thread % 32\)", r"_signal(\1)", 0),
+    "one block is told twice": ("c", r", thread % 32\)", ", 0)", 0),
+    "the other block is not waited for": ("p", r"empty\[s\]\), 8", "empty[s]), 4", 0),
+    "the tile comes to this block alone": ("p", "bulk_load_each", "bulk_load", 0),
+    "both bring the same half": ("p", r"place \* 32", "0", 0),
+    "more blocks than there are": ("c", "thread % 32 < 2", "thread % 32 < 3", 1),
+}
+
+
+def planted(part, old, new, which, script="one"):
+    text = SCRIPTS[script]
+    split = text.index('with T.block("consumer")')
+    halves = {"p": text[:split], "c": text[split:]}
     seen = 0
 
     def change(match):
@@ -343,10 +413,33 @@ def planted(part, old, new, which):
     return T.from_source(halves["p"] + halves["c"])
 
 
-def test_the_program_without_a_fault_is_built():
-    weft.build(T.from_source(SCRIPT), target="ref")
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_the_program_without_a_fault_is_built(script):
+    built = weft.build(T.from_source(SCRIPTS[script]), target="ref")
+    assert not any("unchecked" in str(note) for note in built.notes), built.notes
 
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_faults_are_found_when_the_program_is_built(name):
     refused(weft.Error, "verify.token", weft.build, planted(*FAULTS[name]), target="ref")
+
+
+@pytest.mark.parametrize("name", CLUSTER_FAULTS)
+def test_faults_of_clusters_are_found_when_the_program_is_built(name):
+    fault = planted(*CLUSTER_FAULTS[name], "cluster")
+    refused(weft.Error, "verify.token", weft.build, fault, target="ref")
+
+
+def test_clusters_of_one_size():
+    text = SCRIPTS["cluster"]
+    last = text.rindex("T.cluster_meet(2)")
+    mixed = text[:last] + "T.cluster_meet(4)" + text[last + len("T.cluster_meet(2)") :]
+    error = refused(weft.Error, "ir.cluster.size", weft.build, T.from_source(mixed), target="ref")
+    assert "a cluster of 4 blocks beside one of 2" in str(error)
+    ragged = re.sub(
+        r"T.thread_binding\(2, thread=\"blockIdx.x\"\)",
+        'T.thread_binding(3, thread="blockIdx.x")',
+        text,
+    )
+    error = refused(weft.Error, "verify.token", weft.build, T.from_source(ragged), target="ref")
+    assert "3 blocks along blockIdx.x, which is no multiple of its clusters of 2" in str(error)

@@ -30,7 +30,7 @@ struct Form {
   const char* name;
   bool a_along_m, b_along_n, partial;
   int unit, batch_axes;
-  std::int64_t rows, columns, slots, parts;
+  std::int64_t rows, columns, slots, parts, cluster = 1, split = 1;
 };
 
 /// Rows of a multiple of 8 elements, batches one after the other.
@@ -60,7 +60,15 @@ GemmProgram program_of(const Form& form) {
   // a moves along the inner batch axis, b along the outer one.
   if (form.batch_axes == 2) p.moves_a[1] = p.moves_b[0] = true;
   if (form.batch_axes == 1) p.moves_a[0] = true;
-  p.decisions = {form.rows, form.columns, form.slots, form.parts, 3};
+  p.decisions = {form.rows,
+                 form.columns,
+                 form.slots,
+                 form.parts,
+                 form.split > 1     ? 0
+                 : form.cluster > 1 ? 2 * form.cluster
+                                    : 3,
+                 form.cluster,
+                 form.split};
   return p;
 }
 
@@ -134,6 +142,13 @@ const Form kForms[] = {
     {"half_pieces_of_pairs", true, true, false, 2, 1, 64, 160, 2, 1},
     {"half_pieces_b_transposed", false, false, false, 8, 0, 128, 224, 2, 1},
     {"widest", false, true, false, 8, 0, 128, 256, 2, 1},
+    {"cluster", false, true, false, 8, 0, 64, 128, 3, 1, 2},
+    {"cluster_of_four", false, false, false, 8, 1, 64, 96, 2, 1, 4},
+    {"cluster_of_two_groups", true, true, false, 2, 1, 128, 96, 2, 1, 2},
+    {"split", false, true, false, 8, 0, 64, 128, 2, 1, 1, 2},
+    {"split_in_three", true, false, false, 8, 1, 128, 192, 2, 1, 1, 3},
+    {"split_in_four", false, false, false, 2, 1, 64, 256, 2, 1, 1, 4},
+    {"cluster_of_parts", false, true, true, 1, 2, 64, 64, 2, 3, 2},
 };
 
 class ArrayGemm : public ::testing::TestWithParam<Form> {};

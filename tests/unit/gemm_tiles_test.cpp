@@ -31,7 +31,9 @@ TEST(GemmTiles, fit_in_shared_memory_for_every_shape) {
     ASSERT_LE(shared_bytes(d), machine.shared_bytes) << d.rows << " x " << d.columns;
     ASSERT_TRUE(d.rows == 64 || d.rows == 128);
     ASSERT_TRUE(d.columns % s.column_unit == 0 && d.columns >= 64 && d.columns <= 256);
-    ASSERT_TRUE(d.slots >= 2 && d.slots <= 8 && d.blocks == machine.processors);
+    ASSERT_TRUE(d.slots >= 2 && d.slots <= 8);
+    ASSERT_EQ(d.blocks, machine.processors / d.cluster * d.cluster);
+    ASSERT_LE(d.cluster, (s.m + d.rows - 1) / d.rows);
     ASSERT_TRUE(d.parts == 1 || s.divisible);
     const double least = gemm_time(machine, s, d);
     for (const std::int64_t rows : {64, 128}) {
@@ -69,6 +71,17 @@ TEST(GemmTiles, rows_off_sectors_are_expected_to_take_longer) {
   const double aligned = gemm_time({}, s, d);
   s.pitch_a = s.pitch_b = 8208;
   EXPECT_GT(gemm_time({}, s, d), 1.1 * aligned);
+}
+
+TEST(GemmTiles, rows_off_sectors_are_shared_in_clusters) {
+  GemmShape s;
+  s.m = s.n = s.k = 4096, s.pitch_a = s.pitch_b = 8208;
+  EXPECT_EQ(choose_gemm({}, s).cluster, 2);
+  GemmMachine odd;
+  odd.processors = 131;
+  EXPECT_EQ(choose_gemm(odd, s).blocks, 130);
+  odd.processors = 1;
+  EXPECT_EQ(choose_gemm(odd, s).cluster, 1);
 }
 
 }  // namespace

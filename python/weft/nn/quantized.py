@@ -13,6 +13,7 @@ import functools
 import weft
 
 from .. import te
+from . import _quantized_card
 from .._core import NDArray, Tensor
 from .._errors import error as _error
 
@@ -30,6 +31,11 @@ _LANES, _TILE, _STEPS = 16, 8192, 4
 
 def _plain(x):
     return x.data if isinstance(x, Tensor) else weft.asarray(x)
+
+
+def _float32(x):
+    """astype copies an array that has the type already."""
+    return x if x.dtype == weft.float32 else x.astype(weft.float32)
 
 
 def _check_bits(name, bits):
@@ -234,6 +240,10 @@ def quantized_linear(x, weight, scales, zeros=None, bias=None, bits=8):
         arrays = [None if a is None else _plain(a) for a in (x, packed, scales, zeros, bias)]
         if _on_host(*arrays):
             return _few_rows(arrays, rows, inputs, outputs, size, bits, x.shape[:-1], bool(tensors))
+        out = _few_rows_of_card(arrays, rows, inputs, outputs, size, bits)
+        if out is not None:
+            out = out.reshape((*x.shape[:-1], outputs))
+            return Tensor(out, requires_grad=False) if tensors else out
     return _composed(x, packed, scales, zeros, bias, bits, size, tensors)
 
 
@@ -252,6 +262,31 @@ def _few_rows(arrays, rows, inputs, outputs, size, bits, lead, as_tensor):
     call(x_rows, _compact(packed), *floats, out)
     out = out.reshape((*lead, outputs)).astype(x.dtype)
     return Tensor(out, requires_grad=False) if as_tensor else out
+
+
+def _few_rows_of_card(arrays, rows, inputs, outputs, size, bits):
+    """None where arrays lie on several devices, or on one without a grid, or sizes do not fit."""
+    x, packed, scales, zeros, bias = arrays
+    device = packed.device
+    most = device.limits.get("threads_per_block", 0)
+    if not most or any(a is not None and a.device != device for a in arrays):
+        return None
+    names = ("float32", "float16", "bfloat16")
+    x = x if str(x.dtype) in names else x.astype(weft.float32)
+    call = _quantized_card.kernel(
+        str(device),
+        most,
+        (rows, inputs, outputs, size, bits),
+        str(x.dtype),
+        zeros is not None,
+        bias is not None,
+    )
+    if call is None:
+        return None
+    floats = [_compact(_float32(a)) for a in (scales, zeros, bias) if a is not None]
+    out = weft.empty((rows, outputs), dtype=x.dtype, device=device)
+    call(_compact(x.reshape((rows, inputs))), _compact(packed), *floats, out)
+    return out if out.dtype == arrays[0].dtype else out.astype(arrays[0].dtype)
 
 
 def _composed(x, packed, scales, zeros, bias, bits, size, tensors):
@@ -351,7 +386,7 @@ def scaled_mm(a, b, scale_a=None, scale_b=None, bias=None, dtype="bfloat16"):
     result has no gradient. Raises DTypeError array.scaled_matmul.dtype, ShapeError array.scaled_matmul.shape and
     array.scaled_matmul.scale."""
     a, b = _plain(a), _plain(b)
-    wide = [None if x is None else _plain(x).astype(weft.float32) for x in (scale_a, scale_b, bias)]
+    wide = [None if x is None else _float32(_plain(x)) for x in (scale_a, scale_b, bias)]
     name = getattr(dtype, "name", dtype)
     scales = wide[:2]
     blocks = a.ndim == 2 and b.ndim == 2

@@ -82,6 +82,10 @@ struct Group {
   std::shared_ptr<Tokens> tokens;  // null: the kernel has none
   bool cancelled = false;
   std::int64_t clock = 0;  // counts tiles that were stored
+  std::size_t blocks = 1;  // of a cluster, one after another in `frames`
+  std::size_t block_of(std::size_t thread) const { return thread / (frames.size() / blocks); }
+  /// The thread at the same place in another block of the cluster; faults where that has ended.
+  Frame& beside(Frame& fr, std::int64_t block);
   /// Called by a thread: stops until all have come here.
   void arrive(Frame& fr, const Code* where);
 };

@@ -26,6 +26,7 @@ struct LaunchCode final : Code {
   std::vector<Axis> axes;
   std::size_t sites = 0;  // set when the function is complete
   bool joint = false, tokens = false;
+  std::int64_t blocks = 1;  // of a cluster
   CodePtr body;
 
   void run(Frame& fr) const override {
@@ -45,8 +46,11 @@ struct LaunchCode final : Code {
       fault(fr, "launch",
             cat("the kernel \"", node->name, "\" has ", size,
                 " threads that wait for each other; at most ", kMaxThreads, " are run"));
-    std::vector<std::vector<char>> shared(sites), global(sites);
-    auto* outer_shared = std::exchange(fr.shared, &shared);
+    if (blocks > 1) check_clusters(fr, extent);
+    std::vector<std::vector<std::vector<char>>> shared(static_cast<std::size_t>(blocks));
+    for (auto& of_block : shared) of_block.resize(sites);
+    std::vector<std::vector<char>> global(sites);
+    auto* outer_shared = std::exchange(fr.shared, &shared[0]);
     auto* outer_global = std::exchange(fr.global, &global);
     Group* outer_group = std::exchange(fr.group, nullptr);
     auto place = [&](Frame& f, const std::vector<std::size_t>& which, std::int64_t index) {
@@ -56,18 +60,25 @@ struct LaunchCode final : Code {
       }
     };
     Group group;
+    group.blocks = static_cast<std::size_t>(blocks);
     if (joint) {
-      group.frames.resize(static_cast<std::size_t>(size));
-      group.waiting.resize(static_cast<std::size_t>(size));
-      for (std::int64_t t = 0; t < size; ++t) group.fibers.push_back(std::make_unique<Fiber>());
+      group.frames.resize(static_cast<std::size_t>(size * blocks));
+      group.waiting.resize(group.frames.size());
+      for (std::int64_t t = 0; t < size * blocks; ++t)
+        group.fibers.push_back(std::make_unique<Fiber>());
       for (std::size_t k : threads)
         group.extents.push_back(extent[k]), group.axes.push_back(node->axes[k].axis);
     }
     const bool order = fr.machine->order_only;
-    for (std::int64_t g = 0; g < groups; ++g) {
-      if (order && (!tokens || (g > 0 && g + 1 < groups))) continue;
-      for (auto& s : shared) s.clear();
-      place(fr, grid, g);
+    // Neighbours along blockIdx.x follow one another.
+    std::vector<std::size_t> clustered = grid;
+    std::stable_partition(clustered.begin(), clustered.end(),
+                          [&](std::size_t k) { return node->axes[k].axis != kClusterAxis; });
+    for (std::int64_t g = 0; g < groups; g += blocks) {
+      if (order && (!tokens || (g > 0 && g + blocks < groups))) continue;
+      for (auto& of_block : shared)
+        for (auto& s : of_block) s.clear();
+      if (blocks == 1) place(fr, grid, g);
       if (!joint) {
         for (std::int64_t t = 0; t < size; ++t) {
           place(fr, threads, t);
@@ -75,7 +86,7 @@ struct LaunchCode final : Code {
         }
         continue;
       }
-      for (std::int64_t t = 0; t < size; ++t) {
+      for (std::int64_t t = 0; t < size * blocks; ++t) {
         Frame& f = group.frames[static_cast<std::size_t>(t)];
         std::vector<std::vector<char>> own =
             std::move(f.storage);  // buffers of the previous group are used again
@@ -83,18 +94,31 @@ struct LaunchCode final : Code {
         f.machine = fr.machine;
         f.slots = fr.slots;
         f.views = fr.views;
-        f.shared = fr.shared;
+        f.shared = &shared[static_cast<std::size_t>(t / size)];
         f.global = fr.global;
         f.storage = std::move(own);
         f.storage.resize(sites);
         f.group = &group;
         f.thread = static_cast<std::size_t>(t);
-        place(f, threads, t);
+        if (blocks > 1) place(f, clustered, g + t / size);
+        place(f, threads, t % size);
       }
       group.tokens = tokens ? make_tokens() : nullptr;
       run_group(fr, group);
     }
     fr.shared = outer_shared, fr.global = outer_global, fr.group = outer_group;
+  }
+
+  static constexpr const char* kClusterAxis = "blockIdx.x";
+
+  void check_clusters(Frame& fr, const std::vector<std::int64_t>& extent) const {
+    std::int64_t along = 1;
+    for (std::size_t k = 0; k < axes.size(); ++k)
+      if (node->axes[k].axis == kClusterAxis) along = extent[k];
+    if (along % blocks)
+      fault(fr, "launch",
+            cat("the kernel \"", node->name, "\" has ", along, " blocks along ", kClusterAxis,
+                ", which is no multiple of its clusters of ", blocks));
   }
 
   struct Entry {
@@ -176,7 +200,10 @@ struct LaunchCode final : Code {
     for (std::size_t t = 0; t < group.frames.size(); ++t) {
       if (group.fibers[t]->done()) continue;
       const std::int64_t which = group.waiting[t]->meeting(group.frames[t]);
-      if (which >= 0) who[which].push_back(t);
+      if (which >= 0)
+        who[which * static_cast<std::int64_t>(group.blocks) +
+            static_cast<std::int64_t>(group.block_of(t))]
+            .push_back(t);
     }
     for (const auto& [which, all] : who) {
       if (static_cast<std::int64_t>(all.size()) != group.frames[all[0]].expected) continue;
@@ -372,13 +399,26 @@ void Group::arrive(Frame& fr, const Code* where) {
   if (cancelled) throw Cancelled{};
 }
 
+Frame& Group::beside(Frame& fr, std::int64_t block) {
+  if (block < 0 || block >= static_cast<std::int64_t>(blocks))
+    fault(fr, "token", cat("block ", block, " of a cluster of ", blocks));
+  const std::size_t size = frames.size() / blocks, first = static_cast<std::size_t>(block) * size;
+  bool ended = true;
+  for (std::size_t t = first; t < first + size; ++t) ended = ended && fibers[t]->done();
+  if (ended)
+    fault(fr, "token",
+          cat("block ", block, " of the cluster has ended: its shared memory is gone"));
+  return frames[first + fr.thread % size];
+}
+
 bool waits(const Stmt& s) {
   bool found = false;
   for_each_stmt(s, [&](const Stmt& x) {
     if (x->kind == StmtKind::collective) found = true;
     if (const auto* e = as<EvaluateNode>(x)) {
       const auto* c = as<CallNode>(e->value);
-      if (c && (c->op == "sync" || c->op == "meet" || c->op.starts_with("token_"))) found = true;
+      if (c && (c->op == "sync" || c->op.ends_with("meet") || c->op.starts_with("token_")))
+        found = true;
     }
   });
   return found;
@@ -395,6 +435,7 @@ CodePtr Compiler::launch(const LaunchNode* s) {
     ranges_[axis.var.get()] = {make_int(0, axis.extent->dtype), axis.extent};
   }
   out->joint = waits(s->body), out->tokens = uses_tokens(s->body);
+  out->blocks = cluster_blocks(s->body);
   in_launch_ = true;
   out->body = stmt(s->body);
   in_launch_ = false;

@@ -105,11 +105,23 @@ Tokens& tokens(Frame& fr) {
   return *fr.group->tokens;
 }
 
-Token& token(Frame& fr, const Access& a) {
-  auto found = tokens(fr).at.find(address(fr, a));
+/// The address in another thread's memory, by this thread's indices.
+char* address_beside(Frame& fr, Frame& other, const Access& a) {
+  const View& w = other.views[at(a.view)];
+  if (!w.data)
+    fault(fr, "token", cat("a block of the cluster has no \"", a.buffer->name, "\" yet"));
+  return w.data + a.offset(fr) * a.buffer->dtype.total_bytes();
+}
+
+Token& token_at(Frame& fr, const Access& a, const char* where) {
+  auto found = tokens(fr).at.find(where);
   if (found == tokens(fr).at.end())
     fault(fr, "token", cat("an element of \"", a.buffer->name, "\" is no token yet"));
   return found->second;
+}
+Token& token(Frame& fr, const Access& a) {
+  tokens(fr);
+  return token_at(fr, a, address(fr, a));
 }
 
 char* tile(Frame& fr, const Access& a) {
@@ -178,11 +190,23 @@ void store_tile(Frame& fr, const Reach& r) {
   fr.unfenced.push_back(r);
 }
 
+/// As store_tile, of what other points of the warp group may have stored a part of.
+void store_part(Frame& fr, const Reach& r) {
+  const std::size_t group = fr.thread / kGroup;
+  for (StoredTile& s : tokens(fr).stored)
+    if (s.reach.begin == r.begin && s.group == group) {
+      s.time = ++fr.group->clock;
+      return;
+    }
+  store_tile(fr, r);
+  fr.unfenced.pop_back();
+}
+
 struct TokenCode : Code {
   const EvaluateNode* node = nullptr;
-  enum class Op : std::uint8_t { init, signal, expect } op = Op::signal;
+  enum class Op : std::uint8_t { init, signal, signal_in, expect } op = Op::signal;
   Access element;
-  ExpPtr number;
+  ExpPtr number;  // signals, the block of the cluster, bytes
   void run(Frame& fr) const override {
     fr.current = node;
     fr.machine->tick(node);
@@ -194,12 +218,16 @@ struct TokenCode : Code {
       tokens(fr).at[address(fr, element)] = std::move(fresh);
       return;
     }
-    Token& t = token(fr, element);
+    tokens(fr);
+    Token& t = op == Op::signal_in
+                   ? token_at(fr, element, address_beside(fr, fr.group->beside(fr, n), element))
+                   : token(fr, element);
     if (t.missing == 0)
       fault(fr, "token",
             cat("a signal beyond the ", t.count, " that a phase of \"", element.buffer->name,
                 "\" takes"));
-    t.bytes += n, --t.missing;
+    if (op == Op::expect) t.bytes += n;
+    --t.missing;
     t.step();
     // Whoever waits for the phase may go on before this thread does.
     if (fr.machine->turns != Machine::Turns::scattered && t.missing == t.count)
@@ -246,9 +274,19 @@ struct MeetCode final : Code {
   std::int64_t meeting(const Frame& fr) const override { return fr.meeting; }
 };
 
+/// cluster_meet
+struct ClusterCode final : Code {
+  const EvaluateNode* node = nullptr;
+  void run(Frame& fr) const override {
+    fr.current = node;
+    if (!fr.group) fault(fr, "sync", "a barrier has no meaning before the loops are joined");
+    fr.group->arrive(fr, this), fr.met = fr.group->clock;
+  }
+};
+
 struct BulkCode final : Code {
   const EvaluateNode* node = nullptr;
-  bool load = false;
+  bool load = false, each = false;
   Access shared, element;  // element: of the token
   ExpPtr map;              // explicit; else `array` with the box
   std::vector<ExpPtr> first;
@@ -291,9 +329,20 @@ struct BulkCode final : Code {
       fault(fr, "bulk",
             cat("rows of a bulk copy are ", c.map.box[0] * c.map.type.bytes(),
                 " bytes long; legal: 128"));
-    c.tile = tile(fr, shared), c.dry = fr.machine->order_only;
+    c.dry = fr.machine->order_only;
+    char* const own = tile(fr, shared);
+    if (!each) return start(fr, std::move(c), fr, own);
+    tokens(fr);
+    for (std::size_t b = 0; b < fr.group->blocks; ++b) {
+      Frame& other = fr.group->beside(fr, static_cast<std::int64_t>(b));
+      start(fr, c, other, address_beside(fr, other, shared));
+    }
+  }
+  /// Into the memory of `to`, a thread of this block or another.
+  void start(Frame& fr, Copy c, Frame& to, char* tile) const {
+    c.tile = tile;
     c.reach = {c.tile, c.tile + c.bytes(), shared.buffer};
-    inside(fr, shared, c.reach.end);
+    inside(to, shared, c.reach.end);
     if (fr.group && fr.group->tokens) expect_landed(fr, c.reach, "a bulk copy");
     if (!load) {
       if (fr.group && fr.group->tokens)
@@ -301,7 +350,8 @@ struct BulkCode final : Code {
       return c.run();
     }
     expect_unread(fr, c.reach, "a bulk copy");
-    Token& t = token(fr, element);
+    Token& t =
+        &to == &fr ? token(fr, element) : token_at(fr, element, address_beside(fr, to, element));
     if (tokens(fr).copies++ % 2 == 0) {
       t.late.push_back(std::move(c));
     } else {
@@ -375,6 +425,36 @@ struct SumsCode final : RowCode {
     }
   }
   void join(float& sum, float x) const { sum = largest ? std::fmax(sum, x) : sum + x; }
+};
+
+/// tile_put and tile_take
+struct TilePutCode final : Code {
+  const EvaluateNode* node = nullptr;
+  bool put = false;
+  Access memory, sums;
+  std::int64_t columns = 0;
+  ExpPtr block;
+  void run(Frame& fr) const override {
+    fr.current = node;
+    fr.machine->tick(node);
+    tokens(fr);
+    auto* mine = reinterpret_cast<float*>(address(fr, sums));
+    inside(fr, sums, reinterpret_cast<char*>(mine + columns / 2));
+    Frame& other = put ? fr.group->beside(fr, block->i(fr)) : fr;
+    char* first = put ? address_beside(fr, other, memory) : address(fr, memory);
+    const Reach reach{first, first + columns * kTile * 4, memory.buffer};
+    inside(other, memory, reach.end);
+    if (put) store_part(fr, reach);
+    else expect_met(fr, reach, "sums that are taken");
+    if (fr.machine->order_only) return;
+    auto* at = reinterpret_cast<float*>(first);
+    const auto t = static_cast<std::int64_t>(fr.thread) % kGroup;
+    for (std::int64_t i = 0; i < columns / 2; ++i) {
+      float& there = at[(i / 4 * kGroup + t) * 4 + i % 4];
+      if (put) there = mine[i];
+      else mine[i] += there;
+    }
+  }
 };
 
 /// tile_add
@@ -563,6 +643,7 @@ CodePtr Compiler::role(const EvaluateNode* s, const CallNode* c) {
     out->which = expr(c->args[0]), out->count = expr(c->args[1]);
     return out;
   }
+  if (op == "cluster_meet") return make<ClusterCode>(s);
   if (op == "token_wait") {
     auto out = make<TokenWaitCode>(s);
     out->element = role_access(c->args[0]);
@@ -571,11 +652,23 @@ CodePtr Compiler::role(const EvaluateNode* s, const CallNode* c) {
   }
   if (op.starts_with("token_")) {
     auto out = make<TokenCode>(s);
-    out->op = op == "token_init"     ? TokenCode::Op::init
-              : op == "token_expect" ? TokenCode::Op::expect
-                                     : TokenCode::Op::signal;
+    out->op = op == "token_init"        ? TokenCode::Op::init
+              : op == "token_expect"    ? TokenCode::Op::expect
+              : op == "token_signal_in" ? TokenCode::Op::signal_in
+                                        : TokenCode::Op::signal;
     out->element = role_access(c->args[0]);
     if (c->args.size() > 1) out->number = expr(c->args[1]);
+    return out;
+  }
+  if (op == "tile_put" || op == "tile_take") {
+    auto out = make<TilePutCode>(s);
+    out->put = op == "tile_put";
+    out->memory = role_access(c->args[out->put ? 0 : 1]);
+    out->sums = role_access(c->args[out->put ? 1 : 0]);
+    if (!is_const_int(c->args[2], &out->columns))
+      throw Error(ErrorKind::verify, "interpret.unsupported",
+                  cat("the form of a ", op, " is known only at run time"));
+    if (out->put) out->block = expr(c->args[3]);
     return out;
   }
   if (op == "bulk_add") {
@@ -586,7 +679,7 @@ CodePtr Compiler::role(const EvaluateNode* s, const CallNode* c) {
   }
   if (op.starts_with("bulk_")) {
     auto out = make<BulkCode>(s);
-    out->load = op == "bulk_load";
+    out->load = op.starts_with("bulk_load"), out->each = op == "bulk_load_each";
     const Expr& far = c->args[out->load ? 1 : 0];
     out->shared = role_access(c->args[out->load ? 0 : 1]);
     if (out->load) out->element = role_access(c->args[2]);

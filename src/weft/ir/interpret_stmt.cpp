@@ -174,12 +174,20 @@ struct SyncCode final : Code {
   bool bound = false;
   void run(Frame& fr) const override {
     fr.current = node;
-    if (fr.group) fr.group->arrive(fr, this), fr.met = fr.group->clock;
-    else if (bound)
+    if (fr.group) {
+      fr.meeting = kOwnBlock,
+      fr.expected = static_cast<std::int64_t>(fr.group->frames.size() / fr.group->blocks);
+      fr.group->arrive(fr, this), fr.met = fr.group->clock;
+    } else if (bound)
       fault(
           fr, "sync",
           "a barrier under a bound loop has no meaning before the loops are joined into a launch");
   }
+  /// Of one block of a cluster, in which others may stand elsewhere.
+  std::int64_t meeting(const Frame& fr) const override {
+    return fr.group && fr.group->blocks > 1 ? fr.meeting : -1;
+  }
+  static constexpr std::int64_t kOwnBlock = 1 << 20;  // beyond the numbers of other barriers
 };
 
 struct CallCode final : Code {
@@ -257,7 +265,20 @@ struct AllocCode final : Code {
     else if (bytes_of.size() != static_cast<std::size_t>(bytes))
       fault(fr, "allocate", cat("threads disagree on the size of \"", buffer->name, "\""));
     w.data = bytes_of.data();
+    if (sharing == Sharing::group && fr.group && fr.group->blocks > 1) in_cluster(fr, w, bytes);
     body->run(fr);
+  }
+
+  /// Every block of a cluster has the buffer, whether or not it has come here: others reach it.
+  void in_cluster(Frame& fr, const View& own, std::int64_t bytes) const {
+    Group& g = *fr.group;
+    const std::size_t size = g.frames.size() / g.blocks;
+    for (std::size_t t = fr.thread % size; t < g.frames.size(); t += size) {
+      std::vector<char>& storage = (*g.frames[t].shared)[site];
+      if (storage.empty()) storage.assign(static_cast<std::size_t>(bytes), '\xff');
+      View& w = g.frames[t].views[at(view)];
+      w = own, w.data = storage.data();
+    }
   }
 };
 

@@ -9,9 +9,9 @@
 namespace weft::ir {
 
 int role_addresses(std::string_view op) {
-  if (op == "bulk_load" || op == "tile_multiply") return 3;
+  if (op == "bulk_load" || op == "bulk_load_each" || op == "tile_multiply") return 3;
   if (op == "bulk_store" || op == "tile_store" || op == "tile_round" || op == "tile_rows" ||
-      op == "tile_add" || op == "bulk_add")
+      op == "tile_add" || op == "tile_put" || op == "tile_take" || op == "bulk_add")
     return 2;
   return op.starts_with("token_") ? 1 : 0;
 }
@@ -24,6 +24,24 @@ bool uses_tokens(const Stmt& s) {
     found = found || (c && c->op.starts_with("token_"));
   });
   return found;
+}
+
+std::int64_t cluster_blocks(const Stmt& s) {
+  std::int64_t blocks = 0;
+  for_each_stmt(s, [&](const Stmt& t) {
+    const auto* e = as<EvaluateNode>(t);
+    const auto* c = e ? as<CallNode>(e->value) : nullptr;
+    if (!c || c->op != "cluster_meet") return;
+    std::int64_t n = 0;
+    if (!is_const_int(c->args[0], &n) || n < 1 || n > 8 || (blocks && n != blocks))
+      throw Error(ErrorKind::verify, "ir.cluster.size",
+                  cat("a cluster of ", print(c->args[0]), " blocks",
+                      blocks ? cat(" beside one of ", blocks) : ""))
+          .note("legal: a constant from 1 to 8, the same in all barriers of a kernel")
+          .at("", print(t));
+    blocks = n;
+  });
+  return blocks ? blocks : 1;
 }
 
 BulkBox bulk_box(const CallNode* call, std::size_t first, std::size_t rank) {

@@ -19,6 +19,14 @@ int role_addresses(std::string_view op);
 /// Whether the order of the statement's points is kept by tokens: barriers are the author's.
 bool uses_tokens(const Stmt& s);
 
+/// How many blocks the clusters of a kernel have: what its cluster_meet say, 1 where there are
+/// none. Throws Error(verify, "ir.cluster.size") where they disagree or state no constant from 1
+/// to 8.
+std::int64_t cluster_blocks(const Stmt& s);
+
+/// The same as an attribute of a kernel whose calls have been spelled for a target.
+inline constexpr const char* kClusterBlocks = "cluster_blocks";
+
 /// Where byte `at` of a swizzled tile lies, from the tile's beginning.
 constexpr std::int64_t swizzled(std::int64_t at) { return at ^ ((at >> 7 & 7) << 4); }
 

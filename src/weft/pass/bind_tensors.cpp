@@ -53,7 +53,7 @@ class Bind final : public Rewriter {
 
   Expr rewrite_call(const Expr& e) override {
     const auto* c = as<CallNode>(e);
-    const bool loads = c->op == "bulk_load";
+    const bool loads = c->op.starts_with("bulk_load");
     if (!loads && c->op != "bulk_store") return Rewriter::rewrite_call(e);
     const std::size_t far = loads ? 1 : 0, near = 1 - far, first = loads ? 3 : 2;
     const auto* address = as<CallNode>(c->args[far]);

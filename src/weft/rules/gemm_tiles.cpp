@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 
 #include "weft/base/integers.h"
 
@@ -11,56 +12,79 @@ namespace weft::rules {
 namespace {
 
 constexpr std::int64_t kRowBytes = 128, kTileRows = 64;
+// Blocks of a cluster: not all processors can hold one of more.
+constexpr std::int64_t kMostClusters = 2;
 
-/// Two resources that are used side by side hinder each other the more the closer their times are.
-/// The exponent and the constants below: bench/gpu/whole.cpp on an NVIDIA H200, 2026-11-23.
-double together(double x, double y) {
-  const double a = x * x, b = y * y;
-  return std::sqrt(std::sqrt(a * a + b * b));
+/// Resources that are used side by side hinder each other the more the closer their times are.
+/// The exponents and the constants below: bench/gpu/whole.cpp on an NVIDIA H200, 2026-11-23.
+double together(double exponent, std::initializer_list<double> times) {
+  double sum = 0;
+  for (double t : times) sum += std::pow(t, exponent);
+  return std::pow(sum, 1 / exponent);
 }
+constexpr double kOfStep = 4.8, kOfProduct = 1.6;
 
 // Microseconds.
-constexpr double kTile = 0.3;                   // to begin and end a tile
-constexpr double kHalfPiece = 1.1;              // of a result that threads store, 32 columns
-constexpr double kStagedPerMicrosecond = 52e3;  // bytes of a tile's result
-constexpr double kJoin = 2.5;                   // a kernel more
-// Rows off the sectors of 32 bytes: more sectors, and two lines for each piece of 128 bytes.
-constexpr double kOffSectors = 1.55;
+constexpr double kTile = 0.33;                   // to begin and end a tile
+constexpr double kHalfPiece = 0.32;              // of a result that threads store, 32 columns
+constexpr double kStagedPerMicrosecond = 185e3;  // bytes of a tile's result
+constexpr double kJoin = 2.2;                    // a kernel more
+constexpr double kCluster = 0.9;                 // to begin and end clusters
+constexpr double kInStep = 1.03;                 // how much longer a step takes in a cluster
+// Rows off the sectors of 32 bytes: more sectors, and two lines for each piece of 128 bytes. The
+// first for what the cache gives, the second for what a processor takes.
+constexpr double kOffSectors = 1.64, kOffSectorsTaken = 1.17;
 
 std::int64_t round_up(std::int64_t v, std::int64_t to) { return ceil_div(v, to) * to; }
 
-double off_sectors(std::int64_t pitch) { return pitch % 32 ? kOffSectors : 1.0; }
-
 }  // namespace
 
-std::int64_t gemm_slots(const GemmMachine& machine, std::int64_t rows, std::int64_t columns) {
-  const std::int64_t staged = rows / kTileRows * 2 * kTileRows * kRowBytes, tokens = 1024;
+std::int64_t gemm_slots(const GemmMachine& machine, std::int64_t rows, std::int64_t columns,
+                        std::int64_t split) {
+  const std::int64_t others = (split - 1) * rows * columns / split * 4;
+  const std::int64_t staged = rows / kTileRows * 2 * kTileRows * kRowBytes + others, tokens = 1024;
   const std::int64_t slot = (rows + round_up(columns, kTileRows)) * kRowBytes;
   return std::clamp<std::int64_t>((machine.shared_bytes - staged - tokens) / slot, 0, 8);
 }
 
 double gemm_time(const GemmMachine& machine, const GemmShape& s, const GemmDecisions& d) {
-  const std::int64_t steps = ceil_div(ceil_div(s.k, s.step()), d.parts);
-  const std::int64_t tiles = ceil_div(s.m, d.rows) * ceil_div(s.n, d.columns) * s.batches * d.parts;
+  const auto steps = static_cast<double>(ceil_div(ceil_div(s.k, s.step()), d.parts));
+  const std::int64_t tiles =
+      round_up(ceil_div(s.m, d.rows), d.cluster) * ceil_div(s.n, d.columns) * s.batches * d.parts;
   const double sums =
       static_cast<double>(d.rows * d.columns * s.step()) / (machine.sums_per_clock * 2 / s.bytes);
   // What lies outside of an operand is not fetched.
   const std::int64_t loaded = s.b_along_n ? round_up(d.columns, kTileRows) : d.columns;
-  const double rows = static_cast<double>(std::min(s.m, d.rows)) * off_sectors(s.pitch_a);
-  const double columns = static_cast<double>(std::min(s.n, loaded)) * off_sectors(s.pitch_b);
-  const double fetched = (rows + columns) * kRowBytes / machine.cache_bytes_per_clock;
-  const double step = together(sums, fetched) / machine.clocks_per_microsecond;
+  const double rows = static_cast<double>(std::min(s.m, d.rows) * kRowBytes),
+               columns = static_cast<double>(std::min(s.n, loaded) * kRowBytes);
+  const bool off_a = s.pitch_a % 32 != 0, off_b = s.pitch_b % 32 != 0;
+  auto times = [](double bytes, bool off, double factor) { return off ? bytes * factor : bytes; };
+  const double given = times(rows, off_a, kOffSectors) +
+                       times(columns, off_b, kOffSectors) / static_cast<double>(d.cluster);
+  const double taken =
+      times(rows, off_a, kOffSectorsTaken) + times(columns, off_b, kOffSectorsTaken);
+  const auto processors = static_cast<double>(machine.processors);
+  // Of so many blocks at a time.
+  auto step = [&](double blocks) {
+    const double time = together(
+        kOfStep, {sums, given * blocks / (machine.shared_cache_bytes_per_clock * processors),
+                  taken / machine.cache_bytes_per_clock});
+    return time * (d.cluster > 1 ? kInStep : 1) / machine.clocks_per_microsecond;
+  };
   const int stored = d.parts > 1 ? 4 : s.result_bytes;
   const double tile = kTile + (d.columns % kTileRows ? kHalfPiece : 0) +
                       static_cast<double>(d.rows * d.columns * stored) / kStagedPerMicrosecond;
-  const double busy = static_cast<double>(ceil_div(tiles, machine.processors)) *
-                      (static_cast<double>(steps) * step + tile);
+  const std::int64_t blocks = machine.processors / d.cluster * d.cluster;
+  const std::int64_t rounds = tiles / blocks, rest = tiles % blocks;
+  double busy = static_cast<double>(rounds) * (steps * step(static_cast<double>(blocks)) + tile) +
+                (d.cluster > 1 ? kCluster : 0);
+  if (rest) busy += steps * step(static_cast<double>(rest)) + tile;
   const double area = static_cast<double>(s.batches) * static_cast<double>(s.m * s.n);
   const double read = static_cast<double>(s.batches) * static_cast<double>((s.m + s.n) * s.k) *
                       s.bytes / machine.memory_bytes_per_microsecond;
   const double rate = machine.memory_bytes_per_microsecond * machine.written_share;
   const double written = area * stored * static_cast<double>(d.parts) / rate;
-  double time = together(busy, read + written);
+  double time = together(kOfProduct, {busy, read + written});
   if (d.parts > 1)
     time += kJoin + area * (4 * static_cast<double>(d.parts) + s.result_bytes) / rate;
   return time;
@@ -69,18 +93,26 @@ double gemm_time(const GemmMachine& machine, const GemmShape& s, const GemmDecis
 GemmDecisions choose_gemm(const GemmMachine& machine, const GemmShape& shape) {
   GemmDecisions best;
   double least = -1;
+  auto consider = [&](const GemmDecisions& d) {
+    if (d.slots < 2) return;
+    const double time = gemm_time(machine, shape, d);
+    if (least < 0 || time < least) least = time, best = d;
+  };
   const std::int64_t steps = ceil_div(shape.k, shape.step());
   for (const std::int64_t rows : {128, 64}) {
+    const std::int64_t high = ceil_div(shape.m, rows);
     for (std::int64_t columns = 256; columns >= 64; columns -= shape.column_unit) {
-      GemmDecisions d{rows, columns, gemm_slots(machine, rows, columns), 1, machine.processors};
-      if (d.slots < 2) continue;
-      const std::int64_t tiles =
-          ceil_div(shape.m, rows) * ceil_div(shape.n, columns) * shape.batches;
-      const std::int64_t most = shape.divisible ? machine.processors : 1;
-      for (; d.parts <= most; d.parts += std::max<std::int64_t>(1, d.parts / 4)) {
-        if (d.parts > 1 && (tiles * d.parts > machine.processors || steps < d.parts * 4)) break;
-        const double time = gemm_time(machine, shape, d);
-        if (least < 0 || time < least) least = time, best = d;
+      const std::int64_t wide = ceil_div(shape.n, columns) * shape.batches;
+      for (std::int64_t cluster = 1; cluster <= std::min(kMostClusters, high); cluster *= 2) {
+        const std::int64_t blocks = machine.processors / cluster * cluster;
+        if (blocks == 0) break;
+        const std::int64_t tiles = round_up(high, cluster) * wide;
+        GemmDecisions d{rows, columns, gemm_slots(machine, rows, columns), 1, blocks, cluster};
+        for (; d.parts <= (shape.divisible ? blocks : 1);
+             d.parts += std::max<std::int64_t>(1, d.parts / 4)) {
+          if (d.parts > 1 && (tiles * d.parts > blocks || steps < d.parts * 4)) break;
+          consider(d);
+        }
       }
     }
   }

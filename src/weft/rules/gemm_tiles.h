@@ -13,8 +13,9 @@ struct GemmMachine {
   std::int64_t shared_bytes = 232448;  // of one block
   double clocks_per_microsecond = 1755;
   double sums_per_clock = 2048;                 // of 16-bit operands; twice as many of 8 bits
-  double cache_bytes_per_clock = 64;            // from the second-level cache
-  double memory_bytes_per_microsecond = 4.2e6;  // of all processors, reading
+  double cache_bytes_per_clock = 74;            // what one takes from the second-level cache
+  double shared_cache_bytes_per_clock = 53;     // what each gets when all of them read
+  double memory_bytes_per_microsecond = 5.1e6;  // of all processors, reading
   double written_share = 0.75;                  // of that rate, writing
 };
 
@@ -37,10 +38,15 @@ struct GemmDecisions {
   std::int64_t slots = 4;                  // steps that are copied ahead
   std::int64_t parts = 1;                  // of the sum; a second kernel joins them
   std::int64_t blocks = 0;                 // that take one tile after another; 0: one for each
+  std::int64_t cluster = 1;                // blocks below one another that share b's tiles
+  std::int64_t split = 1;                  // blocks of a cluster that share the sum of one tile;
+                                           // not chosen, its time is not known
 };
 
-/// Slots that fit in shared memory beside what the result is staged in; at most 8.
-std::int64_t gemm_slots(const GemmMachine& machine, std::int64_t rows, std::int64_t columns);
+/// Slots that fit in shared memory beside what the result is staged in, and the sums of the other
+/// blocks where `split` share one; at most 8.
+std::int64_t gemm_slots(const GemmMachine& machine, std::int64_t rows, std::int64_t columns,
+                        std::int64_t split = 1);
 
 /// Microseconds that the product is expected to take once it runs.
 double gemm_time(const GemmMachine& machine, const GemmShape& shape, const GemmDecisions& tile);

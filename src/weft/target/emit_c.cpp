@@ -5,6 +5,7 @@
 
 #include "weft/base/error.h"
 #include "weft/ir/build.h"
+#include "weft/ir/roles.h"
 #include "weft/target/emit_c_kernel.h"
 #include "weft/target/host_plan.h"
 
@@ -150,10 +151,16 @@ std::string KernelText::launch_bounds(const LaunchNode* launch) const {
   }
   std::string out =
       roles_ && !spelling_.alone_bounds.empty() ? spelling_.alone_bounds : spelling_.launch_bounds;
+  const auto with = [](std::string text, const std::string& numbers) {
+    return text.replace(text.find('%'), 1, numbers);
+  };
   std::string counts = std::to_string(threads);
-  const Json* blocks = ir::find_annotation(f_->attrs, kBlocksPerProcessor);
-  if (blocks && !roles_ && !spelling_.alone_bounds.empty()) counts += cat(", ", blocks->as_int());
-  return out.replace(out.find('%'), 1, counts);
+  const Json* resident = ir::find_annotation(f_->attrs, kBlocksPerProcessor);
+  if (resident && !roles_ && !spelling_.alone_bounds.empty())
+    counts += cat(", ", resident->as_int());
+  out = with(out, counts);
+  const Json* blocks = ir::find_annotation(f_->attrs, kClusterBlocks);
+  return blocks ? with(spelling_.cluster_bounds, std::to_string(blocks->as_int())) + out : out;
 }
 
 std::string KernelText::stream_end() const {

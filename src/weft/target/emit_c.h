@@ -84,8 +84,9 @@ struct CSpelling {
   std::map<std::string, Queue> queues;
   /// A parameter that describes an array for bulk copies, with % for its name; "": there are none.
   std::string tensor_param, tensor_helpers;
-  std::string alone_bounds;  // launch_bounds of kernels whose roles state registers
-  std::string trap;          // statement that stops a kernel whose assertion failed; "": refuse
+  std::string cluster_bounds;  // "__cluster_dims__(%, 1, 1) ", % blocks; "": there are none
+  std::string alone_bounds;    // launch_bounds of kernels whose roles state registers
+  std::string trap;            // statement that stops a kernel whose assertion failed; "": refuse
 };
 
 struct EmittedSource {

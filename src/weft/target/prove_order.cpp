@@ -10,6 +10,7 @@ namespace weft {
 void prove_order(const ir::PrimFunc& lowered, const std::string& target, Json& notes) {
   constexpr std::int64_t kBudget = 3'000'000;  // statements, a fraction of a second
   if (!ir::uses_tokens(lowered->body)) return;
+  ir::cluster_blocks(lowered->body);  // throws where clusters disagree
   auto unchecked = [&](const std::string& why) {
     notes.push_back(cat("order of tokens, unchecked: ", lowered->name, ": ", why));
   };

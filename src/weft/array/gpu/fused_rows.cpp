@@ -14,6 +14,48 @@ using ir::Stmt;
 
 namespace {
 
+using Combine = std::function<Expr(const Expr&, const Expr&)>;
+
+/// into[at] = the combination of `value` over the points of a row of `threads` (a power of two), for every point, through `shared`, which is [rows, threads].
+/// `combine` is symmetric.
+Stmt join_points(const Builder& p, const ir::Buffer& shared, const Expr& row, const Expr& thread,
+                 std::int64_t threads, const Expr& value, const Combine& combine,
+                 const ir::Buffer& into, const Expr& at) {
+  constexpr std::int64_t kAtOnce = 8;
+  std::vector<Stmt> steps = {ir::store(shared, value, {row, thread})};
+  std::vector<ir::Buffer> trees{shared};
+  // into[at] = the shares of `from` that are `apart` from each other, from `first` on.
+  auto gather = [&](const ir::Buffer& from, const Expr& first, std::int64_t apart,
+                    std::int64_t count) {
+    std::vector<Stmt> out = {ir::store(into, ir::load(from, {row, first}), {at})};
+    for (std::int64_t i = 1; i < count; ++i)
+      out.push_back(ir::store(
+          into, combine(ir::load(into, {at}), ir::load(from, {row, first + p.at(i * apart)})),
+          {at}));
+    return out;
+  };
+  // What is left after a step has a place of its own: no barrier parts its loads from its stores.
+  std::int64_t n = threads;
+  while (n > kAtOnce) {
+    const std::int64_t left = n / kAtOnce;
+    auto next = ir::edit(shared);
+    next->name = cat(shared->name, "_", left);
+    next->shape = {shared->shape[0], ir::make_int(left)};
+    next->strides = {};
+    const ir::Buffer tree = next;
+    std::vector<Stmt> join = gather(trees.back(), thread, left, kAtOnce);
+    join.push_back(ir::store(tree, ir::load(into, {at}), {row, thread}));
+    steps.push_back(ir::if_then(ir::lt(thread, p.at(left)), ir::seq(std::move(join))));
+    trees.push_back(tree);
+    n = left;
+  }
+  // Few are left: every point combines them for itself.
+  for (Stmt& s : gather(trees.back(), p.at(0), 1, n)) steps.push_back(std::move(s));
+  Stmt out = ir::seq(std::move(steps));
+  for (std::size_t i = trees.size(); i-- > 1;) out = ir::allocate(trees[i], out);
+  return out;
+}
+
 /// `each` elements to a thread, `vector` neighbours at once; `rows` rows to a block.
 struct Tile {
   std::int64_t threads = 32, each = 8, rows = 1, vector = 1;
@@ -186,7 +228,7 @@ class RowsWriter {
   void reduce(const RowStep& s, const ir::Buffer& to) {
     const Elem elem = held(s.elem);
     auto kept = [&] { return ir::load(to, {at(0)}); };
-    Combine combine = [&](const Expr& a, const Expr& b) { return reduce_value(s.op, a, b); };
+    const Combine combine = [&](const Expr& a, const Expr& b) { return reduce_value(s.op, a, b); };
     for (std::int64_t e = 0; e < tile_.each; ++e) {
       Expr v = convert_value(value(s, at(e)), elem);
       if (!full_)

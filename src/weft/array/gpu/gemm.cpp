@@ -84,11 +84,12 @@ ProgramKey key_of(const GemmProgram& p) {
   for (int i = 0; i < GemmProgram::kMostBatchAxes; ++i)
     moves = moves * 4 + (p.moves_a[i] ? 2 : 0) + (p.moves_b[i] ? 1 : 0);
   const rules::GemmDecisions& d = p.decisions;
-  return {"gemm_tensor_core",
-          {static_cast<int>(elem_of(p.type)), static_cast<int>(elem_of(p.type_b)),
-           static_cast<int>(elem_of(p.result)), static_cast<int>(p.scale_a),
-           static_cast<int>(p.scale_b), p.bias, p.partial, p.a_along_m, p.b_along_n, p.unit,
-           p.batch_axes, moves, d.rows, d.columns, d.slots, d.parts > 1, d.blocks}};
+  return {
+      "gemm_tensor_core",
+      {static_cast<int>(elem_of(p.type)), static_cast<int>(elem_of(p.type_b)),
+       static_cast<int>(elem_of(p.result)), static_cast<int>(p.scale_a),
+       static_cast<int>(p.scale_b), p.bias, p.partial, p.a_along_m, p.b_along_n, p.unit,
+       p.batch_axes, moves, d.rows, d.columns, d.slots, d.parts > 1, d.blocks, d.cluster, d.split}};
 }
 
 rules::GemmShape shape_of(const NDArray& out, const NDArray& a, const NDArray& b, int inner_a,
@@ -137,7 +138,7 @@ rules::GemmMachine gemm_machine(const Grid& grid) {
   constexpr double kSustained = 0.886;  // of the highest clock, while all processors multiply
   out.processors = grid.processors, out.shared_bytes = grid.shared_bytes;
   out.clocks_per_microsecond = kSustained * grid.clocks_per_microsecond;
-  out.memory_bytes_per_microsecond = 1.1 * grid.bytes_per_microsecond;
+  out.memory_bytes_per_microsecond = 1.33 * grid.bytes_per_microsecond;
   return out;
 }
 

@@ -36,15 +36,45 @@ Verdict check_options(const State& s, const SpecializeWarps& step, const ForNode
   auto refused = [&](std::string found) {
     return refuse(s, "schedule.specialize_warps.options", cat("specialize_warps got ", found), loop)
         .note(
-            "legal: blocks of at least 0; group_rows of at least 1; registers: two multiples of "
+            "legal: a cluster of 1, 2 or 4; a split of 1 to 4, above 1 with blocks 0 and a cluster "
+            "of 1; blocks of at least 0, a multiple of the cluster; group_rows of at least 1; "
+            "registers: two multiples of "
             "8 from 24 to 240, together with the second counted twice at most 512");
   };
+  const std::int64_t cluster = step.cluster.value;
+  if (cluster != 1 && cluster != 2 && cluster != 4)
+    return refused(cat("clusters of ", cluster, " blocks"));
+  const std::int64_t split = step.split.value;
+  if (split < 1 || split > 4) return refused(cat(split, " blocks for one sum"));
+  if (split > 1 && (cluster > 1 || step.blocks.value))
+    return refused(cat(split, " blocks for one sum beside ", step.blocks.value,
+                       " blocks in clusters of ", cluster));
+  if (step.blocks.value % cluster)
+    return refused(cat(step.blocks.value, " blocks in clusters of ", cluster));
   if (step.blocks.value < 0) return refused(cat(step.blocks.value, " blocks"));
   if (step.group_rows.value < 1) return refused(cat(step.group_rows.value, " rows of a group"));
   bool fits = step.registers.size() == 2;
   for (std::int64_t n : step.registers) fits = fits && n >= 24 && n <= 240 && n % 8 == 0;
   if (fits && step.registers[0] + 2 * step.registers[1] <= 512) return std::nullopt;
   return refused(cat(step.registers.size(), " numbers of registers that do not fit"));
+}
+
+/// The blocks of a cluster differ in their rows alone.
+Verdict check_cluster(const State& s, const WarpPipeline& p, std::int64_t cluster) {
+  if (cluster == 1) return std::nullopt;
+  const ForNode* rows = p.loop_of(p.row);
+  bool shared = rows != nullptr;
+  for (const Expr& e : p.b.first) shared = shared && !uses_var(e, rows->var.get());
+  for (std::size_t d = 0; d < p.origin.size(); ++d)
+    shared = shared && (d == p.row || !uses_var(p.origin[d], rows->var.get()));
+  if (shared) return std::nullopt;
+  return refuse(s, "schedule.specialize_warps.cluster",
+                cat("specialize_warps: no loop of the grid moves the rows of the tile alone, as "
+                    "the ",
+                    cluster, " blocks of a cluster do"),
+                p.steps)
+      .note("legal: one loop for rows of tiles, on which the other operand does not depend")
+      .repair("cluster=1");
 }
 
 }  // namespace
@@ -55,8 +85,17 @@ Verdict SpecializeWarps::transform(const State& s, Outcome<Result>& out) const {
   WEFT_TRY(check_options(s, *this, path.loop()));
   WarpPipeline found;
   WEFT_TRY(find_warp_pipeline(s, path, found));
-  const WarpProgram program =
-      make_warp_program(found, {blocks.value, group_rows.value, registers[0], registers[1]});
+  WEFT_TRY(check_cluster(s, found, cluster.value));
+  if (found.columns % (64 * split.value))
+    return refuse(s, "schedule.specialize_warps.cluster",
+                  cat("specialize_warps: ", split.value, " blocks cannot share ", found.columns,
+                      " columns"),
+                  path.loop())
+        .note("legal: each block of a cluster that shares a sum gets a multiple of 64 columns")
+        .repair("split=1");
+  const WarpProgram program = make_warp_program(
+      found,
+      {blocks.value, group_rows.value, registers[0], registers[1], cluster.value, split.value});
   Stmt body = replace(path, program.nest, found.top);
   const auto used = used_buffers(body);
   for (const Buffer& b : found.gone) {

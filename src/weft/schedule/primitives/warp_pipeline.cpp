@@ -515,6 +515,16 @@ class Finder {
 
 }  // namespace
 
+const ForNode* WarpPipeline::loop_of(std::size_t axis) const {
+  const ForNode* found = nullptr;
+  for (const ForNode* loop : grid) {
+    if (!uses_var(origin[axis], loop->var.get())) continue;
+    if (found) return nullptr;
+    found = loop;
+  }
+  return found;
+}
+
 Verdict find_warp_pipeline(const State& s, const Path& path, WarpPipeline& out) {
   return Finder(s, path, out).find();
 }

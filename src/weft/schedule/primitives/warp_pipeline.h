@@ -34,6 +34,9 @@ struct WarpPipeline {
   std::vector<std::size_t> store_axes;   // of each iterator of `store`: the axis of `sums`, or npos
   std::size_t top = 0;                   // of the path: the outermost loop of the grid
   std::int64_t groups() const { return rows / 64; }
+  /// The only loop of the grid that the tile's place along an axis depends on; null where there are
+  /// none or several.
+  const ir::ForNode* loop_of(std::size_t axis) const;
   /// Rows of b's tile in shared memory. Rows along the columns hold 64 of them each.
   std::int64_t ring_columns() const {
     return b.rows_along_sum() ? columns : (columns + 63) / 64 * 64;
@@ -45,6 +48,8 @@ Verdict find_warp_pipeline(const State& s, const Path& path, WarpPipeline& out);
 
 struct WarpProgramOptions {
   std::int64_t blocks = 0, group_rows = 1, copying = 40, multiplying = 232;
+  std::int64_t cluster = 1;  // blocks of neighbouring rows that share the tiles of b
+  std::int64_t split = 1;    // blocks of a cluster that share the sum of one tile
 };
 struct WarpProgram {
   ir::Stmt nest;  // bound to blockIdx.x and threadIdx.x

@@ -56,34 +56,56 @@ class Maker {
     if (bulk_)
       staged_ = shared("staged", p_.store_buffer()->dtype, dims({p_.groups(), 2, kTile, kTile}));
     total_ = tiles(1);
-    for (const ForNode* loop : p_.grid) total_ = total_ * cast(index_, loop->extent);
-    blocks_ = o_.blocks ? min(tiles(o_.blocks), total_) : total_;
+    for (const ForNode* loop : p_.grid) total_ = total_ * shares(loop);
+    const std::int64_t together = o_.cluster * o_.split;
+    clusters_ = o_.blocks ? min(tiles(o_.blocks / o_.cluster), total_) : total_;
     const std::int64_t threads = kGroup * (p_.groups() + 1);
-    thread_ = var("thread"), block_ = make_var("block", index_);
+    thread_ = var("thread");
+    const Var own = make_var("block", index_);
+    cluster_ = own, place_ = tiles(0);
+    Names let;
+    if (together > 1) {
+      cluster_ = let("cluster", div(own, tiles(together)));
+      place_ = let("place", rest_of(own, tiles(together)));
+    }
+    if (o_.split > 1) {
+      joined_ = shared("joined", dtypes::uint64, dims({1}));
+      parts_ = shared("parts", dtypes::float32, dims({o_.split - 1, p_.groups(), share() * kTile}));
+    }
     WarpProgram out;
     Var s = var("s");
-    const Stmt start = if_then(
+    Stmt start = if_then(
         eq(thread_, at(0)),
         make_for(s, at(0), at(p_.slots),
                  seq({call_stmt("token_init", {address(full_, {s}), at(1)}),
-                      call_stmt("token_init", {address(empty_, {s}), at(4 * p_.groups())})})));
+                      call_stmt("token_init",
+                                {address(empty_, {s}), at(4 * p_.groups() * o_.cluster)})})));
+    if (o_.split > 1)
+      start = seq({start, if_then(eq(thread_, at(0)),
+                                  call_stmt("token_init", {address(joined_, {at(0)}),
+                                                           at(p_.groups() * (o_.split - 1))}))});
     const Stmt producer = part("producer", 0, kGroup, o_.copying, copy(), &out.producer);
     const Stmt consumer =
         part("consumer", kGroup, threads, o_.multiplying, multiply(), &out.consumer);
-    Stmt nest =
-        make_for(thread_, at(0), at(threads),
-                 seq({start, call_stmt("sync", {make_string("shared")}), producer, consumer}),
-                 ForKind::bound, "threadIdx.x");
+    std::vector<Stmt> body{start, call_stmt("sync", {make_string("shared")}), producer, consumer};
+    if (together > 1) {
+      // Tokens of all blocks are made before any is used, and none is gone before all are done.
+      body[1] = call_stmt("cluster_meet", {at(together)});
+      body.push_back(body[1]);
+    }
+    Stmt nest = make_for(thread_, at(0), at(threads), let.around(seq(std::move(body))),
+                         ForKind::bound, "threadIdx.x");
     auto block = make_ref<BlockNode>();
     block->id = fresh_block_id();
     block->name = "warp_specialized";
     block->alloc_buffers = {ring_a_, ring_b_};
     if (bulk_) block->alloc_buffers.push_back(staged_);
+    if (o_.split > 1) block->alloc_buffers.insert(block->alloc_buffers.end(), {parts_, joined_});
     for (const Buffer& b : {full_, empty_, sums_, ring_}) block->alloc_buffers.push_back(b);
     block->body = nest;
     set_regions(*block);
-    out.nest = make_for(block_, tiles(0), blocks_, block_realize({}, make_bool(true), block),
-                        ForKind::bound, "blockIdx.x");
+    out.nest = make_for(own, tiles(0), clusters_ * tiles(together),
+                        block_realize({}, make_bool(true), block), ForKind::bound, "blockIdx.x");
     return out;
   }
 
@@ -96,6 +118,13 @@ class Maker {
     return out;
   }
   static Var var(const char* name) { return make_var(name); }
+
+  /// How many steps of a loop of the grid clusters share among themselves.
+  Expr shares(const ForNode* loop) const {
+    const Expr extent = cast(index_, loop->extent);
+    if (o_.cluster == 1 || loop != p_.loop_of(p_.row)) return extent;
+    return div(extent + tiles(o_.cluster - 1), tiles(o_.cluster));
+  }
 
   /// An address that the copy engine writes to looks like a read.
   void set_regions(BlockNode& block) const {
@@ -139,14 +168,14 @@ class Maker {
     const Stmt begin = seq({set_ring(slot, at(0)), set_ring(parity, at(first_parity))});
     if (!o_.blocks) {
       turn_ = tiles(0);
-      return seq({begin, tile(block_, body)});
+      return seq({begin, tile(cluster_, body)});
     }
     const Var turn = make_var("turn", index_);
     turn_ = turn;
     Names let;
-    const Expr turns = let("turns", div(total_ - block_ + blocks_ - 1, blocks_));
-    return let.around(
-        seq({begin, make_for(turn, tiles(0), turns, tile(block_ + Expr(turn) * blocks_, body))}));
+    const Expr turns = let("turns", div(total_ - cluster_ + clusters_ - 1, clusters_));
+    const Expr index = cluster_ + Expr(turn) * clusters_;
+    return let.around(seq({begin, make_for(turn, tiles(0), turns, tile(index, body))}));
   }
 
   // Nothing here is negative: C's quotients and remainders are the cheaper ones.
@@ -159,14 +188,15 @@ class Maker {
     Names let;
     tile_.clear();
     Expr rest = let("tile", index);
+    const ForNode* shared = o_.cluster > 1 ? p_.loop_of(p_.row) : nullptr;
     auto give = [&](const ForNode* loop, const Expr& value) {
-      tile_[loop->var.get()] = cast(loop->var->dtype, value);
+      const Expr own = loop == shared ? value * tiles(o_.cluster) + place_ : value;
+      tile_[loop->var.get()] = cast(loop->var->dtype, own);
     };
     const ForNode *m = nullptr, *n = nullptr;
-    if (o_.group_rows > 1) m = loop_of(p_.row), n = loop_of(p_.column);
-    auto wide = [&](const Expr& e) { return cast(index_, e); };
+    if (o_.group_rows >= 2 * o_.cluster) m = p_.loop_of(p_.row), n = p_.loop_of(p_.column);
     if (m && n && m != n) {
-      const Expr high = wide(m->extent), across = wide(n->extent), group = tiles(o_.group_rows);
+      const Expr high = shares(m), across = shares(n), group = tiles(o_.group_rows / o_.cluster);
       const Expr area = let("area", high * across);
       const Expr place = let("place", rest_of(rest, area)),
                  band_size = let("band_size", across * group);
@@ -182,26 +212,27 @@ class Maker {
     for (std::size_t i = p_.grid.size(); i-- > 0;) {
       const ForNode* loop = p_.grid[i];
       if (loop == m || loop == n) continue;
-      const Expr extent = wide(loop->extent);
+      const Expr extent = shares(loop);
       give(loop, let(loop->var->name.c_str(), rest_of(rest, extent)));
       rest = div(rest, extent);
     }
     return let.around(body());
   }
 
-  /// The only loop of the grid that the tile's place along an axis depends on.
-  const ForNode* loop_of(std::size_t axis) const {
-    const ForNode* found = nullptr;
-    for (const ForNode* loop : p_.grid) {
-      if (!uses_var(p_.origin[axis], loop->var.get())) continue;
-      if (found) return nullptr;
-      found = loop;
-    }
-    return found;
-  }
-
   Expr now(const Expr& e) const { return substitute(e, tile_); }
-  Expr steps() const { return now(p_.steps->extent); }
+  /// Of this block.
+  Expr steps() const {
+    const Expr all = now(p_.steps->extent);
+    if (o_.split == 1) return all;
+    const Expr own = min(share_of(all), all - first_step(all));
+    return ir::max(own, make_int(0, all->dtype));
+  }
+  Expr share_of(const Expr& all) const {
+    return div(all + make_int(o_.split - 1, all->dtype), make_int(o_.split, all->dtype));
+  }
+  Expr first_step(const Expr& all) const { return cast(all->dtype, place_) * share_of(all); }
+  /// Columns that each block of a tile stores.
+  std::int64_t share() const { return p_.columns / o_.split; }
 
   // ---- the warp that copies
 
@@ -213,14 +244,17 @@ class Maker {
     const Stmt tiles = each_tile(1, [&] {
       Names let;
       const Var step = var("step");
-      tile_[p_.steps->var.get()] = cast(p_.steps->var->dtype, step);
+      const Expr all_steps = now(p_.steps->extent);
+      tile_[p_.steps->var.get()] =
+          cast(p_.steps->var->dtype,
+               o_.split > 1 ? Expr(step) + cast(dtypes::int64, first_step(all_steps)) : Expr(step));
       const Expr to = let("to", ring(slot));
       std::vector<Stmt> all = {
           call_stmt("token_wait", {address(empty_, {to}), ring(parity)}),
           call_stmt("token_expect",
                     {address(full_, {to}), at((p_.rows + p_.ring_columns()) * kRowBytes)})};
-      load_tile(all, ring_a_, p_.a, p_.rows, to);
-      load_tile(all, ring_b_, p_.b, p_.ring_columns(), to);
+      load_tile(all, ring_a_, p_.a, p_.rows, to, 1);
+      load_tile(all, ring_b_, p_.b, p_.ring_columns(), to, o_.cluster);
       all.push_back(advance());
       return make_for(step, at(0), steps(), let.around(seq(std::move(all))));
     });
@@ -228,18 +262,27 @@ class Maker {
   }
 
   /// Rows along the sum are one box; rows along the tile are 64 elements long, a box for each.
+  /// Where blocks share the tile, each copies its part of the rows to all of them.
   void load_tile(std::vector<Stmt>& out, const Buffer& ring, const PipelineOperand& x,
-                 std::int64_t extent, const Expr& to) const {
+                 std::int64_t extent, const Expr& to, std::int64_t parts) const {
     const bool whole = x.rows_along_sum();
+    const std::int64_t high = (whole ? extent : p_.step) / parts;  // rows of a box
+    const Expr part = cast(dtypes::int64, place_) * at(high);
     for (std::int64_t i = 0; i < extent; i += whole ? extent : kTile) {
       Exprs from, args;
       for (const Expr& e : x.first) from.push_back(now(e));
       from[x.along] = from[x.along] + i;
-      args = {address(ring, {to, at(i), at(0)}), address(x.global, std::move(from)),
-              address(full_, {to})};
+      if (parts > 1) {
+        Expr& moved = from[whole ? x.along : x.sum_axis];
+        moved = moved + cast(moved->dtype, part);
+      }
+      args = {address(ring, {to, parts > 1 ? at(i) + part : at(i), at(0)}),
+              address(x.global, std::move(from)), address(full_, {to})};
       for (std::size_t d = 0; d < x.first.size(); ++d)
-        args.push_back(at(d == x.sum_axis ? p_.step : d == x.along ? (whole ? extent : kTile) : 1));
-      out.push_back(call_stmt("bulk_load", std::move(args)));
+        args.push_back(at(d == x.sum_axis ? (whole ? p_.step : high)
+                          : d == x.along  ? (whole ? high : kTile)
+                                          : 1));
+      out.push_back(call_stmt(parts > 1 ? "bulk_load_each" : "bulk_load", std::move(args)));
     }
   }
 
@@ -249,6 +292,12 @@ class Maker {
     return make_ref<const WaitNode>(token, make_int(outstanding), "");
   }
   Stmt release() const {
+    // Every block of a cluster copies to all of them.
+    if (o_.cluster > 1) {
+      const Expr lane = floormod(thread_, at(kWarp));
+      return if_then(lt(lane, at(o_.cluster)),
+                     call_stmt("token_signal_in", {address(empty_, {ring(before)}), lane}));
+    }
     return leader(kWarp, call_stmt("token_signal", {address(empty_, {ring(before)})}));
   }
 
@@ -262,7 +311,7 @@ class Maker {
       Stmt sums = make_for(step, at(0), steps(), add(step));
       arith::Analyzer analyzer;
       bind_loops(analyzer, {});
-      never_empty_ = analyzer.prove(ge(steps(), make_int(1, steps()->dtype)));
+      never_empty_ = o_.split == 1 && analyzer.prove(ge(steps(), make_int(1, steps()->dtype)));
       if (!never_empty_) last = if_then(gt(steps(), make_int(0, steps()->dtype)), last);
       std::vector<Stmt> all{sums, wait(multiplied_, 0), last};
       if (!never_empty_)
@@ -270,7 +319,7 @@ class Maker {
             if_then(le(steps(), make_int(0, steps()->dtype)), each_sum([&](Exprs element) {
                       return store(sums_, make_float(0), std::move(element));
                     })));
-      all.push_back(bulk_ ? send() : write());
+      all.push_back(o_.split > 1 ? join() : bulk_ ? send() : write());
       return seq(std::move(all));
     });
     if (bulk_) tiles = seq({tiles, leader(kGroup, wait(sent_, 0))});
@@ -322,7 +371,8 @@ class Maker {
   /// Whether the point is one of the result: true where tiles end with it.
   Expr inside(const Point& p) const {
     Expr out = make_bool(true);
-    for (auto [axis, tile] : {std::pair(p_.row, p_.rows), std::pair(p_.column, p_.columns)}) {
+    for (auto [axis, tile] :
+         {std::pair(p_.row, p_.rows * o_.cluster), std::pair(p_.column, p_.columns)}) {
       const arith::Modular mod = arith::Analyzer().modular(p_.extents[axis]);
       if (mod.coeff % tile == 0 && mod.base % tile == 0) continue;
       out = logical_and(out, lt(index(axis, p), p_.extents[axis]));
@@ -379,13 +429,45 @@ class Maker {
     return is_const_int_value(strides.back(), 1) && rows == 1;
   }
 
-  /// 64 columns at a time through shared memory by the copy engine; threads store what is left.
-  Stmt send() const {
-    const auto* s = as<StoreNode>(p_.store->body);
-    const std::int64_t pieces = p_.columns / kTile;
+  /// Every block of the cluster gets its columns of the others' sums, adds them up and stores them.
+  Stmt join() const {
     std::vector<Stmt> all;
-    if (const Stmt apply = apply_in_place()) all.push_back(apply);
-    for (std::int64_t i = 0; i < pieces; ++i) {
+    const std::int64_t others = o_.split - 1, eighths = share() / 8;
+    auto sums = [&](std::int64_t q) { return address(sums_, {at(q * eighths), at(0), at(0)}); };
+    const Expr place = cast(dtypes::int64, place_);
+    auto elsewhere = [&](std::int64_t q, Stmt s) {
+      return if_then(ne(place, at(q)), std::move(s));
+    };
+    for (std::int64_t q = 0; q < o_.split; ++q) {
+      // Among the others that send to q.
+      const Expr from = place - if_then_else(gt(place, at(q)), at(1), at(0));
+      all.push_back(elsewhere(q, call_stmt("tile_put", {address(parts_, {from, group_, at(0)}),
+                                                        sums(q), at(share()), at(q)})));
+    }
+    all.push_back(call_stmt("meet", {group_ + 1, at(kGroup)}));
+    for (std::int64_t q = 0; q < o_.split; ++q)
+      all.push_back(elsewhere(
+          q, leader(kGroup, call_stmt("token_signal_in", {address(joined_, {at(0)}), at(q)}))));
+    all.push_back(call_stmt("token_wait", {address(joined_, {at(0)}), at(0)}));
+    for (std::int64_t q = 0; q < o_.split; ++q) {
+      std::vector<Stmt> own;
+      for (std::int64_t i = 0; i < others; ++i)
+        own.push_back(call_stmt("tile_take",
+                                {sums(q), address(parts_, {at(i), group_, at(0)}), at(share())}));
+      own.push_back(bulk_ ? send(q * eighths, eighths) : write(q * eighths, false, eighths));
+      all.push_back(if_then(eq(place, at(q)), seq(std::move(own))));
+    }
+    return seq(std::move(all));
+  }
+
+  /// 64 columns at a time through shared memory by the copy engine; threads store what is left.
+  Stmt send() const { return send(0, p_.columns / 8); }
+  Stmt send(std::int64_t first_eighth, std::int64_t eighths) const {
+    const auto* s = as<StoreNode>(p_.store->body);
+    const std::int64_t pieces = (first_eighth + eighths) * 8 / kTile;
+    std::vector<Stmt> all;
+    if (const Stmt apply = apply_in_place(first_eighth, eighths)) all.push_back(apply);
+    for (std::int64_t i = first_eighth * 8 / kTile; i < pieces; ++i) {
       const Expr half = pieces % 2 ? floormod(turn_ * at(pieces) + at(i), at(2)) : at(i % 2);
       const Exprs from{group_, half, at(0), at(0)};
       const VarMap first = iterators({group_ * at(kTile), at(i * kTile)});
@@ -420,8 +502,10 @@ class Maker {
   }
 
   /// Of the sums of this thread.
-  Stmt each_sum(auto&& body) const {
-    return unrolled("j", p_.columns / 8, [&](const Var& j) {
+  Stmt each_sum(auto&& body) const { return each_sum(body, 0, p_.columns / 8); }
+  Stmt each_sum(auto&& body, std::int64_t first, std::int64_t count) const {
+    return unrolled("j", count, [&](const Var& part) {
+      const Expr j = first ? Expr(part) + at(first) : Expr(part);
       return unrolled("h", 2, [&](const Var& h) {
         return unrolled("e", 2, [&](const Var& e) { return body(Exprs{j, h, e}); });
       });
@@ -429,10 +513,10 @@ class Maker {
   }
 
   /// The block's function of the sums, in registers; null when it only rounds them.
-  Stmt apply_in_place() const {
+  Stmt apply_in_place(std::int64_t first, std::int64_t count) const {
     const DType out = as<StoreNode>(p_.store->body)->buffer->dtype;
     bool plain = false;
-    Stmt s = each_sum([&](const Exprs& element) {
+    auto apply = [&](const Exprs& element) {
       const Point p = point(element[0], element[1], element[2]);
       Expr v = value(p, element);
       const auto* c = as<CastNode>(v);
@@ -448,15 +532,17 @@ class Maker {
       });
       if (loads) v = if_then_else(inside(p), v, make_float(0));
       return store(sums_, v, element);
-    });
+    };
+    const Stmt s = each_sum(apply, first, count);
     return plain ? nullptr : s;
   }
 
   /// Element by element, from column 8 `begin` on. `applied`: the sums are what is to be stored.
-  Stmt write(std::int64_t begin = 0, bool applied = false) const {
+  Stmt write(std::int64_t begin = 0, bool applied = false, std::int64_t count = 0) const {
     const auto* s = as<StoreNode>(p_.store->body);
+    if (count == 0) count = p_.columns / 8 - begin;
     return unrolled("h", 2, [&](const Var& h) {
-      return unrolled("j", p_.columns / 8 - begin, [&](const Var& part) {
+      return unrolled("j", count, [&](const Var& part) {
         const Expr j = begin ? Expr(part) + at(begin) : Expr(part);
         const bool pairs = stores_pairs();
         const Point first = point(j, h, at(0));
@@ -497,9 +583,11 @@ class Maker {
   const WarpProgramOptions& o_;
   /// Of tiles. Narrow where lowering cannot prove it: no memory holds 2^31 tiles of 64 x 64.
   DType index_ = dtypes::int64;
-  Buffer ring_a_, ring_b_, staged_, full_, empty_, sums_, ring_;
-  Var thread_, block_, multiplied_, sent_;
-  Expr total_, blocks_, group_, turn_;
+  Buffer ring_a_, ring_b_, staged_, parts_, joined_, full_, empty_, sums_, ring_;
+  Var thread_, multiplied_, sent_;
+  Expr total_, clusters_;  // pairs of a cluster and its turn, clusters of the launch
+  Expr cluster_, place_;   // this block's, and its place in it
+  Expr group_, turn_;
   VarMap tile_;
   bool bulk_ = false, never_empty_ = true;
 };

@@ -37,7 +37,13 @@ const LoadNode* element(const Expr& e) {
 
 class Spell final : public Rewriter {
  public:
-  Spell(std::int64_t threads, bool tokens) : threads_(threads), tokens_(tokens) {}
+  Spell(std::int64_t threads, const Stmt& body)
+      : threads_(threads), tokens_(uses_tokens(body)), cluster_(cluster_blocks(body)) {
+    for_each_expr(body, [&](const Expr& e) {
+      const auto* c = as<CallNode>(e);
+      sends_ = sends_ || (c && c->op == "tile_put");
+    });
+  }
   BufferMap aligned;
 
  protected:
@@ -47,12 +53,19 @@ class Spell final : public Rewriter {
     if (!c) return Rewriter::rewrite_default(s);
     const std::string& op = c->op;
     // Fresh tokens are seen by copies that start after the barrier.
-    if (op == "sync" && tokens_) return seq({instruction("weft_token_fence", {}), s});
+    if ((op == "sync" || op == "cluster_meet") && tokens_)
+      return seq({instruction("weft_token_fence", {}),
+                  op == "sync" ? s : instruction("weft_cluster_meet", {})});
+    if (op == "cluster_meet") return instruction("weft_cluster_meet", {});
+    if (op == "token_wait" && sends_) return instruction("weft_token_wait_far", c->args);
     if (op.starts_with("token_") || op == "bulk_fence" || op == "meet")
       return instruction(cat("weft_", op), c->args);
-    if (op == "bulk_load") {
+    if (op == "bulk_load" || op == "bulk_load_each") {
       tile(c->args[0]);
-      return instruction(cat("weft_bulk_load_", c->args.size() - 3), c->args);
+      const bool each = op == "bulk_load_each";
+      Exprs args = c->args;
+      if (each) args.push_back(make_int((std::int64_t{1} << cluster_) - 1));
+      return instruction(cat("weft_", op, "_", c->args.size() - 3), args);
     }
     if (op == "bulk_store") {
       tile(c->args[1]);
@@ -74,6 +87,16 @@ class Spell final : public Rewriter {
       if (element(c->args[0])->buffer->dtype != dtypes::float32)
         refuse(c, cat("sums of ", to_string(element(c->args[0])->buffer->dtype)));
       return instruction(cat("weft_tile_add_", number(c, 2)), {c->args[0], c->args[1]});
+    }
+    if (op == "tile_put" || op == "tile_take") {
+      const bool put = op == "tile_put";
+      const Expr& memory = c->args[put ? 0 : 1];
+      if (element(memory)->buffer->dtype != dtypes::float32)
+        refuse(c, cat("sums of ", to_string(element(memory)->buffer->dtype)));
+      shared_row(memory);
+      Exprs args{c->args[0], c->args[1]};
+      if (put) args.push_back(c->args[3]);
+      return instruction(cat("weft_", op, "_", number(c, 2)), args);
     }
     if (op == "bulk_add") {
       const DType to = element(c->args[0])->buffer->dtype,
@@ -172,6 +195,8 @@ class Spell final : public Rewriter {
 
   std::int64_t threads_;
   bool tokens_;
+  std::int64_t cluster_;
+  bool sends_ = false;  // waits cover what other blocks of a cluster have stored
 };
 
 std::string function(std::string_view name, const std::string& params, const std::string& body) {
@@ -268,16 +293,24 @@ std::string token_definition(std::string_view name) {
     return function(name, kToken,
                     cat("  asm volatile(\"mbarrier.arrive.shared::cta.b64 _, [%0];\" :: \"r\"(",
                         kAddress, "(token)) : \"memory\");\n"));
+  // The same offset in the shared memory of another block of the cluster.
+  if (name == "weft_token_signal_in")
+    return function(
+        name, cat(kToken, ", unsigned int block"),
+        cat("  asm volatile(\"{\\n.reg .b32 far;\\nmapa.shared::cluster.u32 far, %0, %1;\\n"
+            "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [far];\\n}\\n\" :: \"r\"(",
+            kAddress, "(token)), \"r\"(block) : \"memory\");\n"));
   if (name == "weft_token_expect")
     return function(
         name, cat(kToken, ", int bytes"),
         cat("  asm volatile(\"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\" :: \"r\"(",
             kAddress, "(token)), \"r\"(bytes) : \"memory\");\n"));
-  return function(
-      name, cat(kToken, ", unsigned int parity"),
-      cat("  asm volatile(\"{\\n.reg .pred p;\\nAGAIN:\\nmbarrier.try_wait.parity.shared::cta.b64 "
-          "p, [%0], %1;\\n@p bra DONE;\\nbra AGAIN;\\nDONE:\\n}\\n\" :: \"r\"(",
-          kAddress, "(token)), \"r\"(parity) : \"memory\");\n"));
+  return function(name, cat(kToken, ", unsigned int parity"),
+                  cat("  asm volatile(\"{\\n.reg .pred p;\\nAGAIN:\\nmbarrier.try_wait.parity.",
+                      name.ends_with("_far") ? "acquire.cluster." : "",
+                      "shared::cta.b64 "
+                      "p, [%0], %1;\\n@p bra DONE;\\nbra AGAIN;\\nDONE:\\n}\\n\" :: \"r\"(",
+                      kAddress, "(token)), \"r\"(parity) : \"memory\");\n"));
 }
 
 std::string store_definition(std::string_view name, const std::string& type) {
@@ -306,10 +339,12 @@ PrimFunc spell_roles(const PrimFunc& kernel) {
       if (axis.axis.starts_with("threadIdx") && is_const_int(axis.extent, &n)) threads *= n;
     }
   }
-  Spell spell(threads, uses_tokens(kernel->body));
+  const std::int64_t cluster = cluster_blocks(kernel->body);
+  Spell spell(threads, kernel->body);
   Stmt body = spell.rewrite(kernel->body);
   if (body == kernel->body) return kernel;
   auto out = edit(kernel);
+  if (cluster > 1) out->attrs = with_annotation(out->attrs, kClusterBlocks, cluster);
   out->body = replace_buffers(body, spell.aligned);
   return out;
 }
@@ -324,8 +359,22 @@ std::string role_definition(std::string_view name) {
     return function(
         name, "int which, int count",
         "  asm volatile(\"bar.sync %0, %1;\" :: \"r\"(which), \"r\"(count) : \"memory\");\n");
+  if (name == "weft_cluster_meet")
+    return function(name, "",
+                    "  asm volatile(\"barrier.cluster.arrive;\\nbarrier.cluster.wait;\" ::: "
+                    "\"memory\");\n");
   int rank = 0, columns = 0, along = 0;
   char type[16] = "";
+  if (std::sscanf(text.c_str(), "weft_bulk_load_each_%d", &rank) == 1)
+    return function(
+        name,
+        cat("void* to, const weft_tensor* map, unsigned long long* token", list(rank, "int ", ""),
+            ", int blocks"),
+        cat("  asm volatile(\"cp.async.bulk.tensor.", rank,
+            "d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, ",
+            coordinates(rank, 3), "], [%2], %", rank + 3, ";\" :: \"r\"(", kAddress,
+            "(to)), \"l\"(map), \"r\"(", kAddress, "(token))", list(rank, "\"r\"(", ")"),
+            ", \"h\"((unsigned short)blocks) : \"memory\");\n"));
   if (std::sscanf(text.c_str(), "weft_bulk_load_%d", &rank) == 1)
     return function(
         name,
@@ -356,6 +405,25 @@ std::string role_definition(std::string_view name) {
             "\"f\"(c[i * 2]));\n"));
   if (std::sscanf(text.c_str(), "weft_tile_rows_%d_%d", &columns, &along) == 2)
     return rows_definition(name, columns, along != 0);
+  if (std::sscanf(text.c_str(), "weft_tile_put_%d", &columns) == 1)
+    return function(
+        name, "float* to, const float* c, unsigned int block",
+        cat("  unsigned int far;\n  asm(\"mapa.shared::cluster.u32 %0, %1, %2;\" : \"=r\"(far) : "
+            "\"r\"(",
+            kAddress,
+            "(to + threadIdx.x % 128 * 4)), \"r\"(block));\n#pragma unroll\n  for (int j = 0; j < ",
+            columns / 8,
+            "; ++j)\n    asm volatile(\"st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};\" :: "
+            "\"r\"(far + j * 2048), \"f\"(c[j * 4]), \"f\"(c[j * 4 + 1]), \"f\"(c[j * 4 + 2]), "
+            "\"f\"(c[j * 4 + 3]) : \"memory\");\n"));
+  if (std::sscanf(text.c_str(), "weft_tile_take_%d", &columns) == 1)
+    return function(name, "float* c, const float* from",
+                    cat("  const float* at = from + threadIdx.x % 128 * 4;\n#pragma unroll\n  for "
+                        "(int j = 0; j < ",
+                        columns / 8,
+                        "; ++j) {\n    const float4 v = *(const float4*)(at + j * 512);\n    c[j * "
+                        "4] += v.x, c[j * "
+                        "4 + 1] += v.y, c[j * 4 + 2] += v.z, c[j * 4 + 3] += v.w;\n  }\n"));
   if (std::sscanf(text.c_str(), "weft_tile_add_%d", &columns) == 1)
     return function(
         name, "float* to, const float* c",

@@ -112,6 +112,7 @@ static __device__ __forceinline__ void weft_copy_if_16(void* to, const void* fro
                         "asm volatile(\"cp.async.bulk.wait_group.read %;\" ::: \"memory\")"};
     s.tensor_param = kTensorParam, s.tensor_helpers = kTensorHelpers;
     s.alone_bounds = "__launch_bounds__(%, 1) ";  // else setmaxnreg is ignored
+    s.cluster_bounds = "__cluster_dims__(%, 1, 1) ";
     s.trap = "__trap();";
     return s;
   }();
