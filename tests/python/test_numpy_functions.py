@@ -83,18 +83,37 @@ def flat(x):
 
 
 # A grid's kernels take a while to build: numbers and lists beside arrays, and every third case.
-GRID = {"insert", "heaviside", "histogram", "choose", "ediff1d", "append", "average", "delete", "digitize", "interp"}
-PLACES = [(k, "cpu") for k in range(len(CASES))] + [(k, "opencl:0") for k in range(len(CASES)) if k % 3 == 0 or CASES[k][0] in GRID]
+GRID = {
+    "insert",
+    "heaviside",
+    "histogram",
+    "choose",
+    "ediff1d",
+    "append",
+    "average",
+    "delete",
+    "digitize",
+    "interp",
+}
+PLACES = [(k, "cpu") for k in range(len(CASES))] + [
+    (k, "opencl:0") for k in range(len(CASES)) if k % 3 == 0 or CASES[k][0] in GRID
+]
 
 
-@pytest.mark.parametrize("at, device", PLACES, ids=lambda v: v if isinstance(v, str) else f"{CASES[v][0]}-{v}")
+@pytest.mark.parametrize(
+    "at, device", PLACES, ids=lambda v: v if isinstance(v, str) else f"{CASES[v][0]}-{v}"
+)
 def test_beside_numpy(at, device):
     name, arguments, keywords = CASES[at]
     present(device)
     theirs = getattr(np, name, None) or getattr(np, LATER[name])
     with np.errstate(all="ignore"):
         want = flat(theirs(*arguments, **keywords))
-    got = flat(getattr(weft, name)(*given(arguments, device), **{k: given(v, device) for k, v in keywords.items()}))
+    got = flat(
+        getattr(weft, name)(
+            *given(arguments, device), **{k: given(v, device) for k, v in keywords.items()}
+        )
+    )
     assert len(want) == len(got)
     for w, g in zip(want, got):
         g, w = np.asarray(g), np.asarray(w)
@@ -104,11 +123,20 @@ def test_beside_numpy(at, device):
         if w.dtype.kind in "biu":
             np.testing.assert_array_equal(g, w)
         else:
-            np.testing.assert_allclose(g, w, rtol=2e-6 if g.dtype == np.float32 else 1e-9, atol=1e-6 if g.dtype == np.float32 else 1e-10)
+            np.testing.assert_allclose(
+                g,
+                w,
+                rtol=2e-6 if g.dtype == np.float32 else 1e-9,
+                atol=1e-6 if g.dtype == np.float32 else 1e-10,
+            )
 
 
 def test_changes_in_place():
-    for name, arguments in (("put", ([1, -1, 3], [5.0, 6.0])), ("place", (M > 0, [1.0, 2.0])), ("fill_diagonal", (9.0,))):
+    for name, arguments in (
+        ("put", ([1, -1, 3], [5.0, 6.0])),
+        ("place", (M > 0, [1.0, 2.0])),
+        ("fill_diagonal", (9.0,)),
+    ):
         theirs, ours = M.copy(), weft.asarray(M.copy())
         getattr(np, name)(theirs, *arguments)
         getattr(weft, name)(ours, *given(arguments, "cpu"))
@@ -128,14 +156,25 @@ def test_special_functions():
     h = 1e-5
     near = usual[(np.abs(usual - np.round(usual)) > 0.01) & (np.abs(usual) < 100)]
     slope = [(math.lgamma(v + h) - math.lgamma(v - h)) / (2 * h) for v in near]
-    np.testing.assert_allclose(np.asarray(weft.digamma(weft.asarray(near))), slope, rtol=1e-5, atol=1e-6)
-    assert np.isnan(weft.digamma(weft.asarray([-2.0])).tolist()[0]) and weft.digamma(weft.asarray([0.0])).tolist() == [-np.inf]
+    np.testing.assert_allclose(
+        np.asarray(weft.digamma(weft.asarray(near))), slope, rtol=1e-5, atol=1e-6
+    )
+    assert np.isnan(weft.digamma(weft.asarray([-2.0])).tolist()[0]) and weft.digamma(
+        weft.asarray([0.0])
+    ).tolist() == [-np.inf]
     y = np.concatenate([np.linspace(-0.99999, 0.99999, 201), [1e-8, 1 - 1e-12, -1 + 1e-9]])
     back = [math.erf(v) for v in np.asarray(weft.erfinv(weft.asarray(y)))]
     np.testing.assert_allclose(back, y, rtol=1e-12, atol=1e-15)
-    assert weft.erfinv(weft.asarray([1.0, -1.0])).tolist() == [np.inf, -np.inf] and np.isnan(weft.erfinv(weft.asarray([1.5])).tolist()[0])
+    assert weft.erfinv(weft.asarray([1.0, -1.0])).tolist() == [np.inf, -np.inf] and np.isnan(
+        weft.erfinv(weft.asarray([1.5])).tolist()[0]
+    )
     single = weft.asarray(usual.astype("float32"))
-    np.testing.assert_allclose(np.asarray(weft.lgamma(single)), [math.lgamma(v) for v in usual.astype("float32")], rtol=5e-6, atol=5e-6)
+    np.testing.assert_allclose(
+        np.asarray(weft.lgamma(single)),
+        [math.lgamma(v) for v in usual.astype("float32")],
+        rtol=5e-6,
+        atol=5e-6,
+    )
 
 
 LINEAR = [
@@ -160,7 +199,9 @@ def test_exponentials_and_triangles():
     a = RNG.standard_normal((3, 4, 4)) * 3
     values, vectors = np.linalg.eig(a)
     want = (vectors * np.exp(values)[:, None, :] @ np.linalg.inv(vectors)).real
-    np.testing.assert_allclose(np.asarray(weft.linalg.matrix_exp(weft.asarray(a))), want, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(
+        np.asarray(weft.linalg.matrix_exp(weft.asarray(a))), want, rtol=1e-10, atol=1e-10
+    )
     b = RNG.standard_normal((4, 2))
     for upper in (False, True):
         triangle = np.triu(a[0]) if upper else np.tril(a[0])
@@ -170,7 +211,14 @@ def test_exponentials_and_triangles():
 
 def test_gradients_pass():
     x = weft.Tensor(np.abs(M) + 0.5)
-    y = weft.vstack([x, x]).sum() + weft.average(x) + weft.trapezoid(x).sum() + weft.cbrt(x).sum() + weft.lgamma(x).sum() + weft.erfinv(x * 0.1).sum()
+    y = (
+        weft.vstack([x, x]).sum()
+        + weft.average(x)
+        + weft.trapezoid(x).sum()
+        + weft.cbrt(x).sum()
+        + weft.lgamma(x).sum()
+        + weft.erfinv(x * 0.1).sum()
+    )
     y.backward()
     h = 1e-6
     f = lambda a: (  # noqa: E731
@@ -244,15 +292,29 @@ def test_distributions(name):
 
 def test_a_generator_in_numpy_s_manner():
     g = weft.random.default_rng(3)
-    assert g.normal(size=(2, 3)).shape == (2, 3) and g.random(4).shape == (4,) and g.standard_normal().shape == ()
+    assert (
+        g.normal(size=(2, 3)).shape == (2, 3)
+        and g.random(4).shape == (4,)
+        and g.standard_normal().shape == ()
+    )
     assert sorted(g.permutation(6).tolist()) == list(range(6))
     assert len(set(g.choice(10, 10, replace=False).tolist())) == 10
     x = weft.asarray(np.arange(12).reshape(6, 2))
     g.shuffle(x)
-    assert sorted(x[:, 0].tolist()) == [0, 2, 4, 6, 8, 10] and (x[:, 1] - x[:, 0]).tolist() == [1] * 6
+    assert (
+        sorted(x[:, 0].tolist()) == [0, 2, 4, 6, 8, 10] and (x[:, 1] - x[:, 0]).tolist() == [1] * 6
+    )
     counts = weft.random.multinomial(1000, [0.2, 0.3, 0.5], 4, key=weft.random.key(1))
-    assert counts.shape == (4, 3) and counts.sum(1).tolist() == [1000] * 4 and abs(int(counts[:, 2].sum()) - 2000) < 200
-    y = np.asarray(weft.random.multivariate_normal([1.0, 2.0], [[2.0, 0.5], [0.5, 1.0]], 20000, key=weft.random.key(2)))
+    assert (
+        counts.shape == (4, 3)
+        and counts.sum(1).tolist() == [1000] * 4
+        and abs(int(counts[:, 2].sum()) - 2000) < 200
+    )
+    y = np.asarray(
+        weft.random.multivariate_normal(
+            [1.0, 2.0], [[2.0, 0.5], [0.5, 1.0]], 20000, key=weft.random.key(2)
+        )
+    )
     np.testing.assert_allclose(np.cov(y.T), [[2.0, 0.5], [0.5, 1.0]], atol=0.08)
     parts = weft.random.dirichlet([1.0, 2.0, 3.0], 500, key=weft.random.key(3))
     np.testing.assert_allclose(np.asarray(parts).sum(1), 1, rtol=1e-5)
@@ -260,21 +322,44 @@ def test_a_generator_in_numpy_s_manner():
 
 def test_pytorch_s_draws():
     weft.manual_seed(4)
-    a = [weft.rand(2, 3), weft.randn(3), weft.randint(5, (4,)), weft.randperm(6), weft.bernoulli(weft.full((50,), 0.5)), weft.poisson(weft.full((9,), 4.0))]
+    a = [
+        weft.rand(2, 3),
+        weft.randn(3),
+        weft.randint(5, (4,)),
+        weft.randperm(6),
+        weft.bernoulli(weft.full((50,), 0.5)),
+        weft.poisson(weft.full((9,), 4.0)),
+    ]
     weft.manual_seed(4)
-    b = [weft.rand(2, 3), weft.randn(3), weft.randint(5, (4,)), weft.randperm(6), weft.bernoulli(weft.full((50,), 0.5)), weft.poisson(weft.full((9,), 4.0))]
+    b = [
+        weft.rand(2, 3),
+        weft.randn(3),
+        weft.randint(5, (4,)),
+        weft.randperm(6),
+        weft.bernoulli(weft.full((50,), 0.5)),
+        weft.poisson(weft.full((9,), 4.0)),
+    ]
     for x, y in zip(a, b):
         np.testing.assert_array_equal(np.asarray(x), np.asarray(y))
     at = weft.multinomial(weft.asarray([[0.0, 3.0, 1.0], [1.0, 0.0, 0.0]]), 400, replacement=True)
     assert at.shape == (2, 400) and set(at[1].tolist()) == {0} and set(at[0].tolist()) == {1, 2}
     assert abs(at[0].tolist().count(1) - 300) < 60
     assert sorted(weft.multinomial(weft.asarray([1.0, 2.0, 3.0]), 3).tolist()) == [0, 1, 2]
-    assert weft.randn_like(a[0]).shape == (2, 3) and weft.rand_like(a[0]).dtype == a[0].dtype and weft.normal(weft.zeros(3), 2.0).shape == (3,)
+    assert (
+        weft.randn_like(a[0]).shape == (2, 3)
+        and weft.rand_like(a[0]).dtype == a[0].dtype
+        and weft.normal(weft.zeros(3), 2.0).shape == (3,)
+    )
 
 
 def test_tensors_and_names_of_pytorch():
     x = weft.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
-    assert weft.is_tensor(x) and x.requires_grad and not weft.is_tensor(x.data) and weft.as_tensor(x) is x
+    assert (
+        weft.is_tensor(x)
+        and x.requires_grad
+        and not weft.is_tensor(x.data)
+        and weft.as_tensor(x) is x
+    )
     memory = np.zeros(3)
     weft.from_numpy(memory).data[...] = 2.0
     assert memory.tolist() == [2, 2, 2]
@@ -285,10 +370,24 @@ def test_tensors_and_names_of_pytorch():
     assert weft.cartesian_prod([1, 2], [3, 4]).tolist() == [[1, 3], [1, 4], [2, 3], [2, 4]]
     assert weft.combinations([1, 2, 3]).tolist() == [[1, 2], [1, 3], [2, 3]]
     assert weft.block_diag([[1.0]], [[2.0, 3.0]]).tolist() == [[1, 0, 0], [0, 2, 3]]
-    assert [v.tolist() for v in weft.unique_consecutive([1, 1, 2, 1], True, True)] == [[1, 2, 1], [0, 0, 1, 2], [2, 1, 1]]
-    assert weft.histc(weft.asarray([1.0, 2.0, 1.0]), 4, 0, 3).tolist() == [0, 2, 1, 0] and weft.bucketize([1, 2], [1, 2, 3], right=True).tolist() == [1, 2]
-    assert weft.cumulative_trapezoid([1.0, 2.0, 4.0]).tolist() == [1.5, 4.5] and weft.sgn(weft.asarray(3 + 4j)).item() == pytest.approx(0.6 + 0.8j)
-    assert float(weft.logdet(weft.asarray([[2.0, 0.0], [0.0, 3.0]]))) == pytest.approx(math.log(6)) and weft.median(weft.asarray([1.0, 2.0, 3.0, 4.0])).item() == 2.5
+    assert [v.tolist() for v in weft.unique_consecutive([1, 1, 2, 1], True, True)] == [
+        [1, 2, 1],
+        [0, 0, 1, 2],
+        [2, 1, 1],
+    ]
+    assert weft.histc(weft.asarray([1.0, 2.0, 1.0]), 4, 0, 3).tolist() == [
+        0,
+        2,
+        1,
+        0,
+    ] and weft.bucketize([1, 2], [1, 2, 3], right=True).tolist() == [1, 2]
+    assert weft.cumulative_trapezoid([1.0, 2.0, 4.0]).tolist() == [1.5, 4.5] and weft.sgn(
+        weft.asarray(3 + 4j)
+    ).item() == pytest.approx(0.6 + 0.8j)
+    assert (
+        float(weft.logdet(weft.asarray([[2.0, 0.0], [0.0, 3.0]]))) == pytest.approx(math.log(6))
+        and weft.median(weft.asarray([1.0, 2.0, 3.0, 4.0])).item() == 2.5
+    )
     assert weft.median(weft.Tensor([1.0, 2.0, 3.0, 4.0])).item() == 2.0
     zeros = sorted(weft.roots([1.0, -6.0, 11.0, -6.0, 0.0]).tolist(), key=lambda z: z.real)
     assert [round(z.real, 6) for z in zeros] == [0, 1, 2, 3]

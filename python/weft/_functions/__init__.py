@@ -8,7 +8,18 @@ import inspect
 
 from .._boundary import public
 from .._torch_names import understanding
-from . import distributions, draws, elementwise, indices, joining, matrices, names, sets, signals, statistics
+from . import (
+    distributions,
+    draws,
+    elementwise,
+    indices,
+    joining,
+    matrices,
+    names,
+    sets,
+    signals,
+    statistics,
+)
 
 __all__ = ["distributions", "functions", "matrices", "published"]
 

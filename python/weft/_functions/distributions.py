@@ -48,7 +48,11 @@ def _positive(name, **numbers):
     for what, x in numbers.items():
         x = plain(x)
         if x.size and not bool(weft.all(x > 0)):
-            raise refused(f"random.{name}.range", f"{name} with a {what} that is not positive", f"{what} above 0")
+            raise refused(
+                f"random.{name}.range",
+                f"{name} with a {what} that is not positive",
+                f"{what} above 0",
+            )
 
 
 def _keys(key, n):
@@ -70,7 +74,9 @@ def laplace(loc=0.0, scale=1.0, shape=None, *, dtype=None, device=None, key=None
     """Differences of two waiting times of mean `scale`, about loc."""
     _positive("laplace", scale=scale)
     u = _open(_shape(shape, loc, scale), dtype, device, key) - 0.5
-    return plain(loc) - plain(scale) * weft.sign(u) * weft.log1p(-2.0 * weft.minimum(weft.abs(u), 0.49999997))
+    return plain(loc) - plain(scale) * weft.sign(u) * weft.log1p(
+        -2.0 * weft.minimum(weft.abs(u), 0.49999997)
+    )
 
 
 def gumbel(loc=0.0, scale=1.0, shape=None, *, dtype=None, device=None, key=None):
@@ -89,13 +95,19 @@ def logistic(loc=0.0, scale=1.0, shape=None, *, dtype=None, device=None, key=Non
 
 def lognormal(mean=0.0, sigma=1.0, shape=None, *, dtype=None, device=None, key=None):
     """exp of normal numbers."""
-    return weft.exp(weft.random.normal(_shape(shape, mean, sigma), dtype=dtype, device=device, key=key) * plain(sigma) + plain(mean))
+    return weft.exp(
+        weft.random.normal(_shape(shape, mean, sigma), dtype=dtype, device=device, key=key)
+        * plain(sigma)
+        + plain(mean)
+    )
 
 
 def rayleigh(scale=1.0, shape=None, *, dtype=None, device=None, key=None):
     """Lengths of two normal numbers of this deviation."""
     _positive("rayleigh", scale=scale)
-    return plain(scale) * weft.sqrt(-2.0 * weft.log(_open(_shape(shape, scale), dtype, device, key)))
+    return plain(scale) * weft.sqrt(
+        -2.0 * weft.log(_open(_shape(shape, scale), dtype, device, key))
+    )
 
 
 def geometric(p, shape=None, *, device=None, key=None):
@@ -103,7 +115,9 @@ def geometric(p, shape=None, *, device=None, key=None):
     _positive("geometric", p=p)
     p = plain(p).astype("float64")
     u = _open(_shape(shape, p), "float64", device, key)
-    return weft.maximum(weft.ceil(weft.log(u) / weft.log1p(-weft.minimum(p, 1 - 1e-16))), 1.0).astype("int64")
+    return weft.maximum(
+        weft.ceil(weft.log(u) / weft.log1p(-weft.minimum(p, 1 - 1e-16))), 1.0
+    ).astype("int64")
 
 
 def gamma(shape_parameter, scale=1.0, shape=None, *, dtype=None, device=None, key=None):
@@ -111,18 +125,25 @@ def gamma(shape_parameter, scale=1.0, shape=None, *, dtype=None, device=None, ke
     _positive("gamma", shape=shape_parameter, scale=scale)
     size = _shape(shape, shape_parameter, scale)
     dtype = dtype or weft.asarray(0.0).dtype
-    a = weft.broadcast_to(plain(shape_parameter).astype(dtype).to(weft.device(device or "cpu")), size)
+    a = weft.broadcast_to(
+        plain(shape_parameter).astype(dtype).to(weft.device(device or "cpu")), size
+    )
     small = a < 1
     lifted = weft.where(small, a + 1.0, a)
     d = lifted - 1.0 / 3.0
     c = 1.0 / weft.sqrt(9.0 * d)
-    out, waiting = weft.zeros(size, dtype=dtype, device=device), weft.ones(size, dtype="bool", device=device)
+    out, waiting = (
+        weft.zeros(size, dtype=dtype, device=device),
+        weft.ones(size, dtype="bool", device=device),
+    )
     while bool(weft.any(waiting)):
         one, two, key = _keys(key, 3)
         x = weft.random.normal(size, dtype=dtype, device=device, key=one)
         u = _open(size, dtype, device, two)
         v = (1.0 + c * x) ** 3
-        fits = (v > 0) & (weft.log(u) < 0.5 * x * x + d * (1.0 - v + weft.log(weft.where(v > 0, v, 1.0))))
+        fits = (v > 0) & (
+            weft.log(u) < 0.5 * x * x + d * (1.0 - v + weft.log(weft.where(v > 0, v, 1.0)))
+        )
         out = weft.where(waiting & fits, d * v, out)
         waiting = waiting & ~fits
     one = _keys(key, 2)[0]
@@ -184,7 +205,9 @@ def poisson(lam=1.0, shape=None, *, device=None, key=None):
         k = weft.floor((2.0 * a / near + b) * u + mean + 0.43)
         legal = (k >= 0) & (us > 0) & ~((us < 0.013) & (v > us))
         kept = weft.where(legal, k, 0.0)
-        exact = weft.log(v * alpha / (a / (near * near) + b)) <= kept * weft.log(mean) - mean - weft.lgamma(kept + 1.0)
+        exact = weft.log(v * alpha / (a / (near * near) + b)) <= kept * weft.log(
+            mean
+        ) - mean - weft.lgamma(kept + 1.0)
         fits = ((us >= 0.07) & (v <= limit) & (k >= 0)) | (legal & exact)
         count = weft.where(waiting & fits, k, count)
         waiting = waiting & ~fits
@@ -196,7 +219,11 @@ def binomial(n, p, shape=None, *, device=None, key=None):
     n = int(n)
     p = plain(p)
     if n < 0 or p.size and not bool(weft.all((p >= 0) & (p <= 1))):
-        raise refused("random.binomial.range", f"binomial of {n} tries", "tries of 0 and more, probabilities from 0 to 1")
+        raise refused(
+            "random.binomial.range",
+            f"binomial of {n} tries",
+            "tries of 0 and more, probabilities from 0 to 1",
+        )
     size = _shape(shape, p)
     out = weft.zeros(size, dtype="int64", device=device)
     for start in range(0, n, 64):
@@ -210,10 +237,18 @@ def multinomial(n, pvals, shape=(), *, device=None, key=None):
     """How often each of the outcomes with these probabilities occurs in n tries, as the last axis; int64."""
     edges = weft.cumulative_sum(plain(pvals).astype("float64"), axis=0)
     if abs(float(edges[-1]) - 1) > 1e-5:
-        raise refused("random.multinomial.sum", f"probabilities that add up to {float(edges[-1])}", "their sum is 1")
+        raise refused(
+            "random.multinomial.sum",
+            f"probabilities that add up to {float(edges[-1])}",
+            "their sum is 1",
+        )
     size, count = _shape(shape), edges.shape[0]
     u = weft.random.uniform((*size, n), dtype="float64", device=device, key=key)
-    at = weft.searchsorted(edges.to(u.device), u.reshape(-1), side="right").astype("int64").reshape(tuple(u.shape))
+    at = (
+        weft.searchsorted(edges.to(u.device), u.reshape(-1), side="right")
+        .astype("int64")
+        .reshape(tuple(u.shape))
+    )
     at = weft.minimum(at, count - 1)
     hits = [weft.sum((at == k).astype("int64"), axis=-1) for k in range(count)]
     return weft.stack(hits, axis=-1)
@@ -222,7 +257,9 @@ def multinomial(n, pvals, shape=(), *, device=None, key=None):
 def multivariate_normal(mean, cov, shape=(), *, dtype=None, device=None, key=None):
     """Normal vectors of a mean (n,) and covariances (n, n), as the last axis."""
     mean, root = plain(mean), weft.linalg.cholesky(plain(cov))
-    x = weft.random.normal((*_shape(shape), mean.shape[0]), dtype=dtype or root.dtype, device=device, key=key)
+    x = weft.random.normal(
+        (*_shape(shape), mean.shape[0]), dtype=dtype or root.dtype, device=device, key=key
+    )
     return x @ root.mT.to(x.device) + mean.to(x.device)
 
 
@@ -261,14 +298,18 @@ class Generator:
     def integers(self, low, high=None, size=(), dtype="int64", endpoint=False):
         """Integers in [low, high), in [0, low) without high; with endpoint up to high itself."""
         low, high = (0, low) if high is None else (low, high)
-        return weft.random.integers(low, high + bool(endpoint), size or (), dtype=dtype, key=self._next())
+        return weft.random.integers(
+            low, high + bool(endpoint), size or (), dtype=dtype, key=self._next()
+        )
 
     def permutation(self, x):
         """The numbers below x, or x's entries, in another order."""
         if isinstance(x, int):
             return weft.random.permutation(x, key=self._next())
         x = value(x)
-        return weft.take(x, weft.random.permutation(x.shape[0], device=x.device, key=self._next()), axis=0)
+        return weft.take(
+            x, weft.random.permutation(x.shape[0], device=x.device, key=self._next()), axis=0
+        )
 
     def choice(self, a, size=(), replace=True, p=None):
         """Entries of a (or numbers below it), with these probabilities; without replacement each at most once."""
@@ -284,12 +325,22 @@ class Generator:
             u = weft.random.uniform((count,), dtype="float64", key=self._next())
             at = weft.minimum(weft.searchsorted(edges, u, side="right").astype("int64"), n - 1)
         else:
-            order = weft.log(plain(p).astype("float64")) + gumbel(shape=(n,), dtype="float64", key=self._next())
+            order = weft.log(plain(p).astype("float64")) + gumbel(
+                shape=(n,), dtype="float64", key=self._next()
+            )
             at = weft.flip(weft.argsort(order), axis=0)[:count]
         if not replace and count > n:
-            raise refused("random.choice.count", f"{count} of {n} without replacement", f"{n} at most")
+            raise refused(
+                "random.choice.count", f"{count} of {n} without replacement", f"{n} at most"
+            )
         at = at.reshape(size)
-        return at if isinstance(a, int) else weft.take(value(a), at.reshape(-1), axis=0).reshape(size + tuple(value(a).shape[1:]))
+        return (
+            at
+            if isinstance(a, int)
+            else weft.take(value(a), at.reshape(-1), axis=0).reshape(
+                size + tuple(value(a).shape[1:])
+            )
+        )
 
     def shuffle(self, x):
         """The entries along the first axis in another order; x itself changes."""

@@ -41,7 +41,11 @@ def randint(low, high=None, size=None, *, dtype=None, device=None):
     if size is None:
         low, high, size = 0, low, high
     if size is None:
-        raise refused("random.randint.size", "randint without a size", "randint(low, high, size) or randint(high, size)")
+        raise refused(
+            "random.randint.size",
+            "randint without a size",
+            "randint(low, high, size) or randint(high, size)",
+        )
     return weft.random.integers(low, high, size, dtype=dtype, device=device)
 
 
@@ -86,12 +90,23 @@ def multinomial(weights, num_samples, replacement=False):
     weights = value(plain(weights))
     rows = weights.reshape(1, -1) if weights.ndim == 1 else weights
     n = rows.shape[1]
-    if not replacement and num_samples > int(weft.min(weft.sum((rows > 0).astype("int64"), axis=1))):
-        raise refused("random.multinomial.count", f"{num_samples} samples without replacement", "as many positive weights at least")
+    if not replacement and num_samples > int(
+        weft.min(weft.sum((rows > 0).astype("int64"), axis=1))
+    ):
+        raise refused(
+            "random.multinomial.count",
+            f"{num_samples} samples without replacement",
+            "as many positive weights at least",
+        )
     if replacement:
         edges = weft.cumulative_sum(rows.astype("float64"), axis=1)
-        u = weft.random.uniform((rows.shape[0], num_samples), dtype="float64", device=rows.device) * edges[:, -1:]
-        at = weft.sum((weft.expand_dims(edges, axis=1) <= weft.expand_dims(u, axis=2)).astype("int64"), axis=2)
+        u = (
+            weft.random.uniform((rows.shape[0], num_samples), dtype="float64", device=rows.device)
+            * edges[:, -1:]
+        )
+        at = weft.sum(
+            (weft.expand_dims(edges, axis=1) <= weft.expand_dims(u, axis=2)).astype("int64"), axis=2
+        )
         at = weft.minimum(at, n - 1)
     else:
         noise = weft.random.gumbel(shape=tuple(rows.shape), dtype="float64", device=rows.device)

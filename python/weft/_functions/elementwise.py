@@ -50,14 +50,18 @@ def fmax(x1, x2):
     """The larger of both; the other where one is NaN."""
     a = value(x1)
     b = beside(x2, a)
-    return weft.where(weft.isnan(plain(a)), b, weft.where(weft.isnan(plain(b)), a, weft.maximum(a, b)))
+    return weft.where(
+        weft.isnan(plain(a)), b, weft.where(weft.isnan(plain(b)), a, weft.maximum(a, b))
+    )
 
 
 def fmin(x1, x2):
     """The smaller of both; the other where one is NaN."""
     a = value(x1)
     b = beside(x2, a)
-    return weft.where(weft.isnan(plain(a)), b, weft.where(weft.isnan(plain(b)), a, weft.minimum(a, b)))
+    return weft.where(
+        weft.isnan(plain(a)), b, weft.where(weft.isnan(plain(b)), a, weft.minimum(a, b))
+    )
 
 
 def divmod(x1, x2):
@@ -160,7 +164,11 @@ def isneginf(x):
 def isreal(x):
     """Has it no imaginary part?"""
     x = plain(x)
-    return weft.imag(x) == 0 if x.dtype.kind == "c" else weft.ones(x.shape, dtype="bool", device=x.device)
+    return (
+        weft.imag(x) == 0
+        if x.dtype.kind == "c"
+        else weft.ones(x.shape, dtype="bool", device=x.device)
+    )
 
 
 def iscomplex(x):
@@ -203,7 +211,9 @@ def _lgamma_right(x):
     large = plain(x) > 1e4  # where lifting changes nothing, and overflows in float32
     lifted = x + float(_LIFTED)
     terms = tuple(b / ((2 * k + 2) * (2 * k + 1)) for k, b in enumerate(_BERNOULLI))
-    stirling = lambda y: (y - 0.5) * weft.log(y) - y + 0.5 * math.log(2 * math.pi) + _series(y, terms) / y  # noqa: E731
+    stirling = lambda y: (
+        (y - 0.5) * weft.log(y) - y + 0.5 * math.log(2 * math.pi) + _series(y, terms) / y
+    )  # noqa: E731
     safe = weft.where(large, 1.0, product)
     return weft.where(large, stirling(weft.where(large, x, 1e5)), stirling(lifted) - weft.log(safe))
 
@@ -255,4 +265,8 @@ def erfinv(x):
     for _ in range(3):
         f = weft.erf(y) - z
         y = y - f / (2 / math.sqrt(math.pi) * weft.exp(-y * y) - y * f)
-    return weft.where(inside, y, weft.where(weft.abs(p) == 1, weft.copysign(weft.full_like(p, math.inf), p), math.nan))
+    return weft.where(
+        inside,
+        y,
+        weft.where(weft.abs(p) == 1, weft.copysign(weft.full_like(p, math.inf), p), math.nan),
+    )

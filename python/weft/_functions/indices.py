@@ -39,7 +39,9 @@ def ix_(*sequences):
     for k, s in enumerate(sequences):
         s = plain(s)
         if s.ndim != 1:
-            raise refused("array.ix.shape", f"positions of shape {tuple(s.shape)}", "a vector for each axis")
+            raise refused(
+                "array.ix.shape", f"positions of shape {tuple(s.shape)}", "a vector for each axis"
+            )
         s = weft.nonzero(s)[0] if s.dtype.kind == "b" else s
         out.append(s.reshape(tuple(-1 if i == k else 1 for i in range(n))))
     return tuple(out)
@@ -81,7 +83,9 @@ def unravel_index(index, shape):
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     size = _product(shape)
     if index.size and (int(weft.min(index)) < 0 or int(weft.max(index)) >= size):
-        raise refused("array.unravel.range", f"a position outside of {size} elements", f"from 0 to {size - 1}")
+        raise refused(
+            "array.unravel.range", f"a position outside of {size} elements", f"from 0 to {size - 1}"
+        )
     out = []
     for n in reversed(shape):
         out.append(index % n)
@@ -93,11 +97,15 @@ def ravel_multi_index(multi_index, dims):
     """The positions in the row of all elements of positions along each axis. Raises ArgumentError beyond them."""
     parts = [plain(p) for p in multi_index]
     if len(parts) != len(dims):
-        raise refused("array.ravel.axes", f"{len(parts)} positions for {len(dims)} axes", "one for each axis")
+        raise refused(
+            "array.ravel.axes", f"{len(parts)} positions for {len(dims)} axes", "one for each axis"
+        )
     out = 0
     for p, n in zip(parts, dims):
         if p.size and (int(weft.min(p)) < 0 or int(weft.max(p)) >= n):
-            raise refused("array.unravel.range", f"a position outside of {n} entries", f"from 0 to {n - 1}")
+            raise refused(
+                "array.unravel.range", f"a position outside of {n} entries", f"from 0 to {n - 1}"
+            )
         out = out * n + p
     return out
 
@@ -110,10 +118,16 @@ def diagflat(x, k=0):
 def fill_diagonal(x, number):
     """Writes a number, or the elements of a vector, on the diagonal of a matrix; x itself changes."""
     if not isinstance(x, weft.NDArray) or x.ndim < 2:
-        raise refused("array.fill_diagonal.target", "fill_diagonal of no matrix", "an array with two axes and more")
+        raise refused(
+            "array.fill_diagonal.target",
+            "fill_diagonal of no matrix",
+            "an array with two axes and more",
+        )
     n = min(x.shape)
     at = weft.arange(n, device=x.device)
-    x[(at,) * x.ndim] = plain(number).astype(x.dtype) if not isinstance(number, (int, float)) else number
+    x[(at,) * x.ndim] = (
+        plain(number).astype(x.dtype) if not isinstance(number, (int, float)) else number
+    )
 
 
 def put_along_axis(x, index, values, axis):
@@ -121,10 +135,16 @@ def put_along_axis(x, index, values, axis):
     x, index = x, plain(index)
     axis = axis_of(x, axis)
     places = [
-        index if i == axis else weft.arange(n, device=x.device).reshape(tuple(n if k == i else 1 for k in range(x.ndim)))
+        index
+        if i == axis
+        else weft.arange(n, device=x.device).reshape(
+            tuple(n if k == i else 1 for k in range(x.ndim))
+        )
         for i, n in enumerate(index.shape)
     ]
-    x[tuple(weft.broadcast_arrays(*places))] = weft.broadcast_to(plain(values).astype(x.dtype), tuple(index.shape))
+    x[tuple(weft.broadcast_arrays(*places))] = weft.broadcast_to(
+        plain(values).astype(x.dtype), tuple(index.shape)
+    )
 
 
 def partition(x, kth, axis=-1):
@@ -165,8 +185,9 @@ def vander(x, n=None, increasing=False):
     """The powers of a vector's elements, one column for each: from the highest down, or from 0 up with increasing."""
     x = value(x)
     n = x.shape[0] if n is None else n
-    powers = weft.arange(n, device=x.device) if increasing else weft.arange(n - 1, -1, -1, device=x.device)
+    powers = (
+        weft.arange(n, device=x.device)
+        if increasing
+        else weft.arange(n - 1, -1, -1, device=x.device)
+    )
     return x.reshape(-1, 1) ** powers.reshape(1, -1).astype(x.dtype)
-
-
-

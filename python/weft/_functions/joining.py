@@ -180,7 +180,10 @@ def insert(x, index, values, axis=None):
     shape[axis] = len(at)
     both = weft.concat([x, weft.broadcast_to(values, tuple(shape))], axis=axis)
     # Before entry i stand the new ones for i, in the order in which they were given.
-    order = sorted([(i, 1, i) for i in range(count)] + [(i, 0, count + k) for k, i in enumerate(at)], key=lambda t: t[:2])
+    order = sorted(
+        [(i, 1, i) for i in range(count)] + [(i, 0, count + k) for k, i in enumerate(at)],
+        key=lambda t: t[:2],
+    )
     source = [t[2] for t in order]
     return weft.take(both, weft.asarray(source, dtype="int64", device=x.device), axis=axis)
 
@@ -216,7 +219,9 @@ def array_split(x, sections, axis=0):
 def _equal_parts(x, sections, axis):
     if isinstance(sections, int) and (sections < 1 or x.shape[axis] % sections):
         raise refused(
-            "array.split.sections", f"{sections} equal parts of {x.shape[axis]} entries", "the number of parts divides the axis"
+            "array.split.sections",
+            f"{sections} equal parts of {x.shape[axis]} entries",
+            "the number of parts divides the axis",
         )
     return array_split(x, sections, axis)
 

@@ -28,12 +28,18 @@ def norm(x, ord=None, axis=None, keepdims=False):
     if axis is None and (ord is None or x.ndim == 1):
         out = weft.linalg.vector_norm(x.reshape(-1), ord=2 if ord is None else ord)
         return out.reshape((1,) * x.ndim) if keepdims else out
-    axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+    axes = (
+        tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+    )
     if len(axes) == 1:
-        return weft.linalg.vector_norm(x, axis=axes[0], keepdims=keepdims, ord=2 if ord is None else ord)
+        return weft.linalg.vector_norm(
+            x, axis=axes[0], keepdims=keepdims, ord=2 if ord is None else ord
+        )
     if len(axes) != 2:
         raise refused("array.norm.axes", f"a norm over {len(axes)} axes", "one axis or two")
-    out = weft.linalg.matrix_norm(weft.moveaxis(x, axes, (-2, -1)), keepdims=True, ord="fro" if ord is None else ord)
+    out = weft.linalg.matrix_norm(
+        weft.moveaxis(x, axes, (-2, -1)), keepdims=True, ord="fro" if ord is None else ord
+    )
     out = weft.moveaxis(out, (-2, -1), axes)
     return out if keepdims else weft.squeeze(out, axis=axes)
 
@@ -61,10 +67,16 @@ def lstsq(a, b, rcond=None):
     a = real(a)
     b = real(beside(b, a))
     if a.ndim != 2 or b.ndim not in (1, 2) or a.shape[0] != b.shape[0]:
-        raise refused("array.lstsq.shape", f"lstsq of {tuple(a.shape)} and {tuple(b.shape)}", "(m, n) and (m,) or (m, k)")
+        raise refused(
+            "array.lstsq.shape",
+            f"lstsq of {tuple(a.shape)} and {tuple(b.shape)}",
+            "(m, n) and (m,) or (m, k)",
+        )
     right = b.reshape(-1, 1) if b.ndim == 1 else b
     u, s, vh = weft.linalg.svd(a, full_matrices=False)
-    least = (weft.finfo(a.dtype).eps * max(a.shape) if rcond is None else rcond) * (plain(s)[0] if s.shape[0] else 0.0)
+    least = (weft.finfo(a.dtype).eps * max(a.shape) if rcond is None else rcond) * (
+        plain(s)[0] if s.shape[0] else 0.0
+    )
     kept = plain(s) > least
     rank = int(weft.sum(kept.astype("int64"))) if s.shape[0] else 0
     inverse_of = weft.where(kept, 1.0 / weft.where(kept, s, 1.0), 0.0)
@@ -95,7 +107,13 @@ def multi_dot(matrices):
         for i in range(n - length):
             j = i + length
             best[i, j] = min(
-                (best[i, k][0] + best[k + 1, j][0] + extents[i] * extents[k + 1] * extents[j + 1], k) for k in range(i, j)
+                (
+                    best[i, k][0]
+                    + best[k + 1, j][0]
+                    + extents[i] * extents[k + 1] * extents[j + 1],
+                    k,
+                )
+                for k in range(i, j)
             )
 
     def product(i, j):
@@ -110,7 +128,9 @@ def matrix_exp(x):
     """The exponential of square matrices: scaled until small, a Taylor polynomial of degree 18, squared again."""
     x = real(x)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise refused("array.matrix_exp.shape", f"matrix_exp of shape {tuple(x.shape)}", "square matrices")
+        raise refused(
+            "array.matrix_exp.shape", f"matrix_exp of shape {tuple(x.shape)}", "square matrices"
+        )
     if not x.size:
         return x
     largest = float(weft.max(weft.linalg.matrix_norm(plain(x), ord=1)))
@@ -151,7 +171,11 @@ def tensorinv(a, ind=2):
     a = real(a)
     first, last = tuple(a.shape[:ind]), tuple(a.shape[ind:])
     if ind < 1 or _size(first) != _size(last):
-        raise refused("array.tensorinv.shape", f"shape {tuple(a.shape)} cut before axis {ind}", "as many elements on both sides")
+        raise refused(
+            "array.tensorinv.shape",
+            f"shape {tuple(a.shape)} cut before axis {ind}",
+            "as many elements on both sides",
+        )
     return weft.linalg.inv(a.reshape(_size(first), -1)).reshape(last + first)
 
 
@@ -161,5 +185,9 @@ def tensorsolve(a, b):
     b = real(beside(b, a))
     shape = tuple(a.shape[b.ndim :])
     if _size(shape) != b.size or tuple(a.shape[: b.ndim]) != tuple(b.shape):
-        raise refused("array.tensorsolve.shape", f"shapes {tuple(a.shape)} and {tuple(b.shape)}", "a begins with b's shape and is square")
+        raise refused(
+            "array.tensorsolve.shape",
+            f"shapes {tuple(a.shape)} and {tuple(b.shape)}",
+            "a begins with b's shape and is square",
+        )
     return weft.linalg.solve(a.reshape(b.size, -1), b.reshape(-1)).reshape(shape)

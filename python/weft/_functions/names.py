@@ -29,7 +29,18 @@ SAME = {
     "rint": "round",
 }
 
-__all__ = ["around", "array_equal", "as_tensor", "copy", "from_numpy", "is_tensor", "ndim", "shape", "size", "tensor"]
+__all__ = [
+    "around",
+    "array_equal",
+    "as_tensor",
+    "copy",
+    "from_numpy",
+    "is_tensor",
+    "ndim",
+    "shape",
+    "size",
+    "tensor",
+]
 
 
 def around(x, decimals=0):
@@ -61,7 +72,10 @@ def as_tensor(data, dtype=None, device=None):
 
 def tensor(data, dtype=None, device=None, requires_grad=False):
     """A tensor with a copy of the data."""
-    return weft.Tensor(weft.asarray(plain(data), dtype=dtype, device=device, copy=True), requires_grad=requires_grad)
+    return weft.Tensor(
+        weft.asarray(plain(data), dtype=dtype, device=device, copy=True),
+        requires_grad=requires_grad,
+    )
 
 
 def from_numpy(x):

@@ -45,7 +45,9 @@ def unique_consecutive(x, return_inverse=False, return_counts=False):
     if not row.size:
         first = weft.zeros((0,), dtype="bool", device=row.device)
     else:
-        first = weft.concat([weft.ones((1,), dtype="bool", device=row.device), row[1:] != row[:-1]], axis=0)
+        first = weft.concat(
+            [weft.ones((1,), dtype="bool", device=row.device), row[1:] != row[:-1]], axis=0
+        )
     starts = weft.nonzero(first)[0]
     out = [row[first]]
     if return_inverse:
@@ -66,7 +68,9 @@ def intersect1d(x1, x2):
 def union1d(x1, x2):
     """What is in one of both, ascending, each once."""
     x1 = plain(x1)
-    return weft.unique_values(weft.concat([x1.reshape(-1), plain(beside(x2, x1)).reshape(-1)], axis=0))
+    return weft.unique_values(
+        weft.concat([x1.reshape(-1), plain(beside(x2, x1)).reshape(-1)], axis=0)
+    )
 
 
 def setdiff1d(x1, x2):
@@ -107,8 +111,16 @@ def choose(index, choices, mode="raise"):
     index = plain(index)
     stacked = weft.broadcast_arrays(*(beside(c, index) for c in choices))
     n = len(stacked)
-    if mode == "raise" and index.size and not (0 <= int(weft.min(index)) and int(weft.max(index)) < n):
-        raise refused("array.choose.index", f"a position outside of {n} choices", f"from 0 to {n - 1}, or mode='wrap' or 'clip'")
+    if (
+        mode == "raise"
+        and index.size
+        and not (0 <= int(weft.min(index)) and int(weft.max(index)) < n)
+    ):
+        raise refused(
+            "array.choose.index",
+            f"a position outside of {n} choices",
+            f"from 0 to {n - 1}, or mode='wrap' or 'clip'",
+        )
     index = index % n if mode == "wrap" else weft.clip(index, 0, n - 1)
     out = stacked[0]
     for k in range(1, n):
@@ -118,7 +130,11 @@ def choose(index, choices, mode="raise"):
 
 def _set(x, name):
     if not isinstance(x, weft.NDArray):
-        raise refused(f"array.{name}.target", f"{name} into {type(x).__name__}", "an array, whose elements change")
+        raise refused(
+            f"array.{name}.target",
+            f"{name} into {type(x).__name__}",
+            "an array, whose elements change",
+        )
     return x
 
 
@@ -133,7 +149,10 @@ def put(x, index, values):
     low, high = int(weft.min(index)), int(weft.max(index))
     if low < -n or high >= n:
         raise _error(
-            weft.IndexError, "array.position.range", f"positions {low} to {high} of {n} elements", [f"legal: {-n} to {n - 1}"]
+            weft.IndexError,
+            "array.position.range",
+            f"positions {low} to {high} of {n} elements",
+            [f"legal: {-n} to {n - 1}"],
         )
     repeated = weft.tile(values, (-(-index.size // values.size),))[: index.size]
     row = x.reshape(-1).copy()

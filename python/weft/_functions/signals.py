@@ -36,7 +36,11 @@ __all__ = [
 def _vector(x, name):
     x = value(x)
     if x.ndim != 1 or not x.size:
-        raise refused(f"array.{name}.shape", f"{name} of shape {tuple(x.shape)}", "vectors with one element at least")
+        raise refused(
+            f"array.{name}.shape",
+            f"{name} of shape {tuple(x.shape)}",
+            "vectors with one element at least",
+        )
     return x
 
 
@@ -64,9 +68,18 @@ def _sliding(a, v, mode, name):
     count, size = long.shape[0], short.shape[0]
     if dtype.kind == "f" and dtype.itemsize >= 4 and size > 1 and count > 64:
         x = long.reshape(1, 1, -1)
-        out = weft.nn.functional.conv1d(x, weft.flip(short, axis=0).reshape(1, 1, -1), None, 1, size - 1).reshape(-1)
+        out = weft.nn.functional.conv1d(
+            x, weft.flip(short, axis=0).reshape(1, 1, -1), None, 1, size - 1
+        ).reshape(-1)
     else:
-        padded = weft.concat([weft.zeros((size - 1,), dtype=dtype, device=a.device), long, weft.zeros((size - 1,), dtype=dtype, device=a.device)], axis=0)
+        padded = weft.concat(
+            [
+                weft.zeros((size - 1,), dtype=dtype, device=a.device),
+                long,
+                weft.zeros((size - 1,), dtype=dtype, device=a.device),
+            ],
+            axis=0,
+        )
         total = count + size - 1
         out = 0
         for k in range(size):
@@ -86,7 +99,14 @@ def interp(x, xp, fp, left=None, right=None):
     xp = xp.astype(x.dtype) if xp.dtype != x.dtype else xp
     n = xp.shape[0]
     p = plain(x)
-    at = weft.clip(weft.searchsorted(plain(xp), p.reshape(-1), side="right").astype("int64").reshape(tuple(p.shape)) - 1, 0, max(n - 2, 0))
+    at = weft.clip(
+        weft.searchsorted(plain(xp), p.reshape(-1), side="right")
+        .astype("int64")
+        .reshape(tuple(p.shape))
+        - 1,
+        0,
+        max(n - 2, 0),
+    )
     after = weft.minimum(at + 1, n - 1)
     pick = lambda v, i: weft.take(v, i.reshape(-1), axis=0).reshape(tuple(i.shape))  # noqa: E731
     x0, x1, y0, y1 = pick(xp, at), pick(xp, after), pick(fp, at), pick(fp, after)
@@ -104,12 +124,18 @@ def gradient(f, *varargs, axis=None, edge_order=1):
     varargs: one distance for all axes, or for each axis a distance or the coordinates. A list of several axes' results, one alone for one axis.
     """
     f = real(f)
-    axes = tuple(range(f.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+    axes = (
+        tuple(range(f.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+    )
     axes = [axis_of(f, a) for a in axes]
     steps = list(varargs) or [1.0]
     steps = steps * len(axes) if len(steps) == 1 and plain(steps[0]).ndim == 0 else steps
     if len(steps) != len(axes) or edge_order not in (1, 2):
-        raise refused("array.gradient.steps", f"{len(steps)} distances for {len(axes)} axes", "one, or one for each axis; edge_order 1 or 2")
+        raise refused(
+            "array.gradient.steps",
+            f"{len(steps)} distances for {len(axes)} axes",
+            "one, or one for each axis; edge_order 1 or 2",
+        )
     out = [_slope(f, a, h, edge_order) for a, h in zip(axes, steps)]
     return out[0] if len(out) == 1 else out
 
@@ -117,7 +143,9 @@ def gradient(f, *varargs, axis=None, edge_order=1):
 def _slope(f, axis, h, edge_order):
     n = f.shape[axis]
     if n < edge_order + 1:
-        raise refused("array.gradient.shape", f"{n} entries along axis {axis}", f"{edge_order + 1} at least")
+        raise refused(
+            "array.gradient.shape", f"{n} entries along axis {axis}", f"{edge_order + 1} at least"
+        )
     cut = lambda a, b: along(f, axis, slice(a, b))  # noqa: E731
     h = plain(beside(h, f))
     if h.ndim == 0:
@@ -126,15 +154,31 @@ def _slope(f, axis, h, edge_order):
         d = (h[1:] - h[:-1]).astype(f.dtype)
     shape = tuple(-1 if i == axis else 1 for i in range(f.ndim))
     a, b = d[:-1].reshape(shape), d[1:].reshape(shape)
-    inner = -b / (a * (a + b)) * cut(0, n - 2) + (b - a) / (a * b) * cut(1, n - 1) + a / (b * (a + b)) * cut(2, n)
+    inner = (
+        -b / (a * (a + b)) * cut(0, n - 2)
+        + (b - a) / (a * b) * cut(1, n - 1)
+        + a / (b * (a + b)) * cut(2, n)
+    )
     p, q = float(d[0]), float(d[-1])
     if edge_order == 1:
         first, last = (cut(1, 2) - cut(0, 1)) / p, (cut(n - 1, n) - cut(n - 2, n - 1)) / q
     else:
         r, s = float(d[1]), float(d[-2])
-        first = -(2 * p + r) / (p * (p + r)) * cut(0, 1) + (p + r) / (p * r) * cut(1, 2) - p / (r * (p + r)) * cut(2, 3)
-        last = q / (s * (s + q)) * cut(n - 3, n - 2) - (q + s) / (s * q) * cut(n - 2, n - 1) + (2 * q + s) / (q * (s + q)) * cut(n - 1, n)
-    return weft.concat([first, inner, last], axis=axis) if n > 2 else weft.concat([first, last], axis=axis)
+        first = (
+            -(2 * p + r) / (p * (p + r)) * cut(0, 1)
+            + (p + r) / (p * r) * cut(1, 2)
+            - p / (r * (p + r)) * cut(2, 3)
+        )
+        last = (
+            q / (s * (s + q)) * cut(n - 3, n - 2)
+            - (q + s) / (s * q) * cut(n - 2, n - 1)
+            + (2 * q + s) / (q * (s + q)) * cut(n - 1, n)
+        )
+    return (
+        weft.concat([first, inner, last], axis=axis)
+        if n > 2
+        else weft.concat([first, last], axis=axis)
+    )
 
 
 def ediff1d(x, to_end=None, to_begin=None):
@@ -187,21 +231,41 @@ def unwrap(x, discont=None, axis=-1, *, period=2 * math.pi):
     near = weft.where((near == -period / 2) & (d > 0), period / 2, near)
     step = weft.where(weft.abs(d) < discont, 0.0, near - d)
     shift = weft.cumulative_sum(step, axis=axis)
-    return weft.concat([along(x, axis, slice(0, 1)), along(x, axis, slice(1, None)) + shift], axis=axis)
+    return weft.concat(
+        [along(x, axis, slice(0, 1)), along(x, axis, slice(1, None)) + shift], axis=axis
+    )
 
 
 def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, device=None):
     """base to the powers of evenly spaced numbers."""
-    out = base ** weft.linspace(start, stop, num, endpoint=endpoint, dtype="float64" if dtype is None else None, device=device)
+    out = base ** weft.linspace(
+        start,
+        stop,
+        num,
+        endpoint=endpoint,
+        dtype="float64" if dtype is None else None,
+        device=device,
+    )
     return out.astype(weft.asarray(0.0).dtype if dtype is None else dtype)
 
 
 def geomspace(start, stop, num=50, endpoint=True, dtype=None, device=None):
     """Numbers whose neighbours have one ratio, from start to stop; both have one sign."""
     if start * stop <= 0:
-        raise refused("array.geomspace.ends", f"from {start} to {stop}", "both positive or both negative")
+        raise refused(
+            "array.geomspace.ends", f"from {start} to {stop}", "both positive or both negative"
+        )
     sign = 1.0 if start > 0 else -1.0
-    out = sign * weft.exp(weft.linspace(math.log(abs(start)), math.log(abs(stop)), num, endpoint=endpoint, dtype="float64", device=device))
+    out = sign * weft.exp(
+        weft.linspace(
+            math.log(abs(start)),
+            math.log(abs(stop)),
+            num,
+            endpoint=endpoint,
+            dtype="float64",
+            device=device,
+        )
+    )
     return out.astype(weft.asarray(0.0).dtype if dtype is None else dtype)
 
 
@@ -209,14 +273,18 @@ def _window(name):
     def window(m, *shape, dtype=None, device=None):
         import numpy as np  # takes longer than all of weft
 
-        return weft.asarray(getattr(np, name)(m, *shape), dtype=dtype or weft.asarray(0.0).dtype, device=device)
+        return weft.asarray(
+            getattr(np, name)(m, *shape), dtype=dtype or weft.asarray(0.0).dtype, device=device
+        )
 
     window.__name__ = window.__qualname__ = name
     window.__doc__ = f"NumPy's {name} window of m points, computed in float64."
     return window
 
 
-bartlett, blackman, hamming, hanning, kaiser = map(_window, ("bartlett", "blackman", "hamming", "hanning", "kaiser"))
+bartlett, blackman, hamming, hanning, kaiser = map(
+    _window, ("bartlett", "blackman", "hamming", "hanning", "kaiser")
+)
 
 
 def polyval(p, x):
@@ -266,4 +334,8 @@ def roots(p):
     top = (-p[1:] / p[0]).reshape(1, -1)
     below = weft.eye(n, dtype=p.dtype, device=p.device)[: n - 1]
     found = weft.linalg.eigvals(weft.concat([top, below], axis=0)).astype(wide)
-    return weft.concat([found, weft.zeros((none,), dtype=wide, device=p.device)], axis=0) if none else found
+    return (
+        weft.concat([found, weft.zeros((none,), dtype=wide, device=p.device)], axis=0)
+        if none
+        else found
+    )

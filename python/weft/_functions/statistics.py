@@ -64,13 +64,17 @@ def ptp(x, axis=None, keepdims=False):
 def var_mean(x, axis=None, correction=1, keepdims=False):
     """(variance, mean); the divisor of the variance is the count less `correction`."""
     x = value(x)
-    return weft.var(x, axis=axis, correction=correction, keepdims=keepdims), weft.mean(x, axis=axis, keepdims=keepdims)
+    return weft.var(x, axis=axis, correction=correction, keepdims=keepdims), weft.mean(
+        x, axis=axis, keepdims=keepdims
+    )
 
 
 def std_mean(x, axis=None, correction=1, keepdims=False):
     """(standard deviation, mean); the divisor of the variance is the count less `correction`."""
     x = value(x)
-    return weft.std(x, axis=axis, correction=correction, keepdims=keepdims), weft.mean(x, axis=axis, keepdims=keepdims)
+    return weft.std(x, axis=axis, correction=correction, keepdims=keepdims), weft.mean(
+        x, axis=axis, keepdims=keepdims
+    )
 
 
 def percentile(x, q, axis=None, keepdims=False):
@@ -82,7 +86,9 @@ def _quantiles(x, q, whole, axis, keepdims, name):
     x = real(x)
     several = isinstance(q, (list, tuple)) or getattr(q, "ndim", 0) > 0
     # A list stays one of Python's numbers: an array of them would be float32.
-    numbers = (list(q) if isinstance(q, (list, tuple)) else plain(q).tolist()) if several else [float(q)]
+    numbers = (
+        (list(q) if isinstance(q, (list, tuple)) else plain(q).tolist()) if several else [float(q)]
+    )
     if any(not 0 <= k <= whole for k in numbers):
         raise refused(f"array.{name}.range", f"{name} {q}", f"from 0 to {whole:g}")
     ndim = x.ndim
@@ -162,13 +168,21 @@ def _all_nan(x, axis, keepdims):
 def nanmax(x, axis=None, keepdims=False):
     """The largest of what is no NaN; NaN where there is nothing else."""
     out = weft.max(_with(x, -math.inf), axis=axis, keepdims=keepdims)
-    return weft.where(_all_nan(x, axis, keepdims), math.nan, out) if value(x).dtype.kind == "f" else out
+    return (
+        weft.where(_all_nan(x, axis, keepdims), math.nan, out)
+        if value(x).dtype.kind == "f"
+        else out
+    )
 
 
 def nanmin(x, axis=None, keepdims=False):
     """The smallest of what is no NaN; NaN where there is nothing else."""
     out = weft.min(_with(x, math.inf), axis=axis, keepdims=keepdims)
-    return weft.where(_all_nan(x, axis, keepdims), math.nan, out) if value(x).dtype.kind == "f" else out
+    return (
+        weft.where(_all_nan(x, axis, keepdims), math.nan, out)
+        if value(x).dtype.kind == "f"
+        else out
+    )
 
 
 def nanprod(x, axis=None, keepdims=False):
@@ -179,7 +193,9 @@ def nanprod(x, axis=None, keepdims=False):
 def nancumsum(x, axis=None):
     """Running sums in which NaN counts as 0; of all elements in a row when axis is None."""
     x = _with(x, 0.0)
-    return weft.cumulative_sum(x.reshape(-1) if axis is None else x, axis=0 if axis is None else axis)
+    return weft.cumulative_sum(
+        x.reshape(-1) if axis is None else x, axis=0 if axis is None else axis
+    )
 
 
 def nanvar(x, axis=None, correction=0, keepdims=False):
@@ -202,7 +218,9 @@ def nanstd(x, axis=None, correction=0, keepdims=False):
 def _nan_position(name, x, axis, keepdims, number):
     x = plain(x)
     if x.dtype.kind == "f" and bool(weft.any(_all_nan(x, axis, False))):
-        raise refused(f"array.{name}.nan", f"{name} of a line of NaN alone", "each line has a number")
+        raise refused(
+            f"array.{name}.nan", f"{name} of a line of NaN alone", "each line has a number"
+        )
     return getattr(weft, name[3:])(_with(x, number), axis=axis, keepdims=keepdims)
 
 
@@ -250,7 +268,9 @@ def _edges(x, bins, range):
     else:
         low, high = (float(weft.min(x)), float(weft.max(x))) if x.size else (0.0, 1.0)
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-        raise refused("array.histogram.range", f"a range from {low} to {high}", "finite and ascending")
+        raise refused(
+            "array.histogram.range", f"a range from {low} to {high}", "finite and ascending"
+        )
     if low == high:
         low, high = low - 0.5, high + 0.5
     wide = x.dtype if x.dtype.kind == "f" and x.dtype.itemsize >= 4 else weft.asarray(0.0).dtype
@@ -269,9 +289,16 @@ def _counted(at, count, weights):
     inside = at >= 0
     place = weft.where(inside, at, 0)
     if weights is None:
-        return weft.scatter(weft.zeros((count,), dtype="int64", device=at.device), (place,), inside.astype("int64"), accumulate=True)
+        return weft.scatter(
+            weft.zeros((count,), dtype="int64", device=at.device),
+            (place,),
+            inside.astype("int64"),
+            accumulate=True,
+        )
     w = weft.where(inside, plain(beside(weights, at)).reshape(-1), 0)
-    return weft.scatter(weft.zeros((count,), dtype=w.dtype, device=at.device), (place,), w, accumulate=True)
+    return weft.scatter(
+        weft.zeros((count,), dtype=w.dtype, device=at.device), (place,), w, accumulate=True
+    )
 
 
 def histogram(x, bins=10, range=None, density=False, weights=None):
@@ -321,11 +348,15 @@ def digitize(x, bins, right=False):
     count = bins.shape[0]
     falling = count > 1 and bool(bins[0] > bins[-1])
     if falling:
-        return count - weft.searchsorted(weft.flip(bins, axis=0), x, side="right" if right else "left").astype("int64")
+        return count - weft.searchsorted(
+            weft.flip(bins, axis=0), x, side="right" if right else "left"
+        ).astype("int64")
     return weft.searchsorted(bins, x, side="left" if right else "right").astype("int64")
 
 
 def bucketize(x, boundaries, right=False):
     """The position of each element among ascending boundaries, as in PyTorch: after equal ones with right."""
     x = plain(x)
-    return weft.searchsorted(plain(beside(boundaries, x)), x, side="right" if right else "left").astype("int64")
+    return weft.searchsorted(
+        plain(beside(boundaries, x)), x, side="right" if right else "left"
+    ).astype("int64")

@@ -16,8 +16,8 @@ namespace {
 
 using Combine = std::function<Expr(const Expr&, const Expr&)>;
 
-/// into[at] = the combination of `value` over the points of a row of `threads` (a power of two), for every point, through `shared`, which is [rows, threads].
-/// `combine` is symmetric.
+/// into[at] = the combination of `value` over the points of a row of `threads` (a power of two),
+/// for every point, through `shared`, which is [rows, threads]. `combine` is symmetric.
 Stmt join_points(const Builder& p, const ir::Buffer& shared, const Expr& row, const Expr& thread,
                  std::int64_t threads, const Expr& value, const Combine& combine,
                  const ir::Buffer& into, const Expr& at) {
