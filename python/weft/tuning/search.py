@@ -2,6 +2,7 @@
 """Random and evolutionary search over the decisions of the sketches."""
 
 import functools
+import os
 import random
 import time
 import warnings
@@ -16,14 +17,15 @@ from .database import Database, Trial
 from .fleet import Host, RayWorker
 from .pool import measured
 from .progress import Progress
-from .rank import LEAST, Ranking
+from .rank import LEAST, Model, Ranking
 from .sketches import sketches_for
 
 _ELITE = 8  # parents are drawn from the fastest so many
 _PATIENCE = (
     200  # candidates refused or seen before, in a row, after which the space counts as exhausted
 )
-_DRAWN = 12  # candidates of which the one that ranks best is measured
+_DRAWN = 24  # candidates of which the one that ranks best is measured
+_BESIDE = 16  # most candidates that are built at once
 _CONFIRMED = 3  # times that a winner is measured once more, beside the default schedule
 _GRACE = 2.0  # seconds that a running candidate may have beyond the budget, or twice what the slowest took
 _PLAIN = {"sketch": "plain", "knobs": {}}  # the program as it is: what weft.build makes of it
@@ -97,13 +99,14 @@ def _propose(rng, program, sketches, trials, fresh=False):
     return {"sketch": name, "knobs": draw.made}, schedule
 
 
-def _best_of(rng, program, sketches, seen, known, ranked, fresh):
+def _best_of(rng, program, sketches, seen, known, model, fresh):
     """One candidate that was not seen, as _propose gives it, or None; and how many were refused or known.
 
-    With a ranking, and three times in four, the best of several.
+    With a model, and three times in four, the best of several.
     """
     measured = sum(1 for t in seen if t.seconds)
-    many = _DRAWN if ranked and measured >= LEAST and rng.random() < 0.75 else 1
+    ranked = model is not None and (model.knows or measured >= LEAST)
+    many = _DRAWN if ranked and rng.random() < 0.75 else 1
     drawn, wasted = {}, 0
     for _ in range(many):
         try:
@@ -123,8 +126,8 @@ def _best_of(rng, program, sketches, seen, known, ranked, fresh):
             drawn[key] = decisions, schedule
     if len(drawn) < 2:
         return next(iter(drawn.values()), None), wasted
-    ranking = Ranking(seen)
-    return min(drawn.values(), key=lambda pair: ranking.seconds(pair[0])), wasted
+    ranking = Ranking(seen, model)
+    return min(drawn.values(), key=lambda pair: ranking.seconds(*pair)), wasted
 
 
 def _function(main, name):
@@ -150,10 +153,12 @@ def _function(main, name):
 class _Search:
     """The trials of one function on one target, and what to try next."""
 
-    def __init__(self, program, target, name, seed, trials, end, ranked):
+    def __init__(self, program, target, name, seed, trials, end, model):
         self.program, self.name, self._seed, self._trials = program, name, seed, trials
-        self._end, self._ranked, self._sketches = end, ranked, sketches_for(target)
+        self._end, self._model, self._sketches = end, model, sketches_for(target)
         self._wasted, self._longest = 0, 0.0
+        # Beside a kernel of a host that is measured nothing may be built; cards wait for one compiler after another.
+        self.beside = min(_BESIDE, os.cpu_count() or 1) if _core.target_has_rules(target) else 1
         self.seen, self._known = [], set()
 
     def remember(self, trials):
@@ -196,7 +201,7 @@ class _Search:
             try:
                 fresh = self._wasted == 0
                 found, more = _best_of(
-                    rng, self.program, self._sketches, self.seen, self._known, self._ranked, fresh
+                    rng, self.program, self._sketches, self.seen, self._known, self._model, fresh
                 )
             except _SketchFailed as failure:
                 warnings.warn(str(failure.reason), RuntimeWarning, stacklevel=3)
@@ -254,6 +259,13 @@ def _checked(trials, seconds, limit):
             )
 
 
+def _plain_argument(value):
+    """As another process can have it: a NumPy array or a number."""
+    if not isinstance(value, (weft.NDArray, weft.Tensor)):
+        return value
+    return (value.astype("float32") if str(value.dtype) == "bfloat16" else value).numpy()
+
+
 def _where(target, device, opened):
     """The name under which trials are kept: the target, with the device where it is not the target's own."""
     if device is None:
@@ -281,6 +293,7 @@ def tune(
     seconds=None,
     limit=None,
     ranked=True,
+    arguments=None,
 ):
     """Searches for a fast schedule of a function and returns it, a weft.Schedule.
 
@@ -298,7 +311,9 @@ def tune(
     building and checking included; None: a minute to build. `seconds` is a budget of wall time: no candidate is begun
     after it, one that runs gets 2 s more, or twice what the slowest took, and the best so far is returned; the default
     schedule is always measured. The untuned program, which gives the expected results, runs without limit.
-    `ranked`: of several drawn candidates the one that the trials so far let expect most of is measured.
+    `ranked`: of several drawn candidates the one is measured of which a model of the machine, corrected by the trials so
+    far, expects most. `arguments`: those of a call, arrays and numbers in the order of the parameters, for functions whose
+    extents are symbols; what is found serves all calls that weft.build builds the same program for.
     `progress`: None (a line on a terminal), True, False, or a function progress(done, trials, best, failed).
 
     Raises weft.Error: tune.symbolic, tune.nothing (no candidate ran), tune.budget, tune.devices, tune.database.*;
@@ -316,7 +331,11 @@ def tune(
     where = _where(target, devices[0], weft.device(devices[0] or target))
     workload = f"{_core.structural_hash(program._core):x}"
     file = Database(default_path() if database is None else database)
-    search = _Search(program, target, name, seed, trials, end, ranked)
+    model = Model(program, target, devices[0]) if ranked else None
+    search = _Search(program, target, name, seed, trials, end, model)
+    given = {}
+    if arguments is not None:
+        given["arguments"] = [_plain_argument(a) for a in arguments]
     show, measurers, again = Progress(progress, trials), [], {}
     try:
         search.remember(file.trials(workload, where))
@@ -324,9 +343,9 @@ def tune(
         if before < trials or search.default is None:
             for each, host in zip(devices, hosts):
                 if host is None:
-                    measurers.append(Apart(program, name, target, each, seed, limit))
+                    measurers.append(Apart(program, name, target, each, seed, limit, **given))
                     continue
-                make = functools.partial(host.measurer, program, name, target, seed, limit)
+                make = functools.partial(host.measurer, program, name, target, seed, limit, **given)
                 measurers.append(make())
                 again[id(measurers[-1])] = make, host.patience
         for trial, reason in measured(search, measurers, _clock, again):

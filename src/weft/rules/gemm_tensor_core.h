@@ -22,6 +22,8 @@ struct GemmMatch {
   GemmDecisions decisions;
 };
 std::optional<GemmMatch> match_gemm_tensor_core(const Nest& nest, const Facts& facts);
+/// The decisions as questions.
+void open_gemm_tensor_core(GemmMatch& match, const Facts& facts, const Questions& questions);
 void schedule_gemm_tensor_core(Schedule& sch, BlockRef product, const GemmMatch& match);
 
 }  // namespace weft::rules

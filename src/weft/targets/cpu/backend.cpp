@@ -2,6 +2,8 @@
 // The host's processor through LLVM: vectors of the host, parallel loops on the shared pool, object
 // code in the kernel cache.
 
+#include <unistd.h>
+
 #include "weft/target/backend.h"
 #include "weft/base/text.h"
 #include "weft/jit/jit.h"
@@ -74,6 +76,11 @@ class CpuBackend final : public Backend {
     int bytes = vector_bytes();
     out.limits = {
         {"vector_bytes", bytes}, {"registers", bytes == 64 ? 32 : 16}, {"max_vector_bytes", 256}};
+    // 0 where the system does not say.
+    if (const long first = sysconf(_SC_LEVEL1_DCACHE_SIZE); first > 0)
+      out.limits["cache1_bytes"] = first;
+    if (const long second = sysconf(_SC_LEVEL2_CACHE_SIZE); second > 0)
+      out.limits["cache2_bytes"] = second;
     return out;
   }
 
