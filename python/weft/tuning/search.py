@@ -27,22 +27,25 @@ _PATIENCE = (
 _DRAWN = 24  # candidates of which the one that ranks best is measured
 _BESIDE = 16  # most candidates that are built at once
 _CONFIRMED = 3  # times that a winner is measured once more, beside the default schedule
+_NEAR = (0.9, 0.75, 0.5, 0.0)  # shares of a default schedule's decisions that a candidate keeps
 _GRACE = 2.0  # seconds that a running candidate may have beyond the budget, or twice what the slowest took
 _PLAIN = {"sketch": "plain", "knobs": {}}  # the program as it is: what weft.build makes of it
 _clock = time.monotonic
 
 
 class _Draw:
-    """Answers a sketch's questions: from `given` where it has a legal answer, else at random, or, for the first candidate
-    of a sketch, with the first choice, which sketches put where they expect most; and notes them."""
+    """Answers a sketch's questions: from `given` where it has a legal answer, else at random or with the first choice, which
+    sketches put where they expect most; and notes them."""
 
-    def __init__(self, rng, given=None, first=False):
-        self._rng, self._given, self._first, self.made = rng, given or {}, first, {}
+    def __init__(self, rng, given=None, near=0.0):
+        """`near`: how often the first choice is taken; 1.0: always."""
+        self._rng, self._given, self._near, self.made = rng, given or {}, near, {}
 
     def __call__(self, name, choices):
         value = self._given.get(name)
         if value not in choices:
-            value = choices[0] if self._first else self._rng.choice(choices)
+            first = self._near == 1.0 or (self._near and self._rng.random() < self._near)
+            value = choices[0] if first else self._rng.choice(choices)
         self.made[name] = value
         return value
 
@@ -82,8 +85,13 @@ def _propose(rng, program, sketches, trials, fresh=False):
     name = name or rng.choice(sorted(sketches))
     schedule = weft.Schedule(program)
     schedule._core.set_detail(False)
-    first = fresh and not given and all(t.decisions["sketch"] != name for t in trials)
-    draw = _Draw(rng, given, first)
+    # The first choices of rules are the default schedule, which is measured already: what is near it is drawn.
+    if name == "rules":
+        near = 0.0 if given else rng.choice(_NEAR)
+    else:
+        fresh = fresh and not given and all(t.decisions["sketch"] != name for t in trials)
+        near = float(fresh)
+    draw = _Draw(rng, given, near)
     try:
         sketches[name](draw, schedule)
     except weft.Error:
