@@ -151,7 +151,9 @@ def main():
                         f"{sum(1 for r in rows if r[6])} {failed}",
                         flush=True,
                     )
-                    stored.setdefault(case.name, []).extend([r[2], r[4], r[7]] for r in rows if r[4])
+                    stored.setdefault(case.name, []).extend(
+                        [r[2], r[4], r[7]] for r in rows if r[4]
+                    )
                     schedules[name] = best
         times = case.compare(schedules)
         print(

@@ -24,7 +24,8 @@ class PythonPrograms final : public TunedPrograms {
   }
   ir::PrimFunc find(const ProgramRequest& r) override {
     nb::gil_scoped_acquire held;
-    const nb::object out = find_(std::string(r.operation), PyFunc{r.program}, r.device->info().name);
+    const nb::object out =
+        find_(std::string(r.operation), PyFunc{r.program}, r.device->info().name);
     return out.is_none() ? nullptr : nb::cast<PyFunc>(out).func;
   }
   void refused(const ProgramRequest& r, const Error& reason) override {
@@ -44,10 +45,10 @@ void bind_tuned(nb::module_& m) {
   m.def(
       "set_tuned_programs",
       [](nb::object find, nb::object refused) {
-        set_tuned_programs(find.is_none() ? nullptr
-                                          : std::make_shared<PythonPrograms>(
-                                                nb::cast<nb::callable>(find),
-                                                nb::cast<nb::callable>(refused)));
+        set_tuned_programs(find.is_none()
+                               ? nullptr
+                               : std::make_shared<PythonPrograms>(nb::cast<nb::callable>(find),
+                                                                  nb::cast<nb::callable>(refused)));
       },
       nb::arg("find").none(), nb::arg("refused").none() = nb::none(),
       "find(operation, program, device) gives programs of array operations their schedule, or "
@@ -73,19 +74,17 @@ void bind_tuned(nb::module_& m) {
           nb::gil_scoped_acquire held;
           delete o;
         });
-        record_programs(
-            [kept](const ProgramRequest& r, const std::vector<RecordedArgument>& args) {
-              nb::gil_scoped_acquire held;
-              nb::list out;
-              for (std::size_t i = 0; i < args.size(); ++i) {
-                const auto& param = r.program->params[i];
-                if (args[i].array.defined()) out.append(args[i].array);
-                else if (param.var->dtype.is_float())
-                  out.append(std::bit_cast<double>(args[i].number));
-                else out.append(args[i].number);
-              }
-              (*kept)(std::string(r.operation), PyFunc{r.program}, r.device->info().name, out);
-            });
+        record_programs([kept](const ProgramRequest& r, const std::vector<RecordedArgument>& args) {
+          nb::gil_scoped_acquire held;
+          nb::list out;
+          for (std::size_t i = 0; i < args.size(); ++i) {
+            const auto& param = r.program->params[i];
+            if (args[i].array.defined()) out.append(args[i].array);
+            else if (param.var->dtype.is_float()) out.append(std::bit_cast<double>(args[i].number));
+            else out.append(args[i].number);
+          }
+          (*kept)(std::string(r.operation), PyFunc{r.program}, r.device->info().name, out);
+        });
       },
       nb::arg("recorder").none(),
       "recorder(operation, program, device, arguments) sees each launch of a program of an array "

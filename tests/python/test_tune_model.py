@@ -160,9 +160,7 @@ def test_measurements_correct_the_model():
         made = {}
 
         def draw(question, options, made=made):
-            made[question] = (
-                "gemm_registers" if question.endswith(".rule") else rng.choice(options)
-            )
+            made[question] = "gemm_registers" if question.endswith(".rule") else rng.choice(options)
             return made[question]
 
         sch = weft.Schedule(_core.open_schedule(program._core, CARD, draw))
@@ -232,7 +230,9 @@ def test_register_tiles_compute_the_product(shape, dtype):
     for module in modules:
         out = weft.zeros((n, m), dtype=dtype, device=device)
         module["main"](weft.asarray(x, device=device), weft.asarray(y, device=device), out)
-        assert np.array_equal(out.numpy(), (x.astype("float64") @ y.astype("float64")).astype(dtype))
+        assert np.array_equal(
+            out.numpy(), (x.astype("float64") @ y.astype("float64")).astype(dtype)
+        )
 
 
 def test_register_tiles_compute_convolutions_with_an_epilogue():
@@ -252,7 +252,9 @@ def test_register_tiles_compute_convolutions_with_an_epilogue():
     module = weft.build(te.create_prim_func([x, w, b, z]), target="opencl:0", tuned=False)
     assert "Y: gemm_registers" in str(module.notes) and "Z: with Y" in str(module.notes)
     rng = np.random.default_rng(2)
-    values = [rng.integers(-3, 4, s).astype("float32") for s in ((2, 5, 20, 19), (24, 5, 3, 3), (24,))]
+    values = [
+        rng.integers(-3, 4, s).astype("float32") for s in ((2, 5, 20, 19), (24, 5, 3, 3), (24,))
+    ]
     out = weft.zeros((2, 24, 18, 17), device=device)
     module["main"](*(weft.asarray(v, device=device) for v in values), out)
     windows = np.lib.stride_tricks.sliding_window_view(values[0], (3, 3), axis=(2, 3))

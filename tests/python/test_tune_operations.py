@@ -189,7 +189,9 @@ def test_operations_are_tuned_and_used(device, own):
     file = Database(own, exists=True)
     rows = file.rows()
     file.close()
-    assert len(rows) == 3 and any(r[4] for r in rows) and not [r for r in rows if r[6] == "tune.wrong"]
+    assert (
+        len(rows) == 3 and any(r[4] for r in rows) and not [r for r in rows if r[6] == "tune.wrong"]
+    )
     assert np.array_equal(a.sum(1).numpy(), x.sum(1))
     with pytest.raises(weft.Error) as caught:
         tuning.tune_operations(lambda: None)

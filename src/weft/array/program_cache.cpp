@@ -106,8 +106,8 @@ std::vector<BuiltProgram> built_programs() {
   for (const auto& [key, function] : cache().front)
     for (const auto& [hash, e] : cache().programs)
       if (e.function == function)
-        out.push_back({{key.key.operation, e.program, function->device()},
-                       e.module->binary().source});
+        out.push_back(
+            {{key.key.operation, e.program, function->device()}, e.module->binary().source});
   return out;
 }
 

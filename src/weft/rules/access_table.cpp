@@ -31,8 +31,8 @@ class Reader {
       std::int64_t literal = 0;
       count.loop = loop;
       count.constant = is_const_int(loop->extent, &literal);
-      count.extent = static_cast<double>(std::max<std::int64_t>(
-          1, estimate(substitute(loop->extent, iters_), sizes_, &origin_)));
+      count.extent = static_cast<double>(
+          std::max<std::int64_t>(1, estimate(substitute(loop->extent, iters_), sizes_, &origin_)));
       loops_.push_back(count);
       origin_[loop->var.get()] = make_int(0, loop->var->dtype);
       walk(loop->body);
@@ -144,8 +144,7 @@ std::vector<std::vector<Leaf>> read_accesses(const PrimFunc& f, const Sizes& siz
 double address(const Access& access, const Leaf& leaf, const Sizes& sizes,
                const std::vector<std::pair<const VarNode*, std::int64_t>>& at) {
   VarMap values;
-  for (const LoopCount& l : leaf.loops)
-    values[l.loop->var.get()] = make_int(0, l.loop->var->dtype);
+  for (const LoopCount& l : leaf.loops) values[l.loop->var.get()] = make_int(0, l.loop->var->dtype);
   for (const auto& [v, n] : at) values[v] = make_int(n, v->dtype);
   return static_cast<double>(estimate(access.at, sizes, &values));
 }

@@ -23,8 +23,7 @@ class Choices {
 class Questions {
  public:
   Questions() = default;
-  Questions(Choices* choices, std::string prefix)
-      : choices_(choices), prefix_(std::move(prefix)) {}
+  Questions(Choices* choices, std::string prefix) : choices_(choices), prefix_(std::move(prefix)) {}
   bool open() const { return choices_ != nullptr; }
   /// Replaces `value` by one of `options`, of which it need not be one.
   void ask(const char* name, std::int64_t& value, const std::vector<std::int64_t>& options) const {

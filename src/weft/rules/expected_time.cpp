@@ -16,11 +16,11 @@ using namespace ir;
 
 namespace {
 
-constexpr double kStraight = 4096;   // iterations of constant loops that become straight code
-constexpr double kLongest = 64;      // of one of these
-constexpr double kOverhead = 24;     // registers for addresses and operands
+constexpr double kStraight = 4096;  // iterations of constant loops that become straight code
+constexpr double kLongest = 64;     // of one of these
+constexpr double kOverhead = 24;    // registers for addresses and operands
 constexpr double kMostRegisters = 255;
-constexpr double kSpilled = 4;       // how much slower what does not fit is
+constexpr double kSpilled = 4;  // how much slower what does not fit is
 
 /// Two resources that are used side by side hinder each other the more the closer their times are.
 double together(double x, double y) {
@@ -63,11 +63,12 @@ class Kernel {
     resident = std::min(resident, r_.registers / (threads_ * registers));
     if (shared_bytes_ > 0) resident = std::min(resident, r_.memory_shared / (shared_bytes_ + 1024));
     resident = std::floor(resident);
-    if (resident < 1) return 1e12;  // such a group cannot run
+    if (resident < 1) return 1e12;                           // such a group cannot run
     const double each = std::ceil(groups_ / r_.processors);  // groups of the busiest processor
     resident = std::min(resident, each);
     // Instructions of one group, and what hides how long each takes.
-    double work = together(issued_ * warps / r_.issues, together(shared_clocks_, cache_clocks_) * warps);
+    double work =
+        together(issued_ * warps / r_.issues, together(shared_clocks_, cache_clocks_) * warps);
     if (kOverhead + private_words_ > kMostRegisters) work *= kSpilled;
     const double hidden = std::min(1.0, resident * warps * std::min(4.0, parallel_) / 16);
     const double each_step = ahead_ > 0 ? r_.latency / (1 + ahead_ * 4) : r_.latency;
@@ -76,9 +77,9 @@ class Kernel {
     const double clocks =
         together(each * work / hidden, (each / resident) * (waits + work)) + r_.latency;
     const double flight = resident * warps * r_.lanes * flight_bytes_;
-    const double rate = std::min(r_.memory_bytes_per_microsecond,
-                                 std::min(groups_, r_.processors) * flight / r_.latency *
-                                     r_.clocks_per_microsecond);
+    const double rate =
+        std::min(r_.memory_bytes_per_microsecond, std::min(groups_, r_.processors) * flight /
+                                                      r_.latency * r_.clocks_per_microsecond);
     return r_.launch + together(clocks / r_.clocks_per_microsecond, memory_bytes_ / rate);
   }
 
@@ -320,8 +321,7 @@ class HostLeaf {
       double outer = 1;
       bool near = true;
       for (std::size_t l = inside; l-- > 0;) {
-        near = near && !a.moves[l] && l + 1 == inside &&
-               lines(a, inside) <= bytes / 2;
+        near = near && !a.moves[l] && l + 1 == inside && lines(a, inside) <= bytes / 2;
         if (!near) outer *= leaf_.loops[l].extent;
       }
       moved += outer * lines(a, inside);

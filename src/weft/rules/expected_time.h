@@ -11,11 +11,11 @@ namespace weft::rules {
 /// A machine with groups of threads. Clocks are of one processor.
 struct GridRates {
   double processors = 64, clocks_per_microsecond = 1500, memory_bytes_per_microsecond = 1e6;
-  double lanes = 32, issues = 4;               // instructions of `lanes` threads in a clock
+  double lanes = 32, issues = 4;                // instructions of `lanes` threads in a clock
   double shared_bytes = 128, cache_bytes = 64;  // in a clock, of one processor
   double threads = 2048, registers = 65536, memory_shared = 233472;  // of one processor
-  double latency = 700, barrier = 40;           // clocks: a fetch from memory; a hand-over
-  double launch = 2.0;                          // microseconds
+  double latency = 700, barrier = 40;  // clocks: a fetch from memory; a hand-over
+  double launch = 2.0;                 // microseconds
 };
 /// A host's processor.
 struct HostRates {

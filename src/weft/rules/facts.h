@@ -23,7 +23,7 @@ struct Facts {
   std::int64_t shared_bytes = 32768;
   std::int64_t vector_bytes = 0;      // widest move of one thread; 0: one element
   std::int64_t private_bytes = 4096;  // most of an array that each thread has
-  bool copies_ahead = false;   // a queue copies into shared memory while threads compute
+  bool copies_ahead = false;          // a queue copies into shared memory while threads compute
   bool warp_products = false;  // bulk copies, and warp groups that multiply tiles of shared memory
   /// Threads of a group where nothing asks for another number.
   std::int64_t group() const { return threads < 256 ? threads : 256; }

@@ -37,8 +37,8 @@ std::optional<Sides> sides_of(const Nest& nest) {
   }
   if (!out) return out;
   for (std::size_t i = 0; i < nest.spatial.size(); ++i) {
-    if (i != out->columns && (out->rows == out->columns ||
-                              nest.spatial[i].extent > nest.spatial[out->rows].extent))
+    if (i != out->columns &&
+        (out->rows == out->columns || nest.spatial[i].extent > nest.spatial[out->rows].extent))
       out->rows = i;
   }
   if (out->rows == out->columns || nest.spatial[out->rows].extent < kLeastSide) return std::nullopt;
@@ -81,8 +81,7 @@ std::optional<RegisterTile> match_gemm_registers(const Nest& nest, const Facts& 
   RegisterTile out;
   out.threads.assign(nest.spatial.size(), 1);
   out.each.assign(nest.spatial.size(), 1);
-  const std::int64_t m = nest.spatial[sides->rows].extent,
-                     n = nest.spatial[sides->columns].extent;
+  const std::int64_t m = nest.spatial[sides->rows].extent, n = nest.spatial[sides->columns].extent;
   const std::int64_t batches = nest.results / (m * n);
   // The largest tile that gives processors one or two groups each; else the smallest.
   struct Side {
@@ -157,8 +156,8 @@ void take_steps(Schedule& sch, const Nest& nest, const RegisterTile& d, const Fa
   const BlockRef store = finish ? *finish : sch.cache_write(block, 0, "local");
   std::vector<LoopRef> grid, threads, each, steps, terms;
   for (std::size_t i = 0; i < nest.spatial.size(); ++i) {
-    const auto cut = sch.split(nest.spatial[i].loop,
-                               {std::nullopt, factor(d.threads[i]), factor(d.each[i])});
+    const auto cut =
+        sch.split(nest.spatial[i].loop, {std::nullopt, factor(d.threads[i]), factor(d.each[i])});
     grid.push_back(cut[0]), threads.push_back(cut[1]), each.push_back(cut[2]);
   }
   for (std::size_t i = 0; i < nest.reduction.size(); ++i) {
@@ -183,8 +182,8 @@ void take_steps(Schedule& sch, const Nest& nest, const RegisterTile& d, const Fa
       const auto from = std::find(all.begin(), all.end(), step);
       const std::vector<LoopRef> axes(from + 1, all.end());
       const LoopRef fetch = axes.size() > 1 ? sch.fuse(axes) : axes[0];
-      const auto cut = sch.split(
-          fetch, {std::nullopt, factor(product_of(d.threads)), factor(d.vector)});
+      const auto cut =
+          sch.split(fetch, {std::nullopt, factor(product_of(d.threads)), factor(d.vector)});
       sch.bind(cut[1], "threadIdx.x");
       if (d.vector > 1) sch.vectorize(cut[2]);
     }

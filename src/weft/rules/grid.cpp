@@ -169,8 +169,8 @@ PrimFunc bind_rest(const PrimFunc& f) {
 }
 
 /// The rule that is asked for a statement, of those that match; "" where the table decides.
-std::string chosen_rule(const Schedule& sch, BlockRef block, const Sizes& sizes,
-                        const Facts& facts, const Questions& questions) {
+std::string chosen_rule(const Schedule& sch, BlockRef block, const Sizes& sizes, const Facts& facts,
+                        const Questions& questions) {
   if (!questions.open()) return "";
   const Nest nest = read_nest(sch, block, sizes);
   std::vector<std::string> names;

@@ -4,12 +4,12 @@
 
 #include <unistd.h>
 
-#include "weft/target/backend.h"
 #include "weft/base/text.h"
 #include "weft/jit/jit.h"
 #include "weft/pass/lower_float8.h"
 #include "weft/runtime/cache.h"
 #include "weft/runtime/host_device.h"
+#include "weft/target/backend.h"
 #include "weft/target/pipeline.h"
 #include "weft/target/transpose_rows.h"
 #include "weft/targets/cpu/emit_llvm.h"
