@@ -7,6 +7,7 @@ Each search begins with an empty database. Kernels are compared in one process, 
 
 import argparse
 import json
+import os
 import pathlib
 import statistics
 import sys
@@ -38,6 +39,11 @@ def convolution(n, channels, kernels, size, k):
         return te.sum(x[b, c, y + p, z + q] * w[o, c, p, q], axis=[c, p, q])
 
     return te.create_prim_func([x, w, te.compute((n, kernels, size, size), body, name="Y")])
+
+
+def row_sums(n, m):
+    a, r = te.placeholder((n, m), "float32", name="A"), te.reduce_axis((0, m), name="r")
+    return te.create_prim_func([a, te.compute((n,), lambda i: te.sum(a[i, r], axis=r), name="B")])
 
 
 def by_hand(n):
@@ -103,11 +109,52 @@ def cases():
             (lambda n=n: by_hand(n)),
         )
     yield Case(
+        "sum of rows 4096 x 4096",
+        row_sums(4096, 4096),
+        [(4096, 4096), (4096,)],
+        lambda x: x.sum(1),
+    )
+    yield Case(
         "conv float32 b8 64->64 56x56 k3",
         convolution(8, 64, 64, 56, 3),
         [(8, 64, 58, 58), (64, 64, 3, 3), (8, 64, 56, 56)],
         torch.nn.functional.conv2d,
     )
+
+
+def operations(trials):
+    """Array operations before and after weft.tuning.tune_operations, beside torch, in turns."""
+    from timing import seconds
+
+    device, rng = weft.device("cuda:0"), np.random.default_rng(1)
+    for shape, axis in (((3163, 3163), 0), ((64, 397, 394), 1), ((1000000, 3), 1)):
+        host = rng.random(shape, np.float32)
+        x, y = weft.asarray(host, device=device), torch.from_numpy(host).cuda()
+
+        def ours(x=x, axis=axis):
+            return x.sum(axis)
+
+        def rival(y=y, axis=axis):
+            return y.sum(axis)
+
+        def medians(x=x):
+            calls = {"weft": (ours, device.synchronize), "torch": (rival, torch.cuda.synchronize)}
+            samples = {n: [seconds(f, s, 200) for _ in range(9)] for n, (f, s) in calls.items()}
+            return {n: statistics.median(v) * 1e6 for n, v in samples.items()}
+
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["WEFT_TUNE_DB"] = str(pathlib.Path(folder) / "tune.db")
+            before, start = medians(), time.perf_counter()
+            weft.tuning.tune_operations(ours, trials=trials, progress=False)
+            wall = time.perf_counter() - start
+            after = medians()
+            error = np.abs(ours().numpy() - host.astype(np.float64).sum(axis)).max()
+            notes = weft.tuning.notes(clear=True)
+        print(
+            f"sum {shape} over {axis}: default {before['weft']:.1f} us, tuned {after['weft']:.1f} us ({wall:.1f} s), "
+            f"torch {before['torch']:.1f}, {after['torch']:.1f} us, error {error:.1e}, {len(notes)} notes {notes[-1:]}",
+            flush=True,
+        )
 
 
 def main():
@@ -116,7 +163,11 @@ def main():
     parser.add_argument("--trials", type=int, nargs="*", default=[16, 64])
     parser.add_argument("--seconds", type=float, default=None)
     parser.add_argument("--store")
+    parser.add_argument("--operations", type=int, metavar="TRIALS")
+    parser.add_argument("--unranked", action="store_true", help="random candidates, too")
     args = parser.parse_args()
+    if args.operations:
+        return operations(args.operations)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     print(torch.cuda.get_device_name(0), weft.device("cuda:0").limits, flush=True)
     stored = {}
@@ -128,7 +179,7 @@ def main():
             schedules["hand"] = case.hand()
         with tempfile.TemporaryDirectory() as folder:
             for trials in args.trials:
-                for ranked in (True,) if trials != 64 else (True, False):
+                for ranked in (True, False) if args.unranked else (True,):
                     name = f"{trials}{'' if ranked else ' unranked'}"
                     path = pathlib.Path(folder) / f"{name}.db"
                     start, cpu = time.perf_counter(), time.process_time()

@@ -9,13 +9,11 @@ import sys
 import numpy as np
 import pytest
 from present import present
+from weft.tuning import best, operations
+from weft.tuning.database import Database, Trial
+
 import weft
-from weft import _core
-from weft import tuning
-from weft.tuning import best
-from weft.tuning import operations
-from weft.tuning.database import Database
-from weft.tuning.database import Trial
+from weft import _core, tuning
 
 DEVICE = "opencl:0"
 
@@ -123,7 +121,7 @@ def test_the_environment_switches_it_off(device, own, monkeypatch):
 )
 def test_a_record_that_cannot_be_used_is_said(device, own, trace, reason):
     x, a = array((301, 70), device)
-    call = lambda: a.sum(1)  # noqa: E731
+    call = lambda: a.sum(1)
     if trace == "foreign":  # steps of another program
         (other,) = operations.recorded(lambda: (a * 3).numpy())
         made = _core.open_schedule(other.program._core, DEVICE, lambda _, options: options[0])

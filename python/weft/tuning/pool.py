@@ -48,11 +48,7 @@ def measured(search, measurers, clock, again=None):
         yield from _on_many(search, measurers, clock, dict(again or {}))
         return
     while measurers:
-        if (
-            search.beside > 1
-            and search.default is not None
-            and hasattr(measurers[0], "measure_many")
-        ):
+        if search.beside > 1 and hasattr(measurers[0], "measure_many"):
             some = list(_several(search))
             yield from _together(search, measurers[0], some, clock)
             if not some:

@@ -168,10 +168,22 @@ class _Search:
         # Beside a kernel of a host that is measured nothing may be built; cards wait for one compiler after another.
         self.beside = min(_BESIDE, os.cpu_count() or 1) if _core.target_has_rules(target) else 1
         self.seen, self._known = [], set()
+        self._traces = {self._default_steps(target)}
 
     def remember(self, trials):
         self.seen = trials
         self._known = {t.key for t in trials}
+        self._traces.update(t.trace for t in trials if t.trace)
+
+    def _default_steps(self, target):
+        """The trace of the default schedule where rules make it, or None: the first candidate has it already."""
+        if not _core.target_has_rules(target):
+            return None
+        try:
+            made = _core.open_schedule(self.program._core, target, lambda _, options: options[0])
+        except weft.Error:
+            return None
+        return None if made is None else str(made.trace.as_json())
 
     @property
     def best(self):
@@ -215,14 +227,21 @@ class _Search:
                 warnings.warn(str(failure.reason), RuntimeWarning, stacklevel=3)
                 return self._taken(Trial(failure.decisions, failure=failure.reason.code), None)
             self._wasted += more
-            if found is not None:
-                return self._taken(Trial(found[0]), found[1])
+            if found is None:
+                continue
+            trial = Trial(found[0], trace=str(found[1].trace.as_json()))
+            if found[0]["sketch"] == "rules" and trial.trace in self._traces:  # the same steps
+                self._known.add(trial.key)
+                self._wasted += 1
+                continue
+            return self._taken(trial, found[1])
 
     def _taken(self, trial, schedule):
         self._known.add(trial.key)
         self._wasted = 0
         if schedule is not None:
             trial.trace = str(schedule.trace.as_json())
+            self._traces.add(trial.trace)
         return trial, schedule
 
     def winner(self, device):
