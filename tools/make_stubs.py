@@ -141,18 +141,19 @@ def core_class(name, table, other):
     return "\n".join(lines) + "\n\n"
 
 
-def torch_methods(weft):
-    """PyTorch's methods of tensors: names and defaults from inspect, no types."""
-    told = {
-        re.match(r"def (\w+)", line)[1] for line in TENSOR["methods"] if line.startswith("def ")
-    }
+def python_methods(weft, cls, families, table):
+    """The methods that are written in Python: names and defaults from inspect, no types."""
+    told = {re.match(r"def (\w+)", line)[1] for line in table["methods"] if line.startswith("def ")}
+    told |= set(table["attributes"])
     out = ""
-    families = weft._methods.OF_TENSORS
-    for name in (n for family in families for n in weft._methods.members(family)):
+    for name, member in (m for family in families for m in weft._methods.members(family).items()):
         if name in told or name.startswith("_"):
             continue
+        if isinstance(member, property):
+            out += f"    @property\n    def {name}(self) -> Any: ...\n"
+            continue
         parts, keywords = ["self"], False
-        for p in list(inspect.signature(getattr(weft.Tensor, name)).parameters.values())[1:]:
+        for p in list(inspect.signature(getattr(cls, name)).parameters.values())[1:]:
             if p.kind is p.KEYWORD_ONLY and not keywords:
                 parts, keywords = [*parts, "*"], True
             star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
@@ -177,9 +178,10 @@ def main_stub(weft):
     out += TYPES + "_dtype = dtype\n\n__version__: str\n__array_api_version__: str\n\n"
     out += "e: float\npi: float\ninf: float\nnan: float\nnewaxis: None\n\n"
     out += shadowed(
-        core_class("NDArray", NDARRAY, weft.NDArray)
+        core_class("NDArray", NDARRAY, weft.NDArray).rstrip()
+        + python_methods(weft, weft.NDArray, weft._methods.OF_ARRAYS, NDARRAY)
         + core_class("Tensor", TENSOR, weft.Tensor).rstrip()
-        + torch_methods(weft)
+        + python_methods(weft, weft.Tensor, weft._methods.OF_TENSORS, TENSOR)
     )
     out += (
         DEVICE

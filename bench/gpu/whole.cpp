@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // 16-bit products under every tile of the rule gemm_tensor_core, for a list of shapes: one line of
-// numbers for each, from which the rule's rates are fitted (bench/gpu/gemm_fit.py). Each result is
+// numbers for each, from which the rates of rules/gemm_tiles are fitted. Each result is
 // compared with that of the first tile.
 //   whole_bench [DEVICE [SEED COUNT]]     SEED, COUNT: so many random shapes instead of the list
 

@@ -10,8 +10,8 @@ import inspect
 
 from ._boundary import public
 from ._core import NDArray, Tensor
-from ._dispatch import leaves_of, mapped
 from ._methods import OF_TENSORS, members
+from ._methods.of_arrays import on_arrays
 
 _NAMES = """
     absolute addbmm addcdiv addcmul addmm addmv addr allclose amax amin aminmax arccos arcsin arctan argwhere
@@ -46,15 +46,13 @@ def _given(name, method):
 
 def _function(name):
     method = _definition(name)
+    of_array = on_arrays(method)
 
     def call(input, *args, **kwargs):
         arrays = isinstance(input, NDArray) or isinstance(input, (int, float, complex, list, tuple))
         if not arrays:
             return method(input, *args, **kwargs)
-        out = method(Tensor(input, requires_grad=False), *args, **kwargs)
-        if next(leaves_of((args, kwargs), Tensor), None) is not None:
-            return out
-        return mapped(out, Tensor, lambda t: t.data)
+        return of_array(input, *args, **kwargs)
 
     call.__name__ = call.__qualname__ = name
     call.__module__ = "weft"

@@ -2,7 +2,8 @@
 """The methods of arrays and tensors that are written in Python. The core has the others.
 
 Classes hold them, each method once; `adopt` gives them to the types of the core, and the traced values of weft.compile
-inherit `Arithmetic`. Arrays follow NumPy where NumPy and PyTorch differ, tensors follow PyTorch.
+inherit `Arithmetic`. Arrays follow NumPy where NumPy and PyTorch differ and
+have the methods of tensors elsewhere; tensors follow PyTorch.
 """
 
 from .._core import NDArray, Tensor
@@ -10,17 +11,17 @@ from .arithmetic import Arithmetic
 from .array import ArrayMethods
 from .common import ArrayCopies, Common, TensorCopies
 from .inplace import InPlace, TensorInPlace
+from .of_arrays import shared
 from .selection import Selection
 from .shapes import Shapes
 from .statistics import Statistics
 from .tensor import TensorMethods
 from .tools import adopt, members
 
-OF_ARRAYS = (Common, ArrayMethods, InPlace, ArrayCopies)
-OF_TENSORS = (
-    *(Common, Arithmetic, Shapes, Selection, Statistics, TensorMethods),
-    *(InPlace, TensorInPlace, TensorCopies),
-)
+_ARITHMETIC = (Arithmetic, Shapes, Selection, Statistics, TensorMethods)
+_OF_ARRAYS = (Common, ArrayMethods, InPlace, ArrayCopies)
+OF_ARRAYS = (*_OF_ARRAYS, shared(_ARITHMETIC, _OF_ARRAYS))
+OF_TENSORS = (Common, *_ARITHMETIC, InPlace, TensorInPlace, TensorCopies)
 
 adopt(NDArray, *OF_ARRAYS)
 adopt(Tensor, *OF_TENSORS, instead=("flip",))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import weft
 
 from .. import _core
+from .._core import Tensor
 from .._errors import error as _error
 from .common import no_out
 from .tools import filled
@@ -138,6 +139,46 @@ class ArrayMethods:
     def argsort(self, *, axis=-1, descending=False, stable=True):
         """Positions that would sort the array along an axis."""
         return weft.argsort(self, axis=axis, descending=descending, stable=stable)
+
+    def sort(self, axis=-1):
+        """Sorts the array itself along an axis, as in NumPy; weft.sort gives a sorted copy."""
+        self[...] = weft.sort(self, axis=axis)
+
+    def diagonal(self, offset=0, axis1=0, axis2=1):
+        """The diagonals of the matrices in two axes, as the last axis."""
+        return weft.linalg.diagonal(weft.moveaxis(self, (axis1, axis2), (-2, -1)), offset=offset)
+
+    def trace(self, offset=0, axis1=0, axis2=1):
+        """The sums of the diagonals of the matrices in two axes."""
+        return self.diagonal(offset, axis1, axis2).sum(-1)
+
+    def contiguous(self):
+        """Itself where the elements lie in order without gaps, else a copy that does."""
+        return self if self.is_contiguous() else self.copy()
+
+    def detach(self):
+        """Itself: an array has no graph."""
+        return self
+
+    def softmax(self, axis=-1):
+        """exp(x) over its sum along an axis."""
+        return Tensor(self, requires_grad=False).softmax(axis).data
+
+    def log_softmax(self, axis=-1):
+        """x less the logarithm of the sum of exp(x) along an axis."""
+        return Tensor(self, requires_grad=False).log_softmax(axis).data
+
+    def logsumexp(self, axis=None, keepdims=False):
+        """The logarithm of the sum of exp(x) over axes; over all when None."""
+        return Tensor(self, requires_grad=False).logsumexp(axis, keepdims).data
+
+    def where(self, condition, other):
+        """The elements where the condition is true, those of other elsewhere."""
+        return weft.where(condition, self, other)
+
+    def tobytes(self):
+        """The elements in order, as bytes."""
+        return _core._to_bytes(self)
 
     def nonzero(self):
         """Positions of the elements that are not zero, for each axis."""

@@ -78,7 +78,7 @@ def _again(name):
 
     def method(self, *args, **kwargs):
         _may_change(self, name)
-        values = Tensor(self.data, requires_grad=False)
+        values = Tensor(plain(self), requires_grad=False)
         return _replace(self, getattr(values, name[:-1])(*map(plain, args), **kwargs), name)
 
     method.__doc__ = f"The elements become those of {name[:-1]}(...); returns self."
@@ -100,8 +100,14 @@ def _augmented(name):
 
 
 @filled(_step, "add_ sub_ mul_ div_ pow_")
+@filled(
+    _again,
+    "abs_ neg_ exp_ log_ sqrt_ rsqrt_ square_ reciprocal_ sigmoid_ tanh_ relu_ sin_ cos_ floor_ ceil_ round_ trunc_ "
+    "sign_ erf_ expm1_ log1p_ clip_ clamp_min_ clamp_max_ masked_fill_ index_fill_ index_add_ scatter_ scatter_add_ "
+    "lerp_ addcmul_ addcdiv_ nan_to_num_ tril_ triu_ bernoulli_ fmod_ cumsum_",
+)
 class InPlace:
-    """Of arrays and tensors alike."""
+    """Of arrays and tensors alike; a name with an underscore gives the elements of the method without it."""
 
     def zero_(self):
         """All elements become 0; returns self."""
@@ -131,11 +137,5 @@ class InPlace:
 
 
 @filled(_augmented, "__iadd__ __isub__ __imul__ __itruediv__ __ipow__")
-@filled(
-    _again,
-    "abs_ neg_ exp_ log_ sqrt_ rsqrt_ square_ reciprocal_ sigmoid_ tanh_ relu_ sin_ cos_ floor_ ceil_ round_ trunc_ "
-    "sign_ erf_ expm1_ log1p_ clip_ clamp_min_ clamp_max_ masked_fill_ index_fill_ index_add_ scatter_ scatter_add_ "
-    "lerp_ addcmul_ addcdiv_ nan_to_num_ tril_ triu_ bernoulli_ fmod_ cumsum_",
-)
 class TensorInPlace:
-    """Methods of tensors with an underscore: the elements become those of the method without it."""
+    """Operators that change a tensor inside no_grad."""

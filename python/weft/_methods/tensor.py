@@ -158,6 +158,25 @@ class TensorMethods:
         """As to("cuda:0"). Raises DeviceError without one."""
         return self.to("cuda:0")
 
+    @property
+    def nbytes(self):
+        """Bytes of all elements."""
+        return self.data.nbytes
+
+    def conj(self):
+        """Complex conjugate; the tensor itself when it is real."""
+        return weft.conj(self) if self.is_complex() else self
+
+    @property
+    def real(self):
+        """The real part; the tensor itself when it is real."""
+        return weft.real(self) if self.is_complex() else self
+
+    @property
+    def imag(self):
+        """The imaginary part; zeros when the tensor is real."""
+        return weft.imag(self) if self.is_complex() else self * 0
+
     def __invert__(self):
         """Each bit of a mask or of integers turned, without gradient."""
         return Tensor(weft.bitwise_invert(self.data), requires_grad=False)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from types import FunctionType as _FunctionType
 
 import weft
 
@@ -11,6 +12,7 @@ from .. import _core
 from .._boundary import publish as _publish
 from .._core import Tensor
 from .._errors import error as _error
+from .._methods.of_arrays import taking_arrays as _taking_arrays
 from . import activations as _activations
 from . import convolve as _convolve
 from . import distances as _distances
@@ -255,5 +257,11 @@ def normalize(x, p=2.0, axis=1, eps=1e-12, dim=None):
     )
     return x / weft.clip(norm, eps, None)
 
+
+for _name in __all__:
+    _function = globals()[_name]
+    # The weights of the others are arrays always.
+    if isinstance(_function, _FunctionType) and not _function.__module__.endswith("quantized"):
+        globals()[_name] = _taking_arrays(_function)
 
 _publish(__name__, gathered=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import weft
 
-from .._core import Tensor
+from .._core import NDArray, Tensor
 from .._errors import error as _error
 from .._errors import unwritten as _unwritten
+from .._methods.of_arrays import constant
 from ..autograd import Function
 
 
@@ -161,7 +162,10 @@ class Module:
         self.training = True
 
     def __call__(self, *args, **kwargs):
+        """forward(...), with hooks. Arrays of floats are taken as tensors without gradient."""
         own = self.__dict__
+        if any(isinstance(x, NDArray) for x in args):
+            args = tuple(map(constant, args))
         for hook in own.get("_pre_hooks", {}).values():
             changed = hook(self, args)
             if changed is not None:

@@ -12,6 +12,7 @@ from .._core import Tensor
 from .._errors import error as _error
 from . import functional as F
 from .module import Module, Parameter
+from .recurrences import GatedSteps, LongSteps, PlainSteps, recur
 
 
 class RNNCell(Module):
@@ -32,9 +33,14 @@ class RNNCell(Module):
         self.weight_ih, self.weight_hh = make(input_size, width), make(hidden_size, width)
         self.bias_ih, self.bias_hh = (make(width), make(width)) if bias else (None, None)
 
-    def _linear(self, x, h):
-        y = x @ self.weight_ih + h @ self.weight_hh
-        return y if self.bias_ih is None else y + self.bias_ih + self.bias_hh
+    @property
+    def _steps(self):
+        return PlainSteps(self.nonlinearity)
+
+    def _inputs(self, x):
+        """The part of all sums that does not depend on the state, and the bias that must wait for it."""
+        y = x @ self.weight_ih
+        return (y, None) if self.bias_ih is None else (y + (self.bias_ih + self.bias_hh), None)
 
     def start(self, x):
         return Tensor(
@@ -42,9 +48,16 @@ class RNNCell(Module):
             requires_grad=False,
         )
 
+    def _started(self, x):
+        return (self.start(x),)
+
     def forward(self, x, h=None):
-        y = self._linear(x, self.start(x) if h is None else h)
-        return weft.tanh(y) if self.nonlinearity == "tanh" else weft.relu(y)
+        return self._advanced(x, self._started(x) if h is None else (h,))[0]
+
+    def _advanced(self, x, state):
+        p, bias = self._inputs(x)
+        q = state[0] @ self.weight_hh
+        return self._steps.step(p, q if bias is None else q + bias, state)[0]
 
 
 class LSTMCell(RNNCell):
@@ -52,13 +65,13 @@ class LSTMCell(RNNCell):
 
     gates = 4
 
+    _steps = LongSteps()
+
+    def _started(self, x):
+        return self.start(x), self.start(x)
+
     def forward(self, x, state=None):
-        h, c = (self.start(x), self.start(x)) if state is None else state
-        y = self._linear(x, h)
-        n = self.hidden_size
-        i, f, g, o = (y[:, k * n : (k + 1) * n] for k in range(4))
-        c = weft.sigmoid(f) * c + weft.sigmoid(i) * weft.tanh(g)
-        return weft.sigmoid(o) * weft.tanh(c), c
+        return self._advanced(x, self._started(x) if state is None else state)
 
 
 class GRUCell(RNNCell):
@@ -66,15 +79,11 @@ class GRUCell(RNNCell):
 
     gates = 3
 
-    def forward(self, x, h=None):
-        h = self.start(x) if h is None else h
-        n = self.hidden_size
-        a, b = x @ self.weight_ih, h @ self.weight_hh
-        if self.bias_ih is not None:
-            a, b = a + self.bias_ih, b + self.bias_hh
-        r, z = (weft.sigmoid(a[:, k : k + n] + b[:, k : k + n]) for k in (0, n))
-        new = weft.tanh(a[:, 2 * n :] + r * b[:, 2 * n :])
-        return (h - new) * z + new
+    _steps = GatedSteps()
+
+    def _inputs(self, x):
+        y = x @ self.weight_ih
+        return (y, None) if self.bias_ih is None else (y + self.bias_ih, self.bias_hh)
 
 
 class RNN(Module):
@@ -165,24 +174,21 @@ class RNN(Module):
         states = self._checked(x, state, batched)
         time = 1 if self.batch_first and batched else 0
         x = x if batched else x.unsqueeze(1)
-        steps = [x[:, t] if time else x[t] for t in range(x.shape[time])]
+        y = x.permute(1, 0, 2) if time else x
         finals = []
         for layer in range(self.num_layers):
             if layer and self.dropout and self.training:
-                steps = [F.dropout(step, self.dropout) for step in steps]
+                y = F.dropout(y, self.dropout)
             ways = []
             for d in range(self.directions):
                 cell, s = self.cells[len(finals)], states[len(finals)]
-                out = []
-                for step in reversed(steps) if d else steps:
-                    s = cell(step, s)
-                    out.append(s[0] if isinstance(s, tuple) else s)
-                ways.append(out[::-1] if d else out)
-                finals.append(s)
-            steps = (
-                ways[0] if len(ways) == 1 else [weft.concat(both, axis=1) for both in zip(*ways)]
-            )
-        out, last = weft.stack(steps, axis=time), self._joined(finals)
+                p, bias = cell._inputs(y)
+                s = cell._started(y[0]) if s is None else s if isinstance(s, tuple) else (s,)
+                out, last = recur(cell._steps, bool(d), p, cell.weight_hh, bias, *s)
+                ways.append(out)
+                finals.append(last if len(last) > 1 else last[0])
+            y = ways[0] if len(ways) == 1 else weft.concat(ways, axis=2)
+        out, last = y.permute(1, 0, 2) if time else y, self._joined(finals)
         if batched:
             return out, last
         without = lambda y: y[:, 0]  # noqa: E731

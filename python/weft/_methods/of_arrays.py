@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Methods of tensors for arrays: what PyTorch's users expect of a value and NumPy has no meaning of its own for."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+
+from .._core import NDArray, Tensor
+from .._dispatch import leaves_of, mapped
+from .tools import members
+
+
+def on_arrays(method):
+    """A method or function of a tensor that takes an array: an array comes back, unless a tensor takes part."""
+
+    @functools.wraps(method)
+    def call(self, *args, **kwargs):
+        out = method(Tensor(self, requires_grad=False), *args, **kwargs)
+        if next(leaves_of((args, kwargs), Tensor), None) is not None:
+            return out
+        return mapped(out, Tensor, lambda t: t.data)
+
+    return call
+
+
+def constant(x):
+    """An array of floats as a tensor without gradient; anything else as it is: positions and masks stay arrays."""
+    return Tensor(x, requires_grad=False) if _of_floats(x) else x
+
+
+def _of_floats(x):
+    return isinstance(x, NDArray) and x.dtype.kind in "fc"
+
+
+def taking_arrays(function):
+    """A function of tensors that takes arrays of floats for any of them: arrays come back, unless a tensor takes part."""
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        for x in (*args, *kwargs.values()) if kwargs else args:
+            if _of_floats(x):
+                break
+        else:
+            return function(*args, **kwargs)
+        out = function(*map(constant, args), **{k: constant(v) for k, v in kwargs.items()})
+        if next(leaves_of((args, kwargs), Tensor), None) is not None:
+            return out
+        return mapped(out, Tensor, lambda t: t.data)
+
+    return call
+
+
+# About the graph of a tensor, or with a meaning of NumPy's own.
+_OF_TENSORS_ALONE = {"requires_grad_", "contiguous"}
+
+
+def shared(families, own):
+    """A class of the methods of tensors that arrays lack: neither the core's type nor the classes in `own` have them."""
+    taken = set(dir(NDArray)) | {n for family in own for n in members(family)}
+    found = {
+        name: on_arrays(member)
+        for family in families
+        for name, member in members(family).items()
+        if inspect.isfunction(member) and name[:2] != "__" and name not in taken | _OF_TENSORS_ALONE
+    }
+    return type("Shared", (), {"__doc__": "Methods of tensors, of arrays.", **found})
