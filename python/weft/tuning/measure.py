@@ -13,6 +13,7 @@ _LIMITS = {"float16": 2e-2, "bfloat16": 5e-2, "float32": 1e-4, "float64": 1e-10}
 
 _SAMPLES = 3
 _SAMPLE = 0.01  # seconds
+_ONCE = 0.2  # seconds of a call that is timed once only
 _LONG = 0.3  # seconds that the untuned program may take on the host
 _MOST_DRIFT = 1.25  # more is no clock, but another program beside this one
 
@@ -140,7 +141,7 @@ class Measurer:
             )
         function = module[self._name]
         once = function.time(*arrays, number=1, repeat=1)
-        if once.cycles or (best is not None and once.min > 4 * best):
+        if once.cycles or once.min > _ONCE or (best is not None and once.min > 4 * best):
             return once.min, once.cycles
         number = _calls(once.min)
         if self._reference is None or not self._follows_clock:
