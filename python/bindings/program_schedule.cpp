@@ -181,6 +181,10 @@ void bind_schedule(nb::module_& m) {
                            const std::vector<std::string>& options) override {
             return nb::cast<std::string>(f_(name, options));
           }
+          void expected(double microseconds) override {
+            if (nb::hasattr(f_, "expected"))
+              f_.attr("expected") = nb::cast<double>(f_.attr("expected")) + microseconds * 1e-6;
+          }
           nb::callable f_;
         } asking(std::move(choose));
         ir::IRModule mod = module_from_python(program);
@@ -189,7 +193,8 @@ void bind_schedule(nb::module_& m) {
       },
       nb::arg("program"), nb::arg("target"), nb::arg("choose"),
       "The default schedule of a function, its decisions taken by choose(name, options), of which "
-      "the first is the rules' own; None where the target has no rules.");
+      "the first is the rules' own; None where the target has no rules. To an attribute "
+      "choose.expected the seconds are added that models of rules expect.");
   m.def(
       "target_has_rules", [](const std::string& target) { return has_rules(target); },
       nb::arg("target"), "Whether programs without a schedule get one from rules on this target.");

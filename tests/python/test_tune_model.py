@@ -195,6 +195,28 @@ def test_answers_give_the_same_schedule_again():
             assert weft.ir.structural_equal(replayed.func, weft.PrimFunc(first.func))
 
 
+def test_tensor_core_tiles_are_in_the_space_and_ranked_by_their_own_model():
+    a, b = (te.placeholder((1024, 1024), "bfloat16", name=n) for n in "AB")
+    k = te.reduce_axis((0, 1024), name="k")
+
+    def product(i, j):
+        return te.sum(a[i, k].astype("float32") * b[k, j].astype("float32"), axis=k)
+
+    c = te.compute((1024, 1024), product, name="C")
+    d = te.compute((1024, 1024), lambda i, j: c[i, j].astype("bfloat16"), name="D")
+    program = te.create_prim_func([a, b, d])
+    model, seen = OnCard(program), {}
+    for rows in (64, 128):
+        for columns in (64, 128, 256):
+            knobs = {"b0.rule": "gemm_tensor_core", "b0.rows": rows, "b0.columns": columns}
+            trial = Trial({"sketch": "rules", "knobs": knobs})
+            seen[rows, columns] = model.of_trial(trial)
+    assert len(set(seen.values())) == len(seen) and all(1e-6 < v < 1e-4 for v in seen.values())
+    # The model does not read programs with roles: without the rule's word it says nothing.
+    made = _core.open_schedule(program._core, CARD, lambda _, options: options[0])
+    assert model.of_schedule(weft.Schedule(made)) is None
+
+
 def test_a_program_with_a_schedule_has_no_open_decisions():
     sch = weft.Schedule(matmul(64, 64, 64))
     i, _, _ = sch.get_loops(sch.get_block("C"))

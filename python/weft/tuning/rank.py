@@ -19,8 +19,15 @@ _RIDGE = 0.03  # in units of a feature's variance
 _FAILED = 3.0  # what certainly fails counts as exp(3) times slower
 
 
-def _first(name, options):
-    return options[0]
+class _Answers:
+    """Gives the answers of a trial again; what it has none for, and each of an empty one, is the rules' own choice."""
+
+    def __init__(self, knobs):
+        self._knobs, self.expected = knobs, 0.0
+
+    def __call__(self, name, options):
+        value = self._knobs.get(name)
+        return value if value in options else options[0]
 
 
 class Model:
@@ -37,16 +44,23 @@ class Model:
         """Seconds, or None."""
         if not self.knows:
             return None
-        return _core.expected_seconds(schedule._core, self._target, self._facts)
+        # A rule's own model knows its kernel better than what can be read from loops.
+        own = getattr(schedule, "expected", 0.0)
+        return own or _core.expected_seconds(schedule._core, self._target, self._facts) or None
 
     def of_trial(self, trial):
         """Seconds, or None: a trace that does not replay."""
         if trial.key not in self._kept:
             try:
-                schedule = weft.Schedule.replay(self._program, trial.trace)
-                if trial.decisions["sketch"] == "plain" and _core.target_has_rules(self._target):
-                    made = _core.open_schedule(self._program._core, self._target, _first)
-                    schedule = weft.Schedule(made) if made is not None else schedule
+                by_rules = trial.decisions["sketch"] in ("plain", "rules")
+                made, answers = None, _Answers(trial.decisions["knobs"])
+                if by_rules and _core.target_has_rules(self._target):
+                    made = _core.open_schedule(self._program._core, self._target, answers)
+                if made is None:
+                    schedule = weft.Schedule.replay(self._program, trial.trace)
+                else:
+                    schedule = weft.Schedule(made)
+                    schedule.expected = answers.expected
                 self._kept[trial.key] = self.of_schedule(schedule)
             except (weft.Error, TypeError):
                 self._kept[trial.key] = None

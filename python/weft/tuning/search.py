@@ -40,6 +40,7 @@ class _Draw:
     def __init__(self, rng, given=None, near=0.0):
         """`near`: how often the first choice is taken; 1.0: always."""
         self._rng, self._given, self._near, self.made = rng, given or {}, near, {}
+        self.expected = 0.0
 
     def __call__(self, name, choices):
         value = self._given.get(name)

@@ -208,6 +208,7 @@ def rules_of(target):
         made = _core.open_schedule(sch.func._core, target, draw)
         if made is not None:  # a program that has a schedule stays as it is
             sch._core = made
+            sch.expected = getattr(draw, "expected", 0.0)
 
     return apply
 

@@ -17,6 +17,8 @@ class Choices {
   virtual std::int64_t number(const std::string& name,
                               const std::vector<std::int64_t>& options) = 0;
   virtual std::string word(const std::string& name, const std::vector<std::string>& options) = 0;
+  /// What a rule with a model of its own expects of one statement under the answers so far.
+  virtual void expected(double microseconds) = 0;
 };
 
 /// The questions of one statement: names begin with its position, "b0.threads".
@@ -37,6 +39,9 @@ class Questions {
     std::int64_t number = value;
     ask(name, number, {1, 0});
     value = number != 0;
+  }
+  void expect(double microseconds) const {
+    if (choices_) choices_->expected(microseconds);
   }
   std::string word(const char* name, const std::vector<std::string>& options) const {
     return choices_ && options.size() > 1 ? choices_->word(prefix_ + name, options) : options[0];

@@ -47,6 +47,16 @@ std::size_t straight_from(const Leaf& leaf) {
   return at;
 }
 
+/// Whether the function is of loops, blocks and stores alone.
+bool is_read(const PrimFunc& f) {
+  bool out = true;
+  for_each_stmt(f->body, [&](const Stmt& s) {
+    out = out && (as<ForNode>(s) || as<BlockRealizeNode>(s) || as<StoreNode>(s) ||
+                  as<IfNode>(s) || as<SeqNode>(s));
+  });
+  return out;
+}
+
 /// One kernel: a statement of the body, whose loops are bound to groups and threads.
 class Kernel {
  public:
@@ -246,6 +256,7 @@ class Kernel {
 }  // namespace
 
 double expected_time(const PrimFunc& f, const GridRates& rates) {
+  if (!is_read(f)) return 0;
   const Sizes sizes = sizes_of(f);
   double out = 0;
   for (const std::vector<Leaf>& leaves : read_accesses(f, sizes))
@@ -351,6 +362,7 @@ class HostLeaf {
 }  // namespace
 
 double expected_time(const PrimFunc& f, const HostRates& rates) {
+  if (!is_read(f)) return 0;
   double clocks = 0;
   for (const std::vector<Leaf>& leaves : read_accesses(f, sizes_of(f))) {
     for (const Leaf& leaf : leaves) {

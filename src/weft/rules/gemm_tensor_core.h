@@ -20,6 +20,8 @@ struct GemmMatch {
   GemmLoops loops;
   std::int64_t step = 64;  // terms that one wait covers
   GemmDecisions decisions;
+  GemmMachine machine;
+  GemmShape shape;
 };
 std::optional<GemmMatch> match_gemm_tensor_core(const Nest& nest, const Facts& facts);
 /// The decisions as questions.
