@@ -63,12 +63,16 @@ def test_gradients_of_gradients(kind):
             return (function(steps, False, *own) * weights).sum()
 
         def squared(*values):
-            return sum((g * g).sum() for g in weft.grad(loss, argnums=tuple(range(len(places))))(*values))
+            return sum(
+                (g * g).sum() for g in weft.grad(loss, argnums=tuple(range(len(places))))(*values)
+            )
 
         return weft.grad(squared, argnums=tuple(range(len(places))))(*(given[i] for i in places))
 
     for got, want in zip(second(recurrences.Recurrence.apply), second(recurrences.composed)):
-        np.testing.assert_allclose(np.asarray(got.numpy()), np.asarray(want.numpy()), rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(
+            np.asarray(got.numpy()), np.asarray(want.numpy()), rtol=1e-10, atol=1e-10
+        )
 
 
 def test_only_what_is_asked_for():
@@ -88,8 +92,13 @@ def test_only_what_is_asked_for():
 
 def test_compiled_and_mapped():
     layer = weft.nn.GRU(3, 4)
-    x = weft.Tensor(np.random.default_rng(1).standard_normal((6, 5, 2, 3)).astype("float32"), requires_grad=False)
+    x = weft.Tensor(
+        np.random.default_rng(1).standard_normal((6, 5, 2, 3)).astype("float32"),
+        requires_grad=False,
+    )
     want = layer(x[0])[0].numpy()
-    np.testing.assert_allclose(weft.compile(lambda v: layer(v)[0])(x[0]).numpy(), want, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        weft.compile(lambda v: layer(v)[0])(x[0]).numpy(), want, rtol=1e-5, atol=1e-6
+    )
     mapped = weft.vmap(lambda v: layer(v)[0])(x)
     np.testing.assert_allclose(mapped.numpy()[0], want, rtol=1e-5, atol=1e-6)

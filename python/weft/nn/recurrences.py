@@ -175,7 +175,11 @@ class GatedSteps:
         new = _new_back(g, pz, qz, n, h)
         update, reset = _update_back(g, pz, qz, n, h), _reset_back(new, pr, qr, qn)
         p = weft.concat([reset, update, new], axis=1)
-        return p, weft.concat([reset, update, _gated_sum(new, pr, qr)], axis=1), (_gated_sum(g, pz, qz),)
+        return (
+            p,
+            weft.concat([reset, update, _gated_sum(new, pr, qr)], axis=1),
+            (_gated_sum(g, pz, qz),),
+        )
 
 
 def composed(steps, reverse, p, weight, bias, *state):

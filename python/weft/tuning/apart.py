@@ -122,31 +122,34 @@ class Apart:
             self._started()
         most = min((v for v in (self._limit, allowed) if v is not None), default=None)
         build = BUILD_LIMIT if most is None else most
-        done = 0
+        done, end = 0, None if allowed is None else time.monotonic() + allowed
         try:
             traces = [str(each.trace.as_json()) for each in schedules]
             self._pipe.send((traces, best, None))
             self._answer(build, f"{build:g} seconds to build")
-            for _ in schedules:
+            for schedule in schedules:
                 try:
                     found = self._answer(most, f"{most or 0:g} seconds to check and time")
-                except weft.Error as reason:
-                    if self._process is None:
+                except (weft.Error, RuntimeError) as reason:
+                    if isinstance(reason, weft.Error) and self._process is None:
                         raise
-                    found = reason
+                    found = _failed(reason, schedule)
                 done += 1
                 yield found
         except weft.Error as reason:
             if done:  # the process ended while this one was measured
                 yield reason
                 done += 1
-            yield from (self._alone(each, best, allowed) for each in schedules[done:])
+            for each in schedules[done:]:
+                left = None if end is None else end - time.monotonic()
+                # Where the time of all is over, what stopped the others is why these were not measured.
+                yield reason if left is not None and left <= 0 else self._alone(each, best, left)
 
     def _alone(self, schedule, best, allowed):
         try:
             return self.measure(schedule, best, allowed)
-        except weft.Error as reason:
-            return reason
+        except (weft.Error, RuntimeError) as reason:
+            return _failed(reason, schedule)
 
     def stop(self):
         """Ends the candidate that another thread waits for."""
@@ -160,6 +163,18 @@ class Apart:
             self._process.wait()
             self._pipe.close()
         self._process = self._pipe = None
+
+
+def _failed(reason, schedule):
+    """A weft.Error as it is; what else measuring raised as `tune.failed`."""
+    if isinstance(reason, weft.Error):
+        return reason
+    return error(
+        "internal",
+        "tune.failed",
+        f"measuring a candidate raised {reason}",
+        notes=["the steps:\n" + schedule.trace.as_python()],
+    )
 
 
 def _plain(reason):
@@ -181,11 +196,11 @@ def _candidate(measurer, pipe, program, target, trace, best, path):
 
 
 def _built(program, target, trace):
-    """(schedule, module), or the weft.Error."""
+    """(schedule, module), or what was raised."""
     try:
         schedule = weft.Schedule.replay(program, trace)
         return schedule, weft.build(schedule, target=target)
-    except weft.Error as reason:
+    except Exception as reason:
         return reason
 
 
@@ -196,13 +211,15 @@ def _candidates(measurer, pipe, program, target, traces, best):
     pipe.send("built")
     for each in built:
         try:
-            if isinstance(each, weft.Error):
+            if isinstance(each, Exception):
                 raise each
             found = measurer.timed(each[1], each[0], best)
             best = found[0] if best is None else min(best, found[0])
             pipe.send(found)
         except weft.Error as reason:
             pipe.send(_plain(reason))
+        except Exception as reason:
+            pipe.send(RuntimeError(f"{type(reason).__name__}: {reason}"))
 
 
 def serve():

@@ -88,7 +88,7 @@ def _together(search, measurer, candidates, clock):
         reason = each if isinstance(each, weft.Error) else None
         if _gone(reason):
             raise reason
-        _noted(search, trial, None if reason else each, (clock() - began) / len(candidates))
+        _noted(search, trial, None if reason else each, clock() - began)
         yield trial, reason
 
 

@@ -51,8 +51,8 @@ std::size_t straight_from(const Leaf& leaf) {
 bool is_read(const PrimFunc& f) {
   bool out = true;
   for_each_stmt(f->body, [&](const Stmt& s) {
-    out = out && (as<ForNode>(s) || as<BlockRealizeNode>(s) || as<StoreNode>(s) ||
-                  as<IfNode>(s) || as<SeqNode>(s));
+    out = out && (as<ForNode>(s) || as<BlockRealizeNode>(s) || as<StoreNode>(s) || as<IfNode>(s) ||
+                  as<SeqNode>(s));
   });
   return out;
 }

@@ -25,7 +25,8 @@ struct HostRates {
   double cache2_bytes = 24, memory_bytes = 6;  // in a clock
 };
 
-/// Microseconds; 0 where the function holds what this does not read (warps with roles). What a schedule leaves to lowering (no bound loop) counts as one thread.
+/// Microseconds; 0 where the function holds what this does not read (warps with roles). What a
+/// schedule leaves to lowering (no bound loop) counts as one thread.
 double expected_time(const ir::PrimFunc& f, const GridRates& rates);
 double expected_time(const ir::PrimFunc& f, const HostRates& rates);
 

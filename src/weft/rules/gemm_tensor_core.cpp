@@ -84,7 +84,8 @@ void open_gemm_tensor_core(GemmMatch& match, const Facts& facts, const Questions
   questions.ask("rows", d.rows, {64, 128});
   questions.ask("columns", d.columns, {64, 96, 128, 160, 192, 224, 256});
   std::vector<std::int64_t> slots;
-  for (std::int64_t n = gemm_slots(match.machine, d.rows, d.columns); n >= 2; --n) slots.push_back(n);
+  for (std::int64_t n = gemm_slots(match.machine, d.rows, d.columns); n >= 2; --n)
+    slots.push_back(n);
   d.slots = slots.empty() ? d.slots : std::min(d.slots, slots[0]);
   questions.ask("slots", d.slots, slots);
   questions.ask("blocks", d.blocks, {0, facts.processors});
