@@ -23,7 +23,7 @@ constexpr double kMostRegisters = 255;
 constexpr double kSpilled = 4;  // how much slower what does not fit is
 
 /// Two resources that are used side by side hinder each other the more the closer their times are.
-double together(double x, double y) {
+double hindered(double x, double y) {
   const double a = x * x, b = y * y;
   return std::sqrt(std::sqrt(a * a + b * b));
 }
@@ -78,19 +78,19 @@ class Kernel {
     resident = std::min(resident, each);
     // Instructions of one group, and what hides how long each takes.
     double work =
-        together(issued_ * warps / r_.issues, together(shared_clocks_, cache_clocks_) * warps);
+        hindered(issued_ * warps / r_.issues, hindered(shared_clocks_, cache_clocks_) * warps);
     if (kOverhead + private_words_ > kMostRegisters) work *= kSpilled;
     const double hidden = std::min(1.0, resident * warps * std::min(4.0, parallel_) / 16);
     const double each_step = ahead_ > 0 ? r_.latency / (1 + ahead_ * 4) : r_.latency;
     // Operands that are used where they are loaded mostly come from the caches.
     const double waits = steps_ * (r_.barrier + each_step) + used_at_once_ * r_.latency / 2;
     const double clocks =
-        together(each * work / hidden, (each / resident) * (waits + work)) + r_.latency;
+        hindered(each * work / hidden, (each / resident) * (waits + work)) + r_.latency;
     const double flight = resident * warps * r_.lanes * flight_bytes_;
     const double rate =
         std::min(r_.memory_bytes_per_microsecond, std::min(groups_, r_.processors) * flight /
                                                       r_.latency * r_.clocks_per_microsecond);
-    return r_.launch + together(clocks / r_.clocks_per_microsecond, memory_bytes_ / rate);
+    return r_.launch + hindered(clocks / r_.clocks_per_microsecond, memory_bytes_ / rate);
   }
 
  private:
@@ -273,7 +273,7 @@ class HostLeaf {
 
   /// Clocks of one processor.
   double clocks() const {
-    return together(instructions(), transfers(r_.cache1, r_.cache2_bytes)) +
+    return hindered(instructions(), transfers(r_.cache1, r_.cache2_bytes)) +
            transfers(r_.cache2, r_.memory_bytes);
   }
 

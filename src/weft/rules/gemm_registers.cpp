@@ -20,7 +20,7 @@ constexpr std::int64_t kTerms = 32;                       // of one tile
 constexpr std::int64_t kMostEach = 16, kMostResults = 128, kMostTerms = 64;
 constexpr std::int64_t kMostUnrolled = 1024;  // multiplications of one step in straight code
 
-std::int64_t down_to_power(std::int64_t n) {
+std::int64_t power_below(std::int64_t n) {
   return static_cast<std::int64_t>(
       std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(1, n))));
 }
@@ -90,10 +90,10 @@ std::optional<RegisterTile> match_gemm_registers(const Nest& nest, const Facts& 
   constexpr Side kRows[] = {{16, 8}, {8, 8}, {8, 4}}, kColumns[] = {{16, 8}, {16, 4}, {16, 2}};
   for (std::size_t i = 0; i < std::size(kRows); ++i) {
     const Side r = kRows[i], c = kColumns[i];
-    out.threads[sides->rows] = std::min(r.threads, down_to_power(m));
-    out.threads[sides->columns] = std::min(c.threads, down_to_power(n));
-    out.each[sides->rows] = std::min(r.each, down_to_power(m / out.threads[sides->rows]));
-    out.each[sides->columns] = std::min(c.each, down_to_power(n / out.threads[sides->columns]));
+    out.threads[sides->rows] = std::min(r.threads, power_below(m));
+    out.threads[sides->columns] = std::min(c.threads, power_below(n));
+    out.each[sides->rows] = std::min(r.each, power_below(m / out.threads[sides->rows]));
+    out.each[sides->columns] = std::min(c.each, power_below(n / out.threads[sides->columns]));
     if (product_of(out.threads) > facts.threads) continue;
     const std::int64_t groups =
         batches * ceil_div(m, r.threads * r.each) * ceil_div(n, c.threads * c.each);
@@ -125,7 +125,7 @@ void open_gemm_registers(RegisterTile& tile, const Nest& nest, const Facts& fact
                   powers_up_to(std::min({threads, extent, side ? threads : 8})));
     tile.threads[i] = std::min(tile.threads[i], threads);
     threads /= tile.threads[i];
-    const std::int64_t rest = down_to_power(extent / tile.threads[i]);
+    const std::int64_t rest = power_below(extent / tile.threads[i]);
     questions.ask(("each" + k).c_str(), tile.each[i],
                   powers_up_to(std::min({results, rest, side ? kMostEach : 4})));
     tile.each[i] = std::min(tile.each[i], results);
