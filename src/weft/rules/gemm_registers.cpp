@@ -51,6 +51,15 @@ std::int64_t product_of(const std::vector<std::int64_t>& all) {
   return out;
 }
 
+bool divides(const Nest& nest, const RegisterTile& tile) {
+  bool out = true;
+  for (std::size_t i = 0; i < nest.spatial.size(); ++i)
+    out = out && nest.spatial[i].extent % (tile.threads[i] * tile.each[i]) == 0;
+  for (std::size_t i = 0; i < nest.reduction.size(); ++i)
+    out = out && nest.reduction[i].extent % tile.terms[i] == 0;
+  return out;
+}
+
 /// Terms of a tile along one reduction loop. Of several loops, which become one, only divisors: a
 /// remainder would be asked for in every term.
 std::vector<std::int64_t> terms_options(const Nest& nest, std::size_t loop, std::int64_t most) {
@@ -67,7 +76,8 @@ std::vector<std::int64_t> terms_options(const Nest& nest, std::size_t loop, std:
 
 }  // namespace
 
-std::optional<RegisterTile> match_gemm_registers(const Nest& nest, const Facts& facts) {
+std::optional<RegisterTile> match_gemm_registers(const Nest& nest, const Facts& facts,
+                                                 bool remainders) {
   if (nest.mixed || nest.streams || nest.reduction.empty() || nest.spatial.size() < 2 ||
       !nest.node->init || nest.terms < kLeastTerms)
     return std::nullopt;
@@ -109,6 +119,8 @@ std::optional<RegisterTile> match_gemm_registers(const Nest& nest, const Facts& 
   }
   out.vector = std::clamp<std::int64_t>(facts.vector_bytes / nest.widest_bytes, 1, 4);
   out.ahead = facts.copies_ahead ? 2 : 0;
+  out.unroll = divides(nest, out);
+  if (!out.unroll && !remainders) return std::nullopt;
   return out;
 }
 
@@ -138,7 +150,8 @@ void open_gemm_registers(RegisterTile& tile, const Nest& nest, const Facts& fact
     terms = std::max<std::int64_t>(1, terms / tile.terms[i]);
   }
   questions.ask("shared", tile.shared);
-  questions.ask("unroll", tile.unroll);
+  if (divides(nest, tile)) questions.ask("unroll", tile.unroll);
+  else tile.unroll = false;
   if (!tile.shared) return;
   questions.ask("vector", tile.vector, powers_up_to(tile.vector));
   questions.ask("ahead", tile.ahead,

@@ -18,7 +18,10 @@ struct RegisterTile {
   bool shared = true, unroll = true;
 };
 
-std::optional<RegisterTile> match_gemm_registers(const Nest& nest, const Facts& facts);
+/// `remainders`: tiles may reach beyond the extents, under a condition in every multiplication,
+/// which compilers take long for; otherwise absent where the tile does not divide.
+std::optional<RegisterTile> match_gemm_registers(const Nest& nest, const Facts& facts,
+                                                 bool remainders = false);
 /// The decisions as questions.
 void open_gemm_registers(RegisterTile& tile, const Nest& nest, const Facts& facts,
                          const Questions& questions);

@@ -32,13 +32,13 @@ struct Asked {
 /// A rule of the table: whether it matches, and its steps, of which one may be refused.
 struct Rule {
   std::string_view name;
-  bool (*matches)(const Nest& nest, const Facts& facts);
+  bool (*matches)(const Nest& nest, const Facts& facts, bool open);
   void (*apply)(Schedule& sch, const Nest& nest, const Asked& asked);
 };
 
 constexpr Rule kRules[] = {
     {"gemm_tensor_core",
-     [](const Nest& nest, const Facts& facts) {
+     [](const Nest& nest, const Facts& facts, bool) {
        return match_gemm_tensor_core(nest, facts).has_value();
      },
      [](Schedule& sch, const Nest& nest, const Asked& asked) {
@@ -47,7 +47,7 @@ constexpr Rule kRules[] = {
        schedule_gemm_tensor_core(sch, nest.block, *match);
      }},
     {"elementwise",
-     [](const Nest& nest, const Facts& facts) {
+     [](const Nest& nest, const Facts& facts, bool) {
        return match_elementwise(nest, facts).has_value();
      },
      [](Schedule& sch, const Nest& nest, const Asked& asked) {
@@ -56,7 +56,9 @@ constexpr Rule kRules[] = {
        schedule_elementwise(sch, nest, *decisions);
      }},
     {"reduce",
-     [](const Nest& nest, const Facts& facts) { return match_reduce(nest, facts).has_value(); },
+     [](const Nest& nest, const Facts& facts, bool) {
+       return match_reduce(nest, facts).has_value();
+     },
      [](Schedule& sch, const Nest& nest, const Asked& asked) {
        auto decisions = match_reduce(nest, asked.facts);
        open_reduce(*decisions, nest, asked.facts, asked.questions);
@@ -64,15 +66,15 @@ constexpr Rule kRules[] = {
            schedule_reduce(sch, nest, *decisions, asked.facts, asked.sizes, asked.finish);
      }},
     {"gemm_registers",
-     [](const Nest& nest, const Facts& facts) {
-       return match_gemm_registers(nest, facts).has_value();
+     [](const Nest& nest, const Facts& facts, bool open) {
+       return match_gemm_registers(nest, facts, open).has_value();
      },
      [](Schedule& sch, const Nest& nest, const Asked& asked) {
-       auto tile = match_gemm_registers(nest, asked.facts);
+       auto tile = match_gemm_registers(nest, asked.facts, asked.questions.open());
        open_gemm_registers(*tile, nest, asked.facts, asked.questions);
        *asked.inside = schedule_gemm_registers(sch, nest, *tile, asked.facts, asked.finish);
      }},
-    {"fallback", [](const Nest&, const Facts&) { return true; },
+    {"fallback", [](const Nest&, const Facts&, bool) { return true; },
      [](Schedule& sch, const Nest& nest, const Asked& asked) {
        Facts facts = asked.facts;
        facts.threads = facts.group();
@@ -175,7 +177,7 @@ std::string chosen_rule(const Schedule& sch, BlockRef block, const Sizes& sizes,
   const Nest nest = read_nest(sch, block, sizes);
   std::vector<std::string> names;
   for (const Rule& rule : kRules)
-    if (rule.matches(nest, facts)) names.emplace_back(rule.name);
+    if (rule.matches(nest, facts, true)) names.emplace_back(rule.name);
   return questions.word("rule", names);
 }
 
@@ -220,7 +222,7 @@ GridSchedule grid_schedule(const PrimFunc& f, const Context& context) {
       std::string why;
       const Nest read = read_nest(sch, nest[0], sizes);
       const std::string name = read.node->name;
-      if (!rule.matches(read, context.facts)) continue;
+      if (!rule.matches(read, context.facts, questions.open())) continue;
       bool inside = false;
       const Asked asked{context.facts, sizes, finishing(sch, nest[0]), &inside, questions};
       if (questions.open()) {
