@@ -270,6 +270,13 @@ def main_stub(weft):
             for p in list(inspect.signature(f).parameters)[1:]:
                 types[p] = "Any"
             out += signature(name, f, "Any", types) + "\n"
+        elif (
+            name in weft._functions.functions
+        ):  # composed ones take what those take that they are made of
+            out += (
+                signature(name, f, "Any", dict.fromkeys(inspect.signature(f).parameters, "Any"))
+                + "\n"
+            )
         else:
             out += signature(name, f, RESULTS.get(name, "NDArray")) + "\n"
     return out + "\n__all__: list[str]\n"
@@ -363,6 +370,7 @@ def stubs():
         "bernoulli",
         "permutation",
         "choice",
+        *weft._functions.distributions.__all__,
     ]
     key = (
         "\nclass Key:\n    seed: int\n    offset: int\n    def __init__(self, seed: int, offset: int = 0) -> None: ...\n"

@@ -199,6 +199,9 @@ for _name in ("rand", "randn", "constant", "ones", "zeros"):
     OWN["init", _name, "shape"] = "int"
 TUPLE = "tuple[int, ...]"
 RESULTS = {
+    "lstsq": "tuple[Any, Any, int, Any]",
+    "default_rng": "Any",
+    "shuffle": "None",
     "can_cast": "_bool",
     "isdtype": "_bool",
     "result_type": "dtype",

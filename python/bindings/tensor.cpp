@@ -379,7 +379,7 @@ void bind_tensor(nb::module_& m) {
       .def(
           "min",
           [](const Tensor& t, nb::handle axis, bool keepdims) {
-            return -max(-t, axes_of(axis), keepdims);
+            return min(t, axes_of(axis), keepdims);
           },
           nb::arg("axis") = nb::none(), nb::arg("keepdims") = false)
       .def(

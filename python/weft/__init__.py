@@ -55,13 +55,16 @@ from ._compile import Compiled, compile
 from . import _methods, _namespace, fft, linalg, random
 from ._torch_functions import *  # noqa: F401,F403
 from ._torch_functions import __all__ as _torch_all
+from . import _functions
 from .autograd import enable_grad, no_grad
 from .transforms import *  # noqa: F401,F403
 from .transforms import __all__ as _transforms_all
 from .gguf import load_gguf
 from .io import load_arrays, load_safetensors, save, save_safetensors, savez
+from ._boundary import import_later as _import_later
 from ._boundary import publish_class as _publish_class
 
+globals().update(_functions.functions)
 for _class in (
     NDArray,
     Tensor,
@@ -101,6 +104,7 @@ _dtypes = [
 __all__ = [
     *_namespace_all,
     *_torch_all,
+    *_functions.functions,
     *_dtypes,
     "NDArray",
     "Tensor",
@@ -167,15 +171,11 @@ def __dir__():
 
 def __getattr__(name):
     if name == "tune":
-        from .tuning import tune
-
-        globals()["tune"] = tune
-        return tune
+        globals()["tune"] = found = _import_later("weft.tuning").tune
+        return found
     if name in _LATER:
-        import importlib
-
         try:
-            return importlib.import_module(f"weft.{name}")
+            return _import_later(f"weft.{name}")
         except ModuleNotFoundError as error:
             if error.name != f"weft.{name}":
                 raise

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import importlib
 import inspect
 import os
 import sys
@@ -24,6 +25,7 @@ _KINDS = {
     IndexError: "index",
     OSError: "io",
     MemoryError: "memory",
+    BufferError: "value",
 }
 _RAISED = tuple(_KINDS)
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
@@ -61,6 +63,21 @@ def _accepted(name, function, owner):
     return f"{name}{signature.replace(parameters=parameters[1:] if owner else parameters)}"
 
 
+def _file_error(what, raised):
+    place = "" if raised.filename is None else f": {raised.filename!r}"
+    reason = raised.strerror or str(raised) or type(raised).__name__
+    return error("io", "python.file", f"{what}: {reason}{place}")
+
+
+def import_later(name):
+    """The module of this name, which is imported on first use; what the host refuses then is weft's error, too."""
+    try:
+        return importlib.import_module(name)
+    except OSError as raised:
+        refusal = _file_error(f"import {name}", raised)
+    raise refusal
+
+
 def _refusal(function, raised, args, kwargs, owner, name):
     if owner is not None:
         # Of a constructor and of a call, the class and the object are what was called.
@@ -69,11 +86,7 @@ def _refusal(function, raised, args, kwargs, owner, name):
     given = [_described(a) for a in args] + [f"{k}={_described(v)}" for k, v in kwargs.items()]
     kind = next(k for cls, k in _KINDS.items() if isinstance(raised, cls))
     if kind == "io":
-        return error(
-            kind,
-            "python.file",
-            f"{name}(): {raised.strerror or raised}: {raised.filename!r}",
-        )
+        return _file_error(f"{name}()", raised)
     if kind == "memory":
         return error(
             kind,

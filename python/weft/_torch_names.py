@@ -36,8 +36,23 @@ def _names(f):
     return names
 
 
+_OURS = {"axis", "keepdims", "correction"}
+
+
+def _has_names(f):
+    """Whether f has an argument that PyTorch names otherwise; told from its code, since a signature takes long to make."""
+    while hasattr(f, "__wrapped__"):
+        f = f.__wrapped__
+    code = getattr(f, "__code__", None)
+    return code is None or not _OURS.isdisjoint(
+        code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    )
+
+
 def understanding(f, name=""):
     """f, which takes PyTorch's names as well. Its signature stays the standard's."""
+    if not _has_names(f):
+        return f
     names, own = _names(f), inspect.signature(f).parameters
     if not names or "dim" in own:
         return f

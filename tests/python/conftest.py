@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Seeds are fixed and printed: a failure is reproduced by the same command."""
 
+import fnmatch
 import os
 import pathlib
 import sys
@@ -21,6 +22,63 @@ SEED = int(os.environ.get("WEFT_TEST_SEED", "20261121"))
 
 def pytest_report_header(config):
     return f"weft seed: {SEED} (WEFT_TEST_SEED)"
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--skips",
+        metavar="FILE",
+        help="fail when a test is skipped for a reason that is not in FILE",
+    )
+
+
+def known_skips(path):
+    """(pattern of test, pattern of reason) of each row of a list of skips."""
+    lines = pathlib.Path(path).read_text().splitlines()
+    return [
+        tuple(part.strip() for part in line.split("|", 1))
+        for line in lines
+        if line.strip() and line[0] != "#"
+    ]
+
+
+def unlisted_skips(reports, rows):
+    """[(test, reason)] of the reports of skipped tests that no row allows."""
+    out = []
+    for report in reports:
+        reason = report.longrepr[2].removeprefix("Skipped: ").splitlines()[0]
+        if not any(
+            fnmatch.fnmatchcase(report.nodeid, t) and fnmatch.fnmatchcase(reason, r)
+            for t, r in rows
+        ):
+            out.append((report.nodeid, reason))
+    return out
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    path, reporter = (
+        session.config.getoption("--skips"),
+        session.config.pluginmanager.getplugin("terminalreporter"),
+    )
+    if not path or reporter is None:  # a worker of xdist: the controller sees all reports
+        return
+    skipped = reporter.stats.get("skipped", [])
+    unlisted = unlisted_skips(skipped, known_skips(path))
+    session.config.unlisted = unlisted, len(skipped)
+    if unlisted:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    unlisted, count = getattr(config, "unlisted", ((), 0))
+    if config.getoption("--skips"):
+        terminalreporter.section("skips")
+        terminalreporter.line(
+            f"{count} skipped, {len(unlisted)} of them for a reason that {config.getoption('--skips')} does not list"
+        )
+        for test, reason in unlisted:
+            terminalreporter.line(f"UNLISTED {test} | {reason}")
 
 
 def pytest_configure(config):

@@ -201,7 +201,8 @@ def test_the_table_has_every_public_function():
         for name, f in vars(weft).items()
         if not name.startswith("_") and callable(f) and not isinstance(f, type)
     }
-    made_of_these = set(weft._torch_all)  # PyTorch's functions, composed of the others
+    # PyTorch's and NumPy's functions, composed of the others
+    made_of_these = {*weft._torch_all, *weft._functions.functions}
     assert public - set(CASES) - OTHERS - made_of_these == set()
     assert OTHERS - public == set()
 

@@ -8,6 +8,7 @@ import types
 
 import pytest
 import weft
+from weft import _boundary
 
 MODULES = [
     "weft",
@@ -15,6 +16,7 @@ MODULES = [
     "weft.linalg",
     "weft.fft",
     "weft.te",
+    "weft.torch",
     "weft.init",
     "weft.io",
     "weft.ir",
@@ -38,6 +40,9 @@ ARGUMENTS = [
     (lambda: weft.ones(SHAPE), "x"), (lambda: weft.ones(SHAPE), None), (lambda: weft.ones(SHAPE), 99),
     (lambda: weft.ones(SHAPE), lambda: weft.ones((4, 5))), (lambda: weft.ones(SHAPE), 7, 8, 9, 10, 11, 12),
     (lambda: weft.ones((0,)),), (lambda: weft.ones(SHAPE), (1, 2, 3)), (1, 2, 3), ("a", "b", "c"), (None,) * 3,
+    (lambda: parameter(),), (lambda: parameter(), lambda: weft.ones(SHAPE)), (lambda: weft.ones(SHAPE), lambda: parameter()),
+    (lambda: weft.ones(SHAPE), lambda: weft.ones(SHAPE), lambda: parameter()), (lambda: parameter(), lambda: weft.ones(3), lambda: weft.ones(3)),
+    (lambda: parameter(), 0), (lambda: weft.ones(SHAPE, dtype="int8"), lambda: parameter()), (lambda: weft.ones(SHAPE, dtype="complex64"),),
 ]  # fmt: skip
 OPTIONS = [{}, {"axis": "q"}, {"dtype": "nothing"}, {"device": "moon"}, {"unknown": 1}]
 # These change the state of the process.
@@ -130,6 +135,53 @@ def test_a_file_that_is_absent(tmp_path):
         weft.load_arrays(tmp_path / "absent.npz")
     assert caught.value.code == "python.file"
     assert "No such file" in str(caught.value) and "absent.npz" in str(caught.value)
+
+
+def test_operators_of_torch_take_tensors_that_fit():
+    torch = pytest.importorskip("torch")
+    from weft import torch as ours
+
+    raw, given = [], [torch.ones(2, 3), torch.ones(4, 5), torch.ones(3), torch.ones(2, 3).to_sparse(), torch.ones(2, 3).half()]  # fmt: skip
+    given += [torch.empty(0, 3), torch.tensor(1.0), torch.ones(2, 3, dtype=torch.int8), weft.ones(SHAPE), 3, None]  # fmt: skip
+    for name in ("add", "mul", "mv", "matmul"):
+        for a in given:
+            for b in given:
+                for device in (None, "moon", 7):
+                    try:
+                        getattr(ours, name)(a, b, device)
+                    except weft.Error as error:
+                        assert error.code, name
+                    except Exception as error:
+                        raw.append(f"{name} {a} {b} {device}: {type(error).__name__} {error}")
+    assert not raw, f"{len(raw)} calls:\n" + "\n".join(raw[:20])
+    with pytest.raises(weft.DTypeError) as caught:
+        ours.add(weft.ones(SHAPE), torch.ones(2, 3))
+    assert caught.value.code == "torch.tensor"
+    for words in ("add of a torch tensor was asked, this is NDArray", "legal: a torch.Tensor", "help: weft.torch.to_torch"):  # fmt: skip
+        assert words in str(caught.value)
+    for call in (lambda t: ours.mul(given[0], t), ours.from_torch):
+        with pytest.raises(weft.DTypeError, match=r"of a tensor of layout torch.sparse_coo was asked\n.*torch.strided\n.*to_dense") as caught:  # fmt: skip
+            call(given[3])
+        assert caught.value.code == "torch.layout"
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        (OSError("no words of the system"), "read(): no words of the system"),
+        (OSError(24, "Too many open files"), "read(): Too many open files"),
+        (OSError(2, "No such file", "a.npy"), "read(): No such file: 'a.npy'"),
+        (TimeoutError(), "read(): TimeoutError"),
+    ],
+)
+def test_errors_of_the_system_name_what_they_know(raised, said, monkeypatch):
+    def read():
+        raise raised
+
+    monkeypatch.setattr(_boundary, "_is_ours", lambda traceback: True)
+    with pytest.raises(weft.IOError) as caught:
+        _boundary.public(read)()
+    assert str(caught.value).splitlines()[0] == f"error[python.file]: {said}"
 
 
 def test_operations_with_other_counts_of_arguments():

@@ -172,6 +172,10 @@ class ArrayMethods:
         """The logarithm of the sum of exp(x) over axes; over all when None."""
         return Tensor(self, requires_grad=False).logsumexp(axis, keepdims).data
 
+    def median(self, axis=None, keepdims=False):
+        """weft.median: of an even count the mean of the two in the middle."""
+        return weft.median(self, axis=axis, keepdims=keepdims)
+
     def where(self, condition, other):
         """The elements where the condition is true, those of other elsewhere."""
         return weft.where(condition, self, other)

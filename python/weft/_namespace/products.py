@@ -10,6 +10,7 @@ from .._boundary import publish as _publish
 from .._errors import error as _error
 from .common import _COMPLEX, _array, _axis, _is_tensor, _name, _row
 from .manipulation import expand_dims, moveaxis, permute_dims, reshape, squeeze
+from .statistics import mean
 
 
 def matmul(x1, x2, /):

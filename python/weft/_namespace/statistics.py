@@ -24,7 +24,15 @@ from .creation import full
 from .manipulation import concat, reshape
 
 
+def _is_whole(x):
+    """A tensor of integers or truth values: it has no gradient, and its array's types and sums are the right ones."""
+    return isinstance(x, _core.Tensor) and x.dtype.kind in "iub"
+
+
 def _reduction(name, x, axis, keepdims, dtype=None):
+    if _is_whole(x):
+        out = _core._reduce(name, x.data, axis, keepdims, dtype)
+        return out if name in ("all", "any") else _core.Tensor(out, requires_grad=False)
     if _is_tensor(x):
         if hasattr(x, "__weft_operation__"):  # a traced value writes every reduction down
             return getattr(x, name)(axis, keepdims)
@@ -45,6 +53,8 @@ def _tensor_prod(x, axis, keepdims):
     n = _math.prod(x.shape[i] for i in axes)
     shape = tuple(x.shape[i] for i in kept)
     if n == 0:
+        if keepdims:
+            shape = tuple(1 if i in axes else m for i, m in enumerate(x.shape))
         return _core.Tensor(full(shape, 1, dtype=x.dtype, device=x.device), requires_grad=False)
     y = x.permute(*kept, *axes).reshape(*shape, n)
     while n > 1:
@@ -106,6 +116,8 @@ def _one_pass(moment, x, axis, keepdims, correction=0.0):
 
 def mean(x, /, *, axis=None, keepdims=False):
     """Arithmetic mean."""
+    if _is_whole(x):
+        return _core.Tensor(mean(x.data, axis=axis, keepdims=keepdims), requires_grad=False)
     if _is_tensor(x):
         return x.mean(axis, keepdims)
     if (out := _one_pass(_MEAN, x, axis, keepdims)) is not None:
@@ -177,6 +189,9 @@ def _tensor_scan(x, axis):
 
 
 def _cumulative(name, x, axis, dtype, include_initial):
+    if _is_whole(x):
+        out = _cumulative(name, x.data, axis, dtype, include_initial)
+        return _core.Tensor(out, requires_grad=False)
     if axis is None:
         if x.ndim > 1:
             raise _error(

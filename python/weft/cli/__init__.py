@@ -38,6 +38,13 @@ def _positive(text):
     return value
 
 
+def _seed(text):
+    value = _whole(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text} is not 0 or more")
+    return value
+
+
 def _port(text):
     value = _whole(text)
     if not 0 <= value <= 65535:
@@ -77,7 +84,7 @@ def _add_programs(verb):
     p.add_argument("--function", help="default: the first of the file")
     p.add_argument("--number", type=_positive, default=10, help="calls in a sample (10)")
     p.add_argument("--repeat", type=_positive, default=3, help="samples (3)")
-    p.add_argument("--seed", type=int, default=0, help="of the random data (0)")
+    p.add_argument("--seed", type=_seed, default=0, help="of the random data (0)")
     p.add_argument(
         "--set",
         type=_pair,
@@ -103,7 +110,7 @@ def _add_programs(verb):
     p.add_argument(
         "--database", help="what was measured; resumed; default: the user's own, used by weft.build"
     )
-    p.add_argument("--seed", type=int, default=0, help="of the search (0)")
+    p.add_argument("--seed", type=_seed, default=0, help="of the search (0)")
     p.add_argument("--seconds", type=float, help="budget of time for the whole search")
     p.add_argument("--limit", type=float, help="seconds that one candidate may take")
     p.add_argument("--picture", metavar="FILE", help="draw the search as SVG (needs matplotlib)")

@@ -9,6 +9,7 @@ with torch 2; `weft.torch.explain(model, *args)` says what weft takes of them.
 
 from __future__ import annotations
 
+from .._boundary import publish as _publish
 from ._version import COMPILES, need_compile  # first: refuses a torch that lacks an interface
 from .interop import from_torch, load_state_dict, state_dict, to_torch
 from .operators import add, matmul, mul, mv
@@ -50,3 +51,5 @@ if COMPILES:
     import torch._dynamo
 
     torch._dynamo.register_backend(name="weft")(backend)
+
+_publish(__name__, gathered=True)

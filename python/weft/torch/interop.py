@@ -7,11 +7,34 @@ import torch as _torch
 
 import weft
 
+from .._errors import error as _error
+
 __all__ = ["from_torch", "to_torch", "load_state_dict", "state_dict"]
+
+
+def require_tensor(name, value):
+    """Raises DTypeError where an argument of the function `name` is no torch tensor, or one whose elements have no strides."""
+    if not isinstance(value, _torch.Tensor):
+        raise _error(
+            weft.DTypeError,
+            "torch.tensor",
+            f"{name} of a torch tensor was asked, this is {type(value).__name__}",
+            ["legal: a torch.Tensor"],
+            help="weft.torch.to_torch(x) makes a tensor of a weft array, torch.as_tensor(x) of anything else",
+        )
+    if value.layout != _torch.strided:
+        raise _error(
+            weft.DTypeError,
+            "torch.layout",
+            f"{name} of a tensor of layout {value.layout} was asked",
+            ["legal: torch.strided"],
+            help="t.to_dense() makes one",
+        )
 
 
 def from_torch(t):
     """A weft array over a tensor's memory; a copy where the layout or device forbids sharing."""
+    require_tensor("from_torch", t)
     t = t.detach()
     if t.is_conj():
         t = t.resolve_conj()

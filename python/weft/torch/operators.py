@@ -7,8 +7,9 @@ import torch as _torch
 
 import weft
 
+from .._boundary import public as _public
 from .._errors import error as _error
-from .interop import from_torch, to_torch
+from .interop import from_torch, require_tensor, to_torch
 
 __all__ = ["add", "mul", "mv", "matmul"]
 
@@ -141,11 +142,13 @@ def _register(name):
     _library.impl(name, lambda a, b, device=None: function.apply(a, b, device), "Autograd")
 
     def call(a, b, device=None):
+        require_tensor(name, a)
+        require_tensor(name, b)
         return getattr(_torch.ops.weft, name)(a, b, None if device is None else str(device))
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"torch.{name} computed by weft on `device`; differentiable."
-    return call
+    return _public(call)
 
 
 add, mul, mv, matmul = (_register(name) for name in _NAMES)

@@ -32,11 +32,9 @@ def __getattr__(name):
     """weft.build looks into best.py on every call: the search, its process and sqlite3 are loaded when they are used."""
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
+    from .._boundary import import_later, publish_class
 
-    from .._boundary import publish_class
-
-    out = getattr(importlib.import_module(f".{_WHERE[name]}", __name__), name)
+    out = getattr(import_later(f"{__name__}.{_WHERE[name]}"), name)
     if isinstance(out, type):
         publish_class(out)
     else:

@@ -148,6 +148,7 @@ Tensor apply(Op op, const Scalar& x, const Tensor& y);
 Tensor sum(const Tensor& x, const Axes& axes = {}, bool keepdims = false);
 Tensor mean(const Tensor& x, const Axes& axes = {}, bool keepdims = false);
 Tensor max(const Tensor& x, const Axes& axes = {}, bool keepdims = false);
+Tensor min(const Tensor& x, const Axes& axes = {}, bool keepdims = false);
 Tensor reshape(const Tensor& x, const Dims& shape);
 Tensor permute(const Tensor& x, std::span<const int> axes);
 Tensor transpose(const Tensor& x, int a, int b);

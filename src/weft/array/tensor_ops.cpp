@@ -175,22 +175,38 @@ Tensor sum(const Tensor& x, const Axes& axes, bool keepdims) {
 }
 
 Tensor mean(const Tensor& x, const Axes& axes, bool keepdims) {
-  Tensor s = sum(x, axes, keepdims);
-  return s * (static_cast<double>(std::max<std::int64_t>(s.size(), 1)) /
-              static_cast<double>(std::max<std::int64_t>(x.size(), 1)));
+  if (is_integer(x.elem()) || x.elem() == Elem::boolean)
+    return mean(astype(x, Elem::float32), axes, keepdims);
+  const Tensor s = sum(x, axes, keepdims);
+  const Dims kept = kept_shape(x.shape(), all_axes(axes, x.ndim()));
+  double count = 1;
+  for (int a = 0; a < x.ndim(); ++a)
+    if (kept[a] != x.shape()[a]) count *= static_cast<double>(x.shape()[a]);
+  return s * (1 / count);  // of no elements: 0 times infinity, NaN
 }
 
-Tensor max(const Tensor& x, const Axes& axes, bool keepdims) {
+namespace {
+
+Tensor extreme(ReduceOp op, const char* name, const Tensor& x, const Axes& axes, bool keepdims) {
   Dims kept = kept_shape(x.shape(), all_axes(axes, x.ndim()));
   Axes same = axes;
-  return make_tensor("max", reduce(ReduceOp::max, x.data(), axes, keepdims), {x},
-                     [kept, same](const GradientCall& c) {
-                       // Equal maxima share the gradient.
-                       Tensor hit = astype(equal(c.x[0].detach(), reshape(c.out.detach(), kept)),
-                                           c.g.elem());
-                       Tensor share = hit / sum(hit, same, true);
-                       return std::vector<Tensor>{reshape(c.g, kept) * share};
-                     });
+  return make_tensor(
+      name, reduce(op, x.data(), axes, keepdims), {x}, [kept, same](const GradientCall& c) {
+        // Equal extremes share the gradient.
+        Tensor hit = astype(equal(c.x[0].detach(), reshape(c.out.detach(), kept)), c.g.elem());
+        Tensor share = hit / sum(hit, same, true);
+        return std::vector<Tensor>{reshape(c.g, kept) * share};
+      });
+}
+
+}  // namespace
+
+Tensor max(const Tensor& x, const Axes& axes, bool keepdims) {
+  return extreme(ReduceOp::max, "max", x, axes, keepdims);
+}
+
+Tensor min(const Tensor& x, const Axes& axes, bool keepdims) {
+  return extreme(ReduceOp::min, "min", x, axes, keepdims);
 }
 
 Tensor reshape(const Tensor& x, const Dims& shape) {

@@ -39,6 +39,13 @@ void set_range(Value& v) {
   }
 }
 
+/// The range of a value that was stored as this type.
+void set_range(Value& v, DType t) {
+  if (t.bits >= 32) return;
+  v.low = t.is_uint() || t.is_bool() ? 0 : -(std::int64_t{1} << (t.bits - 1));
+  v.high = v.low + (std::int64_t{1} << t.bits) - 1;
+}
+
 }  // namespace
 
 ValuePtr make_constant(std::int64_t n) {
@@ -125,7 +132,27 @@ ValuePtr ValueReader::binary(const Expr& whole, AluOp op, const Expr& x, const E
   return make_op(op, std::move(a), std::move(b));
 }
 
+namespace {
+
+/// Whether an operation on values of a narrow type may leave the type: the ALU itself has 32 bits.
+bool may_wrap(const Expr& e) {
+  if (e->kind == ExprKind::add || e->kind == ExprKind::sub || e->kind == ExprKind::mul) return true;
+  const auto* c = as<CallNode>(e);
+  return c && (c->op == "shift_left" || c->op == "abs");
+}
+
+}  // namespace
+
 ValuePtr ValueReader::read(const Expr& e) {
+  ValuePtr v = read_wide(e);
+  if (!v || e->dtype.bits >= 32 || !may_wrap(e)) return v;
+  if (e->dtype.is_uint() && (v->low < 0 || v->high >= std::int64_t{1} << e->dtype.bits))
+    return refuse("dtype", cat("computes ", print(e), ", which may leave ", to_string(e->dtype)),
+                  "compute in int32 and clip");
+  return narrowed(v, e->dtype);
+}
+
+ValuePtr ValueReader::read_wide(const Expr& e) {
   std::int64_t n = 0;
   if (is_const_int(e, &n)) {
     if (n < kLow || n > kHigh)
@@ -141,7 +168,11 @@ ValuePtr ValueReader::read(const Expr& e) {
   switch (e->kind) {
     case ExprKind::load: {
       const auto* l = as<LoadNode>(e);
-      if (self && l->buffer.get() == self) return std::make_shared<Value>();
+      if (self && l->buffer.get() == self) {
+        auto v = std::make_shared<Value>();
+        set_range(*v, e->dtype);
+        return v;
+      }
       std::optional<std::size_t> i = load(e);
       if (!i)
         return refuse("operand", cat("reads ", print(e), ", whose index is not affine"),
@@ -152,10 +183,7 @@ ValuePtr ValueReader::read(const Expr& e) {
       if (t.is_float() || t.bits > 32 || (t.is_uint() && t.bits == 32))
         return refuse("dtype", cat("reads ", print(e), " of ", to_string(t)),
                       "operands are integers that int32 can hold");
-      if (t.bits < 32) {
-        v->low = t.is_uint() || t.is_bool() ? 0 : -(std::int64_t{1} << (t.bits - 1));
-        v->high = v->low + (std::int64_t{1} << t.bits) - 1;
-      }
+      set_range(*v, t);
       return v;
     }
     case ExprKind::cast: {

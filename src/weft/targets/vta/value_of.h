@@ -19,9 +19,12 @@ struct ValueReader {
   std::function<DType(std::size_t)> dtype_of;
   std::string slug, message, note;
 
+  /// The value that an expression has in its type: arithmetic of narrow types wraps.
   ValuePtr read(const ir::Expr& e);
 
  private:
+  /// As read; of the outermost operation before it wraps.
+  ValuePtr read_wide(const ir::Expr& e);
   ValuePtr refuse(const char* why, std::string text, std::string more = {});
   ValuePtr binary(const ir::Expr& whole, AluOp op, const ir::Expr& a, const ir::Expr& b);
 };

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of NumPy and PyTorch that are composed of those of the array standard, so that every device, gradients,
+weft.compile and weft.vmap have them. A module holds each family; `functions` are those of the main namespace."""
+
+from __future__ import annotations
+
+import inspect
+
+from .._boundary import public
+from .._torch_names import understanding
+from . import distributions, draws, elementwise, indices, joining, matrices, names, sets, signals, statistics
+
+__all__ = ["distributions", "functions", "matrices", "published"]
+
+
+def published(function):
+    """As callers see it: PyTorch's names of axes, weft's errors; traced and batched values go through it."""
+    several = function.__code__.co_flags & inspect.CO_VARARGS
+    out = public(function if several else understanding(function))
+    out.__weft_transform__ = True
+    out.__module__ = "weft"
+    return out
+
+
+def _main():
+    import weft
+
+    found = {}
+    for module in (draws, elementwise, indices, joining, names, sets, signals, statistics):
+        found.update({name: published(getattr(module, name)) for name in module.__all__})
+    found.update({name: getattr(weft, first) for name, first in names.SAME.items()})
+    found.update({name: getattr(weft.linalg, name) for name in ("matrix_power", "slogdet", "svd")})
+    return found
+
+
+def _attach(module, family):
+    for name in family.__all__:
+        own = published(getattr(family, name))
+        own.__module__ = module.__name__
+        setattr(module, name, own)
+        if hasattr(module, "__all__"):
+            module.__all__.append(name)
+
+
+def _attached():
+    import weft
+
+    _attach(weft.linalg, matrices)
+    _attach(weft.random, distributions)
+
+
+_attached()
+functions = _main()

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Element-wise functions of NumPy and PyTorch that are composed of others."""
+
+from __future__ import annotations
+
+import math
+
+import weft
+
+from .._core import Tensor
+from .common import beside, plain, real, refused, value
+
+__all__ = [
+    "cbrt",
+    "digamma",
+    "divmod",
+    "erfinv",
+    "float_power",
+    "fmax",
+    "fmin",
+    "frexp",
+    "gcd",
+    "heaviside",
+    "iscomplex",
+    "isneginf",
+    "isposinf",
+    "isreal",
+    "lcm",
+    "ldexp",
+    "lgamma",
+    "logaddexp2",
+    "logdet",
+    "modf",
+    "sgn",
+]
+
+
+def cbrt(x):
+    """The real cube root, of negative numbers, too."""
+    x = real(x)
+    zero = plain(x) == 0
+    size = weft.where(zero, 1.0, weft.abs(x))
+    root = weft.exp(weft.log(size) * (1.0 / 3.0))
+    root = root - (root * root * root - size) / (3.0 * root * root)
+    infinite = weft.isinf(plain(x))
+    return weft.where(zero | infinite, x, weft.sign(x) * weft.where(infinite, 1.0, root))
+
+
+def fmax(x1, x2):
+    """The larger of both; the other where one is NaN."""
+    a = value(x1)
+    b = beside(x2, a)
+    return weft.where(weft.isnan(plain(a)), b, weft.where(weft.isnan(plain(b)), a, weft.maximum(a, b)))
+
+
+def fmin(x1, x2):
+    """The smaller of both; the other where one is NaN."""
+    a = value(x1)
+    b = beside(x2, a)
+    return weft.where(weft.isnan(plain(a)), b, weft.where(weft.isnan(plain(b)), a, weft.minimum(a, b)))
+
+
+def divmod(x1, x2):
+    """(x1 // x2, x1 % x2)."""
+    x1 = value(x1)
+    x2 = beside(x2, x1)
+    return weft.floor_divide(x1, x2), weft.remainder(x1, x2)
+
+
+def modf(x):
+    """(fraction, whole part), both with the sign of x."""
+    x = real(x)
+    whole = weft.trunc(plain(x))
+    part = weft.where(weft.isinf(plain(x)), weft.copysign(weft.zeros_like(whole), whole), x - whole)
+    return part, Tensor(whole, requires_grad=False) if isinstance(x, Tensor) else whole
+
+
+def frexp(x):
+    """(m, e) with x = m * 2**e, 0.5 <= |m| < 1, e of int32; 0, infinities and NaN are their own m with e of 0."""
+    x = plain(real(x))
+    usual = weft.isfinite(x) & (x != 0)
+    size = weft.where(usual, weft.abs(x), 1.0)
+    # Two steps keep the powers of 2 inside the type's range for the smallest and the largest numbers.
+    e = weft.floor(weft.log2(size)) + 1
+    half = weft.trunc(e / 2)
+    m = size * weft.exp2(-half) * weft.exp2(half - e)
+    e = weft.where(m >= 1, e + 1, weft.where(m < 0.5, e - 1, e))
+    m = weft.where(m >= 1, m / 2, weft.where(m < 0.5, m * 2, m))
+    return weft.where(usual, weft.copysign(m, x), x), weft.where(usual, e, 0.0).astype("int32")
+
+
+def ldexp(x1, x2):
+    """x1 * 2**x2."""
+    x = real(x1)
+    e = beside(x2, x)
+    e = e.astype(x.dtype)
+    half = weft.trunc(plain(e) / 2)
+    return x * weft.exp2(half) * weft.exp2(plain(e) - half)
+
+
+def heaviside(x1, x2):
+    """0 where x1 is negative, x2 where it is 0, 1 where it is positive, NaN where it is NaN."""
+    x = real(x1)
+    at = real(beside(x2, x))
+    p = plain(x)
+    return weft.where(p == 0, at, weft.where(weft.isnan(p), p, (p > 0).astype(p.dtype)))
+
+
+def _whole(x, name):
+    x = plain(x)
+    if x.dtype.kind not in "iu":
+        raise refused("array.whole.type", f"{name} of {x.dtype}", "whole numbers")
+    return x
+
+
+def gcd(x1, x2):
+    """The greatest common divisor of whole numbers, not negative."""
+    a = _whole(x1, "gcd")
+    a, b = weft.broadcast_arrays(a, _whole(beside(x2, a), "gcd"))
+    a, b = weft.abs(a), weft.abs(b)
+    while bool(weft.any(b != 0)):
+        other = weft.where(b == 0, 1, b)
+        a, b = weft.where(b == 0, a, b), weft.where(b == 0, b, a % other)
+    return a
+
+
+def lcm(x1, x2):
+    """The least common multiple of whole numbers, not negative; 0 where one is 0."""
+    a = weft.abs(_whole(x1, "lcm"))
+    b = weft.abs(_whole(beside(x2, a), "lcm"))
+    divisor = gcd(a, b)
+    return a // weft.where(divisor == 0, 1, divisor) * b
+
+
+def float_power(x1, x2):
+    """x1 to the power x2 in float64, or complex128."""
+    a = value(x1)
+    b = beside(x2, a)
+    wide = lambda x: x.astype("complex128" if x.dtype.kind == "c" else "float64")  # noqa: E731
+    return weft.pow(wide(a), wide(b))
+
+
+def logaddexp2(x1, x2):
+    """log2(2**x1 + 2**x2) without overflow."""
+    a = real(x1)
+    b = real(beside(x2, a))
+    return weft.logaddexp(a * math.log(2), b * math.log(2)) / math.log(2)
+
+
+def isposinf(x):
+    """Is it positive infinity?"""
+    return plain(x) == math.inf
+
+
+def isneginf(x):
+    """Is it negative infinity?"""
+    return plain(x) == -math.inf
+
+
+def isreal(x):
+    """Has it no imaginary part?"""
+    x = plain(x)
+    return weft.imag(x) == 0 if x.dtype.kind == "c" else weft.ones(x.shape, dtype="bool", device=x.device)
+
+
+def iscomplex(x):
+    """Has it an imaginary part?"""
+    return weft.logical_not(isreal(x))
+
+
+def sgn(x):
+    """The sign; of complex numbers x / |x|, 0 at 0."""
+    x = value(x)
+    if x.dtype.kind != "c":
+        return weft.sign(x)
+    size = weft.abs(x)
+    return x / weft.where(plain(size) == 0, 1.0, size)
+
+
+def logdet(x):
+    """The logarithm of the determinant; NaN where it is negative, -infinity where it is 0."""
+    sign, logarithm = weft.linalg.slogdet(x)
+    return weft.where(plain(sign) < 0, math.nan, logarithm)
+
+
+# Terms B(2k) / (2k (2k - 1)) of Stirling's series and B(2k) / 2k of its derivative: B are Bernoulli's numbers.
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
+_LIFTED = 8  # Arguments are lifted by this much before the series is used.
+
+
+def _series(x, terms):
+    inverse = 1.0 / (x * x)
+    total = terms[-1]
+    for c in reversed(terms[:-1]):
+        total = total * inverse + c
+    return total
+
+
+def _lgamma_right(x):
+    product = x
+    for k in range(1, _LIFTED):
+        product = product * (x + float(k))
+    large = plain(x) > 1e4  # where lifting changes nothing, and overflows in float32
+    lifted = x + float(_LIFTED)
+    terms = tuple(b / ((2 * k + 2) * (2 * k + 1)) for k, b in enumerate(_BERNOULLI))
+    stirling = lambda y: (y - 0.5) * weft.log(y) - y + 0.5 * math.log(2 * math.pi) + _series(y, terms) / y  # noqa: E731
+    safe = weft.where(large, 1.0, product)
+    return weft.where(large, stirling(weft.where(large, x, 1e5)), stirling(lifted) - weft.log(safe))
+
+
+def lgamma(x):
+    """The logarithm of |gamma(x)|; infinite at 0 and at negative whole numbers."""
+    x = real(x)
+    p = plain(x)
+    left = p < 0.5
+    right = _lgamma_right(weft.where(left, 1.0 - x, x))
+    turned = weft.sin(math.pi * (x - weft.floor(p)))
+    pole = (p <= 0) & (p == weft.floor(p))
+    mirror = math.log(math.pi) - weft.log(weft.abs(weft.where(left & ~pole, turned, 1.0)))
+    out = weft.where(left, mirror - right, right)
+    return weft.where(pole | weft.isinf(p), math.inf, out)
+
+
+def digamma(x):
+    """The derivative of lgamma; NaN at negative whole numbers, -infinity at 0."""
+    x = real(x)
+    p = plain(x)
+    left = p < 0.5
+    y = weft.where(left, 1.0 - x, x)
+    lifted, shift = y, 0.0
+    for k in range(_LIFTED):
+        shift = shift + 1.0 / (y + float(k))
+    lifted = y + float(_LIFTED)
+    terms = tuple(b / (2 * k + 2) for k, b in enumerate(_BERNOULLI))
+    right = weft.log(lifted) - 0.5 / lifted - _series(lifted, terms) / (lifted * lifted) - shift
+    pole = (p < 0) & (p == weft.floor(p))
+    turn = math.pi * (x - weft.floor(p))
+    own = left & (weft.sin(plain(turn)) != 0)
+    angle = weft.where(own, turn, 1.0)
+    out = weft.where(left, right - math.pi * weft.cos(angle) / weft.sin(angle), right)
+    return weft.where(pole, math.nan, weft.where(p == 0, -math.inf, out))
+
+
+def erfinv(x):
+    """The number whose error function is x; infinite at 1 and -1, NaN beyond."""
+    x = real(x)
+    p = plain(x)
+    inside = weft.abs(p) < 1
+    z = weft.where(inside, x, 0.0)
+    # A closed form near enough for Newton's method, then steps on erf where it has digits left and on erfc in the tails.
+    w = weft.log1p(-z * z)
+    a = 2 / (math.pi * 0.147) + w / 2
+    y = weft.sign(z) * weft.sqrt(weft.sqrt(a * a - w / 0.147) - a)
+    y = weft.where(plain(z) == 0, z, y)
+    for _ in range(3):
+        f = weft.erf(y) - z
+        y = y - f / (2 / math.sqrt(math.pi) * weft.exp(-y * y) - y * f)
+    return weft.where(inside, y, weft.where(weft.abs(p) == 1, weft.copysign(weft.full_like(p, math.inf), p), math.nan))

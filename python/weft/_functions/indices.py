@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Positions, grids of positions, triangles, and orders along an axis, by NumPy's names."""
+
+from __future__ import annotations
+
+import weft
+
+from .common import axis_of, plain, refused, value
+
+__all__ = [
+    "apply_along_axis",
+    "argpartition",
+    "diag_indices",
+    "diagflat",
+    "fill_diagonal",
+    "indices",
+    "ix_",
+    "partition",
+    "put_along_axis",
+    "ravel_multi_index",
+    "rollaxis",
+    "tri",
+    "tril_indices",
+    "triu_indices",
+    "unravel_index",
+    "vander",
+]
+
+
+def indices(dimensions, dtype=None, device=None):
+    """The positions along each axis of every element of a grid: (axes, *dimensions)."""
+    axes = [weft.arange(n, dtype=dtype or "int64", device=device) for n in dimensions]
+    return weft.stack(weft.meshgrid(*axes, indexing="ij"), axis=0)
+
+
+def ix_(*sequences):
+    """Index arrays that pick the grid of the positions (or masks) given for each axis."""
+    out, n = [], len(sequences)
+    for k, s in enumerate(sequences):
+        s = plain(s)
+        if s.ndim != 1:
+            raise refused("array.ix.shape", f"positions of shape {tuple(s.shape)}", "a vector for each axis")
+        s = weft.nonzero(s)[0] if s.dtype.kind == "b" else s
+        out.append(s.reshape(tuple(-1 if i == k else 1 for i in range(n))))
+    return tuple(out)
+
+
+def diag_indices(n, ndim=2):
+    """The positions of the diagonal of an array with `ndim` axes of n entries."""
+    at = weft.arange(n)
+    return (at,) * ndim
+
+
+def tri(n, m=None, k=0, dtype=None):
+    """Ones on and below the k-th diagonal of an (n, m) matrix, zeros above."""
+    m = n if m is None else m
+    mask = weft.arange(n).reshape(-1, 1) + k >= weft.arange(m).reshape(1, -1)
+    return mask.astype(weft.asarray(0.0).dtype if dtype is None else dtype)
+
+
+def tril_indices(n, k=0, m=None):
+    """(rows, columns) of the elements on and below the k-th diagonal of an (n, m) matrix."""
+    return tuple(weft.nonzero(tri(n, m, k, "bool")))
+
+
+def triu_indices(n, k=0, m=None):
+    """(rows, columns) of the elements on and above the k-th diagonal of an (n, m) matrix."""
+    return tuple(weft.nonzero(weft.logical_not(tri(n, m, k - 1, "bool"))))
+
+
+def _product(shape):
+    size = 1
+    for n in shape:
+        size *= n
+    return size
+
+
+def unravel_index(index, shape):
+    """The positions along each axis of positions in the row of all elements. Raises ArgumentError beyond them."""
+    index = plain(index)
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    size = _product(shape)
+    if index.size and (int(weft.min(index)) < 0 or int(weft.max(index)) >= size):
+        raise refused("array.unravel.range", f"a position outside of {size} elements", f"from 0 to {size - 1}")
+    out = []
+    for n in reversed(shape):
+        out.append(index % n)
+        index = index // n
+    return tuple(reversed(out))
+
+
+def ravel_multi_index(multi_index, dims):
+    """The positions in the row of all elements of positions along each axis. Raises ArgumentError beyond them."""
+    parts = [plain(p) for p in multi_index]
+    if len(parts) != len(dims):
+        raise refused("array.ravel.axes", f"{len(parts)} positions for {len(dims)} axes", "one for each axis")
+    out = 0
+    for p, n in zip(parts, dims):
+        if p.size and (int(weft.min(p)) < 0 or int(weft.max(p)) >= n):
+            raise refused("array.unravel.range", f"a position outside of {n} entries", f"from 0 to {n - 1}")
+        out = out * n + p
+    return out
+
+
+def diagflat(x, k=0):
+    """A matrix with the elements in a row on its k-th diagonal, zeros elsewhere."""
+    return weft.diag(value(x).reshape(-1), k)
+
+
+def fill_diagonal(x, number):
+    """Writes a number, or the elements of a vector, on the diagonal of a matrix; x itself changes."""
+    if not isinstance(x, weft.NDArray) or x.ndim < 2:
+        raise refused("array.fill_diagonal.target", "fill_diagonal of no matrix", "an array with two axes and more")
+    n = min(x.shape)
+    at = weft.arange(n, device=x.device)
+    x[(at,) * x.ndim] = plain(number).astype(x.dtype) if not isinstance(number, (int, float)) else number
+
+
+def put_along_axis(x, index, values, axis):
+    """Writes values at positions along an axis, one for each entry of index; x itself changes."""
+    x, index = x, plain(index)
+    axis = axis_of(x, axis)
+    places = [
+        index if i == axis else weft.arange(n, device=x.device).reshape(tuple(n if k == i else 1 for k in range(x.ndim)))
+        for i, n in enumerate(index.shape)
+    ]
+    x[tuple(weft.broadcast_arrays(*places))] = weft.broadcast_to(plain(values).astype(x.dtype), tuple(index.shape))
+
+
+def partition(x, kth, axis=-1):
+    """A copy in which the entry at kth along an axis stands as in order, smaller ones before it: here the whole order."""
+    return weft.sort(value(x), axis=axis)
+
+
+def argpartition(x, kth, axis=-1):
+    """Positions that bring x in the order of partition."""
+    return weft.argsort(plain(x), axis=axis)
+
+
+def rollaxis(x, axis, start=0):
+    """The axis moved before the axis at `start`."""
+    x = value(x)
+    axis = axis_of(x, axis)
+    start = start + x.ndim if start < 0 else start
+    return weft.moveaxis(x, axis, start - 1 if start > axis else start)
+
+
+def apply_along_axis(function, axis, x, *args, **kwargs):
+    """The function of each line along an axis; what it gives for a line takes the place of the axis."""
+    x = value(x)
+    axis = axis_of(x, axis)
+    lines = weft.moveaxis(x, axis, -1)
+    shape = tuple(lines.shape[:-1])
+    rows = lines.reshape(-1, lines.shape[-1])
+    made = [value(function(rows[i], *args, **kwargs)) for i in range(rows.shape[0])]
+    out = weft.stack(made, axis=0)
+    inner = tuple(out.shape[1:])
+    out = out.reshape(shape + inner)
+    for k in range(len(inner)):
+        out = weft.moveaxis(out, len(shape) + k, axis + k)
+    return out
+
+
+def vander(x, n=None, increasing=False):
+    """The powers of a vector's elements, one column for each: from the highest down, or from 0 up with increasing."""
+    x = value(x)
+    n = x.shape[0] if n is None else n
+    powers = weft.arange(n, device=x.device) if increasing else weft.arange(n - 1, -1, -1, device=x.device)
+    return x.reshape(-1, 1) ** powers.reshape(1, -1).astype(x.dtype)
+
+
+

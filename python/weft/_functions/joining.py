@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays put together and taken apart, by NumPy's names."""
+
+from __future__ import annotations
+
+import itertools
+
+import weft
+
+from .._errors import error as _error
+from .common import along, axis_of, beside, plain, refused, value
+
+__all__ = [
+    "append",
+    "array_split",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "block",
+    "block_diag",
+    "broadcast_tensors",
+    "cartesian_prod",
+    "column_stack",
+    "combinations",
+    "delete",
+    "dsplit",
+    "dstack",
+    "hsplit",
+    "hstack",
+    "insert",
+    "resize",
+    "trim_zeros",
+    "vsplit",
+    "vstack",
+]
+
+
+def _each(change, arrays):
+    """change of every array; of one, not a tuple."""
+    out = tuple(change(value(a)) for a in arrays)
+    return out[0] if len(out) == 1 else out
+
+
+def atleast_1d(*arrays):
+    """Each with one axis at least."""
+    return _each(lambda x: x.reshape(1) if x.ndim == 0 else x, arrays)
+
+
+def atleast_2d(*arrays):
+    """Each with two axes at least; a vector becomes a row."""
+    return _each(lambda x: x.reshape(1, -1) if x.ndim < 2 else x, arrays)
+
+
+def _three(x):
+    if x.ndim == 2:
+        return weft.expand_dims(x, axis=2)
+    return x.reshape(1, -1, 1) if x.ndim < 2 else x
+
+
+def atleast_3d(*arrays):
+    """Each with three axes at least, as NumPy places them: (n,) becomes (1, n, 1), (m, n) becomes (m, n, 1)."""
+    return _each(_three, arrays)
+
+
+def vstack(arrays):
+    """Arrays below one another; vectors are rows."""
+    return weft.concat([atleast_2d(a) for a in arrays], axis=0)
+
+
+def hstack(arrays):
+    """Arrays beside one another: along the second axis, vectors along their only one."""
+    arrays = [atleast_1d(a) for a in arrays]
+    return weft.concat(arrays, axis=0 if arrays and arrays[0].ndim == 1 else 1)
+
+
+def dstack(arrays):
+    """Arrays behind one another, along the third axis."""
+    return weft.concat([atleast_3d(a) for a in arrays], axis=2)
+
+
+def column_stack(arrays):
+    """Vectors as the columns of a matrix; matrices beside one another."""
+    arrays = [value(a) for a in arrays]
+    return weft.concat([a.reshape(-1, 1) if a.ndim < 2 else a for a in arrays], axis=1)
+
+
+def block(arrays):
+    """One array of nested lists of blocks: the innermost lists are joined along the last axis, the next along the one before."""
+
+    def depth(x):
+        return 1 + max(map(depth, x), default=0) if isinstance(x, list) else 0
+
+    levels = depth(arrays)
+
+    def ranks(x):
+        return max(map(ranks, x), default=0) if isinstance(x, list) else value(x).ndim
+
+    rank = max(ranks(arrays), levels)
+
+    def join(x, level):
+        if not isinstance(x, list):
+            x = value(x)
+            return x.reshape((1,) * (rank - x.ndim) + tuple(x.shape))
+        return weft.concat([join(part, level + 1) for part in x], axis=rank - levels + level)
+
+    return join(arrays, 0)
+
+
+def block_diag(*matrices):
+    """A matrix with the given ones along its diagonal, zeros elsewhere."""
+    matrices = [atleast_2d(m) for m in matrices]
+    width, rows, at = sum(m.shape[1] for m in matrices), [], 0
+    for m in matrices:
+        rows.append(weft.nn.functional.pad(m, (at, width - at - m.shape[1])))
+        at += m.shape[1]
+    return weft.concat(rows, axis=0)
+
+
+def append(x, values, axis=None):
+    """values behind x along an axis; both in a row when axis is None."""
+    x = value(x)
+    values = beside(values, x)
+    if axis is None:
+        return weft.concat([x.reshape(-1), values.reshape(-1)], axis=0)
+    return weft.concat([x, values], axis=axis)
+
+
+def _positions(index, count):
+    """Positions from 0 on, of a slice, a number or numbers. Raises IndexError beyond the axis."""
+    if isinstance(index, slice):
+        return list(range(*index.indices(count)))
+    at = plain(index)
+    if at.dtype.kind == "b":
+        return [i for i, hit in enumerate(at.tolist()) if hit]
+    at = at.reshape(-1).tolist()
+    for i in at:
+        if not -count <= i < count:
+            raise _error(
+                weft.IndexError,
+                "array.position.range",
+                f"position {i} of {count} entries",
+                [f"legal: {-count} to {count - 1}"],
+            )
+    return [int(i) % count for i in at]
+
+
+def delete(x, index, axis=None):
+    """Without the entries at positions along an axis (a number, numbers, a slice or a mask); in a row when axis is None."""
+    x = value(x)
+    x, axis = (x.reshape(-1), 0) if axis is None else (x, axis_of(x, axis))
+    gone = set(_positions(index, x.shape[axis]))
+    kept = [i for i in range(x.shape[axis]) if i not in gone]
+    return weft.take(x, weft.asarray(kept, dtype="int64", device=x.device), axis=axis)
+
+
+def insert(x, index, values, axis=None):
+    """With values before positions along an axis; in a row when axis is None. One value may serve several positions.
+
+    Before a single position all entries of values are put, as in NumPy.
+    """
+    x = value(x)
+    values = beside(values, x)
+    x, axis = (x.reshape(-1), 0) if axis is None else (x, axis_of(x, axis))
+    count, shape = x.shape[axis], list(x.shape)
+    values = values.astype(x.dtype).reshape((1,) * (x.ndim - values.ndim) + tuple(values.shape))
+    if isinstance(index, slice):
+        at = list(range(*index.indices(count)))
+    else:
+        at = [i + count if i < 0 else i for i in map(int, plain(index).reshape(-1).tolist())]
+        if plain(index).ndim == 0:
+            values = weft.moveaxis(values, 0, axis)
+            at *= values.shape[axis]
+    if any(not 0 <= i <= count for i in at):
+        raise _error(
+            weft.IndexError,
+            "array.position.range",
+            f"insert before {at} of {count} entries",
+            [f"legal: {-count} to {count}"],
+        )
+    shape[axis] = len(at)
+    both = weft.concat([x, weft.broadcast_to(values, tuple(shape))], axis=axis)
+    # Before entry i stand the new ones for i, in the order in which they were given.
+    order = sorted([(i, 1, i) for i in range(count)] + [(i, 0, count + k) for k, i in enumerate(at)], key=lambda t: t[:2])
+    source = [t[2] for t in order]
+    return weft.take(both, weft.asarray(source, dtype="int64", device=x.device), axis=axis)
+
+
+def resize(x, new_shape):
+    """The elements in order, again from the first where they end, in a new shape."""
+    x = value(x).reshape(-1)
+    shape = (new_shape,) if isinstance(new_shape, int) else tuple(new_shape)
+    size = 1
+    for n in shape:
+        size *= n
+    if not x.size:
+        return weft.zeros(shape, dtype=x.dtype, device=x.device)
+    return weft.tile(x, (-(-size // x.size),))[:size].reshape(shape)
+
+
+def array_split(x, sections, axis=0):
+    """A list of parts along an axis: `sections` of nearly equal length, or cut before the positions of a list."""
+    x = value(x)
+    axis = axis_of(x, axis)
+    n = x.shape[axis]
+    if isinstance(sections, int):
+        if sections < 1:
+            raise refused("array.split.sections", f"{sections} parts", "one part at least")
+        cuts = [0]
+        for i in range(sections):
+            cuts.append(cuts[-1] + n // sections + (i < n % sections))
+    else:
+        cuts = [0, *(int(i) for i in sections), n]
+    return [along(x, axis, slice(a, b)) for a, b in zip(cuts, cuts[1:])]
+
+
+def _equal_parts(x, sections, axis):
+    if isinstance(sections, int) and (sections < 1 or x.shape[axis] % sections):
+        raise refused(
+            "array.split.sections", f"{sections} equal parts of {x.shape[axis]} entries", "the number of parts divides the axis"
+        )
+    return array_split(x, sections, axis)
+
+
+def hsplit(x, sections):
+    """Equal parts along the second axis, of a vector along its only one."""
+    x = value(x)
+    return _equal_parts(x, sections, 1 if x.ndim > 1 else 0)
+
+
+def vsplit(x, sections):
+    """Equal parts along the first axis."""
+    return _equal_parts(value(x), sections, 0)
+
+
+def dsplit(x, sections):
+    """Equal parts along the third axis."""
+    x = value(x)
+    return _equal_parts(x, sections, axis_of(x, 2))
+
+
+def trim_zeros(x, trim="fb"):
+    """A vector without the zeros at its front ("f") and back ("b")."""
+    x = value(x)
+    at = weft.nonzero(plain(x))[0]
+    if not at.size:
+        return x[:0]
+    first, last = int(at[0]), int(at[-1]) + 1
+    return x[first if "f" in trim.lower() else 0 : last if "b" in trim.lower() else x.shape[0]]
+
+
+def broadcast_tensors(*arrays):
+    """All in the shape to which they broadcast."""
+    return tuple(weft.broadcast_arrays(*map(value, arrays)))
+
+
+def cartesian_prod(*vectors):
+    """All choices of one element from each vector, one in each row; of one vector, the vector."""
+    grids = weft.meshgrid(*map(value, vectors), indexing="ij")
+    return grids[0] if len(grids) == 1 else weft.stack([g.reshape(-1) for g in grids], axis=1)
+
+
+def combinations(x, r=2, with_replacement=False):
+    """All choices of r elements of a vector in order, one in each row."""
+    x = value(x)
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    at = list(choose(range(x.shape[0]), r))
+    index = weft.asarray(at, dtype="int64", device=x.device).reshape(-1)
+    return weft.take(x, index, axis=0).reshape(len(at), r)

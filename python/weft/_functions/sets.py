@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Distinct elements, sets of elements, and elements picked by conditions, by NumPy's names."""
+
+from __future__ import annotations
+
+import weft
+
+from .._errors import error as _error
+from .common import axis_of, beside, plain, refused, value
+
+__all__ = [
+    "choose",
+    "compress",
+    "extract",
+    "flatnonzero",
+    "intersect1d",
+    "piecewise",
+    "place",
+    "put",
+    "setdiff1d",
+    "setxor1d",
+    "union1d",
+    "unique",
+    "unique_consecutive",
+]
+
+
+def unique(x, return_index=False, return_inverse=False, return_counts=False, *, sorted=True):
+    """The distinct elements in ascending order; with them, as asked, the first position of each, each element's place, how often."""
+    x = plain(x)
+    if not (return_index or return_inverse or return_counts):
+        return weft.unique_values(x)
+    found = weft.unique_all(x)
+    out = [found.values]
+    out += [found.indices] if return_index else []
+    out += [found.inverse_indices] if return_inverse else []
+    out += [found.counts] if return_counts else []
+    return tuple(out)
+
+
+def unique_consecutive(x, return_inverse=False, return_counts=False):
+    """The first of each run of equal elements; with them, as asked, each element's run and the runs' lengths."""
+    x = plain(x)
+    row = x.reshape(-1)
+    if not row.size:
+        first = weft.zeros((0,), dtype="bool", device=row.device)
+    else:
+        first = weft.concat([weft.ones((1,), dtype="bool", device=row.device), row[1:] != row[:-1]], axis=0)
+    starts = weft.nonzero(first)[0]
+    out = [row[first]]
+    if return_inverse:
+        out.append((weft.cumulative_sum(first.astype("int64"), axis=0) - 1).reshape(tuple(x.shape)))
+    if return_counts:
+        end = weft.asarray([row.size], dtype=starts.dtype, device=row.device)
+        out.append(weft.concat([starts[1:], end], axis=0) - starts if row.size else starts)
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+def intersect1d(x1, x2):
+    """What is in both, ascending, each once."""
+    a = weft.unique_values(plain(x1))
+    b = weft.unique_values(plain(beside(x2, a)))
+    return a[weft.isin(a, b)] if b.size else a[:0]
+
+
+def union1d(x1, x2):
+    """What is in one of both, ascending, each once."""
+    x1 = plain(x1)
+    return weft.unique_values(weft.concat([x1.reshape(-1), plain(beside(x2, x1)).reshape(-1)], axis=0))
+
+
+def setdiff1d(x1, x2):
+    """What is in the first and not in the second, ascending, each once."""
+    a = weft.unique_values(plain(x1))
+    b = plain(beside(x2, a))
+    return a[~weft.isin(a, b)] if b.size else a
+
+
+def setxor1d(x1, x2):
+    """What is in one of both alone, ascending, each once."""
+    x1 = plain(x1)
+    x2 = plain(beside(x2, x1))
+    return union1d(setdiff1d(x1, x2), setdiff1d(x2, x1))
+
+
+def flatnonzero(x):
+    """The positions in the row of all elements of those that are not 0."""
+    return weft.nonzero(plain(x).reshape(-1))[0]
+
+
+def extract(condition, x):
+    """The elements of x, in a row, where the condition is not 0."""
+    x = value(x)
+    return x.reshape(-1)[plain(beside(condition, x)).reshape(-1).astype("bool")]
+
+
+def compress(condition, x, axis=None):
+    """The entries along an axis for which the condition, a vector, is not 0; of the elements in a row when axis is None."""
+    x = value(x)
+    x, axis = (x.reshape(-1), 0) if axis is None else (x, axis_of(x, axis))
+    at = weft.nonzero(plain(condition))[0]
+    return weft.take(x, at.to(x.device), axis=axis)
+
+
+def choose(index, choices, mode="raise"):
+    """Element by element that of choices[index]; mode: "raise", "wrap" or "clip" for positions beyond them."""
+    index = plain(index)
+    stacked = weft.broadcast_arrays(*(beside(c, index) for c in choices))
+    n = len(stacked)
+    if mode == "raise" and index.size and not (0 <= int(weft.min(index)) and int(weft.max(index)) < n):
+        raise refused("array.choose.index", f"a position outside of {n} choices", f"from 0 to {n - 1}, or mode='wrap' or 'clip'")
+    index = index % n if mode == "wrap" else weft.clip(index, 0, n - 1)
+    out = stacked[0]
+    for k in range(1, n):
+        out = weft.where(index == k, stacked[k], out)
+    return weft.broadcast_to(out, tuple(weft.broadcast_arrays(index, plain(stacked[0]))[0].shape))
+
+
+def _set(x, name):
+    if not isinstance(x, weft.NDArray):
+        raise refused(f"array.{name}.target", f"{name} into {type(x).__name__}", "an array, whose elements change")
+    return x
+
+
+def put(x, index, values):
+    """Writes values, again from the first where they end, at positions in the row of x's elements; x itself changes."""
+    x = _set(x, "put")
+    index = plain(beside(index, x)).reshape(-1)
+    values = plain(beside(values, x)).astype(x.dtype).reshape(-1)
+    if not index.size:
+        return
+    n = x.size
+    low, high = int(weft.min(index)), int(weft.max(index))
+    if low < -n or high >= n:
+        raise _error(
+            weft.IndexError, "array.position.range", f"positions {low} to {high} of {n} elements", [f"legal: {-n} to {n - 1}"]
+        )
+    repeated = weft.tile(values, (-(-index.size // values.size),))[: index.size]
+    row = x.reshape(-1).copy()
+    row[weft.where(index < 0, index + n, index)] = repeated
+    x[...] = row.reshape(tuple(x.shape))
+
+
+def place(x, mask, values):
+    """Writes values in order, again from the first where they end, where the mask is true; x itself changes."""
+    x = _set(x, "place")
+    put(x, flatnonzero(plain(beside(mask, x))), values)
+
+
+def piecewise(x, conditions, functions):
+    """The function of the first list entry whose condition holds, or that number; one more function serves the rest, else 0."""
+    x = value(x)
+    conditions = [conditions] if not isinstance(conditions, (list, tuple)) else list(conditions)
+    functions = list(functions)
+    if len(functions) not in (len(conditions), len(conditions) + 1):
+        raise refused(
+            "array.piecewise.count",
+            f"{len(functions)} functions for {len(conditions)} conditions",
+            "one for each condition, and one more for the rest",
+        )
+    rest = functions[len(conditions)] if len(functions) > len(conditions) else 0
+    apply = lambda f: f(x) if callable(f) else f  # noqa: E731
+    out = weft.zeros_like(plain(x)) + apply(rest)
+    for c, f in zip(conditions, functions):
+        out = weft.where(plain(beside(c, x)).astype("bool"), apply(f), out)
+    return out.astype(x.dtype)

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Vectors as samples: convolution, interpolation, differences, integrals, windows, polynomials."""
+
+from __future__ import annotations
+
+import math
+
+import weft
+
+from .common import along, axis_of, beside, plain, real, refused, value
+
+__all__ = [
+    "bartlett",
+    "blackman",
+    "convolve",
+    "correlate",
+    "cumulative_trapezoid",
+    "ediff1d",
+    "geomspace",
+    "gradient",
+    "hamming",
+    "hanning",
+    "interp",
+    "kaiser",
+    "logspace",
+    "poly",
+    "polyfit",
+    "polyval",
+    "roots",
+    "trapezoid",
+    "trapz",
+    "unwrap",
+]
+
+
+def _vector(x, name):
+    x = value(x)
+    if x.ndim != 1 or not x.size:
+        raise refused(f"array.{name}.shape", f"{name} of shape {tuple(x.shape)}", "vectors with one element at least")
+    return x
+
+
+def convolve(a, v, mode="full"):
+    """The sums of a[k] v[n - k]: "full", "same" (as long as the longer) or "valid" (where they overlap wholly)."""
+    return _sliding(a, v, mode, "convolve")
+
+
+def correlate(a, v, mode="valid"):
+    """The sums of a[n + k] conj(v[k]): "full", "same" or "valid"."""
+    v = _vector(v, "correlate")
+    turned = weft.flip(weft.conj(v) if v.dtype.kind == "c" else v, axis=0)
+    return _sliding(a, turned, mode, "correlate")
+
+
+def _sliding(a, v, mode, name):
+    a = _vector(a, name)
+    v = _vector(beside(v, a), name)
+    if mode not in ("full", "same", "valid"):
+        raise refused(f"array.{name}.mode", f"mode {mode!r}", "full, same or valid")
+    dtype = weft.result_type(a.dtype, v.dtype)
+    a, v = a.astype(dtype), v.astype(dtype)
+    n, m = a.shape[0], v.shape[0]
+    short, long = (v, a) if m <= n else (a, v)
+    count, size = long.shape[0], short.shape[0]
+    if dtype.kind == "f" and dtype.itemsize >= 4 and size > 1 and count > 64:
+        x = long.reshape(1, 1, -1)
+        out = weft.nn.functional.conv1d(x, weft.flip(short, axis=0).reshape(1, 1, -1), None, 1, size - 1).reshape(-1)
+    else:
+        padded = weft.concat([weft.zeros((size - 1,), dtype=dtype, device=a.device), long, weft.zeros((size - 1,), dtype=dtype, device=a.device)], axis=0)
+        total = count + size - 1
+        out = 0
+        for k in range(size):
+            out = out + padded[size - 1 - k : size - 1 - k + total] * short[k]
+    if mode == "full":
+        return out
+    if mode == "same":
+        first = (size - 1) // 2 if m <= n or name == "convolve" else size // 2
+        return out[first : first + count]
+    return out[size - 1 : count]
+
+
+def interp(x, xp, fp, left=None, right=None):
+    """Values at x of the lines through the points (xp, fp), xp ascending; fp's ends, or left and right, beyond them."""
+    xp = real(xp)
+    x, fp = real(beside(x, xp)), real(beside(fp, xp))
+    xp = xp.astype(x.dtype) if xp.dtype != x.dtype else xp
+    n = xp.shape[0]
+    p = plain(x)
+    at = weft.clip(weft.searchsorted(plain(xp), p.reshape(-1), side="right").astype("int64").reshape(tuple(p.shape)) - 1, 0, max(n - 2, 0))
+    after = weft.minimum(at + 1, n - 1)
+    pick = lambda v, i: weft.take(v, i.reshape(-1), axis=0).reshape(tuple(i.shape))  # noqa: E731
+    x0, x1, y0, y1 = pick(xp, at), pick(xp, after), pick(fp, at), pick(fp, after)
+    wide = plain(x1) == plain(x0)
+    out = y0 + (y1 - y0) * ((x - x0) / weft.where(wide, 1.0, x1 - x0))
+    out = weft.where(p <= plain(xp)[0], fp[0], weft.where(p >= plain(xp)[n - 1], fp[n - 1], out))
+    out = weft.where(p < plain(xp)[0], fp[0] if left is None else left, out)
+    out = weft.where(p > plain(xp)[n - 1], fp[n - 1] if right is None else right, out)
+    return weft.where(weft.isnan(p), math.nan, out)
+
+
+def gradient(f, *varargs, axis=None, edge_order=1):
+    """Differences of neighbours over their distance: central inside, one-sided of first or second order at both ends.
+
+    varargs: one distance for all axes, or for each axis a distance or the coordinates. A list of several axes' results, one alone for one axis.
+    """
+    f = real(f)
+    axes = tuple(range(f.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+    axes = [axis_of(f, a) for a in axes]
+    steps = list(varargs) or [1.0]
+    steps = steps * len(axes) if len(steps) == 1 and plain(steps[0]).ndim == 0 else steps
+    if len(steps) != len(axes) or edge_order not in (1, 2):
+        raise refused("array.gradient.steps", f"{len(steps)} distances for {len(axes)} axes", "one, or one for each axis; edge_order 1 or 2")
+    out = [_slope(f, a, h, edge_order) for a, h in zip(axes, steps)]
+    return out[0] if len(out) == 1 else out
+
+
+def _slope(f, axis, h, edge_order):
+    n = f.shape[axis]
+    if n < edge_order + 1:
+        raise refused("array.gradient.shape", f"{n} entries along axis {axis}", f"{edge_order + 1} at least")
+    cut = lambda a, b: along(f, axis, slice(a, b))  # noqa: E731
+    h = plain(beside(h, f))
+    if h.ndim == 0:
+        d = weft.ones((n - 1,), dtype=f.dtype, device=f.device) * float(h)
+    else:
+        d = (h[1:] - h[:-1]).astype(f.dtype)
+    shape = tuple(-1 if i == axis else 1 for i in range(f.ndim))
+    a, b = d[:-1].reshape(shape), d[1:].reshape(shape)
+    inner = -b / (a * (a + b)) * cut(0, n - 2) + (b - a) / (a * b) * cut(1, n - 1) + a / (b * (a + b)) * cut(2, n)
+    p, q = float(d[0]), float(d[-1])
+    if edge_order == 1:
+        first, last = (cut(1, 2) - cut(0, 1)) / p, (cut(n - 1, n) - cut(n - 2, n - 1)) / q
+    else:
+        r, s = float(d[1]), float(d[-2])
+        first = -(2 * p + r) / (p * (p + r)) * cut(0, 1) + (p + r) / (p * r) * cut(1, 2) - p / (r * (p + r)) * cut(2, 3)
+        last = q / (s * (s + q)) * cut(n - 3, n - 2) - (q + s) / (s * q) * cut(n - 2, n - 1) + (2 * q + s) / (q * (s + q)) * cut(n - 1, n)
+    return weft.concat([first, inner, last], axis=axis) if n > 2 else weft.concat([first, last], axis=axis)
+
+
+def ediff1d(x, to_end=None, to_begin=None):
+    """The differences of neighbours in the row of all elements, with values before and behind them."""
+    x = value(x).reshape(-1)
+    parts = [x[1:] - x[:-1]]
+    if to_begin is not None:
+        parts.insert(0, beside(to_begin, x).astype(x.dtype).reshape(-1))
+    if to_end is not None:
+        parts.append(beside(to_end, x).astype(x.dtype).reshape(-1))
+    return weft.concat(parts, axis=0) if len(parts) > 1 else parts[0]
+
+
+def _areas(y, x, dx, axis):
+    y = real(y)
+    axis = axis_of(y, axis)
+    n = y.shape[axis]
+    d = dx
+    if x is not None:
+        x = real(beside(x, y))
+        shape = tuple(-1 if i == axis else 1 for i in range(y.ndim))
+        x = x.reshape(shape) if x.ndim == 1 else x
+        d = along(x, axis, slice(1, None)) - along(x, axis, slice(0, x.shape[axis] - 1))
+    return d * (along(y, axis, slice(1, n)) + along(y, axis, slice(0, max(n - 1, 0)))) * 0.5, axis
+
+
+def trapezoid(y, x=None, dx=1.0, axis=-1):
+    """The integral along an axis by trapezoids; samples at x, or dx apart."""
+    areas, axis = _areas(y, x, dx, axis)
+    return weft.sum(areas, axis=axis)
+
+
+trapz = trapezoid
+
+
+def cumulative_trapezoid(y, x=None, dx=1.0, axis=-1):
+    """Running integrals along an axis by trapezoids, one entry less."""
+    areas, axis = _areas(y, x, dx, axis)
+    return weft.cumulative_sum(areas, axis=axis)
+
+
+def unwrap(x, discont=None, axis=-1, *, period=2 * math.pi):
+    """Angles whose neighbours differ by more than half a period (or discont) brought nearer by whole periods."""
+    x = real(x)
+    axis = axis_of(x, axis)
+    discont = period / 2 if discont is None else discont
+    p = plain(x)
+    d = along(p, axis, slice(1, None)) - along(p, axis, slice(0, p.shape[axis] - 1))
+    near = weft.remainder(d + period / 2, period) - period / 2
+    near = weft.where((near == -period / 2) & (d > 0), period / 2, near)
+    step = weft.where(weft.abs(d) < discont, 0.0, near - d)
+    shift = weft.cumulative_sum(step, axis=axis)
+    return weft.concat([along(x, axis, slice(0, 1)), along(x, axis, slice(1, None)) + shift], axis=axis)
+
+
+def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, device=None):
+    """base to the powers of evenly spaced numbers."""
+    out = base ** weft.linspace(start, stop, num, endpoint=endpoint, dtype="float64" if dtype is None else None, device=device)
+    return out.astype(weft.asarray(0.0).dtype if dtype is None else dtype)
+
+
+def geomspace(start, stop, num=50, endpoint=True, dtype=None, device=None):
+    """Numbers whose neighbours have one ratio, from start to stop; both have one sign."""
+    if start * stop <= 0:
+        raise refused("array.geomspace.ends", f"from {start} to {stop}", "both positive or both negative")
+    sign = 1.0 if start > 0 else -1.0
+    out = sign * weft.exp(weft.linspace(math.log(abs(start)), math.log(abs(stop)), num, endpoint=endpoint, dtype="float64", device=device))
+    return out.astype(weft.asarray(0.0).dtype if dtype is None else dtype)
+
+
+def _window(name):
+    def window(m, *shape, dtype=None, device=None):
+        import numpy as np  # takes longer than all of weft
+
+        return weft.asarray(getattr(np, name)(m, *shape), dtype=dtype or weft.asarray(0.0).dtype, device=device)
+
+    window.__name__ = window.__qualname__ = name
+    window.__doc__ = f"NumPy's {name} window of m points, computed in float64."
+    return window
+
+
+bartlett, blackman, hamming, hanning, kaiser = map(_window, ("bartlett", "blackman", "hamming", "hanning", "kaiser"))
+
+
+def polyval(p, x):
+    """The polynomial with these coefficients, the highest power's first, at x."""
+    p = value(p)
+    x = beside(x, p)
+    out = weft.zeros_like(plain(x)) if p.shape[0] == 0 else p[0] + x * 0
+    for k in range(1, p.shape[0]):
+        out = out * x + p[k]
+    return out
+
+
+def poly(zeros):
+    """The coefficients, the highest power's first, of the polynomial with these zeros; of a square matrix its characteristic one."""
+    zeros = real(zeros)
+    zeros = weft.linalg.eigvals(zeros) if zeros.ndim == 2 else zeros
+    out = weft.ones((1,), dtype=zeros.dtype, device=zeros.device)
+    for k in range(zeros.shape[0]):
+        end = weft.zeros((1,), dtype=zeros.dtype, device=zeros.device)
+        out = weft.concat([out, end], axis=0) - weft.concat([end, out * zeros[k]], axis=0)
+    return out
+
+
+def polyfit(x, y, deg):
+    """The coefficients, the highest power's first, of the polynomial of a degree with the least sum of squares through the points."""
+    x = real(x)
+    y = real(beside(y, x))
+    matrix = weft.vander(x, deg + 1)
+    scale = weft.sqrt(weft.sum(matrix * matrix, axis=0))
+    found = weft.linalg.lstsq(matrix / scale, y)[0]
+    return found / (scale if y.ndim == 1 else scale.reshape(-1, 1))
+
+
+def roots(p):
+    """The zeros of the polynomial with these coefficients, the highest power's first; complex numbers."""
+    p = real(p).reshape(-1)
+    at = weft.nonzero(plain(p))[0]
+    wide = "complex128" if p.dtype.itemsize >= 8 else "complex64"
+    if not at.size:
+        return weft.zeros((0,), dtype=wide, device=p.device)
+    first, last = int(at[0]), int(at[-1])
+    none = p.shape[0] - 1 - last
+    p = p[first : last + 1]
+    n = p.shape[0] - 1
+    if n == 0:
+        return weft.zeros((none,), dtype=wide, device=p.device)
+    top = (-p[1:] / p[0]).reshape(1, -1)
+    below = weft.eye(n, dtype=p.dtype, device=p.device)[: n - 1]
+    found = weft.linalg.eigvals(weft.concat([top, below], axis=0)).astype(wide)
+    return weft.concat([found, weft.zeros((none,), dtype=wide, device=p.device)], axis=0) if none else found

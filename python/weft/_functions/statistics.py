@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums over what is no NaN, percentiles, histograms, covariances."""
+
+from __future__ import annotations
+
+import math
+
+import weft
+
+from .._core import NDArray
+from .common import axis_of, beside, plain, real, refused, value
+
+__all__ = [
+    "average",
+    "bucketize",
+    "corrcoef",
+    "cov",
+    "digitize",
+    "histc",
+    "histogram",
+    "histogram2d",
+    "median",
+    "nanargmax",
+    "nanargmin",
+    "nancumsum",
+    "nanmax",
+    "nanmedian",
+    "nanmin",
+    "nanpercentile",
+    "nanprod",
+    "nanquantile",
+    "nanstd",
+    "nanvar",
+    "percentile",
+    "ptp",
+    "std_mean",
+    "var_mean",
+]
+
+
+def average(x, axis=None, weights=None):
+    """The mean, weighted; weights have x's shape or, with an axis, its extent."""
+    x = value(x)
+    if weights is None:
+        return weft.mean(x, axis=axis)
+    w = beside(weights, x)
+    if tuple(w.shape) != tuple(x.shape):
+        if axis is None or w.ndim != 1 or w.shape[0] != x.shape[axis_of(x, axis)]:
+            raise refused(
+                "array.average.weights",
+                f"weights of shape {tuple(w.shape)} for {tuple(x.shape)}",
+                "weights have the array's shape, or one axis is named and they have its extent",
+            )
+        w = w.reshape(tuple(-1 if i == axis_of(x, axis) else 1 for i in range(x.ndim)))
+    total = weft.sum(weft.broadcast_to(w, tuple(x.shape)), axis=axis)
+    return weft.sum(x * w, axis=axis) / total
+
+
+def ptp(x, axis=None, keepdims=False):
+    """The largest less the smallest."""
+    return weft.max(x, axis=axis, keepdims=keepdims) - weft.min(x, axis=axis, keepdims=keepdims)
+
+
+def var_mean(x, axis=None, correction=1, keepdims=False):
+    """(variance, mean); the divisor of the variance is the count less `correction`."""
+    x = value(x)
+    return weft.var(x, axis=axis, correction=correction, keepdims=keepdims), weft.mean(x, axis=axis, keepdims=keepdims)
+
+
+def std_mean(x, axis=None, correction=1, keepdims=False):
+    """(standard deviation, mean); the divisor of the variance is the count less `correction`."""
+    x = value(x)
+    return weft.std(x, axis=axis, correction=correction, keepdims=keepdims), weft.mean(x, axis=axis, keepdims=keepdims)
+
+
+def percentile(x, q, axis=None, keepdims=False):
+    """The q-th percentile, between two neighbours in proportion; q from 0 to 100, one number or several (a first axis)."""
+    return _quantiles(value(x), q, 100.0, axis, keepdims, "percentile")
+
+
+def _quantiles(x, q, whole, axis, keepdims, name):
+    x = real(x)
+    several = isinstance(q, (list, tuple)) or getattr(q, "ndim", 0) > 0
+    # A list stays one of Python's numbers: an array of them would be float32.
+    numbers = (list(q) if isinstance(q, (list, tuple)) else plain(q).tolist()) if several else [float(q)]
+    if any(not 0 <= k <= whole for k in numbers):
+        raise refused(f"array.{name}.range", f"{name} {q}", f"from 0 to {whole:g}")
+    ndim = x.ndim
+    x, at = (x.reshape(-1), 0) if axis is None else (x, axis_of(x, axis))
+    ordered = weft.take_along_axis(x, weft.argsort(plain(x), axis=at), axis=at)
+    n = x.shape[at]
+    out = []
+    for k in numbers:
+        place = k / whole * (n - 1)
+        low = min(int(math.floor(place)), n - 1)
+        entry = lambda i: ordered[(slice(None),) * at + (slice(i, i + 1),)]  # noqa: E731
+        y = entry(low)
+        if place > low:
+            y = y + (entry(low + 1) - y) * (place - low)
+        # NaN is last in order and makes the whole line NaN.
+        y = weft.where(weft.isnan(plain(entry(n - 1))), math.nan, y)
+        if axis is None:
+            y = y.reshape((1,) * ndim if keepdims else ())
+        out.append(y if keepdims or axis is None else weft.squeeze(y, axis=at))
+    return weft.stack(out, axis=0) if several else out[0]
+
+
+def nanquantile(x, q, axis=None, keepdims=False):
+    """The q-quantile of what is no NaN, between two neighbours in proportion; q from 0 to 1. NaN where there is nothing else."""
+    return _nan_quantiles(x, q, 1.0, axis, keepdims, "nanquantile")
+
+
+def nanpercentile(x, q, axis=None, keepdims=False):
+    """The q-th percentile of what is no NaN; q from 0 to 100."""
+    return _nan_quantiles(x, q, 100.0, axis, keepdims, "nanpercentile")
+
+
+def _nan_quantiles(x, q, whole, axis, keepdims, name):
+    x = real(x)
+    q = float(q)
+    if not 0 <= q <= whole:
+        raise refused(f"array.{name}.range", f"{name} {q}", f"from 0 to {whole:g}")
+    ndim = x.ndim
+    x, at = (x.reshape(-1), 0) if axis is None else (x, axis_of(x, axis))
+    ordered = weft.take_along_axis(x, weft.argsort(plain(x), axis=at), axis=at)
+    count = weft.sum((~weft.isnan(plain(x))).astype("int64"), axis=at, keepdims=True)
+    last = weft.maximum(count - 1, 0)
+    place = last.astype(x.dtype) * (q / whole)
+    low = weft.floor(place).astype("int64")
+    entry = lambda i: weft.take_along_axis(ordered, i, axis=at)  # noqa: E731
+    below = entry(low)
+    y = below + (entry(weft.minimum(low + 1, last)) - below) * (place - low.astype(x.dtype))
+    y = weft.where(count == 0, math.nan, y)
+    if axis is None:
+        return y.reshape((1,) * ndim if keepdims else ())
+    return y if keepdims else weft.squeeze(y, axis=at)
+
+
+def median(x, axis=None, keepdims=False):
+    """Of an array as in NumPy: of an even count the mean of the two in the middle. Of a tensor as in PyTorch: the lower of the two,
+    and along an axis (value, position)."""
+    x = value(x)
+    if not isinstance(x, NDArray):
+        return x.median(axis, keepdims)
+    return percentile(x, 50, axis, keepdims)
+
+
+def nanmedian(x, axis=None, keepdims=False):
+    """The median of what is no NaN; of an even count the mean of the two in the middle, as in NumPy."""
+    return nanquantile(x, 0.5, axis, keepdims)
+
+
+def _with(x, number):
+    x = value(x)
+    return weft.where(weft.isnan(plain(x)), number, x) if x.dtype.kind in "fc" else x
+
+
+def _all_nan(x, axis, keepdims):
+    return weft.all(weft.isnan(plain(value(x))), axis=axis, keepdims=keepdims)
+
+
+def nanmax(x, axis=None, keepdims=False):
+    """The largest of what is no NaN; NaN where there is nothing else."""
+    out = weft.max(_with(x, -math.inf), axis=axis, keepdims=keepdims)
+    return weft.where(_all_nan(x, axis, keepdims), math.nan, out) if value(x).dtype.kind == "f" else out
+
+
+def nanmin(x, axis=None, keepdims=False):
+    """The smallest of what is no NaN; NaN where there is nothing else."""
+    out = weft.min(_with(x, math.inf), axis=axis, keepdims=keepdims)
+    return weft.where(_all_nan(x, axis, keepdims), math.nan, out) if value(x).dtype.kind == "f" else out
+
+
+def nanprod(x, axis=None, keepdims=False):
+    """The product of what is no NaN."""
+    return weft.prod(_with(x, 1.0), axis=axis, keepdims=keepdims)
+
+
+def nancumsum(x, axis=None):
+    """Running sums in which NaN counts as 0; of all elements in a row when axis is None."""
+    x = _with(x, 0.0)
+    return weft.cumulative_sum(x.reshape(-1) if axis is None else x, axis=0 if axis is None else axis)
+
+
+def nanvar(x, axis=None, correction=0, keepdims=False):
+    """The variance of what is no NaN; the divisor is their count less `correction`."""
+    x = real(x)
+    there = ~weft.isnan(plain(x))
+    count = weft.sum(there.astype(x.dtype), axis=axis, keepdims=True)
+    mean = weft.sum(_with(x, 0.0), axis=axis, keepdims=True) / count
+    away = weft.where(there, x - mean, 0.0)
+    total = weft.sum(away * away, axis=axis, keepdims=keepdims)
+    free = weft.sum(there.astype(x.dtype), axis=axis, keepdims=keepdims) - correction
+    return total / weft.where(free > 0, free, math.nan)
+
+
+def nanstd(x, axis=None, correction=0, keepdims=False):
+    """The standard deviation of what is no NaN; the divisor of the variance is their count less `correction`."""
+    return weft.sqrt(nanvar(x, axis, correction, keepdims))
+
+
+def _nan_position(name, x, axis, keepdims, number):
+    x = plain(x)
+    if x.dtype.kind == "f" and bool(weft.any(_all_nan(x, axis, False))):
+        raise refused(f"array.{name}.nan", f"{name} of a line of NaN alone", "each line has a number")
+    return getattr(weft, name[3:])(_with(x, number), axis=axis, keepdims=keepdims)
+
+
+def nanargmax(x, axis=None, keepdims=False):
+    """The position of the largest of what is no NaN. Raises ArgumentError for a line of NaN alone."""
+    return _nan_position("nanargmax", x, axis, keepdims, -math.inf)
+
+
+def nanargmin(x, axis=None, keepdims=False):
+    """The position of the smallest of what is no NaN. Raises ArgumentError for a line of NaN alone."""
+    return _nan_position("nanargmin", x, axis, keepdims, math.inf)
+
+
+def cov(x, y=None, rowvar=True, bias=False, ddof=None, *, correction=None):
+    """The covariances of the rows (of the columns with rowvar=False); the divisor is the count less ddof (1; 0 with bias)."""
+    x = real(x)
+    x = x.reshape(1, -1) if x.ndim < 2 else x if rowvar else x.mT
+    if y is not None:
+        y = real(beside(y, x))
+        x = weft.concat([x, y.reshape(1, -1) if y.ndim < 2 else y if rowvar else y.mT], axis=0)
+    free = correction if correction is not None else ddof if ddof is not None else 0 if bias else 1
+    away = x - weft.mean(x, axis=1, keepdims=True)
+    conjugate = weft.conj(away) if x.dtype.kind == "c" else away
+    out = away @ conjugate.mT / (x.shape[1] - free)
+    return out.reshape(()) if out.shape == (1, 1) else out
+
+
+def corrcoef(x, y=None, rowvar=True):
+    """The correlation coefficients of the rows (of the columns with rowvar=False)."""
+    c = cov(x, y, rowvar)
+    if c.ndim == 0:
+        return c / c
+    spread = weft.sqrt(c.diagonal())
+    return c / spread.reshape(-1, 1) / spread.reshape(1, -1)
+
+
+def _edges(x, bins, range):
+    """The ends of the bins."""
+    if not isinstance(bins, int):
+        return beside(bins, x)
+    if bins < 1:
+        raise refused("array.histogram.bins", f"{bins} bins", "one at least")
+    if range is not None:
+        low, high = map(float, range)
+    else:
+        low, high = (float(weft.min(x)), float(weft.max(x))) if x.size else (0.0, 1.0)
+    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+        raise refused("array.histogram.range", f"a range from {low} to {high}", "finite and ascending")
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    wide = x.dtype if x.dtype.kind == "f" and x.dtype.itemsize >= 4 else weft.asarray(0.0).dtype
+    return weft.linspace(low, high, bins + 1, dtype=wide, device=x.device)
+
+
+def _bins_of(x, edges):
+    """The bin of each element, -1 for what lies in none; the last bin has both its ends."""
+    count = edges.shape[0] - 1
+    at = weft.searchsorted(edges, x.astype(edges.dtype), side="right").astype("int64") - 1
+    at = weft.where(x.astype(edges.dtype) == edges[-1], count - 1, at)
+    return weft.where((at >= count) | weft.isnan(x.astype(edges.dtype)), -1, at)
+
+
+def _counted(at, count, weights):
+    inside = at >= 0
+    place = weft.where(inside, at, 0)
+    if weights is None:
+        return weft.scatter(weft.zeros((count,), dtype="int64", device=at.device), (place,), inside.astype("int64"), accumulate=True)
+    w = weft.where(inside, plain(beside(weights, at)).reshape(-1), 0)
+    return weft.scatter(weft.zeros((count,), dtype=w.dtype, device=at.device), (place,), w, accumulate=True)
+
+
+def histogram(x, bins=10, range=None, density=False, weights=None):
+    """(how many elements lie in each bin, the ends of the bins).
+
+    bins: a number of equal ones between the smallest and the largest element, or `range`; or their ends. With density the counts over their sum and the
+    bins' widths.
+    """
+    x = plain(x).reshape(-1)
+    edges = _edges(x, bins, range)
+    counts = _counted(_bins_of(x, edges), edges.shape[0] - 1, weights)
+    if density:
+        widths = edges[1:] - edges[:-1]
+        counts = counts.astype(edges.dtype) / widths / weft.sum(counts).astype(edges.dtype)
+    return counts, edges
+
+
+def histogram2d(x, y, bins=10, range=None, density=False, weights=None):
+    """(counts, ends along x, ends along y) of points in a grid of bins."""
+    x, y = plain(x).reshape(-1), plain(y).reshape(-1)
+    one, two = bins if isinstance(bins, (list, tuple)) and len(bins) == 2 else (bins, bins)
+    over, across = (None, None) if range is None else range
+    ex, ey = _edges(x, one, over), _edges(y, two, across)
+    rows, columns = ex.shape[0] - 1, ey.shape[0] - 1
+    at, beside = _bins_of(x, ex), _bins_of(y, ey)
+    both = weft.where((at < 0) | (beside < 0), -1, at * columns + beside)
+    counts = _counted(both, rows * columns, weights).reshape(rows, columns)
+    if density:
+        area = (ex[1:] - ex[:-1]).reshape(-1, 1) * (ey[1:] - ey[:-1]).reshape(1, -1)
+        counts = counts.astype(ex.dtype) / area / weft.sum(counts).astype(ex.dtype)
+    else:
+        counts = counts.astype(ex.dtype)
+    return counts, ex, ey
+
+
+def histc(x, bins=100, min=0, max=0):
+    """Counts in equal bins from min to max, as floats; between the smallest and largest element where both are 0."""
+    x = real(plain(x))
+    counts, _ = histogram(x, bins, None if min == max == 0 else (min, max))
+    return counts.astype(x.dtype)
+
+
+def digitize(x, bins, right=False):
+    """The bin of each element: how many of the ascending (or descending) ends are at most it; below it with right."""
+    x = plain(x)
+    bins = plain(beside(bins, x))
+    count = bins.shape[0]
+    falling = count > 1 and bool(bins[0] > bins[-1])
+    if falling:
+        return count - weft.searchsorted(weft.flip(bins, axis=0), x, side="right" if right else "left").astype("int64")
+    return weft.searchsorted(bins, x, side="left" if right else "right").astype("int64")
+
+
+def bucketize(x, boundaries, right=False):
+    """The position of each element among ascending boundaries, as in PyTorch: after equal ones with right."""
+    x = plain(x)
+    return weft.searchsorted(plain(beside(boundaries, x)), x, side="right" if right else "left").astype("int64")

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every verb of the command line with files, targets, devices and options that do not fit: exit status 1 and one of weft's errors, or
+2 and the usage. No Python exception comes out."""
+
+import argparse
+import itertools
+import os
+import subprocess
+import sys
+
+import pytest
+from weft import cli
+
+SCALE = """
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("b"):
+            v = T.axis.spatial(8, i)
+            B[v] = A[v] * T.float32(2)
+"""
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+FILES = {
+    "absent.weft": None,
+    "empty.weft": b"",
+    "words.weft": b"no program\n",
+    "bytes.weft": bytes(range(256)),
+    "zeros.bin": bytes(64),
+    "short.bin": b"\x01\x02\x03",
+    "good.weft": SCALE.encode(),
+    "library.weft": b"\x7fELF" + bytes(100),
+}
+TARGETS = ["cpu", "nothing", "", "cuda:arch=", "qpu", "vta", "vta:absent.json", "cpu:0:0", "\0"]
+# Rows of arguments that every combination of a file and a target is tried with.
+OF_FILES = {
+    "compile": [[], ["--emit", "ir"], ["--emit", "asm"], ["--print-after", "nothing"], ["-o", "no folder/x"]],
+    "run": [[], ["--function", "nothing"], ["--set", "n=a"], ["--set", "A=1x-2"], ["--device", "moon"], ["--seed", "-1"], ["--trace", "no folder/x"]],
+    "asm": [[], ["-o", "no folder/x"]],
+    "dis": [[], ["-o", "no folder/x"]],
+    "tune": [["--function", "nothing"], ["--seed", "-1"], ["--seconds", "nan", "--trials", "1"], ["--limit", "-1", "--trials", "1"], ["--device", "moon"], ["--database", "no folder/x/y", "--trials", "1"], ["--merge", "absent.db", "--trials", "1"]],
+}  # fmt: skip
+# Rows that need no file. A verb that serves or measures until it is stopped is given what it must refuse.
+ALONE = {
+    "errors": [["nothing.like.that"], ["\0"], [""], ["array"]],
+    "docs": [["no page", "--path"], ["../../etc/passwd", "--path"], ["--path"]],
+    "devices": [[], ["x"]],
+    "new": [["op", "Bad Name"], ["step", ""], ["what", "x"], ["pass", "../x"], ["rule", "1"]],
+    "bench": [["nothing"], ["--list"], ["--what"]],
+    "serve": [["--device", d] for d in ("moon", "", "cuda:99", "cpu\0")] + [["--device", "cpu", "--port", "70000"]]
+    + [["--device", "cpu", "--key-file", "absent"], ["--device", "cpu", "--tls-cert", "absent", "--tls-key", "absent"]]
+    + [["--device", "cpu", "--module", "absent"], ["--device", "cpu", "--host", "no such host"]],
+    "debug": [["absent.py"], ["--csl", "absent"], ["--command", "absent", "absent.py"]],
+    "demo": [["--what"]],
+    "selftest": [["x"]],
+    "playground": [["--port", "-1"], ["--memory", "0"], ["--seconds", "x"]],
+}  # fmt: skip
+
+
+def verbs():
+    (sub,) = [a for a in cli.parser()._actions if isinstance(a, argparse._SubParsersAction)]
+    return sorted(sub.choices)
+
+
+def test_every_verb_has_rows():
+    assert sorted([*OF_FILES, *ALONE]) == verbs()
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WEFT_RPC_KEY", "a key that is long enough for everybody")
+    for name, content in FILES.items():
+        if content is not None:
+            (tmp_path / name).write_bytes(content)
+    (tmp_path / "folder.weft").mkdir()
+    return tmp_path
+
+
+def said(arguments, capfd):
+    """None where a verb does what it is asked, or ends as it should; else what is wrong."""
+    if arguments[0] == "debug":  # the debugger stays in its process
+        done = subprocess.run([sys.executable, "-m", "weft", *arguments], env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)  # fmt: skip
+        status, errors = done.returncode, done.stderr
+        if "Traceback" in errors:
+            return f"{arguments}: {errors[-300:]}"
+    else:
+        try:
+            status = cli.main(arguments)
+        except SystemExit as end:
+            status = end.code
+        except BaseException as raised:
+            return f"{arguments}: {type(raised).__name__}: {raised}"
+        errors = capfd.readouterr().err
+    if status == 2 and "usage: weft" in errors or status == 1 and "error[" in errors or status == 0:
+        return None
+    return f"{arguments}: status {status}, {errors[:200]!r}"
+
+
+@pytest.mark.parametrize("verb", OF_FILES)
+def test_files_and_targets(verb, folder, capfd):
+    wrong = [said([verb, *row], capfd) for row in ([], ["good.weft"], ["--target", "cpu"], ["--what"])]  # fmt: skip
+    for name, target in itertools.product([*FILES, "folder.weft", ""], TARGETS):
+        if verb in ("run", "tune") and (name, target) == ("good.weft", "cpu"):
+            rows = OF_FILES[verb]
+        else:
+            rows = OF_FILES[verb] if name == "good.weft" else OF_FILES[verb][:1]
+        wrong += [said([verb, name, "--target", target, *row], capfd) for row in rows]
+    wrong = [w for w in wrong if w]
+    assert not wrong, f"{len(wrong)} calls:\n" + "\n".join(wrong[:20])
+
+
+@pytest.mark.parametrize("verb", ALONE)
+def test_other_arguments(verb, folder, capfd):
+    wrong = [w for row in ALONE[verb] if (w := said([verb, *row], capfd))]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_command_line_that_is_right(folder, capfd):
+    assert cli.main(["run", "good.weft", "--target", "cpu", "--number", "1", "--repeat", "1"]) == 0
+    assert cli.main(["compile", "good.weft", "--target", "c"]) == 0
+    assert "main" in capfd.readouterr().out

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arithmetic of narrow integers wraps inside expressions, too, on machines that compute in 32 bits; what a machine cannot do so is
+refused."""
+
+import numpy as np
+import pytest
+import weft
+from weft import _core
+
+TEXT = """
+@T.prim_func
+def main(A: T.Buffer((16, 16), "{dtype}"), B: T.Buffer((16, 16), "{dtype}"), C: T.Buffer((16, 16), "{dtype}")):
+    {temporary}
+    for i, j in T.grid(16, 16):
+        with T.block("first"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            {first}
+    for i, j in T.grid(16, 16):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = {value}
+"""
+A, B, S = "A[vi, vj]", "B[vi, vj]", "S[vi, vj]"
+# Values that are inside a larger expression, where no store narrows them.
+INNER = [
+    f"{A} + {B}", f"{A} - {B}", f"{A} * {B}", f"{A} + T.{{t}}(100)", f"{A} * T.{{t}}(4)", f"T.shift_left({A}, T.{{t}}(2))",
+    f"T.abs({A})", f"({A} + {B}) * {B}", f"T.{{t}}(3) - {A}",
+]  # fmt: skip
+OUTER = [
+    "T.max({x}, T.{t}(1))",
+    "T.min({x}, B[vi, vj])",
+    "T.shift_right({x}, T.{t}(1))",
+    "({x}) // T.{t}(4)",
+]
+LEAST = {"vta": 0.9, "qpu": 0.5, "wse:4x4": 0.5}  # of signed programs that must be accepted
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["in one block", "through a buffer"])
+@pytest.mark.parametrize("dtype", ["int8", "int16", "uint8", "int32"])
+@pytest.mark.parametrize("target", LEAST)
+def test_values_inside_expressions_wrap(target, dtype, apart):
+    if target.split(":")[0] not in _core.targets():
+        pytest.skip(f"built without the {target} target")
+    info, rng = np.iinfo(dtype), np.random.default_rng(7)
+    x, y = (rng.integers(info.min, info.max, (16, 16), dtype, endpoint=True) for _ in range(2))
+    x[0, :4] = y[0, 2:6] = [info.min, info.max, info.min + 1, info.max - 1]
+    accepted, wrong = 0, []
+    for inner in INNER:
+        for outer in OUTER:
+            value = outer.format(x=S if apart else inner.format(t=dtype), t=dtype)
+            first = f"{S} = {inner.format(t=dtype)}" if apart else f"{S} = {A}"
+            text = TEXT.format(dtype=dtype, value=value, first=first, temporary=f'S = T.alloc_buffer((16, 16), "{dtype}")')  # fmt: skip
+            program = weft.script.from_source(text)
+            refusal = weft.accepts(program, target)
+            if refusal is not None:
+                continue
+            accepted += 1
+            results = {}
+            for at in ("ref", target):
+                held = [weft.asarray(v, device=at) for v in (x, y, np.zeros_like(x))]
+                weft.build(program, target=at)["main"](*held)
+                results[at] = held[2].numpy()
+            if not np.array_equal(results["ref"], results[target]):
+                wrong.append(f"{first}; {value}")
+    assert not wrong, "\n".join(wrong)
+    if dtype[0] == "i" and (target == "vta" or dtype == "int32"):
+        assert accepted >= LEAST[target] * len(INNER) * len(OUTER), accepted
