@@ -11,12 +11,14 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "array_type.h"
 #include "weft/array/ops/convolution.h"
 #include "weft/array/ops/grid_operators.h"
 #include "weft/array/ops/grid_pool.h"
+#include "weft/array/ops/grid_resample.h"
 #include "weft/array/ops/structured.h"
 
 namespace weft::py {
@@ -548,6 +550,15 @@ void bind_tensor(nb::module_& m) {
     for (int i = 0; i + static_cast<int>(n) < x.ndim(); ++i) w.planes *= x.shape()[i];
     return grid_max_pool(x, w, shape);
   });
+  m.def("_resample",
+        [](const Tensor& x,
+           const std::vector<std::tuple<std::int64_t, std::int64_t, double, double>>& axes) {
+          // Of each axis: extent, size, step, bias.
+          std::vector<ResampleAxis> all;
+          for (const auto& [extent, size, step, bias] : axes)
+            all.push_back({extent, size, step, bias});
+          return grid_resample(x, all);
+        });
   m.def("_sort_tensor",
         [](const Tensor& x, int axis, bool descending) { return sort(x, axis, descending); });
   m.def("_cumulative_sum_tensor",

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pathlib
+import signal
+import sys
 
 
 def environment(**more):
@@ -15,3 +18,13 @@ def environment(**more):
     own = str(pathlib.Path(__file__).resolve().parents[1])
     rest = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
     return {**os.environ, "PYTHONPATH": os.pathsep.join([own, *rest]), **more}
+
+
+def end_with_parent(parent: int) -> None:
+    """Linux: this process is killed when process `parent`, which started it, ends in whatever way."""
+    if sys.platform != "linux":
+        return
+    death_signal = 1  # PR_SET_PDEATHSIG
+    ctypes.CDLL(None).prctl(death_signal, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before the call
+        os._exit(1)

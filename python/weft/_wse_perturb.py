@@ -5,6 +5,7 @@ whether its result depends on the order."""
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import sys
 
@@ -34,7 +35,10 @@ def of_script(seed: int, arguments: list[str]) -> int:
     rows = []
     for order, number in choices(seed):
         env = environment(WEFT_WSE_TASK_ORDER=order, WEFT_WSE_SEED=str(number))
-        code = "import sys; from weft.wse_tools import cs_python_main as m; sys.exit(m(sys.argv[1:]) or 0)"
+        code = (
+            f"from weft._child import end_with_parent; end_with_parent({os.getpid()}); "
+            "import sys; from weft.wse_tools import cs_python_main as m; sys.exit(m(sys.argv[1:]) or 0)"
+        )
         run = subprocess.run(
             [sys.executable, "-c", code, *arguments], env=env, capture_output=True, check=False
         )

@@ -129,15 +129,9 @@ def _words(array, what: str, writable: bool):
             "wse.memcpy.array", f"{what} needs a NumPy array, not {type(array).__name__}"
         )
     problem = None
-    flat = array.flags.c_contiguous and max(array.shape, default=0) == array.size
-    if array.ndim != 1 and flat:
-        array = array.reshape(-1)  # one row or one column: its elements in order, without a copy
-    if array.ndim != 1:
-        problem = (
-            "wse.memcpy.ndim",
-            f"{what}: the array has {array.ndim} dimensions, it must have 1 (use .ravel())",
-        )
-    elif array.dtype.itemsize != 4:
+    if array.flags.c_contiguous:
+        array = array.reshape(-1)  # the elements in the order of memory, without a copy
+    if array.dtype.itemsize != 4:
         problem = (
             "wse.memcpy.dtype",
             f"{what}: elements of {array.dtype} have {array.dtype.itemsize} bytes; "
@@ -439,6 +433,15 @@ class SdkRuntime:
     def _copy(
         self, method, symbol, array, region, streaming, data_type, order, nonblock, broadcast=0
     ):
+        w, h, l = (int(n) for n in region[2:])
+        needed = l * (w if broadcast != 1 else 1) * (h if broadcast != 2 else 1)
+        if array.size > needed > 0:
+            warnings.warn(
+                f"{method}: the host array has {array.size} elements, the first {needed} are copied",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+            array = array[:needed]
         args = {
             "id": int(symbol),
             **{name: int(v) for name, v in zip(("px", "py", "w", "h", "l"), region)},

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import pathlib
 import sys
 
@@ -34,6 +35,16 @@ def _names(items: list[str], what: str) -> dict[str, int]:
 
 def cslc_main(argv: list[str] | None = None) -> int:
     """Compiles a CSL layout: `cslc layout.csl --fabric-dims=8,3 --fabric-offsets=4,1 --memcpy --channels=1 -o out`."""
+    try:
+        status = _compile(sys.argv[1:] if argv is None else argv)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # the reader of our output has gone; the program is written
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _options() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(
         prog="cslc",
         description="Compiles a CSL program for the fabric simulator.",
@@ -82,11 +93,12 @@ def cslc_main(argv: list[str] | None = None) -> int:
         "--version", action="version", version="cslc (weft), language of SDK 1.4 and 2.10"
     )
     # "-o=out" and "--channels=1" are both in use.
-    args = [
-        a.replace("-o=", "-o", 1) if a.startswith("-o=") else a
-        for a in (sys.argv[1:] if argv is None else argv)
-    ]
-    a = p.parse_args(args)
+    return p
+
+
+def _compile(argv: list[str]) -> int:
+    args = [a.replace("-o=", "-o", 1) if a.startswith("-o=") else a for a in argv]
+    a = _options().parse_args(args)
     if not pathlib.Path(a.file).is_file():
         print(f"cslc: there is no file {a.file!r}", file=sys.stderr)
         return 2
@@ -117,16 +129,16 @@ def cslc_main(argv: list[str] | None = None) -> int:
             raise
         print(e, file=sys.stderr)
         return 1
+    if a.output_json is not None:
+        out = pathlib.Path(a.out)
+        target = pathlib.Path(a.output_json) if a.output_json else out.with_name(out.name + ".json")
+        target.write_text((out / "out.json").read_text())
     for line in result.get("printed", []):
         print(line)
     if result.get("warnings"):
         print(result["warnings"], file=sys.stderr)
     if a.out_routes:
         print(result["routes"], end="")
-    if a.output_json is not None:
-        out = pathlib.Path(a.out)
-        target = pathlib.Path(a.output_json) if a.output_json else out.with_name(out.name + ".json")
-        target.write_text((out / "out.json").read_text())
     if a.verbose:
         print(f"wrote {a.out}")
         print(f"language: {result['sdk_version']}")

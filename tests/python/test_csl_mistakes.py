@@ -546,11 +546,11 @@ HOST_MISTAKES = [
         ],
     ),
     (
-        lambda r, a: r.memcpy_h2d(a, DATA, 0, 0, 2, 1, 3, **WAY),
+        lambda r, a: r.memcpy_h2d(a, DATA[:6], 0, 0, 2, 1, 4, **WAY),
         "wse.memcpy.size",
         [
-            "memcpy_h2d: the host array has 8 elements, the region needs 6",
-            "w = 2, h = 1, elements per PE = 3",
+            "memcpy_h2d: the host array has 6 elements, the region needs 8",
+            "w = 2, h = 1, elements per PE = 4",
         ],
     ),
     (
@@ -679,3 +679,13 @@ def test_a_host_script_goes_on_after_its_mistakes(host):
     got = np.zeros(8, np.float32)
     host.memcpy_d2h(got, a, 0, 0, 2, 1, 4, **WAY)
     assert list(got) == [0, 4, 2, 3, 4, 8, 6, 7]
+
+
+def test_longer_arrays_than_the_region_are_reported(host):
+    a = host.get_id("a")
+    with pytest.warns(RuntimeWarning, match="has 10 elements, the first 8 are copied"):
+        host.memcpy_h2d(a, np.arange(10, dtype=np.float32), 0, 0, 2, 1, 4, **WAY)
+    back = np.full(9, -1, np.float32)
+    with pytest.warns(RuntimeWarning, match="has 9 elements"):
+        host.memcpy_d2h(back, a, 0, 0, 2, 1, 4, **WAY)
+    np.testing.assert_array_equal(back, [*range(8), -1])

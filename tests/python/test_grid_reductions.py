@@ -191,3 +191,29 @@ def test_rows(device, dtype, shape):
     centred = value - value.mean(-1, keepdims=True)
     norm = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5)
     _close(F.layer_norm(weft.Tensor(x), shape[-1:]).data, norm, dtype)
+
+
+@pytest.mark.parametrize("dtype, bound", [("float32", 2e-5), ("float64", 1e-10)])
+def test_rows_that_are_no_multiples_of_a_vector(device, dtype, bound):
+    rng = np.random.default_rng(7)
+    for shape, axis, cut in (((5, 97, 94), 1, 2), ((300, 94), 1, 0), ((420, 330), None, 2)):
+        x = rng.standard_normal(shape).astype(dtype)[..., cut:]
+        w = weft.asarray(rng.standard_normal(shape).astype(dtype), device=device)
+        w[..., cut:] = weft.asarray(x, device=device)
+        w = w[..., cut:]
+        np.testing.assert_allclose(
+            weft.var(w, axis=axis).numpy(), x.astype("float64").var(axis), rtol=bound
+        )
+        np.testing.assert_array_equal(weft.argmax(w, axis=axis).numpy(), x.argmax(axis))
+
+
+def test_the_variance_of_much_float64_takes_two_passes(device):
+    x = np.random.default_rng(8).standard_normal((700, 401)) * 1e-3 + 1e6
+    w = weft.asarray(x, device=device)
+    for axis in (0, 1, None):
+        np.testing.assert_allclose(weft.var(w, axis=axis).numpy(), x.var(axis), rtol=1e-6)
+        got = weft.std(w, axis=axis, correction=1, keepdims=True).numpy()
+        np.testing.assert_allclose(got, x.std(axis, ddof=1, keepdims=True), rtol=1e-6)
+    x[3, 5] = np.nan
+    got = weft.var(weft.asarray(x, device=device), axis=1).numpy()
+    assert np.isnan(got[3]) and np.isfinite(np.delete(got, 3)).all()

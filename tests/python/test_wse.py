@@ -376,9 +376,13 @@ def test_wrong_calls_name_what_is_legal(tmp_path):
         assert caught.value.code == code, caught.value
 
     ok = np.zeros(24, np.float32)
+    runner.memcpy_h2d(A, np.arange(24, dtype=np.float32).reshape(2, 3, 4), 0, 0, 1, 1, 24, **COPY)
+    back = np.zeros((4, 6), np.float32)
+    runner.memcpy_d2h(back, A, 0, 0, 1, 1, 24, **COPY)
+    np.testing.assert_array_equal(back.ravel(), np.arange(24))
     refused(
-        "wse.memcpy.ndim",
-        lambda: runner.memcpy_h2d(A, ok.reshape(4, 6), 0, 0, 1, 1, 24, **COPY),
+        "wse.memcpy.strides",
+        lambda: runner.memcpy_h2d(A, ok.reshape(4, 6).T, 0, 0, 1, 1, 24, **COPY),
     )
     refused("wse.memcpy.dtype", lambda: runner.memcpy_h2d(A, np.zeros(24), 0, 0, 1, 1, 24, **COPY))
     refused("wse.memcpy.strides", lambda: runner.memcpy_h2d(A, ok[::2], 0, 0, 1, 1, 12, **COPY))
@@ -387,7 +391,7 @@ def test_wrong_calls_name_what_is_legal(tmp_path):
     frozen.flags.writeable = False
     refused("wse.memcpy.readonly", lambda: runner.memcpy_d2h(frozen, A, 0, 0, 1, 1, 24, **COPY))
     for call in (
-        lambda: runner.memcpy_h2d(A, ok, 0, 0, 1, 1, 23, **COPY),  # sizes differ
+        lambda: runner.memcpy_h2d(A, ok[:23], 0, 0, 1, 1, 24, **COPY),  # too few elements
         lambda: runner.memcpy_h2d(A, ok, 1, 0, 1, 1, 24, **COPY),  # outside the rectangle
         lambda: runner.memcpy_h2d(A, ok, 0, 0, 2, 1, 12, **COPY),
         lambda: runner.memcpy_h2d(99, ok, 0, 0, 1, 1, 24, **COPY),

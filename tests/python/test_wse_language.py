@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What CSL of SDK 2.10 has and is refused by name, types of operands, and the bounds of operands at run time."""
 
+import numpy as np
 import pytest
 
 from test_wse_programs import LAYOUT, START, refused, wse
@@ -122,3 +123,58 @@ def test_bounds_are_checked_on_demand(tmp_path, monkeypatch):
     assert run(tmp_path, back, check_bounds=True) == [0.0] * 4
     rebased = "@fmovs(@set_dsd_length(@set_dsd_base_addr(D, &b), 4), 3.0);"
     assert run(tmp_path, rebased, check_bounds=True) == [3.0] * 4
+
+
+def test_structs_are_exported_and_modules_found_beside_the_layout_file(tmp_path):
+    (tmp_path / "parts").mkdir()
+    files = {
+        "layout.csl": """
+const memcpy = @import_module("<memcpy/get_params>", .{ .width = 1, .height = 1 });
+const sparse = @import_module("parts/sparse.csl");
+layout {
+  @set_rectangle(1, 1);
+  @set_tile_code(0, 0, "pe.csl", .{ .memcpy_params = memcpy.get_params(0) });
+  @export_name("entries", [*]sparse.Entry, true);
+  @export_name("sum", [*]f32, false);
+  @export_name("add", fn()void);
+}
+""",
+        "pe.csl": """
+param memcpy_params: comptime_struct;
+const sys_mod = @import_module("<memcpy/memcpy>", memcpy_params);
+const sparse = @import_module("parts/sparse.csl");
+var entries: [3]sparse.Entry; var entries_ptr: [*]sparse.Entry = &entries;
+var sum = @zeros([1]f32); var sum_ptr: [*]f32 = &sum;
+fn add() void {
+  for (@range(u16, 3)) |i| { sum[0] += entries[i].value * @as(f32, entries[i].row + sparse.twice(entries[i].column)); }
+  sys_mod.unblock_cmd_stream();
+}
+comptime { @export_symbol(entries_ptr, "entries"); @export_symbol(sum_ptr, "sum"); @export_symbol(add); }
+""",
+        "parts/sparse.csl": """
+const Entry = struct { row: u16, column: u16, value: f32 };
+const numbers = @import_module("parts/numbers.csl");
+fn twice(x: u16) u16 { return numbers.two * x; }
+""",
+        "parts/numbers.csl": "const two: u16 = 2;",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    wse.compile_csl(
+        str(tmp_path / "layout.csl"),
+        str(tmp_path / "out"),
+        memcpy=True,
+        fabric_dims=(8, 3),
+        fabric_offsets=(4, 1),
+    )
+    runner = wse.SdkRuntime(str(tmp_path / "out"))
+    runner.load()
+    runner.run()
+    data = np.zeros(3, [("row", np.uint16), ("column", np.uint16), ("value", np.float32)])
+    data["row"], data["column"], data["value"] = [1, 2, 3], [4, 5, 6], [0.5, 1.5, 2.5]
+    runner.memcpy_h2d(runner.get_id("entries"), data.view(np.uint32), 0, 0, 1, 1, 6)
+    runner.launch("add", nonblock=False)
+    out = np.zeros(1, np.float32)
+    runner.memcpy_d2h(out, runner.get_id("sum"), 0, 0, 1, 1, 1)
+    runner.stop()
+    assert out[0] == 0.5 * 9 + 1.5 * 12 + 2.5 * 15

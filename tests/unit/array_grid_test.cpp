@@ -17,10 +17,10 @@
 #include "weft/array/device_grid.h"
 #include "weft/array/device_product.h"
 #include "weft/array/device_tile.h"
-#include "weft/array/device_turn.h"
 #include "weft/array/device_whole.h"
 #include "weft/array/gpu/convolution.h"
 #include "weft/array/gpu/thin_product.h"
+#include "weft/array/gpu/transpose.h"
 #include "weft/array/linalg.h"
 #include "weft/array/linalg_device.h"
 #include "weft/array/tensor.h"
@@ -211,7 +211,7 @@ TEST(ArrayGrid, turned_copies_are_exact) {
     device->upload(*x.handle(), 0, values.data(), values.size() * 4);
     for (Elem elem : {Elem::float32, Elem::bfloat16}) {  // even extents of 16 bits go in pairs
       NDArray out = NDArray::empty(device, elem, Dims{kBatch, columns, rows});
-      device::grid_turn(out, elem == Elem::float32 ? x : x.astype(elem));
+      device::grid_transpose(out, elem == Elem::float32 ? x : x.astype(elem));
       NDArray back = out.astype(Elem::float32);
       std::vector<float> got(values.size());
       device->download(got.data(), *back.handle(), 0, got.size() * 4);

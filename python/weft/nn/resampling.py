@@ -8,6 +8,7 @@ import math
 
 import weft
 
+from .. import _core
 from .._errors import error as _error
 from .fused import fused as _fused
 from .module import Module
@@ -83,6 +84,17 @@ def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=F
         m % n == 0 and step == n / m for m, n, step in zip(sizes, x.shape[2:], steps)
     ):
         return _repeated(x, sizes)
+    if (
+        mode != "nearest"
+        and 1 <= len(sizes) <= 3
+        and all(x.shape[2:])
+        and isinstance(x, weft.Tensor)
+        and _core._has_grid(x.data)
+        and _core._fused_type(x) is not None
+    ):
+        return _core._resample(
+            x, [_line(*at, align_corners) for at in zip(x.shape[2:], sizes, steps)]
+        )
     for axis, (m, step) in enumerate(zip(sizes, steps), start=2):
         n = x.shape[axis]
         if mode == "nearest":
@@ -104,6 +116,13 @@ def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=F
 @_fused(arrays=3)
 def _between(a, b, part):
     return a + (b - a) * part
+
+
+def _line(n, m, step, align_corners):
+    """Extent, size, step, bias: place i of m lies at max(i * step + bias, 0) of n."""
+    if align_corners:
+        return n, m, (n - 1) / (m - 1) if min(n, m) > 1 else 1.0, 0.0
+    return n, m, step, 0.5 * step - 0.5
 
 
 def _nearest(n, m, step):

@@ -35,9 +35,6 @@ void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const Map& map, c
 /// Whether a row of this length has a kernel on this device.
 bool row_kernel_fits(const Ref<Device>& device, std::int64_t columns);
 /// All operands compact with rows of out's last extent (scale and shift: one row); one type.
-/// The first for rows whose elements fit the registers of a block.
-void grid_long_rows(RowKernel kind, const NDArray& out, std::span<const NDArray* const> in,
-                    double eps);
 void grid_rows(RowKernel kind, const NDArray& out, std::span<const NDArray* const> in, double eps);
 
 /// One operand of a contraction: where the axes of each group step. An operand moves along two of

@@ -177,44 +177,6 @@ ir::Buffer shared(const std::string& name, DType type, std::vector<std::int64_t>
   return ir::make_buffer(name, type, extents, "shared");
 }
 
-Stmt join_points(const Builder& p, const ir::Buffer& shared, const Expr& row, const Expr& thread,
-                 std::int64_t threads, const Expr& value, const Combine& combine,
-                 const ir::Buffer& into, const Expr& at) {
-  constexpr std::int64_t kAtOnce = 8;
-  std::vector<Stmt> steps = {ir::store(shared, value, {row, thread})};
-  std::vector<ir::Buffer> trees{shared};
-  // into[at] = the shares of `from` that are `apart` from each other, from `first` on.
-  auto gather = [&](const ir::Buffer& from, const Expr& first, std::int64_t apart,
-                    std::int64_t count) {
-    std::vector<Stmt> out = {ir::store(into, ir::load(from, {row, first}), {at})};
-    for (std::int64_t i = 1; i < count; ++i)
-      out.push_back(ir::store(
-          into, combine(ir::load(into, {at}), ir::load(from, {row, first + p.at(i * apart)})),
-          {at}));
-    return out;
-  };
-  // What is left after a step has a place of its own: no barrier parts its loads from its stores.
-  std::int64_t n = threads;
-  while (n > kAtOnce) {
-    const std::int64_t left = n / kAtOnce;
-    auto next = ir::edit(shared);
-    next->name = cat(shared->name, "_", left);
-    next->shape = {shared->shape[0], ir::make_int(left)};
-    next->strides = {};
-    const ir::Buffer tree = next;
-    std::vector<Stmt> join = gather(trees.back(), thread, left, kAtOnce);
-    join.push_back(ir::store(tree, ir::load(into, {at}), {row, thread}));
-    steps.push_back(ir::if_then(ir::lt(thread, p.at(left)), ir::seq(std::move(join))));
-    trees.push_back(tree);
-    n = left;
-  }
-  // Few are left: every point combines them for itself.
-  for (Stmt& s : gather(trees.back(), p.at(0), 1, n)) steps.push_back(std::move(s));
-  Stmt out = ir::seq(std::move(steps));
-  for (std::size_t i = trees.size(); i-- > 1;) out = ir::allocate(trees[i], out);
-  return out;
-}
-
 std::vector<Expr> positions(const Expr& linear, const std::vector<Expr>& extents,
                             const std::vector<std::vector<Expr>>& strides) {
   std::vector<Expr> out(strides.size());

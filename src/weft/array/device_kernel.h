@@ -78,12 +78,6 @@ class Call : public ProgramCall {
   void run(const Key& key, const std::function<ir::PrimFunc()>& make);
 };
 
-/// into[at] = the combination of `value` over the points of a row of `threads` (a power of two),
-/// for every point, through `shared`, which is [rows, threads]. `combine` is symmetric.
-using Combine = std::function<ir::Expr(const ir::Expr&, const ir::Expr&)>;
-ir::Stmt join_points(const Builder& p, const ir::Buffer& shared, const ir::Expr& row,
-                     const ir::Expr& thread, std::int64_t threads, const ir::Expr& value,
-                     const Combine& combine, const ir::Buffer& into, const ir::Expr& at);
 /// The type in which sums of products of this type are kept: float32 for 16-bit floats.
 inline Elem sum_elem(Elem e) { return arithmetic_elem(e); }
 /// A private array of a thread.

@@ -8,8 +8,8 @@
 #include "weft/array/complex_device.h"
 #include "weft/array/device_grid.h"
 #include "weft/array/device_product.h"
-#include "weft/array/device_turn.h"
 #include "weft/array/gpu/thin_product.h"
+#include "weft/array/gpu/transpose.h"
 #include "weft/array/machine.h"
 #include "weft/array/machine_integers.h"
 #include "weft/array/nest.h"
@@ -252,7 +252,7 @@ bool machine_copy(const NDArray& dst, const NDArray& src) {
 void device_copy(const NDArray& dst, const NDArray& src) {
   if (dst.size() == 0) return;
   if (is_complex(src.elem()) || is_complex(dst.elem())) return complex_copy(dst, src);
-  if (!dst.on_host() && device::grid_of(dst.device()).present && device::turn_copy(dst, src))
+  if (!dst.on_host() && device::grid_of(dst.device()).present && device::transpose_copy(dst, src))
     return;
   const NDArray* from[1] = {&src};
   bool done = on_grid(dst, "copy", [&] {

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "weft/array/device_turn.h"
 #include "weft/array/device_whole_call.h"
+#include "weft/array/gpu/transpose.h"
 #include "weft/array/ops.h"
 #include "weft/base/integers.h"
 
@@ -52,9 +52,9 @@ Last channels_last(const NDArray& x) {
   if (n[1] > 1 && x.reshape_view(Dims{n[0], n[1], n[2] * n[3]}, planes) &&
       (planes.strides()[2] == 1 || n[2] * n[3] == 1)) {
     const std::int64_t pitch = out.data.shape()[3];
-    grid_turn(out.data.as_strided(Dims{n[0], n[2] * n[3], n[1]},
-                                  Dims{n[2] * n[3] * pitch, pitch, 1}, out.data.offset()),
-              planes);
+    grid_transpose(out.data.as_strided(Dims{n[0], n[2] * n[3], n[1]},
+                                       Dims{n[2] * n[3] * pitch, pitch, 1}, out.data.offset()),
+                   planes);
   } else {
     assign(out.data.slice(3, 0, n[1], 1), turned);
   }
@@ -68,8 +68,8 @@ void from_channels_last(const NDArray& out, const Last& x) {
   NDArray planes;
   if (n[1] > 1 && out.reshape_view(Dims{n[0], n[1], n[2] * n[3]}, planes) &&
       planes.strides()[2] == 1) {
-    return grid_turn(planes, x.data.as_strided(Dims{n[0], n[2] * n[3], n[1]}, Dims{s[0], s[2], 1},
-                                               x.data.offset()));
+    return grid_transpose(planes, x.data.as_strided(Dims{n[0], n[2] * n[3], n[1]},
+                                                    Dims{s[0], s[2], 1}, x.data.offset()));
   }
   const int back[] = {0, 3, 1, 2};
   assign(out, x.data.slice(3, 0, n[1], 1).permute(back));

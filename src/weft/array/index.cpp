@@ -343,6 +343,8 @@ NDArray take(const NDArray& x, const NDArray& indices, int axis) {
     if (i != axis) order.push_back(i);
   }
   NDArray list[1] = {indices};
+  if (!x.on_host() && has_grid(x) && !is_complex(x.elem()))
+    return grid_gather(x.permute(order), list, axis);
   NDArray out = gather(x.permute(order), list);
   std::vector<int> back;
   for (int i = 0; i < axis; ++i) back.push_back(n + i);

@@ -8,7 +8,7 @@
 
 #include "weft/array/collapse.h"
 #include "weft/array/device_grid.h"
-#include "weft/array/device_turn.h"
+#include "weft/array/gpu/transpose.h"
 #include "weft/array/nest.h"
 #include "weft/array/row_ir.h"
 #include "weft/ir/regions.h"
@@ -267,7 +267,7 @@ void grid_map(const NDArray& result, const Map& given) {
   std::vector<const NDArray*> operands;
   for (const NDArray* a : given.arrays)
     ready.push_back(
-        turned_for(out, order.empty() ? *a : a->broadcast_to(result.shape()).permute(order)));
+        transposed_for(out, order.empty() ? *a : a->broadcast_to(result.shape()).permute(order)));
   for (const NDArray& a : ready) operands.push_back(&a);
   map.arrays = operands;
   const MapAxes axes(out, map.arrays);

@@ -47,11 +47,11 @@ void run_reduction(const ReductionProgram& program);
 /// of equals, NaN before all else. `out` is int64.
 void arg_reduce_program(bool largest, const NDArray& out, const NDArray& x, std::uint64_t mask);
 
-/// What moments_program computes, in one pass over the elements.
+/// What moments_program computes.
 enum class Moment { mean, variance, deviation };
 /// Over the axes in `mask`, divided by the number of elements less `correction` (mean: the number).
 /// `out` is compact and of a floating type. Sums are float64 for narrower types; float64 keeps
-/// running means and squares about them.
+/// running means and squares about them, or takes a second pass where there is much of it.
 void moments_program(Moment moment, const NDArray& out, const NDArray& x, std::uint64_t mask,
                      double correction);
 /// The same of an array, on devices with a grid; undefined elsewhere, and for what has no elements

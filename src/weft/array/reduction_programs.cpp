@@ -171,6 +171,25 @@ void moments_program(Moment moment, const NDArray& out, const NDArray& x, std::u
   }
   p.numbers = number;
   p.compute = Elem::float64;
+  // A running mean takes a division for each element: from here on a second pass is faster.
+  constexpr std::int64_t kTwice = 1 << 17;
+  if (x.elem() == Elem::float64 && x.size() >= kTwice) {
+    Dims kept = x.shape();
+    for (int i = 0; i < kept.size(); ++i) kept[i] = mask >> i & 1 ? 1 : kept[i];
+    const NDArray mean = NDArray::empty(x.device(), Elem::float64, kept);
+    moments_program(Moment::mean, mean, x, mask, 0);
+    p.operation = "squares_about";
+    p.inputs.push_back(mean);
+    p.terms = [](const Exprs& e, const Exprs&, const Expr&) {
+      const Expr apart = e[0] - e[1];
+      return Exprs{apart * apart};
+    };
+    p.reducer = [](const std::vector<DType>& types) { return ir::standard_reducer("sum", types); };
+    p.finish = [=](const Exprs& c, const Exprs& numbers, const Expr& n) {
+      return Exprs{convert_value(scaled(moment, c[0], n, numbers[0]), elem)};
+    };
+    return run_reduction(p);
+  }
   set_moments(p, x.elem());
   p.finish = [=](const Exprs& c, const Exprs& numbers, const Expr& n) {
     return Exprs{convert_value(scaled(moment, mean_and_squares(c, n).second, n, numbers[0]), elem)};

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Row kernels over rows that do not fit the registers of a block: what a row needs is reduced in
-// one pass, shared by as many groups as keep the machine busy, and a map writes the results.
+// Softmax, layer norm and their gradients on devices with a grid. Rows that fit the registers of a
+// group are one program (operators/rows.h). Of longer ones, what a row needs is reduced in one
+// pass, shared by as many groups as keep the machine busy, and a map writes the results.
 
 #include "weft/array/device_grid.h"
 #include "weft/array/reduce_program.h"
 #include "weft/array/row_ir.h"
 #include "weft/ir/build.h"
 #include "weft/ir/reducers.h"
+#include "weft/operators/rows.h"
+#include "weft/rules/row.h"
 
 namespace weft::device {
 
@@ -123,11 +126,63 @@ class LongRows {
   std::vector<NDArray> in_;
 };
 
+/// Elements of a row that can move together: rows and addresses of all operands are multiples.
+std::int64_t lanes_of(const NDArray& out, std::span<const NDArray* const> in,
+                      std::int64_t columns) {
+  constexpr std::int64_t kBytes = 16;
+  const std::int64_t lanes = std::min<std::int64_t>(8, kBytes / elem_bytes(out.elem()));
+  auto aligned = [&](const NDArray& a) {
+    const std::int64_t bytes = elem_bytes(a.elem());
+    return (a.handle()->address() + static_cast<std::uint64_t>(a.offset() * bytes)) %
+               static_cast<std::uint64_t>(lanes * bytes) ==
+           0;
+  };
+  bool all = columns % lanes == 0 && aligned(out);
+  for (const NDArray* a : in) all = all && aligned(*a);
+  return all ? lanes : 1;
+}
+
+operators::RowOperator operator_of(RowKernel kind) {
+  switch (kind) {
+    case RowKernel::softmax: return operators::RowOperator::softmax;
+    case RowKernel::log_softmax: return operators::RowOperator::log_softmax;
+    case RowKernel::softmax_gradient: return operators::RowOperator::softmax_gradient;
+    case RowKernel::log_softmax_gradient: return operators::RowOperator::log_softmax_gradient;
+    case RowKernel::layer_norm: return operators::RowOperator::layer_norm;
+    case RowKernel::layer_norm_gradient: return operators::RowOperator::layer_norm_gradient;
+    default: WEFT_CHECK(false, "row kernel ", static_cast<int>(kind));
+  }
+}
+
 }  // namespace
 
-void grid_long_rows(RowKernel kind, const NDArray& out, std::span<const NDArray* const> in,
-                    double eps) {
-  LongRows(kind, out, in).run(eps);
+bool row_kernel_fits(const Ref<Device>& device, std::int64_t columns) {
+  return columns >= 1 && grid_of(device).present;
+}
+
+void grid_rows(RowKernel kind, const NDArray& out, std::span<const NDArray* const> in, double eps) {
+  if (out.size() == 0) return;
+  const std::int64_t columns = out.shape()[out.ndim() - 1], rows = out.size() / columns;
+  const std::int64_t lanes = lanes_of(out, in, columns);
+  const auto tile = rules::row_tile(columns, lanes, grid_of(out.device()).threads);
+  if (!tile) return LongRows(kind, out, in).run(eps);
+  operators::RowSpec spec;
+  spec.op = operator_of(kind);
+  spec.type = std::string(name_of(out.elem()));
+  spec.sums = std::string(name_of(sum_elem(out.elem())));
+  spec.width = tile->width();
+  spec.lanes = lanes;
+  spec.full = columns == spec.width;
+  spec.narrow = fits_narrow(out.size() + spec.width * (tile->beside + 1));
+  ProgramCall call(out.device());
+  call.array(out);
+  for (const NDArray* a : in) call.array(*a);
+  call.integer(rows).integer(columns / lanes);
+  call.real(1.0 / static_cast<double>(columns)).real(eps);
+  call.run({"rows",
+            {static_cast<int>(kind), static_cast<int>(out.elem()), spec.narrow, spec.full,
+             spec.width, lanes}},
+           [&] { return operators::row_program(spec); });
 }
 
 }  // namespace weft::device

@@ -33,22 +33,33 @@ Positions positions(const PositionSpec& spec, const std::string& c, const std::s
   return out;
 }
 
-/// Where element r behind the tuple lies in x.
-std::string place_in_x(const PositionSpec& spec, const std::string& name, int indent) {
-  const std::string blanks(static_cast<std::size_t>(indent), ' '), index = index_type(spec.narrow);
-  std::string sum, text, left = "r";
-  for (int k = 0; k < spec.indices; ++k) sum += cat(k ? " + " : "", name, k, " * e", k);
-  for (int axis = spec.rest_rank - 1; axis >= 0; --axis) {
+/// The sum of coordinates times steps g0, g1, ... of row-major position `linear` in extents f0,
+/// f1, ...; `text` defines what it takes. The letters are those of the extents and the steps.
+std::string dot(const std::string& linear, int rank, std::string_view extents,
+                std::string_view steps, const PositionSpec& spec, int indent, std::string* text) {
+  std::string sum, left = linear;
+  for (int axis = rank - 1; axis >= 0; --axis) {
     if (axis == 0) {
-      sum += cat(" + ", left, " * g0");
+      sum += cat(" + ", left, " * ", steps, "0");
       break;
     }
-    const std::string next = cat("left", axis);
-    text += cat(blanks, next, ": T.", index, " = ", left, " // f", axis, "\n");
-    sum += cat(" + (", left, " - ", next, " * f", axis, ") * g", axis);
+    const std::string next = cat("left_", extents, axis);
+    *text += cat(std::string(static_cast<std::size_t>(indent), ' '), next, ": T.",
+                 index_type(spec.narrow), " = ", left, " // ", extents, axis, "\n");
+    sum += cat(" + (", left, " - ", next, " * ", extents, axis, ") * ", steps, axis);
     left = next;
   }
-  return cat(text, blanks, "at: T.", index, " = ", sum, "\n");
+  return sum;
+}
+
+/// Where element r behind the tuple lies in x.
+std::string place_in_x(const PositionSpec& spec, const std::string& name, int indent) {
+  std::string sum, text;
+  for (int k = 0; k < spec.indices; ++k) sum += cat(k ? " + " : "", name, k, " * e", k);
+  sum += dot("r", spec.rest_rank, "f", "g", spec, indent, &text);
+  sum += dot("o", spec.outer_rank, "p", "q", spec, indent, &text);
+  return cat(text, std::string(static_cast<std::size_t>(indent), ' '), "at: T.",
+             index_type(spec.narrow), " = ", sum, "\n");
 }
 
 void add_indices(ProgramText& text, const PositionSpec& spec) {
@@ -70,15 +81,24 @@ ir::PrimFunc use_positions(const PositionSpec& spec) {
   for (int k = 0; k < spec.indices; ++k) text.scalar(cat("d", k), index).scalar(cat("e", k), index);
   for (int k = 0; k < spec.rest_rank; ++k)
     text.scalar(cat("f", k), index).scalar(cat("g", k), index);
+  if (spec.outer_rank > 0) text.scalar("inner", index);
+  for (int k = 0; k < spec.outer_rank; ++k)
+    text.scalar(cat("p", k), index).scalar(cat("q", k), index);
 
   Values values = {{"I", index},
                    {"type", spec.element},
                    {"threads", cat(kPositionThreads)},
                    {"items", cat(sorted ? 1 : kPositionItems)},
                    {"tile", cat(kPositionThreads * (sorted ? 1 : kPositionItems))}};
-  std::string body = spec.rest_rank == 0 ? "                    s: T.{I} = e\n"
-                                         : "                    s: T.{I} = e // rest\n"
-                                           "                    r: T.{I} = e - s * rest\n";
+  const bool outer = spec.outer_rank > 0;
+  std::string body = outer ? "                    o: T.{I} = e // inner\n"
+                             "                    w: T.{I} = e - o * inner\n"
+                           : "";
+  const std::string_view within = outer ? "w" : "e";
+  body += spec.rest_rank == 0
+              ? cat("                    s: T.{I} = ", within, "\n")
+              : cat("                    s: T.{I} = ", within,
+                    " // rest\n                    r: T.{I} = ", within, " - s * rest\n");
   const int indent = sorted ? 24 : 20;
   if (sorted) {
     const bool add = spec.use == PositionUse::add_sorted;

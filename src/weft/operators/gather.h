@@ -25,7 +25,8 @@ struct PositionSpec {
   std::string element;     // type of x and of the values
   std::string index_type;  // of the positions
   int indices = 1;
-  int rest_rank = 0;  // axes of x behind those of the positions
+  int rest_rank = 0;   // axes of x behind those of the positions
+  int outer_rank = 0;  // of a gather: axes of x before them, which come first in the result
   bool narrow = true;
 };
 inline constexpr int kPositionThreads = 256, kPositionItems = 4;
@@ -33,6 +34,8 @@ inline constexpr int kPositionThreads = 256, kPositionItems = 4;
 /// gather: (x, out, index0.., flag, scalars); others: (x, value, index0.., scalars), sorted ones
 /// (x, value, index0.., order, place, scalars). The scalars: blocks, size = count * rest, rest,
 /// then for each index the extent and the step of its axis, for each further axis both as well.
+/// With outer axes: after these `inner` = the elements of the result for each outer place, then
+/// extent and step of each.
 ir::PrimFunc use_positions(const PositionSpec& spec);
 
 /// (index0.., place, flag, blocks, count, then for each index the extent): place[c] is the

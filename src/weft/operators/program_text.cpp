@@ -41,9 +41,14 @@ ProgramText& ProgramText::scalar(std::string_view name, std::string_view type) {
 }
 
 ir::PrimFunc ProgramText::parse(std::string_view body, const Values& values) const {
-  const std::string attributes = cat("    T.func_attr({\"weft.points_together\": True",
-                                     exclusive_ ? ", \"tir.noalias\": True" : "",
-                                     distinct_ ? ", \"weft.distinct_elements\": True" : "", "})\n");
+  std::string flags;
+  auto flag = [&](bool set, std::string_view name) {
+    if (set) flags += cat(flags.empty() ? "" : ", ", "\"", name, "\": True");
+  };
+  flag(bound_, "weft.points_together");
+  flag(exclusive_, "tir.noalias");
+  flag(distinct_, "weft.distinct_elements");
+  const std::string attributes = flags.empty() ? "" : cat("    T.func_attr({", flags, "})\n");
   return ir::parse_func(
       cat("@T.prim_func\ndef main(", parameters_, "):\n", attributes, buffers_, fill(body, values)),
       cat("<", name_, ">"));

@@ -30,13 +30,15 @@ class ProgramText {
   ProgramText& distinct() { return distinct_ = true, *this; }
   /// What is written may also be read through another parameter.
   ProgramText& aliased() { return exclusive_ = false, *this; }
+  /// The body is nests of blocks, which a schedule rule binds to the grid.
+  ProgramText& unscheduled() { return bound_ = false, *this; }
   /// `body` is indented by four blanks and filled with the values.
   ir::PrimFunc parse(std::string_view body, const Values& values) const;
 
  private:
   std::string name_;
   std::string parameters_, buffers_;
-  bool distinct_ = false, exclusive_ = true;
+  bool distinct_ = false, exclusive_ = true, bound_ = true;
 };
 
 /// "int32" where all positions fit, else "int64".

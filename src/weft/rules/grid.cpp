@@ -13,6 +13,7 @@
 #include "weft/rules/gemm_registers.h"
 #include "weft/rules/gemm_tensor_core.h"
 #include "weft/rules/reduce.h"
+#include "weft/rules/row.h"
 #include "weft/schedule/tree.h"
 
 namespace weft::rules {
@@ -127,6 +128,27 @@ std::vector<std::vector<BlockRef>> nests_of(const Schedule& sch) {
   return out;
 }
 
+/// A body whose nests are all passes over the same rows becomes one kernel.
+bool schedule_as_rows(Schedule& sch, const Facts& facts, std::vector<std::string>* applied) {
+  std::vector<BlockRef> blocks;
+  for (const std::vector<BlockRef>& nest : nests_of(sch)) {
+    if (nest.size() > 1) return false;
+    blocks.push_back(nest[0]);
+  }
+  const auto decisions = match_row(sch, blocks, facts);
+  if (!decisions) return false;
+  const Schedule before = sch;
+  std::string why = "a nest needs other rows than its own";
+  bool done = false;
+  if (!attempt([&] { done = schedule_row(sch, *decisions); }, &why) || !done) {
+    sch = before;
+    applied->push_back(cat("row was refused: ", why));
+    return false;
+  }
+  for (BlockRef b : blocks) applied->push_back(cat(node_of(sch, b).name, ": row"));
+  return true;
+}
+
 /// What a block inside a nest allocates belongs to the thread that runs the block.
 PrimFunc keep_in_blocks(const PrimFunc& f) {
   BufferMap map;
@@ -200,6 +222,7 @@ GridSchedule grid_schedule(const PrimFunc& f, const Context& context) {
   const Sizes sizes = sizes_of(f);
   const BlockRef root = sch.get_block(as<BlockRealizeNode>(f->body)->block->name);
   for (BlockRef b : sch.get_child_blocks(root)) inline_chain(sch, b);
+  if (schedule_as_rows(sch, context.facts, &out.applied)) return out;
   std::set<std::string> taken;  // blocks that were scheduled with another
   std::int64_t at = -1;
   for (const std::vector<BlockRef>& nest : nests_of(sch)) {

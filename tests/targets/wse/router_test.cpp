@@ -318,11 +318,22 @@ TEST_P(Modes, RoutingFaultsNameThePlace) {
         << e.what();
   }
   {
+    // A few wavelets find a place beyond the edge.
+    const std::pair<std::uint32_t, bool> five{5, false};
     LayoutBuilder l(2, 1);
-    l.tile(1, 0, l.add(sender(3, {{5, false}}).p), l.routes({route(3, R, E)}));
-    Error e = run(l);
+    l.tile(1, 0, l.add(sender(3, {five, five, five, five}).p), l.routes({route(3, R, E)}));
+    EXPECT_NO_THROW({
+      Fabric f(l.l, options());
+      f.start();
+      f.run();
+    });
+    LayoutBuilder more(2, 1);
+    more.tile(1, 0, more.add(sender(3, {five, five, five, five, five}).p),
+              more.routes({route(3, R, E)}));
+    Error e = run(more);
     EXPECT_EQ(e.code(), "wse.route.edge");
     EXPECT_NE(std::string(e.what()).find("pe (1, 0)"), std::string::npos) << e.what();
+    EXPECT_NE(e.message().find("where 4 wait already"), std::string::npos) << e.what();
   }
   {
     LayoutBuilder l(1, 1);

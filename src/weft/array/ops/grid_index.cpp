@@ -69,10 +69,11 @@ class Flags {
   NDArray array_;
 };
 
-/// Index arrays along x's leading axes, compact and of one type.
+/// Index arrays along x's leading axes, compact and of one type. In the result, `outer` of the axes
+/// behind them come before them.
 class Tuples {
  public:
-  Tuples(const NDArray& x, std::span<const NDArray> indices) : x_(x) {
+  Tuples(const NDArray& x, std::span<const NDArray> indices, int outer = 0) : x_(x), outer_(outer) {
     std::vector<const Dims*> shapes;
     bool small = true;
     for (const NDArray& index : indices) {
@@ -94,11 +95,14 @@ class Tuples {
     }
     used = static_cast<int>(indices.size());
     places = rest = 1;
-    result = shape;
     for (int i = 0; i < x.ndim(); ++i) {
-      (i < used ? places : rest) *= x.shape()[i];
+      if (i == used + outer)
+        for (std::int64_t extent : shape) result.push_back(extent);
+      (i < used ? places : i < used + outer ? outer_places : rest) *= x.shape()[i];
       if (i >= used) result.push_back(x.shape()[i]);
     }
+    if (x.ndim() == used + outer)
+      for (std::int64_t extent : shape) result.push_back(extent);
     if (places == 0 && count > 0) outside();
   }
 
@@ -122,9 +126,9 @@ class Tuples {
                 cat("an index was outside its axis of ", describe(x_), " and has changed since"));
   }
 
-  /// The axes behind those of the positions, merged where the layout allows it.
-  void rest_axes(Dims& extents, Dims& steps) const {
-    for (int i = used; i < x_.ndim(); ++i) {
+  /// Some axes behind those of the positions, merged where the layout allows it.
+  void merged_axes(int from, int to, Dims& extents, Dims& steps) const {
+    for (int i = from; i < to; ++i) {
       if (x_.shape()[i] == 1) continue;
       const int last = extents.size() - 1;
       if (last >= 0 && steps[last] == x_.strides()[i] * x_.shape()[i]) {
@@ -144,16 +148,19 @@ class Tuples {
       reach += std::abs(x_.strides()[i]) * x_.shape()[i];
       reach = std::max(reach, x_.shape()[i]);
     }
-    return device::fits_narrow(std::max(reach, count * std::max<std::int64_t>(rest, 1)));
+    return device::fits_narrow(
+        std::max(reach, count * std::max<std::int64_t>(rest * outer_places, 1)));
   }
 
-  PositionSpec spec(PositionUse use, const std::string& element, int rest_rank) const {
+  PositionSpec spec(PositionUse use, const std::string& element, int rest_rank,
+                    int outer_rank = 0) const {
     PositionSpec out;
     out.use = use;
     out.element = element;
     out.index_type = std::string(name_of(index_elem_));
     out.indices = used;
     out.rest_rank = rest_rank;
+    out.outer_rank = outer_rank;
     out.narrow = narrow();
     return out;
   }
@@ -161,21 +168,22 @@ class Tuples {
   /// x with values at the positions, or the other way round. `order`, `place`: of sorted uses.
   void use(PositionUse what, const NDArray& values, const NDArray* flag, const NDArray* order,
            const NDArray* place) const {
-    Dims extents, steps;
-    rest_axes(extents, steps);
+    Dims extents, steps, before, before_steps;
+    merged_axes(used, used + outer_, before, before_steps);
+    merged_axes(used + outer_, x_.ndim(), extents, steps);
     const bool adds = what == PositionUse::add || what == PositionUse::add_sorted;
     // Elements that are only moved are words; several are one word where the layout allows it.
     std::int64_t unit = elem_bytes(x_.elem()), wide = 1;
     const int last = extents.size() - 1;
     while (!adds && last >= 0 && unit * wide < 8 && steps[last] == 1 &&
-           fits_words(extents, steps, 2 * wide, values))
+           fits_words(extents, steps, before_steps, 2 * wide, values))
       wide *= 2;
     auto in_words = [&](std::int64_t v) { return v / wide; };
     if (wide > 1) extents[last] /= wide;
     const std::string element =
         adds ? std::string(name_of(x_.elem())) : cat("uint", 8 * unit * wide);
-    const PositionSpec spec = this->spec(what, element, extents.size());
-    const std::int64_t size = count * in_words(rest);
+    const PositionSpec spec = this->spec(what, element, extents.size(), before.size());
+    const std::int64_t inner = count * in_words(rest), size = inner * outer_places;
     const std::int64_t tile = order ? operators::kPositionThreads
                                     : operators::kPositionThreads * operators::kPositionItems;
     ProgramCall call(x_.device());
@@ -187,9 +195,12 @@ class Tuples {
     for (int k = 0; k < used; ++k) call.integer(x_.shape()[k]).integer(in_words(x_.strides()[k]));
     for (int i = 0; i < extents.size(); ++i)
       call.integer(extents[i]).integer(i == last ? (wide > 1 ? 1 : steps[i]) : in_words(steps[i]));
+    if (before.size() > 0) call.integer(inner);
+    for (int i = 0; i < before.size(); ++i)
+      call.integer(before[i]).integer(in_words(before_steps[i]));
     call.run({"positions",
               {static_cast<int>(what), adds ? static_cast<int>(x_.elem()) : 64 + unit * wide,
-               static_cast<int>(index_elem_), used, extents.size(), spec.narrow}},
+               static_cast<int>(index_elem_), used, extents.size(), before.size(), spec.narrow}},
              [&] { return use_positions(spec); });
   }
 
@@ -212,7 +223,7 @@ class Tuples {
   Dims shape, result;  // of the tuples; with the axes behind
   std::vector<NDArray> at;
   int used;
-  std::int64_t count, places, rest;
+  std::int64_t count, places, rest, outer_places = 1;
 
  private:
   static std::int64_t number_at(const NDArray& scalar) {
@@ -220,17 +231,19 @@ class Tuples {
     scalar.astype(Elem::int64).read_element(0, &v);
     return v;
   }
-  bool fits_words(const Dims& extents, const Dims& steps, std::int64_t wide,
-                  const NDArray& values) const {
+  bool fits_words(const Dims& extents, const Dims& steps, const Dims& before_steps,
+                  std::int64_t wide, const NDArray& values) const {
     const int last = extents.size() - 1;
     auto divides = [&](std::int64_t v) { return v % wide == 0; };
     bool fits = divides(extents[last]) && divides(x_.offset()) && divides(values.offset()) &&
                 x_.handle()->address() % 8 == 0 && values.handle()->address() % 8 == 0;
     for (int i = 0; i < last; ++i) fits = fits && divides(steps[i]);
+    for (std::int64_t step : before_steps) fits = fits && divides(step);
     for (int k = 0; k < used; ++k) fits = fits && divides(x_.strides()[k]);
     return fits;
   }
   const NDArray& x_;
+  int outer_;
   Elem index_elem_;
 };
 
@@ -259,8 +272,8 @@ Elem atomic_elem(Elem e) {
 void set_deterministic(bool on) { deterministic_flag() = on; }
 bool is_deterministic() { return deterministic_flag(); }
 
-NDArray grid_gather(const NDArray& x, std::span<const NDArray> indices) {
-  const Tuples tuples(x, indices);
+NDArray grid_gather(const NDArray& x, std::span<const NDArray> indices, int outer) {
+  const Tuples tuples(x, indices, outer);
   NDArray out = NDArray::empty(x.device(), x.elem(), tuples.result);
   if (tuples.count == 0) return out;
   if (out.size() == 0) {  // nothing is read, but positions are still checked

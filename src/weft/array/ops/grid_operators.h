@@ -40,7 +40,8 @@ NDArray grid_histogram(const NDArray& x, std::int64_t bins);
 void set_deterministic(bool on);
 bool is_deterministic();
 /// x[indices]; x[indices] = value or += value. Positions outside raise before anything is written.
-NDArray grid_gather(const NDArray& x, std::span<const NDArray> indices);
+/// `outer`: so many of the axes behind the positions come before them in what is read.
+NDArray grid_gather(const NDArray& x, std::span<const NDArray> indices, int outer = 0);
 void grid_scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& value,
                   bool accumulate);
 

@@ -69,10 +69,10 @@ std::uint32_t Fabric::run_ahead(Worker& w, Pe& pe, Running& run, Cycle now) {
                 taken = out ? out->head.load(std::memory_order_acquire) : 0;
   const auto stamp = static_cast<std::uint32_t>(now);
   const Ty half = half_type(*pe.program, op);
-  const int step = op.code == Bulk::fmacs || op.code == Bulk::fmuls ? timing_.fmacs_den : 1;
+  const Cycle step = work_cycles(op);
   std::uint8_t* memory = pe.memory;
   std::uint32_t n = 0;
-  Cycle at = 0;
+  Cycle at = 0, until = -1;
   auto word = [&](Cursor& c, Channel::Entry* entry) -> std::uint32_t {
     if (entry) return c.bytes == 2 ? entry->data & 0xffffu : entry->data;
     if (c.kind == Cursor::mem) {
@@ -101,6 +101,13 @@ std::uint32_t Fabric::run_ahead(Worker& w, Pe& pe, Running& run, Cycle now) {
       t = std::max<Cycle>(t, place.when);
     }
     at = t;
+    if (at == until) {
+      until += step;
+    } else {
+      pe.worked_until = std::max(pe.worked_until, until);
+      mark_work(pe, at, step);
+      until = pe.worked_until;
+    }
     std::uint32_t a = word(run.a, ea), b = word(run.b, eb), v;
     switch (op.code) {
       case Bulk::mov32:
@@ -135,6 +142,7 @@ std::uint32_t Fabric::run_ahead(Worker& w, Pe& pe, Running& run, Cycle now) {
     run.ready = at + step;
   }
   if (n == 0) return 0;
+  pe.worked_until = std::max(pe.worked_until, until);
   pe.op_time = at;
   run.done += n;
   run.stalled = false;

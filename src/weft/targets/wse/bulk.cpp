@@ -106,6 +106,31 @@ std::uint8_t Fabric::bind_queue(Pe& pe, std::uint8_t queue, std::uint8_t color) 
   return queue;
 }
 
+// WSE-2: a descriptor without a queue gets one for its colour. Numbers from 8 on are never named by
+// a program; the low bits are the microthread, so one that no other queue of the PE uses is taken.
+std::uint8_t Fabric::free_input_queue(const Pe& pe) const {
+  auto used = [&](std::size_t q) { return q < pe.in.size() && pe.in[q].color != kNone8; };
+  std::size_t k = 8 + 7;
+  while (k > 8 && (used(k) || used(k & 7u))) --k;
+  // There are as many numbers from 8 on as colours.
+  if (used(k)) k = 16;
+  while (used(k)) ++k;
+  return static_cast<std::uint8_t>(k);
+}
+
+std::uint8_t Fabric::output_queue_for(const Pe& pe, std::uint8_t color) const {
+  if (wse3_) return 0;
+  for (std::size_t q = 0; q < pe.out.size(); ++q)
+    if (pe.out[q].color == color) return static_cast<std::uint8_t>(q);
+  auto named = [&](std::size_t q) {
+    return std::ranges::any_of(
+        pe.program->queues, [q](const QueueInit& init) { return init.output && init.queue == q; });
+  };
+  for (std::uint8_t q = 5; q > 0; --q)
+    if (!named(q) && (q >= pe.out.size() || pe.out[q].color == kNone8)) return q;
+  return 0;
+}
+
 bool Fabric::make_cursor(Pe& pe, const Operand& operand, int bytes, Cursor& out, Mem4& walk,
                          OpSettings& settings, std::uint32_t& length) {
   Core& k = *pe.core;
@@ -185,6 +210,8 @@ bool Fabric::make_cursor(Pe& pe, const Operand& operand, int bytes, Cursor& out,
       out.queue = d->queue;
       if (out.queue == kNone8) {
         out.queue = d->color < kColors ? pe.color_queue[d->color] : kNone8;
+        if (out.queue == kNone8 && d->color < kColors && !wse3_)
+          out.queue = bind_queue(pe, free_input_queue(pe), d->color);
         if (out.queue == kNone8)
           throw pe_fault(pe, "wse.queue.none",
                          cat("no input queue takes colour ", static_cast<int>(d->color)));
@@ -209,7 +236,7 @@ bool Fabric::make_cursor(Pe& pe, const Operand& operand, int bytes, Cursor& out,
     case DsdKind::fabout:
       out.kind = Cursor::fabout;
       out.color = d->color;
-      out.queue = d->queue == kNone8 ? 0 : d->queue;
+      out.queue = d->queue == kNone8 ? output_queue_for(pe, d->color) : d->queue;
       if (pe.out.size() <= out.queue) pe.out.resize(out.queue + 1u, arena_);
       if (out.color == kNone8) out.color = pe.out[out.queue].color;
       if (pe.out[out.queue].color == kNone8)

@@ -139,9 +139,13 @@ Pe& Fabric::make(std::uint32_t index) {
       }
     }
     for (const TaskBinding& t : program->tasks) {
-      if (t.space == TaskSpace::color &&
-          pe->color_queue[t.id] == kNone8) {  // WSE-2: a hardware queue is found
-        std::uint8_t q = static_cast<std::uint8_t>(std::max<std::size_t>(pe->in.size(), 8));
+      if (t.space == TaskSpace::color && pe->color_queue[t.id] == kNone8) {
+        // WSE-2: the queue that a descriptor names for this colour, or one that is free.
+        auto q = static_cast<std::uint8_t>(std::max<std::size_t>(pe->in.size(), 8));
+        for (const Dsd& d : program->dsds) {
+          const bool free = pe->in.size() <= d.queue || pe->in[d.queue].color == kNone8;
+          if (d.kind == DsdKind::fabin && d.color == t.id && d.queue < 8 && free) q = d.queue;
+        }
         bind_queue(*pe, q, static_cast<std::uint8_t>(t.id));
       }
     }
@@ -316,15 +320,39 @@ void Fabric::start() {
 
 void Fabric::account(Pe& pe, Cycle now) {
   if (now <= pe.accounted) return;
-  auto book = [&](std::uint8_t mode, Cycle until) {
-    if (until <= pe.accounted) return;
-    (mode == 0   ? pe.count.busy
-     : mode == 1 ? pe.count.stall
-                 : pe.count.idle) += until - pe.accounted;
-    pe.accounted = until;
-  };
-  book(pe.mode, std::min(now, pe.mode_until));
-  book(pe.mode_after, now);
+  const Cycle from = pe.accounted, main = std::clamp(pe.main_until, from, now),
+              worked = std::clamp(pe.worked_until, main, now);
+  Cycle waited = 0;
+  if (pe.has_gaps) {
+    auto& gaps = pe.core->gaps;
+    for (const auto& [begin, end] : gaps)
+      waited += std::max<Cycle>(0, std::min(end, worked) - std::max(begin, main));
+    std::erase_if(gaps, [now](const auto& gap) { return gap.second <= now; });
+    pe.has_gaps = !gaps.empty();
+  }
+  pe.count.busy += worked - from - waited;
+  pe.count.stall += waited;
+  (pe.waits ? pe.count.stall : pe.count.idle) += now - worked;
+  pe.accounted = now;
+}
+
+// An operation works in the cycles from `at` on. Work ahead of the clock leaves gaps, as a task may
+// begin in them before the clock has come there.
+void Fabric::mark_work(Pe& pe, Cycle at, Cycle cycles) {
+  const Cycle from = std::max(pe.worked_until, pe.accounted);
+  if (at > from) {
+    pe.core->gaps.emplace_back(from, at);
+    pe.has_gaps = true;
+  } else if (at < from && pe.has_gaps) {
+    auto& gaps = pe.core->gaps;
+    for (std::size_t k = gaps.size(); k-- > 0;) {
+      auto [begin, end] = gaps[k];
+      if (end <= at || begin >= at + cycles) continue;
+      gaps[k].second = std::max(begin, at);
+      if (at + cycles < end) gaps.emplace_back(at + cycles, end);
+    }
+  }
+  pe.worked_until = std::max(pe.worked_until, at + cycles);
 }
 
 namespace {
@@ -336,7 +364,6 @@ bool meets_calendar(Op op) {
 
 Cycle Fabric::step_core(Worker& w, Pe& pe, Cycle now, Cycle& router) {
   Cycle next = kNever;
-  const std::int64_t before = pe.count.elements;
   if (pe.live_ops) run_ops(w, pe, now, next);
   if (pe.program) run_main(w, pe, now, next);
   if (pe.busy_out) {
@@ -348,18 +375,13 @@ Cycle Fabric::step_core(Worker& w, Pe& pe, Cycle now, Cycle& router) {
   if (pe.flush_wait && flushed(pe)) next = std::min(next, now + 1);
   next = std::min(next, pe.again);
   pe.again = kNever;
-  book_mode(pe, now, pe.count.elements != before);
+  book_mode(pe);
   return next;
 }
 
-void Fabric::book_mode(Pe& pe, Cycle now, bool worked) {
-  const bool busy = pe.main_ready > now || worked || pe.ahead_until > now;
-  pe.mode_after = pe.live_ops || pe.main != MainState::idle ? 1 : 2;
-  pe.mode = busy ? 0 : pe.mode_after;
-  pe.mode_until = pe.ahead_until > std::max(now, pe.main_ready) ? kNever
-                  : pe.main_ready > now                         ? pe.main_ready
-                  : worked                                      ? now + 1
-                                                                : kNever;
+void Fabric::book_mode(Pe& pe) {
+  pe.main_until = pe.main_ready;
+  pe.waits = pe.live_ops || pe.main != MainState::idle;
 }
 
 // In how many cycles at least something can come to the core that is not in its queues and channels
@@ -422,7 +444,7 @@ Cycle Fabric::step(Worker& w, Pe& pe, Cycle now) {
     if (pe.core_at <= now) pe.core_at = pe.core_done + 1;
   } else if (now < pe.core_at && !alone(pe.live_ops) && !pe.busy_out && !pe.freed &&
              !pe.flush_wait && !pe.io && pe.timer_at == kNever) {
-    book_mode(pe, now, false);
+    book_mode(pe);
   } else {
     pe.core_at = kNever;
     pe.core_done = now;

@@ -162,7 +162,12 @@ class Fabric {
   /// `router`: when the router is, for what the core has sent.
   Cycle step_core(Worker& w, Pe& pe, Cycle now, Cycle& router);
   /// Whether the core may go on at `at` before the other PEs have come so far; `now`: of the visit.
-  void book_mode(Pe& pe, Cycle now, bool worked);
+  void book_mode(Pe& pe);
+  void mark_work(Pe& pe, Cycle at, Cycle cycles);
+  /// Cycles between two elements of an operation.
+  Cycle work_cycles(const BulkOp& op) const {
+    return op.code == Bulk::fmacs || op.code == Bulk::fmuls ? timing_.fmacs_den : 1;
+  }
   static void rethrow_deferred(Worker& w, std::uint32_t index);
   bool may_go_on(Worker& w, Pe& pe, Cycle now, Cycle at);
   Cycle reach_of(Pe& pe);
@@ -273,6 +278,8 @@ class Fabric {
   void check_operand(const Pe& pe, const Cursor& c, const BulkOp& op, std::uint32_t n) const;
   void load_dsr(Pe& pe, const DsrLoad& load, const Dsd& dsd);
   std::uint8_t bind_queue(Pe& pe, std::uint8_t queue, std::uint8_t color);
+  std::uint8_t free_input_queue(const Pe& pe) const;
+  std::uint8_t output_queue_for(const Pe& pe, std::uint8_t color) const;
 
   // interpreter.cpp
   void run_main(Worker& w, Pe& pe, Cycle now, Cycle& next);

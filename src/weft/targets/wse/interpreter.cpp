@@ -18,6 +18,14 @@
 namespace weft::wse {
 
 namespace {
+// Whether these bytes of a PE's memory can be a descriptor. What is not would lead the simulator
+// out of its own tables.
+bool possible(const Program& program, const Dsd& d) {
+  if (d.kind > DsdKind::circbuf) return false;
+  if (d.color != kNone8 && d.color >= kColors) return false;
+  if (d.kind == DsdKind::fifo) return d.queue < program.fifos.size();
+  return d.queue == kNone8 || d.queue < 8;
+}
 
 constexpr Cycle kQuantum = 4096;         // cycles that scalar code may run ahead
 constexpr std::int64_t kLong = 100'000;  // interpreted instructions after which native code pays
@@ -516,6 +524,11 @@ void Fabric::interpret_as(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_
         f->pc = pc;
         std::memcpy(static_cast<void*>(&d[i.a]),
                     span(pe, static_cast<std::uint16_t>(r[i.b] + i.c), sizeof(Dsd)), sizeof(Dsd));
+        if (!possible(program, d[i.a]))
+          throw pe_fault(pe, "wse.dsd.damaged",
+                         cat("the bytes at address ", static_cast<std::uint16_t>(r[i.b] + i.c),
+                             " are no descriptor: something has overwritten it"))
+              .help("SdkRuntime(check_bounds=True) finds operations that leave their variable");
         acc += timing_.mem;
         break;
       }
@@ -533,7 +546,13 @@ void Fabric::interpret_as(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_
           case DsdField::base: x.base = v; break;
           case DsdField::length: x.extent[3] = v; break;
           case DsdField::stride: x.stride[3] = static_cast<std::int16_t>(v); break;
-          case DsdField::color: x.color = static_cast<std::uint8_t>(v); break;
+          case DsdField::color:
+            f->pc = pc;
+            if (v >= kColors)
+              throw pe_fault(pe, "wse.color.range",
+                             cat("a descriptor gets colour ", v, "; there are ", kColors));
+            x.color = static_cast<std::uint8_t>(v);
+            break;
           case DsdField::queue: x.queue = static_cast<std::uint8_t>(v); break;
           case DsdField::extent0: x.extent[0] = v; break;
           case DsdField::extent1: x.extent[1] = v; break;

@@ -136,9 +136,18 @@ int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next,
       write_cursor(pe, run.dst, v, run.index, run.index, now);
     }
     ++pe.count.elements;
+    if (t == 0) mark_work(pe, at, work_cycles(op));
     if (op.src1.kind != Operand::none) pe.count.flops += bulk_info(op.code).scalar ? 2 : 1;
     ++run.done;
     if (!run.endless) --run.left;
+  }
+  if (run.left == 0) {
+    // An odd number of elements: the second half of the last wavelet belongs to nobody.
+    for (const Cursor* c : {&run.a, &run.b}) {
+      if (c->kind != Cursor::fabin || !pe.in[c->queue].half) continue;
+      pe.in[c->queue].half = false;
+      pop_queue(w, pe, c->queue, pe.op_time, now);
+    }
   }
   bool express = run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express;
   if (run.dst.kind == Cursor::fabout && !express)
@@ -163,8 +172,7 @@ int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next,
     finish(w, pe, run, now, false);
     return 2;
   }
-  if (options_.timed)
-    run.ready = at + (op.code == Bulk::fmacs || op.code == Bulk::fmuls ? timing_.fmacs_den : 1);
+  if (options_.timed) run.ready = at + work_cycles(op);
   return 1;
 }
 
@@ -253,8 +261,6 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
           if (done == 0) continue;
           if (run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express)
             announce(w, pe.out[run.dst.queue], now);
-          if (r == 0 && run.live && run.ready > now)
-            pe.ahead_until = std::max(pe.ahead_until, run.ready);
           issued = true;
           if (!run.live) next = std::min(next, now + 1);
           continue;

@@ -183,9 +183,12 @@ bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& ne
     HostSink* sink = pe.io ? sink_of(pe, cs.color, o) : nullptr;
     if (sink) continue;
     if (n < 0) {
+      // No router beyond the edge has a route: a few wavelets find a place at its entrance.
+      if (cs.outside < timing_.router_depth) continue;
       throw pe_fault(pe, "wse.route.edge",
                      cat("colour ", static_cast<int>(cs.color), " sends a wavelet ", port_name(o),
-                         " off the edge of the ", width_, " x ", height_, " rectangle"));
+                         " off the edge of the ", width_, " x ", height_, " rectangle, where ",
+                         static_cast<int>(cs.outside), " wait already and nobody takes them"));
     }
     Pe& nb = make(static_cast<std::uint32_t>(n));
     std::uint8_t color = cs.color;
@@ -263,10 +266,12 @@ bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& ne
         second->push({payload, wavelet.control, ready});
         notify(w, *target_pe[static_cast<std::size_t>(o)], ready, cs.color);
       }
-    } else if (HostSink* sink = sink_of(pe, cs.color, o);
-               sink && !wavelet.control) {  // the host takes data only
+    } else if (HostSink* sink = pe.io ? sink_of(pe, cs.color, o) : nullptr) {
+      if (wavelet.control) continue;  // the host takes data only
       sink->got.push_back(payload);
       if (sink->wanted && --sink->wanted == 0 && sink->left->fetch_sub(1) == 1) host_event_ = true;
+    } else {
+      ++cs.outside;
     }
   }
   if ((tx >> kHostPort & 1u) && !wavelet.control) {

@@ -39,8 +39,8 @@ void Fabric::start_map(Pe& pe, const Insn& insn) {
     if (shaped) left = std::min(left, len);
   }
   bool shaped = make_cursor(pe, op.out, size_of(op.out_ty), m.out, m.walks.back(), ignored, len);
-  if (left == ~0u) left = shaped ? len : 1;
-  m.left = left;
+  if (shaped) left = std::min(left, len);  // the shortest operand ends it
+  m.left = left == ~0u ? 1 : left;
   m.depth = k.frames.size();
   pe.main = MainState::in_map;
 }
@@ -63,6 +63,7 @@ bool Fabric::continue_map(Worker& w, Pe& pe, Cycle now, Cycle& next) {
     }
     m.in_call = false;
     ++pe.count.elements;
+    mark_work(pe, now, 1);
   }
   if (m.left == 0) {
     k.map.reset();

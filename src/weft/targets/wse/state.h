@@ -76,6 +76,7 @@ struct ColorState {
   bool filter_disabled = false;   // by the queue's configuration
   bool configured = false;        // a route was given (rather than made for a host stream)
   std::uint8_t used = 0;          // input ports that ever held something
+  std::uint8_t outside = 0;       // wavelets that wait beyond the rectangle's edge
   std::uint16_t counter = 0, limit = 0;
   Route route;
   bool express_known = false;
@@ -298,6 +299,7 @@ struct alignas(64) Core {
   std::vector<Dsr> dsrs;  // 3 * 32, only if the program loads any
   std::string line;       // simprint line in the making
   std::vector<std::pair<std::uint16_t, std::uint16_t>> registers;  // @set_config
+  std::vector<std::pair<Cycle, Cycle>> gaps;  // cycles before Pe::worked_until without an element
 };
 
 /// What most visits read comes first.
@@ -319,11 +321,10 @@ struct alignas(64) Pe {
   Cycle accounted = 0;     // counters are booked up to here
   Cycle main_ready = 0;    // main thread continues (or the next task starts) here
 
-  Cycle main_time = 0;  // of the main thread while it runs ahead of the visit
-  // 0 busy, 1 stalled, 2 idle: `mode` from `accounted` to `mode_until`, `mode_after` from there on.
-  Cycle mode_until = kNever;
+  Cycle main_time = 0;      // of the main thread while it runs ahead of the visit
+  Cycle main_until = 0;     // the main thread works up to here
   Cycle timer_at = kNever;  // activates local task 30
-  Cycle ahead_until = 0;    // elements have been done up to here
+  Cycle worked_until = 0;   // elements have been done up to here, but for `Core::gaps`
   std::unique_ptr<HostIo> io;
   Placed<Core> core;
   std::uint32_t busy_colors = 0;                    // colours with wavelets in some input ring
@@ -338,7 +339,8 @@ struct alignas(64) Pe {
   std::uint16_t ut_blocked = 0;     // microthreads
   std::uint16_t sp = 0;
   std::uint16_t command_function = kNone16;  // of the next launch
-  std::uint8_t mode = 2, mode_after = 2;
+  bool waits = false;  // when neither the main thread nor an operation works: stalled, not idle
+  bool has_gaps = false;
   std::uint8_t* memory = nullptr;
   std::uint32_t memory_bytes = 0;  // host bytes present; grows on demand
   bool memory_grown = false;       // beyond what the arena holds: from malloc

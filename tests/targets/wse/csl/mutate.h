@@ -78,6 +78,28 @@ layout {
 param x: u16 = 4; param y = .{ 1, 2 }; param z: u16 = 0; var t = @zeros([x]u16);
 comptime { @comptime_assert(x < 10); }
 )");
+    out.push_back(R"(
+param memcpy_params; param n: u16; param c: color; param pair = .{ .left = 1, .right = .{ .x = EAST } };
+const sys = @import_module("<memcpy/memcpy>", memcpy_params); const dirs = @import_module("<directions>");
+const tile = @import_module("<tile_config>"); const text = @import_module("<string>"); const types = @import_module("<types>");
+const either = union { word: u32, halves: [2]u16, real: f32 }; const bits = packed struct { low: u8, high: u8, rest: u16 };
+const packed_either = packed union { all: u32, parts: bits }; extern var shared: u16 linkname("mine"); export var mine: u16 = 4;
+var ring = [4]u16 { 1, 2, 3, 4 }; var y = @zeros([8]f32); var y_ptr: [*]f32 = &y; var any: *anyopaque = @ptrcast(*anyopaque, &y);
+const cb = @get_dsd(circbuf_dsd, .{ .base_address = &ring, .extent = 8, .wraparound = 4 });
+const flat = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{8} -> y[i] }); var out16 = @zeros([8]u16);
+const to = @get_dsd(mem1d_dsd, .{ .base_address = &out16, .extent = 8, .stride = 1, .offset = 0 });
+const dst = @get_dsr(dsr_dest, 1); const src = @get_dsr(dsr_src1, 1); const x1 = @get_xdsr(1); const s1 = @get_sr(1);
+fn go() void {
+  var u: either = either{ .real = 1.0 }; u.word += 1; var b = bits{ .low = 1, .high = 2, .rest = 3 }; b.high = b.low;
+  var p = packed_either{ .parts = b }; p.all ^= 7; shared += u.halves[0]; y[0] = @as(f32, p.parts.rest);
+  @mov16(to, cb); @load_to_dsr_xdsr(src, cb, x1); @load_to_dsr(dst, to, .{ .save_address = true }); @mov16(dst, src);
+  const wide: u32 = mine; if (@get_int(dst) == 1 and dst == dst and u16 == @type_of(mine)) { y[1] = @as(f32, wide); }
+  const rx = comptime dirs.dirToRxBits(EAST); out16[0] = rx; @fmovs(sys.get_streaming_fabout_dsd(c, 8, @get_output_queue(2)), flat, .{ .async = true });
+  sys.unblock_cmd_stream();
+}
+const label = comptime text.comptime_int_to_string(-42); const whole = types.is_int(u16);
+comptime { @comptime_assert(whole and @strlen(label) == 3); @export_symbol(y_ptr, "y"); @export_symbol(go); }
+)");
     return out;
   }();
   return texts;

@@ -48,6 +48,15 @@ const std::vector<Bad>& bad() {
       {"wse.csl.builtin.native", "no tile configuration", as_task("", "@weft_config(\"nope\");")},
       {"wse.csl.call.extern", "no body",
        as_task("extern fn outside(x: u16) u16;\n", "var y: u16 = outside(3);")},
+      {"wse.csl.extern.undefined", "no module of this program exports it",
+       as_task("extern var outside: u16;\n", "outside = 3;")},
+      {"wse.csl.extern.value", "cannot have a value here",
+       as_task("extern var outside: u16 = 1;\n", "outside = 3;")},
+      {"wse.csl.extern.type", "needs a type",
+       as_task("extern var outside;\nexport var x: u16 linkname(\"outside\") = 1;\n",
+               "outside = 3;")},
+      {"wse.csl.extern.mismatch", "has type i16, the exported one u16",
+       as_task("extern var y: i16;\nexport var x: u16 linkname(\"y\") = 1;\n", "y = 3;")},
       {"wse.csl.comptime.runtime_branch", "decided at run time",
        as_task("var g: u16 = 1;\n", "comptime var k: u16 = 1; if (g == 1) { k = 2; } g = k;")},
       {"wse.csl.comptime.runtime_store", "cannot be written",
@@ -280,11 +289,20 @@ TEST(Refusals, OfTheMachine) {
              "@get_dsd(fabin_dsd, .{ "
              ".extent = 2, .fabric_color = @get_color(3), .input_queue = @get_input_queue(2) }));",
              Arch::wse3));
+  expect("wse.dsd.damaged", "are no descriptor: something has overwritten it",
+         run("var v = @zeros([2]u32); var d = @get_dsd(mem1d_dsd, .{ .base_address = &v, .extent = "
+             "2 });\n",
+             "const words = @ptrcast([*]u16, &d); words[0] = 0x77; @mov32(d, 1);"));
+  expect("wse.color.range", "a descriptor gets colour 99; there are 24",
+         run("var k: u16 = 99;\n",
+             "@mov32(@get_dsd(fabout_dsd, .{ .extent = 1, .fabric_color = @get_color(k), "
+             ".output_queue = @get_output_queue(2) }), 1);"));
   expect("wse.queue.none", "no input queue takes colour 3",
          run("var v = @zeros([2]u32);\n",
              "@mov32(@get_dsd(mem1d_dsd, .{ .base_address = &v, .extent = 2 }), "
              "@get_dsd(fabin_dsd, .{ "
-             ".extent = 2, .fabric_color = @get_color(3) }));"));
+             ".extent = 2, .fabric_color = @get_color(3) }));",
+             Arch::wse3));
 }
 
 TEST(Refusals, OfQueuesAndTeardown) {

@@ -222,6 +222,9 @@ class Analyzer {
   Module* instantiate(const Source* source, const Value* params, Pos pos, bool is_root);
   void run_module(Module* module, bool layout);
   Decl* find_decl(Module* module, Symbol name);
+  Symbol link_symbol(const Decl* decl);
+  Decl* find_export(const Decl* decl);
+  void resolve_extern(Decl* decl, Pos use);
   void resolve(Decl* decl, Pos use);
   Place decl_place(Decl* decl, Pos use);
   bool mentions_import(const Node* node) const;

@@ -196,10 +196,12 @@ Operand Analyzer::bi_export_name(Node* node, TypeRef) {
     e.kind = Export::var;
     TypeRef elem = t->kind == T::pointer ? t->elem : t;
     if (elem->kind == T::array) elem = elem->elem;
-    if (!elem->is_scalar())
+    if (!elem->is_scalar() && !(elem->kind == T::struct_ && elem->runtime && elem->size > 0))
       fail(node->list[1]->pos, "wse.csl.export.type",
            cat("a symbol of type ", text(t), " cannot be exported"));
-    e.elem_bytes = static_cast<std::uint8_t>(elem->size);
+    // The host moves structs word by word.
+    const std::size_t unit = elem->is_scalar() ? elem->size : elem->size % 4 == 0 ? 4 : 2;
+    e.elem_bytes = static_cast<std::uint8_t>(unit);
     if (node->list.size() > 2) {
       Value m = known_arg(node, 2);
       e.mutable_ = m.i != 0;

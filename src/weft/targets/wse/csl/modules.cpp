@@ -96,6 +96,12 @@ std::string Analyzer::resolve_import(const std::string& spec, Pos pos) {
     std::string candidate = cat(directory, "/", spec);
     if (options_.read_disk && std::filesystem::is_regular_file(candidate, ec)) return candidate;
   }
+  // Older programs name files of sub-folders from the root file's folder.
+  const std::string root = std::filesystem::path(sources_.front().path).parent_path().string();
+  const std::string beside_root = root.empty() ? spec : cat(root, "/", spec);
+  if (options_.files.contains(beside_root)) return beside_root;
+  std::error_code ec;
+  if (options_.read_disk && std::filesystem::is_regular_file(beside_root, ec)) return beside_root;
   return normal;
 }
 
@@ -252,7 +258,9 @@ void Analyzer::resolve(Decl* d, Pos use) {
     switch (node->kind) {
       case Kind::fn_decl: {
         d->value.type = types_.get(T::function);
-        d->value.p = d;
+        // An extern function that a module of this program exports is that function.
+        Decl* target = node->has(kExtern) ? find_export(d) : nullptr;
+        d->value.p = target && target->node->b ? target : d;
         break;
       }
       case Kind::param_decl: {
@@ -278,6 +286,10 @@ void Analyzer::resolve(Decl* d, Pos use) {
         break;
       }
       default: {  // var_decl
+        if (node->has(kExtern)) {
+          resolve_extern(d, use);
+          break;
+        }
         TypeRef type = node->a ? eval_type(node->a) : nullptr;
         auto& globals = program_ ? program_->globals : layout_->globals;
         if (node->has(kConst)) {
@@ -324,13 +336,7 @@ void Analyzer::resolve(Decl* d, Pos use) {
             }
             g->align = static_cast<std::uint32_t>(align);
           }
-          if (node->d) {
-            Value link = eval_known(node->d);
-            if (link.type->kind != T::comptime_string)
-              fail(node->d->pos, "wse.csl.var.linkname",
-                   cat("linkname takes a string, found ", text(link.type)));
-            g->link_name = static_cast<Symbol>(link.i);
-          }
+          if (node->d) g->link_name = link_symbol(d);
           d->global = g;
         }
         break;

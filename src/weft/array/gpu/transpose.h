@@ -8,13 +8,13 @@
 namespace weft::device {
 
 /// out[b, c, r] = x[b, r, c], one type; neighbours along c in x and along r in out lie together.
-void grid_turn(const NDArray& out, const NDArray& x);
+void grid_transpose(const NDArray& out, const NDArray& x);
 
 /// dst = src, where the two have their unit steps along different axes and no more than one other
 /// group of axes: through tiles in shared memory, so that reads and writes run along memory. False,
 /// and nothing done, for other layouts, other types and small arrays.
-bool turn_copy(const NDArray& dst, const NDArray& src);
+bool transpose_copy(const NDArray& dst, const NDArray& src);
 /// The operand in the layout of `out`, where it lies transposed beside it; else the operand itself.
-NDArray turned_for(const NDArray& out, const NDArray& operand);
+NDArray transposed_for(const NDArray& out, const NDArray& operand);
 
 }  // namespace weft::device
