@@ -222,7 +222,14 @@ GridSchedule grid_schedule(const PrimFunc& f, const Context& context) {
   const Sizes sizes = sizes_of(f);
   const BlockRef root = sch.get_block(as<BlockRealizeNode>(f->body)->block->name);
   for (BlockRef b : sch.get_child_blocks(root)) inline_chain(sch, b);
-  if (schedule_as_rows(sch, context.facts, &out.applied)) return out;
+  Schedule rows = sch;
+  if (schedule_as_rows(rows, context.facts, &out.applied)) {
+    if (Questions(context.choices, "").word("body", {"row", "nests"}) == "row") {
+      sch = rows;
+      return out;
+    }
+    out.applied.clear();
+  }
   std::set<std::string> taken;  // blocks that were scheduled with another
   std::int64_t at = -1;
   for (const std::vector<BlockRef>& nest : nests_of(sch)) {
