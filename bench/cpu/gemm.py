@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """GEMM n^3 float32 on one thread beside oneDNN, interleaved, medians; every result checked.
 
-OMP_NUM_THREADS=1 PYTHONPATH=python:examples/tensorir python bench/cpu/gemm.py [N ...]
+OMP_NUM_THREADS=1 PYTHONPATH=python:examples/tensorir python bench/cpu/gemm.py [--tuned TRIALS] [N ...]
+
+Without --tuned the packed schedule of the example; with it what weft.tune finds in an empty database.
 """
 
+import argparse
 import ctypes
+import math
+import pathlib
 import statistics
-import sys
+import tempfile
 import time
 
 import numpy as np
@@ -39,14 +44,29 @@ def onednn(a, b, c):
     assert status == 0
 
 
+def scheduled(n, trials):
+    if trials is None:
+        return programs.gemm_host_packed(n)
+    with tempfile.TemporaryDirectory() as folder:
+        database, begin = pathlib.Path(folder) / "tune.db", time.perf_counter()
+        best = weft.tune(programs.matmul(n, n, n), trials=trials, database=database, progress=False)
+        print(f"{n}^3: {trials} candidates in {time.perf_counter() - begin:.1f} s", flush=True)
+    return best
+
+
 def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--tuned", type=int, metavar="TRIALS")
+    parser.add_argument("sizes", type=int, nargs="*", default=[512, 1024])
+    args = parser.parse_args()
     weft.set_threads(1)
-    for n in [int(x) for x in sys.argv[1:]] or [512, 1024]:
+    ratios = []
+    for n in args.sizes:
         rng = np.random.default_rng(0)
         x, y = rng.random((n, n), np.float32), rng.random((n, n), np.float32)
         z = np.empty((n, n), np.float32)
         A, B, C = weft.asarray(x), weft.asarray(y), weft.zeros((n, n), dtype="float32")
-        f = weft.build(programs.gemm_host_packed(n), target="cpu")["main"]
+        f = weft.build(scheduled(n, args.tuned), target="cpu")["main"]
         f(A, B, C)
         onednn(x, y, z)
         error = float(np.max(np.abs(C.numpy() - z) / z))
@@ -57,10 +77,12 @@ def main():
             onednn(x, y, z)
             rival.append(time.perf_counter() - start)
         a, b = statistics.median(ours), statistics.median(rival)
+        ratios.append(b / a)
         print(
             f"{n}^3: weft {2 * n**3 / a / 1e9:.1f} GFLOP/s (best {2 * n**3 / min(ours) / 1e9:.1f}), oneDNN {2 * n**3 / b / 1e9:.1f} "
             f"(best {2 * n**3 / min(rival) / 1e9:.1f}), ratio {b / a:.3f}, of bests {min(rival) / min(ours):.3f}, error {error:.1e}"
         )
+    print(f"geometric mean {math.prod(ratios) ** (1 / len(ratios)):.3f}, least {min(ratios):.3f}")
 
 
 if __name__ == "__main__":

@@ -51,6 +51,7 @@ void bind_schedule(nb::module_& m);  // Schedule, BlockRef, LoopRef
 void bind_build(nb::module_& m);     // build, Module, devices
 /// A block or loop of a schedule as plain values.
 nb::object schedule_view(const schedule::Schedule& s, nb::handle ref);
+void bind_tuned(nb::module_& m);   // schedules of array operations
 void bind_bridge(nb::module_& m);  // what weft._rpc needs of this module
 
 /// Arguments of a call as the runtime wants them; the Python objects keep the storage alive.

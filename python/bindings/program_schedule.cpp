@@ -4,6 +4,9 @@
 
 #include "program.h"
 
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/vector.h>
+
 #include "weft/ir/build.h"
 #include "weft/ir/text.h"
 #include "weft/schedule/schedule.h"
@@ -165,6 +168,45 @@ void bind_schedule(nb::module_& m) {
       },
       nb::arg("program"), nb::arg("target"), nb::arg("options"),
       "The default schedule of a function as steps, by targets that make such.");
+  m.def(
+      "open_schedule",
+      [](nb::handle program, const std::string& target, nb::callable choose) -> nb::object {
+        struct Asking final : rules::Choices {
+          explicit Asking(nb::callable f) : f_(std::move(f)) {}
+          std::int64_t number(const std::string& name,
+                              const std::vector<std::int64_t>& options) override {
+            return nb::cast<std::int64_t>(f_(name, options));
+          }
+          std::string word(const std::string& name,
+                           const std::vector<std::string>& options) override {
+            return nb::cast<std::string>(f_(name, options));
+          }
+          void expected(double microseconds) override {
+            if (nb::hasattr(f_, "expected"))
+              f_.attr("expected") = nb::cast<double>(f_.attr("expected")) + microseconds * 1e-6;
+          }
+          nb::callable f_;
+        } asking(std::move(choose));
+        ir::IRModule mod = module_from_python(program);
+        const auto made = open_schedule(mod->functions.at(0).second, target, asking);
+        return made ? nb::cast(Schedule(*made)) : nb::none();
+      },
+      nb::arg("program"), nb::arg("target"), nb::arg("choose"),
+      "The default schedule of a function, its decisions taken by choose(name, options), of which "
+      "the first is the rules' own; None where the target has no rules. To an attribute "
+      "choose.expected the seconds are added that models of rules expect.");
+  m.def(
+      "target_has_rules", [](const std::string& target) { return has_rules(target); },
+      nb::arg("target"), "Whether programs without a schedule get one from rules on this target.");
+  m.def(
+      "expected_seconds",
+      [](const Schedule& s, const std::string& target,
+         const std::map<std::string, std::int64_t>& measured) {
+        return expected_seconds(s.func(), target, measured);
+      },
+      nb::arg("schedule"), nb::arg("target"), nb::arg("measured"),
+      "The time that a model of the target expects of a scheduled function; measured: limits of "
+      "the device.");
   m.def(
       "schedule_primitives",
       [] {

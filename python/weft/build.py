@@ -10,6 +10,21 @@ from ._errors import error as _error
 from .ir import IRModule, PrimFunc
 
 
+def _tuned_program(*request):
+    from .tuning.best import array_program
+
+    return array_program(*request)
+
+
+def _tuned_program_refused(*request):
+    from .tuning.best import array_program_refused
+
+    array_program_refused(*request)
+
+
+_core.set_tuned_programs(_tuned_program, _tuned_program_refused)
+
+
 class TimeResult:
     """Seconds per call: mean, median, min, max, stddev, results; on simulators simulated, with cycles and wall."""
 

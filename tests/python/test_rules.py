@@ -121,7 +121,9 @@ def test_a_product_is_no_reduction_of_one_stream():
     b = te.placeholder((96, 80), name="B")
     k = te.reduce_axis(96, name="k")
     c = te.compute((64, 80), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
-    assert _rule(te.create_prim_func([a, b, c])) == "C: fallback"
+    assert _rule(te.create_prim_func([a, b, c])) == "C: fallback"  # no tile divides 80 columns
+    whole = te.compute((64, 64), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    assert _rule(te.create_prim_func([a, b, whole])) == "C: gemm_registers"
 
 
 @pytest.mark.parametrize("n", [1 << 16, (1 << 16) + 3, 300007])

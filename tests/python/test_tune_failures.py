@@ -5,8 +5,10 @@ import random
 import sqlite3
 import subprocess
 import time
+import warnings
 
 import pytest
+from present import present
 import weft
 from weft import te
 from weft.tuning import search
@@ -192,3 +194,63 @@ def test_progress_is_told(tmp_path):
         matmul(4, 4, 4), trials=3, database=tmp_path / "t.db", progress=lambda *a: said.append(a)
     )
     assert [s[:2] for s in said] == [(1, 3), (2, 3), (3, 3)] and said[-1][2] <= said[0][2]
+
+
+PLANTED = """
+import os, time, zlib, weft
+from weft.tuning import apart, measure
+build, timed = weft.build, measure.Measurer.timed
+def kind(schedule):
+    text = str(schedule.trace.as_json())
+    return zlib.crc32(text.encode()) % 5 if len(text) > 200 else -1
+def planted_build(program, *args, **kwargs):
+    if isinstance(program, weft.Schedule) and kind(program) == 0:
+        raise ValueError("planted")
+    return build(program, *args, **kwargs)
+def planted(self, module, schedule, best):
+    if kind(schedule) == 1:
+        os.abort()
+    if kind(schedule) == 2:
+        raise KeyError("planted")
+    if kind(schedule) == 3:
+        time.sleep(1000)
+    return timed(self, module, schedule, best)
+weft.build, apart.Measurer.timed = planted_build, planted
+apart.serve()
+"""
+
+
+def test_candidates_built_side_by_side_fail_alone(tmp_path, monkeypatch):
+    """Of those that are built at once, each that raises, ends the process or hangs is a failure of its own; the rest is measured."""
+    present("opencl:0")
+    from weft.tuning import apart
+
+    plain = apart.subprocess.Popen
+
+    def popen(command, **options):
+        return plain([command[0], "-c", PLANTED, command[3]], stderr=subprocess.DEVNULL, **options)
+
+    monkeypatch.setattr(apart.subprocess, "Popen", popen)
+    monkeypatch.setattr(search.os, "cpu_count", lambda: 5)
+    seen = {}
+    for seed in range(5):
+        database = tmp_path / f"{seed}.db"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            weft.tune(
+                matmul(24, 32, 20),
+                "opencl",
+                trials=11,
+                database=database,
+                seed=seed,
+                limit=8,
+                progress=False,
+            )
+        found = rows(database)
+        assert len(found) == 11 and found[0][1]
+        for _, seconds, failure in found:
+            assert (seconds is None) != (failure is None)
+            seen[failure] = seen.get(failure, 0) + 1
+        if {None, "tune.failed", "tune.ended", "tune.limit"} <= set(seen):
+            break
+    assert {None, "tune.failed", "tune.ended", "tune.limit"} <= set(seen), seen

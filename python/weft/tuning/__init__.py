@@ -8,10 +8,23 @@ is built, compared with the untuned program and timed on the device (measure.py)
 
 from .._boundary import public as _public
 from .best import default_path as _default_path
+from .best import notes as _notes
 
-__all__ = ["Host", "RayWorker", "default_path", "export", "merge", "picture", "tune"]
+__all__ = [
+    "Host",
+    "RayWorker",
+    "default_path",
+    "export",
+    "merge",
+    "notes",
+    "picture",
+    "tune",
+    "tune_operations",
+]
 default_path = _public(_default_path)
+notes = _public(_notes)
 _WHERE = {"tune": "search", "export": "database", "merge": "database", "picture": "picture"}
+_WHERE |= {"tune_operations": "operations"}
 _WHERE |= {"Host": "fleet", "RayWorker": "fleet"}
 
 

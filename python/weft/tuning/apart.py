@@ -6,6 +6,8 @@ process is started once and kept; when a candidate takes longer than its limit, 
 gets a new one.
 """
 
+import concurrent.futures
+import functools
 import os
 import subprocess
 import sys
@@ -28,12 +30,15 @@ class Apart:
     A remote device is this process's connection: there the other process only builds, and the module is measured here.
     """
 
-    def __init__(self, program, name, target, device, seed, limit):
+    def __init__(self, program, name, target, device, seed, limit, arguments=None):
         opened = weft.device(device or target)
         self._remote = "#" in opened.name
-        self._here = Measurer(program, name, target, device, seed) if self._remote else None
+        self._here = (
+            Measurer(program, name, target, device, seed, arguments) if self._remote else None
+        )
         named = device if device is None or isinstance(device, str) else device.name
-        self._work = program, name, target, named, seed, weft.get_threads(), self._remote
+        threads = weft.get_threads()
+        self._work = program, name, target, named, seed, threads, self._remote, arguments
         self._limit, self._name = limit, name
         self.device = opened
         self._process = self._pipe = None
@@ -106,6 +111,46 @@ class Apart:
         left = None if most is None else most - (time.monotonic() - began)
         return self._answer(left, f"{most or 0:g} seconds to build, check and time")
 
+    def measure_many(self, schedules, best, allowed=None):
+        """Yields for each schedule (seconds, cycles) or the weft.Error: all are built side by side, then measured one by one.
+
+        When building one takes too long, or ends the process, each is measured by itself."""
+        if self._remote or len(schedules) == 1:
+            yield from (self._alone(each, best, allowed) for each in schedules)
+            return
+        if self._process is None:
+            self._started()
+        most = min((v for v in (self._limit, allowed) if v is not None), default=None)
+        build = BUILD_LIMIT if most is None else most
+        done, end = 0, None if allowed is None else time.monotonic() + allowed
+        try:
+            traces = [str(each.trace.as_json()) for each in schedules]
+            self._pipe.send((traces, best, None))
+            self._answer(build, f"{build:g} seconds to build")
+            for schedule in schedules:
+                try:
+                    found = self._answer(most, f"{most or 0:g} seconds to check and time")
+                except (weft.Error, RuntimeError) as reason:
+                    if isinstance(reason, weft.Error) and self._process is None:
+                        raise
+                    found = _failed(reason, schedule)
+                done += 1
+                yield found
+        except weft.Error as reason:
+            if done:  # the process ended while this one was measured
+                yield reason
+                done += 1
+            for each in schedules[done:]:
+                left = None if end is None else end - time.monotonic()
+                # Where the time of all is over, what stopped the others is why these were not measured.
+                yield reason if left is not None and left <= 0 else self._alone(each, best, left)
+
+    def _alone(self, schedule, best, allowed):
+        try:
+            return self.measure(schedule, best, allowed)
+        except (weft.Error, RuntimeError) as reason:
+            return _failed(reason, schedule)
+
     def stop(self):
         """Ends the candidate that another thread waits for."""
         if self._process is not None:
@@ -118,6 +163,18 @@ class Apart:
             self._process.wait()
             self._pipe.close()
         self._process = self._pipe = None
+
+
+def _failed(reason, schedule):
+    """A weft.Error as it is; what else measuring raised as `tune.failed`."""
+    if isinstance(reason, weft.Error):
+        return reason
+    return error(
+        "internal",
+        "tune.failed",
+        f"measuring a candidate raised {reason}",
+        notes=["the steps:\n" + schedule.trace.as_python()],
+    )
 
 
 def _plain(reason):
@@ -138,18 +195,48 @@ def _candidate(measurer, pipe, program, target, trace, best, path):
         pipe.send(measurer.timed(module, schedule, best))
 
 
+def _built(program, target, trace):
+    """(schedule, module), or what was raised."""
+    try:
+        schedule = weft.Schedule.replay(program, trace)
+        return schedule, weft.build(schedule, target=target)
+    except Exception as reason:
+        return reason
+
+
+def _candidates(measurer, pipe, program, target, traces, best):
+    """Says "built" when all are, and then what was measured of each."""
+    with concurrent.futures.ThreadPoolExecutor(len(traces)) as threads:
+        built = list(threads.map(functools.partial(_built, program, target), traces))
+    pipe.send("built")
+    for each in built:
+        try:
+            if isinstance(each, Exception):
+                raise each
+            found = measurer.timed(each[1], each[0], best)
+            best = found[0] if best is None else min(best, found[0])
+            pipe.send(found)
+        except weft.Error as reason:
+            pipe.send(_plain(reason))
+        except Exception as reason:
+            pipe.send(RuntimeError(f"{type(reason).__name__}: {reason}"))
+
+
 def serve():
     """The other process: builds and measures what it is sent until the pipe is closed."""
     pipe = Connection(int(sys.argv[1]))
     try:
-        program, name, target, device, seed, threads, remote = pipe.recv()
+        program, name, target, device, seed, threads, remote, arguments = pipe.recv()
         weft.set_threads(threads)
-        measurer = None if remote else Measurer(program, name, target, device, seed)
+        measurer = None if remote else Measurer(program, name, target, device, seed, arguments)
         pipe.send("ready")
         while True:
             trace, best, path = pipe.recv()
             try:
-                _candidate(measurer, pipe, program, target, trace, best, path)
+                if isinstance(trace, list):
+                    _candidates(measurer, pipe, program, target, trace, best)
+                else:
+                    _candidate(measurer, pipe, program, target, trace, best, path)
             except weft.Error as reason:
                 pipe.send(_plain(reason))
             except Exception as reason:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The best schedules of a database, for weft.build. sqlite3 is loaded only when there is a database."""
+"""The best schedules of a database, for weft.build and array operations. sqlite3 is loaded only when there is a database."""
 
 import os
 import pathlib
@@ -71,16 +71,81 @@ def _load(path):
     return {(w, t): trace for w, t, trace, candidate, _ in rows if plain not in str(candidate)}, ""
 
 
-def tuned(program, target):
-    """(program with the schedules that were found for its functions, sentences for Module.notes)."""
-    path = _where()
+def switched_off():
+    """Whether the environment says that no tuned schedule is to be used: WEFT_TUNED=0."""
+    return os.environ.get("WEFT_TUNED", "") in ("0", "off", "no")
+
+
+def _known(path):
+    """(traces by workload and target, why the file cannot be used); (None, "") without a file. Read again when it changes."""
     state = _state(path)
     if state is None:
-        return program, []
+        return None, ""
     known = _read.get(path)
     if known is None or known[0] != state:
         known = _read[path] = (state, *_load(path))
-    _, found, damage = known
+    return known[1:]
+
+
+def array_program(operation, program, device):
+    """The schedule that was found for a program of an array operation, as a function; None: the rules' is used.
+
+    Asked once for each program and device. What was done is kept for weft.tuning.notes()."""
+    path = _where()
+    found, damage = (None, "") if switched_off() else _known(path)
+    if damage:
+        _note(f"the tuning database {path} is not used: {damage}")
+    if not found:
+        return None
+    trace = found.get((f"{_core.structural_hash(program):x}", device))
+    if trace is None:
+        return None
+    import weft
+
+    what = f"{operation} on {device}"
+    try:
+        if not isinstance(trace, str):
+            raise weft.ArgumentError(f"its trace is {type(trace).__name__}, not text")
+        scheduled = weft.Schedule.replay(weft.PrimFunc(program), trace).func
+    except weft.Error as reason:
+        why = str(reason).partition("\n")[0]
+        _note(f"{what}: the tuned schedule of {path} is not used, for it does not replay: {why}")
+        return None
+    _note(f"{what}: a tuned schedule of {path} is used")
+    return scheduled._core
+
+
+def array_program_refused(operation, program, device, reason):
+    """The schedule replays, but what it makes cannot be built."""
+    where = _where()
+    _notes.pop(f"{operation} on {device}: a tuned schedule of {where} is used", None)
+    _note(
+        f"{operation} on {device}: the tuned schedule of {where} is not used, for it does not build: {reason}"
+    )
+
+
+_notes = {}  # sentences, in order; a dictionary so that each is there once
+
+
+def _note(sentence):
+    _notes[sentence] = True
+
+
+def notes(clear=False):
+    """What was done with tuned schedules for array operations in this process: sentences, oldest first.
+
+    Which operation uses one; why one, or the whole database, is not used. `clear`: forgets them.
+    """
+    out = list(_notes)
+    if clear:
+        _notes.clear()
+    return out
+
+
+def tuned(program, target):
+    """(program with the schedules that were found for its functions, sentences for Module.notes)."""
+    path = _where()
+    found, damage = (None, "") if switched_off() else _known(path)
     if damage:
         return program, [f"the tuning database {path} is not used: {damage}"]
     if not found:

@@ -32,8 +32,8 @@ class Host:
 
         return weft.rpc.connect(self.host, self.port, **self.options).device(self.device)
 
-    def measurer(self, program, name, target, seed, limit):
-        return Apart(program, name, target, self.open(), seed, limit)
+    def measurer(self, program, name, target, seed, limit, arguments=None):
+        return Apart(program, name, target, self.open(), seed, limit, arguments)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,9 +57,9 @@ class RayWorker:
             ) from None
         return None
 
-    def measurer(self, program, name, target, seed, limit):
+    def measurer(self, program, name, target, seed, limit, arguments=None):
         self.open()
-        return _RayMeasurer(self, (program, name, target, self.device, seed, limit))
+        return _RayMeasurer(self, (program, name, target, self.device, seed, limit, arguments))
 
 
 class _Actor:

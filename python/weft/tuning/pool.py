@@ -48,6 +48,12 @@ def measured(search, measurers, clock, again=None):
         yield from _on_many(search, measurers, clock, dict(again or {}))
         return
     while measurers:
+        if search.beside > 1 and hasattr(measurers[0], "measure_many"):
+            some = list(_several(search))
+            yield from _together(search, measurers[0], some, clock)
+            if not some:
+                return
+            continue
         candidate = search.next(0)
         if candidate is None:
             return
@@ -59,6 +65,30 @@ def measured(search, measurers, clock, again=None):
         if _gone(reason):
             raise reason
         _noted(search, trial, found, wall)
+        yield trial, reason
+
+
+def _several(search):
+    for running in range(search.beside):
+        candidate = search.next(running)
+        if candidate is None:
+            return
+        yield candidate
+
+
+def _together(search, measurer, candidates, clock):
+    """As measured, of candidates that are built side by side and measured one by one."""
+    yield from ((trial, None) for trial, schedule in candidates if schedule is None)
+    candidates = [pair for pair in candidates if pair[1] is not None]
+    if not candidates:
+        return
+    found = measurer.measure_many([s for _, s in candidates], search.best, search.allowed())
+    began = clock()
+    for (trial, _), each in zip(candidates, found):
+        reason = each if isinstance(each, weft.Error) else None
+        if _gone(reason):
+            raise reason
+        _noted(search, trial, None if reason else each, clock() - began)
         yield trial, reason
 
 

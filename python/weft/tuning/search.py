@@ -2,6 +2,7 @@
 """Random and evolutionary search over the decisions of the sketches."""
 
 import functools
+import os
 import random
 import time
 import warnings
@@ -16,31 +17,36 @@ from .database import Database, Trial
 from .fleet import Host, RayWorker
 from .pool import measured
 from .progress import Progress
-from .rank import LEAST, Ranking
+from .rank import LEAST, Model, Ranking
 from .sketches import sketches_for
 
 _ELITE = 8  # parents are drawn from the fastest so many
 _PATIENCE = (
     200  # candidates refused or seen before, in a row, after which the space counts as exhausted
 )
-_DRAWN = 12  # candidates of which the one that ranks best is measured
+_DRAWN = 24  # candidates of which the one that ranks best is measured
+_BESIDE = 16  # most candidates that are built at once
 _CONFIRMED = 3  # times that a winner is measured once more, beside the default schedule
+_NEAR = (0.9, 0.75, 0.5, 0.0)  # shares of a default schedule's decisions that a candidate keeps
 _GRACE = 2.0  # seconds that a running candidate may have beyond the budget, or twice what the slowest took
 _PLAIN = {"sketch": "plain", "knobs": {}}  # the program as it is: what weft.build makes of it
 _clock = time.monotonic
 
 
 class _Draw:
-    """Answers a sketch's questions: from `given` where it has a legal answer, else at random, or, for the first candidate
-    of a sketch, with the first choice, which sketches put where they expect most; and notes them."""
+    """Answers a sketch's questions: from `given` where it has a legal answer, else at random or with the first choice, which
+    sketches put where they expect most; and notes them."""
 
-    def __init__(self, rng, given=None, first=False):
-        self._rng, self._given, self._first, self.made = rng, given or {}, first, {}
+    def __init__(self, rng, given=None, near=0.0):
+        """`near`: how often the first choice is taken; 1.0: always."""
+        self._rng, self._given, self._near, self.made = rng, given or {}, near, {}
+        self.expected = 0.0
 
     def __call__(self, name, choices):
         value = self._given.get(name)
         if value not in choices:
-            value = choices[0] if self._first else self._rng.choice(choices)
+            first = self._near == 1.0 or (self._near and self._rng.random() < self._near)
+            value = choices[0] if first else self._rng.choice(choices)
         self.made[name] = value
         return value
 
@@ -80,8 +86,13 @@ def _propose(rng, program, sketches, trials, fresh=False):
     name = name or rng.choice(sorted(sketches))
     schedule = weft.Schedule(program)
     schedule._core.set_detail(False)
-    first = fresh and not given and all(t.decisions["sketch"] != name for t in trials)
-    draw = _Draw(rng, given, first)
+    # The first choices of rules are the default schedule, which is measured already: what is near it is drawn.
+    if name == "rules":
+        near = 0.0 if given else rng.choice(_NEAR)
+    else:
+        fresh = fresh and not given and all(t.decisions["sketch"] != name for t in trials)
+        near = float(fresh)
+    draw = _Draw(rng, given, near)
     try:
         sketches[name](draw, schedule)
     except weft.Error:
@@ -97,13 +108,14 @@ def _propose(rng, program, sketches, trials, fresh=False):
     return {"sketch": name, "knobs": draw.made}, schedule
 
 
-def _best_of(rng, program, sketches, seen, known, ranked, fresh):
+def _best_of(rng, program, sketches, seen, known, model, fresh):
     """One candidate that was not seen, as _propose gives it, or None; and how many were refused or known.
 
-    With a ranking, and three times in four, the best of several.
+    With a model, and three times in four, the best of several.
     """
     measured = sum(1 for t in seen if t.seconds)
-    many = _DRAWN if ranked and measured >= LEAST and rng.random() < 0.75 else 1
+    ranked = model is not None and (model.knows or measured >= LEAST)
+    many = _DRAWN if ranked and rng.random() < 0.75 else 1
     drawn, wasted = {}, 0
     for _ in range(many):
         try:
@@ -123,8 +135,8 @@ def _best_of(rng, program, sketches, seen, known, ranked, fresh):
             drawn[key] = decisions, schedule
     if len(drawn) < 2:
         return next(iter(drawn.values()), None), wasted
-    ranking = Ranking(seen)
-    return min(drawn.values(), key=lambda pair: ranking.seconds(pair[0])), wasted
+    ranking = Ranking(seen, model)
+    return min(drawn.values(), key=lambda pair: ranking.seconds(*pair)), wasted
 
 
 def _function(main, name):
@@ -150,15 +162,29 @@ def _function(main, name):
 class _Search:
     """The trials of one function on one target, and what to try next."""
 
-    def __init__(self, program, target, name, seed, trials, end, ranked):
+    def __init__(self, program, target, name, seed, trials, end, model):
         self.program, self.name, self._seed, self._trials = program, name, seed, trials
-        self._end, self._ranked, self._sketches = end, ranked, sketches_for(target)
+        self._end, self._model, self._sketches = end, model, sketches_for(target)
         self._wasted, self._longest = 0, 0.0
+        # Beside a kernel of a host that is measured nothing may be built; cards wait for one compiler after another.
+        self.beside = min(_BESIDE, os.cpu_count() or 1) if _core.target_has_rules(target) else 1
         self.seen, self._known = [], set()
+        self._traces = {self._default_steps(target)}
 
     def remember(self, trials):
         self.seen = trials
         self._known = {t.key for t in trials}
+        self._traces.update(t.trace for t in trials if t.trace)
+
+    def _default_steps(self, target):
+        """The trace of the default schedule where rules make it, or None: the first candidate has it already."""
+        if not _core.target_has_rules(target):
+            return None
+        try:
+            made = _core.open_schedule(self.program._core, target, lambda _, options: options[0])
+        except weft.Error:
+            return None
+        return None if made is None else str(made.trace.as_json())
 
     @property
     def best(self):
@@ -196,20 +222,27 @@ class _Search:
             try:
                 fresh = self._wasted == 0
                 found, more = _best_of(
-                    rng, self.program, self._sketches, self.seen, self._known, self._ranked, fresh
+                    rng, self.program, self._sketches, self.seen, self._known, self._model, fresh
                 )
             except _SketchFailed as failure:
                 warnings.warn(str(failure.reason), RuntimeWarning, stacklevel=3)
                 return self._taken(Trial(failure.decisions, failure=failure.reason.code), None)
             self._wasted += more
-            if found is not None:
-                return self._taken(Trial(found[0]), found[1])
+            if found is None:
+                continue
+            trial = Trial(found[0], trace=str(found[1].trace.as_json()))
+            if found[0]["sketch"] == "rules" and trial.trace in self._traces:  # the same steps
+                self._known.add(trial.key)
+                self._wasted += 1
+                continue
+            return self._taken(trial, found[1])
 
     def _taken(self, trial, schedule):
         self._known.add(trial.key)
         self._wasted = 0
         if schedule is not None:
             trial.trace = str(schedule.trace.as_json())
+            self._traces.add(trial.trace)
         return trial, schedule
 
     def winner(self, device):
@@ -254,6 +287,13 @@ def _checked(trials, seconds, limit):
             )
 
 
+def _plain_argument(value):
+    """As another process can have it: a NumPy array or a number."""
+    if not isinstance(value, (weft.NDArray, weft.Tensor)):
+        return value
+    return (value.astype("float32") if str(value.dtype) == "bfloat16" else value).numpy()
+
+
 def _where(target, device, opened):
     """The name under which trials are kept: the target, with the device where it is not the target's own."""
     if device is None:
@@ -281,6 +321,7 @@ def tune(
     seconds=None,
     limit=None,
     ranked=True,
+    arguments=None,
 ):
     """Searches for a fast schedule of a function and returns it, a weft.Schedule.
 
@@ -298,7 +339,9 @@ def tune(
     building and checking included; None: a minute to build. `seconds` is a budget of wall time: no candidate is begun
     after it, one that runs gets 2 s more, or twice what the slowest took, and the best so far is returned; the default
     schedule is always measured. The untuned program, which gives the expected results, runs without limit.
-    `ranked`: of several drawn candidates the one that the trials so far let expect most of is measured.
+    `ranked`: of several drawn candidates the one is measured of which a model of the machine, corrected by the trials so
+    far, expects most. `arguments`: those of a call, arrays and numbers in the order of the parameters, for functions whose
+    extents are symbols; what is found serves all calls that weft.build builds the same program for.
     `progress`: None (a line on a terminal), True, False, or a function progress(done, trials, best, failed).
 
     Raises weft.Error: tune.symbolic, tune.nothing (no candidate ran), tune.budget, tune.devices, tune.database.*;
@@ -316,7 +359,11 @@ def tune(
     where = _where(target, devices[0], weft.device(devices[0] or target))
     workload = f"{_core.structural_hash(program._core):x}"
     file = Database(default_path() if database is None else database)
-    search = _Search(program, target, name, seed, trials, end, ranked)
+    model = Model(program, target, devices[0]) if ranked else None
+    search = _Search(program, target, name, seed, trials, end, model)
+    given = {}
+    if arguments is not None:
+        given["arguments"] = [_plain_argument(a) for a in arguments]
     show, measurers, again = Progress(progress, trials), [], {}
     try:
         search.remember(file.trials(workload, where))
@@ -324,9 +371,9 @@ def tune(
         if before < trials or search.default is None:
             for each, host in zip(devices, hosts):
                 if host is None:
-                    measurers.append(Apart(program, name, target, each, seed, limit))
+                    measurers.append(Apart(program, name, target, each, seed, limit, **given))
                     continue
-                make = functools.partial(host.measurer, program, name, target, seed, limit)
+                make = functools.partial(host.measurer, program, name, target, seed, limit, **given)
                 measurers.append(make())
                 again[id(measurers[-1])] = make, host.patience
         for trial, reason in measured(search, measurers, _clock, again):

@@ -10,6 +10,7 @@ bound loops, tiles with operands in shared memory fetched together, reductions a
 import math
 
 import weft
+from weft import _core
 
 
 def divisors(n, most):
@@ -197,82 +198,19 @@ def host_rfactor(draw, sch, block, tag):
         sch.parallel(p)
 
 
-# ---- machines with blocks and threads
+# ---- machines with blocks and threads: the rules of src/weft/rules, their decisions open
 
 
-def _threads(draw, tag, total):
-    return draw(f"{tag}.threads", [t for t in (128, 256, 64, 512, 32) if t <= max(total, 32)])
+def rules_of(target):
+    """The default schedule of `target`, each decision of its rules drawn; what the rules would take is the first choice."""
 
+    def apply(draw, sch):
+        made = _core.open_schedule(sch.func._core, target, draw)
+        if made is not None:  # a program that has a schedule stays as it is
+            sch._core = made
+            sch.expected = getattr(draw, "expected", 0.0)
 
-def device_map(draw, sch, block, tag):
-    """All loops as one over blocks and threads; each thread takes a few neighbours."""
-    total = block.volume(block.spatial)
-    fused = sch.fuse(*block.loops) if len(block.loops) > 1 else block.loops[0]
-    threads = _threads(draw, tag, total)
-    each = draw(f"{tag}.each", [e for e in (1, 2, 4) if total % (e * threads) == 0] or [1])
-    outer, thread, inner = sch.split(fused, [None, threads, each])
-    sch.bind(outer, "blockIdx.x")
-    sch.bind(thread, "threadIdx.x")
-    if each > 1:
-        sch.vectorize(inner)
-
-
-def device_tile(draw, sch, block, tag):
-    """Tiles of the result in registers of each thread, operands through shared memory."""
-    local = sch.cache_write(block.ref, 0, "local")
-    loops = sch.get_loops(block.ref)
-    outer, thread, inner, count = [], [], [], 1
-    for k in block.spatial:
-        near = k in block.spatial[-2:]
-        each = draw(f"{tag}.e{k}", divisors(block.extents[k], 8 if near else 1))
-        rest = math.ceil(block.extents[k] / each)
-        own = draw(f"{tag}.t{k}", divisors(rest, 32 if near else 1))
-        count *= own
-        a, b, c = sch.split(loops[k], [None, own, each])
-        outer.append(a), thread.append(b), inner.append(c)
-    long, short = [], []
-    for k in block.reduce:
-        a, b = sch.split(loops[k], [None, draw(f"{tag}.r{k}", divisors(block.extents[k], 32))])
-        long.append(a), short.append(b)
-    sch.reorder(*outer, *thread, *long, *short, *inner)
-    grid = sch.fuse(*outer) if len(outer) > 1 else outer[0]
-    together = sch.fuse(*thread) if len(thread) > 1 else thread[0]
-    sch.bind(grid, "blockIdx.x")
-    sch.bind(together, "threadIdx.x")
-    sch.reverse_compute_at(local, together)
-    if draw(f"{tag}.shared", [1, 0]):
-        wide = draw(f"{tag}.wide", [1, 2, 4])
-        for index in range(len(block.view["reads"])):
-            # Other readers of the operand stand outside this tile: the copy is for this block alone.
-            cached = sch.cache_read(block.ref, index, "shared", [block.ref])
-            sch.compute_at(cached, long[-1])
-            axes = sch.get_loops(cached)[2 + len(long) :] or [sch.add_unit_loop(cached)]
-            fetch = sch.fuse(*axes) if len(axes) > 1 else axes[0]
-            _, bound, vector = sch.split(fetch, [None, count, wide])
-            sch.bind(bound, "threadIdx.x")
-            if wide > 1:
-                sch.vectorize(vector)
-    if draw(f"{tag}.unroll", [1, 0]):
-        for loop in short:
-            sch.unroll(loop)
-    sch.decompose_reduction(block.ref, long[0])
-
-
-def device_rfactor(draw, sch, block, tag):
-    """Each block of threads reduces together."""
-    reduce = [block.loops[k] for k in block.reduce]
-    spatial = [block.loops[k] for k in block.spatial]
-    total = block.volume(block.reduce)
-    if spatial:
-        sch.reorder(*spatial, *reduce)
-        grid = sch.fuse(*spatial) if len(spatial) > 1 else spatial[0]
-    else:
-        grid = sch.add_unit_loop(reduce[0])
-    fused = sch.fuse(*reduce) if len(reduce) > 1 else reduce[0]
-    threads = _threads(draw, tag, total)
-    _, inner = sch.split(fused, [None, threads])
-    sch.bind(grid, "blockIdx.x")
-    sch.bind(inner, "threadIdx.x")
+    return apply
 
 
 def _for_blocks(pick):
@@ -298,21 +236,13 @@ def _pick_host(draw, block, tag):
     return ways[draw(f"{tag}.way", list(ways))]
 
 
-def _pick_device(draw, block, tag):
-    if not block.reduce:
-        return device_map
-    if not block.spatial:
-        return device_rfactor
-    return {"tile": device_tile, "rfactor": device_rfactor}[draw(f"{tag}.way", ["tile", "rfactor"])]
-
-
 def sketches_for(target):
     """Sketches by name. Targets without one are measured with their own default schedule only."""
     name = target.partition(":")[0]
     if name in ("cpu", "c"):
         return {"host": _for_blocks(_pick_host)}
-    if name in ("cuda", "opencl", "metal"):
-        return {"device": _for_blocks(_pick_device)}
+    if _core.target_has_rules(target):
+        return {"rules": rules_of(target)}
     from .machines import machine_sketches
 
     return machine_sketches(target)

@@ -5,9 +5,11 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "weft/array/tuned_programs.h"
 #include "weft/base/text.h"
 #include "weft/ir/build.h"
 #include "weft/ir/compare.h"
+#include "weft/rules/grid.h"
 #include "weft/target/backend.h"
 
 namespace weft {
@@ -49,6 +51,7 @@ struct Entry {
   const Device* device;
   ir::PrimFunc program;
   FunctionRef function;
+  Ref<runtime::Module> module;
 };
 
 struct Cache {
@@ -64,6 +67,13 @@ struct Cache {
     }
     return nullptr;
   }
+  /// Null where it is none of these.
+  ir::PrimFunc program_of(const FunctionRef& function) {
+    std::lock_guard lock(mutex);
+    for (const auto& [hash, entry] : programs)
+      if (entry.function == function) return entry.program;
+    return nullptr;
+  }
 };
 
 Cache& cache() {
@@ -71,7 +81,41 @@ Cache& cache() {
   return one;
 }
 
+/// With the schedule that a tuner found, else with the rules'.
+Ref<runtime::Module> built(const ProgramRequest& request) {
+  const std::string& device = request.device->info().name;
+  const auto tuned = tuned_programs();
+  if (tuned && rules::is_unscheduled(request.program)) {
+    if (const ir::PrimFunc scheduled = tuned->find(request)) {
+      try {
+        return build(ir::make_module(scheduled), device);
+      } catch (const Error& reason) {
+        if (reason.kind() == ErrorKind::internal) throw;
+        tuned->refused(request, reason);
+      }
+    }
+  }
+  return build(ir::make_module(request.program), device);
+}
+
 }  // namespace
+
+std::vector<BuiltProgram> built_programs() {
+  std::lock_guard lock(cache().mutex);
+  std::vector<BuiltProgram> out;
+  for (const auto& [key, function] : cache().front)
+    for (const auto& [hash, e] : cache().programs)
+      if (e.function == function)
+        out.push_back(
+            {{key.key.operation, e.program, function->device()}, e.module->binary().source});
+  return out;
+}
+
+void forget_programs() {
+  std::lock_guard lock(cache().mutex);
+  cache().front.clear();
+  cache().programs.clear();
+}
 
 Ref<runtime::Function> built_program(const Ref<Device>& device, const ProgramKey& key,
                                      const std::function<ir::PrimFunc()>& make) {
@@ -85,17 +129,18 @@ Ref<runtime::Function> built_program(const Ref<Device>& device, const ProgramKey
     const ir::PrimFunc program = make();
     const std::uint64_t hash = ir::structural_hash(program);
     FunctionRef function;
+    Ref<runtime::Module> module;
     {
       std::lock_guard lock(all.mutex);
       function = all.find(device.get(), hash, program);
     }
     if (!function) {
-      Ref<runtime::Module> module = build(ir::make_module(program), device->info().name);
+      module = built({key.operation, program, device});
       function = make_ref<runtime::Function>(module, "main", device);
     }
     std::lock_guard lock(all.mutex);
     if (FunctionRef first = all.find(device.get(), hash, program)) function = first;
-    else all.programs.emplace(hash, Entry{device.get(), program, function});
+    else all.programs.emplace(hash, Entry{device.get(), program, function, module});
     return all.front.emplace(front, function).first->second;
   } catch (Error& error) {
     throw error.context(cat("building ", key.operation, " for arrays on ", device->info().name));
@@ -124,7 +169,12 @@ ProgramCall& ProgramCall::number(const Scalar& value, Elem elem) {
 }
 
 void ProgramCall::run(const ProgramKey& key, const std::function<ir::PrimFunc()>& make) {
-  launch(*built_program(device_, key, make));
+  const Ref<runtime::Function> function = built_program(device_, key, make);
+  if (recording_programs()) {
+    const ir::PrimFunc program = cache().program_of(function);
+    if (program) record_call({key.operation, program, device_}, {args_, count_});
+  }
+  launch(*function);
 }
 
 void ProgramCall::launch(runtime::Function& function) {

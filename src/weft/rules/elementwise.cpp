@@ -47,6 +47,19 @@ std::optional<ElementwiseDecisions> match_elementwise(const Nest& nest, const Fa
   return d;
 }
 
+void open_elementwise(ElementwiseDecisions& d, const Nest& nest, const Facts& facts,
+                      const Questions& questions) {
+  std::vector<std::int64_t> threads;
+  for (std::int64_t n = facts.lanes; n <= std::min(facts.threads, nest.results); n *= 2)
+    threads.push_back(n);
+  questions.ask("threads", d.threads, threads);
+  if (d.own) return;
+  if (runs_through_neighbours(nest))
+    questions.ask("vector", d.vector, powers_up_to(facts.vector_bytes / nest.widest_bytes));
+  if (d.vector > 1) d.apart = 1;
+  else if (nest.spatial.size() == 1) questions.ask("apart", d.apart, {1, 2, 4, 8});
+}
+
 void schedule_elementwise(Schedule& sch, const Nest& nest, const ElementwiseDecisions& d) {
   std::vector<LoopRef> loops;
   for (const NestLoop& l : nest.spatial) loops.push_back(l.loop);

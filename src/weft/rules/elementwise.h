@@ -18,6 +18,9 @@ struct ElementwiseDecisions {
 };
 
 std::optional<ElementwiseDecisions> match_elementwise(const Nest& nest, const Facts& facts);
+/// The decisions as questions.
+void open_elementwise(ElementwiseDecisions& decisions, const Nest& nest, const Facts& facts,
+                      const Questions& questions);
 void schedule_elementwise(Schedule& sch, const Nest& nest, const ElementwiseDecisions& decisions);
 
 }  // namespace weft::rules

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "weft/pass/machine.h"
+#include "weft/rules/choices.h"
 #include "weft/schedule/rules.h"
 
 namespace weft::rules {
@@ -22,6 +23,7 @@ struct Facts {
   std::int64_t shared_bytes = 32768;
   std::int64_t vector_bytes = 0;      // widest move of one thread; 0: one element
   std::int64_t private_bytes = 4096;  // most of an array that each thread has
+  bool copies_ahead = false;          // a queue copies into shared memory while threads compute
   bool warp_products = false;  // bulk copies, and warp groups that multiply tiles of shared memory
   /// Threads of a group where nothing asks for another number.
   std::int64_t group() const { return threads < 256 ? threads : 256; }
@@ -34,6 +36,7 @@ struct Context {
   Facts facts;
   std::shared_ptr<const schedule::ScheduleRules> schedule_rules;
   pass::Machine machine;
+  Choices* choices = nullptr;  // who takes the decisions; null: the rules
 };
 
 /// Values that symbolic extents and strides are expected to have, by name: the function attribute

@@ -75,7 +75,21 @@ std::optional<GemmMatch> match_gemm_tensor_core(const Nest& nest, const Facts& f
   machine.processors = facts.processors;
   if (facts.shared_bytes > 0) machine.shared_bytes = facts.shared_bytes;
   out.decisions = choose_gemm(machine, shape);
+  out.machine = machine, out.shape = shape;
   return out;
+}
+
+void open_gemm_tensor_core(GemmMatch& match, const Facts& facts, const Questions& questions) {
+  GemmDecisions& d = match.decisions;
+  questions.ask("rows", d.rows, {64, 128});
+  questions.ask("columns", d.columns, {64, 96, 128, 160, 192, 224, 256});
+  std::vector<std::int64_t> slots;
+  for (std::int64_t n = gemm_slots(match.machine, d.rows, d.columns); n >= 2; --n)
+    slots.push_back(n);
+  d.slots = slots.empty() ? d.slots : std::min(d.slots, slots[0]);
+  questions.ask("slots", d.slots, slots);
+  questions.ask("blocks", d.blocks, {0, facts.processors});
+  if (questions.open()) questions.expect(gemm_time(match.machine, match.shape, d));
 }
 
 void schedule_gemm_tensor_core(Schedule& sch, BlockRef product, const GemmMatch& match) {

@@ -20,8 +20,12 @@ struct GemmMatch {
   GemmLoops loops;
   std::int64_t step = 64;  // terms that one wait covers
   GemmDecisions decisions;
+  GemmMachine machine;
+  GemmShape shape;
 };
 std::optional<GemmMatch> match_gemm_tensor_core(const Nest& nest, const Facts& facts);
+/// The decisions as questions.
+void open_gemm_tensor_core(GemmMatch& match, const Facts& facts, const Questions& questions);
 void schedule_gemm_tensor_core(Schedule& sch, BlockRef product, const GemmMatch& match);
 
 }  // namespace weft::rules

@@ -10,6 +10,7 @@
 #include "weft/ir/visit.h"
 #include "weft/rules/elementwise.h"
 #include "weft/rules/fallback.h"
+#include "weft/rules/gemm_registers.h"
 #include "weft/rules/gemm_tensor_core.h"
 #include "weft/rules/reduce.h"
 #include "weft/rules/row.h"
@@ -26,39 +27,60 @@ struct Asked {
   const Sizes& sizes;
   std::optional<BlockRef> finish;  // an element-wise block that the rule may schedule with the nest
   bool* inside;                    // whether it did
+  const Questions& questions;
 };
 
-/// A rule of the table: false when it does not match; a step may refuse, too.
+/// A rule of the table: whether it matches, and its steps, of which one may be refused.
 struct Rule {
   std::string_view name;
-  bool (*apply)(Schedule& sch, const Nest& nest, const Asked& asked);
+  bool (*matches)(const Nest& nest, const Facts& facts, bool open);
+  void (*apply)(Schedule& sch, const Nest& nest, const Asked& asked);
 };
 
 constexpr Rule kRules[] = {
     {"gemm_tensor_core",
+     [](const Nest& nest, const Facts& facts, bool) {
+       return match_gemm_tensor_core(nest, facts).has_value();
+     },
      [](Schedule& sch, const Nest& nest, const Asked& asked) {
-       const auto match = match_gemm_tensor_core(nest, asked.facts);
-       if (match) schedule_gemm_tensor_core(sch, nest.block, *match);
-       return match.has_value();
+       auto match = match_gemm_tensor_core(nest, asked.facts);
+       open_gemm_tensor_core(*match, asked.facts, asked.questions);
+       schedule_gemm_tensor_core(sch, nest.block, *match);
      }},
     {"elementwise",
+     [](const Nest& nest, const Facts& facts, bool) {
+       return match_elementwise(nest, facts).has_value();
+     },
      [](Schedule& sch, const Nest& nest, const Asked& asked) {
-       const auto decisions = match_elementwise(nest, asked.facts);
-       if (decisions) schedule_elementwise(sch, nest, *decisions);
-       return decisions.has_value();
+       auto decisions = match_elementwise(nest, asked.facts);
+       open_elementwise(*decisions, nest, asked.facts, asked.questions);
+       schedule_elementwise(sch, nest, *decisions);
      }},
     {"reduce",
+     [](const Nest& nest, const Facts& facts, bool) {
+       return match_reduce(nest, facts).has_value();
+     },
      [](Schedule& sch, const Nest& nest, const Asked& asked) {
-       const auto decisions = match_reduce(nest, asked.facts);
-       if (decisions)
-         *asked.inside =
-             schedule_reduce(sch, nest, *decisions, asked.facts, asked.sizes, asked.finish);
-       return decisions.has_value();
+       auto decisions = match_reduce(nest, asked.facts);
+       open_reduce(*decisions, nest, asked.facts, asked.questions);
+       *asked.inside =
+           schedule_reduce(sch, nest, *decisions, asked.facts, asked.sizes, asked.finish);
      }},
-    {"fallback",
+    {"gemm_registers",
+     [](const Nest& nest, const Facts& facts, bool open) {
+       return match_gemm_registers(nest, facts, open).has_value();
+     },
      [](Schedule& sch, const Nest& nest, const Asked& asked) {
-       schedule_fallback(sch, nest.block, asked.facts);
-       return true;
+       auto tile = match_gemm_registers(nest, asked.facts, asked.questions.open());
+       open_gemm_registers(*tile, nest, asked.facts, asked.questions);
+       *asked.inside = schedule_gemm_registers(sch, nest, *tile, asked.facts, asked.finish);
+     }},
+    {"fallback", [](const Nest&, const Facts&, bool) { return true; },
+     [](Schedule& sch, const Nest& nest, const Asked& asked) {
+       Facts facts = asked.facts;
+       facts.threads = facts.group();
+       asked.questions.ask("threads", facts.threads, {32, 64, 128});
+       schedule_fallback(sch, nest.block, facts);
      }},
 };
 
@@ -170,6 +192,17 @@ PrimFunc bind_rest(const PrimFunc& f) {
   return g;
 }
 
+/// The rule that is asked for a statement, of those that match; "" where the table decides.
+std::string chosen_rule(const Schedule& sch, BlockRef block, const Sizes& sizes, const Facts& facts,
+                        const Questions& questions) {
+  if (!questions.open()) return "";
+  const Nest nest = read_nest(sch, block, sizes);
+  std::vector<std::string> names;
+  for (const Rule& rule : kRules)
+    if (rule.matches(nest, facts, true)) names.emplace_back(rule.name);
+  return questions.word("rule", names);
+}
+
 }  // namespace
 
 bool is_unscheduled(const PrimFunc& f) {
@@ -189,9 +222,18 @@ GridSchedule grid_schedule(const PrimFunc& f, const Context& context) {
   const Sizes sizes = sizes_of(f);
   const BlockRef root = sch.get_block(as<BlockRealizeNode>(f->body)->block->name);
   for (BlockRef b : sch.get_child_blocks(root)) inline_chain(sch, b);
-  if (schedule_as_rows(sch, context.facts, &out.applied)) return out;
+  Schedule rows = sch;
+  if (schedule_as_rows(rows, context.facts, &out.applied)) {
+    if (Questions(context.choices, "").word("body", {"row", "nests"}) == "row") {
+      sch = rows;
+      return out;
+    }
+    out.applied.clear();
+  }
   std::set<std::string> taken;  // blocks that were scheduled with another
+  std::int64_t at = -1;
   for (const std::vector<BlockRef>& nest : nests_of(sch)) {
+    ++at;
     // A rule may have taken it into the nest of its producer.
     if (!schedule::find_block(sch.mod(), nest[0])) continue;
     if (nest.size() == 1 && taken.count(node_of(sch, nest[0]).name)) continue;
@@ -200,26 +242,33 @@ GridSchedule grid_schedule(const PrimFunc& f, const Context& context) {
       continue;
     }
     keep_in_nest(sch, nest[0]);
+    sch.get_loops(nest[0]);  // so that the trace knows the loops that rules read from the tree
+    const Questions questions(context.choices, cat("b", at, "."));
+    const std::string chosen = chosen_rule(sch, nest[0], sizes, context.facts, questions);
     std::string refused;  // of rules that matched
     for (const Rule& rule : kRules) {
+      if (!chosen.empty() && chosen != rule.name) continue;
       const Schedule before = sch;
       std::string why;
-      bool matched = false;
       const Nest read = read_nest(sch, nest[0], sizes);
       const std::string name = read.node->name;
+      if (!rule.matches(read, context.facts, questions.open())) continue;
       bool inside = false;
-      const Asked asked{context.facts, sizes, finishing(sch, nest[0]), &inside};
-      if (attempt([&] { matched = rule.apply(sch, read, asked); }, &why) && matched) {
-        out.applied.push_back(cat(name, ": ", rule.name, refused));
-        if (inside) {
-          const std::string with = node_of(sch, *asked.finish).name;
-          out.applied.push_back(cat(with, ": with ", name));
-          taken.insert(with);
-        }
-        break;
+      const Asked asked{context.facts, sizes, finishing(sch, nest[0]), &inside, questions};
+      if (questions.open()) {
+        rule.apply(sch, read, asked);  // a refusal is the tuner's to hear
+      } else if (!attempt([&] { rule.apply(sch, read, asked); }, &why)) {
+        refused += cat("; ", rule.name, " was refused: ", why);
+        sch = before;
+        continue;
       }
-      if (!why.empty()) refused += cat("; ", rule.name, " was refused: ", why);
-      sch = before;
+      out.applied.push_back(cat(name, ": ", rule.name, refused));
+      if (inside) {
+        const std::string with = node_of(sch, *asked.finish).name;
+        out.applied.push_back(cat(with, ": with ", name));
+        taken.insert(with);
+      }
+      break;
     }
   }
   return out;

@@ -173,6 +173,21 @@ std::optional<ReduceDecisions> match_reduce(const Nest& nest, const Facts& facts
   return d;
 }
 
+void open_reduce(ReduceDecisions& d, const Nest& nest, const Facts& facts,
+                 const Questions& questions) {
+  if (!d.own && d.vector > 1) questions.ask("vector", d.vector, {1});
+  const std::int64_t terms = up_to_power(nest.terms), results = up_to_power(nest.results);
+  questions.ask("sharing", d.sharing, powers_up_to(std::min(facts.threads, terms)));
+  questions.ask("beside", d.beside, powers_up_to(std::min(facts.threads / d.sharing, results)));
+  d.beside = std::min(d.beside, std::max<std::int64_t>(1, facts.threads / d.sharing));
+  const std::int64_t rest = std::max<std::int64_t>(1, terms / d.sharing);
+  questions.ask("accumulators", d.accumulators, powers_up_to(std::min<std::int64_t>(16, rest)));
+  std::vector<std::int64_t> parts{1};
+  for (std::int64_t n = kLeastParts; n <= std::min(kMostParts, rest / d.accumulators); n *= 2)
+    parts.push_back(n);
+  questions.ask("parts", d.parts, parts);
+}
+
 namespace {
 
 /// The loops of a reduction, cut as decided; absent ones have no variable.

@@ -29,6 +29,9 @@ struct ReduceDecisions {
 /// `lanes`: a loop of so many results is a vector, however few the elements are.
 std::optional<ReduceDecisions> match_reduce(const Nest& nest, const Facts& facts,
                                             std::int64_t lanes = 0);
+/// The decisions as questions; answers that leave a thread without work are made smaller.
+void open_reduce(ReduceDecisions& decisions, const Nest& nest, const Facts& facts,
+                 const Questions& questions);
 /// `finish`: an element-wise block that alone reads the results; it is computed where they are
 /// finished, if steps allow. Whether it is.
 bool schedule_reduce(Schedule& sch, const Nest& nest, const ReduceDecisions& decisions,

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "weft/rules/expected_time.h"
+#include "weft/rules/grid.h"
 #include "weft/target/backend.h"
 #include "weft/target/join_points.h"
 #include "weft/target/pipeline.h"
@@ -25,6 +27,48 @@ std::shared_ptr<const schedule::ScheduleRules> all_rules() {
   return rules;
 }
 
+bool has_rules(std::string_view target_text) {
+  const Target target = Target::parse(target_text);
+  return find_backend(target.name).info(target).axis("threadIdx.x") != nullptr;
+}
+
+std::unique_ptr<schedule::Schedule> open_schedule(const ir::PrimFunc& f,
+                                                  std::string_view target_text,
+                                                  rules::Choices& choices) {
+  const Target target = Target::parse(target_text);
+  const TargetInfo info = find_backend(target.name).info(target);
+  if (!info.axis("threadIdx.x") || !rules::is_unscheduled(f)) return nullptr;
+  rules::Context context = context_of(info);
+  context.choices = &choices;
+  return std::make_unique<schedule::Schedule>(rules::grid_schedule(f, context).schedule);
+}
+
+double expected_seconds(const ir::PrimFunc& f, std::string_view target_text,
+                        const std::map<std::string, std::int64_t>& measured) {
+  const Target target = Target::parse(target_text);
+  const TargetInfo info = find_backend(target.name).info(target);
+  auto fact = [&](const char* name, double& value, double unit = 1) {
+    if (auto own = info.limits.find(name); own != info.limits.end())
+      value = static_cast<double>(own->second) * unit;
+    if (auto found = measured.find(name); found != measured.end())
+      value = static_cast<double>(found->second) * unit;
+  };
+  constexpr double kSeconds = 1e-6;
+  if (info.axis("threadIdx.x")) {
+    rules::GridRates r;
+    fact("processors", r.processors), fact("lanes", r.lanes);
+    fact("clock_khz", r.clocks_per_microsecond, 1e-3);
+    fact("memory_bytes_per_microsecond", r.memory_bytes_per_microsecond);
+    fact("max_shared_memory_per_block", r.memory_shared);
+    return rules::expected_time(f, r) * kSeconds;
+  }
+  rules::HostRates r;
+  fact("vector_bytes", r.vector_bytes), fact("registers", r.registers);
+  fact("cache1_bytes", r.cache1), fact("cache2_bytes", r.cache2);
+  fact("threads", r.processors);
+  return rules::expected_time(f, r) * kSeconds;
+}
+
 rules::Context context_of(const TargetInfo& info) {
   rules::Context out;
   out.schedule_rules = std::make_shared<schedule::ScheduleRules>(rules_of(info));
@@ -45,6 +89,7 @@ rules::Context context_of(const TargetInfo& info) {
     return std::any_of(info.queues.begin(), info.queues.end(),
                        [&](const QueueInfo& q) { return q.name == name; });
   };
+  facts.copies_ahead = !out.machine.queue.empty();
   facts.warp_products = queue("bulk") && queue("wgmma");
   return out;
 }

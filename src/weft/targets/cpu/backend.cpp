@@ -2,12 +2,14 @@
 // The host's processor through LLVM: vectors of the host, parallel loops on the shared pool, object
 // code in the kernel cache.
 
-#include "weft/target/backend.h"
+#include <unistd.h>
+
 #include "weft/base/text.h"
 #include "weft/jit/jit.h"
 #include "weft/pass/lower_float8.h"
 #include "weft/runtime/cache.h"
 #include "weft/runtime/host_device.h"
+#include "weft/target/backend.h"
 #include "weft/target/pipeline.h"
 #include "weft/target/transpose_rows.h"
 #include "weft/targets/cpu/emit_llvm.h"
@@ -74,6 +76,11 @@ class CpuBackend final : public Backend {
     int bytes = vector_bytes();
     out.limits = {
         {"vector_bytes", bytes}, {"registers", bytes == 64 ? 32 : 16}, {"max_vector_bytes", 256}};
+    // 0 where the system does not say.
+    if (const long first = sysconf(_SC_LEVEL1_DCACHE_SIZE); first > 0)
+      out.limits["cache1_bytes"] = first;
+    if (const long second = sysconf(_SC_LEVEL2_CACHE_SIZE); second > 0)
+      out.limits["cache2_bytes"] = second;
     return out;
   }
 

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Schedules that weft.tuning found for programs of array operations, and their calls.
+
+#include "weft/array/tuned_programs.h"
+
+#include <bit>
+
+#include "array_type.h"
+#include "program.h"
+
+namespace weft::py {
+
+namespace {
+
+/// Calls two Python functions: find(operation, program, device) -> PrimFunc or None, and
+/// refused(operation, program, device, reason).
+class PythonPrograms final : public TunedPrograms {
+ public:
+  PythonPrograms(nb::callable find, nb::callable refused)
+      : find_(std::move(find)), refused_(std::move(refused)) {}
+  ~PythonPrograms() override {
+    nb::gil_scoped_acquire held;
+    find_.reset(), refused_.reset();
+  }
+  ir::PrimFunc find(const ProgramRequest& r) override {
+    nb::gil_scoped_acquire held;
+    const nb::object out =
+        find_(std::string(r.operation), PyFunc{r.program}, r.device->info().name);
+    return out.is_none() ? nullptr : nb::cast<PyFunc>(out).func;
+  }
+  void refused(const ProgramRequest& r, const Error& reason) override {
+    nb::gil_scoped_acquire held;
+    const std::string text = reason.what();
+    refused_(std::string(r.operation), PyFunc{r.program}, r.device->info().name,
+             text.substr(0, text.find('\n')));
+  }
+
+ private:
+  nb::object find_, refused_;
+};
+
+}  // namespace
+
+void bind_tuned(nb::module_& m) {
+  m.def(
+      "set_tuned_programs",
+      [](nb::object find, nb::object refused) {
+        set_tuned_programs(find.is_none()
+                               ? nullptr
+                               : std::make_shared<PythonPrograms>(nb::cast<nb::callable>(find),
+                                                                  nb::cast<nb::callable>(refused)));
+      },
+      nb::arg("find").none(), nb::arg("refused").none() = nb::none(),
+      "find(operation, program, device) gives programs of array operations their schedule, or "
+      "None; refused(operation, program, device, reason) hears of one that cannot be built.");
+  m.def(
+      "built_programs",
+      [] {
+        nb::list out;
+        for (const BuiltProgram& p : built_programs())
+          out.append(nb::make_tuple(std::string(p.request.operation), PyFunc{p.request.program},
+                                    p.request.device->info().name, p.source));
+        return out;
+      },
+      "(operation, program, device, source) of each program that array operations have built.");
+  m.def("forget_programs", &forget_programs,
+        "Programs of array operations are built again at their next call.");
+  m.def(
+      "record_programs",
+      [](nb::object recorder) {
+        if (recorder.is_none()) return record_programs(nullptr);
+        // Python objects end with the GIL held, whoever holds the function last.
+        std::shared_ptr<nb::object> kept(new nb::object(std::move(recorder)), [](nb::object* o) {
+          nb::gil_scoped_acquire held;
+          delete o;
+        });
+        record_programs([kept](const ProgramRequest& r, const std::vector<RecordedArgument>& args) {
+          nb::gil_scoped_acquire held;
+          nb::list out;
+          for (std::size_t i = 0; i < args.size(); ++i) {
+            const auto& param = r.program->params[i];
+            if (args[i].array.defined()) out.append(args[i].array);
+            else if (param.var->dtype.is_float()) out.append(std::bit_cast<double>(args[i].number));
+            else out.append(args[i].number);
+          }
+          (*kept)(std::string(r.operation), PyFunc{r.program}, r.device->info().name, out);
+        });
+      },
+      nb::arg("recorder").none(),
+      "recorder(operation, program, device, arguments) sees each launch of a program of an array "
+      "operation whose schedule is the rules'; None ends that.");
+}
+
+}  // namespace weft::py

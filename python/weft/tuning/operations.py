@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tuning what array operations run: programs are taken from a call, with its arguments."""
+
+import threading
+
+import weft
+from weft import _core
+from weft._errors import error
+
+from .search import tune
+
+_one = threading.Lock()  # recording is one for the process
+
+
+class Recorded:
+    """A program that an array operation ran, and the arguments of its first call."""
+
+    __slots__ = ("operation", "program", "device", "arguments")
+
+    def __init__(self, operation, program, device, arguments):
+        self.operation, self.program, self.device = operation, program, device
+        self.arguments = arguments
+
+
+def recorded(function):
+    """The programs with a schedule of the rules that `function()` runs, each once."""
+    seen = {}
+
+    def see(operation, program, device, arguments):
+        key = _core.structural_hash(program), device
+        if key not in seen:
+            seen[key] = Recorded(operation, weft.PrimFunc(program), device, arguments)
+
+    with _one:
+        _core.record_programs(see)
+        try:
+            function()
+        finally:
+            _core.record_programs(None)
+    return list(seen.values())
+
+
+def tune_operations(function, trials=16, database=None, **options):
+    """Tunes the array operations that a call runs on devices whose schedules are chosen by rules (cards).
+
+    `function` is called once, without arguments: ``weft.tuning.tune_operations(lambda: weft.softmax(x))``. Each program that it
+    runs is tuned with the arguments of this call by weft.tune, whose `options` may be given (`seconds`, for each program,
+    `progress`, …); extents and strides are arguments of these programs, so what is found serves all calls of the same
+    operation, types and orders of size. Later calls use the schedules without being asked, in this process too.
+
+    Returns a list of (operation, device, schedule). Raises weft.Error: tune.operations (the call ran no such program), and
+    what weft.tune raises.
+    """
+    found = recorded(function)
+    if not found:
+        raise error(
+            "value",
+            "tune.operations",
+            "the call ran no program whose schedule rules choose",
+            notes=["on hosts, and for products on tensor cores, there is none"],
+            help="call an operation of arrays on a card, such as lambda: x.sum()",
+        )
+    out = []
+    for each in found:
+        schedule = tune(
+            each.program,
+            target=each.device,
+            trials=trials,
+            database=database,
+            arguments=each.arguments,
+            **options,
+        )
+        out.append((each.operation, each.device, schedule))
+    _core.forget_programs()
+    return out

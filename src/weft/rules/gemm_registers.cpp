@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/rules/gemm_registers.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "weft/base/integers.h"
+#include "weft/ir/reduction_pattern.h"
+#include "weft/ir/visit.h"
+#include "weft/schedule/tree.h"
+
+namespace weft::rules {
+
+using ir::IterKind;
+
+namespace {
+
+constexpr std::int64_t kLeastSide = 16, kLeastTerms = 8;  // below: a tile would be mostly padding
+constexpr std::int64_t kTerms = 32;                       // of one tile
+constexpr std::int64_t kMostEach = 16, kMostResults = 128, kMostTerms = 64;
+constexpr std::int64_t kMostUnrolled = 1024;  // multiplications of one step in straight code
+
+std::int64_t power_below(std::int64_t n) {
+  return static_cast<std::int64_t>(
+      std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(1, n))));
+}
+
+/// The two spatial loops of a tile: columns are the innermost one that is long enough, rows the
+/// longest other one.
+struct Sides {
+  std::size_t rows = 0, columns = 0;
+};
+std::optional<Sides> sides_of(const Nest& nest) {
+  std::optional<Sides> out;
+  for (std::size_t i = nest.spatial.size(); i-- > 0 && !out;) {
+    if (nest.spatial[i].extent >= kLeastSide) out = Sides{i, i};
+  }
+  if (!out) return out;
+  for (std::size_t i = 0; i < nest.spatial.size(); ++i) {
+    if (i != out->columns &&
+        (out->rows == out->columns || nest.spatial[i].extent > nest.spatial[out->rows].extent))
+      out->rows = i;
+  }
+  if (out->rows == out->columns || nest.spatial[out->rows].extent < kLeastSide) return std::nullopt;
+  return out;
+}
+
+std::int64_t product_of(const std::vector<std::int64_t>& all) {
+  std::int64_t out = 1;
+  for (std::int64_t n : all) out *= n;
+  return out;
+}
+
+bool divides(const Nest& nest, const RegisterTile& tile) {
+  bool out = true;
+  for (std::size_t i = 0; i < nest.spatial.size(); ++i)
+    out = out && nest.spatial[i].extent % (tile.threads[i] * tile.each[i]) == 0;
+  for (std::size_t i = 0; i < nest.reduction.size(); ++i)
+    out = out && nest.reduction[i].extent % tile.terms[i] == 0;
+  return out;
+}
+
+/// Terms of a tile along one reduction loop. Of several loops, which become one, only divisors: a
+/// remainder would be asked for in every term.
+std::vector<std::int64_t> terms_options(const Nest& nest, std::size_t loop, std::int64_t most) {
+  const std::int64_t extent = nest.reduction[loop].extent;
+  std::vector<std::int64_t> out;
+  for (std::int64_t n = 1; n <= std::min(extent, most); ++n) {
+    const bool power = std::has_single_bit(static_cast<std::uint64_t>(n));
+    if (extent % n == 0 ? power || n == extent || nest.reduction.size() > 1
+                        : power && nest.reduction.size() == 1)
+      out.push_back(n);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<RegisterTile> match_gemm_registers(const Nest& nest, const Facts& facts,
+                                                 bool remainders) {
+  if (nest.mixed || nest.streams || nest.reduction.empty() || nest.spatial.size() < 2 ||
+      !nest.node->init || nest.terms < kLeastTerms)
+    return std::nullopt;
+  const auto pattern = ir::match_reduction(nest.node);
+  const auto sides = sides_of(nest);
+  if (!pattern || pattern->updates.size() != 1 || !sides) return std::nullopt;
+  for (const NestLoop& l : nest.spatial)
+    if (!l.constant) return std::nullopt;
+  for (const NestLoop& l : nest.reduction)
+    if (!l.constant) return std::nullopt;
+  RegisterTile out;
+  out.threads.assign(nest.spatial.size(), 1);
+  out.each.assign(nest.spatial.size(), 1);
+  const std::int64_t m = nest.spatial[sides->rows].extent, n = nest.spatial[sides->columns].extent;
+  const std::int64_t batches = nest.results / (m * n);
+  // The largest tile that gives processors one or two groups each; else the smallest.
+  struct Side {
+    std::int64_t threads, each;
+  };
+  constexpr Side kRows[] = {{16, 8}, {8, 8}, {8, 4}}, kColumns[] = {{16, 8}, {16, 4}, {16, 2}};
+  for (std::size_t i = 0; i < std::size(kRows); ++i) {
+    const Side r = kRows[i], c = kColumns[i];
+    out.threads[sides->rows] = std::min(r.threads, power_below(m));
+    out.threads[sides->columns] = std::min(c.threads, power_below(n));
+    out.each[sides->rows] = std::min(r.each, power_below(m / out.threads[sides->rows]));
+    out.each[sides->columns] = std::min(c.each, power_below(n / out.threads[sides->columns]));
+    if (product_of(out.threads) > facts.threads) continue;
+    const std::int64_t groups =
+        batches * ceil_div(m, r.threads * r.each) * ceil_div(n, c.threads * c.each);
+    if (2 * groups >= 3 * facts.processors) break;
+  }
+  if (product_of(out.threads) > facts.threads) return std::nullopt;
+  out.terms.assign(nest.reduction.size(), 1);
+  std::int64_t rest = kTerms;
+  for (std::size_t i = nest.reduction.size(); i-- > 0 && rest > 1;) {
+    const std::int64_t extent = nest.reduction[i].extent;
+    out.terms[i] = terms_options(nest, i, rest).back();
+    rest = extent <= rest ? rest / extent : 1;
+  }
+  out.vector = std::clamp<std::int64_t>(facts.vector_bytes / nest.widest_bytes, 1, 4);
+  out.ahead = facts.copies_ahead ? 2 : 0;
+  out.unroll = divides(nest, out);
+  if (!out.unroll && !remainders) return std::nullopt;
+  return out;
+}
+
+void open_gemm_registers(RegisterTile& tile, const Nest& nest, const Facts& facts,
+                         const Questions& questions) {
+  const auto sides = sides_of(nest);
+  std::int64_t threads = facts.threads, results = kMostResults;
+  for (std::size_t i = nest.spatial.size(); i-- > 0;) {
+    const bool side = i == sides->rows || i == sides->columns;
+    const std::int64_t extent = nest.spatial[i].extent;
+    if (extent == 1 || (!side && i + 2 < nest.spatial.size())) continue;
+    const std::string k = std::to_string(i);
+    questions.ask(("threads" + k).c_str(), tile.threads[i],
+                  powers_up_to(std::min({threads, extent, side ? threads : 8})));
+    tile.threads[i] = std::min(tile.threads[i], threads);
+    threads /= tile.threads[i];
+    const std::int64_t rest = power_below(extent / tile.threads[i]);
+    questions.ask(("each" + k).c_str(), tile.each[i],
+                  powers_up_to(std::min({results, rest, side ? kMostEach : 4})));
+    tile.each[i] = std::min(tile.each[i], results);
+    results /= tile.each[i];
+  }
+  std::int64_t terms = kMostTerms;
+  for (std::size_t i = nest.reduction.size(); i-- > 0;) {
+    questions.ask(("terms" + std::to_string(i)).c_str(), tile.terms[i],
+                  terms_options(nest, i, terms));
+    terms = std::max<std::int64_t>(1, terms / tile.terms[i]);
+  }
+  questions.ask("shared", tile.shared);
+  if (divides(nest, tile)) questions.ask("unroll", tile.unroll);
+  else tile.unroll = false;
+  if (!tile.shared) return;
+  questions.ask("vector", tile.vector, powers_up_to(tile.vector));
+  questions.ask("ahead", tile.ahead,
+                facts.copies_ahead ? std::vector<std::int64_t>{0, 1, 2, 3, 4}
+                                   : std::vector<std::int64_t>{0, 1});
+}
+
+namespace {
+
+void take_steps(Schedule& sch, const Nest& nest, const RegisterTile& d, const Facts& facts,
+                std::optional<BlockRef> finish) {
+  const BlockRef block = nest.block;
+  const std::size_t operands = nest.node->reads.size();
+  if (finish) sch.set_scope(block, 0, "local");
+  const BlockRef store = finish ? *finish : sch.cache_write(block, 0, "local");
+  std::vector<LoopRef> grid, threads, each, steps, terms;
+  for (std::size_t i = 0; i < nest.spatial.size(); ++i) {
+    const auto cut =
+        sch.split(nest.spatial[i].loop, {std::nullopt, factor(d.threads[i]), factor(d.each[i])});
+    grid.push_back(cut[0]), threads.push_back(cut[1]), each.push_back(cut[2]);
+  }
+  for (std::size_t i = 0; i < nest.reduction.size(); ++i) {
+    const auto cut = sch.split(nest.reduction[i].loop, {std::nullopt, factor(d.terms[i])});
+    steps.push_back(cut[0]), terms.push_back(cut[1]);
+  }
+  std::vector<LoopRef> order = grid;
+  for (const auto* part : {&threads, &steps, &terms, &each})
+    order.insert(order.end(), part->begin(), part->end());
+  sch.reorder(order);
+  const LoopRef groups = sch.fuse(grid), together = sch.fuse(threads);
+  const LoopRef step = steps.size() > 1 ? sch.fuse(steps) : steps[0];
+  sch.bind(groups, "blockIdx.x");
+  sch.bind(together, "threadIdx.x");
+  sch.reverse_compute_at(store, together);
+  if (d.shared) {
+    for (std::size_t i = 0; i < operands; ++i) {
+      // Other readers of the operand are outside of this tile: the copy is for this block alone.
+      const BlockRef copy = sch.cache_read(block, static_cast<std::int64_t>(i), "shared", {block});
+      sch.compute_at(copy, step, true);
+      const std::vector<LoopRef> all = sch.get_loops(copy);
+      const auto from = std::find(all.begin(), all.end(), step);
+      const std::vector<LoopRef> axes(from + 1, all.end());
+      const LoopRef fetch = axes.size() > 1 ? sch.fuse(axes) : axes[0];
+      const auto cut =
+          sch.split(fetch, {std::nullopt, factor(product_of(d.threads)), factor(d.vector)});
+      sch.bind(cut[1], "threadIdx.x");
+      if (d.vector > 1) sch.vectorize(cut[2]);
+    }
+  }
+  if (d.unroll && product_of(d.terms) * product_of(d.each) <= kMostUnrolled)
+    for (const LoopRef& l : terms) sch.unroll(l);
+  sch.decompose_reduction(block, step);
+  if (d.shared && d.ahead > 0) {
+    Json stages = Json::array(), copies = Json::array();
+    for (std::size_t i = 0; i < operands; ++i) stages.push_back(std::int64_t{0});
+    stages.push_back(d.ahead);
+    copies.push_back(std::int64_t{0});
+    sch.annotate(step, "software_pipeline_stage", std::move(stages));
+    if (facts.copies_ahead) sch.annotate(step, "software_pipeline_async_stages", std::move(copies));
+  }
+}
+
+}  // namespace
+
+bool schedule_gemm_registers(Schedule& sch, const Nest& nest, const RegisterTile& tile,
+                             const Facts& facts, std::optional<BlockRef> finish) {
+  const Schedule before = sch;
+  if (finish && attempt([&] { take_steps(sch, nest, tile, facts, finish); })) return true;
+  sch = before;
+  take_steps(sch, nest, tile, facts, std::nullopt);
+  return false;
+}
+
+}  // namespace weft::rules

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The model of the machine that ranks candidates before any is measured: against stored measurements, and its pace."""
+
+import json
+import pathlib
+import random
+import sys
+
+import numpy as np
+import pytest
+import weft
+from weft import _core
+from weft import te
+from weft.tuning import search
+from weft.tuning.database import Trial
+from weft.tuning.rank import Model
+from weft.tuning.rank import Ranking
+from weft.tuning.sketches import sketches_for
+
+HERE = pathlib.Path(__file__).resolve().parent
+MEASURED = json.loads((HERE / "tune_measured.json").read_text())
+CARD = "cuda:arch=sm_90a"
+# An NVIDIA H200, as its device says.
+H200 = {
+    "processors": 132,
+    "clock_khz": 1980000,
+    "memory_bytes_per_microsecond": 4800000,
+    "max_shared_memory_per_block": 232448,
+}
+
+
+def matmul(n, m, k, dtype="float32"):
+    a, b = te.placeholder((n, k), dtype, name="A"), te.placeholder((k, m), dtype, name="B")
+    r = te.reduce_axis((0, k), name="r")
+    c = te.compute((n, m), lambda i, j: te.sum(a[i, r] * b[r, j], axis=r), name="C")
+    return te.create_prim_func([a, b, c])
+
+
+def convolution(n, channels, kernels, size, k):
+    x = te.placeholder((n, channels, size + k - 1, size + k - 1), "float32", name="X")
+    w = te.placeholder((kernels, channels, k, k), "float32", name="W")
+    c, p, q = (te.reduce_axis((0, e), name=s) for e, s in ((channels, "c"), (k, "p"), (k, "q")))
+
+    def body(b, o, y, z):
+        return te.sum(x[b, c, y + p, z + q] * w[o, c, p, q], axis=[c, p, q])
+
+    return te.create_prim_func([x, w, te.compute((n, kernels, size, size), body, name="Y")])
+
+
+def rank_correlation(x, y):
+    a, b = (np.argsort(np.argsort(v)).astype(float) for v in (x, y))
+    return float(np.corrcoef(a, b)[0, 1])
+
+
+HOST_CASES = {
+    "256": (matmul(256, 256, 256), 0.9),
+    "odd": (matmul(100, 129, 77), 0.8),
+    "conv": (convolution(2, 32, 32, 14, 3), 0.7),
+}
+
+
+@pytest.mark.parametrize("name", HOST_CASES)
+def test_host_candidates_rank_as_they_were_measured(name):
+    """64 random candidates each, measured on one thread of an AMD EPYC with AVX-512 (2026-11-23): the first sixteen of the
+    model hold one at most 5 % behind the best of all."""
+    program, least = HOST_CASES[name]
+    expected, measured = [], []
+    for knobs, seconds in MEASURED["host"]["cases"][name]:
+        sch = weft.Schedule(program)
+        sketches_for("cpu")["host"](lambda question, choices: knobs[question], sch)
+        expected.append(_core.expected_seconds(sch._core, "cpu", MEASURED["host"]["facts"]))
+        measured.append(seconds)
+    assert len(measured) >= 60
+    assert rank_correlation(expected, measured) > least
+    first = np.array(measured)[np.argsort(expected)[:16]].min()
+    assert first <= 1.05 * min(measured), (first, min(measured))
+
+
+def ladder():
+    """(schedule, microseconds) on an H200, docs/benchmarks.md: float32 1024."""
+    sys.path.insert(0, str(HERE.parents[1] / "examples" / "tensorir"))
+    try:
+        import programs
+    finally:
+        sys.path.pop(0)
+
+    def tiles(*tile, ahead=0):
+        sch = programs.gemm_4(1024, *tile, decompose=True, unroll=True)
+        if ahead:
+            loops = sch.get_loops(sch.get_block("C_update"))
+            k0 = next(loop for loop in loops if loop.name == "r_0")
+            sch.annotate(k0, "software_pipeline_stage", [0, 0, ahead])
+            sch.annotate(k0, "software_pipeline_async_stages", [0])
+        return sch
+
+    wide, square = (8, 16, 8, 4), (16, 16, 4, 4)
+    return [
+        (programs.gemm_1(1024), 2286.2),
+        (programs.gemm_2(1024), 259.3),
+        (programs.gemm_3(1024), 225.3),
+        (programs.gemm_4(1024), 182.5),
+        (programs.gemm_4(1024, decompose=True), 153.0),
+        (tiles(*wide, 32), 68.3),
+        (tiles(*square, 32), 68.3),
+        (tiles(*wide, 16), 74.0),
+        (tiles(*square, 16), 76.4),
+        (tiles(*wide, 32, ahead=1), 58.3),
+        (tiles(*wide, 32, ahead=2), 54.4),
+        (tiles(*wide, 32, ahead=3), 56.9),
+        (tiles(*wide, 16, ahead=3), 61.5),
+    ]
+
+
+def test_schedules_of_a_card_rank_as_they_were_measured():
+    rows = ladder()
+    expected = [_core.expected_seconds(sch._core, CARD, H200) * 1e6 for sch, _ in rows]
+    measured = [us for _, us in rows]
+    assert rank_correlation(expected, measured) > 0.85, list(zip(expected, measured))
+    # Times, too: within a factor of three of what was measured.
+    assert all(m / 3 < e < 3 * m for e, m in zip(expected, measured)), list(zip(expected, measured))
+
+
+class OnCard(Model):
+    """The model with an H200's numbers, where there is none."""
+
+    def __init__(self, program):
+        self._program, self._target, self._kept, self._facts = program, CARD, {}, H200
+        self.knows = True
+
+
+@pytest.mark.parametrize("n", [1024, 2048])
+def test_the_model_prefers_the_best_schedule_that_is_known(n):
+    """What the rules choose (64 x 64 tiles, 2 ahead: the fastest of the ladder for 1024) is among the best tenth of random draws."""
+    program, rng, model = matmul(n, n, n), random.Random(3), OnCard(matmul(n, n, n))
+    default = _core.open_schedule(program._core, CARD, lambda _, options: options[0])
+    others = []
+    for _ in range(150):
+        made = _core.open_schedule(program._core, CARD, lambda _, options: rng.choice(options))
+        others.append(model.of_schedule(weft.Schedule(made)))
+    mine = model.of_schedule(weft.Schedule(default))
+    assert sum(e < mine for e in others) <= 15
+
+
+def test_first_candidates_are_of_the_models_choice():
+    """Before anything is measured, most proposals are expected near the best."""
+    program = matmul(512, 512, 512)
+    model = OnCard(program)
+    searching = search._Search(program, CARD, "main", 0, 64, None, model)
+    trials = [searching.next(at)[0] for at in range(13)]
+    expected = [model.of_trial(t) for t in trials]
+    assert trials[0].decisions["sketch"] == "plain"
+    assert np.median(expected) < 2 * min(expected)
+
+
+def test_measurements_correct_the_model():
+    """On a machine where long tiles of terms are far slower than the model thinks, estimates order unseen candidates better."""
+    program = matmul(512, 512, 512)
+    model, rng, all_of_them = OnCard(program), random.Random(1), []
+    for _ in range(60):
+        made = {}
+
+        def draw(question, options, made=made):
+            made[question] = "gemm_registers" if question.endswith(".rule") else rng.choice(options)
+            return made[question]
+
+        sch = weft.Schedule(_core.open_schedule(program._core, CARD, draw))
+        trial = Trial({"sketch": "rules", "knobs": made}, trace=str(sch.trace.as_json()))
+        trial.seconds = model.of_schedule(sch) * (1 + made["b0.terms0"])
+        all_of_them.append((trial, sch))
+    ranking = Ranking([t for t, _ in all_of_them[:40]], model)
+    rest = all_of_them[40:]
+    real = [t.seconds for t, _ in rest]
+    corrected = rank_correlation([ranking.seconds(t.decisions, s) for t, s in rest], real)
+    assert corrected > rank_correlation([model.of_schedule(s) for _, s in rest], real) + 0.02
+    assert corrected > 0.9
+
+
+def test_answers_give_the_same_schedule_again():
+    for program in (matmul(200, 130, 70), convolution(1, 8, 16, 12, 3)):
+        rng, made = random.Random(5), {}
+
+        def draw(question, options):
+            made[question] = rng.choice(options)
+            return made[question]
+
+        for _ in range(20):
+            made.clear()
+            try:
+                first = _core.open_schedule(program._core, CARD, draw)
+            except weft.ScheduleError:
+                continue
+            again = _core.open_schedule(program._core, CARD, lambda question, _: made[question])
+            assert str(first.trace.as_json()) == str(again.trace.as_json())
+            replayed = weft.Schedule.replay(program, str(first.trace.as_json()))
+            assert weft.ir.structural_equal(replayed.func, weft.PrimFunc(first.func))
+
+
+def test_tensor_core_tiles_are_in_the_space_and_ranked_by_their_own_model():
+    a, b = (te.placeholder((1024, 1024), "bfloat16", name=n) for n in "AB")
+    k = te.reduce_axis((0, 1024), name="k")
+
+    def product(i, j):
+        return te.sum(a[i, k].astype("float32") * b[k, j].astype("float32"), axis=k)
+
+    c = te.compute((1024, 1024), product, name="C")
+    d = te.compute((1024, 1024), lambda i, j: c[i, j].astype("bfloat16"), name="D")
+    program = te.create_prim_func([a, b, d])
+    model, seen = OnCard(program), {}
+    for rows in (64, 128):
+        for columns in (64, 128, 256):
+            knobs = {"b0.rule": "gemm_tensor_core", "b0.rows": rows, "b0.columns": columns}
+            trial = Trial({"sketch": "rules", "knobs": knobs})
+            seen[rows, columns] = model.of_trial(trial)
+    assert len(set(seen.values())) >= 5 and all(1e-6 < v < 1e-4 for v in seen.values())
+    # The model does not read programs with roles: without the rule's word it says nothing.
+    made = _core.open_schedule(program._core, CARD, lambda _, options: options[0])
+    assert model.of_schedule(weft.Schedule(made)) is None
+
+
+def test_a_program_with_a_schedule_has_no_open_decisions():
+    sch = weft.Schedule(matmul(64, 64, 64))
+    i, _, _ = sch.get_loops(sch.get_block("C"))
+    sch.bind(i, "blockIdx.x")
+    assert _core.open_schedule(sch.func._core, CARD, lambda _, options: options[0]) is None
+    assert _core.target_has_rules(CARD) and not _core.target_has_rules("cpu")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "float64"])
+@pytest.mark.parametrize("shape", [(64, 64, 64), (33, 70, 9), (16, 200, 65), (129, 17, 40)])
+def test_register_tiles_compute_the_product(shape, dtype):
+    """The rule gemm_registers, at its own and at random decisions, beside NumPy."""
+    from present import present
+
+    device = present("opencl:0")
+    n, m, k = shape
+    program, rng = matmul(n, m, k, dtype), np.random.default_rng(4)
+    x = rng.integers(-3, 4, (n, k)).astype(dtype)
+    y = rng.integers(-3, 4, (k, m)).astype(dtype)
+    modules = [weft.build(program, target="opencl:0", tuned=False)]
+    assert ("gemm_registers" in str(modules[0].notes)) == (shape == (64, 64, 64))
+    pick = random.Random(11)
+    for _ in range(2):
+
+        def draw(question, options):
+            return "gemm_registers" if question.endswith(".rule") else pick.choice(options)
+
+        try:
+            made = weft.Schedule(_core.open_schedule(program._core, "opencl:0", draw))
+            modules.append(weft.build(made, target="opencl:0"))
+        except weft.Error as reason:
+            assert reason.code.startswith(("schedule.", "lower.")), reason
+    for module in modules:
+        out = weft.zeros((n, m), dtype=dtype, device=device)
+        module["main"](weft.asarray(x, device=device), weft.asarray(y, device=device), out)
+        assert np.array_equal(
+            out.numpy(), (x.astype("float64") @ y.astype("float64")).astype(dtype)
+        )
+
+
+def test_register_tiles_compute_convolutions_with_an_epilogue():
+    from present import present
+
+    device = present("opencl:0")
+    x = te.placeholder((2, 8, 18, 18), "float32", name="X")
+    w = te.placeholder((32, 8, 3, 3), "float32", name="W")
+    b = te.placeholder((32,), "float32", name="B")
+    c, p, q = (te.reduce_axis((0, e), name=s) for e, s in ((8, "c"), (3, "p"), (3, "q")))
+    y = te.compute(
+        (2, 32, 16, 16),
+        lambda n, o, i, j: te.sum(x[n, c, i + p, j + q] * w[o, c, p, q], axis=[c, p, q]),
+        name="Y",
+    )
+    z = te.compute((2, 32, 16, 16), lambda n, o, i, j: te.max(y[n, o, i, j] + b[o], 0.0), name="Z")
+    module = weft.build(te.create_prim_func([x, w, b, z]), target="opencl:0", tuned=False)
+    assert "Y: gemm_registers" in str(module.notes) and "Z: with Y" in str(module.notes)
+    rng = np.random.default_rng(2)
+    values = [
+        rng.integers(-3, 4, s).astype("float32") for s in ((2, 8, 18, 18), (32, 8, 3, 3), (32,))
+    ]
+    out = weft.zeros((2, 32, 16, 16), device=device)
+    module["main"](*(weft.asarray(v, device=device) for v in values), out)
+    windows = np.lib.stride_tricks.sliding_window_view(values[0], (3, 3), axis=(2, 3))
+    want = np.einsum("ncijpq,ocpq->noij", windows, values[1]) + values[2][:, None, None]
+    assert np.array_equal(out.numpy(), np.maximum(want, 0))
