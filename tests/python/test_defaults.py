@@ -11,7 +11,7 @@ import weft.nn.functional
 
 torch = pytest.importorskip("torch")
 
-ABSENT = (None, np._NoValue)  # "not given", as each side spells it
+ABSENT = (None, np._NoValue, "warn")  # "not given", as each side spells it
 # What another default means is the same, or is said on the page of differences from PyTorch.
 EXCEPTIONS = {
     ("torch.nn", "ModuleList", "modules"): "no modules: () and None",
@@ -32,6 +32,8 @@ EXCEPTIONS = {
     ("torch.optim", "AdamW", "betas"): "None stands for (0.9, 0.999), or beta1=, beta2=",
     ("torch.optim", "SGD", "lr"): "PyTorch 1 requires it",
     ("numpy", "eye", "dtype"): "None stands for float32 here",
+    ("numpy", "tri", "dtype"): "None stands for float32 here",
+    ("numpy", "indices", "dtype"): "None stands for int64",
 }  # fmt: skip
 
 

@@ -86,7 +86,7 @@ Verdict SpecializeWarps::transform(const State& s, Outcome<Result>& out) const {
   WarpPipeline found;
   WEFT_TRY(find_warp_pipeline(s, path, found));
   WEFT_TRY(check_cluster(s, found, cluster.value));
-  if (found.columns % (64 * split.value))
+  if (split.value > 1 && found.columns % (64 * split.value))
     return refuse(s, "schedule.specialize_warps.cluster",
                   cat("specialize_warps: ", split.value, " blocks cannot share ", found.columns,
                       " columns"),
