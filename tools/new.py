@@ -142,10 +142,9 @@ def new_rule(name, changes):
     table = "src/weft/rules/grid.cpp"
     changes.include(table, f"weft/rules/{name}.h")
     row = f"""    {{"{name}",
+     [](const Nest& nest, const Facts& facts, bool) {{ return match_{name}(nest, facts).has_value(); }},
      [](Schedule& sch, const Nest& nest, const Asked& asked) {{
-       const auto decisions = match_{name}(nest, asked.facts);
-       if (decisions) schedule_{name}(sch, nest, *decisions);
-       return decisions.has_value();
+       schedule_{name}(sch, nest, *match_{name}(nest, asked.facts));
      }}}},"""
     changes.insert(table, row, r"constexpr Rule kRules\[\]")
     page = "docs/design/rules.md"

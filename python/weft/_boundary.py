@@ -13,7 +13,7 @@ import sys
 import types
 
 from . import _core
-from ._errors import error
+from ._errors import NotExchanged, error
 
 _KINDS = {
     TypeError: "dtype",
@@ -97,7 +97,7 @@ def _refusal(function, raised, args, kwargs, owner, name):
         )
     what = "these arguments: " + ", ".join(given) if given else "a call without arguments"
     return error(
-        kind,
+        NotExchanged if isinstance(raised, BufferError) else kind,
         "python.arguments",
         f"{name}() does not take {what}",
         notes=[f"{type(raised).__name__}: {raised}"],

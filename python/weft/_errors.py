@@ -34,9 +34,14 @@ def error(kind, code, message, notes=(), help="", note=""):
         lines.append(f" = help: {help}")
     out = cls("\n".join(lines))
     out.code, out.message, out.help = code, message, help
-    out.kind = _KINDS.get(cls, "") if isinstance(kind, type) else kind
+    known = next((name for known, name in _KINDS.items() if issubclass(cls, known)), "")
+    out.kind = known if isinstance(kind, type) else kind
     out.notes, out.places = notes, []
     return out
+
+
+class NotExchanged(_core.ArgumentError, BufferError):
+    """Memory that a protocol of exchange cannot hand over: the protocols promise a BufferError."""
 
 
 class _Unwritten(_core.ArgumentError, NotImplementedError):
