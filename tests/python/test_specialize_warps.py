@@ -33,7 +33,7 @@ FORMS = [
     ((264, 96, 72), "NT", None, "float32", dict(rows=64, columns=96, stages=2, cluster=4)),
     ((72, 8, 8), "TN", None, None, dict(rows=64, columns=64, stages=2, blocks=0, cluster=2)),
     # sums that blocks share: fewer steps than blocks, too
-    ((136, 136, 328), "NN", "residual", None, dict(columns=128, stages=2, blocks=0, split=2)),
+    ((136, 136, 328), "NN", "residual", None, dict(columns=128, stages=3, blocks=0, split=2)),
     ((72, 200, 72), "NT", "bias", "float32", dict(rows=64, columns=192, blocks=0, split=3)),
     ((72, 264, 200), "TT", None, None, dict(rows=64, stages=2, blocks=0, split=4)),
 ]
@@ -276,6 +276,16 @@ def test_blocks_that_share_a_sum_need_whole_pieces():
     assert "2 blocks cannot share 64 columns" in str(error)
 
 
+def test_blocks_that_share_a_sum_fill_each_slot_once():
+    f = ws.product(72, 128, 328)
+    error = refused(
+        weft.ScheduleError,
+        "schedule.specialize_warps.cluster",
+        lambda: ws.schedule(f, rows=64, columns=128, stages=2, blocks=0, split=2),
+    )
+    assert "2 blocks share a sum of more than 4 steps" in str(error)
+
+
 def test_clusters_need_a_loop_of_rows():
     s, D, bi, bj, ko = begin(n=128)
     grid = s.fuse(bi, bj)
@@ -296,9 +306,11 @@ def test_cubins_of_clusters():
     f = ws.product(4096, 4096, 4096)
     text = weft.build(ws.schedule(f, cluster=2), target=SM90).source()
     assert "__cluster_dims__(2, 1, 1)" in text and ".multicast::cluster" in text
-    f = ws.product(256, 1024, 4096)
-    text = weft.build(ws.schedule(f, rows=64, blocks=0, split=4), target=SM90).source()
-    assert "__cluster_dims__(4, 1, 1)" in text and "st.shared::cluster.v4.f32" in text
+    f = ws.product(256, 1024, 512)
+    text = weft.build(
+        ws.schedule(f, rows=64, columns=128, stages=4, blocks=0, split=2), target=SM90
+    ).source()
+    assert "__cluster_dims__(2, 1, 1)" in text and "st.shared::cluster.v4.f32" in text
 
 
 SCRIPTS = {

@@ -145,9 +145,6 @@ const Form kForms[] = {
     {"cluster", false, true, false, 8, 0, 64, 128, 3, 1, 2},
     {"cluster_of_four", false, false, false, 8, 1, 64, 96, 2, 1, 4},
     {"cluster_of_two_groups", true, true, false, 2, 1, 128, 96, 2, 1, 2},
-    {"split", false, true, false, 8, 0, 64, 128, 2, 1, 1, 2},
-    {"split_in_three", true, false, false, 8, 1, 128, 192, 2, 1, 1, 3},
-    {"split_in_four", false, false, false, 2, 1, 64, 256, 2, 1, 1, 4},
     {"cluster_of_parts", false, true, true, 1, 2, 64, 64, 2, 3, 2},
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "weft/arith/analyzer.h"
 #include "weft/base/text.h"
 #include "weft/ir/build.h"
 #include "weft/ir/visit.h"
@@ -92,6 +93,16 @@ Verdict SpecializeWarps::transform(const State& s, Outcome<Result>& out) const {
                       " columns"),
                   path.loop())
         .note("legal: each block of a cluster that shares a sum gets a multiple of 64 columns")
+        .repair("split=1");
+  // A slot that is filled again while another block of the cluster is behind is not yet right.
+  const std::int64_t most = found.slots * split.value;
+  if (split.value > 1 &&
+      !arith::Analyzer().prove(le(found.steps->extent, make_int(most, found.steps->extent->dtype))))
+    return refuse(s, "schedule.specialize_warps.cluster",
+                  cat("specialize_warps: ", split.value, " blocks share a sum of more than ", most,
+                      " steps"),
+                  path.loop())
+        .note("legal: as many steps for each block as its ring has slots")
         .repair("split=1");
   const WarpProgram program = make_warp_program(
       found,
