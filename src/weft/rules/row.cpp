@@ -19,7 +19,7 @@ using namespace ir;
 
 namespace {
 
-constexpr std::int64_t kMostLanes = 8, kLeastThreads = 4;
+constexpr std::int64_t kRowLanes = 8, kLeastThreads = 4;
 
 const BlockRealizeNode* realize_of(const Schedule& sch, BlockRef b) {
   return schedule::find_block(sch.mod(), b)->realize();
@@ -126,7 +126,7 @@ std::optional<RowTile> row_tile(std::int64_t columns, std::int64_t lanes,
   constexpr std::int64_t kGroup = 256;
   // A processor should hold several rows, so that one is loaded while another is reduced. Rows of
   // narrow elements have few bytes for each thread: fewer threads take more elements each.
-  const bool narrow = lanes == kMostLanes;
+  const bool narrow = lanes == kRowLanes;
   for (std::int64_t each : {8, 16, 32, 64}) {
     if (each > 16 && !narrow) break;
     const std::int64_t most = narrow ? kGroup : each == 8 ? 512 : 1024;
@@ -180,7 +180,7 @@ std::optional<RowDecisions> match_row(const Schedule& sch, const std::vector<Blo
   // A row that is not mapped after it was reduced is read once anyhow.
   const auto first = std::find(d.reduces.begin(), d.reduces.end(), true);
   if (first == d.reduces.end() || d.reduces.back()) return std::nullopt;
-  std::int64_t lanes = std::max<std::int64_t>(1, std::min(kMostLanes, facts.vector_bytes / widest));
+  std::int64_t lanes = std::max<std::int64_t>(1, std::min(kRowLanes, facts.vector_bytes / widest));
   const bool vectors = columns % lanes == 0 &&
                        std::all_of(blocks.begin(), blocks.end(),
                                    [&](BlockRef b) { return in_vectors(sch, b, outside, lanes); });
