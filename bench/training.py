@@ -148,14 +148,11 @@ def mobilenet(lib, small):
     return model, ((batch, 3, side, side), 100)
 
 
-def vit(lib, small):
-    nn, F, cat = lib.nn, lib.F, lib.cat
-    side, patch, width, depth, heads, batch = (
-        (32, 8, 48, 2, 3, 4) if small else (224, 16, 768, 12, 12, 16)
-    )
-    tokens = (side // patch) ** 2
+def transformer_block(lib, width, heads, is_causal):
+    """Norm, attention, norm, two linear layers, with residual sums."""
+    nn, F = lib.nn, lib.F
 
-    class Layer(nn.Module):
+    class Block(nn.Module):
         def __init__(self):
             super().__init__()
             self.one, self.two = nn.LayerNorm(width), nn.LayerNorm(width)
@@ -170,9 +167,19 @@ def vit(lib, small):
                 .permute((2, 0, 3, 1, 4))
                 .unbind(0)
             )
-            y = lib.attention(q, k, v)
+            y = lib.attention(q, k, v, is_causal=is_causal)
             x = x + self.out(y.permute((0, 2, 1, 3)).reshape((b, t, c)))
             return x + self.down(F.gelu(self.up(self.two(x))))
+
+    return Block()
+
+
+def vit(lib, small):
+    nn, cat = lib.nn, lib.cat
+    side, patch, width, depth, heads, batch = (
+        (32, 8, 48, 2, 3, 4) if small else (224, 16, 768, 12, 12, 16)
+    )
+    tokens = (side // patch) ** 2
 
     class Vit(nn.Module):
         def __init__(self):
@@ -180,7 +187,7 @@ def vit(lib, small):
             self.patches = nn.Conv2d(3, width, patch, stride=patch)
             self.token, self.places = nn.Embedding(1, width), nn.Embedding(tokens + 1, width)
             self.layers, self.norm, self.head = (
-                nn.Sequential(*[Layer() for _ in range(depth)]),
+                nn.Sequential(*[transformer_block(lib, width, heads, False) for _ in range(depth)]),
                 nn.LayerNorm(width),
                 nn.Linear(width, 100),
             )
@@ -274,36 +281,17 @@ def dlrm(lib, small):
 
 
 def gpt(lib, small):
-    nn, F = lib.nn, lib.F
+    nn = lib.nn
     tokens, width, depth, heads, batch, length = (
         (300, 64, 2, 2, 2, 16) if small else (50257, 768, 4, 12, 8, 512)
     )
-
-    class Block(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.one, self.two = nn.LayerNorm(width), nn.LayerNorm(width)
-            self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-        def forward(self, x):
-            b, t, c = x.shape
-            q, k, v = (
-                self.qkv(self.one(x))
-                .reshape((b, t, 3, heads, c // heads))
-                .permute((2, 0, 3, 1, 4))
-                .unbind(0)
-            )
-            y = lib.attention(q, k, v, is_causal=True)
-            x = x + self.out(y.permute((0, 2, 1, 3)).reshape((b, t, c)))
-            return x + self.down(F.gelu(self.up(self.two(x))))
 
     class Gpt(nn.Module):
         def __init__(self):
             super().__init__()
             self.token, self.places = nn.Embedding(tokens, width), nn.Embedding(length, width)
             self.blocks, self.norm = (
-                nn.Sequential(*[Block() for _ in range(depth)]),
+                nn.Sequential(*[transformer_block(lib, width, heads, True) for _ in range(depth)]),
                 nn.LayerNorm(width),
             )
             self.head = nn.Linear(width, tokens, bias=False)
@@ -437,7 +425,7 @@ def main():
             ratios.append(b / a)
             line += f"; then {a * 1e3:.2f} ms, torch {b * 1e3:.2f} ms, ratio {b / a:.3f}"
             if args.device == "cuda":
-                line += f"; peak {pair.device.stats().get('bytes.peak', 0) / 2**30:.2f} GiB"
+                line += f"; peak {pair.device.stats().get('bytes.peak', 0) / 2**30:.2f} GiB, torch {torch.cuda.max_memory_allocated() / 2**30:.2f}"
         print(line, flush=True)
     if ratios:
         print(

@@ -10,4 +10,4 @@ run 50 bench/torch/decode.py
 run 60 bench/torch/models.py bert gpt2 --mode reduce-overhead --only train --device cuda --large --dtype bfloat16 --rounds 7
 run 60 bench/torch/models.py resnet18 bert gpt2 --only train --device cuda --large --dtype bfloat16 --rounds 7
 run 60 bench/torch/where.py resnet50 gpt2
-run 60 bench/gpu/gpt.py
+run 60 bench/training.py --device cuda gpt

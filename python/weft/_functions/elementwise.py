@@ -237,7 +237,7 @@ def digamma(x):
     p = plain(x)
     left = p < 0.5
     y = weft.where(left, 1.0 - x, x)
-    lifted, shift = y, 0.0
+    shift = 0.0
     for k in range(_LIFTED):
         shift = shift + 1.0 / (y + float(k))
     lifted = y + float(_LIFTED)

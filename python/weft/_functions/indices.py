@@ -132,7 +132,7 @@ def fill_diagonal(x, number):
 
 def put_along_axis(x, index, values, axis):
     """Writes values at positions along an axis, one for each entry of index; x itself changes."""
-    x, index = x, plain(index)
+    index = plain(index)
     axis = axis_of(x, axis)
     places = [
         index

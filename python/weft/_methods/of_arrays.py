@@ -11,15 +11,20 @@ from .._dispatch import leaves_of, mapped
 from .tools import members
 
 
+def _as_given(out, args, kwargs):
+    """The result of a function of tensors: arrays in their place, unless a tensor is among the arguments."""
+    if next(leaves_of((args, kwargs), Tensor), None) is not None:
+        return out
+    return mapped(out, Tensor, lambda t: t.data)
+
+
 def on_arrays(method):
     """A method or function of a tensor that takes an array: an array comes back, unless a tensor takes part."""
 
     @functools.wraps(method)
     def call(self, *args, **kwargs):
         out = method(Tensor(self, requires_grad=False), *args, **kwargs)
-        if next(leaves_of((args, kwargs), Tensor), None) is not None:
-            return out
-        return mapped(out, Tensor, lambda t: t.data)
+        return _as_given(out, args, kwargs)
 
     return call
 
@@ -44,9 +49,7 @@ def taking_arrays(function):
         else:
             return function(*args, **kwargs)
         out = function(*map(constant, args), **{k: constant(v) for k, v in kwargs.items()})
-        if next(leaves_of((args, kwargs), Tensor), None) is not None:
-            return out
-        return mapped(out, Tensor, lambda t: t.data)
+        return _as_given(out, args, kwargs)
 
     return call
 
