@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training steps of whole models beside PyTorch eager, from equal weights: python3 bench/training.py [--device cuda|cpu] [--small] [MODEL ...]
+"""Training steps of whole models beside PyTorch eager, from equal weights: python3 bench/training.py [--device cuda|cpu] [--size small|host|card] [--cpu-time] [MODEL ...]
 
 Each model is written once, over a namespace that is `weft` or `torch`. Ten losses are compared (relative 1e-3; 1e-2 for models with batch norm over few
-elements), then steps are timed in turns; the first step, which compiles every kernel, is printed apart. --small: sizes of tests. --steps 0: losses only.
+elements), then steps are timed in turns; the first step, which compiles every kernel, is printed apart. --size: of tests, of steps of
+a tenth of a second on one thread (the host's default), of a card. --cpu-time: one thread, the process's processor time. --steps 0: losses only.
 """
 
 import argparse
@@ -39,9 +40,13 @@ class Torch:
         return scores.softmax(-1) @ v
 
 
-def lenet(lib, small):
+def of(size, small, host, card):
+    return {"small": small, "host": host, "card": card}[size]
+
+
+def lenet(lib, size):
     nn = lib.nn
-    batch = 8 if small else 64
+    batch = of(size, 8, 64, 64)
     model = nn.Sequential(
         nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(),
         nn.MaxPool2d(2), nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10),
@@ -75,9 +80,9 @@ def basic_block(lib, inside, outside, stride):
     return Block()
 
 
-def resnet18(lib, small):
+def resnet18(lib, size):
     nn = lib.nn
-    width, side, batch = (8, 64, 4) if small else (64, 224, 64)
+    width, side, batch = of(size, (8, 64, 4), (64, 64, 8), (64, 224, 64))
     blocks = []
     inside = width
     for stage in range(4):
@@ -92,7 +97,7 @@ def resnet18(lib, small):
     return model, ((batch, 3, side, side), 100)
 
 
-def mobilenet(lib, small):
+def mobilenet(lib, size):
     """MobileNetV3-Small: depthwise convolutions, squeeze and excitation, hardswish."""
     nn, F = lib.nn, lib.F
     # kernel, expanded, out, squeeze, activation, stride
@@ -100,8 +105,8 @@ def mobilenet(lib, small):
         (3, 16, 16, True, "relu", 2), (3, 72, 24, False, "relu", 2), (3, 88, 24, False, "relu", 1), (5, 96, 40, True, "hardswish", 2),
         (5, 240, 40, True, "hardswish", 1), (5, 120, 48, True, "hardswish", 1), (5, 288, 96, True, "hardswish", 2), (5, 576, 96, True, "hardswish", 1),
     ]  # fmt: skip
-    rows = rows[:4] if small else rows
-    side, batch = (64, 4) if small else (224, 64)
+    rows = rows[:4] if size == "small" else rows
+    side, batch = of(size, (64, 4), (96, 8), (224, 64))
 
     class Squeeze(nn.Module):
         def __init__(self, channels):
@@ -174,10 +179,10 @@ def transformer_block(lib, width, heads, is_causal):
     return Block()
 
 
-def vit(lib, small):
+def vit(lib, size):
     nn, cat = lib.nn, lib.cat
-    side, patch, width, depth, heads, batch = (
-        (32, 8, 48, 2, 3, 4) if small else (224, 16, 768, 12, 12, 16)
+    side, patch, width, depth, heads, batch = of(
+        size, (32, 8, 48, 2, 3, 4), (64, 8, 256, 4, 4, 8), (224, 16, 768, 12, 12, 16)
     )
     tokens = (side // patch) ** 2
 
@@ -200,9 +205,9 @@ def vit(lib, small):
     return Vit(), ((batch, 3, side, side), 100)
 
 
-def unet(lib, small):
+def unet(lib, size):
     nn, cat = lib.nn, lib.cat
-    width, side, batch = (4, 32, 2) if small else (32, 256, 8)
+    width, side, batch = of(size, (4, 32, 2), (16, 64, 4), (32, 256, 8))
 
     def twice(inside, outside):
         return nn.Sequential(
@@ -234,9 +239,11 @@ def unet(lib, small):
     return Unet(), ((batch, 3, side, side), 5)
 
 
-def lstm(lib, small):
+def lstm(lib, size):
     nn = lib.nn
-    tokens, width, length, batch = (50, 16, 12, 4) if small else (10000, 512, 64, 64)
+    tokens, width, length, batch = of(
+        size, (50, 16, 12, 4), (1000, 256, 32, 32), (10000, 512, 64, 64)
+    )
 
     class Language(nn.Module):
         def __init__(self):
@@ -252,10 +259,12 @@ def lstm(lib, small):
     return Language(), ((batch, length), tokens, tokens)
 
 
-def dlrm(lib, small):
+def dlrm(lib, size):
     """Bags of embeddings, their dot products in pairs, two small networks."""
     nn, cat = lib.nn, lib.cat
-    tables, rows, width, batch, bag = (3, 40, 8, 16, 4) if small else (8, 100000, 64, 2048, 10)
+    tables, rows, width, batch, bag = of(
+        size, (3, 40, 8, 16, 4), (8, 10000, 64, 256, 10), (8, 100000, 64, 2048, 10)
+    )
 
     class Dlrm(nn.Module):
         def __init__(self):
@@ -280,11 +289,12 @@ def dlrm(lib, small):
     return Dlrm(), ((tables, batch, bag), 2, rows)
 
 
-def gpt(lib, small):
+def gpt(lib, size, depth=None):
     nn = lib.nn
-    tokens, width, depth, heads, batch, length = (
-        (300, 64, 2, 2, 2, 16) if small else (50257, 768, 4, 12, 8, 512)
+    tokens, width, blocks, heads, batch, length = of(
+        size, (300, 64, 2, 2, 2, 16), (1000, 256, 2, 4, 8, 64), (50257, 768, 4, 12, 8, 512)
     )
+    depth = depth or blocks
 
     class Gpt(nn.Module):
         def __init__(self):
@@ -305,6 +315,7 @@ def gpt(lib, small):
 
 MODELS = {f.__name__: f for f in (lenet, resnet18, mobilenet, vit, unet, lstm, dlrm, gpt)}
 RATES = {"lstm": 0.5}
+FEW_IMAGES = 0.001  # a rate at which eight images are not learnt by heart in ten steps
 
 
 def name_in_weft(name):
@@ -331,13 +342,15 @@ def copy_weights(ours, theirs, device):
 class Pair:
     """One model in both libraries with equal weights, data and optimizers."""
 
-    def __init__(self, name, small, where):
+    clock = staticmethod(time.perf_counter)
+
+    def __init__(self, name, size, where):
         torch.manual_seed(0)
         self.name, self.where = name, where
         there = where if where == "cuda" else "cpu"
         self.device = weft.device("cuda:0" if where == "cuda" else where)
-        theirs, (shape, classes, *tokens) = MODELS[name](Torch, small)
-        ours, _ = MODELS[name](Weft, small)
+        theirs, (shape, classes, *tokens) = MODELS[name](Torch, size)
+        ours, _ = MODELS[name](Weft, size)
         with torch.no_grad():
             for module in theirs.modules():
                 if isinstance(module, (torch.nn.Embedding, torch.nn.EmbeddingBag)):
@@ -356,7 +369,7 @@ class Pair:
         self.x, self.y = (weft.asarray(v).to(self.device) for v in (x, y))
         self.tx, self.ty = (torch.from_numpy(v).to(there) for v in (x, y))
         # the forward pass above has moved the running statistics of torch's norms; training does not read them
-        rate = RATES.get(name, 0.01)
+        rate = FEW_IMAGES if name == "resnet18" and size == "host" else RATES.get(name, 0.01)
         self.mine = weft.optim.SGD(self.ours.parameters(), lr=rate, momentum=0.9)
         self.other = torch.optim.SGD(self.theirs.parameters(), lr=rate, momentum=0.9)
 
@@ -392,11 +405,11 @@ class Pair:
         for _ in range(rounds):
             for f, t in zip((self.step, self.torch_step), times):
                 self.sync()
-                start = time.perf_counter()
+                start = self.clock()
                 for _ in range(count):
                     f()
                 self.sync()
-                t.append((time.perf_counter() - start) / count)
+                t.append((self.clock() - start) / count)
         return [statistics.median(t) for t in times]
 
 
@@ -408,14 +421,22 @@ def main():
     parser.add_argument(
         "--device", default="cpu", help="of weft; torch is on the card with it, or on the host"
     )
-    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--size", choices=["small", "host", "card"])
+    parser.add_argument("--cpu-time", action="store_true")
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
+    if args.cpu_time:
+        if args.device != "cpu":
+            parser.error("--cpu-time is for one thread of the host")
+        torch.set_num_threads(1)
+        weft.set_threads(1)
+        Pair.clock = staticmethod(time.process_time)
+    size = args.size or ("card" if args.device == "cuda" else "host")
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     ratios, wrong = [], 0
     for name in args.models or MODELS:
-        pair = Pair(name, args.small, args.device)
+        pair = Pair(name, size, args.device)
         ours, theirs, first = pair.losses()
         worst = max(abs(a - b) / abs(b) for a, b in zip(ours, theirs))
         wrong += not worst < 1e-3

@@ -69,6 +69,8 @@ function(weft_unity target)
   cmake_parse_arguments(ARG "" "" "ALONE;APART" ${ARGN})
   if(WEFT_QUICK)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+    # Types without linkage in a struct of one source are meant; the compiler takes the sources for headers.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
     get_target_property(sources ${target} SOURCES)
     list(REMOVE_ITEM sources ${ARG_ALONE} ${ARG_APART})
     set(count 0)

@@ -6,19 +6,22 @@ include(CMakePackageConfigHelpers)
 add_library(weft INTERFACE)
 add_library(weft::static ALIAS weft)
 set_target_properties(weft PROPERTIES EXPORT_NAME static)
-target_link_libraries(weft INTERFACE weft_array weft_registry weft_schedule)
+target_link_libraries(weft INTERFACE weft_autograd weft_fusion weft_linalg weft_registry weft_schedule)
 
 # Every component whole, because a program may call whatever a header declares.
 get_property(components GLOBAL PROPERTY WEFT_COMPONENTS)
 list(REMOVE_ITEM components weft_cli)
-list(JOIN components "," joined)
 add_library(weft_shared SHARED "${PROJECT_BINARY_DIR}/empty.cpp")
 add_library(weft::weft ALIAS weft_shared)
 set_target_properties(weft_shared PROPERTIES OUTPUT_NAME weft EXPORT_NAME weft VERSION ${PROJECT_VERSION}
-  SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} LINK_LIBRARY_OVERRIDE "WHOLE_ARCHIVE,${joined}")
+  SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 target_include_directories(weft_shared INTERFACE "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>" "$<INSTALL_INTERFACE:include>")
 target_compile_features(weft_shared INTERFACE cxx_std_20)
-target_link_libraries(weft_shared PRIVATE "$<LINK_LIBRARY:WHOLE_ARCHIVE,${components}>")
+# The objects and not whole archives: those that others need, too, come twice in the command, which GNU ld refuses.
+foreach(component IN LISTS components)
+  target_sources(weft_shared PRIVATE $<TARGET_OBJECTS:${component}>)
+endforeach()
+target_link_libraries(weft_shared PRIVATE ${components})
 
 install(TARGETS weft weft_shared EXPORT weft LIBRARY DESTINATION lib COMPONENT cpp NAMELINK_COMPONENT cpp)
 install(EXPORT weft NAMESPACE weft:: FILE weftTargets.cmake DESTINATION lib/cmake/weft COMPONENT cpp)

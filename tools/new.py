@@ -88,7 +88,7 @@ def add_test(changes, name, components):
 
 
 def new_op(name, changes):
-    table = "src/weft/array/ops/elementwise.def"
+    table = "src/weft/elements/elementwise.def"
     if re.search(rf"\((?:{name}),", changes.read(table)):
         raise Refused(f"{table} has an operation {name} already")
     row = f'UNARY({name}, same, F, (x), (g), any, "Say what {name} computes.")'

@@ -26,6 +26,8 @@ def prepare(page, folder):
 
     parts = re.split(r"(^```.*?^```)", page.read_text("utf-8"), flags=re.M | re.S)
     parts[::2] = [LINK.sub(replace, part) for part in parts[::2]]
+    # What tests read after the language is no part of a fence to the site's Markdown.
+    parts[1::2] = [re.sub(r"\A(```\w+).*", r"\1", part) for part in parts[1::2]]
     made = folder / "notebooks" / f"{page.stem}.ipynb"
     if made.exists():
         parts.append(f"\n[This page as a notebook](../notebooks/{made.name})\n")

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "weft/array/device_grid.h"
-#include "weft/array/device_tile.h"
+#include "weft/devices/grid.h"
+#include "weft/devices/tile.h"
 #include "weft/target/backend.h"
 
 namespace {

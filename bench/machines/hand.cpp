@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cycles of the hand-written kernels that bench/machines.py compares default schedules with: one
-// line of JSON, exact, the same in every run.
+// Cycles of the hand-written kernels that bench/machines/quality.py compares default schedules
+// with: one line of JSON with a number for each argument ("qpu gemv 100 4096"), exact, the same in
+// every run.
 
+#include <array>
 #include <cstdio>
+#include <sstream>
 #include <string>
-#include <tuple>
-#include <utility>
-#include <vector>
 
 #include "weft/targets/qpu/kernels/kernels.h"
 #include "weft/targets/vta/execute.h"
@@ -15,67 +15,57 @@
 
 namespace {
 
-bool first = true;
-void row(const std::string& name, std::int64_t cycles) {
-  std::printf("%s\"%s\": %lld", first ? "{" : ", ", name.c_str(), static_cast<long long>(cycles));
-  first = false;
-}
+using Sizes = std::array<int, 6>;
 
-void qpu_rows() {
+/// -1: there is no such kernel.
+std::int64_t qpu_cycles(const std::string& what, const Sizes& s) {
   using namespace weft::qpu::kernels;
   auto floats = [](std::int64_t n) { return Floats(static_cast<std::size_t>(n)); };
-  for (auto [rows, cols] : {std::pair{100, 4096}, {64, 1000}}) {
-    Floats a = floats(rows * cols), x = floats(cols), y = floats(rows),
-           s = floats(12 * ((rows + 15) / 16 * 16));
-    row("qpu gemv " + std::to_string(rows) + " " + std::to_string(cols),
-        gemv(a, x, y, s, rows, cols));
-  }
-  for (auto [m, n, k] : {std::tuple{512, 512, 512}, {256, 256, 256}, {128, 96, 200}}) {
-    Floats a = floats(m * k), b = floats(k * n), c = floats(m * n);
-    row("qpu gemm " + std::to_string(m) + " " + std::to_string(n) + " " + std::to_string(k),
-        gemm(a, b, c, m, n, k));
-  }
-  {
-    Floats x = floats(130 * 130), w = floats(9), y = floats(128 * 128);
-    row("qpu conv 130 130", conv3x3_relu(x, w, y, 130, 130));
-  }
-  {
-    Floats x = floats(65536), y = floats(65536);
-    row("qpu window 65536 9", window_sum(x, y, 65536, 9));
-    row("qpu reduction 65536", sum(x, y, 65536));
-  }
-  for (auto [rows, cols] : {std::pair{64, 512}, {96, 1000}}) {
-    Floats x = floats(rows * cols), y = floats(rows * cols);
-    row("qpu softmax " + std::to_string(rows) + " " + std::to_string(cols),
-        softmax(x, y, rows, cols));
-  }
+  const int m = s[0], n = s[1], k = s[2];
+  if (what == "gemv")
+    return gemv(floats(m * n), floats(n), floats(m), floats(12 * ((m + 15) / 16 * 16)), m, n);
+  if (what == "gemm") return gemm(floats(m * k), floats(k * n), floats(m * n), m, n, k);
+  if (what == "conv")
+    return conv3x3_relu(floats(m * n), floats(9), floats((m - 2) * (n - 2)), m, n);
+  if (what == "window") return window_sum(floats(m), floats(m), m, n);
+  if (what == "reduction") return sum(floats(m), floats(16 * 13), m);
+  if (what == "softmax") return softmax(floats(m * n), floats(m * n), m, n);
+  return -1;
 }
 
-void vta_rows() {
+/// gemm: rows, columns, depth; conv: image, channels in and out, kernel, stride.
+std::int64_t vta_cycles(const std::string& what, const Sizes& s) {
   using namespace weft::vta;
   const Config config;
+  const int block = 16;
   auto cycles = [&](const Program& p) {
     return estimate(Prepared(p.kernels[0].stream), config, TimingParams{}).cycles;
   };
-  Epilogue e{8, false, true, 0, 127};
-  for (auto [m, n, k] : {std::tuple{1, 1024, 1024}, {256, 256, 256}, {512, 512, 512}}) {
-    MatmulShape s;
-    s.o = m, s.m = n / 16, s.n = k / 16;
-    row("vta gemm " + std::to_string(m) + " " + std::to_string(n) + " " + std::to_string(k),
-        cycles(matmul(config, s, default_tiles(config, s, e), e)));
+  Epilogue e{8, what == "conv", true, 0, 127};
+  if (what == "gemm") {
+    MatmulShape shape;
+    shape.o = s[0], shape.m = s[1] / block, shape.n = s[2] / block;
+    return cycles(matmul(config, shape, default_tiles(config, shape, e), e));
   }
-  e.bias = true;
-  for (const ResnetLayer& layer : resnet18_layers()) {
-    const ConvShape s = shape_of(layer, config);
-    row(std::string("vta conv ") + layer.name,
-        cycles(conv2d(config, s, default_tiles(config, s, e), e)));
-  }
+  if (what != "conv") return -1;
+  ConvShape shape;
+  shape.h = shape.w = s[0], shape.ci = s[1] / block, shape.co = s[2] / block;
+  shape.kernel = s[3], shape.stride = s[4], shape.pad = s[3] / 2;
+  return cycles(conv2d(config, shape, default_tiles(config, shape, e), e));
 }
 
 }  // namespace
 
-int main() {
-  qpu_rows();
-  vta_rows();
-  std::puts("}");
+int main(int count, char** rows) {
+  for (int i = 1; i < count; ++i) {
+    std::istringstream row(rows[i]);
+    std::string machine, what;
+    Sizes sizes{};
+    row >> machine >> what;
+    for (int& n : sizes) row >> n;
+    const std::int64_t cycles =
+        machine == "qpu" ? qpu_cycles(what, sizes) : vta_cycles(what, sizes);
+    std::printf("%s\"%s\": %lld", i == 1 ? "{" : ", ", rows[i], static_cast<long long>(cycles));
+  }
+  std::puts(count > 1 ? "}" : "{}");
 }

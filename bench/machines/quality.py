@@ -2,16 +2,19 @@
 """Tensor programs under the default schedule beside the best hand-written program, in simulated cycles: exact, the same
 in every run. Results are checked. The table of docs/benchmarks.md.
 
-ninja -C build machines_hand; PYTHONPATH=python python bench/machines/quality.py [qpu|vta|wse]...
+ninja -C build machines_hand; PYTHONPATH=python python bench/machines/quality.py [qpu|vta|wse]... [--random N]
 
 Ratio: hand-written cycles / ours, above 1 where the tensor program is faster. QPU: the kernel library
 (src/weft/targets/qpu/kernels). VTA: the recorded schedules (src/weft/targets/vta/schedules.cpp), cycle model. Wafer:
 the CSL programs of this repository (bench/wse/tensor_programs.py), launches only."""
 
+import argparse
 import json
+import math
 import pathlib
 import subprocess
 import sys
+from random import Random
 
 import numpy as np
 
@@ -119,8 +122,7 @@ LAYERS = {
 }  # fmt: skip
 
 
-def vta_conv(name):
-    size, ci, co, k, stride = LAYERS[name]
+def vta_conv(size, ci, co, k, stride):
     func = op.conv2d_packed(
         weft.vta.env(), 1, ci, size, size, co, k, stride, k // 2, bias=True, shift=8, clip=(0, 127)
     )
@@ -134,27 +136,106 @@ def vta_conv(name):
     )
 
 
+def vta_conv_row(name):
+    return " ".join(map(str, ("vta conv", *LAYERS[name])))
+
+
+def hand_written(rows):
+    """Cycles of the kernels of this repository, by row."""
+    program = ROOT / "build" / "machines_hand"
+    rows = list(dict.fromkeys(rows))
+    return json.loads(
+        subprocess.run([program, *rows], check=True, capture_output=True, text=True).stdout
+    )
+
+
 def row(machine, what, ours, hand):
     mark = "" if hand / ours >= 0.9 else " **Short**: 0.9"
     print(f"| {machine} | {what} | {ours:,} | {hand:,} | {hand / ours:.2f}{mark} |", flush=True)
+    return hand / ours
+
+
+def name_of(function, sizes):
+    return " ".join([function.__name__, *map(str, sizes)])
+
+
+# Kind: sizes of a random row.
+DRAWS = {
+    "qpu": {
+        gemv: lambda r: (size(r, 4, 300), size(r, 16, 4096)),
+        gemm: lambda r: (size(r, 4, 300), size(r, 16, 300), size(r, 8, 300)),
+        conv: lambda r: (size(r, 5, 200), size(r, 18, 200)),
+        window: lambda r: (size(r, 1000, 70000), r.randint(2, 12)),
+        reduction: lambda r: (size(r, 500, 200000),),
+        softmax: lambda r: (size(r, 4, 200), size(r, 16, 1500)),
+    },
+    "vta": {
+        vta_gemm: lambda r: (size(r, 1, 300), 16 * size(r, 1, 40), 16 * size(r, 1, 40)),
+        vta_conv: lambda r: (
+            size(r, 5, 60), 16 * size(r, 1, 20), 16 * size(r, 1, 20), r.choice([1, 3, 3, 5]), r.choice([1, 1, 2]),
+        ),
+    },
+}  # fmt: skip
+
+
+def size(random, low, high):
+    """Log-uniform."""
+    return round(math.exp(random.uniform(math.log(low), math.log(high))))
+
+
+def random_rows(machine, count, seed):
+    """Random shapes of each kind; the least ratio and the geometric mean of each."""
+    for function, draw in DRAWS[machine].items():
+        random = Random(seed)
+        kind = function.__name__.removeprefix("vta_")
+        shapes = list(dict.fromkeys(draw(random) for _ in range(count)))
+        names = [" ".join(map(str, (machine, kind, *sizes))) for sizes in shapes]
+        hand = hand_written(names)
+        ratios = [
+            row(machine, name.removeprefix(machine + " "), function(*sizes), hand[name])
+            for name, sizes in zip(names, shapes)
+        ]
+        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+        short = sum(r < 0.9 for r in ratios)
+        print(
+            f"{machine} {kind}: {len(ratios)} shapes, least {min(ratios):.2f}, mean {mean:.2f}, {short} below 0.9",
+            flush=True,
+        )
 
 
 def main():
-    wanted = sys.argv[1:] or ["qpu", "vta", "wse"]
-    program = ROOT / "build" / "machines_hand"
-    hand = json.loads(subprocess.run([program], check=True, capture_output=True, text=True).stdout)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("machines", nargs="*", default=["qpu", "vta", "wse"])
+    parser.add_argument(
+        "--random",
+        type=int,
+        default=0,
+        metavar="N",
+        help="N random shapes of each kind instead (qpu, vta)",
+    )
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    wanted = given.machines
     print("| machine | program | cycles | hand-written | ratio |")
     print("|---|---|---|---|---|")
+    if given.random:
+        for machine in wanted:
+            if machine in DRAWS:
+                random_rows(machine, given.random, given.seed)
+        return
     if "qpu" in wanted:
-        for function, *sizes in QPU:
-            what = " ".join([function.__name__, *map(str, sizes)])
-            row("qpu", what, function(*sizes), hand[f"qpu {what}"])
+        names = [name_of(function, sizes) for function, *sizes in QPU]
+        hand = hand_written(f"qpu {name}" for name in names)
+        for (function, *sizes), name in zip(QPU, names):
+            row("qpu", name, function(*sizes), hand[f"qpu {name}"])
     if "vta" in wanted:
-        for sizes in ((1, 1024, 1024), (256, 256, 256), (512, 512, 512)):
-            what = " ".join(["gemm", *map(str, sizes)])
-            row("vta", what, vta_gemm(*sizes), hand[f"vta {what}"])
-        for name in LAYERS:
-            row("vta", f"conv {name}", vta_conv(name), hand[f"vta conv {name}"])
+        products = [(1, 1024, 1024), (256, 256, 256), (512, 512, 512)]
+        names = [" ".join(map(str, ("vta gemm", *sizes))) for sizes in products]
+        hand = hand_written([*names, *map(vta_conv_row, LAYERS)])
+        for sizes, name in zip(products, names):
+            row("vta", name.removeprefix("vta "), vta_gemm(*sizes), hand[name])
+        for name, sizes in LAYERS.items():
+            row("vta", f"conv {name}", vta_conv(*sizes), hand[vta_conv_row(name)])
     if "wse" in wanted:
         sys.path.insert(0, str(ROOT / "bench/wse"))
         import tensor_programs as wafer

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "weft/array/nn.h"
 #include "weft/array/random.h"
+#include "weft/autograd/nn.h"
 #include "weft/target/backend.h"
 
 namespace {

@@ -8,6 +8,7 @@ import sys
 
 import weft
 from weft import te
+from weft._child import environment
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Raspberry Pi 3B, as published with the programs: seconds of its CPU and of its QPUs for 100 x 10**i.
@@ -35,14 +36,19 @@ def module(name, output="out"):
 
 
 def build(name, folder):
-    """Builds a module with setuptools into a folder and imports it."""
+    """Builds a module with setuptools into a folder and imports it; ImportError says what the build lacks."""
     source = HERE / name.removesuffix("_cpp") / f"{name.removesuffix('_cpp')}.cpp"
     text = (
         "from setuptools import setup; import weft.qpu; "
         f"setup(name={name!r}, ext_modules=[weft.qpu.extension({name!r}, [{str(source)!r}])], "
         f"script_args=['-q', 'build_ext', '--build-lib', {str(folder)!r}, '--build-temp', {str(folder)!r}])"
     )
-    subprocess.run([sys.executable, "-c", text], check=True, capture_output=True, cwd=HERE)
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, cwd=HERE, env=environment()
+    )
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip().splitlines() or ["nothing was printed"]
+        raise ImportError(f"{name} needs setuptools and a C++20 compiler to be built: {said[-1]}")
     importlib.invalidate_caches()
     if str(folder) not in sys.path:
         sys.path.append(str(folder))

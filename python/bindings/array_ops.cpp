@@ -8,14 +8,17 @@
 #include <nanobind/stl/vector.h>
 
 #include "array_type.h"
-#include "weft/array/device_ops.h"
-#include "weft/array/fft.h"
-#include "weft/array/linalg.h"
-#include "weft/array/moments.h"
-#include "weft/array/ops/grid_operators.h"
-#include "weft/array/ops/scaled_matmul.h"
 #include "weft/array/random.h"
-#include "weft/array/reduce_program.h"
+#include "weft/devices/dispatch.h"
+#include "weft/devices/grid.h"
+#include "weft/devices/grid_operators.h"
+#include "weft/devices/reduce_program.h"
+#include "weft/devices/scaled_matmul.h"
+#include "weft/devices/whole.h"
+#include "weft/fusion/chunked.h"
+#include "weft/linalg/fft.h"
+#include "weft/linalg/linalg.h"
+#include "weft/runtime/backlog.h"
 #include "weft/runtime/pool.h"
 
 namespace weft::py {
@@ -70,7 +73,7 @@ std::vector<int> ints(nb::handle o) {
   return {dims.begin(), dims.end()};
 }
 ReduceOp reduce_op(const std::string& name) {
-  for (int i = 0; i < kReduceOps; ++i) {
+  for (int i = 0; i < reduce_op_count(); ++i) {
     if (info(static_cast<ReduceOp>(i)).name == name) return static_cast<ReduceOp>(i);
   }
   throw Error(ErrorKind::value, "array.reduce.unknown", cat("no reduction \"", name, "\""));
@@ -104,13 +107,18 @@ void bind_array_ops(nb::module_& m) {
       .def_prop_ro("device",
                    [](const HandleOwner& h) { return device_object(h.storage->device()); })
       .def(
-          "ptr", [](const HandleOwner& h) { return h.storage->address(); },
+          "ptr",
+          [](const HandleOwner& h) {
+            runtime::share_memory(*h.storage->device());
+            return h.storage->address();
+          },
           "The address, as the device means it.")
       .def("__eq__",
            [](const HandleOwner& a, const HandleOwner& b) { return a.storage == b.storage; })
       .def("__hash__", [](const HandleOwner& a) { return std::hash<void*>()(a.storage.get()); });
   m.def("_triangle", [](const NDArray& x, std::int64_t k, bool lower) -> std::optional<NDArray> {
-    NDArray out = unlocked([&] { return device_triangle(x, k, lower); });
+    NDArray out = unlocked(
+        [&] { return x.on_host() ? triangle(x, k, lower) : device_triangle(x, k, lower); });
     return out.defined() ? std::optional<NDArray>(out) : std::nullopt;
   });
   m.def(
@@ -134,6 +142,15 @@ void bind_array_ops(nb::module_& m) {
         return unlocked([&] { return layer_norm(x, scale, shift, eps); });
       },
       nb::arg("x"), nb::arg("scale"), nb::arg("shift"), nb::arg("eps") = 1e-5);
+  // Bytes as int32: of a copy where rows are not compact or do not begin at multiples of 16 bytes.
+  m.def("_as_words", [](const NDArray& a) {
+    const NDArray x = a.is_contiguous() && a.offset() % 16 == 0 ? a : a.copy();
+    Dims shape = x.shape();
+    WEFT_CHECK(elem_bytes(x.elem()) == 1 && shape.size() > 0 && shape[shape.size() - 1] % 4 == 0,
+               "words of ", x.size(), " elements");
+    shape[shape.size() - 1] /= 4;
+    return NDArray::make(x.handle(), Elem::int32, shape, nullptr, x.offset() / 4);
+  });
   m.def("_handle", [](const NDArray& a) { return HandleOwner{a.handle()}; });
   m.def(
       "_make",
@@ -252,9 +269,15 @@ void bind_array_ops(nb::module_& m) {
       },
       nb::arg("moment"), nb::arg("x"), nb::arg("axis").none(), nb::arg("keepdims"),
       nb::arg("correction"));
-  m.def("_squares_about", [](const NDArray& x, const NDArray& mean) {
-    return unlocked([&] { return squares_about(x, mean); });
-  });
+  m.def(
+      "_clipped",
+      [](const NDArray& x, nb::handle low, nb::handle high) {
+        std::optional<Scalar> limits[2];
+        if (!low.is_none()) limits[0] = scalar_of(low.ptr());
+        if (!high.is_none()) limits[1] = scalar_of(high.ptr());
+        return unlocked([&] { return clipped(x, limits[0], limits[1]); });
+      },
+      nb::arg("x"), nb::arg("low").none(), nb::arg("high").none());
   m.def(
       "_scan",
       [](const std::string& name, const NDArray& x, int axis, nb::handle dtype) {
@@ -274,6 +297,10 @@ void bind_array_ops(nb::module_& m) {
   });
   m.def("_concat",
         [](const std::vector<NDArray>& arrays, int axis) { return concat(arrays, axis); });
+  m.def("_stack", [](const std::vector<NDArray>& arrays, int axis) { return stack(arrays, axis); });
+  m.def("_roll", [](const NDArray& x, std::int64_t shift, int axis) {
+    return unlocked([&] { return roll(x, shift, axis); });
+  });
   m.def(
       "_scaled_matmul",
       [](const NDArray& a, const NDArray& b, const std::optional<NDArray>& scale_a,
@@ -286,6 +313,22 @@ void bind_array_ops(nb::module_& m) {
       },
       nb::arg("a"), nb::arg("b"), nb::arg("scale_a").none(), nb::arg("scale_b").none(),
       nb::arg("bias").none(), nb::arg("dtype"));
+  m.def(
+      "_gemm_of_tiles",
+      [](const NDArray& out, const NDArray& a, const NDArray& b, std::int64_t rows,
+         std::int64_t columns, std::int64_t parts, std::int64_t cluster) {
+        const device::Grid& grid = device::grid_of(out.device());
+        const rules::GemmMachine machine = device::gemm_machine(grid);
+        const rules::GemmDecisions tile{rows,
+                                        columns,
+                                        rules::gemm_slots(machine, rows, columns),
+                                        parts,
+                                        grid.processors / cluster * cluster,
+                                        cluster};
+        return device::whole_product(out, a, b, &tile);
+      },
+      nb::call_guard<nb::gil_scoped_release>(),
+      "out = a @ b of 16-bit arrays on tensor cores by a stated tile, for benches.");
   m.def("_matmul",
         [](const NDArray& a, const NDArray& b) { return unlocked([&] { return matmul(a, b); }); });
   m.def("_sort", [](const NDArray& x, int axis, bool descending) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/array/ops/attention.h"
+#include "weft/autograd/attention.h"
 
 #include <optional>
 

@@ -5,7 +5,7 @@
 #include <nanobind/stl/string.h>
 
 #include "array_type.h"
-#include "weft/array/device_contract.h"
+#include "weft/devices/contract.h"
 #include "weft/ir/text.h"
 
 namespace nb = nanobind;

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "array_type.h"
-#include "weft/array/pending_checks.h"
+#include "weft/devices/pending_checks.h"
 #include "weft/runtime/trace.h"
 #include "weft/sim/debug/debugger.h"
 #include "weft/target/backend.h"

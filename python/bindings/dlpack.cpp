@@ -11,7 +11,8 @@
 #include <map>
 
 #include "array_type.h"
-#include "weft/array/pending_checks.h"
+#include "weft/devices/pending_checks.h"
+#include "weft/runtime/backlog.h"
 
 namespace weft::py {
 
@@ -60,6 +61,7 @@ struct Export {
 
 template <typename Managed>
 Managed* export_array(NDArray array, std::uint64_t flags) {
+  runtime::share_memory(*array.device());
   auto* box = new Export<Managed>{};
   box->array = std::move(array);
   box->shape = box->array.shape();
@@ -382,6 +384,7 @@ nb::object cuda_interface(const NDArray& self) {
                     : is_unsigned_int(e) ? 2
                     : is_complex(e)      ? 4
                                          : 3];
+  runtime::share_memory(*self.device());
   self.device()->synchronize();
   settle_pending(self.device());
   nb::dict out;

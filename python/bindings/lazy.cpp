@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lazy graphs and their kernels, as weft.compile uses them.
 
-#include "weft/array/lazy.h"
+#include "weft/fusion/lazy.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -9,10 +9,11 @@
 #include <nanobind/stl/vector.h>
 
 #include "array_type.h"
-#include "weft/array/chunked.h"
-#include "weft/array/fuse.h"
-#include "weft/array/fused_function.h"
-#include "weft/array/lazy_tensors.h"
+#include "weft/fusion/chunked.h"
+#include "weft/fusion/fuse.h"
+#include "weft/fusion/fused_function.h"
+#include "weft/fusion/lazy_tensors.h"
+#include "weft/fusion/recurrence.h"
 
 namespace weft::py {
 
@@ -28,13 +29,13 @@ Axes axes_of(nb::handle o) {
 }
 
 Op operation(const std::string& name) {
-  for (int i = 0; i < kOps; ++i) {
+  for (int i = 0; i < op_count(); ++i) {
     if (info(static_cast<Op>(i)).name == name) return static_cast<Op>(i);
   }
   throw Error(ErrorKind::value, "compile.row.unknown", cat("no operation \"", name, "\""));
 }
 ReduceOp reduction(const std::string& name) {
-  for (int i = 0; i < kReduceOps; ++i) {
+  for (int i = 0; i < reduce_op_count(); ++i) {
     if (info(static_cast<ReduceOp>(i)).name == name) return static_cast<ReduceOp>(i);
   }
   throw Error(ErrorKind::value, "array.reduce.unknown", cat("no reduction \"", name, "\""));
@@ -92,6 +93,7 @@ void bind_lazy(nb::module_& m) {
           if (is_ndarray(arg.ptr())) array = &unwrap(arg.ptr());
           else if (nb::try_cast<Tensor*>(arg, tensor) && tensor) array = &tensor->data();
           if (!array) return nb::none();
+          if (tensor) text += '\'';
           text += static_cast<char>('A' + static_cast<int>(array->elem()));
           text += static_cast<char>('0' + array->ndim());
           for (const std::int64_t extent : array->shape())
@@ -174,6 +176,36 @@ void bind_lazy(nb::module_& m) {
         }
         return out;
       });
+  nb::class_<Recurrence>(m, "RecurrentSteps", "The steps of one direction of a recurrent layer.")
+      .def(nb::init<std::vector<Lazy>, int, bool>())
+      .def_static("suits", [](const NDArray& x) { return FusedMap::suits(x); })
+      .def(
+          "forward",
+          [](const Recurrence& self, bool reverse, bool keep, const NDArray& p,
+             const NDArray& weight, const std::optional<NDArray>& bias,
+             const std::vector<NDArray>& states) {
+            const nb::gil_scoped_release nogil;
+            return self.forward(reverse, keep, p, weight, bias.value_or(NDArray()), states);
+          },
+          nb::arg("reverse"), nb::arg("keep"), nb::arg("p"), nb::arg("weight"),
+          nb::arg("bias").none(), nb::arg("states"))
+      .def(
+          "backward",
+          [](const Recurrence& self, bool reverse, const NDArray& g, const NDArray& p,
+             const NDArray& weight, const std::optional<NDArray>& bias,
+             const Recurrence::Run& run) {
+            Recurrence::Gradients found;
+            {
+              const nb::gil_scoped_release nogil;
+              found = self.backward(reverse, g, p, weight, bias.value_or(NDArray()), run);
+            }
+            return nb::make_tuple(found.p, found.q, found.states);
+          },
+          nb::arg("reverse"), nb::arg("g"), nb::arg("p"), nb::arg("weight"), nb::arg("bias").none(),
+          nb::arg("run"));
+  nb::class_<Recurrence::Run>(m, "RecurrentRun", "What a run of recurrent steps leaves.")
+      .def_prop_ro("result", [](const Recurrence::Run& run) { return run.result; })
+      .def_prop_ro("before", [](const Recurrence::Run& run) { return run.before; });
   m.def("_lazy_on_tensors", &evaluate);
   m.def("_chunked_map",
         [](const std::vector<Lazy>& outputs, int inputs, bool total) -> std::optional<ChunkedMap> {
@@ -197,6 +229,7 @@ void bind_lazy(nb::module_& m) {
              }
              return out;
            })
+      .def_prop_ro("joins", &FusedPlan::joins)
       .def_prop_ro("kernels", &FusedPlan::kernels)
       .def_prop_ro("steps", &FusedPlan::steps)
       .def("describe", &FusedPlan::describe)

@@ -152,7 +152,7 @@ void bind_operations(nb::module_& m) {
   if (!g_type) throw nb::python_error();
   nb::dict operations;
   nb::list rows;
-  for (int i = 0; i < kOps; ++i) {
+  for (int i = 0; i < op_count(); ++i) {
     Op op = static_cast<Op>(i);
     const OpInfo& row = info(op);
     PyObject* self = g_type->tp_alloc(g_type, 0);
@@ -174,7 +174,7 @@ void bind_operations(nb::module_& m) {
   m.attr("operations") = operations;
   m.attr("elementwise_rows") = rows;
   nb::list reductions;
-  for (int i = 0; i < kReduceOps; ++i) {
+  for (int i = 0; i < reduce_op_count(); ++i) {
     const ReduceInfo& row = info(static_cast<ReduceOp>(i));
     nb::dict d;
     d["name"] = std::string(row.name);

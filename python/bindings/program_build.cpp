@@ -237,6 +237,27 @@ void bind_build(nb::module_& m) {
       "set_cache_directory",
       [](const std::string& directory) { runtime::FileCache::set_shared_directory(directory); },
       nb::arg("directory"), "Where compiled code is kept; only before the first build.");
+  m.def(
+      "_load_cached",
+      [](const std::string& key) -> nb::object {
+        const auto& cache = runtime::FileCache::shared();
+        const auto at = runtime::CacheKey::of(key);
+        try {
+          if (auto found = cache.load(at)) return nb::bytes(found->data(), found->size());
+        } catch (const Error&) {
+          cache.discard(at);  // damaged: as if it were absent
+        }
+        return nb::none();
+      },
+      nb::arg("key"),
+      "What _store_cached kept on disk under the key; None where there is nothing.");
+  m.def(
+      "_store_cached",
+      [](const std::string& key, nb::bytes content) {
+        runtime::FileCache::shared().store(runtime::CacheKey::of(key),
+                                           {content.c_str(), content.size()});
+      },
+      nb::arg("key"), nb::arg("content"), "Keeps bytes beside compiled code.");
   m.def("assembler_targets", [] {
     nb::list out;
     for (Backend* b : backends()) {

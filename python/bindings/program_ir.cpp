@@ -288,6 +288,15 @@ void bind_expr(nb::module_& m) {
     for (nb::handle a : args) list.push_back(expr_from_python(a, like));
     return grown(call(op, std::move(list)), {args});
   });
+  m.def("expr_reinterpret", [](const std::string& dtype, nb::handle a) {
+    const DType to = parse_dtype(dtype);
+    const Expr x = expr_from_python(a, dtypes::float32);
+    if (to.total_bytes() != x->dtype.total_bytes())
+      throw Error(ErrorKind::dtype, "te.reinterpret",
+                  cat("reinterpret of ", to_string(x->dtype), " as ", to_string(to)))
+          .note("rule: types of as many bytes");
+    return grown(ir::call_typed(to, "reinterpret", {x}), {a});
+  });
   m.def("expr_select", [](nb::handle c, nb::handle a, nb::handle b) {
     Expr x = expr_from_python(a, dtypes::float32), y = expr_from_python(b, x->dtype);
     return grown(select(expr_from_python(c), x, y), {c, a, b});

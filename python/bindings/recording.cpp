@@ -14,8 +14,8 @@
 
 #include "array_type.h"
 #include "recording_bridge.h"
-#include "weft/array/gpu/batch_norm.h"
-#include "weft/array/update.h"
+#include "weft/autograd/grid_batch_norm.h"
+#include "weft/devices/update.h"
 
 namespace weft::py {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // weft.Tensor.
 
-#include "weft/array/tensor.h"
-#include "weft/array/machine.h"
+#include "weft/autograd/tensor.h"
+#include "weft/devices/machine.h"
 
 #include <set>
 
@@ -15,11 +15,11 @@
 #include <nanobind/stl/vector.h>
 
 #include "array_type.h"
-#include "weft/array/ops/convolution.h"
-#include "weft/array/ops/grid_operators.h"
-#include "weft/array/ops/grid_pool.h"
-#include "weft/array/ops/grid_resample.h"
-#include "weft/array/ops/structured.h"
+#include "weft/autograd/convolution.h"
+#include "weft/autograd/grid_pool.h"
+#include "weft/autograd/grid_resample.h"
+#include "weft/autograd/structured.h"
+#include "weft/devices/grid_operators.h"
 
 namespace weft::py {
 
@@ -510,12 +510,13 @@ void bind_tensor(nb::module_& m) {
       "conv2d",
       [](const Tensor& x, const Tensor& w, nb::handle stride, nb::handle padding,
          nb::handle dilation, std::int64_t groups) {
-        return conv2d(x, w,
-                      Conv{pair_of(stride, "stride"),
-                           pair_of(padding, "padding"),
-                           pair_of(dilation, "dilation"),
-                           {0, 0},
-                           groups});
+        const Conv conv{pair_of(stride, "stride"),
+                        pair_of(padding, "padding"),
+                        pair_of(dilation, "dilation"),
+                        {0, 0},
+                        groups};
+        nb::gil_scoped_release nogil;  // threads build kernels at once
+        return conv2d(x, w, conv);
       },
       nb::arg("x"), nb::arg("weight"), nb::arg("stride") = 1, nb::arg("padding") = 0,
       nb::arg("dilation") = 1, nb::arg("groups") = 1,
@@ -524,18 +525,40 @@ void bind_tensor(nb::module_& m) {
       "conv_transpose2d",
       [](const Tensor& x, const Tensor& w, nb::handle stride, nb::handle padding,
          nb::handle output_padding, std::int64_t groups, nb::handle dilation) {
-        return conv_transpose2d(
-            x, w,
-            Conv{pair_of(stride, "stride"), pair_of(padding, "padding"),
-                 pair_of(dilation, "dilation"), pair_of(output_padding, "output_padding"), groups});
+        const Conv conv{pair_of(stride, "stride"), pair_of(padding, "padding"),
+                        pair_of(dilation, "dilation"), pair_of(output_padding, "output_padding"),
+                        groups};
+        nb::gil_scoped_release nogil;
+        return conv_transpose2d(x, w, conv);
       },
       nb::arg("x"), nb::arg("weight"), nb::arg("stride") = 1, nb::arg("padding") = 0,
       nb::arg("output_padding") = 0, nb::arg("groups") = 1, nb::arg("dilation") = 1,
       "The transpose of conv2d: x (n, c, h, w) with weight (c, o / groups, kh, kw).");
+  m.def(
+      "_convolution_gradients",
+      [](const NDArray& g, const NDArray& x, const NDArray& w, bool want_x, bool want_w,
+         const Pair& stride, const Pair& padding, const Pair& dilation, bool transposed,
+         const Pair& output_padding, std::int64_t groups) {
+        const Conv conv{stride, padding, dilation, output_padding, groups};
+        std::vector<Tensor> found;
+        {
+          nb::gil_scoped_release nogil;
+          found = convolution_gradients(Tensor(g), Tensor(x, want_x), Tensor(w, want_w), conv,
+                                        transposed);
+        }
+        nb::list out;
+        for (const Tensor& t : found)
+          if (t.defined()) out.append(t.data());
+          else out.append(nb::none());
+        return out;
+      },
+      "Gradients for (x, weight) of conv2d or its transpose, None for one that is not asked.");
   m.def("_take_along_axis_tensor", [](const Tensor& x, const NDArray& index, int axis) {
     return take_along_axis(x, index, axis);
   });
   m.def("_has_grid", [](const NDArray& x) { return !x.on_host() && has_grid(x); });
+  m.def("_has_pooling",
+        [](const NDArray& x) { return !is_complex(x.elem()) && (x.on_host() || has_grid(x)); });
   m.def("_max_pool", [](const Tensor& x, const std::vector<std::array<std::int64_t, 6>>& axes) {
     // Of each axis: extent, windows, kernel, stride, padding, dilation.
     PoolWindows w;
@@ -548,7 +571,7 @@ void bind_tensor(nb::module_& m) {
       shape[shape.size() - static_cast<int>(n - i)] = a[1];
     }
     for (int i = 0; i + static_cast<int>(n) < x.ndim(); ++i) w.planes *= x.shape()[i];
-    return grid_max_pool(x, w, shape);
+    return max_pool(x, w, shape);
   });
   m.def("_resample",
         [](const Tensor& x,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Schedules that weft.tuning found for programs of array operations, and their calls.
 
-#include "weft/array/tuned_programs.h"
+#include "weft/devices/tuned_programs.h"
 
 #include <bit>
 

@@ -73,6 +73,8 @@ def import_later(name):
     """The module of this name, which is imported on first use; what the host refuses then is weft's error, too."""
     try:
         return importlib.import_module(name)
+    except _core.Error:  # the module's own refusal, which may be an OSError, too
+        raise
     except OSError as raised:
         refusal = _file_error(f"import {name}", raised)
     raise refusal

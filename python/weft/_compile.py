@@ -310,6 +310,14 @@ class _Trace:
                 )
         self.last = _Piece([r._lazy for r in results], self.inputs, contract, leaves[0])
         self.forward = self.last.forward
+        # Where no kernel joins operations the function itself is the fastest way through them.
+        plans = [s.piece.forward for s in self._steps if isinstance(s, Island)] + [self.forward]
+        self.plain = not any(plan.joins for plan in plans)
+
+    def only_plan(self, leaves):
+        """The plan that gives the one result from these leaves, or None: there are islands, captured arrays or tensors."""
+        alone = self.single and not self._steps
+        return self.forward if alone and all(isinstance(a, NDArray) for a in leaves) else None
 
     def _input(self, data):
         lazy = _core._lazy_input(len(self.inputs), data.dtype, data.shape)
@@ -454,7 +462,8 @@ class Compiled:
         self.__doc__ = function.__doc__
         self.__name__ = getattr(function, "__name__", "compiled")
         self._traces = {}
-        self._quick = {}  # traces by the signature of arguments that are all arrays
+        # By the signature of arguments that are all arrays: the trace, and the plan that is all of it.
+        self._quick = {}
         self._last = None
 
     def _trace(self, args, leaves, rebuild):
@@ -471,10 +480,13 @@ class Compiled:
 
     def __call__(self, *args):
         signature = _core._signature(args)
-        trace = self._quick.get(signature)
-        if trace is not None and differentiating() <= 1:
+        found = self._quick.get(signature)
+        if found is not None and differentiating() <= 1:
+            trace, plan = found
             self._last = trace
-            return self._results(trace, args)
+            if trace.plain:
+                return self.function(*args)
+            return plan.run(args)[0] if plan else self._results(trace, args)
         leaves, rebuild = _flatten(args)
         # A compiled gradient has no gradient: derivatives of higher order are those of the function itself.
         if differentiating() > 1 or next(leaves_of(args, Recorder), None) is not None:
@@ -483,7 +495,7 @@ class Compiled:
             _refuse("the compiled function got no array", "pass at least one array")
         trace = self._trace(args, leaves, rebuild)
         if signature is not None:
-            self._quick[signature] = trace
+            self._quick[signature] = trace, trace.only_plan(leaves)
         return self._results(trace, leaves)
 
     @staticmethod

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import errno
 import json
 import lzma
@@ -79,15 +80,14 @@ def _open_beside(folder):
     return tempfile.mkstemp(dir=folder, prefix=".weft-")
 
 
-def _name(handle, folder):
-    """Gives the open file a name in `folder` that cannot be guessed."""
-    name = f".weft-{secrets.token_hex(8)}"
+def _name(handle, path):
+    """Gives the open file a name."""
+    folder, name = os.path.split(path)
     where = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:  # dst_dir_fd: only then Python follows the link of /proc
         os.link(f"/proc/self/fd/{handle}", name, dst_dir_fd=where)
     finally:
         os.close(where)
-    return os.path.join(folder, name)
 
 
 def _write(path, parts):
@@ -95,16 +95,20 @@ def _write(path, parts):
     path = os.fspath(path)
     folder = os.path.dirname(os.path.abspath(path))
     handle, temporary = _open_beside(folder)
+    unnamed = temporary is None
+    if unnamed:  # a name that cannot be guessed
+        temporary = os.path.join(folder, f".weft-{secrets.token_hex(8)}")
     try:
         with os.fdopen(handle, "wb") as f:
             for part in parts:
                 f.write(part)
             f.flush()
-            if temporary is None:
-                temporary = _name(handle, folder)
+            if unnamed:
+                _name(handle, temporary)
         os.replace(temporary, path)
     except BaseException:
-        if temporary is not None:
+        # Ctrl-C can come before the file has its name, and after it got its last one.
+        with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
 

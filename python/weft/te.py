@@ -122,6 +122,11 @@ def cast(dtype, value):
     return value.astype(dtype) if isinstance(value, _core.Expr) else const(value, dtype)
 
 
+def reinterpret(dtype, value):
+    """The same bits as a value of another type of as many bytes. Raises DTypeError te.reinterpret for others."""
+    return _core.expr_reinterpret(str(dtype), value)
+
+
 def min_value(dtype):
     """The smallest finite number of a type, as a constant of it."""
     return _limit(dtype, "min")

@@ -72,10 +72,12 @@ def compile_csl(
     warnings_as_errors: bool = False,
     routes: bool = False,
     sdk_version: str = "detect",
+    sections=None,
 ) -> dict:
     """Compiles a layout file and writes the artifact directory `out`; returns {"warnings", "printed",
     "sdk_version"}, with `routes` also {"routes"}, a table of every PE's colors. `sdk_version` "1.4" or "2.10"
-    refuses what only the other has; "detect" takes both, and the result says which it was."""
+    refuses what only the other has; "detect" takes both, and the result says which it was. `sections`: byte addresses
+    by name of `linksection`."""
     return tool(
         "compile",
         {
@@ -93,6 +95,7 @@ def compile_csl(
             "warnings_as_errors": warnings_as_errors,
             "routes": routes,
             "sdk_version": sdk_version,
+            "sections": dict(sections or {}),
         },
     )
 

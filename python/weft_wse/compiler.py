@@ -72,6 +72,14 @@ def _options() -> argparse.ArgumentParser:
         help="also write the resolved parameters there; default OUT.json",
     )
     p.add_argument("--max-inlined-iterations", type=int, default=None, help=nothing)
+    p.add_argument("--comptime-func-depth-limit", type=int, default=None, help=nothing)
+    p.add_argument(
+        "--link-section-start-address-bytes",
+        action="append",
+        default=[],
+        metavar="NAME:BYTES,...",
+        help="where variables with linksection(NAME) lie",
+    )
     p.add_argument("--max-parallelism", type=int, default=None, help=nothing)
     p.add_argument("--warnings-as-errors", action="store_true")
     p.add_argument("--verbose", action="store_true")
@@ -120,6 +128,9 @@ def _compile(argv: list[str]) -> int:
                 "warnings_as_errors": a.warnings_as_errors,
                 "routes": a.out_routes,
                 "sdk_version": a.sdk_version,
+                "sections": _names(
+                    a.link_section_start_address_bytes, "--link-section-start-address-bytes"
+                ),
             },
         )
     except Exception as e:

@@ -28,13 +28,14 @@ def pytest_addoption(parser):
     parser.addoption(
         "--skips",
         metavar="FILE",
-        help="fail when a test is skipped for a reason that is not in FILE",
+        action="append",
+        help="fail when a test is skipped for a reason that is not in FILE; may be given several times",
     )
 
 
-def known_skips(path):
-    """(pattern of test, pattern of reason) of each row of a list of skips."""
-    lines = pathlib.Path(path).read_text().splitlines()
+def known_skips(*paths):
+    """(pattern of test, pattern of reason) of each row of lists of skips."""
+    lines = [line for path in paths for line in pathlib.Path(path).read_text().splitlines()]
     return [
         tuple(part.strip() for part in line.split("|", 1))
         for line in lines
@@ -57,14 +58,14 @@ def unlisted_skips(reports, rows):
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session):
-    path, reporter = (
+    paths, reporter = (
         session.config.getoption("--skips"),
         session.config.pluginmanager.getplugin("terminalreporter"),
     )
-    if not path or reporter is None:  # a worker of xdist: the controller sees all reports
+    if not paths or reporter is None:  # a worker of xdist: the controller sees all reports
         return
     skipped = reporter.stats.get("skipped", [])
-    unlisted = unlisted_skips(skipped, known_skips(path))
+    unlisted = unlisted_skips(skipped, known_skips(*paths))
     session.config.unlisted = unlisted, len(skipped)
     if unlisted:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -75,7 +76,7 @@ def pytest_terminal_summary(terminalreporter, config):
     if config.getoption("--skips"):
         terminalreporter.section("skips")
         terminalreporter.line(
-            f"{count} skipped, {len(unlisted)} of them for a reason that {config.getoption('--skips')} does not list"
+            f"{count} skipped, {len(unlisted)} of them for a reason that {', '.join(config.getoption('--skips'))} does not list"
         )
         for test, reason in unlisted:
             terminalreporter.line(f"UNLISTED {test} | {reason}")
@@ -101,6 +102,18 @@ def pytest_collection_modifyitems(items):
         if missing:
             reason = f"built without the target {', '.join(missing)}"
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+# Files whose builds interpret the program before and after each pass (docs/design/testing.md).
+VALIDATED = (
+    "test_builds test_generated_programs test_packed_sketch test_program_text test_schedule_check test_schedule_steps test_swizzle test_te"
+).split()
+
+
+@pytest.fixture(autouse=True)
+def validated(request, monkeypatch):
+    if request.node.path.stem in VALIDATED and "WEFT_VALIDATE" not in os.environ:
+        monkeypatch.setenv("WEFT_VALIDATE", "100000")
 
 
 @pytest.fixture

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Devices that a machine may lack."""
 
+import importlib.util
+
 import pytest
 
 import weft
@@ -15,10 +17,25 @@ def present(name):
     return found
 
 
+def remote_devices():
+    """weft.rpc; the module is skipped where the build has none. The check is the library's own, so that a gRPC that is there and
+    does not load fails."""
+    if importlib.util.find_spec("weft._rpc") is None:
+        pytest.skip("built without gRPC", allow_module_level=True)
+    from weft import rpc
+
+    return rpc
+
+
+def built(target):
+    """The test, or the whole module, is skipped where the build has no such target."""
+    if target not in weft._core.targets():
+        pytest.skip(f"built without the target {target}", allow_module_level=True)
+
+
 def wafer():
     """weft.wse; the module is skipped where the build has no such target. A library that does not open fails."""
-    if "wse" not in weft._core.targets():
-        pytest.skip("built without the wse target", allow_module_level=True)
+    built("wse")
     from weft import wse
 
     wse.library.get()

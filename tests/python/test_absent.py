@@ -4,6 +4,8 @@ made of a few lines of C stands where the missing one would, and a process of it
 
 import argparse
 import os
+import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -11,10 +13,11 @@ import sys
 import numpy as np
 import pytest
 import weft
+from present import remote_devices
 
-pytest.importorskip("weft._rpc", reason="built without gRPC")
+rpc = remote_devices()
 
-from weft import cli, rpc  # noqa: E402
+from weft import cli  # noqa: E402
 from weft.cli import bench, manual, programs, serve  # noqa: E402
 
 CC = shutil.which("cc") or "cc"
@@ -140,7 +143,7 @@ def places(tmp_path_factory):
     return root
 
 
-def look(places, code, library=None, hide=None, fail="", status=7):
+def look(places, code, library=None, hide=None, fail="", status=7, before=()):
     """What the process refuses: class and text."""
     environment = {
         **os.environ,
@@ -153,7 +156,7 @@ def look(places, code, library=None, hide=None, fail="", status=7):
     if hide:
         environment |= {"LD_PRELOAD": str(places / "hide.so"), "HIDE": hide}
     done = subprocess.run(
-        [sys.executable, "-c", PRELUDE + code],
+        [*before, sys.executable, "-c", PRELUDE + code],
         env=environment,
         capture_output=True,
         text=True,
@@ -203,6 +206,16 @@ def test_a_library_that_is_missing(places, hide, code, kind, slug, parts):
     assert all(part in text for part in parts), text
 
 
+def test_a_machine_without_sys(places):
+    """In a chroot where nobody mounted /sys, PoCL finds no processors and would end the process."""
+    hidden = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs none /sys && exec "$@"', "sh"]
+    if subprocess.run([*hidden, "true"], capture_output=True).returncode:
+        pytest.skip("no mount namespaces on this machine")
+    kind, text = look(places, "refused(weft.device('opencl').synchronize)", before=hidden)
+    assert kind == "DeviceError" and text.startswith("error[opencl.absent]: "), (kind, text)
+    assert "mount -t sysfs sys /sys" in text, text
+
+
 def test_sorting_without_its_vector_library(places):
     """The same bits by the library of vector sorts and without it."""
     code = """
@@ -218,6 +231,50 @@ for dtype in ("int8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "
 print(all.hexdigest())
 """
     assert look(places, code, hide="hwy", status=0) == look(places, code, status=0)
+
+
+def test_mathematics_without_its_vector_library(places):
+    """glibc before 2.35 has few vector functions, other C libraries none: each lane is then computed alone."""
+    code = """
+import math
+rng, said = np.random.default_rng(5), []
+names = "exp log sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp2 expm1 log2 log10 log1p erf".split()
+for n in (1, 7, 37, 1003):
+    for dtype in ("float32", "float64"):
+        small, y = (rng.uniform(0.01, 0.99, n).astype(dtype) for _ in range(2))
+        for name in [*names, "pow", "atan2", "hypot"]:
+            if not hasattr(weft, name):
+                continue
+            x = small + 1 if name == "acosh" else small
+            operands = (x, y) if name in ("pow", "atan2", "hypot") else (x,)
+            got = getattr(weft, name)(*map(weft.asarray, operands)).numpy()
+            of = getattr(math, name, None) or getattr(np, name)
+            wanted = np.array([of(*map(float, each)) for each in zip(*operands)])
+            worst = abs(got - wanted).max() / abs(wanted).max()
+            assert got.dtype == dtype and worst < 8 * np.finfo(dtype).eps, (name, dtype, n, worst)
+            said.append(name)
+assert len(set(said)) >= 18, set(said)
+print(len(said))
+"""
+    assert look(places, code, hide="mvec libm.so", status=0) == look(places, code, status=0)
+
+
+def test_modules_load_beside_glibc_2_34():
+    """What is built here imports nothing that came with glibc 2.35 or GCC 12 and can be had otherwise."""
+    if shutil.which("readelf") is None:
+        pytest.skip("readelf is not installed")
+    folder = pathlib.Path(weft.__file__).parent
+    modules = [*folder.glob("*.so"), *folder.glob("lib/*.so")]
+    assert modules
+    for module in modules:
+        read = subprocess.run(["readelf", "-dsW", module], capture_output=True, text=True)
+        wanted = [line for line in read.stdout.splitlines() if "UND" in line or "NEEDED" in line]
+        newer = re.compile(
+            r"libmvec|_ZGV[a-e][NM]|\bhypotf?@|hfsf2|truncsfhf|_ZNSt18condition_variable4wait"
+        )
+        assert read.returncode == 0 and [line for line in wanted if newer.search(line)] == [], (
+            module
+        )
 
 
 def test_a_libllvm_that_is_not_known(places, monkeypatch):

@@ -11,15 +11,8 @@ import pytest
 from refusal import refused
 
 import weft
+from present import remote_devices
 from weft import te
-
-
-def has_remotes():
-    try:
-        from weft import _rpc  # noqa: F401
-    except ImportError:
-        return False
-    return True
 
 
 def add(n=64):
@@ -226,9 +219,8 @@ def test_one_loop_over_results_and_terms_is_not_reduced_across_threads():
     sch.bind(sch.get_loops(sch.get_block("B"))[1], "threadIdx.x")  # terms alone: a cross-thread sum
 
 
-@pytest.mark.skipif(not has_remotes(), reason="built without remote devices")
 def test_a_connection_is_closed(tmp_path):
-    with weft.rpc.local("cpu") as remote:
+    with remote_devices().local("cpu") as remote:
         assert remote.device("cpu").available
         error = refused(weft.IOError, "rpc.file.read", remote.upload, tmp_path / "none")
         assert "No such file" in error.message
@@ -239,9 +231,8 @@ def test_a_connection_is_closed(tmp_path):
     remote.close()
 
 
-@pytest.mark.skipif(not has_remotes(), reason="built without remote devices")
 def test_arrays_on_a_remote_device_have_no_operators():
-    remote = weft.rpc.local("cpu")
+    remote = remote_devices().local("cpu")
     x = weft.ones(4, dtype="float32").to(remote.device())
     error = refused(weft.DeviceError, "array.device.remote", lambda: x + x)
     assert "add" in error.message and "upload" in error.help

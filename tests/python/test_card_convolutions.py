@@ -46,6 +46,28 @@ CASES = {
     "wide windows of each channel": dict(
         n=1, c=2, o=2, image=(3, 70), kernel=(1, 40), padding=(0, 3), groups=2
     ),
+    "an image to many results": dict(
+        n=2, c=3, o=19, image=(17, 12), kernel=(3, 3), stride=(2, 1), padding=(1, 1)
+    ),
+    "long windows of an image": dict(
+        n=2,
+        c=3,
+        o=12,
+        image=(33, 35),
+        kernel=(9, 9),
+        stride=(4, 3),
+        padding=(2, 5),
+        dilation=(1, 2),
+    ),
+    "patches of an image": dict(n=2, c=3, o=10, image=(48, 32), kernel=(16, 16), stride=(16, 16)),
+    "long windows, a common factor": dict(
+        n=1, c=2, o=9, image=(40, 41), kernel=(9, 8), stride=(6, 4), padding=(3, 2), dilation=(4, 6)
+    ),
+    "many channels": dict(n=3, c=64, o=50, image=(13, 15), kernel=(3, 3), padding=(1, 1)),
+    "many channels, no padding": dict(n=2, c=65, o=64, image=(10, 8), kernel=(3, 3)),
+    "many channels, wide padding": dict(
+        n=1, c=64, o=66, image=(7, 6), kernel=(3, 3), padding=(3, 4)
+    ),
     "no image": dict(n=0, c=2, o=3, image=(4, 4), kernel=(3, 3)),
 }
 TOLERANCE = {"float32": 1e-5, "float64": 1e-13, "bfloat16": 1.5e-2, "float16": 3e-3}

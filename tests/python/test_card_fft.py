@@ -114,6 +114,17 @@ def test_no_rows_and_no_points():
     assert caught.value.notes == []
 
 
+@pytest.mark.parametrize("points", [2, 3, 5, 8])
+def test_the_length_of_a_real_result_follows_from_the_spectrum(rng, points):
+    x = (rng.standard_normal((3, points)) + 1j * rng.standard_normal((3, points))).astype(
+        "complex64"
+    )
+    x[:, 0], x[:, -1] = x[:, 0].real, x[:, -1].real
+    got = weft.fft.irfft(weft.asarray(x, device=GRID))
+    assert got.shape == (3, 2 * points - 2)
+    close(got, np.fft.irfft(x), 1e-5)
+
+
 @pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft"])
 def test_machines_without_a_grid_refuse(name):
     x = weft.ones((8,), device="vta")

@@ -433,3 +433,22 @@ def test_rows_keep_their_kernels_and_gradients(where):
         for got, want in zip(*sides):
             np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5, err_msg=name)
         assert (f"eager {name}" in compiled.describe()) == (name != "another axis")
+
+
+def test_arrays_and_tensors_of_one_shape_take_turns():
+    """A call of arrays alone goes straight to its plan; a tensor of the same shape still gets its gradient."""
+    rng = np.random.default_rng(8)
+    a, b = (rng.standard_normal((3, 17)).astype("float32") for _ in range(2))
+    compiled = weft.compile(lambda x, y: weft.exp(x * 0.5) * y + x)
+    want = np.exp(a * 0.5) * b + a
+    for _ in range(3):
+        x, y = weft.asarray(a), weft.asarray(b)
+        got = compiled(x, y)
+        assert type(got) is weft.NDArray
+        np.testing.assert_allclose(got.numpy(), want, rtol=1e-5)
+        t = weft.Tensor(weft.asarray(a), requires_grad=True)
+        result = compiled(t, y)
+        np.testing.assert_allclose(result.data.numpy(), want, rtol=1e-5)
+        result.sum().backward()
+        np.testing.assert_allclose(t.grad.numpy(), 0.5 * np.exp(a * 0.5) * b + 1, rtol=1e-4)
+    assert compiled.traces == 1

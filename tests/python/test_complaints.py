@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What users of other tensor compilers reported, as programs of our own: docs/design/complaints.md names each test."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -209,17 +207,23 @@ def test_one_schedule_for_every_extent():
         np.testing.assert_allclose(out.numpy(), np.exp(x), rtol=1e-5)
 
 
-def test_a_search_ends_within_its_minute(tmp_path):
-    start = time.monotonic()
+def test_a_search_ends(tmp_path):
+    """Whatever the candidates do: a hang shows, a slow machine does not, and which candidate wins is nobody's promise."""
     a, b = te.placeholder((64, 64), name="A"), te.placeholder((64, 64), name="B")
     k = te.reduce_axis(64, name="k")
     f = te.create_prim_func(
         [a, b, te.compute((64, 64), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")]
     )
-    best = weft.tune(f, target="cpu", trials=8, database=str(tmp_path / "t.db"), seed=1)
-    assert (
-        len(best.trace) > 0 and time.monotonic() - start < 300
-    )  # a hang shows, a slow machine does not
+    done = []
+    best = weft.tune(
+        f,
+        target="cpu",
+        trials=8,
+        database=str(tmp_path / "t.db"),
+        seed=1,
+        progress=lambda *a: done.append(a[0]),
+    )
+    assert done == list(range(1, 9))
     x, y = RNG.random((2, 64, 64)).astype("float32")
     np.testing.assert_allclose(_run(best, "cpu", (x, y), (64, 64)), x @ y, rtol=1e-4)
 

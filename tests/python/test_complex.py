@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Complex numbers beside NumPy (whose functions are the C library's): values, special cases, layouts, reductions.
 
-The kernels are pairs of reals from the operation table (src/weft/array/ops/complex_ir.h), so that nothing here is shared
+The kernels are pairs of reals from the operation table (src/weft/elements/complex_ir.h), so that nothing here is shared
 with the reference.
 """
 

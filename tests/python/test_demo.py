@@ -5,41 +5,63 @@ import argparse
 import json
 import math
 import pathlib
+import re
 
+import numpy as np
 import pytest
 import weft
 from weft._core import Error
-from weft.cli import charts, demo, report
+from weft._errors import error
+from weft.cli import charts, demo, manual, report
 
 import chromium
 
-ROW = dict(program="p", device="d", seconds=0.00123456, rate=0.02471, unit="GFLOP/s", error=1e-7)
+ROW = dict(program="p", device="d", seconds=0.00123456, rate=0.02471, unit="GFLOP/s")
 
 
 def test_columns():
-    row = demo.Row(**ROW, limit=1e-6, note="n")
-    assert row.cells() == ["p", "d", "1.23 ms", "0.0247 GFLOP/s", "1e-07", "ok", "n"]
-    assert len(demo.HEAD) == len(row.cells()) and all(demo.HEAD)
-    absent = demo.Row("p", "d", 0, 0, "", None, 0)
-    assert absent.cells()[2:6] == ["n/a", "n/a", "n/a", "ok"]
+    row = demo.Row(**ROW, got=[1, 4 + 1e-6], wanted=[1, 4], limit=1e-6, note="n")
+    assert row.cells() == ["p", "d", "1.23 ms", "0.0247 GFLOP/s", "2.5e-07", "1e-06", "ok", "n"]
+    assert len(report.HEAD) == len(row.cells()) and all(report.HEAD)
+    assert set(report.NUMBERS) == set(report.MEANINGS) < set(report.HEAD)
+    absent = demo.Row("p", "d", 0, 0, "")
+    assert absent.cells()[2:7] == ["n/a", "n/a", "n/a", "n/a", "ok"]
+    assert demo.Row("p", "d", 0, 0, "", passed=False).cells()[6] == "WRONG"
+
+
+@pytest.mark.parametrize("size", [1, 37, 10007])
+def test_the_error_does_not_grow_with_the_values(size):
+    rng = np.random.default_rng(size)
+    wanted = rng.standard_normal(size)
+    got = wanted * (1 + 1e-6 * rng.uniform(-1, 1, size))
+    small, large = (demo.relative_error(scale * got, scale * wanted) for scale in (1, 2.0**40))
+    assert small == large and 0 < small <= 1e-6
+    assert demo.relative_error(np.float32(got), np.float32(got)) == 0
+    assert math.isnan(demo.relative_error([math.nan, 1], [1, 1]))
+    assert demo.relative_error([0, 1e-9], [0, 0]) == math.inf
+    assert demo.relative_error([], []) == demo.relative_error([0], [0]) == 0
+    with pytest.raises(Error, match=r"\(1,\).*\(2,\)") as refusal:
+        demo.relative_error([1], [1, 1])
+    assert refusal.value.code == "cli.demo.shape"
 
 
 @pytest.mark.parametrize(
-    "error, limit, loss, good",
+    "got, limit, loss, good",
     [
-        (1e-7, 1e-6, None, True),
-        (1e-5, 1e-6, None, False),
+        (2 + 1e-7, 1e-6, None, True),
+        (2 + 1e-5, 1e-6, None, False),
         (math.nan, 1e-6, None, False),
         (math.inf, 0, None, False),
+        (2, 0, None, True),
         (None, 0.5, 0.4, True),
         (None, 0.5, 0.6, False),
         (None, 0.5, math.nan, False),
         (None, 0, None, True),
     ],
 )
-def test_what_is_wrong(error, limit, loss, good):
-    row = demo.Row("p", "d", 1, 1, "u", error, limit, loss=loss)
-    assert row.good == good and row.cells()[5] == ("ok" if good else "WRONG")
+def test_what_is_wrong(got, limit, loss, good):
+    row = demo.Row("p", "d", 1, 1, "u", got, 2, limit, loss=loss)
+    assert row.good == good and row.cells()[6] == ("ok" if good else "WRONG")
 
 
 def program(folder, body):
@@ -48,7 +70,9 @@ def program(folder, body):
     (folder / "examples/loom/demo.py").write_text(text)
 
 
-ITEM = "{'program': '<p>', 'device': 'd', 'seconds': 1, 'rate': 0, 'unit': '', 'error': %s, 'limit': 0}"
+ITEM = (
+    "{'program': '<p>', 'device': 'd', 'seconds': 1, 'rate': 0, 'unit': '', 'got': %s, 'wanted': 0}"
+)
 
 
 def test_the_report_goes_where_it_is_asked_for(tmp_path, monkeypatch, capsys):
@@ -56,7 +80,8 @@ def test_the_report_goes_where_it_is_asked_for(tmp_path, monkeypatch, capsys):
     program(tmp_path, f"{write}; yield {ITEM % 0}; yield ('Loss', '<svg></svg>')")
     monkeypatch.chdir(tmp_path)
     assert demo.run(argparse.Namespace(output="a/b", quick=True)) == 0
-    assert "1 runs, 0 wrong, 0 programs failed" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "1 runs, 0 wrong, 0 programs failed" in printed and "error: the largest diff" in printed
     names = sorted(p.name for p in (tmp_path / "a/b").iterdir())
     assert names == ["report.html", "trace.json", "x.txt"]
     assert not (tmp_path / "out").exists()
@@ -93,8 +118,27 @@ def test_an_installation_brings_its_examples(tmp_path, monkeypatch):
 
 
 def test_what_was_not_run_says_why():
-    row = demo.Row(**{**ROW, "error": None}, limit=0, absent="torch is 1.13")
+    row = demo.Row(**ROW, absent="torch is 1.13")
     assert row.cells()[-2:] == ["not run", "torch is 1.13"] and row.good
+
+
+def test_rows_that_need_what_is_not_installed_say_so():
+    def rows(code):
+        yield "a row"
+        raise said(code)
+
+    def said(code):
+        return error("emit", code, "compiling needs libLLVM", help="install libllvm19")
+
+    far = said("jit.llvm.absent")
+    far.message = far.help = ""  # as one of another process
+    assert manual.not_installed(far) == "compiling needs libLLVM"
+    first, second = demo.unless_absent("GEMM", "cpu", lambda: rows("jit.llvm.absent"))
+    row = demo.Row(**second)
+    assert first == "a row" and row.good and row.cells()[:2] == ["GEMM", "cpu"]
+    assert row.cells()[-2:] == ["not run", "compiling needs libLLVM: install libllvm19"]
+    with pytest.raises(Error, match="compiling"):
+        list(demo.unless_absent("GEMM", "cpu", lambda: rows("jit.compile")))
 
 
 CHARTS = [
@@ -121,6 +165,21 @@ def test_charts_take_the_colours_of_the_page(item):
         assert "NumPy 1 us" in svg and "weft cpu 2 ms" in svg and "&lt;p&gt;" in svg
 
 
+@pytest.mark.parametrize("count", [1, 2, 5, 10])
+def test_names_of_a_roofline_lie_below_its_axis(count):
+    pytest.importorskip("matplotlib", reason="charts need matplotlib")
+    points = [(f"p{i}", 10, 20, 10.0 ** -(i % 4) / (i + 1)) for i in range(count)]
+    item = {"chart": "roofline", "title": "Roof", "roof": (1e3, 1e3), "points": points}
+    svg = charts.draw(item)
+    texts = re.findall(r'<text [^>]*? y="([\d.]+)"[^>]*>(.*?)</text>', svg)
+    where = {name: y for y, name in texts}
+    axis = float(where["operations for each byte of the arguments"])
+    names = {name: float(y) for name, y in where.items() if re.match(r"p\d", name)}
+    assert len(names) == count and min(names.values()) > axis + 5, where
+    assert all("%" in n or n.endswith(": above") for n in names)
+    assert not any(int(n.split()[1][:-1]) > 105 for n in names if "%" in n)
+
+
 def test_a_chart_that_does_not_exist():
     with pytest.raises(Error, match="lines, bars, roofline, frames, stages") as refusal:
         charts.draw({"chart": "pie", "title": "x"})
@@ -129,7 +188,7 @@ def test_a_chart_that_does_not_exist():
 
 def test_without_matplotlib_the_report_says_so(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
-    said = report.write(tmp_path / "r.html", demo.HEAD, [demo.Row(**ROW, limit=1)], CHARTS[:1])
+    said = report.write(tmp_path / "r.html", [demo.Row(**ROW)], CHARTS[:1])
     assert "pip install matplotlib" in said and said in (tmp_path / "r.html").read_text()
 
 
@@ -138,14 +197,15 @@ def test_the_report_in_a_browser(tmp_path, width, dark):
     if chromium.program() is None:
         pytest.skip("Chromium is not installed")
     pytest.importorskip("matplotlib", reason="charts need matplotlib")
-    rows = [
-        demo.Row(**{**ROW, "device": d}, limit=1, rivals={"NumPy": 1e-3}) for d in ("cpu", "vta")
-    ]
+    rows = [demo.Row(**{**ROW, "device": d}, rivals={"NumPy": 1e-3}) for d in ("cpu", "vta")]
     items = [*CHARTS, {"title": "GEMV", "panes": {"CUDA": "__global__", "CSL": "task", "C": "for"}}]
-    report.write(tmp_path / "r.html", demo.HEAD, rows, items)
+    report.write(tmp_path / "r.html", rows, items)
     with chromium.Page(f"file://{tmp_path}/r.html", tmp_path / "profile", width, dark=dark) as page:
         ask = page.ask
         assert ask("document.documentElement.scrollWidth") <= width
+        # No column lies behind the edge, on a telephone neither.
+        right = "Math.max(...[...document.querySelectorAll('#results td')].map(c => c.getBoundingClientRect().right))"
+        assert ask(right) <= width
         back = "getComputedStyle(document.body).backgroundColor"
         black, white = "rgb(20, 24, 29)", "rgb(255, 255, 255)"
         assert ask(back) == (black if dark else white)

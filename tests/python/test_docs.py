@@ -4,11 +4,9 @@
 import argparse
 import importlib.util
 import linecache
-import os
 import pathlib
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 
@@ -68,6 +66,7 @@ def like(shown, printed):
 
 # Pages that need more of a build than its core: targets, or the package's remote devices.
 NEEDS = {
+    "docs/index.md": ["qpu", "wse"],
     "docs/guide/torch.md": ["qpu"],
     "docs/guide/from-qpulib.md": ["qpu"],
     "docs/guide/from-csl.md": ["wse"],
@@ -76,11 +75,11 @@ NEEDS = {
 REMOTE = ["docs/tutorial/08-remote.md"]
 
 
-def marks(page):
-    wanted = [pytest.mark.targets(*NEEDS[page])] if page in NEEDS else []
-    if page in REMOTE:
+def marks(page, needs=NEEDS, remote=REMOTE):
+    wanted = [pytest.mark.targets(*needs[page])] if page in needs else []
+    if page in remote:
         absent = importlib.util.find_spec("weft._rpc") is None
-        wanted.append(pytest.mark.skipif(absent, reason="this build has no remote devices"))
+        wanted.append(pytest.mark.skipif(absent, reason="built without gRPC"))
     return wanted
 
 
@@ -105,6 +104,7 @@ def test_every_block_is_run_or_says_why_not():
     for page in NAMES:
         for words, _ in blocks(page):
             language, _, reason = words.partition(" not-run: ")
+            # tests/python/test_commands.py looks at consoles
             known = language in NOT_PROGRAMS | {"python", "console"} or any(
                 key in TESTED_ELSEWHERE for key in (language, (language, page))
             )
@@ -149,30 +149,6 @@ def test_the_tutorials_kernel_compiles(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.targets("wse")
-def test_the_tutorials_commands_for_the_wafer_run(tmp_path):
-    shutil.copytree(ROOT / "examples/wse/gemv", tmp_path, dirs_exist_ok=True)
-    (code,) = [c for words, c in blocks("docs/tutorial/05-wafer.md") if words == "console"]
-    paths = [str(ROOT / "python"), str(ROOT / "compat/cerebras")]
-    said = ""
-    for line in code.splitlines():
-        if not line.startswith("$ "):
-            assert like(line, said), f"the page shows {line}, but it prints {said}"
-            continue
-        verb, *arguments = shlex.split(line[2:])
-        entry = f"import sys; from weft import wse_tools; sys.exit(wse_tools.{verb}_main())"
-        done = subprocess.run(
-            [sys.executable, "-c", entry, *arguments],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stderr
-        said = done.stdout
-    assert "SUCCESS!" in said
-
-
 def test_output_that_differs_is_seen():
     assert like("(3, ...)\nyes\n", "(3, 1)\nyes\n")
     assert not like("(3, 1)\nyes\n", "(3, 1)\nno\n")
@@ -184,7 +160,7 @@ def test_weft_commands_of_console_blocks_parse():
         line
         for page in NAMES
         for words, code in blocks(page)
-        if words == "console"
+        if words.startswith("console")
         for line in code.splitlines()
     ]
     found = []

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 import weft
+from present import remote_devices
 from weft import script as T
 from weft import te
 
@@ -209,10 +210,9 @@ def test_save_load_profile_tune(tmp_path):
 
 
 def test_remote_in_process(tmp_path):
-    pytest.importorskip("weft._rpc", reason="built without gRPC")
     m = weft.build(main, target="cpu")
     m.save(str(tmp_path / "gemm.weft-mod"))
-    remote = weft.rpc.local()
+    remote = remote_devices().local()
     remote.upload(str(tmp_path / "gemm.weft-mod"))
     f = remote.load_module("gemm.weft-mod")
     dev = remote.device("cpu")

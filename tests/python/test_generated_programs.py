@@ -14,12 +14,6 @@ TARGETS = [t for t in ("ref", "cpu", "c", "opencl") if weft.device(compare.devic
 COUNTS = {"ref": 150, "cpu": 60, "c": 8, "opencl": 8}
 
 
-@pytest.fixture(autouse=True)
-def validated(monkeypatch):
-    """Each pass is validated: the program before and after it computes the same (weft.build, `validate`)."""
-    monkeypatch.setenv("WEFT_VALIDATE", "100000")
-
-
 @pytest.mark.parametrize("target", ["cuda:arch=sm_90", "opencl"])
 def test_passes_for_grids_keep_the_meaning(target):
     if target.split(":")[0] not in weft._core.targets():

@@ -34,6 +34,6 @@ def test_files_and_rows_are_there(page):
     paths = set(re.findall(r"`((?:src|python|tests|compat|tools|docs)/[\w./-]+)`", text))
     assert len(paths) > 8
     assert [p for p in paths if not (ROOT / p).exists()] == []
-    table = (ROOT / "src/weft/array/ops/elementwise.def").read_text()
+    table = (ROOT / "src/weft/elements/elementwise.def").read_text()
     rows = re.findall(r"^```def\n(.*?)^```", text, re.M | re.S)
     assert rows and all(row.strip() in table for row in rows)

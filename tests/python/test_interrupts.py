@@ -42,8 +42,8 @@ def run(steps):
     weft.build(program(steps), target=device)["main"](A, B)
     return B.numpy()
 assert np.array_equal(run(3), 4 * a)
-print("running", flush=True)
 try:
+    print("running", flush=True)
     run(1 << 30)
     print("ended")
 except KeyboardInterrupt:
@@ -61,8 +61,8 @@ f = te.create_prim_func([a, te.compute((1 << 16,), lambda i: a[i] + 1, name="B")
 A, B = weft.zeros(1 << 16, dtype="float32"), weft.zeros(1 << 16, dtype="float32")
 module = weft.build(f, target="cpu")
 timer = module.time_evaluator("main", number=1 << 29, repeat=1)
-print("running", flush=True)
 try:
+    print("running", flush=True)
     timer(A, B)
     print("ended")
 except KeyboardInterrupt:
@@ -99,7 +99,7 @@ def interrupted(code, *arguments):
         stderr=subprocess.PIPE,
         text=True,
     )
-    watchdog = threading.Timer(100, process.kill)
+    watchdog = threading.Timer(300, process.kill)
     watchdog.start()
     try:
         assert process.stdout.readline() == "running\n", process.communicate()
@@ -187,8 +187,8 @@ rt = runtime()
 put(rt, 2)
 rt.launch("start", nonblock=False)  # ends at once
 put(rt, 3)
-print("running", flush=True)
 try:
+    print("running", flush=True)
     rt.launch("start", nonblock=False)
     put(rt, 7)
     print("ended")

@@ -104,3 +104,28 @@ def test_positions_of_models(device):
     places = weft.arange(5, device=device)
     np.testing.assert_array_equal((places[None] <= places[:, None]).numpy(), np.tri(5) > 0)
     np.testing.assert_array_equal((i != 3).numpy(), ids != 3)
+
+
+@pytest.mark.parametrize("kind", ["int64", "uint64"])
+@pytest.mark.parametrize("device", ["qpu", "wse:2x2"])
+def test_gathers_and_scatters_move_all_64_bits(device, kind):
+    """What is only moved need not fit 32 bits."""
+    numbers = np.array([[2**40, -3, 5], [-(2**50), 7, 2**33 + 1]], "int64").astype(kind)
+    x = weft.asarray(numbers, device=device)
+
+    def at(*values):
+        return weft.asarray(np.array(values), device=device)
+
+    np.testing.assert_array_equal(x[at(1, 0, -1)].numpy(), numbers[[1, 0, -1]])
+    np.testing.assert_array_equal(x.mT[at(2, 0)].numpy(), numbers.T[[2, 0]])
+    np.testing.assert_array_equal(x[at(0, 1), at(2, 0)].numpy(), numbers[[0, 1], [2, 0]])
+    taken = weft.take(x, at(2, 2, 0, 1), axis=1)
+    np.testing.assert_array_equal(taken.numpy(), numbers[:, [2, 2, 0, 1]])
+    along = np.array([[0, 2], [1, 1]])
+    got = weft.take_along_axis(x, weft.asarray(along, device=device), axis=1)
+    np.testing.assert_array_equal(got.numpy(), np.take_along_axis(numbers, along, 1))
+    x[at(1, 1)] = weft.asarray(numbers[[0, 0]] * 2, device=device)
+    numbers[1] = numbers[0] * 2
+    np.testing.assert_array_equal(x.numpy(), numbers)
+    values, inverse = weft.unique_inverse(weft.asarray(np.array([3, 1, 3, 2], "float32"), device=device))  # fmt: skip
+    np.testing.assert_array_equal(values.numpy()[inverse.numpy()], [3, 1, 3, 2])

@@ -169,10 +169,10 @@ def test_a_rule(tree):
 def test_an_op(tree, monkeypatch):
     done = new(tree, "op", "loom")
     assert done.returncode == 0 and "test_ops.py -k loom" in done.stdout, done.stderr
-    table = (tree / "src/weft/array/ops/elementwise.def").read_text().splitlines()
+    table = (tree / "src/weft/elements/elementwise.def").read_text().splitlines()
     at = next(i for i, line in enumerate(table) if line.startswith("UNARY(loom, "))
     assert table[at - 1].startswith("UNARY(") and table[at + 1].startswith("BINARY(")
-    compiled(tree, "src/weft/array/row_ir.cpp")
+    compiled(tree, "src/weft/elements/row_ir.cpp")
     names = {"__file__": str(tree / "tests/python/test_ops.py"), "__name__": "copy"}
     exec(compile((tree / "tests/python/test_ops.py").read_text(), "test_ops.py", "exec"), names)  # noqa: S102
     assert np.isnan(names["reference"]("loom")(np.ones(3))).all(), "no value passes the test"

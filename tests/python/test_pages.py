@@ -3,6 +3,11 @@
 
 import pathlib
 import re
+import runpy
+import shutil
+import subprocess
+import sys
+import types
 
 import pytest
 
@@ -51,3 +56,31 @@ def test_the_page_of_complaints_names_tests_that_exist():
     assert files and all((ROOT / "tests/python" / f).exists() for f in files)
     written = re.findall(r"^def (test_\w+)", here, flags=re.M)
     assert set(written) <= set(names)  # and every one of them is somebody's answer
+
+
+def test_fences_of_the_site_name_a_language_only(tmp_path):
+    """What tests read after the language would make the site's Markdown take the block for a paragraph."""
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    before = [p.read_text("utf8") for p in sorted(tmp_path.rglob("*.md"))]
+    subprocess.run([sys.executable, ROOT / "tools/site_pages.py", tmp_path / "docs"], check=True)
+    after = [p.read_text("utf8") for p in sorted(tmp_path.rglob("*.md"))]
+    marked = re.compile(r"^```\w+ .*", re.M)
+    assert sum(len(marked.findall(text)) for text in before) > 10
+    assert [found for text in after for found in marked.findall(text)] == []
+    assert [text.count("\n```") for text in before] == [text.count("\n```") for text in after]
+
+
+def test_the_site_begins_with_the_tutorial():
+    """The hook of mkdocs knows every folder of docs/, and puts pages of the top before them."""
+    names = runpy.run_path(str(ROOT / "tools/site_order.py"))
+    folders = {p.name.capitalize() for p in (ROOT / "docs").iterdir() if p.is_dir()} - {"Images"}
+    assert set(names["ORDER"]) == folders and names["ORDER"][0] == "Tutorial"
+
+    def item(title, section=True):
+        return types.SimpleNamespace(title=title, is_section=section)
+
+    items = [item(name) for name in sorted(folders)] + [item("weft", False)]
+    nav = names["on_nav"](types.SimpleNamespace(items=items), config=None, files=None)
+    assert [i.title for i in nav.items] == ["weft", *names["ORDER"]]
+    settings = (ROOT / "mkdocs.yml").read_text("utf8")
+    assert "tools/site_order.py" in settings and "site.css" in settings

@@ -255,7 +255,7 @@ def test_the_command_prints_its_address_and_ends():
     )
     line = process.stdout.readline()
     port, token = re.match(r"open http://127\.0\.0\.1:(\d+)/\?token=(\S+)\n", line).groups()
-    link = http.client.HTTPConnection("127.0.0.1", int(port), timeout=60)
+    link = http.client.HTTPConnection("127.0.0.1", int(port), timeout=300)
     link.request("GET", f"/?token={token}")
     assert link.getresponse().status == 200
     link.close()

@@ -93,3 +93,13 @@ def test_a_word_for_all_lanes_costs_no_vector():
     """Clocks are exact: 128 x 128 x 128 took 574,412 while each word was a request of its own."""
     assert run(*product(128, 128, 128, "NN", "float32")) < 160_000
     assert run(*product(128, 128, 128, "TN", "float32")) < 220_000
+
+
+def test_ragged_sizes_cost_about_what_even_ones_do():
+    """Tiles whose rows or columns do not divide, in simulated cycles (exact)."""
+    even = run(*product(40, 240, 32, "NN", "float32"))
+    for size in [(41, 240, 32), (40, 241, 32), (41, 251, 32), (37, 233, 32)]:
+        assert run(*product(*size, "NN", "float32")) < 2.5 * even, size
+    assert run(*product(107, 16, 40, "NN", "float32")) < 1.5 * run(
+        *product(96, 16, 40, "NN", "float32")
+    )

@@ -149,3 +149,39 @@ def test_products_of_any_width_use_lanes_and_qpus(rows, columns, depth):
     cycles = device.stats()["cycles"] - before
     np.testing.assert_allclose(out.numpy(), a.astype("f8") @ b, rtol=1e-4, atol=1e-4)
     assert cycles < 3 * rows * columns * depth  # simulated, the same in every run
+
+
+def reduction(n):
+    X, r = te.placeholder((n,), name="X"), te.reduce_axis(n, name="r")
+    Y = te.compute((1,), lambda i: te.sum(X[r], axis=r), name="Y")
+    x = np.random.default_rng(n).standard_normal(n).astype("f4")
+    device = weft.device("qpu")
+    out = weft.zeros((1,), dtype="float32", device=device)
+    module = weft.build(te.create_prim_func([X, Y]), target="qpu", tuned=False)
+    cycles = module.time_evaluator("main", number=1)(weft.asarray(x, device=device), out).cycles
+    np.testing.assert_allclose(out.numpy()[0], x.astype("f8").sum(), atol=1e-3 * n**0.5)
+    return cycles
+
+
+def test_a_reduction_of_any_length_is_divided_among_the_qpus():
+    even = reduction(48576)
+    for n in (48569, 48577, 48571):  # a prime, and what divides badly
+        assert reduction(n) < 1.2 * even, n
+    for n in (523, 1118, 997, 2 * 1009):
+        reduction(n)
+
+
+def test_short_windows_are_sums_of_one_lane():
+    def window(n, size):
+        X, r = te.placeholder((n,), name="X"), te.reduce_axis(size, name="r")
+        Y = te.compute((n - size + 1,), lambda i: te.sum(X[i + r], axis=r), name="Y")
+        x = np.random.default_rng(n).standard_normal(n).astype("f4")
+        device = weft.device("qpu")
+        out = weft.zeros((n - size + 1,), dtype="float32", device=device)
+        module = weft.build(te.create_prim_func([X, Y]), target="qpu", tuned=False)
+        cycles = module.time_evaluator("main", number=1)(weft.asarray(x, device=device), out).cycles
+        want = np.lib.stride_tricks.sliding_window_view(x, size).sum(1)
+        np.testing.assert_allclose(out.numpy(), want, rtol=1e-4, atol=1e-4)
+        return cycles
+
+    assert window(1099, 12) < 2 * window(1099, 8)

@@ -65,9 +65,11 @@ def test_values(bits, rows, sizes):
         (3, (512, 64, 16), "bfloat16"),
         (2, (768, 16, 96), "float16"),
         (1, (96, 40, 32), "float32"),  # the outputs are no multiple of 16: made float first
+        (9, (96, 37, 32), "float32"),
+        (20, (128, 24, 64), "bfloat16"),  # the weight becomes bfloat16
     ],
 )
-def test_few_rows_on_cards(rows, sizes, dtype, bits):
+def test_cards(rows, sizes, dtype, bits):
     device = weft.device("opencl:0")
     if not device.available:
         pytest.skip(f"no OpenCL device: {device.reason}")
@@ -78,6 +80,10 @@ def test_few_rows_on_cards(rows, sizes, dtype, bits):
     bias = weft.asarray(rng.standard_normal(outputs).astype("float32"))
     for z, b in ((None, None), (zeros, bias)):
         given = [None if a is None else a.to(device) for a in (x, packed, scales, z, b)]
+        made = F.dequantize_weight(*given[1:4], bits)
+        np.testing.assert_allclose(
+            made.to("cpu").numpy(), unpacked(packed, scales, z, bits), rtol=1e-6, atol=1e-7
+        )
         got = F.quantized_linear(*given, bits)
         assert got.device == device and got.shape == (rows, outputs) and got.dtype == x.dtype
         want = x.astype("float64").numpy() @ unpacked(packed, scales, z, bits)

@@ -36,9 +36,9 @@ def found(function, kind, reverse, dtype, device="cpu"):
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("device", ["cpu", "opencl:0"])
+@pytest.mark.parametrize("device", ["cpu", "opencl:0", "cuda:0"])
 def test_one_node_is_the_single_operations(kind, reverse, device):
-    if device == "opencl:0":
+    if device != "cpu":
         present(device)
     dtype, tolerance = ("float64", 1e-12) if device == "cpu" else ("float32", 2e-5)
     got = found(recurrences.Recurrence.apply, kind, reverse, dtype, device)

@@ -117,12 +117,13 @@ def test_array_rows_and_gradients(device, dtype, bound, shape):
 
     (a, x), (g, dy) = draw(*shape), draw(*shape)
     (w, s), (b, t) = draw(shape[-1]), draw(shape[-1])
+    scale, shift = weft.Tensor(w, requires_grad=True), weft.Tensor(b, requires_grad=True)
     p = _softmax(x)
     cases = (
         (lambda v: v.softmax(-1), p, p * (dy - (p * dy).sum(-1, keepdims=True))),
         (lambda v: v.log_softmax(-1), np.log(p), dy - p * dy.sum(-1, keepdims=True)),
         (
-            lambda v: v.layer_norm(weft.Tensor(w), weft.Tensor(b)),
+            lambda v: v.layer_norm(scale, shift),
             _layer_norm(x, s, t),
             _layer_norm_gradient(x, dy * s),
         ),
@@ -135,6 +136,12 @@ def test_array_rows_and_gradients(device, dtype, bound, shape):
             got = (got.data if isinstance(got, weft.Tensor) else got).astype("float64").numpy()
             size = np.abs(want).max() + 1e-3
             np.testing.assert_allclose(got / size, want / size, atol=4 * bound, rtol=0)
+    outer = tuple(range(len(shape) - 1))
+    normal = _layer_norm(x, 1, 0)
+    for got, want in ((scale.grad, (dy * normal).sum(outer)), (shift.grad, dy.sum(outer))):
+        size = np.abs(want).max() + 1e-3
+        got = got.astype("float64").numpy()
+        np.testing.assert_allclose(got / size, want / size, atol=4 * bound, rtol=0)
 
 
 def test_rows_of_nan_and_infinity(device):

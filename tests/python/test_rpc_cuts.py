@@ -13,16 +13,12 @@ import numpy as np
 import pytest
 
 import weft
+from present import remote_devices
 from weft import script as T
 
-try:
-    from weft import rpc
-except weft.Error as absent:
-    if absent.code != "rpc.absent":
-        raise
-    pytest.skip("this build has no gRPC", allow_module_level=True)
+rpc = remote_devices()
 
-DEADLINE = 1.0
+DEADLINE = 2.0  # of a life that may be cut
 
 
 @T.prim_func
@@ -58,9 +54,9 @@ class Proxies:
         self.process.communicate()
 
 
-def work(port, module, data):
+def work(port, module, data, deadline=120.0):
     """One life of a client; every answer that arrives is right."""
-    remote = rpc.connect("127.0.0.1", port, deadline=DEADLINE, run_deadline=DEADLINE)
+    remote = rpc.connect("127.0.0.1", port, deadline=deadline, run_deadline=deadline)
     a = weft.asarray(data, device=remote.device())
     b = weft.zeros((8192,), dtype="int32", device=remote.device())
     remote.upload("m", module)
@@ -75,7 +71,7 @@ def life(proxies, server_port, direction, limit, module, data):
     proxy = proxies.ask(**command)
     start = time.monotonic()
     try:
-        work(proxy["port"], module, data)
+        work(proxy["port"], module, data, DEADLINE)
         return "finished", time.monotonic() - start
     except weft.Error as error:
         return error.code, time.monotonic() - start
@@ -84,7 +80,7 @@ def life(proxies, server_port, direction, limit, module, data):
 
 
 def settled(server):
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while time.monotonic() < end:
         if server.sessions == 0 and server.held_bytes == 0:
             return True
@@ -115,7 +111,7 @@ def test_connections_that_die_at_any_byte(direction):
                 for offset, (code, seconds) in zip(part, lives, strict=True):
                     codes.setdefault(code, []).append(offset)
                     # Several calls may run into the deadline, one after another, before the cut is known.
-                    assert seconds < 4 * DEADLINE + 5, (offset, code, seconds)
+                    assert seconds < 4 * DEADLINE + 60, (offset, code, seconds)
                 # What the lost clients held is free, and others are served.
                 assert settled(server), (server.sessions, server.held_bytes)
                 work(server.port, module, data)

@@ -104,6 +104,20 @@ def test_a_rolling_buffer_on_devices(target, rows):
     np.testing.assert_array_equal(run(sch, target, x, out=((12, 5), "float32")), want)
 
 
+@pytest.mark.parametrize("target", ["ref", "cpu", "c"])
+def test_an_unrolled_rolling_buffer_keeps_what_iterations_hand_on(target):
+    """The window is declared around the loop, not in each copy of its body."""
+    sch = windows(12, 5)
+    i, _ = sch.get_loops(sch.get_block("C"))
+    outer, _ = sch.split(i, [None, 2])
+    sch.compute_at(sch.get_block("B"), outer)
+    sch.rolling_buffer(sch.get_block("B"), 0)
+    sch.unroll(outer)
+    x = whole(np.random.default_rng(1), (14, 5), "float32")
+    want = 2 * (x[:-2] + x[1:-1] + x[2:])
+    np.testing.assert_array_equal(run(sch, target, x, out=((12, 5), "float32")), want)
+
+
 @pytest.mark.parametrize("target", devices())
 def test_an_einsum_is_padded_and_tiled_without_guards(target):
     m, n, k = 5, 14, 7

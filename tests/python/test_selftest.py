@@ -11,6 +11,7 @@ import webbrowser
 import pytest
 import weft
 from weft._child import environment
+from weft._errors import error
 from weft.cli import manual, parser, selftest
 
 
@@ -37,7 +38,18 @@ def test_what_fails_is_named_and_the_rest_runs(monkeypatch, capsys):
     printed = capsys.readouterr().out
     assert "FAILED  first      AssertionError: differs from NumPy by 7" in printed
     assert "ok      second     still runs" in printed and "absent  loom" in printed
-    assert "1 passed, 1 failed, 1 devices absent" in printed
+    assert "1 passed, 1 failed, 1 absent" in printed
+
+
+def test_a_library_that_is_not_installed_is_no_failure(monkeypatch, capsys):
+    def compile():
+        raise error("emit", "jit.llvm.absent", "compiling needs libLLVM", help="install libllvm19")
+
+    monkeypatch.setattr(selftest, "checks", lambda: ([("loom", compile)], []))
+    assert selftest.run(None) == 0
+    printed = capsys.readouterr().out
+    assert "absent  loom       compiling needs libLLVM: install libllvm19" in printed
+    assert "0 passed, 0 failed, 1 absent" in printed
 
 
 def test_a_wrong_product_is_seen(monkeypatch):

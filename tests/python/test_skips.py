@@ -54,6 +54,13 @@ def test_unlisted_skips_fail(workers, rows, status, unlisted, tmp_path):
     assert f"2 skipped, {len(unlisted)} of them" in done.stdout
 
 
+def test_lists_add_up(tmp_path):
+    (tmp_path / "a").write_text("a.py* | one\n")
+    (tmp_path / "b").write_text("# lean\nb.py* | two\n")
+    rows = conftest.known_skips(tmp_path / "a", tmp_path / "b")
+    assert rows == [("a.py*", "one"), ("b.py*", "two")]
+
+
 def test_every_row_of_the_list_is_read():
     rows = conftest.known_skips(HERE.parent / "skips.txt")
     assert len(rows) > 10 and all(len(row) == 2 and all(row) for row in rows)

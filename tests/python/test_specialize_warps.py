@@ -32,10 +32,6 @@ FORMS = [
     ((136, 72, 136), "TT", "residual", None, dict(rows=64, columns=64, blocks=4, cluster=2)),
     ((264, 96, 72), "NT", None, "float32", dict(rows=64, columns=96, stages=2, cluster=4)),
     ((72, 8, 8), "TN", None, None, dict(rows=64, columns=64, stages=2, blocks=0, cluster=2)),
-    # sums that blocks share: fewer steps than blocks, too
-    ((136, 136, 328), "NN", "residual", None, dict(columns=128, stages=3, blocks=0, split=2)),
-    ((72, 200, 72), "NT", "bias", "float32", dict(rows=64, columns=192, blocks=0, split=3)),
-    ((72, 264, 200), "TT", None, None, dict(rows=64, stages=2, blocks=0, split=4)),
 ]
 
 
@@ -255,35 +251,12 @@ def test_options_are_checked():
         dict(registers=[40, 250]),
         dict(cluster=3),
         dict(blocks=3, cluster=2),
-        dict(split=5),
-        dict(blocks=2, split=2),
-        dict(split=2, cluster=2),
     ):
         refused(
             weft.ScheduleError,
             "schedule.specialize_warps.options",
             lambda given=given: s.specialize_warps(ko, **given),
         )
-
-
-def test_blocks_that_share_a_sum_need_whole_pieces():
-    s, ko = computed()
-    error = refused(
-        weft.ScheduleError,
-        "schedule.specialize_warps.cluster",
-        lambda: s.specialize_warps(ko, split=2),
-    )
-    assert "2 blocks cannot share 64 columns" in str(error)
-
-
-def test_blocks_that_share_a_sum_fill_each_slot_once():
-    f = ws.product(72, 128, 328)
-    error = refused(
-        weft.ScheduleError,
-        "schedule.specialize_warps.cluster",
-        lambda: ws.schedule(f, rows=64, columns=128, stages=2, blocks=0, split=2),
-    )
-    assert "2 blocks share a sum of more than 4 steps" in str(error)
 
 
 def test_clusters_need_a_loop_of_rows():
@@ -306,11 +279,24 @@ def test_cubins_of_clusters():
     f = ws.product(4096, 4096, 4096)
     text = weft.build(ws.schedule(f, cluster=2), target=SM90).source()
     assert "__cluster_dims__(2, 1, 1)" in text and ".multicast::cluster" in text
-    f = ws.product(256, 1024, 512)
-    text = weft.build(
-        ws.schedule(f, rows=64, columns=128, stages=4, blocks=0, split=2), target=SM90
-    ).source()
-    assert "__cluster_dims__(2, 1, 1)" in text and "st.shared::cluster.v4.f32" in text
+    # A signal orders what its thread has read, without waiting for all of its memory traffic.
+    assert "mbarrier.arrive.shared::cluster" in text and ".release.cluster.shared" not in text
+
+
+def test_only_tokens_are_made_before_earlier_launches_end():
+    if "NVRTC" in weft.device("cuda").reason:
+        pytest.skip(f"no NVRTC: {weft.device('cuda').reason}")
+    for cluster, barrier in ((1, "__syncthreads"), (2, "weft_cluster_meet")):
+        text = weft.build(
+            ws.schedule(ws.product(256, 256, 256), cluster=cluster), target=SM90
+        ).source()
+        assert f"{barrier}();\n  weft_wait_for_earlier();\n" in text
+    # A program that reads an array before its first barrier.
+    tiles = weft._core._attention_tiles("forward", "bfloat16", 64, 64, lengths=True)
+    assert (
+        "weft_wait_for_earlier"
+        not in weft.build(weft.script.from_source(tiles), target=SM90).source()
+    )
 
 
 SCRIPTS = {

@@ -3,6 +3,7 @@
 
 import copy
 import math
+import os
 
 import numpy as np
 import pytest
@@ -268,3 +269,126 @@ def test_one_region_alone_is_stacked():
     assert layout.hstack(region) == 3 and layout.hstack([region]) == 3
     assert layout.vstack([region, other], gap=2) == 5
     assert layout.hstack(region, other, gap=1) == 5
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128", "float32", "int16"])
+def test_npy_files_of_the_other_byte_order(dtype, tmp_path):
+    x = (np.arange(1, 7) * 1.5).astype(dtype) * (1 - 2j if dtype[0] == "c" else 1)
+    x = x.astype(dtype).reshape(2, 3)
+    np.save(tmp_path / "x.npy", x.astype(x.dtype.newbyteorder(">")))
+    found = weft.load_arrays(tmp_path / "x.npy")
+    assert found.dtype.name == dtype
+    np.testing.assert_array_equal(found.numpy(), x)
+
+
+@pytest.mark.parametrize("save", [weft.save, lambda p, x: weft.save_safetensors(p, {"x": x})])
+def test_a_file_that_cannot_take_its_name_leaves_nothing(save, tmp_path):
+    (tmp_path / "taken").mkdir()
+    descriptors = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        with pytest.raises(weft.IOError):
+            save(tmp_path / "taken", weft.ones((3,)))
+    save(tmp_path / "whole", weft.ones((3,)))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["taken", "whole"]
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_losses_with_margins_by_their_formulas(reduction):
+    rng = np.random.default_rng(3)
+    x, y = rng.standard_normal((2, 6, 4)).astype("float32")
+    sign = np.array([1, -1, 1, -1, -1, 1], "float32")
+    cos = (x * y).sum(1) / np.linalg.norm(x, axis=1) / np.linalg.norm(y, axis=1)
+    reduce = {"mean": np.mean, "sum": np.sum, "none": lambda v: v}[reduction]
+    n = weft.nn.functional
+
+    def check(found, wanted):
+        np.testing.assert_allclose(found.numpy(), reduce(wanted), rtol=2e-5, atol=1e-6)
+
+    a, b, s = weft.Tensor(x), weft.Tensor(y), weft.asarray(sign)
+    check(
+        n.cosine_embedding_loss(a, b, s, margin=0.3, reduction=reduction),
+        np.where(sign == 1, 1 - cos, np.maximum(cos - 0.3, 0)),
+    )
+    check(
+        n.margin_ranking_loss(a[:, 0], b[:, 0], s, margin=0.2, reduction=reduction),
+        np.maximum(-sign * (x[:, 0] - y[:, 0]) + 0.2, 0),
+    )
+    check(
+        n.hinge_embedding_loss(a[:, 0], s, margin=0.7, reduction=reduction),
+        np.where(sign == 1, x[:, 0], np.maximum(0.7 - x[:, 0], 0)),
+    )
+    big = np.array([200, -200, 3, -3, 0.5, -0.5], "float32")
+    check(
+        n.soft_margin_loss(weft.Tensor(big), s, reduction=reduction),
+        np.logaddexp(0, -(sign * big).astype("float64")),
+    )
+    labels = np.array([0, 3, 1, 2, 2, 0])
+    own = np.take_along_axis(x, labels[:, None], 1)
+    for p in (1, 2):
+        z = np.maximum(x - own + 0.5, 0) ** p
+        z[np.arange(6), labels] = 0
+        check(
+            n.multi_margin_loss(a, weft.asarray(labels), p=p, margin=0.5, reduction=reduction),
+            z.sum(1) / 4,
+        )
+
+
+@pytest.mark.parametrize("offset", [-4, -2, -1, 0, 1, 3, 5])
+def test_diagonals_of_tensors(offset):
+    x = np.arange(24, dtype="float32").reshape(2, 3, 4)
+    t = weft.Tensor(x, requires_grad=True)
+    wanted = np.diagonal(x, offset, 1, 2)
+    found = weft.linalg.diagonal(t, offset=offset)
+    np.testing.assert_array_equal(found.numpy(), wanted)
+    found.sum().backward()
+    ones = np.eye(3, 4, k=offset, dtype="float32")
+    grad = np.zeros((2, 3, 4), "float32") if t.grad is None else t.grad.numpy()
+    np.testing.assert_array_equal(grad, np.broadcast_to(ones, (2, 3, 4)))
+
+
+def test_the_gradient_of_a_determinant_is_its_cofactors():
+    x = np.random.default_rng(4).standard_normal((2, 3, 3))
+    t = weft.Tensor(weft.asarray(x), requires_grad=True)
+    weft.linalg.det(t).sum().backward()
+    cofactors = np.linalg.det(x)[:, None, None] * np.swapaxes(np.linalg.inv(x), -1, -2)
+    np.testing.assert_allclose(t.grad.numpy(), cofactors, rtol=1e-9)
+
+
+def test_a_time_that_is_no_number_is_no_row(tmp_path):
+    from weft.tuning.database import Database, Trial
+
+    base = Database(tmp_path / "tune.db")
+    base.add("w", "cpu", 1, Trial({"knobs": {}}, 1.0))
+    row = list(base.rows()[0])
+    for seconds in (math.inf, -math.inf, -1.0):
+        base._file.execute("update trials set seconds=?", (seconds,))
+        with pytest.raises(weft.IOError) as caught:
+            base.rows()
+        assert caught.value.code == "tune.database.damaged" and "seconds" in str(caught.value)
+    base._file.execute("update trials set seconds=?", (row[4],))
+    assert [list(r) for r in base.rows()] == [row]
+    base.close()
+
+
+def test_batches_of_a_data_set():
+    data = weft.data.ArrayDataset(weft.arange(10), weft.arange(10) * 2)
+    sizes = [
+        [b[0].shape[0] for b in weft.data.DataLoader(data, 4, drop_last=d)] for d in (False, True)
+    ]
+    assert sizes == [[4, 4, 2], [4, 4]]
+    assert [len(weft.data.DataLoader(data, 4, drop_last=d)) for d in (False, True)] == [3, 2]
+
+    def passes(seed):
+        loader = weft.data.DataLoader(data, 3, shuffle=True, key=weft.random.Key(seed))
+        out = []
+        for _ in range(2):
+            pairs = [(b[0].numpy(), b[1].numpy()) for b in loader]
+            x, y = (np.concatenate(p) for p in zip(*pairs, strict=True))
+            assert sorted(x) == list(range(10)) and (y == 2 * x).all()
+            out.append(x.tolist())
+        return out
+
+    first = passes(3)
+    assert first[0] != first[1] and first == passes(3) and first != passes(4)
+    assert [b[0].tolist() for b in weft.data.DataLoader(data, 5)] == [[*range(5)], [*range(5, 10)]]

@@ -433,3 +433,16 @@ def test_what_only_an_arm_needs_stays_there():
     with pytest.raises(weft.Error, match="a tree of more than 10\\^12 expressions") as refused:
         program(60)
     assert refused.value.code == "te.compute.size" and "Select" in refused.value.help
+
+
+def test_reinterpret_keeps_the_bits():
+    a = te.placeholder((5,), "float32", name="A")
+    f = te.create_prim_func(
+        [a, te.compute((5,), lambda i: te.reinterpret("int32", a[i]), name="C")]
+    )
+    x, got = np.float32([0, -1, 1.5, np.inf, 1e-40]), weft.zeros((5,), dtype="int32")
+    weft.build(f, target="cpu")["main"](weft.asarray(x), got)
+    np.testing.assert_array_equal(got.numpy(), x.view(np.int32))
+    with pytest.raises(weft.DTypeError, match="reinterpret of float32 as int64") as refused:
+        te.reinterpret("int64", te.const(1))
+    assert refused.value.code == "te.reinterpret"

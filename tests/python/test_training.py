@@ -15,7 +15,7 @@ import training  # noqa: E402
 
 @pytest.mark.parametrize("name", training.MODELS)
 def test_losses_on_the_host(name):
-    ours, theirs, _ = training.Pair(name, True, "cpu").losses(10)
+    ours, theirs, _ = training.Pair(name, "small", "cpu").losses(10)
     assert theirs[-1] < theirs[0]
     assert ours == pytest.approx(theirs, rel=1e-3)
 
@@ -25,5 +25,5 @@ def test_losses_on_the_host(name):
 def test_losses_on_a_grid(name):
     if not any(d.name.startswith("opencl") for d in weft.devices()):
         pytest.skip("no OpenCL device")
-    ours, theirs, _ = training.Pair(name, True, "opencl:0").losses(4)
+    ours, theirs, _ = training.Pair(name, "small", "opencl:0").losses(4)
     assert ours == pytest.approx(theirs, rel=1e-3)

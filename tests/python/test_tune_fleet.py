@@ -58,21 +58,24 @@ def rows(path):
 def test_hosts_that_die_and_come_back_lose_no_row(tmp_path, hosts):
     numbers = ports(hosts)
     served = {n: serve(n) for n in numbers}
-    deaths, stop = [], threading.Event()
+    deaths, back = [], []
 
-    def kill():
-        """Kills one host after another and starts it again."""
-        while not stop.wait(0.7) and len(deaths) < 3:
-            port = numbers[len(deaths) % hosts]
-            served[port].send_signal(signal.SIGKILL)
-            served[port].wait()
-            deaths.append(port)
-            time.sleep(0.3)
-            served[port] = serve(port)
+    def again(port):
+        time.sleep(0.3)
+        served[port] = serve(port)
 
-    killer = threading.Thread(target=kill)
+    def kill(done, *rest):
+        """After some of the trials one host is killed, another each time, and started again."""
+        if done not in (3, 9, 15):
+            return
+        port = numbers[len(deaths) % hosts]
+        served[port].send_signal(signal.SIGKILL)
+        served[port].wait()
+        deaths.append(port)
+        back.append(threading.Thread(target=again, args=(port,)))
+        back[-1].start()
+
     try:
-        killer.start()
         with pytest.warns(RuntimeWarning, match="is called again"):
             best = weft.tune(
                 program(96),
@@ -80,15 +83,15 @@ def test_hosts_that_die_and_come_back_lose_no_row(tmp_path, hosts):
                 trials=24,
                 device=[Host("127.0.0.1", n) for n in numbers],
                 database=tmp_path / "t.db",
-                progress=False,
+                progress=kill,
             )
     finally:
-        stop.set()
-        killer.join()
+        for thread in back:
+            thread.join()
         for process in served.values():
             process.kill()
             process.wait()
-    assert deaths
+    assert len(deaths) == 3
     assert rows(tmp_path / "t.db") == 24
     assert isinstance(best, weft.Schedule)
 
@@ -96,7 +99,6 @@ def test_hosts_that_die_and_come_back_lose_no_row(tmp_path, hosts):
 def test_a_host_that_does_not_come_back_ends_the_search(tmp_path):
     (port,) = ports(1)
     process = serve(port)
-    threading.Timer(1.5, process.kill).start()
     with pytest.raises(weft.Error) as caught, pytest.warns(RuntimeWarning, match="called again"):
         weft.tune(
             program(97),
@@ -104,11 +106,11 @@ def test_a_host_that_does_not_come_back_ends_the_search(tmp_path):
             trials=500,
             device=[Host("127.0.0.1", port, patience=2)],
             database=tmp_path / "t.db",
-            progress=False,
+            progress=lambda done, *rest: process.kill() if done == 2 else None,
         )
     process.wait()
     assert caught.value.code.startswith("rpc.")
-    assert rows(tmp_path / "t.db") > 0
+    assert rows(tmp_path / "t.db") >= 2
 
 
 def test_workers_of_ray(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 
 import weft
 from weft import _core, te
-from weft.tuning.machines import machine_sketches
+from weft.tuning.machines import machine_sketches, replayed
 from weft.tuning.measure import Measurer
 from weft.tuning.search import _Draw
 
@@ -76,9 +76,41 @@ def test_whatever_is_drawn_is_right_or_refused(device, name):
     assert ran >= 2
 
 
-def cycles_of(schedule, device, shapes):
+def integer_programs():
+    from weft.vta import env, op
+
+    machine = env()
+    return {
+        "product": op.matmul(33, 70, 40, shift=4),
+        "transposed": op.matmul(20, 64, 96, shift=6, clip=(0, 127), transposed=True),
+        "convolution": op.conv2d_packed(machine, 1, 32, 11, 9, 48, 3, 2, 1, bias=True, shift=7, clip=(0, 127)),
+        "sums": column_sums(24, 40, "int32"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ("product", "transposed", "convolution", "sums"))
+def test_every_answer_is_a_right_schedule_on_vta(name):
+    """Tiles and orders that the default schedule would not take. No answer may be refused: those that do not fit are not offered."""
+    needs("vta")
+    program = integer_programs()[name]
+    measurer = Measurer(program, program.name, "vta", None, 0)
+    (sketch,) = machine_sketches("vta").values()
+    cycles = set()
+    for seed in range(8):
+        schedule = weft.Schedule(program)
+        sketch(_Draw(random.Random(seed), None, 1.0 if seed == 0 else 0.0), schedule)
+        again = replayed(program, "vta", schedule.trace.as_json())
+        assert again.script() == schedule.script()
+        cycles.add(measurer.measure(again, None)[1])
+        if seed == 0:
+            first = schedule.trace.as_json()
+            assert first == weft.vta.default_schedule(program).trace.as_json()
+    assert len(cycles) >= 3, "the answers make no difference"
+
+
+def cycles_of(schedule, device, shapes, kind="float32"):
     where = weft.device(device)
-    held = [weft.asarray(np.ones(s, "float32"), device=where) for s in shapes]
+    held = [weft.asarray(np.ones(s, kind), device=where) for s in shapes]
     module = weft.build(schedule, target=device, tuned=False)
     return module.time_evaluator(module.functions[0], number=1)(*held).cycles
 
@@ -100,3 +132,15 @@ def test_tuned_is_never_worse_and_the_same_in_every_run(device, shapes, tmp_path
     assert found[0].trace.as_python().count("bind") >= 2, (
         "a sketch is faster than the default schedule here"
     )
+
+
+def test_a_tuned_program_of_vta_is_built_from_its_packed_form(tmp_path, monkeypatch):
+    needs("vta")
+    program = integer_programs()["product"]
+    shapes = ((33, 40), (40, 70), (33, 70))
+    path = tmp_path / "tune.db"
+    found = weft.tune(program, target="vta", trials=12, database=path, progress=False)
+    assert cycles_of(found, "vta", shapes, "int8") <= cycles_of(program, "vta", shapes, "int8")
+    monkeypatch.setenv("WEFT_TUNE_DB", str(path))
+    module = weft.build(program, target="vta")
+    assert not any("does not replay" in note for note in module.notes), module.notes

@@ -222,7 +222,7 @@ def test_running_sums_are_vectors_of_the_language(bytes_, dtype):
     assert re.search(rf"{name} S\[15\];", text), text
     assert f"weft_spread_{name[5:]}(" in text and "WEFT_PREFETCH(&C[" in text
     assert "#pragma GCC unroll 4\n" in text
-    plain = weft.build(sch, target="c").source()
+    plain = weft.build(sch, target="c:vector_bytes=0").source()
     assert "vector_size" not in plain and "WEFT_PREFETCH(&C[" in plain
 
 

@@ -10,10 +10,10 @@ import pytest
 from weft.vta import op
 
 import weft
+from present import built, remote_devices
 
-pytestmark = pytest.mark.targets("vta")
-
-pytest.importorskip("weft._rpc", reason="built without gRPC")
+built("vta")
+remote_devices()
 _path = pathlib.Path(__file__).resolve().parents[2] / "examples/vta/matmul.py"
 _spec = importlib.util.spec_from_file_location("vta_matmul", _path)
 matmul = importlib.util.module_from_spec(_spec)

@@ -85,7 +85,7 @@ def started(folder, *before):
 
 def ended(process, mark, how):
     process.send_signal(how)
-    process.communicate(timeout=20)
+    process.communicate(timeout=300)
     deadline = time.monotonic() + 10
     while relatives(mark) and time.monotonic() < deadline:
         time.sleep(0.02)

@@ -14,6 +14,12 @@ VECTOR = "var v = @zeros([3]{0}); const d = @get_dsd(mem1d_dsd, .{{ .base_addres
     [
         ("var a: u5 = 10;", "a = 1;", "wse.csl.type.width", "integers of 5 bits are not there"),
         (
+            "var a: u16 linksection(3) = 1;",
+            "a = 2;",
+            "wse.csl.var.linksection",
+            "linksection takes a string, found comptime_int",
+        ),
+        (
             "const S = packed struct { x: [2]u8 };",
             "var s: S = S{ .x = @zeros([2]u8) };",
             "wse.csl.type.packed",
@@ -178,3 +184,67 @@ fn twice(x: u16) u16 { return numbers.two * x; }
     runner.memcpy_d2h(out, runner.get_id("sum"), 0, 0, 1, 1, 1)
     runner.stop()
     assert out[0] == 0.5 * 9 + 1.5 * 12 + 2.5 * 15
+
+
+SECTIONS = """
+var first: u16 linksection(".low") = 0xabcd;
+var second: u16 linksection(".high") = 0x1234;
+var third: u16 linksection(".low") = 0x5678;
+var rest: u16 linksection(".nowhere") = 9;
+export var seen = @zeros([4]u16);
+task main() void {
+  const p = @ptrcast([*]u16, &first);
+  seen[0] = p[0];
+  seen[1] = p[1];
+  seen[2] = p[10];
+  third = 1;
+  seen[3] = p[1] + rest + second - p[10];
+}
+comptime { @bind_local_task(main, @get_local_task_id(8)); @activate(@get_local_task_id(8)); }
+"""
+
+
+def sections_of(tmp_path, text, *more):
+    from weft_wse.compiler import cslc_main
+
+    layout = tmp_path / "layout.csl"
+    layout.write_text('layout { @set_rectangle(1, 1); @set_tile_code(0, 0, "pe.csl"); }')
+    (tmp_path / "pe.csl").write_text(text)
+    out = tmp_path / "out"
+    return cslc_main([str(layout), "-o", str(out), *more]), str(out)
+
+
+@pytest.mark.parametrize("arch", ["wse2", "wse3"])
+def test_sections_lie_where_the_command_line_says(arch, tmp_path):
+    flag = "--link-section-start-address-bytes=.low:40960,.high:40980"
+    status, out = sections_of(
+        tmp_path, SECTIONS, f"--arch={arch}", flag, "--comptime-func-depth-limit=9"
+    )
+    assert status == 0
+    runner = wse.SdkRuntime(out, memcpy_required=False)
+    runner.load()
+    runner.run()
+    runner._call("stop")
+    np.testing.assert_array_equal(
+        runner.read_symbol(0, 0, "seen", "u2"), [0xABCD, 0x5678, 0x1234, 10]
+    )
+
+
+@pytest.mark.parametrize(
+    "flag,slug,words",
+    [
+        (
+            ".low:40960,.high:40962",
+            "wse.csl.section.overlap",
+            '"second" would lie at byte 40962, where "third" lies',
+        ),
+        (".low:16", "wse.csl.section.overlap", "would lie at byte 16"),
+        (".low:49150", "wse.csl.section.outside", "a PE has 49152"),
+        (".low:41", "wse.cslc.section", "legal are even addresses from 16 to 49150"),
+        (".low:60000", "wse.cslc.section", "legal are even addresses from 16 to 49150"),
+    ],
+)
+def test_sections_that_cannot_lie_there(flag, slug, words, tmp_path, capsys):
+    status, _ = sections_of(tmp_path, SECTIONS, f"--link-section-start-address-bytes={flag}")
+    said = capsys.readouterr().err
+    assert status == 1 and slug in said and words in said

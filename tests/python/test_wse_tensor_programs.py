@@ -3,6 +3,7 @@
 gathers, at sizes that do not divide."""
 
 import importlib.util
+import math
 import pathlib
 import sys
 
@@ -316,3 +317,16 @@ def test_stencils_with_conditions_at_the_edges(rectangle):
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
     if rectangle not in ("1x1", "8x8"):
         assert "come from the neighbours" in module.source()
+
+
+@pytest.mark.parametrize("kind, near", [("float32", 3e-7), ("float16", 4e-4)])
+def test_error_function(kind, near):
+    """PEs have none: near 0 a series keeps small results exact, far out nothing overflows."""
+    x = np.concatenate([np.linspace(-5, 5, 201), [1e-4, -1e-3, 0, 6e4, -6e4, np.inf, -np.inf]])
+    x = x.astype(kind)
+    got = weft.erf(weft.asarray(x, device="wse:4x4")).numpy().astype("f8")
+    want = np.array([math.erf(v) for v in x])
+    np.testing.assert_allclose(got, want, rtol=max(near, 1e-6), atol=near)
+    assert np.isnan(
+        weft.erf(weft.asarray(np.array([np.nan], kind), device="wse:4x4")).numpy()
+    ).all()

@@ -8,8 +8,8 @@
 #include <random>
 #include <tuple>
 
-#include "weft/array/gpu/gemm_program.h"
 #include "weft/base/error.h"
+#include "weft/devices/gemm_program.h"
 #include "weft/ir/build.h"
 #include "weft/ir/interpret.h"
 #include "weft/target/backend.h"
@@ -30,7 +30,7 @@ struct Form {
   const char* name;
   bool a_along_m, b_along_n, partial;
   int unit, batch_axes;
-  std::int64_t rows, columns, slots, parts, cluster = 1, split = 1;
+  std::int64_t rows, columns, slots, parts, cluster = 1;
 };
 
 /// Rows of a multiple of 8 elements, batches one after the other.
@@ -60,15 +60,9 @@ GemmProgram program_of(const Form& form) {
   // a moves along the inner batch axis, b along the outer one.
   if (form.batch_axes == 2) p.moves_a[1] = p.moves_b[0] = true;
   if (form.batch_axes == 1) p.moves_a[0] = true;
-  p.decisions = {form.rows,
-                 form.columns,
-                 form.slots,
-                 form.parts,
-                 form.split > 1     ? 0
-                 : form.cluster > 1 ? 2 * form.cluster
-                                    : 3,
-                 form.cluster,
-                 form.split};
+  p.decisions = {
+      form.rows,   form.columns, form.slots, form.parts, form.cluster > 1 ? 2 * form.cluster : 3,
+      form.cluster};
   return p;
 }
 
@@ -247,7 +241,7 @@ TEST(ArrayGemmScaled, compiles) {
 }
 
 INSTANTIATE_TEST_SUITE_P(forms, ArrayGemm, ::testing::ValuesIn(kForms),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& form) { return form.param.name; });
 
 }  // namespace
 }  // namespace weft

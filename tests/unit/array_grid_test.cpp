@@ -14,16 +14,14 @@
 #include <random>
 
 #include "paper_card.h"
-#include "weft/array/device_grid.h"
-#include "weft/array/device_product.h"
-#include "weft/array/device_tile.h"
-#include "weft/array/device_whole.h"
-#include "weft/array/gpu/convolution.h"
-#include "weft/array/gpu/thin_product.h"
-#include "weft/array/gpu/transpose.h"
-#include "weft/array/linalg.h"
-#include "weft/array/linalg_device.h"
-#include "weft/array/tensor.h"
+#include "weft/autograd/grid_convolution.h"
+#include "weft/autograd/tensor.h"
+#include "weft/devices/grid.h"
+#include "weft/devices/tile.h"
+#include "weft/devices/transpose.h"
+#include "weft/devices/whole.h"
+#include "weft/linalg/linalg.h"
+#include "weft/linalg/linalg_device.h"
 #include "weft/target/backend.h"
 
 namespace weft {
@@ -142,27 +140,6 @@ TEST(ArrayGrid, products_compile_for_every_tile) {
   }
 }
 
-/// One launch where the rows keep the card busy, two where the depth is cut; vectors of 16 bytes.
-TEST(ArrayGrid, products_with_few_vectors_read_the_matrix_in_vectors) {
-  NEED_CARD();
-  for (Elem elem : {Elem::float32, Elem::bfloat16, Elem::float64, Elem::int32}) {
-    for (std::int64_t columns : {1, 3}) {
-      for (bool turned : {false, true}) {
-        NDArray a = NDArray::empty(device, elem, Dims{4096, 4096});
-        NDArray b = NDArray::empty(device, elem, Dims{4096, columns});
-        const int before = paper->launched;
-        device::thin_product(NDArray::empty(device, elem, Dims{4096, columns}),
-                             turned ? a.transpose(0, 1) : a, b);
-        EXPECT_LE(paper->launched - before, 3) << name_of(elem) << " x " << columns;
-      }
-    }
-  }
-  NDArray a = NDArray::empty(device, Elem::bfloat16, Dims{1 << 16, 4096});
-  NDArray x = NDArray::empty(device, Elem::bfloat16, Dims{4096, 2});
-  device::thin_product(NDArray::empty(device, Elem::bfloat16, Dims{1 << 16, 2}), a, x);
-  EXPECT_NE(paper->last_source.find("uint4"), std::string::npos) << paper->last_source;
-}
-
 TEST(ArrayGrid, convolutions_without_tiles_compile) {
   NEED_CARD();
   for (Elem elem : {Elem::float32, Elem::bfloat16}) {
@@ -178,6 +155,34 @@ TEST(ArrayGrid, convolutions_without_tiles_compile) {
       EXPECT_LE(paper->launched - before, 4);
     }
   }
+}
+
+TEST(ArrayGrid, convolutions_of_images_and_of_many_channels_compile) {
+  NEED_CARD();
+  const Conv conv{{1, 1}, {1, 1}, {1, 1}, {0, 0}, 1};
+  const Window window{{3, 3}, {1, 1}, {1, 1}, {28, 28}};
+  NDArray image = NDArray::empty(device, Elem::float32, Dims{8, 3, 28, 28}),
+          x = NDArray::empty(device, Elem::float32, Dims{8, 512, 28, 28}),
+          first = NDArray::empty(device, Elem::float32, Dims{512, 3, 3, 3}),
+          w = NDArray::empty(device, Elem::float32, Dims{512, 512, 3, 3});
+  int before = paper->launched;
+  card_conv2d(image, first, conv, window);
+  card_conv2d_input(x, first, conv, window, 28, 28);
+  EXPECT_EQ(paper->launched - before, 2);
+  before = paper->launched;
+  card_conv2d(x, w, conv, window);
+  card_conv2d_input(x, w, conv, window, 28, 28);
+  card_conv2d_weight(x, x, w.shape(), conv, window);
+  EXPECT_NE(paper->last_source.find("sums"), std::string::npos);  // of the products of tiles
+  EXPECT_LE(paper->launched - before, 15);
+  // 16-bit ones of an image are whole products of windows that are laid out.
+  NDArray narrow = NDArray::empty(device, Elem::bfloat16, Dims{8, 3, 28, 28}),
+          taps = NDArray::empty(device, Elem::bfloat16, Dims{64, 3, 3, 3});
+  before = paper->launched;
+  const NDArray y = card_conv2d(narrow, taps, conv, window);
+  EXPECT_NE(paper->last_source.find("weft_tile_multiply_"), std::string::npos);
+  card_conv2d_weight(y, narrow, taps.shape(), conv, window);
+  EXPECT_LE(paper->launched - before, 6);
 }
 
 /// Few blocks take operands early, many do not; vectors and one barrier for a step in both.
@@ -317,7 +322,7 @@ TEST(ArrayGrid, products_of_16_bits_go_to_tensor_cores) {
     EXPECT_NE(paper->last_source.find("wgmma.mma_async"), std::string::npos);
     EXPECT_NE(paper->last_source.find("cp.async.bulk.tensor"), std::string::npos);
   }
-  // More batch axes than the whole kernel knows: the instruction's.
+  // More batch axes than the program knows: operands in order have one.
   const Ref<PaperCard> plain = make_ref<PaperCard>("cuda:arch=sm_90");
   NDArray heads = NDArray::empty(plain, Elem::bfloat16, Dims{3, 64, 5, 64, 7, 64});
   const int order[] = {0, 2, 4, 1, 3, 5};
@@ -326,13 +331,14 @@ TEST(ArrayGrid, products_of_16_bits_go_to_tensor_cores) {
                          Dims{64 * 5 * 64 * 7 * 64, 64 * 7 * 64, 64, 5 * 64 * 7 * 64, 1}, 0);
   NDArray right = NDArray::empty(plain, Elem::bfloat16, Dims{64, 64});
   matmul(left.transpose(3, 4), right.broadcast_to(Dims{2, 5, 7, 64, 64}));
-  EXPECT_EQ(plain->last_source.find("cp.async.bulk.tensor"), std::string::npos);
-  // Another type, another card: as before.
-  NDArray x = NDArray::empty(device, Elem::float32, Dims{64, 64});
-  EXPECT_FALSE(device::has_product(device, x.elem(), x.elem()));
+  EXPECT_NE(plain->last_source.find("cp.async.bulk.tensor"), std::string::npos);
+  // Another type, another card, two types: by threads.
+  EXPECT_FALSE(device::has_whole_product(device, Elem::float32));
   Ref<Device> older = make_ref<PaperCard>("cuda:arch=sm_80");
-  EXPECT_FALSE(device::has_product(older, Elem::float16, Elem::float16));
-  EXPECT_FALSE(device::has_product(device, Elem::float16, Elem::bfloat16));
+  EXPECT_FALSE(device::has_whole_product(older, Elem::float16));
+  const NDArray h = NDArray::empty(device, Elem::float16, Dims{512, 512}),
+                f = NDArray::empty(device, Elem::bfloat16, Dims{512, 512});
+  EXPECT_FALSE(device::prefers_product(h, h, f));
 }
 
 /// What the program of a product is told: sizes, parts, batch axes, strides in units of 16 bytes.
@@ -373,61 +379,15 @@ TEST(ArrayGrid, convolutions_of_16_bits_read_windows_in_place) {
   const int before = paper->launched;
   device::whole_conv(y, x, w, images);
   EXPECT_EQ(paper->launched - before, 4);  // images and weights in order, the product, the result
-  device::whole_conv_input(x, y, w, images);
-  device::whole_conv_weight(w, y, x, images);
-}
-
-/// The kernel of tensor cores is an ordinary program: a device without them runs its loops.
-TEST(ArrayGrid, any_device_multiplies_as_tensor_cores_do) {
-  Ref<Device> paper = make_ref<PaperCard>("cuda:arch=sm_90"), here;
-  try {
-    here = open_device("opencl:0");
-  } catch (const Error& e) {
-    GTEST_SKIP() << "no OpenCL device: " << e.what();
-  }
-  const auto& rows = device::grid_of(paper).products;
-  ASSERT_GT(rows.size(), 0u);
-  constexpr std::int64_t kBatch = 2, kM = 70, kN = 68, kK = 72, kWide = 72;
-  std::mt19937 rng(11);
-  constexpr std::int64_t n = kN, groups = 2;
-  std::vector<float> va(kBatch * kM * kK), vb(static_cast<std::size_t>(kK * kWide));
-  auto fill = [&](std::vector<float>& v) {  // few bits: sums are exact
-    for (float& x : v) x = static_cast<float>(static_cast<int>(rng() % 17) - 8) / 8;
-  };
-  fill(va), fill(vb);
-  auto halves = [&](const std::vector<float>& v, Dims shape) {
-    NDArray x = NDArray::empty(here, Elem::float32, std::move(shape));
-    here->upload(*x.handle(), 0, v.data(), v.size() * 4);
-    return x.astype(Elem::bfloat16);
-  };
-  NDArray a = halves(va, Dims{kBatch, kM, kK}), b = halves(vb, Dims{kK, kWide});
-  NDArray out = NDArray::empty(here, Elem::float32, Dims{kBatch, kM, n});
-  device::ProductSpec spec;
-  for (const InstructionInfo& row : rows) {
-    if (row.product->columns == 64 && row.meaning->params[0].buffer->dtype == dtypes::bfloat16)
-      spec.row = &row;
-  }
-  ASSERT_TRUE(spec.row);
-  spec.in = Elem::bfloat16, spec.rank_batch = 1, spec.groups = groups;
-  Ref<runtime::Module> module = build(ir::make_module(device::product_kernel(spec)), "opencl:0");
-  auto f = make_ref<runtime::Function>(module, "main", here);
-  std::vector<runtime::KernelArg> args;
-  for (const NDArray* x : {&out, &a, &b})
-    args.push_back(runtime::KernelArg::pointer(x->handle().get(), 0));
-  const std::int64_t blocks_m = (kM + 64 * groups - 1) / (64 * groups), blocks_n = (n + 63) / 64;
-  for (std::int64_t v : {blocks_m, blocks_n, kBatch, kM, n, kK, n / 2, kK / 8, kWide / 8, kBatch,
-                         kM * kK / 8, std::int64_t{0}})
-    args.push_back(runtime::KernelArg::integer(v));
-  f->launch(args).wait();
-  std::vector<float> got(static_cast<std::size_t>(out.size()));
-  here->download(got.data(), *out.handle(), 0, got.size() * 4);
-  for (std::int64_t i = 0; i < out.size(); ++i) {
-    float want = 0;
-    for (std::int64_t k = 0; k < kK; ++k)
-      want += va[static_cast<std::size_t>(i / n * kK + k)] *
-              vb[static_cast<std::size_t>(k * kWide + i % n)];
-    ASSERT_EQ(got[static_cast<std::size_t>(i)], want) << i / n % kM << ", " << i % n;
-  }
+  device::whole_conv_gradients(&x, &w, y, x, w, images);
+  // Few places and a long sum: in parts, which a second kernel adds up.
+  NDArray small = NDArray::empty(device, Elem::bfloat16, Dims{2, 512, 7, 7});
+  device::Images around;
+  around.before[0] = around.before[1] = 1;
+  const int earlier = paper->launched;
+  device::whole_conv(NDArray::empty(device, Elem::bfloat16, Dims{2, 512, 7, 7}), small,
+                     NDArray::empty(device, Elem::bfloat16, Dims{512, 512, 3, 3}), around);
+  EXPECT_EQ(paper->launched - earlier, 5);
 }
 
 TEST(ArrayGrid, a_device_is_known_by_its_value) {

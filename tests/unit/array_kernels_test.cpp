@@ -7,8 +7,8 @@
 #include <cstring>
 #include <random>
 
-#include "weft/array/kernel_lists.h"
 #include "weft/array/ops.h"
+#include "weft/host/kernel_lists.h"
 
 namespace weft {
 namespace {
@@ -49,12 +49,12 @@ int result_bytes(const OpInfo& row, Elem e) {
 TEST(Kernels, every_row_has_one_for_every_type_it_names) {
   for (Elem e : kComputed) {
     const int at = static_cast<int>(e);
-    for (int k = 0; k < kOps; ++k) {
+    for (int k = 0; k < op_count(); ++k) {
       const OpInfo& row = info(static_cast<Op>(k));
       const bool wanted = (row.types & bit_of(e)) != 0;
       EXPECT_EQ(kernels().elementwise[k][at] != nullptr, wanted) << row.name << " " << name_of(e);
     }
-    for (int k = 0; k < kReduceOps; ++k) {
+    for (int k = 0; k < reduce_op_count(); ++k) {
       const ReduceInfo& row = info(static_cast<ReduceOp>(k));
       const bool wanted = (row.types & bit_of(e)) != 0;
       EXPECT_EQ(kernels().reduce[k][at] != nullptr, wanted) << row.name << " " << name_of(e);
@@ -77,7 +77,7 @@ TEST(Kernels, an_element_gives_the_same_bits_wherever_it_stands) {
   std::mt19937 random(20261121);
   for (Elem e : kComputed) {
     const auto width = static_cast<std::size_t>(elem_bytes(e));
-    for (int k = 0; k < kOps; ++k) {
+    for (int k = 0; k < op_count(); ++k) {
       ElementwiseFn fn = kernels().elementwise[k][static_cast<int>(e)];
       if (!fn) continue;
       const OpInfo& row = info(static_cast<Op>(k));
@@ -102,7 +102,7 @@ TEST(Kernels, one_element_against_many_is_the_same_as_repeated) {
   int seen = 0;
   for (Elem e : kComputed) {
     const auto width = static_cast<std::size_t>(elem_bytes(e));
-    for (int k = 0; k < kOps; ++k) {
+    for (int k = 0; k < op_count(); ++k) {
       const OpInfo& row = info(static_cast<Op>(k));
       for (int which = 0; which < 2; ++which) {
         ElementwiseFn fn = one_kernel(which, static_cast<Op>(k), e);
@@ -131,7 +131,7 @@ TEST(Kernels, reductions_of_any_length_agree_with_one_by_one) {
   for (Elem e : kComputed) {
     if (!is_integer(e) && e != Elem::boolean) continue;  // exact in any order
     const auto width = static_cast<std::size_t>(elem_bytes(e));
-    for (int k = 0; k < kReduceOps; ++k) {
+    for (int k = 0; k < reduce_op_count(); ++k) {
       ReduceFn fn = kernels().reduce[k][static_cast<int>(e)];
       if (!fn) continue;
       for (std::int64_t n : {1, 2, 15, 16, 31, 63, 64, 65, 255, 256, 257, 300, 1000}) {

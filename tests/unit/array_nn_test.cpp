@@ -4,10 +4,10 @@
 
 #include <cmath>
 
-#include "weft/array/nn.h"
-#include "weft/array/ops/convolution.h"
-#include "weft/array/ops/structured.h"
 #include "weft/array/random.h"
+#include "weft/autograd/convolution.h"
+#include "weft/autograd/nn.h"
+#include "weft/autograd/structured.h"
 #include "weft/target/backend.h"
 
 namespace weft {

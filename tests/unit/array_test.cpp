@@ -6,7 +6,7 @@
 
 #include "../expect_error.h"
 #include "weft/array/random.h"
-#include "weft/array/tensor.h"
+#include "weft/autograd/tensor.h"
 #include "weft/target/backend.h"
 
 namespace weft {

@@ -8,8 +8,8 @@
 #include <bit>
 #include <random>
 
-#include "weft/array/device_whole_kernel.h"
 #include "weft/base/error.h"
+#include "weft/devices/whole_kernel.h"
 #include "weft/ir/build.h"
 #include "weft/ir/interpret.h"
 #include "weft/ir/roles.h"
@@ -171,7 +171,8 @@ TEST(ArrayWhole, products_of_every_layout) {
 }
 
 /// Images [n, y, x, channel] and weights [place, channel, out]; places as rows or as steps.
-std::int64_t convolution_errors(bool turned, int groups, int step_x, int step_y) {
+std::int64_t convolution_errors(bool turned, int groups, int step_x, int step_y,
+                                std::int64_t parts = 1) {
   constexpr std::int64_t kImages = 3, kHigh = 7, kWide = 6, kIn = 72, kOut = 72, kWindowX = 3,
                          kWindowY = 2, kBefore = 1;
   WholeProduct spec;
@@ -183,20 +184,27 @@ std::int64_t convolution_errors(bool turned, int groups, int step_x, int step_y)
   const std::int64_t wide = (kWide + 2 * kBefore - kWindowX) / step_x + 1,
                      high = (kHigh + 2 * kBefore - kWindowY) / step_y + 1;
   Array x({kIn, kWide, kHigh, kImages}, 72), y({kOut, wide, high, kImages}, 72);
-  Array w = turned ? Array({kIn, kOut, kWindowX * kWindowY, 1}, 72)
-                   : Array({kOut, kIn, kWindowX * kWindowY, 1}, 72);
+  Array w = turned ? Array({kIn, kOut, kWindowX, kWindowY}, 72)
+                   : Array({kOut, kIn, kWindowX, kWindowY}, 72);
   x.fill(rng), w.fill(rng);
   auto up = [](std::int64_t v, std::int64_t to) { return (v + to - 1) / to; };
   const std::int64_t across = up(wide, 4), down = up(high, 8),
                      count = across * down * up(kImages, 2);
   const std::int64_t steps = up(kIn, 64) * kWindowX * kWindowY;
-  run(joined(spec), spec, x, w, y.data.data(), std::ssize(y.data), &y,
+  const std::int64_t pixels = wide * high * kImages;
+  std::vector<float> sums(static_cast<std::size_t>(parts * pixels * kOut), NAN);
+  if (parts > 1) spec.out = Out::partial;
+  void* to = parts > 1 ? static_cast<void*>(sums.data()) : y.data.data();
+  run(joined(spec), spec, x, w, to, parts > 1 ? std::ssize(sums) : std::ssize(y.data), &y,
       {{"blocks", 2},
+       {"parts", parts},
+       {"wide", wide},
+       {"high", high},
        {"tiles_m", up(count, groups)},
        {"tiles_n", up(kOut, 64)},
        {"steps", steps},
-       {"part", steps},
-       {"m", count * 64},
+       {"part", up(steps, parts)},
+       {"m", parts > 1 ? pixels : count * 64},
        {"n", kOut},
        {"patches_w", across},
        {"patches_h", down},
@@ -216,9 +224,18 @@ std::int64_t convolution_errors(bool turned, int groups, int step_x, int step_y)
               const std::int64_t at = turned ? kWindowX * kWindowY - 1 - p : p;
               want += x.read(c, j * step_x - kBefore + p % kWindowX,
                              i * step_y - kBefore + p / kWindowX, n) *
-                      (turned ? w.read(c, o, at, 0) : w.read(o, c, at, 0));
+                      (turned ? w.read(c, o, at % kWindowX, at / kWindowX)
+                              : w.read(o, c, at % kWindowX, at / kWindowX));
             }
-          wrong += widen(y.at(o, j, i, n)) != widen(narrow(want));
+          if (parts == 1) {
+            wrong += widen(y.at(o, j, i, n)) != widen(narrow(want));
+            continue;
+          }
+          float got = 0;
+          for (std::int64_t p = 0; p < parts; ++p)
+            got += sums[static_cast<std::size_t>(
+                (((p * kImages + n) * high + i) * wide + j) * kOut + o)];
+          wrong += !(got == want);
         }
   return wrong;
 }
@@ -227,6 +244,8 @@ TEST(ArrayWhole, convolutions_read_windows_in_place) {
   EXPECT_EQ(convolution_errors(false, 2, 1, 1), 0);
   EXPECT_EQ(convolution_errors(false, 1, 2, 1), 0);
   EXPECT_EQ(convolution_errors(true, 2, 1, 1), 0);
+  EXPECT_EQ(convolution_errors(false, 2, 1, 1, 3), 0);
+  EXPECT_EQ(convolution_errors(true, 1, 1, 1, 2), 0);
 }
 
 TEST(ArrayWhole, gradients_towards_weights) {
@@ -267,7 +286,7 @@ TEST(ArrayWhole, gradients_towards_weights) {
               want += x.read(c, j - kBefore + p % kWindow, i - kBefore + p / kWindow, n) *
                       g.read(o, j, i, n);
         for (std::int64_t part = 0; part < parts; ++part)
-          got += sums[static_cast<std::size_t>(((part * places + p) * kIn + c) * kOut + o)];
+          got += sums[static_cast<std::size_t>(((part * kIn + c) * places + p) * kOut + o)];
         wrong += !(got == want);
       }
   EXPECT_EQ(wrong, 0);

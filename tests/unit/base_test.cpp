@@ -7,6 +7,7 @@
 #include "weft/base/dtype.h"
 #include "weft/base/error.h"
 #include "weft/base/json.h"
+#include "weft/base/text.h"
 
 namespace weft {
 
@@ -67,6 +68,14 @@ TEST(Json, errors_show_the_place) {
   EXPECT_THROW(Json::parse("\"\\q\""), Error);
 }
 
+TEST(Json, a_number_ends_with_its_text) {
+  const std::string digits =
+      "1234567.5e3";  // what follows the part that is read is a number's, too
+  EXPECT_EQ(Json::parse(std::string_view(digits).substr(0, 2)).as_int(), 12);
+  EXPECT_EQ(Json::parse(std::string_view(digits).substr(0, 7)).as_int(), 1234567);
+  EXPECT_EQ(Json::parse(std::string_view(digits).substr(0, 9)).as_double(), 1234567.5);
+}
+
 TEST(Json, random_bytes_never_crash) {
   std::mt19937 rng(7);
   const std::string alphabet = "{}[]\",:0123456789.eE-+ tfn\\u\"aul";
@@ -104,6 +113,16 @@ TEST(Error, checks_of_ours_say_so) {
     EXPECT_EQ(error.kind(), ErrorKind::internal);
     EXPECT_NE(error.message().find("1 == 2: one is 1"), std::string::npos);
   }
+}
+
+TEST(Text, what_was_meant_is_the_first_of_the_nearest) {
+  // A name cut short counts as one slip, whatever is missing.
+  EXPECT_EQ(did_you_mean("til", {"tip", "tiling"}), "did you mean \"tip\"?");
+  EXPECT_EQ(did_you_mean("til", {"tiling", "tip"}), "did you mean \"tiling\"?");
+  EXPECT_EQ(did_you_mean("til", {"other", "tilted by much"}), "did you mean \"tilted by much\"?");
+  EXPECT_EQ(did_you_mean("ti", {"tilted"}), "");  // two letters are no beginning
+  EXPECT_EQ(did_you_mean("tile", {"tiles", "tile"}), "");
+  EXPECT_EQ(did_you_mean("loom", {"shuttle"}), "");
 }
 
 }  // namespace weft

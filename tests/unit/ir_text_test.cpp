@@ -62,6 +62,20 @@ std::string in_func(std::string_view body) {
   return out;
 }
 
+TEST(IrText, names_that_no_array_gives_are_refused) {
+  expect_error(
+      "@T.prim_func\ndef main(A: T.Buffer((8,), \"int8\")):\n    s = T.alloc_buffer((\"m\",), "
+      "\"int8\")\n    T.evaluate(0)\n",
+      "name", "nothing gives the extent \"m\"", "\"m\"");
+  expect_error(
+      "@T.prim_func\ndef main(A: T.Buffer((8,), \"int8\")):\n    s = T.alloc_buffer((4,), "
+      "\"int8\", strides=\"int32\")\n    T.evaluate(0)\n",
+      "name", "nothing gives the extent \"int32\"", "\"int32\"");
+  parse_module(
+      "@T.prim_func\ndef main(a: T.handle):\n    A = T.match_buffer(a, (\"m\", 4), \"int8\", "
+      "strides=(\"q\", 1))\n    T.evaluate(0)\n");
+}
+
 TEST(IrText, SeedProgramsParseAsPrintedInTheNotebook) {
   IRModule add = parse_module(programs::kSeedVectorAdd);
   ASSERT_EQ(add->functions.size(), 1u);

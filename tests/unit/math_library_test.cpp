@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "paper_card.h"
-#include "weft/array/fft.h"
-#include "weft/array/linalg.h"
-#include "weft/array/linalg_device.h"
+#include "weft/linalg/fft.h"
+#include "weft/linalg/linalg.h"
+#include "weft/linalg/linalg_device.h"
 #include "weft/runtime/math_library.h"
 
 namespace weft {

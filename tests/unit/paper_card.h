@@ -7,7 +7,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "weft/array/tensor.h"
+#include "weft/autograd/tensor.h"
 #include "weft/target/backend.h"
 
 namespace weft {

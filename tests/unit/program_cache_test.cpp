@@ -5,7 +5,9 @@
 
 #include <thread>
 
-#include "weft/array/program_cache.h"
+#include "weft/devices/program_cache.h"
+#include "weft/ir/build.h"
+#include "weft/ir/compare.h"
 #include "weft/ir/text.h"
 #include "weft/target/backend.h"
 
@@ -41,6 +43,21 @@ TEST(ProgramCache, equal_programs_are_built_once) {
   float got = 0;
   x.read_element(7, &got);
   EXPECT_EQ(got, 6.0f);
+}
+
+TEST(ProgramCache, digests_tell_programs_apart) {
+  auto digest = [](std::string_view params, std::string_view value) {
+    const ir::Digest d = ir::structural_digest(ir::make_module(
+        ir::parse_func(cat("@T.prim_func\ndef main(", params,
+                           "):\n    for i in T.serial(8):\n        A[i] = ", value, "\n"))));
+    return std::pair(d.high, d.low);
+  };
+  const char *array = "A: T.Buffer((8,), \"float32\")", *number = "s: T.float32";
+  const auto first = digest(cat(array, ", ", number), "s");
+  EXPECT_EQ(digest(cat(array, ", t: T.float32"), "t"), first) << "names do not matter";
+  EXPECT_NE(digest(cat(number, ", ", array), "s"), first) << "the order of parameters does";
+  EXPECT_NE(digest(cat(array, ", ", number), "s + s"), first);
+  EXPECT_NE(digest(cat(array, ", ", number), "T.float32(1)"), first);
 }
 
 TEST(ProgramCache, threads_get_one_function) {

@@ -49,7 +49,7 @@ struct Target {
   /// A well-behaved client is served, and nothing of others is left.
   void expect_serves() {
     EXPECT_NO_THROW(Session::connect("localhost", server.port(), {})->device()->allocate(8));
-    for (int i = 0; i < 400 && (server.sessions() || server.held_bytes()); ++i) usleep(5000);
+    for (int i = 0; i < 12000 && (server.sessions() || server.held_bytes()); ++i) usleep(5000);
     EXPECT_EQ(server.sessions(), 0);
     EXPECT_EQ(server.held_bytes(), 0u);
   }
@@ -240,7 +240,7 @@ TEST(RpcHostile, endless_plans_end_with_client_and_server) {
   start(client);
   const auto begin = std::chrono::steady_clock::now();
   target->server.stop();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
   EXPECT_EQ(target->server.sessions(), 0);
 }
 

@@ -42,10 +42,10 @@ struct Served {
     std::lock_guard lock(mutex);
     return lines;
   }
-  /// Until the condition holds; false: it did not within two seconds.
+  /// Until the condition holds; false: it did not within a minute.
   template <typename F>
   bool soon(F&& condition) {
-    for (int i = 0; i < 400; ++i) {
+    for (int i = 0; i < 12000; ++i) {
       if (condition()) return true;
       usleep(5000);
     }
@@ -362,16 +362,16 @@ TEST(Rpc, reconfigure_gives_this_connection_another_device) {
 TEST(Rpc, a_slow_answer_is_an_error_in_time) {
   Served served;
   ConnectOptions o;
-  o.run_deadline = std::chrono::milliseconds(200);
+  o.run_deadline = std::chrono::milliseconds(1000);
   Ref<Session> session = served.connect(o);
   Ref<runtime::Device> device = session->device();
   Ref<runtime::Executable> e = device->load(memory_binary());
   runtime::KernelArg quick[] = {runtime::KernelArg::integer(20)},
-                     slow[] = {runtime::KernelArg::integer(1500)};
+                     slow[] = {runtime::KernelArg::integer(5000)};
   EXPECT_NO_THROW(device->launch(*e, 1, quick, {}).wait());
   auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(refused([&] { device->launch(*e, 1, slow, {}).wait(); }).code, "rpc.deadline");
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(1200));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(5000));
   EXPECT_EQ(refused([&] { device->allocate(8); }).code, "rpc.lost");
   Refused nobody = refused([] {
     ConnectOptions c;
@@ -387,7 +387,7 @@ TEST(Rpc, a_server_that_dies_or_stops_is_an_error_not_a_hang) {
     testing::ServerProcess process(WEFT_RPC_TEST_SERVER);
     ASSERT_GT(process.port, 0);
     ConnectOptions o;
-    o.deadline = std::chrono::milliseconds(1500);
+    o.deadline = std::chrono::milliseconds(3000);
     Ref<Session> session = Session::connect("127.0.0.1", process.port, o);
     Ref<runtime::Device> device = session->device();
     Ref<runtime::Storage> s = device->allocate(100);
@@ -398,7 +398,7 @@ TEST(Rpc, a_server_that_dies_or_stops_is_an_error_not_a_hang) {
     auto start = std::chrono::steady_clock::now();
     Refused r = refused([&] { device->upload(*s, 0, std::string(100, 'x').data(), 100); });
     EXPECT_EQ(r.code, signal == SIGKILL ? "rpc.lost" : "rpc.deadline") << r.text;
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(4));
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
     EXPECT_EQ(refused([&] { device->allocate(8); }).code, "rpc.lost");
   }
 }

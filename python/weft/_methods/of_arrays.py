@@ -10,12 +10,17 @@ from .._core import NDArray, Tensor
 from .._dispatch import leaves_of, mapped
 from .tools import members
 
+_TREES = (list, tuple, dict, slice)
+
 
 def _as_given(out, args, kwargs):
     """The result of a function of tensors: arrays in their place, unless a tensor is among the arguments."""
-    if next(leaves_of((args, kwargs), Tensor), None) is not None:
-        return out
-    return mapped(out, Tensor, lambda t: t.data)
+    for x in (*args, *kwargs.values()) if kwargs else args:
+        if isinstance(x, Tensor) or (
+            isinstance(x, _TREES) and next(leaves_of(x, Tensor), None) is not None
+        ):
+            return out
+    return out.data if isinstance(out, Tensor) else mapped(out, Tensor, lambda t: t.data)
 
 
 def on_arrays(method):
@@ -43,13 +48,17 @@ def taking_arrays(function):
 
     @functools.wraps(function)
     def call(*args, **kwargs):
-        for x in (*args, *kwargs.values()) if kwargs else args:
-            if _of_floats(x):
-                break
-        else:
+        given, named, found = [], kwargs, False
+        for x in args:
+            if isinstance(x, NDArray) and x.dtype.kind in "fc":
+                x, found = Tensor(x, requires_grad=False), True
+            given.append(x)
+        if kwargs:
+            named = {k: constant(v) for k, v in kwargs.items()}
+            found = found or any(named[k] is not v for k, v in kwargs.items())
+        if not found:
             return function(*args, **kwargs)
-        out = function(*map(constant, args), **{k: constant(v) for k, v in kwargs.items()})
-        return _as_given(out, args, kwargs)
+        return _as_given(function(*given, **named), args, kwargs)
 
     return call
 

@@ -13,6 +13,10 @@ from .creation import asarray
 from .types import iinfo
 
 
+_MANY = 4096  # elements, from which on another pass over memory costs more than putting two steps together
+_FLOATS = frozenset(("float32", "float64", "float16", "bfloat16"))
+
+
 def where(condition, x1, x2, /):
     """x1 where the condition holds, else x2."""
     if _is_tensor(x1) or _is_tensor(x2):
@@ -37,6 +41,17 @@ def clip(x, /, min=None, max=None):
             return _py.min(_py.max(b, info.min), info.max)
         return b
 
+    numbers = int if integers else (int, float)
+    if (
+        isinstance(x, NDArray)
+        and x.size > _MANY
+        and x.device.host_accessible
+        and (integers or _name(x.dtype) in _FLOATS)
+        and _py.all(
+            b is None or isinstance(b, numbers) and not isinstance(b, _pybool) for b in (min, max)
+        )
+    ):
+        return _core._clipped(x, bound(min), bound(max))
     out = x
     if min is not None:
         out = _row("maximum")(out, bound(min))

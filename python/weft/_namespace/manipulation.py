@@ -60,6 +60,8 @@ def stack(arrays, /, *, axis=0):
             f"axis {axis} of stack is outside a result of {ndim + 1} dimensions",
         )
     axis = axis % (ndim + 1)
+    if _py.all(type(a) is _core.NDArray for a in arrays):
+        return _core._stack(arrays, axis)
     return concat([expand_dims(a, axis=axis) for a in arrays], axis=axis)
 
 
@@ -154,6 +156,9 @@ def roll(x, /, shift, *, axis=None):
     out = x
     for s, a in zip(shifts, axes):
         a = _axis(a, x.ndim, "roll")
+        if type(out) is _core.NDArray:
+            out = _core._roll(out, s % _py.max(x.shape[a], 1), a)
+            continue
         n = x.shape[a]
         if n == 0 or s % n == 0:
             continue

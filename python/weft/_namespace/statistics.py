@@ -108,8 +108,8 @@ _MEAN, _VARIANCE, _DEVIATION = range(3)
 
 
 def _one_pass(moment, x, axis, keepdims, correction=0.0):
-    """Of arrays on devices with a grid; None for others."""
-    if not isinstance(x, _core.NDArray) or x.device.host_accessible:
+    """Of arrays of real numbers on the host and on devices with a grid; None for others."""
+    if not isinstance(x, _core.NDArray):
         return None
     return _core._moments(moment, x, axis, keepdims, correction)
 
@@ -129,43 +129,14 @@ def mean(x, /, *, axis=None, keepdims=False):
     return sum(x, axis=axis, keepdims=keepdims) / _count(x, axis)
 
 
-def _reduced_axes(ndim, axis):
-    if axis is None:
-        return set(range(ndim))
-    return {a % ndim for a in (axis if isinstance(axis, (tuple, list)) else (axis,))}
-
-
-def _kept(shape, axis):
-    gone = _reduced_axes(len(shape), axis)
-    return tuple(n for i, n in enumerate(shape) if i not in gone)
-
-
-def _in_rows(x, axis):
-    """Are the reduced axes the last ones of a compact array of reals on the host?"""
-    if not isinstance(x, _core.NDArray) or x.size == 0 or not x.device.host_accessible:
-        return False
-    gone = _reduced_axes(x.ndim, axis)
-    return (
-        _name(x.dtype) in ("float32", "float64")
-        and gone == set(range(x.ndim - len(gone), x.ndim))
-        and x.is_contiguous()
-    )
-
-
 def var(x, /, *, axis=None, correction=0.0, keepdims=False):
     """Variance, over n - correction."""
     if (out := _one_pass(_VARIANCE, x, axis, keepdims, correction)) is not None:
         return out
     narrow = _name(x.dtype) in _NARROW
     wide = x.astype(_float32) if narrow or _name(x.dtype) in _INTEGERS else x
-    middle = mean(wide, axis=axis, keepdims=True)
-    if _in_rows(wide, axis):
-        total = _core._squares_about(wide, middle).reshape(
-            middle.shape if keepdims else _kept(wide.shape, axis)
-        )
-    else:
-        centred = wide - middle
-        total = sum(centred * centred, axis=axis, keepdims=keepdims)
+    centred = wide - mean(wide, axis=axis, keepdims=True)
+    total = sum(centred * centred, axis=axis, keepdims=keepdims)
     n = _count(x, axis) - correction
     out = total / n if n > 0 else total * _math.nan
     return out.astype(x.dtype) if narrow else out
@@ -175,6 +146,9 @@ def std(x, /, *, axis=None, correction=0.0, keepdims=False):
     """Standard deviation."""
     if (out := _one_pass(_DEVIATION, x, axis, keepdims, correction)) is not None:
         return out
+    if _name(x.dtype) in _NARROW:  # the type may hold the root of a variance that it cannot
+        wide = std(x.astype(_float32), axis=axis, correction=correction, keepdims=keepdims)
+        return wide.astype(x.dtype)
     return _row("sqrt")(var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 

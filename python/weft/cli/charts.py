@@ -113,21 +113,26 @@ def roofline(title, roof, points):
     roof = (operations a second, bytes a second); points = [(program, operations, bytes, seconds)].
     """
     top, stream = roof
-    figure = _figure(2.3 + 0.16 * (len(points) + 1) // 2)
+    from matplotlib.transforms import offset_copy
+
+    rows = (len(points) + 1) // 2
+    figure = _figure(2.6 + 0.17 * rows)
     axes = _axes(figure)
     where = [flop / size for _, flop, size, _ in points] + [top / stream]
     low, high = min(where) / 4, max(where) * 8
     ridge = top / stream
     axes.plot([low, ridge, high], [low * stream, top, top], color="#7a7a7a", linewidth=1.4)
     for (name, flop, size, seconds), colour in zip(points, COLOURS * len(points)):
-        label = f"{name}: {flop / seconds / min(top, flop / size * stream):.0%}"
+        share = flop / seconds / min(top, flop / size * stream)
+        label = f"{name}: {share:.0%}" if share < 1.05 else f"{name}: above"
         axes.plot([flop / size], [flop / seconds], "o", color=colour, markersize=6, label=label)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("operations for each byte of the arguments", fontsize=8)
     axes.set_ylabel("operations a second", fontsize=8)
     axes.legend(
-        fontsize=7.5, frameon=False, loc="upper center", bbox_to_anchor=(0.45, -0.22), ncol=2,
+        fontsize=7.5 if rows < 4 else 7, frameon=False, loc="upper center", bbox_to_anchor=(0.45, 0), ncol=2,
+        bbox_transform=offset_copy(axes.transAxes, figure, y=-30, units="points"),  # below the axis and its label
         handletextpad=0.1, columnspacing=0.8,
     )  # fmt: skip
     return _svg(figure, title)

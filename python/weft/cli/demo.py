@@ -7,28 +7,49 @@
 """
 
 import importlib.util
+import math
 import pathlib
 import sys
 import time
 
+import numpy
 import weft
 from weft import _terminal
 from weft._errors import error as _error
 
 from . import report
+from .manual import not_installed
+
+
+def relative_error(got, wanted):
+    """The largest |got - wanted| divided by the largest |wanted|, in float64 (0 where all are equal).
+
+    Both are arrays of one shape, or numbers. NaN or infinite where a value is, or where only `wanted` is zero.
+    """
+    got, wanted = (numpy.asarray(value, "float64") for value in (got, wanted))
+    if got.shape != wanted.shape:
+        raise _error(
+            "shape",
+            "cli.demo.shape",
+            f"a program of the tour compares a result of shape {got.shape} with one of shape {wanted.shape}",
+        )
+    worst = float(abs(got - wanted).max(initial=0.0))
+    most = float(abs(wanted).max(initial=0.0))
+    return worst / most if most else worst and math.inf
 
 
 class Row:
     """One line of the table.
 
-    error is the largest difference from the reference; None where the program checks itself, or where there is a
-    `loss` instead. limit is what either may be. rivals: seconds of others for the same work in this run, by name; flop and
-    bytes: the operations of a call and the size of its arguments, for the roofline. absent: why it was not run.
+    got and wanted: the result and the reference's, from which the row's relative error is computed; None where the program
+    compares for itself (`passed` is what it found), or where there is a `loss` instead. limit: what the relative error, or
+    the loss, may be at most. rivals: seconds of others for the same work in this run, by name; flop and bytes: the
+    operations of a call and the size of its arguments, for the roofline. absent: why it was not run.
     """
 
     def __init__(
-        self, program, device, seconds, rate, unit, error, limit, note="", loss=None, rivals=None, flop=0, bytes=0,
-        absent="",
+        self, program, device, seconds, rate, unit, got=None, wanted=None, limit=0.0, note="", loss=None, passed=True,
+        rivals=None, flop=0, bytes=0, absent="",
     ):  # fmt: skip
         self.program, self.device, self.seconds, self.rate, self.unit = (
             program,
@@ -37,13 +58,14 @@ class Row:
             rate,
             unit,
         )
-        self.error, self.limit, self.note, self.loss = error, limit, note, loss
+        self.error = None if got is None else relative_error(got, wanted)
+        self.limit, self.note, self.loss, self.passed = limit, note, loss, passed
         self.rivals, self.flop, self.bytes, self.absent = rivals or {}, flop, bytes, absent
 
     @property
     def good(self):
         judged = self.loss if self.error is None else self.error
-        return judged is None or judged <= self.limit
+        return self.passed and (judged is None or judged <= self.limit)
 
     def cells(self):
         return [
@@ -52,12 +74,23 @@ class Row:
             f"{self.seconds * 1e3:.3g} ms" if self.seconds else "n/a",
             f"{self.rate:.3g} {self.unit}" if self.rate else "n/a",
             "n/a" if self.error is None else f"{self.error:.2g}",
+            "n/a" if self.error is None else f"{self.limit:.2g}",
             "not run" if self.absent else "ok" if self.good else "WRONG",
             self.absent or self.note,
         ]
 
 
-HEAD = ["program", "device", "time", "rate", "error", "result", "note"]
+def unless_absent(program, device, rows):
+    """The rows of `rows()`; where a library that they need is not installed, one row that says so instead of the rest."""
+    try:
+        yield from rows()
+    except weft.Error as error:
+        missing = not_installed(error)
+        if not missing:
+            raise
+        yield dict(
+            program=program, device=device, seconds=0, rate=0, unit="", absent=missing
+        )  # fmt: skip
 
 
 def examples_folder():
@@ -91,12 +124,12 @@ def _load(path):
 
 
 def _print(rows):
-    cells = [HEAD, *(r.cells() for r in rows)]
-    widths = [max(len(c[i]) for c in cells) for i in range(len(HEAD))]
+    cells = [report.HEAD, *(r.cells() for r in rows)]
+    widths = [max(len(c[i]) for c in cells) for i in range(len(report.HEAD))]
     for line in cells:
         print(
             "  ".join(
-                c.rjust(w) if i in (2, 3, 4) else c.ljust(w)
+                c.rjust(w) if report.HEAD[i] in report.NUMBERS else c.ljust(w)
                 for i, (c, w) in enumerate(zip(line, widths))
             ).rstrip()
         )
@@ -133,9 +166,12 @@ def run(args):
     profile.__exit__()
     progress("")
     _print(rows)
+    print()
+    for name, meaning in report.MEANINGS.items():
+        print(f"{name}: {meaning}")
     for name, error in failures:
         print(f"\n{name} failed:\n{error}")
-    absent = report.write(output / "report.html", HEAD, rows, items)
+    absent = report.write(output / "report.html", rows, items)
     profile.save(output / "trace.json")
     if absent:
         print(f"\n{absent}")

@@ -12,6 +12,15 @@ import weft
 from weft._errors import error
 
 
+def not_installed(error):
+    """What is missing and what helps, where a weft.Error says that something is not installed; otherwise empty."""
+    if not error.code.endswith(".absent"):
+        return ""
+    # An error that came from another process has its text only.
+    message = error.message or str(error).splitlines()[0].partition("]: ")[2]
+    return f"{message}: {error.help}" if error.help else message
+
+
 def bare_reason(reason):
     """A reason without its slug and the words "device D is absent", which the table's columns have said."""
     text = re.sub(r"^error\[[^]]*\]: ", "", reason)

@@ -10,32 +10,33 @@ import weft
 from . import charts
 
 TEMPLATE = pathlib.Path(__file__).with_name("report.html")
-MEANINGS = (
-    "time: of one call, or of one training step; simulated on qpu, vta and wse. rate: work of that call in a second. "
-    "error: the largest difference from the reference."
-)
+HEAD = ["program", "device", "time", "rate", "error", "allowed", "result", "note"]
+NUMBERS = ("time", "rate", "error", "allowed")
+MEANINGS = {
+    "time": "of one call, or of one training step; simulated on qpu, vta and wse",
+    "rate": "work of that call in a second",
+    "error": "the largest difference from the reference, divided by the reference's largest value",
+    "allowed": "the error at which a row is WRONG; 0: the result is exact",
+}
 
 
-def _number(column):
-    return column in ("time", "rate", "error")
-
-
-def _table(head, rows):
+def _table(rows):
     """The results, with a choice of one device. rows: objects with device, good and cells()."""
     devices = list(dict.fromkeys(r.device for r in rows))
     options = "".join(f"<option>{html.escape(d)}</option>" for d in devices)
     cells = "".join(
         f"<tr class='{'ok' if r.good else 'bad'}' data-device='{html.escape(r.device, quote=True)}'>"
         + "".join(
-            f"<td{' class=number' if _number(h) else ''}>{html.escape(c)}</td>"
-            for h, c in zip(head, r.cells())
+            f"<td data-head='{h}'{' class=number' if h in NUMBERS else ''}>{html.escape(c)}</td>"
+            for h, c in zip(HEAD, r.cells())
         )
         + "</tr>"
         for r in rows
     )
-    top = "".join(f"<th{' class=number' if _number(h) else ''}>{h}</th>" for h in head)
+    top = "".join(f"<th{' class=number' if h in NUMBERS else ''}>{h}</th>" for h in HEAD)
+    terms = "".join(f"<dt>{h}</dt><dd>{html.escape(m)}</dd>" for h, m in MEANINGS.items())
     return (
-        f"<p>{MEANINGS}</p><p><label>device <select id=device><option value=''>all</option>{options}</select></label></p>"
+        f"<dl>{terms}</dl><p><label>device <select id=device><option value=''>all</option>{options}</select></label></p>"
         f"<div class=wide><table id=results><thead><tr>{top}</tr></thead><tbody>{cells}</tbody></table></div>"
     )
 
@@ -94,7 +95,7 @@ def _rivals(rows):
         }
 
 
-def write(path, head, rows, items):
+def write(path, rows, items):
     """Writes the page. items: what the programs gave besides rows: (title, svg), charts, codes, roofs."""
     drawn, asked, codes, roofs = [], [], [], []
     for item in items:
@@ -112,7 +113,7 @@ def write(path, head, rows, items):
         drawn = [(i["title"], charts.draw(i), i.get("note", "")) for i in wanted] + drawn
     pictures = "".join(_figure(*each) for each in drawn)
     said = f"<p>{html.escape(absent)}</p>" if absent and wanted else ""
-    sections = {"Results": _table(head, rows)}
+    sections = {"Results": _table(rows)}
     if pictures or said:
         sections["Charts"] = f"{said}<div class=charts>{pictures}</div>"
     if codes:

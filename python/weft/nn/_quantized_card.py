@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The card's program for few rows by a quantized weight: threads read 16 packed outputs at a time along a run of one
-group's inputs, and the threads of a block add up what they have for the same outputs."""
+group's inputs, and the threads of a block add up what they have for the same outputs.
+
+Steps are taken from words of four bytes without shifts and conversions. The bits u of a step, where they lie in a half
+word, are put into the mantissa of 2^23: that is the float32 number 2^23 + u 2^place. Less 2^23 and what stands for 0,
+it is multiplied by x / 2^place, which is made once for the outputs of a thread."""
 
 from __future__ import annotations
 
@@ -12,6 +16,8 @@ from .. import te
 
 _LANES = 16  # outputs of a thread: a vector of 16 bytes
 _RUN = 16  # packed rows of a thread, at most
+_BYTES = 4  # of a word
+EXPONENT = 0x4B000000  # the bits of 2^23; an argument, so that one instruction joins a mask and it
 
 
 def form(inputs, outputs, size, bits, most):
@@ -25,32 +31,45 @@ def form(inputs, outputs, size, bits, most):
     return (run, threads, beside) if run >= 4 and threads and beside else None
 
 
+def _int32(value):
+    return te.const(value, "int32")
+
+
 def _program(rows, inputs, outputs, size, bits, dtype, has_zeros, has_bias, run):
     per = 8 // bits
     groups, packed = inputs // size, size // per
     runs = packed // run  # of a group
     x = te.placeholder((rows, inputs), dtype, name="x")
-    w = te.placeholder((inputs // per, outputs), "int8" if bits == 8 else "uint8", name="w")
+    w = te.placeholder((inputs // per, outputs // _BYTES), "int32", name="w")
     s = te.placeholder((groups, outputs), "float32", name="scales")
     z = te.placeholder((groups, outputs), "float32", name="zeros")
     b = te.placeholder((outputs,), "float32", name="bias")
+    exponent = te.var("exponent", "int32")
     r, h = te.reduce_axis((0, run), name="r"), te.reduce_axis((0, per), name="h")
 
     def factor(i, g):
         return x[i, (g // runs) * size + g % runs * run + r + h * packed].astype("float32")
 
-    def step(g, j):
-        if bits == 8:
-            return te.cast("float32", w[g * run + r, j])
-        byte = te.shift_right(te.cast("int32", w[g * run + r, j]), te.cast("int32", h * 4))
-        return te.cast(
-            "float32", te.bitwise_and(byte, te.const(15, "int32")) - te.const(8, "int32")
+    def term(i, g, j):
+        byte = te.cast("int32", j % _BYTES)
+        word = w[g * run + r, j // _BYTES]
+        if bits == 8:  # from -128 .. 127 to 0 .. 255
+            word = te.bitwise_xor(word, _int32(-0x7F7F7F80))
+        place = byte % _int32(2) * _int32(8) + te.cast("int32", h) * _int32(4)
+        half = te.shift_right(word, te.truncdiv(byte, _int32(2)) * _int32(16))
+        step = te.bitwise_and(half, te.shift_left(_int32(2**bits - 1), place))
+        zero = te.bitwise_or(_int32(EXPONENT), te.shift_left(_int32(2 ** (bits - 1)), place))
+        step, zero = (
+            te.reinterpret("float32", te.bitwise_or(step, exponent)),
+            te.reinterpret("float32", zero),
         )
+        inverse = te.reinterpret("float32", te.shift_left(_int32(127) - place, _int32(23)))
+        return factor(i, g) * inverse * (step - zero)
 
     all_runs = groups * runs
     part = te.compute(
         (rows, all_runs, outputs),
-        lambda i, g, j: te.sum(factor(i, g) * step(g, j), axis=[r, h]),
+        lambda i, g, j: te.sum(term(i, g, j), axis=[r, h]),
         name="part",
     )
     both = te.compute((rows, all_runs), lambda i, g: te.sum(factor(i, g), axis=[r, h]), name="both")
@@ -67,7 +86,7 @@ def _program(rows, inputs, outputs, size, bits, dtype, has_zeros, has_bias, run)
         name="out",
     )
     given = [x, w, s, *([z] if has_zeros else []), *([b] if has_bias else [])]
-    return te.create_prim_func([*given, out])
+    return te.create_prim_func([*given, out, exponent])
 
 
 def _schedule(program, threads, beside, has_zeros):
@@ -99,10 +118,11 @@ def _schedule(program, threads, beside, has_zeros):
     for loop in (loop for block in both for loop in sch.get_loops(block)[-2:]):
         sch.unroll(loop)
     *_, lane, r, h = sch.get_loops(part)
-    sch.reorder(r, h, lane)
+    word, byte = sch.split(lane, [None, _BYTES])
+    sch.reorder(r, h, byte, word)
     start = sch.decompose_reduction(part, r)
-    sch.unroll(r)
-    sch.unroll(h)
+    for loop in (r, h, byte, sch.get_loops(start)[-2]):
+        sch.unroll(loop)
     begin = sch.decompose_reduction(own, outer)
     for block in (part, start, own, begin):
         sch.vectorize(sch.get_loops(block)[-1])
@@ -125,8 +145,33 @@ def _bind_own(sch, own, wide):
 
 
 @functools.lru_cache(maxsize=256)
+def dequantizer(target, sizes, dtype, has_zeros):
+    """sizes: inputs, outputs, inputs of a group, bits. A function of weight, scales, zeros and the weight as `dtype`."""
+    inputs, outputs, size, bits = sizes
+    per = 8 // bits
+    packed = size // per
+    w = te.placeholder((inputs // per, outputs), "int8" if bits == 8 else "uint8", name="w")
+    s = te.placeholder((inputs // size, outputs), "float32", name="scales")
+    z = te.placeholder((inputs // size, outputs), "float32", name="zeros")
+
+    def value(k, j):
+        group, at = k // size, k % size
+        word = te.cast("int32", w[group * packed + at % packed, j])
+        if bits == 4:
+            word = te.shift_right(word, te.cast("int32", at // packed * 4))
+            word = te.bitwise_and(word, te.const(15, "int32")) - te.const(8, "int32")
+        step = te.cast("float32", word)
+        step = step - z[group, j] if has_zeros else step
+        return (step * s[group, j]).astype(dtype)
+
+    out = te.compute((inputs, outputs), value, name="out")
+    program = te.create_prim_func([w, s, *([z] if has_zeros else []), out])
+    return weft.build(program, target=target, tuned=False)["main"]
+
+
+@functools.lru_cache(maxsize=256)
 def kernel(target, most, sizes, dtype, has_zeros, has_bias):
-    """sizes: rows, inputs, outputs, inputs of a group, bits. A function of x, weight, scales, zeros, bias and the result, or None where sizes do not fit."""
+    """sizes: rows, inputs, outputs, inputs of a group, bits. A function of x, the weight's words, scales, zeros, bias, the result and EXPONENT, or None where sizes do not fit."""
     rows, inputs, outputs, size, bits = sizes
     found = form(inputs, outputs, size, bits, most)
     if found is None:

@@ -80,8 +80,8 @@ class _BatchNorm(Module):
         self.running_mean = self.running_mean * (1 - share) + mean * share
         self.running_var = self.running_var * (1 - share) + unbiased * share
 
-    def _on_card(self, x):
-        """The normalised batch by two sums and one map, where the device has kernels for it."""
+    def _as_one(self, x):
+        """The normalised batch by sums and one map as one node, where the device has kernels for it."""
         if self.weight is None or not isinstance(x, Tensor) or self.weight.dtype != x.dtype:
             return None
         found = _core._batch_norm(x, self.weight, self.bias, self.eps)
@@ -103,7 +103,7 @@ class _BatchNorm(Module):
             )
         axes, shape = (0, *range(2, x.ndim)), (1, -1, *(1,) * (x.ndim - 2))
         if self.training or self.running_mean is None:
-            kernels = self._on_card(x)
+            kernels = self._as_one(x)
             if kernels is not None:
                 return kernels
             mean = x.mean(axes, True)

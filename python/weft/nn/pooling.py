@@ -121,11 +121,9 @@ def _plain_square(x, n, options, ceil_mode):
 
 def _max_pool(n, name, x, kernel, stride, padding, dilation, ceil_mode):
     options = _options(name, x, n, kernel, stride, padding, dilation)
-    if isinstance(x, weft.Tensor) and _core._has_grid(x.data):
+    if isinstance(x, weft.Tensor) and _core._has_pooling(x.data):
         counts = [_places(name, x.shape[a], *rest, ceil_mode)[0].shape[0] for a, *rest in options]
         return _core._max_pool(x, [(x.shape[o[0]], c, *o[1:]) for o, c in zip(options, counts)])
-    if _plain_square(x, n, options, ceil_mode):
-        return x.windows(options[0][1], options[0][1], options[0][2]).max((4, 5))
     for axis, *rest in options:
         at, inside, _ = _places(name, x.shape[axis], *rest, ceil_mode)
         x = _largest(x, axis, at, inside)

@@ -14,6 +14,7 @@ import weft
 
 from .. import te
 from . import _quantized_card
+from .. import _core
 from .._core import NDArray, Tensor
 from .._errors import error as _error
 
@@ -140,7 +141,7 @@ def dequantize_weight(weight, scales, zeros=None, bits=8):
     weight, scales = _plain(weight), _plain(scales).astype(weft.float32)
     zeros = None if zeros is None else _plain(zeros).astype(weft.float32)
     _, _, size = _check_weight("dequantize_weight", weight, scales, zeros, bits)
-    return _dequantized(weight, scales, zeros, bits, size)
+    return _constant_weight(weight, scales, zeros, bits, size, weft.float32)
 
 
 @functools.lru_cache(maxsize=256)
@@ -212,7 +213,7 @@ def quantized_linear(x, weight, scales, zeros=None, bias=None, bits=8):
 
     weight: int8 (inputs, outputs), or with bits=4 uint8 (inputs / 2, outputs), as quantize_weight makes them; scales
     and zeros: (groups, outputs); products are summed in float32. Gradients reach x, scales, zeros and bias. Fewer than 8
-    rows on the host read the packed weight once; otherwise it is made float first.
+    rows read the packed weight once; otherwise it is made float first: of x's type where that has 16 bits, else float32.
 
     Raises DTypeError nn.quantized.weight, ArgumentError nn.quantized.bits, ShapeError nn.quantized.scales,
     nn.quantized.zeros, nn.quantized.inputs (x, bias)."""
@@ -285,17 +286,35 @@ def _few_rows_of_card(arrays, rows, inputs, outputs, size, bits):
         return None
     floats = [_compact(_float32(a)) for a in (scales, zeros, bias) if a is not None]
     out = weft.empty((rows, outputs), dtype=x.dtype, device=device)
-    call(_compact(x.reshape((rows, inputs))), _compact(packed), *floats, out)
+    words = _core._as_words(packed)
+    call(_compact(x.reshape((rows, inputs))), words, *floats, out, _quantized_card.EXPONENT)
     return out if out.dtype == arrays[0].dtype else out.astype(arrays[0].dtype)
 
 
+def _constant_weight(packed, scales, zeros, bits, size, dtype):
+    """The float weight of the given type."""
+    device, outputs = packed.device, packed.shape[1]
+    if not device.limits.get("threads_per_block", 0):
+        return _dequantized(packed, scales, zeros, bits, size).astype(dtype)
+    floats = [_compact(a) for a in (scales, zeros) if a is not None]
+    inputs = packed.shape[0] * (8 // bits)
+    out = weft.empty((inputs, outputs), dtype=dtype, device=device)
+    sizes = (inputs, outputs, size, bits)
+    call = _quantized_card.dequantizer(str(device), sizes, str(dtype), zeros is not None)
+    call(_compact(packed), *floats, out)
+    return out
+
+
 def _composed(x, packed, scales, zeros, bias, bits, size, tensors):
-    if tensors:
+    """16-bit x is multiplied by a weight of its type, others by a float32 one."""
+    dtype = x.dtype
+    of_product = dtype if dtype in (weft.float16, weft.bfloat16) else weft.float32
+    if any(isinstance(a, Tensor) and a.requires_grad for a in (scales, zeros)):
         x, scales, zeros, bias = (
             a if a is None or isinstance(a, Tensor) else Tensor(a, requires_grad=False)
             for a in (x, scales, zeros, bias)
         )
-        outputs, dtype = packed.shape[1], x.dtype
+        outputs = packed.shape[1]
         unit = weft.ones((1, 1), dtype=weft.float32, device=packed.device)
         steps = _dequantized(packed, unit.broadcast_to(scales.shape), None, bits, size)
         steps = Tensor(steps.reshape((-1, size, outputs)), requires_grad=False)
@@ -304,12 +323,15 @@ def _composed(x, packed, scales, zeros, bias, bits, size, tensors):
         weight = (steps * scales.astype(weft.float32).reshape((-1, 1, outputs))).reshape(
             (-1, outputs)
         )
+        weight = weight.astype(of_product)
     else:
-        dtype = x.dtype
-        floats = [a if a is None else a.astype(weft.float32) for a in (scales, zeros)]
-        weight = _dequantized(packed, *floats, bits, size)
-    y = x.astype(weft.float32) @ weight
-    y = y if bias is None else y + bias.astype(weft.float32)
+        floats = [a if a is None else _float32(_plain(a)) for a in (scales, zeros)]
+        weight = _constant_weight(packed, *floats, bits, size, of_product)
+        if tensors:
+            weight = Tensor(weight, requires_grad=False)
+            x = x if isinstance(x, Tensor) else Tensor(x, requires_grad=False)
+    y = x.astype(of_product) @ weight
+    y = y if bias is None else y.astype(weft.float32) + bias.astype(weft.float32)
     return y.astype(dtype)
 
 

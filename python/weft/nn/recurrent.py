@@ -56,8 +56,7 @@ class RNNCell(Module):
 
     def _advanced(self, x, state):
         p, bias = self._inputs(x)
-        q = state[0] @ self.weight_hh
-        return self._steps.step(p, q if bias is None else q + bias, state)[0]
+        return recur(self._steps, False, p.unsqueeze(0), self.weight_hh, bias, *state)[1]
 
 
 class LSTMCell(RNNCell):

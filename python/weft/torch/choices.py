@@ -7,14 +7,20 @@ about the larger of the two sums. Replayed graphs cost no host time: there the c
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+import weft
 
 SIDES = ("torch", "weft")
 
 _CLOCKS = 2e9  # of a card, a second; how long it is kept busy need not be exact
-_MARGIN = 1.05  # single operators: timing a library call in a few runs is no more exact than this
+# How many times faster weft must be alone, (single operators, groups): caches are warmer there than in a whole call.
+_MARGINS = ((1.05, 1.0), (1.4, 1.1), (float("inf"), 1.0))
+_WHOLE_SECONDS = 0.4  # for the comparison of whole programs, at least two turns
 _WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the host's time, in the choices that are compared
 
 
@@ -37,13 +43,21 @@ def _wall(run, args):
     return time.perf_counter() - start
 
 
+def _taken_on_host(run, args):
+    """Seconds of a run; with one thread its processor time, which other programs of the machine lengthen least."""
+    clock = time.thread_time if torch.get_num_threads() == weft.get_threads() == 1 else time.perf_counter  # fmt: skip
+    start = clock()
+    run(args)
+    return clock() - start
+
+
 def _on_host(runs, args, most, budget):
     """The least time of a few interleaved runs."""
     runs["torch"](args)
     best, spent, count = {}, 0.0, 0
     while count < 4 or (count < most and spent < budget):
         for side, run in runs.items():
-            taken = _wall(run, args)
+            taken = _taken_on_host(run, args)
             best[side] = min(best.get(side, taken), taken)
             spent += taken
         count += 1
@@ -81,23 +95,31 @@ def _on_card(runs, args, home, rounds):
     return found
 
 
+def as_later_calls():
+    """Neither gradients nor the mode in which torch watches the operators of a first call: it would slow torch's side."""
+    stack = contextlib.ExitStack()
+    stack.enter_context(torch.no_grad())
+    stack.enter_context(_disable_current_modes())
+    return stack
+
+
 def measure(runs, args, home, patient):
     """{side: Cost} of functions of a list of tensors. patient: up to 0.1 s for each."""
-    with torch.no_grad():
+    with as_later_calls():
         if home.type == "cuda":
             return _on_card(runs, args, home, 12 if patient else 3)
         return _on_host(runs, args, *((100, 0.1) if patient else (12, 0.004)))
 
 
-def _weighed(step, side, weight):
+def _weighed(step, side, weight, margin):
     cost = step.costs[side]
-    margin = _MARGIN if side == "weft" and step.kind != "fused" else 1.0
+    margin = margin[step.kind == "fused"] if side == "weft" else 1.0
     return margin * (weight * cost.host + (1 - weight) * cost.device)
 
 
-def _choice(steps, weight):
+def _choice(steps, weight, margin):
     return [
-        min((s for s in SIDES if s in step.costs), key=lambda s: _weighed(step, s, weight))
+        min((s for s in SIDES if s in step.costs), key=lambda s: _weighed(step, s, weight, margin))
         for step in steps
     ]
 
@@ -109,13 +131,50 @@ def _total(steps, choice, graphs):
     return (device if graphs else max(host, device)), host + device
 
 
-def choose(steps, home, graphs):
-    """Sets `where` of the steps whose costs are known on both sides."""
+def candidates(steps, home, graphs):
+    """Choices of sides that may be best, as lists for the steps with costs, the best by the costs of single steps first."""
     known = [step for step in steps if step.costs]
     weights = _WEIGHTS if home.type == "cuda" and not graphs else (0.0,)
-    choices = [_choice(known, weight) for weight in weights]
-    choices.append(["torch" if "torch" in step.costs else "weft" for step in known])
-    best = min(choices, key=lambda choice: _total(known, choice, graphs))
-    for step, side in zip(known, best):
-        if step.where == "weft" and side == "torch":
-            step.where, step.reason = "torch", "torch's kernels are faster here"
+    found = [_choice(known, weight, margin) for weight in weights for margin in _MARGINS]
+    found.append(["torch" if "torch" in step.costs else "weft" for step in known])
+    distinct = list({tuple(choice): choice for choice in found}.values())
+    return sorted(distinct, key=lambda choice: _total(known, choice, graphs))
+
+
+def apply(steps, choice):
+    """Sets `where` of the steps whose costs are known on both sides."""
+    for step, side in zip([step for step in steps if step.costs], choice):
+        if len(step.costs) == len(SIDES):
+            step.where = side
+            step.reason = "torch's kernels are faster here" if side == "torch" else ""
+
+
+def choose(steps, home, graphs):
+    """Sets `where` by the costs of single steps."""
+    apply(steps, candidates(steps, home, graphs)[0])
+
+
+def measure_whole(runs, given, home, graphs):
+    """Seconds of each of the functions of a list of tensors, one after another in turns; least of a few."""
+    best = [float("inf")] * len(runs)
+    spent, turns = 0.0, 0
+    while turns < 5 and (turns < 2 or spent < _WHOLE_SECONDS):
+        for i, run in enumerate(runs):
+            if home.type == "cuda":
+                torch.cuda.synchronize(home)
+                once = _wall(lambda args: run(list(args)), given)  # noqa: B023 - called at once
+                if graphs:
+                    taken = _card_cost(lambda args: run(list(args)), given, home, once).device  # noqa: B023
+                else:
+                    torch.cuda.synchronize(home)
+                    start = time.perf_counter()
+                    for _ in range(3):
+                        run(list(given))
+                    torch.cuda.synchronize(home)
+                    taken = (time.perf_counter() - start) / 3
+            else:
+                taken = _taken_on_host(lambda args: run(list(args)), given)  # noqa: B023
+            best[i] = min(best[i], taken)
+            spent += taken
+        turns += 1
+    return best

@@ -15,12 +15,15 @@ import torch
 import weft
 
 from .. import _core
-from .choices import choose, measure
+from . import remembered
+from .choices import measure
 from .graph import Value, map_values
 from .partition import Unit, kept_ids, order
 from .plans import Recipe, array_function, check, halves
 from .rules import Unsupported
 from .rules.views import TENSOR_METHODS
+from .side_by_side import build_kernels
+from .whole import settle
 
 _costs = {}  # (what a unit computes, strides of its inputs, device) -> {side: Cost}
 _MOST_COSTS = 10000
@@ -56,6 +59,20 @@ class Step:
 
             self.call = call
         return self.call
+
+    def on_weft(self, array):
+        """The unit's results by weft; `array` gives the array of a value."""
+        if self.recipe is not None:
+            return self.recipe.plan.run([array(v) for v in self.recipe.inputs])
+        (op,) = self.unit.ops
+        found = self.array_call()([array(v) for v in self.unit.inputs])
+        wanted = {v.id for v in self.unit.outputs}
+        for v, x in zip(op.outputs, found):
+            if v is not None and v.id in wanted:
+                if x is None:
+                    raise Unsupported("a result of the operator that weft does not compute is used")
+                check(op, v, x.shape, x.dtype)
+        return [x for v, x in zip(op.outputs, found) if v is not None and v.id in wanted]
 
 
 # torch's own functions of the same arguments as the operator: half the work of a call through the dispatcher's tables.
@@ -161,7 +178,7 @@ class Program:
 
     # ---- the first call
 
-    def _like(self):
+    def like_array(self):
         """An array where the plans will run."""
         if self.like is None:
             named = self.options.weft_device
@@ -173,7 +190,7 @@ class Program:
         """A group that makes no plan is halved until it does, or stays with torch."""
         unit = step.unit
         try:
-            step.recipe = Recipe(unit, self._like())
+            step.recipe = Recipe(unit, self.like_array())
             return [step]
         except Unsupported as refusal:
             reason = str(refusal)
@@ -196,25 +213,58 @@ class Program:
         by_unit = {id(s.unit): s for s in steps}
         self.steps = [by_unit[id(u)] for u in order([s.unit for s in steps], self.kept)]
 
+    def kind_of(self, step):
+        """A text that is equal for steps that compute the same from inputs of the same shapes and strides."""
+        unit = step.unit
+        what = step.recipe.key if step.recipe else "; ".join(f"{op.name} {map_values([op.args, op.kwargs], lambda v: (v.fake.dtype, tuple(v.fake.shape)))}" for op in unit.ops)  # fmt: skip
+        strides = [tuple(v.fake.stride()) for v in unit.inputs]
+        return f"{unit.kind} {self.home} {self.options.weft_device} {strides} {what}"
+
     def _first(self, args):
         self._prepare()
-        trial = Trial(self, args)
+        compare = self.options.prefer == "fastest" and not remembered.recall(self)
+        build_kernels(self)
+        trial = Trial(self, args, compare)
         for step in self.steps:
             trial.step(step)
-        choose(self.steps, self.home, self.options.graphs)
         outputs = trial.outputs()
         from .codegen import write
 
+        if compare:
+            settle(self, trial.given)
+            remembered.keep(self)
         self.code, self.run = write(self)
         args.clear()
         return outputs
+
+    def protect(self, found, given):
+        """Marks results whose strides differ from torch's, and those that share memory where torch's do not."""
+        self.fixes = {}
+        taken = []
+        for v, t in zip(self.graph.inputs, given):
+            if isinstance(v, Value):
+                taken.append((_span(t), v.fake))
+        for v in values_with_constants(self.graph):
+            taken.append((_span(v.constant), None))
+        for i, (t, v) in enumerate(zip(found, self.graph.outputs)):
+            if not isinstance(v, Value):
+                continue
+            span, fake = _span(t), v.fake
+            wrong = not same_layout(t, fake)
+            for other, theirs in taken:
+                shared = theirs is not None and _shares(fake, theirs)
+                wrong = wrong or (_overlap(span, other) and not shared)
+            if wrong:
+                self.fixes[i] = "copy"
+            else:
+                taken.append((span, fake))
 
 
 class Trial:
     """The first run: every value is kept as a tensor, an array or both, for as long as a step reads it."""
 
-    def __init__(self, program, args):
-        self.p, self.bridge = program, program.bridge
+    def __init__(self, program, args, compare):
+        self.p, self.bridge, self.compare = program, program.bridge, compare
         self.t, self.w = {}, {}
         self.given = list(args)
         for v, a in zip(program.graph.inputs, args):
@@ -254,20 +304,6 @@ class Trial:
                         local[v.id] = t
         return [local[v.id] for v in step.unit.outputs]
 
-    def on_weft(self, step):
-        """The unit's results by weft."""
-        if step.recipe is not None:
-            return step.recipe.plan.run([self.array(v) for v in step.recipe.inputs])
-        (op,) = step.unit.ops
-        found = step.array_call()([self.array(v) for v in step.unit.inputs])
-        wanted = {v.id for v in step.unit.outputs}
-        for v, x in zip(op.outputs, found):
-            if v is not None and v.id in wanted:
-                if x is None:
-                    raise Unsupported("a result of the operator that weft does not compute is used")
-                check(op, v, x.shape, x.dtype)
-        return [x for v, x in zip(op.outputs, found) if v is not None and v.id in wanted]
-
     def step(self, step):
         if step.where == "weft":
             self._try_weft(step)
@@ -292,14 +328,14 @@ class Trial:
         source = step.unit.inputs[0]
         if source.id in self.w and source.id not in self.t:
             try:
-                return self._keep(self.w, step, self.on_weft(step))
+                return self._keep(self.w, step, step.on_weft(self.array))
             except (Unsupported, weft.Error):
                 pass  # a view of the tensor does as well
         self._keep(self.t, step, self.on_torch(step))
 
     def _try_weft(self, step):
         try:
-            results = self.on_weft(step)
+            results = step.on_weft(self.array)
         except Unsupported as refusal:
             reason = str(refusal)
         except weft.Error as refusal:
@@ -307,7 +343,7 @@ class Trial:
         except Exception as fault:  # a fault of ours must not end the user's program
             reason = f"fault in a rule: {type(fault).__name__}: {fault}"
         else:
-            if self.p.options.prefer == "fastest":
+            if self.compare:
                 step.costs = self._measured(step, ("torch", "weft"))
             # Results of this call come from weft in any case, so that refusals show at once.
             return self._keep(self.w, step, results)
@@ -323,21 +359,13 @@ class Trial:
             for op in step.unit.ops
         )
         weighed = self.p.home.type == "cuda" and not self.p.options.graphs
-        if again and weighed and self.p.options.prefer == "fastest":
+        if again and weighed and self.compare:
             step.costs = self._measured(step, ("torch",))
 
     def _key(self, step):
-        unit = step.unit
-        what = (
-            step.recipe.key
-            if step.recipe
-            else f"{unit.ops[0].name} {map_values([unit.ops[0].args, unit.ops[0].kwargs], lambda v: (v.fake.dtype, tuple(v.fake.shape)))}"
-        )
-        strides = tuple(self.tensor(v).stride() for v in unit.inputs)
         return (
-            what,
-            strides,
-            str(self.p.home),
+            self.p.kind_of(step),
+            tuple(self.tensor(v).stride() for v in step.unit.inputs),
             torch.get_num_threads(),
             weft.get_threads(),
             self.p.options.patient,
@@ -362,31 +390,10 @@ class Trial:
         """The graph's results, with the strides and the sharing of memory that torch would have."""
         found = [self.tensor(v) if isinstance(v, Value) else v for v in self.p.graph.outputs]
         fakes = [v.fake if isinstance(v, Value) else None for v in self.p.graph.outputs]
-        self._protect(found, fakes)
+        self.p.protect(found, self.given)
         return [
             fixed(t, f) if i in self.p.fixes else t for i, (t, f) in enumerate(zip(found, fakes))
         ]
-
-    def _protect(self, found, fakes):
-        """Marks results whose strides differ from torch's, and those that share memory where torch's do not."""
-        taken = []
-        for v, t in zip(self.p.graph.inputs, self.given):
-            if isinstance(v, Value):
-                taken.append((_span(t), v.fake))
-        for v in values_with_constants(self.p.graph):
-            taken.append((_span(v.constant), None))
-        for i, (t, fake) in enumerate(zip(found, fakes)):
-            if fake is None:
-                continue
-            span = _span(t)
-            wrong = not same_layout(t, fake)
-            for other, theirs in taken:
-                shared = theirs is not None and _shares(fake, theirs)
-                wrong = wrong or (_overlap(span, other) and not shared)
-            if wrong:
-                self.p.fixes[i] = "copy"
-            else:
-                taken.append((span, fake))
 
 
 def values_with_constants(graph):

@@ -14,12 +14,17 @@ from .._errors import error as _error
 from . import trees
 from .batched import Batched, frames, wrapped
 
-_state = threading.local()
+
+class _State(threading.local):
+    depth = 0  # an attribute that is absent costs more than a small operation
+
+
+_state = _State()
 
 
 def differentiating():
     """How many derivatives this thread is inside of."""
-    return getattr(_state, "depth", 0)
+    return _state.depth
 
 
 class _Inside:

@@ -19,6 +19,7 @@ from multiprocessing.connection import Pipe
 import weft
 from weft._errors import error
 
+from .machines import replayed
 from .measure import Measurer
 
 BUILD_LIMIT = 60.0  # seconds that a build may take where no limit is given
@@ -178,15 +179,15 @@ def _failed(reason, schedule):
 
 
 def _plain(reason):
-    """An error that can be sent: of its class, with its code and text."""
+    """An error that can be sent: of its class, with its text and fields, without what it came from."""
     out = type(reason)(str(reason))
-    out.code = reason.code
+    out.__dict__.update({k: v for k, v in reason.__dict__.items() if not k.startswith("_")})
     return out
 
 
 def _candidate(measurer, pipe, program, target, trace, best, path):
     """Says "built", and then what was measured; a remote device's module is only saved."""
-    schedule = weft.Schedule.replay(program, trace)
+    schedule = replayed(program, target, trace)
     module = weft.build(schedule, target=target)
     if path is not None:
         module.save(path)
@@ -198,7 +199,7 @@ def _candidate(measurer, pipe, program, target, trace, best, path):
 def _built(program, target, trace):
     """(schedule, module), or what was raised."""
     try:
-        schedule = weft.Schedule.replay(program, trace)
+        schedule = replayed(program, target, trace)
         return schedule, weft.build(schedule, target=target)
     except Exception as reason:
         return reason

@@ -152,6 +152,8 @@ def tuned(program, target):
         return program, []
     import weft
 
+    from .machines import replayed
+
     single = isinstance(program, weft.PrimFunc)
     functions = {program.name: program} if single else dict(program.functions)
     notes, changed = [], False
@@ -160,7 +162,7 @@ def tuned(program, target):
         if not isinstance(trace, str):
             continue
         try:
-            functions[name] = weft.Schedule.replay(function, trace).func
+            functions[name] = replayed(function, target, trace).func
         except weft.Error as reason:
             why = str(reason).partition("\n")[0]
             notes.append(

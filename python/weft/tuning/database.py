@@ -189,9 +189,10 @@ class Database:
 
     def correct(self, workload, target, trial):
         """Replaces the time of a trial that was measured again."""
-        row = (workload, target, trial.key, 0, trial.seconds, trial.cycles, trial.failure)
+        row = (trial.seconds, trial.cycles, workload, target, trial.key)
         self.add_rows(
-            [(*row, trial.trace)], "insert or replace into trials values(?,?,?,?,?,?,?,?)"
+            [row],
+            "update trials set seconds=?, cycles=? where workload=? and target=? and candidate=?",
         )
 
     def save(self):

@@ -8,6 +8,7 @@ import weft
 from weft._errors import error
 
 from .apart import Apart
+from .machines import replayed
 
 _BETWEEN = 1.0  # seconds between two attempts to reach a host
 
@@ -65,15 +66,15 @@ class RayWorker:
 class _Actor:
     """In the worker's process."""
 
-    def __init__(self, program, *work):
-        self.program = program
-        self.measurer = Apart(program, *work)
+    def __init__(self, program, name, target, *work):
+        self.program, self.target = program, target
+        self.measurer = Apart(program, name, target, *work)
 
     def name(self):
         return self.measurer.device.name
 
     def measure(self, trace, best, allowed):
-        schedule = weft.Schedule.replay(self.program, trace)
+        schedule = replayed(self.program, self.target, trace)
         try:
             return self.measurer.measure(schedule, best, allowed), None
         except weft.Error as reason:

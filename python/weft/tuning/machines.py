@@ -2,11 +2,13 @@
 """Sketches for machines without a grid: the decisions of their default schedules, left open. What they find is judged by
 simulated cycles, which are the same in every run."""
 
+import json
 import math
 
 import weft
+from weft import _core
 
-from .sketches import blocks_of, divisors, inline
+from .sketches import blocks_of, divisors, inline, rules_of
 
 LANES = 16
 
@@ -95,7 +97,20 @@ def _wafer(target):
     return apply
 
 
+# ---- where schedules begin
+
+
+def replayed(program, target, trace):
+    """The schedule of a candidate of `program`. The steps of a target whose default schedules begin at another form of the
+    program (`Schedule.start`: a packed function) are repeated on that."""
+    if target.partition(":")[0] == "vta" and json.loads(trace)["steps"]:
+        opened = _core.open_schedule(program._core, target, lambda _, options: options[0])
+        if opened is not None:
+            program = weft.Schedule(opened).start
+    return weft.Schedule.replay(program, trace)
+
+
 def machine_sketches(target):
     """Sketches by name for a machine; none for other targets."""
-    make = {"qpu": _qpu, "wse": _wafer}.get(target.partition(":")[0])
+    make = {"qpu": _qpu, "wse": _wafer, "vta": rules_of}.get(target.partition(":")[0])
     return {target.partition(":")[0]: make(target)} if make else {}

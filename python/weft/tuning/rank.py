@@ -14,6 +14,8 @@ import numpy as np
 import weft
 from weft import _core
 
+from .machines import replayed
+
 LEAST = 6  # fewer measured candidates give no correction
 _RIDGE = 0.03  # in units of a feature's variance
 _FAILED = 3.0  # what certainly fails counts as exp(3) times slower
@@ -57,7 +59,7 @@ class Model:
                 if by_rules and _core.target_has_rules(self._target):
                     made = _core.open_schedule(self._program._core, self._target, answers)
                 if made is None:
-                    schedule = weft.Schedule.replay(self._program, trial.trace)
+                    schedule = replayed(self._program, self._target, trial.trace)
                 else:
                     schedule = weft.Schedule(made)
                     schedule.expected = answers.expected

@@ -15,6 +15,7 @@ from .apart import BUILD_LIMIT, Apart
 from .best import default_path
 from .database import Database, Trial
 from .fleet import Host, RayWorker
+from .machines import replayed
 from .pool import measured
 from .progress import Progress
 from .rank import LEAST, Model, Ranking
@@ -26,7 +27,6 @@ _PATIENCE = (
 )
 _DRAWN = 24  # candidates of which the one that ranks best is measured
 _BESIDE = 16  # most candidates that are built at once
-_CONFIRMED = 3  # times that a winner is measured once more, beside the default schedule
 _NEAR = (0.9, 0.75, 0.5, 0.0)  # shares of a default schedule's decisions that a candidate keeps
 _GRACE = 2.0  # seconds that a running candidate may have beyond the budget, or twice what the slowest took
 _PLAIN = {"sketch": "plain", "knobs": {}}  # the program as it is: what weft.build makes of it
@@ -258,23 +258,29 @@ class _Search:
         )
 
 
-def _confirmed(search, measurer, file, workload, where):
-    """The winner, measured once more right beside the default schedule: one that is not faster there loses its place."""
-    for _ in range(_CONFIRMED):
+def _confirmed(search, measurer, file, workload, where, target):
+    """The winner, measured once more right beside the default schedule: one that is not faster there loses its place.
+
+    What is returned is what the database holds as the fastest, so weft.build takes the same."""
+    while True:
         winner, default = search.winner(measurer.device.name), search.default
         if winner is default or default is None or not default.seconds or winner.cycles:
             return winner
-        replayed = weft.Schedule.replay(search.program, winner.trace)
+        faster = replayed(search.program, target, winner.trace)
         try:
             plain = measurer.measure(weft.Schedule(search.program), None)[0]
-            again = measurer.measure(replayed, None)[0]
+            again = measurer.measure(faster, None)[0]
         except weft.Error:
             return winner  # the device is gone: what was measured stands
         if again <= plain:
             return winner
+        if (
+            plain < default.seconds
+        ):  # it was slow by chance, and every candidate looked fast beside it
+            default.seconds = plain
+            file.correct(workload, where, default)
         winner.seconds = max(again, default.seconds * again / plain)
         file.correct(workload, where, winner)
-    return search.default
 
 
 def _checked(trials, seconds, limit):
@@ -385,10 +391,10 @@ def tune(
             search.seen.append(trial)
             show(search.seen, search.default)
         if len(search.seen) > before and measurers:
-            winner = _confirmed(search, measurers[0], file, workload, where)
+            winner = _confirmed(search, measurers[0], file, workload, where, target)
         else:
             winner = search.winner(weft.device(devices[0] or target).name)
-        return weft.Schedule.replay(program, winner.trace)
+        return replayed(program, target, winner.trace)
     finally:
         show.end()
         for measurer in measurers:

@@ -12,7 +12,7 @@ using namespace ir;
 
 namespace {
 
-using Wide = __int128;
+__extension__ using Wide = __int128;
 
 /// Constants beyond this are not added to others: sums are kept in 64 bits.
 constexpr Wide kMost = Wide{1} << 62;

@@ -5,12 +5,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "weft/array/device_kernel.h"
-#include "weft/array/loop_kernels.h"
 #include "weft/array/nest.h"
+#include "weft/array/on_device.h"
 #include "weft/array/ops.h"
-#include "weft/array/ops/device_structured.h"
-#include "weft/array/reduce_program.h"
+#include "weft/host/loop_kernels.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
@@ -152,7 +150,6 @@ NDArray arg_reduce(bool largest, const NDArray& x, std::optional<int> axis, bool
     if (axis && i != a) shape.push_back(x.shape()[i]);
     else if (keepdims) shape.push_back(1);
   }
-  const bool narrow = is_narrow_float(x.elem());
   const Elem kernel = arithmetic_elem(x.elem());
   const std::int64_t n = axis ? x.shape()[a] : x.size();
   NDArray out = NDArray::empty(x.device(), Elem::int64, shape);
@@ -162,8 +159,9 @@ NDArray arg_reduce(bool largest, const NDArray& x, std::optional<int> axis, bool
                 cat(name, " of no elements: shape ", to_string(x.shape()), " has an empty axis"));
   }
   auto result = [&] { return reinterpret_cast<std::int64_t*>(out.host()); };
-  if (!x.on_host() && device::grid_of(x.device()).present) {
-    arg_reduce_program(largest, out, x, axis ? std::uint64_t{1} << a : ~std::uint64_t{0});
+  if (has_grid(x)) {
+    on_device().extreme_positions(largest, out, x,
+                                  axis ? std::uint64_t{1} << a : ~std::uint64_t{0});
     return out;
   }
   if (x.on_host() && n == x.size() && x.elem() == kernel && x.is_contiguous()) {
@@ -192,7 +190,7 @@ NDArray arg_reduce(bool largest, const NDArray& x, std::optional<int> axis, bool
   order.push_back(at);
   NDArray moved = flat.permute(order);
   moved = moved.elem() == kernel ? moved.contiguous() : moved.astype(kernel);
-  if (!x.on_host()) return device_arg_reduce(largest, moved).reshape(shape);
+  if (!x.on_host()) return on_device().extreme_positions(largest, moved).reshape(shape);
   Finder(largest, kernel).rows(moved.host(), out.size(), n, result());
   return out;
 }

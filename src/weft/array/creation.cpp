@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arrays from nothing and from several: evenly spaced numbers, joined arrays.
 
+#include <algorithm>
+#include <cstring>
 #include <string>
+#include <vector>
 
-#include "weft/array/device_kernel.h"
-#include "weft/array/loop_kernels.h"
 #include "weft/array/nest.h"
+#include "weft/array/on_device.h"
 #include "weft/array/ops.h"
-#include "weft/array/program_cache.h"
-#include "weft/operators/steps.h"
+#include "weft/host/loop_kernels.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
@@ -29,14 +30,8 @@ NDArray arange(const Ref<Device>& device, Elem elem, double start, double step,
                     : integral                                                         ? Elem::uint8
                                : Elem::float64;
   if (made != elem) return arange(device, made, start, step, count).astype(elem);
-  if (device::grid_of(device).present) {
-    ProgramCall call(device);
-    call.array(out);
-    if (integral) call.integer(from).integer(by);
-    else call.real(start).real(step);
-    call.integer(count).integer((count + operators::kStepsThreads - 1) / operators::kStepsThreads);
-    call.run({"steps", {static_cast<int>(elem)}},
-             [&] { return operators::steps_program(std::string(name_of(elem)), integral); });
+  if (has_grid(out)) {
+    on_device().steps(out, start, step);
     return out;
   }
   std::string held(out.on_host() ? 0 : static_cast<std::size_t>(out.nbytes()), '\0');
@@ -51,6 +46,29 @@ NDArray arange(const Ref<Device>& device, Elem elem, double start, double step,
   if (!out.on_host()) device->upload(*out.handle(), 0, held.data(), held.size());
   return out;
 }
+
+namespace {
+
+/// Small compact arrays of one type are joined by copies of bytes.
+bool copied_as_bytes(std::span<const NDArray> arrays, int axis, const NDArray& out) {
+  constexpr std::int64_t kSmall = 1 << 18;
+  if (!out.on_host() || out.nbytes() > kSmall) return false;
+  for (const NDArray& a : arrays)
+    if (a.elem() != out.elem() || !a.is_contiguous()) return false;
+  std::int64_t outer = 1;
+  for (int i = 0; i < axis; ++i) outer *= out.shape()[i];
+  char* to = out.host();
+  for (std::int64_t i = 0; i < outer; ++i) {
+    for (const NDArray& a : arrays) {
+      const std::int64_t bytes = a.nbytes() / outer;
+      if (bytes > 0) std::memcpy(to, a.host() + i * bytes, static_cast<std::size_t>(bytes));
+      to += bytes;
+    }
+  }
+  return true;
+}
+
+}  // namespace
 
 NDArray concat(std::span<const NDArray> arrays, int axis) {
   if (arrays.empty()) throw Error(ErrorKind::value, "array.concat.empty", "concat of 0 arrays");
@@ -73,11 +91,46 @@ NDArray concat(std::span<const NDArray> arrays, int axis) {
     shape[axis] += a.shape()[axis];
   }
   NDArray out = NDArray::empty(first.device(), e, shape);
+  if (copied_as_bytes(arrays, axis, out)) return out;
   std::int64_t at = 0;
   for (const NDArray& a : arrays) {
     assign(out.slice(axis, at, a.shape()[axis], 1), a);
     at += a.shape()[axis];
   }
+  return out;
+}
+
+NDArray stack(std::span<const NDArray> arrays, int axis) {
+  std::vector<NDArray> wide;
+  wide.reserve(arrays.size());
+  for (const NDArray& a : arrays) wide.push_back(a.expand_dims(axis));
+  return concat(wide, axis);
+}
+
+NDArray roll(const NDArray& x, std::int64_t shift, int axis) {
+  axis = normalize_axis(axis, x.ndim(), "roll");
+  const std::int64_t n = x.shape()[axis], s = n > 0 ? (shift % n + n) % n : 0;
+  if (s == 0) return x.copy();
+  const NDArray parts[2] = {x.slice(axis, n - s, s, 1), x.slice(axis, 0, n - s, 1)};
+  return concat(parts, axis);
+}
+
+NDArray triangle(const NDArray& x, std::int64_t k, bool lower) {
+  const int r = x.ndim();
+  const std::int64_t rows = x.shape()[r - 2], n = x.shape()[r - 1], bytes = elem_bytes(x.elem());
+  NDArray out = x.copy();
+  if (out.size() == 0) return out;
+  const std::int64_t count = out.size() / n;
+  runtime::Pool::shared().parallel_for(
+      count, std::max<std::int64_t>(1, (1 << 15) / n), [&](std::int64_t i, std::int64_t end) {
+        for (; i < end; ++i) {
+          // Row i keeps columns up to here, or from here on.
+          const std::int64_t at = std::clamp<std::int64_t>(i % rows + k + (lower ? 1 : 0), 0, n);
+          char* row = out.host() + i * n * bytes;
+          if (lower) std::memset(row + at * bytes, 0, static_cast<std::size_t>((n - at) * bytes));
+          else std::memset(row, 0, static_cast<std::size_t>(at * bytes));
+        }
+      });
   return out;
 }
 

@@ -5,13 +5,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "weft/array/complex_device.h"
-#include "weft/array/kernel_lists.h"
-#include "weft/array/loop_kernels.h"
 #include "weft/array/nest.h"
+#include "weft/array/on_device.h"
 #include "weft/array/ops.h"
-#include "weft/array/ops/device_structured.h"
-#include "weft/array/ops/grid_operators.h"
+#include "weft/host/kernel_lists.h"
+#include "weft/host/loop_kernels.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
@@ -165,7 +163,7 @@ std::int64_t count_of(const Dims& shape) {
 NDArray gather(const NDArray& x, std::span<const NDArray> indices) {
   if (!x.on_host()) {
     if (is_complex(x.elem())) return as_complex(gather(as_reals(x), indices));
-    return has_grid(x) ? grid_gather(x, indices) : device_gather(x, indices);
+    return on_device().gather(x, indices);
   }
   Dims shape = index_shape(indices);
   const std::vector<Line> lines = lines_of(x, indices, shape);
@@ -222,8 +220,7 @@ void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& 
       const NDArray z = value.elem() == x.elem() ? value : value.astype(x.elem());
       return scatter(as_reals(x), indices, as_reals(z), accumulate);
     }
-    if (has_grid(x)) return grid_scatter(x, indices, value, accumulate);
-    return device_scatter(x, indices, value, accumulate);
+    return on_device().scatter(x, indices, value, accumulate);
   }
   Dims shape = index_shape(indices);
   const std::vector<Line> lines = lines_of(x, indices, shape);
@@ -343,8 +340,7 @@ NDArray take(const NDArray& x, const NDArray& indices, int axis) {
     if (i != axis) order.push_back(i);
   }
   NDArray list[1] = {indices};
-  if (!x.on_host() && has_grid(x) && !is_complex(x.elem()))
-    return grid_gather(x.permute(order), list, axis);
+  if (has_grid(x) && !is_complex(x.elem())) return on_device().gather(x.permute(order), list, axis);
   NDArray out = gather(x.permute(order), list);
   std::vector<int> back;
   for (int i = 0; i < axis; ++i) back.push_back(n + i);
@@ -394,6 +390,8 @@ NDArray take_along_axis(const NDArray& x, const NDArray& indices, int axis) {
         });
     return out.transpose(axis, -1).contiguous();
   }
+  if (!has_grid(x) && !is_complex(x.elem()))
+    return on_device().take_along(wide, indices.broadcast_to(shape), axis);
   std::vector<NDArray> all;
   for (int i = 0; i < x.ndim(); ++i) {
     if (i == axis) {
@@ -414,7 +412,7 @@ std::vector<NDArray> nonzero(const NDArray& x) {
                 cat("nonzero of ", describe(x), ": a 0-d array has no positions"));
   }
   if (!x.on_host() && is_complex(x.elem())) return nonzero(apply(Op::not_equal, x, Scalar(0)));
-  if (!x.on_host()) return has_grid(x) ? grid_nonzero(x) : device_nonzero(x);
+  if (!x.on_host()) return on_device().nonzero(x);
   const Marks marks(x);
   const std::int64_t total = marks.total();
   std::vector<NDArray> out;
@@ -462,9 +460,9 @@ void need_mask(const NDArray& x, const NDArray& mask, int axis) {
 
 NDArray select_marked(const NDArray& x, const NDArray& mask) {
   need_mask(x, mask);
-  if (!x.on_host() && has_grid(x) && mask.device() == x.device() && mask.shape() == x.shape() &&
+  if (has_grid(x) && mask.device() == x.device() && mask.shape() == x.shape() &&
       !is_complex(x.elem()))
-    return grid_select(x, mask);
+    return on_device().select_marked(x, mask);
   if (!x.on_host() || !mask.on_host()) return gather(x, nonzero(mask));
   const Marks marks(mask);
   const NDArray compact = x.contiguous();

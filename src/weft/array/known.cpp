@@ -6,7 +6,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "weft/array/with_type.h"
+#include "weft/elements/with_type.h"
 
 namespace weft {
 

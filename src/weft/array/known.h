@@ -3,8 +3,8 @@
 // Rows whose second operand is a number for which there is a cheaper way to the value: powers by
 // multiplication and square root, integer division by multiplication.
 
-#include "weft/array/kernel_lists.h"
 #include "weft/array/ops.h"
+#include "weft/host/kernel_lists.h"
 
 namespace weft {
 

@@ -3,10 +3,11 @@
 #include <complex>
 #include <cstring>
 
-#include "weft/array/device_ops.h"
-#include "weft/array/gemm.h"
-#include "weft/array/loop_kernels.h"
+#include "weft/array/on_device.h"
 #include "weft/array/ops.h"
+#include "weft/host/gemm.h"
+#include "weft/host/loop_kernels.h"
+#include "weft/host/tile_gemm.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
@@ -145,6 +146,15 @@ void host_product(Elem kernel, NDArray a, NDArray b, const NDArray& out, const D
   }
 }
 
+/// Products of two bfloat16 operands by tile registers, rounded once.
+void tile_product(const NDArray& a, const NDArray& b, const NDArray& out, const Dims& shape_a,
+                  const Dims& shape_b) {
+  const int last = out.ndim() - 1;
+  const std::int64_t m = out.shape()[last - 1], n = out.shape()[last], k = shape_a[last];
+  using Word = std::uint16_t;
+  batches<Word>(tile_gemm, a.broadcast_to(shape_a), b.broadcast_to(shape_b), out, m, n, k);
+}
+
 }  // namespace
 
 NDArray matmul(const NDArray& a_in, const NDArray& b_in) {
@@ -185,13 +195,19 @@ NDArray matmul(const NDArray& a_in, const NDArray& b_in) {
   shape.push_back(m), shape.push_back(n);
   shape_a.push_back(m), shape_a.push_back(k);
   shape_b.push_back(k), shape_b.push_back(n);
-  if (device_has_contraction(a)) kernel = e;  // rounded once, by the kernel
+  // A product that is its own rounding: by the device's kernel, or by the processor's tiles.
+  const bool tiles =
+      a.on_host() && a.elem() == Elem::bfloat16 && b.elem() == Elem::bfloat16 && tile_products();
+  if (tiles || (!a.on_host() && on_device().has_products(a))) kernel = e;
   NDArray out = NDArray::empty(a.device(), kernel, shape);
   if (!out.on_host()) {
     if (k == 0) out = full(out.device(), kernel, shape, Scalar(0));
-    else if (out.size() > 0) device_matmul(out, a.broadcast_to(shape_a), b.broadcast_to(shape_b));
+    else if (out.size() > 0)
+      on_device().matmul(out, a.broadcast_to(shape_a), b.broadcast_to(shape_b));
   } else if (out.size() > 0 && k == 0) {
     std::memset(out.host(), 0, static_cast<std::size_t>(out.nbytes()));
+  } else if (out.size() > 0 && tiles) {
+    tile_product(a, b, out, shape_a, shape_b);
   } else if (out.size() > 0) {
     host_product(kernel, a, b, out, shape_a, shape_b);
   }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Sums of squares about a mean, the one long step of a variance.
+// Means and sums of squares about them on the host, in one pass over memory.
 
-#include "weft/array/ndarray.h"
+#include "weft/array/ops.h"
 
 namespace weft {
 
-/// Sums of (x - mean)^2 along rows: x is contiguous on the host, of float32 or float64, and has
-/// mean.size() rows; one mean and one sum for each row.
-NDArray squares_about(const NDArray& x, const NDArray& mean);
+enum class Moment { mean, variance, deviation };
+
+/// The moment over the axes in `mask`, of an array on the host with elements of a real type;
+/// compact and with the kept axes alone, of x's type, or float32 for integers.
+NDArray host_moments(Moment moment, const NDArray& x, std::uint64_t mask, double correction);
 
 }  // namespace weft

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/array/ndarray.h"
-#include "weft/array/machine.h"
-#include "weft/array/pending_checks.h"
+#include "weft/array/on_device.h"
+#include "weft/runtime/backlog.h"
 
 #include <algorithm>
 #include <vector>
@@ -73,7 +73,7 @@ NDArray NDArray::empty(const Ref<Device>& device, Elem elem, Dims shape) {
   std::int64_t size = checked_size(shape, elem_bytes(elem));
   Dims strides = compact_strides(shape);
   auto bytes = static_cast<runtime::Bytes>(size * elem_bytes(elem));
-  if (!device->info().host_accessible && machine_of(device).packs(elem))
+  if (!device->info().host_accessible && on_device().packs(device, elem))
     bytes = (bytes + 3) / 4 * 4;  // programs write whole words
   return NDArray(device->allocate(bytes), elem, std::move(shape), std::move(strides), 0);
 }
@@ -153,12 +153,12 @@ NDArray NDArray::to(const Ref<Device>& device) const {
   } else if (out.on_host()) {
     this->device()->download(out.host(), *source.storage_, static_cast<runtime::Bytes>(from),
                              bytes);
-    settle_pending(this->device());
+    on_device().settle(this->device());
   } else {
     std::string through(bytes, '\0');
     this->device()->download(through.data(), *source.storage_, static_cast<runtime::Bytes>(from),
                              bytes);
-    settle_pending(this->device());
+    on_device().settle(this->device());
     device->upload(*out.storage_, 0, through.data(), bytes);
   }
   return out;
@@ -377,7 +377,7 @@ void NDArray::read_element(std::int64_t linear, void* out) const {
   }
   auto bytes = static_cast<runtime::Bytes>(elem_bytes(elem_));
   device()->download(out, *storage_, static_cast<runtime::Bytes>(at) * bytes, bytes);
-  settle_pending(device());
+  if (!on_host()) on_device().settle(device());
 }
 
 void NDArray::read(void* out) const {
@@ -386,7 +386,7 @@ void NDArray::read(void* out) const {
   auto bytes = static_cast<runtime::Bytes>(elem_bytes(elem_));
   device()->download(out, *source.handle(), static_cast<runtime::Bytes>(source.offset()) * bytes,
                      static_cast<runtime::Bytes>(nbytes()));
-  settle_pending(device());
+  if (!on_host()) on_device().settle(device());
 }
 
 Dims broadcast_shapes(std::span<const Dims* const> shapes, std::string_view operation) {
@@ -446,6 +446,7 @@ NDArray from_external(const Ref<Device>& device, void* data, std::int64_t bytes,
   for (int i = 0; i < shape.size(); ++i) {
     if (strides[i] < 0 && shape[i] > 0) low += (shape[i] - 1) * strides[i];
   }
+  runtime::share_memory(*device);
   auto address =
       reinterpret_cast<std::uint64_t>(data) + static_cast<std::uint64_t>(low * elem_bytes(elem));
   auto storage = make_ref<Storage>(device, address, static_cast<runtime::Bytes>(bytes), "global",
@@ -476,6 +477,25 @@ NDArray diagonal(const NDArray& x, int first, int second, std::int64_t offset) {
   strides.push_back(x.strides()[first] + x.strides()[second]);
   return NDArray(x.handle(), x.elem(), shape, strides,
                  x.offset() + down * x.strides()[first] + right * x.strides()[second]);
+}
+
+NDArray as_reals(const NDArray& z) {
+  Dims shape = z.shape(), strides = z.strides();
+  for (int i = 0; i < strides.size(); ++i) strides[i] *= 2;
+  shape.push_back(2), strides.push_back(1);
+  return NDArray(z.handle(), real_of(z.elem()), shape, strides, 2 * z.offset());
+}
+
+NDArray as_complex(const NDArray& reals) {
+  const int last = reals.ndim() - 1;
+  Dims shape(reals.shape().data(), last), strides(reals.strides().data(), last);
+  bool fits = reals.shape()[last] == 2 && reals.strides()[last] == 1 && reals.offset() % 2 == 0;
+  for (int i = 0; i < last; ++i) {
+    fits = fits && (strides[i] % 2 == 0 || shape[i] == 1);
+    strides[i] /= 2;
+  }
+  WEFT_CHECK(fits, "no pairs: ", describe(reals));
+  return NDArray(reals.handle(), complex_of(reals.elem()), shape, strides, reals.offset() / 2);
 }
 
 }  // namespace weft

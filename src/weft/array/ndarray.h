@@ -11,7 +11,7 @@
 #include <string>
 
 #include "weft/array/dims.h"
-#include "weft/array/elem.h"
+#include "weft/elements/elem.h"
 #include "weft/runtime/device.h"
 
 namespace weft {
@@ -123,5 +123,10 @@ NDArray from_external(const Ref<Device>& device, void* data, std::int64_t bytes,
 /// The truncating text: nested brackets, as `repr` shows it, without the frame.
 std::string format(const NDArray& array);
 std::string describe(const NDArray& array);  // "float32[2, 3]"
+
+/// The same memory as real numbers: an axis of (re, im) behind the others.
+NDArray as_reals(const NDArray& z);
+/// The reverse. The last axis has two adjacent elements, and everything else steps over pairs.
+NDArray as_complex(const NDArray& reals);
 
 }  // namespace weft

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "weft/array/strided_copy.h"
+
 namespace weft {
 
 Nest make_nest(char* base, const Dims& shape, const Dims& strides, int bytes) {
@@ -53,6 +55,8 @@ void Walker::carry() {
 
 template <typename T, bool kGather>
 void Walker::move(std::int64_t n, T* run) {
+  constexpr int size = sizeof(T);
+  constexpr std::int64_t kLeastRun = 16;  // elements for which a call of vectors pays
   if (nest_.ndim == 0) {
     for (std::int64_t i = 0; i < n; ++i) {
       if constexpr (kGather) run[i] = *reinterpret_cast<T*>(at_);
@@ -73,6 +77,9 @@ void Walker::move(std::int64_t n, T* run) {
       }
     } else if (kGather && stride == 0) {
       std::fill_n(run, m, *reinterpret_cast<T*>(at));
+    } else if (const std::int64_t step = stride / size; m >= kLeastRun && step * size == stride) {
+      if constexpr (kGather) copy_run(size, reinterpret_cast<char*>(run), 1, at, step, m);
+      else copy_run(size, at, step, reinterpret_cast<const char*>(run), 1, m);
     } else {
       for (std::int64_t i = 0; i < m; ++i) {
         if constexpr (kGather) {

@@ -8,14 +8,14 @@
 #include <limits>
 
 #include "weft/array/collapse.h"
-#include "weft/array/device_ops.h"
 #include "weft/array/feed.h"
-#include "weft/array/kernel_lists.h"
 #include "weft/array/known.h"
 #include "weft/array/nest.h"
-#include "weft/array/ops/device_structured.h"
+#include "weft/array/on_device.h"
 #include "weft/array/strided_copy.h"
 #include "weft/array/transpose.h"
+#include "weft/elements/rows.h"
+#include "weft/host/kernel_lists.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
@@ -30,7 +30,7 @@ constexpr OpInfo kInfo[] = {
    #value, #grad, #domain,    sentence},
 #define BINARY(name, rule, types, value, gx, gy, domain, sentence) \
   {#name, 2, Rule::rule, types, std::string_view(#gx) != "none", #value, #gx, #domain, sentence},
-#include "weft/array/ops/elementwise.def"
+#include "weft/elements/elementwise.def"
 #undef UNARY
 #undef BINARY
 };
@@ -275,10 +275,16 @@ Types resolve_types(const OpInfo& op, const Arg* args, int count) {
   return {e, result_of(op.rule, e)};
 }
 
+/// The type in which a row computes: the operands' own where there is a kernel for it.
+Elem kernel_of(Op op, Elem compute) {
+  const bool own = kernels().elementwise[static_cast<int>(op)][static_cast<int>(compute)];
+  return own ? compute : kernel_elem(compute);
+}
+
 void run_binary(Op op, ElementwiseFn fn, Elem compute, Rule rule, const NDArray& out, const Arg& x,
                 const Arg& y) {
   if (out.size() == 0) return;
-  Elem kernel = kernel_elem(compute);
+  Elem kernel = kernel_of(op, compute);
   alignas(16) char constants[2][16];
   Feed feeds[2];
   const Arg* args[2] = {&x, &y};
@@ -369,7 +375,8 @@ void select_into(const NDArray& out, const NDArray& condition, const Arg& a, con
 
 }  // namespace
 
-const OpInfo& info(Op op) { return kInfo[static_cast<int>(op)]; }
+int op_count() { return kOps; }
+const OpInfo& info(Op op) { return kInfo[row_of(op)]; }
 
 Types resolve(Op op, std::span<const Elem> arrays, std::span<const Scalar> numbers) {
   const OpInfo& row = info(op);
@@ -404,15 +411,11 @@ NDArray apply(Op op, const Arg& x) {
     return apply_in_order(op, a.shape(), &x, 1, order);
   if (!a.on_host()) {
     NDArray result = NDArray::empty(a.device(), types.result, a.shape());
-    device_elementwise(op, types.compute, result, {&x, 1});
+    on_device().elementwise(op, types.compute, result, {&x, 1});
     return result;
   }
-  Elem kernel = types.compute;
+  const Elem kernel = kernel_of(op, types.compute);
   ElementwiseFn fn = kernels().elementwise[static_cast<int>(op)][static_cast<int>(kernel)];
-  if (!fn) {
-    kernel = kernel_elem(kernel);
-    fn = kernels().elementwise[static_cast<int>(op)][static_cast<int>(kernel)];
-  }
   NDArray out = NDArray::empty(a.device(), types.result, a.shape());
   if (out.size() == 0) return out;
   if (a.elem() == kernel && types.result == result_of(row.rule, kernel) &&
@@ -463,7 +466,7 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
     if (p == 2 && !is_complex(types.compute)) return apply(Op::square, x);
     if (p == -1 && is_real_float(types.compute)) return apply(Op::reciprocal, x);
   }
-  Elem kernel = kernel_elem(types.compute);
+  Elem kernel = kernel_of(op, types.compute);
   ElementwiseFn fn = kernels().elementwise[static_cast<int>(op)][static_cast<int>(kernel)];
   if (x.array && y.array) {
     check_same_device(*x.array, *y.array, row.name);
@@ -473,7 +476,7 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
       return apply_in_order(op, shape, args, 2, order);
     NDArray out = NDArray::empty(array->device(), types.result, shape);
     if (!out.on_host()) {
-      device_elementwise(op, types.compute, out, args);
+      on_device().elementwise(op, types.compute, out, args);
       return out;
     }
     run_binary(op, fn, types.compute, row.rule, out, x, y);
@@ -484,7 +487,7 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
     return apply_in_order(op, array->shape(), args, 2, order);
   NDArray out = NDArray::empty(array->device(), types.result, array->shape());
   if (!out.on_host()) {
-    device_elementwise(op, types.compute, out, args);
+    on_device().elementwise(op, types.compute, out, args);
     return out;
   }
   if (x.array && kernel == types.compute) {
@@ -548,8 +551,8 @@ void apply_into(Op op, const NDArray& out, const Arg& x, const Arg& y) {
       args[k] = Arg(copies[k]);
     }
   }
-  if (!out.on_host()) return device_elementwise(op, types.compute, out, args);
-  Elem kernel = kernel_elem(types.compute);
+  if (!out.on_host()) return on_device().elementwise(op, types.compute, out, args);
+  Elem kernel = kernel_of(op, types.compute);
   if (args[0].array && !args[1].array && kernel == types.compute) {
     if (const KnownRow known = known_row(op, kernel, args[1].scalar); known.fn)
       return run_known(known, kernel, out, *args[0].array);
@@ -589,7 +592,7 @@ void assign(const NDArray& dst, const NDArray& src) {
     assign(copied, src);
     return assign(dst, copied);
   }
-  if (!dst.on_host()) return device_copy(dst, src);
+  if (!dst.on_host()) return on_device().copy(dst, src);
   if (transpose_copy(dst, src) || strided_copy(dst, src)) return;
   Feed feeds[1];
   if (src.elem() != dst.elem()) {
@@ -627,7 +630,7 @@ NDArray where(const NDArray& condition, const Arg& a, const Arg& b) {
   NDArray out = NDArray::empty(condition.device(), e, shape);
   if (out.size() == 0) return out;
   if (!out.on_host()) {
-    if (!device_select(out, condition, a, b)) device_where(out, condition, a, b);
+    on_device().where(out, condition, a, b);
     return out;
   }
   select_into(out, condition, args[0], args[1]);
@@ -683,7 +686,7 @@ void assign_marked(const NDArray& x, const NDArray& mask, const NDArray& value) 
   const NDArray one = value.astype(x.elem()).reshape(Dims{});
   if (may_overlap(x, mask)) wide = wide.copy();
   if (!x.on_host()) {
-    if (!device_select(x, wide, one, x)) assign(x, where(wide, one, x));
+    if (!on_device().select(x, wide, one, x)) assign(x, where(wide, one, x));
     return;
   }
   if (wide.shape() == x.shape() && wide.elem() == Elem::boolean) {
@@ -698,7 +701,7 @@ void assign_marked(const NDArray& x, const NDArray& mask, const NDArray& value) 
 NDArray full(const Ref<Device>& device, Elem elem, Dims shape, const Scalar& value) {
   NDArray out = NDArray::empty(device, elem, std::move(shape));
   if (out.size() == 0) return out;
-  if (!out.on_host() && device_fill(out, value)) return out;
+  if (!out.on_host() && on_device().fill(out, value)) return out;
   if (!out.on_host()) {
     std::string bytes(static_cast<std::size_t>(out.nbytes()), '\0');
     auto width = static_cast<std::size_t>(elem_bytes(elem));

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/array/kernels.h"
 #include "weft/array/ndarray.h"
+#include "weft/host/kernels.h"
 
 namespace weft {
 
@@ -101,6 +101,12 @@ NDArray where(const NDArray& condition, const Arg& a, const Arg& b);
 NDArray full(const Ref<Device>& device, Elem elem, Dims shape, const Scalar& value);
 NDArray arange(const Ref<Device>& device, Elem elem, double start, double step, std::int64_t count);
 NDArray concat(std::span<const NDArray> arrays, int axis);
+/// Joined along a new axis; equal shapes.
+NDArray stack(std::span<const NDArray> arrays, int axis);
+/// Elements moved cyclically along an axis.
+NDArray roll(const NDArray& x, std::int64_t shift, int axis);
+/// Matrices on the host with zeros above diagonal k (`lower`) or below it.
+NDArray triangle(const NDArray& x, std::int64_t k, bool lower);
 
 // ---- indexing by arrays (index.cpp)
 /// x at positions `indices` of one axis. Out-of-range raises Error(index, "array.index.range").
@@ -148,14 +154,15 @@ NDArray logsumexp(const NDArray& x, const Axes& axes = {}, bool keepdims = false
 /// (x - mean) / sqrt(variance + eps) * scale + shift over the last axis; scale, shift: one row.
 NDArray layer_norm(const NDArray& x, const NDArray& scale, const NDArray& shift, double eps);
 
-#define UNARY(name, ...) \
-  inline NDArray name(const NDArray& x) { return apply(Op::name, x); }
-#define BINARY(name, ...) \
-  inline NDArray name(const NDArray& x, const Arg& y) { return apply(Op::name, x, y); }
 namespace arrays {
-#include "weft/array/ops/elementwise.def"
-}
-#undef UNARY
-#undef BINARY
+#define WEFT_UNARY(name) \
+  inline NDArray name(const NDArray& x) { return apply(Op::name, x); }
+#define WEFT_BINARY(name) \
+  inline NDArray name(const NDArray& x, const Arg& y) { return apply(Op::name, x, y); }
+WEFT_UNARY_OPS(WEFT_UNARY)
+WEFT_BINARY_OPS(WEFT_BINARY)
+#undef WEFT_UNARY
+#undef WEFT_BINARY
+}  // namespace arrays
 
 }  // namespace weft

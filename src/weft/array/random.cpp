@@ -4,11 +4,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "weft/array/device_kernel.h"
-#include "weft/array/kernels.h"
-#include "weft/array/loop_kernels.h"
-#include "weft/array/program_cache.h"
-#include "weft/operators/random.h"
+#include "weft/array/on_device.h"
+#include "weft/host/kernels.h"
+#include "weft/host/loop_kernels.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
@@ -17,20 +15,8 @@ using operators::RandomNumbers;
 
 namespace {
 
-/// A thread for each counter, on devices with a grid.
-NDArray fill_on_grid(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
-                     std::int64_t count, Elem elem, RandomNumbers numbers) {
-  NDArray out = NDArray::empty(device, elem, Dims{count});
-  const std::int64_t per = operators::random_each(numbers) * operators::kRandomThreads;
-  if (count == 0) return out;
-  ProgramCall call(device);
-  call.array(out)
-      .integer(static_cast<std::int64_t>(seed))
-      .integer(static_cast<std::int64_t>(first))
-      .integer(count)
-      .integer((count + per - 1) / per);
-  call.run({"random", {static_cast<int>(numbers)}}, [&] { return random_program(numbers); });
-  return out;
+bool on_grid(const Ref<Device>& device) {
+  return !device->info().host_accessible && on_device().has_grid(device);
 }
 
 /// Numbers of counters from `first` on, `per` to each; `finish` makes of a part's numbers what is
@@ -71,18 +57,18 @@ constexpr auto as_they_are = [](auto*, std::int64_t) {};
 
 NDArray random_bits(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
                     std::int64_t count) {
-  if (device::grid_of(device).present)
-    return fill_on_grid(device, seed, first, count, Elem::uint32, RandomNumbers::bits);
+  if (on_grid(device))
+    return on_device().random(device, seed, first, count, Elem::uint32, RandomNumbers::bits);
   return fill<std::uint32_t>(device, seed, first, count, Elem::uint32, RandomKernel::bits,
                              as_they_are);
 }
 
 NDArray random_uniform(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
                        std::int64_t count, Elem elem) {
-  if (device::grid_of(device).present) {
+  if (on_grid(device)) {
     const bool wide = elem == Elem::float64;
-    return fill_on_grid(device, seed, first, count, wide ? elem : Elem::float32,
-                        wide ? RandomNumbers::uniform64 : RandomNumbers::uniform);
+    return on_device().random(device, seed, first, count, wide ? elem : Elem::float32,
+                              wide ? RandomNumbers::uniform64 : RandomNumbers::uniform);
   }
   if (elem == Elem::float64)
     return fill<double>(device, seed, first, count, elem, RandomKernel::uniform64, as_they_are);
@@ -91,10 +77,10 @@ NDArray random_uniform(const Ref<Device>& device, std::uint64_t seed, std::uint6
 
 NDArray random_normal(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
                       std::int64_t count, Elem elem) {
-  if (device::grid_of(device).present) {
+  if (on_grid(device)) {
     const bool wide = elem == Elem::float64;
-    return fill_on_grid(device, seed, first, count, wide ? elem : Elem::float32,
-                        wide ? RandomNumbers::normal64 : RandomNumbers::normal);
+    return on_device().random(device, seed, first, count, wide ? elem : Elem::float32,
+                              wide ? RandomNumbers::normal64 : RandomNumbers::normal);
   }
   if (elem == Elem::float64) {
     return fill<double>(device, seed, first, count, elem, RandomKernel::uniform64,

@@ -6,14 +6,12 @@
 #include <cstring>
 #include <optional>
 
-#include "weft/array/complex_device.h"
-#include "weft/array/device_ops.h"
 #include "weft/array/feed.h"
-#include "weft/array/kernel_lists.h"
 #include "weft/array/nest.h"
+#include "weft/array/on_device.h"
 #include "weft/array/ops.h"
-#include "weft/array/ops/device_structured.h"
-#include "weft/array/ops/grid_operators.h"
+#include "weft/elements/rows.h"
+#include "weft/host/kernel_lists.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
@@ -24,12 +22,12 @@ constexpr int B = 1, I = 2, U = 4, F = 8, C = 16;
 constexpr ReduceInfo kInfo[] = {
 #define REDUCE(name, rule, types, value, identity, sentence) \
   {#name, Rule::rule, types, std::string_view(#identity) != "none", sentence},
-#include "weft/array/ops/reduce.def"
+#include "weft/elements/reduce.def"
 #undef REDUCE
 };
 constexpr std::string_view kIdentity[] = {
 #define REDUCE(name, rule, types, value, identity, sentence) #identity,
-#include "weft/array/ops/reduce.def"
+#include "weft/elements/reduce.def"
 #undef REDUCE
 };
 
@@ -129,10 +127,18 @@ struct Combine {
   ReduceFn reduce;
   ReduceFourFn reduce_four;  // null for complex numbers
   AccumulateFn join;         // of two results
+  std::optional<bool> ends;  // the truth value after which nothing changes
 };
+/// Truth values up to the first that decides.
+void any_of(std::int64_t n, const void* in, void* out) {
+  *static_cast<bool*>(out) = std::memchr(in, 1, static_cast<std::size_t>(n)) != nullptr;
+}
+void all_of(std::int64_t n, const void* in, void* out) {
+  *static_cast<bool*>(out) = std::memchr(in, 0, static_cast<std::size_t>(n)) == nullptr;
+}
 void reduce_run(const Nest& nest, Elem elem, Elem kernel, const Combine& fn, std::int64_t begin,
                 std::int64_t n, void* acc) {
-  if (n <= kPart && elem == kernel && nest.contiguous()) {
+  if ((n <= kPart || fn.ends) && elem == kernel && nest.contiguous()) {
     return fn.reduce(n, nest.base + begin * nest.bytes, acc);
   }
   const auto bytes = static_cast<std::size_t>(elem_bytes(kernel));
@@ -175,6 +181,10 @@ void reduce_run(const Nest& nest, Elem elem, Elem kernel, const Combine& fn, std
         if (done) fn.join(1, piece, part);
         done += c;
       }
+      if (fn.ends && (part[0] != 0) == *fn.ends) {
+        std::memcpy(acc, part, bytes);
+        return;
+      }
       add(part);
     }
   }
@@ -189,6 +199,10 @@ void reduce_run(const Nest& nest, Elem elem, Elem kernel, const Combine& fn, std
     }
   }
 }
+
+/// Rows of fewer bytes, which fill less than two rounds of a kernel's running results, are reduced
+/// four at a time; of longer ones memory is read faster as one stream than as four.
+constexpr std::int64_t kShortSum = 256, kShortExtreme = 512;
 
 /// out[k] of rows of n elements, `step` bytes apart, four at a time; the last four may overlap
 /// those before, so that every row is combined in one order.
@@ -209,8 +223,31 @@ void reduce_fours(const char* base, std::int64_t step, std::int64_t rows, std::i
   });
 }
 
+/// out[k] of adjacent rows of n elements of another type: some rows are converted at once.
+void reduce_converted(const char* base, int in_bytes, CastFn cast, std::int64_t rows,
+                      std::int64_t n, const Combine& fn, char* out, int bytes) {
+  const std::int64_t most = std::max<std::int64_t>(1, kPart / n);
+  const std::int64_t blocks = (rows + most - 1) / most;
+  runtime::Pool::shared().parallel_for(
+      blocks, std::max<std::int64_t>(1, kParallelGrain / kPart),
+      [&](std::int64_t b, std::int64_t end) {
+        alignas(64) char converted[kPart * 16];
+        for (; b < end; ++b) {
+          const std::int64_t first = b * most, count = std::min(most, rows - first);
+          cast(count * n, base + first * n * in_bytes, converted);
+          char* to = out + first * bytes;
+          if (fn.reduce_four && count >= 4) {
+            reduce_fours(converted, n * bytes, count, n, fn.reduce_four, to, bytes);
+            continue;
+          }
+          for (std::int64_t k = 0; k < count; ++k)
+            fn.reduce(n, converted + k * n * bytes, to + k * bytes);
+        }
+      });
+}
+
 void write_identity(ReduceOp op, Elem kernel, void* out) {
-  write_scalar(Scalar(kIdentity[static_cast<int>(op)] == "one" ? 1 : 0), kernel, out);
+  write_scalar(Scalar(kIdentity[row_of(op)] == "one" ? 1 : 0), kernel, out);
 }
 
 /// Starts of rows, one after the other.
@@ -241,31 +278,45 @@ class RowWalk {
   std::int64_t offset_ = 0;
 };
 
-/// Kept axes innermost: whole rows are accumulated. Many rows of few columns are cut into parts
-/// that threads share; the cut depends on the shape alone.
+/// Adjacent elements that are worth a run of their own.
+constexpr std::int64_t kLeastRun = 32;
+
+/// Kept axes innermost: whole rows are accumulated, for each place of the kept axes before a
+/// reduced one. Many rows of few columns are cut into parts that threads share; the cut depends on
+/// the shape alone.
 void reduce_rows(const Split& s, const NDArray& x, Elem kernel, AccumulateFn fn, FoldFn fold,
                  char* out) {
   const std::int64_t kept = product(s.kept_shape), gone = product(s.gone_shape);
   const int bytes = elem_bytes(kernel), in_bytes = elem_bytes(x.elem());
   const Nest steps = make_nest(x.host(), s.gone_shape, s.gone_strides, in_bytes);
-  const Nest first = make_nest(x.host(), s.kept_shape, s.kept_strides, in_bytes);
+  Nest first = make_nest(x.host(), s.kept_shape, s.kept_strides, in_bytes), places;
+  std::int64_t run = kept;
+  if (const int last = first.ndim - 1;
+      last > 0 && first.stride[last] == in_bytes && first.shape[last] >= kLeastRun) {
+    places = first;
+    places.ndim = last;
+    run = first.shape[last];
+    first.shape[0] = run, first.stride[0] = in_bytes, first.ndim = 1;
+  }
   const bool direct = first.contiguous() && x.elem() == kernel;
   const CastFn cast = first.contiguous() && !direct
                           ? kernels().cast[static_cast<int>(x.elem())][static_cast<int>(kernel)]
                           : nullptr;
   // What is accumulated and what is read stay in the first cache together.
   const std::int64_t width = direct ? 16 * kChunk / bytes : kChunk,
-                     chunks = (kept + width - 1) / width;
+                     cuts = (run + width - 1) / width, chunks = kept / run * cuts;
   const std::int64_t parts =
       chunks >= 16 || kept * gone < 4 * kParallelGrain
           ? 1
           : std::clamp<std::int64_t>(gone / 64, 1, std::max<std::int64_t>(1, 32 / chunks));
   std::string partial(parts > 1 ? static_cast<std::size_t>((parts - 1) * kept * bytes) : 0, '\0');
-  auto accumulate = [&](std::int64_t part, std::int64_t at) {
+  auto accumulate = [&](std::int64_t part, std::int64_t chunk) {
     const std::int64_t begin = gone * part / parts, end = gone * (part + 1) / parts;
-    const std::int64_t n = std::min(width, kept - at);
-    char* acc =
-        (part ? &partial[static_cast<std::size_t>((part - 1) * kept * bytes)] : out) + at * bytes;
+    const std::int64_t place = chunk / cuts, at = chunk % cuts * width;
+    const std::int64_t n = std::min(width, run - at);
+    char* origin = RowWalk(places, x.host(), place).next();
+    char* acc = (part ? &partial[static_cast<std::size_t>((part - 1) * kept * bytes)] : out) +
+                (place * run + at) * bytes;
     std::optional<Stream> stream;
     Slot converted[4];
     auto element = [&](char* base, int k = 0) -> const void* {
@@ -279,23 +330,23 @@ void reduce_rows(const Split& s, const NDArray& x, Elem kernel, AccumulateFn fn,
       stream.emplace(row, x.elem(), kernel, at);
       return stream->next(n);
     };
-    RowWalk one(steps, first.base, begin);
+    RowWalk one(steps, origin, begin);
     std::memcpy(acc, element(one.next()), static_cast<std::size_t>(n * bytes));
     std::int64_t r = begin + 1;
     // Four rows at a time, what is accumulated is read and written a quarter as often; a quarter of
     // the rows apart, each is a stream that goes on where its last row ended.
     if (const std::int64_t quarter = (direct || cast) && fold ? (end - r) / 4 : 0) {
-      RowWalk walks[4] = {{steps, first.base, r},
-                          {steps, first.base, r + quarter},
-                          {steps, first.base, r + 2 * quarter},
-                          {steps, first.base, r + 3 * quarter}};
+      RowWalk walks[4] = {{steps, origin, r},
+                          {steps, origin, r + quarter},
+                          {steps, origin, r + 2 * quarter},
+                          {steps, origin, r + 3 * quarter}};
       for (std::int64_t i = 0; i < quarter; ++i) {
         const void* rows[4];
         for (int k = 0; k < 4; ++k) rows[k] = element(walks[k].next(), k);
         fold(n, rows, acc);
       }
       r += 4 * quarter;
-      one = RowWalk(steps, first.base, r);
+      one = RowWalk(steps, origin, r);
     }
     for (; r < end; ++r) fn(n, element(one.next()), acc);
   };
@@ -303,7 +354,7 @@ void reduce_rows(const Split& s, const NDArray& x, Elem kernel, AccumulateFn fn,
   const std::int64_t grain = std::clamp<std::int64_t>(
       kParallelGrain * tasks / std::max<std::int64_t>(kept * gone, 1), 1, tasks);
   runtime::Pool::shared().parallel_for(tasks, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (; begin < end; ++begin) accumulate(begin / chunks, begin % chunks * width);
+    for (; begin < end; ++begin) accumulate(begin / chunks, begin % chunks);
   });
   for (std::int64_t part = 1; part < parts; ++part)
     fn(kept, &partial[static_cast<std::size_t>((part - 1) * kept * bytes)], out);
@@ -333,7 +384,8 @@ Repeats without_repeats(ReduceOp op, const NDArray& x, std::uint64_t mask, Elem 
 
 }  // namespace
 
-const ReduceInfo& info(ReduceOp op) { return kInfo[static_cast<int>(op)]; }
+int reduce_op_count() { return kReduceOps; }
+const ReduceInfo& info(ReduceOp op) { return kInfo[row_of(op)]; }
 
 Elem reduced_elem(ReduceOp op, Elem x, std::optional<Elem> dtype) {
   Elem e = accumulate_elem(op, x, dtype);
@@ -376,7 +428,7 @@ NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims,
   }
   const int e = static_cast<int>(kernel);
   // Programs of grids convert their results themselves.
-  const bool converts = !x.on_host() && has_grid(x) && !is_complex(kernel) && !is_complex(acc);
+  const bool converts = has_grid(x) && !is_complex(kernel) && !is_complex(acc);
   NDArray out = NDArray::empty(x.device(), converts ? acc : kernel, shape);
   if (!x.on_host()) {
     if (x.size() == 0 && out.size() > 0) {
@@ -385,14 +437,14 @@ NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims,
             ErrorKind::value, cat("array.", row.name, ".empty"),
             cat(row.name, " of no elements: shape ", to_string(x.shape()), " has an empty axis"));
       }
-      return full(x.device(), acc, shape, Scalar(kIdentity[static_cast<int>(op)] == "one" ? 1 : 0));
+      return full(x.device(), acc, shape, Scalar(kIdentity[row_of(op)] == "one" ? 1 : 0));
     }
-    if (out.size() > 0) device_reduce(op, kernel, out, x, mask);
+    if (out.size() > 0) on_device().reduce(op, kernel, out, x, mask);
     return out.elem() == acc ? out : out.astype(acc);
   }
   const auto o = static_cast<int>(op);
-  const Combine fn = {kernels().reduce[o][e], kernels().reduce_four[o][e],
-                      kernels().accumulate[o][e]};
+  Combine fn = {kernels().reduce[o][e], kernels().reduce_four[o][e], kernels().accumulate[o][e],
+                std::nullopt};
   if (out.size() == 1 && x.size() > 0 && x.size() <= kPart && x.elem() == kernel &&
       x.is_contiguous()) {
     fn.reduce(x.size(), x.host(), out.host());
@@ -401,6 +453,8 @@ NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims,
   Split s = split_axes(x, mask);
   const std::int64_t gone = product(s.gone_shape), kept = out.size();
   const int bytes = elem_bytes(kernel);
+  if (row.rule == Rule::boolean && gone >= 64)
+    fn = {op == ReduceOp::any ? any_of : all_of, nullptr, fn.join, op == ReduceOp::any};
   if (kept == 0) return acc == kernel ? out : out.astype(acc);
   if (gone == 0) {
     if (!row.has_identity) {
@@ -464,13 +518,21 @@ NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims,
     const Nest run = make_nest(x.host(), s.gone_shape, s.gone_strides, elem_bytes(x.elem()));
     if (gone <= kPart && x.elem() == kernel && run.contiguous() && kept_nest.ndim <= 1) {
       const std::int64_t step = kept_nest.ndim ? kept_nest.stride[0] : 0;
-      if (fn.reduce_four && kept >= 4) {
+      const bool adds = op == ReduceOp::sum || op == ReduceOp::prod;
+      const bool brief = gone * bytes < (adds ? kShortSum : kShortExtreme);
+      if (fn.reduce_four && kept >= 4 && brief) {
         reduce_fours(kept_nest.base, step, kept, gone, fn.reduce_four, out.host(), bytes);
         return acc == kernel ? out : out.astype(acc);
       }
       runtime::Pool::shared().parallel_for(kept, grain, [&](std::int64_t k, std::int64_t end) {
         for (; k < end; ++k) fn.reduce(gone, kept_nest.base + k * step, out.host() + k * bytes);
       });
+      return acc == kernel ? out : out.astype(acc);
+    }
+    const CastFn cast = kernels().cast[static_cast<int>(x.elem())][e];
+    if (gone <= kPart / 2 && x.elem() != kernel && cast && run.contiguous() &&
+        kept_nest.ndim == 1 && kept_nest.stride[0] == gone * kept_nest.bytes) {
+      reduce_converted(kept_nest.base, kept_nest.bytes, cast, kept, gone, fn, out.host(), bytes);
       return acc == kernel ? out : out.astype(acc);
     }
     runtime::Pool::shared().parallel_for(kept, grain, [&](std::int64_t begin, std::int64_t end) {
@@ -517,8 +579,7 @@ NDArray scan(ReduceOp op, const NDArray& x, int axis, std::optional<Elem> dtype)
   need_type(info(op), acc);
   Elem kernel = kernel_elem(acc);
   if (!x.on_host()) {
-    if (is_complex(kernel)) return complex_scan(op, x, axis, kernel);
-    NDArray out = has_grid(x) ? grid_scan(op, x, axis, kernel) : device_scan(op, x, axis, kernel);
+    NDArray out = on_device().scan(op, x, axis, kernel);
     return acc == kernel ? out : out.astype(acc);
   }
   const bool sums = op == ReduceOp::sum && is_real_float(kernel) && x.shape()[axis] > kSummed;

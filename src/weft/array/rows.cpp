@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "weft/array/device_grid.h"
 #include "weft/array/nest.h"
+#include "weft/array/on_device.h"
 #include "weft/array/ops.h"
-#include "weft/array/ops/grid_operators.h"
-#include "weft/array/reduce_program.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
@@ -127,7 +125,7 @@ NDArray apply_rows(RowKernel kind, std::span<const NDArray* const> operands, dou
   if (x.size() == 0 && kind != RowKernel::logsumexp)
     return NDArray::empty(x.device(), x.elem(), shape);
   const bool on_grid =
-      !x.on_host() && kind != RowKernel::logsumexp && device::row_kernel_fits(x.device(), n);
+      !x.on_host() && kind != RowKernel::logsumexp && on_device().has_rows(x.device(), n);
   if (n == 0 || (!x.on_host() && !on_grid)) return composed(kind, operands, eps);
   // On the host 16-bit floats are widened a row at a time, and rounded once.
   const bool half = elem_bytes(x.elem()) == 2 && x.on_host();
@@ -143,7 +141,7 @@ NDArray apply_rows(RowKernel kind, std::span<const NDArray* const> operands, dou
   NDArray out = NDArray::empty(x.device(), x.elem(), shape);
   if (out.size() == 0) return out;
   if (on_grid) {
-    device::grid_rows(kind, out, {in, operands.size()}, eps);
+    on_device().rows(kind, out, {in, operands.size()}, eps);
     return out;
   }
   run_rows(kernels().row[static_cast<int>(kind)][static_cast<int>(compute)], {in, operands.size()},
@@ -189,10 +187,10 @@ NDArray logsumexp(const NDArray& x, const Axes& axes, bool keepdims) {
     else if (keepdims) kept.push_back(1);
   }
   if (gone.empty()) return x.copy();
-  if (x.size() > 0 && !x.on_host() && has_grid(x) && is_real_float(x.elem())) {
+  if (x.size() > 0 && has_grid(x) && is_real_float(x.elem())) {
     for (int i : gone) mask |= std::uint64_t{1} << i;
     NDArray out = NDArray::empty(x.device(), x.elem(), kept);
-    logsumexp_program(out, x, mask);
+    on_device().logsumexp(out, x, mask);
     return out;
   }
   order.insert(order.end(), gone.begin(), gone.end());

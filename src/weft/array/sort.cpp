@@ -9,12 +9,11 @@
 #include <type_traits>
 
 #include "weft/array/nest.h"
+#include "weft/array/on_device.h"
 #include "weft/array/ops.h"
-#include "weft/array/ops/device_structured.h"
-#include "weft/array/ops/grid_operators.h"
-#include "weft/array/radix.h"
-#include "weft/array/vector_sort.h"
-#include "weft/array/with_type.h"
+#include "weft/elements/with_type.h"
+#include "weft/host/radix.h"
+#include "weft/host/vector_sort.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
@@ -217,14 +216,17 @@ class Sorter {
 
 NDArray sort(const NDArray& x, int axis, bool descending) {
   axis = normalize_axis(axis, x.ndim(), "sort");
-  if (!x.on_host() && has_grid(x)) {
+  if (has_grid(x)) {
     need_order(x, "sort");
-    return grid_sort(x.transpose(axis, -1), descending, false).transpose(axis, -1).contiguous();
+    return on_device()
+        .sort(x.transpose(axis, -1), descending, false)
+        .transpose(axis, -1)
+        .contiguous();
   }
   NDArray rows = rows_of(x, axis, "sort");
   std::int64_t n = x.shape()[axis];
   if (!x.on_host()) {
-    NDArray out = rows.size() > 0 ? device_sort(rows, descending, false) : rows;
+    NDArray out = rows.size() > 0 ? on_device().sort(rows, descending, false) : rows;
     return out.transpose(axis, -1).astype(x.elem());
   }
   if (rows.size() > 0) {
@@ -242,14 +244,17 @@ NDArray sort(const NDArray& x, int axis, bool descending) {
 
 NDArray argsort(const NDArray& x, int axis, bool descending) {
   axis = normalize_axis(axis, x.ndim(), "argsort");
-  if (!x.on_host() && has_grid(x)) {
+  if (has_grid(x)) {
     need_order(x, "argsort");
-    return grid_sort(x.transpose(axis, -1), descending, true).transpose(axis, -1).contiguous();
+    return on_device()
+        .sort(x.transpose(axis, -1), descending, true)
+        .transpose(axis, -1)
+        .contiguous();
   }
   NDArray rows = rows_of(x, axis, "argsort");
   if (!x.on_host()) {
     if (rows.size() == 0) return NDArray::empty(x.device(), Elem::int64, x.shape());
-    return device_sort(rows, descending, true).transpose(axis, -1).contiguous();
+    return on_device().sort(rows, descending, true).transpose(axis, -1).contiguous();
   }
   NDArray order = NDArray::empty(x.device(), Elem::int64, rows.shape());
   std::int64_t n = x.shape()[axis];
@@ -345,10 +350,10 @@ NDArray searchsorted(const NDArray& x, const NDArray& values, bool right) {
   check_same_device(x, values, "searchsorted");
   Elem e = promote(x.elem(), values.elem());
   Elem kernel = arithmetic_elem(e);
-  if (!x.on_host() && has_grid(x) && !is_complex(e))
-    return grid_searchsorted(x.elem() == e ? x : x.astype(e),
-                             values.elem() == e ? values : values.astype(e), right);
-  if (!x.on_host()) return device_searchsorted(x.astype(kernel), values.astype(kernel), right);
+  if (has_grid(x) && !is_complex(e))
+    return on_device().searchsorted(x.elem() == e ? x : x.astype(e),
+                                    values.elem() == e ? values : values.astype(e), right);
+  if (!x.on_host()) return on_device().searchsorted(x.astype(kernel), values.astype(kernel), right);
   NDArray sorted = x.astype(kernel), wanted = values.astype(kernel);
   NDArray out = NDArray::empty(x.device(), Elem::int64, values.shape());
   with_type(kernel, [&]<typename T>(T) {

@@ -5,8 +5,8 @@
 #include <bit>
 #include <cstring>
 
-#include "weft/array/copy_kernels.h"
 #include "weft/array/nest.h"
+#include "weft/host/copy_kernels.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "weft/array/nest.h"
-#include "weft/array/vector_kernels.h"
+#include "weft/host/vector_kernels.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {

@@ -272,16 +272,19 @@ class Equal {
   std::unordered_map<const BufferNode*, bool> taken_;
 };
 
-/// Hashes a preorder walk; variables and buffers by order of first appearance.
+/// Hashes a preorder walk; variables and buffers by order of first appearance. Two values of
+/// different seeds: one for tables in memory, which compare what they find, both for a digest.
 class Hasher {
  public:
-  std::uint64_t value = 0x77656674;
-  void mix(std::uint64_t v) { value = hash_combine(value, v); }
+  std::uint64_t value = 0x77656674, second = 0x6b657074;
+  void mix(std::uint64_t v) { value = hash_combine(value, v), second = hash_combine(second, v); }
   void mix(DType t) {
     mix(static_cast<std::uint64_t>(t.code) << 32 | static_cast<std::uint64_t>(t.bits) << 16 |
         t.lanes);
   }
-  void mix(std::string_view s) { mix(hash_text(s)); }
+  void mix(std::string_view s) {
+    value = hash_combine(value, hash_text(s, 1)), second = hash_combine(second, hash_text(s, 2));
+  }
   void mix(const Annotations& a) { mix(std::string_view(Json(a).dump())); }
   void var(const VarNode* v) {
     mix(ids_.emplace(v, ids_.size()).first->second);
@@ -297,6 +300,7 @@ class Hasher {
     if (!fresh) return;
     mix(b->dtype), mix(std::string_view(b->scope)), mix(static_cast<std::uint64_t>(b->align));
     all(b->shape), all(b->strides), expr(b->elem_offset);
+    mix(b->spatial_axes.size()), mix(b->layout_vars.size());
     for (const std::string& axis : b->spatial_axes) mix(std::string_view(axis));
     for (const Var& v : b->layout_vars) var(v.get());
     all(b->layout_exprs);
@@ -315,6 +319,7 @@ class Hasher {
   void reducer(const Reducer& r) {
     mix(r ? 1u : 0u);
     if (!r) return;
+    mix(r->lhs.size());
     for (std::size_t i = 0; i < r->lhs.size(); ++i) var(r->lhs[i].get()), var(r->rhs[i].get());
     all(r->result), all(r->identity);
   }
@@ -359,8 +364,9 @@ class Hasher {
     mix(static_cast<std::uint64_t>(b->execution.begin)),
         mix(static_cast<std::uint64_t>(b->execution.end));
     iters(b->iters);
+    mix(b->alloc_buffers.size()), mix(b->match_buffers.size());
     for (const Buffer& a : b->alloc_buffers) buffer(a);
-    mix(b->reads.size());
+    mix(b->reads.size()), mix(b->writes.size());
     for (const BufferRegion& r : b->reads) region(r);
     for (const BufferRegion& r : b->writes) region(r);
     for (const MatchBuffer& m : b->match_buffers) region(m.source), buffer(m.buffer);
@@ -408,6 +414,7 @@ class Hasher {
             block(as<BlockRealizeNode>(s)->block);
         break;
       case StmtKind::launch:
+        mix(as<LaunchNode>(s)->axes.size());
         for (const LaunchAxis& a : as<LaunchNode>(s)->axes)
           mix(std::string_view(a.axis)), expr(a.extent), var(a.var.get());
         stmt(as<LaunchNode>(s)->body);
@@ -422,7 +429,7 @@ class Hasher {
         break;
       case StmtKind::collective: {
         const auto* c = as<CollectiveNode>(s);
-        mix(static_cast<std::uint64_t>(c->collective));
+        mix(static_cast<std::uint64_t>(c->collective)), mix(c->axes.size());
         for (const std::string& a : c->axes) mix(std::string_view(a));
         region(c->dst), region(c->src), reducer(c->reducer), expr(c->root);
         break;
@@ -434,6 +441,7 @@ class Hasher {
     mix(f->attrs);
     mix(f->params.size());
     for (const Param& p : f->params) {
+      mix(p.buffer ? 1u : 0u);
       if (!p.buffer) var(p.var.get());
     }
     for (const Param& p : f->params) {
@@ -468,16 +476,32 @@ bool structural_equal(const IRModule& a, const IRModule& b) {
   return true;
 }
 
+namespace {
+void mix_module(Hasher& h, const IRModule& m) {
+  h.mix(m->functions.size());
+  for (const auto& [name, f] : m->functions) {
+    Hasher one;
+    one.func(f);
+    h.mix(std::string_view(name)), h.mix(one.value), h.mix(one.second);
+  }
+}
+}  // namespace
+
 std::uint64_t structural_hash(const PrimFunc& f) {
   Hasher h;
   h.func(f);
   return h.value;
 }
 
+Digest structural_digest(const IRModule& m) {
+  Hasher h;
+  mix_module(h, m);
+  return {h.value, h.second};
+}
+
 std::uint64_t structural_hash(const IRModule& m) {
   Hasher h;
-  for (const auto& [name, f] : m->functions)
-    h.mix(std::string_view(name)), h.mix(structural_hash(f));
+  mix_module(h, m);
   return h.value;
 }
 

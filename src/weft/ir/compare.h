@@ -20,6 +20,11 @@ bool structural_equal(const IRModule& a, const IRModule& b);
 std::uint64_t structural_hash(const PrimFunc& f);
 std::uint64_t structural_hash(const IRModule& m);
 std::uint64_t structural_hash(const Expr& e);
+/// 128 bits of the same walk: an address for what is kept on disk, where nothing is compared.
+struct Digest {
+  std::uint64_t high = 0, low = 0;
+};
+Digest structural_digest(const IRModule& m);
 /// Cheap equality of expressions: same nodes or same shape over the same variables.
 bool same_expr(const Expr& a, const Expr& b);
 

@@ -190,18 +190,6 @@ void store_tile(Frame& fr, const Reach& r) {
   fr.unfenced.push_back(r);
 }
 
-/// As store_tile, of what other points of the warp group may have stored a part of.
-void store_part(Frame& fr, const Reach& r) {
-  const std::size_t group = fr.thread / kGroup;
-  for (StoredTile& s : tokens(fr).stored)
-    if (s.reach.begin == r.begin && s.group == group) {
-      s.time = ++fr.group->clock;
-      return;
-    }
-  store_tile(fr, r);
-  fr.unfenced.pop_back();
-}
-
 struct TokenCode : Code {
   const EvaluateNode* node = nullptr;
   enum class Op : std::uint8_t { init, signal, signal_in, expect } op = Op::signal;
@@ -427,36 +415,6 @@ struct SumsCode final : RowCode {
   void join(float& sum, float x) const { sum = largest ? std::fmax(sum, x) : sum + x; }
 };
 
-/// tile_put and tile_take
-struct TilePutCode final : Code {
-  const EvaluateNode* node = nullptr;
-  bool put = false;
-  Access memory, sums;
-  std::int64_t columns = 0;
-  ExpPtr block;
-  void run(Frame& fr) const override {
-    fr.current = node;
-    fr.machine->tick(node);
-    tokens(fr);
-    auto* mine = reinterpret_cast<float*>(address(fr, sums));
-    inside(fr, sums, reinterpret_cast<char*>(mine + columns / 2));
-    Frame& other = put ? fr.group->beside(fr, block->i(fr)) : fr;
-    char* first = put ? address_beside(fr, other, memory) : address(fr, memory);
-    const Reach reach{first, first + columns * kTile * 4, memory.buffer};
-    inside(other, memory, reach.end);
-    if (put) store_part(fr, reach);
-    else expect_met(fr, reach, "sums that are taken");
-    if (fr.machine->order_only) return;
-    auto* at = reinterpret_cast<float*>(first);
-    const auto t = static_cast<std::int64_t>(fr.thread) % kGroup;
-    for (std::int64_t i = 0; i < columns / 2; ++i) {
-      float& there = at[(i / 4 * kGroup + t) * 4 + i % 4];
-      if (put) there = mine[i];
-      else mine[i] += there;
-    }
-  }
-};
-
 /// tile_add
 struct TileAddCode final : Code {
   const EvaluateNode* node = nullptr;
@@ -658,17 +616,6 @@ CodePtr Compiler::role(const EvaluateNode* s, const CallNode* c) {
                                         : TokenCode::Op::signal;
     out->element = role_access(c->args[0]);
     if (c->args.size() > 1) out->number = expr(c->args[1]);
-    return out;
-  }
-  if (op == "tile_put" || op == "tile_take") {
-    auto out = make<TilePutCode>(s);
-    out->put = op == "tile_put";
-    out->memory = role_access(c->args[out->put ? 0 : 1]);
-    out->sums = role_access(c->args[out->put ? 1 : 0]);
-    if (!is_const_int(c->args[2], &out->columns))
-      throw Error(ErrorKind::verify, "interpret.unsupported",
-                  cat("the form of a ", op, " is known only at run time"));
-    if (out->put) out->block = expr(c->args[3]);
     return out;
   }
   if (op == "bulk_add") {

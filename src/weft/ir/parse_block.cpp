@@ -13,10 +13,13 @@ using syntax::Kind;
 
 // ---- buffers
 
-Exprs Builder::shape(const Node& n) {
+Exprs Builder::shape(const Node& n, bool declares) {
   Exprs out;
   auto one = [&](const Node& k) {
     if (k.kind == Kind::string) {  // ("n", "m"): names that the shape declares
+      if (!find(k.text) && !declares)
+        fail(k, "name", cat("nothing gives the extent \"", k.text, "\" of this buffer"),
+             "shapes of parameters and of T.match_buffer declare names");
       if (!find(k.text)) define(k.text, Value::of(Expr(make_var(k.text, dtypes::int64))));
       out.push_back(find(k.text)->expr);
     } else {
@@ -40,12 +43,13 @@ Exprs Builder::shape(const Node& n) {
   return out;
 }
 
-Buffer Builder::buffer(const Node& at, const std::string& name, const Args& a, std::size_t first) {
+Buffer Builder::buffer(const Node& at, const std::string& name, const Args& a, std::size_t first,
+                       bool declares) {
   auto b = make_ref<BufferNode>();
   b->name = name;
   const Node* extents = a.get(first, "shape");
   if (!extents) fail(at, "arity", cat("the buffer \"", name, "\" needs a shape"));
-  b->shape = shape(*extents);
+  b->shape = shape(*extents, declares);
   const Node* type = a.get(first + 1, "dtype");
   b->dtype = type ? dtype(*type) : dtypes::float32;
   if (b->dtype.is_handle()) fail(*type, "dtype", "a buffer cannot hold handles");
@@ -59,7 +63,7 @@ Buffer Builder::buffer(const Node& at, const std::string& name, const Args& a, s
   if (scope) b->scope = text(*scope, "scope");
   if (b->scope.empty()) b->scope = "global";
   if (const Node* strides = named("strides")) {
-    b->strides = shape(*strides);
+    b->strides = shape(*strides, declares);
     if (!b->strides.empty() && b->strides.size() != b->shape.size()) {
       fail(*strides, "rank",
            cat("\"", name, "\" has ", b->shape.size(), " dimensions, but ", b->strides.size(),
@@ -125,13 +129,13 @@ Buffer Builder::annotation_buffer(const Node& n, const std::string& name) {
       const Node* both = a.positional[0];
       a.positional = {both->kids[0].get(), both->kids[1].get()};
     }
-    return buffer(n, name, a, 0);
+    return buffer(n, name, a, 0, true);
   }
   a = args(n,
            {"shape", "dtype", "scope", "strides", "elem_offset", "align", "spatial_axes", "layout",
             "data", "offset_factor", "buffer_type", "axis_separators"},
            1);
-  return buffer(n, name, a, 0);
+  return buffer(n, name, a, 0, true);
 }
 
 // ---- statements of a block
@@ -180,7 +184,7 @@ void Builder::match_buffer(const Statement& s, const std::string& target) {
     if (a.positional.size() > 3)
       fail(*a.positional[3], "argument", "T.match_buffer takes three positional arguments",
            "name the others: strides=, elem_offset=, scope=, align=");
-    Buffer b = buffer(call, target, a, 1);
+    Buffer b = buffer(call, target, a, 1, true);
     param->buffer = b;
     define(target, Value::of(b));
     return;
@@ -192,7 +196,7 @@ void Builder::match_buffer(const Statement& s, const std::string& target) {
   Args filled = a;
   Buffer b;
   if (a.get(1, "shape")) {
-    b = buffer(call, target, a, 1);
+    b = buffer(call, target, a, 1, true);
   } else {  // the shape of the region
     auto fresh = make_ref<BufferNode>();
     fresh->name = target;

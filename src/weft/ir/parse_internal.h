@@ -197,9 +197,11 @@ class Builder {
   void axis(const Statement& s, const std::string& name);
   void match_buffer(const Statement& s, const std::string& target);
   /// Shape, dtype and the rest of T.Buffer / T.alloc_buffer / T.match_buffer / T.allocate.
-  Buffer buffer(const Node& at, const std::string& name, const Args& args, std::size_t first);
+  /// `declares`: names in quotes are new extents, which the caller's array gives.
+  Buffer buffer(const Node& at, const std::string& name, const Args& args, std::size_t first,
+                bool declares = false);
   Buffer annotation_buffer(const Node& n, const std::string& name);
-  Exprs shape(const Node& n);
+  Exprs shape(const Node& n, bool declares);
 
   const syntax::Source& source_;
   const Capture& capture_;

@@ -11,7 +11,7 @@ namespace weft::ir {
 int role_addresses(std::string_view op) {
   if (op == "bulk_load" || op == "bulk_load_each" || op == "tile_multiply") return 3;
   if (op == "bulk_store" || op == "tile_store" || op == "tile_round" || op == "tile_rows" ||
-      op == "tile_add" || op == "tile_put" || op == "tile_take" || op == "bulk_add")
+      op == "tile_add" || op == "bulk_add")
     return 2;
   return op.starts_with("token_") ? 1 : 0;
 }

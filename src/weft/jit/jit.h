@@ -67,11 +67,6 @@ class Code : public RefCounted {
   Code();
 };
 
-/// Whether the C library's vector mathematics (glibc's libmvec) has a function of this name, such
-/// as
-/// "_ZGVdN8v_sinf". Opens the library at the first call. Never throws.
-bool has_vector_function(const std::string& name);
-
 /// Maps and relocates an object. External symbols are asked of `resolve` first, then of a short
 /// list of libc and libm functions that code generators call (memcpy, memset, fmaf, expf ...), then
 /// of the C library's vector mathematics.

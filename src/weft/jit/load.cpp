@@ -2,7 +2,6 @@
 // A loader for ELF64 relocatable objects of the host (x86-64 and AArch64, small code model, PIC).
 // Layout: [text and read-only | stubs and GOT | writable], one mapping; text becomes read+execute.
 
-#include <dlfcn.h>
 #include <elf.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -15,11 +14,19 @@
 #include "weft/base/error.h"
 #include "weft/base/file.h"
 #include "weft/base/hash.h"
+#include "weft/base/vector_math.h"
 #include "weft/jit/jit.h"
 
-extern "C" {  // compiler-rt / libgcc conversions that LLVM may call
-float __extendhfsf2(std::uint16_t) __attribute__((weak));
-std::uint16_t __truncsfhf2(float) __attribute__((weak));
+// Conversions of libgcc or compiler-rt that LLVM may call. The compiler that knows the type has
+// them in its archive, which comes before the shared libgcc: that of version 12 would be asked for.
+#if defined(__FLT16_MAX__)
+#define WEFT_WEAK
+#else
+#define WEFT_WEAK __attribute__((weak))
+#endif
+extern "C" {
+float __extendhfsf2(std::uint16_t) WEFT_WEAK;
+std::uint16_t __truncsfhf2(float) WEFT_WEAK;
 }
 
 namespace weft::jit {
@@ -141,11 +148,6 @@ void* known_symbol(std::string_view name) {
     if (entry.name == name) return entry.address;
   }
   return nullptr;
-}
-
-void* vector_function(const std::string& name) {
-  static void* library = ::dlopen("libmvec.so.1", RTLD_NOW | RTLD_LOCAL);
-  return library && name.starts_with("_ZGV") ? ::dlsym(library, name.c_str()) : nullptr;
 }
 
 [[noreturn]] void bad_object(std::string why) {
@@ -405,7 +407,5 @@ std::string host_fingerprint() {
   }();
   return fingerprint;
 }
-
-bool has_vector_function(const std::string& name) { return vector_function(name) != nullptr; }
 
 }  // namespace weft::jit

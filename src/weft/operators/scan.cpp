@@ -9,7 +9,7 @@ namespace weft::operators {
 
 namespace {
 
-bool is_float(std::string_view type) { return type.starts_with("float"); }
+bool is_float_name(std::string_view type) { return type.starts_with("float"); }
 
 std::string join_text(ScanOp op) {
   switch (op) {
@@ -23,7 +23,7 @@ std::string join_text(ScanOp op) {
 std::string neutral(ScanOp op, const std::string& type) {
   if (op == ScanOp::sum) return cat("T.", type, "(0)");
   if (op == ScanOp::prod) return cat("T.", type, "(1)");
-  if (is_float(type)) return cat("T.", type, op == ScanOp::max ? "(\"-inf\")" : "(\"inf\")");
+  if (is_float_name(type)) return cat("T.", type, op == ScanOp::max ? "(\"-inf\")" : "(\"inf\")");
   return cat(op == ScanOp::max ? "T.min_value(\"" : "T.max_value(\"", type, "\")");
 }
 

@@ -170,7 +170,7 @@ class Run {
       else joined_.erase(t->buffer.get());
     } else if (!joined_.empty() && !matters(s)) {
       for_each_stmt(s, [&](const Stmt& inner) {
-        if (const auto* t = as<StoreNode>(inner)) joined_.erase(t->buffer.get());
+        if (const auto* store = as<StoreNode>(inner)) joined_.erase(store->buffer.get());
       });
     }
   }

@@ -279,8 +279,8 @@ class Group {
     std::vector<Term> data;
     Expr index = a.index;
     if (reads_memory(index)) {
-      const auto* wide = as<CastNode>(index);
-      if (wide && wide->value->dtype.is_int()) index = wide->value;
+      const auto* widened = as<CastNode>(index);
+      if (widened && widened->value->dtype.is_int()) index = widened->value;
       const arith::Sum sum = arith::to_sum(index);
       index = make_int(sum.constant, index->dtype);
       for (const arith::Monomial& m : sum.terms) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/pass/vectorize_loops.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "weft/arith/analyzer.h"
@@ -260,7 +261,7 @@ class TakeArm final : public Rewriter {
 
 class Vectorize final : public Rewriter {
  public:
-  explicit Vectorize(int max_lanes) : max_lanes_(max_lanes) {}
+  Vectorize(int max_lanes, int max_bytes) : max_lanes_(max_lanes), max_bytes_(max_bytes) {}
 
  protected:
   Stmt rewrite_for(const Stmt& s) override {
@@ -276,16 +277,18 @@ class Vectorize final : public Rewriter {
       if (!is_const_int(t->extent, &n)) throw Obstacle{"its extent is not constant"};
       if (n == 1) return substitute(t->body, {{t->var.get(), t->min}});
       if (n <= 0) return inner;
-      if (n > max_lanes_) {
-        if (n % max_lanes_ != 0)
-          throw Obstacle{
-              cat("its extent ", n, " is above ", max_lanes_, " lanes and does not divide")};
+      if (const int most = most_lanes(t->body, n); n > most) {
+        if (n % most != 0)
+          throw Obstacle{cat("its extent ", n, " is above ", most, " lanes and does not divide")};
+        const std::int64_t parts = n / most;
         Var outer = make_var(t->var->name + "_o", t->var->dtype);
-        analyzer_.bind(outer, {make_int(0), make_int(n / max_lanes_)});
-        const Expr start = t->min + Expr(outer) * max_lanes_;
-        Stmt body = guarded_lanes(t, start, max_lanes_);
-        if (!body) body = lanes(t->var, start, max_lanes_, t->body);
-        return make_for(outer, make_int(0), make_int(n / max_lanes_), body);
+        analyzer_.bind(outer, {make_int(0), make_int(parts)});
+        const Expr start = t->min + Expr(outer) * most;
+        Stmt body = guarded_lanes(t, start, most);
+        if (!body) body = lanes(t->var, start, most, t->body);
+        const bool few = max_bytes_ > 0 && parts <= kUnrolledParts;
+        return make_for(outer, make_int(0), make_int(parts), body,
+                        few ? ForKind::unrolled : ForKind::serial);
       }
       if (Stmt parted = guarded_lanes(t, t->min, static_cast<int>(n))) return parted;
       return lanes(t->var, t->min, static_cast<int>(n), t->body);
@@ -306,6 +309,27 @@ class Vectorize final : public Rewriter {
   }
 
  private:
+  /// Vectors of one loop that are written side by side, so that what they hold can stay in
+  /// registers.
+  static constexpr std::int64_t kUnrolledParts = 8;
+
+  /// Lanes of a vector in a loop of n: what max_bytes_ hold of the widest element that is moved or
+  /// converted to, where that divides n.
+  int most_lanes(const Stmt& body, std::int64_t n) const {
+    if (max_bytes_ == 0) return max_lanes_;
+    int widest = 1;
+    for_each_stmt(body, [&](const Stmt& s) {
+      if (const auto* st = as<StoreNode>(s)) widest = std::max(widest, st->buffer->dtype.bytes());
+    });
+    for_each_expr(body, [&](const Expr& e) {
+      const auto* l = as<LoadNode>(e);
+      if (l || (e->kind == ExprKind::cast && e->dtype.is_float()))
+        widest = std::max(widest, e->dtype.element().bytes());
+    });
+    const int lanes = std::max(1, max_bytes_ / widest);
+    return lanes > 1 && n % lanes == 0 ? std::min(lanes, max_lanes_) : max_lanes_;
+  }
+
   /// Steps side by side that load under a condition which stays false once it is (the end of a
   /// padded reduction): where the last step is inside, none asks, and the loads of all are in
   /// flight together.
@@ -414,7 +438,7 @@ class Vectorize final : public Rewriter {
     }
   }
 
-  int max_lanes_;
+  int max_lanes_, max_bytes_;
   Analyzer analyzer_;
 };
 
@@ -438,9 +462,9 @@ PrimFunc with_body(const PrimFunc& f, Stmt body) {
 
 }  // namespace
 
-PrimFunc vectorize_loops(const PrimFunc& f, int max_lanes) {
+PrimFunc vectorize_loops(const PrimFunc& f, int max_lanes, int max_bytes) {
   WEFT_CHECK(max_lanes >= 1, "at least one lane, got ", max_lanes);
-  return with_body(f, Vectorize(max_lanes).rewrite(f->body));
+  return with_body(f, Vectorize(max_lanes, max_bytes).rewrite(f->body));
 }
 
 PrimFunc keep_vector_loops(const PrimFunc& f) { return with_body(f, KeepLoops().rewrite(f->body)); }

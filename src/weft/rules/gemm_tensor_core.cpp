@@ -118,7 +118,7 @@ void schedule_gemm_tensor_core(Schedule& sch, BlockRef product, const GemmMatch&
   for (std::size_t i = 0; i < operands; ++i) stages.push_back(std::int64_t{0});
   stages.push_back(d.slots - 1);
   sch.annotate(k[0], "software_pipeline_stage", std::move(stages));
-  sch.specialize_warps(k[0], d.blocks, kGroupRows, {40, 232}, d.cluster, d.split);
+  sch.specialize_warps(k[0], d.blocks, kGroupRows, {40, 232}, d.cluster);
 }
 
 }  // namespace weft::rules

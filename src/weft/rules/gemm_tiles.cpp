@@ -16,7 +16,8 @@ constexpr std::int64_t kRowBytes = 128, kTileRows = 64;
 constexpr std::int64_t kMostClusters = 2;
 
 /// Resources that are used side by side hinder each other the more the closer their times are.
-/// The exponents and the constants below: bench/gpu/whole.cpp on an NVIDIA H200, 2026-11-23.
+/// The exponents and the constants below: timed on an NVIDIA H200, 2026-11-23; a refit:
+/// bench/gpu/gemm_tiles.py.
 double together(double exponent, std::initializer_list<double> times) {
   double sum = 0;
   for (double t : times) sum += std::pow(t, exponent);
@@ -28,7 +29,7 @@ constexpr double kOfStep = 4.8, kOfProduct = 1.6;
 constexpr double kTile = 0.33;                   // to begin and end a tile
 constexpr double kHalfPiece = 0.32;              // of a result that threads store, 32 columns
 constexpr double kStagedPerMicrosecond = 185e3;  // bytes of a tile's result
-constexpr double kJoin = 2.2;                    // a kernel more
+constexpr double kJoin = 0.3;                    // a kernel more
 constexpr double kCluster = 0.9;                 // to begin and end clusters
 constexpr double kInStep = 1.03;                 // how much longer a step takes in a cluster
 // Rows off the sectors of 32 bytes: more sectors, and two lines for each piece of 128 bytes. The
@@ -39,10 +40,8 @@ std::int64_t round_up(std::int64_t v, std::int64_t to) { return ceil_div(v, to) 
 
 }  // namespace
 
-std::int64_t gemm_slots(const GemmMachine& machine, std::int64_t rows, std::int64_t columns,
-                        std::int64_t split) {
-  const std::int64_t others = (split - 1) * rows * columns / split * 4;
-  const std::int64_t staged = rows / kTileRows * 2 * kTileRows * kRowBytes + others, tokens = 1024;
+std::int64_t gemm_slots(const GemmMachine& machine, std::int64_t rows, std::int64_t columns) {
+  const std::int64_t staged = rows / kTileRows * 2 * kTileRows * kRowBytes, tokens = 1024;
   const std::int64_t slot = (rows + round_up(columns, kTileRows)) * kRowBytes;
   return std::clamp<std::int64_t>((machine.shared_bytes - staged - tokens) / slot, 0, 8);
 }

@@ -39,14 +39,10 @@ struct GemmDecisions {
   std::int64_t parts = 1;                  // of the sum; a second kernel joins them
   std::int64_t blocks = 0;                 // that take one tile after another; 0: one for each
   std::int64_t cluster = 1;                // blocks below one another that share b's tiles
-  std::int64_t split = 1;                  // blocks of a cluster that share the sum of one tile;
-                                           // not chosen, its time is not known
 };
 
-/// Slots that fit in shared memory beside what the result is staged in, and the sums of the other
-/// blocks where `split` share one; at most 8.
-std::int64_t gemm_slots(const GemmMachine& machine, std::int64_t rows, std::int64_t columns,
-                        std::int64_t split = 1);
+/// Slots that fit in shared memory beside what the result is staged in; at most 8.
+std::int64_t gemm_slots(const GemmMachine& machine, std::int64_t rows, std::int64_t columns);
 
 /// Microseconds that the product is expected to take once it runs.
 double gemm_time(const GemmMachine& machine, const GemmShape& shape, const GemmDecisions& tile);

@@ -118,6 +118,20 @@ Nest read_nest(const Schedule& sch, BlockRef block, const Sizes& sizes) {
   out.widest_bytes = accesses.widest;
   VarMap origin;
   for (const ForNode* l : path->loops()) origin[l->var.get()] = make_int(0, l->var->dtype);
+  std::vector<bool> streams;  // of each access: it moves along every loop of results
+  for (const Expr& at : accesses.at) {
+    bool all = true;
+    for (const ForNode* l : path->loops()) {
+      bool spatial = false;
+      for (std::size_t i = 0; i < out.node->iters.size(); ++i)
+        spatial = spatial || (out.node->iters[i].kind == IterKind::spatial &&
+                              uses_var(realize->iter_values[i], l->var.get()));
+      all = all &&
+            (!spatial || estimate(l->extent, sizes, &origin) <= 1 || uses_var(at, l->var.get()));
+    }
+    streams.push_back(all);
+  }
+  out.streams = std::find(streams.begin(), streams.end(), true) != streams.end();
   for (const ForNode* l : path->loops()) {
     bool s = false, r = false;
     for (std::size_t i = 0; i < out.node->iters.size(); ++i) {
@@ -135,21 +149,18 @@ Nest read_nest(const Schedule& sch, BlockRef block, const Sizes& sizes) {
     VarMap next = origin;
     next[l->var.get()] = make_int(1, l->var->dtype);
     loop.every = true;
-    for (const Expr& at : accesses.at) {
+    for (std::size_t a = 0; a < accesses.at.size(); ++a) {
+      const Expr& at = accesses.at[a];
       if (!uses_var(at, l->var.get())) continue;
       const std::int64_t step = std::abs(estimate(at, sizes, &next) - estimate(at, sizes, &origin));
       loop.every &= step == 1;
+      if (out.streams && !streams[a]) continue;  // read again and again
       if (step != 0 && (loop.step == 0 || step < loop.step)) loop.step = step;
     }
     std::int64_t& product = r ? out.terms : out.results;
     if (__builtin_mul_overflow(product, loop.extent, &product)) product = INT64_MAX / 2;
     (r ? out.reduction : out.spatial).push_back(loop);
   }
-  out.streams = std::any_of(accesses.at.begin(), accesses.at.end(), [&](const Expr& at) {
-    return std::all_of(out.spatial.begin(), out.spatial.end(), [&](const NestLoop& l) {
-      return l.extent == 1 || uses_var(at, l.loop.var.get());
-    });
-  });
   return out;
 }
 

@@ -18,7 +18,8 @@ struct NestLoop {
   bool constant = false;      // the extent is a literal
   std::int64_t multiple = 1;  // what divides the extent, whatever its symbols are
   /// Least distance, in elements, between the accesses of neighbouring iterations; 0 where no
-  /// access moves. `every`: all moving accesses have distance 1.
+  /// access moves. Of a nest that streams, only accesses that do count. `every`: all moving
+  /// accesses have distance 1.
   std::int64_t step = 0;
   bool every = false;
 };

@@ -101,6 +101,23 @@ void choose_vector(ReduceDecisions& d, const std::vector<NestLoop>& loops, std::
     d.vector = most;
 }
 
+/// Whether some operand moves with the terms and is the same for all results, as in a product.
+bool shares_operands(const Nest& nest) {
+  auto uses = [&](const ir::LoadNode* l, IterKind kind) {
+    return std::any_of(nest.node->iters.begin(), nest.node->iters.end(), [&](const ir::IterVar& v) {
+      return v.kind == kind &&
+             std::any_of(l->indices.begin(), l->indices.end(),
+                         [&](const auto& e) { return ir::uses_var(e, v.var.get()); });
+    });
+  };
+  bool out = false;
+  ir::for_each_expr(nest.node->body, [&](const ir::Expr& e) {
+    const auto* l = ir::as<ir::LoadNode>(e);
+    out = out || (l && uses(l, IterKind::reduce) && !uses(l, IterKind::spatial));
+  });
+  return out;
+}
+
 /// A loop of as many iterations as a vector has elements is the vector itself.
 bool own_vector(const std::vector<NestLoop>& loops, std::int64_t most, std::size_t* at) {
   for (std::size_t i = 0; i < loops.size() && loops.size() > 1; ++i) {
@@ -165,6 +182,14 @@ std::optional<ReduceDecisions> match_reduce(const Nest& nest, const Facts& facts
       std::clamp<std::int64_t>(down_to_power(terms / d.sharing), 1,
                                std::max(least, kAccumulators / (d.columns ? d.vector : least)));
   const std::int64_t groups = ceil_div(results, d.beside);
+  // A product with few groups: each thread has as many loads in flight as its sums leave registers
+  // for.
+  if (d.columns && d.vector > 1 && groups < facts.groups() && shares_operands(nest)) {
+    const std::int64_t loads = nest.node->writes.size() > 2 ? kAccumulators / 2 : kAccumulators;
+    d.accumulators =
+        std::max(d.accumulators,
+                 std::min(loads, down_to_power(std::max<std::int64_t>(1, terms / d.sharing))));
+  }
   const std::int64_t share = d.sharing * d.accumulators;
   if (groups < facts.groups() / 4)
     d.parts = down_to_power(std::clamp<std::int64_t>(

@@ -5,8 +5,11 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <span>
 
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -40,6 +43,60 @@ CacheKey CacheKey::of(std::string_view content) {
 std::string CacheKey::text() const {
   std::string a = hex(high, 16), b = hex(low, 16);
   return a.substr(2) + b.substr(2);
+}
+
+namespace {
+
+/// Of the loaded file that holds the address `of`; the linker writes the note where it is asked to.
+struct BuildNote {
+  std::uintptr_t of;
+  std::string id;
+};
+
+int find_build_note(dl_phdr_info* file, std::size_t, void* out) {
+  auto& note = *static_cast<BuildNote*>(out);
+  const auto parts = std::span(file->dlpi_phdr, file->dlpi_phnum);
+  const bool ours = std::any_of(parts.begin(), parts.end(), [&](const ElfW(Phdr) & p) {
+    return p.p_type == PT_LOAD && note.of - (file->dlpi_addr + p.p_vaddr) < p.p_memsz;
+  });
+  if (!ours) return 0;
+  constexpr std::size_t kHeader = sizeof(ElfW(Nhdr));
+  auto padded = [](std::size_t n) { return (n + 3) / 4 * 4; };
+  for (const ElfW(Phdr) & p : parts) {
+    if (p.p_type != PT_NOTE) continue;
+    const char* at = reinterpret_cast<const char*>(file->dlpi_addr + p.p_vaddr);
+    for (const char* end = at + p.p_memsz; at + kHeader <= end;) {
+      ElfW(Nhdr) head;
+      std::memcpy(&head, at, kHeader);
+      const char *name = at + kHeader, *content = name + padded(head.n_namesz);
+      if (head.n_type == NT_GNU_BUILD_ID &&
+          std::string_view(name, head.n_namesz) == std::string_view("GNU", 4)) {
+        note.id = std::string(content, head.n_descsz);
+        return 1;
+      }
+      at = content + padded(head.n_descsz);
+    }
+  }
+  return 1;
+}
+
+std::string find_identity() {
+  BuildNote note{reinterpret_cast<std::uintptr_t>(&find_identity), {}};
+  dl_iterate_phdr(find_build_note, &note);
+  if (!note.id.empty()) return note.id;
+  Dl_info file{};
+  struct stat info {};
+  if (!dladdr(reinterpret_cast<void*>(&find_identity), &file) || stat(file.dli_fname, &info) != 0)
+    return "";
+  return cat(file.dli_fname, " ", info.st_size, " ", info.st_mtim.tv_sec, ".",
+             info.st_mtim.tv_nsec);
+}
+
+}  // namespace
+
+const std::string& code_identity() {
+  static const std::string identity = find_identity();
+  return identity;
 }
 
 namespace {

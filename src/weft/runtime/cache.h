@@ -21,6 +21,10 @@ struct CacheKey {
   std::string text() const;  // 32 hexadecimal digits
 };
 
+/// What tells this build of the library from every other: the linker's identity of the file that
+/// holds this code, or else its path, size and time.
+const std::string& code_identity();
+
 class FileCache {
  public:
   static constexpr std::uint64_t kMostBytes = std::uint64_t{2} << 30;

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "weft/base/wait.h"
 #include "weft/runtime/pool_threads.h"
 #include "weft/runtime/processors.h"
 
@@ -62,7 +63,7 @@ struct Pool::State {
     std::uint64_t seen = 0;
     std::unique_lock lock(mutex);
     for (;;) {
-      wake.wait(lock, [&] { return stop || (generation != seen && invited > 0); });
+      wait(wake, lock, [&] { return stop || (generation != seen && invited > 0); });
       if (stop) return;
       seen = generation;
       --invited;
@@ -137,7 +138,7 @@ void Pool::run(std::int64_t n, std::int64_t grain, Call call, void* context) {
   {
     std::unique_lock lock(s.mutex);
     s.invited = 0;
-    s.done.wait(lock, [&] { return s.active == 0; });
+    wait(s.done, lock, [&] { return s.active == 0; });
     error = s.error;
   }
   if (error) std::rethrow_exception(error);

@@ -4,6 +4,7 @@
 // (targets/registry.cpp), so nothing here names a target.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,6 +51,12 @@ class Backend {
   /// Kernels (params: flat buffers, then scalars; body without blocks) to bytes.
   virtual runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels,
                                const Target& target) const = 0;
+  /// What a module built for this target depends on beside the program and this library: the
+  /// limits of the machine, the compiler behind. Absent: such modules are not kept on disk.
+  virtual std::optional<std::string> facts(const Target&) const { return std::nullopt; }
+  /// The target of modules that this process's device loads and nobody saves: what the device can
+  /// compile itself when it loads, beside other work, may stay text.
+  virtual Target for_device(const Target& target) const { return target; }
   /// Devices of this back end, present or not.
   virtual std::vector<DeviceStatus> devices() const = 0;
   /// Throws Error(device, "<target>.absent") with what was searched. Same options give the same
@@ -84,7 +91,11 @@ std::vector<DeviceStatus> all_devices();
 
 struct BuildOptions {
   pass::PassObserver observer;
-  bool cache = true;  // use the on-disk kernel cache
+  /// For the device of the target in this process alone, as Backend::for_device has it. The module
+  /// is looked up on disk and kept there, where the back end has `facts`: a program is lowered,
+  /// checked and compiled once for all processes. What an observer or a validation asks to see is
+  /// built anew.
+  bool keep = false;
 };
 
 /// Schedule-free or scheduled module -> compiled module: accepts, default schedule, pipeline, host

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "weft/ir/build.h"
+#include "weft/ir/compare.h"
 #include "weft/ir/interpret.h"
 #include "weft/ir/verify.h"
 #include "weft/ir/visit.h"
@@ -13,11 +14,13 @@
 #include "weft/pass/share_storage.h"
 #include "weft/pass/validate.h"
 #include "weft/rules/grid.h"
+#include "weft/runtime/cache.h"
 #include "weft/schedule/schedule.h"
 #include "weft/target/accepts.h"
 #include "weft/target/host_plan.h"
 #include "weft/target/pipeline.h"
 #include "weft/target/prove_order.h"
+#include "weft/target/rules.h"
 
 namespace weft {
 
@@ -75,10 +78,9 @@ void note_lowering(const std::string& function, const ir::PrimFunc& lowered, Jso
 
 }  // namespace
 
-Ref<runtime::Module> build(const ir::IRModule& m, std::string_view target_text,
-                           const BuildOptions& options) {
-  Target target = Target::parse(target_text);
-  Backend& backend = find_backend(target.name);
+namespace {
+Ref<runtime::Module> build_fresh(const ir::IRModule& m, const Target& target,
+                                 const Backend& backend, const BuildOptions& options) {
   try {
     TargetInfo info = backend.info(target);
     SplitOptions split;
@@ -108,11 +110,13 @@ Ref<runtime::Module> build(const ir::IRModule& m, std::string_view target_text,
         validator.check("default_schedule", scheduled);
         if (!(scheduled == f)) {
           const Json* applied = ir::find_annotation(scheduled->attrs, rules::kAppliedRules);
-          notes.push_back(cat(name, ": no loop is bound to an axis of ", target.name,
-                              "; the default schedule for grids was applied",
-                              applied && !applied->as_string().empty() ? " (" : "",
-                              applied ? applied->as_string() : "",
-                              applied && !applied->as_string().empty() ? ")" : ""));
+          const bool grid = has_rules(target.name);
+          notes.push_back(
+              cat(name, grid ? ": no loop is bound to an axis of " : ": nothing is scheduled for ",
+                  target.name, "; the default schedule ", grid ? "for grids " : "", "was applied",
+                  applied && !applied->as_string().empty() ? " (" : "",
+                  applied ? applied->as_string() : "",
+                  applied && !applied->as_string().empty() ? ")" : ""));
         }
         f = scheduled;
         pass::PassObserver observer = options.observer;
@@ -144,6 +148,43 @@ Ref<runtime::Module> build(const ir::IRModule& m, std::string_view target_text,
   } catch (Error& e) {
     throw e.context(cat("while building for ", target.text()));
   }
+}
+
+/// Where a module is kept on disk, if this build may take one from there.
+std::optional<runtime::CacheKey> kept_under(const ir::IRModule& m, const Target& target,
+                                            const Backend& backend, const BuildOptions& options) {
+  if (!options.keep || options.observer.after || pass::validation_steps() > 0) return std::nullopt;
+  const std::optional<std::string> facts = backend.facts(target);
+  if (!facts || runtime::code_identity().empty()) return std::nullopt;
+  const ir::Digest program = ir::structural_digest(m);
+  return runtime::CacheKey::of(cat("module 1\n", runtime::code_identity(), "\n", target.text(),
+                                   "\n", *facts, "\n", options.observer.verify ? "" : "unchecked ",
+                                   hex(program.high, 16), hex(program.low, 16)));
+}
+
+}  // namespace
+
+Ref<runtime::Module> build(const ir::IRModule& m, std::string_view target_text,
+                           const BuildOptions& options) {
+  Target target = Target::parse(target_text);
+  const Backend& backend = find_backend(target.name);
+  if (options.keep) target = backend.for_device(target);
+  const auto key = kept_under(m, target, backend, options);
+  if (!key) return build_fresh(m, target, backend, options);
+  Ref<runtime::Module> made;
+  const std::string bytes = runtime::FileCache::shared().get(*key, [&] {
+    made = build_fresh(m, target, backend, options);
+    return made->serialize();
+  });
+  if (made) return made;
+  try {
+    return runtime::Module::deserialize(bytes, "a kept module");
+  } catch (const Error& damaged) {
+    if (damaged.kind() == ErrorKind::internal) throw;
+  }
+  made = build_fresh(m, target, backend, options);
+  runtime::FileCache::shared().store(*key, made->serialize());
+  return made;
 }
 
 Verdict accepts(const ir::IRModule& m, std::string_view target_text) {

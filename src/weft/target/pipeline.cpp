@@ -113,8 +113,9 @@ pass::Pipeline standard_pipeline(const TargetInfo& info, const std::string& targ
   add("flatten_buffers", pass::flatten_buffers);
   add("simplify", pass::simplify);
   if (options.vector_lanes > 0) {
-    add("vectorize_loops",
-        [options](const PrimFunc& f) { return pass::vectorize_loops(f, options.vector_lanes); });
+    add("vectorize_loops", [options](const PrimFunc& f) {
+      return pass::vectorize_loops(f, options.vector_lanes, options.vector_bytes);
+    });
   } else {
     add("keep_vector_loops", pass::keep_vector_loops);
   }

@@ -7,6 +7,7 @@
 #include "weft/rules/grid.h"
 #include "weft/target/backend.h"
 #include "weft/target/join_points.h"
+#include "weft/target/open_schedules.h"
 #include "weft/target/pipeline.h"
 #include "weft/target/text_backend.h"
 
@@ -36,7 +37,13 @@ std::unique_ptr<schedule::Schedule> open_schedule(const ir::PrimFunc& f,
                                                   std::string_view target_text,
                                                   rules::Choices& choices) {
   const Target target = Target::parse(target_text);
-  const TargetInfo info = find_backend(target.name).info(target);
+  const Backend& backend = find_backend(target.name);
+  const TargetInfo info = backend.info(target);
+  if (const auto* own = dynamic_cast<const OpenSchedules*>(&backend))
+    return own->open_schedule(
+        f, target, [&](const std::string& name, const std::vector<std::int64_t>& options) {
+          return choices.number(name, options);
+        });
   if (!info.axis("threadIdx.x") || !rules::is_unscheduled(f)) return nullptr;
   rules::Context context = context_of(info);
   context.choices = &choices;
@@ -67,6 +74,16 @@ double expected_seconds(const ir::PrimFunc& f, std::string_view target_text,
   fact("cache1_bytes", r.cache1), fact("cache2_bytes", r.cache2);
   fact("threads", r.processors);
   return rules::expected_time(f, r) * kSeconds;
+}
+
+rules::HostFacts host_facts_of(const TargetInfo& info) {
+  rules::HostFacts out;
+  auto limit = [&](const char* name, std::int64_t otherwise) {
+    auto found = info.limits.find(name);
+    return found == info.limits.end() ? otherwise : found->second;
+  };
+  out.vector_bytes = limit("vector_bytes", out.vector_bytes);
+  return out;
 }
 
 rules::Context context_of(const TargetInfo& info) {

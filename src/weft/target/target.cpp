@@ -169,4 +169,27 @@ TargetInfo grid_target_info(const GroupLimits& limits) {
   return out;
 }
 
+std::string describe(const TargetInfo& info) {
+  std::string out = cat(info.symbolic_shapes ? "symbolic" : "constant", "\n");
+  for (const AxisInfo& a : info.axes) {
+    out += cat("axis ", a.name, " ", static_cast<int>(a.kind), " ", a.limit, " ", a.group, " ",
+               a.group_limit, " ", a.level, a.barrier ? " barrier" : "",
+               a.reduces ? " reduces" : "", " ", join(a.collectives), "\n");
+  }
+  for (const MemoryInfo& m : info.memories) {
+    out += cat("memory ", m.scope, " ", m.bytes, " ", m.min_transfer_bytes, " ", join(m.private_to),
+               " ", m.access, "\n");
+  }
+  for (const QueueInfo& q : info.queues)
+    out += cat("queue ", q.name, " ", q.in_order ? 1 : 0, " ", q.sync, " ", q.outstanding, "\n");
+  for (const InstructionInfo& i : info.instructions) {
+    out += cat("instruction ", i.name);
+    for (const auto& [name, bound] : i.bounds) out += cat(" ", name, " ", bound);
+    out += "\n";
+  }
+  for (DType t : info.dtypes) out += cat(to_string(t), " ");
+  for (const auto& [name, limit] : info.limits) out += cat("\n", name, " ", limit);
+  return cat(out, "\n");
+}
+
 }  // namespace weft

@@ -59,18 +59,10 @@ struct QueueInfo {
 
 /// An instruction for tensorize: its meaning and its implementation as PrimFuncs over the same
 /// parameters.
-/// An instruction that adds a matrix product A[rows, depth] * B[depth, columns] to C: how its
-/// operands lie, as index maps of schedule::IndexMap's text. C's first index is the thread.
-struct ProductShape {
-  std::int64_t rows = 0, columns = 0, depth = 0, threads = 0;
-  std::string a, b, c;
-};
-
 struct InstructionInfo {
   std::string name;  // "vta.gemm", "dot4.i8"
   ir::PrimFunc meaning, implementation;
   std::map<std::string, std::int64_t> bounds;  // operand limits
-  std::optional<ProductShape> product;         // for whole products of arrays
 };
 
 struct TargetInfo {
@@ -86,6 +78,9 @@ struct TargetInfo {
   const MemoryInfo* memory(std::string_view scope) const;
   const InstructionInfo* instruction(std::string_view name) const;
 };
+
+/// Every row as text: equal machines have equal texts. Instructions go by their names.
+std::string describe(const TargetInfo& info);
 
 /// Axes and memories that mean the same on every C-like target, so that schedules can be written
 /// before a target is chosen: blockIdx/threadIdx/vthread, global/shared/local.

@@ -51,7 +51,8 @@ Verdict TextBackend::accepts(const ir::PrimFunc& f, const Target& target) const 
 }
 
 ir::PrimFunc TextBackend::default_schedule(const ir::PrimFunc& f, const Target& target) const {
-  return row_.grid ? rules::schedule_for_grid(f, context_of(info(target))) : f;
+  return row_.grid ? rules::schedule_for_grid(f, context_of(info(target)))
+                   : rules::schedule_for_host(f, host_facts_of(info(target)));
 }
 
 pass::Pipeline TextBackend::pipeline(const Target& target) const {
@@ -59,6 +60,12 @@ pass::Pipeline TextBackend::pipeline(const Target& target) const {
   options.vector_lanes = row_.vector_lanes;
   options.read(target);
   return standard_pipeline(info(target), std::string(row_.name), options);
+}
+
+std::optional<std::string> TextBackend::facts(const Target& target) const {
+  // Text for hosts is compiled for the machine at hand, which `info` does not tell.
+  if (!row_.grid) return std::nullopt;
+  return cat(describe(info(target)), compiler(target));
 }
 
 runtime::Binary TextBackend::emit(const std::vector<ir::PrimFunc>& kernels,

@@ -34,6 +34,7 @@ class TextBackend : public Backend {
   ir::PrimFunc default_schedule(const ir::PrimFunc& f, const Target& target) const final;
   pass::Pipeline pipeline(const Target& target) const override;
   runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels, const Target& target) const final;
+  std::optional<std::string> facts(const Target& target) const final;
 
  protected:
   virtual TargetInfo rows(const Target& target) const = 0;
@@ -43,6 +44,8 @@ class TextBackend : public Backend {
   virtual ir::PrimFunc spell(const ir::PrimFunc& kernel) const { return kernel; }
   /// Turns a binary whose bytes are the text into what the device loads; default: the text itself.
   virtual void compile(runtime::Binary&, const Target&) const {}
+  /// The compiler behind and what it is told, for facts(); default: none, the text is the result.
+  virtual std::string compiler(const Target&) const { return ""; }
   /// The limits that the target string may lower or raise, over those of the device.
   static GroupLimits stated(GroupLimits limits, const Target& target);
 

@@ -2,7 +2,7 @@
 // A program outside weft's tree: doubles four numbers on the host, and takes a gradient.
 #include <cstdio>
 
-#include <weft/array/tensor.h>
+#include <weft/autograd/tensor.h>
 #include <weft/weft.h>
 
 int main() {

@@ -23,6 +23,8 @@ def _fresh(seed, shape, dtype):
 
 
 def _index(xp, x, key):
+    if isinstance(x, np.ndarray):  # numbers alone give a view here, too; NumPy would copy
+        key = (*key, ...) if isinstance(key, tuple) and ... not in key else key
     return x[key]
 
 

@@ -155,7 +155,8 @@ TEST(Cuda, an_absent_card_is_an_error_that_says_what_was_searched) {
 TEST(Cuda, refuses_unknown_options_and_architectures) {
   auto p = vector_add_program(1024, 128);
   for (auto [target, code] : {std::pair{"cuda:speed=9", "cuda.option.unknown"},
-                              {"cuda:arch=gfx90", "cuda.option.arch"}}) {
+                              {"cuda:arch=gfx90", "cuda.option.arch"},
+                              {"cuda:arch=sm_90,code=wool", "cuda.option.code"}}) {
     try {
       build(p.scheduled, target);
       FAIL() << target;

@@ -149,6 +149,9 @@ TEST(QpuIsa, assembler_refusals_have_a_slug_and_a_caret) {
       {"bra.maybe rel, 8", "qpu.asm.condition", "maybe"},
       {"nop; nop; what", "qpu.asm.extra", "means nothing"},
       {"ldi r0, 0x123456789", "qpu.asm.range", "32 bits"},
+      {"ldi r0, 12x", "qpu.asm.operand", "is no number"},
+      {"ldi r0, 99999999999999999999", "qpu.asm.operand", "is no number"},
+      {"ldi r0, 0x", "qpu.asm.operand", "is no number"},
   };
   for (const Bad& b : bad) {
     try {
@@ -160,6 +163,13 @@ TEST(QpuIsa, assembler_refusals_have_a_slug_and_a_caret) {
       EXPECT_NE(std::string(e.what()).find('^'), std::string::npos);
     }
   }
+}
+
+TEST(QpuIsa, registers_that_are_operands_are_not_told_twice) {
+  for (const char* text :
+       {"add r0, ra1, r2", "add r0, r2, ra1", "add r0, rb1, r2", "add r0, r2, rb1",
+        "nop; fmul r3, ra4, r1", "nop; fmul r3, r1, rb4", "add r0, r1, #3"})
+    EXPECT_EQ(print(assemble(text).at(0)), text);
 }
 
 TEST(QpuIsa, what_is_missing_is_pointed_at) {

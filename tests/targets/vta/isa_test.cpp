@@ -155,6 +155,11 @@ TEST(VtaIsa, a_field_that_overflows_is_refused_and_named) {
               n.mem = MemType::out;
             }).find("mem"),
             std::string::npos);
+  EXPECT_NE(refusal([](Insn& n) {
+              n.op = Opcode::store;
+              n.mem = MemType::acc;
+            }).find("mem"),
+            std::string::npos);
   EXPECT_THROW(isa.encode(Uop{2048, 0, 0}), Error);
   EXPECT_THROW(isa.encode(Uop{0, 2048, 0}), Error);
   EXPECT_THROW(isa.encode(Uop{0, 0, 1024}), Error);
@@ -172,6 +177,9 @@ TEST(VtaIsa, words_of_no_instruction_are_refused) {
   }
   EXPECT_THROW(isa.decode({4, 5ull << 44}), Error);  // ALU operation 5
   EXPECT_THROW(isa.assemble("gemm run"), Error);
+  // A line of a listing that ends before its instruction, or has no number's end.
+  for (const char* line : {"%1\tcompute", "%1", "%", "%1\t", "%\tgemm\t"})
+    EXPECT_THROW(isa.assemble(line), Error) << line;
 }
 
 }  // namespace

@@ -45,12 +45,18 @@ def _constant(a):
     return _core.Tensor(a, requires_grad=False)
 
 
+def _in_single(*arrays):
+    """16-bit floats in float32, where the kernels do not keep sums in float32: on devices without a grid."""
+    if str(arrays[0].dtype) not in HALVES or _core._has_grid(arrays[0]):
+        return arrays
+    return tuple(a.astype("float32") for a in arrays)
+
+
 @array("convolution.default")
 def _convolution(c, x, w, bias, *options):
     widen, options = _prepared(x, w, *options)
-    if options[3] and c.dtype in HALVES:  # windows add up: rounded once, as in torch
-        x, w = x.astype("float32"), w.astype("float32")
-        bias = None if bias is None else bias.astype("float32")
+    if options[3]:  # windows add up: rounded once, as in torch
+        x, w = _in_single(x, w)
     y = _convolve(_constant(widen(x)), _constant(widen(w)), options).data.reshape(c.shape)
     y = y if bias is None else y + bias.reshape((1, -1, *(1,) * (y.ndim - 2)))
     return as_type(y, c.dtype)
@@ -61,19 +67,12 @@ def _convolution_backward(c, g, x, w, bias_sizes, *options):
     *options, wanted = options
     widen, options = _prepared(x, w, *options)
     dx = dw = db = None
-    if str(g.dtype) in HALVES:
-        g, x, w = (a.astype("float32") for a in (g, x, w))
+    g, x, w = _in_single(g, x, w)
     if wanted[0] or wanted[1]:
-        tensors = [
-            _core.Tensor(widen(a), requires_grad=bool(asked)) for a, asked in zip((x, w), wanted)
-        ]
         with weft.enable_grad():
-            y = _convolve(*tensors, options)
-            total = (y * _constant(widen(g))).sum()
-        asked = [t for t, flag in zip(tensors, wanted) if flag]
-        found = iter(_core.gradients([total], asked, False))
-        dx = next(found).data.reshape(x.shape) if wanted[0] else None
-        dw = next(found).data.reshape(w.shape) if wanted[1] else None
+            dx, dw = _core._convolution_gradients(*map(widen, (g, x, w)), *map(bool, wanted[:2]), *options)  # fmt: skip
     if wanted[2]:
         db = g.sum((0, *range(2, g.ndim)))
-    return [None if d is None else as_type(d, t) for d, t in zip((dx, dw, db), c.dtypes)]
+    shaped = lambda d, like: None if d is None else d.reshape(like.shape)  # noqa: E731
+    found = shaped(dx, x), shaped(dw, w), db
+    return [None if d is None else as_type(d, t) for d, t in zip(found, c.dtypes)]

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "weft/base/wait.h"
 #include "weft/runtime/rpc/connection.h"
 
 namespace weft::rpc {
@@ -71,7 +72,7 @@ struct Server::Impl final : Weft::Service {
       const auto next =
           std::find_if(silent.begin(), silent.end(), [](const Silent& s) { return !s.gone; });
       if (next == silent.end()) {
-        changed.wait(lock);
+        weft::wait(changed, lock);
       } else if (std::chrono::steady_clock::now() < next->until) {
         changed.wait_until(lock, next->until);
       } else {
@@ -155,7 +156,7 @@ std::uint64_t Server::held_bytes() const { return impl_->held; }
 
 void Server::wait() {
   std::unique_lock lock(impl_->mutex);
-  impl_->changed.wait(lock, [&] { return impl_->stopped; });
+  weft::wait(impl_->changed, lock, [&] { return impl_->stopped; });
 }
 
 void Server::stop() {

@@ -59,7 +59,7 @@ class Wrap final : public Rewriter {
 /// An axis of the buffer along which successive iterations of a loop overlap: the block's iterator
 /// there is loop * step + inner, inner below the window.
 struct Window {
-  std::size_t axis = npos;
+  std::size_t axis = npos, iter = npos;
   const ForNode *loop = nullptr, *inner = nullptr;
   std::int64_t step = 0, width = 0;
 };
@@ -79,7 +79,7 @@ std::optional<Window> window_of(const Leaf& leaf, const BufferRegion& written, s
       if (linear->coeffs[k] != 0) used.push_back(k);
     }
     if (used.size() != 2 || linear->coeffs[used[1]] != 1) return std::nullopt;
-    Window out{axis, leaf.loops[used[0]], leaf.loops[used[1]], linear->coeffs[used[0]], 0};
+    Window out{axis, i, leaf.loops[used[0]], leaf.loops[used[1]], linear->coeffs[used[0]], 0};
     if (!is_const_int(out.inner->extent, &out.width) || !is_const_int_value(out.inner->min, 0) ||
         !is_const_int_value(out.loop->min, 0) || !is_const_int_value(linear->base, 0))
       return std::nullopt;
@@ -180,8 +180,11 @@ Verdict RollingBuffer::transform(const State& s, Outcome<Result>& out) const {
   const Expr fresh =
       logical_or(eq(window->loop->var, make_zero(window->loop->var->dtype)),
                  ge(window->inner->var, make_int(window->width - window->step, type)));
-  auto guarded = make_ref<BlockRealizeNode>(realize->iter_values, both(realize->predicate, fresh),
-                                            realize->block);
+  // Iterations take values from the ones before: the iterator is not spatial any more.
+  auto carried = edit(realize->block);
+  carried->iters[window->iter].kind = IterKind::opaque;
+  auto guarded =
+      make_ref<BlockRealizeNode>(realize->iter_values, both(realize->predicate, fresh), carried);
   guarded->line = realize->line;
   const Stmt whole = replace(path, guarded);
   const auto place = find_block(whole, as<BlockRealizeNode>(path.nodes[allocated])->block->id);

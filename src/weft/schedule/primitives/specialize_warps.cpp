@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "weft/arith/analyzer.h"
 #include "weft/base/text.h"
 #include "weft/ir/build.h"
 #include "weft/ir/visit.h"
@@ -37,19 +36,13 @@ Verdict check_options(const State& s, const SpecializeWarps& step, const ForNode
   auto refused = [&](std::string found) {
     return refuse(s, "schedule.specialize_warps.options", cat("specialize_warps got ", found), loop)
         .note(
-            "legal: a cluster of 1, 2 or 4; a split of 1 to 4, above 1 with blocks 0 and a cluster "
-            "of 1; blocks of at least 0, a multiple of the cluster; group_rows of at least 1; "
-            "registers: two multiples of "
-            "8 from 24 to 240, together with the second counted twice at most 512");
+            "legal: a cluster of 1, 2 or 4; blocks of at least 0, a multiple of the cluster; "
+            "group_rows of at least 1; registers: two multiples of 8 from 24 to 240, together with "
+            "the second counted twice at most 512");
   };
   const std::int64_t cluster = step.cluster.value;
   if (cluster != 1 && cluster != 2 && cluster != 4)
     return refused(cat("clusters of ", cluster, " blocks"));
-  const std::int64_t split = step.split.value;
-  if (split < 1 || split > 4) return refused(cat(split, " blocks for one sum"));
-  if (split > 1 && (cluster > 1 || step.blocks.value))
-    return refused(cat(split, " blocks for one sum beside ", step.blocks.value,
-                       " blocks in clusters of ", cluster));
   if (step.blocks.value % cluster)
     return refused(cat(step.blocks.value, " blocks in clusters of ", cluster));
   if (step.blocks.value < 0) return refused(cat(step.blocks.value, " blocks"));
@@ -87,26 +80,8 @@ Verdict SpecializeWarps::transform(const State& s, Outcome<Result>& out) const {
   WarpPipeline found;
   WEFT_TRY(find_warp_pipeline(s, path, found));
   WEFT_TRY(check_cluster(s, found, cluster.value));
-  if (split.value > 1 && found.columns % (64 * split.value))
-    return refuse(s, "schedule.specialize_warps.cluster",
-                  cat("specialize_warps: ", split.value, " blocks cannot share ", found.columns,
-                      " columns"),
-                  path.loop())
-        .note("legal: each block of a cluster that shares a sum gets a multiple of 64 columns")
-        .repair("split=1");
-  // A slot that is filled again while another block of the cluster is behind is not yet right.
-  const std::int64_t most = found.slots * split.value;
-  if (split.value > 1 &&
-      !arith::Analyzer().prove(le(found.steps->extent, make_int(most, found.steps->extent->dtype))))
-    return refuse(s, "schedule.specialize_warps.cluster",
-                  cat("specialize_warps: ", split.value, " blocks share a sum of more than ", most,
-                      " steps"),
-                  path.loop())
-        .note("legal: as many steps for each block as its ring has slots")
-        .repair("split=1");
   const WarpProgram program = make_warp_program(
-      found,
-      {blocks.value, group_rows.value, registers[0], registers[1], cluster.value, split.value});
+      found, {blocks.value, group_rows.value, registers[0], registers[1], cluster.value});
   Stmt body = replace(path, program.nest, found.top);
   const auto used = used_buffers(body);
   for (const Buffer& b : found.gone) {

@@ -22,7 +22,6 @@ struct SpecializeWarps {
   IntRef group_rows = 1;
   std::vector<std::int64_t> registers = {40, 232};
   IntRef cluster = 1;
-  IntRef split = 1;
   static void fields(auto&& f) {
     f("loop", &SpecializeWarps::loop, "the pipelined loop");
     f("blocks", &SpecializeWarps::blocks,
@@ -37,14 +36,7 @@ struct SpecializeWarps {
       Field::optional);
     f("cluster", &SpecializeWarps::cluster,
       "blocks of a cluster, 1, 2 or 4: they compute tiles one below another at the same time, and "
-      "each "
-      "copies its part of the second operand's tile to all of them",
-      Field::optional);
-    f("split", &SpecializeWarps::split,
-      "blocks of a cluster, up to 4, that share the sum of one tile: each adds up its steps, gets "
-      "the "
-      "others' sums of its columns, a multiple of 64, and stores these; with blocks=0 and "
-      "cluster=1",
+      "each copies its part of the second operand's tile to all of them",
       Field::optional);
   }
   Verdict transform(const State&, Outcome<Result>&) const;

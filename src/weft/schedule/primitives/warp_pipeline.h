@@ -49,7 +49,6 @@ Verdict find_warp_pipeline(const State& s, const Path& path, WarpPipeline& out);
 struct WarpProgramOptions {
   std::int64_t blocks = 0, group_rows = 1, copying = 40, multiplying = 232;
   std::int64_t cluster = 1;  // blocks of neighbouring rows that share the tiles of b
-  std::int64_t split = 1;    // blocks of a cluster that share the sum of one tile
 };
 struct WarpProgram {
   ir::Stmt nest;  // bound to blockIdx.x and threadIdx.x

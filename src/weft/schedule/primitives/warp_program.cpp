@@ -57,40 +57,31 @@ class Maker {
       staged_ = shared("staged", p_.store_buffer()->dtype, dims({p_.groups(), 2, kTile, kTile}));
     total_ = tiles(1);
     for (const ForNode* loop : p_.grid) total_ = total_ * shares(loop);
-    const std::int64_t together = o_.cluster * o_.split;
     clusters_ = o_.blocks ? min(tiles(o_.blocks / o_.cluster), total_) : total_;
     const std::int64_t threads = kGroup * (p_.groups() + 1);
     thread_ = var("thread");
     const Var own = make_var("block", index_);
     cluster_ = own, place_ = tiles(0);
     Names let;
-    if (together > 1) {
-      cluster_ = let("cluster", div(own, tiles(together)));
-      place_ = let("place", rest_of(own, tiles(together)));
-    }
-    if (o_.split > 1) {
-      joined_ = shared("joined", dtypes::uint64, dims({1}));
-      parts_ = shared("parts", dtypes::float32, dims({o_.split - 1, p_.groups(), share() * kTile}));
+    if (o_.cluster > 1) {
+      cluster_ = let("cluster", div(own, tiles(o_.cluster)));
+      place_ = let("place", rest_of(own, tiles(o_.cluster)));
     }
     WarpProgram out;
     Var s = var("s");
-    Stmt start = if_then(
+    const Stmt start = if_then(
         eq(thread_, at(0)),
         make_for(s, at(0), at(p_.slots),
                  seq({call_stmt("token_init", {address(full_, {s}), at(1)}),
                       call_stmt("token_init",
                                 {address(empty_, {s}), at(4 * p_.groups() * o_.cluster)})})));
-    if (o_.split > 1)
-      start = seq({start, if_then(eq(thread_, at(0)),
-                                  call_stmt("token_init", {address(joined_, {at(0)}),
-                                                           at(p_.groups() * (o_.split - 1))}))});
     const Stmt producer = part("producer", 0, kGroup, o_.copying, copy(), &out.producer);
     const Stmt consumer =
         part("consumer", kGroup, threads, o_.multiplying, multiply(), &out.consumer);
     std::vector<Stmt> body{start, call_stmt("sync", {make_string("shared")}), producer, consumer};
-    if (together > 1) {
+    if (o_.cluster > 1) {
       // Tokens of all blocks are made before any is used, and none is gone before all are done.
-      body[1] = call_stmt("cluster_meet", {at(together)});
+      body[1] = call_stmt("cluster_meet", {at(o_.cluster)});
       body.push_back(body[1]);
     }
     Stmt nest = make_for(thread_, at(0), at(threads), let.around(seq(std::move(body))),
@@ -100,11 +91,10 @@ class Maker {
     block->name = "warp_specialized";
     block->alloc_buffers = {ring_a_, ring_b_};
     if (bulk_) block->alloc_buffers.push_back(staged_);
-    if (o_.split > 1) block->alloc_buffers.insert(block->alloc_buffers.end(), {parts_, joined_});
     for (const Buffer& b : {full_, empty_, sums_, ring_}) block->alloc_buffers.push_back(b);
     block->body = nest;
     set_regions(*block);
-    out.nest = make_for(own, tiles(0), clusters_ * tiles(together),
+    out.nest = make_for(own, tiles(0), clusters_ * tiles(o_.cluster),
                         block_realize({}, make_bool(true), block), ForKind::bound, "blockIdx.x");
     return out;
   }
@@ -220,19 +210,7 @@ class Maker {
   }
 
   Expr now(const Expr& e) const { return substitute(e, tile_); }
-  /// Of this block.
-  Expr steps() const {
-    const Expr all = now(p_.steps->extent);
-    if (o_.split == 1) return all;
-    const Expr own = min(share_of(all), all - first_step(all));
-    return ir::max(own, make_int(0, all->dtype));
-  }
-  Expr share_of(const Expr& all) const {
-    return div(all + make_int(o_.split - 1, all->dtype), make_int(o_.split, all->dtype));
-  }
-  Expr first_step(const Expr& all) const { return cast(all->dtype, place_) * share_of(all); }
-  /// Columns that each block of a tile stores.
-  std::int64_t share() const { return p_.columns / o_.split; }
+  Expr steps() const { return now(p_.steps->extent); }
 
   // ---- the warp that copies
 
@@ -244,10 +222,7 @@ class Maker {
     const Stmt tiles = each_tile(1, [&] {
       Names let;
       const Var step = var("step");
-      const Expr all_steps = now(p_.steps->extent);
-      tile_[p_.steps->var.get()] =
-          cast(p_.steps->var->dtype,
-               o_.split > 1 ? Expr(step) + cast(dtypes::int64, first_step(all_steps)) : Expr(step));
+      tile_[p_.steps->var.get()] = cast(p_.steps->var->dtype, step);
       const Expr to = let("to", ring(slot));
       std::vector<Stmt> all = {
           call_stmt("token_wait", {address(empty_, {to}), ring(parity)}),
@@ -311,7 +286,7 @@ class Maker {
       Stmt sums = make_for(step, at(0), steps(), add(step));
       arith::Analyzer analyzer;
       bind_loops(analyzer, {});
-      never_empty_ = o_.split == 1 && analyzer.prove(ge(steps(), make_int(1, steps()->dtype)));
+      never_empty_ = analyzer.prove(ge(steps(), make_int(1, steps()->dtype)));
       if (!never_empty_) last = if_then(gt(steps(), make_int(0, steps()->dtype)), last);
       std::vector<Stmt> all{sums, wait(multiplied_, 0), last};
       if (!never_empty_)
@@ -319,7 +294,7 @@ class Maker {
             if_then(le(steps(), make_int(0, steps()->dtype)), each_sum([&](Exprs element) {
                       return store(sums_, make_float(0), std::move(element));
                     })));
-      all.push_back(o_.split > 1 ? join() : bulk_ ? send() : write());
+      all.push_back(bulk_ ? send() : write());
       return seq(std::move(all));
     });
     if (bulk_) tiles = seq({tiles, leader(kGroup, wait(sent_, 0))});
@@ -429,45 +404,13 @@ class Maker {
     return is_const_int_value(strides.back(), 1) && rows == 1;
   }
 
-  /// Every block of the cluster gets its columns of the others' sums, adds them up and stores them.
-  Stmt join() const {
-    std::vector<Stmt> all;
-    const std::int64_t others = o_.split - 1, eighths = share() / 8;
-    auto sums = [&](std::int64_t q) { return address(sums_, {at(q * eighths), at(0), at(0)}); };
-    const Expr place = cast(dtypes::int64, place_);
-    auto elsewhere = [&](std::int64_t q, Stmt s) {
-      return if_then(ne(place, at(q)), std::move(s));
-    };
-    for (std::int64_t q = 0; q < o_.split; ++q) {
-      // Among the others that send to q.
-      const Expr from = place - if_then_else(gt(place, at(q)), at(1), at(0));
-      all.push_back(elsewhere(q, call_stmt("tile_put", {address(parts_, {from, group_, at(0)}),
-                                                        sums(q), at(share()), at(q)})));
-    }
-    all.push_back(call_stmt("meet", {group_ + 1, at(kGroup)}));
-    for (std::int64_t q = 0; q < o_.split; ++q)
-      all.push_back(elsewhere(
-          q, leader(kGroup, call_stmt("token_signal_in", {address(joined_, {at(0)}), at(q)}))));
-    all.push_back(call_stmt("token_wait", {address(joined_, {at(0)}), at(0)}));
-    for (std::int64_t q = 0; q < o_.split; ++q) {
-      std::vector<Stmt> own;
-      for (std::int64_t i = 0; i < others; ++i)
-        own.push_back(call_stmt("tile_take",
-                                {sums(q), address(parts_, {at(i), group_, at(0)}), at(share())}));
-      own.push_back(bulk_ ? send(q * eighths, eighths) : write(q * eighths, false, eighths));
-      all.push_back(if_then(eq(place, at(q)), seq(std::move(own))));
-    }
-    return seq(std::move(all));
-  }
-
   /// 64 columns at a time through shared memory by the copy engine; threads store what is left.
-  Stmt send() const { return send(0, p_.columns / 8); }
-  Stmt send(std::int64_t first_eighth, std::int64_t eighths) const {
+  Stmt send() const {
     const auto* s = as<StoreNode>(p_.store->body);
-    const std::int64_t pieces = (first_eighth + eighths) * 8 / kTile;
+    const std::int64_t pieces = p_.columns / kTile;
     std::vector<Stmt> all;
-    if (const Stmt apply = apply_in_place(first_eighth, eighths)) all.push_back(apply);
-    for (std::int64_t i = first_eighth * 8 / kTile; i < pieces; ++i) {
+    if (const Stmt apply = apply_in_place()) all.push_back(apply);
+    for (std::int64_t i = 0; i < pieces; ++i) {
       const Expr half = pieces % 2 ? floormod(turn_ * at(pieces) + at(i), at(2)) : at(i % 2);
       const Exprs from{group_, half, at(0), at(0)};
       const VarMap first = iterators({group_ * at(kTile), at(i * kTile)});
@@ -502,10 +445,8 @@ class Maker {
   }
 
   /// Of the sums of this thread.
-  Stmt each_sum(auto&& body) const { return each_sum(body, 0, p_.columns / 8); }
-  Stmt each_sum(auto&& body, std::int64_t first, std::int64_t count) const {
-    return unrolled("j", count, [&](const Var& part) {
-      const Expr j = first ? Expr(part) + at(first) : Expr(part);
+  Stmt each_sum(auto&& body) const {
+    return unrolled("j", p_.columns / 8, [&](const Var& j) {
       return unrolled("h", 2, [&](const Var& h) {
         return unrolled("e", 2, [&](const Var& e) { return body(Exprs{j, h, e}); });
       });
@@ -513,7 +454,7 @@ class Maker {
   }
 
   /// The block's function of the sums, in registers; null when it only rounds them.
-  Stmt apply_in_place(std::int64_t first, std::int64_t count) const {
+  Stmt apply_in_place() const {
     const DType out = as<StoreNode>(p_.store->body)->buffer->dtype;
     bool plain = false;
     auto apply = [&](const Exprs& element) {
@@ -533,14 +474,14 @@ class Maker {
       if (loads) v = if_then_else(inside(p), v, make_float(0));
       return store(sums_, v, element);
     };
-    const Stmt s = each_sum(apply, first, count);
+    const Stmt s = each_sum(apply);
     return plain ? nullptr : s;
   }
 
   /// Element by element, from column 8 `begin` on. `applied`: the sums are what is to be stored.
-  Stmt write(std::int64_t begin = 0, bool applied = false, std::int64_t count = 0) const {
+  Stmt write(std::int64_t begin = 0, bool applied = false) const {
     const auto* s = as<StoreNode>(p_.store->body);
-    if (count == 0) count = p_.columns / 8 - begin;
+    const std::int64_t count = p_.columns / 8 - begin;
     return unrolled("h", 2, [&](const Var& h) {
       return unrolled("j", count, [&](const Var& part) {
         const Expr j = begin ? Expr(part) + at(begin) : Expr(part);
@@ -583,7 +524,7 @@ class Maker {
   const WarpProgramOptions& o_;
   /// Of tiles. Narrow where lowering cannot prove it: no memory holds 2^31 tiles of 64 x 64.
   DType index_ = dtypes::int64;
-  Buffer ring_a_, ring_b_, staged_, parts_, joined_, full_, empty_, sums_, ring_;
+  Buffer ring_a_, ring_b_, staged_, full_, empty_, sums_, ring_;
   Var thread_, multiplied_, sent_;
   Expr total_, clusters_;  // pairs of a cluster and its turn, clusters of the launch
   Expr cluster_, place_;   // this block's, and its place in it

@@ -11,9 +11,16 @@ namespace {
 
 constexpr std::string_view kFlags = "-O3 -march=native -fno-math-errno -fno-trapping-math -fwrapv";
 
-/// The option vector_bytes: vectorized loops become vectors of GCC and Clang; 0: they stay loops.
+// One width for every machine, so that the text does not depend on where it is written: what AVX2
+// has, and with AVX-512 as fast as wider ones.
+constexpr std::int64_t kVectorBytes = 32;
+
+bool is_library(const Target& target) { return target.integer("library", 0) != 0; }
+
+/// The option vector_bytes: vectorized loops become vectors of GCC and Clang; 0: they stay loops,
+/// as they do in a library unless it names a width, for it is compiled for several.
 int vector_bytes(const Target& target) {
-  const std::int64_t n = target.integer("vector_bytes", 0);
+  const std::int64_t n = target.integer("vector_bytes", is_library(target) ? 0 : kVectorBytes);
   if (n != 0 && n != 16 && n != 32 && n != 64) {
     throw Error(ErrorKind::value, "target.option.range",
                 cat("option \"vector_bytes\" of target ", target.name, " is ", n))
@@ -47,7 +54,7 @@ class CBackend final : public TextBackend {
 
   pass::Pipeline pipeline(const Target& target) const override {
     LoweringOptions options;
-    options.vector_lanes = vector_bytes(target);  // of a byte at least
+    options.vector_lanes = options.vector_bytes = vector_bytes(target);
     options.transposes = true;
     options.hoist_guards = true;
     options.read(target);
@@ -55,7 +62,7 @@ class CBackend final : public TextBackend {
   }
 
   const CSpelling& spelling_for(const Target& target) const override {
-    return vector_spelling(target.integer("library", 0) != 0, vector_bytes(target));
+    return vector_spelling(is_library(target), vector_bytes(target));
   }
 
   std::vector<DeviceStatus> devices() const override {

@@ -124,6 +124,30 @@ WEFT_FUNCTION uint16_t weft_float_to_half(float v) {
   out = size >= 0x47800000u ? special : out;
   return (uint16_t)(out | sign);
 }
+WEFT_FUNCTION int32_t weft_halves_to_floats(const uint16_t* in, float* out) {
+#if defined(__AVX512F__)
+  for (int k = 0; k < 32; k += 16)
+    _mm512_storeu_ps(out + k, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)(in + k))));
+#elif defined(__F16C__)
+  for (int k = 0; k < 32; k += 8)
+    _mm256_storeu_ps(out + k, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)(in + k))));
+#else
+  for (int k = 0; k < 32; ++k) out[k] = weft_half_to_float(in[k]);
+#endif
+  return 0;
+}
+WEFT_FUNCTION int32_t weft_floats_to_halves(const float* in, uint16_t* out) {
+#if defined(__AVX512F__)
+  for (int k = 0; k < 32; k += 16)
+    _mm256_storeu_si256((__m256i*)(out + k), _mm512_cvtps_ph(_mm512_loadu_ps(in + k), 0));
+#elif defined(__F16C__)
+  for (int k = 0; k < 32; k += 8)
+    _mm_storeu_si128((__m128i*)(out + k), _mm256_cvtps_ph(_mm256_loadu_ps(in + k), 0));
+#else
+  for (int k = 0; k < 32; ++k) out[k] = weft_float_to_half(in[k]);
+#endif
+  return 0;
+}
 )";
 
 // What expressions name as foreign functions: a double rounded to odd at 24 bits, so that a second

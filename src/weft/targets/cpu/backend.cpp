@@ -11,6 +11,7 @@
 #include "weft/runtime/host_device.h"
 #include "weft/target/backend.h"
 #include "weft/target/pipeline.h"
+#include "weft/target/rules.h"
 #include "weft/target/transpose_rows.h"
 #include "weft/targets/cpu/emit_llvm.h"
 
@@ -85,6 +86,10 @@ class CpuBackend final : public Backend {
   }
 
   Verdict accepts(const ir::PrimFunc&, const Target&) const override { return std::nullopt; }
+
+  ir::PrimFunc default_schedule(const ir::PrimFunc& f, const Target& target) const override {
+    return rules::schedule_for_host(f, host_facts_of(info(target)));
+  }
 
   pass::Pipeline pipeline(const Target& target) const override {
     LoweringOptions options;

@@ -4,9 +4,9 @@
 
 #include "weft/base/error.h"
 #include "weft/base/text.h"
+#include "weft/base/vector_math.h"
 #include "weft/ir/build.h"
 #include "weft/ir/text.h"
-#include "weft/jit/jit.h"
 #include "weft/targets/cpu/llvm_function.h"
 
 namespace weft::cpu {
@@ -378,7 +378,7 @@ std::string FunctionEmitter::library_vectors(const std::string& op, DType t,
     if (bytes > module_.vector_bytes || t.lanes % n) continue;
     function = cat("_ZGV", letter, "N", n, std::string(args.size(), 'v'), "_", op,
                    t.bits == 32 ? "f" : "");
-    if (jit::has_vector_function(function)) {
+    if (vector_function(function)) {
       lanes = n;
       break;
     }

@@ -18,7 +18,7 @@ class CudaBackend final : public TextBackend {
       : TextBackend({.name = "cuda",
                      .format = "cubin",
                      .number = "a card's number",
-                     .options = {"arch"},
+                     .options = {"arch", "code"},
                      .vector_lanes = 16,
                      .spelling = spelling}) {}
 
@@ -36,9 +36,6 @@ class CudaBackend final : public TextBackend {
     if (int sums = double_product_sums(capability(arch(target))))
       out.limits["double_product_sums_per_clock"] = sums;
     out.instructions = tensor_core_rows();
-    if (capability(arch(target)) != 90) {  // wgmma is of sm_90a alone
-      for (InstructionInfo& row : out.instructions) row.product.reset();
-    }
     return out;
   }
 
@@ -62,10 +59,34 @@ class CudaBackend final : public TextBackend {
 
   void compile(runtime::Binary& binary, const Target& target) const override {
     const std::string arch = arch_for(binary.source, CudaBackend::arch(target));
+    binary.metadata["arch"] = arch;
+    Json early = Json::array();
+    for (const runtime::KernelSignature& k : binary.kernels)
+      if (waits_for_earlier(binary.source, k.name)) early.push_back(k.name);
+    binary.metadata["waits_for_earlier"] = std::move(early);
+    const std::string code = target.option("code", "cubin");
+    if (code == "text") {
+      binary.format = kTextFormat;
+      binary.bytes.clear();
+      return;
+    }
+    if (code != "cubin") {
+      throw Error(ErrorKind::value, "cuda.option.code", cat("\"", code, "\" is no form of code"))
+          .note("cubin: compiled now; text: compiled by the device that loads it, beside others");
+    }
     Compiled compiled = cuda::compile(binary.source, arch);
     binary.bytes = std::move(compiled.cubin);
-    binary.metadata["arch"] = arch;
     if (!compiled.log.empty()) binary.metadata["log"] = compiled.log;
+  }
+
+  Target for_device(const Target& target) const override {
+    Target out = target;
+    out.options.emplace("code", "text");
+    return out;
+  }
+
+  std::string compiler(const Target& target) const override {
+    return cat(arch(target), " ", nvrtc_version());
   }
 
   std::vector<DeviceStatus> devices() const override {

@@ -2,17 +2,21 @@
 #include "weft/targets/cuda/device.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <chrono>
 #include <cstring>
+#include <future>
 #include <map>
 #include <mutex>
 
 #include <dlfcn.h>
 
 #include "weft/base/error.h"
+#include "weft/runtime/backlog.h"
 #include "weft/runtime/recording.h"
 #include "weft/targets/cuda/math.h"
+#include "weft/targets/cuda/nvrtc.h"
 
 namespace weft::cuda {
 
@@ -39,6 +43,19 @@ struct alignas(64) TensorMap {
 constexpr int kMapByte = 0, kMapFloat16 = 6, kMapFloat32 = 7, kMapBfloat16 = 9, kMapSwizzle128 = 3,
               kMapPromote128 = 2;
 
+/// As cuda.h has them: one attribute, whether the launch may begin before the one ahead has ended.
+struct LaunchAttribute {
+  int id = 6;  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+  char pad[4] = {};
+  alignas(8) char value[64] = {1};
+};
+struct LaunchConfig {
+  unsigned grid[3], block[3], shared;
+  Handle stream;
+  LaunchAttribute* attributes;
+  unsigned count;
+};
+
 struct Driver {
   void* library = nullptr;
   std::string reason;
@@ -62,6 +79,7 @@ struct Driver {
   int (*set_attribute)(Handle, int, int) = nullptr;
   int (*launch)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                 Handle, void**, void**) = nullptr;
+  int (*launch_early)(const LaunchConfig*, Handle, void**, void**) = nullptr;
   int (*event_create)(Handle*, unsigned) = nullptr;
   int (*event_destroy)(Handle) = nullptr;
   int (*event_record)(Handle, Handle) = nullptr;
@@ -113,6 +131,7 @@ struct Driver {
       return;
     }
     find("cuTensorMapEncodeTiled", encode);  // drivers from 12.0 on
+    find("cuLaunchKernelEx", launch_early);
     if (int code = init(0); code != 0) {
       reason = cat("libcuda.so.1 is present but cuInit says ", text(code));
       library = nullptr;
@@ -170,7 +189,8 @@ class CudaGraph final : public runtime::Recording {
 
 class CudaDevice final : public runtime::Device,
                          public runtime::HasMathLibrary,
-                         public runtime::RecordsWork {
+                         public runtime::RecordsWork,
+                         public runtime::DefersWork {
  public:
   CudaDevice(int index, const Card& card) : card_(card) {
     const Driver& d = driver();
@@ -230,13 +250,22 @@ class CudaDevice final : public runtime::Device,
   void upload(Storage& dst, Bytes offset, const void* src, Bytes bytes) override {
     check_range(dst, offset, bytes);
     if (recording()) runtime::refuse_while_recording(*this, "a copy from the host");
-    use();
-    if (bytes)
-      driver().check(driver().to_device(dst.address() + offset, src, bytes), "copy to the card");
+    if (!bytes) return;
+    constexpr Bytes kHeld = 1 << 20;  // more than that is not worth a copy on the host
+    if (defers() && backlog_.waits() && bytes <= kHeld) {
+      after_backlog([this, to = Ref<Storage>(&dst), offset,
+                     held = std::string(static_cast<const char*>(src), bytes)] {
+        to_card(to->address() + offset, held.data(), held.size());
+      });
+      return;
+    }
+    backlog_.settle();
+    to_card(dst.address() + offset, src, bytes);
   }
   void download(void* dst, const Storage& src, Bytes offset, Bytes bytes) override {
     check_range(src, offset, bytes);
     if (recording()) runtime::refuse_while_recording(*this, "a copy to the host");
+    backlog_.settle();
     use();
     if (bytes)
       driver().check(driver().to_host(dst, src.address() + offset, bytes), "copy from the card");
@@ -244,14 +273,19 @@ class CudaDevice final : public runtime::Device,
   void copy(Storage& dst, Bytes to, const Storage& src, Bytes from, Bytes bytes) override {
     check_range(dst, to, bytes);
     check_range(src, from, bytes);
-    use();
     if (recording()) {
       lane.recording->hold(&dst);
       lane.recording->hold(const_cast<Storage*>(&src));
     }
-    if (bytes)
-      driver().check(driver().within(dst.address() + to, src.address() + from, bytes, stream()),
-                     "copy on the card");
+    if (!bytes) return;
+    const Pointer target = dst.address() + to, source = src.address() + from;
+    auto run = [this, target, source, bytes](Handle on) {
+      use();
+      driver().check(driver().within(target, source, bytes, on), "copy on the card");
+    };
+    if (defers() && backlog_.waits()) return after_backlog([run] { run(nullptr); });
+    backlog_.settle();
+    run(stream());
   }
 
   Ref<runtime::Executable> load(runtime::Binary binary) override;
@@ -260,6 +294,7 @@ class CudaDevice final : public runtime::Device,
 
   void synchronize() override {
     if (recording()) runtime::refuse_while_recording(*this, "a wait");
+    backlog_.settle();
     use();
     driver().check(driver().synchronize(), "synchronise");
   }
@@ -271,8 +306,13 @@ class CudaDevice final : public runtime::Device,
     return lane.device == this ? lane.recording : nullptr;
   }
   Handle stream() const { return lane.device == this ? lane.stream : nullptr; }
+  void stop_deferring() override {
+    shared_ = true;
+    backlog_.settle();
+  }
 
   runtime::Span measure(const std::function<void()>& work) override {
+    backlog_.settle();
     use();
     const Driver& d = driver();
     Handle start = nullptr, stop = nullptr;
@@ -281,6 +321,7 @@ class CudaDevice final : public runtime::Device,
     auto wall = std::chrono::steady_clock::now();
     d.check(d.event_record(start, nullptr), "cuEventRecord");
     work();
+    backlog_.settle();
     d.check(d.event_record(stop, nullptr), "cuEventRecord");
     d.check(d.event_wait(stop), "a kernel");
     float ms = 0;
@@ -308,11 +349,13 @@ class CudaDevice final : public runtime::Device,
 
   runtime::MathLibrary& math_library() override {
     if (stream()) runtime::refuse_while_recording(*this, "a routine of cuFFT or cuSOLVER");
+    backlog_.settle();
     use();
     return math_;
   }
 
   void use() const { driver().check(driver().set_current(context_), "cuCtxSetCurrent"); }
+  void settle() { backlog_.settle(); }
 
  protected:
   void free_storage(std::uint64_t address, Bytes bytes, std::string_view) override {
@@ -325,6 +368,15 @@ class CudaDevice final : public runtime::Device,
   }
 
  private:
+  /// Only work on the stream that all threads share has one order, that of the calls.
+  bool defers() const { return !shared_ && lane.device != this; }
+  void after_backlog(std::function<void()> run) {
+    backlog_.add([] { return true; }, std::move(run));
+  }
+  void to_card(Pointer to, const void* from, Bytes bytes) const {
+    use();
+    driver().check(driver().to_device(to, from, bytes), "copy to the card");
+  }
   void count(Bytes size) {
     live_ += size;
     peak_ = std::max(peak_, live_);
@@ -336,6 +388,7 @@ class CudaDevice final : public runtime::Device,
     return (std::max<Bytes>(bytes, 1) + step - 1) / step * step;
   }
   void trim() {
+    backlog_.settle();
     driver().synchronize();
     std::lock_guard lock(mutex_);
     for (auto& [size, list] : free_) {
@@ -353,28 +406,39 @@ class CudaDevice final : public runtime::Device,
   Bytes live_ = 0, peak_ = 0, cached_ = 0;
   std::int64_t allocations_ = 0;
   CardMath math_{*this};
+  runtime::Backlog backlog_;
+  std::atomic<bool> shared_{false};
 };
 
 class CudaExecutable final : public runtime::Executable {
  public:
-  CudaExecutable(Ref<CudaDevice> device, runtime::Binary binary, Handle module,
-                 std::vector<Handle> functions)
-      : Executable(device, std::move(binary)),
-        functions(std::move(functions)),
-        cuda_(std::move(device)),
-        module_(module) {}
+  CudaExecutable(Ref<CudaDevice> device, runtime::Binary binary, const Card& card);
   ~CudaExecutable() override {
     if (driver().set_current && module_) driver().unload(module_);
   }
-  std::vector<Handle> functions;
+  /// Whether launches need not wait for the compiler.
+  bool ready();
+  /// Waits for the compiler. Throws what it refuses, or Error(device, "cuda.load").
+  void finish();
+  Handle function(std::size_t kernel) const { return functions_[kernel]; }
+
   /// Of each kernel: where its axes go (0 to 2: the grid's x, y, z; 3 to 5: the block's).
   std::vector<std::vector<std::size_t>> places;
   /// Of each kernel: its parameters that are tensors, which stand first.
   std::vector<std::size_t> tensors;
+  /// Of each kernel: whether it may begin before the launch ahead of it has ended.
+  std::vector<bool> early;
 
  private:
+  void open(const std::string& cubin);
+
   Ref<CudaDevice> cuda_;
-  Handle module_;
+  const Card& card_;
+  Handle module_ = nullptr;
+  std::vector<Handle> functions_;
+  std::shared_future<std::string> compiled_;
+  std::atomic<bool> open_{false};
+  std::mutex mutex_;
 };
 
 CudaGraph::~CudaGraph() {
@@ -391,6 +455,7 @@ void CudaGraph::take(Handle graph) {
 
 void CudaGraph::replay() {
   if (device_->recording()) runtime::refuse_while_recording(*device_, "another recording");
+  device_->settle();
   device_->use();
   driver().check(driver().graph_launch(exec_, device_->stream()), "launching a graph");
 }
@@ -399,6 +464,7 @@ Ref<runtime::Recording> CudaDevice::record(const std::function<void()>& work,
                                            const Ref<runtime::MemoryPool>& pool) {
   const Driver& d = driver();
   if (lane.recording) runtime::refuse_while_recording(*this, "another recording");
+  settle();
   use();
   auto out = make_ref<CudaGraph>(this, pool);
   // Not ordered with the stream of all other work, which other threads may use meanwhile; modules
@@ -431,57 +497,80 @@ Ref<runtime::Recording> CudaDevice::record(const std::function<void()>& work,
 }
 
 runtime::Course CudaDevice::swap_course(const runtime::Course& course) {
+  settle();
   const runtime::Course before{reinterpret_cast<std::uint64_t>(stream()), recording()};
   lane = {this, reinterpret_cast<Handle>(course.stream), course.recording};
   return before;
 }
 
-Ref<runtime::Executable> CudaDevice::load(runtime::Binary binary) {
-  if (binary.format != "cubin") {
-    throw Error(ErrorKind::emit, "device.binary.format",
-                cat(info_.name, " loads \"cubin\", not \"", binary.format, "\" (built for ",
-                    binary.target, ")"));
-  }
-  use();
-  const Driver& d = driver();
-  Handle module = nullptr;
-  if (int code = d.load(&module, binary.bytes.data()); code != 0) {
-    throw Error(ErrorKind::device, "cuda.load",
-                cat("the module built for ", binary.target, " cannot be loaded on ", card_.name,
-                    " (", card_.arch, "): ", d.text(code)))
-        .help(cat("build it for cuda:arch=", card_.arch));
-  }
-  std::vector<Handle> functions;
-  for (const KernelSignature& k : binary.kernels) {
-    Handle f = nullptr;
-    d.check(d.function(&f, module, k.name.c_str()), cat("finding kernel ", k.name));
-    if (k.scratch_bytes > 0) {
-      if (k.scratch_bytes > card_.shared_optin) {
-        throw Error(ErrorKind::device, "cuda.launch.shared",
-                    cat("kernel \"", k.name, "\" needs ", k.scratch_bytes,
-                        " bytes of shared memory; ", card_.name, " has ", card_.shared_optin));
-      }
-      d.check(d.set_attribute(f, kFuncDynamicShared, static_cast<int>(k.scratch_bytes)),
-              "asking for shared memory");
-    }
-    functions.push_back(f);
-  }
-  std::vector<std::vector<std::size_t>> places;
-  for (const KernelSignature& k : binary.kernels) {
+CudaExecutable::CudaExecutable(Ref<CudaDevice> device, runtime::Binary from, const Card& card)
+    : Executable(device, std::move(from)), cuda_(std::move(device)), card_(card) {
+  for (const KernelSignature& k : binary().kernels) {
     std::vector<std::size_t>& at = places.emplace_back();
     for (const std::string& axis : k.axes)
       at.push_back((axis.starts_with("block") ? 0u : 3u) +
                    static_cast<std::size_t>(axis.back() - 'x'));
-  }
-  auto out = make_ref<CudaExecutable>(Ref<CudaDevice>(this), std::move(binary), module,
-                                      std::move(functions));
-  out->places = std::move(places);
-  for (const KernelSignature& k : out->binary().kernels) {
-    out->tensors.push_back(static_cast<std::size_t>(std::count_if(
+    tensors.push_back(static_cast<std::size_t>(std::count_if(
         k.params.begin(), k.params.end(),
         [](const runtime::KernelParam& p) { return p.kind == runtime::ParamKind::tensor; })));
+    if (k.scratch_bytes > card_.shared_optin) {
+      throw Error(ErrorKind::device, "cuda.launch.shared",
+                  cat("kernel \"", k.name, "\" needs ", k.scratch_bytes,
+                      " bytes of shared memory; ", card_.name, " has ", card_.shared_optin));
+    }
+    const Json* waits = binary().metadata.find("waits_for_earlier");
+    bool found = false;
+    for (const Json& name : waits ? waits->as_array() : Json::Array{})
+      found = found || name.as_string() == k.name;
+    early.push_back(found);
   }
-  return out;
+  if (binary().format == "cubin") {
+    open(binary().bytes);
+  } else {
+    const std::string arch = binary().metadata.at("arch").as_string();
+    if (auto cubin = kept_cubin(binary().source, arch)) open(*cubin);
+    else compiled_ = compile_beside(binary().source, arch);
+  }
+}
+
+void CudaExecutable::open(const std::string& cubin) {
+  cuda_->use();
+  const Driver& d = driver();
+  if (int code = d.load(&module_, cubin.data()); code != 0) {
+    throw Error(ErrorKind::device, "cuda.load",
+                cat("the module built for ", binary().target, " cannot be loaded on ", card_.name,
+                    " (", card_.arch, "): ", d.text(code)))
+        .help(cat("build it for cuda:arch=", card_.arch));
+  }
+  for (const KernelSignature& k : binary().kernels) {
+    Handle f = nullptr;
+    d.check(d.function(&f, module_, k.name.c_str()), cat("finding kernel ", k.name));
+    if (k.scratch_bytes > 0)
+      d.check(d.set_attribute(f, kFuncDynamicShared, static_cast<int>(k.scratch_bytes)),
+              "asking for shared memory");
+    functions_.push_back(f);
+  }
+  open_.store(true, std::memory_order_release);
+}
+
+bool CudaExecutable::ready() {
+  return open_.load(std::memory_order_acquire) ||
+         compiled_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
+void CudaExecutable::finish() {
+  if (open_.load(std::memory_order_acquire)) return;
+  std::lock_guard lock(mutex_);
+  if (!open_.load(std::memory_order_relaxed)) open(compiled_.get());
+}
+
+Ref<runtime::Executable> CudaDevice::load(runtime::Binary binary) {
+  if (binary.format != "cubin" && binary.format != kTextFormat) {
+    throw Error(ErrorKind::emit, "device.binary.format",
+                cat(info_.name, " loads \"cubin\", not \"", binary.format, "\" (built for ",
+                    binary.target, ")"));
+  }
+  return make_ref<CudaExecutable>(Ref<CudaDevice>(this), std::move(binary), card_);
 }
 
 /// What a kernel's copies need to know of an array. Takes its arguments from the front of `args`.
@@ -511,6 +600,85 @@ TensorMap tensor_map(const KernelSignature& k, const runtime::KernelParam& p,
   return out;
 }
 
+/// A launch with the arguments as the kernel's parameter space has them: each at its own alignment.
+struct Packed {
+  static constexpr std::size_t kMost = 4096;  // bytes of parameters that every card takes
+  static constexpr std::size_t kMostTensors = 8, kMostParams = 64;
+
+  Packed(const CudaExecutable& cuda, std::size_t number, const std::int64_t (&extents)[6])
+      : signature(cuda.binary().kernels[number]), kernel(number), tensors(cuda.tensors[number]) {
+    for (int i = 0; i < 6; ++i) shape[i] = static_cast<unsigned>(extents[i]);
+    WEFT_CHECK(tensors <= kMostTensors && (tensors == 0 || signature.params.size() <= kMostParams),
+               "kernel ", signature.name, " has too many tensors");
+  }
+
+  void pack(std::span<const KernelArg> args) {
+    for (std::size_t i = 0; i < tensors; ++i)
+      maps[i] = tensor_map(signature, signature.params[i], args);
+    for (std::size_t i = 0; i < args.size(); ++i) {
+      std::uint64_t value = 0;
+      std::size_t width = 8;
+      if (args[i].storage) {
+        value = args[i].storage->address() + args[i].offset;
+      } else {
+        const DType t = signature.params[tensors + i].dtype;
+        // bool and 16-bit floats are words of 32 bits in a kernel's interface.
+        width = t.is_bool() || t.is_float()
+                    ? (t.bits == 64 ? 8u : 4u)
+                    : static_cast<std::size_t>(std::max(8, int{t.bits}) / 8);
+        if (t.is_float() && t.bits <= 32)
+          value = std::bit_cast<std::uint32_t>(
+              static_cast<float>(std::bit_cast<double>(args[i].scalar)));
+        else
+          value = static_cast<std::uint64_t>(
+              args[i].scalar);  // little-endian: narrow integers are the low bytes
+      }
+      used = (used + width - 1) / width * width;
+      WEFT_CHECK(used + width <= kMost, "kernel ", signature.name, " has more than ", kMost,
+                 " bytes of parameters");
+      std::memcpy(bytes + used, &value, width);
+      if (tensors > 0) places[i] = used;
+      used += width;
+    }
+    count = args.size();
+  }
+
+  void launch(const CudaExecutable& cuda, Handle stream, bool recorded) {
+    // Tensors are at an offset that only the driver knows: arguments are handed over one by one.
+    void* each[kMostParams];
+    if (tensors > 0) {
+      for (std::size_t i = 0; i < tensors; ++i) each[i] = &maps[i];
+      for (std::size_t i = 0; i < count; ++i) each[tensors + i] = bytes + places[i];
+    }
+    // CU_LAUNCH_PARAM_BUFFER_POINTER 1, CU_LAUNCH_PARAM_BUFFER_SIZE 2, CU_LAUNCH_PARAM_END 0.
+    void* extra[] = {reinterpret_cast<void*>(1), bytes, reinterpret_cast<void*>(2), &used, nullptr};
+    if (!recorded && cuda.early[kernel] && driver().launch_early) {
+      LaunchAttribute attribute;
+      LaunchConfig config{};
+      for (int i = 0; i < 3; ++i) config.grid[i] = shape[i], config.block[i] = shape[i + 3];
+      config.shared = static_cast<unsigned>(signature.scratch_bytes), config.stream = stream;
+      config.attributes = &attribute, config.count = 1;
+      driver().check(
+          driver().launch_early(&config, cuda.function(kernel), tensors > 0 ? each : nullptr,
+                                tensors > 0 ? nullptr : extra),
+          "launching a kernel");
+      return;
+    }
+    driver().check(
+        driver().launch(cuda.function(kernel), shape[0], shape[1], shape[2], shape[3], shape[4],
+                        shape[5], static_cast<unsigned>(signature.scratch_bytes), stream,
+                        tensors > 0 ? each : nullptr, tensors > 0 ? nullptr : extra),
+        "launching a kernel");
+  }
+
+  const KernelSignature& signature;  // of the executable, which outlives this
+  std::size_t kernel, tensors, used = 0, count = 0;
+  unsigned shape[6];
+  std::size_t places[kMostParams];
+  TensorMap maps[kMostTensors];
+  alignas(16) char bytes[kMost];
+};
+
 Event CudaDevice::launch(runtime::Executable& executable, std::size_t kernel,
                          std::span<const KernelArg> args, std::span<const std::int64_t> extents) {
   auto& cuda = static_cast<CudaExecutable&>(executable);
@@ -532,55 +700,22 @@ Event CudaDevice::launch(runtime::Executable& executable, std::size_t kernel,
                 cat("kernel \"", k.name, "\" asks for ", grid[0], " x ", grid[1], " x ", grid[2],
                     " blocks; legal: 2147483647 x 65535 x 65535"));
   }
-  // The arguments as the kernel's parameter space has them: each at its own alignment.
-  constexpr std::size_t kMost = 4096;  // bytes of parameters that every card takes
-  alignas(16) char packed[kMost];
-  std::size_t used = 0;
-  // Tensors are at an offset that only the driver knows: arguments are handed over one by one.
-  constexpr std::size_t kMostTensors = 8, kMostParams = 64;
-  const std::size_t tensors = cuda.tensors[kernel];
-  TensorMap maps[kMostTensors];
-  void* each[kMostParams];
-  WEFT_CHECK(tensors <= kMostTensors && (tensors == 0 || k.params.size() <= kMostParams), "kernel ",
-             k.name, " has too many tensors");
-  for (std::size_t i = 0; i < tensors; ++i) {
-    maps[i] = tensor_map(k, k.params[i], args);
-    each[i] = &maps[i];
+  Packed call(cuda, kernel, shape);
+  use();  // descriptions of tensors need the card's context in this thread
+  call.pack(args);
+  if (defers() && (backlog_.waits() || !cuda.ready())) {
+    backlog_.add([needs = Ref<CudaExecutable>(&cuda)] { return needs->ready(); },
+                 [this, needs = Ref<CudaExecutable>(&cuda), held = std::make_shared<Packed>(call)] {
+                   needs->finish();
+                   use();
+                   held->launch(*needs, nullptr, false);
+                 });
+    backlog_.advance();
+  } else {
+    backlog_.settle();
+    cuda.finish();
+    call.launch(cuda, stream(), static_cast<bool>(recording()));
   }
-  for (std::size_t i = 0; i < args.size(); ++i) {
-    std::uint64_t value = 0;
-    std::size_t width = 8;
-    if (args[i].storage) {
-      value = args[i].storage->address() + args[i].offset;
-    } else {
-      const DType t = k.params[tensors + i].dtype;
-      // bool and 16-bit floats are words of 32 bits in a kernel's interface.
-      width = t.is_bool() || t.is_float() ? (t.bits == 64 ? 8u : 4u)
-                                          : static_cast<std::size_t>(std::max(8, int{t.bits}) / 8);
-      if (t.is_float() && t.bits <= 32)
-        value =
-            std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(args[i].scalar)));
-      else
-        value = static_cast<std::uint64_t>(
-            args[i].scalar);  // little-endian: narrow integers are the low bytes
-    }
-    used = (used + width - 1) / width * width;
-    WEFT_CHECK(used + width <= kMost, "kernel ", k.name, " has more than ", kMost,
-               " bytes of parameters");
-    std::memcpy(packed + used, &value, width);
-    if (tensors > 0) each[tensors + i] = packed + used;
-    used += width;
-  }
-  // CU_LAUNCH_PARAM_BUFFER_POINTER 1, CU_LAUNCH_PARAM_BUFFER_SIZE 2, CU_LAUNCH_PARAM_END 0.
-  void* extra[] = {reinterpret_cast<void*>(1), packed, reinterpret_cast<void*>(2), &used, nullptr};
-  use();
-  driver().check(
-      driver().launch(cuda.functions[kernel], static_cast<unsigned>(grid[0]),
-                      static_cast<unsigned>(grid[1]), static_cast<unsigned>(grid[2]),
-                      static_cast<unsigned>(block[0]), static_cast<unsigned>(block[1]),
-                      static_cast<unsigned>(block[2]), static_cast<unsigned>(k.scratch_bytes),
-                      stream(), tensors > 0 ? each : nullptr, tensors > 0 ? nullptr : extra),
-      "launching a kernel");
   // Devices stay open as long as the process, so the event needs no handle (and no allocation).
   return Event([this] { synchronize(); });
 }

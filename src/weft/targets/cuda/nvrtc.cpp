@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/targets/cuda/nvrtc.h"
 
+#include <memory>
 #include <vector>
 
 #include <dlfcn.h>
 
 #include "weft/base/error.h"
+#include "weft/runtime/background.h"
 #include "weft/runtime/cache.h"
 
 namespace weft::cuda {
@@ -66,7 +68,15 @@ std::string nvrtc_searched() { return join(Nvrtc::names()); }
 
 bool nvrtc_available() { return nvrtc().library != nullptr; }
 
+std::string nvrtc_version() {
+  return nvrtc_available() ? cat(nvrtc().major, ".", nvrtc().minor) : "";
+}
+
 namespace {
+
+runtime::CacheKey key_of(const std::string& text, const std::string& arch) {
+  return runtime::CacheKey::of(cat("cuda 1\n", nvrtc_version(), "\n", arch, "\n", text));
+}
 
 std::string compile_fresh(const Nvrtc& lib, const std::string& text, const std::string& arch,
                           std::string& log) {
@@ -116,11 +126,26 @@ Compiled compile(const std::string& text, const std::string& arch) {
         .note(cat("searched: ", nvrtc_searched()))
         .help("pip install nvidia-cuda-nvrtc, or install the CUDA toolkit");
   }
-  auto key =
-      runtime::CacheKey::of(cat("cuda 1\n", lib.major, ".", lib.minor, "\n", arch, "\n", text));
   Compiled out;
   out.cubin = runtime::FileCache::shared().get(
-      key, [&] { return compile_fresh(lib, text, arch, out.log); });
+      key_of(text, arch), [&] { return compile_fresh(lib, text, arch, out.log); });
+  return out;
+}
+
+std::optional<std::string> kept_cubin(const std::string& text, const std::string& arch) {
+  try {
+    return runtime::FileCache::shared().load(key_of(text, arch));
+  } catch (const Error&) {
+    return std::nullopt;  // damaged: compile() makes it again
+  }
+}
+
+std::shared_future<std::string> compile_beside(const std::string& text, const std::string& arch) {
+  auto task = std::make_shared<std::packaged_task<std::string()>>(
+      [text, arch] { return compile(text, arch).cubin; });
+  std::shared_future<std::string> out = task->get_future().share();
+  nvrtc();  // opened here: at the process's end it goes after its users
+  runtime::run_beside([task] { (*task)(); });
   return out;
 }
 

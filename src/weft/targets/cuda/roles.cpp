@@ -2,6 +2,8 @@
 #include "weft/targets/cuda/roles.h"
 
 #include <cstdio>
+#include <utility>
+#include <vector>
 
 #include "weft/base/error.h"
 #include "weft/base/text.h"
@@ -21,6 +23,7 @@ const char* const kTensorHelpers =
 namespace {
 
 constexpr std::int64_t kRegisters = 65536;  // of a multiprocessor
+constexpr const char *kWait = "weft_wait_for_earlier", *kPrefetch = "weft_prefetch_map";
 
 const char* type_name(DType t) {
   return t == dtypes::float8_e4m3fn ? "e4m3"
@@ -37,12 +40,12 @@ const LoadNode* element(const Expr& e) {
 
 class Spell final : public Rewriter {
  public:
-  Spell(std::int64_t threads, const Stmt& body)
-      : threads_(threads), tokens_(uses_tokens(body)), cluster_(cluster_blocks(body)) {
-    for_each_expr(body, [&](const Expr& e) {
-      const auto* c = as<CallNode>(e);
-      sends_ = sends_ || (c && c->op == "tile_put");
-    });
+  Spell(std::int64_t threads, const PrimFunc& kernel)
+      : threads_(threads),
+        tokens_(uses_tokens(kernel->body)),
+        cluster_(cluster_blocks(kernel->body)) {
+    for (const Param& p : kernel->params)
+      if (!p.buffer && p.var->dtype.is_handle()) maps_.emplace_back(p.var);
   }
   BufferMap aligned;
 
@@ -54,10 +57,9 @@ class Spell final : public Rewriter {
     const std::string& op = c->op;
     // Fresh tokens are seen by copies that start after the barrier.
     if ((op == "sync" || op == "cluster_meet") && tokens_)
-      return seq({instruction("weft_token_fence", {}),
-                  op == "sync" ? s : instruction("weft_cluster_meet", {})});
+      return begun(seq({instruction("weft_token_fence", {}),
+                        op == "sync" ? s : instruction("weft_cluster_meet", {})}));
     if (op == "cluster_meet") return instruction("weft_cluster_meet", {});
-    if (op == "token_wait" && sends_) return instruction("weft_token_wait_far", c->args);
     if (op.starts_with("token_") || op == "bulk_fence" || op == "meet")
       return instruction(cat("weft_", op), c->args);
     if (op == "bulk_load" || op == "bulk_load_each") {
@@ -88,16 +90,6 @@ class Spell final : public Rewriter {
         refuse(c, cat("sums of ", to_string(element(c->args[0])->buffer->dtype)));
       return instruction(cat("weft_tile_add_", number(c, 2)), {c->args[0], c->args[1]});
     }
-    if (op == "tile_put" || op == "tile_take") {
-      const bool put = op == "tile_put";
-      const Expr& memory = c->args[put ? 0 : 1];
-      if (element(memory)->buffer->dtype != dtypes::float32)
-        refuse(c, cat("sums of ", to_string(element(memory)->buffer->dtype)));
-      shared_row(memory);
-      Exprs args{c->args[0], c->args[1]};
-      if (put) args.push_back(c->args[3]);
-      return instruction(cat("weft_", op, "_", number(c, 2)), args);
-    }
     if (op == "bulk_add") {
       const DType to = element(c->args[0])->buffer->dtype,
                   from = element(c->args[1])->buffer->dtype;
@@ -119,6 +111,10 @@ class Spell final : public Rewriter {
     }
     return s;
   }
+  Expr rewrite_load(const Expr& e) override {
+    touched_ = touched_ || as<LoadNode>(e)->buffer->scope == "global";
+    return Rewriter::rewrite_load(e);
+  }
   Expr rewrite_call(const Expr& e) override {
     const auto* c = as<CallNode>(e);
     if (c->op != "exp2_flush" || e->dtype != dtypes::float32) return Rewriter::rewrite_call(e);
@@ -135,6 +131,16 @@ class Spell final : public Rewriter {
             "256 columns, in multiples of 8, above 64 of 32 where rows run along them; 24 to 256 "
             "registers, in multiples of 8")
         .at("", print(evaluate(Expr(c))));
+  }
+
+  /// Tokens are made while the launches before this one end; nothing else may come before the wait.
+  Stmt begun(Stmt s) {
+    std::vector<Stmt> all;
+    for (const Expr& map : std::exchange(maps_, {})) all.push_back(instruction(kPrefetch, {map}));
+    all.push_back(std::move(s));
+    if (!touched_) all.push_back(instruction(kWait, {}));
+    touched_ = true;
+    return seq(std::move(all));
   }
 
   static Stmt instruction(const std::string& name, const Exprs& args) {
@@ -195,8 +201,9 @@ class Spell final : public Rewriter {
 
   std::int64_t threads_;
   bool tokens_;
+  bool touched_ = false;    // arrays in memory, or the wait has been written
+  std::vector<Expr> maps_;  // that have not been asked for
   std::int64_t cluster_;
-  bool sends_ = false;  // waits cover what other blocks of a cluster have stored
 };
 
 std::string function(std::string_view name, const std::string& params, const std::string& body) {
@@ -293,24 +300,25 @@ std::string token_definition(std::string_view name) {
     return function(name, kToken,
                     cat("  asm volatile(\"mbarrier.arrive.shared::cta.b64 _, [%0];\" :: \"r\"(",
                         kAddress, "(token)) : \"memory\");\n"));
-  // The same offset in the shared memory of another block of the cluster.
+  // The same offset in the shared memory of another block of the cluster. It orders what this block
+  // has read: with ".release.cluster" each signal would wait for all of the thread's memory
+  // traffic.
   if (name == "weft_token_signal_in")
     return function(
         name, cat(kToken, ", unsigned int block"),
         cat("  asm volatile(\"{\\n.reg .b32 far;\\nmapa.shared::cluster.u32 far, %0, %1;\\n"
-            "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [far];\\n}\\n\" :: \"r\"(",
+            "mbarrier.arrive.shared::cluster.b64 _, [far];\\n}\\n\" :: \"r\"(",
             kAddress, "(token)), \"r\"(block) : \"memory\");\n"));
   if (name == "weft_token_expect")
     return function(
         name, cat(kToken, ", int bytes"),
         cat("  asm volatile(\"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\" :: \"r\"(",
             kAddress, "(token)), \"r\"(bytes) : \"memory\");\n"));
-  return function(name, cat(kToken, ", unsigned int parity"),
-                  cat("  asm volatile(\"{\\n.reg .pred p;\\nAGAIN:\\nmbarrier.try_wait.parity.",
-                      name.ends_with("_far") ? "acquire.cluster." : "",
-                      "shared::cta.b64 "
-                      "p, [%0], %1;\\n@p bra DONE;\\nbra AGAIN;\\nDONE:\\n}\\n\" :: \"r\"(",
-                      kAddress, "(token)), \"r\"(parity) : \"memory\");\n"));
+  return function(
+      name, cat(kToken, ", unsigned int parity"),
+      cat("  asm volatile(\"{\\n.reg .pred p;\\nAGAIN:\\nmbarrier.try_wait.parity."
+          "shared::cta.b64 p, [%0], %1;\\n@p bra DONE;\\nbra AGAIN;\\nDONE:\\n}\\n\" :: \"r\"(",
+          kAddress, "(token)), \"r\"(parity) : \"memory\");\n"));
 }
 
 std::string store_definition(std::string_view name, const std::string& type) {
@@ -340,7 +348,7 @@ PrimFunc spell_roles(const PrimFunc& kernel) {
     }
   }
   const std::int64_t cluster = cluster_blocks(kernel->body);
-  Spell spell(threads, kernel->body);
+  Spell spell(threads, kernel);
   Stmt body = spell.rewrite(kernel->body);
   if (body == kernel->body) return kernel;
   auto out = edit(kernel);
@@ -349,9 +357,23 @@ PrimFunc spell_roles(const PrimFunc& kernel) {
   return out;
 }
 
+bool waits_for_earlier(std::string_view source, std::string_view kernel) {
+  const std::size_t begin = source.find(cat(" ", kernel, "(")),
+                    end = source.find("__global__", std::min(begin, source.size()));
+  return begin < source.size() && source.substr(begin, end - begin).find(cat(kWait, "(")) < end;
+}
+
 std::string role_definition(std::string_view name) {
   const std::string text(name);
   if (name.starts_with("weft_token_")) return token_definition(name);
+  if (name == kPrefetch)
+    return function(name, "const weft_tensor* map",
+                    "  if (threadIdx.x == 0) asm volatile(\"prefetch.tensormap [%0];\" :: "
+                    "\"l\"(map) : \"memory\");\n");
+  if (name == kWait)
+    return function(name, "",
+                    "  asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n"
+                    "  asm volatile(\"griddepcontrol.launch_dependents;\" ::: \"memory\");\n");
   if (name == "weft_bulk_fence")
     return function(name, "",
                     "  asm volatile(\"fence.proxy.async.shared::cta;\" ::: \"memory\");\n");
@@ -405,25 +427,6 @@ std::string role_definition(std::string_view name) {
             "\"f\"(c[i * 2]));\n"));
   if (std::sscanf(text.c_str(), "weft_tile_rows_%d_%d", &columns, &along) == 2)
     return rows_definition(name, columns, along != 0);
-  if (std::sscanf(text.c_str(), "weft_tile_put_%d", &columns) == 1)
-    return function(
-        name, "float* to, const float* c, unsigned int block",
-        cat("  unsigned int far;\n  asm(\"mapa.shared::cluster.u32 %0, %1, %2;\" : \"=r\"(far) : "
-            "\"r\"(",
-            kAddress,
-            "(to + threadIdx.x % 128 * 4)), \"r\"(block));\n#pragma unroll\n  for (int j = 0; j < ",
-            columns / 8,
-            "; ++j)\n    asm volatile(\"st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};\" :: "
-            "\"r\"(far + j * 2048), \"f\"(c[j * 4]), \"f\"(c[j * 4 + 1]), \"f\"(c[j * 4 + 2]), "
-            "\"f\"(c[j * 4 + 3]) : \"memory\");\n"));
-  if (std::sscanf(text.c_str(), "weft_tile_take_%d", &columns) == 1)
-    return function(name, "float* c, const float* from",
-                    cat("  const float* at = from + threadIdx.x % 128 * 4;\n#pragma unroll\n  for "
-                        "(int j = 0; j < ",
-                        columns / 8,
-                        "; ++j) {\n    const float4 v = *(const float4*)(at + j * 512);\n    c[j * "
-                        "4] += v.x, c[j * "
-                        "4 + 1] += v.y, c[j * 4 + 2] += v.z, c[j * 4 + 3] += v.w;\n  }\n"));
   if (std::sscanf(text.c_str(), "weft_tile_add_%d", &columns) == 1)
     return function(
         name, "float* to, const float* c",

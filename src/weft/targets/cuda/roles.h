@@ -15,6 +15,10 @@ namespace weft::cuda {
 /// of 1024 bytes. Throws Error(emit, "cuda.instruction.form") for a tile that wgmma does not have.
 ir::PrimFunc spell_roles(const ir::PrimFunc& kernel);
 
+/// Whether the kernel waits by itself, behind its preparations, for the launches before it. Their
+/// results and its own may be touched only then.
+bool waits_for_earlier(std::string_view source, std::string_view kernel);
+
 /// The device function that such a call names; "" for other names.
 std::string role_definition(std::string_view name);
 

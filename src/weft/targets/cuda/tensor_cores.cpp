@@ -67,7 +67,7 @@ InstructionInfo wgmma(int n, const char* type) {
   const std::string c =
       "C[vi // 16 * 32 + vi % 8 * 4 + vj % 8 // 2, vj // 8, vi % 16 // 8, vj % 2]";
   const std::string row_of_t = "t // 32 * 16 + t % 32 // 4 + h * 8";
-  InstructionInfo out = row(
+  return row(
       cat("cuda.wgmma.m64n", n, "k64.", type),
       join({buffer("A", "64, 8, 8", type, "shared"),
             buffer("B", cat(n / 64, ", 64, 8, 8"), type, "shared"),
@@ -84,15 +84,6 @@ InstructionInfo wgmma(int n, const char* type) {
           row_of_t,
           ", k // 8 ^ t % 32 // 4, k % 8], \"float32\") * T.cast(B[j // 8, k, j % 8 ^ k % 8, t % 4 "
           "* 2 + e], \"float32\")\n"));
-  out.product = ProductShape{
-      64,
-      n,
-      64,
-      128,
-      "lambda i, k: (i, k // 8 ^ i % 8, k % 8)",
-      "lambda k, j: (j // 64, k, j % 64 // 8 ^ k % 8, j % 8)",
-      "lambda i, j: (i // 16 * 32 + i % 8 * 4 + j % 8 // 2, j // 8, i % 16 // 8, j % 2)"};
-  return out;
 }
 
 /// What a loop annotated "instruction" adds up: C[c] += A[a] * B[b], with the nest's variables.

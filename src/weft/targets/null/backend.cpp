@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device that accepts everything, computes nothing and keeps the books: how often each kernel
+// The device that accepts everything, computes nothing and records the calls: how often each kernel
 // was launched, what was allocated and copied. It keeps the interfaces honest and lets other layers
 // be tested anywhere.
 
@@ -16,7 +16,7 @@ namespace {
 
 class NullDevice final : public runtime::HostDevice {
  public:
-  NullDevice() : HostDevice("null", "computes nothing, keeps the books", "null") {
+  NullDevice() : HostDevice("null", "computes nothing; records calls", "null") {
     info_ = HostDevice::info();
     info_.kind = runtime::DeviceKind::simulator;
     info_.clock_hz = 1e9;
@@ -91,8 +91,7 @@ class NullBackend final : public Backend {
     return binary;
   }
   std::vector<DeviceStatus> devices() const override {
-    return {
-        {"null", runtime::DeviceKind::simulator, true, "", "computes nothing, keeps the books"}};
+    return {{"null", runtime::DeviceKind::simulator, true, "", "computes nothing; records calls"}};
   }
   Ref<runtime::Device> open(const Target&) const override { return make_ref<NullDevice>(); }
 };

@@ -65,6 +65,13 @@ struct Loader {
   Int (*finish)(Handle) = nullptr;
 
   Loader() {
+    // PoCL's hwloc finds no processors then, and PoCL ends the process.
+    if (access("/sys/devices/system/cpu", F_OK) != 0) {
+      reason =
+          "OpenCL drivers look for processors in /sys, which is not mounted: mount -t sysfs sys "
+          "/sys";
+      return;
+    }
     for (const char* name : {"libOpenCL.so.1", "libOpenCL.so"}) {
       library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
       if (library) break;

@@ -14,6 +14,7 @@
 #include "weft/pass/simplify.h"
 #include "weft/target/accepts.h"
 #include "weft/target/backend.h"
+#include "weft/target/open_schedules.h"
 #include "weft/target/pipeline.h"
 #include "weft/target/rules.h"
 #include "weft/targets/vta/board.h"
@@ -102,7 +103,7 @@ ir::PrimFunc alu_meaning(const Config& c, std::string_view name, std::string_vie
   return ir::parse_func(text, cat("<vta.alu.", name, ">"));
 }
 
-class VtaBackend final : public Backend {
+class VtaBackend final : public Backend, public OpenSchedules {
  public:
   std::string_view name() const override { return "vta"; }
 
@@ -226,10 +227,15 @@ class VtaBackend final : public Backend {
         }
       }
     }
-    auto rules = std::make_shared<schedule::ScheduleRules>(*schedule::ScheduleRules::generic());
-    rules->merge(rules_of(info(target)));
-    return std::make_unique<schedule::Schedule>(
-        vta::default_schedule(f, config_of(target), rules, given));
+    return with_options(f, target, given);
+  }
+
+  std::unique_ptr<schedule::Schedule> open_schedule(const ir::PrimFunc& f, const Target& target,
+                                                    const Choose& choose) const override {
+    if (is_scheduled(f)) return nullptr;
+    ScheduleOptions given;
+    given.timing = timing_of(target), given.choose = choose;
+    return with_options(f, target, given);
   }
 
   pass::Pipeline pipeline(const Target& target) const override {
@@ -343,6 +349,15 @@ class VtaBackend final : public Backend {
       out += cat(isa.print(isa.decode(word)), "\n");
     }
     return out;
+  }
+
+ private:
+  std::unique_ptr<schedule::Schedule> with_options(const ir::PrimFunc& f, const Target& target,
+                                                   const ScheduleOptions& options) const {
+    auto rules = std::make_shared<schedule::ScheduleRules>(*schedule::ScheduleRules::generic());
+    rules->merge(rules_of(info(target)));
+    return std::make_unique<schedule::Schedule>(
+        vta::default_schedule(f, config_of(target), rules, options));
   }
 };
 

@@ -74,7 +74,7 @@ class Steps {
       }
     }
     try {
-      t_ = choose_tiles(p_.task, p_.laid, c_, options_.timing, wish);
+      t_ = options_.choose ? ask(wish) : choose_tiles(p_.task, p_.laid, c_, options_.timing, wish);
     } catch (const Error& error) {
       if (error.code() != "vta.accepts.capacity" ||
           (options_.tiles.empty() && options_.threads == 1))
@@ -89,6 +89,41 @@ class Steps {
               ? "smaller numbers in tiles=; those that it does not name are found here"
               : error.refusal().help);
     }
+  }
+
+  std::int64_t asked(const std::string& name, const std::vector<std::int64_t>& options) const {
+    return options.size() > 1 ? options_.choose(cat(p_.anchor, ".", name), options) : options[0];
+  }
+
+  /// Tiles and their order by decisions, of which the first choices are the default schedule's.
+  /// Each leaves only tiles that fit, so that no answer is refused.
+  Tiles ask(TileWish& wish) {
+    constexpr std::size_t kMost = 1024;
+    std::vector<Tiles> left = rank_tiles(p_.task, p_.laid, c_, options_.timing, wish);
+    wish.all_orders = true;
+    const std::vector<Tiles> more = rank_tiles(p_.task, p_.laid, c_, options_.timing, wish, kMost);
+    left.insert(left.end(), more.begin(), more.end());
+    auto decide = [&](const std::string& name, auto&& value) {
+      std::vector<std::int64_t> options;
+      for (const Tiles& t : left) {
+        if (std::find(options.begin(), options.end(), value(t)) == options.end())
+          options.push_back(value(t));
+      }
+      const std::int64_t taken = asked(name, options);
+      std::erase_if(left, [&](const Tiles& t) { return value(t) != taken; });
+      WEFT_CHECK(!left.empty(), "an answer that was not offered: ", taken);
+    };
+    for (std::size_t a = 0; a < p_.task.axes.size(); ++a)
+      decide(name_of(p_.task.axes[a]), [a](const Tiles& t) { return t.tile[a]; });
+    // The order as one number: positions of the axes as digits.
+    decide("order", [](const Tiles& t) {
+      std::int64_t number = 0;
+      for (std::size_t a : t.order) {
+        if (t.count(a) > 1) number = number * 16 + static_cast<std::int64_t>(a) + 1;
+      }
+      return number;
+    });
+    return left.front();
   }
 
   std::string gemm() const {

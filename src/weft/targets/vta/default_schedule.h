@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "weft/schedule/schedule.h"
+#include "weft/target/open_schedules.h"
 #include "weft/targets/vta/config.h"
 #include "weft/targets/vta/timing.h"
 
@@ -18,6 +19,7 @@ struct ScheduleOptions {
   std::map<std::string, std::int64_t> tiles;
   std::int64_t threads = 1;  // virtual threads over the outermost tile loop with enough steps
   TimingParams timing;
+  Choose choose;  // takes the decisions; empty: the tiles with the fewest estimated cycles
 };
 
 /// Whether some buffer already lies in a scope of this machine.

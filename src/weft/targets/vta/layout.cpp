@@ -16,6 +16,7 @@ using namespace ir;
 namespace {
 
 constexpr std::int64_t kMaxPad = 15;
+constexpr std::int64_t kDefaultAlign = 64;  // of a buffer that is declared without one
 
 std::int64_t extent_of(const Expr& e) {
   std::int64_t n = 1;
@@ -178,7 +179,10 @@ std::optional<Layout> layout_with(const Operand& o, const Task& s, std::array<in
   // The array itself, when every step agrees.
   std::int64_t total = 1, at = lanes[0] * lanes[1];
   for (const Expr& e : o.buffer->shape) total *= extent_of(e);
-  bool same = !guarded && !rearranged && offset == 0 && total == out.elements * at;
+  // Arrays are taken to begin at whole elements but where their declaration says less.
+  const std::int64_t element = at * o.buffer->dtype.bytes();
+  const bool aligned = o.buffer->align >= std::min<std::int64_t>(element, kDefaultAlign);
+  bool same = aligned && !guarded && !rearranged && offset == 0 && total == out.elements * at;
   for (std::size_t k = 0; k < 2; ++k) {
     if (lanes[k] == 1 || lane_axis[k] < 0) continue;
     std::int64_t want = k == 0 ? lanes[1] : 1;

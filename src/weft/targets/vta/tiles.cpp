@@ -100,9 +100,9 @@ class Search {
     for (int places : {2, 1}) {
       places_ = places;
       Tiles t = best_;
-      for (int order : {0, 1}) {
+      for (int order = 0; order < (wish_.all_orders ? 4 : 2); ++order) {
         arrange(t, order);
-        again_ = order == 1;
+        order_ = order;
         walk(t, 0, most);
       }
       if (top_.empty()) continue;
@@ -117,25 +117,31 @@ class Search {
   }
 
  private:
-  /// Tile loops: shared axes, then rows before columns or the other way, then sums.
+  static constexpr int kColumnsFirst = 1, kLastFirst = 2;  // bits of an order
+
+  int rank(std::size_t a, int order) const {
+    const Axis& axis = s_.axes[a];
+    if (axis.reduce) return 4;
+    if (!product_) return 1;
+    const bool in_x = uses(*x_, axis), in_w = uses(*w_, axis);
+    if (in_x && in_w) return 0;
+    return in_w == ((order & kColumnsFirst) == 0) ? 1 : 2;
+  }
+
+  /// Tile loops: shared axes, then rows before columns or the other way, then sums; axes of one
+  /// kind as they are, or from the last to the first.
   void arrange(Tiles& t, int order) const {
     t.order.clear();
-    auto rank = [&](std::size_t a) {
-      const Axis& axis = s_.axes[a];
-      if (axis.reduce) return 4;
-      if (!product_) return 1;
-      bool in_x = uses(*x_, axis), in_w = uses(*w_, axis);
-      if (in_x && in_w) return 0;
-      return in_w == (order == 0) ? 1 : 2;
-    };
     for (std::size_t a = 0; a < s_.axes.size(); ++a) t.order.push_back(a);
+    if (order & kLastFirst) std::reverse(t.order.begin(), t.order.end());
     std::stable_sort(t.order.begin(), t.order.end(),
-                     [&](std::size_t a, std::size_t b) { return rank(a) < rank(b); });
+                     [&](std::size_t a, std::size_t b) { return rank(a, order) < rank(b, order); });
   }
 
   void walk(Tiles& t, std::size_t a, std::size_t most) {
     if (a == s_.axes.size()) {
-      if (again_ && !order_matters(t)) return;
+      if ((order_ & kColumnsFirst) && !order_matters(t)) return;
+      if ((order_ & kLastFirst) && !turn_matters(t)) return;
       if (wish_.threads > 1 && !threads_fit(t)) return;
       double cycles = cost(t);
       if (cycles >= 0) keep(t, cycles);
@@ -170,6 +176,13 @@ class Search {
       x = x || (in_x && !in_w), w = w || (in_w && !in_x);
     }
     return x && w;
+  }
+
+  /// Whether two axes of one kind have several tiles.
+  bool turn_matters(const Tiles& t) const {
+    int several[5] = {};
+    for (std::size_t a = 0; a < s_.axes.size(); ++a) several[rank(a, order_)] += t.count(a) > 1;
+    return *std::max_element(std::begin(several), std::end(several)) > 1;
   }
 
   bool threads_fit(const Tiles& t) const {
@@ -350,7 +363,8 @@ class Search {
   const Config& c_;
   TimingParams t_;
   const TileWish& wish_;
-  bool product_ = false, reduction_ = false, again_ = false;
+  bool product_ = false, reduction_ = false;
+  int order_ = 0;
   std::size_t most_kept_ = 1;
   std::vector<Tiles> top_;
   int places_ = 2;
@@ -363,9 +377,10 @@ class Search {
 }  // namespace
 
 std::vector<Tiles> rank_tiles(const Task& s, const Laid& laid, const Config& c,
-                              const TimingParams& timing, const TileWish& wish) {
-  constexpr std::size_t kTimed = 192;  // about 30 us each
-  return Search(s, laid, c, timing, wish).run(s.kind == Task::Kind::product ? kTimed : 1);
+                              const TimingParams& timing, const TileWish& wish, std::size_t most) {
+  // Each tiling of a product is timed, which takes about 30 us.
+  const bool several = s.kind == Task::Kind::product || wish.all_orders;
+  return Search(s, laid, c, timing, wish).run(several ? most : 1);
 }
 
 Tiles choose_tiles(const Task& s, const Laid& laid, const Config& c, const TimingParams& timing,

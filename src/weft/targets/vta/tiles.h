@@ -33,12 +33,15 @@ bool kept_whole(const Operand& o, const Task& s, const Lanes& l, const Config& c
 struct TileWish {
   std::vector<std::int64_t> tile;  // per axis, 0: free; empty: all free
   std::int64_t threads = 1;        // some spatial axis must have a multiple of so many tiles
+  bool all_orders = false;         // of the tile loops, not those alone that are mostly best
 };
 
-/// Best first, by estimated cycles. Throws Error(lower, "vta.accepts.capacity") with the sizes when
+/// Best first, by estimated cycles; products at most `most`, other tasks the best one alone unless
+/// all orders are wanted. Throws Error(lower, "vta.accepts.capacity") with the sizes when
 /// nothing fits.
 std::vector<Tiles> rank_tiles(const Task& s, const Laid& laid, const Config& c,
-                              const TimingParams& timing, const TileWish& wish = {});
+                              const TimingParams& timing, const TileWish& wish = {},
+                              std::size_t most = 192);
 /// The first of them.
 Tiles choose_tiles(const Task& s, const Laid& laid, const Config& c, const TimingParams& timing,
                    const TileWish& wish = {});

@@ -32,7 +32,9 @@ Core& Fabric::core(Pe& pe) {
     const Program& p = *pe.program;
     k.frames.reserve(4, arena_);  // close to each other
     k.dsds.resize(4, arena_);
-    k.regs.resize(32, arena_);
+    std::size_t regs = 8;  // of a task and a function that it calls
+    for (const Function& f : p.functions) regs = std::max<std::size_t>(regs, 2u * f.regs + 8u);
+    k.regs.resize(std::min<std::size_t>(regs, 32), arena_);
     k.fifos.resize(p.fifos.size(), arena_);
     for (std::size_t i = 0; i < k.fifos.size(); ++i) {
       k.fifos[i].capacity =
@@ -42,6 +44,35 @@ Core& Fabric::core(Pe& pe) {
     for (const DsrLoad& load : p.initial_dsrs) load_dsr(pe, load, p.dsds[load.dsd]);
   }
   return *pe.core;
+}
+
+// What visits read lies in one piece behind the PE, which fetch.h asks for at once.
+void Fabric::make_home(Pe& pe) {
+  const Program& program = *pe.program;
+  std::size_t in = 0, out = 0;  // queues that the program names
+  for (const QueueInit& q : program.queues) {
+    std::size_t& n = q.output ? out : in;
+    n = std::max(n, q.queue + std::size_t{1});
+  }
+  for (const Dsd& d : program.dsds) {
+    if ((d.kind != DsdKind::fabin && d.kind != DsdKind::fabout) || d.queue >= 8) continue;
+    std::size_t& n = d.kind == DsdKind::fabout ? out : in;
+    n = std::max(n, d.queue + std::size_t{1});
+  }
+  Core& k = core(pe);
+  pe.in.reserve(in, arena_);
+  pe.out.reserve(out, arena_);
+  const std::uint32_t bytes =
+      std::min<std::uint32_t>(std::max<std::uint32_t>(program.data_bytes, 16), kMemoryBytes);
+  pe.memory = static_cast<std::uint8_t*>(arena_.allocate(bytes, 64));
+  std::memset(pe.memory, 0, bytes);
+  pe.memory_bytes = bytes;
+  k.ops.reserve(arena_);
+  const auto home = reinterpret_cast<std::uintptr_t>(k.frames.data());
+  const auto end = reinterpret_cast<std::uintptr_t>(pe.memory) + std::min(bytes, kHotMemory);
+  pe.home = k.frames.data();
+  // Zero where a new chunk of the arena lies between.
+  pe.home_bytes = static_cast<std::uint16_t>(end > home && end - home < kHomeMost ? end - home : 0);
 }
 
 // Objects are the module-level variables; the stack and constants without a name are not judged.

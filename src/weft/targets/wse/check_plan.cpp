@@ -127,6 +127,11 @@ void check_plan(const Json& plan, std::size_t arrays) {
   }
   if (params != arrays) damaged_plan(cat("it has ", params, " parameters, the kernel ", arrays));
   for (const Json& s : plan.at("stages").as_array()) checker.check_stage(s);
+  if (const Json* takes = plan.find("takes")) {
+    for (const Json& t : takes->as_array())
+      if (t.at("from").as_string() == t.at("to").as_string())
+        damaged_plan(cat("array \"", t.at("to").as_string(), "\" takes itself"));
+  }
 }
 
 }  // namespace weft::wse

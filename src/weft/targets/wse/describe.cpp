@@ -48,6 +48,7 @@ Json describe(const StageProgram& p) {
     row["name"] = s.name;
     row["keeps"] = s.keeps;
     row["collect"] = s.collect;
+    row["whole"] = s.whole;
     row["reduced"] = static_cast<int>(s.reduced);
     Json iters = Json::array();
     for (const StageIter& i : s.iters) {
@@ -67,6 +68,14 @@ Json describe(const StageProgram& p) {
     stages.push_back(row);
   }
   out["stages"] = stages;
+  Json takes = Json::array();
+  for (const Take& t : p.takes) {
+    Json row = Json::object();
+    row["from"] = t.from;
+    row["to"] = t.to;
+    takes.push_back(row);
+  }
+  out["takes"] = takes;
   return out;
 }
 

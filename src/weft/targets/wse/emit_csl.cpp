@@ -46,6 +46,7 @@ std::string CslEmitter::run() {
   const bool any_x = ways.x, any_y = ways.y;
   std::string body;
   for (std::size_t i = 0; i < p_.stages.size(); ++i) body += stage(i);
+  for (std::size_t k = 0; k < p_.takes.size(); ++k) body += take(k);
   std::string head =
       cat("// Every PE of the ", p_.width, " x ", p_.height, " rectangle runs this program; ",
           p_.name, " in ", p_.stages.size(), p_.stages.size() == 1 ? " stage.\n" : " stages.\n",
@@ -116,7 +117,20 @@ std::string CslEmitter::run() {
     one(p_.stages[i].output);
     tail += cat("  @export_symbol(stage", i, ");\n");
   }
+  for (std::size_t k = 0; k < p_.takes.size(); ++k) tail += cat("  @export_symbol(take", k, ");\n");
   return head + body + tail + "}\n";
+}
+
+std::string CslEmitter::take(std::size_t number_of) {
+  const Take& t = p_.takes[number_of];
+  std::string text =
+      number_of ? std::string() : "\n// Results that the next call reads where they lie.\n";
+  for (const std::string& array : {t.from, t.to}) {
+    const std::string line = descriptor(cat(array, "_whole"), array, t.size);
+    if (declared_.insert(line.substr(0, line.size() - 1)).second) text += line;
+  }
+  return cat(text, "fn take", number_of, "() void {\n  ", t.dtype.bits == 16 ? "@mov16" : "@mov32",
+             "(", t.to, "_whole, ", t.from, "_whole);\n  sys_mod.unblock_cmd_stream();\n}\n");
 }
 
 std::string CslEmitter::declare(const LocalArray& a) {

@@ -104,6 +104,8 @@ class CslEmitter {
   /// everybody.
   std::string gather(const LocalArray& a, const std::string& mov, std::int64_t box);
   std::string stage(std::size_t number_of);
+  /// A function that copies a result to an input divided alike.
+  std::string take(std::size_t number_of);
 
   const StageProgram& p_;
   std::map<std::string, std::string> helpers_;

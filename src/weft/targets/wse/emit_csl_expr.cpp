@@ -10,6 +10,24 @@ namespace weft::wse {
 
 using namespace ir;
 
+namespace {
+
+/// Its power series near 0, which keeps small results exact; elsewhere formula 7.1.26 of Abramowitz
+/// and Stegun, to 1.5e-7. The square of what is far out does not overflow. NaN stays NaN.
+constexpr const char* kErf = R"(fn erf_f32(x: f32) f32 {
+  if (!(x == x)) { return x; }
+  const a = if (x < 0.0) -x else x;
+  const s = x * x;
+  if (a < 0.75) { return x * (1.128379167 - s * (0.3761263890 - s * (0.1128379167 - s * (0.02686617064 - s * (0.005223977626 - s * (0.0008548327023 - s * 0.0001205533)))))); }
+  if (a > 4.0) { return if (x < 0.0) @as(f32, -1.0) else @as(f32, 1.0); }
+  const t = 1.0 / (1.0 + 0.3275911 * a);
+  const y = 1.0 - t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429)))) * math.exp_f32(-s);
+  return if (x < 0.0) -y else y;
+}
+)";
+
+}  // namespace
+
 std::string csl_type(DType t) {
   if (t.is_bool()) return "bool";
   if (t == dtypes::float32) return "f32";
@@ -99,6 +117,12 @@ std::string CslEmitter::expr(const Stage& s, const Expr& e) {
       if (c->op == "sigmoid") {
         uses_math_ = true;
         return cat("(@as(", t, ", 1.0) / (@as(", t, ", 1.0) + math.exp_", t, "(-(", arg(0), "))))");
+      }
+      if (c->op == "erf" && e->dtype.is_float()) {
+        uses_math_ = true;
+        const std::string f = helper("erf_f32", kErf);
+        if (t == "f32") return cat(f, "(", arg(0), ")");
+        return cat("@as(", t, ", ", f, "(@as(f32, ", arg(0), ")))");
       }
       static const std::map<std::string, std::string> kUnary = {
           {"exp", "exp"},     {"exp2", "exp2"}, {"log", "log"},       {"log2", "log2"},

@@ -101,10 +101,13 @@ std::string CslEmitter::panel_head() const {
   for (const Way& w : ways) {
     if (!w.used) continue;
     const std::string n = w.name;
+    // What is sent next waits for the hand-over: it must not come after another step's arithmetic.
     out += cat("  @bind_local_task(", n, "_sent, ", n,
-               "_sent_id);\n  if (@is_arch(\"wse3\")) {\n    @initialize_queue(", n,
-               "_in, .{ .color = ", n, " });\n    @initialize_queue(", n, "_out, .{ .color = ", n,
-               " });\n  }\n");
+               "_sent_id);\n  tile_config.task_priority.update_task_priority(", n,
+               "_sent_id, tile_config.task_priority.level.HIGH);\n  if (@is_arch(\"wse3\")) {\n    "
+               "@initialize_queue(",
+               n, "_in, .{ .color = ", n, " });\n    @initialize_queue(", n,
+               "_out, .{ .color = ", n, " });\n  }\n");
   }
   return out + "}\n";
 }
@@ -190,6 +193,8 @@ std::string CslEmitter::panel_block(const Stage& s, std::size_t number_of) {
   };
   auto box = [&](const std::string& name, const std::string& array, std::int64_t si,
                  std::int64_t sj) {
+    // Rows that lie one after the other are one vector: no step between rows has a bank conflict.
+    if (si == b.rows * sj) return vector(name, array, a.rows * b.rows, sj);
     dsds_ += cat("const ", name, " = @get_dsd(mem4d_dsd, .{ .tensor_access = |i, j|{", a.rows, ", ",
                  b.rows, "} -> ", array, "[i * ", si, " + j * ", sj, "] });\n");
   };

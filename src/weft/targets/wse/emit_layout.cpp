@@ -179,6 +179,8 @@ std::string layout_text(const StageProgram& p) {
     one(p.stages[i].output);
     out += cat("  @export_name(\"stage", i, "\", fn()void);\n");
   }
+  for (std::size_t k = 0; k < p.takes.size(); ++k)
+    out += cat("  @export_name(\"take", k, "\", fn()void);\n");
   return out + "}\n";
 }
 

@@ -116,13 +116,9 @@ Pe& Fabric::make(std::uint32_t index) {
   pe->accounted = 0;
   const Tile& tile = layout_.tiles[index];
   pe->program = tile.program == kNoProgram ? nullptr : &layout_.programs[tile.program];
+  if (pe->program) make_home(*pe);
   setup_colors(*pe);
   if (const Program* program = pe->program) {
-    std::uint32_t bytes =
-        std::min<std::uint32_t>(std::max<std::uint32_t>(program->data_bytes, 16), kMemoryBytes);
-    pe->memory = static_cast<std::uint8_t*>(arena_.allocate(bytes, 64));
-    std::memset(pe->memory, 0, bytes);
-    pe->memory_bytes = bytes;
     for (const Segment& s : program->image) {
       std::memcpy(span(*pe, s.address, static_cast<std::uint32_t>(s.bytes.size())), s.bytes.data(),
                   s.bytes.size());
@@ -489,15 +485,13 @@ void Fabric::run_cycle(Worker& w, Cycle now, int) {
   w.now = now;
   const std::size_t n = w.batch.size();
   auto at = [&](std::size_t k) { return pes_[w.batch[k]].load(std::memory_order_relaxed); };
-  for (std::size_t k = 0; n > 1 && k < std::min(n, 4 * kAhead); ++k) fetch_pe(at(k));
-  for (std::size_t k = 0; n > 1 && k < std::min(n, 3 * kAhead); ++k) fetch_core(*at(k));
-  for (std::size_t k = 0; n > 1 && k < std::min(n, 2 * kAhead); ++k) fetch_work(*at(k));
+  for (std::size_t k = 0; n > 1 && k < std::min(n, 3 * kAhead); ++k) fetch_pe(at(k));
+  for (std::size_t k = 0; n > 1 && k < std::min(n, 2 * kAhead); ++k) fetch_home(*at(k));
   for (std::size_t i = 0; i < n; ++i) {
     const std::uint32_t index = w.batch[i];
-    if (i + 4 * kAhead < n) fetch_pe(at(i + 4 * kAhead));
-    if (i + 3 * kAhead < n) fetch_core(*at(i + 3 * kAhead));
-    if (i + 2 * kAhead < n) fetch_work(*at(i + 2 * kAhead));
-    if (i + kAhead < n) fetch_channels(*at(i + kAhead));
+    if (i + 3 * kAhead < n) fetch_pe(at(i + 3 * kAhead));
+    if (i + 2 * kAhead < n) fetch_home(*at(i + 2 * kAhead));
+    if (i + kAhead < n) fetch_work(*at(i + kAhead));
     Pe& pe = *pes_[index].load(std::memory_order_relaxed);
     sim::hand_over();
     if (pe.wake_at != now) continue;  // came earlier, or was moved

@@ -137,6 +137,7 @@ class Fabric {
 
   // fabric.cpp
   Pe& make(std::uint32_t index);
+  void make_home(Pe& pe);
   void setup_colors(Pe& pe);
   Ring& ring(ColorState& cs, int port);
   ColorState* color_state(Pe& pe, int color) {

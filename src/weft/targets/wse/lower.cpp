@@ -46,6 +46,7 @@ StageProgram Lowering::run() {
            cat("use more PEs than ", out_.width, " x ", out_.height));
   }
   for (Stage& s : out_.stages) order_inputs(s);
+  find_takes();
   out_.scratch_bytes = std::min(kScratchBytes, free_bytes() - bytes_used());
   return std::move(out_);
 }

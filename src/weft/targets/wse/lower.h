@@ -113,6 +113,9 @@ struct Stage {
   bool after_chain = false;  // placed on the rows, as a reduction before it ended in column 0
   std::optional<Panels> panels;
   bool collect = true;  // the output goes back to the buffer; else only later stages read it
+  bool whole = false;   // the output is all of its buffer
+  Spread held =
+      Spread::none;  // where it is valid: everywhere, in the first column, on the first PE
 };
 
 struct StageBuffer {
@@ -127,11 +130,20 @@ struct StageBuffer {
   Json index;
 };
 
+/// A result that is divided as an input is: the next call can take the one for the other where it
+/// lies.
+struct Take {
+  std::string from, to;  // arrays of a PE
+  std::int64_t size = 1;
+  DType dtype;
+};
+
 struct StageProgram {
   std::string name;
   std::int32_t width = 1, height = 1;
   std::vector<StageBuffer> buffers;  // parameters first, in order
   std::vector<Stage> stages;
+  std::vector<Take> takes;
   std::int64_t scratch_bytes = 0;  // of every PE, for temporaries of vector operations
   bool has_panels() const {
     return std::any_of(stages.begin(), stages.end(), [](const Stage& s) { return !!s.panels; });

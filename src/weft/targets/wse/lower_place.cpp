@@ -308,12 +308,14 @@ void Lowering::keep_in_place(std::int64_t limit) {
     }
     if (s.keeps && !alias(s.output)) fetched(s.output.buffer);
     valid[j] = where(s, inputs);
+    s.held = valid[j];
+    s.whole = covers(s);
     std::size_t b = s.output.buffer;
     if (std::ptrdiff_t of = out_.buffers[b].view_of; of >= 0) {
       fetched(b);  // what the view does not reach
       s.collect = true;
       writer[static_cast<std::size_t>(of)] = -1;
-    } else if (covers(s)) {
+    } else if (s.whole) {
       writer[b] = static_cast<std::ptrdiff_t>(j);
     } else {
       fetched(b);  // what it does not write must be in the buffer
@@ -323,6 +325,31 @@ void Lowering::keep_in_place(std::int64_t limit) {
   }
   for (std::size_t b = 0; b < out_.buffers.size(); ++b) {
     if (out_.buffers[b].param) fetched(b);
+  }
+}
+
+// Results and inputs of one type, shape and division, each the whole of a parameter.
+void Lowering::find_takes() {
+  constexpr std::size_t kMost = 8;  // each is a function on every PE
+  auto parameter = [&](std::size_t b) {
+    return out_.buffers[b].param && out_.buffers[b].view_of < 0;
+  };
+  for (const Stage& from : out_.stages) {
+    const StageBuffer& result = out_.buffers[from.output.buffer];
+    if (!from.collect || !from.whole || from.held != Spread::none || !parameter(from.output.buffer))
+      continue;
+    for (const Stage& s : out_.stages) {
+      if (s.panels) continue;  // their operands are divided along the reduction
+      for (const LocalArray& a : s.inputs) {
+        const StageBuffer& input = out_.buffers[a.buffer];
+        if (a.on_wafer() || a.name == from.output.name || !parameter(a.buffer) ||
+            input.dtype != result.dtype || input.shape != result.shape ||
+            a.extent != from.output.extent || a.strides() != from.output.strides() ||
+            origins(s, a) != origins(from, from.output) || out_.takes.size() == kMost)
+          continue;
+        out_.takes.push_back({from.output.name, a.name, a.size(), result.dtype});
+      }
+    }
   }
 }
 

@@ -91,6 +91,7 @@ class Lowering {
   /// Intermediates stay on the PEs where a reader's box is the writer's on every PE that matters,
   /// or go there over the fabric; gathering takes at most `limit` bytes.
   void keep_in_place(std::int64_t limit);
+  void find_takes();
 
   const ir::PrimFunc& f_;
   StageProgram out_;

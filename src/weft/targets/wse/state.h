@@ -27,6 +27,8 @@ inline constexpr Cycle kNever = INT64_MAX;
 inline constexpr int kHostPort = 5;  // a sixth router port: the host's streams
 inline constexpr int kAllPorts = 6;
 inline constexpr int kRing = 16;  // slots of a ring: at least every configurable depth
+inline constexpr std::uint32_t kHotMemory = 128;  // bytes of a PE's memory that are fetched ahead
+inline constexpr std::size_t kHomeMost = 2560;    // of a PE's home: more is not asked for ahead
 inline constexpr int kExpressLetter =
     32;  // added to the colour of a letter about an express channel
 
@@ -221,11 +223,7 @@ class OpSlots {
   void begin(std::size_t k, const Running& run, Arena& arena) {
     const auto place = static_cast<std::uint8_t>(std::countr_zero(free_));
     free_ &= free_ - 1;
-    Running*& block = blocks_[place / kBlock];
-    if (!block) {
-      block = static_cast<Running*>(arena.allocate(kBlock * sizeof(Running), alignof(Running)));
-      std::uninitialized_value_construct_n(block, kBlock);
-    }
+    make(blocks_[place / kBlock], arena);
     place_[k] = place;
     Running& here = at(place);
     auto* walks = here.walks;
@@ -242,9 +240,16 @@ class OpSlots {
     }
   }
   void end(const Running& run) { free_ |= 1u << place_[run.slot]; }
+  /// Makes the places of the first operations.
+  void reserve(Arena& arena) { make(blocks_[0], arena); }
 
  private:
   static constexpr std::size_t kSlots = 16, kBlock = 4;
+  static void make(Running*& block, Arena& arena) {
+    if (block) return;
+    block = static_cast<Running*>(arena.allocate(kBlock * sizeof(Running), alignof(Running)));
+    std::uninitialized_value_construct_n(block, kBlock);
+  }
   Running& at(std::size_t place) const { return blocks_[place / kBlock][place % kBlock]; }
   std::array<std::uint8_t, kSlots> place_ = [] {
     std::array<std::uint8_t, kSlots> none;
@@ -327,6 +332,7 @@ struct alignas(64) Pe {
   Cycle worked_until = 0;   // elements have been done up to here, but for `Core::gaps`
   std::unique_ptr<HostIo> io;
   Placed<Core> core;
+  const void* home = nullptr;  // what visits read of frames, registers, queues, operations, memory
   std::uint32_t busy_colors = 0;                    // colours with wavelets in some input ring
   std::uint32_t live_ops = 0;                       // bits of ops slots
   std::uint32_t express_in = 0;                     // colours whose channel has been announced
@@ -341,6 +347,7 @@ struct alignas(64) Pe {
   std::uint16_t command_function = kNone16;  // of the next launch
   bool waits = false;  // when neither the main thread nor an operation works: stalled, not idle
   bool has_gaps = false;
+  std::uint16_t home_bytes = 0;
   std::uint8_t* memory = nullptr;
   std::uint32_t memory_bytes = 0;  // host bytes present; grows on demand
   bool memory_grown = false;       // beyond what the arena holds: from malloc

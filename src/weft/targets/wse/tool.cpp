@@ -80,6 +80,15 @@ Json compile_tool(const Json& a) {
                 cat("--channels=", o.channels, "; legal are 1 to 16"));
   }
   for (const Json& p : a.at("import_paths").as_array()) o.import_paths.push_back(p.as_string());
+  if (const Json* sections = a.find("sections")) {
+    for (const auto& [name, at] : sections->as_object()) {
+      if (at.as_int() < 16 || at.as_int() >= kMemoryBytes || at.as_int() % 2)
+        throw Error(ErrorKind::value, "wse.cslc.section",
+                    cat("--link-section-start-address-bytes=", name, ":", at.as_int(),
+                        "; legal are even addresses from 16 to ", kMemoryBytes - 2));
+      o.sections.emplace_back(name, static_cast<std::uint32_t>(at.as_int()));
+    }
+  }
   const std::string& fp16 = a.at("fp16_format").as_string();
   o.fp16 = fp16 == "bf16" ? Ty::bf16 : fp16 == "cb16" ? Ty::cb16 : Ty::f16;
   if (const Json* v = a.find("sdk_version")) {

@@ -92,7 +92,7 @@ const dst = @get_dsr(dsr_dest, 1); const src = @get_dsr(dsr_src1, 1); const x1 =
 fn go() void {
   var u: either = either{ .real = 1.0 }; u.word += 1; var b = bits{ .low = 1, .high = 2, .rest = 3 }; b.high = b.low;
   var p = packed_either{ .parts = b }; p.all ^= 7; shared += u.halves[0]; y[0] = @as(f32, p.parts.rest);
-  @mov16(to, cb); @load_to_dsr_xdsr(src, cb, x1); @load_to_dsr(dst, to, .{ .save_address = true }); @mov16(dst, src);
+  @mov16(to, cb); @load_to_dsr_xdsr(src, x1, cb); @load_to_dsr(dst, to, .{ .save_address = true }); @mov16(dst, src);
   const wide: u32 = mine; if (@get_int(dst) == 1 and dst == dst and u16 == @type_of(mine)) { y[1] = @as(f32, wide); }
   const rx = comptime dirs.dirToRxBits(EAST); out16[0] = rx; @fmovs(sys.get_streaming_fabout_dsd(c, 8, @get_output_queue(2)), flat, .{ .async = true });
   sys.unblock_cmd_stream();
@@ -225,8 +225,7 @@ inline std::string mutate_text(std::string text, std::mt19937& rng) {
   return text;
 }
 
-inline std::string mutate(std::mt19937& rng) {
-  const auto& texts = corpus();
+inline std::string mutate(std::mt19937& rng, const std::vector<std::string>& texts = corpus()) {
   return mutate_text(texts[rng() % texts.size()], rng);
 }
 

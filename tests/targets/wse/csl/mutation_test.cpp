@@ -11,6 +11,23 @@
 namespace weft::wse::testing {
 namespace {
 
+// A text that is refused as it is leaves nothing of the compiler behind that error to its mutants.
+TEST(Mutations, ProgramsOfTheCorpusCompile) {
+  int programs = 0;
+  for (const std::string& text : corpus()) {
+    if (text.find("@export_symbol(go)") == std::string::npos &&
+        text.find("@set_rectangle") == std::string::npos)
+      continue;  // a module of the library
+    ++programs;
+    try {
+      csl::compile(fuzz_options(text));
+    } catch (const Error& e) {
+      ADD_FAILURE() << e.what() << "\n" << text;
+    }
+  }
+  EXPECT_GE(programs, 3);
+}
+
 TEST(Mutations, EveryInputIsAnswered) {
   constexpr unsigned kSeed = 20261121;
   std::printf("seed %u\n", kSeed);

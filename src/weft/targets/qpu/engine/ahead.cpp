@@ -11,6 +11,7 @@
 #endif
 
 #include "weft/base/interrupt.h"
+#include "weft/base/wait.h"
 #include "weft/sim/delays.h"
 #include "weft/targets/qpu/tmu.h"
 
@@ -129,7 +130,7 @@ void Ahead::wait(F ready) {
   ++sleeping_;
   // Within a launch nobody makes sure that a sleeper hears of everything.
   if (running_) changed_.wait_for(lock, kNap, ready);
-  else changed_.wait(lock, ready);
+  else weft::wait(changed_, lock, ready);
   --sleeping_;
 }
 

@@ -18,7 +18,9 @@ using stages::linear_in;
 
 namespace {
 constexpr std::size_t kInFlight = 4;  // requests that a TMU holds
-}
+constexpr std::size_t kAhead = 4;     // words of later statements that registers hold
+constexpr std::size_t kKnown = 24;    // reads that are remembered
+}  // namespace
 
 std::uint32_t Lowerer::local(const Buffer& buffer, const Exprs& indices) {
   auto found = locals_.find(buffer.get());
@@ -107,6 +109,7 @@ void Lowerer::collect(const Expr& e, const Mask& mask) {
           inside.depth++;
           inside.prefix = false;
           open_if(active(inside));
+          const Scope scope(*this);
           collect(x, inside);
           receive_all();
           b_.close();
@@ -135,6 +138,13 @@ void Lowerer::request(const LoadNode* l, const Mask& mask) {
     loaded_[l] = coherent(l, mask);
     return;
   }
+  for (const Known& k : known_) {
+    if (k.buffer == l->buffer && (k.lanes == mask.lanes || !varying(l->indices[0])) &&
+        same_expr(k.index, l->indices[0])) {
+      loaded_[l] = k.value;
+      return;
+    }
+  }
   for (const Load& p : pending_) {
     if (p.node->buffer == l->buffer && same_expr(p.node->indices[0], l->indices[0]) &&
         p.mask.lanes == mask.lanes) {
@@ -145,6 +155,31 @@ void Lowerer::request(const LoadNode* l, const Mask& mask) {
   Load load{l, safe(address(l->buffer, l->indices[0]), l->indices[0], mask), b_.fresh(), mask};
   loaded_[l] = var(load.var);
   pending_.push_back(load);
+  if (known_.size() < kKnown && !has_loads(l->indices[0]))
+    known_.push_back({l->buffer, l->indices[0], mask.lanes, loaded_[l]});
+}
+
+void Lowerer::read_ahead(const std::vector<Stmt>& list, std::size_t from) {
+  for (std::size_t i = from; i < list.size() && pending_.size() < kAhead; ++i) {
+    const auto* s = as<StoreNode>(list[i]);
+    bool plain = s != nullptr;
+    std::vector<const LoadNode*> loads;
+    if (s) {
+      for_each_expr(s->value, [&](const Expr& e) {
+        const auto* c = as<CallNode>(e);
+        plain = plain && e->kind != ExprKind::let && !(c && c->op == "if_then_else");
+        const auto* l = as<LoadNode>(e);
+        if (!l || l->buffer->scope == "local") return;
+        plain = plain && l->indices.size() == 1 && !has_loads(l->indices[0]) &&
+                !stored_.count(l->buffer.get());
+        loads.push_back(l);
+      });
+    }
+    if (!plain) break;
+    for (const LoadNode* l : loads)
+      if (!loaded_.count(l)) request(l, mask_);
+  }
+  receive_all();
 }
 
 void Lowerer::receive_all() {

@@ -24,6 +24,7 @@ using stages::linear_in;
 namespace {
 constexpr std::int64_t kSpread = 512;         // terms of a sum that are worth a stage of their own
 constexpr double kApart = 16, kScatter = 64;  // costs of an access that is not side by side
+constexpr double kJoin = 6;                   // of joining the lanes of a sum
 
 }  // namespace
 
@@ -90,9 +91,11 @@ double cost(const Nest& nest, const Loop& loop) {
       if (w.buffer == l->buffer) return;  // the accumulator
     out += access_cost(l->buffer, l->indices, v, false);
   });
-  if (loop.iter->kind == IterKind::reduce) out += 0.5;  // joining
+  const bool joined = loop.iter->kind == IterKind::reduce;
+  if (joined) out += 0.5;
   if (loop.extent > 0) {
     std::int64_t vectors = (loop.extent + kLanes - 1) / kLanes;
+    if (joined) out += kJoin / static_cast<double>(vectors);
     out *= static_cast<double>(vectors * kLanes) / static_cast<double>(loop.extent);
   }
   return out;
@@ -161,19 +164,47 @@ const Loop* row_loop(const Nest& nest, const Loop& lane) {
   return nullptr;
 }
 
-/// Rows of a tile. A step of the sum costs so many clocks a row and so much for the vector that the
-/// rows share; one row alone reads its words as it goes. Fewer rows where tiles are too few for all
-/// QPUs. Tiles are whole: rows under a condition are not computed together.
-std::int64_t tile_rows(const Loop& row, std::int64_t others, bool known, std::int64_t qpus) {
-  constexpr std::int64_t kRows = 8, kRow = 14, kShared = 36, kAlone = 32;  // clocks but the first
-  if (!known || row.extent <= 0) return kRows;
-  std::int64_t best = 1, least = 0;
-  for (std::int64_t rows = 1; rows <= std::min(kRows, row.extent); ++rows) {
-    if (row.extent % rows) continue;
-    std::int64_t tiles = row.extent / rows * others;
-    std::int64_t clocks = (tiles + qpus - 1) / qpus * (rows == 1 ? kAlone : rows * kRow + kShared);
-    if (least == 0 || clocks < least) best = rows, least = clocks;
+/// Clocks of a step of the sum: so many a row, and so much for the vector that the rows share; one
+/// row alone reads its words as it goes.
+std::int64_t tile_clocks(std::int64_t rows) {
+  constexpr std::int64_t kRow = 14, kShared = 36, kAlone = 32;
+  return rows == 1 ? kAlone : rows * kRow + kShared;
+}
+
+/// How tiles of rows by 16 columns are divided: in turns (`across` 0), or `down` QPUs share the
+/// rows of tiles and `across` the columns.
+struct TilePlan {
+  std::int64_t rows = 8, down = 1, across = 0;
+};
+
+/// Fewer rows where tiles are too few for all QPUs. A number that does not divide is one of two
+/// guards: tiles in turns have at most one.
+TilePlan plan_tiles(const Loop& row, const Loop& lane, std::int64_t others, bool known,
+                    std::int64_t qpus) {
+  TilePlan best;
+  const std::int64_t most = best.rows;
+  if (!known || row.extent <= 0) return best;
+  auto parts = [](std::int64_t n, std::int64_t of) { return (n + of - 1) / of; };
+  const std::int64_t columns = parts(lane.extent, kLanes);
+  std::int64_t least = 0;
+  auto consider = [&](const TilePlan& plan, std::int64_t clocks) {
+    if (least == 0 || clocks < least) best = plan, least = clocks;
+  };
+  for (std::int64_t rows = 1; rows <= std::min(most, row.extent); ++rows) {
+    const bool divides = row.extent % rows == 0;
+    if (divides && lane.extent % kLanes == 0)
+      consider({rows}, parts(row.extent / rows * columns * others, qpus) * tile_clocks(rows));
+    if (others != 1) continue;
+    const std::int64_t tall = parts(row.extent, rows);
+    for (std::int64_t down = 1; down <= std::min(qpus, tall); ++down) {
+      const std::int64_t across = std::min(qpus / down, columns);
+      const std::int64_t turns = parts(tall, down) * parts(columns, across);
+      // What is left of the rows is done one by one.
+      const std::int64_t late = row.extent % rows * tile_clocks(1) - tile_clocks(rows);
+      consider({rows, down, across}, turns * tile_clocks(rows) + std::max<std::int64_t>(late, 0));
+    }
   }
+  if (least == 0) best.rows = 1;
   return best;
 }
 
@@ -185,7 +216,7 @@ bool place_tiles(Schedule& sch, const Nest& nest, const Loop& lane, std::int64_t
   if (!row) return false;
   std::vector<LoopRef> outer, inner;
   const Loop* steps = nullptr;  // of the sum, where a row's words lie side by side
-  std::int64_t others = lane.extent > 0 ? (lane.extent + kLanes - 1) / kLanes : 1;
+  std::int64_t others = 1;
   bool known = lane.extent > 0;
   for (const Loop& l : nest.loops) {
     if (l.iter->kind == IterKind::reduce) {
@@ -209,9 +240,19 @@ bool place_tiles(Schedule& sch, const Nest& nest, const Loop& lane, std::int64_t
     if (l.iter->kind == IterKind::reduce && l.node != steps->node) inner.push_back(l.ref);
   inner.push_back(steps->ref);
 
-  const std::int64_t rows = tile_rows(*row, others, known, qpus);
-  std::vector<LoopRef> r = sch.split(row->ref, {std::nullopt, rows});
+  const TilePlan plan = plan_tiles(*row, lane, others, known, qpus);
+  std::vector<LoopRef> r = sch.split(row->ref, {std::nullopt, plan.rows});
   std::vector<LoopRef> c = sch.split(lane.ref, {std::nullopt, kLanes});
+  if (plan.across > 0) {
+    const std::vector<LoopRef> down = sch.split(r[0], {std::nullopt, plan.down});
+    const std::vector<LoopRef> across = sch.split(c[0], {std::nullopt, plan.across});
+    std::vector<LoopRef> order = {down[1], across[1], down[0], across[0], r[1], c[1]};
+    order.insert(order.end(), inner.begin(), inner.end());
+    sch.reorder(order);
+    sch.bind(sch.fuse({down[1], across[1]}), "qpu");
+    sch.bind(c[1], "lane");
+    return true;
+  }
   outer.push_back(r[0]);
   outer.push_back(c[0]);
   std::vector<LoopRef> order = outer;
@@ -256,6 +297,34 @@ bool attempt(Schedule& sch, const F& f) {
   }
   sch = before;
   return false;
+}
+
+/// How many QPUs share chunks of 16 lanes one by one, instead of whole rows of them; 0: rows. Each
+/// then has one chunk of every few rows, so that no turn divides a number. A QPU that has a row
+/// keeps what all chunks of it read, so it must be worth it: a sixth fewer chunks for the busiest
+/// one. A few chunks without sums take no longer than starting more QPUs.
+std::int64_t shares_chunks(std::int64_t rows, std::int64_t chunks, std::int64_t qpus, bool sums) {
+  if (chunks < 2 || chunks > qpus || (rows < qpus && !sums)) return 0;
+  const std::int64_t among = qpus / chunks;  // QPUs that have the same chunk
+  const std::int64_t by_row = (rows + qpus - 1) / qpus * chunks;
+  const std::int64_t by_chunk = (rows + among - 1) / among;
+  return 6 * by_chunk <= 5 * by_row ? among * chunks : 0;
+}
+
+/// Chunks of all rows as one loop, which QPUs take in turns.
+LoopRef share_chunks(Schedule& sch, std::vector<LoopRef> rows, const Loop& lane,
+                     const std::vector<Loop>& sums, std::int64_t qpus) {
+  const std::vector<LoopRef> parts = sch.split(lane.ref, {std::nullopt, kLanes});
+  rows.push_back(parts[0]);
+  std::vector<LoopRef> order = rows;
+  order.push_back(parts[1]);
+  for (const Loop& l : sums) order.push_back(l.ref);
+  sch.reorder(order);
+  const std::vector<LoopRef> turns = sch.split(sch.fuse(rows), {std::nullopt, qpus});
+  sch.reorder({turns[1], turns[0]});
+  sch.bind(turns[1], "qpu");
+  sch.bind(parts[1], "lane");
+  return parts[1];
 }
 
 /// Lanes along the loop number `forced` of the nest, or along the cheapest when it is absent. The
@@ -307,6 +376,15 @@ std::optional<LoopRef> place(Schedule& sch, const Nest& nest, std::int64_t qpus,
     return parts[2];
   }
   std::optional<LoopRef> qpu;
+  if (const std::int64_t n = shares_chunks(product, chunks, qpus, !reduce.empty());
+      n > 0 && lane_spatial && known) {
+    LoopRef lanes;
+    if (attempt(sch, [&] {
+          lanes = share_chunks(sch, outer, *lane, reduce, n);
+          return true;
+        }))
+      return lanes;
+  }
   if (!outer.empty()) {
     // Fusing wants neighbours.
     std::vector<LoopRef> first = outer;
@@ -383,16 +461,34 @@ bool place_with_reader(Schedule& sch, const std::vector<Nest>& all, std::size_t 
 /// of the loop each, joined by a second stage.
 bool spread(Schedule& sch, const Nest& nest, std::int64_t qpus) {
   if (!nest.block || !joins(nest)) return false;
-  std::int64_t points = 1;
+  std::int64_t points = 1, sums = 0;
   const Loop* longest = nullptr;
   for (const Loop& l : nest.loops) {
     if (l.extent <= 0) return false;
-    if (l.iter->kind == IterKind::spatial) points *= l.extent;
-    else if (!longest || l.extent > longest->extent) longest = &l;
+    if (l.iter->kind == IterKind::spatial) {
+      points *= l.extent;
+      continue;
+    }
+    ++sums;
+    if (!longest || l.extent > longest->extent) longest = &l;
   }
   if (!longest || longest->extent < kSpread || points * 2 > qpus) return false;
   std::int64_t parts = qpus / points;
-  while (parts > 1 && longest->extent % parts) --parts;
+  std::int64_t even = parts;
+  while (even > 1 && longest->extent % even) --even;
+  if (parts < 2) return false;
+  if (2 * even <= parts && points == 1 && sums == 1) {
+    // Whole vectors to each part, fewer to the last: the lanes are placed here, while the guard is
+    // that of one division.
+    const std::int64_t vectors = (longest->extent + kLanes - 1) / kLanes;
+    const std::int64_t terms = (vectors + parts - 1) / parts * kLanes;
+    const LoopRef part = sch.split(longest->ref, {std::nullopt, terms})[0];
+    const std::vector<LoopRef> loops = sch.get_loops(sch.rfactor(part, 0));
+    sch.bind(sch.split(loops.back(), {std::nullopt, kLanes})[1], "lane");
+    sch.bind(loops[loops.size() - 2], "qpu");
+    return true;
+  }
+  parts = even;
   if (parts < 2) return false;
   std::vector<LoopRef> divided = sch.split(longest->ref, {parts, std::nullopt});
   sch.rfactor(divided[0], 0);

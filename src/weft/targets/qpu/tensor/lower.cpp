@@ -86,7 +86,10 @@ void Lowerer::statement(const Stmt& s) {
   Stmt outer = std::exchange(now_, s);
   switch (s->kind) {
     case StmtKind::seq:
-      for (const Stmt& child : as<SeqNode>(s)->stmts) statement(child);
+      for (std::size_t i = 0; i < as<SeqNode>(s)->stmts.size(); ++i) {
+        read_ahead(as<SeqNode>(s)->stmts, i);
+        statement(as<SeqNode>(s)->stmts[i]);
+      }
       break;
     case StmtKind::store: store(as<StoreNode>(s)); break;
     case StmtKind::if_: branch(as<IfNode>(s)); break;
@@ -168,6 +171,7 @@ void Lowerer::allocate(const AllocateNode* s) {
 }
 
 void Lowerer::with_mask(Mask mask, const Stmt& body) {
+  const Scope scope(*this);
   open_if(active(mask));
   Mask outer = std::exchange(mask_, std::move(mask));
   statement(body);
@@ -188,12 +192,17 @@ void Lowerer::branch(const IfNode* s) {
     open_if(condition(all));
     loaded_.clear();
     if (differ.empty()) {
-      statement(s->then_case);
+      {
+        const Scope scope(*this);
+        statement(s->then_case);
+      }
       if (s->else_case) {
+        const Scope scope(*this);
         b_.otherwise();
         statement(s->else_case);
       }
     } else {
+      const Scope scope(*this);
       branch(as<IfNode>(if_then(join_conditions(differ), s->then_case)));
     }
     b_.close();
@@ -266,6 +275,7 @@ void Lowerer::loop(const ForNode* s) {
     }
     return;
   }
+  const Scope scope(*this);
   if (varying(s->min) || varying(s->extent)) return masked_loop(s);
   if (rounds(s) || pipeline(s)) return;
   fetch(s->min);
@@ -312,6 +322,7 @@ void Lowerer::masked_loop(const ForNode* s) {
 }
 
 void Lowerer::while_loop(const WhileNode* s) {
+  const Scope scope(*this);
   Mask inside = mask_;
   inside.depth++;
   inside.prefix = false;

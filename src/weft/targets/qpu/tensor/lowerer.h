@@ -54,6 +54,27 @@ class Lowerer {
     std::uint32_t var;
     Mask mask;
   };
+  /// What a register holds since a read, for reads of the same word later in straight code.
+  struct Known {
+    ir::Buffer buffer;
+    ir::Expr index;
+    Value lanes = nullptr;  // that took part; null: all
+    Value value = nullptr;
+  };
+  /// Forgets what is read from here on, when it ends: reads under a condition, or of a loop's step.
+  class Scope {
+   public:
+    explicit Scope(Lowerer& l) : known_(l.known_), size_(l.known_.size()) {}
+    ~Scope() { known_.resize(std::min(size_, known_.size())); }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    std::vector<Known>& known_;
+    std::size_t size_;
+  };
+  /// Asks early for what the next statements of a list read.
+  void read_ahead(const std::vector<ir::Stmt>& list, std::size_t from);
   /// Brings every memory read of `e` into a register.
   void fetch(const ir::Expr& e);
   void collect(const ir::Expr& e, const Mask& mask);
@@ -131,6 +152,7 @@ class Lowerer {
   std::unordered_map<const void*, Value> loaded_;     // LoadNode -> register
   std::unordered_map<const void*, Value> streams_;    // StoreNode -> address in a pipelined loop
   std::vector<Load> pending_;
+  std::vector<Known> known_;
   std::vector<ir::Stmt> tails_;  // loops made here: maps above know their nodes
   ir::Var lane_;
   std::int64_t lanes_ = 16;

@@ -62,7 +62,30 @@ class HoistGuards final : public Rewriter {
         out.push_back(child);
       }
     }
-    return seq(std::move(out));
+    return share_guards(std::move(out));
+  }
+  /// Conditions that all statements have are one guard around them.
+  static Stmt share_guards(std::vector<Stmt> list) {
+    std::vector<Expr> shared;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const auto* guard = as<IfNode>(list[i]);
+      if (list.size() < 2 || !guard || guard->else_case) return seq(std::move(list));
+      std::vector<Expr> own = conjuncts(guard->condition);
+      std::erase_if(own, [](const Expr& c) { return has_loads(c); });
+      if (i == 0) shared = own;
+      else std::erase_if(shared, [&](const Expr& c) { return !contains(own, c); });
+    }
+    if (shared.empty()) return seq(std::move(list));
+    for (Stmt& s : list) {
+      const auto* guard = as<IfNode>(s);
+      std::vector<Expr> own = conjuncts(guard->condition);
+      std::erase_if(own, [&](const Expr& c) { return contains(shared, c); });
+      s = own.empty() ? guard->then_case : if_then(join_conditions(own), guard->then_case);
+    }
+    return if_then(join_conditions(shared), seq(std::move(list)));
+  }
+  static bool contains(const std::vector<Expr>& list, const Expr& e) {
+    return std::any_of(list.begin(), list.end(), [&](const Expr& x) { return same_expr(x, e); });
   }
   Stmt rewrite_allocate(const Stmt& s) override {
     Stmt inner = Rewriter::rewrite_allocate(s);
@@ -86,6 +109,50 @@ class HoistGuards final : public Rewriter {
     Stmt body = in.empty() ? guard->then_case : if_then(join_conditions(in), guard->then_case);
     return if_then(join_conditions(out), with_body(loop, body));
   }
+};
+
+/// for r: if r < limit: s  ->  all steps without the condition where the last one has it, for the
+/// rows of a tile, which are computed together only without one.
+class WholeTiles final : public Rewriter {
+ public:
+  explicit WholeTiles(const VarNode* lane) : lane_(lane) {}
+
+ protected:
+  Stmt rewrite_for(const Stmt& s) override {
+    Stmt inner = Rewriter::rewrite_for(s);
+    const auto* loop = as<ForNode>(inner);
+    const auto* guard = loop ? as<IfNode>(loop->body) : nullptr;
+    std::int64_t n = 0;
+    if (!guard || guard->else_case || !plain(loop) || !is_const_int(loop->extent, &n) || n < 2 ||
+        n > kTile || !is_const_int_value(loop->min, 0) || !sums(guard->then_case))
+      return inner;
+    const Expr last = make_int(n - 1, loop->var->dtype);
+    std::vector<Expr> whole;
+    for (const Expr& c : conjuncts(guard->condition)) {
+      const Expr room = slack(c);
+      const auto step = room ? linear_in(room, loop->var.get()) : std::nullopt;
+      if (!step || !step->coeff.is_constant() || step->coeff.constant >= 0 || has_loads(room) ||
+          uses_var(room, lane_))
+        return inner;
+      whole.push_back(substitute(c, {{loop->var.get(), last}}));
+    }
+    const Stmt all = deep_copy(with_body(loop, guard->then_case));
+    return if_then(join_conditions(whole), all, inner);
+  }
+
+ private:
+  static constexpr std::int64_t kTile = 8;
+  /// Loops whose steps all lanes take.
+  bool sums(const Stmt& s) const {
+    bool found = false, good = true;
+    for_each_stmt(s, [&](const Stmt& t) {
+      found |= t->kind == StmtKind::for_;
+      const auto* guard = as<IfNode>(t);
+      good &= !guard || !uses_var(guard->condition, lane_);
+    });
+    return found && good;
+  }
+  const VarNode* lane_;
 };
 
 /// Elements that stay in a register while a nest of loops runs.
@@ -291,6 +358,9 @@ class Peel final : public Rewriter {
     }
     Expr n = cast(dtypes::int64, loop->extent);
     full = arith::simplify(ir::max(make_int(0), ir::min(full, n)));
+    std::int64_t steps = 0, all = 0;
+    if (is_const_int(full, &steps) && is_const_int(loop->extent, &all))
+      return known_steps(loop, guard, steps, all);
     Var count = make_var(loop->var->name + "_full");
     Stmt body = substitute(guard->then_case, {});
     Stmt first = make_for(loop->var, make_int(0, loop->var->dtype), cast(loop->var->dtype, count),
@@ -303,6 +373,29 @@ class Peel final : public Rewriter {
   }
 
  private:
+  /// The same where the number of full steps is known: the rest is mostly one step, with numbers
+  /// for what depends on it.
+  static Stmt known_steps(const ForNode* loop, const IfNode* guard, std::int64_t full,
+                          std::int64_t all) {
+    const DType type = loop->var->dtype;
+    std::vector<Stmt> out;
+    auto steps = [&](const Stmt& body, std::int64_t first, std::int64_t end) {
+      if (first == end) return;
+      if (end - first == 1) {
+        const Stmt step = deep_copy(substitute(body, {{loop->var.get(), make_int(first, type)}}));
+        return out.push_back(arith::simplify(step));
+      }
+      Var v = make_var(loop->var->name, type);
+      const Expr at = first ? Expr(v) + make_int(first, type) : Expr(v);
+      out.push_back(make_for(v, make_int(0, type), make_int(end - first, type),
+                             deep_copy(substitute(body, {{loop->var.get(), at}})), loop->for_kind,
+                             "", loop->annotations));
+    };
+    steps(guard->then_case, 0, full);
+    steps(loop->body, full, all);
+    return seq(std::move(out));
+  }
+
   LaunchAxis lane_;
 };
 
@@ -333,7 +426,9 @@ class Launches final : public Rewriter {
       }
     } lift;
     Stmt body = lift.rewrite(launch->body);
-    body = jam(Promote(axes).rewrite(HoistGuards().rewrite(body)), axes[1].var.get());
+    const VarNode* lane = axes[1].var.get();
+    body = WholeTiles(lane).rewrite(HoistGuards().rewrite(body));
+    body = jam(Promote(axes).rewrite(body), lane);
     Ref<const LaunchNode> whole = make_ref<const LaunchNode>(launch->name, axes, body);
     body = unroll_small(Peel(whole.get()).rewrite(body));
     Stmt out = make_ref<const LaunchNode>(launch->name, axes, body);

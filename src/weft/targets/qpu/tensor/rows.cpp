@@ -144,10 +144,11 @@ bool place_rows(Schedule& sch, const std::vector<Nest>& all, std::size_t last, s
     if (row) points *= l.extent;
     if (&l != lane) (row ? outer : rest).push_back(l.ref);
   }
-  if (!lane || points < qpus) return false;
+  // With few long rows, stages of their own would use more QPUs.
+  if (!lane || (2 * points < qpus && 2 * lane->extent > kLanes * qpus)) return false;
 
   const LoopRef row = outer.size() > 1 ? sch.fuse(outer) : outer[0];
-  const std::vector<LoopRef> shares = sch.split(row, {std::nullopt, qpus});
+  const std::vector<LoopRef> shares = sch.split(row, {std::nullopt, std::min(points, qpus)});
   const std::vector<LoopRef> vectors = sch.split(lane->ref, {std::nullopt, kLanes});
   std::vector<LoopRef> order{shares[1], shares[0]};
   order.insert(order.end(), rest.begin(), rest.end());

@@ -78,8 +78,14 @@ class Unroll final : public Rewriter {
     const auto* loop = as<ForNode>(s);
     Straight out;
     if (!plain(loop) || is_const_int_value(loop->extent, 1) || !write_out(loop->body, out) ||
-        !out.unrolled || reads(out.stores) > kReads)
+        !out.unrolled || reads(out.stores) > kReads) {
+      // A nest of small loops that stands alone, such as the rest of another loop's steps.
+      Straight all;
+      const bool nested = loop->body->kind == StmtKind::for_;
+      if (nested && write_out(s, all) && reads(all.stores) <= kReads)
+        return seq(std::move(all.stores));
       return Rewriter::rewrite_for(s);
+    }
     Stmt done = make_for(loop->var, loop->min, loop->extent, seq(std::move(out.stores)),
                          loop->for_kind, loop->axis, loop->annotations);
     for (const AllocateNode* a : out.registers) done = allocate(a->buffer, done, a->annotations);

@@ -27,6 +27,7 @@ struct Global {
   bool is_const = false, exported = false;
   std::int32_t address = -1;  // assigned at the first use by code
   std::uint32_t align = 1;
+  std::int32_t section = -1;  // of CompileOptions::sections
   Module* module = nullptr;
   Pos pos;
 };
@@ -165,7 +166,8 @@ struct ProgramState {
   std::vector<BoundTask> tasks;
   std::map<std::string, int> strings, constants, dsds, bulks;
   std::vector<std::pair<int, std::pair<Global*, int>>> dsd_bases;
-  std::uint32_t data_end = 16;  // address 0 stays free: no object has it
+  std::uint32_t data_end = 16;              // address 0 stays free: no object has it
+  std::vector<std::uint32_t> section_ends;  // of CompileOptions::sections
   std::set<int> configured_colors;
   std::set<std::pair<bool, int>> queues;
   std::map<std::string, std::set<std::string>> exported;
@@ -223,6 +225,10 @@ class Analyzer {
   void run_module(Module* module, bool layout);
   Decl* find_decl(Module* module, Symbol name);
   Symbol link_symbol(const Decl* decl);
+  /// The section's number in CompileOptions::sections; -1 where it has no address of its own.
+  std::int32_t link_section(Node* name);
+  /// Where the next object of the section lies; -1: among the rest.
+  std::uint32_t& section_end(ProgramState& program, std::int32_t section) const;
   Decl* find_export(const Decl* decl);
   void resolve_extern(Decl* decl, Pos use);
   void resolve(Decl* decl, Pos use);
@@ -425,6 +431,7 @@ class Analyzer {
   void compile_program(std::size_t tile_program);
   void compile_once(std::size_t tile_program);
   std::map<DeclaredAt, std::int32_t> declaration_order(std::uint32_t* end) const;
+  std::uint32_t check_sections();
   void finish_program();
   void finish_functions();
   void finish_memory();

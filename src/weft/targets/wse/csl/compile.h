@@ -31,6 +31,8 @@ struct CompileOptions {
   std::vector<std::pair<std::string, std::int64_t>> params;
   std::vector<std::pair<std::string, int>> colors;
   std::vector<std::string> import_paths;
+  /// Where variables with linksection(name) lie, in bytes; other sections are among the rest.
+  std::vector<std::pair<std::string, std::uint32_t>> sections;
   Ty fp16 = Ty::f16;
   std::int64_t comptime_steps = 400'000'000;  // bound on compile-time work
   int max_errors = 20;

@@ -15,6 +15,17 @@ Symbol Analyzer::link_symbol(const Decl* d) {
   return static_cast<Symbol>(link.i);
 }
 
+std::int32_t Analyzer::link_section(Node* node) {
+  const Value section = eval_known(node);
+  if (section.type->kind != T::comptime_string)
+    fail(node->pos, "wse.csl.var.linksection",
+         cat("linksection takes a string, found ", text(section.type)));
+  const std::string& wanted = name(static_cast<Symbol>(section.i));
+  for (std::size_t k = 0; k < options_.sections.size(); ++k)
+    if (options_.sections[k].first == wanted) return static_cast<std::int32_t>(k);
+  return -1;
+}
+
 /// What a module of this program exports under the name of an `extern` declaration, or null.
 Decl* Analyzer::find_export(const Decl* d) {
   const Symbol wanted = link_symbol(d);

@@ -15,16 +15,19 @@ std::map<DeclaredAt, std::int32_t> Analyzer::declaration_order(std::uint32_t* en
   }
   std::map<DeclaredAt, std::int32_t> out;
   bool in_order = true;
-  std::int32_t before = -1;
-  *end = 16;
+  std::map<std::int32_t, std::int32_t> before;  // of each section
+  ProgramState ends;
   for (const auto& [where, g] : named) {
-    in_order = in_order && g->address > before;
-    before = g->address;
+    std::int32_t& last = before.try_emplace(g->section, -1).first->second;
+    in_order = in_order && g->address > last;
+    last = g->address;
+    std::uint32_t& next = section_end(ends, g->section);
     const std::uint32_t align = std::max(g->align, g->type->align);
-    const std::uint32_t at = (*end + align - 1) / align * align;
+    const std::uint32_t at = (next + align - 1) / align * align;
     out.emplace(where, static_cast<std::int32_t>(at));
-    *end = at + std::max(1u, g->type->size);
+    next = at + std::max(1u, g->type->size);
   }
+  *end = ends.data_end;
   if (in_order) out.clear();
   return out;
 }
@@ -89,6 +92,37 @@ void Analyzer::compile_once(std::size_t index) {
   }
 }
 
+/// Objects of sections with an address lie in memory and on nothing else; returns where they end.
+std::uint32_t Analyzer::check_sections() {
+  if (program_->section_ends.empty()) return 0;
+  std::vector<Global*> all = program_->used;
+  std::sort(all.begin(), all.end(), [](Global* a, Global* b) { return a->address < b->address; });
+  auto end_of = [](const Global* g) {
+    return static_cast<std::uint32_t>(g->address) + std::max(1u, g->type->size);
+  };
+  auto named = [&](const Global* g) {
+    return g->name ? cat('"', name(g->name), '"') : std::string("a constant");
+  };
+  std::uint32_t end = 0;
+  const Global* before = nullptr;
+  for (Global* g : all) {
+    if (before && static_cast<std::uint32_t>(g->address) < end_of(before)) {
+      const bool later = g->section >= 0;
+      fail(later ? g->pos : before->pos, "wse.csl.section.overlap",
+           cat(named(g), " would lie at byte ", g->address, ", where ", named(before),
+               " lies from ", before->address, " to ", end_of(before)),
+           "give the section another address, or move it behind the rest");
+    }
+    if (g->section >= 0 && end_of(g) > static_cast<std::uint32_t>(kMemoryBytes))
+      fail(g->pos, "wse.csl.section.outside",
+           cat(named(g), " would lie at bytes ", g->address, " to ", end_of(g), "; a PE has ",
+               kMemoryBytes));
+    if (!before || end_of(g) > end_of(before)) before = g;
+    if (g->section >= 0) end = std::max(end, end_of(g));
+  }
+  return end;
+}
+
 void Analyzer::finish_program() {
   // Writing initial data can name further objects and functions.
   std::vector<std::string> images;
@@ -115,6 +149,7 @@ void Analyzer::finish_program() {
   out.code_bytes =
       instructions * 4 + static_cast<std::uint32_t>(out.bulks.size() + out.maps.size()) * 8;
   out.data_bytes = (program_->data_end + 1) / 2 * 2;
+  const std::uint32_t sections_end = check_sections();
   if (out.data_bytes + out.code_bytes > static_cast<std::uint32_t>(kMemoryBytes)) {
     std::vector<Global*> largest = program_->used;
     std::sort(largest.begin(), largest.end(),
@@ -131,6 +166,7 @@ void Analyzer::finish_program() {
              out.code_bytes, " bytes of code; a PE has ", kMemoryBytes, " bytes"),
          note);
   }
+  out.data_bytes = std::max(out.data_bytes, (sections_end + 1) / 2 * 2);
   for (std::size_t k = 0; k < program_->used.size(); ++k) {
     Global* g = program_->used[k];
     const std::string& bytes = images[k];

@@ -337,6 +337,7 @@ void Analyzer::resolve(Decl* d, Pos use) {
             g->align = static_cast<std::uint32_t>(align);
           }
           if (node->d) g->link_name = link_symbol(d);
+          if (!node->list.empty()) g->section = link_section(node->list[0]);
           d->global = g;
         }
         break;

@@ -118,6 +118,7 @@ void Parser::attributes(Node* n) {
     expect(Tok::r_paren, "after the attribute's value");
     if (t == Tok::k_align) n->c = e;
     if (t == Tok::k_linkname) n->d = e;
+    if (t == Tok::k_linksection && n->kind == Kind::var_decl) n->list = {e};
   }
 }
 

@@ -20,6 +20,13 @@ DeclaredAt Analyzer::declared_at(const Global& g) {
   return {static_cast<std::uint32_t>(g.module->serial), g.pos.file, g.pos.offset};
 }
 
+std::uint32_t& Analyzer::section_end(ProgramState& program, std::int32_t section) const {
+  if (section < 0) return program.data_end;
+  if (program.section_ends.empty())
+    for (const auto& [name, at] : options_.sections) program.section_ends.push_back(at);
+  return program.section_ends[static_cast<std::size_t>(section)];
+}
+
 int Analyzer::address(Global* g, Pos pos) {
   if (g->address >= 0) return g->address;
   need_program(pos, "the address of a variable");
@@ -36,9 +43,10 @@ int Analyzer::address(Global* g, Pos pos) {
     }
   }
   std::uint32_t align = std::max(g->align, g->type->align);
-  std::uint32_t at = (program_->data_end + align - 1) / align * align;
+  std::uint32_t& end = section_end(*program_, g->section);
+  std::uint32_t at = (end + align - 1) / align * align;
   g->address = static_cast<std::int32_t>(std::min<std::uint32_t>(at, 0x7fffff));
-  program_->data_end = static_cast<std::uint32_t>(
+  end = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(std::uint64_t(at) + std::max(1u, g->type->size), 0x7fffff));
   program_->used.push_back(g);
   return g->address;

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The choice of sides by whole programs.
+
+A step that is timed alone finds its operands in the caches and leaves its results there, so the sum of steps is an
+estimate. The choices that are best by the estimate, and the one with all on torch, are timed as whole programs.
+"""
+
+from __future__ import annotations
+
+import torch
+
+import weft
+
+from .choices import apply, as_later_calls, candidates, measure_whole
+from .mutation import changed_inputs
+
+_MOST = 4  # choices that are compared
+
+
+def _may_repeat(program):
+    """Whether a call has no effects but on the inputs it changes: operators of others may have any."""
+    return all(op.name.startswith(("aten.", "prims.")) for op in program.graph.ops)
+
+
+class _Numbers:
+    """Puts random generators back to where they were."""
+
+    def __init__(self, program):
+        self.card = program.home if program.home.type == "cuda" else None
+        tags = (getattr(op.target, "tags", ()) for op in program.graph.ops)
+        self.drawn = any(torch.Tag.nondeterministic_seeded in t for t in tags)
+
+    def __enter__(self):
+        if self.drawn:
+            self.host = torch.get_rng_state()
+            self.cards = None if self.card is None else torch.cuda.get_rng_state(self.card)
+
+    def __exit__(self, *unused):
+        if self.drawn:
+            torch.set_rng_state(self.host)
+            if self.card is not None:
+                torch.cuda.set_rng_state(self.cards, self.card)
+
+
+def _own_copies(program, given):
+    """The arguments, with copies of those that the program changes."""
+    changed = changed_inputs(program.graph)
+    copy = lambda t: torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device).copy_(
+        t
+    )  # noqa: E731
+    return [copy(a) if i in changed else a for i, a in enumerate(given)]
+
+
+def _trial(program, choice, given):
+    """(fixes, function) of the program with this choice."""
+    from .codegen import write
+
+    apply(program.steps, choice)
+    program.fixes = {}
+    program.protect(write(program)[1](list(given)), given)
+    return program.fixes, write(program)[1]
+
+
+def settle(program, given):
+    """Sets the sides of all steps, and which results are copied. given: the arguments of a call."""
+    home, graphs = program.home, program.options.graphs
+    choices = candidates(program.steps, home, graphs)
+    before = program.fixes
+    if len(choices) < 2 or not _may_repeat(program):
+        return apply(program.steps, choices[0])
+    plain = min(choices, key=lambda choice: choice.count("weft"))
+    some = choices[:_MOST] if plain in choices[:_MOST] else [*choices[: _MOST - 1], plain]
+    with as_later_calls(), _Numbers(program):
+        try:
+            own = _own_copies(program, given)
+            tried = [_trial(program, choice, own) for choice in some]
+            seconds = measure_whole([run for _, run in tried], own, home, graphs)
+        except (
+            torch.OutOfMemoryError,
+            MemoryError,
+            weft.Error,
+        ):  # no room for a second set of results
+            program.fixes = before
+            return apply(program.steps, choices[0])
+    best = min(range(len(some)), key=seconds.__getitem__)
+    apply(program.steps, some[best])
+    program.fixes = tried[best][0]

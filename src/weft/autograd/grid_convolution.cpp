@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/autograd/grid_convolution.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "weft/array/ops.h"
+#include "weft/base/integers.h"
+#include "weft/devices/dispatch.h"
+#include "weft/devices/grid.h"
+#include "weft/devices/whole.h"
+#include "weft/devices/whole_call.h"
+
+namespace weft {
+
+namespace {
+
+constexpr std::int64_t kFewResults = 8;  // of a group, that a thread keeps itself
+constexpr std::int64_t kFewTiled = 8;    // channels that would leave tiles of 16-bit products empty
+constexpr std::int64_t kMostWritten = 64;  // places of a window that are written out
+constexpr std::int64_t kFewChannels = 4;   // that are summed: images rather than features
+
+/// Whether threads compute it by strips: tiles of a product would be empty for the most part.
+bool by_strips(std::int64_t groups, std::int64_t results, std::int64_t channels,
+               const Pair& window) {
+  const std::int64_t places = window[0] * window[1];
+  return (results <= kFewResults && (groups > 1 || places > 1)) ||
+         (channels <= kFewChannels && places > 1 && places <= kMostWritten);
+}
+
+/// Windows of 3 x 3 at every place, in float32.
+bool is_plain(const NDArray& weight, const Conv& conv) {
+  const Dims& n = weight.shape();
+  return weight.elem() == Elem::float32 && n[2] == 3 && n[3] == 3 && conv.groups == 1 &&
+         conv.stride == Pair{1, 1} && conv.dilation == Pair{1, 1};
+}
+
+/// Sums over few channels where the device multiplies whole tiles: windows laid out as rows of
+/// matrices, which products over whole steps pad once and not for every place of the window.
+bool lays_out_windows(const NDArray& x, const NDArray& weight, const Conv& conv) {
+  return conv.groups == 1 && weight.shape()[1] < kFewTiled &&
+         weight.shape()[2] * weight.shape()[3] > 1 &&
+         device::has_whole_product(x.device(), x.elem());
+}
+
+/// With zeros around, in the type of the sums: copies beside the arithmetic do not convert.
+NDArray padded(const NDArray& x, const Pair& before, const Pair& after) {
+  const Elem sum = device::sum_elem(x.elem());
+  if (before == Pair{0, 0} && after == Pair{0, 0}) return x.elem() == sum ? x : x.astype(sum);
+  const Dims& n = x.shape();
+  NDArray out =
+      full(x.device(), sum,
+           Dims{n[0], n[1], n[2] + before[0] + after[0], n[3] + before[1] + after[1]}, Scalar(0));
+  assign(out.slice(2, before[0], n[2], 1).slice(3, before[1], n[3], 1), x);
+  return out;
+}
+
+/// (g * o, c, i, j) as (g, o, c, i, j).
+NDArray by_group(const NDArray& weight, std::int64_t groups) {
+  const Dims &n = weight.shape(), &s = weight.strides();
+  return weight.as_strided(Dims{groups, n[0] / groups, n[1], n[2], n[3]},
+                           Dims{s[0] * (n[0] / groups), s[0], s[1], s[2], s[3]}, weight.offset());
+}
+
+/// out[n, g, o, y, x] = sum over c, i, j of from[n, g, c, y * step + i * gap, ...] *
+/// weight[g, o, c, i, j] by the contraction; `from` has all elements that windows name.
+void contract(const NDArray& out, const NDArray& from, const NDArray& weight, const Pair& step,
+              const Pair& gap) {
+  const Dims &n = out.shape(), &so = out.strides(), &s = from.strides(), &w = weight.shape(),
+             &sw = weight.strides();
+  device::Contraction c;
+  c.batch = Dims{w[0]};
+  c.m = Dims{w[1]};
+  c.n = Dims{n[0], n[2], n[3]};
+  c.k = Dims{w[2], w[3], w[4]};
+  c.a = {Dims{sw[0]}, Dims{sw[1]}, Dims{sw[2], sw[3], sw[4]}};
+  c.b = {Dims{s[1] * w[2]}, Dims{s[1], s[2] * gap[0], s[3] * gap[1]},
+         Dims{s[0], s[2] * step[0], s[3] * step[1]}};
+  c.out = {Dims{so[1] * w[1]}, Dims{so[1]}, Dims{so[0], so[2], so[3]}};
+  device::grid_contract(out, weight, from, c);
+}
+
+/// Places of the input whose distance from the first window is `rest` modulo the stride: which taps
+/// of the window reach them, and which results of the convolution.
+struct Phase {
+  std::int64_t place = 0, count = 0;             // in the input, every stride-th
+  std::int64_t tap = 0, taps = 0, tap_step = 1;  // of the window
+  std::int64_t from = 0, gap = 1;  // the first result for the last tap; between those of two taps
+};
+std::vector<Phase> phases(std::int64_t extent, std::int64_t window, std::int64_t stride,
+                          std::int64_t dilation, std::int64_t padding) {
+  std::vector<Phase> out;
+  const std::int64_t common = std::gcd(stride, dilation);
+  for (std::int64_t rest = 0; rest < stride; ++rest) {
+    const std::int64_t first = std::max<std::int64_t>(0, ceil_div(padding - rest, stride));
+    Phase p;
+    p.place = stride * first + rest - padding;
+    if (p.place >= extent) continue;
+    p.count = ceil_div(extent - p.place, stride);
+    p.tap_step = stride / common, p.gap = dilation / common;
+    while (p.tap < window && p.tap * dilation % stride != rest) {
+      if (++p.tap >= p.tap_step) p.tap = window;
+    }
+    if (p.tap < window) {
+      p.taps = ceil_div(window - p.tap, p.tap_step);
+      p.from = first + (rest - p.tap * dilation) / stride - (p.taps - 1) * p.gap;
+    }
+    out.push_back(p);
+  }
+  return out;
+}
+
+}  // namespace
+
+bool card_has_convolution(const NDArray& x, const NDArray& weight) {
+  return device_has_contraction(x) && x.elem() == weight.elem() && is_real_float(x.elem());
+}
+
+NDArray card_conv2d(const NDArray& x, const NDArray& weight, const Conv& conv, const Window& w) {
+  const Dims& n = weight.shape();
+  NDArray out = NDArray::empty(x.device(), x.elem(), Dims{x.shape()[0], n[0], w.out[0], w.out[1]});
+  if (out.size() == 0) return out;
+  if (weight.size() == 0) return full(x.device(), x.elem(), out.shape(), Scalar(0));
+  const device::Windows windows{conv.stride, conv.dilation, conv.padding};
+  if (lays_out_windows(x, weight, conv)) {
+    const NDArray rows = device::window_rows(x, w.kernel, w.out, windows);
+    return matmul(weight.reshape(Dims{n[0], rows.shape()[1]}), rows).reshape(out.shape());
+  }
+  if (by_strips(conv.groups, n[0] / conv.groups, n[1], w.kernel)) {
+    device::strip_convolution(out, x, weight.contiguous(), conv.groups, windows, false);
+  } else if (!(is_plain(weight, conv) &&
+               device::winograd_convolution(out, x, weight, conv.padding, false))) {
+    contract(out, padded(x, conv.padding, conv.padding),
+             by_group(padded(weight, {0, 0}, {0, 0}), conv.groups), conv.stride, conv.dilation);
+  }
+  return out;
+}
+
+NDArray card_conv2d_input(const NDArray& g, const NDArray& weight, const Conv& conv,
+                          const Window& w, std::int64_t h, std::int64_t width) {
+  const std::int64_t channels = weight.shape()[1];
+  NDArray out =
+      NDArray::empty(g.device(), g.elem(), Dims{g.shape()[0], channels * conv.groups, h, width});
+  if (out.size() == 0) return out;
+  if (g.size() == 0) return full(g.device(), g.elem(), out.shape(), Scalar(0));
+  if (by_strips(conv.groups, channels, weight.shape()[0] / conv.groups, w.kernel)) {
+    device::strip_convolution(out, g, weight.contiguous(), conv.groups,
+                              {conv.stride, conv.dilation, conv.padding}, true);
+    return out;
+  }
+  if (is_plain(weight, conv) &&
+      device::winograd_convolution(out, g, weight, {2 - conv.padding[0], 2 - conv.padding[1]},
+                                   true))
+    return out;
+  const std::vector<Phase> rows = phases(h, w.kernel[0], conv.stride[0], conv.dilation[0],
+                                         conv.padding[0]),
+                           columns = phases(width, w.kernel[1], conv.stride[1], conv.dilation[1],
+                                            conv.padding[1]);
+  // What all phases together read beside g.
+  Pair before{0, 0}, after{0, 0};
+  for (int axis = 0; axis < 2; ++axis) {
+    const std::size_t i = static_cast<std::size_t>(axis);
+    for (const Phase& p : axis == 0 ? rows : columns) {
+      if (p.taps == 0) continue;
+      before[i] = std::max(before[i], -p.from);
+      after[i] = std::max(after[i], p.from + (p.taps - 1) * p.gap + p.count - g.shape()[2 + axis]);
+    }
+  }
+  const NDArray from = padded(g, before, after);
+  const NDArray groups =
+      by_group(padded(weight, {0, 0}, {0, 0}), conv.groups).transpose(1, 2);  // (g, c, o, i, j)
+  for (const Phase& y : rows) {
+    for (const Phase& x : columns) {
+      const NDArray part =
+          out.slice(2, y.place, y.count, conv.stride[0]).slice(3, x.place, x.count, conv.stride[1]);
+      if (y.taps == 0 || x.taps == 0) {
+        assign(part, full(g.device(), g.elem(), Dims{1}, Scalar(0)).broadcast_to(part.shape()));
+        continue;
+      }
+      const int window[2] = {3, 4};
+      const NDArray taps = groups.slice(3, y.tap, y.taps, y.tap_step)
+                               .slice(4, x.tap, x.taps, x.tap_step)
+                               .flip(window);
+      const std::int64_t top = y.from + before[0], left = x.from + before[1];
+      contract(
+          part,
+          from.slice(2, top, from.shape()[2] - top, 1).slice(3, left, from.shape()[3] - left, 1),
+          taps, {1, 1}, {y.gap, x.gap});
+    }
+  }
+  return out;
+}
+
+NDArray card_conv2d_weight(const NDArray& g, const NDArray& x, const Dims& shape, const Conv& conv,
+                           const Window& w) {
+  NDArray out = NDArray::empty(g.device(), g.elem(), shape);
+  if (out.size() == 0) return out;
+  if (g.size() == 0) return full(g.device(), g.elem(), shape, Scalar(0));
+  const std::int64_t groups = conv.groups, outs = shape[0] / groups, ins = shape[1];
+  constexpr std::int64_t kFewPairs = 32;  // of a group: a block has one
+  if (groups > 1 && outs * ins <= kFewPairs &&
+      device::strip_weights(out, g, x, groups, {conv.stride, conv.dilation, conv.padding}))
+    return out;
+  const device::Windows windows{conv.stride, conv.dilation, conv.padding};
+  if (lays_out_windows(x, out, conv)) {
+    const NDArray rows = device::window_rows(x, w.kernel, w.out, windows);
+    const Dims& n = g.shape();
+    const NDArray sums =
+        NDArray::empty(x.device(), Elem::float32, Dims{n[0], n[1], rows.shape()[1]});
+    if (device::whole_product(sums, g.reshape(Dims{n[0], n[1], n[2] * n[3]}),
+                              rows.transpose(1, 2))) {
+      device::add_parts(out, sums);
+      return out;
+    }
+  }
+  if (is_plain(out, conv) && device::winograd_weights(out, g, x, conv.padding)) return out;
+  const NDArray from = padded(x, conv.padding, conv.padding);
+  const NDArray by = padded(g, {0, 0}, {0, 0});
+  const Dims &s = from.strides(), &sg = by.strides(), &so = out.strides();
+  device::Contraction c;
+  c.batch = Dims{groups};
+  c.m = Dims{outs};
+  c.n = Dims{ins, shape[2], shape[3]};
+  c.k = Dims{g.shape()[0], w.out[0], w.out[1]};
+  c.a = {Dims{sg[1] * outs}, Dims{sg[1]}, Dims{sg[0], sg[2], sg[3]}};
+  c.b = {Dims{s[1] * ins}, Dims{s[0], s[2] * conv.stride[0], s[3] * conv.stride[1]},
+         Dims{s[1], s[2] * conv.dilation[0], s[3] * conv.dilation[1]}};
+  c.out = {Dims{so[0] * outs}, Dims{so[0]}, Dims{so[1], so[2], so[3]}};
+  device::grid_contract(out, by, from, c);
+  return out;
+}
+
+}  // namespace weft

@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations on tensors and their gradients. Elementwise gradients are the cells of
+// elements/elementwise.def.
+
+#include <algorithm>
+
+#include "weft/array/known.h"
+#include "weft/autograd/tensor.h"
+#include "weft/devices/dispatch.h"
+#include "weft/devices/grid.h"
+#include "weft/elements/rows.h"
+
+namespace weft {
+
+namespace {
+
+const Tensor none;  // a gradient that is zero almost everywhere
+
+#define UNARY(name, rule, types, value, grad, domain, sentence)                          \
+  Tensor grad_##name([[maybe_unused]] const Tensor& g, [[maybe_unused]] const Tensor& x, \
+                     [[maybe_unused]] const Tensor& out) {                               \
+    return grad;                                                                         \
+  }
+#define BINARY(name, rule, types, value, gx, gy, domain, sentence)                       \
+  void grad_##name([[maybe_unused]] const Tensor& g, [[maybe_unused]] const Tensor& x,   \
+                   [[maybe_unused]] const Tensor& y, [[maybe_unused]] const Tensor& out, \
+                   bool want_x, bool want_y, Tensor& dx, Tensor& dy) {                   \
+    if (want_x) dx = gx;                                                                 \
+    if (want_y) dy = gy;                                                                 \
+  }
+#include "weft/elements/elementwise.def"
+#undef UNARY
+#undef BINARY
+
+using UnaryGradient = Tensor (*)(const Tensor&, const Tensor&, const Tensor&);
+using BinaryGradient = void (*)(const Tensor&, const Tensor&, const Tensor&, const Tensor&, bool,
+                                bool, Tensor&, Tensor&);
+
+/// Does the text of a gradient's cell name this argument?
+constexpr bool names(std::string_view cell, std::string_view word) {
+  auto letter = [](char c) {
+    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  for (std::size_t at = cell.find(word); at != cell.npos; at = cell.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    if ((at == 0 || !letter(cell[at - 1])) && (end == cell.size() || !letter(cell[end])))
+      return true;
+  }
+  return false;
+}
+constexpr Reads reads_of(std::string_view cell) {
+  return (names(cell, "x") ? 1u : 0u) | (names(cell, "y") ? 2u : 0u) |
+         (names(cell, "out") ? kResult : 0u);
+}
+
+struct Gradients {
+  UnaryGradient unary;
+  BinaryGradient binary;
+  Reads first, second;  // what the gradient for either operand reads
+};
+constexpr Gradients kGradients[] = {
+#define UNARY(name, rule, types, value, grad, ...) {grad_##name, nullptr, reads_of(#grad), 0},
+#define BINARY(name, rule, types, value, gx, gy, ...) \
+  {nullptr, grad_##name, reads_of(#gx), reads_of(#gy)},
+#include "weft/elements/elementwise.def"
+#undef UNARY
+#undef BINARY
+};
+
+/// The scalar as a 0-d tensor, for gradients that multiply by it.
+Tensor constant(const Scalar& s, const Tensor& like) {
+  return Tensor(full(like.device(), promote_weak(like.elem(), s.kind), Dims{}, s));
+}
+
+std::vector<int> all_axes(const Axes& axes, int ndim) {
+  std::vector<int> out;
+  if (axes.all) {
+    for (int i = 0; i < ndim; ++i) out.push_back(i);
+  } else {
+    for (std::int64_t axis : axes.axes)
+      out.push_back(normalize_axis(static_cast<int>(axis), ndim, "reduce"));
+  }
+  return out;
+}
+Dims kept_shape(const Dims& shape, const std::vector<int>& axes) {
+  Dims out = shape;
+  for (int axis : axes) out[axis] = 1;
+  return out;
+}
+
+}  // namespace
+
+Tensor apply(Op op, const Tensor& x) {
+  return make_tensor(
+      info(op).name.data(), apply(op, Arg(x.data())), {x},
+      [op](const GradientCall& c) {
+        return std::vector<Tensor>{kGradients[row_of(op)].unary(c.g, c.x[0], c.out)};
+      },
+      kGradients[row_of(op)].first);
+}
+
+Tensor apply(Op op, const Tensor& x, const Tensor& y) {
+  bool want_x = x.requires_grad(), want_y = y.requires_grad();
+  const Gradients& cells = kGradients[row_of(op)];
+  return make_tensor(
+      info(op).name.data(), apply(op, Arg(x.data()), Arg(y.data())), {x, y},
+      [op, want_x, want_y](const GradientCall& c) {
+        std::vector<Tensor> out(2);
+        kGradients[row_of(op)].binary(c.g, c.x[0], c.x[1], c.out, want_x, want_y, out[0], out[1]);
+        return out;
+      },
+      (want_x ? cells.first : 0) | (want_y ? cells.second : 0));
+}
+
+namespace {
+/// The gradient of x ** p, p a number: as the row has it, but the power stays one of a number,
+/// which may be a product.
+Tensor power_gradient(const Tensor& g, const Tensor& x, const Scalar& y) {
+  const double p = exponent_of(y);
+  const Scalar less = y.kind == Kind::real ? Scalar(p - 1) : Scalar(y.i - 1);
+  const Tensor scaled = apply(Op::multiply, g, y);
+  return p == 1 ? scaled : apply(Op::multiply, scaled, p == 2 ? x : apply(Op::pow, x, less));
+}
+}  // namespace
+
+Tensor apply(Op op, const Tensor& x, const Scalar& y) {
+  return make_tensor(
+      info(op).name.data(), apply(op, Arg(x.data()), Arg(y)), {x},
+      [op, y](const GradientCall& c) {
+        std::vector<Tensor> out(1);
+        Tensor unused;
+        if (op == Op::pow && is_real_float(c.x[0].elem()) && exponent_of(y) != 0)
+          return std::vector<Tensor>{power_gradient(c.g, c.x[0], y)};
+        kGradients[row_of(op)].binary(c.g, c.x[0], constant(y, c.x[0]), c.out, true, false, out[0],
+                                      unused);
+        return out;
+      },
+      kGradients[row_of(op)].first & ~2u);
+}
+
+Tensor apply(Op op, const Scalar& x, const Tensor& y) {
+  return make_tensor(
+      info(op).name.data(), apply(op, Arg(x), Arg(y.data())), {y},
+      [op, x](const GradientCall& c) {
+        std::vector<Tensor> out(1);
+        Tensor unused;
+        kGradients[row_of(op)].binary(c.g, constant(x, c.x[0]), c.x[0], c.out, false, true, unused,
+                                      out[0]);
+        return out;
+      },
+      // The tensor is the row's second operand and this node's first input.
+      (kGradients[row_of(op)].second & kResult) | (kGradients[row_of(op)].second >> 1 & 1));
+}
+
+Tensor ones_like(const Tensor& x) {
+  return Tensor(full(x.device(), x.elem(), x.shape(), Scalar(1)));
+}
+
+Tensor astype(const Tensor& x, Elem elem) {
+  if (x.elem() == elem) return x;
+  return make_tensor(
+      "astype", x.data().astype(elem), {x},
+      [](const GradientCall& c) { return std::vector<Tensor>{astype(c.g, c.x[0].elem())}; },
+      kReadsNothing);
+}
+
+Tensor sum(const Tensor& x, const Axes& axes, bool keepdims) {
+  Dims kept = kept_shape(x.shape(), all_axes(axes, x.ndim()));
+  return make_tensor(
+      "sum", reduce(ReduceOp::sum, x.data(), axes, keepdims), {x},
+      [kept](const GradientCall& c) {
+        return std::vector<Tensor>{broadcast_to(reshape(c.g, kept), c.x[0].shape())};
+      },
+      kReadsNothing);
+}
+
+Tensor mean(const Tensor& x, const Axes& axes, bool keepdims) {
+  if (is_integer(x.elem()) || x.elem() == Elem::boolean)
+    return mean(astype(x, Elem::float32), axes, keepdims);
+  const Tensor s = sum(x, axes, keepdims);
+  const Dims kept = kept_shape(x.shape(), all_axes(axes, x.ndim()));
+  double count = 1;
+  for (int a = 0; a < x.ndim(); ++a)
+    if (kept[a] != x.shape()[a]) count *= static_cast<double>(x.shape()[a]);
+  return s * (1 / count);  // of no elements: 0 times infinity, NaN
+}
+
+namespace {
+
+Tensor extreme(ReduceOp op, const char* name, const Tensor& x, const Axes& axes, bool keepdims) {
+  Dims kept = kept_shape(x.shape(), all_axes(axes, x.ndim()));
+  Axes same = axes;
+  return make_tensor(
+      name, reduce(op, x.data(), axes, keepdims), {x}, [kept, same](const GradientCall& c) {
+        // Equal extremes share the gradient.
+        Tensor hit = astype(equal(c.x[0].detach(), reshape(c.out.detach(), kept)), c.g.elem());
+        Tensor share = hit / sum(hit, same, true);
+        return std::vector<Tensor>{reshape(c.g, kept) * share};
+      });
+}
+
+}  // namespace
+
+Tensor max(const Tensor& x, const Axes& axes, bool keepdims) {
+  return extreme(ReduceOp::max, "max", x, axes, keepdims);
+}
+
+Tensor min(const Tensor& x, const Axes& axes, bool keepdims) {
+  return extreme(ReduceOp::min, "min", x, axes, keepdims);
+}
+
+Tensor reshape(const Tensor& x, const Dims& shape) {
+  return make_tensor(
+      "reshape", x.data().reshape(shape), {x},
+      [](const GradientCall& c) { return std::vector<Tensor>{reshape(c.g, c.x[0].shape())}; },
+      kReadsNothing);
+}
+
+Tensor permute(const Tensor& x, std::span<const int> axes) {
+  std::vector<int> back(axes.size());
+  NDArray data = x.data().permute(axes);
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    back[static_cast<std::size_t>(normalize_axis(axes[i], x.ndim(), "permute"))] =
+        static_cast<int>(i);
+  }
+  return make_tensor(
+      "permute", std::move(data), {x},
+      [back](const GradientCall& c) { return std::vector<Tensor>{permute(c.g, back)}; },
+      kReadsNothing);
+}
+
+Tensor transpose(const Tensor& x, int a, int b) {
+  return make_tensor(
+      "transpose", x.data().transpose(a, b), {x},
+      [a, b](const GradientCall& c) { return std::vector<Tensor>{transpose(c.g, a, b)}; },
+      kReadsNothing);
+}
+
+Tensor broadcast_to(const Tensor& x, const Dims& shape) {
+  return make_tensor(
+      "broadcast_to", x.data().broadcast_to(shape), {x},
+      [](const GradientCall& c) { return std::vector<Tensor>{sum_to(c.g, c.x[0].shape())}; },
+      kReadsNothing);
+}
+
+Tensor sum_to(const Tensor& x, const Dims& shape) {
+  Axes axes;
+  axes.all = false;
+  int shift = x.ndim() - shape.size();
+  for (int i = 0; i < x.ndim(); ++i) {
+    if (i < shift || (shape[i - shift] == 1 && x.shape()[i] != 1)) axes.axes.push_back(i);
+  }
+  return axes.axes.empty() ? x : reshape(sum(x, axes, true), shape);
+}
+
+Tensor flip(const Tensor& x, std::span<const int> axes) {
+  std::vector<int> kept(axes.begin(), axes.end());
+  return make_tensor(
+      "flip", x.data().flip(axes), {x},
+      [kept](const GradientCall& c) { return std::vector<Tensor>{flip(c.g, kept)}; },
+      kReadsNothing);
+}
+
+Tensor matmul(const Tensor& a, const Tensor& b) {
+  if (a.ndim() == 1) {
+    Dims row{1, a.size()};
+    Tensor out = matmul(reshape(a, row), b);
+    Dims shape(out.shape().data(), out.ndim());
+    Dims slim;
+    for (int i = 0; i < shape.size(); ++i) {
+      if (i != shape.size() - (b.ndim() == 1 ? 1 : 2)) slim.push_back(shape[i]);
+    }
+    return reshape(out, slim);
+  }
+  if (b.ndim() == 1) {
+    Tensor out = matmul(a, reshape(b, Dims{b.size(), 1}));
+    return reshape(out, Dims(out.shape().data(), out.ndim() - 1));
+  }
+  if (a.ndim() > 2 && b.ndim() == 2 && a.size() > 0) {  // many rows by one matrix: one product
+    const std::int64_t k = a.shape()[a.ndim() - 1];
+    Dims shape = a.shape();
+    shape[a.ndim() - 1] = b.shape()[1];
+    if (k == b.shape()[0]) return reshape(matmul(reshape(a, Dims{a.size() / k, k}), b), shape);
+  }
+  const bool want_a = a.requires_grad(), want_b = b.requires_grad();
+  return make_tensor(
+      "matmul", matmul(a.data(), b.data()), {a, b},
+      [want_a, want_b](const GradientCall& c) {
+        std::vector<Tensor> out(2);
+        if (want_a) out[0] = matmul(c.g, transpose(c.x[1], -2, -1));
+        if (want_b) out[1] = matmul(transpose(c.x[0], -2, -1), c.g);
+        return out;
+      },
+      (want_b ? 1u : 0u) | (want_a ? 2u : 0u));
+}
+
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
+  return make_tensor(
+      "where", where(condition.data(), Arg(a.data()), Arg(b.data())), {a, b},
+      [condition](const GradientCall& c) {
+        Tensor zero(full(c.g.data().device(), c.g.elem(), Dims{}, Scalar(0)));
+        return std::vector<Tensor>{where(condition, c.g, zero), where(condition, zero, c.g)};
+      },
+      kReadsNothing);
+}
+
+Tensor slice_view(const Tensor& x, NDArray view, std::function<NDArray(const NDArray&)> same_view) {
+  return make_tensor(
+      "getitem", std::move(view), {x},
+      [same_view](const GradientCall& c) {
+        const Tensor& g = c.g;
+        NDArray grown = full(g.data().device(), g.elem(), c.x[0].shape(), Scalar(0));
+        assign(same_view(grown), g.data());
+        return std::vector<Tensor>{make_tensor(
+            "getitem_gradient", std::move(grown), {g},
+            [same_view](const GradientCall& d) {
+              return std::vector<Tensor>{slice_view(d.g, same_view(d.g.data()), same_view)};
+            },
+            kReadsNothing)};
+      },
+      kReadsNothing);
+}
+
+Tensor concat(std::span<const Tensor> xs, int axis) {
+  std::vector<NDArray> arrays;
+  for (const Tensor& x : xs) arrays.push_back(x.data());
+  NDArray joined = concat(arrays, axis);
+  int a = normalize_axis(axis, joined.ndim(), "concat");
+  return make_tensor(
+      "concat", std::move(joined), {xs.begin(), xs.end()},
+      [a](const GradientCall& c) {
+        std::vector<Tensor> out;
+        std::int64_t at = 0;
+        for (const Tensor& x : c.x) {
+          std::int64_t n = x.shape()[a];
+          auto part = [a, at, n](const NDArray& whole) { return whole.slice(a, at, n, 1); };
+          out.push_back(slice_view(c.g, part(c.g.data()), part));
+          at += n;
+        }
+        return out;
+      },
+      kReadsNothing);
+}
+
+Tensor pad(const Tensor& x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths) {
+  if (static_cast<int>(widths.size()) != x.ndim()) {
+    throw Error(ErrorKind::shape, "array.pad.rank",
+                cat("pad of ", describe(x.data()), " got ", widths.size(), " widths"));
+  }
+  Dims shape = x.shape(), inner = x.shape();
+  for (int i = 0; i < x.ndim(); ++i)
+    shape[i] +=
+        widths[static_cast<std::size_t>(i)].first + widths[static_cast<std::size_t>(i)].second;
+  auto middle = [widths, inner](const NDArray& whole) {
+    NDArray part = whole;
+    for (int i = 0; i < inner.size(); ++i)
+      part = part.slice(i, widths[static_cast<std::size_t>(i)].first, inner[i], 1);
+    return part;
+  };
+  NDArray out = full(x.data().device(), x.elem(), shape, Scalar(0));
+  assign(middle(out), x.data());
+  return make_tensor(
+      "pad", std::move(out), {x},
+      [middle](const GradientCall& c) {
+        return std::vector<Tensor>{slice_view(c.g, middle(c.g.data()), middle)};
+      },
+      kReadsNothing);
+}
+
+Tensor gather(const Tensor& x, std::vector<NDArray> indices) {
+  NDArray data = gather(x.data(), indices);
+  return make_tensor(
+      "gather", std::move(data), {x},
+      [indices](const GradientCall& c) {
+        NDArray grown = full(c.g.data().device(), c.g.elem(), c.x[0].shape(), Scalar(0));
+        scatter(grown, indices, c.g.data(), true);
+        return std::vector<Tensor>{make_tensor(
+            "scatter", std::move(grown), {c.g},
+            [indices](const GradientCall& d) { return std::vector<Tensor>{gather(d.g, indices)}; },
+            kReadsNothing)};
+      },
+      kReadsNothing);
+}
+
+namespace {
+/// A gradient that must itself be differentiable is composed of operations with gradients; else one
+/// kernel computes it.
+bool linked(const GradientCall& c) {
+  return c.g.requires_grad() || c.out.requires_grad() || c.x[0].requires_grad();
+}
+}  // namespace
+
+namespace {
+NDArray rows(RowKernel kind, const NDArray& a, const NDArray& b, int axis, double eps = 0) {
+  const int last = a.ndim() - 1;
+  int at = normalize_axis(axis, a.ndim(), "softmax");
+  if (at == last) {
+    const NDArray* in[2] = {&a, &b};
+    return apply_rows(kind, in, eps);
+  }
+  NDArray first = a.transpose(at, last), second = b.transpose(at, last);
+  const NDArray* in[2] = {&first, &second};
+  return apply_rows(kind, in, eps).transpose(at, last);
+}
+}  // namespace
+
+Tensor softmax(const Tensor& x, int axis) {
+  return make_tensor(
+      "softmax", softmax(x.data(), axis), {x},
+      [axis](const GradientCall& c) {
+        if (linked(c)) {
+          const Axes axes{false, Dims{axis}};
+          return std::vector<Tensor>{c.out * (c.g - sum(c.g * c.out, axes, true))};
+        }
+        return std::vector<Tensor>{
+            Tensor(rows(RowKernel::softmax_gradient, c.out.data(), c.g.data(), axis))};
+      },
+      kResult);
+}
+
+Tensor log_softmax(const Tensor& x, int axis) {
+  return make_tensor(
+      "log_softmax", log_softmax(x.data(), axis), {x},
+      [axis](const GradientCall& c) {
+        if (linked(c)) {
+          const Axes axes{false, Dims{axis}};
+          return std::vector<Tensor>{c.g - exp(c.out) * sum(c.g, axes, true)};
+        }
+        return std::vector<Tensor>{
+            Tensor(rows(RowKernel::log_softmax_gradient, c.out.data(), c.g.data(), axis))};
+      },
+      kResult);
+}
+
+Tensor logsumexp(const Tensor& x, const Axes& axes, bool keepdims) {
+  Dims kept = kept_shape(x.shape(), all_axes(axes, x.ndim()));
+  return make_tensor("logsumexp", logsumexp(x.data(), axes, keepdims), {x},
+                     [kept](const GradientCall& c) {
+                       Tensor shifted = c.x[0] - reshape(c.out, kept);
+                       return std::vector<Tensor>{reshape(c.g, kept) * exp(shifted)};
+                     });
+}
+
+Tensor layer_norm(const Tensor& x, const Tensor& scale, const Tensor& shift, double eps) {
+  return make_tensor(
+      "layer_norm", layer_norm(x.data(), scale.data(), shift.data(), eps), {x, scale, shift},
+      [eps](const GradientCall& c) {
+        const Tensor &g = c.g, &in = c.x[0], &w = c.x[1];
+        const Axes last{false, Dims{-1}};
+        std::vector<Tensor> out(3);
+        Tensor gs = g * w;
+        const NDArray &x = in.data(), &dy = g.data();
+        if (!linked(c) && !x.on_host() && x.elem() == dy.elem() && x.shape() == dy.shape() &&
+            is_real_float(x.elem()) && !is_float8(x.elem()) && x.size() > 0 && w.ndim() == 1 &&
+            device::row_kernel_fits(x.device(), x.shape()[x.ndim() - 1])) {
+          const NDArray* operands[2] = {&x, &gs.data()};
+          out[0] = Tensor(apply_rows(RowKernel::layer_norm_gradient, operands, eps));
+          const auto sums = device::grid_column_sums(x, dy, eps);
+          out[1] = Tensor(sums[1].astype(w.elem())), out[2] = Tensor(sums[0].astype(w.elem()));
+          return out;
+        }
+        Tensor centred = in - mean(in, last, true);
+        Tensor spread = rsqrt(mean(centred * centred, last, true) + eps);
+        Tensor normal = centred * spread;
+        if (linked(c)) {
+          out[0] = (gs - mean(gs, last, true) - normal * mean(gs * normal, last, true)) * spread;
+        } else {
+          const NDArray* operands[2] = {&in.data(), &gs.data()};
+          out[0] = Tensor(apply_rows(RowKernel::layer_norm_gradient, operands, eps));
+        }
+        out[1] = sum_to(g * normal, w.shape());
+        out[2] = sum_to(g, w.shape());
+        return out;
+      },
+      3);
+}
+
+}  // namespace weft

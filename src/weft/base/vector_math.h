@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The C library's vector mathematics (glibc's libmvec), found at run time: a library that imported
+// its functions could not be loaded beside a glibc older than 2.35. Compiled loops call them under
+// their own names, which vector_math.cpp defines; where libmvec has no such function, its
+// definition computes lane by lane.
+
+#include <string>
+
+namespace weft {
+
+/// The address of a function of libmvec, such as "_ZGVdN8v_sinf"; null where there is none. Opens
+/// the library at the first call. Never throws.
+void* vector_function(const std::string& name);
+
+}  // namespace weft

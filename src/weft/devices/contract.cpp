@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products and everything that is one (convolutions by implicit windows): every group of
+// axes at its own strides, so that views, windows and batches need no copies. Here a product gets
+// its tile and parts; device_contract_kernel.cpp has the kernel.
+
+#include <algorithm>
+
+#include "weft/base/integers.h"
+#include "weft/devices/contract.h"
+#include "weft/devices/grid.h"
+
+namespace weft::device {
+
+namespace {
+
+std::int64_t product(const Dims& d) {
+  std::int64_t p = 1;
+  for (std::int64_t v : d) p *= v;
+  return p;
+}
+
+/// Joins neighbouring axes of a group where both operands that have it allow it.
+void collapse(Dims& shape, Dims& first, Dims& second) {
+  int kept = 0;
+  for (int i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 1) continue;
+    bool joins = kept > 0 && first[kept - 1] == first[i] * shape[i] &&
+                 second[kept - 1] == second[i] * shape[i];
+    if (joins) --kept;
+    shape[kept] = joins ? shape[kept] * shape[i] : shape[i];
+    first[kept] = first[i];
+    second[kept] = second[i];
+    ++kept;
+  }
+  if (kept == 0) {
+    shape = Dims{1};
+    first = second = Dims{1};
+    return;
+  }
+  shape.resize(kept);
+  first.resize(kept);
+  second.resize(kept);
+}
+
+std::int64_t reach(const Dims& shape, const Dims& steps) {
+  std::int64_t r = 0;
+  for (int i = 0; i < shape.size(); ++i) r += shape[i] * std::abs(steps[i]);
+  return r;
+}
+
+std::int64_t largest(const Dims& steps) {
+  std::int64_t most = 0;
+  for (std::int64_t s : steps) most = std::max(most, std::abs(s));
+  return most;
+}
+
+/// Neighbours along which axis lie together, and whether whole vectors of them can be read.
+Read read_of(const NDArray& x, Elem compute, const Dims& outer, const Dims& steps,
+             const Dims& summed, const Dims& summed_steps, const Dims& batch_steps, bool vectors,
+             bool instruction) {
+  auto fastest = [](const Dims& d) { return std::abs(d[d.size() - 1]); };
+  const bool along_summed =
+      product(summed) > 1 && (fastest(summed_steps) < fastest(steps) || product(outer) == 1);
+  const std::int64_t lanes = vector_of(x.elem());
+  auto whole = [&](const Dims& d) {
+    return std::all_of(d.begin(), d.end(), [&](std::int64_t v) { return v % lanes == 0; });
+  };
+  const std::uint64_t address =
+      x.handle()->address() + static_cast<std::uint64_t>(x.offset() * elem_bytes(x.elem()));
+  // Vectors of converted elements, or of more than four, are not moved as one.
+  const bool wide =
+      vectors && x.elem() == compute && lanes <= 4 && address % 16 == 0 && whole(batch_steps);
+  /// Neighbours along the last axis lie together, and every other step keeps whole vectors.
+  auto lies = [&](const Dims& extents, const Dims& axes, const Dims& other) {
+    const int last = extents.size() - 1;
+    return wide && axes[last] == 1 && extents[last] % lanes == 0 &&
+           whole(Dims(axes.data(), last)) && whole(other);
+  };
+  if (along_summed) {
+    return instruction && summed.size() == 1 && lies(summed, summed_steps, steps) ? Read::terms
+                                                                                  : Read::summed;
+  }
+  return lies(outer, steps, summed_steps) ? Read::wide : Read::rows;
+}
+
+/// Whether results can be stored in vectors of 16 bytes.
+bool stores_vectors(const NDArray& out, const ContractSpec& spec, const Contraction& c,
+                    const Steps& steps, bool vectors) {
+  const std::int64_t lanes = vector_of(spec.store);
+  auto whole = [&](std::int64_t v) { return v % lanes == 0; };
+  auto all = [&](const Dims& d, int count) {
+    return std::all_of(d.data(), d.data() + count, whole);
+  };
+  const std::uint64_t address =
+      out.handle()->address() + static_cast<std::uint64_t>(out.offset() * elem_bytes(out.elem()));
+  const int last = c.n.size() - 1;
+  const Tile& t = spec.tile;
+  const std::int64_t neighbours = t.instruction ? 2 : std::min<std::int64_t>(4, t.each_n);
+  // Conversions are not made in vectors, and a thread must have whole ones.
+  return vectors && neighbours % lanes == 0 && spec.store == spec.out && lanes <= 4 &&
+         address % 16 == 0 && steps.inner[last] == 1 && whole(c.n[last]) &&
+         all(steps.inner, last) && all(steps.outer, steps.outer.size()) &&
+         all(steps.batch, steps.batch.size());
+}
+
+bool in_vectors(Read read) { return read == Read::wide || read == Read::terms; }
+
+constexpr std::int64_t kShortSum = 512;  // whose time the stores decide
+
+/// Steps as numbers of vectors.
+void divide(Elem elem, std::initializer_list<Dims*> all) {
+  for (Dims* steps : all) {
+    for (std::int64_t& s : *steps) s /= vector_of(elem);
+  }
+}
+/// All but the last, along which vectors lie.
+void divide_others(Elem elem, Dims& steps) {
+  for (int i = 0; i + 1 < steps.size(); ++i) steps[i] /= vector_of(elem);
+}
+
+}  // namespace
+
+void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const Contraction& in) {
+  Contraction c = in;
+  collapse(c.m, c.a.outer, c.out.outer);
+  collapse(c.n, c.b.inner, c.out.inner);
+  collapse(c.k, c.a.inner, c.b.outer);
+  const std::int64_t m = product(c.m), n = product(c.n), k = product(c.k), batch = product(c.batch);
+  const Grid& grid = grid_of(out.device());
+  // Vectors of 16 bytes wherever the steps allow them, unless a measurement says otherwise.
+  const bool vectors = in.tile < 0 || (in.variant & 2);
+  ContractSpec spec;
+  spec.out = sum_elem(out.elem()), spec.a = a.elem(), spec.b = b.elem();
+  const bool instruction = spec.out == Elem::float64 && (grid.double_products || (in.variant & 4));
+  spec.read_a =
+      read_of(a, spec.out, c.m, c.a.outer, c.k, c.a.inner, c.a.batch, vectors, instruction);
+  spec.read_b =
+      read_of(b, spec.out, c.n, c.b.inner, c.k, c.b.outer, c.b.batch, vectors, instruction);
+  const std::int64_t bytes = elem_bytes(spec.out);
+  TileChoice choice = choose_tile(grid, bytes, batch, m, n, k,
+                                  in_vectors(spec.read_a) + in_vectors(spec.read_b), instruction);
+  spec.early = choice.early;
+  if (in.tile >= 0) {
+    choice.tile = static_cast<std::size_t>(in.tile);
+    choice.parts = in.parts;
+    choice.stages =
+        std::max<std::int64_t>(1, stages_of(grid, tiles(bytes, instruction)[choice.tile], bytes));
+    spec.early = in.variant & 1;
+  }
+  const Tile& tile = tiles(bytes, instruction)[choice.tile];
+  const std::int64_t blocks_m = ceil_div(m, tile.rows), blocks_n = ceil_div(n, tile.columns);
+  const std::int64_t part = ceil_div(ceil_div(k, choice.parts), tile.depth) * tile.depth;
+  const std::int64_t parts = ceil_div(k, part);
+  NDArray target = out;
+  Steps steps_out = c.out;
+  if (parts > 1) {
+    target = NDArray::empty(out.device(), spec.out, Dims{parts, batch, m, n});
+    steps_out.batch = NDArray::compact_strides(c.batch);
+    for (std::int64_t& s : steps_out.batch) s *= m * n;
+    steps_out.outer = NDArray::compact_strides(c.m);
+    for (std::int64_t& s : steps_out.outer) s *= n;
+    steps_out.inner = NDArray::compact_strides(c.n);
+  }
+  // A few steps behind the end are asked for and left out.
+  const std::int64_t beyond = (choice.stages + 3) * tile.depth;
+  spec.narrow = fits_narrow(std::max(
+      {reach(c.m, c.a.outer) + reach(c.k, c.a.inner) + reach(c.batch, c.a.batch) +
+           beyond * largest(c.a.inner) + tile.rows * largest(c.a.outer),
+       reach(c.k, c.b.outer) + reach(c.n, c.b.inner) + reach(c.batch, c.b.batch) +
+           beyond * largest(c.b.outer) + tile.columns * largest(c.b.inner),
+       reach(c.m, steps_out.outer) + reach(c.n, steps_out.inner) + reach(c.batch, steps_out.batch) +
+           tile.rows * largest(steps_out.outer) + tile.columns * largest(steps_out.inner),
+       target.size(), m + n + k + beyond, blocks_m * blocks_n * parts * batch}));
+  spec.rank_m = c.m.size(), spec.rank_n = c.n.size(), spec.rank_k = c.k.size();
+  spec.rank_batch = c.batch.size();
+  spec.tile = tile;
+  spec.store = target.elem();
+  spec.wide_store = stores_vectors(target, spec, c, steps_out, vectors);
+  // Threads that have four neighbours each store them in as many requests, of which each reaches a
+  // quarter of what it touches. Short sums are bound by that, long ones by reading vectors.
+  spec.spread = !spec.wide_store && !instruction && part <= kShortSum;
+  if (spec.spread) spec.tile = along_columns(tile);
+  spec.stages = choice.stages;
+  spec.queue = grid.queue;
+  if (spec.wide_store) {
+    divide(spec.store, {&steps_out.outer, &steps_out.batch});
+    divide_others(spec.store, steps_out.inner);
+  }
+  if (spec.read_a == Read::wide)
+    divide(a.elem(), {&c.a.inner, &c.a.batch}), divide_others(a.elem(), c.a.outer);
+  if (spec.read_a == Read::terms) divide(a.elem(), {&c.a.outer, &c.a.batch});
+  if (spec.read_b == Read::wide)
+    divide(b.elem(), {&c.b.outer, &c.b.batch}), divide_others(b.elem(), c.b.inner);
+  if (spec.read_b == Read::terms) divide(b.elem(), {&c.b.inner, &c.b.batch});
+  const ProgramKey key{"contraction",
+                       {static_cast<int>(spec.out), static_cast<int>(spec.a),
+                        static_cast<int>(spec.b), static_cast<int>(spec.store), spec.narrow,
+                        static_cast<int>(spec.read_a), static_cast<int>(spec.read_b), spec.rank_m,
+                        spec.rank_n, spec.rank_k, spec.rank_batch, static_cast<int>(choice.tile),
+                        instruction, spec.stages, spec.early, spec.wide_store, spec.spread}};
+  ProgramCall call(out.device());
+  call.array(target).array(a).array(b);
+  call.integer(blocks_m).integer(blocks_n).integer(parts).integer(batch).integer(part);
+  call.integer(m).integer(n).integer(k);
+  call.integer(batch * m * n / (spec.wide_store ? vector_of(spec.store) : 1));
+  for (const Dims* d :
+       {&c.m, &c.n, &c.k, &c.batch, &c.a.outer, &c.a.inner, &c.a.batch, &c.b.outer, &c.b.inner,
+        &c.b.batch, &steps_out.outer, &steps_out.inner, &steps_out.batch}) {
+    for (std::int64_t v : *d) call.integer(v);
+  }
+  call.run(key, [&] { return contract_kernel(spec); });
+  if (parts == 1) return;
+  // The parts are added up in their order; the result may have any layout.
+  Dims shape = c.batch, steps = c.out.batch;
+  for (std::int64_t v : c.m) shape.push_back(v);
+  for (std::int64_t v : c.n) shape.push_back(v);
+  for (std::int64_t v : c.out.outer) steps.push_back(v);
+  for (std::int64_t v : c.out.inner) steps.push_back(v);
+  NDArray view = out.as_strided(shape, steps, out.offset());
+  if (view.is_contiguous()) {
+    grid_reduce(ReduceOp::sum, spec.out, view.reshape(Dims{batch * m * n}),
+                target.reshape(Dims{parts, batch * m * n}), 1);
+  } else {
+    NDArray sum = NDArray::empty(out.device(), out.elem(), Dims{batch * m * n});
+    grid_reduce(ReduceOp::sum, spec.out, sum, target.reshape(Dims{parts, batch * m * n}), 1);
+    assign(view, sum.reshape(shape));
+  }
+}
+
+}  // namespace weft::device

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Structured operations on devices with a grid of groups of threads: launches of the programs of
+// weft/operators, which hold the algorithms. Workspaces are arrays: when one cannot be had, nothing
+// has been written and the others are freed.
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "weft/array/on_device.h"
+
+namespace weft {
+
+/// Inclusive running combination in `elem`.
+NDArray grid_scan(ReduceOp op, const NDArray& x, int axis, Elem elem);
+/// Running sums of the rows of a compact array of integers.
+void grid_scan_rows(const NDArray& out, const NDArray& x, bool exclusive);
+
+/// Along the last axis, stable, NaN last: elements, or their positions.
+NDArray grid_sort(const NDArray& x, bool descending, bool positions);
+/// Positions that sort compact int64 places in [0, limit], stable.
+NDArray grid_order(const NDArray& places, std::int64_t limit);
+/// One element type, x sorted.
+NDArray grid_searchsorted(const NDArray& x, const NDArray& values, bool right);
+
+/// One array for each axis. The host waits for their number.
+std::vector<NDArray> grid_nonzero(const NDArray& x);
+/// x where a mask of its size is set.
+NDArray grid_select(const NDArray& x, const NDArray& mask);
+
+/// How often each of 0, ..., bins - 1 occurs among compact int64 numbers of that range.
+NDArray grid_histogram(const NDArray& x, std::int64_t bins);
+
+/// Sums of floats at equal indices in one order (slower): every run gives the same bits. Off at the
+/// beginning. The host always does so.
+void set_deterministic(bool on);
+bool is_deterministic();
+/// x[indices]; x[indices] = value or += value. Positions outside raise before anything is written.
+/// `outer`: so many of the axes behind the positions come before them in what is read.
+NDArray grid_gather(const NDArray& x, std::span<const NDArray> indices, int outer = 0);
+void grid_scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& value,
+                  bool accumulate);
+
+}  // namespace weft

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sorting and searching on devices with a grid: how rows are cut into tiles, and the launches.
+
+#include <algorithm>
+#include <bit>
+
+#include "weft/base/integers.h"
+#include "weft/devices/grid_operators.h"
+#include "weft/devices/kernel.h"
+#include "weft/operators/search.h"
+
+namespace weft {
+
+namespace {
+
+using operators::KeyKind;
+using operators::SortResult;
+using operators::SortSpec;
+
+SortSpec spec_of(Elem elem, bool descending, std::int64_t size) {
+  SortSpec spec;
+  spec.kind = is_real_float(elem)   ? KeyKind::floating
+              : is_signed_int(elem) ? KeyKind::signed_integer
+                                    : KeyKind::unsigned_integer;
+  spec.bits = 8 * elem_bytes(elem);
+  spec.exponent_bits = elem == Elem::float16 ? 5 : elem == Elem::float64 ? 11 : 8;
+  spec.descending = descending;
+  spec.narrow = device::fits_narrow(size);
+  return spec;
+}
+
+ProgramKey key_of(std::string_view name, const SortSpec& s) {
+  return {name,
+          {static_cast<int>(s.kind), s.bits, s.exponent_bits, s.descending, s.narrow, s.threads,
+           s.items, s.first, static_cast<int>(s.last)}};
+}
+
+/// The largest tile that fits a block's shared memory, at most 16 elements a thread.
+void choose_tile(SortSpec& spec, const device::Grid& grid) {
+  spec.threads = static_cast<int>(std::min<std::int64_t>(256, grid.threads));
+  for (spec.items = 16; spec.items > 1; spec.items /= 2) {
+    if (operators::sort_shared_bytes(spec) <= std::min<std::int64_t>(grid.shared_bytes, 49152))
+      return;
+  }
+}
+
+class GridSort {
+ public:
+  /// Only the lowest `bits` of the keys differ.
+  GridSort(const NDArray& x, bool descending, SortResult result, int bits)
+      : x_(x), grid_(device::grid_of(x.device())), result_(result), bits_(bits) {
+    n_ = x.shape()[x.ndim() - 1];
+    rows_ = x.size() / n_;
+    spec_ = spec_of(x.elem(), descending, x.size());
+  }
+
+  void run(const NDArray& out) {
+    choose_tile(spec_, grid_);
+    if (n_ <= spec_.tile()) return in_a_block(out);
+    const Elem key = spec_.bits == 64 ? Elem::uint64 : Elem::uint32,
+               at = spec_.narrow ? Elem::int32 : Elem::int64;
+    const std::int64_t tiles = ceil_div(n_, spec_.tile());
+    spec_.narrow = spec_.narrow && device::fits_narrow(rows_ * operators::kDigits * tiles);
+    const int passes = (bits_ + 7) / 8;
+    auto array = [&](Elem e, Dims shape) { return NDArray::empty(x_.device(), e, shape); };
+    const Dims counters{rows_, operators::kDigits * tiles};
+    const NDArray counts = array(at, counters), starts = array(at, counters);
+    NDArray keys[2], places[2];
+    for (int i = 0; i < std::min(2, passes - 1); ++i)
+      keys[i] = array(key, x_.shape()), places[i] = array(at, x_.shape());
+    for (int pass = 0; pass < passes; ++pass) {
+      SortSpec spec = spec_;
+      spec.first = pass == 0;
+      spec.last = pass == passes - 1 ? result_ : SortResult::none;
+      const NDArray &from = keys[(pass + 1) % 2], &to = keys[pass % 2];
+      auto scalars = [&](ProgramCall& call) {
+        call.integer(rows_ * tiles).integer(n_).integer(tiles).integer(8 * pass);
+      };
+      SortSpec counted = spec;
+      counted.last = SortResult::none;
+      ProgramCall count(x_.device());
+      count.array(spec.first ? x_ : from).array(counts);
+      scalars(count);
+      count.run(key_of("sort.count", counted), [&] { return sort_count(counted); });
+      grid_scan_rows(starts, counts, true);
+      ProgramCall move(x_.device());
+      if (spec.first || spec.last == SortResult::elements) move.array(x_);
+      if (!spec.first) move.array(from).array(places[(pass + 1) % 2]);
+      move.array(starts);
+      if (spec.last == SortResult::none) move.array(to).array(places[pass % 2]);
+      else move.array(out);
+      scalars(move);
+      move.run(key_of("sort.move", spec), [&] { return sort_move(spec); });
+    }
+  }
+
+ private:
+  /// Small rows take small blocks.
+  void in_a_block(const NDArray& out) {
+    while (spec_.items > 8 && spec_.tile() / 2 >= n_) spec_.items /= 2;
+    while (spec_.threads > 32 && spec_.tile() / 2 >= n_) spec_.threads /= 2;
+    spec_.last = result_;
+    ProgramCall call(x_.device());
+    call.array(x_).array(out).integer(rows_).integer(n_);
+    call.run(key_of("sort.block", spec_), [&] { return sort_block(spec_); });
+  }
+
+  const NDArray& x_;
+  const device::Grid& grid_;
+  SortResult result_;
+  int bits_;
+  std::int64_t n_, rows_;
+  SortSpec spec_;
+};
+
+}  // namespace
+
+NDArray grid_sort(const NDArray& x, bool descending, bool positions) {
+  if (is_float8(x.elem())) {  // float16 has every number of both types
+    const NDArray sorted = grid_sort(x.astype(Elem::float16), descending, positions);
+    return positions ? sorted : sorted.astype(x.elem());
+  }
+  const NDArray rows = x.contiguous();
+  NDArray out = NDArray::empty(x.device(), positions ? Elem::int64 : x.elem(), x.shape());
+  if (out.size() == 0) return out;
+  GridSort(rows, descending, positions ? SortResult::positions : SortResult::elements,
+           8 * elem_bytes(x.elem()))
+      .run(out);
+  return out;
+}
+
+NDArray grid_order(const NDArray& places, std::int64_t limit) {
+  // As unsigned numbers only the bits below the limit's differ.
+  NDArray out = NDArray::empty(places.device(), Elem::int64, places.shape());
+  if (out.size() == 0) return out;
+  const NDArray words(places.handle(), Elem::uint64, places.shape(), places.strides(),
+                      places.offset());
+  const int bits = std::max<int>(1, std::bit_width(static_cast<std::uint64_t>(limit)));
+  GridSort(words, false, SortResult::positions, bits).run(out);
+  return out;
+}
+
+NDArray grid_searchsorted(const NDArray& x, const NDArray& values, bool right) {
+  if (is_float8(x.elem()))
+    return grid_searchsorted(x.astype(Elem::float16), values.astype(Elem::float16), right);
+  const NDArray sorted = x.contiguous(), wanted = values.contiguous();
+  NDArray out = NDArray::empty(x.device(), Elem::int64, values.shape());
+  if (out.size() == 0) return out;
+  const std::int64_t n = x.size(), count = out.size();
+  const SortSpec spec = spec_of(x.elem(), false, std::max(n, count));
+  const auto width = static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(n)));
+  ProgramCall call(x.device());
+  call.array(sorted).array(wanted).array(out);
+  call.integer(ceil_div(count, operators::kSearchThreads)).integer(count).integer(n);
+  call.integer(width).integer(n ? std::int64_t{1} << (width - 1) : 0);
+  call.run(key_of(right ? "search.right" : "search.left", spec),
+           [&] { return search_sorted(spec, right); });
+  return out;
+}
+
+}  // namespace weft

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/devices/program_cache.h"
+
+#include <limits>
+#include <mutex>
+#include <unordered_map>
+
+#include "weft/base/text.h"
+#include "weft/devices/tuned_programs.h"
+#include "weft/ir/build.h"
+#include "weft/ir/compare.h"
+#include "weft/rules/grid.h"
+#include "weft/target/backend.h"
+
+namespace weft {
+
+ProgramKey::ProgramKey(std::string_view name, std::initializer_list<std::int64_t> values)
+    : operation(name) {
+  for (std::int64_t v : values) add(v);
+}
+
+void ProgramKey::add(std::int64_t v) {
+  WEFT_CHECK(count < kMost, "a program is specialised on more than ", kMost, " facts");
+  WEFT_CHECK(v >= std::numeric_limits<std::int32_t>::min() &&
+                 v <= std::numeric_limits<std::int32_t>::max(),
+             "a fact of ", operation, " is ", v, ", beyond 32 bits");
+  facts[count++] = static_cast<std::int32_t>(v);
+}
+
+namespace {
+
+using FunctionRef = Ref<runtime::Function>;
+
+/// Functions hold their device, so that an address is no other device's later.
+struct FrontKey {
+  const Device* device;
+  ProgramKey key;
+  bool operator==(const FrontKey&) const = default;
+};
+struct FrontHash {
+  std::size_t operator()(const FrontKey& k) const {
+    std::uint64_t h =
+        reinterpret_cast<std::uintptr_t>(k.device) ^ std::hash<std::string_view>()(k.key.operation);
+    for (std::size_t i = 0; i < k.key.count; ++i)
+      h = (h ^ static_cast<std::uint32_t>(k.key.facts[i])) * 0x9e3779b97f4a7c15ull, h ^= h >> 29;
+    return h;
+  }
+};
+
+struct Entry {
+  const Device* device;
+  ir::PrimFunc program;
+  FunctionRef function;
+  Ref<runtime::Module> module;
+};
+
+struct Cache {
+  std::mutex mutex;
+  std::unordered_map<FrontKey, FunctionRef, FrontHash> front;
+  std::unordered_multimap<std::uint64_t, Entry> programs;  // by structural hash
+
+  FunctionRef find(const Device* device, std::uint64_t hash, const ir::PrimFunc& program) {
+    auto [at, end] = programs.equal_range(hash);
+    for (; at != end; ++at) {
+      const Entry& e = at->second;
+      if (e.device == device && ir::structural_equal(e.program, program)) return e.function;
+    }
+    return nullptr;
+  }
+  /// Null where it is none of these.
+  ir::PrimFunc program_of(const FunctionRef& function) {
+    std::lock_guard lock(mutex);
+    for (const auto& [hash, entry] : programs)
+      if (entry.function == function) return entry.program;
+    return nullptr;
+  }
+};
+
+Cache& cache() {
+  static auto& one = *new Cache;
+  return one;
+}
+
+/// With the schedule that a tuner found, else with the rules'.
+Ref<runtime::Module> built(const ProgramRequest& request) {
+  const std::string& device = request.device->info().name;
+  BuildOptions options;
+  options.keep = true;
+  const auto tuned = tuned_programs();
+  if (tuned && rules::is_unscheduled(request.program)) {
+    if (const ir::PrimFunc scheduled = tuned->find(request)) {
+      try {
+        return build(ir::make_module(scheduled), device, options);
+      } catch (const Error& reason) {
+        if (reason.kind() == ErrorKind::internal) throw;
+        tuned->refused(request, reason);
+      }
+    }
+  }
+  return build(ir::make_module(request.program), device, options);
+}
+
+}  // namespace
+
+std::vector<BuiltProgram> built_programs() {
+  std::lock_guard lock(cache().mutex);
+  std::vector<BuiltProgram> out;
+  for (const auto& [key, function] : cache().front)
+    for (const auto& [hash, e] : cache().programs)
+      if (e.function == function)
+        out.push_back(
+            {{key.key.operation, e.program, function->device()}, e.module->binary().source});
+  return out;
+}
+
+void forget_programs() {
+  std::lock_guard lock(cache().mutex);
+  cache().front.clear();
+  cache().programs.clear();
+}
+
+Ref<runtime::Function> built_program(const Ref<Device>& device, const ProgramKey& key,
+                                     const std::function<ir::PrimFunc()>& make) {
+  Cache& all = cache();
+  const FrontKey front{device.get(), key};
+  {
+    std::lock_guard lock(all.mutex);
+    if (auto it = all.front.find(front); it != all.front.end()) return it->second;
+  }
+  try {
+    const ir::PrimFunc program = make();
+    const std::uint64_t hash = ir::structural_hash(program);
+    FunctionRef function;
+    Ref<runtime::Module> module;
+    {
+      std::lock_guard lock(all.mutex);
+      function = all.find(device.get(), hash, program);
+    }
+    if (!function) {
+      module = built({key.operation, program, device});
+      function = make_ref<runtime::Function>(module, "main", device);
+    }
+    std::lock_guard lock(all.mutex);
+    if (FunctionRef first = all.find(device.get(), hash, program)) function = first;
+    else all.programs.emplace(hash, Entry{device.get(), program, function, module});
+    return all.front.emplace(front, function).first->second;
+  } catch (Error& error) {
+    throw error.context(cat("building ", key.operation, " for arrays on ", device->info().name));
+  }
+}
+
+ProgramCall& ProgramCall::pointer(Storage* storage, std::uint64_t offset) {
+  WEFT_CHECK(count_ < kMost, "a program has more than ", kMost, " arguments");
+  args_[count_++] = runtime::KernelArg::pointer(storage, offset);
+  return *this;
+}
+ProgramCall& ProgramCall::integer(std::int64_t value) {
+  WEFT_CHECK(count_ < kMost, "a program has more than ", kMost, " arguments");
+  args_[count_++] = runtime::KernelArg::integer(value);
+  return *this;
+}
+ProgramCall& ProgramCall::real(double value) {
+  WEFT_CHECK(count_ < kMost, "a program has more than ", kMost, " arguments");
+  args_[count_++] = runtime::KernelArg::real(value);
+  return *this;
+}
+ProgramCall& ProgramCall::number(const Scalar& value, Elem elem) {
+  if (is_real_float(elem))
+    return real(value.kind <= Kind::integer ? static_cast<double>(value.i) : value.z.real());
+  return integer(value.kind <= Kind::integer ? value.i : static_cast<std::int64_t>(value.z.real()));
+}
+
+void ProgramCall::run(const ProgramKey& key, const std::function<ir::PrimFunc()>& make) {
+  const Ref<runtime::Function> function = built_program(device_, key, make);
+  if (recording_programs()) {
+    const ir::PrimFunc program = cache().program_of(function);
+    if (program) record_call({key.operation, program, device_}, {args_, count_});
+  }
+  launch(*function);
+}
+
+void ProgramCall::launch(runtime::Function& function) {
+  runtime::Event event = function.launch({args_, count_});
+  if (device_->info().kind != runtime::DeviceKind::hardware) event.wait();
+}
+
+}  // namespace weft

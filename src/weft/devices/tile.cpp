@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/devices/tile.h"
+#include "weft/base/integers.h"
+
+#include <algorithm>
+
+namespace weft::device {
+
+namespace {
+
+// rows, columns, depth, each_m, each_n, lanes_m, warps_m, warps_n, resident, rates: of 2048 x 2048
+// x 2048 and 4096 x 4096 x 4096 on an NVIDIA H200 (bench/gpu/tiles.cpp), whose processors could do
+// 128 a clock at 1.9 GHz.
+constexpr Tile kWords[] = {
+    {128, 128, 16, 8, 8, 8, 2, 4, 2, {0.745, 0.765, 0.80}},  //
+    {64, 128, 16, 8, 8, 8, 1, 4, 3, {0.71, 0.783, 0.81}},    //
+    {128, 64, 16, 8, 8, 4, 4, 1, 3, {0.705, 0.72, 0.82}},    //
+    {64, 64, 32, 8, 4, 4, 2, 2, 4, {0.62, 0.64, 0.66}},      //
+    {32, 128, 16, 4, 8, 8, 1, 4, 4, {0.58, 0.61, 0.63}},     //
+    {128, 32, 16, 8, 4, 4, 4, 1, 4, {0.58, 0.60, 0.62}},     //
+    {32, 32, 32, 4, 2, 4, 2, 2, 6, {0.34, 0.36, 0.37}},      //
+};
+// Twice the registers and shared memory for each element.
+constexpr Tile kDoubles[] = {
+    {64, 64, 16, 8, 4, 4, 2, 2, 4, {0.62, 0.62, 0.62}},  //
+    {32, 128, 8, 4, 8, 8, 1, 4, 4, {0.56, 0.56, 0.56}},  //
+    {128, 32, 8, 8, 4, 4, 4, 1, 4, {0.56, 0.56, 0.56}},  //
+    {32, 32, 16, 4, 2, 4, 2, 2, 6, {0.35, 0.35, 0.35}},  //
+};
+// float64 by an instruction: the fragments of a step are read at once.
+constexpr Tile kDoubleTiles[] = {
+    {128, 128, 16, 8, 8, 8, 2, 4, 1, {0.70, 0.75, 0.80}, true},  //
+    {128, 64, 16, 8, 8, 8, 2, 2, 2, {0.65, 0.70, 0.75}, true},   //
+    {64, 64, 16, 4, 8, 8, 2, 2, 3, {0.55, 0.60, 0.65}, true},    //
+    {32, 128, 16, 4, 8, 8, 1, 4, 3, {0.45, 0.50, 0.55}, true},   //
+    {32, 32, 16, 2, 4, 8, 2, 2, 6, {0.30, 0.30, 0.30}, true},    //
+};
+
+/// What a launch and the sum over parts cost, in clocks of a processor.
+constexpr double kLaunch = 7000, kBytesPerClock = 6;
+
+double expected_clocks(const Grid& grid, const Tile& t, std::int64_t element_bytes,
+                       std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k,
+                       std::int64_t parts, int wide) {
+  const double processors = static_cast<double>(grid.processors);
+  const std::int64_t blocks = ceil_div(m, t.rows) * ceil_div(n, t.columns) * batch * parts;
+  const std::int64_t each = ceil_div(blocks, grid.processors);  // of the busiest processor
+  const std::int64_t steps = ceil_div(ceil_div(k, parts), t.depth);
+  // A processor does 128 multiply-adds a clock, half as many of eight bytes without an instruction.
+  // The first copies and the last stores, which no other block hides, cost a few steps.
+  constexpr double kFill = 5;
+  const double step = static_cast<double>(t.rows * t.columns * t.depth) /
+                      (element_bytes > 4 && !t.instruction ? 64 : 128) / t.rate[wide],
+               block = step * static_cast<double>(steps);
+  const std::int64_t rest = each % t.resident;
+  // A processor with fewer blocks than it needs waits for memory and barriers.
+  const double busy = 0.70 + 0.33 * static_cast<double>(rest) / static_cast<double>(t.resident);
+  double clocks = static_cast<double>(each - rest) * block + kFill * step;
+  if (rest > 0) clocks += static_cast<double>(rest) * block / busy;
+  if (parts > 1) {
+    const double bytes = static_cast<double>((parts + 1) * batch * m * n * element_bytes);
+    clocks += kLaunch + bytes / (processors * kBytesPerClock);
+  }
+  return clocks;
+}
+
+}  // namespace
+
+Tile along_columns(Tile tile) {
+  while (tile.lanes_m > 2 && tile.warps_n % 2 == 0)
+    tile.lanes_m /= 2, tile.warps_n /= 2, tile.warps_m *= 2;
+  return tile;
+}
+
+std::span<const Tile> tiles(std::int64_t element_bytes, bool instruction) {
+  if (instruction) return kDoubleTiles;
+  if (element_bytes > 4) return kDoubles;
+  return kWords;
+}
+
+std::int64_t stages_of(const Grid& grid, const Tile& tile, std::int64_t element_bytes) {
+  // Without a queue for copies one version beside the one in use is enough. A third of a
+  // processor's shared memory leaves room for other blocks.
+  const std::int64_t bytes = tile.step_size() * element_bytes, most = grid.queue.empty() ? 2 : 3;
+  return std::clamp<std::int64_t>((grid.shared_bytes - 1024) / bytes, 0, most);
+}
+
+TileChoice choose_tile(const Grid& grid, std::int64_t element_bytes, std::int64_t batch,
+                       std::int64_t m, std::int64_t n, std::int64_t k, int wide, bool instruction) {
+  std::span<const Tile> all = tiles(element_bytes, instruction);
+  TileChoice best{all.size() - 1, 1, 1};
+  best.stages = std::max<std::int64_t>(1, stages_of(grid, all.back(), element_bytes));
+  double least = -1;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Tile& t = all[i];
+    const std::int64_t stages = stages_of(grid, t, element_bytes);
+    if (t.threads() > grid.threads || stages < 1) continue;
+    const std::int64_t blocks = ceil_div(m, t.rows) * ceil_div(n, t.columns) * batch;
+    const std::int64_t room = std::max<std::int64_t>(1, grid.processors * t.resident / blocks);
+    const std::int64_t most =
+        std::clamp<std::int64_t>(k / (4 * t.depth), 1, std::min<std::int64_t>(room, 512));
+    for (std::int64_t parts = 1;; parts = std::min(parts * 2, most)) {
+      const double clocks = expected_clocks(grid, t, element_bytes, batch, m, n, k, parts, wide);
+      if (least < 0 || clocks < least) {
+        least = clocks;
+        best = {i, parts, stages, false, clocks};
+        // Few blocks do not hide each other's waiting.
+        best.early = element_bytes <= 4 && blocks * parts <= grid.processors * (t.resident - 1);
+      }
+      if (parts == most) break;
+    }
+  }
+  return best;
+}
+
+}  // namespace weft::device

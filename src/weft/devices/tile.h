@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Tiles of products on a grid and the choice among them: what a block computes, how its threads
+// share it, and into how many parts the summed extent is cut.
+
+#include <span>
+
+#include "weft/devices/kernel.h"
+
+namespace weft::device {
+
+/// A block computes rows x columns, `depth` summands at a time; a thread each_m x each_n of it. A
+/// warp of 32 threads is lanes_m x (32 / lanes_m), the block warps_m x warps_n of them. Neighbours
+/// of a thread lie four rows or columns apart, so that a warp reads whole lines of shared memory.
+struct Tile {
+  std::int64_t rows, columns, depth, each_m, each_n, lanes_m, warps_m, warps_n;
+  std::int64_t resident;  // blocks that a processor needs to be busy
+  double
+      rate[3];  // of the multiply-adds per clock of a busy processor, by operands read in vectors
+  /// A warp multiplies by an instruction: lanes_m is 8, a thread has each 8th row and pairs of each
+  /// 8th column.
+  bool instruction = false;
+
+  std::int64_t threads() const { return 32 * warps_m * warps_n; }
+  /// Elements in shared memory for one step of the summed extent.
+  std::int64_t step_size() const {
+    return instruction ? (depth + 4) * (rows + columns) : depth * (rows + columns + 8);
+  }
+};
+
+/// The tile with threads of a warp along columns as far as its warps allow: what they store one by
+/// one lies together then.
+Tile along_columns(Tile tile);
+
+/// All tiles for elements of so many bytes; `instruction`: those of float64 where the device has an
+/// instruction for its products.
+std::span<const Tile> tiles(std::int64_t element_bytes, bool instruction = false);
+
+struct TileChoice {
+  std::size_t tile = 0;     // index into tiles()
+  std::int64_t parts = 1;   // of the summed extent
+  std::int64_t stages = 1;  // versions of the tiles in shared memory
+  /// Operands of a summand are taken from shared memory while the one before is added, by few
+  /// blocks.
+  bool early = false;
+  double clocks = 0;  // of a processor, expected
+};
+/// The tile and parts of least expected time on this device for batch products m x k by k x n, of
+/// whose operands `wide` (0 to 2) are read in vectors of 16 bytes.
+TileChoice choose_tile(const Grid& grid, std::int64_t element_bytes, std::int64_t batch,
+                       std::int64_t m, std::int64_t n, std::int64_t k, int wide,
+                       bool instruction = false);
+/// Versions of the tiles that fit: one more than copies in flight.
+std::int64_t stages_of(const Grid& grid, const Tile& tile, std::int64_t element_bytes);
+
+}  // namespace weft::device

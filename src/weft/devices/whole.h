@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Products and convolutions of 16-bit floats by a kernel of threads in roles
+// (devices/whole_kernel.h): which tile, into how many parts, which tensors.
+
+#include <vector>
+
+#include "weft/devices/grid.h"
+#include "weft/devices/scaled_matmul.h"
+#include "weft/rules/gemm_tensor_core.h"
+
+namespace weft::device {
+
+/// Whether the device copies in bulk and multiplies whole tiles of operands of this type.
+bool has_whole_product(const Ref<Device>& device, Elem elem);
+
+/// Whether it multiplies tiles of float8 operands.
+bool has_scaled_product(const Ref<Device>& device);
+
+/// What the rule for products is told of the device.
+rules::GemmMachine gemm_machine(const Grid& grid);
+
+/// Whether the device can copy tiles of this operand in bulk as it lies.
+bool reads_in_bulk(const NDArray& x);
+
+/// Whether tiles, with the copies that the operands need, are expected to take less time than
+/// multiplications by threads.
+bool prefers_product(const NDArray& out, const NDArray& a, const NDArray& b);
+
+/// out[b, m, n] = sum over k of a[b, m, k] * b[b, k, n], all of one rank with equal leading extents
+/// (strides of 0 for broadcast ones); `out` is compact, of the operands' type or float32. False
+/// where the device has no kernel for it. `measured`: instead of the choice. `scaled`: what the
+/// sums are multiplied by and what is added to them; float8 operands are of this form, and no
+/// batches are then.
+bool whole_product(const NDArray& out, const NDArray& a, const NDArray& b,
+                   const rules::GemmDecisions* measured = nullptr,
+                   const ProductScales* scaled = nullptr);
+
+/// Images [n, channels, y, x] and windows' steps and margins along y and x.
+struct Images {
+  std::int64_t step[2] = {1, 1}, before[2] = {0, 0};
+};
+/// out[n, o, y, x] = sum over c, i, j of x[n, c, y * step + i - before, ...] * weight[o, c, i, j];
+/// what lies outside of x is 0. `out` of the wanted extents, all of one 16-bit type.
+void whole_conv(const NDArray& out, const NDArray& x, const NDArray& weight, const Images& images);
+/// Its gradients from g[n, o, y, x]: towards x, and towards the weights [o, c, i, j]; compact, null
+/// where not asked for.
+void whole_conv_gradients(const NDArray* input, const NDArray* weights, const NDArray& g,
+                          const NDArray& x, const NDArray& weight, const Images& images);
+
+}  // namespace weft::device

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Launches of kernels for whole products: what device_whole.cpp and device_whole_conv.cpp share.
+
+#include "weft/devices/whole.h"
+#include "weft/devices/whole_kernel.h"
+
+namespace weft::device {
+
+/// An operand as the copy engine sees it: extents innermost first, strides in elements.
+struct WholeTensor {
+  Storage* storage = nullptr;
+  std::uint64_t offset = 0;
+  std::int64_t extents[4] = {}, strides[3] = {};
+};
+WholeTensor tensor_of(const NDArray& x, std::initializer_list<std::int64_t> extents,
+                      std::initializer_list<std::int64_t> strides);
+
+/// kWholeNumbers; along x before y, inner before outer.
+struct WholeNumbers {
+  std::int64_t tiles_m = 1, tiles_n = 1, batches = 1, parts = 1, steps = 1, part = 1, m = 1, n = 1,
+               inner = 1, move_a[2] = {}, move_b[2] = {}, patches[2] = {1, 1}, before[2] = {},
+               window = 1, chunks = 1, turned = 0, wide = 1, high = 1;
+  std::int64_t resident = 1;  // blocks of a processor
+};
+/// The tile of a choice.
+inline void take(const rules::GemmDecisions& choice, WholeProduct& spec) {
+  spec.groups = static_cast<int>(choice.rows / 64);
+  spec.columns = static_cast<int>(choice.columns), spec.stages = static_cast<int>(choice.slots);
+}
+/// Builds the kernel on the first use on this device, then launches.
+void run_whole(const Ref<Device>& device, const WholeProduct& spec,
+               std::initializer_list<const WholeTensor*> tensors, const NDArray& to,
+               const WholeNumbers& numbers);  // tensors: a, b and, where it is copied, out
+
+/// out = the sum over the first axis of float32 `parts`, in that order, rounded once.
+void add_parts(const NDArray& out, const NDArray& parts);
+
+}  // namespace weft::device

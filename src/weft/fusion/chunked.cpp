@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/fusion/chunked.h"
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+
+#include "weft/array/collapse.h"
+#include "weft/array/feed.h"
+#include "weft/array/known.h"
+#include "weft/host/kernel_lists.h"
+#include "weft/runtime/pool.h"
+
+namespace weft {
+
+namespace {
+
+/// A chunk of values: an input, a constant, or a register that a step writes.
+struct Value {
+  enum class Kind : std::uint8_t { input, constant, step } kind = Kind::input;
+  int index = 0;  // of inputs, constants or registers
+  Elem elem = Elem::float32;
+};
+
+struct Constant {
+  Scalar number;
+  Elem elem;
+};
+
+/// One kernel over a chunk.
+struct ChunkStep {
+  ElementwiseFn row = nullptr;
+  CastFn cast = nullptr;
+  SelectFn select = nullptr;
+  int count = 0;  // operands
+  Value in[3];
+  alignas(16) char one[24];  // in place of the operand `single`, if any
+  int single = -1;
+  int out = 0;
+};
+
+/// The elements of all arrays as rows without gaps.
+struct ChunkRows {
+  std::int64_t count = 1, length = 0;
+  std::vector<std::int64_t> in, out;  // elements from row to row; none: one row
+};
+
+}  // namespace
+
+struct ChunkedMap::Impl {
+  std::vector<Elem> results;   // types of the outputs
+  std::vector<Value> outputs;  // in a kernel's type
+  std::vector<Elem> inputs;    // likewise
+  std::vector<Constant> constants;
+  std::vector<ChunkStep> steps;
+  int registers = 0, widest = 1;  // bytes of an element
+  bool total = false;
+  bool complete = true;
+
+  std::unordered_map<const LazyNode*, Value> known;
+
+  Value step(ChunkStep s, Elem elem) {
+    s.out = registers++;
+    widest = std::max(widest, elem_bytes(elem));
+    steps.push_back(s);
+    return {Value::Kind::step, s.out, elem};
+  }
+
+  Value as(const Value& v, Elem elem) {
+    if (v.elem == elem) return v;
+    ChunkStep s;
+    s.cast = kernels().cast[static_cast<int>(v.elem)][static_cast<int>(elem)];
+    s.in[0] = v;
+    s.count = 1;
+    complete &= s.cast != nullptr;
+    return step(s, elem);
+  }
+
+  /// The operand of a step in a kernel's type.
+  Value operand(const Lazy& x, Elem elem) {
+    if (x->kind != LazyKind::number) return as(value(x), elem);
+    widest = std::max(widest, elem_bytes(elem));
+    constants.push_back({x->number, elem});
+    return {Value::Kind::constant, static_cast<int>(constants.size()) - 1, elem};
+  }
+
+  Value row(const Lazy& x) {
+    const Elem kernel = kernel_elem(x->compute);
+    const OpInfo& op = info(x->op);
+    const Elem result = op.rule == Rule::boolean ? Elem::boolean : kernel;
+    ChunkStep s;
+    s.count = op.arity;
+    s.row = kernels().elementwise[static_cast<int>(x->op)][static_cast<int>(kernel)];
+    for (int k = 0; k < op.arity; ++k) {
+      const Lazy& in = x->in[static_cast<std::size_t>(k)];
+      const bool number = op.arity == 2 && in->kind == LazyKind::number &&
+                          x->in[static_cast<std::size_t>(1 - k)]->kind != LazyKind::number;
+      if (number && k == 1 && kernel == x->compute) {
+        if (const KnownRow known_one = known_row(x->op, kernel, in->number); known_one.fn) {
+          s.row = known_one.fn;
+          s.single = 1;
+          std::memcpy(s.one, known_one.constants, sizeof(s.one));
+          continue;
+        }
+      }
+      if (const ElementwiseFn one = number ? one_kernel(k, x->op, kernel) : nullptr) {
+        s.row = one;
+        s.single = k;
+        write_scalar(in->number, kernel, s.one);
+        continue;
+      }
+      s.in[k] = operand(in, kernel);
+    }
+    complete &= s.row != nullptr;
+    return step(s, result);
+  }
+
+  Value value(const Lazy& x) {
+    if (auto it = known.find(x.node()); it != known.end()) return it->second;
+    Value v;
+    switch (x->kind) {
+      case LazyKind::input: v = {Value::Kind::input, x->index, kernel_elem(x.elem())}; break;
+      case LazyKind::number: v = operand(x, kernel_elem(x.elem())); break;
+      case LazyKind::cast: v = as(value(x->in[0]), kernel_elem(x.elem())); break;
+      case LazyKind::row: v = row(x); break;
+      case LazyKind::where: {
+        const Elem kernel = kernel_elem(x.elem());
+        ChunkStep s;
+        s.select = kernels().select[static_cast<int>(kernel)];
+        s.count = 3;
+        s.in[0] = operand(x->in[0], Elem::boolean);
+        for (std::size_t k = 1; k < 3; ++k) s.in[k] = operand(x->in[k], kernel);
+        complete &= s.select != nullptr;
+        v = step(s, kernel);
+        break;
+      }
+      default: complete = false;
+    }
+    return known[x.node()] = v;
+  }
+
+  /// Few registers hold all values: one that is not read any more serves the next step.
+  void share_registers() {
+    std::vector<int> last(steps.size(), -1), place(steps.size());
+    for (std::size_t k = 0; k < steps.size(); ++k) {
+      for (int i = 0; i < steps[k].count; ++i) {
+        const Value& v = steps[k].in[i];
+        if (i != steps[k].single && v.kind == Value::Kind::step)
+          last[static_cast<std::size_t>(v.index)] = static_cast<int>(k);
+      }
+    }
+    for (const Value& v : outputs) {
+      if (v.kind == Value::Kind::step)
+        last[static_cast<std::size_t>(v.index)] = static_cast<int>(steps.size());
+    }
+    std::vector<int> free;
+    int made = 0;
+    for (std::size_t k = 0; k < steps.size(); ++k) {
+      for (int i = 0; i < steps[k].count; ++i) {
+        Value& v = steps[k].in[i];
+        if (i == steps[k].single || v.kind != Value::Kind::step) continue;
+        const auto at = static_cast<std::size_t>(v.index);
+        v.index = place[at];
+        if (last[at] != static_cast<int>(k)) continue;
+        last[at] = -1;
+        // A choice and a change of type do not write over what they read.
+        if (steps[k].row) free.push_back(place[at]);
+      }
+      if (free.empty()) free.push_back(made++);
+      place[k] = free.back();
+      free.pop_back();
+      steps[k].out = place[k];
+    }
+    for (Value& v : outputs) {
+      if (v.kind == Value::Kind::step) v.index = place[static_cast<std::size_t>(v.index)];
+    }
+    registers = made;
+  }
+
+  void run_chunks(const std::vector<Feed>& feeds, const ChunkRows& rows,
+                  std::span<const NDArray> out) const;
+};
+
+namespace {
+
+/// Where the outputs go: an array's chunk at an index of the linear space.
+struct ChunkTarget {
+  char* base;
+  Elem elem;
+  CastFn cast;     // null: the kernel's type is the array's
+  ReduceFn total;  // of a chunk, to the chunk's place
+  bool stream;
+};
+
+}  // namespace
+
+void ChunkedMap::Impl::run_chunks(const std::vector<Feed>& feeds, const ChunkRows& rows,
+                                  std::span<const NDArray> out) const {
+  std::vector<ChunkTarget> targets;
+  for (std::size_t k = 0; k < out.size(); ++k) {
+    const Elem from = outputs[k].elem, to = out[k].elem();
+    targets.push_back(
+        {out[k].host(), to,
+         from == to ? nullptr : kernels().cast[static_cast<int>(from)][static_cast<int>(to)],
+         total ? kernels().reduce[static_cast<int>(ReduceOp::sum)][static_cast<int>(from)]
+               : nullptr,
+         rows.out.empty() && from == to && out[k].nbytes() >= kStreamBytes &&
+             reinterpret_cast<std::uintptr_t>(out[k].host()) % 64 == 0});
+  }
+  const std::int64_t line = std::min(kChunk, rows.length);
+  const std::int64_t in_row = (rows.length + kChunk - 1) / kChunk;
+  const std::int64_t room = (line * widest + 63) / 64 * 64;
+  const auto count = static_cast<std::int64_t>(constants.size()) + registers;
+  runtime::Pool::shared().parallel_for(
+      rows.count * in_row, std::max<std::int64_t>(1, kParallelGrain / line),
+      [&](std::int64_t chunk, std::int64_t stop) {
+        constexpr std::int64_t kStack = 32768;
+        alignas(64) char stack[kStack];
+        std::unique_ptr<Slot[]> heap;
+        char* memory = stack;
+        if (count * room > kStack) {
+          heap = std::make_unique_for_overwrite<Slot[]>(static_cast<std::size_t>(
+              (count * room + static_cast<std::int64_t>(sizeof(Slot)) - 1) /
+              static_cast<std::int64_t>(sizeof(Slot))));
+          memory = heap[0].data;
+        }
+        char* const spread = memory + registers * room;
+        for (std::size_t k = 0; k < constants.size(); ++k) {
+          alignas(16) char one[16];
+          fill_constant(scalar_feed(constants[k].number, constants[k].elem, one), line,
+                        spread + static_cast<std::int64_t>(k) * room);
+        }
+        // Slots of inputs that are brought; others are read where they stand.
+        const auto slots = std::make_unique_for_overwrite<Slot[]>(
+            static_cast<std::size_t>(std::count_if(feeds.begin(), feeds.end(), [](const Feed& f) {
+              return f.mode != Feed::Mode::direct;
+            })));
+        std::vector<std::optional<Walker>> walkers(feeds.size());
+        std::vector<const void*> brought(feeds.size());
+        std::vector<Slot*> slot(feeds.size(), nullptr);
+        for (std::size_t k = 0, next = 0; k < feeds.size(); ++k) {
+          if (feeds[k].mode == Feed::Mode::direct) continue;
+          slot[k] = &slots[next++];
+          if (feeds[k].mode == Feed::Mode::gather)
+            walkers[k].emplace(feeds[k].nest).seek(chunk * kChunk);
+          if (feeds[k].mode == Feed::Mode::constant) fill_constant(feeds[k], line, slot[k]->data);
+        }
+        bool streamed = false;
+        for (; chunk < stop; ++chunk) {
+          const std::int64_t row = chunk / in_row, begin = chunk % in_row * kChunk;
+          const std::int64_t n = std::min(kChunk, rows.length - begin);
+          for (std::size_t k = 0; k < feeds.size(); ++k) {
+            const std::int64_t at = begin + (rows.in.empty() ? 0 : row * rows.in[k]);
+            brought[k] = slot[k]
+                             ? bring(feeds[k], walkers[k] ? &*walkers[k] : nullptr, at, n, *slot[k])
+                             : feeds[k].base + at * feeds[k].bytes;
+          }
+          auto place = [&](const Value& v) -> const void* {
+            if (v.kind == Value::Kind::input) return brought[static_cast<std::size_t>(v.index)];
+            return (v.kind == Value::Kind::step ? memory : spread) + v.index * room;
+          };
+          for (const ChunkStep& s : steps) {
+            const void* in[3];
+            for (int i = 0; i < s.count; ++i) in[i] = i == s.single ? s.one : place(s.in[i]);
+            void* to = memory + s.out * room;
+            if (s.row) s.row(n, in, to);
+            else if (s.cast) s.cast(n, in[0], to);
+            else s.select(n, static_cast<const bool*>(in[0]), in[1], in[2], to);
+          }
+          for (std::size_t k = 0; k < targets.size(); ++k) {
+            const ChunkTarget& t = targets[k];
+            const std::int64_t at = begin + (rows.out.empty() ? 0 : row * rows.out[k]);
+            const auto* from = static_cast<const char*>(place(outputs[k]));
+            const int bytes = elem_bytes(t.elem);
+            if (t.total) t.total(n, from, t.base + chunk * bytes);
+            else if (t.cast) t.cast(n, from, t.base + at * bytes);
+            else if (t.stream) stream_copy(t.base + at * bytes, from, n * bytes), streamed = true;
+            else std::memcpy(t.base + at * bytes, from, static_cast<std::size_t>(n * bytes));
+          }
+        }
+        if (streamed) stream_end();
+      });
+}
+
+std::optional<ChunkedMap> ChunkedMap::make(const std::vector<Lazy>& outputs, int inputs,
+                                           bool total) {
+  auto impl = std::make_unique<Impl>();
+  impl->total = total;
+  impl->inputs.resize(static_cast<std::size_t>(inputs), Elem::float32);
+  for (const Lazy& node : topological(outputs)) {
+    if (is_complex(node.elem())) return std::nullopt;
+    if (node->kind != LazyKind::input) continue;
+    impl->inputs[static_cast<std::size_t>(node->index)] = kernel_elem(node.elem());
+    impl->widest = std::max(impl->widest, elem_bytes(kernel_elem(node.elem())));
+  }
+  for (const Lazy& output : outputs) {
+    impl->results.push_back(output.elem());
+    impl->outputs.push_back(impl->value(output));
+    impl->complete &= !total || is_real_float(output.elem());
+  }
+  if (!impl->complete) return std::nullopt;
+  impl->share_registers();
+  impl->known.clear();
+  return ChunkedMap(std::move(impl));
+}
+
+ChunkedMap::ChunkedMap(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+ChunkedMap::~ChunkedMap() = default;
+ChunkedMap::ChunkedMap(ChunkedMap&&) noexcept = default;
+
+std::vector<NDArray> ChunkedMap::run(const std::vector<NDArray>& inputs) const {
+  std::vector<const Dims*> shapes;
+  std::vector<Arg> args;
+  for (const NDArray& x : inputs) {
+    check_same_device(inputs[0], x, "elementwise");
+    shapes.push_back(&x.shape());
+    args.emplace_back(x);
+  }
+  const Dims shape = broadcast_shapes(shapes, "elementwise");
+  if (std::vector<int> order;
+      !impl_->total && shared_order(shape, args.data(), static_cast<int>(args.size()), order)) {
+    std::vector<NDArray> turned;
+    for (const NDArray& x : inputs) turned.push_back(x.broadcast_to(shape).permute(order));
+    std::vector<NDArray> out = run(turned);
+    for (NDArray& x : out) x = x.permute(inverse_order(order));
+    return out;
+  }
+  std::vector<Feed> feeds(inputs.size());
+  for (std::size_t k = 0; k < inputs.size(); ++k)
+    prepare(feeds[k], inputs[k], shape, impl_->inputs[k]);
+  const Ref<Device>& device = inputs[0].device();
+  std::int64_t size = 1;
+  for (std::int64_t extent : shape) size *= extent;
+  std::vector<NDArray> out;
+  for (std::size_t k = 0; k < impl_->outputs.size(); ++k)
+    out.push_back(impl_->total ? NDArray::empty(device, impl_->outputs[k].elem,
+                                                Dims{(size + kChunk - 1) / kChunk})
+                               : NDArray::empty(device, impl_->results[k], shape));
+  if (size > 0) impl_->run_chunks(feeds, {1, size, {}, {}}, out);
+  if (!impl_->total) return out;
+  for (std::size_t k = 0; k < out.size(); ++k)
+    out[k] = reduce(ReduceOp::sum, out[k]).astype(impl_->results[k]);
+  return out;
+}
+
+void ChunkedMap::run_into(std::span<const NDArray> out, std::vector<NDArray> inputs) const {
+  ChunkRows rows{out[0].shape()[0], out[0].shape()[1], {}, {}};
+  if (rows.count * rows.length == 0) return;
+  const Dims row{rows.length};
+  std::vector<Feed> feeds(inputs.size());
+  bool gaps = false;
+  const NDArray any =
+      *std::find_if(inputs.begin(), inputs.end(), [](const NDArray& x) { return x.defined(); });
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    if (!inputs[k].defined()) {
+      inputs[k] = any;
+      feeds[k].base = any.host();
+      rows.in.push_back(0);
+      continue;
+    }
+    const NDArray x = inputs[k].broadcast_to(out[0].shape());
+    prepare(feeds[k], x.select(0, 0), row, impl_->inputs[k]);
+    rows.in.push_back(x.strides()[0]);
+    gaps = gaps || feeds[k].mode == Feed::Mode::gather;
+    // One number a row is not one number.
+    gaps = gaps || (feeds[k].mode == Feed::Mode::constant && rows.count > 1 && rows.in[k] != 0);
+  }
+  for (const NDArray& x : out) {
+    gaps = gaps || (rows.length > 1 && x.strides()[1] != 1);
+    rows.out.push_back(x.strides()[0]);
+  }
+  if (!gaps) return impl_->run_chunks(feeds, rows, out);
+  const std::vector<NDArray> found = run(inputs);
+  for (std::size_t k = 0; k < out.size(); ++k)
+    assign(out[k], found[k].broadcast_to(out[k].shape()));
+}
+
+NDArray clipped(const NDArray& x, const std::optional<Scalar>& low,
+                const std::optional<Scalar>& high) {
+  Lazy value = Lazy::input(0, x.elem(), Dims{});
+  if (low) value = apply(Op::maximum, value, *low);
+  if (high) value = apply(Op::minimum, value, *high);
+  const std::optional<ChunkedMap> map = ChunkedMap::make({value}, 1, false);
+  WEFT_CHECK(map && value.elem() == x.elem(), "clipped of ", describe(x));
+  return map->run({x})[0];
+}
+
+}  // namespace weft

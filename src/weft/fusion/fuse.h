@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Kernels of a Lazy graph: chains of element-wise nodes become one kernel each, with a reduction at
+// their end where there is one. Views and products between them run as the eager operations. A plan
+// is made for given types and shapes; kernels are built at the first call, for the device and the
+// layouts that come.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/fusion/lazy.h"
+#include "weft/ir/node.h"
+
+namespace weft {
+
+/// The IR values of expressions, given those of their leaves (of the leaves' types).
+std::vector<ir::Expr> lazy_values(const std::vector<Lazy>& roots,
+                                  const std::vector<const LazyNode*>& leaves,
+                                  const std::vector<ir::Expr>& values);
+ir::Expr lazy_value(const Lazy& x, const std::vector<const LazyNode*>& leaves,
+                    const std::vector<ir::Expr>& values);
+
+class FusedPlan {
+ public:
+  /// `contract`: on the host a product and a sum may become one rounding; without, every element is
+  /// rounded as the eager operations round it. `device`: where the plan will run; none: the host.
+  explicit FusedPlan(std::vector<Lazy> outputs, bool contract = false,
+                     const Ref<Device>& device = {});
+  ~FusedPlan();
+  FusedPlan(FusedPlan&&) noexcept;
+  /// The inputs' types and shapes must be those of the graph; all on one device.
+  std::vector<NDArray> run(const std::vector<NDArray>& inputs);
+  /// Kernels of one call: fused ones, and operations that stand alone; all launched steps, views
+  /// aside.
+  int kernels() const;
+  int steps() const;
+  /// Whether some kernel joins several operations; else the plan is the eager operations.
+  bool joins() const;
+  /// One line for each step.
+  std::string describe() const;
+  /// The text of the kernels built so far, as their target says it.
+  std::string source() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace weft

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The steps of a FusedPlan.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/devices/fused_rows.h"
+#include "weft/fusion/lazy.h"
+#include "weft/runtime/module.h"
+
+namespace weft {
+
+enum class StepKind : std::uint8_t { map, reduce, reshape, permute, matmul, eager, rows };
+
+/// Steps over the rows of one matrix as one kernel: their results, in the order of the kept ones.
+struct RowKernelStep {
+  device::FusedRows program;
+  std::vector<int> out;
+  std::vector<Elem> elems;
+  std::vector<Dims> shapes;
+};
+
+/// One step of a plan; slots hold arrays: the inputs first, then results.
+struct Step {
+  StepKind kind = StepKind::map;
+  Lazy root;                            // map, reduce: the expression
+  std::vector<const LazyNode*> leaves;  // of the expression, in the order of `in`
+  std::vector<int> in;
+  int out = 0;          // not for `rows`
+  bool single = false;  // eager, though a kernel could be made
+  Elem elem = Elem::float32;
+  Dims shape;                // map: of the result; reduce: before it
+  Lazy node;                 // views and products: the node itself; reduce: the reduction
+  std::uint32_t serial = 0;  // of all plans of the process: devices keep kernels by it
+  std::map<std::string, Ref<runtime::Function>> built;  // host: by layout
+  std::shared_ptr<RowKernelStep> rows;                  // rows
+
+  std::vector<int> results() const { return rows ? rows->out : std::vector<int>{out}; }
+};
+
+/// The steps with those that reduce along rows, and the maps around them, joined to one kernel for
+/// each kind of row that fits the device. `outputs`: slots of the plan's results.
+std::vector<Step> join_rows(std::vector<Step> steps, const std::vector<int>& outputs,
+                            const Ref<Device>& device);
+
+}  // namespace weft

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix times vector: memory is read once in several streams, four rows at once where rows are
+// contiguous, eight columns at once where columns are.
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "weft/host/gemm.h"
+#include "weft/host/vector_kernels.h"
+#include "weft/runtime/pool.h"
+
+namespace weft {
+namespace {
+
+using I = std::int64_t;
+
+template <typename T>
+struct Dots {
+  DotFn four, one, long_one;
+  ColumnsFn columns;
+};
+
+template <typename T>
+const Dots<T>& dots() {
+  static const Dots<T> all = [] {
+    const VectorTable& t = vector_kernels();
+    const Elem e = sizeof(T) == 8 ? Elem::float64 : Elem::float32;
+    return Dots<T>{t.get<DotFn>(VectorKernel::dot_four, e), t.get<DotFn>(VectorKernel::dot_one, e),
+                   t.get<DotFn>(VectorKernel::dot_long, e),
+                   t.get<ColumnsFn>(VectorKernel::columns, e)};
+  }();
+  return all;
+}
+
+/// One long product of two vectors: parts of fixed length, shared by the threads, joined pairwise.
+template <typename T>
+T dot(I k, const T* a, const T* x) {
+  constexpr I kPart = 8192;
+  T out = T(0);
+  if (k <= kPart) {
+    dots<T>().long_one(a, x, &out, k, 0);
+    return out;
+  }
+  const I parts = (k + kPart - 1) / kPart;
+  std::vector<T> sums(static_cast<std::size_t>(parts));
+  runtime::Pool::shared().parallel_for(parts, 8, [&](I begin, I end) {
+    for (; begin < end; ++begin) {
+      const I from = begin * kPart;
+      dots<T>().long_one(a + from, x + from, &sums[static_cast<std::size_t>(begin)],
+                         std::min(kPart, k - from), 0);
+    }
+  });
+  for (std::size_t n = sums.size(); n > 1; n = (n + 1) / 2) {
+    for (std::size_t i = 0; i < n / 2; ++i) sums[i] = sums[2 * i] + sums[2 * i + 1];
+    if (n % 2) sums[n / 2] = sums[n - 1];
+  }
+  return sums[0];
+}
+
+/// y[i] = sum of a[i + p * col] * x[p], over pieces of y that stay in the first cache.
+template <typename T>
+void columns(I m, I k, const T* a, I col, const T* x, T* y) {
+  constexpr I kPiece = 8192 / sizeof(T);
+  for (I from = 0; from < m; from += kPiece) {
+    const I count = std::min(kPiece, m - from);
+    std::memset(y + from, 0, static_cast<std::size_t>(count) * sizeof(T));
+    dots<T>().columns(a + from, x, y + from, count, k, col);
+  }
+}
+
+}  // namespace
+
+template <typename T>
+bool gemv(I m, I k, const T* a, I row, I col, const T* x, I step, T* y) {
+  if (col != 1 && row != 1 && m > 1 && k > 1) return false;
+  std::vector<T> line;  // x without gaps
+  if (step != 1 && k > 1) {
+    line.resize(static_cast<std::size_t>(k));
+    for (I p = 0; p < k; ++p) line[static_cast<std::size_t>(p)] = x[p * step];
+    x = line.data();
+  }
+  auto& pool = runtime::Pool::shared();
+  if (col == 1 || k == 1) {
+    if (m == 1) {
+      y[0] = dot(k, a, x);
+      return true;
+    }
+    const I grain = (std::max<I>(8, 65536 / k) + 3) / 4 * 4;
+    pool.parallel_for(m, grain, [&](I i, I end) {
+      for (; i + 4 <= end; i += 4) dots<T>().four(a + i * row, x, y + i, k, row);
+      for (; i < end; ++i) dots<T>().one(a + i * row, x, y + i, k, row);
+    });
+    return true;
+  }
+  if (m == 1) {  // one row with gaps
+    T sum = T(0);
+    for (I p = 0; p < k; ++p) sum += a[p * col] * x[p];
+    y[0] = sum;
+    return true;
+  }
+  const I grain = (std::max<I>(64, 65536 / k) + 63) / 64 * 64;
+  pool.parallel_for(m, grain, [&](I i, I end) { columns(end - i, k, a + i, col, x, y + i); });
+  return true;
+}
+
+template bool gemv(I, I, const float*, I, I, const float*, I, float*);
+template bool gemv(I, I, const double*, I, I, const double*, I, double*);
+
+}  // namespace weft

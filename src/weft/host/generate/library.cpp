@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <iterator>
+#include <map>
+
+#include "weft/base/error.h"
+#include "weft/host/generate/kernels.h"
+#include "weft/ir/build.h"
+#include "weft/target/backend.h"
+
+namespace weft::generate {
+
+namespace {
+
+const char* c_type(Elem e) {
+  static constexpr const char* names[] = {"uint8_t", "int8_t",   "int16_t",  "int32_t",  "int64_t",
+                                          "uint8_t", "uint16_t", "uint32_t", "uint64_t", "uint8_t",
+                                          "uint8_t", "uint16_t", "uint16_t", "float",    "double",
+                                          "float",   "double"};
+  static_assert(std::size(names) == kElems);
+  return names[static_cast<int>(e)];
+}
+
+/// Parameters of a table's functions, and what the kernel's own parameters are of them.
+struct Frame {
+  const char* parameters;
+  std::vector<std::pair<std::string, std::string>> arguments;
+};
+
+const Frame& frame_of(std::int16_t table) {
+  using T = KernelEntry;
+  static const Frame row = {"int64_t n, const void* const* in, void* out",
+                            {{"n", "n"}, {"a0", "in[0]"}, {"a1", "in[1]"}, {"out", "out"}}};
+  static const Frame into = {"int64_t n, const void* in, void* acc",
+                             {{"n", "n"}, {"a0", "in"}, {"acc", "acc"}}};
+  static const Frame four = {"int64_t n, const void* const* in, void* acc",
+                             {{"n", "n"},
+                              {"a0", "in[0]"},
+                              {"a1", "in[1]"},
+                              {"a2", "in[2]"},
+                              {"a3", "in[3]"},
+                              {"acc", "acc"}}};
+  // Of what is read or written at computed places the length is not said (m).
+  static const Frame moved = {
+      "int64_t n, const void* in, const int64_t* at, void* out",
+      {{"n", "n"}, {"m", "INT64_MAX"}, {"a0", "in"}, {"a1", "at"}, {"out", "out"}}};
+  static const std::map<std::int16_t, Frame> frames = {
+      {T::elementwise, row},
+      {T::known, row},
+      {T::normal_pairs, row},
+      {T::reduce, into},
+      {T::accumulate, into},
+      {T::fold, four},
+      {T::reduce_four, four},
+      {T::scan,
+       {"int64_t n, const void* in, void* out, void* acc",
+        {{"n", "n"}, {"a0", "in"}, {"out", "out"}, {"acc", "acc"}}}},
+      {T::cast,
+       {"int64_t n, const void* in, void* out", {{"n", "n"}, {"a0", "in"}, {"out", "out"}}}},
+      {T::select,
+       {"int64_t n, const uint8_t* c, const void* a, const void* b, void* out",
+        {{"n", "n"}, {"condition", "c"}, {"a0", "a"}, {"a1", "b"}, {"out", "out"}}}},
+      {T::row_kernel,
+       {"int64_t n, const void* const* in, void* out, double eps",
+        {{"n", "n"},
+         {"a0", "in[0]"},
+         {"a1", "in[1]"},
+         {"a2", "in[2]"},
+         {"out", "out"},
+         {"eps", "eps"}}}},
+      {T::random,
+       {"int64_t n, uint64_t seed, uint64_t first, void* out",
+        {{"n", "n"}, {"seed", "seed"}, {"first", "first"}, {"out", "out"}}}},
+      {T::find,
+       {"int64_t n, const void* const* in, const void* wanted, int64_t* acc",
+        {{"n", "n"},
+         {"a0", "in[0]"},
+         {"a1", "in[1]"},
+         {"a2", "in[2]"},
+         {"a3", "in[3]"},
+         {"wanted", "wanted"},
+         {"acc", "acc"}}}},
+      {T::place,
+       {"int64_t n, const void* in, const void* top, int32_t here, int32_t* acc",
+        {{"n", "n"}, {"a0", "in"}, {"a1", "top"}, {"here", "here"}, {"acc", "acc"}}}},
+      {T::resolve,
+       {"int64_t n, int64_t extent, int64_t step, const int64_t* in, int64_t* out, int64_t* acc",
+        {{"n", "n"},
+         {"extent", "extent"},
+         {"step", "step"},
+         {"a0", "in"},
+         {"out", "out"},
+         {"acc", "acc"}}}},
+      {T::along,
+       {"int64_t n, int64_t extent, int64_t step, const void* in, const int64_t* at, void* out, "
+        "int64_t* acc",
+        {{"n", "n"},
+         {"m", "INT64_MAX"},
+         {"extent", "extent"},
+         {"step", "step"},
+         {"a0", "in"},
+         {"a1", "at"},
+         {"out", "out"},
+         {"acc", "acc"}}}},
+      {T::pick, moved},
+      {T::put, moved},
+      {T::count,
+       {"int64_t n, const void* in, int64_t* acc", {{"n", "n"}, {"a0", "in"}, {"acc", "acc"}}}},
+      {T::compress,
+       {"int64_t n, const void* in, const void* mask, void* out, int64_t* acc",
+        {{"n", "n"}, {"a0", "in"}, {"a1", "mask"}, {"out", "out"}, {"acc", "acc"}}}},
+      {T::places,
+       {"int64_t n, int64_t first, const void* mask, int64_t* out, int64_t* acc",
+        {{"n", "n"}, {"first", "first"}, {"a1", "mask"}, {"out", "out"}, {"acc", "acc"}}}},
+  };
+  return frames.at(table);
+}
+
+std::string call_of(const runtime::KernelSignature& kernel,
+                    const std::vector<std::pair<std::string, std::string>>& arguments) {
+  std::vector<std::string> values;
+  for (const runtime::KernelParam& p : kernel.params) {
+    std::string value;
+    for (const auto& [name, text] : arguments) {
+      if (name == p.name) value = text;
+    }
+    WEFT_CHECK(!value.empty(), "kernel ", kernel.name, " has a parameter ", p.name);
+    values.push_back(value);
+  }
+  values.push_back("0");
+  return cat(kernel.name, "(", join(values), ");\n");
+}
+
+/// Block by block: whole ones are read in place, the rest from a padded copy. The kernel is one
+/// function that is not specialised and writes memory of its own, so that there is one vector code.
+std::string block_text(const Kernel& k, const runtime::KernelSignature& kernel) {
+  std::vector<std::pair<std::string, std::string>> arguments = {{"out", "result"}};
+  std::string from, copies;
+  for (std::size_t i = 0; i < k.operands.size(); ++i) {
+    const std::string a = cat("a", i), type = c_type(k.operands[i]);
+    const std::int64_t parts = is_complex(k.operands[i]) ? 2 : 1;
+    arguments.emplace_back(a, cat("p", i));
+    from += cat("    const ", type, "* p", i, " = (const ", type, "*)in[", i, "] + at * ", parts,
+                ";\n");
+    copies +=
+        cat("    ", type, " ", a, "[", kBlock * parts, "];\n    if (left < ", kBlock,
+            ") {\n      for (int i = 0; i < ", kBlock * parts, "; ++i) ", a, "[i] = i < left * ",
+            parts, " ? p", i, "[i] : 1;\n      p", i, " = ", a, ";\n    }\n");
+  }
+  const std::string type = c_type(k.result);
+  const std::int64_t parts = is_complex(k.result) ? 2 : 1;
+  return cat("static void ", k.name, "(", frame_of(k.entry.table).parameters,
+             ") {\n  for (int64_t at = 0; at < n; at += ", kBlock,
+             ") {\n    const int64_t left = n - at;\n", from, copies, "    _Alignas(64) ", type,
+             " result[", kBlock * parts, "];\n    ", call_of(kernel, arguments),
+             "    if (left >= ", kBlock, ") {\n      __builtin_memcpy((", type, "*)out + at * ",
+             parts, ", result, sizeof result);\n    } else {\n",
+             "      for (int i = 0; i < left * ", parts, "; ++i) ((", type, "*)out)[at * ", parts,
+             " + i] = result[i];\n    }\n", "  }\n}\n");
+}
+
+void mark_single(std::string& text, const std::string& function) {
+  const std::string head = cat("static int32_t ", function, "(");
+  const std::size_t at = text.find(head);
+  WEFT_CHECK(at != std::string::npos, "no function ", function, " in the text");
+  text.insert(at, "WEFT_SINGLE ");
+}
+
+}  // namespace
+
+std::string library_text(const std::string& group, const std::vector<Kernel>& kernels,
+                         const std::string& target) {
+  std::vector<std::pair<std::string, ir::PrimFunc>> functions;
+  for (const Kernel& k : kernels) functions.emplace_back(k.name, k.func);
+  Ref<runtime::Module> module = build(ir::make_module(std::move(functions)), target);
+  const auto& built = module->binary().kernels;
+  WEFT_CHECK(built.size() == kernels.size(), built.size(), " kernels of ", kernels.size());
+  std::string text = module->source();
+  const std::size_t first = text.find("\nstatic int32_t ");
+  WEFT_CHECK(first != std::string::npos, "no kernels in the text of ", group);
+  text.insert(first,
+              "\n#if defined(__clang__)\n#define WEFT_SINGLE __attribute__((noinline))\n#else\n"
+              "#define WEFT_SINGLE __attribute__((noipa))\n#endif\n");
+  std::string rows;
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    const Kernel& k = kernels[i];
+    if (k.blocks) {
+      mark_single(text, built[i].name);
+      text += block_text(k, built[i]);
+    } else if (k.parameters) {
+      std::vector<std::pair<std::string, std::string>> same;
+      for (const runtime::KernelParam& p : built[i].params) same.emplace_back(p.name, p.name);
+      text +=
+          cat("static void ", k.name, "(", k.parameters, ") {\n  ", call_of(built[i], same), "}\n");
+    } else {
+      const Frame& frame = frame_of(k.entry.table);
+      text += cat("static void ", k.name, "(", frame.parameters, ") {\n  ",
+                  call_of(built[i], frame.arguments), "}\n");
+    }
+    rows += cat("  {", k.entry.table, ", ", k.entry.row, ", ", k.entry.elem, ", ", k.entry.layout,
+                ", (void (*)(void))", k.name, "},\n");
+  }
+  text += cat(
+      "\n#define WEFT_JOIN2(a, b) a##_##b\n#define WEFT_JOIN(a, b) WEFT_JOIN2(a, b)\n"
+      "struct weft_kernel_entry { int16_t table, row, elem, layout; void (*function)(void); };\n"
+      "extern const struct weft_kernel_entry WEFT_JOIN(weft_kernels_",
+      group, ", WEFT_LEVEL)[];\nconst struct weft_kernel_entry WEFT_JOIN(weft_kernels_", group,
+      ", WEFT_LEVEL)[] = {\n", rows, "  {-1, 0, 0, 0, 0},\n};\n");
+  return text;
+}
+
+}  // namespace weft::generate

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// weft_make_kernels DIR: writes integers.c, reals.c, complex.c, booleans.c, casts.c and places.c,
+// the text of the host's eager kernels, and vectors_<level>.c, those for one width of vectors. Runs
+// at build time, on the machine that builds.
+
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <string>
+
+#include "weft/base/error.h"
+#include "weft/host/generate/kernels.h"
+#include "weft/host/generate/vectors.h"
+
+namespace {
+
+using weft::Elem;
+using weft::generate::Kernel;
+
+/// Leaves a file that holds this text as it is: what is compiled from it stays up to date.
+bool store(const std::string& path, const std::string& text) {
+  std::ifstream old(path, std::ios::binary);
+  if (old && std::string(std::istreambuf_iterator<char>(old), {}) == text) return true;
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) std::cerr << "cannot write " << path << "\n";
+  return static_cast<bool>(file);
+}
+
+/// `level`: of a text that is written for one.
+bool write(const std::string& folder, const std::string& group, const std::vector<Kernel>& kernels,
+           const std::string& level = "", const std::string& target = "c:library=1") {
+  return store(folder + "/" + group + level + ".c",
+               weft::generate::library_text(group, kernels, target));
+}
+
+bool vectors(const std::string& folder, const std::string& level, const weft::VectorShape& shape) {
+  std::vector<Kernel> all = weft::generate::product_kernels(shape);
+  for (Kernel& k : weft::generate::transpose_kernels(shape)) all.push_back(std::move(k));
+  return write(folder, "vectors", all, "_" + level,
+               "c:library=1,vector_bytes=" + std::to_string(shape.bytes));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::cerr << "usage: weft_make_kernels DIR\n";
+    return 2;
+  }
+  try {
+    std::vector<Kernel> reals = weft::generate::table_kernels({Elem::float32, Elem::float64});
+    for (Kernel& k : weft::generate::row_kernels({Elem::float32, Elem::float64}))
+      reals.push_back(std::move(k));
+    for (Kernel& k : weft::generate::random_kernels()) reals.push_back(std::move(k));
+    std::vector<Kernel> moves = weft::generate::cast_kernels();
+    for (Kernel& k : weft::generate::sort_kernels()) moves.push_back(std::move(k));
+    for (Kernel& k : weft::generate::copy_kernels()) moves.push_back(std::move(k));
+    std::vector<Kernel> places = weft::generate::extreme_kernels();
+    for (Kernel& k : weft::generate::index_kernels()) places.push_back(std::move(k));
+    for (Kernel& k : weft::generate::loop_kernels()) places.push_back(std::move(k));
+    const std::string folder = argv[1];
+    const bool done = write(folder, "integers",
+                            weft::generate::table_kernels({Elem::int8, Elem::int16, Elem::int32,
+                                                           Elem::int64, Elem::uint8, Elem::uint16,
+                                                           Elem::uint32, Elem::uint64})) &&
+                      write(folder, "reals", reals) &&
+                      write(folder, "complex", weft::generate::complex_kernels()) &&
+                      write(folder, "booleans", weft::generate::table_kernels({Elem::boolean})) &&
+                      write(folder, "casts", moves) && write(folder, "places", places) &&
+                      vectors(folder, "base", weft::kShapeBase) &&
+                      vectors(folder, "avx2", weft::kShapeAvx2) &&
+                      vectors(folder, "avx512", weft::kShapeAvx512);
+    return done ? 0 : 1;
+  } catch (const weft::Error& e) {
+    std::cerr << e.what() << "\n";
+    return 1;
+  }
+}

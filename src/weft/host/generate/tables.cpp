@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: Apache-2.0
+// Element-wise rows, choices and conversions.
+
+#include <limits>
+#include <set>
+
+#include "weft/elements/row_ir.h"
+#include "weft/elements/rows.h"
+#include "weft/host/generate/builder.h"
+#include "weft/host/generate/kernels.h"
+#include "weft/ir/regions.h"
+#include "weft/ir/visit.h"
+#include "weft/schedule/schedule.h"
+
+namespace weft::generate {
+
+namespace {
+
+using namespace types;
+constexpr bool same = false, real = false, boolean = true;
+
+struct Row {
+  std::string name;
+  int arity, types;
+  bool truth;  // the result is bool
+};
+const Row kRows[] = {
+#define UNARY(name, rule, types, ...) {#name, 1, types, rule},
+#define BINARY(name, rule, types, ...) {#name, 2, types, rule},
+#include "weft/elements/elementwise.def"
+#undef UNARY
+#undef BINARY
+};
+
+/// Division of integers that a float holds, rounded to the one below: processors divide floats in
+/// vectors. The quotient is further from the next integer than rounding takes it, since x / y
+/// misses an integer by 1 / y at least. Divisors 0 and -1 as in elements/value_ir.h.
+Expr divided(Op op, const Expr& x, const Expr& y) {
+  const DType type = x->dtype;
+  const DType real = type.bits < 32 ? dtypes::float32 : dtypes::float64;
+  const Expr zero = ir::make_const(0, type), one = ir::make_const(1, type);
+  Expr none = ir::eq(y, zero), back = ir::make_bool(false);
+  if (type.is_int()) back = ir::eq(y, ir::make_const(-1, type));
+  const Expr safe = ir::select(ir::call("bitwise_or", {none, back}), one, y);
+  // By way of int32: narrower integers have no conversions of their own.
+  Expr whole = ir::call("floor", {ir::div(ir::cast(real, x), ir::cast(real, safe))});
+  Expr q = ir::cast(type, ir::cast(dtypes::int32, whole));
+  if (op == Op::remainder) return x - q * safe;
+  if (type.is_int()) q = ir::select(back, zero - x, q);
+  return ir::select(none, zero, q);
+}
+
+Expr value_of(Op op, const std::vector<Expr>& in) {
+  const DType type = in[0]->dtype;
+  if (op == Op::pow && type.is_integral()) {
+    return ir::call_typed(
+        type, "call_extern",
+        {ir::make_string(cat("weft_pow_", type.is_int() ? "i" : "u", std::to_string(type.bits))),
+         in[0], in[1]});
+  }
+  if ((op == Op::floor_divide || op == Op::remainder) && (type.bits < 32 || type == dtypes::int32))
+    return divided(op, in[0], in[1]);
+  return row_value(op, in);
+}
+
+/// A block over `iters` that stores `value` at `at`; operands are read first.
+Stmt point_block(const std::vector<Var>& loops, const std::vector<Expr>& extents,
+                 const std::function<Stmt(const std::vector<Expr>&)>& body) {
+  auto block = make_ref<ir::BlockNode>();
+  block->id = ir::fresh_block_id();
+  block->name = "point";
+  std::vector<Expr> at, values;
+  for (std::size_t i = 0; i < loops.size(); ++i) {
+    Var v = ir::make_var("v_" + loops[i]->name, loops[i]->dtype);
+    block->iters.push_back({v, {number(0), extents[i]}, ir::IterKind::spatial});
+    at.push_back(v);
+    values.push_back(loops[i]);
+  }
+  block->body = body(at);
+  auto regions = ir::detect_block_regions(*block);
+  block->reads = regions.reads;
+  block->writes = regions.writes;
+  return ir::block_realize(values, ir::make_bool(true), block);
+}
+
+/// The loop of one block, in vectors.
+ir::PrimFunc vectorized(const ir::PrimFunc& f) {
+  schedule::Schedule sch(f);
+  auto loops = sch.get_loops(sch.get_block("point"));
+  sch.vectorize(loops.back());
+  return sch.func();
+}
+
+struct Load {
+  ir::Buffer buffer;
+  bool one;  // the same element for all
+};
+
+Stmt pointwise(const std::vector<Load>& loads, const ir::Buffer& out, const Expr& at,
+               const std::function<Expr(const std::vector<Expr>&)>& value) {
+  std::vector<Var> vars;
+  std::vector<Expr> in;
+  for (std::size_t k = 0; k < loads.size(); ++k) {
+    vars.push_back(ir::make_var(cat("x", k), loads[k].buffer->dtype));
+    in.push_back(vars.back());
+  }
+  Stmt body = ir::store(out, value(in), {at});
+  for (std::size_t k = loads.size(); k-- > 0;) {
+    Expr element = ir::load(loads[k].buffer, {loads[k].one ? number(0) : at});
+    body = ir::let_stmt(vars[k], element, body);
+  }
+  return body;
+}
+
+ir::PrimFunc map_function(Op op, int arity, Elem e, Elem result, int layout, bool blocks) {
+  Program p;
+  const Expr extent = blocks ? number(kBlock) : Expr(p.n);
+  std::vector<Load> loads;
+  for (int k = 0; k < arity; ++k) {
+    const bool one = layout == k + 1;
+    loads.push_back({p.buffer(cat("a", k), e, one ? number(1) : extent), one});
+  }
+  ir::Buffer out = p.buffer("out", result, extent);
+  auto value = [&](const std::vector<Expr>& in) {
+    return no_branches(convert_value(value_of(op, in), result));
+  };
+  Var i = ir::make_var("i");
+  Stmt body = point_block({i}, {extent}, [&](const std::vector<Expr>& v) {
+    return pointwise(loads, out, v[0], value);
+  });
+  return vectorized(p.finish(ir::make_for(i, number(0), extent, body)));
+}
+
+/// pow by a half is the square root but for -0 and minus infinity, and so are its neighbours.
+Expr root_of(const Expr& x) {
+  const Expr zero = ir::make_const(0, x->dtype),
+             infinity = ir::make_const(std::numeric_limits<double>::infinity(), x->dtype);
+  return ir::select(ir::eq(x, zero), zero,
+                    ir::select(ir::eq(x, zero - infinity), infinity, ir::call("sqrt", {x})));
+}
+
+/// A row whose second operand is a known number; quotients read three constants instead of it.
+ir::PrimFunc known_function(Known way, Elem e) {
+  Program p;
+  ir::Buffer x = p.buffer("a0", e), out;
+  std::vector<Expr> constants;
+  if (way == Known::quotient || way == Known::rest) {
+    // Those of 8 bits are words.
+    const bool narrow = elem_bytes(e) == 1;
+    ir::Buffer c =
+        narrow ? p.buffer("a1", dtypes::uint16, number(3)) : p.buffer("a1", e, number(3));
+    for (int k = 0; k < 3; ++k) constants.push_back(ir::load(c, {number(k)}));
+  }
+  out = p.buffer("out", e);
+  auto value = [&](const Expr& v) -> Expr {
+    switch (way) {
+      case Known::cube: return v * v * v;
+      case Known::root: return root_of(v);
+      case Known::inverse_root: return ir::div(ir::make_const(1, v->dtype), root_of(v));
+      default: break;
+    }
+    const std::string name =
+        cat("weft_quotient_", v->dtype.is_int() ? "i" : "u", std::to_string(v->dtype.bits));
+    Expr q = ir::call_typed(v->dtype, "call_extern",
+                            {ir::make_string(name), v, constants[0], constants[1]});
+    return way == Known::quotient ? q : v - q * ir::cast(v->dtype, constants[2]);
+  };
+  Var i = ir::make_var("i");
+  Stmt body = point_block({i}, {p.n}, [&](const std::vector<Expr>& v) {
+    return pointwise({{x, false}}, out, v[0],
+                     [&](const std::vector<Expr>& in) { return value(in[0]); });
+  });
+  return vectorized(p.finish(ir::make_for(i, number(0), p.n, body)));
+}
+
+/// The next 16-bit float towards another is the next word: magnitudes with a sign count through 0.
+ir::PrimFunc next_function(Elem e) {
+  Program p;
+  ir::Buffer x = p.buffer("a0", dtypes::uint16), y = p.buffer("a1", dtypes::uint16),
+             out = p.buffer("out", dtypes::uint16);
+  auto number32 = [](int v) { return ir::make_const(v, dtypes::int32); };
+  const Expr infinity = number32(e == Elem::float16 ? 0x7c00 : 0x7f80),
+             nan = number32(e == Elem::float16 ? 0x7e00 : 0x7fc0), zero = number32(0);
+  auto bits = [&](const char* name, const Expr& a, const Expr& b) {
+    return ir::call(name, {a, b});
+  };
+  Var i = ir::make_var("i");
+  Stmt body = point_block({i}, {p.n}, [&](const std::vector<Expr>& v) {
+    return pointwise({{x, false}, {y, false}}, out, v[0], [&](const std::vector<Expr>& in) {
+      const Expr from = ir::cast(dtypes::int32, in[0]), to = ir::cast(dtypes::int32, in[1]);
+      const Expr sign = bits("bitwise_and", from, number32(0x8000));
+      auto size = [&](const Expr& w) { return bits("bitwise_and", w, number32(0x7fff)); };
+      auto place = [&](const Expr& w) {
+        return ir::select(ir::ge(w, number32(0x8000)), zero - size(w), size(w));
+      };
+      const Expr a = place(from), b = place(to);
+      const Expr next = ir::select(ir::lt(a, b), a + number32(1), a - number32(1));
+      const Expr word = ir::select(ir::eq(next, zero), sign,
+                                   ir::select(ir::lt(next, zero), number32(0x8000) - next, next));
+      const Expr moved = ir::select(ir::eq(a, b), to, word);
+      const Expr largest = ir::max(size(from), size(to));
+      return ir::cast(dtypes::uint16, ir::select(ir::gt(largest, infinity), nan, moved));
+    });
+  });
+  return vectorized(p.finish(ir::make_for(i, number(0), p.n, body)));
+}
+
+/// Magnitude and sign of a 16-bit float are bits of its word.
+ir::PrimFunc sign_function(Op op) {
+  Program p;
+  std::vector<Load> from = {{p.buffer("a0", dtypes::uint16), false}};
+  if (op == Op::copysign) from.push_back({p.buffer("a1", dtypes::uint16), false});
+  ir::Buffer out = p.buffer("out", dtypes::uint16);
+  Var i = ir::make_var("i");
+  auto bits = [](const char* name, const Expr& x, int mask) {
+    return ir::call(name, {x, ir::make_const(mask, dtypes::uint16)});
+  };
+  Stmt body = point_block({i}, {p.n}, [&](const std::vector<Expr>& v) {
+    return pointwise(from, out, v[0], [&](const std::vector<Expr>& in) {
+      if (op == Op::negative) return bits("bitwise_xor", in[0], 0x8000);
+      const Expr size = bits("bitwise_and", in[0], 0x7fff);
+      if (op == Op::abs) return size;
+      return ir::call("bitwise_or", {size, bits("bitwise_and", in[1], 0x8000)});
+    });
+  });
+  return vectorized(p.finish(ir::make_for(i, number(0), p.n, body)));
+}
+
+/// out[i] = condition[i] ? a[i] : b[i], with `width` numbers of `type` to an element.
+ir::PrimFunc select_function(DType type, int width) {
+  Program p;
+  const Expr extent = Expr(p.n) * number(width);
+  ir::Buffer c = p.buffer("condition", Elem::boolean);
+  ir::Buffer a = p.buffer("a0", type, extent), b = p.buffer("a1", type, extent),
+             out = p.buffer("out", type, extent);
+  Var i = ir::make_var("i");
+  Stmt body = point_block({i}, {p.n}, [&](const std::vector<Expr>& v) {
+    std::vector<Stmt> all;
+    for (int w = 0; w < width; ++w) {
+      Expr at = v[0] * number(width) + number(w);
+      all.push_back(with_value(cat("x", w), ir::load(a, {at}), [&](const Expr& x) {
+        return with_value(cat("y", w), ir::load(b, {at}), [&](const Expr& y) {
+          return ir::store(out, ir::select(ir::load(c, {v[0]}), x, y), {at});
+        });
+      }));
+    }
+    return ir::seq(std::move(all));
+  });
+  return vectorized(p.finish(ir::make_for(i, number(0), p.n, body)));
+}
+
+/// What astype does to numbers out of range is the machine's; the same in vectors and alone.
+Expr convert(const Expr& x, Elem to) {
+  const DType from = x->dtype, t = dtype_of(to);
+  if (from == t) return x;
+  if (t.is_bool()) return ir::ne(x, ir::make_const(0, from));
+  if (from.is_float() && t.is_integral()) {
+    if (t.bits < 32) return ir::cast(t, ir::cast(dtypes::int32, x));
+    if (t == dtypes::uint32) return ir::cast(t, ir::cast(dtypes::int64, x));
+    if (t == dtypes::uint64) {
+      const Expr half = ir::make_const(9223372036854775808.0, from);
+      Expr high = ir::cast(t, ir::cast(dtypes::int64, x - half));
+      high = ir::call("bitwise_xor", {high, ir::make_int(INT64_MIN, t)});
+      return ir::select(ir::lt(x, half), ir::cast(t, ir::cast(dtypes::int64, x)), high);
+    }
+  }
+  const bool wide = from == dtypes::float64 || (from.is_integral() && from.bits >= 32);
+  if (t.is_float() && t.bits <= 16 && wide) {
+    Expr odd = ir::call_typed(dtypes::float32, "call_extern",
+                              {ir::make_string("weft_odd_float"), ir::cast(dtypes::float64, x)});
+    return ir::cast(t, odd);
+  }
+  return ir::cast(t, x);
+}
+
+/// Complex numbers are pairs of reals.
+ir::PrimFunc cast_function(Elem from, Elem to) {
+  Program p;
+  const Elem a = real_of(from), b = real_of(to);
+  const int width_a = is_complex(from) ? 2 : 1, width_b = is_complex(to) ? 2 : 1;
+  // Bits alone, where nothing is converted.
+  const bool bits = from == to;
+  const DType words[] = {dtypes::uint8, dtypes::uint16, dtypes::uint32, dtypes::uint64};
+  auto word = [&](Elem e) {
+    return words[elem_bytes(e) == 1 ? 0 : elem_bytes(e) == 2 ? 1 : elem_bytes(e) == 4 ? 2 : 3];
+  };
+  ir::Buffer x = p.buffer("a0", bits ? word(a) : dtype_of(a), Expr(p.n) * number(width_a));
+  ir::Buffer out = p.buffer("out", bits ? word(b) : dtype_of(b), Expr(p.n) * number(width_b));
+  Var i = ir::make_var("i");
+  Stmt body = point_block({i}, {p.n}, [&](const std::vector<Expr>& v) {
+    auto part = [&](int k) { return ir::load(x, {v[0] * number(width_a) + number(k)}); };
+    auto put = [&](int k, const Expr& value) {
+      return ir::store(out, value, {v[0] * number(width_b) + number(k)});
+    };
+    auto as = [&](const Expr& value) { return bits ? value : convert(value, b); };
+    if (width_b == 2)
+      return ir::seq({put(0, as(part(0))),
+                      put(1, width_a == 2 ? as(part(1)) : ir::make_const(0, out->dtype))});
+    if (width_a == 2 && to == Elem::boolean)
+      return put(0, ir::call("bitwise_or", {convert(part(0), b), convert(part(1), b)}));
+    return put(0, as(part(0)));
+  });
+  return vectorized(p.finish(ir::make_for(i, number(0), p.n, body)));
+}
+
+class LibraryCalls final : public ir::Visitor {
+ public:
+  bool found = false;
+  using ir::Visitor::visit;
+  void visit(const Expr& e) override {
+    if (!seen_.insert(e.get()).second) return;
+    found |= is_library_call(e);
+    ir::Visitor::visit(e);
+  }
+
+ private:
+  std::unordered_set<const ir::ExprNode*> seen_;
+};
+
+}  // namespace
+
+bool is_library_call(const Expr& e) {
+  static const std::set<std::string> names = {"exp",   "exp2", "expm1", "log",   "log2",  "log10",
+                                              "log1p", "sin",  "cos",   "tan",   "asin",  "acos",
+                                              "atan",  "sinh", "cosh",  "tanh",  "asinh", "acosh",
+                                              "atanh", "erf",  "pow",   "atan2", "hypot"};
+  const auto* c = ir::as<ir::CallNode>(e);
+  if (!c || !names.count(c->op)) return false;
+  const bool own =
+      e->dtype == dtypes::float32 && (c->op == "exp" || c->op == "log" || c->op == "tanh");
+  return !own;
+}
+
+bool calls_library(const Expr& e) {
+  LibraryCalls calls;
+  calls.visit(e);
+  return calls.found;
+}
+
+std::vector<Kernel> table_kernels(const std::vector<Elem>& elems) {
+  std::vector<Kernel> out;
+  auto add = [&](KernelEntry at, const std::string& name, ir::PrimFunc f) -> Kernel& {
+    out.push_back({at, name, std::move(f), false, {}, Elem::boolean});
+    return out.back();
+  };
+  using T = KernelEntry;
+  for (Elem e : elems) {
+    const std::string tail = cat("_", name_of(e));
+    for (int k = 0; k < kOps; ++k) {
+      const Row& row = kRows[row_of(static_cast<Op>(k))];
+      if (!(row.types & type_bit(e))) continue;
+      const Op op = static_cast<Op>(k);
+      const Elem result = row.truth ? Elem::boolean : e;
+      std::vector<Expr> probe(2, ir::make_var("x", dtype_of(e)));
+      const bool blocks = calls_library(value_of(op, probe));
+      const int layouts = row.arity == 2 && !blocks ? 3 : 1;
+      for (int layout = 0; layout < layouts; ++layout) {
+        static constexpr const char* suffix[] = {"", "_left", "_right"};
+        const bool truth = row.truth && elem_bytes(e) >= 4 && !blocks;
+        const bool left = (op == Op::floor_divide || op == Op::remainder) && dtype_of(e).is_float();
+        auto value = [&](const std::vector<Expr>& in) { return no_branches(value_of(op, in)); };
+        ir::PrimFunc f = truth  ? truth_function(row.arity, e, layout, value)
+                         : left ? remainder_function(e, layout, value)
+                                : map_function(op, row.arity, e, result, layout, blocks);
+        Kernel& kernel = add(entry(T::elementwise, k, e, layout),
+                             cat("w_", row.name, tail, suffix[layout]), std::move(f));
+        kernel.blocks = blocks;
+        kernel.operands.assign(static_cast<std::size_t>(row.arity), e);
+        kernel.result = result;
+      }
+    }
+    const bool whole = is_integer(e), real = is_real_float(e);
+    auto known = [&](Known way, const char* name) {
+      add(entry(T::known, static_cast<int>(way), e), cat("w_known_", name, tail),
+          known_function(way, e));
+    };
+    if (whole || real) known(Known::cube, "cube");
+    if (real) {
+      known(Known::root, "root");
+      known(Known::inverse_root, "inverse_root");
+    }
+    if (whole) {
+      known(Known::quotient, "quotient");
+      known(Known::rest, "rest");
+    }
+    for (Kernel& kernel : reduction_kernels(e)) out.push_back(std::move(kernel));
+  }
+  return out;
+}
+
+std::vector<Kernel> cast_kernels() {
+  std::vector<Kernel> out;
+  for (int a = 0; a < kElems; ++a) {
+    for (int b = 0; b < kElems; ++b) {
+      const Elem from = static_cast<Elem>(a), to = static_cast<Elem>(b);
+      out.push_back({entry(KernelEntry::cast, a, to),
+                     cat("w_cast_", name_of(from), "_", name_of(to)),
+                     from == Elem::float16 && to == Elem::float32   ? half_cast_function(true)
+                     : from == Elem::float32 && to == Elem::float16 ? half_cast_function(false)
+                                                                    : cast_function(from, to),
+                     false,
+                     {},
+                     to});
+    }
+    const Elem e = static_cast<Elem>(a);
+    if (is_float8(e)) continue;
+    if (e == Elem::float16 || e == Elem::bfloat16) {
+      for (Op op : {Op::abs, Op::negative, Op::copysign, Op::nextafter}) {
+        out.push_back({entry(KernelEntry::elementwise, static_cast<int>(op), e),
+                       cat("w_", kRows[row_of(op)].name, "_", name_of(e)),
+                       op == Op::nextafter ? next_function(e) : sign_function(op),
+                       false,
+                       {},
+                       e});
+      }
+      continue;
+    }
+    out.push_back({entry(KernelEntry::select, 0, e),
+                   cat("w_select_", name_of(e)),
+                   select_function(dtype_of(real_of(e)), is_complex(e) ? 2 : 1),
+                   false,
+                   {},
+                   e});
+  }
+  return out;
+}
+
+}  // namespace weft::generate

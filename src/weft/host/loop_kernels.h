@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Kernels of the host that are no rows of the operation tables: places of values, index arrays,
+// masks, evenly spaced numbers, rows of products. Made by the generator like the others; none
+// checks what it can be called with.
+
+#include <cstdint>
+
+#include "weft/elements/elem.h"
+
+namespace weft {
+
+/// The longest run of the functions below that say so.
+inline constexpr std::int64_t kRun = 4096;
+
+/// at[k] = the first place of wanted[k] in run k of four, of n < 2^31 elements each, NaN's where
+/// that is NaN; n where there is none.
+using FindFn = void (*)(std::int64_t n, const void* const* in, const void* wanted,
+                        std::int64_t* at);
+/// at[i] = here where in[i] is top[i].
+using PlaceFn = void (*)(std::int64_t n, const void* in, const void* top, std::int32_t here,
+                         std::int32_t* at);
+/// out[i] = step * (position in[i], counted from the end where it is negative); *outside is not 0
+/// where one of them is not in [0, extent). The second of the two adds to what stands there.
+using ResolveFn = void (*)(std::int64_t n, std::int64_t extent, std::int64_t step,
+                           const std::int64_t* in, std::int64_t* out, std::int64_t* outside);
+/// out[i] = in[step * position at[i]], checked likewise; in has an element to read.
+using AlongFn = void (*)(std::int64_t n, std::int64_t extent, std::int64_t step, const void* in,
+                         const std::int64_t* at, void* out, std::int64_t* outside);
+/// out[i] = in[at[i]].
+using PickFn = void (*)(std::int64_t n, const void* in, const std::int64_t* at, void* out);
+/// out[at[i]] = in[i], in order.
+using PutFn = PickFn;
+/// *total = how many of n <= kRun truth values are not 0.
+using CountFn = void (*)(std::int64_t n, const void* mask, std::int64_t* total);
+/// out = elements of `in` whose truth value is set, *total of them; one place more is written.
+using CompressFn = void (*)(std::int64_t n, const void* in, const void* mask, void* out,
+                            std::int64_t* total);
+/// out = first + places whose truth value is set; likewise.
+using PlacesFn = void (*)(std::int64_t n, std::int64_t first, const void* mask, std::int64_t* out,
+                          std::int64_t* total);
+/// out[i] = start + (first + i) * step, which wraps in integers and is rounded once in floats.
+using WholeStepsFn = void (*)(std::int64_t n, std::int64_t first, std::int64_t start,
+                              std::int64_t step, void* out);
+using RealStepsFn = void (*)(std::int64_t n, std::int64_t first, double start, double step,
+                             void* out);
+/// acc[i] = acc[i] + x[0] * in[i]; of booleans acc or (x and in).
+using AddProductsFn = void (*)(std::int64_t n, const void* x, const void* in, void* acc);
+/// Pairs of numbers in [0, 1) to pairs with the normal distribution; out may be in[0].
+using NormalPairsFn = void (*)(std::int64_t n, const void* const* in, void* out);
+
+/// Elements of 1, 2, 4, 8 and 16 bytes, whatever their type.
+inline constexpr int kWidths = 5;
+constexpr int width_of(int bytes) {
+  int w = 0;
+  while (1 << w < bytes) ++w;
+  return w;
+}
+
+struct LoopTable {
+  FindFn find[kElems] = {};    // none of 16-bit floats and complex numbers,
+  PlaceFn place[kElems] = {};  // nor here
+  ResolveFn resolve[2] = {};
+  AlongFn along[kWidths] = {};
+  PickFn pick[kWidths] = {};
+  PutFn put[kWidths] = {};
+  CountFn count = nullptr;
+  CompressFn compress[kWidths] = {};
+  PlacesFn places = nullptr;
+  WholeStepsFn whole_steps[kElems] = {};    // integers
+  RealStepsFn real_steps[kElems] = {};      // float32, float64
+  AddProductsFn add_products[kElems] = {};  // booleans, integers, complex numbers
+  NormalPairsFn normal_pairs = nullptr;     // of float64
+};
+/// The table for this processor.
+const LoopTable& loop_kernels();
+
+}  // namespace weft

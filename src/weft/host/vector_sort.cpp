@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// hwy::Sorter of libhwy_contrib, opened at run time: the symbols of the C++ class itself, which its
+// versions from 1.0 on share.
+
+#include "weft/host/vector_sort.h"
+
+#include <dlfcn.h>
+
+#include <cstddef>
+#include <type_traits>
+
+#include "weft/base/text.h"
+
+namespace weft {
+
+namespace {
+
+struct Order {};  // hwy::SortAscending and hwy::SortDescending are empty
+template <typename T>
+using SortFn = void (*)(const void* sorter, T* keys, std::size_t n, Order);
+
+/// The library, if it has the class and this needs no workspace of its own.
+struct Library {
+  void* handle = dlopen("libhwy_contrib.so.1", RTLD_NOW | RTLD_LOCAL);
+  void* sorter = nullptr;  // the class' one member
+
+  Library() {
+    void* make = handle ? dlsym(handle, "_ZN3hwy6SorterC1Ev") : nullptr;
+    if (make) reinterpret_cast<void (*)(void*)>(make)(&sorter);
+    // A sorter with a workspace serves one thread at a time only.
+    if (!make || sorter) handle = nullptr;
+  }
+};
+
+const Library& library() {
+  static const Library all;
+  return all;
+}
+
+template <typename T>
+constexpr char letter() {
+  if constexpr (sizeof(T) == 2) return std::is_signed_v<T> ? 's' : 't';
+  else if constexpr (sizeof(T) == 4) return std::is_signed_v<T> ? 'i' : 'j';
+  else if constexpr (std::is_same_v<T, long>) return 'l';
+  else if constexpr (std::is_same_v<T, unsigned long>) return 'm';
+  else return std::is_signed_v<T> ? 'x' : 'y';
+}
+
+template <typename T>
+SortFn<T> routine(bool descending) {
+  static const auto all = [] {
+    const auto found = [](const char* order) -> SortFn<T> {
+      if (!library().handle) return nullptr;
+      const std::string name =
+          cat("_ZNK3hwy6SorterclEP", letter<T>(),
+              std::is_same_v<std::size_t, unsigned long> ? 'm' : 'j', "NS_", order, "E");
+      return reinterpret_cast<SortFn<T>>(dlsym(library().handle, name.c_str()));
+    };
+    struct {
+      SortFn<T> up, down;
+    } both{found("13SortAscending"), found("14SortDescending")};
+    return both;
+  }();
+  return descending ? all.down : all.up;
+}
+
+}  // namespace
+
+template <typename T>
+bool vector_sort(T* data, std::int64_t n, bool descending) {
+  if constexpr (sizeof(T) == 1) {
+    return false;
+  } else {
+    const SortFn<T> sort = routine<T>(descending);
+    if (sort) sort(&library().sorter, data, static_cast<std::size_t>(n), Order{});
+    return sort != nullptr;
+  }
+}
+
+template bool vector_sort(std::int8_t*, std::int64_t, bool);
+template bool vector_sort(std::uint8_t*, std::int64_t, bool);
+template bool vector_sort(std::int16_t*, std::int64_t, bool);
+template bool vector_sort(std::uint16_t*, std::int64_t, bool);
+template bool vector_sort(std::int32_t*, std::int64_t, bool);
+template bool vector_sort(std::uint32_t*, std::int64_t, bool);
+template bool vector_sort(std::int64_t*, std::int64_t, bool);
+template bool vector_sort(std::uint64_t*, std::int64_t, bool);
+
+}  // namespace weft

@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/linalg/linalg.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <cstring>
+
+#include "weft/array/ops.h"
+#include "weft/devices/grid_operators.h"
+#include "weft/linalg/linalg_device.h"
+
+namespace weft::linalg {
+
+namespace {
+
+using C = std::complex<float>;
+using Z = std::complex<double>;
+constexpr const char* kLibraries[] = {"libopenblas.so.0", "liblapack.so.3", "libopenblas.so",
+                                      "liblapack.so",     "libmkl_rt.so.2", "libflexiblas.so.3"};
+
+void* lapack() {
+  static void* handle = [] {
+    for (const char* name : kLibraries) {
+      if (void* h = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return h;
+    }
+    return static_cast<void*>(nullptr);
+  }();
+  return handle;
+}
+
+template <typename F>
+F* routine(const char* name) {
+  void* symbol = lapack() ? dlsym(lapack(), name) : nullptr;
+  if (symbol) return reinterpret_cast<F*>(symbol);
+  std::vector<std::string> searched(std::begin(kLibraries), std::end(kLibraries));
+  throw Error(ErrorKind::device, "array.lapack.absent", cat("no LAPACK library offers ", name))
+      .note("searched: " + join(searched))
+      .help("install liblapack3 or libopenblas0");
+}
+
+template <typename T>
+constexpr bool kComplex = std::is_same_v<T, Z> || std::is_same_v<T, C>;
+template <typename T>
+using Real = std::conditional_t<std::is_same_v<T, C> || std::is_same_v<T, float>, float, double>;
+template <typename T>
+std::string spelled(const char* stem, const char* complex_stem = nullptr) {
+  const bool narrow = std::is_same_v<Real<T>, float>;
+  return kComplex<T> ? cat(narrow ? "c" : "z", complex_stem ? complex_stem : stem, "_")
+                     : cat(narrow ? "s" : "d", stem, "_");
+}
+
+void need_matrix(const NDArray& a, std::string_view name, bool square) {
+  if (a.ndim() < 2 || (square && a.shape()[a.ndim() - 1] != a.shape()[a.ndim() - 2])) {
+    throw Error(ErrorKind::shape, cat("array.", name, ".shape"),
+                cat(name, " needs ", square ? "square matrices" : "matrices",
+                    " in the last two axes, got ", describe(a)));
+  }
+  if (!is_inexact(a.elem())) {
+    throw Error(ErrorKind::dtype, cat("array.", name, ".dtype"),
+                cat(name, " is not defined for ", name_of(a.elem())));
+  }
+}
+
+/// Refuses devices on which arrays have too few operations to compose `name` of.
+void need_device(const NDArray& a, std::string_view name) {
+  if (a.on_host() || has_grid(a)) return;
+  throw Error(ErrorKind::device, cat("array.", name, ".kernel"),
+              cat("no kernel of ", name, " for ", describe(a), " on ", a.device()->info().name))
+      .note("devices that have it: cpu, and those with a grid of thread blocks")
+      .help("move the array to the host's device with to(...)");
+}
+
+/// What LAPACK computes in: the type itself; 16-bit floats in float32.
+Elem wide_of(Elem e) { return arithmetic_elem(e); }
+
+/// Matrices one after the other, each column by column, on the host.
+NDArray columns(const NDArray& a) {
+  NDArray t = a.transpose(-2, -1);
+  return t.astype(wide_of(a.elem()));
+}
+
+std::int64_t batch_of(const NDArray& a) {
+  std::int64_t n = 1;
+  for (int i = 0; i + 2 < a.ndim(); ++i) n *= a.shape()[i];
+  return n;
+}
+Dims batch_shape(const NDArray& a, std::initializer_list<std::int64_t> tail) {
+  Dims out(a.shape().data(), a.ndim() - 2);
+  for (std::int64_t n : tail) out.push_back(n);
+  return out;
+}
+template <typename T>
+T* data(const NDArray& a) {
+  return reinterpret_cast<T*>(a.host());
+}
+
+template <typename F>
+auto by_type(Elem e, F&& f) {
+  switch (e) {
+    case Elem::complex64: return f(C{});
+    case Elem::complex128: return f(Z{});
+    case Elem::float32: return f(float{});
+    default: return f(double{});
+  }
+}
+
+using Int = int;
+
+[[noreturn]] void failed(std::string_view name, std::string_view reason, const NDArray& a,
+                         std::int64_t which) {
+  throw Error(ErrorKind::value, cat("array.", name, ".", reason),
+              cat(name, ": matrix ", which, " of ", describe(a), " is ", reason));
+}
+
+/// Iterations do not end well with NaN or infinity: such matrices are refused before LAPACK sees
+/// them.
+void need_finite(const NDArray& a, std::string_view name) {
+  const NDArray good = reduce(ReduceOp::all, apply(Op::isfinite, a), {false, {-2, -1}}, false);
+  std::string each(static_cast<std::size_t>(good.size()), '\0');
+  good.read(each.data());
+  const std::size_t which = each.find('\0');
+  if (which == std::string::npos) return;
+  throw Error(ErrorKind::value, cat("array.", name, ".finite"),
+              cat(name, ": matrix ", which, " of ", describe(a), " holds NaN or infinity"))
+      .note("legal: matrices of finite numbers");
+}
+
+}  // namespace
+
+bool available() { return lapack() != nullptr; }
+
+NDArray solve(const NDArray& a_in, const NDArray& b_in, std::string_view name) {
+  need_matrix(a_in, name, true);
+  check_same_device(a_in, b_in, "solve");
+  Elem e = promote(a_in.elem(), b_in.elem());
+  const bool vector = b_in.ndim() == 1;
+  NDArray b = vector ? b_in.expand_dims(1) : b_in;
+  std::int64_t n = a_in.shape()[a_in.ndim() - 1], k = b.shape()[b.ndim() - 1];
+  if (b.shape()[b.ndim() - 2] != n) {
+    throw Error(
+        ErrorKind::shape, "array.solve.extent",
+        cat("solve with ", describe(a_in), " and ", describe(b_in), ": ", n, " rows are needed"));
+  }
+  Dims ba(a_in.shape().data(), a_in.ndim() - 2), bb(b.shape().data(), b.ndim() - 2);
+  const Dims* shapes[2] = {&ba, &bb};
+  Dims batch = broadcast_shapes(shapes, "solve"), sa = batch, sb = batch;
+  sa.push_back(n), sa.push_back(n), sb.push_back(n), sb.push_back(k);
+  Elem wide = wide_of(e);
+  if (!a_in.on_host()) {
+    need_device(a_in, name);
+    NDArray x =
+        device::solve(a_in.broadcast_to(sa).astype(e), b.broadcast_to(sb).astype(e), name, a_in);
+    const int last[1] = {-1};
+    return vector ? x.squeeze(last) : x;
+  }
+  NDArray A = columns(a_in.broadcast_to(sa).astype(wide)),
+          X = columns(b.broadcast_to(sb).astype(wide));
+  by_type(wide, [&]<typename T>(T) {
+    auto* gesv = routine<void(const Int*, const Int*, T*, const Int*, Int*, T*, const Int*, Int*)>(
+        spelled<T>("gesv").c_str());
+    std::vector<Int> pivots(static_cast<std::size_t>(n) + 1);
+    Int in = static_cast<Int>(n), ik = static_cast<Int>(k), info = 0, ld = std::max<Int>(1, in);
+    for (std::int64_t m = 0, count = batch_of(A); m < count && n > 0 && k > 0; ++m) {
+      gesv(&in, &ik, data<T>(A) + m * n * n, &ld, pivots.data(), data<T>(X) + m * n * k, &ld,
+           &info);
+      if (info > 0) failed(name, "singular", a_in, m);
+    }
+  });
+  NDArray out = X.transpose(-2, -1).astype(e);
+  if (vector) {
+    const int axis[1] = {-1};
+    out = out.squeeze(axis);
+  }
+  return out;
+}
+
+SignedLog slogdet(const NDArray& a) {
+  need_matrix(a, "slogdet", true);
+  if (!a.on_host()) {
+    need_device(a, "slogdet");
+    return device::slogdet(a);
+  }
+  Elem e = a.elem(), wide = wide_of(e);
+  std::int64_t n = a.shape()[a.ndim() - 1];
+  NDArray A = columns(a);
+  SignedLog out{NDArray::empty(A.device(), wide, batch_shape(a, {})),
+                NDArray::empty(A.device(), real_of(wide), batch_shape(a, {})),
+                NDArray::empty(A.device(), wide, batch_shape(a, {}))};
+  by_type(wide, [&]<typename T>(T) {
+    auto* getrf = routine<void(const Int*, const Int*, T*, const Int*, Int*, Int*)>(
+        spelled<T>("getrf").c_str());
+    std::vector<Int> pivots(static_cast<std::size_t>(n) + 1);
+    Int in = static_cast<Int>(n), info = 0, ld = std::max<Int>(1, in);
+    for (std::int64_t m = 0, count = out.sign.size(); m < count; ++m) {
+      T* lu = data<T>(A) + m * n * n;
+      T sign = 1, det = 1;
+      Real<T> log = 0;
+      if (n > 0) getrf(&in, &in, lu, &ld, pivots.data(), &info);
+      for (std::int64_t i = 0; i < n; ++i) {
+        T d = lu[i * n + i];
+        const Real<T> magnitude = std::abs(d);
+        if (pivots[static_cast<std::size_t>(i)] != i + 1) sign = -sign, det = -det;
+        det *= d;
+        sign = magnitude == 0 ? T(0) : sign * (d / magnitude);
+        log += std::log(magnitude);
+      }
+      data<T>(out.sign)[m] = sign;
+      data<Real<T>>(out.log)[m] = log;
+      data<T>(out.determinant)[m] = det;
+    }
+  });
+  return {out.sign.astype(e), out.log.astype(real_of(e)), out.determinant.astype(e)};
+}
+
+NDArray cholesky(const NDArray& a, bool upper) {
+  need_matrix(a, "cholesky", true);
+  if (!a.on_host()) {
+    need_device(a, "cholesky");
+    return device::cholesky(a, upper);
+  }
+  std::int64_t n = a.shape()[a.ndim() - 1];
+  NDArray A = columns(a);
+  by_type(wide_of(a.elem()), [&]<typename T>(T) {
+    auto* potrf =
+        routine<void(const char*, const Int*, T*, const Int*, Int*)>(spelled<T>("potrf").c_str());
+    Int in = static_cast<Int>(n), info = 0, ld = std::max<Int>(1, in);
+    for (std::int64_t m = 0, count = batch_of(A); m < count && n > 0; ++m) {
+      T* c = data<T>(A) + m * n * n;
+      potrf(upper ? "U" : "L", &in, c, &ld, &info);
+      if (info > 0) failed("cholesky", "indefinite", a, m);
+      for (std::int64_t col = 0; col < n; ++col) {
+        for (std::int64_t row = 0; row < n; ++row) {
+          if (upper ? row > col : row < col) c[col * n + row] = T(0);
+        }
+      }
+    }
+  });
+  return A.transpose(-2, -1).astype(a.elem());
+}
+
+Eigen eigh(const NDArray& a, bool vectors) {
+  need_matrix(a, "eigh", true);
+  need_device(a, "eigh");
+  need_finite(a, "eigh");
+  if (!a.on_host()) return device::eigh(a);
+  std::int64_t n = a.shape()[a.ndim() - 1];
+  NDArray A = columns(a);
+  const char* job = vectors ? "V" : "N";
+  NDArray W = NDArray::empty(A.device(), real_of(A.elem()), batch_shape(a, {n}));
+  by_type(wide_of(a.elem()), [&]<typename T>(T) {
+    Int in = static_cast<Int>(n), info = 0, ld = std::max<Int>(1, in), query = -1;
+    for (std::int64_t m = 0, count = batch_of(A); m < count && n > 0; ++m) {
+      T* v = data<T>(A) + m * n * n;
+      using R = Real<T>;
+      R* w = data<R>(W) + m * n;
+      T work0;
+      R rwork0 = 0;
+      Int iwork0 = 0;
+      if constexpr (kComplex<T>) {
+        auto* f =
+            routine<void(const char*, const char*, const Int*, T*, const Int*, R*, T*, const Int*,
+                         R*, const Int*, Int*, const Int*, Int*)>(spelled<T>("heevd").c_str());
+        f(job, "L", &in, v, &ld, w, &work0, &query, &rwork0, &query, &iwork0, &query, &info);
+        Int lw = static_cast<Int>(work0.real()), lr = static_cast<Int>(rwork0), li = iwork0;
+        std::vector<T> work(static_cast<std::size_t>(lw));
+        std::vector<R> rwork(static_cast<std::size_t>(lr));
+        std::vector<Int> iwork(static_cast<std::size_t>(li));
+        f(job, "L", &in, v, &ld, w, work.data(), &lw, rwork.data(), &lr, iwork.data(), &li, &info);
+      } else {
+        auto* f = routine<void(const char*, const char*, const Int*, T*, const Int*, R*, T*,
+                               const Int*, Int*, const Int*, Int*)>(spelled<T>("syevd").c_str());
+        f(job, "L", &in, v, &ld, w, &work0, &query, &iwork0, &query, &info);
+        Int lw = static_cast<Int>(work0), li = iwork0;
+        std::vector<T> work(static_cast<std::size_t>(lw));
+        std::vector<Int> iwork(static_cast<std::size_t>(li));
+        f(job, "L", &in, v, &ld, w, work.data(), &lw, iwork.data(), &li, &info);
+      }
+      if (info > 0) failed("eigh", "divergent", a, m);
+    }
+  });
+  const NDArray values = W.astype(real_of(a.elem()));
+  if (!vectors) return {values, {}};
+  return {values, A.transpose(-2, -1).astype(a.elem())};
+}
+
+Eigen eig(const NDArray& a) {
+  need_matrix(a, "eig", true);
+  if (!a.on_host()) {
+    throw Error(ErrorKind::device, "array.eig.kernel",
+                cat("no kernel of eig for ", describe(a), " on ", a.device()->info().name))
+        .note("devices that have it: cpu")
+        .help("move the array to the host's device with to(...)");
+  }
+  need_finite(a, "eig");
+  const std::int64_t n = a.shape()[a.ndim() - 1];
+  NDArray A = columns(a.astype(Elem::complex128));
+  NDArray W = NDArray::empty(A.device(), Elem::complex128, batch_shape(a, {n}));
+  NDArray V = NDArray::empty(A.device(), Elem::complex128, A.shape());
+  auto* f = routine<void(const char*, const char*, const Int*, Z*, const Int*, Z*, Z*, const Int*,
+                         Z*, const Int*, Z*, const Int*, double*, Int*)>("zgeev_");
+  const Int in = static_cast<Int>(n), ld = std::max<Int>(1, in), query = -1;
+  std::vector<double> rwork(static_cast<std::size_t>(2 * n + 1));
+  for (std::int64_t m = 0, count = batch_of(A); m < count && n > 0; ++m) {
+    Z* x = data<Z>(A) + m * n * n;
+    Z* v = data<Z>(V) + m * n * n;
+    Z* w = data<Z>(W) + m * n;
+    Z best;
+    Int info = 0;
+    f("N", "V", &in, x, &ld, w, nullptr, &ld, v, &ld, &best, &query, rwork.data(), &info);
+    const Int size = static_cast<Int>(best.real());
+    std::vector<Z> work(static_cast<std::size_t>(size));
+    f("N", "V", &in, x, &ld, w, nullptr, &ld, v, &ld, work.data(), &size, rwork.data(), &info);
+    if (info > 0) failed("eig", "divergent", a, m);
+  }
+  const Elem out = wide_of(a.elem()) == a.elem() || a.elem() == Elem::float64 ? Elem::complex128
+                                                                              : Elem::complex64;
+  return {W.astype(out), V.transpose(-2, -1).astype(out)};
+}
+
+Svd svd(const NDArray& a, SvdPart part) {
+  need_matrix(a, "svd", false);
+  need_device(a, "svd");
+  need_finite(a, "svd");
+  if (!a.on_host()) return device::svd(a, part);
+  const bool full = part == SvdPart::full, vectors = part != SvdPart::values;
+  const char* job = full ? "A" : vectors ? "S" : "N";
+  std::int64_t rows = a.shape()[a.ndim() - 2], cols = a.shape()[a.ndim() - 1],
+               k = std::min(rows, cols);
+  std::int64_t uc = full ? rows : k, vr = full ? cols : k;
+  Elem wide = wide_of(a.elem());
+  NDArray A = columns(a);
+  NDArray U = NDArray::empty(A.device(), wide, batch_shape(a, {vectors ? uc : 0, rows}));
+  NDArray S = NDArray::empty(A.device(), real_of(wide), batch_shape(a, {k}));
+  NDArray V = NDArray::empty(A.device(), wide, batch_shape(a, {cols, vectors ? vr : 0}));
+  by_type(wide, [&]<typename T>(T) {
+    using R = Real<T>;
+    Int m = static_cast<Int>(rows), n = static_cast<Int>(cols), info = 0, query = -1;
+    Int lda = std::max<Int>(1, m), ldv = std::max<Int>(1, static_cast<Int>(vr));
+    std::vector<Int> iwork(static_cast<std::size_t>(8 * k + 1));
+    std::vector<R> rwork(static_cast<std::size_t>(
+        k * std::max(5 * k + 7, 2 * std::max(rows, cols) + 2 * k + 1) + 1));
+    for (std::int64_t b = 0, count = batch_of(A); b < count && k > 0; ++b) {
+      T* x = data<T>(A) + b * rows * cols;
+      T* u = vectors ? data<T>(U) + b * uc * rows : nullptr;
+      T* v = vectors ? data<T>(V) + b * cols * vr : nullptr;
+      R* s = data<R>(S) + b * k;
+      auto run = [&](T* work, Int* lwork) {
+        if constexpr (kComplex<T>) {
+          auto* f = routine<void(const char*, const Int*, const Int*, T*, const Int*, R*, T*,
+                                 const Int*, T*, const Int*, T*, const Int*, R*, Int*, Int*)>(
+              spelled<T>("gesdd").c_str());
+          f(job, &m, &n, x, &lda, s, u, &lda, v, &ldv, work, lwork, rwork.data(), iwork.data(),
+            &info);
+        } else {
+          auto* f = routine<void(const char*, const Int*, const Int*, T*, const Int*, R*, T*,
+                                 const Int*, T*, const Int*, T*, const Int*, Int*, Int*)>(
+              spelled<T>("gesdd").c_str());
+          f(job, &m, &n, x, &lda, s, u, &lda, v, &ldv, work, lwork, iwork.data(), &info);
+        }
+      };
+      T size;
+      run(&size, &query);
+      Int lwork = static_cast<Int>(std::abs(size));
+      std::vector<T> work(static_cast<std::size_t>(lwork));
+      run(work.data(), &lwork);
+      if (info > 0) failed("svd", "divergent", a, b);
+    }
+    if (k == 0 && full) {  // orthogonal matrices of the non-empty side
+      for (NDArray* q : {&U, &V}) {
+        std::int64_t side = q->shape()[q->ndim() - 1];
+        T* p = data<T>(*q);
+        std::fill(p, p + q->size(), T(0));
+        for (std::int64_t i = 0; i < q->size() && side > 0; i += side + 1) {
+          p[i] = T(1);
+          if ((i + 1) % (side * side) == 0) i -= side;
+        }
+      }
+    }
+  });
+  return {U.transpose(-2, -1).astype(a.elem()), S.astype(real_of(a.elem())),
+          V.transpose(-2, -1).astype(a.elem())};
+}
+
+Qr qr(const NDArray& a, bool complete) {
+  need_matrix(a, "qr", false);
+  if (!a.on_host()) {
+    need_device(a, "qr");
+    return device::qr(a, complete);
+  }
+  std::int64_t rows = a.shape()[a.ndim() - 2], cols = a.shape()[a.ndim() - 1],
+               k = std::min(rows, cols);
+  std::int64_t qc = complete ? rows : k;
+  Elem wide = wide_of(a.elem());
+  NDArray A = columns(a);
+  NDArray Q = NDArray::empty(A.device(), wide, batch_shape(a, {qc, rows}));
+  NDArray R = NDArray::empty(A.device(), wide, batch_shape(a, {qc, cols}));
+  by_type(wide, [&]<typename T>(T) {
+    auto* geqrf = routine<void(const Int*, const Int*, T*, const Int*, T*, T*, const Int*, Int*)>(
+        spelled<T>("geqrf").c_str());
+    auto* orgqr = routine<void(const Int*, const Int*, const Int*, T*, const Int*, const T*, T*,
+                               const Int*, Int*)>(spelled<T>("orgqr", "ungqr").c_str());
+    Int m = static_cast<Int>(rows), n = static_cast<Int>(cols), ik = static_cast<Int>(k),
+        iq = static_cast<Int>(qc), info = 0;
+    Int ld = std::max<Int>(1, m), lwork = std::max<Int>(1, 64 * std::max({m, n, iq}));
+    std::vector<T> work(static_cast<std::size_t>(lwork)), tau(static_cast<std::size_t>(k) + 1);
+    for (std::int64_t b = 0, count = batch_of(A); b < count; ++b) {
+      T* x = data<T>(A) + b * rows * cols;
+      T* q = data<T>(Q) + b * qc * rows;
+      T* r = data<T>(R) + b * qc * cols;
+      if (k > 0) geqrf(&m, &n, x, &ld, tau.data(), work.data(), &lwork, &info);
+      for (std::int64_t i = 0; i < qc; ++i) {
+        for (std::int64_t j = 0; j < cols; ++j) r[i * cols + j] = i <= j ? x[j * rows + i] : T(0);
+      }
+      std::fill(q, q + qc * rows, T(0));
+      if (k == 0) {
+        for (std::int64_t i = 0; i < std::min(qc, rows); ++i) q[i * rows + i] = T(1);
+        continue;
+      }
+      std::memcpy(static_cast<void*>(q), x, sizeof(T) * static_cast<std::size_t>(rows * k));
+      orgqr(&m, &iq, &ik, q, &ld, tau.data(), work.data(), &lwork, &info);
+    }
+  });
+  return {Q.transpose(-2, -1).astype(a.elem()), R.astype(a.elem())};
+}
+
+}  // namespace weft::linalg

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Largest elements of windows and depthwise convolutions on the host, beside loops over every window."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import weft
+from weft.nn import functional as F
+
+
+def places(n, kernel, stride, padding, dilation):
+    """The positions of each window's taps inside an axis."""
+    count = (n + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+    taps = [[o * stride - padding + k * dilation for k in range(kernel)] for o in range(count)]
+    return [[(k, at) for k, at in enumerate(t) if 0 <= at < n] for t in taps]
+
+
+POOLS = [((5,), 2, 2, 0, 1), ((9,), 3, 1, 1, 2), ((7, 6), 2, 2, 0, 1), ((8, 9), 3, 2, 1, 1), ((6, 7), 3, 1, 1, 2), ((1, 1), 1, 1, 0, 1), ((4, 5, 6), 2, 2, 1, 1)]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("case", POOLS)
+def test_largest_of_windows(case, dtype):
+    shape, kernel, stride, padding, dilation = case
+    rng = np.random.default_rng(4)
+    x = rng.integers(-3, 4, (2, 3, *shape)).astype("float32")  # with ties
+    x.reshape(-1)[5] = np.nan
+    tensor = weft.Tensor(weft.asarray(x).astype(getattr(weft, dtype)))
+    pool = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[len(shape) - 1]
+    y = pool(tensor, kernel, stride, padding, dilation)
+    axes = [places(n, kernel, stride, padding, dilation) for n in shape]
+    want, grad = np.empty((2, 3, *map(len, axes)), "float32"), np.zeros_like(x)
+    g = rng.integers(1, 5, want.shape).astype("float32")
+    for at in np.ndindex(*want.shape):
+        taps = [t for t in itertools.product(*(axis[o] for axis, o in zip(axes, at[2:])))]
+        spots = [(at[0], at[1], *(p for _, p in t)) for t in taps]
+        values = np.array([x[s] for s in spots])
+        best = int(np.argmax(values))  # the first, NaN before all
+        want[at] = values[best]
+        grad[spots[best]] += g[at]
+    np.testing.assert_array_equal(y.astype(weft.float32).numpy(), want)
+    weights = weft.Tensor(weft.asarray(g).astype(getattr(weft, dtype)), requires_grad=False)
+    y.backward(weights)
+    np.testing.assert_array_equal(tensor.grad.astype(weft.float32).numpy(), grad)
+
+
+def test_largest_of_integers():
+    x = np.random.default_rng(1).integers(-100, 100, (2, 6, 7)).astype("int32")
+    got = F.max_pool2d(weft.asarray(x), 2).numpy()
+    np.testing.assert_array_equal(got, x[:, :6, :6].reshape(2, 3, 2, 3, 2).max((2, 4)))
+
+
+DEPTHWISE = list(itertools.product([(1, 1), (7, 5), (9, 12)], [(1, 1), (3, 3), (5, 2)], [1, 2, 3], [0, 2], [1, 2], [1, 2]))  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_depthwise_convolutions(dtype):
+    """Values and gradients; a convolution is linear in both operands, so gradients are those of its formula."""
+    rng = np.random.default_rng(6)
+    tried = 0
+    for (h, w), (kh, kw), stride, padding, dilation, each in DEPTHWISE:
+        rows, columns = (places(n, k, stride, padding, dilation) for n, k in ((h, kh), (w, kw)))
+        if not rows or not columns:
+            continue
+        tried += 1
+        x, weight = rng.standard_normal((2, 3, h, w)), rng.standard_normal((3 * each, 1, kh, kw))
+        g = rng.standard_normal((2, 3 * each, len(rows), len(columns)))
+        want, dx, dw = np.zeros_like(g), np.zeros_like(x), np.zeros_like(weight)
+        for o, (y, at_y), (z, at_z) in itertools.product(
+            range(3 * each), enumerate(rows), enumerate(columns)
+        ):
+            for (i, p), (j, q) in itertools.product(at_y, at_z):
+                want[:, o, y, z] += x[:, o // each, p, q] * weight[o, 0, i, j]
+                dx[:, o // each, p, q] += g[:, o, y, z] * weight[o, 0, i, j]
+                dw[o, 0, i, j] += (g[:, o, y, z] * x[:, o // each, p, q]).sum()
+        image, kernel = weft.Tensor(x.astype(dtype)), weft.Tensor(weight.astype(dtype))
+        out = F.conv2d(image, kernel, stride=stride, padding=padding, dilation=dilation, groups=3)
+        out.backward(weft.Tensor(g.astype(dtype), requires_grad=False))
+        tolerance = 1e-4 if dtype == "float32" else 1e-11
+        for got, exact in ((out, want), (image.grad, dx), (kernel.grad, dw)):
+            np.testing.assert_allclose(got.numpy(), exact, rtol=tolerance, atol=tolerance)
+    assert tried > 80

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The back end's rules of convolutions and their gradients beside torch's in float64, on the host and on a device with a grid."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from weft.torch import _version  # noqa: E402
+
+if not _version.COMPILES:
+    pytest.skip(f"torch.compile needs torch 2.4, this is {torch.__version__}: tools/test_torch2 runs this file", allow_module_level=True)  # fmt: skip
+
+import weft  # noqa: E402
+from weft import _core  # noqa: E402
+from weft.torch import rules  # noqa: E402
+
+rules.load()
+DEVICES = [d for d in ("cpu", "opencl:0") if d in [w.name for w in weft.devices() if w.available]]
+
+# stride, padding, dilation, groups, transposed
+OPTIONS = [
+    ((1, 1), (1, 1), (1, 1), 1, False),
+    ((2, 2), (0, 1), (1, 2), 1, False),
+    ((1, 2), (1, 0), (1, 1), 2, False),
+    ((1, 1), (1, 1), (1, 1), 6, False),
+    ((2, 2), (1, 1), (1, 1), 1, True),
+    ((2, 1), (0, 1), (1, 1), 2, True),
+]
+
+
+class Context:
+    """What the graph says about the operator's results."""
+
+    def __init__(self, dtype, shape):
+        self.dtype, self.shape, self.dtypes = dtype, tuple(shape), [dtype] * 3
+
+
+def away(got, want):
+    given = torch.from_dlpack(got.to("cpu").astype("float32")).double()
+    assert given.shape == want.shape
+    return float((given - want).norm() / want.norm())
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype, most", [("float32", 1e-6), ("bfloat16", 4e-3)])
+@pytest.mark.parametrize("stride, padding, dilation, groups, transposed", OPTIONS)
+def test_convolution(device, dtype, most, stride, padding, dilation, groups, transposed):
+    torch.manual_seed(1)
+    kind = getattr(torch, dtype)
+    shape = (6, 4 // groups, 3, 3) if transposed else (6 if groups == 6 else 8, 6 // groups, 3, 3)
+    x, w = torch.randn(2, 6, 9, 11).to(kind), torch.randn(shape).to(kind)
+    extra = (stride[0] - 1, 0) if transposed else (0, 0)
+    options = [list(stride), list(padding), list(dilation), transposed, list(extra), groups]
+    x64, w64 = (t.double().requires_grad_() for t in (x, w))
+    y = torch.convolution(x64, w64, None, *options)
+    g = torch.randn(y.shape).to(kind)
+    want = [*torch.autograd.grad(y, [x64, w64], g.double()), g.double().sum((0, 2, 3))]
+    c = Context(dtype, y.shape)
+    x, w, g = (_core._from_dlpack(torch._C._to_dlpack(t), None, None).to(device) for t in (x, w, g))
+    assert away(rules.ARRAYS["aten.convolution.default"](c, x, w, None, *options), y.detach()) < most  # fmt: skip
+    backward = rules.ARRAYS["aten.convolution_backward.default"]
+    for asked in [(True, True, True), (False, True, False), (True, False, False)]:
+        found = backward(c, g, x, w, [y.shape[1]], *options, list(asked))
+        for got, expected, flag in zip(found, want, asked):
+            assert (got is not None) == flag and (got is None or away(got, expected) < most)
+
+
+def test_gradients_of_another_shape_are_refused():
+    x, w, g = (weft.ones(s, dtype="float32") for s in ((1, 2, 5, 5), (3, 2, 3, 3), (1, 3, 4, 3)))
+    with weft.enable_grad(), pytest.raises(weft.Error) as refusal:
+        _core._convolution_gradients(g, x, w, True, True, (1, 1), (0, 0), (1, 1), False, (0, 0), 1)
+    assert refusal.value.code == "array.conv2d.shape" and "has shape" in str(refusal.value)

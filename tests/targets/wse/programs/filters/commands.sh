@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+set -e
+for arch in wse2 wse3; do
+  for sdk in 1.4 2.10; do
+    cslc --arch=$arch --sdk-version=$sdk layout.csl --fabric-dims=12,3 --fabric-offsets=4,1 --params=w:5,n:3,STREAM:0,OUT:1 -o out --memcpy --channels=1
+    cs_python run.py --name out
+  done
+done

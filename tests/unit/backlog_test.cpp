@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Work that waits for a compiler keeps its order, and tasks beside the caller run side by side.
+
+#include "weft/runtime/backlog.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <stdexcept>
+#include <vector>
+
+#include "weft/runtime/background.h"
+
+namespace weft::runtime {
+namespace {
+
+TEST(Backlog, keeps_the_order_of_the_calls) {
+  Backlog backlog;
+  std::vector<int> ran;
+  bool first = false;
+  EXPECT_FALSE(backlog.waits());
+  backlog.add([&] { return first; }, [&] { ran.push_back(1); });
+  backlog.add([] { return true; }, [&] { ran.push_back(2); });
+  backlog.advance();
+  EXPECT_TRUE(ran.empty()) << "what is ready may not pass what is not";
+  EXPECT_TRUE(backlog.waits());
+  first = true;
+  backlog.advance();
+  EXPECT_EQ(ran, (std::vector{1, 2}));
+  EXPECT_FALSE(backlog.waits());
+  first = false;
+  backlog.add([&] { return first; }, [&] { ran.push_back(3); });
+  backlog.settle();
+  EXPECT_EQ(ran, (std::vector{1, 2, 3}));
+  EXPECT_FALSE(backlog.waits());
+}
+
+TEST(Backlog, tells_the_first_error_after_the_rest_has_run) {
+  Backlog backlog;
+  int ran = 0;
+  backlog.add([] { return true; }, [] { throw std::runtime_error("one"); });
+  backlog.add([] { return true; }, [] { throw std::runtime_error("two"); });
+  backlog.add([] { return true; }, [&] { ++ran; });
+  backlog.advance();
+  EXPECT_EQ(ran, 1);
+  EXPECT_TRUE(backlog.waits()) << "an error is still to be told";
+  try {
+    backlog.settle();
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "one");
+  }
+  backlog.settle();
+  EXPECT_FALSE(backlog.waits());
+}
+
+TEST(Backlog, is_bounded) {
+  Backlog backlog;
+  std::size_t ran = 0;
+  for (std::size_t i = 0; i < Backlog::kMost + 5; ++i)
+    backlog.add([] { return false; }, [&] { ++ran; });
+  EXPECT_EQ(ran, 5u);
+  backlog.settle();
+  EXPECT_EQ(ran, Backlog::kMost + 5);
+}
+
+TEST(Background, runs_every_task_off_the_callers_thread) {
+  constexpr int kTasks = 40;
+  std::atomic<int> done{0}, here{0};
+  const auto caller = std::this_thread::get_id();
+  std::promise<void> all;
+  for (int i = 0; i < kTasks; ++i) {
+    run_beside([&] {
+      here += std::this_thread::get_id() == caller;
+      if (++done == kTasks) all.set_value();
+    });
+  }
+  all.get_future().wait();
+  EXPECT_EQ(here, 0);
+}
+
+}  // namespace
+}  // namespace weft::runtime
