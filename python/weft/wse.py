@@ -237,6 +237,7 @@ class SdkRuntime:
         engine: str = "automatic",
         task_order: str | None = None,
         seed: int | None = None,
+        router_depth: int | None = None,
         trace_links: bool = False,
         check_bounds: bool | None = None,
         timeline: bool = False,
@@ -246,7 +247,8 @@ class SdkRuntime:
         used than the machine has. `engine`: "automatic", "bytecode" or "native". `task_order` says which of several ready tasks of one
         priority goes first: "local-first" (the default, local tasks before data tasks, the lowest id first),
         "round-robin", "highest-first", "lowest-first" or "random", drawn from `seed`; the environment variables
-        WEFT_WSE_TASK_ORDER and WEFT_WSE_SEED set them where the arguments do not. A trace (`suppress_simfab_trace=False`, or a platform
+        WEFT_WSE_TASK_ORDER and WEFT_WSE_SEED set them where the arguments do not. `router_depth` (WEFT_WSE_ROUTER_DEPTH; 1 to 12, the
+        model's is 4) is how many wavelets a router holds of each color and side, which no document says. A trace (`suppress_simfab_trace=False`, or a platform
         that wants one) is written to simfab_traces/trace.json at stop; `trace_links` adds a track per link. `timeline` keeps the load of PEs and links over time for `save_timeline`. With
         `check_bounds` (or WEFT_WSE_CHECK_BOUNDS=1) a memory operand that leaves the variable it begins in is a fault
         (`wse.dsd.outside`) instead of a change to its neighbor."""
@@ -268,6 +270,7 @@ class SdkRuntime:
             "timeline": timeline,
             "task_order": task_order or os.environ.get("WEFT_WSE_TASK_ORDER") or "local-first",
             "seed": int(os.environ.get("WEFT_WSE_SEED", 0)) if seed is None else seed,
+            "router_depth": int(os.environ.get("WEFT_WSE_ROUTER_DEPTH", 0)) if router_depth is None else router_depth,
             "trace": trace,
             "trace_links": trace_links,
             "check_bounds": os.environ.get("WEFT_WSE_CHECK_BOUNDS", "0") != "0"

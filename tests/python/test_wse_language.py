@@ -248,3 +248,24 @@ def test_sections_that_cannot_lie_there(flag, slug, words, tmp_path, capsys):
     status, _ = sections_of(tmp_path, SECTIONS, f"--link-section-start-address-bytes={flag}")
     said = capsys.readouterr().err
     assert status == 1 and slug in said and words in said
+
+
+@pytest.mark.parametrize(
+    "arch,text,taken",
+    [
+        ("wse2", "@bind_local_task(t, @get_local_task_id(28));", "local task 28"),
+        ("wse3", "@bind_control_task(t, @get_control_task_id(35));", "control task 35"),
+        ("wse3", "@initialize_queue(@get_input_queue(1), .{ .color = @get_color(3) });", "input queue 1"),
+        ("wse2", "@set_local_color_config(@get_color(22), .{ .routes = .{ .rx = .{ WEST }, .tx = .{ EAST } } });", "color 22"),
+        ("wse2", "@initialize_queue(@get_input_queue(1), .{ .color = @get_color(3) });", None),
+        ("wse3", "@bind_local_task(t, @get_local_task_id(26));", None),
+    ],
+)
+@pytest.mark.parametrize("memcpy", [True, False])
+def test_what_memcpy_takes_on_the_machine_is_named(arch, text, taken, memcpy, tmp_path):
+    (tmp_path / "layout.csl").write_text(LAYOUT)
+    (tmp_path / "pe.csl").write_text("task t() void {} " + START % "" + "comptime { %s }" % text)
+    how = dict(arch=arch, memcpy=memcpy, fabric_dims=(8, 3), fabric_offsets=(4, 1))
+    said = wse.compile_csl(str(tmp_path / "layout.csl"), str(tmp_path / "out"), **how)["warnings"]
+    wanted = f"{taken} is taken by memcpy on the machine"
+    assert (wanted in said and "wse.csl.reserved" in said) == bool(taken and memcpy), said

@@ -173,3 +173,99 @@ def test_a_fault_leaves_earlier_results_right():
     np.testing.assert_array_equal(first.numpy(), t[good] * 2)
     module(table, weft.asarray(good[::-1].copy(), device=device), second)
     np.testing.assert_array_equal(second.numpy(), t[good[::-1]] * 2)
+
+
+TARGET = "wse:4x3"
+
+
+def scaled(shape, dtype, factor):
+    return weft.build(step(shape, dtype, factor), target=TARGET)["main"]
+
+
+@pytest.mark.parametrize("shape,dtype", [((37, 23), "float32"), ((41,), "float32"), ((19, 6), "float16")])
+def test_a_chain_of_different_programs_copies_nothing_between(shape, dtype):
+    device = weft.device(TARGET)
+    programs = [scaled(shape, dtype, f) for f in (0.5, -0.25, 0.75)]
+    value = np.random.default_rng(8).standard_normal(shape).astype(dtype)
+    x, want = weft.asarray(value, device=device), value.astype("f8")
+    alone = weft.zeros(shape, dtype=dtype, device=device)
+    programs[0](x, alone)
+    first = copies(device)  # with the argument's way to the PEs
+    held = [x]
+    for k in range(7):
+        y = weft.zeros(shape, dtype=dtype, device=device)
+        programs[k % 3](held[-1], y)
+        want = want * (0.5, -0.25, 0.75)[k % 3] + 1
+        held.append(y)
+        if k:
+            assert copies(device) < 300 + int(np.prod(shape)) // 8 < first
+    np.testing.assert_allclose(held[-1].numpy().astype("f8"), want, rtol=2e-2 if dtype == "float16" else 1e-5)
+    # Those of before were brought back when their place was needed.
+    before = value.astype("f8")
+    for k, y in enumerate(held[1:]):
+        before = before * (0.5, -0.25, 0.75)[k % 3] + 1
+        np.testing.assert_allclose(y.numpy().astype("f8"), before, rtol=2e-2 if dtype == "float16" else 1e-5)
+
+
+def test_results_that_the_next_program_divides_otherwise_go_through_the_memory():
+    device = weft.device(TARGET)
+    n, m = 18, 14
+    A = te.placeholder((n, m), name="A")
+    B = te.compute((m, n), lambda i, j: A[j, i] + A[j, m - 1 - i], name="B")
+    k = te.reduce_axis(n, name="k")
+    C = te.compute((m,), lambda i: te.sum(A[k, i] * A[k, i], axis=k), name="C")
+    make = lambda *tensors: weft.build(te.create_prim_func(list(tensors)), target=TARGET)["main"]
+    turn, sums, half = make(A, B), make(A, C), scaled((n, m), "float32", 0.5)
+    a = np.random.default_rng(9).standard_normal((n, m)).astype("f4")
+    x, y = weft.asarray(a, device=device), weft.zeros((n, m), device=device)
+    half(x, y)
+    t, s = weft.zeros((m, n), device=device), weft.zeros((m,), device=device)
+    turn(y, t)
+    sums(y, s)
+    b = a * np.float32(0.5) + 1
+    np.testing.assert_allclose(t.numpy(), b.T + b.T[::-1], rtol=1e-6)
+    np.testing.assert_allclose(s.numpy(), (b.astype("f8") ** 2).sum(0), rtol=1e-5)
+    np.testing.assert_array_equal(y.numpy(), b)
+
+
+def test_random_chains_of_programs_give_what_the_host_computes():
+    """Six programs of one shape in random order: sums, products, reversals, reductions; arrays die, live on and are read."""
+    device = weft.device("wse:3x2")
+    shape = (11, 13)
+    A, B = (te.placeholder(shape, name=n) for n in "AB")
+    k = te.reduce_axis(13, name="k")
+    rows = te.compute((11,), lambda i: te.sum(A[i, k], axis=k), name="rows")
+    results = [
+        (1, te.compute(shape, lambda i, j: A[i, j] * te.const(0.5, "float32"), name="p0"), lambda a, b: a * np.float32(0.5)),
+        (2, te.compute(shape, lambda i, j: A[i, j] - B[i, j], name="p1"), lambda a, b: a - b),
+        (1, te.compute(shape, lambda i, j: A[10 - i, j], name="p2"), lambda a, b: a[::-1]),
+        (2, te.compute(shape, lambda i, j: A[i, j] + B[i, 12 - j], name="p3"), lambda a, b: a + b[:, ::-1]),
+        (1, te.compute(shape, lambda i, j: rows[i] * te.const(0.1, "float32") + A[i, j], name="p4"),
+         lambda a, b: a + a.sum(1, keepdims=True) * np.float32(0.1)),
+    ]
+    programs = [
+        weft.build(te.create_prim_func([*(A, B)[:n], r]), target="wse:3x2")["main"] for n, r, _ in results
+    ]
+    rng = np.random.default_rng(10)
+    want = [rng.standard_normal(shape).astype("f4") for _ in range(3)]
+    arrays = [weft.asarray(w, device=device) for w in want]
+    for _ in range(120):
+        p, i, j = rng.integers(0, len(programs)), *rng.integers(0, len(arrays), 2)
+        out = weft.zeros(shape, device=device)
+        n, _, host = results[p]
+        programs[p](*(arrays[i], arrays[j])[:n], out)
+        value = host(want[i], want[j])
+        scale = max(1.0, float(np.abs(value).max()) / 8)  # bounded values
+        if scale > 1:
+            value, out = value * 0, weft.asarray(value * 0, device=device)
+        if len(arrays) > 6 or rng.random() < 0.5:
+            at = rng.integers(0, len(arrays))
+            arrays[at], want[at] = out, value
+        else:
+            arrays.append(out)
+            want.append(value)
+        if rng.random() < 0.2:
+            at = rng.integers(0, len(arrays))
+            np.testing.assert_allclose(arrays[at].numpy(), want[at], rtol=1e-4, atol=1e-4)
+    for got, expected in zip(arrays, want):
+        np.testing.assert_allclose(got.numpy(), expected, rtol=1e-4, atol=1e-4)

@@ -174,6 +174,64 @@ comptime {
 """
 
 
+DEPTH_SENDER = """
+param data: color; param mark: color;
+const data_q = @get_output_queue(2); const mark_q = @get_output_queue(3);
+const words = @zeros([20]u32);
+const out = @get_dsd(fabout_dsd, .{ .extent = 20, .fabric_color = data, .output_queue = data_q });
+const last = @get_dsd(fabout_dsd, .{ .extent = 1, .fabric_color = mark, .output_queue = mark_q });
+var zero = @zeros([20]u32);
+const from = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{20} -> zero[i] });
+task go() void { @mov32(out, from, .{ .async = true, .activate = sent }); }
+task sent() void { @mov32(last, @as(u32, 1)); }
+comptime {
+  @bind_local_task(go, @get_local_task_id(9)); @bind_local_task(sent, @get_local_task_id(10)); @activate(@get_local_task_id(9));
+}
+"""
+DEPTH_RECEIVER = """
+param data: color; param mark: color;
+export var first: u16 = 0;
+var waste: u16 = 0;
+task word(x: u32) void { if (first == 0) first = 1; }
+task marked(x: u32) void { if (first == 0) first = 2; }
+task busy() void { for (@range(u16, 500)) |i| { waste += i; } @unblock(data); }
+comptime {
+  @bind_data_task(word, @get_data_task_id(data)); @bind_data_task(marked, @get_data_task_id(mark)); @block(data);
+  @bind_local_task(busy, @get_local_task_id(9)); @activate(@get_local_task_id(9));
+}
+"""
+
+
+def test_results_that_depend_on_the_depth_of_routers_are_found(tmp_path, monkeypatch, capsys):
+    """Twenty wavelets find room on the way to a busy PE only where routers are deep."""
+    from weft.wse_tools import cslc_main
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "layout.csl").write_text("""
+const cs = .{ .data = @get_color(3), .mark = @get_color(2) };
+layout {
+  @set_rectangle(2, 1); @set_tile_code(0, 0, "send.csl", cs); @set_tile_code(1, 0, "take.csl", cs);
+  @set_color_config(0, 0, cs.data, .{ .routes = .{ .rx = .{ RAMP }, .tx = .{ EAST } } });
+  @set_color_config(0, 0, cs.mark, .{ .routes = .{ .rx = .{ RAMP }, .tx = .{ EAST } } });
+  @set_color_config(1, 0, cs.data, .{ .routes = .{ .rx = .{ WEST }, .tx = .{ RAMP } } });
+  @set_color_config(1, 0, cs.mark, .{ .routes = .{ .rx = .{ WEST }, .tx = .{ RAMP } } });
+}""")
+    (tmp_path / "send.csl").write_text(DEPTH_SENDER)
+    (tmp_path / "take.csl").write_text(DEPTH_RECEIVER)
+    assert cslc_main(["layout.csl", "-o", "out", "--perturb", "5"]) == 1
+    text = capsys.readouterr().out
+    assert "the result depends on the depth of routers" in text, text
+    for depth, first in ((2, 1), (12, 2)):
+        runner = SdkRuntime("out", memcpy_required=False, router_depth=depth)
+        runner.load()
+        runner.run()
+        runner.stop()
+        assert runner.read_symbol(1, 0, "first", "u2")[0] == first
+    with pytest.raises(ValueError, match="router_depth is 13; legal are 1 to 12") as caught:
+        SdkRuntime("out", memcpy_required=False, router_depth=13)
+    assert caught.value.code == "wse.runtime.router_depth"
+
+
 def test_results_that_depend_on_the_order_of_tasks_are_found(tmp_path, monkeypatch, capsys):
     from weft.wse_tools import cs_python_main, cslc_main
 

@@ -270,6 +270,14 @@ void* weft_wse_open(const char* directory, const char* options, char** error) {
       if (const weft::Json* seed = o.find("seed"))
         r.seed = static_cast<std::uint64_t>(seed->as_int());
     }
+    if (const weft::Json* v = o.find("router_depth")) {
+      const std::int64_t depth = v->as_int();
+      if (depth < 0 || depth > weft::wse::kMostRouterDepth)
+        throw weft::Error(weft::ErrorKind::value, "wse.runtime.router_depth",
+                          weft::cat("router_depth is ", depth, "; legal are 1 to ",
+                                    weft::wse::kMostRouterDepth, ", and 0 for the model's"));
+      r.router_depth = static_cast<int>(depth);
+    }
     auto runtime = std::make_unique<weft::wse::SdkRuntime>(directory, r);
     if (const weft::Json* v = o.find("trace"); v && v->as_bool()) runtime->start_trace();
     return runtime.release();

@@ -139,7 +139,7 @@ void WseDevice::settle(Resident& held, const Which& which, bool peek) {
     // Unless its memory has been freed or written meanwhile.
     std::lock_guard lock(mutex_);
     if (std::erase_if(held.left, [&](const Left& l) { return l.id == left->id; }))
-      left->how.put_back(words, left->buffer());
+      left->put_back(words);
   }
 }
 
@@ -178,33 +178,6 @@ void WseDevice::retire(const std::shared_ptr<Resident>& held, bool peek) {
   std::lock_guard lock(mutex_);
   std::erase_if(resident_, [&](const auto& entry) { return entry.second == held; });
   if (reported_ == held.get()) reported_ = nullptr;
-}
-
-std::shared_ptr<Resident> WseDevice::resident(std::uint64_t executable, std::size_t kernel,
-                                              const Layout& layout) {
-  static thread_local const std::shared_ptr<void> thread = std::make_shared<char>();
-  std::vector<std::shared_ptr<Resident>> gone;
-  std::shared_ptr<Resident> held;
-  {
-    std::lock_guard lock(mutex_);
-    for (const auto& [owner, wafer] : resident_)
-      if (owner.expired()) gone.push_back(wafer);
-    if (const auto mine = resident_.find(thread); mine != resident_.end()) held = mine->second;
-  }
-  for (const auto& wafer : gone) retire(wafer, true);
-  if (held && held->executable == executable && held->kernel == kernel) return held;
-  if (held) retire(held, false);
-  held = std::make_shared<Resident>();
-  held->executable = executable;
-  held->kernel = kernel;
-  RuntimeOptions options;
-  options.threads = threads_;
-  held->runtime = std::make_unique<SdkRuntime>(layout, options);
-  held->runtime->load();
-  held->runtime->run();
-  std::lock_guard lock(mutex_);
-  resident_.insert_or_assign(thread, held);
-  return held;
 }
 
 runtime::StatReport WseDevice::stats() const {

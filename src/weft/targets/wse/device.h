@@ -44,8 +44,10 @@ class WseDevice final : public runtime::Device {
  private:
   class Launch;
   using Which = std::function<bool(const Left&)>;
+  /// The wafer of this thread with this program, loaded if another one is there: what `work` can
+  /// use of the other's results stays on the PEs.
   std::shared_ptr<Resident> resident(std::uint64_t executable, std::size_t kernel,
-                                     const Layout& layout);
+                                     const Layout& layout, const Launch& work);
   /// Results in `range` will not be asked for. The caller holds `mutex_`.
   void forget(const Range& range);
   /// Brings results in `range` back from all wafers but one, whose `busy` the caller may hold.

@@ -49,9 +49,9 @@ std::vector<std::int64_t> Distribution::starts(std::int64_t x, std::int64_t y) c
   return out;
 }
 
-std::vector<std::uint32_t> Distribution::words_of(const PlanBuffer& from) const {
+template <typename F>
+void Distribution::for_each_in_boxes(const std::vector<std::int64_t>& shape, F&& f) const {
   const PlanArray& a = array;
-  std::vector<std::uint32_t> out(static_cast<std::size_t>(words()));
   std::vector<std::int64_t> at(a.extent.size());
   for (std::int64_t y = 0; y < height; ++y) {
     for (std::int64_t x = 0; x < width; ++x) {
@@ -63,13 +63,11 @@ std::vector<std::uint32_t> Distribution::words_of(const PlanBuffer& from) const 
         bool inside = true;
         for (std::size_t d = 0; d < at.size(); ++d) {
           std::int64_t p = origin[d] + at[d];
-          inside = inside && p >= 0 && p < from.shape[d];
-          linear = linear * from.shape[d] + p;
+          inside = inside && p >= 0 && p < shape[d];
+          linear = linear * shape[d] + p;
           w += at[d] * a.strides[d];
         }
-        if (inside)
-          std::memcpy(&out[static_cast<std::size_t>(w)], from.at + linear * from.bytes,
-                      static_cast<std::size_t>(from.bytes));
+        if (inside) f(static_cast<std::size_t>(w), linear);
         for (std::size_t d = at.size(); d-- > 0;) {
           if (++at[d] < a.extent[d]) break;
           at[d] = 0;
@@ -77,6 +75,34 @@ std::vector<std::uint32_t> Distribution::words_of(const PlanBuffer& from) const 
       }
     }
   }
+}
+
+std::vector<std::uint32_t> Distribution::words_of(const PlanBuffer& from) const {
+  std::vector<std::uint32_t> out(static_cast<std::size_t>(words()));
+  for_each_in_boxes(from.shape, [&](std::size_t word, std::int64_t element) {
+    std::memcpy(&out[word], from.at + element * from.bytes, static_cast<std::size_t>(from.bytes));
+  });
+  return out;
+}
+
+void Distribution::put_boxes_back(const std::vector<std::uint32_t>& words,
+                                  const PlanBuffer& to) const {
+  for_each_in_boxes(to.shape, [&](std::size_t word, std::int64_t element) {
+    std::memcpy(to.at + element * to.bytes, &words[word], static_cast<std::size_t>(to.bytes));
+  });
+}
+
+std::vector<Distribution::Place> Distribution::places(const std::vector<std::int64_t>& shape,
+                                                      bool boxes) const {
+  std::vector<Place> out;
+  const auto keep = [&](std::size_t word, std::int64_t element) {
+    out.push_back({static_cast<std::int64_t>(word) / array.size, element, word});
+  };
+  if (boxes)
+    for_each_in_boxes(shape, keep);
+  else
+    for_each_result(shape, keep);
+  std::sort(out.begin(), out.end());
   return out;
 }
 

@@ -3,6 +3,8 @@
 // Where the parts of a stage's arrays lie on the PEs, as the plan of a kernel says: from a buffer
 // to the words that all PEs are sent, and from words that come back into the buffer.
 
+#include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -52,12 +54,24 @@ struct Distribution {
   /// Every point of the iterators comes from the PE that owns it, reductions from the chain's end.
   /// Throws Error(io, "wse.plan") where a point lies outside the buffer.
   void put_back(const std::vector<std::uint32_t>& words, const PlanBuffer& to) const;
+  /// The same for an array that a program reads: all words of its boxes are the buffer's.
+  void put_boxes_back(const std::vector<std::uint32_t>& words, const PlanBuffer& to) const;
+  /// The word of each element of a buffer on each PE that holds it, as (PE, element, word) in
+  /// order. `boxes`: of an array that is read; otherwise of a result.
+  struct Place {
+    std::int64_t pe, element;
+    std::size_t word;
+    auto operator<=>(const Place&) const = default;
+  };
+  std::vector<Place> places(const std::vector<std::int64_t>& shape, bool boxes) const;
   /// Throws what put_back would.
   void check(const std::vector<std::int64_t>& shape) const;
   std::int64_t words() const { return width * height * array.size; }
 
  private:
   /// Calls f(word, element of the buffer) for each point that comes back.
+  template <typename F>
+  void for_each_in_boxes(const std::vector<std::int64_t>& shape, F&& f) const;
   template <typename F>
   void for_each_result(const std::vector<std::int64_t>& shape, F&& f) const;
   std::vector<std::int64_t> starts(std::int64_t x, std::int64_t y) const;

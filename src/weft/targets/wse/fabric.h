@@ -91,7 +91,7 @@ class Fabric {
   /// Counts `left` down once `n` wavelets are there (at once when they already are); zero is a
   /// `host` stop.
   void expect(std::int32_t x, std::int32_t y, std::uint8_t color, std::uint8_t port, std::size_t n,
-              std::atomic<std::int64_t>* left);
+              std::atomic<std::int64_t>* left, Cycle from = 0, Cycle gap = 0);
   /// Runs function `function` of the PE's program as a command.
   void command(std::int32_t x, std::int32_t y, std::uint16_t function,
                std::vector<std::uint64_t> args, Cycle from);

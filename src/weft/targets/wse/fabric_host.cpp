@@ -83,7 +83,7 @@ std::size_t Fabric::receive(std::int32_t x, std::int32_t y, std::uint8_t color, 
 }
 
 void Fabric::expect(std::int32_t x, std::int32_t y, std::uint8_t color, std::uint8_t port,
-                    std::size_t n, std::atomic<std::int64_t>* left) {
+                    std::size_t n, std::atomic<std::int64_t>* left, Cycle from, Cycle gap) {
   Pe& pe = touch(x, y);
   if (port == kHostPort) ramp_color(pe, color);
   HostSink& sink = make_sink(pe, color, port);
@@ -92,6 +92,8 @@ void Fabric::expect(std::int32_t x, std::int32_t y, std::uint8_t color, std::uin
     left->fetch_sub(1);
     return;
   }
+  sink.from = from + static_cast<Cycle>(sink.got.size()) * gap;
+  sink.gap = gap;
   sink.wanted = n - sink.got.size();
   sink.left = left;
   if (pe.busy_colors || pe.busy_out) schedule_core(pe, now_ + 1);

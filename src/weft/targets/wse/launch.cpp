@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/sim/measure.h"
@@ -48,6 +50,10 @@ class WseDevice::Launch {
         takes_.emplace_back(t.at("from").as_string(), t.at("to").as_string());
   }
   const std::vector<Data>& data() const { return data_; }
+  /// Finds the results on one wafer that are arguments and that every PE of the next one has already,
+  /// and fills the arrays there. Returns what lies on the next one then, by the ids of before. The
+  /// caller holds `from.busy`.
+  std::map<std::uint64_t, Left> take_over(const Resident& from, Resident& to) const;
   /// The caller holds `held.busy`.
   void run(Resident& held);
 
@@ -69,7 +75,9 @@ class WseDevice::Launch {
     return held.left;
   }
   void find_arguments(Resident& held);
-  bool find_argument(const Left& left, std::size_t buffer);
+  bool find_argument(const Left& left, std::size_t buffer, const std::set<std::string>& taken);
+  std::optional<Left> take_over(const Left& left, std::size_t buffer,
+                                const std::vector<std::uint32_t>& words, Resident& to) const;
   void make_room(Resident& held);
   void take(Resident& held);
   void send(Resident& held, const Distribution& input, bool written);
@@ -154,7 +162,8 @@ void WseDevice::Launch::refresh(std::size_t buffer, bool back) {
 }
 
 // Whether every array that holds the buffer has the result already or can take it.
-bool WseDevice::Launch::find_argument(const Left& left, std::size_t buffer) {
+bool WseDevice::Launch::find_argument(const Left& left, std::size_t buffer,
+                                      const std::set<std::string>& taken) {
   if (left.range != data_[buffer].range || data_[buffer].viewed) return false;
   std::vector<std::size_t> takes;
   std::set<std::string> here;
@@ -163,7 +172,7 @@ bool WseDevice::Launch::find_argument(const Left& left, std::size_t buffer) {
     for (const Distribution& input : s.inputs) {
       if (input.array.buffer != buffer) continue;
       here.insert(input.array.name);
-      if (input.array.name == left.array) continue;
+      if (input.array.name == left.array || taken.count(input.array.name)) continue;
       const auto k =
           std::find(takes_.begin(), takes_.end(), std::pair(left.array, input.array.name));
       if (k == takes_.end()) return false;
@@ -177,12 +186,71 @@ bool WseDevice::Launch::find_argument(const Left& left, std::size_t buffer) {
 }
 
 void WseDevice::Launch::find_arguments(Resident& held) {
+  const std::set<std::string> taken = std::exchange(held.taken_over, {});
   for (std::size_t i = 0; i < data_.size(); ++i) {
     if (!data_[i].param()) continue;
     for (const Left& left : lefts(held))
-      if (left.range.overlaps(data_[i].range) && !find_argument(left, i))
+      if (left.range.overlaps(data_[i].range) && !find_argument(left, i, taken))
         settle_range(held, data_[i].range);
   }
+}
+
+// The arrays of one argument, from the words of a result of another program: only where each PE has all
+// that it reads.
+std::optional<Left> WseDevice::Launch::take_over(const Left& left, std::size_t buffer,
+                                                 const std::vector<std::uint32_t>& words,
+                                                 Resident& to) const {
+  const Data& d = data_[buffer];
+  if (left.range != d.range || left.bytes != d.memory.bytes || d.viewed) return std::nullopt;
+  std::vector<const Distribution*> readers;
+  for (const StagePlan& s : stages_) {
+    if (s.output.array.buffer == buffer) return std::nullopt;
+    for (const Distribution& input : s.inputs)
+      if (input.array.buffer == buffer) readers.push_back(&input);
+  }
+  // The element's position in memory is the same whatever the shapes.
+  using Place = Distribution::Place;
+  const std::vector<Place> had = left.how.places(left.shape, left.boxes);
+  const Distribution* home = nullptr;  // an array that holds the whole result
+  std::vector<std::vector<std::uint32_t>> fills;
+  for (const Distribution* reader : readers) {
+    if (reader->width != left.how.width || reader->height != left.how.height) return std::nullopt;
+    std::vector<std::uint32_t> fill(static_cast<std::size_t>(reader->words()));
+    std::set<std::int64_t> elements;
+    for (const Place& p : reader->places(d.memory.shape, true)) {
+      const auto at = std::lower_bound(had.begin(), had.end(), Place{p.pe, p.element, 0});
+      if (at == had.end() || at->pe != p.pe || at->element != p.element) return std::nullopt;
+      fill[p.word] = words[at->word];
+      elements.insert(p.element);
+    }
+    std::int64_t all = 1;
+    for (std::int64_t n : d.memory.shape) all *= n;
+    if (static_cast<std::int64_t>(elements.size()) == all) home = reader;
+    fills.push_back(std::move(fill));
+  }
+  if (!home) return std::nullopt;
+  const Timing timing = Timing::of(to.runtime->layout().arch);
+  const std::int64_t rate = (to.runtime->layout().arch == Arch::wse2 ? 2 : 4) * (4 / left.bytes);
+  for (std::size_t k = 0; k < readers.size(); ++k) {
+    to.runtime->place(readers[k]->array.name, fills[k], type(*readers[k]));
+    to.taken_over.insert(readers[k]->array.name);
+    to.taking_over += timing.bulk_setup + (readers[k]->array.size + rate - 1) / rate;
+  }
+  return Left{0, left.range, home->array.name, *home, left.bytes, d.memory.shape, true};
+}
+
+std::map<std::uint64_t, Left> WseDevice::Launch::take_over(const Resident& from,
+                                                           Resident& to) const {
+  std::map<std::uint64_t, Left> out;
+  for (const Left& left : lefts(from)) {
+    std::size_t users = 0, buffer = 0;
+    for (std::size_t i = 0; i < data_.size(); ++i)
+      if (data_[i].param() && left.range.overlaps(data_[i].range)) ++users, buffer = i;
+    if (users != 1) continue;
+    if (std::optional<Left> there = take_over(left, buffer, from.peek(left), to))
+      out.emplace(left.id, std::move(*there));
+  }
+  return out;
 }
 
 // What this launch writes over goes back, unless it is written anew in the same place.
@@ -260,6 +328,7 @@ void WseDevice::Launch::run(Resident& held) {
   }
   held.before = rt.fabric().stats();
   held.stages.clear();
+  rt.pass(std::exchange(held.taking_over, 0));
   find_arguments(held);
   make_room(held);
   take(held);
@@ -285,13 +354,55 @@ void WseDevice::Launch::run(Resident& held) {
   device_.reported_ = &held;
 }
 
+std::shared_ptr<Resident> WseDevice::resident(std::uint64_t executable, std::size_t kernel,
+                                              const Layout& layout, const Launch& work) {
+  static thread_local const std::shared_ptr<void> thread = std::make_shared<char>();
+  std::vector<std::shared_ptr<Resident>> gone;
+  std::shared_ptr<Resident> held;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [owner, wafer] : resident_)
+      if (owner.expired()) gone.push_back(wafer);
+    if (const auto mine = resident_.find(thread); mine != resident_.end()) held = mine->second;
+  }
+  for (const auto& wafer : gone) retire(wafer, true);
+  if (held && held->executable == executable && held->kernel == kernel) return held;
+  auto next = std::make_shared<Resident>();
+  next->executable = executable;
+  next->kernel = kernel;
+  RuntimeOptions options;
+  options.threads = threads_;
+  next->runtime = std::make_unique<SdkRuntime>(layout, options);
+  next->runtime->load();
+  std::map<std::uint64_t, Left> taken;
+  if (held) {
+    std::lock_guard busy(held->busy);
+    const Cycle from = held->runtime->fabric().now();
+    taken = work.take_over(*held, *next);
+    // What nobody takes over goes back while the program that left it is there.
+    settle(*held, [&](const Left& left) { return !taken.count(left.id); });
+    sim::count_cycles(*this, held->runtime->fabric().now() - from);
+  }
+  next->runtime->run();
+  std::lock_guard lock(mutex_);
+  for (auto& [id, left] : taken) {
+    // Unless its memory has been freed or written meanwhile.
+    if (!std::erase_if(held->left, [&, was = id](const Left& l) { return l.id == was; })) continue;
+    left.id = ++lefts_;
+    next->left.push_back(std::move(left));
+  }
+  if (reported_ == held.get()) reported_ = nullptr;
+  resident_.insert_or_assign(thread, next);
+  return next;
+}
+
 runtime::Event WseDevice::launch(runtime::Executable& executable, std::size_t kernel,
                                  std::span<const runtime::KernelArg> args,
                                  std::span<const std::int64_t>) {
   auto& loaded = static_cast<WseExecutable&>(executable);
   const WseKernel& k = loaded.kernels.at(kernel);
   Launch work(*this, k.plan, args);
-  const std::shared_ptr<Resident> held = resident(loaded.id, kernel, k.layout);
+  const std::shared_ptr<Resident> held = resident(loaded.id, kernel, k.layout, work);
   for (const Data& d : work.data())
     if (d.param()) bring_back(d.range, held.get());
   try {

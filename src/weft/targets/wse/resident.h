@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,13 @@ struct Left {
   Distribution how;
   std::int64_t bytes = 4;  // of an element
   std::vector<std::int64_t> shape;
+  bool boxes = false;  // it lies in an array that a program reads, whole boxes of it
+  void put_back(const std::vector<std::uint32_t>& words) const {
+    if (boxes)
+      how.put_boxes_back(words, buffer());
+    else
+      how.put_back(words, buffer());
+  }
   PlanBuffer buffer() const { return {reinterpret_cast<char*>(range.begin), bytes, shape}; }
 };
 
@@ -44,6 +52,9 @@ struct Resident {
   std::unique_ptr<SdkRuntime> runtime;
   std::map<std::string, std::vector<std::uint32_t>> sent;
   std::vector<Left> left;  // guarded by the device's mutex
+  // Arrays that hold results of the program before this one, and the time it takes to move them.
+  std::set<std::string> taken_over;
+  Cycle taking_over = 0;
   // Of the last launch, for its statistics.
   runtime::StatReport before;
   std::vector<std::pair<std::string, Cycle>> stages;

@@ -231,6 +231,14 @@ bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& ne
     target_color[static_cast<std::size_t>(o)] = color;
   }
 
+  if (options_.timed && (tx >> kHostPort & 1u) && pe.io) {  // the channel's turn of this PE
+    const HostSink* sink = sink_of(pe, cs.color, kHostPort);
+    if (sink && sink->wanted && sink->gap && sink->from > now) {
+      next = std::min(next, sink->from);
+      return false;
+    }
+  }
+
   // Everything can go.
   bool was_full = source.held(now) >= timing_.router_depth;
   source.take(now);
@@ -278,6 +286,7 @@ bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& ne
     HostSink& sink = make_sink(pe, cs.color, kHostPort);
     ++pe.count.sent[kHostPort];
     sink.got.push_back(payload);
+    sink.from = std::max(sink.from, now) + sink.gap;
     if (pe.program && pe.program->post_out == cs.color) post(w, pe, sink, now);
     if (sink.wanted && --sink.wanted == 0 && sink.left->fetch_sub(1) == 1) host_event_ = true;
   }

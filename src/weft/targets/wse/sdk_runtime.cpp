@@ -78,6 +78,7 @@ SdkRuntime::SdkRuntime(Layout layout, RuntimeOptions options)
                                                             .seed = options_.seed,
                                                             .check_bounds = options_.check_bounds,
                                                             .trace_links = options_.trace_links});
+  if (options_.router_depth) fabric_->timing().router_depth = options_.router_depth;
   if (options_.timeline) fabric_->keep_timeline();
 }
 
@@ -389,22 +390,13 @@ bool SdkRuntime::start(Task& t) {
     case Task::stream_in: {
       t.left = static_cast<std::int64_t>(r.w) * r.h;
       const Cycle from = fabric_->now() + timing.stream_latency;
-      const std::int32_t band = channel_rows();
       for (std::int32_t y = 0; y < r.h; ++y) {
-        // A channel sends a word a cycle, in the order of the host's array.
-        const std::int32_t first = std::max((r.py + y) / band * band - r.py, 0);
-        const std::int32_t rows = std::min((r.py + y) / band * band + band - r.py, r.h) - first;
         for (std::int32_t x = 0; x < r.w; ++x) {
           HostSource s;
           s.color = static_cast<std::uint8_t>(t.id);
-          const bool by_rows = t.order == MemcpyOrder::ROW_MAJOR;
-          const std::int64_t before = by_rows
-                                          ? (static_cast<std::int64_t>(y - first) * r.w + x) * r.l
-                                          : static_cast<std::int64_t>(x) * rows + (y - first);
-          s.from = from + (options_.timed ? before * timing.channel_word : 0);
-          s.gap = options_.timed
-                      ? timing.channel_word * (by_rows ? 1 : static_cast<std::int64_t>(r.w) * rows)
-                      : 0;
+          const Turn turn = turn_of(t, x, y, t.order == MemcpyOrder::ROW_MAJOR);
+          s.from = from + turn.from;
+          s.gap = turn.gap;
           s.left = &t.left;
           s.data.resize(static_cast<std::size_t>(r.l));
           for (std::int64_t k = 0; k < r.l; ++k)
@@ -422,8 +414,11 @@ bool SdkRuntime::start(Task& t) {
       t.left = static_cast<std::int64_t>(r.w) * r.h;
       for (std::int32_t y = 0; y < r.h; ++y) {
         for (std::int32_t x = 0; x < r.w; ++x) {
+          // Nobody knows when a PE sends: each has its share of the channel.
+          const Turn turn = turn_of(t, x, y, false);
           fabric_->expect(r.px + x, r.py + y, static_cast<std::uint8_t>(t.id), kHostPort,
-                          static_cast<std::size_t>(r.l), &t.left);
+                          static_cast<std::size_t>(r.l), &t.left,
+                          fabric_->now() + timing.stream_latency + turn.from, turn.gap);
         }
       }
       t.end = fabric_->now() + transfer_cycles(t);
@@ -452,6 +447,21 @@ bool SdkRuntime::start(Task& t) {
       return true;
   }
   return false;
+}
+
+// A channel carries a word a cycle: all of one PE after another, or one of each PE in turn.
+SdkRuntime::Turn SdkRuntime::turn_of(const Task& t, std::int32_t x, std::int32_t y,
+                                     bool by_pes) const {
+  if (!options_.timed) return {};
+  const Region& r = t.region;
+  const std::int32_t band = channel_rows();
+  const std::int32_t first = std::max((r.py + y) / band * band - r.py, 0);
+  const std::int32_t rows = std::min((r.py + y) / band * band + band - r.py, r.h) - first;
+  const Cycle word = fabric_->timing().channel_word;
+  if (by_pes)
+    return {(static_cast<std::int64_t>(y - first) * r.w + x) * r.l * word, word};
+  return {(static_cast<std::int64_t>(x) * rows + (y - first)) * word,
+          static_cast<std::int64_t>(r.w) * rows * word};
 }
 
 std::int32_t SdkRuntime::channel_rows() const {
@@ -518,6 +528,24 @@ void SdkRuntime::copy(Task& t) {
       }
     }
   }
+}
+
+void SdkRuntime::place(std::string_view name, const std::vector<std::uint32_t>& words,
+                       MemcpyDataType type) {
+  Task t;
+  t.id = get_id(name);
+  t.in = words.data();
+  t.type = type;
+  t.region = {0, 0, layout_.width, layout_.height,
+              static_cast<std::int64_t>(words.size()) / layout_.width / layout_.height};
+  check_extents(t);
+  copy(t);
+}
+
+void SdkRuntime::pass(Cycle cycles) {
+  const Cycle until = fabric_->now() + cycles;
+  while (fabric_->now() < until)
+    if (fabric_->run(until) == Stop::quiet) fabric_->skip_to(until);
 }
 
 bool SdkRuntime::pump() {

@@ -33,6 +33,8 @@ enum class Broadcast : std::uint8_t {
   column
 };  // row: source [h][l]; column: source [w][l]
 
+inline constexpr int kMostRouterDepth = 12;  // what the simulator has places for
+
 struct RuntimeOptions {
   std::string cmaddr;  // must be empty
   bool timed = true;
@@ -41,6 +43,7 @@ struct RuntimeOptions {
   Engine engine = Engine::automatic;
   TaskOrder task_order = TaskOrder::local_first;
   std::uint64_t seed = 0;
+  int router_depth = 0;       // wavelets a router holds of a color and side; 0: the model's
   bool check_bounds = false;  // see FabricOptions
   bool trace_links = false;   // see FabricOptions
   bool timeline = false;      // Fabric::keep_timeline
@@ -90,6 +93,11 @@ class SdkRuntime {
   bool is_task_done(TaskHandle task);  // lets the fabric run a little
   void task_wait(TaskHandle task);
 
+  /// Fills an exported array on every PE in no time, as loading the program does.
+  void place(std::string_view name, const std::vector<std::uint32_t>& words, MemcpyDataType type);
+  /// Lets time pass while the fabric runs.
+  void pass(Cycle cycles);
+
   /// Memory of a symbol of the program at fabric coordinates (offsets included).
   std::string read_symbol(std::int32_t x, std::int32_t y, std::string_view name) const;
   const Symbol& symbol(std::int32_t x, std::int32_t y, std::string_view name) const;
@@ -109,6 +117,12 @@ class SdkRuntime {
   std::int32_t channel_rows() const;
   std::int64_t channel_words(const Task& task) const;
   Cycle transfer_cycles(const Task& task) const;
+  /// When, after the first word of a stream, the channel has the first word of a PE, and the time
+  /// from one of its words to the next.
+  struct Turn {
+    Cycle from = 0, gap = 0;
+  };
+  Turn turn_of(const Task& task, std::int32_t x, std::int32_t y, bool by_pes) const;
   bool finished(const Task& task) const;
   /// Starts what can start; true when something changed.
   bool pump();

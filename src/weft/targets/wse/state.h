@@ -101,6 +101,7 @@ struct HostSink {
   std::uint8_t color = 0, port = kHostPort;
   std::deque<std::uint32_t> got;              // arrived and not asked for yet
   std::size_t wanted = 0;                     // arrivals until the host is told; 0: nobody waits
+  Cycle from = 0, gap = 0;                    // no word before `from`, the next one `gap` later
   std::atomic<std::int64_t>* left = nullptr;  // sinks of the operation that still wait
 };
 struct HostIo {

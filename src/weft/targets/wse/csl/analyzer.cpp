@@ -2,6 +2,8 @@
 // Diagnostics, values and the run of one compilation.
 #include "weft/targets/wse/csl/analyzer.h"
 
+#include <algorithm>
+
 #include "weft/base/hash.h"
 
 #include "weft/base/text.h"
@@ -47,6 +49,14 @@ void Analyzer::warn(Pos pos, std::string_view code, std::string message) {
   diagnostics_.add(
       options_.warnings_as_errors ? Diagnostic::Level::error : Diagnostic::Level::warning, pos,
       code, std::move(message));
+}
+
+void Analyzer::warn_reserved(Pos pos, std::string_view what, std::int64_t id,
+                             std::initializer_list<std::int64_t> reserved) {
+  if (!options_.memcpy || std::find(reserved.begin(), reserved.end(), id) == reserved.end()) return;
+  if (pos.file < sources_.size() && sources_[pos.file].path.starts_with("<")) return;  // ours
+  std::string text = cat(what, " ", id, " is taken by memcpy on the machine; here it is free");
+  if (reserved_.insert(text).second) warn(pos, "wse.csl.reserved", std::move(text));
 }
 
 void Analyzer::only_in(Sdk sdk, Pos pos, std::string_view what, std::string_view instead) {

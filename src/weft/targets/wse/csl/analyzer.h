@@ -7,6 +7,7 @@
 
 #include <array>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <set>
 
@@ -100,6 +101,7 @@ struct LoopLabel {
   std::vector<std::size_t> breaks, continues;
   // Labelled block that yields a value.
   Operand result;
+  TypeRef hint = nullptr;  // what its place wants
   bool has_result = false;
 };
 
@@ -207,6 +209,9 @@ class Analyzer {
   [[noreturn]] void fail(Pos pos, std::string_view code, std::string message, std::string note);
   void report(Pos pos, std::string_view code, std::string message);
   void warn(Pos pos, std::string_view code, std::string message);
+  /// Warns once where a program that is compiled with memcpy takes what memcpy uses on the machine.
+  void warn_reserved(Pos pos, std::string_view what, std::int64_t id,
+                     std::initializer_list<std::int64_t> reserved);
   /// The program uses what only this version of the SDK has.
   void only_in(Sdk sdk, Pos pos, std::string_view what, std::string_view instead);
   std::string text(TypeRef t) const { return types_.text(t); }
@@ -438,6 +443,7 @@ class Analyzer {
 
   const CompileOptions& options_;
   CompileResult& result_;
+  std::set<std::string> reserved_;  // warned of
   Names names_;
   Types types_;
   std::deque<Source> sources_;

@@ -121,6 +121,7 @@ Operand Analyzer::bi_set_color_config(Node* node, TypeRef) {
   }
   Value c = known_arg(node, 2), config = known_arg(node, 3);
   int color = color_of(c, node->list[2]->pos);
+  warn_reserved(node->pos, "color", color, {21, 22, 23});
   std::size_t index = static_cast<std::size_t>(y) * static_cast<std::size_t>(layout_->width) +
                       static_cast<std::size_t>(x);
   std::uint32_t old = layout_->tile_routes[index];
@@ -160,6 +161,7 @@ Operand Analyzer::bi_set_local_color_config(Node* node, TypeRef) {
   Value c = known_arg(node, 0), config = known_arg(node, 1);
   ColorRoute route;
   route.color = static_cast<std::uint8_t>(color_of(c, node->list[0]->pos));
+  warn_reserved(node->pos, "color", route.color, {21, 22, 23});
   route_from(config, route.route, route.color, node->pos);
   if (!program_->configured_colors.insert(route.color).second) {
     fail(node->pos, "wse.csl.route.twice", cat("color ", route.color, " is configured twice"));

@@ -90,6 +90,9 @@ Operand Analyzer::bind_task(Node* node, T kind) {
                 : kind == T::control_task_id  ? TaskSpace::control
                 : options_.arch == Arch::wse3 ? TaskSpace::queue
                                               : TaskSpace::color;
+  if (kind == T::local_task_id) warn_reserved(pos, "local task", bound.id, {27, 28, 30});
+  if (kind == T::control_task_id)
+    warn_reserved(pos, "control task", bound.id, {33, 34, 35, 36, 37});
   for (const BoundTask& old : program_->tasks) {
     if (old.space == bound.space && old.id == bound.id) {
       fail(pos, "wse.csl.task.bound",
@@ -296,6 +299,8 @@ Operand Analyzer::bi_initialize_queue(Node* node, TypeRef) {
     fail(pos, "wse.csl.queue.color",
          cat(init.output ? "output" : "input", " queue ", init.queue, " needs a .color"));
   }
+  warn_reserved(pos, init.output ? "output queue" : "input queue", init.queue, {0});
+  if (!init.output && options_.arch == Arch::wse3) warn_reserved(pos, "input queue", init.queue, {1});
   if (!program_->queues.insert({init.output, init.queue}).second) {
     fail(pos, "wse.csl.queue.twice",
          cat(init.output ? "output" : "input", " queue ", init.queue, " is initialised twice"));

@@ -452,13 +452,13 @@ Operand Analyzer::eval_if(Node* node, TypeRef hint) {
 
 Operand Analyzer::eval_block_value(Node* node, TypeRef hint) {
   if (node->list.empty()) return void_operand();
-  (void)hint;
   Symbol label = node->name;
   std::size_t mark = frame_->locals.size();
   std::size_t depth = frame_->loops.size();
   LoopLabel l;
   l.name = label;
   l.is_block = true;
+  l.hint = hint;
   l.known = known();
   l.branches = frame_->runtime_branches;
   frame_->loops.push_back(l);

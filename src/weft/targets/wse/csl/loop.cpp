@@ -300,7 +300,7 @@ Flow Analyzer::exec_break(Node* node) {
     fail(pos, "wse.csl.break.target", "continue needs a loop; this label names a block");
   }
   Operand v;
-  if (node->a) v = eval(node->a);
+  if (node->a) v = eval(node->a, f.loops[static_cast<std::size_t>(target)].hint);
   LoopLabel& l = f.loops[static_cast<std::size_t>(target)];
   if (known() && !l.known && f.builder) {
     fail(pos, "wse.csl.break.comptime", "a loop at run time cannot be left from inside comptime");
@@ -313,6 +313,9 @@ Flow Analyzer::exec_break(Node* node) {
         (l.has_result || f.runtime_branches > l.branches)) {
       if (!l.has_result) {
         l.has_result = true;
+        // A number takes the type that its place wants.
+        if (l.hint && (v.type->kind == T::comptime_int || v.type->kind == T::comptime_float))
+          v = coerce(v, l.hint, pos);
         if (!v.type->is_scalar())
           fail(pos, "wse.csl.type.runtime",
                cat("a value of type ", text(v.type), " cannot be chosen at run time"));
