@@ -270,7 +270,9 @@ class SdkRuntime:
             "timeline": timeline,
             "task_order": task_order or os.environ.get("WEFT_WSE_TASK_ORDER") or "local-first",
             "seed": int(os.environ.get("WEFT_WSE_SEED", 0)) if seed is None else seed,
-            "router_depth": int(os.environ.get("WEFT_WSE_ROUTER_DEPTH", 0)) if router_depth is None else router_depth,
+            "router_depth": int(os.environ.get("WEFT_WSE_ROUTER_DEPTH", 0))
+            if router_depth is None
+            else router_depth,
             "trace": trace,
             "trace_links": trace_links,
             "check_bounds": os.environ.get("WEFT_WSE_CHECK_BOUNDS", "0") != "0"

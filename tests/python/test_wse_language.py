@@ -255,8 +255,16 @@ def test_sections_that_cannot_lie_there(flag, slug, words, tmp_path, capsys):
     [
         ("wse2", "@bind_local_task(t, @get_local_task_id(28));", "local task 28"),
         ("wse3", "@bind_control_task(t, @get_control_task_id(35));", "control task 35"),
-        ("wse3", "@initialize_queue(@get_input_queue(1), .{ .color = @get_color(3) });", "input queue 1"),
-        ("wse2", "@set_local_color_config(@get_color(22), .{ .routes = .{ .rx = .{ WEST }, .tx = .{ EAST } } });", "color 22"),
+        (
+            "wse3",
+            "@initialize_queue(@get_input_queue(1), .{ .color = @get_color(3) });",
+            "input queue 1",
+        ),
+        (
+            "wse2",
+            "@set_local_color_config(@get_color(22), .{ .routes = .{ .rx = .{ WEST }, .tx = .{ EAST } } });",
+            "color 22",
+        ),
         ("wse2", "@initialize_queue(@get_input_queue(1), .{ .color = @get_color(3) });", None),
         ("wse3", "@bind_local_task(t, @get_local_task_id(26));", None),
     ],

@@ -182,7 +182,9 @@ def scaled(shape, dtype, factor):
     return weft.build(step(shape, dtype, factor), target=TARGET)["main"]
 
 
-@pytest.mark.parametrize("shape,dtype", [((37, 23), "float32"), ((41,), "float32"), ((19, 6), "float16")])
+@pytest.mark.parametrize(
+    "shape,dtype", [((37, 23), "float32"), ((41,), "float32"), ((19, 6), "float16")]
+)
 def test_a_chain_of_different_programs_copies_nothing_between(shape, dtype):
     device = weft.device(TARGET)
     programs = [scaled(shape, dtype, f) for f in (0.5, -0.25, 0.75)]
@@ -199,12 +201,16 @@ def test_a_chain_of_different_programs_copies_nothing_between(shape, dtype):
         held.append(y)
         if k:
             assert copies(device) < 300 + int(np.prod(shape)) // 8 < first
-    np.testing.assert_allclose(held[-1].numpy().astype("f8"), want, rtol=2e-2 if dtype == "float16" else 1e-5)
+    np.testing.assert_allclose(
+        held[-1].numpy().astype("f8"), want, rtol=2e-2 if dtype == "float16" else 1e-5
+    )
     # Those of before were brought back when their place was needed.
     before = value.astype("f8")
     for k, y in enumerate(held[1:]):
         before = before * (0.5, -0.25, 0.75)[k % 3] + 1
-        np.testing.assert_allclose(y.numpy().astype("f8"), before, rtol=2e-2 if dtype == "float16" else 1e-5)
+        np.testing.assert_allclose(
+            y.numpy().astype("f8"), before, rtol=2e-2 if dtype == "float16" else 1e-5
+        )
 
 
 def test_results_that_the_next_program_divides_otherwise_go_through_the_memory():
@@ -236,15 +242,27 @@ def test_random_chains_of_programs_give_what_the_host_computes():
     k = te.reduce_axis(13, name="k")
     rows = te.compute((11,), lambda i: te.sum(A[i, k], axis=k), name="rows")
     results = [
-        (1, te.compute(shape, lambda i, j: A[i, j] * te.const(0.5, "float32"), name="p0"), lambda a, b: a * np.float32(0.5)),
+        (
+            1,
+            te.compute(shape, lambda i, j: A[i, j] * te.const(0.5, "float32"), name="p0"),
+            lambda a, b: a * np.float32(0.5),
+        ),
         (2, te.compute(shape, lambda i, j: A[i, j] - B[i, j], name="p1"), lambda a, b: a - b),
         (1, te.compute(shape, lambda i, j: A[10 - i, j], name="p2"), lambda a, b: a[::-1]),
-        (2, te.compute(shape, lambda i, j: A[i, j] + B[i, 12 - j], name="p3"), lambda a, b: a + b[:, ::-1]),
-        (1, te.compute(shape, lambda i, j: rows[i] * te.const(0.1, "float32") + A[i, j], name="p4"),
-         lambda a, b: a + a.sum(1, keepdims=True) * np.float32(0.1)),
+        (
+            2,
+            te.compute(shape, lambda i, j: A[i, j] + B[i, 12 - j], name="p3"),
+            lambda a, b: a + b[:, ::-1],
+        ),
+        (
+            1,
+            te.compute(shape, lambda i, j: rows[i] * te.const(0.1, "float32") + A[i, j], name="p4"),
+            lambda a, b: a + a.sum(1, keepdims=True) * np.float32(0.1),
+        ),
     ]
     programs = [
-        weft.build(te.create_prim_func([*(A, B)[:n], r]), target="wse:3x2")["main"] for n, r, _ in results
+        weft.build(te.create_prim_func([*(A, B)[:n], r]), target="wse:3x2")["main"]
+        for n, r, _ in results
     ]
     rng = np.random.default_rng(10)
     want = [rng.standard_normal(shape).astype("f4") for _ in range(3)]

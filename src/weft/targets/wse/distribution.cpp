@@ -98,10 +98,8 @@ std::vector<Distribution::Place> Distribution::places(const std::vector<std::int
   const auto keep = [&](std::size_t word, std::int64_t element) {
     out.push_back({static_cast<std::int64_t>(word) / array.size, element, word});
   };
-  if (boxes)
-    for_each_in_boxes(shape, keep);
-  else
-    for_each_result(shape, keep);
+  if (boxes) for_each_in_boxes(shape, keep);
+  else for_each_result(shape, keep);
   std::sort(out.begin(), out.end());
   return out;
 }

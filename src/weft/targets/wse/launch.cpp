@@ -50,9 +50,9 @@ class WseDevice::Launch {
         takes_.emplace_back(t.at("from").as_string(), t.at("to").as_string());
   }
   const std::vector<Data>& data() const { return data_; }
-  /// Finds the results on one wafer that are arguments and that every PE of the next one has already,
-  /// and fills the arrays there. Returns what lies on the next one then, by the ids of before. The
-  /// caller holds `from.busy`.
+  /// Finds the results on one wafer that are arguments and that every PE of the next one has
+  /// already, and fills the arrays there. Returns what lies on the next one then, by the ids of
+  /// before. The caller holds `from.busy`.
   std::map<std::uint64_t, Left> take_over(const Resident& from, Resident& to) const;
   /// The caller holds `held.busy`.
   void run(Resident& held);
@@ -195,8 +195,8 @@ void WseDevice::Launch::find_arguments(Resident& held) {
   }
 }
 
-// The arrays of one argument, from the words of a result of another program: only where each PE has all
-// that it reads.
+// The arrays of one argument, from the words of a result of another program: only where each PE has
+// all that it reads.
 std::optional<Left> WseDevice::Launch::take_over(const Left& left, std::size_t buffer,
                                                  const std::vector<std::uint32_t>& words,
                                                  Resident& to) const {

@@ -36,10 +36,8 @@ struct Left {
   std::vector<std::int64_t> shape;
   bool boxes = false;  // it lies in an array that a program reads, whole boxes of it
   void put_back(const std::vector<std::uint32_t>& words) const {
-    if (boxes)
-      how.put_boxes_back(words, buffer());
-    else
-      how.put_back(words, buffer());
+    if (boxes) how.put_boxes_back(words, buffer());
+    else how.put_back(words, buffer());
   }
   PlanBuffer buffer() const { return {reinterpret_cast<char*>(range.begin), bytes, shape}; }
 };

@@ -458,8 +458,7 @@ SdkRuntime::Turn SdkRuntime::turn_of(const Task& t, std::int32_t x, std::int32_t
   const std::int32_t first = std::max((r.py + y) / band * band - r.py, 0);
   const std::int32_t rows = std::min((r.py + y) / band * band + band - r.py, r.h) - first;
   const Cycle word = fabric_->timing().channel_word;
-  if (by_pes)
-    return {(static_cast<std::int64_t>(y - first) * r.w + x) * r.l * word, word};
+  if (by_pes) return {(static_cast<std::int64_t>(y - first) * r.w + x) * r.l * word, word};
   return {(static_cast<std::int64_t>(x) * rows + (y - first)) * word,
           static_cast<std::int64_t>(r.w) * rows * word};
 }

@@ -300,7 +300,8 @@ Operand Analyzer::bi_initialize_queue(Node* node, TypeRef) {
          cat(init.output ? "output" : "input", " queue ", init.queue, " needs a .color"));
   }
   warn_reserved(pos, init.output ? "output queue" : "input queue", init.queue, {0});
-  if (!init.output && options_.arch == Arch::wse3) warn_reserved(pos, "input queue", init.queue, {1});
+  if (!init.output && options_.arch == Arch::wse3)
+    warn_reserved(pos, "input queue", init.queue, {1});
   if (!program_->queues.insert({init.output, init.queue}).second) {
     fail(pos, "wse.csl.queue.twice",
          cat(init.output ? "output" : "input", " queue ", init.queue, " is initialised twice"));
