@@ -277,3 +277,37 @@ def test_what_memcpy_takes_on_the_machine_is_named(arch, text, taken, memcpy, tm
     said = wse.compile_csl(str(tmp_path / "layout.csl"), str(tmp_path / "out"), **how)["warnings"]
     wanted = f"{taken} is taken by memcpy on the machine"
     assert (wanted in said and "wse.csl.reserved" in said) == bool(taken and memcpy), said
+
+
+@pytest.mark.parametrize(
+    "globals_,body,code,text",
+    [
+        ("", "fadds(1, 2, 3);", "wse.csl.name.unknown", "did you mean the built-in @fadds?"),
+        (
+            "comptime { @set_local_color_config(@get_color(2), .{ .routes = .{ .rx = .{ RAMPP }, .tx = .{ EAST } } }); }",
+            "",
+            "wse.csl.name.unknown",
+            'did you mean "RAMP"?',
+        ),
+        (
+            "var x: f32 = 1.0; fn f(p: *f32) void { p = 2.0; }",
+            "f(&x);",
+            "wse.csl.assign.constant",
+            "name.* is what it points to",
+        ),
+        (
+            "var x: f32 = 1.0;",
+            "x = x > 0.0 ? 1.0 : 2.0;",
+            "wse.csl.lex.character",
+            "a choice is written: if (c) a else b",
+        ),
+        (
+            "const P = struct { y: f32 }; var s = P{ .y = 1.0 }; const r = &s; var x: f32 = 0;",
+            "x = r->y;",
+            "wse.csl.parse.operator",
+            "there is no ->; write: p.*.y",
+        ),
+    ],
+)
+def test_habits_of_other_languages_are_named(globals_, body, code, text, tmp_path):
+    refused(tmp_path, globals_, body, code, text)

@@ -291,6 +291,7 @@ class Analyzer {
   Place place_of_operand(Operand op) const;
   Operand load(const Place& p, Pos pos);
   void store(const Place& p, Operand v, Pos pos);
+  [[noreturn]] void refuse_store(const Place& p, Pos pos);
   Place index_place(Place base, const std::vector<Node*>& indices, Pos pos);
   Place field_place(Place base, Symbol field, Pos pos);
   Place deref_place(Operand ptr, Pos pos);
@@ -416,6 +417,7 @@ class Analyzer {
   wse::Operand bulk_operand(Operand op, TypeRef scalar, bool is_dst, Pos pos,
                             std::string_view what);
   Operand bulk(Node* node, TypeRef hint, Bulk code);
+  static bool is_builtin(std::string_view word);
   void need_runtime(Pos pos, std::string_view what);
   void need_program(Pos pos, std::string_view what);
   void need_layout(Pos pos, std::string_view what);

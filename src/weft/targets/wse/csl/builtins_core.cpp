@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Built-ins about types, values, strings, structs and modules.
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "weft/targets/wse/csl/depth.h"
 
@@ -15,6 +17,20 @@ const std::vector<Analyzer::BuiltinRow>& Analyzer::builtin_rows() {
   return rows;
 }
 
+namespace {
+constexpr std::string_view bulks[] = {
+#define WEFT_WSE_BULK(name, d, s, count, k, w2, w3) #name,
+#include "weft/targets/wse/bulk.def"
+#undef WEFT_WSE_BULK
+};
+}  // namespace
+
+bool Analyzer::is_builtin(std::string_view word) {
+  const auto& rows = builtin_rows();
+  return std::find(std::begin(bulks), std::end(bulks), word) != std::end(bulks) ||
+         std::any_of(rows.begin(), rows.end(), [&](const BuiltinRow& r) { return r.name == word; });
+}
+
 Operand Analyzer::eval_builtin(Node* node, TypeRef hint) {
   const auto& rows = builtin_rows();
   constexpr int kBulkBase = 10000;
@@ -23,11 +39,6 @@ Operand Analyzer::eval_builtin(Node* node, TypeRef hint) {
     for (std::size_t k = 0; k < rows.size(); ++k) {
       if (rows[k].name == n) node->cache = static_cast<int>(k);
     }
-    static constexpr std::string_view bulks[] = {
-#define WEFT_WSE_BULK(name, d, s, count, k, w2, w3) #name,
-#include "weft/targets/wse/bulk.def"
-#undef WEFT_WSE_BULK
-    };
     for (std::size_t k = 0; k < std::size(bulks); ++k) {
       if (bulks[k] == n) node->cache = kBulkBase + static_cast<int>(k);
     }

@@ -127,6 +127,7 @@ Operand Analyzer::eval_ident(Node* node) {
   std::vector<std::string> known_names;
   for (const Local& l : frame_->locals) known_names.push_back(name(l.name));
   for (auto& [symbol, decl] : frame_->module->decls) known_names.push_back(name(symbol));
+  for (auto& [symbol, value] : builtin_names_) known_names.push_back(name(symbol));
   if (const std::string& word = name(node->name);
       word.size() > 1 && (word[0] == 'i' || word[0] == 'u') &&
       word.find_first_not_of("0123456789", 1) == std::string::npos)
@@ -135,7 +136,8 @@ Operand Analyzer::eval_ident(Node* node) {
          "legal are 8, 16, 32 and 64 bits; the order of bits in packed types is in no public "
          "document");
   fail(node->pos, "wse.csl.name.unknown", cat("\"", name(node->name), "\" is not declared"),
-       did_you_mean(name(node->name), known_names));
+       is_builtin(name(node->name)) ? cat("did you mean the built-in @", name(node->name), "?")
+                                    : did_you_mean(name(node->name), known_names));
 }
 
 TypeRef Analyzer::eval_type(Node* node) {

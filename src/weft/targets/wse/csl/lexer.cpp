@@ -200,8 +200,9 @@ class Lexer {
     }
     bool printable = c > 32 && c < 127;
     error(at_, "wse.csl.lex.character",
-          printable ? cat("'", c, "' begins no token")
-                    : cat("byte ", hex(static_cast<unsigned char>(c), 2), " begins no token"));
+          c == '?'    ? std::string("'?' begins no token; a choice is written: if (c) a else b")
+          : printable ? cat("'", c, "' begins no token")
+                      : cat("byte ", hex(static_cast<unsigned char>(c), 2), " begins no token"));
     ++at_;
     while (at_ < text_.size() && static_cast<unsigned char>(text_[at_]) >= 0x80) ++at_;
     return false;

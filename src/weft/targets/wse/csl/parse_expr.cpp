@@ -138,6 +138,10 @@ Node* Parser::postfix() {
         n = field;
         break;
       }
+      case Tok::arrow:
+        fail("wse.csl.parse.operator",
+             cat("there is no ->; write: p.*.",
+                 kind(1) == Tok::identifier ? names_.text(tokens_[at_ + 1].name) : "field"));
       case Tok::dot_star: {
         advance();
         Node* deref = make_at(Kind::deref, p);

@@ -329,9 +329,14 @@ Operand Analyzer::load(const Place& p, Pos pos) {
   return {};
 }
 
+void Analyzer::refuse_store(const Place& p, Pos pos) {
+  const bool pointer = p.type && p.type->kind == T::pointer && !p.type->is_const;
+  fail(pos, "wse.csl.assign.constant", "the left side cannot be assigned to: it is constant",
+       pointer ? "it is a pointer: name.* is what it points to" : "");
+}
+
 void Analyzer::store(const Place& p, Operand v, Pos pos) {
-  if (p.is_const)
-    fail(pos, "wse.csl.assign.constant", "the left side cannot be assigned to: it is constant");
+  if (p.is_const) refuse_store(p, pos);
   v = coerce(std::move(v), p.type, pos);
   switch (p.kind) {
     case Place::cell: {

@@ -264,8 +264,7 @@ Flow Analyzer::exec_assign(Node* node) {
     store(p, std::move(v), pos);
     return Flow::normal;
   }
-  if (p.is_const)
-    fail(pos, "wse.csl.assign.constant", "the left side cannot be assigned to: it is constant");
+  if (p.is_const) refuse_store(p, pos);
   Tok op = Tok::plus;
   switch (node->op) {
     case Tok::minus_assign: op = Tok::minus; break;
