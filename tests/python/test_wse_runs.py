@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import re
 import sys
 
 import numpy as np
@@ -220,7 +221,7 @@ layout {
     (tmp_path / "take.csl").write_text(DEPTH_RECEIVER)
     assert cslc_main(["layout.csl", "-o", "out", "--perturb", "5"]) == 1
     text = capsys.readouterr().out
-    assert "the result depends on the depth of routers" in text, text
+    assert re.search("the result depends on .*the depth of routers", text), text
     for depth, first in ((2, 1), (12, 2)):
         runner = SdkRuntime("out", memcpy_required=False, router_depth=depth)
         runner.load()
