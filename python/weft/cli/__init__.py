@@ -6,8 +6,10 @@ progress to standard error; progress only to a terminal.
 """
 
 import argparse
+import difflib
 import errno
 import os
+import re
 import sys
 
 import weft
@@ -171,9 +173,20 @@ def _add_machines(verb):
     )
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says which word was meant where a choice is misspelt."""
+
+    def error(self, message):
+        found = re.search(r"invalid choice: '?([\w-]+)'? \(choose from (.*)\)$", message)
+        near = found and difflib.get_close_matches(found[1], re.findall(r"[\w-]+", found[2]), 1)
+        if near:
+            message = message.replace(" (choose from", f"; did you mean {near[0]!r}? (choose from")
+        super().error(message)
+
+
 def parser():
     """The whole command line, one function for each group of verbs."""
-    out = argparse.ArgumentParser(
+    out = _Parser(
         prog="weft",
         description="Compiles tensor programs for processors, graphics cards and simulated accelerators, runs them and measures them.",
         epilog="weft VERB --help lists the options of one. Exit status: 0 done, 1 the work failed, 2 the command line was wrong.",
