@@ -45,7 +45,9 @@ def declaration(lines, at):
         at += 1
         for k, char in enumerate(line):
             depth += (char in "([") - (char in ")]")
-            if depth == 0 and (char in ";{" or (char == ":" and re.match(r" [a-z_]+[({]", line[k + 1 :]))):
+            if depth == 0 and (
+                char in ";{" or (char == ":" and re.match(r" [a-z_]+[({]", line[k + 1 :]))
+            ):
                 return tidy(text + line[:k]), at, char
         text += line.strip() + " "
     return tidy(text), at, ";"
@@ -53,7 +55,9 @@ def declaration(lines, at):
 
 def tidy(text):
     text = re.sub(r"\s+", " ", text).strip()
-    return re.sub(r"^(inline|explicit|static|virtual|constexpr|\[\[nodiscard\]\]|friend) ", "", text)
+    return re.sub(
+        r"^(inline|explicit|static|virtual|constexpr|\[\[nodiscard\]\]|friend) ", "", text
+    )
 
 
 def documented(text):
@@ -88,7 +92,9 @@ def documented(text):
 def behind_body(lines, at):
     """The line behind a function's body, whose first line ends before `at`."""
     indent = len(lines[at - 1]) - len(lines[at - 1].lstrip())
-    while at < len(lines) and lines[at].strip() and len(lines[at]) - len(lines[at].lstrip()) > indent:
+    while (
+        at < len(lines) and lines[at].strip() and len(lines[at]) - len(lines[at].lstrip()) > indent
+    ):
         at += 1
     return at + 1 if at < len(lines) and lines[at].strip().startswith("}") else at
 

@@ -31,7 +31,9 @@ def with_manuals(text, module, whole=()):
         value = inspect.getattr_static(holder, found[2], None) if found and holder else None
         value = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
         own = value is not None and not (owner and found[2].startswith("__"))
-        said = manual(value, owner in whole).replace("\\", "\\\\").replace('"""', "'''") if own else ""
+        said = (
+            manual(value, owner in whole).replace("\\", "\\\\").replace('"""', "'''") if own else ""
+        )
         if not said:
             out.append(line)
             continue

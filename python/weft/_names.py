@@ -33,7 +33,15 @@ STEPS = {
     "build": "weft.build(sch, target)",
 }
 # What others call a target.
-TARGETS = {"llvm": "cpu", "host": "cpu", "gpu": "cuda", "nvidia": "cuda", "nvptx": "cuda", "rocm": "opencl", "vulkan": "opencl"}
+TARGETS = {
+    "llvm": "cpu",
+    "host": "cpu",
+    "gpu": "cuda",
+    "nvidia": "cuda",
+    "nvptx": "cuda",
+    "rocm": "opencl",
+    "vulkan": "opencl",
+}
 
 RANDOM = {
     "rand": "weft.rand(2, 3) or weft.random.uniform(shape)",
@@ -60,8 +68,17 @@ def elsewhere(name):
 
 def no_step(name, known):
     """The AttributeError for a name that a schedule lacks."""
-    near = difflib.get_close_matches(name, known, 1, 0.6) or [k for k in known if name.startswith(k)][-1:]
-    where = f"; here it is {STEPS[name]}" if name in STEPS else f"; did you mean {near[0]!r}?" if near else ""
+    near = (
+        difflib.get_close_matches(name, known, 1, 0.6)
+        or [k for k in known if name.startswith(k)][-1:]
+    )
+    where = (
+        f"; here it is {STEPS[name]}"
+        if name in STEPS
+        else f"; did you mean {near[0]!r}?"
+        if near
+        else ""
+    )
     return AttributeError(f"'Schedule' object has no attribute {name!r}{where}")
 
 

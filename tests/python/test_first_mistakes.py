@@ -79,7 +79,8 @@ def test_a_target_in_the_words_of_others(target, code, says):
 
 
 @pytest.mark.parametrize(
-    "words, meant", [(["complie", "f.weft"], "compile"), (["new", "oops", "x"], "op"), (["demos"], "demo")]
+    "words, meant",
+    [(["complie", "f.weft"], "compile"), (["new", "oops", "x"], "op"), (["demos"], "demo")],
 )
 def test_a_verb_that_is_misspelt(words, meant, capsys):
     from weft import cli

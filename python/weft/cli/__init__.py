@@ -199,8 +199,18 @@ def parser():
         p.set_defaults(run=_lazy(module, function))
         return p
 
-    verb("devices", "manual", "devices", "list every device, and what is missing for those that are absent")
-    p = verb("demo", "demo", "run", "run the example programs on every device present, and write a report")
+    verb(
+        "devices",
+        "manual",
+        "devices",
+        "list every device, and what is missing for those that are absent",
+    )
+    p = verb(
+        "demo",
+        "demo",
+        "run",
+        "run the example programs on every device present, and write a report",
+    )
     p.add_argument("--quick", action="store_true", help="smaller sizes")
     p.add_argument("--output", default="out", help="folder for report.html and trace.json (out)")
     _add_programs(verb)
@@ -214,7 +224,10 @@ def parser():
     p.add_argument("kind", choices=("op", "step", "pass", "target", "rule"), help="what to add")
     p.add_argument("name", help="lower case, for example two_words")
     p = verb(
-        "playground", "playground", "run", "edit programs and schedules in the browser, on this machine only"
+        "playground",
+        "playground",
+        "run",
+        "edit programs and schedules in the browser, on this machine only",
     )
     p.add_argument("--port", type=_port, default=0, help="of 127.0.0.1; 0: any free one (0)")
     p.add_argument("--seconds", type=float, default=20.0, help="for one program (20)")
