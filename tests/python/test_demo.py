@@ -186,7 +186,10 @@ def test_names_of_a_roofline_lie_below_its_axis(count):
 def test_no_rate_lies_above_the_level_line_of_a_roofline():
     """On opencl a program reached thirty times the rate that was taken for the device's limit."""
     work = dict(flop=1e6, bytes=1e4)
-    rows = [demo.Row(**{**ROW, "device": d, "seconds": s}, **work) for d, s in (("a", 1e-3), ("b", 1e-6))]
+    rows = [
+        demo.Row(**{**ROW, "device": d, "seconds": s}, **work)
+        for d, s in (("a", 1e-3), ("b", 1e-6))
+    ]
     roofs = [{"device": d, "flop": 2e9, "bytes": 1e9, "source": "Measured."} for d in "ab"]
     low, high = report._roofs(rows, roofs)
     assert low["roof"] == (2e9, 1e9) and low["note"] == "Measured."
