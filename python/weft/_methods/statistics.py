@@ -58,9 +58,10 @@ class Statistics:
         """weft.prod."""
         return weft.prod(self, axis=axis, keepdims=keepdims)
 
-    def cumsum(self, dim):
-        """Running sums along an axis."""
-        return weft.cumulative_sum(self, axis=dim)
+    def cumsum(self, dim=None):
+        """Running sums along an axis; of all elements in a row without one, as in NumPy."""
+        x, dim = (self.reshape(-1), 0) if dim is None else (self, dim)
+        return weft.cumulative_sum(x, axis=dim)
 
     def amax(self, dim=None, keepdim=False):
         """The largest, over axes."""
@@ -75,9 +76,10 @@ class Statistics:
         a, b = self.data, weft.asarray(plain(other))
         return bool(weft.all((a == b) | (weft.abs(a - b) <= atol + rtol * weft.abs(b))))
 
-    def cumprod(self, dim):
-        """Running products along an axis."""
-        return weft.cumulative_prod(self, axis=axis_of(self, dim))
+    def cumprod(self, dim=None):
+        """Running products along an axis; of all elements in a row without one, as in NumPy."""
+        x, dim = (self.reshape(-1), 0) if dim is None else (self, dim)
+        return weft.cumulative_prod(x, axis=axis_of(x, dim))
 
     def logcumsumexp(self, dim):
         """Logarithms of running sums of exponentials along an axis."""

@@ -119,15 +119,15 @@ def searchsorted(x1, x2, /, *, side="left", sorter=None):
     return _core._searchsorted(x1, _array(x2), side == "right")
 
 
-def sort(x, /, *, axis=-1, descending=False, stable=True):
-    """A sorted copy; NaN last."""
+def sort(x, /, *, axis=-1, descending=False, stable=True, kind=None):
+    """A sorted copy; NaN last. Every sort is stable: `kind` is NumPy's choice of a method, which changes nothing."""
     if _is_tensor(x):
         return _core._sort_tensor(x, axis, descending)
     return _core._sort(_array(x), axis, descending)
 
 
-def argsort(x, /, *, axis=-1, descending=False, stable=True):
-    """Positions that would sort the array; NaN last."""
+def argsort(x, /, *, axis=-1, descending=False, stable=True, kind=None):
+    """Positions that would sort the array; NaN last. Every sort is stable, whatever NumPy's `kind`."""
     return _core._argsort(_array(x), axis, descending)
 
 
