@@ -164,6 +164,24 @@ def letters(xp, a, b, c):
     )
 
 
+@program(reals(90), reals(7), reals(5, 1, 3), reals(4, 3))
+def signals_and_vectors(xp, a, k, p, q):
+    modes = [
+        f(x, y, mode=m)
+        for f in (xp.convolve, xp.correlate)
+        for m in ("full", "same", "valid")
+        for x, y in ((a, k), (k, a))
+    ]
+    return (
+        *modes,
+        xp.cross(p, q),
+        xp.dot(a[:7], k),
+        xp.linalg.norm(p, axis=2),
+        xp.repeat(q, 3, axis=1),
+        xp.repeat(q, 1),
+    )
+
+
 def host(x):
     if isinstance(x, (tuple, list)):
         return [host(v) for v in x]

@@ -128,6 +128,21 @@ class Statistics:
     def cross(self, other, dim=-1):
         """The vector product along an axis of three entries."""
         dim = axis_of(self, dim)
+        known = (_core.Tensor, _core.NDArray)  # no values of a transform
+        if (
+            isinstance(self, known)
+            and isinstance(other, known)
+            and not (self.requires_grad or getattr(other, "requires_grad", False))
+        ):
+            last = (
+                dim - self.ndim
+            )  # counted from the back, where operands of fewer axes have it, too
+            a, b = (weft.moveaxis(plain(x), last, 0) for x in (self, other))
+            if a.shape[0] == b.shape[0] == 3:
+                a, b = (x if x.is_contiguous() else x.copy() for x in (a, b))
+                parts = [a[i - 2] * b[i - 1] - a[i - 1] * b[i - 2] for i in range(3)]
+                out = weft.moveaxis(weft.stack(parts, axis=0), 0, last)
+                return _core.Tensor(out, requires_grad=False)
         before = (slice(None),) * dim
         a, b = (tuple(x[(*before, i)] for i in range(3)) for x in (self, other))
         parts = [
