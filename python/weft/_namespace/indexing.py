@@ -220,7 +220,9 @@ def isin(x1, x2, /, *, invert=False):
     return ~found if invert else found
 
 
-_SHORT = 4096  # elements of a result that one copy of a broadcast view makes sooner than several copies
+_SHORT = (
+    4096  # elements of a result that one copy of a broadcast view makes sooner than several copies
+)
 
 
 def repeat(x, repeats, /, *, axis=None):
@@ -235,7 +237,12 @@ def repeat(x, repeats, /, *, axis=None):
             "array.repeat.negative",
             f"an element cannot be repeated {repeats} times",
         )
-    if isinstance(repeats, int) and 1 < repeats and x.size * repeats <= _SHORT and not _is_tensor(x):
+    if (
+        isinstance(repeats, int)
+        and 1 < repeats
+        and x.size * repeats <= _SHORT
+        and not _is_tensor(x)
+    ):
         front, rest = x.shape[: axis + 1], x.shape[axis + 1 :]
         spread = reshape(x, (*front, 1, *rest)).broadcast_to((*front, repeats, *rest))
         return reshape(spread, (*front[:-1], n * repeats, *rest))
