@@ -7,6 +7,7 @@ import difflib
 ELSEWHERE = {
     "float": "weft.float32 or weft.float64",
     "int": "weft.int32 or weft.int64",
+    "lib": "weft.sliding_window_view(x, shape, axis) of numpy.lib.stride_tricks",
     "ndarray": "weft.NDArray",
     "view_as_real": "weft.real(x) and weft.imag(x)",
     "cpu": 'weft.device("cpu")',
@@ -52,12 +53,6 @@ RANDOM = {
 LINALG = {
     "lu_factor": "weft.linalg.solve(a, b)",
     "lu": "weft.linalg.solve(a, b)",
-}
-FFT = {
-    "fft2": "weft.fft.fftn(x, axes=(-2, -1))",
-    "ifft2": "weft.fft.ifftn(x, axes=(-2, -1))",
-    "rfft2": "weft.fft.rfftn(x, axes=(-2, -1))",
-    "irfft2": "weft.fft.irfftn(x, axes=(-2, -1))",
 }
 
 
