@@ -7,7 +7,7 @@ import math
 
 import weft
 
-from .._core import NDArray
+from .._core import NDArray, Tensor
 from .common import axis_of, beside, plain, real, refused, value
 
 __all__ = [
@@ -146,7 +146,7 @@ def median(x, axis=None, keepdims=False):
     """Of an array as in NumPy: of an even count the mean of the two in the middle. Of a tensor as in PyTorch: the lower of the two,
     and along an axis (value, position)."""
     x = value(x)
-    if not isinstance(x, NDArray):
+    if isinstance(x, Tensor):
         return x.median(axis, keepdims)
     return percentile(x, 50, axis, keepdims)
 

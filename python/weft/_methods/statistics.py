@@ -82,9 +82,15 @@ class Statistics:
         return weft.cumulative_prod(x, axis=axis_of(x, dim))
 
     def logcumsumexp(self, dim):
-        """Logarithms of running sums of exponentials along an axis."""
-        top = self.detach().amax(dim, True)
-        return weft.log(weft.exp(self - top).cumsum(dim)) + top
+        """Logarithms of running sums of exponentials along an axis, without overflow or underflow."""
+        axis = axis_of(self, dim)
+        before, n = (slice(None),) * axis, self.shape[axis]
+        x, step = self, 1
+        while step < n:  # each entry has the sums of `step` entries up to it
+            grown = weft.logaddexp(x[(*before, slice(step, n))], x[(*before, slice(n - step))])
+            x = weft.concat([x[(*before, slice(step))], grown], axis=axis)
+            step *= 2
+        return x
 
     def nansum(self, dim=None, keepdim=False):
         """The sum of what is no NaN."""
