@@ -27,7 +27,8 @@ from .whole import settle
 
 _costs = {}  # (what a unit computes, strides of its inputs, device) -> {side: Cost}
 _MOST_COSTS = 10000
-_building = threading.Lock()  # first calls: programs share plans, which build their kernels then
+# First calls: programs share plans, which build their kernels then. An operator of the user's may call another program.
+_building = threading.RLock()
 
 
 class Step:
