@@ -372,7 +372,7 @@ SAMPLED = (
     "scatter scatter_reduce index_put index_add index_copy sort topk cumprod logcumsumexp lgamma digamma erfinv "
     "nn.functional.conv3d nn.functional.max_pool3d nn.functional.avg_pool3d nn.functional.adaptive_max_pool2d "
     "nn.functional.adaptive_avg_pool2d nn.functional.grid_sample nn.functional.embedding_bag cdist masked_scatter "
-    "as_strided unfold diagonal diagonal_scatter max_reduction_with_dim fmod pow fmax"
+    "diagonal_scatter max_reduction_with_dim fmod pow fmax"
 )
 
 
