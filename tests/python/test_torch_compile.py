@@ -368,11 +368,7 @@ SAMPLED = (
     "nn.functional.conv_transpose2d nn.functional.layer_norm nn.functional.group_norm nn.functional.batch_norm "
     "nn.functional.gelu nn.functional.silu nn.functional.hardswish nn.functional.softplus nn.functional.elu "
     "nn.functional.max_pool2d nn.functional.avg_pool2d nn.functional.embedding "
-    "nn.functional.scaled_dot_product_attention nn.functional.pad nn.functional.cross_entropy tril flip roll "
-    "scatter scatter_reduce index_put index_add index_copy sort topk cumprod logcumsumexp lgamma digamma erfinv "
-    "nn.functional.conv3d nn.functional.max_pool3d nn.functional.avg_pool3d nn.functional.adaptive_max_pool2d "
-    "nn.functional.adaptive_avg_pool2d nn.functional.grid_sample nn.functional.embedding_bag cdist masked_scatter "
-    "as_strided unfold diagonal diagonal_scatter max_reduction_with_dim fmod pow fmax"
+    "nn.functional.scaled_dot_product_attention nn.functional.pad nn.functional.cross_entropy tril flip roll"
 )
 
 

@@ -207,17 +207,6 @@ def test_a_check_inside_a_graph_is_made():
         f(torch.tensor([0, 3]))
 
 
-def test_random_numbers_that_nobody_reads_are_drawn():
-    def f(x):
-        torch.rand(3)
-        return x + torch.rand(3)
-
-    torch.manual_seed(5)
-    want = f(torch.zeros(3))
-    torch.manual_seed(5)
-    assert torch.equal(torch.compile(f, backend="weft", options=WEFT)(torch.zeros(3)), want)
-
-
 def test_a_gradient_that_torch_expands():
     x = randn(3, 4).requires_grad_()
     f = torch.compile(lambda x: (x.sum() * 2, x.sum(0)), backend="weft", options=WEFT)
