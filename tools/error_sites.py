@@ -10,7 +10,9 @@ import collections
 import re
 
 SLUG = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z0-9_]+)+")
-MAKER = re.compile(r"(?:error|fault|refus|fail|bad|wrong|damaged|illegal|reject|slug)", re.I)
+MAKER = re.compile(
+    r"(?:error|fault|refus|fail|bad|wrong|damaged|illegal|reject|slug)", re.IGNORECASE
+)
 STRING = re.compile(r'[fru]{0,2}"(?:[^"\\\n]|\\.)*"|[fru]{0,2}\'(?:[^\'\\\n]|\\.)*\'')
 HOLE = "{…}"
 # Helpers that put a word before the slug that they are given, and what they make: (folder or file, callee): prefix.
@@ -69,7 +71,7 @@ def additions(text, end, args, at):
     """Notes and help of the error that a call makes: its arguments after the text, and what is called on the result."""
     notes, helps = [], []
     for a in args[at + 2 :]:
-        if named := re.match(r"(notes?|help)=(.*)", a, re.S):
+        if named := re.match(r"(notes?|help)=(.*)", a, re.DOTALL):
             (helps if named.group(1) == "help" else notes).append(named.group(2))
         elif "=" not in STRING.sub("", a) and STRING.search(a):
             helps.append(a)
@@ -91,11 +93,65 @@ def shown(expressions):
     return "; ".join(parts)
 
 
-def template(expression):
-    """The text of an expression: its strings, with {…} for what is known at run time."""
-    if expression.startswith(("cat(", "std::string(", "(")):
-        inner = arguments(expression, expression.index("("))
-        return re.sub(r"(?:\{…\})+", HOLE, "".join(map(template, inner)))
+def split(expression, separators):
+    """The parts of an expression between separators that no bracket or string holds."""
+    parts, start, i = [], 0, 0
+    while i < len(expression):
+        if string := STRING.match(expression, i):
+            i = string.end()
+        elif expression[i] in "([{":
+            i = closing(expression, i)
+        elif found := re.compile(separators).match(expression, i):
+            parts.append(expression[start:i])
+            start = i = max(found.end(), i + 1)
+        else:
+            i += 1
+    return [*(p.strip() for p in parts), expression[start:].strip()]
+
+
+def arms(expression):
+    """The values that a conditional expression may have; the expression alone where it is none."""
+    asked = split(expression, r"\?(?!\?)")
+    if len(asked) > 1:  # C++: condition ? value : otherwise
+        rest = " ? ".join(asked[1:])
+        value, *otherwise = split(rest, r"(?<!:):(?!:)")
+        return [value, *arms(" : ".join(otherwise))] if otherwise else [expression]
+    chosen = (
+        split(expression, r"\sif\s.*?\selse\s(?!.*\selse\s)")
+        if " else " in expression
+        else [expression]
+    )
+    return chosen if len(chosen) == 2 else [expression]
+
+
+def one_of(texts):
+    """Texts of which one appears; an empty one is left out."""
+    texts = list(dict.fromkeys(t for t in texts if t.strip()))
+    return " / ".join(texts) if any(t != HOLE for t in texts) else HOLE
+
+
+def template(expression, before=""):
+    """The text of an expression: its strings, with {…} for what is known at run time.
+
+    `before`: the source above it, where a variable got its value.
+    """
+    expression = expression.strip()
+    if moved := re.match(r"(?:std::move|std::string|weft::cat|cat|str)?\(", expression):
+        end = closing(expression, moved.end() - 1)
+        if end == len(expression):
+            inner = arguments(expression, moved.end() - 1)
+            return re.sub(r"(?:\{…\})+", HOLE, "".join(template(i, before) for i in inner))
+    choices = arms(expression)
+    if len(choices) > 1:
+        return one_of(template(c, before) for c in choices)
+    added = split(expression, r"\+")
+    if len(added) > 1:
+        return re.sub(r"(?:\{…\})+", HOLE, "".join(template(a, before) for a in added))
+    if before and re.fullmatch(r"[a-z_]\w*", expression):
+        function = re.split(r"\n\}|\ndef ", before)[-1]
+        given = re.finditer(rf"\b{expression}\s*=(?!=)\s*", function)
+        values = [split(function[g.end() :], r";|\n(?!\s*[\"f+:?])")[0] for g in given]
+        return one_of(template(v) for v in values) if values else HOLE
     strings = list(STRING.finditer(expression))
     outside = STRING.sub("", expression).strip()
     if not strings or re.search(r"[?:\w(]", outside):
@@ -130,14 +186,18 @@ def sites(name, text):
         args = arguments(text, call.end() - 1)
         at = slug_position(name, callee, args)
         if at is not None:
-            message = template(args[at + 1]) if at + 1 < len(args) else ""
+            message = template(args[at + 1], text[: call.start()]) if at + 1 < len(args) else ""
             kind = kind_of(args[:at], callee.lstrip("_"))
             more = additions(text, closing(text, call.end() - 1), args, at)
+            if not message.replace(HOLE, "").strip() and prefix_of(name, callee):
+                message, more = more[1], [more[0], ""]  # such a helper is told the reason only
             yield whole(name, callee, template(args[at])), kind, message, *more
     for match in re.finditer(r"\.code\s*=\s*(\"[^\"]*\"|cat\()", text):
         at = match.start(1)
         slug = template(match.group(1) if text[at] == '"' else text[at : at + 400])
-        following = re.match(r"[^;]*;\s*\w+\.message\s*=\s*([^;]*);", text[match.start() :])
+        following = re.match(
+            r"[^;]*;[^}]{0,120}?\w+\.message\s*=\s*([^;]*);", text[match.start() :]
+        )
         if SLUG.fullmatch(slug.replace(HOLE, "x")) and not slug.startswith(HOLE):
             yield slug, "", template(following.group(1)) if following else "", "", ""
 
@@ -180,7 +240,7 @@ def collect(root):
     ):
         for path in sorted(p for pattern in patterns for p in (root / folder).rglob(pattern)):
             name = str(path.relative_to(root))
-            text = re.sub(r"^\s*//.*$", "", path.read_text(), flags=re.M)
+            text = re.sub(r"^\s*//.*$", "", path.read_text(), flags=re.MULTILINE)
             for slug, kind, message, notes, repair in sites(name, text):
                 entry = found.setdefault(
                     slug, {"kind": "", "text": "", "notes": "", "help": "", "files": set()}

@@ -14,6 +14,7 @@ import sys
 
 root = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(root / "python"), str(root / "tools")]
+from stub_manuals import with_manuals  # noqa: E402
 from stub_programs import program_stubs  # noqa: E402
 from stub_tables import (  # noqa: E402
     DEVICE,
@@ -524,6 +525,11 @@ def stubs():
         + signature("random_split", data.random_split, "list[Subset]")
         + "\n"
     )
+    for name, text in files.items():
+        place = name.removesuffix(".pyi").removesuffix("/__init__").replace("/", ".")
+        if text:
+            module = weft if place == "__init__" else load(place)
+            files[name] = with_manuals(text, module, whole=("Schedule",))
     return files
 
 

@@ -28,9 +28,10 @@ def run(command, **more):
 
 
 def link_command(program):
-    """The build's command that links a program, without ninja's wrapping."""
+    """The build's command that links a program or a Python module, without ninja's wrapping."""
+    name = str(program.relative_to(BUILD) if program.is_relative_to(BUILD) else program)
     out = subprocess.run(
-        ["ninja", "-C", str(BUILD), "-t", "commands", "-s", str(program.relative_to(BUILD))],
+        ["ninja", "-C", str(BUILD), "-t", "commands", "-s", name],
         capture_output=True,
         text=True,
         check=True,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one GEMV and the one MLP on every device present, their text for each machine, a model through torch.compile, a
+"""One GEMV and one MLP on every device present, their text for each machine, a model through torch.compile, a
 tuned kernel."""
 
 import pathlib
@@ -13,6 +13,7 @@ from weft.cli.demo import unless_absent
 
 SIZE = 256
 MLP = (16, 64, 64, 16)  # rows, inside, hidden, outside
+LABELS = {"GEMV": f"GEMV {SIZE} x {SIZE}", "MLP": f"MLP {MLP[0]} x {MLP[1]}, {MLP[2]}, {MLP[3]}"}
 TEXTS = {
     "CUDA": "cuda",
     "QPU assembly": "qpu",
@@ -96,7 +97,7 @@ def _row(device, name, make, shapes, result, function, flop):
         seconds = timed.median
         note += f", {timed.cycles:,.0f} simulated cycles" if timed.cycles else ", interpreted"
     return dict(
-        program=f"the one {name}",
+        program=LABELS[name],
         device=device.name,
         seconds=seconds,
         rate=flop / seconds / 1e9,
@@ -226,9 +227,9 @@ def demo(quick=False, progress=lambda text: None, output="out"):
     devices = [d for d in weft.devices() if d.available and d.name != "null"]
     for work in _works():
         for device in devices:
-            progress(f"the one {work[0]} on {device.name}")
+            progress(f"{work[0]} on {device.name}")
             yield from unless_absent(
-                f"the one {work[0]}", device.name, lambda d=device, w=work: [_row(d, *w)]
+                LABELS[work[0]], device.name, lambda d=device, w=work: [_row(d, *w)]
             )
     progress("what the devices can do at most")
     for device in devices:

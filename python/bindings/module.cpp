@@ -7,6 +7,7 @@
 #include "errors.h"
 #include "program.h"
 #include "recording_bridge.h"
+#include "rpc_bridge.h"
 #include "weft/base/interrupt.h"
 
 namespace {
@@ -26,6 +27,7 @@ NB_MODULE(_core, m) {
   // Types and element types live as long as the process on purpose.
   nanobind::set_leak_warnings(false);
   watch_signals();
+  weft::set_patience(&weft::py::wait_without_interpreter);
   m.def("_watch_signals", &watch_signals,
         "Lets Ctrl-C end long work of this thread; the thread that imports the module has it.");
   weft::py::bind_errors(m);

@@ -4,6 +4,8 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
+
 #include "array_type.h"
 #include "program.h"
 #include "weft/ir/text.h"
@@ -69,6 +71,43 @@ Backend& assembler(const Target& target) {
   throw Error(ErrorKind::value, "target.assembler.none",
               cat("target \"", target.text(), "\" has no assembler"))
       .note(cat("targets with one: ", join(known)));
+}
+
+/// A target's table, for the pages that are generated from it: a list of rows, by column, for each
+/// kind.
+nb::dict target_table(const std::string& text) {
+  constexpr std::array<const char*, 4> kKinds = {"parallel", "lockstep", "spatial", "virtual"};
+  const Target target = Target::parse(text);
+  const TargetInfo info = find_backend(target.name).info(target);
+  nb::list axes, memories, queues, instructions, dtypes;
+  for (const AxisInfo& a : info.axes) {
+    nb::dict row;
+    row["axis"] = a.name, row["points"] = kKinds[static_cast<std::size_t>(a.kind)];
+    row["limit"] = a.limit, row["group"] = a.group, row["limit of the group"] = a.group_limit;
+    row["barrier"] = a.barrier, row["reduces"] = a.reduces;
+    row["collectives"] = join(a.collectives);
+    axes.append(row);
+  }
+  for (const MemoryInfo& m : info.memories) {
+    nb::dict row;
+    row["scope"] = m.scope, row["bytes"] = m.bytes;
+    row["smallest transfer"] = m.min_transfer_bytes, row["each point of"] = join(m.private_to);
+    row["access"] = m.access;
+    memories.append(row);
+  }
+  for (const QueueInfo& q : info.queues) {
+    nb::dict row;
+    row["queue"] = q.name, row["in order"] = q.in_order, row["waits by"] = q.sync;
+    row["outstanding"] = q.outstanding;
+    queues.append(row);
+  }
+  for (const InstructionInfo& i : info.instructions) instructions.append(i.name);
+  for (DType t : info.dtypes) dtypes.append(to_string(t));
+  nb::dict out;
+  out["axes"] = axes, out["memories"] = memories, out["queues"] = queues;
+  out["instructions"] = instructions, out["dtypes"] = dtypes;
+  out["symbolic_shapes"] = info.symbolic_shapes;
+  return out;
 }
 
 }  // namespace
@@ -223,6 +262,8 @@ void bind_build(nb::module_& m) {
         return find_backend(target.name).info(target).limits;
       },
       nb::arg("target"), "Limits of a target by name: vector_bytes, registers, max_threads ...");
+  m.def("target_table", &target_table, nb::arg("target"),
+        "The rows of a target's table: axes, memories, queues, instructions, element types.");
   m.def("assemble",
         [](const std::string& target_text, const std::string& text, const std::string& file) {
           Target target = Target::parse(target_text);

@@ -91,7 +91,9 @@ IRModule module_from_python(nb::handle o) {
   if (PyObject_HasAttrString(o.ptr(), "_core")) return module_from_python(o.attr("_core"));
   throw Error(ErrorKind::value, "python.program",
               cat("not a program: ", nb::cast<std::string>(nb::repr(o))))
-      .help("pass a PrimFunc, an IRModule or a Schedule");
+      .help(
+          "pass a PrimFunc, an IRModule or a Schedule; te.create_prim_func([A, B, C]) makes one of "
+          "tensors");
 }
 
 namespace {

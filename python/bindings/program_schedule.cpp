@@ -61,7 +61,10 @@ Value value_from_python(nb::handle o) {
     return Value(std::move(map));
   }
   throw Error(ErrorKind::value, "schedule.argument.type",
-              cat("no schedule step takes ", nb::cast<std::string>(nb::repr(o))));
+              cat("no schedule step takes ", nb::cast<std::string>(nb::repr(o))))
+      .help(
+          "blocks and loops of a schedule come from it: sch.get_block(\"C\"), "
+          "sch.get_loops(block)");
 }
 
 nb::object value_to_python(const Value& v) {

@@ -189,5 +189,6 @@ NB_MODULE(_rpc, m) {
   const auto core = nanobind::module_::import_("weft._core");
   const auto slot = nanobind::cast<nanobind::capsule>(core.attr("interrupt_slot"));
   weft::share_interrupts(weft::py::from_capsule<void** (*)()>(slot, weft::py::kInterruptCapsule));
+  weft::set_patience(&weft::py::wait_without_interpreter);
   weft::py::bind_rpc(m);
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/patient_lock.h"
 #include "weft/runtime/module.h"
 
 namespace weft::py {
@@ -31,6 +32,15 @@ T& from_capsule(const nanobind::capsule& capsule, const char* name) {
   void* p = PyCapsule_GetPointer(capsule.ptr(), name);
   if (!p) throw nanobind::python_error();
   return *static_cast<T*>(p);
+}
+
+/// Waits for a lock without the interpreter's, whose holder may need that (patient_lock.h). Whether
+/// this thread holds it is asked without PyGILState_Check, which says yes where it does not know.
+inline void wait_without_interpreter(const std::function<void()>& wait) {
+  PyThreadState* const mine = Py_IsInitialized() ? PyGILState_GetThisThreadState() : nullptr;
+  if (!mine || mine != _PyThreadState_UncheckedGet()) return wait();
+  nanobind::gil_scoped_release release;
+  wait();
 }
 
 }  // namespace weft::py

@@ -480,9 +480,10 @@ void bind_tensor(nb::module_& m) {
   cls.attr("__array_ufunc__") = nb::none();
   m.def(
       "gradients",
-      [](const std::vector<Tensor>& outputs, const std::vector<Tensor>& wanted, bool create_graph) {
+      [](const std::vector<Tensor>& outputs, const std::vector<Tensor>& wanted, bool create_graph,
+         const std::vector<Tensor>& seeds) {
         std::vector<Tensor> gs =
-            gradients(outputs, {}, wanted, create_graph ? Graph::create : Graph::discard);
+            gradients(outputs, seeds, wanted, create_graph ? Graph::create : Graph::discard);
         nb::list out;
         for (std::size_t i = 0; i < gs.size(); ++i) {
           out.append(gs[i].defined() ? gs[i]
@@ -491,7 +492,8 @@ void bind_tensor(nb::module_& m) {
         }
         return out;
       },
-      nb::arg("outputs"), nb::arg("wanted"), nb::arg("create_graph") = false);
+      nb::arg("outputs"), nb::arg("wanted"), nb::arg("create_graph") = false,
+      nb::arg("seeds") = std::vector<Tensor>());
   m.def(
       "_after_backward",
       [](const nb::object& f) {

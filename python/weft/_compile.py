@@ -20,6 +20,7 @@ from ._errors import error as _error
 from ._islands import REFUSED, Island, call_or_island, on_tensors
 from ._methods import Arithmetic
 from .transforms import trees
+from .transforms.batched import outside_of_vmap
 from .transforms.reverse import differentiating
 
 __all__ = ["Compiled", "compile"]
@@ -346,13 +347,14 @@ class _Trace:
         piece = _Piece(needs, self.inputs, self._contract, self._like)
         rest = iter(piece.forward.run(self._values))
         now, named = mapped((args, kwargs), Traced, lambda _: next(rest))
-        try:
-            result = function(*now, **named)
-        except (AttributeError, _core.DTypeError) as reason:  # a function of tensors alone
-            if not isinstance(getattr(reason, "_reason", reason), AttributeError):
-                raise
-            function = on_tensors(function)
-            result = function(*now, **named)
+        with outside_of_vmap():  # as in later calls: the values are those of all examples
+            try:
+                result = function(*now, **named)
+            except (AttributeError, _core.DTypeError) as reason:  # a function of tensors alone
+                if not isinstance(getattr(reason, "_reason", reason), AttributeError):
+                    raise
+                function = on_tensors(function)
+                result = function(*now, **named)
         if next(leaves_of(result, (NDArray, Tensor)), None) is None:
             _refuse(
                 f"{name} inside a compiled function gives {type(result).__name__}, no array",

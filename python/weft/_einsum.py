@@ -25,30 +25,28 @@ def _refuse(code, text):
     raise _error(_core.ShapeError, f"array.einsum.{code}", f"{text}")
 
 
-def _parse(spec, operands):
+@functools.lru_cache(maxsize=256)
+def _parse(spec, ranks):
+    """(the letters of each operand, those of the result) for operands of these ranks."""
     spec = spec.replace(" ", "")
     left, arrow, right = spec.partition("->")
     terms = left.split(",")
-    if len(terms) != len(operands):
-        _refuse(
-            "operands", f"einsum {spec!r} names {len(terms)} operands, {len(operands)} were given"
-        )
+    if len(terms) != len(ranks):
+        _refuse("operands", f"einsum {spec!r} names {len(terms)} operands, {len(ranks)} were given")
     used = {c for c in spec if c.isalpha()}
     spare = [c for c in map(chr, range(0x3B1, 0x3B1 + 64)) if c not in used]
     wide = 0
-    for term, x in zip(terms, operands):
+    for term, rank in zip(terms, ranks):
         if "..." in term:
-            wide = max(wide, x.ndim - len(term.replace("...", "")))
+            wide = max(wide, rank - len(term.replace("...", "")))
     dots = "".join(spare[:wide])
     out = []
-    for term, x in zip(terms, operands):
+    for term, rank in zip(terms, ranks):
         if "..." in term:
-            n = x.ndim - len(term.replace("...", ""))
+            n = rank - len(term.replace("...", ""))
             term = term.replace("...", dots[len(dots) - n :] if n else "")
-        if len(term) != x.ndim:
-            _refuse(
-                "rank", f"einsum term {term!r} names {len(term)} axes, the operand has {x.ndim}"
-            )
+        if len(term) != rank:
+            _refuse("rank", f"einsum term {term!r} names {len(term)} axes, the operand has {rank}")
         out.append(term)
     if arrow:
         right = right.replace("...", dots)
@@ -125,8 +123,8 @@ def contraction_path(terms, right, sizes):
 def _extents(pairs):
     """(letter, extent) of all operands; an extent of one is spread."""
     size = {}
-    for x, t in pairs:
-        for c, n in zip(t, x.shape):
+    for shape, t in pairs:
+        for c, n in zip(t, shape):
             old = size.setdefault(c, n)
             if old != n and old != 1 and n != 1:
                 _refuse("extent", f"einsum letter {c!r} has extents {old} and {n}")
@@ -135,42 +133,80 @@ def _extents(pairs):
     return size
 
 
-def _contract(a, ta, b, tb, keep, size):
-    import weft
-
+@functools.lru_cache(maxsize=256)
+def _step(ta, shape_a, tb, shape_b, keep, sizes):
+    """How two operands are contracted: (order of axes, spread to, shape) of both, whether they are multiplied element
+    by element, the shape of the result and its letters."""
+    size = dict(sizes)
     batch = [c for c in ta if c in tb and c in keep]
     gone = [c for c in ta if c in tb and c not in keep]
     only_a = [c for c in ta if c not in tb]
     only_b = [c for c in tb if c not in ta]
     letters = "".join(batch + only_a + only_b)
+    result = tuple(size[c] for c in letters)
 
-    def ordered(x, t, wanted):
-        order = tuple(t.index(c) for c in wanted)
-        return x if order == tuple(range(len(order))) else weft.permute_dims(x, order)
+    def order(t, wanted):
+        at = tuple(t.index(c) for c in wanted)
+        return None if at == tuple(range(len(at))) else at
 
     if not gone:  # nothing is summed: one elementwise product over all letters
-        a, b = (
-            weft.reshape(
-                ordered(x, t, [c for c in letters if c in t]),
-                tuple(x.shape[t.index(c)] if c in t else 1 for c in letters),
-            )
-            for x, t in ((a, ta), (b, tb))
-        )
+        both = (
+            (order(t, [c for c in letters if c in t]), None, tuple(shape[t.index(c)] if c in t else 1 for c in letters))
+            for t, shape in ((ta, shape_a), (tb, shape_b))
+        )  # fmt: skip
+        return (*both, True, result, letters)
+
+    def arranged(t, groups):
+        wanted = [c for g in groups for c in g]
+        spread = tuple(size[c] for c in wanted)
+        return order(t, wanted), spread, tuple(math.prod(size[c] for c in g) for g in groups)
+
+    first, second = (batch, only_a, gone), (batch, gone, only_b)
+    return arranged(ta, first), arranged(tb, second), False, result, letters
+
+
+@functools.lru_cache(maxsize=256)
+def _pair(spec, shape_a, shape_b):
+    """(the step of two operands, the order of its result's axes), or None where an operand is changed before."""
+    (ta, tb), right = _parse(spec, (len(shape_a), len(shape_b)))
+    alone = set(ta) ^ set(tb)
+    if len(set(ta)) < len(ta) or len(set(tb)) < len(tb) or not alone <= set(right):
+        return None
+    sizes = tuple(sorted(_extents(((shape_a, ta), (shape_b, tb))).items()))
+    step = _step(ta, shape_a, tb, shape_b, frozenset(right), sizes)
+    order = tuple(step[-1].index(c) for c in right)
+    return step, None if order == tuple(range(len(order))) else order
+
+
+def _contract(a, b, step):
+    import weft
+
+    *ways, elementwise, result, letters = step
+
+    def arranged(x, order, spread, shape):
+        x = x if order is None else weft.permute_dims(x, order)
+        x = x if spread is None or tuple(x.shape) == spread else weft.broadcast_to(x, spread)
+        return x if tuple(x.shape) == shape else weft.reshape(x, shape)
+
+    a, b = (arranged(x, *way) for x, way in zip((a, b), ways))
+    if elementwise:
         product = weft.logical_and(a, b) if a.dtype == b.dtype == "bool" else a * b
-        return weft.broadcast_to(product, tuple(size[c] for c in letters)), letters
-
-    def arrange(x, t, groups):
-        x = ordered(x, t, [c for g in groups for c in g])
-        x = weft.broadcast_to(x, tuple(size[c] for g in groups for c in g))
-        return weft.reshape(x, tuple(math.prod(size[c] for c in g) for g in groups))
-
-    product = weft.matmul(
-        arrange(a, ta, (batch, only_a, gone)), arrange(b, tb, (batch, gone, only_b))
-    )
-    return weft.reshape(product, tuple(size[c] for c in letters)), letters
+        return (
+            product if tuple(product.shape) == result else weft.broadcast_to(product, result)
+        ), letters
+    product = weft.matmul(a, b)
+    return product if tuple(product.shape) == result else weft.reshape(product, result), letters
 
 
 def einsum(spec, *operands):
+    import weft
+
+    if len(operands) == 2 and all(isinstance(x, (_core.NDArray, _core.Tensor)) for x in operands):
+        a, b = operands
+        found = _pair(spec, tuple(a.shape), tuple(b.shape)) if "," in spec else None
+        if found is not None:
+            x, _ = _contract(a, b, found[0])
+            return x if found[1] is None else weft.permute_dims(x, found[1])
     if len(operands) == 1 and isinstance(operands[0], _core.NDArray):
         x = operands[0]
         if spec in _DIAGONALS and x.ndim == 2 and x.shape[0] == x.shape[1]:
@@ -178,14 +214,12 @@ def einsum(spec, *operands):
         order = _view_of(spec, x.ndim)
         if order is not None:
             return x.permute(order)
-    import weft
-
     operands = [
         x if isinstance(x, (_core.NDArray, _core.Tensor)) else weft.asarray(x) for x in operands
     ]
-    terms, right = _parse(spec, operands)
+    terms, right = _parse(spec, tuple(x.ndim for x in operands))
     pairs = [_diagonal(x, t) for x, t in zip(operands, terms)]
-    size = _extents(pairs)
+    size = _extents((x.shape, t) for x, t in pairs)
 
     def reduce_unused(x, t, others):
         drop = tuple(
@@ -201,11 +235,13 @@ def einsum(spec, *operands):
         reduce_unused(x, t, [u for k, (_, u) in enumerate(pairs) if k != i])
         for i, (x, t) in enumerate(pairs)
     ]
-    path = contraction_path(tuple(t for _, t in pairs), right, tuple(sorted(size.items())))
+    sizes = tuple(sorted(size.items()))
+    path = contraction_path(tuple(t for _, t in pairs), right, sizes)
     for i, j in path:
         (b, tb), (a, ta) = pairs.pop(j), pairs.pop(i)
-        keep = set(right).union(*(t for _, t in pairs))
-        pairs.append(_contract(a, ta, b, tb, keep, size))
+        keep = frozenset(right).union(*(t for _, t in pairs))
+        step = _step(ta, tuple(a.shape), tb, tuple(b.shape), keep, sizes)
+        pairs.append(_contract(a, b, step))
     x, t = pairs[0]
     order = tuple(t.index(c) for c in right)
     return x if order == tuple(range(len(order))) else weft.permute_dims(x, order)

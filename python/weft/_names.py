@@ -1,12 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the functions of NumPy and PyTorch are called here, for those who look for them in vain."""
+"""Suggestions for names of NumPy, PyTorch, JAX and TVM that weft spells differently."""
+
+import difflib
 
 # NumPy's (or PyTorch's) name: what to write instead. Names of the array API standard 2024.12 are not listed.
 ELSEWHERE = {
     "float": "weft.float32 or weft.float64",
     "int": "weft.int32 or weft.int64",
+    "lib": "weft.sliding_window_view(x, shape, axis) of numpy.lib.stride_tricks",
     "ndarray": "weft.NDArray",
     "view_as_real": "weft.real(x) and weft.imag(x)",
+    "cpu": 'weft.device("cpu")',
+    "cuda": 'weft.device("cuda:0")',
+    "jit": "weft.compile(f)",
+    "lower": "weft compile FILE --target T --print-after all, or weft.build(f, target, after=...)",
+    "nd": 'weft.asarray(x, device="cuda:0")',
+    "relax": "torch.compile(model, backend='weft') or weft.onnx.load(path)",
+    "relay": "torch.compile(model, backend='weft') or weft.onnx.load(path)",
+    "target": 'a text: weft.build(f, target="cuda:arch=sm_90a")',
+    "tir": "weft.te, weft.script and weft.Schedule",
+}
+# TVM's names in te, and of steps.
+TE = {
+    "create_schedule": "weft.Schedule(te.create_prim_func([A, B, C]))",
+    "thread_axis": 'the axis by its name: sch.bind(loop, "threadIdx.x")',
+    "extern": "T.call in a program of weft.script",
+    "hybrid": "weft.script",
+}
+STEPS = {
+    "tile": "sch.split for each loop, then sch.reorder",
+    "pragma": "sch.annotate(loop, key, value)",
+    "compile": "weft.build(sch, target)",
+    "build": "weft.build(sch, target)",
+}
+# What others call a target.
+TARGETS = {
+    "llvm": "cpu",
+    "host": "cpu",
+    "gpu": "cuda",
+    "nvidia": "cuda",
+    "nvptx": "cuda",
+    "rocm": "opencl",
+    "vulkan": "opencl",
 }
 
 RANDOM = {
@@ -19,17 +54,27 @@ LINALG = {
     "lu_factor": "weft.linalg.solve(a, b)",
     "lu": "weft.linalg.solve(a, b)",
 }
-FFT = {
-    "fft2": "weft.fft.fftn(x, axes=(-2, -1))",
-    "ifft2": "weft.fft.ifftn(x, axes=(-2, -1))",
-    "rfft2": "weft.fft.rfftn(x, axes=(-2, -1))",
-    "irfft2": "weft.fft.irfftn(x, axes=(-2, -1))",
-}
 
 
 def elsewhere(name):
     """ "; here it is ..." for a name of NumPy or PyTorch, else nothing."""
     return f"; here it is {ELSEWHERE[name]}" if name in ELSEWHERE else ""
+
+
+def no_step(name, known):
+    """The AttributeError for a name that a schedule lacks."""
+    near = (
+        difflib.get_close_matches(name, known, 1, 0.6)
+        or [k for k in known if name.startswith(k)][-1:]
+    )
+    where = (
+        f"; here it is {STEPS[name]}"
+        if name in STEPS
+        else f"; did you mean {near[0]!r}?"
+        if near
+        else ""
+    )
+    return AttributeError(f"'Schedule' object has no attribute {name!r}{where}")
 
 
 def missing(module, name, table):

@@ -19,8 +19,8 @@ _NAMES = """
     dot eq erfc fix flatten fliplr flipud fmod frac gather ge ger gt index_add index_fill index_select inner is_complex
     is_floating_point isclose kron kthvalue le lerp logcumsumexp logit lt masked_fill masked_select mm movedim msort
     mul mv nan_to_num nanmean nansum narrow ne neg norm numel outer permute quantile rad2deg ravel repeat_interleave rot90
-    scatter_add select sinc split split_with_sizes sub swapaxes swapdims t take_along_dim tensor_split trace transpose
-    true_divide unbind unflatten unsqueeze vdot xlogy
+    scatter_add select sinc split split_with_sizes sub swapaxes swapdims t take_along_dim tensor_split trace true_divide
+    unbind unflatten unsqueeze vdot xlogy
 """
 
 
@@ -46,9 +46,17 @@ def _given(name, method):
 
 def _function(name):
     method = _definition(name)
-    of_array = on_arrays(method)
+    of_array = NDArray.dot if name == "dot" else on_arrays(method)
+    signature = _given(name, method)
+    own = signature.parameters
+    # The array standard's names of PyTorch's arguments.
+    names = {
+        a: b for a, b in (("axis", "dim"), ("keepdims", "keepdim")) if b in own and a not in own
+    }
 
     def call(input, *args, **kwargs):
+        if kwargs and names and not names.keys().isdisjoint(kwargs):
+            kwargs = {names.get(k, k): v for k, v in kwargs.items()}
         arrays = isinstance(input, NDArray) or isinstance(input, (int, float, complex, list, tuple))
         if not arrays:
             return method(input, *args, **kwargs)
@@ -57,7 +65,7 @@ def _function(name):
     call.__name__ = call.__qualname__ = name
     call.__module__ = "weft"
     call.__doc__ = f"{method.__doc__}\n\nAs the method Tensor.{name}; of an array, an array."
-    call.__signature__ = _given(name, method)
+    call.__signature__ = signature
     # Traced and batched values go through it into the public functions that it is made of.
     call.__weft_transform__ = True
     return public(call)

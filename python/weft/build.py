@@ -175,13 +175,29 @@ def _text_of(target):
     if isinstance(target, _core.Device):
         return target.name
     if isinstance(target, str):
-        return target
+        return _known(target)
     raise _error(
         "dtype",
         "build.target",
         f"a target is text, got a {type(target).__name__}",
         help='for example weft.build(f, target="cpu")',
     )
+
+
+def _known(target):
+    """The target; refused with its name here where it is one that others use."""
+    from ._names import TARGETS
+
+    name = target.partition(":")[0]
+    if name in TARGETS and name not in _core.targets():
+        raise _error(
+            "value",
+            "target.unknown",
+            f'there is no target "{name}"',
+            notes=["targets: " + ", ".join(_core.targets())],
+            help=f'did you mean "{TARGETS[name]}"?',
+        )
+    return target
 
 
 def build(program, target="cpu", after=None, tuned=True, validate=None):

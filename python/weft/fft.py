@@ -21,6 +21,10 @@ __all__ = [
     "rfft",
     "irfft",
     "rfftn",
+    "fft2",
+    "ifft2",
+    "rfft2",
+    "irfft2",
     "irfftn",
     "hfft",
     "ihfft",
@@ -260,6 +264,17 @@ def irfftn(x, /, *, s=None, axes=None, norm="backward"):
     return irfft(x, n=s[-1] if given else None, axis=axes[-1], norm=norm)
 
 
+def _of_planes(several):
+    def function(x, /, *, s=None, axes=(-2, -1), norm="backward"):
+        return several(x, s=s, axes=axes, norm=norm)
+
+    function.__name__ = function.__qualname__ = f"{several.__name__[:-1]}2"
+    function.__doc__ = f"{several.__name__} over two axes."
+    return function
+
+
+fft2, ifft2, rfft2, irfft2 = map(_of_planes, (fftn, ifftn, rfftn, irfftn))
+
 _OPPOSITE = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
@@ -313,9 +328,9 @@ def ifftshift(x, /, *, axes=None):
 
 
 def __getattr__(name):
-    from ._names import FFT, missing
+    from ._names import missing
 
-    raise missing("weft.fft", name, FFT)
+    raise missing("weft.fft", name, {})
 
 
 _understand(globals(), __all__, "weft.fft")

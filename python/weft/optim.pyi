@@ -12,14 +12,24 @@ class Optimizer:
     def __init__(self, params: Iterable[Tensor], lr: float = 0.01, **options: Any) -> None: ...
     param_groups: list[dict[str, Any]]
     @property
-    def params(self) -> list[Tensor]: ...
-    def zero_grad(self, set_to_none: _bool = True) -> None: ...
-    def reset_grad(self) -> None: ...
-    def clip_grad_norm(self, max_norm: float = 1.0) -> float: ...
-    def add_param_group(self, given: dict[str, Any]) -> None: ...
-    def state_dict(self) -> dict[str, Any]: ...
-    def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
-    def step(self, closure: Callable[[], Any] | None = None) -> Any: ...
+    def params(self) -> list[Tensor]:
+        """The parameters of all groups, in order."""
+    def zero_grad(self, set_to_none: _bool = True) -> None:
+        """Forgets the gradients; with set_to_none=False they become zeros."""
+    def reset_grad(self) -> None:
+        """Forgets the gradients; with set_to_none=False they become zeros."""
+    def clip_grad_norm(self, max_norm: float = 1.0) -> float:
+        """Scales all gradients so that their joint norm is at most max_norm; returns the norm."""
+    def add_param_group(self, given: dict[str, Any]) -> None:
+        """One more group: a dict with "params" and the options that differ. Raises ArgumentError, DTypeError."""
+    def state_dict(self) -> dict[str, Any]:
+        """Rates, counts of steps and running averages: what load_state_dict goes on with."""
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Takes what state_dict gave. Raises ArgumentError when names differ."""
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """One update. `closure`, if given, is called first: it computes the loss anew, calls backward, and returns
+        the loss, which step returns.
+        """
     lr: float
 
 class SGD(Optimizer):

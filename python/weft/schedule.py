@@ -90,6 +90,13 @@ class Schedule:
         """
         return self._core.get(ref)
 
+    def __getattr__(self, name):  # only where nothing has the name
+        if name.startswith("_"):
+            raise AttributeError(name)
+        from ._names import no_step
+
+        raise no_step(name, [n for n in dir(Schedule) if not n.startswith("_")])
+
     def __copy__(self):
         return self.copy()
 

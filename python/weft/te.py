@@ -221,4 +221,10 @@ def power(x, y):
     return _core.expr_call("pow", x, y)
 
 
+def __getattr__(name):
+    from ._names import TE, missing
+
+    raise missing("weft.te", name, TE)
+
+
 _publish(__name__)

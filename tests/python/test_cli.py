@@ -4,10 +4,12 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
 import pytest
+
 import weft
 from weft import _core, te
 
@@ -73,7 +75,23 @@ def test_usage_is_status_2():
 
 def test_help_names_every_verb_and_every_option_has_a_text():
     text = weft_("--help").stdout
-    for verb in "devices demo compile run tune debug serve asm dis bench errors selftest docs playground new".split():
+    for verb in [
+        "devices",
+        "demo",
+        "compile",
+        "run",
+        "tune",
+        "debug",
+        "serve",
+        "asm",
+        "dis",
+        "bench",
+        "errors",
+        "selftest",
+        "docs",
+        "playground",
+        "new",
+    ]:
         assert f"\n    {verb}" in text
         assert weft_(verb, "--help").stdout.startswith(f"usage: weft {verb}")
     from weft.cli import parser
@@ -152,9 +170,11 @@ def test_run_takes_scalars_and_symbolic_extents(tmp_path):
 
 def test_errors_page():
     rows = weft_("errors").stdout.splitlines()
-    assert len(rows) > 200 and all(row.startswith("| `") for row in rows)
-    one = weft_("errors", "target.unknown").stdout
-    assert one.count("\n") == 1 and "there is no target" in one
+    assert len(rows) > 200 and all(re.match(r"[a-z][\w.{…}]+( |$)", row) for row in rows)
+    one = weft_("errors", "target.unknown").stdout.splitlines()
+    assert one[0] == "error[target.unknown]  weft.ArgumentError"
+    assert one[1].startswith("  says          there is no target") and max(map(len, one)) <= 110
+    assert [line for line in one if "src/weft/target/build.cpp" in line]
     assert "error[cli.errors.slug]" in weft_("errors", "no.such.slug", status=1).stderr
 
 

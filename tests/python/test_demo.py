@@ -22,6 +22,9 @@ ROW = dict(program="p", device="d", seconds=0.00123456, rate=0.02471, unit="GFLO
 def test_columns():
     row = demo.Row(**ROW, got=[1, 4 + 1e-6], wanted=[1, 4], limit=1e-6, note="n")
     assert row.cells() == ["p", "d", "1.23 ms", "0.0247 GFLOP/s", "2.5e-07", "1e-06", "ok", "n"]
+    times = (3.97e-7, 8.68e-5, 0.114, 2.5)
+    cells = [demo.Row(**{**ROW, "seconds": s}).cells()[2] for s in times]
+    assert cells == ["397 ns", "86.8 us", "114 ms", "2.5 s"]
     assert len(report.HEAD) == len(row.cells()) and all(report.HEAD)
     assert set(report.NUMBERS) == set(report.MEANINGS) < set(report.HEAD)
     absent = demo.Row("p", "d", 0, 0, "")
@@ -178,6 +181,19 @@ def test_names_of_a_roofline_lie_below_its_axis(count):
     assert len(names) == count and min(names.values()) > axis + 5, where
     assert all("%" in n or n.endswith(": above") for n in names)
     assert not any(int(n.split()[1][:-1]) > 105 for n in names if "%" in n)
+
+
+def test_no_rate_lies_above_the_level_line_of_a_roofline():
+    """On opencl a program reached thirty times the rate that was taken for the device's limit."""
+    work = dict(flop=1e6, bytes=1e4)
+    rows = [
+        demo.Row(**{**ROW, "device": d, "seconds": s}, **work)
+        for d, s in (("a", 1e-3), ("b", 1e-6))
+    ]
+    roofs = [{"device": d, "flop": 2e9, "bytes": 1e9, "source": "Measured."} for d in "ab"]
+    low, high = report._roofs(rows, roofs)
+    assert low["roof"] == (2e9, 1e9) and low["note"] == "Measured."
+    assert high["roof"] == (1e12, 1e9) and "p was faster" in high["note"]
 
 
 def test_a_chart_that_does_not_exist():

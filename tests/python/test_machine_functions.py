@@ -136,7 +136,7 @@ DISTRIBUTIONS = set(
 
 FFT = {
     name: [X]
-    for name in "fft fftn fftshift hfft ifft ifftn ifftshift ihfft irfft irfftn rfft rfftn".split()
+    for name in "fft fft2 fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 irfftn rfft rfft2 rfftn".split()
 }
 
 

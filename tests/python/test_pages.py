@@ -84,3 +84,27 @@ def test_the_site_begins_with_the_tutorial():
     assert [i.title for i in nav.items] == ["weft", *names["ORDER"]]
     settings = (ROOT / "mkdocs.yml").read_text("utf8")
     assert "tools/site_order.py" in settings and "site.css" in settings
+
+
+def test_claims_name_what_shows_them():
+    """tools/check_claims reads sentences, rows and points; it finds commands that are not there."""
+    import runpy
+
+    tool = runpy.run_path(str(ROOT / "tools/check_claims"), run_name="claims")
+    tests = tool["Tests"]()
+    command = tests.command
+    assert command("tests/python/test_pages.py") == "pytest tests/python/test_pages.py"
+    assert (
+        command("test_claims_name_what_shows_them")
+        == "pytest tests/python/test_pages.py::test_claims_name_what_shows_them"
+    )
+    assert command("tests/unit/schedule_steps_test.cpp") == "ctest -R ^schedule_test$"
+    assert command("tools/check_sizes.py") == "tools/check_sizes.py"
+    for absent in ("test_nothing.py", "test_that_nobody_wrote", "moon_test", "tools/check_moon"):
+        assert command(absent) is None
+    assert command("weft.ones") == command("bench/sweep.py") == ""
+    text = "One holds. Every two (`a`) do.\n\n| no | row |\n|---|---|\n```\nall code\n```\n- none\n- All"
+    found = list(tool["sentences"](text))
+    assert found == ["One holds.", "Every two (`a`) do.", "| no | row |", "|---|---|", "- none", "- All"]  # fmt: skip
+    every = list(tool["claims"]())
+    assert len(every) > 30 and all(not absent for *_, absent in every)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The presets: each is one that CMake takes; `lean` configures where only a compiler, fmt, Python and nanobind are, and
+"""The presets: each is one that CMake takes; `lean` configures where only a compiler, Python and nanobind are, and
 links nothing of a card's."""
 
 import json

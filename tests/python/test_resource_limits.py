@@ -138,3 +138,49 @@ def test_threads_that_the_host_does_not_grant(tmp_path):
 
 def test_the_class_of_a_host_without_memory():
     assert issubclass(weft.OutOfMemoryError, MemoryError)
+
+
+THREADS_OF_MACHINES = """
+x = te.placeholder((64, 8), "float32", "A")
+doubled = te.create_prim_func([x, te.compute((64, 8), lambda i, j: x[i, j] * 2, "B")])
+device = sys.argv[2]
+module = weft.build(doubled, target=device)
+a = weft.ones((64, 8), device=device)
+
+def work():
+    b = weft.zeros((64, 8), device=device)
+    module["main"](a, b)
+    assert np.all(b.numpy() == 2)
+
+if os.geteuid() == 0:
+    os.setgid(65534), os.setuid(65534)  # root has no such limit
+before = resource.getrlimit(resource.RLIMIT_NPROC)
+resource.setrlimit(resource.RLIMIT_NPROC, (1, before[1]))
+try:
+    work()
+    print("<<nothing>>")
+except weft.Error as error:
+    print("<<" + str(error) + ">>")
+resource.setrlimit(resource.RLIMIT_NPROC, before)
+if device == "qpu":  # two threads of a wafer meet in every cycle, which takes long on a busy machine
+    work()
+"""
+
+
+@pytest.mark.skipif(os.cpu_count() < 2, reason="one processor: no second thread is started")
+@pytest.mark.parametrize("device", ["qpu", "wse:4x4,threads=2"])
+def test_threads_of_machines_that_the_host_does_not_grant(device, tmp_path):
+    """The QPU's emulator goes on with one thread; a wafer whose threads were asked for refuses."""
+    done = subprocess.run(
+        [sys.executable, "-c", COMMON + THREADS_OF_MACHINES, str(tmp_path), device],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr[-1500:]
+    if device == "qpu":
+        assert "<<nothing>>" in done.stdout
+    else:
+        assert "<<error[wse.threads]: the host does not grant 1 more threads" in done.stdout
+        assert "wse:WxH without threads=" in done.stdout

@@ -12,6 +12,8 @@ from weft.torch import _version  # noqa: E402
 if not _version.COMPILES:
     pytest.skip(f"torch.compile needs torch 2.4, this is {torch.__version__}: tools/test_torch2 runs this file", allow_module_level=True)  # fmt: skip
 
+from test_waits_for_ever import ended  # noqa: E402
+
 import weft  # noqa: E402
 import weft.torch  # noqa: E402
 from weft import _core  # noqa: E402
@@ -171,3 +173,30 @@ def test_kernels_are_built_side_by_side(monkeypatch):
         torch.testing.assert_close(got, m(x), rtol=1e-4, atol=1e-5)
         counts.append(len(built))
     assert counts[0] > 1 and counts[0] == counts[1]  # the second time all kinds are known
+
+
+NESTED = """
+import torch
+inner = torch.compile(lambda x: torch.sin(x) * 2 + 1, backend="weft")
+
+@torch.library.custom_op("weft_test::nested", mutates_args=())
+def nested(x: torch.Tensor) -> torch.Tensor:
+    return inner(x).clone()
+
+@nested.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+outer = torch.compile(lambda x: nested(torch.relu(x)) + 1, backend="weft")
+x = torch.randn(7, 33)
+expected = torch.sin(torch.relu(x)) * 2 + 2
+for _ in range(3):
+    torch.testing.assert_close(outer(x), expected)
+print("ended")
+"""
+
+
+def test_a_compiled_program_inside_an_operator_of_another():
+    if not hasattr(torch.library, "custom_op"):
+        pytest.skip(f"torch {torch.__version__} has no custom_op")
+    assert ended(NESTED) == "ended\n"

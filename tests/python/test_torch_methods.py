@@ -159,7 +159,7 @@ def test_new_tensors_and_counts():
     x = weft.Tensor(M)
     assert x.new_full((2, 3), 7).numpy().tolist() == [[7.0] * 3] * 2
     assert x.new_tensor([1, 2]).dtype == weft.float64
-    counts = weft.Tensor(np.array([0, 3, 3, 1]), requires_grad=False).bincount(6)
+    counts = weft.Tensor(np.array([0, 3, 3, 1]), requires_grad=False).bincount(minlength=6)
     assert counts.tolist() == [1, 1, 0, 2, 0, 0]
     low, high = x.aminmax(dim=1)
     assert low.tolist() == M.min(1).tolist() and high.tolist() == M.max(1).tolist()

@@ -470,3 +470,55 @@ def test_refusals(case):
     with pytest.raises(kind, match=text) as e:
         f()
     assert e.value.code == code
+
+
+def test_a_cotangent_that_depends_on_the_result():
+    """pull(y) where y is the result itself: the pull is linear in y, and y depends on the same argument."""
+    x = np.random.default_rng(3).standard_normal((3, 4))
+
+    def f(x):
+        y, pull = weft.vjp(lambda x: weft.sin(x), x)
+        return pull(y * 2.0)[0]  # 2 sin x cos x = sin 2x
+
+    x = weft.asarray(x)
+    value, pull = weft.vjp(f, x)
+    np.testing.assert_allclose(values(value)[0], np.sin(2 * x.numpy()))
+    np.testing.assert_allclose(values(pull(weft.ones_like(x)))[0], 2 * np.cos(2 * x.numpy()))
+    got = weft.vmap(lambda r: weft.vjp(f, r)[1](weft.ones_like(r))[0])(x)
+    np.testing.assert_allclose(values(got)[0], 2 * np.cos(2 * x.numpy()))
+
+
+def test_a_running_logarithm_far_apart():
+    x = weft.Tensor(np.array([-1e3, 0.0, 1e3, -1e3]))
+    y = x.logcumsumexp(0)
+    np.testing.assert_allclose(y.numpy(), [-1e3, 0.0, 1e3, 1e3])
+    y.sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), [1.0, 1.0, 2.0, 0.0])
+
+
+COMPILED = {
+    "jvp": lambda f: lambda x: weft.jvp(f, (x,), (x + 1.0,)),
+    "vjp": lambda f: lambda x: (lambda y, pull: pull(y * 2.0))(*weft.vjp(f, x)),
+    "jacrev": lambda f: weft.jacrev(f),
+    "jacfwd": lambda f: weft.jacfwd(f),
+    "hessian": lambda f: weft.hessian(lambda x: (f(x) ** 2).sum()),
+    "vmap of grad": lambda f: weft.vmap(weft.grad(lambda r: (f(r) ** 2).sum())),
+    "vmap of hessian": lambda f: weft.vmap(weft.hessian(lambda r: (f(r) ** 2).sum())),
+    "vmap of jvp": lambda f: weft.vmap(lambda r: weft.jvp(f, (r,), (r * r,))[1]),
+    "grad of jvp": lambda f: weft.grad(lambda x: weft.jvp(f, (x,), (x * x,))[1].sum()),
+    "grad of checkpoint": lambda f: weft.vmap(weft.grad(lambda r: weft.checkpoint(f)(r).sum())),
+}
+
+
+@pytest.mark.parametrize("body", ["kernels", "islands"])
+@pytest.mark.parametrize("name", COMPILED)
+def test_derivatives_inside_a_compiled_function(name, body):
+    """Beside the same derivative outside; "islands": with a sort, which kernels cannot hold."""
+    f = (lambda x: weft.tanh(x) * x) if body == "kernels" else (lambda x: weft.sort(weft.tanh(x) * x))  # fmt: skip
+    x = weft.asarray(np.random.default_rng(4).standard_normal((3, 4)))
+    derived = COMPILED[name](f)
+    compiled = weft.compile(derived)
+    for _ in range(2):
+        got, want = values(compiled(x)), values(derived(x))
+        for g, w in zip(got, want, strict=True):
+            np.testing.assert_allclose(g, w, rtol=1e-6, atol=1e-9)

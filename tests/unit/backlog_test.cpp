@@ -4,8 +4,12 @@
 #include "weft/runtime/backlog.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
+#include <fstream>
 #include <future>
 #include <stdexcept>
 #include <vector>
@@ -78,6 +82,24 @@ TEST(Background, runs_every_task_off_the_callers_thread) {
   }
   all.get_future().wait();
   EXPECT_EQ(here, 0);
+}
+
+// A process without room for another thread's stack: its tasks run in the caller, and its end does
+// not wait for a worker that never began.
+TEST(Background, where_no_thread_can_be_made_the_caller_works) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto work = [] {
+    alarm(60);
+    rlim_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t now = pages * static_cast<rlim_t>(getpagesize()) + (1 << 20);
+    const rlimit most{now, now};
+    setrlimit(RLIMIT_AS, &most);
+    bool ran = false;
+    run_beside([&] { ran = true; });
+    std::exit(ran ? 0 : 1);
+  };
+  EXPECT_EXIT(work(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <cmath>
+#include <mutex>
 #include <random>
+#include <thread>
+#include <vector>
 
 #include "weft/base/dtype.h"
 #include "weft/base/error.h"
+#include "weft/base/fork_safe_mutex.h"
 #include "weft/base/json.h"
+#include "weft/base/patient_lock.h"
 #include "weft/base/text.h"
 
 namespace weft {
@@ -123,6 +132,69 @@ TEST(Text, what_was_meant_is_the_first_of_the_nearest) {
   EXPECT_EQ(did_you_mean("ti", {"tilted"}), "");  // two letters are no beginning
   EXPECT_EQ(did_you_mean("tile", {"tiles", "tile"}), "");
   EXPECT_EQ(did_you_mean("loom", {"shuttle"}), "");
+}
+
+/// Children that are forked while other threads hold one of two locks, one inside the other.
+TEST(ForkSafeMutex, nobody_holds_it_in_a_child) {
+  ForkSafeMutex outer, inner;
+  std::atomic<bool> going = true;
+  std::int64_t count = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      while (going) {
+        std::unique_lock one(t % 2 ? outer : inner);
+        std::unique_lock<ForkSafeMutex> two;
+        if (t % 2) two = std::unique_lock(inner);
+        for (int k = 0; k < 200; ++k) count += k;
+        if (t == 1) ForkSafeMutex another;  // the list of all changes meanwhile
+      }
+    });
+  }
+  int bad = 0;
+  for (int k = 0; k < 100; ++k) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(60);  // ends it when it hangs
+      std::lock_guard one(outer);
+      std::lock_guard two(inner);
+      _exit(0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    bad += status != 0;
+    if (bad > 2) break;
+  }
+  going = false;
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(bad, 0);
+  EXPECT_TRUE(outer.try_lock());
+  outer.unlock();
+}
+
+TEST(PatientLock, waits_as_it_is_told) {
+  std::mutex mutex;
+  static int told = 0;
+  { EXPECT_TRUE(patient_lock(mutex).owns_lock()); }
+  set_patience([](const std::function<void()>& wait) {
+    ++told;
+    wait();
+  });
+  { EXPECT_TRUE(patient_lock(mutex).owns_lock()); }
+  EXPECT_EQ(told, 0) << "a lock that is free is taken at once";
+  std::unique_lock held(mutex);
+  std::thread other([&] { EXPECT_TRUE(patient_lock(mutex).owns_lock()); });
+  while (told == 0) usleep(100);
+  held.unlock();
+  other.join();
+  EXPECT_EQ(told, 1);
+  set_patience(nullptr);
+  held.lock();
+  std::thread last([&] { EXPECT_TRUE(patient_lock(mutex).owns_lock()); });
+  usleep(1000);
+  held.unlock();
+  last.join();
+  EXPECT_EQ(told, 1);
 }
 
 }  // namespace weft

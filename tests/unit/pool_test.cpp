@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <memory>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -142,6 +143,23 @@ TEST(Pool, AForkedChildWorksAlone) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
   EXPECT_FALSE(Pool::kind().empty());
+}
+
+TEST(Pool, ADyingChildDoesNotWaitForItsParentsWorkers) {
+  auto pool = std::make_unique<Pool>(3);
+  std::atomic<std::int64_t> warm = 0;
+  pool->parallel_for(1000, 1, [&](std::int64_t b, std::int64_t e) { warm += e - b; });
+  usleep(20000);  // the workers wait for the next job
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(60);  // ends it when it hangs
+    pool.reset();
+    _exit(0);
+  }
+  ASSERT_GT(child, 0);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << status;
 }
 
 }  // namespace

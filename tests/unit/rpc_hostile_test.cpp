@@ -5,8 +5,14 @@
 
 #include <unistd.h>
 
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <limits>
 #include <mutex>
+#include <random>
+#include <thread>
 
 #include "../expect_error.h"
 #include "rpc_test_device.h"
@@ -303,6 +309,184 @@ TEST(RpcHostile, keys_have_a_least_length) {
       Server(options, [](std::string_view config) { return memory_device(config); });
     });
   }
+}
+
+/// Frames that a client might send, each with something changed.
+class FrameMaker {
+ public:
+  explicit FrameMaker(std::uint64_t seed) : rng_(seed) {
+    // Not "wait", which sleeps as long as it is told.
+    runtime::Binary binary = memory_binary();
+    std::erase_if(binary.kernels, [](const auto& k) { return k.name == "wait"; });
+    HostPlan plan;
+    plan.name = "main";
+    plan.slots = 1, plan.buffers = 1;
+    plan.steps = {step_of(StepKind::allocate, {{PlanOp::constant, 64}})};
+    plan.steps[0].text = "global";
+    module_ = runtime::Module(binary, {plan}).serialize();
+  }
+  bool in_data() const { return pending_ > 0; }
+  void begin() { depth_ = 0, pending_ = 0; }
+  Frame next() {
+    Frame f = sound();
+    for (std::uint64_t n = below(32) ? 0 : 1 + below(2); n > 0; --n) change(f);
+    return f;
+  }
+
+ private:
+  std::uint64_t below(std::uint64_t n) { return rng_() % n; }
+  std::int64_t number() {
+    static constexpr std::int64_t kEnds[] = {-1,      0,         1,         7,         4096,
+                                             1 << 20, INT32_MAX, 1ll << 32, INT64_MAX, INT64_MIN};
+    return below(3) ? static_cast<std::int64_t>(below(12)) : kEnds[below(std::size(kEnds))];
+  }
+  std::string text() {
+    static constexpr const char* kTexts[] = {"",     "m",    "main", "global", "double",
+                                             "fail", "../m", "bad",  "int8",   "\xff"};
+    std::string out = kTexts[below(std::size(kTexts))];
+    if (below(8) == 0) out.append(below(300), static_cast<char>(below(256)));
+    return out;
+  }
+  /// What carries data is followed by it, most of the time.
+  Frame sound() {
+    if (pending_ > 0 && below(200)) {
+      Frame f;
+      f.set_op(DATA);
+      f.set_data(file_.substr(file_.size() - static_cast<std::size_t>(pending_)));
+      if (below(16) == 0 && f.data().size() > 1) f.set_data(f.data().substr(1));
+      pending_ -= static_cast<std::int64_t>(f.data().size());
+      return f;
+    }
+    pending_ = 0;
+    Frame f;
+    // What ends a stream is rare.
+    f.set_op(static_cast<Op>(below(500) ? ALLOCATE + below(PROGRAM - ALLOCATE + 1) : below(40)));
+    if (f.op() == RECONFIGURE && below(8)) f.set_op(ALLOCATE);
+    if (f.op() == MEASURE_END && depth_ == 0) f.set_op(MEASURE_BEGIN);
+    if (f.op() == MEASURE_BEGIN && depth_ == 8 && below(16)) f.set_op(MEASURE_END);
+    depth_ += (f.op() == MEASURE_BEGIN) - (f.op() == MEASURE_END);
+    for (std::uint64_t n = f.op() == LOAD_MODULE ? 0 : below(6); n > 0; --n) f.add_ints(number());
+    if (below(8)) f.add_texts(text());
+    if (f.op() == TIME) f.add_reals(below(2) ? 0 : -1e300);
+    for (std::uint64_t n = f.op() == CALL || f.op() == LAUNCH ? below(3) : 0; n > 0; --n)
+      argument(f);
+    if (f.op() == PUT_FILE || f.op() == LOAD || f.op() == WRITE || f.op() == PROGRAM) {
+      file_ = f.op() == WRITE ? std::string(below(64), 'w') : module_;
+      for (std::uint64_t n = below(4); n > 0 && !file_.empty(); --n)
+        file_[below(file_.size())] = static_cast<char>(below(256));
+      pending_ = static_cast<std::int64_t>(file_.size());
+      f.clear_ints();
+      if (f.op() == WRITE) f.add_ints(number()), f.add_ints(number());
+      f.add_ints(pending_);
+      if (f.texts_size() == 0) f.add_texts("m");
+    }
+    return f;
+  }
+  void argument(Frame& f) {
+    Argument* a = f.add_arguments();
+    a->set_storage(static_cast<std::uint64_t>(number()));
+    a->set_offset(static_cast<std::uint64_t>(number()));
+    a->set_integer(number());
+    a->set_dtype(text());
+    for (std::uint64_t n = below(4); n > 0; --n) a->add_shape(number()), a->add_strides(number());
+  }
+  void change(Frame& f) {
+    switch (below(6)) {
+      case 0: f.set_op(static_cast<Op>(below(40))); break;
+      case 1: f.add_ints(number()); break;
+      case 2:
+        if (f.ints_size()) f.set_ints(static_cast<int>(below(f.ints_size())), number());
+        break;
+      case 3: f.add_texts(text()); break;
+      case 4: f.add_reals(below(2) ? std::numeric_limits<double>::quiet_NaN() : 1e308); break;
+      default: argument(f);
+    }
+    pending_ = f.op() == DATA ? pending_ : 0;
+  }
+
+  std::mt19937_64 rng_;
+  std::string module_, file_;
+  std::int64_t pending_ = 0;
+  int depth_ = 0;  // of measurements
+};
+
+std::size_t open_files() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+std::int64_t resident_pages() {
+  std::ifstream file("/proc/self/statm");
+  std::int64_t whole = 0, resident = 0;
+  file >> whole >> resident;
+  return resident;
+}
+
+TEST(RpcHostile, what_will_be_refused_is_not_kept_meanwhile) {
+  ServerOptions options;
+  options.session_bytes = 96 << 20;
+  Target target(options);
+  Client client(target.server.port());
+  client.ask(ALLOCATE, {96 << 20, 64}, "global");
+  Frame head, chunk, answer;
+  head.set_op(PUT_FILE), head.add_ints(96 << 20), head.add_texts("m");
+  chunk.set_op(DATA), chunk.set_data(std::string(1 << 20, 'x'));
+  const std::int64_t before = resident_pages();
+  ASSERT_TRUE(client.stream->Write(head));
+  for (int i = 0; i < 95; ++i) ASSERT_TRUE(client.stream->Write(chunk));
+  usleep(300000);  // the server has read what it will
+  EXPECT_LE(resident_pages() - before, (40 << 20) / getpagesize());
+  ASSERT_TRUE(client.stream->Write(chunk));
+  ASSERT_TRUE(client.stream->Read(&answer));
+  EXPECT_EQ(answer.failure().code(), "rpc.limit.bytes");
+  EXPECT_EQ(client.ask(SYNCHRONIZE, {}, "").op(), SYNCHRONIZE);  // the connection goes on
+  client.context.TryCancel();
+  target.expect_serves();
+}
+
+/// WEFT_TEST_FRAMES=1000000 sends so many, WEFT_TEST_SEED others.
+TEST(RpcHostile, mutated_frames) {
+  const char *asked = std::getenv("WEFT_TEST_FRAMES"), *seed = std::getenv("WEFT_TEST_SEED");
+  const std::int64_t most = asked ? std::atoll(asked) : 4000;
+  Target target;
+  FrameMaker maker(seed ? std::strtoull(seed, nullptr, 10) : 22);
+  std::int64_t sent = 0, answers = 0, refusals = 0, streams = 0, pages = 0;
+  std::size_t files = 0;
+  while (sent < most) {
+    Client client(target.server.port());
+    maker.begin();
+    std::atomic<bool> over = false;
+    std::atomic<int> heard = 0;
+    std::thread reader([&] {  // answers are read side by side, so that nobody waits for room
+      for (Frame answer; client.stream->Read(&answer); ++answers)
+        refusals += answer.op() == FAILED, heard += answer.op() == SYNCHRONIZE;
+      over = true;
+    });
+    int asked = 0;
+    Frame marker;
+    marker.set_op(SYNCHRONIZE);
+    for (int i = 0; i < 5000 && sent < most && !over; ++i, ++sent) {
+      const Frame frame = maker.next();
+      if (!client.stream->Write(frame)) break;
+      asked += frame.op() == SYNCHRONIZE;
+      if (i % 32 != 31 || maker.in_data()) continue;
+      // Nothing is sent to a stream that has ended: what is counted has been read.
+      if (!client.stream->Write(marker)) break;
+      for (++asked; heard < asked && !over;) usleep(50);
+    }
+    client.stream->WritesDone();
+    client.context.TryCancel();
+    reader.join();
+    if (++streams == 20) target.expect_serves(), files = open_files(), pages = resident_pages();
+  }
+  target.expect_serves();
+  std::printf("%lld frames in %lld streams: %lld answers, %lld of them refusals\n",
+              static_cast<long long>(sent), static_cast<long long>(streams),
+              static_cast<long long>(answers), static_cast<long long>(refusals));
+  EXPECT_GT(answers, sent / 20);
+  EXPECT_GT(answers - refusals, answers / 100);
+  if (streams <= 20) return;
+  EXPECT_LE(open_files(), files + 4);
+  EXPECT_LE(resident_pages() - pages, (64 << 20) / getpagesize());
 }
 
 }  // namespace

@@ -9,6 +9,7 @@ import inspect
 from .._boundary import public
 from .._torch_names import understanding
 from . import (
+    distances,
     distributions,
     draws,
     elementwise,
@@ -16,12 +17,13 @@ from . import (
     joining,
     matrices,
     names,
+    operations,
     sets,
     signals,
     statistics,
 )
 
-__all__ = ["distributions", "functions", "matrices", "published"]
+__all__ = ["distributions", "functions", "matrices", "operations", "published"]
 
 
 def published(function):
@@ -37,7 +39,17 @@ def _main():
     import weft
 
     found = {}
-    for module in (draws, elementwise, indices, joining, names, sets, signals, statistics):
+    for module in (
+        distances,
+        draws,
+        elementwise,
+        indices,
+        joining,
+        names,
+        sets,
+        signals,
+        statistics,
+    ):
         found.update({name: published(getattr(module, name)) for name in module.__all__})
     found.update({name: getattr(weft, first) for name, first in names.SAME.items()})
     found.update({name: getattr(weft.linalg, name) for name in ("matrix_power", "slogdet", "svd")})

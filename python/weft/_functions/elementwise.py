@@ -11,6 +11,7 @@ from .._core import Tensor
 from .common import beside, plain, real, refused, value
 
 __all__ = [
+    "angle",
     "cbrt",
     "digamma",
     "divmod",
@@ -33,6 +34,17 @@ __all__ = [
     "modf",
     "sgn",
 ]
+
+
+def angle(x, deg=False):
+    """The angle of complex numbers in radians, or degrees; of real ones 0, or pi below 0."""
+    x = value(x)
+    if x.dtype.kind == "c":
+        turn = weft.atan2(weft.imag(x), weft.real(x))
+    else:
+        x = real(x)
+        turn = weft.atan2(weft.zeros((), dtype=x.dtype, device=x.device), x)
+    return weft.rad2deg(turn) if deg else turn
 
 
 def cbrt(x):

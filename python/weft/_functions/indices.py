@@ -15,6 +15,7 @@ __all__ = [
     "fill_diagonal",
     "indices",
     "ix_",
+    "lexsort",
     "partition",
     "put_along_axis",
     "ravel_multi_index",
@@ -45,6 +46,18 @@ def ix_(*sequences):
         s = weft.nonzero(s)[0] if s.dtype.kind == "b" else s
         out.append(s.reshape(tuple(-1 if i == k else 1 for i in range(n))))
     return tuple(out)
+
+
+def lexsort(keys, axis=-1):
+    """Positions that sort by the last key, equal ones by the key before it, and so on."""
+    keys = [plain(k) for k in keys]
+    if not keys:
+        raise refused("array.lexsort.keys", f"lexsort of {len(keys)} keys", "one key at least")
+    order = weft.argsort(keys[0], axis=axis)
+    for k in keys[1:]:
+        then = weft.argsort(weft.take_along_axis(k, order, axis=axis), axis=axis)
+        order = weft.take_along_axis(order, then, axis=axis)
+    return order
 
 
 def diag_indices(n, ndim=2):

@@ -29,6 +29,8 @@ __all__ = [
     "hstack",
     "insert",
     "resize",
+    "sliding_window_view",
+    "transpose",
     "trim_zeros",
     "vsplit",
     "vstack",
@@ -49,6 +51,38 @@ def atleast_1d(*arrays):
 def atleast_2d(*arrays):
     """Each with two axes at least; a vector becomes a row."""
     return _each(lambda x: x.reshape(1, -1) if x.ndim < 2 else x, arrays)
+
+
+def transpose(x, axes=None, dim1=None, *, dim0=None):
+    """Axes in the order of a tuple, reversed without one, as in NumPy; two axes exchanged, as in PyTorch."""
+    x = value(x)
+    axes = axes if dim0 is None else dim0
+    if dim1 is not None:
+        return weft.swapaxes(x, axes, dim1)
+    return x.permute(tuple(reversed(range(x.ndim))) if axes is None else tuple(axes))
+
+
+def sliding_window_view(x, window_shape, axis=None):
+    """Windows at every place along axes, their entries as new last axes; of an array a view."""
+    x = value(x)
+    sizes = (window_shape,) if isinstance(window_shape, int) else tuple(window_shape)
+    axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+    axes = [axis_of(x, a) for a in axes]
+    if len(axes) != len(sizes) or any(not 0 < n <= x.shape[a] for a, n in zip(axes, sizes)):
+        raise refused(
+            "array.sliding_window_view.shape",
+            f"windows of {sizes} along axes {axes} of shape {tuple(x.shape)}",
+            "an extent for each axis, from 1 to the array's",
+        )
+    if not isinstance(x, weft.NDArray):
+        for a, n in zip(axes, sizes):
+            x = x.unfold(a, n, 1)
+        return x
+    shape, strides = list(x.shape), list(x.strides)
+    for a, n in zip(axes, sizes):
+        shape[a] -= n - 1
+    steps = [strides[a] for a in axes]
+    return x.as_strided((*shape, *sizes), (*strides, *steps))
 
 
 def _three(x):

@@ -66,7 +66,18 @@ def _sliding(a, v, mode, name):
     n, m = a.shape[0], v.shape[0]
     short, long = (v, a) if m <= n else (a, v)
     count, size = long.shape[0], short.shape[0]
-    if dtype.kind == "f" and dtype.itemsize >= 4 and size > 1 and count > 64:
+    floats = dtype.kind == "f" and dtype.itemsize >= 4 and size > 1
+    if (
+        floats
+        and isinstance(long, weft.NDArray)
+        and isinstance(short, weft.NDArray)
+        and a.device.host_accessible
+    ):
+        # Windows that overlap in memory, times a vector.
+        ends = weft.zeros((size - 1,), dtype=dtype, device=a.device)
+        padded = weft.concat([ends, long, ends], axis=0)
+        out = weft.sliding_window_view(padded, size) @ weft.flip(short, axis=0).contiguous()
+    elif floats and count > 64:
         x = long.reshape(1, 1, -1)
         out = weft.nn.functional.conv1d(
             x, weft.flip(short, axis=0).reshape(1, 1, -1), None, 1, size - 1

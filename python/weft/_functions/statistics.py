@@ -7,7 +7,7 @@ import math
 
 import weft
 
-from .._core import NDArray
+from .._core import NDArray, Tensor
 from .common import axis_of, beside, plain, real, refused, value
 
 __all__ = [
@@ -146,7 +146,7 @@ def median(x, axis=None, keepdims=False):
     """Of an array as in NumPy: of an even count the mean of the two in the middle. Of a tensor as in PyTorch: the lower of the two,
     and along an axis (value, position)."""
     x = value(x)
-    if not isinstance(x, NDArray):
+    if isinstance(x, Tensor):
         return x.median(axis, keepdims)
     return percentile(x, 50, axis, keepdims)
 
@@ -285,6 +285,18 @@ def _bins_of(x, edges):
     return weft.where((at >= count) | weft.isnan(x.astype(edges.dtype)), -1, at)
 
 
+def _equal_bins(x, edges):
+    """_bins_of equal bins: the place in proportion, put right where rounding took it beyond an end."""
+    x, count = x.astype(edges.dtype), edges.shape[0] - 1
+    low, high = float(edges[0]), float(edges[-1])
+    inside = (x >= low) & (x <= high)
+    at = weft.where(inside, (x - low) * (count / (high - low)), 0.0).astype("int64")
+    at = weft.minimum(at, count - 1)
+    at = at - (x < edges[at]).astype("int64")
+    at = at + ((x >= edges[at + 1]) & (at < count - 1)).astype("int64")
+    return weft.where(inside, at, -1)
+
+
 def _counted(at, count, weights):
     inside = at >= 0
     place = weft.where(inside, at, 0)
@@ -309,7 +321,8 @@ def histogram(x, bins=10, range=None, density=False, weights=None):
     """
     x = plain(x).reshape(-1)
     edges = _edges(x, bins, range)
-    counts = _counted(_bins_of(x, edges), edges.shape[0] - 1, weights)
+    place = _equal_bins if isinstance(bins, int) else _bins_of
+    counts = _counted(place(x, edges), edges.shape[0] - 1, weights)
     if density:
         widths = edges[1:] - edges[:-1]
         counts = counts.astype(edges.dtype) / widths / weft.sum(counts).astype(edges.dtype)

@@ -23,7 +23,7 @@ _OF_ARRAYS = (Common, ArrayMethods, InPlace, ArrayCopies)
 OF_ARRAYS = (*_OF_ARRAYS, shared(_ARITHMETIC, _OF_ARRAYS))
 OF_TENSORS = (Common, *_ARITHMETIC, InPlace, TensorInPlace, TensorCopies)
 
-adopt(NDArray, *OF_ARRAYS)
+adopt(NDArray, *OF_ARRAYS, instead=("to",))
 adopt(Tensor, *OF_TENSORS, instead=("flip",))
 
 __all__ = ["OF_ARRAYS", "OF_TENSORS", "Arithmetic", "members"]

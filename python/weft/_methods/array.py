@@ -12,13 +12,17 @@ from .common import no_out
 from .tools import filled
 
 
+_on = _core.NDArray.to
+
+
 def _spread_of(name):
-    def method(self, axis=None, keepdims=False, dtype=None, out=None, ddof=0):
+    def method(self, axis=None, keepdims=False, dtype=None, out=None, ddof=0, correction=None):
         no_out(out)
         x = self if dtype is None else self.astype(dtype)
-        return getattr(weft, name)(x, axis=axis, correction=ddof, keepdims=keepdims)
+        less = ddof if correction is None else correction
+        return getattr(weft, name)(x, axis=axis, correction=less, keepdims=keepdims)
 
-    method.__doc__ = f"weft.{name}; the divisor is the count less `ddof`."
+    method.__doc__ = f"weft.{name}; the divisor is the count less `ddof`, or `correction`."
     return method
 
 
@@ -85,9 +89,17 @@ class ArrayMethods:
         """The elements in a row, a view where the layout allows it."""
         return self.reshape(-1)
 
-    def flatten(self):
-        """The elements in a row, always a copy."""
-        return self.reshape(-1).copy()
+    def flatten(self, start_dim=0, end_dim=-1):
+        """The elements, or those of the axes from start_dim to end_dim (inclusive), in a row, always a copy."""
+        first, last = start_dim % max(self.ndim, 1), end_dim % max(self.ndim, 1)
+        return self.reshape((*self.shape[:first], -1, *self.shape[last + 1 :])).copy()
+
+    def to(self, device=None, dtype=None):
+        """On a device, or converted to an element type, or both."""
+        if isinstance(device, _core.dtype):
+            device, dtype = None, device
+        moved = self if device is None else _on(self, device)
+        return moved if dtype is None else moved.astype(dtype)
 
     def round(self, decimals=0, out=None):
         """Rounded to a number of decimals, halves to even."""
@@ -98,8 +110,10 @@ class ArrayMethods:
         return weft.round(self * scale) / scale
 
     def transpose(self, *axes):
-        """Axes in another order; reversed without arguments, as in NumPy."""
+        """Axes in another order; reversed without arguments, as in NumPy. Two of more axes are exchanged, as in PyTorch."""
         axes = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        if len(axes) == 2 and self.ndim > 2:
+            return self.swapaxes(*axes)
         return self.permute(tuple(axes or reversed(range(self.ndim))))
 
     def swapaxes(self, axis1, axis2):

@@ -90,6 +90,16 @@ class Selection:
 
         index may be smaller than src and, beside the axis, than the tensor. Raises ShapeError, IndexError.
         """
+        at = plain(index)
+        if (
+            isinstance(at, NDArray)
+            and at.ndim > 1
+            and dim in (0, -at.ndim)
+            and not any(at.strides[1:])
+        ):
+            if at.shape[1:] == self.shape[1:] and at.shape == src.shape:  # whole entries
+                at = at[(slice(None), *(0,) * (at.ndim - 1))]
+                return weft.scatter(self, _index(at, self), src, accumulate=True)
         dim, index, places = _lines("scatter_add", self, dim, index)
         return weft.scatter(self, places, _source(src, index), accumulate=True)
 
@@ -113,10 +123,14 @@ class Selection:
     def index_add(self, dim, index, source, *, alpha=1):
         """With entries of source, times alpha, added at positions along an axis."""
         dim = axis_of(self, dim)
-        index = _index(index, self)
+        index, source = _index(index, self).reshape(-1), source if alpha == 1 else source * alpha
+        if dim == 0:  # whole entries
+            shape = (index.shape[0], *self.shape[1:])
+            if tuple(source.shape) == shape:
+                return weft.scatter(self, index, source, accumulate=True)
         shape = tuple(-1 if i == dim else 1 for i in range(source.ndim))
         spread = index.reshape(shape).broadcast_to(source.shape)
-        return self.scatter_add(dim, spread, source * alpha)
+        return self.scatter_add(dim, spread, source)
 
     def take(self, index):
         """Elements at positions in the row of all elements."""
@@ -140,8 +154,9 @@ class Selection:
         """Positions of the elements that are not zero, one in each row."""
         return weft.stack(weft.nonzero(plain(self)), axis=1)
 
-    def bincount(self, minlength=0):
-        """How often each integer from 0 on occurs. Raises ArgumentError for negative ones."""
+    def bincount(self, weights=None, minlength=0):
+        """How often each integer from 0 on occurs, or the sum of the weights where it does. Raises ArgumentError for
+        negative ones."""
         x = weft.reshape(plain(self).astype("int64", copy=False), (-1,))
         low, high = (weft.stack([weft.min(x), weft.max(x)]).tolist()) if x.size else (0, -1)
         if low < 0:
@@ -152,6 +167,12 @@ class Selection:
                 note="legal: integers from 0 on",
             )
         n = max(high + 1, minlength)
+        if weights is not None:
+            w = weft.reshape(plain(weights), (-1,))
+            w = w if w.dtype.kind == "f" else w.astype("float64")
+            return weft.scatter(
+                weft.zeros((n,), dtype=w.dtype, device=x.device), x, w, accumulate=True
+            )
         counts = _core._histogram(x, n)
         if counts is not None:
             return counts

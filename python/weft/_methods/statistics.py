@@ -58,9 +58,10 @@ class Statistics:
         """weft.prod."""
         return weft.prod(self, axis=axis, keepdims=keepdims)
 
-    def cumsum(self, dim):
-        """Running sums along an axis."""
-        return weft.cumulative_sum(self, axis=dim)
+    def cumsum(self, dim=None):
+        """Running sums along an axis; of all elements in a row without one, as in NumPy."""
+        x, dim = (self.reshape(-1), 0) if dim is None else (self, dim)
+        return weft.cumulative_sum(x, axis=dim)
 
     def amax(self, dim=None, keepdim=False):
         """The largest, over axes."""
@@ -75,14 +76,21 @@ class Statistics:
         a, b = self.data, weft.asarray(plain(other))
         return bool(weft.all((a == b) | (weft.abs(a - b) <= atol + rtol * weft.abs(b))))
 
-    def cumprod(self, dim):
-        """Running products along an axis."""
-        return weft.cumulative_prod(self, axis=axis_of(self, dim))
+    def cumprod(self, dim=None):
+        """Running products along an axis; of all elements in a row without one, as in NumPy."""
+        x, dim = (self.reshape(-1), 0) if dim is None else (self, dim)
+        return weft.cumulative_prod(x, axis=axis_of(x, dim))
 
     def logcumsumexp(self, dim):
-        """Logarithms of running sums of exponentials along an axis."""
-        top = self.detach().amax(dim, True)
-        return weft.log(weft.exp(self - top).cumsum(dim)) + top
+        """Logarithms of running sums of exponentials along an axis, without overflow or underflow."""
+        axis = axis_of(self, dim)
+        before, n = (slice(None),) * axis, self.shape[axis]
+        x, step = self, 1
+        while step < n:  # each entry has the sums of `step` entries up to it
+            grown = weft.logaddexp(x[(*before, slice(step, n))], x[(*before, slice(n - step))])
+            x = weft.concat([x[(*before, slice(step))], grown], axis=axis)
+            step *= 2
+        return x
 
     def nansum(self, dim=None, keepdim=False):
         """The sum of what is no NaN."""
@@ -126,6 +134,21 @@ class Statistics:
     def cross(self, other, dim=-1):
         """The vector product along an axis of three entries."""
         dim = axis_of(self, dim)
+        known = (_core.Tensor, _core.NDArray)  # no values of a transform
+        if (
+            isinstance(self, known)
+            and isinstance(other, known)
+            and not (self.requires_grad or getattr(other, "requires_grad", False))
+        ):
+            last = (
+                dim - self.ndim
+            )  # counted from the back, where operands of fewer axes have it, too
+            a, b = (weft.moveaxis(plain(x), last, 0) for x in (self, other))
+            if a.shape[0] == b.shape[0] == 3:
+                a, b = (x if x.is_contiguous() else x.copy() for x in (a, b))
+                parts = [a[i - 2] * b[i - 1] - a[i - 1] * b[i - 2] for i in range(3)]
+                out = weft.moveaxis(weft.stack(parts, axis=0), 0, last)
+                return _core.Tensor(out, requires_grad=False)
         before = (slice(None),) * dim
         a, b = (tuple(x[(*before, i)] for i in range(3)) for x in (self, other))
         parts = [

@@ -119,15 +119,15 @@ def searchsorted(x1, x2, /, *, side="left", sorter=None):
     return _core._searchsorted(x1, _array(x2), side == "right")
 
 
-def sort(x, /, *, axis=-1, descending=False, stable=True):
-    """A sorted copy; NaN last."""
+def sort(x, /, *, axis=-1, descending=False, stable=True, kind=None):
+    """A sorted copy; NaN last. Every sort is stable: `kind` is NumPy's choice of a method, which changes nothing."""
     if _is_tensor(x):
         return _core._sort_tensor(x, axis, descending)
     return _core._sort(_array(x), axis, descending)
 
 
-def argsort(x, /, *, axis=-1, descending=False, stable=True):
-    """Positions that would sort the array; NaN last."""
+def argsort(x, /, *, axis=-1, descending=False, stable=True, kind=None):
+    """Positions that would sort the array; NaN last. Every sort is stable, whatever NumPy's `kind`."""
     return _core._argsort(_array(x), axis, descending)
 
 
@@ -220,6 +220,11 @@ def isin(x1, x2, /, *, invert=False):
     return ~found if invert else found
 
 
+_SHORT = (
+    4096  # elements of a result that one copy of a broadcast view makes sooner than several copies
+)
+
+
 def repeat(x, repeats, /, *, axis=None):
     """Each element several times."""
     if axis is None:
@@ -232,6 +237,15 @@ def repeat(x, repeats, /, *, axis=None):
             "array.repeat.negative",
             f"an element cannot be repeated {repeats} times",
         )
+    if (
+        isinstance(repeats, int)
+        and 1 < repeats
+        and x.size * repeats <= _SHORT
+        and not _is_tensor(x)
+    ):
+        front, rest = x.shape[: axis + 1], x.shape[axis + 1 :]
+        spread = reshape(x, (*front, 1, *rest)).broadcast_to((*front, repeats, *rest))
+        return reshape(spread, (*front[:-1], n * repeats, *rest))
     if isinstance(repeats, int) and 0 < repeats <= 8 and not _is_tensor(x):
         # One strided copy for each repetition.
         shape = (*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :])

@@ -32,6 +32,11 @@ def broadcast_arrays(*arrays):
 def concat(arrays, /, *, axis=0):
     """Arrays joined along an axis; None flattens them first."""
     arrays = list(arrays)
+    for a in arrays if axis is not None else (None,):
+        if type(a) is not _core.NDArray:
+            break
+    else:
+        return _core._concat(arrays, axis)
     if axis is None:
         arrays, axis = [a.reshape((-1,)) for a in arrays], 0
     tensor = next((a for a in arrays if _is_tensor(a)), None)
@@ -287,14 +292,14 @@ def meshgrid(*arrays, indexing="xy"):
     return out
 
 
-def tril(x, /, *, k=0):
+def tril(x, /, k=0):
     """The lower triangle; zeros above diagonal k."""
     if (out := _one_kernel(x, k, True)) is not None:
         return out
     return where(_triangle(x, k), x, zeros((), dtype=x.dtype, device=x.device))
 
 
-def triu(x, /, *, k=0):
+def triu(x, /, k=0):
     """The upper triangle; zeros below diagonal k."""
     if (out := _one_kernel(x, k, False)) is not None:
         return out

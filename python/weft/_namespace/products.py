@@ -45,6 +45,9 @@ def tensordot(x1, x2, /, *, axes=2):
     return reshape(matmul(left, right), shape)
 
 
+_FEW = 8  # products of a sum, up to which a matrix product costs more than the products themselves
+
+
 def vecdot(x1, x2, /, *, axis=-1):
     """Sum of conj(x1) * x2 along an axis."""
     if _name(x1.dtype) in _COMPLEX:
@@ -61,7 +64,11 @@ def vecdot(x1, x2, /, *, axis=-1):
             "array.vecdot.extent",
             f"vecdot of extents {x1.shape[axis]} and {x2.shape[axis]}",
         )
-    a, b = moveaxis(x1, axis, -1), moveaxis(x2, axis, -1)
+    arrays = not _is_tensor(x1) and not _is_tensor(x2)
+    if arrays and 0 < x1.shape[axis] <= _FEW and "b" not in (x1.dtype.kind, x2.dtype.kind):
+        product = x1 * x2
+        return _core._reduce("sum", product, axis, False, product.dtype)
+    a, b = (x1, x2) if axis == -1 else (moveaxis(x1, axis, -1), moveaxis(x2, axis, -1))
     product = matmul(expand_dims(a, axis=-2), expand_dims(b, axis=-1))
     return squeeze(product, (-2, -1))
 

@@ -6,8 +6,10 @@ progress to standard error; progress only to a terminal.
 """
 
 import argparse
+import difflib
 import errno
 import os
+import re
 import sys
 
 import weft
@@ -171,12 +173,23 @@ def _add_machines(verb):
     )
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says which word was meant where a choice is misspelt."""
+
+    def error(self, message):
+        found = re.search(r"invalid choice: '?([\w-]+)'? \(choose from (.*)\)$", message)
+        near = found and difflib.get_close_matches(found[1], re.findall(r"[\w-]+", found[2]), 1)
+        if near:
+            message = message.replace(" (choose from", f"; did you mean {near[0]!r}? (choose from")
+        super().error(message)
+
+
 def parser():
     """The whole command line, one function for each group of verbs."""
-    out = argparse.ArgumentParser(
+    out = _Parser(
         prog="weft",
-        description="One tensor program, woven onto every accelerator.",
-        epilog="Exit status: 0 done, 1 the work failed, 2 the command line was wrong.",
+        description="Compiles tensor programs for processors, graphics cards and simulated accelerators, runs them and measures them.",
+        epilog="weft VERB --help lists the options of one. Exit status: 0 done, 1 the work failed, 2 the command line was wrong.",
     )
     out.add_argument("--version", action="version", version=f"weft {weft.__version__}")
     verbs = out.add_subparsers(dest="verb", required=True, metavar="VERB")
@@ -186,8 +199,18 @@ def parser():
         p.set_defaults(run=_lazy(module, function))
         return p
 
-    verb("devices", "manual", "devices", "list every device, present or not")
-    p = verb("demo", "demo", "run", "run the tour on every device present")
+    verb(
+        "devices",
+        "manual",
+        "devices",
+        "list every device, and what is missing for those that are absent",
+    )
+    p = verb(
+        "demo",
+        "demo",
+        "run",
+        "run the example programs on every device present, and write a report",
+    )
     p.add_argument("--quick", action="store_true", help="smaller sizes")
     p.add_argument("--output", default="out", help="folder for report.html and trace.json (out)")
     _add_programs(verb)
@@ -201,7 +224,10 @@ def parser():
     p.add_argument("kind", choices=("op", "step", "pass", "target", "rule"), help="what to add")
     p.add_argument("name", help="lower case, for example two_words")
     p = verb(
-        "playground", "playground", "run", "edit programs and schedules on a page of this machine"
+        "playground",
+        "playground",
+        "run",
+        "edit programs and schedules in the browser, on this machine only",
     )
     p.add_argument("--port", type=_port, default=0, help="of 127.0.0.1; 0: any free one (0)")
     p.add_argument("--seconds", type=float, default=20.0, help="for one program (20)")
@@ -209,11 +235,11 @@ def parser():
         "--memory", type=_positive, default=2048, metavar="MIB", help="for one program (2048)"
     )
     p.add_argument("--browser", action="store_true", help="open the page in a browser, too")
-    p = verb("bench", "bench", "run", "measure weft beside its rivals")
+    p = verb("bench", "bench", "run", "measure weft beside NumPy, PyTorch and others")
     p.add_argument("names", nargs="*", metavar="NAME", help="default: all; --list names them")
     p.add_argument("--list", action="store_true", help="list the benchmarks")
     p.add_argument("--json", metavar="F", help="write the figures to a file")
-    p = verb("errors", "manual", "errors", "the manual of errors")
+    p = verb("errors", "manual", "errors", "explain an error, or list all of them")
     p.add_argument("slug", nargs="?", help="or the beginning of one")
     return out
 

@@ -17,7 +17,7 @@ import weft
 from weft import _terminal
 from weft._errors import error as _error
 
-from . import report
+from . import charts, report
 from .manual import not_installed
 
 
@@ -71,7 +71,7 @@ class Row:
         return [
             self.program,
             self.device,
-            f"{self.seconds * 1e3:.3g} ms" if self.seconds else "n/a",
+            charts.seconds_text(self.seconds) if self.seconds else "n/a",
             f"{self.rate:.3g} {self.unit}" if self.rate else "n/a",
             "n/a" if self.error is None else f"{self.error:.2g}",
             "n/a" if self.error is None else f"{self.limit:.2g}",

@@ -123,20 +123,54 @@ def docs(args):
         webbrowser.open(page.as_uri())
 
 
-def errors(args):
-    page = errors_page()
-    rows = [line for line in page.read_text().splitlines() if line.startswith("| `")]
-    if args.slug:
-        rows = [r for r in rows if _names(r.split("`")[1], args.slug)]
-        if not rows:
-            import difflib
+def _rows(page):
+    """The rows of the manual: {"slug", "kind", "says", ...} by the page's own column titles."""
+    lines = [line for line in page.read_text("utf-8").splitlines() if line.startswith("| ")]
+    titles, *rows = ([c.strip() for c in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines)
+    return [dict(zip(titles, row)) for row in rows]
 
-            known = [line.split("`")[1] for line in page.read_text().splitlines() if "| `" in line]
-            near = difflib.get_close_matches(args.slug, known, 3)
-            raise error(
-                "value",
-                "cli.errors.slug",
-                f'no error has the slug "{args.slug}", and none begins so',
-                help=f"nearest: {', '.join(near)}" if near else "weft errors lists all",
+
+def _shown(row):
+    """One row as a reader at a terminal wants it: the slug and its class, then a line for each thing that is known."""
+    from weft._errors import error as made
+
+    slug = row["slug"].strip("`")
+    width = min(max(shutil.get_terminal_size().columns, 60), 110)
+    out = [f"error[{slug}]  weft.{type(made(row['kind'], slug, '')).__name__}"]
+    for title in ("says", "found, legal", "repair", "raised in"):
+        if row.get(title):
+            text = row[title].replace("\\|", "|")
+            head = f"  {title:<14}"
+            out.append(
+                textwrap.fill(
+                    text,
+                    width,
+                    initial_indent=head,
+                    subsequent_indent=" " * len(head),
+                    break_on_hyphens=False,
+                )
             )
-    print("\n".join(rows))
+    return "\n".join(out)
+
+
+def errors(args):
+    rows = _rows(errors_page())
+    if not args.slug:
+        widest = max(len(row["slug"]) for row in rows)
+        for row in rows:
+            print(f"{row['slug'].strip('`'):<{widest}} {row['says']}".rstrip())
+        return
+    found = [row for row in rows if _names(row["slug"].strip("`"), args.slug)]
+    if not found:
+        import difflib
+
+        known = [row["slug"].strip("`") for row in rows]
+        near = difflib.get_close_matches(args.slug, known, 3)
+        raise error(
+            "value",
+            "cli.errors.slug",
+            f'no error has the slug "{args.slug}", and none begins so',
+            help=f"nearest: {', '.join(near)}" if near else "weft errors lists all",
+        )
+    exact = [row for row in found if row["slug"].strip("`") == args.slug]
+    print("\n\n".join(_shown(row) for row in exact or found))

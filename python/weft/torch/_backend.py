@@ -11,6 +11,7 @@ import weft
 
 from .._errors import error as _error
 from . import _graphs, rules
+from .decompositions import decompositions
 from .graph import HandedBack, has_symbols, lower
 from .linears import join_linears
 from .mutation import changed_inputs, write_in_place
@@ -186,28 +187,6 @@ def _compile_graph(module, options):
         return _through_torch(module, str(reason), options)
 
 
-def _decompositions():
-    """torch's decompositions into core operators, for what weft has no rule for."""
-    from torch._decomp import core_aten_decompositions
-
-    rules.load()
-    known = {*rules.FUSED, *rules.ARRAYS, *rules.VIEWS}
-    table = {op: f for op, f in core_aten_decompositions().items() if str(op) not in known}
-    table[torch.ops.aten.native_dropout.default] = _dropout
-    return table
-
-
-def _dropout(x, p, train):
-    """torch draws the mask, from the generator and in the order that the eager operator would; weft applies it.
-
-    On a card torch's operator draws other numbers than its Bernoulli kernel does: it stays whole there.
-    """
-    if x.device.type == "cuda" or train is False or p == 0 or not x.dtype.is_floating_point:
-        return NotImplemented
-    mask = torch.ops.aten.bernoulli.p(torch.empty_like(x, dtype=torch.bool), 1.0 - p)
-    return x * mask * (0.0 if p == 1 else 1.0 / (1.0 - p)), mask
-
-
 def _lay_out_masks(module):
     """Copies masks of attention on a card whose last axis is not compact.
 
@@ -253,7 +232,7 @@ def backend(module, example_inputs, **arguments):
         fw_compiler=compile_graph,
         bw_compiler=compile_graph,
         inference_compiler=compile_graph,
-        decompositions=_decompositions(),
+        decompositions=decompositions(),
         keep_inference_input_mutations=True,
     )
     return compiled(module, example_inputs)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 
 import torch
 
@@ -93,13 +94,16 @@ class Report:
 
 
 def _tensors(result):
+    """The tensors in a result: of nested tuples, lists, dicts and data classes."""
     if isinstance(result, torch.Tensor):
         return [result]
     if isinstance(result, dict):
         result = result.values()
-    if isinstance(result, (list, tuple)) or hasattr(result, "__iter__"):
-        return [t for part in result for t in _tensors(part)]
-    return []
+    elif dataclasses.is_dataclass(result):
+        result = vars(result).values()
+    elif not isinstance(result, (list, tuple)):
+        return []
+    return [t for part in result for t in _tensors(part)]
 
 
 def explain(model, *args, options=None, **kwargs):
@@ -115,14 +119,22 @@ def explain(model, *args, options=None, **kwargs):
         out = compiled(*args, **kwargs)
         asked = [t for t in _tensors(out) if t.requires_grad and t.is_floating_point()]
         if asked:
-            wanted = [t for t in _leaves(model, args, kwargs) if t.requires_grad]
             total = sum(t.float().sum() for t in asked)
-            torch.autograd.grad(total, wanted, allow_unused=True)
+            torch.autograd.grad(total, _leaves(total), allow_unused=True)
     finally:
         watch(before)
     return Report(programs)
 
 
-def _leaves(model, args, kwargs):
-    own = list(model.parameters()) if isinstance(model, torch.nn.Module) else []
-    return own + [t for t in _tensors([args, list(kwargs.values())]) if t.is_leaf]
+def _leaves(result):
+    """The tensors that backward from a result would give gradients to, parameters that a function closes over included."""
+    seen, found, stack = set(), [], [result.grad_fn]
+    while stack:
+        node = stack.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            found.append(node.variable)
+        stack += [before for before, _ in node.next_functions]
+    return found

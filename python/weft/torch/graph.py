@@ -34,12 +34,18 @@ class Value:
 class Op:
     """One operator; args and kwargs hold Values in place of tensors, outputs are Values or None."""
 
-    __slots__ = ("id", "target", "name", "args", "kwargs", "outputs", "several", "inputs", "reason")
+    __slots__ = ("id", "target", "name", "args", "kwargs", "outputs", "several", "inputs", "reason", "pure")  # fmt: skip
 
-    def __init__(self, id, target, args, kwargs):
+    def __init__(self, id, target, args, kwargs, pure=True):
         self.id, self.target, self.args, self.kwargs = id, target, args, kwargs
+        self.pure = pure  # where nothing reads its results it need not run
         self.name = str(target)
         self.outputs, self.several, self.inputs, self.reason = [], False, [], ""
+
+    @property
+    def complex(self):
+        """Is some tensor of it complex?"""
+        return any(v is not None and v.fake.dtype.is_complex for v in [*self.inputs, *self.outputs])
 
     def example(self):
         """The results as torch's fake tensors, in the operator's own structure."""
@@ -168,7 +174,8 @@ class _Lowering:
             map_arg(node.args, self.env.__getitem__),
             map_arg(node.kwargs, self.env.__getitem__),
         )
-        op = Op(len(self.graph.ops) + len(self.graph.folded), node.target, list(args), dict(kwargs))
+        number = len(self.graph.ops) + len(self.graph.folded)
+        op = Op(number, node.target, list(args), dict(kwargs), not node.is_impure())
         op.inputs = values_in([op.args, op.kwargs])
         found = node.meta.get("val") if self.mode is None else self.evaluate(op)
         if (
@@ -184,12 +191,12 @@ class _Lowering:
         op.several = isinstance(found, (tuple, list))
         results = list(found) if op.several else [found]
         for i, fake in enumerate(results):
-            number = op.several and isinstance(fake, (int, float, bool))
-            if fake is not None and not isinstance(fake, torch.Tensor) and not number:
+            size = op.several and isinstance(fake, (int, float, bool))
+            if fake is not None and not isinstance(fake, torch.Tensor) and not size:
                 raise HandedBack(f"{op.name} gives a {type(fake).__name__}")
             # A number beside tensors (attention's sizes) follows from the sizes, which are known.
             op.outputs.append(self.value(fake, op) if isinstance(fake, torch.Tensor) else None)
-            results[i] = fake if number else op.outputs[-1]
+            results[i] = fake if size else op.outputs[-1]
         self.env[node] = results if op.several else results[0]
         if self.fold(op):
             self.graph.folded.append(op)
@@ -216,8 +223,7 @@ class _Lowering:
     def drop_unused(self):
         kept, wanted = [], {v.id for v in self.graph.outputs if isinstance(v, Value)}
         for op in reversed(self.graph.ops):
-            pure = isinstance(op.target, torch._ops.OpOverload) and not op.target._schema.is_mutable
-            if pure and not any(v is not None and v.id in wanted for v in op.outputs):
+            if op.pure and not any(v is not None and v.id in wanted for v in op.outputs):
                 for v in op.inputs:
                     v.users.remove(op)
                 continue

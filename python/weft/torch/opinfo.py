@@ -17,7 +17,8 @@ import torch
 from torch._functorch.aot_autograd import aot_function, make_boxed_func
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from ._backend import Options, _compile_graph, _decompositions, watch
+from ._backend import Options, _compile_graph, watch
+from .decompositions import decompositions
 
 DTYPES = ("float32", "float64", "int64", "bool", "bfloat16")
 #: Operators that do not give the same twice, or whose result is memory that nobody wrote.
@@ -126,7 +127,7 @@ def check(function, tensors, tally, options, name, run=without_gradients):
         fw_compiler=compile_graph,
         bw_compiler=compile_graph,
         inference_compiler=compile_graph,
-        decompositions=_decompositions(),
+        decompositions=decompositions(),
     )
     before = watch(programs)
     try:
@@ -188,7 +189,7 @@ def torch_differs(function, tensors, run, want):
         fw_compiler=run_as_traced,
         bw_compiler=run_as_traced,
         inference_compiler=run_as_traced,
-        decompositions=_decompositions(),
+        decompositions=decompositions(),
     )
     try:
         results, gradients = run(traced, tensors)

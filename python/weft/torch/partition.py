@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import torch
 
-from .rules import ARRAYS, FUSED, VIEWS
+from .rules import ARRAYS, COMPLEX, FUSED, VIEWS
 from .rules.common import DTYPES
 
 _MOST_OPS = 48  # in one group: the unit in which weft and torch are compared
@@ -41,8 +41,12 @@ class Unit:
 
 def obstacle(op, device):
     """Why weft cannot take an operator whatever its arguments are; empty where it can."""
-    if op.name not in FUSED and op.name not in ARRAYS and op.name not in VIEWS:
-        if torch.Tag.nondeterministic_seeded in getattr(op.target, "tags", ()):
+    known = (COMPLEX,) if op.complex else (FUSED, ARRAYS, VIEWS)
+    if not any(op.name in table for table in known):
+        if op.complex and (op.name in FUSED or op.name in ARRAYS):
+            return "complex elements"
+        seeded = torch.Tag.nondeterministic_seeded in getattr(op.target, "tags", ())
+        if seeded or op.name in ("run_and_save_rng_state", "run_with_rng_state"):
             return "random numbers are torch's"
         return "weft has no rule for this operator"
     for v in [*op.inputs, *op.outputs]:
@@ -213,7 +217,7 @@ def partition(graph, device):
         op.reason = obstacle(op, device)
 
     def fusible(op):
-        return not op.reason and op.name in FUSED
+        return not op.reason and op.name in FUSED and not op.complex
 
     def is_view(op):
         return op.name in VIEWS
@@ -223,7 +227,7 @@ def partition(graph, device):
     for members in groups.members.values():
         if not fusible(members[0]):
             op = members[0]
-            kind = "torch" if op.reason else "array" if op.name in ARRAYS else "view"
+            kind = "torch" if op.reason else "view" if op.name in VIEWS else "array"
             units.append(Unit(kind, [op], op.reason))
             continue
         ops, views = _peel(members, is_view, kept)

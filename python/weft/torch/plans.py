@@ -9,7 +9,7 @@ import torch
 
 from .. import _core
 from .graph import map_values
-from .rules import ARRAYS, FUSED, VIEWS, Context, Unsupported
+from .rules import ARRAYS, COMPLEX, FUSED, VIEWS, Context, Unsupported
 from .rules.common import DTYPES
 
 _plans = weakref.WeakValueDictionary()  # signature of a group -> _Shared
@@ -24,7 +24,7 @@ class _Shared:
 
 def context(op):
     """What the rule of an operator is told about it."""
-    c = Context(op.example())
+    c = Context(op.example(), [v.fake for v in op.inputs])
     if op.name.startswith("aten.") and op.name.split(".")[1] in (
         "eq",
         "ne",
@@ -125,7 +125,8 @@ def check(op, value, shape, dtype):
 
 def array_function(op):
     """(rule, context) of an operator that runs alone."""
-    return ARRAYS.get(op.name) or VIEWS[op.name], context(op)
+    own = COMPLEX.get(op.name) if op.complex else None
+    return own or ARRAYS.get(op.name) or VIEWS[op.name], context(op)
 
 
 def halves(unit, make):

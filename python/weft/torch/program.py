@@ -27,7 +27,8 @@ from .whole import settle
 
 _costs = {}  # (what a unit computes, strides of its inputs, device) -> {side: Cost}
 _MOST_COSTS = 10000
-_building = threading.Lock()  # first calls: programs share plans, which build their kernels then
+# First calls: programs share plans, which build their kernels then. An operator of the user's may call another program.
+_building = threading.RLock()
 
 
 class Step:
@@ -89,6 +90,15 @@ _DIRECT.update({
     f"aten.{name}.{overload}": getattr(torch, name)
     for name in ("add", "sub", "mul", "div") for overload in ("Tensor", "Scalar")
 } | {"aten.where.self": torch.where, "aten.mean.dim": torch.mean, "aten.pow.Tensor_Scalar": torch.pow})  # fmt: skip
+
+
+def _view_as_complex(t):
+    """torch's traced view, of a tensor whose strides weft may have made others."""
+    plain = t.stride(-1) == 1 and not any(s % 2 for s in t.stride()[:-1])
+    return torch.view_as_complex(t if plain else t.contiguous())
+
+
+_DIRECT["aten.view_as_complex.default"] = _view_as_complex
 
 
 def torch_function(op):
@@ -417,7 +427,10 @@ def same_layout(t, fake):
 
 
 def fixed(t, fake):
-    """A copy of t with the strides of `fake`."""
-    return torch.empty_strided(
-        tuple(fake.shape), tuple(fake.stride()), dtype=t.dtype, device=t.device
-    ).copy_(t)
+    """A copy of t with the strides of `fake`; along an axis of stride 0 all elements are one."""
+    shape, strides = tuple(fake.shape), tuple(fake.stride())
+    repeated = [n > 1 and s == 0 for n, s in zip(shape, strides)]
+    own = tuple(1 if r else n for r, n in zip(repeated, shape))
+    out = torch.empty_strided(own, strides, dtype=t.dtype, device=t.device)
+    out.copy_(t[tuple(slice(0, n) for n in own)])
+    return out.expand(shape) if any(repeated) else out

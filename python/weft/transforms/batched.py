@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 
 from .. import _core
 from .._core import NDArray, Tensor
 from .._core import operations as _operations
-from .._dispatch import Recorder, dispatching, draws, leaves_of, mapped
+from .._dispatch import Recorder, dispatching, draws, leaves_of, mapped, public_functions_dispatch
 from .._errors import error as _error
 from . import trees
 
@@ -43,6 +44,28 @@ class Frame:
     def __exit__(self, *_):
         frames().remove(self)
         draws.take = self._before
+
+
+@contextlib.contextmanager
+def entered(inside):
+    """Inside, the vmaps that a call was made in are in progress again: its backward pass runs after they ended."""
+    before, take = list(frames()), getattr(draws, "take", None)
+    frames()[:] = inside
+    draws.take = _draw if inside else None
+    try:
+        if inside:
+            with public_functions_dispatch():
+                yield
+        else:
+            yield
+    finally:
+        frames()[:] = before
+        draws.take = take
+
+
+def outside_of_vmap():
+    """Inside, no vmap is in progress."""
+    return entered([]) if frames() else contextlib.nullcontext()
 
 
 def _draw(name, function, args, kwargs):

@@ -21,26 +21,10 @@ from .reverse import (
     _same_shape,
     _whole,
     drawn_from,
+    is_traced,
     refuse,
     vjp,
 )
-
-
-@contextlib.contextmanager
-def _entered(inside):
-    """Inside, the vmaps that a call was made in are in progress again: its backward pass runs after they ended."""
-    before, take = list(batched.frames()), getattr(_dispatch.draws, "take", None)
-    batched.frames()[:] = inside
-    _dispatch.draws.take = batched._draw if inside else None
-    try:
-        if inside:
-            with _dispatch.public_functions_dispatch():
-                yield
-        else:
-            yield
-    finally:
-        batched.frames()[:] = before
-        _dispatch.draws.take = take
 
 
 def _is_float(x):
@@ -107,7 +91,7 @@ def _link(name, call, out, more, rule):
                 cotangents.get(k, Tensor(weft.zeros(whole_shapes[k], dtype=whole_types[k], device=g.device), requires_grad=False))
                 for k in floats
             ]  # fmt: skip
-            with _entered(call.inside):
+            with batched.entered(call.inside):
                 return rule(xs, given, structure, floats)
 
         joined = flat[0] if len(flat) == 1 else weft.concat(flat)
@@ -321,10 +305,7 @@ def checkpoint(f):
 
     @functools.wraps(f)
     def wrapped_function(*args, **kwargs):
-        if any(
-            isinstance(x, Recorder) and not isinstance(x, batched.Batched)
-            for x in trees.flatten([*args, kwargs])[0]
-        ):
+        if any(map(is_traced, trees.flatten([*args, kwargs])[0])):
             return f(*args, **kwargs)  # in a compiled function the compiler decides what is kept
         call = Call(args)
         position = dict(random._state)

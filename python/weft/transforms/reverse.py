@@ -76,26 +76,45 @@ def refuse(name):
         _core.ArgumentError,
         "transform.compiled",
         f"{name} of a traced value inside weft.compile",
-        ["legal there: grad, value_and_grad, vmap, checkpoint, stop_gradient"],
+        [
+            "legal there: grad, value_and_grad, vjp, jvp, linearize, jacobians, vmap, checkpoint, stop_gradient"
+        ],
         help=f"compile the function that {name} is applied to, or call {name} outside",
     )
+
+
+def is_traced(x):
+    """Is it a value of weft.compile's trace, or a batched one of such values?"""
+    x = x.base() if isinstance(x, Batched) else x
+    return isinstance(x, Recorder)
+
+
+def link(leaves, name):
+    """The leaves of arguments as values that derivatives can be taken with respect to: Linked, or traced ones."""
+    for k, leaf in enumerate(leaves):
+        _differentiable(leaf, name, k)
+    if any(map(is_traced, leaves)):
+        from .traced import TracedLinked
+
+        return TracedLinked(leaves, name)
+    return Linked(leaves)
 
 
 class Linked:
     """Leaves of arguments as tensors that a graph begins at."""
 
-    def __init__(self, leaves, name):
+    always = False  # are results part of a graph whatever no_grad says?
+
+    def __init__(self, leaves):
         self.inside = _levels()
-        self.wanted = []
-        for k, leaf in enumerate(leaves):
-            _differentiable(leaf, name, k)
-        for leaf in trees.as_arrays(leaves):
-            leaf = _whole(leaf, self.inside)
-            if not isinstance(leaf, (Tensor, NDArray)):
-                raise refuse(name)
-            self.wanted.append(_alias(leaf))
+        self.wanted = [self._begin(_whole(x, self.inside)) for x in trees.as_arrays(leaves)]
         self.values = [wrapped(w, self.inside) for w in self.wanted]
         self._own = {hash(w) for w in self.wanted}
+
+    def _begin(self, leaf):
+        if not isinstance(leaf, (Tensor, NDArray)):  # a trace that began inside of this vmap
+            raise refuse("a derivative")
+        return _alias(leaf)
 
     def whole(self, x):
         """A result as a tensor of all examples."""
@@ -114,13 +133,24 @@ class Linked:
                 return True
         return False
 
-    def pull(self, outputs, seeds, create):
-        """Gradients of sum(outputs * seeds), wrapped as the frames need it."""
-        terms = [o if s is None else o * s for o, s in zip(outputs, seeds) if o.requires_grad]
-        found = gradients(terms, self.wanted, create) if terms else [w * 0.0 for w in self.wanted]
-        if not create:
-            found = [g.detach() for g in found]
-        return [wrapped(g, self.inside) for g in found]
+    def zeros(self, outputs):
+        """Zeros like outputs, with respect to which the backward pass can be derived."""
+        return [Tensor(o.data.astype(o.dtype) * 0, requires_grad=True) for o in outputs]
+
+    def asked(self, tensors):
+        """Does a tensor that is handed in want gradients?"""
+        return any(t.requires_grad for t in tensors)
+
+    def derive(self, outputs, seeds, wanted, create):
+        """Gradients of the sum of outputs times seeds (ones for None). The seeds are no part of what is differentiated: they may depend on the same leaves."""
+        pairs = [(o, s) for o, s in zip(outputs, seeds) if o.requires_grad]
+        if not pairs:
+            return self.zeros(wanted)
+        weights = [
+            s if s.dtype == o.dtype else s.astype(o.dtype) for o, s in pairs if s is not None
+        ]
+        found = gradients([o for o, _ in pairs], wanted, create, weights)
+        return found if create else [g.detach() for g in found]
 
     def mapped_further(self, name):
         """Is there a vmap around now that the graph knows nothing of? Then the graph is made again, for its examples."""
@@ -136,6 +166,10 @@ class Linked:
 
     def leave(self, outputs, linked):
         return [wrapped(o if linked else o.detach(), self.inside) for o in outputs]
+
+    def wrapped(self, found):
+        """Values of all examples as values of one."""
+        return [wrapped(g, self.inside) for g in found]
 
 
 @contextlib.contextmanager
@@ -246,19 +280,14 @@ def value_and_grad(f, argnums=0, has_aux=False):
     @functools.wraps(f)
     def wrapped_function(*args, **kwargs):
         several, places = _places(argnums, len(args), "grad")
-        if any(isinstance(leaf, Recorder) and not isinstance(leaf, Batched) for leaf in trees.flatten(list(args))[0]):  # fmt: skip
-            from .traced import traced_value_and_grad
-
-            return traced_value_and_grad(f, args, kwargs, several, places, has_aux)
         outside = _core.grad_enabled()
         leaves, structure = trees.flatten([args[p] for p in places])
         with _Inside():
-            linked = Linked(leaves, "grad")
+            linked = link(leaves, "grad")
             own, lent = _put(args, places, trees.unflatten(structure, linked.values))
             out, aux = _split_aux(_run(f, own, lent, kwargs), has_aux, "grad")
             shape = getattr(out, "shape", None)
-            number = isinstance(out, (Tensor, Batched)) and out.size == 1
-            if not number and not (isinstance(out, trees.ARRAYS) and out.size == 1):
+            if not isinstance(out, trees.ARRAYS) or out.size != 1:
                 raise _error(
                     _core.ArgumentError,
                     "array.grad.scalar",
@@ -267,8 +296,8 @@ def value_and_grad(f, argnums=0, has_aux=False):
             if out.dtype.kind != "f":
                 _differentiable(out, "grad of a result", 0)
             whole = linked.whole(out)
-            create = outside and linked.foreign([whole])
-            found = linked.pull([whole], [None], create)
+            create = linked.always or outside and linked.foreign([whole])
+            found = linked.wrapped(linked.derive([whole], [None], linked.wanted, create))
         tree = trees.unflatten(structure, found)
         (value,) = linked.leave([whole], create)
         result = tuple(tree) if several else tree[0]
@@ -304,12 +333,12 @@ def vjp(f, *primals, has_aux=False):
     outside, position = _core.grad_enabled(), dict(random._state)
     leaves, structure = trees.flatten(list(primals))
     with _Inside():
-        linked = Linked(leaves, "vjp")
+        linked = link(leaves, "vjp")
         own, lent = _put(primals, range(len(primals)), trees.unflatten(structure, linked.values))
         out, aux = _split_aux(_run(f, own, lent, {}), has_aux, "vjp")
         results, result_structure = trees.flatten(out)
         whole = [linked.whole(r) for r in results]
-        foreign = outside and linked.foreign(whole)
+        foreign = linked.always or outside and linked.foreign(whole)
 
     def pull(cotangent):
         given, its = trees.flatten(cotangent)
@@ -322,10 +351,8 @@ def vjp(f, *primals, has_aux=False):
             seeds = [linked.whole(c) for c in given]
             for s, o, r in zip(seeds, whole, results):
                 _same_shape(s, o, r, "the pull of vjp")
-            create = foreign or any(s.requires_grad for s in seeds)
-            seeds = [s if s.dtype == o.dtype else s.astype(o.dtype) for s, o in zip(seeds, whole)]
-            found = linked.pull(whole, seeds, create)
-        return tuple(trees.unflatten(structure, found))
+            found = linked.derive(whole, seeds, linked.wanted, foreign or linked.asked(seeds))
+        return tuple(trees.unflatten(structure, linked.wrapped(found)))
 
     value = trees.unflatten(result_structure, linked.leave(whole, foreign))
     return (value, pull, _plain_aux(aux, foreign)) if has_aux else (value, pull)
@@ -355,19 +382,15 @@ def _linearized(f, primals, name, has_aux):
     outside, position = _core.grad_enabled(), dict(random._state)
     leaves, structure = trees.flatten(list(primals))
     with _Inside(2):
-        linked = Linked(leaves, name)
+        linked = link(leaves, name)
         own, lent = _put(primals, range(len(primals)), trees.unflatten(structure, linked.values))
         out, aux = _split_aux(_run(f, own, lent, {}), has_aux, name)
         results, result_structure = trees.flatten(out)
         whole = [linked.whole(r) for r in results]
-        foreign = outside and linked.foreign(whole)
+        foreign = linked.always or outside and linked.foreign(whole)
         # The backward pass is linear in its seeds: their gradient is the forward derivative.
-        seeds = [Tensor(o.data * 0, requires_grad=True) for o in whole]
-        reached = [k for k, o in enumerate(whole) if o.requires_grad]
-        back = []
-        if reached:
-            terms = [whole[k] * seeds[k] for k in reached]
-            back = gradients(terms, linked.wanted, True)
+        seeds = linked.zeros(whole)
+        back = linked.derive(whole, seeds, linked.wanted, True)
 
     def push(*tangents):
         given, its = trees.flatten(list(tangents))
@@ -380,13 +403,8 @@ def _linearized(f, primals, name, has_aux):
             vs = [linked.whole(t) for t in given]
             for v, w, x in zip(vs, linked.wanted, leaves):
                 _same_shape(v, w, x, name)
-            create = foreign or any(v.requires_grad for v in vs)
-            pairs = [(b, v) for b, v in zip(back, vs) if b.requires_grad]
-            terms = [b * (v if v.dtype == b.dtype else v.astype(b.dtype)) for b, v in pairs]
-            found = gradients(terms, seeds, create) if terms else [s * 0.0 for s in seeds]
-            found = found if create else [g.detach() for g in found]
-            found = [wrapped(g, linked.inside) for g in found]
-        return trees.unflatten(result_structure, found)
+            found = linked.derive(back, vs, seeds, foreign or linked.asked(vs))
+        return trees.unflatten(result_structure, linked.wrapped(found))
 
     value = trees.unflatten(result_structure, linked.leave(whole, foreign))
     return value, push, _plain_aux(aux, foreign)

@@ -6,9 +6,9 @@ from __future__ import annotations
 from .. import _core
 from .._core import NDArray, Tensor
 from .._dispatch import Recorder, leaves_of, mapped
-from .._errors import error as _error
 from . import trees
-from .reverse import _differentiable, _put, _run, _split_aux, refuse, vjp
+from .batched import Batched, wrapped
+from .reverse import Linked, _levels, _whole, refuse, vjp
 
 _ARRAYS = (NDArray, Tensor)
 
@@ -75,40 +75,67 @@ class _Pass:
         self.through_kernels([x for x, m in zip(operands, mask) if m], found)
 
 
-def traced_value_and_grad(f, args, kwargs, several, places, has_aux):
-    """value_and_grad on traced values. What kernels cannot hold inside f is differentiated eagerly, between them."""
-    from .._compile import Traced, _active, _lazy
-    from .._islands import Island
+class TracedLinked:
+    """Leaves of arguments as nodes of the trace in progress, with the interface of reverse.Linked."""
 
-    leaves, structure = trees.flatten([args[p] for p in places])
-    for k, leaf in enumerate(leaves):
-        _differentiable(leaf, "grad", k)
-    if not _active or any(isinstance(x, Recorder) and not isinstance(x, Traced) for x in leaves):
-        raise refuse("grad")
-    trace = _active[-1]
-    like = next(x for x in trees.flatten(list(args))[0] if isinstance(x, Traced))
-    start = trace.mark()[1]
-    wanted = [
-        _alias(x if isinstance(x, Traced) else Traced(_lazy(x, like)))
-        for x in trees.as_arrays(leaves)
-    ]
-    own, lent = _put(args, places, trees.unflatten(structure, wanted))
-    out, aux = _split_aux(_run(f, own, lent, kwargs), has_aux, "grad")
-    if not isinstance(out, Traced) or out.size != 1:
-        shape = getattr(out, "shape", None)
-        raise _error(
-            _core.ArgumentError,
-            "array.grad.scalar",
-            f"grad needs a function with one number as result, got shape {shape}",
-        )
-    islands = [s for s in trace._steps[start:] if isinstance(s, Island)]
-    walk = _Pass(trace, wanted, islands)
-    ones = Traced(_core._lazy_constant(1, out._lazy)).broadcast_to(out.shape)
-    walk.through_kernels([out], [ones])
-    at = len(walk.sources)
-    for island in reversed(islands):
-        at -= len(island.outputs)
-        walk.through_island(island, at)
-    result = [w * 0.0 if g is None else g for g, w in zip(walk.total, wanted)]
-    tree = trees.unflatten(structure, result)
-    return ((out, aux) if has_aux else out), (tuple(tree) if several else tree[0])
+    always = True
+
+    def __init__(self, leaves, name):
+        from .._compile import _active
+
+        if not _active:
+            raise refuse(name)
+        self.trace, self.inside = _active[-1], _levels()
+        self.start = self.trace.mark()[1]
+        bases = (x.base() if isinstance(x, Batched) else x for x in leaves)
+        self.like = next(x for x in bases if isinstance(x, Recorder))
+        self.wanted = [_alias(self.whole(x)) for x in trees.as_arrays(leaves)]
+        self.values = self.wrapped(self.wanted)
+
+    def whole(self, x):
+        """A value as a node of all examples."""
+        from .._compile import Traced, _lazy
+
+        x = _whole(x, self.inside) if isinstance(x, trees.ARRAYS) else x
+        return x if isinstance(x, Traced) else Traced(_lazy(x, self.like))
+
+    def zeros(self, outputs):
+        """Zeros like outputs, each a node of its own."""
+        from .._compile import Traced
+
+        zero = [Traced(_core._lazy_constant(0, o._lazy)) for o in outputs]
+        return [_alias(z.broadcast_to(o.shape)) for z, o in zip(zero, outputs)]
+
+    def foreign(self, nodes):
+        """Whatever follows in the trace may be differentiated."""
+        return True
+
+    def asked(self, nodes):
+        return True
+
+    def derive(self, outputs, seeds, wanted, create):
+        """Gradients of the sum of outputs times seeds, written down in the trace; a seed of None is one."""
+        from .._compile import Traced
+        from .._islands import Island
+
+        one = lambda o: Traced(_core._lazy_constant(1, o._lazy)).broadcast_to(o.shape)  # noqa: E731
+        pairs = [(o, one(o) if s is None else s) for o, s in zip(outputs, seeds) if o.dtype.kind == "f"]  # fmt: skip
+        pairs = [(o, s if s.dtype == o.dtype else s.astype(o.dtype)) for o, s in pairs]
+        islands = [s for s in self.trace._steps[self.start :] if isinstance(s, Island)]
+        walk = _Pass(self.trace, wanted, islands)
+        if pairs:
+            walk.through_kernels(*map(list, zip(*pairs)))
+        at = len(walk.sources)
+        for island in reversed(islands):
+            at -= len(island.outputs)
+            walk.through_island(island, at)
+        return [z if g is None else g for g, z in zip(walk.total, self.zeros(wanted))]
+
+    def mapped_further(self, name):
+        return Linked.mapped_further(self, name)
+
+    def leave(self, outputs, linked):
+        return self.wrapped(outputs)
+
+    def wrapped(self, found):
+        return [wrapped(g, self.inside) for g in found]

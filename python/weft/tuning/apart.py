@@ -7,8 +7,10 @@ gets a new one.
 """
 
 import concurrent.futures
+import contextlib
 import functools
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -79,6 +81,8 @@ class Apart:
                 )
             said = self._pipe.recv()
         except (EOFError, ConnectionError) as gone:
+            os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
+            self.stop()  # what it had started
             code = self._process.wait()
             self.close()
             raise error(
@@ -153,14 +157,18 @@ class Apart:
             return _failed(reason, schedule)
 
     def stop(self):
-        """Ends the candidate that another thread waits for."""
-        if self._process is not None:
-            self._process.kill()
+        """Ends the candidate that another thread waits for, and the compilers that it has started."""
+        process = self._process
+        if (
+            process is not None and process.returncode is None
+        ):  # not waited for: the number is its own
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
     def close(self):
         """Ends the process."""
         if self._process is not None:
-            self._process.kill()
+            self.stop()
             self._process.wait()
             self._pipe.close()
         self._process = self._pipe = None
@@ -225,6 +233,7 @@ def _candidates(measurer, pipe, program, target, traces, best):
 
 def serve():
     """The other process: builds and measures what it is sent until the pipe is closed."""
+    os.set_inheritable(int(sys.argv[1]), False)  # a compiler would keep it open after this process
     pipe = Connection(int(sys.argv[1]))
     try:
         program, name, target, device, seed, threads, remote, arguments = pipe.recv()

@@ -9,7 +9,8 @@ from weft._errors import error
 
 from .search import tune
 
-_one = threading.Lock()  # recording is one for the process
+_one = threading.RLock()  # recording is one for the process
+_recorders: list = []  # of calls of recorded() inside each other
 
 
 class Recorded:
@@ -32,11 +33,13 @@ def recorded(function):
             seen[key] = Recorded(operation, weft.PrimFunc(program), device, arguments)
 
     with _one:
+        _recorders.append(see)
         _core.record_programs(see)
         try:
             function()
         finally:
-            _core.record_programs(None)
+            _recorders.pop()
+            _core.record_programs(_recorders[-1] if _recorders else None)
     return list(seen.values())
 
 

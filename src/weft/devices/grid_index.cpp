@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 
+#include "weft/base/fork_safe_mutex.h"
 #include "weft/base/integers.h"
 #include "weft/devices/grid_operators.h"
 #include "weft/devices/kernel.h"
@@ -56,8 +57,8 @@ class Flags {
   }
 
  private:
-  static std::mutex& mutex() {
-    static std::mutex one;
+  static ForkSafeMutex& mutex() {
+    static ForkSafeMutex one;
     return one;
   }
   static std::map<const Device*, std::vector<NDArray>>& pool() {

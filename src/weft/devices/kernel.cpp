@@ -8,6 +8,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "weft/base/fork_safe_mutex.h"
 #include "weft/ir/interpret.h"
 #include "weft/target/backend.h"
 #include "weft/target/host_plan.h"
@@ -75,7 +76,7 @@ Grid ask_grid(const runtime::DeviceInfo& device) {
 }  // namespace
 
 const Grid& grid_of(const Ref<Device>& device) {
-  static std::mutex mutex;
+  static ForkSafeMutex mutex;
   static auto& known = *new std::deque<KnownGrid>;
   const runtime::DeviceInfo& info = device->info();
   std::lock_guard lock(mutex);
@@ -151,7 +152,7 @@ struct Hash {
 }  // namespace
 
 void Call::run(const Key& key, const std::function<ir::PrimFunc()>& make) {
-  static std::mutex mutex;
+  static ForkSafeMutex mutex;
   static auto& built = *new std::unordered_map<Slot, Ref<runtime::Function>, Hash>;
   const Slot slot{key, device_.get()};
   Ref<runtime::Function> function;

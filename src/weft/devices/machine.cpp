@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "weft/array/ops.h"
+#include "weft/base/fork_safe_mutex.h"
 #include "weft/target/backend.h"
 
 namespace weft {
@@ -38,7 +39,7 @@ Elem MachineFacts::wide(Elem e) {
 }
 
 const MachineFacts& machine_of(const Ref<Device>& device) {
-  static std::mutex mutex;
+  static ForkSafeMutex mutex;
   static auto& all = *new std::map<std::string, MachineFacts>;
   const std::string& name = device->info().name;
   std::lock_guard lock(mutex);

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "weft/array/collapse.h"
+#include "weft/base/fork_safe_mutex.h"
 #include "weft/devices/machine.h"
 #include "weft/elements/row_ir.h"
 #include "weft/ir/visit.h"
@@ -403,7 +404,7 @@ class RecentFunctions {
 
  private:
   static constexpr std::size_t kFunctions = 1024;
-  std::mutex mutex_;
+  ForkSafeMutex mutex_;
   std::list<std::pair<std::string, Ref<runtime::Function>>> order_;  // the last used first
   std::unordered_map<std::string, decltype(order_)::iterator> by_key_;
 };

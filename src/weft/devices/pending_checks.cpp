@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weft/array/ops.h"
+#include "weft/base/fork_safe_mutex.h"
 #include "weft/runtime/recording.h"
 
 namespace weft {
@@ -22,8 +23,8 @@ struct Checks {
   std::int64_t bytes = 0;
 };
 
-std::mutex& mutex() {
-  static auto& one = *new std::mutex;
+ForkSafeMutex& mutex() {
+  static auto& one = *new ForkSafeMutex;
   return one;
 }
 /// Flags hold their device, so that an address is no other device's later.

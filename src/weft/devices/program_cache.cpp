@@ -5,6 +5,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "weft/base/fork_safe_mutex.h"
 #include "weft/base/text.h"
 #include "weft/devices/tuned_programs.h"
 #include "weft/ir/build.h"
@@ -55,7 +56,7 @@ struct Entry {
 };
 
 struct Cache {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::unordered_map<FrontKey, FunctionRef, FrontHash> front;
   std::unordered_multimap<std::uint64_t, Entry> programs;  // by structural hash
 

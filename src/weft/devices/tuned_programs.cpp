@@ -4,6 +4,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "weft/base/fork_safe_mutex.h"
 #include "weft/rules/grid.h"
 #include "weft/rules/nest.h"
 
@@ -12,7 +13,7 @@ namespace weft {
 namespace {
 
 struct Hooks {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::shared_ptr<TunedPrograms> tuned;
   std::shared_ptr<const ProgramRecorder> recorder;
   std::atomic<bool> recording = false;
@@ -24,9 +25,10 @@ Hooks& hooks() {
 
 }  // namespace
 
+// What goes ends after the lock: ends of Python's objects may run any code.
 void set_tuned_programs(std::shared_ptr<TunedPrograms> programs) {
   std::lock_guard lock(hooks().mutex);
-  hooks().tuned = std::move(programs);
+  hooks().tuned.swap(programs);
 }
 
 std::shared_ptr<TunedPrograms> tuned_programs() {
@@ -35,10 +37,11 @@ std::shared_ptr<TunedPrograms> tuned_programs() {
 }
 
 void record_programs(ProgramRecorder recorder) {
+  std::shared_ptr<const ProgramRecorder> next;
+  if (recorder) next = std::make_shared<const ProgramRecorder>(std::move(recorder));
   std::lock_guard lock(hooks().mutex);
-  hooks().recording = recorder != nullptr;
-  hooks().recorder =
-      recorder ? std::make_shared<const ProgramRecorder>(std::move(recorder)) : nullptr;
+  hooks().recording = next != nullptr;
+  hooks().recorder.swap(next);
 }
 
 bool recording_programs() { return hooks().recording; }

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <set>
 
+#include "weft/base/fork_safe_mutex.h"
 #include "weft/devices/grid.h"
 #include "weft/elements/row_ir.h"
 #include "weft/fusion/fuse.h"
@@ -54,7 +55,7 @@ NDArray run(const Part& part, Elem compute, Elem result, std::span<const NDArray
 
 /// Nodes of graphs name their operation by a literal.
 const char* literal(const std::string& name) {
-  static std::mutex mutex;
+  static ForkSafeMutex mutex;
   static auto& names = *new std::set<std::string>;
   std::lock_guard lock(mutex);
   return names.insert(name).first->c_str();

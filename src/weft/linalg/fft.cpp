@@ -6,6 +6,7 @@
 #include <numbers>
 #include <utility>
 
+#include "weft/base/fork_safe_mutex.h"
 #include "weft/devices/complex.h"
 #include "weft/devices/grid_operators.h"
 #include "weft/devices/kernel.h"
@@ -59,7 +60,7 @@ class Tables {
     int kind;
     bool operator==(const Key&) const = default;
   };
-  std::mutex mutex_;
+  ForkSafeMutex mutex_;
   std::list<std::pair<Key, NDArray>> kept_;
 };
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <deque>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include <unistd.h>
@@ -43,6 +44,17 @@ Workers& workers() {
   return all;
 }
 
+/// False where the host grants no thread. The caller holds the lock, so the worker finds its task.
+bool start_worker(Workers& all) {
+  try {
+    std::thread([&all] { all.work(); }).detach();
+  } catch (const std::system_error&) {
+    return false;
+  }
+  ++all.running;
+  return true;
+}
+
 }  // namespace
 
 void run_beside(std::function<void()> task) {
@@ -57,11 +69,14 @@ void run_beside(std::function<void()> task) {
     wait(at_end.changed, lock, [&] { return at_end.running == 0; });
   });
   static_cast<void>(registered);
-  std::lock_guard lock(all.mutex);
-  all.tasks.push_back(std::move(task));
-  if (all.running == all.most) return;
-  ++all.running;
-  std::thread([&all] { all.work(); }).detach();
+  {
+    std::lock_guard lock(all.mutex);
+    if (all.running == all.most || start_worker(all)) {
+      all.tasks.push_back(std::move(task));
+      return;
+    }
+  }
+  task();
 }
 
 }  // namespace weft::runtime

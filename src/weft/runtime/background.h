@@ -7,8 +7,8 @@
 namespace weft::runtime {
 
 /// Runs `task`, which must not throw, on another thread; tasks begin in order, and one for each
-/// processor runs at once. In a forked child it runs in the caller. The process's end waits for
-/// those that have begun and drops the others.
+/// processor runs at once. In a forked child, and where the host grants no thread, it runs in the
+/// caller. The process's end waits for those that have begun and drops the others.
 void run_beside(std::function<void()> task);
 
 }  // namespace weft::runtime

@@ -5,9 +5,9 @@
 // says how a binary becomes function pointers.
 
 #include <array>
-#include <mutex>
 #include <vector>
 
+#include "weft/base/fork_safe_mutex.h"
 #include "weft/runtime/abi.h"
 #include "weft/runtime/device.h"
 
@@ -56,7 +56,7 @@ class HostDevice : public Device {
 
   DeviceInfo info_;
   std::string format_;
-  mutable std::mutex mutex_;
+  mutable ForkSafeMutex mutex_;
   std::array<std::vector<void*>, kClasses> free_;
   Bytes cached_ = 0, live_ = 0, peak_ = 0, limit_ = 0;
   std::int64_t allocations_ = 0;

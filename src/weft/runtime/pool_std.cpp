@@ -90,8 +90,10 @@ Pool::Pool(int threads) : state_(std::make_unique<State>()) {
 }
 
 Pool::~Pool() {
-  if (getpid() != state_->owner) {  // the threads stayed with the parent: nothing to join
-    for (std::thread& worker : state_->workers) worker.detach();
+  if (getpid() != state_->owner) {
+    // The threads stayed with the parent: there is nothing to join, and the end of a condition
+    // variable would wait for them.
+    static_cast<void>(state_.release());
     return;
   }
   {

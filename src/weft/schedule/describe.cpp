@@ -232,10 +232,22 @@ void missing_argument(std::string_view step, const std::vector<FieldInfo>& field
 }
 
 void wrong_argument(std::string_view step, const FieldInfo& field, const Value& value) {
-  throw Error(
-      ErrorKind::schedule, "schedule.argument.type",
-      cat(step, " needs ", field.type, " for \"", field.name, "\", but got ", kind_text(value)))
-      .note(cat(field.name, ": ", field.doc));
+  const std::string_view type = field.type;
+  std::string help = cat("give ", type);
+  if (const auto* number = value.get<std::int64_t>(); number && type.starts_with("list of int")) {
+    help = type.find("None") != std::string_view::npos
+               ? cat("write [None, ", *number, "] (inner extent ", *number, ") or [", *number,
+                     ", None] (outer)")
+               : cat("write [", *number, "]");
+  } else if (type.find("loop") != std::string_view::npos) {
+    help = "sch.get_loops(block) gives the loops of a block";
+  } else if (type.find("block") != std::string_view::npos) {
+    help = "sch.get_block(\"C\") gives the block of that name";
+  }
+  throw Error(ErrorKind::schedule, "schedule.argument.type",
+              cat(step, " needs ", type, " for \"", field.name, "\", but got ", kind_text(value)))
+      .note(cat(field.name, ": ", field.doc))
+      .help(std::move(help));
 }
 
 }  // namespace weft::schedule

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "weft/base/patient_lock.h"
 #include "weft/sim/delays.h"
 #include "weft/sim/measure.h"
 
@@ -100,7 +101,7 @@ runtime::Event SimDevice::launch_within(const RunLimits& bounds, runtime::Execut
   }
   launch.extents.assign(extents.begin(), extents.end());
   hand_over();
-  std::lock_guard lock(mutex_);
+  const auto lock = patient_lock(mutex_);
   const std::int64_t cycles =
       simulator_->run(static_cast<SimExecutable&>(executable).program(), launch, bounds).cycles;
   count_cycles(*this, cycles);
@@ -109,17 +110,17 @@ runtime::Event SimDevice::launch_within(const RunLimits& bounds, runtime::Execut
 
 runtime::StatReport SimDevice::stats() const {
   hand_over();
-  std::lock_guard lock(mutex_);
+  const auto lock = patient_lock(mutex_);
   return simulator_->stats();
 }
 
 void SimDevice::clear_stats() {
-  std::lock_guard lock(mutex_);
+  const auto lock = patient_lock(mutex_);
   simulator_->clear_stats();
 }
 
 void SimDevice::trace_to(runtime::TraceSink* sink) {
-  std::lock_guard lock(mutex_);
+  const auto lock = patient_lock(mutex_);
   simulator_->trace_to(sink);
 }
 

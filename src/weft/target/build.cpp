@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "weft/base/fork_safe_mutex.h"
 #include "weft/target/backend.h"
 
 #include <map>
@@ -223,7 +224,7 @@ Backend& find_backend(std::string_view name) {
 
 Ref<runtime::Device> open_device(std::string_view text) {
   // Devices stay open: memory on them outlives any one user.
-  static std::mutex mutex;
+  static ForkSafeMutex mutex;
   static auto& open = *new std::map<std::string, Ref<runtime::Device>>;
   Target target = Target::parse(text);
   Backend& backend = find_backend(target.name);

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "weft/ir/build.h"
 #include "weft/ir/visit.h"
@@ -97,9 +98,9 @@ class Expressions {
   /// Statement that stores a vector past the caches: `aligned`, or where its address allows.
   std::string whole_stream(const ir::BufferNode* b, const ir::RampNode* r, const std::string& value,
                            bool aligned);
-  /// Values of the vector variables that are written whole, and buffers that are arrays of vectors
-  /// of so many lanes.
-  std::unordered_map<const ir::VarNode*, ir::Expr> whole_vars;
+  /// Vector variables whose values are written whole, and buffers that are arrays of vectors of so
+  /// many lanes.
+  std::unordered_set<const ir::VarNode*> whole_vars;
   std::unordered_map<const ir::BufferNode*, int> registers;
   ir::VarMap integers;  // what integer variables stand for
 

@@ -228,7 +228,7 @@ void KernelText::let_stmt_text(const LetStmtNode* t) {
     line(cat("const ", expr_.type(t->value->dtype), " ", expr_.name(t->var.get(), t->var->name),
              " = ", expr_.bare_value(t->value), ";"));
   } else if (spelling_.vectors == VectorStyle::gnu && expr_.speaks_whole(t->value)) {
-    expr_.whole_vars[t->var.get()] = t->value;
+    expr_.whole_vars.insert(t->var.get());
     line(cat("const ", expr_.whole_type(t->value->dtype), " ",
              expr_.name(t->var.get(), t->var->name), " = ", expr_.whole(t->value), ";"));
   } else {

@@ -50,10 +50,7 @@ bool Expressions::speaks_whole(const Expr& e) const {
     return speaks_whole(b->a) && speaks_whole(b->b);
   }
   switch (e->kind) {
-    case ir::ExprKind::var: {
-      auto found = whole_vars.find(ir::as<ir::VarNode>(e));
-      return found != whole_vars.end() && speaks_whole(found->second);
-    }
+    case ir::ExprKind::var: return whole_vars.count(ir::as<ir::VarNode>(e)) != 0;
     case ir::ExprKind::broadcast: return ir::as<ir::BroadcastNode>(e)->value->dtype.is_scalar();
     case ir::ExprKind::load: {
       const auto* l = ir::as<ir::LoadNode>(e);
@@ -272,7 +269,7 @@ int KernelText::register_lanes(const AllocateNode* t) const {
       const bool speaks = probe.speaks_whole(let->value);
       if (let->value->dtype.lanes == 1 && let->value->dtype.is_integral())
         probe.integers[let->var.get()] = substitute(let->value, probe.integers);
-      if (let->value->dtype.lanes > 1 && speaks) probe.whole_vars[let->var.get()] = let->value;
+      if (let->value->dtype.lanes > 1 && speaks) probe.whole_vars.insert(let->var.get());
       whole = whole && (speaks || !touches(let->value));
     } else if (const auto* st = as<StoreNode>(s)) {
       const auto* r = as<RampNode>(st->indices[0]);

@@ -20,9 +20,24 @@ bool is_name(std::string_view text) {
   return true;
 }
 
+/// The same target in our form, where options come behind spaces, with or without dashes.
+std::string with_colon(std::string_view text) {
+  std::string out;
+  int words = 0;
+  for (const std::string& word : split(text, ' ')) {
+    const std::size_t begin = words == 0 ? 0 : word.find_first_not_of('-');
+    if (word.empty() || begin == std::string::npos) continue;
+    out += cat(words == 0 ? "" : words == 1 ? ":" : ",", std::string_view(word).substr(begin));
+    ++words;
+  }
+  return words > 1 ? out : "";
+}
+
 [[noreturn]] void bad(std::string_view text, std::string detail) {
+  const std::string ours = with_colon(text);
   throw Error(ErrorKind::value, "target.parse", cat("target \"", text, "\" ", detail))
-      .note("the form is NAME, NAME:VALUE or NAME:KEY=VALUE,KEY=VALUE");
+      .note("the form is NAME, NAME:VALUE or NAME:KEY=VALUE,KEY=VALUE")
+      .help(ours.empty() ? "" : cat("write \"", ours, "\""));
 }
 
 }  // namespace
@@ -31,7 +46,9 @@ Target Target::parse(std::string_view text) {
   Target out;
   std::size_t colon = text.find(':');
   out.name = std::string(trim(text.substr(0, colon)));
-  if (!is_name(out.name)) bad(text, "has no name");
+  if (out.name.empty()) bad(text, "has no name");
+  if (!is_name(out.name))
+    bad(text, cat("begins with \"", out.name, "\", which is no name of letters, digits, _ and -"));
   if (colon == std::string_view::npos) return out;
   for (const std::string& item : split(text.substr(colon + 1), ',')) {
     std::string part(trim(item));

@@ -9,7 +9,7 @@ import weft
 
 from ... import _core
 from ..._errors import error as _error
-from ..rules.common import DTYPES
+from ..rules.common import REAL as DTYPES
 from . import _names
 
 extension = None  # the compiled module, set by load()

@@ -21,7 +21,7 @@ from ..graph import Op, Value, map_values
 from ..partition import Unit
 from ..plans import Recipe, array_function, check, context
 from ..rules import Unsupported
-from ..rules.common import DTYPES
+from ..rules.common import REAL as DTYPES
 from . import _memory, _names
 
 _MOST_CALLS = 4096
@@ -321,7 +321,7 @@ def _decomposition(target):
     if not _decompositions:
         from torch._decomp import core_aten_decompositions, decomposition_table
 
-        from .._backend import _dropout
+        from ..decompositions import _dropout
 
         # Torch's whole table comes second: it has forms of composite operators for machines that take few.
         _decompositions.update(decomposition_table)

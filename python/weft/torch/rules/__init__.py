@@ -8,9 +8,9 @@ arguments, with Lazy values or arrays in place of tensors, and raises `Unsupport
 
 from __future__ import annotations
 
-from .common import ARRAYS, FUSED, VIEWS, Context, Unsupported
+from .common import ARRAYS, COMPLEX, FUSED, VIEWS, Context, Unsupported
 
-__all__ = ["ARRAYS", "FUSED", "VIEWS", "Context", "Unsupported", "load"]
+__all__ = ["ARRAYS", "COMPLEX", "FUSED", "VIEWS", "Context", "Unsupported", "load"]
 
 _loaded = False
 
@@ -22,6 +22,7 @@ def load():
         from . import (  # noqa: F401
             activations,
             attention,
+            complex_numbers,
             convolutions,
             elementwise,
             indexing,
@@ -29,6 +30,10 @@ def load():
             pooling,
             products,
             reductions,
+            sampling,
+            scatters,
+            sorting,
+            special,
             views,
         )
 

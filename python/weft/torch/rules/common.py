@@ -22,7 +22,11 @@ DTYPES = {
     torch.bfloat16: "bfloat16",
     torch.float32: "float32",
     torch.float64: "float64",
+    torch.complex64: "complex64",
+    torch.complex128: "complex128",
 }
+REAL = {t: name for t, name in DTYPES.items() if not t.is_complex}
+COMPLEX = {}  # rules for complex numbers, a step each; None where the rule of reals holds
 HALVES = ("float16", "bfloat16")
 
 
@@ -31,9 +35,10 @@ class Unsupported(Exception):
 
 
 class Context:
-    """What a rule may know about its operator: the results' types and shapes, as torch computed them."""
+    """What a rule may know about its operator: types and shapes of its results, strides of its inputs, as torch has them."""
 
-    def __init__(self, value):
+    def __init__(self, value, inputs=()):
+        self.inputs = inputs  # tensors without data
         values = value if isinstance(value, (tuple, list)) else (value,)
         self.values = values
         self.dtypes = [None if v is None else DTYPES[v.dtype] for v in values]
@@ -60,6 +65,21 @@ def array(*names):
 def view(*names):
     def add(rule):
         VIEWS.update((f"aten.{n}", rule) for n in names)
+        return rule
+
+    return add
+
+
+def complex_too(*names):
+    """Marks array functions and views that hold for complex numbers."""
+    COMPLEX.update((f"aten.{n}", None) for n in names)
+
+
+def of_complex(*names):
+    """A rule over arrays for an operator of which some tensor is complex."""
+
+    def add(rule):
+        COMPLEX.update((f"aten.{n}", rule) for n in names)
         return rule
 
     return add
@@ -150,6 +170,19 @@ def work_type(x):
 def per_channel(x, ndim):
     """A vector along axis 1 of an array of `ndim` axes."""
     return reshape(x, (1, x.shape[0], *(1,) * (ndim - 2)))
+
+
+def gradient(c, function, g, x):
+    """The gradient that weft derives of a function of one array, for torch's backward operators without a formula here."""
+    narrow = str(x.dtype) in HALVES
+    x, g = (a.astype("float32") if narrow else as_type(a, str(x.dtype)) for a in (x, g))
+    given = _core.Tensor(x, requires_grad=True)
+    before = _core.set_grad_enabled(True)
+    try:
+        (found,) = _core.gradients([function(given) * _core.Tensor(g, requires_grad=False)], [given], False)  # fmt: skip
+    finally:
+        _core.set_grad_enabled(before)
+    return as_type(found.data, c.dtype)
 
 
 def wide(rule):

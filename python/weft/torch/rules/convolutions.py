@@ -6,6 +6,7 @@ from __future__ import annotations
 import weft
 
 from ... import _core
+from ...nn.convolve import conv3d, conv_transpose3d
 from .common import HALVES, Unsupported, array, as_type
 
 
@@ -18,6 +19,10 @@ def _pair(values, lead):
 def _convolve(x, w, options):
     """The convolution of tensors of weft: (n, c, ...) with (o, c / groups, ...)."""
     stride, padding, dilation, transposed, extra, groups = options
+    if len(stride) == 3:
+        if transposed:
+            return conv_transpose3d(x, w, None, stride, padding, extra, groups, dilation)
+        return conv3d(x, w, None, stride, padding, dilation, groups)
     if transposed:
         return _core.conv_transpose2d(x, w, stride, padding, extra, groups, dilation)
     return _core.conv2d(x, w, stride, padding, dilation, groups)
@@ -25,8 +30,8 @@ def _convolve(x, w, options):
 
 def _prepared(x, w, stride, padding, dilation, transposed, output_padding, groups):
     axes = len(stride)
-    if x.ndim != axes + 2 or axes > 2:
-        raise Unsupported("convolution without a batch or of volumes")
+    if x.ndim != axes + 2:
+        raise Unsupported("convolution without a batch")
     if not x.size or not w.size:
         raise Unsupported("convolution without elements")
     options = (
@@ -55,11 +60,23 @@ def _in_single(*arrays):
 @array("convolution.default")
 def _convolution(c, x, w, bias, *options):
     widen, options = _prepared(x, w, *options)
-    if options[3]:  # windows add up: rounded once, as in torch
+    if options[3] or len(options[0]) == 3:  # windows or slices add up: rounded once, as in torch
         x, w = _in_single(x, w)
     y = _convolve(_constant(widen(x)), _constant(widen(w)), options).data.reshape(c.shape)
     y = y if bias is None else y + bias.reshape((1, -1, *(1,) * (y.ndim - 2)))
     return as_type(y, c.dtype)
+
+
+def _gradients(g, x, w, wanted, options):
+    """Gradients of image and weights, each where it is wanted."""
+    with weft.enable_grad():
+        if len(options[0]) == 2:
+            return _core._convolution_gradients(g, x, w, *wanted, *options)
+        given = [_core.Tensor(a, requires_grad=need) for a, need in zip((x, w), wanted)]
+        term = _convolve(*given, options) * _constant(g)
+        found = _core.gradients([term], [t for t, need in zip(given, wanted) if need], False)
+        found = iter(found)
+        return [next(found).data if need else None for need in wanted]
 
 
 @array("convolution_backward.default")
@@ -69,8 +86,7 @@ def _convolution_backward(c, g, x, w, bias_sizes, *options):
     dx = dw = db = None
     g, x, w = _in_single(g, x, w)
     if wanted[0] or wanted[1]:
-        with weft.enable_grad():
-            dx, dw = _core._convolution_gradients(*map(widen, (g, x, w)), *map(bool, wanted[:2]), *options)  # fmt: skip
+        dx, dw = _gradients(*map(widen, (g, x, w)), list(map(bool, wanted[:2])), options)
     if wanted[2]:
         db = g.sum((0, *range(2, g.ndim)))
     shaped = lambda d, like: None if d is None else d.reshape(like.shape)  # noqa: E731

@@ -56,9 +56,12 @@ def _sign(c, x):
 for _name in ("isnan", "isinf", "isfinite", "signbit"):
 
     def _predicate(c, x, name=_name):
-        if not is_float(x):
-            raise Unsupported(f"{name} of integers")
-        return row(name, x)
+        if is_float(x):
+            return row(name, x)
+        if name == "signbit" and str(x.dtype) != "bool":
+            return row("less", x, 0)
+        # No integer is infinite or NaN, none is negative among booleans.
+        return spread(number(name == "isfinite", cast(x, "bool")), c.shape)
 
     fused(f"{_name}.default")(_predicate)
 
@@ -138,14 +141,30 @@ def _div_mode(c, x, y, rounding_mode=None):
         return _floor_quotient(x, y)
     if is_float(x if is_lazy(x) else y):
         return row("trunc", div(x, y))
-    raise Unsupported("integer division that rounds to zero")
+    return _truncated(x, y)
+
+
+def _by_number(y):
+    """Refuses integer division where a divisor may be zero, which raises in torch."""
+    if is_lazy(y) or y == 0:
+        raise Unsupported("integer division by a tensor: zero raises in torch")
+
+
+def _truncated(x, y):
+    """The integer quotient rounded to zero."""
+    _by_number(y)
+    down = row("floor_divide", x, y)
+    if str(x.dtype).startswith("u"):
+        return down
+    inexact = row("not_equal", row("remainder", x, y), 0)
+    negative = row("less", x, 0) if y > 0 else row("greater", x, 0)
+    return where(row("logical_and", inexact, negative), add(down, 1), down)
 
 
 def _floor_quotient(x, y):
     like = x if is_lazy(x) else y
     if not is_float(like):
-        if is_lazy(y) or y == 0:
-            raise Unsupported("integer division by a tensor: zero raises in torch")
+        _by_number(y)
         return row("floor_divide", x, y)
     x, y = (v if is_lazy(v) else number(v, like) for v in (x, y))
     return where(row("equal", y, 0.0), div(x, y), row("floor_divide", x, y))
@@ -159,14 +178,15 @@ def _floor_divide(c, x, y):
 @fused("remainder.Tensor", "remainder.Scalar")
 def _remainder(c, x, y):
     x, y = _pair(c, x, y)
-    if not is_float(x if is_lazy(x) else y) and (is_lazy(y) or y == 0):
-        raise Unsupported("integer remainder by a tensor: zero raises in torch")
+    if not is_float(x if is_lazy(x) else y):
+        _by_number(y)
     return row("remainder", x, y)
 
 
 _NUMBERS = dict(maximum="maximum", minimum="minimum", atan2="atan2", hypot="hypot", nextafter="nextafter",
                 copysign="copysign", logaddexp="logaddexp", bitwise_and="bitwise_and",
                 bitwise_or="bitwise_or", bitwise_xor="bitwise_xor")  # fmt: skip
+_BITS = dict(uint8=8, int8=8, int16=16, int32=32, int64=64)
 _ON_BOOLEANS = dict(maximum="logical_or", minimum="logical_and", bitwise_and="logical_and",
                     bitwise_or="logical_or", bitwise_xor="logical_xor")  # fmt: skip
 for _name, _weft in _NUMBERS.items():
@@ -178,6 +198,29 @@ for _name, _weft in _NUMBERS.items():
         return row(weft_name, x, y)
 
     fused(f"{_name}.default", f"{_name}.Tensor", f"{_name}.Scalar")(_binary)
+
+
+for _name, _weft in dict(fmax="maximum", fmin="minimum").items():
+
+    def _number_of_two(c, x, y, weft_name=_weft):
+        x, y = _pair(c, x, y)
+        if "float" not in c.dtype:
+            return row(_ON_BOOLEANS[weft_name] if c.dtype == "bool" else weft_name, x, y)
+        both = row(weft_name, x, y)
+        return where(row("isnan", x), spread(y, c.shape), where(row("isnan", y), spread(x, c.shape), both))  # fmt: skip
+
+    fused(f"{_name}.default")(_number_of_two)
+
+
+for _name, _weft in dict(left="bitwise_left_shift", right="bitwise_right_shift").items():
+
+    def _shift(c, x, y, weft_name=_weft):
+        if is_lazy(y) or not 0 <= y < _BITS.get(c.dtype, 0):
+            raise Unsupported("a shift by a tensor, or by more bits than there are")
+        return row(weft_name, cast(x, c.dtype), y)
+
+    fused(f"bitwise_{_name}_shift.Tensor", f"bitwise_{_name}_shift.Tensor_Scalar")(_shift)
+    fused(f"__{_name[0]}shift__.Scalar")(_shift)
 
 
 for _name in ("and", "or", "xor"):
@@ -213,10 +256,10 @@ for _name, _weft in dict(eq="equal", ne="not_equal", lt="less", le="less_equal",
 @fused("pow.Tensor_Tensor", "pow.Tensor_Scalar", "pow.Scalar")
 def _pow(c, x, y):
     x, y = _pair(c, x, y)
-    if "float" not in c.dtype:
-        raise Unsupported("powers of integers")
+    if "float" not in c.dtype and (is_lazy(y) or y < 0 or c.dtype == "bool"):
+        raise Unsupported("integers to a power that may be negative")
     if not is_lazy(y) and y == 0:
-        return number(1.0, x) if not tuple(x.shape) else spread(number(1.0, x), x.shape)
+        return number(1, x) if not tuple(x.shape) else spread(number(1, x), x.shape)
     if not is_lazy(y) and y == 1:
         return row("positive", x)
     return row("pow", x, y)
@@ -226,7 +269,7 @@ def _pow(c, x, y):
 def _fmod(c, x, y):
     x, y = _pair(c, x, y)
     if "float" not in c.dtype:
-        raise Unsupported("fmod of integers")
+        return sub(x, mul(_truncated(x, y), y))
     r = row("remainder", x, y)
     opposite = row(
         "logical_and", row("not_equal", r, 0.0), row("less", mul(r, row("sign", x)), 0.0)
@@ -334,6 +377,7 @@ fused("ones_like.default")(_filled(1))
 fused("full_like.default")(_filled(None))
 # Its elements are never read: what follows asks for the shape, or writes.
 fused("empty_like.default")(_filled(0))
+fused("new_empty_strided.default")(lambda c, x, *shape, **options: _filled(0)(c, x))
 
 
 @fused("frac.default")
@@ -354,3 +398,13 @@ def _rad2deg(c, x):
 @fused("native_dropout_backward.default")
 def _dropout_backward(c, grad, mask, scale):
     return mul(mul(grad, cast(mask, c.dtype)), scale)
+
+
+@fused("fake_quantize_per_tensor_affine_cachemask.default")
+def _fake_quantize(c, x, scale, zero, low, high):
+    if is_lazy(scale) or "float" not in c.dtype:
+        raise Unsupported("a scale that is a tensor")
+    place = add(row("round", mul(x, 1.0 / scale)), float(zero))
+    inside = row("logical_and", row("greater_equal", place, float(low)), row("less_equal", place, float(high)))  # fmt: skip
+    kept = row("minimum", row("maximum", place, float(low)), float(high))
+    return mul(sub(kept, float(zero)), scale), inside

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables, gathers, scatters, joins and borders."""
+"""Tables, gathers, joins and borders."""
 
 from __future__ import annotations
 
@@ -32,6 +32,14 @@ def _embedding_backward(c, g, index, count, padding_idx, scale_grad_by_freq):
         if padding_idx >= 0:
             out[padding_idx] = 0.0
     return out
+
+
+@array("_assert_async.msg")
+def _assert(c, condition, message):
+    if _core._has_grid(condition):
+        raise Unsupported("a check that torch makes on the device")
+    if not bool(weft.all(condition)):
+        raise RuntimeError(message)  # torch's own words: the check is the user's
 
 
 @array("cat.default")
@@ -108,40 +116,6 @@ def _gather(c, x, dim, index, *, sparse_grad=False):
     return weft.take_along_axis(x[cut], index, axis=dim)
 
 
-def _grid(index, dim):
-    """Positions along every axis: the index itself along `dim`, the element's own place along others."""
-    places = []
-    for axis, n in enumerate(index.shape):
-        if axis == dim:
-            places.append(index)
-        else:
-            shape = [1] * index.ndim
-            shape[axis] = n
-            places.append(weft.arange(n, device=index.device).reshape(tuple(shape)))
-    return places
-
-
-@array("scatter_add.default")
-def _scatter_add(c, x, dim, index, source):
-    if not x.ndim or not index.size:
-        raise Unsupported("a scatter without axes or positions")
-    dim %= x.ndim
-    out = x.copy()
-    part = source[tuple(slice(0, n) for n in index.shape)]
-    _core._scatter(out, _grid(index, dim), part, True)
-    return out
-
-
-@array("scatter.value")
-def _scatter_value(c, x, dim, index, value):
-    if not x.ndim or not index.size:
-        raise Unsupported("a scatter without axes or positions")
-    out = x.copy()
-    filled = weft.full(index.shape, value, dtype=c.dtype, device=x.device)
-    _core._scatter(out, _grid(index, dim % x.ndim), filled, False)
-    return out
-
-
 @array("index_select.default")
 def _index_select(c, x, dim, index):
     if not x.ndim or not index.size:
@@ -157,12 +131,11 @@ def _index(c, x, indices):
         raise Unsupported("the mask decides the result's shape")
     if not math.prod(c.shape) or not x.size:
         raise Unsupported("a selection without elements")
-    if used != list(range(used[0], used[-1] + 1)):
-        raise Unsupported("index tensors with an axis between them")
     order = used + [a for a in range(x.ndim) if a not in used]
     y = _core._gather(x.permute(order), [as_type(indices[a], "int64") for a in used])
     joined = y.ndim - (x.ndim - len(used))
-    lead = used[0]
+    # Index tensors with an axis between them: their common axes come first.
+    lead = used[0] if used == list(range(used[0], used[-1] + 1)) else 0
     axes = list(range(joined, joined + lead)) + list(range(joined)) + list(range(joined + lead, y.ndim))  # fmt: skip
     return y.permute(axes)
 
@@ -181,3 +154,50 @@ def _repeat(c, x, repeats):
     if not math.prod(c.shape):
         raise Unsupported("repetitions without elements")
     return weft.tile(x, tuple(repeats))
+
+
+def _bags(index, offsets, padding_idx, include_last):
+    """(the bag of each position, the size of each bag), positions that are padding left out of the sizes."""
+    count = offsets.shape[0] - bool(include_last)
+    at = weft.arange(index.shape[0], dtype="int64", device=index.device)
+    bag = _core._searchsorted(as_type(offsets[:count], "int64"), at, True) - 1
+    kept = as_type(index != padding_idx, "int64")
+    sizes = weft.zeros((count,), dtype="int64", device=index.device)
+    _core._scatter(sizes, [bag], kept, True)
+    return as_type(bag, "int64"), sizes, kept
+
+
+def _bag_weights(c, index, bag, sizes, kept, mode, per_sample):
+    """By what each row is multiplied."""
+    weight = as_type(kept, c.dtype)
+    if mode == 1:
+        weight = weight / as_type(weft.maximum(_core._take(sizes, bag, 0), 1), c.dtype)
+    return weight if per_sample is None else weight * per_sample
+
+
+@array("_embedding_bag.default", "_embedding_bag_forward_only.default")
+def _embedding_bag(c, weight, index, offsets, scale_grad_by_freq=False, mode=0, sparse=False, per_sample=None, include_last_offset=False, padding_idx=-1):  # fmt: skip
+    if mode == 2 or sparse or not index.size or not offsets.size:
+        raise Unsupported("the largest of each bag, sparse gradients, or no positions")
+    bag, sizes, kept = _bags(index, offsets, padding_idx, include_last_offset)
+    rows = _core._gather(weight, [as_type(index, "int64")])
+    rows = rows * _bag_weights(c, index, bag, sizes, kept, mode, per_sample).reshape((-1, 1))
+    out = weft.zeros(c.shape, dtype=c.dtype, device=weight.device)
+    _core._scatter(out, [bag], rows, True)
+    others = [bag, sizes, weft.zeros(c.shapes[3], dtype="int64", device=weight.device)]
+    # torch leaves what its gradient does not need empty.
+    shaped = [x if x.shape == s else None for x, s in zip(others, c.shapes[1:])]
+    return out, *(x if x is None else as_type(x, t) for x, t in zip(shaped, c.dtypes[1:]))
+
+
+@array("_embedding_bag_backward.default")
+def _embedding_bag_backward(c, g, index, offsets, bag, sizes, largest, count, scale_grad_by_freq, mode, sparse, per_sample, padding_idx=-1):  # fmt: skip
+    if mode == 2 or sparse or scale_grad_by_freq or not index.size or not offsets.size:
+        raise Unsupported("the largest of each bag, sparse or scaled gradients, or no positions")
+    include_last = offsets.shape[0] > g.shape[0]
+    bag, sizes, kept = _bags(index, offsets, padding_idx, include_last)
+    rows = _core._take(g, bag, 0)
+    rows = rows * _bag_weights(c, index, bag, sizes, kept, mode, per_sample).reshape((-1, 1))
+    out = weft.zeros(c.shape, dtype=c.dtype, device=g.device)
+    _core._scatter(out, [as_type(index, "int64")], rows, True)
+    return out

@@ -9,6 +9,7 @@ from .common import (
     Unsupported,
     add,
     cast,
+    div,
     fused,
     is_float,
     mean,
@@ -149,3 +150,20 @@ def _group_norm(c, x, weight, bias, n, channels, size, groups, eps):
     scale, shift = _channels(y, weight, bias)
     y = reshape(_affine(y, scale, shift), shape)
     return _results(c, y, reshape(m, (n, groups)), reshape(rstd, (n, groups)))
+
+
+def _other_axes(x, dim):
+    return [a for a in range(len(x.shape)) if a != dim % len(x.shape)]
+
+
+@fused("_weight_norm_interface.default")
+def _weight_norm(c, v, g, dim=0):
+    length = row("sqrt", reduce("sum", mul(v, v), _other_axes(v, dim), True))
+    return mul(v, div(g, length)), length
+
+
+@fused("_weight_norm_interface_backward.default")
+def _weight_norm_backward(c, grad, v, g, length, dim):
+    along = reduce("sum", mul(grad, v), _other_axes(v, dim), True)
+    dv = mul(div(g, length), sub(grad, mul(v, div(along, mul(length, length)))))
+    return dv, div(along, length)

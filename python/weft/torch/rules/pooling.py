@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pooling of images, and its gradients."""
+"""Pooling of rows, images and volumes, with or without a batch, and its gradients."""
 
 from __future__ import annotations
 
@@ -8,114 +8,192 @@ import math
 import weft
 
 from ... import _core
-from .common import Unsupported, array, as_type
+from ...nn import pooling
+from .common import HALVES, Unsupported, array, as_type, gradient
 
 
-def _each(values, default=None):
+def _each(values, axes, default=None):
     values = list(values) if values is not None and len(values) else list(default)
-    return values * 2 if len(values) == 1 else values
+    return values * axes if len(values) == 1 else values
+
+
+def _checked(x, shape, axes):
+    """Refuses what has no form here; the number of axes before the pooled ones."""
+    if not x.size or not math.prod(shape):
+        raise Unsupported("pooling without elements")
+    if "float" not in str(x.dtype):
+        raise Unsupported("pooling of integers")
+    return x.ndim - axes
 
 
 def _windows(x, kernel, stride, padding, dilation, out, fill):
-    """A view (n, c, oh, ow, kh, kw) of the image with its border."""
+    """A view (..., windows of each axis, taps of each axis) of the last axes with their border."""
+    axes = len(kernel)
+    lead = x.ndim - axes
     need = [
         max((o - 1) * s + d * (k - 1) + 1 - n - p, 0)
-        for o, s, d, k, n, p in zip(out, stride, dilation, kernel, x.shape[2:], padding)
+        for o, s, d, k, n, p in zip(out, stride, dilation, kernel, x.shape[lead:], padding)
     ]
     if any(padding) or any(need):
-        border = [(0, 0), (0, 0), *zip(padding, need)]
-        x = weft.pad(x, border, value=fill)
-    n, ch, h, w = x.strides
-    shape = (*x.shape[:2], *out, *kernel)
-    steps = (n, ch, h * stride[0], w * stride[1], h * dilation[0], w * dilation[1])
-    return x.as_strided(shape, steps)
+        x = weft.pad(x, [(0, 0)] * lead + list(zip(padding, need)), value=fill)
+    before, inner = x.strides[:lead], x.strides[lead:]
+    steps = [n * s for n, s in zip(inner, stride)] + [n * d for n, d in zip(inner, dilation)]
+    return x.as_strided((*x.shape[:lead], *out, *kernel), (*before, *steps))
 
 
-def _image(x, shape):
-    if x.ndim != 4 or not x.size or not math.prod(shape):
-        raise Unsupported("pooling without a batch or without elements")
+def _flat_places(best, extents, taps):
+    """Positions among all elements of the pooled axes. taps[a]: (windows, taps) table of positions along axis a."""
+    axes, at = len(extents), 0
+    for a, table in enumerate(taps):
+        count = math.prod(t.shape[1] for t in taps[a + 1 :])
+        tap = best // count % table.shape[1]
+        window = weft.arange(table.shape[0], device=best.device)
+        window = window.reshape((-1, *(1,) * (axes - 1 - a)))
+        at = at * extents[a] + _core._gather(table, [window.broadcast_to(tap.shape), tap])
+    return as_type(at, "int64")
 
 
-@array("max_pool2d_with_indices.default")
-def _max_pool(c, x, kernel, stride=(), padding=(0,), dilation=(1,), ceil_mode=False):
-    _image(x, c.shape)
-    if "float" not in c.dtype:
-        raise Unsupported("pooling of integers")
-    kernel = _each(kernel)
-    stride, padding, dilation = _each(stride, kernel), _each(padding), _each(dilation)
-    out = c.shape[2:]
-    taps = _windows(x, kernel, stride, padding, dilation, out, -math.inf)
-    taps = taps.reshape((*c.shape, kernel[0] * kernel[1]))
-    best = _core._arg_reduce(True, taps, 4, True)
-    # A window of nothing but -inf: its first tap inside the image.
-    values = weft.take_along_axis(taps, best, axis=4).reshape(c.shape)
-    best = best.reshape(c.shape)
-    rows = weft.arange(out[0], device=x.device).reshape((-1, 1)) * stride[0] - padding[0]
-    columns = weft.arange(out[1], device=x.device) * stride[1] - padding[1]
-    y = rows + best // kernel[1] * dilation[0]
-    z = columns + best % kernel[1] * dilation[1]
-    return values, as_type(y * x.shape[3] + z, "int64")
+def _largest(values, lead, out, extents, tables):
+    """(the largest of each window, its position); values (..., windows of each axis, taps of each axis)."""
+    shape = (*values.shape[:lead], *out)
+    taps = values.reshape((*shape, -1))
+    best = _core._arg_reduce(True, taps, len(shape), True)
+    found = weft.take_along_axis(taps, best, axis=len(shape)).reshape(shape)
+    return found, _flat_places(best.reshape(shape), extents, tables)
 
 
-@array("max_pool2d_with_indices_backward.default")
-def _max_pool_backward(c, g, x, kernel, stride, padding, dilation, ceil_mode, indices):
-    _image(x, g.shape)
-    planes = x.shape[0] * x.shape[1]
-    out = weft.zeros((planes, x.shape[2] * x.shape[3]), dtype=c.dtype, device=x.device)
+def _max_pool(axes):
+    def rule(c, x, kernel, stride=(), padding=(0,), dilation=(1,), ceil_mode=False):
+        lead = _checked(x, c.shape, axes)
+        kernel = _each(kernel, axes)
+        stride = _each(stride, axes, kernel)
+        padding, dilation = _each(padding, axes), _each(dilation, axes)
+        out, extents = c.shape[lead:], x.shape[lead:]
+        values = _windows(x, kernel, stride, padding, dilation, out, -math.inf)
+        tables = []
+        for m, k, s, p, d in zip(out, kernel, stride, padding, dilation):
+            window = weft.arange(m, device=x.device).reshape((-1, 1)) * s - p
+            tables.append(window + weft.arange(k, device=x.device) * d)
+        return _largest(values, lead, out, extents, tables)
+
+    return rule
+
+
+def _at_indices(c, g, x, indices, axes):
+    """Each window's gradient added where its largest element was."""
+    lead = _checked(x, g.shape, axes)
+    planes = math.prod(x.shape[:lead])
+    out = weft.zeros((planes, math.prod(x.shape[lead:])), dtype=c.dtype, device=x.device)
     plane = weft.arange(planes, device=x.device).reshape((-1, 1))
     _core._scatter(out, [plane, indices.reshape((planes, -1))], g.reshape((planes, -1)), True)
     return out.reshape(c.shape)
 
 
-@array("avg_pool2d.default")
-def _avg_pool(c, x, kernel, stride=(), padding=(0,), ceil_mode=False, count_include_pad=True, divisor=None):  # fmt: skip
-    _image(x, c.shape)
-    kernel = _each(kernel)
-    stride, padding = _each(stride, kernel), _each(padding)
-    if ceil_mode or (any(padding) and not count_include_pad) or "float" not in c.dtype:
-        raise Unsupported("average pooling with these borders")
-    taps = _windows(x, kernel, stride, padding, [1, 1], c.shape[2:], 0)
-    total = weft.sum(taps, axis=(4, 5))
-    return total * (1.0 / (divisor or kernel[0] * kernel[1]))
+def _max_pool_backward(axes):
+    return lambda c, g, x, kernel, stride, padding, dilation, ceil_mode, indices: _at_indices(c, g, x, indices, axes)  # noqa: E501 # fmt: skip
 
 
-@array("avg_pool2d_backward.default")
-def _avg_pool_backward(c, g, x, kernel, stride, padding, ceil_mode, count_include_pad, divisor):
-    _image(x, g.shape)
-    kernel = _each(kernel)
-    stride, padding = _each(stride, kernel), _each(padding)
-    if ceil_mode or (any(padding) and not count_include_pad) or "float" not in c.dtype:
-        raise Unsupported("average pooling with these borders")
-    g = g * (1.0 / (divisor or kernel[0] * kernel[1]))
-    h, w = x.shape[2] + 2 * padding[0], x.shape[3] + 2 * padding[1]
-    out = weft.zeros((*x.shape[:2], h, w), dtype=c.dtype, device=x.device)
-    rows, columns = g.shape[2], g.shape[3]
-    for i in range(kernel[0]):
-        for k in range(kernel[1]):
-            part = out[
-                :, :, i : i + (rows - 1) * stride[0] + 1 : stride[0],
-                k : k + (columns - 1) * stride[1] + 1 : stride[1],
-            ]  # fmt: skip
+def _adaptive_max_backward(axes):
+    return lambda c, g, x, indices: _at_indices(c, g, x, indices, axes)
+
+
+@array("adaptive_max_pool2d.default", "adaptive_max_pool3d.default")
+def _adaptive_max(c, x, size):
+    axes = len(size)
+    lead = _checked(x, c.shape, axes)
+    extents, tables, values = x.shape[lead:], [], x
+    for a, (n, m) in enumerate(zip(extents, size)):
+        first = weft.arange(m, device=x.device) * n // m
+        length = -(-(weft.arange(1, m + 1, device=x.device) * n) // m) - first
+        tap = weft.arange(int(weft.max(length)), device=x.device)
+        # Beyond the end of a short window its first element stands again.
+        tap = weft.where(tap < length.reshape((-1, 1)), tap, 0)
+        tables.append(first.reshape((-1, 1)) + tap)
+        flat = tables[-1].reshape((-1,))
+        axis = lead + 2 * a
+        values = _core._take(values, flat, axis)
+        values = values.reshape((*values.shape[:axis], *tables[-1].shape, *values.shape[axis + 1 :]))  # fmt: skip
+    order = [*range(lead), *range(lead, values.ndim, 2), *range(lead + 1, values.ndim, 2)]
+    return _largest(values.permute(order), lead, c.shape[lead:], extents, tables)
+
+
+def _average_options(axes, kernel, stride, padding):
+    kernel = _each(kernel, axes)
+    return tuple(kernel), tuple(_each(stride, axes, kernel)), tuple(_each(padding, axes))
+
+
+def _average(axes):
+    def rule(c, x, kernel, stride=(), padding=(0,), ceil_mode=False, count_include_pad=True, divisor=None):  # fmt: skip
+        _checked(x, c.shape, axes)
+        kernel, stride, padding = _average_options(axes, kernel, stride, padding)
+        if not ceil_mode and (count_include_pad or not any(padding)):
+            taps = _windows(x, kernel, stride, padding, (1,) * axes, c.shape[x.ndim - axes :], 0)
+            total = weft.sum(taps, axis=tuple(range(x.ndim, x.ndim + axes)))
+            return total * (1.0 / (divisor or math.prod(kernel)))
+        wide = x.astype("float32") if c.dtype in HALVES else x
+        rest = ceil_mode, count_include_pad, divisor
+        found = pooling._avg_pool(axes, "avg_pool", _constant(wide), kernel, stride, padding, *rest)
+        return as_type(found.data, c.dtype)
+
+    return rule
+
+
+def _constant(x):
+    return _core.Tensor(x, requires_grad=False)
+
+
+def _average_backward(axes):
+    def rule(c, g, x, kernel, stride, padding, ceil_mode, count_include_pad, divisor):
+        lead = _checked(x, g.shape, axes)
+        kernel, stride, padding = _average_options(axes, kernel, stride, padding)
+        if ceil_mode or (any(padding) and not count_include_pad):
+            options = kernel, stride, padding, ceil_mode, count_include_pad, divisor
+            mean = lambda x: pooling._avg_pool(axes, "avg_pool", x, *options)  # noqa: E731
+            return gradient(c, mean, g, x)
+        g = g * (1.0 / (divisor or math.prod(kernel)))
+        sizes = [n + 2 * p for n, p in zip(x.shape[lead:], padding)]
+        out = weft.zeros((*x.shape[:lead], *sizes), dtype=c.dtype, device=x.device)
+        before = (slice(None),) * lead
+        for tap in range(math.prod(kernel)):
+            key = []
+            for k, s, m in reversed(list(zip(kernel, stride, g.shape[lead:]))):
+                tap, first = divmod(tap, k)
+                key.append(slice(first, first + (m - 1) * s + 1, s))
+            part = out[before + tuple(reversed(key))]
             _core._assign(part, part + g)
-    return out[:, :, padding[0] : h - padding[0], padding[1] : w - padding[1]]
+        return out[before + tuple(slice(p, n - p) for n, p in zip(sizes, padding))]
+
+    return rule
 
 
-@array("_adaptive_avg_pool2d.default")
-def _adaptive(c, x, size):
-    _image(x, c.shape)
-    (h, w), (oh, ow) = x.shape[2:], size
-    if h % oh or w % ow:
-        raise Unsupported("adaptive pooling whose windows differ in size")
-    parts = x.reshape((*x.shape[:2], oh, h // oh, ow, w // ow))
-    return weft.mean(parts, axis=(3, 5))
+def _adaptive_mean(c, x, size):
+    axes = len(size)
+    _checked(x, c.shape, axes)
+    mean = lambda x: pooling._adaptive(axes, "adaptive_avg_pool", x, tuple(size), pooling._adaptive_mean)  # noqa: E731 # fmt: skip
+    wide = x.astype("float32") if c.dtype in HALVES else x
+    return as_type(mean(_constant(wide)).data, c.dtype)
 
 
-@array("_adaptive_avg_pool2d_backward.default")
-def _adaptive_backward(c, g, x):
-    _image(x, g.shape)
-    (h, w), (oh, ow) = x.shape[2:], g.shape[2:]
-    if h % oh or w % ow:
-        raise Unsupported("adaptive pooling whose windows differ in size")
-    kh, kw = h // oh, w // ow
-    spread = (g * (1.0 / (kh * kw))).reshape((*g.shape[:2], oh, 1, ow, 1))
-    return spread.broadcast_to((*g.shape[:2], oh, kh, ow, kw)).reshape(x.shape)
+array("_adaptive_avg_pool2d.default", "_adaptive_avg_pool3d.default")(_adaptive_mean)
+
+
+def _adaptive_mean_backward(axes):
+    def rule(c, g, x):
+        lead = _checked(x, g.shape, axes)
+        size = g.shape[lead:]
+        mean = lambda x: pooling._adaptive(axes, "adaptive_avg_pool", x, size, pooling._adaptive_mean)  # noqa: E731 # fmt: skip
+        return gradient(c, mean, g, x)
+
+    return rule
+
+
+for _axes in (2, 3):
+    for _name, _rule in dict(
+        max_pool_with_indices=_max_pool,
+        max_pool_with_indices_backward=_max_pool_backward,
+        adaptive_max_pool_backward=_adaptive_max_backward,
+        avg_pool=_average,
+        avg_pool_backward=_average_backward,
+        _adaptive_avg_pool_backward=_adaptive_mean_backward,
+    ).items():
+        array(f"{_name.replace('pool', f'pool{_axes}d')}.default")(_rule(_axes))

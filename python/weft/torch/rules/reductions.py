@@ -18,7 +18,9 @@ from .common import (
     mean,
     mul,
     reduce,
+    reshape,
     row,
+    spread,
     sub,
     where,
     work_type,
@@ -184,3 +186,41 @@ for _name in ("argmax", "argmin"):
         return _core._arg_reduce(largest, x, None if dim is None else dim % x.ndim, keepdim)
 
     array(f"{_name}.default")(_position)
+
+
+for _name in ("max", "min"):
+
+    def _value_and_position(c, x, dim, keepdim=False, largest=_name == "max"):
+        if not x.ndim or not x.size:
+            raise Unsupported("an extremum without axes or elements")
+        places = _core._arg_reduce(largest, x, dim % x.ndim, True)
+        found = _core._take_along_axis(x, places, dim % x.ndim)
+        return found.reshape(c.shape), as_type(places, "int64").reshape(c.shape)
+
+    array(f"{_name}.dim")(_value_and_position)
+
+
+def _differences(a, b):
+    """Every row of a less every row of b: (..., rows of a, rows of b, entries)."""
+    left = (*a.shape[:-1], 1, a.shape[-1])
+    right = (*b.shape[:-2], 1, *b.shape[-2:])
+    shape = (*a.shape[:-1], b.shape[-2], a.shape[-1])
+    return sub(spread(reshape(a, left), shape), spread(reshape(b, right), shape))
+
+
+@fused("_cdist_forward.default")
+def _cdist(c, a, b, p, mode=None):
+    if p != 2 or not math.prod(c.shape) or tuple(a.shape[:-2]) != tuple(b.shape[:-2]):
+        raise Unsupported("distances of this order or shape")
+    d = _differences(a, b)
+    return row("sqrt", reduce("sum", mul(d, d), [len(d.shape) - 1]))
+
+
+@fused("_cdist_backward.default")
+def _cdist_backward(c, g, a, b, p, distance):
+    if p != 2 or tuple(a.shape[:-2]) != tuple(b.shape[:-2]):
+        raise Unsupported("distances of this order or shape")
+    d = _differences(a, b)
+    weight = where(row("equal", distance, 0.0), 0.0, div(g, distance))
+    weight = spread(reshape(weight, (*weight.shape, 1)), d.shape)
+    return reduce("sum", mul(d, weight), [len(d.shape) - 2])

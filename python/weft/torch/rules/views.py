@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import math
+
 from ... import _core
-from .common import Unsupported, cast, fused, reshape, spread, view
+from .common import Unsupported, array, cast, fused, reshape, spread, view
 
 #: torch.Tensor methods that do the same to a tensor of any strides.
 TENSOR_METHODS = {
@@ -90,3 +92,64 @@ def _split(c, x, sizes, dim=0):
 def _unbind(c, x, dim=0):
     dim %= x.ndim
     return [x[(slice(None),) * dim + (i,)] for i in range(x.shape[dim])]
+
+
+@view("unfold.default")
+def _unfold(c, x, dim, size, step):
+    if not x.ndim or not math.prod(c.shape):
+        raise Unsupported("windows without axes or elements")
+    dim %= x.ndim
+    steps = [*x.strides, x.strides[dim]]
+    steps[dim] *= step
+    return x.as_strided(c.shape, steps)
+
+
+@view("diagonal.default")
+def _diagonal(c, x, offset=0, dim1=0, dim2=1):
+    if not math.prod(c.shape):
+        raise Unsupported("a diagonal without elements")
+    return _core._diagonal(x, dim1 % x.ndim, dim2 % x.ndim, offset)
+
+
+@array("diagonal_scatter.default")
+def _diagonal_scatter(c, x, source, offset=0, dim1=0, dim2=1):
+    out = x.copy()
+    if source.size:
+        _core._assign(_core._diagonal(out, dim1 % x.ndim, dim2 % x.ndim, offset), source)
+    return out
+
+
+def _memory_order(fake):
+    """The axes of a tensor without gaps, as they lie in memory."""
+    order = sorted(range(fake.dim()), key=lambda a: (-fake.stride(a), -fake.shape[a]))
+    expected = 1
+    for a in reversed(order):
+        if fake.shape[a] != 1 and fake.stride(a) != expected:
+            raise Unsupported("strides into a tensor with gaps")
+        expected *= fake.shape[a]
+    return order
+
+
+def _placed(c, shape, strides, offset):
+    """What as_strided reads of a tensor whose elements lie in the row that torch has: (its axes in memory, offset)."""
+    fake = c.inputs[0]
+    first = (fake.storage_offset() if offset is None else offset) - fake.storage_offset()
+    reach = sum((n - 1) * s for n, s in zip(shape, strides))
+    if first < 0 or not math.prod(shape) or first + reach >= fake.numel():
+        raise Unsupported("strides beyond the tensor")
+    return _memory_order(fake), first
+
+
+@view("as_strided.default")
+def _as_strided(c, x, shape, strides, offset=None):
+    order, first = _placed(c, shape, strides, offset)
+    row = (x.permute(order) if x.ndim else x).reshape((-1,))
+    return row[first:].as_strided(c.shape, tuple(strides))
+
+
+@array("as_strided_scatter.default")
+def _as_strided_scatter(c, x, source, shape, strides, offset=None):
+    order, first = _placed(c, shape, strides, offset)
+    out = (x.permute(order) if x.ndim else x).copy()
+    _core._assign(out.reshape((-1,))[first:].as_strided(tuple(shape), tuple(strides)), source)
+    return out.permute([order.index(a) for a in range(x.ndim)]) if x.ndim else out

@@ -1,70 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <grpcpp/grpcpp.h>
 
-#include <condition_variable>
 #include <mutex>
-#include <thread>
+
+#include <unistd.h>
 
 #include "weft/base/file.h"
 #include "weft/base/json.h"
+#include "weft/base/patient_lock.h"
+#include "weft/runtime/rpc/client_stream.h"
 #include "weft/runtime/rpc/rpc.h"
 #include "weft/runtime/rpc/wire.h"
 
 namespace weft::rpc {
 
 namespace {
-
-/// Cancels the call when an operation outlasts its deadline: a blocked read then returns.
-class Watchdog {
- public:
-  explicit Watchdog(grpc::ClientContext& context)
-      : context_(context), thread_([this] { watch(); }) {}
-  ~Watchdog() {
-    {
-      std::lock_guard lock(mutex_);
-      done_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-  }
-  void arm(std::chrono::milliseconds limit) {
-    std::lock_guard lock(mutex_);
-    until_ = std::chrono::steady_clock::now() + limit;
-    armed_ = true;
-    // The thread sleeps at least until its last target; only an earlier one needs a wake-up.
-    if (until_ < wakes_) changed_.notify_all();
-  }
-  void disarm() {
-    std::lock_guard lock(mutex_);
-    armed_ = false;
-  }
-  bool fired() {
-    std::lock_guard lock(mutex_);
-    return fired_;
-  }
-
- private:
-  void watch() {
-    std::unique_lock lock(mutex_);
-    while (!done_) {
-      auto now = std::chrono::steady_clock::now();
-      if (armed_ && now >= until_) {
-        fired_ = true;
-        armed_ = false;
-        context_.TryCancel();
-      }
-      wakes_ = armed_ ? until_ : now + std::chrono::hours(1);
-      changed_.wait_until(lock, wakes_);
-    }
-  }
-  grpc::ClientContext& context_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::chrono::steady_clock::time_point until_,
-      wakes_ = std::chrono::steady_clock::time_point::max();
-  bool armed_ = false, fired_ = false, done_ = false;
-  std::thread thread_;
-};
 
 /// `where` and the server's number of the connection make the name differ from that of any other
 /// connection's device.
@@ -97,9 +47,7 @@ struct Session::Impl {
   std::shared_ptr<void> keep;  // destroyed last
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<Weft::Stub> stub;
-  grpc::ClientContext context;
-  std::unique_ptr<grpc::ClientReaderWriter<Frame, Frame>> stream;
-  std::unique_ptr<Watchdog> watchdog;
+  std::unique_ptr<ClientStream> stream;
   std::recursive_mutex mutex;
   ConnectOptions options;
   std::string where;
@@ -107,15 +55,19 @@ struct Session::Impl {
   Json info;
   int generation = 0;  // of the server's device; changes with reconfigure
   std::int64_t trips = 0, sent = 0, received = 0;
+  const pid_t process = getpid();
+
+  /// gRPC's threads and locks are not there in a child that was forked: calls would hang.
+  bool forked() const { return process != getpid(); }
 
   [[noreturn]] void fail(std::chrono::milliseconds limit) {
     if (lost.empty()) {
-      if (watchdog && watchdog->fired()) {
+      if (stream->late()) {
         lost = cat("no answer within ", limit.count(), " ms");
         throw Error(ErrorKind::rpc, "rpc.deadline", cat(where, " gave ", lost))
             .help("the connection is closed; connect again");
       }
-      grpc::Status status = stream->Finish();  // a failed read means that the call is over
+      const grpc::Status& status = stream->finish();
       lost = status.error_message().empty() ? "the connection ended" : status.error_message();
       if (status.error_message().starts_with("rpc.busy"))
         throw Error(ErrorKind::rpc, "rpc.busy", cat(where, ": ", status.error_message()));
@@ -127,7 +79,12 @@ struct Session::Impl {
   /// Sends a frame (and data), waits for the answer.
   Frame ask(const Frame& frame, std::string_view data = {}, bool runs = false,
             const std::function<void(const std::string&)>& chunk = {}) {
-    std::lock_guard lock(mutex);
+    if (forked())
+      throw Error(ErrorKind::rpc, "rpc.fork",
+                  cat("the connection to ", where, " was opened by process ", process,
+                      " and is used by its child ", getpid()))
+          .help("connect in the child, or start processes by \"spawn\" or \"forkserver\"");
+    const auto lock = patient_lock(mutex);
     std::chrono::milliseconds limit = runs ? options.run_deadline : options.deadline;
     if (!lost.empty()) fail(limit);
     // The server ends a connection that sends more than it may hold; who asks first keeps it.
@@ -138,21 +95,26 @@ struct Session::Impl {
                   cat("a transfer of ", human_bytes(data.size()), " to ", where))
           .note(cat("each connection may hold ", human_bytes(static_cast<std::uint64_t>(most))))
           .help("weft serve --session-bytes sets the limit");
-    watchdog->arm(limit);
+    stream->arm(limit);
     ++trips;
     sent += static_cast<std::int64_t>(data.size());
-    bool good = stream->Write(frame) && send_data(data.data(), data.size(), [&](const Frame& f) {
-                  watchdog->arm(limit);  // progress
-                  return stream->Write(f);
-                });
     Frame answer;
-    // A refusal may come before all has been sent; it is there to be read.
-    while ((good = stream->Read(&answer)) && answer.op() == DATA) {
-      watchdog->arm(limit);
-      received += static_cast<std::int64_t>(answer.data().size());
-      if (chunk) chunk(answer.data());
+    bool good = false;
+    try {
+      good = stream->write(frame) && send_data(data.data(), data.size(), [&](const Frame& f) {
+               stream->arm(limit);  // progress
+               return stream->write(f);
+             });
+      // A refusal may come before all has been sent; it is there to be read.
+      while (!stream->late() && (good = stream->read(answer)) && answer.op() == DATA) {
+        stream->arm(limit);
+        received += static_cast<std::int64_t>(answer.data().size());
+        if (chunk) chunk(answer.data());
+      }
+    } catch (...) {
+      if (stream->interrupted()) lost = "a call was interrupted, and the connection ended with it";
+      throw;
     }
-    watchdog->disarm();
     if (!good) fail(limit);
     if (answer.op() == FAILED) throw to_error(answer.failure());
     if (answer.op() != frame.op())
@@ -168,12 +130,12 @@ struct Session::Impl {
 
   /// Sends without waiting; never throws: for releases.
   void tell(const Frame& frame) noexcept {
+    if (forked()) return;
     try {
-      std::lock_guard lock(mutex);
+      const auto lock = patient_lock(mutex);
       if (!lost.empty()) return;
-      watchdog->arm(options.deadline);
-      stream->Write(frame);
-      watchdog->disarm();
+      stream->arm(options.deadline);
+      stream->tell(frame);
     } catch (...) {  // a lock that cannot be had: the server frees it with the connection
     }
   }
@@ -291,7 +253,7 @@ class RemoteDevice final : public runtime::Device {
   void synchronize() override { ask(make(SYNCHRONIZE), true); }
   runtime::Span measure(const std::function<void()>& work) override {
     check();
-    std::lock_guard lock(session_->impl().mutex);  // nobody else's work is measured
+    const auto lock = patient_lock(session_->impl().mutex);  // nobody else's work is measured
     ask(make(MEASURE_BEGIN));
     std::exception_ptr failed;
     try {
@@ -388,12 +350,7 @@ void add_arguments(Frame& frame, const Session& session, std::span<const runtime
 Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Session::~Session() {
-  impl_->watchdog.reset();
-  if (impl_->lost.empty()) {
-    impl_->stream->WritesDone();
-    impl_->context.TryCancel();
-    impl_->stream->Finish();
-  }
+  if (impl_->forked()) static_cast<void>(impl_.release());
 }
 
 Ref<Session> Session::connect(std::string host, int port, ConnectOptions options) {
@@ -423,8 +380,7 @@ Ref<Session> Session::connect(std::string host, int port, ConnectOptions options
         .help("is \"weft serve\" running there?");
   }
   impl->stub = Weft::NewStub(impl->channel);
-  impl->stream = impl->stub->Session(&impl->context);
-  impl->watchdog = std::make_unique<Watchdog>(impl->context);
+  impl->stream = std::make_unique<ClientStream>(*impl->stub, impl->options.deadline);
   Ref<Session> session(new Session(std::move(impl)));
   Frame answer = session->impl_->ask(make(HELLO, {kVersion}, session->impl_->options.key, true));
   session->impl_->info = Json::parse(answer.texts_size() ? answer.texts(0) : "", "<hello>");
@@ -474,7 +430,7 @@ void Session::program(std::string_view bitstream) {
 void Session::keep(std::shared_ptr<void> what) { impl_->keep = std::move(what); }
 
 runtime::StatReport Session::traffic() const {
-  std::lock_guard lock(impl_->mutex);
+  const auto lock = patient_lock(impl_->mutex);
   runtime::StatReport r;
   r.add("rpc.trips", "1", "questions asked", impl_->trips);
   r.add("bytes.rpc.written", "bytes", "buffers and files sent", impl_->sent);

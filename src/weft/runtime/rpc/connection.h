@@ -51,9 +51,11 @@ class Connection {
   Frame launch(const Frame& f);
   Frame call(const Frame& f, bool timed);
   Frame measure();
-  /// `n` bytes in DATA frames; refuses more than the connection may hold.
-  std::string receive(std::int64_t n);
+  /// `n` bytes in DATA frames; refuses more than the connection may hold, after `freed` bytes of
+  /// what it holds are gone.
+  std::string receive(std::int64_t n, std::uint64_t freed = 0);
   void release_all();
+  void check_room(std::uint64_t bytes, std::uint64_t freed) const;
   void charge(std::uint64_t bytes);
   void discharge(std::uint64_t bytes);
 

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <thread>
 
+#include <unistd.h>
+
 #include "weft/base/wait.h"
 #include "weft/runtime/rpc/connection.h"
 
@@ -94,6 +96,7 @@ struct Server::Impl final : Weft::Service {
   std::atomic<bool> stopping{false};
   std::list<Silent> silent;  // the oldest first
   std::thread watcher;
+  const pid_t process = getpid();  // a forked child has no server
 };
 
 Server::Server(ServerOptions options, OpenDevice open)
@@ -148,7 +151,10 @@ Server::Server(ServerOptions options, OpenDevice open)
   impl_->watcher = std::thread([impl = impl_.get()] { impl->watch(); });
 }
 
-Server::~Server() { stop(); }
+Server::~Server() {
+  stop();
+  if (impl_->process != getpid()) static_cast<void>(impl_.release());
+}
 
 int Server::port() const { return impl_->port; }
 int Server::sessions() const { return impl_->alive; }
@@ -160,6 +166,7 @@ void Server::wait() {
 }
 
 void Server::stop() {
+  if (impl_->process != getpid()) return;
   {
     std::lock_guard lock(impl_->mutex);
     if (impl_->stopped) return;

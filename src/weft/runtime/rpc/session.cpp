@@ -74,12 +74,15 @@ void Connection::reply(const Frame& frame) {
   if (!stream_.Write(frame)) broken_ = true;
 }
 
+void Connection::check_room(std::uint64_t bytes, std::uint64_t freed) const {
+  if (bytes <= options_.session_bytes && held_ - freed <= options_.session_bytes - bytes) return;
+  throw Error(ErrorKind::memory, "rpc.limit.bytes",
+              cat("the connection would hold ", human_bytes(held_ - freed + bytes)))
+      .note(cat("each may hold ", human_bytes(options_.session_bytes)));
+}
+
 void Connection::charge(std::uint64_t bytes) {
-  if (bytes > options_.session_bytes || held_ > options_.session_bytes - bytes) {
-    throw Error(ErrorKind::memory, "rpc.limit.bytes",
-                cat("the connection would hold ", human_bytes(held_ + bytes)))
-        .note(cat("each may hold ", human_bytes(options_.session_bytes)));
-  }
+  check_room(bytes, 0);
   held_ += bytes;
   held_by_all_ += bytes;
 }
@@ -195,8 +198,14 @@ Connection::Held& Connection::storage(std::int64_t handle) {
   return found->second;
 }
 
-std::string Connection::receive(std::int64_t n) {
+std::string Connection::receive(std::int64_t n, std::uint64_t freed) {
   auto bytes = static_cast<std::uint64_t>(n);
+  std::exception_ptr no_room;  // what comes is read, so that the connection goes on, and not kept
+  try {
+    check_room(bytes, freed);
+  } catch (const Error&) {
+    no_room = std::current_exception();
+  }
   Error refusal(ErrorKind::rpc, "", "");
   bool refused = false;
   if (bytes > options_.session_bytes) {
@@ -222,9 +231,10 @@ std::string Connection::receive(std::int64_t n) {
       broken_ = true;
       throw refusal;
     }
-    out += frame.data();
+    if (!no_room) out += frame.data();
   }
   if (refused) throw refusal;
+  if (no_room) std::rethrow_exception(no_room);
   return out;
 }
 
@@ -438,10 +448,10 @@ Frame Connection::put_file(const Frame& f) {
   Verdict refusal = check_file_name(f.texts(0));
   if (!refusal && files_.size() >= 256 && !files_.count(f.texts(0)))
     refusal = Refusal{"rpc.limit.files", "the connection holds 256 files", {}, {}, ""};
-  std::string content = receive(bytes);
-  if (refusal) throw Error(ErrorKind::rpc, std::move(*refusal));
   auto old = files_.find(f.texts(0));  // replaced: only the difference counts
   const std::uint64_t held = old == files_.end() ? 0 : old->second.size();
+  std::string content = receive(bytes, held);
+  if (refusal) throw Error(ErrorKind::rpc, std::move(*refusal));
   if (content.size() > held) charge(content.size() - held);
   if (content.size() < held) discharge(held - content.size());
   files_[f.texts(0)] = std::move(content);

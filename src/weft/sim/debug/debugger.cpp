@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "weft/base/patient_lock.h"
+
 namespace weft::sim {
 
 Debugger::Debugger(std::unique_ptr<Console> console) : console_(std::move(console)) {}
@@ -27,7 +29,7 @@ void Debugger::quit_if_asked() const {
 }
 
 void Debugger::resume(Debuggee& machine, bool fresh) {
-  mutex_.lock();
+  patient_lock(mutex_).release();
   try {
     quit_if_asked();
     machine_ = &machine;
@@ -71,7 +73,7 @@ void Debugger::pause() {
 }
 
 void Debugger::forget(Debuggee& machine) {
-  std::lock_guard lock(mutex_);
+  const auto lock = patient_lock(mutex_);
   if (known_ != &machine) return;
   known_ = nullptr;
   for (StopPoint& p : points_) p.active = false, p.datum = {};

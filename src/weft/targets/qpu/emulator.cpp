@@ -6,6 +6,9 @@
 #include <charconv>
 #include <cstdio>
 #include <optional>
+#include <system_error>
+
+#include <unistd.h>
 
 #include "weft/base/interrupt.h"
 #include "weft/sim/delays.h"
@@ -297,8 +300,13 @@ void Emulator::stuck() {
 bool Emulator::run_ahead(Loaded& loaded, const std::vector<std::uint32_t>& words,
                          std::int64_t limit_cycles) {
   if (!divided_) return false;
-  if (!ahead_) ahead_ = std::make_unique<Ahead>(machine_);
-  if (ahead_->run(*loaded.fast, active_, limit_cycles)) return true;
+  if (ahead_ && ahead_process_ != getpid()) static_cast<void>(ahead_.release());
+  try {
+    if (!ahead_) ahead_ = std::make_unique<Ahead>(machine_);
+    ahead_process_ = getpid();
+    if (ahead_->run(*loaded.fast, active_, limit_cycles)) return true;
+  } catch (const std::system_error&) {  // the host does not grant the thread: one does it all
+  }
   loaded.ahead = divided_ = false;  // the next launch would go the same way
   begin_qpus(loaded, words);
   return false;

@@ -82,7 +82,8 @@ class Emulator final : public sim::Simulator {
   EmulatorOptions options_;
   Machine machine_;
   std::unique_ptr<Ahead> ahead_;
-  bool divided_ = false;  // the launch at hand, between two threads
+  pid_t ahead_process_ = 0;  // its thread is not there in a child that was forked
+  bool divided_ = false;     // the launch at hand, between two threads
   Loaded& loaded(std::size_t program);
 
   /// Executions by what an instruction's two halves do.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/patient_lock.h"
 #include "weft/runtime/signature.h"
 #include "weft/sim/measure.h"
 #include "weft/targets/wse/check_plan.h"
@@ -154,7 +155,7 @@ void WseDevice::bring_back(const Range& range, const Resident* except) {
           home = held;
     }
     if (!home) return;
-    std::lock_guard busy(home->busy);
+    const auto busy = patient_lock(home->busy);
     Fabric& fabric = home->runtime->fabric();
     const Cycle from = fabric.now();
     {
@@ -170,7 +171,7 @@ void WseDevice::bring_back(const Range& range, const Resident* except) {
 }
 
 void WseDevice::retire(const std::shared_ptr<Resident>& held, bool peek) {
-  std::lock_guard busy(held->busy);
+  const auto busy = patient_lock(held->busy);
   const Cycle from = held->runtime->fabric().now();
   settle(
       *held, [](const Left&) { return true; }, peek);

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "weft/base/interrupt.h"
+#include "weft/base/run_together.h"
 #include "weft/sim/delays.h"
 #include "weft/sim/fault.h"
 #include "weft/targets/wse/debug.h"
@@ -753,10 +754,13 @@ bool Fabric::run_share(Cycle until, Stop& result) {
       parity ^= 1;
     }
   };
-  std::vector<std::thread> threads;
-  for (int i = 1; i < n; ++i) threads.emplace_back(body, i);
-  body(0);
-  for (auto& t : threads) t.join();
+  try {
+    run_together(n, body);
+  } catch (const std::system_error& refused) {
+    throw Error(ErrorKind::device, "wse.threads",
+                cat("the host does not grant ", n - 1, " more threads: ", refused.what()))
+        .help("wse:WxH without threads=, or raise the limit of processes of this user (ulimit -u)");
+  }
   rethrow_first();
   if (uneven) {
     now_ = std::max(now_, last);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/patient_lock.h"
 #include "weft/sim/measure.h"
 #include "weft/targets/wse/check_plan.h"
 #include "weft/targets/wse/device.h"
@@ -406,7 +407,7 @@ runtime::Event WseDevice::launch(runtime::Executable& executable, std::size_t ke
   for (const Data& d : work.data())
     if (d.param()) bring_back(d.range, held.get());
   try {
-    std::lock_guard busy(held->busy);
+    const auto busy = patient_lock(held->busy);
     work.run(*held);
   } catch (...) {
     retire(held, true);  // a fault leaves nothing behind

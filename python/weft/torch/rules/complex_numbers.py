@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators that make or take complex numbers: parts, conjugates, Fourier transforms; and which other rules hold for them."""
+
+from __future__ import annotations
+
+import math
+import operator
+
+import weft
+
+from .common import Unsupported, array, as_type, axes_of, complex_too, of_complex, view
+
+complex_too(
+    *"view.default _unsafe_view.default reshape.default permute.default transpose.int t.default expand.default".split(),
+    *"unsqueeze.default squeeze.dim squeeze.dims squeeze.default select.int slice.Tensor split.Tensor".split(),
+    *"split_with_sizes.default unbind.int detach.default alias.default diagonal.default unfold.default".split(),
+    *"mm.default bmm.default mv.default dot.default matmul.default addmm.default baddbmm.default".split(),
+    *"cat.default stack.default constant_pad_nd.default slice_backward.default select_backward.default".split(),
+    *"select_scatter.default slice_scatter.default gather.default index_select.default index.Tensor".split(),
+    *"index_put.default scatter_add.default flip.default repeat.default tril.default triu.default".split(),
+    *"view_as_real.default view_as_complex.default _fft_r2c.default _fft_c2c.default _fft_c2r.default".split(),
+)  # fmt: skip
+
+for _name, _weft in dict(
+    neg="negative", reciprocal="reciprocal", square="square", exp="exp", log="log", sqrt="sqrt", sin="sin", cos="cos",
+    sinh="sinh", cosh="cosh", tanh="tanh", abs="abs", real="real", imag="imag", sgn="sgn", _conj="conj", _conj_physical="conj",
+).items():  # fmt: skip
+    of_complex(f"{_name}.default")(lambda c, x, f=getattr(weft, _weft): as_type(f(x), c.dtype))
+
+
+def _number_or_array(v, dtype):
+    return as_type(v, dtype) if hasattr(v, "dtype") else v
+
+
+def _arithmetic(operation):
+    def rule(c, x, y, alpha=1):
+        x, y = (_number_or_array(v, c.dtype) for v in (x, y))
+        return as_type(operation(x, y if alpha == 1 else y * alpha), c.dtype)
+
+    return rule
+
+
+for _name, _operation in dict(
+    add=operator.add, sub=operator.sub, mul=operator.mul, div=operator.truediv
+).items():
+    of_complex(f"{_name}.Tensor", f"{_name}.Scalar")(_arithmetic(_operation))
+of_complex("rsub.Tensor", "rsub.Scalar")(_arithmetic(lambda x, y: y - x))
+of_complex("eq.Tensor", "eq.Scalar")(lambda c, x, y: x == y)
+of_complex("ne.Tensor", "ne.Scalar")(lambda c, x, y: x != y)
+
+
+@of_complex("where.self")
+def _where(c, condition, a, b):
+    return weft.where(as_type(condition, "bool"), as_type(a, c.dtype), as_type(b, c.dtype)).broadcast_to(c.shape)  # fmt: skip
+
+
+@of_complex("clone.default", "copy.default", "lift_fresh_copy.default", "_to_copy.default")
+def _copy(c, x, source=None, **options):
+    x = x if source is None or not hasattr(source, "dtype") else source
+    if str(x.dtype).startswith("complex") and not c.dtype.startswith("complex"):
+        raise Unsupported("the real part of a complex tensor by a cast")
+    return x.astype(c.dtype).broadcast_to(c.shape).copy()
+
+
+def _filled(value):
+    def rule(c, x, given=0, *rest, **options):
+        number = given if value is None else value
+        return weft.full(c.shape, number, dtype=c.dtype, device=x.device)
+
+    return rule
+
+
+of_complex("zeros_like.default", "empty_like.default", "new_empty_strided.default")(_filled(0))
+of_complex("ones_like.default")(_filled(1))
+of_complex("full_like.default", "fill.Scalar")(_filled(None))
+
+
+@of_complex("sum.dim_IntList", "sum.default")
+def _sum(c, x, dim=None, keepdim=False, dtype=None):
+    axes = tuple(axes_of(dim, x.ndim))
+    x = as_type(x, c.dtype)
+    return weft.sum(x, axis=axes, keepdims=keepdim) if x.ndim else x.copy()
+
+
+@of_complex("angle.default")
+def _angle(c, x):
+    return weft.atan2(weft.imag(x), weft.real(x))
+
+
+@view("view_as_real.default", "view_as_complex.default")
+def _other_elements(c, x):
+    raise Unsupported("a view with other elements, which torch makes without work")
+
+
+def _scaled(y, normalization, points):
+    """torch's three ways to scale: not at all, by the root of the number of points, by that number."""
+    return y if normalization == 0 else y * (1.0 / (math.sqrt(points) if normalization == 1 else points))  # fmt: skip
+
+
+def _checked(c, x, dims):
+    if not dims or not x.size or not math.prod(c.shape):
+        raise Unsupported("a transform without axes or elements")
+    return tuple(d % x.ndim for d in dims)
+
+
+@array("_fft_r2c.default")
+def _real_to_complex(c, x, dims, normalization, onesided):
+    dims = _checked(c, x, dims)
+    points = math.prod(x.shape[d] for d in dims)
+    y = weft.fft.rfftn(x, axes=dims) if onesided else weft.fft.fftn(x.astype(c.dtype), axes=dims)
+    return _scaled(y, normalization, points)
+
+
+@array("_fft_c2c.default")
+def _complex_to_complex(c, x, dims, normalization, forward):
+    dims = _checked(c, x, dims)
+    points = math.prod(x.shape[d] for d in dims)
+    if forward:
+        return _scaled(weft.fft.fftn(x, axes=dims), normalization, points)
+    return _scaled(weft.fft.ifftn(x, axes=dims, norm="forward"), normalization, points)
+
+
+@array("_fft_c2r.default")
+def _complex_to_real(c, x, dims, normalization, last):
+    dims = _checked(c, x, dims)
+    sizes = [x.shape[d] for d in dims[:-1]] + [last]
+    y = weft.fft.irfftn(x, s=sizes, axes=dims, norm="forward")
+    return _scaled(y, normalization, math.prod(sizes))

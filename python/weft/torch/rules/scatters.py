@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values written or added at positions: scatter, index_put and their relatives."""
+
+from __future__ import annotations
+
+import math
+
+import weft
+
+from ... import _core
+from .common import Unsupported, array, as_type
+
+
+def _grid(index, dim):
+    """Positions along every axis: the index itself along `dim`, the element's own place along others."""
+    places = []
+    for axis, n in enumerate(index.shape):
+        if axis == dim:
+            places.append(index)
+        else:
+            shape = [1] * index.ndim
+            shape[axis] = n
+            places.append(weft.arange(n, device=index.device).reshape(tuple(shape)))
+    return places
+
+
+def _positions(x, dim, index):
+    """Where the elements of a scatter go, as one index array for each axis."""
+    if not x.ndim or not index.size:
+        raise Unsupported("a scatter without axes or positions")
+    return _grid(as_type(index, "int64"), dim % x.ndim)
+
+
+def _part(source, index):
+    """The elements of a source that have a position."""
+    return source[tuple(slice(0, n) for n in index.shape)]
+
+
+@array("scatter_add.default")
+def _scatter_add(c, x, dim, index, source):
+    out = x.copy()
+    _core._scatter(out, _positions(x, dim, index), _part(source, index), True)
+    return out
+
+
+@array("scatter.value")
+def _scatter_value(c, x, dim, index, value):
+    places, out = _positions(x, dim, index), x.copy()
+    filled = weft.full(index.shape, value, dtype=c.dtype, device=x.device)
+    _core._scatter(out, places, filled, False)
+    return out
+
+
+@array("scatter.src")
+def _scatter_source(c, x, dim, index, source):
+    out = x.copy()
+    _core._scatter(out, _positions(x, dim, index), _part(source, index), False)
+    return out
+
+
+def _extreme(x, places, source, largest):
+    """The largest or smallest source element at each position: written in order of size, so the winner is last."""
+    flat = weft.zeros(source.shape, dtype="int64", device=x.device)
+    for place, n in zip(places, x.shape):
+        flat = flat * n + weft.where(place < 0, place + n, place)
+    row = source.reshape((-1,))
+    if "float" in str(row.dtype):  # NaN is last in either order
+        order = _core._argsort(row if largest else -row, 0, False)
+    else:
+        order = _core._argsort(row, 0, not largest)
+    at = [_core._take(flat.reshape((-1,)), order, 0)]
+    out = x.copy().reshape((-1,))
+    _core._scatter(out, at, _core._take(row, order, 0), False)
+    return out.reshape(x.shape)
+
+
+@array("scatter_reduce.two")
+def _scatter_reduce(c, x, dim, index, source, reduce, *, include_self=True):
+    places, part = _positions(x, dim, index), _part(source, index)
+    if reduce == "prod" or c.dtype == "bool":
+        raise Unsupported("products by position")
+    if reduce in ("amax", "amin"):
+        found = _extreme(x, places, part, reduce == "amax")
+        if not include_self:
+            return found
+        return weft.maximum(x, found) if reduce == "amax" else weft.minimum(x, found)
+    out = x.copy()
+    if not include_self:
+        _core._scatter(out, places, weft.zeros_like(part), False)
+    _core._scatter(out, places, part, True)
+    if reduce == "sum":
+        return out
+    count = (weft.ones_like if include_self else weft.zeros_like)(out)
+    _core._scatter(count, places, weft.ones_like(part), True)
+    count = weft.maximum(count, weft.ones_like(count))
+    return out // count if "int" in c.dtype else out / count
+
+
+def _masked(c, x, mask, values):
+    """x with one number, or an array of the remaining axes, where a mask of the first axes holds."""
+    rest = x.shape[mask.ndim :]
+    if values.ndim > len(rest):
+        if math.prod(values.shape[: values.ndim - len(rest)]) != 1:
+            raise Unsupported("the mask decides how many values are written")
+        values = values.reshape(values.shape[values.ndim - len(rest) :])
+    mask = mask.reshape((*mask.shape, *(1,) * len(rest)))
+    return weft.where(mask, as_type(values, c.dtype), x)
+
+
+@array("index_put.default", "_unsafe_index_put.default")
+def _index_put(c, x, indices, values, accumulate=False):
+    indices = list(indices) + [None] * (x.ndim - len(indices))
+    masks = [a for a, i in enumerate(indices) if i is not None and str(i.dtype) in ("bool", "uint8")]  # fmt: skip
+    used = [a for a, i in enumerate(indices) if i is not None]
+    if masks:
+        if masks != [0] or used != [0] or accumulate:
+            raise Unsupported("the mask decides how many values are written")
+        return _masked(c, x, as_type(indices[0], "bool"), values)
+    if not x.size or not values.size or any(not indices[a].size for a in used):
+        raise Unsupported("an assignment without elements")
+    places = [as_type(indices[a], "int64") for a in used]
+    joined = _core._broadcast_shapes([i.shape for i in places])
+    rest = [a for a in range(x.ndim) if a not in used]
+    lead = used[0] if used == list(range(used[0], used[-1] + 1)) else 0
+    before, behind = [x.shape[a] for a in rest[:lead]], [x.shape[a] for a in rest[lead:]]
+    # The values in the order of the selection; the indexed axes first, as the scatter wants them.
+    values = as_type(values, c.dtype).broadcast_to((*before, *joined, *behind))
+    axes = list(range(lead, lead + len(joined)))
+    values = values.permute(axes + [a for a in range(values.ndim) if a not in axes])
+    order = used + rest
+    out = x.permute(order).copy()
+    _core._scatter(out, places, values, bool(accumulate))
+    return out.permute([order.index(a) for a in range(x.ndim)])
+
+
+@array("masked_scatter.default")
+def _masked_scatter(c, x, mask, source):
+    if source.size < math.prod(c.shape) or not x.size:
+        raise Unsupported("the mask decides how many values are read")
+    mask = as_type(mask, "bool").broadcast_to(c.shape).reshape((-1,))
+    rank = _core._scan("sum", as_type(mask, "int64"), 0, "int64") - 1
+    values = _core._take(source.reshape((-1,)), weft.maximum(rank, weft.zeros_like(rank)), 0)
+    return weft.where(mask, values, x.broadcast_to(c.shape).reshape((-1,))).reshape(c.shape)

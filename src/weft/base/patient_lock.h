@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Locks that are held during long work, such as a simulated launch. The holder may ask its embedder
+// for signals meanwhile (poll_interrupt), and Python's answer needs the interpreter's lock: a
+// thread that waits here with that lock held would wait for ever. So it lets go of it first.
+
+#include <functional>
+#include <mutex>
+
+namespace weft {
+
+/// How this thread waits: `around(wait)` calls wait() once, without the embedder's lock. Null: as
+/// it is. Each copy of the library is told; to be called before other threads wait.
+void set_patience(void (*around)(const std::function<void()>& wait));
+
+namespace detail {
+void wait_patiently(const std::function<void()>& wait);
+}  // namespace detail
+
+template <typename Mutex>
+std::unique_lock<Mutex> patient_lock(Mutex& mutex) {
+  std::unique_lock lock(mutex, std::try_to_lock);
+  if (!lock) detail::wait_patiently([&] { lock.lock(); });
+  return lock;
+}
+
+}  // namespace weft

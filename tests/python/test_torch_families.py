@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.compile(backend="weft") of models by what they are made of: graphs, volumes, bags, spectra, order, optimizers."""
+
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import weft.torch as wt  # noqa: E402
+from weft.torch import _version  # noqa: E402
+
+if not _version.COMPILES:
+    pytest.skip(
+        f"torch.compile needs torch 2.4, this is {torch.__version__}: tools/test_torch2 runs this file",
+        allow_module_level=True,
+    )
+
+from torch import nn  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
+
+WEFT = {"prefer": "weft"}
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+
+
+def randn(*shape):
+    return torch.randn(*shape, dtype=torch.float64)
+
+
+class Messages(nn.Module):
+    """Messages along the edges of a graph, added up and their largest taken at each node."""
+
+    def __init__(self):
+        super().__init__()
+        self.enter, self.edge, self.leave = nn.Linear(5, 8), nn.Linear(16, 8), nn.Linear(8, 3)
+
+    def forward(self, x, edges, graphs):
+        h = torch.relu(self.enter(x))
+        source, target = edges
+        m = self.edge(torch.cat([h[source], h[target]], -1))
+        total = torch.zeros_like(h).index_add(0, target, m)
+        degree = torch.zeros(len(h), dtype=h.dtype).scatter_add_(0, target, torch.ones_like(m[:, 0]))  # fmt: skip
+        wide = target[:, None].expand_as(m)
+        largest = torch.full_like(h, -9.0).scatter_reduce(0, wide, m, "amax")
+        mean = torch.zeros_like(h).scatter_reduce(0, wide, m, "mean", include_self=False)
+        h = h + total / degree.clamp(min=1)[:, None] + largest + mean
+        return self.leave(torch.zeros(2, 8, dtype=h.dtype).index_add_(0, graphs, h))
+
+
+class Volumes(nn.Module):
+    """Convolutions and pools of volumes, windows over the edge, windows of different sizes."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv3d(2, 4, (2, 3, 3), stride=(1, 2, 1), padding=(0, 1, 1))
+        self.back = nn.ConvTranspose3d(4, 2, 2, stride=2)
+
+    def forward(self, x):
+        y = self.first(x)
+        image = y[:, :, 0]
+        return (
+            self.back(y),
+            F.max_pool3d(y, 2, ceil_mode=True),
+            F.avg_pool3d(y, 2, 1, 1, count_include_pad=False),
+            F.avg_pool2d(image, 3, 2, 1, ceil_mode=True),
+            F.max_pool2d(image, 3, 2, 1, ceil_mode=True),
+            F.max_pool2d(image[0], 2),
+            F.adaptive_avg_pool2d(image, (2, 5)),
+            F.adaptive_max_pool2d(image, 3),
+            F.interpolate(image, size=(5, 4), mode="bilinear"),
+            F.pad(image, (1, 2, 0, 1), mode="replicate"),
+            F.grid_sample(image, torch.tanh(image[:, :2].permute(0, 2, 3, 1)), align_corners=False),
+        )
+
+
+class Tables(nn.Module):
+    """Bags of table rows, and their products two by two."""
+
+    def __init__(self):
+        super().__init__()
+        self.bags = nn.ModuleList([nn.EmbeddingBag(11, 6, mode=m) for m in ("sum", "mean")])
+
+    def forward(self, ids):
+        v = torch.stack([bag(i) for bag, i in zip(self.bags, ids)], 1)
+        i, k = torch.tril_indices(2, 2)
+        return (v @ v.mT)[:, i, k]
+
+
+class Spectra(nn.Module):
+    """Weights of Fourier coefficients, magnitudes, angles, a rotation."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(3, 5, 2))
+        self.register_buffer("turn", torch.polar(torch.ones(4), torch.arange(4.0)))
+
+    def forward(self, x):
+        w = torch.view_as_complex(self.weight)
+        f = torch.fft.rfft(x)
+        kept = torch.zeros_like(f)
+        kept[..., :5] = f[..., :5] * w
+        turned = torch.view_as_complex(x.unflatten(-1, (-1, 2))) * self.turn
+        back = torch.fft.irfft(kept, n=x.shape[-1], norm="ortho")
+        return back, f.abs(), f.angle(), torch.view_as_real(turned), torch.fft.fft2(x).imag.sum()
+
+
+class Order(nn.Module):
+    """Sorts, the largest of a row, experts chosen by a gate, running products."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate, self.scale = nn.Linear(6, 4), nn.Parameter(torch.randn(4, 6))
+
+    def forward(self, x):
+        value, chosen = self.gate(x).softmax(-1).topk(2, -1)
+        weight = torch.zeros(len(x), 4, dtype=x.dtype).scatter(-1, chosen, value)
+        load = F.one_hot(chosen[:, 0], 4).to(x.dtype).mean(0)
+        rows, places = x.sort(-1, descending=True)
+        y = x.clone()
+        y[:, torch.tensor([0, 3])] = rows[:, :2]
+        y[y > 1] = 0.5
+        return (
+            weight @ self.scale,
+            (load * weight.mean(0)).sum(),
+            x.gather(1, places[:, :3]),
+            y,
+            torch.searchsorted(rows[0].flip(0).detach(), x.detach()),
+            (x * self.scale[0]).cumprod(-1),
+            torch.logcumsumexp(x * self.scale[0] * 500, -1),
+            x.max(-1)[0] + x.kthvalue(2, -1)[0],
+            x.unfold(1, 3, 2).mean(-1),
+            x.diagonal(),
+            torch.cdist(x, self.scale),
+        )
+
+
+CASES = [
+    (Messages, lambda: (randn(7, 5), torch.randint(0, 7, (2, 15)), torch.tensor([0, 0, 1, 1, 1, 1, 0]))),
+    (Volumes, lambda: (randn(2, 2, 4, 7, 5),)),
+    (Tables, lambda: ([torch.randint(0, 11, (3, 4)) for _ in range(2)],)),
+    (Spectra, lambda: (randn(2, 3, 8),)),
+    (Order, lambda: (randn(5, 6),)),
+]  # fmt: skip
+
+
+def results(out):
+    return [out] if isinstance(out, torch.Tensor) else list(out)
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("make,draw", CASES)
+def test_as_eager(make, draw, training):
+    model, args = make().double(), draw()
+
+    def step(f):
+        model.zero_grad()
+        with torch.set_grad_enabled(training):
+            out = results(f(*args))
+        if training:
+            sum(t.square().mean() for t in out if t.requires_grad).backward()
+        return [
+            *(t.detach() for t in out),
+            *(p.grad.clone() for p in model.parameters() if training),
+        ]
+
+    want = step(model)
+    f = torch.compile(model, backend="weft", options=WEFT)
+    for _ in range(2):
+        for g, w in zip(step(f), want, strict=True):
+            torch.testing.assert_close(g, w, check_stride=True)
+    with torch.set_grad_enabled(training):
+        report = wt.explain(model, *args, options=WEFT)
+    assert report.share >= 0.98, str(report)
+
+
+OPTIMIZERS = "SGD RMSprop Adagrad NAdam RAdam Adamax Adadelta Rprop ASGD".split()
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_step_over_lists_of_parameters(name):
+    shapes = (3, 4), (5,)
+    ours = [randn(*s).requires_grad_() for s in shapes]
+    theirs = [p.detach().clone().requires_grad_() for p in ours]
+    make = getattr(torch.optim, name)
+    a, b = make(ours, lr=0.1, foreach=True), make(theirs, lr=0.1, foreach=False)
+    step = torch.compile(lambda: a.step(), backend="weft", options=WEFT)
+    for _ in range(3):
+        for p, q in zip(ours, theirs):
+            p.grad = torch.randn_like(p)
+            q.grad = p.grad.clone()
+        step()
+        b.step()
+        for p, q in zip(ours, theirs):
+            torch.testing.assert_close(p, q)
+
+
+def test_a_check_inside_a_graph_is_made():
+    f = torch.compile(lambda i: F.one_hot(i, 3).float() * 2, backend="weft", options=WEFT)
+    for _ in range(2):
+        assert torch.equal(f(torch.tensor([0, 2])), 2 * torch.eye(3)[[0, 2]])
+    with pytest.raises(RuntimeError, match="Class values must be smaller"):
+        f(torch.tensor([0, 3]))
+
+
+def test_a_gradient_that_torch_expands():
+    x = randn(3, 4).requires_grad_()
+    f = torch.compile(lambda x: (x.sum() * 2, x.sum(0)), backend="weft", options=WEFT)
+    for _ in range(2):
+        (g,) = torch.autograd.grad(f(x)[0], x)
+        assert torch.equal(g, torch.full_like(x, 2))
+
+
+def test_integers_by_numbers():
+    i = torch.arange(-9, 9)
+
+    def f(i):
+        modes = [torch.div(i, n, rounding_mode="trunc") for n in (4, -4)]
+        return *modes, torch.fmod(i, 5), torch.fmod(i, -5), i << 2, i >> 1, i**3, i**0
+
+    g = torch.compile(f, backend="weft", options=WEFT)
+    for _ in range(2):
+        for a, b in zip(g(i), f(i)):
+            assert torch.equal(a, b)
+    assert wt.explain(f, i, options=WEFT).share == 1.0
+
+
+def test_explain_of_functions_that_close_over_parameters():
+    layer = nn.Linear(3, 3)
+    report = wt.explain(lambda x, mode: {"y": layer(x), "mode": mode}, randn(2, 3).float(), mode="train", options=WEFT)  # fmt: skip
+    assert report.graphs == 2 and report.share == 1.0
+    assert all(p.grad is None for p in layer.parameters())
+
+
+def test_a_running_logarithm_far_apart():
+    x = torch.tensor([-1e3, 0.0, 1e3, -1e3], dtype=torch.float64)
+    f = torch.compile(lambda x: torch.logcumsumexp(x, 0), backend="weft", options=WEFT)
+    torch.testing.assert_close(f(x), torch.logcumsumexp(x, 0))
+    assert math.isclose(f(x)[0].item(), -1e3)
