@@ -62,12 +62,12 @@ function(weft_visible target script)
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${script}")
 endfunction()
 
-# weft_unity(<target> [ALONE source ...] [APART source ...]): in a quick build up to 32 sources in one run of the compiler, because most of
+# weft_unity(<target> [ALONE source ...] [APART source ...]): with WEFT_UNITY up to 32 sources in one run of the compiler, because most of
 # the time goes into templates of their common headers. APART: a run of their own for sources whose file-local names others have, too;
 # ALONE: each by itself, as are those with flags of their own. tools/check_unity finds sources that cannot be compiled together.
 function(weft_unity target)
   cmake_parse_arguments(ARG "" "" "ALONE;APART" ${ARGN})
-  if(WEFT_QUICK)
+  if(WEFT_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
     # Types without linkage in a struct of one source are meant; the compiler takes the sources for headers.
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)

@@ -160,7 +160,7 @@ def look(places, code, library=None, hide=None, fail="", status=7, before=()):
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=500,
     )
     assert done.returncode == status, done.stdout + done.stderr
     kind, _, text = done.stdout.partition("\n")

@@ -171,7 +171,7 @@ def test_damaged_entries_of_the_kernel_cache_are_made_again(tmp_path):
             env={**ENVIRONMENT, "WEFT_CACHE_DIR": str(folder)},
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=500,
         )
         assert done.returncode == 0, done.stderr
         assert done.stderr == ""
@@ -207,7 +207,7 @@ def test_processes_that_fill_one_cache_at_once_agree(tmp_path):
             for _ in range(4)
         ]
         for process in several:
-            _, said = process.communicate(timeout=120)
+            _, said = process.communicate(timeout=500)
             assert process.returncode == 0 and said == b""
         return {p.name: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
@@ -229,7 +229,7 @@ def test_a_cache_folder_open_to_others_is_not_used(tmp_path):
         env={**ENVIRONMENT, "WEFT_CACHE_DIR": str(folder)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=500,
     )
     assert list(folder.iterdir()) == []
     assert done.returncode == 0 or "error[cache.directory]" in done.stderr

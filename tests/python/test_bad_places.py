@@ -26,7 +26,7 @@ def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
 """
 
 
-def run(*arguments, before=(), timeout=120, **variables):
+def run(*arguments, before=(), timeout=500, **variables):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
     return subprocess.run(
         [*before, *WEFT, *map(str, arguments)],

@@ -102,7 +102,7 @@ def _run(home, command):
     process = shell(home, f"exec env {command} --port 0")
     said = process.stdout.readline()
     process.terminate()
-    rest, wrong = process.communicate(timeout=60)
+    rest, wrong = process.communicate(timeout=500)
     assert said.startswith("serving ") and process.returncode == 0, (command, said, wrong)
     return said + rest
 

@@ -42,7 +42,7 @@ def weft_command(*words, **environment):
         [sys.executable, "-m", "weft", *words],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=500,
         env={**os.environ, **environment},
         stdin=subprocess.DEVNULL,
     )

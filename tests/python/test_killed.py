@@ -153,7 +153,7 @@ def test_a_process_that_is_killed_damages_and_leaves_nothing(work, tmp_path):
     # A file gets its name after it is written and its last name at once: it can be caught between the two, whole.
     assert len(partial(tmp_path)) <= 1 + len(DELAYS) // 50, partial(tmp_path)
     check = run(COMMON + CHECK[work], tmp_path, 0)
-    said = check.communicate(timeout=120)
+    said = check.communicate(timeout=500)
     assert check.returncode == 0, said[1]
     assert not list(tmp_path.glob("*-journal"))
 
@@ -197,7 +197,7 @@ def test_folders_of_killed_compilers_are_removed_by_a_later_build(tmp_path):
     fresh = tmp_path / "tmp" / "weft-c-ghijkl"
     fresh.mkdir()
     check = run(COMMON + CHECK["build"], tmp_path, 0)
-    said = check.communicate(timeout=120)
+    said = check.communicate(timeout=500)
     assert check.returncode == 0, said[1]
     assert [p.name for p in (tmp_path / "tmp").iterdir()] == [fresh.name]
 

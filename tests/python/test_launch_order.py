@@ -83,7 +83,7 @@ def calls(fakes, cache, *more, fail=""):
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=500,
     )
     return done, [line for line in done.stderr.splitlines() if line.startswith("driver: ")]
 

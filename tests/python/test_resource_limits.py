@@ -87,7 +87,7 @@ def run(text, folder):
         env={**ENVIRONMENT, **own},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=500,
     )
 
 

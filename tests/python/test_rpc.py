@@ -78,7 +78,7 @@ class Served:
     def close(self):
         if self.log is None:
             self.process.terminate()
-            self.log = self.process.communicate(timeout=120)[1]
+            self.log = self.process.communicate(timeout=500)[1]
         return self.log
 
     def __enter__(self):
@@ -317,7 +317,7 @@ def test_streams_of_garbage_and_streams_cut_off(rng):
         assert child.stdout.readline() == b"up\n"
         time.sleep(0.2)
         child.kill()
-        child.communicate(timeout=120)
+        child.communicate(timeout=500)
         remote = rpc.connect("127.0.0.1", served.port)
         assert weft.ones((3,), device=remote.device()).numpy().sum() == 3
 
@@ -341,7 +341,7 @@ def test_what_a_killed_client_held_is_free_again():
         assert child.stdout.readline() == b"holds\n"
         assert server.held_bytes == 4000500 and server.sessions == 1
         child.send_signal(signal.SIGKILL)
-        child.communicate(timeout=120)
+        child.communicate(timeout=500)
         assert until(lambda: server.held_bytes == 0 and server.sessions == 0)
         assert any("connected" in line for line in server.log())
 
@@ -374,9 +374,9 @@ def test_a_server_killed_during_a_call_is_an_error_in_time(tmp_path):
     threading.Timer(0.5, served.process.kill).start()
     start = time.time()
     error = refused(lambda: f["slow"](a))
-    assert error.code == "rpc.lost" and time.time() - start < 60  # no deadline of its own
+    assert error.code == "rpc.lost" and time.time() - start < 300  # no deadline of its own
     assert refused(lambda: a.numpy()).code == "rpc.lost"
-    served.process.communicate(timeout=120)
+    served.process.communicate(timeout=500)
     assert (
         refused(lambda: rpc.connect("127.0.0.1", served.port, deadline=0.5)).code == "rpc.connect"
     )
@@ -392,9 +392,9 @@ def test_a_server_that_stops_answering_is_an_error_in_time(tmp_path):
     served.process.send_signal(signal.SIGSTOP)
     start = time.time()
     error = refused(lambda: f["slow"](a))
-    assert error.code == "rpc.deadline" and 0.9 < time.time() - start < 40
+    assert error.code == "rpc.deadline" and 0.9 < time.time() - start < 300
     served.process.kill()
-    served.process.communicate(timeout=120)
+    served.process.communicate(timeout=500)
     assert refused(lambda: rpc.connect("a", 1, deadline=-1)).code == "rpc.deadline.value"
 
 

@@ -210,4 +210,4 @@ def test_importing_does_not_load_sqlite(device):
         "assert 'sqlite3' not in sys.modules"
     )
     environment = {**os.environ, "WEFT_TUNE_DB": "/nonexistent/tune.db"}
-    subprocess.run([sys.executable, "-c", code], check=True, env=environment, timeout=120)
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment, timeout=500)

@@ -55,7 +55,7 @@ def tool(name, *arguments, cwd, check=True):
         env=env,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=500,
     )
     assert not check or done.returncode == 0, done.stdout + done.stderr
     return done

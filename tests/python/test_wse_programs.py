@@ -89,7 +89,7 @@ def test_program(name, tmp_path):
             target.write_text(f.read_text())
     env = dict(os.environ, PYTHONPATH=str(ROOT / "python"), PYTHON=sys.executable)
     done = subprocess.run(
-        ["bash", "-c", TOOLS], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120
+        ["bash", "-c", TOOLS], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=500
     )
     runs = (PROGRAMS / name / "commands.sh").read_text().count("cs_python")
     assert done.returncode == 0, done.stdout + done.stderr
