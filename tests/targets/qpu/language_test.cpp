@@ -247,6 +247,38 @@ void printing(Int n) {
   End
 }
 
+/// Counts that the compiler knows, none and more than a vector among them; with a write stride too.
+void counted(Ptr<Int> p, Ptr<Int> apart) {
+  for (int n = -2; n <= 18; n++) {
+    store(index() + 100 * (n + 3), p, IntExpr(n));
+    p = p + 20;
+  }
+  setWriteStride(1);
+  for (int n = -1; n <= 17; n += 6) {
+    store(index() + 100 * (n + 3), apart, IntExpr(n));
+    apart = apart + 40;
+  }
+  setWriteStride(0);
+}
+
+TEST(QpuLanguage, stores_of_known_counts_write_exactly_these) {
+  auto k = compile(counted);
+  SharedArray<int> p(21 * 20), apart(4 * 40);
+  for (int i = 0; i < 21 * 20; i++) p[i] = -1;
+  for (int i = 0; i < 4 * 40; i++) apart[i] = -1;
+  k(&p, &apart);
+  for (int n = -2; n <= 18; n++)
+    for (int i = 0; i < 20; i++)
+      EXPECT_EQ(p[(n + 2) * 20 + i], i < std::min(n, 16) ? i + 100 * (n + 3) : -1) << n << " " << i;
+  for (int row = 0; row < 4; row++) {
+    const int n = 6 * row - 1;
+    for (int i = 0; i < 40; i++)
+      EXPECT_EQ(apart[row * 40 + i],
+                i % 2 == 0 && i / 2 < std::min(n, 16) ? i / 2 + 100 * (n + 3) : -1)
+          << n << " " << i;
+  }
+}
+
 TEST(QpuLanguage, prints) {
   auto k = compile(printing);
   std::string text;

@@ -60,6 +60,13 @@ void Lowerer::wait_store() {
 
 void Lowerer::store(const Stmt& s) {
   if (!s.count) return store_now(s, store_setup_);
+  const unsigned unit = write_strided_ ? 23 : 16;  // where the set-up word holds the count
+  if (const auto words = known(s.count)) {
+    const auto n = static_cast<std::int32_t>(*words);
+    if (n >= 16) return store_now(s, store_setup_);
+    if (n > 0) store_now(s, add(kAdd, count_setup_, big(*words << unit)));
+    return;
+  }
   // Nothing for n <= 0; at most 16.
   std::uint32_t n = temp();
   Src most = big(16), count = lower(s.count);
@@ -72,7 +79,7 @@ void Lowerer::store(const Stmt& s) {
   std::size_t from = f_.blocks.size() - 1;
   f_.blocks[from].cond = kAllCc;
   start_block();
-  Src setup = add(kAdd, count_setup_, add(kShl, Src::of(m), shift(write_strided_ ? 23 : 16)));
+  Src setup = add(kAdd, count_setup_, add(kShl, Src::of(m), shift(unit)));
   store_now(s, setup);
   start_block();
   f_.blocks[from].jump = static_cast<std::int32_t>(f_.blocks.size() - 1);

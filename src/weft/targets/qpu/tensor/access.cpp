@@ -46,6 +46,7 @@ Value Lowerer::address(const Buffer& buffer, const Expr& index) {
 /// read that this kernel has no business with.
 Value Lowerer::safe(Value address, const Expr& index, const Mask& mask) {
   if (!mask.lanes || !varying(index)) return address;
+  if (mask.prefix && varies_by_lane_alone(index)) return address;  // the lane's number is clamped
   address = keep(address);
   Value other;
   if (mask.prefix) {
@@ -139,7 +140,7 @@ void Lowerer::request(const LoadNode* l, const Mask& mask) {
     return;
   }
   for (const Known& k : known_) {
-    if (k.buffer == l->buffer && (k.lanes == mask.lanes || !varying(l->indices[0])) &&
+    if (k.buffer == l->buffer && (!k.lanes || k.lanes == mask.lanes || !varying(l->indices[0])) &&
         same_expr(k.index, l->indices[0])) {
       loaded_[l] = k.value;
       return;
@@ -242,9 +243,8 @@ void Lowerer::scatter(Value value, Value address) {
 void Lowerer::write(const StoreNode* s, Value address) {
   Value value = eval(s->value);
   const Expr& index = s->indices[0];
-  Value count = nullptr;
+  const Value count = count_of(mask_);
   bool prefix = !mask_.lanes || mask_.prefix;
-  for (Value n : mask_.counts) count = count ? op(Op::min, count, n) : n;
   bool one = mask_.counts.size() == 1 && mask_.counts[0]->op == Op::constant &&
              mask_.counts[0]->value == 1 && mask_.prefix;
   if (one || (!varying(index) && !varying(s->value) && prefix))
@@ -257,7 +257,7 @@ void Lowerer::write(const StoreNode* s, Value address) {
   bool known = by_lane && by_lane->coeff.is_constant();
   if (!prefix || stands || known || !by_lane) return scatter(value, address);
   // The distance between lanes is known at run time only.
-  Value from = keep(op(Op::sub, address, op(Op::shl, b_.expr(Op::element), constant(2))));
+  Value from = keep(op(Op::sub, address, op(Op::shl, vars_.at(lane_.get()), constant(2))));
   Value first = keep(b_.expr(Op::broadcast, from));
   b_.open(ast::Stmt::Op::if_, compare(Compare::eq, from, first), true);
   put(value, address, count);

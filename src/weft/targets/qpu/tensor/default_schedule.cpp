@@ -199,9 +199,7 @@ TilePlan plan_tiles(const Loop& row, const Loop& lane, std::int64_t others, bool
     for (std::int64_t down = 1; down <= std::min(qpus, tall); ++down) {
       const std::int64_t across = std::min(qpus / down, columns);
       const std::int64_t turns = parts(tall, down) * parts(columns, across);
-      // What is left of the rows is done one by one.
-      const std::int64_t late = row.extent % rows * tile_clocks(1) - tile_clocks(rows);
-      consider({rows, down, across}, turns * tile_clocks(rows) + std::max<std::int64_t>(late, 0));
+      consider({rows, down, across}, turns * tile_clocks(rows));
     }
   }
   if (least == 0) best.rows = 1;
@@ -216,6 +214,9 @@ bool place_tiles(Schedule& sch, const Nest& nest, const Loop& lane, std::int64_t
   if (!row) return false;
   std::vector<LoopRef> outer, inner;
   const Loop* steps = nullptr;  // of the sum, where a row's words lie side by side
+  const bool alone = std::count_if(nest.loops.begin(), nest.loops.end(), [](const Loop& l) {
+                       return l.iter->kind == IterKind::reduce && l.extent != 1;
+                     }) == 1;
   std::int64_t others = 1;
   bool known = lane.extent > 0;
   for (const Loop& l : nest.loops) {
@@ -235,7 +236,7 @@ bool place_tiles(Schedule& sch, const Nest& nest, const Loop& lane, std::int64_t
       others *= std::max<std::int64_t>(l.extent, 1);
     }
   }
-  if (!steps || (steps->extent > 0 && steps->extent < kLanes)) return false;
+  if (!steps || (steps->extent > 0 && steps->extent < kLanes && !alone)) return false;
   for (const Loop& l : nest.loops)
     if (l.iter->kind == IterKind::reduce && l.node != steps->node) inner.push_back(l.ref);
   inner.push_back(steps->ref);
@@ -311,18 +312,18 @@ std::int64_t shares_chunks(std::int64_t rows, std::int64_t chunks, std::int64_t 
   return 6 * by_chunk <= 5 * by_row ? among * chunks : 0;
 }
 
-/// Chunks of all rows as one loop, which QPUs take in turns.
+/// Each QPU takes one chunk of every `qpus / chunks`-th row.
 LoopRef share_chunks(Schedule& sch, std::vector<LoopRef> rows, const Loop& lane,
-                     const std::vector<Loop>& sums, std::int64_t qpus) {
-  const std::vector<LoopRef> parts = sch.split(lane.ref, {std::nullopt, kLanes});
-  rows.push_back(parts[0]);
+                     std::int64_t chunks, const std::vector<Loop>& sums, std::int64_t qpus) {
   std::vector<LoopRef> order = rows;
-  order.push_back(parts[1]);
+  order.push_back(lane.ref);
   for (const Loop& l : sums) order.push_back(l.ref);
   sch.reorder(order);
-  const std::vector<LoopRef> turns = sch.split(sch.fuse(rows), {std::nullopt, qpus});
-  sch.reorder({turns[1], turns[0]});
-  sch.bind(turns[1], "qpu");
+  const LoopRef row = rows.size() > 1 ? sch.fuse(rows) : rows[0];
+  const std::vector<LoopRef> turns = sch.split(row, {std::nullopt, qpus / chunks});
+  const std::vector<LoopRef> parts = sch.split(lane.ref, {std::nullopt, kLanes});
+  sch.reorder({turns[1], parts[0], turns[0], parts[1]});
+  sch.bind(sch.fuse({turns[1], parts[0]}), "qpu");
   sch.bind(parts[1], "lane");
   return parts[1];
 }
@@ -380,7 +381,7 @@ std::optional<LoopRef> place(Schedule& sch, const Nest& nest, std::int64_t qpus,
       n > 0 && lane_spatial && known) {
     LoopRef lanes;
     if (attempt(sch, [&] {
-          lanes = share_chunks(sch, outer, *lane, reduce, n);
+          lanes = share_chunks(sch, outer, *lane, chunks, reduce, n);
           return true;
         }))
       return lanes;

@@ -48,6 +48,15 @@ bool Lowerer::varying(const Expr& e) const {
   return found;
 }
 
+bool Lowerer::varies_by_lane_alone(const Expr& e) const {
+  bool good = !stages::has_loads(e);
+  for_each_expr(e, [&](const Expr& x) {
+    const auto* v = as<VarNode>(x);
+    good = good && !(v && v != lane_.get() && varying_.count(v) > 0);
+  });
+  return good;
+}
+
 const ast::Bool* Lowerer::compare(Compare c, Value x, Value y, Kind k) {
   return b_.boolean({ast::Bool::Op::compare, c, k, x, y, nullptr, nullptr});
 }

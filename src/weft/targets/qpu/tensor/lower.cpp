@@ -7,6 +7,7 @@
 #include "weft/ir/text.h"
 #include "weft/ir/visit.h"
 #include "weft/targets/qpu/tensor/lowerer.h"
+#include "weft/targets/qpu/tensor/peel.h"
 
 namespace weft::qpu::tensor {
 
@@ -61,6 +62,7 @@ std::unique_ptr<ast::Program> Lowerer::run() {
     const ast::Bool* inside = compare(Compare::lt, b_.expr(Op::element), constant(lanes_));
     mask_.lanes = keep(b_.select(inside, constant(1), constant(0)));
     mask_.counts = {constant(lanes_)};
+    vars_[lane_.get()] = clamped_lane(mask_);
   }
   statement(launch->body);
   return b_.finish(kernel_->name);
@@ -170,13 +172,29 @@ void Lowerer::allocate(const AllocateNode* s) {
   statement(s->body);
 }
 
-void Lowerer::with_mask(Mask mask, const Stmt& body) {
+Value Lowerer::count_of(const Mask& mask) {
+  Value count = nullptr;
+  for (Value n : mask.counts) count = count ? op(Op::min, count, n) : n;
+  return count;
+}
+
+Value Lowerer::clamped_lane(const Mask& mask) {
+  const Value count = count_of(mask), lane = b_.expr(Op::element);
+  if (count->op == Op::constant) return keep(op(Op::min, lane, constant(count->value - 1)));
+  return keep(
+      op(Op::min, lane, op(Op::sub, keep(b_.expr(Op::broadcast, keep(count))), constant(1))));
+}
+
+void Lowerer::with_mask(Mask mask, const Stmt& body, bool certain) {
   const Scope scope(*this);
-  open_if(active(mask));
+  if (!certain) open_if(active(mask));
   Mask outer = std::exchange(mask_, std::move(mask));
+  const Value lane = vars_.at(lane_.get());
+  if (mask_.prefix) vars_[lane_.get()] = clamped_lane(mask_);
   statement(body);
+  vars_[lane_.get()] = lane;
   mask_ = std::move(outer);
-  b_.close();
+  if (!certain) b_.close();
 }
 
 void Lowerer::branch(const IfNode* s) {
@@ -211,6 +229,7 @@ void Lowerer::branch(const IfNode* s) {
   Mask inside = mask_;
   inside.depth++;
   const ast::Bool* holds = nullptr;
+  bool certain = inside.prefix;
   for (const Expr& c : differ) {
     fetch(c);
     holds = both(holds, condition(c));
@@ -220,14 +239,18 @@ void Lowerer::branch(const IfNode* s) {
     if (equal && equal->kind == ExprKind::eq && arith::is_index_type(equal->a->dtype)) {
       auto l = linear_in(equal->a - equal->b, lane_.get());
       if (l && l->constant(1) && l->base.is_constant() && l->base.constant == 0)
-        count = constant(1);  // lane 0 alone
+        count = constant(1);  // lane 0 alone, which an outer mask of the first lanes has
     } else if (room && !has_loads(room)) {
       auto l = linear_in(room, lane_.get());
-      if (l && l->constant(-1) && !varying(arith::to_expr(l->base, dtypes::int64)))
-        count = keep(eval(room));  // lane 0 sees how many
+      if (l && l->constant(-1) && !varying(arith::to_expr(l->base, dtypes::int64))) {
+        const Expr lanes = analyzer_.simplify(arith::to_expr(l->base, dtypes::int64));
+        std::int64_t n = 0;
+        count = is_const_int(lanes, &n) ? constant(n) : keep(eval(room));  // lane 0 sees how many
+        certain = certain && analyzer_.prove_at_least(lanes, 1);
+      }
     }
     if (count) inside.counts.push_back(count);
-    else inside.prefix = false;
+    else inside.prefix = certain = false;
   }
   if (inside.counts.size() > 1) {
     for (Value c : inside.counts)
@@ -242,7 +265,7 @@ void Lowerer::branch(const IfNode* s) {
     outside.prefix = false;
     outside.lanes = keep(op(Op::sub, mask_.lanes ? mask_.lanes : constant(1), inside.lanes));
   }
-  with_mask(std::move(inside), s->then_case);
+  with_mask(std::move(inside), s->then_case, certain);
   if (s->else_case) with_mask(std::move(outside), s->else_case);
 }
 
@@ -269,15 +292,23 @@ void Lowerer::loop(const ForNode* s) {
   if (constant_trip && n <= 0) return;
   bool small = constant_trip && is_const_int(s->min, &first) && n <= kMaxUnroll;
   if ((constant_trip && n == 1) || (small && must_unroll(s))) {
+    std::vector<Stmt> steps;
     for (std::int64_t i = 0; i < n; ++i) {
       Expr value = s->min + make_int(i, s->var->dtype);
-      statement(substitute(s->body, {{s->var.get(), analyzer_.simplify(value)}}));
+      steps.push_back(substitute(s->body, {{s->var.get(), analyzer_.simplify(value)}}));
     }
-    return;
+    tails_.push_back(seq(std::move(steps)));
+    return statement(tails_.back());
   }
   const Scope scope(*this);
   if (varying(s->min) || varying(s->extent)) return masked_loop(s);
   if (rounds(s) || pipeline(s)) return;
+  if (find_annotation(s->annotations, kPartialLast)) {
+    const Stmt unmarked = make_for(s->var, s->min, s->extent, s->body, s->for_kind);
+    tails_.push_back(unmarked);
+    tails_.push_back(peel(as<ForNode>(unmarked), {"lane", lane_, make_int(lanes_)}));
+    return statement(tails_.back());
+  }
   fetch(s->min);
   collect(s->extent, mask_);
   receive_all();

@@ -4,7 +4,8 @@
 // of 16 lanes, every condition that differs between lanes a mask. Private to this folder.
 //
 // Masks. `lanes` is a variable of ones and zeros; null means all lanes. `prefix`: the active lanes
-// are 0 .. n - 1 with n the smallest of `counts` (read from lane 0); then stores are one exact DMA.
+// are 0 .. n - 1 with n the smallest of `counts` (read from lane 0); then stores are one exact DMA,
+// and the lane's number is at most n - 1, so that the other lanes compute what lane n - 1 does.
 
 #include <map>
 #include <memory>
@@ -45,6 +46,8 @@ class Lowerer {
   const ast::Bool* condition(const ir::Expr& e);
   /// Whether lanes may see different values.
   bool varying(const ir::Expr& e) const;
+  /// Whether lanes see different values only because their numbers differ.
+  bool varies_by_lane_alone(const ir::Expr& e) const;
   [[noreturn]] void refuse(std::string_view rule, std::string what) const;
 
   // ---- memory (access.cpp)
@@ -96,7 +99,12 @@ class Lowerer {
   void masked_loop(const ir::ForNode* s);
   void while_loop(const ir::WhileNode* s);
   void allocate(const ir::AllocateNode* s);
-  void with_mask(Mask mask, const ir::Stmt& body);
+  /// `certain`: some lane takes part whatever the values are.
+  void with_mask(Mask mask, const ir::Stmt& body, bool certain = false);
+  /// How many lanes take part under a mask of the first ones; null: all of them.
+  Value count_of(const Mask& mask);
+  /// The lane's number, at most the last lane's of such a mask.
+  Value clamped_lane(const Mask& mask);
   bool must_unroll(const ir::ForNode* s) const;
 
   // ---- loops of straight code (pipeline.cpp)
@@ -106,6 +114,48 @@ class Lowerer {
     std::uint32_t pointer = 0, value = 0;
     Value step = nullptr;  // bytes; null: it stands still
   };
+  struct Streams {
+    std::vector<Stream> loads, stores;
+    std::vector<const ir::LoadNode*> twins;  // read what another of `loads` reads
+  };
+  /// A last step of few lanes.
+  struct Tail {
+    struct Hop {
+      std::int64_t step, lane;  // elements
+      std::uint32_t now;
+      Value last;
+    };
+    std::uint32_t hop(Lowerer& l, std::int64_t step, std::int64_t lane);
+    Mask mask;
+    Value lane = nullptr;
+    std::uint32_t over = 0;  // places that a lane is behind the last one that takes part
+    std::vector<Hop> hops;
+  };
+  /// A loop of straight code with its streams.
+  struct Flow {
+    const ir::ForNode* loop = nullptr;
+    std::vector<ir::Stmt> body;
+    ir::Expr left;  // lanes of the last step; null: all
+    Streams streams;
+    Tail tail;
+    std::size_t moving = 0;  // loads, the first of the list
+    std::uint32_t step = 0;
+    Value begin = nullptr, end = nullptr, last = nullptr;
+  };
+  void start_tail(Flow& flow);
+  void start_stream(Flow& flow, Stream& stream, const ir::Buffer& b, const ir::Expr& index);
+  void start_streams(Flow& flow);
+  void compute_step(Flow& flow);
+  void compute_last(Flow& flow);
+  void move_to(const Flow& flow, Value to);
+  void advance(const Stream& t);
+  void next_step(const Flow& flow);
+  void run_far_ahead(Flow& flow, std::int64_t steps);
+  void run_one_ahead(Flow& flow, bool once);
+  ir::Expr last_lanes(const ir::ForNode* s, const ir::IfNode* guard);
+  /// False: some statement is no store of streams.
+  bool read_streams(const ir::ForNode* s, const std::vector<ir::Stmt>& body, bool tail,
+                    Streams& out) const;
   /// False: the loop has another shape, and nothing was emitted.
   bool pipeline(const ir::ForNode* s);
 
@@ -116,6 +166,8 @@ class Lowerer {
   bool read_round(const ir::ForNode* s, Round& round) const;
   void start_rounds(Round& round);
   void one_round(Round& round, std::uint32_t left);
+  void provide(const Round& round, std::size_t step, std::size_t first);
+  void short_round(Round& round, std::int64_t steps, bool follows);
   void ask_next(Round& round, bool stay);
 
   // ---- little helpers

@@ -10,8 +10,11 @@
 #include "weft/ir/visit.h"
 #include "weft/stages/conditions.h"
 #include "weft/stages/linear.h"
+#include "weft/targets/qpu/tensor/hoist_reads.h"
 #include "weft/targets/qpu/tensor/jam.h"
+#include "weft/targets/qpu/tensor/peel.h"
 #include "weft/targets/qpu/tensor/unroll.h"
+#include "weft/targets/qpu/tensor/vector_registers.h"
 
 namespace weft::qpu::tensor {
 
@@ -23,8 +26,6 @@ using stages::linear_in;
 using stages::slack;
 
 namespace {
-
-constexpr int kPeeled = 80;  // statements of a loop body that may be written twice
 
 bool plain(const ForNode* loop) {
   return loop->for_kind == ForKind::serial || loop->for_kind == ForKind::unrolled;
@@ -112,7 +113,8 @@ class HoistGuards final : public Rewriter {
 };
 
 /// for r: if r < limit: s  ->  all steps without the condition where the last one has it, for the
-/// rows of a tile, which are computed together only without one.
+/// rows of a tile, which are computed together only without one. Where tiles are cut at one number
+/// of rows, which is known, these are such a loop too.
 class WholeTiles final : public Rewriter {
  public:
   explicit WholeTiles(const VarNode* lane) : lane_(lane) {}
@@ -128,6 +130,7 @@ class WholeTiles final : public Rewriter {
       return inner;
     const Expr last = make_int(n - 1, loop->var->dtype);
     std::vector<Expr> whole;
+    Expr left;  // rows that a tile has, at most all
     for (const Expr& c : conjuncts(guard->condition)) {
       const Expr room = slack(c);
       const auto step = room ? linear_in(room, loop->var.get()) : std::nullopt;
@@ -135,12 +138,26 @@ class WholeTiles final : public Rewriter {
           uses_var(room, lane_))
         return inner;
       whole.push_back(substitute(c, {{loop->var.get(), last}}));
+      left = whole.size() == 1 && step->constant(-1) ? arith::to_expr(step->base, dtypes::int64)
+                                                     : Expr();
     }
     const Stmt all = deep_copy(with_body(loop, guard->then_case));
-    return if_then(join_conditions(whole), all, inner);
+    return if_then(join_conditions(whole), all, left ? cut(loop, guard, left, n, inner) : inner);
   }
 
  private:
+  /// Tiles that are not whole: `left` rows, which is the same number modulo the tile's everywhere.
+  static Stmt cut(const ForNode* loop, const IfNode* guard, const Expr& left, std::int64_t n,
+                  const Stmt& otherwise) {
+    const arith::Modular m = arith::Analyzer().modular(left);
+    if (m.coeff % n != 0) return otherwise;
+    const std::int64_t rows = m.base % n;
+    if (rows == 0) return nullptr;  // none
+    const Stmt part = make_for(loop->var, loop->min, make_int(rows, loop->var->dtype),
+                               guard->then_case, loop->for_kind, loop->axis, loop->annotations);
+    return if_then(gt(left, make_int(0)), deep_copy(part));
+  }
+
   static constexpr std::int64_t kTile = 8;
   /// Loops whose steps all lanes take.
   bool sums(const Stmt& s) const {
@@ -321,82 +338,25 @@ class Promote final : public Rewriter {
   std::unordered_set<const VarNode*> points_;
 };
 
-/// for v in 0..n: if c * v < limit: s  ->  the steps in which all lanes take part, then the rest.
+/// Loops whose last step is partial are divided, but those whose body is straight code, which takes
+/// such a step as it is (pipeline.cpp).
 class Peel final : public Rewriter {
  public:
-  explicit Peel(const LaunchNode* launch) {
-    for (const LaunchAxis& axis : launch->axes)
-      if (axis.axis == "lane") lane_ = axis;
-  }
+  explicit Peel(const LaunchAxis& lane) : lane_(lane) {}
 
  protected:
   Stmt rewrite_for(const Stmt& s) override {
     Stmt inner = Rewriter::rewrite_for(s);
     const auto* loop = as<ForNode>(inner);
-    const auto* guard = loop ? as<IfNode>(loop->body) : nullptr;
-    if (!guard || guard->else_case || !plain(loop) || !is_const_int_value(loop->min, 0) ||
-        !lane_.var || is_const_int_value(loop->extent, 1))
-      return inner;
-    int size = 0;  // the body is written twice
-    for_each_stmt(guard->then_case, [&](const Stmt&) { ++size; });
-    if (size > kPeeled) return inner;
-    Expr full;  // first step that is not full
-    for (const Expr& c : conjuncts(guard->condition)) {
-      Expr room = slack(c);
-      if (!room || has_loads(room)) return inner;
-      auto by_lane = linear_in(room, lane_.var.get());
-      auto by_step = linear_in(room, loop->var.get());
-      if (!by_lane || !by_lane->coeff.is_constant() || by_lane->coeff.constant > 0 || !by_step ||
-          !by_step->coeff.is_constant() || by_step->coeff.constant >= 0)
-        return inner;
-      std::int64_t step = -by_step->coeff.constant;
-      // room at the last lane, step 0: all lanes take part while step * v < it.
-      Expr last = substitute(arith::to_expr(by_step->base, dtypes::int64),
-                             {{lane_.var.get(), lane_.extent - make_int(1)}});
-      Expr steps = floordiv(last + make_int(step - 1), make_int(step));
-      full = full ? ir::min(full, steps) : steps;
-    }
-    Expr n = cast(dtypes::int64, loop->extent);
-    full = arith::simplify(ir::max(make_int(0), ir::min(full, n)));
-    std::int64_t steps = 0, all = 0;
-    if (is_const_int(full, &steps) && is_const_int(loop->extent, &all))
-      return known_steps(loop, guard, steps, all);
-    Var count = make_var(loop->var->name + "_full");
-    Stmt body = substitute(guard->then_case, {});
-    Stmt first = make_for(loop->var, make_int(0, loop->var->dtype), cast(loop->var->dtype, count),
-                          body, loop->for_kind, "", loop->annotations);
-    Var v = make_var(loop->var->name, loop->var->dtype);
-    Expr moved = Expr(v) + cast(v->dtype, count);
-    Stmt rest = deep_copy(substitute(loop->body, {{loop->var.get(), moved}}));
-    Stmt second = make_for(v, make_int(0, v->dtype), cast(v->dtype, n - Expr(count)), rest);
-    return let_stmt(count, full, seq({first, second}));
+    bool only_last = false;
+    const Stmt parts = plain(loop) ? peel(loop, lane_, &only_last) : nullptr;
+    if (!parts) return inner;
+    const Stmt straight = only_last ? unroll_guarded(loop) : nullptr;
+    return straight ? straight : parts;
   }
 
  private:
-  /// The same where the number of full steps is known: the rest is mostly one step, with numbers
-  /// for what depends on it.
-  static Stmt known_steps(const ForNode* loop, const IfNode* guard, std::int64_t full,
-                          std::int64_t all) {
-    const DType type = loop->var->dtype;
-    std::vector<Stmt> out;
-    auto steps = [&](const Stmt& body, std::int64_t first, std::int64_t end) {
-      if (first == end) return;
-      if (end - first == 1) {
-        const Stmt step = deep_copy(substitute(body, {{loop->var.get(), make_int(first, type)}}));
-        return out.push_back(arith::simplify(step));
-      }
-      Var v = make_var(loop->var->name, type);
-      const Expr at = first ? Expr(v) + make_int(first, type) : Expr(v);
-      out.push_back(make_for(v, make_int(0, type), make_int(end - first, type),
-                             deep_copy(substitute(body, {{loop->var.get(), at}})), loop->for_kind,
-                             "", loop->annotations));
-    };
-    steps(guard->then_case, 0, full);
-    steps(loop->body, full, all);
-    return seq(std::move(out));
-  }
-
-  LaunchAxis lane_;
+  const LaunchAxis& lane_;
 };
 
 class Launches final : public Rewriter {
@@ -425,12 +385,11 @@ class Launches final : public Rewriter {
         return rewrite(a->body);
       }
     } lift;
-    Stmt body = lift.rewrite(launch->body);
+    Stmt body = vector_registers(lift.rewrite(launch->body), axes[1]);
     const VarNode* lane = axes[1].var.get();
     body = WholeTiles(lane).rewrite(HoistGuards().rewrite(body));
     body = jam(Promote(axes).rewrite(body), lane);
-    Ref<const LaunchNode> whole = make_ref<const LaunchNode>(launch->name, axes, body);
-    body = unroll_small(Peel(whole.get()).rewrite(body));
+    body = hoist_reads(unroll_small(Peel(axes[1]).rewrite(body)), axes);
     Stmt out = make_ref<const LaunchNode>(launch->name, axes, body);
     for (auto& [buffer, annotations] : lift.lifted) out = allocate(buffer, out, annotations);
     return out;

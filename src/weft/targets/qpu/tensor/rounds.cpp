@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums over a loop of which one factor is the same in all lanes (products of matrices): a word that
 // all lanes want costs the TMU as much as a vector. So sixteen steps' words come as one vector, and
-// each lane of it is broadcast from a register. Vectors for the next steps arrive meanwhile.
+// each lane of it is broadcast from a register. Vectors for the next steps arrive meanwhile. Fewer
+// than sixteen steps, alone or at the end, are written out.
 
 #include <algorithm>
 #include <numeric>
@@ -21,6 +22,7 @@ using stages::linear_in;
 
 namespace {
 constexpr std::int64_t kRound = 16;  // steps: the words of a vector
+constexpr std::int64_t kShort = 2;   // steps that are worth it
 constexpr std::size_t kInFlight = 4;
 constexpr std::size_t kPerStep = 2;  // vectors of one step: more would need too many registers
 constexpr std::size_t kSums = 8;     // and the vectors of sixteen steps that they want
@@ -167,7 +169,7 @@ bool Lowerer::read_round(const ForNode* s, Round& round) const {
 bool Lowerer::rounds(const ForNode* s) {
   std::int64_t n = 0;
   const bool known = is_const_int(s->extent, &n);
-  if ((known && n < kRound) || has_loads(s->min) || has_loads(s->extent) || lanes_ != kRound)
+  if ((known && n < kShort) || has_loads(s->min) || has_loads(s->extent) || lanes_ != kRound)
     return false;
   Round round;
   if (!read_round(s, round)) return false;
@@ -192,18 +194,24 @@ bool Lowerer::rounds(const ForNode* s) {
   const std::size_t ahead = round.moving.size() == 1 ? 4 : 2;  // steps whose vectors are held
   round.held = ahead * round.moving.size();
   for (std::size_t i = 0; i < 2 * round.held; ++i) round.vectors.push_back(b_.fresh());
-  start_rounds(round);
-  open_while(compare(Compare::ge, var(left), constant(kRound)));
-  one_round(round, left);
-  assign(left, op(Op::sub, var(left), constant(kRound)));
+  const bool whole = !known || n >= kRound;
+  if (whole) {
+    start_rounds(round);
+    open_while(compare(Compare::ge, var(left), constant(kRound)));
+    one_round(round, left);
+    assign(left, op(Op::sub, var(left), constant(kRound)));
+    b_.close();
+    std::uint32_t drop = b_.fresh();
+    for (std::size_t i = 0; i < kInFlight; ++i) take(drop, false);
+  }
+  if (known) {
+    if (n % kRound) short_round(round, n % kRound, whole);
+    return true;
+  }
   b_.close();
-  std::uint32_t drop = b_.fresh();
-  for (std::size_t i = 0; i < kInFlight; ++i) take(drop, false);
-  if (!known) b_.close();
-  if (known && n % kRound == 0) return true;
 
   DType type = s->extent->dtype;
-  Expr rest = known ? make_const(n % kRound, type) : floormod(s->extent, make_const(kRound, type));
+  Expr rest = floormod(s->extent, make_const(kRound, type));
   Expr from = arith::simplify(s->min + cast(s->var->dtype, s->extent - rest));
   Var x = make_var(s->var->name, s->var->dtype);
   Stmt body = deep_copy(substitute(s->body, {{s->var.get(), Expr(x)}}));
@@ -244,6 +252,19 @@ void Lowerer::start_rounds(Round& round) {
   }
 }
 
+/// What the sums read in step `step` of sixteen, whose own vectors begin at number `first`.
+void Lowerer::provide(const Round& round, std::size_t step, std::size_t first) {
+  for (const auto& [node, source] : round.sources) {
+    const Value v = source.carried ? var(round.carried[source.stream].value)
+                                   : var(round.vectors[first + source.stream]);
+    const std::size_t lane =
+        source.carried ? step : static_cast<std::size_t>(std::max<std::int64_t>(source.lane, 0));
+    const bool whole = !source.carried && round.moving[source.stream].last <= 0;
+    loaded_[node] =
+        whole ? v : b_.expr(Op::broadcast, v, nullptr, static_cast<std::uint32_t>(lane));
+  }
+}
+
 /// Sixteen steps, a few at a time, sum after sum. The last round asks again for what exists instead
 /// of moving on.
 void Lowerer::one_round(Round& round, std::uint32_t left) {
@@ -261,19 +282,9 @@ void Lowerer::one_round(Round& round, std::uint32_t left) {
         take(round.vectors[(g + 1) % 2 * held + taken], false);
         ask_next(round, round.asked + streams >= all);
       }
-      const StoreNode* sum = round.sums[r];
       for (std::size_t e = 0; e < ahead; ++e) {
-        for (const auto& [node, source] : round.sources) {
-          Value v = source.carried ? var(round.carried[source.stream].value)
-                                   : var(round.vectors[g % 2 * held + e * streams + source.stream]);
-          const std::size_t lane =
-              source.carried ? g * ahead + e
-                             : static_cast<std::size_t>(std::max<std::int64_t>(source.lane, 0));
-          const bool whole = !source.carried && round.moving[source.stream].last <= 0;
-          loaded_[node] =
-              whole ? v : b_.expr(Op::broadcast, v, nullptr, static_cast<std::uint32_t>(lane));
-        }
-        store(sum);
+        provide(round, g * ahead + e, g % 2 * held + e * streams);
+        store(round.sums[r]);
       }
       while (g + 1 == groups && requested < round.carried.size() &&
              round.carried[requested].last_use <= r) {
@@ -285,6 +296,47 @@ void Lowerer::one_round(Round& round, std::uint32_t left) {
     }
   }
   for (; received < round.carried.size(); ++received) take(round.carried[received].value, true);
+}
+
+/// What is left of the steps, all of them known. Behind whole rounds, pointers stand at the last
+/// round's vectors and at the last step's.
+void Lowerer::short_round(Round& round, std::int64_t steps, bool follows) {
+  const std::size_t streams = round.moving.size(),
+                    total = static_cast<std::size_t>(steps) * streams;
+  if (follows)
+    for (const Vectors& m : round.moving) assign(m.pointer, op(Op::add, var(m.pointer), m.step));
+  std::size_t sent = 0;
+  auto ask_one = [&] {
+    if (sent == total) return;
+    const Vectors& m = round.moving[sent % streams];
+    ask(m.pointer, false);
+    if (++sent + streams <= total) assign(m.pointer, op(Op::add, var(m.pointer), m.step));
+  };
+  while (sent < std::min(kInFlight, total)) ask_one();
+  const Value last = constant(steps - 1), lane = b_.expr(Op::element);
+  const Value over = op(Op::max, op(Op::sub, lane, last), constant(0));  // lanes past the last step
+  const Value hop =
+      keep(op(Op::sub, constant(follows ? 4 * kRound : 0), op(Op::shl, over, constant(2))));
+  std::size_t asked = 0;
+  for (std::size_t i = 0; i < round.carried.size(); ++i) {
+    for (; asked < round.carried.size() && asked < i + kInFlight; ++asked) {
+      const Vectors& c = round.carried[asked];
+      assign(c.pointer, op(Op::add, var(c.pointer), hop));
+      ask(c.pointer, true);
+    }
+    take(round.carried[i].value, true);
+  }
+  for (std::size_t e = 0; e < static_cast<std::size_t>(steps); ++e) {
+    const std::size_t first = e % 2 * streams;
+    for (std::size_t i = 0; i < streams; ++i) {
+      take(round.vectors[first + i], false);
+      ask_one();
+    }
+    for (const StoreNode* sum : round.sums) {
+      provide(round, e, first);
+      store(sum);
+    }
+  }
 }
 
 }  // namespace weft::qpu::tensor

@@ -18,6 +18,7 @@ using schedule::Schedule;
 namespace {
 
 constexpr std::size_t kReductions = 3;  // of a group: each keeps a value in a register
+constexpr std::int64_t kHeld = 16;      // vectors of a row that registers hold
 
 const BufferNode* written(const Nest& n) {
   return n.block->writes.size() == 1 ? n.block->writes[0].buffer.get() : nullptr;
@@ -103,6 +104,80 @@ std::vector<std::size_t> group_of(const std::vector<Nest>& all, std::size_t last
   return reductions > 0 ? members : std::vector<std::size_t>();
 }
 
+/// Whether every read of the buffer in a block is at the block's own point: its iterators in order.
+bool reads_own_point(const Nest& n, const BufferNode* b) {
+  bool good = true;
+  for_each_expr(n.block->body, [&](const Expr& e) {
+    const auto* l = as<LoadNode>(e);
+    if (!l || l->buffer.get() != b) return;
+    good = good && l->indices.size() == n.loops.size();
+    for (std::size_t d = 0; good && d < n.loops.size(); ++d)
+      good = l->indices[d].get() == n.loops[d].iter->var.get();
+  });
+  return good;
+}
+
+/// Whether a nest visits the points of a row that registers hold.
+bool is_short(const Nest& n) {
+  return !n.loops.empty() && n.loops.back().extent > 0 && n.loops.back().extent <= kHeld * kLanes;
+}
+
+bool same_points(const Nest& a, const Nest& b) {
+  bool same = a.loops.size() == b.loops.size();
+  for (std::size_t d = 0; same && d < a.loops.size(); ++d)
+    same = a.loops[d].extent == b.loops[d].extent;
+  return same;
+}
+
+/// Values that cost more than reading a register: worth one for each vector of a short row where
+/// two nests want them.
+bool worth_holding(const std::vector<Nest>& all, const std::vector<std::size_t>& members,
+                   std::size_t which) {
+  const Nest& n = all[which];
+  if (!is_short(n)) return false;
+  bool costly = false;
+  for_each_expr(n.block->body, [&](const Expr& e) {
+    costly =
+        costly || (e->dtype.is_float() && (e->kind == ExprKind::call || e->kind == ExprKind::div));
+  });
+  std::size_t readers = 0;
+  for (std::size_t i : members) {
+    if (i == which || !reads(all[i], written(n))) continue;
+    ++readers;
+    if (!same_points(all[i], n) || !reads_own_point(all[i], written(n))) return false;
+  }
+  const auto* store = as<StoreNode>(n.block->body);
+  bool own = store && store->indices.size() == n.loops.size();
+  for (std::size_t d = 0; own && d < n.loops.size(); ++d)
+    own = store->indices[d].get() == n.loops[d].iter->var.get();
+  return costly && own && readers > 1;
+}
+
+/// Words of short rows that several of these nests want, each at its own point, are read once. The
+/// blocks that read them.
+std::vector<BlockRef> hold_operands(Schedule& sch, const std::vector<const Nest*>& group) {
+  std::vector<BlockRef> out;
+  std::vector<const BufferNode*> seen;
+  for (const Nest* first : group) {
+    for (std::size_t r = 0; r < first->block->reads.size(); ++r) {
+      const BufferNode* b = first->block->reads[r].buffer.get();
+      if (!is_short(*first) || std::find(seen.begin(), seen.end(), b) != seen.end()) continue;
+      seen.push_back(b);
+      std::vector<BlockRef> readers;
+      bool good = true;
+      for (const Nest* n : group) {
+        good = good && written(*n) != b;
+        if (!reads(*n, b)) continue;
+        good = good && same_points(*first, *n) && reads_own_point(*n, b);
+        readers.push_back(sch.get_block(n->block->name));
+      }
+      if (good && readers.size() > 1)
+        out.push_back(sch.cache_read(readers[0], static_cast<std::int64_t>(r), "local", readers));
+    }
+  }
+  return out;
+}
+
 const Nest* named(const std::vector<Nest>& all, const std::string& name) {
   for (const Nest& n : all)
     if (n.block && n.block->name == name) return &n;
@@ -115,10 +190,12 @@ bool place_rows(Schedule& sch, const std::vector<Nest>& all, std::size_t last, s
   if (!all[last].block || is_reduction(all[last])) return false;
   const std::vector<std::size_t> members = group_of(all, last);
   if (members.empty()) return false;
-  std::vector<std::string> sums;
+  std::vector<std::string> sums, before;  // reductions; these and values that registers hold
   for (std::size_t i : members) {
     if (i == last) continue;
-    if (is_reduction(all[i])) sums.push_back(all[i].block->name);
+    const bool sum = is_reduction(all[i]);
+    if (sum) sums.push_back(all[i].block->name);
+    if (sum || worth_holding(all, members, i)) before.push_back(all[i].block->name);
     else sch.compute_inline(sch.get_block(all[i].block->name));
   }
   // What is left reads reductions at its own row, and nothing else of the group.
@@ -147,6 +224,11 @@ bool place_rows(Schedule& sch, const std::vector<Nest>& all, std::size_t last, s
   // With few long rows, stages of their own would use more QPUs.
   if (!lane || (2 * points < qpus && 2 * lane->extent > kLanes * qpus)) return false;
 
+  std::vector<const Nest*> group{end};
+  for (const std::string& name : before) group.push_back(named(left, name));
+  std::vector<BlockRef> earlier = hold_operands(sch, group);
+  const std::size_t operands = earlier.size();
+  for (const std::string& name : before) earlier.push_back(sch.get_block(name));
   const LoopRef row = outer.size() > 1 ? sch.fuse(outer) : outer[0];
   const std::vector<LoopRef> shares = sch.split(row, {std::nullopt, std::min(points, qpus)});
   const std::vector<LoopRef> vectors = sch.split(lane->ref, {std::nullopt, kLanes});
@@ -154,12 +236,11 @@ bool place_rows(Schedule& sch, const std::vector<Nest>& all, std::size_t last, s
   order.insert(order.end(), rest.begin(), rest.end());
   order.insert(order.end(), vectors.begin(), vectors.end());
   sch.reorder(order);
-  for (std::size_t k = sums.size(); k-- > 0;) {
-    const BlockRef sum = sch.get_block(sums[k]);
-    sch.set_scope(sum, 0, "local");
-    sch.compute_at(sum, shares[0]);
-    const std::vector<LoopRef> terms = sch.split(sch.get_loops(sum).back(), {std::nullopt, kLanes});
-    sch.bind(terms[1], "lane");
+  for (std::size_t k = earlier.size(); k-- > 0;) {
+    const BlockRef block = earlier[k];
+    if (k >= operands) sch.set_scope(block, 0, "local");
+    sch.compute_at(block, shares[0]);
+    sch.bind(sch.split(sch.get_loops(block).back(), {std::nullopt, kLanes})[1], "lane");
   }
   sch.bind(shares[1], "qpu");
   sch.bind(vectors[1], "lane");

@@ -6,6 +6,7 @@
 #include "weft/arith/analyzer.h"
 #include "weft/ir/build.h"
 #include "weft/ir/visit.h"
+#include "weft/targets/qpu/tensor/peel.h"
 
 namespace weft::qpu::tensor {
 
@@ -72,6 +73,21 @@ std::size_t reads(const std::vector<Stmt>& stores) {
   return n;
 }
 
+/// Whether a loop's steps differ in the registers that they use: each then needs its own code.
+bool chooses_registers(const std::vector<Stmt>& stores, const VarNode* v) {
+  bool found = false;
+  auto note = [&](const Buffer& b, const Exprs& indices) {
+    for (const Expr& i : indices) found = found || (b->scope == "local" && uses_var(i, v));
+  };
+  for (const Stmt& s : stores) {
+    note(as<StoreNode>(s)->buffer, as<StoreNode>(s)->indices);
+    for_each_expr(as<StoreNode>(s)->value, [&](const Expr& e) {
+      if (const auto* l = as<LoadNode>(e)) note(l->buffer, l->indices);
+    });
+  }
+  return found;
+}
+
 class Unroll final : public Rewriter {
  protected:
   Stmt rewrite_for(const Stmt& s) override {
@@ -93,6 +109,19 @@ class Unroll final : public Rewriter {
   }
 };
 }  // namespace
+
+Stmt unroll_guarded(const ForNode* loop) {
+  const auto* guard = as<IfNode>(loop->body);
+  Straight out;
+  if (!guard || guard->else_case || !write_out(guard->then_case, out) ||
+      reads(out.stores) > kReads || chooses_registers(out.stores, loop->var.get()))
+    return nullptr;
+  Stmt done = make_for(loop->var, loop->min, loop->extent,
+                       if_then(guard->condition, seq(std::move(out.stores))), loop->for_kind,
+                       loop->axis, with_annotation(loop->annotations, kPartialLast, true));
+  for (const AllocateNode* a : out.registers) done = allocate(a->buffer, done, a->annotations);
+  return done;
+}
 
 Stmt unroll_small(const Stmt& body) { return static_cast<Rewriter&&>(Unroll()).rewrite(body); }
 

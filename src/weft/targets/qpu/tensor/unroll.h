@@ -9,5 +9,8 @@ namespace weft::qpu::tensor {
 
 /// Of a kernel's body, after accumulators have become registers.
 ir::Stmt unroll_small(const ir::Stmt& body);
+/// A loop whose whole body stands under a condition, as straight code with the mark kPartialLast
+/// (peel.h); null where it would be too long.
+ir::Stmt unroll_guarded(const ir::ForNode* loop);
 
 }  // namespace weft::qpu::tensor
