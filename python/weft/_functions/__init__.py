@@ -16,6 +16,7 @@ from . import (
     joining,
     matrices,
     names,
+    programs,
     sets,
     signals,
     statistics,
@@ -37,7 +38,17 @@ def _main():
     import weft
 
     found = {}
-    for module in (draws, elementwise, indices, joining, names, sets, signals, statistics):
+    for module in (
+        draws,
+        elementwise,
+        indices,
+        joining,
+        names,
+        programs,
+        sets,
+        signals,
+        statistics,
+    ):
         found.update({name: published(getattr(module, name)) for name in module.__all__})
     found.update({name: getattr(weft, first) for name, first in names.SAME.items()})
     found.update({name: getattr(weft.linalg, name) for name in ("matrix_power", "slogdet", "svd")})
