@@ -31,7 +31,13 @@ from .dropouts import dropout
 from .embeddings import *  # noqa: F401,F403
 from .folding import *  # noqa: F401,F403
 from .fused import fused as _fused
-from .groups import by_statistics, group_norm, instance_norm, local_response_norm
+from .groups import (
+    as_one_node,
+    by_statistics,
+    group_norm,
+    instance_norm,
+    local_response_norm,
+)
 from .losses import *  # noqa: F401,F403
 from .margins import *  # noqa: F401,F403
 from .pooling import *  # noqa: F401,F403
@@ -141,6 +147,9 @@ def batch_norm(x, running_mean, running_var, weight=None, bias=None, training=Fa
     """(n, c, ...) over the batch when training, else by the running statistics, which are not changed here."""
     if not training:
         return by_statistics(x, running_mean, running_var, weight, bias, eps)
+    found = as_one_node(x, weight, bias, eps)
+    if found is not None:
+        return found[0]
     axes, shape = (0, *range(2, x.ndim)), (1, -1, *(1,) * (x.ndim - 2))
     centred = x - x.mean(axes, True)
     var = (centred * centred).mean(axes, True)

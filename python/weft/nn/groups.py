@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import weft
 
-from .. import init
+from .. import _core, init
 from .._core import Tensor
 from .._errors import error as _error
 from ._pointwise import pointwise
@@ -24,6 +24,18 @@ def by_statistics(x, mean, var, weight, bias, eps):
     return _affine(x, scale.reshape(*shape), shift.reshape(*shape))
 
 
+def as_one_node(x, weight, bias, eps, groups=0):
+    """(normalised x, mean, variance) of groups of channels, or 0: of each channel over the batch; None where there are
+    no kernels for it."""
+    if not isinstance(x, Tensor):
+        return None
+    if any(
+        v is not None and (not isinstance(v, Tensor) or v.dtype != x.dtype) for v in (weight, bias)
+    ):
+        return None
+    return _core._plane_norm(x, weight, bias, eps, groups)
+
+
 def group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
     """x (n, c, ...) with mean 0 and variance 1 over each group of neighbouring channels and all that follows, then
     times weight and plus bias, one number for each channel. Raises ShapeError when the groups do not divide c."""
@@ -35,6 +47,9 @@ def group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
         )
     if x.size == 0:
         return x
+    found = as_one_node(x, weight, bias, eps, num_groups)
+    if found is not None:
+        return found[0]
     rows = x.reshape(x.shape[0], num_groups, -1)
     one, zero = (
         Tensor(f(rows.shape[2:], dtype=x.dtype, device=x.device), requires_grad=False)

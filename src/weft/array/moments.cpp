@@ -160,7 +160,9 @@ void finish(Moment moment, const std::vector<Spread>& found, double correction, 
   T* out = reinterpret_cast<T*>(to);
   for (const Spread& s : found) {
     const double n = s.count - correction;
-    double value = n > 0 ? s.squares / n : std::numeric_limits<double>::quiet_NaN();
+    double value = moment == Moment::mean ? s.mean
+                   : n > 0                ? s.squares / n
+                                          : std::numeric_limits<double>::quiet_NaN();
     if (moment == Moment::deviation) value = std::sqrt(value);
     *out++ = static_cast<T>(value);
   }
@@ -221,7 +223,57 @@ struct Around {
   }
 };
 
+/// Of the kept places in the order of memory: the reduced axes are neighbours, or the last ones are
+/// reduced, whose rows are joined over the others.
+template <typename T>
+std::vector<Spread> spreads(const T* x, const Order& order) {
+  const Around around(order);
+  std::vector<Spread> found(static_cast<std::size_t>(around.outer * around.inner));
+  if (around.possible) {
+    if (around.inner == 1) rows<T>(x, around.outer, around.gone, found.data());
+    else columns<T>(x, around.outer, around.gone, around.inner, found.data());
+    return found;
+  }
+  const int last = order.extents.size() - 1;
+  std::int64_t count = 1;
+  for (int i = 0; i < last; ++i) count *= order.extents[i];
+  std::vector<Spread> parts(static_cast<std::size_t>(count));
+  rows<T>(x, count, order.extents[last], parts.data());
+  for (std::int64_t t = 0; t < count; ++t) {
+    std::int64_t place = 0, step = 1, left = t;
+    for (int i = last - 1; i >= 0; --i) {
+      if (order.kept[static_cast<std::size_t>(i)]) {
+        place += left % order.extents[i] * step;
+        step *= order.extents[i];
+      }
+      left /= order.extents[i];
+    }
+    const Spread& s = parts[static_cast<std::size_t>(t)];
+    found[static_cast<std::size_t>(place)].join(s.count, s.mean, s.squares);
+  }
+  return found;
+}
+
 }  // namespace
+
+Moments host_mean_and_variance(const NDArray& x_in, std::uint64_t mask) {
+  const NDArray x = x_in.contiguous();
+  Dims shape;
+  for (int i = 0; i < x.ndim(); ++i) {
+    if (!(mask >> i & 1)) shape.push_back(x.shape()[i]);
+  }
+  Moments out{NDArray::empty(x.device(), x.elem(), shape),
+              NDArray::empty(x.device(), x.elem(), shape)};
+  const Order order(x, mask);
+  auto run = [&]<typename T>(T) {
+    const std::vector<Spread> found = spreads<T>(reinterpret_cast<const T*>(x.host()), order);
+    finish<T>(Moment::mean, found, 0, out.mean.host());
+    finish<T>(Moment::variance, found, 0, out.variance.host());
+  };
+  if (x.elem() == Elem::float64) run(double{});
+  else run(float{});
+  return out;
+}
 
 NDArray host_moments(Moment moment, const NDArray& x, std::uint64_t mask, double correction) {
   const Elem elem = is_real_float(x.elem()) ? x.elem() : Elem::float32;
@@ -241,7 +293,7 @@ NDArray host_moments(Moment moment, const NDArray& x, std::uint64_t mask, double
   NDArray in = x.elem() == wide ? x : x.astype(wide);
   if (!Order(in, mask).dense) in = in.copy();
   Order order(in, mask);
-  if (!Around(order).possible) {  // reduced axes go to the end
+  if (!Around(order).possible && order.kept.back()) {  // reduced axes go to the end
     std::vector<int> turned = kept;
     for (std::int64_t a : axes.axes) turned.push_back(static_cast<int>(a));
     in = in.permute(turned).copy();
@@ -249,13 +301,6 @@ NDArray host_moments(Moment moment, const NDArray& x, std::uint64_t mask, double
     const NDArray out = host_moments(moment, in, last, correction);
     return wide == elem ? out : out.astype(elem);
   }
-  const Around around(order);
-  std::vector<Spread> found(static_cast<std::size_t>(around.outer * around.inner));
-  auto run = [&]<typename T>(T) {
-    const T* from = reinterpret_cast<const T*>(in.host());
-    if (around.inner == 1) rows<T>(from, around.outer, around.gone, found.data());
-    else columns<T>(from, around.outer, around.gone, around.inner, found.data());
-  };
   Dims shape;
   std::vector<int> places;  // of the result's axes in the order of memory
   for (int a : order.axes) {
@@ -265,11 +310,11 @@ NDArray host_moments(Moment moment, const NDArray& x, std::uint64_t mask, double
   }
   const NDArray out = NDArray::empty(x.device(), wide, shape);
   if (wide == Elem::float64) {
-    run(double{});
-    finish<double>(moment, found, correction, out.host());
+    finish<double>(moment, spreads(reinterpret_cast<const double*>(in.host()), order), correction,
+                   out.host());
   } else {
-    run(float{});
-    finish<float>(moment, found, correction, out.host());
+    finish<float>(moment, spreads(reinterpret_cast<const float*>(in.host()), order), correction,
+                  out.host());
   }
   std::vector<int> back(places.size());
   for (std::size_t i = 0; i < places.size(); ++i)

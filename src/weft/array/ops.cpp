@@ -463,7 +463,11 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
   if (op == Op::pow && x.array && !y.array && x.array->elem() == types.compute) {
     // Powers with the same value, special ones included, from cheaper operations.
     const double p = exponent_of(y.scalar);
-    if (p == 2 && !is_complex(types.compute)) return apply(Op::square, x);
+    if (p == 2) return apply(Op::square, x);
+    if (is_complex(types.compute) && x.array->on_host() && p == 3)
+      return apply(Op::multiply, Arg(apply(Op::square, x)), x);
+    if (is_complex(types.compute) && x.array->on_host() && p == -1)
+      return apply(Op::divide, Arg(Scalar(1)), x);
     if (p == -1 && is_real_float(types.compute)) return apply(Op::reciprocal, x);
   }
   Elem kernel = kernel_of(op, types.compute);
@@ -552,6 +556,8 @@ void apply_into(Op op, const NDArray& out, const Arg& x, const Arg& y) {
     }
   }
   if (!out.on_host()) return on_device().elementwise(op, types.compute, out, args);
+  if (op == Op::pow && is_complex(types.compute) && args[0].array && !args[1].array)
+    return assign(out, apply(op, args[0], args[1]));  // by products where it may be
   Elem kernel = kernel_of(op, types.compute);
   if (args[0].array && !args[1].array && kernel == types.compute) {
     if (const KnownRow known = known_row(op, kernel, args[1].scalar); known.fn)

@@ -37,6 +37,7 @@ struct ChunkStep {
   alignas(16) char one[24];  // in place of the operand `single`, if any
   int single = -1;
   int out = 0;
+  int bytes = 0;  // of an element of the result
 };
 
 /// The elements of all arrays as rows without gaps.
@@ -61,6 +62,7 @@ struct ChunkedMap::Impl {
 
   Value step(ChunkStep s, Elem elem) {
     s.out = registers++;
+    s.bytes = elem_bytes(elem);
     widest = std::max(widest, elem_bytes(elem));
     steps.push_back(s);
     return {Value::Kind::step, s.out, elem};
@@ -190,6 +192,7 @@ struct ChunkTarget {
   CastFn cast;     // null: the kernel's type is the array's
   ReduceFn total;  // of a chunk, to the chunk's place
   bool stream;
+  int own = -1;  // the register that is the array's chunk itself
 };
 
 }  // namespace
@@ -206,6 +209,21 @@ void ChunkedMap::Impl::run_chunks(const std::vector<Feed>& feeds, const ChunkRow
                : nullptr,
          rows.out.empty() && from == to && out[k].nbytes() >= kStreamBytes &&
              reinterpret_cast<std::uintptr_t>(out[k].host()) % 64 == 0});
+  }
+  // A register that ends as an output, and never holds wider elements, needs no memory of its own.
+  std::vector<int> widest_of(static_cast<std::size_t>(registers)), taken(widest_of);
+  for (const ChunkStep& s : steps) {
+    int& most = widest_of[static_cast<std::size_t>(s.out)];
+    most = std::max(most, s.bytes);
+  }
+  for (std::size_t k = 0; k < targets.size(); ++k) {
+    ChunkTarget& t = targets[k];
+    const Value& v = outputs[k];
+    if (v.kind != Value::Kind::step || t.cast || t.total || t.stream) continue;
+    const auto r = static_cast<std::size_t>(v.index);
+    if (taken[r] || widest_of[r] > elem_bytes(t.elem)) continue;
+    taken[r] = 1;
+    t.own = v.index;
   }
   const std::int64_t line = std::min(kChunk, rows.length);
   const std::int64_t in_row = (rows.length + kChunk - 1) / kChunk;
@@ -225,6 +243,9 @@ void ChunkedMap::Impl::run_chunks(const std::vector<Feed>& feeds, const ChunkRow
           memory = heap[0].data;
         }
         char* const spread = memory + registers * room;
+        std::vector<char*> held(static_cast<std::size_t>(registers));
+        for (std::size_t r = 0; r < held.size(); ++r)
+          held[r] = memory + static_cast<std::int64_t>(r) * room;
         for (std::size_t k = 0; k < constants.size(); ++k) {
           alignas(16) char one[16];
           fill_constant(scalar_feed(constants[k].number, constants[k].elem, one), line,
@@ -255,20 +276,29 @@ void ChunkedMap::Impl::run_chunks(const std::vector<Feed>& feeds, const ChunkRow
                              ? bring(feeds[k], walkers[k] ? &*walkers[k] : nullptr, at, n, *slot[k])
                              : feeds[k].base + at * feeds[k].bytes;
           }
+          for (std::size_t k = 0; k < targets.size(); ++k) {
+            const ChunkTarget& t = targets[k];
+            if (t.own >= 0)
+              held[static_cast<std::size_t>(t.own)] =
+                  t.base +
+                  (begin + (rows.out.empty() ? 0 : row * rows.out[k])) * elem_bytes(t.elem);
+          }
           auto place = [&](const Value& v) -> const void* {
             if (v.kind == Value::Kind::input) return brought[static_cast<std::size_t>(v.index)];
-            return (v.kind == Value::Kind::step ? memory : spread) + v.index * room;
+            return v.kind == Value::Kind::step ? held[static_cast<std::size_t>(v.index)]
+                                               : spread + v.index * room;
           };
           for (const ChunkStep& s : steps) {
             const void* in[3];
             for (int i = 0; i < s.count; ++i) in[i] = i == s.single ? s.one : place(s.in[i]);
-            void* to = memory + s.out * room;
+            void* to = held[static_cast<std::size_t>(s.out)];
             if (s.row) s.row(n, in, to);
             else if (s.cast) s.cast(n, in[0], to);
             else s.select(n, static_cast<const bool*>(in[0]), in[1], in[2], to);
           }
           for (std::size_t k = 0; k < targets.size(); ++k) {
             const ChunkTarget& t = targets[k];
+            if (t.own >= 0) continue;
             const std::int64_t at = begin + (rows.out.empty() ? 0 : row * rows.out[k]);
             const auto* from = static_cast<const char*>(place(outputs[k]));
             const int bytes = elem_bytes(t.elem);
