@@ -38,27 +38,24 @@ _conj = _core.operations["conj"]
 
 
 class _Library:
-    """Where transforms are computed: a module with NumPy's fft interface. NumPy's own is pocketfft."""
+    """A module with NumPy's fft interface that computes the host's transforms; None: weft itself."""
 
     names = ("fft", "ifft", "rfft", "irfft")
     module = None
 
 
 def use(library=None):
-    """Takes one-dimensional transforms from a module with NumPy's fft interface, given itself or by name.
+    """Takes the host's one-dimensional transforms from a module with NumPy's fft interface, given itself or by name.
 
-    "scipy.fft" (pocketfft in vectors, in float32 too: the default where it is installed), "numpy.fft" (the default
-    elsewhere), "mkl_fft", "pyfftw.interfaces.numpy_fft" have it. Gives back the module that was in use. Raises
-    ArgumentError when a function is missing.
+    "scipy.fft", "numpy.fft", "mkl_fft", "pyfftw.interfaces.numpy_fft" have it; None, as at first: weft's own. Gives
+    back the module that was in use, or None. Raises ArgumentError when a function is missing.
     """
     import importlib
-    import importlib.util
 
     before = _Library.module
-    if library is None:
-        library = "scipy.fft" if importlib.util.find_spec("scipy") else "numpy.fft"
     module = importlib.import_module(library) if isinstance(library, str) else library
-    missing = [name for name in _Library.names if not callable(getattr(module, name, None))]
+    names = () if module is None else _Library.names
+    missing = [name for name in names if not callable(getattr(module, name, None))]
     if missing:
         raise _error(
             _core.ArgumentError,
@@ -109,10 +106,8 @@ _RESULTS = {  # by (complex, narrow)
 
 
 def _one_axis(x, name, n, axis, norm):
-    if not x.device.host_accessible:
-        return _on_device(name, x, n, axis, norm)
-    if _Library.module is None:
-        use()
+    if _Library.module is None or not x.device.host_accessible:
+        return _by_weft(name, x, n, axis, norm)
     import numpy
 
     dtype = x.dtype.name
@@ -122,8 +117,8 @@ def _one_axis(x, name, n, axis, norm):
     return _core._asarray(numpy.ascontiguousarray(out), wanted, x.device, None)
 
 
-def _on_device(name, x, n, axis, norm):
-    """By the device's library or by programs: the axis is transformed where the array lies."""
+def _by_weft(name, x, n, axis, norm):
+    """By the host's kernels, the device's library or programs: the axis is transformed where the array lies."""
     points = x.shape[axis] if n is None else n
     if n is None and name == "irfft":
         points = 2 * (points - 1)
@@ -149,12 +144,14 @@ def _scale(points, backward, norm):
 
 
 def _together(name, x, s, axes, norm):
-    """One call over the last axes of an array on a device, none of them cut or filled up; else None."""
+    """One call over the last axes of an array, none of them cut or filled up; else None."""
     if _is_tensor(x) and x.requires_grad or len(axes) < 2:
         return None
     x = _array(x)
     at = [a + x.ndim if a < 0 else a for a in axes]
-    if x.device.host_accessible or sorted(at) != list(range(x.ndim - len(at), x.ndim)):
+    if (x.device.host_accessible and _Library.module) or sorted(at) != list(
+        range(x.ndim - len(at), x.ndim)
+    ):
         return None
     real, backward = "rfft" in name, name[0] == "i"
     if real and at[-1] != x.ndim - 1:

@@ -254,8 +254,9 @@ void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& 
   }
   // Of equal positions the last value stands: one thread, in order.
   const std::int64_t whole = std::max<std::int64_t>(count, 1);
-  if (rest.size == 1 && !accumulate) {
-    const PutFn put = loop_kernels().put[width_of(bytes)];
+  const PutFn put = accumulate ? loop_kernels().put_add[static_cast<int>(x.elem())]
+                               : loop_kernels().put[width_of(bytes)];
+  if (rest.size == 1 && put) {
     if (keeps) return put(count, packed.host(), kept.data(), x.host());
     return for_offsets(x, lines, count, whole,
                        [&](std::int64_t begin, std::int64_t n, const std::int64_t* at) {

@@ -275,16 +275,19 @@ Types resolve_types(const OpInfo& op, const Arg* args, int count) {
   return {e, result_of(op.rule, e)};
 }
 
-/// The type in which a row computes: the operands' own where there is a kernel for it.
-Elem kernel_of(Op op, Elem compute) {
+/// The type in which a row computes: the operands' own where there is a kernel for it. A number
+/// beside 16-bit floats is not rounded to them.
+Elem kernel_of(Op op, Elem compute, bool number = false) {
+  if (number && is_narrow_float(compute) && op != Op::nextafter && op != Op::copysign)
+    return kernel_elem(compute);
   const bool own = kernels().elementwise[static_cast<int>(op)][static_cast<int>(compute)];
   return own ? compute : kernel_elem(compute);
 }
 
-void run_binary(Op op, ElementwiseFn fn, Elem compute, Rule rule, const NDArray& out, const Arg& x,
-                const Arg& y) {
+void run_binary(Op op, Elem compute, Rule rule, const NDArray& out, const Arg& x, const Arg& y) {
   if (out.size() == 0) return;
-  Elem kernel = kernel_of(op, compute);
+  const Elem kernel = kernel_of(op, compute, !x.array || !y.array);
+  ElementwiseFn fn = kernels().elementwise[static_cast<int>(op)][static_cast<int>(kernel)];
   alignas(16) char constants[2][16];
   Feed feeds[2];
   const Arg* args[2] = {&x, &y};
@@ -470,7 +473,7 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
       return apply(Op::divide, Arg(Scalar(1)), x);
     if (p == -1 && is_real_float(types.compute)) return apply(Op::reciprocal, x);
   }
-  Elem kernel = kernel_of(op, types.compute);
+  const Elem kernel = kernel_of(op, types.compute, !x.array || !y.array);
   ElementwiseFn fn = kernels().elementwise[static_cast<int>(op)][static_cast<int>(kernel)];
   if (x.array && y.array) {
     check_same_device(*x.array, *y.array, row.name);
@@ -483,7 +486,7 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
       on_device().elementwise(op, types.compute, out, args);
       return out;
     }
-    run_binary(op, fn, types.compute, row.rule, out, x, y);
+    run_binary(op, types.compute, row.rule, out, x, y);
     return out;
   }
   if (std::vector<int> order;
@@ -520,7 +523,7 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
     fn(out.size(), in, out.host());
     return out;
   }
-  run_binary(op, fn, types.compute, row.rule, out, x, y);
+  run_binary(op, types.compute, row.rule, out, x, y);
   return out;
 }
 
@@ -558,13 +561,12 @@ void apply_into(Op op, const NDArray& out, const Arg& x, const Arg& y) {
   if (!out.on_host()) return on_device().elementwise(op, types.compute, out, args);
   if (op == Op::pow && is_complex(types.compute) && args[0].array && !args[1].array)
     return assign(out, apply(op, args[0], args[1]));  // by products where it may be
-  Elem kernel = kernel_of(op, types.compute);
+  const Elem kernel = kernel_of(op, types.compute, !args[0].array || !args[1].array);
   if (args[0].array && !args[1].array && kernel == types.compute) {
     if (const KnownRow known = known_row(op, kernel, args[1].scalar); known.fn)
       return run_known(known, kernel, out, *args[0].array);
   }
-  run_binary(op, kernels().elementwise[static_cast<int>(op)][static_cast<int>(kernel)],
-             types.compute, row.rule, out, args[0], args[1]);
+  run_binary(op, types.compute, row.rule, out, args[0], args[1]);
 }
 
 void assign(const NDArray& dst, const NDArray& src) {

@@ -44,6 +44,13 @@ enum class VectorKernel : std::int16_t {
   columns,    // ColumnsFn
   transpose,  // TransposeFn, of unsigned integers
   transpose_stream,
+  fft_split,  // SplitFn
+  fft_join,   // JoinFn
+  fft_turn,   // TurnFn
+  fft_part,   // PartFn
+  fft_pair,   // PairFn
+  fft_pass,   // PassFn of a radix: fft_pass + radix
+  fft_pass_last = fft_pass + 13,
   count_,
 };
 inline constexpr int kVectorKernels = static_cast<int>(VectorKernel::count_);
@@ -69,6 +76,24 @@ using ColumnsFn = void (*)(const void* a, const void* x, void* y, std::int64_t m
 /// caches: out is aligned to its vectors, and its out_step counts sides of a tile.
 using TransposeFn = void (*)(const void* in, void* out, std::int64_t m, std::int64_t n,
                              std::int64_t in_step, std::int64_t out_step);
+
+/// Fourier transforms, of numbers in planes (re, im), n rows of s numbers, whole vectors of them.
+/// A pass of Stockham's method: x has radix m rows; w[k] is the k-th root of one, as pairs.
+using PassFn = void (*)(const void* xr, const void* xi, const void* w, void* yr, void* yi,
+                        std::int64_t m, std::int64_t s, std::int64_t stride);
+/// Rows of n pairs, `from` pairs apart, to planes whose rows are `to` apart; and back, times scale.
+using SplitFn = void (*)(const void* x, void* r, void* i, std::int64_t rows, std::int64_t n,
+                         std::int64_t from, std::int64_t to);
+using JoinFn = void (*)(const void* r, const void* i, const void* scale, void* out,
+                        std::int64_t rows, std::int64_t n, std::int64_t from, std::int64_t to);
+/// Row k times w[k] times t.
+using TurnFn = void (*)(void* r, void* i, const void* tr, const void* ti, const void* w,
+                        std::int64_t n, std::int64_t s);
+/// z = a + i b for spectra a, b of real lines, of which n / 2 + 1 rows are read or written.
+using PartFn = void (*)(const void* zr, const void* zi, void* ar, void* ai, void* br, void* bi,
+                        std::int64_t n, std::int64_t s);
+using PairFn = void (*)(const void* ar, const void* ai, const void* br, const void* bi, void* zr,
+                        void* zi, std::int64_t n, std::int64_t s);
 
 struct VectorTable {
   VectorShape shape;

@@ -10,6 +10,7 @@
 #include "weft/devices/grid_operators.h"
 #include "weft/devices/kernel.h"
 #include "weft/devices/program_cache.h"
+#include "weft/host/fourier.h"
 #include "weft/operators/fft.h"
 #include "weft/runtime/math_library.h"
 
@@ -227,10 +228,53 @@ NDArray scaled(const NDArray& x, double scale) {
   return x;
 }
 
+/// The length along the axis: elements beyond it are cut off, zeros filled up.
+NDArray with_points(const NDArray& x, int axis, std::int64_t n) {
+  if (x.shape()[axis] == n) return x;
+  if (x.shape()[axis] > n) return x.slice(axis, 0, n, 1);
+  Dims shape = x.shape();
+  shape[axis] = n;
+  NDArray out = full(x.device(), x.elem(), shape, Scalar(0));
+  assign(out.slice(axis, 0, x.shape()[axis], 1), x);
+  return out;
+}
+
+bool on_host_with_passes(const NDArray& x, std::int64_t n) {
+  return x.on_host() && n > 1 && !operators::fft_radices(n).empty();
+}
+
+/// Along any axis where it lies, by the host's kernels.
+NDArray by_host(FourierKind kind, const NDArray& x, std::int64_t n, int axis, Elem elem,
+                bool inverse, double scale) {
+  const Elem real = real_of(elem);
+  const bool forward = kind == FourierKind::real_forward, back = kind == FourierKind::real_inverse;
+  const std::int64_t half = n / 2 + 1;
+  NDArray in = with_points(x, axis, back ? half : n);
+  in = in.elem() == (forward ? real : elem) ? in.contiguous() : in.astype(forward ? real : elem);
+  Dims shape = in.shape();
+  shape[axis] = forward ? half : n;
+  NDArray out = NDArray::empty(x.device(), back ? real : elem, shape);
+  if (out.size() == 0) return out;
+  Fourier f{kind, inverse, 1, n, 1, scale};
+  for (int i = 0; i < axis; ++i) f.outer *= shape[i];
+  for (int i = axis + 1; i < x.ndim(); ++i) f.inner *= shape[i];
+  auto run = [&]<typename T>(T) {
+    const std::int64_t count = fourier_space<T>(f);
+    const NDArray space = NDArray::empty(x.device(), real, Dims{count});
+    fourier<T>(f, reinterpret_cast<const T*>(in.host()), reinterpret_cast<T*>(out.host()),
+               count ? reinterpret_cast<T*>(space.host()) : nullptr);
+  };
+  if (real == Elem::float32) run(float{});
+  else run(double{});
+  return out;
+}
+
 /// Rows of compact complex numbers.
 NDArray fft_rows(const NDArray& x, bool inverse, double scale) {
   const std::int64_t n = x.shape()[1];
   if (x.size() == 0) return x;
+  if (on_host_with_passes(x, n))
+    return by_host(FourierKind::complex, x, n, 1, x.elem(), inverse, scale);
   if (MathLibrary* lib = library(x)) {
     const NDArray out = NDArray::empty(x.device(), x.elem(), x.shape());
     by_library(*lib, x, out, inverse ? MathLibrary::Fft::inverse : MathLibrary::Fft::forward, n);
@@ -242,7 +286,7 @@ NDArray fft_rows(const NDArray& x, bool inverse, double scale) {
 }
 
 void need_grid(const NDArray& x, std::string_view name) {
-  if (has_grid(x)) return;
+  if (x.on_host() || has_grid(x)) return;
   throw Error(ErrorKind::device, cat("array.", name, ".kernel"),
               cat("no kernel of ", name, " for arrays on ", x.device()->info().name))
       .note("devices that have it: cpu, and those with a grid of thread blocks")
@@ -291,6 +335,8 @@ Elem complex_for(Elem e) {
 
 NDArray fft(const NDArray& x, std::int64_t n, int axis, bool inverse, double scale) {
   need_grid(x, inverse ? "ifft" : "fft");
+  if (on_host_with_passes(x, n))
+    return by_host(FourierKind::complex, x, n, axis, complex_for(x.elem()), inverse, scale);
   if (MathLibrary* lib = library(x)) {
     const NDArray out = by_library_in_place(
         *lib, x, n, axis, inverse ? MathLibrary::Fft::inverse : MathLibrary::Fft::forward,
@@ -306,6 +352,8 @@ NDArray rfft(const NDArray& x, std::int64_t n, int axis, double scale) {
   need_grid(x, "rfft");
   Dims lead;
   const Elem elem = complex_for(x.elem());
+  if (on_host_with_passes(x, n))
+    return by_host(FourierKind::real_forward, x, n, axis, elem, false, scale);
   if (MathLibrary* lib = library(x)) {
     const NDArray here =
         by_library_in_place(*lib, x, n, axis, MathLibrary::Fft::real_forward, elem);
@@ -324,6 +372,8 @@ NDArray irfft(const NDArray& x, std::int64_t n, int axis, double scale) {
   Dims lead;
   const Elem elem = complex_for(x.elem());
   const std::int64_t half = n / 2 + 1;
+  if (on_host_with_passes(x, n))
+    return by_host(FourierKind::real_inverse, x, n, axis, elem, true, scale);
   const NDArray rows = rows_of(x, half, axis, elem, lead);
   if (MathLibrary* lib = library(x)) {
     NDArray out = NDArray::empty(x.device(), real_of(elem), Dims{rows.shape()[0], n});

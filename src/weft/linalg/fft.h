@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Fourier transforms on devices with a grid: by the vendor's library where the
-// device has one, else by the passes of operators/fft.h, and where a prime factor of the length has
-// none by Bluestein's method.
+// Fourier transforms: on the host by host/fourier.h, on devices with a grid by the vendor's library
+// where the device has one, else by the passes of operators/fft.h, and where a prime factor of the
+// length has none by Bluestein's method.
 
 #include "weft/array/ops.h"
 #include "weft/runtime/math_library.h"

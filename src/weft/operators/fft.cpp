@@ -1,96 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/operators/fft.h"
 
-#include <cmath>
-#include <numbers>
-
 #include "weft/base/text.h"
+#include "weft/operators/fft_butterfly.h"
 #include "weft/operators/program_text.h"
 
 namespace weft::operators {
 
-namespace {
-
-struct Names {
-  std::string re, im;
-};
-
-/// Statements of a transform of a few numbers in registers, by halves while the length is even.
-class Butterfly {
- public:
-  Butterfly(const FftSpec& spec, std::string indent) : spec_(spec), indent_(std::move(indent)) {}
-  std::string text;
-
-  std::vector<Names> transform(const std::vector<Names>& x) {
-    const std::size_t n = x.size();
-    if (n == 1) return x;
-    return n % 2 == 0 ? halves(x) : sums(x);
-  }
-  Names named(const std::string& re, const std::string& im) {
-    const Names out = {cat("r", count_), cat("i", count_)};
-    ++count_;
-    text += cat(indent_, out.re, ": T.", spec_.real, " = ", re, "\n", indent_, out.im, ": T.",
-                spec_.real, " = ", im, "\n");
-    return out;
-  }
-
- private:
-  std::vector<Names> halves(const std::vector<Names>& x) {
-    std::vector<Names> even, odd;
-    for (std::size_t k = 0; k < x.size(); ++k) (k % 2 ? odd : even).push_back(x[k]);
-    even = transform(even), odd = transform(odd);
-    std::vector<Names> out(x.size());
-    for (std::size_t k = 0; k < even.size(); ++k) {
-      const Names turned = product(odd[k], k, x.size());
-      out[k] = named(cat(even[k].re, " + ", turned.re), cat(even[k].im, " + ", turned.im));
-      out[k + even.size()] =
-          named(cat(even[k].re, " - ", turned.re), cat(even[k].im, " - ", turned.im));
-    }
-    return out;
-  }
-  std::vector<Names> sums(const std::vector<Names>& x) {
-    std::vector<Names> out;
-    for (std::size_t j = 0; j < x.size(); ++j) {
-      Names sum = x[0];
-      for (std::size_t k = 1; k < x.size(); ++k) {
-        const Names term = product(x[k], j * k % x.size(), x.size());
-        sum = named(cat(sum.re, " + ", term.re), cat(sum.im, " + ", term.im));
-      }
-      out.push_back(sum);
-    }
-    return out;
-  }
-  /// x exp(-+ 2 pi i k / n).
-  Names product(const Names& x, std::size_t k, std::size_t n) {
-    const std::size_t quarters = 4 * k % n == 0 ? 4 * k / n : 4;
-    const bool back = spec_.inverse;
-    const Names minus = {cat("(", number(-1), " * ", x.re, ")"),
-                         cat("(", number(-1), " * ", x.im, ")")};
-    if (quarters == 0) return x;
-    if (quarters == 2) return minus;
-    if (quarters == 1 || quarters == 3)
-      return (quarters == 1) == back ? Names{minus.im, x.re} : Names{x.im, minus.re};
-    const double angle = 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n);
-    const double c = std::cos(angle), s = back ? std::sin(angle) : -std::sin(angle);
-    return named(cat(x.re, " * ", number(c), " - ", x.im, " * ", number(s)),
-                 cat(x.re, " * ", number(s), " + ", x.im, " * ", number(c)));
-  }
-  std::string number(double v) const {
-    char text[40];
-    std::snprintf(text, sizeof text, "T.%s(%.17g)", spec_.real.c_str(), v);
-    return text;
-  }
-  const FftSpec& spec_;
-  std::string indent_;
-  int count_ = 0;
-};
-
-}  // namespace
-
 std::vector<int> fft_radices(std::int64_t n) {
   std::vector<int> out;
   if (n < 1) return out;
-  for (const int radix : {8, 13, 11, 7, 5, 4, 3, 2}) {
+  for (const int radix : kFftRadices) {
     for (; n % radix == 0; n /= radix) out.push_back(radix);
   }
   if (n > 1) out.clear();
@@ -99,8 +19,8 @@ std::vector<int> fft_radices(std::int64_t n) {
 
 ir::PrimFunc fft_pass(const FftSpec& spec) {
   const std::string indent(16, ' ');
-  Butterfly b(spec, indent);
-  std::vector<Names> x;
+  Butterfly b(spec.real, spec.inverse, indent);
+  std::vector<Butterfly::Number> x;
   for (int k = 0; k < spec.radix; ++k) {
     const std::string at = cat("2 * (row * n + u + ", k, " * m * stride)");
     x.push_back(b.named(cat("x[", at, "]"), cat("x[", at, " + 1]")));
@@ -108,12 +28,12 @@ ir::PrimFunc fft_pass(const FftSpec& spec) {
   x = b.transform(x);
   std::string stores;
   for (int j = 0; j < spec.radix; ++j) {
-    Names y = x[static_cast<std::size_t>(j)];
+    Butterfly::Number y = x[static_cast<std::size_t>(j)];
     if (j > 0) {
       const std::string at = cat("2 * (p * ", j, " * stride)");
-      const Names w = b.named(cat("table[", at, "]"),
-                              spec.inverse ? cat("T.", spec.real, "(-1) * table[", at, " + 1]")
-                                           : cat("table[", at, " + 1]"));
+      const Butterfly::Number w = b.named(
+          cat("table[", at, "]"), spec.inverse ? cat("T.", spec.real, "(-1) * table[", at, " + 1]")
+                                               : cat("table[", at, " + 1]"));
       y = b.named(cat(y.re, " * ", w.re, " - ", y.im, " * ", w.im),
                   cat(y.re, " * ", w.im, " + ", y.im, " * ", w.re));
     }

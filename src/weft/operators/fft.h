@@ -14,6 +14,7 @@ namespace weft::operators {
 inline constexpr int kFftThreads = 256;
 /// Prime factors above this one have no pass.
 inline constexpr std::int64_t kLargestRadix = 13;
+inline constexpr int kFftRadices[] = {8, 13, 11, 7, 5, 4, 3, 2};
 
 /// The lengths of the passes, whose product is n; empty where a prime factor of n has no pass.
 std::vector<int> fft_radices(std::int64_t n);

@@ -173,6 +173,23 @@ ir::PrimFunc known_function(Known way, Elem e) {
   return vectorized(p.finish(ir::make_for(i, number(0), p.n, body)));
 }
 
+/// A row of bfloat16, computed in float32 and rounded once.
+ir::PrimFunc narrow_function(Op op, int arity, Elem e, Elem result) {
+  Program p;
+  std::vector<Load> loads;
+  for (int k = 0; k < arity; ++k) loads.push_back({p.buffer(cat("a", k), e), false});
+  ir::Buffer out = p.buffer("out", result);
+  Var i = ir::make_var("i");
+  Stmt body = point_block({i}, {p.n}, [&](const std::vector<Expr>& v) {
+    return pointwise(loads, out, v[0], [&](const std::vector<Expr>& in) {
+      std::vector<Expr> wide;
+      for (const Expr& x : in) wide.push_back(ir::cast(dtypes::float32, x));
+      return no_branches(convert_value(value_of(op, wide), result));
+    });
+  });
+  return vectorized(p.finish(ir::make_for(i, number(0), p.n, body)));
+}
+
 /// The next 16-bit float towards another is the next word: magnitudes with a sign count through 0.
 ir::PrimFunc next_function(Elem e) {
   Program p;
@@ -388,6 +405,26 @@ std::vector<Kernel> table_kernels(const std::vector<Elem>& elems) {
   return out;
 }
 
+namespace {
+
+/// Rows that are no calls of the library, which cost more than conversions do.
+void narrow_rows(Elem e, std::vector<Kernel>& out) {
+  for (int k = 0; k < kOps; ++k) {
+    const Row& row = kRows[row_of(static_cast<Op>(k))];
+    const Op op = static_cast<Op>(k);
+    const bool bits = op == Op::abs || op == Op::negative || op == Op::copysign ||
+                      op == Op::nextafter;  // of the word
+    if (!(row.types & F) || bits || op == Op::floor_divide || op == Op::remainder) continue;
+    const std::vector<Expr> probe(2, ir::make_var("x", dtypes::float32));
+    if (calls_library(value_of(op, probe))) continue;
+    const Elem result = row.truth ? Elem::boolean : e;
+    out.push_back({entry(KernelEntry::elementwise, k, e), cat("w_", row.name, "_", name_of(e)),
+                   narrow_function(op, row.arity, e, result)});
+  }
+}
+
+}  // namespace
+
 std::vector<Kernel> cast_kernels() {
   std::vector<Kernel> out;
   for (int a = 0; a < kElems; ++a) {
@@ -413,6 +450,7 @@ std::vector<Kernel> cast_kernels() {
                        {},
                        e});
       }
+      if (e == Elem::bfloat16) narrow_rows(e, out);
       continue;
     }
     out.push_back({entry(KernelEntry::select, 0, e),
