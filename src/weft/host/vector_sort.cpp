@@ -6,9 +6,12 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstddef>
+#include <mutex>
 #include <type_traits>
 
+#include "weft/base/fork_safe_mutex.h"
 #include "weft/base/text.h"
 
 namespace weft {
@@ -46,22 +49,31 @@ constexpr char letter() {
   else return std::is_signed_v<T> ? 'x' : 'y';
 }
 
+/// The library is opened under a lock that fork() waits for: a child that is forked while another
+/// thread makes a local static waits for that thread, which it does not have.
+ForkSafeMutex opening;
+
+template <typename T>
+SortFn<T> find(const char* order) {
+  if (!library().handle) return nullptr;
+  const std::string name =
+      cat("_ZNK3hwy6SorterclEP", letter<T>(),
+          std::is_same_v<std::size_t, unsigned long> ? 'm' : 'j', "NS_", order, "E");
+  return reinterpret_cast<SortFn<T>>(dlsym(library().handle, name.c_str()));
+}
+
 template <typename T>
 SortFn<T> routine(bool descending) {
-  static const auto all = [] {
-    const auto found = [](const char* order) -> SortFn<T> {
-      if (!library().handle) return nullptr;
-      const std::string name =
-          cat("_ZNK3hwy6SorterclEP", letter<T>(),
-              std::is_same_v<std::size_t, unsigned long> ? 'm' : 'j', "NS_", order, "E");
-      return reinterpret_cast<SortFn<T>>(dlsym(library().handle, name.c_str()));
-    };
-    struct {
-      SortFn<T> up, down;
-    } both{found("13SortAscending"), found("14SortDescending")};
-    return both;
-  }();
-  return descending ? all.down : all.up;
+  static std::atomic<bool> known{false};
+  static SortFn<T> up = nullptr, down = nullptr;
+  if (!known.load(std::memory_order_acquire)) {
+    std::lock_guard lock(opening);
+    if (!known.load(std::memory_order_relaxed)) {
+      up = find<T>("13SortAscending"), down = find<T>("14SortDescending");
+      known.store(true, std::memory_order_release);
+    }
+  }
+  return descending ? down : up;
 }
 
 }  // namespace
