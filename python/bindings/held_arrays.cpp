@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a captured function's state looked like, and whether it still looks so: asked in every replay, where walking through
-// modules and optimizers in Python would take longer than the step.
+// What a captured function's state looked like, and whether it still looks so: asked in every
+// replay, where walking through modules and optimizers in Python would take longer than the step.
 
 #include <nanobind/nanobind.h>
 
@@ -153,7 +153,8 @@ PyType_Slot held_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(visit_held)
 }  // namespace
 
 void bind_held_arrays(nb::module_& m) {
-  nb::class_<HeldArrays>(m, "_HeldArrays", nb::type_slots(held_slots), "What containers and tensors hold, to be compared with later.")
+  nb::class_<HeldArrays>(m, "_HeldArrays", nb::type_slots(held_slots),
+                         "What containers and tensors hold, to be compared with later.")
       .def(nb::init<nb::list, const std::vector<Tensor>&>(), nb::arg("containers"),
            nb::arg("tensors"))
       .def("same", &HeldArrays::same,
