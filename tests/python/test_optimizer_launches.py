@@ -44,7 +44,9 @@ def test_steps_equal_the_hosts(name, dtype, rng):
         assert all(str(p.data.dtype) == dtype for p in params)
         ends.append([p.data.numpy() for p in params])
     for host, card in zip(*ends):
-        np.testing.assert_allclose(card, host, rtol=2e-5 if dtype == "float32" else 1e-12, atol=1e-6)
+        np.testing.assert_allclose(
+            card, host, rtol=2e-5 if dtype == "float32" else 1e-12, atol=1e-6
+        )
 
 
 @pytest.mark.parametrize("momentum", [0.1, 0.7, None])
