@@ -66,8 +66,7 @@ class Optimizer:
             raise _error(
                 weft.ArgumentError,
                 "optim.params.twice",
-                f"a parameter of shape {twice[0].shape} is in more than one group",
-            )
+                f"a parameter of shape {twice[0].shape} is in more than one group", help="list each parameter once")
         seen.update(id(p) for p in group["params"])
         if not group["lr"] >= 0:
             raise _error(
@@ -132,8 +131,7 @@ class Optimizer:
             raise _error(
                 weft.ArgumentError,
                 "optim.state.names",
-                f"the state holds {sorted(state)}; needed: {sorted(wanted)}",
-            )
+                f"the state holds {sorted(state)}; needed: {sorted(wanted)}", help="load a state that this kind of optimizer saved")
         for name in self._options:
             values = state[name]
             if not isinstance(values, (list, tuple)):
@@ -142,8 +140,7 @@ class Optimizer:
                 raise _error(
                     weft.ArgumentError,
                     "optim.state.groups",
-                    f"the state is of {len(values)} groups, the optimizer has {len(self.param_groups)}",
-                )
+                    f"the state is of {len(values)} groups, the optimizer has {len(self.param_groups)}", help="make the optimizer with the groups that it had when the state was saved")
             for group, value in zip(self.param_groups, values):
                 group[name] = value
         for name in self._kept:

@@ -75,8 +75,7 @@ def _checked(name, x, norm):
         raise _error(
             _core.ArgumentError,
             "array.fft.norm",
-            f"norm is {norm!r}, legal: 'backward', 'ortho', 'forward'",
-        )
+            f"norm is {norm!r}, legal: 'backward', 'ortho', 'forward'", help="leave norm out, which is 'backward'")
     if _is_tensor(x) and x.requires_grad:
         raise _error(
             _core.DTypeError,
@@ -94,8 +93,7 @@ def _transform(name, x, n, axis, norm):
         raise _error(
             _core.ArgumentError,
             f"array.{name}.length",
-            f"{name} to {n} points; at least 1 is needed",
-        )
+            f"{name} to {n} points; at least 1 is needed", help="transform at least one point")
     return _computed(name, _one_axis, x, name, n, axis, norm)
 
 
@@ -131,8 +129,7 @@ def _on_device(name, x, n, axis, norm):
         raise _error(
             _core.ArgumentError,
             f"array.{name}.length",
-            f"{name} of {points} points along axis {axis}; at least 1 is needed",
-        )
+            f"{name} of {points} points along axis {axis}; at least 1 is needed", help="transform at least one point")
     backward = name in ("ifft", "irfft")
     scale = _scale(points, backward, norm)
     if name == "rfft":

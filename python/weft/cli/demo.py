@@ -31,8 +31,7 @@ def relative_error(got, wanted):
         raise _error(
             "shape",
             "cli.demo.shape",
-            f"a program of the tour compares a result of shape {got.shape} with one of shape {wanted.shape}",
-        )
+            f"a program of the tour compares a result of shape {got.shape} with one of shape {wanted.shape}", help="compare results of one shape")
     worst = float(abs(got - wanted).max(initial=0.0))
     most = float(abs(wanted).max(initial=0.0))
     return worst / most if most else worst and math.inf
