@@ -93,7 +93,9 @@ def afterwards(text, begin, end):
         return [], []
     last = re.compile(rf"(?:return|throw|raise) (?:std::move\()?{name}\b").search(text, end)
     notes, helps = [], []
-    for call in re.finditer(rf"\b{name}\.(note|help|repair)\(", text[end : last.end() + 200 if last else end + 600]):
+    for call in re.finditer(
+        rf"\b{name}\.(note|help|repair)\(", text[end : last.end() + 200 if last else end + 600]
+    ):
         inner = text[end + call.end() : closing(text, end + call.end() - 1) - 1]
         (notes if call.group(1) == "note" else helps).append(inner)
     return notes, helps
@@ -262,7 +264,9 @@ def row_of(rows, slug):
     if slug.replace(HOLE, "*") in rows:
         return slug.replace(HOLE, "*")
     name = slug.replace(HOLE, "x")
-    return next((r for r in rows if "*" in r and re.fullmatch(re.escape(r).replace(r"\*", ".+"), name)), "")
+    return next(
+        (r for r in rows if "*" in r and re.fullmatch(re.escape(r).replace(r"\*", ".+"), name)), ""
+    )
 
 
 def collect(root):

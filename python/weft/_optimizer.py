@@ -66,7 +66,9 @@ class Optimizer:
             raise _error(
                 weft.ArgumentError,
                 "optim.params.twice",
-                f"a parameter of shape {twice[0].shape} is in more than one group", help="list each parameter once")
+                f"a parameter of shape {twice[0].shape} is in more than one group",
+                help="list each parameter once",
+            )
         seen.update(id(p) for p in group["params"])
         if not group["lr"] >= 0:
             raise _error(
@@ -131,7 +133,9 @@ class Optimizer:
             raise _error(
                 weft.ArgumentError,
                 "optim.state.names",
-                f"the state holds {sorted(state)}; needed: {sorted(wanted)}", help="load a state that this kind of optimizer saved")
+                f"the state holds {sorted(state)}; needed: {sorted(wanted)}",
+                help="load a state that this kind of optimizer saved",
+            )
         for name in self._options:
             values = state[name]
             if not isinstance(values, (list, tuple)):
@@ -140,7 +144,9 @@ class Optimizer:
                 raise _error(
                     weft.ArgumentError,
                     "optim.state.groups",
-                    f"the state is of {len(values)} groups, the optimizer has {len(self.param_groups)}", help="make the optimizer with the groups that it had when the state was saved")
+                    f"the state is of {len(values)} groups, the optimizer has {len(self.param_groups)}",
+                    help="make the optimizer with the groups that it had when the state was saved",
+                )
             for group, value in zip(self.param_groups, values):
                 group[name] = value
         for name in self._kept:

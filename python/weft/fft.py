@@ -75,7 +75,9 @@ def _checked(name, x, norm):
         raise _error(
             _core.ArgumentError,
             "array.fft.norm",
-            f"norm is {norm!r}, legal: 'backward', 'ortho', 'forward'", help="leave norm out, which is 'backward'")
+            f"norm is {norm!r}, legal: 'backward', 'ortho', 'forward'",
+            help="leave norm out, which is 'backward'",
+        )
     if _is_tensor(x) and x.requires_grad:
         raise _error(
             _core.DTypeError,
@@ -93,7 +95,9 @@ def _transform(name, x, n, axis, norm):
         raise _error(
             _core.ArgumentError,
             f"array.{name}.length",
-            f"{name} to {n} points; at least 1 is needed", help="transform at least one point")
+            f"{name} to {n} points; at least 1 is needed",
+            help="transform at least one point",
+        )
     return _computed(name, _one_axis, x, name, n, axis, norm)
 
 
@@ -129,7 +133,9 @@ def _on_device(name, x, n, axis, norm):
         raise _error(
             _core.ArgumentError,
             f"array.{name}.length",
-            f"{name} of {points} points along axis {axis}; at least 1 is needed", help="transform at least one point")
+            f"{name} of {points} points along axis {axis}; at least 1 is needed",
+            help="transform at least one point",
+        )
     backward = name in ("ifft", "irfft")
     scale = _scale(points, backward, norm)
     if name == "rfft":

@@ -105,7 +105,9 @@ def _fans(tensor):
         raise _error(
             "shape",
             "init.fan",
-            f"a tensor of shape {tensor.shape} has no fan-in: two axes are needed", help="give a tensor with two axes or more, or use normal_ and uniform_")
+            f"a tensor of shape {tensor.shape} has no fan-in: two axes are needed",
+            help="give a tensor with two axes or more, or use normal_ and uniform_",
+        )
     if tensor.ndim == 2:
         return tensor.shape
     area = math.prod(tensor.shape[2:])

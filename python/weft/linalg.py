@@ -119,7 +119,9 @@ def cross(x1, x2, /, *, axis=-1):
         raise _error(
             _core.ShapeError,
             "array.cross.extent",
-            f"cross needs extents of 3, got {x1.shape[axis]} and {x2.shape[axis]}", help="choose the axis with the three numbers: axis=-1")
+            f"cross needs extents of 3, got {x1.shape[axis]} and {x2.shape[axis]}",
+            help="choose the axis with the three numbers: axis=-1",
+        )
     a = _ns.unstack(_ns.moveaxis(x1, axis, -1), axis=-1)
     b = _ns.unstack(_ns.moveaxis(x2, axis, -1), axis=-1)
     parts = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
@@ -201,7 +203,11 @@ def qr(x, /, *, mode="reduced"):
     """Orthogonal and triangular factors."""
     if mode not in ("reduced", "complete"):
         raise _error(
-            _core.ArgumentError, "array.qr.mode", f"mode is {mode!r}, legal: 'reduced', 'complete'", help="leave mode out, which is 'reduced'")
+            _core.ArgumentError,
+            "array.qr.mode",
+            f"mode is {mode!r}, legal: 'reduced', 'complete'",
+            help="leave mode out, which is 'reduced'",
+        )
     return QRResult(*_computed("qr", _core._qr, _plain(x, "qr"), mode == "complete"))
 
 
@@ -271,7 +277,9 @@ def outer(x1, x2, /):
         raise _error(
             _core.ShapeError,
             "array.outer.rank",
-            f"outer needs two vectors, got shapes {x1.shape} and {x2.shape}", help="flatten them first: x.reshape(-1)")
+            f"outer needs two vectors, got shapes {x1.shape} and {x2.shape}",
+            help="flatten them first: x.reshape(-1)",
+        )
     return x1[:, None] * x2[None, :]
 
 
@@ -328,7 +336,9 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
         raise _error(
             _core.ArgumentError,
             "array.matrix_norm.ord",
-            f"ord is {ord!r}; legal: 'fro', 'nuc', 1, -1, 2, -2, inf, -inf", help="leave ord out, which is 'fro'")
+            f"ord is {ord!r}; legal: 'fro', 'nuc', 1, -1, 2, -2, inf, -inf",
+            help="leave ord out, which is 'fro'",
+        )
     return out if keepdims else _ns.squeeze(out, (-2, -1))
 
 

@@ -129,7 +129,10 @@ def _words(array, what: str, writable: bool):
     """The array as 32-bit words without a copy."""
     if not isinstance(array, np.ndarray):
         raise value_error(
-            "wse.memcpy.array", f"{what} needs a NumPy array, not {type(array).__name__}", help="pass a numpy.ndarray of 32-bit elements")
+            "wse.memcpy.array",
+            f"{what} needs a NumPy array, not {type(array).__name__}",
+            help="pass a numpy.ndarray of 32-bit elements",
+        )
     problem = None
     if array.flags.c_contiguous:
         array = array.reshape(-1)  # the elements in the order of memory, without a copy
@@ -389,7 +392,9 @@ class SdkRuntime:
         if min(row_stride, col_stride, w, h) < 1:
             raise value_error(
                 "wse.memcpy.stride",
-                f"memcpy_h2d_stride: strides {row_stride} and {col_stride} over {w} x {h} PEs; all must be positive", help="give strides from 1 on")
+                f"memcpy_h2d_stride: strides {row_stride} and {col_stride} over {w} x {h} PEs; all must be positive",
+                help="give strides from 1 on",
+            )
         columns, rows = 1 + (w - 1) // row_stride, 1 + (h - 1) // col_stride
         words = _words(src, "memcpy_h2d_stride", False)
         if words.size != columns * rows * l:

@@ -26,7 +26,9 @@ def take(x, indices, /, *, axis=None):
             raise _error(
                 _core.ArgumentError,
                 "array.take.axis",
-                f"take from {x.ndim} dimensions needs an axis", help="take(x, indices, axis=0), or flatten first: x.reshape(-1)")
+                f"take from {x.ndim} dimensions needs an axis",
+                help="take(x, indices, axis=0), or flatten first: x.reshape(-1)",
+            )
         axis = 0
     if _is_tensor(x):
         axis, index = _axis(axis, x.ndim, "take"), _array(indices)
@@ -57,7 +59,9 @@ def scatter(x, indices, values, /, *, accumulate=False):
         raise _error(
             _core.IndexError,
             "array.scatter.rank",
-            f"scatter into shape {x.shape} with {len(places)} index arrays", help="give one index array for each axis, from the first on")
+            f"scatter into shape {x.shape} with {len(places)} index arrays",
+            help="give one index array for each axis, from the first on",
+        )
     if _is_tensor(x) or _is_tensor(values):
         if not accumulate:
             raise _error(
@@ -82,7 +86,9 @@ def topk(x, k, /, *, axis=-1, largest=True):
         raise _error(
             _core.ArgumentError,
             "array.topk.count",
-            f"topk of {k} elements along axis {axis} of shape {x.shape}", help="ask for 0 to as many as the axis has")
+            f"topk of {k} elements along axis {axis} of shape {x.shape}",
+            help="ask for 0 to as many as the axis has",
+        )
     data = x.data if _is_tensor(x) else x
     order = _core._topk(data, k, axis, largest)
     return topk_result(take_along_axis(x, order, axis=axis), order)
@@ -109,7 +115,9 @@ def searchsorted(x1, x2, /, *, side="left", sorter=None):
         raise _error(
             _core.ArgumentError,
             "array.searchsorted.side",
-            f"side is {side!r}, legal: 'left', 'right'", help="leave side out, which is 'left'")
+            f"side is {side!r}, legal: 'left', 'right'",
+            help="leave side out, which is 'left'",
+        )
     if sorter is not None:
         x1 = take(x1, sorter, axis=0)
     return _core._searchsorted(x1, _array(x2), side == "right")
@@ -231,7 +239,9 @@ def repeat(x, repeats, /, *, axis=None):
         raise _error(
             _core.ArgumentError,
             "array.repeat.negative",
-            f"an element cannot be repeated {repeats} times", help="repeat 0 or more times")
+            f"an element cannot be repeated {repeats} times",
+            help="repeat 0 or more times",
+        )
     if (
         isinstance(repeats, int)
         and 1 < repeats
@@ -262,12 +272,16 @@ def repeat(x, repeats, /, *, axis=None):
             raise _error(
                 _core.ArgumentError,
                 "array.repeat.negative",
-                f"an element cannot be repeated {least} times", help="repeat 0 or more times")
+                f"an element cannot be repeated {least} times",
+                help="repeat 0 or more times",
+            )
         if wanted >= 2**62:
             raise _error(
                 _core.ArgumentError,
                 "array.size.overflow",
-                f"repeat to about {wanted:.3g} entries: more than 64 bits can count bytes of", help="repeat fewer times")
+                f"repeat to about {wanted:.3g} entries: more than 64 bits can count bytes of",
+                help="repeat fewer times",
+            )
         if counts.device.host_accessible:
             index = _core._repeat_places(counts).to(x.device)
         else:

@@ -171,7 +171,9 @@ def _cumulative(name, x, axis, dtype, include_initial):
             raise _error(
                 _core.ArgumentError,
                 f"array.cumulative_{name}.axis",
-                f"{x.ndim} dimensions need an axis", help="name it, axis=0, or flatten first: x.reshape(-1)")
+                f"{x.ndim} dimensions need an axis",
+                help="name it, axis=0, or flatten first: x.reshape(-1)",
+            )
         axis = 0
     if x.ndim == 0:
         x = reshape(x, (1,))

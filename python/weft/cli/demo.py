@@ -31,7 +31,9 @@ def relative_error(got, wanted):
         raise _error(
             "shape",
             "cli.demo.shape",
-            f"a program of the tour compares a result of shape {got.shape} with one of shape {wanted.shape}", help="compare results of one shape")
+            f"a program of the tour compares a result of shape {got.shape} with one of shape {wanted.shape}",
+            help="compare results of one shape",
+        )
     worst = float(abs(got - wanted).max(initial=0.0))
     most = float(abs(wanted).max(initial=0.0))
     return worst / most if most else worst and math.inf

@@ -102,7 +102,9 @@ def random_values(plan, given, seed):
         try:
             return kind(text)
         except ValueError:
-            raise error("value", "cli.run.set", f'"{text}" is not a number', help="write --set NAME=NUMBER") from None
+            raise error(
+                "value", "cli.run.set", f'"{text}" is not a number', help="write --set NAME=NUMBER"
+            ) from None
 
     for p in plan["params"]:
         if not p["tensor"]:
@@ -121,7 +123,9 @@ def random_values(plan, given, seed):
                 raise error(
                     "shape",
                     "cli.run.extents",
-                    f'"{p["name"]}" has {len(p["shape"])} axes, {len(extents)} extents were given', help="give one extent for each axis: --shape NAME=4x8")
+                    f'"{p["name"]}" has {len(p["shape"])} axes, {len(extents)} extents were given',
+                    help="give one extent for each axis: --shape NAME=4x8",
+                )
         shape = []
         for axis, code in enumerate(p["shape"]):
             slot = p["binds"][axis]
@@ -220,7 +224,9 @@ def run_file(args):
                 raise error(
                     "value",
                     "cli.run.check",
-                    f"{name} on {device.name} differs from the reference by {worst:.3g}", help="report the program: the two must agree")
+                    f"{name} on {device.name} differs from the reference by {worst:.3g}",
+                    help="report the program: the two must agree",
+                )
         device.clear_stats()
         result = module.time_evaluator(name, number=args.number, repeat=args.repeat)(*arguments)
     checked = f", error {worst:.2g} against ref" if args.check else ""

@@ -157,7 +157,9 @@ def load_sharded(path, like=None):
                 raise error(
                     weft.ShapeError,
                     "distributed.checkpoint.shape",
-                    f"{name} has shape {tuple(wanted.shape)}, the checkpoint has {shape}", help="build the model with the extents that it had when it was saved")
+                    f"{name} has shape {tuple(wanted.shape)}, the checkpoint has {shape}",
+                    help="build the model with the extents that it had when it was saved",
+                )
             starts, extents = wanted.starts, tuple(wanted.array.shape)
         else:
             starts, extents = (0,) * len(shape), shape

@@ -31,7 +31,9 @@ def group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
         raise _error(
             weft.ShapeError,
             "nn.group_norm.shape",
-            f"{num_groups} groups do not divide the channels (axis 1) of shape {x.shape}", help="choose a number of groups that divides the channels")
+            f"{num_groups} groups do not divide the channels (axis 1) of shape {x.shape}",
+            help="choose a number of groups that divides the channels",
+        )
     if x.size == 0:
         return x
     rows = x.reshape(x.shape[0], num_groups, -1)
@@ -97,7 +99,9 @@ class GroupNorm(Module):
             raise _error(
                 weft.ShapeError,
                 "nn.group_norm.shape",
-                f"{num_groups} groups do not divide {num_channels} channels", help="choose a number of groups that divides the channels")
+                f"{num_groups} groups do not divide {num_channels} channels",
+                help="choose a number of groups that divides the channels",
+            )
         if affine:
             self.weight = Parameter(init.ones(num_channels, dtype=dtype, device=device))
             self.bias = Parameter(init.zeros(num_channels, dtype=dtype, device=device))

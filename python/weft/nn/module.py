@@ -395,7 +395,9 @@ class Module:
                 raise _error(
                     weft.ShapeError,
                     "nn.state.shape",
-                    f"{name} has shape {old.shape}, the state has {new.shape}", help="build the module with the sizes that it had when it was saved")
+                    f"{name} has shape {old.shape}, the state has {new.shape}",
+                    help="build the module with the sizes that it had when it was saved",
+                )
         for name, p in named.items():
             p.data = weft.array(state[name]).astype(p.dtype).to(p.device)
         for name, b in buffers.items():

@@ -75,7 +75,9 @@ def _places(name, n, kernel, stride, padding, dilation, ceil_mode):
         raise _error(
             weft.ShapeError,
             "nn.pool.empty",
-            f"{name}: a window of {span} entries does not fit an axis of {n} with a border of {padding}", help="use a smaller window, or pad more")
+            f"{name}: a window of {span} entries does not fit an axis of {n} with a border of {padding}",
+            help="use a smaller window, or pad more",
+        )
     at = np.arange(count)[:, None] * stride - padding + np.arange(kernel)[None, :] * dilation
     inside = (at >= 0) & (at < n)
     padded = (at < n + padding).sum(1)

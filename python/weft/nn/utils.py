@@ -51,7 +51,9 @@ def vector_to_parameters(vector, parameters):
         raise _error(
             weft.ShapeError,
             "nn.utils.vector",
-            f"{count} elements are needed, the vector has shape {vector.shape}", help="pass what parameters_to_vector returned for these parameters")
+            f"{count} elements are needed, the vector has shape {vector.shape}",
+            help="pass what parameters_to_vector returned for these parameters",
+        )
     at = 0
     for p in parameters:
         p.data = vector[at : at + p.size].reshape(p.shape).astype(p.dtype).to(p.device)

@@ -23,7 +23,11 @@ def _refuse(code, text, help):
 
 def _check(name, a, b):
     if a.device != b.device:
-        _refuse(f"{name}.device", f"{name} of tensors on {a.device} and {b.device}", help="move one of them: b.to(a.device)")
+        _refuse(
+            f"{name}.device",
+            f"{name} of tensors on {a.device} and {b.device}",
+            help="move one of them: b.to(a.device)",
+        )
     if name == "mv" and (a.dim() != 2 or b.dim() != 1 or a.shape[1] != b.shape[0]):
         _refuse(
             "mv.shape",
@@ -42,7 +46,9 @@ def _check(name, a, b):
         raise _error(
             weft.DTypeError,
             f"torch.{name}.dtype",
-            f"{name} of {a.dtype} and {b.dtype}; torch asks for equal types", help="convert one of them: b.to(a.dtype)")
+            f"{name} of {a.dtype} and {b.dtype}; torch asks for equal types",
+            help="convert one of them: b.to(a.dtype)",
+        )
 
 
 def _shape(name, a, b):

@@ -149,7 +149,9 @@ class custom_vjp:
                 raise _error(
                     _core.ArgumentError,
                     "transform.nondiff",
-                    f"nondiff_argnums={self.nondiff} of a call with {len(args)} arguments", help="name positions from 0 to the number of arguments less one")
+                    f"nondiff_argnums={self.nondiff} of a call with {len(args)} arguments",
+                    help="name positions from 0 to the number of arguments less one",
+                )
         kept = [a for i, a in enumerate(args) if i in self.nondiff]
         free = [i for i in range(len(args)) if i not in self.nondiff]
         call = Call([args[i] for i in free])
@@ -164,7 +166,9 @@ class custom_vjp:
                 raise _error(
                     _core.ArgumentError,
                     "transform.custom.forward",
-                    f"the forward rule of {self.__name__} must return (result, residuals), got a {type(out).__name__}", help="end the rule with return result, residuals")
+                    f"the forward rule of {self.__name__} must return (result, residuals), got a {type(out).__name__}",
+                    help="end the rule with return result, residuals",
+                )
             return out
 
         before = _core.set_grad_enabled(False)
@@ -189,7 +193,9 @@ class custom_vjp:
             raise _error(
                 _core.ArgumentError,
                 "transform.custom.backward",
-                f"the backward rule of {self.__name__} must return {len(children)} gradients, one for each argument, got {len(found)}", help="return one gradient, or None, for each argument")
+                f"the backward rule of {self.__name__} must return {len(children)} gradients, one for each argument, got {len(found)}",
+                help="return one gradient, or None, for each argument",
+            )
         leaves = []
         for one, child in zip(found, children):
             if one is None:
@@ -255,7 +261,9 @@ class custom_jvp:
                     raise _error(
                         _core.ArgumentError,
                         "transform.custom.jvp",
-                        f"the rule of {self.__name__} must return (result, tangent), got a {type(found).__name__}", help="end the rule with return result, tangent")
+                        f"the rule of {self.__name__} must return (result, tangent), got a {type(found).__name__}",
+                        help="end the rule with return result, tangent",
+                    )
                 return found[1]
 
             _, pull = vjp(along, *zeros)

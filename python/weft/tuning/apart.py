@@ -77,7 +77,9 @@ class Apart:
                 raise error(
                     "value",
                     "tune.limit",
-                    f'a candidate for "{self._name}" took more than {what}', help="raise the limit: weft.tune(..., seconds=...)")
+                    f'a candidate for "{self._name}" took more than {what}',
+                    help="raise the limit: weft.tune(..., seconds=...)",
+                )
             said = self._pipe.recv()
         except (EOFError, ConnectionError) as gone:
             os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
@@ -87,7 +89,9 @@ class Apart:
             raise error(
                 "internal",
                 "tune.ended",
-                f'a candidate for "{self._name}" ended the process that measured it, with status {code}', help="its output above says why; other candidates go on") from gone
+                f'a candidate for "{self._name}" ended the process that measured it, with status {code}',
+                help="its output above says why; other candidates go on",
+            ) from gone
         if isinstance(said, Exception):
             raise said
         return said

@@ -36,7 +36,8 @@ bool belongs(std::string_view slug, std::string_view family) {
 }  // namespace
 
 std::string_view repair_of(std::string_view slug) {
-  if (auto found = repair_index().single.find(slug); found != repair_index().single.end()) return found->second;
+  if (auto found = repair_index().single.find(slug); found != repair_index().single.end())
+    return found->second;
   for (const RepairRow& row : repair_index().families) {
     if (belongs(slug, row.slug)) return row.text;
   }

@@ -235,6 +235,20 @@ TEST(Diagnostics, OneRunReportsSeveral) {
   }
 }
 
+// The first error's repair is the Error's; each other diagnostic brings its own.
+TEST(Diagnostics, EachHasItsRepairOnce) {
+  try {
+    csl::compile(single("const a: i16;\n" + as_task("", "@nothing_like_this();")));
+    FAIL();
+  } catch (const Error& e) {
+    ASSERT_EQ(e.refusal().places.size(), 2u) << e.what();
+    const std::string all = e.what(), first = e.refusal().help;
+    EXPECT_FALSE(first.empty()) << all;
+    EXPECT_EQ(all.find(first), all.rfind(first)) << all;
+    EXPECT_NE(e.refusal().places[1].text.find("\n  help: "), std::string::npos) << all;
+  }
+}
+
 TEST(Diagnostics, DepthIsLimited) {
   for (std::string open :
        {"(", "-", "&", ".{", "[", "{", "comptime ", "*", "if(true) ", "|i|{", "@as(u16,"}) {

@@ -128,8 +128,8 @@ void Diagnostics::throw_if_errors() const {
     bool known = d.pos.file < sources_.size();
     const Source* s = known ? &sources_[d.pos.file] : nullptr;
     // The first one's help is the error's.
-    error.at(known ? s->path : "<command line>", &d == first ? render(d) : render(d) + help_line(d), known ? s->line_of(d.pos.offset) : 0,
-             known ? s->column_of(d.pos.offset) : 0);
+    error.at(known ? s->path : "<command line>", &d == first ? render(d) : render(d) + help_line(d),
+             known ? s->line_of(d.pos.offset) : 0, known ? s->column_of(d.pos.offset) : 0);
   }
   throw error;
 }
