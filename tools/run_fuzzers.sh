@@ -18,7 +18,7 @@ work() {  # work NUMBER
   name=${names[$((number % ${#names[@]}))]}
   slug=${name// /_}
   size=2000
-  while [ "$(date +%s)" -lt "$end" ]; do
+  while [ "$round" -eq 0 ] || [ "$(date +%s)" -lt "$end" ]; do
     folder=out/$slug.$number.$round
     mkdir -p "$folder"
     local own=$((seed * 1000 + number * 100000 + round)) begin=$(date +%s)
