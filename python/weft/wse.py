@@ -260,7 +260,7 @@ class SdkRuntime:
             raise value_error(
                 "wse.runtime.threads",
                 f"simfab_numthreads is {simfab_numthreads}; legal are 1 to 64",
-                help="leave it out: the simulator takes the processor's",
+                help="leave it out: the platform's configuration sets it",
             )
         config = platform.config if platform else SimfabConfig()
         threads = simfab_numthreads or config.num_threads
