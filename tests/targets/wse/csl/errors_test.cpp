@@ -238,7 +238,8 @@ TEST(Diagnostics, OneRunReportsSeveral) {
 // The first error's repair is the Error's; each other diagnostic brings its own.
 TEST(Diagnostics, EachHasItsRepairOnce) {
   try {
-    csl::compile(single("const a: i16;\n" + as_task("", "@nothing_like_this();")));
+    csl::compile(single("fn f() void {\n  var a: u8 = 300;\n}\nfn g() void {\n  @nothing_like_this();\n}\n" +
+                        as_task("", "f(); g();")));
     FAIL();
   } catch (const Error& e) {
     ASSERT_EQ(e.refusal().places.size(), 2u) << e.what();
