@@ -135,7 +135,8 @@ TEST(Error, every_repair_is_one_line_for_one_slug) {
   for (const RepairRow& row : repair_rows()) {
     EXPECT_TRUE(seen.insert(row.slug).second) << row.slug << " has two rows";
     EXPECT_FALSE(row.text.empty()) << row.slug;
-    EXPECT_TRUE(!row.text.ends_with(".") || row.text.ends_with("...")) << row.slug;  // no sentence; Python's ellipsis may end one
+    EXPECT_TRUE(!row.text.ends_with(".") || row.text.ends_with("..."))
+        << row.slug;  // no sentence; Python's ellipsis may end one
     EXPECT_EQ(row.text.find('\n'), std::string_view::npos) << row.slug;
   }
   EXPECT_GT(seen.size(), 400u);

@@ -238,8 +238,9 @@ TEST(Diagnostics, OneRunReportsSeveral) {
 // The first error's repair is the Error's; each other diagnostic brings its own.
 TEST(Diagnostics, EachHasItsRepairOnce) {
   try {
-    csl::compile(single("fn f() void {\n  @nothing_like_this();\n}\nfn g() void {\n  const c: i16 = 1 / 0;\n}\n" +
-                        as_task("", "f(); g();")));
+    csl::compile(single(
+        "fn f() void {\n  @nothing_like_this();\n}\nfn g() void {\n  const c: i16 = 1 / 0;\n}\n" +
+        as_task("", "f(); g();")));
     FAIL();
   } catch (const Error& e) {
     ASSERT_EQ(e.refusal().places.size(), 2u) << e.what();
