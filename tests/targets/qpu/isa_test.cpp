@@ -240,7 +240,9 @@ TEST(QpuIsa, random_words_print_as_text_that_assembles) {
     stream.clear(), told.clear();
   };
   while (decoded < words) {
-    if (stream.size() == 500) ASSERT_NO_FATAL_FAILURE(whole());
+    if (stream.size() == 500) {
+      ASSERT_NO_FATAL_FAILURE(whole());
+    }
     Code word = rng();
     if (rng() % 4) {  // without a reserved operation of the ADD ALU or condition of a branch
       static constexpr Code kAdd[] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  12, 13, 14,
