@@ -127,6 +127,7 @@ def _checked(name, x, norm):
             _core.ArgumentError,
             "array.fft.norm",
             f"norm is {norm!r}, legal: 'backward', 'ortho', 'forward'",
+            help="leave norm out, which is 'backward'",
         )
     return x if _is_tensor(x) else _array(x)
 
@@ -139,6 +140,7 @@ def _transform(name, x, n, axis, norm):
             _core.ArgumentError,
             f"array.{name}.length",
             f"{name} to {n} points; at least 1 is needed",
+            help="transform at least one point",
         )
     if _is_tensor(x):
         if x.requires_grad:
@@ -180,6 +182,7 @@ def _on_device(name, x, n, axis, norm):
             _core.ArgumentError,
             f"array.{name}.length",
             f"{name} of {points} points along axis {axis}; at least 1 is needed",
+            help="transform at least one point",
         )
     backward = name in ("ifft", "irfft")
     scale = _scale(points, backward, norm)
