@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-import inspect
-
 from .. import _core
+from .._boundary import is_function
 from .._core import Tensor
 from .._errors import error as _error
 from .._torch_names import understanding
@@ -88,6 +87,6 @@ def adopt(cls, *families, instead=()):
         for name, member in members(family).items():
             _once(cls.__name__, name, own)
             _once(cls.__name__, name, taken)
-            taken[name] = understanding(member) if inspect.isfunction(member) else member
+            taken[name] = understanding(member) if is_function(member) else member
     for name, member in taken.items():
         setattr(cls, name, member)

@@ -224,13 +224,10 @@ def isin(x1, x2, /, *, invert=False):
     return ~found if invert else found
 
 
-_SHORT = (
-    4096  # elements of a result that one copy of a broadcast view makes sooner than several copies
-)
-
-
 def repeat(x, repeats, /, *, axis=None):
     """Each element several times."""
+    if type(repeats) is int and repeats >= 0 and isinstance(x, _core.NDArray):
+        return _core._repeat(x, repeats, axis)
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
     axis = _axis(axis, x.ndim, "repeat")
@@ -242,23 +239,6 @@ def repeat(x, repeats, /, *, axis=None):
             f"an element cannot be repeated {repeats} times",
             help="repeat 0 or more times",
         )
-    if (
-        isinstance(repeats, int)
-        and 1 < repeats
-        and x.size * repeats <= _SHORT
-        and not _is_tensor(x)
-    ):
-        front, rest = x.shape[: axis + 1], x.shape[axis + 1 :]
-        spread = reshape(x, (*front, 1, *rest)).broadcast_to((*front, repeats, *rest))
-        return reshape(spread, (*front[:-1], n * repeats, *rest))
-    if isinstance(repeats, int) and 0 < repeats <= 8 and not _is_tensor(x):
-        # One strided copy for each repetition.
-        shape = (*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :])
-        out = empty(shape, dtype=x.dtype, device=x.device)
-        front = (slice(None),) * (axis + 1)
-        for k in range(repeats):
-            out[(*front, k)] = x
-        return reshape(out, (*x.shape[:axis], n * repeats, *x.shape[axis + 1 :]))
     if isinstance(repeats, int):
         index = (
             arange(n * repeats, device=x.device) // repeats

@@ -188,9 +188,14 @@ def tile(x, repetitions, /):
     ndim = _py.max(len(reps), x.ndim)
     reps = (1,) * (ndim - len(reps)) + reps
     shape = (1,) * (ndim - x.ndim) + x.shape
-    pairs = tuple(v for pair in zip(reps, shape) for v in pair)
-    thin = tuple(v for n in shape for v in (1, n))
-    return reshape(broadcast_to(reshape(x, thin), pairs), tuple(r * n for r, n in zip(reps, shape)))
+    pairs, thin, whole = [], [], []
+    for r, n in zip(reps, shape):
+        pairs += (r, n)
+        thin += (1, n)
+        whole.append(r * n)
+    if isinstance(x, _core.NDArray):
+        return _core._reshape(_core._reshape(x, thin, None).broadcast_to(pairs), whole, None)
+    return reshape(broadcast_to(reshape(x, tuple(thin)), tuple(pairs)), tuple(whole))
 
 
 _PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
