@@ -55,9 +55,9 @@ def fused(*names):
     return add
 
 
-def array(*names):
+def array(*names, space="aten"):
     def add(rule):
-        ARRAYS.update((f"aten.{n}", rule) for n in names)
+        ARRAYS.update((f"{space}.{n}", rule) for n in names)
         return rule
 
     return add

@@ -23,3 +23,18 @@ def _special(function):
 array("lgamma.default")(_special(weft.lgamma))
 array("digamma.default")(_special(weft.digamma))
 array("erfinv.default")(_special(weft.erfinv))
+array("erfc.default", "special_erfc.default")(_special(weft.erfc))
+
+
+@array("ldexp.Tensor")
+def _ldexp(c, x, exponent):
+    power = weft.exp2(as_type(exponent, c.dtype))
+    return as_type(x, c.dtype) * power
+
+
+@array("frexp.Tensor")
+def _frexp(c, x):
+    if not x.size or c.dtype in HALVES:
+        raise Unsupported("mantissas of no elements, or of 16-bit floats")
+    mantissa, exponent = weft.frexp(x)
+    return as_type(mantissa, c.dtypes[0]), as_type(exponent, c.dtypes[1])
