@@ -212,7 +212,10 @@ def test_values_of_a_trace_times_values_of_a_vmap(rng):
         close(weft.compile(g)(x), g(x))
 
 
+own_of_a_module = weft.custom_vjp(lambda module, x: module(x))
+own_of_a_module.defvjp(lambda module, x: (module(x), None), lambda kept, g: (None, g))
 CASES = [
+    (lambda x: own_of_a_module(nn.Linear(3, 3), x), "transform.compiled", "rule of its own"),
     (weft.grad(lambda x: x * 2.0), "array.grad.scalar", r"\(3,\)"),
     (lambda x: weft.grad(lambda y: y.sum())(x > 0), "transform.integer", "bool"),
 ]

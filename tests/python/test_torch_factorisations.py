@@ -91,7 +91,9 @@ def test_as_eager(name, shape):
 
 
 # torch has no complex derivative of some, and its own aot_eager gives another pinv in a first call.
-@pytest.mark.parametrize("name", [n for n in CASES if not n.startswith(("pinv", "det", "slogdet")) and n != "lu"])
+@pytest.mark.parametrize(
+    "name", [n for n in CASES if not n.startswith(("pinv", "det", "slogdet")) and n != "lu"]
+)
 def test_complex_as_eager(name):
     check(CASES[name], randn(3, 5, dtype=torch.complex128))
 

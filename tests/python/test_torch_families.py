@@ -139,12 +139,60 @@ class Order(nn.Module):
         )
 
 
+class Moved(nn.Module):
+    """Windows moved by offsets; images read where a learned map says."""
+
+    def __init__(self):
+        super().__init__()
+        self.offset, self.mask = nn.Conv2d(4, 24, (3, 2), 2, (1, 0)), nn.Conv2d(4, 12, (3, 2), 2, (1, 0))  # fmt: skip
+        self.offset_of_one, self.where = nn.Conv2d(4, 8, 2), nn.Linear(4, 6)
+        self.weight, self.bias = nn.Parameter(torch.randn(6, 2, 3, 2)), nn.Parameter(torch.randn(6))
+        self.other = nn.Parameter(torch.randn(3, 4, 2, 2))
+
+    def forward(self, x):
+        ops = pytest.importorskip("torchvision").ops
+        offset = self.offset(x)
+        moved = ops.deform_conv2d(x, 3 * offset, self.weight, self.bias, (2, 2), (1, 0), mask=self.mask(x).sigmoid())  # fmt: skip
+        plain = ops.deform_conv2d(x, self.offset_of_one(x), self.other)
+        turn = F.affine_grid(self.where(x.mean((2, 3))).view(-1, 2, 3), (2, 4, 5, 3), align_corners=False)  # fmt: skip
+        return moved, plain, F.grid_sample(x.detach(), turn, align_corners=False)
+
+
+class Rest(nn.Module):
+    """Norms of each image alone, borders that cut off, tables of limited rows, bilinear layers, writes by position."""
+
+    def __init__(self):
+        super().__init__()
+        self.own, self.pairs = nn.InstanceNorm1d(3, affine=True), nn.Bilinear(5, 4, 2)
+        self.table = nn.Embedding(7, 4, max_norm=0.9)
+
+    def forward(self, x, ids):
+        y = self.own(x)
+        flat = y.put(torch.tensor([[0, 7], [-1, 3]]), y[0, :2, :2])
+        parts = torch.complex(y, y.flip(-1)), torch.polar(y.exp(), x)
+        return (
+            F.pad(y, (-1, 2, 1, -1), value=0.5),
+            F.pad(y, (-1, -1)),
+            self.pairs(y[:, 0], self.table(ids)),
+            flat,
+            y.put(torch.tensor([2, 2]), y[0, 0, :2], accumulate=True),
+            (parts[0] * parts[1]).imag,
+            torch.view_as_real(parts[0].masked_fill(y > 0, 2 - 1j)),
+            torch.erfc(y),
+            torch.ldexp(y, torch.tensor([-3, 0, 1, 2, 40])),
+            torch.frexp(y.detach())[0],
+            torch.func.vmap(torch.func.grad(lambda v: v.sin().prod()))(y[0]),
+        )
+
+
 CASES = [
     (Messages, lambda: (randn(7, 5), torch.randint(0, 7, (2, 15)), torch.tensor([0, 0, 1, 1, 1, 1, 0]))),
     (Volumes, lambda: (randn(2, 2, 4, 7, 5),)),
     (Tables, lambda: ([torch.randint(0, 11, (3, 4)) for _ in range(2)],)),
     (Spectra, lambda: (randn(2, 3, 8),)),
     (Order, lambda: (randn(5, 6),)),
+    (Moved, lambda: (randn(2, 4, 7, 6),)),
+    (Rest, lambda: (randn(2, 3, 5), torch.tensor([3, 6]))),
 ]  # fmt: skip
 
 

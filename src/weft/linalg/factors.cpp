@@ -102,9 +102,9 @@ NDArray solve_triangular(const NDArray& a, const NDArray& b, bool upper, bool un
   const NDArray A = columns(a.broadcast_to(shapes.a));
   NDArray X = columns(b.broadcast_to(shapes.b).astype(A.elem()));
   by_type(A.elem(), [&]<typename T>(T) {
-    auto* trsm = routine<void(const char*, const char*, const char*, const char*, const Int*,
-                              const Int*, const T*, const T*, const Int*, T*, const Int*)>(
-        spelled<T>("trsm").c_str());
+    auto* trsm =
+        routine<void(const char*, const char*, const char*, const char*, const Int*, const Int*,
+                     const T*, const T*, const Int*, T*, const Int*)>(spelled<T>("trsm").c_str());
     const Int in = static_cast<Int>(n), ik = static_cast<Int>(k), ld = std::max<Int>(1, in);
     const T one = 1;
     for (std::int64_t i = 0, count = n && k ? batch_of(X) : 0; i < count; ++i) {

@@ -21,8 +21,8 @@ struct SignedLog {
 };
 SignedLog slogdet(const NDArray& a);
 NDArray cholesky(const NDArray& a, bool upper);
-/// A factor with an int32 for each matrix, as LAPACK has it: 0, or (from 1) the leading minor that is
-/// not positive. On the host.
+/// A factor with an int32 for each matrix, as LAPACK has it: 0, or (from 1) the leading minor that
+/// is not positive. On the host.
 struct TriangularFactor {
   NDArray factor, info;
 };

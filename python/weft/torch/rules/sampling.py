@@ -108,7 +108,9 @@ class _Deformable:
         tap = (grid(taps) * self.dilation[axis]).reshape((taps, 1) if axis == 0 else (1, taps))
         tap = tap.broadcast_to(tuple(self.kernel)).reshape((-1, 1, 1))
         first = grid(out) * self.stride[axis] - self.pad[axis]
-        return moved + (tap + first.reshape((out, 1) if axis == 0 else (1, out))).astype(moved.dtype)
+        return moved + (tap + first.reshape((out, 1) if axis == 0 else (1, out))).astype(
+            moved.dtype
+        )
 
     def __call__(self, x, weight, offset, mask, bias):
         n, channels, h, w = x.shape
