@@ -226,6 +226,47 @@ def test_as_eager(make, draw, training):
     assert report.share >= 0.98, str(report)
 
 
+SPECIAL = dict(
+    i0=torch.special.i0, i0e=torch.special.i0e, i1=torch.special.i1, i1e=torch.special.i1e,
+    erfcx=torch.special.erfcx, spherical=torch.special.spherical_bessel_j0,
+    trigamma=lambda x: torch.polygamma(1, x), polygamma=lambda x: torch.polygamma(3, x),
+    zeta=lambda x: torch.special.zeta(x.abs() + 1.1, x * x + 0.2), zeta_of_two=lambda x: torch.special.zeta(2, x),
+    zeta_of_one=lambda x: torch.special.zeta(x, 1.5),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special_functions(name):
+    f = SPECIAL[name]
+    edges = [
+        0.0,
+        -0.0,
+        1e-9,
+        0.5,
+        -1.0,
+        -3.0,
+        29.99,
+        30.0,
+        700.0,
+        1e5,
+        math.inf,
+        -math.inf,
+        math.nan,
+    ]
+    x = torch.cat([torch.linspace(-25, 40, 400, dtype=torch.float64), torch.tensor(edges, dtype=torch.float64)])  # fmt: skip
+    g = torch.compile(f, backend="weft", options=WEFT)
+    for _ in range(2):
+        torch.testing.assert_close(g(x), f(x), equal_nan=True, rtol=1e-9, atol=1e-12)
+    narrow = x[200:350].float()
+    torch.testing.assert_close(g(narrow), f(narrow.double()).float())
+    assert wt.explain(f, x, options=WEFT).share == 1.0
+    if name not in ("erfcx", "spherical") and "zeta" not in name:
+        ends = [x[60:340].clone().requires_grad_() for _ in range(2)]
+        for h, t in zip((f, g), ends):
+            h(t).sum().backward()
+        torch.testing.assert_close(ends[1].grad, ends[0].grad)
+
+
 OPTIMIZERS = "SGD RMSprop Adagrad NAdam RAdam Adamax Adadelta Rprop ASGD".split()
 
 
