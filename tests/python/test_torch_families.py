@@ -318,6 +318,39 @@ def test_integers_by_numbers():
     assert wt.explain(f, i, options=WEFT).share == 1.0
 
 
+NAN, INF = math.nan, math.inf
+ORDERS = dict(
+    sort=lambda x: x.sort(1), down=lambda x: x.sort(1, descending=True), argsort=lambda x: x.argsort(1, descending=True, stable=True),
+    stable=lambda x: x.sort(dim=0, stable=True, descending=True), largest=lambda x: x.topk(3, 1)[0], most=lambda x: x.topk(5, 1)[0],
+    smallest=lambda x: x.topk(3, 1, largest=False)[0], kth=lambda x: x.kthvalue(5, 1)[0], max=lambda x: x.max(1)[0], argmin=lambda x: x.argmin(1),
+    floor=lambda x: x // x.flip(1), by_number=lambda x: torch.div(x, -1.5, rounding_mode="floor"), number_by=lambda x: 7.5 // x,
+    trunc=lambda x: torch.div(x, x.flip(1), rounding_mode="trunc"), remainder=lambda x: x % x.flip(1),
+    fmod=lambda x: torch.fmod(x, x.flip(1)), fmod_number=lambda x: torch.fmod(x, INF),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_nan_and_infinity(name):
+    f = ORDERS[name]
+    rows = [0, NAN, 3, -1, INF, 2], [5, 4, NAN, NAN, -2, -INF], [1, INF, -INF, NAN, INF, -0.0], [6, 5, 4, 3, 2, 1]  # fmt: skip
+    x = torch.tensor(rows, dtype=torch.float32)
+    g = torch.compile(f, backend="weft", options=WEFT)
+    for _ in range(2):
+        for a, b in zip(results(g(x)), results(f(x)), strict=True):
+            torch.testing.assert_close(a, b, equal_nan=True)
+    assert wt.explain(f, x, options=WEFT).share == 1.0
+
+
+def test_powers_of_zeros_and_infinities():
+    x = torch.tensor([0.0, -0.0, math.inf, -math.inf, math.nan, 2.0, -2.0])
+    f = lambda x: [x**p for p in (0.5, -0.5, 0, 1, 2, 3, -1, -2, 1.5)]  # noqa: E731
+    g = torch.compile(f, backend="weft", options=WEFT)
+    for _ in range(2):
+        for a, b in zip(g(x), f(x)):
+            torch.testing.assert_close(a, b, equal_nan=True)
+            assert torch.equal(a.signbit() | a.isnan(), b.signbit() | b.isnan())
+
+
 def test_explain_of_functions_that_close_over_parameters():
     layer = nn.Linear(3, 3)
     report = wt.explain(lambda x, mode: {"y": layer(x), "mode": mode}, randn(2, 3).float(), mode="train", options=WEFT)  # fmt: skip
