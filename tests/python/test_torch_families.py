@@ -320,7 +320,7 @@ def test_integers_by_numbers():
 
 NAN, INF = math.nan, math.inf
 ORDERS = dict(
-    sort=lambda x: x.sort(1), down=lambda x: x.sort(1, descending=True), argsort=lambda x: x.argsort(1, descending=True, stable=True),
+    sort=lambda x: x.sort(1), down=lambda x: x.sort(1, descending=True), argsort=lambda x: x.argsort(dim=1, descending=True, stable=True),
     stable=lambda x: x.sort(dim=0, stable=True, descending=True), largest=lambda x: x.topk(3, 1)[0], most=lambda x: x.topk(5, 1)[0],
     smallest=lambda x: x.topk(3, 1, largest=False)[0], kth=lambda x: x.kthvalue(5, 1)[0], max=lambda x: x.max(1)[0], argmin=lambda x: x.argmin(1),
     floor=lambda x: x // x.flip(1), by_number=lambda x: torch.div(x, -1.5, rounding_mode="floor"), number_by=lambda x: 7.5 // x,
