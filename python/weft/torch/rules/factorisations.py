@@ -14,7 +14,7 @@ import torch
 import weft
 
 from ... import _core
-from .common import Unsupported, array, as_type, complex_too
+from .common import HALVES, Unsupported, array, as_type, complex_too
 
 _SIGNS = "the signs of vectors are the choice of torch's library"
 
@@ -242,8 +242,8 @@ def _pseudo_inverse(c, a, *, atol=None, rtol=None, hermitian=False):
 def _exponential(c, a):
     """The series of (a / 2^k), whose norm is below 1/2, squared k times."""
     _need_elements(a)
-    if not a.device.host_accessible:
-        raise Unsupported("the host would have to read the norm")
+    if not a.device.host_accessible or c.dtype in HALVES:
+        raise Unsupported("the host would have to read the norm, or 16-bit floats")
     norm = float(weft.max(weft.sum(weft.abs(a), axis=-2)))
     if not math.isfinite(norm):
         raise Unsupported("matrices that hold NaN or infinity")
