@@ -459,6 +459,16 @@ void bind_array_ops(nb::module_& m) {
     return nb::make_tuple(r.sign, r.log, r.determinant);
   });
   m.def("_cholesky", [](const NDArray& a, bool upper) { return linalg::cholesky(a, upper); });
+  m.def("_try_cholesky", [](const NDArray& a, bool upper) {
+    linalg::TriangularFactor r = linalg::try_cholesky(a, upper);
+    return nb::make_tuple(r.factor, r.info);
+  });
+  m.def("_lu", [](const NDArray& a) {
+    linalg::Elimination r = linalg::lu(a);
+    return nb::make_tuple(r.lu, r.pivots, r.info);
+  });
+  m.def("_lu_solve", &linalg::lu_solve);
+  m.def("_solve_triangular", &linalg::solve_triangular);
   m.def("_eigh", [](const NDArray& a) {
     linalg::Eigen r = linalg::eigh(a);
     return nb::make_tuple(r.values, r.vectors);

@@ -402,7 +402,7 @@ class NDArray:
     def logit(self, eps: Any = None) -> Any:
         """log(x / (1 - x)), x held between eps and 1 - eps."""
     def erfc(self) -> Any:
-        """1 - erf(x)."""
+        """1 - erf(x), with all digits where erf is near 1."""
     def sinc(self) -> Any:
         """sin(pi x) / (pi x), 1 at 0."""
     def xlogy(self, other: Any) -> Any:
@@ -1167,7 +1167,7 @@ class Tensor:
     def logit(self, eps: Any = None) -> Any:
         """log(x / (1 - x)), x held between eps and 1 - eps."""
     def erfc(self) -> Any:
-        """1 - erf(x)."""
+        """1 - erf(x), with all digits where erf is near 1."""
     def sinc(self) -> Any:
         """sin(pi x) / (pi x), 1 at 0."""
     def xlogy(self, other: Any) -> Any:
@@ -2399,7 +2399,7 @@ def dot(input: Tensor | _ArrayLike, other: Any) -> Any:
 def eq(input: Tensor | _ArrayLike, other: Any) -> Any:
     """self == other, as an array of bool."""
 def erfc(input: Tensor | _ArrayLike) -> Any:
-    """1 - erf(x)."""
+    """1 - erf(x), with all digits where erf is near 1."""
 def fix(input: Tensor | _ArrayLike) -> Any:
     """weft.trunc of the value, element by element."""
 def flatten(input: Tensor | _ArrayLike, start_dim: Any = 0, end_dim: Any = -1) -> Any:

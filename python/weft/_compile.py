@@ -150,9 +150,13 @@ class Traced(Arithmetic, Recorder):
         return centred * spread * scale + shift
 
     def __matmul__(self, other):
+        if _of_another_recorder(other):
+            return NotImplemented
         return _product(self, Traced(_lazy(other, self)))
 
     def __rmatmul__(self, other):
+        if _of_another_recorder(other):
+            return NotImplemented
         return _product(Traced(_lazy(other, self)), self)
 
     def __bool__(self):
@@ -186,6 +190,11 @@ class Traced(Arithmetic, Recorder):
     __int__ = __index__ = __float__
 
 
+def _of_another_recorder(x):
+    """Is it a value of a vmap inside the trace? Its own operators know what to do with a traced one."""
+    return isinstance(x, Recorder) and not isinstance(x, Traced)
+
+
 def _product(a, b):
     """a @ b; a vector is a matrix of one row on the left, of one column on the right."""
     left, right = a.ndim == 1, b.ndim == 1
@@ -208,9 +217,13 @@ def _operators():
     for symbol, name in pairs.items():
 
         def forward(self, other, name=name):
+            if _of_another_recorder(other):
+                return NotImplemented
             return self.__weft_operation__(name, [self, other])
 
         def backward(self, other, name=name):
+            if _of_another_recorder(other):
+                return NotImplemented
             return self.__weft_operation__(name, [other, self])
 
         setattr(Traced, f"__{symbol}__", forward)

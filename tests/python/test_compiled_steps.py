@@ -120,10 +120,102 @@ def test_what_kernels_cannot_hold_runs_eagerly(rng):
         close((a, la), (b, lb), rtol=2e-4)
 
 
-custom = weft.custom_vjp(lambda x: x)
-custom.defvjp(lambda x: (x, x), lambda r, g: (g,))
+ROWS = {
+    "softmax": lambda x: weft.sin(x.softmax(-1) * 3.0),
+    "softmax twice": lambda x: x.softmax(-1) ** 2,
+    "log_softmax": lambda x: weft.sin(x.log_softmax(-1)),
+    "logsumexp": lambda x: weft.sin(weft.logsumexp(x) * x),
+    "layer_norm": lambda x: weft.sin(F.layer_norm(x, (5,), x * 0.0 + 1.3, x * 0.0 + 0.2)),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_second_derivatives_of_rows(rng, name):
+    f = lambda x: ROWS[name](x).sum()  # noqa: E731
+    x = weft.asarray(rng.standard_normal(5))
+    for second in (
+        lambda x: weft.jvp(weft.grad(f), (x,), (x,))[1],
+        lambda x: weft.grad(lambda y: (weft.grad(f)(y) * y).sum())(x),
+        lambda x: weft.vjp(lambda y: ROWS[name](y).softmax(-1), x)[1](ROWS[name](x))[0],
+        weft.hessian(f),
+    ):
+        close(weft.compile(second)(x), second(x), rtol=1e-9, atol=1e-9)
+
+
+def doubled():
+    """x sin x with 1.5 times its cosine term as derivative, as custom_vjp and as custom_jvp."""
+    pull = weft.custom_vjp(lambda x: weft.sin(x) * x)
+    pull.defvjp(
+        lambda x: (weft.sin(x) * x, {"x": x}),
+        lambda kept, g: (g * (weft.cos(kept["x"]) * kept["x"] * 1.5 + weft.sin(kept["x"])),),
+    )
+    push = weft.custom_jvp(lambda x: weft.sin(x) * x)
+    push.defjvp(lambda p, v: (push(*p), v[0] * (weft.cos(p[0]) * p[0] * 1.5 + weft.sin(p[0]))))
+    return pull, push
+
+
+@pytest.mark.parametrize("kind", range(2))
+def test_rules_of_ones_own(rng, kind):
+    own = doubled()[kind]
+    x, rows = weft.asarray(rng.standard_normal(3)), weft.asarray(rng.standard_normal((4, 3)))
+    f = lambda x: own(weft.exp(x * 0.5)) * x  # noqa: E731
+    total = lambda x: f(x).sum()  # noqa: E731
+    for g, at in (
+        (f, x),
+        (weft.grad(total), x),
+        (weft.value_and_grad(total), x),
+        (weft.hessian(total), x),
+        (weft.jacfwd(f), x),
+        (lambda x: weft.jvp(f, (x,), (x,)), x),
+        (weft.vmap(f), rows),
+        (weft.vmap(weft.grad(total)), rows),
+        (weft.vmap(weft.hessian(total)), rows),
+        (lambda x: weft.vmap(lambda s: f(x * s))(x), x),
+        (weft.grad(lambda x: weft.vmap(total)(x[None] * x[:, None]).sum()), x),
+        (weft.grad(weft.checkpoint(total)), x),
+    ):
+        want = g(at)
+        compiled = weft.compile(g)
+        for _ in range(2):
+            close(compiled(at), want, rtol=1e-9, atol=1e-9)
+    c = weft.compile(total)
+    close(weft.grad(c)(x), weft.grad(total)(x))
+    close(weft.vmap(weft.grad(c))(rows), weft.vmap(weft.grad(total))(rows))
+    step = weft.compile(lambda p: p - 0.1 * weft.grad(total)(p))
+    assert step(step(x)).shape == (3,) and step.traces == 1
+
+
+def test_a_rule_of_several_results_and_arguments(rng):
+    scaled = weft.custom_vjp(lambda k, p, n: ({"s": p["a"] * k, "t": p["b"].sum()}, n), nondiff_argnums=(0,))  # fmt: skip
+    scaled.defvjp(
+        lambda k, p, n: (({"s": p["a"] * k, "t": p["b"].sum()}, n), p),
+        lambda k, p, g: ({"a": g[0]["s"] * k * 10.0, "b": p["b"] * g[0]["t"]}, None),
+    )
+    n = weft.asarray([1, 2])
+
+    def f(a, b):
+        out, count = scaled(3.0, {"a": a, "b": b}, n)
+        return (out["s"] * count.sum()).sum() + out["t"] ** 2
+
+    a, b = weft.asarray(rng.standard_normal(4)), weft.asarray(rng.standard_normal(2))
+    g = weft.grad(f, argnums=(0, 1))
+    close(weft.compile(g)(a, b), g(a, b))
+
+
+def test_values_of_a_trace_times_values_of_a_vmap(rng):
+    x = weft.asarray(rng.standard_normal(3))
+    m = weft.asarray(rng.standard_normal((3, 3)))
+    for g in (
+        lambda x: weft.vmap(lambda s: x * s - x / (s + 9.0) + (x > s))(x),
+        lambda x: weft.vmap(lambda row: (x * 1.0) @ row + row @ (x * 1.0))(m * x),
+    ):
+        close(weft.compile(g)(x), g(x))
+
+
+own_of_a_module = weft.custom_vjp(lambda module, x: module(x))
+own_of_a_module.defvjp(lambda module, x: (module(x), None), lambda kept, g: (None, g))
 CASES = [
-    (lambda x: custom(x), "transform.compiled", "rule of its own"),
+    (lambda x: own_of_a_module(nn.Linear(3, 3), x), "transform.compiled", "rule of its own"),
     (weft.grad(lambda x: x * 2.0), "array.grad.scalar", r"\(3,\)"),
     (lambda x: weft.grad(lambda y: y.sum())(x > 0), "transform.integer", "bool"),
 ]

@@ -147,6 +147,21 @@ def test_changes_in_place():
     np.testing.assert_array_equal(np.asarray(ours), theirs)
 
 
+def test_erfc_has_all_digits_in_its_tail():
+    x = np.concatenate([np.linspace(-6, 26, 641), [1.0, np.inf, -np.inf, 40.0]])
+    want = np.array([math.erfc(v) for v in x])
+    np.testing.assert_allclose(np.asarray(weft.erfc(weft.asarray(x))), want, rtol=2e-13)
+    np.testing.assert_allclose(np.asarray(weft.compile(lambda x: weft.erfc(x))(weft.asarray(x))), want, rtol=2e-13)  # fmt: skip
+    narrow = x[x < 9].astype("float32")
+    want = np.array([math.erfc(v) for v in narrow.astype(float)])
+    np.testing.assert_allclose(np.asarray(weft.erfc(weft.asarray(narrow))), want, rtol=1e-5)
+    t = weft.Tensor(weft.asarray(x[:641]), requires_grad=True)
+    t.erfc().sum().backward()
+    slope = -2 / math.sqrt(math.pi) * np.exp(-(x[:641] ** 2))
+    np.testing.assert_allclose(t.grad.numpy(), slope, rtol=2e-13)
+    assert np.isnan(weft.erfc(weft.asarray(np.nan)).item())
+
+
 def test_special_functions():
     x = np.concatenate([np.linspace(-5.7, 9.3, 301), [1e-6, 0.5, 1.0, 2.0, 30.0, 170.0, 1e5, 1e12]])
     usual = x[(x > 0) | (x != np.floor(x))]

@@ -139,12 +139,60 @@ class Order(nn.Module):
         )
 
 
+class Moved(nn.Module):
+    """Windows moved by offsets; images read where a learned map says."""
+
+    def __init__(self):
+        super().__init__()
+        self.offset, self.mask = nn.Conv2d(4, 24, (3, 2), 2, (1, 0)), nn.Conv2d(4, 12, (3, 2), 2, (1, 0))  # fmt: skip
+        self.offset_of_one, self.where = nn.Conv2d(4, 8, 2), nn.Linear(4, 6)
+        self.weight, self.bias = nn.Parameter(torch.randn(6, 2, 3, 2)), nn.Parameter(torch.randn(6))
+        self.other = nn.Parameter(torch.randn(3, 4, 2, 2))
+
+    def forward(self, x):
+        ops = pytest.importorskip("torchvision").ops
+        offset = self.offset(x)
+        moved = ops.deform_conv2d(x, 3 * offset, self.weight, self.bias, (2, 2), (1, 0), mask=self.mask(x).sigmoid())  # fmt: skip
+        plain = ops.deform_conv2d(x, self.offset_of_one(x), self.other)
+        turn = F.affine_grid(self.where(x.mean((2, 3))).view(-1, 2, 3), (2, 4, 5, 3), align_corners=False)  # fmt: skip
+        return moved, plain, F.grid_sample(x.detach(), turn, align_corners=False)
+
+
+class Rest(nn.Module):
+    """Norms of each image alone, borders that cut off, tables of limited rows, bilinear layers, writes by position."""
+
+    def __init__(self):
+        super().__init__()
+        self.own, self.pairs = nn.InstanceNorm1d(3, affine=True), nn.Bilinear(5, 4, 2)
+        self.table = nn.Embedding(7, 4, max_norm=0.9)
+
+    def forward(self, x, ids):
+        y = self.own(x)
+        flat = y.put(torch.tensor([[0, 7], [-1, 3]]), y[0, :2, :2])
+        parts = torch.complex(y, y.flip(-1)), torch.polar(y.exp(), x)
+        return (
+            F.pad(y, (-1, 2, 1, -1), value=0.5),
+            F.pad(y, (-1, -1)),
+            self.pairs(y[:, 0], self.table(ids)),
+            flat,
+            y.put(torch.tensor([2, 2]), y[0, 0, :2], accumulate=True),
+            (parts[0] * parts[1]).imag,
+            torch.view_as_real(parts[0].masked_fill(y > 0, 2 - 1j)),
+            torch.erfc(y),
+            torch.ldexp(y, torch.tensor([-3, 0, 1, 2, 40])),
+            torch.frexp(y.detach())[0],
+            torch.func.vmap(torch.func.grad(lambda v: v.sin().prod()))(y[0]),
+        )
+
+
 CASES = [
     (Messages, lambda: (randn(7, 5), torch.randint(0, 7, (2, 15)), torch.tensor([0, 0, 1, 1, 1, 1, 0]))),
     (Volumes, lambda: (randn(2, 2, 4, 7, 5),)),
     (Tables, lambda: ([torch.randint(0, 11, (3, 4)) for _ in range(2)],)),
     (Spectra, lambda: (randn(2, 3, 8),)),
     (Order, lambda: (randn(5, 6),)),
+    (Moved, lambda: (randn(2, 4, 7, 6),)),
+    (Rest, lambda: (randn(2, 3, 5), torch.tensor([3, 6]))),
 ]  # fmt: skip
 
 
@@ -176,6 +224,47 @@ def test_as_eager(make, draw, training):
     with torch.set_grad_enabled(training):
         report = wt.explain(model, *args, options=WEFT)
     assert report.share >= 0.98, str(report)
+
+
+SPECIAL = dict(
+    i0=torch.special.i0, i0e=torch.special.i0e, i1=torch.special.i1, i1e=torch.special.i1e,
+    erfcx=torch.special.erfcx, spherical=torch.special.spherical_bessel_j0,
+    trigamma=lambda x: torch.polygamma(1, x), polygamma=lambda x: torch.polygamma(3, x),
+    zeta=lambda x: torch.special.zeta(x.abs() + 1.1, x * x + 0.2), zeta_of_two=lambda x: torch.special.zeta(2, x),
+    zeta_of_one=lambda x: torch.special.zeta(x, 1.5),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special_functions(name):
+    f = SPECIAL[name]
+    edges = [
+        0.0,
+        -0.0,
+        1e-9,
+        0.5,
+        -1.0,
+        -3.0,
+        29.99,
+        30.0,
+        700.0,
+        1e5,
+        math.inf,
+        -math.inf,
+        math.nan,
+    ]
+    x = torch.cat([torch.linspace(-25, 40, 400, dtype=torch.float64), torch.tensor(edges, dtype=torch.float64)])  # fmt: skip
+    g = torch.compile(f, backend="weft", options=WEFT)
+    for _ in range(2):
+        torch.testing.assert_close(g(x), f(x), equal_nan=True, rtol=1e-9, atol=1e-12)
+    narrow = x[200:350].float()
+    torch.testing.assert_close(g(narrow), f(narrow.double()).float())
+    assert wt.explain(f, x, options=WEFT).share == 1.0
+    if name not in ("erfcx", "spherical") and "zeta" not in name:
+        ends = [x[60:340].clone().requires_grad_() for _ in range(2)]
+        for h, t in zip((f, g), ends):
+            h(t).sum().backward()
+        torch.testing.assert_close(ends[1].grad, ends[0].grad)
 
 
 OPTIMIZERS = "SGD RMSprop Adagrad NAdam RAdam Adamax Adadelta Rprop ASGD".split()
@@ -227,6 +316,39 @@ def test_integers_by_numbers():
         for a, b in zip(g(i), f(i)):
             assert torch.equal(a, b)
     assert wt.explain(f, i, options=WEFT).share == 1.0
+
+
+NAN, INF = math.nan, math.inf
+ORDERS = dict(
+    sort=lambda x: x.sort(1), down=lambda x: x.sort(1, descending=True), argsort=lambda x: x.argsort(dim=1, descending=True, stable=True),
+    stable=lambda x: x.sort(dim=0, stable=True, descending=True), largest=lambda x: x.topk(3, 1)[0], most=lambda x: x.topk(5, 1)[0],
+    smallest=lambda x: x.topk(3, 1, largest=False)[0], kth=lambda x: x.kthvalue(5, 1)[0], max=lambda x: x.max(1)[0], argmin=lambda x: x.argmin(1),
+    floor=lambda x: x // x.flip(1), by_number=lambda x: torch.div(x, -1.5, rounding_mode="floor"), number_by=lambda x: 7.5 // x,
+    trunc=lambda x: torch.div(x, x.flip(1), rounding_mode="trunc"), remainder=lambda x: x % x.flip(1),
+    fmod=lambda x: torch.fmod(x, x.flip(1)), fmod_number=lambda x: torch.fmod(x, INF),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_nan_and_infinity(name):
+    f = ORDERS[name]
+    rows = [0, NAN, 3, -1, INF, 2], [5, 4, NAN, NAN, -2, -INF], [1, INF, -INF, NAN, INF, -0.0], [6, 5, 4, 3, 2, 1]  # fmt: skip
+    x = torch.tensor(rows, dtype=torch.float32)
+    g = torch.compile(f, backend="weft", options=WEFT)
+    for _ in range(2):
+        for a, b in zip(results(g(x)), results(f(x)), strict=True):
+            torch.testing.assert_close(a, b, equal_nan=True)
+    assert wt.explain(f, x, options=WEFT).share == 1.0
+
+
+def test_powers_of_zeros_and_infinities():
+    x = torch.tensor([0.0, -0.0, math.inf, -math.inf, math.nan, 2.0, -2.0])
+    f = lambda x: [x**p for p in (0.5, -0.5, 0, 1, 2, 3, -1, -2, 1.5)]  # noqa: E731
+    g = torch.compile(f, backend="weft", options=WEFT)
+    for _ in range(2):
+        for a, b in zip(g(x), f(x)):
+            torch.testing.assert_close(a, b, equal_nan=True)
+            assert torch.equal(a.signbit() | a.isnan(), b.signbit() | b.isnan())
 
 
 def test_explain_of_functions_that_close_over_parameters():

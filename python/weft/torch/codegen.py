@@ -9,7 +9,7 @@ import torch
 
 from .. import _core
 from .graph import Value
-from .program import fixed, torch_function
+from .program import as_it_reads, fixed, is_marked, torch_function
 from .rules.views import TENSOR_METHODS
 
 
@@ -67,6 +67,9 @@ class _Writer:
         bridge = self.p.bridge
         if not bridge.same:
             return (self.bind("f", bridge.to_weft if form == "w" else bridge.to_torch) + "(", ")")
+        # Some of torch's kernels give conjugates where its fake tensors do not.
+        if form == "w" and (v.fake.dtype.is_complex or is_marked(v.fake)):
+            return f"from_dlpack(to_dlpack({self.bind('f', as_it_reads)}(", ")), None, None)"
         if form == "w":
             return "from_dlpack(to_dlpack(", "), None, None)"
         export = ".__dlpack__(stream=-1)" if bridge.home.type == "cuda" else ".__dlpack__()"

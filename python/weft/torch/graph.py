@@ -93,6 +93,14 @@ def has_symbols(module):
     return False
 
 
+def _check_in_order(node):
+    """The check of a matrix's factors that torch orders by a token, else None: it needs no order, only to be made."""
+    ordered = getattr(torch.ops.higher_order, "with_effects", None)
+    if node.target is not ordered or not str(node.args[1]).startswith("aten._linalg_check_errors"):
+        return None
+    return node.args[1]
+
+
 class _Lowering:
     def __init__(self, module, inputs):
         self.module, self.graph = module, Graph()
@@ -175,6 +183,15 @@ class _Lowering:
             map_arg(node.kwargs, self.env.__getitem__),
         )
         number = len(self.graph.ops) + len(self.graph.folded)
+        checked = _check_in_order(node)
+        if checked is not None:
+            self.env[node] = [args[0]]
+            op = Op(number, checked, list(args[2:]), dict(kwargs), pure=False)
+            op.inputs, op.outputs = values_in([op.args, op.kwargs]), [None]
+            for v in op.inputs:
+                v.users.append(op)
+            self.graph.ops.append(op)
+            return
         op = Op(number, node.target, list(args), dict(kwargs), not node.is_impure())
         op.inputs = values_in([op.args, op.kwargs])
         found = node.meta.get("val") if self.mode is None else self.evaluate(op)

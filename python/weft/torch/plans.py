@@ -22,9 +22,13 @@ class _Shared:
         self.plan = plan
 
 
-def context(op):
-    """What the rule of an operator is told about it."""
-    c = Context(op.example(), [v.fake for v in op.inputs])
+def context(op, outputs=None):
+    """What the rule of an operator is told about it; outputs: those of its results that are read."""
+    wanted = None
+    if outputs is not None:
+        read = {v.id for v in outputs}
+        wanted = {i for i, v in enumerate(op.outputs) if v is not None and v.id in read}
+    c = Context(op.example(), [v.fake for v in op.inputs], wanted)
     if op.name.startswith("aten.") and op.name.split(".")[1] in (
         "eq",
         "ne",
@@ -123,10 +127,10 @@ def check(op, value, shape, dtype):
         )
 
 
-def array_function(op):
+def array_function(op, outputs=None):
     """(rule, context) of an operator that runs alone."""
     own = COMPLEX.get(op.name) if op.complex else None
-    return own or ARRAYS.get(op.name) or VIEWS[op.name], context(op)
+    return own or ARRAYS.get(op.name) or VIEWS[op.name], context(op, outputs)
 
 
 def halves(unit, make):

@@ -50,7 +50,7 @@ class Step:
         """The rule of a single operator with its arguments filled in: a function of a list of arrays."""
         if self.call is None:
             (op,) = self.unit.ops
-            rule, c = array_function(op)
+            rule, c = array_function(op, self.unit.outputs)
 
             def call(arrays):
                 of = {v.id: a for v, a in zip(self.unit.inputs, arrays)}
@@ -110,6 +110,16 @@ def torch_call(op, args, kwargs):
     return torch_function(op)(*args, **kwargs)
 
 
+def is_marked(t):
+    """Does a bit of the tensor say that its memory holds conjugates or negatives? A capsule does not carry it."""
+    return t.is_conj() or t.is_neg()
+
+
+def as_it_reads(t):
+    """The tensor with the elements in memory that it reads as."""
+    return t.resolve_conj().resolve_neg()
+
+
 class Bridge:
     """Tensors to arrays and back: over the same memory, or by copies to and from a named device."""
 
@@ -120,6 +130,8 @@ class Bridge:
     def to_weft(self, t):
         if t.requires_grad:
             t = t.detach()
+        if is_marked(t):
+            t = as_it_reads(t)
         x = _core._from_dlpack(torch._C._to_dlpack(t), None, None)
         return x if self.same else x.to(self.device)
 
@@ -257,8 +269,8 @@ class Program:
         for v in values_with_constants(self.graph):
             taken.append((_span(v.constant), None))
         for i, (t, v) in enumerate(zip(found, self.graph.outputs)):
-            if not isinstance(v, Value):
-                continue
+            if not isinstance(v, Value) or not isinstance(t, torch.Tensor):
+                continue  # a token, which orders effects, is None in a call
             span, fake = _span(t), v.fake
             wrong = not same_layout(t, fake)
             for other, theirs in taken:

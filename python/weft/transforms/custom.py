@@ -27,6 +27,12 @@ from .reverse import (
 )
 
 
+def _in_trace(f, args):
+    from .traced import run_as_step
+
+    return run_as_step(f, args)
+
+
 def _is_float(x):
     return isinstance(x, float) or getattr(getattr(x, "dtype", None), "kind", "") == "f"
 
@@ -152,6 +158,8 @@ class custom_vjp:
                     f"nondiff_argnums={self.nondiff} of a call with {len(args)} arguments",
                     help="name positions from 0 to the number of arguments less one",
                 )
+        if any(map(is_traced, trees.flatten(list(args))[0])):
+            return _in_trace(self, args)
         kept = [a for i, a in enumerate(args) if i in self.nondiff]
         free = [i for i in range(len(args)) if i not in self.nondiff]
         call = Call([args[i] for i in free])
@@ -239,6 +247,8 @@ class custom_jvp:
     def __call__(self, *args):
         if self.rule is None:
             raise _unset("custom_jvp", self, "defjvp(rule)")
+        if any(map(is_traced, trees.flatten(list(args))[0])):
+            return _in_trace(self, args)
         call = Call(args)
         before = _core.set_grad_enabled(False)
         try:

@@ -77,7 +77,8 @@ def refuse(name):
         "transform.compiled",
         f"{name} of a traced value inside weft.compile",
         [
-            "legal there: grad, value_and_grad, vjp, jvp, linearize, jacobians, vmap, checkpoint, stop_gradient"
+            "legal there: grad, value_and_grad, vjp, jvp, linearize, jacobians, vmap, checkpoint, stop_gradient, "
+            "custom_vjp and custom_jvp of arrays and trees of them"
         ],
         help=f"compile the function that {name} is applied to, or call {name} outside",
     )

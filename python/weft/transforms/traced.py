@@ -75,6 +75,45 @@ class _Pass:
         self.through_kernels([x for x, m in zip(operands, mask) if m], found)
 
 
+def _node(x, inside, like):
+    """A value of the vmaps `inside` as a node of the trace that `like` belongs to."""
+    from .._compile import Traced, _lazy
+
+    x = _whole(x, inside) if isinstance(x, trees.ARRAYS) else x
+    return x if isinstance(x, Traced) else Traced(_lazy(x, like))
+
+
+def run_as_step(f, args):
+    """f, which has a rule of its own, as a step of the trace that runs f itself on arrays.
+
+    The step's gradient is that of f on arrays, and so f's rule, as for any step that kernels cannot hold. The vmaps
+    around the call map f inside the step.
+    """
+    from .._compile import _active
+    from .vectorize import vmap
+
+    leaves, structure = trees.flatten(list(args))
+    if not _active or any(child.module is not None for child in structure.children):
+        raise refuse("a function with a rule of its own")
+    inside = _levels()
+    places = [k for k, x in enumerate(leaves) if isinstance(x, trees.ARRAYS)]
+    bases = (leaves[k].base() if isinstance(leaves[k], Batched) else leaves[k] for k in places)
+    like = next(x for x in bases if isinstance(x, Recorder))
+
+    def run(*values):
+        every = list(leaves)
+        for k, x in zip(places, values):
+            every[k] = x
+        out, shape = trees.flatten(f(*trees.unflatten(structure, every)))
+        return trees.unflatten(shape, trees.as_arrays(out))
+
+    for _ in inside:
+        run = vmap(run)
+    operands = tuple(_node(leaves[k], inside, like) for k in places)
+    found, shape = trees.flatten(_active[-1].island(f.__name__, run, operands, {}))
+    return trees.unflatten(shape, [wrapped(x, inside) for x in found])
+
+
 class TracedLinked:
     """Leaves of arguments as nodes of the trace in progress, with the interface of reverse.Linked."""
 
@@ -94,10 +133,7 @@ class TracedLinked:
 
     def whole(self, x):
         """A value as a node of all examples."""
-        from .._compile import Traced, _lazy
-
-        x = _whole(x, self.inside) if isinstance(x, trees.ARRAYS) else x
-        return x if isinstance(x, Traced) else Traced(_lazy(x, self.like))
+        return _node(x, self.inside, self.like)
 
     def zeros(self, outputs):
         """Zeros like outputs, each a node of its own."""

@@ -5,6 +5,7 @@
 #include "weft/elements/rows.h"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -296,9 +297,8 @@ Lazy rows_mean(const Lazy& x) {
   return rows_sum(x) * (1.0 / static_cast<double>(x.shape()[x.ndim() - 1]));
 }
 
-/// A row kernel that is a gradient, composed of nodes that have gradients.
-Lazy composed_rows(const LazyNode& node) {
-  const Lazy &x = node.in[0], &g = node.in[1];
+/// A row kernel that is a gradient, of x and g, composed of nodes that have gradients.
+Lazy composed_rows(const LazyNode& node, const Lazy& x, const Lazy& g) {
   switch (node.kernel) {
     case RowKernel::softmax_gradient: return x * (g - rows_sum(g * x));
     case RowKernel::log_softmax_gradient: return g - exp(x) * rows_sum(g);
@@ -327,7 +327,15 @@ void rows_gradient(const Lazy& node, const Lazy& g, std::vector<Lazy>& result) {
       result[2] = g;
       return;
     }
-    default: result = gradients({composed_rows(*node.node())}, {g}, in); return;
+    default: {
+      // Two arguments, whatever the one is computed from: the same node twice is a node for each.
+      const Lazy& x = in[0];
+      std::vector<int> axes(static_cast<std::size_t>(x.ndim()));
+      std::iota(axes.begin(), axes.end(), 0);
+      const Lazy seed = x.node() == in[1].node() ? permute(in[1], axes) : in[1];
+      result = gradients({composed_rows(*node.node(), x, seed)}, {g}, {x, seed});
+      return;
+    }
   }
 }
 
@@ -428,11 +436,13 @@ std::vector<Lazy> gradients(const std::vector<Lazy>& outputs, const std::vector<
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (is_inexact(outputs[i].elem())) add(outputs[i], seeds[i]);
   }
+  std::unordered_set<const LazyNode*> ends;
+  for (const Lazy& w : wanted) ends.insert(w.node());
   std::vector<Lazy> order = topological(outputs);
   for (std::size_t i = order.size(); i-- > 0;) {
     const Lazy& node = order[i];
     auto found = incoming.find(node.node());
-    if (found == incoming.end() || node->in.empty()) continue;
+    if (found == incoming.end() || node->in.empty() || ends.contains(node.node())) continue;
     std::vector<Lazy> parts(node->in.size());
     node_gradient(node, found->second, parts);
     for (std::size_t k = 0; k < parts.size(); ++k) {

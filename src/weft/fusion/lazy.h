@@ -82,8 +82,9 @@ Lazy constant(const Scalar& value, const Lazy& like);
 /// Inverse of broadcasting.
 Lazy sum_to(const Lazy& x, const Dims& shape);
 
-/// Gradients of `outputs` weighted by `seeds` for the wanted ones (undefined where none reaches).
-/// Throws Error(value, "compile.gradient.none") for a reduction without a rule.
+/// Gradients of `outputs` weighted by `seeds` for the wanted ones (undefined where none reaches),
+/// which are arguments of their own: nothing passes through one of them to another. Throws
+/// Error(value, "compile.gradient.none") for a reduction without a rule.
 std::vector<Lazy> gradients(const std::vector<Lazy>& outputs, const std::vector<Lazy>& seeds,
                             const std::vector<Lazy>& wanted);
 /// Inputs before users.

@@ -1,68 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/linalg/linalg.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cmath>
-#include <complex>
 #include <cstring>
 
 #include "weft/array/ops.h"
 #include "weft/devices/grid_operators.h"
+#include "weft/linalg/lapack.h"
 #include "weft/linalg/linalg_device.h"
 
 namespace weft::linalg {
 
 namespace {
-
-using C = std::complex<float>;
-using Z = std::complex<double>;
-constexpr const char* kLibraries[] = {"libopenblas.so.0", "liblapack.so.3", "libopenblas.so",
-                                      "liblapack.so",     "libmkl_rt.so.2", "libflexiblas.so.3"};
-
-void* lapack() {
-  static void* handle = [] {
-    for (const char* name : kLibraries) {
-      if (void* h = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return h;
-    }
-    return static_cast<void*>(nullptr);
-  }();
-  return handle;
-}
-
-template <typename F>
-F* routine(const char* name) {
-  void* symbol = lapack() ? dlsym(lapack(), name) : nullptr;
-  if (symbol) return reinterpret_cast<F*>(symbol);
-  std::vector<std::string> searched(std::begin(kLibraries), std::end(kLibraries));
-  throw Error(ErrorKind::device, "array.lapack.absent", cat("no LAPACK library offers ", name))
-      .note("searched: " + join(searched))
-      .help("install liblapack3 or libopenblas0");
-}
-
-template <typename T>
-constexpr bool kComplex = std::is_same_v<T, Z> || std::is_same_v<T, C>;
-template <typename T>
-using Real = std::conditional_t<std::is_same_v<T, C> || std::is_same_v<T, float>, float, double>;
-template <typename T>
-std::string spelled(const char* stem, const char* complex_stem = nullptr) {
-  const bool narrow = std::is_same_v<Real<T>, float>;
-  return kComplex<T> ? cat(narrow ? "c" : "z", complex_stem ? complex_stem : stem, "_")
-                     : cat(narrow ? "s" : "d", stem, "_");
-}
-
-void need_matrix(const NDArray& a, std::string_view name, bool square) {
-  if (a.ndim() < 2 || (square && a.shape()[a.ndim() - 1] != a.shape()[a.ndim() - 2])) {
-    throw Error(ErrorKind::shape, cat("array.", name, ".shape"),
-                cat(name, " needs ", square ? "square matrices" : "matrices",
-                    " in the last two axes, got ", describe(a)));
-  }
-  if (!is_inexact(a.elem())) {
-    throw Error(ErrorKind::dtype, cat("array.", name, ".dtype"),
-                cat(name, " is not defined for ", name_of(a.elem())));
-  }
-}
 
 /// Refuses devices on which arrays have too few operations to compose `name` of.
 void need_device(const NDArray& a, std::string_view name) {
@@ -72,42 +22,6 @@ void need_device(const NDArray& a, std::string_view name) {
       .note("devices that have it: cpu, and those with a grid of thread blocks")
       .help("move the array to the host's device with to(...)");
 }
-
-/// What LAPACK computes in: the type itself; 16-bit floats in float32.
-Elem wide_of(Elem e) { return arithmetic_elem(e); }
-
-/// Matrices one after the other, each column by column, on the host.
-NDArray columns(const NDArray& a) {
-  NDArray t = a.transpose(-2, -1);
-  return t.astype(wide_of(a.elem()));
-}
-
-std::int64_t batch_of(const NDArray& a) {
-  std::int64_t n = 1;
-  for (int i = 0; i + 2 < a.ndim(); ++i) n *= a.shape()[i];
-  return n;
-}
-Dims batch_shape(const NDArray& a, std::initializer_list<std::int64_t> tail) {
-  Dims out(a.shape().data(), a.ndim() - 2);
-  for (std::int64_t n : tail) out.push_back(n);
-  return out;
-}
-template <typename T>
-T* data(const NDArray& a) {
-  return reinterpret_cast<T*>(a.host());
-}
-
-template <typename F>
-auto by_type(Elem e, F&& f) {
-  switch (e) {
-    case Elem::complex64: return f(C{});
-    case Elem::complex128: return f(Z{});
-    case Elem::float32: return f(float{});
-    default: return f(double{});
-  }
-}
-
-using Int = int;
 
 [[noreturn]] void failed(std::string_view name, std::string_view reason, const NDArray& a,
                          std::int64_t which) {
@@ -226,24 +140,12 @@ NDArray cholesky(const NDArray& a, bool upper) {
     need_device(a, "cholesky");
     return device::cholesky(a, upper);
   }
-  std::int64_t n = a.shape()[a.ndim() - 1];
-  NDArray A = columns(a);
-  by_type(wide_of(a.elem()), [&]<typename T>(T) {
-    auto* potrf =
-        routine<void(const char*, const Int*, T*, const Int*, Int*)>(spelled<T>("potrf").c_str());
-    Int in = static_cast<Int>(n), info = 0, ld = std::max<Int>(1, in);
-    for (std::int64_t m = 0, count = batch_of(A); m < count && n > 0; ++m) {
-      T* c = data<T>(A) + m * n * n;
-      potrf(upper ? "U" : "L", &in, c, &ld, &info);
-      if (info > 0) failed("cholesky", "indefinite", a, m);
-      for (std::int64_t col = 0; col < n; ++col) {
-        for (std::int64_t row = 0; row < n; ++row) {
-          if (upper ? row > col : row < col) c[col * n + row] = T(0);
-        }
-      }
-    }
-  });
-  return A.transpose(-2, -1).astype(a.elem());
+  const TriangularFactor found = try_cholesky(a, upper);
+  const Int* info = data<Int>(found.info);
+  const std::int64_t count = found.info.size();
+  const std::int64_t which = std::find_if(info, info + count, [](Int i) { return i > 0; }) - info;
+  if (which < count) failed("cholesky", "indefinite", a, which);
+  return found.factor.astype(a.elem());
 }
 
 Eigen eigh(const NDArray& a, bool vectors) {

@@ -21,6 +21,22 @@ struct SignedLog {
 };
 SignedLog slogdet(const NDArray& a);
 NDArray cholesky(const NDArray& a, bool upper);
+/// A factor with an int32 for each matrix, as LAPACK has it: 0, or (from 1) the leading minor that
+/// is not positive. On the host.
+struct TriangularFactor {
+  NDArray factor, info;
+};
+TriangularFactor try_cholesky(const NDArray& a, bool upper);
+/// Rows exchanged by `pivots` (int32, from 1), then both triangles in one matrix; `info`: 0, or
+/// (from 1) which pivot is zero. On the host.
+struct Elimination {
+  NDArray lu, pivots, info;
+};
+Elimination lu(const NDArray& a);
+/// a x = b, or its adjoint, with the factors of a. Throws Error(value, "array.lu_solve.pivot").
+NDArray lu_solve(const NDArray& lu, const NDArray& pivots, const NDArray& b, bool adjoint);
+/// The triangle of a alone is read; a zero on its diagonal divides. `unit`: it holds ones.
+NDArray solve_triangular(const NDArray& a, const NDArray& b, bool upper, bool unit);
 struct Eigen {
   NDArray values, vectors;
 };

@@ -25,6 +25,7 @@ def load():
             complex_numbers,
             convolutions,
             elementwise,
+            factorisations,
             indexing,
             norms,
             pooling,

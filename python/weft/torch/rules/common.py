@@ -37,8 +37,9 @@ class Unsupported(Exception):
 class Context:
     """What a rule may know about its operator: types and shapes of its results, strides of its inputs, as torch has them."""
 
-    def __init__(self, value, inputs=()):
+    def __init__(self, value, inputs=(), wanted=None):
         self.inputs = inputs  # tensors without data
+        self.wanted = wanted  # numbers of the results that are read, None where that is not known
         values = value if isinstance(value, (tuple, list)) else (value,)
         self.values = values
         self.dtypes = [None if v is None else DTYPES[v.dtype] for v in values]
@@ -54,9 +55,9 @@ def fused(*names):
     return add
 
 
-def array(*names):
+def array(*names, space="aten"):
     def add(rule):
-        ARRAYS.update((f"aten.{n}", rule) for n in names)
+        ARRAYS.update((f"{space}.{n}", rule) for n in names)
         return rule
 
     return add

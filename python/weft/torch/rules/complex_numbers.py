@@ -6,8 +6,11 @@ from __future__ import annotations
 import math
 import operator
 
+import torch
+
 import weft
 
+from ... import _core
 from .common import Unsupported, array, as_type, axes_of, complex_too, of_complex, view
 
 complex_too(
@@ -60,6 +63,33 @@ def _copy(c, x, source=None, **options):
     if str(x.dtype).startswith("complex") and not c.dtype.startswith("complex"):
         raise Unsupported("the real part of a complex tensor by a cast")
     return x.astype(c.dtype).broadcast_to(c.shape).copy()
+
+
+def _of_parts(real, imaginary):
+    """Complex numbers of two arrays: their pairs, read with other elements."""
+    pairs = torch.from_dlpack(weft.stack([real, imaginary], axis=-1))
+    return _core._from_dlpack(torch._C._to_dlpack(torch.view_as_complex(pairs)), None, None)
+
+
+@of_complex("complex.default")
+def _complex(c, real, imaginary):
+    if not math.prod(c.shape) or not real.device.host_accessible:
+        raise Unsupported("complex numbers without elements, or made on a device")
+    return _of_parts(*(x.broadcast_to(c.shape) for x in (real, imaginary)))
+
+
+@of_complex("polar.default")
+def _polar(c, length, angle):
+    if not math.prod(c.shape) or not length.device.host_accessible:
+        raise Unsupported("complex numbers without elements, or made on a device")
+    length, angle = (x.broadcast_to(c.shape) for x in (length, angle))
+    return _of_parts(length * weft.cos(angle), length * weft.sin(angle))
+
+
+@of_complex("masked_fill.Scalar", "masked_fill.Tensor")
+def _masked_fill(c, x, mask, value):
+    value = weft.full((), value, dtype=c.dtype, device=x.device) if not hasattr(value, "dtype") else as_type(value, c.dtype)  # fmt: skip
+    return weft.where(mask, value, x).broadcast_to(c.shape)
 
 
 def _filled(value):

@@ -167,7 +167,11 @@ def _floor_quotient(x, y):
         _by_number(y)
         return row("floor_divide", x, y)
     x, y = (v if is_lazy(v) else number(v, like) for v in (x, y))
-    return where(row("equal", y, 0.0), div(x, y), row("floor_divide", x, y))
+    # Infinities as torch has them: NaN where the dividend is one, -1 for a finite one of the other sign.
+    apart = row("less", mul(row("sign", x), row("sign", y)), 0.0)
+    found = where(row("logical_and", row("isinf", y), apart), -1.0, row("floor_divide", x, y))
+    found = where(row("isinf", x), math.nan, found)
+    return where(row("equal", y, 0.0), div(x, y), found)
 
 
 @fused("floor_divide.default")
@@ -262,6 +266,8 @@ def _pow(c, x, y):
         return number(1, x) if not tuple(x.shape) else spread(number(1, x), x.shape)
     if not is_lazy(y) and y == 1:
         return row("positive", x)
+    if not is_lazy(y) and y in (0.5, -0.5):  # torch's roots: of -0 and -infinity too
+        return row("sqrt" if y > 0 else "rsqrt", x)
     return row("pow", x, y)
 
 
@@ -274,7 +280,12 @@ def _fmod(c, x, y):
     opposite = row(
         "logical_and", row("not_equal", r, 0.0), row("less", mul(r, row("sign", x)), 0.0)
     )
-    return where(opposite, sub(r, y), r)
+    found = where(opposite, sub(r, y), r)
+    if is_lazy(y) or math.isinf(y):  # a finite number is its own rest
+        like = x if is_lazy(x) else y
+        x, y = (v if is_lazy(v) else number(v, like) for v in (x, y))
+        found = where(row("logical_and", row("isinf", y), row("isfinite", x)), x, found)
+    return found
 
 
 @fused("where.self")

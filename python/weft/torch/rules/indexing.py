@@ -58,15 +58,25 @@ def _stack(c, arrays, dim=0):
 
 @array("constant_pad_nd.default")
 def _pad(c, x, pad, value=0):
-    if any(p < 0 for p in pad) or not math.prod(c.shape):
-        raise Unsupported("borders that cut off")
+    if not math.prod(c.shape):
+        raise Unsupported("a border around nothing")
     out = weft.full(c.shape, value, dtype=c.dtype, device=x.device)
-    place = [slice(None)] * x.ndim
+    place, part = [slice(None)] * x.ndim, [slice(None)] * x.ndim
     for k in range(len(pad) // 2):
-        axis = x.ndim - 1 - k
-        place[axis] = slice(pad[2 * k], pad[2 * k] + x.shape[axis])
-    out[tuple(place)] = x
+        axis, (before, behind) = x.ndim - 1 - k, pad[2 * k : 2 * k + 2]
+        n = x.shape[axis]
+        # A negative border cuts off.
+        part[axis] = slice(max(-before, 0), n - max(-behind, 0))
+        place[axis] = slice(max(before, 0), c.shape[axis] - max(behind, 0))
+    kept = x[tuple(part)]
+    if kept.size:
+        out[tuple(place)] = kept
     return out
+
+
+@array("_new_zeros_with_same_feature_meta.default")
+def _zeros_for_tangents(c, x, other, *, self_num_batch_dims=0):
+    return weft.zeros(c.shape, dtype=c.dtype, device=x.device)
 
 
 def _line(dim, ndim, key):
@@ -154,6 +164,17 @@ def _repeat(c, x, repeats):
     if not math.prod(c.shape):
         raise Unsupported("repetitions without elements")
     return weft.tile(x, tuple(repeats))
+
+
+@array("embedding_renorm.default")
+def _renorm(c, weight, index, max_norm, norm_type):
+    if not index.size or not weight.size:
+        raise Unsupported("a table without rows, or no positions")
+    used = weft.zeros((weight.shape[0],), dtype="bool", device=weight.device)
+    _core._scatter(used, [as_type(index.reshape((-1,)), "int64")], weft.ones((index.size,), dtype="bool", device=weight.device), False)  # fmt: skip
+    length = weft.linalg.vector_norm(weight, axis=-1, keepdims=True, ord=norm_type)
+    factor = weft.where(length > max_norm, max_norm / (length + 1e-7), weft.ones_like(length))
+    return weft.where(used.reshape((-1, 1)), as_type(weight * factor, c.dtype), weight)
 
 
 def _bags(index, offsets, padding_idx, include_last):

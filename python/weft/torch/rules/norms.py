@@ -111,6 +111,17 @@ def _batch_norm_training(c, x, weight, bias, running_mean, running_var, training
     return _results(c, y, m, reshape(rstd, flat), new_mean, new_var)
 
 
+@fused("_native_batch_norm_legit.no_stats")
+def _batch_norm_of_itself(c, x, weight, bias, training, momentum, eps):
+    if len(x.shape) < 2 or not math.prod(x.shape):
+        raise Unsupported("batch norm of a vector, or of no elements")
+    x, scale, shift = _work(x, *_channels(x, weight, bias))
+    _, m, variance, centred = _batch_moments(x)
+    rstd = row("rsqrt", add(variance, eps))
+    y, flat = _affine(mul(centred, rstd), scale, shift), (x.shape[1],)
+    return _results(c, y, reshape(m, flat), reshape(rstd, flat))
+
+
 @fused("native_batch_norm_backward.default")
 def _batch_norm_backward(c, g, x, weight, old_mean, old_var, m, rstd, training, eps, wanted):
     if len(x.shape) < 2:

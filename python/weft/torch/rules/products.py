@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import weft
+
 from ... import _core
 from .common import HALVES, Unsupported, array, as_type
 
@@ -42,3 +44,18 @@ def _linear(c, x, weight, bias=None):
     product = _product(x.reshape((-1, x.shape[-1])), weight.T)
     product = product if bias is None else product + bias
     return as_type(product, c.dtype).reshape(c.shape)
+
+
+@array("_trilinear.default")
+def _trilinear(c, a, b, d, expand_a, expand_b, expand_d, summed, unroll_dim=1):
+    """The product of three arrays, each with axes of one element put in, summed over some axes."""
+    _checked(c, a, b, d)
+    parts = []
+    for x, axes in ((a, expand_a), (b, expand_b), (d, expand_d)):
+        for axis in sorted(axes):
+            x = _core._expand_dims(x, axis)
+        parts.append(x)
+    if any(not x.size for x in parts):
+        raise Unsupported("a product without elements")
+    out = parts[0] * parts[1] * parts[2]
+    return as_type(weft.sum(out, axis=tuple(summed)) if summed else out, c.dtype)

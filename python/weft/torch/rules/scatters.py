@@ -96,6 +96,15 @@ def _scatter_reduce(c, x, dim, index, source, reduce, *, include_self=True):
     return out // count if "int" in c.dtype else out / count
 
 
+@array("put.default")
+def _put(c, x, index, source, accumulate=False):
+    if not x.size or not index.size:
+        raise Unsupported("an assignment without elements")
+    out = x.copy().reshape((-1,))
+    _core._scatter(out, [as_type(index.reshape((-1,)), "int64")], source.reshape((-1,)), accumulate)  # fmt: skip
+    return out.reshape(x.shape)
+
+
 def _masked(c, x, mask, values):
     """x with one number, or an array of the remaining axes, where a mask of the first axes holds."""
     rest = x.shape[mask.ndim :]

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 import weft
 
 from ... import _core
@@ -15,9 +17,27 @@ def _axis(x, dim):
     return dim % x.ndim
 
 
+def _nan_first(places, nan, axis):
+    """Descending places, with NaN last as weft sorts, with NaN first, which torch takes for the largest."""
+    if nan.device.host_accessible and not bool(weft.any(nan)):
+        return places
+    n = places.shape[axis]
+    shape = [1] * places.ndim
+    shape[axis] = n
+    at = weft.arange(n, dtype="int64", device=places.device).reshape(tuple(shape))
+    count = weft.sum(as_type(nan, "int64"), axis=axis, keepdims=True)
+    return _core._take_along_axis(places, weft.where(at < count, at + n, at) - count, axis)
+
+
+def _places(x, axis, descending):
+    """Where the elements of sorted rows were."""
+    places = _core._argsort(x, axis, bool(descending))
+    return _nan_first(places, x != x, axis) if descending and "float" in str(x.dtype) else places
+
+
 def _sorted(x, dim, descending):
     dim = _axis(x, dim)
-    places = _core._argsort(x, dim, bool(descending))
+    places = _places(x, dim, descending)
     return _core._take_along_axis(x, places, dim), as_type(places, "int64")
 
 
@@ -36,7 +56,18 @@ def _topk(c, x, k, dim=-1, largest=True, sorted=True):
     dim = _axis(x, dim)
     if "float" not in c.dtype or not k:
         raise Unsupported("which of equal elements come first is torch's choice")
-    places = _core._topk(x, k, dim, bool(largest))
+    if not largest:
+        places = _core._topk(x, k, dim, False)
+    elif not x.device.host_accessible:
+        # NaN counts as infinity while the largest are chosen, and comes before it then.
+        places = _core._topk(weft.where(x != x, math.inf, x), k, dim, True)
+        nan = _core._take_along_axis(x, places, dim)
+        last = as_type(nan == nan, "int32")
+        places = _core._take_along_axis(places, _core._argsort(last, dim, False), dim)
+    elif bool(weft.any(x != x)):
+        places = _places(x, dim, True)[(slice(None),) * dim + (slice(0, k),)]
+    else:
+        places = _core._topk(x, k, dim, True)
     return _core._take_along_axis(x, places, dim), as_type(places, "int64")
 
 

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/linalg/lapack.h"
+
+namespace weft::linalg {
+
+namespace {
+
+constexpr const char* kLibraries[] = {"libopenblas.so.0", "liblapack.so.3", "libopenblas.so",
+                                      "liblapack.so",     "libmkl_rt.so.2", "libflexiblas.so.3"};
+
+}  // namespace
+
+void* lapack() {
+  static void* handle = [] {
+    for (const char* name : kLibraries) {
+      if (void* h = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return h;
+    }
+    return static_cast<void*>(nullptr);
+  }();
+  return handle;
+}
+
+void lapack_absent(const char* name) {
+  std::vector<std::string> searched(std::begin(kLibraries), std::end(kLibraries));
+  throw Error(ErrorKind::device, "array.lapack.absent", cat("no LAPACK library offers ", name))
+      .note("searched: " + join(searched))
+      .help("install liblapack3 or libopenblas0");
+}
+
+void need_matrix(const NDArray& a, std::string_view name, bool square) {
+  if (a.ndim() < 2 || (square && a.shape()[a.ndim() - 1] != a.shape()[a.ndim() - 2])) {
+    throw Error(ErrorKind::shape, cat("array.", name, ".shape"),
+                cat(name, " needs ", square ? "square matrices" : "matrices",
+                    " in the last two axes, got ", describe(a)));
+  }
+  if (!is_inexact(a.elem())) {
+    throw Error(ErrorKind::dtype, cat("array.", name, ".dtype"),
+                cat(name, " is not defined for ", name_of(a.elem())));
+  }
+}
+
+NDArray columns(const NDArray& a) {
+  NDArray t = a.transpose(-2, -1);
+  return t.astype(wide_of(a.elem()));
+}
+
+std::int64_t batch_of(const NDArray& a) {
+  std::int64_t n = 1;
+  for (int i = 0; i + 2 < a.ndim(); ++i) n *= a.shape()[i];
+  return n;
+}
+
+Dims batch_shape(const NDArray& a, std::initializer_list<std::int64_t> tail) {
+  Dims out(a.shape().data(), a.ndim() - 2);
+  for (std::int64_t n : tail) out.push_back(n);
+  return out;
+}
+
+}  // namespace weft::linalg
