@@ -2,88 +2,42 @@
 #include "weft/devices/kernel.h"
 
 #include <algorithm>
-#include <bit>
 #include <deque>
 #include <map>
-#include <mutex>
-#include <unordered_map>
 
 #include "weft/base/fork_safe_mutex.h"
-#include "weft/ir/interpret.h"
-#include "weft/target/backend.h"
 #include "weft/target/host_plan.h"
+#include "weft/target/rules.h"
 
 namespace weft::device {
 
 using ir::Expr;
 using ir::Stmt;
 
-namespace {
-
-/// Two devices of one name and the same limits are alike: an address may be another's later.
-struct KnownGrid {
-  std::string name;
-  std::map<std::string, std::int64_t> limits;
-  Grid grid;
-};
-
-Grid ask_grid(const runtime::DeviceInfo& device) {
-  Target target = Target::parse(device.name);
-  const auto& all = backends();
-  auto backend = std::find_if(all.begin(), all.end(),
-                              [&](const Backend* b) { return b->name() == target.name; });
-  if (backend == all.end()) return {};  // served by another process
-  TargetInfo info = (*backend)->info(target);
-  const AxisInfo* threads = info.axis("threadIdx.x");
-  const MemoryInfo* memory = info.memory("shared");
-  auto limit = [&](const char* name, std::int64_t otherwise) {
-    auto found = device.limits.find(name);
-    return found == device.limits.end() ? otherwise : found->second;
-  };
-  const std::int64_t most = limit("threads_per_block", 0);
-  if (most < 1 || !info.axis("blockIdx.x") || !threads || !threads->barrier || !memory ||
-      !info.symbolic_shapes)
-    return {};
-  Grid grid;
-  grid.present = true;
-  grid.threads = std::min<std::int64_t>(1024, most);
-  // 32 KiB and a middling card where the device does not say.
-  auto stated = info.limits.find("max_shared_memory_per_block");
-  grid.shared_bytes = std::min<std::int64_t>(limit("shared_bytes", 32768),
-                                             stated == info.limits.end() ? 32768 : stated->second);
-  grid.processors = limit("multiprocessors", 64);
-  grid.clocks_per_microsecond = static_cast<double>(limit("clock_khz", 1500000)) / 1e3;
-  // What kernels reach of the memory's rate and of the instruction's.
-  constexpr double kReached = 0.8, kReachedByTiles = 0.6;
-  grid.bytes_per_microsecond =
-      kReached * static_cast<double>(limit("memory_bytes_per_microsecond", 600000));
-  if (auto sums = info.limits.find("product_sums_per_clock"); sums != info.limits.end())
-    grid.tile_sums_per_microsecond = kReachedByTiles * static_cast<double>(sums->second) *
-                                     static_cast<double>(grid.processors) *
-                                     grid.clocks_per_microsecond;
-  for (const QueueInfo& queue : info.queues) {
-    if (queue.sync == "group" && grid.queue.empty()) grid.queue = queue.name;
-  }
-  auto queue = [&](std::string_view name) {
-    return std::any_of(info.queues.begin(), info.queues.end(),
-                       [&](const QueueInfo& q) { return q.name == name; });
-  };
-  grid.double_products = info.limits.count("double_product_sums_per_clock") > 0;
-  grid.whole_products = queue("bulk") && queue("wgmma") && limit("tensor_maps", 0) > 0;
-  return grid;
+Grid::Grid(const TargetInfo& table)
+    : Facts(table), threads_(std::min<std::int64_t>(1024, table.group_threads())) {
+  const AxisInfo* threads = table.axis("threadIdx.x");
+  present_ = threads_ > 0 && table.axis("blockIdx.x") && threads->barrier &&
+             table.memory("shared") && table.symbolic_shapes;
 }
 
-}  // namespace
-
 const Grid& grid_of(const Ref<Device>& device) {
+  // Asked for on every call, so by what identifies a table.
+  struct Known {
+    std::string name;
+    std::map<std::string, std::int64_t> limits;
+    Grid grid;
+  };
+  static const TargetInfo none;
   static ForkSafeMutex mutex;
-  static auto& known = *new std::deque<KnownGrid>;
+  static auto& known = *new std::deque<Known>;
   const runtime::DeviceInfo& info = device->info();
   std::lock_guard lock(mutex);
-  for (const KnownGrid& k : known) {
+  for (const Known& k : known) {
     if (k.name == info.name && k.limits == info.limits) return k.grid;
   }
-  known.push_back({info.name, info.limits, ask_grid(info)});
+  const TargetInfo* table = target_info_of(*device);
+  known.push_back({info.name, info.limits, Grid(table ? *table : none)});
   return known.back().grid;
 }
 
@@ -136,42 +90,6 @@ ir::PrimFunc Builder::finish(const Stmt& body, bool exclusive, bool distinct,
   return ir::make_func("main", std::move(params), ir::root_block(body), std::move(notes));
 }
 
-namespace {
-struct Slot {
-  Key key;
-  const Device* device;
-  bool operator==(const Slot&) const = default;
-};
-struct Hash {
-  std::size_t operator()(const Slot& s) const {
-    std::uint64_t h = reinterpret_cast<std::uintptr_t>(s.device);
-    for (std::uint64_t word : s.key) h = (h ^ word) * 0x9e3779b97f4a7c15ull, h ^= h >> 29;
-    return h;
-  }
-};
-}  // namespace
-
-void Call::run(const Key& key, const std::function<ir::PrimFunc()>& make) {
-  static ForkSafeMutex mutex;
-  static auto& built = *new std::unordered_map<Slot, Ref<runtime::Function>, Hash>;
-  const Slot slot{key, device_.get()};
-  Ref<runtime::Function> function;
-  {
-    std::lock_guard lock(mutex);
-    if (auto it = built.find(slot); it != built.end()) function = it->second;
-  }
-  if (!function) {
-    BuildOptions options;
-    options.keep = true;
-    options.observer.verify = false;  // interprets whole groups: seconds for wide kernels
-    Ref<runtime::Module> module = build(ir::make_module(make()), device_->info().name, options);
-    function = make_ref<runtime::Function>(module, "main", device_);
-    std::lock_guard lock(mutex);
-    built[slot] = function;
-  }
-  launch(*function);
-}
-
 ir::Buffer local(const std::string& name, DType type, std::int64_t extent) {
   return ir::make_buffer(name, type, {ir::make_int(extent)}, "local");
 }
@@ -179,27 +97,6 @@ ir::Buffer shared(const std::string& name, DType type, std::vector<std::int64_t>
   ir::Exprs extents;
   for (std::int64_t n : shape) extents.push_back(ir::make_int(n));
   return ir::make_buffer(name, type, extents, "shared");
-}
-
-std::vector<Expr> positions(const Expr& linear, const std::vector<Expr>& extents,
-                            const std::vector<std::vector<Expr>>& strides) {
-  std::vector<Expr> out(strides.size());
-  Expr rest = linear;
-  for (std::size_t i = extents.size(); i-- > 0;) {
-    Expr x = rest;
-    if (i > 0) {
-      x = ir::make_binary(ir::ExprKind::mod, rest, extents[i]);
-      rest = ir::div(rest, extents[i]);
-    }
-    for (std::size_t k = 0; k < strides.size(); ++k) {
-      Expr term = x * strides[k][i];
-      out[k] = out[k] ? out[k] + term : term;
-    }
-  }
-  for (Expr& e : out) {
-    if (!e) e = ir::make_int(0, linear->dtype);
-  }
-  return out;
 }
 
 bool fits_narrow(std::int64_t most) { return most < (std::int64_t{1} << 31) - (1 << 16); }

@@ -11,7 +11,7 @@ namespace weft {
 
 /// The facts of an array's device, read from its target's table.
 struct MachineFacts {
-  TargetInfo info;
+  const TargetInfo& info;
   bool known = false;  // false: the device is served by another process
   /// Elements of `e` are operands of instructions.
   bool computes(Elem e) const;

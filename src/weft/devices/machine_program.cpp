@@ -413,7 +413,7 @@ class RecentFunctions {
 /// `divisible` says that parts of it can be run.
 bool run(const Ref<Device>& device, std::string_view name, const std::string& key, bool divisible,
          const std::function<ir::PrimFunc()>& make, const std::vector<runtime::CallArg>& args) {
-  if (device->info().name.starts_with("rpc:")) {
+  if (!machine_of(device).known) {
     throw Error(ErrorKind::device, "array.device.remote",
                 cat(name, " is not computed on ", device->info().name,
                     ": arrays there are arguments of uploaded modules"))

@@ -73,9 +73,7 @@ struct MapAxes {
 
 /// Whether an array can be read or written in vectors of so many elements.
 bool in_vectors(const MapAxes& axes, std::size_t which, const NDArray& a, std::int64_t lanes) {
-  const std::int64_t bytes = elem_bytes(a.elem());
-  const auto address = a.handle()->address() + static_cast<std::uint64_t>(a.offset() * bytes);
-  bool fits = axes.step(which) == 1 && address % static_cast<std::uint64_t>(lanes * bytes) == 0;
+  bool fits = axes.step(which) == 1 && begins_at(a, lanes * elem_bytes(a.elem()));
   for (int i = 0; i + 1 < axes.shape.size(); ++i) fits = fits && axes.steps[which][i] % lanes == 0;
   return fits;
 }

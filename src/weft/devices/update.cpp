@@ -11,7 +11,7 @@ using ir::Expr;
 
 bool update_in_place(Update rule, const NDArray& out, std::span<const NDArray> arrays,
                      std::span<const Scalar> numbers) {
-  if (!is_real_float(out.elem()) || !device::grid_of(out.device()).present) return false;
+  if (!is_real_float(out.elem()) || !device::grid_of(out.device()).present()) return false;
   if (out.size() == 0) return true;
   std::vector<const NDArray*> in = {&out};
   for (const NDArray& a : arrays) {
