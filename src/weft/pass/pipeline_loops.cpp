@@ -160,6 +160,9 @@ class Loop {
     }
     for (std::int64_t e = 0; e < s && constant; ++e)
       if (n + e >= s) out.push_back(step(make_int(n + e), n + e, n, true, true));
+    // Groups that the last steps left empty; what was started is known to have ended behind this.
+    for (const auto& [stage, token] : tokens_)
+      if (!constant) out.push_back(wait(token, 0));
     Stmt body = seq(std::move(out));
     for (std::size_t i = own_.size(); i-- > 0;) {
       auto found = versions_.find(own_[i]->buffer.get());
