@@ -130,9 +130,8 @@ def scheduled(warps, each, lanes=(8, 4)):
 
 def loop_of(text):
     """The text of the loop over steps."""
-    loop = text.index("for (int ", text.index("weft_commit"))
-    start = text.index("wait_group 1", loop)
-    return text[start : text.index("\n  }\n", start)]
+    start = text.index("wait_group 1")
+    return text[start : text.index("wait_group 0", start)]
 
 
 @pytest.mark.parametrize("warps,each", [((2, 4), (8, 8)), ((2, 2), (8, 8))])
