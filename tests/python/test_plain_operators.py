@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that are one program for every device (src/weft/operators/plain.def), beside NumPy in float64 at odd sizes."""
+"""Operators that are one program for every device (src/weft/operators/plain), beside NumPy in float64 at odd sizes."""
 
 import numpy as np
 import pytest

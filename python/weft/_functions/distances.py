@@ -13,7 +13,7 @@ __all__ = ["cdist"]
 
 
 def _program(name, *operands):
-    """An operator of src/weft/operators/plain.def, in the common type of its operands."""
+    """An operator of src/weft/operators/plain, in the common type of its operands."""
     dtype = weft.result_type(*(x.dtype for x in operands))
     tensors = [x if isinstance(x, Tensor) else Tensor(x, requires_grad=False) for x in operands]
     out = _core._plain_operator(name, [t.astype(dtype) for t in tensors])

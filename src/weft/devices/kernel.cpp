@@ -99,6 +99,27 @@ ir::Buffer shared(const std::string& name, DType type, std::vector<std::int64_t>
   return ir::make_buffer(name, type, extents, "shared");
 }
 
+std::vector<Expr> positions(const Expr& linear, const std::vector<Expr>& extents,
+                            const std::vector<std::vector<Expr>>& strides) {
+  std::vector<Expr> out(strides.size());
+  Expr rest = linear;
+  for (std::size_t i = extents.size(); i-- > 0;) {
+    Expr x = rest;
+    if (i > 0) {
+      x = ir::make_binary(ir::ExprKind::mod, rest, extents[i]);
+      rest = ir::div(rest, extents[i]);
+    }
+    for (std::size_t k = 0; k < strides.size(); ++k) {
+      Expr term = x * strides[k][i];
+      out[k] = out[k] ? out[k] + term : term;
+    }
+  }
+  for (Expr& e : out) {
+    if (!e) e = ir::make_int(0, linear->dtype);
+  }
+  return out;
+}
+
 bool fits_narrow(std::int64_t most) { return most < (std::int64_t{1} << 31) - (1 << 16); }
 
 }  // namespace weft::device

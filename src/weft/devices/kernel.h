@@ -80,6 +80,10 @@ inline Elem sum_elem(Elem e) { return arithmetic_elem(e); }
 ir::Buffer local(const std::string& name, DType type, std::int64_t extent);
 ir::Buffer shared(const std::string& name, DType type, std::vector<std::int64_t> shape);
 
+/// Row-major position -> the dot product of coordinates with each set of strides. Extents of the
+/// leading axis are not needed.
+std::vector<ir::Expr> positions(const ir::Expr& linear, const std::vector<ir::Expr>& extents,
+                                const std::vector<std::vector<ir::Expr>>& strides);
 /// Whether all positions and sizes, with room for a block more, fit 32 bits.
 bool fits_narrow(std::int64_t most);
 

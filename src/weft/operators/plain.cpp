@@ -12,15 +12,15 @@
 namespace weft::operators {
 
 #define PLAIN(name) const PlainOperator& name();
-#include "weft/operators/plain.def"
+#include "plain.inc"
 #undef PLAIN
 
 const PlainOperator& plain_operator(std::string_view asked) {
 #define PLAIN(name) \
   if (asked == #name) return name();
-#include "weft/operators/plain.def"
+#include "plain.inc"
 #undef PLAIN
-  WEFT_CHECK(false, "no operator \"", std::string(asked), "\" stands in plain.def");
+  WEFT_CHECK(false, "no operator \"", std::string(asked), "\" in src/weft/operators/plain");
 }
 
 namespace {

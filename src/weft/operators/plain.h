@@ -2,7 +2,7 @@
 #pragma once
 // Operators as data: arrays with named axes, and nests that compute one array from others. They
 // name no thread and no schedule, so every target builds them: grids and processors by the rules,
-// machines by their default schedules. An operator is one file (cdist.cpp) and a row of plain.def.
+// machines by their default schedules. An operator is one file of the folder plain, named after it.
 
 #include <cstdint>
 #include <span>
@@ -36,7 +36,7 @@ struct PlainOperator {
   std::vector<std::vector<PlainNest>> gradients;
 };
 
-/// Throws Error(internal) for a name that plain.def does not have.
+/// Throws Error(internal) for a name without a file.
 const PlainOperator& plain_operator(std::string_view name);
 
 struct PlainSpec {
