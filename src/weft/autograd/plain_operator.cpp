@@ -21,7 +21,7 @@ std::vector<Tensor> gradients_of(const operators::PlainOperator& op, const Gradi
     if (!c.x[k].requires_grad()) continue;
     out[k] = make_tensor(op.name, plain_gradient(op, k, x, c.out.data(), c.g.data()), inputs,
                          [&op](const GradientCall&) -> std::vector<Tensor> {
-                           throw Error(ErrorKind::value, cat("array.", op.name, ".gradient"),
+                           throw Error(ErrorKind::dtype, cat("array.", op.name, ".gradient"),
                                        cat("the gradient of ", op.name, " has no gradient"))
                                .help("compose it of differences, products and sums");
                          });

@@ -8,7 +8,7 @@
 
 namespace weft {
 
-/// The operator with this name. Its gradients have none: they raise Error(value,
+/// The operator with this name. Its gradients have none: they raise Error(dtype,
 /// "array.<op>.gradient").
 Tensor plain_operator(std::string_view name, const std::vector<Tensor>& operands);
 

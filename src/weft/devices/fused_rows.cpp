@@ -67,30 +67,20 @@ struct RowsLayout {
 class RowsWriter {
  public:
   RowsWriter(const FusedRows& p, const RowsLayout& layout)
-      : p_(p), layout_(layout), index_(layout.narrow ? dtypes::int32 : dtypes::int64) {}
+      : p_(p), layout_(layout), b_(layout.narrow) {}
 
   ir::PrimFunc write() {
-    rows_ = ir::make_var("rows", index_), moves_ = ir::make_var("moves", index_);
-    columns_ = layout_.full ? at(layout_.width) : Expr(moves_) * layout_.lanes;
-    std::vector<ir::Param> params;
-    auto param = [&](const std::string& name, Elem elem) {
-      auto b = ir::edit(ir::make_buffer(name, dtype_of(elem), {ir::make_var(cat("n_", name))}));
-      b->align = elem_bytes(elem);
-      params.push_back(ir::buffer_param(b));
-      return ir::Buffer(b);
-    };
+    rows_ = b_.integer("rows"), moves_ = b_.integer("moves");
+    columns_ = layout_.full ? at(layout_.width) : moves_ * layout_.lanes;
     std::vector<ir::Buffer> results;
     for (std::size_t k = 0; k < p_.steps.size(); ++k)
-      if (p_.steps[k].kept) results.push_back(param(cat("out", k), p_.steps[k].elem));
+      if (p_.steps[k].kept) results.push_back(b_.buffer(cat("out", k), p_.steps[k].elem));
     const std::vector<bool> held = held_values(p_);
     for (std::size_t k = 0; k < p_.elems.size(); ++k)
-      fetch(k, param(cat("a", k), p_.elems[k]), held[k]);
+      fetch(k, b_.buffer(cat("a", k), p_.elems[k]), held[k]);
     for (std::size_t k = 0; k < p_.steps.size(); ++k) compute(k, held[p_.elems.size() + k]);
     keep(results);
-    params.push_back({rows_, nullptr});
-    params.push_back({moves_, nullptr});
-    return ir::make_func("main", std::move(params),
-                         ir::root_block(ir::seq(std::move(nests_)), own_),
+    return ir::make_func("main", b_.params(), ir::root_block(ir::seq(std::move(nests_)), own_),
                          ir::with_annotation({}, "tir.noalias", true));
   }
 
@@ -99,7 +89,7 @@ class RowsWriter {
   using Value = std::function<Expr(const Expr& i, const Expr& j)>;
   using Body = std::function<Stmt(const Expr& i, const Expr& j)>;
 
-  Expr at(std::int64_t v) const { return ir::make_int(v, index_); }
+  Expr at(std::int64_t v) const { return b_.at(v); }
   static Elem sums(Elem e) { return arithmetic_elem(e); }
   ir::Buffer own(const std::string& name, Elem elem, bool several) {
     Exprs shape{rows_};
@@ -113,7 +103,7 @@ class RowsWriter {
     auto block = make_ref<ir::BlockNode>();
     block->id = ir::fresh_block_id();
     block->name = name;
-    const Var i = ir::make_var("i", index_), j = ir::make_var("j", index_);
+    const Var i = b_.var("i"), j = b_.var("j");
     const Expr width = at(layout_.width);
     block->iters = {{i, {at(0), rows_}, ir::IterKind::spatial},
                     {j, {at(0), width}, init ? ir::IterKind::reduce : ir::IterKind::spatial}};
@@ -124,7 +114,7 @@ class RowsWriter {
     block->body = body(i, j);
     ir::AccessRegions found = ir::detect_block_regions(*block);
     block->reads = std::move(found.reads), block->writes = std::move(found.writes);
-    const Var r = ir::make_var("r", index_), c = ir::make_var("c", index_);
+    const Var r = b_.var("r"), c = b_.var("c");
     const Expr where = inside && !layout_.full ? ir::lt(Expr(c), columns_) : ir::make_bool(true);
     Stmt out = ir::make_for(c, at(0), width, ir::block_realize({r, c}, where, block));
     nests_.push_back(ir::make_for(r, at(0), rows_, out));
@@ -139,9 +129,9 @@ class RowsWriter {
       Expr place = extent == RowExtent::row ? i : at(0);
       if (moves_along(extent)) {
         const Expr lanes = at(layout_.lanes);
-        place = layout_.full ? j
-                             : ir::min(ir::floordiv(j, lanes), Expr(moves_) - 1) * lanes +
-                                   ir::floormod(j, lanes);
+        place = layout_.full
+                    ? j
+                    : ir::min(ir::floordiv(j, lanes), moves_ - 1) * lanes + ir::floormod(j, lanes);
         if (extent == RowExtent::element) place = i * columns_ + place;
       }
       return convert_value(ir::load(from, {place}), elem);
@@ -214,9 +204,8 @@ class RowsWriter {
 
   const FusedRows& p_;
   const RowsLayout layout_;
-  const DType index_;
-  Var rows_, moves_;
-  Expr columns_;
+  Builder b_;
+  Expr rows_, moves_, columns_;
   std::vector<Value> values_;  // of the arrays, then the steps
   std::vector<ir::Buffer> own_;
   std::vector<Stmt> nests_;

@@ -2,7 +2,6 @@
 #include "weft/devices/kernel.h"
 
 #include <algorithm>
-#include <deque>
 #include <map>
 
 #include "weft/base/fork_safe_mutex.h"
@@ -22,23 +21,13 @@ Grid::Grid(const TargetInfo& table)
 }
 
 const Grid& grid_of(const Ref<Device>& device) {
-  // Asked for on every call, so by what identifies a table.
-  struct Known {
-    std::string name;
-    std::map<std::string, std::int64_t> limits;
-    Grid grid;
-  };
   static const TargetInfo none;
   static ForkSafeMutex mutex;
-  static auto& known = *new std::deque<Known>;
-  const runtime::DeviceInfo& info = device->info();
-  std::lock_guard lock(mutex);
-  for (const Known& k : known) {
-    if (k.name == info.name && k.limits == info.limits) return k.grid;
-  }
+  static auto& known = *new std::map<const TargetInfo*, Grid>;
   const TargetInfo* table = target_info_of(*device);
-  known.push_back({info.name, info.limits, Grid(table ? *table : none)});
-  return known.back().grid;
+  if (!table) table = &none;
+  std::lock_guard lock(mutex);
+  return known.try_emplace(table, *table).first->second;
 }
 
 ir::Buffer Builder::buffer(const std::string& name, Elem elem, int align) {
@@ -77,17 +66,20 @@ Stmt Builder::loop(const char* name, const Expr& extent, const Body& body, ir::F
   ir::Var v = var(name);
   return ir::make_for(v, at(0), extent, body(v), kind);
 }
+std::vector<ir::Param> Builder::params() const {
+  std::vector<ir::Param> out = buffers_;
+  out.insert(out.end(), scalars_.begin(), scalars_.end());
+  return out;
+}
 ir::PrimFunc Builder::finish(const Stmt& body, bool exclusive, bool distinct,
                              std::int64_t blocks) const {
-  std::vector<ir::Param> params = buffers_;
-  params.insert(params.end(), scalars_.begin(), scalars_.end());
   // "weft.points_together": points exchange through shared memory, ordered by barriers
   // (pass/check_private.h).
   ir::Annotations notes = ir::with_annotation({}, "weft.points_together", true);
   if (exclusive) notes = ir::with_annotation(std::move(notes), "tir.noalias", true);
   if (blocks > 0) notes = ir::with_annotation(std::move(notes), kBlocksPerProcessor, blocks);
   if (distinct) notes = ir::with_annotation(std::move(notes), ir::kDistinctElements, true);
-  return ir::make_func("main", std::move(params), ir::root_block(body), std::move(notes));
+  return ir::make_func("main", params(), ir::root_block(body), std::move(notes));
 }
 
 ir::Buffer local(const std::string& name, DType type, std::int64_t extent) {

@@ -64,6 +64,8 @@ class Builder {
   ir::Stmt unrolled(const char* name, std::int64_t extent, const Body& body) const {
     return loop(name, at(extent), body, ir::ForKind::unrolled);
   }
+  /// What was made so far, for programs whose loops a rule binds.
+  std::vector<ir::Param> params() const;
   /// `exclusive`: what the kernel writes is read nowhere else. `distinct`: positions that it
   /// computes through arrays differ from thread to thread. `blocks`: that a processor shall have
   /// room for at once.

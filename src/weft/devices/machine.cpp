@@ -46,6 +46,13 @@ const MachineFacts& machine_of(const Ref<Device>& device) {
   return all.emplace(name, MachineFacts{table ? *table : none, table != nullptr}).first->second;
 }
 
+void refuse_remote(const Ref<Device>& device, std::string_view operation) {
+  throw Error(ErrorKind::device, "array.device.remote",
+              cat(operation, " is not computed on ", device->info().name,
+                  ": arrays there are arguments of uploaded modules"))
+      .help("upload a module that computes it, or bring the array here with to(\"cpu\")");
+}
+
 namespace {
 
 std::string bytes_of(const NDArray& x) {

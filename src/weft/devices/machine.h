@@ -28,6 +28,8 @@ struct MachineFacts {
   Elem positions() const { return computes(Elem::int64) ? Elem::int64 : Elem::int32; }
 };
 const MachineFacts& machine_of(const Ref<Device>& device);
+/// Throws Error(device, "array.device.remote"): another process serves the device.
+[[noreturn]] void refuse_remote(const Ref<Device>& device, std::string_view operation);
 
 /// Integers as positions that x's device computes with. Throws Error(index, "array.index.range")
 /// when one needs more bits.

@@ -4,17 +4,17 @@
 #include <map>
 
 #include "weft/base/text.h"
+#include "weft/devices/machine.h"
 #include "weft/devices/program_cache.h"
 #include "weft/target/rules.h"
 
 namespace weft {
 
+using operators::axes_of;
 using operators::PlainArray;
 using operators::PlainNest;
 
 namespace {
-
-std::vector<std::string> axes_of(std::string_view axes) { return split(axes, ' '); }
 
 /// What the axes' names stand for in this call.
 struct Extents {
@@ -47,7 +47,7 @@ struct Extents {
     given.push_back(cat(operands[k].name, " of shape ", to_string(arrays[k].shape())));
     legal.push_back(cat(operands[k].name, " (..., ", join(axes_of(operands[k].axes)), ")"));
   }
-  throw Error(ErrorKind::value, cat("array.", name, ".shape"),
+  throw Error(ErrorKind::shape, cat("array.", name, ".shape"),
               cat(name, " of ", join(given, " and ")))
       .note(cat("legal: ", join(legal, " and "), "; equal names and ... are equal extents"));
 }
@@ -99,11 +99,7 @@ NDArray run(const char* name, std::int64_t part, const std::vector<PlainArray>& 
   const NDArray out = NDArray::empty(device, elem, extents.shape(nests.back().to.axes));
   if (out.size() == 0) return out;
   const TargetInfo* info = target_info_of(*device);
-  if (!info)
-    throw Error(ErrorKind::device, "array.device.remote",
-                cat(name, " is not computed on ", device->info().name,
-                    ": arrays there are arguments of uploaded modules"))
-        .help("upload a module that computes it, or bring the array here with to(\"cpu\")");
+  if (!info) refuse_remote(device, name);
   operators::PlainSpec spec;
   spec.type = std::string(name_of(elem));
   spec.sums = std::string(name_of(arithmetic_elem(elem)));

@@ -11,7 +11,7 @@
 namespace weft {
 
 /// The operator of arrays of one floating type, which may have equal further axes in front (a
-/// batch). Throws Error(value, "array.<op>.shape") and (dtype, "array.<op>.type").
+/// batch). Throws Error(shape, "array.<op>.shape") and (dtype, "array.<op>.type").
 NDArray plain_run(const operators::PlainOperator& op, std::span<const NDArray> operands);
 /// The gradient for operand `k`, of the operands, the result and its gradient.
 NDArray plain_gradient(const operators::PlainOperator& op, std::size_t k,

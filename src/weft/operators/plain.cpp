@@ -23,14 +23,14 @@ const PlainOperator& plain_operator(std::string_view asked) {
   WEFT_CHECK(false, "no operator \"", std::string(asked), "\" in src/weft/operators/plain");
 }
 
-namespace {
-
 std::vector<std::string> axes_of(std::string_view axes) {
   std::vector<std::string> out;
   for (const std::string& axis : split(axes, ' '))
     if (!axis.empty()) out.push_back(axis);
   return out;
 }
+
+namespace {
 
 class PlainText {
  public:

@@ -20,6 +20,8 @@ struct PlainArray {
   std::string_view name, axes;
 };
 
+std::vector<std::string> axes_of(std::string_view axes);
+
 /// array[axes] = value, or its sum over `sums` where there are such axes. The value is T-script
 /// that reads arrays by names of axes: "x[m, k] * y[n, k]"; {C} is the type of the arithmetic.
 struct PlainNest {

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <deque>
-#include <mutex>
 #include <optional>
 
+#include "weft/base/fork_safe_mutex.h"
 #include "weft/rules/expected_time.h"
 #include "weft/rules/grid.h"
 #include "weft/target/backend.h"
@@ -83,7 +83,7 @@ const TargetInfo* target_info_of(const runtime::Device& device) {
     std::map<std::string, std::int64_t> report;
     std::optional<TargetInfo> info;
   };
-  static std::mutex mutex;
+  static ForkSafeMutex mutex;
   static auto& known = *new std::deque<Known>;
   const runtime::DeviceInfo& info = device.info();
   std::lock_guard lock(mutex);
