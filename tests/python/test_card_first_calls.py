@@ -44,9 +44,7 @@ elif name == "rfft":
 
 
 @pytest.mark.targets("cuda")
-@pytest.mark.parametrize(
-    "name", ["inv", "solve", "svd", "eigh", "qr", "cholesky", "fftn", "rfft"]
-)
+@pytest.mark.parametrize("name", ["inv", "solve", "svd", "eigh", "qr", "cholesky", "fftn", "rfft"])
 def test_first_call_of_a_library_cuda(name, tmp_path):
     for seed in (1, 2):
         done = subprocess.run(

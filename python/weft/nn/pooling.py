@@ -121,9 +121,13 @@ def _plain_square(x, n, options, ceil_mode):
 
 def _max_pool(n, name, x, kernel, stride, padding, dilation, ceil_mode):
     options = _options(name, x, n, kernel, stride, padding, dilation)
-    if isinstance(x, weft.Tensor) and _core._has_pooling(x.data):
+    data = x.data if isinstance(x, weft.Tensor) else x
+    if isinstance(data, _core.NDArray) and _core._has_pooling(data):
         counts = [_places(name, x.shape[a], *rest, ceil_mode)[0].shape[0] for a, *rest in options]
-        return _core._max_pool(x, [(x.shape[o[0]], c, *o[1:]) for o, c in zip(options, counts)])
+        windows = [(x.shape[o[0]], c, *o[1:]) for o, c in zip(options, counts)]
+        if x is data:
+            return _core._max_pool(weft.Tensor(x, requires_grad=False), windows).data
+        return _core._max_pool(x, windows)
     for axis, *rest in options:
         at, inside, _ = _places(name, x.shape[axis], *rest, ceil_mode)
         x = _largest(x, axis, at, inside)
