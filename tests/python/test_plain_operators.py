@@ -26,7 +26,7 @@ def gradients(x, y, g):
 
 def arrays(device, dtype, *values):
     """On the device, and what it holds as float64."""
-    on = [weft.asarray(v, dtype=dtype, device=device) for v in values]
+    on = [weft.asarray(v, dtype=dtype).to(device) for v in values]
     return on, [weft.asarray(a, device="cpu").astype("float64").numpy() for a in on]
 
 
