@@ -112,8 +112,8 @@ TileChoice choose_tile(const Grid& grid, std::int64_t element_bytes, std::int64_
         least = clocks;
         best = {i, parts, stages, false, clocks};
         // Few blocks do not hide each other's waiting, nor do blocks of few warps.
-        best.early =
-            element_bytes <= 4 && (t.early || blocks * parts <= grid.processors() * (t.resident - 1));
+        best.early = element_bytes <= 4 &&
+                     (t.early || blocks * parts <= grid.processors() * (t.resident - 1));
       }
       if (parts == most) break;
     }
