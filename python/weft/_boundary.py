@@ -66,7 +66,9 @@ def _accepted(name, function, owner):
 def _file_error(what, raised):
     place = "" if raised.filename is None else f": {raised.filename!r}"
     reason = raised.strerror or str(raised) or type(raised).__name__
-    return error("io", "python.file", f"{what}: {reason}{place}")
+    return error(
+        "io", "python.file", f"{what}: {reason}{place}", help="check the path and its rights"
+    )
 
 
 def import_later(name):

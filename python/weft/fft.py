@@ -76,6 +76,7 @@ def _checked(name, x, norm):
             _core.ArgumentError,
             "array.fft.norm",
             f"norm is {norm!r}, legal: 'backward', 'ortho', 'forward'",
+            help="leave norm out, which is 'backward'",
         )
     if _is_tensor(x) and x.requires_grad:
         raise _error(
@@ -95,6 +96,7 @@ def _transform(name, x, n, axis, norm):
             _core.ArgumentError,
             f"array.{name}.length",
             f"{name} to {n} points; at least 1 is needed",
+            help="transform at least one point",
         )
     return _computed(name, _one_axis, x, name, n, axis, norm)
 
@@ -132,6 +134,7 @@ def _on_device(name, x, n, axis, norm):
             _core.ArgumentError,
             f"array.{name}.length",
             f"{name} of {points} points along axis {axis}; at least 1 is needed",
+            help="transform at least one point",
         )
     backward = name in ("ifft", "irfft")
     scale = _scale(points, backward, norm)

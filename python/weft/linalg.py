@@ -120,6 +120,7 @@ def cross(x1, x2, /, *, axis=-1):
             _core.ShapeError,
             "array.cross.extent",
             f"cross needs extents of 3, got {x1.shape[axis]} and {x2.shape[axis]}",
+            help="choose the axis with the three numbers: axis=-1",
         )
     a = _ns.unstack(_ns.moveaxis(x1, axis, -1), axis=-1)
     b = _ns.unstack(_ns.moveaxis(x2, axis, -1), axis=-1)
@@ -202,7 +203,10 @@ def qr(x, /, *, mode="reduced"):
     """Orthogonal and triangular factors."""
     if mode not in ("reduced", "complete"):
         raise _error(
-            _core.ArgumentError, "array.qr.mode", f"mode is {mode!r}, legal: 'reduced', 'complete'"
+            _core.ArgumentError,
+            "array.qr.mode",
+            f"mode is {mode!r}, legal: 'reduced', 'complete'",
+            help="leave mode out, which is 'reduced'",
         )
     return QRResult(*_computed("qr", _core._qr, _plain(x, "qr"), mode == "complete"))
 
@@ -274,6 +278,7 @@ def outer(x1, x2, /):
             _core.ShapeError,
             "array.outer.rank",
             f"outer needs two vectors, got shapes {x1.shape} and {x2.shape}",
+            help="flatten them first: x.reshape(-1)",
         )
     return x1[:, None] * x2[None, :]
 
@@ -332,6 +337,7 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
             _core.ArgumentError,
             "array.matrix_norm.ord",
             f"ord is {ord!r}; legal: 'fro', 'nuc', 1, -1, 2, -2, inf, -inf",
+            help="leave ord out, which is 'fro'",
         )
     return out if keepdims else _ns.squeeze(out, (-2, -1))
 

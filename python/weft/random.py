@@ -93,7 +93,10 @@ def _size(shape, *numbers):
     least = min(shape) if shape else 0
     if least < 0:
         raise _error(
-            _core.ArgumentError, "array.shape.negative", f"negative extent {least} in shape {shape}"
+            _core.ArgumentError,
+            "array.shape.negative",
+            f"negative extent {least} in shape {shape}",
+            help="give extents from 0 on",
         )
     return shape, math.prod(shape)
 
@@ -127,7 +130,10 @@ def integers(low, high, shape=(), *, dtype=None, device=None, key=None):
     shape, n = _size(shape)
     if high <= low:
         raise _error(
-            _core.ArgumentError, "random.integers.range", f"no integers in [{low}, {high})"
+            _core.ArgumentError,
+            "random.integers.range",
+            f"no integers in [{low}, {high})",
+            help="give a high above low",
         )
     s, offset = _take(2 * n, key)
     device, maker = _devices_of(device)

@@ -64,7 +64,10 @@ def also(**names):
 def _once(owner, name, members):
     if name in members:
         raise _error(
-            _core.ArgumentError, "python.method.twice", f"{owner} has the method {name} already"
+            _core.ArgumentError,
+            "python.method.twice",
+            f"{owner} has the method {name} already",
+            help="rename one of the two",
         )
 
 

@@ -27,6 +27,7 @@ def take(x, indices, /, *, axis=None):
                 _core.ArgumentError,
                 "array.take.axis",
                 f"take from {x.ndim} dimensions needs an axis",
+                help="take(x, indices, axis=0), or flatten first: x.reshape(-1)",
             )
         axis = 0
     if _is_tensor(x):
@@ -59,6 +60,7 @@ def scatter(x, indices, values, /, *, accumulate=False):
             _core.IndexError,
             "array.scatter.rank",
             f"scatter into shape {x.shape} with {len(places)} index arrays",
+            help="give one index array for each axis, from the first on",
         )
     if _is_tensor(x) or _is_tensor(values):
         if not accumulate:
@@ -85,6 +87,7 @@ def topk(x, k, /, *, axis=-1, largest=True):
             _core.ArgumentError,
             "array.topk.count",
             f"topk of {k} elements along axis {axis} of shape {x.shape}",
+            help="ask for 0 to as many as the axis has",
         )
     data = x.data if _is_tensor(x) else x
     order = _core._topk(data, k, axis, largest)
@@ -113,6 +116,7 @@ def searchsorted(x1, x2, /, *, side="left", sorter=None):
             _core.ArgumentError,
             "array.searchsorted.side",
             f"side is {side!r}, legal: 'left', 'right'",
+            help="leave side out, which is 'left'",
         )
     if sorter is not None:
         x1 = take(x1, sorter, axis=0)
@@ -236,6 +240,7 @@ def repeat(x, repeats, /, *, axis=None):
             _core.ArgumentError,
             "array.repeat.negative",
             f"an element cannot be repeated {repeats} times",
+            help="repeat 0 or more times",
         )
     if (
         isinstance(repeats, int)
@@ -268,12 +273,14 @@ def repeat(x, repeats, /, *, axis=None):
                 _core.ArgumentError,
                 "array.repeat.negative",
                 f"an element cannot be repeated {least} times",
+                help="repeat 0 or more times",
             )
         if wanted >= 2**62:
             raise _error(
                 _core.ArgumentError,
                 "array.size.overflow",
                 f"repeat to about {wanted:.3g} entries: more than 64 bits can count bytes of",
+                help="repeat fewer times",
             )
         if counts.device.host_accessible:
             index = _core._repeat_places(counts).to(x.device)

@@ -172,6 +172,7 @@ def _cumulative(name, x, axis, dtype, include_initial):
                 _core.ArgumentError,
                 f"array.cumulative_{name}.axis",
                 f"{x.ndim} dimensions need an axis",
+                help="name it, axis=0, or flatten first: x.reshape(-1)",
             )
         axis = 0
     if x.ndim == 0:

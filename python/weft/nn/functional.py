@@ -243,7 +243,12 @@ def one_hot(index, num_classes=-1):
     if num_classes == -1 and index.size:
         num_classes = int(weft.max(index)) + 1
     if index.size and (int(weft.min(index)) < 0 or int(weft.max(index)) >= num_classes):
-        raise _error(weft.IndexError, "nn.one_hot.index", f"an index is outside [0, {num_classes})")
+        raise _error(
+            weft.IndexError,
+            "nn.one_hot.index",
+            f"an index is outside [0, {num_classes})",
+            help="give num_classes above the largest index",
+        )
     return (index[..., None] == weft.arange(num_classes, device=index.device)).astype(weft.int64)
 
 
