@@ -94,7 +94,7 @@ int run(int o, int m, int n) {
   vta::Config env;
   std::printf("%s\n%s", env.values().target.c_str(), vta::describe(env).c_str());
 
-  Schedule s(declare(env, o, m, n), all_rules());
+  Schedule s(declare(env, o, m, n), all_target_info());
   std::printf("---- the default schedule\n%s\n", s.show().c_str());
   BlockRef A_buf = s.get_block("A_buf"), B_buf = s.get_block("B_buf"), C_buf = s.get_block("C_buf"),
            C = s.get_block("C");

@@ -328,12 +328,12 @@ void bind_array_ops(nb::module_& m) {
       [](const NDArray& out, const NDArray& a, const NDArray& b, std::int64_t rows,
          std::int64_t columns, std::int64_t parts, std::int64_t cluster) {
         const device::Grid& grid = device::grid_of(out.device());
-        const rules::GemmMachine machine = device::gemm_machine(grid);
+        const rules::GemmMachine machine = rules::gemm_machine(grid);
         const rules::GemmDecisions tile{rows,
                                         columns,
                                         rules::gemm_slots(machine, rows, columns),
                                         parts,
-                                        grid.processors / cluster * cluster,
+                                        grid.processors() / cluster * cluster,
                                         cluster};
         return device::whole_product(out, a, b, &tile);
       },

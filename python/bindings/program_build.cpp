@@ -258,8 +258,12 @@ void bind_build(nb::module_& m) {
   m.def(
       "target_limits",
       [](const std::string& text) {
-        Target target = Target::parse(text);
-        return find_backend(target.name).info(target).limits;
+        const Target target = Target::parse(text);
+        const TargetInfo info = find_backend(target.name).info(target);
+        std::map<std::string, std::int64_t> out(info.limits.begin(), info.limits.end());
+        if (info.group_threads() > 0) out["max_threads_per_block"] = info.group_threads();
+        if (info.group_bytes() > 0) out["max_shared_memory_per_block"] = info.group_bytes();
+        return out;
       },
       nb::arg("target"), "Limits of a target by name: vector_bytes, registers, max_threads ...");
   m.def("target_table", &target_table, nb::arg("target"),

@@ -120,7 +120,7 @@ void bind_schedule(nb::module_& m) {
       .def(
           "__init__",
           [](Schedule* self, nb::handle program, std::int64_t seed) {
-            new (self) Schedule(module_from_python(program), all_rules(), seed);
+            new (self) Schedule(module_from_python(program), all_target_info(), seed);
           },
           nb::arg("program"), nb::arg("seed") = 0)
       .def("call",
@@ -155,7 +155,7 @@ void bind_schedule(nb::module_& m) {
             Json json = PyUnicode_Check(trace.ptr())
                             ? Json::parse(nb::cast<std::string>(trace), "<trace>")
                             : json_from_python(trace);
-            return Schedule::replay(module_from_python(program), json, all_rules());
+            return Schedule::replay(module_from_python(program), json, all_target_info());
           },
           nb::arg("program"), nb::arg("trace"));
   m.def(

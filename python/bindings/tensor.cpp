@@ -18,6 +18,7 @@
 #include "weft/autograd/convolution.h"
 #include "weft/autograd/grid_pool.h"
 #include "weft/autograd/grid_resample.h"
+#include "weft/autograd/plain_operator.h"
 #include "weft/autograd/structured.h"
 #include "weft/devices/grid_operators.h"
 
@@ -584,6 +585,9 @@ void bind_tensor(nb::module_& m) {
             all.push_back({extent, size, step, bias});
           return grid_resample(x, all);
         });
+  m.def("_plain_operator", [](const std::string& name, const std::vector<Tensor>& operands) {
+    return plain_operator(name, operands);
+  });
   m.def("_sort_tensor",
         [](const Tensor& x, int axis, bool descending) { return sort(x, axis, descending); });
   m.def("_cumulative_sum_tensor",

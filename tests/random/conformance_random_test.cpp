@@ -370,8 +370,7 @@ TEST(conformance_random, opencl_pipelined_products) {
       const Target target = Target::parse("cuda:arch=sm_90");
       Backend& cuda = find_backend("cuda");
       const ir::PrimFunc lowered = pass::run_pipeline(cuda.pipeline(target), c.sch->func());
-      const pass::RaceReport races =
-          pass::check_races(lowered, machine_of(cuda.info(target), "cuda"));
+      const pass::RaceReport races = pass::check_races(lowered, cuda.info(target));
       ASSERT_TRUE(races.clean()) << story() << races.text() << ir::print(lowered);
       const auto module = build(c.sch->mod(), "opencl");
       ASSERT_EQ(difference(c.meaning, module, device, seed), "") << story() << module->source();
@@ -495,9 +494,8 @@ Ref<runtime::Module> build_with_fault(const ir::PrimFunc& f, const std::string& 
   Backend& backend = find_backend(target.name);
   const TargetInfo info = backend.info(target);
   SplitOptions split;
-  if (auto found = info.limits.find("vector_align"); found != info.limits.end())
-    split.vector_align = static_cast<int>(found->second);
-  split.whole = info.limits.count("whole_functions") > 0;
+  split.vector_align = static_cast<int>(info.limit(limits::kVectorAlign, split.vector_align));
+  split.whole = info.limit(limits::kWholeFunctions, 0) != 0;
   SplitFunction parts =
       split_host_device(f, pass::run_pipeline(backend.pipeline(target), f), split);
   Fault fault(kind, at);

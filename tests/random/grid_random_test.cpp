@@ -36,8 +36,7 @@ ir::PrimFunc lowered_for(const char* text, const ir::PrimFunc& f) {
   pass::PassObserver observer;
   observer.verify = true;
   ir::PrimFunc out = pass::run_pipeline(backend.pipeline(target), scheduled, observer);
-  const pass::RaceReport races =
-      pass::check_races(out, machine_of(backend.info(target), target.name));
+  const pass::RaceReport races = pass::check_races(out, backend.info(target));
   EXPECT_TRUE(races.clean()) << races.text() << ir::print(out);
   EXPECT_TRUE(races.unchecked.empty()) << races.text();
   EXPECT_FALSE(split_host_device(scheduled, out, {}).kernels.empty());

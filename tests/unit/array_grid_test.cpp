@@ -392,15 +392,15 @@ TEST(ArrayGrid, convolutions_of_16_bits_read_windows_in_place) {
 
 TEST(ArrayGrid, a_device_is_known_by_its_value) {
   Ref<Device> one = make_ref<PaperCard>("cuda:arch=sm_90"), other = make_ref<PaperCard>("cpu");
-  EXPECT_TRUE(device::grid_of(one).present);
-  EXPECT_EQ(device::grid_of(one).processors, 132);
-  EXPECT_FALSE(device::grid_of(other).present);
+  EXPECT_TRUE(device::grid_of(one).present());
+  EXPECT_EQ(device::grid_of(one).processors(), 132);
+  EXPECT_FALSE(device::grid_of(other).present());
   // A device of another kind where one has been.
   const Device* place = one.get();
   one = nullptr;
   for (int i = 0; i < 64; ++i) {
     Ref<Device> next = make_ref<PaperCard>("cpu");
-    EXPECT_FALSE(device::grid_of(next).present) << (next.get() == place);
+    EXPECT_FALSE(device::grid_of(next).present()) << (next.get() == place);
   }
 }
 

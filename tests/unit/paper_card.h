@@ -17,10 +17,9 @@ class PaperCard : public runtime::Device {
   explicit PaperCard(std::string target) {
     info_.name = std::move(target);
     info_.kind = runtime::DeviceKind::hardware;
-    info_.limits = {{"threads_per_block", 1024},
-                    {"shared_bytes", 232448},
-                    {"multiprocessors", 132},
-                    {"tensor_maps", 1}};
+    info_.limits = {{"threads_per_block", 1024}, {"shared_bytes", 232448},
+                    {"multiprocessors", 132},    {"tensor_maps", 1},
+                    {"clock_khz", 1500000},      {"memory_bytes_per_microsecond", 600000}};
   }
   const runtime::DeviceInfo& info() const override { return info_; }
   Ref<Storage> allocate(runtime::Bytes bytes, runtime::Bytes, std::string_view space) override {

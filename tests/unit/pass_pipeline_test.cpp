@@ -93,7 +93,7 @@ struct Lowered {
 
 Lowered lower(const std::string& text, const TargetInfo& info, LoweringOptions options = {}) {
   PrimFunc f = parse_func(text);
-  for (const pass::Pass& p : standard_pipeline(info, "grid", options)) {
+  for (const pass::Pass& p : standard_pipeline(info, options)) {
     f = p.run(f);
     Verdict bad = verify(f);
     EXPECT_FALSE(bad) << p.name << ": " << render(*bad) << "\n" << print(f);
@@ -178,7 +178,7 @@ TEST(PipelineLoops, keeps_results_and_is_free_of_races) {
       const PrimFunc source = parse_func(staged(steps, notes));
       Lowered now = lower(staged(steps, notes), with_queue());
       EXPECT_EQ(run(now.f, source), want) << steps << " " << notes << "\n" << print(now.f);
-      pass::RaceReport report = pass::check_races(now.f, machine_of(now.info, "grid"));
+      pass::RaceReport report = pass::check_races(now.f, now.info);
       EXPECT_TRUE(report.clean()) << steps << " " << notes << "\n" << report.text() << print(now.f);
       EXPECT_TRUE(report.unchecked.empty()) << report.text();
     }
@@ -230,7 +230,7 @@ TEST(PipelineLoops, the_race_checker_sees_missing_waits_and_barriers) {
     for (bool waits : {true, false}) {
       auto broken = edit(now.f);
       broken->body = Drop(waits, !waits).rewrite(now.f->body);
-      pass::RaceReport report = pass::check_races(broken, machine_of(now.info, "grid"));
+      pass::RaceReport report = pass::check_races(broken, now.info);
       ASSERT_FALSE(report.clean()) << notes << print(broken);
       EXPECT_EQ(report.races[0].buffer, "S");
       if (waits) {
@@ -249,7 +249,7 @@ TEST(PipelineLoops, a_copy_that_nobody_waits_for_is_reported) {
       "        with T.async_(\"cp.async\", done):\n"
       "            S[t] = A[t]\n"
       "        T.wait(done, 1)\n");
-  pass::RaceReport report = pass::check_races(f, machine_of(with_queue(), "grid"));
+  pass::RaceReport report = pass::check_races(f, with_queue());
   ASSERT_EQ(report.races.size(), 1u) << report.text();
   EXPECT_EQ(report.races[0].what, "a copy that no wait finishes");
   EXPECT_EQ(report.races[0].buffer, "S");
@@ -428,7 +428,7 @@ TEST(ShareStorage, disjoint_lifetimes_use_one_allocation_and_say_so) {
   EXPECT_EQ(rows[0].holds, std::vector<std::string>{"Q"});
   EXPECT_EQ(rows[0].saved_bytes, 256);
   EXPECT_EQ(run(now.f, parse_func(text)), run(parse_func(text), parse_func(text)));
-  pass::RaceReport report = pass::check_races(now.f, machine_of(now.info, "grid"));
+  pass::RaceReport report = pass::check_races(now.f, now.info);
   EXPECT_TRUE(report.clean()) << report.text();
   LoweringOptions off;
   off.share_storage = false;
@@ -479,7 +479,7 @@ TEST(LowerCollectives, exchange_through_shared_memory_as_the_interpreter_does) {
   Lowered now = lower(kCollectives, generic_target_info());
   EXPECT_EQ(count_of(now.f, StmtKind::collective), 0);
   EXPECT_EQ(run(now.f, source), run(source, source)) << print(now.f);
-  pass::RaceReport report = pass::check_races(now.f, machine_of(now.info, "grid"));
+  pass::RaceReport report = pass::check_races(now.f, now.info);
   EXPECT_TRUE(report.clean()) << report.text();
   EXPECT_GE(count_syncs(now.f), 8);
 }

@@ -40,7 +40,7 @@ std::string two_nests(const std::string& write, const std::string& read,
 std::string lower(const std::string& text) {
   try {
     PrimFunc f = parse_func(text);
-    for (const pass::Pass& p : standard_pipeline(generic_target_info(), "grid", {})) f = p.run(f);
+    for (const pass::Pass& p : standard_pipeline(generic_target_info())) f = p.run(f);
     return "";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), "lower.private.exchanged") << e.what();
@@ -75,7 +75,7 @@ TEST(CheckPrivate, leaves_programs_whose_points_run_together_alone) {
   together->attrs = ir::with_annotation(f->attrs, pass::kPointsTogether, true);
   f = together;
   EXPECT_NO_THROW({
-    for (const pass::Pass& p : standard_pipeline(generic_target_info(), "grid", {})) f = p.run(f);
+    for (const pass::Pass& p : standard_pipeline(generic_target_info())) f = p.run(f);
   });
 }
 

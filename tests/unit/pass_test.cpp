@@ -29,7 +29,7 @@ namespace {
 
 using namespace testing;
 
-pass::Machine grid() { return machine_of(generic_target_info(), "grid"); }
+const TargetInfo& grid() { return generic_target_info(); }
 
 std::vector<float> random_floats(std::int64_t n, unsigned seed) {
   std::mt19937 rng(seed);
@@ -75,7 +75,7 @@ void keeps_meaning(const PrimFunc& f, const LoweringOptions& options, bool grid_
   if (!grid_axes) info.axes.clear();
   PrimFunc now = f;
   bool open = false;
-  for (const pass::Pass& p : standard_pipeline(info, "grid", options)) {
+  for (const pass::Pass& p : standard_pipeline(info, options)) {
     now = p.run(now);
     Verdict bad = verify(now);
     ASSERT_FALSE(bad) << p.name << ": " << render(*bad) << "\n" << print(now);
@@ -117,7 +117,7 @@ Buffer allocated(const PrimFunc& f, const std::string& name) {
 }
 
 PrimFunc until_compact(const PrimFunc& f) {
-  pass::Machine m = grid();
+  TargetInfo m = grid();
   return pass::compact_buffers(
       pass::convert_blocks(pass::place_allocations(pass::lower_init(f), m)), m);
 }
@@ -165,7 +165,7 @@ TEST(CompactBuffers, strided_and_guarded_accesses_keep_only_what_they_touch) {
 
 PrimFunc lowered(const PrimFunc& f, bool barriers) {
   PrimFunc now = f;
-  for (const pass::Pass& p : standard_pipeline(generic_target_info(), "grid", {})) {
+  for (const pass::Pass& p : standard_pipeline(generic_target_info())) {
     if (!barriers && p.name == "insert_barriers") continue;
     now = p.run(now);
   }
@@ -179,14 +179,16 @@ TEST(LowerCrossThreadReduction, an_axis_that_joins_gets_one_instruction_others_a
       "            with T.block(\"B\"):\n                vi, vk = T.axis.remap(\"SR\", [i, k])\n"
       "                with T.init():\n                    B[vi] = T.float32(0)\n"
       "                B[vi] = B[vi] + A[vi, vk]\n");
-  pass::Machine m;
+  TargetInfo m;
   m.name = "vector machine";
-  m.axes = {{"lane", false, 16, "", 0, false, true, true}};
-  m.memories = {{"global", 0, {}}, {"shared", 0, {}}, {"local", 0, {"lane"}}};
+  m.axes = {{"lane", AxisKind::lockstep, 16, "", 0, 0, false, true, {"reduce"}}};
+  m.memories = {{"global", 0, 1, {}, "load_store"},
+                {"shared", 0, 1, {}, "load_store"},
+                {"local", 0, 1, {"lane"}, "load_store"}};
   std::string joined = print(pass::lower_cross_thread_reduction(f, m));
   EXPECT_NE(joined.find("reduce.add"), std::string::npos) << joined;
   EXPECT_EQ(joined.find("B_tree"), std::string::npos) << joined;
-  m.axes[0].joins = false;
+  m.axes[0].collectives = {};
   std::string tree = print(pass::lower_cross_thread_reduction(f, m));
   EXPECT_EQ(tree.find("reduce.add"), std::string::npos) << tree;
   EXPECT_NE(tree.find("B_tree"), std::string::npos) << tree;
@@ -204,10 +206,12 @@ TEST(LowerCrossThreadReduction, refuses_what_points_cannot_join) {
         p.loops + "            with T.block(\"B\"):\n                " + p.iters + "\n";
     if (!p.init.empty())
       text += "                with T.init():\n                    " + p.init + "\n";
-    pass::Machine m;
-    m.axes = {{"lane", false, 16, "", 0, false, true, true},
-              {"row", false, 16, "", 0, false, true, true}};
-    m.memories = {{"global", 0, {}}, {"shared", 0, {}}, {"local", 0, {"lane"}}};
+    TargetInfo m;
+    m.axes = {{"lane", AxisKind::lockstep, 16, "", 0, 0, false, true, {"reduce"}},
+              {"row", AxisKind::lockstep, 16, "", 0, 0, false, true, {"reduce"}}};
+    m.memories = {{"global", 0, 1, {}, "load_store"},
+                  {"shared", 0, 1, {}, "load_store"},
+                  {"local", 0, 1, {"lane"}, "load_store"}};
     return pass::lower_cross_thread_reduction(
         parse_func(text + "                B[vi] = " + p.update + "\n"), m);
   };

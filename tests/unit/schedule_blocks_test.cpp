@@ -396,8 +396,8 @@ TEST(schedule_blocks, blockize_makes_tiles) {
   expect_sound(sch, matmul(8, 8, 8));
 }
 
-std::shared_ptr<const ScheduleRules> with_dot4() {
-  auto rules = std::make_shared<ScheduleRules>(*ScheduleRules::generic());
+std::shared_ptr<const TargetInfo> with_dot4() {
+  auto machine = std::make_shared<TargetInfo>(*schedule_target_info());
   const std::string head = R"(
 @T.prim_func
 def dot4(C: T.Buffer((4, 4), "float32"), A: T.Buffer((4, 4), "float32"), B: T.Buffer((4, 4), "float32")):
@@ -416,8 +416,8 @@ def dot4(C: T.Buffer((4, 4), "float32"), A: T.Buffer((4, 4), "float32"), B: T.Bu
             vi, vj = T.axis.remap("SS", [i, j])
             C[vi, vj] = C[vi, vj] + B[vk, vj] * A[vi, vk]
 )";
-  rules->instructions.push_back({"dot4", parse(meaning), parse(implementation)});
-  return rules;
+  machine->instructions.push_back({"dot4", parse(meaning), parse(implementation), {}});
+  return machine;
 }
 
 TEST(schedule_blocks, tensorize_replaces_a_tile_by_an_instruction) {

@@ -47,9 +47,10 @@ bool choose_tile(AttentionSpec& spec, const Grid& grid, std::int64_t planes, std
   for (const Tile& tile : tiles_for(std::max(spec.width, spec.value_width), backward)) {
     AttentionSpec trial = spec;
     trial.rows = tile.rows, trial.columns = tile.columns;
-    if (operators::attention_shared(trial, backward) * 4 + kReserved > grid.shared_bytes) continue;
+    if (operators::attention_shared(trial, backward) * 4 + kReserved > grid.shared_bytes())
+      continue;
     spec = trial, found = true;
-    if (ceil_div(length, 16 * tile.rows) * planes >= grid.processors) break;
+    if (ceil_div(length, 16 * tile.rows) * planes >= grid.processors()) break;
   }
   return found;
 }
@@ -98,14 +99,12 @@ void dropout_numbers(ProgramCall& call, const AttentionOptions& o) {
 /// What a program passes over can be copied beside the arithmetic: rows of float32 in whole
 /// vectors.
 bool in_vectors(const NDArray& x) {
-  const std::uint64_t address =
-      x.handle()->address() + static_cast<std::uint64_t>(x.offset() * elem_bytes(x.elem()));
-  bool fits = x.elem() == Elem::float32 && x.shape()[3] % 16 == 0 && address % 16 == 0;
+  bool fits = x.elem() == Elem::float32 && x.shape()[3] % 16 == 0 && begins_at(x, 16);
   for (int i = 0; i < 3; ++i) fits = fits && (x.shape()[i] == 1 || x.strides()[i] % kLanes == 0);
   return fits;
 }
 std::string queue_for(const NDArray& first, const NDArray& second) {
-  return in_vectors(first) && in_vectors(second) ? grid_of(first.device()).queue : std::string();
+  return in_vectors(first) && in_vectors(second) ? grid_of(first.device()).queue() : std::string();
 }
 
 struct Operands {
@@ -150,9 +149,7 @@ constexpr std::int64_t kPiece = 64;  // columns of a swizzled tile
 
 /// Rows that the copy engine can read: each begins at a multiple of 16 bytes.
 bool reads_rows(const NDArray& x) {
-  const std::uint64_t address =
-      x.handle()->address() + static_cast<std::uint64_t>(x.offset() * elem_bytes(x.elem()));
-  bool fits = address % 16 == 0 && (x.strides()[3] == 1 || x.shape()[3] == 1);
+  bool fits = begins_at(x, 16) && (x.strides()[3] == 1 || x.shape()[3] == 1);
   for (int i = 0; i < 3; ++i)
     fits = fits && (x.shape()[i] == 1 || (x.strides()[i] > 0 && x.strides()[i] % 8 == 0));
   return fits;
@@ -162,7 +159,7 @@ bool reads_rows(const NDArray& x) {
 bool has_tiles(const NDArray& q, const NDArray& k, const NDArray& v, const AttentionOptions& o) {
   constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 4096;
   const std::int64_t planes = q.shape()[0] * q.shape()[1];
-  return grid_of(q.device()).whole_products &&
+  return grid_of(q.device()).whole_products() &&
          (q.elem() == Elem::float16 || q.elem() == Elem::bfloat16) && o.scale > 0 &&
          q.shape()[3] % 8 == 0 && v.shape()[3] % 8 == 0 &&
          (!o.mask.defined() || std::abs(o.mask.strides()[3]) < kMost) &&
@@ -323,7 +320,7 @@ bool has_attention(const NDArray& q, const NDArray&, const NDArray& v, const Att
       q.elem() == Elem::float32 || q.elem() == Elem::float16 || q.elem() == Elem::bfloat16;
   const bool mask = !o.mask.defined() || o.mask.elem() == Elem::boolean ||
                     o.mask.elem() == q.elem() || o.mask.elem() == Elem::float32;
-  if (!grid.present || grid.threads < operators::kAttentionThreads || !types || !mask ||
+  if (!grid.present() || grid.threads() < operators::kAttentionThreads || !types || !mask ||
       q.shape()[3] > kWidest || v.shape()[3] > kWidest || o.dropout >= 1)
     return false;
   AttentionSpec spec = spec_of(q, v, o);

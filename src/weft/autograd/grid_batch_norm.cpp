@@ -85,7 +85,7 @@ Expr root(const Expr& variance, const Expr& eps) {
 }  // namespace
 
 bool has_batch_norm(const NDArray& x) {
-  return is_real_float(x.elem()) && x.ndim() >= 2 && x.size() > 0 && grid_of(x.device()).present;
+  return is_real_float(x.elem()) && x.ndim() >= 2 && x.size() > 0 && grid_of(x.device()).present();
 }
 
 BatchNorm batch_norm(const NDArray& x, const NDArray& weight, const NDArray& bias, double eps) {

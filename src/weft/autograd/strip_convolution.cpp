@@ -58,7 +58,7 @@ int choose_rows(ConvolutionSpec s, const Grid& grid, std::int64_t lines, std::in
       sums *= s.kernel[a];
     }
     const std::int64_t time =
-        (kStart + 3 * read + sums) * std::max(threads, grid.processors * kOccupied);
+        (kStart + 3 * read + sums) * std::max(threads, grid.processors() * kOccupied);
     if (best == 0 || time < least) best = rows, least = time;
   }
   return best;
@@ -73,7 +73,7 @@ void strip_convolution(const NDArray& out, const NDArray& from, const NDArray& w
   const std::int64_t outs = n[1] / groups, ins = f[1] / groups;
   ConvolutionSpec s = spec_of(from, {k[2], k[3]}, w);
   s.transposed = transposed;
-  s.threads = static_cast<int>(std::min<std::int64_t>(128, grid.threads));
+  s.threads = static_cast<int>(std::min<std::int64_t>(128, grid.threads()));
   s.results = static_cast<int>(std::min(kMostResults, outs));
   // Rows and columns of strips; where a transposed one begins in `from`, and in its phase of out.
   std::int64_t lines = n[2], columns = n[3];
@@ -115,7 +115,7 @@ bool strip_weights(const NDArray& out, const NDArray& by, const NDArray& from, s
   const Dims &k = out.shape(), &n = by.shape(), &f = from.shape();
   const Grid& grid = grid_of(out.device());
   ConvolutionSpec s = spec_of(from, {k[2], k[3]}, w);
-  s.threads = static_cast<int>(std::min<std::int64_t>(128, grid.threads));
+  s.threads = static_cast<int>(std::min<std::int64_t>(128, grid.threads()));
   const std::int64_t outs = k[0] / groups, ins = k[1], lots = k[0] * ins;
   s.rows = choose_rows(s, grid, n[2], n[0] * n[3] * lots);
   if (s.rows == 0) return false;
@@ -124,8 +124,8 @@ bool strip_weights(const NDArray& out, const NDArray& by, const NDArray& from, s
   while (s.threads > 32 && s.threads / 2 >= size) s.threads /= 2;
   // A thread has a few strips before the block joins its sums.
   constexpr std::int64_t kEach = 4, kWaves = 8;
-  const std::int64_t wanted = std::clamp<std::int64_t>(ceil_div(grid.processors * kWaves, lots), 1,
-                                                       ceil_div(size, s.threads * kEach));
+  const std::int64_t wanted = std::clamp<std::int64_t>(ceil_div(grid.processors() * kWaves, lots),
+                                                       1, ceil_div(size, s.threads * kEach));
   const std::int64_t part = ceil_div(ceil_div(size, wanted), std::int64_t{s.threads}) * s.threads,
                      parts = ceil_div(size, part);
   const Elem sums = sum_elem(out.elem());

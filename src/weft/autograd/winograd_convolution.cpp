@@ -29,15 +29,15 @@ bool pays(const Grid& grid, const Sizes& s, const NDArray& out, const NDArray& f
   // A processor adds 128 products a clock, of which tiles of products reach a part.
   constexpr double kReached = 0.65;
   const double sums =
-      kReached * 128 * grid.clocks_per_microsecond * static_cast<double>(grid.processors);
+      kReached * 128 * grid.clocks_per_microsecond() * static_cast<double>(grid.processors());
   const auto pairs = static_cast<double>(s.results * s.summed),
              moved = static_cast<double>(kProducts * (s.pitch() * (s.results + s.summed))) +
                      static_cast<double>(kProducts) * pairs;
   const double plain = static_cast<double>(out.size() * s.summed * 9) / sums;
-  const double turned =
-      static_cast<double>(kProducts * s.pitch()) * pairs / sums +
-      4 * (2 * moved + static_cast<double>(out.size() + from.size())) / grid.bytes_per_microsecond +
-      3 * grid.launch_microseconds;
+  const double turned = static_cast<double>(kProducts * s.pitch()) * pairs / sums +
+                        4 * (2 * moved + static_cast<double>(out.size() + from.size())) /
+                            grid.bytes_per_microsecond() +
+                        3 * kLaunchMicroseconds;
   return turned < plain;
 }
 

@@ -21,7 +21,7 @@ namespace {
 class Operators final : public DeviceOperators {
  public:
   bool has_grid(const Ref<Device>& device) const override {
-    return device::grid_of(device).present;
+    return device::grid_of(device).present();
   }
   bool packs(const Ref<Device>& device, Elem elem) const override {
     return machine_of(device).packs(elem);

@@ -75,7 +75,7 @@ void composed(Op op, Elem compute, const NDArray& out, int which, std::span<cons
 
 void complex_elementwise(Op op, Elem compute, const NDArray& out, std::span<const Arg> args) {
   if (out.size() == 0) return;
-  if (device::grid_of(out.device()).present) return gpu::complex_map(out, op, compute, args);
+  if (device::grid_of(out.device()).present()) return gpu::complex_map(out, op, compute, args);
   if (!is_complex(out.elem())) return composed(op, compute, out, 0, args);
   // Both parts are known before the first is written: the result may be an operand.
   NDArray fresh = NDArray::empty(out.device(), out.elem(), out.shape());
@@ -114,7 +114,7 @@ void complex_copy(const NDArray& dst, const NDArray& src) {
   }
   if (is_complex(src.elem())) return assign(dst, part(src, 0));
   const NDArray no = constant(dst.device(), dst.elem(), Scalar(0));
-  if (!device::grid_of(dst.device()).present) {
+  if (!device::grid_of(dst.device()).present()) {
     assign(part(dst, 1), part(no, 1));
     return assign(part(dst, 0), src);
   }
@@ -209,7 +209,7 @@ void thin_complex_matmul(const NDArray& out, const NDArray& a, const NDArray& b)
 void complex_matmul(const NDArray& out, const NDArray& a_in, const NDArray& b_in) {
   const int r = out.ndim();
   NDArray a = converted(a_in, out.elem()), b = converted(b_in, out.elem());
-  const bool grid = device::grid_of(out.device()).present && out.is_contiguous();
+  const bool grid = device::grid_of(out.device()).present() && out.is_contiguous();
   constexpr std::int64_t kThin = 8;
   if (grid && out.shape()[r - 2] <= kThin && b.strides()[r - 1] == 1)
     return thin_complex_matmul(out, a, b);
@@ -235,7 +235,7 @@ void complex_matmul(const NDArray& out, const NDArray& a_in, const NDArray& b_in
     return shape;
   };
   const NDArray blocks = NDArray::empty(out.device(), out.elem(), with({k, 2, n}));
-  if (device::grid_of(out.device()).present) {
+  if (device::grid_of(out.device()).present()) {
     const NDArray numbers = b.contiguous();
     const Elem real = real_of(out.elem());
     ProgramCall call(out.device());

@@ -65,11 +65,9 @@ Read read_of(const NDArray& x, Elem compute, const Dims& outer, const Dims& step
   auto whole = [&](const Dims& d) {
     return std::all_of(d.begin(), d.end(), [&](std::int64_t v) { return v % lanes == 0; });
   };
-  const std::uint64_t address =
-      x.handle()->address() + static_cast<std::uint64_t>(x.offset() * elem_bytes(x.elem()));
   // Vectors of converted elements, or of more than four, are not moved as one.
   const bool wide =
-      vectors && x.elem() == compute && lanes <= 4 && address % 16 == 0 && whole(batch_steps);
+      vectors && x.elem() == compute && lanes <= 4 && begins_at(x, 16) && whole(batch_steps);
   /// Neighbours along the last axis lie together, and every other step keeps whole vectors.
   auto lies = [&](const Dims& extents, const Dims& axes, const Dims& other) {
     const int last = extents.size() - 1;
@@ -91,14 +89,12 @@ bool stores_vectors(const NDArray& out, const ContractSpec& spec, const Contract
   auto all = [&](const Dims& d, int count) {
     return std::all_of(d.data(), d.data() + count, whole);
   };
-  const std::uint64_t address =
-      out.handle()->address() + static_cast<std::uint64_t>(out.offset() * elem_bytes(out.elem()));
   const int last = c.n.size() - 1;
   const Tile& t = spec.tile;
   const std::int64_t neighbours = t.instruction ? 2 : std::min<std::int64_t>(4, t.each_n);
   // Conversions are not made in vectors, and a thread must have whole ones.
   return vectors && neighbours % lanes == 0 && spec.store == spec.out && lanes <= 4 &&
-         address % 16 == 0 && steps.inner[last] == 1 && whole(c.n[last]) &&
+         begins_at(out, 16) && steps.inner[last] == 1 && whole(c.n[last]) &&
          all(steps.inner, last) && all(steps.outer, steps.outer.size()) &&
          all(steps.batch, steps.batch.size());
 }
@@ -131,7 +127,8 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
   const bool vectors = in.tile < 0 || (in.variant & 2);
   ContractSpec spec;
   spec.out = sum_elem(out.elem()), spec.a = a.elem(), spec.b = b.elem();
-  const bool instruction = spec.out == Elem::float64 && (grid.double_products || (in.variant & 4));
+  const bool instruction =
+      spec.out == Elem::float64 && (grid.double_products() || (in.variant & 4));
   spec.read_a =
       read_of(a, spec.out, c.m, c.a.outer, c.k, c.a.inner, c.a.batch, vectors, instruction);
   spec.read_b =
@@ -181,7 +178,7 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
   spec.spread = !spec.wide_store && !instruction && part <= kShortSum;
   if (spec.spread) spec.tile = along_columns(tile);
   spec.stages = choice.stages;
-  spec.queue = grid.queue;
+  spec.queue = grid.queue();
   if (spec.wide_store) {
     divide(spec.store, {&steps_out.outer, &steps_out.batch});
     divide_others(spec.store, steps_out.inner);

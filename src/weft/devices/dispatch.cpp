@@ -37,7 +37,7 @@ void refusing_unsupported(const NDArray& out, std::string_view name, const Body&
 /// Runs on the grid kernels where the device has them.
 template <typename Body>
 bool on_grid(const NDArray& out, std::string_view name, const Body& body) {
-  if (!device::grid_of(out.device()).present) return false;
+  if (!device::grid_of(out.device()).present()) return false;
   refusing_unsupported(out, name, body);
   return true;
 }
@@ -68,7 +68,7 @@ void power(const NDArray& out, Elem compute, std::span<const Arg> args) {
 
 void device_elementwise(Op op, Elem compute, const NDArray& out, std::span<const Arg> args) {
   if (out.size() == 0 || narrow_elementwise(op, compute, out, args)) return;
-  if (op == Op::pow && is_integer(compute) && device::grid_of(out.device()).present)
+  if (op == Op::pow && is_integer(compute) && device::grid_of(out.device()).present())
     return power(out, compute, args);
   bool complex = is_complex(compute) || is_complex(out.elem());
   for (const Arg& arg : args) complex |= arg.array && is_complex(arg.array->elem());
@@ -176,7 +176,7 @@ bool device_select(const NDArray& out, const NDArray& condition, const Arg& a, c
 }
 
 NDArray device_triangle(const NDArray& x, std::int64_t k, bool lower) {
-  if (x.on_host() || is_complex(x.elem()) || !device::grid_of(x.device()).present) return {};
+  if (x.on_host() || is_complex(x.elem()) || !device::grid_of(x.device()).present()) return {};
   NDArray out = NDArray::empty(x.device(), x.elem(), x.shape());
   auto axis = [&](int i) {
     const std::int64_t n = x.shape()[i];
@@ -256,7 +256,7 @@ bool machine_copy(const NDArray& dst, const NDArray& src) {
 void device_copy(const NDArray& dst, const NDArray& src) {
   if (dst.size() == 0) return;
   if (is_complex(src.elem()) || is_complex(dst.elem())) return complex_copy(dst, src);
-  if (!dst.on_host() && device::grid_of(dst.device()).present && device::transpose_copy(dst, src))
+  if (!dst.on_host() && device::grid_of(dst.device()).present() && device::transpose_copy(dst, src))
     return;
   const NDArray* from[1] = {&src};
   bool done = on_grid(dst, "copy", [&] {
@@ -341,7 +341,7 @@ void device_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& 
 
 void device_matmul(const NDArray& out, const NDArray& a, const NDArray& b) {
   if (is_complex(out.elem())) return complex_matmul(out, a, b);
-  if (device::grid_of(out.device()).present) {
+  if (device::grid_of(out.device()).present()) {
     const int r = out.ndim();
     if (device::prefers_product(out, a, b) && device::whole_product(out, a, b)) return;
     if (std::min(out.shape()[r - 2], out.shape()[r - 1]) <= kFewColumns &&
@@ -390,7 +390,7 @@ void device_matmul(const NDArray& out, const NDArray& a, const NDArray& b) {
 }
 
 bool device_has_contraction(const NDArray& x) {
-  return !x.on_host() && !is_complex(x.elem()) && device::grid_of(x.device()).present;
+  return !x.on_host() && !is_complex(x.elem()) && device::grid_of(x.device()).present();
 }
 
 }  // namespace weft

@@ -1,282 +1,214 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/devices/fused_rows.h"
 
-#include <bit>
-
 #include "weft/devices/kernel.h"
 #include "weft/elements/row_ir.h"
 #include "weft/ir/build.h"
+#include "weft/ir/reducers.h"
+#include "weft/ir/reduction_pattern.h"
+#include "weft/ir/regions.h"
+#include "weft/rules/row.h"
 
 namespace weft::device {
 
 using ir::Expr;
+using ir::Exprs;
 using ir::Stmt;
+using ir::Var;
 
 namespace {
 
-using Combine = std::function<Expr(const Expr&, const Expr&)>;
-
-/// into[at] = the combination of `value` over the points of a row of `threads` (a power of two),
-/// for every point, through `shared`, which is [rows, threads]. `combine` is symmetric.
-Stmt join_points(const Builder& p, const ir::Buffer& shared, const Expr& row, const Expr& thread,
-                 std::int64_t threads, const Expr& value, const Combine& combine,
-                 const ir::Buffer& into, const Expr& at) {
-  constexpr std::int64_t kAtOnce = 8;
-  std::vector<Stmt> steps = {ir::store(shared, value, {row, thread})};
-  std::vector<ir::Buffer> trees{shared};
-  // into[at] = the shares of `from` that are `apart` from each other, from `first` on.
-  auto gather = [&](const ir::Buffer& from, const Expr& first, std::int64_t apart,
-                    std::int64_t count) {
-    std::vector<Stmt> out = {ir::store(into, ir::load(from, {row, first}), {at})};
-    for (std::int64_t i = 1; i < count; ++i)
-      out.push_back(ir::store(
-          into, combine(ir::load(into, {at}), ir::load(from, {row, first + p.at(i * apart)})),
-          {at}));
-    return out;
-  };
-  // What is left after a step has a place of its own: no barrier parts its loads from its stores.
-  std::int64_t n = threads;
-  while (n > kAtOnce) {
-    const std::int64_t left = n / kAtOnce;
-    auto next = ir::edit(shared);
-    next->name = cat(shared->name, "_", left);
-    next->shape = {shared->shape[0], ir::make_int(left)};
-    next->strides = {};
-    const ir::Buffer tree = next;
-    std::vector<Stmt> join = gather(trees.back(), thread, left, kAtOnce);
-    join.push_back(ir::store(tree, ir::load(into, {at}), {row, thread}));
-    steps.push_back(ir::if_then(ir::lt(thread, p.at(left)), ir::seq(std::move(join))));
-    trees.push_back(tree);
-    n = left;
-  }
-  // Few are left: every point combines them for itself.
-  for (Stmt& s : gather(trees.back(), p.at(0), 1, n)) steps.push_back(std::move(s));
-  Stmt out = ir::seq(std::move(steps));
-  for (std::size_t i = trees.size(); i-- > 1;) out = ir::allocate(trees[i], out);
-  return out;
-}
-
-/// `each` elements to a thread, `vector` neighbours at once; `rows` rows to a block.
-struct Tile {
-  std::int64_t threads = 32, each = 8, rows = 1, vector = 1;
-};
-
-constexpr std::int64_t kRegisters = 64;  // elements of all arrays that a thread holds
-
-bool tile_of(const Grid& grid, std::int64_t columns, std::int64_t arrays, std::int64_t lanes,
-             Tile& out) {
-  constexpr std::int64_t kLeast = 4, kGroup = 256;
-  for (std::int64_t each : {8, 16}) {
-    if (each * std::max<std::int64_t>(arrays, 1) > kRegisters || each % lanes) continue;
-    const auto wanted = static_cast<std::uint64_t>((columns + each - 1) / each);
-    const auto threads = std::max(kLeast, static_cast<std::int64_t>(std::bit_ceil(wanted)));
-    const std::int64_t most = each == 8 ? 512 : 1024;
-    if (threads > std::min(most, grid.threads)) continue;
-    out = {threads, each, std::max<std::int64_t>(1, std::min(kGroup, grid.threads) / threads),
-           lanes};
-    const std::int64_t moves = (columns + threads * lanes - 1) / (threads * lanes);
-    out.each = std::min(each, moves * lanes);  // short rows do not fill the registers
-    return true;
-  }
-  return false;
-}
-
 bool moves_along(RowExtent e) { return e == RowExtent::element || e == RowExtent::column; }
 
-bool aligned(const NDArray& a, std::int64_t lanes) {
-  const std::int64_t bytes = elem_bytes(a.elem());
-  return (a.handle()->address() + static_cast<std::uint64_t>(a.offset() * bytes)) %
-             static_cast<std::uint64_t>(lanes * bytes) ==
-         0;
-}
-
+/// Elements of a row that can move together: rows and addresses are multiples.
 std::int64_t lanes_of(const FusedRows& p, const std::vector<NDArray>& in,
                       const std::vector<NDArray>& out) {
   std::int64_t widest = 1;
-  for (std::size_t k = 0; k < in.size(); ++k)
-    if (moves_along(p.extents[k])) widest = std::max<std::int64_t>(widest, elem_bytes(p.elems[k]));
-  for (const RowStep& s : p.steps)
-    if (s.kept && s.extent == RowExtent::element)
-      widest = std::max<std::int64_t>(widest, elem_bytes(s.elem));
+  for (const auto* arrays : {&in, &out})
+    for (const NDArray& a : *arrays) widest = std::max<std::int64_t>(widest, elem_bytes(a.elem()));
   const std::int64_t lanes = std::min<std::int64_t>(8, 16 / widest);
-  bool all = lanes > 0 && p.columns % std::max<std::int64_t>(lanes, 1) == 0;
-  for (std::size_t k = 0; k < in.size() && all; ++k)
-    if (moves_along(p.extents[k])) all = aligned(in[k], lanes);
+  auto aligned = [&](const NDArray& a) { return begins_at(a, lanes * elem_bytes(a.elem())); };
+  bool all = p.columns % lanes == 0;
+  for (std::size_t k = 0; k < in.size(); ++k)
+    if (moves_along(p.extents[k])) all = all && aligned(in[k]);
   std::size_t next = 0;
   for (const RowStep& s : p.steps) {
     if (!s.kept) continue;
     const NDArray& result = out[next++];
-    if (s.extent == RowExtent::element) all = all && aligned(result, lanes);
+    if (s.extent == RowExtent::element) all = all && aligned(result);
   }
   return all ? lanes : 1;
 }
 
+/// Arrays and steps whose elements a reduction reads: a thread keeps its own of them, since what
+/// reads them later stands behind a barrier. Others are computed where they are read.
+std::vector<bool> held_values(const FusedRows& p) {
+  const std::size_t arrays = p.extents.size();
+  std::vector<bool> out(arrays + p.steps.size());
+  for (const RowStep& s : p.steps) {
+    if (!s.reduces) continue;
+    for (int i : s.in) {
+      const auto k = static_cast<std::size_t>(i);
+      out[k] = moves_along(k < arrays ? p.extents[k] : p.steps[k - arrays].extent);
+    }
+  }
+  return out;
+}
+
+struct RowsLayout {
+  std::int64_t width = 1;  // iterations along a row: its length, rounded up
+  std::int64_t lanes = 1;
+  bool full = false;    // a row is exactly `width` long
+  bool narrow = false;  // positions fit 32 bits
+};
+
+/// main(results..., arrays..., rows, moves): nests over rows and along them, as the rule `row`
+/// takes them; rows of moves * lanes elements.
 class RowsWriter {
  public:
-  RowsWriter(const FusedRows& p, const Tile& tile)
-      : p_(p),
-        tile_(tile),
-        build_(fits_narrow((p.rows + tile.rows) * p.columns + tile.threads * tile.each)),
-        full_(p.columns == tile.threads * tile.each) {}
+  RowsWriter(const FusedRows& p, const RowsLayout& layout)
+      : p_(p), layout_(layout), b_(layout.narrow) {}
 
   ir::PrimFunc write() {
-    std::vector<ir::Buffer> outs, ins;
+    rows_ = b_.integer("rows"), moves_ = b_.integer("moves");
+    columns_ = layout_.full ? at(layout_.width) : moves_ * layout_.lanes;
+    std::vector<ir::Buffer> results;
     for (std::size_t k = 0; k < p_.steps.size(); ++k)
-      if (p_.steps[k].kept) outs.push_back(build_.buffer(cat("out", k), p_.steps[k].elem));
+      if (p_.steps[k].kept) results.push_back(b_.buffer(cat("out", k), p_.steps[k].elem));
+    const std::vector<bool> held = held_values(p_);
     for (std::size_t k = 0; k < p_.elems.size(); ++k)
-      ins.push_back(build_.buffer(cat("a", k), p_.elems[k]));
-    const Expr groups = build_.at((p_.rows + tile_.rows - 1) / tile_.rows);
-    return build_.finish(build_.bound("blockIdx.x", groups, [&](const Expr& group) {
-      return build_.bound("threadIdx.y", build_.at(tile_.rows), [&](const Expr& ty) {
-        return build_.bound("threadIdx.x", build_.at(tile_.threads),
-                            [&](const Expr& t) { return body(outs, ins, group, ty, t); });
-      });
-    }));
+      fetch(k, b_.buffer(cat("a", k), p_.elems[k]), held[k]);
+    for (std::size_t k = 0; k < p_.steps.size(); ++k) compute(k, held[p_.elems.size() + k]);
+    keep(results);
+    return ir::make_func("main", b_.params(), ir::root_block(ir::seq(std::move(nests_)), own_),
+                         ir::with_annotation({}, "tir.noalias", true));
   }
 
  private:
-  Expr at(std::int64_t v) const { return build_.at(v); }
-  /// Element q * vector + v of a thread: vectors of neighbouring threads lie side by side.
-  Expr move_of(const Expr& q) const { return thread_ + q * at(tile_.threads); }
-  Expr column_of(std::int64_t e) const {
-    return move_of(at(e / tile_.vector)) * at(tile_.vector) + at(e % tile_.vector);
-  }
-  static Elem held(Elem e) { return arithmetic_elem(e); }
+  /// A value at row i and place j of it.
+  using Value = std::function<Expr(const Expr& i, const Expr& j)>;
+  using Body = std::function<Stmt(const Expr& i, const Expr& j)>;
 
-  Stmt body(const std::vector<ir::Buffer>& outs, const std::vector<ir::Buffer>& ins,
-            const Expr& group, const Expr& ty, const Expr& t) {
-    thread_ = t, thread_row_ = ty;
-    row_ = build_.var("row");
-    for (std::size_t k = 0; k < ins.size(); ++k) fetch(k, ins[k]);
-    for (std::size_t k = 0; k < p_.steps.size(); ++k) compute(k);
-    std::size_t next = 0;
-    for (std::size_t k = 0; k < p_.steps.size(); ++k)
-      if (p_.steps[k].kept) keep(k, outs[next++]);
-    Stmt all = ir::seq(std::move(steps_));
-    for (std::size_t i = locals_.size(); i-- > 0;) all = ir::allocate(locals_[i], all);
-    return ir::let_stmt(row_, group * at(tile_.rows) + ty, all);
+  Expr at(std::int64_t v) const { return b_.at(v); }
+  static Elem sums(Elem e) { return arithmetic_elem(e); }
+  ir::Buffer own(const std::string& name, Elem elem, bool several) {
+    Exprs shape{rows_};
+    if (several) shape.push_back(at(layout_.width));
+    own_.push_back(ir::make_buffer(name, dtype_of(elem), shape));
+    return own_.back();
   }
 
-  ir::Buffer own(const std::string& name, Elem elem, std::int64_t extent) {
-    locals_.push_back(local(name, dtype_of(elem), extent));
-    return locals_.back();
+  void nest(const std::string& name, const Body& body, const Body& init = nullptr,
+            bool inside = false) {
+    auto block = make_ref<ir::BlockNode>();
+    block->id = ir::fresh_block_id();
+    block->name = name;
+    const Var i = b_.var("i"), j = b_.var("j");
+    const Expr width = at(layout_.width);
+    block->iters = {{i, {at(0), rows_}, ir::IterKind::spatial},
+                    {j, {at(0), width}, init ? ir::IterKind::reduce : ir::IterKind::spatial}};
+    if (init) {
+      block->init = init(i, j);
+      block->annotations = ir::with_annotation({}, ir::kCommutative, true);
+    }
+    block->body = body(i, j);
+    ir::AccessRegions found = ir::detect_block_regions(*block);
+    block->reads = std::move(found.reads), block->writes = std::move(found.writes);
+    const Var r = b_.var("r"), c = b_.var("c");
+    const Expr where = inside && !layout_.full ? ir::lt(Expr(c), columns_) : ir::make_bool(true);
+    Stmt out = ir::make_for(c, at(0), width, ir::block_realize({r, c}, where, block));
+    nests_.push_back(ir::make_for(r, at(0), rows_, out));
   }
 
-  /// The array's part of the row to registers. What lies outside is read at the nearest place
-  /// inside: a load under a condition would wait for it, and the loads behind it with it.
-  void fetch(std::size_t k, const ir::Buffer& from) {
+  /// What lies beyond a row's end is read at the nearest place inside: loads under a condition
+  /// would wait for each other.
+  void fetch(std::size_t k, const ir::Buffer& from, bool held) {
     const RowExtent extent = p_.extents[k];
-    const Elem elem = held(p_.elems[k]);
-    const Expr row = ir::min(Expr(row_), at(p_.rows - 1));
-    if (!moves_along(extent)) {
-      const ir::Buffer to = own(cat("x", k), elem, 1);
-      const Expr place = extent == RowExtent::row ? row : at(0);
-      steps_.push_back(ir::store(to, convert_value(ir::load(from, {place}), elem), {at(0)}));
-      places_.push_back(to);
-      return;
-    }
-    const ir::Buffer to = own(cat("x", k), elem, tile_.each);
-    const std::int64_t lanes = tile_.vector;
-    for (std::int64_t q = 0; q < tile_.each / lanes; ++q) {
-      const Expr move =
-          full_ ? move_of(at(q)) : ir::min(move_of(at(q)), at(p_.columns / lanes - 1));
-      Expr start = move * at(lanes);
-      if (extent == RowExtent::element) start = row * at(p_.columns) + start;
-      auto element = [&](const Expr& v) {
-        return ir::store(to, convert_value(ir::load(from, {start + v}), elem), {at(q * lanes) + v});
-      };
-      steps_.push_back(lanes == 1 ? element(at(0))
-                                  : build_.loop("v", at(lanes), element, ir::ForKind::vectorized));
-    }
-    places_.push_back(to);
+    const Elem elem = sums(p_.elems[k]);
+    const Value direct = [=, this](const Expr& i, const Expr& j) {
+      Expr place = extent == RowExtent::row ? i : at(0);
+      if (moves_along(extent)) {
+        const Expr lanes = at(layout_.lanes);
+        place = layout_.full
+                    ? j
+                    : ir::min(ir::floordiv(j, lanes), moves_ - 1) * lanes + ir::floormod(j, lanes);
+        if (extent == RowExtent::element) place = i * columns_ + place;
+      }
+      return convert_value(ir::load(from, {place}), elem);
+    };
+    values_.push_back(held ? kept("fetch_", own(cat("x", k), elem, true), direct) : direct);
+  }
+  /// A nest that writes the value to an array of a thread's own.
+  Value kept(const char* name, const ir::Buffer& to, const Value& direct) {
+    nest(cat(name, to->name), [&](const Expr& i, const Expr& j) {
+      return ir::store(to, direct(i, j), {i, j});
+    });
+    return [=](const Expr& i, const Expr& j) { return ir::load(to, {i, j}); };
   }
 
-  /// The step's value of element e (ignored where it is one for the row).
-  Expr value(const RowStep& s, const Expr& e) const {
-    std::vector<Expr> in;
-    for (int i : s.in) {
-      const ir::Buffer& b = places_[static_cast<std::size_t>(i)];
-      const bool several = moves_along(extent_of(i));
-      in.push_back(ir::load(b, {several ? e : at(0)}));
-    }
+  Expr value(const RowStep& s, const Expr& i, const Expr& j) const {
+    Exprs in;
+    for (int k : s.in) in.push_back(values_[static_cast<std::size_t>(k)](i, j));
     return s.value(in);
   }
-  RowExtent extent_of(int i) const {
-    const auto k = static_cast<std::size_t>(i);
-    return k < p_.extents.size() ? p_.extents[k] : p_.steps[k - p_.extents.size()].extent;
+  /// As an array of the step's type would be.
+  static Expr rounded(const RowStep& s, const Expr& v) {
+    return convert_value(convert_value(v, s.elem), sums(s.elem));
   }
 
-  void compute(std::size_t k) {
+  void compute(std::size_t k, bool held) {
     const RowStep& s = p_.steps[k];
-    const Elem elem = held(s.elem);
-    const bool several = s.extent == RowExtent::element;
-    const ir::Buffer to = own(cat("y", k), elem, several ? tile_.each : 1);
-    // Rounded as an array of the step's type would be.
-    auto rounded = [&](const Expr& v) { return convert_value(convert_value(v, s.elem), elem); };
-    if (s.reduces) {
-      reduce(s, to);
-      if (elem != s.elem) steps_.push_back(ir::store(to, rounded(ir::load(to, {at(0)})), {at(0)}));
-    } else if (!several) {
-      steps_.push_back(ir::store(to, rounded(value(s, at(0))), {at(0)}));
-    } else {
-      for (std::int64_t e = 0; e < tile_.each; ++e)
-        steps_.push_back(ir::store(to, rounded(value(s, at(e))), {at(e)}));
-    }
-    places_.push_back(to);
-  }
-
-  void reduce(const RowStep& s, const ir::Buffer& to) {
-    const Elem elem = held(s.elem);
-    auto kept = [&] { return ir::load(to, {at(0)}); };
-    const Combine combine = [&](const Expr& a, const Expr& b) { return reduce_value(s.op, a, b); };
-    for (std::int64_t e = 0; e < tile_.each; ++e) {
-      Expr v = convert_value(value(s, at(e)), elem);
-      if (!full_)
-        v = ir::select(ir::lt(column_of(e), at(p_.columns)), v, reduce_identity(s.op, elem));
-      steps_.push_back(ir::store(to, e ? combine(kept(), v) : v, {at(0)}));
-    }
-    const ir::Buffer tree =
-        shared(cat("tree", locals_.size()), dtype_of(elem), {tile_.rows, tile_.threads});
-    steps_.push_back(ir::allocate(tree, join_points(build_, tree, thread_row_, thread_,
-                                                    tile_.threads, kept(), combine, to, at(0))));
-  }
-
-  /// The step's result to memory: one statement, since barriers between stores of one thread would
-  /// be asked for otherwise.
-  void keep(std::size_t k, const ir::Buffer& out) {
-    const RowStep& s = p_.steps[k];
-    const ir::Buffer& from = places_[p_.extents.size() + k];
-    const Expr live = ir::lt(Expr(row_), at(p_.rows));
-    if (s.extent == RowExtent::row) {
-      const Stmt store = ir::store(out, convert_value(ir::load(from, {at(0)}), s.elem), {row_});
-      steps_.push_back(ir::if_then(ir::logical_and(live, ir::eq(thread_, at(0))), store));
+    const Value direct = [this, &s](const Expr& i, const Expr& j) {
+      return rounded(s, value(s, i, j));
+    };
+    const Elem elem = sums(s.elem);
+    if (!s.reduces) {
+      values_.push_back(held ? kept("map_", own(cat("y", k), elem, true), direct) : direct);
       return;
     }
-    const std::int64_t lanes = tile_.vector;
-    steps_.push_back(build_.unrolled("q", tile_.each / lanes, [&](const Expr& q) {
-      const Expr move = move_of(q);
-      const Expr in_row =
-          full_ ? live : ir::logical_and(live, ir::lt(move, at(p_.columns / lanes)));
-      auto element = [&](const Expr& v) {
-        const Expr x = ir::load(from, {q * at(lanes) + v});
-        return ir::store(out, convert_value(x, s.elem),
-                         {Expr(row_) * at(p_.columns) + move * at(lanes) + v});
-      };
-      return ir::if_then(
-          in_row, lanes == 1 ? element(at(0))
-                             : build_.loop("v", at(lanes), element, ir::ForKind::vectorized));
-    }));
+    const ir::Buffer to = own(cat("y", k), elem, false);
+    const Expr identity = reduce_identity(s.op, elem);
+    const Var x = ir::make_var("x", dtype_of(elem)), y = ir::make_var("y", dtype_of(elem));
+    const ir::Reducer join =
+        ir::make_reducer("row", {x}, {y}, {reduce_value(s.op, x, y)}, {identity});
+    nest(
+        cat("reduce_", k),
+        [&](const Expr& i, const Expr& j) {
+          Expr v = convert_value(value(s, i, j), elem);
+          if (!layout_.full) v = ir::select(ir::lt(j, columns_), v, identity);
+          return ir::store_joined(*join, {to}, {ir::load(to, {i})}, {v}, {i});
+        },
+        [&](const Expr& i, const Expr&) { return ir::store(to, identity, {i}); });
+    values_.push_back(
+        [=, &s](const Expr& i, const Expr&) { return rounded(s, ir::load(to, {i})); });
+  }
+
+  /// The results in one nest, which all others are computed for; numbers of a row at its first
+  /// place.
+  void keep(const std::vector<ir::Buffer>& results) {
+    auto stores = [&](const Expr& i, const Expr& j) {
+      std::vector<Stmt> out;
+      std::size_t next = 0;
+      for (std::size_t k = 0; k < p_.steps.size(); ++k) {
+        const RowStep& s = p_.steps[k];
+        if (!s.kept) continue;
+        const ir::Buffer& to = results[next++];
+        const Expr v = convert_value(values_[p_.extents.size() + k](i, j), s.elem);
+        if (s.extent == RowExtent::element) out.push_back(ir::store(to, v, {i * columns_ + j}));
+        else out.push_back(ir::if_then(ir::lt(j, at(1)), ir::store(to, v, {i})));
+      }
+      return ir::seq(std::move(out));
+    };
+    nest("write", stores, nullptr, true);
   }
 
   const FusedRows& p_;
-  Tile tile_;
-  Builder build_;
-  bool full_;
-  Expr thread_, thread_row_;
-  ir::Var row_;
-  std::vector<Stmt> steps_;
-  std::vector<ir::Buffer> locals_;
-  std::vector<ir::Buffer> places_;  // of the arrays' values, then the steps'
+  const RowsLayout layout_;
+  Builder b_;
+  Expr rows_, moves_, columns_;
+  std::vector<Value> values_;  // of the arrays, then the steps
+  std::vector<ir::Buffer> own_;
+  std::vector<Stmt> nests_;
 };
 
 }  // namespace
@@ -284,27 +216,32 @@ class RowsWriter {
 bool fused_rows_fit(const Ref<Device>& device, std::int64_t rows, std::int64_t columns,
                     std::size_t arrays) {
   const Grid& grid = grid_of(device);
-  Tile tile;
-  return grid.present && rows >= grid.processors && columns >= 2 &&
-         tile_of(grid, columns, static_cast<std::int64_t>(arrays), 1, tile);
+  return grid.present() && rows >= grid.processors() && columns >= 2 &&
+         rules::row_tile(columns, 1, grid.threads(), static_cast<std::int64_t>(arrays));
 }
 
 void run_fused_rows(const FusedRows& p, const std::vector<NDArray>& in,
                     const std::vector<NDArray>& out) {
   std::int64_t held = 0;
-  for (RowExtent e : p.extents) held += moves_along(e);
-  for (const RowStep& s : p.steps) held += s.extent == RowExtent::element;
+  for (bool h : held_values(p)) held += h;
   const Ref<Device>& device = in[0].device();
-  Tile tile;
-  const bool fits = tile_of(grid_of(device), p.columns, held, lanes_of(p, in, out), tile);
-  WEFT_CHECK(fits, "rows of ", p.columns, " elements of ", held, " arrays do not fit");
-  auto word = [](auto v) { return static_cast<std::uint64_t>(v); };
-  const Key key{19, p.serial, word(tile.threads) | word(tile.each) << 16 | word(tile.rows) << 32,
-                word(tile.vector)};
-  Call call(device);
+  RowsLayout layout;
+  layout.lanes = lanes_of(p, in, out);
+  const auto tile = rules::row_tile(p.columns, layout.lanes, grid_of(device).threads(), held);
+  WEFT_CHECK(tile, "rows of ", p.columns, " elements of ", held, " arrays do not fit");
+  layout.width = tile->width();
+  layout.full = p.columns == layout.width;
+  layout.narrow = fits_narrow(p.rows * p.columns + layout.width * (tile->beside + 1));
+  ProgramCall call(device);
   for (const NDArray& a : out) call.array(a);
   for (const NDArray& a : in) call.array(a);
-  call.run(key, [&] { return RowsWriter(p, tile).write(); });
+  call.integer(p.rows).integer(p.columns / layout.lanes);
+  constexpr std::uint64_t kHalf = 1u << 31;
+  call.run(
+      {"fused_rows",
+       {static_cast<std::int64_t>(p.serial / kHalf), static_cast<std::int64_t>(p.serial % kHalf),
+        layout.width, layout.lanes, layout.full, layout.narrow}},
+      [&] { return RowsWriter(p, layout).write(); });
 }
 
 }  // namespace weft::device

@@ -25,9 +25,7 @@ std::int64_t vector_of(const NDArray& x) { return 16 / elem_bytes(x.elem()); }
 /// Rows of 16 bytes: whether a copy engine can read this axis pair, `inner` being the fast one.
 bool rows_fit(const NDArray& x, int inner, int outer) {
   const Dims &shape = x.shape(), &steps = x.strides();
-  const std::uint64_t address =
-      x.handle()->address() + static_cast<std::uint64_t>(x.offset() * elem_bytes(x.elem()));
-  bool fits = address % 16 == 0 && (steps[inner] == 1 || shape[inner] == 1) &&
+  bool fits = begins_at(x, 16) && (steps[inner] == 1 || shape[inner] == 1) &&
               (shape[outer] == 1 || (steps[outer] > 0 && steps[outer] % vector_of(x) == 0));
   for (int i = 0; i + 2 < x.ndim(); ++i)
     fits = fits && steps[i] >= 0 && steps[i] % vector_of(x) == 0;
@@ -38,9 +36,7 @@ bool rows_fit(const NDArray& x, int inner, int outer) {
 NDArray in_vectors(const NDArray& x) {
   const int r = x.ndim();
   const std::int64_t vector = 16 / elem_bytes(x.elem());
-  const std::uint64_t address =
-      x.handle()->address() + static_cast<std::uint64_t>(x.offset() * elem_bytes(x.elem()));
-  bool fits = address % 16 == 0 && (x.strides()[r - 1] == 1 || x.shape()[r - 1] == 1) &&
+  bool fits = begins_at(x, 16) && (x.strides()[r - 1] == 1 || x.shape()[r - 1] == 1) &&
               x.shape()[r - 1] % vector == 0;
   for (int i = 0; i + 1 < r; ++i) fits = fits && x.strides()[i] % vector == 0;
   if (fits) return x;
@@ -146,7 +142,7 @@ rules::GemmDecisions choice_for(const Grid& grid, const rules::GemmShape& shape)
   const std::int64_t mix = shape.m * 7 + shape.n * 131 + shape.k * 1031 + shape.batches * 3;
   Kept& k = kept[static_cast<std::size_t>(mix ^ mix >> 9) % 64];
   if (k.grid != &grid || !(k.shape == shape))
-    k = {&grid, shape, rules::choose_gemm(gemm_machine(grid), shape)};
+    k = {&grid, shape, rules::choose_gemm(rules::gemm_machine(grid), shape)};
   return k.choice;
 }
 
@@ -162,20 +158,11 @@ bool reads_in_bulk(const NDArray& x) {
   return rows_fit(x, r - 1, r - 2) || rows_fit(x, r - 2, r - 1);
 }
 
-rules::GemmMachine gemm_machine(const Grid& grid) {
-  rules::GemmMachine out;
-  constexpr double kSustained = 0.886;  // of the highest clock, while all processors multiply
-  out.processors = grid.processors, out.shared_bytes = grid.shared_bytes;
-  out.clocks_per_microsecond = kSustained * grid.clocks_per_microsecond;
-  out.memory_bytes_per_microsecond = 1.33 * grid.bytes_per_microsecond;
-  return out;
-}
-
 bool has_whole_product(const Ref<Device>& device, Elem elem) {
-  return (elem == Elem::float16 || elem == Elem::bfloat16) && grid_of(device).whole_products;
+  return (elem == Elem::float16 || elem == Elem::bfloat16) && grid_of(device).whole_products();
 }
 
-bool has_scaled_product(const Ref<Device>& device) { return grid_of(device).whole_products; }
+bool has_scaled_product(const Ref<Device>& device) { return grid_of(device).whole_products(); }
 
 bool prefers_product(const NDArray& out, const NDArray& a, const NDArray& b) {
   if (a.elem() != b.elem() || !has_whole_product(out.device(), a.elem())) return false;
@@ -199,12 +186,12 @@ bool prefers_product(const NDArray& out, const NDArray& a, const NDArray& b) {
   const double clocks = choose_tile(grid, 4, batches, m, n, k, 0).clocks;
   // Conversions are made by the threads that multiply, which then wait for what they load.
   constexpr double kConverted = 1.4;
-  const double by_threads = kConverted * clocks / grid.clocks_per_microsecond;
+  const double by_threads = kConverted * clocks / grid.clocks_per_microsecond();
   const double sums = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
                       static_cast<double>(batches);
-  const double by_tiles = sums / (grid.tile_sums_per_microsecond) +
-                          grid.launch_microseconds * static_cast<double>(copies) +
-                          static_cast<double>(2 * copied) / grid.bytes_per_microsecond;
+  const double by_tiles = sums / (grid.tile_sums_per_microsecond()) +
+                          kLaunchMicroseconds * static_cast<double>(copies) +
+                          static_cast<double>(2 * copied) / grid.bytes_per_microsecond();
   return by_tiles < by_threads;
 }
 

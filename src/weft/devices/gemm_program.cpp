@@ -184,12 +184,10 @@ ir::PrimFunc GemmProgram::program() const { return Writer(*this).write(); }
 
 ir::PrimFunc GemmProgram::scheduled() const {
   const ir::PrimFunc f = program();
-  schedule::Schedule sch(f, all_rules());
+  schedule::Schedule sch(f, all_target_info());
   sch.set_detail(false);
   const schedule::BlockRef product = sch.get_block("product");
-  rules::Facts facts;
-  facts.warp_products = true;
-  auto match = rules::match_gemm_tensor_core(rules::read_nest(sch, product, {}), facts);
+  auto match = rules::read_gemm(rules::read_nest(sch, product, {}));
   WEFT_CHECK(match, "the program of a product is none");
   match->decisions = decisions;
   rules::schedule_gemm_tensor_core(sch, product, *match);

@@ -23,7 +23,7 @@ NDArray grid_histogram(const NDArray& x, std::int64_t bins) {
   while (capacity < bins) capacity *= 4;
   // Blocks that a processor holds at once, each with enough numbers to pay for its own counts.
   constexpr std::int64_t kResident = 6, kLeast = 16;
-  const std::int64_t most = device::grid_of(x.device()).processors * kResident;
+  const std::int64_t most = device::grid_of(x.device()).processors() * kResident;
   const std::int64_t least = kLeast * std::max(kThreads, capacity / 4);
   std::int64_t per = std::max(least, ceil_div(x.size(), most));
   per = ceil_div(per, kThreads) * kThreads;

@@ -42,7 +42,7 @@ class GridScan {
   }
 
   void run(const NDArray& out, const NDArray& x) {
-    const std::int64_t processors = device::grid_of(out.device()).processors;
+    const std::int64_t processors = device::grid_of(out.device()).processors();
     // Enough parts to keep every processor busy, each at least a few tiles long.
     const std::int64_t tile = by_blocks() ? spec_.threads * spec_.items : 1;
     const std::int64_t wanted =

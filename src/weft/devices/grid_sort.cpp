@@ -37,9 +37,9 @@ ProgramKey key_of(std::string_view name, const SortSpec& s) {
 
 /// The largest tile that fits a block's shared memory, at most 16 elements a thread.
 void choose_tile(SortSpec& spec, const device::Grid& grid) {
-  spec.threads = static_cast<int>(std::min<std::int64_t>(256, grid.threads));
+  spec.threads = static_cast<int>(std::min<std::int64_t>(256, grid.threads()));
   for (spec.items = 16; spec.items > 1; spec.items /= 2) {
-    if (operators::sort_shared_bytes(spec) <= std::min<std::int64_t>(grid.shared_bytes, 49152))
+    if (operators::sort_shared_bytes(spec) <= std::min<std::int64_t>(grid.shared_bytes(), 49152))
       return;
   }
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Kernels for devices whose target has a grid of groups of threads: a builder of programs that are
-// bound to the grid from the start, and the table of built ones. A key is a few integers, a call
-// fills a short array of arguments: no text, no checks, no waiting on the launch path.
+// Kernels for devices whose target has a grid of groups of threads: what the device says of itself,
+// and a builder of programs that are bound to the grid from the start.
 
 #include <array>
 #include <cstdint>
@@ -12,30 +11,34 @@
 
 #include "weft/devices/program_cache.h"
 #include "weft/ir/build.h"
+#include "weft/rules/facts.h"
 #include "weft/runtime/module.h"
-#include "weft/target/target.h"
 
 namespace weft::device {
 
-/// What a device's target and the device itself say about groups of threads.
-struct Grid {
-  bool present = false;           // it has blocks, threads with a barrier and shared memory
-  std::int64_t threads = 0;       // most of a block
-  std::int64_t shared_bytes = 0;  // most of a block
-  std::int64_t processors = 0;    // blocks run on so many at once
-  std::string queue;              // for copies that run beside the arithmetic; "": none
-  // Rates for choices between schedules: of the device where it tells them.
-  double clocks_per_microsecond = 1500, bytes_per_microsecond = 500e3;
-  double tile_sums_per_microsecond = 1;  // of all processors, 16-bit floats; where products are
-  double launch_microseconds = 4.5;      // that a kernel more costs an eager operation
-  bool double_products = false;          // an instruction multiplies tiles of float64
-  bool whole_products = false;  // copies in bulk, and groups multiply tiles (devices/whole.h)
-};
-/// Known by the device's name and limits. The reference stays valid.
-const Grid& grid_of(const Ref<Device>& device);
+/// A device's table as array operations ask it.
+class Grid : public rules::Facts {
+ public:
+  explicit Grid(const TargetInfo& table);
+  /// It has blocks, threads with a barrier and shared memory, and says how many threads.
+  bool present() const { return present_; }
+  /// Most threads of a block: no kernel of arrays wants more than 1024.
+  std::int64_t threads() const { return threads_; }
+  /// For copies that run beside the arithmetic; "": none.
+  std::string queue() const { return copies_ahead() ? table().copy_queue()->name : ""; }
+  /// Copies in bulk, and groups multiply tiles (devices/whole.h).
+  bool whole_products() const {
+    return warp_products() && table().limit(limits::kTensorMaps, 0) > 0;
+  }
 
-/// What a kernel is specialised on. The first word names the builder.
-using Key = std::array<std::uint64_t, 4>;
+ private:
+  bool present_;
+  std::int64_t threads_;
+};
+/// What a kernel more costs an eager operation, in microseconds.
+inline constexpr double kLaunchMicroseconds = 4.5;
+/// The reference stays valid.
+const Grid& grid_of(const Ref<Device>& device);
 
 /// A program under construction: flat buffers first, then scalars; positions are integers of one
 /// width (32 bits where every position fits).
@@ -61,6 +64,8 @@ class Builder {
   ir::Stmt unrolled(const char* name, std::int64_t extent, const Body& body) const {
     return loop(name, at(extent), body, ir::ForKind::unrolled);
   }
+  /// What was made so far, for programs whose loops a rule binds.
+  std::vector<ir::Param> params() const;
   /// `exclusive`: what the kernel writes is read nowhere else. `distinct`: positions that it
   /// computes through arrays differ from thread to thread. `blocks`: that a processor shall have
   /// room for at once.
@@ -69,15 +74,6 @@ class Builder {
 
  private:
   std::vector<ir::Param> buffers_, scalars_;
-};
-
-/// Arguments in the order in which the builder made its buffers and scalars.
-class Call : public ProgramCall {
- public:
-  using ProgramCall::ProgramCall;
-  using ProgramCall::run;
-  /// Builds on the first use of the key on this device, then launches; hardware is not waited for.
-  void run(const Key& key, const std::function<ir::PrimFunc()>& make);
 };
 
 /// The type in which sums of products of this type are kept: float32 for 16-bit floats.

@@ -8,7 +8,7 @@
 
 #include "weft/array/ops.h"
 #include "weft/base/fork_safe_mutex.h"
-#include "weft/target/backend.h"
+#include "weft/target/rules.h"
 
 namespace weft {
 
@@ -29,10 +29,7 @@ bool MachineFacts::transfers() const {
   return global && global->access == "dma";
 }
 
-bool MachineFacts::has_nan() const {
-  auto found = info.limits.find("nan");
-  return found == info.limits.end() || found->second != 0;
-}
+bool MachineFacts::has_nan() const { return info.limit(limits::kNan, 1) != 0; }
 
 Elem MachineFacts::wide(Elem e) {
   return is_integer(e) && elem_bytes(e) < elem_bytes(Elem::int32) ? Elem::int32 : e;
@@ -44,14 +41,16 @@ const MachineFacts& machine_of(const Ref<Device>& device) {
   const std::string& name = device->info().name;
   std::lock_guard lock(mutex);
   if (auto it = all.find(name); it != all.end()) return it->second;
-  MachineFacts facts;
-  const Target target = Target::parse(name);
-  for (const Backend* backend : backends()) {
-    if (backend->name() != target.name) continue;
-    facts.info = backend->info(target);
-    facts.known = true;
-  }
-  return all.emplace(name, std::move(facts)).first->second;
+  static const TargetInfo none{};
+  const TargetInfo* table = target_info_of(*device);
+  return all.emplace(name, MachineFacts{table ? *table : none, table != nullptr}).first->second;
+}
+
+void refuse_remote(const Ref<Device>& device, std::string_view operation) {
+  throw Error(ErrorKind::device, "array.device.remote",
+              cat(operation, " is not computed on ", device->info().name,
+                  ": arrays there are arguments of uploaded modules"))
+      .help("upload a module that computes it, or bring the array here with to(\"cpu\")");
 }
 
 namespace {

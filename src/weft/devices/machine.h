@@ -11,7 +11,7 @@ namespace weft {
 
 /// The facts of an array's device, read from its target's table.
 struct MachineFacts {
-  TargetInfo info;
+  const TargetInfo& info;
   bool known = false;  // false: the device is served by another process
   /// Elements of `e` are operands of instructions.
   bool computes(Elem e) const;
@@ -28,6 +28,8 @@ struct MachineFacts {
   Elem positions() const { return computes(Elem::int64) ? Elem::int64 : Elem::int32; }
 };
 const MachineFacts& machine_of(const Ref<Device>& device);
+/// Throws Error(device, "array.device.remote"): another process serves the device.
+[[noreturn]] void refuse_remote(const Ref<Device>& device, std::string_view operation);
 
 /// Integers as positions that x's device computes with. Throws Error(index, "array.index.range")
 /// when one needs more bits.

@@ -413,12 +413,7 @@ class RecentFunctions {
 /// `divisible` says that parts of it can be run.
 bool run(const Ref<Device>& device, std::string_view name, const std::string& key, bool divisible,
          const std::function<ir::PrimFunc()>& make, const std::vector<runtime::CallArg>& args) {
-  if (device->info().name.starts_with("rpc:")) {
-    throw Error(ErrorKind::device, "array.device.remote",
-                cat(name, " is not computed on ", device->info().name,
-                    ": arrays there are arguments of uploaded modules"))
-        .help("upload a module that computes it, or bring the array here with to(\"cpu\")");
-  }
+  if (!machine_of(device).known) refuse_remote(device, name);
   static auto& built = *new RecentFunctions;
   const std::string full = cat(device->info().name, " ", key);
   std::optional<Ref<runtime::Function>> function = built.find(full);

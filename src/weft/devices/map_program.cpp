@@ -73,9 +73,7 @@ struct MapAxes {
 
 /// Whether an array can be read or written in vectors of so many elements.
 bool in_vectors(const MapAxes& axes, std::size_t which, const NDArray& a, std::int64_t lanes) {
-  const std::int64_t bytes = elem_bytes(a.elem());
-  const auto address = a.handle()->address() + static_cast<std::uint64_t>(a.offset() * bytes);
-  bool fits = axes.step(which) == 1 && address % static_cast<std::uint64_t>(lanes * bytes) == 0;
+  bool fits = axes.step(which) == 1 && begins_at(a, lanes * elem_bytes(a.elem()));
   for (int i = 0; i + 1 < axes.shape.size(); ++i) fits = fits && axes.steps[which][i] % lanes == 0;
   return fits;
 }
@@ -126,28 +124,21 @@ class MapWriter {
  public:
   MapWriter(const Map& map, const MapArrays& given, const MapValues& values,
             const Specialisation& s)
-      : map_(map),
-        given_(given),
-        values_(values),
-        s_(s),
-        index_(s.narrow ? dtypes::int32 : dtypes::int64) {}
+      : map_(map), given_(given), values_(values), s_(s), p_(s.narrow) {}
 
   ir::PrimFunc write() {
     const std::size_t outs = given_.outs.size();
     std::vector<ir::Buffer> arrays;
     for (std::size_t k = 0; k < given_.size(); ++k) {
       const std::string name = k >= outs ? cat("a", k - outs) : k ? cat("out", k) : "out";
-      arrays.push_back(buffer(name, given_[k].elem()));
+      arrays.push_back(p_.buffer(name, given_[k].elem()));
     }
-    const Var count = scalar("n"), element = ir::make_var("element", index_);
-    const Var lane = ir::make_var("lane", index_);
+    const Expr count = p_.integer("n");
+    const Var element = p_.var("element"), lane = p_.var("lane");
     const Exprs at = places(element, lane);
     Exprs numbers, loads;
-    for (std::size_t k = 0; k < map_.numbers.size(); ++k) {
-      const Var v = ir::make_var(cat("c", k), dtype_of(map_.compute));
-      scalars_.push_back({v, nullptr});
-      numbers.push_back(v);
-    }
+    for (std::size_t k = 0; k < map_.numbers.size(); ++k)
+      numbers.push_back(p_.number(cat("c", k), map_.compute));
     for (std::size_t k = outs; k < arrays.size(); ++k)
       loads.push_back(ir::load(arrays[k], {at[k]}));
     const ir::Stmt body = ir::with_values(loads, [&](const Exprs& loaded) {
@@ -160,37 +151,20 @@ class MapWriter {
         return stores.size() == 1 ? stores[0] : ir::seq(stores);
       });
     });
-    std::vector<ir::Param> params = buffers_;
-    params.insert(params.end(), scalars_.begin(), scalars_.end());
     hints_["n"] = std::int64_t{1} << s_.order;
-    return ir::make_func("main", std::move(params),
-                         ir::root_block(nest(body, count, element, lane)),
+    return ir::make_func("main", p_.params(), ir::root_block(nest(body, count, element, lane)),
                          ir::with_annotation({}, rules::kSizeHints, std::move(hints_)));
   }
 
  private:
-  ir::Buffer buffer(const std::string& name, Elem elem) {
-    auto b = ir::edit(ir::make_buffer(name, dtype_of(elem), {ir::make_var(cat("n_", name))}));
-    b->align = elem_bytes(elem);
-    buffers_.push_back(ir::buffer_param(b));
-    return b;
-  }
-  Var scalar(const std::string& name) {
-    const Var v = ir::make_var(name, index_);
-    scalars_.push_back({v, nullptr});
-    return v;
-  }
   /// position / extent. In 32 bits by a multiplication and a shift, which the caller has found
   /// (reciprocal_of).
   Expr divided(const Expr& position, const Expr& extent, int axis) {
     // At least one, so that quotients may be computed ahead of conditions.
-    if (!s_.narrow) return ir::div(position, ir::max(extent, ir::make_int(1, index_)));
-    const Var factor = ir::make_var(cat("f", axis), dtypes::int64);
-    const Var shift = ir::make_var(cat("h", axis), dtypes::int64);
-    scalars_.push_back({factor, nullptr});
-    scalars_.push_back({shift, nullptr});
-    const Expr product = ir::cast(dtypes::int64, position) * Expr(factor);
-    return ir::cast(index_, ir::call("shift_right", {product, shift}));
+    if (!s_.narrow) return ir::div(position, ir::max(extent, p_.at(1)));
+    const Expr factor = p_.size(cat("f", axis)), shift = p_.size(cat("h", axis));
+    const Expr product = ir::cast(dtypes::int64, position) * factor;
+    return ir::cast(p_.index_type, ir::call("shift_right", {product, shift}));
   }
   /// Where iteration `element`, `lane` finds each array. The innermost extent, and the other steps
   /// of what moves in vectors, count vectors.
@@ -201,7 +175,7 @@ class MapWriter {
       Expr& x = coordinates[static_cast<std::size_t>(i)];
       x = rest;
       if (i == 0) continue;
-      const Expr extent = scalar(cat("d", i));
+      const Expr extent = p_.integer(cat("d", i));
       const Expr quotient = divided(rest, extent, i);
       x = rest - quotient * extent;
       rest = quotient;
@@ -209,7 +183,7 @@ class MapWriter {
     Exprs out;
     for (std::size_t k = 0; k < s_.moves.size(); ++k) {
       const Moves moves = s_.moves[k];
-      Expr at = ir::make_int(0, index_);
+      Expr at = p_.at(0);
       for (int i = 0; i < s_.rank; ++i) {
         const Expr& x = coordinates[static_cast<std::size_t>(i)];
         const bool inner = i + 1 == s_.rank;
@@ -219,7 +193,7 @@ class MapWriter {
           continue;
         }
         const std::string name = cat("s", k, "_", i);
-        const Expr step = scalar(name);
+        const Expr step = p_.integer(name);
         hints_[name] = kFar;
         if (inner) at = at + (s_.lanes > 1 ? x * s_.lanes + Expr(lane) : x) * step;
         else at = at + x * step * (moves == Moves::vectors ? s_.lanes : 1);
@@ -228,20 +202,20 @@ class MapWriter {
     }
     return out;
   }
-  ir::Stmt nest(const ir::Stmt& body, const Var& count, const Var& element, const Var& lane) {
+  ir::Stmt nest(const ir::Stmt& body, const Expr& count, const Var& element, const Var& lane) {
     auto block = make_ref<ir::BlockNode>();
     block->id = ir::fresh_block_id();
     block->name = "map";
-    const Expr zero = ir::make_int(0, index_);
+    const Expr zero = p_.at(0);
     Exprs values;
     std::vector<std::pair<Var, Expr>> loops;
     auto axis = [&](const Var& v, const char* name, const Expr& extent) {
       block->iters.push_back({v, {zero, extent}, ir::IterKind::spatial});
-      loops.emplace_back(ir::make_var(name, index_), extent);
+      loops.emplace_back(p_.var(name), extent);
       values.push_back(loops.back().first);
     };
     axis(element, "i", count);
-    if (s_.lanes > 1) axis(lane, "v", ir::make_int(s_.lanes, index_));
+    if (s_.lanes > 1) axis(lane, "v", p_.at(s_.lanes));
     block->body = body;
     ir::AccessRegions found = ir::detect_block_regions(*block);
     block->reads = std::move(found.reads);
@@ -256,8 +230,7 @@ class MapWriter {
   const MapArrays& given_;
   const MapValues& values_;
   const Specialisation& s_;
-  DType index_;
-  std::vector<ir::Param> buffers_, scalars_;
+  Builder p_;
   Json hints_ = Json::object();
 };
 

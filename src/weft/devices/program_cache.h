@@ -16,6 +16,13 @@
 
 namespace weft {
 
+/// Whether the array's first element lies at a multiple of so many bytes.
+inline bool begins_at(const NDArray& a, std::int64_t bytes) {
+  return (a.handle()->address() + static_cast<std::uint64_t>(a.offset() * elem_bytes(a.elem()))) %
+             static_cast<std::uint64_t>(bytes) ==
+         0;
+}
+
 /// What a program is specialised on. Equal keys must mean equal programs. An operator describes
 /// itself by a struct of named fields and lists them here in one place.
 struct ProgramKey {

@@ -291,9 +291,7 @@ std::int64_t vector_of(const ReductionProgram& program, const AxisGroup& inner,
     if (inner.stride(a) == Stride::none) continue;
     some = true;
     const NDArray& x = program.inputs[a];
-    const auto bytes = static_cast<std::uint64_t>(lanes * elem_bytes(x.elem()));
-    const auto offset = static_cast<std::uint64_t>(x.offset() * elem_bytes(x.elem()));
-    if ((x.handle()->address() + offset) % bytes != 0) return 1;
+    if (!begins_at(x, lanes * elem_bytes(x.elem()))) return 1;
     for (int i = 0; i < last; ++i) {
       if (inner.steps[a][i] % lanes != 0) return 1;
     }

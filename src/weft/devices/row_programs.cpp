@@ -130,16 +130,9 @@ class LongRows {
 /// Elements of a row that can move together: rows and addresses of all operands are multiples.
 std::int64_t lanes_of(const NDArray& out, std::span<const NDArray* const> in,
                       std::int64_t columns) {
-  constexpr std::int64_t kBytes = 16;
-  const std::int64_t lanes = std::min<std::int64_t>(8, kBytes / elem_bytes(out.elem()));
-  auto aligned = [&](const NDArray& a) {
-    const std::int64_t bytes = elem_bytes(a.elem());
-    return (a.handle()->address() + static_cast<std::uint64_t>(a.offset() * bytes)) %
-               static_cast<std::uint64_t>(lanes * bytes) ==
-           0;
-  };
-  bool all = columns % lanes == 0 && aligned(out);
-  for (const NDArray* a : in) all = all && aligned(*a);
+  const std::int64_t bytes = elem_bytes(out.elem()), lanes = std::min<std::int64_t>(8, 16 / bytes);
+  bool all = columns % lanes == 0 && begins_at(out, lanes * bytes);
+  for (const NDArray* a : in) all = all && begins_at(*a, lanes * bytes);
   return all ? lanes : 1;
 }
 
@@ -164,14 +157,15 @@ std::array<NDArray, 2> grid_column_sums(const NDArray& x, const NDArray& g, doub
 }
 
 bool row_kernel_fits(const Ref<Device>& device, std::int64_t columns) {
-  return columns >= 1 && grid_of(device).present;
+  return columns >= 1 && grid_of(device).present();
 }
 
 void grid_rows(RowKernel kind, const NDArray& out, std::span<const NDArray* const> in, double eps) {
   if (out.size() == 0) return;
   const std::int64_t columns = out.shape()[out.ndim() - 1], rows = out.size() / columns;
   const std::int64_t lanes = lanes_of(out, in, columns);
-  const auto tile = rules::row_tile(columns, lanes, grid_of(out.device()).threads);
+  constexpr std::int64_t kMostArrays = 3;  // that operators/rows.cpp holds of a row
+  const auto tile = rules::row_tile(columns, lanes, grid_of(out.device()).threads(), kMostArrays);
   if (!tile) return LongRows(kind, out, in).run(eps);
   operators::RowSpec spec;
   spec.op = operator_of(kind);

@@ -44,9 +44,9 @@ constexpr std::int64_t kMostParts = 256 << 20;
 double expected_clocks(const Grid& grid, const Tile& t, std::int64_t element_bytes,
                        std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k,
                        std::int64_t parts, int wide) {
-  const double processors = static_cast<double>(grid.processors);
+  const double processors = static_cast<double>(grid.processors());
   const std::int64_t blocks = ceil_div(m, t.rows) * ceil_div(n, t.columns) * batch * parts;
-  const std::int64_t each = ceil_div(blocks, grid.processors);  // of the busiest processor
+  const std::int64_t each = ceil_div(blocks, grid.processors());  // of the busiest processor
   const std::int64_t steps = ceil_div(ceil_div(k, parts), t.depth);
   // A processor does 128 multiply-adds a clock, half as many of eight bytes without an instruction.
   // The first copies and the last stores, which no other block hides, cost a few steps.
@@ -83,8 +83,8 @@ std::span<const Tile> tiles(std::int64_t element_bytes, bool instruction) {
 std::int64_t stages_of(const Grid& grid, const Tile& tile, std::int64_t element_bytes) {
   // Without a queue for copies one version beside the one in use is enough. A third of a
   // processor's shared memory leaves room for other blocks.
-  const std::int64_t bytes = tile.step_size() * element_bytes, most = grid.queue.empty() ? 2 : 3;
-  return std::clamp<std::int64_t>((grid.shared_bytes - 1024) / bytes, 0, most);
+  const std::int64_t bytes = tile.step_size() * element_bytes, most = grid.queue().empty() ? 2 : 3;
+  return std::clamp<std::int64_t>((grid.shared_bytes() - 1024) / bytes, 0, most);
 }
 
 TileChoice choose_tile(const Grid& grid, std::int64_t element_bytes, std::int64_t batch,
@@ -96,13 +96,13 @@ TileChoice choose_tile(const Grid& grid, std::int64_t element_bytes, std::int64_
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Tile& t = all[i];
     const std::int64_t stages = stages_of(grid, t, element_bytes);
-    if (t.threads() > grid.threads || stages < 1) continue;
+    if (t.threads() > grid.threads() || stages < 1) continue;
     const std::int64_t blocks = ceil_div(m, t.rows) * ceil_div(n, t.columns) * batch;
     // Several rounds of blocks leave fewer processors without work at their end than one and a bit.
     constexpr std::int64_t kRounds = 4;
     const std::int64_t held = kMostParts / std::max<std::int64_t>(1, batch * m * n * element_bytes);
     const std::int64_t room = std::clamp<std::int64_t>(
-        kRounds * grid.processors * t.resident / blocks, 1, std::max<std::int64_t>(1, held));
+        kRounds * grid.processors() * t.resident / blocks, 1, std::max<std::int64_t>(1, held));
     const std::int64_t most =
         std::clamp<std::int64_t>(k / (4 * t.depth), 1, std::min<std::int64_t>(room, 512));
     for (std::int64_t parts = 1;;
@@ -112,8 +112,8 @@ TileChoice choose_tile(const Grid& grid, std::int64_t element_bytes, std::int64_
         least = clocks;
         best = {i, parts, stages, false, clocks};
         // Few blocks do not hide each other's waiting, nor do blocks of few warps.
-        best.early =
-            element_bytes <= 4 && (t.early || blocks * parts <= grid.processors * (t.resident - 1));
+        best.early = element_bytes <= 4 &&
+                     (t.early || blocks * parts <= grid.processors() * (t.resident - 1));
       }
       if (parts == most) break;
     }

@@ -54,7 +54,7 @@ bool transpose_copy(const NDArray& dst, const NDArray& src) {
   constexpr std::int64_t kSmall = 1 << 16, kNarrow = 8;
   const std::int64_t bytes = elem_bytes(src.elem());
   if (dst.elem() != src.elem() || dst.size() < kSmall || bytes > 8 ||
-      grid_of(dst.device()).shared_bytes < kTile * operators::kTransposeLine * bytes)
+      grid_of(dst.device()).shared_bytes() < kTile * operators::kTransposeLine * bytes)
     return false;
   Dims shape = dst.shape();
   std::vector<Dims> steps{dst.strides(), broadcast_strides(src, shape)};

@@ -44,7 +44,7 @@ std::vector<Expr> results_of(Step rule, const std::vector<Expr>& x, const std::v
 
 bool update_in_place(Update rule, const NDArray& out, std::span<const NDArray> arrays,
                      std::span<const Scalar> numbers) {
-  if (!is_real_float(out.elem()) || !device::grid_of(out.device()).present) return false;
+  if (!is_real_float(out.elem()) || !device::grid_of(out.device()).present()) return false;
   if (out.size() == 0) return true;
   std::vector<const NDArray*> in = {&out};
   for (const NDArray& a : arrays) {
@@ -76,7 +76,7 @@ bool update_in_place(Update rule, const NDArray& out, std::span<const NDArray> a
 std::vector<NDArray> step_of(Step rule, std::span<const NDArray> arrays,
                              std::span<const Scalar> numbers, double decay, double shrink) {
   const NDArray& first = arrays[0];
-  if (!device::grid_of(first.device()).present) return {};
+  if (!device::grid_of(first.device()).present()) return {};
   std::vector<const NDArray*> in;
   bool wide = false;
   for (const NDArray& a : arrays) {

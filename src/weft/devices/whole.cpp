@@ -41,7 +41,7 @@ void run_whole(const Ref<Device>& device, const WholeProduct& spec,
     for (std::int64_t v : t->extents) call.integer(v);
     for (std::int64_t v : t->strides) call.integer(v);
   }
-  call.integer(std::min(grid_of(device).processors * x.resident,
+  call.integer(std::min(grid_of(device).processors() * x.resident,
                         x.tiles_m * x.tiles_n * x.batches * x.parts));
   for (std::int64_t v :
        {x.tiles_m,   x.tiles_n,    x.batches,    x.parts,     x.steps,     x.part,

@@ -17,9 +17,6 @@ bool has_whole_product(const Ref<Device>& device, Elem elem);
 /// Whether it multiplies tiles of float8 operands.
 bool has_scaled_product(const Ref<Device>& device);
 
-/// What the rule for products is told of the device.
-rules::GemmMachine gemm_machine(const Grid& grid);
-
 /// Whether the device can copy tiles of this operand in bulk as it lies.
 bool reads_in_bulk(const NDArray& x);
 

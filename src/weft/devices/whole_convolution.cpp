@@ -39,9 +39,7 @@ Last channels_last(const NDArray& x) {
   Last out{x, n[1]};
   const int order[] = {0, 2, 3, 1};
   const NDArray turned = x.permute(order);
-  const std::uint64_t address =
-      x.handle()->address() + static_cast<std::uint64_t>(x.offset() * elem_bytes(x.elem()));
-  bool fits = address % 16 == 0 && (s[1] == 1 || n[1] == 1);
+  bool fits = begins_at(x, 16) && (s[1] == 1 || n[1] == 1);
   for (int i : {0, 2, 3}) fits = fits && (n[i] == 1 || (s[i] > 0 && s[i] % 8 == 0));
   if (fits) {
     out.data = turned;
@@ -123,7 +121,7 @@ void patches(const Last& out, const Last& x, const NDArray& weight, const Images
   shape.m = count * 64, shape.n = out.channels, shape.k = v.steps * 64, shape.column_unit = 64;
   shape.divisible = out.data.is_contiguous() && out.data.shape()[3] == out.channels;
   const rules::GemmDecisions choice =
-      rules::choose_gemm(gemm_machine(grid_of(x.data.device())), shape);
+      rules::choose_gemm(rules::gemm_machine(grid_of(x.data.device())), shape);
   take(choice, spec);
   v.part = ceil_div(v.steps, choice.parts), v.parts = ceil_div(v.steps, v.part);
   v.tiles_m = ceil_div(count, spec.groups), v.tiles_n = ceil_div(out.channels, spec.columns);
@@ -259,7 +257,8 @@ void weight_gradient(const NDArray& out, const NDArray& g, Upper& last, const ND
   rules::GemmShape shape;
   shape.batches = v.batches, shape.m = v.m, shape.n = v.n, shape.k = v.steps * 64;
   shape.column_unit = 64, shape.divisible = true;
-  const rules::GemmDecisions choice = rules::choose_gemm(gemm_machine(grid_of(x.device())), shape);
+  const rules::GemmDecisions choice =
+      rules::choose_gemm(rules::gemm_machine(grid_of(x.device())), shape);
   take(choice, spec);
   v.part = ceil_div(v.steps, choice.parts), v.parts = ceil_div(v.steps, v.part);
   v.tiles_m = ceil_div(v.m, 64 * spec.groups), v.tiles_n = ceil_div(v.n, spec.columns);

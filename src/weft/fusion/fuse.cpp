@@ -278,7 +278,7 @@ struct FusedPlan::Impl {
 FusedPlan::FusedPlan(std::vector<Lazy> outputs, bool contract, const Ref<Device>& device)
     : impl_(std::make_unique<Impl>()) {
   impl_->contract = contract;
-  impl_->grid = device && device::grid_of(device).present;
+  impl_->grid = device && device::grid_of(device).present();
   impl_->host = !device || device->info().host_accessible;
   impl_->outputs = std::move(outputs);
   std::vector<Lazy> order = topological(impl_->outputs);
@@ -432,7 +432,7 @@ NDArray FusedPlan::Impl::step_map(Step& s, const std::vector<NDArray>& arrays,
                                   const Ref<Device>& device) {
   NDArray out = NDArray::empty(device, s.elem, s.shape);
   if (out.size() == 0) return out;
-  if (device::grid_of(device).present) {
+  if (device::grid_of(device).present()) {
     std::vector<const NDArray*> in;
     for (const NDArray& a : arrays) in.push_back(&a);
     device::Map map;
@@ -505,9 +505,9 @@ NDArray FusedPlan::Impl::step_reduce(Step& s, const std::vector<NDArray>& arrays
   if (arrays.empty()) return reduced(full(device, s.elem, s.shape, s.root->number));
   if (size == 0) return reduced(NDArray::empty(device, s.elem, s.shape));
   // Without a grid, devices have one way to reduce; the terms are made before.
-  if (!out.on_host() && !device::grid_of(device).present)
+  if (!out.on_host() && !device::grid_of(device).present())
     return reduced(step_map(s, arrays, device));
-  if (device::grid_of(device).present) {
+  if (device::grid_of(device).present()) {
     std::vector<const NDArray*> in;
     for (const NDArray& a : arrays) in.push_back(&a);
     device::Map map;

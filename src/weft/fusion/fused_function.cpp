@@ -91,7 +91,7 @@ FusedFunction::FusedFunction(const std::string& name, const Lazy& value, int inp
 
 std::optional<Elem> FusedFunction::compute_elem(std::span<const NDArray* const> in) {
   const NDArray& first = *in[0];
-  if (first.on_host() || !is_real_float(first.elem()) || !device::grid_of(first.device()).present)
+  if (first.on_host() || !is_real_float(first.elem()) || !device::grid_of(first.device()).present())
     return std::nullopt;
   for (const NDArray* a : in) {
     if (a->elem() != first.elem() || a->device().get() != first.device().get()) return std::nullopt;

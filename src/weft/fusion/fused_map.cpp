@@ -22,7 +22,7 @@ FusedMap::FusedMap(std::vector<Lazy> outputs, int inputs)
 }
 
 bool FusedMap::suits(const NDArray& x) {
-  return is_real_float(x.elem()) && (x.on_host() || device::grid_of(x.device()).present);
+  return is_real_float(x.elem()) && (x.on_host() || device::grid_of(x.device()).present());
 }
 
 void FusedMap::operator()(std::span<const NDArray> out, std::span<const NDArray> in) const {

@@ -27,7 +27,8 @@ SmallMatrix spec_of(const NDArray& a, std::int64_t n, std::int64_t columns) {
   while (s.columns < columns && s.columns < s.capacity) {
     SmallMatrix wider = s;
     wider.columns *= 2;
-    if (operators::small_solve_bytes(wider) > weft::device::grid_of(a.device()).shared_bytes) break;
+    if (operators::small_solve_bytes(wider) > weft::device::grid_of(a.device()).shared_bytes())
+      break;
     s = wider;
   }
   return s;
@@ -78,8 +79,8 @@ std::int64_t shared_bytes(Program program, const SmallMatrix& s) {
 bool fits(Program program, const NDArray& a, std::int64_t columns) {
   const SmallMatrix s = spec_of(a, std::max(a.shape()[1], a.shape()[2]), columns);
   const weft::device::Grid& grid = weft::device::grid_of(a.device());
-  return grid.present && s.capacity > 0 && s.threads() <= grid.threads &&
-         shared_bytes(program, s) <= grid.shared_bytes &&
+  return grid.present() && s.capacity > 0 && s.threads() <= grid.threads() &&
+         shared_bytes(program, s) <= grid.shared_bytes() &&
          a.shape()[0] <= std::numeric_limits<std::int32_t>::max() / 256 &&
          (a.shape()[0] >= several(program, s) || library::of(a) == nullptr);
 }

@@ -12,10 +12,8 @@
 namespace weft::operators {
 
 inline constexpr int kFftThreads = 256;
-/// Prime factors above this one have no pass.
-inline constexpr std::int64_t kLargestRadix = 13;
 
-/// The lengths of the passes, whose product is n; empty where a prime factor of n has no pass.
+/// The lengths of the passes, whose product is n; empty where a prime factor of n is above 13.
 std::vector<int> fft_radices(std::int64_t n);
 
 struct FftSpec {

@@ -46,7 +46,7 @@ ir::PrimFunc ProgramText::parse(std::string_view body, const Values& values) con
     if (set) flags += cat(flags.empty() ? "" : ", ", "\"", name, "\": True");
   };
   flag(bound_, "weft.points_together");
-  flag(exclusive_, "tir.noalias");
+  flag(true, "tir.noalias");
   flag(distinct_, "weft.distinct_elements");
   const std::string attributes = flags.empty() ? "" : cat("    T.func_attr({", flags, "})\n");
   return ir::parse_func(

@@ -28,8 +28,6 @@ class ProgramText {
   ProgramText& scalar(std::string_view name, std::string_view type);
   /// Elements that data chooses are different ones for different points.
   ProgramText& distinct() { return distinct_ = true, *this; }
-  /// What is written may also be read through another parameter.
-  ProgramText& aliased() { return exclusive_ = false, *this; }
   /// The body is nests of blocks, which a schedule rule binds to the grid.
   ProgramText& unscheduled() { return bound_ = false, *this; }
   /// `body` is indented by four blanks and filled with the values.
@@ -38,7 +36,7 @@ class ProgramText {
  private:
   std::string name_;
   std::string parameters_, buffers_;
-  bool distinct_ = false, exclusive_ = true, bound_ = true;
+  bool distinct_ = false, bound_ = true;
 };
 
 /// "int32" where all positions fit, else "int64".

@@ -14,12 +14,12 @@ bool is_axis(const ForNode* loop) {
   return loop->for_kind == ForKind::bound && !is_const_int_value(loop->extent, 1);
 }
 
-bool divides_points(const ForNode* loop, const Buffer& b, const Machine& machine) {
-  const MemoryRow* row = machine.memory(b->scope);
+bool divides_points(const ForNode* loop, const Buffer& b, const TargetInfo& machine) {
+  const MemoryInfo* row = machine.memory(b->scope);
   return is_axis(loop) && row && row->is_private_to(loop->axis);
 }
 
-PrimFunc check_private(const PrimFunc& f, const Machine& machine, std::int64_t max_accesses) {
+PrimFunc check_private(const PrimFunc& f, const TargetInfo& machine, std::int64_t max_accesses) {
   if (find_annotation(f->attrs, kPointsTogether) || uses_tokens(f->body)) return f;
   bool points = false;
   for_each_stmt(f->body, [&](const Stmt& s) {

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "weft/ir/node.h"
-#include "weft/pass/machine.h"
+#include "weft/machine/target_info.h"
 
 namespace weft::pass {
 
@@ -21,7 +21,7 @@ namespace weft::pass {
 inline constexpr std::string_view kPointsTogether = "weft.points_together";
 
 /// Returns f itself. `max_accesses` bounds the run with concrete indices.
-ir::PrimFunc check_private(const ir::PrimFunc& f, const Machine& machine,
+ir::PrimFunc check_private(const ir::PrimFunc& f, const TargetInfo& machine,
                            std::int64_t max_accesses = 200'000);
 
 }  // namespace weft::pass

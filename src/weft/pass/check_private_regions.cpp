@@ -38,7 +38,7 @@ struct Access {
 /// The accesses of one allocation in program order.
 class Accesses final : public Visitor {
  public:
-  Accesses(const Buffer& buffer, const Machine& machine) : buffer_(buffer), machine_(machine) {}
+  Accesses(const Buffer& buffer, const TargetInfo& machine) : buffer_(buffer), machine_(machine) {}
   std::vector<Access> list;
   bool simple = true;  // no point loop between allocation and access, nothing opaque
 
@@ -83,7 +83,7 @@ class Accesses final : public Visitor {
     if (b == buffer_) list.push_back({write, indices, loops_, guards_});
   }
   const Buffer& buffer_;
-  const Machine& machine_;
+  const TargetInfo& machine_;
   std::vector<Loop> loops_;
   std::vector<Guard> guards_;
 };
@@ -244,7 +244,7 @@ class Covering {
 };
 
 bool stays_within_points(const AllocateNode* s, const std::vector<Loop>& outer,
-                         const Machine& machine) {
+                         const TargetInfo& machine) {
   Accesses accesses(s->buffer, machine);
   static_cast<Visitor&>(accesses).visit(s->body);
   if (!accesses.simple) return false;
@@ -263,7 +263,7 @@ bool stays_within_points(const AllocateNode* s, const std::vector<Loop>& outer,
 /// Buffers that regions do not settle.
 class Unsettled final : public Visitor {
  public:
-  explicit Unsettled(const Machine& machine) : machine_(machine) {}
+  explicit Unsettled(const TargetInfo& machine) : machine_(machine) {}
   PrivateBuffers buffers;
 
  protected:
@@ -273,20 +273,20 @@ class Unsettled final : public Visitor {
     loops_.pop_back();
   }
   void visit_allocate(const AllocateNode* s) override {
-    const MemoryRow* row = machine_.memory(s->buffer->scope);
+    const MemoryInfo* row = machine_.memory(s->buffer->scope);
     if (row && !row->private_to.empty() && !stays_within_points(s, loops_, machine_))
       buffers.insert(s->buffer.get());
     Visitor::visit_allocate(s);
   }
 
  private:
-  const Machine& machine_;
+  const TargetInfo& machine_;
   std::vector<Loop> loops_;
 };
 
 }  // namespace
 
-PrivateBuffers unsettled_buffers(const Stmt& body, const Machine& machine) {
+PrivateBuffers unsettled_buffers(const Stmt& body, const TargetInfo& machine) {
   Unsettled open(machine);
   static_cast<Visitor&>(open).visit(body);
   return std::move(open.buffers);

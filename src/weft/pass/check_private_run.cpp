@@ -28,7 +28,7 @@ struct Exhausted {};  // the budget is spent; private to this file
 
 class Run {
  public:
-  Run(const Machine& machine, PrivateBuffers watched, std::int64_t budget)
+  Run(const TargetInfo& machine, PrivateBuffers watched, std::int64_t budget)
       : machine_(machine), watched_(std::move(watched)), budget_(budget) {}
 
   void exec(const Stmt& s, bool certain = true) {
@@ -184,7 +184,7 @@ class Run {
       if (inner->kind == ExprKind::let) good = false;
       const auto* l = as<LoadNode>(inner);
       if (!l || joined_.count(l->buffer.get())) return;
-      const MemoryRow* row = machine_.memory(l->buffer->scope);
+      const MemoryInfo* row = machine_.memory(l->buffer->scope);
       good = good && row && !row->is_private_to(axis);
     });
     return good;
@@ -195,7 +195,7 @@ class Run {
     std::vector<std::pair<std::int64_t*, std::int64_t>> before;
     for (auto& [axis, at] : axes_) {
       const auto* row = machine_.axis(axis);
-      bool same = at >= 0 && row && row->joins && uniform(t->value, axis);
+      bool same = at >= 0 && row && row->joins() && uniform(t->value, axis);
       for (const Expr& c : conditions_) same = same && uniform(c, axis);
       for (const Expr& i : t->indices) same = same && uniform(i, axis);
       if (same) before.emplace_back(&at, std::exchange(at, -1));
@@ -211,7 +211,7 @@ class Run {
   int point(const BufferNode* b) {
     auto [it, fresh] = current_.try_emplace(b, 0);
     if (!fresh) return it->second;
-    const MemoryRow* row = machine_.memory(b->scope);
+    const MemoryInfo* row = machine_.memory(b->scope);
     Point p;
     for (const auto& [axis, at] : axes_) {
       if (!row || !row->is_private_to(axis)) continue;
@@ -451,7 +451,7 @@ class Run {
     }
   }
 
-  const Machine& machine_;
+  const TargetInfo& machine_;
   PrivateBuffers watched_, unknown_;  // unknown: written at places that could not be followed
   std::int64_t budget_, accesses_ = 0;
   std::unordered_map<const VarNode*, Value> env_;
@@ -471,7 +471,7 @@ class Run {
 
 }  // namespace
 
-void run_points(const Stmt& body, const Machine& machine, PrivateBuffers watched,
+void run_points(const Stmt& body, const TargetInfo& machine, PrivateBuffers watched,
                 std::int64_t max_accesses) {
   try {
     Run(machine, std::move(watched), max_accesses).exec(body);

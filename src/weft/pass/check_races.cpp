@@ -93,7 +93,7 @@ Buffers stored_in(const Stmt& s) {
 
 class Kernel {
  public:
-  Kernel(const LaunchNode* launch, const Machine& machine, const Symbols& symbols,
+  Kernel(const LaunchNode* launch, const TargetInfo& machine, const Symbols& symbols,
          RaceReport& report, std::int64_t budget)
       : launch_(launch),
         machine_(machine),
@@ -104,7 +104,7 @@ class Kernel {
 
   void check() {
     for (const LaunchAxis& axis : launch_->axes) {
-      const AxisRow* row = machine_.axis(axis.axis);
+      const AxisInfo* row = machine_.axis(axis.axis);
       joined_.push_back(row && row->barrier);
       std::int64_t n = value_of(axis.extent, symbols_);
       if (!is_const_int(axis.extent)) {
@@ -137,7 +137,7 @@ class Kernel {
   Buffers of_everybody() const {
     Buffers out = stored_in(launch_->body);
     std::erase_if(out, [&](const BufferNode* b) {
-      const MemoryRow* row = machine_.memory(b->scope);
+      const MemoryInfo* row = machine_.memory(b->scope);
       return !row || !row->private_to.empty();
     });
     return out;
@@ -209,7 +209,7 @@ class Kernel {
   }
 
   const LaunchNode* launch_;
-  const Machine& machine_;
+  const TargetInfo& machine_;
   const Symbols& symbols_;
   RaceReport& report_;
   std::int64_t budget_;
@@ -223,7 +223,7 @@ class Kernel {
 /// iteration.
 class HostPlan final : public Visitor {
  public:
-  HostPlan(std::string name, Symbols symbols, const Machine& machine, RaceReport& report,
+  HostPlan(std::string name, Symbols symbols, const TargetInfo& machine, RaceReport& report,
            std::int64_t budget)
       : name_(std::move(name)),
         symbols_(std::move(symbols)),
@@ -281,7 +281,7 @@ class HostPlan final : public Visitor {
 
   std::string name_;
   Symbols symbols_;
-  const Machine& machine_;
+  const TargetInfo& machine_;
   RaceReport& report_;
   std::int64_t budget_;
 };
@@ -303,7 +303,7 @@ std::string RaceReport::text() const {
                    " writes of a value that another point also wrote");
 }
 
-RaceReport check_races(const PrimFunc& f, const Machine& machine, std::int64_t max_accesses) {
+RaceReport check_races(const PrimFunc& f, const TargetInfo& machine, std::int64_t max_accesses) {
   RaceReport report;
   HostPlan plan(f->name, symbols_of(f), machine, report, max_accesses);
   plan.visit(f->body);

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "weft/ir/node.h"
-#include "weft/pass/machine.h"
+#include "weft/machine/target_info.h"
 
 namespace weft::pass {
 
@@ -41,7 +41,7 @@ struct RaceReport {
 };
 
 /// Runs on a function with Launch statements or parallel loops, and flat memory.
-RaceReport check_races(const ir::PrimFunc& f, const Machine& machine,
+RaceReport check_races(const ir::PrimFunc& f, const TargetInfo& machine,
                        std::int64_t max_accesses = 50'000'000);
 
 }  // namespace weft::pass

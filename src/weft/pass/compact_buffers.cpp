@@ -216,9 +216,8 @@ class Relaxer {
 class Collector final : public Visitor {
  public:
   /// `before`: what a first walk has found, for the points of its boxes.
-  explicit Collector(const Machine& machine, const Collector* before = nullptr)
+  explicit Collector(const TargetInfo& machine, const Collector* before = nullptr)
       : machine_(machine), before_(before) {}
-  const Machine& machine() const { return machine_; }
   std::unordered_map<const BufferNode*, Box> boxes;
   Analyzer analyzer;
 
@@ -354,7 +353,7 @@ class Collector final : public Visitor {
     auto found = boxes.find(buffer);
     if (found == boxes.end()) return;
     Box& box = found->second;
-    const MemoryRow* row = machine_.memory(buffer->scope);
+    const MemoryInfo* row = machine_.memory(buffer->scope);
     std::vector<Loop> inside;
     std::set<std::string> under;
     for (std::size_t i = 0; i < loops_.size(); ++i) {
@@ -404,7 +403,7 @@ class Collector final : public Visitor {
     return analyzer.prove(ge(b, a)) ? b : analyzer.simplify(max(a, b));
   }
 
-  const Machine& machine_;
+  const TargetInfo& machine_;
   const Collector* before_;
   std::map<std::pair<std::string, std::int64_t>, Var> axes_;
   std::vector<Loop> loops_;
@@ -435,7 +434,7 @@ Exprs aligned_strides(const Exprs& shape, const Json& rows) {
 
 class Apply final : public Rewriter {
  public:
-  Apply(Collector& facts) : facts_(facts) {}
+  Apply(Collector& facts, bool varying_shapes) : facts_(facts), varying_shapes_(varying_shapes) {}
 
   Buffer rewrite_buffer(const Buffer& b) override {
     auto found = done_.find(b.get());
@@ -522,7 +521,7 @@ class Apply final : public Rewriter {
           // A bound that only the type of a symbol gives is no size.
           n = b.max < (full_known ? arith::Bounds::kMax : kMostBound) ? b.max : -1;
         }
-        const bool varies = facts_.machine().varying_shapes && !is_const_int(size);
+        const bool varies = varying_shapes_ && !is_const_int(size);
         if (n >= 0 && (!full_known || n < full || (varies && n == full))) {
           low = facts_.analyzer.simplify(dim.min);
           extent = varies ? size : make_int(std::max<std::int64_t>(n, 1));
@@ -541,13 +540,14 @@ class Apply final : public Rewriter {
   }
 
   Collector& facts_;
+  const bool varying_shapes_;
   std::unordered_map<const BufferNode*, Compacted> done_;
   VarMap points_;  // the common variable of an axis -> that of the loop at hand
 };
 
 }  // namespace
 
-PrimFunc compact_buffers(const PrimFunc& f, const Machine& machine) {
+PrimFunc compact_buffers(const PrimFunc& f, const TargetInfo& machine, bool varying_shapes) {
   Collector first(machine), collector(machine, &first);
   static_cast<Visitor&>(first).visit(f->body);
   if (first.boxes.empty()) return f;
@@ -556,7 +556,7 @@ PrimFunc compact_buffers(const PrimFunc& f, const Machine& machine) {
     return entry.second.points && !entry.second.points->empty();
   });
   if (moving) static_cast<Visitor&>(collector).visit(f->body);
-  Stmt body = Apply(moving ? collector : first).rewrite(f->body);
+  Stmt body = Apply(moving ? collector : first, varying_shapes).rewrite(f->body);
   if (body == f->body) return f;
   auto out = edit(f);
   out->body = body;

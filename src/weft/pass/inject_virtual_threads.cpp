@@ -15,7 +15,7 @@ using Whole = std::function<bool(const Stmt&)>;
 
 class Expand final : public Rewriter {
  public:
-  Expand(const Machine& machine, const ForNode* loop, const Whole& whole)
+  Expand(const TargetInfo& machine, const ForNode* loop, const Whole& whole)
       : machine_(machine), loop_(loop), whole_(whole) {}
 
   Stmt push(const Stmt& s) {
@@ -29,7 +29,7 @@ class Expand final : public Rewriter {
       }
       case StmtKind::allocate: {
         const auto* a = as<AllocateNode>(s);
-        const MemoryRow* row = machine_.memory(a->buffer->scope);
+        const MemoryInfo* row = machine_.memory(a->buffer->scope);
         if (!row || !row->is_private_to(loop_->axis))
           return allocate(a->buffer, push(a->body), a->annotations);
         auto wide = edit(a->buffer);
@@ -98,7 +98,7 @@ class Expand final : public Rewriter {
     for_each_stmt(s, [&](const Stmt& t) {
       const auto* a = as<AllocateNode>(t);
       if (!a) return;
-      const MemoryRow* row = machine_.memory(a->buffer->scope);
+      const MemoryInfo* row = machine_.memory(a->buffer->scope);
       found = found || (row && row->is_private_to(loop_->axis));
     });
     return found;
@@ -110,7 +110,7 @@ class Expand final : public Rewriter {
     return make_for(var, loop_->min, loop_->extent, copy, ForKind::unrolled);
   }
 
-  const Machine& machine_;
+  const TargetInfo& machine_;
   const ForNode* loop_;
   const Whole& whole_;
   std::unordered_map<const BufferNode*, Buffer> wide_;
@@ -118,15 +118,15 @@ class Expand final : public Rewriter {
 
 class Inject final : public Rewriter {
  public:
-  Inject(const Machine& machine, const Whole& whole) : machine_(machine), whole_(whole) {}
+  Inject(const TargetInfo& machine, const Whole& whole) : machine_(machine), whole_(whole) {}
 
  protected:
   Stmt rewrite_for(const Stmt& s) override {
     Stmt inner = Rewriter::rewrite_for(s);
     const auto* loop = as<ForNode>(inner);
     if (loop->for_kind != ForKind::bound) return inner;
-    const AxisRow* row = machine_.axis(loop->axis);
-    if (!row || !row->is_virtual) return inner;
+    const AxisInfo* row = machine_.axis(loop->axis);
+    if (!row || !row->is_virtual()) return inner;
     if (!is_const_int(loop->extent)) {
       throw Error(ErrorKind::lower, "lower.virtual.extent",
                   cat("loop \"", loop->var->name, "\" is bound to ", loop->axis,
@@ -136,13 +136,13 @@ class Inject final : public Rewriter {
   }
 
  private:
-  const Machine& machine_;
+  const TargetInfo& machine_;
   const Whole& whole_;
 };
 
 }  // namespace
 
-PrimFunc inject_virtual_threads(const PrimFunc& f, const Machine& machine, const Whole& whole) {
+PrimFunc inject_virtual_threads(const PrimFunc& f, const TargetInfo& machine, const Whole& whole) {
   Stmt body = Inject(machine, whole).rewrite(f->body);
   if (body == f->body) return f;
   auto out = edit(f);

@@ -7,13 +7,13 @@
 #include <functional>
 
 #include "weft/ir/node.h"
-#include "weft/pass/machine.h"
+#include "weft/machine/target_info.h"
 
 namespace weft::pass {
 
 /// `whole`: statements that are copied as they are instead of being entered, for machines whose
 /// instructions are loop nests.
-ir::PrimFunc inject_virtual_threads(const ir::PrimFunc& f, const Machine& machine,
+ir::PrimFunc inject_virtual_threads(const ir::PrimFunc& f, const TargetInfo& machine,
                                     const std::function<bool(const ir::Stmt&)>& whole = {});
 
 }  // namespace weft::pass

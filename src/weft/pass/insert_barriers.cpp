@@ -51,10 +51,10 @@ bool has_sync(const Stmt& s) {
 /// The points of the kernel that one barrier joins, and the tests of one kernel.
 class Group {
  public:
-  Group(const LaunchNode* launch, const Machine& machine) : machine_(machine) {
+  Group(const LaunchNode* launch, const TargetInfo& machine) : machine_(machine) {
     for (const LaunchAxis& axis : launch->axes) {
       analyzer.bind(axis.var, {make_int(0), axis.extent});
-      const AxisRow* row = machine.axis(axis.axis);
+      const AxisInfo* row = machine.axis(axis.axis);
       if (!row || !row->barrier) continue;
       std::int64_t n = 0;
       if (is_const_int(axis.extent, &n) && n <= 1) continue;
@@ -76,7 +76,7 @@ class Group {
 
   /// Whether points of the group see each other's writes to this memory.
   bool shares(const Buffer& b) const {
-    const MemoryRow* row = machine_.memory(b->scope);
+    const MemoryInfo* row = machine_.memory(b->scope);
     for (const LaunchAxis& axis : axes_) {
       if (!row || !row->is_private_to(axis.axis)) return true;
     }
@@ -327,7 +327,7 @@ class Group {
     return out;
   }
 
-  const Machine& machine_;
+  const TargetInfo& machine_;
   std::vector<LaunchAxis> axes_;
   std::unordered_set<const VarNode*> vars_;
   std::unordered_set<const BufferNode*> written_;
@@ -660,7 +660,7 @@ class Inserter {
 
 class InsertBarriers final : public Rewriter {
  public:
-  explicit InsertBarriers(const Machine& machine) : machine_(machine) {}
+  explicit InsertBarriers(const TargetInfo& machine) : machine_(machine) {}
 
  protected:
   Stmt rewrite_default(const Stmt& s) override {
@@ -674,12 +674,12 @@ class InsertBarriers final : public Rewriter {
   }
 
  private:
-  const Machine& machine_;
+  const TargetInfo& machine_;
 };
 
 }  // namespace
 
-PrimFunc insert_barriers(const PrimFunc& f, const Machine& machine) {
+PrimFunc insert_barriers(const PrimFunc& f, const TargetInfo& machine) {
   auto out = edit(f);
   out->body = InsertBarriers(machine).rewrite(f->body);
   return out;

@@ -8,11 +8,11 @@
 // with this file.
 
 #include "weft/ir/node.h"
-#include "weft/pass/machine.h"
+#include "weft/machine/target_info.h"
 
 namespace weft::pass {
 
 /// Runs on flat memory, after virtual axes are gone.
-ir::PrimFunc insert_barriers(const ir::PrimFunc& f, const Machine& machine);
+ir::PrimFunc insert_barriers(const ir::PrimFunc& f, const TargetInfo& machine);
 
 }  // namespace weft::pass

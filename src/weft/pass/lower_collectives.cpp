@@ -23,7 +23,7 @@ std::string_view name_of(const CollectiveNode* c) {
 
 class Lower final : public Rewriter {
  public:
-  Lower(const LaunchNode* launch, const Machine& machine) : launch_(launch), machine_(machine) {}
+  Lower(const LaunchNode* launch, const TargetInfo& machine) : launch_(launch), machine_(machine) {}
 
  protected:
   Stmt rewrite_default(const Stmt& s) override {
@@ -53,10 +53,10 @@ class Lower final : public Rewriter {
   /// On-chip memory that all participants see.
   std::string exchange_scope(const CollectiveNode* c) const {
     for (const std::string& name : c->axes) {
-      const AxisRow* row = machine_.axis(name);
+      const AxisInfo* row = machine_.axis(name);
       if (!row || !row->barrier) refuse("barrier", c, cat("points of ", name, " cannot meet"));
     }
-    for (const MemoryRow& row : machine_.memories) {
+    for (const MemoryInfo& row : machine_.memories) {
       bool shared = !row.private_to.empty();
       for (const std::string& name : c->axes) shared = shared && !row.is_private_to(name);
       if (shared) return row.scope;
@@ -107,7 +107,7 @@ class Lower final : public Rewriter {
     // Participants of other rows of the group exchange elsewhere.
     Exprs shape, mine;
     for (const LaunchAxis& a : launch_->axes) {
-      const AxisRow* row = machine_.axis(a.axis);
+      const AxisInfo* row = machine_.axis(a.axis);
       const bool among = std::find(c->axes.begin(), c->axes.end(), a.axis) != c->axes.end();
       if (among || !row || !row->barrier) continue;
       shape.push_back(a.extent);
@@ -165,12 +165,12 @@ class Lower final : public Rewriter {
   }
 
   const LaunchNode* launch_;
-  const Machine& machine_;
+  const TargetInfo& machine_;
 };
 
 class Launches final : public Rewriter {
  public:
-  explicit Launches(const Machine& machine) : machine_(machine) {}
+  explicit Launches(const TargetInfo& machine) : machine_(machine) {}
 
  protected:
   Stmt rewrite_default(const Stmt& s) override {
@@ -188,12 +188,12 @@ class Launches final : public Rewriter {
   }
 
  private:
-  const Machine& machine_;
+  const TargetInfo& machine_;
 };
 
 }  // namespace
 
-PrimFunc lower_collectives(const PrimFunc& f, const Machine& machine) {
+PrimFunc lower_collectives(const PrimFunc& f, const TargetInfo& machine) {
   Stmt body = Launches(machine).rewrite(f->body);
   if (body == f->body) return f;
   auto out = edit(f);

@@ -6,11 +6,11 @@
 // cannot meet is refused ("lower.collective.*").
 
 #include "weft/ir/node.h"
-#include "weft/pass/machine.h"
+#include "weft/machine/target_info.h"
 
 namespace weft::pass {
 
 /// Runs after unify_thread_binding, while buffers have their dimensions.
-ir::PrimFunc lower_collectives(const ir::PrimFunc& f, const Machine& machine);
+ir::PrimFunc lower_collectives(const ir::PrimFunc& f, const TargetInfo& machine);
 
 }  // namespace weft::pass

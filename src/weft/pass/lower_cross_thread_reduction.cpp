@@ -42,7 +42,7 @@ bool feeds(const ForNode* loop, const BlockRealizeNode* realize, IterKind kind) 
 
 class LowerCrossThread final : public Rewriter {
  public:
-  explicit LowerCrossThread(const Machine& machine) : machine_(machine) {}
+  explicit LowerCrossThread(const TargetInfo& machine) : machine_(machine) {}
 
  protected:
   Stmt rewrite_for(const Stmt& s) override {
@@ -62,7 +62,7 @@ class LowerCrossThread final : public Rewriter {
     const BlockNode& block = *chain.realize->block;
     if (!block.init && adds_atomically(block.body)) return false;  // needs no shares to join
     for (const ForNode* l : chain.loops) {
-      const AxisRow* row = l->for_kind == ForKind::bound ? machine_.axis(l->axis) : nullptr;
+      const AxisInfo* row = l->for_kind == ForKind::bound ? machine_.axis(l->axis) : nullptr;
       if (row && row->reduces && feeds(l, chain.realize, IterKind::reduce)) return true;
     }
     return false;
@@ -109,8 +109,8 @@ class LowerCrossThread final : public Rewriter {
     split_predicate(chain.realize->predicate, reducing, everywhere, inside);
     Ref<BlockNode> results_block;
     // Results that each point keeps are worth a place inside the loops around them.
-    const MemoryRow* row = machine_.memory(pattern->updates[0]->buffer->scope);
-    if (machine_.axis(across->axis)->joins && row && row->is_private_to(across->axis))
+    const MemoryInfo* row = machine_.memory(pattern->updates[0]->buffer->scope);
+    if (machine_.axis(across->axis)->joins() && row && row->is_private_to(across->axis))
       results_block = block_of_results(chain, inside, reducing);
     Expr in_block = everywhere;
     if (results_block) everywhere = make_bool(true);
@@ -128,7 +128,7 @@ class LowerCrossThread final : public Rewriter {
     // along the group's first axis store side by side.
     Exprs shape, row_index, fast_shape, fast_index;
     for (const ForNode* l : enclosing_) {
-      const AxisRow* axis = machine_.axis(l->axis);
+      const AxisInfo* axis = machine_.axis(l->axis);
       if (!axis || !axis->barrier || l->axis == across->axis) continue;
       const bool fast = axis < machine_.axis(across->axis);
       (fast ? fast_shape : shape).push_back(l->extent);
@@ -222,7 +222,7 @@ class LowerCrossThread final : public Rewriter {
     auto guarded = [&](Stmt s) { return is_const_int_value(guard, 1) ? s : if_then(guard, s); };
     const Stmt clear = store_all(share, substitute_all(reducer->identity, map), here);
     const ExprKind kind = reducer->result[0]->kind;
-    if (machine_.axis(across->axis)->joins) {
+    if (machine_.axis(across->axis)->joins()) {
       if (parts > 1 || !is_binary(kind))
         refuse("reducer", block,
                cat("axis \"", across->axis, "\" joins by one of +, *, min, max, and, or"));
@@ -358,13 +358,13 @@ class LowerCrossThread final : public Rewriter {
     }
   }
 
-  const Machine& machine_;
+  const TargetInfo& machine_;
   std::vector<const ForNode*> enclosing_;
 };
 
 }  // namespace
 
-PrimFunc lower_cross_thread_reduction(const PrimFunc& f, const Machine& machine) {
+PrimFunc lower_cross_thread_reduction(const PrimFunc& f, const TargetInfo& machine) {
   Stmt body = LowerCrossThread(machine).rewrite(f->body);
   if (body == f->body) return f;
   auto out = edit(f);

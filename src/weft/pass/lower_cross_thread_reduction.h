@@ -6,12 +6,12 @@
 // the output is private to the points.
 
 #include "weft/ir/node.h"
-#include "weft/pass/machine.h"
+#include "weft/machine/target_info.h"
 
 namespace weft::pass {
 
 /// Runs first, on blocks. Refuses ("lower.cross_thread.*") what ir/reduction_pattern.h does not
 /// know, or what does not stand in the deepest loops.
-ir::PrimFunc lower_cross_thread_reduction(const ir::PrimFunc& f, const Machine& machine);
+ir::PrimFunc lower_cross_thread_reduction(const ir::PrimFunc& f, const TargetInfo& machine);
 
 }  // namespace weft::pass

@@ -16,7 +16,7 @@ constexpr const char* kKey = "nontemporal";
 
 class Mark final : public Rewriter {
  public:
-  explicit Mark(const Machine& machine) : machine_(machine) {}
+  explicit Mark(const TargetInfo& machine) : machine_(machine) {}
 
  protected:
   Stmt rewrite_for(const Stmt& s) override {
@@ -45,7 +45,7 @@ class Mark final : public Rewriter {
 
   Stmt rewrite_store(const Stmt& s) override {
     const auto* t = as<StoreNode>(s);
-    const MemoryRow* row = machine_.memory(t->buffer->scope);
+    const MemoryInfo* row = machine_.memory(t->buffer->scope);
     if (!on_ || !row || !row->private_to.empty() || t->buffer->scope != "global" ||
         t->value->dtype.is_bool() || as_atomic(t))
       return s;
@@ -54,14 +54,14 @@ class Mark final : public Rewriter {
   }
 
  private:
-  const Machine& machine_;
+  const TargetInfo& machine_;
   bool on_ = false;
   int stores_ = 0;
 };
 
 }  // namespace
 
-PrimFunc mark_nontemporal(const PrimFunc& f, const Machine& machine) {
+PrimFunc mark_nontemporal(const PrimFunc& f, const TargetInfo& machine) {
   bool asked = false;
   for_each_stmt(f->body, [&](const Stmt& s) {
     const auto* t = as<ForNode>(s);

@@ -5,10 +5,10 @@
 // and emitters spell as the machine's streaming store. The annotation goes.
 
 #include "weft/ir/node.h"
-#include "weft/pass/machine.h"
+#include "weft/machine/target_info.h"
 
 namespace weft::pass {
 
-ir::PrimFunc mark_nontemporal(const ir::PrimFunc& f, const Machine& machine);
+ir::PrimFunc mark_nontemporal(const ir::PrimFunc& f, const TargetInfo& machine);
 
 }  // namespace weft::pass

@@ -21,6 +21,8 @@ bool is_index(const Expr& e) { return e->dtype.is_int() && e->dtype.bits == 64; 
 
 class Narrow final : public Rewriter {
  public:
+  /// `vouched`: the function has the attribute kNarrowPositions.
+  explicit Narrow(bool vouched) : vouched_(vouched) {}
   using Rewriter::rewrite;
 
   Expr rewrite(const Expr& e) override {
@@ -28,7 +30,9 @@ class Narrow final : public Rewriter {
     if (is_compare(e->kind)) {
       const auto* b = as<BinaryNode>(e);
       if (is_index(b->a)) {
+        const bool before = std::exchange(in_position_, true);
         Expr x = narrow(b->a), y = x ? narrow(b->b) : nullptr;
+        in_position_ = before;
         if (x && y) return make_binary(e->kind, x, y);
       }
     }
@@ -51,12 +55,16 @@ class Narrow final : public Rewriter {
 
   Stmt rewrite_for(const Stmt& s) override {
     const auto* t = as<ForNode>(s);
-    const bool index = is_index(t->var);
+    const bool index = is_index(t->var), before = std::exchange(in_position_, true);
     Expr low = index ? narrow(t->min) : nullptr, extent = index ? narrow(t->extent) : nullptr;
-    bool fits = low && extent && in_range(analyzer_.bounds(t->min + t->extent));
+    bool fits = low && extent && fits_position(analyzer_.bounds(t->min + t->extent));
+    in_position_ = before;
     const arith::Analyzer::Scope inside(analyzer_);
     analyzer_.bind(t->var, {t->min, t->extent});
-    if (!fits) return Rewriter::rewrite_for(s);
+    if (!fits) {
+      own_.insert(t->var.get());
+      return Rewriter::rewrite_for(s);
+    }
     Var var = define(t->var);
     return make_for(var, low, extent, rewrite(t->body), t->for_kind, t->axis, t->annotations);
   }
@@ -69,7 +77,10 @@ class Narrow final : public Rewriter {
         axis.var = define(axis.var);  // no machine has 2^31 points on an axis
         axis.extent = cast(dtypes::int32, rewrite(axis.extent));
       }
-      return make_ref<const LaunchNode>(t->name, std::move(axes), rewrite(t->body));
+      const bool before = std::exchange(in_kernel_, true);
+      Stmt body = rewrite(t->body);
+      in_kernel_ = before;
+      return make_ref<const LaunchNode>(t->name, std::move(axes), std::move(body));
     }
     if (const auto* t = as<LetStmtNode>(s); t && is_index(t->value)) {
       if (Expr value = narrow(t->value)) {
@@ -77,12 +88,16 @@ class Narrow final : public Rewriter {
         Var var = define(t->var);
         return let_stmt(var, value, rewrite(t->body));
       }
+      own_.insert(t->var.get());
     }
     return Rewriter::rewrite_default(s);
   }
 
  private:
   static bool in_range(const arith::Bounds& b) { return b.min >= kLow && b.max <= kHigh; }
+  /// Positions of kernels (indices, bounds of loops, what is compared with them), not values.
+  bool vouched() const { return vouched_ && in_kernel_ && (in_index_ || in_position_); }
+  bool fits_position(const arith::Bounds& b) const { return vouched() || in_range(b); }
 
   /// Bounds of an index, which never leaves its type, or of a value, which may wrap.
   arith::Bounds reach(const Expr& e) const {
@@ -116,7 +131,8 @@ class Narrow final : public Rewriter {
       }
       case ExprKind::var: {
         auto found = vars_.find(as<VarNode>(e));
-        return found == vars_.end() ? nullptr : Expr(found->second);
+        if (found != vars_.end()) return found->second;
+        return vouched() && !own_.count(as<VarNode>(e)) ? cast(dtypes::int32, e) : nullptr;
       }
       case ExprKind::cast: {
         const Expr& v = as<CastNode>(e)->value;
@@ -126,7 +142,8 @@ class Narrow final : public Rewriter {
       case ExprKind::ramp: {
         const auto* r = as<RampNode>(e);
         Expr base = narrow(r->base), stride = narrow(r->stride);
-        bool fits = base && stride && in_range(reach(r->base + r->stride * (e->dtype.lanes - 1)));
+        bool fits =
+            base && stride && fits_position(reach(r->base + r->stride * (e->dtype.lanes - 1)));
         return fits ? ramp(base, stride, e->dtype.lanes) : nullptr;
       }
       case ExprKind::broadcast: {
@@ -142,7 +159,7 @@ class Narrow final : public Rewriter {
       }
       default: {
         const auto* b = as<BinaryNode>(e);
-        if (!b || !e->dtype.is_scalar() || !in_range(reach(e))) return nullptr;
+        if (!b || !e->dtype.is_scalar() || !fits_position(reach(e))) return nullptr;
         Expr x = narrow(b->a), y = x ? narrow(b->b) : nullptr;
         return x && y ? make_binary(e->kind, x, y) : nullptr;
       }
@@ -156,13 +173,17 @@ class Narrow final : public Rewriter {
 
   arith::Analyzer analyzer_;
   std::unordered_map<const VarNode*, Var> vars_;
+  std::unordered_set<const VarNode*> own_;  // of the kernel, 64 bits wide
+  const bool vouched_;
+  bool in_kernel_ = false, in_position_ = false;
   bool in_index_ = false;  // an index is rewritten
 };
 
 }  // namespace
 
 PrimFunc narrow_indices(const PrimFunc& f) {
-  Stmt body = Narrow().rewrite(f->body);
+  const Json* vouched = find_annotation(f->attrs, kNarrowPositions);
+  Stmt body = Narrow(vouched && vouched->is_bool() && vouched->as_bool()).rewrite(f->body);
   if (body == f->body) return f;
   auto out = edit(f);
   out->body = body;

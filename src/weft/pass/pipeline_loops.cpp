@@ -102,7 +102,7 @@ class Version final : public Rewriter {
 
 class Loop {
  public:
-  Loop(const ForNode* loop, const Machine& machine) : loop_(loop), machine_(machine) {
+  Loop(const ForNode* loop, const TargetInfo& machine) : loop_(loop), machine_(machine) {
     std::vector<Stmt> stmts;
     open(loop->body, stmts);
     std::vector<std::int64_t> stages = numbers(kStage, stmts.size()), order;
@@ -122,7 +122,7 @@ class Loop {
       if (p.stage < 0 || p.stage > kMostStages)
         refuse("stage",
                cat("statement ", i, " has stage ", p.stage, "; stages are 0 to ", kMostStages));
-      p.async = !machine.queue.empty() &&
+      p.async = machine.copy_queue() &&
                 std::find(async_stages.begin(), async_stages.end(), p.stage) != async_stages.end();
       last_stage_ = std::max(last_stage_, p.stage);
       parts_.push_back(std::move(p));
@@ -147,22 +147,22 @@ class Loop {
       out.push_back(step(make_int(t), t, constant ? n : -1, true, false));
     if (!constant || n > s) {
       Var var = make_var(loop_->var->name, loop_->var->dtype);
-      Expr count = arith::simplify(loop_->extent - s);
+      // An extent known at run time only: the loop goes on until its last stage has ended, under
+      // conditions, instead of a copy of the body for each of the last steps.
+      Expr count = constant ? arith::simplify(loop_->extent - s) : loop_->extent;
       Expr at = cast(dtypes::int64, Expr(var)) + s;
       Annotations notes = loop_->annotations;
       for (const char* key : {kStage, kOrder, kAsync})
         notes = with_annotation(std::move(notes), key, nullptr);
-      Stmt body = step(at, -1, constant ? n : -1, false, false);
+      Stmt body = step(at, -1, constant ? n : -1, false, !constant);
       out.push_back(make_for(var, make_const(0, var->dtype), cast(var->dtype, count), body,
                              loop_->for_kind, "", std::move(notes)));
     }
-    for (std::int64_t e = 0; e < s; ++e) {
-      if (constant) {
-        if (n + e >= s) out.push_back(step(make_int(n + e), n + e, n, true, true));
-      } else {
-        out.push_back(step(max(loop_->extent, make_int(s)) + e, -1, -1, true, true));
-      }
-    }
+    for (std::int64_t e = 0; e < s && constant; ++e)
+      if (n + e >= s) out.push_back(step(make_int(n + e), n + e, n, true, true));
+    // Groups that the last steps left empty; what was started is known to have ended behind this.
+    for (const auto& [stage, token] : tokens_)
+      if (!constant) out.push_back(wait(token, 0));
     Stmt body = seq(std::move(out));
     for (std::size_t i = own_.size(); i-- > 0;) {
       auto found = versions_.find(own_[i]->buffer.get());
@@ -279,9 +279,9 @@ class Loop {
       i = j - 1;
       if (run.empty()) continue;
       Stmt all = seq(std::move(run));
-      out.push_back(p.async
-                        ? Stmt(make_ref<const AsyncNode>(machine_.queue, tokens_.at(p.stage), all))
-                        : all);
+      out.push_back(p.async ? Stmt(make_ref<const AsyncNode>(machine_.copy_queue()->name,
+                                                             tokens_.at(p.stage), all))
+                            : all);
     }
     return seq(std::move(out));
   }
@@ -321,7 +321,7 @@ class Loop {
       if (soonest < 0) continue;
       std::int64_t left = soonest - stage - 1;
       if (edge && t >= 0 && n >= 0) left = std::min(t - 1 - stage, n - 1) - (t - soonest);
-      else if (edge || tail) left = 0;
+      else if (edge) left = 0;
       out.push_back(wait(token, std::max<std::int64_t>(left, 0) * commits(stage)));
     }
     return out;
@@ -347,7 +347,7 @@ class Loop {
       if (t < p.stage) return nullptr;
       if (n >= 0 && t - p.stage >= n) return nullptr;
       if (n < 0) guard = lt(make_int(t - p.stage), loop_->extent);
-    } else if (edge && tail) {
+    } else if (tail && p.stage < last_stage_) {
       guard = lt(at - p.stage, loop_->extent);
     }
     Expr iteration = arith::simplify(at - p.stage);
@@ -358,7 +358,7 @@ class Loop {
   }
 
   const ForNode* loop_;
-  const Machine& machine_;
+  const TargetInfo& machine_;
   std::vector<const AllocateNode*> own_;
   Buffers mine_;
   std::vector<Part> parts_;
@@ -369,7 +369,7 @@ class Loop {
 
 class PipelineLoops final : public Rewriter {
  public:
-  explicit PipelineLoops(const Machine& machine) : machine_(machine) {}
+  explicit PipelineLoops(const TargetInfo& machine) : machine_(machine) {}
 
  protected:
   Stmt rewrite_for(const Stmt& s) override {
@@ -394,12 +394,12 @@ class PipelineLoops final : public Rewriter {
   }
 
  private:
-  const Machine& machine_;
+  const TargetInfo& machine_;
 };
 
 }  // namespace
 
-PrimFunc pipeline_loops(const PrimFunc& f, const Machine& machine) {
+PrimFunc pipeline_loops(const PrimFunc& f, const TargetInfo& machine) {
   Stmt body = PipelineLoops(machine).rewrite(f->body);
   if (body == f->body) return f;
   auto out = edit(f);

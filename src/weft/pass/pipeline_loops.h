@@ -9,12 +9,12 @@
 // Runs while indices have their dimensions and threads are loops: after lower_match_buffers.
 
 #include "weft/ir/node.h"
-#include "weft/pass/machine.h"
+#include "weft/machine/target_info.h"
 
 namespace weft::pass {
 
 /// Throws Error(lower, "lower.pipeline.*") on annotations that do not fit the loop or would change
 /// what it computes.
-ir::PrimFunc pipeline_loops(const ir::PrimFunc& f, const Machine& machine);
+ir::PrimFunc pipeline_loops(const ir::PrimFunc& f, const TargetInfo& machine);
 
 }  // namespace weft::pass

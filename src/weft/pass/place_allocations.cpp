@@ -174,7 +174,7 @@ Stmt around(const Items& items, Stmt s) {
 /// one walk, as programs of thousands of blocks have thousands of buffers.
 class Placer {
  public:
-  Placer(const Machine& machine, const Uses& uses) : machine_(machine), uses_(uses) {}
+  Placer(const TargetInfo& machine, const Uses& uses) : machine_(machine), uses_(uses) {}
 
   /// s, whose numbers begin at `first`, with the declarations of `items`, which are used in it.
   Stmt place(const Stmt& s, std::size_t first, const Items& items) {
@@ -236,7 +236,7 @@ class Placer {
 
   bool stays_outside(const ForNode* loop, std::size_t first, const Item& item) const {
     const BufferNode* b = item.buffer->get();
-    const MemoryRow* row = machine_.memory(b->scope);
+    const MemoryInfo* row = machine_.memory(b->scope);
     bool shared_by_all = loop->for_kind == ForKind::bound && (!row || row->private_to.empty());
     bool lanes = loop->for_kind == ForKind::vectorized;
     // Points of an axis with memory of their own hand nothing to each other.
@@ -354,13 +354,13 @@ class Placer {
     return seq(std::move(out));
   }
 
-  const Machine& machine_;
+  const TargetInfo& machine_;
   const Uses& uses_;
 };
 
 class Place final : public Rewriter {
  public:
-  Place(const Machine& machine, const Stmt& body) : machine_(machine) {
+  Place(const TargetInfo& machine, const Stmt& body) : machine_(machine) {
     for_each_stmt(body, [&](const Stmt& s) {
       const auto* realize = as<BlockRealizeNode>(s);
       if (!realize) return;
@@ -400,13 +400,13 @@ class Place final : public Rewriter {
   }
 
  private:
-  const Machine& machine_;
+  const TargetInfo& machine_;
   std::unordered_map<const BufferNode*, Json> align_;
 };
 
 }  // namespace
 
-PrimFunc place_allocations(const PrimFunc& f, const Machine& machine) {
+PrimFunc place_allocations(const PrimFunc& f, const TargetInfo& machine) {
   Stmt body = Place(machine, f->body).rewrite(f->body);
   if (body == f->body) return f;
   auto out = edit(f);

@@ -7,10 +7,10 @@
 // "dim_align" annotation.
 
 #include "weft/ir/node.h"
-#include "weft/pass/machine.h"
+#include "weft/machine/target_info.h"
 
 namespace weft::pass {
 
-ir::PrimFunc place_allocations(const ir::PrimFunc& f, const Machine& machine);
+ir::PrimFunc place_allocations(const ir::PrimFunc& f, const TargetInfo& machine);
 
 }  // namespace weft::pass

@@ -53,7 +53,7 @@ bool is_sync(const Stmt& s) {
   return c && c->op == "sync";
 }
 
-Run::Run(const Setup& setup, const Machine& machine, Crossings& crossings, RaceReport& report,
+Run::Run(const Setup& setup, const TargetInfo& machine, Crossings& crossings, RaceReport& report,
          const std::unordered_map<const VarNode*, std::int64_t>& symbols)
     : setup_(setup),
       machine_(machine),
@@ -117,10 +117,10 @@ void Run::find_buffers() {
 /// Memory of a group, of which its points have one instance together.
 bool Run::shared_by_group(const BufferNode* b) const {
   if (!setup_.together) return false;
-  const MemoryRow* row = machine_.memory(b->scope);
+  const MemoryInfo* row = machine_.memory(b->scope);
   if (!row || row->private_to.empty()) return false;  // memory of all groups
   for (const std::string& axis : setup_.axes) {
-    const AxisRow* a = machine_.axis(axis);
+    const AxisInfo* a = machine_.axis(axis);
     if (a && a->barrier && !row->is_private_to(axis)) return true;
   }
   return false;

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "weft/ir/node.h"
+#include "weft/machine/target_info.h"
 #include "weft/pass/check_races.h"
-#include "weft/pass/machine.h"
 #include "weft/pass/point_values.h"
 
 namespace weft::pass::races {
@@ -107,7 +107,7 @@ class Crossings {
 
 class Run {
  public:
-  Run(const Setup& setup, const Machine& machine, Crossings& crossings, RaceReport& report,
+  Run(const Setup& setup, const TargetInfo& machine, Crossings& crossings, RaceReport& report,
       const std::unordered_map<const ir::VarNode*, std::int64_t>& symbols);
   void run();
 
@@ -170,7 +170,7 @@ class Run {
             std::string what);
 
   const Setup& setup_;
-  const Machine& machine_;
+  const TargetInfo& machine_;
   Crossings& crossings_;
   RaceReport& report_;
   std::int64_t place_ = 0, accesses_left_ = 0;

@@ -21,7 +21,7 @@ std::string extent_text(const Expr& e) {
 
 class Kernel final : public Rewriter {
  public:
-  Kernel(const Machine& machine, const Stmt& s) : machine_(machine) {
+  Kernel(const TargetInfo& machine, const Stmt& s) : machine_(machine) {
     std::unordered_set<const VarNode*> inner;
     for_each_stmt(s, [&](const Stmt& t) {
       if (const auto* loop = as<ForNode>(t)) {
@@ -35,7 +35,7 @@ class Kernel final : public Rewriter {
   Stmt launch(const std::string& name, const Stmt& s) {
     Stmt body = rewrite(s);
     std::vector<LaunchAxis> axes;
-    for (const AxisRow& row : machine_.axes) {
+    for (const AxisInfo& row : machine_.axes) {
       if (auto found = axes_.find(row.name); found != axes_.end()) axes.push_back(found->second);
     }
     return make_ref<const LaunchNode>(name, std::move(axes), body);
@@ -44,7 +44,7 @@ class Kernel final : public Rewriter {
  protected:
   Stmt rewrite_for(const Stmt& s) override {
     const auto* loop = as<ForNode>(s);
-    if (loop->for_kind != ForKind::bound || machine_.axis(loop->axis)->is_virtual) {
+    if (loop->for_kind != ForKind::bound || machine_.axis(loop->axis)->is_virtual()) {
       return Rewriter::rewrite_for(s);
     }
     const LaunchAxis& axis = axes_.at(loop->axis);
@@ -57,7 +57,7 @@ class Kernel final : public Rewriter {
 
   Stmt rewrite_store(const Stmt& s) override {
     const auto* t = as<StoreNode>(s);
-    const MemoryRow* row = machine_.memory(t->buffer->scope);
+    const MemoryInfo* row = machine_.memory(t->buffer->scope);
     Expr guard = make_bool(true);
     for (const auto& [name, axis] : axes_) {
       if (open_[name] > 0 || (row && row->is_private_to(name)) ||
@@ -70,10 +70,10 @@ class Kernel final : public Rewriter {
 
  private:
   void add(const ForNode* loop, const std::unordered_set<const VarNode*>& inner) {
-    const AxisRow* row = machine_.axis(loop->axis);
+    const AxisInfo* row = machine_.axis(loop->axis);
     if (!row) {
       std::vector<std::string> known;
-      for (const AxisRow& r : machine_.axes) known.push_back(r.name);
+      for (const AxisInfo& r : machine_.axes) known.push_back(r.name);
       throw Error(ErrorKind::lower, "lower.axis.unknown",
                   cat("loop \"", loop->var->name, "\" is bound to \"", loop->axis, "\", which ",
                       machine_.name, " does not have"))
@@ -81,7 +81,7 @@ class Kernel final : public Rewriter {
           .help(did_you_mean(loop->axis, known));
     }
     Expr extent = arith::simplify(loop->extent);
-    if (row->is_virtual) return;
+    if (row->is_virtual()) return;
     if (uses_any(extent, inner)) {
       throw Error(ErrorKind::lower, "lower.axis.extent",
                   cat("the extent of loop \"", loop->var->name, "\", bound to ", loop->axis,
@@ -108,7 +108,7 @@ class Kernel final : public Rewriter {
   void check_groups() const {
     std::map<std::string, std::int64_t> products;
     for (const auto& [name, axis] : axes_) {
-      const AxisRow* row = machine_.axis(name);
+      const AxisInfo* row = machine_.axis(name);
       std::int64_t n = 0;
       if (row->group.empty() || row->group_limit <= 0 || !is_const_int(axis.extent, &n)) continue;
       std::int64_t& product = products.try_emplace(row->group, 1).first->second;
@@ -121,7 +121,7 @@ class Kernel final : public Rewriter {
     }
   }
 
-  const Machine& machine_;
+  const TargetInfo& machine_;
   std::map<std::string, LaunchAxis> axes_;
   std::map<std::string, int> open_;
 };
@@ -145,7 +145,7 @@ bool touches_memory(const Stmt& s) {
 
 class Host final : public Rewriter {
  public:
-  Host(const Machine& machine, std::string function)
+  Host(const TargetInfo& machine, std::string function)
       : machine_(machine), function_(std::move(function)) {}
 
   Stmt rewrite(const Stmt& s) override {
@@ -161,7 +161,7 @@ class Host final : public Rewriter {
       return touches_memory(s) && s->kind != StmtKind::seq ? launch(s) : Rewriter::rewrite(s);
     }
     if (const auto* a = as<AllocateNode>(s); a && !is_global(a->buffer)) {
-      const MemoryRow* row = machine_.memory(a->buffer->scope);
+      const MemoryInfo* row = machine_.memory(a->buffer->scope);
       if (!binds_private_axis(s, row)) return launch(s);  // one group: one kernel holds all of it
       std::string around = row && !row->private_to.empty()
                                ? cat("bind a loop around all its uses to \"", row->private_to[0],
@@ -178,12 +178,12 @@ class Host final : public Rewriter {
 
  private:
   bool is_global(const Buffer& b) const {
-    const MemoryRow* row = machine_.memory(b->scope);
+    const MemoryInfo* row = machine_.memory(b->scope);
     return !row || row->private_to.empty();
   }
   /// Whether some loop inside is bound to an axis whose points have copies of this memory of their
   /// own.
-  static bool binds_private_axis(const Stmt& s, const MemoryRow* row) {
+  static bool binds_private_axis(const Stmt& s, const MemoryInfo* row) {
     bool found = false;
     for_each_stmt(s, [&](const Stmt& t) {
       const auto* loop = as<ForNode>(t);
@@ -195,14 +195,14 @@ class Host final : public Rewriter {
     return Kernel(machine_, s).launch(cat(function_, "_kernel", count_++), s);
   }
 
-  const Machine& machine_;
+  const TargetInfo& machine_;
   std::string function_;
   int count_ = 0;
 };
 
 }  // namespace
 
-PrimFunc unify_thread_binding(const PrimFunc& f, const Machine& machine) {
+PrimFunc unify_thread_binding(const PrimFunc& f, const TargetInfo& machine) {
   bool bound = has_bound(f->body);
   if (!bound && machine.axes.empty()) return f;
   if (bound && machine.axes.empty()) Kernel(machine, f->body);  // refuses, naming the axis

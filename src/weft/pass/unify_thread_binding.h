@@ -7,10 +7,10 @@
 // function has no bound loop at all.
 
 #include "weft/ir/node.h"
-#include "weft/pass/machine.h"
+#include "weft/machine/target_info.h"
 
 namespace weft::pass {
 
-ir::PrimFunc unify_thread_binding(const ir::PrimFunc& f, const Machine& machine);
+ir::PrimFunc unify_thread_binding(const ir::PrimFunc& f, const TargetInfo& machine);
 
 }  // namespace weft::pass

@@ -32,14 +32,14 @@ std::optional<ElementwiseDecisions> match_elementwise(const Nest& nest, const Fa
     if (v.kind != ir::IterKind::spatial) return std::nullopt;
   }
   ElementwiseDecisions d;
-  const std::int64_t busy = facts.group() * facts.processors;
+  const std::int64_t busy = facts.group() * facts.processors();
   if (own_vector(nest)) {
     d.own = true;
     d.vector = nest.spatial.back().extent;
-  } else if (runs_through_neighbours(nest) && facts.vector_bytes > nest.widest_bytes &&
+  } else if (runs_through_neighbours(nest) && facts.vector_bytes() > nest.widest_bytes &&
              nest.results >= busy) {
     // Vectors only where every processor still has threads enough.
-    d.vector = facts.vector_bytes / nest.widest_bytes;
+    d.vector = facts.vector_bytes() / nest.widest_bytes;
   } else if (nest.spatial.size() == 1 && nest.results >= kApart * busy) {
     d.apart = kApart;
   }
@@ -50,12 +50,12 @@ std::optional<ElementwiseDecisions> match_elementwise(const Nest& nest, const Fa
 void open_elementwise(ElementwiseDecisions& d, const Nest& nest, const Facts& facts,
                       const Questions& questions) {
   std::vector<std::int64_t> threads;
-  for (std::int64_t n = facts.lanes; n <= std::min(facts.threads, nest.results); n *= 2)
+  for (std::int64_t n = facts.lanes(); n <= std::min(facts.threads(), nest.results); n *= 2)
     threads.push_back(n);
   questions.ask("threads", d.threads, threads);
   if (d.own) return;
   if (runs_through_neighbours(nest))
-    questions.ask("vector", d.vector, powers_up_to(facts.vector_bytes / nest.widest_bytes));
+    questions.ask("vector", d.vector, powers_up_to(facts.vector_bytes() / nest.widest_bytes));
   if (d.vector > 1) d.apart = 1;
   else if (nest.spatial.size() == 1) questions.ask("apart", d.apart, {1, 2, 4, 8});
 }

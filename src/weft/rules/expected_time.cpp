@@ -253,6 +253,12 @@ class Kernel {
   std::map<const BufferNode*, double> touched_;
 };
 
+/// A limit of the table, where it has it.
+void read_limit(const TargetInfo& info, const char* name, double& value, double unit = 1) {
+  if (auto found = info.limits.find(name); found != info.limits.end())
+    value = static_cast<double>(found->second) * unit;
+}
+
 }  // namespace
 
 double expected_time(const PrimFunc& f, const GridRates& rates) {
@@ -374,6 +380,26 @@ double expected_time(const PrimFunc& f, const HostRates& rates) {
     }
   }
   return clocks / rates.clocks_per_microsecond;
+}
+
+GridRates grid_rates(const TargetInfo& info) {
+  GridRates out;
+  read_limit(info, limits::kProcessors, out.processors),
+      read_limit(info, limits::kLanes, out.lanes);
+  read_limit(info, limits::kClockKhz, out.clocks_per_microsecond, 1e-3);
+  read_limit(info, limits::kMemoryRate, out.memory_bytes_per_microsecond);
+  if (info.group_bytes() > 0) out.memory_shared = static_cast<double>(info.group_bytes());
+  return out;
+}
+
+HostRates host_rates(const TargetInfo& info) {
+  HostRates out;
+  read_limit(info, limits::kVectorBytes, out.vector_bytes);
+  read_limit(info, limits::kRegisters, out.registers);
+  read_limit(info, limits::kCache1Bytes, out.cache1),
+      read_limit(info, limits::kCache2Bytes, out.cache2);
+  read_limit(info, limits::kThreads, out.processors);
+  return out;
 }
 
 }  // namespace weft::rules

@@ -25,6 +25,10 @@ struct HostRates {
   double cache2_bytes = 24, memory_bytes = 6;  // in a clock
 };
 
+/// The models, with what the table says in place of what they assume.
+GridRates grid_rates(const TargetInfo& info);
+HostRates host_rates(const TargetInfo& info);
+
 /// Microseconds; 0 where the function holds what this does not read (warps with roles). What a
 /// schedule leaves to lowering (no bound loop) counts as one thread.
 double expected_time(const ir::PrimFunc& f, const GridRates& rates);

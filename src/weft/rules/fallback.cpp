@@ -33,15 +33,14 @@ std::int64_t extent_of(const Schedule& sch, const LoopRef& loop) {
   return is_const_int(path->loop()->extent, &n) ? n : -1;
 }
 
-std::int64_t width_of(const Schedule& sch, const LoopRef& loop, const Facts& facts) {
+std::int64_t width_of(const Schedule& sch, const LoopRef& loop, std::int64_t threads) {
   const std::int64_t n = extent_of(sch, loop);
-  return n > 0 ? std::min(facts.group(), n) : facts.group();
+  return n > 0 ? std::min(threads, n) : threads;
 }
 
 /// Whether what each thread keeps to itself is little and known.
-bool fits_threads(const Schedule& sch, const Context& context) {
-  const pass::Machine& machine = context.machine;
-  const std::int64_t most = context.facts.private_bytes;
+bool fits_threads(const Schedule& sch, const TargetInfo& machine) {
+  constexpr std::int64_t most = kPrivateBytes;
   try {
     PrimFunc f = pass::lower_init(pass::lower_cross_thread_reduction(sch.func(), machine));
     f = pass::convert_blocks(pass::place_allocations(f, machine));
@@ -64,8 +63,8 @@ bool fits_threads(const Schedule& sch, const Context& context) {
 
 /// Digits of a fused loop that are cut across are no affine binding, which reductions need: the
 /// last loop is split alone.
-void bind_last(Schedule& sch, std::vector<LoopRef> spatial, const Facts& facts) {
-  const std::int64_t width = width_of(sch, spatial.back(), facts);
+void bind_last(Schedule& sch, std::vector<LoopRef> spatial, std::int64_t threads) {
+  const std::int64_t width = width_of(sch, spatial.back(), threads);
   attempt([&] {
     const std::vector<LoopRef> parts = sch.split(spatial.back(), {std::nullopt, factor(width)});
     spatial.back() = parts[0];
@@ -75,11 +74,11 @@ void bind_last(Schedule& sch, std::vector<LoopRef> spatial, const Facts& facts) 
 }
 
 bool across_threads(Schedule& sch, const LoopRef& results, const std::vector<LoopRef>& reduction,
-                    std::int64_t terms, const Facts& facts) {
+                    std::int64_t terms, std::int64_t threads) {
   LoopRef all = reduction[0];
   if (reduction.size() > 1 && !attempt([&] { all = sch.fuse(reduction); })) return false;
   const auto width = static_cast<std::int64_t>(
-      std::bit_floor(static_cast<std::uint64_t>(std::min(facts.group(), terms))));
+      std::bit_floor(static_cast<std::uint64_t>(std::min(threads, terms))));
   std::vector<LoopRef> parts;
   if (!attempt([&] { parts = sch.split(all, {std::nullopt, factor(width)}); })) return false;
   if (!attempt([&] { sch.bind(parts[1], "threadIdx.x"); })) return false;
@@ -108,7 +107,7 @@ bool keep_in_nest(Schedule& sch, BlockRef b) {
   return kept;
 }
 
-void schedule_fallback(Schedule& sch, BlockRef b, const Facts& facts) {
+void schedule_fallback(Schedule& sch, BlockRef b, std::int64_t threads) {
   std::vector<LoopRef> loops = sch.get_loops(b), spatial, reduction;
   if (loops.empty()) attempt([&] { sch.add_unit_loop(b); });
   const Nest nest = read_nest(sch, b, {});
@@ -131,19 +130,19 @@ void schedule_fallback(Schedule& sch, BlockRef b, const Facts& facts) {
   if (order.size() > 1 && !reduction.empty() && !attempt([&] { sch.reorder(order); })) return;
   const bool across = joins && results > 0 && results <= kFewResults && terms >= kLongReduction &&
                       terms * kResultsPerTerm >= results;
-  if (!across && !reduction.empty() && spatial.size() > 1) return bind_last(sch, spatial, facts);
+  if (!across && !reduction.empty() && spatial.size() > 1) return bind_last(sch, spatial, threads);
   LoopRef all = spatial[0];
   if (spatial.size() > 1 && !attempt([&] { all = sch.fuse(spatial); })) return;
-  if (across && across_threads(sch, all, reduction, terms, facts)) return;
+  if (across && across_threads(sch, all, reduction, terms, threads)) return;
   attempt([&] {
-    const auto width = results > 0 ? std::min(facts.group(), results) : facts.group();
+    const auto width = results > 0 ? std::min(threads, results) : threads;
     const std::vector<LoopRef> parts = sch.split(all, {std::nullopt, factor(width)});
     sch.bind(parts[0], "blockIdx.x");
     sch.bind(parts[1], "threadIdx.x");
   });
 }
 
-void schedule_together(Schedule& sch, const std::vector<BlockRef>& blocks, const Context& context) {
+void schedule_together(Schedule& sch, const std::vector<BlockRef>& blocks, const Facts& facts) {
   std::vector<LoopRef> common = sch.get_loops(blocks[0]);
   for (const BlockRef& b : blocks) {
     const std::vector<LoopRef> own = sch.get_loops(b);
@@ -158,14 +157,14 @@ void schedule_together(Schedule& sch, const std::vector<BlockRef>& blocks, const
     const bool bound = attempt([&] {
       LoopRef all = outer[0];
       if (depth > 1) all = sch.fuse(outer);
-      const std::int64_t width = width_of(sch, all, context.facts);
+      const std::int64_t width = width_of(sch, all, facts.group());
       const std::vector<LoopRef> parts = sch.split(all, {std::nullopt, factor(width)});
       sch.bind(parts[0], "blockIdx.x");
       sch.bind(parts[1], "threadIdx.x");
     });
     if (bound) {
       for (const BlockRef& b : blocks) keep_in_nest(sch, b);
-      if (fits_threads(sch, context)) return;
+      if (fits_threads(sch, facts.table())) return;
     }
     sch = before;
   }

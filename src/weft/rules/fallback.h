@@ -9,9 +9,9 @@ namespace weft::rules {
 
 /// Buffers that only this nest uses need not leave its kernel. Whether anything was kept.
 bool keep_in_nest(Schedule& sch, BlockRef block);
-void schedule_fallback(Schedule& sch, BlockRef block, const Facts& facts);
+void schedule_fallback(Schedule& sch, BlockRef block, std::int64_t threads);
 /// Blocks under common loops: threads run through as many of those as are independent, and keep
 /// what the blocks hand to one another.
-void schedule_together(Schedule& sch, const std::vector<BlockRef>& blocks, const Context& context);
+void schedule_together(Schedule& sch, const std::vector<BlockRef>& blocks, const Facts& facts);
 
 }  // namespace weft::rules

@@ -104,12 +104,12 @@ std::optional<RegisterTile> match_gemm_registers(const Nest& nest, const Facts& 
     out.threads[sides->columns] = std::min(c.threads, power_below(n));
     out.each[sides->rows] = std::min(r.each, power_below(m / out.threads[sides->rows]));
     out.each[sides->columns] = std::min(c.each, power_below(n / out.threads[sides->columns]));
-    if (product_of(out.threads) > facts.threads) continue;
+    if (product_of(out.threads) > facts.threads()) continue;
     const std::int64_t groups =
         batches * ceil_div(m, r.threads * r.each) * ceil_div(n, c.threads * c.each);
-    if (2 * groups >= 3 * facts.processors) break;
+    if (2 * groups >= 3 * facts.processors()) break;
   }
-  if (product_of(out.threads) > facts.threads) return std::nullopt;
+  if (product_of(out.threads) > facts.threads()) return std::nullopt;
   out.terms.assign(nest.reduction.size(), 1);
   std::int64_t rest = kTerms;
   for (std::size_t i = nest.reduction.size(); i-- > 0 && rest > 1;) {
@@ -117,8 +117,8 @@ std::optional<RegisterTile> match_gemm_registers(const Nest& nest, const Facts& 
     out.terms[i] = terms_options(nest, i, rest).back();
     rest = extent <= rest ? rest / extent : 1;
   }
-  out.vector = std::clamp<std::int64_t>(facts.vector_bytes / nest.widest_bytes, 1, 4);
-  out.ahead = facts.copies_ahead ? 2 : 0;
+  out.vector = std::clamp<std::int64_t>(facts.vector_bytes() / nest.widest_bytes, 1, 4);
+  out.ahead = facts.copies_ahead() ? 2 : 0;
   out.unroll = divides(nest, out);
   if (!out.unroll && !remainders) return std::nullopt;
   return out;
@@ -127,7 +127,7 @@ std::optional<RegisterTile> match_gemm_registers(const Nest& nest, const Facts& 
 void open_gemm_registers(RegisterTile& tile, const Nest& nest, const Facts& facts,
                          const Questions& questions) {
   const auto sides = sides_of(nest);
-  std::int64_t threads = facts.threads, results = kMostResults;
+  std::int64_t threads = facts.threads(), results = kMostResults;
   for (std::size_t i = nest.spatial.size(); i-- > 0;) {
     const bool side = i == sides->rows || i == sides->columns;
     const std::int64_t extent = nest.spatial[i].extent;
@@ -155,8 +155,8 @@ void open_gemm_registers(RegisterTile& tile, const Nest& nest, const Facts& fact
   if (!tile.shared) return;
   questions.ask("vector", tile.vector, powers_up_to(tile.vector));
   questions.ask("ahead", tile.ahead,
-                facts.copies_ahead ? std::vector<std::int64_t>{0, 1, 2, 3, 4}
-                                   : std::vector<std::int64_t>{0, 1});
+                facts.copies_ahead() ? std::vector<std::int64_t>{0, 1, 2, 3, 4}
+                                     : std::vector<std::int64_t>{0, 1});
 }
 
 namespace {
@@ -210,7 +210,8 @@ void take_steps(Schedule& sch, const Nest& nest, const RegisterTile& d, const Fa
     stages.push_back(d.ahead);
     copies.push_back(std::int64_t{0});
     sch.annotate(step, "software_pipeline_stage", std::move(stages));
-    if (facts.copies_ahead) sch.annotate(step, "software_pipeline_async_stages", std::move(copies));
+    if (facts.copies_ahead())
+      sch.annotate(step, "software_pipeline_async_stages", std::move(copies));
   }
 }
 

@@ -38,9 +38,8 @@ std::optional<Factors> factors_of(const BlockNode& block) {
 
 }  // namespace
 
-std::optional<GemmMatch> match_gemm_tensor_core(const Nest& nest, const Facts& facts) {
-  if (!facts.warp_products || nest.mixed || nest.reduction.size() != 1 || !nest.node->init)
-    return std::nullopt;
+std::optional<GemmMatch> read_gemm(const Nest& nest) {
+  if (nest.mixed || nest.reduction.size() != 1 || !nest.node->init) return std::nullopt;
   const auto factors = factors_of(*nest.node);
   if (!factors) return std::nullopt;
   GemmMatch out;
@@ -68,14 +67,18 @@ std::optional<GemmMatch> match_gemm_tensor_core(const Nest& nest, const Facts& f
   }
   if (!m || !n) return std::nullopt;
   out.step = 128 / factors->x->dtype.bytes();
-  GemmShape shape;
+  GemmShape& shape = out.shape;
   shape.batches = batches, shape.m = m, shape.n = n, shape.k = nest.reduction[0].extent;
   shape.bytes = factors->x->dtype.bytes();
-  GemmMachine machine;
-  machine.processors = facts.processors;
-  if (facts.shared_bytes > 0) machine.shared_bytes = facts.shared_bytes;
-  out.decisions = choose_gemm(machine, shape);
-  out.machine = machine, out.shape = shape;
+  return out;
+}
+
+std::optional<GemmMatch> match_gemm_tensor_core(const Nest& nest, const Facts& facts) {
+  if (!facts.warp_products()) return std::nullopt;
+  std::optional<GemmMatch> out = read_gemm(nest);
+  if (!out) return std::nullopt;
+  out->machine = gemm_machine(facts);
+  out->decisions = choose_gemm(out->machine, out->shape);
   return out;
 }
 
@@ -88,7 +91,7 @@ void open_gemm_tensor_core(GemmMatch& match, const Facts& facts, const Questions
     slots.push_back(n);
   d.slots = slots.empty() ? d.slots : std::min(d.slots, slots[0]);
   questions.ask("slots", d.slots, slots);
-  questions.ask("blocks", d.blocks, {0, facts.processors});
+  questions.ask("blocks", d.blocks, {0, facts.processors()});
   if (questions.open()) questions.expect(gemm_time(match.machine, match.shape, d));
 }
 

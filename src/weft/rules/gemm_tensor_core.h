@@ -23,6 +23,8 @@ struct GemmMatch {
   GemmMachine machine;
   GemmShape shape;
 };
+/// The loops and sizes of a product alone, without decisions.
+std::optional<GemmMatch> read_gemm(const Nest& nest);
 std::optional<GemmMatch> match_gemm_tensor_core(const Nest& nest, const Facts& facts);
 /// The decisions as questions.
 void open_gemm_tensor_core(GemmMatch& match, const Facts& facts, const Questions& questions);

@@ -16,7 +16,7 @@ constexpr std::int64_t kRowBytes = 128, kTileRows = 64;
 constexpr std::int64_t kMostClusters = 2;
 
 /// Resources that are used side by side hinder each other the more the closer their times are.
-/// The exponents and the constants below: timed on an NVIDIA H200, 2026-11-23; a refit:
+/// A refit of the exponents, of the numbers below and of the table's rates:
 /// bench/gpu/gemm_tiles.py.
 double together(double exponent, std::initializer_list<double> times) {
   double sum = 0;
@@ -25,13 +25,7 @@ double together(double exponent, std::initializer_list<double> times) {
 }
 constexpr double kOfStep = 4.8, kOfProduct = 1.6;
 
-// Microseconds.
-constexpr double kTile = 0.33;                   // to begin and end a tile
-constexpr double kHalfPiece = 0.32;              // of a result that threads store, 32 columns
-constexpr double kStagedPerMicrosecond = 185e3;  // bytes of a tile's result
-constexpr double kJoin = 0.3;                    // a kernel more
-constexpr double kCluster = 0.9;                 // to begin and end clusters
-constexpr double kInStep = 1.03;                 // how much longer a step takes in a cluster
+constexpr double kInStep = 1.03;  // how much longer a step takes in a cluster
 // Rows off the sectors of 32 bytes: more sectors, and two lines for each piece of 128 bytes. The
 // first for what the cache gives, the second for what a processor takes.
 constexpr double kOffSectors = 1.64, kOffSectorsTaken = 1.17;
@@ -39,6 +33,23 @@ constexpr double kOffSectors = 1.64, kOffSectorsTaken = 1.17;
 std::int64_t round_up(std::int64_t v, std::int64_t to) { return ceil_div(v, to) * to; }
 
 }  // namespace
+
+GemmMachine gemm_machine(const Facts& facts) {
+  constexpr double kSustained = 0.886;  // of the highest clock, while all processors multiply
+  constexpr double kRead = 1.33;        // beside what kernels reach that read and write
+  auto rate = [&](const char* name) { return static_cast<double>(facts.table().limit(name, 1)); };
+  GemmMachine out;
+  out.processors = facts.processors(), out.shared_bytes = facts.shared_bytes();
+  out.clocks_per_microsecond = kSustained * facts.clocks_per_microsecond();
+  out.sums_per_clock = rate(limits::kProductSums);
+  out.cache_bytes_per_clock = rate(limits::kCacheRate);
+  out.shared_cache_bytes_per_clock = rate(limits::kSharedCacheRate);
+  out.memory_bytes_per_microsecond = kRead * facts.bytes_per_microsecond();
+  out.tile = rate(limits::kTileNs) / 1e3, out.half_piece = rate(limits::kHalfPieceNs) / 1e3;
+  out.staged_bytes_per_microsecond = rate(limits::kStagedRate);
+  out.join = rate(limits::kKernelNs) / 1e3, out.cluster = rate(limits::kClusterNs) / 1e3;
+  return out;
+}
 
 std::int64_t gemm_slots(const GemmMachine& machine, std::int64_t rows, std::int64_t columns) {
   const std::int64_t staged = rows / kTileRows * 2 * kTileRows * kRowBytes, tokens = 1024;
@@ -71,12 +82,13 @@ double gemm_time(const GemmMachine& machine, const GemmShape& s, const GemmDecis
     return time * (d.cluster > 1 ? kInStep : 1) / machine.clocks_per_microsecond;
   };
   const int stored = d.parts > 1 ? 4 : s.result_bytes;
-  const double tile = kTile + (d.columns % kTileRows ? kHalfPiece : 0) +
-                      static_cast<double>(d.rows * d.columns * stored) / kStagedPerMicrosecond;
+  const double tile =
+      machine.tile + (d.columns % kTileRows ? machine.half_piece : 0) +
+      static_cast<double>(d.rows * d.columns * stored) / machine.staged_bytes_per_microsecond;
   const std::int64_t blocks = machine.processors / d.cluster * d.cluster;
   const std::int64_t rounds = tiles / blocks, rest = tiles % blocks;
   double busy = static_cast<double>(rounds) * (steps * step(static_cast<double>(blocks)) + tile) +
-                (d.cluster > 1 ? kCluster : 0);
+                (d.cluster > 1 ? machine.cluster : 0);
   if (rest) busy += steps * step(static_cast<double>(rest)) + tile;
   const double area = static_cast<double>(s.batches) * static_cast<double>(s.m * s.n);
   const double read = static_cast<double>(s.batches) * static_cast<double>((s.m + s.n) * s.k) *
@@ -85,7 +97,7 @@ double gemm_time(const GemmMachine& machine, const GemmShape& s, const GemmDecis
   const double written = area * stored * static_cast<double>(d.parts) / rate;
   double time = together(kOfProduct, {busy, read + written});
   if (d.parts > 1)
-    time += kJoin + area * (4 * static_cast<double>(d.parts) + s.result_bytes) / rate;
+    time += machine.join + area * (4 * static_cast<double>(d.parts) + s.result_bytes) / rate;
   return time;
 }
 

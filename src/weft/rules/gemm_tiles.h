@@ -5,19 +5,26 @@
 
 #include <cstdint>
 
+#include "weft/rules/facts.h"
+
 namespace weft::rules {
 
 /// What a processor reaches while all of them multiply tiles of shared memory.
 struct GemmMachine {
-  std::int64_t processors = 132;
-  std::int64_t shared_bytes = 232448;  // of one block
-  double clocks_per_microsecond = 1755;
-  double sums_per_clock = 2048;                 // of 16-bit operands; twice as many of 8 bits
-  double cache_bytes_per_clock = 74;            // what one takes from the second-level cache
-  double shared_cache_bytes_per_clock = 53;     // what each gets when all of them read
-  double memory_bytes_per_microsecond = 5.1e6;  // of all processors, reading
-  double written_share = 0.75;                  // of that rate, writing
+  std::int64_t processors = 0;
+  std::int64_t shared_bytes = 0;  // of one block
+  double clocks_per_microsecond = 0;
+  double sums_per_clock = 0;                // of 16-bit operands; twice as many of 8 bits
+  double cache_bytes_per_clock = 0;         // what one takes from the second-level cache
+  double shared_cache_bytes_per_clock = 0;  // what each gets when all of them read
+  double memory_bytes_per_microsecond = 0;  // of all processors, reading
+  // Microseconds: to begin and end a tile; of a result of 32 columns that threads store; of a
+  // kernel more; to begin and end clusters.
+  double tile = 0, half_piece = 0, join = 0, cluster = 0;
+  double staged_bytes_per_microsecond = 1;  // of a tile's result
+  double written_share = 0.75;              // of the memory's rate, writing
 };
+GemmMachine gemm_machine(const Facts& facts);
 
 /// batches times [m, k] by [k, n]. Pitches are the bytes from one row of an operand to the next, 0
 /// where they are not known; `b_along_n`: rows of b lie along n, not along k.

@@ -77,10 +77,9 @@ constexpr Rule kRules[] = {
      }},
     {"fallback", [](const Nest&, const Facts&, bool) { return true; },
      [](Schedule& sch, const Nest& nest, const Asked& asked) {
-       Facts facts = asked.facts;
-       facts.threads = facts.group();
-       asked.questions.ask("threads", facts.threads, {32, 64, 128});
-       schedule_fallback(sch, nest.block, facts);
+       std::int64_t threads = asked.facts.group();
+       asked.questions.ask("threads", threads, {32, 64, 128});
+       schedule_fallback(sch, nest.block, threads);
      }},
 };
 
@@ -215,16 +214,18 @@ bool is_unscheduled(const PrimFunc& f) {
   return !bound;
 }
 
-GridSchedule grid_schedule(const PrimFunc& f, const Context& context) {
-  GridSchedule out{Schedule(f, context.schedule_rules), {}};
+GridSchedule grid_schedule(const PrimFunc& f, std::shared_ptr<const TargetInfo> machine,
+                           Choices* choices) {
+  const Facts facts(*machine);
+  GridSchedule out{Schedule(f, std::move(machine)), {}};
   Schedule& sch = out.schedule;
   sch.set_detail(false);
   const Sizes sizes = sizes_of(f);
   const BlockRef root = sch.get_block(as<BlockRealizeNode>(f->body)->block->name);
   for (BlockRef b : sch.get_child_blocks(root)) inline_chain(sch, b);
   Schedule rows = sch;
-  if (schedule_as_rows(rows, context.facts, &out.applied)) {
-    if (Questions(context.choices, "").word("body", {"row", "nests"}) == "row") {
+  if (schedule_as_rows(rows, facts, &out.applied)) {
+    if (Questions(choices, "").word("body", {"row", "nests"}) == "row") {
       sch = rows;
       return out;
     }
@@ -238,13 +239,13 @@ GridSchedule grid_schedule(const PrimFunc& f, const Context& context) {
     if (!schedule::find_block(sch.mod(), nest[0])) continue;
     if (nest.size() == 1 && taken.count(node_of(sch, nest[0]).name)) continue;
     if (nest.size() > 1) {
-      schedule_together(sch, nest, context);
+      schedule_together(sch, nest, facts);
       continue;
     }
     keep_in_nest(sch, nest[0]);
     sch.get_loops(nest[0]);  // so that the trace knows the loops that rules read from the tree
-    const Questions questions(context.choices, cat("b", at, "."));
-    const std::string chosen = chosen_rule(sch, nest[0], sizes, context.facts, questions);
+    const Questions questions(choices, cat("b", at, "."));
+    const std::string chosen = chosen_rule(sch, nest[0], sizes, facts, questions);
     std::string refused;  // of rules that matched
     for (const Rule& rule : kRules) {
       if (!chosen.empty() && chosen != rule.name) continue;
@@ -252,9 +253,9 @@ GridSchedule grid_schedule(const PrimFunc& f, const Context& context) {
       std::string why;
       const Nest read = read_nest(sch, nest[0], sizes);
       const std::string name = read.node->name;
-      if (!rule.matches(read, context.facts, questions.open())) continue;
+      if (!rule.matches(read, facts, questions.open())) continue;
       bool inside = false;
-      const Asked asked{context.facts, sizes, finishing(sch, nest[0]), &inside, questions};
+      const Asked asked{facts, sizes, finishing(sch, nest[0]), &inside, questions};
       if (questions.open()) {
         rule.apply(sch, read, asked);  // a refusal is the tuner's to hear
       } else if (!attempt([&] { rule.apply(sch, read, asked); }, &why)) {
@@ -274,9 +275,9 @@ GridSchedule grid_schedule(const PrimFunc& f, const Context& context) {
   return out;
 }
 
-PrimFunc schedule_for_grid(const PrimFunc& f, const Context& context) {
+PrimFunc schedule_for_grid(const PrimFunc& f, std::shared_ptr<const TargetInfo> machine) {
   if (!is_unscheduled(f)) return f;
-  const GridSchedule made = grid_schedule(f, context);
+  const GridSchedule made = grid_schedule(f, std::move(machine));
   const PrimFunc bound = keep_in_blocks(bind_rest(made.schedule.func()));
   auto out = edit(bound);
   out->attrs = with_annotation(out->attrs, kAppliedRules, join(made.applied, "; "));

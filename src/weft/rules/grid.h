@@ -18,12 +18,14 @@ struct GridSchedule {
 
 /// Whether the function is one for the rules: a root block, and no loop that is bound.
 bool is_unscheduled(const ir::PrimFunc& f);
-/// The rules' steps. What no step can bind stays as it is.
-GridSchedule grid_schedule(const ir::PrimFunc& f, const Context& context);
+/// The rules' steps. What no step can bind stays as it is. `choices` takes the decisions; null: the
+/// rules do.
+GridSchedule grid_schedule(const ir::PrimFunc& f, std::shared_ptr<const TargetInfo> machine,
+                           Choices* choices = nullptr);
 /// The attribute of a function that schedule_for_grid made: the lines of GridSchedule::applied.
 inline constexpr const char* kAppliedRules = "applied_rules";
 /// The same as a function: what no step could bind runs in one thread, and what a block allocates
 /// belongs to the thread that runs it. The function itself where is_unscheduled is false.
-ir::PrimFunc schedule_for_grid(const ir::PrimFunc& f, const Context& context);
+ir::PrimFunc schedule_for_grid(const ir::PrimFunc& f, std::shared_ptr<const TargetInfo> machine);
 
 }  // namespace weft::rules

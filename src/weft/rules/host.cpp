@@ -30,9 +30,9 @@ constexpr std::int64_t kParallelWork = std::int64_t{1} << 21, kPieces = 8;
 constexpr std::string_view kWords[] = {"", "host_map", "host_rows", "host_tile", "host_product"};
 enum class Way { none, map, rows, tile, product };
 
-Way way_of(const Nest& nest, const HostFacts& facts) {
+Way way_of(const Nest& nest, const TargetInfo& machine) {
   if (nest.mixed || nest.node->writes.size() != 1) return Way::none;
-  const std::int64_t lanes = facts.vector_bytes / nest.widest_bytes;
+  const std::int64_t lanes = machine.limit(limits::kVectorBytes, 16) / nest.widest_bytes;
   if (lanes < 2) return Way::none;
   const NestLoop* last = nest.spatial.empty() ? nullptr : &nest.spatial.back();
   const bool along = last && last->constant && last->extent >= lanes;
@@ -52,8 +52,8 @@ Way way_of(const Nest& nest, const HostFacts& facts) {
 }
 
 /// A function with vectors of its own gets none from the compiler.
-void schedule_map(Schedule& sch, const Nest& nest, const HostFacts& facts) {
-  const std::int64_t lanes = facts.vector_bytes / nest.widest_bytes;
+void schedule_map(Schedule& sch, const Nest& nest, const TargetInfo& machine) {
+  const std::int64_t lanes = machine.limit(limits::kVectorBytes, 16) / nest.widest_bytes;
   const NestLoop& last = nest.spatial.back();
   const std::int64_t wide = lanes * std::clamp<std::int64_t>(last.extent / lanes, 1, kRowVectors);
   sch.vectorize(last.extent == wide ? last.loop
@@ -83,10 +83,10 @@ void schedule_half(Schedule& sch, const BlockRef& half) {
 }
 
 /// Partial sums in the lanes of some vectors, which are joined when the row has ended.
-void schedule_rows(Schedule& sch, const Nest& nest, const HostFacts& facts) {
+void schedule_rows(Schedule& sch, const Nest& nest, const TargetInfo& machine) {
   const BlockRef block = nest.block;
   const LoopRef k = nest.reduction.back().loop;
-  const std::int64_t lanes = facts.vector_bytes / nest.widest_bytes;
+  const std::int64_t lanes = machine.limit(limits::kVectorBytes, 16) / nest.widest_bytes;
   const std::int64_t wide =
       lanes * std::clamp<std::int64_t>(nest.reduction.back().extent / (2 * lanes), 1, kRowVectors);
   if (nest.reduction.back().extent % wide) sch.pad_reduction(k, wide);
@@ -144,10 +144,10 @@ void unroll_and_vectorize(Schedule& sch, const LoopRef& rows, const LoopRef& lan
 
 /// Results of some rows and of a few vectors of columns stay in registers while the terms pass; the
 /// operand along the columns of a product is packed, so that its vectors are neighbours.
-void schedule_tile(Schedule& sch, const Nest& nest, const HostFacts& facts, bool pack) {
+void schedule_tile(Schedule& sch, const Nest& nest, const TargetInfo& machine, bool pack) {
   const BlockRef block = nest.block;
   const std::size_t axes = nest.node->iters.size(), last = nest.spatial.size() - 1;
-  const std::int64_t lanes = facts.vector_bytes / nest.widest_bytes;
+  const std::int64_t lanes = machine.limit(limits::kVectorBytes, 16) / nest.widest_bytes;
   const std::int64_t extent = nest.spatial[last].extent;
   const std::int64_t columns =
       lanes * std::clamp<std::int64_t>(extent / lanes, 1, pack ? kColumnVectors : kRowVectors);
@@ -216,11 +216,11 @@ void schedule_tile(Schedule& sch, const Nest& nest, const HostFacts& facts, bool
   }
 }
 
-bool schedule_nest(Schedule& sch, BlockRef block, const HostFacts& facts, const Sizes& sizes,
+bool schedule_nest(Schedule& sch, BlockRef block, const TargetInfo& machine, const Sizes& sizes,
                    std::vector<std::string>* applied) {
   const Nest nest = read_nest(sch, block, sizes);
   const std::string name = nest.node->name;
-  std::vector<Way> ways{way_of(nest, facts)};
+  std::vector<Way> ways{way_of(nest, machine)};
   if (ways[0] == Way::product && nest.spatial.back().every) ways.push_back(Way::tile);
   if (ways[0] == Way::none) return false;
   std::string refused;
@@ -231,9 +231,9 @@ bool schedule_nest(Schedule& sch, BlockRef block, const HostFacts& facts, const 
     const bool done = attempt(
         [&] {
           const Nest now = read_nest(sch, block, sizes);
-          if (way == Way::map) schedule_map(sch, now, facts);
-          else if (way == Way::rows) schedule_rows(sch, now, facts);
-          else schedule_tile(sch, now, facts, way == Way::product);
+          if (way == Way::map) schedule_map(sch, now, machine);
+          else if (way == Way::rows) schedule_rows(sch, now, machine);
+          else schedule_tile(sch, now, machine, way == Way::product);
         },
         &why);
     if (done) {
@@ -270,10 +270,9 @@ bool is_plain(const PrimFunc& f) {
   return true;
 }
 
-PrimFunc schedule_for_host(const PrimFunc& f, const HostFacts& facts,
-                           std::shared_ptr<const schedule::ScheduleRules> rules) {
+PrimFunc schedule_for_host(const PrimFunc& f, const TargetInfo& machine) {
   if (!is_plain(f)) return f;
-  Schedule sch(f, std::move(rules));
+  Schedule sch(f);
   sch.set_detail(false);
   const Sizes sizes = sizes_of(f);
   std::vector<std::string> applied;
@@ -283,7 +282,7 @@ PrimFunc schedule_for_host(const PrimFunc& f, const HostFacts& facts,
     return !read_nest(sch, b, sizes).reduction.empty();
   });
   if (!reduces) return f;
-  for (const BlockRef& b : blocks) schedule_nest(sch, b, facts, sizes, &applied);
+  for (const BlockRef& b : blocks) schedule_nest(sch, b, machine, sizes, &applied);
   if (applied.empty()) return f;
   auto out = edit(sch.func());
   out->attrs = with_annotation(out->attrs, kAppliedRules, join(applied, "; "));

@@ -12,15 +12,10 @@
 
 namespace weft::rules {
 
-struct HostFacts {
-  std::int64_t vector_bytes = 16;
-};
-
 /// Whether nobody has scheduled the function: each block stands in its own loops, in their order,
 /// one for each iterator, and no loop has a kind or an annotation.
 bool is_plain(const ir::PrimFunc& f);
 /// The function itself where is_plain is false, or where no rule matches.
-ir::PrimFunc schedule_for_host(const ir::PrimFunc& f, const HostFacts& facts,
-                               std::shared_ptr<const schedule::ScheduleRules> rules = nullptr);
+ir::PrimFunc schedule_for_host(const ir::PrimFunc& f, const TargetInfo& machine);
 
 }  // namespace weft::rules

@@ -47,7 +47,7 @@ std::size_t nearest(const std::vector<NestLoop>& loops) {
 /// A short innermost axis gives threads too little: the longest is cut instead.
 std::size_t cut_axis(const std::vector<NestLoop>& loops, const Facts& facts) {
   const std::size_t near = nearest(loops);
-  if (loops[near].extent >= facts.lanes) return near;
+  if (loops[near].extent >= facts.lanes()) return near;
   std::size_t best = near;
   for (std::size_t i = 0; i < loops.size(); ++i) {
     if (loops[i].extent > loops[best].extent) best = i;
@@ -138,10 +138,10 @@ std::optional<ReduceDecisions> match_reduce(const Nest& nest, const Facts& facts
     if (v.kind != IterKind::spatial && v.kind != IterKind::reduce) return std::nullopt;
   }
   ReduceDecisions d;
-  std::int64_t most = std::min(kMostResultLanes, facts.vector_bytes / nest.widest_bytes);
+  std::int64_t most = std::min(kMostResultLanes, facts.vector_bytes() / nest.widest_bytes);
   // Vectors only where every processor still has threads enough.
   if (nest.results <
-      facts.group() * facts.processors * most / std::max<std::int64_t>(1, nest.terms))
+      facts.group() * facts.processors() * most / std::max<std::int64_t>(1, nest.terms))
     most = 1;
   if (lanes > 1) most = lanes;
   std::vector<NestLoop> kept = nest.spatial, gone = nest.reduction;
@@ -168,13 +168,13 @@ std::optional<ReduceDecisions> match_reduce(const Nest& nest, const Facts& facts
   if (!d.own && d.vector > 1) (d.columns ? s.extent : terms) /= d.vector;
   if (d.columns) results /= d.vector;
   if (d.columns) {
-    const bool alone = nest.terms <= kFewTerms && results >= wide * facts.processors / 2;
-    d.beside = std::min(alone ? wide : facts.lanes, up_to_power(s.extent));
+    const bool alone = nest.terms <= kFewTerms && results >= wide * facts.processors() / 2;
+    d.beside = std::min(alone ? wide : facts.lanes(), up_to_power(s.extent));
     d.sharing = alone ? 1 : std::min(wide / d.beside, down_to_power(terms));
   } else {
     const std::int64_t enough = up_to_power(ceil_div(terms, kEachTerm));
-    const bool many = results >= 4 * facts.groups() * (wide / facts.lanes);
-    d.sharing = std::clamp<std::int64_t>(enough, 1, many ? std::min(wide, facts.lanes) : wide);
+    const bool many = results >= 4 * facts.groups() * (wide / facts.lanes());
+    d.sharing = std::clamp<std::int64_t>(enough, 1, many ? std::min(wide, facts.lanes()) : wide);
     d.beside = std::min(wide / d.sharing, up_to_power(s.extent));
   }
   const std::int64_t least = d.vector > 1 ? 2 : 1;
@@ -202,9 +202,9 @@ void open_reduce(ReduceDecisions& d, const Nest& nest, const Facts& facts,
                  const Questions& questions) {
   if (!d.own && d.vector > 1) questions.ask("vector", d.vector, {1});
   const std::int64_t terms = up_to_power(nest.terms), results = up_to_power(nest.results);
-  questions.ask("sharing", d.sharing, powers_up_to(std::min(facts.threads, terms)));
-  questions.ask("beside", d.beside, powers_up_to(std::min(facts.threads / d.sharing, results)));
-  d.beside = std::min(d.beside, std::max<std::int64_t>(1, facts.threads / d.sharing));
+  questions.ask("sharing", d.sharing, powers_up_to(std::min(facts.threads(), terms)));
+  questions.ask("beside", d.beside, powers_up_to(std::min(facts.threads() / d.sharing, results)));
+  d.beside = std::min(d.beside, std::max<std::int64_t>(1, facts.threads() / d.sharing));
   const std::int64_t rest = std::max<std::int64_t>(1, terms / d.sharing);
   questions.ask("accumulators", d.accumulators, powers_up_to(std::min<std::int64_t>(16, rest)));
   std::vector<std::int64_t> parts{1};

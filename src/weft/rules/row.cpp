@@ -120,21 +120,29 @@ bool reads_own_places(const Schedule& sch, BlockRef b,
 
 }  // namespace
 
-std::optional<RowTile> row_tile(std::int64_t columns, std::int64_t lanes,
-                                std::int64_t most_threads) {
+std::optional<RowTile> row_tile(std::int64_t columns, std::int64_t lanes, std::int64_t most_threads,
+                                std::int64_t arrays) {
   if (columns < 1) return std::nullopt;
   constexpr std::int64_t kGroup = 256;
+  struct Share {
+    std::int64_t each, threads;  // elements of a thread, threads of a row at most
+    std::int64_t held;           // elements of all arrays in a thread's registers at most
+  };
   // A processor should hold several rows, so that one is loaded while another is reduced. Rows of
   // narrow elements have few bytes for each thread: fewer threads take more elements each.
-  const bool narrow = lanes == kRowLanes;
-  for (std::int64_t each : {8, 16, 32, 64}) {
-    if (each > 16 && !narrow) break;
-    const std::int64_t most = narrow ? kGroup : each == 8 ? 512 : 1024;
+  constexpr Share kNarrow[] = {
+      {8, kGroup, 192}, {16, kGroup, 192}, {32, kGroup, 192}, {64, kGroup, 192}};
+  constexpr Share kAny[] = {{8, 512, 64}, {16, 1024, 64}};
+  std::vector<Share> shares;
+  if (lanes == kRowLanes) shares.assign(std::begin(kNarrow), std::end(kNarrow));
+  shares.insert(shares.end(), std::begin(kAny), std::end(kAny));
+  for (const Share& s : shares) {
+    if (s.each * arrays > s.held) continue;
     RowTile out;
     out.threads = std::max<std::int64_t>(
         kLeastThreads, static_cast<std::int64_t>(
-                           std::bit_ceil(static_cast<std::uint64_t>(ceil_div(columns, each)))));
-    if (out.threads > std::min(most, most_threads)) continue;
+                           std::bit_ceil(static_cast<std::uint64_t>(ceil_div(columns, s.each)))));
+    if (out.threads > std::min(s.threads, most_threads)) continue;
     out.lanes = lanes;
     out.moves = ceil_div(columns, out.threads * lanes);
     out.beside = std::max<std::int64_t>(1, std::min(kGroup, most_threads) / out.threads);
@@ -180,11 +188,13 @@ std::optional<RowDecisions> match_row(const Schedule& sch, const std::vector<Blo
   // A row that is not mapped after it was reduced is read once anyhow.
   const auto first = std::find(d.reduces.begin(), d.reduces.end(), true);
   if (first == d.reduces.end() || d.reduces.back()) return std::nullopt;
-  std::int64_t lanes = std::max<std::int64_t>(1, std::min(kRowLanes, facts.vector_bytes / widest));
+  std::int64_t lanes =
+      std::max<std::int64_t>(1, std::min(kRowLanes, facts.vector_bytes() / widest));
   const bool vectors = columns % lanes == 0 &&
                        std::all_of(blocks.begin(), blocks.end(),
                                    [&](BlockRef b) { return in_vectors(sch, b, outside, lanes); });
-  const auto tile = row_tile(columns, vectors ? lanes : 1, facts.threads);
+  const auto tile = row_tile(columns, vectors ? lanes : 1, facts.threads(),
+                             static_cast<std::int64_t>(mapped.size()));
   if (!tile) return std::nullopt;
   d.tile = *tile;
   if (rows > 0)
@@ -193,7 +203,7 @@ std::optional<RowDecisions> match_row(const Schedule& sch, const std::vector<Blo
   // Elements of a thread are moved together where that maps rows one to one; else they lie apart.
   d.whole = columns == tile->width();
   constexpr std::int64_t kBytes = 8;
-  if (!d.whole && columns * kBytes > facts.private_bytes * 2) return std::nullopt;
+  if (!d.whole && columns * kBytes > kPrivateBytes * 2) return std::nullopt;
   return d;
 }
 

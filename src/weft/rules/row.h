@@ -19,9 +19,9 @@ struct RowTile {
   std::int64_t beside = 1;   // rows of a group
   std::int64_t width() const { return lanes * threads * moves; }
 };
-/// Absent where a group of so many threads cannot hold the row.
-std::optional<RowTile> row_tile(std::int64_t columns, std::int64_t lanes,
-                                std::int64_t most_threads);
+/// Absent where a group of so many threads cannot hold the row in registers, in so many arrays.
+std::optional<RowTile> row_tile(std::int64_t columns, std::int64_t lanes, std::int64_t most_threads,
+                                std::int64_t arrays);
 
 struct RowDecisions {
   std::vector<BlockRef> blocks;  // of the whole body, in order; the last one writes the results

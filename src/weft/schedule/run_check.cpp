@@ -9,6 +9,7 @@
 #include "weft/base/text.h"
 #include "weft/ir/build.h"
 #include "weft/ir/roles.h"
+#include "weft/pass/join_points.h"
 
 namespace weft::schedule {
 
@@ -50,9 +51,8 @@ double tolerance(DType type) {
 
 }  // namespace
 
-RunCheck::RunCheck(const IRModule& program, std::uint64_t seed, std::int64_t step_limit,
-                   std::shared_ptr<const ScheduleRules> rules)
-    : seed_(seed), step_limit_(step_limit), rules_(std::move(rules)) {
+RunCheck::RunCheck(const IRModule& program, std::uint64_t seed, std::int64_t step_limit)
+    : seed_(seed), step_limit_(step_limit) {
   for (const auto& [name, function] : program->functions)
     functions_.push_back(start(program, name));
 }
@@ -114,11 +114,10 @@ void RunCheck::run(const IRModule& program, const std::string& name,
     arguments.push_back(std::move(a));
   }
   IRModule runnable = program;
-  if (const PrimFunc f = program->find(name);
-      rules_ && rules_->join_points && uses_tokens(f->body)) {
+  if (const PrimFunc f = program->find(name); uses_tokens(f->body)) {
     auto joined = make_ref<IRModuleNode>(*program);
     for (auto& [key, function] : joined->functions)
-      if (key == name) function = rules_->join_points(f);
+      if (key == name) function = pass::join_points(f, generic_target_info());
     runnable = joined;
   }
   try {

@@ -12,7 +12,6 @@
 #include "weft/base/error.h"
 #include "weft/ir/interpret.h"
 #include "weft/ir/node.h"
-#include "weft/schedule/rules.h"
 
 namespace weft::schedule {
 
@@ -21,8 +20,7 @@ class RunCheck {
   /// Runs the program once. `step_limit` bounds the statements one run may execute, over which
   /// Error(schedule, "schedule.check.size") asks for a smaller instance; parameters of symbolic
   /// shape are refused with "schedule.check.symbolic".
-  RunCheck(const ir::IRModule& program, std::uint64_t seed, std::int64_t step_limit,
-           std::shared_ptr<const ScheduleRules> rules = nullptr);
+  RunCheck(const ir::IRModule& program, std::uint64_t seed, std::int64_t step_limit);
 
   /// None when every function gives the same results as before: integers equal, floats within the
   /// rounding of a reordered sum. A step that gives a parameter another shape (transform_layout)
@@ -50,7 +48,6 @@ class RunCheck {
 
   std::uint64_t seed_;
   std::int64_t step_limit_;
-  std::shared_ptr<const ScheduleRules> rules_;
   std::int64_t compared_ = 0, rebased_ = 0;
   std::vector<Function> functions_;
 };

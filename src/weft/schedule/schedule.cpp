@@ -60,15 +60,15 @@ void count_sampled(const Value& v, std::int64_t& last) {
 
 }  // namespace
 
-Schedule::Schedule(const PrimFunc& f, std::shared_ptr<const ScheduleRules> rules, std::int64_t seed)
-    : Schedule(make_module(f), std::move(rules), seed) {}
+Schedule::Schedule(const PrimFunc& f, std::shared_ptr<const TargetInfo> machine, std::int64_t seed)
+    : Schedule(make_module(f), std::move(machine), seed) {}
 
-Schedule::Schedule(IRModule m, std::shared_ptr<const ScheduleRules> rules, std::int64_t seed)
+Schedule::Schedule(IRModule m, std::shared_ptr<const TargetInfo> machine, std::int64_t seed)
     : random_(static_cast<std::uint64_t>(seed)) {
   if (Verdict v = verify(m)) throw Error(ErrorKind::verify, std::move(*v));
   start_ = state_.mod = unique_names(m);
   state_.facts = std::make_shared<Facts>();
-  state_.rules = rules ? std::move(rules) : ScheduleRules::generic();
+  state_.machine = machine ? std::move(machine) : schedule_target_info();
 }
 
 PrimFunc Schedule::func() const {
@@ -120,13 +120,13 @@ void Schedule::commit(const PrimitiveInfo& primitive, Value::List arguments, Val
 }
 
 Schedule Schedule::replay(const PrimFunc& f, const Json& trace,
-                          std::shared_ptr<const ScheduleRules> rules) {
-  return replay(make_module(f), trace, std::move(rules));
+                          std::shared_ptr<const TargetInfo> machine) {
+  return replay(make_module(f), trace, std::move(machine));
 }
 
 Schedule Schedule::replay(const IRModule& m, const Json& trace,
-                          std::shared_ptr<const ScheduleRules> rules) {
-  Schedule sch(m, std::move(rules));
+                          std::shared_ptr<const TargetInfo> machine) {
+  Schedule sch(m, std::move(machine));
   schedule::replay(sch, trace);
   return sch;
 }

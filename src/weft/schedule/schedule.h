@@ -22,10 +22,10 @@ namespace weft::schedule {
 
 class Schedule {
  public:
-  /// Throws Error(verify, "verify.*") when the program is ill-formed. `rules` null: generic ones.
-  explicit Schedule(const ir::PrimFunc& f, std::shared_ptr<const ScheduleRules> rules = nullptr,
+  /// Throws Error(verify, "verify.*") when the program is ill-formed. `machine` null: generic rows.
+  explicit Schedule(const ir::PrimFunc& f, std::shared_ptr<const TargetInfo> machine = nullptr,
                     std::int64_t seed = 0);
-  explicit Schedule(ir::IRModule m, std::shared_ptr<const ScheduleRules> rules = nullptr,
+  explicit Schedule(ir::IRModule m, std::shared_ptr<const TargetInfo> machine = nullptr,
                     std::int64_t seed = 0);
 
   const ir::IRModule& mod() const { return state_.mod; }
@@ -44,7 +44,7 @@ class Schedule {
   /// From here on every step is also run: the interpreter must find the results of the program as
   /// it is now unchanged, or the step is refused with "schedule.check.differs". For small programs.
   void check_by_running(std::uint64_t seed = 0, std::int64_t step_limit = 20'000'000) {
-    run_check_.emplace(state_.mod, seed, step_limit, state_.rules);
+    run_check_.emplace(state_.mod, seed, step_limit);
   }
   const std::optional<RunCheck>& run_check() const { return run_check_; }
   /// Refusals without printed programs, for tuners.
@@ -61,9 +61,9 @@ class Schedule {
              const std::vector<std::pair<std::string, Value>>& keywords = {});
   /// Repeats a recorded trace on another program.
   static Schedule replay(const ir::PrimFunc& f, const Json& trace,
-                         std::shared_ptr<const ScheduleRules> rules = nullptr);
+                         std::shared_ptr<const TargetInfo> machine = nullptr);
   static Schedule replay(const ir::IRModule& m, const Json& trace,
-                         std::shared_ptr<const ScheduleRules> rules = nullptr);
+                         std::shared_ptr<const TargetInfo> machine = nullptr);
 
   BlockRef get_block(std::string name, std::string func_name = "") {
     return apply(GetBlock{std::move(name), std::move(func_name)});

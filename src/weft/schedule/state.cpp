@@ -98,11 +98,11 @@ std::string name_of(const ForNode* loop) { return cat("\"", loop->var->name, "\"
 std::string name_of(const BlockNode* block) { return cat("\"", block->name, "\""); }
 
 Verdict check_scope(const State& s, std::string_view step, const std::string& scope) {
-  if (s.rules->scope(scope)) return std::nullopt;
+  if (s.machine->memory(scope)) return std::nullopt;
   Refusal r = refuse(s, cat("schedule.", step, ".scope"),
                      cat(step, " got the memory scope \"", scope, "\", which no target has"));
-  r.note(cat("legal: ", quoted(s.rules->scope_names())));
-  r.help = did_you_mean(scope, s.rules->scope_names());
+  r.note(cat("legal: ", quoted(names_of(s.machine->memories))));
+  r.help = did_you_mean(scope, names_of(s.machine->memories));
   return r;
 }
 

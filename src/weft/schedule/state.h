@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The value that steps read: a program, the rules of the machine it is scheduled for. A step
+// The value that steps read: a program, the table of the machine it is scheduled for. A step
 // computes an Outcome from a const State and changes nothing itself, so a refused step cannot leave
 // a trace behind.
 
@@ -12,8 +12,8 @@
 
 #include "weft/base/error.h"
 #include "weft/ir/node.h"
+#include "weft/machine/target_info.h"
 #include "weft/schedule/refs.h"
-#include "weft/schedule/rules.h"
 #include "weft/schedule/tree.h"
 
 namespace weft::schedule {
@@ -22,7 +22,7 @@ class Facts;  // analysis.h
 
 struct State {
   ir::IRModule mod;
-  std::shared_ptr<const ScheduleRules> rules;
+  std::shared_ptr<const TargetInfo> machine;
   std::string func = "main";  // where get_block looks when no function is named
   std::int64_t sampled = 0;   // integers that sampling steps have returned so far
   bool detail = true;         // false: refusals carry no printed program (tuners)
@@ -60,7 +60,7 @@ std::vector<std::string> loop_names(const std::vector<const ir::ForNode*>& loops
 std::string name_of(const ir::ForNode* loop);
 std::string name_of(const ir::BlockNode* block);
 
-/// Refuses a memory scope that the rules do not have.
+/// Refuses a memory scope that the machine does not have.
 Verdict check_scope(const State& s, std::string_view step, const std::string& scope);
 
 #define WEFT_TRY(verdict)                                  \

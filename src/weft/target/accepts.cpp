@@ -10,7 +10,7 @@ namespace weft {
 
 using namespace ir;
 
-Verdict accepts_rows(const PrimFunc& f, const TargetInfo& info, const std::string& target) {
+Verdict accepts_rows(const PrimFunc& f, const TargetInfo& info) {
   Verdict out;
   std::unordered_set<const BufferNode*> seen;
   auto refuse = [&](std::string_view slug, std::string message,
@@ -29,7 +29,7 @@ Verdict accepts_rows(const PrimFunc& f, const TargetInfo& info, const std::strin
       std::vector<std::string> legal;
       for (DType t : info.dtypes) legal.push_back(to_string(t));
       refuse("target.dtype",
-             cat("buffer \"", b->name, "\" is ", to_string(b->dtype), ", which ", target,
+             cat("buffer \"", b->name, "\" is ", to_string(b->dtype), ", which ", info.name,
                  " cannot compute with"),
              legal);
     }
@@ -37,7 +37,7 @@ Verdict accepts_rows(const PrimFunc& f, const TargetInfo& info, const std::strin
       std::vector<std::string> legal;
       for (const MemoryInfo& m : info.memories) legal.push_back(m.scope);
       refuse("target.scope",
-             cat("buffer \"", b->name, "\" lies in scope \"", b->scope, "\", which ", target,
+             cat("buffer \"", b->name, "\" lies in scope \"", b->scope, "\", which ", info.name,
                  " does not have"),
              legal);
     }
@@ -54,8 +54,8 @@ Verdict accepts_rows(const PrimFunc& f, const TargetInfo& info, const std::strin
       std::vector<std::string> legal;
       for (const AxisInfo& a : info.axes) legal.push_back(a.name);
       refuse("target.axis",
-             cat("loop \"", loop->var->name, "\" is bound to \"", loop->axis, "\", which ", target,
-                 " does not have"),
+             cat("loop \"", loop->var->name, "\" is bound to \"", loop->axis, "\", which ",
+                 info.name, " does not have"),
              legal);
     }
   });

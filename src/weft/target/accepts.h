@@ -9,7 +9,7 @@
 namespace weft {
 
 /// Refuses element types, bound axes and memory scopes that the target's table does not list.
-Verdict accepts_rows(const ir::PrimFunc& f, const TargetInfo& info, const std::string& target);
+Verdict accepts_rows(const ir::PrimFunc& f, const TargetInfo& info);
 
 /// What `build` would refuse before any lowering: the verifier's and the bounds checker's findings
 /// and the target's own rules, function by function. Throws Error for an unknown target.

@@ -5,7 +5,6 @@
 
 #include "weft/base/text.h"
 #include "weft/schedule/schedule.h"
-#include "weft/target/rules.h"
 
 namespace weft {
 
@@ -17,19 +16,6 @@ namespace {
       .help("choose a target whose source() is assembly");
 }
 }  // namespace
-
-schedule::ScheduleRules rules_of(const TargetInfo& info) {
-  schedule::ScheduleRules out;
-  for (const AxisInfo& axis : info.axes) {
-    out.axes.push_back({axis.name, axis.limit, axis.group, axis.group_limit, axis.reduces,
-                        axis.kind == AxisKind::virtual_});
-  }
-  for (const MemoryInfo& memory : info.memories)
-    out.scopes.push_back({memory.scope, memory.private_to});
-  for (const InstructionInfo& i : info.instructions)
-    out.instructions.push_back({i.name, i.meaning, i.implementation});
-  return out;
-}
 
 std::unique_ptr<schedule::Schedule> Backend::default_steps(const ir::PrimFunc& f,
                                                            const Target& target,

@@ -30,9 +30,8 @@ namespace {
 /// Enough for every kernel of the tour; a bigger one is examined in part.
 constexpr std::int64_t kRaceBudget = 4'000'000;
 
-void prove_race_free(const ir::PrimFunc& lowered, const TargetInfo& info, const std::string& target,
-                     Json& notes) {
-  pass::RaceReport report = pass::check_races(lowered, machine_of(info, target), kRaceBudget);
+void prove_race_free(const ir::PrimFunc& lowered, const TargetInfo& info, Json& notes) {
+  pass::RaceReport report = pass::check_races(lowered, info, kRaceBudget);
   for (const std::string& part : report.unchecked) notes.push_back(cat("races, unchecked: ", part));
   if (report.clean()) return;
   const pass::Race& first = report.races[0];
@@ -83,11 +82,10 @@ namespace {
 Ref<runtime::Module> build_fresh(const ir::IRModule& m, const Target& target,
                                  const Backend& backend, const BuildOptions& options) {
   try {
-    TargetInfo info = backend.info(target);
+    const TargetInfo info = backend.info(target);
     SplitOptions split;
-    if (auto found = info.limits.find("vector_align"); found != info.limits.end())
-      split.vector_align = static_cast<int>(found->second);
-    split.whole = info.limits.count("whole_functions") > 0;
+    split.vector_align = static_cast<int>(info.limit(limits::kVectorAlign, split.vector_align));
+    split.whole = info.limit(limits::kWholeFunctions, 0) != 0;
     pass::Pipeline pipeline = backend.pipeline(target);
     std::vector<runtime::HostPlan> plans;
     std::vector<ir::PrimFunc> kernels;
@@ -129,7 +127,7 @@ Ref<runtime::Module> build_fresh(const ir::IRModule& m, const Target& target,
         }
         ir::PrimFunc lowered = pass::run_pipeline(pipeline, f, observer);
         if (options.observer.verify) {
-          prove_race_free(lowered, info, target.name, notes);
+          prove_race_free(lowered, info, notes);
           prove_order(lowered, target.name, notes);
         }
         note_lowering(name, lowered, notes);

@@ -81,8 +81,6 @@ class Expressions {
   /// Loads of whole vectors that the current statement holds in temporaries: node -> name.
   std::unordered_map<const ir::ExprNode*, std::string> vectors;
   std::unordered_set<std::string> packs;  // those of them that are arrays
-  /// Vector variables: one scalar per lane, `name_lane`.
-  std::set<const ir::VarNode*> vector_vars;
   std::string member(const std::string& vector, int lane, int lanes) const;
 
   // ---- emit_c_vector.cpp: whole vectors (VectorStyle::gnu)

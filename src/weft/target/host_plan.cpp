@@ -11,6 +11,7 @@
 #include "weft/ir/intrinsics.h"
 #include "weft/ir/text.h"
 #include "weft/ir/visit.h"
+#include "weft/pass/narrow_indices.h"
 
 namespace weft {
 
@@ -47,6 +48,7 @@ class Splitter {
     for (std::size_t i = 0; i < original_->params.size(); ++i)
       param(original_->params[i], lowered_->params[i]);
     check_strides();
+    check_positions();
     bool launches = false;
     for_each_stmt(lowered_->body, [&](const Stmt& s) { launches |= s->kind == StmtKind::launch; });
     alone_ = flag(original_, "noalias") || flag(original_, "tir.noalias");
@@ -178,6 +180,27 @@ class Splitter {
       check.value.insert(check.value.end(), wanted.begin(), wanted.end());
       check.value.push_back({PlanOp::eq, 0});
       check.text = s.text;
+      out_.plan.steps.push_back(std::move(check));
+    }
+  }
+
+  /// What the attribute vouches for, as far as the arguments tell: room for tiles beyond an edge.
+  void check_positions() {
+    if (!flag(original_, pass::kNarrowPositions)) return;
+    constexpr std::int64_t kMost = (std::int64_t{1} << 31) - (1 << 16);
+    for (const Param& p : original_->params) {
+      if (!p.buffer) continue;
+      Expr elements = make_int(1);
+      for (const Expr& n : p.buffer->shape) elements = elements * n;
+      std::int64_t known = 0;
+      if (is_const_int(elements, &known) && known < kMost) continue;
+      PlanStep check;
+      check.kind = StepKind::assert_;
+      check.value = expr(elements);
+      check.value.push_back({PlanOp::constant, kMost});
+      check.value.push_back({PlanOp::lt, 0});
+      check.text = cat("\"", p.buffer->name, "\" has fewer than ", kMost,
+                       " elements, as the attribute ", pass::kNarrowPositions, " promises");
       out_.plan.steps.push_back(std::move(check));
     }
   }

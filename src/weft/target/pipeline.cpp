@@ -35,24 +35,6 @@ namespace weft {
 
 using ir::PrimFunc;
 
-pass::Machine machine_of(const TargetInfo& info, std::string name) {
-  pass::Machine out;
-  out.name = std::move(name);
-  for (const AxisInfo& axis : info.axes) {
-    bool joins = axis.kind == AxisKind::lockstep &&
-                 std::find(axis.collectives.begin(), axis.collectives.end(), "reduce") !=
-                     axis.collectives.end();
-    out.axes.push_back({axis.name, axis.kind == AxisKind::virtual_, axis.limit, axis.group,
-                        axis.group_limit, axis.barrier, axis.reduces, joins});
-  }
-  for (const MemoryInfo& memory : info.memories)
-    out.memories.push_back({memory.scope, memory.bytes, memory.private_to});
-  for (const QueueInfo& queue : info.queues) {
-    if (queue.sync == "group" && out.queue.empty()) out.queue = queue.name;
-  }
-  return out;
-}
-
 void LoweringOptions::read(const Target& target) {
   share_storage = target.integer("share_storage", 1) != 0;
   merge_expressions = target.integer("merge_expressions", 1) != 0;
@@ -78,34 +60,33 @@ void check_options(const Target& target, std::vector<std::string> legal, std::st
   }
 }
 
-pass::Pipeline standard_pipeline(const TargetInfo& info, const std::string& target,
-                                 const LoweringOptions& options) {
-  pass::Machine machine = machine_of(info, target);
+pass::Pipeline standard_pipeline(TargetInfo info, const LoweringOptions& options) {
+  const auto machine = std::make_shared<const TargetInfo>(std::move(info));
   pass::Pipeline p;
   auto add = [&](std::string name, std::function<PrimFunc(const PrimFunc&)> run) {
     p.push_back({std::move(name), std::move(run)});
   };
   add("init_empty_reductions", pass::init_empty_reductions);
   add("lower_cross_thread_reduction",
-      [machine](const PrimFunc& f) { return pass::lower_cross_thread_reduction(f, machine); });
+      [machine](const PrimFunc& f) { return pass::lower_cross_thread_reduction(f, *machine); });
   add("lower_init", pass::lower_init);
   add("place_allocations",
-      [machine](const PrimFunc& f) { return pass::place_allocations(f, machine); });
+      [machine](const PrimFunc& f) { return pass::place_allocations(f, *machine); });
   add("convert_blocks", pass::convert_blocks);
   add("lower_plain_matches", pass::lower_plain_matches);
   add("mark_nontemporal",
-      [machine](const PrimFunc& f) { return pass::mark_nontemporal(f, machine); });
-  add("check_private", [machine](const PrimFunc& f) { return pass::check_private(f, machine); });
+      [machine](const PrimFunc& f) { return pass::mark_nontemporal(f, *machine); });
+  add("check_private", [machine](const PrimFunc& f) { return pass::check_private(f, *machine); });
   add("compact_buffers",
-      [machine](const PrimFunc& f) { return pass::compact_buffers(f, machine); });
+      [machine](const PrimFunc& f) { return pass::compact_buffers(f, *machine); });
   add("lower_match_buffers", pass::lower_match_buffers);
-  add("pipeline_loops", [machine](const PrimFunc& f) { return pass::pipeline_loops(f, machine); });
+  add("pipeline_loops", [machine](const PrimFunc& f) { return pass::pipeline_loops(f, *machine); });
   add("unify_thread_binding",
-      [machine](const PrimFunc& f) { return pass::unify_thread_binding(f, machine); });
+      [machine](const PrimFunc& f) { return pass::unify_thread_binding(f, *machine); });
   add("lower_collectives",
-      [machine](const PrimFunc& f) { return pass::lower_collectives(f, machine); });
+      [machine](const PrimFunc& f) { return pass::lower_collectives(f, *machine); });
   add("inject_virtual_threads",
-      [machine](const PrimFunc& f) { return pass::inject_virtual_threads(f, machine); });
+      [machine](const PrimFunc& f) { return pass::inject_virtual_threads(f, *machine); });
   if (options.hoist_guards) add("hoist_guards", pass::hoist_guards);
   add("unroll_loops",
       [options](const PrimFunc& f) { return pass::unroll_loops(f, options.unroll); });
@@ -122,7 +103,7 @@ pass::Pipeline standard_pipeline(const TargetInfo& info, const std::string& targ
   add("simplify", pass::simplify);
   if (options.share_storage) add("share_storage", pass::share_storage);
   add("insert_barriers",
-      [machine](const PrimFunc& f) { return pass::insert_barriers(f, machine); });
+      [machine](const PrimFunc& f) { return pass::insert_barriers(f, *machine); });
   if (options.narrow) add("narrow_indices", pass::narrow_indices);
   add("lower_division", pass::lower_division);
   if (options.transposes) add("call_transposes", call_transposes);

@@ -7,15 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/pass/machine.h"
 #include "weft/pass/pass.h"
 #include "weft/pass/unroll_loops.h"
 #include "weft/target/target.h"
 
 namespace weft {
-
-/// The rows of the target's table that passes ask.
-pass::Machine machine_of(const TargetInfo& info, std::string name);
 
 struct LoweringOptions {
   int vector_lanes = 0;       // 0: vectorized loops stay loops for the compiler behind
@@ -38,7 +34,6 @@ bool is_lowering_option(std::string_view key);
 void check_options(const Target& target, std::vector<std::string> legal, std::string_view bare);
 
 /// Blocks -> loops -> launches -> flat memory -> vectors -> barriers.
-pass::Pipeline standard_pipeline(const TargetInfo& info, const std::string& target,
-                                 const LoweringOptions& options = {});
+pass::Pipeline standard_pipeline(TargetInfo info, const LoweringOptions& options = {});
 
 }  // namespace weft

@@ -2,30 +2,30 @@
 #include "weft/target/rules.h"
 
 #include <algorithm>
+#include <deque>
+#include <optional>
 
+#include "weft/base/fork_safe_mutex.h"
 #include "weft/rules/expected_time.h"
 #include "weft/rules/grid.h"
 #include "weft/target/backend.h"
-#include "weft/target/join_points.h"
 #include "weft/target/open_schedules.h"
-#include "weft/target/pipeline.h"
 #include "weft/target/text_backend.h"
 
 namespace weft {
 
-std::shared_ptr<const schedule::ScheduleRules> all_rules() {
-  static const std::shared_ptr<const schedule::ScheduleRules> rules = [] {
-    auto merged = std::make_shared<schedule::ScheduleRules>(*schedule::ScheduleRules::generic());
+std::shared_ptr<const TargetInfo> all_target_info() {
+  static const std::shared_ptr<const TargetInfo> all = [] {
+    auto merged = std::make_shared<TargetInfo>(*schedule_target_info());
     for (Backend* backend : backends()) {
       Target plain;
       plain.name = std::string(backend->name());
       const auto* text = dynamic_cast<const TextBackend*>(backend);
-      merged->merge(rules_of(text ? text->kind() : backend->info(plain)));
+      merged->merge(text ? text->kind() : backend->info(plain));
     }
-    merged->join_points = join_points;
     return merged;
   }();
-  return rules;
+  return all;
 }
 
 bool has_rules(std::string_view target_text) {
@@ -38,77 +38,64 @@ std::unique_ptr<schedule::Schedule> open_schedule(const ir::PrimFunc& f,
                                                   rules::Choices& choices) {
   const Target target = Target::parse(target_text);
   const Backend& backend = find_backend(target.name);
-  const TargetInfo info = backend.info(target);
   if (const auto* own = dynamic_cast<const OpenSchedules*>(&backend))
     return own->open_schedule(
         f, target, [&](const std::string& name, const std::vector<std::int64_t>& options) {
           return choices.number(name, options);
         });
-  if (!info.axis("threadIdx.x") || !rules::is_unscheduled(f)) return nullptr;
-  rules::Context context = context_of(info);
-  context.choices = &choices;
-  return std::make_unique<schedule::Schedule>(rules::grid_schedule(f, context).schedule);
+  auto info = std::make_shared<const TargetInfo>(backend.info(target));
+  if (!info->axis("threadIdx.x") || !rules::is_unscheduled(f)) return nullptr;
+  return std::make_unique<schedule::Schedule>(
+      rules::grid_schedule(f, std::move(info), &choices).schedule);
 }
+
+namespace {
+
+/// A table with what a device says of itself in place of what its target assumes.
+TargetInfo reported(TargetInfo info, const std::map<std::string, std::int64_t>& report) {
+  std::int64_t threads = info.group_threads(), bytes = info.group_bytes();
+  for (const auto& [name, value] : report) {
+    if (name == "threads_per_block") threads = value;
+    else if (name == "shared_bytes" || name == "max_shared_memory_per_block")
+      bytes = bytes > 0 ? std::min(bytes, value) : value;
+    else if (name == "multiprocessors") info.limits[limits::kProcessors] = value;
+    else info.limits[name] = value;
+  }
+  info.set_group(threads, bytes);
+  return info;
+}
+
+}  // namespace
 
 double expected_seconds(const ir::PrimFunc& f, std::string_view target_text,
                         const std::map<std::string, std::int64_t>& measured) {
   const Target target = Target::parse(target_text);
-  const TargetInfo info = find_backend(target.name).info(target);
-  auto fact = [&](const char* name, double& value, double unit = 1) {
-    if (auto own = info.limits.find(name); own != info.limits.end())
-      value = static_cast<double>(own->second) * unit;
-    if (auto found = measured.find(name); found != measured.end())
-      value = static_cast<double>(found->second) * unit;
-  };
+  const TargetInfo info = reported(find_backend(target.name).info(target), measured);
   constexpr double kSeconds = 1e-6;
-  if (info.axis("threadIdx.x")) {
-    rules::GridRates r;
-    fact("processors", r.processors), fact("lanes", r.lanes);
-    fact("clock_khz", r.clocks_per_microsecond, 1e-3);
-    fact("memory_bytes_per_microsecond", r.memory_bytes_per_microsecond);
-    fact("max_shared_memory_per_block", r.memory_shared);
-    return rules::expected_time(f, r) * kSeconds;
+  return kSeconds * (info.axis("threadIdx.x") ? rules::expected_time(f, rules::grid_rates(info))
+                                              : rules::expected_time(f, rules::host_rates(info)));
+}
+
+const TargetInfo* target_info_of(const runtime::Device& device) {
+  // Two devices of one name and the same report are alike: an address may be another's later.
+  struct Known {
+    std::string name;
+    std::map<std::string, std::int64_t> report;
+    std::optional<TargetInfo> info;
+  };
+  static ForkSafeMutex mutex;
+  static auto& known = *new std::deque<Known>;
+  const runtime::DeviceInfo& info = device.info();
+  std::lock_guard lock(mutex);
+  for (const Known& k : known) {
+    if (k.name == info.name && k.report == info.limits) return k.info ? &*k.info : nullptr;
   }
-  rules::HostRates r;
-  fact("vector_bytes", r.vector_bytes), fact("registers", r.registers);
-  fact("cache1_bytes", r.cache1), fact("cache2_bytes", r.cache2);
-  fact("threads", r.processors);
-  return rules::expected_time(f, r) * kSeconds;
-}
-
-rules::HostFacts host_facts_of(const TargetInfo& info) {
-  rules::HostFacts out;
-  auto limit = [&](const char* name, std::int64_t otherwise) {
-    auto found = info.limits.find(name);
-    return found == info.limits.end() ? otherwise : found->second;
-  };
-  out.vector_bytes = limit("vector_bytes", out.vector_bytes);
-  return out;
-}
-
-rules::Context context_of(const TargetInfo& info) {
-  rules::Context out;
-  out.schedule_rules = std::make_shared<schedule::ScheduleRules>(rules_of(info));
-  out.machine = machine_of(info, "grid");
-  rules::Facts& facts = out.facts;
-  auto limit = [&](const char* name, std::int64_t otherwise) {
-    auto found = info.limits.find(name);
-    return found == info.limits.end() ? otherwise : found->second;
-  };
-  facts.threads = limit("max_threads_per_block", facts.threads);
-  if (const AxisInfo* x = info.axis("threadIdx.x"); x && x->limit > 0)
-    facts.threads = std::min(facts.threads, x->limit);
-  facts.lanes = limit("lanes", facts.lanes);
-  facts.processors = limit("processors", facts.processors);
-  facts.shared_bytes = limit("max_shared_memory_per_block", facts.shared_bytes);
-  facts.vector_bytes = limit("vector_bytes", facts.vector_bytes);
-  auto queue = [&](std::string_view name) {
-    return std::any_of(info.queues.begin(), info.queues.end(),
-                       [&](const QueueInfo& q) { return q.name == name; });
-  };
-  facts.copies_ahead = !out.machine.queue.empty();
-  facts.warp_products = queue("bulk") && queue("wgmma");
-  return out;
+  Known& made = known.emplace_back(Known{info.name, info.limits, std::nullopt});
+  const Target target = Target::parse(info.name);
+  for (const Backend* backend : backends()) {
+    if (backend->name() == target.name) made.info = reported(backend->info(target), info.limits);
+  }
+  return made.info ? &*made.info : nullptr;
 }
 
 }  // namespace weft

@@ -1,27 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Schedules are written before a target is chosen: the rules they are checked against are the
-// generic table plus the rows of every back end of this build (axes, memories, instructions).
+// Rules and schedules by a target's name, and the tables that they are asked with.
 
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 
-#include "weft/rules/facts.h"
+#include "weft/rules/choices.h"
 #include "weft/rules/host.h"
-#include "weft/schedule/rules.h"
+#include "weft/runtime/device.h"
 #include "weft/schedule/schedule.h"
 #include "weft/target/target.h"
 
 namespace weft {
 
-/// A target's rows as schedule rules.
-schedule::ScheduleRules rules_of(const TargetInfo& info);
-/// What the rules of schedules may know of a machine with groups of threads.
-rules::Context context_of(const TargetInfo& info);
-/// The same of a processor.
-rules::HostFacts host_facts_of(const TargetInfo& info);
 /// Whether programs without a schedule get one from rules on this target.
 bool has_rules(std::string_view target);
 /// The default schedule of a function, its decisions taken by `choices`, as steps; null where the
@@ -33,7 +26,12 @@ std::unique_ptr<schedule::Schedule> open_schedule(const ir::PrimFunc& f, std::st
 /// the device beside those of the target's table (DeviceInfo.limits).
 double expected_seconds(const ir::PrimFunc& f, std::string_view target,
                         const std::map<std::string, std::int64_t>& measured);
-/// Generic rules and those of all back ends with default options; made once.
-std::shared_ptr<const schedule::ScheduleRules> all_rules();
+/// Schedules are written before a target is chosen: the rows they are checked against are the
+/// generic ones and those of all back ends with default options; made once.
+std::shared_ptr<const TargetInfo> all_target_info();
+
+/// The table of the machine behind a device: its target's rows, with what the device itself reports
+/// in their place. Null: another process serves it. The reference stays valid.
+const TargetInfo* target_info_of(const runtime::Device& device);
 
 }  // namespace weft

@@ -4,7 +4,6 @@
 #include <charconv>
 
 #include "weft/base/error.h"
-#include "weft/target/gpu_rows.h"
 
 namespace weft {
 
@@ -96,117 +95,6 @@ std::int64_t Target::integer(std::string_view key, std::int64_t otherwise) const
 std::string Target::option(std::string_view key, std::string_view otherwise) const {
   auto found = options.find(key);
   return found == options.end() ? std::string(otherwise) : found->second;
-}
-
-const AxisInfo* TargetInfo::axis(std::string_view name) const {
-  for (const AxisInfo& row : axes) {
-    if (row.name == name) return &row;
-  }
-  return nullptr;
-}
-
-const MemoryInfo* TargetInfo::memory(std::string_view scope) const {
-  for (const MemoryInfo& row : memories) {
-    if (row.scope == scope) return &row;
-  }
-  return nullptr;
-}
-
-const InstructionInfo* TargetInfo::instruction(std::string_view name) const {
-  for (const InstructionInfo& row : instructions) {
-    if (row.name == name) return &row;
-  }
-  return nullptr;
-}
-
-const TargetInfo& generic_target_info() {
-  static const TargetInfo info = [] {
-    TargetInfo out;
-    std::vector<std::string> blocks, threads;
-    for (const char* name : {"blockIdx.x", "blockIdx.y", "blockIdx.z"}) {
-      AxisInfo axis;
-      axis.name = name;
-      axis.group = "blockIdx";
-      out.axes.push_back(axis);
-      blocks.emplace_back(name);
-    }
-    for (const char* name : {"vthread", "vthread.x", "vthread.y", "vthread.z"}) {
-      AxisInfo axis;
-      axis.name = name;
-      axis.kind = AxisKind::virtual_;
-      axis.level = 1;
-      out.axes.push_back(axis);
-      threads.emplace_back(name);
-    }
-    for (const char* name : {"threadIdx.x", "threadIdx.y", "threadIdx.z"}) {
-      AxisInfo axis;
-      axis.name = name;
-      axis.group = "threadIdx";
-      axis.level = 2;
-      axis.barrier = true;
-      axis.reduces = true;
-      axis.collectives = {"reduce"};
-      out.axes.push_back(axis);
-      threads.emplace_back(name);
-    }
-    MemoryInfo global, shared, local;
-    global.scope = "global";
-    shared.scope = "shared";
-    shared.private_to = blocks;
-    local.scope = "local";
-    local.private_to = blocks;
-    local.private_to.insert(local.private_to.end(), threads.begin(), threads.end());
-    out.memories = {global, shared, local};
-    out.dtypes = {dtypes::boolean,  dtypes::int8,          dtypes::int16,       dtypes::int32,
-                  dtypes::int64,    dtypes::uint8,         dtypes::uint16,      dtypes::uint32,
-                  dtypes::uint64,   dtypes::float8_e4m3fn, dtypes::float8_e5m2, dtypes::float16,
-                  dtypes::bfloat16, dtypes::float32,       dtypes::float64};
-    return out;
-  }();
-  return info;
-}
-
-TargetInfo grid_target_info(const GroupLimits& limits) {
-  TargetInfo out = generic_target_info();
-  for (AxisInfo& axis : out.axes) {
-    std::size_t d = axis.name.back() == 'y' ? 1 : axis.name.back() == 'z' ? 2 : 0;
-    if (axis.group == "blockIdx") axis.limit = limits.block_extent[d];
-    if (axis.group == "threadIdx") {
-      axis.limit = limits.thread_extent[d];
-      axis.group_limit = limits.threads;
-    }
-  }
-  for (MemoryInfo& memory : out.memories) {
-    if (memory.scope == "shared") memory.bytes = limits.shared_bytes;
-  }
-  out.limits["max_threads_per_block"] = limits.threads;
-  out.limits["max_shared_memory_per_block"] = limits.shared_bytes;
-  out.limits["processors"] = limits.processors;
-  out.limits["lanes"] = limits.lanes;
-  return out;
-}
-
-std::string describe(const TargetInfo& info) {
-  std::string out = cat(info.symbolic_shapes ? "symbolic" : "constant", "\n");
-  for (const AxisInfo& a : info.axes) {
-    out += cat("axis ", a.name, " ", static_cast<int>(a.kind), " ", a.limit, " ", a.group, " ",
-               a.group_limit, " ", a.level, a.barrier ? " barrier" : "",
-               a.reduces ? " reduces" : "", " ", join(a.collectives), "\n");
-  }
-  for (const MemoryInfo& m : info.memories) {
-    out += cat("memory ", m.scope, " ", m.bytes, " ", m.min_transfer_bytes, " ", join(m.private_to),
-               " ", m.access, "\n");
-  }
-  for (const QueueInfo& q : info.queues)
-    out += cat("queue ", q.name, " ", q.in_order ? 1 : 0, " ", q.sync, " ", q.outstanding, "\n");
-  for (const InstructionInfo& i : info.instructions) {
-    out += cat("instruction ", i.name);
-    for (const auto& [name, bound] : i.bounds) out += cat(" ", name, " ", bound);
-    out += "\n";
-  }
-  for (DType t : info.dtypes) out += cat(to_string(t), " ");
-  for (const auto& [name, limit] : info.limits) out += cat("\n", name, " ", limit);
-  return cat(out, "\n");
 }
 
 }  // namespace weft

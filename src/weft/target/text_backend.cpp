@@ -22,7 +22,10 @@ TargetInfo TextBackend::info(const Target& target) const {
   std::vector<std::string> legal(row_.options.begin(), row_.options.end());
   if (row_.grid) legal.insert(legal.end(), {std::string(kThreads), std::string(kShared)});
   check_options(target, std::move(legal), row_.number);
-  return rows(target);
+  TargetInfo out = rows(target);
+  out.name = std::string(row_.name);
+  if (row_.grid) read_limits(out, target);
+  return out;
 }
 
 TargetInfo TextBackend::kind() const {
@@ -31,7 +34,7 @@ TargetInfo TextBackend::kind() const {
   return rows(plain);
 }
 
-GroupLimits TextBackend::stated(GroupLimits limits, const Target& target) {
+void TextBackend::read_limits(TargetInfo& info, const Target& target) {
   auto at_least = [&](std::string_view key, std::int64_t otherwise, std::int64_t least) {
     std::int64_t value = target.integer(key, otherwise);
     if (value < least) {
@@ -41,25 +44,24 @@ GroupLimits TextBackend::stated(GroupLimits limits, const Target& target) {
     }
     return value;
   };
-  limits.threads = at_least(kThreads, limits.threads, 1);
-  limits.shared_bytes = at_least(kShared, limits.shared_bytes, 0);
-  return limits;
+  info.set_group(at_least(kThreads, info.group_threads(), 1),
+                 at_least(kShared, info.group_bytes(), 0));
 }
 
 Verdict TextBackend::accepts(const ir::PrimFunc& f, const Target& target) const {
-  return accepts_rows(f, info(target), std::string(row_.name));
+  return accepts_rows(f, info(target));
 }
 
 ir::PrimFunc TextBackend::default_schedule(const ir::PrimFunc& f, const Target& target) const {
-  return row_.grid ? rules::schedule_for_grid(f, context_of(info(target)))
-                   : rules::schedule_for_host(f, host_facts_of(info(target)));
+  return row_.grid ? rules::schedule_for_grid(f, std::make_shared<TargetInfo>(info(target)))
+                   : rules::schedule_for_host(f, info(target));
 }
 
 pass::Pipeline TextBackend::pipeline(const Target& target) const {
   LoweringOptions options;
   options.vector_lanes = row_.vector_lanes;
   options.read(target);
-  return standard_pipeline(info(target), std::string(row_.name), options);
+  return standard_pipeline(info(target), options);
 }
 
 std::optional<std::string> TextBackend::facts(const Target& target) const {
@@ -73,8 +75,7 @@ runtime::Binary TextBackend::emit(const std::vector<ir::PrimFunc>& kernels,
   std::vector<ir::PrimFunc> spelled;
   for (const ir::PrimFunc& f : kernels) spelled.push_back(pass::lower_float8(spell(f)));
   EmittedSource out = emit_c(spelled, spelling_for(target));
-  if (row_.grid)
-    check_shared_bytes(out, info(target).limits.at(std::string(kShared)), target.text());
+  if (row_.grid) check_shared_bytes(out, info(target).group_bytes(), target.text());
   runtime::Binary binary;
   binary.target = target.text();
   binary.format = row_.format;

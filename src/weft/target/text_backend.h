@@ -9,7 +9,6 @@
 
 #include "weft/target/backend.h"
 #include "weft/target/emit_c.h"
-#include "weft/target/gpu_rows.h"
 
 namespace weft {
 
@@ -47,7 +46,7 @@ class TextBackend : public Backend {
   /// The compiler behind and what it is told, for facts(); default: none, the text is the result.
   virtual std::string compiler(const Target&) const { return ""; }
   /// The limits that the target string may lower or raise, over those of the device.
-  static GroupLimits stated(GroupLimits limits, const Target& target);
+  static void read_limits(TargetInfo& info, const Target& target);
 
  private:
   TextRow row_;

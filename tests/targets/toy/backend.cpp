@@ -100,6 +100,7 @@ class ToyBackend final : public Backend {
                   cat("target toy takes no options, not \"", key.empty() ? value : key, "\""));
     }
     TargetInfo out = generic_target_info();
+    out.name = "toy";
     out.dtypes = {dtypes::float32};
     out.limits["whole_functions"] = 1;  // a kernel is a whole function
     return out;
@@ -114,7 +115,7 @@ class ToyBackend final : public Backend {
           cat("\"", p.var->name, "\" of ", f->name, " is a scalar; toy takes tensors");
       return refusal;
     }
-    return accepts_rows(f, info(target), "toy");
+    return accepts_rows(f, info(target));
   }
 
   pass::Pipeline pipeline(const Target&) const override { return {}; }

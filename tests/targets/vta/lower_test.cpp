@@ -32,13 +32,10 @@ Ref<runtime::Module> build_here(ir::PrimFunc f, std::string_view text) {
   return make_ref<runtime::Module>(b.emit(parts.kernels, target), std::vector{parts.plan});
 }
 
-std::shared_ptr<schedule::ScheduleRules> rules_of(std::string_view text) {
-  TargetInfo info = backend().info(Target::parse(text));
-  auto rules = std::make_shared<schedule::ScheduleRules>(*schedule::ScheduleRules::generic());
-  for (const MemoryInfo& m : info.memories) rules->scopes.push_back({m.scope, m.private_to});
-  for (const InstructionInfo& i : info.instructions)
-    rules->instructions.push_back({i.name, i.meaning, i.implementation});
-  return rules;
+std::shared_ptr<const TargetInfo> table_of(std::string_view text) {
+  auto out = std::make_shared<TargetInfo>(*schedule_target_info());
+  out->merge(backend().info(Target::parse(text)));
+  return out;
 }
 
 /// The seed's program: packed product, then the epilogue `last` of C_buf[i, j, b, c].
@@ -125,7 +122,7 @@ TEST(VtaLower, the_seeds_program_by_its_default_schedule) {
 
 TEST(VtaLower, the_seeds_own_schedule_step_by_step) {
   Config c;
-  schedule::Schedule sch(ir::parse_func(seed(c, 1, 4, 4)), rules_of("vta"));
+  schedule::Schedule sch(ir::parse_func(seed(c, 1, 4, 4)), table_of("vta"));
   BlockRef sum = sch.get_block("C_buf");
   sch.set_scope(sum, 0, "vta.acc");                   // s[C_buf].set_scope(env.acc_scope)
   BlockRef a = sch.cache_read(sum, 0, "vta.inp");     // A_buf, s[A_buf].set_scope(env.inp_scope)
@@ -150,7 +147,7 @@ TEST(VtaLower, the_seeds_own_schedule_step_by_step) {
 TEST(VtaLower, a_buffer_that_does_not_fit_names_the_loop_and_what_fits) {
   Config c;  // 2048 input, 1024 weight and 2048 accumulator elements
   auto scheduled = [&](int m, int n, bool whole_weights) {
-    schedule::Schedule sch(ir::parse_func(seed(c, 1, m, n)), rules_of("vta"));
+    schedule::Schedule sch(ir::parse_func(seed(c, 1, m, n)), table_of("vta"));
     BlockRef sum = sch.get_block("C_buf");
     sch.set_scope(sum, 0, "vta.acc");
     BlockRef a = sch.cache_read(sum, 0, "vta.inp");
@@ -465,7 +462,7 @@ std::int64_t modelled(const schedule::Schedule& sch, const Config& c) {
 
 TEST(VtaLower, estimates_of_tiles_are_those_of_the_cycle_model) {
   const Config c;
-  const std::shared_ptr<const schedule::ScheduleRules> rules = rules_of("vta");
+  const std::shared_ptr<const TargetInfo> machine = table_of("vta");
   struct Layer {
     int size, ci, co, kernel, stride;
   };
@@ -481,7 +478,7 @@ TEST(VtaLower, estimates_of_tiles_are_those_of_the_cycle_model) {
       ScheduleOptions given;
       for (std::size_t a = 0; a < stage.task.axes.size(); ++a)
         given.tiles[stage.task.axes[a].var->name] = ranked[rank].tile[a];
-      const auto cycles = static_cast<double>(modelled(default_schedule(f, c, rules, given), c));
+      const auto cycles = static_cast<double>(modelled(default_schedule(f, c, machine, given), c));
       EXPECT_NEAR(ranked[rank].cycles / cycles, 1, rank ? 0.08 : 0.015)
           << l.size << " " << l.ci << " " << l.kernel << ", rank " << rank << ": " << cycles;
     }

@@ -69,7 +69,7 @@ ir::PrimFunc turned(const ir::PrimFunc& f, int blocks, int side, Elem e) {
                               : t.is_int() ? "i"
                                            : "f",
                               std::to_string(t.bits));
-  schedule::Schedule sch(f, all_rules());
+  schedule::Schedule sch(f, all_target_info());
   for (int b = 0; b < blocks; ++b) {
     auto loops = sch.get_loops(sch.get_block(cat("turn", b)));
     sch.tensorize(loops[loops.size() - 2], row);

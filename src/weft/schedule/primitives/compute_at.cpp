@@ -192,7 +192,7 @@ std::vector<const ForNode*> shared_loops(const Move& m, const Buffer& buffer) {
   auto around = m.loop.loops();
   around.push_back(m.loop.loop());
   for (const ForNode* loop : around) {
-    if (loop->for_kind == ForKind::bound && !m.s.rules->is_private(buffer->scope, loop->axis))
+    if (loop->for_kind == ForKind::bound && !m.s.machine->is_private(buffer->scope, loop->axis))
       out.push_back(loop);
   }
   return out;

@@ -17,7 +17,7 @@ using namespace ir;
 struct Kind {
   std::string_view step;
   ForKind kind;
-  const AxisRule* axis = nullptr;  // of a bind
+  const AxisInfo* axis = nullptr;  // of a bind
 };
 
 Stmt with_kind(const ForNode* loop, ForKind kind, std::string axis) {
@@ -83,7 +83,7 @@ Verdict check_iters(const State& s, const Kind& kind, const Path& path, const Le
                " that feed only spatial iterators: ", quoted(legal)));
     if (reduce && kind.axis) {
       std::vector<std::string> axes;
-      for (const AxisRule& a : s.rules->axes) {
+      for (const AxisInfo& a : s.machine->axes) {
         if (a.reduces) axes.push_back(a.name);
       }
       r.note(cat("axes that can reduce: ", quoted(axes)));
@@ -169,7 +169,7 @@ Verdict check_independent(const State& s, const Kind& kind, const Path& path) {
     all.insert(all.end(), under[i].loops.begin(), under[i].loops.end());
     if (standing(all, under[i].realize->predicate).count(loop->var.get())) continue;
     for (const BufferRegion& w : block->writes) {
-      const bool own = kind.axis ? s.rules->is_private(w.buffer->scope, kind.axis->name)
+      const bool own = kind.axis ? s.machine->is_private(w.buffer->scope, kind.axis->name)
                                  : only_used_under(path, w.buffer.get());
       if (own) continue;
       Refusal r = refuse(s, cat("schedule.", kind.step, ".race"),
@@ -223,7 +223,7 @@ std::vector<const ForNode*> kernel_loops(const Path& path) {
   return out;
 }
 
-Verdict check_extents(const State& s, const AxisRule& axis, const Path& path) {
+Verdict check_extents(const State& s, const AxisInfo& axis, const Path& path) {
   const ForNode* loop = path.loop();
   std::int64_t extent = 0;
   const bool constant = is_const_int(loop->extent, &extent);
@@ -239,10 +239,10 @@ Verdict check_extents(const State& s, const AxisRule& axis, const Path& path) {
   std::map<std::string, std::int64_t> group;
   if (constant) group[axis.name] = extent;
   for (const ForNode* other : kernel_loops(path)) {
-    const AxisRule* rule = s.rules->axis(other->axis);
+    const AxisInfo* rule = s.machine->axis(other->axis);
     std::int64_t n = 0;
     const bool known = is_const_int(other->extent, &n);
-    if (other->axis == axis.name && !axis.is_virtual && constant && known && n != extent) {
+    if (other->axis == axis.name && !axis.is_virtual() && constant && known && n != extent) {
       Refusal r = refuse(
           s, "schedule.bind.extent",
           cat("bind of ", name_of(loop), " (extent ", extent, ") to \"", axis.name,
@@ -274,8 +274,8 @@ Verdict check_extents(const State& s, const AxisRule& axis, const Path& path) {
 
 /// Two nested loops on one axis become one: only sound when the inner blocks do the same for every
 /// outer iteration and their results are visible to all points.
-Verdict check_nested(const State& s, const AxisRule& axis, const Path& path) {
-  if (axis.is_virtual) return std::nullopt;
+Verdict check_nested(const State& s, const AxisInfo& axis, const Path& path) {
+  if (axis.is_virtual()) return std::nullopt;
   std::vector<std::pair<const ForNode*, const ForNode*>> pairs;  // outer, inner
   const std::vector<const ForNode*> around = path.loops();
   for (const ForNode* outer : path.loops()) {
@@ -299,7 +299,7 @@ Verdict check_nested(const State& s, const AxisRule& axis, const Path& path) {
                                name_of(leaf.block()), " depends on ", name_of(outer)),
                            leaf.realize);
         r.note("legal: another axis for one of them");
-        for (const AxisRule& other : s.rules->axes) {
+        for (const AxisInfo& other : s.machine->axes) {
           const bool free = other.group == axis.group && other.name != axis.name &&
                             std::none_of(around.begin(), around.end(),
                                          [&](const ForNode* l) { return l->axis == other.name; });
@@ -310,15 +310,15 @@ Verdict check_nested(const State& s, const AxisRule& axis, const Path& path) {
         return r;
       }
       for (const BufferRegion& w : leaf.block()->writes) {
-        if (!s.rules->is_private(w.buffer->scope, axis.name)) continue;
+        if (!s.machine->is_private(w.buffer->scope, axis.name)) continue;
         Refusal r = refuse(s, "schedule.bind.private",
                            cat("bind of ", name_of(path.loop()), " would let each point of \"",
                                axis.name, "\" fill only its part of its own \"", w.buffer->name,
                                "\" (scope \"", w.buffer->scope, "\")"),
                            leaf.realize);
         std::vector<std::string> visible;
-        for (const ScopeRule& row : s.rules->scopes) {
-          if (!s.rules->is_private(row.scope, axis.name)) visible.push_back(row.scope);
+        for (const MemoryInfo& row : s.machine->memories) {
+          if (!s.machine->is_private(row.scope, axis.name)) visible.push_back(row.scope);
         }
         r.note(
             cat("legal: scopes that the points of \"", axis.name, "\" share: ", quoted(visible)));
@@ -354,13 +354,13 @@ Verdict Unroll::transform(const State& s, Outcome<Result>& out) const {
 Verdict Bind::transform(const State& s, Outcome<Result>& out) const {
   Path path;
   WEFT_TRY(locate(s, loop, path));
-  const AxisRule* axis = s.rules->axis(thread_axis);
+  const AxisInfo* axis = s.machine->axis(thread_axis);
   if (!axis) {
     Refusal r = refuse(s, "schedule.bind.axis",
                        cat("bind of ", name_of(path.loop()), " names the axis \"", thread_axis,
                            "\", which no target has"));
-    r.note(cat("legal: ", quoted(s.rules->axis_names())));
-    r.help = did_you_mean(thread_axis, s.rules->axis_names());
+    r.note(cat("legal: ", quoted(names_of(s.machine->axes))));
+    r.help = did_you_mean(thread_axis, names_of(s.machine->axes));
     return r;
   }
   WEFT_TRY(check_extents(s, *axis, path));

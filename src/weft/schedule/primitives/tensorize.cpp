@@ -217,12 +217,12 @@ class Match {
 }  // namespace
 
 Verdict Tensorize::transform(const State& s, Outcome<Result>& out) const {
-  const InstructionRule* rule = s.rules->instruction(tensor_intrin);
+  const InstructionInfo* rule = s.machine->instruction(tensor_intrin);
   if (!rule) {
     Refusal r = refuse(s, "schedule.tensorize.unknown",
                        cat("tensorize: no instruction \"", tensor_intrin, "\" is registered"));
-    r.note(cat("instructions: ", quoted(s.rules->instruction_names())));
-    r.help = did_you_mean(tensor_intrin, s.rules->instruction_names());
+    r.note(cat("instructions: ", quoted(names_of(s.machine->instructions))));
+    r.help = did_you_mean(tensor_intrin, names_of(s.machine->instructions));
     return r;
   }
   State now = s;

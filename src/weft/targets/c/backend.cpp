@@ -48,7 +48,7 @@ class CBackend final : public TextBackend {
     }
     out.dtypes = generic_target_info().dtypes;
     out.instructions = transpose_rows();
-    if (const int bytes = vector_bytes(target)) out.limits["vector_bytes"] = bytes;
+    if (const int bytes = vector_bytes(target)) out.limits[limits::kVectorBytes] = bytes;
     return out;
   }
 
@@ -58,7 +58,7 @@ class CBackend final : public TextBackend {
     options.transposes = true;
     options.hoist_guards = true;
     options.read(target);
-    return standard_pipeline(info(target), "c", options);
+    return standard_pipeline(info(target), options);
   }
 
   const CSpelling& spelling_for(const Target& target) const override {

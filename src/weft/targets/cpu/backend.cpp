@@ -68,6 +68,7 @@ class CpuBackend final : public Backend {
   TargetInfo info(const Target& target) const override {
     check_options(target, {"mcpu", "passes"}, "");
     TargetInfo out;
+    out.name = "cpu";
     MemoryInfo global, local;
     global.scope = "global";
     local.scope = "local";
@@ -75,20 +76,21 @@ class CpuBackend final : public Backend {
     out.dtypes = generic_target_info().dtypes;
     out.instructions = transpose_rows();
     int bytes = vector_bytes();
-    out.limits = {
-        {"vector_bytes", bytes}, {"registers", bytes == 64 ? 32 : 16}, {"max_vector_bytes", 256}};
+    out.limits = {{limits::kVectorBytes, bytes},
+                  {limits::kRegisters, bytes == 64 ? 32 : 16},
+                  {"max_vector_bytes", 256}};
     // 0 where the system does not say.
     if (const long first = sysconf(_SC_LEVEL1_DCACHE_SIZE); first > 0)
-      out.limits["cache1_bytes"] = first;
+      out.limits[limits::kCache1Bytes] = first;
     if (const long second = sysconf(_SC_LEVEL2_CACHE_SIZE); second > 0)
-      out.limits["cache2_bytes"] = second;
+      out.limits[limits::kCache2Bytes] = second;
     return out;
   }
 
   Verdict accepts(const ir::PrimFunc&, const Target&) const override { return std::nullopt; }
 
   ir::PrimFunc default_schedule(const ir::PrimFunc& f, const Target& target) const override {
-    return rules::schedule_for_host(f, host_facts_of(info(target)));
+    return rules::schedule_for_host(f, info(target));
   }
 
   pass::Pipeline pipeline(const Target& target) const override {
@@ -99,7 +101,7 @@ class CpuBackend final : public Backend {
     options.transposes = true;
     options.hoist_guards = true;
     options.read(target);
-    return standard_pipeline(info(target), "cpu", options);
+    return standard_pipeline(info(target), options);
   }
 
   runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels,

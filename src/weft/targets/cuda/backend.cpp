@@ -23,18 +23,17 @@ class CudaBackend final : public TextBackend {
                      .spelling = spelling}) {}
 
   TargetInfo rows(const Target& target) const override {
-    GroupLimits limits;
-    limits.shared_bytes = shared_of(arch(target));
-    limits.processors = processors(target);
-    TargetInfo out = grid_target_info(stated(limits, target));
-    out.limits["vector_bytes"] = 16;
+    TargetInfo out = grid_target_info();
+    out.set_group(out.group_threads(), shared_of(arch(target)));
+    read_card(out, target);
+    out.limits[limits::kVectorBytes] = 16;
     if (copies_asynchronously(arch(target))) out.queues.push_back({"cp.async", true, "group", 0});
     if (capability(arch(target)) >= 90) out.queues.push_back({"bulk", false, "token", 0});
     if (capability(arch(target)) == 90) out.queues.push_back({"wgmma", true, "group", 0});
-    out.limits["vector_align"] = 16;
-    if (capability(arch(target)) == 90) out.limits["product_sums_per_clock"] = 2048;
+    out.limits[limits::kVectorAlign] = 16;
+    if (capability(arch(target)) == 90) read_rates(out);
     if (int sums = double_product_sums(capability(arch(target))))
-      out.limits["double_product_sums_per_clock"] = sums;
+      out.limits[limits::kDoubleProductSums] = sums;
     out.instructions = tensor_core_rows();
     return out;
   }
@@ -143,13 +142,27 @@ class CudaBackend final : public TextBackend {
     return number;
   }
 
-  /// Of the card, unless the target string names an architecture instead of one.
-  static std::int64_t processors(const Target& target) {
+  /// What the card says, unless the target string names an architecture instead of one.
+  static void read_card(TargetInfo& out, const Target& target) {
+    if (!target.option("arch", "").empty()) return;
     std::string reason;
-    const std::vector<Card> all =
-        target.option("arch", "").empty() ? cards(&reason) : std::vector<Card>{};
-    const auto i = static_cast<std::size_t>(index(target));
-    return i < all.size() ? all[i].processors : GroupLimits{}.processors;
+    const std::vector<Card> all = cards(&reason);
+    if (const auto i = static_cast<std::size_t>(index(target)); i < all.size())
+      out.limits[limits::kProcessors] = all[i].processors;
+  }
+
+  /// What processors of sm_90 reach while all of them multiply tiles, and the clock and memory of
+  /// the card that was measured, which a card at hand replaces by its own: NVIDIA H200, 2026-11-23;
+  /// a refit: bench/gpu/gemm_tiles.py.
+  static void read_rates(TargetInfo& out) {
+    out.limits[limits::kProductSums] = 2048;
+    out.limits[limits::kCacheRate] = 74;
+    out.limits[limits::kSharedCacheRate] = 53;
+    out.limits[limits::kTileNs] = 330, out.limits[limits::kHalfPieceNs] = 320;
+    out.limits[limits::kStagedRate] = 185000;
+    out.limits[limits::kKernelNs] = 300, out.limits[limits::kClusterNs] = 900;
+    out.limits[limits::kClockKhz] = 1980000;
+    out.limits[limits::kMemoryRate] = 4800000;
   }
 
   /// cp.async exists from compute capability 8.0 on.

@@ -17,14 +17,15 @@ class MetalBackend final : public TextBackend {
   }
 
   TargetInfo rows(const Target& target) const override {
-    GroupLimits limits;
-    limits.thread_extent[2] = 1024;
-    for (std::int64_t& n : limits.block_extent) n = 2147483647;
-    limits.shared_bytes = 32768;
-    TargetInfo out = grid_target_info(stated(limits, target));
+    TargetInfo out = grid_target_info();
+    for (AxisInfo& axis : out.axes) {
+      if (axis.group == "blockIdx") axis.limit = 2147483647;
+      if (axis.group == "threadIdx") axis.limit = 1024;
+    }
+    out.set_group(out.group_threads(), 32768);
     std::erase(out.dtypes, dtypes::float64);
-    out.limits["vector_bytes"] = 16;
-    out.limits["vector_align"] = 16;
+    out.limits[limits::kVectorBytes] = 16;
+    out.limits[limits::kVectorAlign] = 16;
     return out;
   }
 

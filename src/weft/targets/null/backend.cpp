@@ -73,7 +73,8 @@ class NullBackend final : public Backend {
   std::string_view name() const override { return "null"; }
   TargetInfo info(const Target&) const override {
     TargetInfo out = generic_target_info();
-    out.limits["whole_functions"] = 1;
+    out.name = "null";
+    out.limits[limits::kWholeFunctions] = 1;
     return out;
   }
   Verdict accepts(const ir::PrimFunc&, const Target&) const override { return {}; }

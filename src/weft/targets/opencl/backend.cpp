@@ -17,21 +17,28 @@ class OpenClBackend final : public TextBackend {
                      .spelling = spelling}) {}
 
   TargetInfo rows(const Target& target) const override {
-    GroupLimits limits;
+    TargetInfo out = kind();
     std::string reason;
     std::vector<Adapter> all = adapters(&reason);
     auto i = static_cast<std::size_t>(target.integer("", 0));
     if (i < all.size()) {
-      limits.threads = all[i].threads;
-      limits.shared_bytes = all[i].shared_bytes;
-      for (int d = 0; d < 3; ++d) limits.thread_extent[d] = all[i].sizes[d];
+      out.set_group(all[i].threads, all[i].shared_bytes);
+      for (AxisInfo& axis : out.axes) {
+        if (axis.group == "threadIdx") axis.limit = all[i].sizes[axis.name.back() - 'x'];
+      }
+      if (!all[i].doubles) std::erase(out.dtypes, dtypes::float64);
     }
-    TargetInfo out = table(stated(limits, target));
-    if (i < all.size() && !all[i].doubles) std::erase(out.dtypes, dtypes::float64);
     return out;
   }
 
-  TargetInfo kind() const override { return table({}); }
+  TargetInfo kind() const override {
+    TargetInfo out = grid_target_info();
+    for (AxisInfo& axis : out.axes) {
+      if (axis.group == "blockIdx") axis.limit = 2147483647;
+    }
+    out.limits[limits::kVectorBytes] = 16;
+    return out;
+  }
 
   std::vector<DeviceStatus> devices() const override {
     std::string reason;
@@ -55,14 +62,6 @@ class OpenClBackend final : public TextBackend {
 
   Ref<runtime::Device> open(const Target& target) const override {
     return open_adapter(static_cast<int>(target.integer("", 0)));
-  }
-
- private:
-  static TargetInfo table(GroupLimits limits) {
-    for (std::int64_t& n : limits.block_extent) n = 2147483647;
-    TargetInfo out = grid_target_info(limits);
-    out.limits["vector_bytes"] = 16;
-    return out;
   }
 };
 

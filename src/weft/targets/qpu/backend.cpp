@@ -23,6 +23,7 @@ class QpuBackend final : public Backend {
   TargetInfo info(const Target& target) const override {
     hw::EmulatorOptions options = options_of(target);
     TargetInfo out;
+    out.name = "qpu";
     AxisInfo qpu;
     // QPUs can meet (semaphores), but what one stored another's TMU may not see before the next
     // launch: stages that depend on each other are launches of their own, so no barrier row.
@@ -45,17 +46,18 @@ class QpuBackend final : public Backend {
     store.name = "store", store.sync = "counted", store.outstanding = 1;
     out.queues = {tmu, store};
     out.dtypes = {dtypes::float32, dtypes::int32, dtypes::uint32};
-    out.limits = {{"lanes", 16}, {"qpus", options.qpus}, {"registers", 64}, {"nan", 0}};
+    out.limits = {
+        {limits::kLanes, 16}, {"qpus", options.qpus}, {limits::kRegisters, 64}, {limits::kNan, 0}};
     return out;
   }
 
   Verdict accepts(const ir::PrimFunc& f, const Target& target) const override {
     if (Verdict no = tensor::accepts(f)) return no;
-    return accepts_rows(f, info(target), "qpu");
+    return accepts_rows(f, info(target));
   }
 
   ir::PrimFunc default_schedule(const ir::PrimFunc& f, const Target& target) const override {
-    return tensor::default_schedule(f, options_of(target).qpus);
+    return tensor::default_schedule(f, info(target));
   }
 
   pass::Pipeline pipeline(const Target& target) const override {
@@ -63,7 +65,7 @@ class QpuBackend final : public Backend {
     // want indices whole; a buffer that stands for two would be stored and read in one kernel.
     LoweringOptions options;
     options.merge_expressions = options.share_storage = false;
-    pass::Pipeline out = standard_pipeline(info(target), "qpu", options);
+    pass::Pipeline out = standard_pipeline(info(target), options);
     out.push_back({"prepare", tensor::prepare});
     return out;
   }

@@ -9,10 +9,10 @@
 #include "weft/ir/interpret.h"
 #include "weft/ir/text.h"
 #include "weft/pass/init_empty_reductions.h"
+#include "weft/pass/join_points.h"
 #include "weft/runtime/host_device.h"
 #include "weft/runtime/signature.h"
 #include "weft/target/backend.h"
-#include "weft/target/join_points.h"
 #include "weft/target/whole_function.h"
 
 namespace weft::ref {
@@ -126,12 +126,16 @@ class RefBackend final : public Backend {
                   cat("target ref takes no options, not \"", key.empty() ? value : key, "\""));
     }
     TargetInfo out = generic_target_info();
-    out.limits["whole_functions"] = 1;
+    out.name = "ref";
+    out.limits[limits::kWholeFunctions] = 1;
     return out;
   }
   Verdict accepts(const ir::PrimFunc&, const Target&) const override { return {}; }
-  pass::Pipeline pipeline(const Target&) const override {
-    return {{"init_empty_reductions", pass::init_empty_reductions}, {"join_points", join_points}};
+  pass::Pipeline pipeline(const Target& target) const override {
+    return {{"init_empty_reductions", pass::init_empty_reductions},
+            {"join_points", [machine = info(target)](const ir::PrimFunc& f) {
+               return pass::join_points(f, machine);
+             }}};
   }
   runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels,
                        const Target& target) const override {

@@ -120,6 +120,7 @@ class VtaBackend final : public Backend, public OpenSchedules {
     if (target.option("debug", "") != "") debug_parts(target);
     Config c = config_of(target);
     TargetInfo out;
+    out.name = "vta";
     auto memory = [&](const char* scope, std::int64_t bytes, std::int64_t smallest,
                       const char* access) {
       MemoryInfo m;
@@ -162,7 +163,7 @@ class VtaBackend final : public Backend, public OpenSchedules {
     }
     // Narrow integers are widened on the way in and cut on the way out.
     out.dtypes = {dtypes::int8, dtypes::int32, dtypes::int16, dtypes::uint8, dtypes::uint16};
-    out.limits = {{"lanes", c.lanes()},
+    out.limits = {{limits::kLanes, c.lanes()},
                   {"block_in", c.block_in()},
                   {"block_out", c.block_out()},
                   {"batch", c.batch()},
@@ -180,7 +181,7 @@ class VtaBackend final : public Backend, public OpenSchedules {
   }
 
   Verdict accepts(const ir::PrimFunc& f, const Target& target) const override {
-    if (Verdict no = accepts_rows(f, info(target), "vta")) return no;
+    if (Verdict no = accepts_rows(f, info(target))) return no;
     for (const ir::Param& p : f->params) {
       Refusal r;
       r.code = "vta.accepts.static";
@@ -239,23 +240,23 @@ class VtaBackend final : public Backend, public OpenSchedules {
   }
 
   pass::Pipeline pipeline(const Target& target) const override {
-    pass::Machine machine = machine_of(info(target), "vta");
+    const auto machine = std::make_shared<const TargetInfo>(info(target));
     pass::Pipeline p;
     p.push_back({"lower_init", pass::lower_init});
-    p.push_back({"place_allocations",
-                 [machine](const ir::PrimFunc& f) { return pass::place_allocations(f, machine); }});
+    p.push_back({"place_allocations", [machine](const ir::PrimFunc& f) {
+                   return pass::place_allocations(f, *machine);
+                 }});
     p.push_back({"convert_blocks", pass::convert_blocks});
     p.push_back({"compact_buffers",
-                 [machine](const ir::PrimFunc& f) { return pass::compact_buffers(f, machine); }});
+                 [machine](const ir::PrimFunc& f) { return pass::compact_buffers(f, *machine); }});
     p.push_back({"trim_loops", trim_loops});
-    pass::Machine recording = machine;  // places are found while recording
-    recording.varying_shapes = true;
-    p.push_back({"compact_tiles", [recording](const ir::PrimFunc& f) {
-                   return pass::compact_buffers(f, recording);
+    // Places are found while recording, so shapes may vary.
+    p.push_back({"compact_tiles", [machine](const ir::PrimFunc& f) {
+                   return pass::compact_buffers(f, *machine, true);
                  }});
     p.push_back({"lower_match_buffers", pass::lower_match_buffers});
     p.push_back({"inject_virtual_threads", [machine](const ir::PrimFunc& f) {
-                   return pass::inject_virtual_threads(keep_places(f), machine, is_nest);
+                   return pass::inject_virtual_threads(keep_places(f), *machine, is_nest);
                  }});
     p.push_back({"flatten_buffers", pass::flatten_buffers});
     p.push_back({"simplify", pass::simplify});
@@ -354,10 +355,10 @@ class VtaBackend final : public Backend, public OpenSchedules {
  private:
   std::unique_ptr<schedule::Schedule> with_options(const ir::PrimFunc& f, const Target& target,
                                                    const ScheduleOptions& options) const {
-    auto rules = std::make_shared<schedule::ScheduleRules>(*schedule::ScheduleRules::generic());
-    rules->merge(rules_of(info(target)));
+    auto machine = std::make_shared<TargetInfo>(*schedule_target_info());
+    machine->merge(info(target));
     return std::make_unique<schedule::Schedule>(
-        vta::default_schedule(f, config_of(target), rules, options));
+        vta::default_schedule(f, config_of(target), machine, options));
   }
 };
 

@@ -128,7 +128,7 @@ class Steps {
 
   std::string gemm() const {
     const auto known = [&](const std::string& name) {
-      return sch_.state().rules->instruction(name);
+      return sch_.state().machine->instruction(name);
     };
     std::string shaped = cat("vta.gemm.", c_.batch(), "x", c_.block_out(), "x", c_.block_in());
     const bool plain = c_.batch() == 1 && c_.block_out() == 16 && c_.block_in() == 16;
@@ -292,7 +292,7 @@ Verdict accepts_default(const PrimFunc& f, const Config& c) {
 }
 
 schedule::Schedule default_schedule(const PrimFunc& f, const Config& c,
-                                    std::shared_ptr<const schedule::ScheduleRules> rules,
+                                    std::shared_ptr<const TargetInfo> machine,
                                     const ScheduleOptions& options) {
   if (is_scheduled(f))
     throw Error(ErrorKind::schedule, "vta.schedule.scheduled",
@@ -317,7 +317,7 @@ schedule::Schedule default_schedule(const PrimFunc& f, const Config& c,
                   cat("a tile of ", n, " whole elements along \"", name, "\""))
           .note("legal: at least 1");
   }
-  schedule::Schedule sch(packed.func, std::move(rules));
+  schedule::Schedule sch(packed.func, std::move(machine));
   for (const PackedStage& s : packed.stages) Steps(sch, s, c, options).run();
   return sch;
 }

@@ -27,10 +27,10 @@ bool is_scheduled(const ir::PrimFunc& f);
 /// Refuses ("vta.accepts.*") what has neither a schedule nor a default one.
 Verdict accepts_default(const ir::PrimFunc& f, const Config& config);
 /// The function packed and scheduled; `start()` of the result is the packed function, which the
-/// trace replays on. `rules` have the machine's scopes and instructions. Throws Error(lower,
+/// trace replays on. `machine` has the scopes and instructions. Throws Error(lower,
 /// "vta.accepts.*"), Error(schedule, "vta.schedule.*").
 schedule::Schedule default_schedule(const ir::PrimFunc& f, const Config& config,
-                                    std::shared_ptr<const schedule::ScheduleRules> rules,
+                                    std::shared_ptr<const TargetInfo> machine,
                                     const ScheduleOptions& options = {});
 
 }  // namespace weft::vta

@@ -56,6 +56,7 @@ class WseBackend final : public Backend {
   TargetInfo info(const Target& target) const override {
     Size s = size_of_target(target);
     TargetInfo out;
+    out.name = "wse";
     AxisInfo x, y;
     x.name = "pe.x";
     y.name = "pe.y";

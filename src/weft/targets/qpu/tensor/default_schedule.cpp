@@ -510,8 +510,7 @@ bool spread(Schedule& sch, const Nest& nest, std::int64_t qpus) {
 /// When strides are known at run time only, whether results or terms lie side by side is too: the
 /// function holds both versions and the host chooses. Null where there is no such choice.
 PrimFunc two_versions(const PrimFunc& f, const Nest& nest,
-                      const std::shared_ptr<const schedule::ScheduleRules>& rules,
-                      std::int64_t qpus) {
+                      const std::shared_ptr<const TargetInfo>& machine, std::int64_t qpus) {
   if (!joins(nest)) return nullptr;
   std::optional<std::size_t> result, term;
   bool known = true;
@@ -547,7 +546,7 @@ PrimFunc two_versions(const PrimFunc& f, const Nest& nest,
   if (!good) return nullptr;
   PrimFunc versions[2];
   for (int i = 0; i < 2; ++i) {
-    Schedule sch(f, rules);
+    Schedule sch(f, machine);
     sch.set_detail(false);
     bool done = attempt(sch, [&] {
       place(sch, nest, qpus, i == 0 ? result : term);
@@ -620,7 +619,8 @@ class BindMarked final : public Rewriter {
 
 }  // namespace
 
-PrimFunc default_schedule(const PrimFunc& f, std::int64_t qpus) {
+PrimFunc default_schedule(const PrimFunc& f, const TargetInfo& info) {
+  const std::int64_t qpus = info.axis("qpu")->limit;
   bool bound = false, marked = false;
   for_each_stmt(f->body, [&](const Stmt& s) {
     const auto* loop = as<ForNode>(s);
@@ -636,16 +636,13 @@ PrimFunc default_schedule(const PrimFunc& f, std::int64_t qpus) {
   if (bound) return f;
   const auto* root = as<BlockRealizeNode>(f->body);
   if (!root) return f;
-  auto rules = std::make_shared<schedule::ScheduleRules>(*schedule::ScheduleRules::generic());
-  rules->axes.push_back({"qpu", qpus, "", 0, false, false});
-  rules->axes.push_back({"lane", kLanes, "", 0, true, false});
-  rules->scopes.push_back({"local", {"qpu", "lane"}});
-  std::rotate(rules->scopes.rbegin(), rules->scopes.rbegin() + 1, rules->scopes.rend());
+  auto machine = std::make_shared<TargetInfo>(info);
+  machine->merge(*schedule_target_info());
   std::vector<Nest> all = nests_of(f);
   if (all.size() == 1 && all[0].block) {
-    if (PrimFunc both = two_versions(f, all[0], rules, qpus)) return both;
+    if (PrimFunc both = two_versions(f, all[0], machine, qpus)) return both;
   }
-  Schedule sch(f, rules);
+  Schedule sch(f, machine);
   sch.set_detail(false);
   PrimFunc now = f;  // keeps the nodes below alive
   auto rows = [&] {

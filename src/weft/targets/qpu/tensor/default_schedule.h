@@ -9,6 +9,6 @@
 
 namespace weft::qpu::tensor {
 
-ir::PrimFunc default_schedule(const ir::PrimFunc& f, std::int64_t qpus);
+ir::PrimFunc default_schedule(const ir::PrimFunc& f, const TargetInfo& info);
 
 }  // namespace weft::qpu::tensor

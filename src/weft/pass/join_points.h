@@ -3,11 +3,12 @@
 // A scheduled function as the interpreter runs points that hand work to one another.
 
 #include "weft/ir/node.h"
+#include "weft/machine/target_info.h"
 
-namespace weft {
+namespace weft::pass {
 
 /// Points that meet at barriers in shared memory must run in turns, not one after another: their
 /// loops are joined into a launch. Other functions stay as they are.
-ir::PrimFunc join_points(const ir::PrimFunc& f);
+ir::PrimFunc join_points(const ir::PrimFunc& f, const TargetInfo& machine);
 
-}  // namespace weft
+}  // namespace weft::pass
