@@ -186,11 +186,16 @@ TEST(ArrayGrid, convolutions_of_images_and_of_many_channels_compile) {
 }
 
 /// Few blocks take operands early, many do not; vectors and one barrier for a step in both.
-TEST(ArrayGrid, few_blocks_take_operands_early) {
+TEST(ArrayGrid, few_blocks_and_small_ones_take_operands_early) {
   NEED_CARD();
-  for (auto [n, early] : {std::pair<std::int64_t, bool>{1024, true}, {4096, false}}) {
-    NDArray a = NDArray::empty(device, Elem::float32, Dims{n, n});
-    matmul(a, a);
+  struct Case {
+    std::int64_t m, n, k;
+    bool early;
+  };
+  for (auto [m, n, k, early] :
+       {Case{1024, 1024, 1024, true}, {4096, 4096, 4096, true}, {100000, 64, 64, false}}) {
+    matmul(NDArray::empty(device, Elem::float32, Dims{m, k}),
+           NDArray::empty(device, Elem::float32, Dims{k, n}));
     const std::string& text = paper->last_source;
     EXPECT_EQ(text.find("ra1[") != std::string::npos && text.find("ra1[0] *") != std::string::npos,
               early)

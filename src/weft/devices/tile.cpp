@@ -99,10 +99,13 @@ TileChoice choose_tile(const Grid& grid, std::int64_t element_bytes, std::int64_
     if (t.threads() > grid.threads() || stages < 1) continue;
     const std::int64_t blocks = ceil_div(m, t.rows) * ceil_div(n, t.columns) * batch;
     // Several rounds of blocks leave fewer processors without work at their end than one and a bit.
-    constexpr std::int64_t kRounds = 4;
+    constexpr std::int64_t kMostRounds = 4;
     const std::int64_t held = kMostParts / std::max<std::int64_t>(1, batch * m * n * element_bytes);
+    const std::int64_t filled = grid.processors() * t.resident / blocks;
     const std::int64_t room = std::clamp<std::int64_t>(
-        kRounds * grid.processors() * t.resident / blocks, 1, std::max<std::int64_t>(1, held));
+        std::max(filled,
+                 std::min(kMostRounds * grid.processors() * t.resident / blocks, kMostRounds)),
+        1, std::max<std::int64_t>(1, held));
     const std::int64_t most =
         std::clamp<std::int64_t>(k / (4 * t.depth), 1, std::min<std::int64_t>(room, 512));
     for (std::int64_t parts = 1;;
