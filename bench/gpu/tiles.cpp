@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every tile of matrix products on a device with a grid, for a list of shapes and parts, each
 // beside what the choice by expected time takes and checked against it:
-//   tile_bench [DEVICE] [--small] [--tiles 0,7,8] [--shapes 3]
-// --tiles: these tiles alone; --shapes: so many of the list;
+//   tile_bench [DEVICE] [--small] [--tiles 0,7,8] [--shapes 3] [--list FILE] [--all]
+// --tiles: these tiles alone; --shapes: so many of the list; --list: other shapes, lines such as "1
+// 4096 768 768 NT" (of transposed operands); --all: every timing, not the best twelve;
 // --small times a small addition instead: the whole operation, and its launch and its result's
 // storage by themselves.
 
@@ -11,6 +12,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <vector>
@@ -75,24 +77,33 @@ struct Result {
   std::string text;
 };
 
-void products(const Ref& device, const std::vector<std::size_t>& only, std::size_t shapes) {
+const std::vector<Case> kCases = {
+    {1, 2048, 2048, 2048, false, false}, {1, 256, 1024, 784, false, false},
+    {1, 1000, 1001, 999, false, false},  {1, 2048, 2048, 2048, false, true},
+    {1, 2048, 2048, 2048, true, false},  {1, 100000, 64, 64, false, false},
+    {1, 4096, 4096, 4096, false, false}, {1, 256, 256, 256, false, false},
+    {1, 512, 512, 512, false, false},    {1, 1024, 1024, 1024, false, false},
+    {64, 256, 256, 256, false, false},   {1, 1024, 1024, 1024, false, true},
+    {1, 1024, 1024, 1024, true, false},  {1, 1024, 784, 256, true, false},
+    {1, 64, 64, 100000, false, false}};
+
+std::vector<Case> cases_of(const std::string& file) {
+  std::ifstream in(file);
+  std::vector<Case> out;
+  Case c{};
+  std::string layout;
+  while (in >> c.batch >> c.m >> c.n >> c.k >> layout) {
+    c.left_transposed = layout.at(0) == 'T', c.right_transposed = layout.at(1) == 'T';
+    out.push_back(c);
+  }
+  return out;
+}
+
+void products(const Ref& device, const std::vector<Case>& cases,
+              const std::vector<std::size_t>& only, std::size_t shapes, std::size_t shown) {
   const weft::device::Grid& grid = weft::device::grid_of(device);
   auto all = weft::device::tiles(4);
-  for (const Case& c : std::vector<Case>{{1, 2048, 2048, 2048, false, false},
-                                         {1, 256, 1024, 784, false, false},
-                                         {1, 1000, 1001, 999, false, false},
-                                         {1, 2048, 2048, 2048, false, true},
-                                         {1, 2048, 2048, 2048, true, false},
-                                         {1, 100000, 64, 64, false, false},
-                                         {1, 4096, 4096, 4096, false, false},
-                                         {1, 256, 256, 256, false, false},
-                                         {1, 512, 512, 512, false, false},
-                                         {1, 1024, 1024, 1024, false, false},
-                                         {64, 256, 256, 256, false, false},
-                                         {1, 1024, 1024, 1024, false, true},
-                                         {1, 1024, 1024, 1024, true, false},
-                                         {1, 1024, 784, 256, true, false},
-                                         {1, 64, 64, 100000, false, false}}) {
+  for (const Case& c : cases) {
     if (shapes-- == 0) break;
     const NDArray a = operand(device, c.batch, c.m, c.k, c.left_transposed),
                   b = operand(device, c.batch, c.k, c.n, c.right_transposed);
@@ -151,7 +162,7 @@ void products(const Ref& device, const std::vector<std::size_t>& only, std::size
     t.tile = -1;
     std::sort(results.begin(), results.end(),
               [](const Result& x, const Result& y) { return x.seconds < y.seconds; });
-    for (std::size_t i = 0; i < std::min<std::size_t>(12, results.size()); ++i)
+    for (std::size_t i = 0; i < std::min(shown, results.size()); ++i)
       std::printf("    %s\n", results[i].text.c_str());
     std::fflush(stdout);
   }
@@ -186,12 +197,16 @@ void small(const Ref& device) {
 int main(int count, char** arguments) {
   bool only_small = false;
   std::vector<std::size_t> tiles;
-  std::size_t shapes = 100;
+  std::size_t shapes = 100, shown = 12;
+  std::vector<Case> cases = kCases;
   std::string name = "cuda:0";
   for (int i = 1; i < count; ++i) {
     if (std::strcmp(arguments[i], "--small") == 0) only_small = true;
     else if (std::strcmp(arguments[i], "--shapes") == 0 && i + 1 < count)
       shapes = static_cast<std::size_t>(std::atoi(arguments[++i]));
+    else if (std::strcmp(arguments[i], "--all") == 0) shown = 100000;
+    else if (std::strcmp(arguments[i], "--list") == 0 && i + 1 < count)
+      cases = cases_of(arguments[++i]);
     else if (std::strcmp(arguments[i], "--tiles") == 0 && i + 1 < count)
       for (const char* p = arguments[++i]; p;
            p = std::strchr(p, ',') ? std::strchr(p, ',') + 1 : nullptr)
@@ -201,7 +216,7 @@ int main(int count, char** arguments) {
   try {
     Ref device = weft::open_device(name);
     if (only_small) small(device);
-    else products(device, tiles, shapes);
+    else products(device, cases, tiles, shapes, shown);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;

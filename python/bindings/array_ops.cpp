@@ -271,11 +271,12 @@ void bind_array_ops(nb::module_& m) {
       nb::arg("correction"));
   m.def(
       "_clipped",
-      [](const NDArray& x, nb::handle low, nb::handle high) {
+      [](const NDArray& x, nb::handle low, nb::handle high) -> std::optional<NDArray> {
         std::optional<Scalar> limits[2];
         if (!low.is_none()) limits[0] = scalar_of(low.ptr());
         if (!high.is_none()) limits[1] = scalar_of(high.ptr());
-        return unlocked([&] { return clipped(x, limits[0], limits[1]); });
+        NDArray out = unlocked([&] { return clipped(x, limits[0], limits[1]); });
+        return out.defined() ? std::optional<NDArray>(out) : std::nullopt;
       },
       nb::arg("x"), nb::arg("low").none(), nb::arg("high").none());
   m.def(

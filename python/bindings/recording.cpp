@@ -106,6 +106,20 @@ void bind_recording(nb::module_& m) {
       nb::arg("rule"), nb::arg("out"), nb::arg("arrays"), nb::arg("numbers"),
       "Writes a step of an optimizer over its array; False where the device has no kernel for it.");
   m.def(
+      "_step",
+      [](const std::string& rule, const std::vector<NDArray>& arrays,
+         const std::vector<double>& numbers, double decay, double shrink) {
+        constexpr std::string_view names[] = {"descend", "momentum", "nesterov", "adam", "running"};
+        const auto found = std::find(std::begin(names), std::end(names), rule);
+        WEFT_CHECK(found != std::end(names), "no step is called ", rule);
+        std::vector<Scalar> scalars(numbers.begin(), numbers.end());
+        return step_of(static_cast<Step>(found - std::begin(names)), arrays, scalars, decay,
+                       shrink);
+      },
+      nb::arg("rule"), nb::arg("arrays"), nb::arg("numbers"), nb::arg("decay") = 0.0,
+      nb::arg("shrink") = 1.0,
+      "The new arrays of an optimizer's step, by one launch; none where the device has no kernel.");
+  m.def(
       "_batch_norm",
       [](const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) -> nb::object {
         if (!device::has_batch_norm(x.data())) return nb::none();

@@ -6,5 +6,6 @@
 namespace weft::py {
 
 void bind_recording(nanobind::module_& m);
+void bind_held_arrays(nanobind::module_& m);
 
 }  // namespace weft::py

@@ -59,6 +59,8 @@ class HeldState:
         from .nn.module import Module
 
         self._counters = set()
+        self._seen, self._key, self._numbers = None, 0, {}
+        self._settled = (None, None)
         self.held = list(held) if isinstance(held, (tuple, list)) else [held]
         self._module, self._optimizer = Module, Optimizer
         for h in self.held:
@@ -77,8 +79,9 @@ class HeldState:
     def device(self):
         return next(iter(self.arrays().values())).device
 
-    def _parts(self):
-        """(kind, key, holder) of everything: "tensor" with None, "array" and "number" in a container."""
+    def _parts(self, visited=None):
+        """(kind, key, holder) of everything: "tensor" with None, "array" and "number" in a container. Lists and dicts on the
+        way are added to `visited`."""
         seen, stack = set(), list(reversed(self.held))
         while stack:
             at = stack.pop()
@@ -94,6 +97,8 @@ class HeldState:
             if not isinstance(at, (dict, list, tuple)) or id(at) in seen:
                 continue
             seen.add(id(at))
+            if visited is not None and not isinstance(at, tuple):
+                visited.append(at)
             for key, value in list(at.items() if isinstance(at, dict) else enumerate(at)):
                 if isinstance(value, NDArray):
                     yield "array", key, at
@@ -129,11 +134,18 @@ class HeldState:
         """Puts the slots' present values into `arrays`, and those into the slots."""
         if not self.held:
             return
-        now = self.arrays()
+        seen, settled = self._settled
+        if (
+            seen is self._seen is not None and settled is places
+        ):  # they were there, and nothing has moved
+            return
+        now, moved = self.arrays(), False
         for slot, place in places.items():
             if slot in now and _core._place(now[slot]) != place:
                 arrays[slot][...] = now[slot]
                 self.put(slot, arrays[slot])
+                moved = True
+        self._settled = (None, None) if moved else (self._seen, places)
 
     # ---- numbers
 
@@ -146,13 +158,24 @@ class HeldState:
         }
 
     def facts_key(self):
-        """What of it a recording depends on: numbers that calls leave alone, and which arrays there are."""
+        """A number for what of it a recording depends on: numbers that calls leave alone, and which arrays there are."""
         if not self.held:
-            return ()
+            return 0
+        if self._seen is not None and self._seen.same():
+            return self._key
+        containers = []
+        tensors = [holder for kind, _, holder in self._parts(containers) if kind == "tensor"]
+        free = {}
+        for holder, key in self._counters:
+            free.setdefault(holder, set()).add(key)
+        self._seen = _core._HeldArrays([(c, free.get(id(c), set())) for c in containers], tensors)
+        self._settled = (None, None)
         numbers = tuple(
             (slot, value) for slot, (_, value) in self.facts().items() if slot not in self._counters
         )
-        return numbers, tuple(self.arrays())
+        what = numbers, tuple(self.arrays())
+        self._key = self._numbers.setdefault(what, len(self._numbers) + 1)
+        return self._key
 
     def learn(self, before):
         """Numbers that a call changed or made are counters. Raises ArgumentError for fractions among them."""
@@ -168,6 +191,7 @@ class HeldState:
                     help="keep numbers that change in arrays",
                 )
             self._counters.add(slot)
+            self._seen = None
 
     def advanced(self, before):
         """{slot: (container, how far a counter went since `before`)}."""

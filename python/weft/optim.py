@@ -70,8 +70,10 @@ class SGD(Optimizer):
 
     def _update(self):
         for i, p, g, options in self._each():
-            g, momentum = _decayed(g, p, options), options["momentum"]
-            v = self._velocity.get(i)
+            momentum, v = options["momentum"], self._velocity.get(i)
+            if not captured() and self._stepped(i, p, g, v, options):
+                continue
+            g = _decayed(g, p, options)
             if captured() and (v is not None or not momentum):
                 part = 1.0 - options["dampening"]
                 if self._descend(p, g, v, momentum, part, options):
@@ -82,6 +84,23 @@ class SGD(Optimizer):
                 v = self._velocity[i] = first if v is None else v * momentum + part
                 g = g + v * momentum if options["nesterov"] else v
             p.data = p.data - g * options["lr"]
+
+    def _stepped(self, i, p, g, v, options):
+        """The step by one launch; False where the device has no kernel for it, and for a first velocity."""
+        momentum, lr, decay = options["momentum"], options["lr"], options["weight_decay"]
+        if not momentum:
+            done = _core._step("descend", [p.data, g], [lr], decay)
+        elif v is None:
+            return False
+        else:
+            rule = "nesterov" if options["nesterov"] else "momentum"
+            numbers = [lr, momentum, 1.0 - options["dampening"]]
+            done = _core._step(rule, [p.data, v, g], numbers, decay)
+        if done:
+            p.data = done[0]
+            if momentum:
+                self._velocity[i] = done[1]
+        return bool(done)
 
     def _descend(self, p, g, v, momentum, part, options):
         """The step in place, one launch for each array; False where the device has no kernel for it."""
@@ -167,6 +186,21 @@ class Adam(Optimizer):
         for i, p, g, options in self._each():
             t, x, lr, decay = self._count(i), p.data, options["lr"], options["weight_decay"]
             beta1, beta2 = options["beta1"], options["beta2"]
+            if not captured() and i in self._m and not options["amsgrad"]:
+                numbers = [
+                    lr,
+                    beta1,
+                    beta2,
+                    options["eps"],
+                    1 - beta1**t,
+                    1 - beta2**t,
+                    1 - beta1,
+                    1 - beta2,
+                ]
+                l2, shrink = (0.0, 1.0 - lr * decay) if self.decoupled else (decay, 1.0)
+                if done := _core._step("adam", [x, self._m[i], self._v[i], g], numbers, l2, shrink):
+                    p.data, self._m[i], self._v[i] = done
+                    continue
             if decay:
                 if self.decoupled:
                     x = x * (1.0 - lr * decay)

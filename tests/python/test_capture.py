@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """weft.capture and weft.compile(capture=True): what is replayed equals what would have been launched."""
 
+import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -313,3 +315,20 @@ def test_another_stream_of_a_device_with_one_queue():
     with pytest.raises(weft.Error, match="has one queue") as refused:
         _core.Lane(_core.MemoryPool("opencl:0"), 17).__enter__()
     assert refused.value.code == "opencl.stream"
+
+
+def test_a_module_that_holds_its_captured_step_is_freed(device):
+    class Held(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(4, 4, device=device)
+            self.step = weft.capture(lambda x: self.linear(x).sum().detach(), state=self.linear)
+
+    held = Held()
+    x = weft.Tensor(weft.asarray(np.ones((2, 4), "float32"), device=device), requires_grad=False)
+    for _ in range(4):
+        held.step(x)
+    gone = weakref.ref(held)
+    del held
+    gc.collect()
+    assert gone() is None

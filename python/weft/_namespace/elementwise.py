@@ -44,14 +44,15 @@ def clip(x, /, min=None, max=None):
     numbers = int if integers else (int, float)
     if (
         isinstance(x, NDArray)
-        and x.size > _MANY
-        and x.device.host_accessible
+        and (x.size > _MANY or not x.device.host_accessible)
         and (integers or _name(x.dtype) in _FLOATS)
         and _py.all(
             b is None or isinstance(b, numbers) and not isinstance(b, _pybool) for b in (min, max)
         )
     ):
-        return _core._clipped(x, bound(min), bound(max))
+        done = _core._clipped(x, bound(min), bound(max))
+        if done is not None:
+            return done
     out = x
     if min is not None:
         out = _row("maximum")(out, bound(min))

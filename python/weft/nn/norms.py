@@ -76,6 +76,12 @@ class _BatchNorm(Module):
         if captured() and _core._update("blend", self.running_mean, [mean], [1 - share, share]):
             _core._update("blend", self.running_var, [var], [1 - share, share * scale])
             return
+        if isinstance(mean, _core.NDArray) and not captured():
+            held = [self.running_mean, self.running_var, mean, var]
+            if done := _core._step("running", held, [1 - share, share, share * scale]):
+                self.running_mean, self.running_var = done
+                return
+        mean, var = mean.astype(self.running_mean.dtype), var.astype(self.running_var.dtype)
         unbiased = var * scale
         self.running_mean = self.running_mean * (1 - share) + mean * share
         self.running_var = self.running_var * (1 - share) + unbiased * share
@@ -89,8 +95,7 @@ class _BatchNorm(Module):
             return None
         y, mean, var = found
         if self.training and self.running_mean is not None:
-            dtype = self.running_mean.dtype
-            self._remember(mean.astype(dtype), var.astype(dtype), x.size / self.features)
+            self._remember(mean, var, x.size / self.features)
         return y
 
     def forward(self, x):

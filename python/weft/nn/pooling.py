@@ -60,10 +60,8 @@ def _options(name, x, n, kernel, stride, padding, dilation):
     return list(zip(range(x.ndim - n, x.ndim), kernel, stride, padding, dilation))
 
 
-def _places(name, n, kernel, stride, padding, dilation, ceil_mode):
-    """(positions of each window's taps in an axis of n entries, which of them lie inside, padded taps of each)."""
-    import numpy as np  # importing weft.nn stays quick
-
+def _window_count(name, n, kernel, stride, padding, dilation, ceil_mode):
+    """How many windows an axis of n entries has."""
     span = dilation * (kernel - 1) + 1
     room = n + 2 * padding - span
     count = (-(-room // stride) if ceil_mode else room // stride) + 1
@@ -77,6 +75,14 @@ def _places(name, n, kernel, stride, padding, dilation, ceil_mode):
             "nn.pool.empty",
             f"{name}: a window of {span} entries does not fit an axis of {n} with a border of {padding}",
         )
+    return count
+
+
+def _places(name, n, kernel, stride, padding, dilation, ceil_mode):
+    """(positions of each window's taps in an axis of n entries, which of them lie inside, padded taps of each)."""
+    import numpy as np  # importing weft.nn stays quick
+
+    count = _window_count(name, n, kernel, stride, padding, dilation, ceil_mode)
     at = np.arange(count)[:, None] * stride - padding + np.arange(kernel)[None, :] * dilation
     inside = (at >= 0) & (at < n)
     padded = (at < n + padding).sum(1)
@@ -122,8 +128,9 @@ def _plain_square(x, n, options, ceil_mode):
 def _max_pool(n, name, x, kernel, stride, padding, dilation, ceil_mode):
     options = _options(name, x, n, kernel, stride, padding, dilation)
     if isinstance(x, weft.Tensor) and _core._has_pooling(x.data):
-        counts = [_places(name, x.shape[a], *rest, ceil_mode)[0].shape[0] for a, *rest in options]
-        return _core._max_pool(x, [(x.shape[o[0]], c, *o[1:]) for o, c in zip(options, counts)])
+        counts = [_window_count(name, x.shape[a], *rest, ceil_mode) for a, *rest in options]
+        windows = [(x.shape[o[0]], c, *o[1:]) for o, c in zip(options, counts)]
+        return _core._max_pool(x, windows)
     for axis, *rest in options:
         at, inside, _ = _places(name, x.shape[axis], *rest, ceil_mode)
         x = _largest(x, axis, at, inside)

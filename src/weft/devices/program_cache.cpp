@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/devices/program_cache.h"
 
+#include <cctype>
 #include <limits>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 
 #include "weft/base/fork_safe_mutex.h"
@@ -82,6 +84,19 @@ Cache& cache() {
   return one;
 }
 
+/// What profilers and debuggers show of an operation's kernels: "fft.pass" is "fft_pass".
+std::string function_name(std::string_view operation) {
+  std::string name(operation);
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return name;
+}
+ir::IRModule module_of(const ir::PrimFunc& program, std::string_view operation) {
+  const auto named = ir::edit(program);
+  named->name = function_name(operation);
+  return ir::make_module({{named->name, named}});
+}
+
 /// With the schedule that a tuner found, else with the rules'.
 Ref<runtime::Module> built(const ProgramRequest& request) {
   const std::string& device = request.device->info().name;
@@ -91,14 +106,14 @@ Ref<runtime::Module> built(const ProgramRequest& request) {
   if (tuned && rules::is_unscheduled(request.program)) {
     if (const ir::PrimFunc scheduled = tuned->find(request)) {
       try {
-        return build(ir::make_module(scheduled), device, options);
+        return build(module_of(scheduled, request.operation), device, options);
       } catch (const Error& reason) {
         if (reason.kind() == ErrorKind::internal) throw;
         tuned->refused(request, reason);
       }
     }
   }
-  return build(ir::make_module(request.program), device, options);
+  return build(module_of(request.program, request.operation), device, options);
 }
 
 }  // namespace
@@ -139,7 +154,7 @@ Ref<runtime::Function> built_program(const Ref<Device>& device, const ProgramKey
     }
     if (!function) {
       module = built({key.operation, program, device});
-      function = make_ref<runtime::Function>(module, "main", device);
+      function = make_ref<runtime::Function>(module, function_name(key.operation), device);
     }
     std::lock_guard lock(all.mutex);
     if (FunctionRef first = all.find(device.get(), hash, program)) function = first;

@@ -12,13 +12,13 @@ namespace {
 // x 2048 and 4096 x 4096 x 4096 on an NVIDIA H200 (bench/gpu/tiles.cpp), whose processors could do
 // 128 a clock at 1.9 GHz.
 constexpr Tile kWords[] = {
-    {128, 128, 16, 8, 8, 8, 2, 4, 2, {0.745, 0.765, 0.80}},  //
-    {64, 128, 16, 8, 8, 8, 1, 4, 3, {0.71, 0.783, 0.81}},    //
-    {128, 64, 16, 8, 8, 4, 4, 1, 3, {0.705, 0.72, 0.82}},    //
-    {64, 64, 32, 8, 4, 4, 2, 2, 4, {0.62, 0.64, 0.66}},      //
-    {32, 128, 16, 4, 8, 8, 1, 4, 4, {0.58, 0.61, 0.63}},     //
-    {128, 32, 16, 8, 4, 4, 4, 1, 4, {0.58, 0.60, 0.62}},     //
-    {32, 32, 32, 4, 2, 4, 2, 2, 6, {0.34, 0.36, 0.37}},      //
+    {128, 128, 16, 8, 8, 8, 2, 4, 2, {0.745, 0.765, 0.80}},             //
+    {64, 128, 16, 8, 8, 8, 1, 4, 3, {0.71, 0.783, 0.81}, false, true},  //
+    {128, 64, 16, 8, 8, 4, 4, 1, 3, {0.705, 0.72, 0.82}},               //
+    {64, 64, 32, 8, 4, 4, 2, 2, 4, {0.62, 0.64, 0.66}},                 //
+    {32, 128, 16, 4, 8, 8, 1, 4, 4, {0.58, 0.61, 0.63}},                //
+    {128, 32, 16, 8, 4, 4, 4, 1, 4, {0.58, 0.60, 0.62}},                //
+    {32, 32, 32, 4, 2, 4, 2, 2, 6, {0.34, 0.36, 0.37}},                 //
 };
 // Twice the registers and shared memory for each element.
 constexpr Tile kDoubles[] = {
@@ -37,7 +37,9 @@ constexpr Tile kDoubleTiles[] = {
 };
 
 /// What a launch and the sum over parts cost, in clocks of a processor.
-constexpr double kLaunch = 7000, kBytesPerClock = 6;
+constexpr double kLaunch = 7000, kBytesPerClock = 12;
+/// Bytes of the parts' sums, which lie in memory until they are added up.
+constexpr std::int64_t kMostParts = 256 << 20;
 
 double expected_clocks(const Grid& grid, const Tile& t, std::int64_t element_bytes,
                        std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k,
@@ -96,16 +98,22 @@ TileChoice choose_tile(const Grid& grid, std::int64_t element_bytes, std::int64_
     const std::int64_t stages = stages_of(grid, t, element_bytes);
     if (t.threads() > grid.threads || stages < 1) continue;
     const std::int64_t blocks = ceil_div(m, t.rows) * ceil_div(n, t.columns) * batch;
-    const std::int64_t room = std::max<std::int64_t>(1, grid.processors * t.resident / blocks);
+    // Several rounds of blocks leave fewer processors without work at their end than one and a bit.
+    constexpr std::int64_t kRounds = 4;
+    const std::int64_t held = kMostParts / std::max<std::int64_t>(1, batch * m * n * element_bytes);
+    const std::int64_t room = std::clamp<std::int64_t>(
+        kRounds * grid.processors * t.resident / blocks, 1, std::max<std::int64_t>(1, held));
     const std::int64_t most =
         std::clamp<std::int64_t>(k / (4 * t.depth), 1, std::min<std::int64_t>(room, 512));
-    for (std::int64_t parts = 1;; parts = std::min(parts * 2, most)) {
+    for (std::int64_t parts = 1;;
+         parts = std::min(parts + std::max<std::int64_t>(1, parts / 2), most)) {
       const double clocks = expected_clocks(grid, t, element_bytes, batch, m, n, k, parts, wide);
       if (least < 0 || clocks < least) {
         least = clocks;
         best = {i, parts, stages, false, clocks};
-        // Few blocks do not hide each other's waiting.
-        best.early = element_bytes <= 4 && blocks * parts <= grid.processors * (t.resident - 1);
+        // Few blocks do not hide each other's waiting, nor do blocks of few warps.
+        best.early =
+            element_bytes <= 4 && (t.early || blocks * parts <= grid.processors * (t.resident - 1));
       }
       if (parts == most) break;
     }

@@ -20,6 +20,7 @@ struct Tile {
   /// A warp multiplies by an instruction: lanes_m is 8, a thread has each 8th row and pairs of each
   /// 8th column.
   bool instruction = false;
+  bool early = false;  // TileChoice::early, however many blocks there are
 
   std::int64_t threads() const { return 32 * warps_m * warps_n; }
   /// Elements in shared memory for one step of the summed extent.

@@ -8,6 +8,9 @@
 #include "weft/array/collapse.h"
 #include "weft/array/feed.h"
 #include "weft/array/known.h"
+#include "weft/array/on_device.h"
+#include "weft/devices/grid.h"
+#include "weft/elements/row_ir.h"
 #include "weft/host/kernel_lists.h"
 #include "weft/runtime/pool.h"
 
@@ -375,8 +378,37 @@ void ChunkedMap::run_into(std::span<const NDArray> out, std::vector<NDArray> inp
     assign(out[k], found[k].broadcast_to(out[k].shape()));
 }
 
+namespace {
+
+NDArray clipped_on_grid(const NDArray& x, const std::optional<Scalar>& low,
+                        const std::optional<Scalar>& high) {
+  if (!has_grid(x)) return {};
+  NDArray out = NDArray::empty(x.device(), x.elem(), x.shape());
+  const NDArray* const arrays[] = {&x};
+  std::vector<Scalar> numbers;
+  for (const std::optional<Scalar>& limit : {low, high})
+    if (limit) numbers.push_back(*limit);
+  device::Map map;
+  map.family = "clip";
+  map.key = low.has_value() * 2u + high.has_value();
+  map.arrays = arrays;
+  map.numbers = numbers;
+  map.compute = elem_bytes(x.elem()) == 2 && is_real_float(x.elem()) ? Elem::float32 : x.elem();
+  map.value = [&](const std::vector<ir::Expr>& loads, const std::vector<ir::Expr>& c) {
+    ir::Expr value = convert_value(loads[0], map.compute);
+    if (low) value = row_value(Op::maximum, {value, c[0]});
+    if (high) value = row_value(Op::minimum, {value, c.back()});
+    return value;
+  };
+  device::grid_map(out, map);
+  return out;
+}
+
+}  // namespace
+
 NDArray clipped(const NDArray& x, const std::optional<Scalar>& low,
                 const std::optional<Scalar>& high) {
+  if (!x.on_host()) return clipped_on_grid(x, low, high);
   Lazy value = Lazy::input(0, x.elem(), Dims{});
   if (low) value = apply(Op::maximum, value, *low);
   if (high) value = apply(Op::minimum, value, *high);

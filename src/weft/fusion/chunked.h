@@ -32,8 +32,8 @@ class ChunkedMap {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Elements of an array on the host limited to [low, high], in one pass; numbers of the array's
-/// kind.
+/// Elements of an array limited to [low, high], in one pass; numbers of the array's kind. Undefined
+/// on a device that has neither the host's memory nor a grid.
 NDArray clipped(const NDArray& x, const std::optional<Scalar>& low,
                 const std::optional<Scalar>& high);
 

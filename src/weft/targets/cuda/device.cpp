@@ -349,8 +349,6 @@ class CudaDevice final : public runtime::Device,
 
   runtime::MathLibrary& math_library() override {
     if (stream()) runtime::refuse_while_recording(*this, "a routine of cuFFT or cuSOLVER");
-    backlog_.settle();
-    use();
     return math_;
   }
 
@@ -405,7 +403,7 @@ class CudaDevice final : public runtime::Device,
   std::map<Bytes, std::vector<Pointer>> free_;
   Bytes live_ = 0, peak_ = 0, cached_ = 0;
   std::int64_t allocations_ = 0;
-  CardMath math_{*this};
+  CardMath math_{*this, [this] { settle(), use(); }};
   runtime::Backlog backlog_;
   std::atomic<bool> shared_{false};
 };

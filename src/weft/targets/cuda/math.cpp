@@ -180,6 +180,11 @@ int leading(std::int64_t m) { return std::max(1, narrow(m)); }
 
 }  // namespace
 
+std::unique_lock<std::mutex> CardMath::in_turn() {
+  before_();
+  return std::unique_lock(mutex_);
+}
+
 bool CardMath::transforms() const { return cufft().library != nullptr; }
 bool CardMath::factorisations() const { return cusolver().library != nullptr; }
 
@@ -220,7 +225,7 @@ int CardMath::plan(const Transform& t) {
 }
 
 void CardMath::fft(const Transform& t, Place in, Place out) {
-  std::lock_guard lock(mutex_);
+  const auto turn = in_turn();
   const int handle = plan(t);
   const bool back = t.kind == Fft::inverse || t.kind == Fft::real_inverse;
   check(cufft().exec(handle, at(in), at(out), back ? kInverse : kForward), "cufftXtExec");
@@ -235,7 +240,7 @@ void* CardMath::products() {
 
 void CardMath::lu_of_all(Number type, std::int64_t n, std::int64_t count, Place addresses,
                          Place pivots, Place status) {
-  std::lock_guard lock(mutex_);
+  const auto turn = in_turn();
   check(
       cublas().routines[static_cast<std::size_t>(type)].getrf(
           products(), narrow(n), at(addresses), leading(n), at(pivots), at(status), narrow(count)),
@@ -244,7 +249,7 @@ void CardMath::lu_of_all(Number type, std::int64_t n, std::int64_t count, Place 
 
 void CardMath::lu_solve_all(Number type, std::int64_t n, std::int64_t k, std::int64_t count,
                             Place addresses, Place pivots, Place b_addresses) {
-  std::lock_guard lock(mutex_);
+  const auto turn = in_turn();
   int refused = 0;
   check(cublas().routines[static_cast<std::size_t>(type)].getrs(
             products(), kNoTranspose, narrow(n), narrow(k), at(addresses), leading(n), at(pivots),
@@ -254,7 +259,7 @@ void CardMath::lu_solve_all(Number type, std::int64_t n, std::int64_t k, std::in
 
 void CardMath::cholesky_of_all(Number type, std::int64_t n, std::int64_t count, Place addresses,
                                Place status) {
-  std::lock_guard lock(mutex_);
+  const auto turn = in_turn();
   check(routines(type).potrf_batched(solver(), kLower, narrow(n), at(addresses), leading(n),
                                      at(status), narrow(count)),
         "potrfBatched");
@@ -274,7 +279,7 @@ Ref<runtime::Storage> CardMath::workspace(Number type, int elements) {
 // Workspaces go back to the device's pool at once: its next user comes later on the same stream.
 
 void CardMath::cholesky(Number type, std::int64_t n, Place a, Place status) {
-  std::lock_guard lock(mutex_);
+  const auto turn = in_turn();
   const Routines& r = routines(type);
   int size = 0;
   check(r.potrf_size(solver(), kLower, narrow(n), at(a), leading(n), &size), "potrf_bufferSize");
@@ -284,7 +289,7 @@ void CardMath::cholesky(Number type, std::int64_t n, Place a, Place status) {
 }
 
 void CardMath::lu(Number type, std::int64_t n, Place a, Place pivots, Place status) {
-  std::lock_guard lock(mutex_);
+  const auto turn = in_turn();
   const Routines& r = routines(type);
   int size = 0;
   check(r.getrf_size(solver(), narrow(n), narrow(n), at(a), leading(n), &size), "getrf_bufferSize");
@@ -296,14 +301,14 @@ void CardMath::lu(Number type, std::int64_t n, Place a, Place pivots, Place stat
 
 void CardMath::lu_solve(Number type, std::int64_t n, std::int64_t k, Place a, Place pivots, Place b,
                         Place status) {
-  std::lock_guard lock(mutex_);
+  const auto turn = in_turn();
   check(routines(type).getrs(solver(), kNoTranspose, narrow(n), narrow(k), at(a), leading(n),
                              at(pivots), at(b), leading(n), at(status)),
         "getrs");
 }
 
 void CardMath::qr(Number type, std::int64_t m, std::int64_t n, Place a, Place tau, Place status) {
-  std::lock_guard lock(mutex_);
+  const auto turn = in_turn();
   const Routines& r = routines(type);
   int size = 0;
   check(r.geqrf_size(solver(), narrow(m), narrow(n), at(a), leading(m), &size), "geqrf_bufferSize");
@@ -315,7 +320,7 @@ void CardMath::qr(Number type, std::int64_t m, std::int64_t n, Place a, Place ta
 
 void CardMath::orthogonal(Number type, std::int64_t m, std::int64_t columns, std::int64_t k,
                           Place a, Place tau, Place status) {
-  std::lock_guard lock(mutex_);
+  const auto turn = in_turn();
   const Routines& r = routines(type);
   int size = 0;
   check(r.orgqr_size(solver(), narrow(m), narrow(columns), narrow(k), at(a), leading(m), at(tau),
@@ -329,7 +334,7 @@ void CardMath::orthogonal(Number type, std::int64_t m, std::int64_t columns, std
 
 void CardMath::eigh(Number type, bool vectors, std::int64_t n, Place a, Place values,
                     Place status) {
-  std::lock_guard lock(mutex_);
+  const auto turn = in_turn();
   const Routines& r = routines(type);
   int size = 0;
   check(r.syevd_size(solver(), vectors, kLower, narrow(n), at(a), leading(n), at(values), &size),
@@ -342,7 +347,7 @@ void CardMath::eigh(Number type, bool vectors, std::int64_t n, Place a, Place va
 
 void CardMath::svd(Number type, std::int64_t m, std::int64_t n, bool full, Place a, Place s,
                    Place u, Place vh, Place status) {
-  std::lock_guard lock(mutex_);
+  const auto turn = in_turn();
   const Routines& r = routines(type);
   int size = 0;
   check(r.gesvd_size(solver(), narrow(m), narrow(n), &size), "gesvd_bufferSize");
@@ -356,7 +361,7 @@ void CardMath::svd(Number type, std::int64_t m, std::int64_t n, bool full, Place
 
 void CardMath::svd_jacobi(Number type, std::int64_t m, std::int64_t n, Place a, Place s, Place u,
                           Place v, Place status) {
-  std::lock_guard lock(mutex_);
+  const auto turn = in_turn();
   const Routines& r = routines(type);
   if (!jacobi_) check(cusolver().create_jacobi(&jacobi_), "cusolverDnCreateGesvdjInfo");
   const int vectors = u.storage ? 1 : 0;

@@ -3,17 +3,22 @@
 // cuFFT, cuSOLVER and cuBLAS's factorisations of stacks, opened at run time like the driver;
 // nothing of them is linked.
 
+#include <functional>
 #include <list>
 #include <mutex>
+#include <utility>
 
 #include "weft/runtime/math_library.h"
 
 namespace weft::cuda {
 
-/// For one card. Calls expect its context to be current and go to the stream of its launches.
+/// For one card. Calls go to the stream of its launches.
 class CardMath final : public runtime::MathLibrary {
  public:
-  explicit CardMath(runtime::Device& device) : device_(device) {}
+  /// `before` runs before each call: it hands the card what waits for its kernels to be compiled,
+  /// which the libraries do not know of, and makes the card's context current.
+  CardMath(runtime::Device& device, std::function<void()> before)
+      : device_(device), before_(std::move(before)) {}
   bool transforms() const override;
   bool factorisations() const override;
   bool batches() const override;
@@ -43,6 +48,9 @@ class CardMath final : public runtime::MathLibrary {
     Transform transform;
     int handle = 0;
   };
+  /// Waits for its turn: all launches so far are with the card, and no other thread is in the
+  /// libraries.
+  std::unique_lock<std::mutex> in_turn();
   int plan(const Transform& transform);
   void* solver();
   void* products();
@@ -50,6 +58,7 @@ class CardMath final : public runtime::MathLibrary {
   Ref<runtime::Storage> workspace(Number type, int elements);
 
   runtime::Device& device_;
+  std::function<void()> before_;
   std::mutex mutex_;
   std::list<Plan> plans_;  // the last used one first
   void *solver_ = nullptr, *products_ = nullptr, *jacobi_ = nullptr;

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Steps of optimizers and running statistics that are one launch on a card give what several operations give on the host."""
+
+import numpy as np
+import pytest
+from present import present
+
+import weft
+from weft import nn, optim
+
+GRID = "opencl:0"
+present(GRID)
+
+OPTIMIZERS = {
+    "sgd": lambda p: optim.SGD(p, lr=0.1),
+    "sgd decay": lambda p: optim.SGD(p, lr=0.1, weight_decay=0.3),
+    "momentum": lambda p: optim.SGD(p, lr=0.1, momentum=0.9),
+    "dampened": lambda p: optim.SGD(p, lr=0.1, momentum=0.9, dampening=0.4, weight_decay=0.2),
+    "nesterov": lambda p: optim.SGD(p, lr=0.1, momentum=0.8, nesterov=True, weight_decay=0.1),
+    "maximize": lambda p: optim.SGD(p, lr=0.1, momentum=0.8, maximize=True),
+    "adam": lambda p: optim.Adam(p, lr=0.05, eps=1e-3),
+    "adam decay": lambda p: optim.Adam(p, lr=0.05, betas=(0.7, 0.9), weight_decay=0.2),
+    "adamw": lambda p: optim.AdamW(p, lr=0.05, weight_decay=0.3),
+    "amsgrad": lambda p: optim.Adam(p, lr=0.05, amsgrad=True),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_steps_equal_the_hosts(name, dtype, rng):
+    start = [rng.standard_normal(s).astype(dtype) for s in ((5,), (3, 7), (1,), (0, 4), (33, 65))]
+    gradients = [[rng.standard_normal(s.shape).astype(dtype) for s in start] for _ in range(5)]
+    ends = []
+    for device in ("cpu", GRID):
+        params = [weft.Tensor(weft.asarray(s, device=device), requires_grad=True) for s in start]
+        opt = OPTIMIZERS[name](params)
+        held = [p.data for p in params]  # what somebody holds stays
+        for step in gradients:
+            for p, g in zip(params, step):
+                p.grad = weft.Tensor(weft.asarray(g, device=device), requires_grad=False)
+            opt.step()
+            opt.lr = opt.lr * 0.9
+        assert all(np.array_equal(h.numpy(), s) for h, s in zip(held, start))
+        assert all(str(p.data.dtype) == dtype for p in params)
+        ends.append([p.data.numpy() for p in params])
+    for host, card in zip(*ends):
+        np.testing.assert_allclose(
+            card, host, rtol=2e-5 if dtype == "float32" else 1e-12, atol=1e-6
+        )
+
+
+@pytest.mark.parametrize("momentum", [0.1, 0.7, None])
+def test_running_statistics_equal_the_hosts(momentum, rng):
+    batches = [rng.standard_normal((6, 5, 3, 4)).astype("float32") * 3 + 1 for _ in range(4)]
+    ends = []
+    for device in ("cpu", GRID):
+        norm = nn.BatchNorm2d(5, momentum=momentum).to(device)
+        for x in batches:
+            norm(weft.Tensor(weft.asarray(x, device=device)))
+        ends.append((norm.running_mean.numpy(), norm.running_var.numpy()))
+    for host, card in zip(*ends):
+        np.testing.assert_allclose(card, host, rtol=1e-5)
