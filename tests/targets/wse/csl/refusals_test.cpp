@@ -46,9 +46,9 @@ const std::vector<Bad>& bad() {
       {"wse.csl.builtin.native", "no native function",
        as_task("var x: f32 = 1.0;\n", "x = @weft_math(\"nope\", x);")},
       {"wse.csl.builtin.native", "no tile configuration", as_task("", "@weft_config(\"nope\");")},
-      {"wse.csl.shift.signed", "the count of \"<<\" is unsigned, found i16",
+      {"wse.csl.shift.signed", "the count of << is unsigned, found i16",
        as_task("var k: i16 = 1; var w: u32 = 1;\n", "w = w << k;")},
-      {"wse.csl.shift.signed", "the count of \">>\" is unsigned, found i8",
+      {"wse.csl.shift.signed", "the count of >> is unsigned, found i8",
        as_task("var k: i8 = 1; var w: u32 = 1;\n", "w >>= k;")},
       {"wse.csl.comptime.shift", "cannot be negative",
        as_task("var w: u32 = 1;\n", "w = w << @as(i16, -1);")},
@@ -320,7 +320,7 @@ TEST(Refusals, OfTheMachine) {
          run("var v = @zeros([2]u32);\n", "@activate(@get_local_task_id(21));"));
   expect("wse.task.unbound", "activated at pe.csl:",
          run("const q = @get_output_queue(2);\nconst c = @get_color(3);\ncomptime { "
-             "@set_local_color_config(c, .{ .routes = .{ .rx = .{RAMP}, .tx = .{} } }); }\n",
+             "@set_local_color_config(c, .{ .routes = .{ .rx = .{RAMP}, .tx = .{RAMP} } }); }\n",
              "@mov32(@get_dsd(fabout_dsd, .{ .extent = 1, .fabric_color = c, .output_queue = q }), "
              "1, .{ .async = true, .activate = @get_local_task_id(22) });"));
   expect("wse.dsd.damaged", "are no descriptor: something has overwritten it",
