@@ -43,7 +43,8 @@ function(weft_headers name heat links)
 endfunction()
 
 # Three heats. Warm is the build's own -O2. weft_cold(<target>): compilers, emitters, tests: -O1 takes half the time to
-# compile. weft_hot(<source>...): inner loops, -O3.
+# compile. weft_hot(<source>...): inner loops, -O3; GCC may inline their functions although a shared library's could be
+# replaced when a program starts.
 function(weft_cold target)
   if(NOT WEFT_QUICK)
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
@@ -51,7 +52,7 @@ function(weft_cold target)
 endfunction()
 function(weft_hot)
   foreach(source IN LISTS ARGN)
-    set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS -O3)
+    set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS -O3 -fno-semantic-interposition)
     set_property(SOURCE ${source} PROPERTY SKIP_PRECOMPILE_HEADERS ON)
   endforeach()
 endfunction()

@@ -32,6 +32,8 @@ missing -= {s for s, family in families.items() if any(map(family.fullmatch, tes
 # What is shown of an error without a kind or a text would not help whoever looks for it.
 bare = sorted(s for s, e in found.items() if not e["kind"])
 untested = sorted(missing)
+rows = error_sites.repairs(root)
+unused = sorted(set(rows) - {error_sites.row_of(rows, s) for s in found})
 if "--doc" in sys.argv:
     lines = [
         "# Errors",
@@ -65,4 +67,6 @@ for s in bare:
     print(
         f"  {s} ({', '.join(sorted(found[s]['files']))}): its kind cannot be read from the source"
     )
-sys.exit(bool(untested or bare))
+for s in unused:
+    print(f"  {s}: a row of repairs.def that no error takes")
+sys.exit(bool(untested or bare or unused))

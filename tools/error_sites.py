@@ -67,9 +67,9 @@ def closing(text, at):
     return i
 
 
-def additions(text, end, args, at):
+def additions(text, begin, end, args, at):
     """Notes and help of the error that a call makes: its arguments after the text, and what is called on the result."""
-    notes, helps = [], []
+    notes, helps = afterwards(text, begin, end)
     for a in args[at + 2 :]:
         if named := re.match(r"(notes?|help)=(.*)", a, re.DOTALL):
             (helps if named.group(1) == "help" else notes).append(named.group(2))
@@ -80,6 +80,25 @@ def additions(text, end, args, at):
         if call.group(1) in ("note", "help", "repair"):
             (notes if call.group(1) == "note" else helps).append(text[call.end() : end - 1])
     return [shown(notes), shown(helps)]
+
+
+def afterwards(text, begin, end):
+    """The same for an error that a variable holds: `Refusal r = refuse(...); r.note(...);` until it is returned or thrown."""
+    above = text[max(0, begin - 60) : begin]
+    if held := re.search(r"(\w+)\s*=\s*$", above):
+        name = held.group(1)
+    elif re.search(r"\b(?:Error|Refusal) $", above):  # Error name(...)
+        name = re.match(r"\w+", text[begin:]).group()
+    else:
+        return [], []
+    last = re.compile(rf"(?:return|throw|raise) (?:std::move\()?{name}\b").search(text, end)
+    notes, helps = [], []
+    for call in re.finditer(
+        rf"\b{name}\.(note|help|repair)\(", text[end : last.end() + 200 if last else end + 600]
+    ):
+        inner = text[end + call.end() : closing(text, end + call.end() - 1) - 1]
+        (notes if call.group(1) == "note" else helps).append(inner)
+    return notes, helps
 
 
 def shown(expressions):
@@ -188,7 +207,7 @@ def sites(name, text):
         if at is not None:
             message = template(args[at + 1], text[: call.start()]) if at + 1 < len(args) else ""
             kind = kind_of(args[:at], callee.lstrip("_"))
-            more = additions(text, closing(text, call.end() - 1), args, at)
+            more = additions(text, call.start(), closing(text, call.end() - 1), args, at)
             if not message.replace(HOLE, "").strip() and prefix_of(name, callee):
                 message, more = more[1], [more[0], ""]  # such a helper is told the reason only
             yield whole(name, callee, template(args[at])), kind, message, *more
@@ -229,6 +248,27 @@ def slug_position(name, callee, args):
     return None
 
 
+def repairs(root):
+    """slug or family: text of all rows of repairs.def (weft/base/repairs.h)."""
+    row = re.compile(r'^REPAIR\("([^"]*)", "((?:[^"\\\n]|\\.)*)"\)$', re.MULTILINE)
+    tables = sorted((root / "src/weft").rglob("repairs.def"))
+    return {
+        slug: re.sub(r"\\([\"\\])", r"\1", text)
+        for table in tables
+        for slug, text in row.findall(table.read_text())
+    }
+
+
+def row_of(rows, slug):
+    """The row that an error without help of its own takes: its own, or its family's."""
+    if slug.replace(HOLE, "*") in rows:
+        return slug.replace(HOLE, "*")
+    name = slug.replace(HOLE, "x")
+    return next(
+        (r for r in rows if "*" in r and re.fullmatch(re.escape(r).replace(r"\*", ".+"), name)), ""
+    )
+
+
 def collect(root):
     """slug: {"kind", "text", "notes", "help", "files"} of all errors of the tree."""
     found = {}
@@ -257,6 +297,9 @@ def collect(root):
     # The throw inside of such a helper is no error of its own.
     for prefix in set(PREFIXES.values()):
         found.pop(prefix + HOLE, None)
+    rows = repairs(root)
+    for slug, entry in found.items():
+        entry["help"] = entry["help"] or rows.get(row_of(rows, slug), "")
     # Refusals get their kind where they are thrown, which is one place for each family.
     for slug, entry in found.items():
         most = kinds[slug.split(".")[0]].most_common(1)

@@ -386,7 +386,7 @@ def stubs():
     names = [
         n
         for n, f in vars(init).items()
-        if inspect.isfunction(f) and f.__module__ == "weft.init" and n[0] != "_"
+        if load("_boundary").is_function(f) and f.__module__ == "weft.init" and n[0] != "_"
     ]
     files["init.pyi"] = function_stub(init, "Tensor", names)
     functional, nn = load("nn.functional"), load("nn")

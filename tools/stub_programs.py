@@ -58,14 +58,15 @@ KINDS = {
 }
 
 
-def te_stub(te, signature):
+def te_stub(load, signature):
+    te = load("te")
     out = (
         HEAD
         + "from ._core import Expr as Expr, TeAxis as TeAxis, TeTensor as TeTensor, _DType, _Value\n"
     )
     out += "from .ir import PrimFunc\n\nTensor = TeTensor\n\n"
     for name, f in vars(te).items():
-        if name[0] == "_" or not inspect.isfunction(f):
+        if name[0] == "_" or not load("_boundary").is_function(f):
             continue
         if name == "compute":  # the body says how many results there are
             rest = "name: str = 'compute', attrs: Mapping[str, Any] | None = None"
@@ -142,6 +143,6 @@ def program_stubs(load, mark, signature, default):
     """The stubs by file."""
     rows = load("_core").schedule_primitives()
     return {
-        "te.pyi": mark + te_stub(load("te"), signature),
+        "te.pyi": mark + te_stub(load, signature),
         "schedule.pyi": mark + schedule_stub(load("schedule"), rows, signature, default),
     }

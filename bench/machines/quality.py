@@ -2,7 +2,7 @@
 """Tensor programs under the default schedule beside the best hand-written program, in simulated cycles: exact, the same
 in every run. Results are checked. The table of docs/benchmarks.md.
 
-ninja -C build machines_hand; PYTHONPATH=python python bench/machines/quality.py [qpu|vta|wse]... [--random N]
+ninja -C build machines_hand; PYTHONPATH=python python bench/machines/quality.py [qpu|vta|wse]... [--random N [--seed S]]
 
 Ratio: hand-written cycles / ours, above 1 where the tensor program is faster. QPU: the kernel library
 (src/weft/targets/qpu/kernels). VTA: the recorded schedules (src/weft/targets/vta/schedules.cpp), cycle model. Wafer:
@@ -177,6 +177,14 @@ DRAWS = {
     },
 }  # fmt: skip
 
+# As DRAWS; a row of the wafer gives both numbers of cycles. PEs along a side, and what one of them holds.
+WAFER = {
+    "gemm": lambda r: (size(r, 2, 8), size(r, 2, 20)),
+    "gemv": lambda r: (size(r, 2, 16), size(r, 4, 120), size(r, 2, 80)),
+    "allreduce": lambda r: (size(r, 3, 16), size(r, 4, 200)),
+    "stencil": lambda r: (size(r, 2, 8), size(r, 4, 200), r.random() < 0.5),
+}
+
 
 def size(random, low, high):
     """Log-uniform."""
@@ -185,15 +193,20 @@ def size(random, low, high):
 
 def random_rows(machine, count, seed):
     """Random shapes of each kind; the least ratio and the geometric mean of each."""
-    for function, draw in DRAWS[machine].items():
+    draws = WAFER if machine == "wse" else DRAWS[machine]
+    for key, draw in draws.items():
         random = Random(seed)
-        kind = function.__name__.removeprefix("vta_")
+        kind = key if machine == "wse" else key.__name__.removeprefix("vta_")
         shapes = list(dict.fromkeys(draw(random) for _ in range(count)))
         names = [" ".join(map(str, (machine, kind, *sizes))) for sizes in shapes]
-        hand = hand_written(names)
+        if machine == "wse":
+            cycles = (wafer_cycles(kind, *sizes) for sizes in shapes)
+        else:
+            hand = hand_written(names)
+            cycles = ((key(*sizes), hand[name]) for name, sizes in zip(names, shapes))
         ratios = [
-            row(machine, name.removeprefix(machine + " "), function(*sizes), hand[name])
-            for name, sizes in zip(names, shapes)
+            row(machine, name.removeprefix(machine + " "), *both)
+            for name, both in zip(names, cycles)
         ]
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
         short = sum(r < 0.9 for r in ratios)
@@ -201,6 +214,15 @@ def random_rows(machine, count, seed):
             f"{machine} {kind}: {len(ratios)} shapes, least {min(ratios):.2f}, mean {mean:.2f}, {short} below 0.9",
             flush=True,
         )
+
+
+def wafer_cycles(kind, *sizes):
+    """Of the tensor program's stages and of the program by hand."""
+    sys.path.insert(0, str(ROOT / "bench/wse"))
+    import tensor_programs
+
+    (stages, _), by_hand = getattr(tensor_programs, kind)("wse3", *sizes)
+    return stages, by_hand
 
 
 def main():
@@ -211,7 +233,7 @@ def main():
         type=int,
         default=0,
         metavar="N",
-        help="N random shapes of each kind instead (qpu, vta)",
+        help="N random shapes of each kind instead",
     )
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
@@ -220,8 +242,7 @@ def main():
     print("|---|---|---|---|---|")
     if given.random:
         for machine in wanted:
-            if machine in DRAWS:
-                random_rows(machine, given.random, given.seed)
+            random_rows(machine, given.random, given.seed)
         return
     if "qpu" in wanted:
         names = [name_of(function, sizes) for function, *sizes in QPU]
@@ -237,19 +258,15 @@ def main():
         for name, sizes in LAYERS.items():
             row("vta", f"conv {name}", vta_conv(*sizes), hand[vta_conv_row(name)])
     if "wse" in wanted:
-        sys.path.insert(0, str(ROOT / "bench/wse"))
-        import tensor_programs as wafer
-
-        for what, function, *sizes in (
-            ("gemm 112, 8 x 8 PEs", wafer.gemm, 8, 14),
-            ("gemv 32 x 128, 8 x 1 PEs", wafer.gemv, 8, 32, 16),
-            ("gemv 64 x 512, 8 x 1 PEs", wafer.gemv, 8, 64, 64),
-            ("reduction of 64 x 8, 8 x 1 PEs", wafer.allreduce, 8, 64),
-            ("stencil 8 x 8 x 128, from the host", wafer.stencil, 8, 128),
-            ("stencil 8 x 8 x 128, of values on the wafer", wafer.stencil, 8, 128, True),
+        for what, kind, *sizes in (
+            ("gemm 112, 8 x 8 PEs", "gemm", 8, 14),
+            ("gemv 32 x 128, 8 x 1 PEs", "gemv", 8, 32, 16),
+            ("gemv 64 x 512, 8 x 1 PEs", "gemv", 8, 64, 64),
+            ("reduction of 64 x 8, 8 x 1 PEs", "allreduce", 8, 64),
+            ("stencil 8 x 8 x 128, from the host", "stencil", 8, 128),
+            ("stencil 8 x 8 x 128, of values on the wafer", "stencil", 8, 128, True),
         ):
-            (stages, _), by_hand = function("wse3", *sizes)
-            row("wse3", what, stages, by_hand)
+            row("wse3", what, *wafer_cycles(kind, *sizes))
 
 
 if __name__ == "__main__":

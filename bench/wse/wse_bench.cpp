@@ -583,8 +583,9 @@ int main(int argc, char** argv) {
       gemm(threads, 64, 6);
     }
     if (which.empty() || which == "summa") {
-      summa(1, 32, 14);
-      if (threads > 1) summa(threads, 32, 14);
+      const int p = argc > 3 ? std::atoi(argv[3]) : 32;
+      summa(1, p, 14);
+      if (threads > 1) summa(threads, p, 14);
     }
     if (which.empty() || which == "life") {
       const int w = argc > 3 ? std::atoi(argv[3]) : 100, h = argc > 4 ? std::atoi(argv[4]) : 100;

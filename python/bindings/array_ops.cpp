@@ -9,6 +9,7 @@
 
 #include "array_type.h"
 #include "weft/array/random.h"
+#include "weft/array/repeat.h"
 #include "weft/devices/dispatch.h"
 #include "weft/devices/grid.h"
 #include "weft/devices/grid_operators.h"
@@ -299,6 +300,14 @@ void bind_array_ops(nb::module_& m) {
   m.def("_concat",
         [](const std::vector<NDArray>& arrays, int axis) { return concat(arrays, axis); });
   m.def("_stack", [](const std::vector<NDArray>& arrays, int axis) { return stack(arrays, axis); });
+  m.def(
+      "_repeat",
+      [](const NDArray& x, std::int64_t times, std::optional<int> axis) {
+        return unlocked([&] {
+          return axis ? repeat(x, times, *axis) : repeat(x.reshape(Dims{x.size()}), times, 0);
+        });
+      },
+      nb::arg("x"), nb::arg("times"), nb::arg("axis").none());
   m.def("_roll", [](const NDArray& x, std::int64_t shift, int axis) {
     return unlocked([&] { return roll(x, shift, axis); });
   });
@@ -365,7 +374,9 @@ void bind_array_ops(nb::module_& m) {
   m.def("_set_deterministic", &set_deterministic);
   m.def("_is_deterministic", &is_deterministic);
   m.def("_nonzero", [](const NDArray& x) { return nonzero(x); });
-  m.def("_count_marked", [](const NDArray& x) { return count_marked(x); });
+  m.def("_count_nonzero", [](const NDArray& x) {
+    return full(x.device(), Elem::int64, Dims{}, Scalar(count_marked(x)));
+  });
   m.def(
       "_reshape",
       [](const NDArray& x, nb::handle shape, std::optional<bool> copy) {

@@ -6,6 +6,7 @@
 #include "array_type.h"
 #include "errors.h"
 #include "program.h"
+#include "public_function.h"
 #include "recording_bridge.h"
 #include "rpc_bridge.h"
 #include "weft/base/interrupt.h"
@@ -36,6 +37,7 @@ NB_MODULE(_core, m) {
   weft::py::bind_array_ops(m);
   weft::py::bind_dlpack(m);
   weft::py::bind_operations(m);
+  weft::py::bind_public_function(m);
   weft::py::bind_program(m);
   weft::py::bind_schedule(m);
   weft::py::bind_te(m);

@@ -66,7 +66,9 @@ def _accepted(name, function, owner):
 def _file_error(what, raised):
     place = "" if raised.filename is None else f": {raised.filename!r}"
     reason = raised.strerror or str(raised) or type(raised).__name__
-    return error("io", "python.file", f"{what}: {reason}{place}")
+    return error(
+        "io", "python.file", f"{what}: {reason}{place}", help="check the path and its rights"
+    )
 
 
 def import_later(name):
@@ -107,28 +109,52 @@ def _refusal(function, raised, args, kwargs, owner, name):
     )
 
 
+def _refuse(function, owner, name, raised, args, kwargs):
+    """What a caller gets instead of an exception that Python raised; None where it stands as it is."""
+    if not isinstance(raised, _RAISED):
+        return None
+    # An inner public function has refused its arguments: what the caller called is named instead.
+    reason = raised
+    if isinstance(raised, _core.Error):
+        reason = getattr(raised, "_reason", None)
+    if reason is None or not _is_ours(raised.__traceback__):
+        return None
+    refusal = _refusal(function, reason, args, kwargs, owner, name)
+    refusal._reason = reason
+    return refusal
+
+
 def public(function, owner=None, name=None):
     """The function as callers see it; `owner`: the name of the class whose method it is, `name`: of the method."""
-    name = name or function.__name__
+    return _made(function, (owner, name or function.__name__), (None, None, -1))
 
-    @functools.wraps(function)
-    def call(*args, **kwargs):
-        try:
-            return function(*args, **kwargs)
-        except _RAISED as raised:
-            # An inner public function has refused its arguments: what the caller called is named instead.
-            reason = raised
-            if isinstance(raised, _core.Error):
-                reason = getattr(raised, "_reason", None)
-            # Of the frames, the first is this one, whose file is ours.
-            if reason is None or not _is_ours(raised.__traceback__):
-                raise
-            refusal = _refusal(function, reason, args, kwargs, owner, name)
-            refusal._reason = reason
-        raise refusal
 
-    call.__weft_guarded__ = True
-    return call
+def with_names(function, names, rename, positional):
+    """A function that takes other names of its arguments, too; one argument more than `positional` is the axis.
+    `rename(args, kwargs)` gives both back where values change with their names, or raises."""
+    called = getattr(function, "__weft_called__", None) if is_function(function) else None
+    return _made(function, called, (names, rename, positional))
+
+
+def _made(function, called, renames):
+    """One PublicFunction of a function, which may be one already; `called`: owner and name for refusals, None without."""
+    if type(function) is _core.PublicFunction and function.__weft_renames__[0] is None:
+        inner = function.__wrapped__
+    elif type(function) is _core.PublicFunction and renames[0] is None:
+        inner, renames = function.__wrapped__, function.__weft_renames__
+    else:
+        inner = function
+    refuse = functools.partial(_refuse, inner, *called) if called else None
+    out = functools.update_wrapper(_core.PublicFunction(inner, refuse, *renames), function)
+    out.__wrapped__, out.__weft_renames__ = inner, renames
+    if called:
+        out.__weft_called__, out.__weft_guarded__ = called, True
+    return out
+
+
+def is_function(value):
+    """A function written in Python, as it is or as callers see it."""
+    return isinstance(value, (types.FunctionType, _core.PublicFunction))
 
 
 def publish(module_name, skip=(), gathered=False):
@@ -136,7 +162,7 @@ def publish(module_name, skip=(), gathered=False):
     that it imports from other modules of weft to offer them."""
     namespace = sys.modules[module_name].__dict__
     for name, value in list(namespace.items()):
-        if name.startswith("_") or name in skip or not isinstance(value, types.FunctionType):
+        if name.startswith("_") or name in skip or not is_function(value):
             continue
         home = value.__module__
         ours = home == module_name or gathered and home.startswith("weft.")
@@ -149,10 +175,10 @@ def publish_class(cls):
     for name, value in list(vars(cls).items()):
         if name.startswith("_") and name not in ("__init__", "__call__"):
             continue
-        if isinstance(value, types.FunctionType) and not hasattr(value, "__weft_guarded__"):
+        if is_function(value) and not hasattr(value, "__weft_guarded__"):
             setattr(cls, name, public(value, cls.__name__, name))
         elif isinstance(value, (classmethod, staticmethod)):
-            if isinstance(value.__func__, types.FunctionType):
+            if is_function(value.__func__):
                 owner = cls.__name__ if isinstance(value, classmethod) else None
                 setattr(cls, name, type(value)(public(value.__func__, owner, name)))
 

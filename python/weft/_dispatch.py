@@ -13,6 +13,8 @@ import sys
 import threading
 import types
 
+from ._boundary import is_function
+
 _MODULES = ("weft", "weft.linalg", "weft.fft", "weft.nn.functional", "weft.random")
 _INSIDE = (
     "weft.nn.",
@@ -85,7 +87,7 @@ def _wrapper(name, function, random):
 
 
 def _plain(name, function):
-    callable_ = isinstance(function, (types.FunctionType, types.BuiltinFunctionType))
+    callable_ = is_function(function) or isinstance(function, types.BuiltinFunctionType)
     native = type(function).__name__ == "nb_func"
     return (
         (callable_ or native)

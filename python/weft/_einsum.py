@@ -22,7 +22,12 @@ def _view_of(spec, ndim):
 
 
 def _refuse(code, text):
-    raise _error(_core.ShapeError, f"array.einsum.{code}", f"{text}")
+    raise _error(
+        _core.ShapeError,
+        f"array.einsum.{code}",
+        f"{text}",
+        help='write one letter for each axis: "ij,jk->ik"; one letter has one extent',
+    )
 
 
 @functools.lru_cache(maxsize=256)

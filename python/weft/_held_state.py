@@ -10,7 +10,12 @@ from . import _core
 from ._core import NDArray, Tensor
 from ._errors import error as _error
 
-_thread = threading.local()
+
+class _Thread(threading.local):
+    on = False  # of the class: a missing attribute of a thread costs more than a small call
+
+
+_thread = _Thread()
 
 
 @contextlib.contextmanager
@@ -25,7 +30,7 @@ def capturing():
 
 
 def captured():
-    return getattr(_thread, "on", False)
+    return _thread.on
 
 
 class Faults:

@@ -67,6 +67,7 @@ class Optimizer:
                 weft.ArgumentError,
                 "optim.params.twice",
                 f"a parameter of shape {twice[0].shape} is in more than one group",
+                help="list each parameter once",
             )
         seen.update(id(p) for p in group["params"])
         if not group["lr"] >= 0:
@@ -133,6 +134,7 @@ class Optimizer:
                 weft.ArgumentError,
                 "optim.state.names",
                 f"the state holds {sorted(state)}; needed: {sorted(wanted)}",
+                help="load a state that this kind of optimizer saved",
             )
         for name in self._options:
             values = state[name]
@@ -143,6 +145,7 @@ class Optimizer:
                     weft.ArgumentError,
                     "optim.state.groups",
                     f"the state is of {len(values)} groups, the optimizer has {len(self.param_groups)}",
+                    help="make the optimizer with the groups that it had when the state was saved",
                 )
             for group, value in zip(self.param_groups, values):
                 group[name] = value

@@ -8,7 +8,9 @@ import functools
 import inspect
 
 from . import _core
+from ._boundary import is_function as _is_function
 from ._boundary import public as _public
+from ._boundary import with_names as _with_names
 from ._errors import error as _error
 
 
@@ -58,29 +60,30 @@ def understanding(f, name=""):
         return f
     positional = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in own.values())
     free = "axis" in own and own["axis"].kind is inspect.Parameter.KEYWORD_ONLY
+    rename = functools.partial(_renamed, name or f.__name__, names, positional if free else -1)
+    return _with_names(f, names, rename, positional if free else -1)
 
-    @functools.wraps(f)
-    def call(*args, **kwargs):
-        if free and len(args) == positional + 1 and "axis" not in kwargs:
-            *args, kwargs["axis"] = args
-        if kwargs and not names.keys().isdisjoint(kwargs):
-            for theirs in names.keys() & kwargs.keys():
-                ours = names[theirs]
-                if ours in kwargs:
-                    raise _twice(name or f.__name__, theirs, ours)
-                kwargs[ours] = kwargs.pop(theirs)
-                if theirs == "unbiased":
-                    kwargs[ours] = float(bool(kwargs[ours]))
-        return f(*args, **kwargs)
 
-    return call
+def _renamed(name, names, positional, args, kwargs):
+    """Arguments of a call under the function's own names."""
+    kwargs = dict(kwargs)
+    if len(args) == positional + 1 and "axis" not in kwargs:
+        *args, kwargs["axis"] = args
+    for theirs in names.keys() & kwargs.keys():
+        ours = names[theirs]
+        if ours in kwargs:
+            raise _twice(name, theirs, ours)
+        kwargs[ours] = kwargs.pop(theirs)
+        if theirs == "unbiased":
+            kwargs[ours] = float(bool(kwargs[ours]))
+    return tuple(args), kwargs
 
 
 def understand(namespace, names, module):
     """Puts the understanding functions in place of those that have an axis."""
     for name in names:
         f = namespace[name]
-        if inspect.isfunction(f):
+        if _is_function(f):
             g = understanding(f)
             if g is not f:
                 g = _public(g)

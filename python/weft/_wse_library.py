@@ -62,8 +62,9 @@ _CLASSES = {
 }
 
 
-def value_error(code: str, message: str, kind: str = "value") -> WseValueError:
-    return _CLASSES[kind](code, message, f"error[{code}]: {message}", kind)
+def value_error(code: str, message: str, kind: str = "value", help: str = "") -> WseValueError:
+    text = f"error[{code}]: {message}" + (f"\n = help: {help}" if help else "")
+    return _CLASSES[kind](code, message, text, kind)
 
 
 def raise_error(text: str):

@@ -92,6 +92,7 @@ class Function:
                 ArgumentError,
                 "array.function.result",
                 f"{cls.__name__}.forward must return one Tensor or NDArray, got {type(out).__name__}",
+                help="return one Tensor or NDArray; stack several",
             )
         data = out.data if isinstance(out, Tensor) else out
         places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
@@ -114,6 +115,7 @@ class Function:
                     "array.function.gradients",
                     f"{cls.__name__}.backward must return {given} gradients, one for each argument of apply, "
                     f"got {len(found)}",
+                    help="return one gradient, or None, for each argument of apply",
                 )
             gs = []
             for i, x in zip(places, xs):
@@ -125,6 +127,7 @@ class Function:
                         ShapeError,
                         "array.function.shape",
                         f"{cls.__name__}.backward gives a gradient of shape {one.shape} for argument {i} of shape {x.shape}",
+                        help="return a gradient of the argument's shape; sum over broadcast axes",
                     )
                 gs.append(one)
             return gs

@@ -111,7 +111,10 @@ def _read_idx(path):
         raw = f.read()
     if len(raw) < 4 or raw[:2] != b"\0\0" or raw[2] != 8 or len(raw) < 4 + 4 * raw[3]:
         raise _error(
-            weft.IOError, "data.idx.header", f"{path} does not begin like an IDX file of bytes"
+            weft.IOError,
+            "data.idx.header",
+            f"{path} does not begin like an IDX file of bytes",
+            help="unpack it first, and name the file of images or labels (IDX, type 0x08)",
         )
     shape = struct.unpack(f">{raw[3]}I", raw[4 : 4 + 4 * raw[3]])
     body = raw[4 + 4 * raw[3] :]
@@ -120,7 +123,10 @@ def _read_idx(path):
         need *= n
     if len(body) != need:
         raise _error(
-            weft.IOError, "data.idx.size", f"{path} announces {need} bytes and has {len(body)}"
+            weft.IOError,
+            "data.idx.size",
+            f"{path} announces {need} bytes and has {len(body)}",
+            help="fetch the file again; it is cut off",
         )
     return weft._core._from_bytes(body, shape, weft.uint8)
 

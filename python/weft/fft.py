@@ -11,6 +11,7 @@ from ._boundary import publish as _publish
 from ._errors import error as _error
 from ._fallback import computed as _computed
 from ._torch_names import understand as _understand
+from .autograd import Function as _Function
 from ._namespace.common import _array, _axis, _is_tensor
 
 __all__ = [
@@ -35,6 +36,8 @@ __all__ = [
 ]
 
 _conj = _core.operations["conj"]
+_real = _core.operations["real"]
+_OPPOSITE = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
 class _Library:
@@ -70,21 +73,63 @@ def use(library=None):
     return before
 
 
+_INVERSE = {"fft": "ifft", "ifft": "fft", "rfft": "irfft", "irfft": "rfft"}
+
+
+class _Transform(_Function):
+    """A transform along an axis as an operation with a gradient: the transposed transform, of conjugate roots."""
+
+    @staticmethod
+    def forward(ctx, x, name, n, axis, norm):
+        ctx.of = name, n, x.shape[axis], x.dtype, axis, norm
+        return _computed(name, _one_axis, x.data, name, n, axis, norm)
+
+    @staticmethod
+    def backward(ctx, g):
+        name, n, given, dtype, axis, norm = ctx.of
+        norm = _OPPOSITE[norm]
+        points = g.shape[axis] if name == "irfft" else given if n is None else n
+        if name == "rfft":
+            out = irfft(_paired(g, 0.5, points, axis), n=points, axis=axis, norm=norm)
+        elif name == "irfft":
+            out = _paired(rfft(g, axis=axis, norm=norm), 2.0, points, axis)
+        else:
+            out = globals()[_INVERSE[name]](g, axis=axis, norm=norm)
+        out = _resized(out, given, axis)
+        if dtype.kind != "c" and out.dtype.kind == "c":
+            out = _real(out)
+        return out, None, None, None, None
+
+
+def _paired(x, factor, points, axis):
+    """Half a spectrum, the frequencies that stand for two times a factor."""
+    count = points // 2 + 1
+    factors = [1.0 if k == 0 or 2 * k == points else factor for k in range(count)]
+    kind = _core.float64 if x.dtype.name in ("complex128", "float64") else _core.float32
+    line = _core._asarray(factors, kind, x.device, None)
+    return x * line.reshape((count,) + (1,) * (x.ndim - 1 - axis))
+
+
+def _resized(x, n, axis):
+    """The first n entries of an axis, zeros behind what there is."""
+    if x.shape[axis] > n:
+        return x[(slice(None),) * axis + (slice(0, n),)]
+    if x.shape[axis] < n:
+        widths = [(0, 0)] * x.ndim
+        widths[axis] = (0, n - x.shape[axis])
+        return _ns.pad(x, widths)
+    return x
+
+
 def _checked(name, x, norm):
     if norm not in ("backward", "ortho", "forward"):
         raise _error(
             _core.ArgumentError,
             "array.fft.norm",
             f"norm is {norm!r}, legal: 'backward', 'ortho', 'forward'",
+            help="leave norm out, which is 'backward'",
         )
-    if _is_tensor(x) and x.requires_grad:
-        raise _error(
-            _core.DTypeError,
-            f"array.{name}.gradient",
-            f"{name} of a Tensor that requires gradients has no gradient here",
-            help="pass x.detach()",
-        )
-    return _array(x)
+    return x if _is_tensor(x) else _array(x)
 
 
 def _transform(name, x, n, axis, norm):
@@ -95,7 +140,12 @@ def _transform(name, x, n, axis, norm):
             _core.ArgumentError,
             f"array.{name}.length",
             f"{name} to {n} points; at least 1 is needed",
+            help="transform at least one point",
         )
+    if _is_tensor(x):
+        if x.requires_grad:
+            return _Transform.apply(x, name, n, axis, norm)
+        x = _array(x)
     return _computed(name, _one_axis, x, name, n, axis, norm)
 
 
@@ -132,6 +182,7 @@ def _on_device(name, x, n, axis, norm):
             _core.ArgumentError,
             f"array.{name}.length",
             f"{name} of {points} points along axis {axis}; at least 1 is needed",
+            help="transform at least one point",
         )
     backward = name in ("ifft", "irfft")
     scale = _scale(points, backward, norm)
@@ -166,7 +217,7 @@ def _together(name, x, s, axes, norm):
             return None
     if points != list(s) or min(points) < 1:
         return None
-    x = _checked(name[:-1], x, norm)
+    x = _array(_checked(name[:-1], x, norm))
     scale = _scale(_math.prod(points), backward, norm)
     n = points[at.index(x.ndim - 1)]
     return _core._fft_last_axes(x, len(at), backward, real, n, scale)
@@ -274,8 +325,6 @@ def _of_planes(several):
 
 
 fft2, ifft2, rfft2, irfft2 = map(_of_planes, (fftn, ifftn, rfftn, irfftn))
-
-_OPPOSITE = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
 def hfft(x, /, *, n=None, axis=-1, norm="backward"):

@@ -106,6 +106,7 @@ def _fans(tensor):
             "shape",
             "init.fan",
             f"a tensor of shape {tensor.shape} has no fan-in: two axes are needed",
+            help="give a tensor with two axes or more, or use normal_ and uniform_",
         )
     if tensor.ndim == 2:
         return tensor.shape

@@ -65,8 +65,8 @@ _ARCHIVE_LIMIT = 1 << 30  # bytes of an archive's arrays, unless the caller says
 _ARCHIVE_FACTOR = 16  # or so many times the file, whichever is more
 
 
-def _refuse(code, text):
-    raise _error(_core.IOError, f"io.{code}", text)
+def _refuse(code, text, help=""):
+    raise _error(_core.IOError, f"io.{code}", text, help=help)
 
 
 def _open_beside(folder):
@@ -117,7 +117,11 @@ def _npy_bytes(x):
     x = _array(x)
     name = x.dtype.name
     if name not in _NPY:
-        _refuse("npy.dtype", f"the npy format has no {name}; convert the array or use safetensors")
+        _refuse(
+            "npy.dtype",
+            f"the npy format has no {name}; convert the array or use safetensors",
+            help="convert with astype, or use weft.save_safetensors",
+        )
     header = repr({"descr": _NPY[name], "fortran_order": False, "shape": tuple(x.shape)})
     header += " " * (-(10 + len(header) + 1) % 64) + "\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode(
@@ -143,45 +147,73 @@ def savez(path, **arrays):
 
 def _parse_npy(raw, where):
     if raw[:6] != b"\x93NUMPY" or len(raw) < 10:
-        _refuse("npy.magic", f"{where} does not begin like an npy file")
+        _refuse(
+            "npy.magic",
+            f"{where} does not begin like an npy file",
+            help="name a file that numpy.save or weft.save wrote",
+        )
     major = raw[6]
     if major == 1:
         start, length = 10, struct.unpack("<H", raw[8:10])[0]
     elif major in (2, 3):
         if len(raw) < 12:
-            _refuse("npy.truncated", f"{where} ends inside its header")
+            _refuse(
+                "npy.truncated",
+                f"{where} ends inside its header",
+                help="write the file again; it is damaged or cut off",
+            )
         start, length = 12, struct.unpack("<I", raw[8:12])[0]
     else:
-        _refuse("npy.version", f"{where} is of npy version {major}, known are 1 to 3")
+        _refuse(
+            "npy.version",
+            f"{where} is of npy version {major}, known are 1 to 3",
+            help="save it again with numpy.save",
+        )
     if length > _NPY_HEADER_LIMIT:
         _refuse(
             "npy.header",
             f"{where} announces a header of {length} bytes; legal: at most {_NPY_HEADER_LIMIT}",
+            help="save it again with numpy.save",
         )
     if start + length > len(raw):
         _refuse(
             "npy.truncated",
             f"{where} announces a header of {length} bytes and has {len(raw) - start}",
+            help="write the file again; it is damaged or cut off",
         )
     try:
         header = ast.literal_eval(raw[start : start + length].decode("latin1"))
         descr, fortran, shape = header["descr"], header["fortran_order"], tuple(header["shape"])
     except (ValueError, SyntaxError, KeyError, TypeError, RecursionError, MemoryError):
-        _refuse("npy.header", f"{where} has an unreadable header")
+        _refuse(
+            "npy.header",
+            f"{where} has an unreadable header",
+            help="write the file again; it is damaged or cut off",
+        )
     swapped = isinstance(descr, str) and descr[:1] == ">" and "<" + descr[1:] in _FROM_NPY
     if swapped:
         descr = "<" + descr[1:]
     if not isinstance(descr, str) or descr not in _FROM_NPY:
         _refuse(
-            "npy.dtype", f"{where} holds elements of type {descr!r}; known: {', '.join(_FROM_NPY)}"
+            "npy.dtype",
+            f"{where} holds elements of type {descr!r}; known: {', '.join(_FROM_NPY)}",
+            help="convert the array before it is saved",
         )
     if not all(isinstance(n, int) and n >= 0 for n in shape):
-        _refuse("npy.shape", f"{where} has the shape {shape}")
+        _refuse(
+            "npy.shape",
+            f"{where} has the shape {shape}",
+            help="extents are whole numbers from 0 on; write the file again; it is damaged or cut off",
+        )
     dtype = _core.dtype(_FROM_NPY[descr])
     need = math.prod(shape) * dtype.itemsize
     body = raw[start + length :]
     if len(body) < need:
-        _refuse("npy.truncated", f"{where} needs {need} bytes of elements and has {len(body)}")
+        _refuse(
+            "npy.truncated",
+            f"{where} needs {need} bytes of elements and has {len(body)}",
+            help="write the file again; it is damaged or cut off",
+        )
     body = body[:need]
     if swapped:  # most significant byte first: turn each number around
         one = dtype.itemsize // (2 if dtype.kind == "c" else 1)
@@ -245,7 +277,11 @@ def load_arrays(path, limit=None):
             ValueError,
             struct.error,
         ) as error:
-            _refuse("npz.damaged", f"{path} is a damaged archive ({error})")
+            _refuse(
+                "npz.damaged",
+                f"{path} is a damaged archive ({error})",
+                help="write the file again; it is damaged or cut off",
+            )
     return load_safetensors(path)
 
 
@@ -257,7 +293,11 @@ def save_safetensors(path, arrays, metadata=None):
     for name, x in arrays.items():
         x = _array(x)
         if x.dtype.name not in _ST:
-            _refuse("safetensors.dtype", f"safetensors has no {x.dtype.name}")
+            _refuse(
+                "safetensors.dtype",
+                f"safetensors has no {x.dtype.name}",
+                help="convert the array with astype",
+            )
         raw = _core._to_bytes(x)
         header[name] = {
             "dtype": _ST[x.dtype.name],
@@ -278,19 +318,28 @@ def load_safetensors(path):
     with open(path, "rb") as f:
         head = f.read(8)
         if len(head) < 8:
-            _refuse("safetensors.truncated", f"{path} has {len(head)} bytes, too few for a header")
+            _refuse(
+                "safetensors.truncated",
+                f"{path} has {len(head)} bytes, too few for a header",
+                help="write the file again; it is damaged or cut off",
+            )
         length = struct.unpack("<Q", head)[0]
         if length > min(size - 8, _HEADER_LIMIT):
             _refuse(
                 "safetensors.header",
                 f"{path} announces a header of {length} bytes in a file of {size}",
+                help="write the file again; it is damaged or cut off",
             )
         try:
             header = json.loads(f.read(length))
             if not isinstance(header, dict):
                 raise ValueError("not an object")
         except (ValueError, UnicodeDecodeError, RecursionError) as error:
-            _refuse("safetensors.header", f"{path} has an unreadable header ({error})")
+            _refuse(
+                "safetensors.header",
+                f"{path} has an unreadable header ({error})",
+                help="write the file again; it is damaged or cut off",
+            )
         body = f.read()
     out = {}
     for name, entry in header.items():
@@ -302,14 +351,23 @@ def load_safetensors(path):
         except (KeyError, TypeError, ValueError):
             legal = False
         if not legal:
-            _refuse("safetensors.entry", f"{path} describes tensor {name!r} wrongly")
+            _refuse(
+                "safetensors.entry",
+                f"{path} describes tensor {name!r} wrongly",
+                help="write the file again; it is damaged or cut off",
+            )
         if not isinstance(kind, str) or kind not in _FROM_ST:
-            _refuse("safetensors.dtype", f"{path} holds {name!r} of type {kind!r}")
+            _refuse(
+                "safetensors.dtype",
+                f"{path} holds {name!r} of type {kind!r}",
+                help="convert the tensor in the program that wrote it",
+            )
         dtype = _core.dtype(_FROM_ST[kind])
         if begin > end or end > len(body) or end - begin != math.prod(shape) * dtype.itemsize:
             _refuse(
                 "safetensors.range",
                 f"{path} places {name!r} at bytes {begin} to {end} of {len(body)}, shape {shape}",
+                help="write the file again; it is damaged or cut off",
             )
         out[name] = _core._from_bytes(body[begin:end], shape, dtype)
     return out

@@ -61,7 +61,7 @@ def _plain(x, name):
             _core.DTypeError,
             f"array.{name}.gradient",
             f"{name} of a Tensor that requires gradients has no gradient here",
-            ["with gradients: inv, solve, det, products, norms, traces"],
+            ["with gradients: inv, solve, det, slogdet, products, norms, traces"],
             help="pass x.detach()",
         )
     return _array(x)
@@ -76,8 +76,8 @@ class _Inverse(_Function):
 
     @staticmethod
     def backward(ctx, g):
-        y = inv(ctx.saved_tensors[0])
-        return -(y.mT @ g @ y.mT)
+        y = _adjoint(inv(ctx.saved_tensors[0]))
+        return -(y @ g @ y)
 
 
 class _Solution(_Function):
@@ -89,11 +89,11 @@ class _Solution(_Function):
     @staticmethod
     def backward(ctx, g):
         a, b = ctx.saved_tensors
-        gb = solve(a.mT, g)
+        gb = solve(_adjoint(a), g)
         x = solve(a, b)
         if b.ndim == 1:
-            return -(gb[..., :, None] * x[..., None, :]), gb
-        return -(gb @ x.mT), gb
+            return -(gb[..., :, None] * _conjugate(x)[..., None, :]), gb
+        return -(gb @ _adjoint(x)), gb
 
 
 class _Determinant(_Function):
@@ -105,7 +105,41 @@ class _Determinant(_Function):
     @staticmethod
     def backward(ctx, g):
         (x,) = ctx.saved_tensors
-        return (g * det(x))[..., None, None] * inv(x).mT
+        return (g * _conjugate(det(x)))[..., None, None] * _adjoint(inv(x))
+
+
+class _LogDeterminant(_Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return slogdet(x.data).logabsdet
+
+    @staticmethod
+    def backward(ctx, g):
+        return g[..., None, None] * _adjoint(inv(ctx.saved_tensors[0]))
+
+
+class _DeterminantSign(_Function):
+    """Of complex matrices the sign turns with the imaginary part of the logarithm; of real ones it stays."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return slogdet(x.data).sign
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        turn = _core.operations["imag"](g * _conjugate(slogdet(x).sign))
+        return (turn * 1j)[..., None, None] * _adjoint(inv(x))
+
+
+def _conjugate(x):
+    return _core.operations["conj"](x) if x.dtype.kind == "c" else x
+
+
+def _adjoint(x):
+    return _conjugate(x.mT)
 
 
 def cholesky(x, /, *, upper=False):
@@ -120,6 +154,7 @@ def cross(x1, x2, /, *, axis=-1):
             _core.ShapeError,
             "array.cross.extent",
             f"cross needs extents of 3, got {x1.shape[axis]} and {x2.shape[axis]}",
+            help="choose the axis with the three numbers: axis=-1",
         )
     a = _ns.unstack(_ns.moveaxis(x1, axis, -1), axis=-1)
     b = _ns.unstack(_ns.moveaxis(x2, axis, -1), axis=-1)
@@ -136,7 +171,12 @@ def det(x, /):
 
 def slogdet(x, /):
     """Signs and logarithms of the magnitudes of determinants."""
-    sign, log, _ = _computed("slogdet", _core._slogdet, _plain(x, "slogdet"))
+    if _is_tensor(x) and x.requires_grad:
+        log = _LogDeterminant.apply(x)
+        if x.dtype.kind == "c":
+            return SlogdetResult(_DeterminantSign.apply(x), log)
+        return SlogdetResult(_core.Tensor(slogdet(x.data).sign, requires_grad=False), log)
+    sign, log, _ = _computed("slogdet", _core._slogdet, _array(x))
     return SlogdetResult(sign, log)
 
 
@@ -202,7 +242,10 @@ def qr(x, /, *, mode="reduced"):
     """Orthogonal and triangular factors."""
     if mode not in ("reduced", "complete"):
         raise _error(
-            _core.ArgumentError, "array.qr.mode", f"mode is {mode!r}, legal: 'reduced', 'complete'"
+            _core.ArgumentError,
+            "array.qr.mode",
+            f"mode is {mode!r}, legal: 'reduced', 'complete'",
+            help="leave mode out, which is 'reduced'",
         )
     return QRResult(*_computed("qr", _core._qr, _plain(x, "qr"), mode == "complete"))
 
@@ -274,6 +317,7 @@ def outer(x1, x2, /):
             _core.ShapeError,
             "array.outer.rank",
             f"outer needs two vectors, got shapes {x1.shape} and {x2.shape}",
+            help="flatten them first: x.reshape(-1)",
         )
     return x1[:, None] * x2[None, :]
 
@@ -332,6 +376,7 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
             _core.ArgumentError,
             "array.matrix_norm.ord",
             f"ord is {ord!r}; legal: 'fro', 'nuc', 1, -1, 2, -2, inf, -inf",
+            help="leave ord out, which is 'fro'",
         )
     return out if keepdims else _ns.squeeze(out, (-2, -1))
 

@@ -210,7 +210,10 @@ def _model(package, source):
         return model
     except OSError as reason:
         raise _error(
-            _core.IOError, "onnx.read", f"{source}: {reason.strerror or reason}"
+            _core.IOError,
+            "onnx.read",
+            f"{source}: {reason.strerror or reason}",
+            help="check the path and its rights",
         ) from reason
     except Exception as reason:  # the library's own errors, of several kinds
         what = "the model" if not isinstance(source, (str, os.PathLike)) else str(source)

@@ -217,6 +217,7 @@ class _Function:
                 "value",
                 "qpu.module.arguments",
                 f"{self.__name__} takes {len(self.kinds)} arguments, got {len(args)}",
+                help="pass one value for each parameter of the kernel",
             )
         values = (_Value * len(args))()
         alive, back = [], None
@@ -315,7 +316,12 @@ def load(path, name=None):
     try:
         table = getattr(ctypes.CDLL(str(path)), f"weft_qpu_table_{name}")
     except (OSError, AttributeError) as error:
-        raise _refusal("io", "qpu.module.load", f"{path}: {error}") from None
+        raise _refusal(
+            "io",
+            "qpu.module.load",
+            f"{path}: {error}",
+            help="build the module again with this version of weft",
+        ) from None
     table.restype = ctypes.c_void_p
     module = types.ModuleType(name)
     _attach(module, table())

@@ -62,7 +62,8 @@ def seed(value: int) -> None:
 
 def _take(count, key):
     """(seed, first counter) for `count` 32-bit words, four to a counter."""
-    count = operator.index(count)  # of another type it would stay in the generator's state
+    if type(count) is not int:
+        count = operator.index(count)  # of another type it would stay in the generator's state
     if key is not None:
         return key.seed, key.offset
     if _captured():
@@ -90,10 +91,12 @@ def _size(shape, *numbers):
                 help="the shape comes first here: weft.random.normal((2, 3), mean, std)",
             )
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
-    least = min(shape) if shape else 0
-    if least < 0:
+    if shape and min(shape) < 0:
         raise _error(
-            _core.ArgumentError, "array.shape.negative", f"negative extent {least} in shape {shape}"
+            _core.ArgumentError,
+            "array.shape.negative",
+            f"negative extent {min(shape)} in shape {shape}",
+            help="give extents from 0 on",
         )
     return shape, math.prod(shape)
 
@@ -127,7 +130,10 @@ def integers(low, high, shape=(), *, dtype=None, device=None, key=None):
     shape, n = _size(shape)
     if high <= low:
         raise _error(
-            _core.ArgumentError, "random.integers.range", f"no integers in [{low}, {high})"
+            _core.ArgumentError,
+            "random.integers.range",
+            f"no integers in [{low}, {high})",
+            help="give a high above low",
         )
     s, offset = _take(2 * n, key)
     device, maker = _devices_of(device)

@@ -113,7 +113,10 @@ def _bytes_of(path):
         return pathlib.Path(path).read_bytes()
     except OSError as reason:
         raise error(
-            "io", "rpc.file.read", f"cannot read {os.fspath(path)!r}: {reason.strerror}"
+            "io",
+            "rpc.file.read",
+            f"cannot read {os.fspath(path)!r}: {reason.strerror}",
+            help="check the path and its rights",
         ) from reason
 
 
@@ -213,7 +216,12 @@ def _text(value, what):
     try:
         return pathlib.Path(value).read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError) as reason:
-        raise error("io", "rpc.tls.file", f"cannot read the {what} {value}: {reason}") from reason
+        raise error(
+            "io",
+            "rpc.tls.file",
+            f"cannot read the {what} {value}: {reason}",
+            help="name a PEM file that may be read",
+        ) from reason
 
 
 def connect(
@@ -251,7 +259,10 @@ def _module_files(paths):
         name = pathlib.PurePath(path).name
         if name in files:
             raise error(
-                "value", "rpc.modules.name", f'two of the modules to serve are named "{name}"'
+                "value",
+                "rpc.modules.name",
+                f'two of the modules to serve are named "{name}"',
+                help="give each module a name of its own",
             )
         files[name] = _bytes_of(path)
         _core.load_module(os.fspath(path))  # a damaged file is refused now, not at the first client

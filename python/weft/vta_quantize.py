@@ -175,6 +175,7 @@ class QuantizedNet:
                 "vta.quantize.shape",
                 f"images have shape {images.shape}; the network was quantised for (n, "
                 f"{', '.join(map(str, self._shape))})",
+                help="resize the images, or quantise the network again for this size",
             )
         rows = [run(self.quantized(image[None]))[0] * self._out for image in images]
         return np.stack(rows).astype(np.float32)

@@ -129,7 +129,9 @@ def _words(array, what: str, writable: bool):
     """The array as 32-bit words without a copy."""
     if not isinstance(array, np.ndarray):
         raise value_error(
-            "wse.memcpy.array", f"{what} needs a NumPy array, not {type(array).__name__}"
+            "wse.memcpy.array",
+            f"{what} needs a NumPy array, not {type(array).__name__}",
+            help="pass a numpy.ndarray of 32-bit elements",
         )
     problem = None
     if array.flags.c_contiguous:
@@ -258,6 +260,7 @@ class SdkRuntime:
             raise value_error(
                 "wse.runtime.threads",
                 f"simfab_numthreads is {simfab_numthreads}; legal are 1 to 64",
+                help="leave it out: the platform's configuration sets it",
             )
         config = platform.config if platform else SimfabConfig()
         threads = simfab_numthreads or config.num_threads
@@ -390,6 +393,7 @@ class SdkRuntime:
             raise value_error(
                 "wse.memcpy.stride",
                 f"memcpy_h2d_stride: strides {row_stride} and {col_stride} over {w} x {h} PEs; all must be positive",
+                help="give strides from 1 on",
             )
         columns, rows = 1 + (w - 1) // row_stride, 1 + (h - 1) // col_stride
         words = _words(src, "memcpy_h2d_stride", False)

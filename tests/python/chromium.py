@@ -120,6 +120,15 @@ class Page:
         for kind in ("keyDown", "keyUp"):
             self._call("Input.dispatchKeyEvent", type=kind, key=name, code=name)
 
+    def focus(self):
+        """The page behaves as the window in front: what the keyboard writes reaches it."""
+        self._call("Emulation.setFocusEmulationEnabled", enabled=True)
+
+    def write(self, text):
+        """Text from the keyboard, into the element that has the focus."""
+        self._call("Input.insertText", text=text)
+        self.key("Shift")
+
     def picture(self, path):
         """The whole page as a PNG file."""
         size = self._call("Page.getLayoutMetrics")["cssContentSize"]

@@ -4,13 +4,15 @@
 import copy
 import enum
 import importlib
+import inspect
 import pickle
 import sys
 import types
+import weakref
 
 import pytest
 import weft
-from weft import _boundary, _core, ir
+from weft import _boundary, _core, _torch_names, ir
 from weft import script as T
 from weft._errors import NotExchanged
 
@@ -303,3 +305,69 @@ def test_equality_and_verification_of_programs():
     assert weft.ir.structural_equal(changed._core, twice._core) is False
     assert weft.ir.verify(twice._core) is None
     assert isinstance(_core.PrimFunc, type)
+
+
+def test_public_functions_are_functions_to_their_users():
+    f = weft.concat
+    assert pickle.loads(pickle.dumps(f)) is f and copy.deepcopy(f) is f
+    assert f.__name__ == "concat" and f.__module__.startswith("weft") and "joined" in f.__doc__
+    assert repr(f) == "<function concat>" and callable(f)
+    assert str(inspect.signature(f)) == "(arrays, /, *, axis=0)"
+    assert weakref.ref(f)() is f
+    f.mark = 1
+    assert vars(f).pop("mark") == 1 and not hasattr(f, "mark")
+
+
+def test_public_functions_are_methods_of_classes():
+    class Box:
+        value = 3
+
+        def add(self, a, *, b=0):
+            return self.value + a + b
+
+        made = classmethod(_boundary.public(lambda cls, a: (cls, a), name="made"))
+        alone = staticmethod(_boundary.public(lambda a: a, name="alone"))
+
+    Box.add = _boundary.public(Box.add, "Box", "add")
+    box = Box()
+    assert box.add(1) == 4 and box.add(1, b=2) == 6 and Box.add(box, 1) == 4
+    kept = box.add
+    assert kept.__self__ is box and kept(5) == 8
+    assert Box.made(2) == (Box, 2) and Box.alone(4) == 4
+
+
+def test_names_of_arguments():
+    def f(x, y=0, /, *, axis=None, keepdims=False, correction=0.0):
+        return x, y, axis, keepdims, correction
+
+    g = _boundary.public(_torch_names.understanding(f))
+    assert type(g) is _core.PublicFunction and g.__wrapped__ is f
+    assert g(1) == (1, 0, None, False, 0.0)
+    assert g(1, 2, 3) == (1, 2, 3, False, 0.0)
+    assert g(1, 2, 3, keepdim=True) == (1, 2, 3, True, 0.0)
+    assert g(1, dim=4, keepdims=True) == (1, 0, 4, True, 0.0)
+    assert g(1, dim=4, unbiased=True) == (1, 0, 4, False, 1.0)
+    assert g(1, 2, 3, unbiased=False) == (1, 2, 3, False, 0.0)
+    assert g(*(1, 2), **{"dim": 5}) == (1, 2, 5, False, 0.0)
+    for wrong in ({"dim": 1, "axis": 2}, {"keepdim": 1, "keepdims": 1}):
+        error = refused(g, 1, **wrong)
+        assert error.code == "array.axis.twice"
+    for args, kwargs in (((1, 2, 3), {"axis": 1}), ((1, 2, 3, 4), {}), ((), {}), ((1,), {"z": 1})):
+        error = refused(g, *args, **kwargs)
+        assert error.code == "python.arguments" and "f() does not take" in str(error)
+
+
+def test_other_exceptions_pass():
+    class Own(Exception):
+        pass
+
+    def f(reason):
+        raise reason
+
+    for reason in (Own("x"), KeyboardInterrupt(), StopIteration(3), RuntimeError("y")):
+        with pytest.raises(type(reason)) as caught:
+            _boundary.public(f)(reason)
+        assert caught.value is reason
+    with pytest.raises(RecursionError):
+        loop = _boundary.public(lambda: loop(), name="loop")
+        loop()

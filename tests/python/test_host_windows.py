@@ -82,3 +82,85 @@ def test_depthwise_convolutions(dtype):
         for got, exact in ((out, want), (image.grad, dx), (kernel.grad, dw)):
             np.testing.assert_allclose(got.numpy(), exact, rtol=tolerance, atol=tolerance)
     assert tried > 80
+
+
+def windows(x, kh, kw, stride, padding, dilation):
+    """(n, c, oh, ow, kh, kw): the taps of every place, zeros outside the image."""
+    x = np.pad(x, ((0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2))
+    span = (dilation[0] * (kh - 1) + 1, dilation[1] * (kw - 1) + 1)
+    if x.shape[2] < span[0] or x.shape[3] < span[1]:
+        return None
+    view = np.lib.stride_tricks.sliding_window_view(x, span, axis=(2, 3))
+    return view[:, :, :: stride[0], :: stride[1], :: dilation[0], :: dilation[1]]
+
+
+def image_gradient(shape, spread, stride, padding, dilation):
+    """Windows (n, c, oh, ow, kh, kw) added up where they lie."""
+    n, c, h, w = shape
+    out = np.zeros((n, c, h + 2 * padding[0], w + 2 * padding[1]))
+    oh, ow, kh, kw = spread.shape[2:]
+    for i, j in itertools.product(range(kh), range(kw)):
+        a, b = i * dilation[0], j * dilation[1]
+        rows = slice(a, a + (oh - 1) * stride[0] + 1, stride[0])
+        columns = slice(b, b + (ow - 1) * stride[1] + 1, stride[1])
+        out[:, :, rows, columns] += spread[..., i, j]
+    return out[:, :, padding[0] : padding[0] + h, padding[1] : padding[1] + w]
+
+
+# Odd sizes of everything; windows beyond the image; more zeros around it than the window is wide;
+# images that are cut into strips of rows, and small ones that share a product.
+CONVOLUTIONS = [
+    ((rng.integers(1, 4), groups * cg, *rng.integers(1, 40, 2)), groups * og, groups, rng.integers(1, 6, 2), rng.integers(1, 4, 2), rng.integers(0, 5, 2), rng.integers(1, 3, 2))
+    for rng in [np.random.default_rng(12)]
+    for groups, cg, og in [(1, 1, 6), (1, 3, 16), (1, 9, 5), (2, 4, 3), (3, 17, 8), (1, 33, 70)] * 6
+] + [
+    ((1, 24, 150, 61), 9, 1, (3, 3), (1, 1), (1, 1), (1, 1)),
+    ((2, 24, 151, 63), 9, 1, (3, 5), (2, 2), (1, 2), (1, 1)),
+    ((2, 8, 301, 150), 3, 1, (7, 1), (1, 3), (3, 0), (2, 1)),
+    ((13, 40, 7, 7), 20, 1, (3, 3), (1, 1), (1, 1), (1, 1)),
+    ((5, 32, 14, 14), 20, 2, (1, 1), (1, 1), (2, 2), (1, 1)),
+    ((6, 10, 8, 9), 12, 1, (1, 1), (1, 1), (0, 0), (1, 1)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_convolutions_of_all_channels(dtype, threads):
+    rng = np.random.default_rng(7)
+    before, tried = weft.get_threads(), 0
+    weft.set_threads(threads)
+    try:
+        for shape, o, groups, kernel, *steps in CONVOLUTIONS:
+            kernel, (stride, padding, dilation) = (
+                [int(v) for v in kernel],
+                [tuple(int(v) for v in s) for s in steps],
+            )
+            x = rng.standard_normal(shape)
+            parts = windows(x, *kernel, stride, padding, dilation)
+            if parts is None:
+                continue
+            tried += 1
+            cg, og = shape[1] // groups, o // groups
+            weight = rng.standard_normal((o, cg, *kernel))
+            g = rng.standard_normal((shape[0], o, *parts.shape[2:4]))
+            want, dw, spread = np.empty_like(g), np.empty_like(weight), np.empty(parts.shape)
+            for k in range(groups):
+                c, r = slice(k * cg, (k + 1) * cg), slice(k * og, (k + 1) * og)
+                want[:, r] = np.einsum("ncyxij,ocij->noyx", parts[:, c], weight[r], optimize=True)
+                dw[r] = np.einsum("ncyxij,noyx->ocij", parts[:, c], g[:, r], optimize=True)
+                spread[:, c] = np.einsum("noyx,ocij->ncyxij", g[:, r], weight[r], optimize=True)
+            dx = image_gradient(shape, spread, stride, padding, dilation)
+            image, taps = weft.Tensor(x.astype(dtype)), weft.Tensor(weight.astype(dtype))
+            out = F.conv2d(
+                image, taps, stride=stride, padding=padding, dilation=dilation, groups=groups
+            )
+            out.backward(weft.Tensor(g.astype(dtype), requires_grad=False))
+            tolerance = 3e-6 if dtype == "float32" else 1e-14
+            for got, exact in ((out, want), (image.grad, dx), (taps.grad, dw)):
+                scale = np.sqrt((exact**2).mean()) + 1
+                np.testing.assert_allclose(
+                    got.numpy() / scale, exact / scale, rtol=0, atol=10 * tolerance
+                )
+    finally:
+        weft.set_threads(before)
+    assert tried > 30

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import weft
+from weft import te
 
 DEVICES = ["qpu", "wse:2x2"]
 LEAST, MOST = -(2**31), 2**31 - 1
@@ -129,3 +130,23 @@ def test_gathers_and_scatters_move_all_64_bits(device, kind):
     np.testing.assert_array_equal(x.numpy(), numbers)
     values, inverse = weft.unique_inverse(weft.asarray(np.array([3, 1, 3, 2], "float32"), device=device))  # fmt: skip
     np.testing.assert_array_equal(values.numpy()[inverse.numpy()], [3, 1, 3, 2])
+
+
+@pytest.mark.targets("qpu")
+@pytest.mark.parametrize("divisor", [3, 7, 11, 127, 1000, 4095, 65537, 1048575, 2097151])
+def test_quotients_of_positions_are_exact(divisor):
+    """The QPU divides positions below 2^21 as floats, larger ones as integers."""
+    n = 1024
+    for most in (2**21 - 1, 2**21, 2**23):
+        for step in (1, most // (n - 1), max(1, divisor // 5)):
+            first = max(most - (n - 1) * step, 0)
+            at = np.arange(n) * step + first
+            q = te.compute(
+                (n,), lambda i: ((i * step + first) // divisor).astype("int32"), name="q"
+            )
+            r = te.compute((n,), lambda i: ((i * step + first) % divisor).astype("int32"), name="r")
+            module = weft.build(te.create_prim_func([q, r]), target="qpu")
+            out = [weft.zeros((n,), dtype="int32", device="qpu") for _ in range(2)]
+            module["main"](*out)
+            np.testing.assert_array_equal(out[0].numpy(), at // divisor)
+            np.testing.assert_array_equal(out[1].numpy(), at % divisor)

@@ -188,3 +188,21 @@ def test_accepts_names_unknown_targets_and_programs():
         weft.accepts(program, 3)
     assert caught.value.code == "build.target"
     assert weft.accepts(program, "ref") is None
+
+
+@pytest.mark.parametrize("target", ["qpu", "vta"])
+def test_listings_of_modules_assemble(target):
+    """What `weft dis` prints of a module is what `weft asm` reads."""
+    if target not in _core.targets():
+        pytest.skip(f"built without the {target} target")
+    listed = 0
+    for seed in range(12):
+        program = weft.script.from_source(random_program(seed, target)[0])
+        if weft.accepts(program, target) is not None:
+            continue
+        text = weft.build(program, target=target).source()
+        words = _core.assemble(target, text, "listing")
+        again = _core.assemble(target, _core.disassemble(target, words), "words")
+        assert again == words, seed
+        listed += len(words) > 0
+    assert listed >= 4

@@ -54,6 +54,17 @@ SIZES = [
 ]  # fmt: skip
 
 
+# As many tiles as no grid of QPUs divides well: they go in turns, with rows of tiles that are empty.
+UNEVEN = [(38, 105, 49), (85, 40, 18), (37, 261, 65), (43, 81, 20), (11, 209, 7)]
+
+
+@pytest.mark.parametrize("size", UNEVEN, ids=str)
+@pytest.mark.parametrize("target", ["qpu", "qpu:qpus=5"])
+def test_tiles_that_no_grid_divides(size, target):
+    for dtype in ("float32", "int32"):
+        run(*product(*size, "NN", dtype), target=target)
+
+
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("layout", ["NN", "TN", "NT", "TT"])
 def test_every_layout_and_tail(size, layout):

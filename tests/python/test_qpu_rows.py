@@ -86,6 +86,15 @@ def test_few_or_short_rows_are_right_too(make, rows, columns):
     assert run(*make(rows, columns), "qpu") >= 1
 
 
+@pytest.mark.parametrize("make", [softmax, layer_norm])
+def test_few_rows_are_one_launch_until_they_are_long(make):
+    """A stage over all QPUs costs a launch and a way through memory."""
+    for rows, columns in ((5, 279), (6, 632), (3, 130), (1, 100)):
+        assert run(*make(rows, columns), "qpu") == 1, (rows, columns)
+    for rows, columns in ((1, 20000), (3, 9000)):
+        assert run(*make(rows, columns), "qpu") > 1, (rows, columns)
+
+
 def test_fewer_qpus():
     assert run(*softmax(3, 50), "qpu:qpus=3") == 1
 

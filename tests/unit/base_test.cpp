@@ -8,6 +8,7 @@
 #include <cmath>
 #include <mutex>
 #include <random>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "weft/base/fork_safe_mutex.h"
 #include "weft/base/json.h"
 #include "weft/base/patient_lock.h"
+#include "weft/base/repairs.h"
 #include "weft/base/text.h"
 
 namespace weft {
@@ -112,6 +114,32 @@ TEST(Error, renders_places_notes_and_help) {
   EXPECT_TRUE(text.starts_with("error[array.matmul.inner]: matmul needs")) << text;
   EXPECT_NE(text.find("left   float32[32, 64]"), std::string::npos) << text;
   EXPECT_NE(text.find(" = help: transpose"), std::string::npos) << text;
+}
+
+TEST(Error, takes_the_repair_of_its_slug) {
+  const Error plain(ErrorKind::io, "file.read", "cannot read \"x\"");
+  EXPECT_EQ(plain.refusal().help, "check the path and its rights");
+  EXPECT_NE(std::string(plain.what()).find("\n = help: check the path"), std::string::npos);
+  // Families: one word in place of the star, and none where the slug has nothing there.
+  EXPECT_FALSE(Error(ErrorKind::shape, "array.any_name.rank", "x").refusal().help.empty());
+  EXPECT_TRUE(Error(ErrorKind::shape, "array.rank", "x").refusal().help.empty());
+  EXPECT_TRUE(Error(ErrorKind::shape, "no.such.slug", "x").refusal().help.empty());
+  // Help of the case at hand wins, wherever it is given; no help is no reason to lose the row's.
+  EXPECT_EQ(Error(ErrorKind::io, Refusal{"file.read", "x", {}, {}, "own"}).refusal().help, "own");
+  EXPECT_EQ(Error(ErrorKind::io, "file.read", "x").help("own").refusal().help, "own");
+  EXPECT_EQ(Error(ErrorKind::io, "file.read", "x").help("").refusal().help, plain.refusal().help);
+}
+
+TEST(Error, every_repair_is_one_line_for_one_slug) {
+  std::set<std::string_view> seen;
+  for (const RepairRow& row : repair_rows()) {
+    EXPECT_TRUE(seen.insert(row.slug).second) << row.slug << " has two rows";
+    EXPECT_FALSE(row.text.empty()) << row.slug;
+    EXPECT_TRUE(!row.text.ends_with(".") || row.text.ends_with("..."))
+        << row.slug;  // no sentence; Python's ellipsis may end one
+    EXPECT_EQ(row.text.find('\n'), std::string_view::npos) << row.slug;
+  }
+  EXPECT_GT(seen.size(), 400u);
 }
 
 TEST(Error, checks_of_ours_say_so) {

@@ -2,7 +2,7 @@
 // Mutated texts and files through the parsers: each ends in a value or a weft::Error, never in
 // another exception, a crash, or a hang of ten seconds. Without arguments a short run with a fixed
 // seed; `fuzz_parsers COUNT [SEED [NAME]]` tries so many texts of each parser, or of one
-// (tools/check_parsers runs it under sanitizers).
+// (tools/check_parsers runs it under sanitizers); `fuzz_parsers --list` prints the names.
 
 #include <chrono>
 #include <cstdio>
@@ -246,6 +246,10 @@ std::vector<Parser> make_parsers() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::string(argv[1]) == "--list") {
+    for (const Parser& p : make_parsers()) std::printf("%s\n", p.name.c_str());
+    return 0;
+  }
   const long count = argc > 1 ? std::atol(argv[1]) : 250;
   const std::uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 20261121;
   std::printf("fuzz_parsers: seed %llu\n", static_cast<unsigned long long>(seed));

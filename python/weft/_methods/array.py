@@ -59,7 +59,10 @@ class ArrayMethods:
     def __array_namespace__(self, /, *, api_version=None):
         if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
             raise _error(
-                _core.ArgumentError, "array.api.version", f"version {api_version!r} is not offered"
+                _core.ArgumentError,
+                "array.api.version",
+                f"version {api_version!r} is not offered",
+                help='"2024.12" is offered; leave api_version out',
             )
         return weft
 
@@ -70,6 +73,7 @@ class ArrayMethods:
                 _core.ArgumentError,
                 "array.to_device.stream",
                 f"{self.device} takes no stream, got {stream!r}",
+                help="leave stream out; weft orders its own work",
             )
         return self.to(device)
 

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import functools
-import inspect
 
+from .._boundary import is_function
 from .._core import NDArray, Tensor
 from .._dispatch import leaves_of, mapped
 from .tools import members
@@ -74,6 +74,6 @@ def shared(families, own):
         name: on_arrays(member)
         for family in families
         for name, member in members(family).items()
-        if inspect.isfunction(member) and name[:2] != "__" and name not in taken | _OF_TENSORS_ALONE
+        if is_function(member) and name[:2] != "__" and name not in taken | _OF_TENSORS_ALONE
     }
     return type("Shared", (), {"__doc__": "Methods of tensors, of arrays.", **found})

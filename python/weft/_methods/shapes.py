@@ -46,13 +46,19 @@ class Shapes:
         n, sizes = self.shape[dim], split_size_or_sections
         if isinstance(sizes, int):
             if sizes < 1:
-                raise _error(_core.ArgumentError, "tensor.split", f"parts of {sizes} entries")
+                raise _error(
+                    _core.ArgumentError,
+                    "tensor.split",
+                    f"parts of {sizes} entries",
+                    help="give a positive size, or sizes that add up to the axis",
+                )
             sizes = [min(sizes, n - at) for at in range(0, n, sizes)]
         elif sum(sizes) != n:
             raise _error(
                 _core.ShapeError,
                 "tensor.split",
                 f"sizes {list(sizes)} add up to {sum(sizes)}, axis {dim} has {n} entries",
+                help="give a positive size, or sizes that add up to the axis",
             )
         out, at = [], 0
         for size in sizes:

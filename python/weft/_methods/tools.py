@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-import inspect
-
 from .. import _core
+from .._boundary import is_function
 from .._core import Tensor
 from .._errors import error as _error
 from .._torch_names import understanding
@@ -64,7 +63,10 @@ def also(**names):
 def _once(owner, name, members):
     if name in members:
         raise _error(
-            _core.ArgumentError, "python.method.twice", f"{owner} has the method {name} already"
+            _core.ArgumentError,
+            "python.method.twice",
+            f"{owner} has the method {name} already",
+            help="rename one of the two",
         )
 
 
@@ -85,6 +87,6 @@ def adopt(cls, *families, instead=()):
         for name, member in members(family).items():
             _once(cls.__name__, name, own)
             _once(cls.__name__, name, taken)
-            taken[name] = understanding(member) if inspect.isfunction(member) else member
+            taken[name] = understanding(member) if is_function(member) else member
     for name, member in taken.items():
         setattr(cls, name, member)

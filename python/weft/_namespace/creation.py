@@ -113,7 +113,10 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
             return _core._arange(start, step, count if count > 0 else 0, _int64, device)
     if step == 0:
         raise _error(
-            _core.ArgumentError, "array.arange.step", f"arange from {start} to {stop} with step 0"
+            _core.ArgumentError,
+            "array.arange.step",
+            f"arange from {start} to {stop} with step 0",
+            help="give a step above or below 0",
         )
     if dtype is None:
         dtype = _int64 if all_int(start, stop, step) else _float32
@@ -137,7 +140,12 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
 def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
     """num evenly spaced numbers over an interval."""
     if num < 0:
-        raise _error(_core.ArgumentError, "array.linspace.number", f"linspace of {num} numbers")
+        raise _error(
+            _core.ArgumentError,
+            "array.linspace.number",
+            f"linspace of {num} numbers",
+            help="ask for 0 or more numbers",
+        )
     if dtype is None:
         dtype = (
             _core.complex64 if isinstance(start, complex) or isinstance(stop, complex) else _float32

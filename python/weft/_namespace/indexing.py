@@ -27,6 +27,7 @@ def take(x, indices, /, *, axis=None):
                 _core.ArgumentError,
                 "array.take.axis",
                 f"take from {x.ndim} dimensions needs an axis",
+                help="take(x, indices, axis=0), or flatten first: x.reshape(-1)",
             )
         axis = 0
     if _is_tensor(x):
@@ -59,6 +60,7 @@ def scatter(x, indices, values, /, *, accumulate=False):
             _core.IndexError,
             "array.scatter.rank",
             f"scatter into shape {x.shape} with {len(places)} index arrays",
+            help="give one index array for each axis, from the first on",
         )
     if _is_tensor(x) or _is_tensor(values):
         if not accumulate:
@@ -85,6 +87,7 @@ def topk(x, k, /, *, axis=-1, largest=True):
             _core.ArgumentError,
             "array.topk.count",
             f"topk of {k} elements along axis {axis} of shape {x.shape}",
+            help="ask for 0 to as many as the axis has",
         )
     data = x.data if _is_tensor(x) else x
     order = _core._topk(data, k, axis, largest)
@@ -113,6 +116,7 @@ def searchsorted(x1, x2, /, *, side="left", sorter=None):
             _core.ArgumentError,
             "array.searchsorted.side",
             f"side is {side!r}, legal: 'left', 'right'",
+            help="leave side out, which is 'left'",
         )
     if sorter is not None:
         x1 = take(x1, sorter, axis=0)
@@ -220,13 +224,10 @@ def isin(x1, x2, /, *, invert=False):
     return ~found if invert else found
 
 
-_SHORT = (
-    4096  # elements of a result that one copy of a broadcast view makes sooner than several copies
-)
-
-
 def repeat(x, repeats, /, *, axis=None):
     """Each element several times."""
+    if type(repeats) is int and repeats >= 0 and isinstance(x, _core.NDArray):
+        return _core._repeat(x, repeats, axis)
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
     axis = _axis(axis, x.ndim, "repeat")
@@ -236,24 +237,8 @@ def repeat(x, repeats, /, *, axis=None):
             _core.ArgumentError,
             "array.repeat.negative",
             f"an element cannot be repeated {repeats} times",
+            help="repeat 0 or more times",
         )
-    if (
-        isinstance(repeats, int)
-        and 1 < repeats
-        and x.size * repeats <= _SHORT
-        and not _is_tensor(x)
-    ):
-        front, rest = x.shape[: axis + 1], x.shape[axis + 1 :]
-        spread = reshape(x, (*front, 1, *rest)).broadcast_to((*front, repeats, *rest))
-        return reshape(spread, (*front[:-1], n * repeats, *rest))
-    if isinstance(repeats, int) and 0 < repeats <= 8 and not _is_tensor(x):
-        # One strided copy for each repetition.
-        shape = (*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :])
-        out = empty(shape, dtype=x.dtype, device=x.device)
-        front = (slice(None),) * (axis + 1)
-        for k in range(repeats):
-            out[(*front, k)] = x
-        return reshape(out, (*x.shape[:axis], n * repeats, *x.shape[axis + 1 :]))
     if isinstance(repeats, int):
         index = (
             arange(n * repeats, device=x.device) // repeats
@@ -268,12 +253,14 @@ def repeat(x, repeats, /, *, axis=None):
                 _core.ArgumentError,
                 "array.repeat.negative",
                 f"an element cannot be repeated {least} times",
+                help="repeat 0 or more times",
             )
         if wanted >= 2**62:
             raise _error(
                 _core.ArgumentError,
                 "array.size.overflow",
                 f"repeat to about {wanted:.3g} entries: more than 64 bits can count bytes of",
+                help="repeat fewer times",
             )
         if counts.device.host_accessible:
             index = _core._repeat_places(counts).to(x.device)

@@ -49,13 +49,19 @@ def stack(arrays, /, *, axis=0):
     """Arrays of one shape joined along a new axis."""
     arrays = list(arrays)
     if not arrays:
-        raise _error(_core.ArgumentError, "array.stack.empty", f"stack of {len(arrays)} arrays")
+        raise _error(
+            _core.ArgumentError,
+            "array.stack.empty",
+            f"stack of {len(arrays)} arrays",
+            help="give at least one array",
+        )
     for a in arrays[1:]:
         if a.shape != arrays[0].shape:
             raise _error(
                 _core.ShapeError,
                 "array.stack.shape",
                 f"stack of shapes {arrays[0].shape} and {a.shape}; they must be equal",
+                help="broadcast or reshape them first; concat joins along an axis that exists",
             )
     ndim = arrays[0].ndim
     if not -ndim - 1 <= axis <= ndim:
@@ -63,6 +69,7 @@ def stack(arrays, /, *, axis=0):
             _core.IndexError,
             "array.stack.axis",
             f"axis {axis} of stack is outside a result of {ndim + 1} dimensions",
+            help="count axes of the result, from 0 or from the end with -1",
         )
     axis = axis % (ndim + 1)
     if _py.all(type(a) is _core.NDArray for a in arrays):
@@ -91,6 +98,7 @@ def expand_dims(x, /, axis):
                 _core.ArgumentError,
                 "array.expand_dims.axis",
                 f"expand_dims of shape {x.shape} names an axis twice: {axis}",
+                help="name each new axis once",
             )
         for a in sorted(a % n for a in axis):
             x = _core._expand_dims(x, a)
@@ -108,6 +116,7 @@ def squeeze(x, /, axis):
                 _core.ArgumentError,
                 "array.squeeze.extent",
                 f"squeeze of axes {sorted(axes)} of shape {x.shape}: an extent is not 1",
+                help="name axes of extent 1 only",
             )
         return x.reshape(tuple(n for i, n in enumerate(x.shape) if i not in axes))
     return _core._squeeze(x, axis)
@@ -179,9 +188,14 @@ def tile(x, repetitions, /):
     ndim = _py.max(len(reps), x.ndim)
     reps = (1,) * (ndim - len(reps)) + reps
     shape = (1,) * (ndim - x.ndim) + x.shape
-    pairs = tuple(v for pair in zip(reps, shape) for v in pair)
-    thin = tuple(v for n in shape for v in (1, n))
-    return reshape(broadcast_to(reshape(x, thin), pairs), tuple(r * n for r, n in zip(reps, shape)))
+    pairs, thin, whole = [], [], []
+    for r, n in zip(reps, shape):
+        pairs += (r, n)
+        thin += (1, n)
+        whole.append(r * n)
+    if isinstance(x, _core.NDArray):
+        return _core._reshape(_core._reshape(x, thin, None).broadcast_to(pairs), whole, None)
+    return reshape(broadcast_to(reshape(x, tuple(thin)), tuple(pairs)), tuple(whole))
 
 
 _PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
@@ -208,6 +222,7 @@ def pad(x, widths, /, *, mode="constant", value=0):
             _core.ArgumentError,
             "array.pad.width",
             f"pad of shape {x.shape} got widths {widths!r}; each axis has a pair (before, after)",
+            help="write [(before, after), ...], one pair for each axis, numbers from 0 on",
         )
     widths = [tuple(w) for w in widths]
     if mode not in _PAD_MODES:
@@ -215,18 +230,21 @@ def pad(x, widths, /, *, mode="constant", value=0):
             _core.ArgumentError,
             "array.pad.mode",
             f"mode is {mode!r}, legal: {', '.join(map(repr, _PAD_MODES))}",
+            help="leave mode out, which is 'constant'",
         )
     if len(widths) != x.ndim:
         raise _error(
             _core.ShapeError,
             "array.pad.rank",
             f"pad of shape {x.shape} got {len(widths)} pairs of widths",
+            help="give one pair (before, after) for each axis",
         )
     if _py.any(len(w) != 2 or _py.min(w) < 0 for w in widths):
         raise _error(
             _core.ArgumentError,
             "array.pad.width",
             f"pad of shape {x.shape} got widths {widths}; each is a pair of numbers from 0 on",
+            help="write [(before, after), ...], one pair for each axis, numbers from 0 on",
         )
     if mode == "constant":
         if _is_tensor(x):
@@ -250,6 +268,7 @@ def _border(mode, n, before, after, axis, shape):
             _core.ShapeError,
             "array.pad.empty",
             f"pad of shape {shape} with mode {mode!r}: axis {axis} has nothing to repeat",
+            help="pad with mode='constant'",
         )
     places = range(-before, n + after)
     if mode == "edge":
@@ -278,6 +297,7 @@ def meshgrid(*arrays, indexing="xy"):
             _core.ArgumentError,
             "array.meshgrid.indexing",
             f"indexing is {indexing!r}, legal: 'xy', 'ij'",
+            help="leave indexing out, which is 'xy'",
         )
     n = len(arrays)
     swap = indexing == "xy" and n > 1
@@ -314,7 +334,10 @@ def _one_kernel(x, k, lower):
 def _triangle(x, k):
     if x.ndim < 2:
         raise _error(
-            _core.ShapeError, "array.tril.rank", f"a triangle needs two dimensions, not {x.ndim}"
+            _core.ShapeError,
+            "array.tril.rank",
+            f"a triangle needs two dimensions, not {x.ndim}",
+            help="give a matrix or a stack of them: x.reshape(1, -1)",
         )
     rows = reshape(arange(x.shape[-2], dtype="int32", device=x.device), (-1, 1))
     cols = arange(x.shape[-1], dtype="int32", device=x.device)

@@ -35,6 +35,7 @@ def tensordot(x1, x2, /, *, axes=2):
                 _core.ShapeError,
                 "array.tensordot.extent",
                 f"tensordot over axes {i} and {j}: {x1.shape[i]} and {x2.shape[j]} differ",
+                help="choose axes of equal extents: axes=([...], [...])",
             )
     free1 = [i for i in range(x1.ndim) if i not in a1]
     free2 = [i for i in range(x2.ndim) if i not in a2]
@@ -57,12 +58,14 @@ def vecdot(x1, x2, /, *, axis=-1):
             _core.ArgumentError,
             "array.vecdot.axis",
             f"axis {axis} must be negative: the arrays broadcast",
+            help="name -1 for the last axis",
         )
     if x1.shape[axis] != x2.shape[axis]:
         raise _error(
             _core.ShapeError,
             "array.vecdot.extent",
             f"vecdot of extents {x1.shape[axis]} and {x2.shape[axis]}",
+            help="give vectors of one length along that axis",
         )
     arrays = not _is_tensor(x1) and not _is_tensor(x2)
     if arrays and 0 < x1.shape[axis] <= _FEW and "b" not in (x1.dtype.kind, x2.dtype.kind):

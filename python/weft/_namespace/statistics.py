@@ -172,6 +172,7 @@ def _cumulative(name, x, axis, dtype, include_initial):
                 _core.ArgumentError,
                 f"array.cumulative_{name}.axis",
                 f"{x.ndim} dimensions need an axis",
+                help="name it, axis=0, or flatten first: x.reshape(-1)",
             )
         axis = 0
     if x.ndim == 0:
@@ -219,7 +220,7 @@ def count_nonzero(x, /, *, axis=None, keepdims=False):
     """How many elements are not zero."""
     x = _array(x)
     if axis is None and not keepdims and x.device.host_accessible:
-        return full((), _core._count_marked(x), dtype=_int64, device=x.device)
+        return _core._count_nonzero(x)
     return _core._reduce("sum", x.astype(_bool), axis, keepdims, _int64)
 
 

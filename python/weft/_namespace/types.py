@@ -35,6 +35,7 @@ def astype(x, dtype, /, *, copy=True, device=None):
             _core.DTypeError,
             "array.astype.complex",
             f"{x.dtype} does not become {_name(dtype)}: use real() or imag()",
+            help="weft.real(x).astype(...) keeps the real part",
         )
     return x.astype(dtype, copy)
 
@@ -61,6 +62,7 @@ def result_type(*arrays_and_dtypes):
             _core.ArgumentError,
             "array.result_type.empty",
             f"result_type of {len(arrays_and_dtypes)} arguments without an array or type",
+            help="pass arrays or types: result_type(x, weft.float32)",
         )
     out = types[0]
     for t in types[1:]:
@@ -91,7 +93,12 @@ def finfo(type, /):
     name = _name(getattr(type, "dtype", type))
     real = {"complex64": "float32", "complex128": "float64"}.get(name, name)
     if real not in _FINFO:
-        raise _error(_core.DTypeError, "array.finfo.dtype", f"{name} is no floating-point type")
+        raise _error(
+            _core.DTypeError,
+            "array.finfo.dtype",
+            f"{name} is no floating-point type",
+            help="iinfo has the limits of integers",
+        )
     digits, top, bottom = _FINFO[real]
     largest = (2.0 - 2.0**-digits) * 2.0**top
     if real == "float8_e4m3fn":
@@ -105,7 +112,12 @@ def iinfo(type, /):
     """Limits of an integer type."""
     name = _name(getattr(type, "dtype", type))
     if name not in _INTEGERS:
-        raise _error(_core.DTypeError, "array.iinfo.dtype", f"{name} is no integer type")
+        raise _error(
+            _core.DTypeError,
+            "array.iinfo.dtype",
+            f"{name} is no integer type",
+            help="finfo has the limits of floats",
+        )
     bits = _dtype(name).itemsize * 8
     if name in _UNSIGNED:
         return iinfo_object(bits, 2**bits - 1, 0, _dtype(name))
@@ -125,6 +137,7 @@ def isdtype(dtype, kind):
                 _core.ArgumentError,
                 "array.isdtype.kind",
                 f"unknown kind {kind!r}, legal: {', '.join(_KINDS)}",
+                help="name one of these, a type, or a tuple of both",
             )
         return _name(dtype) in _KINDS[kind]
     return _name(dtype) == _name(kind)

@@ -36,7 +36,12 @@ def _beside(ours, rival, rounds=15):
 def _check(name, got, want, limit=1e-3):
     worst = float(np.max(np.abs(got - want) / np.maximum(np.abs(want), 1)))
     if not worst <= limit:
-        raise error("value", "bench.wrong", f"{name}: the result is off by {worst:.3g}")
+        raise error(
+            "value",
+            "bench.wrong",
+            f"{name}: the result is off by {worst:.3g}",
+            help="report it with the name of the benchmark and of the device",
+        )
 
 
 def add():
@@ -198,7 +203,10 @@ def run(args):
                 rows.append({"name": name, "rows": _run_script(scripts[name])})
             except subprocess.CalledProcessError as reason:
                 raise error(
-                    "value", "bench.failed", f"{name} ended with status {reason.returncode}"
+                    "value",
+                    "bench.failed",
+                    f"{name} ended with status {reason.returncode}",
+                    help="its output above says why",
                 ) from reason
             continue
         value, unit, rival, other = BENCHMARKS[name]()

@@ -32,6 +32,7 @@ def relative_error(got, wanted):
             "shape",
             "cli.demo.shape",
             f"a program of the tour compares a result of shape {got.shape} with one of shape {wanted.shape}",
+            help="compare results of one shape",
         )
     worst = float(abs(got - wanted).max(initial=0.0))
     most = float(abs(wanted).max(initial=0.0))

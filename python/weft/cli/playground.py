@@ -134,7 +134,12 @@ def _checked(text):
         if not isinstance(values, dict) or not all(isinstance(v, str) for v in values.values()):
             wrong = '"values" does not map names to texts'
     if wrong:
-        raise error("value", "playground.request", f"the request cannot be read: {wrong}")
+        raise error(
+            "value",
+            "playground.request",
+            f"the request cannot be read: {wrong}",
+            help="reload the page; requests are JSON with the program's text",
+        )
     return {
         "program": request["program"],
         "schedule": request["schedule"],

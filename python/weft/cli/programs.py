@@ -102,7 +102,9 @@ def random_values(plan, given, seed):
         try:
             return kind(text)
         except ValueError:
-            raise error("value", "cli.run.set", f'"{text}" is not a number') from None
+            raise error(
+                "value", "cli.run.set", f'"{text}" is not a number', help="write --set NAME=NUMBER"
+            ) from None
 
     for p in plan["params"]:
         if not p["tensor"]:
@@ -122,6 +124,7 @@ def random_values(plan, given, seed):
                     "shape",
                     "cli.run.extents",
                     f'"{p["name"]}" has {len(p["shape"])} axes, {len(extents)} extents were given',
+                    help="give one extent for each axis: --shape NAME=4x8",
                 )
         shape = []
         for axis, code in enumerate(p["shape"]):
@@ -222,6 +225,7 @@ def run_file(args):
                     "value",
                     "cli.run.check",
                     f"{name} on {device.name} differs from the reference by {worst:.3g}",
+                    help="report the program: the two must agree",
                 )
         device.clear_stats()
         result = module.time_evaluator(name, number=args.number, repeat=args.repeat)(*arguments)

@@ -17,7 +17,12 @@ def _key(args):
         return os.environ.get("WEFT_RPC_KEY", "")
     key = pathlib.Path(args.key_file).read_text(encoding="utf-8").strip()
     if not key:
-        raise error("value", "cli.serve.key", f"the key file {args.key_file} is empty")
+        raise error(
+            "value",
+            "cli.serve.key",
+            f"the key file {args.key_file} is empty",
+            help="write a random key into it: head -c 32 /dev/urandom | base64 > FILE",
+        )
     return key
 
 

@@ -12,7 +12,12 @@ from .programs import _emit, _program
 
 def tune(args):
     if args.file is None and not (args.merge or args.export):
-        raise error("value", "cli.tune.nothing", "no file, no --merge and no --export were given")
+        raise error(
+            "value",
+            "cli.tune.nothing",
+            "no file, no --merge and no --export were given",
+            help="name a program to tune, or one of the two options",
+        )
     if args.file is not None and args.target is None:
         raise error("value", "cli.tune.target", "--target is not given", help="--target cpu")
     if args.merge:

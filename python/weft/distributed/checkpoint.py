@@ -158,6 +158,7 @@ def load_sharded(path, like=None):
                     weft.ShapeError,
                     "distributed.checkpoint.shape",
                     f"{name} has shape {tuple(wanted.shape)}, the checkpoint has {shape}",
+                    help="build the model with the extents that it had when it was saved",
                 )
             starts, extents = wanted.starts, tuple(wanted.array.shape)
         else:

@@ -51,6 +51,7 @@ class _Conv(Module):
                 weft.ShapeError,
                 "nn.conv.groups",
                 f"{in_channels} channels in and {out_channels} out do not divide into {groups} groups",
+                help="choose a number of groups that divides both",
             )
         area = math.prod(kernel)
         fan_in = (out_channels if self.transposed else in_channels) // groups * area

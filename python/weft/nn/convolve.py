@@ -99,6 +99,7 @@ def conv3d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
             weft.ShapeError,
             "nn.conv3d.shape",
             f"conv3d of a depth of {depth} with a border of {padding[0]} and {taps} taps {dilation[0]} apart",
+            help="pad more, dilate less, or use a smaller kernel",
         )
     total = None
     for k in range(taps):

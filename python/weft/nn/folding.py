@@ -21,6 +21,7 @@ def pixel_shuffle(x, upscale_factor):
             weft.ShapeError,
             "nn.pixel_shuffle.shape",
             f"pixel_shuffle of shape {x.shape} by {r} needs (n, c, h, w) with c a multiple of {r * r}",
+            help="choose a factor whose square divides the channels",
         )
     n, c, h, w = x.shape
     y = x.reshape(n, c // (r * r), r, r, h, w).permute(0, 1, 4, 2, 5, 3)
@@ -35,6 +36,7 @@ def pixel_unshuffle(x, downscale_factor):
             weft.ShapeError,
             "nn.pixel_unshuffle.shape",
             f"pixel_unshuffle of shape {x.shape} by {r} needs (n, c, h, w) with h and w multiples of {r}",
+            help="pad height and width to multiples of the factor",
         )
     n, c, h, w = x.shape
     y = x.reshape(n, c, h // r, r, w // r, r).permute(0, 1, 3, 5, 2, 4)
@@ -48,6 +50,7 @@ def channel_shuffle(x, groups):
             weft.ShapeError,
             "nn.channel_shuffle.shape",
             f"{groups} groups do not divide the channels (axis 1) of shape {x.shape}",
+            help="choose a number of groups that divides the channels",
         )
     n, c, *rest = x.shape
     y = x.reshape(n, groups, c // groups, *rest)
@@ -116,6 +119,7 @@ def fold(x, output_size, kernel_size, dilation=1, padding=0, stride=1):
             weft.ShapeError,
             "nn.fold.shape",
             f"fold of shape {x.shape} to {size} needs (n, c, {windows}) with c a multiple of {area}",
+            help="pass what unfold returned, with the same kernel_size, stride and padding",
         )
     shape = (x.shape[0], x.shape[1] // area, *size)
     return _Fold.apply(x, shape, (kernel_size, dilation, padding, stride))

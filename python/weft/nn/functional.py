@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import math
-from types import FunctionType as _FunctionType
 
 import weft
 
 from .. import _core
+from .._boundary import is_function as _is_function
 from .._boundary import publish as _publish
 from .._core import Tensor
 from .._errors import error as _error
@@ -243,7 +243,12 @@ def one_hot(index, num_classes=-1):
     if num_classes == -1 and index.size:
         num_classes = int(weft.max(index)) + 1
     if index.size and (int(weft.min(index)) < 0 or int(weft.max(index)) >= num_classes):
-        raise _error(weft.IndexError, "nn.one_hot.index", f"an index is outside [0, {num_classes})")
+        raise _error(
+            weft.IndexError,
+            "nn.one_hot.index",
+            f"an index is outside [0, {num_classes})",
+            help="give num_classes above the largest index",
+        )
     return (index[..., None] == weft.arange(num_classes, device=index.device)).astype(weft.int64)
 
 
@@ -261,7 +266,7 @@ def normalize(x, p=2.0, axis=1, eps=1e-12, dim=None):
 for _name in __all__:
     _function = globals()[_name]
     # The weights of the others are arrays always.
-    if isinstance(_function, _FunctionType) and not _function.__module__.endswith("quantized"):
+    if _is_function(_function) and not _function.__module__.endswith("quantized"):
         globals()[_name] = _taking_arrays(_function)
 
 _publish(__name__, gathered=True)

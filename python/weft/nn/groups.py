@@ -32,6 +32,7 @@ def group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
             weft.ShapeError,
             "nn.group_norm.shape",
             f"{num_groups} groups do not divide the channels (axis 1) of shape {x.shape}",
+            help="choose a number of groups that divides the channels",
         )
     if x.size == 0:
         return x
@@ -99,6 +100,7 @@ class GroupNorm(Module):
                 weft.ShapeError,
                 "nn.group_norm.shape",
                 f"{num_groups} groups do not divide {num_channels} channels",
+                help="choose a number of groups that divides the channels",
             )
         if affine:
             self.weight = Parameter(init.ones(num_channels, dtype=dtype, device=device))

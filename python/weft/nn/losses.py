@@ -184,6 +184,7 @@ def _chosen(rows, labels, ignore_index, smoothing, weight):
                 weft.ShapeError,
                 "nn.cross_entropy.weight",
                 f"{classes} classes need as many weights, got shape {weight.shape}",
+                help="give one weight for each class",
             )
     if ignore_index is not None:
         valid = labels != ignore_index
@@ -194,7 +195,10 @@ def _chosen(rows, labels, ignore_index, smoothing, weight):
         labels = weft.where(wrong, 0, labels)
     elif labels.size and (int(weft.min(labels)) < 0 or int(weft.max(labels)) >= classes):
         raise _error(
-            weft.IndexError, "nn.cross_entropy.label", f"a label is outside [0, {classes})"
+            weft.IndexError,
+            "nn.cross_entropy.label",
+            f"a label is outside [0, {classes})",
+            help="count classes from 0; ignore_index leaves labels out",
         )
     flat = rows.reshape(n * classes)
     at = weft.arange(n, dtype=labels.dtype, device=rows.device) * classes + labels

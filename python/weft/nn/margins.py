@@ -42,7 +42,12 @@ def _integers(x, like):
 
 def _in_range(name, labels, n):
     if labels.size and (int(weft.min(labels)) < 0 or int(weft.max(labels)) >= n):
-        raise _error(weft.IndexError, "nn.loss.label", f"{name}: a label is outside [0, {n})")
+        raise _error(
+            weft.IndexError,
+            "nn.loss.label",
+            f"{name}: a label is outside [0, {n})",
+            help="count classes from 0",
+        )
 
 
 def margin_ranking_loss(x, y, target, margin=0.0, reduction="mean"):

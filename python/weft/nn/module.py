@@ -396,6 +396,7 @@ class Module:
                     weft.ShapeError,
                     "nn.state.shape",
                     f"{name} has shape {old.shape}, the state has {new.shape}",
+                    help="build the module with the sizes that it had when it was saved",
                 )
         for name, p in named.items():
             p.data = weft.array(state[name]).astype(p.dtype).to(p.device)

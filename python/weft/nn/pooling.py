@@ -74,6 +74,7 @@ def _window_count(name, n, kernel, stride, padding, dilation, ceil_mode):
             weft.ShapeError,
             "nn.pool.empty",
             f"{name}: a window of {span} entries does not fit an axis of {n} with a border of {padding}",
+            help="use a smaller window, or pad more",
         )
     return count
 

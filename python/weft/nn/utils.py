@@ -52,6 +52,7 @@ def vector_to_parameters(vector, parameters):
             weft.ShapeError,
             "nn.utils.vector",
             f"{count} elements are needed, the vector has shape {vector.shape}",
+            help="pass what parameters_to_vector returned for these parameters",
         )
     at = 0
     for p in parameters:

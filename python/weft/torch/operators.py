@@ -17,17 +17,22 @@ _library = _torch.library.Library("weft", "DEF")  # must live as long as the ope
 _NAMES = ("add", "mul", "mv", "matmul")
 
 
-def _refuse(code, text):
-    raise _error(weft.ShapeError, f"torch.{code}", text)
+def _refuse(code, text, help):
+    raise _error(weft.ShapeError, f"torch.{code}", text, help=help)
 
 
 def _check(name, a, b):
     if a.device != b.device:
-        _refuse(f"{name}.device", f"{name} of tensors on {a.device} and {b.device}")
+        _refuse(
+            f"{name}.device",
+            f"{name} of tensors on {a.device} and {b.device}",
+            help="move one of them: b.to(a.device)",
+        )
     if name == "mv" and (a.dim() != 2 or b.dim() != 1 or a.shape[1] != b.shape[0]):
         _refuse(
             "mv.shape",
             f"mv needs a matrix and a vector of its width, got {tuple(a.shape)} and {tuple(b.shape)}",
+            help="give shapes (m, n) and (n,)",
         )
     if name == "matmul" and (
         a.dim() < 1 or b.dim() < 1 or a.shape[-1] != b.shape[-2 if b.dim() > 1 else 0]
@@ -35,12 +40,14 @@ def _check(name, a, b):
         _refuse(
             "matmul.shape",
             f"matmul needs equal inner extents, got {tuple(a.shape)} and {tuple(b.shape)}",
+            help="transpose one of them: b.mT, or give shapes (..., m, n) and (..., n, k)",
         )
     if name in ("mv", "matmul") and a.dtype != b.dtype:
         raise _error(
             weft.DTypeError,
             f"torch.{name}.dtype",
             f"{name} of {a.dtype} and {b.dtype}; torch asks for equal types",
+            help="convert one of them: b.to(a.dtype)",
         )
 
 

@@ -150,6 +150,7 @@ class custom_vjp:
                     _core.ArgumentError,
                     "transform.nondiff",
                     f"nondiff_argnums={self.nondiff} of a call with {len(args)} arguments",
+                    help="name positions from 0 to the number of arguments less one",
                 )
         kept = [a for i, a in enumerate(args) if i in self.nondiff]
         free = [i for i in range(len(args)) if i not in self.nondiff]
@@ -166,6 +167,7 @@ class custom_vjp:
                     _core.ArgumentError,
                     "transform.custom.forward",
                     f"the forward rule of {self.__name__} must return (result, residuals), got a {type(out).__name__}",
+                    help="end the rule with return result, residuals",
                 )
             return out
 
@@ -192,6 +194,7 @@ class custom_vjp:
                 _core.ArgumentError,
                 "transform.custom.backward",
                 f"the backward rule of {self.__name__} must return {len(children)} gradients, one for each argument, got {len(found)}",
+                help="return one gradient, or None, for each argument",
             )
         leaves = []
         for one, child in zip(found, children):
@@ -259,6 +262,7 @@ class custom_jvp:
                         _core.ArgumentError,
                         "transform.custom.jvp",
                         f"the rule of {self.__name__} must return (result, tangent), got a {type(found).__name__}",
+                        help="end the rule with return result, tangent",
                     )
                 return found[1]
 

@@ -245,6 +245,7 @@ def _split_aux(out, has_aux, name):
             _core.ArgumentError,
             "transform.aux",
             f"{name} with has_aux=True needs a function that returns (result, aux), got a {type(out).__name__}",
+            help="end the function with return result, aux",
         )
     return out
 
@@ -292,6 +293,7 @@ def value_and_grad(f, argnums=0, has_aux=False):
                     _core.ArgumentError,
                     "array.grad.scalar",
                     f"grad needs a function with one number as result, got shape {shape}",
+                    help="end with a sum or a mean, or use weft.vjp with a gradient of the result",
                 )
             if out.dtype.kind != "f":
                 _differentiable(out, "grad of a result", 0)

@@ -78,6 +78,7 @@ class Apart:
                     "value",
                     "tune.limit",
                     f'a candidate for "{self._name}" took more than {what}',
+                    help="raise limit= or seconds= of weft.tune; other candidates go on",
                 )
             said = self._pipe.recv()
         except (EOFError, ConnectionError) as gone:
@@ -89,6 +90,7 @@ class Apart:
                 "internal",
                 "tune.ended",
                 f'a candidate for "{self._name}" ended the process that measured it, with status {code}',
+                help="other candidates go on; building and running this one alone shows why",
             ) from gone
         if isinstance(said, Exception):
             raise said

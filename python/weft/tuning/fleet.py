@@ -96,7 +96,10 @@ class _RayMeasurer:
             return self._ray.get(answer)
         except self._ray.exceptions.RayError as problem:
             raise error(
-                weft.DeviceError, "tune.worker", f"a Ray worker has ended: {str(problem)[:300]}"
+                weft.DeviceError,
+                "tune.worker",
+                f"a Ray worker has ended: {str(problem)[:300]}",
+                help="the host's Ray log says why; the measurements go on with the others",
             ) from None
 
     def measure(self, schedule, best, allowed=None):

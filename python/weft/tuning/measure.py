@@ -52,6 +52,7 @@ class Measurer:
                 "value",
                 "tune.arguments",
                 f'"{name}" has {len(plan["params"])} parameters, {len(arguments)} arguments were given',
+                help="pass one array or number for each parameter of the function",
             )
         for at, p in enumerate(plan["params"]):
             given = None if arguments is None else arguments[at]

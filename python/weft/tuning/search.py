@@ -146,7 +146,12 @@ def _function(main, name):
     if isinstance(main, weft.PrimFunc):
         return main, main.name
     if not isinstance(main, weft.IRModule):
-        raise error("dtype", "tune.program", f"not a PrimFunc, IRModule or Schedule: {main!r:.60}")
+        raise error(
+            "dtype",
+            "tune.program",
+            f"not a PrimFunc, IRModule or Schedule: {main!r:.60}",
+            help="pass a program: @T.prim_func, te.create_prim_func(...) or weft.Schedule(...)",
+        )
     functions = main.functions
     name = name or ("main" if "main" in functions else next(iter(functions)))
     if name not in functions:
@@ -285,7 +290,12 @@ def _confirmed(search, measurer, file, workload, where, target):
 
 def _checked(trials, seconds, limit):
     if trials < 1:
-        raise error("value", "tune.trials", f"trials is {trials}; at least 1 is needed")
+        raise error(
+            "value",
+            "tune.trials",
+            f"trials is {trials}; at least 1 is needed",
+            help="leave trials out, or give seconds=",
+        )
     for what, value in (("seconds", seconds), ("limit", limit)):
         if value is not None and not value > 0:
             raise error(

@@ -6,9 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "weft/array/collapse.h"
 #include "weft/array/nest.h"
 #include "weft/array/on_device.h"
 #include "weft/array/ops.h"
+#include "weft/array/repeat.h"
+#include "weft/array/strided_copy.h"
 #include "weft/host/loop_kernels.h"
 #include "weft/runtime/pool.h"
 
@@ -49,6 +52,9 @@ NDArray arange(const Ref<Device>& device, Elem elem, double start, double step,
 
 namespace {
 
+/// Runs of bytes up to here are moved sooner by kernels for steps than by calls.
+constexpr std::int64_t kShortRunBytes = 64;
+
 /// Small compact arrays of one type are joined by copies of bytes.
 bool copied_as_bytes(std::span<const NDArray> arrays, int axis, const NDArray& out) {
   constexpr std::int64_t kSmall = 1 << 18;
@@ -57,6 +63,7 @@ bool copied_as_bytes(std::span<const NDArray> arrays, int axis, const NDArray& o
     if (a.elem() != out.elem() || !a.is_contiguous()) return false;
   std::int64_t outer = 1;
   for (int i = 0; i < axis; ++i) outer *= out.shape()[i];
+  if (outer > 8 && out.nbytes() / outer <= kShortRunBytes) return false;
   char* to = out.host();
   for (std::int64_t i = 0; i < outer; ++i) {
     for (const NDArray& a : arrays) {
@@ -66,6 +73,17 @@ bool copied_as_bytes(std::span<const NDArray> arrays, int axis, const NDArray& o
     }
   }
   return true;
+}
+
+/// One dense order of axes that all arrays have, other than row-major: the result takes it, too.
+bool in_one_order(std::span<const NDArray> arrays, std::vector<int>& order) {
+  if (!arrays[0].on_host() || arrays[0].is_contiguous()) return false;
+  std::vector<Arg> args;
+  for (const NDArray& a : arrays) {
+    if (!(a.shape() == arrays[0].shape())) return false;
+    args.push_back(Arg(a));
+  }
+  return shared_order(arrays[0].shape(), args.data(), static_cast<int>(args.size()), order);
 }
 
 }  // namespace
@@ -90,6 +108,12 @@ NDArray concat(std::span<const NDArray> arrays, int axis) {
     }
     shape[axis] += a.shape()[axis];
   }
+  if (std::vector<int> order; in_one_order(arrays, order)) {
+    const std::vector<int> back = inverse_order(order);
+    std::vector<NDArray> turned;
+    for (const NDArray& a : arrays) turned.push_back(a.permute(order));
+    return concat(turned, back[static_cast<std::size_t>(axis)]).permute(back);
+  }
   NDArray out = NDArray::empty(first.device(), e, shape);
   if (copied_as_bytes(arrays, axis, out)) return out;
   std::int64_t at = 0;
@@ -105,6 +129,52 @@ NDArray stack(std::span<const NDArray> arrays, int axis) {
   wide.reserve(arrays.size());
   for (const NDArray& a : arrays) wide.push_back(a.expand_dims(axis));
   return concat(wide, axis);
+}
+
+NDArray repeat(const NDArray& x, std::int64_t times, int axis) {
+  axis = normalize_axis(axis, x.ndim(), "repeat");
+  Dims wide, shape = x.shape();  // `wide`: repetitions on an axis of their own
+  for (int i = 0; i < x.ndim(); ++i) {
+    wide.push_back(shape[i]);
+    if (i == axis) wide.push_back(times);
+  }
+  checked_size(wide, elem_bytes(x.elem()));
+  shape[axis] *= times;
+  if (!x.on_host()) return x.expand_dims(axis + 1).broadcast_to(wide).reshape(shape);
+  NDArray out = NDArray::empty(x.device(), x.elem(), shape);
+  if (out.size() == 0) return out;
+  const NDArray compact = x.contiguous();
+  std::int64_t inner = 1;
+  for (int i = axis + 1; i < x.ndim(); ++i) inner *= x.shape()[i];
+  const int bytes = elem_bytes(x.elem());
+  const std::int64_t run = inner * bytes;
+  const char* from = compact.host();
+  char* to = out.host();
+  // Few repetitions of single elements: a copy with steps for each, by pieces that stay in the
+  // cache.
+  constexpr std::int64_t kFew = 8, kPiece = 1024;
+  runtime::Pool::shared().parallel_for(
+      x.size() / inner, std::max<std::int64_t>(1, kParallelGrain / (inner * times)),
+      [&](std::int64_t i, std::int64_t end) {
+        if (inner == 1 && times <= kFew) {
+          for (; i < end; i += kPiece) {
+            for (std::int64_t k = 0; k < times; ++k)
+              copy_run(bytes, to + (i * times + k) * bytes, times, from + i * bytes, 1,
+                       std::min(kPiece, end - i));
+          }
+          return;
+        }
+        for (; i < end; ++i) {
+          char* here = to + i * times * run;
+          if (inner == 1) {
+            copy_run(bytes, here, 1, from + i * bytes, 0, times);
+            continue;
+          }
+          for (std::int64_t k = 0; k < times; ++k)
+            std::memcpy(here + k * run, from + i * run, static_cast<std::size_t>(run));
+        }
+      });
+  return out;
 }
 
 NDArray roll(const NDArray& x, std::int64_t shift, int axis) {

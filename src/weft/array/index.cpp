@@ -3,6 +3,7 @@
 // moved.
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "weft/array/nest.h"
@@ -254,8 +255,9 @@ void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& 
   }
   // Of equal positions the last value stands: one thread, in order.
   const std::int64_t whole = std::max<std::int64_t>(count, 1);
-  if (rest.size == 1 && !accumulate) {
-    const PutFn put = loop_kernels().put[width_of(bytes)];
+  const PutFn put = accumulate ? loop_kernels().put_add[static_cast<int>(x.elem())]
+                               : loop_kernels().put[width_of(bytes)];
+  if (rest.size == 1 && put) {
     if (keeps) return put(count, packed.host(), kept.data(), x.host());
     return for_offsets(x, lines, count, whole,
                        [&](std::int64_t begin, std::int64_t n, const std::int64_t* at) {
@@ -493,7 +495,30 @@ NDArray select_marked(const NDArray& x, const NDArray& mask) {
   return out;
 }
 
-std::int64_t count_marked(const NDArray& mask) { return Marks(mask).total(); }
+std::int64_t count_marked(const NDArray& x) {
+  const NDArray compact = x.contiguous();
+  const int bytes = elem_bytes(x.elem());
+  const CastFn cast =
+      x.elem() == Elem::boolean
+          ? nullptr
+          : kernels().cast[static_cast<int>(x.elem())][static_cast<int>(Elem::boolean)];
+  std::atomic<std::int64_t> total = 0;
+  runtime::Pool::shared().parallel_for(x.size(), kParallelGrain,
+                                       [&](std::int64_t begin, std::int64_t end) {
+                                         std::int64_t count = 0;
+                                         for (; begin < end; begin += kMarkBlock) {
+                                           const std::int64_t n = std::min(kMarkBlock, end - begin);
+                                           char held[kMarkBlock];
+                                           const char* marks = compact.host() + begin * bytes;
+                                           if (cast) cast(n, marks, held), marks = held;
+                                           std::int64_t here = 0;
+                                           loop_kernels().count(n, marks, &here);
+                                           count += here;
+                                         }
+                                         total += count;
+                                       });
+  return total;
+}
 
 NDArray repeat_places(const NDArray& counts) {
   WEFT_CHECK(counts.on_host() && counts.elem() == Elem::int64 && counts.ndim() == 1,

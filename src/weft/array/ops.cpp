@@ -86,13 +86,14 @@ void run_chunks(const Feed (&feeds)[kIn], const NDArray& out, Elem kernel_out, c
     all_direct &= feed.mode == Feed::Mode::direct || feed.mode == Feed::Mode::single;
   char* out_base = out.host();
   const int out_bytes = elem_bytes(out.elem());
-  bool stream = all_direct && out.nbytes() >= kStreamBytes &&
+  bool stream = out_direct && out.nbytes() >= kStreamBytes &&
                 reinterpret_cast<std::uintptr_t>(out_base) % 64 == 0;
   for (const Feed& feed : feeds) stream &= feed.base != out_base;  // not in place
   runtime::Pool::shared().parallel_for(
       size, kParallelGrain, [&](std::int64_t begin, std::int64_t end) {
         const void* in[kIn];
-        if (stream && begin * out_bytes % 64 == 0) {
+        const bool streams = stream && begin * out_bytes % 64 == 0;
+        if (streams && all_direct) {
           Slot result;
           for (std::int64_t at = begin; at < end; at += kChunk) {
             const std::int64_t n = std::min(kChunk, end - at);
@@ -131,7 +132,9 @@ void run_chunks(const Feed (&feeds)[kIn], const NDArray& out, Elem kernel_out, c
             in[k] = bring(feeds[k], walkers[k] ? &*walkers[k] : nullptr, at, n, slots[k]);
           }
           if (out_direct) {
-            call(n, in, out_base + at * out_bytes);
+            char* to = out_base + at * out_bytes;
+            call(n, in, streams ? slots[kIn].data : to);
+            if (streams) stream_copy(to, slots[kIn].data, n * out_bytes);
             continue;
           }
           call(n, in, slots[kIn].data);
@@ -146,6 +149,7 @@ void run_chunks(const Feed (&feeds)[kIn], const NDArray& out, Elem kernel_out, c
           }
           out_walker->scatter(n, result);
         }
+        if (streams) stream_end();
       });
 }
 
@@ -275,16 +279,19 @@ Types resolve_types(const OpInfo& op, const Arg* args, int count) {
   return {e, result_of(op.rule, e)};
 }
 
-/// The type in which a row computes: the operands' own where there is a kernel for it.
-Elem kernel_of(Op op, Elem compute) {
+/// The type in which a row computes: the operands' own where there is a kernel for it. A number
+/// beside 16-bit floats is not rounded to them.
+Elem kernel_of(Op op, Elem compute, bool number = false) {
+  if (number && is_narrow_float(compute) && op != Op::nextafter && op != Op::copysign)
+    return kernel_elem(compute);
   const bool own = kernels().elementwise[static_cast<int>(op)][static_cast<int>(compute)];
   return own ? compute : kernel_elem(compute);
 }
 
-void run_binary(Op op, ElementwiseFn fn, Elem compute, Rule rule, const NDArray& out, const Arg& x,
-                const Arg& y) {
+void run_binary(Op op, Elem compute, Rule rule, const NDArray& out, const Arg& x, const Arg& y) {
   if (out.size() == 0) return;
-  Elem kernel = kernel_of(op, compute);
+  const Elem kernel = kernel_of(op, compute, !x.array || !y.array);
+  ElementwiseFn fn = kernels().elementwise[static_cast<int>(op)][static_cast<int>(kernel)];
   alignas(16) char constants[2][16];
   Feed feeds[2];
   const Arg* args[2] = {&x, &y};
@@ -463,10 +470,14 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
   if (op == Op::pow && x.array && !y.array && x.array->elem() == types.compute) {
     // Powers with the same value, special ones included, from cheaper operations.
     const double p = exponent_of(y.scalar);
-    if (p == 2 && !is_complex(types.compute)) return apply(Op::square, x);
+    if (p == 2) return apply(Op::square, x);
+    if (is_complex(types.compute) && x.array->on_host() && p == 3)
+      return apply(Op::multiply, Arg(apply(Op::square, x)), x);
+    if (is_complex(types.compute) && x.array->on_host() && p == -1)
+      return apply(Op::divide, Arg(Scalar(1)), x);
     if (p == -1 && is_real_float(types.compute)) return apply(Op::reciprocal, x);
   }
-  Elem kernel = kernel_of(op, types.compute);
+  const Elem kernel = kernel_of(op, types.compute, !x.array || !y.array);
   ElementwiseFn fn = kernels().elementwise[static_cast<int>(op)][static_cast<int>(kernel)];
   if (x.array && y.array) {
     check_same_device(*x.array, *y.array, row.name);
@@ -479,7 +490,7 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
       on_device().elementwise(op, types.compute, out, args);
       return out;
     }
-    run_binary(op, fn, types.compute, row.rule, out, x, y);
+    run_binary(op, types.compute, row.rule, out, x, y);
     return out;
   }
   if (std::vector<int> order;
@@ -516,7 +527,7 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
     fn(out.size(), in, out.host());
     return out;
   }
-  run_binary(op, fn, types.compute, row.rule, out, x, y);
+  run_binary(op, types.compute, row.rule, out, x, y);
   return out;
 }
 
@@ -552,13 +563,14 @@ void apply_into(Op op, const NDArray& out, const Arg& x, const Arg& y) {
     }
   }
   if (!out.on_host()) return on_device().elementwise(op, types.compute, out, args);
-  Elem kernel = kernel_of(op, types.compute);
+  if (op == Op::pow && is_complex(types.compute) && args[0].array && !args[1].array)
+    return assign(out, apply(op, args[0], args[1]));  // by products where it may be
+  const Elem kernel = kernel_of(op, types.compute, !args[0].array || !args[1].array);
   if (args[0].array && !args[1].array && kernel == types.compute) {
     if (const KnownRow known = known_row(op, kernel, args[1].scalar); known.fn)
       return run_known(known, kernel, out, *args[0].array);
   }
-  run_binary(op, kernels().elementwise[static_cast<int>(op)][static_cast<int>(kernel)],
-             types.compute, row.rule, out, args[0], args[1]);
+  run_binary(op, types.compute, row.rule, out, args[0], args[1]);
 }
 
 void assign(const NDArray& dst, const NDArray& src) {

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "weft/array/strided_copy.h"
 #include "weft/autograd/host_depthwise.h"
 #include "weft/host/copy_kernels.h"
 #include "weft/host/gemm.h"
@@ -21,18 +20,19 @@ namespace {
 using I = std::int64_t;
 using runtime::Pool;
 
-/// Bytes of laid out windows at once: they stay in the caches while they are multiplied.
-constexpr I kWindowBytes = I{2} << 20;
+/// Bytes of the images of a piece: they stay in the caches while they are multiplied. Places of a
+/// piece of several images.
+constexpr I kPieceBytes = I{1} << 20, kPiecePlaces = 4096;
 
-/// Space of a thread, kept between products: fresh pages cost more than laying out. The first for
-/// windows, the second for images side by side.
+/// Space of a thread, kept between products: fresh pages cost more than copying. The first for
+/// images or windows, the second for images side by side, the third for windows of a panel.
 template <typename T>
 T* scratch(int which, I count) {
   struct Space {
     std::unique_ptr<T[]> data;
     I size = 0;
   };
-  static thread_local Space spaces[2];
+  static thread_local Space spaces[3];
   Space& space = spaces[which];
   if (space.size < count) {
     space.data = nullptr;
@@ -65,7 +65,11 @@ struct Geometry {
         stride(conv.stride),
         padding(conv.padding),
         dilation(conv.dilation) {}
-  Depthwise depthwise() const { return {n, c, h, w, o, kh, kw, oh, ow, stride, padding, dilation}; }
+  Depthwise depthwise() const {
+    return {{h, w, kh, kw, oh, ow, stride, padding, dilation}, n, c, o};
+  }
+  /// Channels of the image that few results read are not worth windows in a product's panels.
+  bool by_planes() const { return cg == 1 && (groups > 1 || og <= 2); }
   /// The image itself is its windows.
   bool plain() const { return kh == 1 && kw == 1 && stride == Pair{1, 1} && padding == Pair{0, 0}; }
 };
@@ -75,18 +79,153 @@ struct Piece {
   I image, images, first, rows;
 };
 
-/// Pieces of one group; at most `most` images in each.
-std::vector<Piece> pieces(const Geometry& s, I bytes, I most) {
+/// Pieces of so many output rows, or of whole images where these are all.
+std::vector<Piece> cut_pieces(const Geometry& s, I rows, I images) {
   std::vector<Piece> out;
-  const I columns = std::max<I>(1, kWindowBytes / (s.k * bytes));
-  const I images = std::clamp<I>(columns / s.places, 1, std::max<I>(1, most));
-  const I rows = columns >= s.places ? s.oh : std::max<I>(1, columns / s.ow);
+  images = rows < s.oh ? 1 : std::max<I>(1, images);
   for (I image = 0; image < s.n; image += images) {
     for (I first = 0; first < s.oh; first += rows)
       out.push_back({image, std::min(images, s.n - image), first, std::min(rows, s.oh - first)});
   }
   return out;
 }
+
+/// Pieces of one group whose channels, with borders, take at most kPieceBytes; at most `most`
+/// images in each, and no more of them than a product needs to be a long one.
+std::vector<Piece> pieces(const Geometry& s, I bytes, I most) {
+  const I row = s.cg * (s.w + 2 * std::max<I>(s.padding[1], 0)) * s.stride[0] * bytes;
+  const I halo = (s.kh - 1) * s.dilation[0] / s.stride[0];
+  const I rows = std::clamp<I>(kPieceBytes / row - halo, 1, s.oh);
+  const I images = std::min(kPieceBytes / (row * (s.oh + halo)), kPiecePlaces / s.places);
+  return cut_pieces(s, rows, std::min(images, most));
+}
+
+/// The windows of a piece. What it reads is cut into phases (phases.h), in which a tap of a window
+/// lies at one distance from all places, borders included: windows are copied to a product's panels
+/// from there, and never laid out in memory.
+template <typename T>
+class Windows {
+ public:
+  /// `x`: the first channel of the group.
+  Windows(const Geometry& s, const Piece& p, const T* x)
+      : s_(s),
+        piece_(p),
+        phases_({s.h,
+                 s.w,
+                 s.kh,
+                 s.kw,
+                 p.rows,
+                 s.ow,
+                 s.stride,
+                 {s.padding[0] - p.first * s.stride[0], s.padding[1]},
+                 s.dilation}) {
+    const I plane = phases_.count() * phases_.size();
+    T* data = scratch<T>(0, p.images * s.cg * plane + kAhead);
+    Pool::shared().parallel_for(
+        p.images * s.cg, std::max<I>(1, 16384 / plane), [&](I begin, I end) {
+          for (; begin < end; ++begin) {
+            const I image = p.image + begin / s.cg, channel = begin % s.cg;
+            phases_.cut(x + (image * s.c + channel) * s.h * s.w, data + begin * plane);
+          }
+        });
+    std::fill_n(data + p.images * s.cg * plane, kAhead, T(0));
+    data_ = data;
+    taps_.resize(static_cast<std::size_t>(s.k));
+    for (I channel = 0; channel < s.cg; ++channel) {
+      for (const Phases::Taps& t : phases_.taps) {
+        for (I q = 0; q < t.count; ++q) {
+          const I at = (channel * s.kh + t.window_row) * s.kw + t.first + q * t.stride;
+          taps_[static_cast<std::size_t>(at)] =
+              channel * plane + phases_.phase(t) * phases_.size() + phases_.offset(t) + q * t.step;
+        }
+      }
+    }
+    image_step_ = s.cg * plane;
+  }
+  I columns() const { return piece_.images * piece_.rows * s_.ow; }
+  const T* tap(I k) const { return data_ + taps_[static_cast<std::size_t>(k)]; }
+  /// fn(at, distance, length): places [from, from + count) as runs, the one at `at` behind `from`
+  /// lies at that distance from a tap.
+  template <typename F>
+  void runs(I from, I count, const F& fn) const {
+    I x = from % s_.ow, row = from / s_.ow, y = row % piece_.rows, image = row / piece_.rows;
+    for (I at = 0; at < count;) {
+      const I length = std::min(s_.ow - x, count - at);
+      fn(at, image * image_step_ + y * phases_.width + x, length);
+      at += length;
+      x = 0;
+      if (++y == piece_.rows) y = 0, ++image;
+    }
+  }
+  /// Elements that may be read behind the last one.
+  static constexpr I kAhead = 128;
+
+ private:
+  const Geometry& s_;
+  Piece piece_;
+  Phases phases_;
+  const T* data_;
+  I image_step_;
+  std::vector<I> taps_;
+};
+
+/// `bytes` from one place to the other, and up to the next multiple of 32.
+inline void copy_blocks(void* to, const void* from, I bytes) {
+  for (I at = 0; at < bytes; at += 32)
+    std::memcpy(static_cast<char*>(to) + at, static_cast<const char*>(from) + at, 32);
+}
+
+/// Windows as a right operand: a row for each tap, a column for each place.
+template <typename T>
+class WindowColumns final : public ColumnPanels<T> {
+ public:
+  explicit WindowColumns(const Windows<T>& windows) : windows_(windows) {}
+  void fill(I column, I columns, I from, I depth, T* out) const override {
+    struct Run {
+      I at, distance;
+    };
+    Run runs[kMostWidth];
+    I count = 0;
+    windows_.runs(column, columns, [&](I at, I distance, I) { runs[count++] = {at, distance}; });
+    const I width = this->width();
+    constexpr I bytes = sizeof(T);
+    for (I p = 0; p < depth; ++p) {
+      const T* tap = windows_.tap(from + p);
+      T* row = out + p * width;
+      // A run is copied to the end of the row, which the next one overwrites from where it begins.
+      for (I i = 0; i < count; ++i) {
+        const T* in = tap + runs[i].distance;
+        T* to = row + runs[i].at;
+        if (p + 1 < depth) copy_blocks(to, in, (width - runs[i].at) * bytes);
+        else std::memcpy(to, in, static_cast<std::size_t>((width - runs[i].at) * bytes));
+      }
+    }
+  }
+  static constexpr I kMostWidth = 64;
+
+ private:
+  const Windows<T>& windows_;
+};
+
+/// The transpose: a row for each place, a column for each tap.
+template <typename T>
+class WindowRows final : public ColumnPanels<T> {
+ public:
+  explicit WindowRows(const Windows<T>& windows) : windows_(windows) {}
+  void fill(I column, I columns, I from, I depth, T* out) const override {
+    const I step = depth + 32 / static_cast<I>(sizeof(T));
+    T* rows = scratch<T>(2, step * columns);
+    windows_.runs(from, depth, [&](I at, I distance, I length) {
+      for (I r = 0; r < columns; ++r)
+        copy_blocks(rows + r * step + at, windows_.tap(column + r) + distance,
+                    length * static_cast<I>(sizeof(T)));
+    });
+    StridedPanels<T>(rows, 1, step).fill(0, columns, 0, depth, out);
+  }
+
+ private:
+  const Windows<T>& windows_;
+};
 
 /// Where output columns meet image columns, for window column j: [from, to) of the row.
 void overlap(const Geometry& s, I j, I& from, I& to) {
@@ -97,37 +236,15 @@ void overlap(const Geometry& s, I j, I& from, I& to) {
   from = std::min(from, to);
 }
 
-/// Rows [begin, end) of the k rows of laid out windows, each of `step` columns.
-template <typename T>
-void lay_out(const Geometry& s, const T* x, const Piece& p, I begin, I end, T* out, I step) {
-  for (I row = begin; row < end; ++row) {
-    const I channel = row / (s.kh * s.kw), i = row / s.kw % s.kh, j = row % s.kw;
-    I from, to;
-    overlap(s, j, from, to);
-    T* to_row = out + row * step;
-    for (I image = 0; image < p.images; ++image) {
-      const T* plane = x + ((p.image + image) * s.c + channel) * s.h * s.w;
-      for (I y = p.first; y < p.first + p.rows; ++y, to_row += s.ow) {
-        const I at = y * s.stride[0] - s.padding[0] + i * s.dilation[0];
-        if (at < 0 || at >= s.h || from == to) {
-          std::fill(to_row, to_row + s.ow, T(0));
-          continue;
-        }
-        const T* in = plane + at * s.w + j * s.dilation[1] - s.padding[1];
-        std::fill(to_row, to_row + from, T(0));
-        if (s.stride[1] == 1) {
-          std::memcpy(to_row + from, in + from, static_cast<std::size_t>(to - from) * sizeof(T));
-        } else {
-          copy_run(sizeof(T), reinterpret_cast<char*>(to_row + from), 1,
-                   reinterpret_cast<const char*>(in + from * s.stride[1]), s.stride[1], to - from);
-        }
-        std::fill(to_row + to, to_row + s.ow, T(0));
-      }
-    }
-  }
+/// Pieces whose windows take at most kWindowBytes.
+std::vector<Piece> window_pieces(const Geometry& s, I bytes, I most) {
+  constexpr I kWindowBytes = I{2} << 20;
+  const I columns = std::max<I>(1, kWindowBytes / (s.k * bytes));
+  return cut_pieces(s, columns >= s.places ? s.oh : std::max<I>(1, columns / s.ow),
+                    std::min(columns / s.places, most));
 }
 
-/// The transpose: laid out windows of channels [begin, end) are added to the image.
+/// Windows of channels [begin, end), a row of `step` elements for each tap, are added to the image.
 template <typename T>
 void add_back(const Geometry& s, T* x, const Piece& p, I begin, I end, const T* in, I step) {
   constexpr int e = static_cast<int>(sizeof(T) == 4 ? Elem::float32 : Elem::float64);
@@ -201,7 +318,7 @@ I share(I n) {
 
 template <typename T>
 void forward(const Geometry& s, const T* x, const T* weight, T* out) {
-  if (s.cg == 1 && s.groups > 1) return depthwise_forward<T>(s.depthwise(), x, weight, out);
+  if (s.by_planes()) return depthwise_forward<T>(s.depthwise(), x, weight, out);
   const std::vector<Piece> list = pieces(s, sizeof(T), share(s.n));
   for (I group = 0; group < s.groups; ++group) {
     const T* w = weight + group * s.og * s.k;
@@ -214,25 +331,49 @@ void forward(const Geometry& s, const T* x, const T* weight, T* out) {
                 s.places, 1, to, s.places, false);
         return;
       }
-      T* windows = scratch<T>(0, s.k * columns);
-      Pool::shared().parallel_for(s.k, std::max<I>(1, 16384 / columns), [&](I begin, I end) {
-        lay_out(s, in, p, begin, end, windows, columns);
-      });
+      const Windows<T> windows(s, p, in);
       T* c = p.images > 1 ? scratch<T>(1, s.og * columns) : to;
-      gemm<T>(s.og, columns, s.k, w, s.k, 1, windows, columns, 1, c,
+      gemm<T>(s.og, columns, s.k, w, s.k, 1, WindowColumns<T>(windows), c,
               p.images > 1 ? columns : s.places, false);
       if (p.images > 1) side_by_side<false>(p.images, s.og, s.places, to, image_step, c);
     });
   }
 }
 
+/// With steps of one the gradient is a convolution of the result's gradient with the weights turned
+/// round, as many zeros around it as the window is wide less what the image had.
+template <typename T>
+void turned_convolution(const Geometry& s, const T* g, const T* weight, T* x) {
+  Geometry t = s;
+  t.c = s.o, t.o = s.c, t.cg = s.og, t.og = s.cg;
+  t.h = s.oh, t.w = s.ow, t.oh = s.h, t.ow = s.w;
+  t.k = t.cg * s.kh * s.kw, t.places = t.oh * t.ow;
+  t.padding = {(s.kh - 1) * s.dilation[0] - s.padding[0],
+               (s.kw - 1) * s.dilation[1] - s.padding[1]};
+  std::vector<T> turned(static_cast<std::size_t>(s.o * s.k));
+  const I taps = s.kh * s.kw;
+  for (I o = 0; o < s.o; ++o) {
+    for (I c = 0; c < s.cg; ++c) {
+      const T* from = weight + o * s.k + c * taps;
+      T* to = turned.data() + o / s.og * s.og * s.k + (c * s.og + o % s.og) * taps;
+      std::reverse_copy(from, from + taps, to);
+    }
+  }
+  forward<T>(t, g, turned.data(), x);
+}
+
+/// Whether the gradient towards the image is a convolution itself: not with few channels of the
+/// image, since each window would be copied for few sums.
+bool turns(const Geometry& s) { return s.stride == Pair{1, 1} && (s.cg >= 8 || s.plain()); }
+
 template <typename T>
 void backward_input(const Geometry& s, const T* g, const T* weight, T* x) {
-  if (s.cg == 1 && s.groups > 1) return depthwise_input<T>(s.depthwise(), g, weight, x);
+  if (s.by_planes()) return depthwise_input<T>(s.depthwise(), g, weight, x);
+  if (turns(s)) return turned_convolution<T>(s, g, weight, x);
+  std::memset(x, 0, static_cast<std::size_t>(s.n * s.c * s.h * s.w) * sizeof(T));
   // Rows of one image overlap: its pieces go one after the other.
-  std::vector<Piece> list = pieces(s, sizeof(T), share(s.n));
   std::vector<std::vector<Piece>> tasks;
-  for (const Piece& p : list) {
+  for (const Piece& p : window_pieces(s, sizeof(T), share(s.n))) {
     if (tasks.empty() || tasks.back().front().image != p.image) tasks.emplace_back();
     tasks.back().push_back(p);
   }
@@ -242,11 +383,6 @@ void backward_input(const Geometry& s, const T* g, const T* weight, T* x) {
     auto one = [&](const Piece& p) {
       const I columns = p.images * p.rows * s.ow;
       const auto [in, step] = channels(s, g, p, group);
-      if (s.plain() && p.images == 1) {
-        gemm<T>(s.k, columns, s.og, w, 1, s.k, in, step, 1,
-                out + p.image * s.c * s.places + p.first * s.ow, s.places, false);
-        return;
-      }
       T* windows = scratch<T>(0, s.k * columns);
       gemm<T>(s.k, columns, s.og, w, 1, s.k, in, step, 1, windows, columns, false);
       Pool::shared().parallel_for(
@@ -265,7 +401,7 @@ void backward_input(const Geometry& s, const T* g, const T* weight, T* x) {
 
 template <typename T>
 void backward_weight(const Geometry& s, const T* g, const T* x, T* weight) {
-  if (s.cg == 1 && s.groups > 1) return depthwise_weight<T>(s.depthwise(), g, x, weight);
+  if (s.by_planes()) return depthwise_weight<T>(s.depthwise(), g, x, weight);
   // One piece after the other, cut by size alone, so that sums have one order.
   const std::vector<Piece> list = pieces(s, sizeof(T), s.n);
   for (I group = 0; group < s.groups; ++group) {
@@ -275,17 +411,13 @@ void backward_weight(const Geometry& s, const T* g, const T* x, T* weight) {
     for (const Piece& p : list) {
       const I columns = p.images * p.rows * s.ow;
       const auto [from, step] = channels(s, g, p, group);
-      const T* b = in + p.image * s.c * s.places + p.first * s.ow;
-      I b_step = s.places;
-      if (!s.plain() || p.images > 1) {
-        T* windows = scratch<T>(0, s.k * columns);
-        Pool::shared().parallel_for(s.k, std::max<I>(1, 16384 / columns), [&](I begin, I end) {
-          lay_out(s, in, p, begin, end, windows, columns);
-        });
-        b = windows;
-        b_step = columns;
+      if (s.plain() && p.images == 1) {
+        gemm<T>(s.og, s.k, columns, from, step, 1, in + p.image * s.c * s.places + p.first * s.ow,
+                1, s.places, out, s.k, add);
+      } else {
+        const Windows<T> windows(s, p, in);
+        gemm<T>(s.og, s.k, columns, from, step, 1, WindowRows<T>(windows), out, s.k, add);
       }
-      gemm<T>(s.og, s.k, columns, from, step, 1, b, 1, b_step, out, s.k, add);
       add = true;
     }
   }
@@ -337,8 +469,9 @@ NDArray host_conv2d_input(const NDArray& g, const NDArray& weight, const Conv& c
   }
   const Dims shape{g.shape()[0], weight.shape()[1] * conv.groups, h, width};
   const Geometry s(shape, weight.shape(), conv, w);
-  NDArray out = full(g.device(), g.elem(), shape, Scalar(0));
-  if (out.size() == 0 || g.size() == 0) return out;
+  if (g.size() == 0) return full(g.device(), g.elem(), shape, Scalar(0));
+  NDArray out = NDArray::empty(g.device(), g.elem(), shape);
+  if (out.size() == 0) return out;
   const NDArray a = g.contiguous(), b = weight.contiguous();
   WEFT_OF_TYPE(backward_input, s, a, b, out);
   return out;
@@ -352,8 +485,9 @@ NDArray host_conv2d_weight(const NDArray& g, const NDArray& x, const Dims& shape
     });
   }
   const Geometry s(x.shape(), shape, conv, w);
-  NDArray out = full(g.device(), g.elem(), shape, Scalar(0));
-  if (out.size() == 0 || g.size() == 0) return out;
+  if (g.size() == 0) return full(g.device(), g.elem(), shape, Scalar(0));
+  NDArray out = NDArray::empty(g.device(), g.elem(), shape);
+  if (out.size() == 0) return out;
   const NDArray a = g.contiguous(), b = x.contiguous();
   WEFT_OF_TYPE(backward_weight, s, a, b, out);
   return out;

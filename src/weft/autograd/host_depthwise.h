@@ -2,14 +2,13 @@
 #pragma once
 // Convolutions whose groups have one channel of the image each, on the host.
 
-#include "weft/autograd/convolution.h"
+#include "weft/autograd/phases.h"
 
 namespace weft {
 
 /// Extents and steps of a depthwise convolution: o is c times the results of a channel.
-struct Depthwise {
-  std::int64_t n, c, h, w, o, kh, kw, oh, ow;
-  Pair stride, padding, dilation;
+struct Depthwise : Places {
+  std::int64_t n, c, o;
 };
 
 /// out (n, o, oh, ow) of x (n, c, h, w) and weight (o, 1, kh, kw); all compact.

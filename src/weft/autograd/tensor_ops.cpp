@@ -67,6 +67,17 @@ constexpr Gradients kGradients[] = {
 #undef BINARY
 };
 
+/// Gradients of complex numbers are dL/dRe + i dL/dIm, so a row with complex results multiplies by
+/// the conjugate of its derivative: of what `cell` makes of the conjugate of g.
+template <typename F>
+void with_conjugates(const GradientCall& c, std::vector<Tensor>& out, const F& cell) {
+  if (!is_complex(c.out.elem())) return cell(c.g);
+  auto conjugate = [](const Tensor& x) { return is_complex(x.elem()) ? conj(x) : x; };
+  cell(conjugate(c.g));
+  for (Tensor& g : out)
+    if (g.defined()) g = conjugate(g);
+}
+
 /// The scalar as a 0-d tensor, for gradients that multiply by it.
 Tensor constant(const Scalar& s, const Tensor& like) {
   return Tensor(full(like.device(), promote_weak(like.elem(), s.kind), Dims{}, s));
@@ -94,7 +105,15 @@ Tensor apply(Op op, const Tensor& x) {
   return make_tensor(
       info(op).name.data(), apply(op, Arg(x.data())), {x},
       [op](const GradientCall& c) {
-        return std::vector<Tensor>{kGradients[row_of(op)].unary(c.g, c.x[0], c.out)};
+        std::vector<Tensor> out(1);
+        // Parts of complex numbers, which no cell can say.
+        if (op == Op::real) out[0] = astype(c.g, c.x[0].elem());
+        if (op == Op::imag) out[0] = apply(Op::multiply, c.g, Scalar(std::complex<double>(0, 1)));
+        if (out[0].defined()) return out;
+        with_conjugates(c, out, [&](const Tensor& g) {
+          out[0] = kGradients[row_of(op)].unary(g, c.x[0], c.out);
+        });
+        return out;
       },
       kGradients[row_of(op)].first);
 }
@@ -106,7 +125,9 @@ Tensor apply(Op op, const Tensor& x, const Tensor& y) {
       info(op).name.data(), apply(op, Arg(x.data()), Arg(y.data())), {x, y},
       [op, want_x, want_y](const GradientCall& c) {
         std::vector<Tensor> out(2);
-        kGradients[row_of(op)].binary(c.g, c.x[0], c.x[1], c.out, want_x, want_y, out[0], out[1]);
+        with_conjugates(c, out, [&](const Tensor& g) {
+          kGradients[row_of(op)].binary(g, c.x[0], c.x[1], c.out, want_x, want_y, out[0], out[1]);
+        });
         return out;
       },
       (want_x ? cells.first : 0) | (want_y ? cells.second : 0));
@@ -131,8 +152,10 @@ Tensor apply(Op op, const Tensor& x, const Scalar& y) {
         Tensor unused;
         if (op == Op::pow && is_real_float(c.x[0].elem()) && exponent_of(y) != 0)
           return std::vector<Tensor>{power_gradient(c.g, c.x[0], y)};
-        kGradients[row_of(op)].binary(c.g, c.x[0], constant(y, c.x[0]), c.out, true, false, out[0],
-                                      unused);
+        with_conjugates(c, out, [&](const Tensor& g) {
+          kGradients[row_of(op)].binary(g, c.x[0], constant(y, c.x[0]), c.out, true, false, out[0],
+                                        unused);
+        });
         return out;
       },
       kGradients[row_of(op)].first & ~2u);
@@ -144,8 +167,10 @@ Tensor apply(Op op, const Scalar& x, const Tensor& y) {
       [op, x](const GradientCall& c) {
         std::vector<Tensor> out(1);
         Tensor unused;
-        kGradients[row_of(op)].binary(c.g, constant(x, c.x[0]), c.x[0], c.out, false, true, unused,
-                                      out[0]);
+        with_conjugates(c, out, [&](const Tensor& g) {
+          kGradients[row_of(op)].binary(g, constant(x, c.x[0]), c.x[0], c.out, false, true, unused,
+                                        out[0]);
+        });
         return out;
       },
       // The tensor is the row's second operand and this node's first input.
@@ -287,8 +312,10 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
       "matmul", matmul(a.data(), b.data()), {a, b},
       [want_a, want_b](const GradientCall& c) {
         std::vector<Tensor> out(2);
-        if (want_a) out[0] = matmul(c.g, transpose(c.x[1], -2, -1));
-        if (want_b) out[1] = matmul(transpose(c.x[0], -2, -1), c.g);
+        with_conjugates(c, out, [&](const Tensor& g) {
+          if (want_a) out[0] = matmul(g, transpose(c.x[1], -2, -1));
+          if (want_b) out[1] = matmul(transpose(c.x[0], -2, -1), g);
+        });
         return out;
       },
       (want_b ? 1u : 0u) | (want_a ? 2u : 0u));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/base/error.h"
 
+#include "weft/base/repairs.h"
+
 namespace weft {
 
 std::string_view to_string(ErrorKind kind) {
@@ -54,7 +56,10 @@ std::string render(const Refusal& refusal) {
 }
 
 Error::Error(ErrorKind kind, Refusal refusal)
-    : state_(std::make_shared<State>(State{kind, std::move(refusal), {}, {}})) {}
+    : state_(std::make_shared<State>(State{kind, std::move(refusal), {}, {}})) {
+  Refusal& r = state_->refusal;
+  if (r.help.empty()) r.help = repair_of(r.code);
+}
 
 Error::Error(ErrorKind kind, std::string_view code, std::string message)
     : Error(kind, Refusal{std::string(code), std::move(message), {}, {}, {}}) {}
@@ -66,7 +71,7 @@ Error& Error::note(std::string text) {
 }
 
 Error& Error::help(std::string text) {
-  state_->refusal.help = std::move(text);
+  if (!text.empty()) state_->refusal.help = std::move(text);  // the row's stays
   state_->rendered.clear();
   return *this;
 }

@@ -333,10 +333,32 @@ void rows_gradient(const Lazy& node, const Lazy& g, std::vector<Lazy>& result) {
 
 }  // namespace cells
 
+/// As for tensors (autograd/tensor_ops.cpp): complex results multiply by the derivative's
+/// conjugate.
+template <typename F>
+void with_conjugates(const Lazy& node, const Lazy& g, std::vector<Lazy>& result, const F& cell) {
+  if (!is_complex(node.elem())) return cell(g);
+  auto conjugate = [](const Lazy& x) { return is_complex(x.elem()) ? apply(Op::conj, x) : x; };
+  cell(conjugate(g));
+  for (Lazy& r : result)
+    if (r.defined()) r = conjugate(r);
+}
+
 void node_gradient(const Lazy& node, const Lazy& g, std::vector<Lazy>& result) {
   const std::vector<Lazy>& in = node->in;
   switch (node->kind) {
-    case LazyKind::row: cells::row_gradient(node->op, g, in, node, result); return;
+    case LazyKind::row:
+      if (node->op == Op::real) {
+        result[0] = g;
+        return;
+      }
+      if (node->op == Op::imag) {
+        result[0] = apply(Op::multiply, g, Scalar(std::complex<double>(0, 1)));
+        return;
+      }
+      with_conjugates(node, g, result,
+                      [&](const Lazy& h) { cells::row_gradient(node->op, h, in, node, result); });
+      return;
     case LazyKind::where: {
       Lazy zero = constant(Scalar(0), g);
       result[1] = where(in[0], g, zero);
@@ -360,8 +382,10 @@ void node_gradient(const Lazy& node, const Lazy& g, std::vector<Lazy>& result) {
         std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
         return permute(x, axes);
       };
-      result[0] = matmul(g, turned(in[1]));
-      result[1] = matmul(turned(in[0]), g);
+      with_conjugates(node, g, result, [&](const Lazy& h) {
+        result[0] = matmul(h, turned(in[1]));
+        result[1] = matmul(turned(in[0]), h);
+      });
       return;
     }
     case LazyKind::rows: cells::rows_gradient(node, g, result); return;

@@ -168,14 +168,13 @@ struct Cuts {
   I size() const { return deep / kc * part(); }
   /// Panels of columns from `j` on and depth from `from` on: all of one part of k, then the next.
   I count(I j, I from) const { return (depth(from) + kc - 1) / kc * panels(j); }
-  void pack(I j, I from, const T* b, I b_row, I b_col, T* out, I begin, I end) const {
+  void pack(I j, I from, const ColumnPanels<T>& b, T* out, I begin, I end) const {
     const I nr = kernels_of<T>().nr;
     for (; begin < end; ++begin) {
       const I which = begin / panels(j), panel = begin % panels(j) * nr;
       const I here = std::min(kc, depth(from) - which * kc);
-      weft::pack<T>(1, std::min(columns(j) - panel, nr), here,
-                    b + (from + which * kc) * b_row + (j + panel) * b_col, b_col, b_row,
-                    out + which * part() + panel * here);
+      b.fill(j + panel, std::min(columns(j) - panel, nr), from + which * kc, here,
+             out + which * part() + panel * here);
     }
   }
 };
@@ -240,7 +239,23 @@ class Rows {
 }  // namespace
 
 template <typename T>
+std::int64_t ColumnPanels<T>::width() {
+  return kernels_of<T>().nr;
+}
+
+template <typename T>
+void StridedPanels<T>::fill(I column, I columns, I from, I depth, T* out) const {
+  pack<T>(1, columns, depth, b_ + from * row_ + column * column_, column_, row_, out);
+}
+
+template <typename T>
 void gemm(I m, I n, I k, const T* a, I a_row, I a_col, const T* b, I b_row, I b_col, T* c, I ldc,
+          bool add) {
+  gemm<T>(m, n, k, a, a_row, a_col, StridedPanels<T>(b, b_row, b_col), c, ldc, add);
+}
+
+template <typename T>
+void gemm(I m, I n, I k, const T* a, I a_row, I a_col, const ColumnPanels<T>& b, T* c, I ldc,
           bool add) {
   const bool few = m <= kFewRows;
   const Cuts<T> cuts(n, k, few);
@@ -248,12 +263,13 @@ void gemm(I m, I n, I k, const T* a, I a_row, I a_col, const T* b, I b_row, I b_
   // Small products pack on the stack.
   constexpr I kStack = 4096 + 16;
   alignas(64) T small[kStack];
-  const I mr = kernels_of<T>().mr, a_size = up(std::min(m, rows.height()), mr) * cuts.kc + kSlack;
+  const I mr = kernels_of<T>().mr, nr = kernels_of<T>().nr;
+  const I a_size = up(std::min(m, rows.height()), mr) * cuts.kc + kSlack;
   if (const I b_size = up(cuts.part() + kSlack, 16);
       a_size + b_size <= kStack && m <= rows.height() && n <= cuts.strip) {
     for (I p = 0; p < k; p += cuts.kc) {
       const I kc = std::min(cuts.kc, k - p);
-      pack<T>(1, n, kc, b + p * b_row, b_col, b_row, small);
+      for (I j = 0; j < n; j += nr) b.fill(j, std::min(nr, n - j), p, kc, small + j * kc);
       if (rows.direct()) {
         block_direct<T>(m, n, kc, a, a_row, small, c, ldc, add);
         continue;
@@ -267,7 +283,7 @@ void gemm(I m, I n, I k, const T* a, I a_row, I a_col, const T* b, I b_row, I b_
     T* b_pack = scratch<T>(0, cuts.size() + kSlack);
     for (I from = 0; from < k; from += cuts.deep) {
       const I count = cuts.count(j, from);
-      auto some = [&](I begin, I end) { cuts.pack(j, from, b, b_row, b_col, b_pack, begin, end); };
+      auto some = [&](I begin, I end) { cuts.pack(j, from, b, b_pack, begin, end); };
       if (shared) runtime::Pool::shared().parallel_for(count, 16, some);
       else some(0, count);
       if (shared) rows.multiply(j, from, b_pack);
@@ -294,10 +310,11 @@ PackedMatrix<T>::PackedMatrix(I n, I k, const T* b, I b_row, I b_col)
   const Cuts<T>& cuts = panels_->cuts;
   const I pieces = (n + cuts.strip - 1) / cuts.strip * ((k + cuts.deep - 1) / cuts.deep);
   panels_->data = aligned<T>(pieces * cuts.size() + kSlack);
+  const StridedPanels<T> panels(b, b_row, b_col);
   T* out = panels_->data.get();
   for (I j = 0; j < n; j += cuts.strip) {
     for (I from = 0; from < k; from += cuts.deep, out += cuts.size())
-      cuts.pack(j, from, b, b_row, b_col, out, 0, cuts.count(j, from));
+      cuts.pack(j, from, panels, out, 0, cuts.count(j, from));
   }
 }
 template <typename T>
@@ -318,6 +335,12 @@ void PackedMatrix<T>::multiply(I m, const T* a, I a_row, I a_col, T* c, I ldc) c
 
 template void gemm(I, I, I, const float*, I, I, const float*, I, I, float*, I, bool);
 template void gemm(I, I, I, const double*, I, I, const double*, I, I, double*, I, bool);
+template void gemm(I, I, I, const float*, I, I, const ColumnPanels<float>&, float*, I, bool);
+template void gemm(I, I, I, const double*, I, I, const ColumnPanels<double>&, double*, I, bool);
+template class StridedPanels<float>;
+template class StridedPanels<double>;
+template std::int64_t ColumnPanels<float>::width();
+template std::int64_t ColumnPanels<double>::width();
 template class PackedMatrix<float>;
 template class PackedMatrix<double>;
 

@@ -21,6 +21,36 @@ extern template void gemm(std::int64_t, std::int64_t, std::int64_t, const double
                           std::int64_t, const double*, std::int64_t, std::int64_t, double*,
                           std::int64_t, bool);
 
+/// A right operand that is packed from where it is computed: windows of images, say.
+template <typename T>
+class ColumnPanels {
+ public:
+  virtual ~ColumnPanels() = default;
+  /// out[p * width() + r] = B(from + p, column + r) for p < depth and r < columns; other elements
+  /// of a row of `out` may be anything.
+  virtual void fill(std::int64_t column, std::int64_t columns, std::int64_t from,
+                    std::int64_t depth, T* out) const = 0;
+  /// Columns of a panel, of which the last may have less.
+  static std::int64_t width();
+};
+template <typename T>
+void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t a_row,
+          std::int64_t a_col, const ColumnPanels<T>& b, T* c, std::int64_t ldc, bool add);
+
+/// Panels of a matrix in memory.
+template <typename T>
+class StridedPanels final : public ColumnPanels<T> {
+ public:
+  StridedPanels(const T* b, std::int64_t row, std::int64_t column)
+      : b_(b), row_(row), column_(column) {}
+  void fill(std::int64_t column, std::int64_t columns, std::int64_t from, std::int64_t depth,
+            T* out) const override;
+
+ private:
+  const T* b_;
+  std::int64_t row_, column_;
+};
+
 /// A matrix B of k rows and n columns for many products A B: packed once, for any number of rows
 /// of A.
 template <typename T>

@@ -36,7 +36,8 @@ struct KernelEntry {
     places,
     steps,
     add_products,
-    normal_pairs
+    normal_pairs,
+    put_add
   };
   std::int16_t table, row, elem, layout;
   void (*function)();

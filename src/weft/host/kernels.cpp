@@ -75,6 +75,7 @@ void enter(const KernelEntry* list, Tables& tables) {
         else put(tables.loops.real_steps[k.elem]);
         break;
       case KernelEntry::add_products: put(tables.loops.add_products[k.elem]); break;
+      case KernelEntry::put_add: put(tables.loops.put_add[k.elem]); break;
       case KernelEntry::normal_pairs: put(tables.loops.normal_pairs); break;
       default: put(t.row[k.row][k.elem]); break;
     }

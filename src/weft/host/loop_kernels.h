@@ -31,6 +31,8 @@ using AlongFn = void (*)(std::int64_t n, std::int64_t extent, std::int64_t step,
 using PickFn = void (*)(std::int64_t n, const void* in, const std::int64_t* at, void* out);
 /// out[at[i]] = in[i], in order.
 using PutFn = PickFn;
+/// out[at[i]] = out[at[i]] + in[i], in order.
+using PutAddFn = PickFn;
 /// *total = how many of n <= kRun truth values are not 0.
 using CountFn = void (*)(std::int64_t n, const void* mask, std::int64_t* total);
 /// out = elements of `in` whose truth value is set, *total of them; one place more is written.
@@ -64,6 +66,7 @@ struct LoopTable {
   AlongFn along[kWidths] = {};
   PickFn pick[kWidths] = {};
   PutFn put[kWidths] = {};
+  PutAddFn put_add[kElems] = {};  // integers, float32, float64
   CountFn count = nullptr;
   CompressFn compress[kWidths] = {};
   PlacesFn places = nullptr;

@@ -112,7 +112,12 @@ using Int = int;
 [[noreturn]] void failed(std::string_view name, std::string_view reason, const NDArray& a,
                          std::int64_t which) {
   throw Error(ErrorKind::value, cat("array.", name, ".", reason),
-              cat(name, ": matrix ", which, " of ", describe(a), " is ", reason));
+              cat(name, ": matrix ", which, " of ", describe(a), " is ", reason))
+      .help(
+          reason == "singular" ? "use weft.linalg.pinv, or add a small multiple of the identity"
+          : reason == "indefinite"
+              ? "give a symmetric matrix with positive eigenvalues, such as a @ a.mT + weft.eye(n)"
+              : "scale the matrix, or convert it to float64");
 }
 
 /// Iterations do not end well with NaN or infinity: such matrices are refused before LAPACK sees

@@ -60,6 +60,28 @@ def main(X: T.Buffer((256,), "int32"), H: T.Buffer((8,), ")",
   }
 }
 
+// The shim knows no attributes: a kernel whose parameters have no places is C++, and no Metal.
+TEST(Metal, numbers_the_parameters_of_kernels) {
+  const std::string out = build(ir::make_module(ir::parse_func(R"(
+@T.prim_func
+def main(X: T.Buffer((256,), "float32"), n: T.int32, Y: T.Buffer((256,), "float32")):
+    for b in T.thread_binding(4, thread="blockIdx.x"):
+        for t in T.thread_binding(64, thread="threadIdx.x"):
+            Y[b * 64 + t] = X[b * 64 + t] + T.Cast("float32", n)
+)")),
+                                "metal")
+                              ->source();
+  std::size_t at = 0;
+  for (const char* place : {" [[buffer(0)]]", " [[buffer(1)]]", " [[buffer(2)]]"}) {
+    const std::size_t next = out.find(place, at);
+    ASSERT_NE(next, std::string::npos) << place << " in its order:\n" << out;
+    at = next;
+  }
+  EXPECT_NE(out.find("& n [[buffer(2)]]"), std::string::npos) << out;
+  EXPECT_EQ(out.find("[[buffer(3)]]"), std::string::npos) << out;
+  EXPECT_EQ(clang_says(out), "") << out;
+}
+
 TEST(Metal, the_check_can_fail) {
   std::string text = build(window_sum_program(1024, 128, 2).scheduled, "metal")->source();
   EXPECT_NE(text.find("threadgroup float A_shared[130];"), std::string::npos) << text;

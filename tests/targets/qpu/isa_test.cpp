@@ -232,13 +232,24 @@ TEST(QpuIsa, random_words_print_as_text_that_assembles) {
   ASSERT_GT(words, 0);
   std::mt19937_64 rng(21);
   int decoded = 0, refused = 0;
+  std::vector<Code> stream, told;  // words side by side; those of them that decode
+  auto whole = [&] {
+    const std::vector<Instr> back = assemble(disassemble(stream));
+    ASSERT_EQ(back.size(), told.size());
+    for (std::size_t i = 0; i < told.size(); ++i) ASSERT_EQ(encode(back[i]), told[i]) << i;
+    stream.clear(), told.clear();
+  };
   while (decoded < words) {
+    if (stream.size() == 500) {
+      ASSERT_NO_FATAL_FAILURE(whole());
+    }
     Code word = rng();
     if (rng() % 4) {  // without a reserved operation of the ADD ALU or condition of a branch
       static constexpr Code kAdd[] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  12, 13, 14,
                                       15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 30, 31};
       word = (word & ~(Code{31} << 24)) | kAdd[rng() % std::size(kAdd)] << 24;
     }
+    stream.push_back(word);
     Instr i;
     try {
       i = decode(word);
@@ -248,10 +259,12 @@ TEST(QpuIsa, random_words_print_as_text_that_assembles) {
       continue;
     }
     ++decoded;
+    told.push_back(word);
     const std::vector<Instr> back = assemble(disassemble({word}));
     ASSERT_EQ(back.size(), 1u) << print(i);
     EXPECT_EQ(encode(back[0]), word) << print(i);
   }
+  ASSERT_NO_FATAL_FAILURE(whole());
   EXPECT_GT(refused, 100);
 }
 

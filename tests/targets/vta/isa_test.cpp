@@ -85,6 +85,8 @@ TEST(VtaIsa, codec_table_and_text_agree_on_random_instructions) {
   std::mt19937_64 rng(5);
   for (const std::string& name : Config::samples()) {
     Isa isa(Config::sample(name));
+    std::vector<isa::Word> stream;
+    std::string listing;
     for (int round = 0; round < rounds; ++round) {
       Insn n = random_insn(rng, isa.config());
       isa::Word word = isa.encode(n);
@@ -96,7 +98,10 @@ TEST(VtaIsa, codec_table_and_text_agree_on_random_instructions) {
       std::vector<isa::Word> again = isa.assemble(text);
       ASSERT_EQ(again.size(), 1u);
       ASSERT_EQ(again[0], word) << text;
+      stream.push_back(word);
+      listing += text + "\n";
     }
+    ASSERT_EQ(isa.assemble(listing), stream);
   }
 }
 

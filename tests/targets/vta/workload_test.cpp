@@ -276,6 +276,39 @@ TEST(VtaWorkloads, t21_convolutions_on_other_configurations) {
   }
 }
 
+TEST(VtaWorkloads, tiles_that_do_not_fit_are_told_what_fits) {
+  const Config c;  // 2048 input, 1024 weight and 2048 accumulator elements
+  auto refusal = [](auto&& make) -> std::string {
+    try {
+      make();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), "vta.schedule.capacity");
+      return error.what();
+    }
+    return "accepted";
+  };
+  auto conv = [&](const ConvTiles& t) {
+    return refusal([&] { conv2d(c, {1, 16, 16, 64, 64, 3, 1, 1}, t, kBiasClip); });
+  };
+  auto expect = [](const std::string& text, std::initializer_list<const char*> parts) {
+    for (const char* part : parts)
+      EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
+  };
+  // 2048 elements less 64 of the bias, for two threads.
+  expect(conv({16, 32, 1, 2, 2}), {"a tile needs 1024 elements of acc, but 992 are there for each "
+                                   "of 2 threads",
+                                   "a tile with co 1 fits (now 2)"});
+  expect(conv({64, 32, 1, 1, 1}), {"a tile with h 62 fits (now 64)"});
+  expect(conv({8, 16, 16, 1, 1}), {"a tile needs 2880 elements of inp", "a tile with ci 11 fits"});
+  expect(conv({64, 31, 1, 1, 1}), {"a tile with h 60 fits (now 64)"});
+  expect(conv({2, 2, 16, 8, 1}), {"a tile needs 1152 elements of wgt", "a tile with ci 14 fits"});
+  EXPECT_EQ(conv({2, 2, 14, 8, 1}), "accepted");
+  expect(refusal([&] {
+           matmul(c, {64, 64, 64}, {64, 33, 1, 1}, kClip);
+         }),
+         {"a tile needs 2112 elements of acc", "a tile with m 32 fits (now 33)"});
+}
+
 TEST(VtaWorkloads, a_tile_that_lies_in_the_padding) {
   for (const std::string& name : kThree) {
     Config c = Config::sample(name);
@@ -287,6 +320,27 @@ TEST(VtaWorkloads, a_tile_that_lies_in_the_padding) {
       expect_conv2d(c, {1, 20, 3, 1, 1, 1, 1, 4}, {20, 2, 1, 1, threads}, {}, 34);
     }
   }
+}
+
+/// Follows what refusals name until the tiles fit.
+void make_fit(const Config& c, const ConvShape& s, const Epilogue& e, ConvTiles& t) {
+  for (int refusals = 0; refusals <= 4; ++refusals) {
+    try {
+      conv2d(c, s, t, e);
+      return;
+    } catch (const Error& error) {
+      ASSERT_EQ(error.code(), "vta.schedule.capacity");
+      const std::string text = error.what();
+      const std::size_t at = text.find("a tile with ");
+      ASSERT_NE(at, std::string::npos) << text;
+      char name[3];
+      long n = 0;
+      ASSERT_EQ(std::sscanf(text.c_str() + at, "a tile with %2s %ld", name, &n), 2) << text;
+      const std::string_view which = name;
+      (which == "co" ? t.co : which == "ci" ? t.ci : which == "h" ? t.h : t.w) = n;
+    }
+  }
+  FAIL() << "four refusals, one for each extent, and the tiles still do not fit";
 }
 
 // WEFT_VTA_CONVOLUTIONS: how many, 500 where it is not set.
@@ -307,6 +361,7 @@ TEST(VtaWorkloads, random_convolutions) {
     const Epilogue e{static_cast<int>(rng() % 10), rng() % 2 == 0, rng() % 2 == 0, -20, 90};
     ConvTiles t{pick(5), pick(5), pick(3), pick(3), static_cast<int>(pick(2))};
     if (rng() % 5 == 0) t = default_tiles(c, s, e);
+    ASSERT_NO_FATAL_FAILURE(make_fit(c, s, e, t));
     SCOPED_TRACE(cat("round ", round++, ": ", s.h, "x", s.w, " kernel ", s.kernel, " stride ",
                      s.stride, " pad ", s.pad, " dilation ", s.dilation, " groups ", s.groups,
                      " tiles ", t.h, "x", t.w, " ci ", t.ci, " co ", t.co));

@@ -108,6 +108,18 @@ ir::PrimFunc map_function(Op op, int arity, Elem e, Elem result, int layout, boo
                            [&](const std::vector<Expr>& v) { return put(i, v); }));
 }
 
+/// Sums and differences go part by part: no vector has to be taken apart.
+ir::PrimFunc parts_function(Op op, Elem e) {
+  Program p;
+  const Expr extent = twice(p.n);
+  ir::Buffer a = p.buffer("a0", real_of(e), extent), b = p.buffer("a1", real_of(e), extent),
+             out = p.buffer("out", real_of(e), extent);
+  return p.finish(vectors("i", extent, [&](const Expr& i) {
+    const Expr x = ir::load(a, {i}), y = ir::load(b, {i});
+    return ir::store(out, op == Op::add ? x + y : x - y, {i});
+  }));
+}
+
 /// What a reduction's kernels are made of.
 class Taking {
  public:
@@ -227,10 +239,12 @@ std::vector<Kernel> complex_kernels() {
       const int layouts = row.arity == 2 && !blocks ? 3 : 1;
       for (int layout = 0; layout < layouts; ++layout) {
         static constexpr const char* suffix[] = {"", "_left", "_right"};
-        out.push_back({entry(T::elementwise, k, e, layout),
-                       cat("w_", row.name, "_", name_of(e), suffix[layout]),
-                       map_function(op, row.arity, e, result, layout, blocks), blocks,
-                       std::vector<Elem>(static_cast<std::size_t>(row.arity), e), result});
+        const bool apart = layout == 0 && (op == Op::add || op == Op::subtract);
+        out.push_back(
+            {entry(T::elementwise, k, e, layout),
+             cat("w_", row.name, "_", name_of(e), suffix[layout]),
+             apart ? parts_function(op, e) : map_function(op, row.arity, e, result, layout, blocks),
+             blocks, std::vector<Elem>(static_cast<std::size_t>(row.arity), e), result});
       }
     }
     for (int k = 0; k < kReduceOps; ++k) {

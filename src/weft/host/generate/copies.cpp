@@ -28,8 +28,8 @@ ir::PrimFunc run_function(const std::string& type, int words, const std::string&
   return ir::parse_func(
       cat("@T.prim_func\ndef main(a: T.handle, o: T.handle, n: T.int64, to: T.int64, from_: "
           "T.int64):\n    T.func_attr({\"noalias\": True})\n    A = T.match_buffer(a, (n,), \"",
-          type, "\")\n    O = T.match_buffer(o, (n,), \"", type,
-          "\")\n    for i in T.vectorized(n):\n", body),
+          type, "\")\n    O = T.match_buffer(o, (n,), \"", type, "\")\n    for i in ", loop, ":\n",
+          body),
       "<copy>");
 }
 

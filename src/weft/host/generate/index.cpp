@@ -129,6 +129,18 @@ ir::PrimFunc pick_function(const Width& w) {
   }));
 }
 
+/// out[a1[i]] = out[a1[i]] + a0[i], in order.
+ir::PrimFunc put_add_function(Elem e) {
+  Program p;
+  ir::Buffer in = p.buffer("a0", e), at = p.buffer("a1", dtypes::int64),
+             out = p.buffer("out", dtype_of(e), ir::make_var("m"));
+  return p.finish(loop("i", p.n, [&](const Expr& i) {
+    return with_values({ir::load(at, {i})}, [&](const std::vector<Expr>& j) {
+      return ir::store(out, ir::load(out, {j[0]}) + ir::load(in, {i}), {j[0]});
+    });
+  }));
+}
+
 /// out[a1[i]] = a0[i], in order. Stores that miss the caches wait in a short queue: lines are asked
 /// for ahead.
 ir::PrimFunc put_function(const Width& w) {
@@ -248,6 +260,12 @@ std::vector<Kernel> index_kernels() {
     add(T::pick, w, cat("w_pick_", tail), pick_function(width_of(w)));
     add(T::put, w, cat("w_put_", tail), put_function(width_of(w)));
     add(T::compress, w, cat("w_compress_", tail), compress_function(width_of(w)));
+  }
+  for (int e = 0; e < kElems; ++e) {
+    const Elem elem = static_cast<Elem>(e);
+    if (is_integer(elem) || elem == Elem::float32 || elem == Elem::float64)
+      out.push_back(
+          {entry(T::put_add, 0, elem), cat("w_put_add_", name_of(elem)), put_add_function(elem)});
   }
   add(T::count, 0, "w_count", count_function());
   add(T::places, 0, "w_places", places_function());

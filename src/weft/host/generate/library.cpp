@@ -103,6 +103,7 @@ const Frame& frame_of(std::int16_t table) {
          {"acc", "acc"}}}},
       {T::pick, moved},
       {T::put, moved},
+      {T::put_add, moved},
       {T::count,
        {"int64_t n, const void* in, int64_t* acc", {{"n", "n"}, {"a0", "in"}, {"acc", "acc"}}}},
       {T::compress,

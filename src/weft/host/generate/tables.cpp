@@ -173,33 +173,52 @@ ir::PrimFunc known_function(Known way, Elem e) {
   return vectorized(p.finish(ir::make_for(i, number(0), p.n, body)));
 }
 
-/// The next 16-bit float towards another is the next word: magnitudes with a sign count through 0.
+/// A row of bfloat16, computed in float32 and rounded once.
+ir::PrimFunc narrow_function(Op op, int arity, Elem e, Elem result) {
+  Program p;
+  std::vector<Load> loads;
+  for (int k = 0; k < arity; ++k) loads.push_back({p.buffer(cat("a", k), e), false});
+  ir::Buffer out = p.buffer("out", result);
+  Var i = ir::make_var("i");
+  Stmt body = point_block({i}, {p.n}, [&](const std::vector<Expr>& v) {
+    return pointwise(loads, out, v[0], [&](const std::vector<Expr>& in) {
+      std::vector<Expr> wide;
+      for (const Expr& x : in) wide.push_back(ir::cast(dtypes::float32, x));
+      return no_branches(convert_value(value_of(op, wide), result));
+    });
+  });
+  return vectorized(p.finish(ir::make_for(i, number(0), p.n, body)));
+}
+
+/// The next float towards another is the next word: magnitudes with a sign count through 0.
 ir::PrimFunc next_function(Elem e) {
   Program p;
-  ir::Buffer x = p.buffer("a0", dtypes::uint16), y = p.buffer("a1", dtypes::uint16),
-             out = p.buffer("out", dtypes::uint16);
-  auto number32 = [](int v) { return ir::make_const(v, dtypes::int32); };
-  const Expr infinity = number32(e == Elem::float16 ? 0x7c00 : 0x7f80),
-             nan = number32(e == Elem::float16 ? 0x7e00 : 0x7fc0), zero = number32(0);
-  auto bits = [&](const char* name, const Expr& a, const Expr& b) {
-    return ir::call(name, {a, b});
-  };
+  const int bits = 8 * elem_bytes(e);
+  const DType word = bits == 16 ? dtypes::int16 : bits == 32 ? dtypes::int32 : dtypes::int64;
+  const DType held = bits == 64 ? dtypes::int64 : dtypes::int32;  // what words are computed in
+  ir::Buffer x = p.buffer("a0", word), y = p.buffer("a1", word), out = p.buffer("out", word);
+  auto whole = [&](std::int64_t v) { return ir::make_int(v, held); };
+  const int mantissa = e == Elem::float16 ? 10 : e == Elem::bfloat16 ? 7 : bits == 32 ? 23 : 52;
+  const std::int64_t all = (std::int64_t{1} << (bits - 2)) - 1 + (std::int64_t{1} << (bits - 2));
+  const std::int64_t exponents = all >> mantissa << mantissa;
+  const Expr infinity = whole(exponents), zero = whole(0), least = whole(-all - 1);
+  const Expr nan = whole(exponents | std::int64_t{1} << (mantissa - 1));
   Var i = ir::make_var("i");
   Stmt body = point_block({i}, {p.n}, [&](const std::vector<Expr>& v) {
     return pointwise({{x, false}, {y, false}}, out, v[0], [&](const std::vector<Expr>& in) {
-      const Expr from = ir::cast(dtypes::int32, in[0]), to = ir::cast(dtypes::int32, in[1]);
-      const Expr sign = bits("bitwise_and", from, number32(0x8000));
-      auto size = [&](const Expr& w) { return bits("bitwise_and", w, number32(0x7fff)); };
+      const Expr from = ir::cast(held, in[0]), to = ir::cast(held, in[1]);
+      auto size = [&](const Expr& w) { return ir::call("bitwise_and", {w, whole(all)}); };
       auto place = [&](const Expr& w) {
-        return ir::select(ir::ge(w, number32(0x8000)), zero - size(w), size(w));
+        return ir::select(ir::lt(w, zero), zero - size(w), size(w));
       };
       const Expr a = place(from), b = place(to);
-      const Expr next = ir::select(ir::lt(a, b), a + number32(1), a - number32(1));
-      const Expr word = ir::select(ir::eq(next, zero), sign,
-                                   ir::select(ir::lt(next, zero), number32(0x8000) - next, next));
-      const Expr moved = ir::select(ir::eq(a, b), to, word);
+      const Expr next = ir::select(ir::lt(a, b), a + whole(1), a - whole(1));
+      const Expr zeros = ir::select(ir::lt(from, zero), least, zero);
+      const Expr moved =
+          ir::select(ir::eq(next, zero), zeros, ir::select(ir::lt(next, zero), least - next, next));
+      const Expr found = ir::select(ir::eq(a, b), to, moved);
       const Expr largest = ir::max(size(from), size(to));
-      return ir::cast(dtypes::uint16, ir::select(ir::gt(largest, infinity), nan, moved));
+      return ir::cast(word, ir::select(ir::gt(largest, infinity), nan, found));
     });
   });
   return vectorized(p.finish(ir::make_for(i, number(0), p.n, body)));
@@ -359,8 +378,10 @@ std::vector<Kernel> table_kernels(const std::vector<Elem>& elems) {
         const bool truth = row.truth && elem_bytes(e) >= 4 && !blocks;
         const bool left = (op == Op::floor_divide || op == Op::remainder) && dtype_of(e).is_float();
         auto value = [&](const std::vector<Expr>& in) { return no_branches(value_of(op, in)); };
-        ir::PrimFunc f = truth  ? truth_function(row.arity, e, layout, value)
-                         : left ? remainder_function(e, layout, value)
+        if (op == Op::nextafter && layout > 0) continue;
+        ir::PrimFunc f = op == Op::nextafter ? next_function(e)
+                         : truth             ? truth_function(row.arity, e, layout, value)
+                         : left              ? remainder_function(e, layout, value)
                                 : map_function(op, row.arity, e, result, layout, blocks);
         Kernel& kernel = add(entry(T::elementwise, k, e, layout),
                              cat("w_", row.name, tail, suffix[layout]), std::move(f));
@@ -388,6 +409,27 @@ std::vector<Kernel> table_kernels(const std::vector<Elem>& elems) {
   return out;
 }
 
+namespace {
+
+/// Rows that are no calls of the library, which cost more than conversions do.
+void narrow_rows(Elem e, std::vector<Kernel>& out) {
+  for (int k = 0; k < kOps; ++k) {
+    const Row& row = kRows[row_of(static_cast<Op>(k))];
+    const Op op = static_cast<Op>(k);
+    const bool bits = op == Op::abs || op == Op::negative || op == Op::copysign ||
+                      op == Op::nextafter ||
+                      op == Op::signbit;  // of the word; GCC 12 stops at the last
+    if (!(row.types & F) || bits || op == Op::floor_divide || op == Op::remainder) continue;
+    const std::vector<Expr> probe(2, ir::make_var("x", dtypes::float32));
+    if (calls_library(value_of(op, probe))) continue;
+    const Elem result = row.truth ? Elem::boolean : e;
+    out.push_back({entry(KernelEntry::elementwise, k, e), cat("w_", row.name, "_", name_of(e)),
+                   narrow_function(op, row.arity, e, result)});
+  }
+}
+
+}  // namespace
+
 std::vector<Kernel> cast_kernels() {
   std::vector<Kernel> out;
   for (int a = 0; a < kElems; ++a) {
@@ -413,6 +455,7 @@ std::vector<Kernel> cast_kernels() {
                        {},
                        e});
       }
+      if (e == Elem::bfloat16) narrow_rows(e, out);
       continue;
     }
     out.push_back({entry(KernelEntry::select, 0, e),

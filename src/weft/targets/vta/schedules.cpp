@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "weft/base/integers.h"
 #include "weft/targets/vta/execute.h"
@@ -77,12 +78,36 @@ void finish_tile(Builder& b, const Epilogue& e, std::int64_t base, std::int64_t 
   }
 }
 
-[[noreturn]] void too_big(MemType mem, std::int64_t need, std::int64_t have, int threads) {
+/// A tile's extent, and the elements that the tile needs where it is `n`.
+struct TileExtent {
+  const char* name;
+  std::int64_t value;
+  std::function<std::int64_t(std::int64_t n)> need;
+};
+
+/// Refuses tiles that need more than a thread has of a memory; says which extent is to be smaller.
+void check_fits(MemType mem, std::int64_t have, int threads,
+                std::initializer_list<TileExtent> extents) {
+  const TileExtent& first = *extents.begin();
+  const std::int64_t need = first.need(first.value);
+  if (need <= have) return;
+  std::string repair = "smaller tiles, or one thread";
+  for (const TileExtent& e : extents) {
+    std::int64_t n = e.value;
+    while (n > 0 && e.need(n) > have) --n;
+    if (n == 0) continue;
+    repair = cat("a tile with ", e.name, " ", n, " fits (now ", e.value, ")");
+    break;
+  }
   throw Error(
       ErrorKind::lower, "vta.schedule.capacity",
       cat("a tile needs ", need, " elements of ", to_string(mem), ", but ", have, " are there",
           threads > 1 ? cat(" for each of ", threads, " threads") : std::string()))
-      .help("smaller tiles, or one thread");
+      .help(repair);
+}
+
+auto times(std::int64_t by) {
+  return [by](std::int64_t n) { return n * by; };
 }
 
 std::vector<std::int64_t> divisors(std::int64_t n) {
@@ -111,9 +136,9 @@ Program matmul(const Config& c, const MatmulShape& s, const MatmulTiles& t, cons
   std::int64_t acc_half = (c.depth(MemType::acc) - bias) / t.threads,
                inp_half = c.depth(MemType::inp) / t.threads,
                wgt_half = c.depth(MemType::wgt) / t.threads;
-  if (t.o * t.m > acc_half) too_big(MemType::acc, t.o * t.m, acc_half, t.threads);
-  if (t.o * t.n > inp_half) too_big(MemType::inp, t.o * t.n, inp_half, t.threads);
-  if (t.m * t.n > wgt_half) too_big(MemType::wgt, t.m * t.n, wgt_half, t.threads);
+  check_fits(MemType::acc, acc_half, t.threads, {{"m", t.m, times(t.o)}, {"o", t.o, times(t.m)}});
+  check_fits(MemType::inp, inp_half, t.threads, {{"n", t.n, times(t.o)}, {"o", t.o, times(t.n)}});
+  check_fits(MemType::wgt, wgt_half, t.threads, {{"n", t.n, times(t.m)}, {"m", t.m, times(t.n)}});
   std::int64_t tiles = ceil_div(s.o, t.o) * ceil_div(s.m, t.m);
   Pipeline p(b, t.threads, tiles * ceil_div(s.n, t.n), tiles);
   std::int64_t bias_at = acc_half * t.threads;
@@ -180,10 +205,16 @@ Program conv2d(const Config& c, const ConvShape& s, const ConvTiles& t, const Ep
   std::int64_t acc_half = (c.depth(MemType::acc) - bias) / t.threads,
                inp_half = c.depth(MemType::inp) / t.threads,
                wgt_half = c.depth(MemType::wgt) / t.threads;
-  if (t.co * t.h * t.w > acc_half) too_big(MemType::acc, t.co * t.h * t.w, acc_half, t.threads);
-  if (t.ci * in_rows(t.h) * in_cols(t.w) > inp_half)
-    too_big(MemType::inp, t.ci * in_rows(t.h) * in_cols(t.w), inp_half, t.threads);
-  if (t.co * t.ci * kk > wgt_half) too_big(MemType::wgt, t.co * t.ci * kk, wgt_half, t.threads);
+  check_fits(MemType::acc, acc_half, t.threads,
+             {{"co", t.co, times(t.h * t.w)},
+              {"h", t.h, times(t.co * t.w)},
+              {"w", t.w, times(t.co * t.h)}});
+  check_fits(MemType::inp, inp_half, t.threads,
+             {{"ci", t.ci, times(in_rows(t.h) * in_cols(t.w))},
+              {"h", t.h, [&](std::int64_t n) { return t.ci * in_rows(n) * in_cols(t.w); }},
+              {"w", t.w, [&](std::int64_t n) { return t.ci * in_rows(t.h) * in_cols(n); }}});
+  check_fits(MemType::wgt, wgt_half, t.threads,
+             {{"ci", t.ci, times(t.co * kk)}, {"co", t.co, times(t.ci * kk)}});
   std::int64_t tiles =
       s.batch * s.groups * ceil_div(co_group, t.co) * ceil_div(oh, t.h) * ceil_div(ow, t.w);
   const std::int64_t lead = t.lead > 0 ? std::min(t.lead, t.ci) : t.ci;
@@ -299,9 +330,10 @@ Program conv2d_transpose(const Config& c, const ConvTransposeShape& s, const Con
   std::int64_t acc_half = (c.depth(MemType::acc) - bias) / t.threads,
                inp_half = c.depth(MemType::inp) / t.threads,
                wgt_half = c.depth(MemType::wgt) / t.threads;
-  if (t.co * oh * ow > acc_half) too_big(MemType::acc, t.co * oh * ow, acc_half, t.threads);
-  if (t.ci * rows * cols > inp_half) too_big(MemType::inp, t.ci * rows * cols, inp_half, t.threads);
-  if (t.co * t.ci * kk > wgt_half) too_big(MemType::wgt, t.co * t.ci * kk, wgt_half, t.threads);
+  check_fits(MemType::acc, acc_half, t.threads, {{"co", t.co, times(oh * ow)}});
+  check_fits(MemType::inp, inp_half, t.threads, {{"ci", t.ci, times(rows * cols)}});
+  check_fits(MemType::wgt, wgt_half, t.threads,
+             {{"ci", t.ci, times(t.co * kk)}, {"co", t.co, times(t.ci * kk)}});
   std::int64_t tiles = s.batch * ceil_div(s.co, t.co);
   Pipeline p(b, t.threads, tiles * ceil_div(s.ci, t.ci), tiles);
   std::int64_t bias_at = acc_half * t.threads;

@@ -251,6 +251,46 @@ void CslEmitter::init(const Stage& s, std::string& body) {
   body += cat(inner, indent, begin, ends, "  }\n");
 }
 
+// Which part of each iterator this PE has, and the PE's place, as far as the body asks for them.
+std::string CslEmitter::parts(const Stage& s, const std::string& body) const {
+  std::string out;
+  for (const StageIter& i : s.iters) {
+    if (i.extent == 1) continue;
+    const std::string& name = i.name;
+    if (i.spread == Spread::none) {
+      out += cat("  const n_", name, ": i32 = ", i.extent, ";\n");
+      continue;
+    }
+    const bool columns = i.spread != Spread::y, rows = i.spread != Spread::x;
+    const std::int64_t count =
+        std::int64_t{columns ? p_.width : 1} * std::int64_t{rows ? p_.height : 1};
+    const bool even = count * i.chunk == i.extent;
+    out += cat("  // ", i.var->name, ": ", i.extent, " in parts of ", i.chunk, " over ",
+               !rows      ? "the columns"
+               : !columns ? "the rows"
+                          : "all PEs",
+               "\n");
+    if (!even || body.find(cat("lo_", name)) != std::string::npos) {
+      const std::string at = count == 1 ? "0"
+                             : !rows    ? "px"
+                             : !columns ? "py"
+                                        : cat("(py * ", p_.width, " + px)");
+      out += cat("  const lo_", name, ": i32 = ", at, " * ", i.chunk, ";\n");
+    }
+    if (even) out += cat("  const n_", name, ": i32 = ", i.chunk, ";\n");
+    else
+      out += cat("  var n_", name, ": i32 = ", i.extent, " - lo_", name, ";\n  if (n_", name, " > ",
+                 i.chunk, ") { n_", name, " = ", i.chunk, "; }\n  if (n_", name, " < 0) { n_", name,
+                 " = 0; }\n");
+  }
+  for (const char* place : {"py", "px"}) {
+    if (out.find(place) != std::string::npos || body.find(place) != std::string::npos)
+      out = cat("  const ", place, " = @as(i32, layout_mod.get_", place[1] == 'x' ? "x" : "y",
+                "_coord());\n", out);
+  }
+  return out;
+}
+
 std::string CslEmitter::stage(std::size_t number_of) {
   const Stage& s = p_.stages[number_of];
   if (s.panels) return panels(s, number_of);
@@ -260,27 +300,7 @@ std::string CslEmitter::stage(std::size_t number_of) {
   std::string arrays = cat("\n// ---- ", s.name, "\n");
   for (const LocalArray& a : s.inputs) arrays += declare(a);
   arrays += declare(s.output);
-  std::string body = cat("fn stage", number_of,
-                         "() void {\n  const px = @as(i32, layout_mod.get_x_coord());\n  const "
-                         "py = @as(i32, layout_mod.get_y_coord());\n");
-  for (const StageIter& i : s.iters) {
-    if (i.extent == 1) continue;
-    if (i.spread == Spread::none) {
-      body += cat("  const n_", i.name, ": i32 = ", i.extent, ";\n");
-      continue;
-    }
-    std::string at = i.spread == Spread::x   ? "px"
-                     : i.spread == Spread::y ? "py"
-                                             : cat("(py * ", p_.width, " + px)");
-    body +=
-        cat("  // ", i.var->name, ": ", i.extent, " in parts of ", i.chunk, " over ",
-            i.spread == Spread::x   ? "the columns"
-            : i.spread == Spread::y ? "the rows"
-                                    : "all PEs",
-            "\n", "  const lo_", i.name, ": i32 = ", at, " * ", i.chunk, ";\n  var n_", i.name,
-            ": i32 = ", i.extent, " - lo_", i.name, ";\n  if (n_", i.name, " > ", i.chunk, ") { n_",
-            i.name, " = ", i.chunk, "; }\n  if (n_", i.name, " < 0) { n_", i.name, " = 0; }\n");
-  }
+  std::string body;
   for (const LocalArray& a : s.inputs) {
     if (a.move.kind != Movement::Kind::none) body += movement(s, a);
   }
@@ -300,7 +320,8 @@ std::string CslEmitter::stage(std::size_t number_of) {
   if ((s.reduced == Spread::x || s.reduced == Spread::xy) && p_.width > 1)
     body += chain(s, "x", "true", 2, 3);
   if (s.reduced == Spread::xy && p_.height > 1) body += chain(s, "y", "px == 0", 4, 5);
-  body += "  sys_mod.unblock_cmd_stream();\n}\n";
+  body = cat("fn stage", number_of, "() void {\n", parts(s, body), body,
+             "  sys_mod.unblock_cmd_stream();\n}\n");
   std::string fresh;  // stages share descriptors of one array
   for (const std::string& line : split(dsds_, '\n')) {
     if (!line.empty() && declared_.insert(line).second) fresh += line + "\n";

@@ -77,6 +77,7 @@ class CslEmitter {
 
   /// The init of a reduction; on one PE of a chain only.
   void init(const Stage& s, std::string& body);
+  std::string parts(const Stage& s, const std::string& body) const;
   /// A stage that sums up products of panels that travel (emit_csl_panels.cpp).
   std::string panels(const Stage& s, std::size_t number_of);
   std::string chain(const Stage& s, const char* axis, const std::string& guard, int in_queue,

@@ -229,9 +229,8 @@ void Fabric::setup_colors(Pe& pe) {
   }
 }
 
-Ring& Fabric::ring(ColorState& cs, int port) {
+Ring& Fabric::make_ring(ColorState& cs, int port) {
   auto& slot = cs.in[static_cast<std::size_t>(port)];
-  if (Ring* r = slot.load(std::memory_order_acquire)) return *r;
   Ring* fresh = arena_.make<Ring>();
   Ring* expected = nullptr;
   return slot.compare_exchange_strong(expected, fresh) ? *fresh : *expected;
@@ -275,32 +274,6 @@ int Fabric::neighbor_index(const Pe& pe, int port) const {
     case kSouth: return pe.y + 1 < height_ ? static_cast<int>(pe.index) + width_ : -1;
     default: return -1;
   }
-}
-
-// Only by the thread that owns the PE, or while nothing runs.
-void Fabric::schedule(Pe& pe, Cycle t) {
-  if (t < pe.wake_at) {
-    pe.wake_at = t;
-    workers_[pe.worker]->put(t, pe.index);
-  }
-}
-
-// What a letter does, in the thread that owns the PE.
-void Fabric::wake(Pe& pe, Cycle t, int color) {
-  if (color >= 0 && color < kExpressLetter) {
-    pe.busy_colors |= 1u << color;
-    schedule(pe, t);
-    return;
-  }
-  if (color >= 0) pe.express_in |= 1u << (color - kExpressLetter);
-  schedule_core(pe, t);
-}
-
-// As wake, from any worker; color >= 0: a wavelet has been put into one of that colour's rings.
-void Fabric::notify(Worker& w, Pe& pe, Cycle t, int color) {
-  if (pe.worker == w.id) return wake(pe, t, color);
-  w.letters[static_cast<std::size_t>(w.parity)][pe.worker].push_back({pe.index, color, t});
-  w.letter_min = std::min(w.letter_min, t);
 }
 
 void Fabric::start() {

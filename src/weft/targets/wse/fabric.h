@@ -139,7 +139,11 @@ class Fabric {
   Pe& make(std::uint32_t index);
   void make_home(Pe& pe);
   void setup_colors(Pe& pe);
-  Ring& ring(ColorState& cs, int port);
+  Ring& ring(ColorState& cs, int port) {
+    Ring* r = cs.in[static_cast<std::size_t>(port)].load(std::memory_order_acquire);
+    return r ? *r : make_ring(cs, port);
+  }
+  Ring& make_ring(ColorState& cs, int port);
   ColorState* color_state(Pe& pe, int color) {
     std::uint8_t s = pe.color_slot[static_cast<std::size_t>(color)];
     return s == kNone8 ? nullptr : pe.colors[s].get();
@@ -152,10 +156,7 @@ class Fabric {
   void enforce(ColorState& cs);
   void schedule(Pe& pe, Cycle t);
   /// As schedule, for something that concerns more than the router.
-  void schedule_core(Pe& pe, Cycle t) {
-    pe.core_at = std::min(pe.core_at, t);
-    schedule(pe, t);
-  }
+  void schedule_core(Pe& pe, Cycle t);
   void wake(Pe& pe, Cycle t, int color);
   void notify(Worker& w, Pe& pe, Cycle t, int color);
   Cycle step(Worker& w, Pe& pe, Cycle now);
@@ -238,6 +239,7 @@ class Fabric {
 
   // router.cpp
   void route(Worker& w, Pe& pe, Cycle now, Cycle& next);
+  ColorState* swapped(Pe& to, int o, std::uint8_t& color);
   bool route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& next, std::uint8_t& links);
   bool pass_filter(ColorState& cs, const Wavelet& wavelet);
   void control(Pe& pe, ColorState& cs, std::uint32_t& payload, Cycle now);

@@ -12,6 +12,163 @@
 
 namespace weft::wse {
 
+void Fabric::pop_queue(Worker& w, Pe& pe, std::size_t queue, Cycle at, Cycle now) {
+  InQueue& q = pe.in[queue];
+  if (q.count) {
+    q.pop();
+    if (q.count == 0) pe.busy_in &= ~(1u << queue);
+    pe.freed = true;
+    return;
+  }
+  q.channel->pop(at, now);
+  if (q.channel->starved.load(std::memory_order_seq_cst) && q.channel->starved.exchange(false)) {
+    notify(w, *pes_[q.channel->from].load(std::memory_order_relaxed), now + 1, -1);
+  }
+}
+
+std::uint32_t Fabric::read_cursor(Worker& w, Pe& pe, Cursor& c, Cycle now) {
+  switch (c.kind) {
+    case Cursor::none: return 0;
+    case Cursor::value: return c.value_bits;
+    case Cursor::mem: {
+      std::uint32_t v = load_bits(span(pe, c.address, c.bytes), c.bytes);
+      c.address = static_cast<std::uint16_t>(c.address + c.stride);
+      return v;
+    }
+    case Cursor::mem4: {
+      std::uint32_t v = load_bits(span(pe, mem4_address(c), c.bytes), c.bytes);
+      mem4_step(c);
+      return v;
+    }
+    case Cursor::fabin: {
+      InQueue& q = pe.in[c.queue];
+      Wavelet head;
+      peek_queue(pe, q, now, head);
+      std::uint32_t data = head.data;
+      if (c.bytes == 2) {
+        if (c.flags & Dsd::kSimd32) {
+          if (!q.half) {
+            q.half = true;
+            return data & 0xffffu;
+          }
+          q.half = false;
+          data >>= 16;
+        }
+        data &= 0xffffu;
+      }
+      pop_queue(w, pe, c.queue, pe.op_time, now);
+      return data;
+    }
+    case Cursor::fifo: {
+      FifoState& f = pe.core->fifos[c.queue];
+      const Fifo& info = pe.program->fifos[c.queue];
+      std::uint32_t v = load_bits(
+          span(pe, info.base + std::uint32_t{f.read} * info.elem_bytes, c.bytes), c.bytes);
+      f.read = static_cast<std::uint16_t>(f.read + 1 == f.capacity ? 0 : f.read + 1);
+      --f.count;
+      if (f.hit_full) {
+        f.hit_full = false;
+        complete(pe, info.on_pop, clock(pe));
+      }
+      return v;
+    }
+    case Cursor::fabout: return 0;
+  }
+  return 0;
+}
+
+void Fabric::write_cursor(Pe& pe, Cursor& c, std::uint32_t value, std::uint16_t,
+                          std::uint32_t index_high, Cycle now) {
+  switch (c.kind) {
+    case Cursor::mem:
+      store_bits(span(pe, c.address, c.bytes), c.bytes, value);
+      c.address = static_cast<std::uint16_t>(c.address + c.stride);
+      return;
+    case Cursor::mem4:
+      store_bits(span(pe, mem4_address(c), c.bytes), c.bytes, value);
+      mem4_step(c);
+      return;
+    case Cursor::fabout: {
+      OutQueue& q = pe.out[c.queue];
+      if (c.flags & Dsd::kIndexOffset) value = (value & 0xffffu) | index_high << 16;
+      if (express_of(pe, q, c.color)) {
+        bool is_control = (c.flags & Dsd::kControl) != 0;
+        if (is_control && (value >> 22 & 3u) == 3u) {
+          throw pe_fault(
+              pe, "wse.task.teardown_unbound",
+              cat("colour ", static_cast<int>(c.color), " enters teardown and has no handler"));
+        }
+        const auto channels = q.channels();
+        ++channels[0]->sent;
+        if (is_control && (value >> 24 & 1u)) return;  // no CE wants it
+        for (Channel* ch : channels) ch->push(value, is_control ? 1u : 0u, pe.op_time, now);
+        if (channels[0]->unannounced < 0) channels[0]->unannounced = pe.op_time;
+        return;
+      }
+      std::uint32_t at = (q.head + q.count) % 8u;
+      q.slot[at] = {{value, (c.flags & Dsd::kControl) ? 1u : 0u, now + 1}, c.color};
+      ++q.count;
+      pe.busy_out |= 1u << c.queue;
+      return;
+    }
+    case Cursor::fifo: {
+      FifoState& f = pe.core->fifos[c.queue];
+      const Fifo& info = pe.program->fifos[c.queue];
+      store_bits(span(pe, info.base + std::uint32_t{f.write} * info.elem_bytes, info.elem_bytes),
+                 info.elem_bytes, value);
+      f.write = static_cast<std::uint16_t>(f.write + 1 == f.capacity ? 0 : f.write + 1);
+      ++f.count;
+      if (f.hit_empty) {
+        f.hit_empty = false;
+        complete(pe, info.on_push, now);
+      }
+      return;
+    }
+    default: return;
+  }
+}
+
+void Fabric::complete(Pe& pe, const Completion& c, Cycle) {
+  if (c.kind == Completion::none) return;
+  task_bit(pe, c.kind == Completion::activate ? Op::activate : Op::unblock, c.space, c.id);
+}
+
+Cycle Fabric::cursor_time(Pe& pe, Cursor& c, bool output, Cycle now) {
+  switch (c.kind) {
+    case Cursor::fabin: {
+      Wavelet head;
+      return peek_queue(pe, pe.in[c.queue], now, head) ? head.ready : -1;
+    }
+    case Cursor::fabout: {
+      OutQueue& q = pe.out[c.queue];
+      if (express_of(pe, q, c.color)) {
+        Cycle t = 0;
+        for (Channel* ch : q.channels()) {
+          Cycle room = ch->room(now, pe.again);
+          if (room < 0) return -1;
+          t = std::max(t, room);
+        }
+        return t;
+      }
+      int depth = (c.flags & Dsd::kAdvanceSwitch) ? std::min<int>(q.depth, 7)
+                                                  : q.depth;  // the advance needs a place, too
+      return q.count < depth ? 0 : -1;
+    }
+    case Cursor::fifo: {
+      FifoState& f = pe.core->fifos[c.queue];
+      if (output) {
+        if (f.count < f.capacity) return 0;
+        f.hit_full = true;
+        return -1;
+      }
+      if (f.count > 0) return 0;
+      f.hit_empty = true;
+      return -1;
+    }
+    default: return 0;
+  }
+}
+
 void Fabric::finish(Worker& w, Pe& pe, Running& run, Cycle now, bool) {
   Core& k = *pe.core;
   auto save = [&](const Operand& o, const Cursor& c) {
@@ -219,7 +376,12 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
     w.asleep_until = std::max(w.asleep_until, now + 1);
   };
   const std::uint32_t above = ~0u << pe.rr_op;
+  std::uint32_t levels = 0;  // of priority that operations have
+  for (std::uint32_t mask = pe.live_ops & 0xffffu; mask; mask &= mask - 1)
+    levels |= 1u << static_cast<unsigned>(
+                  k.ops[static_cast<std::size_t>(std::countr_zero(mask))].settings.priority);
   for (int level = 3; level >= 0; --level) {  // high, medium, low, unset
+    if (!(levels >> level & 1u)) continue;
     for (std::uint32_t part : {above, ~above}) {
       for (std::uint32_t mask = pe.live_ops & part & 0xffffu; mask; mask &= mask - 1) {
         int s = std::countr_zero(mask);

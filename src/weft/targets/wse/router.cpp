@@ -2,6 +2,7 @@
 // The router of one PE for one cycle: each colour moves at most one wavelet, each outgoing link
 // carries at most one. A multicast wavelet leaves when all of its outputs can take it.
 #include <bit>
+#include <span>
 
 #include "weft/base/error.h"
 #include "weft/targets/wse/fabric.h"
@@ -104,6 +105,20 @@ void Fabric::control(Pe& pe, ColorState& cs, std::uint32_t& payload, Cycle) {
   if (pop) payload = pop_command(payload);
 }
 
+// The color that a neighbour knows a wavelet by which goes there through port o, where it swaps
+// colors; where only one color of a pair swaps, the other one, which receives it too.
+ColorState* Fabric::swapped(Pe& to, int o, std::uint8_t& color) {
+  if (!to.any_swap) return nullptr;
+  ColorState *own = color_state(to, color), *other = color_state(to, color ^ 1);
+  auto swaps = [&](const ColorState& c) {
+    return o == kEast || o == kWest ? c.route.swap_x : c.route.swap_y;
+  };
+  if (!other || !swaps(*other)) return nullptr;
+  color ^= 1;
+  const bool receives = own && own->configured && !swaps(*own) && (own->rx & port_bit(opposite(o)));
+  return receives ? own : nullptr;
+}
+
 bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& next,
                          std::uint8_t& links) {
   int from = -1;
@@ -165,11 +180,20 @@ bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& ne
   }
 
   InQueue* queue = nullptr;
-  std::array<Ring*, kPorts> target{}, also{};
-  std::array<Pe*, kPorts> target_pe{};
-  std::array<std::uint8_t, kPorts> target_color{};
-  for (int o = 0; o < kPorts; ++o) {
-    if (!(out >> o & 1u)) continue;
+  struct Way {
+    int port;
+    Ring* ring;  // null: to the ramp, the host, or off the edge
+    Ring* also;
+    Pe* pe;
+    std::uint8_t color;
+  };
+  Way ways[kPorts];
+  std::size_t count = 0;
+  constexpr std::uint32_t kInside = (1u << kPorts) - 1;
+  for (std::uint32_t left = out & kInside; left; left &= left - 1) {
+    const int o = std::countr_zero(left);
+    Way& way = ways[count++];
+    way = {o, nullptr, nullptr, nullptr, cs.color};
     if (options_.timed && (links >> o & 1u)) {
       next = std::min(next, now + 1);
       return false;
@@ -191,44 +215,36 @@ bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& ne
                          static_cast<int>(cs.outside), " wait already and nobody takes them"));
     }
     Pe& nb = make(static_cast<std::uint32_t>(n));
-    std::uint8_t color = cs.color;
-    ColorState* both = nullptr;  // where only one color of a pair swaps, the other one receives too
-    if (nb.any_swap) {
-      ColorState *own = color_state(nb, color), *other = color_state(nb, color ^ 1);
-      auto swaps = [&](const ColorState& c) {
-        return o == kEast || o == kWest ? c.route.swap_x : c.route.swap_y;
-      };
-      if (other && swaps(*other)) {
-        color ^= 1;
-        if (own && own->configured && !swaps(*own) && (own->rx & port_bit(opposite(o)))) both = own;
+    way.pe = &nb;
+    Ring*& known = cs.onward[static_cast<std::size_t>(o)];
+    if (known && !nb.any_swap) {
+      way.ring = known;
+    } else {
+      ColorState* both = swapped(nb, o, way.color);
+      ColorState* ncs = color_state(nb, way.color);
+      if (!ncs) {
+        throw pe_fault(pe, "wse.route.none",
+                       cat("colour ", static_cast<int>(way.color), " is sent ", port_name(o),
+                           " to PE (", nb.x, ", ", nb.y, "), which has no route for it"))
+            .help("configure the colour there with @set_color_config");
+      }
+      way.ring = &ring(*ncs, opposite(o));
+      if (!nb.any_swap) known = way.ring;
+      if (both) {
+        way.also = &ring(*both, opposite(o));
+        if (way.also->held(now) >= timing_.router_depth) {
+          next = std::min(next, now + 1);
+          return false;
+        }
       }
     }
-    ColorState* ncs = color_state(nb, color);
-    if (!ncs) {
-      throw pe_fault(pe, "wse.route.none",
-                     cat("colour ", static_cast<int>(color), " is sent ", port_name(o), " to PE (",
-                         nb.x, ", ", nb.y, "), which has no route for it"))
-          .help("configure the colour there with @set_color_config");
-    }
-    Ring& r = ring(*ncs, opposite(o));
-    if (both) {
-      Ring& second = ring(*both, opposite(o));
-      if (second.held(now) >= timing_.router_depth) {
-        next = std::min(next, now + 1);
-        return false;
-      }
-      also[static_cast<std::size_t>(o)] = &second;
-    }
-    if (r.held(now) >= timing_.router_depth) {
-      if (static_cast<std::uint32_t>(r.pop.load(std::memory_order_relaxed) >> 32) ==
+    if (way.ring->held(now) >= timing_.router_depth) {
+      if (static_cast<std::uint32_t>(way.ring->pop.load(std::memory_order_relaxed) >> 32) ==
           static_cast<std::uint32_t>(now)) {
         next = std::min(next, now + 1);  // room from the next cycle on
       }
       return false;
     }
-    target[static_cast<std::size_t>(o)] = &r;
-    target_pe[static_cast<std::size_t>(o)] = &nb;
-    target_color[static_cast<std::size_t>(o)] = color;
   }
 
   if (options_.timed && (tx >> kHostPort & 1u) && pe.io) {  // the channel's turn of this PE
@@ -247,8 +263,8 @@ bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& ne
   }
   std::uint32_t payload = wavelet.data;
   if (wavelet.control) control(pe, cs, payload, now);
-  for (int o = 0; o < kPorts; ++o) {
-    if (!(out >> o & 1u)) continue;
+  for (const Way& way : std::span(ways, count)) {
+    const int o = way.port;
     links |= port_bit(o);
     ++pe.count.sent[static_cast<std::size_t>(o)];
     ++w.hops;
@@ -265,14 +281,13 @@ bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& ne
       next = std::min(next, ready);
       pe.core_at = std::min(pe.core_at, ready);
       pe.busy_in |= 1u << (queue - pe.in.data());
-    } else if (Ring* r = target[static_cast<std::size_t>(o)]) {
+    } else if (way.ring) {
       Cycle ready = now + timing_.hop;
-      r->push({payload, wavelet.control, ready});
-      notify(w, *target_pe[static_cast<std::size_t>(o)], ready,
-             target_color[static_cast<std::size_t>(o)]);
-      if (Ring* second = also[static_cast<std::size_t>(o)]) {
-        second->push({payload, wavelet.control, ready});
-        notify(w, *target_pe[static_cast<std::size_t>(o)], ready, cs.color);
+      way.ring->push({payload, wavelet.control, ready});
+      notify(w, *way.pe, ready, way.color);
+      if (way.also) {
+        way.also->push({payload, wavelet.control, ready});
+        notify(w, *way.pe, ready, cs.color);
       }
     } else if (HostSink* sink = pe.io ? sink_of(pe, cs.color, o) : nullptr) {
       if (wavelet.control) continue;  // the host takes data only

@@ -77,7 +77,6 @@ struct ColorState {
   bool filter_off = false;        // sparse counter: used up
   bool filter_disabled = false;   // by the queue's configuration
   bool configured = false;        // a route was given (rather than made for a host stream)
-  std::uint8_t used = 0;          // input ports that ever held something
   std::uint8_t outside = 0;       // wavelets that wait beyond the rectangle's edge
   std::uint16_t counter = 0, limit = 0;
   Route route;
@@ -85,6 +84,8 @@ struct ColorState {
   Placed<Express> express;                         // what this ramp sends goes there directly
   std::atomic<Channel*> arriving{nullptr};         // what comes to this ramp comes from there
   std::array<std::atomic<Ring*>, kAllPorts> in{};  // made once, by whoever needs it first
+  /// Where wavelets go to a neighbour that swaps no colours, known once the first one has gone.
+  std::array<Ring*, kRamp> onward{};
 };
 
 /// Wavelets the host sends to, or expects from, one place of one PE.

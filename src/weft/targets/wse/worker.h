@@ -103,4 +103,35 @@ struct Fabric::Worker {
   }
 };
 
+// Only by the thread that owns the PE, or while nothing runs.
+inline void Fabric::schedule(Pe& pe, Cycle t) {
+  if (t < pe.wake_at) {
+    pe.wake_at = t;
+    workers_[pe.worker]->put(t, pe.index);
+  }
+}
+
+inline void Fabric::schedule_core(Pe& pe, Cycle t) {
+  pe.core_at = std::min(pe.core_at, t);
+  schedule(pe, t);
+}
+
+// What a letter does, in the thread that owns the PE.
+inline void Fabric::wake(Pe& pe, Cycle t, int color) {
+  if (color >= 0 && color < kExpressLetter) {
+    pe.busy_colors |= 1u << color;
+    schedule(pe, t);
+    return;
+  }
+  if (color >= 0) pe.express_in |= 1u << (color - kExpressLetter);
+  schedule_core(pe, t);
+}
+
+// As wake, from any worker; color >= 0: a wavelet has been put into one of that colour's rings.
+inline void Fabric::notify(Worker& w, Pe& pe, Cycle t, int color) {
+  if (pe.worker == w.id) return wake(pe, t, color);
+  w.letters[static_cast<std::size_t>(w.parity)][pe.worker].push_back({pe.index, color, t});
+  w.letter_min = std::min(w.letter_min, t);
+}
+
 }  // namespace weft::wse

@@ -235,6 +235,22 @@ TEST(Diagnostics, OneRunReportsSeveral) {
   }
 }
 
+// The first error's repair is the Error's; each other diagnostic brings its own.
+TEST(Diagnostics, EachHasItsRepairOnce) {
+  try {
+    csl::compile(single(
+        "fn f() void {\n  @nothing_like_this();\n}\nfn g() void {\n  const c: i16 = 1 / 0;\n}\n" +
+        as_task("", "f(); g();")));
+    FAIL();
+  } catch (const Error& e) {
+    ASSERT_EQ(e.refusal().places.size(), 2u) << e.what();
+    const std::string all = e.what(), first = e.refusal().help;
+    EXPECT_FALSE(first.empty()) << all;
+    EXPECT_EQ(all.find(first), all.rfind(first)) << all;
+    EXPECT_NE(e.refusal().places[1].text.find("\n  help: "), std::string::npos) << all;
+  }
+}
+
 TEST(Diagnostics, DepthIsLimited) {
   for (std::string open :
        {"(", "-", "&", ".{", "[", "{", "comptime ", "*", "if(true) ", "|i|{", "@as(u16,"}) {

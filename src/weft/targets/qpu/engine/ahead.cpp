@@ -24,7 +24,9 @@ namespace {
 constexpr std::size_t kFirstRecord = 512, kRecord = 4096;
 constexpr std::size_t kSoon = 768;      // bytes of the next chunk that are asked for early
 constexpr std::size_t kLargest = 4096;  // instructions of a program that runs ahead
-constexpr int kSpins = 20000;           // looks at what is awaited before a thread sleeps
+// Looks at what is awaited before a thread sleeps: fewer each time that it slept all the same, as
+// on a busy host, where who looks takes the processor from whom it waits for.
+constexpr int kFewSpins = 50, kSpins = 20000;
 constexpr std::chrono::microseconds kNap(200);
 
 void pause() {
@@ -113,6 +115,7 @@ Ahead::Ahead(Machine& machine)
       times_(machine.qpus.size()),
       holds_(machine.qpus.size()),
       feeds_(std::make_unique<Feed[]>(machine.qpus.size())),
+      spins_{kSpins, kSpins},
       thread_([this] { work(); }) {}
 
 Ahead::~Ahead() {
@@ -121,16 +124,22 @@ Ahead::~Ahead() {
 }
 
 template <typename F>
-void Ahead::wait(F ready) {
-  for (int i = 0; i < kSpins; ++i) {
-    if (ready()) return;
+void Ahead::wait(Who who, F ready) {
+  int& spins = spins_[who];
+  for (int i = 0; i < spins; ++i) {
+    if (ready()) {
+      spins = std::min(2 * spins, kSpins);
+      return;
+    }
     pause();
   }
+  spins = std::max(spins / 4, kFewSpins);
   std::unique_lock lock(mutex_);
   ++sleeping_;
   // Within a launch nobody makes sure that a sleeper hears of everything.
-  if (running_) changed_.wait_for(lock, kNap, ready);
-  else weft::wait(changed_, lock, ready);
+  while (running_ && !changed_.wait_for(lock, kNap, ready)) {
+  }
+  if (!running_) weft::wait(changed_, lock, ready);
   --sleeping_;
 }
 
@@ -161,7 +170,7 @@ int Ahead::candidate() const {
 
 void Ahead::work() {
   while (true) {
-    while (!quit_ && idle_) wait([&] { return quit_.load() || !idle_.load(); });
+    while (!quit_ && idle_) wait(kOther, [&] { return quit_.load() || !idle_.load(); });
     if (quit_) return;
     sim::hand_over();
     {
@@ -170,7 +179,7 @@ void Ahead::work() {
       int i = -1;
       while (true) {
         i = candidate();
-        if (i < 0) wait([&] { return !running_.load() || (i = candidate()) >= 0; });
+        if (i < 0) wait(kOther, [&] { return !running_.load() || (i = candidate()) >= 0; });
         if (!running_) break;
         if (i >= 0) record(i);
       }
@@ -233,7 +242,7 @@ void Ahead::provide(int i) {
   const std::uint32_t settled = f.settled.load(std::memory_order_relaxed);
   const Chunk& chunk = f.chunk[settled % kChunks];
   auto filled = [&] { return chunk.number.load(std::memory_order_acquire) == settled + 1; };
-  while (!filled()) wait(filled);
+  while (!filled()) wait(kOwn, filled);
   sim::hand_over();
   if (chunk.fault) throw RunAgain{};
   Qpu& t = times_[k];
@@ -309,7 +318,7 @@ void Ahead::settle_down() {
   sim::hand_over();
   running_ = false;
   tell();
-  while (!idle_) wait([&] { return idle_.load(); });
+  while (!idle_) wait(kOwn, [&] { return idle_.load(); });
 }
 
 void Ahead::put_back() {

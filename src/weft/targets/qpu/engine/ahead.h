@@ -73,9 +73,10 @@ class Ahead {
   /// Takes the other thread off the launch.
   void settle_down();
   void put_back();
-  /// Until `ready()`, mostly: looks for a while, then sleeps.
+  /// Until `ready()`: looks for a while, then sleeps.
+  enum Who { kOwn, kOther };  // the launch's own thread, the other
   template <typename F>
-  void wait(F ready);
+  void wait(Who who, F ready);
   /// What the other thread may wait for has come: it hears of it, or (wake) mostly at once.
   void tell();
   void wake();
@@ -95,6 +96,7 @@ class Ahead {
   std::atomic<int> sleeping_{0};
   std::mutex mutex_;
   std::condition_variable changed_;
+  int spins_[2];  // by Who
   std::jthread thread_;
 };
 

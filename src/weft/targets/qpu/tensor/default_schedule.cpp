@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <unordered_set>
 
@@ -25,6 +26,7 @@ namespace {
 constexpr std::int64_t kSpread = 512;         // terms of a sum that are worth a stage of their own
 constexpr double kApart = 16, kScatter = 64;  // costs of an access that is not side by side
 constexpr double kJoin = 6;                   // of joining the lanes of a sum
+constexpr std::int64_t kUnknownDepth = 64;    // of a sum whose length is known at run time only
 
 }  // namespace
 
@@ -170,37 +172,44 @@ std::int64_t tile_clocks(std::int64_t rows) {
   constexpr std::int64_t kRow = 14, kShared = 36, kAlone = 32;
   return rows == 1 ? kAlone : rows * kRow + kShared;
 }
+constexpr std::int64_t kTile = 1000;  // clocks of a tile beside its steps: addresses, stores
+constexpr std::int64_t kEmpty = 100;  // of finding that there is no tile
 
 /// How tiles of rows by 16 columns are divided: in turns (`across` 0), or `down` QPUs share the
-/// rows of tiles and `across` the columns.
+/// rows of tiles and `across` the columns. `tall`: how many rows of tiles there are to be, of which
+/// the last may be empty; 0: as many as there are.
 struct TilePlan {
-  std::int64_t rows = 8, down = 1, across = 0;
+  std::int64_t rows = 8, down = 1, across = 0, tall = 0;
 };
 
-/// Fewer rows where tiles are too few for all QPUs. A number that does not divide is one of two
-/// guards: tiles in turns have at most one.
+/// Fewer rows where tiles are too few for all QPUs. A number that does not divide is a guard, and
+/// tiles in turns cannot have one for the last turn beside those of rows or columns: there, rows of
+/// tiles are added until the turns divide.
 TilePlan plan_tiles(const Loop& row, const Loop& lane, std::int64_t others, bool known,
-                    std::int64_t qpus) {
+                    std::int64_t depth, std::int64_t qpus) {
   TilePlan best;
   const std::int64_t most = best.rows;
   if (!known || row.extent <= 0) return best;
   auto parts = [](std::int64_t n, std::int64_t of) { return (n + of - 1) / of; };
   const std::int64_t columns = parts(lane.extent, kLanes);
   std::int64_t least = 0;
-  auto consider = [&](const TilePlan& plan, std::int64_t clocks) {
+  auto consider = [&](const TilePlan& plan, std::int64_t turns, std::int64_t empty) {
+    const std::int64_t clocks = turns * (tile_clocks(plan.rows) * depth + kTile) + empty * kEmpty;
     if (least == 0 || clocks < least) best = plan, least = clocks;
   };
   for (std::int64_t rows = 1; rows <= std::min(most, row.extent); ++rows) {
     const bool divides = row.extent % rows == 0;
     if (divides && lane.extent % kLanes == 0)
-      consider({rows}, parts(row.extent / rows * columns * others, qpus) * tile_clocks(rows));
+      consider({rows}, parts(row.extent / rows * columns * others, qpus), 0);
     if (others != 1) continue;
     const std::int64_t tall = parts(row.extent, rows);
     for (std::int64_t down = 1; down <= std::min(qpus, tall); ++down) {
       const std::int64_t across = std::min(qpus / down, columns);
-      const std::int64_t turns = parts(tall, down) * parts(columns, across);
-      consider({rows, down, across}, turns * tile_clocks(rows));
+      consider({rows, down, across}, parts(tall, down) * parts(columns, across), 0);
     }
+    const std::int64_t step = qpus / std::gcd(columns, qpus), filled = parts(tall, step) * step;
+    const std::int64_t turns = parts(tall * columns, qpus);
+    consider({rows, 1, 0, filled}, turns, filled * columns / qpus - turns);
   }
   if (least == 0) best.rows = 1;
   return best;
@@ -217,10 +226,11 @@ bool place_tiles(Schedule& sch, const Nest& nest, const Loop& lane, std::int64_t
   const bool alone = std::count_if(nest.loops.begin(), nest.loops.end(), [](const Loop& l) {
                        return l.iter->kind == IterKind::reduce && l.extent != 1;
                      }) == 1;
-  std::int64_t others = 1;
+  std::int64_t others = 1, depth = 1;
   bool known = lane.extent > 0;
   for (const Loop& l : nest.loops) {
     if (l.iter->kind == IterKind::reduce) {
+      depth *= l.extent > 0 ? l.extent : kUnknownDepth;
       bool beside = false;
       for_each_expr(nest.block->body, [&](const Expr& e) {
         const auto* load = as<LoadNode>(e);
@@ -241,8 +251,9 @@ bool place_tiles(Schedule& sch, const Nest& nest, const Loop& lane, std::int64_t
     if (l.iter->kind == IterKind::reduce && l.node != steps->node) inner.push_back(l.ref);
   inner.push_back(steps->ref);
 
-  const TilePlan plan = plan_tiles(*row, lane, others, known, qpus);
-  std::vector<LoopRef> r = sch.split(row->ref, {std::nullopt, plan.rows});
+  const TilePlan plan = plan_tiles(*row, lane, others, known, depth, qpus);
+  const auto tall = plan.tall > 0 ? std::optional(plan.tall) : std::nullopt;
+  std::vector<LoopRef> r = sch.split(row->ref, {tall, plan.rows});
   std::vector<LoopRef> c = sch.split(lane.ref, {std::nullopt, kLanes});
   if (plan.across > 0) {
     const std::vector<LoopRef> down = sch.split(r[0], {std::nullopt, plan.down});
@@ -636,16 +647,23 @@ PrimFunc default_schedule(const PrimFunc& f, std::int64_t qpus) {
   }
   Schedule sch(f, rules);
   sch.set_detail(false);
+  PrimFunc now = f;  // keeps the nodes below alive
+  auto rows = [&] {
+    for (std::size_t i = all.size(); i-- > 0;) {
+      if (!attempt(sch, [&] { return place_rows(sch, all, i, qpus); })) continue;
+      now = sch.func();
+      all = nests_of(now);
+      i = std::min(i, all.size());
+    }
+  };
+  rows();
   bool changed = false;
   for (const Nest& nest : all)
     changed = attempt(sch, [&] { return spread(sch, nest, qpus); }) || changed;
-  PrimFunc now = sch.func();  // keeps the nodes below alive
-  if (changed) all = nests_of(now);
-  for (std::size_t i = all.size(); i-- > 0;) {
-    if (!attempt(sch, [&] { return place_rows(sch, all, i, qpus); })) continue;
+  if (changed) {  // what divided sums leave may be rows again
     now = sch.func();
     all = nests_of(now);
-    i = std::min(i, all.size());
+    rows();
   }
   std::unordered_set<const BlockNode*> placed;
   for (std::size_t i = 0; i < all.size(); ++i) {

@@ -18,10 +18,18 @@ using ast::Kind;
 using ast::Op;
 
 namespace {
-constexpr std::int64_t kExact = std::int64_t{1} << 22;  // integers that floats divide exactly
+constexpr std::int64_t kExact = std::int64_t{1} << 21;  // integers that floats divide exactly
 
 Kind kind_of(DType t) {
   return t.is_float() ? Kind::real : t.is_uint() ? Kind::uinteger : Kind::integer;
+}
+/// Constants by which a product is a shift, and at most one sum.
+bool shifts(const Expr& e) {
+  std::int64_t n = 0;
+  if (!is_const_int(e, &n) || n < 0) return false;
+  const auto bits = static_cast<std::uint64_t>(n);
+  return bits < 2 || std::has_single_bit(bits) || std::has_single_bit(bits - 1) ||
+         std::has_single_bit(bits + 1);
 }
 bool finite_constant(const Expr& e) {
   const auto* f = as<FloatImmNode>(e);
@@ -183,8 +191,7 @@ Value Lowerer::binary(const BinaryNode* e) {
       if (real) return op(Op::fmul, x, y);
       arith::Bounds p = analyzer_.bounds(e->a), q = analyzer_.bounds(e->b);
       bool small = p.min >= 0 && p.max < (1 << 24) && q.min >= 0 && q.max < (1 << 24);
-      bool shifts = e->b->kind == ExprKind::int_imm || e->a->kind == ExprKind::int_imm;
-      return op(small && !shifts ? Op::mul24 : Op::mul, x, y);
+      return op(small && !shifts(e->a) && !shifts(e->b) ? Op::mul24 : Op::mul, x, y);
     }
     case ExprKind::min: return op(real ? Op::fmin : is_unsigned ? Op::umin : Op::min, x, y);
     case ExprKind::max: return op(real ? Op::fmax : is_unsigned ? Op::umax : Op::max, x, y);
@@ -230,13 +237,11 @@ Value Lowerer::integer_quotient(const BinaryNode* e, Value x, Value y) {
   std::int64_t d = 0;
   arith::Bounds n = analyzer_.bounds(e->a);
   if (is_const_int(e->b, &d) && d > 0 && d < kExact && n.min >= 0 && n.max < kExact) {
-    // The reciprocal is rounded down, so the estimate is right or one too small.
-    float r = std::nextafter(static_cast<float>(1.0 / static_cast<double>(d)), 0.0f);
-    Value q =
-        op(Op::ftoi, op(Op::fmul, op(Op::itof, x), b_.constant(std::bit_cast<std::uint32_t>(r))));
-    q = keep(q);
-    Value rest = op(Op::sub, x, op(Op::mul, q, y));
-    return b_.select(compare(Compare::ge, rest, y), op(Op::add, q, constant(1)), q);
+    // (x + 1/2) / d lies at least 1 / (2 d) from every whole number, and its error is smaller:
+    // below 2^21 the sum is exact, the reciprocal and the product lose 2^-23 of it each at most.
+    Value above = op(Op::fadd, op(Op::itof, x), b_.constant(std::bit_cast<std::uint32_t>(0.5f)));
+    const auto r = static_cast<float>(1.0 / static_cast<double>(d));
+    return op(Op::ftoi, op(Op::fmul, above, b_.constant(std::bit_cast<std::uint32_t>(r))));
   }
   if (e->dtype.is_uint()) return (UintExpr::of(x) / UintExpr::of(y)).expr;
   return (IntExpr::of(x) / IntExpr::of(y)).expr;

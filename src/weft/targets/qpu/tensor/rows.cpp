@@ -153,6 +153,37 @@ bool worth_holding(const std::vector<Nest>& all, const std::vector<std::size_t>&
   return costly && own && readers > 1;
 }
 
+/// Clocks that a row takes for each of its elements: what no register holds is computed where it is
+/// read.
+double element_clocks(const std::vector<Nest>& all, const std::vector<std::size_t>& members) {
+  constexpr double kNest = 3, kCostly = 5;  // of a nest; of a quotient or a function
+  double out = 0;
+  for (std::size_t i : members) {
+    double own = 0;
+    for_each_expr(all[i].block->body, [&](const Expr& e) {
+      if (e->dtype.is_float() && (e->kind == ExprKind::call || e->kind == ExprKind::div))
+        own += kCostly;
+    });
+    std::int64_t times = 1;
+    if (!is_reduction(all[i]) && i != members.back() && !worth_holding(all, members, i))
+      times = std::count_if(members.begin(), members.end(), [&](std::size_t k) {
+        return k != i && reads(all[k], written(all[i]));
+      });
+    out += kNest + own * static_cast<double>(times);
+  }
+  return out;
+}
+
+/// With few long rows, stages of their own use more QPUs: each element costs them more clocks, as
+/// it goes through memory, and every stage is a launch.
+bool stages_are_faster(std::int64_t rows, std::int64_t elements, double clocks, std::int64_t qpus) {
+  constexpr double kThroughMemory = 1.75, kLaunches = 3000, kRow = 1800;
+  const auto turns = static_cast<double>((rows + qpus - 1) / qpus);
+  const double share = static_cast<double>(rows) / static_cast<double>(qpus);
+  return static_cast<double>(elements) * clocks * (turns - kThroughMemory * share) >
+         kLaunches + kRow * static_cast<double>(rows);
+}
+
 /// Words of short rows that several of these nests want, each at its own point, are read once. The
 /// blocks that read them.
 std::vector<BlockRef> hold_operands(Schedule& sch, const std::vector<const Nest*>& group) {
@@ -190,6 +221,7 @@ bool place_rows(Schedule& sch, const std::vector<Nest>& all, std::size_t last, s
   if (!all[last].block || is_reduction(all[last])) return false;
   const std::vector<std::size_t> members = group_of(all, last);
   if (members.empty()) return false;
+  const double clocks = element_clocks(all, members);
   std::vector<std::string> sums, before;  // reductions; these and values that registers hold
   for (std::size_t i : members) {
     if (i == last) continue;
@@ -221,8 +253,11 @@ bool place_rows(Schedule& sch, const std::vector<Nest>& all, std::size_t last, s
     if (row) points *= l.extent;
     if (&l != lane) (row ? outer : rest).push_back(l.ref);
   }
-  // With few long rows, stages of their own would use more QPUs.
-  if (!lane || (2 * points < qpus && 2 * lane->extent > kLanes * qpus)) return false;
+  if (!lane) return false;
+  std::int64_t elements = lane->extent;
+  for (std::size_t d = rows.size(); d < end->loops.size(); ++d)
+    if (&end->loops[d] != lane) elements *= end->loops[d].extent;
+  if (stages_are_faster(points, elements, clocks, qpus)) return false;
 
   std::vector<const Nest*> group{end};
   for (const std::string& name : before) group.push_back(named(left, name));

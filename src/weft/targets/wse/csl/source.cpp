@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "weft/base/repairs.h"
 #include "weft/base/text.h"
 
 namespace weft::wse::csl {
@@ -98,9 +99,16 @@ std::string Diagnostics::render(const Diagnostic& d) const {
   return out;
 }
 
+namespace {
+std::string help_line(const Diagnostic& d) {
+  const std::string_view help = repair_of(d.code);
+  return help.empty() ? std::string() : cat("  help: ", help, "\n");
+}
+}  // namespace
+
 std::string Diagnostics::render_all() const {
   std::string out;
-  for (const Diagnostic& d : list_) out += render(d);
+  for (const Diagnostic& d : list_) out += render(d) + help_line(d);
   return out;
 }
 
@@ -119,8 +127,9 @@ void Diagnostics::throw_if_errors() const {
   for (const Diagnostic& d : list_) {
     bool known = d.pos.file < sources_.size();
     const Source* s = known ? &sources_[d.pos.file] : nullptr;
-    error.at(known ? s->path : "<command line>", render(d), known ? s->line_of(d.pos.offset) : 0,
-             known ? s->column_of(d.pos.offset) : 0);
+    // The first one's help is the error's.
+    error.at(known ? s->path : "<command line>", &d == first ? render(d) : render(d) + help_line(d),
+             known ? s->line_of(d.pos.offset) : 0, known ? s->column_of(d.pos.offset) : 0);
   }
   throw error;
 }

@@ -1,0 +1,17 @@
+# Writes OUT, a source with the rows of all repairs.def below ROOT, which is src/weft (weft/base/repairs.h).
+# Included with both set, or run: cmake -DROOT=src/weft -DOUT=file.cpp -P cmake/repair_tables.cmake
+file(GLOB_RECURSE tables RELATIVE "${ROOT}" "${ROOT}/*repairs.def")
+list(SORT tables)
+set(text "// Generated from repairs.def of each component.\n#include \"weft/base/repairs.h\"\n\nnamespace weft {\n\n")
+string(APPEND text "std::span<const RepairRow> repair_rows() {\n  static constexpr RepairRow rows[] = {\n#define REPAIR(slug, text) {slug, text},\n")
+foreach(table IN LISTS tables)
+  string(APPEND text "#include \"weft/${table}\"\n")
+endforeach()
+string(APPEND text "#undef REPAIR\n  };\n  return rows;\n}\n\n}  // namespace weft\n")
+set(before "")
+if(EXISTS "${OUT}")
+  file(READ "${OUT}" before)
+endif()
+if(NOT text STREQUAL before)
+  file(WRITE "${OUT}" "${text}")
+endif()
