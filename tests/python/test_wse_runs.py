@@ -140,6 +140,27 @@ comptime { @export_symbol(p, "a"); }
             runner.stop()
 
 
+def test_halves_copied_into_words_are_a_warning(tmp_path):
+    (tmp_path / "layout.csl").write_text(
+        'const memcpy = @import_module("<memcpy/get_params>", .{ .width = 1, .height = 1 }); layout { @set_rectangle(1, 1); '
+        '@set_tile_code(0, 0, "pe.csl", .{ .memcpy_params = memcpy.get_params(0) }); @export_name("a", [*]f32, true); }'
+    )
+    (tmp_path / "pe.csl").write_text(
+        'param memcpy_params; const sys = @import_module("<memcpy/memcpy>", memcpy_params); var a = @zeros([4]f32); '
+        'var p: [*]f32 = &a; comptime { @export_symbol(p, "a"); }'
+    )
+    out = str(tmp_path / "out")
+    place = dict(fabric_dims=(8, 3), fabric_offsets=(4, 1))
+    wse.compile_csl(str(tmp_path / "layout.csl"), out, memcpy=True, **place)
+    runner = SdkRuntime(out)
+    runner.load()
+    runner.run()
+    halves = COPY | {"data_type": MemcpyDataType.MEMCPY_16BIT}
+    runner.memcpy_h2d(runner.get_id("a"), np.zeros(4, np.uint32), 0, 0, 1, 1, 4, **halves)
+    with pytest.warns(RuntimeWarning, match=r"\[\*\]f32 is copied as MEMCPY_16BIT"):
+        runner.stop()
+
+
 def test_appliance_scripts_compile_and_run_on_the_simulator(tmp_path):
     from cerebras.sdk.client import SdkCompiler, SdkRuntime as ApplianceRuntime
 

@@ -210,7 +210,10 @@ std::uint32_t bulk_element(Bulk code, Ty half, std::uint32_t a, std::uint32_t b,
     case Bulk::fadds: return out(fa() + fb());
     case Bulk::fsubs: return out(fa() - fb());
     case Bulk::fmuls: return out(fa() * fb());
-    case Bulk::fmacs: return out(std::fma(fb(), std::bit_cast<float>(s), fa()));
+    case Bulk::fmacs: {  // two roundings: docs/targets/undocumented.md
+      const float product = fb() * std::bit_cast<float>(s);
+      return out(fa() + product);
+    }
     case Bulk::fmaxs: return out(max_value(fa(), fb()));
     case Bulk::fnegs: return a ^ 0x80000000u;
     case Bulk::fabss: return a & 0x7fffffffu;

@@ -268,6 +268,7 @@ bool Fabric::make_cursor(Pe& pe, const Operand& operand, int bytes, Cursor& out,
       out.kind = Cursor::fabout;
       out.color = d->color;
       out.queue = d->queue == kNone8 ? output_queue_for(pe, d->color) : d->queue;
+      if (wse3_) check_output_queue(pe, out.queue, d->color);
       if (pe.out.size() <= out.queue) pe.out.resize(out.queue + 1u, arena_);
       if (out.color == kNone8) out.color = pe.out[out.queue].color;
       if (pe.out[out.queue].color == kNone8)
@@ -281,6 +282,19 @@ bool Fabric::make_cursor(Pe& pe, const Operand& operand, int bytes, Cursor& out,
       return false;
   }
   return true;
+}
+
+/// WSE-3: an output queue has the color that @initialize_queue or a run-time setting gave it.
+void Fabric::check_output_queue(const Pe& pe, std::uint8_t queue, std::uint8_t color) const {
+  const std::uint8_t has = pe.out.size() > queue ? pe.out[queue].color : kNone8;
+  if (has != kNone8 && (color == kNone8 || color == has)) return;
+  throw pe_fault(
+      pe, "wse.queue.color",
+      has == kNone8
+          ? cat("output queue ", static_cast<int>(queue), " is not initialised")
+          : cat("output queue ", static_cast<int>(queue), " has colour ", static_cast<int>(has),
+                ", the descriptor names colour ", static_cast<int>(color)))
+      .help("call @initialize_queue(queue, .{ .color = c }) in a comptime block");
 }
 
 // The whole of an operation without fabric operands; returns elements done.

@@ -3,11 +3,12 @@
 
 #include "weft/targets/wse/arith.h"
 
-// One machine-independent and one AVX2+FMA version of the 32-bit float loops, chosen when the
-// program is loaded; fused multiply-add rounds once in both, so results are equal.
+// One machine-independent and one AVX2 version of the 32-bit float loops, chosen when the program
+// is loaded. Neither has fused instructions: the compiler would make them of a product and a sum,
+// and results would depend on the machine.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-#define WEFT_WSE_CLONES __attribute__((target_clones("default", "arch=haswell")))
+#define WEFT_WSE_CLONES __attribute__((target_clones("default", "avx2")))
 #else
 #define WEFT_WSE_CLONES
 #endif
@@ -28,7 +29,7 @@ void store_f(std::uint8_t* p, float v) { std::memcpy(p, &v, 4); }
 WEFT_WSE_CLONES void fmacs_flat(float* d, const float* a, const float* b, float s,
                                 std::uint32_t n) {
 #pragma GCC ivdep
-  for (std::uint32_t i = 0; i < n; ++i) d[i] = __builtin_fmaf(b[i], s, a[i]);
+  for (std::uint32_t i = 0; i < n; ++i) d[i] = a[i] + b[i] * s;
 }
 WEFT_WSE_CLONES void fadds_flat(float* d, const float* a, const float* b, std::uint32_t n) {
 #pragma GCC ivdep
@@ -40,7 +41,7 @@ WEFT_WSE_CLONES void fmuls_flat(float* d, const float* a, const float* b, std::u
 }
 WEFT_WSE_CLONES void fmacs_strided(LoopSide d, LoopSide a, LoopSide b, float s, std::uint32_t n) {
   for (std::uint32_t i = 0; i < n; ++i, d.at += d.stride, a.at += a.stride, b.at += b.stride) {
-    store_f(d.at, __builtin_fmaf(load_f(b.at), s, load_f(a.at)));
+    store_f(d.at, load_f(a.at) + load_f(b.at) * s);
   }
 }
 

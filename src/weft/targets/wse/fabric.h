@@ -283,6 +283,7 @@ class Fabric {
   std::uint8_t bind_queue(Pe& pe, std::uint8_t queue, std::uint8_t color);
   std::uint8_t free_input_queue(const Pe& pe) const;
   std::uint8_t output_queue_for(const Pe& pe, std::uint8_t color) const;
+  void check_output_queue(const Pe& pe, std::uint8_t queue, std::uint8_t color) const;
 
   // interpreter.cpp
   void run_main(Worker& w, Pe& pe, Cycle now, Cycle& next);

@@ -158,6 +158,15 @@ const Export& SdkRuntime::var_export(std::int64_t id, bool write) const {
   return e;
 }
 
+/// A copy of halves into elements of 32 bits leaves every other half as it was.
+void SdkRuntime::warn_of_width(const Export& e, MemcpyDataType type) {
+  if (type != MemcpyDataType::MEMCPY_16BIT || e.elem_bytes != 4) return;
+  std::string text = cat("\"", e.name, "\" of type ", e.type,
+                         " is copied as MEMCPY_16BIT; its elements take MEMCPY_32BIT");
+  if (std::find(warnings_.begin(), warnings_.end(), text) == warnings_.end())
+    warnings_.push_back(std::move(text));
+}
+
 std::uint32_t SdkRuntime::data_address(const Export& e, std::int64_t id, std::int32_t x,
                                        std::int32_t y, std::int64_t bytes) {
   const Tile& tile =
@@ -212,7 +221,7 @@ TaskHandle SdkRuntime::memcpy_h2d(std::int64_t dest, const std::uint32_t* data, 
                   cat("colour ", dest, " is no host-to-device stream of this program"))
           .help("name it as .MEMCPYH2D_1 ... in the import of <memcpy/get_params>");
   } else {
-    var_export(dest, true);
+    warn_of_width(var_export(dest, true), type);
   }
   t->id = dest;
   t->in = data;
@@ -238,7 +247,7 @@ TaskHandle SdkRuntime::memcpy_d2h(std::uint32_t* data, std::int64_t count, std::
                   cat("colour ", src, " is no device-to-host stream of this program"))
           .help("name it as .MEMCPYD2H_1 ... in the import of <memcpy/get_params>");
   } else {
-    var_export(src, false);
+    warn_of_width(var_export(src, false), type);
   }
   t->id = src;
   t->out = data;

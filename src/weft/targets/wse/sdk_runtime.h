@@ -130,6 +130,7 @@ class SdkRuntime {
   void check_region(const Region& region, std::int64_t count, std::string_view what,
                     Broadcast broadcast) const;
   const Export& var_export(std::int64_t id, bool write) const;
+  void warn_of_width(const Export& e, MemcpyDataType type);
   std::uint32_t data_address(const Export& e, std::int64_t id, std::int32_t x, std::int32_t y,
                              std::int64_t bytes);
   void copy(Task& task);

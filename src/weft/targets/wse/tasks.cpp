@@ -11,6 +11,46 @@
 
 namespace weft::wse {
 
+namespace {
+
+/// "file:line (function)" of an instruction.
+std::string source_of(const Program& program, const Function& fn, std::uint32_t pc) {
+  for (auto it = fn.lines.rbegin(); it != fn.lines.rend(); ++it) {
+    if (it->pc > pc) continue;
+    const std::string& file =
+        it->file < program.files.size() ? program.files[it->file] : program.name;
+    return cat(file, ":", it->line, " (", fn.name, ")");
+  }
+  return fn.name;
+}
+
+/// Where a program activates a local task first; empty where only a comptime block does.
+std::string first_activation(const Program& program, int id) {
+  auto by = [&](const OpSettings& s) {
+    auto is = [&](const Completion& c) {
+      return c.kind == Completion::activate && c.space == TaskSpace::local && c.id == id;
+    };
+    return is(s.done) || is(s.on_control);
+  };
+  for (const Function& fn : program.functions) {
+    for (std::uint32_t pc = 0; pc < fn.code.size(); ++pc) {
+      const Insn& insn = fn.code[pc];
+      const auto k = static_cast<std::size_t>(insn.imm());
+      const bool here =
+          insn.op == Op::activate
+              ? static_cast<TaskSpace>(insn.ty) == TaskSpace::local && insn.imm() == id
+          : insn.op == Op::bulk    ? by(program.bulks[k].settings)
+          : insn.op == Op::map     ? by(program.maps[k].settings)
+          : insn.op == Op::dsrload ? by(program.dsr_loads[k].settings)
+                                   : false;
+      if (here) return source_of(program, fn, pc);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
 Error Fabric::pe_fault(const Pe& pe, std::string_view code, std::string message) const {
   sim::FaultPlace place;
   place.unit = cat("pe (", pe.x, ", ", pe.y, ")");
@@ -26,15 +66,7 @@ Error Fabric::pe_fault(const Pe& pe, std::string_view code, std::string message)
         place.instruction =
             cat("@", to_string(pe.program->bulks[static_cast<std::size_t>(insn.imm())].code));
     }
-    place.source = fn.name;
-    for (auto it = fn.lines.rbegin(); it != fn.lines.rend(); ++it) {
-      if (it->pc <= f.pc) {
-        std::string file =
-            it->file < pe.program->files.size() ? pe.program->files[it->file] : pe.program->name;
-        place.source = cat(file, ":", it->line, " (", fn.name, ")");
-        break;
-      }
-    }
+    place.source = source_of(*pe.program, fn, f.pc);
   }
   return sim::fault(code, std::move(message), place);
 }
@@ -128,8 +160,11 @@ bool Fabric::pick_task(Worker& w, Pe& pe, Cycle now, Cycle& next) {
     int id = std::countr_zero(ready);
     if (t.local[static_cast<std::size_t>(id)] == kNone16 &&
         !(id == 29 && (pe.teardown_pending || pe.flush_pending))) {
+      const std::string where = pe.program ? first_activation(*pe.program, id) : std::string();
       throw pe_fault(pe, "wse.task.unbound",
                      cat("local task ", id, " is activated but no task is bound to it"))
+          .note(where.empty() ? "a comptime block or a timer activates it"
+                              : cat("activated at ", where))
           .help("bind one with @bind_local_task");
     }
     int rank = task_rank(pe, TaskSpace::local, id) + (high_local ? 0 : kLow);

@@ -61,7 +61,7 @@ const std::vector<OpCase>& ops() {
       {"fmaxs", 4, 4, 4, 2, false, true,
        [](auto a, auto b, auto) { return w32(std::fmax(f32(a), f32(b))); }},
       {"fmacs", 4, 4, 4, 2, true, true,
-       [](auto a, auto b, auto s) { return w32(std::fma(f32(b), f32(s), f32(a))); }},
+       [](auto a, auto b, auto s) { return w32(f32(a) + f32(w32(f32(b) * f32(s)))); }},
       {"fmovs", 4, 4, 0, 1, false, true, [](auto a, auto, auto) { return a; }},
       {"fnegs", 4, 4, 0, 1, false, true, [](auto a, auto, auto) { return a ^ 0x80000000u; }},
       {"fabss", 4, 4, 0, 1, false, true, [](auto a, auto, auto) { return a & 0x7fffffffu; }},

@@ -461,9 +461,7 @@ struct Machine {
       else if (s.op == "fsubs") reals[at] = rounded(F32, reals[at] - reals[other]);
       else if (s.op == "fmuls") reals[at] = rounded(F32, reals[at] * reals[other]);
       else if (s.op == "fnegs") reals[at] = -reals[other];
-      else
-        reals[at] = std::fma(static_cast<float>(reals[other]), static_cast<float>(s.a->value.f),
-                             static_cast<float>(reals[at]));
+      else reals[at] = rounded(F32, reals[at] + rounded(F32, reals[other] * s.a->value.f));
     }
   }
 

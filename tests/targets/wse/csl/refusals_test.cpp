@@ -46,6 +46,31 @@ const std::vector<Bad>& bad() {
       {"wse.csl.builtin.native", "no native function",
        as_task("var x: f32 = 1.0;\n", "x = @weft_math(\"nope\", x);")},
       {"wse.csl.builtin.native", "no tile configuration", as_task("", "@weft_config(\"nope\");")},
+      {"wse.csl.call.array", "is an array, [4]u16; a function that runs on the PE takes arrays",
+       as_task("var a = @zeros([4]u16); fn f(v: [4]u16) u16 { return v[0]; }\n", "var y = f(a);")},
+      {"wse.csl.call.array", "returns an array, [2]u16; only functions that run at compile time",
+       as_task("var k: u16 = 1; fn f(x: u16) [2]u16 { return [2]u16{ x, x }; }\n",
+               "var y = f(k);")},
+      {"wse.csl.shift.signed", "the count of << is unsigned, found i16",
+       as_task("var k: i16 = 1; var w: u32 = 1;\n", "w = w << k;")},
+      {"wse.csl.shift.signed", "the count of >> is unsigned, found i8",
+       as_task("var k: i8 = 1; var w: u32 = 1;\n", "w >>= k;")},
+      {"wse.csl.comptime.shift", "cannot be negative",
+       as_task("var w: u32 = 1;\n", "w = w << @as(i16, -1);")},
+      {"wse.csl.type.dereference", "[*]u16 points to any number of elements and is only indexed",
+       as_task("var a = @zeros([4]u16); var p: [*]u16 = &a;\n", "p.* = 1;")},
+      {"wse.csl.type.mismatch", "at run time @get_color takes a u16, found i16",
+       as_task("var k: i16 = 2;\n", "const c = @get_color(k); @block(c);")},
+      {"wse.csl.dsd.access", "the length of a tensor access is known at compile time; this u16",
+       as_task("var a = @zeros([4]u16); var n: u16 = 2;\n",
+               "@mov16(@get_dsd(mem1d_dsd, .{ .tensor_access = |i|{n} -> a[i] }), 1);")},
+      {"wse.csl.dsd.access", "leads through an array or a pointer, found u16",
+       as_task("var x: u16 = 1;\n",
+               "@mov16(@get_dsd(mem1d_dsd, .{ .tensor_access = |i|{1} -> x[i] }), 1);")},
+      {"wse.csl.dsd.queue", "on WSE-3 fabout_dsd needs an output_queue",
+       as_task("const o = @get_dsd(fabout_dsd, .{ .extent = 1, .fabric_color = @get_color(3) });\n",
+               "@mov32(o, @as(u32, 1));"),
+       Arch::wse3},
       {"wse.csl.call.extern", "no body",
        as_task("extern fn outside(x: u16) u16;\n", "var y: u16 = outside(3);")},
       {"wse.csl.extern.undefined", "no module of this program exports it",
@@ -289,6 +314,20 @@ TEST(Refusals, OfTheMachine) {
              "@get_dsd(fabin_dsd, .{ "
              ".extent = 2, .fabric_color = @get_color(3), .input_queue = @get_input_queue(2) }));",
              Arch::wse3));
+  const std::string sends = "const q = @get_output_queue(2);\nconst c = @get_color(3);\n";
+  const std::string send =
+      "@mov32(@get_dsd(fabout_dsd, .{ .extent = 1, .fabric_color = c, .output_queue = q }), 1);";
+  expect("wse.queue.color", "output queue 2 is not initialised", run(sends, send, Arch::wse3));
+  expect("wse.queue.color", "output queue 2 has colour 4, the descriptor names colour 3",
+         run(sends + "comptime { @initialize_queue(q, .{ .color = @get_color(4) }); }\n", send,
+             Arch::wse3));
+  expect("wse.task.unbound", "activated at pe.csl:",
+         run("var v = @zeros([2]u32);\n", "@activate(@get_local_task_id(21));"));
+  expect("wse.task.unbound", "activated at pe.csl:",
+         run("const q = @get_output_queue(2);\nconst c = @get_color(3);\ncomptime { "
+             "@set_local_color_config(c, .{ .routes = .{ .rx = .{RAMP}, .tx = .{RAMP} } }); }\n",
+             "@mov32(@get_dsd(fabout_dsd, .{ .extent = 1, .fabric_color = c, .output_queue = q }), "
+             "1, .{ .async = true, .activate = @get_local_task_id(22) });"));
   expect("wse.dsd.damaged", "are no descriptor: something has overwritten it",
          run("var v = @zeros([2]u32); var d = @get_dsd(mem1d_dsd, .{ .base_address = &v, .extent = "
              "2 });\n",

@@ -372,6 +372,8 @@ class Analyzer {
                     Pos pos);
   Operand call_known(Decl* decl, Signature& sig, Pos pos);
   Operand call_inline(Decl* decl, Signature& sig, Pos pos);
+  void refuse_arrays(const Decl& decl, const Signature& sig, const std::vector<Node*>* nodes,
+                     Pos pos);
   Operand emit_call(int index, std::uint16_t callee_reg, TypeRef fn,
                     const std::vector<Operand>& args, Pos pos);
   FunctionInstance* instance(Decl* decl, const Signature& sig, Pos pos);

@@ -34,10 +34,21 @@ Operand Analyzer::eval_access(Node* node) {
     if (v.is_known() && (v.value.i < 0 || v.value.i > 0xffff))
       fail(e->pos, "wse.csl.dsd.extent",
            cat("an extent must lie in 0..65535, found ", to_text(v.value.i)));
+    if (!v.is_known())
+      fail(e->pos, "wse.csl.dsd.access",
+           cat("the length of a tensor access is known at compile time; this ", text(v.type),
+               " exists only at run time"),
+           "give .base_address and .extent, or set the length with @set_dsd_length");
     extents.push_back(std::move(v));
   }
   Place base = place(node->a->a);
-  if (base.type->kind == T::pointer) base = deref_place(load(base, pos), pos);
+  if (base.type->kind == T::pointer) {
+    base = deref_place(load(base, pos), pos);
+  } else if (base.type->kind != T::array) {
+    fail(node->a->a->pos, "wse.csl.dsd.access",
+         cat("a tensor access leads through an array or a pointer, found ", text(base.type)),
+         "declare it as an array of one element, or give .base_address, .extent and .stride = 0");
+  }
   TypeRef type = base.type;
   std::vector<std::int64_t> dims =
       type->kind == T::array ? type->dims : std::vector<std::int64_t>{1};
@@ -96,28 +107,20 @@ Operand Analyzer::eval_access(Node* node) {
   if (linear_at(point) != expected)
     fail(node->a->pos, "wse.csl.dsd.affine",
          "the index of a tensor access must be affine in its index variables");
-  const bool known_extents =
-      std::all_of(extents.begin(), extents.end(), [](const Operand& e) { return e.is_known(); });
   std::vector<FieldType> extent_types, stride_types;
-  std::vector<Value> stride_values;
-  auto extent_parts = std::make_shared<std::vector<Operand>>();
+  std::vector<Value> extent_values, stride_values;
   for (std::size_t k = 0; k < n; ++k) {
     extent_types.push_back({0, extents[k].type});
-    extent_parts->push_back(extents[k]);
+    extent_values.push_back(extents[k].value);
   }
   // Strides innermost first, each from the last element of the dimensions inside it.
   Int128 inside = 0;
   for (std::size_t k = n; k-- > 0;) {
     stride_types.push_back({0, types_.comptime_int});
     stride_values.push_back(make_int(types_.comptime_int, strides[k] - inside));
-    if (k > 0)
-      inside += (need_known(extents[k], pos, "an extent of several dimensions").i - 1) * strides[k];
+    if (k > 0) inside += (extents[k].value.i - 1) * strides[k];
   }
-  Operand extent_tuple;
-  extent_tuple.where = Operand::parts;
-  extent_tuple.type = types_.structure(extent_types);
-  extent_tuple.fields = extent_parts;
-  if (known_extents) extent_tuple = known_operand(need_known(extent_tuple, pos, "an extent"));
+  Operand extent_tuple = known_operand(make_struct(extent_types, extent_values));
   Operand out;
   out.where = Operand::parts;
   pointer.type = types_.pointer(elem, true, true);
@@ -300,6 +303,10 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
     fail(pos, "wse.csl.dsd.base", cat(basic_name(kind), " needs tensor_access or base_address"));
   if (!has_extent && !(memory && kind == T::mem1d_dsd && has_base))
     fail(pos, "wse.csl.dsd.extent", cat(basic_name(kind), " needs an extent"));
+  if (kind == T::fabout_dsd && d.queue == kNone8 && options_.arch == Arch::wse3)
+    fail(pos, "wse.csl.dsd.queue", "on WSE-3 fabout_dsd needs an output_queue",
+         "add .output_queue = @get_output_queue(2), say, and give that queue its color with "
+         "@initialize_queue");
   if (kind == T::mem4d_dsd) {
     std::size_t n = extents.size();
     if (n < 1 || n > 4)

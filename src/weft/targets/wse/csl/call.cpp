@@ -181,12 +181,38 @@ Operand Analyzer::call_decl(Decl* d, const std::vector<Node*>* nodes, std::vecto
     return call_known(d, sig, pos);
   }
   if (d->node->has(kInline)) return call_inline(d, sig, pos);
+  refuse_arrays(*d, sig, nodes, pos);
   FunctionInstance* fn = instance(d, sig, pos);
   std::vector<Operand> args;
   for (std::size_t k = 0; k < sig.args.size(); ++k) {
     if (!sig.known[k]) args.push_back(std::move(sig.args[k]));
   }
   return emit_call(fn->index, kNoReg, fn->type, args, pos);
+}
+
+/// Functions that run on the PE take and return arrays by pointer. The library's are none of the
+/// user's, and what is known at compile time may be computed there.
+void Analyzer::refuse_arrays(const Decl& d, const Signature& sig, const std::vector<Node*>* nodes,
+                             Pos pos) {
+  if (d.module && d.module->source && d.module->source->path.starts_with("<")) return;
+  bool all_known = true;
+  for (std::size_t k = 0; k < sig.types.size(); ++k) {
+    if (sig.known[k] || sig.args[k].is_known()) continue;
+    all_known = false;
+    if (sig.types[k]->kind != T::array) continue;
+    const std::string elem = text(sig.types[k]->elem);
+    fail(nodes ? (*nodes)[k]->pos : pos, "wse.csl.call.array",
+         cat("argument \"", name(d.node->list[k]->name), "\" of \"", name(d.name),
+             "\" is an array, ", text(sig.types[k]),
+             "; a function that runs on the PE takes arrays by pointer"),
+         cat("declare the parameter as *", text(sig.types[k]), " or [*]", elem,
+             " and pass & of the array"));
+  }
+  if (sig.result->kind == T::array && !all_known)
+    fail(pos, "wse.csl.call.array",
+         cat("\"", name(d.name), "\" returns an array, ", text(sig.result),
+             "; only functions that run at compile time do"),
+         "let it fill an array through a pointer parameter, or call it with comptime");
 }
 
 Operand Analyzer::call_known(Decl* d, Signature& sig, Pos pos) {

@@ -6,12 +6,16 @@
 
 namespace weft::wse::csl {
 
-/// Addresses of the used named objects as their declarations stand in the source; empty where they
-/// lie that way already. Constants without a name follow at `end`.
+/// Addresses of the used named objects as their declarations stand in the source, descriptors after
+/// the rest: the machine's have another size, and an array that a program overruns has its
+/// neighbour behind it. Empty where they lie that way already. Constants without a name follow at
+/// `end`.
 std::map<DeclaredAt, std::int32_t> Analyzer::declaration_order(std::uint32_t* end) const {
-  std::map<DeclaredAt, const Global*> named;
+  std::map<std::pair<bool, DeclaredAt>, const Global*> named;
   for (const Global* g : program_->used) {
-    if (g->name && g->module) named.emplace(declared_at(*g), g);
+    if (!g->name || !g->module) continue;
+    const Type& element = g->type->kind == T::array ? *g->type->elem : *g->type;
+    named.emplace(std::pair(element.is_dsd(), declared_at(*g)), g);
   }
   std::map<DeclaredAt, std::int32_t> out;
   bool in_order = true;
@@ -24,7 +28,7 @@ std::map<DeclaredAt, std::int32_t> Analyzer::declaration_order(std::uint32_t* en
     std::uint32_t& next = section_end(ends, g->section);
     const std::uint32_t align = std::max(g->align, g->type->align);
     const std::uint32_t at = (next + align - 1) / align * align;
-    out.emplace(where, static_cast<std::int32_t>(at));
+    out.emplace(where.second, static_cast<std::int32_t>(at));
     next = at + std::max(1u, g->type->size);
   }
   *end = ends.data_end;

@@ -190,6 +190,12 @@ Operand Analyzer::arithmetic(Pos pos, Tok op, Operand a, Operand b2) {
     if (a.is_known() && b2.is_known()) return known_operand(fold(pos, op, a.value, b2.value));
     if (a.type->kind == T::comptime_int) a = coerce(a, b2.type, pos);
     if (b2.type->kind == T::comptime_int) b2 = coerce(b2, types_.u16, pos);
+    if (b2.is_known() && b2.value.i < 0)
+      fail(pos, "wse.csl.comptime.shift", "a shift count cannot be negative");
+    if (b2.type->is_signed() && !b2.is_known())
+      fail(pos, "wse.csl.shift.signed",
+           cat("the count of ", describe(op), " is unsigned, found ", text(b2.type)),
+           cat("convert it: @as(u", b2.type->bits(), ", count)"));
   } else {
     TypeRef peer = peer_type(pos, a, b2);
     a = coerce(std::move(a), peer, pos);

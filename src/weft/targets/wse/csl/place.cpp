@@ -713,7 +713,14 @@ Place Analyzer::place(Node* node) {
       }
       return place_of_operand(eval(node));
     }
-    case Kind::deref: return deref_place(eval(node->a), node->pos);
+    case Kind::deref: {
+      Operand pointer = eval(node->a);
+      if (pointer.type && pointer.type->kind == T::pointer && pointer.type->many)
+        fail(node->pos, "wse.csl.type.dereference",
+             cat(text(pointer.type), " points to any number of elements and is only indexed"),
+             "write p[0] for the first");
+      return deref_place(std::move(pointer), node->pos);
+    }
     case Kind::builtin:
       if (name(node->name) == "field" && node->list.size() == 2) {  // it can be assigned to
         Symbol field = names_.intern(string_arg(node, 1));
