@@ -5,21 +5,18 @@ import threading
 import time
 
 import numpy as np
+import pytest
 from present import present
 
 import weft
 from weft import te
 
-
-def product(n):
-    a, b = (te.placeholder((n, n), "float32", name=x) for x in "AB")
-    k = te.reduce_axis((0, n), name="k")
-    c = te.compute((n, n), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
-    return te.create_prim_func([a, b, c])
+MANY = 300  # calls, of which one has to show it
 
 
-def steps_of_another_thread(work):
-    """How often a thread that sleeps a millisecond at a time came back while `work` ran."""
+@pytest.fixture
+def ticks():
+    """A number that a thread of its own counts up about once a millisecond."""
     count, end = [0], threading.Event()
 
     def run():
@@ -29,40 +26,43 @@ def steps_of_another_thread(work):
 
     other = threading.Thread(target=run)
     other.start()
-    while not count[0]:
-        time.sleep(0.001)
-    before = count[0]
-    try:
-        work()
-        return count[0] - before
-    finally:
-        end.set()
-        other.join()
+    yield count
+    end.set()
+    other.join()
 
 
-def test_builds_let_other_threads_go_on():
-    programs = [product(n) for n in range(96, 104)]
-    calls = [0]
-
-    def work():
-        for p in programs:
-            weft.build(p, target="cpu")
-            calls[0] += 1
-
-    # Between two calls the other thread may come once; inside of them, often.
-    assert steps_of_another_thread(work) > 3 * calls[0] > 0
+def goes_on(ticks, call):
+    """Whether the other thread counts while `call(i)` runs: a call that keeps it waiting lets it come back once, at its end."""
+    for i in range(MANY):
+        before = ticks[0]
+        call(i)
+        if ticks[0] - before >= 3:
+            return True
+    return False
 
 
-def test_array_programs_let_other_threads_go_on(tmp_path, monkeypatch):
+def product(n):
+    a, b = (te.placeholder((n, n), "float32", name=x) for x in "AB")
+    k = te.reduce_axis((0, n), name="k")
+    c = te.compute((n, n), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    return te.create_prim_func([a, b, c])
+
+
+def test_builds_let_other_threads_go_on(ticks):
+    programs = [product(64 + i) for i in range(MANY)]
+    assert goes_on(ticks, lambda i: weft.build(programs[i], target="cpu"))
+
+
+def test_array_programs_let_other_threads_go_on(ticks, tmp_path, monkeypatch):
     present("opencl:0")
     monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
-    x = weft.asarray(np.arange(60.0).reshape(3, 4, 5), device="opencl:0")
-    calls = [0]
+    x = weft.asarray(np.arange(60.0), device="opencl:0")
+    shapes = [(3, 4, 5), (5, 2, 6), (2, 3, 10), (60, 1, 1), (2, 30, 1), (4, 15, 1)]
 
-    def work():
-        for rank in ((2, 0, 1), (1, 0, 2), (0, 2, 1), (2, 1, 0)):
-            y = weft.permute_dims(x, rank)
-            weft.cumulative_sum(y * (calls[0] + 2), axis=0)
-            calls[0] += 1
+    def call(i):
+        axes = [(2, 0, 1), (1, 0, 2), (0, 2, 1), (2, 1, 0)][i % 4]
+        y = weft.permute_dims(weft.reshape(x, shapes[i // 4 % len(shapes)]), axes)
+        for dtype in ("float32", "int32", "float16"):
+            weft.cumulative_sum(weft.astype(y, dtype), axis=0)
 
-    assert steps_of_another_thread(work) > 3 * calls[0] > 0
+    assert goes_on(ticks, call)

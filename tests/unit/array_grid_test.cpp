@@ -136,7 +136,7 @@ TEST(ArrayGrid, products_compile_for_every_tile) {
     int before = paper->launched;
     matmul(a, b.transpose(0, 1));
     EXPECT_GE(paper->launched - before, 1);
-    EXPECT_LE(paper->launched - before, 2);
+    EXPECT_LE(paper->launched - before, 3);  // a sum over many parts takes two
   }
 }
 

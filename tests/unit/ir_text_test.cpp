@@ -168,6 +168,7 @@ TEST(IrText, HandBuiltNodesKeepTheirTypesAndAreNotFolded) {
             {make_int(0)}),
       store(a, ir::let(w, make_int(4), cast(dtypes::float32, raw(ExprKind::mul, w, w))),
             {make_int(0)}),
+      store(a, raw(ExprKind::add, make_float(1e21), make_float(-4e18)), {make_int(0)}),
       store(a, broadcast(make_float(1), 4),
             {make_ref<const RampNode>(make_int(0), make_int(2), 4)}),
       store(a, call_typed(dtypes::float32, "reinterpret", {c32(1)}), {make_int(0)}),

@@ -50,7 +50,10 @@ std::string float_literal(double value, DType t) {
   std::string text = shortest(value);
   if (text == "nan" || text == "inf" || text == "-inf")
     return cat(script_type(t), "(\"", text, "\")");
-  if (text == "-0") text = "-0.0";
+  // Of a whole number's text an integer would be read, of at most 64 bits.
+  constexpr std::size_t kDigits = 18;
+  const bool whole = text.find_first_not_of("-0123456789") == std::string::npos;
+  if (text == "-0" || (whole && text.size() > kDigits)) text += ".0";
   return cat(script_type(t), "(", text, ")");
 }
 

@@ -6,6 +6,7 @@
 // taken for the lanes and the QPUs. Bound loops are left as they are.
 
 #include "weft/ir/node.h"
+#include "weft/machine/target_info.h"
 
 namespace weft::qpu::tensor {
 
