@@ -99,7 +99,7 @@ def test_a_pass(tree):
     assert done.returncode == 0 and "ninja -C build pass_loom_test" in done.stdout, done.stderr
     assert "weft_test(pass_loom_test " in (tree / "tests/unit/CMakeLists.txt").read_text()
     sources = ["src/weft/pass/loom.cpp", "src/weft/target/pipeline.cpp"]
-    parts = ["pass", "arith", "ir", "base"]
+    parts = ["pass", "machine", "arith", "ir", "base"]
     test = tree / "tests/unit/pass_loom_test.cpp"
     compiled(tree, sources[1])  # the line in the pipeline
     failed = run_test(tree, test, sources[:1], parts)
@@ -125,7 +125,7 @@ def test_a_step(tree):
     assert done.returncode == 0 and "step_wind_loom_test" in done.stdout, done.stderr
     assert "WEFT_PRIMITIVE(WindLoom)\n" in (tree / "src/weft/schedule/primitives.def").read_text()
     step, table = "src/weft/schedule/primitives/wind_loom.cpp", "src/weft/schedule/steps.cpp"
-    parts = ["schedule", "arith", "ir", "base"]
+    parts = ["schedule", "pass", "machine", "arith", "ir", "base"]
     test = tree / "tests/unit/step_wind_loom_test.cpp"
     failed = run_test(tree, test, [step, table], parts)
     assert failed.returncode == 1 and "write the step" in failed.stdout, failed.stdout
@@ -148,7 +148,7 @@ def test_a_rule(tree):
     assert done.returncode == 0 and "rule_loom_test" in done.stdout, done.stderr
     assert "\n**loom.** " in (tree / "docs/design/rules.md").read_text()
     sources = ["src/weft/rules/loom.cpp", "src/weft/rules/grid.cpp"]
-    parts = ["rules", "schedule", "pass", "arith", "ir", "base"]
+    parts = ["rules", "schedule", "pass", "machine", "arith", "ir", "base"]
     test = tree / "tests/unit/rule_loom_test.cpp"
     failed = run_test(tree, test, sources, parts)
     assert failed.returncode == 1 and "write match_loom" in failed.stdout, failed.stdout

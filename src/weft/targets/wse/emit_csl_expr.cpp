@@ -111,8 +111,12 @@ std::string CslEmitter::expr(const Stage& s, const Expr& e) {
       if (c->op == "bitwise_and") return cat("(", arg(0), " & ", arg(1), ")");
       if (c->op == "bitwise_or") return cat("(", arg(0), " | ", arg(1), ")");
       if (c->op == "bitwise_xor") return cat("(", arg(0), " ^ ", arg(1), ")");
-      if (c->op == "shift_left") return cat("(", arg(0), " << ", arg(1), ")");
-      if (c->op == "shift_right") return cat("(", arg(0), " >> ", arg(1), ")");
+      // The language counts places without a sign.
+      auto count = [&] {
+        return c->args[1]->dtype.is_uint() ? arg(1) : cat("@as(u32, ", arg(1), ")");
+      };
+      if (c->op == "shift_left") return cat("(", arg(0), " << ", count(), ")");
+      if (c->op == "shift_right") return cat("(", arg(0), " >> ", count(), ")");
       std::string t = type();
       if (c->op == "sigmoid") {
         uses_math_ = true;
