@@ -166,9 +166,7 @@ def test_a_constant_zero_divides_to_zero(device):
 @pytest.mark.parametrize("device", DEVICES)
 def test_division_by_constants(device):
     x, divisors = extremes("int8"), [1, 2, 3, 7, 8, -1, -2, -3, -8, 127, -128]
-    operations = [
-        f for d in divisors for f in (lambda a, d=d: a // d, lambda a, d=d: a % d)
-    ]
+    operations = [f for d in divisors for f in (lambda a, d=d: a // d, lambda a, d=d: a % d)]
     results = iter(te_results(device, operations, "int8", x))
     for divisor in divisors:
         for want in quotients(x, np.full_like(x, divisor), "int8")[:2]:

@@ -27,7 +27,8 @@
 namespace weft {
 namespace {
 
-/// Why there is no OpenCL device; empty where there is one. One that is there and does not open is a failure.
+/// Why there is no OpenCL device; empty where there is one. One that is there and does not open is
+/// a failure.
 std::string opencl_missing() {
   for (const DeviceStatus& s : all_devices()) {
     if (s.name.starts_with("opencl")) return s.available ? "" : s.reason;

@@ -141,7 +141,9 @@ def run(args):
     started = time.time()
     output = pathlib.Path(args.output)
     output.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=output) as file:  # a full disk is found before the minutes of work
+    with tempfile.TemporaryFile(
+        dir=output
+    ) as file:  # a full disk is found before the minutes of work
         file.write(bytes(1 << 20))
     rows, items, failures = [], [], []
     live = _terminal.live()

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of gRPC that its start-up registers and remote devices never use: xDS, load balancing over several servers, injected faults. A module
-// that links gRPC's archives defines their registrations itself, empty, so that the linker leaves the parts out (a sixth of the module and
-// the library re2). One that a version of gRPC lacks is a function that nobody calls.
+// Parts of gRPC that its start-up registers and remote devices never use: xDS, load balancing over
+// several servers, injected faults. A module that links gRPC's archives defines their registrations
+// itself, empty, so that the linker leaves the parts out (a sixth of the module and the library
+// re2). One that a version of gRPC lacks is a function that nobody calls.
 
 namespace grpc_core {
 
