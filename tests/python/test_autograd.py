@@ -366,6 +366,9 @@ def test_gradients_accumulate_and_reset():
     with pytest.raises(weft.ArgumentError) as info:
         Tensor([1.0], requires_grad=False).backward()
     assert info.value.code == "array.backward.constant"
+    with pytest.raises(weft.ArgumentError, match="integers and truth values have none") as info:
+        Tensor(weft.asarray([1, 2]), requires_grad=True).sum().backward()
+    assert info.value.code == "array.backward.constant" and 'astype("float32")' in info.value.help
     with pytest.raises(weft.ShapeError, match="backward") as info:
         (x * 2.0).backward(weft.ones((3,)))
     assert info.value.code == "array.backward.seed"
