@@ -104,14 +104,16 @@ def check(data, inputs, want, device="cpu", near=2e-5):
     return graph
 
 
-# PyTorch does not write slices with steps in version 9 of the operators.
-NOT_IN_9 = {"Slice with steps"}
+# Never tried: whoever keeps the exception of a failed export (pytest does) keeps PyTorch's references to a graph that is gone,
+# and later exports of the process fail where a new graph lies at its address.
+NOT_EXPORTED = {(9, "Slice with steps")}
 
 
 @pytest.mark.parametrize(
-    "name, opset", [(n, v) for n in FUNCTIONS for v in (9, 14) if v > 9 or n not in NOT_IN_9]
+    "opset,name",
+    [(v, name) for v in (9, 14) for name in FUNCTIONS if (v, name) not in NOT_EXPORTED],
 )
-def test_what_pytorch_exports(name, opset):
+def test_what_pytorch_exports(opset, name):
     model, *inputs = FUNCTIONS[name]
     model = model.eval() if isinstance(model, nn.Module) else model
     check(exported(model, *inputs, opset=opset), inputs, model(*inputs))
