@@ -64,7 +64,11 @@ def verbs():
 @pytest.mark.parametrize(
     "words, usage, end",
     [
-        (["demo", "--quik"], "weft demo", "unrecognized arguments: --quik; did you mean '--quick'?"),
+        (
+            ["demo", "--quik"],
+            "weft demo",
+            "unrecognized arguments: --quik; did you mean '--quick'?",
+        ),
         (["tune", "a", "--trails=3"], "weft tune", "--trails=3; did you mean '--trials'?"),
         (["docs", "--nope"], "weft docs", "unrecognized arguments: --nope"),
         (["devics"], "weft", "did you mean 'devices'?"),

@@ -79,7 +79,9 @@ def test_unlisted_skips_of_programs_fail(rows, unlisted, tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == bool(unlisted), done.stdout + done.stderr
     assert done.stdout.startswith(f"2 C++ tests skipped, {len(unlisted)} of them")
-    assert [n for n in ("Cuda.card", "Jit.compiles") if f"UNLISTED {n} |" in done.stdout] == unlisted
+    assert [
+        n for n in ("Cuda.card", "Jit.compiles") if f"UNLISTED {n} |" in done.stdout
+    ] == unlisted
 
 
 def test_lists_add_up(tmp_path):
