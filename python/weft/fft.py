@@ -377,8 +377,11 @@ def ifftshift(x, /, *, axes=None):
 
 
 def __getattr__(name):
+    from ._functions.later import found
     from ._names import missing
 
+    if name[:1] != "_" and (value := found("weft.fft", name)) is not None:
+        return value
     raise missing("weft.fft", name, {})
 
 

@@ -382,9 +382,12 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
 
 
 def __getattr__(name):
-    from ._names import LINALG, missing
+    from ._functions.later import found
+    from ._names import missing
 
-    raise missing("weft.linalg", name, LINALG)
+    if name[:1] != "_" and (value := found("weft.linalg", name)) is not None:
+        return value
+    raise missing("weft.linalg", name, {})
 
 
 _understand(globals(), __all__, "weft.linalg")

@@ -12,6 +12,7 @@ from ._adaptive import ASGD, Adadelta, Adagrad, Adamax, NAdam, RAdam, Rprop
 from ._errors import error as _error
 from ._held_state import captured
 from ._optimizer import Optimizer, _decayed
+from ._second_order import LBFGS
 
 __all__ = [
     "Optimizer",
@@ -26,6 +27,8 @@ __all__ = [
     "RAdam",
     "Rprop",
     "ASGD",
+    "LBFGS",
+    "SparseAdam",
     "lr_scheduler",
 ]
 
@@ -230,6 +233,10 @@ class Adam(Optimizer):
         return done and _core._update(
             "descend_root", p.data, [m, v, first, second], [options["lr"], options["eps"]]
         )
+
+
+class SparseAdam(Adam):
+    """Adam: gradients are dense here, and rows without a gradient move by their running means as in Adam."""
 
 
 class AdamW(Adam):

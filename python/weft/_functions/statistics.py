@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import operator
 
 import weft
 
@@ -259,6 +260,13 @@ def corrcoef(x, y=None, rowvar=True):
 
 def _edges(x, bins, range):
     """The ends of the bins."""
+    if isinstance(bins, str):
+        return weft.histogram_bin_edges(x, bins, range)
+    bins = (
+        operator.index(bins)
+        if hasattr(bins, "__index__") and not getattr(bins, "ndim", 0)
+        else bins
+    )
     if not isinstance(bins, int):
         return beside(bins, x)
     if bins < 1:
@@ -321,7 +329,7 @@ def histogram(x, bins=10, range=None, density=False, weights=None):
     """
     x = plain(x).reshape(-1)
     edges = _edges(x, bins, range)
-    place = _equal_bins if isinstance(bins, int) else _bins_of
+    place = _equal_bins if isinstance(bins, (int, str)) else _bins_of
     counts = _counted(place(x, edges), edges.shape[0] - 1, weights)
     if density:
         widths = edges[1:] - edges[:-1]

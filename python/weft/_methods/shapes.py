@@ -41,8 +41,11 @@ class Shapes:
         return self.reshape(*self.shape[:first], -1, *self.shape[last + 1 :])
 
     def split(self, split_size_or_sections, dim=0):
-        """Parts along an axis: of one size (the last may be smaller), or of the sizes in a list, which must add up."""
+        """Parts along an axis: of one size (the last may be smaller), of the sizes in a list, which must add up, or, of an array,
+        between these positions, as in NumPy."""
         dim = axis_of(self, dim)
+        if hasattr(split_size_or_sections, "ndim"):
+            return tuple(weft.array_split(self, split_size_or_sections.tolist(), dim))
         n, sizes = self.shape[dim], split_size_or_sections
         if isinstance(sizes, int):
             if sizes < 1:

@@ -109,6 +109,10 @@ class Statistics:
 
     def quantile(self, q, dim=None, keepdim=False):
         """The q-quantile, between two neighbours in proportion; over all elements without an axis."""
+        if not isinstance(q, (int, float, complex)):  # several, along a first axis
+            several = weft.asarray(plain(q)).reshape(-1).tolist()
+            out = weft.stack([self.quantile(one, dim, keepdim) for one in several], axis=0)
+            return out if getattr(q, "ndim", 1) else out.reshape(tuple(out.shape)[1:])
         x, axis = (self.reshape(-1), 0) if dim is None else (self, axis_of(self, dim))
         if not 0 <= q <= 1:
             raise _error(_core.ArgumentError, "tensor.quantile", f"quantile {q}", ["legal: 0 to 1"])
@@ -157,9 +161,13 @@ class Statistics:
         return weft.stack(parts, axis=dim)
 
     def kron(self, other):
-        """The Kronecker product of two matrices."""
-        (a, b), (c, d) = self.shape, other.shape
-        return (self.reshape(a, 1, b, 1) * other.reshape(1, c, 1, d)).reshape(a * c, b * d)
+        """The Kronecker product: of matrices blocks, of values of other dimensions likewise along each axis."""
+        n = max(self.ndim, other.ndim)
+        one, two = ((1,) * (n - x.ndim) + tuple(x.shape) for x in (self, other))
+        left = [e for m in one for e in (m, 1)]
+        right = [e for m in two for e in (1, m)]
+        shape = tuple(a * b for a, b in zip(one, two))
+        return (self.reshape(tuple(left)) * other.reshape(tuple(right))).reshape(shape)
 
     def inner(self, other):
         """Products summed over the last axis of both."""

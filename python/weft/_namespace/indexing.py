@@ -43,7 +43,7 @@ def take(x, indices, /, *, axis=None):
 def take_along_axis(x, indices, /, *, axis=-1):
     """Entries at positions that differ from line to line."""
     if _is_tensor(x):
-        return _core._take_along_axis_tensor(x, indices, axis)
+        return _core._take_along_axis_tensor(x, _array(indices), axis)
     return _core._take_along_axis(_array(x), indices, axis)
 
 
