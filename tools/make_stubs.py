@@ -225,7 +225,10 @@ def main_stub(weft):
         f = getattr(weft, name)
         if name in skip or inspect.ismodule(f):
             continue
-        if inspect.isclass(f) and name[0] != "_":
+        foreign = not (getattr(f, "__module__", None) or "").startswith("weft")
+        if name in weft._functions.later.names("weft") and (foreign or not callable(f)):
+            out += f"{name}: Any\n"
+        elif inspect.isclass(f) and name[0] != "_":
             out += f"from .{f.__module__.removeprefix('weft.')} import {name} as {name}\n"
         elif name in rows:
             out += operation(name, f, rows[name])
@@ -271,8 +274,6 @@ def main_stub(weft):
             for p in list(inspect.signature(f).parameters)[1:]:
                 types[p] = "Any"
             out += signature(name, f, "Any", types) + "\n"
-        elif name in weft._functions.later.names("weft") and not callable(f):
-            out += f"{name}: Any\n"
         elif (
             name in weft._functions.functions or name in weft._functions.later.names("weft")
         ):  # composed ones take what those take that they are made of

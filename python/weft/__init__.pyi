@@ -2414,6 +2414,10 @@ class Device:
     def name(self) -> str:
         """(self) -> str"""
     @property
+    def type(self) -> str: ...
+    @property
+    def index(self) -> int | None: ...
+    @property
     def kind(self) -> str:
         """(self) -> str"""
     @property
@@ -3489,10 +3493,6 @@ def rot90(input: Tensor | _ArrayLike, k: Any = 1, dims: Any = ...) -> Any:
     """Turned by k right angles from the first axis towards the second."""
 def scatter_add(input: Tensor | _ArrayLike, dim: Any, index: Any, src: Any) -> Any:
     """With src[...] added at the positions index[...] along an axis; positions may occur several times."""
-def select(input: Tensor | _ArrayLike, dim: Any = None, index: Any = None, default: Any = 0, *, condlist: Any = None, choicelist: Any = None) -> Any:
-    """The entry at a position of an axis: select(x, dim, index), as in PyTorch. Of a list of masks and a list of values, the first value
-    whose mask is true, `default` where none is: select(masks, values, default), as in NumPy.
-    """
 def sinc(input: Tensor | _ArrayLike) -> Any:
     """sin(pi x) / (pi x), 1 at 0."""
 def split(input: Tensor | _ArrayLike, split_size_or_sections: Any, dim: Any = 0) -> Any:
@@ -3697,7 +3697,7 @@ def size(x: Any, axis: Any = None) -> Any:
     """The number of elements, or of entries along an axis."""
 def tensor(data: Any, dtype: Any = None, device: Any = None, requires_grad: Any = False) -> Any:
     """A tensor with a copy of the data."""
-def select(input: Tensor | _ArrayLike, dim: Any = None, index: Any = None, default: Any = 0, *, condlist: Any = None, choicelist: Any = None) -> Any:
+def select(input: Any, dim: Any = None, index: Any = None, default: Any = 0, *, condlist: Any = None, choicelist: Any = None) -> Any:
     """The entry at a position of an axis: select(x, dim, index), as in PyTorch. Of a list of masks and a list of values, the first value
     whose mask is true, `default` where none is: select(masks, values, default), as in NumPy.
     """
@@ -4037,7 +4037,7 @@ infty: Any
 True_: Any
 False_: Any
 from ._functions.draws import Generator as Generator
-from .builtins import Size as Size
+Size: Any
 default_generator: Any
 strided: Any
 preserve_format: Any
