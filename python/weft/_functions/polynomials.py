@@ -46,7 +46,15 @@ def polysub(a1, a2):
 
 def polymul(a1, a2):
     """The product of two polynomials; vectors (n,) and (m,) give (n + m - 1,)."""
-    return _as((a1, a2), weft.convolve(_vector(a1), _vector(a2)))
+    return _as((a1, a2), weft.convolve(*(_without_leading(_vector(a)) for a in (a1, a2))))
+
+
+def _without_leading(a):
+    """From the first coefficient on that is not 0; the last one stays."""
+    for k in range(a.shape[0] - 1):
+        if bool(a[k] != 0):
+            return a[k:]
+    return a[-1:] if a.shape[0] else weft.zeros((1,), dtype=a.dtype, device=a.device)
 
 
 def polydiv(u, v):

@@ -96,6 +96,9 @@ def _quantiles(x, q, whole, axis, keepdims, name):
     x, at = (x.reshape(-1), 0) if axis is None else (x, axis_of(x, axis))
     ordered = weft.take_along_axis(x, weft.argsort(plain(x), axis=at), axis=at)
     n = x.shape[at]
+    if n == 0:
+        empty = weft.full_like(weft.sum(x, axis=at, keepdims=True), math.nan)
+        ordered, n = empty, 1
     out = []
     for k in numbers:
         place = k / whole * (n - 1)
@@ -103,7 +106,9 @@ def _quantiles(x, q, whole, axis, keepdims, name):
         entry = lambda i: ordered[(slice(None),) * at + (slice(i, i + 1),)]  # noqa: E731
         y = entry(low)
         if place > low:
-            y = y + (entry(low + 1) - y) * (place - low)
+            after = entry(low + 1)
+            # Of two infinities there is no difference.
+            y = weft.where(plain(y) == plain(after), y, y + (after - y) * (place - low))
         # NaN is last in order and makes the whole line NaN.
         y = weft.where(weft.isnan(plain(entry(n - 1))), math.nan, y)
         if axis is None:
@@ -135,8 +140,9 @@ def _nan_quantiles(x, q, whole, axis, keepdims, name):
     place = last.astype(x.dtype) * (q / whole)
     low = weft.floor(place).astype("int64")
     entry = lambda i: weft.take_along_axis(ordered, i, axis=at)  # noqa: E731
-    below = entry(low)
-    y = below + (entry(weft.minimum(low + 1, last)) - below) * (place - low.astype(x.dtype))
+    below, after = entry(low), entry(weft.minimum(low + 1, last))
+    y = below + (after - below) * (place - low.astype(x.dtype))
+    y = weft.where(plain(below) == plain(after), below, y)
     y = weft.where(count == 0, math.nan, y)
     if axis is None:
         return y.reshape((1,) * ndim if keepdims else ())

@@ -173,8 +173,12 @@ class ArrayMethods:
         return weft.take(x, weft.asarray(indices), axis=0 if axis is None else axis)
 
     def dot(self, other):
-        """Inner product of vectors, product of matrices."""
-        return self @ other if self.ndim and getattr(other, "ndim", 0) else self * other
+        """Products summed over the last axis and the other's last but one: of vectors, of matrices, of stacks in all pairs."""
+        if not self.ndim or not getattr(other, "ndim", 0):
+            return self * other
+        if other.ndim <= 2:
+            return self @ other
+        return weft.tensordot(self, other, axes=((self.ndim - 1,), (other.ndim - 2,)))
 
     def conj(self):
         """Complex conjugate; the array itself when it is real."""

@@ -144,7 +144,7 @@ class Shapes:
         place = columns.T - rows == offset
         at = weft.clip(rows - max(-offset, 0), 0, count - 1).reshape(-1)
         spread = self.index_select(self.ndim - 1, at).unsqueeze(-1)
-        return weft.where(place, spread, spread * 0.0)
+        return weft.where(place, spread, weft.zeros((), dtype=self.dtype, device=self.device))
 
     def rot90(self, k=1, dims=(0, 1)):
         """Turned by k right angles from the first axis towards the second."""

@@ -136,8 +136,10 @@ class Statistics:
         return self.diagonal().sum()
 
     def cross(self, other, dim=-1):
-        """The vector product along an axis of three entries."""
+        """The vector product along an axis of three entries; of two, whose third is 0, and of two such the third entry."""
         dim = axis_of(self, dim)
+        if 2 in (self.shape[dim], other.shape[dim - self.ndim]):
+            return weft.linalg.cross(self, other, axis=dim - self.ndim)
         known = (_core.Tensor, _core.NDArray)  # no values of a transform
         if (
             isinstance(self, known)
@@ -171,6 +173,8 @@ class Statistics:
 
     def inner(self, other):
         """Products summed over the last axis of both."""
+        if not self.ndim or not other.ndim:
+            return self * other
         return weft.tensordot(self, other, axes=((self.ndim - 1,), (other.ndim - 1,)))
 
     def equal(self, other):
@@ -181,5 +185,5 @@ class Statistics:
     def isclose(self, other, rtol=1e-5, atol=1e-8, equal_nan=False):
         """Is each difference at most atol + rtol * |other|? An array of bool."""
         a, b = plain(self), weft.asarray(plain(other))
-        close = (a == b) | (weft.abs(a - b) <= atol + rtol * weft.abs(b))
+        close = (a == b) | ((weft.abs(a - b) <= atol + rtol * weft.abs(b)) & weft.isfinite(b))
         return close | (weft.isnan(a) & weft.isnan(b)) if equal_nan else close
