@@ -48,6 +48,14 @@ FOUND = {
         "int32",
         "T.Select(T.int64(-2) >= T.int64(9223372036854775806), T.int32(0), A_int32[v])",
     ),
+    "a large number that a choice leaves": (
+        "int32",
+        "T.Select(T.Select(T.bool(True), T.int64(9223372036854775807), T.int64(31)) < T.int64(0), A_int32[v], T.int32(31))",
+    ),
+    "the larger of what a choice leaves": (
+        "int64",
+        "T.max(T.Select(T.bool(True), T.int64(9223372036854775807), T.int64(31)), T.int64(-5))",
+    ),
     "negation that is widened": (
         "uint64",
         "A_uint64[v] - T.Cast('uint64', A_int32[v] * T.int32(-1))",

@@ -48,7 +48,9 @@ def test_edges(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         want = np.asarray(getattr(np, function)(*arguments))
-    got = getattr(weft, function)(*(weft.asarray(a) if isinstance(a, np.ndarray) else a for a in arguments))
+    got = getattr(weft, function)(
+        *(weft.asarray(a) if isinstance(a, np.ndarray) else a for a in arguments)
+    )
     assert (tuple(got.shape), str(got.dtype)) == (want.shape, str(want.dtype))
     np.testing.assert_allclose(got.numpy(), want, rtol=1e-6)
     if want.dtype.kind == "f":
@@ -70,7 +72,9 @@ def test_rests_are_exact(dtype, rng):
 
 
 def test_gradients_of_rests():
-    x, y = (weft.Tensor(weft.asarray(v, dtype="float64")) for v in ([5.3, -7.2, 4.0], [2.0, 3, -1.5]))
+    x, y = (
+        weft.Tensor(weft.asarray(v, dtype="float64")) for v in ([5.3, -7.2, 4.0], [2.0, 3, -1.5])
+    )
     weft.fmod(x, y).sum().backward()
     np.testing.assert_array_equal(x.grad.numpy(), [1, 1, 1])
     np.testing.assert_array_equal(y.grad.numpy(), [-2, 2, 2])  # -trunc(x / y)
