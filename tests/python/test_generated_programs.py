@@ -91,6 +91,8 @@ def by_hand(name, a, v):
         "product in a comparison": lambda: X.wrap(-2 * i64, "int64") <= i64,
         "sum below its operand": lambda: max(X.wrap(i32 + v, "int32"), i32),
         "constants far apart": lambda: i32,
+        "a large number that a choice leaves": lambda: 31,
+        "the larger of what a choice leaves": lambda: 2**63 - 1,
         "negation that is widened": lambda: X.wrap(u64 - X.wrap(-i32, "int32"), "uint64"),
         "widened sum": lambda: X.wrap(i32 + 1, "int32") - 1,
         "sum compared with its operand": lambda: X.wrap(i32 + 1, "int32") > i32,
