@@ -274,8 +274,8 @@ def main_stub(weft):
             for p in list(inspect.signature(f).parameters)[1:]:
                 types[p] = "Any"
             out += signature(name, f, "Any", types) + "\n"
-        elif (
-            name in weft._functions.functions or name in weft._functions.later.names("weft")
+        elif name in weft._functions.functions or name in weft._functions.later.names(
+            "weft"
         ):  # composed ones take what those take that they are made of
             out += (
                 signature(name, f, "Any", dict.fromkeys(inspect.signature(f).parameters, "Any"))

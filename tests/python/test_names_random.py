@@ -57,5 +57,7 @@ def test_older_names_and_numpys_order():
     assert r.rand(3).tolist() == first
     older = r.RandomState(4)
     assert tuple(older.randn(2, 2).shape) == (2, 2) and tuple(older.randint(0, 5, 3).shape) == (3,)
-    rows = weft.random.default_rng(2).permuted(weft.reshape(weft.arange(12), (3, 4)), axis=1).numpy()
+    rows = (
+        weft.random.default_rng(2).permuted(weft.reshape(weft.arange(12), (3, 4)), axis=1).numpy()
+    )
     assert (np.sort(rows, 1) == np.arange(12).reshape(3, 4)).all()

@@ -226,7 +226,9 @@ def gaussian_mixture(xp, x):
         r /= r.sum(1, keepdims=True)
         mass = r.sum(0)
         mean = (r.T @ x) / mass[:, None]
-        cov = xp.stack([((r[:, k, None] * (x - mean[k])).T @ (x - mean[k])) / mass[k] for k in range(2)])
+        cov = xp.stack(
+            [((r[:, k, None] * (x - mean[k])).T @ (x - mean[k])) / mass[k] for k in range(2)]
+        )
         part = mass / n
     return mean, cov, part
 
@@ -291,7 +293,11 @@ def windows_and_waves(xp, x, image):
     k = xp.arange(8)
     waves = xp.sqrt(2 / 8) * xp.cos(xp.pi * (2 * k[None] + 1) * k[:, None] / 16)
     waves[0] /= xp.sqrt(2)
-    return w.mean(axis=-1), xp.convolve(x, xp.ones(5) / 5, mode="valid"), xp.round(waves @ image @ waves.T, 2)
+    return (
+        w.mean(axis=-1),
+        xp.convolve(x, xp.ones(5) / 5, mode="valid"),
+        xp.round(waves @ image @ waves.T, 2),
+    )
 
 
 @pytest.mark.parametrize("f, data", PROGRAMS)
