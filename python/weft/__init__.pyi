@@ -3817,6 +3817,8 @@ def std_mean(x: Any, axis: Any = None, correction: Any = 1, keepdims: Any = Fals
     """(standard deviation, mean); the divisor of the variance is the count less `correction`."""
 def var_mean(x: Any, axis: Any = None, correction: Any = 1, keepdims: Any = False) -> Any:
     """(variance, mean); the divisor of the variance is the count less `correction`."""
+def bitwise_not(x: Any, /) -> Any:
+    """Bits inverted; on bool, logical not."""
 def arccosh(x: Any, /) -> Any:
     """Inverse hyperbolic cosine."""
 def arcsinh(x: Any, /) -> Any:

@@ -384,6 +384,12 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     return out if keepdims else _ns.squeeze(out, (-2, -1))
 
 
+def __dir__():
+    from ._functions.later import names
+
+    return sorted({*globals(), *names("weft.linalg")})
+
+
 def __getattr__(name):
     from ._functions.later import found
     from ._names import missing

@@ -225,6 +225,12 @@ def _pairs(seed, offset, n, device):
     return words[0::2] | (words[1::2] << 32)
 
 
+def __dir__():
+    from ._functions.later import names
+
+    return sorted({*globals(), *names("weft.random")})
+
+
 def __getattr__(name):
     from ._functions.later import found
     from ._names import missing

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions, methods and layers that PyTorch's programs call by name: values and gradients are PyTorch's."""
 
-import sys
-
 import numpy as np
 import pytest
 import weft
@@ -311,4 +309,19 @@ def test_on_another_device_compiled_and_batched():
     np.testing.assert_allclose(rows.numpy(), np.maximum.accumulate(X, 1))
 
 
-_ = sys
+def test_layers_under_older_names():
+    image, labels = weft.tensor(IMG), weft.asarray(RNG.integers(0, 3, (2, 7, 6)))
+    plain = nn.NLLLoss()(weft.log(F.softmax(image, 1)), labels)
+    assert float(nn.NLLLoss2d()(weft.log(F.softmax(image, 1)), labels)) == float(plain)
+    np.testing.assert_array_equal(
+        nn.CrossMapLRN2d(2)(image).numpy(), nn.LocalResponseNorm(2)(image).numpy()
+    )
+    one, two = nn.BatchNorm2d(3), nn.SyncBatchNorm.convert_sync_batchnorm(nn.BatchNorm2d(3))
+    assert isinstance(two, nn.SyncBatchNorm)
+    np.testing.assert_array_equal(two(image).detach().numpy(), one(image).detach().numpy())
+    pooled, at = nn.functional.max_pool2d(image, 2, return_indices=True)
+    assert tuple(nn.MaxUnpool2d(2)(pooled, at).shape) == (2, 3, 6, 6)
+    assert tuple(nn.FractionalMaxPool2d(2, output_size=(3, 2))(image).shape) == (2, 3, 3, 2)
+    mean, var = weft.zeros(3), weft.ones(3)
+    F.batch_norm(image, mean, var, training=True, momentum=0.5)
+    np.testing.assert_allclose(mean.numpy(), IMG.mean((0, 2, 3)) * 0.5, rtol=1e-4, atol=1e-6)

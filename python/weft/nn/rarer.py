@@ -93,7 +93,7 @@ class SyncBatchNorm(BatchNorm1d):
     def forward(self, x):
         from .. import distributed
 
-        if not self.training or distributed.size() == 1:
+        if not self.training or not distributed.is_initialized() or distributed.size() == 1:
             return super().forward(x)
         axes = (0, *range(2, x.ndim))
         data = x.data
