@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What SdkLayout refuses: each rule of regions, colours, ports, streams and routes, by slug and text."""
 
+import json
+
+import numpy as np
 import pytest
 
 import weft  # noqa: E402
@@ -137,6 +140,62 @@ def stream_of_two_pes(s):
     s.layout.create_input_stream(s.input(s.region("a", 1, 2)))
 
 
+def ports_of_one_name(s):
+    region = s.region("a")
+    s.input(region)
+    s.input(region, edge=Edge.TOP)
+
+
+def stream_from_a_place(s):
+    s.layout.create_input_stream_from_loc(IntVector(1, 0), Color("c"))
+
+
+def stream_to_a_place(s):
+    s.layout.create_output_stream_from_loc(IntVector(1, 0), Color("c"), "host_")
+
+
+def library_folders(s):
+    s.region("a")
+    s.layout.compile("out", ["lib"])
+
+
+def other_halves(s):
+    s.region("a")
+    s.layout.compile("out", f16_type=wse.FP16TYPE.BF16)
+
+
+def stream_io_place(s):
+    s.layout.create_input_stream(s.input(s.region("a")), (0, 0))
+
+
+def stream_io_buffer(s):
+    s.layout.create_output_stream(s.output(s.region("a")), None, 0)
+
+
+def symbol_type(s):
+    s.region("a").set_symbol_all("v", np.zeros((1, 4)), 4, 1)
+
+
+def symbol_size(s):
+    s.region("a").set_symbol_all("v", np.zeros(5, "f4"), 4, 1)
+
+
+def symbol_division(s):
+    s.region("a", 3, 1).set_symbol_all("v", np.zeros((1, 4), "f4"), 4, 1)
+
+
+def fraction(s):
+    s.region("a").set_param_all("n", 2.5)
+
+
+def fraction_of_a_place(s):
+    IntVector(1.5, 0)
+
+
+def platform(s):
+    SdkLayout("fabric.json")
+
+
 def no_way(s):
     # A wall of PEs that use the colour already, from the upper edge to below the free row.
     color = Color("c", 5)
@@ -171,6 +230,23 @@ def no_way(s):
         (stream_of_the_other_way, "stream", "an input stream cannot use port a_out"),
         (stream_of_a_used_port, "stream", "port a_in is already connected"),
         (stream_of_two_pes, "stream", "a stream needs a port of one PE; a_in has 2"),
+        (ports_of_one_name, "port", "there are two ports named a_in; a prefix tells them apart"),
+        (
+            stream_from_a_place,
+            "stream",
+            'create_input_stream_from_loc on colour "c": a stream needs a port here, not a place',
+        ),
+        (stream_to_a_place, "stream", "create a port of that color on an edge of its region"),
+        (library_folders, "compile", "libs names lib; imports of regions are looked up beside"),
+        (other_halves, "compile", "f16_type is BF16; regions are compiled with F16"),
+        (stream_io_place, "stream", "io_loc is (0, 0); legal are an IntVector and None"),
+        (stream_io_buffer, "stream", "io_buffer_size is 0; it is at least 1"),
+        (symbol_type, "symbol", "elements are float64; legal are int32, uint32, float32, int16"),
+        (symbol_size, "symbol", "the array has 5 elements, width 4 times height 1 are 4"),
+        (symbol_division, "symbol", "1 x 4 elements do not divide over 1 x 3 PEs"),
+        (fraction, "integer", 'region "a": parameter "n" is 2.5; legal are integers'),
+        (fraction_of_a_place, "integer", "IntVector: x is 1.5"),
+        (platform, "platform", "files that describe a fabric are not read"),
         (
             no_way,
             "route",
@@ -190,15 +266,19 @@ def test_refusals(make, slug, words, tmp_path):
 # Each slug in full, for whoever searches for one.
 SLUGS = {
     "wse.sdklayout.color",
+    "wse.sdklayout.compile",
     "wse.sdklayout.connect",
     "wse.sdklayout.empty",
+    "wse.sdklayout.integer",
     "wse.sdklayout.overlap",
     "wse.sdklayout.paint",
     "wse.sdklayout.place",
+    "wse.sdklayout.platform",
     "wse.sdklayout.port",
     "wse.sdklayout.region",
     "wse.sdklayout.route",
     "wse.sdklayout.stream",
+    "wse.sdklayout.symbol",
 }
 
 
@@ -207,3 +287,57 @@ def test_every_rule_is_here():
 
     mark = next(m for m in here.test_refusals.pytestmark if m.name == "parametrize")
     assert {f"wse.sdklayout.{row[1]}" for row in mark.args[1]} == SLUGS
+
+
+PAIR = """
+param c: color; param d: color; param k: u16;
+const iq = @get_input_queue(2); const oq = @get_output_queue(3);
+export var x = @zeros([2]u16);
+task go() void {
+  x[0] = k;
+  @mov32(@get_dsd(fabout_dsd, .{ .extent = 2, .fabric_color = d, .output_queue = oq }), @get_dsd(fabin_dsd, .{ .extent = 2, .fabric_color = c, .input_queue = iq }), .{ .async = true });
+}
+comptime {
+  @bind_local_task(go, @get_local_task_id(8)); @activate(@get_local_task_id(8));
+  @initialize_queue(iq, .{ .color = c }); @initialize_queue(oq, .{ .color = d });
+}
+"""
+
+
+def test_streams_with_places_of_their_own_and_files(tmp_path):
+    """Routes made step by step, streams with io places, the map of ports, files of what arrives."""
+    (tmp_path / "pe.csl").write_text(PAIR)
+    layout = SdkLayout(
+        wse.get_platform(None, wse.SimfabConfig(), wse.SdkTarget.WSE3), msg_level="INFO"
+    )
+    region = layout.create_code_region(str(tmp_path / "pe.csl"), "r", np.int64(1), 1)
+    region.place(3, 2)
+    region.set_param_all("k", np.uint16(5))
+    c, d = Color("c"), Color("d")
+    region.set_param_all(c)
+    region.set_param_all(d)
+    into, out_of = RoutingPosition().add_output(Route.RAMP), RoutingPosition().add_input(Route.RAMP)
+    assert (into.get_input(), into.get_output()) == ([], [Route.RAMP])
+    assert (out_of.get_input(), out_of.get_output()) == ([Route.RAMP], [])
+    first = region.create_input_port(c, Edge.LEFT, [into], 2)
+    last = region.create_output_port(d, Edge.RIGHT, [out_of], 2, "last_")
+    source = layout.create_input_stream(first, IntVector(0, 0), 256)
+    sink = layout.create_output_stream(last, io_buffer_size=64)
+    assert (source, sink) == ("r_c", "r_last_d") and isinstance(source, str)
+    made = layout.compile(str(tmp_path / "out"), [], "", True, wse.FP16TYPE.F16)
+    assert json.loads((tmp_path / "out/port_map.json").read_text()) == {"0": "r_c", "1": "r_last_d"}
+    runner = wse.SdkRuntime(made, memcpy_required=False)
+    runner.load()
+    runner.run()
+    with pytest.raises(weft.Error) as caught:
+        runner.receive_tofile(sink, tmp_path / "words")
+    assert caught.value.code == "wse.stream.tofile"
+    assert "how many wavelets to wait for is not given" in str(caught.value)
+    runner.receive_tofile(sink, tmp_path / "words", 2, nonblock=True)
+    runner.send(source, np.array([7, 9], np.uint32), 2, nonblock=False)
+    runner.stop()
+    assert list(np.fromfile(tmp_path / "words", np.uint32)) == [7, 9]
+    assert list(runner.read_symbol(3, 2, "x", "uint16")) == [5, 0]
+    with pytest.raises(weft.Error) as caught:
+        runner.dump_elf_core("core")
+    assert caught.value.code == "wse.runtime.elf" and "not ELF files here" in str(caught.value)
