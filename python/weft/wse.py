@@ -293,6 +293,7 @@ class SdkRuntime:
         if error.value:
             raise_error(library.take(error))
         self._keep: dict[int, object] = {}
+        self._files: dict[int, tuple] = {}  # of receive_tofile without waiting, by task
         self._layout = self._call("layout")
         self._port_ids = {i: name for i, name in enumerate(self._layout["ports"])}
 
@@ -332,6 +333,7 @@ class SdkRuntime:
         """Finishes everything issued; writes sim.log where the program printed something."""
         self._call("stop")
         self._keep.clear()
+        self._write_files()
         for text in self._call("warnings"):
             warnings.warn(text, RuntimeWarning, stacklevel=2)
         _finished[os.path.realpath(self._directory)] = self
@@ -523,6 +525,7 @@ class SdkRuntime:
 
     def task_wait(self, task) -> None:
         self._call("task_wait", {"task": task.__index__()})
+        self._write_files(task.__index__())
 
     # Streams of SdkLayout programs.
     def get_port_id(self, name) -> int:
@@ -557,10 +560,27 @@ class SdkRuntime:
             "receive", {"port": self._port(port), "nonblock": bool(nonblock)}, array, nonblock
         )
 
-    def receive_tofile(self, port, path, size):
-        array = np.zeros(size, np.uint32)
-        self.receive(port, array, size)
-        array.tofile(path)
+    def receive_tofile(self, port, outfile, n_wavelets=None, *, nonblock=False):
+        """Receives `n_wavelets` words and writes them to a file, as they are; with `nonblock` when they are waited for."""
+        if n_wavelets is None:
+            raise value_error(
+                "wse.stream.tofile",
+                f"receive_tofile from {self._port(port)}: how many wavelets to wait for is not given",
+                help="receive_tofile(port, path, n_wavelets)",
+            )
+        array = np.zeros(n_wavelets, np.uint32)
+        task = self.receive(port, array, n_wavelets, nonblock=nonblock)
+        if nonblock:
+            self._files[task.__index__()] = (array, os.fspath(outfile))
+        else:
+            array.tofile(outfile)
+        return task
+
+    def _write_files(self, done=None):
+        """Files of receptions that have ended: of task `done`, or of all."""
+        for task in list(self._files) if done is None else [t for t in (done,) if t in self._files]:
+            array, path = self._files.pop(task)
+            array.tofile(path)
 
     # Looking inside.
     def read_symbol(self, x, y, name, dtype="uint8"):
@@ -589,6 +609,14 @@ class SdkRuntime:
                 f,
                 indent=1,
             )
+
+    def dump_elf_core(self, corefile: str) -> None:
+        """Always refused: programs of weft are no ELF files."""
+        raise value_error(
+            "wse.runtime.elf",
+            f'dump_elf_core("{corefile}"): programs are not ELF files here',
+            help="dump_core(path) writes the state of waiting PEs; read_symbol(x, y, name) reads a variable",
+        )
 
     def stats(self) -> dict:
         return self._call("stats")

@@ -6,10 +6,24 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import json
+import operator
 import os
 import tempfile
 
 import numpy as np
+
+from ._wse_library import value_error
+
+
+def _integer(value, what: str) -> int:
+    """`value` as an int: numbers of NumPy too, and no fraction is dropped."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise value_error(
+            "wse.sdklayout.integer", f"{what} is {value!r}; legal are integers"
+        ) from None
 
 
 class Edge(enum.IntEnum):
@@ -31,6 +45,10 @@ class Route(enum.IntEnum):
 class IntVector:
     x: int
     y: int
+
+    def __post_init__(self):
+        for name in ("x", "y"):
+            object.__setattr__(self, name, _integer(getattr(self, name), f"IntVector: {name}"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +73,20 @@ class RoutingPosition:
     def set_output(self, routes):
         self._output = [int(r) for r in routes]
         return self
+
+    def add_input(self, route):
+        self._input.append(int(route))
+        return self
+
+    def add_output(self, route):
+        self._output.append(int(route))
+        return self
+
+    def get_input(self) -> list[Route]:
+        return [Route(r) for r in self._input]
+
+    def get_output(self) -> list[Route]:
+        return [Route(r) for r in self._output]
 
     def _data(self):
         return {"rx": self._input, "tx": self._output}
@@ -98,12 +130,7 @@ class Port:
         self.region, self.index = region, index
 
 
-class Stream:
-    def __init__(self, name):
-        self.name = name
-
-    def __str__(self):
-        return self.name
+_SYMBOL_TYPES = tuple(map(np.dtype, ("int32", "uint32", "float32", "int16", "uint16", "float16")))
 
 
 class CodeRegion:
@@ -113,8 +140,8 @@ class CodeRegion:
         self._data = {
             "file": os.path.abspath(file),
             "name": name,
-            "width": width,
-            "height": height,
+            "width": _integer(width, f'create_code_region "{name}": width'),
+            "height": _integer(height, f'create_code_region "{name}": height'),
             "x": 0,
             "y": 0,
             "params": [],
@@ -141,7 +168,7 @@ class CodeRegion:
         if isinstance(value, Color):
             entry["color"] = self._use(value)
         else:
-            entry["value"] = int(value)
+            entry["value"] = _integer(value, f'region "{self._data["name"]}": parameter "{name}"')
         self._data["params"].append(entry)
 
     def _all(self):
@@ -162,12 +189,18 @@ class CodeRegion:
 
     def set_symbol_all(self, name: str, array, x_size: int, y_size: int):
         """Distributes a matrix of y_size rows and x_size columns over the PEs in blocks; `name` is an array there."""
-        a = np.ascontiguousarray(array).reshape(y_size, x_size)
+        a = np.ascontiguousarray(array)
         w, h = self._data["width"], self._data["height"]
-        if y_size % h or x_size % w:
-            raise ValueError(
-                f"set_symbol_all: {y_size} x {x_size} elements do not divide over {h} x {w} PEs"
-            )
+        problem = ""
+        if a.dtype not in _SYMBOL_TYPES:
+            problem = f"elements are {a.dtype}; legal are {', '.join(map(str, _SYMBOL_TYPES))}"
+        elif a.size != x_size * y_size:
+            problem = f"the array has {a.size} elements, width {x_size} times height {y_size} are {x_size * y_size}"
+        elif y_size % h or x_size % w:
+            problem = f"{y_size} x {x_size} elements do not divide over {h} x {w} PEs"
+        if problem:
+            raise value_error("wse.sdklayout.symbol", f'set_symbol_all "{name}": {problem}')
+        a = a.reshape(y_size, x_size)
         bh, bw = y_size // h, x_size // w
         for y in range(h):
             for x in range(w):
@@ -198,14 +231,15 @@ class CodeRegion:
         self._paint(self._rect(rect), color, positions)
 
     def _port(self, color, edge, positions, size, prefix, is_input):
+        name = f"{self._data['name']}_{prefix}{color.name}"
         self._data["ports"].append(
             {
                 "color": self._use(color),
                 "edge": int(edge),
-                "size": int(size),
+                "size": _integer(size, f"port {name}: its size"),
                 "input": is_input,
                 "positions": [p._data() for p in positions],
-                "name": f"{self._data['name']}_{prefix}{color.name}",
+                "name": name,
             }
         )
         return Port(self, len(self._data["ports"]) - 1)
@@ -231,12 +265,19 @@ class Artifacts:
 
 
 class SdkLayout:
-    def __init__(self, platform, **_):
-        """`platform`: what get_platform returns, or an SdkTarget."""
+    def __init__(self, platform, msg_level: str = "WARNING"):
+        """`platform`: what get_platform returns, or an SdkTarget. `msg_level` has no effect."""
         from weft.wse import Platform, SdkTarget
 
         if isinstance(platform, SdkTarget):
             platform = Platform(None, platform)
+        if not isinstance(platform, Platform):
+            raise value_error(
+                "wse.sdklayout.platform",
+                f"SdkLayout takes what get_platform returns or an SdkTarget, found {platform!r}; files that describe a "
+                "fabric are not read",
+                help="SdkLayout(get_platform(None, SimfabConfig(), SdkTarget.WSE3))",
+            )
         self._platform = platform
         self._colors: dict[str, dict] = {}
         self._regions: list[CodeRegion] = []
@@ -254,19 +295,50 @@ class SdkLayout:
     def connect(self, tx: Port, rx: Port):
         self._connections.append({"from": self._ref(tx), "to": self._ref(rx)})
 
-    def _stream(self, port: Port, is_input: bool) -> Stream:
+    def _stream(self, port: Port, is_input: bool, io_loc, io_buffer_size) -> str:
         name = port.region._data["ports"][port.index]["name"]
+        if io_loc is not None and not isinstance(io_loc, IntVector):
+            raise value_error(
+                "wse.sdklayout.stream",
+                f"stream of port {name}: io_loc is {io_loc!r}; legal are an IntVector and None",
+            )
+        if _integer(io_buffer_size, f"stream of port {name}: io_buffer_size") < 1:
+            raise value_error(
+                "wse.sdklayout.stream",
+                f"stream of port {name}: io_buffer_size is {io_buffer_size}; it is at least 1",
+            )
         self._streams.append({"port": self._ref(port), "input": is_input, "name": name})
-        return Stream(name)
+        return name
 
-    def create_input_stream(self, port: Port, **_) -> Stream:
-        return self._stream(port, True)
+    def create_input_stream(
+        self, port: Port, io_loc: IntVector | None = None, io_buffer_size: int = 1024
+    ) -> str:
+        """Words of the host for an input port; the name that `SdkRuntime.send` takes. They enter at the port's PE:
+        `io_loc` and `io_buffer_size`, which place and size a PE between host and port, have no effect."""
+        return self._stream(port, True, io_loc, io_buffer_size)
 
-    def create_output_stream(self, port: Port, **_) -> Stream:
-        return self._stream(port, False)
+    def create_output_stream(
+        self, port: Port, io_loc: IntVector | None = None, io_buffer_size: int = 1024
+    ) -> str:
+        """Words of an output port for the host; the name that `SdkRuntime.receive` takes. They leave at the port's PE:
+        `io_loc` and `io_buffer_size` have no effect."""
+        return self._stream(port, False, io_loc, io_buffer_size)
 
-    create_input_stream_from_loc = create_input_stream
-    create_output_stream_from_loc = create_output_stream
+    def _stream_at(self, loc: IntVector, color: Color, prefix: str, is_input: bool) -> str:
+        name = f"{prefix}{color.get_global_name()}"
+        self._colors[color.key] = {"name": color.name, "value": color.value}
+        self._streams.append(
+            {"x": loc.x, "y": loc.y, "color": color.key, "input": is_input, "name": name}
+        )
+        return name
+
+    def create_input_stream_from_loc(self, loc: IntVector, color: Color, prefix: str = "") -> str:
+        """Words of the host for the PE at `loc` of the layout, on a color whose routes a region has painted there."""
+        return self._stream_at(loc, color, prefix, True)
+
+    def create_output_stream_from_loc(self, loc: IntVector, color: Color, prefix: str = "") -> str:
+        """Words for the host from the PE at `loc` of the layout, on a color whose routes a region has painted there."""
+        return self._stream_at(loc, color, prefix, False)
 
     def _stack(self, regions, origin, gap, axis, size) -> int:
         if len(regions) == 1 and isinstance(regions[0], (list, tuple)):
@@ -295,9 +367,19 @@ class SdkLayout:
             regions, origin = regions[:1], regions[1]
         return self._stack(regions, origin, gap, 1, "height")
 
-    def compile(self, out_prefix: str | None = None, **_) -> Artifacts:
+    def compile(
+        self,
+        out_prefix: str | None = None,
+        libs=(),
+        cslc_prefix: str = "",
+        save_port_map: bool = False,
+        f16_type=0,
+    ) -> Artifacts:
+        """Compiles every region and lays the routes between ports. `libs`: folders that imports are looked up in;
+        `f16_type`: the 16-bit floating-point format. `cslc_prefix` has no effect; with `save_port_map` the file
+        port_map.json beside the program lists the ports' names."""
         from weft._wse_library import tool
-        from weft.wse import SdkTarget
+        from weft.wse import FP16TYPE, SdkTarget
 
         out = out_prefix or tempfile.mkdtemp(prefix="weft-wse-")
         tool(
@@ -309,6 +391,11 @@ class SdkLayout:
                 "regions": [r._data for r in self._regions],
                 "connections": self._connections,
                 "streams": self._streams,
+                "libs": [os.path.abspath(folder) for folder in libs],
+                "fp16_format": FP16TYPE(f16_type).name.lower(),
             },
         )
+        if save_port_map:
+            with open(os.path.join(out, "port_map.json"), "w", encoding="utf-8") as f:
+                json.dump({str(i): s["name"] for i, s in enumerate(self._streams)}, f, indent=1)
         return Artifacts(out)

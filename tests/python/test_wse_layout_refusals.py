@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What SdkLayout refuses: each rule of regions, colours, ports, streams and routes, by slug and text."""
 
+import json
+
+import numpy as np
 import pytest
 
 import weft  # noqa: E402
@@ -137,6 +140,62 @@ def stream_of_two_pes(s):
     s.layout.create_input_stream(s.input(s.region("a", 1, 2)))
 
 
+def ports_of_one_name(s):
+    region = s.region("a")
+    s.input(region)
+    s.input(region, edge=Edge.TOP)
+
+
+def stream_from_nowhere(s):
+    s.region("a")
+    s.layout.create_input_stream_from_loc(IntVector(1, 0), Color("c"))
+
+
+def stream_at_an_unpainted_place(s):
+    s.region("a")
+    s.layout.create_output_stream_from_loc(IntVector(0, 0), Color("c"), "host_")
+
+
+def stream_without_a_side(s):
+    color = Color("c")
+    s.region("a").paint_all(
+        color, [RoutingPosition().set_input([Route.RAMP]).set_output([Route.RAMP])]
+    )
+    s.layout.create_input_stream_from_loc(IntVector(0, 0), color)
+
+
+def stream_io_place(s):
+    s.layout.create_input_stream(s.input(s.region("a")), (0, 0))
+
+
+def stream_io_buffer(s):
+    s.layout.create_output_stream(s.output(s.region("a")), None, 0)
+
+
+def symbol_type(s):
+    s.region("a").set_symbol_all("v", np.zeros((1, 4)), 4, 1)
+
+
+def symbol_size(s):
+    s.region("a").set_symbol_all("v", np.zeros(5, "f4"), 4, 1)
+
+
+def symbol_division(s):
+    s.region("a", 3, 1).set_symbol_all("v", np.zeros((1, 4), "f4"), 4, 1)
+
+
+def fraction(s):
+    s.region("a").set_param_all("n", 2.5)
+
+
+def fraction_of_a_place(s):
+    IntVector(1.5, 0)
+
+
+def platform(s):
+    SdkLayout("fabric.json")
+
+
 def no_way(s):
     # A wall of PEs that use the colour already, from the upper edge to below the free row.
     color = Color("c", 5)
@@ -171,6 +230,22 @@ def no_way(s):
         (stream_of_the_other_way, "stream", "an input stream cannot use port a_out"),
         (stream_of_a_used_port, "stream", "port a_in is already connected"),
         (stream_of_two_pes, "stream", "a stream needs a port of one PE; a_in has 2"),
+        (ports_of_one_name, "port", "there are two ports named a_in; a prefix tells them apart"),
+        (stream_from_nowhere, "stream", 'c at (1, 0) on colour "c": no region has that place'),
+        (
+            stream_at_an_unpainted_place,
+            "stream",
+            'stream host_c at (0, 0) on colour "c": its region does not paint the colour there',
+        ),
+        (stream_without_a_side, "stream", "the painted routes receive from no side"),
+        (stream_io_place, "stream", "io_loc is (0, 0); legal are an IntVector and None"),
+        (stream_io_buffer, "stream", "io_buffer_size is 0; it is at least 1"),
+        (symbol_type, "symbol", "elements are float64; legal are int32, uint32, float32, int16"),
+        (symbol_size, "symbol", "the array has 5 elements, width 4 times height 1 are 4"),
+        (symbol_division, "symbol", "1 x 4 elements do not divide over 1 x 3 PEs"),
+        (fraction, "integer", 'region "a": parameter "n" is 2.5; legal are integers'),
+        (fraction_of_a_place, "integer", "IntVector: x is 1.5"),
+        (platform, "platform", "files that describe a fabric are not read"),
         (
             no_way,
             "route",
@@ -192,13 +267,16 @@ SLUGS = {
     "wse.sdklayout.color",
     "wse.sdklayout.connect",
     "wse.sdklayout.empty",
+    "wse.sdklayout.integer",
     "wse.sdklayout.overlap",
     "wse.sdklayout.paint",
     "wse.sdklayout.place",
+    "wse.sdklayout.platform",
     "wse.sdklayout.port",
     "wse.sdklayout.region",
     "wse.sdklayout.route",
     "wse.sdklayout.stream",
+    "wse.sdklayout.symbol",
 }
 
 
@@ -207,3 +285,63 @@ def test_every_rule_is_here():
 
     mark = next(m for m in here.test_refusals.pytestmark if m.name == "parametrize")
     assert {f"wse.sdklayout.{row[1]}" for row in mark.args[1]} == SLUGS
+
+
+PAIR = """
+param c: color; param d: color;
+const h = @import_module("halve.csl");
+const iq = @get_input_queue(2); const oq = @get_output_queue(3);
+export var x = @zeros([2]@fp16());
+task go() void {
+  x[0] = h.half(3.0);
+  @mov32(@get_dsd(fabout_dsd, .{ .extent = 2, .fabric_color = d, .output_queue = oq }), @get_dsd(fabin_dsd, .{ .extent = 2, .fabric_color = c, .input_queue = iq }), .{ .async = true });
+}
+comptime {
+  @bind_local_task(go, @get_local_task_id(8)); @activate(@get_local_task_id(8));
+  @initialize_queue(iq, .{ .color = c }); @initialize_queue(oq, .{ .color = d });
+}
+"""
+
+
+def test_streams_at_places_libraries_and_formats(tmp_path):
+    """Host streams that use painted routes, an import from a library folder, bf16, files of what arrives."""
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/halve.csl").write_text(
+        "fn half(v: @fp16()) @fp16() { return v * @as(@fp16(), 0.5); }\n"
+    )
+    (tmp_path / "pe.csl").write_text(PAIR)
+    layout = SdkLayout(
+        wse.get_platform(None, wse.SimfabConfig(), wse.SdkTarget.WSE3), msg_level="INFO"
+    )
+    region = layout.create_code_region(str(tmp_path / "pe.csl"), "r", 1, 1)
+    region.place(np.int64(3), 2)
+    c, d = Color("c"), Color("d")
+    for color, position in (
+        (c, RoutingPosition().add_input(Route.NORTH).add_output(Route.RAMP)),
+        (d, RoutingPosition().add_input(Route.RAMP).add_output(Route.EAST)),
+    ):
+        region.set_param_all(color)
+        region.paint_all(color, [position])
+    assert [position.get_input(), position.get_output()] == [[Route.RAMP], [Route.EAST]]
+    source = layout.create_input_stream_from_loc(IntVector(3, 2), c, "from_")
+    sink = layout.create_output_stream_from_loc(IntVector(3, 2), d)
+    assert (source, sink) == ("from_c", "d")
+    made = layout.compile(
+        str(tmp_path / "out"), [str(tmp_path / "lib")], "", True, wse.FP16TYPE.BF16
+    )
+    assert json.loads((tmp_path / "out/port_map.json").read_text()) == {"0": "from_c", "1": "d"}
+    runner = wse.SdkRuntime(made, memcpy_required=False)
+    runner.load()
+    runner.run()
+    with pytest.raises(weft.Error) as caught:
+        runner.receive_tofile(sink, tmp_path / "words")
+    assert caught.value.code == "wse.stream.tofile"
+    assert "how many wavelets to wait for is not given" in str(caught.value)
+    runner.receive_tofile(sink, tmp_path / "words", 2, nonblock=True)
+    runner.send(source, np.array([7, 9], np.uint32), 2, nonblock=False)
+    runner.stop()
+    assert list(np.fromfile(tmp_path / "words", np.uint32)) == [7, 9]
+    assert list(runner.read_symbol(3, 2, "x", "uint16")) == [0x3FC0, 0]  # 1.5
+    with pytest.raises(weft.Error) as caught:
+        runner.dump_elf_core("core")
+    assert caught.value.code == "wse.runtime.elf" and "not ELF files here" in str(caught.value)
