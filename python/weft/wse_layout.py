@@ -232,10 +232,6 @@ class CodeRegion:
 
     def _port(self, color, edge, positions, size, prefix, is_input):
         name = f"{self._data['name']}_{prefix}{color.name}"
-        if any(port["name"] == name for port in self._data["ports"]):
-            raise value_error(
-                "wse.sdklayout.port", f"there are two ports named {name}; a prefix tells them apart"
-            )
         self._data["ports"].append(
             {
                 "color": self._use(color),
@@ -266,14 +262,6 @@ class Artifacts:
 
     def __fspath__(self):
         return self.directory
-
-
-def _no_port(call: str, color: Color, other: str):
-    return value_error(
-        "wse.sdklayout.stream",
-        f'{call} on colour "{color.name}": a stream needs a port here, not a place',
-        help=f"create a port of that color on an edge of its region, and {other}(port)",
-    )
 
 
 class SdkLayout:
@@ -336,13 +324,21 @@ class SdkLayout:
         `io_loc` and `io_buffer_size` have no effect."""
         return self._stream(port, False, io_loc, io_buffer_size)
 
+    def _stream_at(self, loc: IntVector, color: Color, prefix: str, is_input: bool) -> str:
+        name = f"{prefix}{color.get_global_name()}"
+        self._colors[color.key] = {"name": color.name, "value": color.value}
+        self._streams.append(
+            {"x": loc.x, "y": loc.y, "color": color.key, "input": is_input, "name": name}
+        )
+        return name
+
     def create_input_stream_from_loc(self, loc: IntVector, color: Color, prefix: str = "") -> str:
-        """Always refused: streams begin and end at ports."""
-        raise _no_port("create_input_stream_from_loc", color, "create_input_stream")
+        """Words of the host for the PE at `loc` of the layout, on a color whose routes a region has painted there."""
+        return self._stream_at(loc, color, prefix, True)
 
     def create_output_stream_from_loc(self, loc: IntVector, color: Color, prefix: str = "") -> str:
-        """Always refused: streams begin and end at ports."""
-        raise _no_port("create_output_stream_from_loc", color, "create_output_stream")
+        """Words for the host from the PE at `loc` of the layout, on a color whose routes a region has painted there."""
+        return self._stream_at(loc, color, prefix, False)
 
     def _stack(self, regions, origin, gap, axis, size) -> int:
         if len(regions) == 1 and isinstance(regions[0], (list, tuple)):
@@ -379,24 +375,12 @@ class SdkLayout:
         save_port_map: bool = False,
         f16_type=0,
     ) -> Artifacts:
-        """Compiles every region and lays the routes between ports. `cslc_prefix` has no effect; with `save_port_map`
-        the file port_map.json beside the program lists the ports' names. Library folders and other 16-bit formats
-        than f16 are refused."""
+        """Compiles every region and lays the routes between ports. `libs`: folders that imports are looked up in;
+        `f16_type`: the 16-bit floating-point format. `cslc_prefix` has no effect; with `save_port_map` the file
+        port_map.json beside the program lists the ports' names."""
         from weft._wse_library import tool
         from weft.wse import FP16TYPE, SdkTarget
 
-        if list(libs):
-            raise value_error(
-                "wse.sdklayout.compile",
-                f"compile: libs names {', '.join(map(str, libs))}; imports of regions are looked up beside their files",
-                help="copy the modules beside the region's file",
-            )
-        if FP16TYPE(f16_type) != FP16TYPE.F16:
-            raise value_error(
-                "wse.sdklayout.compile",
-                f"compile: f16_type is {FP16TYPE(f16_type).name}; regions are compiled with F16",
-                help="cslc --fp16-format=bf16 compiles layout files with it",
-            )
         out = out_prefix or tempfile.mkdtemp(prefix="weft-wse-")
         tool(
             "compile_layout",
@@ -407,6 +391,8 @@ class SdkLayout:
                 "regions": [r._data for r in self._regions],
                 "connections": self._connections,
                 "streams": self._streams,
+                "libs": [os.path.abspath(folder) for folder in libs],
+                "fp16_format": FP16TYPE(f16_type).name.lower(),
             },
         )
         if save_port_map:

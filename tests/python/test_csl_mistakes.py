@@ -473,6 +473,76 @@ MISTAKES = [
         ["@range takes 2 or 4 arguments: (T, stop) or (T, start, stop, step)"],
     ),
     ("", "v[0];", 2, "wse.csl.name.unknown", ['"v" is not declared']),
+    (
+        "var a: u16 = 1; fn f() u16 { return 1; }",
+        "_ = f();",
+        2,
+        "wse.csl.name.unknown",
+        ['"_" is not declared', "a call whose result nobody needs is a statement by itself: f();"],
+    ),
+    (
+        "var a: u16 = 1;",
+        "for (var i = 0; i < 3; i += 1) { a += 1; }",
+        2,
+        "wse.csl.parse.form",
+        ["for goes over a range or an array; write: for (@range(u16, n)) |i| { }"],
+    ),
+    (
+        "",
+        "for (@range(4)) |i| { }",
+        2,
+        "wse.csl.builtin.arguments",
+        ["@range takes 2 or 4 arguments: (T, stop) or (T, start, stop, step)"],
+    ),
+    (
+        "",
+        "let x = 3;",
+        2,
+        "wse.csl.parse.form",
+        ['"let" begins no declaration; a variable is written: var x: T = value;'],
+    ),
+    (
+        "func f(x: u16) void {}",
+        "f(1);",
+        1,
+        "wse.csl.parse.form",
+        ['"func" begins no declaration; a function is written: fn f(a: T) T { }'],
+    ),
+    (
+        "var a: u16 = 0;",
+        "if (a == 0) a = 1; else a = 2;",
+        2,
+        "wse.csl.parse.form",
+        ['no ";" stands before else; write: if (c) a else b;'],
+    ),
+    (
+        "fn f(x: u16) { }",
+        "f(1);",
+        1,
+        "wse.csl.parse.result_type",
+        ["a function needs a result type before its body; use void for none"],
+    ),
+    (
+        "const S = struct { x: u16, y: u16 };",
+        "var s = S{ .x = 1, .z = 2, .y = 3 };",
+        2,
+        "wse.csl.type.mismatch",
+        ["expected S, found struct", 'it has no field "z"; its fields are x, y'],
+    ),
+    (
+        "const S = struct { x: u16 }; var k: u16 = 2;",
+        "var s: S = .{ .x = k, .w = k };",
+        2,
+        "wse.csl.type.mismatch",
+        ["expected S, found struct", 'it has no field "w"; its fields are x'],
+    ),
+    (
+        "const Color = enum(u16) { red, green }; var c: Color = Color.red;",
+        "c = Color.blue;",
+        2,
+        "wse.csl.type.field",
+        ['Color has no member "blue"', "its members are red, green"],
+    ),
 ]
 
 
@@ -689,3 +759,43 @@ def test_longer_arrays_than_the_region_are_reported(host):
     with pytest.warns(RuntimeWarning, match="has 9 elements"):
         host.memcpy_d2h(back, a, 0, 0, 2, 1, 4, **WAY)
     np.testing.assert_array_equal(back, [*range(8), -1])
+
+
+def test_a_missing_param_names_the_import_and_nothing_else(tmp_path):
+    (tmp_path / "layout.csl").write_text(LAYOUT)
+    (tmp_path / "pe.csl").write_text(
+        'const m = @import_module("<debug>", .{ .key = "k" });' + START % "m.trace_u16(1);"
+    )
+    with pytest.raises(wse.WseError) as caught:
+        wse.compile_csl(str(tmp_path / "layout.csl"), str(tmp_path / "out"))
+    text = str(caught.value)
+    assert caught.value.code == "wse.csl.param.missing"
+    assert 'param "buffer_size" of "debug" has no value' in text
+    assert "pe.csl:1:11: note: the module is imported here" in text
+    assert "can end without returning" not in text
+
+
+def test_queues_of_one_number_share_a_microthread(tmp_path):
+    """Whoever sends while a reception waits on the queue of the same number waits for it: the text says for which."""
+    (tmp_path / "layout.csl").write_text(LAYOUT)
+    (tmp_path / "pe.csl").write_text(
+        """
+const c = @get_color(3); const iq = @get_input_queue(3); const oq = @get_output_queue(3); var v = @zeros([4]f32);
+const V = @get_dsd(mem1d_dsd, .{ .base_address = &v, .extent = 4 });
+comptime { @set_local_color_config(c, .{ .routes = .{ .rx = .{ RAMP }, .tx = .{ RAMP } } }); @initialize_queue(iq, .{ .color = c }); @initialize_queue(oq, .{ .color = c }); }
+"""
+        + START
+        % (
+            "@fmovs(V, @get_dsd(fabin_dsd, .{ .extent = 4, .fabric_color = c, .input_queue = iq }), .{ .async = true });\n"
+            "@fmovs(@get_dsd(fabout_dsd, .{ .extent = 4, .fabric_color = c, .output_queue = oq }), V, .{ .async = true });"
+        )
+    )
+    wse.compile_csl(str(tmp_path / "layout.csl"), str(tmp_path / "out"), arch="wse3")
+    runner = wse.SdkRuntime(str(tmp_path / "out"), memcpy_required=False)
+    runner.load()
+    runner.run()
+    with pytest.raises(wse.WseFault) as caught:
+        runner._call("stop")
+    text = str(caught.value)
+    assert "waits for microthread 3, which @fmovs of first_task (" in text
+    assert "holds: input and output queues of one number share a microthread" in text

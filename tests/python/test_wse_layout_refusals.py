@@ -146,22 +146,22 @@ def ports_of_one_name(s):
     s.input(region, edge=Edge.TOP)
 
 
-def stream_from_a_place(s):
+def stream_from_nowhere(s):
+    s.region("a")
     s.layout.create_input_stream_from_loc(IntVector(1, 0), Color("c"))
 
 
-def stream_to_a_place(s):
-    s.layout.create_output_stream_from_loc(IntVector(1, 0), Color("c"), "host_")
-
-
-def library_folders(s):
+def stream_at_an_unpainted_place(s):
     s.region("a")
-    s.layout.compile("out", ["lib"])
+    s.layout.create_output_stream_from_loc(IntVector(0, 0), Color("c"), "host_")
 
 
-def other_halves(s):
-    s.region("a")
-    s.layout.compile("out", f16_type=wse.FP16TYPE.BF16)
+def stream_without_a_side(s):
+    color = Color("c")
+    s.region("a").paint_all(
+        color, [RoutingPosition().set_input([Route.RAMP]).set_output([Route.RAMP])]
+    )
+    s.layout.create_input_stream_from_loc(IntVector(0, 0), color)
 
 
 def stream_io_place(s):
@@ -231,14 +231,13 @@ def no_way(s):
         (stream_of_a_used_port, "stream", "port a_in is already connected"),
         (stream_of_two_pes, "stream", "a stream needs a port of one PE; a_in has 2"),
         (ports_of_one_name, "port", "there are two ports named a_in; a prefix tells them apart"),
+        (stream_from_nowhere, "stream", 'c at (1, 0) on colour "c": no region has that place'),
         (
-            stream_from_a_place,
+            stream_at_an_unpainted_place,
             "stream",
-            'create_input_stream_from_loc on colour "c": a stream needs a port here, not a place',
+            'stream host_c at (0, 0) on colour "c": its region does not paint the colour there',
         ),
-        (stream_to_a_place, "stream", "create a port of that color on an edge of its region"),
-        (library_folders, "compile", "libs names lib; imports of regions are looked up beside"),
-        (other_halves, "compile", "f16_type is BF16; regions are compiled with F16"),
+        (stream_without_a_side, "stream", "the painted routes receive from no side"),
         (stream_io_place, "stream", "io_loc is (0, 0); legal are an IntVector and None"),
         (stream_io_buffer, "stream", "io_buffer_size is 0; it is at least 1"),
         (symbol_type, "symbol", "elements are float64; legal are int32, uint32, float32, int16"),
@@ -266,7 +265,6 @@ def test_refusals(make, slug, words, tmp_path):
 # Each slug in full, for whoever searches for one.
 SLUGS = {
     "wse.sdklayout.color",
-    "wse.sdklayout.compile",
     "wse.sdklayout.connect",
     "wse.sdklayout.empty",
     "wse.sdklayout.integer",
@@ -290,11 +288,12 @@ def test_every_rule_is_here():
 
 
 PAIR = """
-param c: color; param d: color; param k: u16;
+param c: color; param d: color;
+const h = @import_module("halve.csl");
 const iq = @get_input_queue(2); const oq = @get_output_queue(3);
-export var x = @zeros([2]u16);
+export var x = @zeros([2]@fp16());
 task go() void {
-  x[0] = k;
+  x[0] = h.half(3.0);
   @mov32(@get_dsd(fabout_dsd, .{ .extent = 2, .fabric_color = d, .output_queue = oq }), @get_dsd(fabin_dsd, .{ .extent = 2, .fabric_color = c, .input_queue = iq }), .{ .async = true });
 }
 comptime {
@@ -304,28 +303,33 @@ comptime {
 """
 
 
-def test_streams_with_places_of_their_own_and_files(tmp_path):
-    """Routes made step by step, streams with io places, the map of ports, files of what arrives."""
+def test_streams_at_places_libraries_and_formats(tmp_path):
+    """Host streams that use painted routes, an import from a library folder, bf16, files of what arrives."""
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/halve.csl").write_text(
+        "fn half(v: @fp16()) @fp16() { return v * @as(@fp16(), 0.5); }\n"
+    )
     (tmp_path / "pe.csl").write_text(PAIR)
     layout = SdkLayout(
         wse.get_platform(None, wse.SimfabConfig(), wse.SdkTarget.WSE3), msg_level="INFO"
     )
-    region = layout.create_code_region(str(tmp_path / "pe.csl"), "r", np.int64(1), 1)
-    region.place(3, 2)
-    region.set_param_all("k", np.uint16(5))
+    region = layout.create_code_region(str(tmp_path / "pe.csl"), "r", 1, 1)
+    region.place(np.int64(3), 2)
     c, d = Color("c"), Color("d")
-    region.set_param_all(c)
-    region.set_param_all(d)
-    into, out_of = RoutingPosition().add_output(Route.RAMP), RoutingPosition().add_input(Route.RAMP)
-    assert (into.get_input(), into.get_output()) == ([], [Route.RAMP])
-    assert (out_of.get_input(), out_of.get_output()) == ([Route.RAMP], [])
-    first = region.create_input_port(c, Edge.LEFT, [into], 2)
-    last = region.create_output_port(d, Edge.RIGHT, [out_of], 2, "last_")
-    source = layout.create_input_stream(first, IntVector(0, 0), 256)
-    sink = layout.create_output_stream(last, io_buffer_size=64)
-    assert (source, sink) == ("r_c", "r_last_d") and isinstance(source, str)
-    made = layout.compile(str(tmp_path / "out"), [], "", True, wse.FP16TYPE.F16)
-    assert json.loads((tmp_path / "out/port_map.json").read_text()) == {"0": "r_c", "1": "r_last_d"}
+    for color, position in (
+        (c, RoutingPosition().add_input(Route.NORTH).add_output(Route.RAMP)),
+        (d, RoutingPosition().add_input(Route.RAMP).add_output(Route.EAST)),
+    ):
+        region.set_param_all(color)
+        region.paint_all(color, [position])
+    assert [position.get_input(), position.get_output()] == [[Route.RAMP], [Route.EAST]]
+    source = layout.create_input_stream_from_loc(IntVector(3, 2), c, "from_")
+    sink = layout.create_output_stream_from_loc(IntVector(3, 2), d)
+    assert (source, sink) == ("from_c", "d")
+    made = layout.compile(
+        str(tmp_path / "out"), [str(tmp_path / "lib")], "", True, wse.FP16TYPE.BF16
+    )
+    assert json.loads((tmp_path / "out/port_map.json").read_text()) == {"0": "from_c", "1": "d"}
     runner = wse.SdkRuntime(made, memcpy_required=False)
     runner.load()
     runner.run()
@@ -337,7 +341,7 @@ def test_streams_with_places_of_their_own_and_files(tmp_path):
     runner.send(source, np.array([7, 9], np.uint32), 2, nonblock=False)
     runner.stop()
     assert list(np.fromfile(tmp_path / "words", np.uint32)) == [7, 9]
-    assert list(runner.read_symbol(3, 2, "x", "uint16")) == [5, 0]
+    assert list(runner.read_symbol(3, 2, "x", "uint16")) == [0x3FC0, 0]  # 1.5
     with pytest.raises(weft.Error) as caught:
         runner.dump_elf_core("core")
     assert caught.value.code == "wse.runtime.elf" and "not ELF files here" in str(caught.value)

@@ -454,6 +454,7 @@ bool Fabric::start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& c
     }
   }
   if (pe.live_ops >> slot & 1u) {
+    k.wanted = slot;
     sync_wait = true;
     return false;
   }

@@ -250,6 +250,21 @@ std::string local_name(const Pe& pe, std::uint32_t bits) {
   }
   return cat(id);
 }
+
+// "@mov32 of f (pe.csl:3)"
+std::string operation(const Pe& pe, const Running& run) {
+  const Function& fn = pe.program->functions[run.function];
+  const LineEntry* at = nullptr;
+  for (const LineEntry& e : fn.lines) {
+    if (e.pc <= run.pc) at = &e;
+  }
+  std::string where;
+  if (at && at->line) {
+    where = cat(" (", at->file < pe.program->files.size() ? pe.program->files[at->file] : "", ":",
+                at->line, ")");
+  }
+  return cat("@", to_string(run.op->code), " of ", fn.name, where);
+}
 }  // namespace
 
 std::vector<std::string> Fabric::waiting(std::size_t limit) const {
@@ -285,26 +300,21 @@ std::vector<std::string> Fabric::waiting(std::size_t limit) const {
         std::string why = side(*pe, run, run.a, false);
         if (why.empty()) why = side(*pe, run, run.b, false);
         if (why.empty()) why = side(*pe, run, run.dst, true);
-        const Function& fn = pe->program->functions[run.function];
-        int line = 0;
-        std::string file;
-        for (const LineEntry& e : fn.lines) {
-          if (e.pc <= run.pc) {
-            line = static_cast<int>(e.line);
-            file = e.file < pe->program->files.size() ? pe->program->files[e.file] : "";
-          }
-        }
         say(*pe, cat(run.main ? "main thread" : cat("microthread ", static_cast<int>(run.slot)),
-                     " in @", to_string(run.op->code), " of ", fn.name,
-                     line ? cat(" (", file, ":", line, ")") : std::string(), ": ",
-                     why.empty() ? "ready" : why, "; ", run.done, " elements done",
-                     run.endless ? std::string() : cat(", ", run.left, " left")));
+                     " in ", operation(*pe, run), ": ", why.empty() ? "ready" : why, "; ", run.done,
+                     " elements done", run.endless ? std::string() : cat(", ", run.left, " left")));
       }
       if (pe->main == MainState::in_map) say(*pe, "main thread in @map");
-      if (pe->main == MainState::running)
+      if (pe->main == MainState::running) {
+        const std::uint8_t unit = pe->core->wanted;
+        const bool taken = unit != kNone8 && (pe->live_ops >> unit & 1u);
         say(*pe,
             cat("main thread in ", pe->program->functions[pe->core->frames.back().function].name,
-                " waits for a busy microthread"));
+                taken ? cat(" waits for microthread ", static_cast<int>(unit), ", which ",
+                            operation(*pe, pe->core->ops[unit]),
+                            " holds: input and output queues of one number share a microthread")
+                      : std::string(" waits for a busy microthread")));
+      }
     }
     for (std::size_t q = 0; q < pe->in.size(); ++q) {
       const InQueue& in = pe->in[q];

@@ -124,6 +124,10 @@ PortRef SdkLayout::create_port(std::size_t region, ColorRef color, Edge edge,
              cat("port ", name, ": an ", input ? "input" : "output", " port must leave its ",
                  input ? "inputs" : "outputs", " to the compiler"));
   }
+  for (const Port& p : r.ports) {
+    if (p.name == name)
+      refuse("port", cat("there are two ports named ", name, "; a prefix tells them apart"));
+  }
   r.ports.push_back({color, edge, std::move(positions), size, input, std::move(name)});
   return {region, r.ports.size() - 1};
 }
@@ -149,7 +153,21 @@ void SdkLayout::create_stream(PortRef ref, bool input) {
     refuse("stream", cat("an ", input ? "input" : "output", " stream cannot use port ", p.name));
   if (p.used) refuse("stream", cat("port ", p.name, " is already connected"));
   p.used = true;
-  streams_.push_back(ref);
+  Stream s;
+  s.port = ref;
+  streams_.push_back(std::move(s));
+}
+
+void SdkLayout::create_stream_at(std::int32_t x, std::int32_t y, ColorRef color, bool input,
+                                 std::string name) {
+  Stream s;
+  s.at_place = true;
+  s.x = x;
+  s.y = y;
+  s.color = color;
+  s.input = input;
+  s.name = std::move(name);
+  streams_.push_back(std::move(s));
 }
 
 ColorRef SdkLayout::find(ColorRef c) const {
@@ -250,10 +268,62 @@ void SdkLayout::route(std::vector<Cell>& grid, std::pair<std::int32_t, std::int3
   }
 }
 
+// A stream of the host comes in at the edge on which its port lies, or leaves there.
+PortStream SdkLayout::port_stream(std::vector<Cell>& grid, PortRef ref) {
+  const Port& p = port(ref);
+  auto pes = port_pes(regions_[ref.region], p);
+  if (pes.size() != 1)
+    refuse("stream", cat("a stream needs a port of one PE; ", p.name, " has ", pes.size()));
+  auto [x, y] = pes[0];
+  const int direction = kEdgePort[static_cast<int>(p.edge)];
+  std::vector<RoutingPosition> positions = p.positions;
+  for (RoutingPosition& q : positions) (p.input ? q.rx : q.tx) = port_bit(direction);
+  const std::size_t at =
+      static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) + static_cast<std::size_t>(x);
+  grid[at].routes[number(p.color)] = positions;
+  PortStream s;
+  s.name = p.name;
+  s.color = static_cast<std::uint8_t>(number(p.color));
+  s.to_device = p.input;
+  s.x = x;
+  s.y = y;
+  s.port = static_cast<std::uint8_t>(direction);
+  return s;
+}
+
+// A stream at a place uses the side that the painted routes leave to it: the first one that they
+// receive from, or send to.
+PortStream SdkLayout::place_stream(const std::vector<Cell>& grid, const Stream& stream) const {
+  auto [x, y] = std::pair{stream.x, stream.y};
+  auto wrong = [&](std::string found) {
+    refuse("stream", cat("stream ", stream.name, " at (", x, ", ", y, ") on colour \"",
+                         colors_[stream.color].name, "\": ", found));
+  };
+  if (x < 0 || y < 0 || x >= width_ || y >= height_) wrong("no region has that place");
+  const Cell& cell = grid[static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) +
+                          static_cast<std::size_t>(x)];
+  if (cell.region < 0) wrong("no region has that place");
+  auto painted = cell.routes.find(number(stream.color));
+  if (painted == cell.routes.end()) wrong("its region does not paint the colour there");
+  std::uint8_t sides = 0;
+  for (const RoutingPosition& p : painted->second) sides |= stream.input ? p.rx : p.tx;
+  int side = 0;
+  while (side < kRamp && !(sides & port_bit(side))) ++side;
+  if (side == kRamp)
+    wrong(cat("the painted routes ", stream.input ? "receive from" : "send to", " no side"));
+  PortStream s;
+  s.name = stream.name;
+  s.color = static_cast<std::uint8_t>(number(stream.color));
+  s.to_device = stream.input;
+  s.x = x;
+  s.y = y;
+  s.port = static_cast<std::uint8_t>(side);
+  return s;
+}
+
 Layout SdkLayout::compile() {
   if (regions_.empty()) refuse("empty", cat("the layout has ", regions_.size(), " code regions"));
   number_colors();
-  auto number = [&](ColorRef c) { return colors_[find(c)].value; };
   width_ = height_ = 0;
   for (const Region& r : regions_) {
     width_ = std::max(width_,
@@ -282,24 +352,9 @@ Layout SdkLayout::compile() {
     }
   }
   Layout ports_of;  // only its ports are used
-  for (const PortRef& ref : streams_) {
-    const Region& r = regions_[ref.region];
-    const Port& p = port(ref);
-    auto pes = port_pes(r, p);
-    if (pes.size() != 1)
-      refuse("stream", cat("a stream needs a port of one PE; ", p.name, " has ", pes.size()));
-    int direction = kEdgePort[static_cast<int>(p.edge)];
-    std::vector<RoutingPosition> positions = p.positions;
-    for (RoutingPosition& q : positions) (p.input ? q.rx : q.tx) = port_bit(direction);
-    cell(pes[0].first, pes[0].second).routes[number(p.color)] = positions;
-    PortStream s;
-    s.name = p.name;
-    s.color = static_cast<std::uint8_t>(number(p.color));
-    s.to_device = p.input;
-    s.x = pes[0].first;
-    s.y = pes[0].second;
-    s.port = static_cast<std::uint8_t>(direction);
-    ports_of.ports.push_back(std::move(s));
+  for (const Stream& stream : streams_) {
+    ports_of.ports.push_back(stream.at_place ? place_stream(grid, stream)
+                                             : port_stream(grid, stream.port));
   }
   for (const auto& [from, to] : connections_) {
     const Port& a = port(from);
@@ -316,6 +371,8 @@ Layout SdkLayout::compile() {
 
   csl::CompileOptions options;
   options.arch = arch_;
+  options.fp16 = fp16_;
+  options.import_paths = import_paths_;
   options.width = width_;
   options.height = height_;
   options.tiles.resize(grid.size());
@@ -435,8 +492,22 @@ SdkLayout sdk_layout_from(const Json& d) {
   };
   for (const Json& c : d.at("connections").as_array())
     layout.connect(ref(c.at("from")), ref(c.at("to")));
-  for (const Json& s : d.at("streams").as_array())
-    layout.create_stream(ref(s.at("port")), s.at("input").as_bool());
+  for (const Json& s : d.at("streams").as_array()) {
+    if (const Json* port = s.find("port")) {
+      layout.create_stream(ref(*port), s.at("input").as_bool());
+    } else {
+      layout.create_stream_at(static_cast<std::int32_t>(s.at("x").as_int()),
+                              static_cast<std::int32_t>(s.at("y").as_int()),
+                              colors.at(s.at("color").as_string()), s.at("input").as_bool(),
+                              s.at("name").as_string());
+    }
+  }
+  std::vector<std::string> libs;
+  for (const Json& folder : d.at("libs").as_array()) libs.push_back(folder.as_string());
+  const std::string& fp16 = d.at("fp16_format").as_string();
+  layout.compile_with(std::move(libs), fp16 == "bf16"   ? Ty::bf16
+                                       : fp16 == "cb16" ? Ty::cb16
+                                                        : Ty::f16);
   return layout;
 }
 

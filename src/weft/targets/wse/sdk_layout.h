@@ -65,6 +65,14 @@ class SdkLayout {
   void connect(PortRef from, PortRef to);
   /// The stream's name is the port's.
   void create_stream(PortRef port, bool input);
+  /// Between the host and the PE at (x, y) of the layout, on a colour that its region has painted.
+  void create_stream_at(std::int32_t x, std::int32_t y, ColorRef color, bool input,
+                        std::string name);
+  /// Folders for imports, and the 16-bit floating-point format.
+  void compile_with(std::vector<std::string> import_paths, Ty fp16) {
+    import_paths_ = std::move(import_paths);
+    fp16_ = fp16;
+  }
 
   /// Throws Error(value, "wse.sdklayout.…") where regions, ports or routes do not fit; the
   /// compiler's errors.
@@ -106,7 +114,19 @@ class SdkLayout {
     std::map<int, std::vector<RoutingPosition>> routes;
   };
 
+  struct Stream {
+    PortRef port;           // unless `at_place`
+    bool at_place = false;  // the rest counts
+    std::int32_t x = 0, y = 0;
+    ColorRef color = 0;
+    bool input = false;
+    std::string name;
+  };
+
   ColorRef find(ColorRef c) const;
+  int number(ColorRef c) const { return colors_[find(c)].value; }
+  PortStream port_stream(std::vector<Cell>& grid, PortRef ref);
+  PortStream place_stream(const std::vector<Cell>& grid, const Stream& s) const;
   void number_colors();
   std::vector<std::pair<std::int32_t, std::int32_t>> port_pes(const Region& region,
                                                               const Port& port) const;
@@ -118,7 +138,9 @@ class SdkLayout {
   std::vector<Color> colors_;
   std::vector<Region> regions_;
   std::vector<std::pair<PortRef, PortRef>> connections_;
-  std::vector<PortRef> streams_;
+  std::vector<Stream> streams_;
+  std::vector<std::string> import_paths_;
+  Ty fp16_ = Ty::f16;
   std::int32_t width_ = 0, height_ = 0;
 };
 

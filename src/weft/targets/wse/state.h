@@ -303,8 +303,9 @@ struct alignas(64) Core {
   std::unique_ptr<MapRun> map;
   ArenaVector<FifoState> fifos;
   // Up to here what most visits read.
-  std::vector<Dsr> dsrs;  // 3 * 32, only if the program loads any
-  std::string line;       // simprint line in the making
+  std::uint8_t wanted = kNone8;  // the microthread that an operation has waited for last
+  std::vector<Dsr> dsrs;         // 3 * 32, only if the program loads any
+  std::string line;              // simprint line in the making
   std::vector<std::pair<std::uint16_t, std::uint16_t>> registers;  // @set_config
   std::vector<std::pair<Cycle, Cycle>> gaps;  // cycles before Pe::worked_until without an element
 };

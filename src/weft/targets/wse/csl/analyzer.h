@@ -50,6 +50,7 @@ struct Module {
   std::unordered_map<Symbol, Decl*> decls;
   bool is_root = false;
   int serial = 0;  // order of instantiation
+  Pos imported;    // where, unless it is a root
 };
 
 inline constexpr std::uint16_t kNoReg = 0xffff;
@@ -285,6 +286,7 @@ class Analyzer {
   Operand void_operand() const { return known_operand(void_value()); }
   const Value* field_of(const Value& v, std::string_view field) const;
   int field_index(TypeRef type, Symbol field) const;
+  std::string field_problem(TypeRef from, TypeRef target);
 
   // -- places and memory (place.cpp)
   Place place(Node* node);

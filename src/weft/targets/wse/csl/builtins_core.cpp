@@ -213,7 +213,7 @@ Operand Analyzer::bi_constants(Node* node, TypeRef) {
 }
 
 Operand Analyzer::bi_range(Node* node, TypeRef) {
-  if (node->list.size() == 3)
+  if (node->list.size() == 1 || node->list.size() == 3)
     fail(node->pos, "wse.csl.builtin.arguments",
          "@range takes 2 or 4 arguments: (T, stop) or (T, start, stop, step)");
   TypeRef t = type_arg(node, 0);

@@ -108,7 +108,7 @@ Operand Analyzer::member_of(const Operand& base, Node* node) {
         members.push_back(name(symbol));
       }
       fail(node->pos, "wse.csl.type.field",
-           cat("enum ", text(t), " has no member \"", name(node->name), "\""),
+           cat(text(t), " has no member \"", name(node->name), "\""),
            cat("its members are ", join(members)));
     }
   }
@@ -135,6 +135,9 @@ Operand Analyzer::eval_ident(Node* node) {
          cat("integers of ", word.substr(1), " bits are not there"),
          "legal are 8, 16, 32 and 64 bits; the order of bits in packed types is in no public "
          "document");
+  if (name(node->name) == "_")
+    fail(node->pos, "wse.csl.name.unknown", "\"_\" is not declared",
+         "a call whose result nobody needs is a statement by itself: f();");
   fail(node->pos, "wse.csl.name.unknown", cat("\"", name(node->name), "\" is not declared"),
        is_builtin(name(node->name)) ? cat("did you mean the built-in @", name(node->name), "?")
                                     : did_you_mean(name(node->name), known_names));

@@ -129,6 +129,7 @@ Module* Analyzer::instantiate(const Source* source, const Value* params, Pos pos
   m->source = source;
   m->root = root;
   m->is_root = is_root;
+  m->imported = pos;
   m->serial = static_cast<int>(modules.size()) - 1;
   std::string path = source->path;
   if (path.size() > 2 && path.front() == '<') path = path.substr(1, path.size() - 2);
@@ -275,6 +276,8 @@ void Analyzer::resolve(Decl* d, Pos use) {
               Diagnostic::Level::error, use, "wse.csl.param.missing",
               cat("param \"", name(d->name), "\" of \"", d->module->label, "\" has no value"));
           diag.notes.push_back({"it is declared here, without a default", node->pos});
+          if (!d->module->is_root)
+            diag.notes.push_back({"the module is imported here", d->module->imported});
           throw Abandon{};
         }
         // SdkLayout gives programs of SDK 2 their colors as numbers.
@@ -300,6 +303,8 @@ void Analyzer::resolve(Decl* d, Pos use) {
           Operand v = known_operand(eval_known(node->b, type));
           if (type) v = coerce(v, type, node->b->pos, cat("const \"", name(d->name), "\""));
           d->value = need_known(v, node->pos, "a module-level const");
+          if (d->value.type->kind == T::type)
+            types_.give_name(static_cast<TypeRef>(d->value.p), name(d->name));
         } else {
           Value init;
           if (node->b) {

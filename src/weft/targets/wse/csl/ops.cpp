@@ -422,7 +422,12 @@ bool Analyzer::coerce_known(Value& v, TypeRef target, std::string* why) {
         out->items.push_back(std::move(e));
       }
     } else {
-      if (from->named || from->fields.size() != target->fields.size()) return false;
+      if (from->named) return false;
+      if (std::string problem = tuple ? std::string() : field_problem(from, target);
+          !problem.empty() || from->fields.size() != target->fields.size()) {
+        if (why) *why = problem;
+        return false;
+      }
       for (std::size_t k = 0; k < target->fields.size(); ++k) {
         int from_index = tuple ? static_cast<int>(k) : field_index(from, target->fields[k].name);
         if (tuple != (target->fields[k].name == 0) || from_index < 0) {
@@ -441,6 +446,21 @@ bool Analyzer::coerce_known(Value& v, TypeRef target, std::string* why) {
     return true;
   }
   return false;
+}
+
+/// Why the named fields of one struct do not make the other: "" if they do, or are not named.
+std::string Analyzer::field_problem(TypeRef from, TypeRef target) {
+  std::vector<std::string> fields;
+  for (const FieldType& f : target->fields) {
+    if (!f.name) return {};
+    if (field_index(from, f.name) < 0) return cat("field \"", name(f.name), "\" is missing");
+    fields.push_back(name(f.name));
+  }
+  for (const FieldType& f : from->fields) {
+    if (f.name && field_index(target, f.name) < 0)
+      return cat("it has no field \"", name(f.name), "\"; its fields are ", join(fields));
+  }
+  return {};
 }
 
 Operand Analyzer::coerce(Operand op, TypeRef target, Pos pos, std::string_view what) {
@@ -514,6 +534,9 @@ Operand Analyzer::coerce(Operand op, TypeRef target, Pos pos, std::string_view w
     return op;
   }
   std::string note = why;
+  if (note.empty() && op.where == Operand::parts && target->kind == T::struct_ &&
+      op.type->kind == T::struct_)
+    note = field_problem(op.type, target);
   if (note.empty() && op.type->is_number() && target->is_number()) {
     note = cat("there is no implicit conversion here; @as(", text(target), ", value) converts");
   }

@@ -325,6 +325,9 @@ Node* Parser::primary() {
     }
     case Tok::k_switch: return switch_();
     case Tok::pipe: return tensor_access();
+    case Tok::k_else:
+      fail("wse.csl.parse.form",
+           "this else follows no if: no \";\" stands before else; write: if (c) a else b;");
     default: fail("wse.csl.parse.expression", cat("expected an expression, found ", found()));
   }
 }

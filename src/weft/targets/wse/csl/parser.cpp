@@ -64,6 +64,10 @@ Node* Parser::item() {
       return n;
     }
     default:
+      if (kind() == Tok::identifier && kind(1) == Tok::identifier && kind(2) == Tok::l_paren)
+        fail("wse.csl.parse.form",
+             cat(found(), " begins no declaration; a function is written: fn ",
+                 names_.text(tokens_[at_ + 1].name), "(a: T) T { }"));
       fail("wse.csl.parse.item",
            cat("expected a declaration (const, var, param, fn, task, layout or comptime), found ",
                found()));
@@ -94,7 +98,7 @@ Node* Parser::function(std::uint16_t flags) {
   }
   expect(Tok::r_paren, "after the parameters");
   attributes(n);
-  if (kind() == Tok::l_brace && kind(1) != Tok::r_brace) {
+  if (kind() == Tok::l_brace && (kind(1) != Tok::r_brace || kind(2) != Tok::l_brace)) {
     fail("wse.csl.parse.result_type",
          "a function needs a result type before its body; use void for none");
   }
@@ -184,6 +188,10 @@ Node* Parser::statement() {
   Depth depth(*this);
   bool needs_semicolon = true;
   Node* n = statement_body(needs_semicolon, Place::statement);
+  if (n->kind == Kind::ident && kind() == Tok::identifier)
+    fail("wse.csl.parse.form",
+         cat("\"", names_.text(n->name), "\" begins no declaration; a variable is written: var ",
+             names_.text(token().name), ": T = value;"));
   if (needs_semicolon) expect(Tok::semicolon, "at the end of the statement");
   return n;
 }
@@ -288,6 +296,10 @@ Node* Parser::for_statement(Symbol label, bool& needs_semicolon) {
   advance();
   n->name = label;
   expect(Tok::l_paren, "after for");
+  if (kind() == Tok::k_var || kind() == Tok::k_const ||
+      (kind() == Tok::identifier && kind(1) == Tok::assign))
+    fail("wse.csl.parse.form",
+         "for goes over a range or an array; write: for (@range(u16, n)) |i| { }");
   n->a = expression();
   expect(Tok::r_paren, "after what for iterates over");
   expect(Tok::pipe, "before the loop variable");

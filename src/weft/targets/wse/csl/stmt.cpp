@@ -93,7 +93,7 @@ Flow Analyzer::exec_block(Node* node) {
         depth_ = depth;
         if (s->kind == Kind::var_decl) throw;  // what follows would complain about the missing name
         program_->broken = true;
-        flow = Flow::normal;
+        flow = s->kind == Kind::return_ ? Flow::ret : Flow::normal;
       }
     } else {
       flow = exec(s);

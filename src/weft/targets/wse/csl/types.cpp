@@ -215,6 +215,11 @@ TypeRef Types::named_structure(std::string name, std::vector<FieldType> fields, 
   return intern(std::move(t), cat("S", storage_.size()));
 }
 
+void Types::give_name(TypeRef type, const std::string& name) {
+  if ((type->named || type->kind == T::enum_) && type->name.empty())
+    const_cast<Type*>(type)->name = name;  // of storage_
+}
+
 TypeRef Types::enumeration(std::string name, TypeRef underlying,
                            std::vector<std::pair<Symbol, std::int64_t>> members) {
   Type t;

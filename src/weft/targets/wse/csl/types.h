@@ -121,6 +121,8 @@ class Types {
   TypeRef structure(std::vector<FieldType> fields);  // anonymous
   TypeRef named_structure(std::string name, std::vector<FieldType> fields, bool is_union,
                           bool packed);
+  /// A struct, union or enum without a name is called so in texts.
+  void give_name(TypeRef type, const std::string& name);
   TypeRef enumeration(std::string name, TypeRef underlying,
                       std::vector<std::pair<Symbol, std::int64_t>> members);
   TypeRef function(std::vector<TypeRef> params, TypeRef result, bool task);
