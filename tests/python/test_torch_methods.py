@@ -252,8 +252,9 @@ def test_small_words_of_torch():
     assert weft.zeros(2, 3).shape == weft.ones(2, 3).shape == weft.empty(2, 3).shape == (2, 3)
     for name in ("zeros", "ones", "empty"):
         make = getattr(weft, name)
-        error = refusal.refused(weft.ArgumentError, f"array.{name}.shape", make, 3, "float32")
-        assert "'float32'" in str(error) and "dtype=" in error.help
+        assert make(3, "int8").dtype == weft.int8  # as in NumPy
+        error = refusal.refused(weft.ArgumentError, f"array.{name}.shape", make, 3, "float31")
+        assert "'float31'" in str(error) and "dtype=" in error.help
 
 
 @pytest.mark.parametrize(
