@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 import operator
 import os
-import threading
 
 from . import _core
 from ._boundary import publish as _publish
@@ -21,7 +20,7 @@ from ._boundary import publish_classes as _publish_classes
 from ._errors import error as _error
 from ._held_state import captured as _captured
 
-_lock = threading.Lock()
+# Calls of the core read and advance it while they hold the interpreter's lock.
 _state = {"key": int.from_bytes(os.urandom(8), "little"), "offset": 0}
 
 
@@ -56,8 +55,7 @@ def split(key: Key, n: int = 2) -> list[Key]:
 
 def seed(value: int) -> None:
     """Restarts the default generator."""
-    with _lock:
-        _state["key"], _state["offset"] = value & (2**64 - 1), 0
+    _state.update(key=value & (2**64 - 1), offset=0)
 
 
 def _take(count, key):
@@ -74,10 +72,7 @@ def _take(count, key):
             ["every replay would give the same numbers"],
             help="draw them outside and pass them as an argument",
         )
-    with _lock:
-        offset = _state["offset"]
-        _state["offset"] += (count + 3) // 4
-        return _state["key"], offset
+    return _core._random_next(_state, count)
 
 
 def _size(shape, *numbers):
@@ -103,6 +98,10 @@ def _size(shape, *numbers):
 
 def uniform(shape=(), low=0.0, high=1.0, *, dtype=None, device=None, key=None):
     """Uniform in [low, high)."""
+    if key is None and not _captured():
+        x = _core._random_draw(False, _state, shape, low, high, dtype, device)
+        if x is not None:
+            return x
     shape, n = _size(shape, low, high)
     wide = dtype is not None and _core.dtype(dtype).name == "float64"
     s, offset = _take(2 * n if wide else n, key)
@@ -114,6 +113,10 @@ def uniform(shape=(), low=0.0, high=1.0, *, dtype=None, device=None, key=None):
 
 def normal(shape=(), mean=0.0, std=1.0, *, dtype=None, device=None, key=None):
     """Normal (Gaussian)."""
+    if key is None and not _captured():
+        x = _core._random_draw(True, _state, shape, mean, std, dtype, device)
+        if x is not None:
+            return x
     shape, n = _size(shape, mean, std)
     wide = dtype is not None and _core.dtype(dtype).name == "float64"
     s, offset = _take(4 * ((n + 1) // 2) if wide else 2 * ((n + 1) // 2), key)
@@ -127,6 +130,10 @@ def normal(shape=(), mean=0.0, std=1.0, *, dtype=None, device=None, key=None):
 
 def integers(low, high, shape=(), *, dtype=None, device=None, key=None):
     """Integers in [low, high)."""
+    if dtype is None and key is None and not _captured():
+        x = _core._random_draw_integers(_state, low, high, shape, device)
+        if x is not None:
+            return x
     shape, n = _size(shape)
     if high <= low:
         raise _error(
@@ -137,8 +144,9 @@ def integers(low, high, shape=(), *, dtype=None, device=None, key=None):
         )
     s, offset = _take(2 * n, key)
     device, maker = _devices_of(device)
-    x = (_pairs(s, offset, n, maker) % (high - low)).astype("int64") + low
-    x = x.reshape(shape).astype(_core.dtype("int64" if dtype is None else dtype), copy=False)
+    x = _below(s, offset, shape, n, low, high - low, maker)
+    if dtype is not None:
+        x = x.astype(_core.dtype(dtype), copy=False)
     return x if maker is device else x.to(device)
 
 
@@ -171,6 +179,17 @@ def _devices_of(device):
     if not isinstance(device, _core.Device):
         device = _core.open_device(device)
     return device, _core.open_device("cpu") if device.kind == "simulator" else device
+
+
+def _below(seed, offset, shape, n, low, count, device):
+    """low + the upper half of `count` times a number of 64 bits: int64, equal on every device."""
+    if count >= 2**32:
+        return ((_pairs(seed, offset, n, device) % count).astype("int64") + low).reshape(shape)
+    if device.name == "cpu":
+        return _core._random_integers(seed, offset, shape, low, count, device)
+    words = _pairs(seed, offset, n, device)
+    high = (words >> 32) * count + (((words & (2**32 - 1)) * count) >> 32)
+    return ((high >> 32).astype("int64") + low).reshape(shape)
 
 
 def _pairs(seed, offset, n, device):

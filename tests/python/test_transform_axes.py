@@ -7,7 +7,12 @@ import weft
 
 SHAPES = [(5,), (1,), (16, 3), (3, 7, 4), (2, 1, 9), (0, 4), (4, 0, 3)]
 NORMS = ["backward", "ortho", "forward"]
-RESULT = {"float32": "complex64", "float64": "complex128", "float16": "complex64", "bfloat16": "complex64"}
+RESULT = {
+    "float32": "complex64",
+    "float64": "complex128",
+    "float16": "complex64",
+    "bfloat16": "complex64",
+}
 
 
 @pytest.fixture(params=["scipy.fft", "scipy.fft, public functions", "numpy.fft"])
@@ -42,7 +47,9 @@ def exact(x):
     return x.astype("complex128" if x.dtype.kind == "c" else "float64").numpy()
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "complex64", "complex128"])
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float64", "float16", "bfloat16", "complex64", "complex128"]
+)
 @pytest.mark.parametrize("norm", NORMS)
 def test_one_axis(library, dtype, norm):
     for shape in SHAPES:
@@ -83,9 +90,17 @@ def test_views_and_operands_stay(library):
     for view in (x.T, x[::2, ::-1], x[1:, 3:8]):
         for axis in (0, 1):
             close(weft.fft.fft(view, axis=axis), np.fft.fft(exact(view), axis=axis), "complex64")
-            close(weft.fft.irfft(view, n=7, axis=axis), np.fft.irfft(exact(view), n=7, axis=axis), "complex64")
+            close(
+                weft.fft.irfft(view, n=7, axis=axis),
+                np.fft.irfft(exact(view), n=7, axis=axis),
+                "complex64",
+            )
             n = 2 * (view.shape[axis] - 1)
-            close(weft.fft.irfft(view, axis=axis), np.fft.irfft(exact(view), n=n, axis=axis), "complex64")
+            close(
+                weft.fft.irfft(view, axis=axis),
+                np.fft.irfft(exact(view), n=n, axis=axis),
+                "complex64",
+            )
         close(weft.fft.fft2(view), np.fft.fft2(exact(view)), "complex64")
     np.testing.assert_array_equal(x.numpy(), before)
 
