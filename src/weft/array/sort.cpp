@@ -11,7 +11,6 @@
 #include "weft/array/nest.h"
 #include "weft/array/on_device.h"
 #include "weft/array/ops.h"
-#include "weft/array/sort_network.h"
 #include "weft/elements/with_type.h"
 #include "weft/host/radix.h"
 #include "weft/host/vector_sort.h"
@@ -224,8 +223,6 @@ NDArray sort(const NDArray& x, int axis, bool descending) {
         .transpose(axis, -1)
         .contiguous();
   }
-  need_order(x, "sort");
-  if (NDArray out = sorted_by_network(x, axis, descending); out.defined()) return out;
   NDArray rows = rows_of(x, axis, "sort");
   std::int64_t n = x.shape()[axis];
   if (!x.on_host()) {

@@ -24,7 +24,6 @@ enum class SortKernel : std::int16_t {
   digit,        // DigitFn: one
   move,         // MoveFn
   offsets,      // OffsetsFn, at uint8
-  network,      // NetworkFn, of unsigned integers of 4 and 8 bytes
   count_,
 };
 inline constexpr int kSortKernels = static_cast<int>(SortKernel::count_);
@@ -45,11 +44,6 @@ using MoveFn = void (*)(const void* in, void* out, std::int64_t* to, std::int64_
 /// Counts of blocks become where each block's items of a digit go; most[0]: the largest count of a
 /// digit.
 using OffsetsFn = void (*)(std::int64_t* counts, std::int64_t* most, std::int64_t blocks);
-
-/// m elements in lines of kSortLanes lanes; for each of n pairs (a, b) of numbers of lines the
-/// smaller element of each lane goes to line a, the larger one to line b.
-inline constexpr std::int64_t kSortLanes = 16;
-using NetworkFn = void (*)(const std::int64_t* pairs, void* lines, std::int64_t n, std::int64_t m);
 
 struct SortTable {
   void (*function[kSortKernels][kElems])() = {};

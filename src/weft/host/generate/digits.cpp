@@ -176,17 +176,6 @@ ir::PrimFunc offsets_function() {
           "before)\n    M[0] = S[1]\n"));
 }
 
-ir::PrimFunc network_function(const Name& t) {
-  const std::string lanes = std::to_string(kSortLanes);
-  return parsed(
-      "p_P: T.handle, p_O: T.handle, n: T.int64, m: T.int64",
-      cat(buffer("P", "n * 2", "int64"), buffer("O", "m", t.type),
-          "    for i in T.serial(n):\n        a: T.int64 = P[i * 2] * ", lanes,
-          "\n        b: T.int64 = P[i * 2 + 1] * ", lanes, "\n        for l in T.vectorized(",
-          lanes, "):\n            x: T.", t.type, " = O[a + l]\n            y: T.", t.type,
-          " = O[b + l]\n            O[a + l] = T.min(x, y)\n            O[b + l] = T.max(x, y)\n"));
-}
-
 }  // namespace
 
 std::vector<Kernel> sort_kernels() {
@@ -211,9 +200,6 @@ std::vector<Kernel> sort_kernels() {
     add(K::pairs, e, "pairs", kItems, items_function(t, true));
     if (t.kind != 'u') continue;
     const int bytes = t.bits / 8;
-    if (bytes >= 4)
-      add(K::network, e, "network", "const int64_t* P, void* O, int64_t n, int64_t m",
-          network_function(t));
     add(K::digits, e, "digits", kCount, digits_function(bytes, bytes, 0));
     if (bytes <= 4) add(K::item_digits, e, "item_digits", kCount, digits_function(8, bytes, 32));
   }
