@@ -5,7 +5,18 @@ import numpy as np
 import pytest
 import weft
 
-TYPES = ["float32", "float64", "float16", "bfloat16", "int8", "int32", "uint64", "bool", "complex64", "complex128"]
+TYPES = [
+    "float32",
+    "float64",
+    "float16",
+    "bfloat16",
+    "int8",
+    "int32",
+    "uint64",
+    "bool",
+    "complex64",
+    "complex128",
+]
 
 
 @pytest.mark.parametrize("left", TYPES)

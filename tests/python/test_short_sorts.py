@@ -85,8 +85,12 @@ def test_every_short_length():
     """All lines of zeros and ones of lengths up to 12, random permutations beyond."""
     for n in range(2, 13):
         x = (np.arange(2**n)[:, None] >> np.arange(n) & 1).astype("int32")
-        np.testing.assert_array_equal(weft.sort(weft.asarray(x), axis=1).numpy(), np.sort(x, axis=1))
+        np.testing.assert_array_equal(
+            weft.sort(weft.asarray(x), axis=1).numpy(), np.sort(x, axis=1)
+        )
     rng = np.random.default_rng(8)
     for n in range(13, 258):
         x = rng.permuted(np.tile(np.arange(n, dtype="int32"), (16, 1)), axis=1)
-        np.testing.assert_array_equal(weft.sort(weft.asarray(x), axis=1).numpy(), np.sort(x, axis=1))
+        np.testing.assert_array_equal(
+            weft.sort(weft.asarray(x), axis=1).numpy(), np.sort(x, axis=1)
+        )

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Philox 4x32-10 as C text. A loop of the IR costs three times as much: compilers make the upper and
-// the lower half of a product by separate instructions and put the halves in order each time. Here
-// a word is the lower half of 64 bits, whatever lies above it, so that one product gives both.
+// Philox 4x32-10 as C text. A loop of the IR costs three times as much: compilers make the upper
+// and the lower half of a product by separate instructions and put the halves in order each time.
+// Here a word is the lower half of 64 bits, whatever lies above it, so that one product gives both.
 
 #include "weft/host/generate/kernels.h"
 
