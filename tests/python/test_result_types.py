@@ -63,5 +63,6 @@ def test_complex_arrays_without_elements(shape, dtype, device):
         (z == z, a == a),
     ):
         assert (tuple(got.shape), str(got.dtype)) == (want.shape, str(want.dtype))
+    assert all(part.imag.shape == part.shape for part in weft.unstack(z, axis=-1))
     assert "dtype=" + dtype in repr(z) and z.numpy().shape == shape
     assert (weft.sum(z).item(), weft.prod(z).item()) == (0, 1)
