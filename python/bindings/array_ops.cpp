@@ -2,13 +2,14 @@
 // Methods of NDArray and the array functions of the core under their plain names; python/weft gives
 // them the signatures of the array API standard.
 
+#include <cmath>
+
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "array_type.h"
-#include "weft/array/random.h"
 #include "weft/array/repeat.h"
 #include "weft/devices/dispatch.h"
 #include "weft/devices/grid.h"
@@ -84,6 +85,36 @@ Arg argument(nb::handle o, NDArray& holder) {
   if (to_operand(o.ptr(), nullptr, holder, arg)) return arg;
   holder = to_array(o.ptr(), std::nullopt, Ref<Device>(), Copy::when_needed);
   return Arg(holder);
+}
+
+/// arange of plain integers or numbers without a type; none where the Python code has to see to it.
+std::optional<NDArray> arange_plain(nb::handle start, nb::handle stop, nb::handle step,
+                                    nb::handle device) {
+  const nb::handle given[] = {start, stop, step};
+  constexpr double kExact = 0x1p52;
+  double values[3] = {};
+  bool whole = true;
+  for (int i = 0; i < 3; ++i) {
+    if (i == 1 && stop.is_none()) continue;
+    const bool real = PyFloat_CheckExact(given[i].ptr());
+    if (!real && !PyLong_CheckExact(given[i].ptr())) return std::nullopt;
+    whole = whole && !real;
+    values[i] = PyFloat_AsDouble(given[i].ptr());
+    if (PyErr_Occurred()) PyErr_Clear(), values[i] = kExact;
+    if (!(std::abs(values[i]) < kExact)) return std::nullopt;
+  }
+  if (stop.is_none()) values[1] = values[0], values[0] = 0;
+  if (values[2] == 0) return std::nullopt;
+  double count = std::ceil((values[1] - values[0]) / values[2]);
+  if (whole) {  // a rounded quotient may lie on the other side of a whole number
+    const auto from = static_cast<std::int64_t>(values[0]),
+               to = static_cast<std::int64_t>(values[1]), by = static_cast<std::int64_t>(values[2]),
+               span = to - from;
+    count = static_cast<double>(span / by + (span % by != 0 && (span < 0) == (by < 0) ? 1 : 0));
+  }
+  if (!(count < kExact)) return std::nullopt;
+  return arange(device_from_python(device), whole ? Elem::int64 : kDefaultReal, values[0],
+                values[2], count > 0 ? static_cast<std::int64_t>(count) : 0);
 }
 template <typename F>
 NDArray unlocked(F&& f) {
@@ -241,6 +272,26 @@ void bind_array_ops(nb::module_& m) {
                     dims_of(shape, "shape"), s);
       },
       nb::arg("shape"), nb::arg("value"), nb::arg("dtype").none(), nb::arg("device").none());
+  m.def("_arange_plain", arange_plain, nb::arg("start"), nb::arg("stop").none(), nb::arg("step"),
+        nb::arg("device").none());
+  m.def(
+      "_eye",
+      [](std::int64_t rows, std::int64_t columns, std::int64_t k, nb::handle dtype,
+         nb::handle device) {
+        const Elem e = optional_elem(dtype).value_or(kDefaultReal);
+        const NDArray out =
+            full(device_from_python(device), e, Dims{rows, columns}, Scalar(std::int64_t{0}));
+        if (k <= -rows || k >= columns) return out;
+        const std::int64_t row = k < 0 ? -k : 0, column = k < 0 ? 0 : k;
+        const std::int64_t count = std::min(rows - row, columns - column);
+        const Dims step{columns + 1};
+        const NDArray ones = full(out.device(), e, Dims{1}, Scalar(std::int64_t{1}));
+        assign(NDArray::make(out.handle(), e, Dims{count}, &step, row * columns + column),
+               ones.broadcast_to(Dims{count}));
+        return out;
+      },
+      nb::arg("rows"), nb::arg("columns"), nb::arg("k"), nb::arg("dtype").none(),
+      nb::arg("device").none());
   m.def(
       "_arange",
       [](double start, double step, std::int64_t count, Elem e, nb::handle device) {
@@ -399,33 +450,6 @@ void bind_array_ops(nb::module_& m) {
     for (const Dims& d : shapes) pointers.push_back(&d);
     return broadcast_shapes(pointers, "broadcast_shapes");
   });
-  m.def(
-      "_random_bits",
-      [](std::uint64_t seed, std::uint64_t first, std::int64_t n, nb::handle device) {
-        const Ref<Device> on = device_from_python(device);
-        return unlocked([&] { return random_bits(on, seed, first, n); });
-      },
-      nb::arg("seed"), nb::arg("first"), nb::arg("n"), nb::arg("device").none());
-  using RandomReals =
-      NDArray (*)(const Ref<Device>&, std::uint64_t, std::uint64_t, std::int64_t, Elem);
-  for (const auto& [name, make] :
-       {std::pair<const char*, RandomReals>{"_random_uniform", random_uniform},
-        {"_random_normal", random_normal}}) {
-    m.def(
-        name,
-        [make = make](std::uint64_t seed, std::uint64_t first, nb::handle shape, bool wide,
-                      nb::handle device) {
-          const Ref<Device> on = device_from_python(device);
-          const Dims extents = dims_of(shape, "shape");
-          const Elem elem = wide ? Elem::float64 : Elem::float32;
-          return unlocked([&] {
-            return make(on, seed, first, checked_size(extents, elem_bytes(elem)), elem)
-                .reshape(extents);
-          });
-        },
-        nb::arg("seed"), nb::arg("first"), nb::arg("shape"), nb::arg("wide"),
-        nb::arg("device").none());
-  }
   m.def("_histogram", [](const NDArray& x, std::int64_t bins) -> std::optional<NDArray> {
     if (x.on_host() || !has_grid(x)) return std::nullopt;
     return unlocked([&] { return grid_histogram(x.contiguous(), bins); });

@@ -7,6 +7,7 @@
 #include "errors.h"
 #include "program.h"
 #include "public_function.h"
+#include "random.h"
 #include "recording_bridge.h"
 #include "rpc_bridge.h"
 #include "weft/base/interrupt.h"
@@ -40,6 +41,7 @@ NB_MODULE(_core, m) {
   weft::py::bind_device(m);
   weft::py::bind_array_type(m);
   weft::py::bind_array_ops(m);
+  weft::py::bind_random(m);
   weft::py::bind_dlpack(m);
   weft::py::bind_operations(m);
   weft::py::bind_public_function(m);

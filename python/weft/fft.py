@@ -45,6 +45,7 @@ class _Library:
 
     names = ("fft", "ifft", "rfft", "irfft")
     module = None
+    direct = None  # its C functions, called without the library's Python around them
 
 
 def use(library=None):
@@ -70,7 +71,31 @@ def use(library=None):
             note=f"a library of transforms offers {', '.join(_Library.names)} as numpy.fft does",
         )
     _Library.module = module
+    _Library.direct = _direct(module)
     return before
+
+
+def _direct(module):
+    """SciPy's compiled transforms (pocketfft): its dispatch takes longer than a short transform. They are not part of
+    its public interface, so they are used where a trial gives what is expected, and else not."""
+    if module.__name__ != "scipy.fft":
+        return None
+    try:
+        import numpy
+        from scipy.fft._pocketfft import pypocketfft as found
+
+        line = numpy.array([1, 2], "complex64")
+        sums = (
+            found.c2c(line, (0,), False, 2, None, 1),
+            found.r2c(line.real, (0,), True, 0, None, 1),
+        )
+        back = found.c2r(line, (0,), 2, False, 1, None, 1)
+        wanted = ([1.5, -0.5], [3, -1], [3 / 2**0.5, -1 / 2**0.5])
+        right = all(numpy.allclose(a, b) for a, b in zip((*sums, back), wanted))
+    except Exception:  # noqa: BLE001
+        # Whatever another version of SciPy raises: the public functions are there.
+        return None
+    return found if right else None
 
 
 _INVERSE = {"fft": "ifft", "ifft": "fft", "rfft": "irfft", "irfft": "rfft"}
@@ -167,9 +192,34 @@ def _one_axis(x, name, n, axis, norm):
 
     dtype = x.dtype.name
     values = numpy.asarray(x if dtype != "bfloat16" else x.astype("float32"))
+    out = _called_directly(name, values, n, (axis,), norm)
+    if out is not None:
+        return _core._asarray(out, None, x.device, None)
     out = getattr(_Library.module, name)(values, n=n, axis=axis, norm=norm)
     wanted = _RESULTS[out.dtype.kind == "c", dtype in _NARROW]
     return _core._asarray(numpy.ascontiguousarray(out), wanted, x.device, None)
+
+
+_NORMS = {"backward": 0, "ortho": 1, "forward": 2}
+
+
+def _called_directly(name, values, n, axes, norm):
+    """A transform over distinct axes of NumPy's array, the last of them of n points; None where that takes more than one call."""
+    direct, kind = _Library.direct, values.dtype.char
+    if direct is None or kind not in "fdFD" or not values.size:
+        return None
+    points = values.shape[axes[-1]]
+    forward = name[0] != "i"
+    scale = _NORMS[norm] if forward else 2 - _NORMS[norm]
+    if name[:5] == "irfft":
+        if kind in "fd" or n is None or points != n // 2 + 1:
+            return None
+        return direct.c2r(values, axes, n, False, scale, None, 1)
+    if n is not None and n != points:
+        return None
+    if name[0] == "r":
+        return direct.r2c(values, axes, True, scale, None, 1) if kind in "fd" else None
+    return direct.c2c(values, axes, forward, scale, None, 1)
 
 
 def _on_device(name, x, n, axis, norm):
@@ -200,24 +250,37 @@ def _scale(points, backward, norm):
 
 
 def _together(name, x, s, axes, norm):
-    """One call over the last axes of an array on a device, none of them cut or filled up; else None."""
+    """One call over the last axes of an array on a device, or any of one on the host, none of them cut or filled up;
+    else None."""
     if _is_tensor(x) and x.requires_grad or len(axes) < 2:
         return None
     x = _array(x)
     at = [a + x.ndim if a < 0 else a for a in axes]
-    if x.device.host_accessible or sorted(at) != list(range(x.ndim - len(at), x.ndim)):
+    host = x.device.host_accessible
+    if len(set(at)) < len(at) or max(at) >= x.ndim or min(at) < 0:
+        return None
+    if not host and sorted(at) != list(range(x.ndim - len(at), x.ndim)):
         return None
     real, backward = "rfft" in name, name[0] == "i"
-    if real and at[-1] != x.ndim - 1:
+    if real and not host and at[-1] != x.ndim - 1:
         return None
     points = [x.shape[a] for a in at]
     if name == "irfftn":
         points[-1] = s[-1]
-        if x.shape[-1] != s[-1] // 2 + 1:
+        if x.shape[at[-1]] != s[-1] // 2 + 1:
             return None
     if points != list(s) or min(points) < 1:
         return None
     x = _array(_checked(name[:-1], x, norm))
+    if host:
+        if _Library.module is None:
+            use()
+        import numpy
+
+        if _Library.direct is None or x.dtype.name == "bfloat16":
+            return None
+        out = _called_directly(name, numpy.asarray(x), points[-1], tuple(at), norm)
+        return None if out is None else _core._asarray(out, None, x.device, None)
     scale = _scale(_math.prod(points), backward, norm)
     n = points[at.index(x.ndim - 1)]
     return _core._fft_last_axes(x, len(at), backward, real, n, scale)

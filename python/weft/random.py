@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 import operator
 import os
-import threading
 
 from . import _core
 from ._boundary import publish as _publish
@@ -21,7 +20,7 @@ from ._boundary import publish_classes as _publish_classes
 from ._errors import error as _error
 from ._held_state import captured as _captured
 
-_lock = threading.Lock()
+# Calls of the core read and advance it while they hold the interpreter's lock.
 _state = {"key": int.from_bytes(os.urandom(8), "little"), "offset": 0}
 
 
@@ -57,8 +56,7 @@ def split(key: Key, n: int = 2) -> list[Key]:
 def seed(value: int | None = None) -> None:
     """Restarts the default generator; without a number from chance."""
     value = int.from_bytes(os.urandom(8), "little") if value is None else value
-    with _lock:
-        _state["key"], _state["offset"] = value & (2**64 - 1), 0
+    _state.update(key=value & (2**64 - 1), offset=0)
 
 
 def _take(count, key):
@@ -75,10 +73,7 @@ def _take(count, key):
             ["every replay would give the same numbers"],
             help="draw them outside and pass them as an argument",
         )
-    with _lock:
-        offset = _state["offset"]
-        _state["offset"] += (count + 3) // 4
-        return _state["key"], offset
+    return _core._random_next(_state, count)
 
 
 def _size(shape, *numbers):
@@ -117,6 +112,10 @@ def uniform(shape=(), low=_ZERO, high=1.0, *, dtype=None, device=None, key=None,
     """Uniform in [low, high). With size= the numbers come first, as in NumPy: uniform(low, high, size=(2, 3))."""
     if size is not None:
         shape, low, high = _size_last(size, (shape, low, high), _ZERO, 1.0)
+    if key is None and not _captured():
+        x = _core._random_draw(False, _state, shape, low, high, dtype, device)
+        if x is not None:
+            return x
     shape, n = _size(shape, low, high)
     wide = dtype is not None and _core.dtype(dtype).name == "float64"
     s, offset = _take(2 * n if wide else n, key)
@@ -142,6 +141,10 @@ def normal(
     if size is not None:
         shape, mean, std = _size_last(size, (shape, mean, std), _ZERO, 1.0)
     mean, std = mean if loc is None else loc, std if scale is None else scale
+    if key is None and not _captured():
+        x = _core._random_draw(True, _state, shape, mean, std, dtype, device)
+        if x is not None:
+            return x
     shape, n = _size(shape, mean, std)
     wide = dtype is not None and _core.dtype(dtype).name == "float64"
     s, offset = _take(4 * ((n + 1) // 2) if wide else 2 * ((n + 1) // 2), key)
@@ -157,6 +160,10 @@ def integers(low, high=None, shape=(), *, dtype=None, device=None, key=None, siz
     """Integers in [low, high), in [0, low) without high; size= is NumPy's name of the shape."""
     shape = shape if size is None else size
     low, high = (0, low) if high is None else (low, high)
+    if dtype is None and key is None and not _captured():
+        x = _core._random_draw_integers(_state, low, high, shape, device)
+        if x is not None:
+            return x
     shape, n = _size(shape)
     if high <= low:
         raise _error(
@@ -167,8 +174,9 @@ def integers(low, high=None, shape=(), *, dtype=None, device=None, key=None, siz
         )
     s, offset = _take(2 * n, key)
     device, maker = _devices_of(device)
-    x = (_pairs(s, offset, n, maker) % (high - low)).astype("int64") + low
-    x = x.reshape(shape).astype(_core.dtype("int64" if dtype is None else dtype), copy=False)
+    x = _below(s, offset, shape, n, low, high - low, maker)
+    if dtype is not None:
+        x = x.astype(_core.dtype(dtype), copy=False)
     return x if maker is device else x.to(device)
 
 
@@ -217,6 +225,17 @@ def _devices_of(device):
     if not isinstance(device, _core.Device):
         device = _core.open_device(device)
     return device, _core.open_device("cpu") if device.kind == "simulator" else device
+
+
+def _below(seed, offset, shape, n, low, count, device):
+    """low + the upper half of `count` times a number of 64 bits: int64, equal on every device."""
+    if count >= 2**32:
+        return ((_pairs(seed, offset, n, device) % count).astype("int64") + low).reshape(shape)
+    if device.name == "cpu":
+        return _core._random_integers(seed, offset, shape, low, count, device)
+    words = _pairs(seed, offset, n, device)
+    high = (words >> 32) * count + (((words & (2**32 - 1)) * count) >> 32)
+    return ((high >> 32).astype("int64") + low).reshape(shape)
 
 
 def _pairs(seed, offset, n, device):

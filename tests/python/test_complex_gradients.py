@@ -73,6 +73,7 @@ COMPLEX = {
     "reciprocal": lambda x: weft.reciprocal(x + C),
     "conj": lambda x: weft.conj(x * C) * x,
     "abs": lambda x: weft.abs(x * C + 1j * x * x) * C,
+    "sign": lambda x: weft.sign(x * C + 1j * x * x),
     "real": lambda x: weft.real((x * C) ** 2) * x,
     "real of real": lambda x: weft.real(x) * x,
     "imag": lambda x: weft.imag((x * C) ** 2) * x,
@@ -91,8 +92,15 @@ COMPLEX = {
 @pytest.mark.parametrize("name", COMPLEX)
 def test_through_complex_numbers(name):
     f = COMPLEX[name]
-    # The sign of complex numbers, the slope of their magnitude, has no gradient.
-    check(lambda x: weighted(f(x)), draw(3, 4), second=name != "abs")
+    check(lambda x: weighted(f(x)), draw(3, 4))
+
+
+def test_the_sign_of_zero_has_no_slope():
+    z = weft.Tensor(weft.asarray(np.array([0j, 3 + 4j])), requires_grad=True)
+    weft.real(weft.sign(z) * C).sum().backward()
+    s = 0.6 + 0.8j
+    along = (np.conj(s) * np.conj(C)).real
+    np.testing.assert_allclose(z.grad.numpy(), [0, (np.conj(C) - s * along) / 5])
 
 
 def test_gradient_of_a_complex_leaf_is_the_steepest_direction():
@@ -107,7 +115,7 @@ def test_gradient_of_a_complex_leaf_is_the_steepest_direction():
 def test_compiled_functions_have_the_same_gradient():
     def f(x):
         z = x * C
-        return (weft.abs(weft.exp(z) * z) + weft.imag(z * z)).sum()
+        return (weft.abs(weft.exp(z) * z) + weft.imag(z * z) + weft.real(weft.sign(z + x))).sum()
 
     x = weft.asarray(draw(5))
     np.testing.assert_allclose(

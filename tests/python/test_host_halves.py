@@ -99,3 +99,31 @@ def test_nextafter_is_the_next_of_its_type(dtype, n):
     np.testing.assert_array_equal(up[number] > wide[number], wide[number] < np.inf)
     least = weft.nextafter(weft.asarray(np.array([-0.0, 0.0], dtype="float32")).astype(dtype), -1.0)
     assert (least.astype("float64").numpy() == -every[every > 0][0]).all()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(
+    "m, k", [(2, 2), (3, 5), (5, 8193), (65, 129), (1025, 9), (4100, 3), (17, 20_000)]
+)
+@pytest.mark.parametrize("layout", ["rows", "columns", "gaps between rows", "gaps between columns"])
+def test_products_with_vectors(dtype, m, k, layout):
+    """Blocks of the matrix become float32 on the way: each side, each layout, vectors with gaps, mixed types."""
+    rng = np.random.default_rng(m + k)
+    turned = layout.endswith("columns")
+    wide = weft.asarray(rng.standard_normal((k, m + 3) if turned else (m, k + 3)).astype("float32"))
+    wide = wide.astype(dtype)
+    inner = m if turned else k
+    held = wide[:, 1 : 1 + inner] if layout.startswith("gaps") else wide[:, :inner].copy()
+    a = held.T if turned else held
+    exact = a.astype("float64").numpy()
+    for kind in (dtype, "float32"):
+        x = weft.asarray(rng.standard_normal((k, 2)).astype("float32")).astype(kind)[:, 1]
+        y = weft.asarray(rng.standard_normal(m).astype("float32")).astype(kind)
+        for got, want, terms in (
+            (a @ x, exact @ x.astype("float64").numpy(), k),
+            (y @ a, y.astype("float64").numpy() @ exact, m),
+        ):
+            assert got.dtype == getattr(weft, kind)
+            unit = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-22}[kind]
+            error = np.abs(got.astype("float64").numpy() - want)
+            assert (error <= unit * np.abs(want) + 2.0**-22 * (8 + terms)).all()

@@ -41,12 +41,18 @@ def test_words(seed, offset, device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("ends", [(0, 10), (-3, 4), (5, 6), (-(2**40), 2**61), (0, 2**63 - 1)])
-def test_integers_are_pairs_of_words_modulo_the_range(ends, device):
+@pytest.mark.parametrize(
+    "ends",
+    [(0, 10), (-3, 4), (5, 6), (-7, 2**32 - 8), (0, 2**32), (-(2**40), 2**61), (0, 2**63 - 1)],
+)
+def test_integers_are_made_of_pairs_of_words(ends, device):
+    """The upper half of their product with a range of at most 32 bits, the rest of a wider one."""
     low, high = ends
+    count = high - low
     got = weft.random.integers(low, high, (9,), key=weft.random.Key(77), device=device)
     w = words(77, 0, 18)
-    assert got.tolist() == [(w[2 * i] | w[2 * i + 1] << 32) % (high - low) + low for i in range(9)]
+    pairs = [w[2 * i] | w[2 * i + 1] << 32 for i in range(9)]
+    assert got.tolist() == [low + (v * count >> 64 if count < 2**32 else v % count) for v in pairs]
 
 
 def test_a_permutation_orders_pairs_of_words():
@@ -86,20 +92,72 @@ def test_draws_follow_each_other_without_overlap(name, n):
     assert after == weft.random.uniform((6,), key=weft.random.Key(5, counters)).tolist()
 
 
-def test_only_the_holder_of_the_lock_advances_the_generator(monkeypatch):
-    lock = threading.Lock()
+def test_draws_of_threads_share_no_counter(monkeypatch):
+    monkeypatch.setattr(weft.random, "_state", {"key": 3, "offset": 0})
+    draws = [[] for _ in range(4)]
 
-    class State(dict):
-        def __setitem__(self, name, value):
-            assert lock.locked(), f"{name} changes without the lock"
-            super().__setitem__(name, value)
+    def work(out):
+        for k in range(300):
+            out.append(
+                weft.random.uniform((4,)) if k % 2 else weft.random.normal((4,), dtype="float32")
+            )
 
-    monkeypatch.setattr(weft.random, "_lock", lock)
-    monkeypatch.setattr(weft.random, "_state", State(key=1, offset=0))
-    weft.random.uniform((5,))
-    weft.random.seed(9)
-    weft.random.normal(())
-    assert weft.random._state == {"key": 9, "offset": 1} and not lock.locked()
+    threads = [threading.Thread(target=work, args=(d,)) for d in draws]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert weft.random._state == {"key": 3, "offset": 4 * 300}
+    rows = [tuple(x.tolist()) for d in draws for x in d]
+    assert len(set(rows)) == len(rows)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 63, 64, 65, 127, 1000])
+@pytest.mark.parametrize("seed, first", [(0, 0), (2**64 - 1, 2**32 - 7), (0x123456789ABCDEF0, 5)])
+def test_numbers_of_words(n, seed, first):
+    """Whole groups of counters and what is left of one, over the carry of a counter's upper half."""
+    key = weft.random.Key(seed, first)
+    drawn = words(seed, first, 2 * n)
+    uniform = [(w >> 8) * 2.0**-24 for w in drawn[:n]]
+    assert weft.random.uniform((n,), key=key).tolist() == uniform
+    pairs = [(drawn[2 * i], drawn[2 * i + 1]) for i in range(n)]
+    wide = [(high * 2**21 + (low >> 11)) * 2.0**-53 for low, high in pairs]
+    assert weft.random.uniform((n,), dtype="float64", key=key).tolist() == wide
+    for low, high in [(0, 7), (-100, 2**32 - 101), (5, 6), (-(2**40), 2**40)]:
+        count = high - low
+        numbers = [a | b << 32 for a, b in pairs]
+        want = [low + ((v * count >> 64) if count < 2**32 else v % count) for v in numbers]
+        assert weft.random.integers(low, high, (n,), key=key).tolist() == want
+    radius = [np.sqrt(-2 * np.log(1 - np.float64((a >> 8) * 2.0**-24))) for a, _ in pairs]
+    turns = [(b >> 8) * 2.0**-24 * 2 * np.pi for _, b in pairs]
+    normal = [f(t) * r for r, t in zip(radius, turns) for f in (np.cos, np.sin)][:n]
+    got = weft.random.normal((n,), key=key).tolist()
+    np.testing.assert_allclose(got, normal, rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize("dtype", [None, "float32", "float64", "float16"])
+@pytest.mark.parametrize("low, high", [(-1.0, 3.0), (0, 5), (2.5, 2.5), (0.0, 1.0), (0.0, 2)])
+def test_scaled_numbers_are_those_of_arrays(low, high, dtype):
+    """Without a key the core scales block by block; the key's way is a chain of array operations."""
+    for shape in ((), (1,), 7, (4100, 1), (3, 13_337)):
+        for make in (weft.random.uniform, weft.random.normal):
+            weft.random.seed(11)
+            got = make(shape, low, high, dtype=dtype)
+            want = make(shape, low, high, dtype=dtype, key=weft.random.key(11))
+            assert got.dtype == want.dtype and got.shape == want.shape
+            assert got.tolist() == want.tolist()
+
+
+@pytest.mark.parametrize(
+    "low, high", [(0, 1), (-5, 9), (-(2**31), 2**31), (2**53, 2**53 + 2), (0, 2**40)]
+)
+def test_integers_without_a_key_are_those_with_one(low, high):
+    for shape in ((), 3, (5, 7), (2, 9001)):
+        weft.random.seed(12)
+        got = weft.random.integers(low, high, shape)
+        want = weft.random.integers(low, high, shape, key=weft.random.key(12))
+        assert got.dtype == weft.int64 and got.shape == want.shape
+        assert got.tolist() == want.tolist()
 
 
 @pytest.mark.parametrize("make", ["uniform", "normal", "bernoulli", "integers"])

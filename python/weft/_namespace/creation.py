@@ -105,12 +105,12 @@ def full_like(x, /, fill_value, *, dtype=None, device=None):
 
 def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
     """Evenly spaced numbers from start up to, without, stop."""
+    if dtype is None:
+        x = _core._arange_plain(start, stop, step, device)
+        if x is not None:
+            return x
     if stop is None:
         start, stop = 0, start
-    if type(start) is type(stop) is type(step) is int and dtype is None and step:
-        if -(2**52) < start < 2**52 and -(2**52) < step < 2**52:  # the common case
-            count = -((start - stop) // step)
-            return _core._arange(start, step, count if count > 0 else 0, _int64, device)
     if step == 0:
         raise _error(
             _core.ArgumentError,
@@ -173,16 +173,7 @@ def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
 
 def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
     """Ones on diagonal k, zeros elsewhere."""
-    n_cols = n_rows if n_cols is None else n_cols
-    out = zeros((n_rows, n_cols), dtype=dtype, device=device)
-    first = _py.max(0, -k)
-    count = _py.min((n_rows - first, n_cols - _py.max(0, k)))
-    if count > 0:
-        diagonal = out.as_strided((out.size,), (1,))[first * n_cols + _py.max(0, k) :: n_cols + 1][
-            :count
-        ]
-        diagonal[...] = 1
-    return out
+    return _core._eye(n_rows, n_rows if n_cols is None else n_cols, k, dtype, device)
 
 
 __all__ = [

@@ -13,7 +13,6 @@ from .creation import asarray
 from .types import iinfo
 
 
-_MANY = 4096  # elements, from which on another pass over memory costs more than putting two steps together
 _FLOATS = frozenset(("float32", "float64", "float16", "bfloat16"))
 
 
@@ -44,7 +43,6 @@ def clip(x, /, min=None, max=None):
     numbers = int if integers else (int, float)
     if (
         isinstance(x, NDArray)
-        and (x.size > _MANY or not x.device.host_accessible)
         and (integers or _name(x.dtype) in _FLOATS)
         and _py.all(
             b is None or isinstance(b, numbers) and not isinstance(b, _pybool) for b in (min, max)

@@ -92,11 +92,30 @@ void batches(F fn, const NDArray& a, const NDArray& b, const NDArray& out, std::
   }
 }
 
+/// The product with a vector of a matrix of 16-bit floats, without a float32 copy of the matrix.
+/// False, and nothing done, for other operands.
+bool narrow_vector_product(const NDArray& a, const NDArray& b, const NDArray& out) {
+  if (out.ndim() != 2) return false;
+  const std::int64_t m = out.shape()[0], n = out.shape()[1], k = a.shape()[1];
+  if ((m == 1) == (n == 1) || k < 2) return false;
+  const NDArray matrix = n == 1 ? a : b.transpose(0, 1);
+  if (!is_narrow_float(matrix.elem()) || elem_bytes(matrix.elem()) != 2) return false;
+  const NDArray& held = n == 1 ? b : a;
+  const NDArray vector = held.elem() == Elem::float32 ? held : convert(held, Elem::float32);
+  const CastFn widen =
+      kernels().cast[static_cast<int>(matrix.elem())][static_cast<int>(Elem::float32)];
+  return narrow_gemv(m * n, k, reinterpret_cast<const std::uint16_t*>(matrix.host()),
+                     matrix.strides()[0], matrix.strides()[1], widen,
+                     reinterpret_cast<const float*>(vector.host()),
+                     vector.strides()[n == 1 ? 0 : 1], reinterpret_cast<float*>(out.host()));
+}
+
 /// out = a b, of the kernel's type and not empty, for operands that broadcast to these shapes.
 void host_product(Elem kernel, NDArray a, NDArray b, const NDArray& out, const Dims& shape_a,
                   const Dims& shape_b) {
   const int last = out.ndim() - 1;
   std::int64_t m = out.shape()[last - 1], n = out.shape()[last], k = shape_a[last];
+  if (kernel == Elem::float32 && narrow_vector_product(a, b, out)) return;
   if (a.elem() != kernel) a = convert(a, kernel);
   if (b.elem() != kernel) b = convert(b, kernel);
   const bool a_runs = a.strides()[a.ndim() - 1] == 1, b_runs = b.strides()[b.ndim() - 2] == 1;
@@ -199,8 +218,14 @@ NDArray matmul(const NDArray& a_in, const NDArray& b_in) {
   const bool tiles =
       a.on_host() && a.elem() == Elem::bfloat16 && b.elem() == Elem::bfloat16 && tile_products();
   if (tiles || (!a.on_host() && on_device().has_products(a))) kernel = e;
-  NDArray out = NDArray::empty(a.device(), kernel, shape);
-  if (!out.on_host()) {
+  // A column by a row has no sums.
+  const bool outer = k == 1 && m > 1 && n > 1 && a.on_host() && e != Elem::boolean;
+  if (outer) kernel = e;
+  NDArray out =
+      outer ? apply(Op::multiply, Arg(a), Arg(b)) : NDArray::empty(a.device(), kernel, shape);
+  if (outer) {
+    WEFT_CHECK(out.shape() == shape, "outer product of ", describe(a), " and ", describe(b));
+  } else if (!out.on_host()) {
     if (k == 0) out = full(out.device(), kernel, shape, Scalar(0));
     else if (out.size() > 0)
       on_device().matmul(out, a.broadcast_to(shape_a), b.broadcast_to(shape_b));

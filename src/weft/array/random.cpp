@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "weft/array/on_device.h"
+#include "weft/base/error.h"
+#include "weft/host/kernel_lists.h"
 #include "weft/host/kernels.h"
 #include "weft/host/loop_kernels.h"
 #include "weft/runtime/pool.h"
@@ -19,13 +21,14 @@ bool on_grid(const Ref<Device>& device) {
   return !device->info().host_accessible && on_device().has_grid(device);
 }
 
-/// Numbers of counters from `first` on, `per` to each; `finish` makes of a part's numbers what is
-/// wanted.
-template <typename T, typename F>
-NDArray fill(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first, std::int64_t count,
-             Elem elem, RandomKernel kind, F finish) {
+/// Counters whose numbers stay in the nearest cache.
+constexpr std::int64_t kBlock = 1024;
+
+/// make(counters, first, to) for the numbers of counters from `first` on, a block at a time.
+template <typename T, typename Make>
+NDArray fill(const Ref<Device>& device, std::uint64_t first, std::int64_t count, Elem elem,
+             const Make& make) {
   constexpr std::int64_t per = 16 / static_cast<std::int64_t>(sizeof(T));
-  const RandomFn fn = kernels().random[static_cast<int>(kind)];
   std::vector<T> host;
   NDArray out = NDArray::empty(device, elem, Dims{count});
   T* data = nullptr;
@@ -35,23 +38,51 @@ NDArray fill(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
     host.resize(static_cast<std::size_t>(count));
     data = host.data();
   }
-  auto part = [&](std::int64_t g, std::int64_t groups, T* to) {
-    fn(groups, seed, first + static_cast<std::uint64_t>(g), to);
-    finish(to, groups * per);
-  };
   const std::int64_t whole = count / per, rest = count % per;
-  runtime::Pool::shared().parallel_for(
-      whole, 4096, [&](std::int64_t g, std::int64_t end) { part(g, end - g, data + g * per); });
+  runtime::Pool::shared().parallel_for(whole, 4096, [&](std::int64_t g, std::int64_t end) {
+    for (; g < end; g += kBlock)
+      make(std::min(kBlock, end - g), first + static_cast<std::uint64_t>(g), data + g * per);
+  });
   if (rest) {
     T last[per];
-    part(whole, 1, last);
+    make(std::int64_t{1}, first + static_cast<std::uint64_t>(whole), last);
     std::copy_n(last, rest, data + whole * per);
   }
   if (!host.empty())
     device->upload(*out.handle(), 0, host.data(), static_cast<runtime::Bytes>(out.nbytes()));
   return out;
 }
+
+/// x = x * factor + shift of n numbers.
+template <typename T>
+void rescale(const RandomScale& scale, T* x, std::int64_t n) {
+  const Elem e = sizeof(T) == 4 ? Elem::float32 : Elem::float64;
+  const T factor = static_cast<T>(scale.factor), shift = static_cast<T>(scale.shift);
+  const void *times[2] = {x, &factor}, *plus[2] = {x, &shift};
+  if (scale.factor != 1) one_kernel(1, Op::multiply, e)(n, times, x);
+  if (scale.shift != 0) one_kernel(1, Op::add, e)(n, plus, x);
+}
+
+/// `finish` makes of a block's numbers what is wanted.
+template <typename T, typename F>
+NDArray reals(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
+              std::int64_t count, Elem elem, RandomKernel kind, const RandomScale& scale,
+              const F& finish) {
+  const RandomFn fn = kernels().random[static_cast<int>(kind)];
+  return fill<T>(device, first, count, elem, [&](std::int64_t n, std::uint64_t at, T* to) {
+    fn(n, seed, at, to);
+    const std::int64_t numbers = n * (16 / static_cast<std::int64_t>(sizeof(T)));
+    finish(to, numbers);
+    rescale(scale, to, numbers);
+  });
+}
 constexpr auto as_they_are = [](auto*, std::int64_t) {};
+
+bool on_grid(const Ref<Device>& device, const RandomScale& scale) {
+  if (!on_grid(device)) return false;
+  WEFT_CHECK(scale.factor == 1 && scale.shift == 0, "devices make plain random numbers");
+  return true;
+}
 
 }  // namespace
 
@@ -59,37 +90,51 @@ NDArray random_bits(const Ref<Device>& device, std::uint64_t seed, std::uint64_t
                     std::int64_t count) {
   if (on_grid(device))
     return on_device().random(device, seed, first, count, Elem::uint32, RandomNumbers::bits);
-  return fill<std::uint32_t>(device, seed, first, count, Elem::uint32, RandomKernel::bits,
-                             as_they_are);
+  const RandomFn fn = kernels().random[static_cast<int>(RandomKernel::bits)];
+  return fill<std::uint32_t>(
+      device, first, count, Elem::uint32,
+      [&](std::int64_t n, std::uint64_t at, std::uint32_t* to) { fn(n, seed, at, to); });
 }
 
 NDArray random_uniform(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
-                       std::int64_t count, Elem elem) {
-  if (on_grid(device)) {
+                       std::int64_t count, Elem elem, RandomScale scale) {
+  if (on_grid(device, scale)) {
     const bool wide = elem == Elem::float64;
     return on_device().random(device, seed, first, count, wide ? elem : Elem::float32,
                               wide ? RandomNumbers::uniform64 : RandomNumbers::uniform);
   }
   if (elem == Elem::float64)
-    return fill<double>(device, seed, first, count, elem, RandomKernel::uniform64, as_they_are);
-  return fill<float>(device, seed, first, count, Elem::float32, RandomKernel::uniform, as_they_are);
+    return reals<double>(device, seed, first, count, elem, RandomKernel::uniform64, scale,
+                         as_they_are);
+  return reals<float>(device, seed, first, count, Elem::float32, RandomKernel::uniform, scale,
+                      as_they_are);
 }
 
 NDArray random_normal(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
-                      std::int64_t count, Elem elem) {
-  if (on_grid(device)) {
+                      std::int64_t count, Elem elem, RandomScale scale) {
+  if (on_grid(device, scale)) {
     const bool wide = elem == Elem::float64;
     return on_device().random(device, seed, first, count, wide ? elem : Elem::float32,
                               wide ? RandomNumbers::normal64 : RandomNumbers::normal);
   }
   if (elem == Elem::float64) {
-    return fill<double>(device, seed, first, count, elem, RandomKernel::uniform64,
-                        [](double* x, std::int64_t n) {
-                          const void* in[1] = {x};
-                          loop_kernels().normal_pairs(n / 2, in, x);
-                        });
+    return reals<double>(device, seed, first, count, elem, RandomKernel::uniform64, scale,
+                         [](double* x, std::int64_t n) {
+                           const void* in[1] = {x};
+                           loop_kernels().normal_pairs(n / 2, in, x);
+                         });
   }
-  return fill<float>(device, seed, first, count, Elem::float32, RandomKernel::normal, as_they_are);
+  return reals<float>(device, seed, first, count, Elem::float32, RandomKernel::normal, scale,
+                      as_they_are);
+}
+
+NDArray random_integers(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
+                        std::int64_t count, std::int64_t low, std::uint32_t range) {
+  WEFT_CHECK(!on_grid(device), "integers of hosts only");
+  return fill<std::int64_t>(device, first, count, Elem::int64,
+                            [&](std::int64_t n, std::uint64_t at, std::int64_t* to) {
+                              loop_kernels().random_integers(n, seed, at, range, low, to);
+                            });
 }
 
 }  // namespace weft

@@ -12,11 +12,18 @@ namespace weft {
 /// `count` uint32 words.
 NDArray random_bits(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
                     std::int64_t count);
+/// What hosts make of a number x: x * factor + shift, each rounded to the type.
+struct RandomScale {
+  double factor = 1, shift = 0;
+};
 /// Uniform in [0, 1): 24 bits of one word for float32, 53 bits of two for float64.
 NDArray random_uniform(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
-                       std::int64_t count, Elem elem);
+                       std::int64_t count, Elem elem, RandomScale scale = {});
 /// Standard normal by Box and Muller's method.
 NDArray random_normal(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
-                      std::int64_t count, Elem elem);
+                      std::int64_t count, Elem elem, RandomScale scale = {});
+/// int64 in [low, low + range), of hosts: low + the upper 64 bits of range times two words.
+NDArray random_integers(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
+                        std::int64_t count, std::int64_t low, std::uint32_t range);
 
 }  // namespace weft

@@ -83,6 +83,17 @@ Tensor constant(const Scalar& s, const Tensor& like) {
   return Tensor(full(like.device(), promote_weak(like.elem(), s.kind), Dims{}, s));
 }
 
+/// Of a complex sign(x): g less its part along sign(x), over |x|, since the sign turns with x but
+/// does not grow; 0 at 0.
+Tensor sign_gradient(const Tensor& g, const Tensor& x, const Tensor& sign) {
+  const Tensor along = apply(Op::real, apply(Op::multiply, conj(sign), g));
+  const Tensor across = apply(Op::subtract, g, apply(Op::multiply, sign, along));
+  const Tensor size = apply(Op::abs, x);
+  const Tensor inverse = where(apply(Op::equal, size, Scalar(0)), constant(Scalar(0), size),
+                               apply(Op::reciprocal, size));
+  return apply(Op::multiply, across, inverse);
+}
+
 std::vector<int> all_axes(const Axes& axes, int ndim) {
   std::vector<int> out;
   if (axes.all) {
@@ -102,10 +113,12 @@ Dims kept_shape(const Dims& shape, const std::vector<int>& axes) {
 }  // namespace
 
 Tensor apply(Op op, const Tensor& x) {
+  const bool turns = op == Op::sign && is_complex(x.elem());
   return make_tensor(
       info(op).name.data(), apply(op, Arg(x.data())), {x},
-      [op](const GradientCall& c) {
+      [op, turns](const GradientCall& c) {
         std::vector<Tensor> out(1);
+        if (turns) out[0] = sign_gradient(c.g, c.x[0], c.out);
         // Parts of complex numbers, which no cell can say.
         if (op == Op::real) out[0] = astype(c.g, c.x[0].elem());
         if (op == Op::imag) out[0] = apply(Op::multiply, c.g, Scalar(std::complex<double>(0, 1)));
@@ -115,7 +128,7 @@ Tensor apply(Op op, const Tensor& x) {
         });
         return out;
       },
-      kGradients[row_of(op)].first);
+      turns ? reads_of("x, out") : kGradients[row_of(op)].first);
 }
 
 Tensor apply(Op op, const Tensor& x, const Tensor& y) {

@@ -72,7 +72,15 @@ Complex neg_(const Complex& x) { return {minus(x.re), minus(x.im)}; }
 Complex conj_(const Complex& x) { return {x.re, minus(x.im)}; }
 Complex round_(const Complex& x) { return {call("round", x.re), call("round", x.im)}; }
 
-Expr abs_(const Complex& x) { return ir::cast(x.re->dtype, magnitude(widen(x))); }
+Expr abs_(const Complex& x) {
+  const Wide z = widen(x);
+  if (!z.narrow) return magnitude(z);
+  // No square leaves the range; (infinity, NaN) alone needs a second look, at twice as many lanes.
+  const Expr root_of_sum = ir::cast(dtypes::float32, root(z.x * z.x + z.y * z.y));
+  return ir::select(either(infinite(x.re), infinite(x.im)),
+                    ir::make_const(std::numeric_limits<double>::infinity(), dtypes::float32),
+                    root_of_sum);
+}
 
 Complex sign_(const Complex& x) {
   const Expr m = abs_(x), zero = ir::make_const(0, x.re->dtype), none = ir::eq(m, zero);

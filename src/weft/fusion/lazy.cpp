@@ -352,6 +352,15 @@ void with_conjugates(const Lazy& node, const Lazy& g, std::vector<Lazy>& result,
     if (r.defined()) r = conjugate(r);
 }
 
+Lazy sign_gradient(const Lazy& g, const Lazy& x, const Lazy& sign) {
+  const Lazy along = apply(Op::real, apply(Op::multiply, apply(Op::conj, sign), g));
+  const Lazy across = apply(Op::subtract, g, apply(Op::multiply, sign, along));
+  const Lazy size = apply(Op::abs, x);
+  const Lazy inverse = where(apply(Op::equal, size, Scalar(0)), constant(Scalar(0), size),
+                             apply(Op::reciprocal, size));
+  return apply(Op::multiply, across, inverse);
+}
+
 void node_gradient(const Lazy& node, const Lazy& g, std::vector<Lazy>& result) {
   const std::vector<Lazy>& in = node->in;
   switch (node->kind) {
@@ -362,6 +371,10 @@ void node_gradient(const Lazy& node, const Lazy& g, std::vector<Lazy>& result) {
       }
       if (node->op == Op::imag) {
         result[0] = apply(Op::multiply, g, Scalar(std::complex<double>(0, 1)));
+        return;
+      }
+      if (node->op == Op::sign && is_complex(node.elem())) {
+        result[0] = sign_gradient(g, in[0], node);
         return;
       }
       with_conjugates(node, g, result,

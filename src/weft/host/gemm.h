@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "weft/host/kernels.h"
+
 namespace weft {
 
 /// C (+)= A B, any strides of A and B, C row-major with row step ldc; `add`: to what C holds.
@@ -92,5 +94,9 @@ extern template bool gemv(std::int64_t, std::int64_t, const float*, std::int64_t
                           const float*, std::int64_t, float*);
 extern template bool gemv(std::int64_t, std::int64_t, const double*, std::int64_t, std::int64_t,
                           const double*, std::int64_t, double*);
+/// The same for a matrix of 16-bit floats, which `widen` makes float32 block by block, so that the
+/// matrix is read once and never written.
+bool narrow_gemv(std::int64_t m, std::int64_t k, const std::uint16_t* a, std::int64_t row,
+                 std::int64_t col, CastFn widen, const float* x, std::int64_t step, float* y);
 
 }  // namespace weft

@@ -69,17 +69,22 @@ void columns(I m, I k, const T* a, I col, const T* x, T* y) {
   }
 }
 
+/// x with step 1, in `line` where it had gaps.
+template <typename T>
+const T* without_gaps(I k, const T* x, I step, std::vector<T>& line) {
+  if (step == 1 || k <= 1) return x;
+  line.resize(static_cast<std::size_t>(k));
+  for (I p = 0; p < k; ++p) line[static_cast<std::size_t>(p)] = x[p * step];
+  return line.data();
+}
+
 }  // namespace
 
 template <typename T>
 bool gemv(I m, I k, const T* a, I row, I col, const T* x, I step, T* y) {
   if (col != 1 && row != 1 && m > 1 && k > 1) return false;
-  std::vector<T> line;  // x without gaps
-  if (step != 1 && k > 1) {
-    line.resize(static_cast<std::size_t>(k));
-    for (I p = 0; p < k; ++p) line[static_cast<std::size_t>(p)] = x[p * step];
-    x = line.data();
-  }
+  std::vector<T> line;
+  x = without_gaps(k, x, step, line);
   auto& pool = runtime::Pool::shared();
   if (col == 1 || k == 1) {
     if (m == 1) {
@@ -101,6 +106,52 @@ bool gemv(I m, I k, const T* a, I row, I col, const T* x, I step, T* y) {
   }
   const I grain = (std::max<I>(64, 65536 / k) + 63) / 64 * 64;
   pool.parallel_for(m, grain, [&](I i, I end) { columns(end - i, k, a + i, col, x, y + i); });
+  return true;
+}
+
+bool narrow_gemv(I m, I k, const std::uint16_t* a, I row, I col, CastFn widen, const float* x,
+                 I step, float* y) {
+  constexpr I kWide = 8192;  // elements of a block: half of the nearest cache
+  const bool rows = col == 1 || k == 1;
+  if (!rows && row != 1 && m > 1) return false;
+  std::vector<float> line;
+  x = without_gaps(k, x, step, line);
+  auto& pool = runtime::Pool::shared();
+  if (rows) {
+    const I grain = (std::max<I>(8, 65536 / k) + 3) / 4 * 4;
+    pool.parallel_for(m, grain, [&](I i, I end) {
+      const I count = std::min(end - i, std::max<I>(4, kWide / k / 4 * 4));
+      std::vector<float> wide(static_cast<std::size_t>(count * k));
+      for (; i < end; i += count) {
+        const I height = std::min(count, end - i);
+        if (row == k || height == 1) {
+          widen(height * k, a + i * row, wide.data());
+        } else {
+          for (I r = 0; r < height; ++r) widen(k, a + (i + r) * row, wide.data() + r * k);
+        }
+        I r = 0;
+        for (; r + 4 <= height; r += 4) dots<float>().four(wide.data() + r * k, x, y + i + r, k, k);
+        for (; r < height; ++r) dots<float>().one(wide.data() + r * k, x, y + i + r, k, k);
+      }
+    });
+    return true;
+  }
+  // Columns: eight of a piece of y at a time, which are added to it.
+  constexpr I kPiece = kWide / 8, kColumns = 8;
+  const I grain = (std::max<I>(64, 65536 / k) + 63) / 64 * 64;
+  pool.parallel_for(m, grain, [&](I from, I end) {
+    std::vector<float> wide(static_cast<std::size_t>(kPiece * kColumns));
+    for (; from < end; from += kPiece) {
+      const I count = std::min(kPiece, end - from);
+      std::memset(y + from, 0, static_cast<std::size_t>(count) * sizeof(float));
+      for (I p = 0; p < k; p += kColumns) {
+        const I width = std::min(kColumns, k - p);
+        for (I c = 0; c < width; ++c)
+          widen(count, a + from + (p + c) * col, wide.data() + c * kPiece);
+        dots<float>().columns(wide.data(), x + p, y + from, count, width, kPiece);
+      }
+    }
+  });
   return true;
 }
 

@@ -37,7 +37,8 @@ struct KernelEntry {
     steps,
     add_products,
     normal_pairs,
-    put_add
+    put_add,
+    random_integers
   };
   std::int16_t table, row, elem, layout;
   void (*function)();

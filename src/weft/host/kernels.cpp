@@ -14,7 +14,9 @@ namespace weft {
 #define WEFT_GROUPS(X, level) \
   X(integers, level)          \
   X(reals, level)             \
-  X(complex, level) X(booleans, level) X(casts, level) X(places, level) X(vectors, level)
+  X(complex, level)           \
+  X(complex_products, level)  \
+  X(booleans, level) X(random, level) X(casts, level) X(places, level) X(vectors, level)
 #define WEFT_DECLARE_LIST(group, level) \
   extern "C" const KernelEntry weft_kernels_##group##_##level[];
 #define WEFT_DECLARE(level) WEFT_GROUPS(WEFT_DECLARE_LIST, level)
@@ -54,6 +56,7 @@ void enter(const KernelEntry* list, Tables& tables) {
       case KernelEntry::reduce_four: put(t.reduce_four[k.row][k.elem]); break;
       case KernelEntry::known: put(tables.one.known[k.row][k.elem]); break;
       case KernelEntry::random: put(t.random[k.row]); break;
+      case KernelEntry::random_integers: put(tables.loops.random_integers); break;
       case KernelEntry::copying: {
         const int bytes = elem_bytes(static_cast<Elem>(k.elem));
         put(tables.copying.function[k.row][std::countr_zero(static_cast<unsigned>(bytes))]);

@@ -50,6 +50,10 @@ using RealStepsFn = void (*)(std::int64_t n, std::int64_t first, double start, d
 using AddProductsFn = void (*)(std::int64_t n, const void* x, const void* in, void* acc);
 /// Pairs of numbers in [0, 1) to pairs with the normal distribution; out may be in[0].
 using NormalPairsFn = void (*)(std::int64_t n, const void* const* in, void* out);
+/// Of n counters from `first` on, two int64 each: low + the upper 64 bits of range times 64 random
+/// ones.
+using RandomIntegersFn = void (*)(std::int64_t n, std::uint64_t seed, std::uint64_t first,
+                                  std::uint32_t range, std::int64_t low, void* out);
 
 /// Elements of 1, 2, 4, 8 and 16 bytes, whatever their type.
 inline constexpr int kWidths = 5;
@@ -74,6 +78,7 @@ struct LoopTable {
   RealStepsFn real_steps[kElems] = {};      // float32, float64
   AddProductsFn add_products[kElems] = {};  // booleans, integers, complex numbers
   NormalPairsFn normal_pairs = nullptr;     // of float64
+  RandomIntegersFn random_integers = nullptr;
 };
 /// The table for this processor.
 const LoopTable& loop_kernels();

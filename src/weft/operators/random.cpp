@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/operators/random.h"
+#include "weft/operators/random_words.h"
 
 #include "weft/base/text.h"
 #include "weft/ir/build.h"
@@ -42,7 +42,9 @@ Expr unit(const Expr& w) { return ir::cast(dtypes::float32, shifted(w, 8)) * rea
 Expr unit(const Expr& low, const Expr& high) {
   auto wide = [](const Expr& x) { return ir::cast(dtypes::float64, x); };
   auto number64 = [](double v) { return ir::make_const(v, dtypes::float64); };
-  return (wide(high) * number64(0x1p21) + wide(shifted(low, 11))) * number64(0x1p-53);
+  // 21 bits: the conversion of signed numbers, which processors have.
+  const Expr lowest = wide(ir::cast(dtypes::int32, shifted(low, 11)));
+  return (wide(high) * number64(0x1p21) + lowest) * number64(0x1p-53);
 }
 
 /// Two numbers with the normal distribution from two words (Box and Muller): a radius from one, an
@@ -98,34 +100,43 @@ Stmt box_muller64(const Expr& u, const Expr& v,
 
 }  // namespace
 
+Stmt random_of_words(RandomNumbers kind, const ir::Exprs& w,
+                     const std::function<Stmt(const ir::Exprs&)>& then) {
+  switch (kind) {
+    case RandomNumbers::bits: return then(w);
+    case RandomNumbers::uniform: return then({unit(w[0])});
+    case RandomNumbers::uniform64: return then({unit(w[0], w[1])});
+    case RandomNumbers::normal64:
+      return with_values({unit(w[0], w[1]), unit(w[2], w[3])}, [&](const Words& u) {
+        return box_muller64(u[0], u[1], [&](const Expr& x, const Expr& y) { return then({x, y}); });
+      });
+    default:
+      return box_muller(w[0], w[1], [&](const Expr& a, const Expr& b) {
+        return with_values({a, b}, then);
+      });
+  }
+}
+
 Stmt random_values(RandomNumbers kind, const Expr& seed, const Expr& counter,
                    const std::function<Stmt(const ir::Exprs&)>& then) {
   auto narrow = [](const Expr& x) { return ir::cast(dtypes::uint32, x); };
   auto upper = [&](const Expr& x) { return narrow(shifted(x, 32)); };
-  auto made = [&](const Words& w) {
-    switch (kind) {
-      case RandomNumbers::bits: return then(w);
-      case RandomNumbers::uniform: return then({unit(w[0]), unit(w[1]), unit(w[2]), unit(w[3])});
-      case RandomNumbers::uniform64: return then({unit(w[0], w[1]), unit(w[2], w[3])});
-      case RandomNumbers::normal64:
-        return with_values({unit(w[0], w[1]), unit(w[2], w[3])}, [&](const Words& u) {
-          return box_muller64(u[0], u[1], [&](const Expr& x, const Expr& y) {
-            return then({x, y});
-          });
-        });
-      default:
-        return box_muller(w[0], w[1], [&](const Expr& a, const Expr& b) {
-          return with_values({a, b}, [&](const Words& first) {
-            return box_muller(w[2], w[3], [&](const Expr& c, const Expr& d) {
-              return then({first[0], first[1], c, d});
-            });
-          });
-        });
-    }
+  const auto width = static_cast<std::ptrdiff_t>(random_words(kind));
+  std::function<Stmt(const Words&, const Words&)> made = [&](const Words& words,
+                                                             const Words& numbers) {
+    if (words.empty()) return then(numbers);
+    const Words rest(words.begin() + width, words.end());
+    return random_of_words(kind, Words(words.begin(), words.begin() + width),
+                           [&](const Words& values) {
+                             Words all = numbers;
+                             all.insert(all.end(), values.begin(), values.end());
+                             return made(rest, all);
+                           });
   };
   return with_values({narrow(seed), upper(seed), narrow(counter), upper(counter)},
                      [&](const Words& k) {
-                       return rounds({k[2], k[3], word(0), word(0)}, k[0], k[1], 0, made);
+                       return rounds({k[2], k[3], word(0), word(0)}, k[0], k[1], 0,
+                                     [&](const Words& w) { return made(w, {}); });
                      });
 }
 

@@ -65,6 +65,17 @@ Stmt with_numbers(const std::vector<Complex>& values, const Then& then) {
   });
 }
 
+bool is_product(Op op) { return op == Op::multiply || op == Op::square; }
+
+/// A row's value. Products are a difference beside a sum, which become one instruction for both;
+/// their file is compiled without instructions that keep a product and a sum in one rounding
+/// (complex_ir::mul_ says why).
+Complex value_of(Op op, const std::vector<Complex>& x) {
+  if (!is_product(op)) return row_value(op, x);
+  const Complex &a = x.front(), &b = x.back();
+  return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
+
 ir::PrimFunc map_function(Op op, int arity, Elem e, Elem result, int layout, bool blocks) {
   Program p;
   const Expr extent = blocks ? number(kBlock) : Expr(p.n);
@@ -87,7 +98,7 @@ ir::PrimFunc map_function(Op op, int arity, Elem e, Elem result, int layout, boo
   if (!blocks) {
     return p.finish(vectors("i", extent, [&](const Expr& i) {
       return with_numbers(loads(i), [&](const std::vector<Complex>& x) {
-        return with_shared(parts(row_value(op, x)),
+        return with_shared(parts(value_of(op, x)),
                            [&](const std::vector<Expr>& v) { return put(i, v); });
       });
     }));
@@ -223,7 +234,7 @@ ir::PrimFunc scan_function(const Taking& take) {
 
 }  // namespace
 
-std::vector<Kernel> complex_kernels() {
+std::vector<Kernel> complex_kernels(bool products) {
   std::vector<Kernel> out;
   using T = KernelEntry;
   for (Elem e : {Elem::complex64, Elem::complex128}) {
@@ -232,6 +243,7 @@ std::vector<Kernel> complex_kernels() {
       const Row& row = kRows[row_of(static_cast<Op>(k))];
       if (!(row.types & C)) continue;
       const Op op = static_cast<Op>(k);
+      if (is_product(op) != products) continue;
       const Elem result = row.rule == boolean ? Elem::boolean : row.rule == real ? real_of(e) : e;
       const Complex probe = {ir::make_var("x", part), ir::make_var("y", part)};
       const Complex z = row_value(op, {probe, probe});
@@ -247,7 +259,7 @@ std::vector<Kernel> complex_kernels() {
              blocks, std::vector<Elem>(static_cast<std::size_t>(row.arity), e), result});
       }
     }
-    for (int k = 0; k < kReduceOps; ++k) {
+    for (int k = 0; k < kReduceOps && !products; ++k) {
       const Row& row = kReductions[row_of(static_cast<ReduceOp>(k))];
       if (!(row.types & C)) continue;
       const Taking take(static_cast<ReduceOp>(k), e);

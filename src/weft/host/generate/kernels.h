@@ -62,16 +62,18 @@ std::vector<Kernel> extreme_kernels();
 std::vector<Kernel> index_kernels();
 /// Evenly spaced numbers, rows of products, normal numbers in pairs.
 std::vector<Kernel> loop_kernels();
-/// Rows and reductions of complex numbers.
-std::vector<Kernel> complex_kernels();
+/// Rows and reductions of complex numbers; `products`: those of the rows that are products.
+std::vector<Kernel> complex_kernels(bool products);
 
 /// Is the expression a call of a function that the C library has as vector code, which may differ
 /// from its scalar code in the last place? Does it have such calls in it?
 bool is_library_call(const ir::Expr& e);
 bool calls_library(const ir::Expr& e);
 
-/// Philox and what is made of its words.
+/// Random numbers, and the C function that they take their words from, `kCounters` counters a call.
+inline constexpr std::int64_t kCounters = 16;
 std::vector<Kernel> random_kernels();
+const char* philox_text();
 
 /// Sorting by digits.
 std::vector<Kernel> sort_kernels();
@@ -88,8 +90,9 @@ ir::PrimFunc half_cast_function(bool widens);
 ir::PrimFunc remainder_function(Elem e, int layout, const RowValue& value);
 
 /// One C file: the kernels' text through target c, functions with the tables' signatures, and the
-/// list `weft_kernels_<group>_<WEFT_LEVEL>`.
+/// list `weft_kernels_<group>_<WEFT_LEVEL>`. `helpers`: C text that the kernels call.
 std::string library_text(const std::string& group, const std::vector<Kernel>& kernels,
-                         const std::string& target = "c:library=1");
+                         const std::string& target = "c:library=1",
+                         const std::string& helpers = "");
 
 }  // namespace weft::generate

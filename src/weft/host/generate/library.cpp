@@ -169,7 +169,7 @@ void mark_single(std::string& text, const std::string& function) {
 }  // namespace
 
 std::string library_text(const std::string& group, const std::vector<Kernel>& kernels,
-                         const std::string& target) {
+                         const std::string& target, const std::string& helpers) {
   std::vector<std::pair<std::string, ir::PrimFunc>> functions;
   for (const Kernel& k : kernels) functions.emplace_back(k.name, k.func);
   Ref<runtime::Module> module = build(ir::make_module(std::move(functions)), target);
@@ -180,7 +180,8 @@ std::string library_text(const std::string& group, const std::vector<Kernel>& ke
   WEFT_CHECK(first != std::string::npos, "no kernels in the text of ", group);
   text.insert(first,
               "\n#if defined(__clang__)\n#define WEFT_SINGLE __attribute__((noinline))\n#else\n"
-              "#define WEFT_SINGLE __attribute__((noipa))\n#endif\n");
+              "#define WEFT_SINGLE __attribute__((noipa))\n#endif\n" +
+                  helpers);
   std::string rows;
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     const Kernel& k = kernels[i];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// weft_make_kernels DIR: writes integers.c, reals.c, complex.c, booleans.c, casts.c and places.c,
-// the text of the host's eager kernels, and vectors_<level>.c, those for one width of vectors. Runs
-// at build time, on the machine that builds.
+// weft_make_kernels DIR: writes integers.c, reals.c, complex.c, complex_products.c, booleans.c,
+// random.c, casts.c and places.c, the text of the host's eager kernels, and vectors_<level>.c,
+// those for one width of vectors. Runs at build time, on the machine that builds.
 
 #include <fstream>
 #include <iostream>
@@ -53,7 +53,6 @@ int main(int argc, char** argv) {
     std::vector<Kernel> reals = weft::generate::table_kernels({Elem::float32, Elem::float64});
     for (Kernel& k : weft::generate::row_kernels({Elem::float32, Elem::float64}))
       reals.push_back(std::move(k));
-    for (Kernel& k : weft::generate::random_kernels()) reals.push_back(std::move(k));
     std::vector<Kernel> moves = weft::generate::cast_kernels();
     for (Kernel& k : weft::generate::sort_kernels()) moves.push_back(std::move(k));
     for (Kernel& k : weft::generate::copy_kernels()) moves.push_back(std::move(k));
@@ -61,17 +60,21 @@ int main(int argc, char** argv) {
     for (Kernel& k : weft::generate::index_kernels()) places.push_back(std::move(k));
     for (Kernel& k : weft::generate::loop_kernels()) places.push_back(std::move(k));
     const std::string folder = argv[1];
-    const bool done = write(folder, "integers",
-                            weft::generate::table_kernels({Elem::int8, Elem::int16, Elem::int32,
-                                                           Elem::int64, Elem::uint8, Elem::uint16,
-                                                           Elem::uint32, Elem::uint64})) &&
-                      write(folder, "reals", reals) &&
-                      write(folder, "complex", weft::generate::complex_kernels()) &&
-                      write(folder, "booleans", weft::generate::table_kernels({Elem::boolean})) &&
-                      write(folder, "casts", moves) && write(folder, "places", places) &&
-                      vectors(folder, "base", weft::kShapeBase) &&
-                      vectors(folder, "avx2", weft::kShapeAvx2) &&
-                      vectors(folder, "avx512", weft::kShapeAvx512);
+    const bool done =
+        write(folder, "integers",
+              weft::generate::table_kernels({Elem::int8, Elem::int16, Elem::int32, Elem::int64,
+                                             Elem::uint8, Elem::uint16, Elem::uint32,
+                                             Elem::uint64})) &&
+        write(folder, "reals", reals) &&
+        write(folder, "complex", weft::generate::complex_kernels(false)) &&
+        write(folder, "complex_products", weft::generate::complex_kernels(true)) &&
+        write(folder, "booleans", weft::generate::table_kernels({Elem::boolean})) &&
+        store(folder + "/random.c",
+              weft::generate::library_text("random", weft::generate::random_kernels(),
+                                           "c:library=1", weft::generate::philox_text())) &&
+        write(folder, "casts", moves) && write(folder, "places", places) &&
+        vectors(folder, "base", weft::kShapeBase) && vectors(folder, "avx2", weft::kShapeAvx2) &&
+        vectors(folder, "avx512", weft::kShapeAvx512);
     return done ? 0 : 1;
   } catch (const weft::Error& e) {
     std::cerr << e.what() << "\n";

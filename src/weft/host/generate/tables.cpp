@@ -208,14 +208,18 @@ ir::PrimFunc next_function(Elem e) {
     return pointwise({{x, false}, {y, false}}, out, v[0], [&](const std::vector<Expr>& in) {
       const Expr from = ir::cast(held, in[0]), to = ir::cast(held, in[1]);
       auto size = [&](const Expr& w) { return ir::call("bitwise_and", {w, whole(all)}); };
-      auto place = [&](const Expr& w) {
-        return ir::select(ir::lt(w, zero), zero - size(w), size(w));
+      // Bits instead of selections in each other, of which compilers make branches.
+      auto ends = [&](const Expr& w) {
+        return ir::call("shift_right", {w, whole(8 * held.bytes() - 1)});
       };
-      const Expr a = place(from), b = place(to);
-      const Expr next = ir::select(ir::lt(a, b), a + whole(1), a - whole(1));
-      const Expr zeros = ir::select(ir::lt(from, zero), least, zero);
-      const Expr moved =
-          ir::select(ir::eq(next, zero), zeros, ir::select(ir::lt(next, zero), least - next, next));
+      auto turned = [&](const Expr& w, const Expr& sign) {
+        return ir::call("bitwise_xor", {w, sign}) - sign;
+      };
+      const Expr a = turned(size(from), ends(from)), b = turned(size(to), ends(to));
+      const Expr next = a + ir::select(ir::lt(a, b), whole(1), whole(-1));
+      const Expr sign =
+          ir::call("bitwise_and", {ir::select(ir::eq(next, zero), from, next), least});
+      const Expr moved = ir::call("bitwise_or", {turned(next, ends(next)), sign});
       const Expr found = ir::select(ir::eq(a, b), to, moved);
       const Expr largest = ir::max(size(from), size(to));
       return ir::cast(word, ir::select(ir::gt(largest, infinity), nan, found));

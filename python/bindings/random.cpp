@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random numbers, and the generator that calls without a key advance: a Python dictionary of "key"
+// and "offset", which is read and written while the interpreter's lock is held.
+
+#include <cmath>
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+
+#include "array_type.h"
+#include "random.h"
+#include "weft/array/random.h"
+
+namespace weft::py {
+
+namespace {
+
+using Counter = std::pair<std::uint64_t, std::uint64_t>;
+
+/// (seed, first counter) of a draw of `words` words, four to a counter; the generator goes on
+/// behind them.
+Counter next_counter(nb::dict state, std::int64_t words) {
+  static PyObject* const key = PyUnicode_InternFromString("key");
+  static PyObject* const offset = PyUnicode_InternFromString("offset");
+  const auto number = [&](PyObject* name) {
+    PyObject* held = PyDict_GetItemWithError(state.ptr(), name);
+    const std::uint64_t out = held ? PyLong_AsUnsignedLongLongMask(held) : 0;
+    if (PyErr_Occurred()) throw nb::python_error();
+    return out;
+  };
+  const Counter out = {number(key), number(offset)};
+  const std::uint64_t after = out.second + static_cast<std::uint64_t>((words + 3) / 4);
+  const nb::object next = nb::steal(PyLong_FromUnsignedLongLong(after));
+  if (!next.is_valid() || PyDict_SetItem(state.ptr(), offset, next.ptr())) throw nb::python_error();
+  return out;
+}
+
+/// An extent, or a tuple of them; nothing of what the Python code has to refuse or convert.
+std::optional<Dims> plain_shape(nb::handle shape) {
+  Dims out;
+  const auto add = [&](PyObject* extent) {
+    if (!PyLong_CheckExact(extent)) return false;
+    const std::int64_t n = PyLong_AsLongLong(extent);
+    if (n < 0) return PyErr_Clear(), false;
+    out.push_back(n);
+    return true;
+  };
+  if (!PyTuple_CheckExact(shape.ptr()))
+    return add(shape.ptr()) ? std::optional<Dims>(out) : std::nullopt;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape.ptr()); ++i)
+    if (!add(PyTuple_GET_ITEM(shape.ptr(), i))) return std::nullopt;
+  return out;
+}
+
+std::optional<double> plain_number(nb::handle o) {
+  if (!PyFloat_CheckExact(o.ptr()) && !PyLong_CheckExact(o.ptr())) return std::nullopt;
+  const double value = PyFloat_AsDouble(o.ptr());
+  if (value == -1 && PyErr_Occurred()) return PyErr_Clear(), std::nullopt;
+  return value;
+}
+
+NDArray shaped(const NDArray& numbers, const Dims& shape) {
+  return shape.size() == 1 ? numbers : numbers.reshape(shape);
+}
+
+/// Other threads of Python go on while many numbers are made.
+template <typename F>
+NDArray made(std::int64_t count, F&& f) {
+  constexpr std::int64_t kMany = 1 << 14;
+  if (count < kMany) return f();
+  nb::gil_scoped_release nogil;
+  return f();
+}
+
+/// Numbers of the host from the generator; none where the Python code has to see to it.
+std::optional<NDArray> draw(bool normal, nb::dict state, nb::handle shape, nb::handle first,
+                            nb::handle second, nb::handle dtype, nb::handle device) {
+  const std::optional<Dims> extents = plain_shape(shape);
+  const std::optional<double> a = plain_number(first), b = plain_number(second);
+  const Elem e = optional_elem(dtype).value_or(Elem::float32);
+  const Ref<Device> on = device_from_python(device);
+  if (!extents || !a || !b || (e != Elem::float32 && e != Elem::float64)) return std::nullopt;
+  if (!on->info().host_accessible) return std::nullopt;
+  const std::int64_t count = checked_size(*extents, elem_bytes(e));
+  const std::int64_t numbers = normal ? count + count % 2 : count;  // normal ones come in pairs
+  const Counter at = next_counter(std::move(state), numbers * (elem_bytes(e) / 4));
+  const RandomScale scale = normal ? RandomScale{*b, *a} : RandomScale{*b - *a, *a};
+  return made(count, [&] {
+    return shaped(
+        (normal ? random_normal : random_uniform)(on, at.first, at.second, count, e, scale),
+        *extents);
+  });
+}
+
+/// int64 of the host in [low, high), likewise.
+std::optional<NDArray> draw_integers(nb::dict state, nb::handle low, nb::handle high,
+                                     nb::handle shape, nb::handle device) {
+  const std::optional<Dims> extents = plain_shape(shape);
+  const std::optional<double> a = plain_number(low), b = plain_number(high);
+  constexpr double kExact = 0x1p53;
+  if (!extents || !a || !b || !PyLong_CheckExact(low.ptr()) || !PyLong_CheckExact(high.ptr()))
+    return std::nullopt;
+  if (!(std::abs(*a) < kExact && std::abs(*b) < kExact && *a < *b && *b - *a < 0x1p32))
+    return std::nullopt;
+  const Ref<Device> on = device_from_python(device);
+  if (!on->info().host_accessible) return std::nullopt;
+  const std::int64_t count = checked_size(*extents, elem_bytes(Elem::int64));
+  const Counter at = next_counter(std::move(state), 2 * count);
+  return made(count, [&] {
+    return shaped(random_integers(on, at.first, at.second, count, static_cast<std::int64_t>(*a),
+                                  static_cast<std::uint32_t>(*b - *a)),
+                  *extents);
+  });
+}
+
+}  // namespace
+
+void bind_random(nb::module_& m) {
+  m.def(
+      "_random_bits",
+      [](std::uint64_t seed, std::uint64_t first, std::int64_t n, nb::handle device) {
+        const Ref<Device> on = device_from_python(device);
+        return made(n, [&] { return random_bits(on, seed, first, n); });
+      },
+      nb::arg("seed"), nb::arg("first"), nb::arg("n"), nb::arg("device").none());
+  using RandomReals = NDArray (*)(const Ref<Device>&, std::uint64_t, std::uint64_t, std::int64_t,
+                                  Elem, RandomScale);
+  for (const auto& [name, make] :
+       {std::pair<const char*, RandomReals>{"_random_uniform", random_uniform},
+        {"_random_normal", random_normal}}) {
+    m.def(
+        name,
+        [make = make](std::uint64_t seed, std::uint64_t first, nb::handle shape, bool wide,
+                      nb::handle device) {
+          const Ref<Device> on = device_from_python(device);
+          const Dims extents = dims_of(shape, "shape");
+          const Elem elem = wide ? Elem::float64 : Elem::float32;
+          const std::int64_t count = checked_size(extents, elem_bytes(elem));
+          return made(count,
+                      [&] { return shaped(make(on, seed, first, count, elem, {}), extents); });
+        },
+        nb::arg("seed"), nb::arg("first"), nb::arg("shape"), nb::arg("wide"),
+        nb::arg("device").none());
+  }
+  m.def(
+      "_random_integers",
+      [](std::uint64_t seed, std::uint64_t first, nb::handle shape, std::int64_t low,
+         std::uint32_t range, nb::handle device) {
+        const Ref<Device> on = device_from_python(device);
+        const Dims extents = dims_of(shape, "shape");
+        const std::int64_t count = checked_size(extents, elem_bytes(Elem::int64));
+        return made(count, [&] {
+          return shaped(random_integers(on, seed, first, count, low, range), extents);
+        });
+      },
+      nb::arg("seed"), nb::arg("first"), nb::arg("shape"), nb::arg("low"), nb::arg("range"),
+      nb::arg("device").none());
+  m.def("_random_next", next_counter, nb::arg("state"), nb::arg("words"));
+  m.def("_random_draw", draw, nb::arg("normal"), nb::arg("state"), nb::arg("shape"),
+        nb::arg("first"), nb::arg("second"), nb::arg("dtype").none(), nb::arg("device").none());
+  m.def("_random_draw_integers", draw_integers, nb::arg("state"), nb::arg("low"), nb::arg("high"),
+        nb::arg("shape"), nb::arg("device").none());
+}
+
+}  // namespace weft::py
