@@ -361,6 +361,8 @@ def stubs():
     linalg, fft, random = load("linalg"), load("fft"), load("random")
     files["linalg.pyi"] = function_stub(linalg, "NDArray", linalg.__all__)
     files["fft.pyi"] = function_stub(fft, "NDArray", [*fft.__all__, "use"])
+    special = load("special")
+    files["special/__init__.pyi"] = function_stub(special, "Any", special.__all__)
     names = [
         "key",
         "split",

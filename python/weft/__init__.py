@@ -175,6 +175,7 @@ _LATER = (
     "wse",
     "vta",
     "qpu",
+    "special",
 )
 
 

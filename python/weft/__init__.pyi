@@ -19,6 +19,7 @@ from . import qpu as qpu
 from . import random as random
 from . import rpc as rpc
 from . import script as script
+from . import special as special
 from . import te as te
 from . import torch as torch
 from . import vta as vta

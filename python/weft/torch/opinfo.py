@@ -33,6 +33,7 @@ class Tally:
         self.closer = []  # beyond the tolerance, and nearer to float64's results than eager torch
         self.differing = []  # torch's own decompositions differ from eager
         self.nodes = self.able = 0
+        self.reasons = collections.Counter()  # why operators stay with torch
 
     def line(self):
         return (
@@ -48,6 +49,8 @@ class Tally:
                 self.nodes += len(step.unit.ops)
                 self.able += len(step.unit.ops) if step.able else 0
                 with_weft |= step.where == "weft"
+                if not step.able:
+                    self.reasons.update((op.name, step.reason) for op in step.unit.ops)
                 if step.reason.startswith("fault"):
                     self.faults[(name, step.reason)] += 1
         self.with_weft += with_weft
