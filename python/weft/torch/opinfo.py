@@ -3,7 +3,7 @@
 
 Each sample of torch.testing._internal's operator table is traced to ATen operators, compiled, run twice (the trying first
 call and the generated code) and compared with eager torch by torch.testing's tolerances; with --gradients its gradients
-too. Prints passed / total, and what failed. Exit status 1 where something failed.
+too. Prints passed / total, what failed, and why operators stayed with torch. Exit status 1 where something failed.
 """
 
 from __future__ import annotations
@@ -259,6 +259,8 @@ def main(arguments=None):
         print(f"FAILED {name}: {text}")
     for (name, text), count in tally.faults.items():
         print(f"FAULT {name} ({count}): {text}")
+    for (name, text), count in tally.reasons.most_common():
+        print(f"on torch: {name} ({count}): {text}")
     print(tally.line())
     return 1 if tally.failures or tally.faults else 0
 
