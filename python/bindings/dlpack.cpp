@@ -49,7 +49,8 @@ struct DLManagedTensorVersioned {
   DLTensor tensor;
 };
 constexpr std::uint64_t kReadOnly = 1, kCopied = 2;
-enum : int { kHost = 1, kCuda = 2, kCudaHost = 3, kCudaManaged = 13 };  // DLPack's device types
+// DLPack's device types
+enum : int { kHost = 1, kCuda = 2, kCudaHost = 3, kOpenCl = 4, kCudaManaged = 13 };
 
 /// What an exported tensor needs to live: the array itself, its shape and strides.
 template <typename Managed>
@@ -70,17 +71,20 @@ Managed* export_array(NDArray array, std::uint64_t flags) {
   DType type = box->array.dtype();
   DLTensor& t = box->managed.tensor;
   t.data = nullptr;
+  t.byte_offset = 0;
   if (box->array.size() > 0) {
-    t.data = reinterpret_cast<void*>(
-        box->array.handle()->address() +
-        static_cast<std::uint64_t>(box->array.offset() * elem_bytes(box->array.elem())));
+    const auto offset =
+        static_cast<std::uint64_t>(box->array.offset() * elem_bytes(box->array.elem()));
+    // What stands for memory of OpenCL is a cl_mem, beside which the offset has its own field.
+    const bool object = info.dl_type == kOpenCl;
+    t.data = reinterpret_cast<void*>(box->array.handle()->address() + (object ? 0 : offset));
+    if (object) t.byte_offset = offset;
   }
   t.device = {info.dl_type, info.dl_id};
   t.ndim = box->array.ndim();
   t.dtype = {static_cast<std::uint8_t>(type.code), type.bits, 1};
   t.shape = box->shape.data();
   t.strides = box->strides.data();
-  t.byte_offset = 0;
   box->managed.context = box;
   box->managed.deleter = [](Managed* self) { delete static_cast<Export<Managed>*>(self->context); };
   if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) {
@@ -140,11 +144,13 @@ nb::object dlpack(const NDArray& self, nb::handle stream, nb::handle max_version
     if (!may_copy) buffer_error("copy=False, but another device was asked for");
     array = array.to(device_from_python(nb::str("cpu")));
     flags = kCopied;
-  } else if (type != kHost && type != kCuda) {
-    // A cl_mem or a simulator's address is no pointer that a consumer could use.
+  } else if (type != kHost && type != kCuda && type != kOpenCl) {
+    // A simulator's address is nothing that a consumer could use.
     buffer_error(cat("arrays on ", info.name,
                      " are exported by a copy to the host only: pass "
                      "dl_device=(1, 0)"));
+  } else if (type == kOpenCl) {
+    array.device()->synchronize();
   } else if (type == kCuda && (stream.is_none() || nb::cast<std::int64_t>(stream) != -1)) {
     array.device()->synchronize();
     settle_pending(array.device());
@@ -296,6 +302,12 @@ NDArray from_dlpack(PyObject* o, const Ref<Device>& device, Copy copy) {
     return PyCapsule_IsValid(o, kName<DLManagedTensorVersioned>)
                ? import_capsule<DLManagedTensorVersioned>(o, copy)
                : import_capsule<DLManagedTensor>(o, copy);
+  }
+  if (is_ndarray(o)) {  // no detour: of a device that exports nothing, too
+    const NDArray& array = unwrap(o);
+    const bool moves = device && device.get() != array.device().get();
+    if (moves && copy == Copy::never) buffer_error("copy=False, but another device was asked for");
+    return copy == Copy::always && !moves ? array.copy() : array;
   }
   nb::object exporter = nb::handle(o).attr("__dlpack__");
   int type = kHost;

@@ -167,6 +167,29 @@ void bind_lazy(nb::module_& m) {
   nb::class_<FusedFunction>(m, "FusedFunction", "An element-wise function as one kernel.")
       .def(nb::init<const std::string&, const Lazy&, int>())
       .def("__call__", &call_fused);
+  nb::class_<FusedMap>(m, "FusedMap", "Several element-wise results in one pass.")
+      .def(nb::init<std::vector<Lazy>, int, int>(), nb::arg("outputs"), nb::arg("inputs"),
+           nb::arg("numbers"))
+      .def_static("has_step",
+                  [](nb::handle x) {
+                    if (!is_ndarray(x.ptr())) return false;
+                    const NDArray& array = unwrap(x.ptr());
+                    return !array.on_host() && FusedMap::suits(array);
+                  })
+      .def_static("step_type",
+                  [](const std::vector<NDArray>& arrays) {
+                    std::vector<const NDArray*> in;
+                    for (const NDArray& x : arrays) in.push_back(&x);
+                    return FusedMap::step_elem(in);
+                  })
+      .def(
+          "step",
+          [](const FusedMap& map, const std::vector<NDArray>& arrays,
+             const std::vector<double>& numbers, bool in_place) {
+            const nb::gil_scoped_release nogil;
+            return map.step(arrays, std::vector<Scalar>(numbers.begin(), numbers.end()), in_place);
+          },
+          nb::arg("arrays"), nb::arg("numbers"), nb::arg("in_place"));
   nb::class_<ChunkedMap>(m, "ChunkedMap", "Elementwise operations on the host, a chunk at a time.")
       .def("run", [](const ChunkedMap& map, const std::vector<NDArray>& inputs) {
         std::vector<NDArray> out;

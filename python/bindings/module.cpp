@@ -10,6 +10,7 @@
 #include "recording_bridge.h"
 #include "rpc_bridge.h"
 #include "weft/base/interrupt.h"
+#include "weft/runtime/at_end.h"
 
 namespace {
 
@@ -31,6 +32,10 @@ NB_MODULE(_core, m) {
   weft::set_patience(&weft::py::wait_without_interpreter);
   m.def("_watch_signals", &watch_signals,
         "Lets Ctrl-C end long work of this thread; the thread that imports the module has it.");
+  // Before libraries go: Python's end comes first.
+  m.def("_wait_for_all", &weft::runtime::wait_for_all,
+        nanobind::call_guard<nanobind::gil_scoped_release>());
+  nanobind::module_::import_("atexit").attr("register")(m.attr("_wait_for_all"));
   weft::py::bind_errors(m);
   weft::py::bind_device(m);
   weft::py::bind_array_type(m);

@@ -15,7 +15,6 @@
 #include "array_type.h"
 #include "recording_bridge.h"
 #include "weft/autograd/grid_batch_norm.h"
-#include "weft/devices/update.h"
 
 namespace weft::py {
 
@@ -92,33 +91,6 @@ void bind_recording(nb::module_& m) {
       },
       nb::arg("pool"), nb::arg("work"),
       "(Recording, the function's result); the function runs once and starts nothing.");
-  m.def(
-      "_update",
-      [](const std::string& rule, const NDArray& out, const std::vector<NDArray>& arrays,
-         const std::vector<double>& numbers) {
-        constexpr std::string_view names[] = {"blend", "blend_square", "descend", "descend_root"};
-        const auto found = std::find(std::begin(names), std::end(names), rule);
-        WEFT_CHECK(found != std::end(names), "no update is called ", rule);
-        std::vector<Scalar> scalars(numbers.begin(), numbers.end());
-        return update_in_place(static_cast<Update>(found - std::begin(names)), out, arrays,
-                               scalars);
-      },
-      nb::arg("rule"), nb::arg("out"), nb::arg("arrays"), nb::arg("numbers"),
-      "Writes a step of an optimizer over its array; False where the device has no kernel for it.");
-  m.def(
-      "_step",
-      [](const std::string& rule, const std::vector<NDArray>& arrays,
-         const std::vector<double>& numbers, double decay, double shrink) {
-        constexpr std::string_view names[] = {"descend", "momentum", "nesterov", "adam", "running"};
-        const auto found = std::find(std::begin(names), std::end(names), rule);
-        WEFT_CHECK(found != std::end(names), "no step is called ", rule);
-        std::vector<Scalar> scalars(numbers.begin(), numbers.end());
-        return step_of(static_cast<Step>(found - std::begin(names)), arrays, scalars, decay,
-                       shrink);
-      },
-      nb::arg("rule"), nb::arg("arrays"), nb::arg("numbers"), nb::arg("decay") = 0.0,
-      nb::arg("shrink") = 1.0,
-      "The new arrays of an optimizer's step, by one launch; none where the device has no kernel.");
   m.def(
       "_batch_norm",
       [](const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) -> nb::object {

@@ -7,7 +7,67 @@ import math
 
 import weft
 
+from ._fused_step import FusedStep
 from ._optimizer import Optimizer, _decayed
+
+# ---- formulas: x is what is learned, g its gradient
+
+
+@FusedStep
+def _adagrad(x, total, g, rate, eps, decay):
+    g = _decayed(g, x, decay)
+    total = total + g * g
+    return x - g * rate / (weft.sqrt(total) + eps), total
+
+
+@FusedStep
+def _adadelta(x, v, delta, g, rate, rho, rest, eps, decay):
+    g = _decayed(g, x, decay)
+    v = v * rho + g * g * rest
+    step = weft.sqrt(delta + eps) / weft.sqrt(v + eps) * g
+    return x - step * rate, v, delta * rho + step * step * rest
+
+
+@FusedStep
+def _adamax(x, m, v, g, rate, eps, beta1, rest1, beta2, rest2, decay):
+    g = _decayed(g, x, decay)
+    m, v = m * beta1 + g * rest1, weft.maximum(v * beta2, weft.abs(g) + eps)
+    return x - m * rate / v, m, v
+
+
+@FusedStep
+def _nadam(x, m, v, g, now, ahead, second, eps, beta1, rest1, beta2, rest2, decay):
+    g = _decayed(g, x, decay)
+    m, v = m * beta1 + g * rest1, v * beta2 + g * g * rest2
+    return x - (g * now + m * ahead) / (weft.sqrt(v * second) + eps), m, v
+
+
+@FusedStep
+def _radam(x, m, v, g, rate, certain, eps, beta1, rest1, beta2, rest2, decay):
+    g = _decayed(g, x, decay)
+    m, v = m * beta1 + g * rest1, v * beta2 + g * g * rest2
+    step = m * rate
+    return x - (step if certain is None else step * certain / (weft.sqrt(v) + eps)), m, v
+
+
+@FusedStep
+def _rprop(x, before, size, g, less, more, least, most):
+    turn = g * before
+    longer = weft.where(turn > 0, size * more, size)
+    size = weft.minimum(weft.maximum(weft.where(turn < 0, size * less, longer), least), most)
+    g = weft.where(turn < 0, g * 0.0, g)
+    return x - weft.sign(g) * size, g, size
+
+
+@FusedStep
+def _averaged(x, mean, g, rate, keep, share, decay):
+    x = x * keep - _decayed(g, x, decay) * rate
+    return x, x * 1.0 if share is None else mean + (x - mean) * share
+
+
+def _held(g, i, *rows):
+    """Parameter i's array of each, zeros before its first step."""
+    return [row[i] if i in row else weft.zeros_like(g) for row in rows]
 
 
 class Adagrad(Optimizer):
@@ -40,11 +100,11 @@ class Adagrad(Optimizer):
 
     def _update(self):
         for i, p, g, options in self._each():
-            g, n = _decayed(g, p, options), self._count(i)
-            before = self._sum.get(i, options["initial_accumulator_value"])
-            total = self._sum[i] = g * g + before
+            n, decay = self._count(i), options["weight_decay"] or None
+            if i not in self._sum:
+                self._sum[i] = weft.full_like(g, options["initial_accumulator_value"])
             rate = options["lr"] / (1.0 + (n - 1) * options["lr_decay"])
-            p.data = p.data - g * rate / (weft.sqrt(total) + options["eps"])
+            p.data, self._sum[i] = _adagrad(p.data, self._sum[i], g, rate, options["eps"], decay)
 
 
 class Adadelta(Optimizer):
@@ -59,12 +119,11 @@ class Adadelta(Optimizer):
 
     def _update(self):
         for i, p, g, options in self._each():
-            g, rho, eps = _decayed(g, p, options), options["rho"], options["eps"]
-            v = self._square[i] = self._square.get(i, 0.0) * rho + g * g * (1 - rho)
-            before = self._delta[i] if i in self._delta else weft.zeros_like(g)
-            step = weft.sqrt(before + eps) / weft.sqrt(v + eps) * g
-            self._delta[i] = before * rho + step * step * (1 - rho)
-            p.data = p.data - step * options["lr"]
+            rho, decay = options["rho"], options["weight_decay"] or None
+            v, delta = _held(g, i, self._square, self._delta)
+            p.data, self._square[i], self._delta[i] = _adadelta(
+                p.data, v, delta, g, options["lr"], rho, 1 - rho, options["eps"], decay
+            )
 
 
 class _Moments(Optimizer):
@@ -94,10 +153,14 @@ class _Moments(Optimizer):
         )
         self._m, self._v = {}, {}
 
-    def _means(self, i, g, beta1, beta2):
-        m = self._m[i] = self._m.get(i, 0.0) * beta1 + g * (1 - beta1)
-        v = self._v[i] = self._v.get(i, 0.0) * beta2 + g * g * (1 - beta2)
-        return m, v
+    def _rolled(self, step, i, p, g, options, *numbers):
+        """`numbers`: those of the formula before eps; the factors of the means follow."""
+        beta1, beta2 = options["betas"]
+        factors = [beta1, 1 - beta1, beta2, 1 - beta2]
+        decay = options["weight_decay"] or None
+        p.data, self._m[i], self._v[i] = step(
+            p.data, *_held(g, i, self._m, self._v), g, *numbers, options["eps"], *factors, decay
+        )
 
     def _option_state(self, name):
         # betas are pairs themselves: always a list, one for each group.
@@ -110,12 +173,9 @@ class Adamax(_Moments):
 
     def _update(self):
         for i, p, g, options in self._each():
-            g, t, (beta1, beta2) = _decayed(g, p, options), self._count(i), options["betas"]
-            m = self._m[i] = self._m.get(i, 0.0) * beta1 + g * (1 - beta1)
-            size = weft.abs(g) + options["eps"]
-            before = self._v.get(i)
-            v = self._v[i] = size if before is None else weft.maximum(before * beta2, size)
-            p.data = p.data - m * (options["lr"] / (1 - beta1**t)) / v
+            t, (beta1, beta2) = self._count(i), options["betas"]
+            rate = options["lr"] / (1 - beta1**t)
+            self._rolled(_adamax, i, p, g, options, rate)
 
 
 class NAdam(_Moments):
@@ -141,16 +201,14 @@ class NAdam(_Moments):
 
     def _update(self):
         for i, p, g, options in self._each():
-            g, t, (beta1, beta2) = _decayed(g, p, options), self._count(i), options["betas"]
+            t, (beta1, beta2) = self._count(i), options["betas"]
             mu, ahead = (
                 beta1 * (1.0 - 0.5 * 0.96 ** (n * options["momentum_decay"])) for n in (t, t + 1)
             )
             product = self.products[i] = self.products.get(i, 1.0) * mu
-            m, v = self._means(i, g, beta1, beta2)
-            root = weft.sqrt(v * (1.0 / (1 - beta2**t))) + options["eps"]
-            lr = options["lr"]
-            step = g * (lr * (1 - mu) / (1 - product)) + m * (lr * ahead / (1 - product * ahead))
-            p.data = p.data - step / root
+            now = options["lr"] * (1 - mu) / (1 - product)
+            ahead = options["lr"] * ahead / (1 - product * ahead)
+            self._rolled(_nadam, i, p, g, options, now, ahead, 1 / (1 - beta2**t))
 
 
 class RAdam(_Moments):
@@ -163,16 +221,15 @@ class RAdam(_Moments):
 
     def _update(self):
         for i, p, g, options in self._each():
-            g, t, (beta1, beta2) = _decayed(g, p, options), self._count(i), options["betas"]
-            m, v = self._means(i, g, beta1, beta2)
+            t, (beta1, beta2) = self._count(i), options["betas"]
             left = 1 - beta2**t
             limit = 2.0 / (1 - beta2) - 1.0
             rho = limit - 2.0 * t * beta2**t / left
-            step = m * (options["lr"] / (1 - beta1**t))
+            certain = None
             if rho > 5:
-                certain = (rho - 4) * (rho - 2) * limit / ((limit - 4) * (limit - 2) * rho)
-                step = step * math.sqrt(certain * left) / (weft.sqrt(v) + options["eps"])
-            p.data = p.data - step
+                part = (rho - 4) * (rho - 2) * limit / ((limit - 4) * (limit - 2) * rho)
+                certain = math.sqrt(part * left)
+            self._rolled(_radam, i, p, g, options, options["lr"] / (1 - beta1**t), certain)
 
 
 class Rprop(Optimizer):
@@ -193,15 +250,12 @@ class Rprop(Optimizer):
 
     def _update(self):
         for i, p, g, options in self._each():
-            less, more = options["etas"]
             if i not in self._size:
-                self._before[i] = weft.zeros_like(g)
                 self._size[i] = weft.full_like(g, options["lr"])
-            turn = g * self._before[i]
-            factor = weft.where(turn > 0, more, weft.where(turn < 0, less, 1.0)).astype(g.dtype)
-            size = self._size[i] = weft.clip(self._size[i] * factor, *options["step_sizes"])
-            g = self._before[i] = weft.where(turn < 0, 0.0, g).astype(g.dtype)
-            p.data = p.data - weft.sign(g) * size
+            (before,) = _held(g, i, self._before)
+            p.data, self._before[i], self._size[i] = _rprop(
+                p.data, before, self._size[i], g, *options["etas"], *options["step_sizes"]
+            )
 
 
 class ASGD(Optimizer):
@@ -239,11 +293,13 @@ class ASGD(Optimizer):
 
     def _update(self):
         for i, p, g, options in self._each():
-            lambd, lr = options["lambd"], options["lr"]
-            g, n = _decayed(g, p, options), self._count(i)
+            lambd, lr, n = options["lambd"], options["lr"], self._count(i)
             rate = lr / (1 + lambd * lr * (n - 1)) ** options["alpha"]
-            x = p.data = p.data * (1.0 - lambd * rate) - g * rate
             share = 1.0 / max(1.0, n - 1 - options["t0"])
-            before = self._mean.get(i)
-            same = share == 1 or before is None
-            self._mean[i] = x.copy() if same else before + (x - before) * share
+            if share == 1 or i not in self._mean:
+                share = None
+            (mean,) = _held(g, i, self._mean)
+            decay = options["weight_decay"] or None
+            p.data, self._mean[i] = _averaged(
+                p.data, mean, g, rate, 1.0 - lambd * rate, share, decay
+            )

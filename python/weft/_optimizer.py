@@ -185,9 +185,9 @@ def _called(closure):
         return closure()
 
 
-def _decayed(g, p, options):
+def _decayed(g, x, decay):
     """The gradient plus weight decay."""
-    return g + p.data * options["weight_decay"] if options["weight_decay"] else g
+    return g if decay is None else g + x * decay
 
 
 def _option(name):

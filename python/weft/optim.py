@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import weft
 
-from . import _core
 from ._boundary import publish_classes as _publish_classes
 from . import lr_scheduler
 from ._adaptive import ASGD, Adadelta, Adagrad, Adamax, NAdam, RAdam, Rprop
 from ._errors import error as _error
+from ._fused_step import FusedStep
 from ._held_state import captured
 from ._optimizer import Optimizer, _decayed
 
@@ -28,6 +28,53 @@ __all__ = [
     "ASGD",
     "lr_scheduler",
 ]
+
+
+# ---- formulas: x is what is learned, g its gradient
+
+
+@FusedStep
+def _descend(x, g, rate, decay):
+    return (x - _decayed(g, x, decay) * rate,)
+
+
+def _first_velocity(x, g, rate, ahead, decay):
+    g = _decayed(g, x, decay)
+    return x - (g if ahead is None else g + g * ahead) * rate, g
+
+
+_first_velocity = FusedStep(_first_velocity, in_place=False)  # the gradient stays
+
+
+@FusedStep
+def _roll(x, v, g, rate, keep, part, ahead, decay):
+    g = _decayed(g, x, decay)
+    v = v * keep + (g if part is None else g * part)
+    return x - (v if ahead is None else g + v * ahead) * rate, v
+
+
+@FusedStep
+def _adam(x, m, v, largest, g, rate, first, second, eps, beta1, rest1, beta2, rest2, decay, shrink):
+    """`first`, `second`: what the means are multiplied by; the rate holds the first where it is None."""
+    g = _decayed(g, x, decay)
+    m, v = m * beta1 + g * rest1, v * beta2 + g * g * rest2
+    if largest is not None:
+        largest = weft.maximum(largest, v)
+    root = weft.sqrt((v if largest is None else largest) * second) + eps
+    step = m * (rate if first is None else first * rate) / root
+    return (x if shrink is None else x * shrink) - step, m, v, largest
+
+
+@FusedStep
+def _rms(x, v, mean, velocity, g, rate, alpha, rest, eps, keep, decay):
+    g = _decayed(g, x, decay)
+    v = v * alpha + g * g * rest
+    if mean is not None:
+        mean = mean * alpha + g * rest
+    g = g / (weft.sqrt(v if mean is None else v - mean * mean) + eps)
+    if velocity is not None:
+        g = velocity = velocity * keep + g
+    return x - g * rate, v, mean, velocity
 
 
 class SGD(Optimizer):
@@ -70,50 +117,16 @@ class SGD(Optimizer):
 
     def _update(self):
         for i, p, g, options in self._each():
-            momentum, v = options["momentum"], self._velocity.get(i)
-            if not captured() and self._stepped(i, p, g, v, options):
-                continue
-            g = _decayed(g, p, options)
-            if captured() and (v is not None or not momentum):
-                part = 1.0 - options["dampening"]
-                if self._descend(p, g, v, momentum, part, options):
-                    continue
-            if momentum:
-                part = g * (1.0 - options["dampening"]) if options["dampening"] else g
-                first = g.copy() if captured() else g  # a captured step writes over it
-                v = self._velocity[i] = first if v is None else v * momentum + part
-                g = g + v * momentum if options["nesterov"] else v
-            p.data = p.data - g * options["lr"]
-
-    def _stepped(self, i, p, g, v, options):
-        """The step by one launch; False where the device has no kernel for it, and for a first velocity."""
-        momentum, lr, decay = options["momentum"], options["lr"], options["weight_decay"]
-        if not momentum:
-            done = _core._step("descend", [p.data, g], [lr], decay)
-        elif v is None:
-            return False
-        else:
-            rule = "nesterov" if options["nesterov"] else "momentum"
-            numbers = [lr, momentum, 1.0 - options["dampening"]]
-            done = _core._step(rule, [p.data, v, g], numbers, decay)
-        if done:
-            p.data = done[0]
-            if momentum:
-                self._velocity[i] = done[1]
-        return bool(done)
-
-    def _descend(self, p, g, v, momentum, part, options):
-        """The step in place, one launch for each array; False where the device has no kernel for it."""
-        x, lr = p.data, options["lr"]
-        if not momentum:
-            return _core._update("descend", x, [g], [lr])
-        if not _core._update("blend", v, [g], [momentum, part]):
-            return False
-        if options["nesterov"]:
-            return _core._update("descend", x, [g], [lr]) and _core._update(
-                "descend", x, [v], [lr * momentum]
-            )
-        return _core._update("descend", x, [v], [lr])
+            momentum, dampening = options["momentum"], options["dampening"]
+            lr, decay = options["lr"], options["weight_decay"] or None
+            ahead, v = momentum if options["nesterov"] else None, self._velocity.get(i)
+            if not momentum:
+                (p.data,) = _descend(p.data, g, lr, decay)
+            elif v is None:
+                p.data, self._velocity[i] = _first_velocity(p.data, g, lr, ahead, decay)
+            else:
+                part = 1.0 - dampening if dampening else None
+                p.data, self._velocity[i] = _roll(p.data, v, g, lr, momentum, part, ahead, decay)
 
 
 class Adam(Optimizer):
@@ -154,12 +167,10 @@ class Adam(Optimizer):
     _counts_on_device = True
 
     def _corrections(self, i, x, beta1, beta2, t, known):
-        """1 - beta1**t and 1 - beta2**t: numbers, and arrays that the device advances inside a captured function.
+        """1 / (1 - beta1**t) and 1 / (1 - beta2**t), which the device advances inside a captured function.
 
         `known` holds those of this step, which parameters of one count share.
         """
-        if not captured():
-            return 1 - beta1**t, 1 - beta2**t
         at = beta1, beta2, t, str(x.device)
         if at not in known:
             slot = len(known)
@@ -173,8 +184,8 @@ class Adam(Optimizer):
             kept = self._powers.setdefault(slot, [])
             kept[:] = [p * b for p, b in zip(powers, (beta1, beta2))]
             self._power_steps[slot] = t
-            known[at] = [1.0 - p for p in kept]
-        return [c.astype(x.dtype) for c in known[at]]
+            known[at] = [1.0 / (1.0 - p) for p in kept]
+        return known[at]
 
     @property
     def t(self):
@@ -186,50 +197,33 @@ class Adam(Optimizer):
         for i, p, g, options in self._each():
             t, x, lr, decay = self._count(i), p.data, options["lr"], options["weight_decay"]
             beta1, beta2 = options["beta1"], options["beta2"]
-            if not captured() and i in self._m and not options["amsgrad"]:
-                numbers = [
-                    lr,
-                    beta1,
-                    beta2,
-                    options["eps"],
-                    1 - beta1**t,
-                    1 - beta2**t,
-                    1 - beta1,
-                    1 - beta2,
-                ]
-                l2, shrink = (0.0, 1.0 - lr * decay) if self.decoupled else (decay, 1.0)
-                if done := _core._step("adam", [x, self._m[i], self._v[i], g], numbers, l2, shrink):
-                    p.data, self._m[i], self._v[i] = done
-                    continue
-            if decay:
-                if self.decoupled:
-                    x = x * (1.0 - lr * decay)
-                else:
-                    g = g + x * decay
-            if captured() and i in self._m and not options["amsgrad"]:
-                if self._descend(i, p, g, x, t, options, known):
-                    continue
-            m = self._m[i] = self._m.get(i, 0.0) * beta1 + g * (1 - beta1)
-            v = self._v[i] = self._v.get(i, 0.0) * beta2 + g * g * (1 - beta2)
-            if options["amsgrad"]:
-                largest = self._largest.get(i)
-                v = self._largest[i] = v if largest is None else weft.maximum(largest, v)
-            first, second = self._corrections(i, x, beta1, beta2, t, known)
-            root = weft.sqrt(v * (1.0 / second)) + options["eps"]
-            p.data = x - m * (lr / first) / root
-
-    def _descend(self, i, p, g, x, t, options, known):
-        """The step in place, one launch for each array; False where the device has no kernel for it."""
-        m, v, beta1, beta2 = self._m[i], self._v[i], options["beta1"], options["beta2"]
-        if not _core._update("blend", m, [g], [beta1, 1 - beta1]):
-            return False
-        first, second = self._corrections(i, x, beta1, beta2, t, known)
-        done = _core._update("blend_square", v, [g], [beta2, 1 - beta2])
-        if self.decoupled and options["weight_decay"]:
-            p.data[...] = x
-        return done and _core._update(
-            "descend_root", p.data, [m, v, first, second], [options["lr"], options["eps"]]
-        )
+            if captured():
+                first, second = self._corrections(i, x, beta1, beta2, t, known)
+            else:
+                lr, first, second = lr / (1 - beta1**t), None, 1 / (1 - beta2**t)
+            shrink = 1.0 - options["lr"] * decay if decay and self.decoupled else None
+            for rows in (self._m, self._v, self._largest):
+                if i not in rows and (rows is not self._largest or options["amsgrad"]):
+                    rows[i] = weft.zeros_like(g)
+            p.data, self._m[i], self._v[i], largest = _adam(
+                x,
+                self._m[i],
+                self._v[i],
+                self._largest[i] if options["amsgrad"] else None,
+                g,
+                lr,
+                first,
+                second,
+                options["eps"],
+                beta1,
+                1 - beta1,
+                beta2,
+                1 - beta2,
+                None if self.decoupled else decay or None,
+                shrink,
+            )
+            if largest is not None:
+                self._largest[i] = largest
 
 
 class AdamW(Adam):
@@ -283,15 +277,30 @@ class RMSprop(Optimizer):
 
     def _update(self):
         for i, p, g, options in self._each():
-            g, alpha = _decayed(g, p, options), options["alpha"]
-            v = self._square[i] = self._square.get(i, 0.0) * alpha + g * g * (1 - alpha)
-            if options["centered"]:
-                mean = self._mean[i] = self._mean.get(i, 0.0) * alpha + g * (1 - alpha)
-                v = v - mean * mean
-            g = g / (weft.sqrt(v) + options["eps"])
-            if options["momentum"]:
-                g = self._velocity[i] = self._velocity.get(i, 0.0) * options["momentum"] + g
-            p.data = p.data - g * options["lr"]
+            alpha = options["alpha"]
+            wanted = {
+                "_square": True,
+                "_mean": options["centered"],
+                "_velocity": options["momentum"],
+            }
+            rows = [getattr(self, name) if there else None for name, there in wanted.items()]
+            before = [
+                None if row is None else row[i] if i in row else weft.zeros_like(g) for row in rows
+            ]
+            p.data, *after = _rms(
+                p.data,
+                *before,
+                g,
+                options["lr"],
+                alpha,
+                1 - alpha,
+                options["eps"],
+                options["momentum"] or None,
+                options["weight_decay"] or None,
+            )
+            for row, value in zip(rows, after):
+                if row is not None:
+                    row[i] = value
 
 
 _publish_classes(__name__)

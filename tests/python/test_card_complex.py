@@ -222,3 +222,38 @@ def test_products_with_few_rows_or_columns(rng, m, k, n, layout, dtype):
         want = a.astype("complex128") @ b
         assert got.dtype == dtype and got.shape == want.shape
         assert np.abs(got.to("cpu").numpy() - want).max() <= tolerance * k * np.abs(want).max()
+
+
+def _extremes(rng, n=4000):
+    normal = lambda: rng.normal(size=n)  # noqa: E731
+    powers = lambda low, high: 10.0 ** rng.uniform(low, high, n)  # noqa: E731
+    yield normal() + 1j * normal()
+    yield normal() * powers(-30, 30) + 1j * normal() * powers(-30, 30)
+    yield (1 + normal() * powers(-8, -1)) * np.exp(1j * rng.uniform(-np.pi, np.pi, n))
+    yield rng.uniform(-200, 200, n) + 1j * rng.uniform(-50, 50, n)
+    yield (normal() + 1j * normal()) * 1e-42
+
+
+@pytest.mark.parametrize(
+    "name", ["exp", "log", "log2", "log10", "sin", "cos", "tan", "sinh", "cosh", "tanh"]
+)
+def test_functions_of_single_precision_are_close_everywhere(name, rng):
+    """Within eight units in the last place of each part; what is infinite, no number or a zero is so on the host."""
+    function = getattr(weft, name)
+    edges = [0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 3.4e38, -3.4e38, 1e-45, 88.8, -104, 100, 191]
+    real, imag = (x.ravel() for x in np.meshgrid(edges, edges))
+    special = np.empty(real.shape, "complex64")
+    special.real, special.imag = real, imag
+    for z in [special, *(z.astype("complex64") for z in _extremes(rng))]:
+        host = function(weft.asarray(z)).numpy()
+        card = function(weft.asarray(z, device=GRID)).numpy()
+        for want, got in ((host.real, card.real), (host.imag, card.imag)):
+            with np.errstate(all="ignore"):
+                ordinary = np.isfinite(want) & (want != 0)
+                np.testing.assert_array_equal(
+                    np.signbit(got)[want == 0], np.signbit(want)[want == 0]
+                )
+                np.testing.assert_array_equal(got[~ordinary], want[~ordinary])
+                unit = np.spacing(np.abs(want[ordinary]))
+                far = np.abs(got[ordinary].astype(float) - want[ordinary]) / unit
+            assert far.size == 0 or far.max() <= 8, (name, z[ordinary][far.argmax()])

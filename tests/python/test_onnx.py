@@ -104,18 +104,19 @@ def check(data, inputs, want, device="cpu", near=2e-5):
     return graph
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize("opset", [9, 14])
-def test_what_pytorch_exports(name, opset):
+# Never tried: whoever keeps the exception of a failed export (pytest does) keeps PyTorch's references to a graph that is gone,
+# and later exports of the process fail where a new graph lies at its address.
+NOT_EXPORTED = {(9, "Slice with steps")}
+
+
+@pytest.mark.parametrize(
+    "opset,name",
+    [(v, name) for v in (9, 14) for name in FUNCTIONS if (v, name) not in NOT_EXPORTED],
+)
+def test_what_pytorch_exports(opset, name):
     model, *inputs = FUNCTIONS[name]
     model = model.eval() if isinstance(model, nn.Module) else model
-    try:
-        data = exported(model, *inputs, opset=opset)
-    except Exception as reason:  # PyTorch's own, of several kinds
-        if opset == 14:
-            raise
-        pytest.skip(f"PyTorch does not export it in version {opset}: {type(reason).__name__}")
-    check(data, inputs, model(*inputs))
+    check(exported(model, *inputs, opset=opset), inputs, model(*inputs))
 
 
 def network():

@@ -22,6 +22,16 @@ OPTIMIZERS = {
     "adam decay": lambda p: optim.Adam(p, lr=0.05, betas=(0.7, 0.9), weight_decay=0.2),
     "adamw": lambda p: optim.AdamW(p, lr=0.05, weight_decay=0.3),
     "amsgrad": lambda p: optim.Adam(p, lr=0.05, amsgrad=True),
+    "rms": lambda p: optim.RMSprop(p, lr=0.02, eps=1e-3),
+    "rms rolling": lambda p: optim.RMSprop(p, lr=0.02, eps=1e-3, momentum=0.7, weight_decay=0.1),
+    "rms centered": lambda p: optim.RMSprop(p, lr=0.02, eps=1e-2, momentum=0.7, centered=True),
+    "adagrad": lambda p: optim.Adagrad(p, lr=0.1, lr_decay=0.1, initial_accumulator_value=0.1),
+    "adadelta": lambda p: optim.Adadelta(p, eps=1e-3, weight_decay=0.1),
+    "adamax": lambda p: optim.Adamax(p, eps=1e-3, weight_decay=0.1),
+    "nadam": lambda p: optim.NAdam(p, eps=1e-3, weight_decay=0.1),
+    "radam": lambda p: optim.RAdam(p, eps=1e-3, betas=(0.9, 0.5), weight_decay=0.1),
+    "rprop": lambda p: optim.Rprop(p),
+    "asgd": lambda p: optim.ASGD(p, t0=1, lambd=0.1, weight_decay=0.1),
 }
 
 
@@ -60,3 +70,36 @@ def test_running_statistics_equal_the_hosts(momentum, rng):
         ends.append((norm.running_mean.numpy(), norm.running_var.numpy()))
     for host, card in zip(*ends):
         np.testing.assert_allclose(card, host, rtol=1e-5)
+
+
+def test_a_formula_is_one_kernel(rng):
+    """Of a formula there is one kernel for each type and kind of arguments, and it is what the step uses."""
+    from weft import _core
+    from weft._fused_step import FusedStep
+
+    calls = []
+
+    def formula(x, m, g, rate, decay):
+        calls.append(type(x))
+        g = g if decay is None else g + x * decay
+        m = m * 0.5 + weft.sqrt(g * g)
+        return x - m * rate, m
+
+    step = FusedStep(formula)
+    values = [rng.standard_normal((3, 5)) for _ in range(3)]
+    for dtype in ("float32", "float64", "float32"):
+        for decay in (None, 0.25, 0.75):
+            x, m, g = (weft.asarray(v.astype(dtype), device=GRID) for v in values)
+            rate = weft.asarray(0.1, dtype="float32", device=GRID) if decay == 0.75 else 0.1
+            got = step(x, m, g, rate, decay)
+            want = formula(*values, float(rate), decay)
+            for a, b in zip(got, want):
+                assert str(a.dtype) == dtype
+                np.testing.assert_allclose(a.numpy(), b, rtol=1e-5, atol=1e-6)
+    assert len(step._known) == 6 and calls.count(_core.NDArray) == 0
+    x = weft.asarray(values[0].astype("int32"), device=GRID)
+    assert step(x, x, x, 2, None)[0].shape == (
+        3,
+        5,
+    )  # as it is written: integers have no such kernel
+    assert calls[-1] is _core.NDArray

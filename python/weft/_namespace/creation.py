@@ -150,11 +150,12 @@ def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
         dtype = (
             _core.complex64 if isinstance(start, complex) or isinstance(stop, complex) else _float32
         )
-    if endpoint and num > 1 and _name(dtype) in ("float32", "float64"):
-        step = (stop - start) / (num - 1)
+    if num > 1 and _name(dtype) in ("float32", "float64"):
+        step = (stop - start) / (num - 1 if endpoint else num)
         if step != 0 or start == stop:
             out = _core._arange(float(start), float(step), num, _dtype(dtype), device)
-            out[num - 1] = stop
+            if endpoint:
+                out[num - 1] = stop
             return out
     wide = _core.complex128 if _name(dtype) in _COMPLEX else _float64
     steps = num - 1 if endpoint else num

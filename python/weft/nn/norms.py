@@ -8,10 +8,16 @@ import weft
 from .. import _core, init
 from .._core import Tensor
 from .._errors import error as _error
+from .._fused_step import FusedStep
 from .._held_state import captured
 from . import functional as F
 from .groups import by_statistics
 from .module import Module, Parameter
+
+
+@FusedStep
+def _running(mean, var, new_mean, new_var, keep, part, part_var):
+    return mean * keep + new_mean * part, var * keep + new_var * part_var
 
 
 def _extent(name, own, other, alias):
@@ -73,18 +79,11 @@ class _BatchNorm(Module):
         self.batches += 1
         share = 1.0 / self.batches if self.momentum is None else self.momentum
         scale = count / max(count - 1.0, 1.0)
-        if captured() and _core._update("blend", self.running_mean, [mean], [1 - share, share]):
-            _core._update("blend", self.running_var, [var], [1 - share, share * scale])
-            return
-        if isinstance(mean, _core.NDArray) and not captured():
-            held = [self.running_mean, self.running_var, mean, var]
-            if done := _core._step("running", held, [1 - share, share, share * scale]):
-                self.running_mean, self.running_var = done
-                return
-        mean, var = mean.astype(self.running_mean.dtype), var.astype(self.running_var.dtype)
-        unbiased = var * scale
-        self.running_mean = self.running_mean * (1 - share) + mean * share
-        self.running_var = self.running_var * (1 - share) + unbiased * share
+        mean = mean.astype(self.running_mean.dtype, copy=False)
+        var = var.astype(self.running_var.dtype, copy=False)
+        self.running_mean, self.running_var = _running(
+            self.running_mean, self.running_var, mean, var, 1 - share, share, share * scale
+        )
 
     def _as_one(self, x):
         """The normalised batch by sums and one map as one node, where the device has kernels for it."""

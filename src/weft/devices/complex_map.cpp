@@ -78,7 +78,7 @@ void complex_map(const NDArray& out, Op op, Elem compute, std::span<const Arg> a
     std::vector<Complex> in;
     for (const Form form : forms) {
       if (form == Form::number) {
-        in.push_back({constant[0], constant[1]});
+        in.push_back({constant[0], constant[1], true});
         constant += 2;
         continue;
       }
@@ -86,7 +86,7 @@ void complex_map(const NDArray& out, Op op, Elem compute, std::span<const Arg> a
       if (form == Form::word) z = {half_of(load[0], 0), half_of(load[0], 1)};
       else if (form == Form::pair) z.im = load[1];
       load += form == Form::pair ? 2 : 1;
-      in.push_back({convert_value(z.re, real), convert_value(z.im, real)});
+      in.push_back({convert_value(z.re, real), convert_value(z.im, real), true});
     }
     const Complex z = row_value(op, in);
     if (!is_complex(out.elem())) return {z.re};

@@ -25,7 +25,7 @@ struct Map {
 };
 void grid_map(const NDArray& out, const Map& map);
 /// Several results of one shape in one pass, each of its own type and layout; `map.value` is not
-/// asked. Results overlap no input.
+/// asked. A result may be one of the inputs, and overlaps no other.
 using MapValues = std::function<std::vector<ir::Expr>(const std::vector<ir::Expr>&,
                                                       const std::vector<ir::Expr>&)>;
 void grid_map(std::span<const NDArray> outs, const Map& map, const MapValues& values);

@@ -6,8 +6,9 @@
 namespace weft::complex_ir {
 
 Wide widen(const Complex& z) {
-  return {ir::cast(dtypes::float64, z.re), ir::cast(dtypes::float64, z.im),
-          z.re->dtype == dtypes::float32};
+  const bool narrow = z.re->dtype == dtypes::float32;
+  return {ir::cast(dtypes::float64, z.re), ir::cast(dtypes::float64, z.im), narrow,
+          narrow && z.quick};
 }
 
 Complex like(const Complex& z, const Expr& re, const Expr& im) {

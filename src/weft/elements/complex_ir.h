@@ -2,7 +2,8 @@
 #pragma once
 // Complex numbers as pairs of real expressions: the functions that table rows are written in, over
 // them. Parts are float32 or float64; what needs more than products and quotients is computed in
-// float64, and results of float32 are rounded once. Nothing branches: cases are selected.
+// float64, and results of float32 are rounded once, unless a number is `quick`. Nothing branches:
+// cases are selected.
 //
 // Expressions share what they use more than once; with_shared (generate/builder.h) gives it names.
 
@@ -16,6 +17,10 @@ using ir::Expr;
 
 struct Complex {
   Expr re, im;
+  /// Of float32 parts: exponentials, logarithms, sines, hyperbolic sines and their like ask
+  /// functions of float32, a few units in the last place. Cards compute those of float64 many times
+  /// as long.
+  bool quick = false;
 };
 
 Complex one_(const Complex& x);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Roots, exponentials, logarithms and their like of complex numbers. Each works in float64, so that
-// of float32 neither range nor rounding is a matter; of float64 both are taken care of.
+// of float32 neither range nor rounding is a matter; of float64 both are taken care of. Where a
+// number is `quick`, what is asked of its parts themselves is computed in float32.
 
 #include <cmath>
 
@@ -60,18 +61,63 @@ Expr log_size(const Wide& z, const Size& s) {
                     ir::select(none, minus(infinity()), value));
 }
 
+/// log|z| by functions of float32: log m + log(1 + (n / m)^2) / 2 of the larger and the smaller
+/// part, or half of log(1 + (|z|^2 - 1)) where these terms would cancel.
+Expr quick_log_size(const Wide& z) {
+  const Expr m = larger(size(z.x), size(z.y)), n = smaller(size(z.x), size(z.y));
+  const Expr r = over(ir::cast(dtypes::float32, n), ir::cast(dtypes::float32, m));
+  const Pair s = squares(z.x, z.y, true);
+  const Expr near = both(ir::gt(s.high, lit(0.5)), ir::lt(s.high, lit(2)));
+  const Expr small = ir::select(near, (s.high - lit(1)) + s.low, ir::cast(dtypes::float64, r * r));
+  const Expr half = call("log1p", small, true) * lit(0.5);
+  const Expr value = ir::select(near, half, call("log", m, true) + half);
+  const Expr none = both(ir::eq(z.x, lit(0)), ir::eq(z.y, lit(0)));
+  return ir::select(either(infinite(z.x), infinite(z.y)), infinity(),
+                    ir::select(none, minus(infinity()), value));
+}
+
 struct Plane {
   Expr x, y;
 };
-Plane log_plane(const Wide& z) { return {log_size(z, size_of(z)), angle(z.y, z.x)}; }
+Plane log_plane(const Wide& z) {
+  return {z.quick ? quick_log_size(z) : log_size(z, size_of(z)), angle(z.y, z.x, z.quick)};
+}
 
-Plane exp_plane(const Expr& x, const Expr& y) {
-  const Growth g = growth_of(x);
-  const Expr e = call("exp", g.rest);
+Expr held_to(const Expr& x, double most) { return ir::select(ir::gt(x, lit(most)), lit(most), x); }
+
+/// Of a float32 that may be beyond its range as an exponent: half of it, or of what 64 less leave,
+/// without error; and the factor that is missing then. To 240, where e^x times the least sine is
+/// infinite as a float32.
+struct Halved {
+  Expr half, factor;
+};
+Halved halved(const Expr& x) {
+  const Expr big = ir::gt(x, lit(128));
+  return {(x - ir::select(big, lit(64), lit(0))) * lit(0.5),
+          ir::select(big, lit(std::exp(64)), lit(1))};
+}
+
+/// e^x and the factors that it lacks.
+struct Grown {
+  Expr e;
+  Growth growth;
+};
+Grown grown(const Expr& x, bool quick) {
+  if (!quick) {
+    const Growth g = growth_of(x);
+    return {call("exp", g.rest), g};
+  }
+  const Halved h = halved(x);
+  const Expr half = call("exp", h.half, true);
+  return {half * half * h.factor, {x, lit(1), lit(1)}};
+}
+
+Plane exp_plane(const Expr& x, const Expr& y, bool quick = false) {
+  const auto [e, g] = grown(x, quick);
   const Expr level = ir::eq(y, lit(0)), odd = unknown(y);
   const Expr gone = both(odd, ir::eq(x, minus(infinity())));
   const Expr full = both(odd, ir::eq(x, infinity()));
-  const Expr re = grow(call("cos", y), g) * e, im = grow(call("sin", y), g) * e;
+  const Expr re = grow(call("cos", y, quick), g) * e, im = grow(call("sin", y, quick), g) * e;
   return {ir::select(gone, lit(0), ir::select(full, infinity(), ir::select(level, grow(e, g), re))),
           ir::select(gone, with_sign(lit(0), y), ir::select(level, y, im))};
 }
@@ -81,29 +127,37 @@ struct Hyperbolic {
   Expr cosh, sinh;
   Growth growth;
 };
-Hyperbolic hyperbolic(const Expr& x) {
-  const Growth g = growth_of(size(x));
-  const Expr q = call("expm1", g.rest), e = q + lit(1);
+/// e^x - 1 of x from 0, held to 240 where quick.
+Expr above_one(const Expr& x, bool quick) {
+  if (!quick) return call("expm1", x);
+  const Expr small = ir::lt(x, lit(1));
+  const Halved h = halved(held_to(x, 240));
+  const Expr part = call("expm1", ir::select(small, x, h.half), true);
+  return ir::select(small, part, part * (part + lit(2)) * h.factor + (h.factor - lit(1)));
+}
+Hyperbolic hyperbolic(const Expr& x, bool quick) {
+  const Growth g = quick ? Growth{size(x), lit(1), lit(1)} : growth_of(size(x));
+  const Expr q = above_one(g.rest, quick), e = q + lit(1);
   return {(e + over(lit(1), e)) * lit(0.5), (q + over(q, e)) * lit(0.5), g};
 }
 
-Plane cosh_plane(const Expr& x, const Expr& y) {
-  const Hyperbolic h = hyperbolic(x);
+Plane cosh_plane(const Expr& x, const Expr& y, bool quick) {
+  const Hyperbolic h = hyperbolic(x, quick);
   const Expr odd = unknown(y);
-  const Expr re = grow(call("cos", y), h.growth) * h.cosh;
-  const Expr im = grow(call("sin", y), h.growth) * with_sign(h.sinh, x);
+  const Expr re = grow(call("cos", y, quick), h.growth) * h.cosh;
+  const Expr im = grow(call("sin", y, quick), h.growth) * with_sign(h.sinh, x);
   const Expr level = ir::eq(y, lit(0));
   return {
       ir::select(both(infinite(x), odd), infinity(), ir::select(level, grow(h.cosh, h.growth), re)),
       ir::select(level, y * with_sign(lit(1), x), ir::select(both(ir::eq(x, lit(0)), odd), x, im))};
 }
 
-Plane sinh_plane(const Expr& x, const Expr& y) {
-  const Hyperbolic h = hyperbolic(x);
+Plane sinh_plane(const Expr& x, const Expr& y, bool quick) {
+  const Hyperbolic h = hyperbolic(x, quick);
   const Expr odd = unknown(y);
   const Expr sinh = with_sign(h.sinh, x);
-  const Expr re = grow(call("cos", y), h.growth) * sinh;
-  const Expr im = grow(call("sin", y), h.growth) * h.cosh;
+  const Expr re = grow(call("cos", y, quick), h.growth) * sinh;
+  const Expr im = grow(call("sin", y, quick), h.growth) * h.cosh;
   const Expr still = both(either(ir::eq(x, lit(0)), infinite(x)), odd);
   const Expr level = ir::eq(y, lit(0));
   return {ir::select(still, x, ir::select(level, grow(sinh, h.growth), re)),
@@ -112,11 +166,11 @@ Plane sinh_plane(const Expr& x, const Expr& y) {
 
 /// sinh x cosh x / (sinh^2 x + cos^2 y) and sin y cos y over the same: no difference of like
 /// numbers.
-Plane tanh_plane(const Expr& x, const Expr& y) {
-  const Expr ax = size(x), held = ir::select(ir::gt(ax, lit(700)), lit(700), ax);
-  const Expr q = call("expm1", held), e = q + lit(1);
+Plane tanh_plane(const Expr& x, const Expr& y, bool quick) {
+  const Expr ax = size(x), held = held_to(ax, 700);
+  const Expr q = above_one(held, quick), e = q + lit(1);
   const Expr cosh = (e + over(lit(1), e)) * lit(0.5), sinh = (q + over(q, e)) * lit(0.5);
-  const Expr c = call("cos", y), s = call("sin", y);
+  const Expr c = call("cos", y, quick), s = call("sin", y, quick);
   const Expr far = ir::gt(ax, lit(22)), end = infinite(x);
   const Expr whole = sinh * sinh + c * c;
   // Far out s - s is none where the angle is no number.
@@ -233,7 +287,7 @@ Complex sqrt_(const Complex& z) {
 
 Complex exp_(const Complex& z) {
   const Wide w = widen(z);
-  return like(z, exp_plane(w.x, w.y));
+  return like(z, exp_plane(w.x, w.y, w.quick));
 }
 
 Complex expm1_(const Complex& z) {
@@ -291,29 +345,29 @@ Complex pow_(const Complex& z, const Complex& e) {
 
 Complex sinh_(const Complex& z) {
   const Wide w = widen(z);
-  return like(z, sinh_plane(w.x, w.y));
+  return like(z, sinh_plane(w.x, w.y, w.quick));
 }
 Complex cosh_(const Complex& z) {
   const Wide w = widen(z);
-  return like(z, cosh_plane(w.x, w.y));
+  return like(z, cosh_plane(w.x, w.y, w.quick));
 }
 Complex tanh_(const Complex& z) {
   const Wide w = widen(z);
-  return like(z, tanh_plane(w.x, w.y));
+  return like(z, tanh_plane(w.x, w.y, w.quick));
 }
 // With i z = -y + i x: sin z = -i sinh(i z), cos z = cosh(i z), tan z = -i tanh(i z); all are odd
 // or even.
 Complex sin_(const Complex& z) {
   const Wide w = widen(z);
-  return swapped(like(z, sinh_plane(w.y, w.x)));
+  return swapped(like(z, sinh_plane(w.y, w.x, w.quick)));
 }
 Complex cos_(const Complex& z) {
   const Wide w = widen(z);
-  return like(z, cosh_plane(minus(w.y), w.x));
+  return like(z, cosh_plane(minus(w.y), w.x, w.quick));
 }
 Complex tan_(const Complex& z) {
   const Wide w = widen(z);
-  return swapped(like(z, tanh_plane(w.y, w.x)));
+  return swapped(like(z, tanh_plane(w.y, w.x, w.quick)));
 }
 Complex asin_(const Complex& z) { return like(z, asin_plane(widen(z))); }
 Complex asinh_(const Complex& z) { return swapped(like(z, asin_plane(turned(widen(z))))); }

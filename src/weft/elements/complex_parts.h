@@ -33,11 +33,21 @@ inline Expr larger(const Expr& x, const Expr& y) { return ir::select(ir::ge(x, y
 inline Expr smaller(const Expr& x, const Expr& y) { return ir::select(ir::ge(x, y), y, x); }
 
 /// A number in float64. `narrow`: it was a float32, so that squares of its parts are exact and far
-/// from both ends of the range.
+/// from both ends of the range. `quick`: Complex::quick of such a number.
 struct Wide {
   Expr x, y;
-  bool narrow;
+  bool narrow, quick = false;
 };
+/// The function of x in float64, or where `quick` of x in float32.
+inline Expr call(const char* name, const Expr& x, bool quick) {
+  return quick ? ir::cast(dtypes::float64, call(name, ir::cast(dtypes::float32, x)))
+               : call(name, x);
+}
+inline Expr angle(const Expr& y, const Expr& x, bool quick) {
+  if (!quick) return angle(y, x);
+  return ir::cast(dtypes::float64,
+                  angle(ir::cast(dtypes::float32, y), ir::cast(dtypes::float32, x)));
+}
 Wide widen(const Complex& z);
 /// Parts of float64 as those of z's type.
 Complex like(const Complex& z, const Expr& re, const Expr& im);

@@ -9,8 +9,10 @@
 
 namespace weft {
 
-FusedMap::FusedMap(std::vector<Lazy> outputs, int inputs)
-    : outputs_(std::move(outputs)), chunks_(ChunkedMap::make(outputs_, inputs, false)) {
+FusedMap::FusedMap(std::vector<Lazy> outputs, int inputs, int numbers)
+    : outputs_(std::move(outputs)),
+      arrays_(inputs - numbers),
+      chunks_(ChunkedMap::make(outputs_, inputs, false)) {
   static std::atomic<std::uint32_t> last{0};
   serial_ = ++last;
   for (const Lazy& x : topological(outputs_)) {
@@ -25,25 +27,63 @@ bool FusedMap::suits(const NDArray& x) {
   return is_real_float(x.elem()) && (x.on_host() || device::grid_of(x.device()).present());
 }
 
+std::optional<Elem> FusedMap::step_elem(std::span<const NDArray* const> in) {
+  const NDArray& first = *in[0];
+  if (first.on_host() || !suits(first)) return std::nullopt;
+  Elem widest = Elem::float32;
+  for (const NDArray* a : in) {
+    if (!is_real_float(a->elem()) || a->device().get() != first.device().get() ||
+        (a->ndim() > 0 && a->shape() != first.shape()))
+      return std::nullopt;
+    if (a->elem() == Elem::float64) widest = Elem::float64;
+  }
+  return widest;
+}
+
 void FusedMap::operator()(std::span<const NDArray> out, std::span<const NDArray> in) const {
   if (out[0].size() == 0) return;
-  if (out[0].on_host()) {
-    std::vector<NDArray> given(in.size());
-    for (int k : reads_) given[static_cast<std::size_t>(k)] = in[static_cast<std::size_t>(k)];
-    return chunks_->run_into(out, std::move(given));
-  }
+  if (!out[0].on_host()) return on_grid(out, in, {});
+  std::vector<NDArray> given(in.size());
+  for (int k : reads_) given[static_cast<std::size_t>(k)] = in[static_cast<std::size_t>(k)];
+  chunks_->run_into(out, std::move(given));
+}
+
+void FusedMap::on_grid(std::span<const NDArray> out, std::span<const NDArray> in,
+                       std::span<const Scalar> numbers) const {
   std::vector<const NDArray*> given;
-  for (int k : reads_) given.push_back(&in[static_cast<std::size_t>(k)]);
+  for (int k : reads_)
+    if (k < arrays_) given.push_back(&in[static_cast<std::size_t>(k)]);
   device::Map map;
   map.family = "fused map";
   map.key = serial_;
   map.arrays = given;
+  map.numbers = numbers;
   map.compute = outputs_[0].elem();
-  device::grid_map(out, map, [&](const std::vector<ir::Expr>& loads, const std::vector<ir::Expr>&) {
-    std::vector<ir::Expr> values;
-    for (const ir::Expr& x : loads) values.push_back(convert_value(x, map.compute));
-    return lazy_values(outputs_, leaves_, values);
-  });
+  device::grid_map(out, map,
+                   [&](const std::vector<ir::Expr>& loads, const std::vector<ir::Expr>& n) {
+                     std::vector<ir::Expr> values;
+                     std::size_t array = 0;
+                     for (int k : reads_) {
+                       values.push_back(k < arrays_ ? convert_value(loads[array++], map.compute)
+                                                    : n[static_cast<std::size_t>(k - arrays_)]);
+                     }
+                     return lazy_values(outputs_, leaves_, values);
+                   });
+}
+
+std::vector<NDArray> FusedMap::step(std::span<const NDArray> arrays,
+                                    std::span<const Scalar> numbers, bool in_place) const {
+  std::vector<NDArray> out;
+  for (std::size_t k = 0; k < outputs_.size(); ++k) {
+    const Lazy& value = outputs_[k];
+    WEFT_CHECK(!in_place || value->kind != LazyKind::input || value->index == static_cast<int>(k),
+               "a result in place is another array");
+    out.push_back(in_place
+                      ? arrays[k]
+                      : NDArray::empty(arrays[k].device(), arrays[k].elem(), arrays[k].shape()));
+  }
+  on_grid(out, arrays, numbers);
+  return out;
 }
 
 }  // namespace weft

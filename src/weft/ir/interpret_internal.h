@@ -66,7 +66,6 @@ struct Frame {
   std::vector<Started> started;
   Token* waited = nullptr;  // where the thread stands: a token and the parity it waits for,
   std::int64_t parity = 0, meeting = 0, expected = 0;  // or a barrier of so many
-  std::vector<Reach> unfenced;                         // tiles stored since the last bulk_fence
   std::int64_t met = 0;  // Group::clock when the thread last met threads of other warp groups
   /// Does started work of one token, oldest first, until so much is left.
   void finish(int token, std::size_t left);

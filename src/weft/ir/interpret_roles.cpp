@@ -88,6 +88,7 @@ struct Tokens {
   std::unordered_map<const Code*, std::unordered_map<std::size_t, Parts>> parts;  // by point
   std::int64_t copies = 0;
   std::vector<StoredTile> stored;
+  std::vector<std::pair<const Frame*, Reach>> unfenced;  // stored since their thread's bulk_fence
 };
 
 std::shared_ptr<Tokens> make_tokens() { return std::make_shared<Tokens>(); }
@@ -168,10 +169,8 @@ void expect_landed(Frame& fr, const Reach& r, const char* what) {
 
 /// What threads have stored is seen by copies and products only behind their fences.
 void expect_fenced(Frame& fr, const Reach& r, const char* what) {
-  for (const Frame& f : fr.group->frames) {
-    for (const Reach& w : f.unfenced) {
-      if (w.meets(r)) race(fr, what, w, "no bulk_fence has followed a store to it");
-    }
+  for (const auto& [thread, w] : tokens(fr).unfenced) {
+    if (w.meets(r)) race(fr, what, w, "no bulk_fence has followed a store to it");
   }
 }
 
@@ -187,7 +186,7 @@ void store_tile(Frame& fr, const Reach& r) {
   expect_met(fr, r, "a tile that is stored");
   std::erase_if(tokens(fr).stored, [&](const StoredTile& s) { return s.reach.meets(r); });
   tokens(fr).stored.push_back({r, fr.thread / kGroup, ++fr.group->clock});
-  fr.unfenced.push_back(r);
+  tokens(fr).unfenced.emplace_back(&fr, r);
 }
 
 struct TokenCode : Code {
@@ -551,7 +550,10 @@ struct Hint final : Code {
   void run(Frame&) const override {}
 };
 struct FenceCode final : Code {
-  void run(Frame& fr) const override { fr.unfenced.clear(); }
+  void run(Frame& fr) const override {
+    if (!fr.group || !fr.group->tokens) return;
+    std::erase_if(fr.group->tokens->unfenced, [&](const auto& u) { return u.first == &fr; });
+  }
 };
 
 struct TensorMapExp final : Exp {

@@ -222,8 +222,7 @@ Eigen eig(const NDArray& a) {
     f("N", "V", &in, x, &ld, w, nullptr, &ld, v, &ld, work.data(), &size, rwork.data(), &info);
     if (info > 0) failed("eig", "divergent", a, m);
   }
-  const Elem out = wide_of(a.elem()) == a.elem() || a.elem() == Elem::float64 ? Elem::complex128
-                                                                              : Elem::complex64;
+  const Elem out = elem_bytes(real_of(a.elem())) == 8 ? Elem::complex128 : Elem::complex64;
   return {W.astype(out), V.transpose(-2, -1).astype(out)};
 }
 

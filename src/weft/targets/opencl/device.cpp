@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 
 #include "weft/base/error.h"
+#include "weft/runtime/at_end.h"
 #include "weft/runtime/recording.h"
 
 namespace weft::opencl {
@@ -372,6 +373,8 @@ Ref<runtime::Executable> ClDevice::load(runtime::Binary binary) {
                 cat(info_.description, " refused the generated OpenCL C (error ", code, ")"))
         .note(log.substr(0, 4000));
   }
+  // The driver compiles a kernel when it is first launched, on a thread of its own.
+  runtime::wait_at_end(queue_, [queue = queue_] { cl().finish(queue); });
   std::vector<Handle> kernels;
   for (const KernelSignature& k : binary.kernels) {
     kernels.push_back(cl().create_kernel(program, k.name.c_str(), &code));

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Types and shapes of results are NumPy's: of linear algebra, of parts of complex numbers, of arrays without elements."""
+
+import numpy as np
+import pytest
+from present import present
+
+import weft
+
+TYPES = ["float32", "float64", "complex64", "complex128"]
+present("opencl:0")
+FUNCTIONS = "det inv pinv svdvals svd qr eig eigvals eigh eigvalsh cholesky slogdet matrix_rank cond norm".split()
+
+
+def parts(value):
+    return [p for v in value for p in parts(v)] if isinstance(value, (tuple, list)) else [value]
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_linear_algebra(name, dtype):
+    rng = np.random.default_rng(3)
+    for shape in ((3, 3), (1, 1), (2, 4, 4)):
+        a = rng.standard_normal(shape)
+        a = (a @ a.swapaxes(-1, -2) + 4 * np.eye(shape[-1])).astype(dtype)
+        if np.iscomplexobj(a):
+            a = a + 1j * np.triu(rng.standard_normal(shape), 1).astype(dtype)
+            a = ((a + a.conj().swapaxes(-1, -2)) / 2).astype(dtype)
+        x = weft.asarray(a)
+        if name == "svdvals":
+            want = [np.linalg.svd(a, compute_uv=False)]
+        elif name == "norm":
+            want = [np.linalg.norm(a, axis=(-2, -1))]
+        else:
+            want = parts(getattr(np.linalg, name)(a))
+        got = parts(weft.linalg.norm(x, axis=(-2, -1)) if name == "norm" else getattr(weft.linalg, name)(x))
+        assert len(got) == len(want)
+        for g, w in zip(got, map(np.asarray, want)):
+            kind = str(w.dtype)
+            if name in ("eig", "eigvals"):  # always complex here
+                kind = {"float32": "complex64", "float64": "complex128"}.get(kind, kind)
+            if name == "matrix_rank":
+                kind = "int64"
+            assert (tuple(g.shape), str(g.dtype)) == (w.shape, kind)
+
+
+@pytest.mark.parametrize("device", ["cpu", "opencl:0"])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("shape", [(0,), (0, 0), (3, 0), (0, 3), (2, 0, 2)])
+def test_complex_arrays_without_elements(shape, dtype, device):
+    z = weft.zeros(shape, dtype=dtype, device=device)
+    a = np.zeros(shape, dtype)
+    for function in ("real", "imag", "conj", "abs", "angle", "negative", "exp", "flip", "square"):
+        got, want = getattr(weft, function)(z), getattr(np, function)(a)
+        assert (tuple(got.shape), str(got.dtype)) == (want.shape, str(want.dtype)), function
+    for got, want in ((z.real, a.real), (z.imag, a.imag), (z[..., ::-1], a), (z + 1j, a), (z == z, a == a)):
+        assert (tuple(got.shape), str(got.dtype)) == (want.shape, str(want.dtype))
+    assert "dtype=" + dtype in repr(z) and z.numpy().shape == shape
+    assert (weft.sum(z).item(), weft.prod(z).item()) == (0, 1)
