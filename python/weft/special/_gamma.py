@@ -7,9 +7,12 @@ import math
 
 import weft
 
+from .. import _core
+from .._errors import error as _error
+
 from ._gamma_tables import AWAY, LOG_GAMMA, UNIFORM
 from ._normal import erfc
-from ._shared import beside, between, plain, polynomial, real, refused, special
+from ._shared import beside, between, plain, polynomial, real, special
 
 # Regions of (a, x): the power series of the lower function and the continued fraction of the upper one for small a, or
 # where x is far from a; Temme's uniform expansion for large a near x; for a <= 1 and small x a series of the upper one.
@@ -130,7 +133,8 @@ def gammaincc(a, x):
 def multigammaln(a, d):
     """The logarithm of the multivariate gamma function of dimension d."""
     if not isinstance(d, int) or d < 1:
-        raise refused("special.dimension", f"a gamma function of dimension {d!r}", "a whole number from 1")  # fmt: skip
+        raise _error(
+            _core.ArgumentError, "special.dimension", f"a gamma function of dimension {d!r}", ["rule: a whole number from 1"])  # fmt: skip
     a = real(a)
     total = weft.lgamma(a)
     for k in range(1, d):

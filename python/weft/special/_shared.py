@@ -7,16 +7,24 @@ import functools
 
 import weft
 
-from .._functions.common import beside, plain, real, refused
+from .. import _core
+from .._errors import error as _error
 
-__all__ = ["beside", "between", "plain", "polynomial", "real", "refused", "special"]
+from .._functions.common import beside, plain, real
+
+__all__ = ["beside", "between", "plain", "polynomial", "real", "special"]
 
 
 def _work_type(values):
     """float64 where the device has it for certain; 16-bit floats are computed in float32 at least."""
     own = values[0].dtype if len(values) == 1 else weft.result_type(*(v.dtype for v in values))
     if own.kind == "c":
-        raise refused("special.type", f"a special function of {own}", "real numbers")
+        raise _error(
+            _core.ArgumentError,
+            "special.type",
+            f"a special function of {own}",
+            ["rule: real numbers"],
+        )
     if own.name == "float64" or values[0].device.host_accessible:
         return own, "float64"
     return own, "float32" if own.name in ("float16", "bfloat16") else own.name

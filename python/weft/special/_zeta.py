@@ -7,7 +7,10 @@ import math
 
 import weft
 
-from ._shared import plain, real, refused, special
+from .. import _core
+from .._errors import error as _error
+
+from ._shared import plain, real, special
 
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)  # fmt: skip
 _FIRST, _MOST_TERMS = 12, 2000
@@ -24,7 +27,12 @@ def zeta(s, q):
     inner = usual & ~pole & ~none
     low = float(weft.min(weft.where(inner, d, 1.0))) if math.prod(d.shape) else 1.0
     if low < -_MOST_TERMS:
-        raise refused("special.zeta.range", f"zeta at {low}", f"arguments from {-_MOST_TERMS}")
+        raise _error(
+            _core.ArgumentError,
+            "special.zeta.range",
+            f"zeta at {low}",
+            [f"rule: arguments from {-_MOST_TERMS}"],
+        )
     count = _FIRST + max(0, math.ceil(-low))
     x, s_ = weft.where(inner, q, 1.0), weft.where(inner, s, 2.0)
     total = sum(_power(x + float(k), s_) for k in range(count))
@@ -72,7 +80,12 @@ def _first_derivative(x):
 def polygamma(n, x):
     """The n-th derivative of digamma, n a whole number from 0."""
     if not isinstance(n, int) or n < 0:
-        raise refused("special.order", f"polygamma of order {n!r}", "a whole number from 0")
+        raise _error(
+            _core.ArgumentError,
+            "special.order",
+            f"polygamma of order {n!r}",
+            ["rule: a whole number from 0"],
+        )
     if n == 0:
         return weft.digamma(x)
     if n == 1:
