@@ -225,7 +225,10 @@ def main_stub(weft):
         f = getattr(weft, name)
         if name in skip or inspect.ismodule(f):
             continue
-        if inspect.isclass(f) and name[0] != "_":
+        foreign = not (getattr(f, "__module__", None) or "").startswith("weft")
+        if name in weft._functions.later.names("weft") and (foreign or not callable(f)):
+            out += f"{name}: Any\n"
+        elif inspect.isclass(f) and name[0] != "_":
             out += f"from .{f.__module__.removeprefix('weft.')} import {name} as {name}\n"
         elif name in rows:
             out += operation(name, f, rows[name])
@@ -271,8 +274,8 @@ def main_stub(weft):
             for p in list(inspect.signature(f).parameters)[1:]:
                 types[p] = "Any"
             out += signature(name, f, "Any", types) + "\n"
-        elif (
-            name in weft._functions.functions
+        elif name in weft._functions.functions or name in weft._functions.later.names(
+            "weft"
         ):  # composed ones take what those take that they are made of
             out += (
                 signature(name, f, "Any", dict.fromkeys(inspect.signature(f).parameters, "Any"))
@@ -302,6 +305,9 @@ def function_stub(module, result, names, more=""):
     short = module.__name__.rpartition(".")[2]
     for name in names:
         f = getattr(module, name)
+        if inspect.isclass(f) or not callable(f):
+            out += f"{name}: Any\n"
+            continue
         result_of = RESULTS.get(name, result) if module.__name__ != "weft.init" else result
         if name == "relu":
             continue
@@ -359,8 +365,9 @@ def stubs():
         "__init__.pyi": main_stub(weft),
     }
     linalg, fft, random = load("linalg"), load("fft"), load("random")
-    files["linalg.pyi"] = function_stub(linalg, "NDArray", linalg.__all__)
-    files["fft.pyi"] = function_stub(fft, "NDArray", [*fft.__all__, "use"])
+    later = weft._functions.later.starred
+    files["linalg.pyi"] = function_stub(linalg, "NDArray", [*linalg.__all__, *later("weft.linalg")])
+    files["fft.pyi"] = function_stub(fft, "NDArray", [*fft.__all__, *later("weft.fft"), "use"])
     special = load("special")
     files["special/__init__.pyi"] = function_stub(special, "Any", special.__all__)
     names = [
@@ -374,6 +381,7 @@ def stubs():
         "permutation",
         "choice",
         *weft._functions.distributions.__all__,
+        *later("weft.random"),
     ]
     key = (
         "\nclass Key:\n    seed: int\n    offset: int\n    def __init__(self, seed: int, offset: int = 0) -> None: ...\n"

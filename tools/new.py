@@ -170,8 +170,14 @@ KINDS = {
 
 
 def main(words):
-    if len(words) != 2 or words[0] not in KINDS or not re.fullmatch(r"[a-z][a-z0-9_]*", words[1]):
-        print(f"usage: weft new {'|'.join(KINDS)} NAME (a name like two_words)", file=sys.stderr)
+    named = len(words) == 2 and re.fullmatch(r"[a-z][a-z0-9_]*", words[1])
+    if not named or words[0] not in KINDS:
+        print(f"usage: weft new {'|'.join(KINDS)} NAME", file=sys.stderr)
+        if len(words) == 2 and not named:
+            print(
+                f'weft new: error: "{words[1]}" names no file and no function: small letters, digits and _, a letter first (two_words)',
+                file=sys.stderr,
+            )
         return 2
     kind, name = words
     changes = Changes()

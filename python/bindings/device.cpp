@@ -93,6 +93,35 @@ Ref<Device>& thread_device() {
 }
 const Ref<Device>& current() { return thread_device() ? thread_device() : process_device(); }
 
+/// The name of an element type that NumPy's users write otherwise: "f4", "<i8", "float", "double".
+std::string known_name(std::string text) {
+  static constexpr std::pair<std::string_view, std::string_view> kSpellings[] = {
+      {"?", "bool"},         {"b1", "bool"},        {"bool_", "bool"},
+      {"b", "int8"},         {"i1", "int8"},        {"byte", "int8"},
+      {"h", "int16"},        {"i2", "int16"},       {"short", "int16"},
+      {"i", "int32"},        {"i4", "int32"},       {"intc", "int32"},
+      {"l", "int64"},        {"q", "int64"},        {"i8", "int64"},
+      {"int_", "int64"},     {"intp", "int64"},     {"long", "int64"},
+      {"longlong", "int64"}, {"B", "uint8"},        {"u1", "uint8"},
+      {"ubyte", "uint8"},    {"H", "uint16"},       {"u2", "uint16"},
+      {"ushort", "uint16"},  {"I", "uint32"},       {"u4", "uint32"},
+      {"uintc", "uint32"},   {"L", "uint64"},       {"Q", "uint64"},
+      {"u8", "uint64"},      {"uint", "uint64"},    {"uintp", "uint64"},
+      {"e", "float16"},      {"f2", "float16"},     {"half", "float16"},
+      {"f", "float32"},      {"f4", "float32"},     {"single", "float32"},
+      {"d", "float64"},      {"f8", "float64"},     {"double", "float64"},
+      {"F", "complex64"},    {"c8", "complex64"},   {"csingle", "complex64"},
+      {"D", "complex128"},   {"c16", "complex128"}, {"cdouble", "complex128"},
+  };
+  if (text == "int") return std::string(name_of(kDefaultInt));
+  if (text == "float") return std::string(name_of(kDefaultReal));
+  if (text == "complex") return std::string(name_of(kDefaultComplex));
+  if (text.size() > 1 && (text[0] == '<' || text[0] == '=' || text[0] == '|')) text.erase(0, 1);
+  for (const auto& [spelling, name] : kSpellings)
+    if (text == spelling) return std::string(name);
+  return text;
+}
+
 bool try_elem(PyObject* o, Elem& out) {
   DTypeHandle* handle = nullptr;
   if (nb::try_cast<DTypeHandle*>(nb::handle(o), handle) && handle) {
@@ -101,7 +130,7 @@ bool try_elem(PyObject* o, Elem& out) {
   }
   std::string name;
   if (PyUnicode_Check(o)) {
-    name = nb::cast<std::string>(nb::handle(o));
+    name = known_name(nb::cast<std::string>(nb::handle(o)));
   } else if (o == reinterpret_cast<PyObject*>(&PyBool_Type)) {
     name = "bool";
   } else if (o == reinterpret_cast<PyObject*>(&PyLong_Type)) {
@@ -111,8 +140,7 @@ bool try_elem(PyObject* o, Elem& out) {
   } else if (o == reinterpret_cast<PyObject*>(&PyComplex_Type)) {
     name = name_of(kDefaultComplex);
   } else if (PyType_Check(o)) {
-    name = nb::cast<std::string>(nb::handle(o).attr("__name__"));  // numpy.float32
-    if (name == "bool_") name = "bool";
+    name = known_name(nb::cast<std::string>(nb::handle(o).attr("__name__")));  // numpy.float32
   } else if (PyObject_HasAttrString(o, "name")) {
     nb::object n = nb::handle(o).attr("name");  // numpy.dtype("float32")
     if (PyUnicode_Check(n.ptr())) name = nb::cast<std::string>(n);

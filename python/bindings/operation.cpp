@@ -8,6 +8,7 @@
 #include <structmember.h>
 
 #include "array_type.h"
+#include "public_function.h"
 
 namespace weft::py {
 
@@ -45,12 +46,24 @@ PyObject* recorded(Op op, PyObject* const* args, int count) {
   return nullptr;
 }
 
+/// What NumPy's manner of calling means (lists, out=, where=); null where it means nothing here.
+PyObject* by_manners(PyObject* self, PyObject* const* args, std::size_t flags, PyObject* names) {
+  const Py_ssize_t count = PyVectorcall_NARGS(flags);
+  nb::object found = nb::module_::import_("weft._manners")
+                         .attr("operation")(nb::handle(self), positional_arguments(args, count),
+                                            named_arguments(args, count, names));
+  return found.is_none() ? nullptr : Py_NewRef(PyTuple_GET_ITEM(found.ptr(), 0));
+}
+
+bool is_sequence(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); }
+
 PyObject* call(PyObject* self, PyObject* const* args, std::size_t flags, PyObject* names) noexcept {
   return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     Op op = reinterpret_cast<PyOperation*>(self)->op;
     const OpInfo& row = info(op);
     Py_ssize_t count = PyVectorcall_NARGS(flags);
     if (count != row.arity || (names && PyTuple_GET_SIZE(names) > 0)) {
+      if (PyObject* out = by_manners(self, args, flags, names)) return out;
       throw Error(
           ErrorKind::dtype, "python.arguments",
           cat(row.name, "() takes ", row.arity, " positional argument", row.arity == 1 ? "" : "s",
@@ -62,12 +75,16 @@ PyObject* call(PyObject* self, PyObject* const* args, std::size_t flags, PyObjec
       PyObject* out = nullptr;
       if (tensor_operation(op, args, &out)) return out;
       if (PyObject* traced = recorded(op, args, 1)) return traced;
+      if (is_sequence(args[0]))
+        if (PyObject* meant = by_manners(self, args, flags, names)) return meant;
       return wrap(apply(op, operand_array(args[0], op)));
     }
     if (is_ndarray(args[0]) && is_ndarray(args[1]))
       return wrap(apply(op, unwrap(args[0]), unwrap(args[1])));
     if (PyObject* traced = recorded(op, args, 2)) return traced;
     PyObject* out = nullptr;
+    if (is_sequence(args[0]) || is_sequence(args[1]))
+      if (PyObject* meant = by_manners(self, args, flags, names)) return meant;
     if (tensor_operation(op, args, &out)) return out;
     NDArray held[2];
     Arg operands[2] = {Scalar(0), Scalar(0)};

@@ -13,22 +13,7 @@
 
 namespace weft::py {
 
-namespace {
-
-struct PyPublicFunction {
-  PyObject_HEAD vectorcallfunc vectorcall;
-  PyObject* function;
-  PyObject* refuse;       ///< (exception, args, kwargs) -> another exception or None; null: none
-  PyObject* names;        ///< dict: a foreign name of an argument -> its own; null: none
-  PyObject* rename;       ///< (args, kwargs) -> (args, kwargs) where a name is not all that changes
-  Py_ssize_t positional;  ///< arguments by position, when one more is the axis; -1: it never is
-  PyObject* dict;
-  PyObject* weak;
-};
-
-PyPublicFunction* of(PyObject* self) { return reinterpret_cast<PyPublicFunction*>(self); }
-
-nb::object arguments(PyObject* const* args, Py_ssize_t count) {
+nb::object positional_arguments(PyObject* const* args, Py_ssize_t count) {
   nb::object out = nb::steal(PyTuple_New(count));
   for (Py_ssize_t i = 0; i < count; ++i) PyTuple_SET_ITEM(out.ptr(), i, Py_NewRef(args[i]));
   return out;
@@ -40,6 +25,22 @@ nb::dict named_arguments(PyObject* const* args, Py_ssize_t count, PyObject* name
     out[nb::handle(PyTuple_GET_ITEM(names, i))] = nb::handle(args[count + i]);
   return out;
 }
+
+namespace {
+
+struct PyPublicFunction {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  PyObject* function;
+  PyObject* refuse;  ///< (exception, args, kwargs) -> another exception, None, or the result in
+                     ///< a tuple where the call has a meaning after all; null: none
+  PyObject* names;   ///< dict: a foreign name of an argument -> its own; null: none
+  PyObject* rename;  ///< (args, kwargs) -> (args, kwargs) where a name is not all that changes
+  Py_ssize_t positional;  ///< arguments by position, when one more is the axis; -1: it never is
+  PyObject* dict;
+  PyObject* weak;
+};
+
+PyPublicFunction* of(PyObject* self) { return reinterpret_cast<PyPublicFunction*>(self); }
 
 /// The names of a call as the function knows them; null for a call that `rename` has to see: an
 /// argument given twice, a value that changes with the name.
@@ -79,26 +80,29 @@ PyObject* run(PyPublicFunction* self, PyObject* const* args, std::size_t flags, 
     const nb::object held = nb::steal(own);
     return PyObject_Vectorcall(self->function, args, flags - (axis_first ? 1 : 0), own);
   }
-  const nb::object both =
-      nb::handle(self->rename)(arguments(args, count), named_arguments(args, count, names));
+  const nb::object both = nb::handle(self->rename)(positional_arguments(args, count),
+                                                   named_arguments(args, count, names));
   return PyObject_Call(self->function, nb::object(both[0]).ptr(), nb::object(both[1]).ptr());
 }
 
-/// The Python error in flight becomes the one that `refuse` makes of it.
-void refuse(PyPublicFunction* self, PyObject* const* args, std::size_t flags, PyObject* names) {
+/// The Python error in flight becomes the one that `refuse` makes of it; or its result.
+PyObject* refuse(PyPublicFunction* self, PyObject* const* args, std::size_t flags,
+                 PyObject* names) {
   PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
   PyErr_Fetch(&type, &value, &trace);
   PyErr_NormalizeException(&type, &value, &trace);
   if (trace) PyException_SetTraceback(value, trace);
   const Py_ssize_t count = PyVectorcall_NARGS(flags);
   const nb::object held[] = {nb::steal(type), nb::steal(value), nb::steal(trace)};
-  nb::object instead = nb::handle(self->refuse)(held[1], arguments(args, count),
+  nb::object instead = nb::handle(self->refuse)(held[1], positional_arguments(args, count),
                                                 named_arguments(args, count, names));
+  if (PyTuple_CheckExact(instead.ptr())) return Py_NewRef(PyTuple_GET_ITEM(instead.ptr(), 0));
   if (instead.is_none()) {
     PyErr_Restore(Py_NewRef(type), Py_NewRef(value), Py_XNewRef(trace));
   } else {
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(instead.ptr())), instead.ptr());
   }
+  return nullptr;
 }
 
 PyObject* call(PyObject* object, PyObject* const* args, std::size_t flags,
@@ -108,7 +112,7 @@ PyObject* call(PyObject* object, PyObject* const* args, std::size_t flags,
       guarded(static_cast<PyObject*>(nullptr), [&] { return run(self, args, flags, names); });
   // KeyboardInterrupt and what else is no Exception passes.
   if (out || !self->refuse || !PyErr_ExceptionMatches(PyExc_Exception)) return out;
-  return guarded(out, [&] { return refuse(self, args, flags, names), out; });
+  return guarded(out, [&] { return refuse(self, args, flags, names); });
 }
 
 PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {

@@ -8,4 +8,8 @@ namespace weft::py {
 
 void bind_public_function(nanobind::module_& m);
 
+/// The positional arguments of a vectorcall as a tuple, its named ones as a dict.
+nanobind::object positional_arguments(PyObject* const* args, Py_ssize_t count);
+nanobind::dict named_arguments(PyObject* const* args, Py_ssize_t count, PyObject* names);
+
 }  // namespace weft::py

@@ -56,6 +56,7 @@ from . import _methods, _namespace, fft, linalg, random
 from ._torch_functions import *  # noqa: F401,F403
 from ._torch_functions import __all__ as _torch_all
 from . import _functions
+from ._functions.later import starred as _starred
 from .autograd import enable_grad, no_grad
 from .transforms import *  # noqa: F401,F403
 from .transforms import __all__ as _transforms_all
@@ -105,6 +106,7 @@ __all__ = [
     *_namespace_all,
     *_torch_all,
     *_functions.functions,
+    *_starred("weft"),
     *_dtypes,
     "NDArray",
     "Tensor",
@@ -180,7 +182,7 @@ _LATER = (
 
 
 def __dir__():
-    return sorted({*globals(), *_LATER})
+    return sorted({*globals(), *_LATER, *_functions.later.names("weft")})
 
 
 def __getattr__(name):
@@ -193,6 +195,9 @@ def __getattr__(name):
         except ModuleNotFoundError as error:
             if error.name != f"weft.{name}":
                 raise
+    from ._functions.later import found
     from ._names import elsewhere
 
+    if name[:1] != "_" and (value := found("weft", name)) is not None:
+        return value
     raise AttributeError(f"module 'weft' has no attribute {name!r}{elsewhere(name)}")

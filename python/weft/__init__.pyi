@@ -160,7 +160,7 @@ class NDArray:
     def take(self, indices: Any, axis: _builtins.int | None = None) -> NDArray:
         """Entries at positions along an axis; of the elements in a row when axis is None."""
     def dot(self, other: Any) -> NDArray:
-        """Inner product of vectors, product of matrices."""
+        """Products summed over the last axis and the other's last but one: of vectors, of matrices, of stacks in all pairs."""
     def argsort(self, *, axis: _builtins.int = -1, descending: _bool = False, stable: _bool = True) -> NDArray:
         """Positions that would sort the array along an axis."""
     def nonzero(self) -> tuple[NDArray, ...]:
@@ -194,7 +194,7 @@ class NDArray:
     def copy_(self, source: Any) -> NDArray:
         """The elements become those of an array that broadcasts, converted to this type; returns self."""
     def clamp_(self, min: _Number | None = None, max: _Number | None = None) -> NDArray:
-        """Every element is brought between min and max; returns self."""
+        """The elements become those of clip(...); returns self."""
     def uniform_(self, a: _builtins.float = 0.0, b: _builtins.float = 1.0) -> NDArray:
         """Uniform random numbers in [a, b); returns self."""
     def normal_(self, mean: _builtins.float = 0.0, std: _builtins.float = 1.0) -> NDArray:
@@ -288,82 +288,588 @@ class NDArray:
         """The elements where the condition is true, those of other elsewhere."""
     def tobytes(self) -> Any:
         """The elements in order, as bytes."""
+    def searchsorted(self, v: Any, side: Any = 'left', sorter: Any = None) -> Any:
+        """Where elements would go in this sorted vector."""
+    def partition(self, kth: Any, axis: Any = -1) -> Any:
+        """Puts the kth element where sorting would, smaller ones before it: the array itself changes, as in NumPy."""
+    def argpartition(self, kth: Any, axis: Any = -1) -> Any:
+        """Positions that partition the array along an axis."""
+    def put(self, indices: Any, values: Any, mode: Any = 'raise') -> Any:
+        """Writes values at flat positions of the array itself, as in NumPy."""
+    def compress(self, condition: Any, axis: Any = None) -> Any:
+        """Entries where a condition is true, along an axis; of all elements in a row when axis is None."""
+    def itemset(self, *args: Any) -> Any:
+        """Writes one element: itemset(number), itemset(flat position, number) or itemset(position, number)."""
+    def tofile(self, path: Any, sep: Any = '', format: Any = '%s') -> Any:
+        """Writes the elements in order: bytes, or text with a separator."""
+    def tostring(self) -> Any:
+        """As tobytes."""
+    def dumps(self) -> Any:
+        """The array as a pickle."""
+    def dump(self, path: Any) -> Any:
+        """Writes the array as a pickle."""
+    @property
+    def flat(self) -> Any:
+        """The elements in a row: iterated, indexed, and x.flat[...] = number writes."""
+    @property
+    def flags(self) -> Any:
+        """NumPy's flags of the layout: flags.c_contiguous, flags["F_CONTIGUOUS"], writeable, owndata, aligned."""
+    @property
+    def base(self) -> Any:
+        """None: views share memory and name no owner; weft.shares_memory(a, b) tells."""
+    @property
+    def data(self) -> Any:
+        """Itself: an array has no graph."""
+    @property
+    def requires_grad(self) -> Any: ...
+    @property
+    def is_leaf(self) -> Any: ...
+    @property
+    def grad(self) -> Any: ...
+    @property
+    def grad_fn(self) -> Any: ...
+    def bitwise_not(self) -> Any:
+        """Each bit turned, without gradient."""
+    def to_dense(self) -> Any:
+        """Itself."""
+    def get_device(self) -> Any:
+        """The number of the card that it lies on, -1 on the host."""
+    def data_ptr(self) -> Any:
+        """The address of the first element, as a number; of memory that the host or CUDA knows."""
+    def storage_offset(self) -> Any:
+        """How many elements of the memory lie before the first one."""
+    def is_set_to(self, other: Any) -> Any:
+        """Are both the same elements of the same memory?"""
+    def is_pinned(self) -> Any:
+        """False: memory of the host is not pinned."""
+    def pin_memory(self) -> Any:
+        """Itself: copies to cards need no pinned memory."""
+    def narrow_copy(self, dim: Any, start: Any, length: Any) -> Any:
+        """A copy of `length` entries along an axis."""
+    @property
+    def layout(self) -> Any:
+        """weft.strided: all are."""
+    @property
+    def itemsize(self) -> Any:
+        """Bytes of an element."""
+    @property
+    def H(self) -> Any:
+        """A matrix transposed and conjugated."""
+    @property
+    def mH(self) -> Any:
+        """Matrices in the last two axes transposed and conjugated."""
+    def adjoint(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.adjoint of the value."""
+    def angle(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.angle of the value."""
+    def arccosh(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.arccosh of the value."""
+    def arcsinh(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.arcsinh of the value."""
+    def arctan2(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.arctan2 of the value."""
+    def arctanh(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.arctanh of the value."""
+    def bitwise_and(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.bitwise_and of the value."""
+    def bitwise_left_shift(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.bitwise_left_shift of the value."""
+    def bitwise_or(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.bitwise_or of the value."""
+    def bitwise_right_shift(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.bitwise_right_shift of the value."""
+    def bitwise_xor(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.bitwise_xor of the value."""
+    def cholesky(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.cholesky of the value."""
+    def cholesky_inverse(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.cholesky_inverse of the value."""
+    def cholesky_solve(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.cholesky_solve of the value."""
+    def choose(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.choose of the value."""
+    def conj_physical(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.conj_physical of the value."""
+    def corrcoef(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.corrcoef of the value."""
+    def cov(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.cov of the value."""
+    def cummax(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.cummax of the value."""
+    def cummin(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.cummin of the value."""
+    def det(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.det of the value."""
+    def diagflat(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.diagflat of the value."""
+    def diagonal_scatter(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.diagonal_scatter of the value."""
+    def digamma(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.digamma of the value."""
+    def dsplit(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.dsplit of the value."""
+    def erfinv(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.erfinv of the value."""
+    def float_power(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.float_power of the value."""
+    def fmax(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.fmax of the value."""
+    def fmin(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.fmin of the value."""
+    def frexp(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.frexp of the value."""
+    def gcd(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.gcd of the value."""
+    def geqrf(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.geqrf of the value."""
+    def hardshrink(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.hardshrink of the value."""
+    def heaviside(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.heaviside of the value."""
+    def histc(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.histc of the value."""
+    def histogram(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.histogram of the value."""
+    def hsplit(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.hsplit of the value."""
+    def index_copy(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.index_copy of the value."""
+    def index_put(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.index_put of the value."""
+    def index_reduce(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.index_reduce of the value."""
+    def inverse(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.inverse of the value."""
+    def is_conj(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.is_conj of the value."""
+    def is_inference(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.is_inference of the value."""
+    def is_neg(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.is_neg of the value."""
+    def is_nonzero(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.is_nonzero of the value."""
+    def is_same_size(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.is_same_size of the value."""
+    def is_signed(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.is_signed of the value."""
+    def isneginf(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.isneginf of the value."""
+    def isposinf(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.isposinf of the value."""
+    def isreal(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.isreal of the value."""
+    def istft(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.istft of the value."""
+    def lcm(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.lcm of the value."""
+    def ldexp(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.ldexp of the value."""
+    def lgamma(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.lgamma of the value."""
+    def logaddexp2(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.logaddexp2 of the value."""
+    def logdet(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.logdet of the value."""
+    def logical_not(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.logical_not of the value."""
+    def lu(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.lu of the value."""
+    def lu_solve(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.lu_solve of the value."""
+    def masked_scatter(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.masked_scatter of the value."""
+    def matrix_exp(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.matrix_exp of the value."""
+    def matrix_power(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.matrix_power of the value."""
+    def mode(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.mode of the value."""
+    def multinomial(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.multinomial of the value."""
+    def mvlgamma(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.mvlgamma of the value."""
+    def nanmedian(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.nanmedian of the value."""
+    def nanquantile(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.nanquantile of the value."""
+    def nextafter(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.nextafter of the value."""
+    def orgqr(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.orgqr of the value."""
+    def ormqr(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.ormqr of the value."""
+    def pinverse(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.pinverse of the value."""
+    def positive(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.positive of the value."""
+    def prelu(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.prelu of the value."""
+    def ptp(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.ptp of the value."""
+    def qr(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.qr of the value."""
+    def renorm(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.renorm of the value."""
+    def resolve_conj(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.resolve_conj of the value."""
+    def resolve_neg(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.resolve_neg of the value."""
+    def scatter_reduce(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.scatter_reduce of the value."""
+    def select_scatter(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.select_scatter of the value."""
+    def sgn(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.sgn of the value."""
+    def signbit(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.signbit of the value."""
+    def slice_scatter(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.slice_scatter of the value."""
+    def slogdet(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.slogdet of the value."""
+    def stft(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.stft of the value."""
+    def svd(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.svd of the value."""
+    def triangular_solve(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.triangular_solve of the value."""
+    def unique(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.unique of the value."""
+    def unique_consecutive(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.unique_consecutive of the value."""
+    def unsafe_chunk(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.unsafe_chunk of the value."""
+    def unsafe_split(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.unsafe_split of the value."""
+    def unsafe_split_with_sizes(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.unsafe_split_with_sizes of the value."""
+    def vsplit(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.vsplit of the value."""
+    def bfloat16(self) -> Any:
+        """As bfloat16; of a tensor, whole numbers are an array without the graph."""
+    def byte(self) -> Any:
+        """As uint8; of a tensor, whole numbers are an array without the graph."""
+    def char(self) -> Any:
+        """As int8; of a tensor, whole numbers are an array without the graph."""
+    def short(self) -> Any:
+        """As int16; of a tensor, whole numbers are an array without the graph."""
+    def cfloat(self) -> Any:
+        """As complex64; of a tensor, whole numbers are an array without the graph."""
+    def cdouble(self) -> Any:
+        """As complex128; of a tensor, whole numbers are an array without the graph."""
+    def to_sparse(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: arrays and tensors here are dense."""
+    def to_sparse_csr(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: arrays and tensors here are dense."""
+    def to_sparse_coo(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: arrays and tensors here are dense."""
+    def coalesce(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: arrays and tensors here are dense."""
+    def to_mkldnn(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: arrays and tensors here are dense."""
+    def conjugate(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.conj_physical of the value."""
+    @property
+    def is_cpu(self) -> Any: ...
+    @property
+    def is_cuda(self) -> Any: ...
+    @property
+    def is_sparse(self) -> Any: ...
+    @property
+    def is_quantized(self) -> Any: ...
+    @property
+    def is_meta(self) -> Any: ...
+    @property
+    def is_mps(self) -> Any: ...
+    @property
+    def is_xpu(self) -> Any: ...
+    @property
+    def is_mkldnn(self) -> Any: ...
+    @property
+    def is_nested(self) -> Any: ...
+    @property
+    def is_sparse_csr(self) -> Any: ...
+    def detach_(self) -> Any:
+        """Forgets the graph: the tensor becomes a leaf without gradient; returns self."""
+    def fill_diagonal_(self, value: Any, wrap: Any = False) -> Any:
+        """The diagonal of a matrix becomes a number; returns self."""
+    def apply_(self, function: Any) -> Any:
+        """Every element becomes function(element), called on the host; returns self."""
+    def map_(self, other: Any, function: Any) -> Any:
+        """Every element becomes function(element, other's element), called on the host; returns self."""
+    def put_(self, index: Any, source: Any, accumulate: Any = False) -> Any:
+        """Elements at flat positions become those of source, or are added to; returns self."""
     def abs_(self, *args: Any, **kwargs: Any) -> Any:
         """The elements become those of abs(...); returns self."""
-    def neg_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of neg(...); returns self."""
-    def exp_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of exp(...); returns self."""
-    def log_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of log(...); returns self."""
-    def sqrt_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of sqrt(...); returns self."""
-    def rsqrt_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of rsqrt(...); returns self."""
-    def square_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of square(...); returns self."""
-    def reciprocal_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of reciprocal(...); returns self."""
-    def sigmoid_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of sigmoid(...); returns self."""
-    def tanh_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of tanh(...); returns self."""
-    def relu_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of relu(...); returns self."""
-    def sin_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of sin(...); returns self."""
-    def cos_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of cos(...); returns self."""
-    def floor_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of floor(...); returns self."""
+    def absolute_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of absolute(...); returns self."""
+    def acos_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of acos(...); returns self."""
+    def acosh_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of acosh(...); returns self."""
+    def addbmm_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of addbmm(...); returns self."""
+    def addcdiv_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of addcdiv(...); returns self."""
+    def addcmul_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of addcmul(...); returns self."""
+    def addmm_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of addmm(...); returns self."""
+    def addmv_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of addmv(...); returns self."""
+    def addr_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of addr(...); returns self."""
+    def arccos_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of arccos(...); returns self."""
+    def arccosh_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of arccosh(...); returns self."""
+    def arcsin_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of arcsin(...); returns self."""
+    def arcsinh_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of arcsinh(...); returns self."""
+    def arctan_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of arctan(...); returns self."""
+    def arctan2_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of arctan2(...); returns self."""
+    def arctanh_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of arctanh(...); returns self."""
+    def asin_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of asin(...); returns self."""
+    def asinh_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of asinh(...); returns self."""
+    def atan_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of atan(...); returns self."""
+    def atan2_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of atan2(...); returns self."""
+    def atanh_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of atanh(...); returns self."""
+    def baddbmm_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of baddbmm(...); returns self."""
+    def bernoulli_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of bernoulli(...); returns self."""
+    def bitwise_and_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of bitwise_and(...); returns self."""
+    def bitwise_left_shift_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of bitwise_left_shift(...); returns self."""
+    def bitwise_not_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of bitwise_not(...); returns self."""
+    def bitwise_or_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of bitwise_or(...); returns self."""
+    def bitwise_right_shift_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of bitwise_right_shift(...); returns self."""
+    def bitwise_xor_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of bitwise_xor(...); returns self."""
     def ceil_(self, *args: Any, **kwargs: Any) -> Any:
         """The elements become those of ceil(...); returns self."""
-    def round_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of round(...); returns self."""
-    def trunc_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of trunc(...); returns self."""
-    def sign_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of sign(...); returns self."""
-    def erf_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of erf(...); returns self."""
-    def expm1_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of expm1(...); returns self."""
-    def log1p_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of log1p(...); returns self."""
-    def clip_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of clip(...); returns self."""
-    def clamp_min_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of clamp_min(...); returns self."""
     def clamp_max_(self, *args: Any, **kwargs: Any) -> Any:
         """The elements become those of clamp_max(...); returns self."""
-    def masked_fill_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of masked_fill(...); returns self."""
-    def index_fill_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of index_fill(...); returns self."""
+    def clamp_min_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of clamp_min(...); returns self."""
+    def clip_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of clip(...); returns self."""
+    def conj_physical_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of conj_physical(...); returns self."""
+    def copysign_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of copysign(...); returns self."""
+    def cos_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of cos(...); returns self."""
+    def cosh_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of cosh(...); returns self."""
+    def cumprod_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of cumprod(...); returns self."""
+    def cumsum_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of cumsum(...); returns self."""
+    def deg2rad_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of deg2rad(...); returns self."""
+    def digamma_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of digamma(...); returns self."""
+    def eq_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of eq(...); returns self."""
+    def erf_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of erf(...); returns self."""
+    def erfc_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of erfc(...); returns self."""
+    def erfinv_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of erfinv(...); returns self."""
+    def exp_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of exp(...); returns self."""
+    def exp2_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of exp2(...); returns self."""
+    def expm1_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of expm1(...); returns self."""
+    def fix_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of fix(...); returns self."""
+    def float_power_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of float_power(...); returns self."""
+    def floor_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of floor(...); returns self."""
+    def floor_divide_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of floor_divide(...); returns self."""
+    def fmod_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of fmod(...); returns self."""
+    def frac_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of frac(...); returns self."""
+    def gcd_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of gcd(...); returns self."""
+    def ge_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of ge(...); returns self."""
+    def greater_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of greater(...); returns self."""
+    def greater_equal_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of greater_equal(...); returns self."""
+    def gt_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of gt(...); returns self."""
+    def heaviside_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of heaviside(...); returns self."""
+    def hypot_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of hypot(...); returns self."""
     def index_add_(self, *args: Any, **kwargs: Any) -> Any:
         """The elements become those of index_add(...); returns self."""
+    def index_copy_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of index_copy(...); returns self."""
+    def index_fill_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of index_fill(...); returns self."""
+    def index_put_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of index_put(...); returns self."""
+    def index_reduce_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of index_reduce(...); returns self."""
+    def lcm_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of lcm(...); returns self."""
+    def ldexp_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of ldexp(...); returns self."""
+    def le_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of le(...); returns self."""
+    def lerp_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of lerp(...); returns self."""
+    def less_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of less(...); returns self."""
+    def less_equal_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of less_equal(...); returns self."""
+    def lgamma_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of lgamma(...); returns self."""
+    def log_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of log(...); returns self."""
+    def log10_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of log10(...); returns self."""
+    def log1p_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of log1p(...); returns self."""
+    def log2_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of log2(...); returns self."""
+    def logical_and_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of logical_and(...); returns self."""
+    def logical_not_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of logical_not(...); returns self."""
+    def logical_or_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of logical_or(...); returns self."""
+    def logical_xor_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of logical_xor(...); returns self."""
+    def logit_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of logit(...); returns self."""
+    def lt_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of lt(...); returns self."""
+    def masked_fill_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of masked_fill(...); returns self."""
+    def masked_scatter_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of masked_scatter(...); returns self."""
+    def mvlgamma_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of mvlgamma(...); returns self."""
+    def nan_to_num_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of nan_to_num(...); returns self."""
+    def ne_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of ne(...); returns self."""
+    def neg_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of neg(...); returns self."""
+    def negative_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of negative(...); returns self."""
+    def nextafter_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of nextafter(...); returns self."""
+    def not_equal_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of not_equal(...); returns self."""
+    def rad2deg_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of rad2deg(...); returns self."""
+    def reciprocal_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of reciprocal(...); returns self."""
+    def relu_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of relu(...); returns self."""
+    def remainder_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of remainder(...); returns self."""
+    def renorm_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of renorm(...); returns self."""
+    def round_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of round(...); returns self."""
+    def rsqrt_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of rsqrt(...); returns self."""
     def scatter_(self, *args: Any, **kwargs: Any) -> Any:
         """The elements become those of scatter(...); returns self."""
     def scatter_add_(self, *args: Any, **kwargs: Any) -> Any:
         """The elements become those of scatter_add(...); returns self."""
-    def lerp_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of lerp(...); returns self."""
-    def addcmul_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of addcmul(...); returns self."""
-    def addcdiv_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of addcdiv(...); returns self."""
-    def nan_to_num_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of nan_to_num(...); returns self."""
+    def scatter_reduce_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of scatter_reduce(...); returns self."""
+    def sgn_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of sgn(...); returns self."""
+    def sigmoid_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of sigmoid(...); returns self."""
+    def sign_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of sign(...); returns self."""
+    def sin_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of sin(...); returns self."""
+    def sinc_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of sinc(...); returns self."""
+    def sinh_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of sinh(...); returns self."""
+    def sqrt_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of sqrt(...); returns self."""
+    def square_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of square(...); returns self."""
+    def tan_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of tan(...); returns self."""
+    def tanh_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of tanh(...); returns self."""
     def tril_(self, *args: Any, **kwargs: Any) -> Any:
         """The elements become those of tril(...); returns self."""
     def triu_(self, *args: Any, **kwargs: Any) -> Any:
         """The elements become those of triu(...); returns self."""
-    def bernoulli_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of bernoulli(...); returns self."""
-    def fmod_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of fmod(...); returns self."""
-    def cumsum_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of cumsum(...); returns self."""
+    def trunc_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of trunc(...); returns self."""
+    def xlogy_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of xlogy(...); returns self."""
+    def squeeze_(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: shapes do not change in place. x = x.squeeze() gives a new view."""
+    def unsqueeze_(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: shapes do not change in place. x = x.unsqueeze(dim) gives a new view."""
+    def t_(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: shapes do not change in place. x = x.t() gives a new view."""
+    def transpose_(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: shapes do not change in place. x = x.transpose(dim0, dim1) gives a new view."""
+    def swapaxes_(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: shapes do not change in place. x = x.swapaxes(a, b) gives a new view."""
+    def swapdims_(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: shapes do not change in place. x = x.swapdims(a, b) gives a new view."""
+    def resize_(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: shapes do not change in place. x = weft.resize(x, shape) gives a new view."""
+    def resize_as_(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: shapes do not change in place. x = weft.resize(x, other.shape) gives a new view."""
+    def as_strided_(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: shapes do not change in place. x = weft.as_strided(x, size, stride) gives a new view."""
+    def set_(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: shapes do not change in place. x = source gives a new view."""
+    def exponential_(self, *args: Any, **kwargs: Any) -> Any:
+        """Random numbers as of weft.random (exponential); returns self."""
+    def cauchy_(self, *args: Any, **kwargs: Any) -> Any:
+        """Random numbers as of weft.random (cauchy); returns self."""
+    def log_normal_(self, *args: Any, **kwargs: Any) -> Any:
+        """Random numbers as of weft.random (log_normal); returns self."""
+    def geometric_(self, *args: Any, **kwargs: Any) -> Any:
+        """Random numbers as of weft.random (geometric); returns self."""
+    def random_(self, *args: Any, **kwargs: Any) -> Any:
+        """Random numbers as of weft.random (random); returns self."""
+    def subtract_(self, other: Any, *, alpha: Any = 1) -> Any:
+        """self -= other (times alpha); returns self."""
+    def multiply_(self, other: Any, *, alpha: Any = 1) -> Any:
+        """self *= other (times alpha); returns self."""
+    def divide_(self, other: Any, *, alpha: Any = 1) -> Any:
+        """self /= other (times alpha); returns self."""
+    def true_divide_(self, other: Any, *, alpha: Any = 1) -> Any:
+        """self /= other (times alpha); returns self."""
     def masked_fill(self, mask: Any, value: Any) -> Any:
         """With `value` where the mask, which broadcasts, is true."""
     def norm(self, p: Any = 2, dim: Any = None, keepdim: Any = False) -> Any:
@@ -374,6 +880,8 @@ class NDArray:
         """The product of a matrix and a vector."""
     def outer(self, other: Any) -> Any:
         """The products of all pairs of two vectors."""
+    def vdot(self, other: Any) -> Any:
+        """The sum of conj(self) * other over all elements, in a row; as many on both sides."""
     def clamp(self, min: Any = None, max: Any = None) -> Any:
         """Every element brought between min and max."""
     def addcmul(self, a: Any, b: Any, *, value: Any = 1) -> Any:
@@ -399,7 +907,7 @@ class NDArray:
     def frac(self) -> Any:
         """self - trunc(self)."""
     def fmod(self, other: Any) -> Any:
-        """The rest with the sign of self: self - other * trunc(self / other)."""
+        """The rest with the sign of self, without rounding error: self - other * trunc(self / other)."""
     def logit(self, eps: Any = None) -> Any:
         """log(x / (1 - x)), x held between eps and 1 - eps."""
     def erfc(self) -> Any:
@@ -558,8 +1066,6 @@ class NDArray:
         """self <= other, as an array of bool."""
     def not_equal(self, other: Any) -> Any:
         """self != other, as an array of bool."""
-    def vdot(self, other: Any) -> Any:
-        """The inner product of two vectors."""
     def ger(self, other: Any) -> Any:
         """The products of all pairs of two vectors."""
     def view(self, *shape: Any) -> Any:
@@ -567,7 +1073,9 @@ class NDArray:
     def unsqueeze(self, dim: Any) -> Any:
         """With a new axis of extent 1 at `dim`."""
     def split(self, split_size_or_sections: Any, dim: Any = 0) -> Any:
-        """Parts along an axis: of one size (the last may be smaller), or of the sizes in a list, which must add up."""
+        """Parts along an axis: of one size (the last may be smaller), of the sizes in a list, which must add up, or, of an array,
+        between these positions, as in NumPy.
+        """
     def chunk(self, chunks: Any, dim: Any = 0) -> Any:
         """At most `chunks` parts of one size along an axis; the last may be smaller."""
     def unbind(self, dim: Any = 0) -> Any:
@@ -611,7 +1119,9 @@ class NDArray:
     def reshape_as(self, other: Any) -> Any:
         """In the shape of another."""
     def split_with_sizes(self, split_size_or_sections: Any, dim: Any = 0) -> Any:
-        """Parts along an axis: of one size (the last may be smaller), or of the sizes in a list, which must add up."""
+        """Parts along an axis: of one size (the last may be smaller), of the sizes in a list, which must add up, or, of an array,
+        between these positions, as in NumPy.
+        """
     def swapdims(self, a: Any, b: Any) -> Any:
         """Two axes exchanged."""
     def tile(self, *sizes: Any) -> Any:
@@ -667,9 +1177,9 @@ class NDArray:
     def aminmax(self, dim: Any = None, keepdim: Any = False) -> Any:
         """(smallest, largest)."""
     def cross(self, other: Any, dim: Any = -1) -> Any:
-        """The vector product along an axis of three entries."""
+        """The vector product along an axis of three entries; of two, whose third is 0, and of two such the third entry."""
     def kron(self, other: Any) -> Any:
-        """The Kronecker product of two matrices."""
+        """The Kronecker product: of matrices blocks, of values of other dimensions likewise along each axis."""
     def inner(self, other: Any) -> Any:
         """Products summed over the last axis of both."""
     def equal(self, other: Any) -> Any:
@@ -684,6 +1194,10 @@ class NDArray:
         """As to("cpu")."""
     def clone(self) -> Any:
         """A copy that stays linked."""
+    def as_strided_scatter(self, src: Any, size: Any, stride: Any, storage_offset: Any = 0) -> Any:
+        """weft.as_strided_scatter: a copy with src at the elements that as_strided reads."""
+    def retain_grad(self) -> Any:
+        """Keeps the gradient of a value that is no leaf: refused, gradients are kept of leaves."""
     def dim(self) -> Any:
         """As ndim."""
     def numel(self) -> Any:
@@ -940,7 +1454,7 @@ class Tensor:
     def copy_(self, source: Any) -> Tensor:
         """The elements become those of an array that broadcasts, converted to this type; returns self."""
     def clamp_(self, min: _Number | None = None, max: _Number | None = None) -> Tensor:
-        """Every element is brought between min and max; returns self."""
+        """The elements become those of clip(...); returns self."""
     def uniform_(self, a: _builtins.float = 0.0, b: _builtins.float = 1.0) -> Tensor:
         """Uniform random numbers in [a, b); returns self."""
     def normal_(self, mean: _builtins.float = 0.0, std: _builtins.float = 1.0) -> Tensor:
@@ -978,7 +1492,9 @@ class Tensor:
     def argmin(self, axis: _builtins.int | None = None, keepdims: _bool = False, *, dim: _builtins.int | None = None, keepdim: _bool = False) -> NDArray:
         """Positions of the smallest elements, as an array of int64; dim and keepdim are PyTorch's names."""
     def split(self, split_size_or_sections: _builtins.int | Sequence[_builtins.int], dim: _builtins.int = 0) -> tuple[Tensor, ...]:
-        """Parts along an axis: of one size (the last may be smaller), or of the sizes in a list, which must add up."""
+        """Parts along an axis: of one size (the last may be smaller), of the sizes in a list, which must add up, or, of an array,
+        between these positions, as in NumPy.
+        """
     def chunk(self, chunks: _builtins.int, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
         """At most `chunks` parts of one size along an axis; the last may be smaller."""
     def unbind(self, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
@@ -1141,6 +1657,8 @@ class Tensor:
     def __ror__(self, other: _ArrayLike | Tensor, /) -> Tensor: ...
     def __xor__(self, other: _ArrayLike | Tensor, /) -> Tensor: ...
     def __rxor__(self, other: _ArrayLike | Tensor, /) -> Tensor: ...
+    def vdot(self, other: Any) -> Any:
+        """The sum of conj(self) * other over all elements, in a row; as many on both sides."""
     def addcmul(self, a: Any, b: Any, *, value: Any = 1) -> Any:
         """self + value * a * b."""
     def addcdiv(self, a: Any, b: Any, *, value: Any = 1) -> Any:
@@ -1164,7 +1682,7 @@ class Tensor:
     def frac(self) -> Any:
         """self - trunc(self)."""
     def fmod(self, other: Any) -> Any:
-        """The rest with the sign of self: self - other * trunc(self / other)."""
+        """The rest with the sign of self, without rounding error: self - other * trunc(self / other)."""
     def logit(self, eps: Any = None) -> Any:
         """log(x / (1 - x)), x held between eps and 1 - eps."""
     def erfc(self) -> Any:
@@ -1211,8 +1729,6 @@ class Tensor:
         """self <= other, as an array of bool."""
     def not_equal(self, other: Any) -> Any:
         """self != other, as an array of bool."""
-    def vdot(self, other: Any) -> Any:
-        """The inner product of two vectors."""
     def ger(self, other: Any) -> Any:
         """The products of all pairs of two vectors."""
     def diagonal(self, offset: Any = 0, dim1: Any = 0, dim2: Any = 1) -> Any:
@@ -1240,7 +1756,9 @@ class Tensor:
     def sum_to_size(self, *size: Any) -> Any:
         """Summed over the axes that were broadcast from a shape."""
     def split_with_sizes(self, split_size_or_sections: Any, dim: Any = 0) -> Any:
-        """Parts along an axis: of one size (the last may be smaller), or of the sizes in a list, which must add up."""
+        """Parts along an axis: of one size (the last may be smaller), of the sizes in a list, which must add up, or, of an array,
+        between these positions, as in NumPy.
+        """
     def swapdims(self, a: Any, b: Any) -> Any:
         """Two axes exchanged."""
     def tile(self, *sizes: Any) -> Any:
@@ -1288,15 +1806,26 @@ class Tensor:
     def trace(self) -> Any:
         """The sum of a matrix's diagonal."""
     def cross(self, other: Any, dim: Any = -1) -> Any:
-        """The vector product along an axis of three entries."""
+        """The vector product along an axis of three entries; of two, whose third is 0, and of two such the third entry."""
     def kron(self, other: Any) -> Any:
-        """The Kronecker product of two matrices."""
+        """The Kronecker product: of matrices blocks, of values of other dimensions likewise along each axis."""
     def inner(self, other: Any) -> Any:
         """Products summed over the last axis of both."""
     def equal(self, other: Any) -> Any:
         """Are shapes and all elements equal?"""
     def isclose(self, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Any:
         """Is each difference at most atol + rtol * |other|? An array of bool."""
+    def as_strided(self, size: Any, stride: Any, storage_offset: Any = 0) -> Any:
+        """weft.as_strided: elements picked by steps, with the gradient."""
+    def as_strided_scatter(self, src: Any, size: Any, stride: Any, storage_offset: Any = 0) -> Any:
+        """weft.as_strided_scatter: a copy with src at the elements that as_strided reads."""
+    def put(self, index: Any, source: Any, accumulate: Any = False) -> Any:
+        """A copy with elements at flat positions replaced by those of source, or added to."""
+    @property
+    def grad_fn(self) -> Any:
+        """What made it, for printing: None of a leaf."""
+    def retain_grad(self) -> Any:
+        """Keeps the gradient of a value that is no leaf: refused, gradients are kept of leaves."""
     def type(self, dtype: Any) -> Any:
         """As another element type."""
     def new_full(self, size: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> Any:
@@ -1338,87 +1867,557 @@ class Tensor:
         """As ndim."""
     def nelement(self) -> Any:
         """As size."""
+    def bitwise_not(self) -> Any:
+        """Each bit turned, without gradient."""
+    def to_dense(self) -> Any:
+        """Itself."""
+    def get_device(self) -> Any:
+        """The number of the card that it lies on, -1 on the host."""
+    def data_ptr(self) -> Any:
+        """The address of the first element, as a number; of memory that the host or CUDA knows."""
+    def storage_offset(self) -> Any:
+        """How many elements of the memory lie before the first one."""
+    def is_set_to(self, other: Any) -> Any:
+        """Are both the same elements of the same memory?"""
+    def is_pinned(self) -> Any:
+        """False: memory of the host is not pinned."""
+    def pin_memory(self) -> Any:
+        """Itself: copies to cards need no pinned memory."""
+    def narrow_copy(self, dim: Any, start: Any, length: Any) -> Any:
+        """A copy of `length` entries along an axis."""
+    @property
+    def layout(self) -> Any:
+        """weft.strided: all are."""
+    @property
+    def itemsize(self) -> Any:
+        """Bytes of an element."""
+    @property
+    def H(self) -> Any:
+        """A matrix transposed and conjugated."""
+    @property
+    def mH(self) -> Any:
+        """Matrices in the last two axes transposed and conjugated."""
+    def adjoint(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.adjoint of the value."""
+    def angle(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.angle of the value."""
+    def arccosh(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.arccosh of the value."""
+    def arcsinh(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.arcsinh of the value."""
+    def arctan2(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.arctan2 of the value."""
+    def arctanh(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.arctanh of the value."""
+    def bitwise_and(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.bitwise_and of the value."""
+    def bitwise_left_shift(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.bitwise_left_shift of the value."""
+    def bitwise_or(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.bitwise_or of the value."""
+    def bitwise_right_shift(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.bitwise_right_shift of the value."""
+    def bitwise_xor(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.bitwise_xor of the value."""
+    def cholesky(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.cholesky of the value."""
+    def cholesky_inverse(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.cholesky_inverse of the value."""
+    def cholesky_solve(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.cholesky_solve of the value."""
+    def choose(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.choose of the value."""
+    def conj_physical(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.conj_physical of the value."""
+    def corrcoef(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.corrcoef of the value."""
+    def cov(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.cov of the value."""
+    def cummax(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.cummax of the value."""
+    def cummin(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.cummin of the value."""
+    def det(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.det of the value."""
+    def diagflat(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.diagflat of the value."""
+    def diagonal_scatter(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.diagonal_scatter of the value."""
+    def digamma(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.digamma of the value."""
+    def dsplit(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.dsplit of the value."""
+    def erfinv(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.erfinv of the value."""
+    def float_power(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.float_power of the value."""
+    def fmax(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.fmax of the value."""
+    def fmin(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.fmin of the value."""
+    def frexp(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.frexp of the value."""
+    def gcd(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.gcd of the value."""
+    def geqrf(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.geqrf of the value."""
+    def hardshrink(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.hardshrink of the value."""
+    def heaviside(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.heaviside of the value."""
+    def histc(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.histc of the value."""
+    def histogram(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.histogram of the value."""
+    def hsplit(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.hsplit of the value."""
+    def index_copy(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.index_copy of the value."""
+    def index_put(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.index_put of the value."""
+    def index_reduce(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.index_reduce of the value."""
+    def inverse(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.inverse of the value."""
+    def is_conj(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.is_conj of the value."""
+    def is_inference(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.is_inference of the value."""
+    def is_neg(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.is_neg of the value."""
+    def is_nonzero(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.is_nonzero of the value."""
+    def is_same_size(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.is_same_size of the value."""
+    def is_signed(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.is_signed of the value."""
+    def isneginf(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.isneginf of the value."""
+    def isposinf(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.isposinf of the value."""
+    def isreal(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.isreal of the value."""
+    def istft(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.istft of the value."""
+    def lcm(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.lcm of the value."""
+    def ldexp(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.ldexp of the value."""
+    def lgamma(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.lgamma of the value."""
+    def logaddexp2(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.logaddexp2 of the value."""
+    def logdet(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.logdet of the value."""
+    def logical_not(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.logical_not of the value."""
+    def lu(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.lu of the value."""
+    def lu_solve(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.lu_solve of the value."""
+    def masked_scatter(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.masked_scatter of the value."""
+    def matrix_exp(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.matrix_exp of the value."""
+    def matrix_power(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.matrix_power of the value."""
+    def mode(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.mode of the value."""
+    def multinomial(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.multinomial of the value."""
+    def mvlgamma(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.mvlgamma of the value."""
+    def nanmedian(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.nanmedian of the value."""
+    def nanquantile(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.nanquantile of the value."""
+    def nextafter(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.nextafter of the value."""
+    def orgqr(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.orgqr of the value."""
+    def ormqr(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.ormqr of the value."""
+    def pinverse(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.pinverse of the value."""
+    def positive(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.positive of the value."""
+    def prelu(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.prelu of the value."""
+    def ptp(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.ptp of the value."""
+    def qr(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.qr of the value."""
+    def renorm(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.renorm of the value."""
+    def resolve_conj(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.resolve_conj of the value."""
+    def resolve_neg(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.resolve_neg of the value."""
+    def scatter_reduce(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.scatter_reduce of the value."""
+    def select_scatter(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.select_scatter of the value."""
+    def sgn(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.sgn of the value."""
+    def signbit(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.signbit of the value."""
+    def slice_scatter(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.slice_scatter of the value."""
+    def slogdet(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.slogdet of the value."""
+    def stft(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.stft of the value."""
+    def svd(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.svd of the value."""
+    def triangular_solve(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.triangular_solve of the value."""
+    def unique(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.unique of the value."""
+    def unique_consecutive(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.unique_consecutive of the value."""
+    def unsafe_chunk(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.unsafe_chunk of the value."""
+    def unsafe_split(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.unsafe_split of the value."""
+    def unsafe_split_with_sizes(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.unsafe_split_with_sizes of the value."""
+    def vsplit(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.vsplit of the value."""
+    def bfloat16(self) -> Any:
+        """As bfloat16; of a tensor, whole numbers are an array without the graph."""
+    def byte(self) -> Any:
+        """As uint8; of a tensor, whole numbers are an array without the graph."""
+    def char(self) -> Any:
+        """As int8; of a tensor, whole numbers are an array without the graph."""
+    def short(self) -> Any:
+        """As int16; of a tensor, whole numbers are an array without the graph."""
+    def cfloat(self) -> Any:
+        """As complex64; of a tensor, whole numbers are an array without the graph."""
+    def cdouble(self) -> Any:
+        """As complex128; of a tensor, whole numbers are an array without the graph."""
+    def to_sparse(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: arrays and tensors here are dense."""
+    def to_sparse_csr(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: arrays and tensors here are dense."""
+    def to_sparse_coo(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: arrays and tensors here are dense."""
+    def coalesce(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: arrays and tensors here are dense."""
+    def to_mkldnn(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: arrays and tensors here are dense."""
+    def conjugate(self, *args: Any, **kwargs: Any) -> Any:
+        """weft.conj_physical of the value."""
+    @property
+    def is_cpu(self) -> Any: ...
+    @property
+    def is_cuda(self) -> Any: ...
+    @property
+    def is_sparse(self) -> Any: ...
+    @property
+    def is_quantized(self) -> Any: ...
+    @property
+    def is_meta(self) -> Any: ...
+    @property
+    def is_mps(self) -> Any: ...
+    @property
+    def is_xpu(self) -> Any: ...
+    @property
+    def is_mkldnn(self) -> Any: ...
+    @property
+    def is_nested(self) -> Any: ...
+    @property
+    def is_sparse_csr(self) -> Any: ...
+    def detach_(self) -> Any:
+        """Forgets the graph: the tensor becomes a leaf without gradient; returns self."""
+    def fill_diagonal_(self, value: Any, wrap: Any = False) -> Any:
+        """The diagonal of a matrix becomes a number; returns self."""
+    def apply_(self, function: Any) -> Any:
+        """Every element becomes function(element), called on the host; returns self."""
+    def map_(self, other: Any, function: Any) -> Any:
+        """Every element becomes function(element, other's element), called on the host; returns self."""
+    def put_(self, index: Any, source: Any, accumulate: Any = False) -> Any:
+        """Elements at flat positions become those of source, or are added to; returns self."""
     def abs_(self, *args: Any, **kwargs: Any) -> Any:
         """The elements become those of abs(...); returns self."""
-    def neg_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of neg(...); returns self."""
-    def exp_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of exp(...); returns self."""
-    def log_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of log(...); returns self."""
-    def sqrt_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of sqrt(...); returns self."""
-    def rsqrt_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of rsqrt(...); returns self."""
-    def square_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of square(...); returns self."""
-    def reciprocal_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of reciprocal(...); returns self."""
-    def sigmoid_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of sigmoid(...); returns self."""
-    def tanh_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of tanh(...); returns self."""
-    def relu_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of relu(...); returns self."""
-    def sin_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of sin(...); returns self."""
-    def cos_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of cos(...); returns self."""
-    def floor_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of floor(...); returns self."""
+    def absolute_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of absolute(...); returns self."""
+    def acos_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of acos(...); returns self."""
+    def acosh_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of acosh(...); returns self."""
+    def addbmm_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of addbmm(...); returns self."""
+    def addcdiv_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of addcdiv(...); returns self."""
+    def addcmul_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of addcmul(...); returns self."""
+    def addmm_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of addmm(...); returns self."""
+    def addmv_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of addmv(...); returns self."""
+    def addr_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of addr(...); returns self."""
+    def arccos_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of arccos(...); returns self."""
+    def arccosh_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of arccosh(...); returns self."""
+    def arcsin_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of arcsin(...); returns self."""
+    def arcsinh_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of arcsinh(...); returns self."""
+    def arctan_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of arctan(...); returns self."""
+    def arctan2_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of arctan2(...); returns self."""
+    def arctanh_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of arctanh(...); returns self."""
+    def asin_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of asin(...); returns self."""
+    def asinh_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of asinh(...); returns self."""
+    def atan_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of atan(...); returns self."""
+    def atan2_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of atan2(...); returns self."""
+    def atanh_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of atanh(...); returns self."""
+    def baddbmm_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of baddbmm(...); returns self."""
+    def bernoulli_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of bernoulli(...); returns self."""
+    def bitwise_and_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of bitwise_and(...); returns self."""
+    def bitwise_left_shift_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of bitwise_left_shift(...); returns self."""
+    def bitwise_not_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of bitwise_not(...); returns self."""
+    def bitwise_or_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of bitwise_or(...); returns self."""
+    def bitwise_right_shift_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of bitwise_right_shift(...); returns self."""
+    def bitwise_xor_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of bitwise_xor(...); returns self."""
     def ceil_(self, *args: Any, **kwargs: Any) -> Any:
         """The elements become those of ceil(...); returns self."""
-    def round_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of round(...); returns self."""
-    def trunc_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of trunc(...); returns self."""
-    def sign_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of sign(...); returns self."""
-    def erf_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of erf(...); returns self."""
-    def expm1_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of expm1(...); returns self."""
-    def log1p_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of log1p(...); returns self."""
-    def clip_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of clip(...); returns self."""
-    def clamp_min_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of clamp_min(...); returns self."""
     def clamp_max_(self, *args: Any, **kwargs: Any) -> Any:
         """The elements become those of clamp_max(...); returns self."""
-    def masked_fill_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of masked_fill(...); returns self."""
-    def index_fill_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of index_fill(...); returns self."""
+    def clamp_min_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of clamp_min(...); returns self."""
+    def clip_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of clip(...); returns self."""
+    def conj_physical_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of conj_physical(...); returns self."""
+    def copysign_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of copysign(...); returns self."""
+    def cos_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of cos(...); returns self."""
+    def cosh_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of cosh(...); returns self."""
+    def cumprod_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of cumprod(...); returns self."""
+    def cumsum_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of cumsum(...); returns self."""
+    def deg2rad_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of deg2rad(...); returns self."""
+    def digamma_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of digamma(...); returns self."""
+    def eq_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of eq(...); returns self."""
+    def erf_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of erf(...); returns self."""
+    def erfc_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of erfc(...); returns self."""
+    def erfinv_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of erfinv(...); returns self."""
+    def exp_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of exp(...); returns self."""
+    def exp2_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of exp2(...); returns self."""
+    def expm1_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of expm1(...); returns self."""
+    def fix_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of fix(...); returns self."""
+    def float_power_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of float_power(...); returns self."""
+    def floor_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of floor(...); returns self."""
+    def floor_divide_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of floor_divide(...); returns self."""
+    def fmod_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of fmod(...); returns self."""
+    def frac_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of frac(...); returns self."""
+    def gcd_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of gcd(...); returns self."""
+    def ge_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of ge(...); returns self."""
+    def greater_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of greater(...); returns self."""
+    def greater_equal_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of greater_equal(...); returns self."""
+    def gt_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of gt(...); returns self."""
+    def heaviside_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of heaviside(...); returns self."""
+    def hypot_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of hypot(...); returns self."""
     def index_add_(self, *args: Any, **kwargs: Any) -> Any:
         """The elements become those of index_add(...); returns self."""
+    def index_copy_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of index_copy(...); returns self."""
+    def index_fill_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of index_fill(...); returns self."""
+    def index_put_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of index_put(...); returns self."""
+    def index_reduce_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of index_reduce(...); returns self."""
+    def lcm_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of lcm(...); returns self."""
+    def ldexp_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of ldexp(...); returns self."""
+    def le_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of le(...); returns self."""
+    def lerp_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of lerp(...); returns self."""
+    def less_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of less(...); returns self."""
+    def less_equal_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of less_equal(...); returns self."""
+    def lgamma_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of lgamma(...); returns self."""
+    def log_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of log(...); returns self."""
+    def log10_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of log10(...); returns self."""
+    def log1p_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of log1p(...); returns self."""
+    def log2_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of log2(...); returns self."""
+    def logical_and_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of logical_and(...); returns self."""
+    def logical_not_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of logical_not(...); returns self."""
+    def logical_or_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of logical_or(...); returns self."""
+    def logical_xor_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of logical_xor(...); returns self."""
+    def logit_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of logit(...); returns self."""
+    def lt_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of lt(...); returns self."""
+    def masked_fill_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of masked_fill(...); returns self."""
+    def masked_scatter_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of masked_scatter(...); returns self."""
+    def mvlgamma_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of mvlgamma(...); returns self."""
+    def nan_to_num_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of nan_to_num(...); returns self."""
+    def ne_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of ne(...); returns self."""
+    def neg_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of neg(...); returns self."""
+    def negative_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of negative(...); returns self."""
+    def nextafter_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of nextafter(...); returns self."""
+    def not_equal_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of not_equal(...); returns self."""
+    def rad2deg_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of rad2deg(...); returns self."""
+    def reciprocal_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of reciprocal(...); returns self."""
+    def relu_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of relu(...); returns self."""
+    def remainder_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of remainder(...); returns self."""
+    def renorm_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of renorm(...); returns self."""
+    def round_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of round(...); returns self."""
+    def rsqrt_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of rsqrt(...); returns self."""
     def scatter_(self, *args: Any, **kwargs: Any) -> Any:
         """The elements become those of scatter(...); returns self."""
     def scatter_add_(self, *args: Any, **kwargs: Any) -> Any:
         """The elements become those of scatter_add(...); returns self."""
-    def lerp_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of lerp(...); returns self."""
-    def addcmul_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of addcmul(...); returns self."""
-    def addcdiv_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of addcdiv(...); returns self."""
-    def nan_to_num_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of nan_to_num(...); returns self."""
+    def scatter_reduce_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of scatter_reduce(...); returns self."""
+    def sgn_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of sgn(...); returns self."""
+    def sigmoid_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of sigmoid(...); returns self."""
+    def sign_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of sign(...); returns self."""
+    def sin_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of sin(...); returns self."""
+    def sinc_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of sinc(...); returns self."""
+    def sinh_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of sinh(...); returns self."""
+    def sqrt_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of sqrt(...); returns self."""
+    def square_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of square(...); returns self."""
+    def tan_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of tan(...); returns self."""
+    def tanh_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of tanh(...); returns self."""
     def tril_(self, *args: Any, **kwargs: Any) -> Any:
         """The elements become those of tril(...); returns self."""
     def triu_(self, *args: Any, **kwargs: Any) -> Any:
         """The elements become those of triu(...); returns self."""
-    def bernoulli_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of bernoulli(...); returns self."""
-    def fmod_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of fmod(...); returns self."""
-    def cumsum_(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements become those of cumsum(...); returns self."""
+    def trunc_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of trunc(...); returns self."""
+    def xlogy_(self, *args: Any, **kwargs: Any) -> Any:
+        """The elements become those of xlogy(...); returns self."""
+    def squeeze_(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: shapes do not change in place. x = x.squeeze() gives a new view."""
+    def unsqueeze_(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: shapes do not change in place. x = x.unsqueeze(dim) gives a new view."""
+    def t_(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: shapes do not change in place. x = x.t() gives a new view."""
+    def transpose_(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: shapes do not change in place. x = x.transpose(dim0, dim1) gives a new view."""
+    def swapaxes_(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: shapes do not change in place. x = x.swapaxes(a, b) gives a new view."""
+    def swapdims_(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: shapes do not change in place. x = x.swapdims(a, b) gives a new view."""
+    def resize_(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: shapes do not change in place. x = weft.resize(x, shape) gives a new view."""
+    def resize_as_(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: shapes do not change in place. x = weft.resize(x, other.shape) gives a new view."""
+    def as_strided_(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: shapes do not change in place. x = weft.as_strided(x, size, stride) gives a new view."""
+    def set_(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: shapes do not change in place. x = source gives a new view."""
+    def exponential_(self, *args: Any, **kwargs: Any) -> Any:
+        """Random numbers as of weft.random (exponential); returns self."""
+    def cauchy_(self, *args: Any, **kwargs: Any) -> Any:
+        """Random numbers as of weft.random (cauchy); returns self."""
+    def log_normal_(self, *args: Any, **kwargs: Any) -> Any:
+        """Random numbers as of weft.random (log_normal); returns self."""
+    def geometric_(self, *args: Any, **kwargs: Any) -> Any:
+        """Random numbers as of weft.random (geometric); returns self."""
+    def random_(self, *args: Any, **kwargs: Any) -> Any:
+        """Random numbers as of weft.random (random); returns self."""
+    def subtract_(self, other: Any, *, alpha: Any = 1) -> Any:
+        """self -= other (times alpha); returns self."""
+    def multiply_(self, other: Any, *, alpha: Any = 1) -> Any:
+        """self *= other (times alpha); returns self."""
+    def divide_(self, other: Any, *, alpha: Any = 1) -> Any:
+        """self /= other (times alpha); returns self."""
+    def true_divide_(self, other: Any, *, alpha: Any = 1) -> Any:
+        """self /= other (times alpha); returns self."""
 
 class Device:
     @property
     def name(self) -> str:
         """(self) -> str"""
+    @property
+    def type(self) -> str: ...
+    @property
+    def index(self) -> int | None: ...
     @property
     def kind(self) -> str:
         """(self) -> str"""
@@ -1790,13 +2789,13 @@ def trunc(x: _ArrayLike, /) -> NDArray:
     """x rounded toward zero."""
 @overload
 def add(x1: Tensor, x2: Tensor | _ArrayLike, /) -> Tensor:
-    """x1 + x2."""
+    """x1 + x2; of bool, logical or."""
 @overload
 def add(x1: _ArrayLike, x2: Tensor, /) -> Tensor:
-    """x1 + x2."""
+    """x1 + x2; of bool, logical or."""
 @overload
 def add(x1: _ArrayLike, x2: _ArrayLike, /) -> NDArray:
-    """x1 + x2."""
+    """x1 + x2; of bool, logical or."""
 @overload
 def atan2(x1: Tensor, x2: Tensor | _ArrayLike, /) -> Tensor:
     """Angle of the point (x2, x1), in radians."""
@@ -1988,13 +2987,13 @@ def minimum(x1: _ArrayLike, x2: _ArrayLike, /) -> NDArray:
     """The smaller; NaN if either is."""
 @overload
 def multiply(x1: Tensor, x2: Tensor | _ArrayLike, /) -> Tensor:
-    """x1 * x2."""
+    """x1 * x2; of bool, logical and."""
 @overload
 def multiply(x1: _ArrayLike, x2: Tensor, /) -> Tensor:
-    """x1 * x2."""
+    """x1 * x2; of bool, logical and."""
 @overload
 def multiply(x1: _ArrayLike, x2: _ArrayLike, /) -> NDArray:
-    """x1 * x2."""
+    """x1 * x2; of bool, logical and."""
 @overload
 def nextafter(x1: Tensor, x2: Tensor | _ArrayLike, /) -> Tensor:
     """The next number after x1 toward x2."""
@@ -2116,10 +3115,10 @@ def sort(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = -1, descending:
     """A sorted copy; NaN last. Every sort is stable: `kind` is NumPy's choice of a method, which changes nothing."""
 @overload
 def take(x: Tensor, indices: _ArrayLike, /, *, axis: int | Sequence[int] | None = None) -> Tensor:
-    """Entries at positions along an axis."""
+    """Entries at positions along an axis; of the elements in a row when axis is None."""
 @overload
 def take(x: _ArrayLike, indices: _ArrayLike, /, *, axis: int | Sequence[int] | None = None) -> NDArray:
-    """Entries at positions along an axis."""
+    """Entries at positions along an axis; of the elements in a row when axis is None."""
 @overload
 def take_along_axis(x: Tensor, indices: _ArrayLike, /, *, axis: int | Sequence[int] | None = -1) -> Tensor:
     """Entries at positions that differ from line to line."""
@@ -2378,7 +3377,7 @@ def clamp_min(input: Tensor | _ArrayLike, min: Any) -> Any:
 def clone(input: Tensor | _ArrayLike) -> Any:
     """A copy that stays linked."""
 def cross(input: Tensor | _ArrayLike, other: Any, dim: Any = -1) -> Any:
-    """The vector product along an axis of three entries."""
+    """The vector product along an axis of three entries; of two, whose third is 0, and of two such the third entry."""
 def cumprod(input: Tensor | _ArrayLike, dim: Any = None) -> Any:
     """Running products along an axis; of all elements in a row without one, as in NumPy."""
 def cumsum(input: Tensor | _ArrayLike, dim: Any = None) -> Any:
@@ -2410,7 +3409,7 @@ def fliplr(input: Tensor | _ArrayLike) -> Any:
 def flipud(input: Tensor | _ArrayLike) -> Any:
     """The first axis reversed."""
 def fmod(input: Tensor | _ArrayLike, other: Any) -> Any:
-    """The rest with the sign of self: self - other * trunc(self / other)."""
+    """The rest with the sign of self, without rounding error: self - other * trunc(self / other)."""
 def frac(input: Tensor | _ArrayLike) -> Any:
     """self - trunc(self)."""
 def gather(input: Tensor | _ArrayLike, dim: Any, index: Any) -> Any:
@@ -2436,7 +3435,7 @@ def is_floating_point(input: Tensor | _ArrayLike) -> Any:
 def isclose(input: Tensor | _ArrayLike, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Any:
     """Is each difference at most atol + rtol * |other|? An array of bool."""
 def kron(input: Tensor | _ArrayLike, other: Any) -> Any:
-    """The Kronecker product of two matrices."""
+    """The Kronecker product: of matrices blocks, of values of other dimensions likewise along each axis."""
 def kthvalue(input: Tensor | _ArrayLike, k: Any, dim: Any = -1, keepdim: Any = False) -> Any:
     """(value, position) of the k-th smallest along an axis, from 1."""
 def le(input: Tensor | _ArrayLike, other: Any) -> Any:
@@ -2495,14 +3494,16 @@ def rot90(input: Tensor | _ArrayLike, k: Any = 1, dims: Any = ...) -> Any:
     """Turned by k right angles from the first axis towards the second."""
 def scatter_add(input: Tensor | _ArrayLike, dim: Any, index: Any, src: Any) -> Any:
     """With src[...] added at the positions index[...] along an axis; positions may occur several times."""
-def select(input: Tensor | _ArrayLike, dim: Any, index: Any) -> Any:
-    """The entry at a position along an axis, which goes."""
 def sinc(input: Tensor | _ArrayLike) -> Any:
     """sin(pi x) / (pi x), 1 at 0."""
 def split(input: Tensor | _ArrayLike, split_size_or_sections: Any, dim: Any = 0) -> Any:
-    """Parts along an axis: of one size (the last may be smaller), or of the sizes in a list, which must add up."""
+    """Parts along an axis: of one size (the last may be smaller), of the sizes in a list, which must add up, or, of an array,
+            between these positions, as in NumPy.
+    """
 def split_with_sizes(input: Tensor | _ArrayLike, split_size_or_sections: Any, dim: Any = 0) -> Any:
-    """Parts along an axis: of one size (the last may be smaller), or of the sizes in a list, which must add up."""
+    """Parts along an axis: of one size (the last may be smaller), of the sizes in a list, which must add up, or, of an array,
+            between these positions, as in NumPy.
+    """
 def sub(input: Tensor | _ArrayLike, other: Any) -> Any:
     """self - other."""
 def swapaxes(input: Tensor | _ArrayLike, a: Any, b: Any) -> Any:
@@ -2526,32 +3527,32 @@ def unflatten(input: Tensor | _ArrayLike, dim: Any, sizes: Any) -> Any:
 def unsqueeze(input: Tensor | _ArrayLike, dim: Any) -> Any:
     """With a new axis of extent 1 at `dim`."""
 def vdot(input: Tensor | _ArrayLike, other: Any) -> Any:
-    """The inner product of two vectors."""
+    """The sum of conj(self) * other over all elements, in a row; as many on both sides."""
 def xlogy(input: Tensor | _ArrayLike, other: Any) -> Any:
     """self * log(other), 0 where self is 0 and the logarithm no number."""
 def cdist(x1: Any, x2: Any, p: Any = 2.0) -> Any:
     """The p-norms of the differences of all rows (..., n, d) and (..., m, d): (..., n, m)."""
-def bernoulli(x: Any) -> Any:
+def bernoulli(x: Any, *, generator: Any = None) -> Any:
     """0 or 1, 1 with the probabilities that the elements are, in their type."""
 def manual_seed(seed: Any) -> Any:
-    """Restarts the default generator: weft.random.seed."""
-def multinomial(weights: Any, num_samples: Any, replacement: Any = False) -> Any:
+    """Restarts the default generator, as weft.random.seed; gives weft.default_generator."""
+def multinomial(weights: Any, num_samples: Any, replacement: Any = False, *, generator: Any = None) -> Any:
     """Positions drawn with probabilities in proportion to the weights, of a vector or of each row; int64."""
-def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None) -> Any:
+def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None) -> Any:
     """Normal numbers; the shape is `size`, or that of mean and std."""
 def poisson(rate: Any) -> Any:
     """How many events of these means occur, in their type."""
-def rand(*size: Any, dtype: Any = None, device: Any = None) -> Any:
+def rand(*size: Any, dtype: Any = None, device: Any = None, generator: Any = None, requires_grad: Any = False) -> Any:
     """Uniform numbers in [0, 1)."""
-def rand_like(x: Any) -> Any:
+def rand_like(x: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """Uniform numbers in [0, 1) with the shape, type and device of x."""
-def randint(low: Any, high: Any = None, size: Any = None, *, dtype: Any = None, device: Any = None) -> Any:
+def randint(low: Any, high: Any = None, size: Any = None, *, dtype: Any = None, device: Any = None, generator: Any = None) -> Any:
     """Integers in [low, high); randint(high, size) begins at 0."""
-def randn(*size: Any, dtype: Any = None, device: Any = None) -> Any:
+def randn(*size: Any, dtype: Any = None, device: Any = None, generator: Any = None, requires_grad: Any = False) -> Any:
     """Normal numbers of mean 0 and deviation 1."""
-def randn_like(x: Any) -> Any:
+def randn_like(x: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """Normal numbers with the shape, type and device of x."""
-def randperm(n: Any, *, device: Any = None) -> Any:
+def randperm(n: Any, *, device: Any = None, generator: Any = None) -> Any:
     """The numbers below n in random order."""
 def angle(x: Any, deg: Any = False) -> Any:
     """The angle of complex numbers in radians, or degrees; of real ones 0, or pi below 0."""
@@ -2697,6 +3698,10 @@ def size(x: Any, axis: Any = None) -> Any:
     """The number of elements, or of entries along an axis."""
 def tensor(data: Any, dtype: Any = None, device: Any = None, requires_grad: Any = False) -> Any:
     """A tensor with a copy of the data."""
+def select(input: Any, dim: Any = None, index: Any = None, default: Any = 0, *, condlist: Any = None, choicelist: Any = None) -> Any:
+    """The entry at a position of an axis: select(x, dim, index), as in PyTorch. Of a list of masks and a list of values, the first value
+    whose mask is true, `default` where none is: select(masks, values, default), as in NumPy.
+    """
 def choose(index: Any, choices: Any, mode: Any = 'raise') -> Any:
     """Element by element that of choices[index]; mode: "raise", "wrap" or "clip" for positions beyond them."""
 def compress(condition: Any, x: Any, axis: Any = None) -> Any:
@@ -2813,6 +3818,8 @@ def std_mean(x: Any, axis: Any = None, correction: Any = 1, keepdims: Any = Fals
     """(standard deviation, mean); the divisor of the variance is the count less `correction`."""
 def var_mean(x: Any, axis: Any = None, correction: Any = 1, keepdims: Any = False) -> Any:
     """(variance, mean); the divisor of the variance is the count less `correction`."""
+def bitwise_not(x: Any, /) -> Any:
+    """Bits inverted; on bool, logical not."""
 def arccosh(x: Any, /) -> Any:
     """Inverse hyperbolic cosine."""
 def arcsinh(x: Any, /) -> Any:
@@ -2855,6 +3862,491 @@ def slogdet(x: Any, /) -> Any:
     """Signs and logarithms of the magnitudes of determinants."""
 def svd(x: Any, /, *, full_matrices: Any = True) -> Any:
     """Singular value decomposition."""
+def apply_over_axes(function: Any, a: Any, axes: Any) -> Any:
+    """function(a, axis) for one axis after another; an axis that it takes away stays with extent 1."""
+def array_equiv(a: Any, b: Any) -> Any:
+    """Are all elements equal after broadcasting? False where the shapes do not fit."""
+def asanyarray(a: Any, dtype: Any = None) -> Any:
+    """As asarray; arrays and tensors stay what they are. a: any shape and type."""
+def asarray_chkfinite(a: Any, dtype: Any = None) -> Any:
+    """As asarray. Raises ArgumentError where an element is infinite or NaN."""
+def asfarray(a: Any, dtype: Any = None) -> Any:
+    """As an array of floats: whole numbers and truth values become the default float."""
+def ascontiguousarray(a: Any, dtype: Any = None) -> Any:
+    """With its elements in order without gaps, at least one axis; a copy where it was not."""
+def asfortranarray(a: Any, dtype: Any = None) -> Any:
+    """With the first axis the one whose elements are neighbours in memory; shape and elements are those of a."""
+def copyto(dst: Any, src: Any, casting: Any = 'same_kind', where: Any = True) -> Any:
+    """Writes src, which broadcasts, into dst; only where a mask is true."""
+def diag_indices_from(x: Any) -> Any:
+    """The positions of the diagonal of an array with equal extents."""
+def frombuffer(buffer: Any, dtype: Any = None, count: Any = -1, offset: Any = 0, *, requires_grad: Any = False) -> Any:
+    """A vector over bytes: `count` elements of a type (float64 as in NumPy) from a byte on; -1 takes all that are there."""
+def fromfile(file: Any, dtype: Any = None, count: Any = -1, sep: Any = '', offset: Any = 0) -> Any:
+    """A vector of the numbers in a file: bytes of a type, or text with a separator."""
+def fromfunction(function: Any, shape: Any, *, dtype: Any = 'float64', **kwargs: Any) -> Any:
+    """function(positions along axis 0, along axis 1, ...) of a grid; positions are arrays of this shape and type."""
+def fromiter(iterable: Any, dtype: Any, count: Any = -1) -> Any:
+    """A vector of what an iterable gives, `count` elements at most; all of them when it is -1."""
+def fromstring(text: Any, dtype: Any = None, count: Any = -1, *, sep: Any = ' ') -> Any:
+    """A vector of the numbers in a text."""
+def iscomplexobj(x: Any) -> Any:
+    """Is its element type complex?"""
+def isfortran(a: Any) -> Any:
+    """Are the elements in order along the first axis, and not along the last?"""
+def isrealobj(x: Any) -> Any:
+    """Is its element type not complex?"""
+def isscalar(element: Any) -> Any:
+    """Is it a number or a text, and no array?"""
+def iterable(x: Any) -> Any:
+    """Can one iterate over it?"""
+def mask_indices(n: Any, mask_func: Any, k: Any = 0) -> Any:
+    """The positions where mask_func(ones of (n, n), k) is not zero: mask_indices(3, weft.triu)."""
+def may_share_memory(a: Any, b: Any) -> Any:
+    """Could both lie in the same memory? Compared by the first and the last byte."""
+def nancumprod(x: Any, axis: Any = None) -> Any:
+    """Running products along an axis in which NaN counts as 1; of all elements in a row when axis is None."""
+def packbits(a: Any, axis: Any = None, bitorder: Any = 'big') -> Any:
+    """Truth values, or whole numbers that are 0 or not, eight to a byte along an axis; uint8."""
+def putmask(a: Any, mask: Any, values: Any) -> Any:
+    """Writes into a where the mask is true: values[n] at the n-th element of a, values repeated as often as needed."""
+def real_if_close(a: Any, tol: Any = 100) -> Any:
+    """The real part of complex numbers whose imaginary parts are all below tol steps of the type (or tol itself below 1)."""
+def require(a: Any, dtype: Any = None, requirements: Any = ...) -> Any:
+    """An array that meets C (or F) order, A, O and W of NumPy: a copy where it does not."""
+def row_stack(arrays: Any) -> Any:
+    """As vstack: arrays below one another."""
+def shares_memory(a: Any, b: Any) -> Any:
+    """Have both an element in common? On the host exactly; elsewhere whether they are views of one storage."""
+def sort_complex(x: Any) -> Any:
+    """Sorted along the last axis by real parts, equal ones by imaginary parts, as complex numbers."""
+def spacing(x: Any) -> Any:
+    """The distance to the next larger number in magnitude, with the sign of x; NaN for infinities."""
+def tril_indices_from(x: Any, k: Any = 0) -> Any:
+    """The positions on and below the k-th diagonal of a matrix, as (rows, columns)."""
+def triu_indices_from(x: Any, k: Any = 0) -> Any:
+    """The positions on and above the k-th diagonal of a matrix, as (rows, columns)."""
+def unpackbits(a: Any, axis: Any = None, count: Any = None, bitorder: Any = 'big') -> Any:
+    """The bits of uint8, eight zeros and ones for a byte along an axis; `count` of them, or all but -count."""
+def bitwise_count(x: Any) -> Any:
+    """How many bits of |x| are set; uint8. Whole numbers only."""
+c_: Any
+def frompyfunc(func: Any, nin: Any, nout: Any, *, identity: Any = None) -> Any:
+    """A function of nin numbers as one of arrays: weft.vectorize. Results are numbers, never objects."""
+index_exp: Any
+mgrid: Any
+from ._functions.grids import ndenumerate as ndenumerate
+from ._functions.grids import ndindex as ndindex
+ogrid: Any
+r_: Any
+s_: Any
+from ._functions.grids import vectorize as vectorize
+def array2string(a: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None, separator: Any = ' ', prefix: Any = '') -> Any:
+    """The elements as text under the options of set_printoptions; arguments that are given go before them."""
+def array_repr(arr: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> Any:
+    """"array([...], dtype=...)" under the options of set_printoptions."""
+def array_str(a: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> Any:
+    """The elements as text, as str does it, under the options of set_printoptions."""
+def base_repr(number: Any, base: Any = 2, padding: Any = 0) -> Any:
+    """A whole number as text in a base from 2 to 36, `padding` zeros before it."""
+def binary_repr(num: Any, width: Any = None) -> Any:
+    """A whole number in bits; negative ones as the two's complement of `width` bits."""
+from ._functions.text import errstate as errstate
+def format_float_positional(x: Any, precision: Any = None, unique: Any = True, fractional: Any = True, trim: Any = 'k', sign: Any = False) -> Any:
+    """A number as text without an exponent."""
+def format_float_scientific(x: Any, precision: Any = None, unique: Any = True, trim: Any = 'k', sign: Any = False) -> Any:
+    """A number as text with an exponent."""
+def genfromtxt(fname: Any, dtype: Any = None, comments: Any = '#', delimiter: Any = None, skip_header: Any = 0, skip_footer: Any = 0, usecols: Any = None, filling_values: Any = None, unpack: Any = False, max_rows: Any = None, **options: Any) -> Any:
+    """As loadtxt, with NaN (or filling_values) for numbers that are missing. Names of columns and mixed types are not offered."""
+def get_printoptions() -> Any:
+    """The options of set_printoptions as a dict."""
+def geterr() -> Any:
+    """What seterr gives: nothing warns."""
+def loadtxt(fname: Any, dtype: Any = None, comments: Any = '#', delimiter: Any = None, converters: Any = None, skiprows: Any = 0, usecols: Any = None, unpack: Any = False, ndmin: Any = 0, max_rows: Any = None) -> Any:
+    """Numbers of a text file (a path, a file or lines), a row for each line, on the host; float64 unless a type is given."""
+def printoptions(**options: Any) -> Any:
+    """with weft.printoptions(precision=3): ... sets options of printing inside."""
+def savetxt(fname: Any, X: Any, fmt: Any = '%.18e', delimiter: Any = ' ', newline: Any = '\n', header: Any = '', footer: Any = '', comments: Any = '# ') -> Any:
+    """Writes a vector or a matrix as text, a line for each row."""
+def savez_compressed(path: Any, **arrays: Any) -> Any:
+    """Writes arrays by name into one compressed .npz file; load_arrays reads it."""
+def set_printoptions(precision: Any = None, threshold: Any = None, edgeitems: Any = None, linewidth: Any = None, suppress: Any = None, nanstr: Any = None, infstr: Any = None, formatter: Any = None, sign: Any = None, floatmode: Any = None, profile: Any = None, sci_mode: Any = None) -> Any:
+    """How array2string, array_repr and array_str write numbers, with NumPy's meanings; None leaves an option as it is."""
+def seterr(all: Any = None, **modes: Any) -> Any:
+    """NumPy's switch of floating-point warnings. weft never warns: what is infinite or NaN is so. Raises for "raise"."""
+def typename(x: Any) -> Any:
+    """The kind of a value as text: "weft.Tensor", "weft.NDArray", a Python type; of a type's letter its words."""
+bool_: Any
+byte: Any
+cdouble: Any
+cfloat: Any
+def common_type(*arrays: Any) -> Any:
+    """The type of floats, or complex numbers, for arrays together: float64 for whole numbers."""
+complex_: Any
+complexfloating: Any
+csingle: Any
+double: Any
+def find_common_type(array_types: Any, scalar_types: Any = ...) -> Any:
+    """The common type of types."""
+float_: Any
+floating: Any
+generic: Any
+def get_default_dtype() -> Any:
+    """The type of floats that has no other: float32."""
+half: Any
+inexact: Any
+int_: Any
+intc: Any
+integer: Any
+intp: Any
+def is_signed(x: Any) -> Any:
+    """Can elements be negative?"""
+def issctype(rep: Any) -> Any:
+    """Is it an element type?"""
+def issubdtype(arg1: Any, arg2: Any) -> Any:
+    """Is a type one of a kind (weft.integer, weft.floating, ...), or equal to another type? Python's int, float and complex are kinds."""
+long: Any
+longlong: Any
+def min_scalar_type(a: Any) -> Any:
+    """The smallest type that holds a number; of an array its type."""
+def mintypecode(typechars: Any, typeset: Any = 'GDFgdf', default: Any = 'd') -> Any:
+    """The letter of the smallest of NumPy's types for several letters."""
+number: Any
+def promote_types(type1: Any, type2: Any) -> Any:
+    """The smallest type that both go to by the promotion rules."""
+def set_default_dtype(d: Any) -> Any:
+    """The default type of floats is float32. Raises ArgumentError for another: name the type with dtype=."""
+short: Any
+signedinteger: Any
+single: Any
+singlecomplex: Any
+ubyte: Any
+uint: Any
+uintc: Any
+uintp: Any
+ulonglong: Any
+unsignedinteger: Any
+ushort: Any
+Inf: Any
+Infinity: Any
+NAN: Any
+NINF: Any
+NZERO: Any
+NaN: Any
+PINF: Any
+PZERO: Any
+euler_gamma: Any
+infty: Any
+True_: Any
+False_: Any
+from ._functions.draws import Generator as Generator
+Size: Any
+default_generator: Any
+strided: Any
+preserve_format: Any
+contiguous_format: Any
+channels_last: Any
+channels_last_3d: Any
+from ._functions.polynomials import poly1d as poly1d
+def polyadd(a1: Any, a2: Any) -> Any:
+    """The sum of two polynomials; vectors (n,) and (m,) give (max(n, m),)."""
+def polyder(p: Any, m: Any = 1) -> Any:
+    """The m-th derivative of a polynomial."""
+def polydiv(u: Any, v: Any) -> Any:
+    """(quotient, rest) of a division of polynomials, in floats. Raises ArgumentError for a leading coefficient of 0."""
+def polyint(p: Any, m: Any = 1, k: Any = None) -> Any:
+    """The m-th integral of a polynomial; k: its constants, the first one integrated most often (one number, or m of them)."""
+def polymul(a1: Any, a2: Any) -> Any:
+    """The product of two polynomials; vectors (n,) and (m,) give (n + m - 1,)."""
+def polysub(a1: Any, a2: Any) -> Any:
+    """The difference of two polynomials."""
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    """The edges (bins + 1,) that histogram takes; bins: a number, edges, or a rule ("auto", "sqrt", "sturges", "rice", "scott", "fd")."""
+def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = False, weights: Any = None) -> Any:
+    """(counts, list of edges) of points (n, d), or d vectors of coordinates; bins: a number, or one (or edges) for each axis."""
+def cummax(x: Any, dim: Any = -1) -> Any:
+    """(largest elements so far along an axis, their positions, the last of equals); NaN stays once met. Any real type."""
+def cummin(x: Any, dim: Any = -1) -> Any:
+    """(smallest elements so far along an axis, their positions, the last of equals); NaN stays once met. Any real type."""
+def mode(x: Any, dim: Any = -1, keepdim: Any = False) -> Any:
+    """(the most frequent element along an axis, the smallest of equally frequent ones, a position of it)."""
+def renorm(x: Any, p: Any, dim: Any, maxnorm: Any) -> Any:
+    """Slices along an axis scaled down to a p-norm of at most maxnorm."""
+def as_strided(x: Any, size: Any, stride: Any, storage_offset: Any = 0) -> Any:
+    """The elements at storage_offset + i * stride[0] + j * stride[1] + ... of x in order: of an array without gaps a view, else
+    picked, with the gradient. Raises IndexError outside the array.
+    """
+def as_strided_scatter(x: Any, src: Any, size: Any, stride: Any, storage_offset: Any = 0) -> Any:
+    """A copy of x with src at the elements that as_strided reads."""
+def diagonal_scatter(x: Any, src: Any, offset: Any = 0, dim1: Any = 0, dim2: Any = 1) -> Any:
+    """A copy of x with a diagonal replaced by src, which has the shape of diagonal(x, offset, dim1, dim2)."""
+def index_copy(x: Any, dim: Any, index: Any, source: Any) -> Any:
+    """A copy of x with the entries `index` along an axis replaced by those of source."""
+def index_put(x: Any, indices: Any, values: Any, accumulate: Any = False) -> Any:
+    """A copy of x with values at x[indices], or added there; indices: a tuple of index arrays (or masks), values broadcast."""
+def index_reduce(x: Any, dim: Any, index: Any, source: Any, reduce: Any, *, include_self: Any = True) -> Any:
+    """A copy of x with the entries of source combined into its entries `index` along an axis: "prod", "mean", "amax" or "amin"."""
+def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
+    """A copy of x with the elements of source, in order, where the mask is true."""
+def scatter_reduce(x: Any, dim: Any, index: Any, src: Any, reduce: Any, include_self: Any = True) -> Any:
+    """A copy of x with src[i, j] combined into x[index[i, j], j] (along an axis): "sum", "prod", "mean", "amax" or "amin"."""
+def segment_reduce(data: Any, reduce: Any, *, lengths: Any = None, offsets: Any = None, axis: Any = 0, unsafe: Any = False, initial: Any = None) -> Any:
+    """Reductions of pieces along the first axis: "sum", "mean", "max" or "min" of `lengths` entries each, or between offsets."""
+def select_scatter(x: Any, src: Any, dim: Any, index: Any) -> Any:
+    """A copy of x with one entry along an axis replaced by src."""
+def slice_scatter(x: Any, src: Any, dim: Any = 0, start: Any = None, end: Any = None, step: Any = 1) -> Any:
+    """A copy of x with a slice along an axis replaced by src."""
+def adjoint(x: Any) -> Any:
+    """Matrices transposed and conjugated."""
+def chain_matmul(*matrices: Any) -> Any:
+    """The product of several matrices in the cheapest order."""
+def cholesky(x: Any, upper: Any = False) -> Any:
+    """The triangular factor of symmetric positive definite matrices. Raises LinAlgError for others. Has gradients."""
+def cholesky_inverse(x: Any, upper: Any = False) -> Any:
+    """The inverse of the matrices whose Cholesky factor is given."""
+def cholesky_solve(b: Any, x: Any, upper: Any = False) -> Any:
+    """y with A y = b (..., n, k) for the matrices A whose Cholesky factor is x."""
+def det(x: Any) -> Any:
+    """Determinants of matrices (..., n, n). Has gradients."""
+def frobenius_norm(x: Any, dim: Any = None, keepdim: Any = False) -> Any:
+    """The root of the sum of squares over axes."""
+def geqrf(x: Any) -> Any:
+    """(R above the diagonal and the reflectors below it, their factors tau) of matrices (m, n)."""
+def inverse(x: Any) -> Any:
+    """Inverse matrices (..., n, n). Raises LinAlgError for singular ones. Has gradients."""
+def lobpcg(A: Any, k: Any = None, B: Any = None, X: Any = None, n: Any = None, iK: Any = None, niter: Any = None, tol: Any = None, largest: Any = None, **options: Any) -> Any:
+    """(eigenvalues (k,), eigenvectors (n, k)) of a symmetric A, the largest (or smallest) ones, of A x = e B x where B is given.
+    All are computed, whatever the method's options say.
+    """
+def lu(x: Any, *, pivot: Any = True, get_infos: Any = False) -> Any:
+    """weft.linalg.lu: (P, L, U) with P L U = x, of matrices (..., m, n); L has ones on its diagonal."""
+def lu_solve(b: Any, LU_data: Any, LU_pivots: Any = None, *, left: Any = True) -> Any:
+    """x with A x = b for what lu_factor gave of A: lu_solve(b, LU, pivots), or weft.linalg's order lu_solve(LU, pivots, b)."""
+def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: Any = True, unpack_pivots: Any = True) -> Any:
+    """(P, L, U) with P L U the matrices that lu_factor took."""
+def matrix_exp(x: Any) -> Any:
+    """Exponentials of matrices (..., n, n)."""
+def matrix_rank(x: Any, tol: Any = None, symmetric: Any = False) -> Any:
+    """How many singular values exceed tol (an absolute number), or the type's step times the larger extent times the largest."""
+def mvlgamma(x: Any, p: Any) -> Any:
+    """The logarithm of the multivariate gamma function of dimension p; x above (p - 1) / 2."""
+def nuclear_norm(x: Any, dim: Any = None, keepdim: Any = False) -> Any:
+    """The sum of the singular values of matrices in two axes (the last ones)."""
+def orgqr(x: Any, tau: Any) -> Any:
+    """As weft.linalg.householder_product."""
+def ormqr(x: Any, tau: Any, other: Any, left: Any = True, transpose: Any = False) -> Any:
+    """other times the orthogonal matrix of geqrf's reflectors, from the left or the right."""
+def pca_lowrank(x: Any, q: Any = None, center: Any = True, niter: Any = 2) -> Any:
+    """svd_lowrank of x less the means of its columns: (U, S, V), the columns of V the principal directions."""
+def pinverse(x: Any, rcond: Any = None) -> Any:
+    """Generalised inverses; singular values below rcond times the largest count as 0."""
+def qr(x: Any, some: Any = True) -> Any:
+    """(Q, R); with some=False the whole orthogonal matrix."""
+def svd_lowrank(x: Any, q: Any = 6, niter: Any = 2, M: Any = None) -> Any:
+    """(U, S, V) with about x = U diag(S) V' of rank q, by products with random vectors and `niter` powers."""
+def triangular_solve(b: Any, a: Any, upper: Any = True, transpose: Any = False, unitriangular: Any = False) -> Any:
+    """(x with a x = b, a); a is read above (below) the diagonal, transposed on demand."""
+def norm_except_dim(v: Any, pow: Any = 2, dim: Any = 0) -> Any:
+    """The p-norms of the slices along an axis, with extents of 1 elsewhere."""
+def conj_physical(x: Any) -> Any:
+    """As conj."""
+def is_conj(x: Any) -> Any:
+    """False: conj computes, and marks nothing."""
+def is_neg(x: Any) -> Any:
+    """False: negation computes, and marks nothing."""
+def polar(abs: Any, angle: Any) -> Any:
+    """Complex numbers of these magnitudes and angles in radians. Has gradients."""
+def resolve_conj(x: Any) -> Any:
+    """Itself: conj computes."""
+def resolve_neg(x: Any) -> Any:
+    """Itself: negation computes."""
+def view_as_complex(x: Any) -> Any:
+    """Pairs (..., 2) of floats as complex numbers, a copy. Has gradients."""
+def view_as_real(x: Any) -> Any:
+    """Complex numbers as pairs (..., 2) of their parts, a copy. Has gradients."""
+def bartlett_window(window_length: Any, periodic: Any = True, *, dtype: Any = None, device: Any = None) -> Any:
+    """1 - |2 k / n - 1|."""
+def blackman_window(window_length: Any, periodic: Any = True, *, dtype: Any = None, device: Any = None) -> Any:
+    """0.42 - 0.5 cos(2 pi k / n) + 0.08 cos(4 pi k / n)."""
+def hamming_window(window_length: Any, periodic: Any = True, alpha: Any = 0.54, beta: Any = 0.46, *, dtype: Any = None, device: Any = None) -> Any:
+    """alpha - beta cos(2 pi k / n)."""
+def hann_window(window_length: Any, periodic: Any = True, *, dtype: Any = None, device: Any = None) -> Any:
+    """(1 - cos(2 pi k / n)) / 2 for k below window_length; n is the length, or one less without periodic."""
+def istft(input: Any, n_fft: Any, hop_length: Any = None, win_length: Any = None, window: Any = None, center: Any = True, normalized: Any = False, onesided: Any = None, length: Any = None, return_complex: Any = False) -> Any:
+    """The samples whose stft is given, frames added up under the window: (frequencies, frames) or (n, ...) complex gives (samples,)
+    or (n, samples). Raises ArgumentError where windows leave a gap. Has gradients.
+    """
+def kaiser_window(window_length: Any, periodic: Any = True, beta: Any = 12.0, *, dtype: Any = None, device: Any = None) -> Any:
+    """I0(beta sqrt(1 - (2 k / n - 1)^2)) / I0(beta)."""
+def stft(input: Any, n_fft: Any, hop_length: Any = None, win_length: Any = None, window: Any = None, center: Any = True, pad_mode: Any = 'reflect', normalized: Any = False, onesided: Any = None, return_complex: Any = None) -> Any:
+    """Fourier transforms of overlapping frames: (samples,) or (n, samples) gives (n_fft // 2 + 1, frames), or (n, ...), complex."""
+def adaptive_avg_pool1d(*args: Any, **kwargs: Any) -> Any:
+    """Means of output_size windows that together cover the axis; they overlap where it does not divide."""
+def adaptive_max_pool1d(*args: Any, **kwargs: Any) -> Any:
+    """The largest of output_size windows that together cover the axis."""
+def affine_grid_generator(theta: Any, size: Any, align_corners: Any) -> Any:
+    """nn.functional.affine_grid."""
+def alpha_dropout(*args: Any, **kwargs: Any) -> Any:
+    """Sets elements to the lowest value of selu, and scales and shifts so that mean and variance stay."""
+def avg_pool1d(*args: Any, **kwargs: Any) -> Any:
+    """Mean of each window of (n, c, length) or (c, length); a border counts as zeros, or not at all."""
+def batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: Any, momentum: Any, eps: Any, cudnn_enabled: Any = True) -> Any:
+    """nn.functional.batch_norm with PyTorch's order: (n, c, ...), statistics (c,); while training those of the batch."""
+def bilinear(*args: Any, **kwargs: Any) -> Any:
+    """x[..., i] weight[o, i, j] y[..., j], summed over i and j, plus bias[o]."""
+def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: Any = 1) -> Any:
+    """nn.functional.binary_cross_entropy_with_logits; reduction: 0, 1, 2 or none, mean, sum."""
+def celu(*args: Any, **kwargs: Any) -> Any:
+    """x where positive, else alpha (exp(x / alpha) - 1)."""
+def channel_shuffle(*args: Any, **kwargs: Any) -> Any:
+    """The channels (axis 1) of `groups` groups dealt out in turn. Raises ShapeError when they do not divide."""
+def constant_pad_nd(input: Any, pad: Any, value: Any = 0) -> Any:
+    """A border of one number: pairs (before, after) from the last axis on."""
+def conv1d(*args: Any, **kwargs: Any) -> Any:
+    """x (n, c, length) with weight (o, c / groups, k)."""
+def conv2d(*args: Any, **kwargs: Any) -> Any:
+    """x (n, c, h, w) with weight (o, c / groups, kh, kw) and bias (o,). Options: a number or (rows, columns)."""
+def conv3d(*args: Any, **kwargs: Any) -> Any:
+    """x (n, c, d, h, w) with weight (o, c / groups, kd, kh, kw): slices convolved as images, kd of them added up."""
+def conv_tbc(*args: Any, **kwargs: Any) -> Any:
+    """A convolution of (time, batch, channels) with weight (taps, channels, results)."""
+def conv_transpose1d(*args: Any, **kwargs: Any) -> Any:
+    """The transpose of conv1d: x (n, c, length) with weight (c, o / groups, k)."""
+def conv_transpose2d(*args: Any, **kwargs: Any) -> Any:
+    """The transpose of conv2d: x (n, c, h, w) with weight (c, o / groups, kh, kw) and bias (o,)."""
+def conv_transpose3d(*args: Any, **kwargs: Any) -> Any:
+    """The transpose of conv3d: x (n, c, d, h, w) with weight (c, o / groups, kd, kh, kw)."""
+def convolution(input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: Any, output_padding: Any, groups: Any) -> Any:
+    """The convolution (or its transpose) for as many spatial axes as the input has: conv1d, conv2d or conv3d."""
+def cosine_embedding_loss(*args: Any, **kwargs: Any) -> Any:
+    """1 - cos where target is 1, max(0, cos - margin) where it is -1; cos along the last axis."""
+def cosine_similarity(*args: Any, **kwargs: Any) -> Any:
+    """The cosine of the angle between vectors along an axis; `dim` is PyTorch's name of the axis."""
+def ctc_loss(*args: Any, **kwargs: Any) -> Any:
+    """-log of the probability of all alignments of a sequence of labels (Graves et al., 2006)."""
+def dropout(*args: Any, **kwargs: Any) -> Any:
+    """Zeroes elements with probability p and scales the others by 1 / (1 - p)."""
+def embedding(weight: Any, indices: Any, padding_idx: Any = -1, scale_grad_by_freq: Any = False, sparse: Any = False) -> Any:
+    """Rows of weight (rows, n) by integers of any shape; negative padding_idx is none."""
+def embedding_bag(*args: Any, **kwargs: Any) -> Any:
+    """Sums, means or maxima of the rows of weight in each bag."""
+def feature_alpha_dropout(*args: Any, **kwargs: Any) -> Any:
+    """alpha_dropout of whole channels of (n, c, ...)."""
+def feature_dropout(input: Any, p: Any = 0.5, training: Any = True) -> Any:
+    """Zeroes whole channels of (n, c, ...) with probability p."""
+def grid_sampler(input: Any, grid: Any, interpolation_mode: Any, padding_mode: Any, align_corners: Any) -> Any:
+    """nn.functional.grid_sample with PyTorch's numbers of modes: 0 bilinear, 1 nearest; 0 zeros, 1 border, 2 reflection."""
+def group_norm(input: Any, num_groups: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-05, cudnn_enabled: Any = True) -> Any:
+    """nn.functional.group_norm: (n, c, ...), channels in num_groups groups."""
+def gru_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
+    """h of one step: x (n, i), hx (n, k), weights (3 k, i) and (3 k, k); gates reset, update, new."""
+def hardshrink(*args: Any, **kwargs: Any) -> Any:
+    """x where |x| > lambd, else 0."""
+def hinge_embedding_loss(*args: Any, **kwargs: Any) -> Any:
+    """x where target is 1, max(0, margin - x) where it is -1."""
+def instance_norm(input: Any, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None, use_input_stats: Any = True, momentum: Any = 0.1, eps: Any = 1e-05, cudnn_enabled: Any = True) -> Any:
+    """nn.functional.instance_norm of (n, c, ...) over the statistics of each image and channel."""
+def kl_div(*args: Any, **kwargs: Any) -> Any:
+    """t (log t - x) with x a logarithm of probabilities; "batchmean" is the sum over the rows' number."""
+def lstm_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
+    """(h, c) of one step: x (n, i), hx = (h, c) of (n, k), weights (4 k, i) and (4 k, k); gates input, forget, cell, output."""
+def margin_ranking_loss(*args: Any, **kwargs: Any) -> Any:
+    """max(0, -target (x - y) + margin); target is 1 where x should be larger, else -1."""
+def max_pool1d(*args: Any, **kwargs: Any) -> Any:
+    """Largest value of each window of (n, c, length) or (c, length); a border of `padding` never wins."""
+def max_pool1d_with_indices(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: Any = False) -> Any:
+    """(largest of each window of (n, c, length), their positions in the row)."""
+def max_pool2d(*args: Any, **kwargs: Any) -> Any:
+    """Largest value of each window of (n, c, h, w) or (c, h, w); a border of `padding` never wins."""
+def max_pool3d(*args: Any, **kwargs: Any) -> Any:
+    """Largest value of each window of (n, c, d, h, w) or (c, d, h, w); a border of `padding` never wins."""
+def pairwise_distance(*args: Any, **kwargs: Any) -> Any:
+    """The p-norm of x - y + eps along the last axis."""
+def pdist(*args: Any, **kwargs: Any) -> Any:
+    """The p-norms of the differences of all pairs of rows of x (n, m), those of row 0 first: (n (n - 1) / 2,)."""
+def pixel_shuffle(*args: Any, **kwargs: Any) -> Any:
+    """(n, c r r, h, w) to (n, c, h r, w r): r r channels become the pixels of a square."""
+def pixel_unshuffle(*args: Any, **kwargs: Any) -> Any:
+    """(n, c, h r, w r) to (n, c r r, h, w): the pixels of a square become r r channels."""
+def poisson_nll_loss(*args: Any, **kwargs: Any) -> Any:
+    """exp(x) - target x, or x - target log(x + eps) without log_input; `full` adds Stirling's term for target > 1."""
+def prelu(*args: Any, **kwargs: Any) -> Any:
+    """x where positive, else weight times x; weight has one element, or one for each channel (axis 1)."""
+def rnn_relu_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
+    """max(0, x w_ih' + h w_hh' + biases)."""
+def rnn_tanh_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
+    """tanh(x w_ih' + h w_hh' + biases): x (n, i), h (n, k), weights (k, i) and (k, k)."""
+def rrelu(*args: Any, **kwargs: Any) -> Any:
+    """x where positive, else x times a random number in [lower, upper) while training, their mean otherwise."""
+def selu(*args: Any, **kwargs: Any) -> Any:
+    """elu with the two constants that keep mean 0 and variance 1 (Klambauer et al., 2017)."""
+def threshold(*args: Any, **kwargs: Any) -> Any:
+    """x where x > threshold, else value."""
+def triplet_margin_loss(*args: Any, **kwargs: Any) -> Any:
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the p-norm of the difference."""
+def are_deterministic_algorithms_enabled() -> Any:
+    """Is the order of all sums fixed?"""
+def detach(x: Any) -> Any:
+    """The values without the graph."""
+def empty_strided(size: Any, stride: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False) -> Any:
+    """A tensor of unset elements with these steps between its elements."""
+def fork_rng(devices: Any = None, enabled: Any = True) -> Any:
+    """with weft.fork_rng(): ... the default generator is where it was before afterwards."""
+def get_device(x: Any) -> Any:
+    """The number of the card that it lies on, -1 on the host."""
+def get_float32_matmul_precision() -> Any:
+    """"highest": products of float32 are computed in float32."""
+def get_num_interop_threads() -> Any:
+    """How many threads the host computes with."""
+def get_num_threads() -> Any:
+    """How many threads the host computes with."""
+def get_rng_state() -> Any:
+    """The place in the stream of the default generator: 16 bytes, as an array of uint8."""
+def inference_mode(mode: Any = True) -> Any:
+    """As no_grad: with weft.inference_mode(): ..., or a decorator. With mode=False nothing changes."""
+def initial_seed() -> Any:
+    """The seed of the default generator."""
+def is_anomaly_enabled() -> Any:
+    """False: there is no such mode; weft.isnan(x).any() finds NaN."""
+def is_distributed(x: Any) -> Any:
+    """Is it spread over devices? Arrays and tensors of one device are not."""
+def is_grad_enabled() -> Any:
+    """Do operations of this thread make a graph?"""
+def is_inference(x: Any) -> Any:
+    """Was it made without a graph?"""
+def is_inference_mode_enabled() -> Any:
+    """Do operations of this thread make no graph?"""
+def is_nonzero(x: Any) -> Any:
+    """Is the only element not zero? Raises ArgumentError for more than one."""
+def is_same_size(a: Any, b: Any) -> Any:
+    """Have both the same shape?"""
+def is_storage(x: Any) -> Any:
+    """Is it the memory under arrays?"""
+def randint_like(x: Any, low: Any, high: Any = None, *, dtype: Any = None, device: Any = None) -> Any:
+    """Integers in [low, high), or [0, low), with the shape, type and device of x."""
+def rsub(x: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """other - alpha * x."""
+def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = False) -> Any:
+    """A tensor of one number without axes."""
+def seed() -> Any:
+    """Restarts the default generator from chance; gives the seed."""
+def set_float32_matmul_precision(precision: Any) -> Any:
+    """Products of float32 are computed in float32, whichever of "highest", "high" and "medium" is allowed."""
+from ._functions.states import set_grad_enabled as set_grad_enabled
+def set_num_interop_threads(n: Any) -> Any:
+    """Nothing to set: operations of one thread run one after another."""
+def set_num_threads(n: Any) -> Any:
+    """How many threads the host computes with, from 1 on."""
+def set_rng_state(state: Any) -> Any:
+    """Goes to a place that get_rng_state gave."""
+def unsafe_chunk(x: Any, chunks: Any, dim: Any = 0) -> Any:
+    """As chunk."""
+def unsafe_split(x: Any, split_size: Any, dim: Any = 0) -> Any:
+    """As split."""
+def unsafe_split_with_sizes(x: Any, split_sizes: Any, dim: Any = 0) -> Any:
+    """As split_with_sizes."""
+def use_deterministic_algorithms(mode: Any, *, warn_only: Any = False) -> Any:
+    """Sums in one order on every device, also where a faster way has none: weft.use_deterministic for the rest of the process."""
 def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
     """f, keeping none of what it computes inside for the backward pass, which computes it again."""
 from .transforms.custom import custom_jvp as custom_jvp

@@ -35,6 +35,7 @@ _LIBRARIES = (
     os.sep + "site-packages" + os.sep,
     os.sep + "dist-packages" + os.sep,
     "<frozen ",
+    "<__array_function__ ",
 )
 
 
@@ -110,13 +111,20 @@ def _refusal(function, raised, args, kwargs, owner, name):
 
 
 def _refuse(function, owner, name, raised, args, kwargs):
-    """What a caller gets instead of an exception that Python raised; None where it stands as it is."""
+    """What a caller gets instead of an exception that Python raised: another exception, or in a tuple the result of a call in NumPy's
+    manner; None where the exception stands as it is."""
     if not isinstance(raised, _RAISED):
         return None
     # An inner public function has refused its arguments: what the caller called is named instead.
     reason = raised
     if isinstance(raised, _core.Error):
         reason = getattr(raised, "_reason", None)
+    if owner is None and inspect.isfunction(function) and _is_ours(raised.__traceback__):
+        from ._manners import retried
+
+        meant = retried(function, raised, args, kwargs)
+        if meant is not None:
+            return meant
     if reason is None or not _is_ours(raised.__traceback__):
         return None
     refusal = _refusal(function, reason, args, kwargs, owner, name)

@@ -18,7 +18,7 @@ from ._core import NDArray, Tensor
 from ._dispatch import Recorder, leaves_of, mapped, public_functions_dispatch
 from ._errors import error as _error
 from ._islands import REFUSED, Island, call_or_island, on_tensors
-from ._methods import Arithmetic
+from ._methods import Arithmetic, Named
 from .transforms import trees
 from .transforms.batched import outside_of_vmap
 from .transforms.reverse import differentiating
@@ -30,7 +30,7 @@ def _refuse(what, repair):
     raise _error("value", "compile.trace.unsupported", what, help=repair)
 
 
-class Traced(Arithmetic, Recorder):
+class Traced(Arithmetic, Named, Recorder):
     """A value of a function that is being compiled."""
 
     __weft_tensor__ = True

@@ -61,6 +61,19 @@ def is_deterministic() -> bool:
 
 
 # A pickled device is its name: another process opens its own.
+def _type(found):
+    return found.name.partition(":")[0]
+
+
+def _index(found):
+    number = found.name.partition(":")[2]
+    return int(number) if number.isdigit() else None
+
+
+_core.Device.type = property(
+    _type, doc="The part of the name before the colon: cpu, cuda, opencl, ..."
+)
+_core.Device.index = property(_index, doc="The number after the colon, or None.")
 copyreg.pickle(_core.Device, lambda found: (device, (found.name,)))
 
 if os.environ.get("WEFT_CACHE_DIR"):

@@ -5,11 +5,6 @@ import difflib
 
 # NumPy's (or PyTorch's) name: what to write instead. Names of the array API standard 2024.12 are not listed.
 ELSEWHERE = {
-    "float": "weft.float32 or weft.float64",
-    "int": "weft.int32 or weft.int64",
-    "lib": "weft.sliding_window_view(x, shape, axis) of numpy.lib.stride_tricks",
-    "ndarray": "weft.NDArray",
-    "view_as_real": "weft.real(x) and weft.imag(x)",
     "cpu": 'weft.device("cpu")',
     "cuda": 'weft.device("cuda:0")',
     "jit": "weft.compile(f)",
@@ -42,17 +37,6 @@ TARGETS = {
     "nvptx": "cuda",
     "rocm": "opencl",
     "vulkan": "opencl",
-}
-
-RANDOM = {
-    "rand": "weft.rand(2, 3) or weft.random.uniform(shape)",
-    "random": "weft.random.uniform(shape)",
-    "randn": "weft.randn(2, 3) or weft.random.normal(shape)",
-    "randint": "weft.randint(low, high, shape) or weft.random.integers(low, high, shape)",
-}
-LINALG = {
-    "lu_factor": "weft.linalg.solve(a, b)",
-    "lu": "weft.linalg.solve(a, b)",
 }
 
 

@@ -19,7 +19,7 @@ _NAMES = """
     dot eq erfc fix flatten fliplr flipud fmod frac gather ge ger gt index_add index_fill index_select inner is_complex
     is_floating_point isclose kron kthvalue le lerp logcumsumexp logit lt masked_fill masked_select mm movedim msort
     mul mv nan_to_num nanmean nansum narrow ne neg norm numel outer permute quantile rad2deg ravel repeat_interleave rot90
-    scatter_add select sinc split split_with_sizes sub swapaxes swapdims t take_along_dim tensor_split trace true_divide
+    scatter_add sinc split split_with_sizes sub swapaxes swapdims t take_along_dim tensor_split trace true_divide
     unbind unflatten unsqueeze vdot xlogy
 """
 

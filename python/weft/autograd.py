@@ -11,7 +11,7 @@ from ._dispatch import Recorder
 from ._boundary import publish as _publish
 from ._errors import error as _error
 from ._errors import unwritten as _unwritten
-from .transforms import grad, value_and_grad  # noqa: F401
+from .transforms import value_and_grad  # noqa: F401
 from .transforms.batched import loop
 
 
@@ -33,6 +33,44 @@ def enable_grad():
         yield
     finally:
         _core.set_grad_enabled(before)
+
+
+def grad(f, argnums=0, has_aux=False, *, inputs=None, grad_outputs=None, create_graph=False, retain_graph=None, allow_unused=False):  # fmt: skip
+    """The gradient of a function: weft.grad(f, argnums, has_aux). Of a tensor, as in PyTorch, the gradients of it for `inputs`, leaves,
+    as a tuple: grad(loss, [w, b]); their .grad stays as it is.
+
+    Raises ArgumentError for inputs that are no leaves, or on which the tensor does not depend unless allow_unused (None then).
+    """
+    if not isinstance(f, Tensor):
+        return transforms.grad(f, argnums, has_aux)
+    inputs = argnums if inputs is None else inputs
+    leaves = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    for x in leaves:
+        if not (isinstance(x, Tensor) and x.is_leaf and x.requires_grad):
+            raise _error(
+                _core.ArgumentError,
+                "autograd.grad.leaf",
+                "grad of a tensor for an input that is no leaf with requires_grad",
+                help="weft.grad(f)(x) of the function from that value on",
+            )
+    if isinstance(grad_outputs, (list, tuple)):
+        (grad_outputs,) = grad_outputs
+    before = [x.grad for x in leaves]
+    for x in leaves:
+        x.grad = None
+    keep = bool(create_graph or retain_graph)
+    f.backward(grad_outputs, create_graph=create_graph, retain_graph=keep)
+    found = tuple(x.grad for x in leaves)
+    for x, g in zip(leaves, before):
+        x.grad = g
+    if not allow_unused and any(g is None for g in found):
+        raise _error(
+            _core.ArgumentError,
+            "autograd.grad.unused",
+            f"the tensor does not depend on input {[g is None for g in found].index(True)}",
+            help="allow_unused=True gives None for it",
+        )
+    return found
 
 
 def checkpoint(f, *args):

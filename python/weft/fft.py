@@ -376,9 +376,18 @@ def ifftshift(x, /, *, axes=None):
     return _shift(x, axes, -1)
 
 
+def __dir__():
+    from ._functions.later import names
+
+    return sorted({*globals(), *names("weft.fft")})
+
+
 def __getattr__(name):
+    from ._functions.later import found
     from ._names import missing
 
+    if name[:1] != "_" and (value := found("weft.fft", name)) is not None:
+        return value
     raise missing("weft.fft", name, {})
 
 

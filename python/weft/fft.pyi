@@ -43,5 +43,13 @@ def fftshift(x: _ArrayLike, /, *, axes: int | Sequence[int] | None = None) -> ND
     """The zero frequency moved to the middle."""
 def ifftshift(x: _ArrayLike, /, *, axes: int | Sequence[int] | None = None) -> NDArray:
     """Inverse of fftshift."""
+def hfft2(x: _ArrayLike, /, *, s: Sequence[int] | None = None, axes: int | Sequence[int] | None = ..., norm: str = 'backward') -> NDArray:
+    """hfftn of two axes."""
+def hfftn(x: _ArrayLike, /, *, s: Sequence[int] | None = None, axes: int | Sequence[int] | None = None, norm: str = 'backward') -> NDArray:
+    """Real numbers from those of half a spectrum: irfftn of the conjugates with the norm turned."""
+def ihfft2(x: _ArrayLike, /, *, s: Sequence[int] | None = None, axes: int | Sequence[int] | None = ..., norm: str = 'backward') -> NDArray:
+    """ihfftn of two axes."""
+def ihfftn(x: _ArrayLike, /, *, s: Sequence[int] | None = None, axes: int | Sequence[int] | None = None, norm: str = 'backward') -> NDArray:
+    """The inverse of hfftn: conjugates of rfftn with the norm turned."""
 def use(library: Any = None) -> Any:
     """Takes one-dimensional transforms from a module with NumPy's fft interface, given itself or by name."""

@@ -197,4 +197,31 @@ def orthogonal_(tensor, gain=1.0):
     return _given(tensor, ((q if rows >= columns else q.T) * gain).reshape(tensor.shape))
 
 
+def dirac_(tensor, groups=1):
+    """A convolution (o, c, ...) that gives back its channels, as many as there are; returns it. Raises ShapeError."""
+    if tensor.ndim not in (3, 4, 5) or tensor.shape[0] % groups:
+        raise _error(
+            weft.ShapeError,
+            "init.dirac.shape",
+            f"dirac_ of shape {tuple(tensor.shape)} in {groups} groups",
+            ["rule: (o, c, ...) with one to three spatial axes, o a multiple of groups"],
+        )
+    values = weft.zeros(tensor.shape, dtype=tensor.dtype)
+    out = tensor.shape[0] // groups
+    for g in range(groups):
+        for k in range(min(out, tensor.shape[1])):
+            values[(g * out + k, k, *(n // 2 for n in tensor.shape[2:]))] = 1.0
+    return _given(tensor, values)
+
+
+def sparse_(tensor, sparsity, std=0.01):
+    """Normal numbers, in each column this part of them zero; returns it."""
+    rows, columns = tensor.shape
+    zeros = math.ceil(sparsity * rows)
+    order = weft.argsort(weft.random.uniform((rows, columns)), axis=0)
+    rank = weft.argsort(order, axis=0)
+    values = weft.random.normal((rows, columns), 0.0, std)
+    return _given(tensor, weft.where(rank < zeros, 0.0, values))
+
+
 _publish(__name__)

@@ -53,3 +53,7 @@ def kaiming_normal_(tensor: Any, a: Any = 0.0, mode: str = 'fan_in', nonlinearit
     """Normal with variance gain**2 / fan, into a weight; `a` is leaky_relu's slope. Returns it."""
 def orthogonal_(tensor: Any, gain: float = 1.0) -> Tensor:
     """Orthogonal rows or columns (whichever are fewer) of the tensor seen as a matrix; returns it."""
+def dirac_(tensor: Any, groups: int = 1) -> Tensor:
+    """A convolution (o, c, ...) that gives back its channels, as many as there are; returns it. Raises ShapeError."""
+def sparse_(tensor: Any, sparsity: Any, std: float = 0.01) -> Tensor:
+    """Normal numbers, in each column this part of them zero; returns it."""

@@ -148,16 +148,19 @@ def cholesky(x, /, *, upper=False):
 
 
 def cross(x1, x2, /, *, axis=-1):
-    """The product of three-vectors."""
-    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
+    """The product of three-vectors; of vectors of two numbers, whose third is 0, too, and of two such the third number."""
+    if x1.shape[axis] not in (2, 3) or x2.shape[axis] not in (2, 3):
         raise _error(
             _core.ShapeError,
             "array.cross.extent",
-            f"cross needs extents of 3, got {x1.shape[axis]} and {x2.shape[axis]}",
+            f"cross needs extents of 3 or 2, got {x1.shape[axis]} and {x2.shape[axis]}",
             help="choose the axis with the three numbers: axis=-1",
         )
     a = _ns.unstack(_ns.moveaxis(x1, axis, -1), axis=-1)
     b = _ns.unstack(_ns.moveaxis(x2, axis, -1), axis=-1)
+    if len(a) == len(b) == 2:
+        return a[0] * b[1] - a[1] * b[0]
+    a, b = (v if len(v) == 3 else [*v, v[0] * 0] for v in (a, b))
     parts = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
     return _ns.stack(parts, axis=axis)
 
@@ -381,10 +384,19 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     return out if keepdims else _ns.squeeze(out, (-2, -1))
 
 
-def __getattr__(name):
-    from ._names import LINALG, missing
+def __dir__():
+    from ._functions.later import names
 
-    raise missing("weft.linalg", name, LINALG)
+    return sorted({*globals(), *names("weft.linalg")})
+
+
+def __getattr__(name):
+    from ._functions.later import found
+    from ._names import missing
+
+    if name[:1] != "_" and (value := found("weft.linalg", name)) is not None:
+        return value
+    raise missing("weft.linalg", name, {})
 
 
 _understand(globals(), __all__, "weft.linalg")

@@ -31,7 +31,7 @@ class SVDResult(NamedTuple):
 def cholesky(x: _ArrayLike, /, *, upper: _bool = False) -> NDArray:
     """The triangular factor of symmetric (Hermitian) positive definite matrices."""
 def cross(x1: _ArrayLike, x2: _ArrayLike, /, *, axis: int | Sequence[int] | None = -1) -> NDArray:
-    """The product of three-vectors."""
+    """The product of three-vectors; of vectors of two numbers, whose third is 0, too, and of two such the third number."""
 def det(x: _ArrayLike, /) -> NDArray:
     """Determinants."""
 def diagonal(x: _ArrayLike, /, *, offset: int = 0) -> NDArray:
@@ -96,3 +96,22 @@ def tensorinv(a: Any, ind: Any = 2) -> NDArray:
     """The inverse of a as a map from its last axes to its first `ind`."""
 def tensorsolve(a: Any, b: Any) -> NDArray:
     """x with tensordot(a, x, x.ndim) = b."""
+LinAlgError: Any
+def cholesky_ex(x: _ArrayLike, *, upper: _bool = False, check_errors: Any = False) -> NDArray:
+    """(Cholesky's factor, info): info is 0, or 1 (and the factor NaN) where a matrix of the batch is not positive definite."""
+def householder_product(x: _ArrayLike, tau: Any) -> NDArray:
+    """The first columns of the product of the reflectors of geqrf, (m, n)."""
+def inv_ex(x: _ArrayLike, *, check_errors: Any = False) -> NDArray:
+    """(inverse, info): info is 0, or 1 (and the inverse NaN) where a matrix of the batch is singular."""
+def lu(x: _ArrayLike, *, pivot: Any = True, get_infos: Any = False) -> NDArray:
+    """weft.linalg.lu: (P, L, U) with P L U = x, of matrices (..., m, n); L has ones on its diagonal."""
+def lu_factor(x: _ArrayLike, *, pivot: Any = True) -> NDArray:
+    """(L and U in one matrix, pivots from 1 on, int32) of matrices (..., m, n)."""
+def lu_factor_ex(x: _ArrayLike, *, pivot: Any = True, check_errors: Any = False) -> NDArray:
+    """lu_factor and where a pivot is 0: (LU, pivots, info), info the first such place from 1 on, 0 where there is none."""
+def lu_solve(b: Any, LU_data: Any, LU_pivots: Any = None, *, left: Any = True) -> NDArray:
+    """x with A x = b for what lu_factor gave of A: lu_solve(b, LU, pivots), or weft.linalg's order lu_solve(LU, pivots, b)."""
+def solve_ex(a: Any, b: Any, *, left: Any = True, check_errors: Any = False) -> NDArray:
+    """(x with a x = b, info): info is 0, or 1 (and x NaN) where a matrix of the batch is singular."""
+def vander(x: _ArrayLike, N: Any = None) -> NDArray:
+    """Powers of the elements from 0 on, as the last axis: (..., n) gives (..., n, N), N n without a number."""

@@ -12,6 +12,7 @@ from ._errors import error as _error
 from ._fused_step import FusedStep
 from ._held_state import captured
 from ._optimizer import Optimizer, _decayed
+from ._second_order import LBFGS
 
 __all__ = [
     "Optimizer",
@@ -26,6 +27,8 @@ __all__ = [
     "RAdam",
     "Rprop",
     "ASGD",
+    "LBFGS",
+    "SparseAdam",
     "lr_scheduler",
 ]
 
@@ -224,6 +227,10 @@ class Adam(Optimizer):
             )
             if largest is not None:
                 self._largest[i] = largest
+
+
+class SparseAdam(Adam):
+    """Adam: gradients are dense here, and rows without a gradient move by their running means as in Adam."""
 
 
 class AdamW(Adam):

@@ -66,3 +66,9 @@ class ASGD(Optimizer):
     def __init__(self, params: Iterable[Tensor], lr: float = 0.01, lambd: Any = 0.0001, alpha: Any = 0.75, t0: Any = 1000000.0, weight_decay: float = 0.0, maximize: _bool = False) -> None: ...
     averages: list[NDArray]
 
+class LBFGS(Optimizer):
+    def __init__(self, params: Iterable[Tensor], lr: float = 1.0, max_iter: Any = 20, max_eval: Any = None, tolerance_grad: Any = 1e-07, tolerance_change: Any = 1e-09, history_size: Any = 100, line_search_fn: Any = None) -> None: ...
+
+class SparseAdam(Adam):
+    ...
+

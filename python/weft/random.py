@@ -54,8 +54,9 @@ def split(key: Key, n: int = 2) -> list[Key]:
     return key.split(n)
 
 
-def seed(value: int) -> None:
-    """Restarts the default generator."""
+def seed(value: int | None = None) -> None:
+    """Restarts the default generator; without a number from chance."""
+    value = int.from_bytes(os.urandom(8), "little") if value is None else value
     with _lock:
         _state["key"], _state["offset"] = value & (2**64 - 1), 0
 
@@ -101,8 +102,21 @@ def _size(shape, *numbers):
     return shape, math.prod(shape)
 
 
-def uniform(shape=(), low=0.0, high=1.0, *, dtype=None, device=None, key=None):
-    """Uniform in [low, high)."""
+_ZERO = float("0")  # the default itself, which a number that is given never is
+
+
+def _size_last(size, given, low, high):
+    """(shape, first, second number) of a call with NumPy's size=: its numbers stand where the shape and the first stand here."""
+    first, second, rest = given
+    if first == ():
+        return size, second, rest
+    return size, first, high if second is low else second
+
+
+def uniform(shape=(), low=_ZERO, high=1.0, *, dtype=None, device=None, key=None, size=None):
+    """Uniform in [low, high). With size= the numbers come first, as in NumPy: uniform(low, high, size=(2, 3))."""
+    if size is not None:
+        shape, low, high = _size_last(size, (shape, low, high), _ZERO, 1.0)
     shape, n = _size(shape, low, high)
     wide = dtype is not None and _core.dtype(dtype).name == "float64"
     s, offset = _take(2 * n if wide else n, key)
@@ -112,8 +126,22 @@ def uniform(shape=(), low=0.0, high=1.0, *, dtype=None, device=None, key=None):
     return x if dtype is None else x.astype(dtype, copy=False)
 
 
-def normal(shape=(), mean=0.0, std=1.0, *, dtype=None, device=None, key=None):
-    """Normal (Gaussian)."""
+def normal(
+    shape=(),
+    mean=_ZERO,
+    std=1.0,
+    *,
+    dtype=None,
+    device=None,
+    key=None,
+    size=None,
+    loc=None,
+    scale=None,
+):
+    """Normal (Gaussian). With size= the numbers come first, as in NumPy: normal(loc, scale, size=(2, 3))."""
+    if size is not None:
+        shape, mean, std = _size_last(size, (shape, mean, std), _ZERO, 1.0)
+    mean, std = mean if loc is None else loc, std if scale is None else scale
     shape, n = _size(shape, mean, std)
     wide = dtype is not None and _core.dtype(dtype).name == "float64"
     s, offset = _take(4 * ((n + 1) // 2) if wide else 2 * ((n + 1) // 2), key)
@@ -125,8 +153,10 @@ def normal(shape=(), mean=0.0, std=1.0, *, dtype=None, device=None, key=None):
     return x if dtype is None else x.astype(dtype, copy=False)
 
 
-def integers(low, high, shape=(), *, dtype=None, device=None, key=None):
-    """Integers in [low, high)."""
+def integers(low, high=None, shape=(), *, dtype=None, device=None, key=None, size=None):
+    """Integers in [low, high), in [0, low) without high; size= is NumPy's name of the shape."""
+    shape = shape if size is None else size
+    low, high = (0, low) if high is None else (low, high)
     shape, n = _size(shape)
     if high <= low:
         raise _error(
@@ -148,8 +178,14 @@ def bernoulli(p, shape=(), *, device=None, key=None):
 
 
 def permutation(n, *, device=None, key=None):
-    """The numbers 0..n-1 in random order."""
+    """The numbers 0..n-1 in random order; of an array or a list its entries."""
     import weft
+
+    if hasattr(n, "shape") and getattr(n, "ndim", 0) or isinstance(n, (list, tuple)):
+        x = n if isinstance(n, (_core.NDArray, _core.Tensor)) else weft.asarray(n)
+        order = permutation(x.shape[0], device=x.device, key=key)
+        return weft.take(x, order, axis=0)
+    n = operator.index(n)
 
     s, offset = _take(2 * n, key)
     device, maker = _devices_of(device)
@@ -157,10 +193,20 @@ def permutation(n, *, device=None, key=None):
     return x if maker is device else x.to(device)
 
 
-def choice(x, shape=(), *, key=None):
-    """Entries of x (an array or a number of choices), with replacement."""
+def choice(x, shape=(), replace=True, p=None, *, key=None, size=None):
+    """Entries of x (an array or a number of choices); with these probabilities, each at most once without `replace`."""
     import weft
 
+    shape = shape if size is None else size
+    x = operator.index(x) if not isinstance(x, (list, tuple)) and not getattr(x, "ndim", 0) else x
+    if p is not None or not replace:
+        from ._functions.distributions import Generator
+
+        generator = Generator(0)
+        generator._next = lambda: key
+        return generator.choice(x, () if shape is None else shape, replace, p)
+    x = x if isinstance(x, (int, _core.NDArray, _core.Tensor)) else weft.asarray(x)
+    shape = () if shape is None else shape
     n = x if isinstance(x, int) else x.shape[0]
     at = integers(0, n, shape, device=None if isinstance(x, int) else x.device, key=key)
     return at if isinstance(x, int) else weft.take(x, at, axis=0)
@@ -179,10 +225,19 @@ def _pairs(seed, offset, n, device):
     return words[0::2] | (words[1::2] << 32)
 
 
-def __getattr__(name):
-    from ._names import RANDOM, missing
+def __dir__():
+    from ._functions.later import names
 
-    raise missing("weft.random", name, RANDOM)
+    return sorted({*globals(), *names("weft.random")})
+
+
+def __getattr__(name):
+    from ._functions.later import found
+    from ._names import missing
+
+    if name[:1] != "_" and (value := found("weft.random", name)) is not None:
+        return value
+    raise missing("weft.random", name, {})
 
 
 _publish(__name__)

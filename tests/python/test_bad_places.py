@@ -69,7 +69,8 @@ def test_a_full_disk(program, full):
     assert module.returncode == 1 and "error[file.write]" in module.stderr
     assert not (full / "a.weft-mod").exists()
     report = run("demo", "--quick", "--output", full / "out")
-    assert report.returncode == 1 and "Traceback" not in report.stderr
+    assert report.returncode == 1 and "error[cli.file]" in report.stderr
+    assert report.stdout == "" and "Traceback" not in report.stderr  # before it runs anything
     # What is only kept to be quick the next time is not needed.
     done = run("run", program, "--target", "c", "--check", XDG_CACHE_HOME=str(full))
     assert done.returncode == 0 and "error" in done.stdout, done.stderr

@@ -5,6 +5,7 @@ import os
 
 import numpy as np
 import pytest
+from cover import cover
 from present import present
 
 import weft
@@ -121,8 +122,7 @@ def compare(rng, device, dtype, function, inputs, names):
     close(w.grad, hw.grad, dtype, names[1])
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("name", CASES)
+@cover("name", [*CASES][::-1], "dtype", ["float32", "bfloat16"], times=8)
 def test_convolutions_and_their_gradients(rng, device, name, dtype):
     case = CASES[name]
     shapes = (

@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+from cover import cover
 from present import present
 
 import weft
@@ -39,8 +40,7 @@ def near(got, want, tolerance):
     assert np.abs(got - want).max(initial=0) <= tolerance * max(1.0, np.abs(want).max(initial=0))
 
 
-@pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("shape", SQUARE)
+@cover("shape", SQUARE, "dtype", [*TYPES])
 def test_square_matrices(rng, shape, dtype):
     eps, n = TYPES[dtype], shape[-1]
     a = draw(rng, shape, dtype)
@@ -69,8 +69,7 @@ def test_square_matrices(rng, shape, dtype):
     near(values, np.linalg.eigvalsh(hermitian), 10 * eps)
 
 
-@pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("shape", OTHER)
+@cover("shape", OTHER, "dtype", [*TYPES])
 def test_other_matrices(rng, shape, dtype):
     eps, (m, n) = TYPES[dtype], shape[-2:]
     k = min(m, n)
@@ -150,11 +149,19 @@ def test_other_fallbacks_are_refused():
     assert caught.value.code == "device.fallback" and "legal: 'cpu'" in str(caught.value)
 
 
-@pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("shape,columns", [((3, 40, 40), 7), ((2, 64, 64), 70), ((1, 100, 100), 3)])
+LARGER = [((3, 40, 40), 7), ((2, 64, 64), 70), ((1, 100, 100), 3)]
+
+
+@cover("shape, columns", LARGER, "dtype", ["float32", "float64", "complex64"], times=1)
 def test_larger_matrices_of_a_block(rng, shape, columns, dtype):
-    if dtype == "complex128" and shape[-1] > 64:
-        return  # composed: the room of a block is smaller
+    matrices_of_a_block(rng, shape, columns, dtype)
+
+
+def test_larger_matrices_of_two_doubles(rng):
+    matrices_of_a_block(rng, (2, 64, 64), 70, "complex128")  # of more, the block has no room
+
+
+def matrices_of_a_block(rng, shape, columns, dtype):
     eps, n = TYPES[dtype], shape[-1]
     a = draw(rng, shape, dtype)
     a = (a + n * np.eye(n)).astype(dtype)

@@ -5,6 +5,7 @@ import os
 
 import numpy as np
 import pytest
+from cover import cover
 from present import present
 
 import weft
@@ -68,25 +69,26 @@ def pairs(rng, batch, m, n, k, dtype, device):
     yield "columns from the last", a[..., ::-1], b, A[..., ::-1], B
 
 
-@pytest.mark.parametrize(
-    "dtype,columns",
-    [
-        ("float32", 1),
-        ("float32", 3),
-        ("float32", 16),
-        ("bfloat16", 1),
-        ("bfloat16", 8),
-        ("bfloat16", 4),
-        ("float16", 2),
-        ("float64", 1),
-        ("int32", 5),
-    ],
-)
-def test_few_vectors_of_every_layout(rng, device, dtype, columns):
-    for rows, k in [(1, 1), (65, 1), (37, 53), (128, 64), (38, 9002)]:
-        for m, n in {(rows, columns), (columns, rows)}:
-            for layout, a, b, A, B in pairs(rng, (), m, n, k, dtype, device):
-                check(A @ B, a, b, f"{m} x {n} x {k} {layout} {dtype}")
+SIZES = [(37, 53), (1, 1), (65, 1), (128, 64), (38, 9002)]
+VECTORS = [
+    ("float32", 3),
+    ("bfloat16", 8),
+    ("float32", 1),
+    ("float32", 16),
+    ("bfloat16", 1),
+    ("bfloat16", 4),
+    ("float16", 2),
+    ("float64", 1),
+    ("int32", 5),
+]
+
+
+@cover("dtype, columns", VECTORS, "size", SIZES, times=3)
+def test_few_vectors_of_every_layout(rng, device, dtype, columns, size):
+    rows, k = size
+    for m, n in {(rows, columns), (columns, rows)}:
+        for layout, a, b, A, B in pairs(rng, (), m, n, k, dtype, device):
+            check(A @ B, a, b, f"{m} x {n} x {k} {layout} {dtype}")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

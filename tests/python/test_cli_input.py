@@ -61,6 +61,26 @@ def verbs():
     return sorted(sub.choices)
 
 
+@pytest.mark.parametrize(
+    "words, usage, end",
+    [
+        (
+            ["demo", "--quik"],
+            "weft demo",
+            "unrecognized arguments: --quik; did you mean '--quick'?",
+        ),
+        (["tune", "a", "--trails=3"], "weft tune", "--trails=3; did you mean '--trials'?"),
+        (["docs", "--nope"], "weft docs", "unrecognized arguments: --nope"),
+        (["devics"], "weft", "did you mean 'devices'?"),
+    ],
+)
+def test_misspelt_options_are_the_verbs(words, usage, end, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(words)
+    said = capsys.readouterr().err
+    assert ended.value.code == 2 and said.startswith(f"usage: {usage} [") and end in said
+
+
 def test_every_verb_has_rows():
     assert sorted([*OF_FILES, *ALONE]) == verbs()
 

@@ -22,5 +22,7 @@ def test_work_under_way(tmp_path):
     # With an empty cache the driver compiles at the first launch, on a thread of its own.
     for turn in range(3):
         environment = {**os.environ, "POCL_CACHE_DIR": str(tmp_path / str(turn))}
-        done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, timeout=500)
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, timeout=500
+        )
         assert (done.returncode, done.stdout.split()) == (0, [b"done"]), done.stderr

@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+from cover import cover
 from present import present
 
 import weft
@@ -43,8 +44,7 @@ def softmax_gradient(y, g):
     return weft.astype(y * (g - weft.sum(g * y, axis=-1, keepdims=True)), "float32")
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("dtype", sorted(TOLERANCE))
+@cover("shape", SHAPES, "dtype", [*TOLERANCE])
 def test_layer_norm_of_a_sum(device, shape, dtype):
     (x, r, w, b), (x64, r64, w64, b64) = _drawn(device, dtype, shape, shape, shape[-1:], shape[-1:])
     f = weft.compile(layer_norm)
@@ -59,8 +59,7 @@ def test_layer_norm_of_a_sum(device, shape, dtype):
     _close(y, (h64 - m64) * d64 * w64 + b64, dtype, few)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("dtype", sorted(TOLERANCE))
+@cover("shape", SHAPES, "dtype", [*TOLERANCE])
 def test_extremum_and_sum_of_a_row(device, shape, dtype):
     (x, g), (x64, g64) = _drawn(device, dtype, shape, shape)
 

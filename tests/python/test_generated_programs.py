@@ -48,6 +48,14 @@ FOUND = {
         "int32",
         "T.Select(T.int64(-2) >= T.int64(9223372036854775806), T.int32(0), A_int32[v])",
     ),
+    "a large number that a choice leaves": (
+        "int32",
+        "T.Select(T.Select(T.bool(True), T.int64(9223372036854775807), T.int64(31)) < T.int64(0), A_int32[v], T.int32(31))",
+    ),
+    "the larger of what a choice leaves": (
+        "int64",
+        "T.max(T.Select(T.bool(True), T.int64(9223372036854775807), T.int64(31)), T.int64(-5))",
+    ),
     "negation that is widened": (
         "uint64",
         "A_uint64[v] - T.Cast('uint64', A_int32[v] * T.int32(-1))",
@@ -83,6 +91,8 @@ def by_hand(name, a, v):
         "product in a comparison": lambda: X.wrap(-2 * i64, "int64") <= i64,
         "sum below its operand": lambda: max(X.wrap(i32 + v, "int32"), i32),
         "constants far apart": lambda: i32,
+        "a large number that a choice leaves": lambda: 31,
+        "the larger of what a choice leaves": lambda: 2**63 - 1,
         "negation that is widened": lambda: X.wrap(u64 - X.wrap(-i32, "int32"), "uint64"),
         "widened sum": lambda: X.wrap(i32 + 1, "int32") - 1,
         "sum compared with its operand": lambda: X.wrap(i32 + 1, "int32") > i32,

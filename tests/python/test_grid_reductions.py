@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+from cover import cover
 from present import present
 import weft
 import weft.nn.functional as F
@@ -53,8 +54,7 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("dtype", FLOATS + ["int32", "bool"])
-@pytest.mark.parametrize("shape, axis, order", SHAPES)
+@cover("shape, axis, order", SHAPES, "dtype", FLOATS + ["int32", "bool"])
 def test_moments_in_one_pass(device, dtype, shape, axis, order):
     x, value = _pair(device, shape, dtype, order)
     for name, correction in (("mean", None), ("var", 0.0), ("std", 0.0)):
@@ -65,8 +65,7 @@ def test_moments_in_one_pass(device, dtype, shape, axis, order):
         _close(got, want, dtype)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
-@pytest.mark.parametrize("shape, axis, order", SHAPES)
+@cover("shape, axis, order", SHAPES, "dtype", ["float32", "float64", "bfloat16"])
 def test_logsumexp_in_one_pass(device, dtype, shape, axis, order):
     x, value = _pair(device, shape, dtype, order)
     top = value.max()
@@ -105,8 +104,7 @@ def test_logsumexp_of_infinities(device):
     np.testing.assert_array_equal(got, np.float32([-np.inf, 1, np.inf, np.nan]))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "bool", "bfloat16"])
-@pytest.mark.parametrize("shape, axis, order", SHAPES)
+@cover("shape, axis, order", SHAPES, "dtype", ["float32", "float64", "int8", "bool", "bfloat16"])
 def test_reductions_of_any_layout(device, dtype, shape, axis, order):
     x, value = _pair(device, shape, dtype, order)
     _close(weft.max(x, axis=axis), value.max(axis), dtype)
@@ -157,8 +155,7 @@ PERMUTED = [
 ]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "uint8", "bool"])
-@pytest.mark.parametrize("shape, order", PERMUTED)
+@cover("shape, order", PERMUTED, "dtype", ["float32", "float64", "float16", "uint8", "bool"])
 def test_transposed_operands(device, dtype, shape, order):
     rng = np.random.default_rng(SEED)
     base = (rng.random(shape) * 9).astype(dtype)
@@ -178,10 +175,10 @@ def test_transposed_operands(device, dtype, shape, order):
     np.testing.assert_array_equal(same.numpy(), value)
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize(
-    "shape", [(1, 1), (5, 3), (300, 64), (33, 77), (4, 5, 1000), (3, 8192), (2, 20000)]
-)
+ROWS = [(1, 1), (5, 3), (300, 64), (33, 77), (4, 5, 1000), (3, 8192), (2, 20000)]
+
+
+@cover("shape", ROWS, "dtype", FLOATS)
 def test_rows(device, dtype, shape):
     x, value = _pair(device, shape, dtype)
     top = np.exp(value - value.max(-1, keepdims=True))

@@ -201,6 +201,105 @@ def compare(got, want):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6, equal_nan=True)
 
 
+@program(reals(60))
+def kalman_filter(xp, seen):
+    f, h = xp.array([[1, 1], [0, 1]], dtype=float), xp.array([[1.0, 0]])
+    x, p, out = xp.zeros((2, 1)), xp.eye(2), []
+    for z in seen:
+        x, p = f @ x, f @ p @ f.T + xp.eye(2) * 0.01
+        gain = p @ h.T @ xp.linalg.inv(h @ p @ h.T + xp.array([[1.0]]))
+        x, p = x + gain @ (z - h @ x), (xp.eye(2) - gain @ h) @ p
+        out.append(x[0, 0])
+    return xp.array(out)
+
+
+@program(reals(80, 2))
+def gaussian_mixture(xp, x):
+    n, d = x.shape
+    mean, cov, part = x[[0, 5]], xp.stack([xp.eye(d)] * 2), xp.ones(2) / 2
+    for _ in range(3):
+        r = xp.empty((n, 2))
+        for k in range(2):
+            far = x - mean[k]
+            size = xp.einsum("ni,ij,nj->n", far, xp.linalg.inv(cov[k]), far)
+            r[:, k] = part[k] * xp.exp(-0.5 * size) / xp.sqrt(xp.linalg.det(cov[k]))
+        r /= r.sum(1, keepdims=True)
+        mass = r.sum(0)
+        mean = (r.T @ x) / mass[:, None]
+        cov = xp.stack(
+            [((r[:, k, None] * (x - mean[k])).T @ (x - mean[k])) / mass[k] for k in range(2)]
+        )
+        part = mass / n
+    return mean, cov, part
+
+
+@program(reals(6, 5), reals(6, 6), reals(5, 6))
+def recurrent_network_by_hand(xp, wx, wh, wy):
+    h, loss, states, shares = xp.zeros((6, 1)), 0, [xp.zeros((6, 1))], []
+    for a in range(4):
+        x = xp.zeros((5, 1))
+        x[a] = 1
+        h = xp.tanh(wx @ x + 0.1 * wh @ h)
+        p = xp.exp(wy @ h - xp.max(wy @ h))
+        p /= xp.sum(p)
+        loss += -xp.log(p[a + 1, 0])
+        states.append(h)
+        shares.append(p)
+    slope = xp.zeros_like(wy)
+    for t in reversed(range(4)):
+        back = xp.copy(shares[t])
+        back[t + 1] -= 1
+        slope += xp.dot(back, states[t + 1].T)
+    xp.clip(slope, -0.5, 0.5, out=slope)
+    return loss, slope
+
+
+@program()
+def escaping_points(xp):
+    y, x = xp.mgrid[-1.2:1.2:20j, -2:0.5:25j]
+    c = x + 1j * y
+    z, count = xp.zeros_like(c), xp.zeros(c.shape, dtype=int)
+    for _ in range(12):
+        inside = xp.abs(z) <= 2
+        z[inside] = z[inside] ** 2 + c[inside]
+        count[inside] += 1
+    return count
+
+
+@program(below(20, 4, 5))
+def chosen_entries(xp, x):
+    x[xp.ix_([0, 2], [1, 3])] = -1
+    x[x > 15] = 0
+    return (
+        xp.argwhere(x == -1), xp.take_along_axis(x, xp.argsort(x, axis=1), axis=1), xp.delete(x, 1, axis=0),
+        xp.insert(x, 0, 9, axis=1), xp.select([x < 0, x > 10], [0, 1], default=5), xp.where(x == 0)[0], xp.rot90(x),
+        xp.apply_along_axis(xp.sum, 1, x), xp.quantile(xp.sum(x, axis=1) * 1.0, [0.25, 0.75]),
+    )  # fmt: skip
+
+
+@program(below(5, 40))
+def pairs_of_words(xp, words):
+    count, pairs = xp.bincount(words, minlength=5), xp.zeros((5, 5), int)
+    xp.add.at(pairs, (words[:-1], words[1:]), 1)
+    order = xp.lexsort((xp.arange(40), words))
+    names, first, number = xp.unique(words, return_inverse=True, return_counts=True)
+    parts = xp.split(words[order], xp.cumsum(number)[:-1])
+    return count, pairs, first, xp.array([len(p) for p in parts]), -xp.sort(-count)
+
+
+@program(reals(40), reals(8, 8))
+def windows_and_waves(xp, x, image):
+    w = xp.lib.stride_tricks.sliding_window_view(x, 5)
+    k = xp.arange(8)
+    waves = xp.sqrt(2 / 8) * xp.cos(xp.pi * (2 * k[None] + 1) * k[:, None] / 16)
+    waves[0] /= xp.sqrt(2)
+    return (
+        w.mean(axis=-1),
+        xp.convolve(x, xp.ones(5) / 5, mode="valid"),
+        xp.round(waves @ image @ waves.T, 2),
+    )
+
+
 @pytest.mark.parametrize("f, data", PROGRAMS)
 def test_program(f, data):
     compare(host(f(weft, *(weft.asarray(d) for d in data))), host(f(np, *data)))

@@ -46,7 +46,10 @@ ARGUMENTS = [
 ]  # fmt: skip
 OPTIONS = [{}, {"axis": "q"}, {"dtype": "nothing"}, {"device": "moon"}, {"unknown": 1}]
 # These change the state of the process.
-STATEFUL = {"use", "use_deterministic", "set_threads", "seed", "shutdown"}
+STATEFUL = {
+    "use", "use_deterministic", "set_threads", "seed", "shutdown", "set_grad_enabled", "set_num_threads", "set_rng_state", "set_state",
+    "use_deterministic_algorithms", "set_printoptions", "seterr",
+}  # fmt: skip
 # These start servers and processes; a group of no job is the job.
 STARTING = {"init", "local"}
 
@@ -90,7 +93,7 @@ def test_only_errors_of_weft_come_out(name, tmp_path, monkeypatch):
         (lambda: weft.arange("a"), weft.DTypeError, ["arange()", "str 'a'", "accepted: arange(start"]),
         (lambda: weft.te.compute(3, 4), weft.DTypeError, ["compute()", "int 3, int 4"]),
         (lambda: weft.sum(), weft.DTypeError, ["sum()", "a call without arguments"]),
-        (lambda: weft.tile(weft.ones(SHAPE), 3), weft.DTypeError, ["tile()", "array of float32 (2, 3), int 3"]),
+        (lambda: weft.tile(weft.ones(SHAPE), 2.5), weft.DTypeError, ["tile()", "array of float32 (2, 3), float 2.5"]),
     ],
 )  # fmt: skip
 def test_texts(call, kind, words):

@@ -12,6 +12,7 @@ import time
 
 import numpy as np
 import pytest
+from present import built
 
 import weft
 
@@ -19,11 +20,9 @@ EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples" / "qpu"
 sys.path.insert(0, str(EXAMPLES))
 import qpu_programs as programs
 
-try:
-    weft_qpu = __import__("weft.qpu").qpu
-    weft_qpu.library()
-except weft.IOError as error:  # a build of other targets only
-    pytest.skip(str(error), allow_module_level=True)
+built("qpu")
+weft_qpu = __import__("weft.qpu").qpu
+weft_qpu.library()  # that does not open is a failure
 
 
 @pytest.fixture(scope="module")

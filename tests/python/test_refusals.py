@@ -112,7 +112,6 @@ CASES = [
     (lambda x, p: weft.searchsorted(x[0], x, side="x"), A, "array.searchsorted.side", "'left'"),
     (lambda x, p: weft.stack([x, x[0]]), S, "array.stack.shape", r"\(2, 4\) and \(4,\)"),
     (lambda x, p: weft.stack([x, x], axis=4), X, "array.stack.axis", "3 dimensions"),
-    (lambda x, p: weft.take(x, [0]), A, "array.take.axis", "2 dimensions"),
     (lambda x, p: weft.tensordot(x, x, axes=1), S, "array.tensordot.extent", "4 and 2"),
     (lambda x, p: x.to_device("cpu", stream=3), A, "array.to_device.stream", "3"),
     (lambda x, p: weft.tril(x[0]), S, "array.tril.rank", "not 1"),

@@ -33,7 +33,9 @@ def test_linear_algebra(name, dtype):
             want = [np.linalg.norm(a, axis=(-2, -1))]
         else:
             want = parts(getattr(np.linalg, name)(a))
-        got = parts(weft.linalg.norm(x, axis=(-2, -1)) if name == "norm" else getattr(weft.linalg, name)(x))
+        got = parts(
+            weft.linalg.norm(x, axis=(-2, -1)) if name == "norm" else getattr(weft.linalg, name)(x)
+        )
         assert len(got) == len(want)
         for g, w in zip(got, map(np.asarray, want)):
             kind = str(w.dtype)
@@ -53,7 +55,14 @@ def test_complex_arrays_without_elements(shape, dtype, device):
     for function in ("real", "imag", "conj", "abs", "angle", "negative", "exp", "flip", "square"):
         got, want = getattr(weft, function)(z), getattr(np, function)(a)
         assert (tuple(got.shape), str(got.dtype)) == (want.shape, str(want.dtype)), function
-    for got, want in ((z.real, a.real), (z.imag, a.imag), (z[..., ::-1], a), (z + 1j, a), (z == z, a == a)):
+    for got, want in (
+        (z.real, a.real),
+        (z.imag, a.imag),
+        (z[..., ::-1], a),
+        (z + 1j, a),
+        (z == z, a == a),
+    ):
         assert (tuple(got.shape), str(got.dtype)) == (want.shape, str(want.dtype))
+    assert all(part.imag.shape == part.shape for part in weft.unstack(z, axis=-1))
     assert "dtype=" + dtype in repr(z) and z.numpy().shape == shape
     assert (weft.sum(z).item(), weft.prod(z).item()) == (0, 1)

@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+from cover import cover
 from present import present
 
 import weft
@@ -103,11 +104,12 @@ def _layer_norm_gradient(x, g):
     return r * (g - g.mean(-1, keepdims=True) - n * (g * n).mean(-1, keepdims=True))
 
 
-@pytest.mark.parametrize(
-    "dtype, bound", [("float32", 1e-5), ("float64", 1e-11), ("float16", 3e-3), ("bfloat16", 2e-2)]
-)
-@pytest.mark.parametrize("shape", [(7, 1), (37, 33), (2, 3, 136), (3, 1001)])
-def test_array_rows_and_gradients(device, dtype, bound, shape):
+BOUNDS = {"float32": 1e-5, "float64": 1e-11, "float16": 3e-3, "bfloat16": 2e-2}
+
+
+@cover("shape", [(7, 1), (37, 33), (2, 3, 136), (3, 1001)], "dtype", [*BOUNDS])
+def test_array_rows_and_gradients(device, dtype, shape):
+    bound = BOUNDS[dtype]
     print("seed", SEED)
     rng = np.random.default_rng(SEED)
 

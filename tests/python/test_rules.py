@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+from cover import cover
 from present import present
 import weft
 from weft import te
@@ -77,10 +78,10 @@ def test_a_long_reduction_is_cut_into_two_kernels_and_columns_stay_neighbours():
     assert "(const float4*)(X + " in columns.source() and "threadIdx.x) * 4" in columns.source()
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int8", "int32"])
-@pytest.mark.parametrize(
-    "shape, axes", [((1024, 520), (1,)), ((1024, 520), (0,)), ((40, 512, 64), (0, 2))]
-)
+LONG = [((1024, 520), (1,)), ((1024, 520), (0,)), ((40, 512, 64), (0, 2))]
+
+
+@cover("shape, axes", LONG, "dtype", ["float32", "float16", "float64", "int8", "int32"])
 def test_reductions_read_vectors(device, dtype, shape, axes):
     x = np.random.default_rng(SEED).integers(-3, 3, shape).astype(dtype)
     f = _reduction(shape, axes, "max", dtype)
@@ -148,34 +149,32 @@ def test_size_hints_choose_between_schedules():
 DTYPES = ["float32", "float16", "float64", "int8", "uint64", "bool"]
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_positions_of_extremes(device, dtype):
-    rng = np.random.default_rng(SEED)
-    for shape, axis in [
-        ((70001,), None),
-        ((300, 7), 0),
-        ((5000, 65), 0),
-        ((7, 3000), 1),
-        ((4, 5, 6), 1),
-        # few elements, and reductions that are cut into few parts or none
-        ((2, 2), 0),
-        ((3, 2), 1),
-        ((1, 5), 0),
-        ((500, 20), 0),
-        ((900, 40), 0),
-        ((20, 16000), 1),
-    ]:
-        x = rng.standard_normal(shape) * 40
-        x = (
-            x > 0
-            if dtype == "bool"
-            else np.abs(x).astype(dtype)
-            if dtype[0] == "u"
-            else x.astype(dtype)
-        )
-        w = weft.asarray(x, device=device)
-        np.testing.assert_array_equal(weft.argmax(w, axis=axis).numpy(), x.argmax(axis))
-        np.testing.assert_array_equal(weft.argmin(w, axis=axis).numpy(), x.argmin(axis))
+REDUCED = [
+    ((70001,), None),
+    ((300, 7), 0),
+    ((5000, 65), 0),
+    ((7, 3000), 1),
+    ((4, 5, 6), 1),
+    # few elements, and reductions that are cut into few parts or none
+    ((2, 2), 0),
+    ((3, 2), 1),
+    ((1, 5), 0),
+    ((500, 20), 0),
+    ((900, 40), 0),
+    ((20, 16000), 1),
+]
+
+
+@cover("shape, axis", REDUCED, "dtype", DTYPES, times=3)
+def test_positions_of_extremes(device, shape, axis, dtype):
+    x = np.random.default_rng(SEED).standard_normal(shape) * 40
+    if dtype == "bool":
+        x = x > 0
+    else:
+        x = (np.abs(x) if dtype[0] == "u" else x).astype(dtype)
+    w = weft.asarray(x, device=device)
+    np.testing.assert_array_equal(weft.argmax(w, axis=axis).numpy(), x.argmax(axis))
+    np.testing.assert_array_equal(weft.argmin(w, axis=axis).numpy(), x.argmin(axis))
 
 
 def test_positions_in_views(device):

@@ -54,6 +54,36 @@ def test_unlisted_skips_fail(workers, rows, status, unlisted, tmp_path):
     assert f"2 skipped, {len(unlisted)} of them" in done.stdout
 
 
+LOG = """[ RUN      ] Cuda.card
+../tests/cuda_test.cpp:132: Skipped
+searched libcuda.so.1: absent
+[  SKIPPED ] Cuda.card (80 ms)
+[ RUN      ] Jit.compiles
+../tests/jit_test.cpp:10: Skipped
+searched libLLVM: absent
+
+[  SKIPPED ] Jit.compiles (0 ms)
+[  SKIPPED ] 2 tests, listed below:
+[  SKIPPED ] Cuda.card
+"""
+
+
+@pytest.mark.parametrize(
+    ("rows", "unlisted"),
+    [("", ["Cuda.card", "Jit.compiles"]), ("Cuda.* | searched libcuda*\n", ["Jit.compiles"]), ("* | *\n", [])],
+)  # fmt: skip
+def test_unlisted_skips_of_programs_fail(rows, unlisted, tmp_path):
+    (tmp_path / "log").write_text(LOG)
+    (tmp_path / "skips.txt").write_text(rows)
+    command = [sys.executable, HERE.parents[1] / "tools/check_skips", "log", "skips.txt"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == bool(unlisted), done.stdout + done.stderr
+    assert done.stdout.startswith(f"2 C++ tests skipped, {len(unlisted)} of them")
+    assert [
+        n for n in ("Cuda.card", "Jit.compiles") if f"UNLISTED {n} |" in done.stdout
+    ] == unlisted
+
+
 def test_lists_add_up(tmp_path):
     (tmp_path / "a").write_text("a.py* | one\n")
     (tmp_path / "b").write_text("# lean\nb.py* | two\n")

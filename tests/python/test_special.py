@@ -171,7 +171,6 @@ def test_other_names_and_types():
     for call, slug, text in (
         (lambda: special.j0(weft.asarray([1j])), "special.type", "of complex"),
         (lambda: special.polygamma(-1, x), "special.order", "order -1"),
-        (lambda: special.multigammaln(x, 0), "special.dimension", "dimension 0"),
         (lambda: special.zeta(weft.asarray([3.0]), weft.asarray([-5000.5])), "special.zeta.range", "-5000.5"),
     ):  # fmt: skip
         with pytest.raises(weft.Error) as caught:

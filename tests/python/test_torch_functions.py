@@ -17,7 +17,7 @@ BATCHED = {
     "gather": [1, np.zeros((3, 4, 4), "int64")], "take_along_dim": [np.zeros((3, 4, 4), "int64"), 1], "isclose": [Y],
     "kthvalue": [2], "lerp": [Y, 0.25], "logcumsumexp": [1], "masked_fill": [X > 0, 1.5], "masked_select": [X > 0],
     "movedim": [0, 2], "mul": [Y], "narrow": [1, 1, 2], "permute": [2, 0, 1], "quantile": [0.25], "repeat_interleave": [2],
-    "scatter_add": [1, np.zeros((3, 4, 4), "int64"), Y], "select": [1, 2], "split": [2, 1], "split_with_sizes": [[1, 3], 1],
+    "scatter_add": [1, np.zeros((3, 4, 4), "int64"), Y], "split": [2, 1], "split_with_sizes": [[1, 3], 1],
     "sub": [Y], "swapaxes": [0, 1], "swapdims": [0, 1], "tensor_split": [2, 1], "transpose": [0, 1], "true_divide": [Y],
     "unflatten": [1, (2, 2)], "unsqueeze": [1], "xlogy": [np.abs(Y)], "nansum": [1], "nanmean": [1], "logit": [1e-3],
     "diag_embed": [], "flatten": [1], "unbind": [1], "arccos": [], "arcsin": [],

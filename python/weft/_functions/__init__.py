@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import inspect
 
-from .._boundary import public
+from .._boundary import public, with_names
 from .._torch_names import understanding
 from . import (
     distances,
@@ -23,7 +23,7 @@ from . import (
     statistics,
 )
 
-__all__ = ["distributions", "functions", "matrices", "operations", "published"]
+__all__ = ["distributions", "functions", "matrices", "operations", "published", "sized"]
 
 
 def published(function):
@@ -32,6 +32,25 @@ def published(function):
     out = public(function if several else understanding(function))
     out.__weft_transform__ = True
     out.__module__ = "weft"
+    return out
+
+
+def _sized(args, kwargs):
+    """A call with size= beside shape=, which is NumPy's name of gamma's parameter."""
+    kwargs = dict(kwargs)
+    if "shape" in kwargs and "size" in kwargs:
+        kwargs["shape_parameter"] = kwargs.pop("shape")
+    if "size" in kwargs:
+        kwargs["shape"] = kwargs.pop("size")
+    return args, kwargs
+
+
+def sized(function):
+    """A distribution that takes NumPy's size= for its shape, too."""
+    if "shape" not in function.__wrapped__.__code__.co_varnames:
+        return function
+    out = with_names(function, {"size": "shape"}, _sized, -1)
+    out.__weft_transform__ = True
     return out
 
 
@@ -59,6 +78,7 @@ def _main():
 def _attach(module, family):
     for name in family.__all__:
         own = published(getattr(family, name))
+        own = sized(own) if family is distributions else own
         own.__module__ = module.__name__
         setattr(module, name, own)
         if hasattr(module, "__all__"):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import os
 
 import weft
 
@@ -167,7 +168,7 @@ def beta(a, b, shape=None, *, dtype=None, device=None, key=None):
 def dirichlet(alpha, shape=(), *, dtype=None, device=None, key=None):
     """Parts of 1, one for each entry of alpha (all above 0), as the last axis."""
     alpha = plain(alpha)
-    size = _shape(shape) + tuple(alpha.shape)
+    size = _shape(() if shape is None else shape) + tuple(alpha.shape)
     x = gamma(weft.broadcast_to(alpha, size), 1.0, size, dtype=dtype, device=device, key=key)
     return x / weft.sum(x, axis=-1, keepdims=True)
 
@@ -242,7 +243,7 @@ def multinomial(n, pvals, shape=(), *, device=None, key=None):
             f"probabilities that add up to {float(edges[-1])}",
             "their sum is 1",
         )
-    size, count = _shape(shape), edges.shape[0]
+    size, count = _shape(() if shape is None else shape), edges.shape[0]
     u = weft.random.uniform((*size, n), dtype="float64", device=device, key=key)
     at = (
         weft.searchsorted(edges.to(u.device), u.reshape(-1), side="right")
@@ -258,7 +259,10 @@ def multivariate_normal(mean, cov, shape=(), *, dtype=None, device=None, key=Non
     """Normal vectors of a mean (n,) and covariances (n, n), as the last axis."""
     mean, root = plain(mean), weft.linalg.cholesky(plain(cov))
     x = weft.random.normal(
-        (*_shape(shape), mean.shape[0]), dtype=dtype or root.dtype, device=device, key=key
+        (*_shape(() if shape is None else shape), mean.shape[0]),
+        dtype=dtype or root.dtype,
+        device=device,
+        key=key,
     )
     return x @ root.mT.to(x.device) + mean.to(x.device)
 
@@ -269,11 +273,23 @@ def shuffle(x, *, key=None):
     x[...] = weft.take(x, order, axis=0)
 
 
+def _seed_of(seed):
+    """One number of what NumPy takes as a seed: a number, several numbers, None for chance."""
+    if seed is None:
+        return int.from_bytes(os.urandom(8), "little")
+    if isinstance(seed, (list, tuple)):
+        out = 0
+        for s in seed:
+            out = (out * 1000003 + int(s) + 1) & (2**64 - 1)
+        return out
+    return int(seed)
+
+
 class Generator:
     """Random numbers in NumPy's manner (`size` comes last), from a key of its own. Made by default_rng(seed)."""
 
     def __init__(self, seed):
-        self._key = weft.random.key(seed)
+        self._key = weft.random.key(_seed_of(seed))
 
     def _next(self):
         self._key, one = weft.random.split(self._key)
@@ -313,6 +329,8 @@ class Generator:
 
     def choice(self, a, size=(), replace=True, p=None):
         """Entries of a (or numbers below it), with these probabilities; without replacement each at most once."""
+        if not isinstance(a, int) and getattr(a, "ndim", 1) == 0:
+            a = int(a)
         n = a if isinstance(a, int) else value(a).shape[0]
         size = (size,) if isinstance(size, int) else tuple(size or ())
         count = math.prod(size)
@@ -346,12 +364,46 @@ class Generator:
         """The entries along the first axis in another order; x itself changes."""
         shuffle(x, key=self._next())
 
+    def permuted(self, x, axis=None):
+        """A copy of x with the entries of each line along an axis in an order of its own."""
+        return weft.random.permuted(x, axis, key=self._next())
+
+    def bytes(self, length):
+        """Random bytes."""
+        return bytes(self.integers(0, 256, (length,), dtype="uint8").tolist())
+
+    @property
+    def bit_generator(self):
+        """Itself: the generator is its own source of bits."""
+        return self
+
+    def spawn(self, n):
+        """n generators whose streams are unrelated to each other's and to this one's."""
+        self._key, *keys = weft.random.split(self._key, n + 1)
+        out = [type(self)(0) for _ in keys]
+        for generator, key in zip(out, keys):
+            generator._key = key
+        return out
+
+    def __getattr__(self, name):
+        """Distributions that are loaded on first use."""
+        from .samplers import OF_GENERATORS
+
+        if name not in OF_GENERATORS:
+            raise AttributeError(f"'Generator' object has no attribute {name!r}")
+        setattr(Generator, name, _with_size(getattr(weft.random, name), OF_GENERATORS[name]))
+        return getattr(self, name)
+
 
 def _with_size(function, names):
     def method(self, *args, size=None, **kwargs):
         if len(args) > names:
             *args, size = args
-        return function(*args, **kwargs, shape=size, key=self._next())
+        if "shape" in kwargs:  # NumPy's name of gamma's parameter
+            args = (kwargs.pop("shape"), *args)
+        return function(
+            *args, **kwargs, shape=() if size is None and not args else size, key=self._next()
+        )
 
     method.__name__ = function.__name__
     method.__doc__ = function.__doc__
@@ -360,11 +412,11 @@ def _with_size(function, names):
 
 for _function, _count in (
     (exponential, 1), (laplace, 2), (gumbel, 2), (logistic, 2), (lognormal, 2), (rayleigh, 1), (geometric, 1), (gamma, 2), (chisquare, 1), (beta, 2),
-    (poisson, 1), (binomial, 2),
+    (poisson, 1), (binomial, 2), (multinomial, 2), (dirichlet, 1), (multivariate_normal, 2),
 ):  # fmt: skip
     setattr(Generator, _function.__name__, _with_size(_function, _count))
 
 
-def default_rng(seed=0):
-    """A generator in NumPy's manner: default_rng(seed).normal(loc, scale, size)."""
-    return Generator(seed)
+def default_rng(seed=None):
+    """A generator in NumPy's manner: default_rng(seed).normal(loc, scale, size); without a seed from chance."""
+    return seed if isinstance(seed, Generator) else Generator(seed)

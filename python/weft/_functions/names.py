@@ -9,6 +9,7 @@ from .common import plain, value
 
 # The name: the function of weft that it is.
 SAME = {
+    "bitwise_not": "bitwise_invert",
     "arccosh": "acosh",
     "arcsinh": "asinh",
     "arctan2": "atan2",

@@ -9,6 +9,7 @@ from .._errors import error as _error
 from .common import axis_of, beside, plain, refused, value
 
 __all__ = [
+    "select",
     "choose",
     "compress",
     "extract",
@@ -136,6 +137,26 @@ def _set(x, name):
             "an array, whose elements change",
         )
     return x
+
+
+def select(input, dim=None, index=None, default=0, *, condlist=None, choicelist=None):
+    """The entry at a position of an axis: select(x, dim, index), as in PyTorch. Of a list of masks and a list of values, the first value
+    whose mask is true, `default` where none is: select(masks, values, default), as in NumPy."""
+    if condlist is None and not isinstance(input, (list, tuple)):
+        return value(input).select(dim, index)
+    masks = list(input if condlist is None else condlist)
+    values = list(dim if choicelist is None else choicelist)
+    default = default if index is None else index
+    if len(masks) != len(values) or not masks:
+        raise refused(
+            "array.select.count",
+            f"{len(masks)} masks and {len(values)} values",
+            "as many of each, one at least",
+        )
+    out = default
+    for mask, one in reversed(list(zip(masks, values))):
+        out = weft.where(value(mask).astype("bool"), one, out)
+    return out
 
 
 def put(x, index, values):

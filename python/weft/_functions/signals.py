@@ -166,9 +166,13 @@ def _slope(f, axis, h, edge_order):
     shape = tuple(-1 if i == axis else 1 for i in range(f.ndim))
     a, b = d[:-1].reshape(shape), d[1:].reshape(shape)
     inner = (
-        -b / (a * (a + b)) * cut(0, n - 2)
-        + (b - a) / (a * b) * cut(1, n - 1)
-        + a / (b * (a + b)) * cut(2, n)
+        (cut(2, n) - cut(0, n - 2)) / (2.0 * float(h))
+        if h.ndim == 0
+        else (
+            -b / (a * (a + b)) * cut(0, n - 2)
+            + (b - a) / (a * b) * cut(1, n - 1)
+            + a / (b * (a + b)) * cut(2, n)
+        )
     )
     p, q = float(d[0]), float(d[-1])
     if edge_order == 1:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import operator
 
 import weft
 
@@ -95,6 +96,9 @@ def _quantiles(x, q, whole, axis, keepdims, name):
     x, at = (x.reshape(-1), 0) if axis is None else (x, axis_of(x, axis))
     ordered = weft.take_along_axis(x, weft.argsort(plain(x), axis=at), axis=at)
     n = x.shape[at]
+    if n == 0:
+        empty = weft.full_like(weft.sum(x, axis=at, keepdims=True), math.nan)
+        ordered, n = empty, 1
     out = []
     for k in numbers:
         place = k / whole * (n - 1)
@@ -102,7 +106,9 @@ def _quantiles(x, q, whole, axis, keepdims, name):
         entry = lambda i: ordered[(slice(None),) * at + (slice(i, i + 1),)]  # noqa: E731
         y = entry(low)
         if place > low:
-            y = y + (entry(low + 1) - y) * (place - low)
+            after = entry(low + 1)
+            # Of two infinities there is no difference.
+            y = weft.where(plain(y) == plain(after), y, y + (after - y) * (place - low))
         # NaN is last in order and makes the whole line NaN.
         y = weft.where(weft.isnan(plain(entry(n - 1))), math.nan, y)
         if axis is None:
@@ -134,8 +140,9 @@ def _nan_quantiles(x, q, whole, axis, keepdims, name):
     place = last.astype(x.dtype) * (q / whole)
     low = weft.floor(place).astype("int64")
     entry = lambda i: weft.take_along_axis(ordered, i, axis=at)  # noqa: E731
-    below = entry(low)
-    y = below + (entry(weft.minimum(low + 1, last)) - below) * (place - low.astype(x.dtype))
+    below, after = entry(low), entry(weft.minimum(low + 1, last))
+    y = below + (after - below) * (place - low.astype(x.dtype))
+    y = weft.where(plain(below) == plain(after), below, y)
     y = weft.where(count == 0, math.nan, y)
     if axis is None:
         return y.reshape((1,) * ndim if keepdims else ())
@@ -259,6 +266,13 @@ def corrcoef(x, y=None, rowvar=True):
 
 def _edges(x, bins, range):
     """The ends of the bins."""
+    if isinstance(bins, str):
+        return weft.histogram_bin_edges(x, bins, range)
+    bins = (
+        operator.index(bins)
+        if hasattr(bins, "__index__") and not getattr(bins, "ndim", 0)
+        else bins
+    )
     if not isinstance(bins, int):
         return beside(bins, x)
     if bins < 1:
@@ -321,7 +335,7 @@ def histogram(x, bins=10, range=None, density=False, weights=None):
     """
     x = plain(x).reshape(-1)
     edges = _edges(x, bins, range)
-    place = _equal_bins if isinstance(bins, int) else _bins_of
+    place = _equal_bins if isinstance(bins, (int, str)) else _bins_of
     counts = _counted(place(x, edges), edges.shape[0] - 1, weights)
     if density:
         widths = edges[1:] - edges[:-1]

@@ -11,6 +11,7 @@ from .arithmetic import Arithmetic
 from .array import ArrayMethods
 from .common import ArrayCopies, Common, TensorCopies
 from .inplace import InPlace, TensorInPlace
+from .named import Named
 from .of_arrays import shared
 from .selection import Selection
 from .shapes import Shapes
@@ -19,11 +20,11 @@ from .tensor import TensorMethods
 from .tools import adopt, members
 
 _ARITHMETIC = (Arithmetic, Shapes, Selection, Statistics, TensorMethods)
-_OF_ARRAYS = (Common, ArrayMethods, InPlace, ArrayCopies)
+_OF_ARRAYS = (Common, ArrayMethods, Named, InPlace, ArrayCopies)
 OF_ARRAYS = (*_OF_ARRAYS, shared(_ARITHMETIC, _OF_ARRAYS))
-OF_TENSORS = (Common, *_ARITHMETIC, InPlace, TensorInPlace, TensorCopies)
+OF_TENSORS = (Common, *_ARITHMETIC, Named, InPlace, TensorInPlace, TensorCopies)
 
 adopt(NDArray, *OF_ARRAYS, instead=("to",))
 adopt(Tensor, *OF_TENSORS, instead=("flip",))
 
-__all__ = ["OF_ARRAYS", "OF_TENSORS", "Arithmetic", "members"]
+__all__ = ["OF_ARRAYS", "OF_TENSORS", "Arithmetic", "Named", "members"]

@@ -78,7 +78,6 @@ _COMPARED = {
     less="lt",
     less_equal="le",
     not_equal="ne",
-    vdot="dot",
     ger="outer",
 )
 @filled(_operator(_BINARY, "self {} other."), " ".join(_BINARY))
@@ -117,6 +116,10 @@ class Arithmetic:
     def dot(self, other):
         """The inner product of two vectors."""
         return self @ other
+
+    def vdot(self, other):
+        """The sum of conj(self) * other over all elements, in a row; as many on both sides."""
+        return weft.conj(self).reshape(-1) @ other.reshape(-1)
 
     def clamp(self, min=None, max=None):
         """Every element brought between min and max."""
@@ -167,9 +170,18 @@ class Arithmetic:
         return self - weft.trunc(self.detach())
 
     def fmod(self, other):
-        """The rest with the sign of self: self - other * trunc(self / other)."""
-        quotient = weft.trunc((self / other).detach())
-        return self - quotient * other
+        """The rest with the sign of self, without rounding error: self - other * trunc(self / other)."""
+        kinds = [
+            x.dtype.kind if hasattr(x, "dtype") else type(x).__name__[0] for x in (self, other)
+        ]
+        if "f" not in kinds:
+            rest = weft.remainder(self, other)  # with the sign of other
+            turned = (rest != 0) & ((self < 0) != (other < 0))
+            return weft.where(turned, rest - other, rest)
+        rest = weft.remainder(
+            weft.abs(self), weft.abs(other) if hasattr(other, "dtype") else abs(other)
+        )
+        return weft.copysign(rest, self) if kinds[0] == "f" else weft.where(self < 0, -rest, rest)
 
     def logit(self, eps=None):
         """log(x / (1 - x)), x held between eps and 1 - eps."""

@@ -51,6 +51,42 @@ def _part(name):
     return property(read, doc=f"The {name} part, a copy for complex numbers.")
 
 
+class _Flat:
+    """An array's elements in a row."""
+
+    def __init__(self, x):
+        self._x = x
+
+    def __iter__(self):
+        return iter(self._x.reshape(-1).tolist())
+
+    def __len__(self):
+        return self._x.size
+
+    def __getitem__(self, key):
+        return self._x.reshape(-1)[key]
+
+    def __setitem__(self, key, values):
+        row = self._x.reshape(-1).copy()
+        row[key] = values
+        self._x[...] = row.reshape(self._x.shape)
+
+
+class _Flags:
+    """NumPy's flags of an array."""
+
+    writeable = aligned = True
+    owndata = False
+
+    def __init__(self, x):
+        self.c_contiguous = x.is_contiguous()
+        self.f_contiguous = x.permute(tuple(reversed(range(x.ndim)))).is_contiguous()
+        self.contiguous = self.c_contiguous
+
+    def __getitem__(self, name):
+        return getattr(self, {"C": "c_contiguous", "F": "f_contiguous"}.get(name, name.lower()))
+
+
 @filled(_spread_of, "std var")
 @filled(_position, "argmax argmin")
 class ArrayMethods:
@@ -137,8 +173,12 @@ class ArrayMethods:
         return weft.take(x, weft.asarray(indices), axis=0 if axis is None else axis)
 
     def dot(self, other):
-        """Inner product of vectors, product of matrices."""
-        return self @ other if self.ndim and getattr(other, "ndim", 0) else self * other
+        """Products summed over the last axis and the other's last but one: of vectors, of matrices, of stacks in all pairs."""
+        if not self.ndim or not getattr(other, "ndim", 0):
+            return self * other
+        if other.ndim <= 2:
+            return self @ other
+        return weft.tensordot(self, other, axes=((self.ndim - 1,), (other.ndim - 2,)))
 
     def conj(self):
         """Complex conjugate; the array itself when it is real."""
@@ -217,6 +257,85 @@ class ArrayMethods:
     def cumprod(self, axis=None, dtype=None, out=None):
         """Running products along an axis; of all elements in a row when axis is None."""
         return _running(weft.cumulative_prod, self, axis, dtype, out)
+
+    def searchsorted(self, v, side="left", sorter=None):
+        """Where elements would go in this sorted vector."""
+        return weft.searchsorted(self, weft.asarray(v), side=side, sorter=sorter)
+
+    def partition(self, kth, axis=-1):
+        """Puts the kth element where sorting would, smaller ones before it: the array itself changes, as in NumPy."""
+        self[...] = weft.partition(self, kth, axis)
+
+    def argpartition(self, kth, axis=-1):
+        """Positions that partition the array along an axis."""
+        return weft.argpartition(self, kth, axis)
+
+    def put(self, indices, values, mode="raise"):
+        """Writes values at flat positions of the array itself, as in NumPy."""
+        weft.put(self, weft.asarray(indices), weft.asarray(values))
+
+    def compress(self, condition, axis=None):
+        """Entries where a condition is true, along an axis; of all elements in a row when axis is None."""
+        return weft.compress(weft.asarray(condition), self, axis)
+
+    def itemset(self, *args):
+        """Writes one element: itemset(number), itemset(flat position, number) or itemset(position, number)."""
+        *at, number = args
+        at = at[0] if len(at) == 1 else tuple(at)
+        if isinstance(at, int):
+            weft.put(self, weft.asarray([at]), weft.asarray([number]))
+        else:
+            self[at] = number
+
+    def tofile(self, path, sep="", format="%s"):
+        """Writes the elements in order: bytes, or text with a separator."""
+        if sep:
+            text = sep.join(format % v for v in self.reshape(-1).tolist())
+            with open(path, "w") as f:
+                f.write(text)
+        else:
+            with open(path, "wb") as f:
+                f.write(self.tobytes())
+
+    def tostring(self):
+        """As tobytes."""
+        return self.tobytes()
+
+    def dumps(self):
+        """The array as a pickle."""
+        import pickle
+
+        return pickle.dumps(self)
+
+    def dump(self, path):
+        """Writes the array as a pickle."""
+        with open(path, "wb") as f:
+            f.write(self.dumps())
+
+    @property
+    def flat(self):
+        """The elements in a row: iterated, indexed, and x.flat[...] = number writes."""
+        return _Flat(self)
+
+    @property
+    def flags(self):
+        """NumPy's flags of the layout: flags.c_contiguous, flags["F_CONTIGUOUS"], writeable, owndata, aligned."""
+        return _Flags(self)
+
+    @property
+    def base(self):
+        """None: views share memory and name no owner; weft.shares_memory(a, b) tells."""
+        return None
+
+    @property
+    def data(self):
+        """Itself: an array has no graph."""
+        return self
+
+    requires_grad = property(lambda self: False, doc="False: an array has no graph.")
+    is_leaf = property(lambda self: True, doc="True: an array has no graph.")
+    grad = property(lambda self: None, doc="None: an array has no graph.")
+    grad_fn = property(lambda self: None, doc="None: an array has no graph.")
 
     __array_priority__ = 100
     handle = property(_core._handle, doc="The storage under the view.")

@@ -41,8 +41,11 @@ class Shapes:
         return self.reshape(*self.shape[:first], -1, *self.shape[last + 1 :])
 
     def split(self, split_size_or_sections, dim=0):
-        """Parts along an axis: of one size (the last may be smaller), or of the sizes in a list, which must add up."""
+        """Parts along an axis: of one size (the last may be smaller), of the sizes in a list, which must add up, or, of an array,
+        between these positions, as in NumPy."""
         dim = axis_of(self, dim)
+        if hasattr(split_size_or_sections, "ndim"):
+            return tuple(weft.array_split(self, split_size_or_sections.tolist(), dim))
         n, sizes = self.shape[dim], split_size_or_sections
         if isinstance(sizes, int):
             if sizes < 1:
@@ -141,7 +144,7 @@ class Shapes:
         place = columns.T - rows == offset
         at = weft.clip(rows - max(-offset, 0), 0, count - 1).reshape(-1)
         spread = self.index_select(self.ndim - 1, at).unsqueeze(-1)
-        return weft.where(place, spread, spread * 0.0)
+        return weft.where(place, spread, weft.zeros((), dtype=self.dtype, device=self.device))
 
     def rot90(self, k=1, dims=(0, 1)):
         """Turned by k right angles from the first axis towards the second."""

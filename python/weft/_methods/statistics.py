@@ -109,6 +109,10 @@ class Statistics:
 
     def quantile(self, q, dim=None, keepdim=False):
         """The q-quantile, between two neighbours in proportion; over all elements without an axis."""
+        if not isinstance(q, (int, float, complex)):  # several, along a first axis
+            several = weft.asarray(plain(q)).reshape(-1).tolist()
+            out = weft.stack([self.quantile(one, dim, keepdim) for one in several], axis=0)
+            return out if getattr(q, "ndim", 1) else out.reshape(tuple(out.shape)[1:])
         x, axis = (self.reshape(-1), 0) if dim is None else (self, axis_of(self, dim))
         if not 0 <= q <= 1:
             raise _error(_core.ArgumentError, "tensor.quantile", f"quantile {q}", ["legal: 0 to 1"])
@@ -132,8 +136,10 @@ class Statistics:
         return self.diagonal().sum()
 
     def cross(self, other, dim=-1):
-        """The vector product along an axis of three entries."""
+        """The vector product along an axis of three entries; of two, whose third is 0, and of two such the third entry."""
         dim = axis_of(self, dim)
+        if 2 in (self.shape[dim], other.shape[dim - self.ndim]):
+            return weft.linalg.cross(self, other, axis=dim - self.ndim)
         known = (_core.Tensor, _core.NDArray)  # no values of a transform
         if (
             isinstance(self, known)
@@ -157,12 +163,18 @@ class Statistics:
         return weft.stack(parts, axis=dim)
 
     def kron(self, other):
-        """The Kronecker product of two matrices."""
-        (a, b), (c, d) = self.shape, other.shape
-        return (self.reshape(a, 1, b, 1) * other.reshape(1, c, 1, d)).reshape(a * c, b * d)
+        """The Kronecker product: of matrices blocks, of values of other dimensions likewise along each axis."""
+        n = max(self.ndim, other.ndim)
+        one, two = ((1,) * (n - x.ndim) + tuple(x.shape) for x in (self, other))
+        left = [e for m in one for e in (m, 1)]
+        right = [e for m in two for e in (1, m)]
+        shape = tuple(a * b for a, b in zip(one, two))
+        return (self.reshape(tuple(left)) * other.reshape(tuple(right))).reshape(shape)
 
     def inner(self, other):
         """Products summed over the last axis of both."""
+        if not self.ndim or not other.ndim:
+            return self * other
         return weft.tensordot(self, other, axes=((self.ndim - 1,), (other.ndim - 1,)))
 
     def equal(self, other):
@@ -173,5 +185,5 @@ class Statistics:
     def isclose(self, other, rtol=1e-5, atol=1e-8, equal_nan=False):
         """Is each difference at most atol + rtol * |other|? An array of bool."""
         a, b = plain(self), weft.asarray(plain(other))
-        close = (a == b) | (weft.abs(a - b) <= atol + rtol * weft.abs(b))
+        close = (a == b) | ((weft.abs(a - b) <= atol + rtol * weft.abs(b)) & weft.isfinite(b))
         return close | (weft.isnan(a) & weft.isnan(b)) if equal_nan else close

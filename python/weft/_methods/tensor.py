@@ -86,6 +86,35 @@ class TensorMethods:
         """Itself: kernels take any strides."""
         return self
 
+    def as_strided(self, size, stride, storage_offset=0):
+        """weft.as_strided: elements picked by steps, with the gradient."""
+        return weft.as_strided(self, size, stride, storage_offset)
+
+    def as_strided_scatter(self, src, size, stride, storage_offset=0):
+        """weft.as_strided_scatter: a copy with src at the elements that as_strided reads."""
+        return weft.as_strided_scatter(self, src, size, stride, storage_offset)
+
+    def put(self, index, source, accumulate=False):
+        """A copy with elements at flat positions replaced by those of source, or added to."""
+        flat = self.reshape(-1)
+        source = weft.asarray(plain(source)) if not hasattr(source, "dtype") else source
+        return weft.index_put(flat, (index,), source.reshape(-1), accumulate).reshape(self.shape)
+
+    @property
+    def grad_fn(self):
+        """What made it, for printing: None of a leaf."""
+        return None if self.is_leaf else getattr(self, "op", None)
+
+    def retain_grad(self):
+        """Keeps the gradient of a value that is no leaf: refused, gradients are kept of leaves."""
+        if not self.is_leaf:
+            raise _error(
+                _core.ArgumentError,
+                "tensor.retain_grad",
+                "the gradient of a value that is no leaf is not kept",
+                help="weft.grad(f)(x) of the value, or detach it: y = y.detach().requires_grad_()",
+            )
+
     def requires_grad_(self, requires_grad=True):
         """Sets requires_grad; returns the tensor."""
         self.requires_grad = requires_grad

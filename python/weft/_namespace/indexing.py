@@ -17,19 +17,12 @@ from .types import astype
 
 
 def take(x, indices, /, *, axis=None):
-    """Entries at positions along an axis.
+    """Entries at positions along an axis; of the elements in a row when axis is None.
 
     Raises IndexError for positions outside it; on cards at the next copy to the host or synchronize() of the device.
     """
     if axis is None:
-        if x.ndim != 1:
-            raise _error(
-                _core.ArgumentError,
-                "array.take.axis",
-                f"take from {x.ndim} dimensions needs an axis",
-                help="take(x, indices, axis=0), or flatten first: x.reshape(-1)",
-            )
-        axis = 0
+        x, axis = x.reshape(-1), 0
     if _is_tensor(x):
         axis, index = _axis(axis, x.ndim, "take"), _array(indices)
         order = [axis, *(i for i in range(x.ndim) if i != axis)]
@@ -43,7 +36,7 @@ def take(x, indices, /, *, axis=None):
 def take_along_axis(x, indices, /, *, axis=-1):
     """Entries at positions that differ from line to line."""
     if _is_tensor(x):
-        return _core._take_along_axis_tensor(x, indices, axis)
+        return _core._take_along_axis_tensor(x, _array(indices), axis)
     return _core._take_along_axis(_array(x), indices, axis)
 
 

@@ -184,7 +184,7 @@ def roll(x, /, shift, *, axis=None):
 
 def tile(x, repetitions, /):
     """The whole array several times along each axis."""
-    reps = tuple(repetitions)
+    reps = (repetitions,) if isinstance(repetitions, int) else tuple(repetitions)
     ndim = _py.max(len(reps), x.ndim)
     reps = (1,) * (ndim - len(reps)) + reps
     shape = (1,) * (ndim - x.ndim) + x.shape

@@ -174,7 +174,7 @@ def _add_machines(verb):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says which word was meant where a choice is misspelt."""
+    """Says which word was meant where a choice or an option is misspelt."""
 
     def error(self, message):
         found = re.search(r"invalid choice: '?([\w-]+)'? \(choose from (.*)\)$", message)
@@ -182,6 +182,12 @@ class _Parser(argparse.ArgumentParser):
         if near:
             message = message.replace(" (choose from", f"; did you mean {near[0]!r}? (choose from")
         super().error(message)
+
+    def unknown(self, words):
+        """Ends with the usage of this verb: no option of it is spelt so."""
+        message = f"unrecognized arguments: {' '.join(words)}"
+        near = difflib.get_close_matches(words[0].split("=")[0], self._option_string_actions, 1)
+        self.error(f"{message}; did you mean {near[0]!r}?" if near else message)
 
 
 def parser():
@@ -245,7 +251,11 @@ def parser():
 
 
 def main(argv=None):
-    args = parser().parse_args(argv)
+    whole = parser()
+    args, unknown = whole.parse_known_args(argv)
+    if unknown:
+        verbs = next(a.choices for a in whole._actions if a.dest == "verb")
+        verbs[args.verb].unknown(unknown)
     try:
         return args.run(args) or 0
     except BrokenPipeError:  # the reader of our output has gone

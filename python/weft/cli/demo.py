@@ -10,6 +10,7 @@ import importlib.util
 import math
 import pathlib
 import sys
+import tempfile
 import time
 
 import numpy
@@ -140,6 +141,10 @@ def run(args):
     started = time.time()
     output = pathlib.Path(args.output)
     output.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(
+        dir=output
+    ) as file:  # a full disk is found before the minutes of work
+        file.write(bytes(1 << 20))
     rows, items, failures = [], [], []
     live = _terminal.live()
 

@@ -149,6 +149,22 @@ from .recurrent import (
     RNN,
     RNNCell,
 )
+from .lazies import *  # noqa: F401,F403
+from .lazies import __all__ as _lazy_names
+from .rarer import (
+    AdaptiveLogSoftmaxWithLoss,
+    CrossMapLRN2d,
+    DataParallel,
+    NLLLoss2d,
+    SyncBatchNorm,
+)
+from .unpooling import (
+    FractionalMaxPool2d,
+    FractionalMaxPool3d,
+    MaxUnpool1d,
+    MaxUnpool2d,
+    MaxUnpool3d,
+)
 from .resampling import (
     ConstantPad1d,
     ConstantPad2d,
@@ -311,6 +327,17 @@ __all__ = [
     "UpsamplingBilinear2d",
     "UpsamplingNearest2d",
     "ZeroPad2d",
+    "AdaptiveLogSoftmaxWithLoss",
+    "CrossMapLRN2d",
+    "DataParallel",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
+    "NLLLoss2d",
+    "SyncBatchNorm",
+    *_lazy_names,
 ]
 
 _publish_classes(__name__)

@@ -10,7 +10,7 @@ import weft
 from .. import init
 from .module import Module, Parameter
 
-__all__ = ["cosine_similarity", "pairwise_distance", "bilinear"]
+__all__ = ["cosine_similarity", "pairwise_distance", "pdist", "bilinear"]
 
 
 def cosine_similarity(x, y, axis=1, eps=1e-8, dim=None):
@@ -27,6 +27,22 @@ def pairwise_distance(x, y, p=2.0, eps=1e-6, keepdim=False):
         return d.max(-1, keepdim)
     powers = d * d if p == 2 else d**p
     return powers.sum(-1, keepdim) ** (1.0 / p)
+
+
+def pdist(x, p=2.0):
+    """The p-norms of the differences of all pairs of rows of x (n, m), those of row 0 first: (n (n - 1) / 2,)."""
+    i, j = weft.triu_indices(x.shape[0], 1)
+    d = weft.abs(weft.take(x, i, axis=0) - weft.take(x, j, axis=0))
+    if p == math.inf:
+        return d.max(-1)
+    if p == 0:
+        return (d != 0).astype(x.dtype).sum(-1)
+    if p == 1:
+        return d.sum(-1)
+    powers = (d * d if p == 2 else d**p).sum(-1)
+    # Of equal rows the gradient is 0, as in PyTorch: their distance is taken of 1.
+    same = (powers.data if isinstance(powers, weft.Tensor) else powers) == 0
+    return weft.where(same, 0.0, weft.where(same, 1.0, powers) ** (1.0 / p))
 
 
 def bilinear(x, y, weight, bias=None):

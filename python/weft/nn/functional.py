@@ -22,6 +22,9 @@ from . import folding as _folding
 from . import losses as _losses
 from . import margins as _margins
 from . import pooling as _pooling
+from . import sampling as _sampling
+from . import unpooling as _unpooling
+from . import variants as _variants
 from ._pointwise import pointwise as _pointwise
 from .activations import *  # noqa: F401,F403
 from .convolve import *  # noqa: F401,F403
@@ -35,6 +38,9 @@ from .groups import by_statistics, group_norm, instance_norm, local_response_nor
 from .losses import *  # noqa: F401,F403
 from .margins import *  # noqa: F401,F403
 from .pooling import *  # noqa: F401,F403
+from .sampling import *  # noqa: F401,F403
+from .unpooling import *  # noqa: F401,F403
+from .variants import *  # noqa: F401,F403
 from .quantized import (
     dequantize_weight,
     grouped_linear,
@@ -55,6 +61,9 @@ __all__ = [
     *_embeddings.__all__,
     *_folding.__all__,
     *_pooling.__all__,
+    *_sampling.__all__,
+    *_unpooling.__all__,
+    *_variants.__all__,
     "instance_norm",
     "local_response_norm",
     "batch_norm",
@@ -137,13 +146,23 @@ def rms_norm(x, normalized_shape, weight=None, eps=None):
     return (y if weight is None else y * weight).astype(dtype)
 
 
-def batch_norm(x, running_mean, running_var, weight=None, bias=None, training=False, eps=1e-5):
+def batch_norm(
+    x, running_mean, running_var, weight=None, bias=None, training=False, eps=1e-5, momentum=None
+):
     """(n, c, ...) over the batch when training, else by the running statistics, which are not changed here."""
     if not training:
         return by_statistics(x, running_mean, running_var, weight, bias, eps)
     axes, shape = (0, *range(2, x.ndim)), (1, -1, *(1,) * (x.ndim - 2))
     centred = x - x.mean(axes, True)
     var = (centred * centred).mean(axes, True)
+    if momentum is not None and running_mean is not None:
+        n = x.size / x.shape[1]
+        for running, found, scale in (
+            (running_mean, x.mean(axes), 1.0),
+            (running_var, var, n / max(n - 1.0, 1.0)),
+        ):
+            found = getattr(found, "data", found).reshape(-1)
+            running[...] = running * (1.0 - momentum) + found * (scale * momentum)
     y = centred * weft.rsqrt(var + eps)
     y = y if weight is None else y * weight.reshape(*shape)
     return y if bias is None else y + bias.reshape(*shape)

@@ -105,6 +105,8 @@ def cosine_similarity(x: Tensor, y: Tensor, axis: int | Sequence[int] | None = 1
     """The cosine of the angle between vectors along an axis; `dim` is PyTorch's name of the axis."""
 def pairwise_distance(x: Tensor, y: Tensor, p: float = 2.0, eps: float = 1e-06, keepdim: Any = False) -> Tensor:
     """The p-norm of x - y + eps along the last axis."""
+def pdist(x: Tensor, p: float = 2.0) -> Tensor:
+    """The p-norms of the differences of all pairs of rows of x (n, m), those of row 0 first: (n (n - 1) / 2,)."""
 def bilinear(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x[..., i] weight[o, i, j] y[..., j], summed over i and j, plus bias[o]."""
 def dropout(x: Tensor, p: float = 0.5, training: _bool = True, key: random.Key | None = None) -> Tensor:
@@ -163,11 +165,71 @@ def lp_pool1d(x: Tensor, norm_type: Any, kernel: int | tuple[int, ...], stride: 
     """(sum of x ** norm_type) ** (1 / norm_type) of each window; of one over the edge, the mean times the whole window."""
 def lp_pool2d(x: Tensor, norm_type: Any, kernel: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None, ceil_mode: _bool = False) -> Tensor:
     """(sum of x ** norm_type) ** (1 / norm_type) of each window; of one over the edge, the mean times the whole window."""
+def affine_grid(theta: Any, size: Any, align_corners: Any = False) -> Tensor:
+    """Places (n, h, w, 2) for grid_sample from matrices theta (n, 2, 3) and a size (n, c, h, w); (n, 3, 4) and five extents for volumes."""
+def grid_sample(x: Tensor, grid: Any, mode: str = 'bilinear', padding_mode: str = 'zeros', align_corners: Any = False) -> Tensor:
+    """x (n, c, h, w) at places grid (n, i, j, 2), (column, row) from -1 to 1; volumes (n, c, d, h, w) at (n, i, j, k, 3)."""
+def max_pool1d_with_indices(x: Tensor, kernel: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None, padding: int | str | tuple[int, ...] | None = 0, dilation: int | tuple[int, ...] = 1, ceil_mode: _bool = False) -> Tensor:
+    """(max_pool1d, the position of each largest element among those of its channel, int64)."""
+def max_pool2d_with_indices(x: Tensor, kernel: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None, padding: int | str | tuple[int, ...] | None = 0, dilation: int | tuple[int, ...] = 1, ceil_mode: _bool = False) -> Tensor:
+    """(max_pool2d, the position of each largest element among those of its channel, int64)."""
+def max_pool3d_with_indices(x: Tensor, kernel: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None, padding: int | str | tuple[int, ...] | None = 0, dilation: int | tuple[int, ...] = 1, ceil_mode: _bool = False) -> Tensor:
+    """(max_pool3d, the position of each largest element among those of its channel, int64)."""
+def adaptive_max_pool1d_with_indices(x: Tensor, output_size: Any) -> Tensor:
+    """(adaptive_max_pool1d, the position of each largest element among those of its channel, int64)."""
+def adaptive_max_pool2d_with_indices(x: Tensor, output_size: Any) -> Tensor:
+    """(adaptive_max_pool2d, the position of each largest element among those of its channel, int64)."""
+def adaptive_max_pool3d_with_indices(x: Tensor, output_size: Any) -> Tensor:
+    """(adaptive_max_pool3d, the position of each largest element among those of its channel, int64)."""
+def max_unpool1d(x: Tensor, indices: _ArrayLike, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None, padding: int | str | tuple[int, ...] | None = 0, output_size: Any = None) -> Tensor:
+    """Values go back to where max_pool_with_indices found them, zeros elsewhere. Has gradients."""
+def max_unpool2d(x: Tensor, indices: _ArrayLike, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None, padding: int | str | tuple[int, ...] | None = 0, output_size: Any = None) -> Tensor:
+    """Values go back to where max_pool_with_indices found them, zeros elsewhere. Has gradients."""
+def max_unpool3d(x: Tensor, indices: _ArrayLike, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None, padding: int | str | tuple[int, ...] | None = 0, output_size: Any = None) -> Tensor:
+    """Values go back to where max_pool_with_indices found them, zeros elsewhere. Has gradients."""
+def fractional_max_pool2d(x: Tensor, kernel_size: int | tuple[int, ...], output_size: Any = None, output_ratio: Any = None, return_indices: Any = False, _random_samples: Any = None, key: random.Key | None = None) -> Tensor:
+    """The largest of windows that begin at random places, output_size (or output_ratio times the extents) of them."""
+def fractional_max_pool2d_with_indices(x: Tensor, kernel_size: int | tuple[int, ...], output_size: Any = None, output_ratio: Any = None, return_indices: Any = False, _random_samples: Any = None, key: random.Key | None = None) -> Tensor:
+    """The largest of windows that begin at random places, output_size (or output_ratio times the extents) of them."""
+def fractional_max_pool3d(x: Tensor, kernel_size: int | tuple[int, ...], output_size: Any = None, output_ratio: Any = None, return_indices: Any = False, _random_samples: Any = None, key: random.Key | None = None) -> Tensor:
+    """The largest of windows that begin at random places, output_size (or output_ratio times the extents) of them."""
+def fractional_max_pool3d_with_indices(x: Tensor, kernel_size: int | tuple[int, ...], output_size: Any = None, output_ratio: Any = None, return_indices: Any = False, _random_samples: Any = None, key: random.Key | None = None) -> Tensor:
+    """The largest of windows that begin at random places, output_size (or output_ratio times the extents) of them."""
+def celu_(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The elements of x become those of celu(x, ...); gives x."""
+def elu_(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The elements of x become those of elu(x, ...); gives x."""
+def hardtanh_(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The elements of x become those of hardtanh(x, ...); gives x."""
+def leaky_relu_(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The elements of x become those of leaky_relu(x, ...); gives x."""
+def relu_(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The elements of x become those of relu(x, ...); gives x."""
+def rrelu_(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The elements of x become those of rrelu(x, ...); gives x."""
+def selu_(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The elements of x become those of selu(x, ...); gives x."""
+def threshold_(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The elements of x become those of threshold(x, ...); gives x."""
+def conv_tbc(x: Tensor, weight: Tensor, bias: _bool, pad: Any = 0) -> Tensor:
+    """A convolution of (time, batch, channels) with weight (taps, channels, results)."""
+def multi_head_attention_forward(query: Any, key: random.Key | None, value: _Number, embed_dim_to_check: Any, num_heads: Any, in_proj_weight: Any, in_proj_bias: Any, bias_k: Any, bias_v: Any, add_zero_attn: Any, dropout_p: Any, out_proj_weight: Any, out_proj_bias: Any, training: _bool = True, key_padding_mask: Any = None, need_weights: Any = True, attn_mask: Any = None, average_attn_weights: Any = True) -> Tensor:
+    """(output, weights) of nn.MultiheadAttention with given weights in PyTorch's layout: queries (t, n, e), in_proj_weight (3 e, e),
+    out_proj_weight (e, e). bias_k, bias_v and add_zero_attn are refused; dropout is left to the module.
+    """
+def native_channel_shuffle(x: Tensor, groups: int) -> Tensor:
+    """As channel_shuffle."""
+def upsample(x: Tensor, size: Any = None, scale_factor: Any = None, mode: str = 'nearest', align_corners: Any = None) -> Tensor:
+    """As interpolate."""
+def upsample_bilinear(x: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """interpolate between elements, corners on corners."""
+def upsample_nearest(x: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """interpolate by the nearest element."""
 def instance_norm(x: Tensor, weight: Tensor | None = None, bias: _bool | None = None, eps: float = 1e-05) -> Tensor:
     """group_norm with each channel a group of its own."""
 def local_response_norm(x: Tensor, size: Any, alpha: Any = 0.0001, beta: Any = 0.75, k: float = 1.0) -> Tensor:
     """x over (k + alpha * mean of the squares of `size` neighbouring channels) ** beta; zeros beyond the edges."""
-def batch_norm(x: Tensor, running_mean: Any, running_var: Any, weight: Tensor | None = None, bias: _bool | None = None, training: _bool = False, eps: float = 1e-05) -> Tensor:
+def batch_norm(x: Tensor, running_mean: Any, running_var: Any, weight: Tensor | None = None, bias: _bool | None = None, training: _bool = False, eps: float = 1e-05, momentum: float | None = None) -> Tensor:
     """(n, c, ...) over the batch when training, else by the running statistics, which are not changed here."""
 def group_norm(x: Tensor, num_groups: Any, weight: Tensor | None = None, bias: _bool | None = None, eps: float = 1e-05) -> Tensor:
     """x (n, c, ...) with mean 0 and variance 1 over each group of neighbouring channels and all that follows, then

@@ -9,7 +9,21 @@ import weft
 
 from .._errors import error as _error
 
-__all__ = ["clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "vector_to_parameters"]
+__all__ = [
+    "clip_grad_norm",
+    "clip_grad_norm_",
+    "clip_grad_value_",
+    "convert_conv2d_weight_memory_format",
+    "fuse_conv_bn_eval",
+    "fuse_conv_bn_weights",
+    "parameters_to_vector",
+    "remove_spectral_norm",
+    "remove_weight_norm",
+    "skip_init",
+    "spectral_norm",
+    "vector_to_parameters",
+    "weight_norm",
+]
 
 
 def _with_grad(parameters):
@@ -58,3 +72,166 @@ def vector_to_parameters(vector, parameters):
     for p in parameters:
         p.data = vector[at : at + p.size].reshape(p.shape).astype(p.dtype).to(p.device)
         at += p.size
+
+
+def _axes_of(module, name, dim):
+    """The axis of a weight that PyTorch numbers dim: weights of Linear have the features first here."""
+    from .layers import Linear
+
+    return 1 - dim if isinstance(module, Linear) and dim in (0, 1) and name == "weight" else dim
+
+
+def _normed(module, name, dim):
+    v, g = getattr(module, f"{name}_v"), getattr(module, f"{name}_g")
+    if dim is None:
+        return v * (g / weft.sqrt((v * v).sum()))
+    axes = tuple(k for k in range(v.ndim) if k != dim % v.ndim)
+    return v * (g / weft.sqrt((v * v).sum(axes, True)))
+
+
+def weight_norm(module, name="weight", dim=0):
+    """The module with a weight of g v / |v|: parameters name_g and name_v in its place, norms over all axes but dim (None: over all)."""
+    from .module import Parameter
+
+    weight = _weight(module, name)
+    axis = None if dim is None else _axes_of(module, name, dim)
+    axes = None if axis is None else tuple(k for k in range(weight.ndim) if k != axis % weight.ndim)
+    data = weight.data
+    norm = weft.sqrt(weft.sum(data * data, axis=axes, keepdims=axes is not None))
+    setattr(module, f"{name}_g", Parameter(norm))
+    setattr(module, f"{name}_v", Parameter(data))
+
+    def renew(m, args):
+        setattr(m, name, _normed(m, name, axis))
+
+    module.__dict__.setdefault("_reparametrized", {})[name] = module.register_forward_pre_hook(
+        renew
+    )
+    renew(module, ())
+    return module
+
+
+def _weight(module, name):
+    from .module import Parameter
+
+    weight = getattr(module, name, None)
+    if not isinstance(weight, Parameter):
+        raise _error(
+            weft.ArgumentError,
+            "nn.utils.parameter",
+            f"{type(module).__name__} has no parameter {name!r} to reparametrize",
+            help="name a parameter that is not reparametrized yet",
+        )
+    return weight
+
+
+def _plain_again(module, name, parts):
+    from .module import Parameter
+
+    handle = module.__dict__.get("_reparametrized", {}).pop(name, None)
+    if handle is None:
+        raise _error(
+            weft.ArgumentError,
+            "nn.utils.norm",
+            f"{type(module).__name__}.{name} is not reparametrized",
+            help="weight_norm or spectral_norm first",
+        )
+    handle.remove()
+    weight = getattr(module, name)
+    for part in parts:
+        delattr(module, f"{name}_{part}")
+    setattr(module, name, Parameter(weight.data))
+    return module
+
+
+def remove_weight_norm(module, name="weight"):
+    """The module with a plain parameter of the weight's present values."""
+    return _plain_again(module, name, ("g", "v"))
+
+
+def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
+    """The module with a weight over its largest singular value, found by power iterations while training; parameter name_orig."""
+    from .module import Parameter
+
+    data = _weight(module, name).data
+    axis = _axes_of(module, name, 0 if dim is None else dim)
+
+    def matrix(w):
+        order = (axis, *(k for k in range(w.ndim) if k != axis))
+        return w.permute(*order).reshape(w.shape[axis], -1)
+
+    def unit(x):
+        return x / weft.maximum(weft.sqrt(weft.sum(x * x)), eps)
+
+    setattr(module, f"{name}_orig", Parameter(data))
+    rows = matrix(data)
+    setattr(
+        module,
+        f"{name}_u",
+        unit(weft.random.normal((rows.shape[0],), dtype=data.dtype, device=data.device)),
+    )
+    setattr(
+        module,
+        f"{name}_vector",
+        unit(weft.random.normal((rows.shape[1],), dtype=data.dtype, device=data.device)),
+    )
+
+    def renew(m, args):
+        original = getattr(m, f"{name}_orig")
+        u, v, w = getattr(m, f"{name}_u"), getattr(m, f"{name}_vector"), matrix(original.data)
+        if m.training:
+            for _ in range(n_power_iterations):
+                v = unit(w.T @ u)
+                u = unit(w @ v)
+            setattr(m, f"{name}_u", u)
+            setattr(m, f"{name}_vector", v)
+        sigma = (matrix(original) * (u.reshape(-1, 1) * v.reshape(1, -1))).sum()
+        setattr(m, name, original / sigma)
+
+    module.__dict__.setdefault("_reparametrized", {})[name] = module.register_forward_pre_hook(
+        renew
+    )
+    renew(module, ())
+    return module
+
+
+def remove_spectral_norm(module, name="weight"):
+    """The module with a plain parameter of the weight's present values."""
+    return _plain_again(module, name, ("orig", "u", "vector"))
+
+
+def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b):
+    """(weight, bias) of one convolution that does what a convolution (o, c, ...) and a batch norm with these statistics do."""
+    scale = weft.rsqrt(bn_rv + bn_eps)
+    scale = scale if bn_w is None else scale * bn_w
+    shift = (-bn_rm if conv_b is None else conv_b - bn_rm) * scale
+    shift = shift if bn_b is None else shift + bn_b
+    return conv_w * scale.reshape(-1, *(1,) * (conv_w.ndim - 1)), shift
+
+
+def fuse_conv_bn_eval(conv, bn):
+    """A copy of a convolution that does what it and the batch norm after it do in evaluation."""
+    import copy
+
+    from .module import Parameter
+
+    fused = copy.deepcopy(conv)
+    plain = [None if t is None else t.data for t in (conv.weight, conv.bias, bn.weight, bn.bias)]
+    weight, bias = fuse_conv_bn_weights(plain[0], plain[1], bn.running_mean, bn.running_var, bn.eps, plain[2], plain[3])  # fmt: skip
+    fused.weight, fused.bias = Parameter(weight), Parameter(bias)
+    return fused
+
+
+def clip_grad_norm(parameters, max_norm, norm_type=2.0):
+    """As clip_grad_norm_."""
+    return clip_grad_norm_(parameters, max_norm, norm_type)
+
+
+def convert_conv2d_weight_memory_format(module, memory_format):
+    """The module itself: layouts are chosen by the kernels."""
+    return module
+
+
+def skip_init(module_class, *args, **kwargs):
+    """A module of this class; its parameters have their usual first values."""
+    return module_class(*args, **kwargs)

@@ -15,7 +15,7 @@ from . import _bessel, _gamma, _normal, _zeta
 _OWN = {
     _bessel: "j0 j1 y0 y1 i0 i0e i1 i1e k0 k0e k1 k1e spherical_j0",
     _normal: "erfc erfcx ndtr log_ndtr ndtri entr xlog1py",
-    _gamma: "gammainc gammaincc multigammaln",
+    _gamma: "gammainc gammaincc",
     _zeta: "zeta polygamma",
 }
 #: torch.special's names.
@@ -26,7 +26,7 @@ _TORCH = dict(
 )  # fmt: skip
 #: Functions of the main namespace, under the names that they have here.
 _MAIN = dict(
-    erf="erf", erfinv="erfinv", gammaln="lgamma", digamma="digamma", psi="digamma", expit="sigmoid", expm1="expm1",
+    erf="erf", erfinv="erfinv", gammaln="lgamma", multigammaln="mvlgamma", digamma="digamma", psi="digamma", expit="sigmoid", expm1="expm1",
     log1p="log1p", exp2="exp2", softmax="softmax", log_softmax="log_softmax", logsumexp="logsumexp",
 )  # fmt: skip
 

@@ -75,8 +75,8 @@ def modified_bessel_k0(x: _ArrayLike) -> Any:
     """The modified Bessel function of the second kind, of order 0; NaN below 0."""
 def modified_bessel_k1(x: _ArrayLike) -> Any:
     """The modified Bessel function of the second kind, of order 1; NaN below 0."""
-def multigammaln(a: Any, d: float) -> Any:
-    """The logarithm of the multivariate gamma function of dimension d."""
+def multigammaln(x: _ArrayLike, p: float) -> Any:
+    """The logarithm of the multivariate gamma function of dimension p; x above (p - 1) / 2."""
 def ndtr(x: _ArrayLike) -> Any:
     """The normal distribution: the probability of a value below x."""
 def ndtri(p: float) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Incomplete gamma functions, and the zeta function with the derivatives of digamma."""
+"""The regularised incomplete gamma functions."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ import math
 
 import weft
 
-from .. import _core
-from .._errors import error as _error
-
 from ._gamma_tables import AWAY, LOG_GAMMA, UNIFORM
 from ._normal import erfc
-from ._shared import beside, between, plain, polynomial, real, special
+from ._shared import between, plain, polynomial, special
 
 # Regions of (a, x): the power series of the lower function and the continued fraction of the upper one for small a, or
 # where x is far from a; Temme's uniform expansion for large a near x; for a <= 1 and small x a series of the upper one.
@@ -128,15 +125,3 @@ def gammainc(a, x):
 def gammaincc(a, x):
     """The regularised upper incomplete gamma function: 1 - gammainc(a, x), with all digits where that vanishes."""
     return _incomplete(a, x)[1]
-
-
-def multigammaln(a, d):
-    """The logarithm of the multivariate gamma function of dimension d."""
-    if not isinstance(d, int) or d < 1:
-        raise _error(
-            _core.ArgumentError, "special.dimension", f"a gamma function of dimension {d!r}", ["rule: a whole number from 1"])  # fmt: skip
-    a = real(a)
-    total = weft.lgamma(a)
-    for k in range(1, d):
-        total = total + weft.lgamma(a - 0.5 * k)
-    return total + 0.25 * d * (d - 1) * math.log(math.pi)

@@ -388,6 +388,7 @@ Expr Analyzer::Impl::simplify(const Expr& e) const {
       case ExprKind::min:
       case ExprKind::max: {
         Expr x = simplify(b->a), y = simplify(b->b);
+        if (wraps(x) || wraps(y)) return make_binary(e->kind, x, y);
         Sum d = to_sum(x), n;
         d.add(to_sum(y), -1);
         n.add(d, -1);
@@ -415,8 +416,9 @@ Expr Analyzer::Impl::simplify(const Expr& e) const {
   }
   if (is_compare(e->kind) && is_index_type(b->a->dtype) && !wraps(b->a) && !wraps(b->b)) {
     if (known(e)) return make_bool(true);
+    // What a choice leaves may be a number too large for the sums of `compare`.
     Expr x = simplify(b->a), y = simplify(b->b);
-    Expr out = compare(e->kind, x, y);
+    Expr out = wraps(x) || wraps(y) ? make_binary(e->kind, x, y) : compare(e->kind, x, y);
     if (out->kind != ExprKind::int_imm && known(out)) return make_bool(true);
     return same_expr(out, e) ? e : out;
   }

@@ -93,7 +93,7 @@ NDArray NDArray::make(Ref<Storage> handle, Elem elem, Dims shape, const Dims* st
     (reach < 0 ? low : high) += reach;
   }
   std::int64_t held = static_cast<std::int64_t>(handle->bytes()) / elem_bytes(elem);
-  if (offset < 0 || (size > 0 && (low < 0 || high >= held)) || offset > held) {
+  if (offset < 0 || (size > 0 && (low < 0 || high >= held))) {  // of none, none lies outside
     auto clip = [](Wide v) {
       return static_cast<std::int64_t>(std::clamp<Wide>(v, INT64_MIN, INT64_MAX));
     };

@@ -246,9 +246,8 @@ NDArray apply_in_order(Op op, const Dims& shape, const Arg* args, int count,
 NDArray part(const NDArray& x, bool imaginary) {
   Dims steps = x.strides();
   for (std::int64_t& step : steps) step *= 2;
-  // Of none there is no second number.
   return NDArray::make(x.handle(), real_of(x.elem()), x.shape(), &steps,
-                       2 * x.offset() + (imaginary && x.size() > 0 ? 1 : 0));
+                       2 * x.offset() + (imaginary ? 1 : 0));
 }
 
 void need_host(const NDArray& x, std::string_view operation) {

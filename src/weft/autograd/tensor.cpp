@@ -148,6 +148,12 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> seeds, Graph g
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& output = outputs[i];
     if (!output.requires_grad()) {
+      if (const DType type = output.data().dtype(); !type.is_float() && !type.is_complex()) {
+        throw Error(ErrorKind::value, "array.backward.constant",
+                    cat("no gradient reaches ", describe(output.data()),
+                        ": integers and truth values have none"))
+            .help("give floats, x.astype(\"float32\"), to what the result is computed from");
+      }
       throw Error(ErrorKind::value, "array.backward.constant",
                   cat("no gradient reaches ", describe(output.data()),
                       ": it was made without tensors that require one"));

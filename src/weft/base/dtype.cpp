@@ -5,6 +5,7 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "weft/base/error.h"
@@ -87,9 +88,19 @@ DType parse_dtype(std::string_view text) {
   if (try_parse_dtype(text, out)) return out;
   std::vector<std::string> known;
   for (const Name& name : kNames) known.emplace_back(name.text);
+  // As C, PyTorch and compilers call them.
+  static constexpr std::pair<std::string_view, const char*> kElsewhere[] = {
+      {"half", "float16"}, {"float", "float32"}, {"double", "float64"}, {"cfloat", "complex64"},
+      {"short", "int16"},  {"int", "int32"},     {"long", "int64"},     {"byte", "uint8"},
+      {"char", "int8"},    {"f16", "float16"},   {"bf16", "bfloat16"},  {"f32", "float32"},
+      {"f64", "float64"},  {"i32", "int32"},     {"i64", "int64"},      {"boolean", "bool"}};
+  std::string meant = did_you_mean(text, known);
+  for (const auto& [name, ours] : kElsewhere) {
+    if (name == text) meant = cat("did you mean \"", ours, "\"?");
+  }
   throw Error(ErrorKind::dtype, "dtype.unknown", cat("\"", text, "\" is not an element type"))
       .note(cat("known: ", join(known), "; a suffix such as x4 makes a vector"))
-      .help(did_you_mean(text, known));
+      .help(meant);
 }
 
 float half_to_float(std::uint16_t bits) {

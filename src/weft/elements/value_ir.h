@@ -63,9 +63,7 @@ inline Expr invert_(const Expr& x) {
 inline Expr conj_(const Expr& x) { return x; }
 inline Expr real_(const Expr& x) { return x; }
 inline Expr imag_(const Expr&) { throw RowUnsupported{}; }
-inline Expr add_(const Expr& x, const Expr& y) { return x + y; }
 inline Expr sub_(const Expr& x, const Expr& y) { return x - y; }
-inline Expr mul_(const Expr& x, const Expr& y) { return x * y; }
 inline Expr neg_(const Expr& x) { return is_float(x) ? x * lit_(x, -1) : lit_(x, 0) - x; }
 inline Expr divide_(const Expr& x, const Expr& y) { return ir::div(x, y); }
 inline Expr relu_(const Expr& x) { return ir::select(ir::lt(x, lit_(x, 0)), lit_(x, 0), x); }
@@ -82,6 +80,9 @@ inline Expr and_(const Expr& x, const Expr& y) {
 inline Expr or_(const Expr& x, const Expr& y) {
   return is_bool(x) ? ir::logical_or(x, y) : ir::call("bitwise_or", {x, y});
 }
+/// Of bool the sum is "or" and the product "and".
+inline Expr add_(const Expr& x, const Expr& y) { return is_bool(x) ? or_(x, y) : x + y; }
+inline Expr mul_(const Expr& x, const Expr& y) { return is_bool(x) ? and_(x, y) : x * y; }
 inline Expr xor_(const Expr& x, const Expr& y) {
   return is_bool(x) ? ir::ne(x, y) : ir::call("bitwise_xor", {x, y});
 }

@@ -17,9 +17,15 @@ def _checked(c, *arrays):
     return arrays
 
 
-@array("mm.default", "bmm.default", "mv.default", "dot.default", "vdot.default", "matmul.default")
+@array("mm.default", "bmm.default", "mv.default", "dot.default", "matmul.default")
 def _mm(c, a, b):
     return _product(*_checked(c, a, b))
+
+
+@array("vdot.default")
+def _vdot(c, a, b):
+    a, b = _checked(c, a, b)
+    return _product(a.conj(), b)
 
 
 @array("addmm.default", "baddbmm.default", "addmv.default")

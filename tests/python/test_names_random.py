@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Distributions under NumPy's names: means and deviations of many numbers, shapes, seeds."""
+
+import numpy as np
+import pytest
+import weft
+
+N = 20000
+# Arguments, mean and deviation of each.
+MOMENTS = {
+    "standard_exponential": ((), 1, 1), "standard_gamma": ((3.0,), 3, 3**0.5), "standard_t": ((8.0,), 0, (8 / 6) ** 0.5),
+    "f": ((5.0, 20.0), 20 / 18, (2 * 400 * 23 / (5 * 324 * 16)) ** 0.5), "noncentral_chisquare": ((3.0, 2.0), 5, 14**0.5),
+    "pareto": ((5.0,), 0.25, (5 / (16 * 3)) ** 0.5), "power": ((3.0,), 0.75, (3 / (16 * 5)) ** 0.5), "weibull": ((2.0,), 0.8862, 0.4633),
+    "triangular": ((0.0, 1.0, 4.0), 5 / 3, (13 / 18) ** 0.5), "wald": ((2.0, 5.0), 2, (8 / 5) ** 0.5), "vonmises": ((0.5, 4.0), 0.5, 0.5419),
+    "logseries": ((0.6,), 1.637, 1.1889), "negative_binomial": ((4.0, 0.4), 6, 15**0.5), "zipf": ((5.0,), 1.0437, 0.2565),
+    "hypergeometric": ((15, 10, 7), 4.2, (7 * 0.6 * 0.4 * 18 / 24) ** 0.5), "noncentral_f": ((4.0, 30.0, 2.0), 30 * 6 / (4 * 28), None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MOMENTS)
+def test_moments(name):
+    more, mean, deviation = MOMENTS[name]
+    weft.random.seed(5)
+    x = getattr(weft.random, name)(*more, size=(N,)).numpy().astype("float64")
+    assert x.shape == (N,) and np.isfinite(x).all()
+    spread = deviation or x.std()
+    assert abs(x.mean() - mean) < 6 * spread / N**0.5 + 2e-3
+    if deviation:
+        assert abs(x.std() - deviation) < 0.12 * deviation
+    rng, again = weft.random.default_rng(3), weft.random.default_rng(3)
+    one = getattr(rng, name)(*more, 4)
+    assert tuple(one.shape) == (4,)
+    np.testing.assert_array_equal(one.numpy(), getattr(again, name)(*more, size=4).numpy())
+
+
+def test_older_names_and_numpys_order():
+    weft.random.seed(1)
+    r = weft.random
+    assert tuple(r.rand(2, 3).shape) == tuple(r.randn(2, 3).shape) == (2, 3)
+    assert tuple(r.uniform(-1.0, 0.0, size=(3,)).shape) == (3,)
+    x = r.uniform(-1.0, 0.0, size=500).numpy()
+    assert x.min() >= -1 and x.max() < 0
+    assert abs(r.normal(5.0, 0.1, size=200).numpy().mean() - 5) < 0.1
+    assert abs(r.normal(loc=5.0, scale=0.1, size=200).numpy().mean() - 5) < 0.1
+    assert set(r.randint(2, size=50).tolist()) == {0, 1} and r.randint(3, 4).item() == 3
+    assert len(r.bytes(5)) == 5 and 0 <= float(r.random()) < 1
+    assert sorted(r.permutation([3, 1, 2]).tolist()) == [1, 2, 3]
+    assert sorted(r.choice(5, size=5, replace=False).tolist()) == [0, 1, 2, 3, 4]
+    assert r.choice([10, 20], 50, p=[0.0, 1.0]).tolist() == [20] * 50
+    assert tuple(r.gamma(shape=2.0, scale=1.0, size=3).shape) == (3,)
+    assert sorted(r.permuted(weft.arange(5)).tolist()) == [0, 1, 2, 3, 4]
+    counts = r.multivariate_hypergeometric([3, 4, 5], 6, 10).numpy()
+    assert counts.shape == (10, 3) and (counts.sum(1) == 6).all()
+    state = r.get_state()
+    first = r.rand(3).tolist()
+    r.set_state(state)
+    assert r.rand(3).tolist() == first
+    older = r.RandomState(4)
+    assert tuple(older.randn(2, 2).shape) == (2, 2) and tuple(older.randint(0, 5, 3).shape) == (3,)
+    rows = (
+        weft.random.default_rng(2).permuted(weft.reshape(weft.arange(12), (3, 4)), axis=1).numpy()
+    )
+    assert (np.sort(rows, 1) == np.arange(12).reshape(3, 4)).all()
