@@ -368,6 +368,8 @@ def stubs():
     later = weft._functions.later.starred
     files["linalg.pyi"] = function_stub(linalg, "NDArray", [*linalg.__all__, *later("weft.linalg")])
     files["fft.pyi"] = function_stub(fft, "NDArray", [*fft.__all__, *later("weft.fft"), "use"])
+    special = load("special")
+    files["special/__init__.pyi"] = function_stub(special, "Any", special.__all__)
     names = [
         "key",
         "split",

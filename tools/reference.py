@@ -25,6 +25,7 @@ MODULES = [
     "weft",
     "weft.linalg",
     "weft.fft",
+    "weft.special",
     "weft.random",
     "weft.nn",
     "weft.optim",

@@ -177,6 +177,7 @@ _LATER = (
     "wse",
     "vta",
     "qpu",
+    "special",
 )
 
 

@@ -19,6 +19,7 @@ from . import qpu as qpu
 from . import random as random
 from . import rpc as rpc
 from . import script as script
+from . import special as special
 from . import te as te
 from . import torch as torch
 from . import vta as vta
@@ -159,7 +160,7 @@ class NDArray:
     def take(self, indices: Any, axis: _builtins.int | None = None) -> NDArray:
         """Entries at positions along an axis; of the elements in a row when axis is None."""
     def dot(self, other: Any) -> NDArray:
-        """Inner product of vectors, product of matrices."""
+        """Products summed over the last axis and the other's last but one: of vectors, of matrices, of stacks in all pairs."""
     def argsort(self, *, axis: _builtins.int = -1, descending: _bool = False, stable: _bool = True) -> NDArray:
         """Positions that would sort the array along an axis."""
     def nonzero(self) -> tuple[NDArray, ...]:
@@ -879,6 +880,8 @@ class NDArray:
         """The product of a matrix and a vector."""
     def outer(self, other: Any) -> Any:
         """The products of all pairs of two vectors."""
+    def vdot(self, other: Any) -> Any:
+        """The sum of conj(self) * other over all elements, in a row; as many on both sides."""
     def clamp(self, min: Any = None, max: Any = None) -> Any:
         """Every element brought between min and max."""
     def addcmul(self, a: Any, b: Any, *, value: Any = 1) -> Any:
@@ -904,7 +907,7 @@ class NDArray:
     def frac(self) -> Any:
         """self - trunc(self)."""
     def fmod(self, other: Any) -> Any:
-        """The rest with the sign of self: self - other * trunc(self / other)."""
+        """The rest with the sign of self, without rounding error: self - other * trunc(self / other)."""
     def logit(self, eps: Any = None) -> Any:
         """log(x / (1 - x)), x held between eps and 1 - eps."""
     def erfc(self) -> Any:
@@ -1063,8 +1066,6 @@ class NDArray:
         """self <= other, as an array of bool."""
     def not_equal(self, other: Any) -> Any:
         """self != other, as an array of bool."""
-    def vdot(self, other: Any) -> Any:
-        """The inner product of two vectors."""
     def ger(self, other: Any) -> Any:
         """The products of all pairs of two vectors."""
     def view(self, *shape: Any) -> Any:
@@ -1176,7 +1177,7 @@ class NDArray:
     def aminmax(self, dim: Any = None, keepdim: Any = False) -> Any:
         """(smallest, largest)."""
     def cross(self, other: Any, dim: Any = -1) -> Any:
-        """The vector product along an axis of three entries."""
+        """The vector product along an axis of three entries; of two, whose third is 0, and of two such the third entry."""
     def kron(self, other: Any) -> Any:
         """The Kronecker product: of matrices blocks, of values of other dimensions likewise along each axis."""
     def inner(self, other: Any) -> Any:
@@ -1656,6 +1657,8 @@ class Tensor:
     def __ror__(self, other: _ArrayLike | Tensor, /) -> Tensor: ...
     def __xor__(self, other: _ArrayLike | Tensor, /) -> Tensor: ...
     def __rxor__(self, other: _ArrayLike | Tensor, /) -> Tensor: ...
+    def vdot(self, other: Any) -> Any:
+        """The sum of conj(self) * other over all elements, in a row; as many on both sides."""
     def addcmul(self, a: Any, b: Any, *, value: Any = 1) -> Any:
         """self + value * a * b."""
     def addcdiv(self, a: Any, b: Any, *, value: Any = 1) -> Any:
@@ -1679,7 +1682,7 @@ class Tensor:
     def frac(self) -> Any:
         """self - trunc(self)."""
     def fmod(self, other: Any) -> Any:
-        """The rest with the sign of self: self - other * trunc(self / other)."""
+        """The rest with the sign of self, without rounding error: self - other * trunc(self / other)."""
     def logit(self, eps: Any = None) -> Any:
         """log(x / (1 - x)), x held between eps and 1 - eps."""
     def erfc(self) -> Any:
@@ -1726,8 +1729,6 @@ class Tensor:
         """self <= other, as an array of bool."""
     def not_equal(self, other: Any) -> Any:
         """self != other, as an array of bool."""
-    def vdot(self, other: Any) -> Any:
-        """The inner product of two vectors."""
     def ger(self, other: Any) -> Any:
         """The products of all pairs of two vectors."""
     def diagonal(self, offset: Any = 0, dim1: Any = 0, dim2: Any = 1) -> Any:
@@ -1805,7 +1806,7 @@ class Tensor:
     def trace(self) -> Any:
         """The sum of a matrix's diagonal."""
     def cross(self, other: Any, dim: Any = -1) -> Any:
-        """The vector product along an axis of three entries."""
+        """The vector product along an axis of three entries; of two, whose third is 0, and of two such the third entry."""
     def kron(self, other: Any) -> Any:
         """The Kronecker product: of matrices blocks, of values of other dimensions likewise along each axis."""
     def inner(self, other: Any) -> Any:
@@ -2788,13 +2789,13 @@ def trunc(x: _ArrayLike, /) -> NDArray:
     """x rounded toward zero."""
 @overload
 def add(x1: Tensor, x2: Tensor | _ArrayLike, /) -> Tensor:
-    """x1 + x2."""
+    """x1 + x2; of bool, logical or."""
 @overload
 def add(x1: _ArrayLike, x2: Tensor, /) -> Tensor:
-    """x1 + x2."""
+    """x1 + x2; of bool, logical or."""
 @overload
 def add(x1: _ArrayLike, x2: _ArrayLike, /) -> NDArray:
-    """x1 + x2."""
+    """x1 + x2; of bool, logical or."""
 @overload
 def atan2(x1: Tensor, x2: Tensor | _ArrayLike, /) -> Tensor:
     """Angle of the point (x2, x1), in radians."""
@@ -2986,13 +2987,13 @@ def minimum(x1: _ArrayLike, x2: _ArrayLike, /) -> NDArray:
     """The smaller; NaN if either is."""
 @overload
 def multiply(x1: Tensor, x2: Tensor | _ArrayLike, /) -> Tensor:
-    """x1 * x2."""
+    """x1 * x2; of bool, logical and."""
 @overload
 def multiply(x1: _ArrayLike, x2: Tensor, /) -> Tensor:
-    """x1 * x2."""
+    """x1 * x2; of bool, logical and."""
 @overload
 def multiply(x1: _ArrayLike, x2: _ArrayLike, /) -> NDArray:
-    """x1 * x2."""
+    """x1 * x2; of bool, logical and."""
 @overload
 def nextafter(x1: Tensor, x2: Tensor | _ArrayLike, /) -> Tensor:
     """The next number after x1 toward x2."""
@@ -3114,10 +3115,10 @@ def sort(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = -1, descending:
     """A sorted copy; NaN last. Every sort is stable: `kind` is NumPy's choice of a method, which changes nothing."""
 @overload
 def take(x: Tensor, indices: _ArrayLike, /, *, axis: int | Sequence[int] | None = None) -> Tensor:
-    """Entries at positions along an axis."""
+    """Entries at positions along an axis; of the elements in a row when axis is None."""
 @overload
 def take(x: _ArrayLike, indices: _ArrayLike, /, *, axis: int | Sequence[int] | None = None) -> NDArray:
-    """Entries at positions along an axis."""
+    """Entries at positions along an axis; of the elements in a row when axis is None."""
 @overload
 def take_along_axis(x: Tensor, indices: _ArrayLike, /, *, axis: int | Sequence[int] | None = -1) -> Tensor:
     """Entries at positions that differ from line to line."""
@@ -3376,7 +3377,7 @@ def clamp_min(input: Tensor | _ArrayLike, min: Any) -> Any:
 def clone(input: Tensor | _ArrayLike) -> Any:
     """A copy that stays linked."""
 def cross(input: Tensor | _ArrayLike, other: Any, dim: Any = -1) -> Any:
-    """The vector product along an axis of three entries."""
+    """The vector product along an axis of three entries; of two, whose third is 0, and of two such the third entry."""
 def cumprod(input: Tensor | _ArrayLike, dim: Any = None) -> Any:
     """Running products along an axis; of all elements in a row without one, as in NumPy."""
 def cumsum(input: Tensor | _ArrayLike, dim: Any = None) -> Any:
@@ -3408,7 +3409,7 @@ def fliplr(input: Tensor | _ArrayLike) -> Any:
 def flipud(input: Tensor | _ArrayLike) -> Any:
     """The first axis reversed."""
 def fmod(input: Tensor | _ArrayLike, other: Any) -> Any:
-    """The rest with the sign of self: self - other * trunc(self / other)."""
+    """The rest with the sign of self, without rounding error: self - other * trunc(self / other)."""
 def frac(input: Tensor | _ArrayLike) -> Any:
     """self - trunc(self)."""
 def gather(input: Tensor | _ArrayLike, dim: Any, index: Any) -> Any:
@@ -3526,7 +3527,7 @@ def unflatten(input: Tensor | _ArrayLike, dim: Any, sizes: Any) -> Any:
 def unsqueeze(input: Tensor | _ArrayLike, dim: Any) -> Any:
     """With a new axis of extent 1 at `dim`."""
 def vdot(input: Tensor | _ArrayLike, other: Any) -> Any:
-    """The inner product of two vectors."""
+    """The sum of conj(self) * other over all elements, in a row; as many on both sides."""
 def xlogy(input: Tensor | _ArrayLike, other: Any) -> Any:
     """self * log(other), 0 where self is 0 and the logarithm no number."""
 def cdist(x1: Any, x2: Any, p: Any = 2.0) -> Any:

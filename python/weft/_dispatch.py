@@ -15,7 +15,7 @@ import types
 
 from ._boundary import is_function
 
-_MODULES = ("weft", "weft.linalg", "weft.fft", "weft.nn.functional", "weft.random")
+_MODULES = ("weft", "weft.linalg", "weft.fft", "weft.special", "weft.nn.functional", "weft.random")
 _INSIDE = (
     "weft.nn.",
     "weft._namespace.",

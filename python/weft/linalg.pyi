@@ -31,7 +31,7 @@ class SVDResult(NamedTuple):
 def cholesky(x: _ArrayLike, /, *, upper: _bool = False) -> NDArray:
     """The triangular factor of symmetric (Hermitian) positive definite matrices."""
 def cross(x1: _ArrayLike, x2: _ArrayLike, /, *, axis: int | Sequence[int] | None = -1) -> NDArray:
-    """The product of three-vectors."""
+    """The product of three-vectors; of vectors of two numbers, whose third is 0, too, and of two such the third number."""
 def det(x: _ArrayLike, /) -> NDArray:
     """Determinants."""
 def diagonal(x: _ArrayLike, /, *, offset: int = 0) -> NDArray:

@@ -190,16 +190,9 @@ class Arithmetic:
 
     def erfc(self):
         """1 - erf(x), with all digits where erf is near 1."""
-        far = plain(self) > 1
-        x = self.clip(1.0, 30.0)
-        square = x * x
-        # The trapezoidal rule with steps of 1/2 for the integral over exp(-t^2) / (x^2 + t^2), and its correction.
-        total = 1.0 / square
-        for k in range(1, 14):
-            total = total + (2.0 * math.exp(-k * k / 4)) / (square + k * k / 4)
-        tail = weft.exp(-square) * x * total * (0.5 / math.pi)
-        tail = tail + weft.where(plain(x) < 6, 2.0 / (1.0 - weft.exp(x * (4 * math.pi))), 0.0)
-        return weft.where(far, tail, 1.0 - weft.erf(self))
+        from ..special._normal import complement
+
+        return complement(self)
 
     def sinc(self):
         """sin(pi x) / (pi x), 1 at 0."""

@@ -3,7 +3,7 @@
 
 Each sample of torch.testing._internal's operator table is traced to ATen operators, compiled, run twice (the trying first
 call and the generated code) and compared with eager torch by torch.testing's tolerances; with --gradients its gradients
-too. Prints passed / total, and what failed. Exit status 1 where something failed.
+too. Prints passed / total, what failed, and why operators stayed with torch. Exit status 1 where something failed.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class Tally:
         self.closer = []  # beyond the tolerance, and nearer to float64's results than eager torch
         self.differing = []  # torch's own decompositions differ from eager
         self.nodes = self.able = 0
+        self.reasons = collections.Counter()  # why operators stay with torch
 
     def line(self):
         return (
@@ -48,6 +49,8 @@ class Tally:
                 self.nodes += len(step.unit.ops)
                 self.able += len(step.unit.ops) if step.able else 0
                 with_weft |= step.where == "weft"
+                if not step.able:
+                    self.reasons.update((op.name, step.reason) for op in step.unit.ops)
                 if step.reason.startswith("fault"):
                     self.faults[(name, step.reason)] += 1
         self.with_weft += with_weft
@@ -256,6 +259,8 @@ def main(arguments=None):
         print(f"FAILED {name}: {text}")
     for (name, text), count in tally.faults.items():
         print(f"FAULT {name} ({count}): {text}")
+    for (name, text), count in tally.reasons.most_common():
+        print(f"on torch: {name} ({count}): {text}")
     print(tally.line())
     return 1 if tally.failures or tally.faults else 0
 

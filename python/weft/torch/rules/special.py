@@ -1,34 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Special functions: gamma functions and their derivatives, error functions, modified Bessel functions."""
+"""Special functions: those of weft.special and of the main namespace, in float64 whatever the type."""
 
 from __future__ import annotations
 
-import math
-
-import torch
-
 import weft
+from weft import special
 
-from ... import _core
-from .common import HALVES, Unsupported, add, array, as_type, cast, div, fused, mul, row, sub, where
+from ..._compile import Traced
+from .common import HALVES, Unsupported, array, as_type, cast, fused, is_lazy, number, spread
 
 
-def _special(function):
-    def rule(c, x):
-        if not x.size:
-            raise Unsupported("a special function of no elements")
-        # Terms cancel near the roots: in float64 where the device has it for certain.
-        narrow = "float32" if c.dtype in HALVES else c.dtype
-        x = as_type(x, "float64" if x.device.host_accessible else narrow)
-        return as_type(function(x), c.dtype)
+def _wide(c, *arrays):
+    """Terms cancel near the roots: in float64 where the device has it for certain."""
+    if any(hasattr(x, "size") and not x.size for x in arrays):
+        raise Unsupported("a special function of no elements")
+    narrow = "float32" if c.dtype in HALVES else c.dtype
+    return [
+        as_type(x, "float64" if x.device.host_accessible else narrow) if hasattr(x, "dtype") else x
+        for x in arrays
+    ]
+
+
+def _alone(function):
+    """A function of arrays, as a step alone: in the type that the device has."""
+
+    def rule(c, *given):
+        arrays = _wide(c, *given)
+        like = next(x for x in arrays if hasattr(x, "dtype"))
+        full = [x if hasattr(x, "dtype") else weft.full((), x, dtype=like.dtype, device=like.device) for x in arrays]  # fmt: skip
+        return as_type(function(*full), c.dtype)
 
     return rule
 
 
-array("lgamma.default")(_special(weft.lgamma))
-array("digamma.default")(_special(weft.digamma))
-array("erfinv.default")(_special(weft.erfinv))
-array("erfc.default", "special_erfc.default")(_special(weft.erfc))
+array("lgamma.default")(_alone(weft.lgamma))
+array("digamma.default")(_alone(weft.digamma))
+array("erfinv.default")(_alone(weft.erfinv))
 
 
 @array("ldexp.Tensor")
@@ -45,147 +52,43 @@ def _frexp(c, x):
     return as_type(mantissa, c.dtypes[0]), as_type(exponent, c.dtypes[1])
 
 
-# ---- fused: in float64, whatever the type
+# ---- fused: traced values write the operations into the group
 
 
-def _in_float64(function):
-    return lambda c, x: cast(function(cast(x, "float64")), c.dtype)
+def _joined(function):
+    def rule(c, *given):
+        like = next(x for x in given if is_lazy(x))
+        wide = [
+            cast(x if is_lazy(x) else number(x, cast(like, "float64")), "float64") for x in given
+        ]
+        return cast(function(*(Traced(spread(x, c.shape)) for x in wide))._lazy, c.dtype)
+
+    return rule
 
 
-def _polynomial(x, coefficients):
-    """The first coefficient is that of the highest power."""
-    total = mul(x, coefficients[0])
-    for a in coefficients[1:-1]:
-        total = mul(add(total, a), x)
-    return add(total, coefficients[-1])
-
-
-_NEAR = 30.0  # where the power series of modified Bessel functions ends and the one of 1/x begins
-
-
-def _bessel(order):
-    """exp(-|x|) times the modified Bessel function of the first kind, for x >= 0."""
-    power = [1.0 / (math.factorial(k) * math.factorial(k + order)) for k in range(70, -1, -1)]
-    far, term = [1.0], 1.0
-    for k in range(1, 19):
-        term *= -(4 * order * order - (2 * k - 1) ** 2) / (8.0 * k)
-        far.insert(0, term)
-
-    def scaled(x):
-        near = row("minimum", x, _NEAR)
-        half = mul(near, 0.5)
-        total = mul(_polynomial(mul(half, half), power), row("exp", row("negative", near)))
-        total = mul(total, half) if order else total
-        distant = row("maximum", x, _NEAR)
-        series = _polynomial(row("reciprocal", distant), far)
-        tail = mul(series, row("rsqrt", mul(distant, 2 * math.pi)))
-        return where(row("less", x, _NEAR), total, tail)
-
-    return scaled
-
-
-def _modified(order, with_exp):
-    scaled = _bessel(order)
-
-    def function(x):
-        magnitude = row("abs", x)
-        found = scaled(magnitude)
-        if with_exp:
-            found = mul(found, row("exp", magnitude))
-        return mul(found, row("sign", x)) if order else found
-
-    return _in_float64(function)
-
-
-fused("i0.default", "special_i0.default")(_modified(0, True))
-fused("special_i0e.default")(_modified(0, False))
-fused("special_i1.default")(_modified(1, True))
-fused("special_i1e.default")(_modified(1, False))
-
-
-@fused("special_spherical_bessel_j0.default")
-@_in_float64
-def _spherical(x):
-    square = mul(x, x)
-    series = [(-1.0) ** k / math.factorial(2 * k + 1) for k in range(7, -1, -1)]
-    far = where(row("isinf", x), 0.0, div(row("sin", x), x))
-    return where(row("less", row("abs", x), 0.5), _polynomial(square, series), far)
-
-
-_FAR_ERFC = 20.0
-
-
-@array("special_erfcx.default")
-def _erfcx(c, x):
-    """exp(x^2) erfc(x); far out by its series in 1/x^2, since erfc vanishes there."""
-    if not x.size or not x.device.host_accessible:
-        raise Unsupported("erfcx of no elements, or without float64")
-    x = as_type(x, "float64")
-    near = weft.minimum(x, weft.full((), _FAR_ERFC, dtype="float64"))
-    square = near * near
-    far = weft.maximum(x, weft.full((), _FAR_ERFC, dtype="float64"))
-    inverse = 0.5 / (far * far)
-    series = 1.0 - inverse * (1.0 - 3.0 * inverse * (1.0 - 5.0 * inverse * (1.0 - 7.0 * inverse)))
-    tail = series / (far * math.sqrt(math.pi))
-    return as_type(weft.where(x < _FAR_ERFC, weft.exp(square) * weft.erfc(near), tail), c.dtype)
-
-
-_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)  # fmt: skip
-_MOST_TERMS = 200
-
-
-def _zeta(s, q):
-    """The sum of (q + k)^-s over k >= 0: some terms, and the rest by Euler's and Maclaurin's formula. float64."""
-    low = float(weft.min(q))
-    count = 12 + max(0, math.ceil(-low)) if math.isfinite(low) else _MOST_TERMS + 1
-    if count > _MOST_TERMS:
-        given = [torch.from_dlpack(v.copy()) for v in (s, q)]
-        found = torch.special.zeta(*given)
-        return _core._from_dlpack(torch._C._to_dlpack(found), None, None)
-    total = sum((q + k) ** -s for k in range(count))
-    a = q + count
-    power = a**-s
-    total = total + power * a / (s - 1.0) + power * 0.5
-    factor, inverse = s * power / a, 1.0 / (a * a)
-    for j, b in enumerate(_BERNOULLI, start=1):
-        total = total + factor * (b / math.factorial(2 * j))
-        factor = factor * (s + (2 * j - 1)) * (s + 2 * j) * inverse
-    # No value below 1, infinity at 1 and at the poles; below 0 whole s alone.
-    total = weft.where((q <= 0) & (weft.floor(q) == q), math.inf, weft.where((q < 0) & (weft.floor(s) != s), math.nan, total))  # fmt: skip
-    return weft.where(s > 1.0, total, weft.where(s == 1.0, math.inf, math.nan))
-
-
-def _number(v, dtype="float64"):
-    return as_type(v, dtype) if hasattr(v, "dtype") else weft.full((), v, dtype=dtype)
+_FUSED = dict(
+    i0="i0", special_i0="i0", special_i0e="i0e", special_i1="i1", special_i1e="i1e", special_bessel_j0="j0",
+    special_bessel_j1="j1", special_bessel_y0="y0", special_bessel_y1="y1", special_modified_bessel_i0="i0",
+    special_modified_bessel_i1="i1", special_modified_bessel_k0="k0", special_modified_bessel_k1="k1",
+    special_scaled_modified_bessel_k0="k0e", special_scaled_modified_bessel_k1="k1e",
+    special_spherical_bessel_j0="spherical_j0", special_erfcx="erfcx", special_erfc="erfc", erfc="erfc",
+    special_ndtr="ndtr", special_log_ndtr="log_ndtr", special_entr="entr",
+    special_ndtri="ndtri", igamma="gammainc", special_gammainc="gammainc", igammac="gammaincc", special_gammaincc="gammaincc",
+)  # fmt: skip
+for _name, _own in _FUSED.items():
+    fused(f"{_name}.default")(_joined(getattr(special, _own)))
 
 
 @array("special_zeta.default", "special_zeta.other_scalar", "special_zeta.self_scalar")
 def _hurwitz(c, s, q):
-    s, q = _number(s), _number(q)
-    if not math.prod(c.shape) or not (s.device.host_accessible and q.device.host_accessible):
-        raise Unsupported("zeta of no elements, or without float64")
-    return as_type(_zeta(s.broadcast_to(c.shape), q.broadcast_to(c.shape)), c.dtype)
-
-
-def _trigamma(x):
-    """By torch's formula, whose values at the poles are roundings of infinity."""
-    left = x < 0.5
-    root = weft.sin(x * math.pi)
-    turned = weft.where(left, 1.0 - x, x)
-    total = sum(1.0 / ((turned + k) * (turned + k)) for k in range(6))
-    far = turned + 6.0
-    inverse = 1.0 / (far * far)
-    series = 1.0 + 0.5 / far + inverse * (1 / 6 - inverse * (1 / 30 - inverse * (1 / 42)))
-    total = total + series / far
-    return weft.where(left, (math.pi * math.pi) / (root * root) - total, total)
+    like = s if hasattr(s, "dtype") else q
+    if not like.device.host_accessible:
+        raise Unsupported("zeta without float64")
+    return _alone(special.zeta)(c, s, q)
 
 
 @array("polygamma.default")
 def _polygamma(c, n, x):
-    if n == 1 and x.size and x.device.host_accessible:
-        return as_type(_trigamma(as_type(x, "float64")), c.dtype)
-    if not x.size or not x.device.host_accessible or n < 1:
-        raise Unsupported("polygamma of no elements, without float64, or of order 0")
-    x = as_type(x, "float64")
-    s = weft.full(x.shape, n + 1.0, dtype="float64")
-    return as_type(_zeta(s, x) * ((-1.0) ** (n + 1) * math.factorial(n)), c.dtype)
+    if not x.device.host_accessible:
+        raise Unsupported("polygamma without float64")
+    return as_type(special.polygamma(n, _wide(c, x)[0]), c.dtype)

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What special functions share: types, polynomials, values away from where a formula fails."""
+
+from __future__ import annotations
+
+import functools
+
+import weft
+
+from .. import _core
+from .._errors import error as _error
+
+from .._functions.common import beside, plain, real
+
+__all__ = ["beside", "between", "plain", "polynomial", "real", "special"]
+
+
+def _work_type(values):
+    """float64 where the device has it for certain; 16-bit floats are computed in float32 at least."""
+    own = values[0].dtype if len(values) == 1 else weft.result_type(*(v.dtype for v in values))
+    if own.kind == "c":
+        raise _error(
+            _core.ArgumentError,
+            "special.type",
+            f"a special function of {own}",
+            ["rule: real numbers"],
+        )
+    if own.name == "float64" or values[0].device.host_accessible:
+        return own, "float64"
+    return own, "float32" if own.name in ("float16", "bfloat16") else own.name
+
+
+def special(function):
+    """A function of floats, which takes whatever becomes an array and rounds its result once."""
+
+    @functools.wraps(function)
+    def call(*args):
+        first = real(args[0])
+        values = [first, *(real(beside(x, first)) for x in args[1:])]
+        own, work = _work_type(values)
+        out = function(*(v if v.dtype == work else v.astype(work) for v in values))
+        return out if out.dtype == own else out.astype(own)
+
+    return call
+
+
+def polynomial(t, coefficients):
+    """The first coefficient is that of the highest power."""
+    total = t * coefficients[0] + coefficients[1]
+    for c in coefficients[2:]:
+        total = total * t + c
+    return total
+
+
+def between(x, low, high):
+    """x where it lies between the bounds and for NaN; a bound elsewhere, which no gradient passes."""
+    p = plain(x)
+    x = x if low is None else weft.where(p < low, float(low), x)
+    return x if high is None else weft.where(p > high, float(high), x)
