@@ -92,15 +92,17 @@ def _floats(x):
     return x
 
 
-def _readings(args, code):
-    """Other values of the positional arguments, the most careful first."""
+def _readings(args, floats):
+    """What gives other values of the positional arguments, the most careful first."""
     lists = [i for i, a in enumerate(args) if _is_list(a)]
+    out = []
     if lists and lists[0] == 0:
-        yield (_array(args[0]), *args[1:])
+        out.append(lambda: (_array(args[0]), *args[1:]))
     if lists and lists != [0]:
-        yield tuple(_array(a) if i in lists else a for i, a in enumerate(args))
-    if code.startswith("array.") and code.endswith(".dtype"):
-        yield tuple(_floats(_array(a) if _is_list(a) else a) for a in args)
+        out.append(lambda: tuple(_array(a) if i in lists else a for i, a in enumerate(args)))
+    if floats:
+        out.append(lambda: tuple(_floats(_array(a) if _is_list(a) else a) for a in args))
+    return out
 
 
 def _scalars(x):
@@ -280,18 +282,20 @@ def _retried(function, raised, args, kwargs):
         return None
     given, named, after = understood
     changed = after or not _same(given, args) or named.keys() != kwargs.keys() or not _same(named.values(), kwargs.values())  # fmt: skip
-    try:
-        readings = ([given] if changed else []) + list(_readings(given, code))
-    except (TypeError, ValueError, AttributeError, IndexError, _core.Error):
-        return None
-    for reading in readings:
+    floats = code.startswith("array.") and code.endswith(".dtype")
+    refused = None
+    for reading in [*([lambda: given] if changed else []), *_readings(given, floats)]:
         try:
-            out = function(*reading, **named)
+            out = function(*reading(), **named)
             for step in after:
                 out = step(out)
-        except (TypeError, AttributeError, ValueError, IndexError, KeyError, _core.Error):
+        except (TypeError, AttributeError, ValueError, IndexError, KeyError, _core.Error) as error:
+            refused = error
             continue
         return (out,)
+    # Of numbers that were made floats the last word counts: what the device lacks, a singular matrix.
+    if floats and getattr(refused, "code", code) not in (code, "python.arguments"):
+        raise refused
     return None
 
 

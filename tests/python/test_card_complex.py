@@ -250,9 +250,8 @@ def test_functions_of_single_precision_are_close_everywhere(name, rng):
         for want, got in ((host.real, card.real), (host.imag, card.imag)):
             with np.errstate(all="ignore"):
                 ordinary = np.isfinite(want) & (want != 0)
-                np.testing.assert_array_equal(
-                    np.signbit(got)[want == 0], np.signbit(want)[want == 0]
-                )
+                zero = (want == 0) & ~np.isnan(host)  # beside NaN a zero has no certain sign
+                np.testing.assert_array_equal(np.signbit(got)[zero], np.signbit(want)[zero])
                 np.testing.assert_array_equal(got[~ordinary], want[~ordinary])
                 unit = np.spacing(np.abs(want[ordinary]))
                 far = np.abs(got[ordinary].astype(float) - want[ordinary]) / unit

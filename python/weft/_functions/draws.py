@@ -80,13 +80,12 @@ class _Default(Generator):
         return weft.random._state["key"]
 
     def get_state(self):
-        with weft.random._lock:
-            return _state_bytes(weft.random._state["key"], weft.random._state["offset"])
+        state = dict(weft.random._state)  # at one moment
+        return _state_bytes(state["key"], state["offset"])
 
     def set_state(self, state):
         seed, offset = _state_words(state)
-        with weft.random._lock:
-            weft.random._state.update(key=seed, offset=offset)
+        weft.random._state.update(key=seed, offset=offset)
         return self
 
 
