@@ -100,6 +100,18 @@ def _size(shape, *numbers):
 _ZERO = float("0")  # the default itself, which a number that is given never is
 
 
+def _not_numpys(name, shape, first):
+    """normal(0, 1, 10) is NumPy's order; a shape of 0 with numbers behind it would be an empty array in silence."""
+    if type(shape) is int and shape == 0 and first is not _ZERO:
+        raise _error(
+            _core.DTypeError,
+            "random.shape.place",
+            f"{name} of shape 0 with numbers behind it",
+            ["legal: the shape first, or size= by name with the numbers first, as in NumPy"],
+            help=f"weft.random.{name}(10, 0, 1), or weft.random.{name}(0, 1, size=10)",
+        )
+
+
 def _size_last(size, given, low, high):
     """(shape, first, second number) of a call with NumPy's size=: its numbers stand where the shape and the first stand here."""
     first, second, rest = given
@@ -112,6 +124,8 @@ def uniform(shape=(), low=_ZERO, high=1.0, *, dtype=None, device=None, key=None,
     """Uniform in [low, high). With size= the numbers come first, as in NumPy: uniform(low, high, size=(2, 3))."""
     if size is not None:
         shape, low, high = _size_last(size, (shape, low, high), _ZERO, 1.0)
+    else:
+        _not_numpys("uniform", shape, low)
     if key is None and not _captured():
         x = _core._random_draw(False, _state, shape, low, high, dtype, device)
         if x is not None:
@@ -140,6 +154,8 @@ def normal(
     """Normal (Gaussian). With size= the numbers come first, as in NumPy: normal(loc, scale, size=(2, 3))."""
     if size is not None:
         shape, mean, std = _size_last(size, (shape, mean, std), _ZERO, 1.0)
+    else:
+        _not_numpys("normal", shape, mean)
     mean, std = mean if loc is None else loc, std if scale is None else scale
     if key is None and not _captured():
         x = _core._random_draw(True, _state, shape, mean, std, dtype, device)

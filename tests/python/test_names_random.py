@@ -61,3 +61,13 @@ def test_older_names_and_numpys_order():
         weft.random.default_rng(2).permuted(weft.reshape(weft.arange(12), (3, 4)), axis=1).numpy()
     )
     assert (np.sort(rows, 1) == np.arange(12).reshape(3, 4)).all()
+
+
+@pytest.mark.parametrize("name", ["normal", "uniform"])
+def test_numpys_order_is_no_empty_array(name):
+    function = getattr(weft.random, name)
+    with pytest.raises(weft.DTypeError) as caught:
+        function(0, 1, 10)
+    assert caught.value.code == "random.shape.place" and "size=10" in str(caught.value)
+    assert function(0).shape == (0,) and function(0, 1, size=10).shape == (10,)
+    assert function((0,), 0.0, 1.0).shape == (0,)
