@@ -38,6 +38,8 @@ CASES = {
     "two numbers and three": ("cross", np.array([[1.0, 2]]), np.array([3.0, 4, 5])),
     "stacks in all pairs": ("dot", STACK.reshape(2, 3, 4), STACK.reshape(2, 4, 3)),
     "one number": ("inner", np.array(2.0), STACK),
+    "a spread of complex numbers": ("var", np.array([1 + 2j, 3, 4 - 1j])),
+    "a deviation of complex numbers": ("std", np.array([[1 + 2j, 3], [0, 1j]], "F"), 0),
     "from all in a row": ("take", STACK.reshape(4, 6), np.array([[0, 23], [7, 3]])),
 }  # fmt: skip
 
@@ -78,3 +80,33 @@ def test_gradients_of_rests():
     weft.fmod(x, y).sum().backward()
     np.testing.assert_array_equal(x.grad.numpy(), [1, 1, 1])
     np.testing.assert_array_equal(y.grad.numpy(), [-2, 2, 2])  # -trunc(x / y)
+
+
+@pytest.mark.parametrize("p", [2, 1, 0, 3, INF, -INF, "fro"])
+@pytest.mark.parametrize("values", [[3.0, -4.0, 0.0, 1.0], [3 + 4j, 0, 1j]])
+def test_norms_of_vectors(p, values):
+    want = np.linalg.norm(np.array(values), None if p == "fro" else p)
+    for x in (weft.asarray(values), weft.Tensor(weft.asarray(values), requires_grad=False)):
+        got = x.norm(p)
+        assert got.dtype.kind == "f" and abs(got.item() - want) < 1e-6
+    assert abs(weft.dist(weft.asarray([3 + 4j, 1]), weft.asarray([0j, 1])).item() - 5) < 1e-6
+
+
+def test_gather_takes_indices_that_are_shorter():
+    x = weft.Tensor(weft.asarray(np.arange(12.0).reshape(3, 4)))
+    got = weft.gather(x, 1, weft.asarray([[2, 1, 0, 0, 3]]))
+    np.testing.assert_array_equal(got.numpy(), [[2, 1, 0, 0, 3]])
+    np.testing.assert_array_equal(weft.gather(x, 0, weft.asarray([[2, 1]])).numpy(), [[8, 5]])
+    got.sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [[2, 1, 1, 1], [0] * 4, [0] * 4])
+
+
+def test_medians_of_tensors_without_nan():
+    x = weft.Tensor(weft.asarray([[3.0, -4, 0], [1, NAN, 2]]), requires_grad=False)
+    values, places = weft.nanmedian(x, 1)
+    np.testing.assert_array_equal(values.numpy(), [0, 1])  # the lower of two, as in PyTorch
+    np.testing.assert_array_equal(places.numpy(), [2, 0])
+    assert weft.nanmedian(weft.Tensor(weft.asarray([4, 2, 1, 3]), requires_grad=False)).item() == 2
+    assert np.isnan(
+        weft.nanmedian(weft.Tensor(weft.asarray([NAN, NAN]), requires_grad=False)).item()
+    )

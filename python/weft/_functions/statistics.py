@@ -159,8 +159,29 @@ def median(x, axis=None, keepdims=False):
 
 
 def nanmedian(x, axis=None, keepdims=False):
-    """The median of what is no NaN; of an even count the mean of the two in the middle, as in NumPy."""
-    return nanquantile(x, 0.5, axis, keepdims)
+    """The median of what is no NaN. Of an array as in NumPy: of an even count the mean of the two in the middle. Of a tensor as in
+    PyTorch: the lower of the two, and along an axis (value, position)."""
+    x = value(x)
+    if not isinstance(x, Tensor):
+        return nanquantile(x, 0.5, axis, keepdims)
+    line, at = (x.reshape(-1), 0) if axis is None else (x, axis_of(x, axis))
+    order = weft.argsort(plain(line), axis=at)  # NaN is last
+    floats = plain(line).dtype.kind == "f"
+    nans = (
+        weft.sum(weft.isnan(plain(line)).astype("int64"), axis=at, keepdims=True) if floats else 0
+    )
+    middle = (
+        weft.maximum((line.shape[at] - nans - 1) // 2, 0) if floats else (line.shape[at] - 1) // 2
+    )
+    if not floats:
+        middle = weft.full_like(weft.sum(order, axis=at, keepdims=True), middle)
+    place = weft.take_along_axis(order, middle, axis=at)
+    found = weft.take_along_axis(line, place, axis=at)
+    if axis is None:
+        return found.reshape(())
+    return (
+        (found, place) if keepdims else (weft.squeeze(found, axis=at), weft.squeeze(place, axis=at))
+    )
 
 
 def _with(x, number):

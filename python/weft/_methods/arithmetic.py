@@ -6,6 +6,8 @@ from __future__ import annotations
 import math
 import operator
 
+import math
+
 import weft
 
 from .tools import also, filled, plain
@@ -96,10 +98,20 @@ class Arithmetic:
         return weft.where(weft.asarray(plain(mask)).astype("bool"), value, self)
 
     def norm(self, p=2, dim=None, keepdim=False):
-        """The p-norm over all elements, or along an axis."""
+        """The p-norm over all elements, or along an axis; inf: the largest magnitude, -inf: the least, 0: the count of non-zeros."""
+        if p in ("fro", None):
+            p = 2
+        if p == "nuc":
+            return weft.linalg.norm(self, "nuc")
+        x = weft.abs(self) if p != 2 or self.dtype.kind == "c" else self
         if p == 2:
-            return weft.sqrt((self * self).sum(dim, keepdim))
-        return (weft.abs(self) ** p).sum(dim, keepdim) ** (1.0 / p)
+            return weft.sqrt((x * x).sum(dim, keepdim))
+        if p in (math.inf, -math.inf):
+            extreme = weft.max if p > 0 else weft.min
+            return extreme(x, axis=dim, keepdims=keepdim)
+        if p == 0:
+            return (x != 0).astype(x.dtype).sum(dim, keepdim)
+        return x.sum(dim, keepdim) if p == 1 else (x**p).sum(dim, keepdim) ** (1.0 / p)
 
     def addmm(self, a, b, *, beta=1, alpha=1):
         """beta * self + alpha * (a @ b)."""

@@ -56,8 +56,16 @@ class Selection:
         return weft.take(self, weft.asarray(plain(index)), axis=dim)
 
     def gather(self, dim, index):
-        """The element at index[..., i, ...] along an axis for each position of index."""
-        return weft.take_along_axis(self, weft.asarray(plain(index)), axis=dim)
+        """The element at index[..., i, ...] along an axis for each position of index, which may be shorter along the others."""
+        index = weft.asarray(plain(index))
+        x, dim = self, axis_of(self, dim) if self.ndim else dim
+        if index.ndim == x.ndim:
+            cut = [slice(None)] * x.ndim
+            for d, (wanted, there) in enumerate(zip(index.shape, x.shape)):
+                if d != dim and wanted < there:
+                    cut[d] = slice(0, wanted)
+            x = x[tuple(cut)] if any(c != slice(None) for c in cut) else x
+        return weft.take_along_axis(x, index, axis=dim)
 
     def topk(self, k, dim=-1, largest=True):
         """(values, positions) of the k largest or smallest along an axis, in order."""

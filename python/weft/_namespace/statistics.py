@@ -136,7 +136,12 @@ def var(x, /, *, axis=None, correction=0.0, keepdims=False):
     narrow = _name(x.dtype) in _NARROW
     wide = x.astype(_float32) if narrow or _name(x.dtype) in _INTEGERS else x
     centred = wide - mean(wide, axis=axis, keepdims=True)
-    total = sum(centred * centred, axis=axis, keepdims=keepdims)
+    if x.dtype.kind == "c":
+        real, imag = _row("real")(centred), _row("imag")(centred)
+        squares = real * real + imag * imag
+    else:
+        squares = centred * centred
+    total = sum(squares, axis=axis, keepdims=keepdims)
     n = _count(x, axis) - correction
     out = total / n if n > 0 else total * _math.nan
     return out.astype(x.dtype) if narrow else out
