@@ -873,7 +873,7 @@ class NDArray:
     def masked_fill(self, mask: Any, value: Any) -> Any:
         """With `value` where the mask, which broadcasts, is true."""
     def norm(self, p: Any = 2, dim: Any = None, keepdim: Any = False) -> Any:
-        """The p-norm over all elements, or along an axis."""
+        """The p-norm over all elements, or along an axis; inf: the largest magnitude, -inf: the least, 0: the count of non-zeros."""
     def addmm(self, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
         """beta * self + alpha * (a @ b)."""
     def mv(self, vector: Any) -> Any:
@@ -1129,7 +1129,7 @@ class NDArray:
     def index_select(self, dim: Any, index: Any) -> Any:
         """Entries at positions along an axis."""
     def gather(self, dim: Any, index: Any) -> Any:
-        """The element at index[..., i, ...] along an axis for each position of index."""
+        """The element at index[..., i, ...] along an axis for each position of index, which may be shorter along the others."""
     def topk(self, k: Any, dim: Any = -1, largest: Any = True) -> Any:
         """(values, positions) of the k largest or smallest along an axis, in order."""
     def masked_select(self, mask: Any) -> Any:
@@ -1508,11 +1508,11 @@ class Tensor:
     def expand_as(self, other: Tensor) -> Tensor:
         """Broadcast to the shape of another."""
     def norm(self, p: _builtins.float = 2, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _bool = False) -> Tensor:
-        """The p-norm over all elements, or along an axis."""
+        """The p-norm over all elements, or along an axis; inf: the largest magnitude, -inf: the least, 0: the count of non-zeros."""
     def index_select(self, dim: _builtins.int, index: Any) -> Tensor:
         """Entries at positions along an axis."""
     def gather(self, dim: _builtins.int, index: Any) -> Tensor:
-        """The element at index[..., i, ...] along an axis for each position of index."""
+        """The element at index[..., i, ...] along an axis for each position of index, which may be shorter along the others."""
     def cumsum(self, dim: _builtins.int) -> Tensor:
         """Running sums along an axis; of all elements in a row without one, as in NumPy."""
     def clamp(self, min: _Number | None = None, max: _Number | None = None) -> Tensor:
@@ -3413,7 +3413,7 @@ def fmod(input: Tensor | _ArrayLike, other: Any) -> Any:
 def frac(input: Tensor | _ArrayLike) -> Any:
     """self - trunc(self)."""
 def gather(input: Tensor | _ArrayLike, dim: Any, index: Any) -> Any:
-    """The element at index[..., i, ...] along an axis for each position of index."""
+    """The element at index[..., i, ...] along an axis for each position of index, which may be shorter along the others."""
 def ge(input: Tensor | _ArrayLike, other: Any) -> Any:
     """self >= other, as an array of bool."""
 def ger(input: Tensor | _ArrayLike, other: Any) -> Any:
@@ -3475,7 +3475,7 @@ def ne(input: Tensor | _ArrayLike, other: Any) -> Any:
 def neg(input: Tensor | _ArrayLike) -> Any:
     """-self."""
 def norm(input: Tensor | _ArrayLike, p: Any = 2, dim: Any = None, keepdim: Any = False) -> Any:
-    """The p-norm over all elements, or along an axis."""
+    """The p-norm over all elements, or along an axis; inf: the largest magnitude, -inf: the least, 0: the count of non-zeros."""
 def numel(input: Tensor | _ArrayLike) -> Any:
     """As size."""
 def outer(input: Tensor | _ArrayLike, other: Any) -> Any:
@@ -3797,7 +3797,9 @@ def nancumsum(x: Any, axis: Any = None) -> Any:
 def nanmax(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
     """The largest of what is no NaN; NaN where there is nothing else."""
 def nanmedian(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    """The median of what is no NaN; of an even count the mean of the two in the middle, as in NumPy."""
+    """The median of what is no NaN. Of an array as in NumPy: of an even count the mean of the two in the middle. Of a tensor as in
+    PyTorch: the lower of the two, and along an axis (value, position).
+    """
 def nanmin(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
     """The smallest of what is no NaN; NaN where there is nothing else."""
 def nanpercentile(x: Any, q: Any, axis: Any = None, keepdims: Any = False) -> Any:

@@ -120,9 +120,12 @@ def _refuse(function, owner, name, raised, args, kwargs):
     if isinstance(raised, _core.Error):
         reason = getattr(raised, "_reason", None)
     if owner is None and inspect.isfunction(function) and _is_ours(raised.__traceback__):
-        from ._manners import retried
-
-        meant = retried(function, raised, args, kwargs)
+        try:
+            from ._manners import retried
+        except (OSError, MemoryError):  # a host at its limits: what was raised says so
+            meant = None
+        else:
+            meant = retried(function, raised, args, kwargs)
         if meant is not None:
             return meant
     if reason is None or not _is_ours(raised.__traceback__):

@@ -100,9 +100,14 @@ def _size(shape, *numbers):
 _ZERO = float("0")  # the default itself, which a number that is given never is
 
 
-def _not_numpys(name, shape, first):
+def _not_numpys(name, shape, first, second):
     """normal(0, 1, 10) is NumPy's order; a shape of 0 with numbers behind it would be an empty array in silence."""
-    if type(shape) is int and shape == 0 and first is not _ZERO:
+    if (
+        type(shape) is int
+        and shape == 0
+        and first is not _ZERO
+        and not isinstance(second, (tuple, list))
+    ):
         raise _error(
             _core.DTypeError,
             "random.shape.place",
@@ -125,7 +130,7 @@ def uniform(shape=(), low=_ZERO, high=1.0, *, dtype=None, device=None, key=None,
     if size is not None:
         shape, low, high = _size_last(size, (shape, low, high), _ZERO, 1.0)
     else:
-        _not_numpys("uniform", shape, low)
+        _not_numpys("uniform", shape, low, high)
     if key is None and not _captured():
         x = _core._random_draw(False, _state, shape, low, high, dtype, device)
         if x is not None:
@@ -155,7 +160,7 @@ def normal(
     if size is not None:
         shape, mean, std = _size_last(size, (shape, mean, std), _ZERO, 1.0)
     else:
-        _not_numpys("normal", shape, mean)
+        _not_numpys("normal", shape, mean, std)
     mean, std = mean if loc is None else loc, std if scale is None else scale
     if key is None and not _captured():
         x = _core._random_draw(True, _state, shape, mean, std, dtype, device)

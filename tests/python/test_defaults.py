@@ -17,6 +17,8 @@ EXCEPTIONS = {
     ("torch.nn", "ModuleList", "modules"): "no modules: () and None",
     ("torch.nn", "ParameterList", "values"): "no parameters: () and None",
     ("torch.nn", "NLLLoss", "ignore_index"): "None stands for -100 where the labels are integers",
+    ("torch.nn", "NLLLoss2d", "ignore_index"): "as NLLLoss",
+    ("torch.optim", "SparseAdam", "betas"): "as Adam",
     ("torch.nn.functional", "nll_loss", "ignore_index"): "None stands for -100",
     ("torch.nn.functional", "cross_entropy", "ignore_index"): "None stands for -100",
     ("torch.nn", "CrossEntropyLoss", "ignore_index"): "None stands for -100",

@@ -290,8 +290,8 @@ ERRORS = [
     (lambda x: x.__setitem__(0, 1j), weft.DTypeError, "array.assign.dtype", "complex"),
     (lambda x: bool(x), weft.DTypeError, "array.item.size", "truth value"),
     (lambda x: weft.dtype("flaot32"), weft.DTypeError, "dtype.unknown", "float32"),
-    (lambda x: weft.dtype("half"), weft.DTypeError, "dtype.unknown", 'did you mean "float16"'),
-    (lambda x: weft.dtype("long"), weft.DTypeError, "dtype.unknown", 'did you mean "int64"'),
+    (lambda x: weft.dtype("bf16"), weft.DTypeError, "dtype.unknown", 'did you mean "bfloat16"'),
+    (lambda x: weft.dtype("i64"), weft.DTypeError, "dtype.unknown", 'did you mean "int64"'),
     (lambda x: weft.device("warp:0"), weft.ArgumentError, "device.unknown|target.unknown", "warp"),
     (lambda x: x.T.T[0].T, weft.ShapeError, "array.T.rank", "has 1"),
     (

@@ -501,10 +501,9 @@ def test_names_of_numpy_in_the_small_modules():
     for module, name, ours in [
         (weft.random, "randint", "integers"),
         (weft.random, "randn", "normal"),
-        (weft.linalg, "lu", "solve"),
+        (weft.linalg, "lu_factor", "lu"),
     ]:
-        with pytest.raises(AttributeError, match=f"no attribute '{name}'; here it is .*{ours}"):
-            getattr(module, name)
+        assert callable(getattr(module, name)) and callable(getattr(module, ours))
     with pytest.raises(AttributeError, match="module 'weft.fft' has no attribute 'wavelets'$"):
         weft.fft.wavelets
     for call in (

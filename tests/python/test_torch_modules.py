@@ -129,8 +129,8 @@ def test_an_axis_under_two_names_is_refused():
     ):
         error = refusal.refused(weft.ArgumentError, "array.axis.twice", call)
         assert "under two names" in str(error) and "one of the two" in error.help
-    with pytest.raises(TypeError, match="unexpected keyword argument 'dims'"):
-        weft.sum(weft.asarray(X), dims=1)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'rows'"):
+        weft.sum(weft.asarray(X), rows=1)
 
 
 def test_none_makes_an_axis_of_a_tensor():

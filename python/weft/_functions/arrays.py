@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+
 import weft
 
 from .._core import NDArray, Tensor
@@ -77,11 +79,13 @@ def frombuffer(buffer, dtype=None, count=-1, offset=0, *, requires_grad=False):
 
 def fromfile(file, dtype=None, count=-1, sep="", offset=0):
     """A vector of the numbers in a file: bytes of a type, or text with a separator."""
+    if hasattr(file, "read"):
+        text = file.read()
+        return fromstring(text, dtype, count, sep=sep) if sep else frombuffer(text, dtype, count, offset)  # fmt: skip
+    file = os.fspath(file)  # a number would be a descriptor: 0 waits for the terminal
     if sep:
         with open(file) as f:
             return fromstring(f.read(), dtype, count, sep=sep)
-    if hasattr(file, "read"):
-        return frombuffer(file.read(), dtype, count, offset)
     with open(file, "rb") as f:
         return frombuffer(f.read(), dtype, count, offset)
 

@@ -147,9 +147,9 @@ def rms_norm(x, normalized_shape, weight=None, eps=None):
 
 
 def batch_norm(
-    x, running_mean, running_var, weight=None, bias=None, training=False, eps=1e-5, momentum=None
+    x, running_mean, running_var, weight=None, bias=None, training=False, eps=1e-5, momentum=0.1
 ):
-    """(n, c, ...) over the batch when training, else by the running statistics, which are not changed here."""
+    """(n, c, ...) over the batch when training, which moves the running statistics by `momentum`, else by these."""
     if not training:
         return by_statistics(x, running_mean, running_var, weight, bias, eps)
     axes, shape = (0, *range(2, x.ndim)), (1, -1, *(1,) * (x.ndim - 2))

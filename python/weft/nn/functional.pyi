@@ -229,8 +229,8 @@ def instance_norm(x: Tensor, weight: Tensor | None = None, bias: _bool | None = 
     """group_norm with each channel a group of its own."""
 def local_response_norm(x: Tensor, size: Any, alpha: Any = 0.0001, beta: Any = 0.75, k: float = 1.0) -> Tensor:
     """x over (k + alpha * mean of the squares of `size` neighbouring channels) ** beta; zeros beyond the edges."""
-def batch_norm(x: Tensor, running_mean: Any, running_var: Any, weight: Tensor | None = None, bias: _bool | None = None, training: _bool = False, eps: float = 1e-05, momentum: float | None = None) -> Tensor:
-    """(n, c, ...) over the batch when training, else by the running statistics, which are not changed here."""
+def batch_norm(x: Tensor, running_mean: Any, running_var: Any, weight: Tensor | None = None, bias: _bool | None = None, training: _bool = False, eps: float = 1e-05, momentum: float = 0.1) -> Tensor:
+    """(n, c, ...) over the batch when training, which moves the running statistics by `momentum`, else by these."""
 def group_norm(x: Tensor, num_groups: Any, weight: Tensor | None = None, bias: _bool | None = None, eps: float = 1e-05) -> Tensor:
     """x (n, c, ...) with mean 0 and variance 1 over each group of neighbouring channels and all that follows, then
     times weight and plus bias, one number for each channel. Raises ShapeError when the groups do not divide c.

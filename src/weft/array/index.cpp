@@ -249,7 +249,7 @@ void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& 
   if (packed.size() == 0) return;
   const int bytes = elem_bytes(x.elem());
   ElementwiseFn add = kernels().elementwise[static_cast<int>(Op::add)][static_cast<int>(x.elem())];
-  if (accumulate && !add) {
+  if (accumulate && (!add || x.elem() == Elem::boolean)) {
     throw Error(ErrorKind::dtype, "array.scatter.dtype",
                 cat("cannot add up ", name_of(x.elem()), " at indices"));
   }
