@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+
 import weft
 
 from .. import _core
@@ -289,13 +291,12 @@ class ArrayMethods:
 
     def tofile(self, path, sep="", format="%s"):
         """Writes the elements in order: bytes, or text with a separator."""
-        if sep:
-            text = sep.join(format % v for v in self.reshape(-1).tolist())
-            with open(path, "w") as f:
-                f.write(text)
-        else:
-            with open(path, "wb") as f:
-                f.write(self.tobytes())
+        content = sep.join(format % v for v in self.reshape(-1).tolist()) if sep else self.tobytes()
+        if hasattr(path, "write"):
+            path.write(content)
+            return
+        with open(os.fspath(path), "w" if sep else "wb") as f:  # a number would be a descriptor
+            f.write(content)
 
     def tostring(self):
         """As tobytes."""
@@ -309,7 +310,10 @@ class ArrayMethods:
 
     def dump(self, path):
         """Writes the array as a pickle."""
-        with open(path, "wb") as f:
+        if hasattr(path, "write"):
+            path.write(self.dumps())
+            return
+        with open(os.fspath(path), "wb") as f:
             f.write(self.dumps())
 
     @property
