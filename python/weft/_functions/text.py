@@ -32,6 +32,10 @@ def loadtxt(fname, dtype=None, comments="#", delimiter=None, converters=None, sk
         fname, dtype=_host_type(kind), comments=comments, delimiter=delimiter, converters=converters,
         skiprows=skiprows, usecols=usecols, ndmin=ndmin, max_rows=max_rows,
     )  # fmt: skip
+    return _columns(found, kind, unpack)
+
+
+def _columns(found, kind, unpack):
     out = weft.asarray(found).astype(kind)
     return weft.unstack(out.T, axis=0) if unpack and out.ndim > 1 else out
 
@@ -55,8 +59,7 @@ def genfromtxt(fname, dtype=None, comments="#", delimiter=None, skip_header=0, s
         fname, dtype=_host_type(kind), comments=comments, delimiter=delimiter, skip_header=skip_header,
         skip_footer=skip_footer, usecols=usecols, filling_values=filling_values, max_rows=max_rows,
     )  # fmt: skip
-    out = weft.asarray(found).astype(kind)
-    return weft.unstack(out.T, axis=0) if unpack and out.ndim > 1 else out
+    return _columns(found, kind, unpack)
 
 
 def savetxt(
