@@ -2,7 +2,7 @@
 """Every public array function beside NumPy and PyTorch, over shape classes and element types, in one process.
 
     PYTHONPATH=python python bench/sweep.py [--device cpu|cuda] [--class NAME ...] [--only TEXT ...] [--threads N]
-        [--layouts 4,1e3 ...] [--dtypes float32 ...] [--seconds S] [--sample N --seed S] [--worst N] [--json F] [--cpu-time]
+        [--layouts 4,1e3 ...] [--dtypes float32 ...] [--seconds S] [--sample N --seed S] [--worst N] [--json F] [--cpu-time] [--kernels RATIO]
 
 A row is a function, a layout and a type (bench/sweep/cases.py has the table). Its result is compared with the first rival's before it
 is timed; all sides are warmed by the same two calls and sampled in turns; the figure is the ratio of medians, the better
@@ -99,7 +99,24 @@ def reference(case, layout, dtype, arrays, ours):
     return np.asarray(case.function(libraries.Numpy(), layout, "float32", rounded)())
 
 
-def run_row(case, layout, dtype, ours, rivals, seconds):
+def kernels(f, synchronize):
+    """'name launches x us' of one call's kernels on a card, the longest first."""
+    from torch.profiler import ProfilerActivity, profile
+
+    number, found = 5, collections.defaultdict(lambda: [0, 0.0])
+    with profile(activities=[ProfilerActivity.CUDA]) as taken:
+        for _ in range(number):
+            f()
+        synchronize()
+    for event in taken.events():
+        if str(event.device_type).endswith("CUDA"):
+            found[event.name][0] += 1
+            found[event.name][1] += event.device_time / number
+    rows = sorted(found.items(), key=lambda item: -item[1][1])[:6]
+    return [f"{name[:60]} {count / number:.1f} x {us:.1f}" for name, (count, us) in rows]
+
+
+def run_row(case, layout, dtype, ours, rivals, seconds, profiled=0.0):
     row = dict(name=case.name, **{"class": case.kind}, layout=layout, dtype=dtype)
     rng = np.random.default_rng(7)
     arrays = case.operands(rng, layout, dtype)
@@ -133,8 +150,10 @@ def run_row(case, layout, dtype, ours, rivals, seconds):
     del value, got
     work = {"weft": (f, ours.synchronize), **work}
     times = medians(work, seconds)
-    best = min(t for n, t in times.items() if n != "weft")
-    return dict(row, ratio=best / times["weft"], times=times)
+    ratio = min(t for n, t in times.items() if n != "weft") / times["weft"]
+    if ratio < profiled:
+        row["kernels"] = {n: kernels(*of_side) for n, of_side in work.items()}
+    return dict(row, ratio=ratio, times=times)
 
 
 def geometric(values):
@@ -160,6 +179,8 @@ def summary(rows, worst):
             print(
                 f"{r['ratio']:7.3f}  {r['name']:28s} {r['layout']:12s} {r['dtype']:10s} us: {text}"
             )
+            for side, found in r.get("kernels", {}).items():
+                print(f"           {side}: {'; '.join(found)}")
     for what in ("wrong", "absent"):
         found = [r for r in rows if what in r]
         print(f"\n{what}: {len(found)} of {len(rows)} rows")
@@ -188,6 +209,13 @@ def main():
         action="store_true",
         help="the process's processor time: one thread, a busy machine",
     )
+    parser.add_argument(
+        "--kernels",
+        type=float,
+        default=0,
+        metavar="RATIO",
+        help="on a card: name the kernels of rows below this ratio",
+    )
     parser.add_argument("--json")
     options = parser.parse_args()
     if options.cpu_time:
@@ -215,7 +243,7 @@ def main():
         if options.limit and time.monotonic() - begun > options.limit:
             print(f"{len(plan) - i} of {len(plan)} rows left out: {options.limit} s are over")
             break
-        row = run_row(case, layout, dtype, ours, rivals, options.seconds)
+        row = run_row(case, layout, dtype, ours, rivals, options.seconds, options.kernels)
         if row:
             rows.append(row)
         if sys.stderr.isatty():

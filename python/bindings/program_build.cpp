@@ -153,7 +153,9 @@ void bind_build(nb::module_& m) {
            [](PyFunction& f, nb::args args) {
              std::vector<runtime::CallArg> list = call_args(args);
              nb::gil_scoped_release release;
-             f.function->call(list).wait();
+             runtime::Event done = f.function->call(list);
+             // A card's work is ordered, and whoever reads a result waits for it.
+             if (f.function->device()->info().kind != runtime::DeviceKind::hardware) done.wait();
            })
       .def(
           "time",

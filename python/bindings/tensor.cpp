@@ -15,6 +15,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "array_type.h"
+#include "weft/array/on_device.h"
 #include "weft/autograd/convolution.h"
 #include "weft/autograd/grid_pool.h"
 #include "weft/autograd/grid_resample.h"
@@ -649,6 +650,16 @@ void bind_tensor(nb::module_& m) {
       "A tensor whose gradients are rule(inputs, output, incoming): one tensor or None for each "
       "input. Of the inputs it reads the values of those numbered in `read`.");
   m.def("_as_positions", [](const NDArray& x) { return as_positions(x); });
+  m.def(
+      "_check_later",
+      [](const NDArray& wrong, const std::string& code, const std::string& message,
+         const std::string& help) {
+        Error error(ErrorKind::index, code, message);
+        on_device().check_later(wrong, error.help(help));
+      },
+      nb::arg("wrong"), nb::arg("code"), nb::arg("message"), nb::arg("help"),
+      "Raises IndexError when the host next waits for the device, a card, where some of `wrong` is "
+      "true.");
   m.def("_gather_tensor", [](const Tensor& x, const NDArray& index) { return gather(x, {index}); });
 }
 

@@ -45,7 +45,10 @@ class TimeResult:
 
 
 class Function:
-    """A compiled function. Outputs are arguments; arguments are checked (dtype, shape, device, alignment)."""
+    """A compiled function. Outputs are arguments; arguments are checked (dtype, shape, device, alignment).
+
+    On a card a call returns when its kernels are in order behind earlier work, as array operations do; reading a result waits, and so does device.synchronize().
+    """
 
     def __init__(self, module, name):
         self._module, self._name, self._ready = module, name, {}

@@ -327,6 +327,32 @@ def test_reading_outside_is_told_when_the_host_waits(wait):
     weft.device(GRID).synchronize()
 
 
+@pytest.mark.parametrize("labels", [[0, 4, 2], [0, -1, 2]])
+def test_labels_outside_the_classes_are_reported_when_the_host_waits(labels):
+    logits = weft.Tensor(weft.ones((3, 4), device=GRID), requires_grad=True)
+    loss = weft.nn.functional.cross_entropy(logits, weft.asarray(labels, device=GRID))
+    loss.backward()
+    with pytest.raises(weft.IndexError, match=r"outside \[0, 4\)") as e:
+        loss.item()
+    assert e.value.code == "nn.cross_entropy.label"
+    right = weft.nn.functional.cross_entropy(logits, weft.asarray([0, 3, 2], device=GRID))
+    assert abs(right.item() - np.log(4)) < 1e-6
+
+
+def test_the_gradient_of_a_gather_adds_up_what_repeats():
+    x = np.random.default_rng(3).standard_normal((7, 5)).astype("float32")
+    at = np.array([6, -1, 0, 6, 3])
+    t = weft.Tensor(weft.asarray(x, device=GRID), requires_grad=True)
+    weft.take(t, weft.asarray(at, device=GRID), axis=0).sum().backward()
+    want = np.zeros_like(x)
+    np.add.at(want, at, 1.0)
+    np.testing.assert_array_equal(t.grad.numpy(), want)
+    wrong = weft.take(t, weft.asarray(at + 2, device=GRID), axis=0).sum()
+    wrong.backward()  # element 0 stands for what lies outside until the host waits
+    with pytest.raises(weft.IndexError, match="outside axis 0"):
+        wrong.item()
+
+
 def test_many_pending_checks_are_looked_at_in_between():
     dx, i = device(np.arange(5.0)), device(np.array([7]))
     with pytest.raises(IndexError, match="index 7 is outside axis 0"):

@@ -162,6 +162,47 @@ def _start_all_reduce(x, op, group, overlap=False):
     return _reduced(moved, out, op, group, moved.transport.all_reduce, overlap)
 
 
+def reduce_together(arrays, op, group):
+    """A Work for the combinations of several arrays of one type and device, in their order: beside other work of the device.
+
+    A transport that takes several at once reads them where they lie; for others they travel in one message.
+    """
+    first = arrays[0]
+    name, transport = str(first.dtype), group.transport(first.device.name)
+    if transport is None or not transport.several or transport.reduces(name) != name:
+        flat = [a.reshape((-1,)) for a in arrays]
+        whole = flat[0] if len(flat) == 1 else weft.concat(flat, axis=0)
+        return _Parts(_start_all_reduce(whole, op, group, overlap=True), arrays)
+    moved = [_Moved(group, a, True) for a in arrays]
+    for a in arrays:
+        _combinable(a, op, "all_reduce")
+        _compared(group, "all_reduce", a, op)
+    out = [m.empty(a.shape) for m, a in zip(moved, arrays)]
+    done = transport.all_reduce_several([m.sent for m in moved], out, op)
+
+    def finish():
+        done()
+        return out
+
+    return Work(finish)
+
+
+class _Parts(Work):
+    """Arrays that travel as one."""
+
+    def __init__(self, whole, arrays):
+        shapes = [(a.size, a.shape) for a in arrays]
+
+        def finish():
+            flat, at, out = whole.wait(), 0, []
+            for size, shape in shapes:
+                out.append(flat[at : at + size].reshape(shape))
+                at += size
+            return out
+
+        super().__init__(finish)
+
+
 def _start_all_gather(x, group, overlap=False):
     x = _array(x, "all_gather")
     _compared(group, "all_gather", x)

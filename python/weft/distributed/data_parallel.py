@@ -8,7 +8,7 @@ import weakref
 import weft
 
 from .. import _core
-from .collectives import all_reduce, broadcast
+from .collectives import broadcast, reduce_together
 from .group import resolve
 
 
@@ -90,12 +90,10 @@ class DataParallel(weft.nn.Module):
             self._send(b)
 
     def _send(self, bucket):
-        parts = [
-            weft.zeros_like(p.data).reshape((-1,)) if p.grad is None else p.grad.data.reshape((-1,))
-            for p in bucket.params
+        gradients = [
+            weft.zeros_like(p.data) if p.grad is None else p.grad.data for p in bucket.params
         ]
-        whole = parts[0] if len(parts) == 1 else weft.concat(parts, axis=0)
-        bucket.work = all_reduce(whole, "mean", self._group, async_op=True)
+        bucket.work = reduce_together(gradients, "mean", self._group)
 
     def _finish(self):
         self._running = False
@@ -103,10 +101,8 @@ class DataParallel(weft.nn.Module):
             if bucket.work is None:
                 self._send(bucket)
         for bucket in self._buckets:
-            whole, at = bucket.work.wait(), 0
-            for p in bucket.params:
-                p.grad = weft.Tensor(whole[at : at + p.size].reshape(p.shape), requires_grad=False)
-                at += p.size
+            for p, mean in zip(bucket.params, bucket.work.wait()):
+                p.grad = weft.Tensor(mean, requires_grad=False)
             bucket.reset()
 
 

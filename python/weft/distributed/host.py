@@ -37,7 +37,7 @@ def _step(begun):
 class Mpi:
     """A communicator of mpi4py."""
 
-    name, means = "mpi", False
+    name, means, several = "mpi", False, False
 
     def __init__(self, communicator, check):
         from mpi4py import MPI
@@ -175,7 +175,7 @@ class _Waited:
 class Gloo:
     """A process group of torch.distributed with Gloo."""
 
-    name, means = "gloo", False
+    name, means, several = "gloo", False, False
 
     def __init__(self, group, ranks, rank, check):
         import torch

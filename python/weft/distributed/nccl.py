@@ -133,7 +133,7 @@ class _Issued:
 class Nccl:
     """One communicator. `exchange(bytes or None) -> bytes` hands rank 0's identifier to all."""
 
-    name, means = "nccl", True
+    name, means, several = "nccl", True, True
 
     def __init__(self, rank, size, device, exchange):
         self.rank, self.size = rank, size
@@ -223,9 +223,12 @@ class Nccl:
             self._issued.clear()
 
     def all_reduce(self, send, recv, op, overlap=False):
-        kind, parts = _TYPES[str(send.dtype)]
-        call = ("ncclAllReduce", _at(send), _at(recv), send.size * parts, kind, _OPS[op])
-        return self._run([call], (send, recv), overlap)
+        return self._run([_reduction(send, recv, op)], (send, recv), overlap)
+
+    def all_reduce_several(self, send, recv, op):
+        """Each of `send` into the array of `recv` in its place, beside weft's kernels."""
+        calls = [_reduction(s, r, op) for s, r in zip(send, recv)]
+        return self._run(calls, (*send, *recv), True)
 
     def reduce_scatter(self, send, recv, op, overlap=False):
         kind, parts = _TYPES[str(send.dtype)]
@@ -298,6 +301,11 @@ def _aborted(rank):
         f"a collective on rank {rank} after its communicator was ended",
         help="another rank has failed, or weft.distributed.shutdown() was called",
     )
+
+
+def _reduction(send, recv, op):
+    kind, parts = _TYPES[str(send.dtype)]
+    return ("ncclAllReduce", _at(send), _at(recv), send.size * parts, kind, _OPS[op])
 
 
 def _at(array):

@@ -172,6 +172,25 @@ def nll_loss(log_probabilities, labels, ignore_index=None, reduction="mean", wei
     return _mean_of(losses, keep, reduction, shape)
 
 
+def _checked_labels(labels, classes):
+    """(labels within [0, classes), where they were not or None): raises for the latter, on a card when the host next waits for it."""
+    code, message = "nn.cross_entropy.label", f"a label is outside [0, {classes})"
+    help = "count classes from 0; ignore_index leaves labels out"
+    device = labels.device
+    recording = _core._recording(device)
+    if not recording and not device.limits.get("threads_per_block", 0):
+        if labels.size and (int(weft.min(labels)) < 0 or int(weft.max(labels)) >= classes):
+            raise _error(weft.IndexError, code, message, help=help)
+        return labels, None
+    wrong = (labels < 0) | (labels >= classes)
+    safe = weft.where(wrong, 0, labels)
+    if recording:  # nobody can be told: the loss of such a label is no number
+        return safe, wrong
+    if labels.size:
+        _core._check_later(wrong, code, message, help)
+    return safe, None
+
+
 def _chosen(rows, labels, ignore_index, smoothing, weight):
     """(losses of the rows, how much each counts in a mean, or None where all count as one)."""
     n, classes = rows.shape
@@ -189,17 +208,7 @@ def _chosen(rows, labels, ignore_index, smoothing, weight):
     if ignore_index is not None:
         valid = labels != ignore_index
         labels = weft.where(valid, labels, 0)
-    wrong = None
-    if _core._recording(labels.device):  # nobody can be told: the loss of such a label is no number
-        wrong = (labels < 0) | (labels >= classes)
-        labels = weft.where(wrong, 0, labels)
-    elif labels.size and (int(weft.min(labels)) < 0 or int(weft.max(labels)) >= classes):
-        raise _error(
-            weft.IndexError,
-            "nn.cross_entropy.label",
-            f"a label is outside [0, {classes})",
-            help="count classes from 0; ignore_index leaves labels out",
-        )
+    labels, wrong = _checked_labels(labels, classes)
     flat = rows.reshape(n * classes)
     at = weft.arange(n, dtype=labels.dtype, device=rows.device) * classes + labels
     losses = -_core._gather_tensor(flat, at)
@@ -221,7 +230,7 @@ def _chosen(rows, labels, ignore_index, smoothing, weight):
 
 def _mean_of(losses, keep, reduction, shape):
     if keep is not None and reduction == "mean":
-        return losses.sum() / float(weft.sum(keep))
+        return losses.sum() / Tensor(weft.sum(keep), requires_grad=False)
     out = _reduced(losses, reduction)
     return out.reshape(*shape) if reduction == "none" else out
 

@@ -215,13 +215,13 @@ NDArray gather(const NDArray& x, std::span<const NDArray> indices) {
 constexpr std::int64_t kKept = 1 << 16;
 
 void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& value,
-             bool accumulate) {
+             bool accumulate, Checked checked) {
   if (!x.on_host()) {
     if (is_complex(x.elem())) {
       const NDArray z = value.elem() == x.elem() ? value : value.astype(x.elem());
-      return scatter(as_reals(x), indices, as_reals(z), accumulate);
+      return scatter(as_reals(x), indices, as_reals(z), accumulate, checked);
     }
-    return on_device().scatter(x, indices, value, accumulate);
+    return on_device().scatter(x, indices, value, accumulate, checked);
   }
   Dims shape = index_shape(indices);
   const std::vector<Line> lines = lines_of(x, indices, shape);

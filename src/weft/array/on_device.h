@@ -22,6 +22,9 @@ class DeviceOperators {
   virtual bool packs(const Ref<Device>& device, Elem elem) const = 0;
   /// Waits for nothing: throws what a finished check has found (devices/pending_checks.h).
   virtual void settle(const Ref<Device>& device) const = 0;
+  /// Throws `error` where some element of `wrong`, booleans on a device with a grid, is true: when
+  /// the host next waits for the device.
+  virtual void check_later(const NDArray& wrong, const Error& error) const = 0;
 
   /// out = row(args). Throws Error(device, "array.<op>.kernel") when there is no way.
   virtual void elementwise(Op op, Elem compute, const NDArray& out,
@@ -72,7 +75,7 @@ class DeviceOperators {
   virtual NDArray take_along(const NDArray& x, const NDArray& indices, int axis) const = 0;
   /// Equal indices: the last value stands, or all are added when `accumulate`.
   virtual void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& value,
-                       bool accumulate) const = 0;
+                       bool accumulate, Checked checked) const = 0;
   virtual std::vector<NDArray> nonzero(const NDArray& x) const = 0;
   /// x[mask] of equal shapes; for devices with a grid.
   virtual NDArray select_marked(const NDArray& x, const NDArray& mask) const = 0;

@@ -114,9 +114,11 @@ NDArray take(const NDArray& x, const NDArray& indices, int axis);
 NDArray take_along_axis(const NDArray& x, const NDArray& indices, int axis);
 /// x[i0, i1, ...]: index arrays for the leading axes, broadcast together.
 NDArray gather(const NDArray& x, std::span<const NDArray> indices);
+/// Whether a gather has checked the same indices of the same extents: its gradient need not wait.
+enum class Checked : std::uint8_t { no, yes };
 /// x[i0, i1, ...] = value, or += when accumulate.
 void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& value,
-             bool accumulate);
+             bool accumulate, Checked checked = Checked::no);
 /// One int64 array for each axis: where x is not zero.
 std::vector<NDArray> nonzero(const NDArray& x);
 /// The mask's extents are those of x from `axis` on; an axis of extent 0 marks nothing anywhere, as

@@ -413,7 +413,7 @@ Tensor gather(const Tensor& x, std::vector<NDArray> indices) {
       "gather", std::move(data), {x},
       [indices](const GradientCall& c) {
         NDArray grown = full(c.g.data().device(), c.g.elem(), c.x[0].shape(), Scalar(0));
-        scatter(grown, indices, c.g.data(), true);
+        scatter(grown, indices, c.g.data(), true, Checked::yes);
         return std::vector<Tensor>{make_tensor(
             "scatter", std::move(grown), {c.g},
             [indices](const GradientCall& d) { return std::vector<Tensor>{gather(d.g, indices)}; },

@@ -27,6 +27,9 @@ class Operators final : public DeviceOperators {
     return machine_of(device).packs(elem);
   }
   void settle(const Ref<Device>& device) const override { settle_pending(device); }
+  void check_later(const NDArray& wrong, const Error& error) const override {
+    add_pending(wrong, error);
+  }
 
   void elementwise(Op op, Elem compute, const NDArray& out,
                    std::span<const Arg> args) const override {
@@ -112,8 +115,8 @@ class Operators final : public DeviceOperators {
     return device_take_along(x, indices, axis);
   }
   void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& value,
-               bool accumulate) const override {
-    if (weft::has_grid(x)) grid_scatter(x, indices, value, accumulate);
+               bool accumulate, Checked checked) const override {
+    if (weft::has_grid(x)) grid_scatter(x, indices, value, accumulate, checked);
     else device_scatter(x, indices, value, accumulate);
   }
   std::vector<NDArray> nonzero(const NDArray& x) const override {

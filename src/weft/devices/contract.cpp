@@ -56,8 +56,7 @@ std::int64_t largest(const Dims& steps) {
 
 /// Neighbours along which axis lie together, and whether whole vectors of them can be read.
 Read read_of(const NDArray& x, Elem compute, const Dims& outer, const Dims& steps,
-             const Dims& summed, const Dims& summed_steps, const Dims& batch_steps, bool vectors,
-             bool instruction) {
+             const Dims& summed, const Dims& summed_steps, const Dims& batch_steps, bool vectors) {
   auto fastest = [](const Dims& d) { return std::abs(d[d.size() - 1]); };
   const bool along_summed =
       product(summed) > 1 && (fastest(summed_steps) < fastest(steps) || product(outer) == 1);
@@ -75,8 +74,7 @@ Read read_of(const NDArray& x, Elem compute, const Dims& outer, const Dims& step
            whole(Dims(axes.data(), last)) && whole(other);
   };
   if (along_summed) {
-    return instruction && summed.size() == 1 && lies(summed, summed_steps, steps) ? Read::terms
-                                                                                  : Read::summed;
+    return summed.size() == 1 && lies(summed, summed_steps, steps) ? Read::terms : Read::summed;
   }
   return lies(outer, steps, summed_steps) ? Read::wide : Read::rows;
 }
@@ -91,7 +89,10 @@ bool stores_vectors(const NDArray& out, const ContractSpec& spec, const Contract
   };
   const int last = c.n.size() - 1;
   const Tile& t = spec.tile;
-  const std::int64_t neighbours = t.instruction ? 2 : std::min<std::int64_t>(4, t.each_n);
+  const std::int64_t neighbours = t.instruction ? 2
+                                  : spec.read_b == Read::terms
+                                      ? 1
+                                      : std::min<std::int64_t>(4, t.each_n);
   // Conversions are not made in vectors, and a thread must have whole ones.
   return vectors && neighbours % lanes == 0 && spec.store == spec.out && lanes <= 4 &&
          begins_at(out, 16) && steps.inner[last] == 1 && whole(c.n[last]) &&
@@ -129,10 +130,8 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
   spec.out = sum_elem(out.elem()), spec.a = a.elem(), spec.b = b.elem();
   const bool instruction =
       spec.out == Elem::float64 && (grid.double_products() || (in.variant & 4));
-  spec.read_a =
-      read_of(a, spec.out, c.m, c.a.outer, c.k, c.a.inner, c.a.batch, vectors, instruction);
-  spec.read_b =
-      read_of(b, spec.out, c.n, c.b.inner, c.k, c.b.outer, c.b.batch, vectors, instruction);
+  spec.read_a = read_of(a, spec.out, c.m, c.a.outer, c.k, c.a.inner, c.a.batch, vectors);
+  spec.read_b = read_of(b, spec.out, c.n, c.b.inner, c.k, c.b.outer, c.b.batch, vectors);
   const std::int64_t bytes = elem_bytes(spec.out);
   TileChoice choice = choose_tile(grid, bytes, batch, m, n, k,
                                   in_vectors(spec.read_a) + in_vectors(spec.read_b), instruction);

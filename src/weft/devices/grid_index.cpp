@@ -295,7 +295,7 @@ NDArray grid_gather(const NDArray& x, std::span<const NDArray> indices, int oute
 }
 
 void grid_scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& value,
-                  bool accumulate) {
+                  bool accumulate, Checked checked) {
   if (accumulate && x.elem() == Elem::boolean) {
     throw Error(ErrorKind::dtype, "array.scatter.dtype",
                 cat("cannot add up ", name_of(x.elem()), " at indices"));
@@ -303,7 +303,7 @@ void grid_scatter(const NDArray& x, std::span<const NDArray> indices, const NDAr
   const Elem sum = accumulate ? atomic_elem(x.elem()) : x.elem();
   if (sum != x.elem()) {
     NDArray sums = full(x.device(), sum, x.shape(), Scalar(0));
-    grid_scatter(sums, indices, value.astype(sum), true);
+    grid_scatter(sums, indices, value.astype(sum), true, checked);
     assign(x, apply(Op::add, x, sums).astype(x.elem()));
     return;
   }
@@ -318,10 +318,13 @@ void grid_scatter(const NDArray& x, std::span<const NDArray> indices, const NDAr
     assign(packed, source);
   }
   if (tuples.count == 0) return;
+  const bool any_order = accumulate && (!is_real_float(x.elem()) || !is_deterministic());
+  if (any_order && checked == Checked::yes && packed.size() > 0)
+    return tuples.use(PositionUse::add, packed, nullptr, nullptr, nullptr);
   const NDArray place = NDArray::empty(x.device(), Elem::int64, Dims{tuples.count});
   const bool distinct = tuples.check(place);
   if (packed.size() == 0) return;
-  if (accumulate && (!is_real_float(x.elem()) || !is_deterministic() || distinct))
+  if (any_order || (accumulate && distinct))
     return tuples.use(PositionUse::add, packed, nullptr, nullptr, nullptr);
   if (distinct) return tuples.use(PositionUse::put, packed, nullptr, nullptr, nullptr);
   const NDArray order = grid_order(place, tuples.places);

@@ -40,6 +40,6 @@ bool is_deterministic();
 /// `outer`: so many of the axes behind the positions come before them in what is read.
 NDArray grid_gather(const NDArray& x, std::span<const NDArray> indices, int outer = 0);
 void grid_scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& value,
-                  bool accumulate);
+                  bool accumulate, Checked checked = Checked::no);
 
 }  // namespace weft

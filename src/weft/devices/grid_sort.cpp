@@ -32,7 +32,7 @@ SortSpec spec_of(Elem elem, bool descending, std::int64_t size) {
 ProgramKey key_of(std::string_view name, const SortSpec& s) {
   return {name,
           {static_cast<int>(s.kind), s.bits, s.exponent_bits, s.descending, s.narrow, s.threads,
-           s.items, s.first, static_cast<int>(s.last)}};
+           s.items, s.first, s.last, static_cast<int>(s.result)}};
 }
 
 /// The largest tile that fits a block's shared memory, at most 16 elements a thread.
@@ -48,10 +48,11 @@ class GridSort {
  public:
   /// Only the lowest `bits` of the keys differ.
   GridSort(const NDArray& x, bool descending, SortResult result, int bits)
-      : x_(x), grid_(device::grid_of(x.device())), result_(result), bits_(bits) {
+      : x_(x), grid_(device::grid_of(x.device())), bits_(bits) {
     n_ = x.shape()[x.ndim() - 1];
     rows_ = x.size() / n_;
     spec_ = spec_of(x.elem(), descending, x.size());
+    spec_.result = result;
   }
 
   void run(const NDArray& out) {
@@ -65,30 +66,32 @@ class GridSort {
     auto array = [&](Elem e, Dims shape) { return NDArray::empty(x_.device(), e, shape); };
     const Dims counters{rows_, operators::kDigits * tiles};
     const NDArray counts = array(at, counters), starts = array(at, counters);
+    const bool positions = spec_.result == SortResult::positions;
     NDArray keys[2], places[2];
-    for (int i = 0; i < std::min(2, passes - 1); ++i)
-      keys[i] = array(key, x_.shape()), places[i] = array(at, x_.shape());
+    for (int i = 0; i < std::min(2, passes - 1); ++i) {
+      keys[i] = array(key, x_.shape());
+      if (positions) places[i] = array(at, x_.shape());
+    }
     for (int pass = 0; pass < passes; ++pass) {
       SortSpec spec = spec_;
       spec.first = pass == 0;
-      spec.last = pass == passes - 1 ? result_ : SortResult::none;
+      spec.last = pass == passes - 1;
       const NDArray &from = keys[(pass + 1) % 2], &to = keys[pass % 2];
       auto scalars = [&](ProgramCall& call) {
         call.integer(rows_ * tiles).integer(n_).integer(tiles).integer(8 * pass);
       };
       SortSpec counted = spec;
-      counted.last = SortResult::none;
+      counted.last = false;
       ProgramCall count(x_.device());
       count.array(spec.first ? x_ : from).array(counts);
       scalars(count);
       count.run(key_of("sort.count", counted), [&] { return sort_count(counted); });
       grid_scan_rows(starts, counts, true);
       ProgramCall move(x_.device());
-      if (spec.first || spec.last == SortResult::elements) move.array(x_);
-      if (!spec.first) move.array(from).array(places[(pass + 1) % 2]);
-      move.array(starts);
-      if (spec.last == SortResult::none) move.array(to).array(places[pass % 2]);
-      else move.array(out);
+      move.array(spec.first ? x_ : from);
+      if (!spec.first && positions) move.array(places[(pass + 1) % 2]);
+      move.array(starts).array(spec.last ? out : to);
+      if (!spec.last && positions) move.array(places[pass % 2]);
       scalars(move);
       move.run(key_of("sort.move", spec), [&] { return sort_move(spec); });
     }
@@ -99,7 +102,6 @@ class GridSort {
   void in_a_block(const NDArray& out) {
     while (spec_.items > 8 && spec_.tile() / 2 >= n_) spec_.items /= 2;
     while (spec_.threads > 32 && spec_.tile() / 2 >= n_) spec_.threads /= 2;
-    spec_.last = result_;
     ProgramCall call(x_.device());
     call.array(x_).array(out).integer(rows_).integer(n_);
     call.run(key_of("sort.block", spec_), [&] { return sort_block(spec_); });
@@ -107,7 +109,6 @@ class GridSort {
 
   const NDArray& x_;
   const device::Grid& grid_;
-  SortResult result_;
   int bits_;
   std::int64_t n_, rows_;
   SortSpec spec_;

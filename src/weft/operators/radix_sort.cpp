@@ -18,28 +18,81 @@ std::string key_literal(const SortSpec& spec, std::uint64_t value) {
 
 std::string sort_key_type(const SortSpec& spec) { return cat("uint", key_bits(spec)); }
 
+namespace {
+
+std::uint64_t all_bits(const SortSpec& spec) {
+  return spec.bits == 64 ? ~0ull : (1ull << spec.bits) - 1;
+}
+std::string flip(const SortSpec& spec, const std::string& value, std::uint64_t by) {
+  return by ? cat("T.bitwise_xor(", value, ", ", key_literal(spec, by), ")") : value;
+}
+/// What an integer's bits are turned by, to make a key and to undo it.
+std::uint64_t integer_turn(const SortSpec& spec) {
+  const std::uint64_t turn = spec.descending ? all_bits(spec) : 0;
+  return spec.kind == KeyKind::signed_integer ? turn ^ (1ull << (spec.bits - 1)) : turn;
+}
+/// How many numbers of one sign are NaN.
+std::uint64_t nan_count(const SortSpec& spec) {
+  return (1ull << (spec.bits - 1 - spec.exponent_bits)) - 1;
+}
+
+/// The key of which no two words have the same, and the word of such a key.
+std::string unique_key(const SortSpec& spec, const std::string& word) {
+  if (spec.kind != KeyKind::floating) return flip(spec, word, integer_turn(spec));
+  const std::uint64_t all = all_bits(spec), sign = 1ull << (spec.bits - 1), nan = nan_count(spec),
+                      turn = spec.descending ? all : 0;
+  // In the order of bits NaN of one sign come first: they are put behind those of the other.
+  return cat("T.let(", word, ", lambda bits_: T.let(T.Select(bits_ >= ", key_literal(spec, sign),
+             ", ", flip(spec, "bits_", all ^ turn), ", ", flip(spec, "bits_", sign ^ turn),
+             "), lambda turned_: T.Select(turned_ < ", key_literal(spec, nan), ", turned_ + ",
+             key_literal(spec, all - nan + 1), ", turned_ - ", key_literal(spec, nan), ")))");
+}
+std::string word_of_key(const SortSpec& spec, const std::string& key) {
+  if (spec.kind != KeyKind::floating) return flip(spec, key, integer_turn(spec));
+  const std::uint64_t all = all_bits(spec), sign = 1ull << (spec.bits - 1), nan = nan_count(spec),
+                      turn = spec.descending ? all : 0;
+  return cat("T.let(", key, ", lambda key_: T.let(T.Select(key_ > ", key_literal(spec, all - nan),
+             ", key_ - ", key_literal(spec, all - nan + 1), ", key_ + ", key_literal(spec, nan),
+             "), lambda turned_: T.Select(", flip(spec, "turned_", turn),
+             " >= ", key_literal(spec, sign), ", ", flip(spec, "turned_", sign ^ turn), ", ",
+             flip(spec, "turned_", all ^ turn), ")))");
+}
+
+bool has_positions(const SortSpec& spec) { return spec.result == SortResult::positions; }
+
+/// The lines of `text` that do not speak of positions, or all of them.
+std::string lines_for(const SortSpec& spec, std::string_view text) {
+  if (has_positions(spec)) return std::string(text);
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
+    const std::string_view line = text.substr(at, end - at);
+    if (line.find("POS") == std::string_view::npos && line.find("HP") == std::string_view::npos)
+      out += line;
+    at = end;
+  }
+  return out;
+}
+
+}  // namespace
+
 std::string sort_key(const SortSpec& spec, const std::string& word) {
-  const std::uint64_t all = spec.bits == 64 ? ~0ull : (1ull << spec.bits) - 1,
-                      sign = 1ull << (spec.bits - 1), turn = spec.descending ? all : 0;
-  auto flip = [&](const std::string& value, std::uint64_t by) {
-    return by ? cat("T.bitwise_xor(", value, ", ", key_literal(spec, by), ")") : value;
-  };
-  if (spec.kind == KeyKind::unsigned_integer) return flip(word, turn);
-  if (spec.kind == KeyKind::signed_integer) return flip(word, sign ^ turn);
+  const std::uint64_t all = all_bits(spec), sign = 1ull << (spec.bits - 1),
+                      turn = spec.descending ? all : 0;
+  if (spec.kind != KeyKind::floating) return flip(spec, word, integer_turn(spec));
   const std::uint64_t infinity = ((1ull << spec.exponent_bits) - 1)
                                  << (spec.bits - 1 - spec.exponent_bits);
   // A negative number's bits are turned, a positive one's sign is set, and -0 is taken for 0.
   return cat("T.let(", word, ", lambda bits_: T.Select(T.bitwise_and(bits_, ",
              key_literal(spec, all >> 1), ") > ", key_literal(spec, infinity), ", ",
              key_literal(spec, all), ", T.Select(bits_ > ", key_literal(spec, sign), ", ",
-             flip("bits_", all ^ turn), ", ",
-             flip(cat("T.bitwise_or(bits_, ", key_literal(spec, sign), ")"), turn), ")))");
+             flip(spec, "bits_", all ^ turn), ", ",
+             flip(spec, cat("T.bitwise_or(bits_, ", key_literal(spec, sign), ")"), turn), ")))");
 }
 
 namespace {
 
 Values values_of(const SortSpec& spec) {
-  const std::uint64_t all = spec.bits == 64 ? ~0ull : (1ull << spec.bits) - 1;
   return {{"I", index_type(spec.narrow)},
           {"K", sort_key_type(spec)},
           {"word", cat("uint", spec.bits)},
@@ -49,8 +102,8 @@ Values values_of(const SortSpec& spec) {
           {"tile", cat(spec.tile())},
           {"padded", cat(spec.tile() * 33 / 32 + 1)},
           {"counters", cat(spec.threads * 8)},
-          {"key", sort_key(spec, "u")},
-          {"most", key_literal(spec, all)},
+          {"key", has_positions(spec) ? sort_key(spec, "u") : unique_key(spec, "u")},
+          {"most", key_literal(spec, all_bits(spec))},
           {"lowbits", key_literal(spec, 15)},
           {"digitbits", key_literal(spec, kDigits - 1)},
           {"digits", cat(kDigits)}};
@@ -75,7 +128,7 @@ std::string local_pass(const SortSpec& spec) {
   values.emplace_back("scan", scan.text);
   values.emplace_back("R", scan.result);
   values.emplace_back("counter", "COUNT[lane * 8 + w]");
-  return fill(R"(                for i in T.unroll({items}):
+  return fill(lines_for(spec, R"(                for i in T.unroll({items}):
                     HK[i] = KEY[lane * {items} + i + (lane * {items} + i) // 32]
                     HP[i] = POS[lane * {items} + i + (lane * {items} + i) // 32]
                 for w in T.unroll(8):
@@ -102,7 +155,7 @@ std::string local_pass(const SortSpec& spec) {
                     to: T.int64 = T.Cast("int64", RANK[i] + T.bitwise_and(T.shift_right(COUNT[slot * {threads} + lane], half), T.uint32(65535)))
                     KEY[to + to // 32] = HK[i]
                     POS[to + to // 32] = HP[i]
-)",
+)"),
               values);
 }
 
@@ -110,25 +163,39 @@ std::string local_pass(const SortSpec& spec) {
 
 std::int64_t sort_shared_bytes(const SortSpec& spec) {
   const std::int64_t padded = spec.tile() * 33 / 32 + 1;
-  return padded * (key_bits(spec) / 8 + (spec.narrow ? 4 : 8)) + spec.threads * (8 + 2) * 4 +
-         2 * kDigits * 8;
+  const std::int64_t position = has_positions(spec) ? (spec.narrow ? 4 : 8) : 0;
+  return padded * (key_bits(spec) / 8 + position) + spec.threads * (8 + 2) * 4 + 2 * kDigits * 8;
 }
+
+namespace {
+
+std::string result_type(const SortSpec& spec) {
+  return has_positions(spec) ? "int64" : cat("uint", spec.bits);
+}
+/// What the place `at` of the tile holds, as the result has it.
+std::string result_at(const SortSpec& spec, std::string_view at) {
+  const std::string place = cat("[", at, " + ", at, " // 32]");
+  if (has_positions(spec)) return cat("T.Cast(\"int64\", POS", place, ")");
+  const std::string word = word_of_key(spec, cat("KEY", place));
+  return spec.bits < key_bits(spec) ? cat("T.Cast(\"", result_type(spec), "\", ", word, ")") : word;
+}
+
+}  // namespace
 
 ir::PrimFunc sort_block(const SortSpec& spec) {
   const std::string index = index_type(spec.narrow);
   Values values = values_of(spec);
-  values.emplace_back("shared", fill(kShared, values));
+  values.emplace_back("shared", fill(lines_for(spec, kShared), values));
   values.emplace_back("pass", local_pass(spec));
   values.emplace_back("passes", cat(spec.bits / 4));
-  values.emplace_back("value", spec.last == SortResult::positions ? "T.Cast(\"int64\", from_)"
-                                                                  : "x[b * n + from_]");
+  values.emplace_back("value", result_at(spec, "at"));
   return ProgramText("sort.block")
       .buffer("x", cat("uint", spec.bits))
-      .buffer("out", spec.last == SortResult::positions ? "int64" : cat("uint", spec.bits))
+      .buffer("out", result_type(spec))
       .scalar("rows", index)
       .scalar("n", index)
       .distinct()
-      .parse(R"(    for b in T.thread_binding(rows, thread="blockIdx.x"):
+      .parse(lines_for(spec, R"(    for b in T.thread_binding(rows, thread="blockIdx.x"):
         for lane in T.thread_binding({threads}, thread="threadIdx.x"):
             t: T.{I} = T.Cast("{I}", lane)
 {shared}            for i in T.unroll(T.{I}({items})):
@@ -141,9 +208,8 @@ ir::PrimFunc sort_block(const SortSpec& spec) {
 {pass}            for i in T.unroll(T.{I}({items})):
                 at: T.{I} = i * {threads} + t
                 if at < n:
-                    from_: T.{I} = POS[at + at // 32]
                     out[b * n + at] = {value}
-)",
+)"),
              values);
 }
 
@@ -182,43 +248,34 @@ ir::PrimFunc sort_count(const SortSpec& spec) {
 
 ir::PrimFunc sort_move(const SortSpec& spec) {
   const std::string index = index_type(spec.narrow);
-  const bool elements = spec.last == SortResult::elements;
   Values values = values_of(spec);
-  values.emplace_back("shared", fill(kShared, values));
+  values.emplace_back("shared", fill(lines_for(spec, kShared), values));
   values.emplace_back("pass", local_pass(spec));
-  values.emplace_back(
-      "load",
+  const std::string load = lines_for(
+      spec,
       spec.first
-          ? fill(
-                R"(                u: T.{K} = T.if_then_else(at < n, T.Cast("{K}", x[row * n + at]), T.{K}(0))
+          ? R"(                u: T.{K} = T.if_then_else(at < n, T.Cast("{K}", x[row * n + at]), T.{K}(0))
                 KEY[here + here // 32] = T.Select(at < n, {key}, {most})
                 POS[here + here // 32] = at
-)",
-                values)
-          : fill(
-                R"(                KEY[here + here // 32] = T.if_then_else(at < n, keys[row * n + at], {most})
+)"
+          : R"(                KEY[here + here // 32] = T.if_then_else(at < n, keys[row * n + at], {most})
                 POS[here + here // 32] = T.if_then_else(at < n, at_[row * n + at], T.{I}(0))
-)",
-                values));
-  std::string store;
-  if (spec.last == SortResult::none) {
-    store =
-        "                    keys_out[to] = key\n                    at_out[to] = POS[here + here "
-        "// 32]\n";
-  } else {
-    store = cat("                    out[to] = ",
-                elements ? "x[row * n + POS[here + here // 32]]"
-                         : "T.Cast(\"int64\", POS[here + here // 32])",
-                "\n");
-  }
-  values.emplace_back("store", store);
+)");
+  values.emplace_back("load", fill(load, values));
+  values.emplace_back(
+      "store", spec.last ? cat("                    out[to] = ", result_at(spec, "here"), "\n")
+                         : lines_for(spec, R"(                    keys_out[to] = key
+                    at_out[to] = POS[here + here // 32]
+)"));
+  const bool positions = has_positions(spec);
   ProgramText text("sort.move");
-  if (spec.first || elements) text.buffer("x", cat("uint", spec.bits));
-  if (!spec.first) text.buffer("keys", sort_key_type(spec)).buffer("at_", index);
+  if (spec.first) text.buffer("x", cat("uint", spec.bits));
+  else text.buffer("keys", sort_key_type(spec));
+  if (!spec.first && positions) text.buffer("at_", index);
   text.buffer("starts", index);
-  if (spec.last == SortResult::none)
-    text.buffer("keys_out", sort_key_type(spec)).buffer("at_out", index);
-  else text.buffer("out", elements ? cat("uint", spec.bits) : "int64");
+  if (spec.last) text.buffer("out", result_type(spec));
+  else text.buffer("keys_out", sort_key_type(spec));
+  if (!spec.last && positions) text.buffer("at_out", index);
   for (const char* name : {"blocks", "n", "tiles", "shift"}) text.scalar(name, index);
   return text.distinct().parse(
       R"(    for b in T.thread_binding(blocks, thread="blockIdx.x"):

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Stable sorting of the rows of a compact array by digits. Keys are unsigned integers whose order
-// is the order of the values: -0 and 0 have one key, NaN the greatest in either direction. Rows
+// is the order of the values, NaN the greatest in either direction. Where positions are sorted they
+// travel with the keys, and -0 and 0 have one key; where elements are, a key says which one it is,
+// and nothing else travels: 0 comes behind -0 (before it in descending order). Rows
 // that fit a block are sorted in shared memory, four bits a pass. Longer ones go through memory,
 // eight bits a pass: `count` counts the digits of each tile, the counts are scanned (scan_apply,
 // exclusive, along [digit, tile]), `move` sorts a tile by the digit and writes its runs.
@@ -14,8 +16,8 @@
 namespace weft::operators {
 
 enum class KeyKind : std::uint8_t { unsigned_integer, signed_integer, floating };
-/// What the last pass writes: positions (64 bits), or the elements there.
-enum class SortResult : std::uint8_t { none, positions, elements };
+/// What is sorted: positions (64 bits), or elements.
+enum class SortResult : std::uint8_t { positions, elements };
 
 struct SortSpec {
   KeyKind kind = KeyKind::unsigned_integer;
@@ -24,8 +26,9 @@ struct SortSpec {
   bool descending = false;
   bool narrow = true;
   int threads = 256, items = 8;
-  bool first = true;  // reads elements; else keys and positions of the pass before
-  SortResult last = SortResult::none;
+  bool first = true;  // reads elements; else what the pass before wrote
+  bool last = true;   // writes the result; else keys, and positions where those are sorted
+  SortResult result = SortResult::positions;
   int tile() const { return threads * items; }
 };
 inline constexpr int kDigits = 256;
@@ -42,8 +45,8 @@ ir::PrimFunc sort_block(const SortSpec& spec);
 /// (keys, counts, blocks, n, tiles, shift); counts [rows, digits, tiles], int32 or int64.
 ir::PrimFunc sort_count(const SortSpec& spec);
 /// (x, keys, at, starts, keys_out, at_out, out, blocks, n, tiles, shift) without those that the
-/// pass does not use: x of the first one and of one that writes elements, keys and at of later
-/// ones, out of the last, keys_out and at_out of all others.
+/// pass does not use: x of the first one, keys and at of later ones, out of the last, keys_out and
+/// at_out of all others; at and at_out where positions are sorted.
 ir::PrimFunc sort_move(const SortSpec& spec);
 
 }  // namespace weft::operators
