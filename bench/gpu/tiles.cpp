@@ -114,9 +114,11 @@ void products(const Ref& device, const std::vector<Case>& cases,
     t.out = {Dims{c.m * c.n}, Dims{c.n}, Dims{1}};
     const double flops = 2.0 * static_cast<double>(c.batch * c.m * c.n) * static_cast<double>(c.k);
     const int times = flops > 2e10 ? 3 : 30;
-    const auto chosen =
-        weft::device::choose_tile(grid, 4, c.batch, c.m, c.n, c.k,
-                                  c.m % 4 || c.n % 4 ? 0 : c.left_transposed + !c.right_transposed);
+    using weft::device::TileReads;
+    const int vectors = c.m % 4 || c.n % 4 ? 0 : c.left_transposed + !c.right_transposed;
+    const auto reads = !c.left_transposed && c.right_transposed ? TileReads::along_sum
+                                                                : static_cast<TileReads>(vectors);
+    const auto chosen = weft::device::choose_tile(grid, 4, c.batch, c.m, c.n, c.k, reads);
     const NDArray want = NDArray::empty(device, Elem::float32, Dims{c.batch, c.m, c.n}),
                   out = NDArray::empty(device, Elem::float32, Dims{c.batch, c.m, c.n});
     weft::device::grid_contract(want, a, b, t);

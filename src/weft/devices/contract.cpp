@@ -56,7 +56,8 @@ std::int64_t largest(const Dims& steps) {
 
 /// Neighbours along which axis lie together, and whether whole vectors of them can be read.
 Read read_of(const NDArray& x, Elem compute, const Dims& outer, const Dims& steps,
-             const Dims& summed, const Dims& summed_steps, const Dims& batch_steps, bool vectors) {
+             const Dims& summed, const Dims& summed_steps, const Dims& batch_steps, bool vectors,
+             bool instruction) {
   auto fastest = [](const Dims& d) { return std::abs(d[d.size() - 1]); };
   const bool along_summed =
       product(summed) > 1 && (fastest(summed_steps) < fastest(steps) || product(outer) == 1);
@@ -74,7 +75,8 @@ Read read_of(const NDArray& x, Elem compute, const Dims& outer, const Dims& step
            whole(Dims(axes.data(), last)) && whole(other);
   };
   if (along_summed) {
-    return summed.size() == 1 && lies(summed, summed_steps, steps) ? Read::terms : Read::summed;
+    return instruction && summed.size() == 1 && lies(summed, summed_steps, steps) ? Read::terms
+                                                                                  : Read::summed;
   }
   return lies(outer, steps, summed_steps) ? Read::wide : Read::rows;
 }
@@ -89,10 +91,7 @@ bool stores_vectors(const NDArray& out, const ContractSpec& spec, const Contract
   };
   const int last = c.n.size() - 1;
   const Tile& t = spec.tile;
-  const std::int64_t neighbours = t.instruction ? 2
-                                  : spec.read_b == Read::terms
-                                      ? 1
-                                      : std::min<std::int64_t>(4, t.each_n);
+  const std::int64_t neighbours = t.instruction ? 2 : std::min<std::int64_t>(4, t.each_n);
   // Conversions are not made in vectors, and a thread must have whole ones.
   return vectors && neighbours % lanes == 0 && spec.store == spec.out && lanes <= 4 &&
          begins_at(out, 16) && steps.inner[last] == 1 && whole(c.n[last]) &&
@@ -101,6 +100,11 @@ bool stores_vectors(const NDArray& out, const ContractSpec& spec, const Contract
 }
 
 bool in_vectors(Read read) { return read == Read::wide || read == Read::terms; }
+TileReads tile_reads(const ContractSpec& spec, const Contraction& c) {
+  if (spec.read_a == Read::summed && spec.read_b == Read::summed && c.k.size() == 1)
+    return TileReads::along_sum;
+  return static_cast<TileReads>(in_vectors(spec.read_a) + in_vectors(spec.read_b));
+}
 
 constexpr std::int64_t kShortSum = 512;  // whose time the stores decide
 
@@ -130,11 +134,12 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
   spec.out = sum_elem(out.elem()), spec.a = a.elem(), spec.b = b.elem();
   const bool instruction =
       spec.out == Elem::float64 && (grid.double_products() || (in.variant & 4));
-  spec.read_a = read_of(a, spec.out, c.m, c.a.outer, c.k, c.a.inner, c.a.batch, vectors);
-  spec.read_b = read_of(b, spec.out, c.n, c.b.inner, c.k, c.b.outer, c.b.batch, vectors);
+  spec.read_a =
+      read_of(a, spec.out, c.m, c.a.outer, c.k, c.a.inner, c.a.batch, vectors, instruction);
+  spec.read_b =
+      read_of(b, spec.out, c.n, c.b.inner, c.k, c.b.outer, c.b.batch, vectors, instruction);
   const std::int64_t bytes = elem_bytes(spec.out);
-  TileChoice choice = choose_tile(grid, bytes, batch, m, n, k,
-                                  in_vectors(spec.read_a) + in_vectors(spec.read_b), instruction);
+  TileChoice choice = choose_tile(grid, bytes, batch, m, n, k, tile_reads(spec, c), instruction);
   spec.early = choice.early;
   if (in.tile >= 0) {
     choice.tile = static_cast<std::size_t>(in.tile);

@@ -9,8 +9,8 @@
 namespace weft::device {
 
 /// How a tile of an operand is read: neighbouring threads along the summed axis, along the other
-/// one, along the other one with whole vectors of 16 bytes, or along the summed one with vectors.
-/// The tile lies in shared memory as the last of these read it, and for an instruction as any does.
+/// one, along the other one with whole vectors of 16 bytes, or along the summed one with vectors
+/// (for an instruction, whose tiles may lie either way).
 enum class Read : std::uint8_t { summed, rows, wide, terms };
 
 struct ContractSpec {

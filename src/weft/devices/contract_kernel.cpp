@@ -67,13 +67,12 @@ class Kernel {
     a_.elem = s_.a, b_.elem = s_.b, a_.read = s_.read_a, b_.read = s_.read_b;
     a_.extent = t_.rows, b_.extent = t_.columns;
     for (Operand* o : {&a_, &b_})
-      o->lines = o->read == Read::terms || (t_.instruction && o->read == Read::summed);
-    grouped_ = !t_.instruction && (a_.lines || b_.lines);
+      o->lines = t_.instruction && (o->read == Read::summed || o->read == Read::terms);
     a_.tile = padded("tile_a", type, a_), b_.tile = padded("tile_b", type, b_);
     acc_ = local("acc", type, t_.each_m * t_.each_n);
     for (std::size_t i = 0; i < 2; ++i) {
-      ra_[i] = local(cat("ra", i), type, t_.each_m * together());
-      rb_[i] = local(cat("rb", i), type, t_.each_n * together());
+      ra_[i] = local(cat("ra", i), type, t_.each_m);
+      rb_[i] = local(cat("rb", i), type, t_.each_n);
     }
     a_.table = shared("table_a", p_.index_type, {table_slots(), t_.depth});
     b_.table = shared("table_b", p_.index_type, {table_slots(), t_.depth});
@@ -86,7 +85,7 @@ class Kernel {
                    return p_.bound("threadIdx.x", p_.at(t_.threads()),
                                    [&](const Expr& thread) { return body(block, thread); });
                  }),
-        true, true, s_.wide_store || grouped_ ? t_.resident : 0);
+        true, true, s_.wide_store ? t_.resident : 0);
   }
 
  private:
@@ -123,9 +122,8 @@ class Kernel {
     Expr warp = let("warp", ir::div(thread, at(32))), lane = let("lane", mod(thread, at(32)));
     const std::int64_t lanes_n = 32 / t_.lanes_m;
     // An instruction's sums: one row and two columns of each 8 x 8.
-    // Neighbours among threads have neighbouring lines: those begin on different banks.
-    four_m_ = t_.instruction || a_.lines ? 1 : std::min<std::int64_t>(4, t_.each_m);
-    four_n_ = t_.instruction ? 2 : s_.spread || b_.lines ? 1 : std::min<std::int64_t>(4, t_.each_n);
+    four_m_ = t_.instruction ? 1 : std::min<std::int64_t>(4, t_.each_m);
+    four_n_ = t_.instruction ? 2 : s_.spread ? 1 : std::min<std::int64_t>(4, t_.each_n);
     warp_row_ = let("warp_row", ir::div(warp, at(t_.warps_n)) * at(t_.lanes_m * t_.each_m));
     warp_column_ = let("warp_column", mod(warp, at(t_.warps_n)) * at(lanes_n * t_.each_n));
     row_ = let("row", warp_row_ + ir::div(lane, at(lanes_n)) * at(four_m_));
@@ -153,7 +151,7 @@ class Kernel {
       return group(ir::seq(std::move(both)));
     };
     for (std::int64_t s = 0; s < ahead; ++s) all.push_back(copies(at(s)));
-    const bool early = s_.early && ahead > 0 && !t_.instruction && !grouped_;
+    const bool early = s_.early && ahead > 0 && !t_.instruction;
     if (early) {
       // Copies go out first: what they replace was taken before the barrier.
       all.insert(all.end(), {wait(ahead - 1), copies(at(ahead)), take(0, at(0), at(0))});
@@ -168,15 +166,9 @@ class Kernel {
           steps.push_back(add_tiles(slot));
           return ir::seq(std::move(steps));
         }
-        if (grouped_) {
-          steps.push_back(p_.unrolled("kk", t_.depth / together(), [&](const Expr& kk) {
-            return add_group(slot, kk * at(together()));
-          }));
-        } else {
-          steps.push_back(p_.unrolled("kk", t_.depth, [&](const Expr& kk) {
-            return ir::seq({take(0, slot, kk), add(0)});
-          }));
-        }
+        steps.push_back(p_.unrolled("kk", t_.depth, [&](const Expr& kk) {
+          return ir::seq({take(0, slot, kk), add(0)});
+        }));
         return ir::seq(std::move(steps));
       }
       steps.push_back(p_.unrolled("kk", t_.depth / 2 - 1, [&](const Expr& kk) {
@@ -352,65 +344,6 @@ class Kernel {
     return ir::seq(std::move(s));
   }
 
-  /// Summands that are read from shared memory together: a vector of those that lie in lines.
-  std::int64_t together() const { return grouped_ ? vector_of(s_.out) : 1; }
-
-  /// One row (or column) of a thread for the summands from `kk` on, of an operand in lines; the
-  /// four of a group for each of them otherwise.
-  void take_row(std::vector<Stmt>& s, const Operand& o, const ir::Buffer& into, std::int64_t i,
-                std::int64_t each, std::int64_t four, const Expr& place, std::int64_t lanes,
-                const Expr& slot, const Expr& kk) const {
-    auto vector = [&](std::int64_t count, const std::function<Stmt(const Expr&)>& one) {
-      s.push_back(count == 1 ? one(at(0)) : p_.loop("v", at(count), one, ir::ForKind::vectorized));
-    };
-    if (o.lines) {
-      return vector(together(), [&](const Expr& v) {
-        return ir::store(into, ir::load(o.tile, {slot, place + at(i * lanes), kk + v}),
-                         {at(i * together()) + v});
-      });
-    }
-    if (i % four != 0) return;
-    for (std::int64_t k = 0; k < together(); ++k) {
-      vector(four, [&](const Expr& v) {
-        return ir::store(into, ir::load(o.tile, {slot, kk + at(k), place + at(i * lanes) + v}),
-                         {at(k * each + i) + v});
-      });
-    }
-  }
-
-  /// Several summands of every element of the thread: one operand's are all held, those of the
-  /// other, which lies in lines, are taken one line after another.
-  Stmt add_group(const Expr& slot, const Expr& kk) const {
-    std::vector<Stmt> s;
-    auto rows = [&](std::int64_t i) {
-      take_row(s, a_, ra_[0], i, t_.each_m, four_m_, row_, t_.lanes_m, slot, kk);
-    };
-    auto columns = [&](std::int64_t j) {
-      take_row(s, b_, rb_[0], j, t_.each_n, four_n_, column_, 32 / t_.lanes_m, slot, kk);
-    };
-    auto value = [&](const Operand& o, const ir::Buffer& from, std::int64_t i, std::int64_t each,
-                     std::int64_t k) {
-      return ir::load(from, {at(o.lines ? i * together() + k : k * each + i)});
-    };
-    auto add_one = [&](std::int64_t i, std::int64_t j, std::int64_t k) {
-      const Expr to = at(i * t_.each_n + j);
-      s.push_back(ir::store(acc_,
-                            ir::load(acc_, {to}) + value(a_, ra_[0], i, t_.each_m, k) *
-                                                       value(b_, rb_[0], j, t_.each_n, k),
-                            {to}));
-    };
-    const std::int64_t outer = a_.lines ? t_.each_m : t_.each_n,
-                       inner = a_.lines ? t_.each_n : t_.each_m;
-    for (std::int64_t j = 0; j < inner; ++j) a_.lines ? columns(j) : rows(j);
-    for (std::int64_t i = 0; i < outer; ++i) {
-      a_.lines ? rows(i) : columns(i);
-      for (std::int64_t k = 0; k < together(); ++k) {
-        for (std::int64_t j = 0; j < inner; ++j) a_.lines ? add_one(i, j, k) : add_one(j, i, k);
-      }
-    }
-    return ir::seq(std::move(s));
-  }
-
   /// All summands of a step by an instruction for the threads of a warp, where the target has one
   /// for this nest.
   Stmt add_tiles(const Expr& slot) const {
@@ -513,7 +446,6 @@ class Kernel {
       column_, warp_row_, warp_column_;
   std::vector<Expr> dk_, db_, batch_a_, batch_b_, out_m_, out_n_, batch_out_;
   std::int64_t four_m_ = 4, four_n_ = 4;
-  bool grouped_ = false;  // an operand lies in lines, and threads add
 };
 
 }  // namespace

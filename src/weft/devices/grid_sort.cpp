@@ -102,6 +102,7 @@ class GridSort {
   void in_a_block(const NDArray& out) {
     while (spec_.items > 8 && spec_.tile() / 2 >= n_) spec_.items /= 2;
     while (spec_.threads > 32 && spec_.tile() / 2 >= n_) spec_.threads /= 2;
+    while (spec_.items > 1 && spec_.tile() / 2 >= n_) spec_.items /= 2;
     ProgramCall call(x_.device());
     call.array(x_).array(out).integer(rows_).integer(n_);
     call.run(key_of("sort.block", spec_), [&] { return sort_block(spec_); });

@@ -12,29 +12,29 @@ namespace {
 // x 2048 and 4096 x 4096 x 4096 on an NVIDIA H200 (bench/gpu/tiles.cpp), whose processors could do
 // 128 a clock at 1.9 GHz.
 constexpr Tile kWords[] = {
-    {128, 128, 16, 8, 8, 8, 2, 4, 2, {0.745, 0.765, 0.80}},             //
-    {64, 128, 16, 8, 8, 8, 1, 4, 3, {0.71, 0.783, 0.81}, false, true},  //
-    {128, 64, 16, 8, 8, 4, 4, 1, 3, {0.705, 0.72, 0.82}},               //
-    {64, 64, 32, 8, 4, 4, 2, 2, 4, {0.62, 0.64, 0.66}},                 //
-    {32, 128, 16, 4, 8, 8, 1, 4, 4, {0.58, 0.61, 0.63}},                //
-    {128, 32, 16, 8, 4, 4, 4, 1, 4, {0.58, 0.60, 0.62}},                //
-    {32, 32, 32, 4, 2, 4, 2, 2, 6, {0.34, 0.36, 0.37}},                 //
-    {128, 256, 16, 8, 16, 8, 2, 4, 1, {0.70, 0.76, 0.80}},              //
+    {128, 128, 16, 8, 8, 8, 2, 4, 2, {0.745, 0.765, 0.80, 0.745}},             //
+    {64, 128, 16, 8, 8, 8, 1, 4, 3, {0.71, 0.783, 0.81, 0.755}, false, true},  //
+    {128, 64, 16, 8, 8, 4, 4, 1, 3, {0.705, 0.72, 0.82, 0.705}},               //
+    {64, 64, 32, 8, 4, 4, 2, 2, 4, {0.62, 0.64, 0.66, 0.62}},                  //
+    {32, 128, 16, 4, 8, 8, 1, 4, 4, {0.58, 0.61, 0.63, 0.58}},                 //
+    {128, 32, 16, 8, 4, 4, 4, 1, 4, {0.58, 0.60, 0.62, 0.58}},                 //
+    {32, 32, 32, 4, 2, 4, 2, 2, 6, {0.34, 0.36, 0.37, 0.34}},                  //
+    {128, 256, 16, 8, 16, 8, 2, 4, 1, {0.69, 0.76, 0.78, 0.79}, false, true},  //
 };
 // Twice the registers and shared memory for each element.
 constexpr Tile kDoubles[] = {
-    {64, 64, 16, 8, 4, 4, 2, 2, 4, {0.62, 0.62, 0.62}},  //
-    {32, 128, 8, 4, 8, 8, 1, 4, 4, {0.56, 0.56, 0.56}},  //
-    {128, 32, 8, 8, 4, 4, 4, 1, 4, {0.56, 0.56, 0.56}},  //
-    {32, 32, 16, 4, 2, 4, 2, 2, 6, {0.35, 0.35, 0.35}},  //
+    {64, 64, 16, 8, 4, 4, 2, 2, 4, {0.62, 0.62, 0.62, 0.62}},  //
+    {32, 128, 8, 4, 8, 8, 1, 4, 4, {0.56, 0.56, 0.56, 0.56}},  //
+    {128, 32, 8, 8, 4, 4, 4, 1, 4, {0.56, 0.56, 0.56, 0.56}},  //
+    {32, 32, 16, 4, 2, 4, 2, 2, 6, {0.35, 0.35, 0.35, 0.35}},  //
 };
 // float64 by an instruction: the fragments of a step are read at once.
 constexpr Tile kDoubleTiles[] = {
-    {128, 128, 16, 8, 8, 8, 2, 4, 1, {0.70, 0.75, 0.80}, true},  //
-    {128, 64, 16, 8, 8, 8, 2, 2, 2, {0.65, 0.70, 0.75}, true},   //
-    {64, 64, 16, 4, 8, 8, 2, 2, 3, {0.55, 0.60, 0.65}, true},    //
-    {32, 128, 16, 4, 8, 8, 1, 4, 3, {0.45, 0.50, 0.55}, true},   //
-    {32, 32, 16, 2, 4, 8, 2, 2, 6, {0.30, 0.30, 0.30}, true},    //
+    {128, 128, 16, 8, 8, 8, 2, 4, 1, {0.70, 0.75, 0.80, 0.70}, true},  //
+    {128, 64, 16, 8, 8, 8, 2, 2, 2, {0.65, 0.70, 0.75, 0.65}, true},   //
+    {64, 64, 16, 4, 8, 8, 2, 2, 3, {0.55, 0.60, 0.65, 0.55}, true},    //
+    {32, 128, 16, 4, 8, 8, 1, 4, 3, {0.45, 0.50, 0.55, 0.45}, true},   //
+    {32, 32, 16, 2, 4, 8, 2, 2, 6, {0.30, 0.30, 0.30, 0.30}, true},    //
 };
 
 /// What a launch and the sum over parts cost, in clocks of a processor.
@@ -44,7 +44,7 @@ constexpr std::int64_t kMostParts = 256 << 20;
 
 double expected_clocks(const Grid& grid, const Tile& t, std::int64_t element_bytes,
                        std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k,
-                       std::int64_t parts, int wide) {
+                       std::int64_t parts, TileReads reads) {
   const double processors = static_cast<double>(grid.processors());
   const std::int64_t blocks = ceil_div(m, t.rows) * ceil_div(n, t.columns) * batch * parts;
   const std::int64_t each = ceil_div(blocks, grid.processors());  // of the busiest processor
@@ -53,7 +53,8 @@ double expected_clocks(const Grid& grid, const Tile& t, std::int64_t element_byt
   // The first copies and the last stores, which no other block hides, cost a few steps.
   constexpr double kFill = 5;
   const double step = static_cast<double>(t.rows * t.columns * t.depth) /
-                      (element_bytes > 4 && !t.instruction ? 64 : 128) / t.rate[wide],
+                      (element_bytes > 4 && !t.instruction ? 64 : 128) /
+                      t.rate[static_cast<int>(reads)],
                block = step * static_cast<double>(steps);
   const std::int64_t rest = each % t.resident;
   // A processor with fewer blocks than it needs waits for memory and barriers.
@@ -89,7 +90,8 @@ std::int64_t stages_of(const Grid& grid, const Tile& tile, std::int64_t element_
 }
 
 TileChoice choose_tile(const Grid& grid, std::int64_t element_bytes, std::int64_t batch,
-                       std::int64_t m, std::int64_t n, std::int64_t k, int wide, bool instruction) {
+                       std::int64_t m, std::int64_t n, std::int64_t k, TileReads reads,
+                       bool instruction) {
   std::span<const Tile> all = tiles(element_bytes, instruction);
   TileChoice best{all.size() - 1, 1, 1};
   best.stages = std::max<std::int64_t>(1, stages_of(grid, all.back(), element_bytes));
@@ -111,7 +113,7 @@ TileChoice choose_tile(const Grid& grid, std::int64_t element_bytes, std::int64_
         std::clamp<std::int64_t>(k / (4 * t.depth), 1, std::min<std::int64_t>(room, 512));
     for (std::int64_t parts = 1;;
          parts = std::min(parts + std::max<std::int64_t>(1, parts / 2), most)) {
-      const double clocks = expected_clocks(grid, t, element_bytes, batch, m, n, k, parts, wide);
+      const double clocks = expected_clocks(grid, t, element_bytes, batch, m, n, k, parts, reads);
       if (least < 0 || clocks < least) {
         least = clocks;
         best = {i, parts, stages, false, clocks};

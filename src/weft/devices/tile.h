@@ -9,14 +9,17 @@
 
 namespace weft::device {
 
+/// How tiles of operands are read: so many of them in vectors of 16 bytes, or both element by
+/// element along the sum.
+enum class TileReads : std::uint8_t { no_vectors, one_in_vectors, both_in_vectors, along_sum };
+
 /// A block computes rows x columns, `depth` summands at a time; a thread each_m x each_n of it. A
 /// warp of 32 threads is lanes_m x (32 / lanes_m), the block warps_m x warps_n of them. Neighbours
 /// of a thread lie four rows or columns apart, so that a warp reads whole lines of shared memory.
 struct Tile {
   std::int64_t rows, columns, depth, each_m, each_n, lanes_m, warps_m, warps_n;
   std::int64_t resident;  // blocks that a processor needs to be busy
-  double
-      rate[3];  // of the multiply-adds per clock of a busy processor, by operands read in vectors
+  double rate[4];         // of the multiply-adds per clock of a busy processor: by TileReads
   /// A warp multiplies by an instruction: lanes_m is 8, a thread has each 8th row and pairs of each
   /// 8th column.
   bool instruction = false;
@@ -46,10 +49,9 @@ struct TileChoice {
   bool early = false;
   double clocks = 0;  // of a processor, expected
 };
-/// The tile and parts of least expected time on this device for batch products m x k by k x n, of
-/// whose operands `wide` (0 to 2) are read in vectors of 16 bytes.
+/// The tile and parts of least expected time on this device for batch products m x k by k x n.
 TileChoice choose_tile(const Grid& grid, std::int64_t element_bytes, std::int64_t batch,
-                       std::int64_t m, std::int64_t n, std::int64_t k, int wide,
+                       std::int64_t m, std::int64_t n, std::int64_t k, TileReads reads,
                        bool instruction = false);
 /// Versions of the tiles that fit: one more than copies in flight.
 std::int64_t stages_of(const Grid& grid, const Tile& tile, std::int64_t element_bytes);

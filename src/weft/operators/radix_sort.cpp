@@ -60,6 +60,16 @@ std::string word_of_key(const SortSpec& spec, const std::string& key) {
 
 bool has_positions(const SortSpec& spec) { return spec.result == SortResult::positions; }
 
+/// What a key is sorted by: unique ones say which zero or NaN it is, of which all are equal.
+std::string order_of(const SortSpec& spec, const std::string& key) {
+  if (has_positions(spec) || spec.kind != KeyKind::floating) return key;
+  const std::uint64_t all = all_bits(spec), nan = nan_count(spec),
+                      zero = (1ull << (spec.bits - 1)) - nan;
+  return cat("T.let(", key, ", lambda own_: T.Select(own_ > ", key_literal(spec, all - 2 * nan),
+             ", ", key_literal(spec, all), ", T.Select(own_ == ", key_literal(spec, zero - 1), ", ",
+             key_literal(spec, zero), ", own_)))");
+}
+
 /// The lines of `text` that do not speak of positions, or all of them.
 std::string lines_for(const SortSpec& spec, std::string_view text) {
   if (has_positions(spec)) return std::string(text);
@@ -103,6 +113,10 @@ Values values_of(const SortSpec& spec) {
           {"padded", cat(spec.tile() * 33 / 32 + 1)},
           {"counters", cat(spec.threads * 8)},
           {"key", has_positions(spec) ? sort_key(spec, "u") : unique_key(spec, "u")},
+          {"held", order_of(spec, "HK[i]")},
+          {"order", order_of(spec, "key")},
+          {"here_order", order_of(spec, "KEY[here + here // 32]")},
+          {"left_order", order_of(spec, "KEY[left + left // 32]")},
           {"most", key_literal(spec, all_bits(spec))},
           {"lowbits", key_literal(spec, 15)},
           {"digitbits", key_literal(spec, kDigits - 1)},
@@ -134,7 +148,7 @@ std::string local_pass(const SortSpec& spec) {
                 for w in T.unroll(8):
                     COUNT[lane * 8 + w] = T.uint32(0)
                 for i in T.unroll({items}):
-                    digit: T.int64 = T.Cast("int64", T.bitwise_and(T.shift_right(HK[i], low), {lowbits}))
+                    digit: T.int64 = T.Cast("int64", T.bitwise_and(T.shift_right({held}, low), {lowbits}))
                     half: T.uint32 = T.Cast("uint32", T.shift_right(digit, T.int64(3))) * T.uint32(16)
                     slot: T.int64 = T.bitwise_and(digit, T.int64(7))
                     RANK[i] = T.bitwise_and(T.shift_right(COUNT[slot * {threads} + lane], half), T.uint32(65535))
@@ -149,7 +163,7 @@ std::string local_pass(const SortSpec& spec) {
                     {counter} = SUM[0]
                     SUM[0] = SUM[0] + count
                 for i in T.unroll({items}):
-                    digit: T.int64 = T.Cast("int64", T.bitwise_and(T.shift_right(HK[i], low), {lowbits}))
+                    digit: T.int64 = T.Cast("int64", T.bitwise_and(T.shift_right({held}, low), {lowbits}))
                     half: T.uint32 = T.Cast("uint32", T.shift_right(digit, T.int64(3))) * T.uint32(16)
                     slot: T.int64 = T.bitwise_and(digit, T.int64(7))
                     to: T.int64 = T.Cast("int64", RANK[i] + T.bitwise_and(T.shift_right(COUNT[slot * {threads} + lane], half), T.uint32(65535)))
@@ -238,7 +252,7 @@ ir::PrimFunc sort_count(const SortSpec& spec) {
                 if at < n:
                     u: T.{K} = {number}
                     key: T.{K} = {value}
-                    digit: T.{I} = T.Cast("{I}", T.bitwise_and(T.shift_right(key, T.Cast("{K}", shift)), {digitbits}))
+                    digit: T.{I} = T.Cast("{I}", T.bitwise_and(T.shift_right({order}, T.Cast("{K}", shift)), {digitbits}))
                     T.atomic_add(H[digit], T.{I}(1))
             for i in T.unroll(T.{I}({digits} // {threads})):
                 counts[(row * {digits} + i * {threads} + t) * tiles + tile] = H[i * {threads} + t]
@@ -291,16 +305,16 @@ ir::PrimFunc sort_move(const SortSpec& spec) {
                 low: T.{K} = T.Cast("{K}", shift + p * 4)
 {pass}            for i in T.unroll(T.{I}({items})):
                 here: T.{I} = i * {threads} + t
-                digit: T.{I} = T.Cast("{I}", T.bitwise_and(T.shift_right(KEY[here + here // 32], T.Cast("{K}", shift)), {digitbits}))
+                digit: T.{I} = T.Cast("{I}", T.bitwise_and(T.shift_right({here_order}, T.Cast("{K}", shift)), {digitbits}))
                 left: T.{I} = T.max(here - 1, 0)
-                before: T.{I} = T.Cast("{I}", T.bitwise_and(T.shift_right(KEY[left + left // 32], T.Cast("{K}", shift)), {digitbits}))
+                before: T.{I} = T.Cast("{I}", T.bitwise_and(T.shift_right({left_order}, T.Cast("{K}", shift)), {digitbits}))
                 if here == 0 or digit != before:
                     FROM[digit] = starts[(row * {digits} + digit) * tiles + tile] - here
             for i in T.unroll(T.{I}({items})):
                 here: T.{I} = i * {threads} + t
                 if tile * {tile} + here < n:
                     key: T.{K} = KEY[here + here // 32]
-                    digit: T.{I} = T.Cast("{I}", T.bitwise_and(T.shift_right(key, T.Cast("{K}", shift)), {digitbits}))
+                    digit: T.{I} = T.Cast("{I}", T.bitwise_and(T.shift_right({order}, T.Cast("{K}", shift)), {digitbits}))
                     to: T.{I} = row * n + FROM[digit] + here
 {store})",
       values);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Stable sorting of the rows of a compact array by digits. Keys are unsigned integers whose order
-// is the order of the values, NaN the greatest in either direction. Where positions are sorted they
-// travel with the keys, and -0 and 0 have one key; where elements are, a key says which one it is,
-// and nothing else travels: 0 comes behind -0 (before it in descending order). Rows
+// is the order of the values: -0 and 0 are equal, NaN the greatest in either direction. Where
+// positions are sorted they travel with the keys. Where elements are, nothing else travels: a key
+// says which element it is, and its digits are those of the key that equal ones share. Rows
 // that fit a block are sorted in shared memory, four bits a pass. Longer ones go through memory,
 // eight bits a pass: `count` counts the digits of each tile, the counts are scanned (scan_apply,
 // exclusive, along [digit, tile]), `move` sorts a tile by the digit and writes its runs.
