@@ -40,7 +40,7 @@ def of_script(seed: int, arguments: list[str]) -> int:
         env = environment(**{f"WEFT_WSE_{k.upper()}": str(v) for k, v in options.items()})
         code = (
             f"from weft._child import end_with_parent; end_with_parent({os.getpid()}); "
-            "import sys; from weft.wse_tools import cs_python_main as m; sys.exit(m(sys.argv[1:]) or 0)"
+            "import sys; from weft_wse.script import cs_python_main as m; sys.exit(m(sys.argv[1:]) or 0)"
         )
         run = subprocess.run(
             [sys.executable, "-c", code, *arguments], env=env, capture_output=True, check=False

@@ -70,8 +70,8 @@ def home(tmp_path):
     paths = os.pathsep.join(str(ROOT / p) for p in ("python", "compat/cerebras"))
     entries = {
         "weft": "-m weft",
-        "cslc": "-c 'import sys; from weft import wse_tools; sys.exit(wse_tools.cslc_main())'",
-        "cs_python": "-c 'import sys; from weft import wse_tools; sys.exit(wse_tools.cs_python_main())'",
+        "cslc": "-c 'import sys; from weft_wse.compiler import cslc_main as m; sys.exit(m())'",
+        "cs_python": "-c 'import sys; from weft_wse.script import cs_python_main as m; sys.exit(m())'",
         "python": "",
     }
     for name, words in entries.items():

@@ -47,7 +47,8 @@ COPY = dict(streaming=False, order=MemcpyOrder.ROW_MAJOR, data_type=MemcpyDataTy
 
 def tool(name, *arguments, cwd, check=True):
     """Runs cslc or cs_python as a command."""
-    code = f"import sys; from weft.wse_tools import {name}_main; sys.exit({name}_main())"
+    module = {"cslc": "compiler", "cs_python": "script"}[name]
+    code = f"import sys; from weft_wse.{module} import {name}_main as m; sys.exit(m())"
     env = dict(os.environ, PYTHONPATH=f"{ROOT / 'python'}")
     done = subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)],
@@ -111,6 +112,31 @@ def test_the_printed_files_end_in_success(tmp_path):
     cslc(tmp_path)
     done = tool("cs_python", "run.py", "--name", "out", cwd=tmp_path)
     assert done.stdout.strip().endswith("SUCCESS!")
+
+
+LATER = """
+import sys, threading
+from cerebras.sdk.runtime.sdkruntimepybind import SdkRuntime
+assert "weft._functions" not in sys.modules, "the array library is imported"
+import weft, weft.nn
+try:
+    SdkRuntime("nowhere")
+except weft.Error as error:
+    print(error.code)
+got = []
+threads = [threading.Thread(target=lambda: got.append(weft.ones(2).sum().item())) for _ in range(3)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+from weft import *
+print(got, weft.wse.SdkRuntime is SdkRuntime, callable(weft.build), weft.nn.Linear.__name__, zeros is weft.zeros)
+print(hasattr(weft, "nothing"), type(weft).__name__)
+"""
+
+
+def test_a_script_gets_the_array_library_when_it_asks_for_it(tmp_path):
+    (tmp_path / "run.py").write_text(LATER)
+    said = tool("cs_python", "run.py", cwd=tmp_path).stdout.splitlines()
+    assert said == ["wse.artifact.read", "[2.0, 2.0, 2.0] True True Linear True", "False module"]
 
 
 def test_other_values(tmp_path, rng):

@@ -51,7 +51,7 @@ while True:
     r.memcpy_d2h(np.zeros(36 * 64, np.float32), a, 0, 0, 6, 6, 64, nonblock=False, **way)
     r.stop()
 """
-RUN = "import sys; from weft.wse_tools import cs_python_main as m; sys.exit(m(sys.argv[1:]) or 0)"
+RUN = "import sys; from weft_wse.script import cs_python_main as m; sys.exit(m(sys.argv[1:]) or 0)"
 
 
 def relatives(mark):

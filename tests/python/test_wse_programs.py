@@ -74,8 +74,8 @@ def test_feature(name, arch, files, expected, tmp_path):
 
 
 TOOLS = """
-cslc() { "$PYTHON" -c "import sys; from weft.wse_tools import cslc_main; sys.exit(cslc_main())" "$@"; }
-cs_python() { "$PYTHON" -c "import sys; from weft.wse_tools import cs_python_main; sys.exit(cs_python_main())" "$@"; }
+cslc() { "$PYTHON" -c "import sys; from weft_wse.compiler import cslc_main; sys.exit(cslc_main())" "$@"; }
+cs_python() { "$PYTHON" -c "import sys; from weft_wse.script import cs_python_main; sys.exit(cs_python_main())" "$@"; }
 . ./commands.sh
 """
 

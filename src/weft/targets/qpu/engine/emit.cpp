@@ -50,6 +50,7 @@ declare <32 x i8> @llvm.umin.v32i8(<32 x i8>, <32 x i8>)
 declare <32 x i8> @llvm.umax.v32i8(<32 x i8>, <32 x i8>)
 declare <32 x i8> @llvm.uadd.sat.v32i8(<32 x i8>, <32 x i8>)
 declare <32 x i8> @llvm.usub.sat.v32i8(<32 x i8>, <32 x i8>)
+declare void @llvm.x86.avx.vzeroupper()
 declare <8 x i32> @llvm.x86.avx2.permd(<8 x i32>, <8 x i32>)
 declare <8 x i32> @llvm.x86.avx.cvtt.ps2dq.256(<8 x float>)
 )";

@@ -53,6 +53,9 @@ void Emitter::helper(std::string_view name, std::uint32_t at, std::string_view e
   std::string status =
       t_.def(rare ? "call preserve_allcc i32 @weft_qpu_rare_" : "call i32 @weft_qpu_", name, "(",
              where(at), extra.empty() ? "" : ", ", extra, ")");
+  // A rare helper puts back all 32 bytes of the vector registers. Here nobody wants the upper
+  // halves; left in use, they delay every change between this code and a helper's own.
+  if (rare && role_ == Role::clocks) t_.line("call void @llvm.x86.avx.vzeroupper()");
   std::string good = t_.def("icmp eq i32 ", status, ", 0");
   unsigned id = t_.fresh();
   label_ = cat("k", id);
