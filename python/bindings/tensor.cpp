@@ -253,6 +253,13 @@ bool tensor_operation(Op op, PyObject* const* args, PyObject** out) {
   return true;
 }
 
+namespace {
+Tensor of_type(const Tensor& t, nb::handle dtype) {
+  const auto elem = optional_elem(dtype);
+  return elem && *elem != t.elem() ? astype(t, *elem) : t;
+}
+}  // namespace
+
 void bind_tensor(nb::module_& m) {
   nb::class_<Tensor> cls(m, "Tensor", nb::type_slots(g_slots),
                          "An array that records how it was made, for gradients.");
@@ -351,29 +358,29 @@ void bind_tensor(nb::module_& m) {
           "Calls f(self) each time a backward pass has added to .grad; None takes it away.")
       .def(
           "sum",
-          [](const Tensor& t, nb::handle axis, bool keepdims) {
-            return sum(t, axes_of(axis), keepdims);
+          [](const Tensor& t, nb::handle axis, bool keepdims, nb::handle dtype) {
+            return sum(of_type(t, dtype), axes_of(axis), keepdims);
           },
-          nb::arg("axis") = nb::none(), nb::arg("keepdims") = false)
+          nb::arg("axis") = nb::none(), nb::arg("keepdims") = false, nb::arg("dtype") = nb::none())
       .def(
           "mean",
-          [](const Tensor& t, nb::handle axis, bool keepdims) {
-            return mean(t, axes_of(axis), keepdims);
+          [](const Tensor& t, nb::handle axis, bool keepdims, nb::handle dtype) {
+            return mean(of_type(t, dtype), axes_of(axis), keepdims);
           },
-          nb::arg("axis") = nb::none(), nb::arg("keepdims") = false)
+          nb::arg("axis") = nb::none(), nb::arg("keepdims") = false, nb::arg("dtype") = nb::none())
       // PyTorch's names of the arguments. Those of max and min are refused: they give pairs there.
       .def(
           "sum",
-          [](const Tensor& t, nb::handle dim, bool keepdim) {
-            return sum(t, axes_of(dim), keepdim);
+          [](const Tensor& t, nb::handle dim, bool keepdim, nb::handle dtype) {
+            return sum(of_type(t, dtype), axes_of(dim), keepdim);
           },
-          nb::arg("dim"), nb::arg("keepdim") = false)
+          nb::arg("dim"), nb::arg("keepdim") = false, nb::arg("dtype") = nb::none())
       .def(
           "mean",
-          [](const Tensor& t, nb::handle dim, bool keepdim) {
-            return mean(t, axes_of(dim), keepdim);
+          [](const Tensor& t, nb::handle dim, bool keepdim, nb::handle dtype) {
+            return mean(of_type(t, dtype), axes_of(dim), keepdim);
           },
-          nb::arg("dim"), nb::arg("keepdim") = false)
+          nb::arg("dim"), nb::arg("keepdim") = false, nb::arg("dtype") = nb::none())
       .def(
           "max",
           [](const Tensor& t, nb::handle axis, bool keepdims) {

@@ -1300,12 +1300,12 @@ class Tensor:
     def backward(self, grad: Tensor | NDArray | _Number | None = None, create_graph: _bool = False, retain_graph: _bool = True) -> None:
         """Adds gradients to .grad of all leaves. Unless retain_graph (or create_graph) says that the graph will be passed again, the values that it keeps are given back on the way."""
     def sum(self, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _bool = False) -> Tensor:
-        """sum(self, axis: object | None = None, keepdims: bool = False) -> weft._core.Tensor
-        sum(self, dim: object, keepdim: bool = False) -> weft._core.Tensor
+        """sum(self, axis: object | None = None, keepdims: bool = False, dtype: object | None = None) -> weft._core.Tensor
+        sum(self, dim: object, keepdim: bool = False, dtype: object | None = None) -> weft._core.Tensor
         """
     def mean(self, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _bool = False) -> Tensor:
-        """mean(self, axis: object | None = None, keepdims: bool = False) -> weft._core.Tensor
-        mean(self, dim: object, keepdim: bool = False) -> weft._core.Tensor
+        """mean(self, axis: object | None = None, keepdims: bool = False, dtype: object | None = None) -> weft._core.Tensor
+        mean(self, dim: object, keepdim: bool = False, dtype: object | None = None) -> weft._core.Tensor
         """
     def max(self, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _bool = False) -> Tensor:
         """max(self, axis: object | None = None, keepdims: bool = False) -> weft._core.Tensor

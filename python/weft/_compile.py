@@ -91,11 +91,13 @@ class Traced(Arithmetic, Named, Recorder):
     def _reduced(self, name, axis, keepdims):
         return Traced(_core._lazy_reduce(name, self._lazy, axis, keepdims))
 
-    def sum(self, axis=None, keepdims=False):
-        return self._reduced("sum", axis, keepdims)
+    def sum(self, axis=None, keepdims=False, dtype=None):
+        x = self if dtype is None else self.astype(dtype)
+        return x._reduced("sum", axis, keepdims)
 
-    def prod(self, axis=None, keepdims=False):
-        return self._reduced("prod", axis, keepdims)
+    def prod(self, axis=None, keepdims=False, dtype=None):
+        x = self if dtype is None else self.astype(dtype)
+        return x._reduced("prod", axis, keepdims)
 
     def max(self, axis=None, keepdims=False):
         return self._reduced("max", axis, keepdims)
@@ -109,8 +111,8 @@ class Traced(Arithmetic, Named, Recorder):
     def any(self, axis=None, keepdims=False):
         return self._reduced("any", axis, keepdims)
 
-    def mean(self, axis=None, keepdims=False):
-        total = self.sum(axis, keepdims)
+    def mean(self, axis=None, keepdims=False, dtype=None):
+        total = self.sum(axis, keepdims, dtype)
         return total / (max(self.size, 1) / max(total.size, 1))
 
     def _rows(self, name, axis, operands=(), eps=0.0):

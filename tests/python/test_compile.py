@@ -452,3 +452,23 @@ def test_arrays_and_tensors_of_one_shape_take_turns():
         result.sum().backward()
         np.testing.assert_allclose(t.grad.numpy(), 0.5 * np.exp(a * 0.5) * b + 1, rtol=1e-4)
     assert compiled.traces == 1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "bool"])
+def test_reductions_take_a_type(dtype):
+    x = weft.asarray(np.arange(6).reshape(2, 3).astype(dtype))
+    functions = (
+        lambda a: a.sum(axis=1, dtype=weft.float64),
+        lambda a: weft.sum(a, dtype=weft.float64),
+        lambda a: weft.prod(a, axis=0, dtype=weft.float64),
+        lambda a: a.mean(dtype=weft.float64),
+    )
+    given = [x] if dtype != "float32" else [x, weft.Tensor(x, requires_grad=True)]
+    for f in functions:
+        for a in given:
+            eager, compiled = f(a), weft.compile(f)(a)
+            assert eager.dtype == compiled.dtype == weft.float64
+            np.testing.assert_array_equal(
+                eager.detach().numpy() if isinstance(a, weft.Tensor) else eager.numpy(),
+                compiled.detach().numpy() if isinstance(a, weft.Tensor) else compiled.numpy(),
+            )

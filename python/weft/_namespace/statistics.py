@@ -34,6 +34,7 @@ def _reduction(name, x, axis, keepdims, dtype=None):
         out = _core._reduce(name, x.data, axis, keepdims, dtype)
         return out if name in ("all", "any") else _core.Tensor(out, requires_grad=False)
     if _is_tensor(x):
+        x = x if dtype is None else x.astype(dtype)
         if hasattr(x, "__weft_operation__"):  # a traced value writes every reduction down
             return getattr(x, name)(axis, keepdims)
         if name in ("all", "any"):  # truth values have no gradient

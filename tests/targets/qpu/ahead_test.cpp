@@ -5,9 +5,11 @@
 
 #include <chrono>
 #include <random>
+#include <set>
 
 #include "left.h"
 #include "weft/base/interrupt.h"
+#include "weft/targets/qpu/engine/flow.h"
 #include "weft/targets/qpu/kernels/kernels.h"
 
 namespace weft::qpu {
@@ -219,6 +221,25 @@ TEST(QpuAhead, an_interrupt_ends_it) {
     after(30, &out, &y);
     EXPECT_EQ(out[0], 30);
   }
+}
+
+// An instruction remembers the array that it asked last: one that reads two arrays in turns keeps
+// both only where their instructions have a place each.
+TEST(QpuAhead, instructions_of_unrolled_products_remember_their_own_array) {
+  hw::Program program;
+  program.instrs = hw::assemble("mov ra0, unif\nmov rb0, unif\n");
+  const auto requests = hw::assemble(
+      "mov tmu0_s, ra0\nnop; nop; ldtmu0\nmov tmu0_s, rb0\n"
+      "nop; nop; ldtmu0\n");
+  for (int k = 0; k < 24; ++k)
+    program.instrs.insert(program.instrs.end(), requests.begin(), requests.end());
+  for (const hw::Instr& i : hw::assemble("nop; nop; thrend\nnop\nnop\n"))
+    program.instrs.push_back(i);
+  const hw::Flow flow = hw::analyse(program, false);
+  std::set<int> places;
+  for (std::size_t at = 0; at < program.instrs.size(); ++at)
+    if (flow.asks[at]) places.insert(flow.site[at]);
+  EXPECT_EQ(places.size(), 48u);
 }
 
 // Results that instructions of the literal engine's receive, in a loop around which others wait.

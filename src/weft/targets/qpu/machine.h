@@ -181,7 +181,9 @@ struct Qpu {
   unsigned wait_semaphore = 0;
   std::uint32_t uniform = 0, uniform_end = 0;
   TmuFifo fifo[2];
-  static constexpr std::size_t kSites = 16;
+  // Instructions that share one find each other's array in it: more than the library's largest
+  // kernel and unrolled products have.
+  static constexpr std::size_t kSites = 128;
   RequestSite site[kSites];  // by FlowBlock's numbers; used by no more than one program
   VpmAccess vpm_write, vpm_read[2];
   unsigned vpm_reads = 0;
