@@ -34,7 +34,8 @@ def _by_rows(operator):
     """Whether this version of torch factors the transpose of matrices that lie row by row."""
     a = torch.tensor([[4.0, 1.0], [2.0, 3.0]])
     found = getattr(torch.ops.aten, operator).default(*((a, a) if "solve" in operator else (a,)))
-    return bool(found[-3 if "solve" in operator else -2][1, 0] == 0.25)  # 1/4 of the transpose, 2/4 of a itself
+    factors = found[-3 if "solve" in operator else -2]
+    return bool(factors[1, 0] == 0.25)  # 1 / 4 of the transpose, 2 / 4 of the matrix itself
 
 
 def _factors_transpose(c, operator):
