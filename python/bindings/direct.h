@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a public function tries before its Python code: plain calls go straight to the core. A direct
-// function gives NotImplemented for every other call, and the Python function sees to it.
+// What a public function tries before its Python code: plain calls go straight to the core. A
+// direct function gives NotImplemented for every other call, and the Python function sees to it.
 
 #include <iterator>
 

@@ -89,8 +89,8 @@ class Block {
   I width() const { return width_; }
   void exchange() const {
     const Network& pairs = network(n_);
-    const auto kernel = width_ == lanes(elem_bytes(word_)) ? VectorKernel::exchange
-                                                           : VectorKernel::exchange_two;
+    const auto kernel =
+        width_ == lanes(elem_bytes(word_)) ? VectorKernel::exchange : VectorKernel::exchange_two;
     vector_kernels().get<ExchangeFn>(kernel, word_)(block_, pairs.data(),
                                                     static_cast<I>(pairs.size() / 2));
   }
@@ -142,7 +142,9 @@ bool suits_network(Elem e, const Lines& lines, bool items) {
   if (at_once < 2) return false;
   // Tenths of nanoseconds, roughly: exchanges of vectors with the way in and out; lines alone.
   const I exchanges = static_cast<I>(network(lines.n).size()) / 2 * many;
-  const I alone = items ? 1000 + 40 * lines.n : bytes == 8 ? 1500 + 80 * lines.n : 600 + 30 * lines.n;
+  const I alone = items        ? 1000 + 40 * lines.n
+                  : bytes == 8 ? 1500 + 80 * lines.n
+                               : 600 + 30 * lines.n;
   return 22 * exchanges + 60 * lines.n * many < at_once * alone;
 }
 
