@@ -10,6 +10,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "array_type.h"
+#include "direct.h"
 #include "weft/array/repeat.h"
 #include "weft/devices/dispatch.h"
 #include "weft/devices/grid.h"
@@ -120,6 +121,55 @@ template <typename F>
 NDArray unlocked(F&& f) {
   nb::gil_scoped_release nogil;
   return f();
+}
+
+PyObject* direct_arange(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded(static_cast<PyObject*>(nullptr), [&] {
+    const PlainArguments<4> given(args, count, names, {"start", "stop", "step", "device"});
+    static PyObject* const one = PyLong_FromLong(1);
+    if (!given.plain || !given.at[0].ptr()) return not_plain();
+    return wrap_plain(
+        arange_plain(given.at[0], given(1, Py_None), given(2, one), given(3, Py_None)));
+  });
+}
+
+/// sort and argsort of arrays along a numbered axis.
+template <NDArray (*f)(const NDArray&, int, bool)>
+PyObject* direct_order(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded(static_cast<PyObject*>(nullptr), [&] {
+    const PlainArguments<2> given(args, count, names, {"x", "axis"});
+    const bool plain = given.plain && count == 1 && Py_TYPE(args[0]) == ndarray_type() &&
+                       (!given.at[1].ptr() || PyLong_CheckExact(given.at[1].ptr()));
+    if (!plain) return not_plain();
+    const long axis = given.at[1].ptr() ? PyLong_AsLong(given.at[1].ptr()) : -1;
+    constexpr long kMost = 64;  // what lies beyond is refused in the Python function's words
+    if (axis == -1 && PyErr_Occurred()) return PyErr_Clear(), not_plain();
+    if (axis < -kMost || axis > kMost) return not_plain();
+    const NDArray& x = unwrap(args[0]);
+    constexpr std::int64_t kSmall = 4096;
+    if (x.size() <= kSmall) return wrap(f(x, static_cast<int>(axis), false));
+    return wrap(unlocked([&] { return f(x, static_cast<int>(axis), false); }));
+  });
+}
+
+PyObject* direct_clip(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded(static_cast<PyObject*>(nullptr), [&] {
+    const PlainArguments<3> given(args, count, names, {"x", "min", "max"});
+    if (!given.plain || count < 1 || Py_TYPE(args[0]) != ndarray_type()) return not_plain();
+    const NDArray& x = unwrap(args[0]);
+    if (!is_real_float(x.elem()) || is_float8(x.elem()) || !x.on_host()) return not_plain();
+    std::optional<Scalar> limits[2];
+    for (std::size_t k = 0; k < 2; ++k) {
+      const nb::handle limit = given(k + 1, Py_None);
+      if (limit.is_none()) continue;
+      if (!PyFloat_CheckExact(limit.ptr()) && !PyLong_CheckExact(limit.ptr())) return not_plain();
+      const double value = PyFloat_AsDouble(limit.ptr());
+      if (value == -1 && PyErr_Occurred()) return PyErr_Clear(), not_plain();
+      limits[k] = Scalar(value);
+    }
+    if (!limits[0] && !limits[1]) return not_plain();
+    return wrap(unlocked([&] { return clipped(x, limits[0], limits[1]); }));
+  });
 }
 
 }  // namespace
@@ -272,8 +322,6 @@ void bind_array_ops(nb::module_& m) {
                     dims_of(shape, "shape"), s);
       },
       nb::arg("shape"), nb::arg("value"), nb::arg("dtype").none(), nb::arg("device").none());
-  m.def("_arange_plain", arange_plain, nb::arg("start"), nb::arg("stop").none(), nb::arg("step"),
-        nb::arg("device").none());
   m.def(
       "_eye",
       [](std::int64_t rows, std::int64_t columns, std::int64_t k, nb::handle dtype,
@@ -390,6 +438,11 @@ void bind_array_ops(nb::module_& m) {
       },
       nb::call_guard<nb::gil_scoped_release>(),
       "out = a @ b of 16-bit arrays on tensor cores by a stated tile, for benches.");
+  static PyMethodDef direct[] = {
+      direct_definition("arange", direct_arange), direct_definition("sort", direct_order<sort>),
+      direct_definition("argsort", direct_order<argsort>), direct_definition("clip", direct_clip)};
+  for (PyMethodDef& d : direct)
+    m.attr((std::string("_direct_") + d.ml_name).c_str()) = direct_function(d);
   m.def("_matmul",
         [](const NDArray& a, const NDArray& b) { return unlocked([&] { return matmul(a, b); }); });
   m.def("_sort", [](const NDArray& x, int axis, bool descending) {

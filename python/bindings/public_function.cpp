@@ -31,6 +31,7 @@ namespace {
 struct PyPublicFunction {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* function;
+  PyObject* direct;  ///< takes plain calls, gives NotImplemented for others (direct.h); null: none
   PyObject* refuse;  ///< (exception, args, kwargs) -> another exception, None, or the result in
                      ///< a tuple where the call has a meaning after all; null: none
   PyObject* names;   ///< dict: a foreign name of an argument -> its own; null: none
@@ -70,6 +71,11 @@ bool has_foreign_name(PyPublicFunction* self, PyObject* names) {
 }
 
 PyObject* run(PyPublicFunction* self, PyObject* const* args, std::size_t flags, PyObject* names) {
+  if (self->direct) {
+    PyObject* out = PyObject_Vectorcall(self->direct, args, flags, names);
+    if (out != Py_NotImplemented) return out;
+    Py_DECREF(out);
+  }
   if (!self->names) return PyObject_Vectorcall(self->function, args, flags, names);
   const Py_ssize_t count = PyVectorcall_NARGS(flags);
   const bool axis_first = self->positional >= 0 && count == self->positional + 1;
@@ -116,15 +122,16 @@ PyObject* call(PyObject* object, PyObject* const* args, std::size_t flags,
 }
 
 PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
-  PyObject *function, *refuse, *names, *rename;
+  PyObject *function, *direct, *refuse, *names, *rename;
   Py_ssize_t positional;
-  if (!PyArg_ParseTuple(args, "OOOOn", &function, &refuse, &names, &rename, &positional))
+  if (!PyArg_ParseTuple(args, "OOOOOn", &function, &direct, &refuse, &names, &rename, &positional))
     return nullptr;
   PyObject* self = type->tp_alloc(type, 0);
   if (!self) return nullptr;
   const auto held = [](PyObject* o) { return o == Py_None ? nullptr : Py_NewRef(o); };
   of(self)->vectorcall = call;
   of(self)->function = Py_NewRef(function);
+  of(self)->direct = held(direct);
   of(self)->refuse = held(refuse);
   of(self)->names = held(names);
   of(self)->rename = held(rename);
@@ -135,6 +142,7 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
 int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(of(self)->function);
+  Py_VISIT(of(self)->direct);
   Py_VISIT(of(self)->refuse);
   Py_VISIT(of(self)->names);
   Py_VISIT(of(self)->rename);
@@ -143,6 +151,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
 }
 
 int clear(PyObject* self) {
+  Py_CLEAR(of(self)->direct);
   Py_CLEAR(of(self)->refuse);
   Py_CLEAR(of(self)->names);
   Py_CLEAR(of(self)->rename);

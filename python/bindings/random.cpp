@@ -7,9 +7,12 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
 
 #include "array_type.h"
+#include "direct.h"
 #include "random.h"
+#include "weft/array/ops.h"
 #include "weft/array/random.h"
 
 namespace weft::py {
@@ -114,6 +117,53 @@ std::optional<NDArray> draw_integers(nb::dict state, nb::handle low, nb::handle 
   });
 }
 
+/// 0 to n - 1 in the order of n numbers of 64 bits.
+NDArray permutation(const Ref<Device>& on, const Counter& at, std::int64_t n) {
+  return made(n, [&] { return random_permutation(on, at.first, at.second, n); });
+}
+
+/// What direct functions of random numbers are bound to: the generator, and whether this thread's
+/// calls are recorded, which the Python functions refuse.
+bool recorded(PyObject* self) {
+  const nb::object on = nb::steal(PyObject_CallNoArgs(PyTuple_GET_ITEM(self, 1)));
+  if (!on.is_valid()) throw nb::python_error();
+  return on.ptr() != Py_False;
+}
+nb::dict generator(PyObject* self) {
+  return nb::borrow<nb::dict>(nb::handle(PyTuple_GET_ITEM(self, 0))["_state"]);
+}
+
+template <bool kNormal>
+PyObject* direct_draw(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded(static_cast<PyObject*>(nullptr), [&] {
+    static constexpr const char* kUniform[] = {"shape", "low", "high", "dtype", "device"};
+    static constexpr const char* kGaussian[] = {"shape", "mean", "std", "dtype", "device"};
+    const PlainArguments<5> given(args, count, names, kNormal ? kGaussian : kUniform);
+    static PyObject* const none = PyTuple_New(0);
+    static PyObject* const zero = PyFloat_FromDouble(0);
+    static PyObject* const one = PyFloat_FromDouble(1);
+    const nb::handle shape = given(0, none);
+    // A number of elements may be another's argument in NumPy's order.
+    if (!given.plain || !PyTuple_CheckExact(shape.ptr()) || recorded(self)) return not_plain();
+    return wrap_plain(draw(kNormal, generator(self), shape, given(1, zero), given(2, one),
+                           given(3, Py_None), given(4, Py_None)));
+  });
+}
+
+PyObject* direct_permutation(PyObject* self, PyObject* const* args, Py_ssize_t count,
+                             PyObject* names) {
+  return guarded(static_cast<PyObject*>(nullptr), [&] {
+    const PlainArguments<2> given(args, count, names, {"n", "device"});
+    if (!given.plain || count != 1 || !PyLong_CheckExact(args[0]) || recorded(self))
+      return not_plain();
+    const std::int64_t n = PyLong_AsLongLong(args[0]);
+    if (PyErr_Occurred()) PyErr_Clear();
+    const Ref<Device> on = device_from_python(given(1, Py_None));
+    if (n < 1 || n > (std::int64_t{1} << 40) || !on->info().host_accessible) return not_plain();
+    return wrap(permutation(on, next_counter(generator(self), 2 * n), n));
+  });
+}
+
 }  // namespace
 
 void bind_random(nb::module_& m) {
@@ -156,6 +206,25 @@ void bind_random(nb::module_& m) {
       },
       nb::arg("seed"), nb::arg("first"), nb::arg("shape"), nb::arg("low"), nb::arg("range"),
       nb::arg("device").none());
+  m.def(
+      "_random_permutation",
+      [](std::uint64_t seed, std::uint64_t first, std::int64_t n, nb::handle device) {
+        return permutation(device_from_python(device), {seed, first}, n);
+      },
+      nb::arg("seed"), nb::arg("first"), nb::arg("n"), nb::arg("device").none());
+  m.def(
+      "_direct_random",
+      [](const std::string& name, nb::dict space, nb::object captured) {
+        static PyMethodDef direct[] = {direct_definition("uniform", direct_draw<false>),
+                                       direct_definition("normal", direct_draw<true>),
+                                       direct_definition("permutation", direct_permutation)};
+        for (PyMethodDef& d : direct) {
+          if (name == d.ml_name) return direct_function(d, nb::make_tuple(space, captured));
+        }
+        return nb::object(nb::none());
+      },
+      nb::arg("name"), nb::arg("space"), nb::arg("captured"),
+      "The direct function of this name over the module whose _state is the default generator.");
   m.def("_random_next", next_counter, nb::arg("state"), nb::arg("words"));
   m.def("_random_draw", draw, nb::arg("normal"), nb::arg("state"), nb::arg("shape"),
         nb::arg("first"), nb::arg("second"), nb::arg("dtype").none(), nb::arg("device").none());

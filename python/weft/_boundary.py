@@ -135,6 +135,16 @@ def _refuse(function, owner, name, raised, args, kwargs):
     return refusal
 
 
+def direct(core):
+    """The function of the core that plain calls of a public function go to; it gives NotImplemented for others."""
+
+    def mark(function):
+        function.__weft_direct__ = core
+        return function
+
+    return mark
+
+
 def public(function, owner=None, name=None):
     """The function as callers see it; `owner`: the name of the class whose method it is, `name`: of the method."""
     return _made(function, (owner, name or function.__name__), (None, None, -1))
@@ -156,7 +166,8 @@ def _made(function, called, renames):
     else:
         inner = function
     refuse = functools.partial(_refuse, inner, *called) if called else None
-    out = functools.update_wrapper(_core.PublicFunction(inner, refuse, *renames), function)
+    direct = getattr(inner, "__weft_direct__", None)
+    out = functools.update_wrapper(_core.PublicFunction(inner, direct, refuse, *renames), function)
     out.__wrapped__, out.__weft_renames__ = inner, renames
     if called:
         out.__weft_called__, out.__weft_guarded__ = called, True

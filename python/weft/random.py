@@ -15,6 +15,7 @@ import operator
 import os
 
 from . import _core
+from ._boundary import direct as _direct
 from ._boundary import publish as _publish
 from ._boundary import publish_classes as _publish_classes
 from ._errors import error as _error
@@ -125,6 +126,7 @@ def _size_last(size, given, low, high):
     return size, first, high if second is low else second
 
 
+@_direct(_core._direct_random("uniform", globals(), _captured))
 def uniform(shape=(), low=_ZERO, high=1.0, *, dtype=None, device=None, key=None, size=None):
     """Uniform in [low, high). With size= the numbers come first, as in NumPy: uniform(low, high, size=(2, 3))."""
     if size is not None:
@@ -144,6 +146,7 @@ def uniform(shape=(), low=_ZERO, high=1.0, *, dtype=None, device=None, key=None,
     return x if dtype is None else x.astype(dtype, copy=False)
 
 
+@_direct(_core._direct_random("normal", globals(), _captured))
 def normal(
     shape=(),
     mean=_ZERO,
@@ -206,6 +209,7 @@ def bernoulli(p, shape=(), *, device=None, key=None):
     return uniform(shape, device=device, key=key) < p
 
 
+@_direct(_core._direct_random("permutation", globals(), _captured))
 def permutation(n, *, device=None, key=None):
     """The numbers 0..n-1 in random order; of an array or a list its entries."""
     import weft
@@ -218,7 +222,10 @@ def permutation(n, *, device=None, key=None):
 
     s, offset = _take(2 * n, key)
     device, maker = _devices_of(device)
-    x = weft.argsort(_pairs(s, offset, n, maker))
+    if maker.host_accessible:
+        x = _core._random_permutation(s, offset, n, maker)
+    else:
+        x = weft.argsort(_pairs(s, offset, n, maker))
     return x if maker is device else x.to(device)
 
 

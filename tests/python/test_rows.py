@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Row kernels, blocked transposes, products of every layout and the vector mathematics beside NumPy in float64."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -135,7 +137,13 @@ def _units(got, want):
 
 @pytest.mark.parametrize(
     "name, low, high, most",
-    [("exp", -103, 88.7, 1.0), ("tanh", -12, 12, 2.0), ("sigmoid", -80, 80, 2.5)],
+    [
+        ("exp", -103, 88.7, 1.0),
+        ("tanh", -12, 12, 2.0),
+        ("sigmoid", -80, 80, 2.5),
+        ("expm1", -103, 88.7, 1.5),
+        ("erf", -5, 5, 1.8),
+    ],
 )
 def test_vector_mathematics_is_accurate(name, low, high, most):
     rng = _rng()
@@ -143,8 +151,13 @@ def test_vector_mathematics_is_accurate(name, low, high, most):
         "float32"
     )
     wide = x.astype("float64")
-    want = {"exp": np.exp, "tanh": np.tanh, "sigmoid": lambda v: 1 / (1 + np.exp(-v))}[name](wide)
-    assert _units(getattr(weft, name)(weft.asarray(x)).numpy(), want) <= most
+    want = {"exp": np.exp, "tanh": np.tanh, "sigmoid": lambda v: 1 / (1 + np.exp(-v)), "expm1": np.expm1,
+            "erf": np.vectorize(math.erf)}[name](wide)  # fmt: skip
+    got = getattr(weft, name)(weft.asarray(x)).numpy()
+    assert _units(got, want) <= most
+    # Compiled functions have the same bits.
+    function = getattr(weft, name)
+    assert np.array_equal(weft.compile(lambda v: function(v) * 1.0)(weft.asarray(x)).numpy(), got)
 
 
 def test_log_is_within_two_units_and_special_values_are_right():
@@ -176,10 +189,13 @@ def test_log_is_within_two_units_and_special_values_are_right():
         "float32",
     )
     with np.errstate(all="ignore"):
-        for name in ("exp", "log", "tanh"):
+        for name in ("exp", "log", "tanh", "expm1", "erf"):
             got = getattr(weft, name)(weft.asarray(special)).numpy()
-            want = getattr(np, name)(special.astype("float64")).astype("float32")
-            np.testing.assert_allclose(got, want, rtol=3e-7, atol=0)
+            want = np.vectorize(math.erf) if name == "erf" else getattr(np, name)
+            want = want(special.astype("float64")).astype("float32")
+            np.testing.assert_allclose(got, want, rtol=3e-7, atol=1.5e-45)
+            if name not in ("exp", "log"):
+                assert np.array_equal(np.signbit(got), np.signbit(want))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int16", "complex64"])

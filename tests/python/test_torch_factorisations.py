@@ -41,6 +41,8 @@ CASES = {
     "solve, rows by columns": lambda x: L.solve(definite(x).mT, x),
     "solve a vector": lambda x: L.solve(definite(x), x[..., 0]),
     "solve from the right": lambda x: L.solve(definite(x), x.mT, left=False),
+    "solve, not symmetric": lambda x: L.solve(definite(x) + x[..., :3].triu(1), x),
+    "solve, not symmetric, by columns": lambda x: L.solve((definite(x) + x[..., :3].triu(1)).mT, x),
     "inv": lambda x: L.inv(definite(x)),
     "det": lambda x: L.det(x[..., :3, :3]),
     "det of columns": lambda x: L.det(x[..., :3, :3].mT),

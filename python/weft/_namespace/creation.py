@@ -8,6 +8,7 @@ import math as _math
 
 from .. import _core
 from .._core import NDArray
+from .._boundary import direct as _direct
 from .._boundary import publish as _publish
 from .._errors import error as _error
 from .common import _COMPLEX, _INTEGERS, _dtype, _float32, _float64, _int64, _name, all_int
@@ -103,12 +104,9 @@ def full_like(x, /, fill_value, *, dtype=None, device=None):
     )
 
 
+@_direct(_core._direct_arange)
 def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
     """Evenly spaced numbers from start up to, without, stop."""
-    if dtype is None:
-        x = _core._arange_plain(start, stop, step, device)
-        if x is not None:
-            return x
     if stop is None:
         start, stop = 0, start
     if step == 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import builtins as _py
 
+from .._boundary import direct as _direct
 from .._boundary import publish as _publish
 from .. import _core
 from .._core import NDArray
@@ -27,6 +28,7 @@ def where(condition, x1, x2, /):
     return _core._where(_array(condition), x1, x2)
 
 
+@_direct(_core._direct_clip)
 def clip(x, /, min=None, max=None):
     """Elements limited to [min, max].
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import namedtuple as _namedtuple
 
 from .. import _core
+from .._boundary import direct as _direct
 from .._boundary import publish as _publish
 from .._errors import error as _error
 from .common import _COMPLEX, _array, _axis, _bool, _int64, _is_tensor, _name, _row
@@ -116,6 +117,7 @@ def searchsorted(x1, x2, /, *, side="left", sorter=None):
     return _core._searchsorted(x1, _array(x2), side == "right")
 
 
+@_direct(_core._direct_sort)
 def sort(x, /, *, axis=-1, descending=False, stable=True, kind=None):
     """A sorted copy; NaN last. Every sort is stable: `kind` is NumPy's choice of a method, which changes nothing."""
     if _is_tensor(x):
@@ -123,6 +125,7 @@ def sort(x, /, *, axis=-1, descending=False, stable=True, kind=None):
     return _core._sort(_array(x), axis, descending)
 
 
+@_direct(_core._direct_argsort)
 def argsort(x, /, *, axis=-1, descending=False, stable=True, kind=None):
     """Positions that would sort the array; NaN last. Every sort is stable, whatever NumPy's `kind`."""
     return _core._argsort(_array(x), axis, descending)

@@ -2,9 +2,11 @@
 #include "weft/array/random.h"
 
 #include <algorithm>
+#include <bit>
 #include <vector>
 
 #include "weft/array/on_device.h"
+#include "weft/array/ops.h"
 #include "weft/base/error.h"
 #include "weft/host/kernel_lists.h"
 #include "weft/host/kernels.h"
@@ -126,6 +128,15 @@ NDArray random_normal(const Ref<Device>& device, std::uint64_t seed, std::uint64
   }
   return reals<float>(device, seed, first, count, Elem::float32, RandomKernel::normal, scale,
                       as_they_are);
+}
+
+NDArray random_permutation(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
+                           std::int64_t count) {
+  WEFT_CHECK(device->info().host_accessible, "permutations of hosts only");
+  const NDArray words = random_bits(device, seed, first, 2 * count);
+  static_assert(std::endian::native == std::endian::little, "two words are one of 64 bits");
+  const Dims step{1};
+  return argsort(NDArray::make(words.handle(), Elem::uint64, Dims{count}, &step, 0), 0, false);
 }
 
 NDArray random_integers(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,

@@ -23,6 +23,9 @@ NDArray random_uniform(const Ref<Device>& device, std::uint64_t seed, std::uint6
 NDArray random_normal(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
                       std::int64_t count, Elem elem, RandomScale scale = {});
 /// int64 in [low, low + range), of hosts: low + the upper 64 bits of range times two words.
+/// 0 to count - 1 in the order of as many numbers of 64 bits. Hosts only.
+NDArray random_permutation(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
+                           std::int64_t count);
 NDArray random_integers(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
                         std::int64_t count, std::int64_t low, std::uint32_t range);
 

@@ -11,6 +11,7 @@
 #include "weft/array/nest.h"
 #include "weft/array/on_device.h"
 #include "weft/array/ops.h"
+#include "weft/array/sort_lines.h"
 #include "weft/elements/with_type.h"
 #include "weft/host/radix.h"
 #include "weft/host/vector_sort.h"
@@ -40,11 +41,20 @@ void need_order(const NDArray& x, std::string_view name) {
               cat(name, " is not defined for ", name_of(x.elem())));
 }
 
+/// Without gaps, of a type that is computed with.
+NDArray owned(const NDArray& x) {
+  const Elem kernel = arithmetic_elem(x.elem());
+  return kernel == x.elem() ? x.copy() : x.astype(kernel);
+}
 NDArray rows_of(const NDArray& x, int axis, std::string_view name) {
   need_order(x, name);
-  NDArray moved = x.transpose(axis, -1);
-  Elem kernel = arithmetic_elem(x.elem());
-  return kernel == x.elem() ? moved.copy() : moved.astype(kernel);
+  return owned(x.transpose(axis, -1));
+}
+Lines lines_of(const NDArray& x, int axis) {
+  Lines out{1, x.shape()[axis], 1};
+  for (int i = 0; i < axis; ++i) out.outer *= x.shape()[i];
+  for (int i = axis + 1; i < x.ndim(); ++i) out.inner *= x.shape()[i];
+  return out;
 }
 
 /// Rows shared by threads; one long row is shared inside (radix.h).
@@ -148,6 +158,7 @@ class Sorter {
                           table().get<DigitCountsFn>(SortKernel::item_digits, elem_of<K>())});
       }
     }
+    if (places_by_halves(row, out)) return;
     if (n_ < kShort) {
       std::iota(out, out + n_, 0);
       return std::stable_sort(out, out + n_, [&](std::int64_t a, std::int64_t b) {
@@ -205,6 +216,36 @@ class Sorter {
     shared([&](std::int64_t i, std::int64_t n) { back(sorted + i, out + i, n); });
   }
 
+  /// Items that differ, in order; false (and nothing done) where the library that sorts long ones
+  /// is absent.
+  static bool sort_items(std::uint64_t* items, std::int64_t n) {
+    if (n >= kVectorSort) return vector_sort(items, n, false);
+    std::sort(items, items + n);
+    return true;
+  }
+  /// Keys of 8 bytes by their upper halves with positions, runs of equal ones by the lower halves.
+  bool places_by_halves(const T* row, std::int64_t* out) {
+    if constexpr (sizeof(T) != 8) {
+      return false;
+    } else {
+      if (n_ > UINT32_MAX || !alone()) return false;
+      if (!items_) items_ = room<std::uint64_t>(2 * n_);
+      std::uint64_t* const items = items_.get();
+      const std::uint64_t* key = nullptr;
+      if constexpr (std::is_same_v<T, std::uint64_t>) key = flip_ ? nullptr : row;
+      if (!key) {
+        if (!keys_) keys_ = room<K>(2 * n_);
+        keys(row, keys_.get());
+        key = keys_.get();
+      }
+      upper_items(key, n_, items);
+      if (!sort_items(items, n_)) return false;
+      order_equal_uppers(key, n_, items, sort_items);
+      place<ItemPlacesFn>(SortKernel::item_places)(items, out, n_);
+      return true;
+    }
+  }
+
   const std::int64_t n_, flip_;
   std::unique_ptr<K[]> keys_;
   std::unique_ptr<std::uint64_t[]> items_;
@@ -216,59 +257,80 @@ class Sorter {
 
 NDArray sort(const NDArray& x, int axis, bool descending) {
   axis = normalize_axis(axis, x.ndim(), "sort");
+  need_order(x, "sort");
   if (has_grid(x)) {
-    need_order(x, "sort");
     return on_device()
         .sort(x.transpose(axis, -1), descending, false)
         .transpose(axis, -1)
         .contiguous();
   }
-  NDArray rows = rows_of(x, axis, "sort");
-  std::int64_t n = x.shape()[axis];
+  const Lines lines = lines_of(x, axis);
   if (!x.on_host()) {
+    NDArray rows = rows_of(x, axis, "sort");
     NDArray out = rows.size() > 0 ? on_device().sort(rows, descending, false) : rows;
     return out.transpose(axis, -1).astype(x.elem());
   }
-  if (rows.size() > 0) {
-    with_type(rows.elem(), [&]<typename T>(T) {
+  const Elem kernel = arithmetic_elem(x.elem());
+  const auto as_given = [&](const NDArray& out) {
+    return kernel == x.elem() ? out : out.astype(x.elem());
+  };
+  if (x.size() > 0 && lines.inner > 1 && suits_network(kernel, lines, false)) {
+    const NDArray out = owned(x);
+    if (special_values(kernel, out.host(), out.size()) == 0) {
+      sort_lines(kernel, out.host(), lines, descending);
+      return as_given(out);
+    }
+  }
+  NDArray rows = lines.inner == 1 ? owned(x) : rows_of(x, axis, "sort");
+  const Lines whole{lines.count(), lines.n, 1};
+  if (x.size() > 0 && suits_network(kernel, whole, false) &&
+      special_values(kernel, rows.host(), rows.size()) == 0) {
+    sort_lines(kernel, rows.host(), whole, descending);
+  } else if (x.size() > 0) {
+    with_type(kernel, [&]<typename T>(T) {
       T* data = reinterpret_cast<T*>(rows.host());
-      for_rows(rows.size() / n, n, [&](std::int64_t r, std::int64_t end) {
-        Sorter<T> sorter(n, descending);
-        for (; r < end; ++r) sorter.values(data + r * n);
+      for_rows(whole.outer, whole.n, [&](std::int64_t r, std::int64_t end) {
+        Sorter<T> sorter(whole.n, descending);
+        for (; r < end; ++r) sorter.values(data + r * whole.n);
       });
     });
   }
-  NDArray out = rows.transpose(axis, -1);
-  return rows.elem() == x.elem() ? out.contiguous() : out.astype(x.elem());
+  return as_given(lines.inner == 1 ? rows : rows.transpose(axis, -1).contiguous());
 }
 
 NDArray argsort(const NDArray& x, int axis, bool descending) {
   axis = normalize_axis(axis, x.ndim(), "argsort");
+  need_order(x, "argsort");
   if (has_grid(x)) {
-    need_order(x, "argsort");
     return on_device()
         .sort(x.transpose(axis, -1), descending, true)
         .transpose(axis, -1)
         .contiguous();
   }
-  NDArray rows = rows_of(x, axis, "argsort");
+  const Lines lines = lines_of(x, axis);
+  NDArray rows = x.on_host() && lines.inner == 1 && x.elem() == arithmetic_elem(x.elem())
+                     ? x.contiguous()
+                     : rows_of(x, axis, "argsort");
   if (!x.on_host()) {
     if (rows.size() == 0) return NDArray::empty(x.device(), Elem::int64, x.shape());
     return on_device().sort(rows, descending, true).transpose(axis, -1).contiguous();
   }
+  const bool in_place = rows.shape() == x.shape() && lines.inner == 1;
   NDArray order = NDArray::empty(x.device(), Elem::int64, rows.shape());
-  std::int64_t n = x.shape()[axis];
-  if (rows.size() > 0) {
+  const Lines whole{lines.count(), lines.n, 1};
+  auto* out = reinterpret_cast<std::int64_t*>(order.host());
+  if (x.size() > 0 && suits_network(rows.elem(), whole, true)) {
+    argsort_lines(rows.elem(), rows.host(), whole, descending, out);
+  } else if (x.size() > 0) {
     with_type(rows.elem(), [&]<typename T>(T) {
       const T* data = reinterpret_cast<const T*>(rows.host());
-      auto* out = reinterpret_cast<std::int64_t*>(order.host());
-      for_rows(rows.size() / n, n, [&](std::int64_t r, std::int64_t end) {
-        Sorter<T> sorter(n, descending);
-        for (; r < end; ++r) sorter.places(data + r * n, out + r * n);
+      for_rows(whole.outer, whole.n, [&](std::int64_t r, std::int64_t end) {
+        Sorter<T> sorter(whole.n, descending);
+        for (; r < end; ++r) sorter.places(data + r * whole.n, out + r * whole.n);
       });
     });
   }
-  return order.transpose(axis, -1).contiguous();
+  return in_place ? order : order.transpose(axis, -1).contiguous();
 }
 
 namespace {

@@ -409,6 +409,11 @@ NDArray clipped_on_grid(const NDArray& x, const std::optional<Scalar>& low,
 NDArray clipped(const NDArray& x, const std::optional<Scalar>& low,
                 const std::optional<Scalar>& high) {
   if (!x.on_host()) return clipped_on_grid(x, low, high);
+  constexpr std::int64_t kSmall = 4096;  // stays in the caches: two rows cost less than a map
+  if (x.size() <= kSmall && (low || high)) {
+    const NDArray above = low ? apply(Op::maximum, Arg(x), Arg(*low)) : x;
+    return high ? apply(Op::minimum, Arg(above), Arg(*high)) : above;
+  }
   Lazy value = Lazy::input(0, x.elem(), Dims{});
   if (low) value = apply(Op::maximum, value, *low);
   if (high) value = apply(Op::minimum, value, *high);

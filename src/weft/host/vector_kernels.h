@@ -44,6 +44,8 @@ enum class VectorKernel : std::int16_t {
   columns,    // ColumnsFn
   transpose,  // TransposeFn, of unsigned integers
   transpose_stream,
+  exchange,      // ExchangeFn, of unsigned integers: lines of one vector
+  exchange_two,  // of two
   count_,
 };
 inline constexpr int kVectorKernels = static_cast<int>(VectorKernel::count_);
@@ -69,6 +71,9 @@ using ColumnsFn = void (*)(const void* a, const void* x, void* y, std::int64_t m
 /// caches: out is aligned to its vectors, and its out_step counts sides of a tile.
 using TransposeFn = void (*)(const void* in, void* out, std::int64_t m, std::int64_t n,
                              std::int64_t in_step, std::int64_t out_step);
+
+/// Rows i and j of lines side by side become their minima and maxima, for so many pairs i, j.
+using ExchangeFn = void (*)(void* lines, const std::uint8_t* pairs, std::int64_t count);
 
 struct VectorTable {
   VectorShape shape;

@@ -184,11 +184,16 @@ std::string Expressions::whole(const Expr& e) {
   if (e->kind == ir::ExprKind::min || e->kind == ir::ExprKind::max) {
     const bool least = e->kind == ir::ExprKind::min, real = e->dtype.is_float();
     const std::string function = cat(least ? "weft_min_" : "weft_max_", v.substr(5));
-    const std::string better = cat("(a ", least ? "<" : ">", " b)"),
-                      mine = real ? cat("(", better, " | (a != a))") : better;  // NaN wins
-    const std::string body = choose(e->dtype, mine, "a", "b");
+    const char* sign = least ? "<" : ">";
+    std::string body;
+    if (real) {  // NaN wins
+      body = cat("return ", choose(e->dtype, cat("((a ", sign, " b) | (a != a))"), "a", "b"), ";");
+    } else {  // compilers know the instruction in this form, not in that of masks
+      body = cat("for (int l = 0; l < ", e->dtype.lanes, "; ++l) b[l] = a[l] ", sign,
+                 " b[l] ? a[l] : b[l]; return b;");
+    }
     helpers_.define(function, cat(spelling_.function_prefix, v, " ", function, "(", v, " a, ", v,
-                                  " b) { return ", body, "; }\n"));
+                                  " b) { ", body, " }\n"));
     return cat(function, "(", whole(b->a), ", ", whole(b->b), ")");
   }
   const char* op = e->kind == ir::ExprKind::add   ? " + "

@@ -7,6 +7,7 @@ should be those of eager torch. The values alone have no such choice.
 
 from __future__ import annotations
 
+import functools
 import math
 
 import torch
@@ -28,10 +29,19 @@ def _need_elements(*arrays):
         raise Unsupported("matrices without elements")
 
 
-def _factors_transpose(c):
-    """torch factors the transpose of matrices that lie row by row, and its gradients count on that."""
+@functools.cache
+def _by_rows(operator):
+    """Whether this version of torch factors the transpose of matrices that lie row by row."""
+    a = torch.tensor([[4.0, 1.0], [2.0, 3.0]])
+    found = getattr(torch.ops.aten, operator).default(*((a, a) if "solve" in operator else (a,)))
+    factors = found[-3 if "solve" in operator else -2]
+    return bool(factors[1, 0] == 0.25)  # 1 / 4 of the transpose, 2 / 4 of the matrix itself
+
+
+def _factors_transpose(c, operator):
+    """Whether torch's operator factors the transpose; its gradients count on that."""
     a = c.inputs[0]
-    return a.is_contiguous() and not a.dtype.is_complex
+    return a.is_contiguous() and not a.dtype.is_complex and _by_rows(operator)
 
 
 def _lu_solve(lu, pivots, b, left, adjoint):
@@ -97,7 +107,7 @@ def _solve(c, a, b, *, left=True, check_errors=False):
     if check_errors:
         raise Unsupported("a check inside")
     _need_elements(a, b)
-    turned = _factors_transpose(c)
+    turned = _factors_transpose(c, "_linalg_solve_ex")
     lu, pivots, info = _core._lu(a.mT if turned else a)
     vectors = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
     x = _lu_solve(lu, pivots, b[..., None] if vectors else b, left or vectors, turned)
@@ -123,7 +133,7 @@ def _signs(pivots):
 @array("_linalg_det.default")
 def _determinant(c, a):
     _need_elements(a)
-    lu, pivots, _ = _core._lu(a.mT if _factors_transpose(c) else a)
+    lu, pivots, _ = _core._lu(a.mT if _factors_transpose(c, "_linalg_det") else a)
     found = weft.prod(weft.linalg.diagonal(lu), axis=-1) * as_type(_signs(pivots), c.dtypes[0])
     return found, lu, pivots
 
@@ -131,7 +141,7 @@ def _determinant(c, a):
 @array("_linalg_slogdet.default")
 def _log_determinant(c, a):
     _need_elements(a)
-    lu, pivots, _ = _core._lu(a.mT if _factors_transpose(c) else a)
+    lu, pivots, _ = _core._lu(a.mT if _factors_transpose(c, "_linalg_slogdet") else a)
     diagonal = weft.linalg.diagonal(lu)
     sign = weft.prod(weft.sign(diagonal), axis=-1) * as_type(_signs(pivots), c.dtypes[0])
     return sign, weft.sum(weft.log(weft.abs(diagonal)), axis=-1), lu, pivots

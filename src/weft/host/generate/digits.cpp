@@ -2,7 +2,7 @@
 // Sorting by digits (array/sort_kernels.h).
 
 #include "weft/base/text.h"
-#include "weft/host/generate/kernels.h"
+#include "weft/host/generate/vectors.h"
 #include "weft/host/sort_kernels.h"
 #include "weft/ir/text.h"
 
@@ -176,7 +176,47 @@ ir::PrimFunc offsets_function() {
           "before)\n    M[0] = S[1]\n"));
 }
 
+/// Minima and maxima of rows i and j, for pairs of them.
+ir::PrimFunc exchange_function(const VectorShape& shape, Elem e, int vectors) {
+  const int lanes = shape.lanes(elem_bytes(e));
+  const std::string type(name_of(e)), rows = cat("(256, ", vectors * lanes, ")");
+  std::string text = cat("@T.prim_func\ndef main(a: T.handle, p: T.handle, count: T.int64):\n",
+                         "    A = T.match_buffer(a, ", rows, ", \"", type,
+                         "\")\n    P = T.match_buffer(p, (count * 2,), \"uint8\")\n");
+  for (int v = 0; v < 2 * vectors; ++v)
+    text += cat("    x", v, " = T.alloc_buffer((", lanes, ",), \"", type, "\", scope=\"local\")\n");
+  text +=
+      "    for c in T.serial(count):\n        i: T.int64 = T.cast(P[c * 2], \"int64\")\n        "
+      "j: T.int64 = T.cast(P[c * 2 + 1], \"int64\")\n";
+  // Loops of one access each, so that none has to be told that i is not j.
+  auto loop = [&](const std::string& line) {
+    text += cat("        for l in T.vectorized(", lanes, "):\n            ", line, "\n");
+  };
+  for (int v = 0; v < vectors; ++v) {
+    loop(cat("x", 2 * v, "[l] = A[i, ", v * lanes, " + l]"));
+    loop(cat("x", 2 * v + 1, "[l] = A[j, ", v * lanes, " + l]"));
+  }
+  for (int v = 0; v < vectors; ++v) {
+    const std::string both = cat("(x", 2 * v, "[l], x", 2 * v + 1, "[l])");
+    loop(cat("A[i, ", v * lanes, " + l] = T.min", both));
+    loop(cat("A[j, ", v * lanes, " + l] = T.max", both));
+  }
+  return ir::parse_func(text, "<exchange>");
+}
+
 }  // namespace
+
+std::vector<Kernel> exchange_kernels(const VectorShape& shape) {
+  std::vector<Kernel> out;
+  for (Elem e : {Elem::uint8, Elem::uint16, Elem::uint32, Elem::uint64}) {
+    for (int vectors : {1, 2})
+      out.push_back(vector_kernel(
+          vectors == 1 ? VectorKernel::exchange : VectorKernel::exchange_two, e,
+          cat("v_exchange_", vectors, "_", name_of(e)), "void* A, const uint8_t* P, int64_t count",
+          exchange_function(shape, e, vectors)));
+  }
+  return out;
+}
 
 std::vector<Kernel> sort_kernels() {
   using K = SortKernel;

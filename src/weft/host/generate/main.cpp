@@ -38,6 +38,7 @@ bool write(const std::string& folder, const std::string& group, const std::vecto
 bool vectors(const std::string& folder, const std::string& level, const weft::VectorShape& shape) {
   std::vector<Kernel> all = weft::generate::product_kernels(shape);
   for (Kernel& k : weft::generate::transpose_kernels(shape)) all.push_back(std::move(k));
+  for (Kernel& k : weft::generate::exchange_kernels(shape)) all.push_back(std::move(k));
   return write(folder, "vectors", all, "_" + level,
                "c:library=1,vector_bytes=" + std::to_string(shape.bytes));
 }

@@ -349,9 +349,8 @@ bool is_library_call(const Expr& e) {
                                               "atanh", "erf",  "pow",   "atan2", "hypot"};
   const auto* c = ir::as<ir::CallNode>(e);
   if (!c || !names.count(c->op)) return false;
-  const bool own =
-      e->dtype == dtypes::float32 && (c->op == "exp" || c->op == "log" || c->op == "tanh");
-  return !own;
+  static const std::set<std::string> own = {"exp", "log", "tanh", "expm1", "erf"};
+  return e->dtype != dtypes::float32 || !own.count(c->op);
 }
 
 bool calls_library(const Expr& e) {

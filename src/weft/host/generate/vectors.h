@@ -15,6 +15,7 @@ namespace weft::generate {
 
 std::vector<Kernel> product_kernels(const VectorShape& shape);
 std::vector<Kernel> transpose_kernels(const VectorShape& shape);
+std::vector<Kernel> exchange_kernels(const VectorShape& shape);
 
 /// Blocks "turn0", "turn1" and so on, whose two inner loops have this extent, as instructions of
 /// target/transpose_rows.h.

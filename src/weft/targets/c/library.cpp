@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mathematics of library text. Polynomials are those of the Cephes library (S. Moshier,
-// netlib.org/cephes, single precision), as in the vector code of the targets that emit LLVM.
+// The mathematics of library text. Polynomials of exp, log and tanh are those of the Cephes library
+// (S. Moshier, netlib.org/cephes, single precision), those of expm1 and erf are weighted least
+// squares over Chebyshev's nodes; the same as in the vector code of the targets that emit LLVM.
 
 #include "weft/base/text.h"
 #include "weft/targets/c/spelling.h"
@@ -28,7 +29,8 @@ WEFT_SIMD2(pow) WEFT_SIMD2(atan2) WEFT_SIMD2(hypot)
 )";
 
 // exp: x = n ln 2 + r, a polynomial of degree 6 in r, two steps of scaling so that subnormal
-// results come out; NaN passes through. tanh: a polynomial below 0.625, else through exp.
+// results come out; NaN passes through. tanh: a polynomial below 0.625, else through exp. expm1: as
+// exp, with 1 taken off the power of two. erf: a polynomial below 0.95, else 1 - exp of one.
 constexpr const char* kMath = R"(
 WEFT_FUNCTION int32_t weft_bits_of(float v) { int32_t b; __builtin_memcpy(&b, &v, 4); return b; }
 WEFT_FUNCTION float weft_of_bits(int32_t b) { float v; __builtin_memcpy(&v, &b, 4); return v; }
@@ -89,6 +91,46 @@ WEFT_FUNCTION float weft_tanh_float(float x) {
   float m = fabsf(x);
   float large = 1.0f - 2.0f / (weft_exp_float(m + m) + 1.0f);
   return copysignf(m < 0.625f ? small : large, x); /* also of a zero */
+}
+WEFT_FUNCTION float weft_expm1_float(float x) {
+  float c = x > 89.0f ? 89.0f : x;
+  c = c < -18.0f ? -18.0f : c;
+  float t = c * 1.44269504088896341f + 12582912.0f;
+  int32_t n = weft_bits_of(t) - 0x4b400000;
+  float whole = t - 12582912.0f;
+  float r = c - whole * 0.693359375f;
+  r = r + whole * 2.12194440e-4f;
+  float p = 1.9845910758e-4f;
+  p = p * r + 1.3940893995e-3f;
+  p = p * r + 8.3333899339e-3f;
+  p = p * r + 4.1666357757e-2f;
+  p = p * r + 1.6666666366e-1f;
+  p = p * r + 5.0000000448e-1f;
+  float e = p * (r * r) + r;
+  float scale = weft_of_bits(weft_left(n + 126)); /* half of 2^n, which may lie above the range */
+  return copysignf((e * scale + (scale - 0.5f)) * 2.0f, x); /* also of a zero */
+}
+WEFT_FUNCTION float weft_erf_float(float x) {
+  float m = fabsf(x);
+  m = m > 3.95f ? 3.95f : m;
+  float z = m * m;
+  float p = -5.8620761180e-4f;
+  p = p * z + 4.9675054746e-3f;
+  p = p * z - 2.6748863219e-2f;
+  p = p * z + 1.1281320655e-1f;
+  p = p * z - 3.7612445932e-1f;
+  p = p * z + 1.2837914231e-1f;
+  float small = p * m + m;
+  float q = -2.1445685173e-5f;
+  q = q * m + 4.3853124322e-4f;
+  q = q * m - 4.1908617580e-3f;
+  q = q * m + 2.5171823697e-2f;
+  q = q * m - 1.0836157442e-1f;
+  q = q * m - 6.3327239471e-1f;
+  q = q * m - 1.1295520504f;
+  q = q * m + 1.8246196453e-4f;
+  float large = 1.0f - weft_exp_float(q);
+  return copysignf(m < 0.95f ? small : large, x);
 }
 )";
 
@@ -255,6 +297,8 @@ const CSpelling& library_spelling() {
     s.functions["exp"].first = "weft_exp_float";
     s.functions["log"].first = "weft_log_float";
     s.functions["tanh"].first = "weft_tanh_float";
+    s.functions["expm1"].first = "weft_expm1_float";
+    s.functions["erf"].first = "weft_erf_float";
     s.half_helpers = kHalf;
     s.prefetch = "__builtin_prefetch";
     s.unpacks = false;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// exp, log and tanh of float32 as vector code: LLVM would call libm once a lane. Polynomials are
-// those of the Cephes library (S. Moshier, netlib.org/cephes, single precision), within 2 ulp of
-// the true value.
+// exp, log, tanh, expm1 and erf of float32 as vector code: LLVM would call libm once a lane. The
+// polynomials are those of target c (targets/c/library.cpp), within 2 ulp of the true value.
 
 #include <bit>
 #include <cmath>
+#include <map>
 #include <vector>
 
 #include "weft/base/text.h"
@@ -80,26 +80,70 @@ class Writer {
   const char* flag_;
 };
 
-std::string exp_code(Writer& w, const std::string& x) {
-  // Round x / ln 2 by adding 1.5 * 2^23: the integer stands in the low bits. NaN passes through the
-  // polynomial.
+/// x = n ln 2 + r for x from `least` to 89; NaN passes to r.
+struct Split {
+  std::string n, r;
+};
+Split split_code(Writer& w, const std::string& x, double least) {
+  // Round x / ln 2 by adding 1.5 * 2^23: the integer stands in the low bits.
   std::string clamped = w.select(w.compare("ogt", x, w.fc(89.0)), w.fc(89.0), x);
-  clamped = w.select(w.compare("olt", clamped, w.fc(-104.0)), w.fc(-104.0), clamped);
+  clamped = w.select(w.compare("olt", clamped, w.fc(least)), w.fc(least), clamped);
   const double magic = 12582912.0;
   std::string t = w.fma(clamped, w.fc(1.44269504088896341), w.fc(magic));
   std::string n =
       w.iop("sub", w.to_int(t), w.ic(std::bit_cast<std::int32_t>(static_cast<float>(magic))));
   std::string whole = w.sub(t, w.fc(magic));
   std::string r = w.fma(whole, w.fc(-0.693359375), clamped);
-  r = w.fma(whole, w.fc(2.12194440e-4), r);
+  return {n, w.fma(whole, w.fc(2.12194440e-4), r)};
+}
+
+/// The number 2^(n + bias - 127).
+std::string power_code(Writer& w, const std::string& n, int bias) {
+  return w.to_float(w.iop("shl", w.iop("add", n, w.ic(bias)), w.ic(23)));
+}
+
+std::string sign_code(Writer& w, const std::string& x) {
+  return w.iop("and", w.to_int(x), w.ic(-2147483648LL));
+}
+std::string magnitude_code(Writer& w, const std::string& x) {
+  return w.to_float(w.iop("and", w.to_int(x), w.ic(0x7fffffff)));
+}
+/// The magnitude `of` with the sign of x.
+std::string signed_code(Writer& w, const std::string& of, const std::string& x) {
+  return w.to_float(w.iop("or", w.to_int(magnitude_code(w, of)), sign_code(w, x)));
+}
+
+std::string exp_code(Writer& w, const std::string& x) {
+  const auto [n, r] = split_code(w, x, -104.0);
   std::string p = w.poly(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2,
                              1.6666665459e-1, 5.0000001201e-1});
   std::string y = w.add(w.fma(p, w.mul(r, r), r), w.fc(1.0));
   // Two steps of scaling, so that subnormal results come out.
   std::string half = w.iop("ashr", n, w.ic(1)), rest = w.iop("sub", n, half);
-  for (const std::string& k : {half, rest})
-    y = w.mul(y, w.to_float(w.iop("shl", w.iop("add", k, w.ic(127)), w.ic(23))));
+  for (const std::string& k : {half, rest}) y = w.mul(y, power_code(w, k, 127));
   return y;
+}
+
+std::string expm1_code(Writer& w, const std::string& x) {
+  const auto [n, r] = split_code(w, x, -18.0);
+  std::string p = w.poly(r, {1.9845910758e-4, 1.3940893995e-3, 8.3333899339e-3, 4.1666357757e-2,
+                             1.6666666366e-1, 5.0000000448e-1});
+  std::string e = w.fma(p, w.mul(r, r), r);
+  std::string scale = power_code(w, n, 126);  // half of 2^n, which may lie above the range
+  std::string y = w.mul(w.fma(e, scale, w.sub(scale, w.fc(0.5))), w.fc(2.0));
+  return signed_code(w, y, x);
+}
+
+std::string erf_code(Writer& w, const std::string& x) {
+  std::string m = magnitude_code(w, x);
+  m = w.select(w.compare("ogt", m, w.fc(3.95f)), w.fc(3.95f), m);
+  std::string p = w.poly(w.mul(m, m), {-5.8620761180e-4, 4.9675054746e-3, -2.6748863219e-2,
+                                       1.1281320655e-1, -3.7612445932e-1, 1.2837914231e-1});
+  std::string small = w.fma(p, m, m);
+  std::string q = w.poly(m, {-2.1445685173e-5, 4.3853124322e-4, -4.1908617580e-3, 2.5171823697e-2,
+                             -1.0836157442e-1, -6.3327239471e-1, -1.1295520504, 1.8246196453e-4});
+  std::string large = w.sub(w.fc(1.0), exp_code(w, q));
+  return signed_code(w, w.select(w.compare("olt", m, w.fc(0.95f)), small, large), x);
 }
 
 std::string log_code(Writer& w, const std::string& x) {
@@ -129,8 +173,7 @@ std::string tanh_code(Writer& w, const std::string& x) {
   std::string p = w.poly(z, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2,
                              1.33314422036e-1, -3.33332819422e-1});
   std::string small = w.fma(w.mul(p, z), x, x);
-  std::string sign = w.iop("and", w.to_int(x), w.ic(-2147483648LL));
-  std::string magnitude = w.to_float(w.iop("and", w.to_int(x), w.ic(0x7fffffff)));
+  std::string sign = sign_code(w, x), magnitude = magnitude_code(w, x);
   std::string e = exp_code(w, w.add(magnitude, magnitude));
   std::string q = w.let(cat("fdiv ", w.f(), " ", w.fc(2.0), ", ", w.add(e, w.fc(1.0))));
   std::string large = w.to_float(w.iop("or", w.to_int(w.sub(w.fc(1.0), q)), sign));
@@ -139,17 +182,29 @@ std::string tanh_code(Writer& w, const std::string& x) {
 
 }  // namespace
 
+namespace {
+
+using Code = std::string (*)(Writer&, const std::string&);
+const std::map<std::string, Code>& codes() {
+  static const std::map<std::string, Code> all = {{"exp", exp_code},
+                                                  {"log", log_code},
+                                                  {"tanh", tanh_code},
+                                                  {"expm1", expm1_code},
+                                                  {"erf", erf_code}};
+  return all;
+}
+
+}  // namespace
+
 bool has_math_helper(const std::string& op, DType t) {
-  return t.element() == dtypes::float32 && (op == "exp" || op == "log" || op == "tanh");
+  return t.element() == dtypes::float32 && codes().count(op);
 }
 
 std::string math_helper(ModuleText& module, const std::string& op, DType t) {
   std::string name = cat("weft.", op, ".", t.lanes, module.contract ? "" : ".exact");
   if (!module.helpers.insert(name).second) return name;
   Writer w(t.lanes, module.contract);
-  std::string r = op == "exp"   ? exp_code(w, "%x")
-                  : op == "log" ? log_code(w, "%x")
-                                : tanh_code(w, "%x");
+  const std::string r = codes().at(op)(w, "%x");
   module.helper_text += cat("define internal ", w.f(), " @", name, "(", w.f(),
                             " %x) alwaysinline {\n", w.text, "  ret ", w.f(), " ", r, "\n}\n\n");
   return name;

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/array/sort_lines.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "weft/host/sort_kernels.h"
+#include "weft/host/vector_kernels.h"
+#include "weft/runtime/pool.h"
+
+namespace weft {
+
+namespace {
+
+using I = std::int64_t;
+
+/// Longer lines need more exchanges than comparisons one after the other.
+constexpr I kLongest = 256;
+/// Vectors of lines side by side: exchanges of one wait for nothing of the other.
+constexpr I kVectors = 2;
+
+using Network = std::vector<std::uint8_t>;
+
+/// Batcher's merge exchange for any length (Knuth, The Art of Computer Programming, 5.2.2,
+/// algorithm M): pairs of places.
+Network merge_exchange(I n) {
+  Network pairs;
+  I top = 1;
+  while (2 * top < n) top *= 2;
+  for (I p = top; p > 0; p /= 2) {
+    for (I q = top, r = 0, d = p;; d = q - p, q /= 2, r = p) {
+      for (I i = 0; i + d < n; ++i) {
+        if ((i & p) != r) continue;
+        pairs.push_back(static_cast<std::uint8_t>(i));
+        pairs.push_back(static_cast<std::uint8_t>(i + d));
+      }
+      if (q == p) break;
+    }
+  }
+  return pairs;
+}
+
+/// Made once for each length.
+const Network& network(I n) {
+  static std::array<std::atomic<const Network*>, kLongest + 1> made{};
+  std::atomic<const Network*>& place = made[static_cast<std::size_t>(n)];
+  if (const Network* known = place.load(std::memory_order_acquire)) return *known;
+  auto mine = std::make_unique<const Network>(merge_exchange(n));
+  const Network* before = nullptr;
+  if (place.compare_exchange_strong(before, mine.get(), std::memory_order_acq_rel))
+    return *mine.release();
+  return *before;
+}
+
+Elem word(int bytes) {
+  constexpr Elem words[] = {Elem::uint8, Elem::uint16, Elem::uint32, Elem::uint64};
+  int at = 0;
+  while (1 << at < bytes) ++at;
+  return words[at];
+}
+
+/// Lines that one vector of words of so many bytes holds.
+I lanes(int bytes) { return vector_kernels().shape.lanes(bytes); }
+I vectors(const Lines& lines, int bytes) {
+  const I side_by_side = lines.inner > 1 ? lines.inner : lines.outer;
+  return std::clamp<I>((side_by_side + lanes(bytes) - 1) / lanes(bytes), 1, kVectors);
+}
+
+/// Room for n places of `width` lines of words, and for as many lines one after the other.
+class Block {
+ public:
+  Block(I n, I width, int bytes)
+      : n_(n),
+        width_(width),
+        word_(word(bytes)),
+        size_(n * width * bytes),
+        memory_(std::make_unique_for_overwrite<char[]>(static_cast<std::size_t>(2 * size_ + 64))) {
+    char* const at = memory_.get();
+    block_ = at + (64 - reinterpret_cast<std::uintptr_t>(at) % 64) % 64;
+  }
+  /// Of lanes that have no line, which are sorted too.
+  void clear() const { std::memset(block_, 0, static_cast<std::size_t>(size_)); }
+  char* block() const { return block_; }
+  char* rows() const { return block_ + size_; }
+  I width() const { return width_; }
+  void exchange() const {
+    const Network& pairs = network(n_);
+    const auto kernel =
+        width_ == lanes(elem_bytes(word_)) ? VectorKernel::exchange : VectorKernel::exchange_two;
+    vector_kernels().get<ExchangeFn>(kernel, word_)(block_, pairs.data(),
+                                                    static_cast<I>(pairs.size() / 2));
+  }
+  void from_rows(I count) const { turn(rows(), block(), n_, count, n_, width_); }
+  void to_rows(I count) const { turn(block(), rows(), count, n_, width_, n_); }
+
+ private:
+  void turn(const char* in, char* out, I m, I n, I in_step, I out_step) const {
+    vector_kernels().get<TransposeFn>(VectorKernel::transpose, word_)(in, out, m, n, in_step,
+                                                                      out_step);
+  }
+  I n_, width_;
+  Elem word_;
+  I size_;
+  std::unique_ptr<char[]> memory_;
+  char* block_;
+};
+
+/// Truth values are bytes.
+template <typename F>
+F kernel(SortKernel k, Elem e) {
+  return sort_kernels().get<F>(k, e == Elem::boolean ? Elem::uint8 : e);
+}
+
+/// f(outer index, first line, how many, room for them) for groups of lines side by side.
+template <typename F>
+void for_groups(const Lines& lines, int bytes, const F& f) {
+  const I width = vectors(lines, bytes) * lanes(bytes), n = lines.n;
+  const I side = lines.inner > 1 ? lines.inner : lines.outer, per = (side + width - 1) / width;
+  const I groups = lines.inner > 1 ? lines.outer * per : per;
+  runtime::Pool::shared().parallel_for(groups, std::max<I>(1, 8192 / (n * width)), [&](I g, I end) {
+    const Block whole(n, width, bytes), small(n, lanes(bytes), bytes);
+    for (; g < end; ++g) {
+      const I first = g % per * width, count = std::min(width, side - first);
+      const Block& block = count <= lanes(bytes) ? small : whole;
+      if (count < block.width()) block.clear();
+      f(g / per, first, count, block);
+    }
+  });
+}
+
+}  // namespace
+
+bool suits_network(Elem e, const Lines& lines, bool items) {
+  const int bytes = items ? 8 : elem_bytes(e);
+  if (lines.n < 2 || lines.n > kLongest) return false;
+  const I side = lines.inner > 1 ? lines.inner : lines.outer, many = vectors(lines, bytes);
+  const I at_once = std::min(side, many * lanes(bytes));
+  if (at_once < 2) return false;
+  // Tenths of nanoseconds, roughly: exchanges of vectors with the way in and out; lines alone.
+  const I exchanges = static_cast<I>(network(lines.n).size()) / 2 * many;
+  const I alone = items        ? 1000 + 40 * lines.n
+                  : bytes == 8 ? 1500 + 80 * lines.n
+                               : 600 + 30 * lines.n;
+  return 22 * exchanges + 60 * lines.n * many < at_once * alone;
+}
+
+void upper_items(const std::uint64_t* keys, std::int64_t n, std::uint64_t* items) {
+  for (I i = 0; i < n; ++i)
+    items[i] = (keys[i] & ~std::uint64_t{UINT32_MAX}) | static_cast<std::uint64_t>(i);
+}
+
+void order_equal_uppers(const std::uint64_t* keys, std::int64_t n, std::uint64_t* items,
+                        bool (*sort)(std::uint64_t* items, std::int64_t n)) {
+  const auto upper = [&](I i) { return items[i] >> 32; };
+  I equal = 0;
+  for (I i = 1; i < n; ++i) equal += upper(i) == upper(i - 1);
+  if (equal == 0) return;
+  for (I begin = 0, end = 0; begin < n; begin = end) {
+    do ++end;
+    while (end < n && upper(end) == upper(begin));
+    if (end - begin == 1) continue;
+    for (I i = begin; i < end; ++i) {
+      const std::uint64_t at = items[i] & UINT32_MAX;
+      items[i] = keys[at] << 32 | at;
+    }
+    sort(items + begin, end - begin);
+  }
+}
+
+std::int64_t special_values(Elem e, const void* data, std::int64_t n) {
+  std::int64_t found = 0;
+  if (is_real_float(e)) kernel<DigitCountsFn>(SortKernel::special, e)(data, &found, n);
+  return found;
+}
+
+void sort_lines(Elem e, char* data, const Lines& lines, bool descending) {
+  const int bytes = elem_bytes(e);
+  const I n = lines.n, flip = descending ? -1 : 0;
+  const auto keys = kernel<KeysFn>(SortKernel::keys, e);
+  const auto values = kernel<KeysFn>(SortKernel::values, e);
+  for_groups(lines, bytes, [&](I outer, I first, I count, const Block& block) {
+    if (lines.inner == 1) {
+      char* const at = data + first * n * bytes;
+      keys(at, block.rows(), count * n, flip);
+      block.from_rows(count);
+      block.exchange();
+      block.to_rows(count);
+      values(block.rows(), at, count * n, flip);
+      return;
+    }
+    char* const at = data + (outer * n * lines.inner + first) * bytes;
+    const I row = lines.inner * bytes, line = block.width() * bytes;
+    for (I r = 0; r < n; ++r) keys(at + r * row, block.block() + r * line, count, flip);
+    block.exchange();
+    for (I r = 0; r < n; ++r) values(block.block() + r * line, at + r * row, count, flip);
+  });
+}
+
+void argsort_lines(Elem e, const char* data, const Lines& lines, bool descending,
+                   std::int64_t* out) {
+  const int bytes = elem_bytes(e);
+  const I n = lines.n, flip = descending ? -1 : 0;
+  const bool halves = bytes == 8;
+  const auto items = halves ? nullptr : kernel<ItemsFn>(SortKernel::items, e);
+  const auto keys = kernel<KeysFn>(SortKernel::keys, e);
+  const auto places = kernel<ItemPlacesFn>(SortKernel::item_places, Elem::uint64);
+  for_groups(lines, 8, [&](I, I first, I count, const Block& block) {
+    auto* const rows = reinterpret_cast<std::uint64_t*>(block.rows());
+    std::vector<std::uint64_t> wide(static_cast<std::size_t>(halves ? n * count : 0));
+    const char* const from = data + first * n * bytes;
+    if (halves) keys(from, wide.data(), count * n, flip);
+    for (I l = 0; l < count; ++l) {
+      if (halves) upper_items(wide.data() + l * n, n, rows + l * n);
+      else items(from + l * n * bytes, rows + l * n, n, 0, flip);
+    }
+    block.from_rows(count);
+    block.exchange();
+    block.to_rows(count);
+    for (I l = 0; halves && l < count; ++l)
+      order_equal_uppers(wide.data() + l * n, n, rows + l * n, [](std::uint64_t* x, I many) {
+        std::sort(x, x + many);
+        return true;
+      });
+    places(rows, out + first * n, count * n);
+  });
+}
+
+}  // namespace weft
