@@ -62,7 +62,9 @@ class Traced(Arithmetic, Named, Recorder):
     def _may_change(self, how):
         """A trace has values and no memory: a change in place is one of all names of the value. What others would see is refused."""
         if self._memory.seen_beside(self):
-            what = "its argument" if self._memory.held else "an array that shares memory with another"
+            what = (
+                "its argument" if self._memory.held else "an array that shares memory with another"
+            )
             _refuse(
                 f"the compiled function changes {what} in place by {how}, shape {self.shape}",
                 "make a new array, x = x + y, and return it",

@@ -93,7 +93,8 @@ def main(A: T.Buffer((5,), "float32"), C: T.Buffer((5,), "float32")):
 )";
   Schedule sch(parse(text));
   sch.split(loop(sch, "B"), {None, 4}, true, false, "round_up");
-  EXPECT_NE(sch.show().find("T.if_then_else(4 - vi >= 0, A[4 - vi], T.float32(0))"), std::string::npos)
+  EXPECT_NE(sch.show().find("T.if_then_else(4 - vi >= 0, A[4 - vi], T.float32(0))"),
+            std::string::npos)
       << sch.show();
   expect_sound(sch, text);
 }

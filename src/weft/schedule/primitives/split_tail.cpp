@@ -83,7 +83,8 @@ Refusal rounded_refusal(const State& s, const SplitTail& split, const void* culp
   return r;
 }
 
-/// Loads that an iterator's new values may take out of a buffer, beyond its end or before its start, count 0 there.
+/// Loads that an iterator's new values may take out of a buffer, beyond its end or before its
+/// start, count 0 there.
 class GuardLoads final : public Rewriter {
  public:
   explicit GuardLoads(arith::Analyzer& analyzer) : analyzer_(analyzer) {}
