@@ -200,3 +200,21 @@ def test_constants_beside_complex_numbers():
     z = weft.asarray(np.array([1 + 2j, 0, 3], "complex64"))
     f = lambda z: weft.where(weft.real(z) > 0.5, z, 0) * weft.where(z == z, 2.0 + 1j, z)  # noqa: E731
     np.testing.assert_allclose(weft.compile(f)(z).numpy(), f(z).numpy(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("limits", [(0, 2), (None, 1), (0.5, None), (None, None)])
+def test_limited_truth_values_stay_truth_values(limits):
+    x = weft.asarray([True, False])
+    f = lambda x: weft.clip(x, *limits)  # noqa: E731
+    assert weft.compile(f)(x).dtype == f(x).dtype == f(weft.Tensor(x)).dtype == weft.bool
+
+
+def test_without_limits_there_is_a_new_array():
+    def function(x):
+        y = weft.clip(x)
+        y += 1.0
+        return x, y
+
+    x = weft.zeros((3,))
+    for f in (function, weft.compile(function)):
+        assert [a.tolist() for a in f(x)] == [[0.0] * 3, [1.0] * 3]
