@@ -9,6 +9,8 @@ the eager operations. The gradient of a compiled function is compiled from the s
 from __future__ import annotations
 
 import math
+import operator
+import weakref
 
 import weft
 
@@ -17,8 +19,9 @@ from . import _core
 from ._core import NDArray, Tensor
 from ._dispatch import Recorder, leaves_of, mapped, public_functions_dispatch
 from ._errors import error as _error
-from ._islands import REFUSED, Island, call_or_island, on_tensors
+from ._islands import REFUSED, Island, assigned, call_or_island, changed, on_tensors
 from ._methods import Arithmetic, Named
+from ._methods.inplace import IN_PLACE
 from .transforms import trees
 from .transforms.batched import outside_of_vmap
 from .transforms.reverse import differentiating
@@ -30,6 +33,20 @@ def _refuse(what, repair):
     raise _error("value", "compile.trace.unsupported", what, help=repair)
 
 
+class _Memory:
+    """What an array of the function would share with its views: a change of one is seen through the others."""
+
+    def __init__(self, held=False):
+        self.held = held  # by the caller, too
+        self._values = []
+
+    def add(self, value):
+        self._values.append(weakref.ref(value))
+
+    def seen_beside(self, value):
+        return self.held or any(v() is not None and v() is not value for v in self._values)
+
+
 class Traced(Arithmetic, Named, Recorder):
     """A value of a function that is being compiled."""
 
@@ -37,8 +54,41 @@ class Traced(Arithmetic, Named, Recorder):
     __array_ufunc__ = None
     __hash__ = object.__hash__
 
-    def __init__(self, lazy):
+    def __init__(self, lazy, memory=None):
         self._lazy = lazy
+        self._memory = memory or _Memory()
+        self._memory.add(self)
+
+    def _may_change(self, how):
+        """A trace has values and no memory: a change in place is one of all names of the value. What others would see is refused."""
+        if self._memory.seen_beside(self):
+            what = (
+                "its argument" if self._memory.held else "an array that shares memory with another"
+            )
+            _refuse(
+                f"the compiled function changes {what} in place by {how}, shape {self.shape}",
+                "make a new array, x = x + y, and return it",
+            )
+
+    def _change(self, how, value):
+        if value.shape != self.shape:
+            _refuse(
+                f"{how} of an array of shape {self.shape} would need shape {value.shape}",
+                "write it without the in-place operator",
+            )
+        self._may_change(how)
+        self._lazy = value.astype(self.dtype)._lazy
+        return self
+
+    def __setitem__(self, key, value):
+        if not _active or _active[-1].tensors:
+            _refuse(
+                f"the compiled function assigns to elements of a tensor of shape {self.shape}",
+                "make a new one: weft.where, weft.scatter or weft.concat",
+            )
+        self._may_change("assignment to elements")
+        new = _active[-1].island("assignment", assigned, (self, key, value), {})
+        self._change("assignment to elements", new)
 
     shape = property(lambda self: tuple(self._lazy.shape))
     dtype = property(lambda self: self._lazy.dtype)
@@ -62,22 +112,23 @@ class Traced(Arithmetic, Named, Recorder):
         return Traced(_core._lazy_row(name, [_operand(a, self) for a in args]))
 
     def astype(self, dtype, copy=True):
-        return Traced(_core._lazy_cast(self._lazy, dtype))
+        lazy = _core._lazy_cast(self._lazy, dtype)
+        return Traced(lazy, None if copy or lazy.dtype != self.dtype else self._memory)
 
     def where(self, condition, a, b):
         like = next(x for x in (a, b, self) if isinstance(x, Traced))
         return Traced(_core._lazy_where(*(_lazy(x, like) for x in (condition, a, b))))
 
     def broadcast_to(self, shape):
-        return Traced(_core._lazy_spread(self._lazy, tuple(shape)))
+        return Traced(_core._lazy_spread(self._lazy, tuple(shape)), self._memory)
 
     def reshape(self, *shape):
         shape = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
-        return Traced(_core._lazy_reshape(self._lazy, tuple(shape)))
+        return Traced(_core._lazy_reshape(self._lazy, tuple(shape)), self._memory)
 
     def permute(self, *axes):
         axes = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
-        return Traced(_core._lazy_permute(self._lazy, [a % self.ndim for a in axes]))
+        return Traced(_core._lazy_permute(self._lazy, [a % self.ndim for a in axes]), self._memory)
 
     def detach(self):
         """The same values without gradients: a step of the plan that gradients do not pass."""
@@ -140,6 +191,7 @@ class Traced(Arithmetic, Named, Recorder):
         if self.size and (rows := self._rows("logsumexp", axis)) is not None:
             return rows if keepdims else rows.reshape(self.shape[:-1])
         top = self.max(axis, True)
+        top = weft.where(weft.isfinite(top), top, 0.0)  # infinity minus infinity is no number
         total = weft.log(weft.exp(self - top).sum(axis, True)) + top
         return total if keepdims else total.reshape(self.max(axis, False).shape)
 
@@ -171,6 +223,8 @@ class Traced(Arithmetic, Named, Recorder):
         if name.startswith("__"):
             raise AttributeError(name)
         method = getattr(Tensor, name, None)
+        if name in IN_PLACE and _active:
+            return lambda *args, **kwargs: self._changed_by(name, args, kwargs)
         if callable(method) and name not in REFUSED and _active:
             return lambda *args, **kwargs: _active[-1].island(
                 name, _method(name), (self, *args), kwargs
@@ -179,6 +233,17 @@ class Traced(Arithmetic, Named, Recorder):
             f'a traced value has no "{name}"',
             "what makes arrays of fixed shapes can be compiled; leave the rest outside",
         )
+
+    def _changed_by(self, name, args, kwargs):
+        """Methods such as add_."""
+        if _active[-1].tensors:
+            _refuse(
+                f"the compiled function changes a tensor of shape {self.shape} in place by {name}",
+                f"write x = x.{name[:-1]}(...)",
+            )
+        self._may_change(name)
+        new = _active[-1].island(name, changed(name), (self, *args), kwargs)
+        return self._change(name, new)
 
     def __getitem__(self, key):
         for k in leaves_of(key, (Traced, NDArray, Tensor)):
@@ -189,7 +254,27 @@ class Traced(Arithmetic, Named, Recorder):
     def __float__(self):
         _refuse("the compiled function needs the number in a traced value", "return it instead")
 
-    __int__ = __index__ = __float__
+    __int__ = __index__ = __complex__ = __float__
+
+    def __array__(self, *_ignored, **_also):
+        _refuse("the compiled function needs the numbers in a traced value", "return it instead")
+
+    def __len__(self):
+        if not self.ndim:
+            _refuse("the compiled function asks for the length of a traced number", "reshape(1)")
+        return self.shape[0]
+
+    def __copy__(self):
+        return Traced(self._lazy)
+
+    def __deepcopy__(self, memo):
+        return Traced(self._lazy)
+
+    def __divmod__(self, other):
+        return self // other, self % other
+
+    def __rdivmod__(self, other):
+        return other // self, other % self
 
 
 def _of_another_recorder(x):
@@ -209,6 +294,21 @@ def _product(a, b):
     return out.reshape(*out.shape[:-2], *rows, *columns)
 
 
+def _augmented(symbol):
+    """x op= y: of tensors a new one, of arrays a change of the array, whose type stays."""
+
+    def method(self, other):
+        new = getattr(self, f"__{symbol}__")(other)
+        if new is NotImplemented or not _active or _active[-1].tensors:
+            return new
+        if new.dtype != self.dtype:  # within a kind, or arrays say what is wrong
+            one = weft.ones((), dtype=other.dtype) if hasattr(other, "dtype") else other
+            getattr(operator, f"i{symbol}")(weft.ones((), dtype=self.dtype), one)
+        return self._change(f"the operator i{symbol}", new)
+
+    return method
+
+
 def _operators():
     pairs = dict(
         add="add", sub="subtract", mul="multiply", truediv="divide", pow="pow", mod="remainder",
@@ -216,6 +316,7 @@ def _operators():
         eq="equal", ne="not_equal",
     )  # fmt: skip
     pairs.update({"and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor"})
+    pairs.update(lshift="bitwise_left_shift", rshift="bitwise_right_shift")
     for symbol, name in pairs.items():
 
         def forward(self, other, name=name):
@@ -231,6 +332,7 @@ def _operators():
         setattr(Traced, f"__{symbol}__", forward)
         if symbol not in ("lt", "le", "gt", "ge", "eq", "ne"):
             setattr(Traced, f"__r{symbol}__", backward)
+            setattr(Traced, f"__i{symbol}__", _augmented(symbol))
     for symbol, name in dict(
         neg="negative", pos="positive", abs="abs", invert="bitwise_invert"
     ).items():
@@ -240,6 +342,7 @@ def _operators():
 
 
 _operators()
+Traced.__imatmul__ = _augmented("matmul")
 
 
 _active = []  # traces in progress, innermost last
@@ -303,7 +406,8 @@ class _Piece:
 class _Trace:
     """One specialisation: inputs of given types and shapes; islands, each after its piece; the last piece."""
 
-    def __init__(self, function, leaves, rebuild, contract):
+    def __init__(self, function, leaves, rebuild, contract, tensors):
+        self._tensors, self.asked = tensors, False
         self.inputs = [_core._lazy_input(i, a.dtype, a.shape) for i, a in enumerate(leaves)]
         self._values = list(leaves)  # of the inputs, while tracing
         self._contract, self._like = contract, leaves[0]
@@ -312,7 +416,7 @@ class _Trace:
         _active.append(self)
         try:
             with public_functions_dispatch():
-                result = function(*rebuild([Traced(x) for x in self.inputs]))
+                result = function(*rebuild([Traced(x, _Memory(held=True)) for x in self.inputs]))
         finally:
             _active.pop()
         self._values = None
@@ -329,6 +433,12 @@ class _Trace:
         # Where no kernel joins operations the function itself is the fastest way through them.
         plans = [s.piece.forward for s in self._steps if isinstance(s, Island)] + [self.forward]
         self.plain = not any(plan.joins for plan in plans)
+
+    @property
+    def tensors(self):
+        """Are there tensors among the arguments? Those are not changed in place, as arrays are."""
+        self.asked = True
+        return self._tensors
 
     def only_plan(self, leaves):
         """The plan that gives the one result from these leaves, or None: there are islands, captured arrays or tensors."""
@@ -360,7 +470,8 @@ class _Trace:
         """Runs the function now, on values, and again in every call of the trace."""
         needs = [t._lazy for t in leaves_of((args, kwargs), Traced)]
         piece = _Piece(needs, self.inputs, self._contract, self._like)
-        rest = iter(piece.forward.run(self._values))
+        values = piece.forward.run(self._values)
+        rest = iter(values)
         now, named = mapped((args, kwargs), Traced, lambda _: next(rest))
         with outside_of_vmap():  # as in later calls: the values are those of all examples
             try:
@@ -375,14 +486,19 @@ class _Trace:
                 f"{name} inside a compiled function gives {type(result).__name__}, no array",
                 "call it before or after",
             )
+        given = list(zip(values, leaves_of((args, kwargs), Traced)))
+        # Operands of the step are values of their own: the function's may go.
+        args, kwargs = mapped((args, kwargs), Traced, lambda t: Traced(t._lazy))
         step = Island(name, piece, function, args, kwargs, result)
         self._steps.append(step)
-        out = mapped(
-            result,
-            (NDArray, Tensor),
-            lambda a: Traced(self._input(a.data if isinstance(a, Tensor) else a)),
-        )
-        step.outputs = list(leaves_of(out, Traced))
+
+        def traced(a):
+            a = a.data if isinstance(a, Tensor) else a
+            shared = (t._memory for x, t in given if weft.may_share_memory(a, x))
+            return Traced(self._input(a), next(shared, None))
+
+        out = mapped(result, (NDArray, Tensor), traced)
+        step.outputs = [Traced(t._lazy) for t in leaves_of(out, Traced)]
         return out
 
     def run(self, leaves):
@@ -485,13 +601,16 @@ class Compiled:
 
     def _trace(self, args, leaves, rebuild):
         arrays = [a.data if isinstance(a, Tensor) else a for a in leaves]
+        tensors = len(leaves) > sum(isinstance(a, NDArray) for a in leaves)
         key = (
             tuple((str(a.dtype), tuple(a.shape), str(a.device)) for a in arrays),
             _static(args),
         )
-        trace = self._traces.get(key)
+        # One for both, unless it has changes in place.
+        trace = self._traces.get(key) or self._traces.get((key, tensors))
         if trace is None:
-            trace = self._traces[key] = _Trace(self.function, arrays, rebuild, self.contract)
+            trace = _Trace(self.function, arrays, rebuild, self.contract, tensors)
+            self._traces[(key, tensors) if trace.asked else key] = trace
         self._last = trace
         return trace
 

@@ -47,6 +47,18 @@ class Island:
         return found
 
 
+def assigned(x, key, value):
+    """A copy of x with other elements."""
+    new = x.clone()
+    new[key] = value
+    return new
+
+
+def changed(name):
+    """A copy, changed by one of the methods that change an array in place."""
+    return lambda x, *args, **kwargs: getattr(x.clone(), name)(*args, **kwargs)
+
+
 def on_tensors(function):
     """The function with tensors in place of its arrays of floats."""
 

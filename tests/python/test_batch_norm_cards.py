@@ -31,8 +31,10 @@ def reference(x, w, b, g, eps):
     return normal * w.reshape(shape) + b.reshape(shape), dx, (g * normal).sum(axes), g.sum(axes)
 
 
-@cover("shape", SHAPES, "dtype", ["float32", "float64", "float16", "bfloat16"], times=3)
-@pytest.mark.parametrize("layout", ["compact", "turned"])
+@cover(
+    "shape, layout", [(s, layout) for s in SHAPES for layout in ("compact", "turned")],
+    "dtype", ["float32", "float64", "float16", "bfloat16"], times=3,
+)  # fmt: skip
 def test_values_and_gradients(device, rng, shape, dtype, layout):
     given = (rng.standard_normal(shape) * 2 + 1).astype("float32")
     x = weft.asarray(given, device=device).astype(dtype)

@@ -253,3 +253,20 @@ def test_passes_are_validated_on_demand():
     with pytest.raises(weft.Error) as caught:
         weft.build(f, validate="much")
     assert caught.value.code == "build.validate" and "'much'" in str(caught.value)
+
+
+@pytest.mark.skipif(not weft.device("opencl:0").available, reason="no OpenCL device: opencl:0")
+def test_texts_may_call_what_no_text_of_ours_calls():
+    """PoCL is given declarations of our functions alone; a program that calls another one gets all."""
+    f = weft.script.from_source("""
+@T.prim_func
+def main(A: T.Buffer((9,), "float32"), B: T.Buffer((9,), "float32")):
+    for i in range(9):
+        with T.block("B"):
+            v = T.axis.spatial(9, i)
+            B[v] = T.call_extern("cbrt", A[v], dtype="float32")
+""")
+    a = weft.full((9,), 8.0, dtype="float32", device="opencl:0")
+    b = weft.zeros((9,), dtype="float32", device="opencl:0")
+    weft.build(f, target="opencl")["main"](a, b)
+    assert b.tolist() == [2.0] * 9

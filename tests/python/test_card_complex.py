@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+from cover import cover
 from present import present
 
 import weft
@@ -57,9 +58,8 @@ def test_special_values(name):
         np.testing.assert_allclose(part(got), part(want), rtol=1e-12)
 
 
-@pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize(
-    "name", ["add", "subtract", "multiply", "divide", "pow", "equal", "not_equal"]
+@cover(
+    "name", ["pow", "divide", "multiply", "add", "subtract", "equal", "not_equal"], "dtype", TYPES
 )
 def test_functions_of_two_numbers(rng, name, dtype):
     f, g = getattr(weft, name), getattr(np, {"pow": "power"}.get(name, name))
@@ -206,9 +206,15 @@ def test_counts_of_negative_numbers_are_refused(device):
     assert caught.value.code == "array.bincount.negative" and "bincount of -1" in str(caught.value)
 
 
-@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
-@pytest.mark.parametrize("m,k,n", [(1, 37, 50), (5, 64, 33), (8, 1, 1), (40, 37, 1), (41, 30, 2)])
-@pytest.mark.parametrize("layout", ["NN", "NT", "TN"])
+@cover(
+    "m, k, n, layout",
+    [
+        (*sizes, layout)
+        for layout in ("NN", "NT", "TN")
+        for sizes in [(1, 37, 50), (5, 64, 33), (8, 1, 1), (40, 37, 1), (41, 30, 2)]
+    ],
+    "dtype", ["complex64", "complex128"], times=7,
+)  # fmt: skip
 def test_products_with_few_rows_or_columns(rng, m, k, n, layout, dtype):
     def draw(shape):
         return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)

@@ -44,13 +44,16 @@ SMALL = {"gpt2": GPT2, "llama": LLAMA, "llama, tied": {**LLAMA, "tie_word_embedd
 @pytest.fixture
 def models(monkeypatch):
     """The modules of the folder, which is no package: programs that a reader copies."""
+    names = ("generate", "weights", "attention", "gpt2", "llama", "bert", "vit")
+    others = {n: sys.modules.pop(n) for n in names if n in sys.modules}  # the tests' own package
     monkeypatch.syspath_prepend(str(FOLDER))
     import generate
     import weights
 
     yield weights, generate
-    for name in ("generate", "weights", "attention", "gpt2", "llama", "bert", "vit"):
+    for name in names:
         sys.modules.pop(name, None)
+    sys.modules.update(others)
 
 
 def randomised(model, rng):

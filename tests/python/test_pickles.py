@@ -74,3 +74,9 @@ def test_tensors_and_layers_are_copied_and_pickled():
     optimizer.step()
     np.testing.assert_array_equal(other(data).numpy(), model(data).numpy())
     assert not np.array_equal(twin(data).numpy(), model(data).numpy())
+
+
+@pytest.mark.parametrize("kind", ["PrimFunc", "IRModule"])
+def test_places_in_damaged_programs_are_counted_from_their_first_line(kind):
+    with pytest.raises(weft.ParseError, match=r"<pickle>:1:"):
+        weft.ir._read(kind, "def")

@@ -40,8 +40,7 @@ def _run(module, device, x, results):
         np.testing.assert_allclose(a.numpy(), b, rtol=1e-5)
 
 
-@pytest.mark.parametrize("symbolic", [False, True])
-@pytest.mark.parametrize(
+@cover(
     "shape, axes",
     [
         ((1,), (0,)),
@@ -55,6 +54,9 @@ def _run(module, device, x, results):
         ((4, 6, 8), (1,)),
         ((2, 3, 4, 5), (0, 1, 2, 3)),
     ],
+    "symbolic",
+    [False, True],
+    times=5,
 )
 def test_reductions_of_weft_build(device, shape, axes, symbolic):
     print("seed", SEED)

@@ -17,7 +17,9 @@ def lines(text, count):
     [
         (
             "",
-            lines("var x#: u16 = 0;\n", 65530),
+            lines(
+                "var x# = true;\n", 65530
+            ),  # no name of a type, which is looked up among all that are alive
             {},
             "wse.csl.emit.registers",
             "the function needs more than 65,520 registers",

@@ -266,5 +266,49 @@ def main(A: T.Buffer((10,), "float32"), C: T.Buffer((10,), "float32")):
   EXPECT_EQ(c[11], -5);
 }
 
+// ---- decompose_reduction
+
+TEST(schedule_reduction, a_loop_that_runs_once_leaves_the_predicate_of_the_initialisation) {
+  const std::string text = R"(
+@T.prim_func
+def main(A: T.Buffer((5, 1), "float32"), B: T.Buffer((5,), "float32")):
+    for i, k in T.grid(5, 1):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            T.where(k < 1 and i * 2 < 7)
+            with T.init():
+                B[vi] = T.float32(1)
+            B[vi] = B[vi] + A[vi, vk]
+)";
+  Schedule sch = make(text);
+  sch.decompose_reduction(sch.get_block("B"), sch.get_loops(sch.get_block("B"))[0]);
+  EXPECT_TRUE(ir::structural_equal(ir::parse_func(ir::print(sch.func())), sch.func()));
+  expect_sound(sch, text);
+}
+
+// ---- compute_inline
+
+TEST(schedule_reduction, a_buffer_that_is_only_said_to_be_read_can_be_inlined) {
+  const std::string text = R"(
+@T.prim_func
+def main(A: T.Buffer((5,), "float32"), C: T.Buffer((5,), "float32")):
+    B = T.alloc_buffer((5,), "float32")
+    for i in range(5):
+        with T.block("B"):
+            vi = T.axis.spatial(5, i)
+            B[vi] = A[vi] * T.float32(2)
+    for i in range(5):
+        with T.block("C"):
+            vi = T.axis.spatial(5, i)
+            T.reads(A[vi], B[vi])
+            T.writes(C[vi])
+            C[vi] = A[vi]
+)";
+  Schedule sch(parse(text));
+  sch.compute_inline(sch.get_block("B"));
+  EXPECT_EQ(sch.show().find("B[vi]"), std::string::npos) << sch.show();
+  expect_sound(sch, text);
+}
+
 }  // namespace
 }  // namespace weft::schedule::testing

@@ -77,6 +77,28 @@ TEST(schedule_tails, rounded_up_intermediates_grow) {
   expect_sound(sch, text);
 }
 
+TEST(schedule_tails, rounded_up_iterators_read_nothing_before_a_buffer) {
+  const std::string text = R"(
+@T.prim_func
+def main(A: T.Buffer((5,), "float32"), C: T.Buffer((5,), "float32")):
+    B = T.alloc_buffer((5,), "float32")
+    for i in range(5):
+        with T.block("B"):
+            vi = T.axis.spatial(5, i)
+            B[vi] = A[4 - vi] * T.float32(3)
+    for i in range(5):
+        with T.block("C"):
+            vi = T.axis.spatial(5, i)
+            C[vi] = B[vi] + T.float32(1)
+)";
+  Schedule sch(parse(text));
+  sch.split(loop(sch, "B"), {None, 4}, true, false, "round_up");
+  EXPECT_NE(sch.show().find("T.if_then_else(4 - vi >= 0, A[4 - vi], T.float32(0))"),
+            std::string::npos)
+      << sch.show();
+  expect_sound(sch, text);
+}
+
 TEST(schedule_tails, tails_that_divide_are_plain_splits) {
   for (const char* tail : {"peel", "round_up", "shift_inwards"}) {
     Schedule sch = make(vector_add(64)), plain = make(vector_add(64));

@@ -13,6 +13,7 @@ import weft
 
 from .. import _core
 from .._core import Tensor
+from .._dispatch import Recorder
 from .._errors import error as _error
 from .tools import also, filled, plain
 
@@ -21,7 +22,14 @@ def _key(generator):
     return None if generator is None else generator._next()
 
 
-def _may_change(x, name):
+def _may_change(x, name, other=None):
+    if isinstance(other, Recorder):
+        raise _error(
+            _core.ArgumentError,
+            "tensor.inplace.recorded",
+            f"{name} would write into an array of shape {x.shape} what is known only when a compiled or mapped function runs",
+            help="return the value from the function, and change the array after the call",
+        )
     if isinstance(x, Tensor) and x.requires_grad and _core.grad_enabled():
         raise _error(
             _core.ArgumentError,
@@ -33,7 +41,7 @@ def _may_change(x, name):
 
 def _replace(x, value, name):
     """Gives x the elements of value, which broadcast to x's shape and are converted to its type."""
-    _may_change(x, name)
+    _may_change(x, name, value)
     data = plain(x).copy() if isinstance(x, Tensor) else x
     data[...] = weft.asarray(plain(value), device=x.device).astype(x.dtype)
     if isinstance(x, Tensor):
@@ -43,7 +51,7 @@ def _replace(x, value, name):
 
 def _stepped(x, operation, other, name):
     """x operation= other, under the rules of arrays: type and shape stay."""
-    _may_change(x, name)
+    _may_change(x, name, other)
     if isinstance(x, Tensor):
         x.data = operation(x.data.copy(), plain(other))
     else:

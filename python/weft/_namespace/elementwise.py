@@ -8,7 +8,7 @@ import builtins as _py
 from .._boundary import direct as _direct
 from .._boundary import publish as _publish
 from .. import _core
-from .._core import NDArray
+from .._core import NDArray, Tensor
 from .common import _INTEGERS, _array, _is_tensor, _name, _pybool, _row
 from .creation import asarray
 from .types import iinfo
@@ -58,9 +58,9 @@ def clip(x, /, min=None, max=None):
         out = _row("maximum")(out, bound(min))
     if max is not None:
         out = _row("minimum")(out, bound(max))
-    if isinstance(x, NDArray) and out.dtype != x.dtype and not (integers and out.dtype.kind == "f"):
+    if out.dtype != x.dtype and not (integers and out.dtype.kind == "f"):
         out = out.astype(x.dtype)
-    return out.copy() if out is x and isinstance(x, NDArray) else out
+    return x.astype(x.dtype) if out is x and not isinstance(x, Tensor) else out
 
 
 __all__ = ["clip", "where"]

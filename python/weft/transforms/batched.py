@@ -12,6 +12,7 @@ from .._core import NDArray, Tensor
 from .._core import operations as _operations
 from .._dispatch import Recorder, dispatching, draws, leaves_of, mapped, public_functions_dispatch
 from .._errors import error as _error
+from .._methods.inplace import IN_PLACE
 from . import trees
 
 _state = threading.local()
@@ -247,6 +248,13 @@ class Batched(Recorder):
 
         if name in METHODS:
             return lambda *args, **kwargs: self._method(name, METHODS[name], args, kwargs)
+        if name in IN_PLACE:
+            raise _error(
+                _core.ArgumentError,
+                "vmap.assign",
+                f"{name} would change a batched value of shape {self.shape} in place",
+                help=f"make a new one: x.{name[:-1]}(...)",
+            )
         own = getattr(type(self.base()), name, None)
         if not callable(own):
             raise AttributeError(f"a batched value has no attribute {name!r}")

@@ -430,6 +430,8 @@ NDArray FusedPlan::Impl::by_operations(const Lazy& x, const Ref<Device>& device,
 
 NDArray FusedPlan::Impl::step_map(Step& s, const std::vector<NDArray>& arrays,
                                   const Ref<Device>& device) {
+  // Of complex numbers only a constant comes here, which the IR has no value for.
+  if (is_complex(s.elem)) return full(device, s.elem, s.shape, s.root->number);
   NDArray out = NDArray::empty(device, s.elem, s.shape);
   if (out.size() == 0) return out;
   if (device::grid_of(device).present()) {

@@ -127,6 +127,11 @@ Verdict DecomposeReduction::transform(const State& s, Outcome<Result>& out) cons
     loop_map[l->var.get()] = var;
     copies.push_back({l, var});
   }
+  VarMap in_predicate = loop_map;  // a loop that runs once and is gone is its only value there
+  for (const ForNode* l : below) {
+    if (!contains(spatial, l) && is_const_int_value(l->extent, 1))
+      in_predicate[l->var.get()] = l->min;
+  }
   Expr predicate = make_bool(true);
   for (const Expr& part : conjuncts(realize->predicate)) {
     bool lost = false, kept = false;
@@ -144,7 +149,7 @@ Verdict DecomposeReduction::transform(const State& s, Outcome<Result>& out) cons
       r.note("legal: predicates each term of which uses only spatial or only reduction loops");
       return r;
     }
-    if (!lost) predicate = both(predicate, substitute(part, loop_map));
+    if (!lost) predicate = both(predicate, substitute(part, in_predicate));
   }
   auto init = make_ref<BlockNode>();
   init->id = fresh_block_id();

@@ -16,13 +16,14 @@ namespace {
 
 using namespace ir;
 
-/// Rebuilds the declared regions of every block whose body changed.
+/// Rebuilds the declared regions of every block whose body changed, or whose regions are out of
+/// date.
 class RegionRewriter : public Rewriter {
  public:
   Block rewrite_block(const Block& block) override {
     Stmt init = block->init ? rewrite(block->init) : nullptr;
     Stmt body = rewrite(block->body);
-    if (init == block->init && body == block->body) return block;
+    if (init == block->init && body == block->body && !outdated(*block)) return block;
     auto out = edit(block);
     out->init = std::move(init);
     out->body = std::move(body);
@@ -33,6 +34,9 @@ class RegionRewriter : public Rewriter {
     }
     return out;
   }
+
+ protected:
+  virtual bool outdated(const BlockNode&) const { return false; }
 };
 
 /// Loads of one buffer become an expression of the indices.
@@ -43,6 +47,11 @@ class InlineLoads final : public RegionRewriter {
   bool refused = false;  // an access that is no plain element load
 
  protected:
+  /// A block may be said to read the buffer and load nothing of it: a choice was made since.
+  bool outdated(const BlockNode& b) const override {
+    return std::any_of(b.reads.begin(), b.reads.end(),
+                       [&](const BufferRegion& r) { return r.buffer.get() == buffer_; });
+  }
   Expr rewrite_load(const Expr& e) override {
     const auto* n = static_cast<const LoadNode*>(e.get());
     if (n->buffer.get() != buffer_) return Rewriter::rewrite_load(e);

@@ -83,7 +83,8 @@ Refusal rounded_refusal(const State& s, const SplitTail& split, const void* culp
   return r;
 }
 
-/// Loads that an iterator's new values may take beyond a buffer's end count 0 there.
+/// Loads that an iterator's new values may take out of a buffer, beyond its end or before its
+/// start, count 0 there.
 class GuardLoads final : public Rewriter {
  public:
   explicit GuardLoads(arith::Analyzer& analyzer) : analyzer_(analyzer) {}
@@ -100,8 +101,9 @@ class GuardLoads final : public Rewriter {
     const auto* l = as<LoadNode>(changed);
     Expr inside = make_bool(true);
     for (std::size_t d = 0; d < l->indices.size(); ++d) {
-      const Expr fits = lt(l->indices[d], l->buffer->shape[d]);
-      if (!analyzer_.prove(fits)) inside = both(inside, fits);
+      const Expr& index = l->indices[d];
+      for (const Expr& fits : {ge(index, make_zero(index->dtype)), lt(index, l->buffer->shape[d])})
+        if (!analyzer_.prove(fits)) inside = both(inside, fits);
     }
     return is_const_int_value(inside, 1) ? changed
                                          : if_then_else(inside, changed, make_zero(l->dtype));

@@ -14,6 +14,7 @@
 #include "weft/base/error.h"
 #include "weft/runtime/at_end.h"
 #include "weft/runtime/recording.h"
+#include "weft/targets/opencl/declarations.h"
 
 namespace weft::opencl {
 
@@ -358,11 +359,24 @@ Ref<runtime::Executable> ClDevice::load(runtime::Binary binary) {
                     binary.target, ")"));
   }
   Int code = 0;
-  const char* text = binary.bytes.data();
-  std::size_t length = binary.bytes.size();
-  Handle program = cl().create_program(context(), 1, &text, &length, &code);
-  check(code, "making a program");
-  code = cl().build_program(program, 1, &device_, "-cl-std=CL1.2", nullptr, nullptr);
+  Handle program = nullptr;
+  const auto build = [&](bool declared) {
+    const std::string& ours = declarations();
+    const char* texts[] = {ours.data(), binary.bytes.data()};
+    const std::size_t lengths[] = {ours.size(), binary.bytes.size()};
+    const int first = declared ? 0 : 1;
+    program = cl().create_program(context(), static_cast<UInt>(2 - first), texts + first,
+                                  lengths + first, &code);
+    check(code, "making a program");
+    const std::string options = declared ? cat("-cl-std=CL1.2 ", kSkipHeader) : "-cl-std=CL1.2";
+    code = cl().build_program(program, 1, &device_, options.c_str(), nullptr, nullptr);
+  };
+  const bool clang = adapter_.platform == "Portable Computing Language";
+  build(clang);
+  if (code != 0 && clang) {  // a user's own function may call what we do not declare
+    cl().release_program(program);
+    build(false);
+  }
   if (code != 0) {
     std::size_t size = 0;
     cl().build_info(program, device_, kBuildLog, 0, nullptr, &size);
