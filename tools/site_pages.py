@@ -28,6 +28,7 @@ def prepare(page, folder):
         return f"{text}" if name in text else f"{text} (`{name}`)"
 
     parts = re.split(r"(^```.*?^```)", page.read_text("utf-8"), flags=re.M | re.S)
+
     def bars(row):
         return CODE.sub(lambda code: code[0].replace(r"\|", "|"), row[0])
 

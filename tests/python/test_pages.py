@@ -68,7 +68,9 @@ def test_fences_of_the_site_name_a_language_only(tmp_path):
     assert sum(len(marked.findall(text)) for text in before) > 10
     assert [found for text in after for found in marked.findall(text)] == []
     assert [text.count("\n```") for text in before] == [text.count("\n```") for text in after]
-    barred = re.compile(r"^\|.*`[^`]*\\\|", re.M)  # a bar in code of a table needs no backslash there
+    barred = re.compile(
+        r"^\|.*`[^`]*\\\|", re.M
+    )  # a bar in code of a table needs no backslash there
     assert any(map(barred.search, before)) and not any(map(barred.search, after))
 
 
