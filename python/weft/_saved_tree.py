@@ -57,7 +57,9 @@ def _taken(x, at, arrays):
             "dtype",
             "io.save.type",
             f"{at or 'the value'} is a {type(x).__name__}, which is neither an array nor data",
-            notes=["a file holds arrays, numbers, texts, None, and dicts, lists and tuples of them"],
+            notes=[
+                "a file holds arrays, numbers, texts, None, and dicts, lists and tuples of them"
+            ],
             help="save its state: model.state_dict(), optimizer.state_dict()",
         )
     while at in arrays or at == _NAME:
