@@ -169,7 +169,7 @@ def main_stub(weft):
     from weft._namespace import indexing, types
 
     out = MARK + (
-        "import builtins as _builtins\nimport os\nfrom collections.abc import Callable, Iterator, Sequence\n"
+        "import builtins as _builtins\nimport os\nfrom collections.abc import Callable, Iterator, Mapping, Sequence\n"
         "from contextlib import AbstractContextManager\nfrom typing import Any, NamedTuple, overload\n\nimport numpy as _numpy\n\n"
     )
     for module in sorted({"fft", "linalg", "random", *weft._LATER}):

@@ -3,6 +3,7 @@
 
 Links to files outside docs/ (sources, README.md) have no page there: their text stays, with the file's place in the tree.
 A page of which notebooks/ holds a notebook gets a link to it.
+In code of tables, a bar needs no backslash for the site's Markdown, which would show it.
 """
 
 import pathlib
@@ -10,6 +11,8 @@ import re
 import sys
 
 LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
+ROW = re.compile(r"^ *\|.*$", re.M)
+CODE = re.compile(r"(`+).+?\1")
 
 
 def prepare(page, folder):
@@ -25,7 +28,11 @@ def prepare(page, folder):
         return f"{text}" if name in text else f"{text} (`{name}`)"
 
     parts = re.split(r"(^```.*?^```)", page.read_text("utf-8"), flags=re.M | re.S)
-    parts[::2] = [LINK.sub(replace, part) for part in parts[::2]]
+
+    def bars(row):
+        return CODE.sub(lambda code: code[0].replace(r"\|", "|"), row[0])
+
+    parts[::2] = [ROW.sub(bars, LINK.sub(replace, part)) for part in parts[::2]]
     # What tests read after the language is no part of a fence to the site's Markdown.
     parts[1::2] = [re.sub(r"\A(```\w+).*", r"\1", part) for part in parts[1::2]]
     made = folder / "notebooks" / f"{page.stem}.ipynb"

@@ -156,6 +156,9 @@ OWN = {  # (function, parameter)
     ("empty_like", "x"): "NDArray",
     ("zeros_like", "x"): "NDArray",
     ("ones_like", "x"): "NDArray",
+    ("save", "x"): "Any",
+    ("save", "path"): "Any",
+    ("save_safetensors", "arrays"): "Mapping[str, _ArrayLike | Tensor]",
     ("broadcast_arrays", "arrays"): "NDArray",
     ("meshgrid", "arrays"): "NDArray",
     ("fftn", "axes"): "Sequence[int] | None",
@@ -569,6 +572,7 @@ class dtype:
     def itemsize(self) -> int: ...
     @property
     def kind(self) -> str: ...
+    def __call__(self, x: _ArrayLike = 0) -> NDArray: ...
 """
 ERRORS = [
     ("ArgumentError", "ValueError"),

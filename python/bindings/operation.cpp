@@ -52,7 +52,7 @@ PyObject* by_manners(PyObject* self, PyObject* const* args, std::size_t flags, P
   nb::object found = nb::module_::import_("weft._manners")
                          .attr("operation")(nb::handle(self), positional_arguments(args, count),
                                             named_arguments(args, count, names));
-  return found.is_none() ? nullptr : Py_NewRef(PyTuple_GET_ITEM(found.ptr(), 0));
+  return found.is_none() ? nullptr : nb::handle(PyTuple_GET_ITEM(found.ptr(), 0)).inc_ref().ptr();
 }
 
 bool is_sequence(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); }

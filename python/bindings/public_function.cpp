@@ -15,7 +15,8 @@ namespace weft::py {
 
 nb::object positional_arguments(PyObject* const* args, Py_ssize_t count) {
   nb::object out = nb::steal(PyTuple_New(count));
-  for (Py_ssize_t i = 0; i < count; ++i) PyTuple_SET_ITEM(out.ptr(), i, Py_NewRef(args[i]));
+  for (Py_ssize_t i = 0; i < count; ++i)
+    PyTuple_SET_ITEM(out.ptr(), i, nb::handle(args[i]).inc_ref().ptr());
   return out;
 }
 
@@ -49,7 +50,7 @@ PyObject* own_names(PyPublicFunction* self, PyObject* names, bool axis_first) {
   const Py_ssize_t given = names ? PyTuple_GET_SIZE(names) : 0, more = axis_first ? 1 : 0;
   static PyObject* const axis = PyUnicode_InternFromString("axis");
   nb::object out = nb::steal(PyTuple_New(given + more));
-  if (axis_first) PyTuple_SET_ITEM(out.ptr(), 0, Py_NewRef(axis));
+  if (axis_first) PyTuple_SET_ITEM(out.ptr(), 0, nb::handle(axis).inc_ref().ptr());
   for (Py_ssize_t i = 0; i < given; ++i) {
     PyObject* name = PyTuple_GET_ITEM(names, i);
     PyObject* own = PyDict_GetItemWithError(self->names, name);
@@ -59,7 +60,7 @@ PyObject* own_names(PyPublicFunction* self, PyObject* names, bool axis_first) {
       PyObject* before = PyTuple_GET_ITEM(out.ptr(), k);
       if (before == own || PyUnicode_Compare(before, own) == 0) return nullptr;
     }
-    PyTuple_SET_ITEM(out.ptr(), i + more, Py_NewRef(own));
+    PyTuple_SET_ITEM(out.ptr(), i + more, nb::handle(own).inc_ref().ptr());
   }
   return out.release().ptr();
 }
@@ -102,9 +103,11 @@ PyObject* refuse(PyPublicFunction* self, PyObject* const* args, std::size_t flag
   const nb::object held[] = {nb::steal(type), nb::steal(value), nb::steal(trace)};
   nb::object instead = nb::handle(self->refuse)(held[1], positional_arguments(args, count),
                                                 named_arguments(args, count, names));
-  if (PyTuple_CheckExact(instead.ptr())) return Py_NewRef(PyTuple_GET_ITEM(instead.ptr(), 0));
+  if (PyTuple_CheckExact(instead.ptr()))
+    return nb::handle(PyTuple_GET_ITEM(instead.ptr(), 0)).inc_ref().ptr();
   if (instead.is_none()) {
-    PyErr_Restore(Py_NewRef(type), Py_NewRef(value), Py_XNewRef(trace));
+    PyErr_Restore(nb::handle(type).inc_ref().ptr(), nb::handle(value).inc_ref().ptr(),
+                  nb::handle(trace).inc_ref().ptr());
   } else {
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(instead.ptr())), instead.ptr());
   }
@@ -128,9 +131,11 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
     return nullptr;
   PyObject* self = type->tp_alloc(type, 0);
   if (!self) return nullptr;
-  const auto held = [](PyObject* o) { return o == Py_None ? nullptr : Py_NewRef(o); };
+  const auto held = [](PyObject* o) {
+    return o == Py_None ? nullptr : nb::handle(o).inc_ref().ptr();
+  };
   of(self)->vectorcall = call;
-  of(self)->function = Py_NewRef(function);
+  of(self)->function = nb::handle(function).inc_ref().ptr();
   of(self)->direct = held(direct);
   of(self)->refuse = held(refuse);
   of(self)->names = held(names);
@@ -171,7 +176,7 @@ void dealloc(PyObject* self) {
 
 /// As a function's: a method of the object that it is looked up in.
 PyObject* bound(PyObject* self, PyObject* object, PyObject*) {
-  return object ? PyMethod_New(self, object) : Py_NewRef(self);
+  return object ? PyMethod_New(self, object) : nb::handle(self).inc_ref().ptr();
 }
 
 PyObject* name_of(PyObject* self, PyObject*) {  // also its pickle, as a function's

@@ -2,7 +2,7 @@
 # Written by tools/make_stubs.py.
 import builtins as _builtins
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, overload
 
@@ -2457,6 +2457,7 @@ class dtype:
     @property
     def kind(self) -> str:
         """(self) -> str"""
+    def __call__(self, x: _ArrayLike = 0) -> NDArray: ...
 
 class Error(Exception):
     code: str
@@ -3978,37 +3979,51 @@ def seterr(all: Any = None, **modes: Any) -> Any:
     """NumPy's switch of floating-point warnings. weft never warns: what is infinite or NaN is so. Raises for "raise"."""
 def typename(x: Any) -> Any:
     """The kind of a value as text: "weft.Tensor", "weft.NDArray", a Python type; of a type's letter its words."""
-bool_: Any
-byte: Any
-cdouble: Any
-cfloat: Any
+def bool_(x: Any = 0) -> Any:
+    """An element type."""
+def byte(x: Any = 0) -> Any:
+    """An element type."""
+def cdouble(x: Any = 0) -> Any:
+    """An element type."""
+def cfloat(x: Any = 0) -> Any:
+    """An element type."""
 def common_type(*arrays: Any) -> Any:
     """The type of floats, or complex numbers, for arrays together: float64 for whole numbers."""
-complex_: Any
+def complex_(x: Any = 0) -> Any:
+    """An element type."""
 complexfloating: Any
-csingle: Any
-double: Any
+def csingle(x: Any = 0) -> Any:
+    """An element type."""
+def double(x: Any = 0) -> Any:
+    """An element type."""
 def find_common_type(array_types: Any, scalar_types: Any = ...) -> Any:
     """The common type of types."""
-float_: Any
+def float_(x: Any = 0) -> Any:
+    """An element type."""
 floating: Any
 generic: Any
 def get_default_dtype() -> Any:
     """The type of floats that has no other: float32."""
-half: Any
+def half(x: Any = 0) -> Any:
+    """An element type."""
 inexact: Any
-int_: Any
-intc: Any
+def int_(x: Any = 0) -> Any:
+    """An element type."""
+def intc(x: Any = 0) -> Any:
+    """An element type."""
 integer: Any
-intp: Any
+def intp(x: Any = 0) -> Any:
+    """An element type."""
 def is_signed(x: Any) -> Any:
     """Can elements be negative?"""
 def issctype(rep: Any) -> Any:
     """Is it an element type?"""
 def issubdtype(arg1: Any, arg2: Any) -> Any:
     """Is a type one of a kind (weft.integer, weft.floating, ...), or equal to another type? Python's int, float and complex are kinds."""
-long: Any
-longlong: Any
+def long(x: Any = 0) -> Any:
+    """An element type."""
+def longlong(x: Any = 0) -> Any:
+    """An element type."""
 def min_scalar_type(a: Any) -> Any:
     """The smallest type that holds a number; of an array its type."""
 def mintypecode(typechars: Any, typeset: Any = 'GDFgdf', default: Any = 'd') -> Any:
@@ -4018,17 +4033,26 @@ def promote_types(type1: Any, type2: Any) -> Any:
     """The smallest type that both go to by the promotion rules."""
 def set_default_dtype(d: Any) -> Any:
     """The default type of floats is float32. Raises ArgumentError for another: name the type with dtype=."""
-short: Any
+def short(x: Any = 0) -> Any:
+    """An element type."""
 signedinteger: Any
-single: Any
-singlecomplex: Any
-ubyte: Any
-uint: Any
-uintc: Any
-uintp: Any
-ulonglong: Any
+def single(x: Any = 0) -> Any:
+    """An element type."""
+def singlecomplex(x: Any = 0) -> Any:
+    """An element type."""
+def ubyte(x: Any = 0) -> Any:
+    """An element type."""
+def uint(x: Any = 0) -> Any:
+    """An element type."""
+def uintc(x: Any = 0) -> Any:
+    """An element type."""
+def uintp(x: Any = 0) -> Any:
+    """An element type."""
+def ulonglong(x: Any = 0) -> Any:
+    """An element type."""
 unsignedinteger: Any
-ushort: Any
+def ushort(x: Any = 0) -> Any:
+    """An element type."""
 Inf: Any
 Infinity: Any
 NAN: Any
@@ -4404,13 +4428,13 @@ def set_threads(n: int, /) -> None:
     """At most n host threads compute."""
 def get_threads() -> int:
     """get_threads() -> int"""
-def save(path: str | os.PathLike[str], x: _ArrayLike) -> None:
-    """One array as .npy."""
+def save(path: Any, x: Any) -> None:
+    """One array as .npy; a dict as .safetensors, a checkpoint's nested dicts, lists and numbers too. weft.load reads both."""
 def savez(path: str | os.PathLike[str], **arrays: Any) -> None:
     """Named arrays as .npz."""
 def load_arrays(path: str | os.PathLike[str], limit: Any = None) -> Any:
     """The array of a .npy file, a dict of arrays of a .npz or .safetensors file."""
-def save_safetensors(path: str | os.PathLike[str], arrays: Sequence[NDArray], metadata: Any = None) -> None:
+def save_safetensors(path: str | os.PathLike[str], arrays: Mapping[str, _ArrayLike | Tensor], metadata: Any = None) -> None:
     """Named arrays as .safetensors."""
 def load_safetensors(path: str | os.PathLike[str]) -> dict[str, NDArray]:
     """A dict of the arrays of a .safetensors file."""

@@ -5,15 +5,36 @@ import difflib
 
 # NumPy's (or PyTorch's) name: what to write instead. Names of the array API standard 2024.12 are not listed.
 ELSEWHERE = {
+    "FloatTensor": 'weft.tensor(x, dtype="float32")',
+    "LongTensor": 'weft.tensor(x, dtype="int64")',
+    "Target": 'a text: weft.build(f, target="cuda:arch=sm_90a")',
+    "amp": "layers and arrays in bfloat16: model.to(weft.bfloat16)",
+    "autocast": "layers and arrays in bfloat16: model.to(weft.bfloat16)",
+    "backends": "weft.devices(), or weft devices in a shell",
     "cpu": 'weft.device("cpu")',
     "cuda": 'weft.device("cuda:0")',
     "jit": "weft.compile(f)",
+    "distributed": "import weft.distributed",
+    "export": "weft.build(f, target).save(path)",
+    "i0": "weft.special.i0(x)",
     "lower": "weft compile FILE --target T --print-after all, or weft.build(f, target, after=...)",
+    "ma": "NaN for what is masked, with weft.nanmean and its like, or weft.where(mask, x, 0)",
+    "matrix": "weft.asarray(x), with x @ y for products",
+    "memmap": "weft.asarray(numpy.memmap(path)), which shares its memory",
+    "multiprocessing": "weft.distributed",
+    "nditer": "for row in x, or weft.ndenumerate(x)",
     "nd": 'weft.asarray(x, device="cuda:0")',
+    "polynomial": "weft.polyfit, weft.polyval and weft.poly1d",
     "relax": "torch.compile(model, backend='weft') or weft.onnx.load(path)",
     "relay": "torch.compile(model, backend='weft') or weft.onnx.load(path)",
+    "set_default_device": "weft.use(name), or the variable WEFT_DEVICE",
+    "show_config": "weft selftest, or weft devices, in a shell",
+    "sparse_coo_tensor": "a dense array: weft has no sparse ones",
     "target": 'a text: weft.build(f, target="cuda:arch=sm_90a")',
+    "testing": "numpy.testing, which takes weft's arrays",
     "tir": "weft.te, weft.script and weft.Schedule",
+    "utils": "weft.data for torch.utils.data, weft.autograd.checkpoint",
+    "version": "weft.__version__",
 }
 # TVM's names in te, and of steps.
 TE = {

@@ -10,6 +10,7 @@ import inspect
 
 from ._boundary import public
 from ._core import NDArray, Tensor
+from ._namespace import asarray
 from ._methods import OF_TENSORS, members
 from ._methods.of_arrays import on_arrays
 
@@ -57,10 +58,11 @@ def _function(name):
     def call(input, *args, **kwargs):
         if kwargs and names and not names.keys().isdisjoint(kwargs):
             kwargs = {names.get(k, k): v for k, v in kwargs.items()}
-        arrays = isinstance(input, NDArray) or isinstance(input, (int, float, complex, list, tuple))
-        if not arrays:
-            return method(input, *args, **kwargs)
-        return of_array(input, *args, **kwargs)
+        if isinstance(input, (int, float, complex, list, tuple)):
+            input = asarray(input)  # a tensor of whole numbers would be one of floats
+        if isinstance(input, NDArray):
+            return of_array(input, *args, **kwargs)
+        return method(input, *args, **kwargs)
 
     call.__name__ = call.__qualname__ = name
     call.__module__ = "weft"

@@ -262,7 +262,14 @@ def target_limits(target):
 
 
 def load(path):
-    """A saved module. Raises weft.IOError when the file is damaged, foreign or of another version."""
+    """What weft.save or Module.save wrote: an array, a dict, a module. Other files of arrays as load_arrays reads them.
+
+    Raises weft.IOError when the file is damaged, foreign or of another version."""
+    from ._saved_tree import restored
+    from .io import holds_arrays, load_arrays
+
+    if holds_arrays(path):
+        return restored(load_arrays(path))
     return Module(_core.load_module(str(path)))
 
 

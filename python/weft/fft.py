@@ -403,7 +403,7 @@ def ihfft(x, /, *, n=None, axis=-1, norm="backward"):
     return _conj(rfft(x, n=n, axis=axis, norm=_OPPOSITE.get(norm, norm)))
 
 
-def fftfreq(n, /, *, d=1.0, dtype=None, device=None):
+def fftfreq(n, d=1.0, *, dtype=None, device=None):
     """Frequencies of the n points of a transform."""
     k = _ns.concat(
         [_ns.arange((n + 1) // 2, device=device), _ns.arange(-(n // 2), 0, device=device)]
@@ -412,7 +412,7 @@ def fftfreq(n, /, *, d=1.0, dtype=None, device=None):
     return (k.astype(_core.float64) / (n * d)).astype(dtype)
 
 
-def rfftfreq(n, /, *, d=1.0, dtype=None, device=None):
+def rfftfreq(n, d=1.0, *, dtype=None, device=None):
     """Frequencies of the points of rfft."""
     dtype = _core.float32 if dtype is None else dtype
     return (_ns.arange(n // 2 + 1, device=device).astype(_core.float64) / (n * d)).astype(dtype)

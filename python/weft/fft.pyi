@@ -35,9 +35,9 @@ def hfft(x: _ArrayLike, /, *, n: int | None = None, axis: int | Sequence[int] | 
     """Transform of a Hermitian signal: real numbers."""
 def ihfft(x: _ArrayLike, /, *, n: int | None = None, axis: int | Sequence[int] | None = -1, norm: str = 'backward') -> NDArray:
     """Inverse of hfft."""
-def fftfreq(n: int, /, *, d: float = 1.0, dtype: _DType | None = None, device: _Device | None = None) -> NDArray:
+def fftfreq(n: int, d: float = 1.0, *, dtype: _DType | None = None, device: _Device | None = None) -> NDArray:
     """Frequencies of the n points of a transform."""
-def rfftfreq(n: int, /, *, d: float = 1.0, dtype: _DType | None = None, device: _Device | None = None) -> NDArray:
+def rfftfreq(n: int, d: float = 1.0, *, dtype: _DType | None = None, device: _Device | None = None) -> NDArray:
     """Frequencies of the points of rfft."""
 def fftshift(x: _ArrayLike, /, *, axes: int | Sequence[int] | None = None) -> NDArray:
     """The zero frequency moved to the middle."""

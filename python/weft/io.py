@@ -20,6 +20,7 @@ from . import _core
 from ._boundary import publish as _publish
 from ._errors import error as _error
 from ._namespace.common import _array
+from ._saved_tree import flat as _flat
 
 _NPY = {
     "bool": "|b1",
@@ -130,8 +131,15 @@ def _npy_bytes(x):
 
 
 def save(path, x):
-    """One array as .npy."""
-    _write(path, _npy_bytes(x))
+    """One array as .npy; a dict as .safetensors, a checkpoint's nested dicts, lists and numbers too. weft.load reads both.
+
+    PyTorch's order, save(x, path), is understood. Nothing that runs when it is read is written."""
+    if isinstance(x, (str, os.PathLike)) and not isinstance(path, (str, os.PathLike)):
+        path, x = x, path
+    if isinstance(x, dict):
+        save_safetensors(path, _flat(x))
+    else:
+        _write(path, _npy_bytes(x))
 
 
 def savez(path, **arrays):
@@ -238,6 +246,16 @@ def _member(archive, entry, path, left):
             help="where the file is trusted: load_arrays(path, limit=bytes)",
         )
     return raw
+
+
+def holds_arrays(path):
+    """Whether a file begins as load_arrays reads it; False where there is none."""
+    try:
+        with open(path, "rb") as f:
+            head = f.read(9)
+    except OSError:
+        return False
+    return head[:6] == b"\x93NUMPY" or head[:2] == b"PK" or head[4:] == b"\0\0\0\0{"
 
 
 def load_arrays(path, limit=None):

@@ -47,10 +47,15 @@ def _source(thing, frame=None):
         if isinstance(thing, type) and frame is not None:
             # inspect finds classes only in registered modules; the frame that decorates knows its file and line.
             file, first = frame.f_code.co_filename, frame.f_lineno
-            lines = _linecache.getlines(file, frame.f_globals)[first - 1 :]
-            if not lines:
+            lines = _linecache.getlines(file, frame.f_globals)
+            if first > len(lines):
                 raise OSError(f"{file} cannot be read")
-            lines = _inspect.getblock(lines)
+            if (
+                lines[first - 1].lstrip().startswith("class")
+            ):  # before Python 3.11 the line is the class's
+                while first > 1 and lines[first - 2].lstrip().startswith("@"):
+                    first -= 1
+            lines = _inspect.getblock(lines[first - 1 :])
         else:
             lines, first = _inspect.getsourcelines(thing)
             file = _inspect.getsourcefile(thing) or "<python>"

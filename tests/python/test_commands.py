@@ -24,6 +24,15 @@ def _wafer(name):
     return lambda folder: shutil.copytree(ROOT / "examples/wse" / name, folder, dirs_exist_ok=True)
 
 
+def _triple(folder):
+    """The page's program, against the library that ninja weft_qpu builds."""
+    if not (pathlib.Path(weft.__file__).parent / "lib/libweft_qpu.so").exists():
+        pytest.skip("this build has no libweft_qpu.so (ninja weft_qpu)")
+    page = (ROOT / "docs/guide/from-qpulib.md").read_text()
+    (code,) = [code for _, words, code in BLOCK.findall(page) if words.strip() == "cpp"]
+    (folder / "triple.cpp").write_text(code)
+
+
 def _served(folder):
     """What the commands of the page about serving expect to find."""
     a = te.placeholder((5,), "float32", name="A")
@@ -36,6 +45,7 @@ def _served(folder):
 FILES = {  # what lies in the reader's folder
     "README.md": _wafer("seed"),
     "docs/tutorial/05-wafer.md": _wafer("gemv"),
+    "docs/guide/from-qpulib.md": _triple,
     "docs/guide/serving.md": _served,
 }
 TARGETS = {**NEEDS, "README.md": ["wse"], **dict.fromkeys(SERVED, ["vta"])}

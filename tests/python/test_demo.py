@@ -109,6 +109,31 @@ def test_wrong_failing_and_empty_tours_end_with_status_1(tmp_path, monkeypatch, 
     assert said in capsys.readouterr().out
 
 
+def test_the_table_fits_a_terminal(capsys, monkeypatch):
+    rows = [
+        demo.Row("GEMV 256 x 256", "cpu", 1e-3, 2.5, "Gop/s", 1, 1, 0.1, "a note of many words")
+    ]
+    rows += [demo.Row(f"a program with a long name {'of words ' * 9}", "wse", 1, 0, "", 3, 1, 0.1)]
+    rows += [
+        demo.Row("torch", "cpu", 0, 0, "", absent="torch is old; this needs torch 2.4 or newer")
+    ]
+    monkeypatch.delenv("COLUMNS", raising=False)
+    demo._print(rows)
+    whole = capsys.readouterr().out.splitlines()
+    assert len(whole) == 4 and "a note of many words" in whole[1] and len(whole[0]) > 120
+    for columns in (60, 80, 100):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        demo._print(rows)
+        lines = capsys.readouterr().out.splitlines()
+        assert max(map(len, lines)) <= columns and "WRONG" in lines[2]
+        assert f"Left out at {columns} columns" in " ".join(
+            lines
+        ) and "needs torch 2.4" in " ".join(lines)
+    monkeypatch.setenv("COLUMNS", "300")
+    demo._print(rows)
+    assert capsys.readouterr().out.splitlines() == whole
+
+
 def test_an_installation_brings_its_examples(tmp_path, monkeypatch):
     package = tmp_path / "site-packages/weft"
     (package / "examples/loom").mkdir(parents=True)

@@ -28,24 +28,23 @@ def mutated(raw, rng):
     out = bytearray(raw)
     for _ in range(rng.integers(1, 5)):
         at, n = int(rng.integers(0, len(out) + 1)), int(rng.integers(1, 12))
-        match rng.integers(0, 7):
-            case 0 if at < len(out):
-                out[at] = rng.integers(0, 256)
-            case 1 if at < len(out):
-                out[at] ^= 1 << rng.integers(0, 8)
-            case 2:
-                del out[at : at + n]
-            case 3:
-                out[at:at] = PIECES[rng.integers(0, len(PIECES))]
-            case 4:
-                piece = PIECES[rng.integers(0, len(PIECES))]
-                out[at : at + len(piece)] = piece
-            case 5:
-                begin = int(rng.integers(0, len(out) + 1))
-                out[at:at] = out[begin : begin + 4 * n]
-            case _:
-                if rng.integers(0, 4) == 0:
-                    del out[at:]
+        kind = rng.integers(0, 7)  # no match statement: Python 3.9 reads this file
+        if kind == 0 and at < len(out):
+            out[at] = rng.integers(0, 256)
+        elif kind == 1 and at < len(out):
+            out[at] ^= 1 << rng.integers(0, 8)
+        elif kind == 2:
+            del out[at : at + n]
+        elif kind == 3:
+            out[at:at] = PIECES[rng.integers(0, len(PIECES))]
+        elif kind == 4:
+            piece = PIECES[rng.integers(0, len(PIECES))]
+            out[at : at + len(piece)] = piece
+        elif kind == 5:
+            begin = int(rng.integers(0, len(out) + 1))
+            out[at:at] = out[begin : begin + 4 * n]
+        elif rng.integers(0, 4) == 0:
+            del out[at:]
     return bytes(out)
 
 

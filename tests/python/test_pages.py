@@ -68,6 +68,10 @@ def test_fences_of_the_site_name_a_language_only(tmp_path):
     assert sum(len(marked.findall(text)) for text in before) > 10
     assert [found for text in after for found in marked.findall(text)] == []
     assert [text.count("\n```") for text in before] == [text.count("\n```") for text in after]
+    # A bar in code of a table needs no backslash there.
+    code = [re.findall(r"^\|.*?`([^`]*)`", text, re.M) for text in (*before, *after)]
+    barred = [any("\\|" in part for part in parts) for parts in code]
+    assert any(barred[: len(before)]) and not any(barred[len(before) :])
 
 
 def test_the_site_begins_with_the_tutorial():

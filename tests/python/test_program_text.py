@@ -92,3 +92,18 @@ def test_a_word_of_the_script_is_no_program():
 
     with pytest.raises(weft.Error):
         weft.build(T.no_such_function("text"), target="c")
+
+
+@T.ir_module
+class Twice:
+    @T.prim_func
+    def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        for i in range(8):
+            with T.block("B"):
+                v = T.axis.spatial(8, i)
+                B[v] = A[v] * T.float32(2)
+
+
+def test_a_class_is_read_from_its_decorator():
+    """Before Python 3.11 the frame that decorates a class is at the line of the class."""
+    assert "A[v] * T.float32(2)" in str(Twice) and list(Twice.functions) == ["main"]

@@ -12,7 +12,7 @@ import pytest
 import weft
 from weft._child import environment
 from weft._errors import error
-from weft.cli import manual, parser, selftest
+from weft.cli import main, manual, parser, selftest
 
 
 @pytest.mark.targets("qpu", "vta", "wse")
@@ -78,12 +78,29 @@ def test_docs_open_a_page_of_the_site(tmp_path, monkeypatch, capsys):
     assert docs() == (package / "site/index.html").as_uri() == opened.pop()
     assert docs("guide/torch.md").endswith("/site/guide/torch.html") and len(opened) == 1
     assert docs("guide/torch", "--path") == str(package / "site/guide/torch.html")
+    assert docs("torch", "--path") == str(package / "site/guide/torch.html")
     assert len(opened) == 1
     for asked, near in (("guide/torsh", "guide/torch"), ("../../secret", "")):
         with pytest.raises(weft.Error) as caught:
             docs(asked)
         assert caught.value.code == "cli.docs.page"
         assert f'no page "{asked}"' in caught.value.message and near in caught.value.help
+
+
+def test_a_page_by_its_last_name_is_the_only_one_called_so(tmp_path, monkeypatch, capsys):
+    for folder in ("guide", "design"):
+        (tmp_path / "site" / folder).mkdir(parents=True)
+        (tmp_path / "site" / folder / "torch.html").write_text("")
+    (tmp_path / "site/index.html").write_text("")
+    monkeypatch.setattr(weft, "__file__", str(tmp_path / "__init__.py"))
+    with pytest.raises(weft.Error, match="guide/torch"):
+        manual.docs(parser().parse_args(["docs", "torch", "--path"]))
+
+
+def test_without_a_verb_the_verbs_are_listed(capsys):
+    assert main([]) == 2
+    said = capsys.readouterr().err
+    assert "selftest" in said and "run the example programs" in said
 
 
 def test_docs_are_served_to_this_machine(tmp_path):

@@ -9,6 +9,7 @@ import math as _math
 from .. import _core
 from .._core import NDArray
 from .._boundary import direct as _direct
+from .._boundary import public as _public
 from .._boundary import publish as _publish
 from .._errors import error as _error
 from .common import _COMPLEX, _INTEGERS, _dtype, _float32, _float64, _int64, _name, all_int
@@ -22,6 +23,14 @@ def asarray(obj, /, *, dtype=None, device=None, copy=None):
 def array(obj, dtype=None, device=None):
     """A new array with a copy of the elements."""
     return _core._asarray(obj, dtype, device, True)
+
+
+def _of_type(dtype, x=0):
+    """weft.float32(x), as NumPy writes it: x as an array of the type; a number has no axes."""
+    return array(x, dtype)
+
+
+_core.dtype.__call__ = _public(_of_type, "dtype", "__call__")
 
 
 def from_dlpack(x, /, *, device=None, copy=None):

@@ -252,6 +252,9 @@ def parser():
 
 def main(argv=None):
     whole = parser()
+    if not (sys.argv[1:] if argv is None else argv):
+        whole.print_help(sys.stderr)
+        return 2
     args, unknown = whole.parse_known_args(argv)
     if unknown:
         verbs = next(a.choices for a in whole._actions if a.dest == "verb")

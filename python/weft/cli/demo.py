@@ -8,9 +8,12 @@
 
 import importlib.util
 import math
+import os
 import pathlib
+import shutil
 import sys
 import tempfile
+import textwrap
 import time
 
 import numpy
@@ -126,15 +129,33 @@ def _load(path):
 
 
 def _print(rows):
+    """The table, in a pipe as wide as it is; on a terminal columns that do not fit are left to the report."""
     cells = [report.HEAD, *(r.cells() for r in rows)]
-    widths = [max(len(c[i]) for c in cells) for i in range(len(report.HEAD))]
+    shown = list(range(len(report.HEAD)))
+    widths = [max(len(c[i]) for c in cells) for i in shown]
+    room = math.inf
+    if sys.stdout.isatty() or "COLUMNS" in os.environ:
+        room = max(shutil.get_terminal_size().columns, 60)
+    for name in ("note", "allowed", "error", "rate"):
+        if sum(widths[i] + 2 for i in shown) - 2 > room:
+            shown.remove(report.HEAD.index(name))
+    widths[0] = min(widths[0], max(room - sum(widths[i] + 2 for i in shown[1:]), 12))
     for line in cells:
+        line = [textwrap.shorten(line[0], widths[0], placeholder="…"), *line[1:]]
         print(
             "  ".join(
-                c.rjust(w) if report.HEAD[i] in report.NUMBERS else c.ljust(w)
-                for i, (c, w) in enumerate(zip(line, widths))
+                line[i].rjust(widths[i]) if report.HEAD[i] in report.NUMBERS else line[i].ljust(widths[i])
+                for i in shown
             ).rstrip()
-        )
+        )  # fmt: skip
+    left = [name for i, name in enumerate(report.HEAD) if i not in shown]
+    if left:
+        said = f"Left out at {room} columns, shown in the report: {', '.join(left)}"
+        print(f"\n{textwrap.fill(said, room)}")
+        for row in rows:
+            if row.absent or not row.good:
+                note = row.cells()[-1]
+                print(textwrap.fill(f"{row.program}, {row.device}: {note}", room))
 
 
 def run(args):

@@ -103,6 +103,9 @@ def docs(args):
     if args.page:
         name = args.page.removesuffix(".md").removesuffix(".html")
         page = (site / f"{name}.html").resolve()
+        named = [p for p in site.glob("*/*.html") if p.stem == name]
+        if not page.exists() and len(named) == 1:  # without its folder, where only one is called so
+            page = named[0].resolve()
         if not page.is_relative_to(site.resolve()) or not page.exists():
             import difflib
 
