@@ -331,6 +331,27 @@ def test_reading_outside_is_told_when_the_host_waits(wait):
     weft.device(GRID).synchronize()
 
 
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("case", ["random", "ties", "nan", "equal", "int32", "uint8"])
+def test_the_largest_of_a_long_row(case, largest):
+    rng, n = np.random.default_rng(5), 70_001
+    x = {
+        "random": lambda: rng.standard_normal(n).astype("float32"),
+        "ties": lambda: rng.integers(0, 9, n).astype("float32"),
+        "nan": lambda: np.where(rng.random(n) < 0.3, np.nan, rng.standard_normal(n)),
+        "equal": lambda: np.ones(n, "float32"),
+        "int32": lambda: rng.integers(-(2**31), 2**31 - 1, n, dtype="int32"),
+        "uint8": lambda: rng.integers(0, 255, n).astype("uint8"),
+    }[case]()
+    host = weft.argsort(weft.asarray(x), descending=largest).numpy()
+    for k in (1, 5, 300):
+        values, places = weft.topk(device(x), k, largest=largest)
+        np.testing.assert_array_equal(places.numpy(), host[:k])
+        np.testing.assert_array_equal(values.numpy(), x[host[:k]])
+    row = device(x.reshape(1, n))
+    np.testing.assert_array_equal(weft.topk(row, 2, largest=largest)[1].numpy(), [host[:2]])
+
+
 @pytest.mark.parametrize("labels", [[0, 4, 2], [0, -1, 2]])
 def test_labels_outside_the_classes_are_reported_when_the_host_waits(labels):
     logits = weft.Tensor(weft.ones((3, 4), device=GRID), requires_grad=True)

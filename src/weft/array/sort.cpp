@@ -12,6 +12,7 @@
 #include "weft/array/on_device.h"
 #include "weft/array/ops.h"
 #include "weft/array/sort_lines.h"
+#include "weft/array/topk_long.h"
 #include "weft/elements/with_type.h"
 #include "weft/host/radix.h"
 #include "weft/host/vector_sort.h"
@@ -372,8 +373,13 @@ void best_of(const T* row, std::int64_t n, std::int64_t k, bool descending, std:
 NDArray topk_places(const NDArray& x, std::int64_t k, int axis, bool largest) {
   axis = normalize_axis(axis, x.ndim(), "topk");
   const std::int64_t n = x.shape()[axis];
-  if (!x.on_host() || k > 512 || k * 4 > n)
+  if (!x.on_host()) {
+    if (axis == x.ndim() - 1) {
+      if (const auto found = topk_of_long_row(x, k, largest)) return *found;
+    }
     return argsort(x, axis, largest).slice(axis, 0, k, 1).contiguous();
+  }
+  if (k > 512 || k * 4 > n) return argsort(x, axis, largest).slice(axis, 0, k, 1).contiguous();
   const NDArray moved = x.transpose(axis, -1);
   NDArray rows = moved.is_contiguous() && !is_narrow_float(x.elem()) && !is_complex(x.elem())
                      ? moved
