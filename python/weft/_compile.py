@@ -15,6 +15,7 @@ import weakref
 import weft
 
 from ._boundary import publish as _publish
+from ._boundary import publish_class as _publish_class
 from . import _core
 from ._core import NDArray, Tensor
 from ._dispatch import Recorder, leaves_of, mapped, public_functions_dispatch
@@ -703,3 +704,4 @@ def compile(function, *, contract=False, capture=False, donate=()):
 
 
 _publish(__name__)
+_publish_class(Traced)

@@ -472,3 +472,17 @@ def test_reductions_take_a_type(dtype):
                 eager.detach().numpy() if isinstance(a, weft.Tensor) else eager.numpy(),
                 compiled.detach().numpy() if isinstance(a, weft.Tensor) else compiled.numpy(),
             )
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda a: a.sum(other=1),
+        lambda a: a.permute("a"),
+        lambda a: a.broadcast_to(None),
+        lambda a: a.transpose(5, "x"),
+    ],
+)
+def test_methods_of_traced_values_raise_wefts_errors(f):
+    with pytest.raises(weft.Error, match="does not take these arguments"):
+        weft.compile(f)(weft.ones((2, 3)))

@@ -13,15 +13,15 @@
 namespace weft {
 
 namespace {
-constexpr std::int64_t kLong = 1 << 16;      // a shorter row is sorted in as much time
-constexpr std::int64_t kMostPieces = 4096;   // whose extremes one block sorts
-constexpr std::int64_t kShare = 8;           // of the row, or of the pieces: more is no selection
+constexpr std::int64_t kLong = 1 << 16;     // a shorter row is sorted in as much time
+constexpr std::int64_t kMostPieces = 4096;  // whose extremes one block sorts
+constexpr std::int64_t kShare = 8;          // of the row, or of the pieces: more is no selection
 }  // namespace
 
 std::optional<NDArray> topk_of_long_row(const NDArray& x, std::int64_t k, bool largest) {
   const std::int64_t n = x.size();
-  if (x.ndim() == 0 || x.shape()[x.ndim() - 1] != n || n < kLong || k < 1 ||
-      is_complex(x.elem()) || !has_grid(x) || runtime::recording_on(x.device()))
+  if (x.ndim() == 0 || x.shape()[x.ndim() - 1] != n || n < kLong || k < 1 || is_complex(x.elem()) ||
+      !has_grid(x) || runtime::recording_on(x.device()))
     return std::nullopt;
   const std::int64_t length = ceil_div(n, kMostPieces), pieces = n / length;
   if (k * kShare > pieces) return std::nullopt;
@@ -29,8 +29,7 @@ std::optional<NDArray> topk_of_long_row(const NDArray& x, std::int64_t k, bool l
   // A piece with NaN, which is the last in either direction, gives no bound.
   const NDArray extremes =
       reduce(largest ? ReduceOp::max : ReduceOp::min,
-             row.slice(0, 0, pieces * length, 1).reshape(Dims{pieces, length}),
-             Axes{false, {1}});
+             row.slice(0, 0, pieces * length, 1).reshape(Dims{pieces, length}), Axes{false, {1}});
   const NDArray bound = sort(extremes, 0, largest).slice(0, k - 1, 1, 1);
   const NDArray near = nonzero(apply(largest ? Op::greater_equal : Op::less_equal, row, bound))[0];
   const std::int64_t found = near.size();
