@@ -250,6 +250,7 @@ def _member(archive, entry, path, left):
 
 def holds_arrays(path):
     """Whether a file begins as load_arrays reads it; False where there is none."""
+    path = os.fspath(path)  # a number would be a descriptor
     try:
         with open(path, "rb") as f:
             head = f.read(9)
