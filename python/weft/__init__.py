@@ -169,6 +169,7 @@ _LATER = (
     "optim",
     "init",
     "data",
+    "distributed",
     "torch",
     "onnx",
     "rpc",

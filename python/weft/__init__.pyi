@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, overload
 import numpy as _numpy
 
 from . import data as data
+from . import distributed as distributed
 from . import fft as fft
 from . import init as init
 from . import linalg as linalg

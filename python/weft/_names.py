@@ -14,7 +14,6 @@ ELSEWHERE = {
     "cpu": 'weft.device("cpu")',
     "cuda": 'weft.device("cuda:0")',
     "jit": "weft.compile(f)",
-    "distributed": "import weft.distributed",
     "export": "weft.build(f, target).save(path)",
     "i0": "weft.special.i0(x)",
     "lower": "weft compile FILE --target T --print-after all, or weft.build(f, target, after=...)",

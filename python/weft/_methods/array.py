@@ -176,6 +176,8 @@ class ArrayMethods:
 
     def dot(self, other):
         """Products summed over the last axis and the other's last but one: of vectors, of matrices, of stacks in all pairs."""
+        if isinstance(other, (list, tuple)):
+            other = weft.asarray(other)
         if not self.ndim or not getattr(other, "ndim", 0):
             return self * other
         if other.ndim <= 2:
