@@ -489,13 +489,13 @@ Tensor layer_norm(const Tensor& x, const Tensor& scale, const Tensor& shift, dou
         const Axes last{false, Dims{-1}};
         std::vector<Tensor> out(3);
         Tensor gs = g * w;
-        const NDArray &x = in.data(), &dy = g.data();
-        if (!linked(c) && !x.on_host() && x.elem() == dy.elem() && x.shape() == dy.shape() &&
-            is_real_float(x.elem()) && !is_float8(x.elem()) && x.size() > 0 && w.ndim() == 1 &&
-            device::row_kernel_fits(x.device(), x.shape()[x.ndim() - 1])) {
-          const NDArray* operands[2] = {&x, &gs.data()};
+        const NDArray &own = in.data(), &dy = g.data();
+        if (!linked(c) && !own.on_host() && own.elem() == dy.elem() && own.shape() == dy.shape() &&
+            is_real_float(own.elem()) && !is_float8(own.elem()) && own.size() > 0 &&
+            w.ndim() == 1 && device::row_kernel_fits(own.device(), own.shape()[own.ndim() - 1])) {
+          const NDArray* operands[2] = {&own, &gs.data()};
           out[0] = Tensor(apply_rows(RowKernel::layer_norm_gradient, operands, eps));
-          const auto sums = device::grid_column_sums(x, dy, eps);
+          const auto sums = device::grid_column_sums(own, dy, eps);
           out[1] = Tensor(sums[1].astype(w.elem())), out[2] = Tensor(sums[0].astype(w.elem()));
           return out;
         }

@@ -157,18 +157,18 @@ class ReductionWriter {
       if (s_.vector > 1 && !s_.columns) count = count * s_.vector;
       const Exprs values = program_.finish(held, numbers, count);
       std::vector<ir::Stmt> stores;
-      Exprs shape = extents, at = at_;
+      Exprs shape = extents, to = at_;
       const std::size_t share =
           program_.interleaved ? values.size() / program_.outputs.size() : std::size_t{1};
       auto whole = [&](std::size_t v) {
         return ir::make_int(static_cast<std::int64_t>(v), index_);
       };
-      if (program_.interleaved) shape.push_back(whole(share)), at.emplace_back();
+      if (program_.interleaved) shape.push_back(whole(share)), to.emplace_back();
       ir::Buffer out;
       for (std::size_t c = 0; c < values.size(); ++c) {
         if (c % share == 0) out = buffer(cat("out", c / share), values[c]->dtype, shape);
-        if (program_.interleaved) at.back() = whole(c % share);
-        stores.push_back(ir::store(out, values[c], at));
+        if (program_.interleaved) to.back() = whole(c % share);
+        stores.push_back(ir::store(out, values[c], to));
       }
       body.push_back(nest("finish", false, nullptr, ir::seq(std::move(stores))));
     }

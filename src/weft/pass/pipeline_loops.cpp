@@ -263,7 +263,7 @@ class Loop {
   /// All statements of step `at`; `t` is its number where that is constant, n the extent (-1: only
   /// known at run time). Edge steps leave out iterations that do not exist.
   Stmt step(const Expr& at, std::int64_t t, std::int64_t n, bool edge, bool tail) {
-    std::vector<Stmt> out = waits(t, n, edge, tail);
+    std::vector<Stmt> out = waits(t, n, edge);
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       const Part& p = parts_[i];
       std::vector<Stmt> run;
@@ -274,7 +274,7 @@ class Loop {
         if (!p.async && wait_inside(parts_[j])) {
           if (Stmt w = instance_wait(parts_[j], at, t, n, edge)) run.push_back(w);
         }
-        if (Stmt s = instance(parts_[j], at, t, n, edge, tail)) run.push_back(s);
+        if (Stmt s = instance(parts_[j], at, t, n, tail)) run.push_back(s);
       }
       i = j - 1;
       if (run.empty()) continue;
@@ -308,7 +308,7 @@ class Loop {
   }
 
   /// Waits that a step starts with: everything its later-stage statements need.
-  std::vector<Stmt> waits(std::int64_t t, std::int64_t n, bool edge, bool tail) {
+  std::vector<Stmt> waits(std::int64_t t, std::int64_t n, bool edge) {
     std::vector<Stmt> out;
     for (const auto& [stage, token] : tokens_) {
       std::int64_t soonest = -1;
@@ -340,8 +340,7 @@ class Loop {
     return make_ref<const WaitNode>(token, make_int(left), "");
   }
 
-  Stmt instance(const Part& p, const Expr& at, std::int64_t t, std::int64_t n, bool edge,
-                bool tail) {
+  Stmt instance(const Part& p, const Expr& at, std::int64_t t, std::int64_t n, bool tail) {
     Expr guard;
     if (t >= 0) {
       if (t < p.stage) return nullptr;

@@ -16,7 +16,7 @@ class MetalBackend final : public TextBackend {
       : TextBackend({.name = "metal", .format = "metal", .vector_lanes = 4, .spelling = spelling}) {
   }
 
-  TargetInfo rows(const Target& target) const override {
+  TargetInfo rows(const Target&) const override {
     TargetInfo out = grid_target_info();
     for (AxisInfo& axis : out.axes) {
       if (axis.group == "blockIdx") axis.limit = 2147483647;
