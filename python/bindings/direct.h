@@ -34,7 +34,7 @@ struct PlainArguments {
   }
 };
 
-inline PyObject* not_plain() { return Py_NewRef(Py_NotImplemented); }
+inline PyObject* not_plain() { return nb::handle(Py_NotImplemented).inc_ref().ptr(); }
 inline PyObject* wrap_plain(std::optional<NDArray> out) {
   return out ? wrap(std::move(*out)) : not_plain();
 }

@@ -295,16 +295,18 @@ def _known_call(x, weight, scales, zeros, bias, bits):
     if found is None:
         return None
     call, shape = found
-    out = weft.empty(shape, dtype=x.dtype, device=x.device)
-    rows = (out.size // shape[-1],)
-    call(
-        x.reshape((*rows, x.shape[-1])),
-        _core._as_words(weight),
-        scales,
-        out.reshape((*rows, shape[-1])),
-        _quantized_card.EXPONENT,
-    )
+    out = _by_kernel(call, x, weight, [scales], shape[-1]).reshape(shape)
     return Tensor(out, requires_grad=False) if tensor else out
+
+
+def _by_kernel(call, x, weight, floats, outputs):
+    """(rows, outputs) by a card's kernel: of compact x and weight, float32 scales, zeros and bias."""
+    inputs = x.shape[-1]
+    rows = x.size // inputs
+    out = weft.empty((rows, outputs), dtype=x.dtype, device=x.device)
+    words = _core._as_words(weight)
+    call(x.reshape((rows, inputs)), words, *floats, out, _quantized_card.EXPONENT)
+    return out
 
 
 def _few_rows_of_card(arrays, rows, inputs, outputs, size, bits):
@@ -333,9 +335,7 @@ def _few_rows_of_card(arrays, rows, inputs, outputs, size, bits):
                 _known.clear()
             _known[key] = call, (*x.shape[:-1], outputs)
     floats = [_compact(_float32(a)) for a in (scales, zeros, bias) if a is not None]
-    out = weft.empty((rows, outputs), dtype=x.dtype, device=device)
-    words = _core._as_words(packed)
-    call(_compact(x.reshape((rows, inputs))), words, *floats, out, _quantized_card.EXPONENT)
+    out = _by_kernel(call, _compact(x), packed, floats, outputs)
     return out if out.dtype == arrays[0].dtype else out.astype(arrays[0].dtype)
 
 
