@@ -53,7 +53,7 @@ def schedule(
     cluster=1,
     **options,
 ):
-    """The schedule: tiles of `rows` (64 or 128) by `columns`, a ring of `stages` slots of `step` terms of the sum: 64 of
+    """The schedule: tiles of `rows` (64, 128 or 192) by `columns`, a ring of `stages` slots of `step` terms of the sum: 64 of
     16-bit operands, 128 of float8 ones.
 
     blocks: stay on the card and take one tile after another; 0: a block for each tile. group_rows: rows of tiles that
@@ -73,5 +73,6 @@ def schedule(
     s.bind(bi, "blockIdx.y")
     s.bind(bj, "blockIdx.x")
     s.annotate(ko, "software_pipeline_stage", [0, 0, stages - 1])
-    s.specialize_warps(ko, blocks, group_rows, cluster=cluster)
+    registers = [32, 160] if rows > 128 else [40, 232]
+    s.specialize_warps(ko, blocks, group_rows, registers, cluster)
     return s

@@ -165,7 +165,7 @@ void bind_lazy(nb::module_& m) {
     return FusedFunction::compute_elem(arrays);
   });
   nb::class_<FusedFunction>(m, "FusedFunction", "An element-wise function as one kernel.")
-      .def(nb::init<const std::string&, const Lazy&, int>())
+      .def(nb::init<const std::string&, const Lazy&, int, bool>())
       .def("__call__", &call_fused);
   nb::class_<FusedMap>(m, "FusedMap", "Several element-wise results in one pass.")
       .def(nb::init<std::vector<Lazy>, int, int>(), nb::arg("outputs"), nb::arg("inputs"),

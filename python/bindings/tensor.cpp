@@ -19,6 +19,8 @@
 #include "weft/autograd/convolution.h"
 #include "weft/autograd/grid_pool.h"
 #include "weft/autograd/grid_resample.h"
+#include "weft/autograd/mean_pool.h"
+#include "weft/autograd/nn.h"
 #include "weft/autograd/plain_operator.h"
 #include "weft/autograd/structured.h"
 #include "weft/devices/grid_operators.h"
@@ -254,6 +256,20 @@ bool tensor_operation(Op op, PyObject* const* args, PyObject** out) {
 }
 
 namespace {
+/// Of each of the last axes: extent, windows, kernel, stride, padding, dilation. `shape` becomes
+/// the result's.
+PoolWindows pool_windows(const std::vector<std::array<std::int64_t, 6>>& axes, Dims& shape) {
+  PoolWindows w;
+  const std::size_t n = axes.size(), skip = 3 - n;
+  for (int i = 0; i + static_cast<int>(n) < shape.size(); ++i) w.planes *= shape[i];
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto& a = axes[i];
+    w.extents[skip + i] = a[0], w.windows[skip + i] = a[1], w.kernel[skip + i] = a[2];
+    w.stride[skip + i] = a[3], w.padding[skip + i] = a[4], w.dilation[skip + i] = a[5];
+    shape[shape.size() - static_cast<int>(n - i)] = a[1];
+  }
+  return w;
+}
 Tensor of_type(const Tensor& t, nb::handle dtype) {
   const auto elem = optional_elem(dtype);
   return elem && *elem != t.elem() ? astype(t, *elem) : t;
@@ -571,18 +587,18 @@ void bind_tensor(nb::module_& m) {
   m.def("_has_pooling",
         [](const NDArray& x) { return !is_complex(x.elem()) && (x.on_host() || has_grid(x)); });
   m.def("_max_pool", [](const Tensor& x, const std::vector<std::array<std::int64_t, 6>>& axes) {
-    // Of each axis: extent, windows, kernel, stride, padding, dilation.
-    PoolWindows w;
     Dims shape = x.shape();
-    const std::size_t n = axes.size(), skip = 3 - n;
-    for (std::size_t i = 0; i < n; ++i) {
-      const auto& a = axes[i];
-      w.extents[skip + i] = a[0], w.windows[skip + i] = a[1], w.kernel[skip + i] = a[2];
-      w.stride[skip + i] = a[3], w.padding[skip + i] = a[4], w.dilation[skip + i] = a[5];
-      shape[shape.size() - static_cast<int>(n - i)] = a[1];
-    }
-    for (int i = 0; i + static_cast<int>(n) < x.ndim(); ++i) w.planes *= x.shape()[i];
+    const PoolWindows w = pool_windows(axes, shape);
     return max_pool(x, w, shape);
+  });
+  m.def("_mean_pool", [](const Tensor& x, const std::vector<std::array<std::int64_t, 6>>& axes,
+                         bool adaptive, bool with_border, std::int64_t divisor) {
+    using operators::MeanOf;
+    Dims shape = x.shape();
+    MeanWindows w{pool_windows(axes, shape), adaptive};
+    w.of = divisor ? MeanOf::number : with_border ? MeanOf::with_border : MeanOf::inside;
+    w.divisor = divisor ? divisor : 1;
+    return mean_pool(x, w, shape);
   });
   m.def("_resample",
         [](const Tensor& x,
@@ -657,17 +673,13 @@ void bind_tensor(nb::module_& m) {
       "A tensor whose gradients are rule(inputs, output, incoming): one tensor or None for each "
       "input. Of the inputs it reads the values of those numbered in `read`.");
   m.def("_as_positions", [](const NDArray& x) { return as_positions(x); });
-  m.def(
-      "_check_later",
-      [](const NDArray& wrong, const std::string& code, const std::string& message,
-         const std::string& help) {
-        Error error(ErrorKind::index, code, message);
-        on_device().check_later(wrong, error.help(help));
-      },
-      nb::arg("wrong"), nb::arg("code"), nb::arg("message"), nb::arg("help"),
-      "Raises IndexError when the host next waits for the device, a card, where some of `wrong` is "
-      "true.");
+  m.def("_label_positions", [](const NDArray& labels, std::int64_t classes, const std::string& code,
+                               const std::string& message, const std::string& help) {
+    Error error(ErrorKind::index, code, message);
+    return grid_label_positions(labels, classes, error.help(help));
+  });
   m.def("_gather_tensor", [](const Tensor& x, const NDArray& index) { return gather(x, {index}); });
+  m.def("_label_losses", &nn::label_losses);
 }
 
 }  // namespace weft::py

@@ -183,6 +183,11 @@ def test_every_operation_that_records_itself_has_a_gradient_test(rng):
         2, device="opencl:0"
     )  # tests/python/test_batch_norm_cards.py has its gradients
     seen |= {n.op for n in _core.topological(norm(x))}
+    # tests/python/test_mean_pool.py has the gradients of these.
+    rows = Tensor(weft.asarray(rng.standard_normal((3, 4)).astype("float32")).to("opencl:0"))
+    labels = weft.asarray([0, 3, 1], device="opencl:0")
+    for t in (nn.functional.cross_entropy(rows, labels), rows.mean(1)):
+        seen |= {n.op for n in _core.topological(t)}
     assert len(made) > 15 and made - seen == set()
 
 

@@ -352,6 +352,42 @@ def test_the_largest_of_a_long_row(case, largest):
     np.testing.assert_array_equal(weft.topk(row, 2, largest=largest)[1].numpy(), [host[:2]])
 
 
+@pytest.mark.parametrize("largest", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "uint8", "int64"])
+@pytest.mark.parametrize("shape, axis", [((2, 3, 1500), -1), ((5000, 2), 0), ((1, 20_000), 1)])
+def test_the_first_of_rows(shape, axis, dtype, largest):
+    rng = np.random.default_rng(sum(shape))
+    x = rng.standard_normal(shape) * 100 if "float" in dtype else rng.integers(0, 100, shape)
+    if "float" in dtype:
+        x[rng.random(shape) < 0.1] = np.nan
+    host = weft.asarray(x.astype("float32" if "float" in dtype else "int64")).astype(dtype)
+    order = weft.argsort(host, axis=axis, descending=largest).numpy()
+    for k in (1, 7, 128, 129):
+        want = np.take(order, range(k), axis=axis)
+        got = weft.topk(device(host), k, axis=axis, largest=largest)
+        np.testing.assert_array_equal(got.indices.numpy(), want)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint64"])
+@pytest.mark.parametrize("n", [1, 3, 17, 129, 2048])
+@pytest.mark.parametrize("descending", [False, True])
+def test_short_rows(n, dtype, descending):
+    rng = np.random.default_rng(n)
+    x = rng.integers(-9, 9, (5, n)) if dtype != "uint64" else rng.integers(0, 9, (5, n))
+    if "float" in dtype:
+        x = x.astype("float32")
+        x[x == 3], x[(x == 0) & (rng.random(x.shape) < 0.5)] = np.nan, -0.0
+    host = weft.asarray(x).astype(dtype)
+    for sort in (weft.sort, weft.argsort):
+        a, b = (sort(y, descending=descending).to("cpu") for y in (host, device(host)))
+        if dtype == "bfloat16" and sort is weft.sort:
+            a, b = a.astype("float32"), b.astype("float32")
+        a, b = a.numpy(), b.numpy()
+        np.testing.assert_array_equal(a, b)
+        some = ~np.isnan(a) if a.dtype.kind == "f" else slice(0)
+        np.testing.assert_array_equal(np.signbit(a[some]), np.signbit(b[some]))
+
+
 @pytest.mark.parametrize("labels", [[0, 4, 2], [0, -1, 2]])
 def test_labels_outside_the_classes_are_reported_when_the_host_waits(labels):
     logits = weft.Tensor(weft.ones((3, 4), device=GRID), requires_grad=True)

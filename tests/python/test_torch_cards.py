@@ -61,9 +61,15 @@ def case(request):
 
 
 @pytest.fixture
-def exact(monkeypatch):
-    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", False)
-    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+def exact():
+    """Properties of modules, which pytest's monkeypatch cannot put back."""
+    parts = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = [part.allow_tf32 for part in parts]
+    for part in parts:
+        part.allow_tf32 = False
+    yield
+    for part, value in zip(parts, before):
+        part.allow_tf32 = value
 
 
 def call(model, f, x, at):
@@ -113,6 +119,27 @@ def test_graphs_are_recorded_and_replayed(case, exact, monkeypatch, training):
     assert len(made) == (2 if training else 1)
     for program in made:
         assert not program.reason and program.graphs, (program.reason, program.calls)
+
+
+def test_calls_that_the_host_bounds_become_graphs(case, exact, monkeypatch):
+    model, x = case[0].eval(), case[1]
+    monkeypatch.setattr(_graphs, "_HOST_SHARE", 0.0)  # whatever the machine is busy with
+    made = []
+
+    class Noted(_graphs.Graphed):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            made.append(self)
+
+    monkeypatch.setattr(_graphs, "Graphed", Noted)
+    f = torch.compile(model, backend="weft")
+    at = torch.tensor([2], device="cuda")
+    want = call(model, model, x, at)
+    for _ in range(6):
+        for a, b in zip(call(model, f, x, at), want, strict=True):
+            torch.testing.assert_close(a, b, rtol=2e-4, atol=2e-4)
+    (program,) = made
+    assert not program.reason and program.graphs, (program.reason, program.calls)
 
 
 def test_costs_are_of_the_card(case, exact):

@@ -66,6 +66,8 @@ def recorder(monkeypatch):
     found = Recorder()
     monkeypatch.setattr(_graphs, "supported", lambda home: True)
     monkeypatch.setattr(_graphs, "record_on_card", found)
+    # Whether the host bounds calls is measured on a card; here it is said (`bound`).
+    monkeypatch.setattr(_graphs.WhereSlow, "_timed", lambda self, args: (self.program(args), False))
     return found
 
 
@@ -271,3 +273,65 @@ def test_an_argument_that_is_read_after_its_change_is_copied_back():
             z = x.clone()
             torch.testing.assert_close(g(x, y), f(z, y))
             torch.testing.assert_close(x, z)
+
+
+@pytest.fixture
+def bound(monkeypatch):
+    said = {"bound": True}
+    monkeypatch.setattr(
+        _graphs.WhereSlow, "_timed", lambda self, args: (self.program(args), said["bound"])
+    )
+    monkeypatch.setattr(_graphs, "_free", lambda home: said.get("free", 1 << 40))
+    return said
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_calls_that_the_host_bounds_are_replayed(recorder, bound, training):
+    model = torch.nn.Sequential(torch.nn.Linear(7, 5), torch.nn.BatchNorm1d(5), torch.nn.ReLU())
+    twin = torch.nn.Sequential(torch.nn.Linear(7, 5), torch.nn.BatchNorm1d(5), torch.nn.ReLU())
+    twin.load_state_dict(model.state_dict())
+    f = torch.compile(model.train(training), backend="weft")
+    twin.train(training)
+    for _ in range(8):
+        x = torch.randn(6, 7)
+        for g, m in ((f, model), (twin, twin)):
+            m.zero_grad()
+            y = g(x)
+            if training:
+                y.square().sum().backward()
+        torch.testing.assert_close(y, f(x)) if not training else None
+        for p, q in zip(model.parameters(), twin.parameters()):
+            assert (p.grad is None) == (q.grad is None)
+            if p.grad is not None:
+                torch.testing.assert_close(p.grad, q.grad)
+        for p, q in zip(model.buffers(), twin.buffers()):
+            torch.testing.assert_close(p, q)
+    assert recorder.recorded and recorder.replayed >= 4
+
+
+@pytest.mark.parametrize("why", ["bound", "free", "graphs", "mode"])
+def test_calls_that_are_not_replayed(recorder, bound, why):
+    """The card bounds them, memory is short, or it was said."""
+    if why == "bound":
+        bound["bound"] = False
+    if why == "free":
+        bound["free"] = 100
+    given = {"options": {"graphs": False}} if why == "graphs" else {"mode": "max-autotune-no-cudagraphs"} if why == "mode" else {}  # fmt: skip
+    model = mlp()
+    f = torch.compile(model, backend="weft", **given)
+    with torch.no_grad():
+        for _ in range(6):
+            x = torch.randn(5, 7)
+            torch.testing.assert_close(f(x), model(x))
+    assert not recorder.recorded
+
+
+def test_graphs_option_is_checked(recorder):
+    import weft
+
+    with pytest.raises(weft.Error) as caught:
+        from weft.torch import _backend
+
+        _backend.Options(graphs="often")
+    assert caught.value.code == "torch.compile.graphs"
+    assert "True" in str(caught.value)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions composed of elementwise operations, on the host as one pass over memory.
+"""Functions composed of elementwise operations, as one pass over memory.
 
 The composition is traced once for its types and numbers, and the trace is evaluated a chunk at a time (chunked.h): what lies between
 two operations stays in the caches, and 16-bit floats are rounded once. Its gradient is the gradient of the trace,
-evaluated likewise. Elsewhere (devices, transforms, compiled functions, gradients of gradients, integers) the
-composition itself runs.
+evaluated likewise. Devices with a grid run one kernel, and one for each gradient (fused.py). Elsewhere (other devices, transforms,
+compiled functions, gradients of gradients, integers) the composition itself runs.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import functools
 
 from .. import _core
 from .._core import NDArray, Tensor
+from .fused import made as _kernel
 
 _ARRAYS = (NDArray, Tensor)
 _MOST = 128  # programs of one function
@@ -89,25 +90,41 @@ def _linked(function, program, args, data):
 
 
 def pointwise(function, total=False):
-    """The function of arrays or tensors, which broadcast to the first one, then numbers, without intermediate arrays on the host.
+    """The function of arrays or tensors, which broadcast to the first one, then numbers, without intermediate arrays.
 
     `total`: the sum of its values.
     """
     programs = {}
+    kernels = {}  # of devices with a grid
 
     def plain(args):
         out = function(*args)
         return out.sum() if total else out
 
+    def elsewhere(args, arrays, numbers):
+        dtype = (
+            _core._fused_type(*arrays)
+            if all(map(isinstance, args, [_ARRAYS] * len(arrays)))
+            else None
+        )
+        if dtype is None or any(k != k for k in numbers) or not all(a.size for a in arrays):
+            return plain(args)
+        key = (dtype, numbers)
+        kernel = kernels.get(key)
+        if kernel is None:
+            if len(kernels) >= _MOST:
+                kernels.clear()
+            kernel = kernels[key] = _kernel(function, dtype, len(arrays), numbers, {}, total)
+        return kernel(*arrays)
+
     @functools.wraps(function)
     def call(*args):
         arrays = [a for a in args if isinstance(a, _ARRAYS)]
-        if (
-            not arrays
-            or not _suits(arrays)
-            or len(args) - len(arrays) != sum(type(a) in (int, float) for a in args)
-        ):
+        numbers = tuple(a for a in args if type(a) in (int, float))
+        if not arrays or len(args) - len(arrays) != len(numbers):
             return plain(args)
+        if not _suits(arrays):
+            return elsewhere(args, arrays, numbers)
         key = tuple(a.dtype.name if isinstance(a, _ARRAYS) else a for a in args)
         program = programs.get(key)
         if program is None:

@@ -32,7 +32,7 @@ def fused(arrays=1):
             key = (dtype, rest, tuple(options.items()))
             kernel = known.get(key)
             if kernel is None:
-                kernel = known[key] = _made(function, dtype, arrays, rest, options)
+                kernel = known[key] = made(function, dtype, arrays, rest, options)
             return kernel(*given)
 
         return call
@@ -40,9 +40,10 @@ def fused(arrays=1):
     return decorate
 
 
-def _made(function, dtype, arrays, rest, options):
+def made(function, dtype, arrays, rest, options, total=False):
+    """The kernel of a function of so many arrays, then numbers; `total`: of the sum of its values."""
     from .._compile import Traced
 
     inputs = [Traced(_core._lazy_input(k, dtype, ())) for k in range(arrays)]
     value = function(*inputs, *rest, **options)
-    return _core.FusedFunction(function.__name__.strip("_"), value._lazy, arrays)
+    return _core.FusedFunction(function.__name__.strip("_"), value._lazy, arrays, total)

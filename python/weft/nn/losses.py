@@ -126,7 +126,15 @@ def cross_entropy(
     if _are_probabilities(logits, labels):
         return _soft_cross_entropy(logits, labels, label_smoothing, reduction, weight)
     rows, labels, shape = _picked(logits, labels, "cross_entropy")
-    losses, keep = _chosen(rows.log_softmax(-1), labels, ignore_index, label_smoothing, weight)
+    of_labels = isinstance(rows, Tensor) and not label_smoothing
+    losses, keep = _chosen(
+        rows if of_labels else rows.log_softmax(-1),
+        labels,
+        ignore_index,
+        label_smoothing,
+        weight,
+        _core._label_losses if of_labels else _negative_of,
+    )
     return _mean_of(losses, keep, reduction, shape)
 
 
@@ -172,26 +180,29 @@ def nll_loss(log_probabilities, labels, ignore_index=None, reduction="mean", wei
     return _mean_of(losses, keep, reduction, shape)
 
 
-def _checked_labels(labels, classes):
-    """(labels within [0, classes), where they were not or None): raises for the latter, on a card when the host next waits for it."""
+def _places_of(labels, classes):
+    """(flat places of the labels among all classes of all rows, labels to read with, where they were none of [0, classes) or None): raises for the latter, on a card when the host next waits for it."""
     code, message = "nn.cross_entropy.label", f"a label is outside [0, {classes})"
     help = "count classes from 0; ignore_index leaves labels out"
     device = labels.device
-    recording = _core._recording(device)
-    if not recording and not device.limits.get("threads_per_block", 0):
-        if labels.size and (int(weft.min(labels)) < 0 or int(weft.max(labels)) >= classes):
-            raise _error(weft.IndexError, code, message, help=help)
-        return labels, None
-    wrong = (labels < 0) | (labels >= classes)
-    safe = weft.where(wrong, 0, labels)
+    recording, wrong = _core._recording(device), None
     if recording:  # nobody can be told: the loss of such a label is no number
-        return safe, wrong
-    if labels.size:
-        _core._check_later(wrong, code, message, help)
-    return safe, None
+        wrong = (labels < 0) | (labels >= classes)
+        labels = weft.where(wrong, 0, labels)
+    elif device.limits.get("threads_per_block", 0):
+        return _core._label_positions(labels, classes, code, message, help), labels, None
+    elif labels.size and (int(weft.min(labels)) < 0 or int(weft.max(labels)) >= classes):
+        raise _error(weft.IndexError, code, message, help=help)
+    at = weft.arange(labels.size, dtype=labels.dtype, device=device) * classes + labels
+    return at, labels, wrong
 
 
-def _chosen(rows, labels, ignore_index, smoothing, weight):
+def _negative_of(rows, at):
+    """Losses of logarithms of probabilities: at flat positions."""
+    return -_core._gather_tensor(rows.reshape(rows.size), at)
+
+
+def _chosen(rows, labels, ignore_index, smoothing, weight, losses_of=_negative_of):
     """(losses of the rows, how much each counts in a mean, or None where all count as one)."""
     n, classes = rows.shape
     valid = None
@@ -208,10 +219,8 @@ def _chosen(rows, labels, ignore_index, smoothing, weight):
     if ignore_index is not None:
         valid = labels != ignore_index
         labels = weft.where(valid, labels, 0)
-    labels, wrong = _checked_labels(labels, classes)
-    flat = rows.reshape(n * classes)
-    at = weft.arange(n, dtype=labels.dtype, device=rows.device) * classes + labels
-    losses = -_core._gather_tensor(flat, at)
+    at, labels, wrong = _places_of(labels, classes)
+    losses = losses_of(rows, at)
     if wrong is not None:
         zeros = weft.zeros_like(losses.data)
         losses = losses + Tensor(weft.where(wrong, math.nan, zeros), requires_grad=False)
@@ -219,7 +228,8 @@ def _chosen(rows, labels, ignore_index, smoothing, weight):
     if weight is not None:
         counts = weft.take(weight, labels, axis=0)
         losses = losses * Tensor(counts, requires_grad=False)
-        rows = rows * Tensor(weight, requires_grad=False)
+        if smoothing:
+            rows = rows * Tensor(weight, requires_grad=False)
         keep = counts if keep is None else keep * counts
     if smoothing:
         losses = losses * (1.0 - smoothing) - rows.mean(1) * smoothing

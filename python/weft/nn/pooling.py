@@ -129,19 +129,50 @@ def _plain_square(x, n, options, ceil_mode):
 def _max_pool(n, name, x, kernel, stride, padding, dilation, ceil_mode):
     options = _options(name, x, n, kernel, stride, padding, dilation)
     if isinstance(x, weft.Tensor) and _core._has_pooling(x.data):
-        counts = [_window_count(name, x.shape[a], *rest, ceil_mode) for a, *rest in options]
-        windows = [(x.shape[o[0]], c, *o[1:]) for o, c in zip(options, counts)]
-        return _core._max_pool(x, windows)
+        return _core._max_pool(x, _windows(name, x, options, ceil_mode))
     for axis, *rest in options:
         at, inside, _ = _places(name, x.shape[axis], *rest, ceil_mode)
         x = _largest(x, axis, at, inside)
     return x
 
 
+def _windows(name, x, options, ceil_mode):
+    """Of each axis: extent, windows, kernel, stride, padding, dilation."""
+    counts = [_window_count(name, x.shape[a], *rest, ceil_mode) for a, *rest in options]
+    return [(x.shape[o[0]], c, *o[1:]) for o, c in zip(options, counts)]
+
+
+def _has_means(x):
+    return (
+        isinstance(x, weft.Tensor)
+        and _core._has_pooling(x.data)
+        and weft.isdtype(x.dtype, "real floating")
+        and x.dtype.itemsize > 1
+    )
+
+
 def _avg_pool(n, name, x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override):
     import numpy as np  # importing weft.nn stays quick
 
     options = _options(name, x, n, kernel, stride, padding, 1)
+    if divisor_override is not None and (
+        isinstance(divisor_override, bool)
+        or not isinstance(divisor_override, int)
+        or divisor_override == 0
+    ):
+        raise _error(
+            weft.ArgumentError,
+            "nn.pool.divisor",
+            f"{name} got divisor_override = {divisor_override!r}",
+            ["legal: a whole number that is not 0, or None"],
+        )
+    if divisor_override is None and all(
+        x.shape[a] == k and p == 0 and x.shape[a] > 0 for a, k, _, p, _ in options
+    ):
+        return x.mean(tuple(o[0] for o in options), True)
+    if _has_means(x):
+        windows = _windows(name, x, options, ceil_mode)
+        return _core._mean_pool(x, windows, False, count_include_pad, divisor_override or 0)
     if _plain_square(x, n, options, ceil_mode) and divisor_override is None:
         return x.windows(options[0][1], options[0][1], options[0][2]).mean((4, 5))
     for axis, *rest in options:
@@ -173,6 +204,9 @@ def _adaptive(n, name, x, output_size, take):
         split = [e for m, s in zip(sizes, x.shape[x.ndim - n :]) for e in (m, s // m)]
         axes = tuple(range(len(lead) + 1, len(lead) + 2 * n, 2))
         return x.reshape(*lead, *split).mean(axes)
+    if take is _adaptive_mean and _has_means(x):
+        windows = [(s, m, 1, 1, 0, 1) for m, s in zip(sizes, x.shape[x.ndim - n :])]
+        return _core._mean_pool(x, windows, True, False, 0)
     for axis, m in zip(range(x.ndim - n, x.ndim), sizes):
         size = x.shape[axis]
         if m == size:

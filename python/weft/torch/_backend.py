@@ -28,13 +28,15 @@ PREFERENCES = ("fastest", "weft")
 class Options:
     """What torch.compile's options say. device: a weft device, None for where the tensors are."""
 
-    def __init__(self, device=None, prefer=None, mode=None, **unknown):
+    def __init__(self, device=None, prefer=None, mode=None, graphs=None, **unknown):
         if unknown:
             raise _error(
                 "value",
                 "torch.compile.option",
                 f"no option is called {', '.join(map(repr, sorted(unknown)))}",
-                ['legal: "device" (a weft device), "prefer" ("fastest" or "weft")'],
+                [
+                    'legal: "device" (a weft device), "prefer" ("fastest" or "weft"), "graphs" (True or False)'
+                ],
                 help='torch.compile(model, backend="weft", options={"device": "opencl"})',
             )
         if mode not in (None, *MODES):
@@ -53,6 +55,14 @@ class Options:
                 ['legal: "fastest" (each part is timed on weft and on torch) or "weft"'],
                 help="leave prefer out",
             )
+        if graphs not in (None, True, False):
+            raise _error(
+                "value",
+                "torch.compile.graphs",
+                f"graphs is {graphs!r}",
+                ["legal: True (calls are replays of CUDA graphs), False (they never are)"],
+                help="leave graphs out: programs whose calls the host bounds are replayed",
+            )
         self.weft_device = None
         if device is not None:
             self.weft_device = weft.device(device if isinstance(device, str) else str(device))
@@ -64,7 +74,12 @@ class Options:
                     help="weft.devices() lists those that are",
                 )
         self.prefer = prefer or ("fastest" if self.weft_device is None else "weft")
-        self.graphs = mode in ("reduce-overhead", "max-autotune") and self.weft_device is None
+        asked = mode in ("reduce-overhead", "max-autotune") if graphs is None else graphs
+        self.graphs = asked and self.weft_device is None
+        # Graphs where they pay: unless something was said about them.
+        self.graphs_where_slow = (
+            graphs is None and mode in (None, "default") and self.weft_device is None
+        )
         self.collector = None  # of the thread that compiles forward; backward is compiled by others
         self.patient = mode in ("max-autotune", "max-autotune-no-cudagraphs")
 
@@ -112,9 +127,13 @@ def _program(module, options, inputs=None):
     join_linears(graph)
     program = Program(graph, partition(graph, device), device, options)
     _notice(program, options)
-    if options.graphs and _graphs.supported(device):
+    if not _graphs.supported(device):
+        return program
+    if options.graphs:
         changed = changed_inputs(graph)
         return _graphs.Graphed(program, lambda args: program.run(args), program, device, changed)
+    if options.graphs_where_slow and inputs is None:
+        return _graphs.WhereSlow(program, device, changed_inputs(graph))
     return program
 
 
@@ -212,8 +231,9 @@ def backend(module, example_inputs, **arguments):
     """The back end "weft" of torch.compile: whole graphs of ATen operators, forward and backward.
 
     options: "device" (any weft device; else the one that the tensors are on), "prefer" ("fastest": each part is timed on
-    weft and on torch in the first call, and the faster one stays; "weft": whatever weft can compute). Raises weft.Error
-    for other options, modes and absent devices.
+    weft and on torch in the first call, and the faster one stays; "weft": whatever weft can compute), "graphs" (False: no
+    CUDA graphs; left out, a program whose calls the host bounds, not the card, is replayed as one from its fourth call on).
+    Raises weft.Error for other options, modes and absent devices.
     """
     from torch._dynamo.backends.common import aot_autograd
 

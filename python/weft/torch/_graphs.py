@@ -10,6 +10,7 @@ then on; for large ones a second graph is recorded; beyond that the call runs wi
 from __future__ import annotations
 
 import threading
+import time
 
 import torch
 
@@ -19,11 +20,17 @@ from .._held_state import Faults
 _WARM = 2  # calls before the first recording: weft's kernels and torch's are chosen and loaded
 _MOST = 3  # graphs of one program
 _SMALL = 16 << 20  # bytes of results that are copied out
+_HOST_SHARE = 0.8  # of a call's time, from which on the host bounds it
+_MEMORY_SHARE = 8  # a graph keeps its memory: results of at most 1 / 8 of what is free
 
 
 def supported(home):
     """Whether programs on the device can be recorded."""
     return home.type == "cuda"
+
+
+def _capturing(home):
+    return home.type == "cuda" and torch.cuda.is_current_stream_capturing()
 
 
 _made = set()  # addresses that graphs write their results to
@@ -180,7 +187,7 @@ class Graphed:
         self.lock = threading.Lock()
 
     def __call__(self, args):
-        if self.reason or (self.home.type == "cuda" and torch.cuda.is_current_stream_capturing()):
+        if self.reason or _capturing(self.home):
             return self.plain(args)
         with self.lock, torch.no_grad():
             results = self._replay(args)
@@ -271,3 +278,51 @@ class Graphed:
             graph.results[i].copied = True
         self.graphs.setdefault(key, []).append(graph)
         return graph(args)
+
+
+class WhereSlow:
+    """A program that is replayed as a graph if the host needs longer to issue a call than the card to compute it."""
+
+    def __init__(self, program, home, changed):
+        self.program, self.home, self.changed = program, home, changed
+        self.calls, self.call = 0, program
+        self.lock = threading.Lock()
+
+    def __call__(self, args):
+        if self.call is self.program and self.calls <= _WARM:
+            with self.lock:
+                self.calls += 1
+                if self.calls == _WARM + 1 and not _capturing(self.home):
+                    return self._weigh(args)
+        return self.call(args)
+
+    def _weigh(self, args):
+        from .whole import for_recording
+
+        given = list(args)
+        results, bound = self._timed(args)
+        kept = sum(t.nbytes for t in results if isinstance(t, torch.Tensor))
+        if not bound or kept * _MEMORY_SHARE > _free(self.home):
+            return results
+        run = for_recording(self.program, given)
+        if run is not None:
+            call = Graphed(self.program, run, self.program, self.home, self.changed)
+            call.calls, call.last = _WARM, _places(given)
+            self.call = call
+        return results
+
+    def _timed(self, args):
+        """(results, whether the card waited for the host) of a call."""
+        start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda.synchronize(self.home)
+        start.record()
+        began = time.perf_counter()
+        results = self.program(args)
+        host = time.perf_counter() - began
+        stop.record()
+        torch.cuda.synchronize(self.home)
+        return results, host > _HOST_SHARE * start.elapsed_time(stop) * 1e-3
+
+
+def _free(home):
+    return torch.cuda.mem_get_info(home)[0]

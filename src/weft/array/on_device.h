@@ -4,6 +4,7 @@
 // it writes programs, has them built for the device and launches them. It announces itself where it
 // is linked, so arrays of the host need none of it.
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,9 +23,6 @@ class DeviceOperators {
   virtual bool packs(const Ref<Device>& device, Elem elem) const = 0;
   /// Waits for nothing: throws what a finished check has found (devices/pending_checks.h).
   virtual void settle(const Ref<Device>& device) const = 0;
-  /// Throws `error` where some element of `wrong`, booleans on a device with a grid, is true: when
-  /// the host next waits for the device.
-  virtual void check_later(const NDArray& wrong, const Error& error) const = 0;
 
   /// out = row(args). Throws Error(device, "array.<op>.kernel") when there is no way.
   virtual void elementwise(Op op, Elem compute, const NDArray& out,
@@ -81,6 +79,9 @@ class DeviceOperators {
   virtual NDArray select_marked(const NDArray& x, const NDArray& mask) const = 0;
   /// Along the last axis, NaN last, stable; compact rows without a grid.
   virtual NDArray sort(const NDArray& x, bool descending, bool positions) const = 0;
+  /// The places of the k first elements along the last axis in sorted order; nothing where sorting
+  /// is as fast.
+  virtual std::optional<NDArray> best(const NDArray& x, std::int64_t k, bool largest) const = 0;
   virtual NDArray searchsorted(const NDArray& x, const NDArray& values, bool right) const = 0;
 };
 

@@ -374,6 +374,8 @@ NDArray topk_places(const NDArray& x, std::int64_t k, int axis, bool largest) {
   axis = normalize_axis(axis, x.ndim(), "topk");
   const std::int64_t n = x.shape()[axis];
   if (!x.on_host()) {
+    if (const auto found = on_device().best(x.transpose(axis, -1), k, largest))
+      return found->transpose(axis, -1).contiguous();
     if (axis == x.ndim() - 1) {
       if (const auto found = topk_of_long_row(x, k, largest)) return *found;
     }

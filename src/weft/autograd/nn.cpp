@@ -3,7 +3,12 @@
 
 #include <cmath>
 
+#include "weft/array/on_device.h"
 #include "weft/array/random.h"
+#include "weft/autograd/structured.h"
+#include "weft/devices/grid.h"
+#include "weft/elements/row_ir.h"
+#include "weft/ir/build.h"
 
 namespace weft {
 
@@ -31,6 +36,52 @@ Linear::Linear(const Ref<Device>& device, std::int64_t in_features, std::int64_t
                  static_cast<std::uint64_t>((in_features * out_features + 3) / 4));
 }
 
+namespace {
+/// exp(x - sums) g: what each class's loss gives to its score before the label's part.
+NDArray class_gradients(const NDArray& x, const NDArray& sums, const NDArray& g) {
+  NDArray out = NDArray::empty(x.device(), x.elem(), x.shape());
+  const NDArray* operands[3] = {&x, &sums, &g};
+  device::Map map;
+  map.family = "class gradients";
+  map.arrays = operands;
+  map.compute = sums.elem();
+  map.value = [to = sums.elem()](const std::vector<ir::Expr>& v, const std::vector<ir::Expr>&) {
+    return ir::call("exp", {convert_value(v[0], to) - v[1]}) * convert_value(v[2], to);
+  };
+  device::grid_map(out, map);
+  return out;
+}
+}  // namespace
+
+Tensor label_losses(const Tensor& logits, const NDArray& at) {
+  const NDArray& x = logits.data();
+  const Dims flat{x.size()};
+  const Axes last{false, Dims{-1}};
+  if (x.size() == 0 || !has_grid(x) || !is_real_float(x.elem()))
+    return -gather(reshape(log_softmax(logits, -1), flat), {at});
+  // The sums of 16-bit floats keep 32 bits: their error is that of every class's share.
+  const Elem wide = device::sum_elem(x.elem());
+  NDArray sums = NDArray::empty(x.device(), wide, Dims{x.shape()[0]});
+  on_device().logsumexp(sums, x, 2);
+  NDArray losses = apply(Op::subtract, sums, gather(x.reshape(flat), {&at, 1}).astype(wide));
+  return make_tensor(
+      "label_losses", losses.astype(x.elem()), {logits},
+      [at, sums, flat, last](const GradientCall& c) {
+        const Dims column{at.size(), 1};
+        if (c.g.requires_grad() || c.x[0].requires_grad()) {
+          const Tensor shares = exp(c.x[0] - logsumexp(c.x[0], last, true));
+          const Tensor zeros(full(at.device(), c.g.elem(), flat, Scalar(0)));
+          const Tensor picked = scatter_add(zeros, {at}, c.g);
+          return std::vector<Tensor>{shares * reshape(c.g, column) -
+                                     reshape(picked, c.x[0].shape())};
+        }
+        const NDArray& g = c.g.data();
+        const NDArray out = class_gradients(c.x[0].data(), sums.reshape(column), g.reshape(column));
+        scatter(out.reshape(flat), {&at, 1}, apply(Op::negative, g), true, Checked::yes);
+        return std::vector<Tensor>{Tensor(out)};
+      });
+}
+
 Tensor cross_entropy(const Tensor& logits, const NDArray& labels) {
   if (logits.ndim() != 2 || labels.ndim() != 1 || labels.size() != logits.shape()[0] ||
       labels.size() == 0) {
@@ -52,8 +103,7 @@ Tensor cross_entropy(const Tensor& logits, const NDArray& labels) {
   }
   NDArray rows = arange(labels.device(), Elem::int64, 0, static_cast<double>(classes), n);
   NDArray at = apply(Op::add, rows, labels.astype(Elem::int64));
-  Tensor picked = gather(reshape(log_softmax(logits, -1), Dims{n * classes}), {at});
-  return -mean(picked);
+  return mean(label_losses(logits, at));
 }
 
 }  // namespace nn

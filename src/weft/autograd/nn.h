@@ -20,6 +20,11 @@ class Linear {
   Tensor weight, bias;  // (in, out), (out)
 };
 
+/// -log softmax(row)[label] for each row of logits (n, classes); `at`: n positions in the flat
+/// logits, row * classes + label. On devices with a grid the logarithms of all classes are not
+/// written to memory.
+Tensor label_losses(const Tensor& logits, const NDArray& at);
+
 /// Mean of -log softmax(logits)[label] over the rows of logits (n, classes); labels are n integers.
 /// Throws Error(shape, "nn.cross_entropy.shape"), Error(index, "nn.cross_entropy.label").
 Tensor cross_entropy(const Tensor& logits, const NDArray& labels);

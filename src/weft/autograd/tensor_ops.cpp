@@ -8,6 +8,7 @@
 #include "weft/autograd/tensor.h"
 #include "weft/devices/dispatch.h"
 #include "weft/devices/grid.h"
+#include "weft/devices/reduce_program.h"
 #include "weft/elements/rows.h"
 
 namespace weft {
@@ -215,12 +216,22 @@ Tensor sum(const Tensor& x, const Axes& axes, bool keepdims) {
 Tensor mean(const Tensor& x, const Axes& axes, bool keepdims) {
   if (is_integer(x.elem()) || x.elem() == Elem::boolean)
     return mean(astype(x, Elem::float32), axes, keepdims);
-  const Tensor s = sum(x, axes, keepdims);
   const Dims kept = kept_shape(x.shape(), all_axes(axes, x.ndim()));
   double count = 1;
   for (int a = 0; a < x.ndim(); ++a)
     if (kept[a] != x.shape()[a]) count *= static_cast<double>(x.shape()[a]);
-  return s * (1 / count);  // of no elements: 0 times infinity, NaN
+  if (x.data().size() > 0 && count > 1 && !x.data().on_host()) {
+    if (NDArray one = moments(Moment::mean, x.data(), axes, keepdims, 0); one.defined()) {
+      return make_tensor(
+          "mean", std::move(one), {x},
+          [kept, count](const GradientCall& c) {
+            return std::vector<Tensor>{
+                broadcast_to(reshape(c.g * (1 / count), kept), c.x[0].shape())};
+          },
+          kReadsNothing);
+    }
+  }
+  return sum(x, axes, keepdims) * (1 / count);  // of no elements: 0 times infinity, NaN
 }
 
 namespace {

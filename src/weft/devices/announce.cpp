@@ -27,9 +27,6 @@ class Operators final : public DeviceOperators {
     return machine_of(device).packs(elem);
   }
   void settle(const Ref<Device>& device) const override { settle_pending(device); }
-  void check_later(const NDArray& wrong, const Error& error) const override {
-    add_pending(wrong, error);
-  }
 
   void elementwise(Op op, Elem compute, const NDArray& out,
                    std::span<const Arg> args) const override {
@@ -128,6 +125,9 @@ class Operators final : public DeviceOperators {
   NDArray sort(const NDArray& x, bool descending, bool positions) const override {
     return weft::has_grid(x) ? grid_sort(x, descending, positions)
                              : device_sort(x, descending, positions);
+  }
+  std::optional<NDArray> best(const NDArray& x, std::int64_t k, bool largest) const override {
+    return weft::has_grid(x) ? grid_best(x, k, largest) : std::nullopt;
   }
   NDArray searchsorted(const NDArray& x, const NDArray& values, bool right) const override {
     return weft::has_grid(x) ? grid_searchsorted(x, values, right)

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <mutex>
 
 #include "weft/array/collapse.h"
 #include "weft/array/nest.h"
+#include "weft/base/fork_safe_mutex.h"
 #include "weft/devices/complex.h"
 #include "weft/devices/grid.h"
 #include "weft/devices/machine.h"
@@ -15,6 +18,7 @@
 #include "weft/devices/whole.h"
 #include "weft/elements/row_ir.h"
 #include "weft/operators/integer_power.h"
+#include "weft/runtime/recording.h"
 #include "weft/target/backend.h"
 
 namespace weft {
@@ -175,13 +179,31 @@ bool device_select(const NDArray& out, const NDArray& condition, const Arg& a, c
   });
 }
 
+namespace {
+/// 0, 1, ... n - 1. Short ones are kept, so that programs that read them are one launch; they are
+/// never given up, since a recording may read them.
+NDArray counted(const Ref<Device>& device, std::int64_t n) {
+  constexpr std::int64_t kLongest = 1 << 14;
+  constexpr std::size_t kMost = 64;
+  static auto& mutex = *new ForkSafeMutex;
+  static auto& kept = *new std::map<std::pair<const Device*, std::int64_t>, NDArray>;
+  auto fresh = [&] { return arange(device, Elem::int32, 0, 1, n); };
+  if (n > kLongest || device->info().kind != runtime::DeviceKind::hardware ||
+      runtime::recording_on(device))
+    return fresh();
+  std::lock_guard lock(mutex);
+  const auto found = kept.find({device.get(), n});
+  if (found != kept.end()) return found->second;
+  if (kept.size() >= kMost) return fresh();
+  runtime::MemoryPool::Scope outside(nullptr);
+  return kept[{device.get(), n}] = fresh();
+}
+}  // namespace
+
 NDArray device_triangle(const NDArray& x, std::int64_t k, bool lower) {
   if (x.on_host() || is_complex(x.elem()) || !device::grid_of(x.device()).present()) return {};
   NDArray out = NDArray::empty(x.device(), x.elem(), x.shape());
-  auto axis = [&](int i) {
-    const std::int64_t n = x.shape()[i];
-    return arange(x.device(), Elem::int32, 0, 1, n);
-  };
+  auto axis = [&](int i) { return counted(x.device(), x.shape()[i]); };
   const int rank = x.ndim();
   const NDArray columns = axis(rank - 1), rows = axis(rank - 2).expand_dims(1);
   const NDArray* arrays[3] = {&x, &rows, &columns};

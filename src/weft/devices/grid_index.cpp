@@ -12,6 +12,7 @@
 #include "weft/devices/kernel.h"
 #include "weft/devices/pending_checks.h"
 #include "weft/operators/gather.h"
+#include "weft/operators/labels.h"
 #include "weft/runtime/recording.h"
 
 namespace weft {
@@ -69,6 +70,12 @@ class Flags {
   runtime::Recording* recording_;
   NDArray array_;
 };
+
+std::int64_t number_at(const NDArray& scalar) {
+  std::int64_t v = 0;
+  scalar.astype(Elem::int64).read_element(0, &v);
+  return v;
+}
 
 /// Index arrays along x's leading axes, compact and of one type. In the result, `outer` of the axes
 /// behind them come before them.
@@ -227,11 +234,6 @@ class Tuples {
   std::int64_t count, places, rest, outer_places = 1;
 
  private:
-  static std::int64_t number_at(const NDArray& scalar) {
-    std::int64_t v = 0;
-    scalar.astype(Elem::int64).read_element(0, &v);
-    return v;
-  }
   bool fits_words(const Dims& extents, const Dims& steps, const Dims& before_steps,
                   std::int64_t wide, const NDArray& values) const {
     const int last = extents.size() - 1;
@@ -291,6 +293,27 @@ NDArray grid_gather(const NDArray& x, std::span<const NDArray> indices, int oute
   std::int64_t bytes = 0;
   for (const NDArray& index : tuples.at) bytes += index.nbytes();
   add_pending(x.device(), tuples.explanation(), bytes);
+  return out;
+}
+
+NDArray grid_label_positions(const NDArray& labels, std::int64_t classes, const Error& outside) {
+  const NDArray given = labels.contiguous();
+  NDArray out = NDArray::empty(labels.device(), Elem::int64, labels.shape());
+  if (out.size() == 0) return out;
+  const std::string type(name_of(given.elem()));
+  ProgramCall call(out.device());
+  call.array(given).array(out).array(pending_flag(out.device()));
+  call.integer(ceil_div(out.size(), operators::kLabelThreads)).integer(out.size()).integer(classes);
+  call.run({"label.positions", {static_cast<int>(given.elem())}},
+           [&] { return operators::label_positions(type); });
+  add_pending(
+      out.device(),
+      [given, classes, outside] {
+        const std::int64_t low = number_at(reduce(ReduceOp::min, given)),
+                           high = number_at(reduce(ReduceOp::max, given));
+        if (low < 0 || high >= classes) throw outside;
+      },
+      given.nbytes());
   return out;
 }
 

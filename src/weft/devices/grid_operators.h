@@ -19,6 +19,10 @@ void grid_scan_rows(const NDArray& out, const NDArray& x, bool exclusive);
 
 /// Along the last axis, stable, NaN last: elements, or their positions.
 NDArray grid_sort(const NDArray& x, bool descending, bool positions);
+/// The places of the k first elements of each row (the last axis), largest or smallest first,
+/// stable, NaN last; nothing where sorting the rows is as fast, or for elements of more than 32
+/// bits.
+std::optional<NDArray> grid_best(const NDArray& x, std::int64_t k, bool largest);
 /// Positions that sort compact int64 places in [0, limit], stable.
 NDArray grid_order(const NDArray& places, std::int64_t limit);
 /// One element type, x sorted.
@@ -39,6 +43,9 @@ bool is_deterministic();
 /// x[indices]; x[indices] = value or += value. Positions outside raise before anything is written.
 /// `outer`: so many of the axes behind the positions come before them in what is read.
 NDArray grid_gather(const NDArray& x, std::span<const NDArray> indices, int outer = 0);
+/// The flat position row * classes + label of each label of any integer type (int64). The host
+/// throws `outside` when it next waits where a label was none of the classes.
+NDArray grid_label_positions(const NDArray& labels, std::int64_t classes, const Error& outside);
 void grid_scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& value,
                   bool accumulate, Checked checked = Checked::no);
 

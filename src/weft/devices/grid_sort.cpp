@@ -7,6 +7,8 @@
 #include "weft/base/integers.h"
 #include "weft/devices/grid_operators.h"
 #include "weft/devices/kernel.h"
+#include "weft/operators/best.h"
+#include "weft/operators/network_sort.h"
 #include "weft/operators/search.h"
 
 namespace weft {
@@ -56,6 +58,7 @@ class GridSort {
   }
 
   void run(const NDArray& out) {
+    if (by_network(out)) return;
     choose_tile(spec_, grid_);
     if (n_ <= spec_.tile()) return in_a_block(out);
     const Elem key = spec_.bits == 64 ? Elem::uint64 : Elem::uint32,
@@ -98,6 +101,32 @@ class GridSort {
   }
 
  private:
+  /// Short rows whose network has fewer instructions than passes over their digits.
+  bool by_network(const NDArray& out) {
+    constexpr std::int64_t kMost = 2048, kBlock = 64;
+    // Instructions for an element: of a comparison in registers, of one in shared memory, of a
+    // pass.
+    constexpr int kInside = 4, kAcross = 9, kPass = 45;
+    if (n_ > kMost || bits_ < spec_.bits) return false;
+    SortSpec spec = spec_;
+    spec.items = n_ <= 16 ? 2 : n_ <= 128 ? 4 : 8;
+    const int lanes = operators::network_lanes(spec, n_);
+    spec.threads = static_cast<int>(std::max<std::int64_t>(lanes, std::min(kBlock, rows_ * lanes)));
+    if (spec.threads > grid_.threads() ||
+        operators::network_shared_bytes(spec) > std::min<std::int64_t>(grid_.shared_bytes(), 49152))
+      return false;
+    const int in = std::bit_width(static_cast<unsigned>(spec.items)) - 1,
+              over = std::bit_width(static_cast<unsigned>(lanes)) - 1;
+    const int across = over * (over + 1) / 2, inside = in * (in + 1) / 2 + in * over;
+    if (kInside * inside + kAcross * across > kPass * spec.bits / 4) return false;
+    const std::int64_t of_block = spec.threads / lanes;
+    ProgramCall call(x_.device());
+    call.array(x_).array(out).integer(ceil_div(rows_, of_block)).integer(rows_).integer(n_);
+    ProgramKey key = key_of("sort.network", spec);
+    key.add(lanes);
+    call.run(key, [&] { return sort_network(spec, lanes); });
+    return true;
+  }
   /// Small rows take small blocks.
   void in_a_block(const NDArray& out) {
     while (spec_.items > 8 && spec_.tile() / 2 >= n_) spec_.items /= 2;
@@ -129,6 +158,46 @@ NDArray grid_sort(const NDArray& x, bool descending, bool positions) {
            8 * elem_bytes(x.elem()))
       .run(out);
   return out;
+}
+
+std::optional<NDArray> grid_best(const NDArray& x, std::int64_t k, bool largest) {
+  using operators::kBestThreads;
+  constexpr std::int64_t kShort = 1024, kLongest = (std::int64_t{1} << 32) - 1;
+  const device::Grid& grid = device::grid_of(x.device());
+  const std::int64_t n = x.ndim() ? x.shape()[x.ndim() - 1] : 0;
+  if (!grid.present() || n <= kShort || n >= kLongest || k < 1 || k > operators::kMostBest ||
+      is_float8(x.elem()) || is_complex(x.elem()) || elem_bytes(x.elem()) > 4 ||
+      grid.threads() < kBestThreads || x.size() == 0)
+    return std::nullopt;
+  NDArray rows = x.contiguous();
+  const std::int64_t count = x.size() / n;
+  operators::BestSpec spec;
+  spec.keys = spec_of(x.elem(), largest, x.size());
+  Dims shape = x.shape();
+  shape[x.ndim() - 1] = k;
+  // Pieces of each row: enough blocks, and few left from each.
+  constexpr std::int64_t kBlocks = 1024, kLeast = 2048, kMost = 16384;
+  for (std::int64_t left = n;; spec.first = false) {
+    std::int64_t length = std::clamp(ceil_div(count * left, kBlocks), kLeast, kMost);
+    length = ceil_div(length, std::int64_t{kBestThreads}) * kBestThreads;
+    while (operators::best_items(k, length) > operators::kMostBestItems) length -= kBestThreads;
+    std::int64_t pieces = ceil_div(left, length);
+    if (operators::best_items(k, left) <= operators::kMostBestItems && left <= kMost)
+      length = left, pieces = 1;
+    spec.items = static_cast<int>(operators::best_items(k, length));
+    spec.last = pieces == 1;
+    const NDArray out = spec.last
+                            ? NDArray::empty(x.device(), Elem::int64, shape)
+                            : NDArray::empty(x.device(), Elem::uint64, Dims{count, pieces * k});
+    ProgramCall call(x.device());
+    call.array(rows).array(out).integer(count * pieces).integer(left).integer(length);
+    call.integer(pieces).integer(k);
+    ProgramKey key = key_of("best", spec.keys);
+    key.add(spec.items), key.add(spec.first), key.add(spec.last);
+    call.run(key, [&] { return best_of_pieces(spec); });
+    if (spec.last) return out;
+    rows = out, left = pieces * k;
+  }
 }
 
 NDArray grid_order(const NDArray& places, std::int64_t limit) {

@@ -65,20 +65,6 @@ void add_pending(const Ref<Device>& device, std::function<void()> explain, std::
   if (full) settle_pending(device);
 }
 
-void add_pending(const NDArray& wrong, Error error) {
-  const NDArray flag = pending_flag(wrong.device());
-  const NDArray found = reduce(ReduceOp::max, wrong).astype(Elem::int32).reshape(Dims{1});
-  assign(flag, apply(Op::maximum, flag, found));
-  add_pending(
-      wrong.device(),
-      [wrong, error] {
-        char found_one = 0;
-        reduce(ReduceOp::max, wrong).read_element(0, &found_one);
-        if (found_one) throw error;
-      },
-      wrong.nbytes());
-}
-
 void settle_pending(const Ref<Device>& device) {
   if (waiting() == 0) return;
   std::vector<std::function<void()>> explain;

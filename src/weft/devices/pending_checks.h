@@ -18,9 +18,6 @@ NDArray pending_flag(const Ref<Device>& device);
 /// the flag is set, and may keep arrays of so many bytes until then. Many or large ones are looked
 /// at now.
 void add_pending(const Ref<Device>& device, std::function<void()> explain, std::int64_t bytes);
-/// The same for a condition that programs have computed: throws `error` when the host next waits
-/// and some element of `wrong`, booleans on a device with a grid, is true.
-void add_pending(const NDArray& wrong, Error error);
 /// Throws what a pending check has found; the device has finished them, or is waited for.
 void settle_pending(const Ref<Device>& device);
 

@@ -33,12 +33,14 @@ struct Part {
   }
 };
 
-NDArray run(const Part& part, Elem compute, Elem result, std::span<const NDArray* const> in) {
+NDArray run(const Part& part, Elem compute, Elem result, std::span<const NDArray* const> in,
+            bool total = false) {
   std::vector<const NDArray*> arrays;
   std::vector<const Dims*> shapes;
   for (const NDArray* a : in) shapes.push_back(&a->shape());
   for (int i : part.reads) arrays.push_back(in[static_cast<std::size_t>(i)]);
-  NDArray out = NDArray::empty(in[0]->device(), result, broadcast_shapes(shapes, "fused"));
+  const Dims shape = broadcast_shapes(shapes, "fused");
+  NDArray out = NDArray::empty(in[0]->device(), result, total ? Dims{} : shape);
   device::Map map;
   map.family = "fused function";
   map.key = part.serial;
@@ -49,7 +51,13 @@ NDArray run(const Part& part, Elem compute, Elem result, std::span<const NDArray
     for (const ir::Expr& x : loads) values.push_back(convert_value(x, compute));
     return lazy_value(part.root, part.leaves, values);
   };
-  device::grid_map(out, map);
+  if (total) {
+    map.family = "fused total";
+    device::grid_reduce(ReduceOp::sum, compute, out, map, shape,
+                        (std::uint64_t{1} << shape.size()) - 1);
+  } else {
+    device::grid_map(out, map);
+  }
   return out;
 }
 
@@ -67,11 +75,12 @@ struct FusedFunction::Shared {
   const char* name;
   Elem compute;
   int inputs;
+  bool total;
   Part value;
   std::vector<std::optional<Part>> gradients;  // of each input; absent: zero almost everywhere
 };
 
-FusedFunction::FusedFunction(const std::string& name, const Lazy& value, int inputs) {
+FusedFunction::FusedFunction(const std::string& name, const Lazy& value, int inputs, bool total) {
   const Elem compute = value.elem();
   const Part whole(value);
   std::vector<Lazy> wanted(static_cast<std::size_t>(inputs));
@@ -80,7 +89,7 @@ FusedFunction::FusedFunction(const std::string& name, const Lazy& value, int inp
   for (const Lazy& x : topological({value})) {
     if (x->kind == LazyKind::input) wanted[static_cast<std::size_t>(x->index)] = x;
   }
-  auto shared = std::make_shared<Shared>(Shared{literal(name), compute, inputs, whole, {}});
+  auto shared = std::make_shared<Shared>(Shared{literal(name), compute, inputs, total, whole, {}});
   const Lazy incoming = Lazy::input(inputs, compute, Dims{});
   for (const Lazy& g : weft::gradients({value}, {incoming}, wanted)) {
     if (g.defined()) shared->gradients.emplace_back(Part(g));
@@ -100,7 +109,7 @@ std::optional<Elem> FusedFunction::compute_elem(std::span<const NDArray* const> 
 }
 
 NDArray FusedFunction::operator()(std::span<const NDArray* const> in) const {
-  return run(shared_->value, shared_->compute, in[0]->elem(), in);
+  return run(shared_->value, shared_->compute, in[0]->elem(), in, shared_->total);
 }
 
 Tensor FusedFunction::operator()(const std::vector<Tensor>& in) const {

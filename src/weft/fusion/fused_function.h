@@ -17,8 +17,8 @@ namespace weft {
 class FusedFunction {
  public:
   /// `value`: a graph over the inputs 0 to `inputs` - 1, which have no axes and the type of the
-  /// computation. `name`: the operation in graphs of tensors.
-  FusedFunction(const std::string& name, const Lazy& value, int inputs);
+  /// computation. `name`: the operation in graphs of tensors. `total`: the sum of its values.
+  FusedFunction(const std::string& name, const Lazy& value, int inputs, bool total = false);
   /// The type in which a function of these arrays is computed by one kernel; nothing where none is:
   /// on the host and on machines without a grid, for other types than real floats and for mixed
   /// ones.

@@ -48,7 +48,7 @@ std::string unique_key(const SortSpec& spec, const std::string& word) {
              key_literal(spec, all - nan + 1), ", turned_ - ", key_literal(spec, nan), ")))");
 }
 std::string word_of_key(const SortSpec& spec, const std::string& key) {
-  if (spec.kind != KeyKind::floating) return flip(spec, key, integer_turn(spec));
+  if (spec.kind != KeyKind::floating) return sort_word(spec, key);
   const std::uint64_t all = all_bits(spec), sign = 1ull << (spec.bits - 1), nan = nan_count(spec),
                       turn = spec.descending ? all : 0;
   return cat("T.let(", key, ", lambda key_: T.let(T.Select(key_ > ", key_literal(spec, all - nan),
@@ -98,6 +98,10 @@ std::string sort_key(const SortSpec& spec, const std::string& word) {
              key_literal(spec, all), ", T.Select(bits_ > ", key_literal(spec, sign), ", ",
              flip(spec, "bits_", all ^ turn), ", ",
              flip(spec, cat("T.bitwise_or(bits_, ", key_literal(spec, sign), ")"), turn), ")))");
+}
+
+std::string sort_word(const SortSpec& spec, const std::string& key) {
+  return flip(spec, key, integer_turn(spec));
 }
 
 namespace {

@@ -36,6 +36,8 @@ inline constexpr int kDigits = 256;
 /// The key of a word (text of an expression of the key's type), and that type.
 std::string sort_key(const SortSpec& spec, const std::string& word);
 std::string sort_key_type(const SortSpec& spec);
+/// The word of an integer's key.
+std::string sort_word(const SortSpec& spec, const std::string& key);
 
 /// Shared memory of a block of `sort_move` and `sort_block`.
 std::int64_t sort_shared_bytes(const SortSpec& spec);

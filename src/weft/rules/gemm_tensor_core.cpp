@@ -84,8 +84,12 @@ std::optional<GemmMatch> match_gemm_tensor_core(const Nest& nest, const Facts& f
 
 void open_gemm_tensor_core(GemmMatch& match, const Facts& facts, const Questions& questions) {
   GemmDecisions& d = match.decisions;
-  questions.ask("rows", d.rows, {64, 128});
-  questions.ask("columns", d.columns, {64, 96, 128, 160, 192, 224, 256});
+  questions.ask("rows", d.rows, {64, 128, kMostGemmRows});
+  std::vector<std::int64_t> columns;
+  for (std::int64_t n = 64; n <= most_gemm_columns(d.rows); n += kGemmColumnUnit)
+    columns.push_back(n);
+  d.columns = std::min(d.columns, columns.back());
+  questions.ask("columns", d.columns, columns);
   std::vector<std::int64_t> slots;
   for (std::int64_t n = gemm_slots(match.machine, d.rows, d.columns); n >= 2; --n)
     slots.push_back(n);
@@ -121,7 +125,9 @@ void schedule_gemm_tensor_core(Schedule& sch, BlockRef product, const GemmMatch&
   for (std::size_t i = 0; i < operands; ++i) stages.push_back(std::int64_t{0});
   stages.push_back(d.slots - 1);
   sch.annotate(k[0], "software_pipeline_stage", std::move(stages));
-  sch.specialize_warps(k[0], d.blocks, kGroupRows, {40, 232}, d.cluster);
+  const std::vector<std::int64_t> registers =
+      d.rows > 128 ? std::vector<std::int64_t>{32, 160} : std::vector<std::int64_t>{40, 232};
+  sch.specialize_warps(k[0], d.blocks, kGroupRows, registers, d.cluster);
 }
 
 }  // namespace weft::rules

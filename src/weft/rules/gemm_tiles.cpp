@@ -83,7 +83,7 @@ double gemm_time(const GemmMachine& machine, const GemmShape& s, const GemmDecis
   };
   const int stored = d.parts > 1 ? 4 : s.result_bytes;
   const double tile =
-      machine.tile + (d.columns % kTileRows ? machine.half_piece : 0) +
+      machine.tile + machine.half_piece * static_cast<double>(d.columns % kTileRows) / 32 +
       static_cast<double>(d.rows * d.columns * stored) / machine.staged_bytes_per_microsecond;
   const std::int64_t blocks = machine.processors / d.cluster * d.cluster;
   const std::int64_t rounds = tiles / blocks, rest = tiles % blocks;
@@ -110,9 +110,10 @@ GemmDecisions choose_gemm(const GemmMachine& machine, const GemmShape& shape) {
     if (least < 0 || time < least) least = time, best = d;
   };
   const std::int64_t steps = ceil_div(shape.k, shape.step());
-  for (const std::int64_t rows : {128, 64}) {
+  for (std::int64_t rows = shape.most_rows; rows >= 64; rows -= 64) {
     const std::int64_t high = ceil_div(shape.m, rows);
-    for (std::int64_t columns = 256; columns >= 64; columns -= shape.column_unit) {
+    for (std::int64_t columns = most_gemm_columns(rows); columns >= 64;
+         columns -= shape.column_unit) {
       const std::int64_t wide = ceil_div(shape.n, columns) * shape.batches;
       for (std::int64_t cluster = 1; cluster <= std::min(kMostClusters, high); cluster *= 2) {
         const std::int64_t blocks = machine.processors / cluster * cluster;

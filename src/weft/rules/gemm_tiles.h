@@ -9,6 +9,10 @@
 
 namespace weft::rules {
 
+inline constexpr std::int64_t kGemmColumnUnit = 16, kMostGemmRows = 192;
+/// The sums of more do not fit a thread's registers.
+constexpr std::int64_t most_gemm_columns(std::int64_t rows) { return rows > 128 ? 192 : 256; }
+
 /// What a processor reaches while all of them multiply tiles of shared memory.
 struct GemmMachine {
   std::int64_t processors = 0;
@@ -33,8 +37,9 @@ struct GemmShape {
   int bytes = 2, result_bytes = 2;  // of an element
   std::int64_t pitch_a = 0, pitch_b = 0;
   bool b_along_n = true;
-  bool divisible = false;         // parts of the sum can be joined afterwards
-  std::int64_t column_unit = 32;  // what the columns of a tile are a multiple of
+  bool divisible = false;                      // parts of the sum can be joined afterwards
+  std::int64_t column_unit = kGemmColumnUnit;  // what the columns of a tile are a multiple of
+  std::int64_t most_rows = kMostGemmRows;      // of a tile
   /// Terms of a step: rows of 128 bytes.
   std::int64_t step() const { return 128 / bytes; }
   bool operator==(const GemmShape&) const = default;

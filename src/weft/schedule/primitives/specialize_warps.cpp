@@ -37,8 +37,7 @@ Verdict check_options(const State& s, const SpecializeWarps& step, const ForNode
     return refuse(s, "schedule.specialize_warps.options", cat("specialize_warps got ", found), loop)
         .note(
             "legal: a cluster of 1, 2 or 4; blocks of at least 0, a multiple of the cluster; "
-            "group_rows of at least 1; registers: two multiples of 8 from 24 to 240, together with "
-            "the second counted twice at most 512");
+            "group_rows of at least 1; registers: two multiples of 8 from 24 to 240");
   };
   const std::int64_t cluster = step.cluster.value;
   if (cluster != 1 && cluster != 2 && cluster != 4)
@@ -49,8 +48,21 @@ Verdict check_options(const State& s, const SpecializeWarps& step, const ForNode
   if (step.group_rows.value < 1) return refused(cat(step.group_rows.value, " rows of a group"));
   bool fits = step.registers.size() == 2;
   for (std::int64_t n : step.registers) fits = fits && n >= 24 && n <= 240 && n % 8 == 0;
-  if (fits && step.registers[0] + 2 * step.registers[1] <= 512) return std::nullopt;
+  if (fits) return std::nullopt;
   return refused(cat(step.registers.size(), " numbers of registers that do not fit"));
+}
+
+/// A processor has 512 registers for the threads of one number in all groups.
+Verdict check_registers(const State& s, const WarpPipeline& p,
+                        const std::vector<std::int64_t>& registers) {
+  const std::int64_t groups = p.groups(), asked = registers[0] + groups * registers[1];
+  if (groups == 1 || asked <= 512) return std::nullopt;
+  return refuse(s, "schedule.specialize_warps.options",
+                cat("specialize_warps got ", registers[0], " registers for threads that copy and ",
+                    registers[1], " for those of ", groups, " groups that multiply"),
+                p.steps)
+      .note(cat("legal: the first and ", groups, " times the second are at most 512"))
+      .repair(cat("registers=[32, ", (512 - 32) / groups / 8 * 8, "]"));
 }
 
 /// The blocks of a cluster differ in their rows alone.
@@ -79,6 +91,7 @@ Verdict SpecializeWarps::transform(const State& s, Outcome<Result>& out) const {
   WEFT_TRY(check_options(s, *this, path.loop()));
   WarpPipeline found;
   WEFT_TRY(find_warp_pipeline(s, path, found));
+  WEFT_TRY(check_registers(s, found, registers));
   WEFT_TRY(check_cluster(s, found, cluster.value));
   const WarpProgram program = make_warp_program(
       found, {blocks.value, group_rows.value, registers[0], registers[1], cluster.value});

@@ -128,7 +128,7 @@ class Spell final : public Rewriter {
         .note(
             "legal: tiles of float16, bfloat16 or, along the sum, float8, additions of float32; 8 "
             "to "
-            "256 columns, in multiples of 8, above 64 of 32 where rows run along them; 24 to 256 "
+            "256 columns, in multiples of 8; 24 to 256 "
             "registers, in multiples of 8")
         .at("", print(evaluate(Expr(c))));
   }
@@ -186,8 +186,7 @@ class Spell final : public Rewriter {
     if (!bytes && (!is_narrow(a) || a != b))
       refuse(c, cat("tiles of ", to_string(a), " and ", to_string(b)));
     if (!is_const_int(c->args[3], &columns) || !is_const_int(c->args[4], &m) ||
-        !is_const_int(c->args[5], &n) || columns < 8 || columns > 256 ||
-        columns % (n && columns > 64 ? 32 : 8) != 0)
+        !is_const_int(c->args[5], &n) || columns < 8 || columns > 256 || columns % 8 != 0)
       refuse(c, cat(columns, " columns"));
     if (bytes && (m || n))
       refuse(c, cat("tiles of ", to_string(a), " that do not run along the sum"));
