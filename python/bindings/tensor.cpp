@@ -680,6 +680,10 @@ void bind_tensor(nb::module_& m) {
   });
   m.def("_gather_tensor", [](const Tensor& x, const NDArray& index) { return gather(x, {index}); });
   m.def("_label_losses", &nn::label_losses);
+  m.def("_linear", [](const Tensor& x, const Tensor& weight, const Tensor& bias) {
+    const nb::gil_scoped_release nogil;
+    return linear(x, weight, bias);
+  });
 }
 
 }  // namespace weft::py

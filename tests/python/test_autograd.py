@@ -186,7 +186,9 @@ def test_every_operation_that_records_itself_has_a_gradient_test(rng):
     # tests/python/test_mean_pool.py has the gradients of these.
     rows = Tensor(weft.asarray(rng.standard_normal((3, 4)).astype("float32")).to("opencl:0"))
     labels = weft.asarray([0, 3, 1], device="opencl:0")
-    for t in (nn.functional.cross_entropy(rows, labels), rows.mean(1)):
+    wide = Tensor(weft.ones((9, 9), device="opencl:0"))
+    linear = nn.functional.linear(wide, wide.T, wide.T[0])  # test_linear_cards.py
+    for t in (nn.functional.cross_entropy(rows, labels), rows.mean(1), linear):
         seen |= {n.op for n in _core.topological(t)}
     assert len(made) > 15 and made - seen == set()
 

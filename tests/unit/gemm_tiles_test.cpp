@@ -33,7 +33,8 @@ TEST(GemmTiles, fit_in_shared_memory_for_every_shape) {
     const GemmDecisions d = choose_gemm(machine, s);
     ASSERT_LE(shared_bytes(d), machine.shared_bytes) << d.rows << " x " << d.columns;
     ASSERT_TRUE(d.rows == 64 || d.rows == 128 || d.rows == 192);
-    ASSERT_TRUE(d.columns % s.column_unit == 0 && d.columns >= 64 && d.columns <= (d.rows == 192 ? 192 : 256));
+    ASSERT_TRUE(d.columns % s.column_unit == 0 && d.columns >= 64 &&
+                d.columns <= (d.rows == 192 ? 192 : 256));
     ASSERT_TRUE(d.slots >= 2 && d.slots <= 8);
     ASSERT_EQ(d.blocks, machine.processors / d.cluster * d.cluster);
     ASSERT_LE(d.cluster, (s.m + d.rows - 1) / d.rows);

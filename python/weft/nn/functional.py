@@ -249,8 +249,11 @@ def log_softmax(x, axis=-1, dim=None):
 
 def linear(x, weight, bias=None):
     """x weight + bias; weight is (in, out), as in weft.nn.Linear."""
-    y = x @ weight
-    return y if bias is None else y + bias
+    if bias is None:
+        return x @ weight
+    if all(isinstance(t, Tensor) for t in (x, weight, bias)) and _core._has_grid(x.data):
+        return _core._linear(x, weight, bias)
+    return x @ weight + bias
 
 
 def one_hot(index, num_classes=-1):

@@ -7,6 +7,7 @@ windows over images without further options go through Tensor.windows, which cop
 
 from __future__ import annotations
 
+import functools
 import math
 
 import weft
@@ -26,13 +27,17 @@ __all__ = [
 ]
 
 
+_FLOATS = frozenset(("float16", "bfloat16", "float32", "float64"))
+
+
 def _each(value, n):
     """One value for each of n axes."""
     out = tuple(value) if isinstance(value, (tuple, list)) else (value,) * n
     return out * n if len(out) == 1 else out
 
 
-def _options(name, x, n, kernel, stride, padding, dilation):
+@functools.lru_cache(maxsize=512)
+def _options_of(name, shape, n, kernel, stride, padding, dilation):
     kernel = _each(kernel, n)
     given = [
         kernel,
@@ -47,17 +52,26 @@ def _options(name, x, n, kernel, stride, padding, dilation):
             k > 0 and s > 0 and d > 0 and 0 <= 2 * p <= k
             for k, s, p, d in zip(kernel, stride, padding, dilation)
         )
-    if not legal or x.ndim not in (n + 1, n + 2):
+    if not legal or len(shape) not in (n + 1, n + 2):
         raise _error(
             weft.ShapeError,
             "nn.pool.shape",
-            f"{name} of shape {x.shape} with kernel {kernel}, stride {stride}, padding {padding}, dilation {dilation}",
+            f"{name} of shape {shape} with kernel {kernel}, stride {stride}, padding {padding}, dilation {dilation}",
             [
                 f"rule: (batch, channels, ...) or (channels, ...) with {n} spatial axes",
                 "rule: integers from 1 on, a padding of at most half the kernel",
             ],
         )
-    return list(zip(range(x.ndim - n, x.ndim), kernel, stride, padding, dilation))
+    return tuple(zip(range(len(shape) - n, len(shape)), kernel, stride, padding, dilation))
+
+
+def _options(name, x, n, *given):
+    """(axis, kernel, stride, padding, dilation) of each axis; a call like one before is not looked at again."""
+    given = [tuple(v) if isinstance(v, list) else v for v in given]
+    try:
+        return _options_of(name, tuple(x.shape), n, *given)
+    except TypeError:  # what cannot be a key is refused
+        return _options_of.__wrapped__(name, tuple(x.shape), n, *given)
 
 
 def _window_count(name, n, kernel, stride, padding, dilation, ceil_mode):
@@ -136,19 +150,19 @@ def _max_pool(n, name, x, kernel, stride, padding, dilation, ceil_mode):
     return x
 
 
+@functools.lru_cache(maxsize=512)
+def _windows_of(name, shape, options, ceil_mode):
+    counts = [_window_count(name, shape[a], *rest, ceil_mode) for a, *rest in options]
+    return [(shape[o[0]], c, *o[1:]) for o, c in zip(options, counts)]
+
+
 def _windows(name, x, options, ceil_mode):
     """Of each axis: extent, windows, kernel, stride, padding, dilation."""
-    counts = [_window_count(name, x.shape[a], *rest, ceil_mode) for a, *rest in options]
-    return [(x.shape[o[0]], c, *o[1:]) for o, c in zip(options, counts)]
+    return _windows_of(name, tuple(x.shape), options, ceil_mode)
 
 
 def _has_means(x):
-    return (
-        isinstance(x, weft.Tensor)
-        and _core._has_pooling(x.data)
-        and weft.isdtype(x.dtype, "real floating")
-        and x.dtype.itemsize > 1
-    )
+    return isinstance(x, weft.Tensor) and _core._has_pooling(x.data) and x.dtype.name in _FLOATS
 
 
 def _avg_pool(n, name, x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override):

@@ -34,9 +34,9 @@ std::vector<Span> spans(const MeanWindows& m, std::size_t axis) {
     }
     const I start = o * w.stride[axis] - w.padding[axis], end = start + w.kernel[axis];
     const I from = std::max<I>(start, 0), to = std::min(end, n);
-    out.push_back({from, to,
-                   m.of == MeanOf::with_border ? std::min(end, n + w.padding[axis]) - start
-                                               : to - from});
+    out.push_back(
+        {from, to,
+         m.of == MeanOf::with_border ? std::min(end, n + w.padding[axis]) - start : to - from});
   }
   return out;
 }
@@ -69,8 +69,9 @@ void on_host(const MeanWindows& m, const T* from, T* to, bool back) {
                 });
               }
               for (const Span& x : wide) {
-                const T count = static_cast<T>(
-                    m.of == MeanOf::number && !m.adaptive ? m.divisor : z.count * y.count * x.count);
+                const T count = static_cast<T>(m.of == MeanOf::number && !m.adaptive
+                                                   ? m.divisor
+                                                   : z.count * y.count * x.count);
                 if (back) {
                   const T share = *in++ / count;
                   for (I k = x.from; k < x.to; ++k) row[static_cast<std::size_t>(k)] += share;
@@ -114,10 +115,10 @@ void on_grid(const MeanWindows& m, const NDArray& from, const NDArray& out, bool
   for (I n : w.extents) call.integer(n);
   for (I n : w.windows) call.integer(n);
   const auto &k = spec.kernel, &s = spec.stride, &p = spec.padding;
-  const ProgramKey key(back ? "pool.mean_spread" : "pool.mean",
-                       {static_cast<int>(out.elem()), spec.narrow, spec.adaptive,
-                        static_cast<int>(spec.of), spec.divisor, k[0], k[1], k[2], s[0], s[1], s[2],
-                        p[0], p[1], p[2]});
+  const ProgramKey key(
+      back ? "pool.mean_spread" : "pool.mean",
+      {static_cast<int>(out.elem()), spec.narrow, spec.adaptive, static_cast<int>(spec.of),
+       spec.divisor, k[0], k[1], k[2], s[0], s[1], s[2], p[0], p[1], p[2]});
   call.run(key, [&] { return back ? mean_pool_spread(spec) : mean_pool(spec); });
 }
 

@@ -156,6 +156,8 @@ Tensor broadcast_to(const Tensor& x, const Dims& shape);
 Tensor sum_to(const Tensor& x, const Dims& shape);  // inverse of broadcasting
 Tensor flip(const Tensor& x, std::span<const int> axes);
 Tensor matmul(const Tensor& a, const Tensor& b);
+/// x weight + bias: (..., k) by (k, n) and (n).
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias);
 Tensor astype(const Tensor& x, Elem elem);
 inline Tensor astype(const Tensor& x, const Tensor& like) { return astype(x, like.elem()); }
 Tensor ones_like(const Tensor& x);

@@ -345,6 +345,30 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
       (want_b ? 1u : 0u) | (want_a ? 2u : 0u));
 }
 
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (x.ndim() > 1 && x.size() > 0) {
+    const std::int64_t k = x.shape()[x.ndim() - 1];
+    const Tensor rows = x.ndim() == 2 ? x : reshape(x, Dims{x.size() / k, k});
+    if (NDArray one = device_linear(rows.data(), weight.data(), bias.data()); one.defined()) {
+      const bool want_x = x.requires_grad(), want_w = weight.requires_grad();
+      Dims shape = x.shape();
+      shape[x.ndim() - 1] = bias.shape()[0];
+      const Tensor out = make_tensor(
+          "linear", std::move(one), {rows, weight, bias},
+          [want_x, want_w](const GradientCall& c) {
+            std::vector<Tensor> found(3);
+            if (want_x) found[0] = matmul(c.g, transpose(c.x[1], -2, -1));
+            if (want_w) found[1] = matmul(transpose(c.x[0], -2, -1), c.g);
+            found[2] = sum_to(c.g, c.x[2].shape());
+            return found;
+          },
+          (want_w ? 1u : 0u) | (want_x ? 2u : 0u));
+      return x.ndim() == 2 ? out : reshape(out, shape);
+    }
+  }
+  return matmul(x, weight) + bias;
+}
+
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   return make_tensor(
       "where", where(condition.data(), Arg(a.data()), Arg(b.data())), {a, b},

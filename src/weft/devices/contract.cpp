@@ -121,7 +121,8 @@ void divide_others(Elem elem, Dims& steps) {
 
 }  // namespace
 
-void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const Contraction& in) {
+void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const Contraction& in,
+                   const NDArray* bias) {
   Contraction c = in;
   collapse(c.m, c.a.outer, c.out.outer);
   collapse(c.n, c.b.inner, c.out.inner);
@@ -181,7 +182,9 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
   // quarter of what it touches. Short sums are bound by that, long ones by reading vectors.
   spec.spread = !spec.wide_store && !instruction && part <= kShortSum;
   if (spec.spread) spec.tile = along_columns(tile);
-  spec.stages = choice.stages;
+  spec.stages = choice.stages, spec.bias = bias != nullptr;
+  WEFT_CHECK(!bias || (c.n.size() == 1 && bias->elem() == spec.out && bias->size() == n),
+             "numbers of ", n, " columns");
   spec.queue = grid.queue();
   if (spec.wide_store) {
     divide(spec.store, {&steps_out.outer, &steps_out.batch});
@@ -193,14 +196,16 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
   if (spec.read_b == Read::wide)
     divide(b.elem(), {&c.b.outer, &c.b.batch}), divide_others(b.elem(), c.b.inner);
   if (spec.read_b == Read::terms) divide(b.elem(), {&c.b.inner, &c.b.batch});
-  const ProgramKey key{"contraction",
-                       {static_cast<int>(spec.out), static_cast<int>(spec.a),
-                        static_cast<int>(spec.b), static_cast<int>(spec.store), spec.narrow,
-                        static_cast<int>(spec.read_a), static_cast<int>(spec.read_b), spec.rank_m,
-                        spec.rank_n, spec.rank_k, spec.rank_batch, static_cast<int>(choice.tile),
-                        instruction, spec.stages, spec.early, spec.wide_store, spec.spread}};
+  const ProgramKey key{
+      "contraction",
+      {static_cast<int>(spec.out), static_cast<int>(spec.a), static_cast<int>(spec.b),
+       static_cast<int>(spec.store), spec.narrow, static_cast<int>(spec.read_a),
+       static_cast<int>(spec.read_b), spec.rank_m, spec.rank_n, spec.rank_k, spec.rank_batch,
+       static_cast<int>(choice.tile), instruction, spec.stages, spec.early, spec.wide_store,
+       spec.spread, spec.bias}};
   ProgramCall call(out.device());
   call.array(target).array(a).array(b);
+  if (bias) call.array(*bias);
   call.integer(blocks_m).integer(blocks_n).integer(parts).integer(batch).integer(part);
   call.integer(m).integer(n).integer(k);
   call.integer(batch * m * n / (spec.wide_store ? vector_of(spec.store) : 1));

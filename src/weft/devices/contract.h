@@ -24,13 +24,15 @@ struct ContractSpec {
   bool early = false;       // TileChoice::early
   bool wide_store = false;  // results are stored in vectors of 16 bytes
   bool spread = false;      // neighbouring threads have neighbouring columns: Tile's along_columns
+  bool bias = false;        // sums begin with a number of their column
   std::string queue;        // "": copies are done where they stand
 };
 
-/// Parameters: out, a, b; blocks_m, blocks_n, parts, batches, length of a part, m, n, k, elements
-/// of a part's result; the extents of m, n, k, batch; the steps of a along m, k, batch, of b along
-/// k, n, batch, of out along m, n, batch. An operand that is read in vectors has its other steps in
-/// vectors; so has a result that is stored in vectors.
+/// Parameters: out, a, b, the columns' numbers where there are such; blocks_m, blocks_n, parts,
+/// batches, length of a part, m, n, k, elements of a part's result; the extents of m, n, k, batch;
+/// the steps of a along m, k, batch, of b along k, n, batch, of out along m, n, batch. An operand
+/// that is read in vectors has its other steps in vectors; so has a result that is stored in
+/// vectors.
 ir::PrimFunc contract_kernel(const ContractSpec& spec);
 
 /// Elements in a vector of 16 bytes.

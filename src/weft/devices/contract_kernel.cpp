@@ -51,6 +51,7 @@ class Kernel {
     to_ = p_.buffer("out", s_.store);
     a_.from = p_.buffer("a", s_.a);
     b_.from = p_.buffer("b", s_.b);
+    if (s_.bias) bias_ = p_.buffer("bias", s_.out);
     blocks_m_ = p_.integer("blocks_m"), blocks_n_ = p_.integer("blocks_n");
     parts_ = p_.integer("parts"), batches_ = p_.integer("batches"), length_ = p_.integer("part");
     a_.limit = p_.integer("m"), b_.limit = p_.integer("n"), k_ = p_.integer("k");
@@ -132,8 +133,18 @@ class Kernel {
     Expr tiles = let("tiles", ir::div(last_ - first_ + at(t_.depth - 1), at(t_.depth)));
 
     std::vector<Stmt> all;
-    for (std::int64_t i = 0; i < t_.each_m * t_.each_n; ++i)
-      all.push_back(ir::store(acc_, zero(), {at(i)}));
+    for (std::int64_t i = 0; i < t_.each_m * t_.each_n; ++i) {
+      Expr first = zero();
+      if (s_.bias && i < t_.each_n) {
+        const Expr j = column(at(i));
+        // The parts of a sum are added up afterwards: one of them has it.
+        const Expr here = ir::logical_and(ir::lt(j, b_.limit), ir::eq(which, at(0)));
+        first = ir::if_then_else(here, ir::load(bias_, {j}), zero());
+      } else if (s_.bias) {
+        first = ir::load(acc_, {at(i % t_.each_n)});
+      }
+      all.push_back(ir::store(acc_, first, {at(i)}));
+    }
     // Copies run `ahead` steps before their use; each slot of shared memory is one of them.
     const std::int64_t ahead = s_.stages - 1;
     if (tabled()) {
@@ -370,22 +381,24 @@ class Kernel {
                         outer->axis, {{"instruction", Json("mma.float64")}});
   }
 
+  Expr spread(const Expr& i, std::int64_t four, std::int64_t apart) const {
+    return ir::div(i, at(four)) * at(apart) + mod(i, at(four));
+  }
+  /// Of the thread's j-th column.
+  Expr column(const Expr& j) const {
+    return b_.start + column_ + spread(j, four_n_, four_n_ * (32 / t_.lanes_m));
+  }
+
   /// One statement stores everything, in loops that the compiler of the target unrolls: barriers
   /// between stores of one thread would be asked for otherwise.
   Stmt write(const Expr& base) const {
-    auto of = [&](const Expr& i, std::int64_t four, std::int64_t apart) {
-      return ir::div(i, at(four)) * at(apart) + mod(i, at(four));
-    };
-    auto column = [&](const Expr& j) {
-      return b_.start + column_ + of(j, four_n_, four_n_ * (32 / t_.lanes_m));
-    };
     if (s_.wide_store) return write_vectors(base);
     Stmt columns = p_.unrolled("j", t_.each_n, [&](const Expr& j) {
       return ir::store(place_, positions(column(j), b_.outer, {out_n_})[0], {j});
     });
     Stmt rows = p_.unrolled("i", t_.each_m, [&](const Expr& i) {
       Lets line;
-      Expr r = line.name(p_, "r", a_.start + row_ + of(i, four_m_, four_m_ * t_.lanes_m));
+      Expr r = line.name(p_, "r", a_.start + row_ + spread(i, four_m_, four_m_ * t_.lanes_m));
       Expr start = line.name(p_, "line", base + positions(r, a_.outer, {out_m_})[0]);
       Stmt stores = p_.unrolled("j", t_.each_n, [&](const Expr& j) {
         return ir::if_then(
@@ -403,12 +416,7 @@ class Kernel {
   Stmt write_vectors(const Expr& base) const {
     const std::int64_t lanes = vector_of(s_.store), each = t_.each_n / lanes;
     WEFT_CHECK(four_n_ % lanes == 0, "a thread has ", four_n_, " neighbours, vectors ", lanes);
-    auto of = [&](const Expr& i, std::int64_t four, std::int64_t apart) {
-      return ir::div(i, at(four)) * at(apart) + mod(i, at(four));
-    };
-    auto column = [&](const Expr& j) {
-      return b_.start + column_ + of(j * at(lanes), four_n_, four_n_ * (32 / t_.lanes_m));
-    };
+    auto column = [&](const Expr& j) { return this->column(j * at(lanes)); };
     std::vector<Expr> vectors = b_.outer;
     vectors.back() = ir::div(vectors.back(), at(lanes));
     Stmt columns = p_.unrolled("j", each, [&](const Expr& j) {
@@ -418,7 +426,7 @@ class Kernel {
     });
     Stmt rows = p_.unrolled("i", t_.each_m, [&](const Expr& i) {
       Lets line;
-      Expr r = line.name(p_, "r", a_.start + row_ + of(i, four_m_, four_m_ * t_.lanes_m));
+      Expr r = line.name(p_, "r", a_.start + row_ + spread(i, four_m_, four_m_ * t_.lanes_m));
       Expr start = line.name(p_, "line", base + positions(r, a_.outer, {out_m_})[0]);
       return line.around(p_.unrolled("j", each, [&](const Expr& j) {
         const Expr vector = start + ir::load(place_, {j});
@@ -440,7 +448,7 @@ class Kernel {
   const Tile t_;
   Builder p_;
   Operand a_, b_;
-  ir::Buffer to_, acc_, ra_[2], rb_[2], place_;
+  ir::Buffer to_, bias_, acc_, ra_[2], rb_[2], place_;
   ir::Var token_;
   Expr blocks_m_, blocks_n_, parts_, batches_, length_, k_, slab_, thread_, first_, last_, row_,
       column_, warp_row_, warp_column_;

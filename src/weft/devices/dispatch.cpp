@@ -361,6 +361,36 @@ void device_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& 
   apply_into(Op::add, out, largest, nans);
 }
 
+namespace {
+device::Contraction contraction_of(const NDArray& out, const NDArray& a, const NDArray& b) {
+  const int r = out.ndim();
+  auto lead = [&](const NDArray& x) { return Dims(x.strides().data(), r - 2); };
+  device::Contraction c;
+  c.batch = Dims(out.shape().data(), r - 2);
+  c.m = Dims{out.shape()[r - 2]};
+  c.n = Dims{out.shape()[r - 1]};
+  c.k = Dims{a.shape()[r - 1]};
+  c.a = {lead(a), Dims{a.strides()[r - 2]}, Dims{a.strides()[r - 1]}};
+  c.b = {lead(b), Dims{b.strides()[r - 2]}, Dims{b.strides()[r - 1]}};
+  c.out = {lead(out), Dims{out.strides()[r - 2]}, Dims{out.strides()[r - 1]}};
+  return c;
+}
+}  // namespace
+
+NDArray device_linear(const NDArray& a, const NDArray& b, const NDArray& bias) {
+  const Elem elem = a.elem();
+  if (!device::grid_of(a.device()).present() || a.ndim() != 2 || b.ndim() != 2 ||
+      bias.ndim() != 1 || a.size() == 0 || b.size() == 0 || a.shape()[1] != b.shape()[0] ||
+      bias.size() != b.shape()[1] || std::min(a.shape()[0], b.shape()[1]) <= kFewColumns ||
+      b.elem() != elem || bias.elem() != elem || (elem != Elem::float32 && elem != Elem::float64) ||
+      a.device().get() != b.device().get() || a.device().get() != bias.device().get())
+    return {};
+  NDArray out = NDArray::empty(a.device(), elem, Dims{a.shape()[0], b.shape()[1]});
+  const NDArray numbers = bias.contiguous();
+  device::grid_contract(out, a, b, contraction_of(out, a, b), &numbers);
+  return out;
+}
+
 void device_matmul(const NDArray& out, const NDArray& a, const NDArray& b) {
   if (is_complex(out.elem())) return complex_matmul(out, a, b);
   if (device::grid_of(out.device()).present()) {
@@ -369,15 +399,7 @@ void device_matmul(const NDArray& out, const NDArray& a, const NDArray& b) {
     if (std::min(out.shape()[r - 2], out.shape()[r - 1]) <= kFewColumns &&
         out.elem() != Elem::boolean)
       return few_columns_program(out, a, b);
-    auto lead = [&](const NDArray& x) { return Dims(x.strides().data(), r - 2); };
-    device::Contraction c;
-    c.batch = Dims(out.shape().data(), r - 2);
-    c.m = Dims{out.shape()[r - 2]};
-    c.n = Dims{out.shape()[r - 1]};
-    c.k = Dims{a.shape()[r - 1]};
-    c.a = {lead(a), Dims{a.strides()[r - 2]}, Dims{a.strides()[r - 1]}};
-    c.b = {lead(b), Dims{b.strides()[r - 2]}, Dims{b.strides()[r - 1]}};
-    c.out = {lead(out), Dims{out.strides()[r - 2]}, Dims{out.strides()[r - 1]}};
+    const device::Contraction c = contraction_of(out, a, b);
     // Copies that run beside the arithmetic cannot convert: large operands are converted first.
     constexpr std::int64_t kLarge = std::int64_t{1} << 27;
     const bool large = c.m[0] * c.n[0] >= kLarge / std::max<std::int64_t>(1, c.k[0]);

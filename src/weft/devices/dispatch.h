@@ -28,6 +28,9 @@ void device_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& 
                    std::uint64_t mask);
 /// out (batch, m, n) = a (batch, m, k) times b (batch, k, n), any strides, out compact.
 void device_matmul(const NDArray& out, const NDArray& a, const NDArray& b);
+/// a b + bias in one launch, of matrices and a row of one type; undefined where there is no such
+/// kernel.
+NDArray device_linear(const NDArray& a, const NDArray& b, const NDArray& bias);
 
 /// Whether contractions of arrays like this one have a kernel on its device.
 bool device_has_contraction(const NDArray& x);

@@ -63,6 +63,8 @@ struct Contraction {
   /// bytes where their steps allow it, 4 for tiles of an instruction's shape, on any device.
   int variant = 0;
 };
-void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const Contraction& c);
+/// `bias`: compact numbers of the columns that sums begin with, of the type that is summed in.
+void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const Contraction& c,
+                   const NDArray* bias = nullptr);
 
 }  // namespace weft::device

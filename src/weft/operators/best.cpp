@@ -12,8 +12,8 @@ namespace weft::operators {
 
 std::int64_t best_items(std::int64_t k, std::int64_t length) {
   const std::int64_t most = (k - 1) * ceil_div(length, std::int64_t{kBestThreads}) + 1;
-  return static_cast<std::int64_t>(std::bit_ceil(
-      static_cast<std::uint64_t>(ceil_div(most, std::int64_t{kBestThreads}))));
+  return static_cast<std::int64_t>(
+      std::bit_ceil(static_cast<std::uint64_t>(ceil_div(most, std::int64_t{kBestThreads}))));
 }
 
 ir::PrimFunc best_of_pieces(const BestSpec& spec) {
@@ -23,11 +23,12 @@ ir::PrimFunc best_of_pieces(const BestSpec& spec) {
   const std::string result = spec.last ? "int64" : "uint64";
   // Beyond the piece: after every element.
   const std::string given =
-      spec.first ? R"({b}u: T.{K} = T.if_then_else(e < count, T.Cast("{K}", x[row * n + start + e]), T.{K}(0))
+      spec.first
+          ? R"({b}u: T.{K} = T.if_then_else(e < count, T.Cast("{K}", x[row * n + start + e]), T.{K}(0))
 {b}key: T.{K} = {key}
 {b}v: T.uint64 = T.Select(e < count, T.bitwise_or(T.shift_left(T.Cast("uint64", key), T.uint64(32)), T.Cast("uint64", start + e)), {most})
 )"
-                 : R"({b}v: T.uint64 = T.if_then_else(e < count, x[row * n + start + e], {most})
+          : R"({b}v: T.uint64 = T.if_then_else(e < count, x[row * n + start + e], {most})
 )";
   auto values = [&](std::string_view blanks) {
     return Values{{"b", std::string(blanks)},
@@ -47,13 +48,12 @@ ir::PrimFunc best_of_pieces(const BestSpec& spec) {
   all.emplace_back("R", scan.result);
   all.emplace_back("rest", rest.text);
   all.emplace_back("L", cat("S", rest.free));
-  all.emplace_back("result", spec.last ? "T.Cast(\"int64\", T.bitwise_and({v}, T.uint64(4294967295)))"
-                                       : "{v}");
+  all.emplace_back(
+      "result", spec.last ? "T.Cast(\"int64\", T.bitwise_and({v}, T.uint64(4294967295)))" : "{v}");
   const std::string place = cat("S", rest.free, "[e]");
   all.back().second = fill(all.back().second, {{"v", place}});
   ProgramText text("best");
-  return text
-      .buffer("x", spec.first ? cat("uint", spec.keys.bits) : "uint64")
+  return text.buffer("x", spec.first ? cat("uint", spec.keys.bits) : "uint64")
       .buffer("out", result)
       .scalar("blocks", "int64")
       .scalar("n", "int64")

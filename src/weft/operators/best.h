@@ -15,10 +15,10 @@ inline constexpr int kMostBestItems = 8;  // of a thread, of what is sorted at l
 inline constexpr std::int64_t kMostBest = 128;
 
 struct BestSpec {
-  SortSpec keys;       // kind, bits, exponent_bits, descending
-  int items = 1;       // of a thread, of what is sorted at last
-  bool first = true;   // reads elements; else keys beside places
-  bool last = true;    // writes places (int64); else keys beside places
+  SortSpec keys;      // kind, bits, exponent_bits, descending
+  int items = 1;      // of a thread, of what is sorted at last
+  bool first = true;  // reads elements; else keys beside places
+  bool last = true;   // writes places (int64); else keys beside places
 };
 /// Items that suffice for k of a piece of so many elements; more than kMostBestItems: none do.
 std::int64_t best_items(std::int64_t k, std::int64_t length);

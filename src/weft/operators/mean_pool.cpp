@@ -42,8 +42,8 @@ class Axis {
   /// The first and the last window that have element `i`.
   std::string first(const std::string& i) const {
     if (spec_.adaptive) return cat(i, " * ", windows(), " // ", extent());
-    return cat("T.max(", i, " + ", spec_.padding[n_] - spec_.kernel[n_] + spec_.stride[n_], ", 0) // ",
-               spec_.stride[n_]);
+    return cat("T.max(", i, " + ", spec_.padding[n_] - spec_.kernel[n_] + spec_.stride[n_],
+               ", 0) // ", spec_.stride[n_]);
   }
   std::string last(const std::string& i) const {
     if (spec_.adaptive) return cat("((", i, " + 1) * ", windows(), " - 1) // ", extent());
@@ -93,8 +93,9 @@ ir::PrimFunc program(const char* name, const MeanPoolSpec& spec, const char* ext
 }
 
 std::string divisor(const MeanPoolSpec& spec, const std::array<std::string, 3>& counts) {
-  return spec.of == MeanOf::number && !spec.adaptive ? cat("T.{I}(", spec.divisor, ")")
-                                    : cat(counts[0], " * ", counts[1], " * ", counts[2]);
+  return spec.of == MeanOf::number && !spec.adaptive
+             ? cat("T.{I}(", spec.divisor, ")")
+             : cat(counts[0], " * ", counts[1], " * ", counts[2]);
 }
 
 }  // namespace

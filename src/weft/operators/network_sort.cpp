@@ -11,7 +11,8 @@ namespace weft::operators {
 
 namespace {
 
-/// Equal floats and positions need the place of an element beside its key; equal integers are the same.
+/// Equal floats and positions need the place of an element beside its key; equal integers are the
+/// same.
 bool has_places(const SortSpec& s) {
   return s.result == SortResult::positions || s.kind == KeyKind::floating;
 }
@@ -62,9 +63,10 @@ class Network {
       }
       text_ += cat("            turn: T.bool = ", less(cat(j), cat(i)), "\n");
       for (const char* x : {"H", "P"}) {
-        text_ += cat("            low", x, ": T.", x[0] == 'H' ? "{E}" : "uint32", " = T.Select(turn, ", x, "[", j, "], ", x, "[", i,
-                     "])\n            ", x, "[", j, "] = T.Select(turn, ", x, "[", i, "], ", x, "[",
-                     j, "])\n            ", x, "[", i, "] = low", x, "\n");
+        text_ +=
+            cat("            low", x, ": T.", x[0] == 'H' ? "{E}" : "uint32", " = T.Select(turn, ",
+                x, "[", j, "], ", x, "[", i, "])\n            ", x, "[", j, "] = T.Select(turn, ",
+                x, "[", i, "], ", x, "[", j, "])\n            ", x, "[", i, "] = low", x, "\n");
       }
     }
   }
@@ -73,15 +75,15 @@ class Network {
     const std::string at = cat("i * {threads} + t"),
                       other = cat(mirror ? "({items} - 1 - i)" : "i",
                                   " * {threads} + T.bitwise_xor(t, ", turn, ")"),
-                      upper = cat("T.bitwise_and(t, ",
-                                  std::bit_floor(static_cast<unsigned>(turn)), ") > 0");
+                      upper = cat("T.bitwise_and(t, ", std::bit_floor(static_cast<unsigned>(turn)),
+                                  ") > 0");
     const std::string memory = cat(phase_);
     phase_ = 1 - phase_;
     text_ += cat("            for i in T.unroll({items}):\n                S", memory, "[", at,
                  "] = H[i]\n");
     if (two_) text_ += cat("                Q", memory, "[", at, "] = P[i]\n");
-    text_ += cat("            for i in T.unroll({items}):\n                other: T.{E} = S", memory, "[",
-                 other, "]\n");
+    text_ += cat("            for i in T.unroll({items}):\n                other: T.{E} = S",
+                 memory, "[", other, "]\n");
     if (!two_) {
       text_ += cat("                H[i] = T.Select(", upper,
                    ", T.max(H[i], other), T.min(H[i], other))\n");
@@ -131,7 +133,8 @@ ir::PrimFunc sort_network(const SortSpec& spec, int lanes) {
                    {"items", cat(spec.items)},
                    {"tile", cat(spec.tile())},
                    {"lanes", cat(lanes)},
-                   {"most", cat("T.", sort_key_type(spec), spec.bits == 64 ? "(18446744073709551615)" : "(4294967295)")},
+                   {"most", cat("T.", sort_key_type(spec),
+                                spec.bits == 64 ? "(18446744073709551615)" : "(4294967295)")},
                    {"rows_of", cat(spec.threads / lanes)},
                    {"key", sort_key(spec, "u")}};
   std::string start = "H[i] = key", place = "P[i]", memory;

@@ -9,9 +9,9 @@
 
 namespace weft::operators {
 
-/// Statements at 12 blanks that sort what the threads t of a block hold in H[0 .. items - 1], of type
-/// `element`: thread t's item i gets place t * items + i. S0 and S1 are shared, of threads * items
-/// elements; `free`: the one of them that is not read last.
+/// Statements at 12 blanks that sort what the threads t of a block hold in H[0 .. items - 1], of
+/// type `element`: thread t's item i gets place t * items + i. S0 and S1 are shared, of threads *
+/// items elements; `free`: the one of them that is not read last.
 struct NetworkText {
   std::string text;
   int free = 0;
