@@ -309,9 +309,11 @@ def test_calls_that_the_host_bounds_are_replayed(recorder, bound, training):
     assert recorder.recorded and recorder.replayed >= 4
 
 
-@pytest.mark.parametrize("why", ["bound", "free", "graphs", "mode"])
-def test_calls_that_are_not_replayed(recorder, bound, why):
-    """The card bounds them, memory is short, or it was said."""
+@pytest.mark.parametrize("why", ["bound", "free", "copies", "graphs", "mode"])
+def test_calls_that_are_not_replayed(recorder, bound, monkeypatch, why):
+    """The card bounds them, memory is short, much would be copied, or it was said."""
+    if why == "copies":
+        monkeypatch.setattr(_graphs, "_COPIED", 100)
     if why == "bound":
         bound["bound"] = False
     if why == "free":

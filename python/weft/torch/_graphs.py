@@ -21,6 +21,7 @@ _WARM = 2  # calls before the first recording: weft's kernels and torch's are ch
 _MOST = 3  # graphs of one program
 _SMALL = 16 << 20  # bytes of results that are copied out
 _HOST_SHARE = 0.8  # of a call's time, from which on the host bounds it
+_COPIED = 128 << 20  # bytes of inputs that are copied for a replay that nobody asked for, at most
 _MEMORY_SHARE = 8  # a graph keeps its memory: results of at most 1 / 8 of what is free
 
 
@@ -184,6 +185,7 @@ class Graphed:
         self.copies = set()  # numbers of results that are copied out
         self.graphs = {}  # addresses of what is read in place -> graphs
         self.reason = ""
+        self.most_copied = float("inf")
         self.lock = threading.Lock()
 
     def __call__(self, args):
@@ -233,6 +235,10 @@ class Graphed:
             if isinstance(args[i], torch.Tensor):
                 still = p == q or p in _made or i in self.changed
                 (self.fixed if still else self.copied).add(i)
+        moved = sum(args[i].nbytes for i in self.copied)
+        if moved > self.most_copied:
+            self.reason = f"{moved} bytes of inputs would be copied in each call"
+            return False
         return True
 
     def _moved(self, places):
@@ -307,7 +313,7 @@ class WhereSlow:
         run = for_recording(self.program, given)
         if run is not None:
             call = Graphed(self.program, run, self.program, self.home, self.changed)
-            call.calls, call.last = _WARM, _places(given)
+            call.calls, call.last, call.most_copied = _WARM, _places(given), _COPIED
             self.call = call
         return results
 
