@@ -231,3 +231,15 @@ def test_special_values():
     values, vectors = linalg.eigh(zero)
     assert not host(values).any()
     near(host(vectors), np.broadcast_to(np.eye(4), (2, 4, 4)), 0)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (1, 5), (3, 3), (20, 7), (33, 40)])
+@pytest.mark.parametrize("value", [1e-5, 3e4, 1e-20])
+def test_matrices_of_equal_elements(shape, value):
+    """More columns than the rank: all but one are rounding errors, which are never all orthogonal."""
+    x = np.full(shape, value, "float32")
+    u, s, vh = (host(y) for y in linalg.svd(weft.asarray(x, device=GRID), full_matrices=False))
+    np.testing.assert_allclose(s[0], value * np.sqrt(x.size), rtol=1e-5)
+    assert abs(s[1:]).max(initial=0) <= 1e-5 * s[0]
+    np.testing.assert_allclose(u @ np.diag(s) @ vh, x, atol=1e-5 * value, rtol=1e-5)
+    np.testing.assert_allclose(u.T @ u, np.eye(u.shape[1]), atol=1e-5)

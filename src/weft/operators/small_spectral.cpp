@@ -212,6 +212,9 @@ ir::PrimFunc small_svd(const SmallMatrix& s, bool vectors) {
       return Number{square(w), t.complex() ? t.constant(0) : ""};
     });
   };
+  // Columns that are rounding errors of others: more of them than rows are never all orthogonal.
+  t.let_real("error", cat("MOST[0] * FACTOR * ", epsilon(s, noise(s))));
+  t.let_real("none", "error * error");
   t.for_("sweep", "sweeps", [&] {
     t.for_("round", "T.max(even - 1, 0)", [&] {
       pairs(t, s);
@@ -224,7 +227,8 @@ ir::PrimFunc small_svd(const SmallMatrix& s, bool vectors) {
         const std::string own = t.column_sum("own", "OWN", "low").re;
         const std::string other = t.column_sum("other", "OWN", "high").re;
         const Number off = t.column_sum("off", "OFF", "high");
-        t.let_real("least", cat("T.sqrt(own) * T.sqrt(other) * ", epsilon(s, noise(s))));
+        t.let_real("least",
+                   cat("T.max(T.sqrt(own) * T.sqrt(other) * ", epsilon(s, noise(s)), ", none)"));
         rotation(t, off, "least");
       });
       t.elements(0, n, [&] {
