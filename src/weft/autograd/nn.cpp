@@ -63,9 +63,10 @@ Tensor label_losses(const Tensor& logits, const NDArray& at) {
   const Elem wide = device::sum_elem(x.elem());
   NDArray sums = NDArray::empty(x.device(), wide, Dims{x.shape()[0]});
   on_device().logsumexp(sums, x, 2);
-  NDArray losses = apply(Op::subtract, sums, gather(x.reshape(flat), {&at, 1}).astype(wide));
+  auto as = [](const NDArray& v, Elem elem) { return v.elem() == elem ? v : v.astype(elem); };
+  const NDArray picked = as(gather(x.reshape(flat), {&at, 1}), wide);
   return make_tensor(
-      "label_losses", losses.astype(x.elem()), {logits},
+      "label_losses", as(apply(Op::subtract, sums, picked), x.elem()), {logits},
       [at, sums, flat, last](const GradientCall& c) {
         const Dims column{at.size(), 1};
         if (c.g.requires_grad() || c.x[0].requires_grad()) {
