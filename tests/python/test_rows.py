@@ -127,6 +127,23 @@ def test_gradients_by_finite_differences(name):
         np.testing.assert_allclose(a.numpy(), b_.numpy(), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(64, 5), (65, 33), (3, 50, 257)])
+def test_layer_norm_gradients_of_many_rows(shape, dtype):
+    """One pass over the rows beside the composed gradient, which has a gradient itself."""
+    rng = _rng()
+    values = [rng.standard_normal(s) for s in (shape, shape[-1:], shape[-1:])]
+    tensors = [weft.Tensor(v, dtype=dtype, requires_grad=True) for v in values]
+    seed = weft.Tensor(rng.standard_normal(shape), dtype=dtype, requires_grad=False)
+    loss = (tensors[0].layer_norm(tensors[1], tensors[2]) * seed).sum()
+    plain, linked = (weft._core.gradients([loss], tensors, graph) for graph in (False, True))
+    for a, b in zip(plain, linked):
+        assert a.shape == b.shape and a.dtype == b.dtype
+        np.testing.assert_allclose(
+            a.numpy(), b.numpy(), rtol=2e-4 if dtype == "float32" else 1e-10, atol=1e-5
+        )
+
+
 def _units(got, want):
     """Largest distance in units in the last place of float32 among finite results."""
     exact = want.astype("float32")
@@ -142,6 +159,7 @@ def _units(got, want):
         ("tanh", -12, 12, 2.0),
         ("sigmoid", -80, 80, 2.5),
         ("expm1", -103, 88.7, 1.5),
+        ("log1p", -0.999, 300, 1.5),
         ("erf", -5, 5, 1.8),
     ],
 )
@@ -152,7 +170,7 @@ def test_vector_mathematics_is_accurate(name, low, high, most):
     )
     wide = x.astype("float64")
     want = {"exp": np.exp, "tanh": np.tanh, "sigmoid": lambda v: 1 / (1 + np.exp(-v)), "expm1": np.expm1,
-            "erf": np.vectorize(math.erf)}[name](wide)  # fmt: skip
+            "log1p": np.log1p, "erf": np.vectorize(math.erf)}[name](wide)  # fmt: skip
     got = getattr(weft, name)(weft.asarray(x)).numpy()
     assert _units(got, want) <= most
     # Compiled functions have the same bits.
@@ -189,7 +207,7 @@ def test_log_is_within_two_units_and_special_values_are_right():
         "float32",
     )
     with np.errstate(all="ignore"):
-        for name in ("exp", "log", "tanh", "expm1", "erf"):
+        for name in ("exp", "log", "log1p", "tanh", "expm1", "erf"):
             got = getattr(weft, name)(weft.asarray(special)).numpy()
             want = np.vectorize(math.erf) if name == "erf" else getattr(np, name)
             want = want(special.astype("float64")).astype("float32")

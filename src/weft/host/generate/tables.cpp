@@ -349,7 +349,7 @@ bool is_library_call(const Expr& e) {
                                               "atanh", "erf",  "pow",   "atan2", "hypot"};
   const auto* c = ir::as<ir::CallNode>(e);
   if (!c || !names.count(c->op)) return false;
-  static const std::set<std::string> own = {"exp", "log", "tanh", "expm1", "erf"};
+  static const std::set<std::string> own = {"exp", "log", "log1p", "tanh", "expm1", "erf"};
   return e->dtype != dtypes::float32 || !own.count(c->op);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mathematics of library text. Polynomials of exp, log and tanh are those of the Cephes library
-// (S. Moshier, netlib.org/cephes, single precision), those of expm1 and erf are weighted least
+// The mathematics of library text. Polynomials of log and tanh are those of the Cephes library
+// (S. Moshier, netlib.org/cephes, single precision), those of exp and erf are weighted least
 // squares over Chebyshev's nodes; the same as in the vector code of the targets that emit LLVM.
 
 #include "weft/base/text.h"
@@ -26,11 +26,19 @@ WEFT_SIMD(log10) WEFT_SIMD(log1p) WEFT_SIMD(erf)
 WEFT_SIMD2(pow) WEFT_SIMD2(atan2) WEFT_SIMD2(hypot)
 #endif
 #define WEFT_FUNCTION static inline __attribute__((always_inline))
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#define WEFT_FMA(a, b, c) __builtin_fmaf(a, b, c)
+#else
+#define WEFT_FMA(a, b, c) ((a) * (b) + (c))
+#endif
 )";
 
+// Products and sums of the polynomials are one instruction where the processor has it, as in the
+// LLVM text's llvm.fmuladd: results of processors with and without it differ within the bounds.
 // exp: x = n ln 2 + r, a polynomial of degree 6 in r, two steps of scaling so that subnormal
 // results come out; NaN passes through. tanh: a polynomial below 0.625, else through exp. expm1: as
-// exp, with 1 taken off the power of two. erf: a polynomial below 0.95, else 1 - exp of one.
+// exp, with 1 taken off the power of two. log1p: log of 1 + x, with
+// what that sum lost. erf: a polynomial below 0.95, else 1 - exp of one.
 constexpr const char* kMath = R"(
 WEFT_FUNCTION int32_t weft_bits_of(float v) { int32_t b; __builtin_memcpy(&b, &v, 4); return b; }
 WEFT_FUNCTION float weft_of_bits(int32_t b) { float v; __builtin_memcpy(&v, &b, 4); return v; }
@@ -38,21 +46,42 @@ WEFT_FUNCTION int32_t weft_left(int32_t e) { return (int32_t)((uint32_t)e << 23)
 WEFT_FUNCTION float weft_exp_float(float x) {
   float c = x > 89.0f ? 89.0f : x;
   c = c < -104.0f ? -104.0f : c;
-  float t = c * 1.44269504088896341f + 12582912.0f; /* 1.5 * 2^23: rounds to an integer */
-  int32_t n = weft_bits_of(t) - 0x4b400000;
-  float whole = t - 12582912.0f;
-  float r = c - whole * 0.693359375f;
-  r = r + whole * 2.12194440e-4f;
-  float p = 1.9875691500e-4f;
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  float y = p * (r * r) + r + 1.0f;
-  int32_t half = n >> 1;
-  y *= weft_of_bits(weft_left(half + 127));
-  return y * weft_of_bits(weft_left(n - half + 127));
+  float t = WEFT_FMA(c, 1.44269504088896341f, 12583166.0f); /* n + 1.5 * 2^23 + 254 */
+  int32_t bits = weft_bits_of(t);
+  float whole = t - 12583166.0f;
+  float r = WEFT_FMA(whole, -0.693359375f, c);
+  r = WEFT_FMA(whole, 2.12194440e-4f, r);
+  float p = 1.9845910758e-4f;
+  p = WEFT_FMA(p, r, 1.3940893995e-3f);
+  p = WEFT_FMA(p, r, 8.3333899339e-3f);
+  p = WEFT_FMA(p, r, 4.1666357757e-2f);
+  p = WEFT_FMA(p, r, 1.6666666366e-1f);
+  p = WEFT_FMA(p, r, 5.0000000448e-1f);
+  float y = WEFT_FMA(p, r * r, r) + 1.0f;
+  int32_t half = bits >> 1; /* its last nine bits: half of n, plus 127 */
+  y *= weft_of_bits(weft_left(half));
+  return y * weft_of_bits(weft_left(bits - half));
+}
+/* log of 2^exponent (1 + f), f from -0.3 to 0.42 */
+WEFT_FUNCTION float weft_log_parts(float f, float exponent) {
+  float z = f * f, zz = z * z; /* in pairs and pairs of pairs, which wait less for each other */
+  float low = WEFT_FMA(-2.4999993993e-1f, f, 3.3333331174e-1f);
+  low = WEFT_FMA(WEFT_FMA(-1.6668057665e-1f, f, 2.0000714765e-1f), z, low);
+  float high = WEFT_FMA(-1.2420140846e-1f, f, 1.4249322787e-1f);
+  high = WEFT_FMA(WEFT_FMA(-1.1514610310e-1f, f, 1.1676998740e-1f), z, high);
+  high = WEFT_FMA(zz, 7.0376836292e-2f, high);
+  float p = WEFT_FMA(high, zz, low);
+  float y = p * f * z;
+  y = WEFT_FMA(exponent, -2.12194440e-4f, y);
+  y = WEFT_FMA(z, -0.5f, y);
+  return WEFT_FMA(exponent, 0.693359375f, f + y);
+}
+/* r for positive finite x; the logarithm's limits and NaN elsewhere */
+WEFT_FUNCTION float weft_log_ends(float x, float r) {
+  r = x == INFINITY ? x : r;
+  r = x == 0.0f ? -INFINITY : r;
+  float bad = x != x ? x : NAN;
+  return x >= 0.0f ? r : bad;
 }
 WEFT_FUNCTION float weft_log_float(float x) {
   int tiny = x < 1.17549435e-38f;
@@ -60,34 +89,26 @@ WEFT_FUNCTION float weft_log_float(float x) {
   int32_t bits = weft_bits_of(scaled);
   int32_t e = (bits - 0x3f3504f3) >> 23;
   float f = weft_of_bits(bits - weft_left(e)) - 1.0f;
-  float exponent = (float)e + (tiny ? -23.0f : 0.0f);
-  float z = f * f;
-  float p = 7.0376836292e-2f;
-  p = p * f - 1.1514610310e-1f;
-  p = p * f + 1.1676998740e-1f;
-  p = p * f - 1.2420140846e-1f;
-  p = p * f + 1.4249322787e-1f;
-  p = p * f - 1.6668057665e-1f;
-  p = p * f + 2.0000714765e-1f;
-  p = p * f - 2.4999993993e-1f;
-  p = p * f + 3.3333331174e-1f;
-  float y = p * f * z;
-  y = y + exponent * -2.12194440e-4f;
-  y = y - 0.5f * z;
-  float r = f + y + exponent * 0.693359375f;
-  r = x == INFINITY ? x : r;
-  r = x == 0.0f ? -INFINITY : r;
-  float bad = x != x ? x : NAN;
-  return x >= 0.0f ? r : bad;
+  return weft_log_ends(x, weft_log_parts(f, (float)e + (tiny ? -23.0f : 0.0f)));
+}
+WEFT_FUNCTION float weft_log1p_float(float x) {
+  float u = 1.0f + x, lost = x - (u - 1.0f);
+  int32_t bits = weft_bits_of(u);
+  int32_t e = (bits - 0x3f3504f3) >> 23;
+  int32_t scale = 0x3f800000 - weft_left(e); /* below 0 only where nothing was lost */
+  scale = scale < 0 ? 0 : scale;
+  float f = weft_of_bits(bits - weft_left(e)) - 1.0f;
+  f = WEFT_FMA(lost, weft_of_bits(scale), f);
+  return copysignf(weft_log_ends(u, weft_log_parts(f, (float)e)), x); /* also of a zero */
 }
 WEFT_FUNCTION float weft_tanh_float(float x) {
   float z = x * x;
   float p = -5.70498872745e-3f;
-  p = p * z + 2.06390887954e-2f;
-  p = p * z - 5.37397155531e-2f;
-  p = p * z + 1.33314422036e-1f;
-  p = p * z - 3.33332819422e-1f;
-  float small = p * z * x + x;
+  p = WEFT_FMA(p, z, 2.06390887954e-2f);
+  p = WEFT_FMA(p, z, -5.37397155531e-2f);
+  p = WEFT_FMA(p, z, 1.33314422036e-1f);
+  p = WEFT_FMA(p, z, -3.33332819422e-1f);
+  float small = WEFT_FMA(p * z, x, x);
   float m = fabsf(x);
   float large = 1.0f - 2.0f / (weft_exp_float(m + m) + 1.0f);
   return copysignf(m < 0.625f ? small : large, x); /* also of a zero */
@@ -95,40 +116,39 @@ WEFT_FUNCTION float weft_tanh_float(float x) {
 WEFT_FUNCTION float weft_expm1_float(float x) {
   float c = x > 89.0f ? 89.0f : x;
   c = c < -18.0f ? -18.0f : c;
-  float t = c * 1.44269504088896341f + 12582912.0f;
-  int32_t n = weft_bits_of(t) - 0x4b400000;
-  float whole = t - 12582912.0f;
-  float r = c - whole * 0.693359375f;
-  r = r + whole * 2.12194440e-4f;
+  float t = WEFT_FMA(c, 1.44269504088896341f, 12583038.0f); /* n + 1.5 * 2^23 + 126 */
+  float whole = t - 12583038.0f;
+  float r = WEFT_FMA(whole, -0.693359375f, c);
+  r = WEFT_FMA(whole, 2.12194440e-4f, r);
   float p = 1.9845910758e-4f;
-  p = p * r + 1.3940893995e-3f;
-  p = p * r + 8.3333899339e-3f;
-  p = p * r + 4.1666357757e-2f;
-  p = p * r + 1.6666666366e-1f;
-  p = p * r + 5.0000000448e-1f;
-  float e = p * (r * r) + r;
-  float scale = weft_of_bits(weft_left(n + 126)); /* half of 2^n, which may lie above the range */
-  return copysignf((e * scale + (scale - 0.5f)) * 2.0f, x); /* also of a zero */
+  p = WEFT_FMA(p, r, 1.3940893995e-3f);
+  p = WEFT_FMA(p, r, 8.3333899339e-3f);
+  p = WEFT_FMA(p, r, 4.1666357757e-2f);
+  p = WEFT_FMA(p, r, 1.6666666366e-1f);
+  p = WEFT_FMA(p, r, 5.0000000448e-1f);
+  float e = WEFT_FMA(p, r * r, r);
+  float scale = weft_of_bits(weft_left(weft_bits_of(t))); /* half of 2^n, which may overflow */
+  return copysignf(WEFT_FMA(e, scale, scale - 0.5f) * 2.0f, x); /* also of a zero */
 }
 WEFT_FUNCTION float weft_erf_float(float x) {
   float m = fabsf(x);
   m = m > 3.95f ? 3.95f : m;
   float z = m * m;
   float p = -5.8620761180e-4f;
-  p = p * z + 4.9675054746e-3f;
-  p = p * z - 2.6748863219e-2f;
-  p = p * z + 1.1281320655e-1f;
-  p = p * z - 3.7612445932e-1f;
-  p = p * z + 1.2837914231e-1f;
-  float small = p * m + m;
+  p = WEFT_FMA(p, z, 4.9675054746e-3f);
+  p = WEFT_FMA(p, z, -2.6748863219e-2f);
+  p = WEFT_FMA(p, z, 1.1281320655e-1f);
+  p = WEFT_FMA(p, z, -3.7612445932e-1f);
+  p = WEFT_FMA(p, z, 1.2837914231e-1f);
+  float small = WEFT_FMA(p, m, m);
   float q = -2.1445685173e-5f;
-  q = q * m + 4.3853124322e-4f;
-  q = q * m - 4.1908617580e-3f;
-  q = q * m + 2.5171823697e-2f;
-  q = q * m - 1.0836157442e-1f;
-  q = q * m - 6.3327239471e-1f;
-  q = q * m - 1.1295520504f;
-  q = q * m + 1.8246196453e-4f;
+  q = WEFT_FMA(q, m, 4.3853124322e-4f);
+  q = WEFT_FMA(q, m, -4.1908617580e-3f);
+  q = WEFT_FMA(q, m, 2.5171823697e-2f);
+  q = WEFT_FMA(q, m, -1.0836157442e-1f);
+  q = WEFT_FMA(q, m, -6.3327239471e-1f);
+  q = WEFT_FMA(q, m, -1.1295520504f);
+  q = WEFT_FMA(q, m, 1.8246196453e-4f);
   float large = 1.0f - weft_exp_float(q);
   return copysignf(m < 0.95f ? small : large, x);
 }
@@ -296,6 +316,7 @@ const CSpelling& library_spelling() {
     s.types["bool"] = "uint8_t";
     s.functions["exp"].first = "weft_exp_float";
     s.functions["log"].first = "weft_log_float";
+    s.functions["log1p"].first = "weft_log1p_float";
     s.functions["tanh"].first = "weft_tanh_float";
     s.functions["expm1"].first = "weft_expm1_float";
     s.functions["erf"].first = "weft_erf_float";
