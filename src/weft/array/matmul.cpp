@@ -44,6 +44,9 @@ void plain(AddProductsFn add, std::int64_t m, std::int64_t n, std::int64_t k, co
       });
 }
 
+/// Elements of B from which on reading it in place pays for a few rows of A.
+constexpr std::int64_t kThinWork = 16384;
+
 /// A single row or column is a product with a vector.
 template <typename T>
 void real(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t a_row,
@@ -51,7 +54,17 @@ void real(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64
           std::int64_t ldc) {
   if (n == 1 && ldc == 1 && gemv<T>(m, k, a, a_row, a_col, b, b_row, c)) return;
   if (m == 1 && gemv<T>(n, k, b, b_col, b_row, a, a_col, c)) return;
+  if (m <= kThinRows && b_col == 1 && n * k >= kThinWork)
+    return thin_gemm<T>(m, n, k, a, a_row, a_col, b, b_row, c, ldc);
   gemm<T>(m, n, k, a, a_row, a_col, b, b_row, b_col, c, ldc, false);
+}
+
+template <typename T>
+void thin_complex(std::int64_t m, std::int64_t n, std::int64_t k, const std::complex<T>* a,
+                  std::int64_t a_row, std::int64_t a_col, const std::complex<T>* b,
+                  std::int64_t b_row, std::int64_t, std::complex<T>* c, std::int64_t ldc) {
+  thin_complex_gemm<T>(m, n, k, reinterpret_cast<const T*>(a), a_row, a_col,
+                       reinterpret_cast<const T*>(b), b_row, reinterpret_cast<T*>(c), ldc);
 }
 
 template <typename T>
@@ -146,6 +159,11 @@ void host_product(Elem kernel, NDArray a, NDArray b, const NDArray& out, const D
     b = b.transpose(-1, -2);
   }
   if (b.strides()[last] != 1) b = b.contiguous();
+  if (is_complex(kernel) && m < 16 && n * k >= kThinWork / 2) {
+    if (kernel == Elem::complex64)
+      return batches<std::complex<float>>(thin_complex<float>, a, b, out, m, n, k);
+    return batches<std::complex<double>>(thin_complex<double>, a, b, out, m, n, k);
+  }
   const AddProductsFn add = loop_kernels().add_products[static_cast<int>(kernel)];
   auto run = [&]<typename T>(T) {
     batches<T>(

@@ -44,8 +44,7 @@ void column(I m, I k, const T* a, I a_row, const T* b, I b_row, T* c, I ldc) {
     turned[2 * p + 1] = wide[2 * p];
     wide[2 * p + 1] = -wide[2 * p + 1];
   }
-  gemv<T>(m, 2 * k, a, 2 * a_row, 1, wide, 1, re);
-  gemv<T>(m, 2 * k, a, 2 * a_row, 1, turned, 1, im);
+  gemv_two<T>(m, 2 * k, a, 2 * a_row, wide, turned, re, im);
   for (I i = 0; i < m; ++i) {
     c[2 * i * ldc] = re[i];
     c[2 * i * ldc + 1] = im[i];

@@ -85,6 +85,18 @@ extern template void complex_gemm(std::int64_t, std::int64_t, std::int64_t, cons
                                   std::int64_t, const double*, std::int64_t, std::int64_t, double*,
                                   std::int64_t);
 
+/// C = A B where A has a few rows and those of B are contiguous: B is not packed.
+inline constexpr std::int64_t kThinRows = 16;
+template <typename T>
+void thin_gemm(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t a_row,
+               std::int64_t a_col, const T* b, std::int64_t b_row, T* c, std::int64_t ldc);
+/// The same of complex numbers; steps count complex numbers. Real and imaginary parts of A are rows
+/// of their own of a product of reals, so that B is read where it lies.
+template <typename T>
+void thin_complex_gemm(std::int64_t m, std::int64_t n, std::int64_t k, const T* a,
+                       std::int64_t a_row, std::int64_t a_col, const T* b, std::int64_t b_row, T* c,
+                       std::int64_t ldc);
+
 /// y = A x for one matrix whose rows or columns are contiguous, y without gaps; false (and nothing
 /// done) for other layouts.
 template <typename T>
@@ -94,7 +106,11 @@ extern template bool gemv(std::int64_t, std::int64_t, const float*, std::int64_t
                           const float*, std::int64_t, float*);
 extern template bool gemv(std::int64_t, std::int64_t, const double*, std::int64_t, std::int64_t,
                           const double*, std::int64_t, double*);
-/// The same for a matrix of 16-bit floats, which `widen` makes float32 block by block, so that the
+/// y = A x and z = A w for a matrix with contiguous rows, which is read once.
+template <typename T>
+void gemv_two(std::int64_t m, std::int64_t k, const T* a, std::int64_t row, const T* x, const T* w,
+              T* y, T* z);
+/// gemv for a matrix of 16-bit floats, which `widen` makes float32 block by block, so that the
 /// matrix is read once and never written.
 bool narrow_gemv(std::int64_t m, std::int64_t k, const std::uint16_t* a, std::int64_t row,
                  std::int64_t col, CastFn widen, const float* x, std::int64_t step, float* y);

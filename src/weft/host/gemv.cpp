@@ -109,6 +109,21 @@ bool gemv(I m, I k, const T* a, I row, I col, const T* x, I step, T* y) {
   return true;
 }
 
+template <typename T>
+void gemv_two(I m, I k, const T* a, I row, const T* x, const T* w, T* y, T* z) {
+  const I grain = (std::max<I>(8, 32768 / k) + 3) / 4 * 4;
+  runtime::Pool::shared().parallel_for(m, grain, [&](I i, I end) {
+    for (; i < end; i += 4) {
+      const bool four = i + 4 <= end;
+      const DotFn rows = four ? dots<T>().four : dots<T>().one;
+      for (I r = i, last = std::min(end, i + 4); r < last; r += four ? 4 : 1) {
+        rows(a + r * row, x, y + r, k, row);
+        rows(a + r * row, w, z + r, k, row);
+      }
+    }
+  });
+}
+
 bool narrow_gemv(I m, I k, const std::uint16_t* a, I row, I col, CastFn widen, const float* x,
                  I step, float* y) {
   constexpr I kWide = 8192;  // elements of a block: half of the nearest cache
@@ -157,5 +172,7 @@ bool narrow_gemv(I m, I k, const std::uint16_t* a, I row, I col, CastFn widen, c
 
 template bool gemv(I, I, const float*, I, I, const float*, I, float*);
 template bool gemv(I, I, const double*, I, I, const double*, I, double*);
+template void gemv_two(I, I, const float*, I, const float*, const float*, float*, float*);
+template void gemv_two(I, I, const double*, I, const double*, const double*, double*, double*);
 
 }  // namespace weft

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products with a few rows on the left: eight rows of B at a time are read where they lie, and
+// their multiples are added to pieces of C's rows, which stay in the nearest cache with them.
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "weft/host/gemm.h"
+#include "weft/host/vector_kernels.h"
+#include "weft/runtime/pool.h"
+
+namespace weft {
+namespace {
+
+using I = std::int64_t;
+
+/// Rows of B that the kernel adds up in one pass.
+constexpr I kDeep = 8;
+/// Elements of a piece: eight rows of B fill the nearest cache.
+template <typename T>
+constexpr I kPiece = 4096 / sizeof(T);
+
+template <typename T>
+ColumnsFn columns_kernel() {
+  return vector_kernels().get<ColumnsFn>(VectorKernel::columns,
+                                         sizeof(T) == 8 ? Elem::float64 : Elem::float32);
+}
+
+/// to[r * step + j] = sum over p of a[r * k + p] * b[p * b_row + j] for r < rows, j < width.
+template <typename T>
+void piece(ColumnsFn add, I rows, I width, I k, const T* a, const T* b, I b_row, T* to, I step) {
+  for (I r = 0; r < rows; ++r)
+    std::memset(to + r * step, 0, static_cast<std::size_t>(width) * sizeof(T));
+  for (I p = 0; p < k; p += kDeep) {
+    const I deep = std::min(kDeep, k - p);
+    for (I r = 0; r < rows; ++r)
+      add(b + p * b_row, a + r * k + p, to + r * step, width, deep, b_row);
+  }
+}
+
+/// f(first column, columns) for pieces of n, shared by threads.
+template <typename T, typename F>
+void for_pieces(I n, I work, const F& f) {
+  const I count = (n + kPiece<T> - 1) / kPiece<T>;
+  const I grain = std::max<I>(1, 262144 / std::max<I>(1, kPiece<T> * work));
+  runtime::Pool::shared().parallel_for(count, grain, [&](I at, I end) {
+    for (; at < end; ++at) f(at * kPiece<T>, std::min(kPiece<T>, n - at * kPiece<T>));
+  });
+}
+
+template <typename T>
+std::unique_ptr<T[]> room(I count) {
+  return std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(count));
+}
+
+/// Real parts of A's rows without gaps, then imaginary ones.
+template <typename T>
+std::unique_ptr<T[]> parted(I m, I k, const T* a, I a_row, I a_col) {
+  auto out = room<T>(2 * m * k);
+  for (I r = 0; r < m; ++r) {
+    for (I p = 0; p < k; ++p) {
+      const T* const from = a + 2 * (r * a_row + p * a_col);
+      out[r * k + p] = from[0];
+      out[(m + r) * k + p] = from[1];
+    }
+  }
+  return out;
+}
+
+/// Rows of C from the products with real and with imaginary parts.
+template <typename T>
+void join(I n, const T* real, const T* imag, T* c) {
+  for (I j = 0; j < n; ++j) {
+    c[2 * j] = real[2 * j] - imag[2 * j + 1];
+    c[2 * j + 1] = real[2 * j + 1] + imag[2 * j];
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void thin_gemm(I m, I n, I k, const T* a, I a_row, I a_col, const T* b, I b_row, T* c, I ldc) {
+  std::unique_ptr<T[]> packed;
+  if (a_col != 1 || (a_row != k && m > 1)) {
+    packed = room<T>(m * k);
+    for (I r = 0; r < m; ++r) {
+      for (I p = 0; p < k; ++p) packed[r * k + p] = a[r * a_row + p * a_col];
+    }
+    a = packed.get();
+  }
+  const ColumnsFn add = columns_kernel<T>();
+  for_pieces<T>(n, m * k,
+                [&](I j, I width) { piece<T>(add, m, width, k, a, b + j, b_row, c + j, ldc); });
+}
+
+template <typename T>
+void thin_complex_gemm(I m, I n, I k, const T* a, I a_row, I a_col, const T* b, I b_row, T* c,
+                       I ldc) {
+  const auto parts = parted(m, k, a, a_row, a_col);
+  if (2 * m > kThinRows) {
+    const auto both = room<T>(4 * m * n);
+    gemm<T>(2 * m, 2 * n, k, parts.get(), k, 1, b, 2 * b_row, 1, both.get(), 2 * n, false);
+    for (I r = 0; r < m; ++r) join(n, &both[2 * r * n], &both[2 * (m + r) * n], c + 2 * r * ldc);
+    return;
+  }
+  const ColumnsFn add = columns_kernel<T>();
+  for_pieces<T>(2 * n, 2 * m * k, [&](I j, I width) {
+    T both[kThinRows * kPiece<T>];
+    piece<T>(add, 2 * m, width, k, parts.get(), b + j, 2 * b_row, both, width);
+    for (I r = 0; r < m; ++r)
+      join(width / 2, both + r * width, both + (m + r) * width, c + 2 * r * ldc + j);
+  });
+}
+
+template void thin_gemm(I, I, I, const float*, I, I, const float*, I, float*, I);
+template void thin_gemm(I, I, I, const double*, I, I, const double*, I, double*, I);
+template void thin_complex_gemm(I, I, I, const float*, I, I, const float*, I, float*, I);
+template void thin_complex_gemm(I, I, I, const double*, I, I, const double*, I, double*, I);
+
+}  // namespace weft

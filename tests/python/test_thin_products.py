@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products with few rows or columns, whose long operand is read where it lies."""
+
+import numpy as np
+import pytest
+
+import weft
+
+
+def _drawn(rng, shape, dtype):
+    x = rng.standard_normal(shape)
+    if dtype.startswith("complex"):
+        x = x + 1j * rng.standard_normal(shape)
+    return x.astype(dtype)
+
+
+def _check(got, a, b):
+    wide = "complex128" if a.dtype.kind == "c" else "float64"
+    want = a.astype(wide) @ b.astype(wide)
+    scale = np.abs(a.astype(wide)) @ np.abs(b.astype(wide))
+    assert got.shape == want.shape and got.dtype == a.dtype
+    assert np.max(np.abs(got - want) / scale) < 32 * np.finfo(a.dtype).eps
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("m", [1, 2, 3, 7, 8, 9, 15, 16, 17, 33])
+def test_few_rows_by_a_long_matrix(m, dtype):
+    rng = np.random.default_rng(m)
+    for n, k in ((301, 67), (67, 301), (1030, 17), (513, 129)):
+        a, b = _drawn(rng, (m, k), dtype), _drawn(rng, (k, n), dtype)
+        plain = (weft.asarray(a) @ weft.asarray(b)).numpy()
+        _check(plain, a, b)
+        # The left operand transposed, and with gaps; the right one with gaps between its rows.
+        turned = weft.asarray(np.ascontiguousarray(a.T)).T
+        assert np.array_equal((turned @ weft.asarray(b)).numpy(), plain)
+        wide = np.zeros((k, n + 5), dtype)
+        wide[:, :n] = b
+        _check((weft.asarray(np.repeat(a, 2, 1))[:, ::2] @ weft.asarray(wide)[:, :n]).numpy(), a, b)
+        # The right operand transposed, and the transposed product.
+        columns = weft.asarray(np.ascontiguousarray(b.T)).T
+        _check((weft.asarray(a) @ columns).numpy(), a, b)
+        _check((columns.T @ weft.asarray(a).T).numpy(), b.T, a.T)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_infinities_stay_where_the_product_has_them(dtype):
+    rng = np.random.default_rng(5)
+    a, b = _drawn(rng, (3, 200), dtype), _drawn(rng, (200, 300), dtype)
+    b[17, 5] = complex(np.inf, 1)
+    got = (weft.asarray(a) @ weft.asarray(b)).numpy()
+    assert not np.isfinite(got[:, 5]).any()
+    assert np.isfinite(np.delete(got, 5, axis=1)).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_threads_do_not_change_thin_products(dtype):
+    rng = np.random.default_rng(9)
+    a, b = (weft.asarray(_drawn(rng, s, dtype)) for s in ((5, 700), (700, 3001)))
+    before = weft.get_num_threads()
+    try:
+        weft.set_threads(1)
+        one = (a @ b).numpy()
+        weft.set_threads(2)
+        assert np.array_equal((a @ b).numpy(), one)
+    finally:
+        weft.set_threads(before)
