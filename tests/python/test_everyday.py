@@ -78,13 +78,15 @@ def test_sorting_is_stable_and_keeps_every_bit(dtype, threads):
 
 @pytest.mark.parametrize("dtype", TYPES)
 def test_sorting_short_rows(dtype):
-    """Sizes about those from which vector instructions sort, with and without zeros and NaN."""
+    """Sizes about those from which vector instructions sort, with and without zeros, infinities and NaN."""
     rng = _rng("short", dtype)
-    for n in (3, 19, 20, 21, 64, 130, 257):
-        for special in (True, False):
+    for n in (3, 19, 20, 21, 64, 130, 257, 5000):
+        for special in ("all", "infinities", "none"):
             x = _numbers(rng, dtype, 9, n)
-            if not special and x.dtype.kind == "f":
+            if special != "all" and x.dtype.kind == "f":
                 x = np.where(np.isfinite(x) & (x != 0), x, x.dtype.type(1.5))
+            if special == "infinities" and x.dtype.kind == "f":
+                x[0, :2], x[1, 1], x[2, :] = np.inf, -np.inf, np.inf
             for descending in (False, True):
                 order = np.stack([_order(row, descending) for row in x])
                 w = weft.asarray(x)

@@ -15,6 +15,7 @@
 #include "weft/array/topk_long.h"
 #include "weft/elements/with_type.h"
 #include "weft/host/radix.h"
+#include "weft/host/vector_kernels.h"
 #include "weft/host/vector_sort.h"
 #include "weft/runtime/pool.h"
 
@@ -108,14 +109,13 @@ class Sorter {
 
   /// Stable: -0 and 0 keep their order, NaNs theirs and their bits.
   void values(T* row) {
-    std::int64_t special = 0;
+    std::int64_t counts[2] = {};
     if constexpr (std::is_floating_point_v<T>)
-      kernel<DigitCountsFn>(SortKernel::special)(row, &special, n_);
+      kernel<DigitCountsFn>(SortKernel::special)(row, counts, n_);
+    const std::int64_t special = counts[0];
     if (!special) {
       if (n_ < kVectorSort) return std::sort(row, row + n_, Before<T>{flip_ != 0});
-      if constexpr (std::is_integral_v<T>) {
-        if (alone() && vector_sort(row, n_, flip_ != 0)) return;
-      }
+      if (!counts[1] && alone() && vector_sort(row, n_, flip_ != 0)) return;
     }
     zeros_.clear();
     nans_.clear();
@@ -211,10 +211,18 @@ class Sorter {
     shared([&](std::int64_t i, std::int64_t n) { fn(row + i, items.get() + i, n, i, flip_); });
     const Item* sorted = items.get();
     bool done = false;
-    if constexpr (std::is_integral_v<Item>) done = alone() && vector_sort(items.get(), n_, false);
+    if constexpr (std::is_integral_v<Item>)
+      done = !prefers_digits() && alone() && vector_sort(items.get(), n_, false);
     if (!done) sorted = radix::sort(layout, items.get(), items.get() + n_, n_);
     const auto back = place<ItemPlacesFn>(take);
     shared([&](std::int64_t i, std::int64_t n) { back(sorted + i, out + i, n); });
+  }
+
+  /// Are a row's items, whose keys have 32 bits at most, sorted by digits? Vectors of fewer than 64
+  /// bytes have few of them, and no minimum of 64 bits.
+  bool prefers_digits() const {
+    constexpr std::int64_t kDigits = 4096;
+    return n_ >= kDigits && vector_kernels().shape.bytes < 64;
   }
 
   /// Items that differ, in order; false (and nothing done) where the library that sorts long ones
@@ -239,10 +247,18 @@ class Sorter {
         keys(row, keys_.get());
         key = keys_.get();
       }
-      upper_items(key, n_, items);
-      if (!sort_items(items, n_)) return false;
-      order_equal_uppers(key, n_, items, sort_items);
-      place<ItemPlacesFn>(SortKernel::item_places)(items, out, n_);
+      const bool whole = whole_items(key, n_, items);
+      if (!whole) upper_items(key, n_, items);
+      const std::uint64_t* sorted = items;
+      if (prefers_digits()) {
+        sorted = radix::sort({Elem::uint64, 4, 32,
+                              table().get<DigitCountsFn>(SortKernel::item_digits, Elem::uint32)},
+                             items, items + n_, n_);
+      } else if (!sort_items(items, n_)) {
+        return false;
+      }
+      if (!whole) order_equal_uppers(key, n_, items + (sorted - items), sort_items);
+      place<ItemPlacesFn>(SortKernel::item_places)(sorted, out, n_);
       return true;
     }
   }

@@ -141,11 +141,24 @@ bool suits_network(Elem e, const Lines& lines, bool items) {
   const I at_once = std::min(side, many * lanes(bytes));
   if (at_once < 2) return false;
   // Tenths of nanoseconds, roughly: exchanges of vectors with the way in and out; lines alone.
+  const bool eight = bytes == 8, wide = vector_kernels().shape.bytes >= 64;
+  const I exchange = wide ? 22 : eight ? 11 : 7, way = wide ? 60 : 40;
+  const I alone = wide ? (items   ? 1000 + 40 * lines.n
+                          : eight ? 1500 + 80 * lines.n
+                                  : 600 + 30 * lines.n)
+                       : (items   ? 1000 + 150 * lines.n
+                          : eight ? 1500 + 100 * lines.n
+                                  : 600 + 40 * lines.n);
   const I exchanges = static_cast<I>(network(lines.n).size()) / 2 * many;
-  const I alone = items        ? 1000 + 40 * lines.n
-                  : bytes == 8 ? 1500 + 80 * lines.n
-                               : 600 + 30 * lines.n;
-  return 22 * exchanges + 60 * lines.n * many < at_once * alone;
+  return exchange * exchanges + way * lines.n * many < at_once * alone;
+}
+
+bool whole_items(const std::uint64_t* keys, std::int64_t n, std::uint64_t* items) {
+  std::uint64_t low = ~std::uint64_t{0}, high = 0;
+  for (I i = 0; i < n; ++i) low = std::min(low, keys[i]), high = std::max(high, keys[i]);
+  if (high - low > UINT32_MAX) return false;
+  for (I i = 0; i < n; ++i) items[i] = (keys[i] - low) << 32 | static_cast<std::uint64_t>(i);
+  return true;
 }
 
 void upper_items(const std::uint64_t* keys, std::int64_t n, std::uint64_t* items) {
@@ -172,9 +185,9 @@ void order_equal_uppers(const std::uint64_t* keys, std::int64_t n, std::uint64_t
 }
 
 std::int64_t special_values(Elem e, const void* data, std::int64_t n) {
-  std::int64_t found = 0;
-  if (is_real_float(e)) kernel<DigitCountsFn>(SortKernel::special, e)(data, &found, n);
-  return found;
+  std::int64_t found[2] = {};
+  if (is_real_float(e)) kernel<DigitCountsFn>(SortKernel::special, e)(data, found, n);
+  return found[0];
 }
 
 void sort_lines(Elem e, char* data, const Lines& lines, bool descending) {
@@ -211,20 +224,28 @@ void argsort_lines(Elem e, const char* data, const Lines& lines, bool descending
   for_groups(lines, 8, [&](I, I first, I count, const Block& block) {
     auto* const rows = reinterpret_cast<std::uint64_t*>(block.rows());
     std::vector<std::uint64_t> wide(static_cast<std::size_t>(halves ? n * count : 0));
+    std::vector<bool> whole(static_cast<std::size_t>(count), true);
     const char* const from = data + first * n * bytes;
     if (halves) keys(from, wide.data(), count * n, flip);
     for (I l = 0; l < count; ++l) {
-      if (halves) upper_items(wide.data() + l * n, n, rows + l * n);
-      else items(from + l * n * bytes, rows + l * n, n, 0, flip);
+      std::uint64_t* const row = rows + l * n;
+      if (!halves) {
+        items(from + l * n * bytes, row, n, 0, flip);
+      } else if (!whole_items(wide.data() + l * n, n, row)) {
+        whole[static_cast<std::size_t>(l)] = false;
+        upper_items(wide.data() + l * n, n, row);
+      }
     }
     block.from_rows(count);
     block.exchange();
     block.to_rows(count);
-    for (I l = 0; halves && l < count; ++l)
+    for (I l = 0; l < count; ++l) {
+      if (whole[static_cast<std::size_t>(l)]) continue;
       order_equal_uppers(wide.data() + l * n, n, rows + l * n, [](std::uint64_t* x, I many) {
         std::sort(x, x + many);
         return true;
       });
+    }
     places(rows, out + first * n, count * n);
   });
 }

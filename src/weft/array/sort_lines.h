@@ -23,7 +23,9 @@ std::int64_t special_values(Elem e, const void* data, std::int64_t n);
 void sort_lines(Elem e, char* data, const Lines& lines, bool descending);
 /// Positions of keys of 8 bytes are sorted in two steps: items of a key's upper half and its
 /// position (`upper_items`), then runs of equal upper halves by items of the lower ones. `sort`
-/// puts items in order.
+/// puts items in order. Where keys are less than 2^32 apart one step does (`whole_items`; false
+/// elsewhere).
+bool whole_items(const std::uint64_t* keys, std::int64_t n, std::uint64_t* items);
 void upper_items(const std::uint64_t* keys, std::int64_t n, std::uint64_t* items);
 void order_equal_uppers(const std::uint64_t* keys, std::int64_t n, std::uint64_t* items,
                         bool (*sort)(std::uint64_t* items, std::int64_t n));

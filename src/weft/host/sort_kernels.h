@@ -14,7 +14,7 @@ namespace weft {
 enum class SortKernel : std::int16_t {
   keys,         // KeysFn: values to keys
   values,       // keys to values
-  special,      // DigitCountsFn: how many values are -0 or NaN (floats)
+  special,      // DigitCountsFn: how many values are -0 or NaN, how many are not finite (floats)
   items,        // ItemsFn: key << 32 | position, for keys of at most 4 bytes
   pairs,        // ItemsFn: the words key, position
   item_places,  // ItemPlacesFn, of `items`

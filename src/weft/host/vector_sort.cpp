@@ -42,7 +42,8 @@ const Library& library() {
 
 template <typename T>
 constexpr char letter() {
-  if constexpr (sizeof(T) == 2) return std::is_signed_v<T> ? 's' : 't';
+  if constexpr (std::is_floating_point_v<T>) return sizeof(T) == 4 ? 'f' : 'd';
+  else if constexpr (sizeof(T) == 2) return std::is_signed_v<T> ? 's' : 't';
   else if constexpr (sizeof(T) == 4) return std::is_signed_v<T> ? 'i' : 'j';
   else if constexpr (std::is_same_v<T, long>) return 'l';
   else if constexpr (std::is_same_v<T, unsigned long>) return 'm';
@@ -56,6 +57,10 @@ ForkSafeMutex opening;
 template <typename T>
 SortFn<T> find(const char* order) {
   if (!library().handle) return nullptr;
+  if constexpr (std::is_same_v<T, double>) {  // not on all processors
+    void* has = dlsym(library().handle, "_ZN3hwy6Sorter11HaveFloat64Ev");
+    if (!has || !reinterpret_cast<bool (*)()>(has)()) return nullptr;
+  }
   const std::string name =
       cat("_ZNK3hwy6SorterclEP", letter<T>(),
           std::is_same_v<std::size_t, unsigned long> ? 'm' : 'j', "NS_", order, "E");
@@ -97,5 +102,7 @@ template bool vector_sort(std::int32_t*, std::int64_t, bool);
 template bool vector_sort(std::uint32_t*, std::int64_t, bool);
 template bool vector_sort(std::int64_t*, std::int64_t, bool);
 template bool vector_sort(std::uint64_t*, std::int64_t, bool);
+template bool vector_sort(float*, std::int64_t, bool);
+template bool vector_sort(double*, std::int64_t, bool);
 
 }  // namespace weft

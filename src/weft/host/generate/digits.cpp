@@ -86,14 +86,19 @@ ir::PrimFunc values_function(const Name& t) {
 }
 
 ir::PrimFunc special_function(const Name& t) {
+  auto count = [](const char* at, const std::string& what) {
+    return cat("        S[", at, "] = S[", at, "] + T.cast(", what, ", \"int64\")\n");
+  };
   return parsed(
       "p_A: T.handle, p_C: T.handle, n: T.int64",
-      cat(buffer("A", "n", t.type), buffer("C", "1", "int64"),
-          "    S = T.alloc_buffer((1,), \"int64\", scope=\"local\")\n    S[0] = T.int64(0)\n    "
-          "for "
-          "i in T.serial(n):\n        x: T.",
-          t.type, " = A[i]\n        S[0] = S[0] + T.cast(T.bitwise_or(T.reinterpret(\"", t.key,
-          "\", x) == ", top_of(t), ", x != x), \"int64\")\n    C[0] = C[0] + S[0]\n"));
+      cat(buffer("A", "n", t.type), buffer("C", "2", "int64"),
+          "    S = T.alloc_buffer((2,), \"int64\", scope=\"local\")\n    S[0] = T.int64(0)\n    "
+          "S[1] = T.int64(0)\n    for i in T.serial(n):\n        x: T.",
+          t.type, " = A[i]\n",
+          count("0",
+                cat("T.bitwise_or(T.reinterpret(\"", t.key, "\", x) == ", top_of(t), ", x != x)")),
+          count("1", cat("x - x != T.", t.type, "(0)")),
+          "    C[0] = C[0] + S[0]\n    C[1] = C[1] + S[1]\n"));
 }
 
 ir::PrimFunc items_function(const Name& t, bool pairs) {
