@@ -3041,6 +3041,42 @@ def subtract(x1: _ArrayLike, x2: Tensor, /) -> Tensor:
 @overload
 def subtract(x1: _ArrayLike, x2: _ArrayLike, /) -> NDArray:
     """x1 - x2."""
+@overload
+def gelu(x: Tensor, /) -> Tensor:
+    """x times the normal distribution function of x."""
+@overload
+def gelu(x: _ArrayLike, /) -> NDArray:
+    """x times the normal distribution function of x."""
+@overload
+def hardswish(x: Tensor, /) -> Tensor:
+    """x clip(x + 3, 0, 6) / 6."""
+@overload
+def hardswish(x: _ArrayLike, /) -> NDArray:
+    """x clip(x + 3, 0, 6) / 6."""
+@overload
+def silu(x: Tensor, /) -> Tensor:
+    """x / (1 + exp(-x))."""
+@overload
+def silu(x: _ArrayLike, /) -> NDArray:
+    """x / (1 + exp(-x))."""
+@overload
+def elu(x1: Tensor, x2: Tensor | _ArrayLike, /) -> Tensor:
+    """x1 where positive, else x2 (exp(x1) - 1)."""
+@overload
+def elu(x1: _ArrayLike, x2: Tensor, /) -> Tensor:
+    """x1 where positive, else x2 (exp(x1) - 1)."""
+@overload
+def elu(x1: _ArrayLike, x2: _ArrayLike, /) -> NDArray:
+    """x1 where positive, else x2 (exp(x1) - 1)."""
+@overload
+def leaky_relu(x1: Tensor, x2: Tensor | _ArrayLike, /) -> Tensor:
+    """x1 where positive, else x1 x2."""
+@overload
+def leaky_relu(x1: _ArrayLike, x2: Tensor, /) -> Tensor:
+    """x1 where positive, else x1 x2."""
+@overload
+def leaky_relu(x1: _ArrayLike, x2: _ArrayLike, /) -> NDArray:
+    """x1 where positive, else x1 x2."""
 def arange(start: float, /, stop: float | None = None, step: float = 1, *, dtype: _DType | None = None, device: _Device | None = None) -> NDArray:
     """Evenly spaced numbers from start up to, without, stop."""
 def array(obj: Any, dtype: _DType | None = None, device: _Device | None = None) -> NDArray:

@@ -48,6 +48,13 @@ NUMPY = {
 OWN = {
     "relu": lambda x: np.maximum(x, np.zeros((), x.dtype)),
     "rsqrt": lambda x: 1 / np.sqrt(x),
+    "silu": lambda x: x / (1 + np.exp(-x)),
+    "hardswish": lambda x: x * np.clip(x + 3, 0, 6) / 6,
+    "elu": lambda x, y: np.where(x > 0, x, np.expm1(np.where(x > 0, 0, x)) * y).astype(x.dtype),
+    "leaky_relu": lambda x, y: np.where(x > 0, x, x * y),
+    "gelu": lambda x: np.vectorize(
+        lambda v: v * math.erfc(-v / math.sqrt(2)) / 2, otypes=["float64"]
+    )(x).astype(x.dtype),
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "erf": lambda x: np.vectorize(math.erf, otypes=[float])(x).astype(x.dtype),
     "sign": lambda x: (
@@ -115,7 +122,7 @@ def compare(got, want, dtype, floor=None):
     np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
 
 
-FLOOR = {"logaddexp": 1.0}
+FLOOR = {"logaddexp": 1.0, "gelu": 0.5}
 
 
 def cases(row):
@@ -136,12 +143,17 @@ def test_every_row_and_type(rng, row, dtype):
     if row["arity"] == 1:
         for shape in shapes:
             x = draw(rng, shape, dtype, row["domain"])
-            compare(op(weft.asarray(x)), np.asarray(ref(x)), dtype)
+            compare(op(weft.asarray(x)), np.asarray(ref(x)), dtype, FLOOR.get(row["name"]))
         x = draw(rng, (6, 8, 4), dtype, row["domain"])
         for view in (lambda a: a[::2], lambda a: a[:, ::-3], lambda a: a[..., 1], lambda a: a[1:1]):
-            compare(op(view(weft.asarray(x))), np.asarray(ref(view(x))), dtype)
+            compare(
+                op(view(weft.asarray(x))), np.asarray(ref(view(x))), dtype, FLOOR.get(row["name"])
+            )
         compare(
-            op(weft.asarray(x).permute((2, 0, 1))), np.asarray(ref(x.transpose(2, 0, 1))), dtype
+            op(weft.asarray(x).permute((2, 0, 1))),
+            np.asarray(ref(x.transpose(2, 0, 1))),
+            dtype,
+            FLOOR.get(row["name"]),
         )
         return
     for sx, sy in [
@@ -182,7 +194,7 @@ SPECIAL = np.array(
 REAL_ROWS = [
     r
     for r in _core.elementwise_rows
-    if r["types"] & 8 and r["name"] not in ("erf", "rsqrt", "sigmoid", "sign", "relu")
+    if r["types"] & 8 and r["name"] not in ("erf", "gelu", "rsqrt", "sigmoid", "sign", "relu")
 ]
 
 

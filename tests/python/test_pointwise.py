@@ -142,8 +142,53 @@ def test_gradients_of_broadcast_operands():
     normal = normal.reshape(v.shape)
     want = normal * w[None, :, None, None] + b[None, :, None, None]
     np.testing.assert_allclose(out.data.numpy(), want, atol=1e-12)
+    with weft.no_grad():  # by moments and one map
+        plain = F.group_norm(x, 3, scale, shift).data.numpy()
+    np.testing.assert_allclose(plain, want, atol=1e-12)
     np.testing.assert_allclose(scale.grad.numpy(), (seed * normal).sum((0, 2, 3)), rtol=1e-9)
     np.testing.assert_allclose(shift.grad.numpy(), seed.sum((0, 2, 3)), rtol=1e-9)
+
+
+def test_gelu_keeps_its_digits_below_zero():
+    """Of float32; beside the complementary error function of float64. 1 + erf has no digits left at -5."""
+    x = np.concatenate([np.linspace(-8, 8, 40001), [-np.inf, np.inf, np.nan, 0.0, -0.0]]).astype(
+        "float32"
+    )
+    want = np.array(
+        [v * math.erfc(-v / math.sqrt(2)) / 2 if abs(v) < 9 else v for v in x.astype("float64")]
+    )
+    want[x == -np.inf] = 0
+    got = weft.gelu(weft.asarray(x)).numpy()
+    assert np.array_equal(np.isnan(got), np.isnan(want)) and got[x == np.inf] == np.inf
+    some = np.isfinite(x)
+    error = np.abs(np.where(some, got, 0).astype("float64") - np.where(some, want, 0))
+    assert error[some].max() < 4e-7
+    near = (x > -5) & (x < 0)
+    assert (error[near] / np.abs(want[near])).max() < 2e-5
+    assert np.array_equal(np.signbit(got[x == 0]), np.signbit(x[x == 0]))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_elu_of_positive_numbers_is_a_copy(dtype):
+    """Chunks of positive numbers are copied, others are computed; both give the same numbers."""
+    rng = np.random.default_rng(8)
+    x = rng.random(5000).astype(dtype) + np.asarray(0.1, dtype)
+    for at, value in (
+        (None, 0.0),
+        (1500, -0.5),
+        (4999, -2.0),
+        (63, 0.0),
+        (64, -0.0),
+        (2048, np.nan),
+        (3, np.inf),
+    ):
+        y = x.copy()
+        if at is not None:
+            y[at] = value
+        want = np.where(y > 0, y, np.expm1(np.minimum(y, 0)) * np.asarray(0.7, dtype))
+        got = F.elu(weft.asarray(y), 0.7).numpy()
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+        assert np.array_equal(got[y > 0], y[y > 0])
 
 
 def test_third_derivative():

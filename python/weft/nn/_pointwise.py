@@ -89,10 +89,10 @@ def _linked(function, program, args, data):
     return _core._function_tensor(function.__name__.strip("_"), data, tensors, rule, read, False)
 
 
-def pointwise(function, total=False):
+def pointwise(function, total=False, alone=False):
     """The function of arrays or tensors, which broadcast to the first one, then numbers, without intermediate arrays.
 
-    `total`: the sum of its values.
+    `total`: the sum of its values. `alone`: it is one operation, which has nothing between without a gradient.
     """
     programs = {}
     kernels = {}  # of devices with a grid
@@ -125,6 +125,11 @@ def pointwise(function, total=False):
             return plain(args)
         if not _suits(arrays):
             return elsewhere(args, arrays, numbers)
+        linked = _core.grad_enabled() and any(
+            isinstance(a, Tensor) and a.requires_grad for a in arrays
+        )
+        if alone and not linked:
+            return plain(args)
         key = tuple(a.dtype.name if isinstance(a, _ARRAYS) else a for a in args)
         program = programs.get(key)
         if program is None:
@@ -135,9 +140,6 @@ def pointwise(function, total=False):
             program = programs[key] = _Program(function, args, total)
         if program.forward is None:
             return plain(args)
-        linked = _core.grad_enabled() and any(
-            isinstance(a, Tensor) and a.requires_grad for a in arrays
-        )
         if linked and (not program.gradients or program.backward is None):
             return plain(args)
         (data,) = program.forward.run([a.data if isinstance(a, Tensor) else a for a in arrays])
@@ -150,3 +152,8 @@ def pointwise(function, total=False):
         )
 
     return call
+
+
+def operation(function):
+    """pointwise of a function that is one operation."""
+    return pointwise(function, alone=True)

@@ -8,7 +8,7 @@ import math
 import weft
 
 from .. import init as _init
-from ._pointwise import pointwise
+from ._pointwise import operation, pointwise
 from .fused import fused as _fused
 from .module import Module, Parameter
 
@@ -51,9 +51,9 @@ def _hardsigmoid(x):
     return relu6(x + 3.0) * (1.0 / 6.0)
 
 
-@pointwise
+@operation
 def _hardswish(x):
-    return x * (relu6(x + 3.0) * (1.0 / 6.0))
+    return weft.hardswish(x)
 
 
 @pointwise
@@ -68,13 +68,13 @@ def _mish(x):
 
 @pointwise
 def _celu(x, alpha):
-    return weft.relu(x) + weft.expm1(-weft.relu(-x) * (1.0 / alpha)) * alpha
+    return weft.elu(x * (1.0 / alpha), 1.0) * alpha
 
 
 @pointwise
 def _selu(x):
     alpha, scale = 1.6732632423543772, 1.0507009873554805
-    return (weft.relu(x) + weft.expm1(-weft.relu(-x)) * alpha) * scale
+    return weft.elu(x, alpha) * scale
 
 
 @pointwise

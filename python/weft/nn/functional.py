@@ -25,7 +25,7 @@ from . import pooling as _pooling
 from . import sampling as _sampling
 from . import unpooling as _unpooling
 from . import variants as _variants
-from ._pointwise import pointwise as _pointwise
+from ._pointwise import operation as _operation, pointwise as _pointwise
 from .activations import *  # noqa: F401,F403
 from .convolve import *  # noqa: F401,F403
 from .distances import *  # noqa: F401,F403
@@ -176,9 +176,9 @@ def gelu(x, approximate="none"):
     return _gelu(x)
 
 
-@_pointwise
+@_operation
 def _gelu(x):
-    return x * (weft.erf(x * (1.0 / math.sqrt(2.0))) + 1.0) * 0.5
+    return weft.gelu(x)
 
 
 @_fused()
@@ -187,9 +187,9 @@ def silu(x):
     return _silu(x)
 
 
-@_pointwise
+@_operation
 def _silu(x):
-    return x * weft.sigmoid(x)
+    return weft.silu(x)
 
 
 @_fused()
@@ -199,9 +199,9 @@ def leaky_relu(x, slope=0.01, negative_slope=None):
     return _leaky_relu(x, slope)
 
 
-@_pointwise
+@_operation
 def _leaky_relu(x, slope):
-    return weft.where(x > 0, x, x * slope)
+    return weft.leaky_relu(x, slope)
 
 
 @_fused()
@@ -212,8 +212,7 @@ def elu(x, alpha=1.0):
 
 @_pointwise
 def _elu(x, alpha):
-    below = weft.expm1(weft.minimum(x, 0.0))
-    return relu(x) + (below if alpha == 1 else below * alpha)
+    return weft.elu(x, alpha)
 
 
 @_fused()

@@ -66,8 +66,8 @@ def _distance(x, y):
 @_pair
 def _huber(x, y, delta):
     d = weft.abs(x - y)
-    near = weft.clip(d, 0.0, delta)
-    return near * near * 0.5 + (d - near) * delta
+    near = weft.minimum(d, delta)
+    return near * (d - near * 0.5)
 
 
 @_pair

@@ -55,9 +55,9 @@ Complex value_of(const Complex& x, const Complex& y) {
 }  // namespace
 
 Complex row_value(Op op, const std::vector<Complex>& in) {
-  switch (op) {
-#define UNARY(name, ...) \
-  case op_of(Row::name): \
+  switch (static_cast<int>(op)) {
+#define UNARY(name, ...)                   \
+  case static_cast<int>(op_of(Row::name)): \
     return value_of<Row_##name>(in.front(), in.back());
 #define BINARY UNARY
 #include "weft/elements/elementwise.def"

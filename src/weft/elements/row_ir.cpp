@@ -17,14 +17,14 @@ Expr convert_value(const Expr& x, Elem e) {
 
 Expr row_value(Op op, const std::vector<Expr>& in) {
   using namespace value_ir;
-  switch (op) {
+  switch (static_cast<int>(op)) {
 #define UNARY(name, rule, types, value, ...) \
-  case op_of(Row::name): {                   \
+  case static_cast<int>(op_of(Row::name)): { \
     const Expr& x = in[0];                   \
     return value;                            \
   }
 #define BINARY(name, rule, types, value, ...) \
-  case op_of(Row::name): {                    \
+  case static_cast<int>(op_of(Row::name)): {  \
     const Expr &x = in[0], &y = in[1];        \
     return value;                             \
   }

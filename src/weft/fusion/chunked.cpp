@@ -39,8 +39,19 @@ struct ChunkStep {
   Value in[3];
   alignas(16) char one[24];  // in place of the operand `single`, if any
   int single = -1;
+  Elem elem = Elem::float32;     // of a row's operands
+  bool copies_positive = false;  // dear, and of positive numbers a copy
   int out = 0;
 };
+
+/// Is a chunk of floats nothing but positive numbers? The least of one with NaN is NaN.
+bool all_positive(Elem e, const void* x, std::int64_t n) {
+  alignas(8) char least[8];
+  kernels().reduce[static_cast<int>(ReduceOp::min)][static_cast<int>(e)](n, x, least);
+  double value = 0;
+  kernels().cast[static_cast<int>(e)][static_cast<int>(Elem::float64)](1, least, &value);
+  return value > 0;
+}
 
 /// The elements of all arrays as rows without gaps.
 struct ChunkRows {
@@ -94,6 +105,8 @@ struct ChunkedMap::Impl {
     ChunkStep s;
     s.count = op.arity;
     s.row = kernels().elementwise[static_cast<int>(x->op)][static_cast<int>(kernel)];
+    s.copies_positive = op.name == "elu";
+    s.elem = kernel;
     for (int k = 0; k < op.arity; ++k) {
       const Lazy& in = x->in[static_cast<std::size_t>(k)];
       const bool number = op.arity == 2 && in->kind == LazyKind::number &&
@@ -210,6 +223,10 @@ void ChunkedMap::Impl::run_chunks(const std::vector<Feed>& feeds, const ChunkRow
          rows.out.empty() && from == to && out[k].nbytes() >= kStreamBytes &&
              reinterpret_cast<std::uintptr_t>(out[k].host()) % 64 == 0});
   }
+  // The last step writes where the only output goes.
+  const bool in_place = targets.size() == 1 && !targets[0].cast && !total && !targets[0].stream &&
+                        outputs[0].kind == Value::Kind::step &&
+                        outputs[0].index == steps.back().out;
   const std::int64_t line = std::min(kChunk, rows.length);
   const std::int64_t in_row = (rows.length + kChunk - 1) / kChunk;
   const std::int64_t room = (line * widest + 63) / 64 * 64;
@@ -266,11 +283,16 @@ void ChunkedMap::Impl::run_chunks(const std::vector<Feed>& feeds, const ChunkRow
             const void* in[3];
             for (int i = 0; i < s.count; ++i) in[i] = i == s.single ? s.one : place(s.in[i]);
             void* to = memory + s.out * room;
-            if (s.row) s.row(n, in, to);
+            if (in_place && &s == &steps.back())
+              to = targets[0].base + (begin + (rows.out.empty() ? 0 : row * rows.out[0])) *
+                                         elem_bytes(targets[0].elem);
+            if (s.copies_positive && s.single != 0 && all_positive(s.elem, in[0], n))
+              std::memmove(to, in[0], static_cast<std::size_t>(n * elem_bytes(s.elem)));
+            else if (s.row) s.row(n, in, to);
             else if (s.cast) s.cast(n, in[0], to);
             else s.select(n, static_cast<const bool*>(in[0]), in[1], in[2], to);
           }
-          for (std::size_t k = 0; k < targets.size(); ++k) {
+          for (std::size_t k = 0; k < targets.size() && !in_place; ++k) {
             const ChunkTarget& t = targets[k];
             const std::int64_t at = begin + (rows.out.empty() ? 0 : row * rows.out[k]);
             const auto* from = static_cast<const char*>(place(outputs[k]));

@@ -271,15 +271,15 @@ WEFT_BINARY_OPS(WEFT_BINARY)
 
 void row_gradient(Op op, const Lazy& g, const std::vector<Lazy>& in, const Lazy& out,
                   std::vector<Lazy>& result) {
-  switch (op) {
+  switch (static_cast<int>(op)) {
 #define UNARY(name, rule, types, value, grad, domain, sentence) \
-  case op_of(Row::name): {                                      \
+  case static_cast<int>(op_of(Row::name)): {                    \
     [[maybe_unused]] const Lazy& x = in[0];                     \
     result[0] = grad;                                           \
     return;                                                     \
   }
 #define BINARY(name, rule, types, value, gx, gy, domain, sentence) \
-  case op_of(Row::name): {                                         \
+  case static_cast<int>(op_of(Row::name)): {                       \
     [[maybe_unused]] const Lazy &x = in[0], &y = in[1];            \
     if (x->kind != LazyKind::number) result[0] = gx;               \
     if (y->kind != LazyKind::number) result[1] = gy;               \
