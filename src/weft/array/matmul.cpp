@@ -143,7 +143,9 @@ void host_product(Elem kernel, NDArray a, NDArray b, const NDArray& out, const D
   }
   const bool vector = is_complex(kernel) && n == 1 && a_runs && m > 1 && k > 1;
   // What expanding takes has to be earned by enough rows.
-  const bool blocked = is_complex(kernel) && n > 1 && (m >= 16 || (m >= 8 && n <= m));
+  const bool thin = is_complex(kernel) && m <= 64 && m < n && b.strides()[b.ndim() - 1] == 1 &&
+                    n * k >= kThinWork / 2;
+  const bool blocked = is_complex(kernel) && n > 1 && !thin && (m >= 16 || (m >= 8 && n <= m));
   if (blocked && !a_runs) a = a.contiguous();
   a = a.broadcast_to(shape_a);
   b = b.broadcast_to(shape_b);
@@ -159,7 +161,7 @@ void host_product(Elem kernel, NDArray a, NDArray b, const NDArray& out, const D
     b = b.transpose(-1, -2);
   }
   if (b.strides()[last] != 1) b = b.contiguous();
-  if (is_complex(kernel) && m < 16 && n * k >= kThinWork / 2) {
+  if (thin || (is_complex(kernel) && m < 16 && n * k >= kThinWork / 2)) {
     if (kernel == Elem::complex64)
       return batches<std::complex<float>>(thin_complex<float>, a, b, out, m, n, k);
     return batches<std::complex<double>>(thin_complex<double>, a, b, out, m, n, k);

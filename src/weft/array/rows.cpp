@@ -3,11 +3,13 @@
 // row; devices: rows that fit a block's registers), else composed of reductions and maps.
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "weft/array/nest.h"
 #include "weft/array/on_device.h"
 #include "weft/array/ops.h"
+#include "weft/array/row_gradients.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
@@ -212,6 +214,50 @@ NDArray layer_norm(const NDArray& x, const NDArray& scale, const NDArray& shift,
   }
   const NDArray* in[3] = {&x, &scale, &shift};
   return apply_rows(RowKernel::layer_norm, in, eps);
+}
+
+std::array<NDArray, 3> layer_norm_gradients(const NDArray& x, const NDArray& scale,
+                                            const NDArray& g, double eps) {
+  const Elem e = x.elem();
+  const Dims& shape = x.shape();
+  const std::int64_t n = shape[x.ndim() - 1], rows = x.size() / n;
+  const auto at = static_cast<std::size_t>(e);
+  const auto row_kernel = [&](RowKernel k) { return kernels().row[static_cast<int>(k)][at]; };
+  const RowFn normalise = row_kernel(RowKernel::layer_norm),
+              differentiate = row_kernel(RowKernel::layer_norm_gradient);
+  const ElementwiseFn times = kernels().elementwise[static_cast<std::size_t>(Op::multiply)][at];
+  const AccumulateFn add = kernels().accumulate[static_cast<std::size_t>(ReduceOp::sum)][at];
+  const NDArray in = x.contiguous(), dy = g.contiguous(), w = scale.contiguous();
+  const NDArray one = full(x.device(), e, Dims{n}, Scalar(1.0)),
+                zero = full(x.device(), e, Dims{n}, Scalar(0.0));
+  const NDArray out = NDArray::empty(x.device(), e, shape);
+  // Sums of a fixed number of rows, joined in order: threads do not change them.
+  constexpr std::int64_t kRows = 64;
+  const std::int64_t groups = (rows + kRows - 1) / kRows, bytes = n * elem_bytes(e);
+  const NDArray sums[2] = {full(x.device(), e, Dims{groups, n}, Scalar(0.0)),
+                           full(x.device(), e, Dims{groups, n}, Scalar(0.0))};
+  runtime::Pool::shared().parallel_for(groups, 1, [&](std::int64_t group, std::int64_t end) {
+    const NDArray held = NDArray::empty(x.device(), e, Dims{n});
+    for (; group < end; ++group) {
+      char *const to_scale = sums[0].host() + group * bytes, *const to_shift =
+                                                                 sums[1].host() + group * bytes;
+      for (std::int64_t r = group * kRows; r < std::min(rows, (group + 1) * kRows); ++r) {
+        const char *from = in.host() + r * bytes, *dy_row = dy.host() + r * bytes;
+        const void* scaled[2] = {dy_row, w.host()};
+        times(n, scaled, held.host());
+        const void* both[2] = {from, held.host()};
+        differentiate(n, both, out.host() + r * bytes, eps);
+        const void* plain[3] = {from, one.host(), zero.host()};
+        normalise(n, plain, held.host(), eps);
+        const void* weighed[2] = {dy_row, held.host()};
+        times(n, weighed, held.host());
+        add(n, held.host(), to_scale);
+        add(n, dy_row, to_shift);
+      }
+    }
+  });
+  const Axes first{false, Dims{0}};
+  return {out, reduce(ReduceOp::sum, sums[0], first), reduce(ReduceOp::sum, sums[1], first)};
 }
 
 }  // namespace weft

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "weft/array/known.h"
+#include "weft/array/row_gradients.h"
 #include "weft/autograd/tensor.h"
 #include "weft/devices/dispatch.h"
 #include "weft/devices/grid.h"
@@ -523,8 +524,16 @@ Tensor layer_norm(const Tensor& x, const Tensor& scale, const Tensor& shift, dou
         const Tensor &g = c.g, &in = c.x[0], &w = c.x[1];
         const Axes last{false, Dims{-1}};
         std::vector<Tensor> out(3);
-        Tensor gs = g * w;
         const NDArray &own = in.data(), &dy = g.data();
+        if (!linked(c) && own.on_host() &&
+            (own.elem() == Elem::float32 || own.elem() == Elem::float64) &&
+            own.elem() == dy.elem() && own.elem() == w.elem() && own.shape() == dy.shape() &&
+            own.size() > 0) {
+          auto found = layer_norm_gradients(own, w.data(), dy, eps);
+          for (std::size_t k = 0; k < 3; ++k) out[k] = Tensor(std::move(found[k]));
+          return out;
+        }
+        Tensor gs = g * w;
         if (!linked(c) && !own.on_host() && own.elem() == dy.elem() && own.shape() == dy.shape() &&
             is_real_float(own.elem()) && !is_float8(own.elem()) && own.size() > 0 &&
             w.ndim() == 1 && device::row_kernel_fits(own.device(), own.shape()[own.ndim() - 1])) {
