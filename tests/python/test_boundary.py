@@ -12,7 +12,7 @@ import weakref
 
 import pytest
 import weft
-from weft import _boundary, _core, _torch_names, ir
+from weft import _boundary, _core, _manners, _torch_names, ir
 from weft import script as T
 from weft._errors import NotExchanged
 
@@ -115,6 +115,18 @@ def test_errors_of_the_callers_functions_stay_his():
     # A library between is not the caller's.
     error = refused(_boundary.public(RAISES.calls), lambda_of_a_library())
     assert error.code == "python.arguments"
+
+
+def test_only_functions_of_weft_are_called_again_in_numpys_manner(monkeypatch):
+    asked = []
+    monkeypatch.setattr(_manners, "retried", lambda function, *rest: asked.append(function))
+    refused(_boundary.public(RAISES.raising), TypeError("t"))
+    assert asked == [RAISES.raising]
+    refused(_boundary.public(RAISES.Box.method, "Box", "method"), 1, "a")  # a method
+    refused(_boundary.public(RAISES.Box, name="Box"), "a")  # no function of Python
+    with pytest.raises(KeyError):
+        _boundary.public(RAISES.calls)(lambda: {}["theirs"])  # what the caller's function raised
+    assert asked == [RAISES.raising]
 
 
 def lambda_of_a_library():

@@ -3,6 +3,7 @@
 
 #include "weft/base/error.h"
 #include "weft/ir/build.h"
+#include "weft/ir/instantiate.h"
 
 namespace weft::ir {
 
@@ -542,6 +543,12 @@ Stmt replace_buffers(const Stmt& s, const BufferMap& map) { return ReplaceBuffer
 Expr replace_buffers(const Expr& e, const BufferMap& map) { return ReplaceBuffers(map).rewrite(e); }
 
 Stmt deep_copy(const Stmt& s) { return DeepCopy().rewrite(s); }
+
+Stmt instantiate(const Stmt& s, VarMap vars, BufferMap buffers) {
+  DeepCopy copier;
+  copier.vars = std::move(vars), copier.buffers = std::move(buffers);
+  return copier.rewrite(s);
+}
 
 PrimFunc deep_copy(const PrimFunc& f) {
   DeepCopy copier;

@@ -12,6 +12,7 @@
 #include "weft/ir/visit.h"
 #include "weft/pass/check_bounds.h"
 #include "weft/pass/check_races.h"
+#include "weft/pass/inline_calls.h"
 #include "weft/pass/share_storage.h"
 #include "weft/pass/validate.h"
 #include "weft/rules/grid.h"
@@ -93,7 +94,8 @@ Ref<runtime::Module> build_fresh(const ir::IRModule& m, const Target& target,
     if (m->functions.empty())
       throw Error(ErrorKind::value, "build.empty",
                   cat("the module for ", target.text(), " has no functions"));
-    for (const auto& [name, function] : m->functions) {
+    const ir::IRModule whole = pass::inline_calls(m);
+    for (const auto& [name, function] : whole->functions) {
       ir::PrimFunc f = function;
       if (f->name != name) {
         auto renamed = ir::edit(f);
@@ -189,7 +191,14 @@ Ref<runtime::Module> build(const ir::IRModule& m, std::string_view target_text,
 Verdict accepts(const ir::IRModule& m, std::string_view target_text) {
   const Target target = Target::parse(target_text);
   const Backend& backend = find_backend(target.name);
-  for (const auto& [name, f] : m->functions) {
+  ir::IRModule whole;
+  try {
+    whole = pass::inline_calls(m);
+  } catch (const Error& e) {
+    if (e.kind() == ErrorKind::internal) throw;
+    return e.refusal();
+  }
+  for (const auto& [name, f] : whole->functions) {
     if (Verdict bad = ir::verify(f)) return bad;
     try {
       pass::check_bounds(f);
