@@ -33,7 +33,7 @@ class M:
                 y[v] = y[v] + t[v, w]
 
     @T.prim_func
-    def any_rows(x: T.Buffer((n, m), "float32"), y: T.Buffer((n,), "float32")):
+    def any_rows(x: T.Buffer(("n", "m"), "float32"), y: T.Buffer(("n",), "float32")):
         s = T.alloc_buffer((n, m), "float32")
         for i, j in T.grid(n, m):
             with T.block("copy"):
@@ -151,7 +151,7 @@ def test_extents_come_from_the_callers_arrays(target):
     program = weft.script.from_source(
         HEAD[: HEAD.index("    @T.prim_func\n    def main")]
         + """    @T.prim_func
-    def main(A: T.Buffer((n, m), "float32"), B: T.Buffer((n,), "float32"), C: T.Buffer((6, 2), "float32"), D: T.Buffer((6,), "float32")):
+    def main(A: T.Buffer(("n", "m"), "float32"), B: T.Buffer(("n",), "float32"), C: T.Buffer((6, 2), "float32"), D: T.Buffer((6,), "float32")):
         any_rows(A, B)
         any_rows(C, D)
 """
@@ -160,7 +160,10 @@ def test_extents_come_from_the_callers_arrays(target):
     rng = np.random.default_rng(3)
     for n, m in ((3, 4), (7, 1), (1, 9)):
         a, c = rng.random((n, m), "float32"), rng.random((6, 2), "float32")
-        given = [weft.asarray(x, device=device) for x in (a, np.zeros(n, "float32"), c, np.zeros(6, "float32"))]
+        given = [
+            weft.asarray(x, device=device)
+            for x in (a, np.zeros(n, "float32"), c, np.zeros(6, "float32"))
+        ]
         built["main"](*given)
         assert np.array_equal(given[1].numpy(), (a + np.float32(1)).max(1))
         assert np.array_equal(given[3].numpy(), (c + np.float32(1)).max(1))
@@ -213,7 +216,7 @@ MATCHED = """
         x[1] = T.float32(9)
 
     @T.prim_func
-    def rows(A: T.Buffer((4, 5), "float32", strides=(s, 1)), B: T.Buffer((4, 3), "float32")):
+    def rows(A: T.Buffer((4, 5), "float32", strides=("s", 1)), B: T.Buffer((4, 3), "float32")):
 """
 CLASS = "@T.ir_module\nclass M:"
 
@@ -225,10 +228,18 @@ def test_regions_and_strides_need_the_callers_shape():
     ):
         error = refused(weft.Error, code, weft.build, module(body, CLASS + MATCHED), target="cpu")
         assert error.help or "strides" in str(error)
-    compact = CLASS + MATCHED.replace(', strides=(s, 1)), B', "), B")
-    error = refused(weft.Error, "lower.call.region", weft.build, module("T.call('matched', T.address_of(A[0, 1]))", compact), target="cpu")
+    compact = CLASS + MATCHED.replace(', strides=("s", 1)), B', "), B")
+    error = refused(
+        weft.Error,
+        "lower.call.region",
+        weft.build,
+        module("T.call('matched', T.address_of(A[0, 1]))", compact),
+        target="cpu",
+    )
     assert "trailing dimensions" in error.help
-    built = weft.build(module("T.call('matched', T.address_of(B[2, 0]))", CLASS + MATCHED), target="cpu")
+    built = weft.build(
+        module("T.call('matched', T.address_of(B[2, 0]))", CLASS + MATCHED), target="cpu"
+    )
     b = weft.zeros((4, 3))
     built["rows"](weft.zeros((4, 5)), b)
     assert b.numpy().sum(1).tolist() == [0, 0, 24, 24]

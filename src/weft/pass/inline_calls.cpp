@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/pass/inline_calls.h"
 
+#include <utility>
+
 #include "weft/arith/analyzer.h"
 #include "weft/base/error.h"
 #include "weft/ir/build.h"
@@ -53,9 +55,9 @@ Exprs compact_strides(const Exprs& shape) {
 /// Where a parameter lies in the caller's buffer.
 struct Part {
   Buffer source;
-  Exprs start;     // aligned: indices of its first element
+  Exprs start;  // aligned: indices of its first element
   bool aligned = false;
-  Expr offset;     // otherwise: elements before its first one
+  Expr offset;  // otherwise: elements before its first one
 };
 
 /// Accesses of parameters become accesses of the caller's buffers.
@@ -162,7 +164,10 @@ class Inliner;
 /// The calls of one function.
 class Caller final : public Rewriter {
  public:
-  Caller(Inliner& inliner, const PrimFunc& f) : inliner_(inliner), root_(f->body.get()) {}
+  Caller(Inliner& inliner, const PrimFunc& f) : inliner_(inliner), root_(f->body.get()) {
+    const auto* root = as<BlockRealizeNode>(f->body);
+    shared_ = root && root->block->iters.empty();
+  }
   Stmt rewrite(const Stmt& s) override;
   using Rewriter::rewrite;
   std::vector<Buffer> hoisted;  // memory of called functions, for the root block
@@ -181,17 +186,19 @@ class Caller final : public Rewriter {
     const auto* loop = as<ForNode>(s);
     arith::Analyzer::Scope scope(known_);
     known_.bind(loop->var, Range{loop->min, loop->extent});
-    return within(loop->var, [&] { return Rewriter::rewrite_for(s); });
+    inner_.insert(loop->var.get());
+    const bool one = loop->for_kind == ForKind::serial || loop->for_kind == ForKind::unrolled;
+    return within(one, [&] { return Rewriter::rewrite_for(s); });
   }
   Stmt rewrite_block_realize(const Stmt& s) override;
 
  private:
+  /// What stands inside a statement, of which one or several points run at a time.
   template <typename Run>
-  Stmt within(const Var& v, const Run& run) {
-    ++depth_;
-    inner_.insert(v.get());
+  Stmt within(bool one, const Run& run) {
+    const bool before = std::exchange(shared_, shared_ && one);
     Stmt out = run();
-    --depth_;
+    shared_ = before;
     return out;
   }
   Stmt expand(const CallNode* call);
@@ -201,7 +208,8 @@ class Caller final : public Rewriter {
   const StmtNode* root_;
   arith::Analyzer known_;
   std::unordered_set<const VarNode*> inner_;  // variables of loops and lets
-  int depth_ = 0, iterators_ = 0, calls_ = 0;
+  bool shared_;  // whether nothing around runs at several points at a time
+  int iterators_ = 0, calls_ = 0;
 };
 
 class Inliner {
@@ -214,8 +222,7 @@ class Inliner {
       if (open_[i] != name) continue;
       std::vector<std::string> round(open_.begin() + static_cast<std::ptrdiff_t>(i), open_.end());
       round.push_back(name);
-      throw Error(ErrorKind::lower, "lower.call.recursive",
-                  cat("\"", name, "\" calls itself"))
+      throw Error(ErrorKind::lower, "lower.call.recursive", cat("\"", name, "\" calls itself"))
           .note(cat("calls: ", join(round, " -> ")))
           .help("write it as a loop; the target ref interprets recursion");
     }
@@ -247,18 +254,11 @@ Stmt Caller::rewrite(const Stmt& s) {
     case StmtKind::evaluate:
       if (const CallNode* call = function_call(as<EvaluateNode>(s)->value)) return expand(call);
       break;
-    case StmtKind::let:
-      return within(as<LetStmtNode>(s)->var, [&] { return Rewriter::rewrite(s); });
+    case StmtKind::let: inner_.insert(as<LetStmtNode>(s)->var.get()); break;
     case StmtKind::launch:
       for (const LaunchAxis& axis : as<LaunchNode>(s)->axes) inner_.insert(axis.var.get());
       [[fallthrough]];
-    case StmtKind::while_:
-    case StmtKind::async: {
-      ++depth_;
-      Stmt out = Rewriter::rewrite(s);
-      --depth_;
-      return out;
-    }
+    case StmtKind::async: return within(false, [&] { return Rewriter::rewrite(s); });
     default: break;
   }
   return Rewriter::rewrite(s);
@@ -271,9 +271,9 @@ Stmt Caller::rewrite_block_realize(const Stmt& s) {
   arith::Analyzer::Scope scope(known_);
   for (const IterVar& iter : block->iters) known_.bind(iter.var, iter.dom);
   const int before = calls_, iterators = block->iters.empty() ? 0 : 1;
-  ++depth_, iterators_ += iterators;
-  Stmt out = Rewriter::rewrite_block_realize(s);
-  --depth_, iterators_ -= iterators;
+  iterators_ += iterators;
+  Stmt out = within(iterators == 0, [&] { return Rewriter::rewrite_block_realize(s); });
+  iterators_ -= iterators;
   if (calls_ == before) return out;
   // The block touches what the called function touches.
   const auto* now = as<BlockRealizeNode>(out);
@@ -329,8 +329,8 @@ Part Caller::part_of(const Buffer& b, const Exprs& shape, const LoadNode* at,
     part.offset = part.offset + part.start[d] * strides[d];
   const Expr need = product(shape), there = product(around) - part.offset;
   if (known_.prove(le(need, there))) return part;
-  const std::string what = cat("\"", b->name, "\" needs ", print(known_.simplify(need)), " elements of \"",
-                               part.source->name, "\", but ");
+  const std::string what = cat("\"", b->name, "\" needs ", print(known_.simplify(need)),
+                               " elements of \"", part.source->name, "\", but ");
   if (known_.prove(gt(need, there))) {
     throw Error(ErrorKind::verify, "verify.bounds",
                 cat(what, "only ", print(known_.simplify(there)), " follow"));
@@ -347,6 +347,7 @@ Stmt Caller::expand(const CallNode* call) {
     Expr e = rewrite(given);
     if (!reads_memory(e)) return e;
     lets.emplace_back(make_var("argument", e->dtype), e);
+    inner_.insert(lets.back().first.get());
     return Expr(lets.back().first);
   };
   VarMap vars;
@@ -357,9 +358,9 @@ Stmt Caller::expand(const CallNode* call) {
     const auto* c = as<CallNode>(call->args[k]);
     const auto* l = c && c->op == "address_of" ? as<LoadNode>(c->args[0]) : nullptr;
     if (bool(l) != bool(p.buffer)) {
-      throw misfit(f->name, k, cat(l ? "is an address, but \"" : "is a number, but \"",
-                                   l ? p.var->name : p.buffer->name,
-                                   l ? "\" is a number" : "\" is a tensor"));
+      throw misfit(f->name, k,
+                   cat(l ? "is an address, but \"" : "is a number, but \"",
+                       l ? p.var->name : p.buffer->name, l ? "\" is a number" : "\" is a tensor"));
     }
     if (!l) {
       Expr e = settled(scalar_argument(f->name, k, p.var->dtype, call->args[k]));
@@ -368,8 +369,9 @@ Stmt Caller::expand(const CallNode* call) {
       continue;
     }
     if (l->buffer->dtype != p.buffer->dtype) {
-      throw misfit(f->name, k, cat("holds ", to_string(l->buffer->dtype), ", but \"",
-                                   p.buffer->name, "\" holds ", to_string(p.buffer->dtype)));
+      throw misfit(f->name, k,
+                   cat("holds ", to_string(l->buffer->dtype), ", but \"", p.buffer->name,
+                       "\" holds ", to_string(p.buffer->dtype)));
     }
     Exprs indices;
     for (const Expr& e : l->indices) {
@@ -390,9 +392,9 @@ Stmt Caller::expand(const CallNode* call) {
         const auto* v = as<VarNode>(list[d]);
         if (!v || vars.count(v)) continue;
         if (!whole) {
-          throw misfit(f->name, k, cat("is a part of \"", source->name,
-                                       "\", which does not define the ", what, " \"", v->name,
-                                       "\" of \"", b->name, "\""))
+          throw misfit(f->name, k,
+                       cat("is a part of \"", source->name, "\", which does not define the ", what,
+                           " \"", v->name, "\" of \"", b->name, "\""))
               .help("pass a whole buffer of as many dimensions");
         }
         vars[v] = cast(v->dtype, values[d]);
@@ -414,8 +416,10 @@ Stmt Caller::expand(const CallNode* call) {
     Part part = part_of(b, placed->shape, addresses[k].get(), checks);
     const Exprs own = strides_of(part.source), other = compact_strides(placed->shape);
     for (std::size_t d = 0; d < b->strides.size(); ++d) {
-      const std::size_t lead = part.source->ndim() - (part.aligned ? b->ndim() : part.source->ndim());
-      if (known_.prove_equal(substitute(b->strides[d], vars), part.aligned ? own[lead + d] : other[d]))
+      const std::size_t lead =
+          part.source->ndim() - (part.aligned ? b->ndim() : part.source->ndim());
+      if (known_.prove_equal(substitute(b->strides[d], vars),
+                             part.aligned ? own[lead + d] : other[d]))
         continue;
       throw misfit(f->name, k, cat("has other strides than \"", b->name, "\" declares"));
     }
@@ -431,15 +435,18 @@ Stmt Caller::expand(const CallNode* call) {
     kept.emplace_back(placed);
   }
   Stmt body = Redirect(parts).rewrite(instantiate(f->body, vars, same));
-  if (!outside || !lets.empty() || iterators_ > 0) {
-    body = without_blocks(body);
-  } else if (const auto* realize = as<BlockRealizeNode>(body);
-             realize && realize->block->iters.empty() && realize->block->match_buffers.empty() &&
-             (depth_ == 0 || realize->block->alloc_buffers.empty())) {
-    const std::vector<Buffer>& own = realize->block->alloc_buffers;
-    hoisted.insert(hoisted.end(), own.begin(), own.end());
-    body = realize->block->body;
+  const auto* realize = as<BlockRealizeNode>(body);
+  if (realize && realize->block->iters.empty() && realize->block->match_buffers.empty()) {
+    // One memory does for all iterations, unless they run side by side.
+    std::vector<Buffer> own = realize->block->alloc_buffers;
+    bool lasts = shared_;
+    for (const Buffer& b : own) {
+      for (const Expr& e : b->shape) lasts = lasts && !uses_any(e, inner_);
+    }
+    if (lasts) hoisted.insert(hoisted.end(), own.begin(), own.end());
+    if (lasts || own.empty()) body = realize->block->body;
   }
+  if (!outside || iterators_ > 0) body = without_blocks(body);
   checks.push_back(std::move(body));
   Stmt out = seq(std::move(checks));
   for (std::size_t i = lets.size(); i-- > 0;) out = let_stmt(lets[i].first, lets[i].second, out);
