@@ -123,7 +123,8 @@ def interp(x, xp, fp, left=None, right=None):
     x0, x1, y0, y1 = pick(xp, at), pick(xp, after), pick(fp, at), pick(fp, after)
     wide = plain(x1) == plain(x0)
     out = y0 + (y1 - y0) * ((x - x0) / weft.where(wide, 1.0, x1 - x0))
-    out = weft.where(p <= plain(xp)[0], fp[0], weft.where(p >= plain(xp)[n - 1], fp[n - 1], out))
+    # Of points that meet the last one counts.
+    out = weft.where(p >= plain(xp)[n - 1], fp[n - 1], weft.where(p <= plain(xp)[0], y0, out))
     out = weft.where(p < plain(xp)[0], fp[0] if left is None else left, out)
     out = weft.where(p > plain(xp)[n - 1], fp[n - 1] if right is None else right, out)
     return weft.where(weft.isnan(p), math.nan, out)
