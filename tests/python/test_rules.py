@@ -220,3 +220,23 @@ def test_nan_infinity_and_ties(device, dtype):
             )
     edge = np.full((9,), np.iinfo("int64").min)
     assert weft.argmax(weft.asarray(edge, device=device)).numpy() == 0
+
+
+@pytest.mark.parametrize("batches", [(), (3,), (2, 3)])
+@pytest.mark.parametrize("shared", [False, True])
+def test_products_of_16_bits_go_to_tensor_cores(batches, shared):
+    """Rows and columns are found whatever batches there are; `shared`: the second operand is the same for all of them."""
+    m, n, k = 200, 136, 96
+    a = te.placeholder((*batches, m, k), "float16", name="A")
+    b = te.placeholder((k, n) if shared else (*batches, k, n), "float16", name="B")
+    r = te.reduce_axis((0, k), name="r")
+
+    def body(*at):
+        *batch, i, j = at
+        second = b[r, j] if shared else b[(*batch, r, j)]
+        return te.sum(a[(*batch, i, r)].astype("float32") * second.astype("float32"), axis=r)
+
+    f = te.create_prim_func([a, b, te.compute((*batches, m, n), body, name="C")])
+    built = weft.build(f, target="cuda:arch=sm_90", tuned=False)
+    assert "gemm_tensor_core" in str(built.notes)
+    assert "weft_tile_multiply_" in built.source()

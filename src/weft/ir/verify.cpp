@@ -294,10 +294,14 @@ class Verifier {
     }
     if (!module_) return;  // a function of a module that is not at hand
     PrimFunc f = module_->find(c->op);
-    need(bool(f), e, "call.unknown",
-         cat("\"", c->op, "\" is neither an intrinsic nor a function of the module"));
-    need(f->params.size() == c->args.size(), e, "call.arity",
-         cat("\"", c->op, "\" takes ", f->params.size(), " arguments, not ", c->args.size()));
+    if (!f)
+      fail(e.get(), "call.unknown",
+           cat("\"", c->op, "\" is neither an intrinsic nor a function of the module"),
+           "write the function into the same module, or take one of docs/reference/script.md");
+    if (f->params.size() != c->args.size())
+      fail(e.get(), "call.arity",
+           cat("\"", c->op, "\" takes ", f->params.size(), " arguments, not ", c->args.size()),
+           "pass one argument for each parameter of the function");
   }
 
   void access(const Buffer& b, const Exprs& indices, DType type, const void* culprit,
