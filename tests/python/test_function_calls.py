@@ -189,7 +189,7 @@ def test_what_cannot_stand_in_place_is_refused_by_name():
         ("main(A, B, N, k)", "lower.call.recursive", '"main" calls itself'),
         ("N[0] = T.Cast('int64', T.call('bump', N, k))", "lower.call.value", 'the call of "bump" is part of an expression'),
         ("bump(N, N)", "lower.call.argument", 'argument 1 of the call of "bump" is an address, but "by" is a number'),
-        ("bump(k, k)", "lower.call.argument", 'argument 0 of the call of "bump" is a number, but "n" is a tensor'),
+        ("bump(k, k)", "lower.call.argument", 'argument 0 of the call of "bump" is a value of type int64, but "n" is a tensor'),
         ("bump(N, T.float32(3))", "lower.call.argument", "is float32, but the parameter is int64"),
         ("bump(A, k)", "lower.call.argument", 'holds float32, but "n" holds int64'),
         ("T.call('any_rows', T.address_of(A[0, 1, 0]), B)", "lower.call.argument", 'does not define the extent "n" of "x"'),

@@ -240,3 +240,10 @@ def test_products_of_16_bits_go_to_tensor_cores(batches, shared):
     built = weft.build(f, target="cuda:arch=sm_90", tuned=False)
     assert "gemm_tensor_core" in str(built.notes)
     assert "weft_tile_multiply_" in built.source()
+
+
+@pytest.mark.parametrize(("n", "vectors"), [(1000, False), (8000, False), (1 << 20, True)])
+def test_elementwise_takes_vectors_where_all_processors_have_threads(n, vectors):
+    x = te.placeholder((n,), "float32", name="X")
+    f = te.create_prim_func([x, te.compute((n,), lambda i: x[i] * 2, name="Y")])
+    assert ("float4" in weft.build(f, target="cuda:arch=sm_90", tuned=False).source()) == vectors

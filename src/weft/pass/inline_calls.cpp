@@ -358,9 +358,11 @@ Stmt Caller::expand(const CallNode* call) {
     const auto* c = as<CallNode>(call->args[k]);
     const auto* l = c && c->op == "address_of" ? as<LoadNode>(c->args[0]) : nullptr;
     if (bool(l) != bool(p.buffer)) {
+      const std::string found =
+          l ? std::string("an address") : cat("a value of type ", to_string(call->args[k]->dtype));
       throw misfit(f->name, k,
-                   cat(l ? "is an address, but \"" : "is a number, but \"",
-                       l ? p.var->name : p.buffer->name, l ? "\" is a number" : "\" is a tensor"));
+                   cat("is ", found, ", but \"", l ? p.var->name : p.buffer->name, "\" is a ",
+                       l ? "number" : "tensor"));
     }
     if (!l) {
       Expr e = settled(scalar_argument(f->name, k, p.var->dtype, call->args[k]));
