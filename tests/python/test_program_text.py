@@ -107,3 +107,26 @@ class Twice:
 def test_a_class_is_read_from_its_decorator():
     """Before Python 3.11 the frame that decorates a class is at the line of the class."""
     assert "A[v] * T.float32(2)" in str(Twice) and list(Twice.functions) == ["main"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "T.float32(a)",
+        "a.astype('float32')",
+        "T.Cast('float32', a)",
+        "T.Cast('handle', n)",
+        "a + n",
+        "a < n",
+    ],
+)
+def test_handles_are_no_numbers(value):
+    text = f"""
+@T.prim_func
+def main(a: T.handle, n: T.int32, B: T.Buffer((4,), "float32")):
+    X = T.match_buffer(a, (4,), "int32")
+    T.evaluate({value})
+"""
+    with pytest.raises(weft.Error, match="handle") as caught:
+        weft.script.from_source(text)
+    assert caught.value.code == "parse.types"

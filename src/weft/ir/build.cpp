@@ -205,6 +205,10 @@ Expr cast(DType type, Expr value) {
     bad_types("cast", value->dtype, type);
   }
   if (value->dtype == type) return value;
+  if (value->dtype.is_handle() || type.is_handle())
+    throw Error(ErrorKind::dtype, "ir.build.types",
+                cat("cannot cast ", to_string(value->dtype), " to ", to_string(type)))
+        .help("handles are parameters only: read an element of the buffer that matches it");
   if (const auto* i = as<IntImmNode>(value)) {
     if (type.is_float()) {
       double v = i->dtype.is_uint() ? static_cast<double>(static_cast<std::uint64_t>(i->value))

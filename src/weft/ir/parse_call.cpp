@@ -263,7 +263,7 @@ Value Builder::script_call(const Node& n, const std::string& name) {
            cat("a cast from ", to_string(e->dtype), " to ", to_string(t),
                " changes the number of lanes"));
     if (e->dtype.lanes > 1 && t.lanes == 1) t = t.with_lanes(e->dtype.lanes);
-    if (e->dtype.lanes != t.lanes || e->dtype.is_handle())
+    if (e->dtype.lanes != t.lanes || e->dtype.is_handle() || t.is_handle())
       fail(n, "types", cat("cannot cast ", to_string(e->dtype), " to ", to_string(t)));
     return Value::of(make_ref<const CastNode>(t, std::move(e)));
   }
