@@ -4,6 +4,8 @@
 import numpy as np
 import pytest
 import weft
+from present import built
+from weft import te
 
 
 def tensor(values, dtype="float64"):
@@ -25,3 +27,52 @@ def test_interp_with_points_that_meet_has_finite_gradients(points, values, of_va
     y.sum().backward()
     assert x.grad.tolist() == [0.0] * 4
     assert fp.grad.tolist() == of_values
+
+
+def test_the_first_nan_of_a_window_gets_the_gradient():
+    for dtype in ("float32", "float64"):
+        x = tensor([[[[1.0, np.nan, np.nan, 2.0], [0.0, 5.0, 5.0, 1.0]]]], dtype)
+        weft.nn.functional.max_pool2d(x, (2, 4)).sum().backward()
+        assert x.grad.tolist() == [[[[0, 1, 0, 0], [0, 0, 0, 0]]]]
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_columns_of_16_bits_times_a_vector(dtype):
+    rng = np.random.default_rng(5)
+    a, x = rng.integers(-3, 4, (29, 70)), rng.integers(-3, 4, 29)
+    got = weft.asarray(a).astype(dtype).T @ weft.asarray(x).astype(dtype)
+    assert got.astype("float64").tolist() == (a.T @ x).tolist()
+
+
+@pytest.mark.parametrize("axis", range(3))
+def test_concat_of_turned_arrays(axis):
+    rng = np.random.default_rng(6)
+    for order in ((1, 2, 0), (2, 0, 1), (0, 2, 1)):
+        a, b = (rng.integers(0, 99, (4, 4, 4)) for _ in range(2))
+        got = weft.concat([weft.permute_dims(weft.asarray(x), order) for x in (a, b)], axis=axis)
+        want = np.concatenate([a.transpose(order), b.transpose(order)], axis)
+        assert np.array_equal(got.numpy(), want), order
+
+
+def test_nan_with_low_bits_stays_nan_in_bfloat16():
+    n = 8
+    x = te.placeholder((n,), "float32", name="X")
+    y = te.compute((n,), lambda i: x[i].astype("bfloat16"), name="Y")
+    f = te.create_prim_func([x, y])
+    bits = np.array(
+        [0x7F800001, 0xFF800001, 0x7F80FFFF, 0x7FC00000, 0x3F800000, 0x7F800000, 1, 0xFF80FFFF],
+        "uint32",
+    )
+    for target in ("cpu", "c"):
+        out = weft.zeros((n,), dtype="bfloat16")
+        weft.build(f, target=target)["main"](weft.asarray(bits.view("float32")), out)
+        got = out.astype("float32").numpy()
+        assert np.array_equal(np.isnan(got), np.isnan(bits.view("float32"))), target
+
+
+@pytest.mark.parametrize("name", ["qpu", "wse:4x4"])
+def test_positions_from_both_ends_on_machines(name):
+    built(name.partition(":")[0])
+    x = weft.asarray(np.arange(6, dtype="float32"), device=name)
+    at = weft.asarray(np.array([-1, 2, -6, 0], "int32"), device=name)
+    assert x[at].numpy().tolist() == [5, 2, 0, 0]
