@@ -76,3 +76,29 @@ def test_positions_from_both_ends_on_machines(name):
     x = weft.asarray(np.arange(6, dtype="float32"), device=name)
     at = weft.asarray(np.array([-1, 2, -6, 0], "int32"), device=name)
     assert x[at].numpy().tolist() == [5, 2, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("blocks", "threads", "most"), [(70000, 1024, None), (2, 1025, 1024), (2**31, 1, 2**31 - 1)]
+)
+def test_axes_of_metal_have_their_own_limits(blocks, threads, most):
+    built("metal")
+    n = blocks * threads
+    program = weft.script.from_source(f"""
+@T.prim_func
+def main(X: T.Buffer(({n},), "float32")):
+    for i in T.thread_binding({blocks}, thread="blockIdx.x"):
+        for j in T.thread_binding({threads}, thread="threadIdx.x"):
+            with T.block("b"):
+                v = T.axis.spatial({n}, T.Cast("int64", i) * {threads} + j)
+                X[v] = X[v] * T.float32(2)
+""")
+    if most is None:
+        assert "kernel void" in weft.build(program, target="metal").source()
+        return
+    refused = weft.accepts(program, "metal")
+    if refused is None:
+        with pytest.raises(weft.Error) as caught:
+            weft.build(program, target="metal")
+        refused = caught.value
+    assert refused.code == "lower.axis.limit" and str(most) in refused.message
