@@ -102,3 +102,20 @@ def main(X: T.Buffer(({n},), "float32")):
             weft.build(program, target="metal")
         refused = caught.value
     assert refused.code == "lower.axis.limit" and str(most) in refused.message
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu", "c", "opencl"])
+def test_loops_that_end_beyond_32_bits(target):
+    built(target)
+    if not weft.device(target).available:
+        pytest.skip(weft.device(target).reason)
+    first = 2**31 - 8
+    program = weft.script.from_source(f"""
+@T.prim_func
+def main(X: T.Buffer((12,), "int64")):
+    for i in T.serial({first}, {first + 12}):
+        X[i - {first}] = T.Cast("int64", i)
+""")
+    x = weft.zeros((12,), dtype="int64", device=target)
+    weft.build(program, target=target)["main"](x)
+    assert x.numpy().tolist() == [first + i for i in range(12)]
