@@ -119,3 +119,48 @@ def main(X: T.Buffer((12,), "int64")):
     x = weft.zeros((12,), dtype="int64", device=target)
     weft.build(program, target=target)["main"](x)
     assert x.numpy().tolist() == [first + i for i in range(12)]
+
+
+def on(target):
+    built(target)
+    if not weft.device(target).available:
+        pytest.skip(weft.device(target).reason)
+    return target
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu", "c"])
+def test_an_empty_sum_under_a_condition_writes_where_it_holds(target):
+    program = weft.script.from_source("""
+@T.prim_func
+def main(X: T.Buffer((8, "n"), "float32"), Y: T.Buffer((8,), "float32"), m: T.int64):
+    for i, k in T.grid(8, n):
+        with T.block("sum"):
+            v, r = T.axis.remap("SR", [i, k])
+            T.where(i < m)
+            with T.init():
+                Y[v] = T.float32(0)
+            Y[v] = Y[v] + X[v, r]
+""")
+    built = weft.build(program, target=on(target))
+    for n in (0, 3):
+        y = weft.full((8,), 77, dtype="float32", device=target)
+        built["main"](weft.ones((8, n), device=target), y, 5)
+        assert y.numpy().tolist() == [n] * 5 + [77] * 3
+
+
+@pytest.mark.parametrize("target", ["cpu", "c", "opencl"])
+@pytest.mark.parametrize("compare", ["8 < {v}", "8 <= {v}", "8 > {v}", "8 >= {v}", "{v} < 8", "{v} <= 8", "{v} > 8", "{v} >= 8", "k < {v}", "k >= {v}", "{v} > k", "{v} <= k"])  # fmt: skip
+def test_conditions_inside_vectors(target, compare):
+    program = weft.script.from_source(f"""
+@T.prim_func
+def main(Y: T.Buffer((32,), "float32")):
+    for i in range(4):
+        for k in range(1):
+            for j in T.vectorized(8):
+                if {compare.format(v="i * 8 + j").replace("k", "k * 8 + 8")}:
+                    Y[i * 8 + j] = T.float32(1)
+""")
+    y = weft.zeros((32,), device=on(target))
+    weft.build(program, target=target)["main"](y)
+    want = [float(eval(compare.format(v="v").replace("k", "8"), {"v": v})) for v in range(32)]
+    assert y.numpy().tolist() == want
