@@ -66,6 +66,27 @@ for _name in ("isnan", "isinf", "isfinite", "signbit"):
     fused(f"{_name}.default")(_predicate)
 
 
+@fused("angle.default")
+def _angle(c, x):
+    x = cast(x, c.dtype)
+    found = where(row("less", x, 0.0), math.pi, spread(number(0.0, x), c.shape))
+    return where(row("isnan", x), x, found) if is_float(x) else found
+
+
+@fused("round.decimals")
+def _round_decimals(c, x, *, decimals=0):
+    if c.dtype in HALVES or "float" not in c.dtype:
+        raise Unsupported("decimals of this type")
+    if decimals == 0:
+        return row("round", x)
+    power = 10.0 ** abs(decimals)
+    return (
+        div(row("round", mul(x, power)), power)
+        if decimals > 0
+        else mul(row("round", div(x, power)), power)
+    )
+
+
 @fused("logical_not.default")
 def _logical_not(c, x):
     return row("logical_not", cast(x, "bool"))

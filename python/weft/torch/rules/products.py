@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 import weft
 
 from ... import _core
@@ -47,7 +49,7 @@ def _addmm(c, start, a, b, *, beta=1, alpha=1):
 @array("linear.default")
 def _linear(c, x, weight, bias=None):
     _checked(c, x, weight)
-    product = _product(x.reshape((-1, x.shape[-1])), weight.T)
+    product = _product(x.reshape((math.prod(x.shape[:-1]), x.shape[-1])), weight.T)
     product = product if bias is None else product + bias
     return as_type(product, c.dtype).reshape(c.shape)
 
