@@ -16,6 +16,7 @@ from .common import (
     is_lazy,
     mul,
     number,
+    reshape,
     row,
     spread,
     sub,
@@ -432,11 +433,26 @@ def _dropout_backward(c, grad, mask, scale):
     return mul(mul(grad, cast(mask, c.dtype)), scale)
 
 
+def _quantized(x, scale, zero, low, high):
+    """(values that an integer type would keep, which of them are in its range)."""
+    place = add(row("round", mul(x, div(1.0, scale) if is_lazy(scale) else 1.0 / scale)), zero)
+    inside = row("logical_and", row("greater_equal", place, float(low)), row("less_equal", place, float(high)))  # fmt: skip
+    kept = row("minimum", row("maximum", place, float(low)), float(high))
+    return mul(sub(kept, zero), scale), inside
+
+
 @fused("fake_quantize_per_tensor_affine_cachemask.default")
 def _fake_quantize(c, x, scale, zero, low, high):
     if is_lazy(scale) or "float" not in c.dtype:
         raise Unsupported("a scale that is a tensor")
-    place = add(row("round", mul(x, 1.0 / scale)), float(zero))
-    inside = row("logical_and", row("greater_equal", place, float(low)), row("less_equal", place, float(high)))  # fmt: skip
-    kept = row("minimum", row("maximum", place, float(low)), float(high))
-    return mul(sub(kept, float(zero)), scale), inside
+    return _quantized(x, scale, float(zero), low, high)
+
+
+@fused("fake_quantize_per_channel_affine_cachemask.default")
+def _fake_quantize_channels(c, x, scale, zero, axis, low, high):
+    if c.dtype in HALVES or not is_lazy(scale) or not is_lazy(zero):
+        raise Unsupported("channels of this type")
+    shape = [1] * len(c.shape)
+    shape[axis] = c.shape[axis]
+    scale, zero = (spread(reshape(cast(v, c.dtype), shape), c.shape) for v in (scale, zero))
+    return _quantized(x, scale, zero, low, high)

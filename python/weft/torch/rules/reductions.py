@@ -236,6 +236,24 @@ def _cdist(c, a, b, p, mode=None):
     return row("pow", reduce("sum", row("pow", d, float(p)), last), 1.0 / p)
 
 
+def _pairs(x):
+    """Numbers of the first and of the second row of all pairs of different rows."""
+    n = x.shape[0]
+    ends = weft.cumulative_sum(weft.arange(n - 1, 0, -1, dtype="int64", device=x.device))
+    at = weft.arange(n * (n - 1) // 2, dtype="int64", device=x.device)
+    first = _core._searchsorted(ends, at, True)
+    start = weft.where(first > 0, _core._take(ends, weft.maximum(first - 1, weft.zeros_like(first)), 0), 0)  # fmt: skip
+    return first, at - start + first + 1
+
+
+@array("_pdist_forward.default")
+def _pdist(c, x, p=2):
+    if not x.shape[-1]:
+        raise Unsupported("distances of rows without entries")
+    a, b = (_core._take(x, i, 0) for i in _pairs(x))
+    return weft.linalg.vector_norm(a - b, ord=p, axis=-1)
+
+
 @fused("_cdist_backward.default")
 def _cdist_backward(c, g, a, b, p, distance):
     d = _differences(a, b)
