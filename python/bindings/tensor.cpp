@@ -526,8 +526,8 @@ void bind_tensor(nb::module_& m) {
           if (gs[i].defined()) out.append(gs[i]);
           else if (none_unused) out.append(nb::none());
           else
-            out.append(Tensor(
-                full(wanted[i].device(), wanted[i].elem(), wanted[i].shape(), Scalar(0))));
+            out.append(
+                Tensor(full(wanted[i].device(), wanted[i].elem(), wanted[i].shape(), Scalar(0))));
         }
         return out;
       },

@@ -147,7 +147,11 @@ def test_printing():
 
 def test_copies_between_devices():
     devices = ["cpu", W, wd.device("qpu"), wd.device("wse")]
-    types = [(torch.float32, torch.int32), (torch.int64, torch.float32), (torch.bool, torch.float32)]
+    types = [
+        (torch.float32, torch.int32),
+        (torch.int64, torch.float32),
+        (torch.bool, torch.float32),
+    ]
     for a in devices:
         for b in devices:
             for source, target in types:
@@ -250,7 +254,9 @@ DRAWS = dict(
     multinomial=lambda d: torch.multinomial(torch.arange(4.0, device=d), 2),
     poisson=lambda d: torch.poisson(torch.full((3,), 4.0, device=d)),
     normal=lambda d: torch.normal(torch.zeros(3, device=d), torch.ones(3, device=d)),
-    gamma=lambda d: torch.distributions.Gamma(torch.ones(2, device=d), torch.ones(2, device=d)).sample(),  # fmt: skip
+    gamma=lambda d: torch.distributions.Gamma(
+        torch.ones(2, device=d), torch.ones(2, device=d)
+    ).sample(),  # fmt: skip
     rrelu=lambda d: F.rrelu(torch.tensor([-1.0, 2.0, -3.0], device=d), training=True),
     dropout=lambda d: F.dropout2d(torch.ones(1, 4, 2, 2, device=d)),
 )

@@ -124,7 +124,9 @@ def index(x, indices):
     """x[indices]; masks become positions, whose number only the data decides."""
     positions = []
     for i in indices:
-        i = i if i is None or i.device == x.device else i.to(x.device)  # torch takes the host's, too
+        i = (
+            i if i is None or i.device == x.device else i.to(x.device)
+        )  # torch takes the host's, too
         mask = i is not None and i.dtype in (torch.bool, torch.uint8)
         positions += i.nonzero().unbind(1) if mask else [i]
     return _run.run(aten.index.Tensor, x, positions)

@@ -77,9 +77,9 @@ def make():
     m.manual_seed, m.manual_seed_all, m.seed_all = manual_seed, manual_seed_all, seed_all
     m.initial_seed = lambda which=None: _kernels._default_generator(index(which)).initial_seed()
     m.get_rng_state = lambda which=None: _kernels._default_generator(index(which)).get_state()
-    m.set_rng_state = lambda state, which=None: _kernels._default_generator(
-        index(which)
-    ).set_state(state)
+    m.set_rng_state = lambda state, which=None: _kernels._default_generator(index(which)).set_state(
+        state
+    )
     m.get_rng_state_all = lambda: [m.get_rng_state(i) for i in range(_names.count())]
     m.set_rng_state_all = set_rng_state_all
     m.get_amp_supported_dtype = lambda: [torch.float16, torch.bfloat16]

@@ -162,7 +162,9 @@ for _name in ("cummax", "cummin"):
         before, n = (slice(None),) * axis, x.shape[axis]
         at = weft.arange(n, dtype="int64", device=x.device).reshape((n, *(1,) * (x.ndim - axis - 1)))  # fmt: skip
         at = at.broadcast_to(x.shape)
-        while step < n:  # each entry has the extremum of `step` entries up to it; of equal ones the last
+        while (
+            step < n
+        ):  # each entry has the extremum of `step` entries up to it; of equal ones the last
             (a, b), (i, j) = (
                 [v[(*before, part)] for part in (slice(n - step), slice(step, n))] for v in (x, at)
             )

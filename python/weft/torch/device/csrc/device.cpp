@@ -38,8 +38,8 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   }
   c10::Device getDevice() const override { return {kType, t_device}; }
   void setDevice(c10::Device d) const override {
-    TORCH_CHECK(d.index() >= 0 && d.index() < device_count(), "weft device index ", int(d.index()), ": there are ",
-                int(device_count()));
+    TORCH_CHECK(d.index() >= 0 && d.index() < device_count(), "weft device index ", int(d.index()),
+                ": there are ", int(device_count()));
     exchange_device(d.index());
   }
   void uncheckedSetDevice(c10::Device d) const noexcept override { exchange_device(d.index()); }

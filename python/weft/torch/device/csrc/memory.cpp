@@ -42,8 +42,7 @@ std::map<c10::DeviceIndex, Stats>& all_stats() {
 template <typename F>
 void each_stat(Stats& s, std::size_t bytes, F f) {
   for (auto* counts : {&s.allocation, &s.segment, &s.active}) f((*counts)[0], 1);
-  for (auto* sizes :
-       {&s.allocated_bytes, &s.reserved_bytes, &s.active_bytes, &s.requested_bytes})
+  for (auto* sizes : {&s.allocated_bytes, &s.reserved_bytes, &s.active_bytes, &s.requested_bytes})
     f((*sizes)[0], bytes);
 }
 void count(c10::DeviceIndex index, std::size_t bytes, bool taken) {
@@ -156,8 +155,7 @@ c10::DataPtr data_of(py::object handle, std::size_t bytes, c10::DeviceIndex inde
   // Far from every address of the process, with gaps, so that comparisons of ranges tell storages
   // apart.
   static std::atomic<std::uintptr_t> next{std::uintptr_t{1} << 60};
-  auto* address = reinterpret_cast<void*>(
-      next.fetch_add((bytes + 1023) & ~std::uintptr_t{511}));
+  auto* address = reinterpret_cast<void*>(next.fetch_add((bytes + 1023) & ~std::uintptr_t{511}));
   count(index, bytes, true);
   auto* held = new Held{handle.release().ptr(), bytes, index, address};
   {
