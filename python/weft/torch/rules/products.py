@@ -46,6 +46,16 @@ def _addmm(c, start, a, b, *, beta=1, alpha=1):
     return as_type(product + start, c.dtype)
 
 
+@array("addbmm.default")
+def _addbmm(c, start, a, b, *, beta=1, alpha=1):
+    n, rows, inner = a.shape
+    if not n * inner:
+        raise Unsupported("a product without elements")
+    # The sum over the batch as one product: rows x (batch and inner) by (batch and inner) x columns.
+    joined = a.permute((1, 0, 2)).reshape((rows, n * inner)), b.reshape((n * inner, b.shape[2]))
+    return _addmm(c, start, *joined, beta=beta, alpha=alpha)
+
+
 @array("linear.default")
 def _linear(c, x, weight, bias=None):
     _checked(c, x, weight)
