@@ -19,6 +19,11 @@ def _checked(c, *arrays):
     return arrays
 
 
+def _on_host(x):
+    """Whether products of float32 cost as much as those of 16-bit floats, which is not so on cards."""
+    return x.device.host_accessible
+
+
 @array("mm.default", "bmm.default", "mv.default", "dot.default", "matmul.default")
 def _mm(c, a, b):
     return _product(*_checked(c, a, b))
@@ -35,7 +40,9 @@ def _addmm(c, start, a, b, *, beta=1, alpha=1):
     _checked(c, a, b)
     if "float" not in c.dtype and not (isinstance(beta, int) and isinstance(alpha, int)):
         raise Unsupported("integers scaled by a fraction")
-    wide = c.dtype in HALVES and not (beta == alpha == 1)  # rounded once, as in torch
+    wide = c.dtype in HALVES and (
+        _on_host(a) or not beta == alpha == 1
+    )  # rounded once, as in torch
     if wide:
         start, a, b = (v.astype("float32") for v in (start, a, b))
     product = _product(a, b)
@@ -59,6 +66,8 @@ def _addbmm(c, start, a, b, *, beta=1, alpha=1):
 @array("linear.default")
 def _linear(c, x, weight, bias=None):
     _checked(c, x, weight)
+    if bias is not None and c.dtype in HALVES and _on_host(x):  # rounded once, as in torch
+        x, weight, bias = (v.astype("float32") for v in (x, weight, bias))
     product = _product(x.reshape((math.prod(x.shape[:-1]), x.shape[-1])), weight.T)
     product = product if bias is None else product + bias
     return as_type(product, c.dtype).reshape(c.shape)

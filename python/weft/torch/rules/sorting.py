@@ -159,6 +159,7 @@ for _name in ("cummax", "cummin"):
     @numbers_too
     def _running_extremum(c, x, dim, largest=_name == "cummax"):
         axis, step = _axis(x, dim), 1
+        x = x.astype("uint8") if c.dtypes[0] == "bool" else x
         before, n = (slice(None),) * axis, x.shape[axis]
         at = weft.arange(n, dtype="int64", device=x.device).reshape((n, *(1,) * (x.ndim - axis - 1)))  # fmt: skip
         at = at.broadcast_to(x.shape)
@@ -175,7 +176,7 @@ for _name in ("cummax", "cummin"):
                 for v, g in zip((x, at), grown)
             )
             step *= 2
-        return [x, at]
+        return [as_type(x, c.dtypes[0]), at]
 
     array(f"{_name}.default")(_running_extremum)
 
