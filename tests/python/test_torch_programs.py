@@ -384,3 +384,21 @@ def test_bfloat16_under_autocast():
     exact = program(Run(torch.float64, False, autocast=False))
     for g, w, e in zip(got, want, exact, strict=True):
         no_further(g, w, e)
+
+
+def test_gradients_of_attention_that_cancel():
+    """Where one key has nearly all of the weight, the gradient is a difference of nearly equal numbers."""
+
+    def program(run):
+        torch.manual_seed(1)
+        given = [(torch.rand(4, n, 8) * 18 - 9).to(run.dtype).requires_grad_() for n in (3, 6, 6)]
+        f = run.compile(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True))
+        out = f(*given)
+        out.backward(torch.cos(torch.arange(out.numel()).to(run.dtype)).reshape(out.shape))
+        return [x.grad for x in given]
+
+    got, _ = compiled(program)
+    want, exact = (program(Run(t, False)) for t in (torch.float32, torch.float64))
+    for g, w, e in zip(got, want, exact, strict=True):
+        mine, theirs = ((x.double() - e).abs().mean() for x in (g, w))
+        assert mine <= 1.5 * theirs, (mine, theirs)
