@@ -359,6 +359,18 @@ void bind_tensor(nb::module_& m) {
           "Adds gradients to .grad of all leaves. Unless retain_graph (or create_graph) says that "
           "the graph will be passed again, the values that it keeps are given back on the way.")
       .def(
+          "_add_hook",
+          [](const Tensor& t, const nb::object& f) {
+            return t.add_hook([held = kept_object(f)](const Tensor& g) {
+              nb::gil_scoped_acquire gil;
+              const nb::object found = (*held)(g);
+              return found.is_none() ? Tensor() : operand(found, g);
+            });
+          },
+          nb::arg("f"), "Calls f(gradient) in each backward pass; gives the number of the hook.")
+      .def("_remove_hook", &Tensor::remove_hook, nb::arg("number"))
+      .def("_retain", [](const Tensor& t) { t.node()->retains = true; })
+      .def(
           "_on_accumulated",
           [](Tensor& t, const nb::object& f) {
             if (f.is_none()) {
@@ -506,19 +518,21 @@ void bind_tensor(nb::module_& m) {
   m.def(
       "gradients",
       [](const std::vector<Tensor>& outputs, const std::vector<Tensor>& wanted, bool create_graph,
-         const std::vector<Tensor>& seeds) {
+         const std::vector<Tensor>& seeds, bool none_unused) {
         std::vector<Tensor> gs =
             gradients(outputs, seeds, wanted, create_graph ? Graph::create : Graph::discard);
         nb::list out;
         for (std::size_t i = 0; i < gs.size(); ++i) {
-          out.append(gs[i].defined() ? gs[i]
-                                     : Tensor(full(wanted[i].device(), wanted[i].elem(),
-                                                   wanted[i].shape(), Scalar(0))));
+          if (gs[i].defined()) out.append(gs[i]);
+          else if (none_unused) out.append(nb::none());
+          else
+            out.append(
+                Tensor(full(wanted[i].device(), wanted[i].elem(), wanted[i].shape(), Scalar(0))));
         }
         return out;
       },
       nb::arg("outputs"), nb::arg("wanted"), nb::arg("create_graph") = false,
-      nb::arg("seeds") = std::vector<Tensor>());
+      nb::arg("seeds") = std::vector<Tensor>(), nb::arg("none_unused") = false);
   m.def(
       "_after_backward",
       [](const nb::object& f) {

@@ -1198,7 +1198,9 @@ class NDArray:
     def as_strided_scatter(self, src: Any, size: Any, stride: Any, storage_offset: Any = 0) -> Any:
         """weft.as_strided_scatter: a copy with src at the elements that as_strided reads."""
     def retain_grad(self) -> Any:
-        """Keeps the gradient of a value that is no leaf: refused, gradients are kept of leaves."""
+        """Keeps the gradient in .grad, as of a leaf, though the tensor was computed."""
+    def register_hook(self, hook: Any) -> Any:
+        """Calls hook(gradient) in each backward pass; what it returns, unless None, is the gradient from there on."""
     def dim(self) -> Any:
         """As ndim."""
     def numel(self) -> Any:
@@ -1826,7 +1828,9 @@ class Tensor:
     def grad_fn(self) -> Any:
         """What made it, for printing: None of a leaf."""
     def retain_grad(self) -> Any:
-        """Keeps the gradient of a value that is no leaf: refused, gradients are kept of leaves."""
+        """Keeps the gradient in .grad, as of a leaf, though the tensor was computed."""
+    def register_hook(self, hook: Any) -> Any:
+        """Calls hook(gradient) in each backward pass; what it returns, unless None, is the gradient from there on."""
     def type(self, dtype: Any) -> Any:
         """As another element type."""
     def new_full(self, size: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> Any:

@@ -36,33 +36,29 @@ def enable_grad():
 
 
 def grad(f, argnums=0, has_aux=False, *, inputs=None, grad_outputs=None, create_graph=False, retain_graph=None, allow_unused=False):  # fmt: skip
-    """The gradient of a function: weft.grad(f, argnums, has_aux). Of a tensor, as in PyTorch, the gradients of it for `inputs`, leaves,
-    as a tuple: grad(loss, [w, b]); their .grad stays as it is.
+    """The gradient of a function: weft.grad(f, argnums, has_aux). Of a tensor, as in PyTorch, the gradients of it for `inputs`
+    as a tuple: grad(loss, [w, b]); the .grad of all leaves stays as it is.
 
-    Raises ArgumentError for inputs that are no leaves, or on which the tensor does not depend unless allow_unused (None then).
+    Raises ArgumentError for inputs that require no gradient, or on which the tensor does not depend unless allow_unused (None then).
     """
     if not isinstance(f, Tensor):
         return transforms.grad(f, argnums, has_aux)
     inputs = argnums if inputs is None else inputs
-    leaves = [inputs] if isinstance(inputs, Tensor) else list(inputs)
-    for x in leaves:
-        if not (isinstance(x, Tensor) and x.is_leaf and x.requires_grad):
+    wanted = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    for x in wanted:
+        if not (isinstance(x, Tensor) and x.requires_grad):
             raise _error(
                 _core.ArgumentError,
-                "autograd.grad.leaf",
-                "grad of a tensor for an input that is no leaf with requires_grad",
-                help="weft.grad(f)(x) of the function from that value on",
+                "autograd.grad.input",
+                "grad of a tensor for an input that requires no gradient",
+                help="x.requires_grad_() before the tensor is computed from it",
             )
     if isinstance(grad_outputs, (list, tuple)):
         (grad_outputs,) = grad_outputs
-    before = [x.grad for x in leaves]
-    for x in leaves:
-        x.grad = None
-    keep = bool(create_graph or retain_graph)
-    f.backward(grad_outputs, create_graph=create_graph, retain_graph=keep)
-    found = tuple(x.grad for x in leaves)
-    for x, g in zip(leaves, before):
-        x.grad = g
+    if grad_outputs is not None and not isinstance(grad_outputs, Tensor):
+        grad_outputs = Tensor(grad_outputs, requires_grad=False)
+    seeds = [] if grad_outputs is None else [grad_outputs]
+    found = tuple(_core.gradients([f], wanted, create_graph, seeds, none_unused=True))
     if not allow_unused and any(g is None for g in found):
         raise _error(
             _core.ArgumentError,

@@ -2,6 +2,7 @@
 """torch.compile(backend="weft"): whole graphs, gradients, mutation, sizes, devices, refusals, explain."""
 
 import random
+import time
 
 import pytest
 
@@ -368,10 +369,20 @@ SAMPLED = (
     "nn.functional.conv_transpose2d nn.functional.layer_norm nn.functional.group_norm nn.functional.batch_norm "
     "nn.functional.gelu nn.functional.silu nn.functional.hardswish nn.functional.softplus nn.functional.elu "
     "nn.functional.max_pool2d nn.functional.avg_pool2d nn.functional.embedding "
-    "nn.functional.scaled_dot_product_attention nn.functional.pad nn.functional.cross_entropy tril flip roll"
+    "nn.functional.scaled_dot_product_attention nn.functional.pad nn.functional.cross_entropy tril flip roll "
+    "logcumsumexp index_reduce scatter_reduce scatter round dist narrow_copy permute_copy unbind_copy searchsorted "
+    "angle cdist nn.functional.pdist median nanmedian cummax cummin sort topk repeat addbmm"
 )
 
 
+WHOLE = (
+    "logcumsumexp",
+    "dist",
+    "narrow_copy",
+    "unbind_copy",
+    "angle",
+    "cdist",
+)  # every operator by weft
 SAMPLES = {
     "argmax": 8,
     "nn.functional.avg_pool2d": 6,
@@ -383,6 +394,22 @@ def test_samples_of_torch(name):
     tally = opinfo.run([name], ("float32", "int64"), samples=SAMPLES.get(name, 3), gradients=True)
     assert not tally.failures and not tally.faults, (tally.failures, tally.faults)
     assert tally.total > 0 and tally.with_weft > 0
+    if name in WHOLE:
+        assert tally.able == tally.nodes, tally.reasons
+
+
+def test_operators_in_processes_of_their_own(monkeypatch):
+    """What does not end is named; the others are counted."""
+    run = opinfo.run
+
+    def slow(ops, *given):
+        if ops[0].name == "sin":
+            time.sleep(60)
+        return run(ops, *given)
+
+    monkeypatch.setattr(opinfo, "run", slow)
+    tally = opinfo.run_apart(["sin", "neg"], 20, ("float32",), 1, False)
+    assert tally.unended == ["sin"] and tally.passed == tally.total == 1
 
 
 @pytest.mark.parametrize(

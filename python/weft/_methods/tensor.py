@@ -7,7 +7,6 @@ import weft
 
 from .. import _core
 from .._core import Tensor
-from .._errors import error as _error
 from ..autograd import Function
 from .tools import also, axis_of, filled, plain
 
@@ -28,6 +27,24 @@ def _moved(self, device):
     if self.device == _core.open_device(device):
         return self
     return _Moved.apply(self, device)
+
+
+class _Hook:
+    """What register_hook gives."""
+
+    def __init__(self, tensor, number):
+        self._tensor, self.id = tensor, number
+
+    def remove(self):
+        """Takes the hook away."""
+        self._tensor._remove_hook(self.id)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.remove()
+        return False
 
 
 def _new(name):
@@ -106,14 +123,15 @@ class TensorMethods:
         return None if self.is_leaf else getattr(self, "op", None)
 
     def retain_grad(self):
-        """Keeps the gradient of a value that is no leaf: refused, gradients are kept of leaves."""
-        if not self.is_leaf:
-            raise _error(
-                _core.ArgumentError,
-                "tensor.retain_grad",
-                "the gradient of a value that is no leaf is not kept",
-                help="weft.grad(f)(x) of the value, or detach it: y = y.detach().requires_grad_()",
-            )
+        """Keeps the gradient in .grad, as of a leaf, though the tensor was computed."""
+        self._retain()
+
+    def register_hook(self, hook):
+        """Calls hook(gradient) in each backward pass; what it returns, unless None, is the gradient from there on.
+
+        Returns a handle; its remove() takes the hook away, as does the end of a with block.
+        """
+        return _Hook(self, self._add_hook(hook))
 
     def requires_grad_(self, requires_grad=True):
         """Sets requires_grad; returns the tensor."""

@@ -36,6 +36,10 @@ def from_torch(t):
     """A weft array over a tensor's memory; a copy where the layout or device forbids sharing."""
     require_tensor("from_torch", t)
     t = t.detach()
+    if t.device.type == "weft":
+        from .device import _memory
+
+        return _memory.array_of(t)
     if t.is_conj():
         t = t.resolve_conj()
     if t.is_neg():

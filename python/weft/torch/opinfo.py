@@ -4,12 +4,14 @@
 Each sample of torch.testing._internal's operator table is traced to ATen operators, compiled, run twice (the trying first
 call and the generated code) and compared with eager torch by torch.testing's tolerances; with --gradients its gradients
 too. Prints passed / total, what failed, and why operators stayed with torch. Exit status 1 where something failed.
+With --seconds each operator has a process of its own, which is ended after that time and named; what it had counted is lost.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import multiprocessing
 import sys
 import warnings
 
@@ -34,6 +36,12 @@ class Tally:
         self.differing = []  # torch's own decompositions differ from eager
         self.nodes = self.able = 0
         self.reasons = collections.Counter()  # why operators stay with torch
+        self.unended = []  # operators whose process gave no result
+
+    def take(self, other):
+        """Adds what another tally counted."""
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
 
     def line(self):
         return (
@@ -204,10 +212,33 @@ def torch_differs(function, tensors, run, want):
 
 
 def operators(names):
+    """Entries of torch's table by name, all where none is given; entries stay as they are."""
+    if names and not isinstance(names[0], str):
+        return list(names)
     from torch.testing._internal.common_methods_invocations import op_db
 
     found = [op for op in op_db if not names or op.name in names or op.formatted_name in names]
     return [op for op in found if not any(part in op.name for part in UNREPEATABLE)]
+
+
+def run_apart(names, seconds, *arguments):
+    """`run` with a process for each operator, which has so many seconds."""
+    context = multiprocessing.get_context("fork")  # torch and its table are imported once
+    tally = Tally()
+    for op in operators(names):
+        ours, theirs = context.Pipe(duplex=False)
+        process = context.Process(target=lambda to=theirs, op=op: to.send(run([op], *arguments)))
+        process.start()
+        theirs.close()
+        try:
+            if not ours.poll(seconds):
+                raise EOFError
+            tally.take(ours.recv())
+        except EOFError:
+            tally.unended.append(op.formatted_name)
+            process.kill()
+        process.join()
+    return tally
 
 
 def run(names=(), dtypes=DTYPES, samples=4, gradients=False, options=None, progress=None):
@@ -251,10 +282,14 @@ def main(arguments=None):
     parser.add_argument(
         "--device", default=None, help="a weft device; where the tensors are if not given"
     )
+    parser.add_argument("--seconds", type=float, help="for each operator, in a process of its own")
     given = parser.parse_args(arguments)
     warnings.filterwarnings("ignore")
     options = Options(device=given.device, prefer="weft")
-    tally = run(given.names, given.dtypes.split(","), given.samples, given.gradients, options)
+    how = given.dtypes.split(","), given.samples, given.gradients, options
+    tally = run_apart(given.names, given.seconds, *how) if given.seconds else run(given.names, *how)
+    for name in tally.unended:
+        print(f"UNENDED {name}")
     for name, text in tally.failures:
         print(f"FAILED {name}: {text}")
     for (name, text), count in tally.faults.items():
@@ -262,7 +297,7 @@ def main(arguments=None):
     for (name, text), count in tally.reasons.most_common():
         print(f"on torch: {name} ({count}): {text}")
     print(tally.line())
-    return 1 if tally.failures or tally.faults else 0
+    return 1 if tally.failures or tally.faults or tally.unended else 0
 
 
 if __name__ == "__main__":

@@ -222,8 +222,7 @@ void add_to(const NDArray& sum, const NDArray& x) {
 }
 
 std::array<NDArray, 3> tiled_backward(const NDArray& g, const NDArray& q, const NDArray& k,
-                                      const NDArray& v, const NDArray& result,
-                                      const AttentionOptions& o) {
+                                      const NDArray& v, const AttentionOptions& o) {
   const Dims& s = q.shape();
   const Elem wide = wide_elem(q.elem());
   const std::int64_t group = s[1] / std::max<std::int64_t>(1, k.shape()[1]), m = k.shape()[2];
@@ -242,9 +241,9 @@ std::array<NDArray, 3> tiled_backward(const NDArray& g, const NDArray& q, const 
       const NDArray factors = kept(p, s, m, o, wide, q.device()).reshape(w.shape());
       change = apply(Op::multiply, change, factors), used = apply(Op::multiply, w, factors);
     }
-    const NDArray delta =
-        reduce(ReduceOp::sum, apply(Op::multiply, from, wide_floats(queries(result, p, group))),
-               kLast, true);
+    // Of the same products as `change`, not of the result: where one key has nearly all of the
+    // weight the two cancel, and the result was rounded.
+    const NDArray delta = reduce(ReduceOp::sum, apply(Op::multiply, w, change), kLast, true);
     change = apply(Op::multiply, w, apply(Op::subtract, change, delta));
     change = apply(Op::multiply, change, Scalar(o.scale));
     assign(queries(dq, p, group), matmul(change, wide_floats(keys(k, p, group))));
@@ -345,7 +344,7 @@ std::array<NDArray, 3> attention_backward(const NDArray& g, const NDArray& q, co
   check(q, k, v, options);
   const AttentionOptions o = prepared(q, k, options);
   return by_programs(q, k, v, o) ? device::grid_attention_backward(g, q, k, v, result, o)
-                                 : tiled_backward(g, q, k, v, result.out, o);
+                                 : tiled_backward(g, q, k, v, o);
 }
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& added,
@@ -376,8 +375,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
         const std::array<NDArray, 3> found =
             programs ? device::grid_attention_backward(c.g.data(), c.x[0].data(), c.x[1].data(),
                                                        c.x[2].data(), {c.out.data(), sums}, o)
-                     : tiled_backward(c.g.data(), c.x[0].data(), c.x[1].data(), c.x[2].data(),
-                                      c.out.data(), o);
+                     : tiled_backward(c.g.data(), c.x[0].data(), c.x[1].data(), c.x[2].data(), o);
         return std::vector<Tensor>{Tensor(found[0]), Tensor(found[1]), Tensor(found[2])};
       });
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/autograd/tensor.h"
 
+#include <algorithm>
+#include <atomic>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -57,6 +59,20 @@ std::vector<Tensor> Tensor::inputs() const {
 }
 Tensor Tensor::grad() const { return node_->grad; }
 void Tensor::set_grad(Tensor grad) { node_->grad = std::move(grad); }
+std::uint64_t Tensor::add_hook(std::function<Tensor(const Tensor&)> hook) const {
+  static std::atomic<std::uint64_t> next{0};
+  if (!requires_grad()) {
+    throw Error(ErrorKind::value, "array.backward.hook.constant",
+                cat("a hook for the gradient of a tensor of shape ", to_string(shape()),
+                    " that requires none"))
+        .help("x.requires_grad_() before the hook is registered");
+  }
+  node_->hooks.push_back({++next, std::move(hook)});
+  return node_->hooks.back().id;
+}
+void Tensor::remove_hook(std::uint64_t id) const {
+  std::erase_if(node_->hooks, [&](const GradientHook& h) { return h.id == id; });
+}
 Tensor Tensor::detach() const {
   Tensor out(node_->data, false);
   out.node_->device = node_->device;
@@ -74,6 +90,7 @@ void TensorNode::dispose() {
   if (grad.defined()) pending.push_back(grad.node());
   grad = Tensor();
   gradient = nullptr;
+  hooks.clear();
   while (!pending.empty()) {
     Ref<TensorNode> node = std::move(pending.back());
     pending.pop_back();
@@ -135,6 +152,24 @@ std::vector<Tensor> topological(std::span<const Tensor> outputs) {
 
 namespace {
 
+/// The gradient of a tensor as its hooks leave it.
+Tensor through_hooks(const Tensor& t, Tensor g, Graph graph) {
+  const std::vector<GradientHook> hooks = t.node()->hooks;  // a hook may remove itself
+  for (const GradientHook& hook : hooks) {
+    Tensor changed = hook.call(g);
+    if (!changed.defined()) continue;
+    if (!(changed.shape() == t.shape())) {
+      throw Error(ErrorKind::shape, "array.backward.hook.shape",
+                  cat("a hook gave a gradient of shape ", to_string(changed.shape()),
+                      " for a tensor of shape ", to_string(t.shape())))
+          .help("return a gradient of the tensor's shape, or None to leave it as it is");
+    }
+    if (changed.elem() != g.elem()) changed = astype(changed, g.elem());
+    g = graph == Graph::create ? changed : changed.detach();
+  }
+  return g;
+}
+
 /// Runs the chain rule; `take(tensor, gradient)` gets every finished gradient in reverse order.
 /// With `wanted`, only nodes from which one of these is reached pass gradients on.
 template <typename F>
@@ -182,8 +217,10 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> seeds, Graph g
     if (found == incoming.end()) continue;
     Tensor g = std::move(found->second);
     incoming.erase(found);
-    take(*it, g);
     const TensorNode& node = *it->node();
+    const bool matters = goals.empty() || goals.count(&node) || passes.count(&node);
+    if (!node.hooks.empty() && matters) g = through_hooks(*it, std::move(g), graph);
+    take(*it, g);
     if (!node.gradient || !passes.count(&node)) continue;
     GradientCall call;
     call.g = g;
@@ -230,7 +267,7 @@ void backward(const Tensor& output, const Tensor& seed, Graph graph) {
   ++t_passes.depth;
   try {
     run(outputs, seeds, graph, {}, [&](const Tensor& t, const Tensor& g) {
-      if (t.node()->gradient || !t.requires_grad()) return;
+      if ((t.node()->gradient && !t.node()->retains) || !t.requires_grad()) return;
       Tensor kept = t.grad();
       t.node()->grad = kept.defined() ? kept + g : g;
       if (t.node()->accumulated) t.node()->accumulated(t);

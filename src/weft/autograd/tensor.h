@@ -20,6 +20,10 @@ struct TensorNode;
 /// The gradients for inputs, given the node's own tensors: inputs `x`, result `out`, incoming `g`.
 struct GradientCall;
 using GradientFn = std::function<std::vector<Tensor>(const GradientCall&)>;
+struct GradientHook {
+  std::uint64_t id = 0;
+  std::function<Tensor(const Tensor&)> call;  // undefined: the gradient stays
+};
 
 class Tensor {
  public:
@@ -48,6 +52,10 @@ class Tensor {
   Tensor grad() const;  // undefined before backward
   void set_grad(Tensor grad);
   Tensor detach() const;
+  /// Adds a hook to the tensor's gradient and gives its number. Throws Error(value,
+  /// "array.backward.hook.constant") when the tensor requires none.
+  std::uint64_t add_hook(std::function<Tensor(const Tensor&)> hook) const;
+  void remove_hook(std::uint64_t id) const;
   /// weft::backward of this tensor.
   void backward(const Tensor& seed = {}) const;
 
@@ -73,8 +81,11 @@ struct TensorNode final : RefCounted {
   std::vector<Ref<TensorNode>> inputs;
   GradientFn gradient;
   Tensor grad;
+  bool retains = false;  // `grad` is kept though the tensor is no leaf
   /// Of leaves: called when a backward pass has added to `grad`.
   std::function<void(const Tensor&)> accumulated;
+  /// Called in order with the whole gradient of the tensor in each pass; a result takes its place.
+  std::vector<GradientHook> hooks;
   TensorNode() = default;
   /// Gives the data back where no handle and no gradient wants it.
   void forget();

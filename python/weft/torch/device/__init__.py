@@ -58,6 +58,7 @@ def load():
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     _kernels.register()
     _module.accept_names()
+    _module.load_names()
     _module.print_from_host()
     _loaded = True
 

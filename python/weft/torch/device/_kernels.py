@@ -8,7 +8,7 @@ import torch
 import weft
 
 from .. import rules
-from . import _memory, _run
+from . import _cells, _memory, _run, _sets, _steps
 
 _libraries = []  # must live as long as the device
 
@@ -124,9 +124,19 @@ def index(x, indices):
     """x[indices]; masks become positions, whose number only the data decides."""
     positions = []
     for i in indices:
+        i = (
+            i if i is None or i.device == x.device else i.to(x.device)
+        )  # torch takes the host's, too
         mask = i is not None and i.dtype in (torch.bool, torch.uint8)
         positions += i.nonzero().unbind(1) if mask else [i]
     return _run.run(aten.index.Tensor, x, positions)
+
+
+def index_put(x, indices, values, accumulate=False, unsafe=False):
+    """x[indices] = values in place; positions and a single value may be on the host."""
+    indices = [i if i is None else i.to(x.device) for i in indices]
+    values = values.to(x.device) if values.numel() == 1 else values
+    return x.copy_(_run.run(aten.index_put.default, x, indices, values, accumulate))
 
 
 def masked_select(x, mask):
@@ -148,6 +158,7 @@ _generators = {}
 def _default_generator(index):
     if index not in _generators:
         _generators[index] = torch.Generator(device=f"weft:{index}")
+        _generators[index].seed()  # other numbers in each process, as on the host
     return _generators[index]
 
 
@@ -160,6 +171,44 @@ def random(target):
         target(drawn, *args, generator=host, **kwargs)
         mine.set_state(host.get_state())
         return x.copy_(drawn)
+
+    return kernel
+
+
+def drawn(target):
+    """A kernel that draws on the host by the values of its arguments, as torch draws there."""
+
+    def kernel(*args, generator=None, **kwargs):
+        args = list(args)
+        if isinstance(args[-1], torch.Generator):
+            generator = args.pop()
+        device = next(a.device for a in args if isinstance(a, torch.Tensor))
+        host, mine = _drawn(generator, device.index)
+        given = [_memory.to_host(a) if isinstance(a, torch.Tensor) else a for a in args]
+        out = target(*given, generator=host, **kwargs)
+        mine.set_state(host.get_state())
+        return out.to(device)
+
+    return kernel
+
+
+def rrelu(x, noise, lower=0.125, upper=1 / 3, training=False, generator=None):
+    """Slopes are drawn on the host for the elements that are not positive."""
+    host, mine = _drawn(generator, x.device.index)
+    drawn = torch.empty(x.shape, dtype=x.dtype)
+    out = aten.rrelu_with_noise(_memory.to_host(x), drawn, lower, upper, training, host)
+    mine.set_state(host.get_state())
+    if training:
+        noise.copy_(drawn)
+    return out.to(x.device)
+
+
+def running_extremum(target):
+    """A kernel that writes values and places of running extrema."""
+
+    def kernel(x, values, places, dim):
+        for out, found in zip((values, places), _run.functional(target, (x, dim), {})):
+            out.copy_(found)
 
     return kernel
 
@@ -181,10 +230,14 @@ def bernoulli(x, p=None, *, generator=None):
 
 
 def made_on_host(target):
-    """A kernel of an out= operator whose arguments are numbers alone."""
+    """A kernel of an out= operator whose arguments are numbers alone, and perhaps a generator."""
 
     def kernel(*args, out, **kwargs):
+        if "generator" in kwargs:
+            kwargs["generator"], mine = _drawn(kwargs["generator"], out.device.index)
         found = target(*args, out=torch.empty(0, dtype=out.dtype), **kwargs)
+        if "generator" in kwargs:
+            mine.set_state(kwargs["generator"].get_state())
         return out.resize_(found.shape).copy_(found)
 
     return kernel
@@ -206,18 +259,30 @@ def _table():
         "_native_batch_norm_legit": legit_batch_norm,
         "nonzero": nonzero,
         "index.Tensor": index,
+        "index_put_": index_put,
+        "_index_put_impl_": index_put,
         "masked_select": masked_select,
+        "record_stream": lambda x, stream: None,  # one queue: memory is not used again too early
         "bernoulli": bernoulli,
         "bernoulli.p": bernoulli,
         "bernoulli.out": bernoulli_out,
         "_fused_sdp_choice": where_stays,
         "_native_multi_head_attention": attention,
         "_transformer_encoder_layer_fwd": encoder_layer,
+        "rrelu_with_noise": rrelu,
+        "_cummax_helper": running_extremum(aten.cummax.default),
+        "_cummin_helper": running_extremum(aten.cummin.default),
+        **_steps.table(),
+        **_cells.table(),
+        **_sets.table(),
     }
+    for name in "multinomial poisson normal.Tensor_Tensor normal.Tensor_float normal.float_Tensor _standard_gamma _sample_dirichlet binomial".split():
+        packet, _, overload = name.partition(".")
+        table[name] = drawn(getattr(getattr(aten, packet), overload or "default"))
     for name in "normal_ uniform_ random_ random_.from random_.to exponential_ bernoulli_.float log_normal_ cauchy_ geometric_".split():
         packet, _, overload = name.partition(".")
         table[name] = random(getattr(getattr(aten, packet), overload or "default"))
-    for name in "arange.start_out linspace.out logspace.out eye.out eye.m_out range.out randperm.out".split():
+    for name in "arange.start_out linspace.out logspace.out eye.out eye.m_out range.out randperm.out randperm.generator_out".split():
         packet, _, overload = name.partition(".")
         table[name] = made_on_host(getattr(getattr(aten, packet), overload))
     return table

@@ -45,6 +45,14 @@ def array_of(t):
         )
     handle = extension.handle_of(t)
     if handle is None:
+        if t.numel():
+            raise _error(
+                weft.Error,
+                "torch.device.freed",
+                f"a tensor of shape {tuple(t.shape)} on weft:{t.device.index} whose storage has no memory",
+                ["rule: storage.resize_(0) gives the memory back"],
+                help="storage.resize_(n) before the elements are read or written",
+            )
         return _core._make(tuple(t.shape), None, _names.device_at(t.device.index), None, 0, dtype)
     return _core._make(tuple(t.shape), tuple(t.stride()), None, handle, t.storage_offset(), dtype)
 

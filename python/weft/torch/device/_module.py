@@ -7,6 +7,7 @@ import types
 
 import torch
 
+from ..._errors import error as _error
 from . import _kernels, _memory, _names
 
 
@@ -17,7 +18,9 @@ def make():
         if d is None
         else d
         if isinstance(d, int)
-        else (torch.device(d).index or 0)
+        else m.current_device()
+        if torch.device(d).index is None
+        else torch.device(d).index
     )
 
     class device:
@@ -49,28 +52,60 @@ def make():
         for i, state in enumerate(states):
             m.set_rng_state(state, i)
 
+    def set_device(which):
+        at = index(which)
+        if not 0 <= at < _names.count():
+            raise _error(
+                "value",
+                "torch.device.index",
+                f"there is no device weft:{at}",
+                [f"legal: 0 to {_names.count() - 1}"],
+                help="weft.torch.device.names() lists the devices by index",
+            )
+        _memory.extension.exchange_device(at)
+
     m.device = device
     m.is_available = m.is_initialized = lambda: True
     m.init = m._lazy_init = lambda: None
     m._is_in_bad_fork = lambda: False
     m.device_count = _names.count
     m.current_device = lambda: _memory.extension.current_device()
-    m.set_device = lambda which: _memory.extension.exchange_device(index(which)) and None
+    m.set_device = set_device
+    m._initialized = True  # torch.utils.checkpoint keeps states of generators where it is
     m.synchronize = lambda which=None: _memory.synchronize(index(which))
     m.get_device_name = lambda which=None: _names.names()[index(which)]
     m.manual_seed, m.manual_seed_all, m.seed_all = manual_seed, manual_seed_all, seed_all
     m.initial_seed = lambda which=None: _kernels._default_generator(index(which)).initial_seed()
-    m.get_rng_state = lambda which="weft": _kernels._default_generator(index(which)).get_state()
-    m.set_rng_state = lambda state, which="weft": _kernels._default_generator(
-        index(which)
-    ).set_state(state)
+    m.get_rng_state = lambda which=None: _kernels._default_generator(index(which)).get_state()
+    m.set_rng_state = lambda state, which=None: _kernels._default_generator(index(which)).set_state(
+        state
+    )
     m.get_rng_state_all = lambda: [m.get_rng_state(i) for i in range(_names.count())]
     m.set_rng_state_all = set_rng_state_all
     m.get_amp_supported_dtype = lambda: [torch.float16, torch.bfloat16]
     m.Stream = lambda which=None: torch.Stream(device=f"weft:{index(which)}")
     m.Event = lambda enable_timing=False: torch.Event(device="weft", enable_timing=enable_timing)
     m.current_stream = lambda which=None: torch.accelerator.current_stream(f"weft:{index(which)}")
+    m.default_stream = lambda which=None: torch.Stream(
+        stream_id=0, device_type=torch._C._autograd.DeviceType.PrivateUse1.value, device_index=index(which)
+    )  # fmt: skip
+    m.stream = lambda stream: stream  # a torch.Stream is a context itself
+    for name in ("empty_cache", "memory_stats", "memory_allocated", "max_memory_allocated", "memory_reserved",
+                 "max_memory_reserved", "reset_peak_memory_stats", "reset_accumulated_memory_stats"):  # fmt: skip
+        if hasattr(torch.accelerator, name):
+            setattr(m, name, getattr(torch.accelerator, name))
     return m
+
+
+def load_names():
+    """Lets torch.load take a device's name: map_location="weft:qpu"."""
+
+    def place(storage, location):
+        if not location.startswith("weft:") or location.removeprefix("weft:").isdigit():
+            return None
+        return storage.to(device=_names.device(location))
+
+    torch.serialization.register_package(9, lambda storage: None, place)
 
 
 def print_from_host():

@@ -141,6 +141,8 @@ class Call:
             for v, x in zip(op.outputs, found if op.several else [found]):
                 if v is None:
                     continue
+                if x is None and not v.fake.numel():
+                    x = weft.empty(tuple(v.fake.shape), dtype=DTYPES[v.fake.dtype], device=device)
                 if x is None:
                     raise Unsupported("weft does not compute one of its results")
                 check(op, v, x.shape, x.dtype)
@@ -165,7 +167,13 @@ def _shapes(op):
     """The results on tensors without data; torch's own refusals of the arguments leave as they are."""
     try:
         with torch.no_grad():
-            return op.target(*map_values(op.args, _fake), **map_values(op.kwargs, _fake))
+            try:
+                return op.target(*map_values(op.args, _fake), **map_values(op.kwargs, _fake))
+            except RuntimeError:  # some of torch's functions want numbers on the same device
+                alike = [map_values(a, lambda v: v.fake.to("meta")) for a in (op.args, op.kwargs)]
+                if not any(v.constant is not None for v in op.inputs):
+                    raise
+                return op.target(*alike[0], **alike[1])
     except NotImplementedError as refusal:
         raise Unsupported(f"no shape without data: {str(refusal).splitlines()[0]}") from None
 

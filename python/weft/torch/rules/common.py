@@ -186,6 +186,21 @@ def gradient(c, function, g, x):
     return as_type(found.data, c.dtype)
 
 
+def numbers_too(rule):
+    """A function of arrays with axes that takes arrays without axes as rows of one element."""
+
+    def wrapped(c, x, *args, **kwargs):
+        if x.ndim:
+            return rule(c, x, *args, **kwargs)
+        row = lambda a: a.reshape((1,)) if getattr(a, "ndim", None) == 0 else a  # noqa: E731
+        found = rule(c, row(x), *map(row, args), **{k: row(a) for k, a in kwargs.items()})
+        if isinstance(found, (tuple, list)):
+            return [y.reshape(s) for y, s in zip(found, c.shapes)]
+        return found.reshape(c.shape)
+
+    return wrapped
+
+
 def wide(rule):
     """16-bit floats are computed in float32 and rounded once, as torch's kernels do."""
 

@@ -11,15 +11,27 @@ import torch
 import weft
 
 from ... import _core
-from .common import Unsupported, array, as_type, axes_of, complex_too, of_complex, view
+from . import views as _views  # noqa: F401  (its table is read below)
+from .common import (
+    COMPLEX,
+    VIEWS,
+    Unsupported,
+    array,
+    as_type,
+    axes_of,
+    complex_too,
+    of_complex,
+    view,
+)
 
 complex_too(
     *"view.default _unsafe_view.default reshape.default permute.default transpose.int t.default expand.default".split(),
     *"unsqueeze.default squeeze.dim squeeze.dims squeeze.default select.int slice.Tensor split.Tensor".split(),
-    *"split_with_sizes.default unbind.int detach.default alias.default diagonal.default unfold.default".split(),
+    *"split_with_sizes.default unbind.int detach.default alias.default diagonal.default unfold.default as_strided.default".split(),
     *"mm.default bmm.default mv.default dot.default matmul.default addmm.default baddbmm.default".split(),
     *"cat.default stack.default constant_pad_nd.default slice_backward.default select_backward.default".split(),
     *"select_scatter.default slice_scatter.default gather.default index_select.default index.Tensor".split(),
+    *"cumsum.default cumprod.default addmv.default addbmm.default vdot.default diagonal_scatter.default".split(),
     *"index_put.default scatter_add.default flip.default repeat.default tril.default triu.default".split(),
     *"view_as_real.default view_as_complex.default _fft_r2c.default _fft_c2c.default _fft_c2r.default".split(),
 )  # fmt: skip
@@ -27,6 +39,8 @@ complex_too(
 for _name, _weft in dict(
     neg="negative", reciprocal="reciprocal", square="square", exp="exp", log="log", sqrt="sqrt", sin="sin", cos="cos",
     sinh="sinh", cosh="cosh", tanh="tanh", abs="abs", real="real", imag="imag", sgn="sgn", _conj="conj", _conj_physical="conj",
+    acos="acos", acosh="acosh", asin="asin", asinh="asinh", atan="atan", atanh="atanh", tan="tan", expm1="expm1",
+    log10="log10", log1p="log1p", log2="log2",
 ).items():  # fmt: skip
     of_complex(f"{_name}.default")(lambda c, x, f=getattr(weft, _weft): as_type(f(x), c.dtype))
 
@@ -47,6 +61,10 @@ for _name, _operation in dict(
     add=operator.add, sub=operator.sub, mul=operator.mul, div=operator.truediv
 ).items():
     of_complex(f"{_name}.Tensor", f"{_name}.Scalar")(_arithmetic(_operation))
+for _name, _operation in dict(addcmul=operator.mul, addcdiv=operator.truediv).items():
+    of_complex(f"{_name}.default")(
+        lambda c, x, a, b, value=1, f=_operation: as_type(x + f(a, b) * value, c.dtype)
+    )
 of_complex("rsub.Tensor", "rsub.Scalar")(_arithmetic(lambda x, y: y - x))
 of_complex("eq.Tensor", "eq.Scalar")(lambda c, x, y: x == y)
 of_complex("ne.Tensor", "ne.Scalar")(lambda c, x, y: x != y)
@@ -156,3 +174,8 @@ def _complex_to_real(c, x, dims, normalization, last):
     sizes = [x.shape[d] for d in dims[:-1]] + [last]
     y = weft.fft.irfftn(x, s=sizes, axes=dims, norm="forward")
     return _scaled(y, normalization, math.prod(sizes))
+
+
+complex_too(
+    *(n.removeprefix("aten.").replace(".", "_copy.", 1) for n in COMPLEX if n in VIEWS)
+)  # views whose results have memory of their own

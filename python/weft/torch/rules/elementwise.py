@@ -16,6 +16,7 @@ from .common import (
     is_lazy,
     mul,
     number,
+    reshape,
     row,
     spread,
     sub,
@@ -64,6 +65,27 @@ for _name in ("isnan", "isinf", "isfinite", "signbit"):
         return spread(number(name == "isfinite", cast(x, "bool")), c.shape)
 
     fused(f"{_name}.default")(_predicate)
+
+
+@fused("angle.default")
+def _angle(c, x):
+    x = cast(x, c.dtype)
+    found = where(row("less", x, 0.0), math.pi, spread(number(0.0, x), c.shape))
+    return where(row("isnan", x), x, found) if is_float(x) else found
+
+
+@fused("round.decimals")
+def _round_decimals(c, x, *, decimals=0):
+    if c.dtype in HALVES or "float" not in c.dtype:
+        raise Unsupported("decimals of this type")
+    if decimals == 0:
+        return row("round", x)
+    power = 10.0 ** abs(decimals)
+    return (
+        div(row("round", mul(x, power)), power)
+        if decimals > 0
+        else mul(row("round", div(x, power)), power)
+    )
 
 
 @fused("logical_not.default")
@@ -411,11 +433,26 @@ def _dropout_backward(c, grad, mask, scale):
     return mul(mul(grad, cast(mask, c.dtype)), scale)
 
 
+def _quantized(x, scale, zero, low, high):
+    """(values that an integer type would keep, which of them are in its range)."""
+    place = add(row("round", mul(x, div(1.0, scale) if is_lazy(scale) else 1.0 / scale)), zero)
+    inside = row("logical_and", row("greater_equal", place, float(low)), row("less_equal", place, float(high)))  # fmt: skip
+    kept = row("minimum", row("maximum", place, float(low)), float(high))
+    return mul(sub(kept, zero), scale), inside
+
+
 @fused("fake_quantize_per_tensor_affine_cachemask.default")
 def _fake_quantize(c, x, scale, zero, low, high):
     if is_lazy(scale) or "float" not in c.dtype:
         raise Unsupported("a scale that is a tensor")
-    place = add(row("round", mul(x, 1.0 / scale)), float(zero))
-    inside = row("logical_and", row("greater_equal", place, float(low)), row("less_equal", place, float(high)))  # fmt: skip
-    kept = row("minimum", row("maximum", place, float(low)), float(high))
-    return mul(sub(kept, float(zero)), scale), inside
+    return _quantized(x, scale, float(zero), low, high)
+
+
+@fused("fake_quantize_per_channel_affine_cachemask.default")
+def _fake_quantize_channels(c, x, scale, zero, axis, low, high):
+    if c.dtype in HALVES or not is_lazy(scale) or not is_lazy(zero):
+        raise Unsupported("channels of this type")
+    shape = [1] * len(c.shape)
+    shape[axis] = c.shape[axis]
+    scale, zero = (spread(reshape(cast(v, c.dtype), shape), c.shape) for v in (scale, zero))
+    return _quantized(x, scale, zero, low, high)

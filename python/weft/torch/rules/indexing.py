@@ -8,7 +8,7 @@ import math
 import weft
 
 from ... import _core
-from .common import Unsupported, array, as_type
+from .common import Unsupported, array, as_type, numbers_too
 
 
 @array("embedding.default")
@@ -118,18 +118,16 @@ def _slice_scatter(c, x, source, dim=0, start=None, end=None, step=1):
 
 
 @array("gather.default")
+@numbers_too
 def _gather(c, x, dim, index, *, sparse_grad=False):
-    if not x.ndim or not index.size:
-        raise Unsupported("a gather without axes or positions")
     dim %= x.ndim
     cut = tuple(slice(None) if a == dim else slice(0, n) for a, n in enumerate(index.shape))
     return weft.take_along_axis(x[cut], index, axis=dim)
 
 
 @array("index_select.default")
+@numbers_too
 def _index_select(c, x, dim, index):
-    if not x.ndim or not index.size:
-        raise Unsupported("a selection without axes or positions")
     return _core._take(x, as_type(index.reshape((-1,)), "int64"), dim % x.ndim)
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 import weft
 
 from ... import _core
@@ -15,6 +17,11 @@ def _checked(c, *arrays):
     if any(str(a.dtype) == "bool" for a in arrays):
         raise Unsupported("products of booleans")
     return arrays
+
+
+def _on_host(x):
+    """Whether products of float32 cost as much as those of 16-bit floats, which is not so on cards."""
+    return x.device.host_accessible
 
 
 @array("mm.default", "bmm.default", "mv.default", "dot.default", "matmul.default")
@@ -33,7 +40,9 @@ def _addmm(c, start, a, b, *, beta=1, alpha=1):
     _checked(c, a, b)
     if "float" not in c.dtype and not (isinstance(beta, int) and isinstance(alpha, int)):
         raise Unsupported("integers scaled by a fraction")
-    wide = c.dtype in HALVES and not (beta == alpha == 1)  # rounded once, as in torch
+    wide = c.dtype in HALVES and (
+        _on_host(a) or not beta == alpha == 1
+    )  # rounded once, as in torch
     if wide:
         start, a, b = (v.astype("float32") for v in (start, a, b))
     product = _product(a, b)
@@ -44,10 +53,22 @@ def _addmm(c, start, a, b, *, beta=1, alpha=1):
     return as_type(product + start, c.dtype)
 
 
+@array("addbmm.default")
+def _addbmm(c, start, a, b, *, beta=1, alpha=1):
+    n, rows, inner = a.shape
+    if not n * inner:
+        raise Unsupported("a product without elements")
+    # The sum over the batch as one product: rows x (batch and inner) by (batch and inner) x columns.
+    joined = a.permute((1, 0, 2)).reshape((rows, n * inner)), b.reshape((n * inner, b.shape[2]))
+    return _addmm(c, start, *joined, beta=beta, alpha=alpha)
+
+
 @array("linear.default")
 def _linear(c, x, weight, bias=None):
     _checked(c, x, weight)
-    product = _product(x.reshape((-1, x.shape[-1])), weight.T)
+    if bias is not None and c.dtype in HALVES and _on_host(x):  # rounded once, as in torch
+        x, weight, bias = (v.astype("float32") for v in (x, weight, bias))
+    product = _product(x.reshape((math.prod(x.shape[:-1]), x.shape[-1])), weight.T)
     product = product if bias is None else product + bias
     return as_type(product, c.dtype).reshape(c.shape)
 

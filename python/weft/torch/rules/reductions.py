@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import math
 
+import weft
+
 from .common import (
     as_type,
     Unsupported,
@@ -17,6 +19,7 @@ from .common import (
     is_float,
     mean,
     mul,
+    numbers_too,
     reduce,
     reshape,
     row,
@@ -110,9 +113,7 @@ def _std(c, x, dim=None, correction=None, keepdim=False):
 
 
 def _axis(x, dim):
-    if not tuple(x.shape):
-        raise Unsupported("softmax of a number")
-    return [dim % len(x.shape)]
+    return [dim % len(x.shape)] if tuple(x.shape) else []
 
 
 def _exponentials(x, dim):
@@ -172,17 +173,17 @@ def _logsumexp(c, x, dim, keepdim=False):
 
 
 @array("cumsum.default")
+@numbers_too
 def _cumsum(c, x, dim, dtype=None):
-    if not x.shape:
-        raise Unsupported("running sum of a number")
     return _core._scan("sum", as_type(x, c.dtype), dim % x.ndim, c.dtype)
 
 
 for _name in ("argmax", "argmin"):
 
+    @numbers_too
     def _position(c, x, dim=None, keepdim=False, largest=_name == "argmax"):
-        if x.size == 0 or not x.shape:
-            raise Unsupported("position in an array without axes or elements")
+        if x.size == 0:
+            raise Unsupported("position in an array without elements")
         return _core._arg_reduce(largest, x, None if dim is None else dim % x.ndim, keepdim)
 
     array(f"{_name}.default")(_position)
@@ -190,37 +191,87 @@ for _name in ("argmax", "argmin"):
 
 for _name in ("max", "min"):
 
+    @numbers_too
     def _value_and_position(c, x, dim, keepdim=False, largest=_name == "max"):
-        if not x.ndim or not x.size:
-            raise Unsupported("an extremum without axes or elements")
+        if not x.size:
+            raise Unsupported("an extremum without elements")
         places = _core._arg_reduce(largest, x, dim % x.ndim, True)
         found = _core._take_along_axis(x, places, dim % x.ndim)
-        return found.reshape(c.shape), as_type(places, "int64").reshape(c.shape)
+        return found.reshape(c.shapes[0]), as_type(places, "int64").reshape(c.shapes[1])
 
     array(f"{_name}.dim")(_value_and_position)
 
 
+@array("dist.default")
+def _dist(c, a, b, p=2):
+    if not math.prod(_core._broadcast_shapes([a.shape, b.shape])):
+        raise Unsupported("a distance without elements")
+    d = as_type(a, c.dtype) - as_type(b, c.dtype)
+    return as_type(weft.linalg.vector_norm(d.reshape((-1,)), ord=p), c.dtype)
+
+
 def _differences(a, b):
     """Every row of a less every row of b: (..., rows of a, rows of b, entries)."""
+    lead = _core._broadcast_shapes([tuple(a.shape[:-2]), tuple(b.shape[:-2])])
     left = (*a.shape[:-1], 1, a.shape[-1])
     right = (*b.shape[:-2], 1, *b.shape[-2:])
-    shape = (*a.shape[:-1], b.shape[-2], a.shape[-1])
+    shape = (*lead, a.shape[-2], b.shape[-2], a.shape[-1])
     return sub(spread(reshape(a, left), shape), spread(reshape(b, right), shape))
 
 
 @fused("_cdist_forward.default")
 def _cdist(c, a, b, p, mode=None):
-    if p != 2 or not math.prod(c.shape) or tuple(a.shape[:-2]) != tuple(b.shape[:-2]):
-        raise Unsupported("distances of this order or shape")
-    d = _differences(a, b)
-    return row("sqrt", reduce("sum", mul(d, d), [len(d.shape) - 1]))
+    if not a.shape[-1]:
+        raise Unsupported("distances of rows without entries")
+    d = row("abs", _differences(a, b))
+    last = [len(d.shape) - 1]
+    if p == 0:
+        return reduce("sum", cast(row("not_equal", d, 0.0), c.dtype), last)
+    if math.isinf(p):
+        return reduce("max", d, last)
+    if p == 1:
+        return reduce("sum", d, last)
+    if p == 2:
+        return row("sqrt", reduce("sum", mul(d, d), last))
+    return row("pow", reduce("sum", row("pow", d, float(p)), last), 1.0 / p)
+
+
+def _pairs(x):
+    """Numbers of the first and of the second row of all pairs of different rows."""
+    n = x.shape[0]
+    ends = weft.cumulative_sum(weft.arange(n - 1, 0, -1, dtype="int64", device=x.device))
+    at = weft.arange(n * (n - 1) // 2, dtype="int64", device=x.device)
+    first = _core._searchsorted(ends, at, True)
+    start = weft.where(first > 0, _core._take(ends, weft.maximum(first - 1, weft.zeros_like(first)), 0), 0)  # fmt: skip
+    return first, at - start + first + 1
+
+
+@array("_pdist_forward.default")
+def _pdist(c, x, p=2):
+    if not x.shape[-1]:
+        raise Unsupported("distances of rows without entries")
+    a, b = (_core._take(x, i, 0) for i in _pairs(x))
+    return weft.linalg.vector_norm(a - b, ord=p, axis=-1)
 
 
 @fused("_cdist_backward.default")
 def _cdist_backward(c, g, a, b, p, distance):
-    if p != 2 or tuple(a.shape[:-2]) != tuple(b.shape[:-2]):
-        raise Unsupported("distances of this order or shape")
     d = _differences(a, b)
-    weight = where(row("equal", distance, 0.0), 0.0, div(g, distance))
-    weight = spread(reshape(weight, (*weight.shape, 1)), d.shape)
-    return reduce("sum", mul(d, weight), [len(d.shape) - 2])
+    wide = lambda v: spread(reshape(v, (*v.shape, 1)), d.shape)  # noqa: E731
+    g, distance = wide(g), wide(distance)
+    size = row("abs", d)
+    if p == 0:
+        slope = mul(d, 0.0)
+    elif p == 1:
+        slope = mul(row("sign", d), g)
+    elif math.isinf(p):
+        slope = mul(mul(row("sign", d), g), cast(row("equal", size, distance), c.dtype))
+    else:
+        ratio = div(mul(row("sign", d), row("pow", size, float(p - 1))), row("pow", distance, float(p - 1)))  # fmt: skip
+        # torch's slopes of powers below 1 are none where entries are equal.
+        none = row("logical_or", row("equal", distance, 0.0), row("equal", d, 0.0))
+        slope = where(none, 0.0, mul(ratio, g))
+    found = reduce("sum", slope, [len(d.shape) - 2])
+    lead = len(found.shape) - len(c.shape)
+    axes = [i for i, n in enumerate(found.shape) if i < lead or n != c.shape[i - lead]]
+    return reshape(reduce("sum", found, axes), c.shape) if axes else found

@@ -8,7 +8,7 @@ import math
 import weft
 
 from ... import _core
-from .common import Unsupported, array, as_type
+from .common import Unsupported, array, as_type, numbers_too
 
 
 def _grid(index, dim):
@@ -26,8 +26,6 @@ def _grid(index, dim):
 
 def _positions(x, dim, index):
     """Where the elements of a scatter go, as one index array for each axis."""
-    if not x.ndim or not index.size:
-        raise Unsupported("a scatter without axes or positions")
     return _grid(as_type(index, "int64"), dim % x.ndim)
 
 
@@ -37,14 +35,20 @@ def _part(source, index):
 
 
 @array("scatter_add.default")
+@numbers_too
 def _scatter_add(c, x, dim, index, source):
+    if not index.size:
+        return x.copy()
     out = x.copy()
     _core._scatter(out, _positions(x, dim, index), _part(source, index), True)
     return out
 
 
 @array("scatter.value")
+@numbers_too
 def _scatter_value(c, x, dim, index, value):
+    if not index.size:
+        return x.copy()
     places, out = _positions(x, dim, index), x.copy()
     filled = weft.full(index.shape, value, dtype=c.dtype, device=x.device)
     _core._scatter(out, places, filled, False)
@@ -52,7 +56,10 @@ def _scatter_value(c, x, dim, index, value):
 
 
 @array("scatter.src")
+@numbers_too
 def _scatter_source(c, x, dim, index, source):
+    if not index.size:
+        return x.copy()
     out = x.copy()
     _core._scatter(out, _positions(x, dim, index), _part(source, index), False)
     return out
@@ -60,25 +67,73 @@ def _scatter_source(c, x, dim, index, source):
 
 def _extreme(x, places, source, largest):
     """The largest or smallest source element at each position: written in order of size, so the winner is last."""
-    flat = weft.zeros(source.shape, dtype="int64", device=x.device)
-    for place, n in zip(places, x.shape):
-        flat = flat * n + weft.where(place < 0, place + n, place)
+    flat = _flat(x, places, source.shape)
     row = source.reshape((-1,))
     if "float" in str(row.dtype):  # NaN is last in either order
         order = _core._argsort(row if largest else -row, 0, False)
     else:
         order = _core._argsort(row, 0, not largest)
-    at = [_core._take(flat.reshape((-1,)), order, 0)]
+    at = [_core._take(flat, order, 0)]
     out = x.copy().reshape((-1,))
     _core._scatter(out, at, _core._take(row, order, 0), False)
     return out.reshape(x.shape)
 
 
+def _flat(x, places, shape):
+    """Positions of an array as numbers of its elements in a row."""
+    flat = weft.zeros(shape, dtype="int64", device=x.device)
+    for place, n in zip(places, x.shape):
+        flat = flat * n + weft.where(place < 0, place + n, place)
+    return flat.reshape((-1,))
+
+
+def _multiplied(out, places, source):
+    """out times all source elements of each position: first those that come first to a position, then the second ones."""
+    flat, row = _flat(out, places, source.shape), source.reshape((-1,))
+    order = _core._argsort(flat, 0, False)
+    flat, row = _core._take(flat, order, 0), _core._take(row, order, 0)
+    at = weft.arange(flat.size, dtype="int64", device=out.device)
+    turn = at - _core._searchsorted(flat, flat, False)
+    shape, out = out.shape, out.reshape((-1,))
+    for n in range(int(weft.max(turn)) + 1):
+        now = weft.nonzero(turn == n)[0]
+        here = _core._take(flat, now, 0)
+        _core._scatter(out, [here], _core._take(out, here, 0) * _core._take(row, now, 0), False)
+    return out.reshape(shape)
+
+
+@array("index_reduce.default")
+@numbers_too
+def _index_reduce(c, x, dim, index, source, reduce, *, include_self=True):
+    if not index.size:
+        return x.copy()
+    dim %= x.ndim
+    shape = (*(1,) * dim, index.size, *(1,) * (x.ndim - dim - 1))
+    index = index.reshape(shape).broadcast_to((*x.shape[:dim], index.size, *x.shape[dim + 1 :]))
+    return _scatter_reduce(c, x, dim, index, source, reduce, include_self=include_self)
+
+
+@array("scatter.reduce", "scatter.value_reduce")
+def _scatter_and(c, x, dim, index, source, *, reduce):
+    if not hasattr(source, "dtype"):
+        source = weft.full(index.shape, source, dtype=c.dtype, device=x.device)
+    kind = dict(add="sum", multiply="prod")[reduce]
+    return _scatter_reduce(c, x, dim, index, source, kind)
+
+
 @array("scatter_reduce.two")
+@numbers_too
 def _scatter_reduce(c, x, dim, index, source, reduce, *, include_self=True):
+    if not index.size:
+        return x.copy()
     places, part = _positions(x, dim, index), _part(source, index)
-    if reduce == "prod" or c.dtype == "bool":
-        raise Unsupported("products by position")
+    if c.dtype == "bool":
+        raise Unsupported("booleans reduced by position")
+    if reduce == "prod":
+        out = x.copy()
+        if not include_self:
+            _core._scatter(out, places, weft.ones_like(part), False)
+        return _multiplied(out, places, part)
     if reduce in ("amax", "amin"):
         found = _extreme(x, places, part, reduce == "amax")
         if not include_self:

@@ -38,6 +38,26 @@ array("digamma.default")(_alone(weft.digamma))
 array("erfinv.default")(_alone(weft.erfinv))
 
 
+def _common_divisor(a, b):
+    """Euclid's, of all elements until the last one is done."""
+    a, b = weft.abs(a), weft.abs(b)
+    while bool(weft.any(b != 0)):
+        a, b = weft.where(b != 0, b, a), weft.where(b != 0, a % weft.maximum(b, weft.ones_like(b)), b)  # fmt: skip
+    return a
+
+
+@array("gcd.default")
+def _gcd(c, a, b):
+    return _common_divisor(*(as_type(x, c.dtype).broadcast_to(c.shape) for x in (a, b)))
+
+
+@array("lcm.default")
+def _lcm(c, a, b):
+    a, b = (as_type(x, c.dtype).broadcast_to(c.shape) for x in (a, b))
+    found = _common_divisor(a, b)
+    return weft.abs(a // weft.maximum(found, weft.ones_like(found)) * b)
+
+
 @array("ldexp.Tensor")
 def _ldexp(c, x, exponent):
     power = weft.exp2(as_type(exponent, c.dtype))

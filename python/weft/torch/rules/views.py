@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 from ... import _core
-from .common import Unsupported, array, cast, fused, reshape, spread, view
+from .common import VIEWS, Unsupported, array, cast, fused, reshape, spread, view
 
 #: torch.Tensor methods that do the same to a tensor of any strides.
 TENSOR_METHODS = {
@@ -109,6 +109,28 @@ def _diagonal(c, x, offset=0, dim1=0, dim2=1):
     if not math.prod(c.shape):
         raise Unsupported("a diagonal without elements")
     return _core._diagonal(x, dim1 % x.ndim, dim2 % x.ndim, offset)
+
+
+def _copied(rule):
+    """A view's function whose results have memory of their own."""
+
+    def copy(c, *args, **kwargs):
+        found = rule(c, *args, **kwargs)
+        return [x.copy() for x in found] if isinstance(found, list) else found.copy()
+
+    return copy
+
+
+for _name, _rule in list(VIEWS.items()):
+    _packet, _, _overload = _name.removeprefix("aten.").partition(".")
+    if not _packet.startswith("_"):
+        array(f"{_packet}_copy.{_overload}")(_copied(_rule))
+
+
+@array("narrow_copy.default")
+def _narrow_copy(c, x, dim, start, length):
+    start %= x.shape[dim] or 1
+    return x[(slice(None),) * (dim % x.ndim) + (slice(start, start + length),)].copy()
 
 
 @array("diagonal_scatter.default")

@@ -7,6 +7,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <atomic>
 #include <chrono>
@@ -37,8 +38,8 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   }
   c10::Device getDevice() const override { return {kType, t_device}; }
   void setDevice(c10::Device d) const override {
-    TORCH_CHECK(d.index() < device_count(), "weft device index ", int(d.index()), ": there are ",
-                int(device_count()));
+    TORCH_CHECK(d.index() >= 0 && d.index() < device_count(), "weft device index ", int(d.index()),
+                ": there are ", int(device_count()));
     exchange_device(d.index());
   }
   void uncheckedSetDevice(c10::Device d) const noexcept override { exchange_device(d.index()); }
@@ -118,7 +119,9 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   bool isAvailable() const override { return device_count() > 0; }
   bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
   c10::DeviceIndex deviceCount() const override { return device_count(); }
-  void setCurrentDevice(c10::DeviceIndex index) const override { exchange_device(index); }
+  void setCurrentDevice(c10::DeviceIndex index) const override {
+    c10::impl::VirtualGuardImpl(kType).setDevice({kType, index});
+  }
   c10::DeviceIndex getCurrentDevice() const override { return t_device; }
   c10::DeviceIndex exchangeDevice(c10::DeviceIndex index) const override {
     return exchange_device(index);
@@ -132,6 +135,9 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   at::Generator getNewGenerator(c10::DeviceIndex index) const override {
     return at::make_generator<Generator>(index < 0 ? t_device : index);
   }
+  at::Device getDeviceFromPtr(void* data) const override { return device_of(data); }
+  bool isPinnedPtr(const void* data) const override { return is_pinned(data); }
+  at::Allocator* getPinnedMemoryAllocator() const override { return pinned_allocator(); }
   void resizePrivateUse1Bytes(const c10::Storage& storage, std::size_t bytes) const override {
     resize_bytes(storage.unsafeGetStorageImpl(), bytes);
   }

@@ -108,8 +108,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 py::object handle_of(const Tensor& t) {
   TORCH_CHECK(t.device().type() == c10::DeviceType::PrivateUse1, "a tensor on ", t.device(),
               " has no memory of weft");
-  auto* held = static_cast<PyObject*>(t.storage().data_ptr().get_context());
-  return held == nullptr ? py::none() : py::reinterpret_borrow<py::object>(held);
+  return handle_in(t.storage().data_ptr());
 }
 
 Tensor tensor_of(py::object handle, std::int64_t bytes, const std::vector<std::int64_t>& size,
@@ -123,13 +122,6 @@ Tensor tensor_of(py::object handle, std::int64_t bytes, const std::vector<std::i
   return out;
 }
 
-// Other memory for a tensor's storage, of at least its size; all views of the storage see it.
-void replace_handle(const Tensor& t, py::object handle) {
-  auto* storage = t.storage().unsafeGetStorageImpl();
-  storage->set_data_ptr_noswap(
-      data_of(std::move(handle), storage->nbytes(), storage->device().index()));
-}
-
 }  // namespace
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
@@ -141,7 +133,9 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
         });
   m.def("handle_of", handle_of);
   m.def("tensor_of", tensor_of);
-  m.def("replace_handle", replace_handle);
+  m.def("replace_handle", [](const Tensor& t, py::object handle) {
+    replace_handle(t.storage().data_ptr(), std::move(handle));
+  });
   m.def("current_device", [] { return int(current_device()); });
   m.def("exchange_device", [](int index) { return int(exchange_device(c10::DeviceIndex(index))); });
 }

@@ -6,8 +6,17 @@
 #include <ATen/core/TensorBase.h>
 #include <c10/core/Allocator.h>
 #include <torch/csrc/utils/pybind.h>
+#include <torch/version.h>
 
 #include <cstdint>
+
+// torch.accelerator's statistics of memory.
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 9
+#define WEFT_DEVICE_ALLOCATOR 1
+#include <c10/core/CachingDeviceAllocator.h>
+#else
+#define WEFT_DEVICE_ALLOCATOR 0
+#endif
 
 namespace weft_torch {
 
@@ -25,6 +34,14 @@ Callbacks& callbacks();
 // never dereferenced.
 c10::DataPtr data_of(py::object handle, std::size_t bytes, c10::DeviceIndex index);
 c10::Allocator* allocator();
+/// The handle that a storage's memory holds, None of memory without elements.
+py::object handle_in(const c10::DataPtr& data);
+/// Other memory for a storage, of at least its size; whatever has its address sees it.
+void replace_handle(const c10::DataPtr& data, py::object handle);
+c10::Device device_of(const void* address);
+/// Memory of the host for copies to devices.
+c10::Allocator* pinned_allocator();
+bool is_pinned(const void* data);
 void resize_bytes(c10::StorageImpl* storage, std::size_t bytes);
 
 c10::DeviceIndex device_count() noexcept;
