@@ -132,7 +132,8 @@ def _understood(name, args, kwargs, parameters, function_of_layers):
     import weft
 
     after, kwargs = [], dict(kwargs)
-    for theirs, ours in (("dim", "axis"), ("dims", "axis"), ("keepdim", "keepdims")):
+    named = dict(kwargs)
+    for theirs, ours in (("dim", "axis"), ("dims", "axis"), ("dims", "axes"), ("keepdim", "keepdims")):
         if theirs in kwargs and theirs not in parameters and ours in parameters:
             kwargs[ours] = kwargs.pop(theirs)
     own = list(parameters)
@@ -147,6 +148,10 @@ def _understood(name, args, kwargs, parameters, function_of_layers):
         ("negative_slope", "slope"),
         ("target", "labels"),
         ("diagonal", "k"),
+        ("k", "diagonal"),
+        ("a_min", "min"),
+        ("a_max", "max"),
+        ("fill_value", "value"),
     ):
         if theirs in kwargs and theirs not in parameters:
             ours = ours if isinstance(ours, str) else own[ours] if len(own) > ours else None
@@ -180,6 +185,9 @@ def _understood(name, args, kwargs, parameters, function_of_layers):
         elif k == "where" and _NEUTRAL.get(name) is not None:
             mask, x = kwargs.pop(k), weft._functions.common.value(args[0])
             args = (weft.where(weft.asarray(mask), x, _NEUTRAL[name]), *args[1:])
+        elif k == "where" and name in ("max", "min") and "initial" in named:
+            mask, x = kwargs.pop(k), weft._functions.common.value(args[0])
+            args = (weft.where(weft.asarray(mask), x, named["initial"]), *args[1:])
         elif k == "initial" and name in ("max", "min", "sum", "prod"):
             after.append(_with(name, kwargs.pop(k)))
         elif k == "dtype":
@@ -213,6 +221,28 @@ def _with(name, number):
     return lambda out: combine[name](out, number)
 
 
+_MOMENTS = ("mean", "var", "std")
+
+
+def _moment(name, x, axis=None, *, where, keepdims=False, ddof=0, correction=None, dtype=None):
+    """mean, var and std of the elements that `where` marks."""
+    import weft
+
+    x = weft._functions.common.real(x)
+    x = x if dtype is None else x.astype(dtype)
+    marked = weft.broadcast_to(weft.asarray(where).astype("bool"), tuple(x.shape))
+    count = weft.sum(marked.astype(x.dtype), axis=axis, keepdims=True)
+    out = weft.sum(weft.where(marked, x, 0.0), axis=axis, keepdims=True) / count
+    if name != "mean":
+        rest = weft.where(marked, x - out, 0.0)
+        less = ddof if correction is None else correction
+        out = weft.sum(rest * rest, axis=axis, keepdims=True) / (count - less)
+        out = weft.sqrt(out) if name == "std" else out
+    if keepdims:
+        return out
+    return weft.squeeze(out, axis=tuple(range(x.ndim)) if axis is None else axis)
+
+
 def _plain_order(name, args, kwargs):
     """Order "F": the same with the axes turned round."""
     import weft
@@ -244,6 +274,8 @@ def retried(function, raised, args, kwargs):
 
 
 def _retried(function, raised, args, kwargs):
+    import weft
+
     if isinstance(raised, (OSError, MemoryError)) or not _of_arrays(function):
         return None
     code = getattr(raised, "code", None) or ""
@@ -256,6 +288,13 @@ def _retried(function, raised, args, kwargs):
     if next(leaves_of((args, kwargs), Recorder), None) is not None:
         return None  # the transform has its own way for what fails
     name = function.__name__
+    if name in _MOMENTS and not isinstance(kwargs.get("where", True), bool) and args:
+        return (_moment(name, *args, **kwargs),)
+    if name in ("max", "min") and function.__module__ == "weft" and args:
+        if isinstance(args[0], Tensor):  # torch.max(x, dim), torch.max(x, y)
+            return (getattr(args[0], name)(*args[1:], **kwargs),)
+        if len(args) == 2 and isinstance(args[1], (NDArray, Tensor)):
+            return (getattr(weft, f"{name}imum")(*args),)
     try:
         parameters = inspect.signature(function).parameters
         if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):

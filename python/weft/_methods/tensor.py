@@ -23,6 +23,42 @@ class _Moved(Function):
         return g.to(ctx.device), None
 
 
+class _HookHandle:
+    """Of a hook of a tensor's gradient."""
+
+    def __init__(self, hook):
+        self.hook = hook
+
+    def __call__(self, gradient):
+        if self.hook is None:
+            return None
+        changed = self.hook(gradient)
+        if changed is None or isinstance(changed, Tensor):
+            return changed
+        return Tensor(weft.asarray(changed), requires_grad=False)
+
+    def remove(self):
+        """Takes the hook away."""
+        self.hook = None
+
+
+_count = Tensor.size.__get__
+
+
+class _Size(int):
+    """A number of elements that PyTorch's programs may call."""
+
+    def _of(self, shape):
+        self.shape = shape
+        return self
+
+    def __call__(self, dim=None):
+        return self.shape if dim is None else self.shape[dim]
+
+    def __reduce__(self):
+        return int, (int(self),)
+
+
 def _moved(self, device):
     """The tensor on a device; gradients come back to where it was. Itself when it is there already."""
     if self.device == _core.open_device(device):
@@ -59,16 +95,33 @@ def _masks(family):
     return make
 
 
+def _shifts(name):
+    function = "bitwise_left_shift" if "lshift" in name else "bitwise_right_shift"
+
+    def method(self, other):
+        pair = (self.data, plain(other))
+        return Tensor(
+            getattr(weft, function)(*(pair[::-1] if name in ("__rlshift__", "__rrshift__") else pair)),
+            requires_grad=False,
+        )  # fmt: skip
+
+    method.__doc__ = f"weft.{function} of integers, without gradient."
+    return method
+
+
 @also(ndimension="dim", nelement="numel")
 @filled(_masks("logical_"), "logical_and logical_or logical_xor")
 @filled(_masks("bitwise_"), "__and__ __or__ __xor__")
+@filled(_shifts, "__lshift__ __rshift__ __rlshift__ __rrshift__")
 @filled(_masks("bitwise_"), "__rand__ __ror__ __rxor__")
 @filled(_new, "new_zeros new_ones new_empty")
 class TensorMethods:
     """What only a tensor has."""
 
-    def to(self, device=None, dtype=None):
-        """On a device, or converted to an element type, or both."""
+    def to(self, device=None, dtype=None, *, non_blocking=False, copy=False):
+        """On a device, or converted to an element type, or both; of a tensor, to its type and device."""
+        if hasattr(device, "requires_grad"):
+            device, dtype = device.device, device.dtype
         if isinstance(device, _core.dtype):
             device, dtype = None, device
         moved = self if device is None else _moved(self, device)
@@ -106,14 +159,9 @@ class TensorMethods:
         return None if self.is_leaf else getattr(self, "op", None)
 
     def retain_grad(self):
-        """Keeps the gradient of a value that is no leaf: refused, gradients are kept of leaves."""
+        """Backward passes keep the gradient of this value in .grad though it is no leaf."""
         if not self.is_leaf:
-            raise _error(
-                _core.ArgumentError,
-                "tensor.retain_grad",
-                "the gradient of a value that is no leaf is not kept",
-                help="weft.grad(f)(x) of the value, or detach it: y = y.detach().requires_grad_()",
-            )
+            self._keep_gradient()
 
     def requires_grad_(self, requires_grad=True):
         """Sets requires_grad; returns the tensor."""
@@ -209,3 +257,28 @@ class TensorMethods:
     def __invert__(self):
         """Each bit of a mask or of integers turned, without gradient."""
         return Tensor(weft.bitwise_invert(self.data), requires_grad=False)
+
+
+class OnlyTensors:
+    """What arrays have otherwise or not at all."""
+
+    def register_hook(self, hook):
+        """Calls hook(gradient) when a backward pass has finished the gradient of this value; what it returns, unless None, takes its place.
+
+        Returns a handle; its remove() takes the hook away. ArgumentError for a tensor that requires no gradient.
+        """
+        if not self.requires_grad:
+            raise _error(
+                _core.ArgumentError,
+                "tensor.hook",
+                f"a hook of a tensor of shape {tuple(self.shape)} that requires no gradient",
+                help="set requires_grad=True on the leaf before",
+            )
+        handle = _HookHandle(hook)
+        self._on_gradient(handle)
+        return handle
+
+    @property
+    def size(self):
+        """The number of elements; called as in PyTorch, size() is the shape and size(dim) an extent."""
+        return _Size(_count(self))._of(tuple(self.shape))

@@ -36,13 +36,13 @@ def _reduction(name, x, axis, keepdims, dtype=None):
     if _is_tensor(x):
         x = x if dtype is None else x.astype(dtype)
         if hasattr(x, "__weft_operation__"):  # a traced value writes every reduction down
-            return getattr(x, name)(axis, keepdims)
+            return getattr(x, name)(axis=axis, keepdims=keepdims)
         if name in ("all", "any"):  # truth values have no gradient
             x = x.data
         elif name == "prod":
             return _tensor_prod(x, axis, keepdims)
         else:
-            return getattr(x, name)(axis, keepdims)
+            return getattr(x, name)(axis=axis, keepdims=keepdims)
     return _core._reduce(name, _array(x), axis, keepdims, dtype)
 
 
@@ -211,10 +211,11 @@ def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
 
 def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
     """Differences of neighbours, n times."""
-    parts = [p for p in (prepend, x, append) if p is not None]
+    axis = _axis(axis, x.ndim, "diff")
+    edge = lambda p: p if getattr(p, "ndim", 0) else full((*x.shape[:axis], 1, *x.shape[axis + 1 :]), p, dtype=x.dtype, device=x.device)  # noqa: E731  # fmt: skip
+    parts = [p if p is x else edge(p) for p in (prepend, x, append) if p is not None]
     if len(parts) > 1:
         x = concat(parts, axis=axis)
-    axis = _axis(axis, x.ndim, "diff")
     front = (slice(None),) * axis
     for _ in range(n):
         a, b = x[(*front, slice(1, None))], x[(*front, slice(None, -1))]

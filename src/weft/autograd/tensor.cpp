@@ -182,8 +182,9 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> seeds, Graph g
     if (found == incoming.end()) continue;
     Tensor g = std::move(found->second);
     incoming.erase(found);
-    take(*it, g);
     const TensorNode& node = *it->node();
+    if (node.watch && node.watch->change) g = node.watch->change(g);
+    take(*it, g);
     if (!node.gradient || !passes.count(&node)) continue;
     GradientCall call;
     call.g = g;
@@ -230,7 +231,8 @@ void backward(const Tensor& output, const Tensor& seed, Graph graph) {
   ++t_passes.depth;
   try {
     run(outputs, seeds, graph, {}, [&](const Tensor& t, const Tensor& g) {
-      if (t.node()->gradient || !t.requires_grad()) return;
+      const bool kept_inside = t.node()->watch && t.node()->watch->keep;
+      if ((t.node()->gradient && !kept_inside) || !t.requires_grad()) return;
       Tensor kept = t.grad();
       t.node()->grad = kept.defined() ? kept + g : g;
       if (t.node()->accumulated) t.node()->accumulated(t);

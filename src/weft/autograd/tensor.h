@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -63,6 +64,13 @@ class Tensor {
   Ref<TensorNode> node_;
 };
 
+/// What users asked to see of the gradient of one value.
+struct GradientWatch {
+  /// Gets the whole gradient when it is finished; what it returns takes its place.
+  std::function<Tensor(const Tensor&)> change;
+  bool keep = false;  ///< in `grad`, of a value that is no leaf
+};
+
 struct TensorNode final : RefCounted {
   NDArray data;        // without storage once released
   Ref<Device> device;  // of released data
@@ -75,6 +83,7 @@ struct TensorNode final : RefCounted {
   Tensor grad;
   /// Of leaves: called when a backward pass has added to `grad`.
   std::function<void(const Tensor&)> accumulated;
+  std::unique_ptr<GradientWatch> watch;
   TensorNode() = default;
   /// Gives the data back where no handle and no gradient wants it.
   void forget();

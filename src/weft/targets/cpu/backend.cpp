@@ -10,6 +10,7 @@
 #include "weft/runtime/cache.h"
 #include "weft/runtime/host_device.h"
 #include "weft/target/backend.h"
+#include "weft/targets/cpu/processors.h"
 #include "weft/target/pipeline.h"
 #include "weft/target/rules.h"
 #include "weft/target/transpose_rows.h"
@@ -108,6 +109,7 @@ class CpuBackend final : public Backend {
                        const Target& target) const override {
     jit::CompileOptions options;
     options.cpu = target.option("mcpu", "host");
+    check_processor(options.cpu);
     std::vector<ir::PrimFunc> lowered;
     for (const ir::PrimFunc& f : kernels) lowered.push_back(pass::lower_float8(f));
     LlvmText llvm = emit_llvm(lowered, options.cpu == "host" ? vector_bytes() : 0);
