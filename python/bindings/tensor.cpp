@@ -68,6 +68,15 @@ GradientFn no_second(const char* name) {
   };
 }
 
+Axes axes_of(nb::handle o) {
+  Axes axes;
+  if (!o.is_none()) {
+    axes.all = false;
+    axes.axes = axis_numbers(o, "axis");
+  }
+  return axes;
+}
+
 /// max(dim) and min(dim) of PyTorch: values and positions, or the larger of two tensors.
 nb::object extreme_along(bool largest, const Tensor& t, nb::handle dim, bool keepdim) {
   if (tensor_of(dim.ptr()) || is_ndarray(dim.ptr()))
@@ -80,13 +89,40 @@ nb::object extreme_along(bool largest, const Tensor& t, nb::handle dim, bool kee
       .attr("values_and_positions")(values, Tensor(std::move(at), false));
 }
 
-Axes axes_of(nb::handle o) {
-  Axes axes;
-  if (!o.is_none()) {
-    axes.all = false;
-    axes.axes = axis_numbers(o, "axis");
-  }
-  return axes;
+/// The same for an axis by position: inside weft.grad and its kin, where arrays are tensors for a
+/// while, the values alone, as of arrays.
+nb::object extreme_at(bool largest, const Tensor& t, nb::handle dim, bool keepdim) {
+  const bool number = PyLong_Check(dim.ptr());
+  if (number && nb::cast<int>(nb::module_::import_("weft.transforms.reverse")
+                                  .attr("differentiating")()) > 0)
+    return nb::cast(largest ? max(t, axes_of(dim), keepdim) : min(t, axes_of(dim), keepdim));
+  return extreme_along(largest, t, dim, keepdim);
+}
+
+template <bool kLargest, typename Class>
+void bind_extreme(Class& cls, const char* name) {
+  const auto values = [](const Tensor& t, nb::handle axis, bool keepdims) {
+    return kLargest ? max(t, axes_of(axis), keepdims) : min(t, axes_of(axis), keepdims);
+  };
+  cls.def(
+         name, [values](const Tensor& t, nb::handle axis, bool keepdims, nb::handle) {
+           return values(t, axis, keepdims);
+         },
+         nb::kw_only(), nb::arg("axis") = nb::none(), nb::arg("keepdims") = false,
+         nb::arg("out") = nb::none())
+      .def(
+          name,
+          [](const Tensor& t, nb::handle dim, bool keepdim) {
+            return extreme_along(kLargest, t, dim, keepdim);
+          },
+          nb::kw_only(), nb::arg("dim").none(), nb::arg("keepdim") = false)
+      .def(name, values, nb::arg("axis").none(), nb::kw_only(), nb::arg("keepdims"))
+      .def(
+          name,
+          [](const Tensor& t, nb::handle dim, bool keepdim) {
+            return extreme_at(kLargest, t, dim, keepdim);
+          },
+          nb::arg("dim").none(), nb::arg("keepdim") = false);
 }
 
 std::vector<int> ints(nb::args args) {
@@ -413,7 +449,7 @@ void bind_tensor(nb::module_& m) {
           },
           nb::arg("axis") = nb::none(), nb::arg("keepdims") = false, nb::arg("dtype") = nb::none(),
           nb::arg("out") = nb::none())
-      // PyTorch's names of the arguments. max and min give pairs, as there.
+      // PyTorch's names of the arguments.
       .def(
           "sum",
           [](const Tensor& t, nb::handle dim, bool keepdim, nb::handle dtype) {
@@ -426,32 +462,6 @@ void bind_tensor(nb::module_& m) {
             return mean(of_type(t, dtype), axes_of(dim), keepdim);
           },
           nb::arg("dim"), nb::arg("keepdim") = false, nb::arg("dtype") = nb::none())
-      .def(
-          "max",
-          [](const Tensor& t, nb::handle axis, bool keepdims, nb::handle) {
-            return max(t, axes_of(axis), keepdims);
-          },
-          nb::kw_only(), nb::arg("axis") = nb::none(), nb::arg("keepdims") = false,
-          nb::arg("out") = nb::none())
-      .def(
-          "min",
-          [](const Tensor& t, nb::handle axis, bool keepdims, nb::handle) {
-            return min(t, axes_of(axis), keepdims);
-          },
-          nb::kw_only(), nb::arg("axis") = nb::none(), nb::arg("keepdims") = false,
-          nb::arg("out") = nb::none())
-      .def(
-          "max",
-          [](const Tensor& t, nb::handle dim, bool keepdim) {
-            return extreme_along(true, t, dim, keepdim);
-          },
-          nb::arg("dim").none(), nb::arg("keepdim") = false)
-      .def(
-          "min",
-          [](const Tensor& t, nb::handle dim, bool keepdim) {
-            return extreme_along(false, t, dim, keepdim);
-          },
-          nb::arg("dim").none(), nb::arg("keepdim") = false)
       .def("reshape", [](const Tensor& t, nb::args shape) { return reshape(t, shape_args(shape)); })
       .def("permute", [](const Tensor& t, nb::args axes) { return permute(t, ints(axes)); })
       .def(
@@ -538,6 +548,9 @@ void bind_tensor(nb::module_& m) {
                        : std::string(),
                    ")");
       });
+  // PyTorch's names of the arguments give pairs, as there; the array API's give values.
+  bind_extreme<true>(cls, "max");
+  bind_extreme<false>(cls, "min");
   cls.attr("__weft_tensor__") = true;
   m.def(
       "gradients",

@@ -153,25 +153,26 @@ class Traced(Arithmetic, Named, Indexed, Recorder):
         x = self if dtype is None else self.astype(dtype)
         return x._reduced("prod", axis, keepdims)
 
-    def max(self, *where, axis=None, keepdims=False, dim=None, keepdim=False):
-        return self._extreme("max", where, axis, keepdims or keepdim, dim)
+    def max(self, *where, **named):
+        return self._extreme("max", where, **named)
 
-    def min(self, *where, axis=None, keepdims=False, dim=None, keepdim=False):
-        return self._extreme("min", where, axis, keepdims or keepdim, dim)
+    def min(self, *where, **named):
+        return self._extreme("min", where, **named)
 
-    def _extreme(self, name, where, axis, keepdims, dim):
-        """Of tensors max(dim) gives values and positions and max(other) the larger, as outside; axis= gives values."""
+    def _extreme(self, name, where, axis=None, keepdims=None, dim=None, keepdim=False, out=None):
+        """Of tensors max(dim) gives values and positions and max(other) the larger, as outside; axis= and keepdims= give values."""
         if where:
-            axis, keepdims = where[0], where[1] if len(where) > 1 else keepdims
+            axis, keepdim = where[0], where[1] if len(where) > 1 else keepdim
             if hasattr(axis, "dtype"):
                 return getattr(weft, f"{name}imum")(self, axis)
-        pair = (where or dim is not None) and _active and _active[-1].tensors
-        axis = axis if dim is None else dim
-        values = self._reduced(name, axis, keepdims)
-        if not pair or not isinstance(axis, int):
+        asked = dim is not None or where and keepdims is None and not differentiating()
+        pair = asked and isinstance(axis if dim is None else dim, int) and _active
+        axis, keep = axis if dim is None else dim, keepdims or keepdim
+        values = self._reduced(name, axis, keep)
+        if not pair or not _active[-1].tensors:
             return values
         return values_and_positions(
-            values, getattr(weft, f"arg{name}")(self, axis=axis, keepdims=keepdims)
+            values, getattr(weft, f"arg{name}")(self, axis=axis, keepdims=keep)
         )
 
     @property
@@ -453,6 +454,12 @@ class _Trace:
         # What does not depend on the arguments: the same in every call.
         self._constants = {k: r for k, r in enumerate(results) if not isinstance(r, Traced)}
         lazies = [r._lazy for r in results if isinstance(r, Traced)]
+        if not lazies:
+            found = ", ".join(sorted({type(r).__name__ for r in results})) or "nothing"
+            _refuse(
+                f"the compiled function returns {found}, not something computed from its arguments",
+                "return arrays computed from the arguments, beside others if you like",
+            )
         self.last = _Piece(lazies, self.inputs, contract, leaves[0])
         self.forward = self.last.forward
         # Where no kernel joins operations the function itself is the fastest way through them.

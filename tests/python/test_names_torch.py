@@ -184,10 +184,6 @@ def test_what_would_change_shapes():
     with pytest.raises(weft.ShapeError) as caught:
         weft.tensor(IMG).H
     assert caught.value.code == "array.H.shape" and "mH" in str(caught.value)
-    y = weft.tensor(X, requires_grad=True) * 2
-    with pytest.raises(weft.ArgumentError) as caught:
-        y.retain_grad()
-    assert caught.value.code == "tensor.retain_grad" and "leaf" in str(caught.value)
 
 
 def test_lazy_layers_become_plain():

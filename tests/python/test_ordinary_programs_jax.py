@@ -105,3 +105,12 @@ def test_elements_written_by_at(how):
     with pytest.raises(weft.ArgumentError) as refusal:
         x[0].at[[1, 1]].multiply(2.0)
     assert refusal.value.code == "array.at.repeated"
+
+
+def test_extremes_by_position_inside_a_derivative():
+    x = weft.asarray([[1.0, 5.0, 2.0], [4.0, 3.0, 0.0]])
+    want = np.array([[0, 1, 0], [1, 0, 0]])
+    f = lambda x: x.max(1).sum() + (x - x.min(-1, keepdims=True)).sum() * 0  # noqa: E731
+    close(weft.grad(f)(x), want)
+    close(weft.compile(weft.grad(f))(x), want)
+    close(weft.vmap(weft.grad(lambda r: r.max(0)))(x), want)

@@ -157,3 +157,39 @@ def test_sequences_of_different_lengths(kind, both, first):
     with pytest.raises(weft.ArgumentError) as refusal:
         nn.utils.rnn.pack_padded_sequence(weft.ones((5, 2, 3)), [2, 5])
     assert refusal.value.code == "nn.pack.lengths"
+
+
+def test_distributions():
+    a, b, p = reals(4), np.exp(reals(4)), 1 / (1 + np.exp(-reals(4)))
+    logits, other = reals(3, 5), reals(3, 5)
+    found = []
+    for lib in (weft, torch):
+        d, t = lib.distributions, lambda x, lib=lib: lib.tensor(x, requires_grad=True)
+        loc, scale = t(a), t(b)
+        normal, more = d.Normal(loc, scale), d.Normal(t(a + 1), t(b * 2))
+        cat, bern = d.Categorical(logits=t(logits)), d.Bernoulli(t(p))
+        out = [
+            normal.log_prob(t(a + 0.5)), normal.entropy(), normal.cdf(t(a + 0.1)), d.kl_divergence(normal, more),
+            cat.log_prob(lib.tensor([0, 4, 2])), cat.entropy(), cat.probs, d.kl_divergence(cat, d.Categorical(logits=t(other))),
+            bern.log_prob(lib.tensor([1.0, 0.0, 1.0, 1.0])), bern.entropy(), d.Bernoulli(logits=t(a)).probs, bern.variance,
+            d.kl_divergence(bern, d.Bernoulli(t(p[::-1].copy()))), d.Uniform(t(a), t(a + b)).log_prob(t(a + b / 2)),
+            d.Exponential(scale).log_prob(t(b)), d.kl_divergence(d.Exponential(scale), d.Exponential(t(b + 1))),
+            d.Categorical(probs=t(b)).log_prob(lib.tensor(1)),
+        ]  # fmt: skip
+        normal.log_prob(t(a + 0.5)).sum().backward()
+        out += [loc.grad, scale.grad]
+        assert tuple(cat.sample((7,)).shape) == (7, 3) and tuple(normal.rsample((2,)).shape) == (2, 4)
+        found.append(out)
+    for got, want in zip(*found, strict=True):
+        close(got, want)
+    weft.random.seed(1)
+    draws = weft.distributions.Categorical(probs=weft.asarray([0.5, 0.2, 0.3])).sample((20000,))
+    np.testing.assert_allclose(np.bincount(draws.numpy()) / 20000, [0.5, 0.2, 0.3], atol=0.02)
+    for make, code in (
+        (lambda: weft.distributions.Bernoulli(), "distributions.parameter"),
+        (lambda: weft.distributions.Bernoulli(0.5).rsample(), "distributions.rsample"),
+        (lambda: weft.distributions.kl_divergence(normal, cat), "distributions.kl"),
+    ):
+        with pytest.raises(weft.ArgumentError) as refusal:
+            make()
+        assert refusal.value.code == code
