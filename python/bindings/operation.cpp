@@ -84,7 +84,9 @@ PyObject* call(PyObject* self, PyObject* const* args, std::size_t flags, PyObjec
     if (PyObject* traced = recorded(op, args, 2)) return traced;
     PyObject* out = nullptr;
     // A list of numbers beside an array is what it is beside an operator.
-    const auto beside = [&](int k) { return is_ndarray(args[1 - k]) ? &unwrap(args[1 - k]) : nullptr; };
+    const auto beside = [&](int k) {
+      return is_ndarray(args[1 - k]) ? &unwrap(args[1 - k]) : nullptr;
+    };
     const bool lists = (is_sequence(args[0]) && !(beside(0) && is_list_of_numbers(args[0]))) ||
                        (is_sequence(args[1]) && !(beside(1) && is_list_of_numbers(args[1])));
     if (lists)

@@ -259,13 +259,15 @@ void bind_expr(nb::module_& m) {
                              "\" is not known when the program is written"))
                  .help("use T.Select, T.if_then_else, T.And or T.Or");
            })
-      .def("__float__",
-           [](const PyExpr& a) -> double {
-             throw Error(ErrorKind::value, "python.truth",
-                         cat("the number in \"", print(a.expr),
-                             "\" is not known when the program is written"))
-                 .help("functions of it stand in te and T, te.exp(x); x.astype(\"float32\") converts");
-           })
+      .def(
+          "__float__",
+          [](const PyExpr& a) -> double {
+            throw Error(ErrorKind::value, "python.truth",
+                        cat("the number in \"", print(a.expr),
+                            "\" is not known when the program is written"))
+                .help(
+                    "functions of it stand in te and T, te.exp(x); x.astype(\"float32\") converts");
+          })
       .def(
           "astype",
           [](const PyExpr& a, const std::string& dtype) {

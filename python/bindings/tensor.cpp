@@ -93,8 +93,8 @@ nb::object extreme_along(bool largest, const Tensor& t, nb::handle dim, bool kee
 /// while, the values alone, as of arrays.
 nb::object extreme_at(bool largest, const Tensor& t, nb::handle dim, bool keepdim) {
   const bool number = PyLong_Check(dim.ptr());
-  if (number && nb::cast<int>(nb::module_::import_("weft.transforms.reverse")
-                                  .attr("differentiating")()) > 0)
+  if (number &&
+      nb::cast<int>(nb::module_::import_("weft.transforms.reverse").attr("differentiating")()) > 0)
     return nb::cast(largest ? max(t, axes_of(dim), keepdim) : min(t, axes_of(dim), keepdim));
   return extreme_along(largest, t, dim, keepdim);
 }
@@ -105,7 +105,8 @@ void bind_extreme(Class& cls, const char* name) {
     return kLargest ? max(t, axes_of(axis), keepdims) : min(t, axes_of(axis), keepdims);
   };
   cls.def(
-         name, [values](const Tensor& t, nb::handle axis, bool keepdims, nb::handle) {
+         name,
+         [values](const Tensor& t, nb::handle axis, bool keepdims, nb::handle) {
            return values(t, axis, keepdims);
          },
          nb::kw_only(), nb::arg("axis") = nb::none(), nb::arg("keepdims") = false,

@@ -445,7 +445,9 @@ class _Trace:
         _active.append(self)
         try:
             with public_functions_dispatch():
-                result = dispatching(function)(*rebuild([Traced(x, _Memory(held=True)) for x in self.inputs]))
+                result = dispatching(function)(
+                    *rebuild([Traced(x, _Memory(held=True)) for x in self.inputs])
+                )
         finally:
             _active.pop()
         self._values = None

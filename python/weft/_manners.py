@@ -133,7 +133,12 @@ def _understood(name, args, kwargs, parameters, function_of_layers):
 
     after, kwargs = [], dict(kwargs)
     named = dict(kwargs)
-    for theirs, ours in (("dim", "axis"), ("dims", "axis"), ("dims", "axes"), ("keepdim", "keepdims")):
+    for theirs, ours in (
+        ("dim", "axis"),
+        ("dims", "axis"),
+        ("dims", "axes"),
+        ("keepdim", "keepdims"),
+    ):
         if theirs in kwargs and theirs not in parameters and ours in parameters:
             kwargs[ours] = kwargs.pop(theirs)
     own = list(parameters)

@@ -43,9 +43,7 @@ def test_sorts(dtype, nan, shape, axis):
     np.testing.assert_array_equal(bits(weft.sort(a, axis=axis).numpy()), bits(want))
     down = weft.sort(a, axis=axis, descending=True).numpy()
     clean = ~np.isnan(want).any(axis=axis, keepdims=True)
-    np.testing.assert_array_equal(
-        np.where(clean, down, 0), np.where(clean, np.flip(want, axis), 0)
-    )
+    np.testing.assert_array_equal(np.where(clean, down, 0), np.where(clean, np.flip(want, axis), 0))
 
 
 @pytest.mark.parametrize("nan", [False, True])
@@ -88,9 +86,7 @@ def test_sets_and_searches():
         got = weft.searchsorted(weft.sort(a), b, side=side).numpy()
         np.testing.assert_array_equal(got, np.searchsorted(np.sort(x), y, side=side))
     np.testing.assert_array_equal(weft.topk(a, 3)[0].numpy(), np.sort(x)[::-1][:3])
-    np.testing.assert_array_equal(
-        weft.maximum.accumulate(a).numpy(), np.maximum.accumulate(x)
-    )
+    np.testing.assert_array_equal(weft.maximum.accumulate(a).numpy(), np.maximum.accumulate(x))
 
 
 def test_on_devices(device):

@@ -165,13 +165,18 @@ def test_a_processor_that_llvm_does_not_know():
     from weft import te
 
     a = te.placeholder((4,), name="A")
-    f = te.create_prim_func([a, te.compute((4,), lambda i: np.exp(a[i]) * np.float32(2) + np.int64(1))])
+    f = te.create_prim_func(
+        [a, te.compute((4,), lambda i: np.exp(a[i]) * np.float32(2) + np.int64(1))]
+    )
     x, y = weft.arange(4.0), weft.zeros(4)
     weft.build(f, target="cpu:mcpu=generic")(x, y)
     np.testing.assert_allclose(y.numpy(), 2 * np.exp(x.numpy()) + 1, rtol=1e-6)
     with pytest.raises(weft.ArgumentError) as refusal:
         weft.build(f, target="cpu:mcpu=haswel")
-    assert refusal.value.code == "cpu.option.processor" and 'did you mean "haswell"' in refusal.value.help
+    assert (
+        refusal.value.code == "cpu.option.processor"
+        and 'did you mean "haswell"' in refusal.value.help
+    )
     with pytest.raises(weft.ArgumentError) as refusal:
         te.compute((4,), lambda i: float(a[i]))
     assert refusal.value.code == "python.truth"

@@ -45,10 +45,14 @@ def test_extremes_along_a_dimension(name):
 
 
 def test_loops_over_names():
-    net = nn.Sequential(collections.OrderedDict([("first", nn.Linear(3, 4)), ("norm", nn.BatchNorm1d(4))]))
+    net = nn.Sequential(
+        collections.OrderedDict([("first", nn.Linear(3, 4)), ("norm", nn.BatchNorm1d(4))])
+    )
     names = ["first.weight", "first.bias", "norm.weight", "norm.bias"]
     assert [n for n, p in net.named_parameters() if p.requires_grad] == names
-    assert list(net.named_parameters().keys()) == names and list(dict(net.named_parameters())) == names
+    assert (
+        list(net.named_parameters().keys()) == names and list(dict(net.named_parameters())) == names
+    )
     assert "first.bias" in net.named_parameters() and net.first.out_features == 4
     assert [n for n, _ in net.named_modules(prefix="net")] == ["net", "net.first", "net.norm"]
     assert [n for n, _ in net.named_buffers()] == ["norm.running_mean", "norm.running_var"]
@@ -114,14 +118,23 @@ def test_rarer_arguments_and_files():
     for scale, corners in ((2.0, False), (0.5, True), (1.7, False)):
         close(
             F.interpolate(x, scale_factor=scale, mode="bicubic", align_corners=corners),
-            torch.nn.functional.interpolate(t, scale_factor=scale, mode="bicubic", align_corners=corners),
+            torch.nn.functional.interpolate(
+                t, scale_factor=scale, mode="bicubic", align_corners=corners
+            ),
         )
-    got, want = nn.MaxPool2d(2, return_indices=True)(x), torch.nn.MaxPool2d(2, return_indices=True)(t)
+    got, want = (
+        nn.MaxPool2d(2, return_indices=True)(x),
+        torch.nn.MaxPool2d(2, return_indices=True)(t),
+    )
     close(got[0], want[0])
     close(got[1], want[1])
     close(nn.Softplus(2, 10)(x), torch.nn.Softplus(2, 10)(t))
     n = weft.tensor([1, 2, 3])
-    assert (n << 2).tolist() == [4, 8, 12] and (1 << n).tolist() == [2, 4, 8] and (n >> 1).tolist() == [0, 1, 1]
+    assert (
+        (n << 2).tolist() == [4, 8, 12]
+        and (1 << n).tolist() == [2, 4, 8]
+        and (n >> 1).tolist() == [0, 1, 1]
+    )
     assert x.size() == (2, 3, 8, 8) and x.size(0) == 2 and x.size(-1) == 8 and x.size == 384
     assert weft.eye(2, 3).repeat(4, 1, 1).shape == (4, 2, 3) and x.to(n).dtype == n.dtype
     close(nn.init.constant_(weft.empty((2,)), 3.0), [3, 3])
@@ -147,8 +160,12 @@ def test_sequences_of_different_lengths(kind, both, first):
     got, want = [], []
     for lib, layer, out in ((weft, ours, got), (torch, theirs, want)):
         rnn = lib.nn.utils.rnn
-        padded = rnn.pad_sequence([lib.tensor(x) for x in data], batch_first=first, padding_value=9.0)
-        packed = rnn.pack_padded_sequence(padded, lib.tensor(lengths), batch_first=first, enforce_sorted=False)
+        padded = rnn.pad_sequence(
+            [lib.tensor(x) for x in data], batch_first=first, padding_value=9.0
+        )
+        packed = rnn.pack_padded_sequence(
+            padded, lib.tensor(lengths), batch_first=first, enforce_sorted=False
+        )
         y, state = layer(packed)
         y, n = rnn.pad_packed_sequence(y, batch_first=first)
         out += [padded, y, n, *(state if kind == "LSTM" else [state])]
@@ -178,7 +195,10 @@ def test_distributions():
         ]  # fmt: skip
         normal.log_prob(t(a + 0.5)).sum().backward()
         out += [loc.grad, scale.grad]
-        assert tuple(cat.sample((7,)).shape) == (7, 3) and tuple(normal.rsample((2,)).shape) == (2, 4)
+        assert tuple(cat.sample((7,)).shape) == (7, 3) and tuple(normal.rsample((2,)).shape) == (
+            2,
+            4,
+        )
         found.append(out)
     for got, want in zip(*found, strict=True):
         close(got, want)

@@ -86,7 +86,8 @@ def test_dim_and_keepdim_of_reductions(name, of):
         values, places = function(x, dim=1, keepdim=True)
         np.testing.assert_array_equal(values.numpy(), expected)
         np.testing.assert_array_equal(
-            places.numpy(), getattr(weft, f"arg{name}")(weft.asarray(X), axis=1, keepdims=True).numpy()
+            places.numpy(),
+            getattr(weft, f"arg{name}")(weft.asarray(X), axis=1, keepdims=True).numpy(),
         )
         return
     np.testing.assert_array_equal(function(x, dim=1, keepdim=True).numpy(), expected)

@@ -110,6 +110,7 @@ def state_dict(module):
             for k, cell in enumerate(part.cells):
                 suffix = _cell_suffix(part, k)
                 names |= {
-                    f"{dot}cells.{k}.{n}": f"{dot}{n}{suffix}" for n in cell.named_parameters().keys()
+                    f"{dot}cells.{k}.{n}": f"{dot}{n}{suffix}"
+                    for n in cell.named_parameters().keys()
                 }
     return {names.get(n, n): to_torch(x.compact().to("cpu")).clone() for n, x in arrays.items()}

@@ -62,12 +62,11 @@ NDArray complex_argsort(const NDArray& x, int axis, bool descending) {
 NDArray complex_extreme_positions(bool largest, const NDArray& x, int axis) {
   const ReduceOp op = largest ? ReduceOp::max : ReduceOp::min;
   const NDArray re = real_part(x), im = imaginary_part(x), nan = apply(Op::isnan, x);
-  const double none = largest ? -std::numeric_limits<double>::infinity()
-                              : std::numeric_limits<double>::infinity();
+  const double none =
+      largest ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
   const NDArray top = compared(Op::equal, re, reduce(op, re, one_axis(axis), true));
   const NDArray kept = where(top, im, Scalar(none));
-  const NDArray best =
-      both(top, compared(Op::equal, kept, reduce(op, kept, one_axis(axis), true)));
+  const NDArray best = both(top, compared(Op::equal, kept, reduce(op, kept, one_axis(axis), true)));
   const NDArray any = reduce(ReduceOp::any, nan, one_axis(axis), true);
   const NDArray found = either(both(any, nan), both(apply(Op::logical_not, any), best));
   return arg_reduce(true, found.astype(Elem::uint8), axis, true);
@@ -88,11 +87,11 @@ NDArray complex_extreme(bool largest, const NDArray& x, std::uint64_t mask, bool
   kept.push_back(n);
   const NDArray rows = x.permute(order).reshape(kept);
   const int last = rows.ndim() - 1;
-  if (n == 0 && rows.shape().size() > 0 && NDArray::empty(x.device(), Elem::boolean, shape).size() > 0) {
+  if (n == 0 && rows.shape().size() > 0 &&
+      NDArray::empty(x.device(), Elem::boolean, shape).size() > 0) {
     const std::string_view name = largest ? "max" : "min";
-    throw Error(
-        ErrorKind::value, cat("array.", name, ".empty"),
-        cat(name, " of no elements: shape ", to_string(x.shape()), " has an empty axis"));
+    throw Error(ErrorKind::value, cat("array.", name, ".empty"),
+                cat(name, " of no elements: shape ", to_string(x.shape()), " has an empty axis"));
   }
   if (n == 0) return NDArray::empty(x.device(), x.elem(), shape);
   return take_along_axis(rows, complex_extreme_positions(largest, rows, last), last).reshape(shape);
@@ -102,8 +101,8 @@ NDArray complex_larger(bool largest, const NDArray& x, const NDArray& y) {
   const NDArray a = real_part(x), b = real_part(y), p = imaginary_part(x), q = imaginary_part(y);
   const Op beyond = largest ? Op::greater : Op::less,
            not_before = largest ? Op::greater_equal : Op::less_equal;
-  const NDArray first = either(
-      compared(beyond, a, b), both(compared(Op::equal, a, b), compared(not_before, p, q)));
+  const NDArray first =
+      either(compared(beyond, a, b), both(compared(Op::equal, a, b), compared(not_before, p, q)));
   return where(either(first, apply(Op::isnan, x)), x, y);
 }
 

@@ -468,7 +468,8 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
     throw Error(ErrorKind::dtype, cat("array.", row.name, ".array"),
                 cat(row.name, " needs an array, got two numbers"));
   }
-  if ((op == Op::maximum || op == Op::minimum) && (is_complex_operand(x) || is_complex_operand(y))) {
+  if ((op == Op::maximum || op == Op::minimum) &&
+      (is_complex_operand(x) || is_complex_operand(y))) {
     const Elem e = resolve(Op::add, std::span<const Arg>(args, 2)).result;
     const auto whole = [&](const Arg& v) {
       return v.array ? v.array->astype(e) : full(array->device(), e, Dims{}, v.scalar);

@@ -266,8 +266,7 @@ class Sorter {
 
 NDArray sort(const NDArray& x, int axis, bool descending) {
   axis = normalize_axis(axis, x.ndim(), "sort");
-  if (is_complex(x.elem()))
-    return take_along_axis(x, complex_argsort(x, axis, descending), axis);
+  if (is_complex(x.elem())) return take_along_axis(x, complex_argsort(x, axis, descending), axis);
   if (has_grid(x)) {
     return on_device()
         .sort(x.transpose(axis, -1), descending, false)
@@ -393,8 +392,7 @@ NDArray topk_places(const NDArray& x, std::int64_t k, int axis, bool largest) {
   if (k > 512 || k * 4 > n || is_complex(x.elem()))
     return argsort(x, axis, largest).slice(axis, 0, k, 1).contiguous();
   const NDArray moved = x.transpose(axis, -1);
-  NDArray rows = moved.is_contiguous() && !is_narrow_float(x.elem()) ? moved
-                     : rows_of(x, axis);
+  NDArray rows = moved.is_contiguous() && !is_narrow_float(x.elem()) ? moved : rows_of(x, axis);
   Dims shape = rows.shape();
   shape[shape.size() - 1] = k;
   NDArray order = NDArray::empty(x.device(), Elem::int64, shape);

@@ -10,11 +10,11 @@
 #include "weft/runtime/cache.h"
 #include "weft/runtime/host_device.h"
 #include "weft/target/backend.h"
-#include "weft/targets/cpu/processors.h"
 #include "weft/target/pipeline.h"
 #include "weft/target/rules.h"
 #include "weft/target/transpose_rows.h"
 #include "weft/targets/cpu/emit_llvm.h"
+#include "weft/targets/cpu/processors.h"
 
 namespace weft::cpu {
 
