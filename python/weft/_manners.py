@@ -279,8 +279,6 @@ def retried(function, raised, args, kwargs):
 
 
 def _retried(function, raised, args, kwargs):
-    import weft
-
     if isinstance(raised, (OSError, MemoryError)) or not _of_arrays(function):
         return None
     code = getattr(raised, "code", None) or ""
@@ -295,11 +293,6 @@ def _retried(function, raised, args, kwargs):
     name = function.__name__
     if name in _MOMENTS and not isinstance(kwargs.get("where", True), bool) and args:
         return (_moment(name, *args, **kwargs),)
-    if name in ("max", "min") and function.__module__ == "weft" and args:
-        if isinstance(args[0], Tensor):  # torch.max(x, dim), torch.max(x, y)
-            return (getattr(args[0], name)(*args[1:], **kwargs),)
-        if len(args) == 2 and isinstance(args[1], (NDArray, Tensor)):
-            return (getattr(weft, f"{name}imum")(*args),)
     try:
         parameters = inspect.signature(function).parameters
         if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):

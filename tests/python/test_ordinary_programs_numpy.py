@@ -24,7 +24,7 @@ N + [1, 2, 3, 4, 5]
 N * (1, 2, 3, 4, 5)
 X - [[0.1] * 7] * 6
 [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7] - X
-2 ** [[1, 2]] * N[:1, :2]
+[[2, 3]] ** abs(N[:1, :2]), 2 ** abs(N)
 [1] * 5 @ N.T
 N @ [1, 2, 3, 4, 5]
 N == [1, 2, 3, 4, 5]
@@ -42,7 +42,7 @@ xp.unique(N % 2, axis=0), xp.unique(N % 2, axis=1, return_index=True, return_inv
 xp.intersect1d(N, [1, 2, 3, 4], return_indices=True)
 xp.average(X, axis=0, weights=Y[:, 0] ** 2, returned=True), xp.average(N)
 xp.polyfit(UP, UP**3 + 1, 2, w=UP**2), xp.polyfit(UP, UP**3, 1, cov=True)
-xp.interp(xp.linspace(-5, 5, 20), UP, UP**2, period=3)
+xp.interp(UP * 9, UP, UP**2, period=3)
 xp.meshgrid(UP, UP[:3], sparse=True), xp.linspace([0, 1], [2, 5], 4), xp.linspace(0, 1, 5, retstep=True)
 xp.einsum(X, [0, 1], Y, [2, 1], [0, 2]), xp.einsum("ij,kj->ik", X, Y, optimize=True), xp.einsum(X, [0, 1], [1, 0])
 xp.cumsum(N, axis=1, dtype=xp.float64), xp.clip(N, a_min=-1, a_max=3), xp.zeros_like(X, shape=(2, 2)), xp.diag([1, 2], k=1)

@@ -36,7 +36,7 @@ OF_TENSORS = (
     TensorCopies,
 )
 
-adopt(NDArray, *OF_ARRAYS, instead=("to", "__array_ufunc__"))
-adopt(Tensor, *OF_TENSORS, instead=("flip", "size", "__array_ufunc__"))
+adopt(NDArray, *OF_ARRAYS, instead=("to",))
+adopt(Tensor, *OF_TENSORS, instead=("flip", "size"))
 
 __all__ = ["OF_ARRAYS", "OF_TENSORS", "Arithmetic", "Indexed", "Named", "members"]

@@ -8,6 +8,7 @@ import math as _math
 from .. import _core
 from .._boundary import publish as _publish
 from .._errors import error as _error
+from .._torch_names import Dim as _Dim
 from .common import (
     _INTEGERS,
     _array,
@@ -27,6 +28,14 @@ from .manipulation import concat, reshape
 def _is_whole(x):
     """A tensor of integers or truth values: it has no gradient, and its array's types and sums are the right ones."""
     return isinstance(x, _core.Tensor) and x.dtype.kind in "iub"
+
+
+def _extreme(name, x, axis, keepdims):
+    if axis is not None and isinstance(axis, (_core.NDArray, _core.Tensor)):  # torch.max(x, y)
+        return _row(f"{name}imum")(x, axis)
+    if isinstance(axis, _Dim):
+        return getattr(x, name)(dim=int(axis), keepdim=keepdims)
+    return _reduction(name, x, axis, keepdims)
 
 
 def _reduction(name, x, axis, keepdims, dtype=None):
@@ -80,12 +89,12 @@ def prod(x, /, *, axis=None, dtype=None, keepdims=False):
 
 def max(x, /, *, axis=None, keepdims=False):
     """Largest element; NaN if there is one."""
-    return _reduction("max", x, axis, keepdims)
+    return _extreme("max", x, axis, keepdims)
 
 
 def min(x, /, *, axis=None, keepdims=False):
     """Smallest element; NaN if there is one."""
-    return _reduction("min", x, axis, keepdims)
+    return _extreme("min", x, axis, keepdims)
 
 
 def all(x, /, *, axis=None, keepdims=False):

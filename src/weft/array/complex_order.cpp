@@ -103,7 +103,8 @@ NDArray complex_larger(bool largest, const NDArray& x, const NDArray& y) {
            not_before = largest ? Op::greater_equal : Op::less_equal;
   const NDArray first =
       either(compared(beyond, a, b), both(compared(Op::equal, a, b), compared(not_before, p, q)));
-  return where(either(first, apply(Op::isnan, x)), x, y);
+  const NDArray sound = apply(Op::logical_not, apply(Op::isnan, y));
+  return where(either(both(first, sound), apply(Op::isnan, x)), x, y);
 }
 
 NDArray complex_searchsorted(const NDArray& sorted, const NDArray& values, bool right) {
