@@ -95,6 +95,10 @@ def test_on_devices(device):
     np.testing.assert_array_equal(weft.sort(a).numpy(), np.sort(x))
     np.testing.assert_array_equal(weft.max(a).numpy(), x.max())
     np.testing.assert_array_equal(weft.argmin(a).numpy(), x.argmin())
+    if not device.host_accessible:
+        with pytest.raises(weft.DTypeError) as refusal:
+            weft.searchsorted(weft.sort(a), a)
+        assert refusal.value.code == "array.searchsorted.dtype" and "complex64" in str(refusal.value)
 
 
 def test_nothing_has_no_extreme():

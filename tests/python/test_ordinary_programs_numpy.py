@@ -183,3 +183,27 @@ def test_a_processor_that_llvm_does_not_know():
     with pytest.raises(weft.DTypeError) as refusal:
         te.compute((4,), lambda i: np.heaviside(a[i], 1.0))
     assert refusal.value.code == "te.ufunc"
+
+
+@pytest.mark.parametrize(
+    "call, code, text",
+    [
+        (lambda: weft.interp([1.0], [0.0, 1.0], [0.0, 1.0], period=0), "array.interp.period", "period 0"),
+        (lambda: weft.polyfit([0.0, 1, 2], [0.0, 1, 4], 1, full=True), "array.polyfit.argument", "full"),
+        (lambda: weft.add.reduceat(weft.ones(3), [0, 3]), "array.reduceat.index", "extent 3"),
+        (lambda: weft.ones(3).resize(2), "array.resize.inplace", "shape (3,)"),
+        (lambda: weft.quantile(weft.ones(3), 0.5, method="weibull"), "array.quantile.method", "weibull"),
+        (lambda: weft.logical_and.accumulate(weft.ones(3) > 0), "array.operation.method", "logical_and"),
+    ],
+)  # fmt: skip
+def test_refusals(call, code, text):
+    with pytest.raises(weft.ArgumentError) as refusal:
+        call()
+    assert refusal.value.code == code and text in str(refusal.value)
+
+
+def test_memory_that_is_not_given_away():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(weft.DTypeError) as refusal:
+        weft.asarray(torch.ones(2, requires_grad=True))
+    assert refusal.value.code == "array.asarray.export" and "detach" in str(refusal.value)

@@ -287,6 +287,7 @@ class ArrayMethods:
         return weft.asarray(np.asarray(self).view(np.dtype(str(dtype))))
 
     def resize(self, *shape, refcheck=True):
+        """Refused: others may hold the array. weft.resize gives a new one."""
         raise _error(
             _core.ArgumentError,
             "array.resize.inplace",
@@ -403,7 +404,11 @@ class ArrayMethods:
         """Version 3 of NumPy's protocol: the memory of an array on the host."""
         import numpy as np
 
-        return np.asarray(self).__array_interface__
+        try:
+            memory = memoryview(self)
+        except BufferError as reason:  # another device, or a type that NumPy lacks
+            raise AttributeError(f"no __array_interface__: {reason}") from None
+        return np.asarray(memory).__array_interface__
 
     __array_priority__ = 100
     handle = property(_core._handle, doc="The storage under the view.")
