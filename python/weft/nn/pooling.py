@@ -116,7 +116,7 @@ def _largest(x, axis, at, inside):
     import numpy as np  # importing weft.nn stays quick
 
     first = np.take_along_axis(at, inside.argmax(1)[:, None], 1)
-    return _windowed(x, axis, np.where(inside, at, first)).max(axis + 1)
+    return _windowed(x, axis, np.where(inside, at, first)).max(axis=axis + 1)
 
 
 def _summed(x, axis, at, weight):
