@@ -98,7 +98,9 @@ def test_on_devices(device):
     if not device.host_accessible:
         with pytest.raises(weft.DTypeError) as refusal:
             weft.searchsorted(weft.sort(a), a)
-        assert refusal.value.code == "array.searchsorted.dtype" and "complex64" in str(refusal.value)
+        assert refusal.value.code == "array.searchsorted.dtype" and "complex64" in str(
+            refusal.value
+        )
 
 
 def test_nothing_has_no_extreme():
