@@ -3,7 +3,10 @@
 
 #include <nanobind/stl/string.h>
 
+#include <cstddef>
 #include <cstring>
+
+#include <structmember.h>
 
 namespace weft::py {
 
@@ -19,6 +22,7 @@ PyObject* type_new(PyTypeObject* type, PyObject*, PyObject*) {
 
 void type_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
+  if (reinterpret_cast<PyNDArray*>(self)->weak) PyObject_ClearWeakRefs(self);
   reinterpret_cast<PyNDArray*>(self)->array.~NDArray();
   type->tp_free(self);
   Py_DECREF(type);
@@ -90,7 +94,8 @@ PyObject* matrix_multiply(PyObject* a, PyObject* b) noexcept {
         held[k] = unwrap(objects[k]);
       } else {
         Arg arg{Scalar(0)};
-        if (is_number(objects[k]) || !to_operand(objects[k], nullptr, held[k], arg))
+        const NDArray* other = is_ndarray(objects[1 - k]) ? &unwrap(objects[1 - k]) : nullptr;
+        if (is_number(objects[k]) || !to_operand(objects[k], other, held[k], arg))
           Py_RETURN_NOTIMPLEMENTED;
       }
     }
@@ -412,6 +417,13 @@ PyObject* reshape(PyObject* self, PyObject* const* args, Py_ssize_t count) noexc
 PyObject* item_method(PyObject* self, PyObject* const* args, Py_ssize_t count) noexcept {
   return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     if (count == 0) return single(self, "item()").release().ptr();
+    if (count == 1 && PyTuple_Check(args[0]))
+      return single(nb::steal(get_item(unwrap(self), args[0])).ptr(), "item()").release().ptr();
+    if (count == 1 && unwrap(self).ndim() > 1 && PyLong_Check(args[0])) {  // a position in the row
+      const NDArray row = unwrap(self).reshape(Dims{unwrap(self).size()});
+      nb::object element = nb::steal(get_item(row, args[0]));
+      return single(element.ptr(), "item()").release().ptr();
+    }
     nb::object key = nb::steal(PyTuple_New(count));
     for (Py_ssize_t i = 0; i < count; ++i) {
       Py_INCREF(args[i]);
@@ -466,6 +478,19 @@ template <PyObject* (*Method)(PyObject*, PyObject* const*, Py_ssize_t) noexcept>
 PyObject* positional(PyObject* self, PyObject* const* args, Py_ssize_t count,
                      PyObject* names) noexcept {
   return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    if (Method == reshape && names && PyTuple_GET_SIZE(names) == 1 &&
+        PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "order") == 0) {  // NumPy's
+      nb::object shape = nb::steal(PyTuple_New(count));
+      for (Py_ssize_t i = 0; i < count; ++i) {
+        Py_INCREF(args[i]);
+        PyTuple_SET_ITEM(shape.ptr(), i, args[i]);
+      }
+      if (count == 1) shape = nb::borrow(args[0]);
+      return nb::module_::import_("weft")
+          .attr("reshape")(nb::handle(self), shape, nb::arg("order") = nb::handle(args[count]))
+          .release()
+          .ptr();
+    }
     if (names && PyTuple_GET_SIZE(names) > 0)
       throw Error(ErrorKind::dtype, "python.arguments",
                   cat("NDArray.", Method == reshape ? "reshape" : "item", "() has no argument \"",
@@ -523,6 +548,11 @@ void* slot(F* f) {
   return reinterpret_cast<void*>(f);
 }
 
+PyMemberDef g_members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(PyNDArray, weak), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
 }  // namespace
 
 PyTypeObject* ndarray_type() { return g_type; }
@@ -555,6 +585,7 @@ void bind_array_type(nb::module_& m) {
       {Py_tp_iter, slot(iterate)},
       {Py_tp_hash, slot(PyObject_HashNotImplemented)},
       {Py_tp_getset, g_getset},
+      {Py_tp_members, g_members},
       {Py_tp_methods, g_methods},
       {Py_nb_add, slot(binary<Op::add>)},
       {Py_nb_subtract, slot(binary<Op::subtract>)},
@@ -611,7 +642,6 @@ void bind_array_type(nb::module_& m) {
         reinterpret_cast<PyTypeObject*>(subtype.ptr())->tp_as_sequence->sq_item = sequence_item;
       },
       "Undoes for a type of arrays what assigning its __getitem__ does to items of sequences.");
-  nb::handle(type).attr("__array_ufunc__") = nb::none();
 }
 
 }  // namespace weft::py

@@ -13,6 +13,7 @@ namespace weft::py {
 
 struct PyNDArray {
   PyObject_HEAD NDArray array;
+  PyObject* weak;  ///< weak references
 };
 
 /// weft.NDArray; set by bind_array_type.
@@ -45,6 +46,11 @@ bool is_number(PyObject* o);
 Scalar scalar_of(PyObject* o);
 /// Array or number as an operand; `holder` keeps what is converted. false: not an operand.
 bool to_operand(PyObject* o, const NDArray* other, NDArray& holder, Arg& out);
+/// A list or tuple of numbers and arrays, nested or not, as an operand beside an array: numbers
+/// take on the array's type where it is of floats or complex numbers, else they are as asarray
+/// makes them.
+bool is_list_of_numbers(PyObject* o);
+NDArray list_beside(PyObject* o, const NDArray& other);
 Dims dims_of(nb::handle o, const char* what);
 /// The same for axes, which are small numbers. Throws Error(index, "array.axis.range").
 Dims axis_numbers(nb::handle o, const char* what);

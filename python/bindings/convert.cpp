@@ -174,7 +174,10 @@ void flatten(PyObject* o, int depth, Dims& shape, std::vector<nb::object>& leave
   }
 }
 
-NDArray from_sequence(PyObject* o, std::optional<Elem> dtype, const Ref<Device>& device) {
+/// `beside`: the type of floats or complex numbers that plain numbers take on, as a number beside
+/// an array does.
+NDArray from_sequence(PyObject* o, std::optional<Elem> dtype, const Ref<Device>& device,
+                      std::optional<Elem> beside = std::nullopt) {
   Dims shape;
   std::vector<nb::object> leaves;
   bool found = false;
@@ -215,6 +218,7 @@ NDArray from_sequence(PyObject* o, std::optional<Elem> dtype, const Ref<Device>&
     large |= values.back().large;
   }
   Elem e = dtype                   ? *dtype
+           : beside                ? promote_weak(*beside, kind)
            : kind == Kind::boolean ? Elem::boolean
            : kind == Kind::integer ? (large ? Elem::uint64 : kDefaultInt)
            : kind == Kind::real    ? kDefaultReal
@@ -227,7 +231,26 @@ NDArray from_sequence(PyObject* o, std::optional<Elem> dtype, const Ref<Device>&
   return out;
 }
 
+/// Lists and tuples, in one another, of numbers and arrays alone.
+bool holds_numbers(PyObject* o, int depth = 0) {
+  if (!PyList_Check(o) && !PyTuple_Check(o)) return is_number(o) || is_ndarray(o);
+  if (depth > kMaxDims) return true;  // from_sequence refuses it
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
+    if (!holds_numbers(PySequence_Fast_GET_ITEM(o, i), depth + 1)) return false;
+  return true;
+}
+
 }  // namespace
+
+bool is_list_of_numbers(PyObject* o) {
+  return (PyList_Check(o) || PyTuple_Check(o)) && holds_numbers(o);
+}
+
+NDArray list_beside(PyObject* o, const NDArray& other) {
+  const Elem e = other.elem();
+  const bool floats = is_real_float(e) || is_complex(e);
+  return from_sequence(o, std::nullopt, other.device(), floats ? std::optional(e) : std::nullopt);
+}
 
 NDArray array_from_buffer(PyObject* o, Copy copy, bool& ok) {
   ok = false;
@@ -254,11 +277,15 @@ NDArray array_from_buffer(PyObject* o, Copy copy, bool& ok) {
   bool legal = elem_of_format(view->format, view->itemsize, e);
   Dims shape(view->ndim), strides(view->ndim);
   std::int64_t span = view->itemsize;
-  for (int i = 0; legal && i < view->ndim; ++i) {
+  std::int64_t dense = view->itemsize;
+  for (int i = view->ndim; legal && i-- > 0;) {
     shape[i] = view->shape[i];
-    legal = view->strides[i] % view->itemsize == 0;
-    strides[i] = view->strides[i] / view->itemsize;
-    if (shape[i] > 0) span += std::abs(view->strides[i]) * (shape[i] - 1);
+    // Arrays of ctypes leave their strides out.
+    const std::int64_t stride = view->strides ? view->strides[i] : dense;
+    dense *= view->shape[i];
+    legal = stride % view->itemsize == 0;
+    strides[i] = stride / view->itemsize;
+    if (shape[i] > 0) span += std::abs(stride) * (shape[i] - 1);
   }
   bool aligned =
       reinterpret_cast<std::uintptr_t>(view->buf) % static_cast<std::uintptr_t>(view->itemsize) ==
@@ -312,12 +339,18 @@ NDArray to_array(PyObject* o, std::optional<Elem> dtype, Ref<Device> device, Cop
                                        : from_cuda_interface(o),
                     false);
     } catch (nb::python_error& refused) {  // NumPy's arrays of strings, dates and objects
+      if (refused.matches(PyExc_RuntimeError) && !nb::hasattr(refused.value(), "code"))
+        throw Error(ErrorKind::dtype, "array.asarray.export",
+                    cat("a ", nb::cast<std::string>(nb::handle(o).type().attr("__name__")),
+                        " does not give its memory away: ", refused.what()));
       if (!refused.matches(PyExc_BufferError)) throw;
       break;
     }
   }
-  if (PyObject_HasAttrString(o, "__array__")) {
-    nb::object a = nb::handle(o).attr("__array__")();
+  const bool interface = PyObject_HasAttrString(o, "__array_interface__");
+  if (interface || PyObject_HasAttrString(o, "__array__")) {
+    nb::object a = interface ? nb::module_::import_("numpy").attr("asarray")(nb::handle(o))
+                             : nb::object(nb::handle(o).attr("__array__")());
     array = array_from_buffer(a.ptr(), Copy::when_needed, ok);
     if (ok) return finish(std::move(array), false);
     if (nb::hasattr(a, "dtype"))
@@ -350,6 +383,11 @@ bool to_operand(PyObject* o, const NDArray* other, NDArray& holder, Arg& out) {
     holder = array_from_buffer(o, Copy::when_needed, ok);
     if (!ok) return false;
     if (other && holder.ndim() == 0) holder = holder.to(other->device());
+    out = Arg(holder);
+    return true;
+  }
+  if (other && is_list_of_numbers(o)) {
+    holder = list_beside(o, *other);
     out = Arg(holder);
     return true;
   }

@@ -83,13 +83,19 @@ PyObject* call(PyObject* self, PyObject* const* args, std::size_t flags, PyObjec
       return wrap(apply(op, unwrap(args[0]), unwrap(args[1])));
     if (PyObject* traced = recorded(op, args, 2)) return traced;
     PyObject* out = nullptr;
-    if (is_sequence(args[0]) || is_sequence(args[1]))
+    // A list of numbers beside an array is what it is beside an operator.
+    const auto beside = [&](int k) {
+      return is_ndarray(args[1 - k]) ? &unwrap(args[1 - k]) : nullptr;
+    };
+    const bool lists = (is_sequence(args[0]) && !(beside(0) && is_list_of_numbers(args[0]))) ||
+                       (is_sequence(args[1]) && !(beside(1) && is_list_of_numbers(args[1])));
+    if (lists)
       if (PyObject* meant = by_manners(self, args, flags, names)) return meant;
     if (tensor_operation(op, args, &out)) return out;
     NDArray held[2];
     Arg operands[2] = {Scalar(0), Scalar(0)};
     for (int k = 0; k < 2; ++k) {
-      if (!to_operand(args[k], nullptr, held[k], operands[k]))
+      if (!to_operand(args[k], beside(k), held[k], operands[k]))
         held[k] = operand_array(args[k], op), operands[k] = Arg(held[k]);
     }
     if (!operands[0].array && !operands[1].array)

@@ -35,6 +35,10 @@ Expr expr_from_python(nb::handle o, DType like) {
   }
   if (PyFloat_Check(o.ptr()))
     return make_float(nb::cast<double>(o), like.is_float() ? like : dtypes::float32);
+  const nb::object home = o.type().attr("__module__");
+  if (nb::isinstance<nb::str>(home) && nb::cast<std::string>(home) == "numpy" &&
+      nb::hasattr(o, "item") && nb::cast<int>(o.attr("ndim")) == 0)  // NumPy's numbers
+    return expr_from_python(o.attr("item")(), like);
   if (PyObject_HasAttrString(o.ptr(), "asobject"))
     return expr_from_python(o.attr("asobject")(), like);
   throw Error(ErrorKind::dtype, "python.expression",
@@ -255,6 +259,15 @@ void bind_expr(nb::module_& m) {
                              "\" is not known when the program is written"))
                  .help("use T.Select, T.if_then_else, T.And or T.Or");
            })
+      .def(
+          "__float__",
+          [](const PyExpr& a) -> double {
+            throw Error(ErrorKind::value, "python.truth",
+                        cat("the number in \"", print(a.expr),
+                            "\" is not known when the program is written"))
+                .help(
+                    "functions of it stand in te and T, te.exp(x); x.astype(\"float32\") converts");
+          })
       .def(
           "astype",
           [](const PyExpr& a, const std::string& dtype) {

@@ -8,6 +8,7 @@
 
 #include <structmember.h>
 
+#include "array_type.h"
 #include "errors.h"
 #include "public_function.h"
 
@@ -82,7 +83,9 @@ PyObject* run(PyPublicFunction* self, PyObject* const* args, std::size_t flags, 
   const bool axis_first = self->positional >= 0 && count == self->positional + 1;
   if (!axis_first && !has_foreign_name(self, names))
     return PyObject_Vectorcall(self->function, args, flags, names);
-  if (PyObject* own = own_names(self, names, axis_first)) {
+  // Functions that tell tensors' words from arrays' are marked by an empty name.
+  const bool told = count > 0 && !is_ndarray(args[0]) && PyDict_GetItemString(self->names, "");
+  if (PyObject* own = told ? nullptr : own_names(self, names, axis_first)) {
     // The axis is the last by position: in memory, named arguments follow it.
     const nb::object held = nb::steal(own);
     return PyObject_Vectorcall(self->function, args, flags - (axis_first ? 1 : 0), own);

@@ -41,6 +41,7 @@ Tensor operand(nb::handle o, const Tensor& like) {
     Scalar s = scalar_of(o.ptr());
     return Tensor(full(like.device(), promote_weak(like.elem(), s.kind), Dims{}, s));
   }
+  if (is_list_of_numbers(o.ptr())) return Tensor(list_beside(o.ptr(), like.data()), false);
   return Tensor(to_array(o.ptr(), std::nullopt, Ref<Device>(), Copy::when_needed));
 }
 
@@ -67,15 +68,6 @@ GradientFn no_second(const char* name) {
   };
 }
 
-/// max(dim=) and min(dim=) of PyTorch give values and positions; weft's give values.
-Tensor refuse_pairs(const Tensor& t, const char* name, nb::handle dim) {
-  std::string axis(nb::str(dim).c_str());
-  throw Error(ErrorKind::value, "tensor.max.dim",
-              cat(name, "(dim=", axis, ") of shape ", to_string(t.shape()),
-                  " would be a pair of values and positions in PyTorch, and is not here"))
-      .help(cat("values: ", name, "(axis=", axis, "); positions: arg", name, "(axis=", axis, ")"));
-}
-
 Axes axes_of(nb::handle o) {
   Axes axes;
   if (!o.is_none()) {
@@ -83,6 +75,55 @@ Axes axes_of(nb::handle o) {
     axes.axes = axis_numbers(o, "axis");
   }
   return axes;
+}
+
+/// max(dim) and min(dim) of PyTorch: values and positions, or the larger of two tensors.
+nb::object extreme_along(bool largest, const Tensor& t, nb::handle dim, bool keepdim) {
+  if (tensor_of(dim.ptr()) || is_ndarray(dim.ptr()))
+    return nb::cast(apply(largest ? Op::maximum : Op::minimum, t, operand(dim, t)));
+  const Axes axes = axes_of(dim);
+  Tensor values = largest ? max(t, axes, keepdim) : min(t, axes, keepdim);
+  if (axes.axes.size() != 1) return nb::cast(std::move(values));
+  NDArray at = arg_reduce(largest, t.data(), static_cast<int>(axes.axes[0]), keepdim);
+  return nb::module_::import_("weft._methods.statistics")
+      .attr("values_and_positions")(values, Tensor(std::move(at), false));
+}
+
+/// The same for an axis by position: inside weft.grad and its kin, where arrays are tensors for a
+/// while, the values alone, as of arrays.
+nb::object extreme_at(bool largest, const Tensor& t, nb::handle dim, bool keepdim) {
+  const bool number = PyLong_Check(dim.ptr());
+  if (number &&
+      nb::cast<int>(nb::module_::import_("weft.transforms.reverse").attr("differentiating")()) > 0)
+    return nb::cast(largest ? max(t, axes_of(dim), keepdim) : min(t, axes_of(dim), keepdim));
+  return extreme_along(largest, t, dim, keepdim);
+}
+
+template <bool kLargest, typename Class>
+void bind_extreme(Class& cls, const char* name) {
+  const auto values = [](const Tensor& t, nb::handle axis, bool keepdims) {
+    return kLargest ? max(t, axes_of(axis), keepdims) : min(t, axes_of(axis), keepdims);
+  };
+  cls.def(
+         name,
+         [values](const Tensor& t, nb::handle axis, bool keepdims, nb::handle) {
+           return values(t, axis, keepdims);
+         },
+         nb::kw_only(), nb::arg("axis") = nb::none(), nb::arg("keepdims") = false,
+         nb::arg("out") = nb::none())
+      .def(
+          name,
+          [](const Tensor& t, nb::handle dim, bool keepdim) {
+            return extreme_along(kLargest, t, dim, keepdim);
+          },
+          nb::kw_only(), nb::arg("dim").none(), nb::arg("keepdim") = false)
+      .def(name, values, nb::arg("axis").none(), nb::kw_only(), nb::arg("keepdims"))
+      .def(
+          name,
+          [](const Tensor& t, nb::handle dim, bool keepdim) {
+            return extreme_at(kLargest, t, dim, keepdim);
+          },
+          nb::arg("dim").none(), nb::arg("keepdim") = false);
 }
 
 std::vector<int> ints(nb::args args) {
@@ -130,7 +171,8 @@ nb::object binary(Op op, nb::handle a, nb::handle b) {
       return nb::cast(Tensor(full(array.device(), Elem::boolean, array.shape(), *known), false));
     return nb::cast(x ? apply(op, *x, s) : apply(op, s, *y));
   }
-  if (!is_ndarray(other.ptr()) && !PyObject_CheckBuffer(other.ptr()))
+  if (!is_ndarray(other.ptr()) && !PyObject_CheckBuffer(other.ptr()) &&
+      !is_list_of_numbers(other.ptr()))
     return nb::borrow(Py_NotImplemented);
   Tensor t = operand(other, x ? *x : *y);
   return nb::cast(x ? apply(op, *x, t) : apply(op, t, *y));
@@ -139,7 +181,7 @@ nb::object binary(Op op, nb::handle a, nb::handle b) {
 /// Element by element; NotImplemented for what is no array, so that == is False and < a TypeError.
 nb::object compared(Op op, const Tensor& t, nb::handle o) {
   if (!tensor_of(o.ptr()) && !is_number(o.ptr()) && !is_ndarray(o.ptr()) &&
-      !PyObject_CheckBuffer(o.ptr()))
+      !PyObject_CheckBuffer(o.ptr()) && !is_list_of_numbers(o.ptr()))
     return nb::borrow(Py_NotImplemented);
   return binary(op, nb::cast(t), o);
 }
@@ -386,17 +428,19 @@ void bind_tensor(nb::module_& m) {
           "Calls f(self) each time a backward pass has added to .grad; None takes it away.")
       .def(
           "sum",
-          [](const Tensor& t, nb::handle axis, bool keepdims, nb::handle dtype) {
+          [](const Tensor& t, nb::handle axis, bool keepdims, nb::handle dtype, nb::handle) {
             return sum(of_type(t, dtype), axes_of(axis), keepdims);
           },
-          nb::arg("axis") = nb::none(), nb::arg("keepdims") = false, nb::arg("dtype") = nb::none())
+          nb::arg("axis") = nb::none(), nb::arg("keepdims") = false, nb::arg("dtype") = nb::none(),
+          nb::arg("out") = nb::none())
       .def(
           "mean",
-          [](const Tensor& t, nb::handle axis, bool keepdims, nb::handle dtype) {
+          [](const Tensor& t, nb::handle axis, bool keepdims, nb::handle dtype, nb::handle) {
             return mean(of_type(t, dtype), axes_of(axis), keepdims);
           },
-          nb::arg("axis") = nb::none(), nb::arg("keepdims") = false, nb::arg("dtype") = nb::none())
-      // PyTorch's names of the arguments. Those of max and min are refused: they give pairs there.
+          nb::arg("axis") = nb::none(), nb::arg("keepdims") = false, nb::arg("dtype") = nb::none(),
+          nb::arg("out") = nb::none())
+      // PyTorch's names of the arguments.
       .def(
           "sum",
           [](const Tensor& t, nb::handle dim, bool keepdim, nb::handle dtype) {
@@ -409,24 +453,6 @@ void bind_tensor(nb::module_& m) {
             return mean(of_type(t, dtype), axes_of(dim), keepdim);
           },
           nb::arg("dim"), nb::arg("keepdim") = false, nb::arg("dtype") = nb::none())
-      .def(
-          "max",
-          [](const Tensor& t, nb::handle axis, bool keepdims) {
-            return max(t, axes_of(axis), keepdims);
-          },
-          nb::arg("axis") = nb::none(), nb::arg("keepdims") = false)
-      .def(
-          "min",
-          [](const Tensor& t, nb::handle axis, bool keepdims) {
-            return min(t, axes_of(axis), keepdims);
-          },
-          nb::arg("axis") = nb::none(), nb::arg("keepdims") = false)
-      .def(
-          "max", [](const Tensor& t, nb::handle dim, bool) { return refuse_pairs(t, "max", dim); },
-          nb::arg("dim"), nb::arg("keepdim") = false)
-      .def(
-          "min", [](const Tensor& t, nb::handle dim, bool) { return refuse_pairs(t, "min", dim); },
-          nb::arg("dim"), nb::arg("keepdim") = false)
       .def("reshape", [](const Tensor& t, nb::args shape) { return reshape(t, shape_args(shape)); })
       .def("permute", [](const Tensor& t, nb::args axes) { return permute(t, ints(axes)); })
       .def(
@@ -513,8 +539,10 @@ void bind_tensor(nb::module_& m) {
                        : std::string(),
                    ")");
       });
+  // PyTorch's names of the arguments give pairs, as there; the array API's give values.
+  bind_extreme<true>(cls, "max");
+  bind_extreme<false>(cls, "min");
   cls.attr("__weft_tensor__") = true;
-  cls.attr("__array_ufunc__") = nb::none();
   m.def(
       "gradients",
       [](const std::vector<Tensor>& outputs, const std::vector<Tensor>& wanted, bool create_graph,

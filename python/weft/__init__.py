@@ -170,6 +170,7 @@ _LATER = (
     "init",
     "data",
     "distributed",
+    "distributions",
     "torch",
     "onnx",
     "rpc",

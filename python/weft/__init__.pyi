@@ -10,6 +10,7 @@ import numpy as _numpy
 
 from . import data as data
 from . import distributed as distributed
+from . import distributions as distributions
 from . import fft as fft
 from . import init as init
 from . import linalg as linalg
@@ -143,7 +144,7 @@ class NDArray:
     def cumprod(self, axis: _builtins.int | None = None, dtype: _DType | None = None, out: None = None) -> NDArray:
         """Running products along an axis; of all elements in a row when axis is None."""
     def ravel(self) -> NDArray:
-        """The elements in a row, a view where the layout allows it."""
+        """The elements in a row, a view where the layout allows it; order="F": the first axis runs fastest."""
     def flatten(self) -> NDArray:
         """The elements, or those of the axes from start_dim to end_dim (inclusive), in a row, always a copy."""
     def conj(self) -> NDArray:
@@ -163,7 +164,7 @@ class NDArray:
     def dot(self, other: Any) -> NDArray:
         """Products summed over the last axis and the other's last but one: of vectors, of matrices, of stacks in all pairs."""
     def argsort(self, *, axis: _builtins.int = -1, descending: _bool = False, stable: _bool = True) -> NDArray:
-        """Positions that would sort the array along an axis."""
+        """Positions that would sort the array along an axis; of all elements in a row when axis is None."""
     def nonzero(self) -> tuple[NDArray, ...]:
         """Positions of the elements that are not zero, for each axis."""
     def float(self) -> NDArray:
@@ -201,7 +202,7 @@ class NDArray:
     def normal_(self, mean: _builtins.float = 0.0, std: _builtins.float = 1.0) -> NDArray:
         """Normal random numbers; returns self."""
     def repeat(self, repeats: Any, *, axis: _builtins.int | None = None) -> NDArray:
-        """Each element several times: weft.repeat."""
+        """Each element several times: weft.repeat. Three numbers or more are PyTorch's: the array so often along each axis."""
     @staticmethod
     def make(shape: Sequence[_builtins.int], strides: Sequence[_builtins.int] | None = None, device: _Device | None = None, handle: Any = None, offset: _builtins.int = 0, dtype: _DType | None = None) -> NDArray:
         """A checked view over a handle (another array's .handle), or new unset storage without one."""
@@ -267,7 +268,7 @@ class NDArray:
     def __le__(self, other: _ArrayLike, /) -> NDArray: ...
     def __gt__(self, other: _ArrayLike, /) -> NDArray: ...
     def __ge__(self, other: _ArrayLike, /) -> NDArray: ...
-    def sort(self, axis: Any = -1) -> Any:
+    def sort(self, axis: Any = -1, kind: Any = None) -> Any:
         """Sorts the array itself along an axis, as in NumPy; weft.sort gives a sorted copy."""
     def diagonal(self, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
         """The diagonals of the matrices in two axes, as the last axis."""
@@ -287,6 +288,10 @@ class NDArray:
         """weft.median: of an even count the mean of the two in the middle."""
     def where(self, condition: Any, other: Any) -> Any:
         """The elements where the condition is true, those of other elsewhere."""
+    def view(self, *shape: Any, dtype: Any = None) -> Any:
+        """The same memory as another element type, view(dtype), or in another shape, view(2, 3); of the last axis when sizes differ."""
+    def resize(self, *shape: Any, refcheck: Any = True) -> Any:
+        """Refused: others may hold the array. weft.resize gives a new one."""
     def tobytes(self) -> Any:
         """The elements in order, as bytes."""
     def searchsorted(self, v: Any, side: Any = 'left', sorter: Any = None) -> Any:
@@ -329,6 +334,9 @@ class NDArray:
     def grad(self) -> Any: ...
     @property
     def grad_fn(self) -> Any: ...
+    @property
+    def at(self) -> Any:
+        """x.at[index].set(values), add, subtract, multiply, divide, power, min, max, apply, get: a copy with other elements, as in JAX."""
     def bitwise_not(self) -> Any:
         """Each bit turned, without gradient."""
     def to_dense(self) -> Any:
@@ -1069,8 +1077,6 @@ class NDArray:
         """self != other, as an array of bool."""
     def ger(self, other: Any) -> Any:
         """The products of all pairs of two vectors."""
-    def view(self, *shape: Any) -> Any:
-        """As reshape."""
     def unsqueeze(self, dim: Any) -> Any:
         """With a new axis of extent 1 at `dim`."""
     def split(self, split_size_or_sections: Any, dim: Any = 0) -> Any:
@@ -1165,15 +1171,15 @@ class NDArray:
         """The largest, over axes."""
     def amin(self, dim: Any = None, keepdim: Any = False) -> Any:
         """The smallest, over axes."""
-    def allclose(self, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08) -> Any:
+    def allclose(self, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Any:
         """Is every difference at most atol + rtol * |other|?"""
     def logcumsumexp(self, dim: Any) -> Any:
         """Logarithms of running sums of exponentials along an axis, without overflow or underflow."""
-    def nansum(self, dim: Any = None, keepdim: Any = False) -> Any:
+    def nansum(self, dim: Any = None, keepdim: Any = False, *, dtype: Any = None) -> Any:
         """The sum of what is no NaN."""
-    def nanmean(self, dim: Any = None, keepdim: Any = False) -> Any:
+    def nanmean(self, dim: Any = None, keepdim: Any = False, *, dtype: Any = None) -> Any:
         """The mean of what is no NaN."""
-    def quantile(self, q: Any, dim: Any = None, keepdim: Any = False) -> Any:
+    def quantile(self, q: Any, dim: Any = None, keepdim: Any = False, *, interpolation: Any = 'linear', method: Any = None) -> Any:
         """The q-quantile, between two neighbours in proportion; over all elements without an axis."""
     def aminmax(self, dim: Any = None, keepdim: Any = False) -> Any:
         """(smallest, largest)."""
@@ -1278,7 +1284,7 @@ class Tensor:
         """(self) -> int"""
     @property
     def size(self) -> _builtins.int:
-        """(self) -> int"""
+        """The number of elements; called as in PyTorch, size() is the shape and size(dim) an extent."""
     @property
     def dtype(self) -> _dtype:
         """(self) -> weft.dtype"""
@@ -1303,20 +1309,24 @@ class Tensor:
     def backward(self, grad: Tensor | NDArray | _Number | None = None, create_graph: _bool = False, retain_graph: _bool = True) -> None:
         """Adds gradients to .grad of all leaves. Unless retain_graph (or create_graph) says that the graph will be passed again, the values that it keeps are given back on the way."""
     def sum(self, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _bool = False) -> Tensor:
-        """sum(self, axis: object | None = None, keepdims: bool = False, dtype: object | None = None) -> weft._core.Tensor
+        """sum(self, axis: object | None = None, keepdims: bool = False, dtype: object | None = None, out: object | None = None) -> weft._core.Tensor
         sum(self, dim: object, keepdim: bool = False, dtype: object | None = None) -> weft._core.Tensor
         """
     def mean(self, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _bool = False) -> Tensor:
-        """mean(self, axis: object | None = None, keepdims: bool = False, dtype: object | None = None) -> weft._core.Tensor
+        """mean(self, axis: object | None = None, keepdims: bool = False, dtype: object | None = None, out: object | None = None) -> weft._core.Tensor
         mean(self, dim: object, keepdim: bool = False, dtype: object | None = None) -> weft._core.Tensor
         """
     def max(self, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _bool = False) -> Tensor:
-        """max(self, axis: object | None = None, keepdims: bool = False) -> weft._core.Tensor
-        max(self, dim: object, keepdim: bool = False) -> weft._core.Tensor
+        """max(self, *, axis: object | None = None, keepdims: bool = False, out: object | None = None) -> weft._core.Tensor
+        max(self, *, dim: object | None, keepdim: bool = False) -> object
+        max(self, axis: object | None, *, keepdims: bool) -> weft._core.Tensor
+        max(self, dim: object | None, keepdim: bool = False) -> object
         """
     def min(self, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _bool = False) -> Tensor:
-        """min(self, axis: object | None = None, keepdims: bool = False) -> weft._core.Tensor
-        min(self, dim: object, keepdim: bool = False) -> weft._core.Tensor
+        """min(self, *, axis: object | None = None, keepdims: bool = False, out: object | None = None) -> weft._core.Tensor
+        min(self, *, dim: object | None, keepdim: bool = False) -> object
+        min(self, axis: object | None, *, keepdims: bool) -> weft._core.Tensor
+        min(self, dim: object | None, keepdim: bool = False) -> object
         """
     def prod(self, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _bool = False) -> Tensor:
         """weft.prod."""
@@ -1351,7 +1361,7 @@ class Tensor:
     def numel(self) -> _builtins.int:
         """As size."""
     def to(self, device: _Device | _dtype | None = None, dtype: _DType | None = None) -> Tensor:
-        """On a device, or converted to an element type, or both."""
+        """On a device, or converted to an element type, or both; of a tensor, to its type and device."""
     def repeat(self, *sizes: _builtins.int | Sequence[_builtins.int]) -> Tensor:
         """The whole tensor several times along each axis, as in PyTorch; weft.tile."""
     def select(self, dim: _builtins.int, index: _builtins.int) -> Tensor:
@@ -1660,6 +1670,10 @@ class Tensor:
     def __ror__(self, other: _ArrayLike | Tensor, /) -> Tensor: ...
     def __xor__(self, other: _ArrayLike | Tensor, /) -> Tensor: ...
     def __rxor__(self, other: _ArrayLike | Tensor, /) -> Tensor: ...
+    def __lshift__(self, other: _ArrayLike | Tensor, /) -> Tensor: ...
+    def __rlshift__(self, other: _ArrayLike | Tensor, /) -> Tensor: ...
+    def __rshift__(self, other: _ArrayLike | Tensor, /) -> Tensor: ...
+    def __rrshift__(self, other: _ArrayLike | Tensor, /) -> Tensor: ...
     def vdot(self, other: Any) -> Any:
         """The sum of conj(self) * other over all elements, in a row; as many on both sides."""
     def addcmul(self, a: Any, b: Any, *, value: Any = 1) -> Any:
@@ -1792,22 +1806,22 @@ class Tensor:
         """Sorted along the first axis."""
     def kthvalue(self, k: Any, dim: Any = -1, keepdim: Any = False) -> Any:
         """(value, position) of the k-th smallest along an axis, from 1."""
-    def cumprod(self, dim: Any = None) -> Any:
+    def cumprod(self, dim: Any = None, dtype: Any = None) -> Any:
         """Running products along an axis; of all elements in a row without one, as in NumPy."""
     def logcumsumexp(self, dim: Any) -> Any:
         """Logarithms of running sums of exponentials along an axis, without overflow or underflow."""
-    def nansum(self, dim: Any = None, keepdim: Any = False) -> Any:
+    def nansum(self, dim: Any = None, keepdim: Any = False, *, dtype: Any = None) -> Any:
         """The sum of what is no NaN."""
-    def nanmean(self, dim: Any = None, keepdim: Any = False) -> Any:
+    def nanmean(self, dim: Any = None, keepdim: Any = False, *, dtype: Any = None) -> Any:
         """The mean of what is no NaN."""
     def median(self, dim: Any = None, keepdim: Any = False) -> Any:
         """The lower of the two middle elements; along an axis (value, position), as in PyTorch."""
-    def quantile(self, q: Any, dim: Any = None, keepdim: Any = False) -> Any:
+    def quantile(self, q: Any, dim: Any = None, keepdim: Any = False, *, interpolation: Any = 'linear', method: Any = None) -> Any:
         """The q-quantile, between two neighbours in proportion; over all elements without an axis."""
     def aminmax(self, dim: Any = None, keepdim: Any = False) -> Any:
         """(smallest, largest)."""
-    def trace(self) -> Any:
-        """The sum of a matrix's diagonal."""
+    def trace(self, offset: Any = 0) -> Any:
+        """The sum of a matrix's diagonal, or of the one beside it by `offset`."""
     def cross(self, other: Any, dim: Any = -1) -> Any:
         """The vector product along an axis of three entries; of two, whose third is 0, and of two such the third entry."""
     def kron(self, other: Any) -> Any:
@@ -1872,6 +1886,11 @@ class Tensor:
         """As ndim."""
     def nelement(self) -> Any:
         """As size."""
+    def register_hook(self, hook: Any) -> Any:
+        """Calls hook(gradient) when a backward pass has finished the gradient of this value; what it returns, unless None, takes its place."""
+    @property
+    def at(self) -> Any:
+        """x.at[index].set(values), add, subtract, multiply, divide, power, min, max, apply, get: a copy with other elements, as in JAX."""
     def bitwise_not(self) -> Any:
         """Each bit turned, without gradient."""
     def to_dense(self) -> Any:
@@ -2462,6 +2481,9 @@ class dtype:
     @property
     def kind(self) -> str:
         """(self) -> str"""
+    @property
+    def dtype(self) -> Any:
+        """NumPy's type of that name, so that numpy.dtype(x.dtype) and numpy.zeros(3, dtype=x.dtype) work. AttributeError without one."""
     def __call__(self, x: _ArrayLike = 0) -> NDArray: ...
 
 class Error(Exception):
@@ -3089,7 +3111,7 @@ def asarray(obj: Any, /, *, dtype: _DType | None = None, device: _Device | None 
     """An array of a number, nested sequence, buffer, DLPack tensor or array; shares memory where it may."""
 def empty(shape: int | Sequence[int], *more: Any, dtype: _DType | None = None, device: _Device | None = None) -> NDArray:
     """An array with unset elements."""
-def empty_like(x: NDArray, /, *, dtype: _DType | None = None, device: _Device | None = None) -> NDArray:
+def empty_like(x: NDArray, /, *, dtype: _DType | None = None, device: _Device | None = None, shape: int | Sequence[int] | None = None) -> NDArray:
     """As empty, shape, type and device taken from x."""
 def eye(n_rows: Any, n_cols: Any = None, /, *, k: int = 0, dtype: _DType | None = None, device: _Device | None = None) -> NDArray:
     """Ones on diagonal k, zeros elsewhere."""
@@ -3097,17 +3119,17 @@ def from_dlpack(x: Any, /, *, device: _Device | None = None, copy: _bool | None 
     """An array over the memory of any DLPack exporter."""
 def full(shape: int | Sequence[int], fill_value: _Number | NDArray, *, dtype: _DType | None = None, device: _Device | None = None) -> NDArray:
     """An array with the same number everywhere."""
-def full_like(x: NDArray, /, fill_value: _Number | NDArray, *, dtype: _DType | None = None, device: _Device | None = None) -> NDArray:
+def full_like(x: NDArray, /, fill_value: _Number | NDArray, *, dtype: _DType | None = None, device: _Device | None = None, shape: int | Sequence[int] | None = None) -> NDArray:
     """As full, shape, type and device taken from x."""
-def linspace(start: _Number, stop: _Number, /, num: int, *, dtype: _DType | None = None, device: _Device | None = None, endpoint: _bool = True) -> NDArray:
-    """num evenly spaced numbers over an interval."""
+def linspace(start: _Number, stop: _Number, /, num: int, *, dtype: _DType | None = None, device: _Device | None = None, endpoint: _bool = True, retstep: Any = False) -> NDArray:
+    """num evenly spaced numbers over an interval; of arrays between their elements, along a new first axis."""
 def ones(shape: int | Sequence[int], *more: Any, dtype: _DType | None = None, device: _Device | None = None) -> NDArray:
     """An array of ones."""
-def ones_like(x: NDArray, /, *, dtype: _DType | None = None, device: _Device | None = None) -> NDArray:
+def ones_like(x: NDArray, /, *, dtype: _DType | None = None, device: _Device | None = None, shape: int | Sequence[int] | None = None) -> NDArray:
     """As ones, shape, type and device taken from x."""
 def zeros(shape: int | Sequence[int], *more: Any, dtype: _DType | None = None, device: _Device | None = None) -> NDArray:
     """An array of zeros."""
-def zeros_like(x: NDArray, /, *, dtype: _DType | None = None, device: _Device | None = None) -> NDArray:
+def zeros_like(x: NDArray, /, *, dtype: _DType | None = None, device: _Device | None = None, shape: int | Sequence[int] | None = None) -> NDArray:
     """As zeros, shape, type and device taken from x."""
 @overload
 def clip(x: Tensor, /, min: _Number | NDArray | None = None, max: _Number | NDArray | None = None) -> Tensor:
@@ -3209,8 +3231,8 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 @overload
 def matrix_transpose(x: _ArrayLike, /) -> NDArray:
     """A view with the last two axes exchanged."""
-def meshgrid(*arrays: NDArray, indexing: str = 'xy') -> list[NDArray]:
-    """Coordinate arrays of a grid."""
+def meshgrid(*arrays: NDArray, indexing: str = 'xy', sparse: Any = False, copy: _bool | None = True) -> list[NDArray]:
+    """Coordinate arrays of a grid; sparse=True: of extent 1 along the axes of the others."""
 @overload
 def moveaxis(x: Tensor, source: int | Sequence[int], destination: int | Sequence[int], /) -> Tensor:
     """A view with some axes moved."""
@@ -3218,10 +3240,10 @@ def moveaxis(x: Tensor, source: int | Sequence[int], destination: int | Sequence
 def moveaxis(x: _ArrayLike, source: int | Sequence[int], destination: int | Sequence[int], /) -> NDArray:
     """A view with some axes moved."""
 @overload
-def pad(x: Tensor, widths: Sequence[tuple[int, int]], /, *, mode: str = 'constant', value: _Number = 0) -> Tensor:
+def pad(x: Tensor, widths: Sequence[tuple[int, int]], /, mode: str = 'constant', *, value: _Number = 0, constant_values: Any = 0) -> Tensor:
     """A border ((before, after), ...) for every axis; one pair, or one number, is the same for all."""
 @overload
-def pad(x: _ArrayLike, widths: Sequence[tuple[int, int]], /, *, mode: str = 'constant', value: _Number = 0) -> NDArray:
+def pad(x: _ArrayLike, widths: Sequence[tuple[int, int]], /, mode: str = 'constant', *, value: _Number = 0, constant_values: Any = 0) -> NDArray:
     """A border ((before, after), ...) for every axis; one pair, or one number, is the same for all."""
 @overload
 def permute_dims(x: Tensor, /, axes: int | Sequence[int] | None) -> Tensor:
@@ -3257,8 +3279,8 @@ def triu(x: _ArrayLike, /, k: int = 0) -> NDArray:
     """The upper triangle; zeros below diagonal k."""
 def unstack(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = 0) -> tuple[NDArray, ...]:
     """The slices along an axis, as a tuple; of an array views."""
-def einsum(spec: str, *operands: _ArrayLike | Tensor) -> NDArray:
-    """Sum of products by letters: "ij,jk->ik"; "..." broadcasts."""
+def einsum(spec: str, *operands: _ArrayLike | Tensor, optimize: Any = True) -> NDArray:
+    """Sum of products by letters: "ij,jk->ik"; "..." broadcasts. NumPy's other form is understood, einsum(a, [0, 1], b, [1, 2], [0, 2])."""
 @overload
 def layer_norm(x: Tensor, scale: _ArrayLike | Tensor | None, shift: _ArrayLike | Tensor | None, /, *, eps: float = 1e-05) -> Tensor:
     """(x - mean) / sqrt(variance + eps) * scale + shift over the last axis; scale and shift hold one row."""
@@ -3292,7 +3314,7 @@ def softmax(x: Tensor, /, *, axis: int = -1) -> Tensor:
 @overload
 def softmax(x: _ArrayLike, /, *, axis: int = -1) -> NDArray:
     """exp(x) / sum(exp(x)) along an axis, without overflow. Real floats."""
-def tensordot(x1: _ArrayLike, x2: _ArrayLike, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> NDArray:
+def tensordot(x1: _ArrayLike, x2: _ArrayLike, /, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> NDArray:
     """Sum of products over several axes."""
 def vecdot(x1: _ArrayLike, x2: _ArrayLike, /, *, axis: int | Sequence[int] | None = -1) -> NDArray:
     """Sum of conj(x1) * x2 along an axis."""
@@ -3384,7 +3406,7 @@ def addmv(input: Tensor | _ArrayLike, matrix: Any, vector: Any, *, beta: Any = 1
     """beta * self + alpha * (matrix @ vector)."""
 def addr(input: Tensor | _ArrayLike, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * self + alpha * the products of all pairs of two vectors."""
-def allclose(input: Tensor | _ArrayLike, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08) -> Any:
+def allclose(input: Tensor | _ArrayLike, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Any:
     """Is every difference at most atol + rtol * |other|?"""
 def amax(input: Tensor | _ArrayLike, dim: Any = None, keepdim: Any = False) -> Any:
     """The largest, over axes."""
@@ -3420,9 +3442,9 @@ def clone(input: Tensor | _ArrayLike) -> Any:
     """A copy that stays linked."""
 def cross(input: Tensor | _ArrayLike, other: Any, dim: Any = -1) -> Any:
     """The vector product along an axis of three entries; of two, whose third is 0, and of two such the third entry."""
-def cumprod(input: Tensor | _ArrayLike, dim: Any = None) -> Any:
+def cumprod(input: Tensor | _ArrayLike, dim: Any = None, dtype: Any = None) -> Any:
     """Running products along an axis; of all elements in a row without one, as in NumPy."""
-def cumsum(input: Tensor | _ArrayLike, dim: Any = None) -> Any:
+def cumsum(input: Tensor | _ArrayLike, dim: Any = None, dtype: Any = None) -> Any:
     """Running sums along an axis; of all elements in a row without one, as in NumPy."""
 def deg2rad(input: Tensor | _ArrayLike) -> Any:
     """Degrees as radians."""
@@ -3506,9 +3528,9 @@ def mv(input: Tensor | _ArrayLike, vector: Any) -> Any:
     """The product of a matrix and a vector."""
 def nan_to_num(input: Tensor | _ArrayLike, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """NaN and infinities as numbers: the type's largest unless given."""
-def nanmean(input: Tensor | _ArrayLike, dim: Any = None, keepdim: Any = False) -> Any:
+def nanmean(input: Tensor | _ArrayLike, dim: Any = None, keepdim: Any = False, *, dtype: Any = None) -> Any:
     """The mean of what is no NaN."""
-def nansum(input: Tensor | _ArrayLike, dim: Any = None, keepdim: Any = False) -> Any:
+def nansum(input: Tensor | _ArrayLike, dim: Any = None, keepdim: Any = False, *, dtype: Any = None) -> Any:
     """The sum of what is no NaN."""
 def narrow(input: Tensor | _ArrayLike, dim: Any, start: Any, length: Any) -> Any:
     """Entries start to start + length - 1 along an axis."""
@@ -3524,7 +3546,7 @@ def outer(input: Tensor | _ArrayLike, other: Any) -> Any:
     """The products of all pairs of two vectors."""
 def permute(input: Tensor | _ArrayLike, *args: Any) -> Any:
     """As the method Tensor.permute; of an array, an array."""
-def quantile(input: Tensor | _ArrayLike, q: Any, dim: Any = None, keepdim: Any = False) -> Any:
+def quantile(input: Tensor | _ArrayLike, q: Any, dim: Any = None, keepdim: Any = False, *, interpolation: Any = 'linear', method: Any = None) -> Any:
     """The q-quantile, between two neighbours in proportion; over all elements without an axis."""
 def rad2deg(input: Tensor | _ArrayLike) -> Any:
     """Radians as degrees."""
@@ -3558,8 +3580,8 @@ def take_along_dim(input: Tensor | _ArrayLike, index: Any, dim: Any = None) -> A
     """gather; of the elements in a row when dim is None."""
 def tensor_split(input: Tensor | _ArrayLike, parts: Any, dim: Any = 0) -> Any:
     """`parts` pieces along an axis, the first ones longer by one where it does not divide; or cut before indices."""
-def trace(input: Tensor | _ArrayLike) -> Any:
-    """The sum of a matrix's diagonal."""
+def trace(input: Tensor | _ArrayLike, offset: Any = 0) -> Any:
+    """The sum of a matrix's diagonal, or of the one beside it by `offset`."""
 def true_divide(input: Tensor | _ArrayLike, other: Any) -> Any:
     """self / other."""
 def unbind(input: Tensor | _ArrayLike, dim: Any = 0) -> Any:
@@ -3752,21 +3774,21 @@ def extract(condition: Any, x: Any) -> Any:
     """The elements of x, in a row, where the condition is not 0."""
 def flatnonzero(x: Any) -> Any:
     """The positions in the row of all elements of those that are not 0."""
-def intersect1d(x1: Any, x2: Any) -> Any:
-    """What is in both, ascending, each once."""
+def intersect1d(x1: Any, x2: Any, assume_unique: Any = False, return_indices: Any = False) -> Any:
+    """What is in both, ascending, each once. return_indices=True: with the first positions in both."""
 def piecewise(x: Any, conditions: Any, functions: Any) -> Any:
     """The function of the first list entry whose condition holds, or that number; one more function serves the rest, else 0."""
 def place(x: Any, mask: Any, values: Any) -> Any:
     """Writes values in order, again from the first where they end, where the mask is true; x itself changes."""
 def put(x: Any, index: Any, values: Any) -> Any:
     """Writes values, again from the first where they end, at positions in the row of x's elements; x itself changes."""
-def setdiff1d(x1: Any, x2: Any) -> Any:
+def setdiff1d(x1: Any, x2: Any, assume_unique: Any = False) -> Any:
     """What is in the first and not in the second, ascending, each once."""
-def setxor1d(x1: Any, x2: Any) -> Any:
+def setxor1d(x1: Any, x2: Any, assume_unique: Any = False) -> Any:
     """What is in one of both alone, ascending, each once."""
 def union1d(x1: Any, x2: Any) -> Any:
     """What is in one of both, ascending, each once."""
-def unique(x: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False, *, sorted: Any = True) -> Any:
+def unique(x: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False, axis: Any = None, *, sorted: Any = True) -> Any:
     """The distinct elements in ascending order; with them, as asked, the first position of each, each element's place, how often."""
 def unique_consecutive(x: Any, return_inverse: Any = False, return_counts: Any = False) -> Any:
     """The first of each run of equal elements; with them, as asked, each element's run and the runs' lengths."""
@@ -3790,7 +3812,7 @@ def hamming(m: Any, *shape: Any, dtype: Any = None, device: Any = None) -> Any:
     """NumPy's hamming window of m points, computed in float64."""
 def hanning(m: Any, *shape: Any, dtype: Any = None, device: Any = None) -> Any:
     """NumPy's hanning window of m points, computed in float64."""
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Any:
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     """Values at x of the lines through the points (xp, fp), xp ascending; fp's ends, or left and right, beyond them."""
 def kaiser(m: Any, *shape: Any, dtype: Any = None, device: Any = None) -> Any:
     """NumPy's kaiser window of m points, computed in float64."""
@@ -3798,7 +3820,7 @@ def logspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, base: A
     """base to the powers of evenly spaced numbers."""
 def poly(zeros: Any) -> Any:
     """The coefficients, the highest power's first, of the polynomial with these zeros; of a square matrix its characteristic one."""
-def polyfit(x: Any, y: Any, deg: Any) -> Any:
+def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: Any = False, w: Any = None, cov: Any = False) -> Any:
     """The coefficients, the highest power's first, of the polynomial of a degree with the least sum of squares through the points."""
 def polyval(p: Any, x: Any) -> Any:
     """The polynomial with these coefficients, the highest power's first, at x."""
@@ -3810,8 +3832,8 @@ def trapz(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
     """The integral along an axis by trapezoids; samples at x, or dx apart."""
 def unwrap(x: Any, discont: Any = None, axis: Any = -1, *, period: Any = 6.283185307179586) -> Any:
     """Angles whose neighbours differ by more than half a period (or discont) brought nearer by whole periods."""
-def average(x: Any, axis: Any = None, weights: Any = None) -> Any:
-    """The mean, weighted; weights have x's shape or, with an axis, its extent."""
+def average(x: Any, axis: Any = None, weights: Any = None, returned: Any = False) -> Any:
+    """The mean, weighted; weights have x's shape or, with an axis, its extent. returned=True: with the sum of the weights."""
 def bucketize(x: Any, boundaries: Any, right: Any = False) -> Any:
     """The position of each element among ascending boundaries, as in PyTorch: after equal ones with right."""
 def corrcoef(x: Any, y: Any = None, rowvar: Any = True) -> Any:
@@ -3854,7 +3876,7 @@ def nanstd(x: Any, axis: Any = None, correction: Any = 0, keepdims: Any = False)
     """The standard deviation of what is no NaN; the divisor of the variance is their count less `correction`."""
 def nanvar(x: Any, axis: Any = None, correction: Any = 0, keepdims: Any = False) -> Any:
     """The variance of what is no NaN; the divisor is their count less `correction`."""
-def percentile(x: Any, q: Any, axis: Any = None, keepdims: Any = False) -> Any:
+def percentile(x: Any, q: Any, axis: Any = None, keepdims: Any = False, *, method: Any = 'linear') -> Any:
     """The q-th percentile, between two neighbours in proportion; q from 0 to 100, one number or several (a first axis)."""
 def ptp(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
     """The largest less the smallest."""
@@ -4450,7 +4472,7 @@ def enable_grad() -> AbstractContextManager[None]:
     """Inside, operations make a graph again, within no_grad or a Function's own methods. Also a decorator."""
 def capture(function: Any, *, state: Any = ..., donate: Any = ...) -> NDArray:
     """The function with its launches recorded in the second call and replayed by one call of the driver after that."""
-def compile(function: Callable[..., Any], *, contract: _bool = False, capture: Any = False, donate: Any = ...) -> Callable[..., Any]:
+def compile(function: Callable[..., Any], *, contract: _bool = False, capture: Any = False, donate: Any = ..., static_argnums: Any = ..., static_argnames: Any = ..., donate_argnums: Any = ...) -> Callable[..., Any]:
     """The function with its element-wise chains and trailing reductions fused into few kernels."""
 from ._compile import Compiled as Compiled
 def device(name: Any) -> Device:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import operator
+import types
 import weakref
 
 import weft
@@ -18,11 +19,12 @@ from ._boundary import publish as _publish
 from ._boundary import publish_class as _publish_class
 from . import _core
 from ._core import NDArray, Tensor
-from ._dispatch import Recorder, leaves_of, mapped, public_functions_dispatch
+from ._dispatch import Recorder, dispatching, leaves_of, mapped, public_functions_dispatch
 from ._errors import error as _error
 from ._islands import REFUSED, Island, assigned, call_or_island, changed, on_tensors
-from ._methods import Arithmetic, Named
+from ._methods import Arithmetic, Indexed, Named
 from ._methods.inplace import IN_PLACE
+from ._methods.statistics import values_and_positions
 from .transforms import trees
 from .transforms.batched import outside_of_vmap
 from .transforms.reverse import differentiating
@@ -48,7 +50,7 @@ class _Memory:
         return self.held or any(v() is not None and v() is not value for v in self._values)
 
 
-class Traced(Arithmetic, Named, Recorder):
+class Traced(Arithmetic, Named, Indexed, Recorder):
     """A value of a function that is being compiled."""
 
     __weft_tensor__ = True
@@ -151,11 +153,37 @@ class Traced(Arithmetic, Named, Recorder):
         x = self if dtype is None else self.astype(dtype)
         return x._reduced("prod", axis, keepdims)
 
-    def max(self, axis=None, keepdims=False):
-        return self._reduced("max", axis, keepdims)
+    def max(self, *where, **named):
+        return self._extreme("max", where, **named)
 
-    def min(self, axis=None, keepdims=False):
-        return self._reduced("min", axis, keepdims)
+    def min(self, *where, **named):
+        return self._extreme("min", where, **named)
+
+    def _extreme(self, name, where, axis=None, keepdims=None, dim=None, keepdim=False, out=None):
+        """Of tensors max(dim) gives values and positions and max(other) the larger, as outside; axis= and keepdims= give values."""
+        if where:
+            axis, keepdim = where[0], where[1] if len(where) > 1 else keepdim
+            if hasattr(axis, "dtype"):
+                return getattr(weft, f"{name}imum")(self, axis)
+        asked = dim is not None or where and keepdims is None and not differentiating()
+        pair = asked and isinstance(axis if dim is None else dim, int) and _active
+        axis, keep = axis if dim is None else dim, keepdims or keepdim
+        values = self._reduced(name, axis, keep)
+        if not pair or not _active[-1].tensors:
+            return values
+        return values_and_positions(
+            values, getattr(weft, f"arg{name}")(self, axis=axis, keepdims=keep)
+        )
+
+    @property
+    def real(self):
+        """The real parts: of real numbers, the value."""
+        return weft.real(self) if self.dtype.kind == "c" else self
+
+    @property
+    def imag(self):
+        """The imaginary parts."""
+        return weft.imag(self) if self.dtype.kind == "c" else self * 0
 
     def all(self, axis=None, keepdims=False):
         return self._reduced("all", axis, keepdims)
@@ -179,22 +207,22 @@ class Traced(Arithmetic, Named, Recorder):
     def softmax(self, axis=-1):
         if (rows := self._rows("softmax", axis)) is not None:
             return rows
-        e = weft.exp(self - self.max(axis, True))
+        e = weft.exp(self - self._reduced("max", axis, True))
         return e / e.sum(axis, True)
 
     def log_softmax(self, axis=-1):
         if (rows := self._rows("log_softmax", axis)) is not None:
             return rows
-        shifted = self - self.max(axis, True)
+        shifted = self - self._reduced("max", axis, True)
         return shifted - weft.log(weft.exp(shifted).sum(axis, True))
 
     def logsumexp(self, axis=None, keepdims=False):
         if self.size and (rows := self._rows("logsumexp", axis)) is not None:
             return rows if keepdims else rows.reshape(self.shape[:-1])
-        top = self.max(axis, True)
+        top = self._reduced("max", axis, True)
         top = weft.where(weft.isfinite(top), top, 0.0)  # infinity minus infinity is no number
         total = weft.log(weft.exp(self - top).sum(axis, True)) + top
-        return total if keepdims else total.reshape(self.max(axis, False).shape)
+        return total if keepdims else total.reshape(self._reduced("max", axis, False).shape)
 
     def layer_norm(self, scale, shift, eps=1e-5):
         if self.size and all(x.shape == self.shape[-1:] for x in (scale, shift)):
@@ -417,19 +445,24 @@ class _Trace:
         _active.append(self)
         try:
             with public_functions_dispatch():
-                result = function(*rebuild([Traced(x, _Memory(held=True)) for x in self.inputs]))
+                result = dispatching(function)(
+                    *rebuild([Traced(x, _Memory(held=True)) for x in self.inputs])
+                )
         finally:
             _active.pop()
         self._values = None
         results, self.structure = trees.flatten(result)
         self.single = self.structure.kind is None
-        for r in results:
-            if not isinstance(r, Traced):
-                _refuse(
-                    f"the compiled function returns {type(r).__name__}, not something computed from its arguments",
-                    "return arrays computed from the arguments",
-                )
-        self.last = _Piece([r._lazy for r in results], self.inputs, contract, leaves[0])
+        # What does not depend on the arguments: the same in every call.
+        self._constants = {k: r for k, r in enumerate(results) if not isinstance(r, Traced)}
+        lazies = [r._lazy for r in results if isinstance(r, Traced)]
+        if not lazies:
+            found = ", ".join(sorted({type(r).__name__ for r in results})) or "nothing"
+            _refuse(
+                f"the compiled function returns {found}, not something computed from its arguments",
+                "return arrays computed from the arguments, beside others if you like",
+            )
+        self.last = _Piece(lazies, self.inputs, contract, leaves[0])
         self.forward = self.last.forward
         # Where no kernel joins operations the function itself is the fastest way through them.
         plans = [s.piece.forward for s in self._steps if isinstance(s, Island)] + [self.forward]
@@ -443,7 +476,7 @@ class _Trace:
 
     def only_plan(self, leaves):
         """The plan that gives the one result from these leaves, or None: there are islands, captured arrays or tensors."""
-        alone = self.single and not self._steps
+        alone = self.single and not self._steps and not self._constants
         return self.forward if alone and all(isinstance(a, NDArray) for a in leaves) else None
 
     def _input(self, data):
@@ -509,7 +542,20 @@ class _Trace:
                 operands += step.run(step.piece.run(operands), Traced)
             else:
                 operands.append(step)
-        return self.last.run(operands)
+        results = self.last.run(operands)
+        if self._constants:
+            rest = iter(results)
+            count = len(results) + len(self._constants)
+            results = [
+                _own(self._constants[k]) if k in self._constants else next(rest)
+                for k in range(count)
+            ]
+        return results
+
+
+def _own(constant):
+    """A constant result for one call: what a caller does to it in place does not reach the next one's."""
+    return constant.copy() if isinstance(constant, NDArray) else constant
 
 
 def _attach(piece, operands, arrays, results):
@@ -598,7 +644,7 @@ class Compiled:
         self._traces = {}
         # By the signature of arguments that are all arrays: the trace, and the plan that is all of it.
         self._quick = {}
-        self._last = None
+        self._last = self._named = None
 
     def _trace(self, args, leaves, rebuild):
         arrays = [a.data if isinstance(a, Tensor) else a for a in leaves]
@@ -615,7 +661,13 @@ class Compiled:
         self._last = trace
         return trace
 
-    def __call__(self, *args):
+    def __get__(self, instance, owner=None):
+        """A compiled method is called with its object, a constant of the trace."""
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __call__(self, *args, **named):
+        if named:
+            return self._by_names(args, named)
         signature = _core._signature(args)
         found = self._quick.get(signature)
         if found is not None and differentiating() <= 1:
@@ -628,12 +680,21 @@ class Compiled:
         # A compiled gradient has no gradient: derivatives of higher order are those of the function itself.
         if differentiating() > 1 or next(leaves_of(args, Recorder), None) is not None:
             return self.function(*args)
-        if not leaves:
-            _refuse("the compiled function got no array", "pass at least one array")
+        if not leaves:  # nothing to trace
+            return self.function(*args)
         trace = self._trace(args, leaves, rebuild)
         if signature is not None:
             self._quick[signature] = trace, trace.only_plan(leaves)
         return self._results(trace, leaves)
+
+    def _by_names(self, args, named):
+        """A call with arguments by name: a function of both, compiled by itself."""
+        if self._named is None:
+            function = self.function
+            self._named = Compiled(lambda args, named: function(*args, **named), self.contract)
+        out = self._named(args, named)
+        self._last = self._named._last
+        return out
 
     @staticmethod
     def _results(trace, leaves):
@@ -673,7 +734,16 @@ class Compiled:
         return self._need().last.backward()[0].kernels
 
 
-def compile(function, *, contract=False, capture=False, donate=()):
+def compile(
+    function,
+    *,
+    contract=False,
+    capture=False,
+    donate=(),
+    static_argnums=(),
+    static_argnames=(),
+    donate_argnums=(),
+):
     """The function with its element-wise chains and trailing reductions fused into few kernels.
 
     Works on NDArray and Tensor arguments (nested in lists and tuples too); other arguments are constants of the trace.
@@ -690,7 +760,12 @@ def compile(function, *, contract=False, capture=False, donate=()):
     (device.record.*, random.capture, capture.gradient). donate: numbers of arguments that the call may write over.
     Each of their arrays becomes the result of the same type and shape that replaces it: the arrays given away hold the new
     values, no copy is made, and the results stay in that memory from call to call (capture.donate.* where nothing replaces them).
+
+    static_argnums, static_argnames and donate_argnums are JAX's: whatever is no array is static here, so the first two
+    change nothing; donate_argnums is donate with capture=True and nothing without.
     """
+    if donate_argnums != () and capture and not donate:
+        donate = (donate_argnums,) if isinstance(donate_argnums, int) else tuple(donate_argnums)
     if capture:
         from ._capture import Captured
 

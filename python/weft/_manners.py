@@ -132,7 +132,13 @@ def _understood(name, args, kwargs, parameters, function_of_layers):
     import weft
 
     after, kwargs = [], dict(kwargs)
-    for theirs, ours in (("dim", "axis"), ("dims", "axis"), ("keepdim", "keepdims")):
+    named = dict(kwargs)
+    for theirs, ours in (
+        ("dim", "axis"),
+        ("dims", "axis"),
+        ("dims", "axes"),
+        ("keepdim", "keepdims"),
+    ):
         if theirs in kwargs and theirs not in parameters and ours in parameters:
             kwargs[ours] = kwargs.pop(theirs)
     own = list(parameters)
@@ -147,6 +153,10 @@ def _understood(name, args, kwargs, parameters, function_of_layers):
         ("negative_slope", "slope"),
         ("target", "labels"),
         ("diagonal", "k"),
+        ("k", "diagonal"),
+        ("a_min", "min"),
+        ("a_max", "max"),
+        ("fill_value", "value"),
     ):
         if theirs in kwargs and theirs not in parameters:
             ours = ours if isinstance(ours, str) else own[ours] if len(own) > ours else None
@@ -180,6 +190,9 @@ def _understood(name, args, kwargs, parameters, function_of_layers):
         elif k == "where" and _NEUTRAL.get(name) is not None:
             mask, x = kwargs.pop(k), weft._functions.common.value(args[0])
             args = (weft.where(weft.asarray(mask), x, _NEUTRAL[name]), *args[1:])
+        elif k == "where" and name in ("max", "min") and "initial" in named:
+            mask, x = kwargs.pop(k), weft._functions.common.value(args[0])
+            args = (weft.where(weft.asarray(mask), x, named["initial"]), *args[1:])
         elif k == "initial" and name in ("max", "min", "sum", "prod"):
             after.append(_with(name, kwargs.pop(k)))
         elif k == "dtype":
@@ -211,6 +224,28 @@ def _with(name, number):
 
     combine = {"max": weft.maximum, "min": weft.minimum, "sum": weft.add, "prod": weft.multiply}
     return lambda out: combine[name](out, number)
+
+
+_MOMENTS = ("mean", "var", "std")
+
+
+def _moment(name, x, axis=None, *, where, keepdims=False, ddof=0, correction=None, dtype=None):
+    """mean, var and std of the elements that `where` marks."""
+    import weft
+
+    x = weft._functions.common.real(x)
+    x = x if dtype is None else x.astype(dtype)
+    marked = weft.broadcast_to(weft.asarray(where).astype("bool"), tuple(x.shape))
+    count = weft.sum(marked.astype(x.dtype), axis=axis, keepdims=True)
+    out = weft.sum(weft.where(marked, x, 0.0), axis=axis, keepdims=True) / count
+    if name != "mean":
+        rest = weft.where(marked, x - out, 0.0)
+        less = ddof if correction is None else correction
+        out = weft.sum(rest * rest, axis=axis, keepdims=True) / (count - less)
+        out = weft.sqrt(out) if name == "std" else out
+    if keepdims:
+        return out
+    return weft.squeeze(out, axis=tuple(range(x.ndim)) if axis is None else axis)
 
 
 def _plain_order(name, args, kwargs):
@@ -256,6 +291,8 @@ def _retried(function, raised, args, kwargs):
     if next(leaves_of((args, kwargs), Recorder), None) is not None:
         return None  # the transform has its own way for what fails
     name = function.__name__
+    if name in _MOMENTS and not isinstance(kwargs.get("where", True), bool) and args:
+        return (_moment(name, *args, **kwargs),)
     try:
         parameters = inspect.signature(function).parameters
         if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):

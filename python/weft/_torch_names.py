@@ -35,10 +35,23 @@ def _names(f):
         names["keepdim"] = "keepdims"
     if "correction" in own:
         names["unbiased"] = "correction"
+    if f.__name__ in ("max", "min") and names:
+        names[""] = ""  # of tensors _renamed sees every such call
     return names
 
 
 _OURS = {"axis", "keepdims", "correction"}
+
+
+class Dim(int):
+    """An axis of a tensor in PyTorch's words, for which max and min give positions, too."""
+
+
+def _differentiating():
+    """As Tensor.max: inside weft.grad and its kin arrays are tensors for a while."""
+    from .transforms.reverse import differentiating
+
+    return differentiating()
 
 
 def _has_names(f):
@@ -67,8 +80,11 @@ def understanding(f, name=""):
 def _renamed(name, names, positional, args, kwargs):
     """Arguments of a call under the function's own names."""
     kwargs = dict(kwargs)
+    pairs = name in ("max", "min") and args and hasattr(args[0], "__weft_tensor__")
+    torchs = "dim" in kwargs
     if len(args) == positional + 1 and "axis" not in kwargs:
         *args, kwargs["axis"] = args
+        torchs = torchs or "keepdims" not in kwargs and not _differentiating()
     for theirs in names.keys() & kwargs.keys():
         ours = names[theirs]
         if ours in kwargs:
@@ -76,6 +92,8 @@ def _renamed(name, names, positional, args, kwargs):
         kwargs[ours] = kwargs.pop(theirs)
         if theirs == "unbiased":
             kwargs[ours] = float(bool(kwargs[ours]))
+    if pairs and torchs and isinstance(kwargs.get("axis"), int):
+        kwargs["axis"] = Dim(kwargs["axis"])
     return tuple(args), kwargs
 
 

@@ -35,12 +35,15 @@ def enable_grad():
         _core.set_grad_enabled(before)
 
 
-def grad(f, argnums=0, has_aux=False, *, inputs=None, grad_outputs=None, create_graph=False, retain_graph=None, allow_unused=False):  # fmt: skip
+def grad(f=None, argnums=0, has_aux=False, *, outputs=None, inputs=None, grad_outputs=None, create_graph=False, retain_graph=None, only_inputs=True, allow_unused=False):  # fmt: skip
     """The gradient of a function: weft.grad(f, argnums, has_aux). Of a tensor, as in PyTorch, the gradients of it for `inputs`
     as a tuple: grad(loss, [w, b]); the .grad of all leaves stays as it is.
 
     Raises ArgumentError for inputs that require no gradient, or on which the tensor does not depend unless allow_unused (None then).
     """
+    f = outputs if f is None else f
+    if isinstance(f, (list, tuple)) and len(f) == 1:
+        (f,) = f
     if not isinstance(f, Tensor):
         return transforms.grad(f, argnums, has_aux)
     inputs = argnums if inputs is None else inputs
@@ -78,9 +81,16 @@ class Context:
     """What forward leaves for backward: save_for_backward(*tensors), saved_tensors, and any attribute."""
 
     saved_tensors = ()
+    needs_input_grad = ()
 
     def save_for_backward(self, *tensors):
         self.saved_tensors = tensors
+
+    def mark_non_differentiable(self, *tensors):
+        """Nothing to say: gradients of results that nobody differentiates are zeros."""
+
+    def set_materialize_grads(self, value):
+        """Nothing to say: gradients that nothing reaches are zeros."""
 
 
 class Function:
@@ -97,8 +107,8 @@ class Function:
     ...         return g * 3.0 * x * x
     >>> y = Cube.apply(weft.Tensor([1.0, 2.0]))
 
-    forward gets the arguments of apply and returns one Tensor or NDArray; no graph is made inside. backward gets the
-    gradient of that result and returns one gradient, or None, for each argument (a tuple when there are several);
+    forward gets the arguments of apply and returns a Tensor or NDArray, or a tuple of them of one type; no graph is made
+    inside. backward gets the gradient of each result and returns one gradient, or None, for each argument (a tuple when there are several);
     written with operations on tensors, it can be differentiated again.
     """
 
@@ -119,14 +129,20 @@ class Function:
             frame = max((b.frame for b in batched), key=lambda f: f.level)
             return loop(frame, cls.__name__, cls.apply, args, {})
         ctx = Context()
+        ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
         with no_grad():
             out = cls.forward(ctx, *args)
+        several = out if isinstance(out, (tuple, list)) and len(out) > 1 else None
+        if several is not None and all(isinstance(x, (Tensor, NDArray)) for x in several):
+            if len({x.dtype for x in several}) == 1:
+                several = [x.data if isinstance(x, Tensor) else x for x in several]
+                out = _concat([x.reshape(-1) for x in several])
         if not isinstance(out, (Tensor, NDArray)):
             raise _error(
                 ArgumentError,
                 "array.function.result",
-                f"{cls.__name__}.forward must return one Tensor or NDArray, got {type(out).__name__}",
-                help="return one Tensor or NDArray; stack several",
+                f"{cls.__name__}.forward must return a Tensor or NDArray, or a tuple of them of one type, got {type(out).__name__}",
+                help="convert results of several types to one",
             )
         data = out.data if isinstance(out, Tensor) else out
         places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
@@ -141,7 +157,7 @@ class Function:
             # Saved arguments and the saved result are the graph's own, so that gradients of gradients pass.
             own = dict(zip(ids, xs)) | {made: result}
             ctx.saved_tensors = tuple(own.get(id(t), t) for t in saved)
-            found = cls.backward(ctx, g)
+            found = cls.backward(ctx, *(_parts_of(g, several) if several else (g,)))
             found = list(found) if isinstance(found, (tuple, list)) else [found]
             if len(found) != given:
                 raise _error(
@@ -166,7 +182,23 @@ class Function:
                 gs.append(one)
             return gs
 
-        return _core._function_tensor(cls.__name__, data, inputs, rule, read, made in kept)
+        node = _core._function_tensor(cls.__name__, data, inputs, rule, read, made in kept)
+        return tuple(_parts_of(node, several)) if several else node
+
+
+def _concat(rows):
+    import weft
+
+    return weft.concat(rows, axis=0)
+
+
+def _parts_of(row, like):
+    """A row of numbers as parts of the shapes of `like`."""
+    out, at = [], 0
+    for x in like:
+        out.append(row[at : at + x.size].reshape(x.shape))
+        at += x.size
+    return out
 
 
 _publish(__name__)

@@ -53,6 +53,9 @@ class Function:
     def __init__(self, module, name):
         self._module, self._name, self._ready = module, name, {}
 
+    def __repr__(self):
+        return f"<weft function {self._name}>"
+
     def _on(self, args):
         for a in args:
             if isinstance(a, _core.NDArray):
@@ -261,15 +264,22 @@ def target_limits(target):
     return _core.target_limits(target)
 
 
-def load(path):
+def load(path, map_location=None, *, mmap_mode=None, weights_only=True):
     """What weft.save or Module.save wrote: an array, a dict, a module. Other files of arrays as load_arrays reads them.
+    An open file is read where it stands.
 
-    Raises weft.IOError when the file is damaged, foreign or of another version."""
+    map_location: the device of the arrays. mmap_mode and weights_only are NumPy's and PyTorch's: files are read whole, and
+    nothing in them is run. Raises weft.IOError when the file is damaged, foreign or of another version."""
     from ._saved_tree import restored
     from .io import holds_arrays, load_arrays
 
-    if holds_arrays(path):
-        return restored(load_arrays(path))
+    if hasattr(path, "read") or holds_arrays(path):
+        found = restored(load_arrays(path))
+        if map_location is None:
+            return found
+        from .transforms.trees import tree_map
+
+        return tree_map(lambda x: x.to(map_location) if hasattr(x, "to") else x, found)
     return Module(_core.load_module(str(path)))
 
 

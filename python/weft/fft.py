@@ -300,12 +300,12 @@ def _real_only(x, name):
         )
 
 
-def fft(x, /, *, n=None, axis=-1, norm="backward"):
+def fft(x, /, n=None, axis=-1, norm="backward"):
     """Transform along an axis."""
     return _transform("fft", x, n, axis, norm)
 
 
-def ifft(x, /, *, n=None, axis=-1, norm="backward"):
+def ifft(x, /, n=None, axis=-1, norm="backward"):
     """Inverse transform along an axis."""
     return _transform("ifft", x, n, axis, norm)
 
@@ -317,7 +317,7 @@ def _axes_of(x, s, axes):
     return s, axes
 
 
-def fftn(x, /, *, s=None, axes=None, norm="backward"):
+def fftn(x, /, s=None, axes=None, norm="backward"):
     """Transform along several axes."""
     s, axes = _axes_of(x, s, axes)
     whole = _together("fftn", x, s, axes, norm)
@@ -328,7 +328,7 @@ def fftn(x, /, *, s=None, axes=None, norm="backward"):
     return x
 
 
-def ifftn(x, /, *, s=None, axes=None, norm="backward"):
+def ifftn(x, /, s=None, axes=None, norm="backward"):
     """Inverse transform along several axes."""
     s, axes = _axes_of(x, s, axes)
     whole = _together("ifftn", x, s, axes, norm)
@@ -339,20 +339,20 @@ def ifftn(x, /, *, s=None, axes=None, norm="backward"):
     return x
 
 
-def rfft(x, /, *, n=None, axis=-1, norm="backward"):
+def rfft(x, /, n=None, axis=-1, norm="backward"):
     """Transform of real numbers: the first half of the spectrum."""
     _real_only(x, "rfft")
     return _transform("rfft", x, n, axis, norm)
 
 
-def irfft(x, /, *, n=None, axis=-1, norm="backward"):
+def irfft(x, /, n=None, axis=-1, norm="backward"):
     """Inverse of rfft."""
     if n is None:
         n = 2 * (x.shape[_axis(axis, x.ndim, "irfft")] - 1)
     return _transform("irfft", x, n, axis, norm)
 
 
-def rfftn(x, /, *, s=None, axes=None, norm="backward"):
+def rfftn(x, /, s=None, axes=None, norm="backward"):
     """Transform of real numbers along several axes; the last one is halved."""
     s, axes = _axes_of(x, s, axes)
     _real_only(x, "rfft")
@@ -365,7 +365,7 @@ def rfftn(x, /, *, s=None, axes=None, norm="backward"):
     return out
 
 
-def irfftn(x, /, *, s=None, axes=None, norm="backward"):
+def irfftn(x, /, s=None, axes=None, norm="backward"):
     """Inverse of rfftn."""
     given = s is not None
     s, axes = _axes_of(x, s, axes)
@@ -379,7 +379,7 @@ def irfftn(x, /, *, s=None, axes=None, norm="backward"):
 
 
 def _of_planes(several):
-    def function(x, /, *, s=None, axes=(-2, -1), norm="backward"):
+    def function(x, /, s=None, axes=(-2, -1), norm="backward"):
         return several(x, s=s, axes=axes, norm=norm)
 
     function.__name__ = function.__qualname__ = f"{several.__name__[:-1]}2"
@@ -390,14 +390,14 @@ def _of_planes(several):
 fft2, ifft2, rfft2, irfft2 = map(_of_planes, (fftn, ifftn, rfftn, irfftn))
 
 
-def hfft(x, /, *, n=None, axis=-1, norm="backward"):
+def hfft(x, /, n=None, axis=-1, norm="backward"):
     """Transform of a Hermitian signal: real numbers."""
     return irfft(
         _conj(x) if x.dtype.kind == "c" else x, n=n, axis=axis, norm=_OPPOSITE.get(norm, norm)
     )
 
 
-def ihfft(x, /, *, n=None, axis=-1, norm="backward"):
+def ihfft(x, /, n=None, axis=-1, norm="backward"):
     """Inverse of hfft."""
     _real_only(x, "ihfft")
     return _conj(rfft(x, n=n, axis=axis, norm=_OPPOSITE.get(norm, norm)))

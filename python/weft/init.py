@@ -116,7 +116,11 @@ def _fans(tensor):
 
 def _given(tensor, values):
     """The elements of the tensor become these; returns it. Parameters may be given values at any time."""
-    tensor.data = values.astype(tensor.dtype).to(tensor.device)
+    values = values.astype(tensor.dtype).to(tensor.device)
+    if isinstance(tensor, weft.NDArray):
+        tensor[...] = values
+    else:
+        tensor.data = values
     return tensor
 
 

@@ -92,7 +92,11 @@ def _name(handle, path):
 
 
 def _write(path, parts):
-    """Writes beside the file and renames: a reader sees the old file or the whole new one."""
+    """Writes beside the file and renames: a reader sees the old file or the whole new one. Into an open file as it is."""
+    if hasattr(path, "write"):
+        for part in parts:
+            path.write(part)
+        return
     path = os.fspath(path)
     folder = os.path.dirname(os.path.abspath(path))
     handle, temporary = _open_beside(folder)
@@ -134,8 +138,16 @@ def save(path, x):
     """One array as .npy; a dict as .safetensors, a checkpoint's nested dicts, lists and numbers too. weft.load reads both.
 
     PyTorch's order, save(x, path), is understood. Nothing that runs when it is read is written."""
-    if isinstance(x, (str, os.PathLike)) and not isinstance(path, (str, os.PathLike)):
+    named = lambda v: isinstance(v, (str, os.PathLike)) or hasattr(v, "write")  # noqa: E731
+    if named(x) and not named(path):
         path, x = x, path
+    if hasattr(x, "state_dict") and hasattr(x, "parameters"):
+        raise _error(
+            _core.ArgumentError,
+            "io.save.module",
+            f"save of a {type(x).__name__}: files hold arrays, and no code",
+            help="weft.save(path, model.state_dict()); pickle.dumps(model) keeps the module itself",
+        )
     if isinstance(x, dict):
         save_safetensors(path, _flat(x))
     else:
@@ -259,12 +271,22 @@ def holds_arrays(path):
     return head[:6] == b"\x93NUMPY" or head[:2] == b"PK" or head[4:] == b"\0\0\0\0{"
 
 
+def _load_open(file, limit):
+    """What an open file holds: its bytes in a file of their own, which goes when it has been read."""
+    with tempfile.NamedTemporaryFile(prefix=".weft-") as copy:
+        copy.write(file.read())
+        copy.flush()
+        return load_arrays(copy.name, limit)
+
+
 def load_arrays(path, limit=None):
     """The array of a .npy file, a dict of arrays of a .npz or .safetensors file.
 
     An archive's arrays may take `limit` bytes in all; None: 1 GiB or 16 times the file, whichever is more, because
     a small archive can unpack to any size. Raises weft.IOError: io.npz.limit, io.npz.damaged, io.npy.*, io.safetensors.*.
     """
+    if hasattr(path, "read"):
+        return _load_open(path, limit)
     path = os.fspath(path)
     if limit is None:
         limit = max(_ARCHIVE_LIMIT, _ARCHIVE_FACTOR * os.path.getsize(path))

@@ -70,7 +70,7 @@ def svd(x: _ArrayLike, /, *, full_matrices: _bool = True) -> SVDResult:
     """Singular value decomposition."""
 def svdvals(x: _ArrayLike, /) -> NDArray:
     """Singular values, descending."""
-def tensordot(x1: _ArrayLike, x2: _ArrayLike, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> NDArray:
+def tensordot(x1: _ArrayLike, x2: _ArrayLike, /, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> NDArray:
     """Sum of products over several axes."""
 def trace(x: _ArrayLike, /, *, offset: int = 0, dtype: _DType | None = None) -> NDArray:
     """Sums of diagonals."""

@@ -7,6 +7,7 @@
 """
 
 import inspect as _inspect
+import operator as _operator
 
 from . import _core
 from ._boundary import publish as _publish
@@ -14,6 +15,45 @@ from ._errors import error as _error
 from .ir import PrimFunc
 
 Tensor = _core.TeTensor
+
+_OPERATORS = {
+    "add": _operator.add,
+    "subtract": _operator.sub,
+    "multiply": _operator.mul,
+    "divide": _operator.truediv,
+    "true_divide": _operator.truediv,
+    "floor_divide": _operator.floordiv,
+    "remainder": _operator.mod,
+    "power": _operator.pow,
+    "negative": _operator.neg,
+    "absolute": _operator.abs,
+    "less": _operator.lt,
+    "less_equal": _operator.le,
+    "greater": _operator.gt,
+    "greater_equal": _operator.ge,
+    "equal": _operator.eq,
+    "not_equal": _operator.ne,
+    "bitwise_and": _operator.and_,
+    "bitwise_or": _operator.or_,
+}
+_RENAMED = {"maximum": "max", "minimum": "min", "arctan2": "atan2", "arcsin": "asin", "arccos": "acos", "arctan": "atan"}  # fmt: skip
+
+
+def _ufunc(self, ufunc, method, *inputs, **kwargs):
+    """NumPy's functions of an expression: those of te by the same name."""
+    name = ufunc.__name__
+    function = _OPERATORS.get(name) or globals().get(_RENAMED.get(name, name))
+    if method != "__call__" or kwargs or function is None:
+        raise _error(
+            _core.DTypeError,
+            "te.ufunc",
+            f"numpy.{name} of an expression of a program",
+            help="the functions of te stand in reference/script.md: te.exp(x), te.max(a, b), te.Select(c, a, b)",
+        )
+    return function(*inputs)
+
+
+_core.Expr.__array_ufunc__ = _ufunc
 
 
 def var(name="n", dtype="int64"):

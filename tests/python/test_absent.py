@@ -172,7 +172,7 @@ def look(places, code, library=None, hide=None, fail="", status=7, before=()):
     [
         (
             "libLLVM",
-            "refused(weft.build, add(8), target='cpu:mcpu=x')",
+            "refused(weft.build, add(8), target='cpu:mcpu=generic')",
             "Error",
             "jit.llvm.absent",
             ["libLLVM 15 to 19", "searched libLLVM.so.19.1", 'target "c"'],
@@ -279,7 +279,7 @@ def test_modules_load_beside_glibc_2_34():
 
 def test_a_libllvm_that_is_not_known(places, monkeypatch):
     monkeypatch.setenv("WEFT_LLVM", "14")
-    found, text = look(places, "refused(weft.build, add(8), target='cpu:mcpu=x')")
+    found, text = look(places, "refused(weft.build, add(8), target='cpu:mcpu=generic')")
     assert found == "Error" and text.startswith("error[jit.llvm.absent]: "), (found, text)
     assert 'WEFT_LLVM is "14"; it may be 15 to 19, or oldest' in text, text
 

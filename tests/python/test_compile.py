@@ -397,7 +397,7 @@ def test_compiled_functions_on_machines(device, shape, rng):
         "columns": lambda u: (u * u).sum(0),
         "all": lambda u: (u + 1).max(),
         "softmax": lambda u: u.softmax(-1) + 1,
-        "spread": lambda u: u - u.max(-1, True),
+        "spread": lambda u: u - u.max(axis=-1, keepdims=True),
         "turned": lambda u: u.transpose(-1, -2) * 3,
     }
     for name, f in functions.items():

@@ -183,7 +183,7 @@ def test_modules_are_walked():
     )
     assert len(model) == 3 and type(model[-1]) is nn.Linear and len(model[:2]) == 2
     assert [type(m).__name__ for m in model] == ["Linear", "Sequential", "Linear"]
-    assert list(model.named_children()) == ["0", "1", "2"]
+    assert list(model.named_children().keys()) == ["0", "1", "2"]
     assert model.children()[1][0] is model.named_modules()["1.0"]
     assert not any(m.training for m in model.train(False).modules())
     assert all(m.training for m in model.train().modules())

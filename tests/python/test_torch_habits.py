@@ -140,9 +140,9 @@ def test_parameters_have_the_names_of_torch():
     )
     counters = {k for k in theirs.state_dict() if "num_batches" in k}
     assert set(ours.state_dict()) == set(theirs.state_dict()) - counters
-    assert list(ours.named_modules()) == [n for n, _ in theirs.named_modules()]
+    assert list(ours.named_modules().keys()) == [n for n, _ in theirs.named_modules()]
     lists = nn.ModuleList([nn.Linear(1, 1), nn.Linear(1, 1)])
-    assert list(lists.named_parameters()) == ["0.weight", "0.bias", "1.weight", "1.bias"]
+    assert list(lists.named_parameters().keys()) == ["0.weight", "0.bias", "1.weight", "1.bias"]
     state = ours.state_dict()
     ours.load_state_dict({f"layers.{k}".replace("1.1", "1.layers.1"): v for k, v in state.items()})
     state["9.weight"] = state.pop("0.weight")
@@ -409,6 +409,6 @@ def test_loaders():
 def test_modules_keep_buffers():
     net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
     net[0].register_buffer("scale", [2.0])
-    assert list(net.named_buffers()) == ["0.scale", "1.running_mean", "1.running_var"]
+    assert list(net.named_buffers().keys()) == ["0.scale", "1.running_mean", "1.running_var"]
     assert len(net.buffers()) == 3 and "0.scale" in net.cpu().state_dict()
     assert copy.deepcopy(net)[0].scale.tolist() == [2.0]

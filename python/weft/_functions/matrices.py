@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
+
 import math
 
 import weft
@@ -58,6 +60,9 @@ def inverse(x):
     return weft.linalg.inv(x)
 
 
+LeastSquares = namedtuple("LeastSquares", "solution residuals rank singular_values")
+
+
 def lstsq(a, b, rcond=None):
     """(x, sums of squares, rank, singular values) with the least |a x - b|; of several the smallest.
 
@@ -87,7 +92,7 @@ def lstsq(a, b, rcond=None):
         sums = weft.sum(away * away, axis=0)
     else:
         sums = weft.zeros((0,), dtype=s.dtype, device=a.device)
-    return (x.reshape(-1) if b.ndim == 1 else x), sums, rank, s
+    return LeastSquares(x.reshape(-1) if b.ndim == 1 else x, sums, rank, s)
 
 
 def multi_dot(matrices):

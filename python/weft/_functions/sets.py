@@ -26,9 +26,16 @@ __all__ = [
 ]
 
 
-def unique(x, return_index=False, return_inverse=False, return_counts=False, *, sorted=True):
-    """The distinct elements in ascending order; with them, as asked, the first position of each, each element's place, how often."""
+def unique(
+    x, return_index=False, return_inverse=False, return_counts=False, axis=None, *, sorted=True
+):
+    """The distinct elements in ascending order; with them, as asked, the first position of each, each element's place, how often.
+
+    axis: the distinct entries along it, in the order of their elements.
+    """
     x = plain(x)
+    if axis is not None:
+        return _unique_entries(x, axis_of(x, axis), return_index, return_inverse, return_counts)
     if not (return_index or return_inverse or return_counts):
         return weft.unique_values(x)
     found = weft.unique_all(x)
@@ -37,6 +44,31 @@ def unique(x, return_index=False, return_inverse=False, return_counts=False, *, 
     out += [found.inverse_indices] if return_inverse else []
     out += [found.counts] if return_counts else []
     return tuple(out)
+
+
+def _unique_entries(x, axis, return_index, return_inverse, return_counts):
+    lines = weft.moveaxis(x, axis, 0)
+    rows = lines.reshape(lines.shape[0], -1)
+    n = rows.shape[0]
+    order = weft.arange(n, device=x.device)
+    for k in range(rows.shape[1] - 1, -1, -1):  # the last element first: each sort is stable
+        order = weft.take(order, weft.argsort(weft.take(rows[:, k], order, axis=0)), axis=0)
+    ordered = weft.take(rows, order, axis=0)
+    fresh = weft.ones(n, dtype="bool", device=x.device)
+    if n > 1:
+        fresh[1:] = weft.any(ordered[1:] != ordered[:-1], axis=1)
+    starts = weft.nonzero(fresh)[0]
+    first = weft.take(order, starts, axis=0)
+    out = [weft.take(x, first, axis=axis)]
+    out += [first] if return_index else []
+    if return_inverse:
+        inverse = weft.zeros(n, dtype="int64", device=x.device)
+        inverse[order] = weft.cumulative_sum(fresh.astype("int64"), axis=0) - 1
+        out.append(inverse)
+    if return_counts:
+        end = weft.asarray([n], dtype=starts.dtype, device=x.device)
+        out.append(weft.concat([starts[1:], end], axis=0) - starts)
+    return out[0] if len(out) == 1 else tuple(out)
 
 
 def unique_consecutive(x, return_inverse=False, return_counts=False):
@@ -59,8 +91,15 @@ def unique_consecutive(x, return_inverse=False, return_counts=False):
     return out[0] if len(out) == 1 else tuple(out)
 
 
-def intersect1d(x1, x2):
-    """What is in both, ascending, each once."""
+def intersect1d(x1, x2, assume_unique=False, return_indices=False):
+    """What is in both, ascending, each once. return_indices=True: with the first positions in both."""
+    if return_indices:
+        both = intersect1d(x1, x2)
+        places = []
+        for x in (x1, x2):
+            found, first = unique(beside(x, both), return_index=True)
+            places.append(weft.take(first, weft.searchsorted(found, both), axis=0))
+        return (both, *places)
     a = weft.unique_values(plain(x1))
     b = weft.unique_values(plain(beside(x2, a)))
     return a[weft.isin(a, b)] if b.size else a[:0]
@@ -74,14 +113,14 @@ def union1d(x1, x2):
     )
 
 
-def setdiff1d(x1, x2):
+def setdiff1d(x1, x2, assume_unique=False):
     """What is in the first and not in the second, ascending, each once."""
     a = weft.unique_values(plain(x1))
     b = plain(beside(x2, a))
     return a[~weft.isin(a, b)] if b.size else a
 
 
-def setxor1d(x1, x2):
+def setxor1d(x1, x2, assume_unique=False):
     """What is in one of both alone, ascending, each once."""
     x1 = plain(x1)
     x2 = plain(beside(x2, x1))

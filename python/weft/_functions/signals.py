@@ -103,10 +103,22 @@ def _sliding(a, v, mode, name):
     return out[size - 1 : count]
 
 
-def interp(x, xp, fp, left=None, right=None):
-    """Values at x of the lines through the points (xp, fp), xp ascending; fp's ends, or left and right, beyond them."""
+def interp(x, xp, fp, left=None, right=None, period=None):
+    """Values at x of the lines through the points (xp, fp), xp ascending; fp's ends, or left and right, beyond them.
+
+    period: positions are taken modulo it, and xp in any order.
+    """
     xp = real(xp)
     x, fp = real(beside(x, xp)), real(beside(fp, xp))
+    if period is not None:
+        if not period:
+            raise refused("array.interp.period", "interp with period 0", "a period is not 0")
+        period, left, right = abs(period), None, None
+        x, xp = weft.remainder(x, period), weft.remainder(xp, period)
+        order = weft.argsort(plain(xp))
+        xp, fp = weft.take(xp, order, axis=0), weft.take(fp, order, axis=0)
+        xp = weft.concat([xp[-1:] - period, xp, xp[:1] + period], axis=0)
+        fp = weft.concat([fp[-1:], fp, fp[:1]], axis=0)
     xp = xp.astype(x.dtype) if xp.dtype != x.dtype else xp
     n = xp.shape[0]
     p = plain(x)
@@ -324,14 +336,29 @@ def poly(zeros):
     return out
 
 
-def polyfit(x, y, deg):
-    """The coefficients, the highest power's first, of the polynomial of a degree with the least sum of squares through the points."""
+def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
+    """The coefficients, the highest power's first, of the polynomial of a degree with the least sum of squares through the points.
+
+    w: weights of the differences. cov=True: with their covariance, scaled by the sum of squares (cov="unscaled": not).
+    """
+    if full or rcond is not None:
+        raise refused("array.polyfit.argument", "polyfit with full or rcond", "leave them out; weft.linalg.lstsq(matrix, y, rcond) gives residuals and rank")  # fmt: skip
     x = real(x)
     y = real(beside(y, x))
     matrix = weft.vander(x, deg + 1)
+    if w is not None:
+        w = real(beside(w, x))
+        matrix, y = matrix * w.reshape(-1, 1), y * (w if y.ndim == 1 else w.reshape(-1, 1))
     scale = weft.sqrt(weft.sum(matrix * matrix, axis=0))
     found = weft.linalg.lstsq(matrix / scale, y)[0]
-    return found / (scale if y.ndim == 1 else scale.reshape(-1, 1))
+    found = found / (scale if y.ndim == 1 else scale.reshape(-1, 1))
+    if not cov:
+        return found
+    spread = weft.linalg.inv((matrix / scale).T @ (matrix / scale)) / weft.outer(scale, scale)
+    if cov != "unscaled":
+        rest = weft.sum((y - matrix @ found) ** 2, axis=0) / (x.shape[0] - deg - 1)
+        spread = spread * rest if y.ndim == 1 else spread.reshape(*spread.shape, 1) * rest
+    return found, spread
 
 
 def roots(p):

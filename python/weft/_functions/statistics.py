@@ -39,11 +39,12 @@ __all__ = [
 ]
 
 
-def average(x, axis=None, weights=None):
-    """The mean, weighted; weights have x's shape or, with an axis, its extent."""
+def average(x, axis=None, weights=None, returned=False):
+    """The mean, weighted; weights have x's shape or, with an axis, its extent. returned=True: with the sum of the weights."""
     x = value(x)
     if weights is None:
-        return weft.mean(x, axis=axis)
+        mean = real(weft.mean(real(x), axis=axis))
+        return (mean, weft.full_like(mean, x.size / max(mean.size, 1))) if returned else mean
     w = beside(weights, x)
     if tuple(w.shape) != tuple(x.shape):
         if axis is None or w.ndim != 1 or w.shape[0] != x.shape[axis_of(x, axis)]:
@@ -53,8 +54,9 @@ def average(x, axis=None, weights=None):
                 "weights have the array's shape, or one axis is named and they have its extent",
             )
         w = w.reshape(tuple(-1 if i == axis_of(x, axis) else 1 for i in range(x.ndim)))
-    total = weft.sum(weft.broadcast_to(w, tuple(x.shape)), axis=axis)
-    return weft.sum(x * w, axis=axis) / total
+    total = real(weft.sum(weft.broadcast_to(w, tuple(x.shape)), axis=axis))
+    mean = weft.sum(x * w, axis=axis) / total
+    return (mean, total) if returned else mean
 
 
 def ptp(x, axis=None, keepdims=False):
@@ -78,12 +80,44 @@ def std_mean(x, axis=None, correction=1, keepdims=False):
     )
 
 
-def percentile(x, q, axis=None, keepdims=False):
-    """The q-th percentile, between two neighbours in proportion; q from 0 to 100, one number or several (a first axis)."""
-    return _quantiles(value(x), q, 100.0, axis, keepdims, "percentile")
+def percentile(x, q, axis=None, keepdims=False, *, method="linear"):
+    """The q-th percentile, between two neighbours in proportion; q from 0 to 100, one number or several (a first axis).
+
+    method: "linear", "lower", "higher", "nearest" or "midpoint" of the two neighbours, as in NumPy.
+    """
+    return _quantiles(value(x), q, 100.0, axis, keepdims, "percentile", method)
 
 
-def _quantiles(x, q, whole, axis, keepdims, name):
+# Where between two neighbours the place of a quantile is taken to be.
+_METHODS = {
+    "linear": lambda t: t,
+    "lower": lambda t: 0.0,
+    "higher": lambda t: float(t > 0),
+    "midpoint": lambda t: 0.5 * (t > 0),
+    "nearest": None,
+}
+
+
+def _over_axes(x, axis, keepdims, f):
+    """f(line of x, axis) over several axes joined into one."""
+    axes = [axis_of(x, a) for a in axis]
+    kept = [i for i in range(x.ndim) if i not in axes]
+    order = (*kept, *axes)
+    shape = tuple(x.shape[i] for i in kept)
+    out = f(weft.permute_dims(x, order).reshape((*shape, -1)), len(kept))
+    if not keepdims:
+        return out
+    lead = tuple(out.shape)[: out.ndim - len(kept)]
+    return out.reshape((*lead, *(1 if i in axes else n for i, n in enumerate(x.shape))))
+
+
+def _quantiles(x, q, whole, axis, keepdims, name, method="linear"):
+    if isinstance(axis, (tuple, list)):
+        return _over_axes(
+            x, axis, keepdims, lambda y, a: _quantiles(y, q, whole, a, False, name, method)
+        )
+    if method not in _METHODS:
+        raise refused(f"array.{name}.method", f"{name} by method {method!r}", f"one of {', '.join(map(repr, _METHODS))}")  # fmt: skip
     x = real(x)
     several = isinstance(q, (list, tuple)) or getattr(q, "ndim", 0) > 0
     # A list stays one of Python's numbers: an array of them would be float32.
@@ -102,7 +136,11 @@ def _quantiles(x, q, whole, axis, keepdims, name):
     out = []
     for k in numbers:
         place = k / whole * (n - 1)
+        if method == "nearest":  # halves to even, as in NumPy
+            place = float(round(place))
         low = min(int(math.floor(place)), n - 1)
+        if method != "nearest":
+            place = low + _METHODS[method](place - low)
         entry = lambda i: ordered[(slice(None),) * at + (slice(i, i + 1),)]  # noqa: E731
         y = entry(low)
         if place > low:
@@ -128,7 +166,16 @@ def nanpercentile(x, q, axis=None, keepdims=False):
 
 
 def _nan_quantiles(x, q, whole, axis, keepdims, name):
+    if isinstance(q, (list, tuple)) or getattr(q, "ndim", 0) > 0:
+        numbers = list(q) if isinstance(q, (list, tuple)) else plain(q).reshape(-1).tolist()
+        return weft.stack(
+            [_nan_quantiles(x, k, whole, axis, keepdims, name) for k in numbers], axis=0
+        )
     x = real(x)
+    if isinstance(axis, (tuple, list)):
+        return _over_axes(
+            x, axis, keepdims, lambda y, a: _nan_quantiles(y, q, whole, a, False, name)
+        )
     q = float(q)
     if not 0 <= q <= whole:
         raise refused(f"array.{name}.range", f"{name} {q}", f"from 0 to {whole:g}")

@@ -50,7 +50,24 @@ def _part(name):
             return _core.operations[name](self)
         return self if name == "real" else self - self
 
-    return property(read, doc=f"The {name} part, a copy for complex numbers.")
+    def write(self, values):
+        if self.dtype.kind == "c":
+            parts = [values, _core.operations["imag"](self)]
+            if name == "imag":
+                parts = [_core.operations["real"](self), values]
+            re, im = (weft.asarray(p).astype(_core.operations["real"](self).dtype) for p in parts)
+            self[...] = re + im * weft.asarray(1j, dtype=self.dtype)
+        elif name == "real":
+            self[...] = values
+        else:
+            raise _error(
+                _core.DTypeError,
+                "array.imag.dtype",
+                f"an array of {self.dtype} has no imaginary part to write",
+                help="make it complex first: x.astype(weft.complex64)",
+            )
+
+    return property(read, write, doc=f"The {name} part, a copy for complex numbers.")
 
 
 class _Flat:
@@ -87,6 +104,19 @@ class _Flags:
 
     def __getitem__(self, name):
         return getattr(self, {"C": "c_contiguous", "F": "f_contiguous"}.get(name, name.lower()))
+
+
+def _turned(x):
+    return x.permute(tuple(reversed(range(x.ndim))))
+
+
+def _type_named(x):
+    """The element type that view's argument names, None for extents."""
+    if isinstance(x, _core.dtype):
+        return x
+    if isinstance(x, (int, tuple, list)) and not isinstance(x, type):
+        return None
+    return weft.zeros(0, dtype=x).dtype
 
 
 @filled(_spread_of, "std var")
@@ -127,12 +157,15 @@ class ArrayMethods:
             self if dtype is None else self.astype(dtype), axis=axis, keepdims=keepdims
         )
 
-    def ravel(self):
-        """The elements in a row, a view where the layout allows it."""
-        return self.reshape(-1)
+    def ravel(self, order="C"):
+        """The elements in a row, a view where the layout allows it; order="F": the first axis runs fastest."""
+        return (_turned(self) if order == "F" else self).reshape(-1)
 
-    def flatten(self, start_dim=0, end_dim=-1):
+    def flatten(self, start_dim=0, end_dim=-1, order="C"):
         """The elements, or those of the axes from start_dim to end_dim (inclusive), in a row, always a copy."""
+        if "F" in (start_dim, order):
+            return self.ravel("F").copy()
+        start_dim = 0 if start_dim in ("C", "A", "K") else start_dim
         first, last = start_dim % max(self.ndim, 1), end_dim % max(self.ndim, 1)
         return self.reshape((*self.shape[:first], -1, *self.shape[last + 1 :])).copy()
 
@@ -146,6 +179,8 @@ class ArrayMethods:
     def round(self, decimals=0, out=None):
         """Rounded to a number of decimals, halves to even."""
         no_out(out)
+        if decimals >= 0 and self.dtype.kind in "iub":
+            return self.copy()
         if decimals == 0:
             return weft.round(self)
         scale = 10.0**decimals
@@ -198,11 +233,11 @@ class ArrayMethods:
     def __rdivmod__(self, other):
         return other // self, other % self
 
-    def argsort(self, *, axis=-1, descending=False, stable=True):
-        """Positions that would sort the array along an axis."""
-        return weft.argsort(self, axis=axis, descending=descending, stable=stable)
+    def argsort(self, axis=-1, kind=None, *, descending=False, stable=True):
+        """Positions that would sort the array along an axis; of all elements in a row when axis is None."""
+        return weft.argsort(self, axis=axis, descending=descending, stable=stable, kind=kind)
 
-    def sort(self, axis=-1):
+    def sort(self, axis=-1, kind=None):
         """Sorts the array itself along an axis, as in NumPy; weft.sort gives a sorted copy."""
         self[...] = weft.sort(self, axis=axis)
 
@@ -242,6 +277,24 @@ class ArrayMethods:
         """The elements where the condition is true, those of other elsewhere."""
         return weft.where(condition, self, other)
 
+    def view(self, *shape, dtype=None):
+        """The same memory as another element type, view(dtype), or in another shape, view(2, 3); of the last axis when sizes differ."""
+        dtype = _type_named(shape[0]) if len(shape) == 1 and dtype is None else dtype
+        if dtype is None:
+            return self.reshape(*shape) if shape else self
+        import numpy as np
+
+        return weft.asarray(np.asarray(self).view(np.dtype(str(dtype))))
+
+    def resize(self, *shape, refcheck=True):
+        """Refused: others may hold the array. weft.resize gives a new one."""
+        raise _error(
+            _core.ArgumentError,
+            "array.resize.inplace",
+            f"resize would change the shape of an array of shape {self.shape} that others may hold",
+            help="x = weft.resize(x, shape)",
+        )
+
     def tobytes(self):
         """The elements in order, as bytes."""
         return _core._to_bytes(self)
@@ -250,8 +303,11 @@ class ArrayMethods:
         """Positions of the elements that are not zero, for each axis."""
         return weft.nonzero(self)
 
-    def repeat(self, repeats, /, *, axis=None):
-        """Each element several times: weft.repeat."""
+    def repeat(self, repeats, /, *more, axis=None):
+        """Each element several times: weft.repeat. Three numbers or more are PyTorch's: the array so often along each axis."""
+        if len(more) > 1:
+            return weft.tile(self, (repeats, *more))
+        axis = more[0] if more else axis
         return weft.repeat(self, repeats, axis=axis)
 
     def cumsum(self, axis=None, dtype=None, out=None):
@@ -342,6 +398,17 @@ class ArrayMethods:
     is_leaf = property(lambda self: True, doc="True: an array has no graph.")
     grad = property(lambda self: None, doc="None: an array has no graph.")
     grad_fn = property(lambda self: None, doc="None: an array has no graph.")
+
+    @property
+    def __array_interface__(self):
+        """Version 3 of NumPy's protocol: the memory of an array on the host."""
+        import numpy as np
+
+        try:
+            memory = memoryview(self)
+        except BufferError as reason:  # another device, or a type that NumPy lacks
+            raise AttributeError(f"no __array_interface__: {reason}") from None
+        return np.asarray(memory).__array_interface__
 
     __array_priority__ = 100
     handle = property(_core._handle, doc="The storage under the view.")

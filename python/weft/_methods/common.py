@@ -114,3 +114,16 @@ class TensorCopies:
 
     def __copy__(self):
         return self.__deepcopy__({}) if self.requires_grad else self.detach()
+
+
+def _as_numpy(self):
+    """NumPy's type of that name, so that numpy.dtype(x.dtype) and numpy.zeros(3, dtype=x.dtype) work. AttributeError without one."""
+    import numpy as np
+
+    try:
+        return np.dtype(self.name)
+    except TypeError:
+        raise AttributeError(f"NumPy has no type {self.name}") from None
+
+
+_core.dtype.dtype = property(_as_numpy)

@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import math
+from collections import namedtuple
 
 import weft
 
 from .. import _core
 from .._errors import error as _error
 from .tools import axis_of, filled, plain
+
+
+values_and_positions = namedtuple("values_and_positions", "values indices")
 
 
 def _spread(name):
@@ -58,28 +62,29 @@ class Statistics:
         """weft.prod."""
         return weft.prod(self, axis=axis, keepdims=keepdims)
 
-    def cumsum(self, dim=None):
+    def cumsum(self, dim=None, dtype=None):
         """Running sums along an axis; of all elements in a row without one, as in NumPy."""
         x, dim = (self.reshape(-1), 0) if dim is None else (self, dim)
-        return weft.cumulative_sum(x, axis=dim)
+        return weft.cumulative_sum(x, axis=dim, dtype=dtype)
 
     def amax(self, dim=None, keepdim=False):
         """The largest, over axes."""
-        return self.max(dim, keepdim)
+        return self.max(axis=dim, keepdims=keepdim)
 
     def amin(self, dim=None, keepdim=False):
         """The smallest, over axes."""
-        return self.min(dim, keepdim)
+        return self.min(axis=dim, keepdims=keepdim)
 
-    def allclose(self, other, rtol=1e-5, atol=1e-8):
+    def allclose(self, other, rtol=1e-5, atol=1e-8, equal_nan=False):
         """Is every difference at most atol + rtol * |other|?"""
         a, b = self.data, weft.asarray(plain(other))
-        return bool(weft.all((a == b) | (weft.abs(a - b) <= atol + rtol * weft.abs(b))))
+        close = (a == b) | (weft.abs(a - b) <= atol + rtol * weft.abs(b))
+        return bool(weft.all(close | (weft.isnan(a) & weft.isnan(b)) if equal_nan else close))
 
-    def cumprod(self, dim=None):
+    def cumprod(self, dim=None, dtype=None):
         """Running products along an axis; of all elements in a row without one, as in NumPy."""
         x, dim = (self.reshape(-1), 0) if dim is None else (self, dim)
-        return weft.cumulative_prod(x, axis=axis_of(x, dim))
+        return weft.cumulative_prod(x, axis=axis_of(x, dim), dtype=dtype)
 
     def logcumsumexp(self, dim):
         """Logarithms of running sums of exponentials along an axis, without overflow or underflow."""
@@ -92,12 +97,14 @@ class Statistics:
             step *= 2
         return x
 
-    def nansum(self, dim=None, keepdim=False):
+    def nansum(self, dim=None, keepdim=False, *, dtype=None):
         """The sum of what is no NaN."""
+        self = self if dtype is None else self.astype(dtype)
         return weft.where(weft.isnan(plain(self)), 0.0, self).sum(dim, keepdim)
 
-    def nanmean(self, dim=None, keepdim=False):
+    def nanmean(self, dim=None, keepdim=False, *, dtype=None):
         """The mean of what is no NaN."""
+        self = self if dtype is None else self.astype(dtype)
         count = (~weft.isnan(plain(self))).astype(self.dtype).sum(dim, keepdim)
         return self.nansum(dim, keepdim) / count
 
@@ -107,8 +114,16 @@ class Statistics:
             return self.reshape(-1).kthvalue((self.size + 1) // 2, 0)[0]
         return self.kthvalue((self.shape[axis_of(self, dim)] + 1) // 2, dim, keepdim)
 
-    def quantile(self, q, dim=None, keepdim=False):
-        """The q-quantile, between two neighbours in proportion; over all elements without an axis."""
+    def quantile(self, q, dim=None, keepdim=False, *, interpolation="linear", method=None):
+        """The q-quantile, between two neighbours in proportion; over all elements without an axis.
+
+        interpolation (NumPy: method): "linear", "lower", "higher", "nearest" or "midpoint" of the neighbours.
+        """
+        method = interpolation if method is None else method
+        if method != "linear" or isinstance(dim, (tuple, list)):
+            from .._functions.statistics import _quantiles
+
+            return _quantiles(self, q, 1.0, dim, keepdim, "quantile", method)
         if not isinstance(q, (int, float, complex)):  # several, along a first axis
             several = weft.asarray(plain(q)).reshape(-1).tolist()
             out = weft.stack([self.quantile(one, dim, keepdim) for one in several], axis=0)
@@ -131,9 +146,9 @@ class Statistics:
         """(smallest, largest)."""
         return self.amin(dim, keepdim), self.amax(dim, keepdim)
 
-    def trace(self):
-        """The sum of a matrix's diagonal."""
-        return self.diagonal().sum()
+    def trace(self, offset=0):
+        """The sum of a matrix's diagonal, or of the one beside it by `offset`."""
+        return self.diagonal(offset).sum()
 
     def cross(self, other, dim=-1):
         """The vector product along an axis of three entries; of two, whose third is 0, and of two such the third entry."""

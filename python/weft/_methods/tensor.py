@@ -22,6 +22,23 @@ class _Moved(Function):
         return g.to(ctx.device), None
 
 
+_count = Tensor.size.__get__
+
+
+class _Size(int):
+    """A number of elements that PyTorch's programs may call."""
+
+    def _of(self, shape):
+        self.shape = shape
+        return self
+
+    def __call__(self, dim=None):
+        return self.shape if dim is None else self.shape[dim]
+
+    def __reduce__(self):
+        return int, (int(self),)
+
+
 def _moved(self, device):
     """The tensor on a device; gradients come back to where it was. Itself when it is there already."""
     if self.device == _core.open_device(device):
@@ -76,16 +93,33 @@ def _masks(family):
     return make
 
 
+def _shifts(name):
+    function = "bitwise_left_shift" if "lshift" in name else "bitwise_right_shift"
+
+    def method(self, other):
+        pair = (self.data, plain(other))
+        return Tensor(
+            getattr(weft, function)(*(pair[::-1] if name in ("__rlshift__", "__rrshift__") else pair)),
+            requires_grad=False,
+        )  # fmt: skip
+
+    method.__doc__ = f"weft.{function} of integers, without gradient."
+    return method
+
+
 @also(ndimension="dim", nelement="numel")
 @filled(_masks("logical_"), "logical_and logical_or logical_xor")
 @filled(_masks("bitwise_"), "__and__ __or__ __xor__")
+@filled(_shifts, "__lshift__ __rshift__ __rlshift__ __rrshift__")
 @filled(_masks("bitwise_"), "__rand__ __ror__ __rxor__")
 @filled(_new, "new_zeros new_ones new_empty")
 class TensorMethods:
     """What only a tensor has."""
 
-    def to(self, device=None, dtype=None):
-        """On a device, or converted to an element type, or both."""
+    def to(self, device=None, dtype=None, *, non_blocking=False, copy=False):
+        """On a device, or converted to an element type, or both; of a tensor, to its type and device."""
+        if hasattr(device, "requires_grad"):
+            device, dtype = device.device, device.dtype
         if isinstance(device, _core.dtype):
             device, dtype = None, device
         moved = self if device is None else _moved(self, device)
@@ -227,3 +261,12 @@ class TensorMethods:
     def __invert__(self):
         """Each bit of a mask or of integers turned, without gradient."""
         return Tensor(weft.bitwise_invert(self.data), requires_grad=False)
+
+
+class OnlyTensors:
+    """What arrays have otherwise or not at all."""
+
+    @property
+    def size(self):
+        """The number of elements; called as in PyTorch, size() is the shape and size(dim) an extent."""
+        return _Size(_count(self))._of(tuple(self.shape))

@@ -76,37 +76,37 @@ def full(shape, fill_value, *, dtype=None, device=None):
     return _core._full(shape, fill_value, dtype, device)
 
 
-def empty_like(x, /, *, dtype=None, device=None):
+def empty_like(x, /, *, dtype=None, device=None, shape=None):
     """As empty, shape, type and device taken from x."""
     return empty(
-        x.shape,
+        x.shape if shape is None else shape,
         dtype=x.dtype if dtype is None else dtype,
         device=x.device if device is None else device,
     )
 
 
-def zeros_like(x, /, *, dtype=None, device=None):
+def zeros_like(x, /, *, dtype=None, device=None, shape=None):
     """As zeros, shape, type and device taken from x."""
     return zeros(
-        x.shape,
+        x.shape if shape is None else shape,
         dtype=x.dtype if dtype is None else dtype,
         device=x.device if device is None else device,
     )
 
 
-def ones_like(x, /, *, dtype=None, device=None):
+def ones_like(x, /, *, dtype=None, device=None, shape=None):
     """As ones, shape, type and device taken from x."""
     return ones(
-        x.shape,
+        x.shape if shape is None else shape,
         dtype=x.dtype if dtype is None else dtype,
         device=x.device if device is None else device,
     )
 
 
-def full_like(x, /, fill_value, *, dtype=None, device=None):
+def full_like(x, /, fill_value, *, dtype=None, device=None, shape=None):
     """As full, shape, type and device taken from x."""
     return full(
-        x.shape,
+        x.shape if shape is None else shape,
         fill_value,
         dtype=x.dtype if dtype is None else dtype,
         device=x.device if device is None else device,
@@ -144,8 +144,21 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
     return _core._arange(float(start), float(step), count, _dtype(dtype), device)
 
 
-def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
-    """num evenly spaced numbers over an interval."""
+def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True, retstep=False):
+    """num evenly spaced numbers over an interval; of arrays between their elements, along a new first axis.
+
+    retstep=True: with the distance of neighbours.
+    """
+    if retstep:
+        step = (stop - start) / _py.max(num - endpoint, 1)
+        return linspace(start, stop, num, dtype=dtype, device=device, endpoint=endpoint), step
+    if _py.any(getattr(v, "ndim", 0) or isinstance(v, (list, tuple)) for v in (start, stop)):
+        start, stop = (asarray(v, device=device) for v in (start, stop))
+        start, stop = (v if v.dtype.kind in "fc" else v.astype(_float32) for v in (start, stop))
+        share = linspace(0, 1, num, dtype=start.dtype, device=start.device, endpoint=endpoint)
+        share = share.reshape((num, *[1] * _py.max(start.ndim, stop.ndim)))
+        out = start + (stop - start) * share
+        return out if dtype is None else out.astype(dtype)
     if num < 0:
         raise _error(
             _core.ArgumentError,

@@ -9,7 +9,7 @@ from .. import _core
 from .._boundary import direct as _direct
 from .._boundary import publish as _publish
 from .._errors import error as _error
-from .common import _COMPLEX, _array, _axis, _bool, _int64, _is_tensor, _name, _row
+from .common import _array, _axis, _bool, _int64, _is_tensor, _name, _row
 from .creation import arange, asarray, empty, ones, zeros
 from .manipulation import broadcast_shapes, broadcast_to, reshape
 from .statistics import any as _any
@@ -122,13 +122,17 @@ def sort(x, /, *, axis=-1, descending=False, stable=True, kind=None):
     """A sorted copy; NaN last. Every sort is stable: `kind` is NumPy's choice of a method, which changes nothing."""
     if _is_tensor(x):
         return _core._sort_tensor(x, axis, descending)
-    return _core._sort(_array(x), axis, descending)
+    x = _array(x)
+    x, axis = (reshape(x, (-1,)), 0) if axis is None else (x, axis)
+    return _core._sort(x, axis, descending)
 
 
 @_direct(_core._direct_argsort)
 def argsort(x, /, *, axis=-1, descending=False, stable=True, kind=None):
     """Positions that would sort the array; NaN last. Every sort is stable, whatever NumPy's `kind`."""
-    return _core._argsort(_array(x), axis, descending)
+    x = _array(x)
+    x, axis = (reshape(x, (-1,)), 0) if axis is None else (x, axis)
+    return _core._argsort(x, axis, descending)
 
 
 topk_result = _namedtuple("topk_result", "values indices")
@@ -148,11 +152,7 @@ def unique_all(x, /):
     if n == 0:
         none = empty(0, dtype=_int64, device=x.device)
         return unique_all_result(flat.copy(), none, none.reshape(x.shape), none)
-    if _name(x.dtype) in _COMPLEX:
-        order = argsort(_row("imag")(flat))
-        order = take(order, argsort(take(_row("real")(flat), order, axis=0)), axis=0)
-    else:
-        order = argsort(flat)
+    order = argsort(flat)
     ordered = take(flat, order, axis=0)
     fresh = _fresh(ordered)
     bounds = nonzero(fresh)[0]
@@ -173,8 +173,8 @@ def _fresh(ordered):
 
 
 def _distinct(x):
-    """The elements in order and _fresh of them; None for those without an order and for none."""
-    if x.size == 0 or _name(x.dtype) in _COMPLEX:
+    """The elements in order and _fresh of them; None for none."""
+    if x.size == 0:
         return None
     ordered = sort(reshape(x, (-1,)))
     return ordered, _fresh(ordered)

@@ -206,15 +206,17 @@ def _flat(widths):
     return not hasattr(widths, "__iter__") or _py.all(isinstance(w, (int, float)) for w in widths)
 
 
-def pad(x, widths, /, *, mode="constant", value=0):
+def pad(x, widths, /, mode="constant", *, value=0, constant_values=0):
     """A border ((before, after), ...) for every axis; one pair, or one number, is the same for all.
 
     mode: "constant" (of `value`), "edge", "reflect" (without repeating the edge), "symmetric" (repeating it),
-    "wrap", as in NumPy. Raises ArgumentError (array.pad.mode, array.pad.width), ShapeError (array.pad.rank).
+    "wrap", as in NumPy. constant_values is NumPy's: one value, (before, after), or such a pair for each axis. Raises ArgumentError (array.pad.mode, array.pad.width), ShapeError (array.pad.rank).
     """
     if isinstance(widths, int):
         widths = (widths, widths)
     flat = _flat(widths)
+    if flat and hasattr(widths, "__len__") and len(widths) == 1:
+        widths = (widths[0], widths[0])
     if flat and hasattr(widths, "__len__") and len(widths) == 2:
         widths, flat = [tuple(widths)] * x.ndim, False
     if flat:
@@ -246,6 +248,16 @@ def pad(x, widths, /, *, mode="constant", value=0):
             f"pad of shape {x.shape} got widths {widths}; each is a pair of numbers from 0 on",
             help="write [(before, after), ...], one pair for each axis, numbers from 0 on",
         )
+    if mode == "constant" and isinstance(constant_values, (tuple, list)):
+        pairs = [tuple(v) if isinstance(v, (tuple, list)) else v for v in constant_values]
+        pairs = pairs * x.ndim if len(pairs) == 1 else [tuple(pairs)] * x.ndim if _flat(pairs) else pairs  # fmt: skip
+        none = [(0, 0)] * x.ndim
+        for axis, ((before, after), (low, high)) in enumerate(zip(widths, pairs)):
+            for size, number in (((before, 0), low), ((0, after), high)):
+                if _py.any(size):
+                    x = pad(x, [*none[:axis], size, *none[axis + 1 :]], value=number)
+        return x
+    value = value or constant_values
     if mode == "constant":
         if _is_tensor(x):
             if value == 0:
@@ -290,8 +302,8 @@ def _pick(x, places, axis):
     return _core._gather_tensor(x.permute(*order), index).permute(*back)
 
 
-def meshgrid(*arrays, indexing="xy"):
-    """Coordinate arrays of a grid."""
+def meshgrid(*arrays, indexing="xy", sparse=False, copy=True):
+    """Coordinate arrays of a grid; sparse=True: of extent 1 along the axes of the others."""
     if indexing not in ("xy", "ij"):
         raise _error(
             _core.ArgumentError,
@@ -307,7 +319,8 @@ def meshgrid(*arrays, indexing="xy"):
     for i, a in enumerate(arrays):
         line = [1] * n
         line[order.index(i)] = -1
-        view = broadcast_to(reshape(a, tuple(line)), shape)
+        view = reshape(a, tuple(line))
+        view = view if sparse else broadcast_to(view, shape)
         out.append(view if _is_tensor(view) else view.copy())
     return out
 

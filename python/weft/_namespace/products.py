@@ -20,7 +20,7 @@ def matmul(x1, x2, /):
     return _core._matmul(_array(x1), _array(x2))
 
 
-def tensordot(x1, x2, /, *, axes=2):
+def tensordot(x1, x2, /, axes=2):
     """Sum of products over several axes."""
     if isinstance(axes, int):
         a1 = list(range(x1.ndim - axes, x1.ndim))
@@ -76,12 +76,28 @@ def vecdot(x1, x2, /, *, axis=-1):
     return squeeze(product, (-2, -1))
 
 
-def einsum(spec, *operands):
-    """Sum of products by letters: "ij,jk->ik"; "..." broadcasts."""
+def einsum(spec, *operands, optimize=True):
+    """Sum of products by letters: "ij,jk->ik"; "..." broadcasts. NumPy's other form is understood, einsum(a, [0, 1], b, [1, 2], [0, 2]).
+
+    Products are always taken in a cheap order: NumPy's `optimize` changes nothing.
+    """
+    if not isinstance(spec, str):
+        spec, operands = _by_letters(spec, operands)
+    elif len(operands) == 1 and isinstance(operands[0], (list, tuple)) and "," in spec:
+        operands = operands[0]
     global _einsum
     if _einsum is None:
         from .._einsum import einsum as _einsum
     return _einsum(spec, *operands)
+
+
+def _by_letters(first, rest):
+    """einsum(a, [0, 1], b, [1, 2], [0, 2]) as letters and operands."""
+    given = (first, *rest)
+    letters = lambda axes: "".join("..." if a is Ellipsis else chr(ord("a") + a) for a in axes)  # noqa: E731
+    count = len(given) // 2
+    spec = ",".join(letters(axes) for axes in given[1 : 2 * count : 2])
+    return spec + ("->" + letters(given[-1]) if len(given) % 2 else ""), given[0 : 2 * count : 2]
 
 
 _einsum = None  # imported at the first call: it uses this module

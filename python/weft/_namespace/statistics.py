@@ -8,6 +8,7 @@ import math as _math
 from .. import _core
 from .._boundary import publish as _publish
 from .._errors import error as _error
+from .._torch_names import Dim as _Dim
 from .common import (
     _INTEGERS,
     _array,
@@ -29,6 +30,14 @@ def _is_whole(x):
     return isinstance(x, _core.Tensor) and x.dtype.kind in "iub"
 
 
+def _extreme(name, x, axis, keepdims):
+    if axis is not None and isinstance(axis, (_core.NDArray, _core.Tensor)):  # torch.max(x, y)
+        return _row(f"{name}imum")(x, axis)
+    if isinstance(axis, _Dim):
+        return getattr(x, name)(dim=int(axis), keepdim=keepdims)
+    return _reduction(name, x, axis, keepdims)
+
+
 def _reduction(name, x, axis, keepdims, dtype=None):
     if _is_whole(x):
         out = _core._reduce(name, x.data, axis, keepdims, dtype)
@@ -36,13 +45,13 @@ def _reduction(name, x, axis, keepdims, dtype=None):
     if _is_tensor(x):
         x = x if dtype is None else x.astype(dtype)
         if hasattr(x, "__weft_operation__"):  # a traced value writes every reduction down
-            return getattr(x, name)(axis, keepdims)
+            return getattr(x, name)(axis=axis, keepdims=keepdims)
         if name in ("all", "any"):  # truth values have no gradient
             x = x.data
         elif name == "prod":
             return _tensor_prod(x, axis, keepdims)
         else:
-            return getattr(x, name)(axis, keepdims)
+            return getattr(x, name)(axis=axis, keepdims=keepdims)
     return _core._reduce(name, _array(x), axis, keepdims, dtype)
 
 
@@ -80,12 +89,12 @@ def prod(x, /, *, axis=None, dtype=None, keepdims=False):
 
 def max(x, /, *, axis=None, keepdims=False):
     """Largest element; NaN if there is one."""
-    return _reduction("max", x, axis, keepdims)
+    return _extreme("max", x, axis, keepdims)
 
 
 def min(x, /, *, axis=None, keepdims=False):
     """Smallest element; NaN if there is one."""
-    return _reduction("min", x, axis, keepdims)
+    return _extreme("min", x, axis, keepdims)
 
 
 def all(x, /, *, axis=None, keepdims=False):
@@ -211,10 +220,11 @@ def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
 
 def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
     """Differences of neighbours, n times."""
-    parts = [p for p in (prepend, x, append) if p is not None]
+    axis = _axis(axis, x.ndim, "diff")
+    edge = lambda p: p if getattr(p, "ndim", 0) else full((*x.shape[:axis], 1, *x.shape[axis + 1 :]), p, dtype=x.dtype, device=x.device)  # noqa: E731  # fmt: skip
+    parts = [p if p is x else edge(p) for p in (prepend, x, append) if p is not None]
     if len(parts) > 1:
         x = concat(parts, axis=axis)
-    axis = _axis(axis, x.ndim, "diff")
     front = (slice(None),) * axis
     for _ in range(n):
         a, b = x[(*front, slice(1, None))], x[(*front, slice(None, -1))]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math as _math
 from collections import namedtuple as _namedtuple
 
 from .. import _core
@@ -143,7 +144,12 @@ def isdtype(dtype, kind):
     return _name(dtype) == _name(kind)
 
 
-finfo_object = _namedtuple("finfo_object", "bits eps max min smallest_normal dtype")
+class finfo_object(_namedtuple("finfo_object", "bits eps max min smallest_normal dtype")):
+    """The limits of a type of floats; tiny and resolution are NumPy's and PyTorch's names."""
+
+    __slots__ = ()
+    tiny = property(lambda self: self.smallest_normal, doc="The smallest normal number.")
+    resolution = property(lambda self: 10.0 ** -_math.floor(-_math.log10(self.eps)), doc="Decimal digits that hold.")  # fmt: skip
 
 
 iinfo_object = _namedtuple("iinfo_object", "bits max min dtype")

@@ -51,6 +51,14 @@ def run(args):
             notes=["--csl is for a program that needs no host"],
             help=f"weft debug {' '.join(program)}, with the directory as the script's own argument",
         )
+    if program and program[0].endswith(".weft"):
+        raise error(
+            "value",
+            "cli.debug.program",
+            f"{program[0]} is a tensor program, which no debugger runs by itself",
+            notes=["legal: weft debug SCRIPT.py [ARGUMENT...], weft debug --csl DIRECTORY"],
+            help=f"weft run {program[0]} --target ref, or debug a script that calls weft.build",
+        )
     if not args.csl and not program:
         raise error(
             "value",

@@ -24,7 +24,7 @@ def pairwise_distance(x, y, p=2.0, eps=1e-6, keepdim=False):
     """The p-norm of x - y + eps along the last axis."""
     d = weft.abs(x - y + eps)
     if p == math.inf:
-        return d.max(-1, keepdim)
+        return d.max(axis=-1, keepdims=keepdim)
     powers = d * d if p == 2 else d**p
     return powers.sum(-1, keepdim) ** (1.0 / p)
 
@@ -34,7 +34,7 @@ def pdist(x, p=2.0):
     i, j = weft.triu_indices(x.shape[0], 1)
     d = weft.abs(weft.take(x, i, axis=0) - weft.take(x, j, axis=0))
     if p == math.inf:
-        return d.max(-1)
+        return d.max(axis=-1)
     if p == 0:
         return (d != 0).astype(x.dtype).sum(-1)
     if p == 1:

@@ -216,8 +216,8 @@ def _elu(x, alpha):
 
 
 @_fused()
-def softplus(x, beta=1.0):
-    """log(1 + exp(beta x)) / beta, without overflow."""
+def softplus(x, beta=1.0, threshold=20.0):
+    """log(1 + exp(beta x)) / beta, without overflow. PyTorch's threshold changes nothing: the exact value is x itself there."""
     return _softplus(x, beta)
 
 

@@ -251,8 +251,8 @@ def leaky_relu(x: Tensor, slope: float = 0.01, negative_slope: Any = None) -> Te
     """x where positive, else slope times x; `negative_slope` is PyTorch's name of it."""
 def elu(x: Tensor, alpha: Any = 1.0) -> Tensor:
     """x where positive, else alpha (exp(x) - 1)."""
-def softplus(x: Tensor, beta: Any = 1.0) -> Tensor:
-    """log(1 + exp(beta x)) / beta, without overflow."""
+def softplus(x: Tensor, beta: Any = 1.0, threshold: Any = 20.0) -> Tensor:
+    """log(1 + exp(beta x)) / beta, without overflow. PyTorch's threshold changes nothing: the exact value is x itself there."""
 def sigmoid(x: Tensor) -> Tensor:
     """1 / (1 + exp(-x))."""
 def tanh(x: Tensor) -> Tensor:

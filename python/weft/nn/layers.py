@@ -96,11 +96,11 @@ class ELU(Module):
 
 
 class Softplus(Module):
-    """log(1 + exp(beta x)) / beta."""
+    """log(1 + exp(beta x)) / beta. PyTorch's threshold changes nothing: the exact value is x itself there."""
 
-    def __init__(self, beta=1.0):
+    def __init__(self, beta=1.0, threshold=20.0):
         super().__init__()
-        self.beta = beta
+        self.beta, self.threshold = beta, threshold
 
     def forward(self, x):
         return F.softplus(x, self.beta)
@@ -152,10 +152,15 @@ class Sequential(Module):
 
     def __init__(self, *modules):
         super().__init__()
-        self.layers = modules
+        named = len(modules) == 1 and isinstance(modules[0], dict)
+        # A dict's names are those of the modules inside, and attributes.
+        self.layers = dict(modules[0]) if named else modules
+
+    def _row(self):
+        return tuple(self.layers.values()) if isinstance(self.layers, dict) else self.layers
 
     def forward(self, x):
-        for m in self.layers:
+        for m in self._row():
             x = m(x)
         return x
 
@@ -163,15 +168,38 @@ class Sequential(Module):
         return len(self.layers)
 
     def __iter__(self):
-        return iter(self.layers)
+        return iter(self._row())
+
+    def __getattr__(self, name):
+        named = self.__dict__.get("layers")
+        if isinstance(named, dict) and name in named:
+            return named[name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __getitem__(self, index):
-        got = self.layers[index]
-        return Sequential(*got) if isinstance(index, slice) else got
+        got = self._row()[index]
+        if not isinstance(index, slice):
+            return got
+        if isinstance(self.layers, dict):
+            return Sequential(dict(list(self.layers.items())[index]))
+        return Sequential(*got)
+
+    def __setitem__(self, index, module):
+        row = list(self._row())
+        row[index] = module
+        named = isinstance(self.layers, dict)
+        self.layers = dict(zip(self.layers, row)) if named else tuple(row)
 
     def append(self, module):
         """One more at the end; returns the module."""
-        self.layers = (*self.layers, module)
+        more = {str(len(self)): module} if isinstance(self.layers, dict) else None
+        self.layers = {**self.layers, **more} if more else (*self.layers, module)
+        return self
+
+    def extend(self, modules):
+        """Some more at the end; returns the module."""
+        for m in modules:
+            self.append(m)
         return self
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
+
 import weft
 
 from .._core import NDArray, Tensor
@@ -10,6 +12,9 @@ from .._errors import error as _error
 from .._errors import unwritten as _unwritten
 from .._methods.of_arrays import constant
 from ..autograd import Function
+
+
+IncompatibleKeys = namedtuple("IncompatibleKeys", "missing_keys unexpected_keys")
 
 
 class Parameter(Tensor):
@@ -81,6 +86,13 @@ def _children(value, prefix=""):
 def _plain(name):
     """A name from before containers were nameless: "layers.0.weight" was the "0.weight" of now."""
     return ".".join(part for part in name.split(".") if part not in ("layers", "items"))
+
+
+class ByName(dict):
+    """Parts by name. A loop over it gives pairs, as PyTorch's does: `for name, p in model.named_parameters()`; `.keys()` are the names."""
+
+    def __iter__(self):
+        return iter(self.items())
 
 
 class _Handle:
@@ -211,11 +223,21 @@ class Module:
     def forward(self, *args, **kwargs):
         raise _unwritten(self, "forward")
 
-    def parameters(self) -> list[Parameter]:
-        return list(_walk(self, set()))
+    def parameters(self, recurse=True) -> list[Parameter]:
+        """All parameters, each once; recurse=False: the module's own alone."""
+        found = list(_walk(self, set()))
+        if recurse:
+            return found
+        inside = {id(p) for m in self.children() for p in m.parameters()}
+        return [p for p in found if id(p) not in inside]
 
-    def named_parameters(self):
-        return dict(_found(self, Parameter, ""))
+    def named_parameters(self, prefix="", recurse=True):
+        """Parameters by dotted names, behind `prefix`; recurse=False: the module's own alone."""
+        found = _found(self, Parameter, prefix)
+        if not recurse:
+            inside = {id(p) for m in self.children() for p in m.parameters()}
+            found = ((name, p) for name, p in found if id(p) not in inside)
+        return ByName(found)
 
     def zero_grad(self):
         """Forgets the gradients of all parameters."""
@@ -235,7 +257,7 @@ class Module:
 
     def named_children(self):
         """The modules directly inside, by name; those in lists as "name.0"."""
-        return dict(_children(self))
+        return ByName(_children(self))
 
     def children(self):
         """The modules directly inside."""
@@ -243,9 +265,9 @@ class Module:
 
     def named_modules(self, prefix=""):
         """This module under the name `prefix` and all inside it, by dotted names."""
-        out = {prefix: self}
+        out = ByName({prefix: self})
         for name, m in self.named_children().items():
-            out |= m.named_modules(f"{prefix}.{name}" if prefix else name)
+            out.update(m.named_modules(f"{prefix}.{name}" if prefix else name).items())
         return out
 
     def apply(self, f):
@@ -274,7 +296,7 @@ class Module:
 
     def named_buffers(self):
         """Arrays that are no parameters (running statistics), by name."""
-        return dict(_found(self, weft.NDArray, ""))
+        return ByName(_found(self, weft.NDArray, ""))
 
     def buffers(self):
         """Arrays that are no parameters (running statistics)."""
@@ -298,7 +320,7 @@ class Module:
                 weft.ArgumentError,
                 "nn.module.name",
                 f"{type(self).__name__} has no {what} {target!r}",
-                [f"there are: {', '.join(sorted(filter(None, known)))}"],
+                [f"there are: {', '.join(sorted(filter(None, known.keys())))}"],
             )
         return known[target]
 
@@ -313,8 +335,13 @@ class Module:
         wrong = parameter is not None and not isinstance(parameter, Parameter)
         setattr(self, name, Parameter(parameter) if wrong else parameter)
 
-    def register_buffer(self, name, array):
-        """Sets an attribute to an array that moves and is saved with the module, and is not trained."""
+    def register_buffer(self, name, array, persistent=True):
+        """Sets an attribute to an array that moves and is saved with the module, and is not trained; persistent=False: is not saved."""
+        if array is None:
+            setattr(self, name, None)
+            return
+        if not persistent:
+            self.__dict__.setdefault("_unsaved", set()).add(name)
         setattr(self, name, weft.asarray(getattr(array, "data", array)))
 
     def cpu(self):
@@ -367,14 +394,22 @@ class Module:
     def state_dict(self):
         """Copies of all parameters and buffers by name."""
         out = {name: p.data.copy() for name, p in self.named_parameters().items()}
-        return out | {name: b.copy() for name, b in self.named_buffers().items()}
+        return out | {name: b.copy() for name, b in self._saved_buffers().items()}
+
+    def _saved_buffers(self):
+        unsaved = {
+            f"{name}.{k}" if name else k
+            for name, m in self.named_modules().items()
+            for k in m.__dict__.get("_unsaved", ())
+        }
+        return {name: b for name, b in self.named_buffers().items() if name not in unsaved}
 
     def load_state_dict(self, state, strict=True):
         """Takes what state_dict gave. Raises ArgumentError when names differ, ShapeError for shapes.
 
         With strict=False names that only one side has are left alone. Returns both: (missing, unexpected).
         """
-        named, buffers = self.named_parameters(), self.named_buffers()
+        named, buffers = dict(self.named_parameters()), self._saved_buffers()
         known = set(named) | set(buffers)
         if known != set(state):
             plain = {_plain(name): value for name, value in state.items()}
@@ -402,4 +437,4 @@ class Module:
             p.data = weft.array(state[name]).astype(p.dtype).to(p.device)
         for name, b in buffers.items():
             b[...] = weft.asarray(state[name]).astype(b.dtype).to(b.device)
-        return lack, extra
+        return IncompatibleKeys(lack, extra)

@@ -116,7 +116,7 @@ def _largest(x, axis, at, inside):
     import numpy as np  # importing weft.nn stays quick
 
     first = np.take_along_axis(at, inside.argmax(1)[:, None], 1)
-    return _windowed(x, axis, np.where(inside, at, first)).max(axis + 1)
+    return _windowed(x, axis, np.where(inside, at, first)).max(axis=axis + 1)
 
 
 def _summed(x, axis, at, weight):
@@ -339,11 +339,18 @@ def adaptive_max_pool3d(x, output_size):
 
 
 class _MaxPool(Module):
-    def __init__(self, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+    def __init__(
+        self, kernel_size, stride=None, padding=0, dilation=1, return_indices=False, ceil_mode=False
+    ):
         super().__init__()
         self.options = kernel_size, stride, padding, dilation, ceil_mode
+        self.return_indices = return_indices
 
     def forward(self, x):
+        if self.return_indices:
+            from . import unpooling
+
+            return getattr(unpooling, f"max_pool{self.axes}d_with_indices")(x, *self.options)
         return _max_pool(self.axes, type(self).__name__, x, *self.options)
 
 

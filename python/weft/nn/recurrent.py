@@ -13,6 +13,7 @@ from .._errors import error as _error
 from . import functional as F
 from .module import Module, Parameter
 from .recurrences import GatedSteps, LongSteps, PlainSteps, recur
+from .sequences import PackedSequence, run_packed
 
 
 class RNNCell(Module):
@@ -86,7 +87,7 @@ class GRUCell(RNNCell):
 
 
 class RNN(Module):
-    """Layers of cells over a sequence: (outputs, final states), the states stacked: (layers * directions, batch, hidden).
+    """Layers of cells over a sequence or a PackedSequence: (outputs, final states), the states stacked: (layers * directions, batch, hidden).
 
     The sequence is (time, batch, features), or (batch, time, features) with batch_first; without a batch (time,
     features), and the states lack that axis, too. `bidirectional` runs a second cell of each layer backwards; outputs
@@ -168,7 +169,19 @@ class RNN(Module):
     def _joined(self, finals):
         return weft.stack(finals, axis=0)
 
+    def steps_first(self, x, state):
+        """forward of (time, batch, features), whatever batch_first says."""
+        if self.batch_first:
+            out, last = self.forward(x.permute(1, 0, 2), state)
+            return out.permute(1, 0, 2), last
+        return self.forward(x, state)
+
+    def flatten_parameters(self):
+        """Nothing: weights lie as they are used."""
+
     def forward(self, x, state=None):
+        if isinstance(x, PackedSequence):
+            return run_packed(self, x, state)
         batched = x.ndim == 3
         states = self._checked(x, state, batched)
         time = 1 if self.batch_first and batched else 0

@@ -69,16 +69,21 @@ def _repeated(x, sizes):
 def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=False):
     """(n, c, ...) with the spatial axes enlarged or shrunk to `size`, or by `scale_factor`.
 
-    mode: "nearest", or "linear" / "bilinear" / "trilinear": between the two neighbours along each axis. With
+    mode: "nearest", or "linear" / "bilinear" / "trilinear": between the two neighbours along each axis, or "bicubic":
+    of the four neighbours along each of two axes, by the cubic with a = -0.75. With
     align_corners the centres of the outermost elements coincide, otherwise their outer edges, as in PyTorch.
     """
     sizes, steps = _sizes(x, size, scale_factor)
+    if mode == "bicubic" and x.ndim == 4:
+        for axis, (m, step) in enumerate(zip(sizes, steps), start=2):
+            x = _cubic(x, axis, m, step, align_corners)
+        return x
     if mode not in ("nearest", "linear", "bilinear", "trilinear"):
         raise _error(
             weft.ArgumentError,
             "nn.interpolate.mode",
             f"no interpolation is called {mode!r}",
-            ['legal: "nearest", "linear", "bilinear", "trilinear"'],
+            ['legal: "nearest", "linear", "bilinear", "trilinear"; "bicubic" of images'],
         )
     if mode == "nearest" and all(
         m % n == 0 and step == n / m for m, n, step in zip(sizes, x.shape[2:], steps)
@@ -111,6 +116,29 @@ def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=F
         shape = tuple(m if a == axis else 1 for a in range(x.ndim))
         x = _between(a, b, weft.Tensor(part.reshape(shape), requires_grad=False))
     return x
+
+
+def _cubic(x, axis, m, step, align_corners):
+    """Along one axis of n: place p takes the four neighbours of floor(p) by weights of its fraction."""
+    n = x.shape[axis]
+    if align_corners:
+        places = [i * (n - 1) / (m - 1) if m > 1 else 0.0 for i in range(m)]
+    else:
+        places = [(i + 0.5) * step - 0.5 for i in range(m)]
+    a = -0.75
+    near = lambda t: ((a + 2) * t - (a + 3)) * t * t + 1  # noqa: E731
+    far = lambda t: ((a * t - 5 * a) * t + 8 * a) * t - 4 * a  # noqa: E731
+    whole = [math.floor(p) for p in places]
+    parts = [p - i for p, i in zip(places, whole)]
+    weights = [[far(1 + t), near(t), near(1 - t), far(2 - t)] for t in parts]
+    shape = tuple(m if k == axis else 1 for k in range(x.ndim))
+    out = None
+    for k in range(4):
+        at = tuple(min(max(i + k - 1, 0), n - 1) for i in whole)
+        part = _array(tuple(w[k] for w in weights), str(x.dtype), x.device).reshape(shape)
+        one = weft.take(x, _array(at, "int64", x.device), axis=axis) * weft.Tensor(part, requires_grad=False)  # fmt: skip
+        out = one if out is None else out + one
+    return out
 
 
 @_fused(arrays=3)

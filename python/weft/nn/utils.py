@@ -8,6 +8,7 @@ import math
 import weft
 
 from .._errors import error as _error
+from . import sequences as rnn
 
 __all__ = [
     "clip_grad_norm",
@@ -19,6 +20,7 @@ __all__ = [
     "parameters_to_vector",
     "remove_spectral_norm",
     "remove_weight_norm",
+    "rnn",
     "skip_init",
     "spectral_norm",
     "vector_to_parameters",

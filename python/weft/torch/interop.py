@@ -77,7 +77,7 @@ def _from_state(state, prefix, module, out):
             else {prefix: (module, "")}
         )
         for ours, (cell, suffix) in cells.items():
-            for name in cell.named_parameters():
+            for name in cell.named_parameters().keys():
                 x = entry(name + suffix)
                 out[ours + name] = x.T if name.startswith("weight") else x
         return
@@ -107,13 +107,14 @@ def state_dict(module):
     for prefix, part in module.named_modules().items():
         dot = f"{prefix}." if prefix else ""
         if isinstance(part, (weft.nn.Linear, weft.nn.RNNCell)):
-            for name in part.named_parameters():
+            for name in part.named_parameters().keys():
                 if name.startswith("weight"):
                     arrays[dot + name] = arrays[dot + name].T
         if isinstance(part, weft.nn.RNN):
             for k, cell in enumerate(part.cells):
                 suffix = _cell_suffix(part, k)
                 names |= {
-                    f"{dot}cells.{k}.{n}": f"{dot}{n}{suffix}" for n in cell.named_parameters()
+                    f"{dot}cells.{k}.{n}": f"{dot}{n}{suffix}"
+                    for n in cell.named_parameters().keys()
                 }
     return {names.get(n, n): to_torch(x.compact().to("cpu")).clone() for n, x in arrays.items()}

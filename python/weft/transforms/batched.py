@@ -156,6 +156,13 @@ class Batched(Recorder):
         return Batched(inner.data if not isinstance(inner, NDArray) else inner, self.frame)
 
     @property
+    def at(self):
+        """x.at[index].set(values), as of arrays."""
+        from .._methods.at import Indexed
+
+        return Indexed.at.fget(self)
+
+    @property
     def mT(self):
         """The last two axes exchanged."""
         from .batching_rules import transpose

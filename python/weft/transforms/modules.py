@@ -34,7 +34,7 @@ def lending(pairs):
     kept = []
     try:
         for module, values in pairs:
-            named = module.named_parameters()
+            named = dict(module.named_parameters())
             unknown = sorted(set(values) - set(named))
             if unknown:
                 raise _error(

@@ -90,6 +90,30 @@ def is_traced(x):
     return isinstance(x, Recorder)
 
 
+class _TracedResult(Exception):
+    """Of arguments that no trace knows a function made a traced value: it uses one from outside."""
+
+
+def _captured(leaf):
+    """An argument as a value of the trace in progress."""
+    from .._compile import Traced, _active
+
+    if isinstance(leaf, Batched):
+        return Batched(_captured(leaf.value), leaf.frame)
+    (array,) = trees.as_arrays([leaf])
+    return Traced(_active[-1].captured(array))
+
+
+def linked_by(leaves, name, run):
+    """run(linked) with arguments as link gives them; once more with all of them in the trace where it made a traced result."""
+    linked = link(leaves, name)
+    try:
+        return linked, run(linked)
+    except _TracedResult:
+        linked = link([_captured(x) for x in leaves], name)
+        return linked, run(linked)
+
+
 def link(leaves, name):
     """The leaves of arguments as values that derivatives can be taken with respect to: Linked, or traced ones."""
     for k, leaf in enumerate(leaves):
@@ -119,6 +143,8 @@ class Linked:
 
     def whole(self, x):
         """A result as a tensor of all examples."""
+        if is_traced(x):
+            raise _TracedResult
         if not isinstance(x, trees.ARRAYS):
             x = _core._asarray(x, None, None, None)
         x = _whole(x, self.inside)
@@ -285,20 +311,23 @@ def value_and_grad(f, argnums=0, has_aux=False):
         outside = _core.grad_enabled()
         leaves, structure = trees.flatten([args[p] for p in places])
         with _Inside():
-            linked = link(leaves, "grad")
-            own, lent = _put(args, places, trees.unflatten(structure, linked.values))
-            out, aux = _split_aux(_run(f, own, lent, kwargs), has_aux, "grad")
-            shape = getattr(out, "shape", None)
-            if not isinstance(out, trees.ARRAYS) or out.size != 1:
-                raise _error(
-                    _core.ArgumentError,
-                    "array.grad.scalar",
-                    f"grad needs a function with one number as result, got shape {shape}",
-                    help="end with a sum or a mean, or use weft.vjp with a gradient of the result",
-                )
-            if out.dtype.kind != "f":
-                _differentiable(out, "grad of a result", 0)
-            whole = linked.whole(out)
+
+            def run(linked):
+                own, lent = _put(args, places, trees.unflatten(structure, linked.values))
+                out, aux = _split_aux(_run(f, own, lent, kwargs), has_aux, "grad")
+                shape = getattr(out, "shape", None)
+                if not isinstance(out, trees.ARRAYS) or out.size != 1:
+                    raise _error(
+                        _core.ArgumentError,
+                        "array.grad.scalar",
+                        f"grad needs a function with one number as result, got shape {shape}",
+                        help="end with a sum or a mean, or use weft.vjp with a gradient of the result",
+                    )
+                if out.dtype.kind != "f":
+                    _differentiable(out, "grad of a result", 0)
+                return linked.whole(out), aux
+
+            linked, (whole, aux) = linked_by(leaves, "grad", run)
             create = linked.always or outside and linked.foreign([whole])
             found = linked.wrapped(linked.derive([whole], [None], linked.wanted, create))
         tree = trees.unflatten(structure, found)
@@ -336,11 +365,15 @@ def vjp(f, *primals, has_aux=False):
     outside, position = _core.grad_enabled(), dict(random._state)
     leaves, structure = trees.flatten(list(primals))
     with _Inside():
-        linked = link(leaves, "vjp")
-        own, lent = _put(primals, range(len(primals)), trees.unflatten(structure, linked.values))
-        out, aux = _split_aux(_run(f, own, lent, {}), has_aux, "vjp")
-        results, result_structure = trees.flatten(out)
-        whole = [linked.whole(r) for r in results]
+
+        def run(linked):
+            values = trees.unflatten(structure, linked.values)
+            own, lent = _put(primals, range(len(primals)), values)
+            out, aux = _split_aux(_run(f, own, lent, {}), has_aux, "vjp")
+            results, result_structure = trees.flatten(out)
+            return results, result_structure, [linked.whole(r) for r in results], aux
+
+        linked, (results, result_structure, whole, aux) = linked_by(leaves, "vjp", run)
         foreign = linked.always or outside and linked.foreign(whole)
 
     def pull(cotangent):

@@ -57,9 +57,9 @@ _LEAF = Structure(None)
 def sorted_keys(tree):
     """The keys of a dict in order, so that dicts of one content are one structure."""
     try:
-        return tuple(sorted(tree))
+        return tuple(sorted(tree.keys()))
     except TypeError:
-        return tuple(tree)
+        return tuple(tree.keys())
 
 
 def _parts(tree):
@@ -72,7 +72,7 @@ def _parts(tree):
     if isinstance(tree, (list, tuple)):
         return type(tree), tuple(range(len(tree))), list(tree), None
     if isinstance(tree, _module_class()):
-        named = tree.named_parameters()
+        named = dict(tree.named_parameters())
         return type(tree), tuple(named), list(named.values()), tree
     return None
 

@@ -7,7 +7,7 @@ import functools
 
 from .. import _core
 from .._core import NDArray
-from .._dispatch import Recorder, public_functions_dispatch
+from .._dispatch import Recorder, dispatching, public_functions_dispatch
 from .._errors import error as _error
 from . import trees
 from .batched import Batched, Frame, frames
@@ -166,7 +166,7 @@ def vmap(f, in_axes=0, out_axes=0, *, axis_size=None, randomness="error", strict
             entered = [Batched(e[0], frame) if isinstance(e, tuple) else e for e in entered]
             own = trees.unflatten(structure, entered[: len(leaves)])
             own = [whole.get(i, a) for i, a in enumerate(own)]
-            out = f(*own, **trees.unflatten(named_structure, entered[len(leaves) :]))
+            out = dispatching(f)(*own, **trees.unflatten(named_structure, entered[len(leaves) :]))
             mapped.looped = frozenset(frame.looped)
             for module in whole.values():
                 _unharmed(module, frame)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "weft/array/complex_order.h"
 #include "weft/array/nest.h"
 #include "weft/array/on_device.h"
 #include "weft/array/ops.h"
@@ -140,10 +141,6 @@ void columns(PlaceFn place, std::int64_t bytes, const char* x, const char* extre
 
 NDArray arg_reduce(bool largest, const NDArray& x, std::optional<int> axis, bool keepdims) {
   std::string_view name = largest ? "argmax" : "argmin";
-  if (is_complex(x.elem())) {
-    throw Error(ErrorKind::dtype, cat("array.", name, ".dtype"),
-                cat(name, " is not defined for ", name_of(x.elem())));
-  }
   const int a = axis ? normalize_axis(*axis, x.ndim(), name) : -1;
   Dims shape;
   for (int i = 0; i < x.ndim(); ++i) {
@@ -157,6 +154,10 @@ NDArray arg_reduce(bool largest, const NDArray& x, std::optional<int> axis, bool
   if (n == 0) {
     throw Error(ErrorKind::value, cat("array.", name, ".empty"),
                 cat(name, " of no elements: shape ", to_string(x.shape()), " has an empty axis"));
+  }
+  if (is_complex(x.elem())) {
+    const NDArray flat = axis ? x : x.reshape(Dims{x.size()});
+    return complex_extreme_positions(largest, flat, axis ? a : 0).reshape(shape);
   }
   auto result = [&] { return reinterpret_cast<std::int64_t*>(out.host()); };
   if (has_grid(x)) {

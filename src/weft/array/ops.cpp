@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "weft/array/collapse.h"
+#include "weft/array/complex_order.h"
 #include "weft/array/feed.h"
 #include "weft/array/known.h"
 #include "weft/array/nest.h"
@@ -398,6 +399,12 @@ Types resolve(Op op, std::span<const Arg> args) {
   return resolve_types(info(op), args.data(), static_cast<int>(args.size()));
 }
 
+namespace {
+bool is_complex_operand(const Arg& v) {
+  return v.array ? is_complex(v.array->elem()) : v.scalar.kind == Kind::complex;
+}
+}  // namespace
+
 NDArray convert(const NDArray& x, Elem elem) {
   const Arg arg(x);
   std::vector<int> order;
@@ -460,6 +467,14 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
   if (!array) {
     throw Error(ErrorKind::dtype, cat("array.", row.name, ".array"),
                 cat(row.name, " needs an array, got two numbers"));
+  }
+  if ((op == Op::maximum || op == Op::minimum) &&
+      (is_complex_operand(x) || is_complex_operand(y))) {
+    const Elem e = resolve(Op::add, std::span<const Arg>(args, 2)).result;
+    const auto whole = [&](const Arg& v) {
+      return v.array ? v.array->astype(e) : full(array->device(), e, Dims{}, v.scalar);
+    };
+    return complex_larger(op == Op::maximum, whole(x), whole(y));
   }
   Types types = resolve_types(row, args, 2);
   if (op == Op::pow) refuse_negative_exponent(x.array, types.compute, y);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <optional>
 
+#include "weft/array/complex_order.h"
 #include "weft/array/feed.h"
 #include "weft/array/nest.h"
 #include "weft/array/on_device.h"
@@ -410,6 +411,9 @@ NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims,
     }
   }
   Elem acc = accumulate_elem(op, x.elem(), dtype);
+  if (is_complex(acc) && (op == ReduceOp::max || op == ReduceOp::min))
+    return complex_extreme(op == ReduceOp::max, x.elem() == acc ? x : x.astype(acc), mask,
+                           keepdims);
   need_type(row, acc);
   Elem kernel = kernel_elem(acc);
   Dims shape;

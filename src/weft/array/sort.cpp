@@ -8,6 +8,7 @@
 #include <numeric>
 #include <type_traits>
 
+#include "weft/array/complex_order.h"
 #include "weft/array/nest.h"
 #include "weft/array/on_device.h"
 #include "weft/array/ops.h"
@@ -37,21 +38,12 @@ struct Before {
   }
 };
 
-void need_order(const NDArray& x, std::string_view name) {
-  if (!is_complex(x.elem())) return;
-  throw Error(ErrorKind::dtype, cat("array.", name, ".dtype"),
-              cat(name, " is not defined for ", name_of(x.elem())));
-}
-
 /// Without gaps, of a type that is computed with.
 NDArray owned(const NDArray& x) {
   const Elem kernel = arithmetic_elem(x.elem());
   return kernel == x.elem() ? x.copy() : x.astype(kernel);
 }
-NDArray rows_of(const NDArray& x, int axis, std::string_view name) {
-  need_order(x, name);
-  return owned(x.transpose(axis, -1));
-}
+NDArray rows_of(const NDArray& x, int axis) { return owned(x.transpose(axis, -1)); }
 Lines lines_of(const NDArray& x, int axis) {
   Lines out{1, x.shape()[axis], 1};
   for (int i = 0; i < axis; ++i) out.outer *= x.shape()[i];
@@ -274,7 +266,7 @@ class Sorter {
 
 NDArray sort(const NDArray& x, int axis, bool descending) {
   axis = normalize_axis(axis, x.ndim(), "sort");
-  need_order(x, "sort");
+  if (is_complex(x.elem())) return take_along_axis(x, complex_argsort(x, axis, descending), axis);
   if (has_grid(x)) {
     return on_device()
         .sort(x.transpose(axis, -1), descending, false)
@@ -283,7 +275,7 @@ NDArray sort(const NDArray& x, int axis, bool descending) {
   }
   const Lines lines = lines_of(x, axis);
   if (!x.on_host()) {
-    NDArray rows = rows_of(x, axis, "sort");
+    NDArray rows = rows_of(x, axis);
     NDArray out = rows.size() > 0 ? on_device().sort(rows, descending, false) : rows;
     return out.transpose(axis, -1).astype(x.elem());
   }
@@ -298,7 +290,7 @@ NDArray sort(const NDArray& x, int axis, bool descending) {
       return as_given(out);
     }
   }
-  NDArray rows = lines.inner == 1 ? owned(x) : rows_of(x, axis, "sort");
+  NDArray rows = lines.inner == 1 ? owned(x) : rows_of(x, axis);
   const Lines whole{lines.count(), lines.n, 1};
   if (x.size() > 0 && suits_network(kernel, whole, false) &&
       special_values(kernel, rows.host(), rows.size()) == 0) {
@@ -317,7 +309,7 @@ NDArray sort(const NDArray& x, int axis, bool descending) {
 
 NDArray argsort(const NDArray& x, int axis, bool descending) {
   axis = normalize_axis(axis, x.ndim(), "argsort");
-  need_order(x, "argsort");
+  if (is_complex(x.elem())) return complex_argsort(x, axis, descending);
   if (has_grid(x)) {
     return on_device()
         .sort(x.transpose(axis, -1), descending, true)
@@ -327,7 +319,7 @@ NDArray argsort(const NDArray& x, int axis, bool descending) {
   const Lines lines = lines_of(x, axis);
   NDArray rows = x.on_host() && lines.inner == 1 && x.elem() == arithmetic_elem(x.elem())
                      ? x.contiguous()
-                     : rows_of(x, axis, "argsort");
+                     : rows_of(x, axis);
   if (!x.on_host()) {
     if (rows.size() == 0) return NDArray::empty(x.device(), Elem::int64, x.shape());
     return on_device().sort(rows, descending, true).transpose(axis, -1).contiguous();
@@ -397,11 +389,10 @@ NDArray topk_places(const NDArray& x, std::int64_t k, int axis, bool largest) {
     }
     return argsort(x, axis, largest).slice(axis, 0, k, 1).contiguous();
   }
-  if (k > 512 || k * 4 > n) return argsort(x, axis, largest).slice(axis, 0, k, 1).contiguous();
+  if (k > 512 || k * 4 > n || is_complex(x.elem()))
+    return argsort(x, axis, largest).slice(axis, 0, k, 1).contiguous();
   const NDArray moved = x.transpose(axis, -1);
-  NDArray rows = moved.is_contiguous() && !is_narrow_float(x.elem()) && !is_complex(x.elem())
-                     ? moved
-                     : rows_of(x, axis, "topk");
+  NDArray rows = moved.is_contiguous() && !is_narrow_float(x.elem()) ? moved : rows_of(x, axis);
   Dims shape = rows.shape();
   shape[shape.size() - 1] = k;
   NDArray order = NDArray::empty(x.device(), Elem::int64, shape);
@@ -436,7 +427,8 @@ NDArray searchsorted(const NDArray& x, const NDArray& values, bool right) {
   check_same_device(x, values, "searchsorted");
   Elem e = promote(x.elem(), values.elem());
   Elem kernel = arithmetic_elem(e);
-  if (has_grid(x) && !is_complex(e))
+  if (is_complex(e)) return complex_searchsorted(x.astype(e), values.astype(e), right);
+  if (has_grid(x))
     return on_device().searchsorted(x.elem() == e ? x : x.astype(e),
                                     values.elem() == e ? values : values.astype(e), right);
   if (!x.on_host()) return on_device().searchsorted(x.astype(kernel), values.astype(kernel), right);

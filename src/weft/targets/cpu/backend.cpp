@@ -14,6 +14,7 @@
 #include "weft/target/rules.h"
 #include "weft/target/transpose_rows.h"
 #include "weft/targets/cpu/emit_llvm.h"
+#include "weft/targets/cpu/processors.h"
 
 namespace weft::cpu {
 
@@ -108,6 +109,7 @@ class CpuBackend final : public Backend {
                        const Target& target) const override {
     jit::CompileOptions options;
     options.cpu = target.option("mcpu", "host");
+    check_processor(options.cpu);
     std::vector<ir::PrimFunc> lowered;
     for (const ir::PrimFunc& f : kernels) lowered.push_back(pass::lower_float8(f));
     LlvmText llvm = emit_llvm(lowered, options.cpu == "host" ? vector_bytes() : 0);
