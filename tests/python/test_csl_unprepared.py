@@ -7,13 +7,21 @@ import pytest
 from test_csl_mistakes import DATA, HOST_LAYOUT, HOST_PE, WAY, V
 from test_wse_programs import LAYOUT, START, wse
 
-COLOR = "const c = @get_color(3); const iq = @get_input_queue(3); const oq = @get_output_queue(3);\n"
+COLOR = (
+    "const c = @get_color(3); const iq = @get_input_queue(3); const oq = @get_output_queue(3);\n"
+)
 ROUTE = "comptime { @set_local_color_config(c, .{ .routes = .{ .rx = .{ RAMP }, .tx = .{ RAMP } } }); }\n"
 IN = "const fin = @get_dsd(fabin_dsd, .{ .extent = 4, .fabric_color = c, .input_queue = iq });\n"
-OUT = "const fout = @get_dsd(fabout_dsd, .{ .extent = 4, .fabric_color = c, .output_queue = oq });\n"
-QUEUES = "comptime { @initialize_queue(iq, .{ .color = c }); @initialize_queue(oq, .{ .color = c }); }\n"
+OUT = (
+    "const fout = @get_dsd(fabout_dsd, .{ .extent = 4, .fabric_color = c, .output_queue = oq });\n"
+)
+QUEUES = (
+    "comptime { @initialize_queue(iq, .{ .color = c }); @initialize_queue(oq, .{ .color = c }); }\n"
+)
 FABRIC = COLOR + ROUTE + QUEUES
-HALVES = "var h = @zeros([8]f16); const e = @get_dsd(mem1d_dsd, .{ .base_address = &h, .extent = 4 });\n"
+HALVES = (
+    "var h = @zeros([8]f16); const e = @get_dsd(mem1d_dsd, .{ .base_address = &h, .extent = 4 });\n"
+)
 
 
 def fabout(settings):
@@ -34,46 +42,11 @@ BOTH, WSE2, WSE3 = ("wse2", "wse3"), ("wse2",), ("wse3",)
 ERRORS = [
     (
         WSE3,
-        COLOR
-        + ROUTE
-        + "const fin = @get_dsd(fabin_dsd, .{ .extent = 4, .fabric_color = c });"
-        + V,
-        "@fmovs(d, fin);",
-        5,
-        "wse.csl.dsd.queue",
-        ["on WSE-3 fabin_dsd needs an input_queue", "@initialize_queue(@get_input_queue(2)"],
-    ),
-    (
-        WSE3,
-        COLOR + ROUTE + IN + V,
-        "@fmovs(d, fin);",
-        6,
-        "wse.csl.queue.uninitialised",
-        ["input queue 3 is used, and nothing initialises it", "@get_input_queue(3), .{ .color = c }"],
-    ),
-    (
-        WSE3,
-        COLOR + ROUTE + OUT + V,
-        "@fmovs(fout, d);",
-        6,
-        "wse.csl.queue.uninitialised",
-        ["output queue 3 is used, and nothing initialises it"],
-    ),
-    (
-        WSE3,
         COLOR + "task t(x: f32) void {} comptime { @bind_data_task(t, @get_data_task_id(iq)); }",
         "",
         2,
         "wse.csl.queue.uninitialised",
         ['data task "t" waits for input queue 3, and nothing initialises it'],
-    ),
-    (
-        WSE3,
-        COLOR + ROUTE + "comptime { @initialize_queue(iq, .{ .color = @get_color(4) }); }\n" + IN + V,
-        "@fmovs(d, fin);",
-        7,
-        "wse.csl.queue.other_color",
-        ["input queue 3 was initialised with color 4; the descriptor names color 3"],
     ),
     (
         BOTH,
@@ -281,9 +254,7 @@ ERRORS = [
 def compiled(folder, globals_, body, arch, layout=LAYOUT, **options):
     (folder / "layout.csl").write_text(layout)
     (folder / "pe.csl").write_text(globals_ + START % body)
-    return wse.compile_csl(
-        str(folder / "layout.csl"), str(folder / "out"), arch=arch, **options
-    )
+    return wse.compile_csl(str(folder / "layout.csl"), str(folder / "out"), arch=arch, **options)
 
 
 @pytest.mark.parametrize(
@@ -297,6 +268,28 @@ def test_errors(arch, globals_, body, line, slug, words, tmp_path):
     assert f"pe.csl:{line}:" in text, text
     for w in words:
         assert w in text, text
+
+
+@pytest.mark.parametrize(
+    "globals_,body,slug,words",
+    [
+        (COLOR + ROUTE + "const fin = @get_dsd(fabin_dsd, .{ .extent = 4, .fabric_color = c });" + V, "@fmovs(d, fin);", "wse.queue.none", "no input queue takes colour 3"),
+        (COLOR + ROUTE + IN + V, "@fmovs(d, fin);", "wse.queue.color", "input queue 3 is not initialised with colour 3"),
+        (COLOR + ROUTE + OUT + V, "@fmovs(fout, d);", "wse.queue.color", "output queue 3 is not initialised"),
+    ],
+)  # fmt: skip
+def test_queues_of_wse3_that_an_operation_meets_uninitialised(
+    globals_, body, slug, words, tmp_path
+):
+    """Programs name queues in code that only other PEs run, so these are faults of the run, at the operation's place."""
+    compiled(tmp_path, globals_, body, "wse3")
+    runner = wse.SdkRuntime(str(tmp_path / "out"), memcpy_required=False)
+    runner.load()
+    with pytest.raises(wse.WseError) as caught:
+        runner.run()
+        runner.stop()
+    assert caught.value.code == slug and words in str(caught.value), caught.value
+    assert f"pe.csl:{globals_.count(chr(10)) + 2} (first_task)" in str(caught.value), caught.value
 
 
 def test_a_color_is_configured_by_the_layout_or_by_its_program(tmp_path):
@@ -318,7 +311,9 @@ def test_memcpy_needs_its_columns(tmp_path):
     assert "begins at 4,1 or further on, and --fabric-offsets is 0,0" in str(caught.value)
 
 
-SHORT = "var w = @zeros([8]f32); const l = @get_dsd(mem1d_dsd, .{ .base_address = &w, .extent = 8 });\n"
+SHORT = (
+    "var w = @zeros([8]f32); const l = @get_dsd(mem1d_dsd, .{ .base_address = &w, .extent = 8 });\n"
+)
 
 # Globals, body, line, slug, text. What is wrong in all likelihood but legal is a warning.
 WARNINGS = [
@@ -359,7 +354,9 @@ def test_no_warnings(globals_, body, tmp_path):
 
 def test_a_queue_of_another_color_is_a_warning_where_queues_change_colors(tmp_path):
     text = COLOR + ROUTE + "comptime { @initialize_queue(iq, .{ .color = @get_color(4) }); }\n"
-    got = compiled(tmp_path, text + IN + V, "@fmovs(d, fin, .{ .async = true });", "wse2")["warnings"]
+    got = compiled(tmp_path, text + IN + V, "@fmovs(d, fin, .{ .async = true });", "wse2")[
+        "warnings"
+    ]
     assert "[wse.csl.queue.other_color]" in got, got
 
 

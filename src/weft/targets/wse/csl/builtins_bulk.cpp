@@ -207,8 +207,11 @@ void Analyzer::check_operands(const BulkInfo& info, const std::vector<Operand>& 
     for (std::size_t k = 0; k < info.sources; ++k) {
       const bool scale = k == 1 && n.starts_with("fscale");
       const bool wide = k == 0 && (n == "faddhs" || n == "fmachs");
-      check_element(args[k + 1], scale ? types_.i16 : wide ? types_.f32 : src, bits,
-                    nodes[k + 1]->pos, what);
+      check_element(args[k + 1],
+                    scale  ? types_.i16
+                    : wide ? types_.f32
+                           : src,
+                    bits, nodes[k + 1]->pos, what);
     }
   }
   check_lengths(args, info.sources, nodes, what);

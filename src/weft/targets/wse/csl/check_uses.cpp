@@ -170,51 +170,28 @@ void Analyzer::check_uses(std::size_t program) {
           "call @load_to_dsr(register, descriptor) first");
   }
   if (program_->changes_queues) return;
-  const bool wse3 = options_.arch == Arch::wse3;
-  auto find_queue = [&](bool output, auto&& fits) -> const QueueInit* {
+  auto initialised = [&](bool output, int queue) -> const QueueInit* {
     for (const QueueInit& q : program_->out.queues) {
-      if (q.output == output && fits(q)) return &q;
+      if (q.output == output && q.queue == queue) return &q;
     }
     return nullptr;
   };
-  told.clear();
-  for (const FabricUse& use : program_->fabric_uses) {
-    const char* side = use.output ? "output" : "input";
-    if (use.queue == kNone8) {
-      if (!wse3 || use.output || use.color == kNone8) continue;
-      if (find_queue(false, [&](const QueueInit& q) { return q.color == use.color; })) continue;
-      if (told.insert({100, use.color}).second)
-        wrong(use.pos, "wse.csl.dsd.queue", "on WSE-3 fabin_dsd needs an input_queue",
-              cat("add .input_queue = @get_input_queue(2), say, and "
-                  "@initialize_queue(@get_input_queue(2), .{ .color = c })"));
-      continue;
+  if (options_.arch == Arch::wse2) {  // WSE-3 stops at such an operation when it comes to it
+    told.clear();
+    for (const FabricUse& use : program_->fabric_uses) {
+      const QueueInit* init = use.queue == kNone8 ? nullptr : initialised(use.output, use.queue);
+      if (!init || init->color == kNone8 || use.color == kNone8 || init->color == use.color)
+        continue;
+      if (told.insert({use.queue + (use.output ? 8 : 0), use.color}).second)
+        warn(use.pos, "wse.csl.queue.other_color",
+             cat(use.output ? "output" : "input", " queue ", use.queue,
+                 " was initialised with color ", init->color, "; the descriptor names color ",
+                 use.color));
     }
-    const QueueInit* init =
-        find_queue(use.output, [&](const QueueInit& q) { return q.queue == use.queue; });
-    if (init && (init->color == kNone8 || use.color == kNone8 || init->color == use.color))
-      continue;
-    if (!init && !wse3) continue;
-    if (!told.insert({use.queue + (use.output ? 8 : 0), use.color}).second) continue;
-    if (!init) {
-      wrong(use.pos, "wse.csl.queue.uninitialised",
-            cat("on WSE-3 ", side, " queue ", use.queue, " is used, and nothing initialises it"),
-            cat("add to a comptime block: @initialize_queue(@get_", side, "_queue(", use.queue,
-                "), .{ .color = c });"));
-    } else if (wse3) {
-      wrong(use.pos, "wse.csl.queue.other_color",
-            cat(side, " queue ", use.queue, " was initialised with color ", init->color,
-                "; the descriptor names color ", use.color),
-            "give both the same color");
-    } else {
-      warn(use.pos, "wse.csl.queue.other_color",
-           cat(side, " queue ", use.queue, " was initialised with color ", init->color,
-               "; the descriptor names color ", use.color));
-    }
+    return;
   }
-  if (!wse3) return;
   for (const BoundTask& task : program_->tasks) {
-    if (!task.data || find_queue(false, [&](const QueueInit& q) { return q.queue == task.id; }))
-      continue;
+    if (!task.data || initialised(false, task.id)) continue;
     wrong(task.decl->node->pos, "wse.csl.queue.uninitialised",
           cat("data task \"", name(task.decl->name), "\" waits for input queue ", task.id,
               ", and nothing initialises it"),
