@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import enum
 import json
+import operator
 import os
 import pathlib
 import threading
@@ -56,6 +57,40 @@ __all__ = [
 ]
 
 
+def _integer(value, what: str, code: str) -> int:
+    """`value` as an int; numbers of NumPy too, no fraction and no text."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise value_error(code, f"{what} is {value!r}, not an integer") from None
+
+
+def _pair(what: str, value) -> list[int]:
+    if isinstance(value, str) or len(value) != 2:
+        raise value_error("wse.cslc.dims", f"{what} is {value!r}; two integers are needed: (9, 3)")
+    return [_integer(v, what, "wse.cslc.dims") for v in value]
+
+
+def _flag(value, what: str) -> bool:
+    if isinstance(value, (bool, np.bool_)) or (isinstance(value, int) and value in (0, 1)):
+        return bool(value)
+    raise value_error("wse.memcpy.flag", f"{what} is {value!r}; legal are True and False")
+
+
+def _choice(value, kind, what: str) -> int:
+    """A member of the enumeration `kind`, or its number; a member of another one is a mistake."""
+    if isinstance(value, enum.Enum) and not isinstance(value, kind):
+        pass
+    elif not isinstance(value, (str, bool, type)):
+        try:
+            return int(kind(value))
+        except ValueError:
+            pass
+    legal = ", ".join(f"{kind.__name__}.{m.name}" for m in kind)
+    shown = f"{type(value).__name__}.{value.name}" if isinstance(value, enum.Enum) else repr(value)
+    raise value_error(f"wse.memcpy.{what.split()[-1]}", f"{what} is {shown}; legal are {legal}")
+
+
 def compile_csl(
     root: str,
     out: str,
@@ -78,14 +113,23 @@ def compile_csl(
     "sdk_version"}, with `routes` also {"routes"}, a table of every PE's colors. `sdk_version` "1.4" or "2.10"
     refuses what only the other has; "detect" takes both, and the result says which it was. `sections`: byte addresses
     by name of `linksection`."""
+    for what, value, legal in (
+        ("arch", arch, ("wse2", "wse3")),
+        ("fp16_format", fp16_format, ("f16", "bf16", "cb16")),
+    ):
+        if value not in legal:
+            raise value_error(
+                f"wse.cslc.{what.partition('_')[0]}",
+                f"compile_csl: {what} is {value!r}; legal are {' and '.join(legal)}",
+            )
     return tool(
         "compile",
         {
             "root": os.fspath(root),
             "out": os.fspath(out),
             "arch": arch,
-            "fabric_dims": list(fabric_dims),
-            "fabric_offsets": list(fabric_offsets),
+            "fabric_dims": _pair("compile_csl: fabric_dims", fabric_dims),
+            "fabric_offsets": _pair("compile_csl: fabric_offsets", fabric_offsets),
             "params": dict(params or {}),
             "colors": dict(colors or {}),
             "memcpy": memcpy,
@@ -243,7 +287,7 @@ class SdkRuntime:
         trace_links: bool = False,
         check_bounds: bool | None = None,
         timeline: bool = False,
-        **_,
+        **unknown,
     ):
         """`simfab_numthreads` (1 to 64) sets the host threads, else the platform's configuration does; no more are
         used than the machine has. `engine`: "automatic", "bytecode" or "native". `task_order` says which of several ready tasks of one
@@ -254,12 +298,25 @@ class SdkRuntime:
         that wants one) is written to simfab_traces/trace.json at stop; `trace_links` adds a track per link. `timeline` keeps the load of PEs and links over time for `save_timeline`. With
         `check_bounds` (or WEFT_WSE_CHECK_BOUNDS=1) a memory operand that leaves the variable it begins in is a fault
         (`wse.dsd.outside`) instead of a change to its neighbor."""
+        if unknown:
+            warnings.warn(
+                f"SdkRuntime: {', '.join(sorted(unknown))}: there is no such option, and it has no effect",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        if engine not in ("automatic", "bytecode", "native"):
+            raise value_error(
+                "wse.runtime.engine",
+                f"engine is {engine!r}; legal are automatic, bytecode and native",
+            )
         directory = getattr(bindir, "directory", bindir)
         address = cmaddr or (platform.cmaddr if platform else None) or ""
-        if simfab_numthreads is not None and not 1 <= simfab_numthreads <= 64:
+        if simfab_numthreads is not None and not (
+            isinstance(simfab_numthreads, (int, np.integer)) and 1 <= simfab_numthreads <= 64
+        ):
             raise value_error(
                 "wse.runtime.threads",
-                f"simfab_numthreads is {simfab_numthreads}; legal are 1 to 64",
+                f"simfab_numthreads is {simfab_numthreads!r}; legal are 1 to 64",
                 help="leave it out: the platform's configuration sets it",
             )
         config = platform.config if platform else SimfabConfig()
@@ -348,6 +405,8 @@ class SdkRuntime:
             self.dump_core(config.core_path)
 
     def get_id(self, name: str) -> int:
+        if not isinstance(name, str):
+            raise value_error("wse.symbol.name", f"get_id takes a symbol's name, not {name!r}")
         return self._call("get_id", {"name": name})
 
     def memcpy_h2d(
@@ -447,7 +506,18 @@ class SdkRuntime:
     def _copy(
         self, method, symbol, array, region, streaming, data_type, order, nonblock, broadcast=0
     ):
-        w, h, l = (int(n) for n in region[2:])
+        if isinstance(symbol, str):
+            raise value_error(
+                "wse.symbol.name",
+                f"{method}: the symbol is the name {symbol!r}; its number is needed",
+                help=f'runner.get_id("{symbol}")',
+            )
+        symbol = _integer(symbol, f"{method}: the symbol or color", "wse.symbol.name")
+        region = [
+            _integer(v, f"{method}: {name}", "wse.memcpy.region")
+            for name, v in zip(("px", "py", "w", "h", "l"), region)
+        ]
+        w, h, l = region[2:]
         needed = l * (w if broadcast != 1 else 1) * (h if broadcast != 2 else 1)
         if array.size > needed > 0:
             warnings.warn(
@@ -456,24 +526,52 @@ class SdkRuntime:
                 stacklevel=3,
             )
             array = array[:needed]
+        data_type = _choice(data_type, MemcpyDataType, f"{method}: data_type")
+        if data_type == MemcpyDataType.MEMCPY_16BIT and array.dtype.kind == "f" and not streaming:
+            warnings.warn(
+                f"{method}: MEMCPY_16BIT moves the low halves of words, and the array is {array.dtype}; "
+                "16-bit values lie in uint32",
+                RuntimeWarning,
+                stacklevel=3,
+            )
         args = {
-            "id": int(symbol),
-            **{name: int(v) for name, v in zip(("px", "py", "w", "h", "l"), region)},
-            "streaming": bool(streaming),
-            "data_type": int(data_type),
-            "order": int(order),
-            "nonblock": bool(nonblock),
+            "id": symbol,
+            **dict(zip(("px", "py", "w", "h", "l"), region)),
+            "streaming": _flag(streaming, f"{method}: streaming"),
+            "data_type": data_type,
+            "order": _choice(order, MemcpyOrder, f"{method}: order"),
+            "nonblock": _flag(nonblock, f"{method}: nonblock"),
             "broadcast": broadcast,
         }
         return self._issue(method, args, array, nonblock)
 
     def launch(self, name, *args, nonblock=False):
         """Runs an exported function on every PE; arguments are NumPy scalars of the declared types."""
-        number = self.get_id(name) if isinstance(name, str) else int(name)
+        if isinstance(name, str):
+            number = self.get_id(name)
+        else:
+            number = _integer(name, "launch: the function", "wse.symbol.name")
         wanted = self._call("signature", {"id": number})
         bits, types = [], []
         for i, a in enumerate(args):
             kind = wanted[i] if i < len(wanted) else "i32"
+            if i >= len(wanted) and not isinstance(a, np.generic):
+                raise value_error(
+                    "wse.launch.arguments",
+                    f'"{name}" takes {len(wanted)} arguments ({", ".join(wanted)}) and was given {len(args)}',
+                )
+            if isinstance(a, np.ndarray) and a.size == 1:
+                a = a.reshape(())[()]
+            number_of_its_kind = isinstance(a, (int, float, np.generic)) and (
+                kind == "bool" or not isinstance(a, (bool, np.bool_))
+            )
+            if not number_of_its_kind:
+                raise value_error(
+                    "wse.launch.type",
+                    f"argument {i} is {args[i]!r}, which is no {kind}",
+                    "dtype",
+                    help="launch(name, a, b, nonblock=False): one number for each parameter",
+                )
             if isinstance(a, (float, np.floating)) and kind[0] != "f":
                 raise value_error(
                     "wse.launch.type", f"argument {i} is the float {a}; {kind} is declared", "dtype"
@@ -511,7 +609,12 @@ class SdkRuntime:
             types.append(code)
         return self._issue(
             "launch",
-            {"id": number, "args": bits, "types": types, "nonblock": bool(nonblock)},
+            {
+                "id": number,
+                "args": bits,
+                "types": types,
+                "nonblock": _flag(nonblock, "launch: nonblock"),
+            },
             None,
             nonblock,
         )
@@ -521,11 +624,12 @@ class SdkRuntime:
         return self.launch(name, *args, nonblock=nonblock)
 
     def is_task_done(self, task) -> bool:
-        return self._call("is_task_done", {"task": task.__index__()})
+        return self._call("is_task_done", {"task": _integer(task, "the task", "wse.runtime.task")})
 
     def task_wait(self, task) -> None:
-        self._call("task_wait", {"task": task.__index__()})
-        self._write_files(task.__index__())
+        number = _integer(task, "the task", "wse.runtime.task")
+        self._call("task_wait", {"task": number})
+        self._write_files(number)
 
     # Streams of SdkLayout programs.
     def get_port_id(self, name) -> int:
@@ -542,7 +646,14 @@ class SdkRuntime:
             print(f"port {i}: {name}")
 
     def _port(self, port) -> str:
-        return self._port_ids[port] if isinstance(port, int) else str(port)
+        if not isinstance(port, int):
+            return str(port)
+        if port not in self._port_ids:
+            raise value_error(
+                "wse.stream.port",
+                f"there is no port {port}; the program has {', '.join(map(str, self._port_ids)) or 'none'}",
+            )
+        return self._port_ids[port]
 
     def send(self, port, data, size=None, *, nonblock=False):
         array = _words(np.ascontiguousarray(data), "send", False)

@@ -22,6 +22,18 @@ int source_bytes(Bulk code, int which) {
   return info.src_bytes;
 }
 
+bool uses_dsrs(const Program& p) {
+  auto dsr = [](const Operand& o) { return o.kind == Operand::dsr; };
+  auto in_map = [&](const MapOp& m) {
+    return dsr(m.out) ||
+           std::any_of(m.inputs.begin(), m.inputs.end(), [&](auto& in) { return dsr(in.operand); });
+  };
+  return !p.dsr_loads.empty() || !p.initial_dsrs.empty() ||
+         std::any_of(p.bulks.begin(), p.bulks.end(),
+                     [&](auto& b) { return dsr(b.dst) || dsr(b.src0) || dsr(b.src1); }) ||
+         std::any_of(p.maps.begin(), p.maps.end(), in_map);
+}
+
 bool is_fabric(const Cursor& c) { return c.kind == Cursor::fabin || c.kind == Cursor::fabout; }
 }  // namespace
 
@@ -40,7 +52,7 @@ Core& Fabric::core(Pe& pe) {
       k.fifos[i].capacity =
           static_cast<std::uint16_t>(p.fifos[i].bytes / std::max<int>(1, p.fifos[i].elem_bytes));
     }
-    if (!p.dsr_loads.empty() || !p.initial_dsrs.empty()) k.dsrs.resize(96);
+    if (uses_dsrs(p)) k.dsrs.resize(96);
     for (const DsrLoad& load : p.initial_dsrs) load_dsr(pe, load, p.dsds[load.dsd]);
   }
   return *pe.core;
@@ -297,6 +309,26 @@ void Fabric::check_output_queue(const Pe& pe, std::uint8_t queue, std::uint8_t c
       .help("call @initialize_queue(queue, .{ .color = c }) in a comptime block");
 }
 
+namespace {
+
+/// Whether what the two sources read in a cycle lies in a common bank. A PE's memory has 8 banks
+/// of 16 bits, the last address bits choose one. An operation of several elements a cycle reads
+/// that many neighbours of each source: two sources of 16 bytes always meet. The sources keep
+/// their distance where they take the same steps; where they do not, nothing is said.
+bool banks_meet(const Cursor& a, const Cursor& b, int simd) {
+  constexpr int kBankBytes = 16;
+  auto step = [](const Cursor& c) {
+    return c.kind == Cursor::mem ? c.stride : c.kind == Cursor::mem4 ? c.walk->strides[3] : 0;
+  };
+  const int stride = step(a);
+  if (stride == 0 || stride != step(b)) return false;
+  const int width = stride == a.bytes ? simd * a.bytes : a.bytes;
+  const int apart = (a.address - b.address) & (kBankBytes - 1);
+  return apart < width || kBankBytes - apart < width;
+}
+
+}  // namespace
+
 // The whole of an operation without fabric operands; returns elements done.
 std::uint32_t Fabric::run_memory(Worker& w, Pe& pe, Running& run, Cycle& cost) {
   const BulkInfo& info = bulk_info(run.op->code);
@@ -366,19 +398,12 @@ std::uint32_t Fabric::run_memory(Worker& w, Pe& pe, Running& run, Cycle& cost) {
   }
   int simd = wse3_ ? info.simd3 : info.simd2;
   Cycle body = (done + static_cast<std::uint32_t>(simd) - 1) / static_cast<std::uint32_t>(simd);
-  if (run.op->code == Bulk::fmacs || run.op->code == Bulk::fmuls) {
-    body =
-        (static_cast<Cycle>(done) * timing_.fmacs_den + timing_.fmacs_num - 1) / timing_.fmacs_num;
-  }
-  // Word strides of 0 mod 8 hit one bank group; unit strides collide when they start in the same
-  // bank.
+  // Word strides of 0 mod 8 hit one bank.
   auto strided = [](const Cursor& c) {
     return c.kind == Cursor::mem && c.stride != 0 && c.stride % 16 == 0;
   };
-  bool collide = run.a.kind == Cursor::mem && run.b.kind == Cursor::mem &&
-                 run.a.stride == run.b.stride && (run.a.address - run.b.address) % 8 == 0;
   if ((timing_.stride_conflicts && (strided(run.a) || strided(run.b))) ||
-      (timing_.bank_conflicts && collide))
+      (timing_.bank_conflicts && banks_meet(run.a, run.b, simd)))
     body *= 2;
   cost += timing_.bulk_setup + body;
   pe.count.elements += done;

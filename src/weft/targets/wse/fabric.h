@@ -166,10 +166,6 @@ class Fabric {
   /// Whether the core may go on at `at` before the other PEs have come so far; `now`: of the visit.
   void book_mode(Pe& pe);
   void mark_work(Pe& pe, Cycle at, Cycle cycles);
-  /// Cycles between two elements of an operation.
-  Cycle work_cycles(const BulkOp& op) const {
-    return op.code == Bulk::fmacs || op.code == Bulk::fmuls ? timing_.fmacs_den : 1;
-  }
   static void rethrow_deferred(Worker& w, std::uint32_t index);
   bool may_go_on(Worker& w, Pe& pe, Cycle now, Cycle at);
   Cycle reach_of(Pe& pe);

@@ -293,7 +293,7 @@ int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next,
       write_cursor(pe, run.dst, v, run.index, run.index, now);
     }
     ++pe.count.elements;
-    if (t == 0) mark_work(pe, at, work_cycles(op));
+    if (t == 0) mark_work(pe, at, 1);
     if (op.src1.kind != Operand::none) pe.count.flops += bulk_info(op.code).scalar ? 2 : 1;
     ++run.done;
     if (!run.endless) --run.left;
@@ -329,7 +329,7 @@ int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next,
     finish(w, pe, run, now, false);
     return 2;
   }
-  if (options_.timed) run.ready = at + work_cycles(op);
+  if (options_.timed) run.ready = at + 1;
   return 1;
 }
 

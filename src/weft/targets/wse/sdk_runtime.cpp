@@ -674,6 +674,7 @@ void SdkRuntime::stop() {
 }
 
 bool SdkRuntime::is_task_done(TaskHandle task) {
+  check_issued(task);
   auto open = [&] {
     for (const auto& t : active_)
       if (t->handle == task) return true;
@@ -697,6 +698,10 @@ void SdkRuntime::task_wait(TaskHandle task) {
     if (t->handle == task) return drive(t.get());
   for (const auto& t : queue_)
     if (t->handle == task) return drive(t.get());
+  check_issued(task);
+}
+
+void SdkRuntime::check_issued(TaskHandle task) const {
   if (task < 1 || task > last_)
     throw Error(ErrorKind::value, "wse.runtime.task", cat("task ", task, " was never issued"));
 }

@@ -147,6 +147,7 @@ class SdkRuntime {
   int quiet_polls_ = 0;
   bool loaded_ = false, running_ = false, stopped_ = false;
   std::string log_;
+  void check_issued(TaskHandle task) const;
   std::vector<std::string> warnings_;
 };
 

@@ -36,14 +36,13 @@ struct Timing {
   int alu = 1, mem = 1, call = 6, div = 50, math = 60, task_op = 2;  // D/E; math is a choice
   int fp_dependent = 2;                                              // P: dependent floating point
   bool stride_conflicts = true;  // D: word strides of 0 mod 8 read one operand at a time
-  bool bank_conflicts = false;   // option: bulk operands in the same bank group take turns
+  bool bank_conflicts = true;    // D: two reads of one bank take turns; P: see bulk.cpp
   int router_depth = 4;          // wavelets per colour and input port
   int stream_latency = 100;      // host stream to the first wavelet
   int command_latency = 200;     // host command to its start on the PEs
   int channel_word = 1;          // D: cycles per word of a copy's channel, as of any link
   std::array<int, 8> in_depth{6, 6, 4, 4, 2, 2, 2, 2};   // D
   std::array<int, 8> out_depth{2, 2, 6, 6, 2, 2, 2, 2};  // D
-  int fmacs_num = 1, fmacs_den = 1;                      // elements per cycle of fmacs, fmuls
 
   static Timing of(Arch arch) {
     Timing t;
@@ -52,7 +51,6 @@ struct Timing {
       t.hop = 2;
       t.in_depth = {8, 8, 4, 4, 4, 4, 4, 4};
       t.out_depth = {8, 8, 8, 8, 8, 8, 8, 8};
-      t.fmacs_den = 2;
       t.stride_conflicts = false;  // the public simulator does not show them there
     }
     return t;

@@ -158,6 +158,19 @@ struct BoundTask {
 /// Where a named object is declared: module in the order of instantiation, file, offset.
 using DeclaredAt = std::array<std::uint32_t, 3>;
 
+/// A fabric descriptor that an operation or a DSR uses, as far as it is known at compile time.
+struct FabricUse {
+  bool output = false;
+  std::uint8_t queue = kNone8, color = kNone8;
+  Pos pos;
+};
+/// A DSR that an operation uses.
+struct DsrUse {
+  T file;
+  int index = 0;
+  Pos pos;
+};
+
 struct ProgramState {
   Program out;
   std::deque<Module> modules;
@@ -171,8 +184,12 @@ struct ProgramState {
   std::vector<std::pair<int, std::pair<Global*, int>>> dsd_bases;
   std::uint32_t data_end = 16;              // address 0 stays free: no object has it
   std::vector<std::uint32_t> section_ends;  // of CompileOptions::sections
-  std::set<int> configured_colors;
+  std::map<int, Pos> configured_colors;
   std::set<std::pair<bool, int>> queues;
+  std::vector<FabricUse> fabric_uses;
+  std::vector<DsrUse> dsr_uses;
+  std::set<std::pair<T, int>> dsrs_loaded;
+  bool changes_queues = false;  // at run time: what the queues hold then is not known here
   std::map<std::string, std::set<std::string>> exported;
   std::map<int, Place> export_places;     // by export id: the function, or the pointer variable
   std::map<const void*, int> export_ids;  // by function or variable
@@ -418,6 +435,20 @@ class Analyzer {
   Completion completion(const Operand& what, Completion::Kind kind, Pos pos);
   /// Warns where an operation of `bytes` wide elements leaves the object of a known descriptor.
   void check_reach(const Operand& op, std::int64_t bytes, Pos pos);
+  // -- check_uses.cpp
+  bool flag_of(const Value& v, Pos pos, std::string_view what);
+  void check_route(const Value& config, const Route& route, Pos pos);
+  void check_destination(const Operand& dst, TypeRef type, bool moves, Pos pos,
+                         std::string_view what);
+  void check_element(const Operand& op, TypeRef type, bool bits, Pos pos, std::string_view what);
+  void check_operands(const BulkInfo& info, const std::vector<Operand>& args,
+                      const std::vector<Node*>& nodes, std::string_view what);
+  void check_lengths(const std::vector<Operand>& args, std::size_t sources,
+                     const std::vector<Node*>& nodes, std::string_view what);
+  void note_fabric_use(const Operand& op, Pos pos);
+  void need_bound_task(TaskSpace space, std::uint16_t id, Pos pos);
+  void check_uses(std::size_t program);
+  void check_local_routes(std::size_t program);
   wse::Operand bulk_operand(Operand op, TypeRef scalar, bool is_dst, Pos pos,
                             std::string_view what);
   Operand bulk(Node* node, TypeRef hint, Bulk code);
@@ -486,6 +517,7 @@ struct LayoutState {
   std::vector<std::uint32_t> tile_program;  // program + 1; 0: none yet
   std::vector<std::uint32_t> tile_routes;   // index in route_sets
   std::vector<RouteSet> route_sets;
+  std::vector<std::set<std::uint32_t>> route_sets_of_program;  // made when first asked for
   std::map<std::string, std::uint32_t> route_set_by_key;
   std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> route_step;
   std::vector<Export> exports;

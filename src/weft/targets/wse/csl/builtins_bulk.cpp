@@ -50,6 +50,7 @@ wse::Operand Analyzer::bulk_operand(Operand op, TypeRef scalar, bool is_dst, Pos
       fail(pos, "wse.csl.dsd.operand", "a fabin_dsd cannot be a destination");
     if (!is_dst && t->kind == T::fabout_dsd)
       fail(pos, "wse.csl.dsd.operand", "a fabout_dsd cannot be a source");
+    note_fabric_use(op, pos);
     return make_operand(wse::Operand::dsd, to_dreg(op, pos));
   }
   if (t && t->kind == T::fifo)
@@ -59,6 +60,7 @@ wse::Operand Analyzer::bulk_operand(Operand op, TypeRef scalar, bool is_dst, Pos
     o.file = file_of(t);
     if (is_dst && o.file == DsrFile::src1)
       fail(pos, "wse.csl.dsr.file", "a dsr_src1 cannot be a destination");
+    program_->dsr_uses.push_back({t->kind, static_cast<int>(op.value.i), pos});
     return o;
   }
   if (is_dst) {
@@ -131,7 +133,7 @@ Operand Analyzer::bulk(Node* node, TypeRef, Bulk code) {
     }
     args.push_back(std::move(v));
   }
-  int scalars = 0;
+  check_operands(info, args, node->list, what);
   check_reach(args[0], bulk_info(code).dst_bytes, node->list[0]->pos);
   for (std::size_t k = 0; k < info.sources; ++k) {
     const bool wide = k == 0 && (code == Bulk::faddhs || code == Bulk::fmachs);
@@ -146,14 +148,16 @@ Operand Analyzer::bulk(Node* node, TypeRef, Bulk code) {
   op.src0 =
       bulk_operand(args[1], (info.name == "faddhs" || info.name == "fmachs") ? types_.f32 : scalar,
                    false, node->list[1]->pos, what);
-  scalars += op.src0.kind == wse::Operand::value;
   if (info.sources > 1) {
     TypeRef second = scalar;
     if (code == Bulk::fscaleh || code == Bulk::fscales || code == Bulk::sll16 ||
         code == Bulk::slr16 || code == Bulk::sar16)
       second = types_.i16;
     op.src1 = bulk_operand(args[2], second, false, node->list[2]->pos, what);
-    scalars += op.src1.kind == wse::Operand::value;
+    if (op.src0.kind == wse::Operand::value && op.src1.kind == wse::Operand::value)
+      fail(pos, "wse.csl.dsd.operand",
+           cat("at most one source of ", what, " is a scalar, and both are"),
+           "compute with + - * / what needs no descriptor");
   }
   if (info.scalar) {
     op.scalar = bulk_operand(args[fixed - 1], scalar, false, node->list[fixed - 1]->pos, what);
@@ -176,13 +180,41 @@ Operand Analyzer::bulk(Node* node, TypeRef, Bulk code) {
     if (!fabric)
       fail(pos, "wse.csl.settings.async", cat("an asynchronous ", what, " needs a fabric operand"));
   }
-  (void)scalars;
   program_->out.bulks.push_back(op);
   std::uint16_t r = new_reg(pos);
   emit(Insn::with_imm(Op::bulk, static_cast<std::uint8_t>(Ty::b1), r,
                       static_cast<std::int32_t>(program_->out.bulks.size() - 1)),
        pos);
   return in_reg(types_.bool_, r);
+}
+
+/// What the types and lengths of an operation's operands say.
+void Analyzer::check_operands(const BulkInfo& info, const std::vector<Operand>& args,
+                              const std::vector<Node*>& nodes, std::string_view what) {
+  const std::string_view n = info.name;
+  TypeRef fp16 = types_.get(static_cast<T>(fp16_kind()));
+  auto type_of = [&](bool real, int bytes) {
+    return bytes == 4 ? (real ? types_.f32 : types_.u32) : real ? fp16 : types_.u16;
+  };
+  const bool real = (n[0] == 'f' && !n.ends_with("xp16")) || n.starts_with("xp");
+  const bool moves = n.starts_with("mov") || n.starts_with("fmov");
+  const bool bits = n == "and16" || n == "or16" || n == "xor16" || n.starts_with("s");
+  TypeRef dst = type_of(real, info.dst_bytes);
+  check_destination(args[0], dst, moves, nodes[0]->pos, what);
+  if (!moves) {
+    check_element(args[0], dst, bits, nodes[0]->pos, what);
+    TypeRef src = type_of(n[0] == 'f', info.src_bytes);
+    for (std::size_t k = 0; k < info.sources; ++k) {
+      const bool scale = k == 1 && n.starts_with("fscale");
+      const bool wide = k == 0 && (n == "faddhs" || n == "fmachs");
+      check_element(args[k + 1],
+                    scale  ? types_.i16
+                    : wide ? types_.f32
+                           : src,
+                    bits, nodes[k + 1]->pos, what);
+    }
+  }
+  check_lengths(args, info.sources, nodes, what);
 }
 
 /// Drops the data wavelets of a fabin_dsd until a control wavelet comes.
@@ -291,6 +323,7 @@ Operand Analyzer::bi_map(Node* node, TypeRef) {
       sources[k].temp = false;
       in.operand = make_operand(wse::Operand::pointer, to_reg(sources[k], pos));
     } else if (stream) {
+      check_element(sources[k], t, false, at, "@map");
       in.operand = bulk_operand(sources[k], t, false, at, "@map");
     } else {
       sig.args[k].temp = false;
@@ -302,7 +335,10 @@ Operand Analyzer::bi_map(Node* node, TypeRef) {
     if (!result->is_scalar())
       fail(pos, "wse.csl.map.parameter", cat("@map cannot store a result of type ", text(result)));
     op.out_ty = bytecode_type(result);
-    op.out = bulk_operand(arg(node, 1 + inputs), result, true, node->list[1 + inputs]->pos, "@map");
+    Operand out = arg(node, 1 + inputs);
+    check_destination(out, result, false, node->list[1 + inputs]->pos, "@map");
+    check_element(out, result, false, node->list[1 + inputs]->pos, "@map");
+    op.out = bulk_operand(std::move(out), result, true, node->list[1 + inputs]->pos, "@map");
   }
   if (node->list.size() > wanted)
     parse_settings(arg(node, wanted), op.settings, nullptr, node->list[wanted]->pos);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Built-ins about descriptors, DSRs and FIFOs, and the DSD operations.
 #include <algorithm>
+#include <span>
 
 #include "weft/targets/wse/csl/depth.h"
 
@@ -162,7 +163,29 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
   bool has_base = false, has_extent = false, has_stride = false;
   std::vector<Int128> extents, delta_strides;
   auto set_flag = [&](const Operand& v, std::uint8_t flag) {
-    if (need_known(v, pos, "a descriptor's property").i != 0) d.flags |= flag;
+    if (flag_of(need_known(v, pos, "a descriptor's property"), pos, "a descriptor's property"))
+      d.flags |= flag;
+  };
+  // .{ .simd_32 = true }: each name sets a flag.
+  auto set_flags = [&](const Operand& v, const std::string& property,
+                       std::span<const std::pair<std::string_view, std::uint8_t>> names) {
+    Value mode = need_known(v, pos, property);
+    std::vector<std::string> legal;
+    for (const auto& [n, flag] : names) legal.emplace_back(n);
+    if (mode.type->kind != T::struct_)
+      fail(pos, "wse.csl.type.mismatch",
+           cat(property, " is a struct such as .{ .", legal[0], " = true }, found ",
+               text(mode.type)));
+    for (std::size_t k = 0; k < mode.type->fields.size(); ++k) {
+      const std::string& f = name(mode.type->fields[k].name);
+      auto known_name =
+          std::find_if(names.begin(), names.end(), [&](auto& row) { return row.first == f; });
+      if (known_name == names.end())
+        fail(pos, "wse.csl.settings.unknown", cat(property, " has no setting \"", f, "\""),
+             cat("legal are ", join(legal)));
+      if (flag_of(aggregate(mode).at(static_cast<std::int64_t>(k)), pos, f))
+        d.flags |= known_name->second;
+    }
   };
   auto integers = [&](const Operand& v, std::string_view what) {
     std::vector<Int128> out;
@@ -258,19 +281,13 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
     } else if (f == "control_transform" && !memory) {
       set_flag(v, Dsd::kControlTransform);
     } else if (f == "simd_mode" && !memory) {
-      Value mode = need_known(v, pos, "simd_mode");
-      if (const Value* on = field_of(mode, "simd_32"))
-        if (on->i) d.flags |= Dsd::kSimd32;
-      if (const Value* on = field_of(mode, "simd_32_or_64"))
-        if (on->i) d.flags |= Dsd::kSimd32;
-      if (const Value* on = field_of(mode, "simd_64"))
-        if (on->i) d.flags |= Dsd::kSimd32;
+      static constexpr std::pair<std::string_view, std::uint8_t> kModes[] = {
+          {"simd_32", Dsd::kSimd32}, {"simd_32_or_64", Dsd::kSimd32}, {"simd_64", Dsd::kSimd32}};
+      set_flags(v, f, kModes);
     } else if (f == "zero" && kind == T::fabout_dsd) {
-      Value zero = need_known(v, pos, "zero");
-      if (const Value* on = field_of(zero, "first_source"))
-        if (on->i) d.flags |= Dsd::kZeroFirst;
-      if (const Value* on = field_of(zero, "second_source"))
-        if (on->i) d.flags |= Dsd::kZeroSecond;
+      static constexpr std::pair<std::string_view, std::uint8_t> kZeros[] = {
+          {"first_source", Dsd::kZeroFirst}, {"second_source", Dsd::kZeroSecond}};
+      set_flags(v, f, kZeros);
     } else if (f == "priority" && !memory) {
       d.priority = static_cast<std::uint8_t>(priority_from(need_known(v, pos, "a priority"), pos));
     } else {
@@ -550,10 +567,13 @@ void Analyzer::parse_settings(const Operand& config, OpSettings& s, std::uint16_
              "an operation has one of .activate and .unblock, not both");
       s.done = completion(v, f == "activate" ? Completion::activate : Completion::unblock, pos);
     } else if (f == "on_control") {
+      if (!v.type || v.type->kind != T::struct_)
+        fail(pos, "wse.csl.type.mismatch",
+             cat("on_control is a struct such as .{ .terminate = true }, found ", text(v.type)));
       for (std::size_t j = 0; j < v.type->fields.size(); ++j) {
         const std::string& g = name(v.type->fields[j].name);
         Operand w = part(v, j, pos);
-        if (g == "terminate") s.terminate_on_control = need_known(w, pos, g).i != 0;
+        if (g == "terminate") s.terminate_on_control = flag_of(need_known(w, pos, g), pos, g);
         else if (g == "activate") s.on_control = completion(w, Completion::activate, pos);
         else if (g == "unblock") s.on_control = completion(w, Completion::unblock, pos);
         else
@@ -637,6 +657,8 @@ Operand Analyzer::load_to_dsr(Node* node, std::size_t at) {
     fail(node->pos, "wse.csl.dsr.file", "a fabin_dsd cannot be loaded into a dsr_dest");
   if (d.type->kind == T::fabout_dsd && dsr.type->kind != T::dsr_dest)
     fail(node->pos, "wse.csl.dsr.file", "a fabout_dsd can be loaded into a dsr_dest only");
+  note_fabric_use(d, node->list[at]->pos);
+  program_->dsrs_loaded.insert({dsr.type->kind, static_cast<int>(dsr.i)});
   DsrLoad load;
   load.file = dsr.type->kind == T::dsr_dest   ? DsrFile::dest
               : dsr.type->kind == T::dsr_src0 ? DsrFile::src0

@@ -32,6 +32,10 @@ Operand Analyzer::bi_set_rectangle(Node* node, TypeRef) {
              " PEs is not possible; each side is 1..2000"));
   }
   if (options_.fabric_width > 0 && options_.fabric_height > 0) {
+    if (options_.memcpy && (options_.offset_x < 4 || options_.offset_y < 1))
+      fail(node->pos, "wse.csl.layout.fabric",
+           cat("with --memcpy the rectangle begins at 4,1 or further on, and --fabric-offsets is ",
+               options_.offset_x, ",", options_.offset_y));
     // Infrastructure columns: 3 to the west (inside the offset) and 2 to the east with memcpy, and
     // the halo.
     int east = options_.memcpy ? 3 : 0, south = options_.memcpy ? 1 : 0;
@@ -163,7 +167,7 @@ Operand Analyzer::bi_set_local_color_config(Node* node, TypeRef) {
   route.color = static_cast<std::uint8_t>(color_of(c, node->list[0]->pos));
   warn_reserved(node->pos, "color", route.color, {21, 22, 23});
   route_from(config, route.route, route.color, node->pos);
-  if (!program_->configured_colors.insert(route.color).second) {
+  if (!program_->configured_colors.emplace(route.color, node->pos).second) {
     fail(node->pos, "wse.csl.route.twice", cat("color ", route.color, " is configured twice"));
   }
   program_->out.routes.push_back(route);

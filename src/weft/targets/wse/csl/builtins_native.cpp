@@ -243,6 +243,8 @@ Operand Analyzer::bi_weft_config(Node* node, TypeRef) {
     return void_operand();
   }
   need_runtime(node->pos, n);
+  if (which == ConfigFn::set_queue_color || which == ConfigFn::queue_bits)
+    program_->changes_queues = true;
   std::vector<Operand> args;
   for (std::size_t k = 1; k < node->list.size(); ++k) {
     Operand v = arg(node, k);

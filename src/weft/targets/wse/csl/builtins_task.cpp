@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Built-ins about colors, queues and tasks.
+#include <span>
+
 #include "weft/targets/wse/csl/depth.h"
 
 namespace weft::wse::csl {
@@ -115,6 +117,10 @@ Operand Analyzer::bind_task(Node* node, T kind) {
            cat("a task cannot take an argument of type ", text(f.type)));
     binding.args.push_back(bytecode_type(f.type));
     bits += f.type->bits();
+    if (bound.data && f.type->bits() != 16 && f.type->bits() != 32 && f.type->bits() <= 32)
+      fail(pos, "wse.csl.task.arguments",
+           cat("an argument of data task \"", name(d->name), "\" is ", text(f.type),
+               "; a wavelet holds one value of 32 bits or two of 16"));
   }
   if (kind == T::local_task_id && !binding.args.empty()) {
     fail(pos, "wse.csl.task.arguments",
@@ -202,7 +208,10 @@ Operand Analyzer::task_control(Node* node, Op known_op, Op reg_op) {
         program_->out.states.push_back({t.space, t.id, false, false, false});
         state = &program_->out.states.back();
       }
-      if (known_op == Op::activate) state->active = true;
+      if (known_op == Op::activate) {
+        need_bound_task(t.space, t.id, pos);
+        state->active = true;
+      }
       if (known_op == Op::block) state->blocked = true;
       if (known_op == Op::unblock) state->unblocked = true;
     });
@@ -257,11 +266,11 @@ Priority Analyzer::priority_from(const Value& v, Pos pos) {
     fail(pos, "wse.csl.settings.priority",
          "a priority is .{ .high = true }, .{ .medium = true } or .{ .low = true }");
   }
-  Priority p = priority_of(name(v.type->fields[0].name));
+  const std::string& n = name(v.type->fields[0].name);
+  Priority p = priority_of(n);
   if (p == Priority::unset)
-    fail(pos, "wse.csl.settings.priority",
-         cat("there is no priority \"", name(v.type->fields[0].name), "\""));
-  return aggregate(v).at(0).i ? p : Priority::unset;
+    fail(pos, "wse.csl.settings.priority", cat("there is no priority \"", n, "\""));
+  return flag_of(aggregate(v).at(0), pos, n) ? p : Priority::unset;
 }
 
 Operand Analyzer::bi_initialize_queue(Node* node, TypeRef) {
@@ -309,6 +318,12 @@ Operand Analyzer::bi_initialize_queue(Node* node, TypeRef) {
   if (!program_->queues.insert({init.output, init.queue}).second) {
     fail(pos, "wse.csl.queue.twice",
          cat(init.output ? "output" : "input", " queue ", init.queue, " is initialised twice"));
+  }
+  for (const QueueInit& old : program_->out.queues) {
+    if (!init.output && !old.output && old.color == init.color)
+      fail(pos, "wse.csl.queue.shared",
+           cat("input queue ", init.queue, " is given color ", init.color, ", which input queue ",
+               old.queue, " takes already"));
   }
   program_->out.queues.push_back(init);
   return void_operand();
@@ -385,29 +400,41 @@ bool Analyzer::route_from(const Value& config, Route& route, int color, Pos pos)
       fail(pos, "wse.csl.route.config", cat("expected 0..", high, ", found ", to_text(v.i)));
     return static_cast<std::uint16_t>(v.i);
   };
-  auto pop_mode = [&](const Value& v) {
+  /// One of several choices, each with a flag: .{ .always_pop = true }.
+  auto choose = [&](const Value& v, auto& chosen, auto choices, std::string_view what,
+                    std::string_view legal) {
+    std::string before;
     each(
         v,
         [&](const std::string& g, const Value& w) {
-          bool on = w.i != 0;
-          if (g == "no_pop") {
-            if (on) route.pop = PopMode::none;
-          } else if (g == "always_pop") {
-            if (on) route.pop = PopMode::always;
-          } else if (g == "pop_on_advance") {
-            if (on) route.pop = PopMode::on_advance;
-          } else if (g == "pop_on_advance_nop") {
-            if (on) route.pop = PopMode::on_advance_nop;
-          } else return false;
-          return true;
+          for (const auto& [label, choice] : choices) {
+            if (g != label) continue;
+            if (!flag_of(w, pos, g)) return true;
+            if (!before.empty())
+              fail(pos, "wse.csl.route.config",
+                   cat(what, " is both ", before, " and ", g, "; it is one of ", legal));
+            before = g;
+            chosen = choice;
+            return true;
+          }
+          return false;
         },
-        "pop_mode", "no_pop, always_pop, pop_on_advance and pop_on_advance_nop");
+        what, legal);
+  };
+  auto pop_mode = [&](const Value& v) {
+    static constexpr std::pair<std::string_view, PopMode> kModes[] = {
+        {"no_pop", PopMode::none},
+        {"always_pop", PopMode::always},
+        {"pop_on_advance", PopMode::on_advance},
+        {"pop_on_advance_nop", PopMode::on_advance_nop}};
+    choose(v, route.pop, std::span(kModes), "pop_mode",
+           "no_pop, always_pop, pop_on_advance and pop_on_advance_nop");
   };
   auto routes = [&](const std::string& f, const Value& v) {
     if (f == "rx") route.rx = port_set(v, pos, false);
     else if (f == "tx") route.tx = port_set(v, pos, true);
-    else if (f == "color_swap_x") route.swap_x = v.i != 0;
-    else if (f == "color_swap_y") route.swap_y = v.i != 0;
+    else if (f == "color_swap_x") route.swap_x = flag_of(v, pos, f);
+    else if (f == "color_swap_y") route.swap_y = flag_of(v, pos, f);
     else if (f == "pop_mode") pop_mode(v);  // where older programs have it
     else return false;
     return true;
@@ -420,7 +447,7 @@ bool Analyzer::route_from(const Value& config, Route& route, int color, Pos pos)
           [&](const std::string& g, const Value& w) {
             if (g == "rx") p.rx = port_set(w, pos, false), p.valid = true;
             else if (g == "tx") p.tx = port_set(w, pos, true), p.valid = true;
-            else if (g == "invalid") p.valid = w.i == 0 && p.valid;
+            else if (g == "invalid") p.valid = !flag_of(w, pos, g) && p.valid;
             else return false;
             return true;
           },
@@ -432,7 +459,7 @@ bool Analyzer::route_from(const Value& config, Route& route, int color, Pos pos)
     } else if (f == "current_switch_pos") {
       route.current = static_cast<std::uint8_t>(number(v, 3));
     } else if (f == "ring_mode") {
-      route.ring = v.i != 0;
+      route.ring = flag_of(v, pos, f);
     } else if (f == "pop_mode") {
       pop_mode(v);
     } else {
@@ -443,25 +470,17 @@ bool Analyzer::route_from(const Value& config, Route& route, int color, Pos pos)
   auto filter = [&](const std::string& f, const Value& v) {
     Filter& g = route.filter;
     if (f == "kind") {
-      each(
-          v,
-          [&](const std::string& h, const Value& w) {
-            bool on = w.i != 0;
-            if (h == "range") {
-              if (on) g.kind = Filter::range;
-            } else if (h == "counter") {
-              if (on) g.kind = Filter::counter;
-            } else if (h == "sparse_counter") {
-              if (on) g.kind = Filter::sparse_counter;
-            } else return false;
-            return true;
-          },
-          "filter kind", "range, counter and sparse_counter");
+      static constexpr std::pair<std::string_view, Filter::Kind> kKinds[] = {
+          {"range", Filter::range},
+          {"counter", Filter::counter},
+          {"sparse_counter", Filter::sparse_counter}};
+      choose(v, g.kind, std::span(kKinds), "the kind of a filter",
+             "range, counter and sparse_counter");
     } else if (f == "min_idx") g.min_index = number(v, 0xffff);
     else if (f == "max_idx") g.max_index = number(v, 0xffff);
-    else if (f == "count_data") g.count_data = v.i != 0;
-    else if (f == "count_control") g.count_control = v.i != 0;
-    else if (f == "filter_control") g.filter_control = v.i != 0;
+    else if (f == "count_data") g.count_data = flag_of(v, pos, f);
+    else if (f == "count_control") g.count_control = flag_of(v, pos, f);
+    else if (f == "filter_control") g.filter_control = flag_of(v, pos, f);
     else if (f == "init_counter") g.init_counter = number(v, 0xffff);
     else if (f == "limit1") g.limit1 = number(v, 0xffff);
     else if (f == "limit2") g.limit2 = number(v, 0xffff);
@@ -479,11 +498,12 @@ bool Analyzer::route_from(const Value& config, Route& route, int color, Pos pos)
           each(v, filter, "filter",
                "kind, min_idx, max_idx, count_data, count_control, init_counter, limit1, limit2, "
                "max_counter and filter_control");
-        else if (f == "teardown") route.teardown = v.i != 0;
+        else if (f == "teardown") route.teardown = flag_of(v, pos, f);
         else return false;
         return true;
       },
       "a color's configuration", "routes, switches, filter and teardown");
+  check_route(config, route, pos);
   if (options_.arch == Arch::wse3) {
     bool any = route.positions[0].valid || route.positions[1].valid || route.positions[2].valid;
     bool legal = color <= 9 || color == 12 || color == 13 || color == 16 || color == 17 ||
@@ -493,8 +513,11 @@ bool Analyzer::route_from(const Value& config, Route& route, int color, Pos pos)
            cat("on WSE-3 color ", color,
                " has no switches; legal are 0..9, 12, 13, 16, 17, 20 and 21"));
     auto several = [](std::uint8_t bits) { return (bits & (bits - 1)) != 0; };
-    if (several(route.rx))
-      fail(pos, "wse.csl.route.receive", "on WSE-3 a color receives from exactly one direction");
+    bool wide = several(route.rx);
+    for (const SwitchPosition& p : route.positions) wide = wide || (p.valid && several(p.rx));
+    if (wide)
+      fail(pos, "wse.csl.route.receive",
+           "on WSE-3 a color receives from exactly one direction, in each switch position");
   }
   return true;
 }

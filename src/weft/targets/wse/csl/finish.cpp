@@ -86,6 +86,7 @@ void Analyzer::compile_once(std::size_t index) {
       checked = true;
       compile_pending();
     }
+    check_uses(index);
     if (diagnostics_.error_count() > errors || program_->broken) {
       program_->broken = true;
       return;

@@ -200,10 +200,9 @@ Operand Analyzer::arithmetic(Pos pos, Tok op, Operand a, Operand b2) {
     TypeRef peer = peer_type(pos, a, b2);
     a = coerce(std::move(a), peer, pos);
     b2 = coerce(std::move(b2), peer, pos);
-    bool ok = is_comparison(op)    ? true
-              : is_bitwise(op)     ? (peer->is_any_int() || peer->kind == T::bool_)
-              : op == Tok::percent ? peer->is_number()
-                                   : peer->is_number();
+    bool ok = is_comparison(op) ? true
+              : is_bitwise(op)  ? (peer->is_any_int() || peer->kind == T::bool_)
+                                : peer->is_number();
     if (is_comparison(op) && op != Tok::eq && op != Tok::ne) ok = peer->is_number();
     if (!ok)
       fail(pos, "wse.csl.type.operator",
@@ -217,6 +216,9 @@ Operand Analyzer::arithmetic(Pos pos, Tok op, Operand a, Operand b2) {
       }
       return known_operand(fold(pos, op, a.value, b2.value));
     }
+    if ((op == Tok::slash || op == Tok::percent) && peer->is_any_int() && b2.is_known() &&
+        b2.value.i == 0)
+      fail(pos, "wse.csl.comptime.division", "division by zero");
   }
   if (known()) {
     need_known(a, pos, "the left operand");

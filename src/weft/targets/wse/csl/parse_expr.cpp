@@ -293,7 +293,10 @@ Node* Parser::primary() {
       advance();
       expect(Tok::l_paren, "before the parameter types");
       while (kind() != Tok::r_paren) {
-        n->list.push_back(type());
+        Node* parameter = type();
+        // The parameter may have a name, which says nothing to the type: fn(n: i16)void.
+        if (parameter->kind == Kind::ident && accept(Tok::colon)) parameter = type();
+        n->list.push_back(parameter);
         if (!accept(Tok::comma)) break;
       }
       expect(Tok::r_paren, "after the parameter types");
