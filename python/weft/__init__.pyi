@@ -1886,8 +1886,6 @@ class Tensor:
         """As ndim."""
     def nelement(self) -> Any:
         """As size."""
-    def register_hook(self, hook: Any) -> Any:
-        """Calls hook(gradient) when a backward pass has finished the gradient of this value; what it returns, unless None, takes its place."""
     @property
     def at(self) -> Any:
         """x.at[index].set(values), add, subtract, multiply, divide, power, min, max, apply, get: a copy with other elements, as in JAX."""
