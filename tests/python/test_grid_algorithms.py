@@ -441,3 +441,12 @@ def test_equal_runs_give_equal_sums_where_asked():
             np.testing.assert_array_equal(weft.scatter(x, i, v, accumulate=True).numpy(), first)
     finally:
         weft.use_deterministic(False)
+
+
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1), (2,), (0, 2)])
+@pytest.mark.parametrize("dtype", ["float32", "int16", "float64"])
+def test_turned_and_reversed_copies(axes, dtype):
+    rng = np.random.default_rng(2)
+    x = rng.integers(-99, 99, (3, 170, 190)).astype(dtype)
+    turned = weft.flip(weft.permute_dims(device(x), (0, 2, 1)), axis=axes)
+    same(turned.copy(), np.flip(x.transpose(0, 2, 1), axes))

@@ -5,6 +5,7 @@
 
 #include "weft/array/collapse.h"
 #include "weft/array/nest.h"
+#include "weft/array/ops.h"
 #include "weft/base/integers.h"
 #include "weft/devices/kernel.h"
 #include "weft/operators/transpose.h"
@@ -50,6 +51,27 @@ void grid_transpose(const NDArray& out, const NDArray& x) {
   });
 }
 
+namespace {
+/// Of a source that runs backwards: turned first as it lies in memory, then reversed along dst.
+bool turned_copy(const NDArray& dst, const NDArray& src) {
+  std::vector<int> backwards;
+  Dims steps = src.strides();
+  std::int64_t offset = src.offset();
+  if (!(src.shape() == dst.shape())) return false;
+  for (int i = 0; i < src.ndim(); ++i) {
+    if (steps[i] >= 0) continue;
+    backwards.push_back(i);
+    offset += steps[i] * (src.shape()[i] - 1);
+    steps[i] = -steps[i];
+  }
+  if (backwards.empty()) return false;
+  const NDArray turned = NDArray::empty(dst.device(), dst.elem(), dst.shape());
+  if (!transpose_copy(turned, src.as_strided(src.shape(), steps, offset))) return false;
+  assign(dst, turned.flip(backwards));
+  return true;
+}
+}  // namespace
+
 bool transpose_copy(const NDArray& dst, const NDArray& src) {
   constexpr std::int64_t kSmall = 1 << 16, kNarrow = 8;
   const std::int64_t bytes = elem_bytes(src.elem());
@@ -65,7 +87,7 @@ bool transpose_copy(const NDArray& dst, const NDArray& src) {
   for (int i = 0; i < rank; ++i) {
     if (steps[0][i] == 1) to = i;
     if (steps[1][i] == 1) from = i;
-    if (steps[0][i] < 1 || steps[1][i] < 1) return false;
+    if (steps[0][i] < 1 || steps[1][i] < 1) return turned_copy(dst, src);
   }
   if (to < 0 || from < 0 || to == from || shape[to] < kNarrow || shape[from] < kNarrow)
     return false;
