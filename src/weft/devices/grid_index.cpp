@@ -71,7 +71,7 @@ class Flags {
   NDArray array_;
 };
 
-std::int64_t number_at(const NDArray& scalar) {
+std::int64_t lone_number(const NDArray& scalar) {
   std::int64_t v = 0;
   scalar.astype(Elem::int64).read_element(0, &v);
   return v;
@@ -119,8 +119,8 @@ class Tuples {
     return [at = at, shape = x_.shape(), what = describe(x_)] {
       for (std::size_t k = 0; k < at.size(); ++k) {
         const std::int64_t n = shape[static_cast<int>(k)];
-        const std::int64_t low = number_at(reduce(ReduceOp::min, at[k])),
-                           high = number_at(reduce(ReduceOp::max, at[k]));
+        const std::int64_t low = lone_number(reduce(ReduceOp::min, at[k])),
+                           high = lone_number(reduce(ReduceOp::max, at[k]));
         if (low >= -n && high < n) continue;
         throw Error(ErrorKind::index, "array.index.range",
                     cat("index ", low < -n ? low : high, " is outside axis ", k, " of ", what))
@@ -309,8 +309,8 @@ NDArray grid_label_positions(const NDArray& labels, std::int64_t classes, const 
   add_pending(
       out.device(),
       [given, classes, outside] {
-        const std::int64_t low = number_at(reduce(ReduceOp::min, given)),
-                           high = number_at(reduce(ReduceOp::max, given));
+        const std::int64_t low = lone_number(reduce(ReduceOp::min, given)),
+                           high = lone_number(reduce(ReduceOp::max, given));
         if (low < 0 || high >= classes) throw outside;
       },
       given.nbytes());

@@ -9,13 +9,13 @@ namespace weft::operators {
 
 namespace {
 
-constexpr char kAxes[] = "dhw";
+constexpr char kAxisNames[] = "dhw";
 
 /// Text about window `o` of one axis.
 class Axis {
  public:
   Axis(const MeanPoolSpec& spec, int number)
-      : spec_(spec), n_(static_cast<std::size_t>(number)), name_(1, kAxes[number]) {}
+      : spec_(spec), n_(static_cast<std::size_t>(number)), name_(1, kAxisNames[number]) {}
 
   std::string extent() const { return cat("x", name_); }
   std::string windows() const { return cat("o", name_); }
@@ -105,14 +105,14 @@ ir::PrimFunc mean_pool(const MeanPoolSpec& spec) {
   std::array<std::string, 3> counts;
   for (int a = 0; a < 3; ++a) {
     const Axis axis(spec, a);
-    const std::string x(1, kAxes[a]), o = cat("c", x);
+    const std::string x(1, kAxisNames[a]), o = cat("c", x);
     body += cat(indent, "n", x, ": T.{I} = ", axis.count(o), "\n");
     counts[static_cast<std::size_t>(a)] = cat("n", x);
   }
   const std::string mean = divisor(spec, counts);
   for (int a = 0; a < 3; ++a) {
     const Axis axis(spec, a);
-    const std::string x(1, kAxes[a]), o = cat("c", x);
+    const std::string x(1, kAxisNames[a]), o = cat("c", x);
     if (axis.single()) {
       body += cat(indent, "i", x, ": T.{I} = ", o, "\n");
       continue;
@@ -134,7 +134,7 @@ ir::PrimFunc mean_pool_spread(const MeanPoolSpec& spec) {
   std::array<std::string, 3> counts;
   for (int a = 0; a < 3; ++a) {
     const Axis axis(spec, a);
-    const std::string x(1, kAxes[a]), i = cat("c", x), o = cat("w", x);
+    const std::string x(1, kAxisNames[a]), i = cat("c", x), o = cat("w", x);
     counts[static_cast<std::size_t>(a)] = cat("n", x);
     if (axis.single()) {
       body += cat(indent, o, ": T.{I} = ", i, "\n");
