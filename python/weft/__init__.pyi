@@ -3277,7 +3277,7 @@ def triu(x: _ArrayLike, /, k: int = 0) -> NDArray:
     """The upper triangle; zeros below diagonal k."""
 def unstack(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = 0) -> tuple[NDArray, ...]:
     """The slices along an axis, as a tuple; of an array views."""
-def einsum(spec: str, *operands: _ArrayLike | Tensor, optimize: Any = True) -> NDArray:
+def einsum(spec: str, *operands: _ArrayLike | Tensor, optimize: Any = False) -> NDArray:
     """Sum of products by letters: "ij,jk->ik"; "..." broadcasts. NumPy's other form is understood, einsum(a, [0, 1], b, [1, 2], [0, 2])."""
 @overload
 def layer_norm(x: Tensor, scale: _ArrayLike | Tensor | None, shift: _ArrayLike | Tensor | None, /, *, eps: float = 1e-05) -> Tensor:

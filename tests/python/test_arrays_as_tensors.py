@@ -112,7 +112,7 @@ ARGUMENTS = {
     "movedim": (0, 1), "roll": (1,), "index_select": (1, weft.asarray([2, 0])), "gather": (0, POSITIONS), "topk": (2,), "swapdims": (0, 1),
     "index_fill": (1, weft.asarray([2, 0]), 5.0), "scatter_add": (0, POSITIONS, ONES), "scatter": (0, POSITIONS, ONES), "tile": (2, 1),
     "index_add": (1, weft.asarray([2, 0]), draw(6, 2)), "take_along_dim": (POSITIONS, 0), "repeat_interleave": (2,), "kthvalue": (2,),
-    "bincount": None, "quantile": (0.3,), "cross": (ONES[:, :3],), "logical_and": None, "logical_or": None, "logical_xor": None,
+    "bincount": None, "register_hook": None, "quantile": (0.3,), "cross": (ONES[:, :3],), "logical_and": None, "logical_or": None, "logical_xor": None,
     "to": None, "cuda": None, "type": (weft.float64,), "new_full": ((2,), 3.0), "new_tensor": ([1.0],), "new_zeros": (2,), "new_ones": (2,),
     "new_empty": None, "bernoulli": None, "cumprod": (1,), "logcumsumexp": (1,), "swapaxes": (0, 1),
 }  # fmt: skip

@@ -276,11 +276,11 @@ def test_every_wait_and_signal_is_needed_by_persistent_blocks():
     assert first & skips == set()
 
 
-def test_columns_beyond_a_swizzled_row_are_refused():
+def test_columns_between_eights_are_refused():
     text = _core._attention_tiles("forward", "bfloat16", 128, 128).replace(
-        ", 128, 0, 1, 1)", ", 80, 0, 1, 1)"
+        ", 128, 0, 1, 1)", ", 84, 0, 1, 1)"
     )
-    with pytest.raises(weft.Error, match="80 columns") as e:
+    with pytest.raises(weft.Error, match="84 columns") as e:
         weft.build(_core.parse_func(text), target="cuda:arch=sm_90")
     assert e.value.code == "cuda.instruction.form"
 

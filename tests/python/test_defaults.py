@@ -36,6 +36,8 @@ EXCEPTIONS = {
     ("numpy", "eye", "dtype"): "None stands for float32 here",
     ("numpy", "tri", "dtype"): "None stands for float32 here",
     ("numpy", "indices", "dtype"): "None stands for int64",
+    ("numpy", "quantile", "interpolation"): "PyTorch's default, which NumPy's method= replaces",
+    ("numpy", "quantile", "method"): "None stands for interpolation=",
 }  # fmt: skip
 
 

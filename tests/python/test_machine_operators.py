@@ -144,7 +144,7 @@ OTHERS = set(
     set_threads stop_gradient target_limits tree_map tune use use_deterministic value_and_grad vjp vmap zeros""".split()
 )
 REFUSALS = re.compile(
-    r"(qpu|vta|wse)\.(accepts|lower)\.|target\.dtype|stages\.|array\.\w+\.(kernel|device)"
+    r"(qpu|vta|wse)\.(accepts|lower)\.|target\.dtype|stages\.|array\.\w+\.(kernel|device)|array\.searchsorted\.dtype"
 )
 
 

@@ -88,7 +88,7 @@ def test_methods_of_tensors(name, dtype):
     x = values(dtype)
     for axis in (None, 0, 1):
         want = outcome(getattr(weft, name), weft.asarray(x), axis=axis)
-        got = outcome(getattr(weft.Tensor(weft.asarray(x), requires_grad=False), name), axis)
+        got = outcome(getattr(weft.Tensor(weft.asarray(x), requires_grad=False), name), axis=axis)
         least = 4 * float(np.finfo(dtype).smallest_subnormal) if dtype[0] == "f" else 0
         np.testing.assert_allclose(got, want, 2e-3 if dtype == "float16" else 1e-6, least)
 

@@ -120,11 +120,9 @@ def searchsorted(x1, x2, /, *, side="left", sorter=None):
 @_direct(_core._direct_sort)
 def sort(x, /, *, axis=-1, descending=False, stable=True, kind=None):
     """A sorted copy; NaN last. Every sort is stable: `kind` is NumPy's choice of a method, which changes nothing."""
-    if _is_tensor(x):
-        return _core._sort_tensor(x, axis, descending)
-    x = _array(x)
+    x = x if _is_tensor(x) else _array(x)
     x, axis = (reshape(x, (-1,)), 0) if axis is None else (x, axis)
-    return _core._sort(x, axis, descending)
+    return (_core._sort_tensor if _is_tensor(x) else _core._sort)(x, axis, descending)
 
 
 @_direct(_core._direct_argsort)

@@ -76,7 +76,7 @@ def vecdot(x1, x2, /, *, axis=-1):
     return squeeze(product, (-2, -1))
 
 
-def einsum(spec, *operands, optimize=True):
+def einsum(spec, *operands, optimize=False):
     """Sum of products by letters: "ij,jk->ik"; "..." broadcasts. NumPy's other form is understood, einsum(a, [0, 1], b, [1, 2], [0, 2]).
 
     Products are always taken in a cheap order: NumPy's `optimize` changes nothing.

@@ -51,11 +51,11 @@ def embedding_bag(index, weight, offsets=None, mode="mean"):
         )
     rows = embedding(weight, index)
     if offsets is None:
-        return getattr(rows, mode)(1)
+        return getattr(rows, mode)(axis=1)
     starts = weft.asarray(getattr(offsets, "data", offsets)).tolist()
     out = []
     for start, end in zip(starts, [*starts[1:], index.shape[0]]):
-        out.append(getattr(rows[start:end], mode)(0) if end > start else weight[0] * 0.0)
+        out.append(getattr(rows[start:end], mode)(axis=0) if end > start else weight[0] * 0.0)
     return weft.stack(out)
 
 

@@ -224,6 +224,11 @@ class Sorter {
     std::sort(items, items + n);
     return true;
   }
+  /// The same, with or without the library.
+  static bool sort_run(std::uint64_t* items, std::int64_t n) {
+    if (!sort_items(items, n)) std::sort(items, items + n);
+    return true;
+  }
   /// Keys of 8 bytes by their upper halves with positions, runs of equal ones by the lower halves.
   bool places_by_halves(const T* row, std::int64_t* out) {
     if constexpr (sizeof(T) != 8) {
@@ -249,7 +254,7 @@ class Sorter {
       } else if (!sort_items(items, n_)) {
         return false;
       }
-      if (!whole) order_equal_uppers(key, n_, items + (sorted - items), sort_items);
+      if (!whole) order_equal_uppers(key, n_, items + (sorted - items), sort_run);
       place<ItemPlacesFn>(SortKernel::item_places)(sorted, out, n_);
       return true;
     }
