@@ -72,6 +72,20 @@ def exact():
         part.allow_tf32 = value
 
 
+@pytest.fixture
+def made(monkeypatch):
+    """The programs that become graphs."""
+    found = []
+
+    class Noted(_graphs.Graphed):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            found.append(self)
+
+    monkeypatch.setattr(_graphs, "Graphed", Noted)
+    return found
+
+
 def call(model, f, x, at):
     torch.manual_seed(3)
     if not model.training:
@@ -101,17 +115,9 @@ def test_as_eager(case, exact, training, options, mode):
 
 
 @pytest.mark.parametrize("training", [False, True])
-def test_graphs_are_recorded_and_replayed(case, exact, monkeypatch, training):
+def test_graphs_are_recorded_and_replayed(case, exact, made, training):
     """Nothing here is a reason to run without a graph."""
     model, x = case[0].train(training), case[1]
-    made = []
-
-    class Noted(_graphs.Graphed):
-        def __init__(self, *args, **kwargs):
-            super().__init__(*args, **kwargs)
-            made.append(self)
-
-    monkeypatch.setattr(_graphs, "Graphed", Noted)
     f = torch.compile(model, backend="weft", mode="reduce-overhead")
     at = torch.tensor([2], device="cuda")
     for _ in range(5):
@@ -121,17 +127,9 @@ def test_graphs_are_recorded_and_replayed(case, exact, monkeypatch, training):
         assert not program.reason and program.graphs, (program.reason, program.calls)
 
 
-def test_calls_that_the_host_bounds_become_graphs(case, exact, monkeypatch):
+def test_calls_that_the_host_bounds_become_graphs(case, exact, made, monkeypatch):
     model, x = case[0].eval(), case[1]
     monkeypatch.setattr(_graphs, "_HOST_SHARE", 0.0)  # whatever the machine is busy with
-    made = []
-
-    class Noted(_graphs.Graphed):
-        def __init__(self, *args, **kwargs):
-            super().__init__(*args, **kwargs)
-            made.append(self)
-
-    monkeypatch.setattr(_graphs, "Graphed", Noted)
     f = torch.compile(model, backend="weft")
     at = torch.tensor([2], device="cuda")
     want = call(model, model, x, at)
