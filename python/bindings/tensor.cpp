@@ -85,16 +85,19 @@ nb::object extreme_along(bool largest, const Tensor& t, nb::handle dim, bool kee
   Tensor values = largest ? max(t, axes, keepdim) : min(t, axes, keepdim);
   if (axes.axes.size() != 1) return nb::cast(std::move(values));
   NDArray at = arg_reduce(largest, t.data(), static_cast<int>(axes.axes[0]), keepdim);
-  return nb::module_::import_("weft._methods.statistics")
-      .attr("values_and_positions")(values, Tensor(std::move(at), false));
+  // Kept for the process: looking a module up takes longer than a small reduction.
+  static const auto& pair = *new nb::object(
+      nb::module_::import_("weft._methods.statistics").attr("values_and_positions"));
+  return pair(values, Tensor(std::move(at), false));
 }
 
 /// The same for an axis by position: inside weft.grad and its kin, where arrays are tensors for a
 /// while, the values alone, as of arrays.
 nb::object extreme_at(bool largest, const Tensor& t, nb::handle dim, bool keepdim) {
   const bool number = PyLong_Check(dim.ptr());
-  if (number &&
-      nb::cast<int>(nb::module_::import_("weft.transforms.reverse").attr("differentiating")()) > 0)
+  static const auto& differentiating =
+      *new nb::object(nb::module_::import_("weft.transforms.reverse").attr("differentiating"));
+  if (number && nb::cast<int>(differentiating()) > 0)
     return nb::cast(largest ? max(t, axes_of(dim), keepdim) : min(t, axes_of(dim), keepdim));
   return extreme_along(largest, t, dim, keepdim);
 }
