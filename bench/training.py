@@ -442,6 +442,9 @@ def main():
         wrong += not worst < 1e-3
         line = f"{name:10s} losses {theirs[0]:.4f} to {theirs[-1]:.4f}, within {worst:.1e}{'' if worst < 1e-3 else ' WRONG'}; first step {first:.2f} s"
         if args.steps:
+            if args.device == "cuda":  # of a step; work that waits for kernels keeps its arrays
+                pair.device.clear_stats()
+                torch.cuda.reset_peak_memory_stats()
             a, b = pair.seconds(args.rounds, args.steps)
             ratios.append(b / a)
             line += f"; then {a * 1e3:.2f} ms, torch {b * 1e3:.2f} ms, ratio {b / a:.3f}"

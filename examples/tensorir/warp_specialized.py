@@ -51,13 +51,16 @@ def schedule(
     group_rows=16,
     step=64,
     cluster=1,
+    promote=0,
     **options,
 ):
     """The schedule: tiles of `rows` (64, 128 or 192) by `columns`, a ring of `stages` slots of `step` terms of the sum: 64 of
     16-bit operands, 128 of float8 ones.
 
     blocks: stay on the card and take one tile after another; 0: a block for each tile. group_rows: rows of tiles that
-    follow one another. cluster: blocks that share the tiles of B. More options are those of weft.Schedule."""
+    follow one another. cluster: blocks that share the tiles of B. promote: steps that tile instructions, which cut off
+    what a sum does not hold, add up before their sum is added to the tile's, rounded to nearest; 0: all. More options
+    are those of weft.Schedule."""
     s = weft.Schedule(f, **options)
     C, D = s.get_block("C"), s.get_block("D")
     a, b = (s.cache_read(C, operand, "shared") for operand in (0, 1))
@@ -74,5 +77,5 @@ def schedule(
     s.bind(bj, "blockIdx.x")
     s.annotate(ko, "software_pipeline_stage", [0, 0, stages - 1])
     registers = [32, 160] if rows > 128 else [40, 232]
-    s.specialize_warps(ko, blocks, group_rows, registers, cluster)
+    s.specialize_warps(ko, blocks, group_rows, registers, cluster, promote)
     return s

@@ -36,6 +36,17 @@ FORMS = [
     ((136, 72, 136), "TT", "residual", None, dict(rows=64, columns=64, blocks=4, cluster=2)),
     ((264, 96, 72), "NT", None, "float32", dict(rows=64, columns=96, stages=2, cluster=4)),
     ((72, 8, 8), "TN", None, None, dict(rows=64, columns=64, stages=2, blocks=0, cluster=2)),
+    # sums of one, two and three of seven steps, in registers of their own
+    ((136, 72, 448), "NN", "bias", None, dict(columns=80, stages=3, blocks=2, promote=1)),
+    ((72, 200, 440), "TN", None, "float32", dict(columns=192, stages=2, blocks=2, promote=2)),
+    ((200, 56, 440), "NT", "residual", None, dict(rows=192, columns=64, stages=2, promote=3)),
+    (
+        (264, 96, 72),
+        "NT",
+        None,
+        "float32",
+        dict(rows=64, stages=2, cluster=2, columns=96, promote=9),
+    ),
 ]
 
 
@@ -271,12 +282,30 @@ def test_options_are_checked():
         dict(registers=[40, 250]),
         dict(cluster=3),
         dict(blocks=3, cluster=2),
+        dict(promote=-1),
     ):
         refused(
             weft.ScheduleError,
             "schedule.specialize_warps.options",
             lambda given=given: s.specialize_warps(ko, **given),
         )
+
+
+def test_two_sets_of_sums_need_registers():
+    f = ws.product(256, 256, 128)
+    error = refused(
+        weft.ScheduleError,
+        "schedule.specialize_warps.tile",
+        lambda: ws.schedule(f, columns=208, promote=2),
+    )
+    assert "up to 192, which 128 rows with two sets of sums leave registers for" in str(error)
+    added = [
+        line
+        for line in ws.schedule(f, columns=192, promote=2).script().splitlines()
+        if " + added[" in line
+    ]
+    assert added  # by threads, rounded to nearest
+    assert "added" not in ws.schedule(f, columns=192).script()
 
 
 def test_clusters_need_a_loop_of_rows():

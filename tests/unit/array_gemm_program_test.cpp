@@ -10,6 +10,7 @@
 
 #include "weft/base/error.h"
 #include "weft/devices/gemm_program.h"
+#include "weft/devices/pieces.h"
 #include "weft/ir/build.h"
 #include "weft/ir/interpret.h"
 #include "weft/target/backend.h"
@@ -162,6 +163,77 @@ TEST_P(ArrayGemm, compiles) {
     throw;
   }
 }
+
+/// Operands of float32 in pieces: every plane has numbers of its own, of few bits.
+std::int64_t pieces_errors(const GemmProgram& p, std::int64_t m, std::int64_t n, std::int64_t k) {
+  std::mt19937 rng(11);
+  Matrix a(device::kPiecePlanes, p.a_along_m ? k : m, p.a_along_m ? m : k),
+      b(device::kPiecePlanes, p.b_along_n ? k : n, p.b_along_n ? n : k);
+  a.fill(rng, device::kPiecePlanes), b.fill(rng, device::kPiecePlanes);
+  const std::int64_t parts = p.decisions.parts, part = up(up(k, 64), parts);
+  std::vector<float> out(static_cast<std::size_t>(parts * m * n), NAN),
+      bias(static_cast<std::size_t>(n), 0);
+  for (float& v : bias) v = p.bias ? static_cast<float>(rng() % 5) : 0;
+  std::vector<ir::InterpretArg> args;
+  for (Matrix* x : {&a, &b})
+    args.push_back(
+        {x->data.data(), {device::kPiecePlanes, x->rows, x->row}, {x->step, x->pitch, 1}, 0, 0});
+  std::vector<std::int64_t> shape{m, n};
+  if (parts > 1) shape.insert(shape.begin(), parts);
+  args.push_back({out.data(), shape, {}, 0, 0});
+  if (p.bias) args.push_back({bias.data(), {n}, {}, 0, 0});
+  for (std::int64_t v :
+       {m, n / p.unit, k, parts, part, a.step / 8, a.pitch / 8, b.step / 8, b.pitch / 8})
+    args.push_back({nullptr, {}, {}, v, 0});
+  ir::interpret(
+      pass::run_pipeline(find_backend("ref").pipeline(Target::parse("ref")), p.scheduled()), args);
+  std::int64_t wrong = 0;
+  for (std::int64_t i = 0; i < m; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) {
+      float want = bias[static_cast<std::size_t>(j)], got = 0;
+      for (std::int64_t r = 0; r < k; ++r) {
+        for (int pair = 0; pair < rules::kPieceProducts; ++pair) {
+          const int x = device::kPieceOfA[pair], y = device::kPieceOfB[pair];
+          want += widen(p.a_along_m ? a.at(x, r, i) : a.at(x, i, r)) *
+                  widen(p.b_along_n ? b.at(y, r, j) : b.at(y, j, r));
+        }
+      }
+      for (std::int64_t q = 0; q < parts; ++q)
+        got += out[static_cast<std::size_t>((q * m + i) * n + j)];
+      wrong += !(got == want);
+    }
+  }
+  return wrong;
+}
+
+class ArrayGemmPieces : public ::testing::TestWithParam<int> {};
+
+TEST_P(ArrayGemmPieces, multiplies) {
+  const int form = GetParam();
+  GemmProgram p;
+  p.type = p.type_b = dtypes::bfloat16, p.result = dtypes::float32, p.pieces = true;
+  p.a_along_m = form % 2, p.b_along_n = form / 2 % 2;
+  p.bias = form == 1, p.partial = !p.bias;
+  p.unit = form % 3 ? 1 : 2;
+  p.decisions = {form == 3 ? 192 : 64 * (1 + form % 2),
+                 64 + 16 * (form % 3),
+                 2,
+                 form == 2 ? 2 : 1,
+                 form == 4 ? 4 : 3,
+                 form == 4 ? 2 : 1};
+  EXPECT_EQ(pieces_errors(p, 150, p.unit == 1 ? 67 : 70, 200), 0);
+  EXPECT_EQ(pieces_errors(p, 3, p.unit, 1), 0);
+  try {
+    const Ref<runtime::Module> built = build(ir::make_module(p.scheduled()), "cuda:arch=sm_90");
+    (void)built;
+  } catch (const Error& e) {
+    if (e.code() == "cuda.nvrtc.missing" || e.code() == "cuda.compiler.missing")
+      GTEST_SKIP() << e.message();
+    throw;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(forms, ArrayGemmPieces, ::testing::Range(0, 6));
 
 /// Operands of float8 in rows along k, sums scaled and a bias added.
 GemmProgram scaled_program(GemmProgram::Scale a, GemmProgram::Scale b, bool bias, DType result) {

@@ -203,8 +203,13 @@ TEST(ArrayGrid, few_blocks_and_small_ones_take_operands_early) {
   };
   for (auto [m, n, k, early] :
        {Case{1024, 1024, 1024, true}, {4096, 4096, 4096, true}, {100000, 64, 64, false}}) {
-    matmul(NDArray::empty(device, Elem::float32, Dims{m, k}),
-           NDArray::empty(device, Elem::float32, Dims{k, n}));
+    device::Contraction c;
+    c.m = Dims{m}, c.n = Dims{n}, c.k = Dims{k};
+    c.a = {Dims{}, Dims{k}, Dims{1}}, c.b = {Dims{}, Dims{n}, Dims{1}};
+    c.out = {Dims{}, Dims{n}, Dims{1}};
+    device::grid_contract(NDArray::empty(device, Elem::float32, Dims{m, n}),
+                          NDArray::empty(device, Elem::float32, Dims{m, k}),
+                          NDArray::empty(device, Elem::float32, Dims{k, n}), c);
     const std::string& text = paper->last_source;
     EXPECT_EQ(text.find("ra1[") != std::string::npos && text.find("ra1[0] *") != std::string::npos,
               early)
@@ -213,6 +218,21 @@ TEST(ArrayGrid, few_blocks_and_small_ones_take_operands_early) {
     const std::string loop = text.substr(text.find("for (int kt"));
     EXPECT_EQ(loop.find("__syncthreads()"), loop.rfind("__syncthreads()")) << n;
   }
+}
+
+/// Large products of float32 are made of pieces, small ones by threads.
+TEST(ArrayGrid, large_float32_products_go_by_pieces) {
+  NEED_CARD();
+  auto product = [&](std::int64_t m, std::int64_t k, std::int64_t n) {
+    paper->sources.clear();
+    matmul(NDArray::empty(device, Elem::float32, Dims{m, k}),
+           NDArray::empty(device, Elem::float32, Dims{k, n}));
+    return paper->sources.find("weft_tile_multiply_") != std::string::npos;
+  };
+  EXPECT_FALSE(product(256, 256, 256));
+  EXPECT_FALSE(product(4, 8192, 8192));
+  EXPECT_FALSE(product(8192, 16, 8192));
+  EXPECT_TRUE(product(4096, 4096, 4096));
 }
 
 TEST(ArrayGrid, turned_copies_are_exact) {

@@ -33,6 +33,7 @@ class PaperCard : public runtime::Device {
   Ref<runtime::Executable> load(runtime::Binary binary) override {
     ++built;
     last_source = binary.source;
+    sources += binary.source;
     largest = std::max(largest, binary.source.size());
     if (const char* folder = std::getenv("ARRAY_GRID_DUMP"))
       std::ofstream(cat(folder, "/kernel_", built, ".cu")) << binary.source;
@@ -47,6 +48,7 @@ class PaperCard : public runtime::Device {
   }
   int built = 0, launched = 0;
   std::size_t largest = 0;
+  std::string sources;  // of all modules
   std::string last_source;
   std::vector<runtime::KernelArg> last_args;
   std::vector<std::int64_t> last_extents;

@@ -391,12 +391,19 @@ void Analyzer::bind(const Var& var, const Range& range) {
   least.add(to_sum(extent), -1);
   if (divide_by_common_factor(least) || extent->kind == ExprKind::var)
     impl_->at_most_zero.push_back(least);
-  // With x // c iterations from 0 on: c * var <= x - c, so that x is at least c.
+  // 8 (x // c) iterations: x is at least c.
+  if (least.terms.size() == 1 && least.constant == 1 && least.terms[0].coeff == -1 &&
+      least.terms[0].atoms.size() == 1) {
+    const auto* whole = as<BinaryNode>(least.terms[0].atoms[0]);
+    std::int64_t of = 0;
+    if (whole && whole->kind == ExprKind::floordiv && is_const_int(whole->b, &of) && of > 0)
+      fact(whole->b, whole->a);
+  }
+  // With x // c iterations from 0 on: c * var <= x - c.
   const auto* parts = as<BinaryNode>(extent);
   std::int64_t c = 0;
   if (parts && parts->kind == ExprKind::floordiv && is_const_int(parts->b, &c) && c > 0 &&
       is_const_int_value(low, 0)) {
-    fact(parts->b, parts->a);
     fact(var * parts->b, parts->a - parts->b);
   }
 }

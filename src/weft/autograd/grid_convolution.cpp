@@ -8,6 +8,7 @@
 #include "weft/base/integers.h"
 #include "weft/devices/dispatch.h"
 #include "weft/devices/grid.h"
+#include "weft/devices/pieces.h"
 #include "weft/devices/whole.h"
 #include "weft/devices/whole_call.h"
 
@@ -33,6 +34,25 @@ bool is_plain(const NDArray& weight, const Conv& conv) {
   const Dims& n = weight.shape();
   return weight.elem() == Elem::float32 && n[2] == 3 && n[3] == 3 && conv.groups == 1 &&
          conv.stride == Pair{1, 1} && conv.dilation == Pair{1, 1};
+}
+
+/// Windows of one place, which make a convolution a product of matrices.
+bool is_product(const Dims& window, const Conv& conv) {
+  return window[2] == 1 && window[3] == 1 && conv.groups == 1 && conv.padding == Pair{0, 0};
+}
+/// Images [n, c, y, x] as matrices [n, c, y x].
+NDArray as_matrices(const NDArray& x) {
+  const Dims& n = x.shape();
+  return x.contiguous().reshape(Dims{n[0], n[1], n[2] * n[3]});
+}
+/// Windows [o, c, 1, 1] as a matrix for each of `images`.
+NDArray as_matrices(const NDArray& weight, std::int64_t images) {
+  const Dims& n = weight.shape();
+  return weight.reshape(Dims{1, n[0], n[1]}).broadcast_to(Dims{images, n[0], n[1]});
+}
+/// The places that windows of one place name.
+NDArray named(const NDArray& x, const Conv& conv, std::int64_t h, std::int64_t width) {
+  return x.slice(2, 0, h, conv.stride[0]).slice(3, 0, width, conv.stride[1]);
 }
 
 /// Sums over few channels where the device multiplies whole tiles: windows laid out as rows of
@@ -122,6 +142,12 @@ NDArray card_conv2d(const NDArray& x, const NDArray& weight, const Conv& conv, c
   if (out.size() == 0) return out;
   if (weight.size() == 0) return full(x.device(), x.elem(), out.shape(), Scalar(0));
   const device::Windows windows{conv.stride, conv.dilation, conv.padding};
+  if (is_product(n, conv)) {
+    const NDArray from = as_matrices(named(x, conv, w.out[0], w.out[1])),
+                  factor = as_matrices(weight, x.shape()[0]), to = as_matrices(out);
+    if (device::prefers_pieces(to, factor, from) && device::whole_product(to, factor, from))
+      return out;
+  }
   if (lays_out_windows(x, weight, conv)) {
     const NDArray rows = device::window_rows(x, w.kernel, w.out, windows);
     return matmul(weight.reshape(Dims{n[0], rows.shape()[1]}), rows).reshape(out.shape());
@@ -147,6 +173,20 @@ NDArray card_conv2d_input(const NDArray& g, const NDArray& weight, const Conv& c
     device::strip_convolution(out, g, weight.contiguous(), conv.groups,
                               {conv.stride, conv.dilation, conv.padding}, true);
     return out;
+  }
+  if (is_product(weight.shape(), conv)) {
+    const bool all = conv.stride == Pair{1, 1};
+    const NDArray to = all ? out
+                           : NDArray::empty(g.device(), g.elem(),
+                                            Dims{out.shape()[0], channels, w.out[0], w.out[1]});
+    const NDArray from = as_matrices(g), factor = as_matrices(weight, g.shape()[0]).transpose(1, 2),
+                  sums = as_matrices(to);
+    if (device::prefers_pieces(sums, factor, from) && device::whole_product(sums, factor, from)) {
+      if (all) return out;
+      assign(out, full(g.device(), g.elem(), Dims{1}, Scalar(0)).broadcast_to(out.shape()));
+      assign(named(out, conv, w.out[0], w.out[1]), to);
+      return out;
+    }
   }
   if (is_plain(weight, conv) &&
       device::winograd_convolution(out, g, weight, {2 - conv.padding[0], 2 - conv.padding[1]},
@@ -202,6 +242,16 @@ NDArray card_conv2d_weight(const NDArray& g, const NDArray& x, const Dims& shape
       device::strip_weights(out, g, x, groups, {conv.stride, conv.dilation, conv.padding}))
     return out;
   const device::Windows windows{conv.stride, conv.dilation, conv.padding};
+  if (is_product(shape, conv)) {
+    const NDArray from = as_matrices(named(x, conv, w.out[0], w.out[1])).transpose(1, 2),
+                  by = as_matrices(g),
+                  sums = NDArray::empty(x.device(), Elem::float32,
+                                        Dims{g.shape()[0], shape[0], shape[1]});
+    if (device::prefers_pieces(sums, by, from) && device::whole_product(sums, by, from)) {
+      device::add_parts(out, sums);
+      return out;
+    }
+  }
   if (lays_out_windows(x, out, conv)) {
     const NDArray rows = device::window_rows(x, w.kernel, w.out, windows);
     const Dims& n = g.shape();

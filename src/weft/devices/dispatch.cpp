@@ -13,6 +13,7 @@
 #include "weft/devices/grid.h"
 #include "weft/devices/machine.h"
 #include "weft/devices/machine_integers.h"
+#include "weft/devices/pieces.h"
 #include "weft/devices/reduce_program.h"
 #include "weft/devices/transpose.h"
 #include "weft/devices/whole.h"
@@ -387,6 +388,10 @@ NDArray device_linear(const NDArray& a, const NDArray& b, const NDArray& bias) {
     return {};
   NDArray out = NDArray::empty(a.device(), elem, Dims{a.shape()[0], b.shape()[1]});
   const NDArray numbers = bias.contiguous();
+  ProductScales added;
+  added.bias = numbers;
+  if (device::prefers_pieces(out, a, b) && device::whole_product(out, a, b, nullptr, &added))
+    return out;
   device::grid_contract(out, a, b, contraction_of(out, a, b), &numbers);
   return out;
 }
@@ -395,7 +400,9 @@ void device_matmul(const NDArray& out, const NDArray& a, const NDArray& b) {
   if (is_complex(out.elem())) return complex_matmul(out, a, b);
   if (device::grid_of(out.device()).present()) {
     const int r = out.ndim();
-    if (device::prefers_product(out, a, b) && device::whole_product(out, a, b)) return;
+    if ((device::prefers_product(out, a, b) || device::prefers_pieces(out, a, b)) &&
+        device::whole_product(out, a, b))
+      return;
     if (std::min(out.shape()[r - 2], out.shape()[r - 1]) <= kFewColumns &&
         out.elem() != Elem::boolean)
       return few_columns_program(out, a, b);

@@ -8,6 +8,7 @@
 #include "weft/array/ops.h"
 #include "weft/base/integers.h"
 #include "weft/devices/gemm_program.h"
+#include "weft/devices/pieces.h"
 #include "weft/devices/reduce_program.h"
 #include "weft/devices/tile.h"
 #include "weft/devices/whole.h"
@@ -61,25 +62,20 @@ NDArray in_vectors(const NDArray& x) {
 
 /// The operand itself where the copy engine can read it, else a copy of its rows. `only`: the axis
 /// that rows must lie along; -1: any.
-NDArray readable(const NDArray& x, int* inner, int only) {
+Operand readable(const NDArray& x, int only) {
   const int r = x.ndim();
   if (only >= 0) {
     const bool last = only == r - 1;
-    *inner = only;
-    if (rows_fit(x, only, last ? r - 2 : r - 1)) return x;
+    if (rows_fit(x, only, last ? r - 2 : r - 1)) return {x, only};
     const NDArray copy = in_vectors(last ? x : x.transpose(r - 2, r - 1));
-    return last ? copy : copy.transpose(r - 2, r - 1);
+    return {last ? copy : copy.transpose(r - 2, r - 1), only};
   }
-  *inner = r - 1;
-  if (rows_fit(x, r - 1, r - 2)) return x;
-  *inner = r - 2;
-  if (rows_fit(x, r - 2, r - 1)) return x;
-  const bool turned = std::abs(x.strides()[r - 2]) < std::abs(x.strides()[r - 1]) &&
-                      x.shape()[r - 1] > 1 && x.shape()[r - 2] > 1;
-  if (!turned) *inner = r - 1;
+  if (rows_fit(x, r - 1, r - 2)) return {x, r - 1};
+  if (rows_fit(x, r - 2, r - 1)) return {x, r - 2};
+  const bool turned = lies_turned(x);
   // What lies behind a row is outside of the tensor that the copy engine sees.
-  NDArray copy = in_vectors(turned ? x.transpose(r - 2, r - 1) : x);
-  return turned ? copy.transpose(r - 2, r - 1) : copy;
+  const NDArray copy = in_vectors(turned ? x.transpose(r - 2, r - 1) : x);
+  return turned ? Operand{copy.transpose(r - 2, r - 1), r - 2} : Operand{copy, r - 1};
 }
 
 /// Batch axes of both operands, joined where both allow it; outermost first.
@@ -114,11 +110,12 @@ ProgramKey key_of(const GemmProgram& p) {
           {static_cast<int>(elem_of(p.type)), static_cast<int>(elem_of(p.type_b)),
            static_cast<int>(elem_of(p.result)), static_cast<int>(p.scale_a),
            static_cast<int>(p.scale_b), p.bias, p.partial, p.a_along_m, p.b_along_n, p.unit,
-           p.batch_axes, moves, d.rows, d.columns, d.slots, d.parts > 1, d.blocks, d.cluster}};
+           p.batch_axes, moves, p.pieces, d.rows, d.columns, d.slots, d.parts > 1, d.blocks,
+           d.cluster}};
 }
 
 rules::GemmShape shape_of(const NDArray& out, const NDArray& a, const NDArray& b, int inner_a,
-                          int inner_b, std::int64_t batches) {
+                          int inner_b, std::int64_t batches, bool pieces) {
   const int r = out.ndim();
   rules::GemmShape s;
   s.batches = batches, s.m = out.shape()[r - 2], s.n = out.shape()[r - 1], s.k = a.shape()[r - 1];
@@ -127,12 +124,19 @@ rules::GemmShape shape_of(const NDArray& out, const NDArray& a, const NDArray& b
     return x.strides()[inner == r - 1 ? r - 2 : r - 1] * s.bytes;
   };
   s.pitch_a = pitch(a, inner_a), s.pitch_b = pitch(b, inner_b);
-  s.b_along_n = inner_b == r - 1, s.divisible = true;
+  s.b_along_n = inner_b == r - 1, s.divisible = true, s.pieces = pieces;
+  if (pieces) s.column_unit = kPieceColumns;
   return s;
 }
 
-/// Hundreds of candidates are compared: what was chosen for the last shapes is kept.
-rules::GemmDecisions choice_for(const Grid& grid, const rules::GemmShape& shape) {
+/// In vectors of 16 bytes; the stride of an axis of one element is never used, but must be legal.
+std::int64_t step_of(const NDArray& x, int axis) {
+  return x.shape()[axis] == 1 ? 1 : x.strides()[axis] / vector_of(x);
+}
+
+}  // namespace
+
+rules::GemmDecisions gemm_choice(const Grid& grid, const rules::GemmShape& shape) {
   struct Kept {
     const Grid* grid = nullptr;
     rules::GemmShape shape;
@@ -145,13 +149,6 @@ rules::GemmDecisions choice_for(const Grid& grid, const rules::GemmShape& shape)
     k = {&grid, shape, rules::choose_gemm(rules::gemm_machine(grid), shape)};
   return k.choice;
 }
-
-/// In vectors of 16 bytes; the stride of an axis of one element is never used, but must be legal.
-std::int64_t step_of(const NDArray& x, int axis) {
-  return x.shape()[axis] == 1 ? 1 : x.strides()[axis] / vector_of(x);
-}
-
-}  // namespace
 
 bool reads_in_bulk(const NDArray& x) {
   const int r = x.ndim();
@@ -208,29 +205,23 @@ Scale scale_of(NDArray& x, std::int64_t extent) {
   return x.size() == 1 ? Scale::one : Scale::each;
 }
 
-}  // namespace
-
-bool whole_product(const NDArray& out, const NDArray& a_in, const NDArray& b_in,
-                   const rules::GemmDecisions* measured, const ProductScales* scaled) {
-  const bool bytes = is_float8(a_in.elem());
-  if (!(bytes ? has_scaled_product(out.device()) : has_whole_product(out.device(), a_in.elem())))
-    return false;
-  const int r = out.ndim();
-  int inner_a = 0, inner_b = 0;
-  const NDArray a = readable(a_in, &inner_a, bytes ? r - 1 : -1),
-                b = readable(b_in, &inner_b, bytes ? r - 2 : -1);
+bool multiply(const NDArray& out, const Operand& of_a, const Operand& of_b,
+              const rules::GemmDecisions* measured, const ProductScales* scaled) {
+  const NDArray &a = of_a.x, &b = of_b.x;
+  const int r = out.ndim(), inner_a = of_a.inner, inner_b = of_b.inner;
+  const bool pieces = of_a.plane > 0;
   const std::int64_t m = out.shape()[r - 2], n = out.shape()[r - 1], k = a.shape()[r - 1];
   const Batch batch = join(Dims(out.shape().data(), r - 2), a, b);
   const std::int64_t steps = ceil_div(k, 128 / elem_bytes(a.elem()));
   constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 4096;
   if (std::max({m, n, k}) >= kMost || ceil_div(m, 64) * ceil_div(n, 64) * batch.size >= kMost)
     return false;
-  if (batch.shape.size() > GemmProgram::kMostBatchAxes)  // in order, they are one axis
-    return whole_product(out, a_in.contiguous(), b_in.contiguous(), measured, scaled);
+  if (batch.shape.size() > GemmProgram::kMostBatchAxes) return false;
   GemmProgram p;
+  p.pieces = pieces;
   p.decisions = measured ? *measured
-                         : choice_for(grid_of(out.device()),
-                                      shape_of(out, a, b, inner_a, inner_b, batch.size));
+                         : gemm_choice(grid_of(out.device()),
+                                       shape_of(out, a, b, inner_a, inner_b, batch.size, pieces));
   const std::int64_t part = ceil_div(steps, p.decisions.parts), parts = ceil_div(steps, part);
   p.decisions.parts = parts;
   p.type = a.dtype(), p.type_b = b.dtype(), p.result = out.dtype();
@@ -261,6 +252,7 @@ bool whole_product(const NDArray& out, const NDArray& a_in, const NDArray& b_in,
   for (const bool first : {true, false}) {
     const Dims& strides = first ? batch.a : batch.b;
     const bool* moves = first ? p.moves_a : p.moves_b;
+    if (pieces) call.integer((first ? of_a : of_b).plane / vector_of(a));
     for (int i = 0; i < p.batch_axes; ++i)
       if (moves[i]) call.integer(strides[i] / vector_of(first ? a : b));
     const int inner = first ? inner_a : inner_b;
@@ -275,6 +267,71 @@ bool whole_product(const NDArray& out, const NDArray& a_in, const NDArray& b_in,
     add_parts(out, to);
   }
   return true;
+}
+
+/// Pieces take twice the memory of their operand. Where that is much, a part of the rows or of the
+/// sum is in pieces at a time.
+bool multiply_pieces(const NDArray& out, const NDArray& a, const NDArray& b,
+                     const rules::GemmDecisions* measured, const ProductScales* scaled) {
+  constexpr std::int64_t kMost = std::int64_t{3} << 26;  // bytes
+  constexpr std::int64_t kLeastTerms = 2048, kBytes = 2 * kPiecePlanes;
+  const int r = out.ndim();
+  const std::int64_t m = out.shape()[r - 2], n = out.shape()[r - 1], k = a.shape()[r - 1];
+  const std::int64_t of_b = kBytes * n * k;
+  auto part = [](const NDArray& x, int axis, std::int64_t from, std::int64_t count) {
+    return x.slice(axis, from, count, 1);
+  };
+  if (r == 2 && kBytes * m * k + of_b > kMost && !(scaled && scaled->a.defined())) {
+    // Whole rounds of tiles of 128 x 192 on all processors.
+    const std::int64_t round =
+        128 * std::max<std::int64_t>(1, grid_of(out.device()).processors() / ceil_div(n, 192));
+    const std::int64_t rows = (kMost - of_b) / (kBytes * k) / round * round;
+    if (2 * of_b <= kMost && rows > 0 && rows < m) {
+      const Operand whole = pieces_of(b);
+      bool done = true;
+      for (std::int64_t i = 0; i < m; i += rows) {
+        const std::int64_t count = std::min(rows, m - i);
+        done = done && multiply(part(out, 0, i, count), pieces_of(part(a, 0, i, count)), whole,
+                                measured, scaled);
+      }
+      return done;
+    }
+    const std::int64_t terms = std::max(kLeastTerms, kMost / (kBytes * (m + n)) / 64 * 64),
+                       parts = ceil_div(k, terms);
+    if (parts > 1 && 4 * parts * m * n <= kMost && !scaled) {
+      const NDArray sums = NDArray::empty(out.device(), Elem::float32, Dims{parts, m, n});
+      bool done = true;
+      for (std::int64_t i = 0; i < parts; ++i) {
+        const std::int64_t count = std::min(terms, k - i * terms);
+        done = done && multiply(part(sums, 0, i, 1).reshape(Dims{m, n}),
+                                pieces_of(part(a, 1, i * terms, count)),
+                                pieces_of(part(b, 0, i * terms, count)), measured, nullptr);
+      }
+      if (done) add_parts(out, sums);
+      return done;
+    }
+  }
+  return multiply(out, pieces_of(a), pieces_of(b), measured, scaled);
+}
+
+}  // namespace
+
+bool whole_product(const NDArray& out, const NDArray& a, const NDArray& b,
+                   const rules::GemmDecisions* measured, const ProductScales* scaled) {
+  const bool bytes = is_float8(a.elem()), pieces = a.elem() == Elem::float32;
+  if (!(bytes || pieces ? has_scaled_product(out.device())
+                        : has_whole_product(out.device(), a.elem())))
+    return false;
+  const int r = out.ndim();
+  auto with = [&](const NDArray& x, const NDArray& y) {
+    if (pieces) return multiply_pieces(out, x, y, measured, scaled);
+    return multiply(out, readable(x, bytes ? r - 1 : -1), readable(y, bytes ? r - 2 : -1), measured,
+                    scaled);
+  };
+  if (with(a, b)) return true;
+  // In order, batch axes are one.
+  if (r < 5 || (a.is_contiguous() && b.is_contiguous())) return false;
+  return with(a.contiguous(), b.contiguous());
 }
 
 }  // namespace weft::device

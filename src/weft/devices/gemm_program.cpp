@@ -3,6 +3,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/text.h"
+#include "weft/devices/pieces.h"
 #include "weft/ir/build.h"
 #include "weft/ir/regions.h"
 #include "weft/target/host_plan.h"
@@ -87,6 +88,10 @@ class Writer {
   Buffer operand(const std::string& name, DType type, const bool* moves, const Expr& rows,
                  const Expr& row) {
     Exprs shape, strides;
+    if (s_.pieces) {
+      shape.push_back(ir::make_int(kPiecePlanes));
+      strides.push_back(Expr(scalar(name + "_plane")) * ir::make_int(s_.vector()));
+    }
     for (int i = 0; i < s_.batch_axes; ++i) {
       if (!moves[i]) continue;
       shape.push_back(batch_[static_cast<std::size_t>(i)]);
@@ -99,8 +104,9 @@ class Writer {
     out->strides = strides;
     return out;
   }
-  Exprs indices(const bool* moves, const Expr& outer, const Expr& inner) const {
+  Exprs indices(const bool* moves, const Expr& plane, const Expr& outer, const Expr& inner) const {
     Exprs out;
+    if (plane) out.push_back(plane);
     const std::size_t first = iters_.size() - 2 - static_cast<std::size_t>(s_.batch_axes);
     for (int i = 0; i < s_.batch_axes; ++i)
       if (moves[i]) out.push_back(iters_[first + static_cast<std::size_t>(i)].var);
@@ -123,11 +129,15 @@ class Writer {
     const Var term = ir::make_var("vk");
     const Expr k = split ? Expr(iters_[0].var) * terms + Expr(term) : Expr(term);
     const Expr i = iters_[iters_.size() - 2].var, j = iters_.back().var;
-    auto read = [&](const Buffer& x, const bool* moves, const Expr& outer, const Expr& inner) {
-      return ir::cast(dtypes::float32, ir::load(x, indices(moves, outer, inner)));
+    const Var pair = ir::make_var("vp");
+    auto read = [&](const Buffer& x, const bool* moves, const int* planes, bool turned,
+                    const Expr& along) {
+      const Expr plane = s_.pieces ? chosen(pair, planes) : nullptr;
+      return ir::cast(dtypes::float32, ir::load(x, turned ? indices(moves, plane, k, along)
+                                                          : indices(moves, plane, along, k)));
     };
-    Expr value = (s_.a_along_m ? read(a, s_.moves_a, k, i) : read(a, s_.moves_a, i, k)) *
-                 (s_.b_along_n ? read(b, s_.moves_b, k, j) : read(b, s_.moves_b, j, k));
+    Expr value = read(a, s_.moves_a, kPieceOfA, s_.a_along_m, i) *
+                 read(b, s_.moves_b, kPieceOfB, s_.b_along_n, j);
     if (split) value = ir::if_then_else(ir::lt(k, k_), value, ir::make_float(0));
     Exprs at;
     for (const ir::IterVar& v : iters_) at.push_back(v.var);
@@ -140,8 +150,21 @@ class Writer {
     block->body = ir::store(sums, ir::load(sums, at) + value, at);
     std::vector<Var> loops = loops_;
     loops.push_back(ir::make_var("k"));
+    if (s_.pieces) {
+      block->iters.push_back(
+          {pair, {ir::make_int(0), ir::make_int(rules::kPieceProducts)}, ir::IterKind::reduce});
+      loops.push_back(ir::make_var("pair"));
+    }
     const std::vector<ir::IterVar> iters = block->iters;
     return nest(loops, iters, block);
+  }
+
+  /// values[i].
+  static Expr chosen(const Expr& i, const int* values) {
+    Expr out = ir::make_int(values[rules::kPieceProducts - 1]);
+    for (int v = rules::kPieceProducts - 1; v-- > 0;)
+      out = ir::if_then_else(ir::eq(i, ir::make_int(v)), ir::make_int(values[v]), out);
+    return out;
   }
 
   Stmt rounded(const Buffer& sums, const Buffer& out) const {

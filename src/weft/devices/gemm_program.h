@@ -12,8 +12,8 @@ namespace weft::device {
 /// out[p, batch..., m, n] = sum over k of part p of a[batch..., m, k] * b[batch..., k, n]; the axis
 /// p only where there are several parts. Parameters: a, b, out; then, as integers, m, n / unit, k,
 /// parts, steps of a part; `batch_axes` extents, outermost first; of a and then of b,
-/// in vectors of 16 bytes, the stride of each batch axis along which it moves, then that of its
-/// rows.
+/// in vectors of 16 bytes, the stride of its planes where it has them, of each batch axis along
+/// which it moves, then that of its rows.
 ///
 /// Scales, and a bias, multiply and follow the sums: further parameters in this order, float32
 /// arrays before the integers. One of a has an element or one for each row, one of b an element or
@@ -26,6 +26,7 @@ struct GemmProgram {
   bool partial = false;  // the result is float32 sums of parts
   Scale scale_a = Scale::none, scale_b = Scale::none;
   bool bias = false;
+  bool pieces = false;  // of float32 operands (devices/pieces.h): axis 0 of both has the planes
   bool a_along_m = false, b_along_n = true;  // the innermost axis; otherwise k
   int unit = 8;                              // 8, 2 or 1: n is a multiple of it
   /// Elements of 16 bytes, which strides are counted in, and terms of a step.

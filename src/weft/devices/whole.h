@@ -11,6 +11,10 @@
 
 namespace weft::device {
 
+/// The decisions of least expected time. Hundreds of candidates are compared: what was chosen for
+/// the last shapes is kept.
+rules::GemmDecisions gemm_choice(const Grid& grid, const rules::GemmShape& shape);
+
 /// Whether the device copies in bulk and multiplies whole tiles of operands of this type.
 bool has_whole_product(const Ref<Device>& device, Elem elem);
 

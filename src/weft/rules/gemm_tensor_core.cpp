@@ -39,11 +39,16 @@ std::optional<Factors> factors_of(const BlockNode& block) {
 }  // namespace
 
 std::optional<GemmMatch> read_gemm(const Nest& nest) {
-  if (nest.mixed || nest.reduction.size() != 1 || !nest.node->init) return std::nullopt;
+  const std::size_t summed = nest.reduction.size();
+  if (nest.mixed || !nest.node->init || summed < 1 || summed > 2) return std::nullopt;
   const auto factors = factors_of(*nest.node);
   if (!factors) return std::nullopt;
   GemmMatch out;
   out.loops.k = nest.reduction[0].loop;
+  if (summed == 2) {
+    if (nest.reduction[1].extent != kPieceProducts) return std::nullopt;
+    out.loops.pieces = nest.reduction[1].loop;
+  }
   std::int64_t batches = 1, m = 0, n = 0;
   // The loops feed one iterator each, in order.
   std::vector<const VarNode*> spatial;
@@ -69,14 +74,14 @@ std::optional<GemmMatch> read_gemm(const Nest& nest) {
   out.step = 128 / factors->x->dtype.bytes();
   GemmShape& shape = out.shape;
   shape.batches = batches, shape.m = m, shape.n = n, shape.k = nest.reduction[0].extent;
-  shape.bytes = factors->x->dtype.bytes();
+  shape.bytes = factors->x->dtype.bytes(), shape.pieces = summed == 2;
   return out;
 }
 
 std::optional<GemmMatch> match_gemm_tensor_core(const Nest& nest, const Facts& facts) {
   if (!facts.warp_products()) return std::nullopt;
   std::optional<GemmMatch> out = read_gemm(nest);
-  if (!out) return std::nullopt;
+  if (!out || out->loops.pieces) return std::nullopt;
   out->machine = gemm_machine(facts);
   out->decisions = choose_gemm(out->machine, out->shape);
   return out;
@@ -114,9 +119,12 @@ void schedule_gemm_tensor_core(Schedule& sch, BlockRef product, const GemmMatch&
   const auto n = sch.split(match.loops.n, {std::nullopt, factor(d.columns)});
   const auto k = sch.split(match.loops.k, {std::nullopt, factor(match.step)});
   std::vector<LoopRef> order = match.loops.batch;
-  order.insert(order.end(), {m[0], n[0], k[0], m[1], n[1], k[1]});
+  order.insert(order.end(), {m[0], n[0], k[0]});
+  if (match.loops.pieces) order.push_back(*match.loops.pieces);
+  order.insert(order.end(), {m[1], n[1], k[1]});
   sch.reorder(order);
-  for (BlockRef copy : copies) sch.compute_at(copy, k[0]);
+  const LoopRef step = match.loops.pieces ? sch.fuse({k[0], *match.loops.pieces}) : k[0];
+  for (BlockRef copy : copies) sch.compute_at(copy, step);
   sch.reverse_compute_at(store, n[0]);
   for (const LoopRef& batch : match.loops.batch) sch.parallel(batch);
   sch.bind(m[0], "blockIdx.y");
@@ -124,10 +132,11 @@ void schedule_gemm_tensor_core(Schedule& sch, BlockRef product, const GemmMatch&
   Json stages = Json::array();
   for (std::size_t i = 0; i < operands; ++i) stages.push_back(std::int64_t{0});
   stages.push_back(d.slots - 1);
-  sch.annotate(k[0], "software_pipeline_stage", std::move(stages));
+  sch.annotate(step, "software_pipeline_stage", std::move(stages));
   const std::vector<std::int64_t> registers =
       d.rows > 128 ? std::vector<std::int64_t>{32, 160} : std::vector<std::int64_t>{40, 232};
-  sch.specialize_warps(k[0], d.blocks, kGroupRows, registers, d.cluster);
+  sch.specialize_warps(step, d.blocks, kGroupRows, registers, d.cluster,
+                       match.loops.pieces ? kPieceProducts : 0);
 }
 
 }  // namespace weft::rules

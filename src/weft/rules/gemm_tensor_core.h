@@ -14,6 +14,7 @@ namespace weft::rules {
 /// others are of batches.
 struct GemmLoops {
   LoopRef m, n, k;
+  std::optional<LoopRef> pieces;  // the other loop of the sum: over products of pieces
   std::vector<LoopRef> batch;
 };
 struct GemmMatch {

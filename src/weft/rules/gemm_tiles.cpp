@@ -58,7 +58,7 @@ std::int64_t gemm_slots(const GemmMachine& machine, std::int64_t rows, std::int6
 }
 
 double gemm_time(const GemmMachine& machine, const GemmShape& s, const GemmDecisions& d) {
-  const auto steps = static_cast<double>(ceil_div(ceil_div(s.k, s.step()), d.parts));
+  const auto steps = static_cast<double>(ceil_div(ceil_div(s.k, s.step()), d.parts) * s.products());
   const std::int64_t tiles =
       round_up(ceil_div(s.m, d.rows), d.cluster) * ceil_div(s.n, d.columns) * s.batches * d.parts;
   const double sums =
@@ -92,7 +92,7 @@ double gemm_time(const GemmMachine& machine, const GemmShape& s, const GemmDecis
   if (rest) busy += steps * step(static_cast<double>(rest)) + tile;
   const double area = static_cast<double>(s.batches) * static_cast<double>(s.m * s.n);
   const double read = static_cast<double>(s.batches) * static_cast<double>((s.m + s.n) * s.k) *
-                      s.bytes / machine.memory_bytes_per_microsecond;
+                      s.bytes * (s.pieces ? kPieces : 1) / machine.memory_bytes_per_microsecond;
   const double rate = machine.memory_bytes_per_microsecond * machine.written_share;
   const double written = area * stored * static_cast<double>(d.parts) / rate;
   double time = together(kOfProduct, {busy, read + written});
@@ -110,9 +110,10 @@ GemmDecisions choose_gemm(const GemmMachine& machine, const GemmShape& shape) {
     if (least < 0 || time < least) least = time, best = d;
   };
   const std::int64_t steps = ceil_div(shape.k, shape.step());
+  const std::int64_t least_steps = shape.pieces ? 1 : 4;  // of a part
   for (std::int64_t rows = shape.most_rows; rows >= 64; rows -= 64) {
     const std::int64_t high = ceil_div(shape.m, rows);
-    for (std::int64_t columns = most_gemm_columns(rows); columns >= 64;
+    for (std::int64_t columns = most_gemm_columns(rows, shape.pieces); columns >= 64;
          columns -= shape.column_unit) {
       const std::int64_t wide = ceil_div(shape.n, columns) * shape.batches;
       for (std::int64_t cluster = 1; cluster <= std::min(kMostClusters, high); cluster *= 2) {
@@ -122,7 +123,7 @@ GemmDecisions choose_gemm(const GemmMachine& machine, const GemmShape& shape) {
         GemmDecisions d{rows, columns, gemm_slots(machine, rows, columns), 1, blocks, cluster};
         for (; d.parts <= (shape.divisible ? blocks : 1);
              d.parts += std::max<std::int64_t>(1, d.parts / 4)) {
-          if (d.parts > 1 && (tiles * d.parts > blocks || steps < d.parts * 4)) break;
+          if (d.parts > 1 && (tiles * d.parts > blocks || steps < d.parts * least_steps)) break;
           consider(d);
         }
       }

@@ -10,8 +10,14 @@
 namespace weft::rules {
 
 inline constexpr std::int64_t kGemmColumnUnit = 16, kMostGemmRows = 192;
-/// The sums of more do not fit a thread's registers.
-constexpr std::int64_t most_gemm_columns(std::int64_t rows) { return rows > 128 ? 192 : 256; }
+/// The sums of more do not fit a thread's registers, of which `promoted` ones take two sets.
+constexpr std::int64_t most_gemm_columns(std::int64_t rows, bool promoted = false) {
+  if (promoted) return rows > 128 ? 112 : 192;
+  return rows > 128 ? 192 : 256;
+}
+/// A float32 is the sum of three bfloat16 pieces, and a product of two, to the precision of
+/// float32, of six products of pieces (docs/design/roles.md).
+inline constexpr int kPieces = 3, kPieceProducts = 6;
 
 /// What a processor reaches while all of them multiply tiles of shared memory.
 struct GemmMachine {
@@ -40,8 +46,10 @@ struct GemmShape {
   bool divisible = false;                      // parts of the sum can be joined afterwards
   std::int64_t column_unit = kGemmColumnUnit;  // what the columns of a tile are a multiple of
   std::int64_t most_rows = kMostGemmRows;      // of a tile
+  bool pieces = false;                         // of float32 operands, in bfloat16
   /// Terms of a step: rows of 128 bytes.
   std::int64_t step() const { return 128 / bytes; }
+  std::int64_t products() const { return pieces ? kPieceProducts : 1; }
   bool operator==(const GemmShape&) const = default;
 };
 

@@ -211,8 +211,8 @@ class Schedule {
   std::vector<BlockRef> specialize_warps(const LoopRef& loop, IntRef blocks = 0,
                                          IntRef group_rows = 1,
                                          std::vector<std::int64_t> registers = {40, 232},
-                                         IntRef cluster = 1) {
-    return apply(SpecializeWarps{loop, blocks, group_rows, std::move(registers), cluster});
+                                         IntRef cluster = 1, IntRef promote = 0) {
+    return apply(SpecializeWarps{loop, blocks, group_rows, std::move(registers), cluster, promote});
   }
   IntRef sample_categorical(std::vector<std::int64_t> candidates, std::vector<double> probs,
                             Factor decision = std::nullopt) {

@@ -37,7 +37,8 @@ Verdict check_options(const State& s, const SpecializeWarps& step, const ForNode
     return refuse(s, "schedule.specialize_warps.options", cat("specialize_warps got ", found), loop)
         .note(
             "legal: a cluster of 1, 2 or 4; blocks of at least 0, a multiple of the cluster; "
-            "group_rows of at least 1; registers: two multiples of 8 from 24 to 240");
+            "group_rows of at least 1; registers: two multiples of 8 from 24 to 240; promote of at "
+            "least 0");
   };
   const std::int64_t cluster = step.cluster.value;
   if (cluster != 1 && cluster != 2 && cluster != 4)
@@ -46,6 +47,7 @@ Verdict check_options(const State& s, const SpecializeWarps& step, const ForNode
     return refused(cat(step.blocks.value, " blocks in clusters of ", cluster));
   if (step.blocks.value < 0) return refused(cat(step.blocks.value, " blocks"));
   if (step.group_rows.value < 1) return refused(cat(step.group_rows.value, " rows of a group"));
+  if (step.promote.value < 0) return refused(cat("promote=", step.promote.value));
   bool fits = step.registers.size() == 2;
   for (std::int64_t n : step.registers) fits = fits && n >= 24 && n <= 240 && n % 8 == 0;
   if (fits) return std::nullopt;
@@ -90,6 +92,7 @@ Verdict SpecializeWarps::transform(const State& s, Outcome<Result>& out) const {
   WEFT_TRY(locate(s, loop, path));
   WEFT_TRY(check_options(s, *this, path.loop()));
   WarpPipeline found;
+  found.promote = promote.value;
   WEFT_TRY(find_warp_pipeline(s, path, found));
   WEFT_TRY(check_registers(s, found, registers));
   WEFT_TRY(check_cluster(s, found, cluster.value));

@@ -22,6 +22,7 @@ struct SpecializeWarps {
   IntRef group_rows = 1;
   std::vector<std::int64_t> registers = {40, 232};
   IntRef cluster = 1;
+  IntRef promote = 0;
   static void fields(auto&& f) {
     f("loop", &SpecializeWarps::loop, "the pipelined loop");
     f("blocks", &SpecializeWarps::blocks,
@@ -37,6 +38,10 @@ struct SpecializeWarps {
     f("cluster", &SpecializeWarps::cluster,
       "blocks of a cluster, 1, 2 or 4: they compute tiles one below another at the same time, and "
       "each copies its part of the second operand's tile to all of them",
+      Field::optional);
+    f("promote", &SpecializeWarps::promote,
+      "steps whose products are added up by the tile instructions, which cut off what a float32 "
+      "does not hold, before their sum is added to the tile's, rounded to nearest; 0: all steps",
       Field::optional);
   }
   Verdict transform(const State&, Outcome<Result>&) const;

@@ -466,11 +466,14 @@ class Finder {
     if (out_.rows % 64 || out_.rows > 192)
       return no("schedule.specialize_warps.tile",
                 cat("the tile has ", out_.rows, " rows; legal: 64, 128 and 192"));
-    const std::int64_t most = out_.rows > 128 ? 192 : 256;
+    const std::int64_t most = out_.most_columns();
     if (out_.columns % 16 || out_.columns > most)
       return no("schedule.specialize_warps.tile",
                 cat("the tile has ", out_.columns, " columns; legal: multiples of 16 up to ", most,
-                    most == 192 ? ", which 192 rows leave registers for" : ""));
+                    most == 256 ? ""
+                                : cat(", which ", out_.rows, " rows",
+                                      out_.promote ? " with two sets of sums" : "",
+                                      " leave registers for")));
     for (const PipelineOperand* operand : {&out_.a, &out_.b}) {
       const Buffer& b = operand->global;
       const bool last = operand->sum_axis + 1 == b->ndim() || operand->along + 1 == b->ndim();

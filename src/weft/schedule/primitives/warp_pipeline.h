@@ -24,6 +24,7 @@ struct WarpPipeline {
   const ir::ForNode* steps = nullptr;    // each adds up `step` terms
   std::int64_t step = 64;                // rows of 128 bytes
   std::int64_t slots = 0;
+  std::int64_t promote = 0;  // steps whose sum is added to the tile's; 0: all at once
   PipelineOperand a, b;
   ir::Buffer sums;
   std::vector<ir::Buffer> gone;  // that belong to a tile: the sums, what is copied
@@ -34,6 +35,11 @@ struct WarpPipeline {
   std::vector<std::size_t> store_axes;   // of each iterator of `store`: the axis of `sums`, or npos
   std::size_t top = 0;                   // of the path: the outermost loop of the grid
   std::int64_t groups() const { return rows / 64; }
+  /// That leave registers for the sums of a thread.
+  std::int64_t most_columns() const {
+    if (promote) return rows > 128 ? 112 : 192;
+    return rows > 128 ? 192 : 256;
+  }
   /// The only loop of the grid that the tile's place along an axis depends on; null where there are
   /// none or several.
   const ir::ForNode* loop_of(std::size_t axis) const;

@@ -50,7 +50,11 @@ class Maker {
     ring_b_ = shared("ring_b", p_.b.global->dtype, dims({p_.slots, p_.ring_columns(), p_.step}));
     full_ = shared("full", dtypes::uint64, dims({p_.slots}));
     empty_ = shared("empty", dtypes::uint64, dims({p_.slots}));
-    sums_ = make_buffer("sums", dtypes::float32, dims({p_.columns / 8, 2, 2}), "local");
+    auto registers = [&](const char* name) {
+      return make_buffer(name, dtypes::float32, dims({p_.columns / 8, 2, 2}), "local");
+    };
+    sums_ = registers("sums");
+    added_ = p_.promote ? registers("added") : sums_;
     ring_ = make_buffer("ring", dtypes::int32, dims({3}), "local");
     bulk_ = stores_in_bulk();
     if (bulk_)
@@ -92,6 +96,7 @@ class Maker {
     block->alloc_buffers = {ring_a_, ring_b_};
     if (bulk_) block->alloc_buffers.push_back(staged_);
     for (const Buffer& b : {full_, empty_, sums_, ring_}) block->alloc_buffers.push_back(b);
+    if (p_.promote) block->alloc_buffers.push_back(added_);
     block->body = nest;
     set_regions(*block);
     out.nest = make_for(own, tiles(0), clusters_ * tiles(o_.cluster),
@@ -281,6 +286,7 @@ class Maker {
     Names let;
     group_ = let("group", floordiv(thread_, at(kGroup)) - 1);
     Stmt tiles = each_tile(0, [&] {
+      if (p_.promote) return seq({promoted(), bulk_ ? send() : write()});
       const Var step = var("step");
       Stmt last = release();
       Stmt sums = make_for(step, at(0), steps(), add(step));
@@ -301,15 +307,37 @@ class Maker {
     return let.around(tiles);
   }
 
+  /// Sums of `promote` steps at a time: tile instructions cut off what a sum does not hold, which
+  /// adds up in long ones.
+  Stmt promoted() const {
+    const Var run = var("run"), step = var("step");
+    const Expr of = make_int(p_.promote, steps()->dtype);
+    arith::Analyzer analyzer;
+    const Expr rest = steps() - cast(steps()->dtype, run) * of;
+    const Expr whole = make_binary(ExprKind::floormod, steps(), of);
+    const Expr count = analyzer.prove_equal(whole, make_zero(whole->dtype)) ? of : min(rest, of);
+    auto each = [&](const Expr& start) {
+      return each_sum([&](Exprs element) {
+        const Expr value = start ? start : load(sums_, element) + load(added_, element);
+        return store(sums_, value, std::move(element));
+      });
+    };
+    const Stmt body = seq(
+        {make_for(step, at(0), count, add(step)), wait(multiplied_, 0), release(), each(nullptr)});
+    return seq({each(make_float(0)),
+                make_for(run, at(0), floordiv(steps() + of - make_int(1, of->dtype), of), body)});
+  }
+
   Stmt add(const Var& step) const {
     Names let;
     const Expr from = let("from", ring(slot));
     const Expr again = gt(step, at(0));
-    const Stmt product = call_stmt(
-        "tile_multiply",
-        {address(sums_, {at(0), at(0), at(0)}), address(ring_a_, {from, group_ * at(kTile), at(0)}),
-         address(ring_b_, {from, at(0), at(0)}), at(p_.columns), at(p_.a.rows_along_sum() ? 0 : 1),
-         at(p_.b.rows_along_sum() ? 0 : 1), again});
+    const Stmt product =
+        call_stmt("tile_multiply",
+                  {address(added_, {at(0), at(0), at(0)}),
+                   address(ring_a_, {from, group_ * at(kTile), at(0)}),
+                   address(ring_b_, {from, at(0), at(0)}), at(p_.columns),
+                   at(p_.a.rows_along_sum() ? 0 : 1), at(p_.b.rows_along_sum() ? 0 : 1), again});
     return let.around(
         seq({call_stmt("token_wait", {address(full_, {from}), ring(parity)}),
              make_ref<const AsyncNode>("wgmma", multiplied_, product), wait(multiplied_, 1),
@@ -525,6 +553,7 @@ class Maker {
   /// Of tiles. Narrow where lowering cannot prove it: no memory holds 2^31 tiles of 64 x 64.
   DType index_ = dtypes::int64;
   Buffer ring_a_, ring_b_, staged_, full_, empty_, sums_, ring_;
+  Buffer added_;  // what tile instructions add up: the sums, or those of some steps
   Var thread_, multiplied_, sent_;
   Expr total_, clusters_;  // pairs of a cluster and its turn, clusters of the launch
   Expr cluster_, place_;   // this block's, and its place in it

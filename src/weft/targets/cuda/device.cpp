@@ -218,19 +218,13 @@ class CudaDevice final : public runtime::Device,
     if (runtime::MemoryPool* pool = runtime::MemoryPool::current(this))
       return pool->allocate(bytes, space);
     const Bytes size = rounded(bytes);
-    {
-      std::lock_guard lock(mutex_);
-      auto& list = free_[size];
-      if (!list.empty()) {
-        Pointer p = list.back();
-        list.pop_back();
-        cached_ -= size;
-        count(size);
-        return make_ref<Storage>(Ref<runtime::Device>(this), p, bytes, space);
-      }
-    }
-    use();
     Pointer p = 0;
+    if (!take(size, &p) && backlog_.waits() && in_use() > card_.memory / kBacklogShare) {
+      backlog_.settle();  // what waits for its kernels keeps its arrays
+      take(size, &p);
+    }
+    if (p) return make_ref<Storage>(Ref<runtime::Device>(this), p, bytes, space);
+    use();
     int code = driver().alloc(&p, size);
     if (code == 2 && !recording()) {  // give the pool back and try once more
       trim();
@@ -366,6 +360,8 @@ class CudaDevice final : public runtime::Device,
   }
 
  private:
+  /// More than this part of the memory is not kept for work that waits for its kernels.
+  static constexpr Bytes kBacklogShare = 16;
   /// Only work on the stream that all threads share has one order, that of the calls.
   bool defers() const { return !shared_ && lane.device != this; }
   void after_backlog(std::function<void()> run) {
@@ -374,6 +370,21 @@ class CudaDevice final : public runtime::Device,
   void to_card(Pointer to, const void* from, Bytes bytes) const {
     use();
     driver().check(driver().to_device(to, from, bytes), "copy to the card");
+  }
+  /// A block that was given back; false where there is none of this size.
+  bool take(Bytes size, Pointer* out) {
+    std::lock_guard lock(mutex_);
+    auto& list = free_[size];
+    if (list.empty()) return false;
+    *out = list.back();
+    list.pop_back();
+    cached_ -= size;
+    count(size);
+    return true;
+  }
+  Bytes in_use() const {
+    std::lock_guard lock(mutex_);
+    return live_;
   }
   void count(Bytes size) {
     live_ += size;

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/devices/pieces.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "weft/array/ops.h"
+#include "weft/base/integers.h"
+#include "weft/devices/reduce_program.h"
+#include "weft/devices/tile.h"
+
+namespace weft::device {
+
+namespace {
+
+using ir::Expr;
+
+constexpr float kMostBfloat16 = 3.38953139e38F;  // 0x7F7F0000
+
+/// Rounding to nearest may leave the range, so finite numbers are held within it; what is cut off
+/// is in the next piece.
+std::vector<Expr> piece_values(const Expr& x) {
+  const auto whole = [](const Expr& v) { return ir::cast(dtypes::float32, v); };
+  const Expr zero = ir::make_float(0), most = ir::make_float(kMostBfloat16);
+  const Expr finite = ir::eq(x - x, zero);
+  const Expr held = ir::max(ir::min(x, most), ir::make_float(-kMostBfloat16));
+  const Expr first = ir::cast(dtypes::bfloat16, ir::select(finite, held, zero));
+  const Expr rest = ir::select(finite, x - whole(first), zero);
+  const Expr second = ir::cast(dtypes::bfloat16, rest);
+  const Expr third = ir::cast(dtypes::bfloat16, rest - whole(second));
+  return {ir::select(finite, first, ir::cast(dtypes::bfloat16, x)), second, third, first};
+}
+
+}  // namespace
+
+bool lies_turned(const NDArray& x) {
+  const int r = x.ndim();
+  return std::abs(x.strides()[r - 2]) < std::abs(x.strides()[r - 1]) && x.shape()[r - 1] > 1 &&
+         x.shape()[r - 2] > 1;
+}
+
+Operand pieces_of(const NDArray& x) {
+  const int r = x.ndim();
+  const bool turned = lies_turned(x);
+  const NDArray from = turned ? x.transpose(r - 2, r - 1) : x;
+  // Batches that are repeated are written once.
+  Dims shape = from.shape(), once = from.shape();
+  for (int i = 0; i + 2 < r; ++i) {
+    if (from.strides()[i] == 0) once[i] = 1;
+  }
+  Dims all{kPiecePlanes};
+  for (std::int64_t n : once) all.push_back(n);
+  constexpr std::int64_t kRow = 16;  // elements of 32 bytes, the sectors that memory is fetched in
+  all[r] = ceil_div(once[r - 1], kRow) * kRow;
+  const NDArray planes = NDArray::empty(x.device(), Elem::bfloat16, all);
+  Dims steps(planes.strides().data() + 1, r);
+  const std::int64_t plane = planes.strides()[0];
+  std::vector<NDArray> outs;
+  for (int i = 0; i < kPiecePlanes; ++i)
+    outs.push_back(planes.as_strided(once, steps, planes.offset() + i * plane));
+  const NDArray source = from.as_strided(once, from.strides(), from.offset());
+  const NDArray* arrays[] = {&source};
+  Map map;
+  map.family = "pieces", map.arrays = arrays;
+  grid_map(outs, map, [](const std::vector<Expr>& loads, const std::vector<Expr>&) {
+    return piece_values(loads[0]);
+  });
+  for (int i = 0; i + 2 < r; ++i) {
+    if (once[i] != shape[i]) steps[i] = 0;
+  }
+  const NDArray first = planes.as_strided(shape, steps, planes.offset());
+  return {turned ? first.transpose(r - 2, r - 1) : first, turned ? r - 2 : r - 1, plane};
+}
+
+namespace {
+
+/// Microseconds by tiles beside those by threads, for operands whose pieces take `copied` bytes.
+bool is_worth(const Grid& grid, const rules::GemmShape& s, double copied) {
+  const double clocks =
+      choose_tile(grid, 4, s.batches, s.m, s.n, s.k, TileReads::both_in_vectors).clocks;
+  const double by_threads = clocks / grid.clocks_per_microsecond();
+  const double by_pieces = rules::gemm_time(rules::gemm_machine(grid), s, gemm_choice(grid, s)) +
+                           2 * kLaunchMicroseconds + copied / grid.bytes_per_microsecond();
+  return by_pieces < by_threads;
+}
+
+/// What was found for the last shapes is kept.
+bool is_known_worth(const Grid& grid, const rules::GemmShape& s, double copied) {
+  struct Kept {
+    const Grid* grid = nullptr;
+    rules::GemmShape shape;
+    double copied = 0;
+    bool worth = false;
+  };
+  thread_local Kept kept[64];
+  const std::int64_t mix = s.m * 7 + s.n * 131 + s.k * 1031 + s.batches * 3;
+  Kept& k = kept[static_cast<std::size_t>(mix ^ mix >> 9) % 64];
+  if (k.grid != &grid || !(k.shape == s) || k.copied != copied)
+    k = {&grid, s, copied, is_worth(grid, s, copied)};
+  return k.worth;
+}
+
+}  // namespace
+
+bool prefers_pieces(const NDArray& out, const NDArray& a, const NDArray& b) {
+  if (a.elem() != Elem::float32 || b.elem() != Elem::float32 || out.elem() != Elem::float32)
+    return false;
+  const int r = out.ndim();
+  rules::GemmShape s;
+  s.m = out.shape()[r - 2], s.n = out.shape()[r - 1], s.k = a.shape()[r - 1];
+  s.batches = out.size() / (s.m * s.n);
+  s.result_bytes = 4, s.pieces = true, s.divisible = true, s.column_unit = kPieceColumns;
+  // Less is over before pieces are made.
+  constexpr double kWorthPieces = std::int64_t{1} << 27;  // multiply-adds
+  const double sums = static_cast<double>(s.m) * static_cast<double>(s.n) *
+                      static_cast<double>(s.k) * static_cast<double>(s.batches);
+  if (sums < kWorthPieces || std::min(s.m, s.n) <= kFewColumns) return false;
+  const Grid& grid = grid_of(out.device());
+  if (!grid.whole_products()) return false;
+  double copied = 0;
+  for (const NDArray* x : {&a, &b}) {
+    double bytes = 4 + 2 * kPiecePlanes;
+    for (int i = 0; i < r; ++i)
+      bytes *= static_cast<double>(x->strides()[i] == 0 && i + 2 < r ? 1 : x->shape()[i]);
+    copied += bytes;
+  }
+  return is_known_worth(grid, s, copied);
+}
+
+}  // namespace weft::device
