@@ -38,8 +38,11 @@ def test_errors_are_those_of_float32(device, batch, m, n, k, layout):
         want = a.astype("float64") @ b.astype("float64")
         # Of sums of k products, each of them and each addition rounded once: about sqrt(k) roundings, at most 64 at a
         # time and one for each step of 64.
-        bound = 2.0**-24 * (4 + np.sqrt(k) / 4) * (np.abs(a).astype("float64") @ np.abs(b)) / np.sqrt(
-            1 if values is rng.random else k
+        bound = (
+            2.0**-24
+            * (4 + np.sqrt(k) / 4)
+            * (np.abs(a).astype("float64") @ np.abs(b))
+            / np.sqrt(1 if values is rng.random else k)
         )
         worst = np.max(np.abs(out.numpy() - want) / np.max(bound))
         assert worst < 8, (layout, worst)
@@ -47,7 +50,10 @@ def test_errors_are_those_of_float32(device, batch, m, n, k, layout):
 
 def test_one_for_all_batches(device):
     rng = np.random.default_rng(3)
-    a, b = rng.standard_normal((512, 300)).astype("float32"), rng.standard_normal((7, 300, 600)).astype("float32")
+    a, b = (
+        rng.standard_normal((512, 300)).astype("float32"),
+        rng.standard_normal((7, 300, 600)).astype("float32"),
+    )
     out = weft.asarray(a, device=device) @ weft.asarray(b, device=device)
     np.testing.assert_allclose(out.numpy(), a.astype("float64") @ b, rtol=1e-5, atol=1e-4)
 
@@ -61,7 +67,10 @@ def test_a_bias_is_added_once(device):
 
 def test_values_that_are_not_finite(device):
     rng = np.random.default_rng(5)
-    a, b = rng.standard_normal((512, 1024)).astype("float32"), rng.standard_normal((1024, 640)).astype("float32")
+    a, b = (
+        rng.standard_normal((512, 1024)).astype("float32"),
+        rng.standard_normal((1024, 640)).astype("float32"),
+    )
     inf = np.float32("inf")
     a[3, 5], a[7, 8], a[9, 9], b[100, 11], b[100, 12] = inf, -inf, np.nan, inf, -inf
     a[20, 100], a[50, 100] = 0, inf
@@ -71,7 +80,9 @@ def test_values_that_are_not_finite(device):
     with np.errstate(invalid="ignore"):
         want = a.astype("float64") @ b.astype("float64")
     np.testing.assert_array_equal(np.isnan(out), np.isnan(want))
-    np.testing.assert_array_equal(np.where(np.isinf(out), out, 0), np.where(np.isinf(want), want, 0))
+    np.testing.assert_array_equal(
+        np.where(np.isinf(out), out, 0), np.where(np.isinf(want), want, 0)
+    )
     finite = np.isfinite(want)
     np.testing.assert_allclose(out[finite], want[finite], rtol=1e-5, atol=2e-4)
 
@@ -87,7 +98,9 @@ def test_the_largest_numbers(device):
     np.testing.assert_allclose(out, a.astype("float64") @ b, rtol=1e-6, atol=0)
 
 
-@pytest.mark.parametrize("channels, results, side, step", [(256, 512, 29, 1), (256, 512, 31, 2), (128, 1024, 14, 1)])
+@pytest.mark.parametrize(
+    "channels, results, side, step", [(256, 512, 29, 1), (256, 512, 31, 2), (128, 1024, 14, 1)]
+)
 def test_convolutions_of_one_place(device, channels, results, side, step):
     rng = np.random.default_rng(6)
     x = rng.standard_normal((8, channels, side, side)).astype("float32")

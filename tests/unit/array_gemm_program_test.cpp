@@ -32,6 +32,7 @@ struct Form {
   bool a_along_m, b_along_n, partial;
   int unit, batch_axes;
   std::int64_t rows, columns, slots, parts, cluster = 1;
+  bool turned = false;
 };
 
 /// Rows of a multiple of 8 elements, batches one after the other.
@@ -62,8 +63,8 @@ GemmProgram program_of(const Form& form) {
   if (form.batch_axes == 2) p.moves_a[1] = p.moves_b[0] = true;
   if (form.batch_axes == 1) p.moves_a[0] = true;
   p.decisions = {
-      form.rows,   form.columns, form.slots, form.parts, form.cluster > 1 ? 2 * form.cluster : 3,
-      form.cluster};
+      form.rows,    form.columns, form.slots, form.parts, form.cluster > 1 ? 2 * form.cluster : 3,
+      form.cluster, form.turned};
   return p;
 }
 
@@ -141,6 +142,10 @@ const Form kForms[] = {
     {"cluster_of_four", false, false, false, 8, 1, 64, 96, 2, 1, 4},
     {"cluster_of_two_groups", true, true, false, 2, 1, 128, 96, 2, 1, 2},
     {"cluster_of_parts", false, true, true, 1, 2, 64, 64, 2, 3, 2},
+    {"turned", false, true, false, 8, 0, 128, 80, 2, 1, 1, true},
+    {"turned_other_layout", true, false, false, 2, 1, 64, 144, 2, 1, 1, true},
+    {"turned_cluster", false, false, false, 1, 0, 64, 48, 2, 1, 2, true},
+    {"turned_parts", true, true, true, 2, 2, 192, 112, 2, 2, 1, true},
 };
 
 class ArrayGemm : public ::testing::TestWithParam<Form> {};
@@ -171,7 +176,8 @@ std::int64_t pieces_errors(const GemmProgram& p, std::int64_t m, std::int64_t n,
       b(device::kPiecePlanes, p.b_along_n ? k : n, p.b_along_n ? n : k);
   a.fill(rng, device::kPiecePlanes), b.fill(rng, device::kPiecePlanes);
   const std::int64_t parts = p.decisions.parts, part = up(up(k, 64), parts);
-  std::vector<float> out(static_cast<std::size_t>(parts * m * n), NAN),
+  const std::int64_t pitch = p.pitched ? n + 2 * p.unit : n;
+  std::vector<float> out(static_cast<std::size_t>(parts * m * pitch), NAN),
       bias(static_cast<std::size_t>(n), 0);
   for (float& v : bias) v = p.bias ? static_cast<float>(rng() % 5) : 0;
   std::vector<ir::InterpretArg> args;
@@ -180,15 +186,20 @@ std::int64_t pieces_errors(const GemmProgram& p, std::int64_t m, std::int64_t n,
         {x->data.data(), {device::kPiecePlanes, x->rows, x->row}, {x->step, x->pitch, 1}, 0, 0});
   std::vector<std::int64_t> shape{m, n};
   if (parts > 1) shape.insert(shape.begin(), parts);
-  args.push_back({out.data(), shape, {}, 0, 0});
+  std::vector<std::int64_t> steps;
+  if (p.pitched) steps = {pitch, 1};
+  args.push_back({out.data(), shape, steps, 0, 0});
   if (p.bias) args.push_back({bias.data(), {n}, {}, 0, 0});
   for (std::int64_t v :
        {m, n / p.unit, k, parts, part, a.step / 8, a.pitch / 8, b.step / 8, b.pitch / 8})
     args.push_back({nullptr, {}, {}, v, 0});
+  if (p.pitched) args.push_back({nullptr, {}, {}, pitch / p.unit, 0});
   ir::interpret(
       pass::run_pipeline(find_backend("ref").pipeline(Target::parse("ref")), p.scheduled()), args);
   std::int64_t wrong = 0;
   for (std::int64_t i = 0; i < m; ++i) {
+    for (std::int64_t j = n; j < pitch; ++j)
+      wrong += !std::isnan(out[static_cast<std::size_t>(i * pitch + j)]);
     for (std::int64_t j = 0; j < n; ++j) {
       float want = bias[static_cast<std::size_t>(j)], got = 0;
       for (std::int64_t r = 0; r < k; ++r) {
@@ -199,7 +210,7 @@ std::int64_t pieces_errors(const GemmProgram& p, std::int64_t m, std::int64_t n,
         }
       }
       for (std::int64_t q = 0; q < parts; ++q)
-        got += out[static_cast<std::size_t>((q * m + i) * n + j)];
+        got += out[static_cast<std::size_t>((q * m + i) * pitch + j)];
       wrong += !(got == want);
     }
   }
@@ -213,7 +224,7 @@ TEST_P(ArrayGemmPieces, multiplies) {
   GemmProgram p;
   p.type = p.type_b = dtypes::bfloat16, p.result = dtypes::float32, p.pieces = true;
   p.a_along_m = form % 2, p.b_along_n = form / 2 % 2;
-  p.bias = form == 1, p.partial = !p.bias;
+  p.bias = form == 1, p.partial = !p.bias, p.pitched = form == 0 || form == 1;
   p.unit = form % 3 ? 1 : 2;
   p.decisions = {form == 3 ? 192 : 64 * (1 + form % 2),
                  64 + 16 * (form % 3),

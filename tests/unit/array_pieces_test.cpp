@@ -48,14 +48,14 @@ TEST(ArrayPieces, add_up_to_each_number) {
     EXPECT_EQ(got.x.strides()[got.inner], 1);
     EXPECT_EQ(got.x.strides()[turned ? 2 : 1] % 16, 0);
     const NDArray& first = got.x;
-    std::vector<std::uint16_t> all(
-        static_cast<std::size_t>(device::kPiecePlanes * got.plane));
+    std::vector<std::uint16_t> all(static_cast<std::size_t>(device::kPiecePlanes * got.plane));
     device->download(all.data(), *first.handle(), 0, all.size() * 2);
     for (std::size_t i = 0; i < v.size(); ++i) {
       const auto n = static_cast<std::int64_t>(i);
       const std::int64_t b = n / (kRows * kColumns), r = n / kColumns % kRows, c = n % kColumns;
       const Dims& s = first.strides();
-      const std::int64_t at = turned ? b * s[0] + c * s[1] + r * s[2] : b * s[0] + r * s[1] + c * s[2];
+      const std::int64_t at =
+          turned ? b * s[0] + c * s[1] + r * s[2] : b * s[0] + r * s[1] + c * s[2];
       auto plane = [&](int p) {
         return widen(all[static_cast<std::size_t>(first.offset() + p * got.plane + at)]);
       };

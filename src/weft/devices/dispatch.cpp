@@ -380,18 +380,22 @@ device::Contraction contraction_of(const NDArray& out, const NDArray& a, const N
 
 NDArray device_linear(const NDArray& a, const NDArray& b, const NDArray& bias) {
   const Elem elem = a.elem();
+  const bool narrow = elem == Elem::float16 || elem == Elem::bfloat16;
   if (!device::grid_of(a.device()).present() || a.ndim() != 2 || b.ndim() != 2 ||
       bias.ndim() != 1 || a.size() == 0 || b.size() == 0 || a.shape()[1] != b.shape()[0] ||
       bias.size() != b.shape()[1] || std::min(a.shape()[0], b.shape()[1]) <= kFewColumns ||
-      b.elem() != elem || bias.elem() != elem || (elem != Elem::float32 && elem != Elem::float64) ||
+      b.elem() != elem || bias.elem() != elem ||
+      (!narrow && elem != Elem::float32 && elem != Elem::float64) ||
       a.device().get() != b.device().get() || a.device().get() != bias.device().get())
     return {};
   NDArray out = NDArray::empty(a.device(), elem, Dims{a.shape()[0], b.shape()[1]});
   const NDArray numbers = bias.contiguous();
   ProductScales added;
   added.bias = numbers;
-  if (device::prefers_pieces(out, a, b) && device::whole_product(out, a, b, nullptr, &added))
+  if ((device::prefers_product(out, a, b) || device::prefers_pieces(out, a, b)) &&
+      device::whole_product(out, a, b, nullptr, &added))
     return out;
+  if (narrow) return {};
   device::grid_contract(out, a, b, contraction_of(out, a, b), &numbers);
   return out;
 }

@@ -107,15 +107,30 @@ ProgramKey key_of(const GemmProgram& p) {
     moves = moves * 4 + (p.moves_a[i] ? 2 : 0) + (p.moves_b[i] ? 1 : 0);
   const rules::GemmDecisions& d = p.decisions;
   return {"gemm_tensor_core",
-          {static_cast<int>(elem_of(p.type)), static_cast<int>(elem_of(p.type_b)),
-           static_cast<int>(elem_of(p.result)), static_cast<int>(p.scale_a),
-           static_cast<int>(p.scale_b), p.bias, p.partial, p.a_along_m, p.b_along_n, p.unit,
-           p.batch_axes, moves, p.pieces, d.rows, d.columns, d.slots, d.parts > 1, d.blocks,
+          {static_cast<int>(elem_of(p.type)),
+           static_cast<int>(elem_of(p.type_b)),
+           static_cast<int>(elem_of(p.result)),
+           static_cast<int>(p.scale_a),
+           static_cast<int>(p.scale_b),
+           p.bias ? 1 + static_cast<int>(elem_of(p.bias_type)) : 0,
+           p.partial,
+           p.a_along_m,
+           p.b_along_n,
+           p.unit,
+           p.batch_axes,
+           moves,
+           p.pieces,
+           p.pitched,
+           d.rows,
+           d.columns,
+           d.slots,
+           d.parts > 1,
+           d.blocks,
            d.cluster}};
 }
 
 rules::GemmShape shape_of(const NDArray& out, const NDArray& a, const NDArray& b, int inner_a,
-                          int inner_b, std::int64_t batches, bool pieces) {
+                          int inner_b, std::int64_t batches, bool pieces, bool pitched) {
   const int r = out.ndim();
   rules::GemmShape s;
   s.batches = batches, s.m = out.shape()[r - 2], s.n = out.shape()[r - 1], s.k = a.shape()[r - 1];
@@ -124,7 +139,8 @@ rules::GemmShape shape_of(const NDArray& out, const NDArray& a, const NDArray& b
     return x.strides()[inner == r - 1 ? r - 2 : r - 1] * s.bytes;
   };
   s.pitch_a = pitch(a, inner_a), s.pitch_b = pitch(b, inner_b);
-  s.b_along_n = inner_b == r - 1, s.divisible = true, s.pieces = pieces;
+  s.a_along_m = inner_a == r - 2, s.b_along_n = inner_b == r - 1, s.divisible = !pitched,
+  s.pieces = pieces;
   if (pieces) s.column_unit = kPieceColumns;
   return s;
 }
@@ -197,10 +213,11 @@ namespace {
 using Scale = GemmProgram::Scale;
 
 /// `x` becomes an array in order: one number, or one for each of `extent`.
-Scale scale_of(NDArray& x, std::int64_t extent) {
+Scale scale_of(NDArray& x, std::int64_t extent, Elem elem = Elem::float32) {
   if (!x.defined()) return Scale::none;
-  WEFT_CHECK(x.elem() == Elem::float32 && (x.size() == 1 || x.size() == extent),
-             "a scale of shape ", x.size());
+  WEFT_CHECK(
+      (x.elem() == Elem::float32 || x.elem() == elem) && (x.size() == 1 || x.size() == extent),
+      "a scale of shape ", x.size());
   x = x.contiguous();
   return x.size() == 1 ? Scale::one : Scale::each;
 }
@@ -219,15 +236,18 @@ bool multiply(const NDArray& out, const Operand& of_a, const Operand& of_b,
   if (batch.shape.size() > GemmProgram::kMostBatchAxes) return false;
   GemmProgram p;
   p.pieces = pieces;
-  p.decisions = measured ? *measured
-                         : gemm_choice(grid_of(out.device()),
-                                       shape_of(out, a, b, inner_a, inner_b, batch.size, pieces));
+  p.pitched = r == 2 && m > 1 && out.strides()[0] != n;
+  p.decisions =
+      measured ? *measured
+               : gemm_choice(grid_of(out.device()),
+                             shape_of(out, a, b, inner_a, inner_b, batch.size, pieces, p.pitched));
   const std::int64_t part = ceil_div(steps, p.decisions.parts), parts = ceil_div(steps, part);
   p.decisions.parts = parts;
   p.type = a.dtype(), p.type_b = b.dtype(), p.result = out.dtype();
   ProductScales scales = scaled ? *scaled : ProductScales{};
   p.scale_a = scale_of(scales.a, m), p.scale_b = scale_of(scales.b, n);
-  p.bias = scale_of(scales.bias, n) != Scale::none;
+  p.bias = scale_of(scales.bias, n, out.elem()) != Scale::none;
+  if (scales.bias.defined()) p.bias_type = scales.bias.dtype();
   p.a_along_m = inner_a == r - 2, p.b_along_n = inner_b == r - 1;
   p.partial = (out.elem() == Elem::float32 && !scaled) || parts > 1;
   if (p.partial) p.scale_a = p.scale_b = Scale::none, p.bias = false;
@@ -237,6 +257,7 @@ bool multiply(const NDArray& out, const Operand& of_a, const Operand& of_b,
   p.unit = rows && !p.partial && elem_bytes(out.elem()) == 2 ? static_cast<int>(kUnit)
            : n % 2 == 0                                      ? 2
                                                              : 1;
+  if (p.pitched && (out.strides()[0] % 2 || out.offset() % 2)) p.unit = 1;
   p.batch_axes = batch.shape.size();
   for (int i = 0; i < p.batch_axes; ++i)
     p.moves_a[i] = batch.a[i] != 0, p.moves_b[i] = batch.b[i] != 0;
@@ -258,10 +279,12 @@ bool multiply(const NDArray& out, const Operand& of_a, const Operand& of_b,
     const int inner = first ? inner_a : inner_b;
     call.integer(step_of(first ? a : b, inner == r - 1 ? r - 2 : r - 1));
   }
+  if (p.pitched) call.integer(out.strides()[0] / p.unit);
   call.run(key_of(p), [&] { return p.scheduled(); });
   if (parts > 1 && scaled) {
     const NDArray sums = NDArray::empty(out.device(), Elem::float32, out.shape());
     add_parts(sums, to);
+    if (p.bias_type != dtypes::float32) scales.bias = scales.bias.astype(Elem::float32);
     assign(out, apply_scales(sums, scales));
   } else if (parts > 1) {
     add_parts(out, to);
@@ -269,49 +292,67 @@ bool multiply(const NDArray& out, const Operand& of_a, const Operand& of_b,
   return true;
 }
 
-/// Pieces take twice the memory of their operand. Where that is much, a part of the rows or of the
-/// sum is in pieces at a time.
+/// Of `extent` rows or columns of a result, so many that their pieces, of `bytes` each, fit in
+/// `room`: whole rounds of tiles on all processors, where one fits.
+std::int64_t in_turn(std::int64_t extent, std::int64_t room, std::int64_t bytes, std::int64_t tile,
+                     std::int64_t round) {
+  std::int64_t count = room / bytes / tile * tile;
+  if (count >= round) count = count / round * round;
+  return count < extent ? count : 0;
+}
+
+/// Pieces take twice the memory of their operand. Where that is much, a part of the rows, of the
+/// columns or of the sum is in pieces at a time.
 bool multiply_pieces(const NDArray& out, const NDArray& a, const NDArray& b,
                      const rules::GemmDecisions* measured, const ProductScales* scaled) {
-  constexpr std::int64_t kMost = std::int64_t{3} << 26;  // bytes
-  constexpr std::int64_t kLeastTerms = 2048, kBytes = 2 * kPiecePlanes;
+  constexpr std::int64_t kLeast = std::int64_t{1} << 27, kShare = 8;  // of the whole, in bytes
+  constexpr std::int64_t kLeastTerms = 2048, kBytes = 2 * kPiecePlanes, kRows = 128, kColumns = 192;
   const int r = out.ndim();
   const std::int64_t m = out.shape()[r - 2], n = out.shape()[r - 1], k = a.shape()[r - 1];
-  const std::int64_t of_b = kBytes * n * k;
-  auto part = [](const NDArray& x, int axis, std::int64_t from, std::int64_t count) {
-    return x.slice(axis, from, count, 1);
-  };
-  if (r == 2 && kBytes * m * k + of_b > kMost && !(scaled && scaled->a.defined())) {
-    // Whole rounds of tiles of 128 x 192 on all processors.
-    const std::int64_t round =
-        128 * std::max<std::int64_t>(1, grid_of(out.device()).processors() / ceil_div(n, 192));
-    const std::int64_t rows = (kMost - of_b) / (kBytes * k) / round * round;
-    if (2 * of_b <= kMost && rows > 0 && rows < m) {
-      const Operand whole = pieces_of(b);
-      bool done = true;
-      for (std::int64_t i = 0; i < m; i += rows) {
-        const std::int64_t count = std::min(rows, m - i);
-        done = done && multiply(part(out, 0, i, count), pieces_of(part(a, 0, i, count)), whole,
-                                measured, scaled);
-      }
-      return done;
+  const std::int64_t of_a = kBytes * m * k, of_b = kBytes * n * k;
+  const std::int64_t most = std::max(kLeast, (of_a + of_b + 4 * m * n) / kShare);
+  if (r != 2 || of_a + of_b <= most || (scaled && (scaled->a.defined() || scaled->b.defined())))
+    return multiply(out, pieces_of(a), pieces_of(b), measured, scaled);
+  const std::int64_t processors = grid_of(out.device()).processors();
+  auto rounds = [&](std::int64_t tiles) { return std::max<std::int64_t>(1, processors / tiles); };
+  bool done = true;
+  if (2 * of_b <= most) {
+    const std::int64_t rows =
+        in_turn(m, most - of_b, kBytes * k, kRows, kRows * rounds(ceil_div(n, kColumns)));
+    const Operand whole = pieces_of(b);
+    for (std::int64_t i = 0; rows && done && i < m; i += rows) {
+      const std::int64_t count = std::min(rows, m - i);
+      done = multiply(out.slice(0, i, count, 1), pieces_of(a.slice(0, i, count, 1)), whole,
+                      measured, scaled);
     }
-    const std::int64_t terms = std::max(kLeastTerms, kMost / (kBytes * (m + n)) / 64 * 64),
-                       parts = ceil_div(k, terms);
-    if (parts > 1 && 4 * parts * m * n <= kMost && !scaled) {
-      const NDArray sums = NDArray::empty(out.device(), Elem::float32, Dims{parts, m, n});
-      bool done = true;
-      for (std::int64_t i = 0; i < parts; ++i) {
-        const std::int64_t count = std::min(terms, k - i * terms);
-        done = done && multiply(part(sums, 0, i, 1).reshape(Dims{m, n}),
-                                pieces_of(part(a, 1, i * terms, count)),
-                                pieces_of(part(b, 0, i * terms, count)), measured, nullptr);
-      }
-      if (done) add_parts(out, sums);
-      return done;
-    }
+    if (rows) return done;
   }
-  return multiply(out, pieces_of(a), pieces_of(b), measured, scaled);
+  if (2 * of_a <= most) {
+    const std::int64_t columns =
+        in_turn(n, most - of_a, kBytes * k, kColumns, kColumns * rounds(ceil_div(m, kRows)));
+    const Operand whole = pieces_of(a);
+    for (std::int64_t i = 0; columns && done && i < n; i += columns) {
+      const std::int64_t count = std::min(columns, n - i);
+      ProductScales part;
+      if (scaled) part.bias = scaled->bias.slice(0, i, count, 1);
+      done = multiply(out.slice(1, i, count, 1), whole, pieces_of(b.slice(1, i, count, 1)),
+                      measured, scaled ? &part : nullptr);
+    }
+    if (columns) return done;
+  }
+  const std::int64_t terms = std::max(kLeastTerms, most / (kBytes * (m + n)) / 64 * 64),
+                     parts = ceil_div(k, terms);
+  if (parts == 1 || 4 * parts * m * n > most || scaled)
+    return multiply(out, pieces_of(a), pieces_of(b), measured, scaled);
+  const NDArray sums = NDArray::empty(out.device(), Elem::float32, Dims{parts, m, n});
+  for (std::int64_t i = 0; done && i < parts; ++i) {
+    const std::int64_t count = std::min(terms, k - i * terms);
+    done = multiply(sums.slice(0, i, 1, 1).reshape(Dims{m, n}),
+                    pieces_of(a.slice(1, i * terms, count, 1)),
+                    pieces_of(b.slice(0, i * terms, count, 1)), measured, nullptr);
+  }
+  if (done) add_parts(out, sums);
+  return done;
 }
 
 }  // namespace

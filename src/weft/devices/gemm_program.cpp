@@ -46,20 +46,23 @@ class Writer {
     const Buffer sums = ir::make_buffer(s_.partial ? "out" : "sums", dtypes::float32, shape);
     const Buffer out = s_.partial ? sums : ir::make_buffer("out", s_.result, shape);
     std::vector<Buffer> all{a, b, out};
-    auto factor = [&](const char* name, bool present, const Expr& extent) -> Buffer {
+    auto factor = [&](const char* name, bool present, const Expr& extent,
+                      DType type = dtypes::float32) -> Buffer {
       if (!present) return nullptr;
-      all.push_back(ir::make_buffer(name, dtypes::float32, {extent}));
+      all.push_back(ir::make_buffer(name, type, {extent}));
       return all.back();
     };
     const Expr one = ir::make_int(1);
     using Scale = GemmProgram::Scale;
     scale_a_ = factor("scale_a", s_.scale_a != Scale::none, s_.scale_a == Scale::each ? m_ : one);
     scale_b_ = factor("scale_b", s_.scale_b != Scale::none, s_.scale_b == Scale::each ? n_ : one);
-    bias_ = factor("bias", s_.bias, n_);
+    bias_ = factor("bias", s_.bias, n_, s_.bias_type);
     for (const Buffer& x : all) {
       auto placed = ir::edit(x);
       const bool wide = x == a || x == b || (x == out && s_.unit == kOutUnit);
       placed->align = wide ? 16 : x->dtype.total_bytes();
+      if (x == out && s_.pitched)
+        placed->strides = {Expr(scalar("out_step")) * ir::make_int(s_.unit), ir::make_int(1)};
       buffers_.push_back(ir::buffer_param(placed));
       placed_[x.get()] = placed;
     }
@@ -159,12 +162,12 @@ class Writer {
     return nest(loops, iters, block);
   }
 
-  /// values[i].
+  /// values[i], each below 4: a digit of one number, which proofs need not look into.
   static Expr chosen(const Expr& i, const int* values) {
-    Expr out = ir::make_int(values[rules::kPieceProducts - 1]);
-    for (int v = rules::kPieceProducts - 1; v-- > 0;)
-      out = ir::if_then_else(ir::eq(i, ir::make_int(v)), ir::make_int(values[v]), out);
-    return out;
+    std::int64_t digits = 0;
+    for (int v = rules::kPieceProducts; v-- > 0;) digits = digits * 4 + values[v];
+    return ir::floormod(ir::call("shift_right", {ir::make_int(digits), i * ir::make_int(2)}),
+                        ir::make_int(4));
   }
 
   Stmt rounded(const Buffer& sums, const Buffer& out) const {
@@ -185,7 +188,7 @@ class Writer {
     };
     if (scale_a_) value = value * of(scale_a_, s_.scale_a, at[at.size() - 2]);
     if (scale_b_) value = value * of(scale_b_, s_.scale_b, at.back());
-    if (bias_) value = value + ir::load(bias_, {at.back()});
+    if (bias_) value = value + ir::cast(dtypes::float32, ir::load(bias_, {at.back()}));
     block->body = ir::store(out, ir::cast(s_.result, value), at);
     const std::vector<ir::IterVar> iters = block->iters;
     return nest(loops, iters, block);

@@ -13,7 +13,7 @@ namespace weft::device {
 /// p only where there are several parts. Parameters: a, b, out; then, as integers, m, n / unit, k,
 /// parts, steps of a part; `batch_axes` extents, outermost first; of a and then of b,
 /// in vectors of 16 bytes, the stride of its planes where it has them, of each batch axis along
-/// which it moves, then that of its rows.
+/// which it moves, then that of its rows; the stride of out's rows / unit where it is `pitched`.
 ///
 /// Scales, and a bias, multiply and follow the sums: further parameters in this order, float32
 /// arrays before the integers. One of a has an element or one for each row, one of b an element or
@@ -24,8 +24,10 @@ struct GemmProgram {
   DType type, type_b;    // of the operands
   DType result;          // where it is not partial
   bool partial = false;  // the result is float32 sums of parts
+  bool pitched = false;  // rows of one product lie apart
   Scale scale_a = Scale::none, scale_b = Scale::none;
   bool bias = false;
+  DType bias_type = dtypes::float32;  // or the result's
   bool pieces = false;  // of float32 operands (devices/pieces.h): axis 0 of both has the planes
   bool a_along_m = false, b_along_n = true;  // the innermost axis; otherwise k
   int unit = 8;                              // 8, 2 or 1: n is a multiple of it

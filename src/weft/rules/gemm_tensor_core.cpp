@@ -115,8 +115,8 @@ void schedule_gemm_tensor_core(Schedule& sch, BlockRef product, const GemmMatch&
   BlockRef store;
   if (consumers.size() == 1) store = consumers[0], sch.set_scope(product, 0, "local");
   else store = sch.cache_write(product, 0, "local");
-  const auto m = sch.split(match.loops.m, {std::nullopt, factor(d.rows)});
-  const auto n = sch.split(match.loops.n, {std::nullopt, factor(d.columns)});
+  const auto m = sch.split(match.loops.m, {std::nullopt, factor(d.turned ? d.columns : d.rows)});
+  const auto n = sch.split(match.loops.n, {std::nullopt, factor(d.turned ? d.rows : d.columns)});
   const auto k = sch.split(match.loops.k, {std::nullopt, factor(match.step)});
   std::vector<LoopRef> order = match.loops.batch;
   order.insert(order.end(), {m[0], n[0], k[0]});

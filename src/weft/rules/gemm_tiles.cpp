@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <utility>
 
 #include "weft/base/integers.h"
 
@@ -25,12 +26,22 @@ double together(double exponent, std::initializer_list<double> times) {
 }
 constexpr double kOfStep = 4.8, kOfProduct = 1.6;
 
+// What tiles that lie the other way must gain.
+constexpr double kTurned = 1.1;
 constexpr double kInStep = 1.03;  // how much longer a step takes in a cluster
 // Rows off the sectors of 32 bytes: more sectors, and two lines for each piece of 128 bytes. The
 // first for what the cache gives, the second for what a processor takes.
 constexpr double kOffSectors = 1.64, kOffSectorsTaken = 1.17;
 
 std::int64_t round_up(std::int64_t v, std::int64_t to) { return ceil_div(v, to) * to; }
+
+/// The product of the transposes.
+GemmShape turned(GemmShape s) {
+  std::swap(s.m, s.n);
+  std::swap(s.pitch_a, s.pitch_b);
+  std::swap(s.a_along_m, s.b_along_n);
+  return s;
+}
 
 }  // namespace
 
@@ -57,7 +68,8 @@ std::int64_t gemm_slots(const GemmMachine& machine, std::int64_t rows, std::int6
   return std::clamp<std::int64_t>((machine.shared_bytes - staged - tokens) / slot, 0, 8);
 }
 
-double gemm_time(const GemmMachine& machine, const GemmShape& s, const GemmDecisions& d) {
+double gemm_time(const GemmMachine& machine, const GemmShape& shape, const GemmDecisions& d) {
+  const GemmShape s = d.turned ? turned(shape) : shape;
   const auto steps = static_cast<double>(ceil_div(ceil_div(s.k, s.step()), d.parts) * s.products());
   const std::int64_t tiles =
       round_up(ceil_div(s.m, d.rows), d.cluster) * ceil_div(s.n, d.columns) * s.batches * d.parts;
@@ -82,8 +94,11 @@ double gemm_time(const GemmMachine& machine, const GemmShape& s, const GemmDecis
     return time * (d.cluster > 1 ? kInStep : 1) / machine.clocks_per_microsecond;
   };
   const int stored = d.parts > 1 ? 4 : s.result_bytes;
+  // Threads store what lies beside whole pieces, and all of a turned tile, one by one.
+  const double by_threads =
+      d.turned ? 2 * static_cast<double>(d.columns) : static_cast<double>(d.columns % kTileRows);
   const double tile =
-      machine.tile + machine.half_piece * static_cast<double>(d.columns % kTileRows) / 32 +
+      machine.tile + machine.half_piece * by_threads / 32 +
       static_cast<double>(d.rows * d.columns * stored) / machine.staged_bytes_per_microsecond;
   const std::int64_t blocks = machine.processors / d.cluster * d.cluster;
   const std::int64_t rounds = tiles / blocks, rest = tiles % blocks;
@@ -101,13 +116,19 @@ double gemm_time(const GemmMachine& machine, const GemmShape& s, const GemmDecis
   return time;
 }
 
-GemmDecisions choose_gemm(const GemmMachine& machine, const GemmShape& shape) {
+namespace {
+
+struct Choice {
   GemmDecisions best;
   double least = -1;
+};
+
+void consider_tiles(const GemmMachine& machine, const GemmShape& given, bool turn, Choice& out) {
+  const GemmShape shape = turn ? turned(given) : given;
   auto consider = [&](const GemmDecisions& d) {
     if (d.slots < 2) return;
-    const double time = gemm_time(machine, shape, d);
-    if (least < 0 || time < least) least = time, best = d;
+    const double time = gemm_time(machine, given, d) * (turn ? kTurned : 1);
+    if (out.least < 0 || time < out.least) out.least = time, out.best = d;
   };
   const std::int64_t steps = ceil_div(shape.k, shape.step());
   const std::int64_t least_steps = shape.pieces ? 1 : 4;  // of a part
@@ -120,7 +141,8 @@ GemmDecisions choose_gemm(const GemmMachine& machine, const GemmShape& shape) {
         const std::int64_t blocks = machine.processors / cluster * cluster;
         if (blocks == 0) break;
         const std::int64_t tiles = round_up(high, cluster) * wide;
-        GemmDecisions d{rows, columns, gemm_slots(machine, rows, columns), 1, blocks, cluster};
+        GemmDecisions d{rows,    columns, gemm_slots(machine, rows, columns), 1, blocks,
+                        cluster, turn};
         for (; d.parts <= (shape.divisible ? blocks : 1);
              d.parts += std::max<std::int64_t>(1, d.parts / 4)) {
           if (d.parts > 1 && (tiles * d.parts > blocks || steps < d.parts * least_steps)) break;
@@ -129,7 +151,15 @@ GemmDecisions choose_gemm(const GemmMachine& machine, const GemmShape& shape) {
       }
     }
   }
-  return best;
+}
+
+}  // namespace
+
+GemmDecisions choose_gemm(const GemmMachine& machine, const GemmShape& shape) {
+  Choice out;
+  consider_tiles(machine, shape, false, out);
+  if (shape.divisible) consider_tiles(machine, shape, true, out);
+  return out.best;
 }
 
 }  // namespace weft::rules

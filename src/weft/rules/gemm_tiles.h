@@ -37,12 +37,13 @@ struct GemmMachine {
 GemmMachine gemm_machine(const Facts& facts);
 
 /// batches times [m, k] by [k, n]. Pitches are the bytes from one row of an operand to the next, 0
-/// where they are not known; `b_along_n`: rows of b lie along n, not along k.
+/// where they are not known; `a_along_m`, `b_along_n`: rows of an operand lie along the result, not
+/// along k.
 struct GemmShape {
   std::int64_t batches = 1, m = 1, n = 1, k = 1;
   int bytes = 2, result_bytes = 2;  // of an element
   std::int64_t pitch_a = 0, pitch_b = 0;
-  bool b_along_n = true;
+  bool a_along_m = false, b_along_n = true;
   bool divisible = false;                      // parts of the sum can be joined afterwards
   std::int64_t column_unit = kGemmColumnUnit;  // what the columns of a tile are a multiple of
   std::int64_t most_rows = kMostGemmRows;      // of a tile
@@ -59,6 +60,7 @@ struct GemmDecisions {
   std::int64_t parts = 1;                  // of the sum; a second kernel joins them
   std::int64_t blocks = 0;                 // that take one tile after another; 0: one for each
   std::int64_t cluster = 1;                // blocks below one another that share b's tiles
+  bool turned = false;  // rows of tiles lie along n, columns, of finer steps, along m
 };
 
 /// Slots that fit in shared memory beside what the result is staged in; at most 8.

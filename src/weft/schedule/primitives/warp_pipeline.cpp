@@ -447,7 +447,7 @@ class Finder {
     return std::nullopt;
   }
 
-  /// Columns lie beside each other in what is written.
+  /// Columns lie beside each other in what is written, unless the tile is one the other way alone.
   Verdict choose_rows() {
     const auto* store = as<StoreNode>(out_.store->body);
     std::size_t column = 1;
@@ -455,6 +455,13 @@ class Finder {
       if (uses_var(store->indices.back(), out_.store->iters[i].var.get()) &&
           out_.store_axes[i] == tile_axes_[0])
         column = 0;
+    auto is_tile = [&](std::size_t c) {
+      const std::int64_t rows = result_[tile_axes_[1 - c]].extent,
+                         columns = result_[tile_axes_[c]].extent;
+      return rows % 64 == 0 && rows <= 192 && columns % 16 == 0 &&
+             columns <= out_.most_columns(rows);
+    };
+    if (!is_tile(column) && is_tile(1 - column)) column = 1 - column;
     out_.column = tile_axes_[column], out_.row = tile_axes_[1 - column];
     const bool first_is_rows = axis_of_[0] == 1 - column;
     out_.a = first_is_rows ? x_ : y_, out_.b = first_is_rows ? y_ : x_;
@@ -466,7 +473,7 @@ class Finder {
     if (out_.rows % 64 || out_.rows > 192)
       return no("schedule.specialize_warps.tile",
                 cat("the tile has ", out_.rows, " rows; legal: 64, 128 and 192"));
-    const std::int64_t most = out_.most_columns();
+    const std::int64_t most = out_.most_columns(out_.rows);
     if (out_.columns % 16 || out_.columns > most)
       return no("schedule.specialize_warps.tile",
                 cat("the tile has ", out_.columns, " columns; legal: multiples of 16 up to ", most,
