@@ -283,12 +283,21 @@ bool divide_by_common_factor(Sum& fact) {
   return true;
 }
 
+/// Without a common term the largest value of a - k b is no less than that of a, where b <= 0.
+bool have_common_term(const Sum& a, const Sum& b) {
+  for (const Monomial& x : a.terms)
+    for (const Monomial& y : b.terms)
+      if (same_atoms(x.atoms, y.atoms)) return true;
+  return false;
+}
+
 }  // namespace
 
 bool Analyzer::Impl::never_positive(const Sum& sum) const {
   if (sum_bounds(sum).max <= 0) return true;
   if (Sum rest; without_quotient(sum, rest) && never_positive(rest)) return true;
   for (const Sum& fact : at_most_zero) {  // sum = rest + k fact, k > 0, rest <= 0
+    if (!have_common_term(sum, fact)) continue;
     for (std::int64_t k : {std::int64_t{1}, std::int64_t{0}}) {
       if (k == 0) {
         for (const Monomial& m : sum.terms) {
@@ -303,6 +312,7 @@ bool Analyzer::Impl::never_positive(const Sum& sum) const {
       rest.add(fact, -k);
       if (sum_bounds(rest).max <= 0) return true;
       for (const Sum& second : at_most_zero) {
+        if (!have_common_term(rest, second)) continue;
         Sum more = rest;
         more.add(second, -1);
         if (sum_bounds(more).max <= 0) return true;
