@@ -36,6 +36,15 @@ FORMS = [
     ((136, 72, 136), "TT", "residual", None, dict(rows=64, columns=64, blocks=4, cluster=2)),
     ((264, 96, 72), "NT", None, "float32", dict(rows=64, columns=96, stages=2, cluster=4)),
     ((72, 8, 8), "TN", None, None, dict(rows=64, columns=64, stages=2, blocks=0, cluster=2)),
+    # rows of the tile lie along the columns of the result
+    ((152, 200, 72), "NN", "residual", None, dict(rows=80, columns=128, stages=2, blocks=2)),
+    (
+        (104, 264, 72),
+        "TT",
+        None,
+        "float32",
+        dict(rows=48, columns=64, stages=2, blocks=2, cluster=2),
+    ),
     # sums of one, two and three of seven steps, in registers of their own
     ((136, 72, 448), "NN", "bias", None, dict(columns=80, stages=3, blocks=2, promote=1)),
     ((72, 200, 440), "TN", None, "float32", dict(columns=192, stages=2, blocks=2, promote=2)),
@@ -254,7 +263,11 @@ def without_store():
             without_copies,
         ),
         ("schedule.specialize_warps.tile", "adds up 32 terms", lambda: computed(step=32)),
-        ("schedule.specialize_warps.tile", "has 32 rows", lambda: computed(rows=32)),
+        (
+            "schedule.specialize_warps.tile",
+            "has 32 rows",
+            lambda: computed(rows=32, n=96, columns=96),
+        ),
         ("schedule.specialize_warps.tile", "has 24 columns", lambda: computed(columns=24)),
         ("schedule.specialize_warps.tile", "has 1 axes longer than 1", lambda: computed(m=1)),
         ("schedule.specialize_warps.operand", "the stride 100 of axis 0", lambda: computed(n=100)),
