@@ -4,12 +4,20 @@ tasks and the depth of routers, and reports whether its result depends on one.""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import subprocess
 import sys
+import tempfile
+import time
 
 from ._child import environment
+
+# A run that takes so many times the cycles, or the host's seconds, of the first run does not end: under some order of
+# tasks a task that activates itself until another one has run keeps that one from running.
+_TIMES, _MORE_CYCLES = 16, 1_000_000
+_SECONDS = 120  # a host script may also wait for something by itself, in no cycles at all
 
 
 def choices(seed: int) -> list[tuple[str, dict]]:
@@ -20,54 +28,94 @@ def choices(seed: int) -> list[tuple[str, dict]]:
     return out + [(f"router depth {n}", {"router_depth": n}) for n in (1, 2, 12)]
 
 
-def _report(rows: list[tuple[str, str, str]]) -> int:
-    """Prints (choice, status, digest) of each run; 1 where two runs differ."""
-    first = rows[0][1:]
-    for name, status, digest in rows:
-        same = "same result" if (status, digest) == first else "ANOTHER RESULT"
-        print(f"{name:<16} {status:<24} {same}")
-    others = [name for name, *rest in rows if tuple(rest) != first]
-    on = ["the order of ready tasks"] * any(not n.startswith("router") for n in others)
-    on += ["the depth of routers"] * any(n.startswith("router") for n in others)
-    print(f"the result depends on {' and on '.join(on)}" if on else "all results agree")
-    return int(bool(on))
+def _limit(cycles: int) -> int:
+    return _TIMES * cycles + _MORE_CYCLES
+
+
+class _Rows:
+    """The runs so far as (choice, status, digest), printed as they end."""
+
+    def __init__(self):
+        self.rows: list[tuple[str, str, str]] = []
+
+    def add(self, name: str, status: str, digest: str) -> None:
+        self.rows.append((name, status, digest))
+        same = "same result" if (status, digest) == self.rows[0][1:] else "ANOTHER RESULT"
+        print(f"{name:<16} {status:<24} {same}", flush=True)
+
+    def verdict(self) -> int:
+        """Prints what the result depends on; 1: it depends on something."""
+        first = self.rows[0][1:]
+        others = [name for name, *rest in self.rows if tuple(rest) != first]
+        on = ["the order of ready tasks"] * any(not n.startswith("router") for n in others)
+        on += ["the depth of routers"] * any(n.startswith("router") for n in others)
+        print(f"the result depends on {' and on '.join(on)}" if on else "all results agree")
+        return int(bool(on))
+
+
+def _cycles_in(file: str) -> int:
+    """The most cycles that a runtime of a finished script has noted; 0: none has."""
+    with contextlib.suppress(OSError), open(file, encoding="utf-8") as f:
+        return max((int(line) for line in f), default=0)
+    return 0
 
 
 def of_script(seed: int, arguments: list[str]) -> int:
     """Runs a host script once per choice; its result is its exit status and what it prints."""
-    rows = []
-    for name, options in choices(seed):
-        env = environment(**{f"WEFT_WSE_{k.upper()}": str(v) for k, v in options.items()})
-        code = (
-            f"from weft._child import end_with_parent; end_with_parent({os.getpid()}); "
-            "import sys; from weft_wse.script import cs_python_main as m; sys.exit(m(sys.argv[1:]) or 0)"
-        )
-        run = subprocess.run(
-            [sys.executable, "-c", code, *arguments], env=env, capture_output=True, check=False
-        )
-        rows.append((name, f"status {run.returncode}", hashlib.sha256(run.stdout).hexdigest()))
-    return _report(rows)
+    code = (
+        f"from weft._child import end_with_parent; end_with_parent({os.getpid()}); "
+        "import sys; from weft_wse.script import cs_python_main as m; sys.exit(m(sys.argv[1:]) or 0)"
+    )
+    rows = _Rows()
+    limits: dict[str, str] = {}
+    seconds = None  # the first run may take as long as it likes
+    with tempfile.TemporaryDirectory() as folder:
+        cycles_file = os.path.join(folder, "cycles")
+        for name, options in choices(seed):
+            chosen = {f"WEFT_WSE_{k.upper()}": str(v) for k, v in options.items()}
+            env = environment(**chosen, **limits, WEFT_WSE_CYCLES_FILE=cycles_file)
+            began = time.monotonic()
+            status, output = "does not end", b""
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                run = subprocess.run(
+                    [sys.executable, "-c", code, *arguments],
+                    env=env,
+                    capture_output=True,
+                    check=False,
+                    timeout=seconds,
+                )
+                status, output = f"status {run.returncode}", run.stdout
+                if run.returncode and b"wse.limit.cycles" in run.stderr:
+                    status = "does not end"
+            rows.add(name, status, hashlib.sha256(output).hexdigest())
+            if seconds is None:
+                seconds = _SECONDS + _TIMES * (time.monotonic() - began)
+                if cycles := _cycles_in(cycles_file):
+                    limits = {"WEFT_WSE_CYCLE_LIMIT": str(_limit(cycles))}
+    return rows.verdict()
 
 
 def of_program(seed: int, directory: str) -> int:
     """Runs a program that needs no host once per choice; its result is the memory of all symbols."""
     from weft import wse
 
-    rows = []
+    rows = _Rows()
+    limit = None  # the first run may take as long as it likes
     for choice, options in choices(seed):
-        runner = wse.SdkRuntime(directory, memcpy_required=False, **options)
+        runner = wse.SdkRuntime(directory, memcpy_required=False, cycle_limit=limit, **options)
         digest, status = hashlib.sha256(), "ended"
         try:
             runner.load()
             runner.run()
             runner.stop()
         except wse.WseError as e:
-            status = e.code
+            status = "does not end" if e.code == "wse.limit.cycles" else e.code
         else:
             layout = runner._layout
             for y in range(layout["offset_y"], layout["offset_y"] + layout["height"]):
                 for x in range(layout["offset_x"], layout["offset_x"] + layout["width"]):
                     for name in runner.symbols(x, y):
                         digest.update(runner.read_symbol(x, y, name, "uint8").tobytes())
-        rows.append((choice, status, digest.hexdigest()))
-    return _report(rows)
+        rows.add(choice, status, digest.hexdigest())
+        limit = limit or _limit(runner.cycles())
+    return rows.verdict()

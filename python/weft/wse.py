@@ -284,6 +284,7 @@ class SdkRuntime:
         task_order: str | None = None,
         seed: int | None = None,
         router_depth: int | None = None,
+        cycle_limit: int | None = None,
         trace_links: bool = False,
         check_bounds: bool | None = None,
         timeline: bool = False,
@@ -294,7 +295,8 @@ class SdkRuntime:
         priority goes first: "local-first" (the default, local tasks before data tasks, the lowest id first),
         "round-robin", "highest-first", "lowest-first" or "random", drawn from `seed`; the environment variables
         WEFT_WSE_TASK_ORDER and WEFT_WSE_SEED set them where the arguments do not. `router_depth` (WEFT_WSE_ROUTER_DEPTH; 1 to 12, the
-        model's is 4) is how many wavelets a router holds of each color and side, which no document says. A trace (`suppress_simfab_trace=False`, or a platform
+        model's is 4) is how many wavelets a router holds of each color and side, which no document says.
+        A program that runs on beyond cycle `cycle_limit` (WEFT_WSE_CYCLE_LIMIT; there is no limit otherwise) is stopped with the fault `wse.limit.cycles`. A trace (`suppress_simfab_trace=False`, or a platform
         that wants one) is written to simfab_traces/trace.json at stop; `trace_links` adds a track per link. `timeline` keeps the load of PEs and links over time for `save_timeline`. With
         `check_bounds` (or WEFT_WSE_CHECK_BOUNDS=1) a memory operand that leaves the variable it begins in is a fault
         (`wse.dsd.outside`) instead of a change to its neighbor."""
@@ -333,6 +335,9 @@ class SdkRuntime:
             "router_depth": int(os.environ.get("WEFT_WSE_ROUTER_DEPTH", 0))
             if router_depth is None
             else router_depth,
+            "cycle_limit": int(os.environ.get("WEFT_WSE_CYCLE_LIMIT", 0))
+            if cycle_limit is None
+            else cycle_limit,
             "trace": trace,
             "trace_links": trace_links,
             "check_bounds": os.environ.get("WEFT_WSE_CHECK_BOUNDS", "0") != "0"
@@ -394,6 +399,9 @@ class SdkRuntime:
         for text in self._call("warnings"):
             warnings.warn(text, RuntimeWarning, stacklevel=2)
         _finished[os.path.realpath(self._directory)] = self
+        if cycles_file := os.environ.get("WEFT_WSE_CYCLES_FILE"):  # of --perturb
+            with open(cycles_file, "a", encoding="utf-8") as f:
+                f.write(f"{self.cycles()}\n")
         if self._traced:
             os.makedirs("simfab_traces", exist_ok=True)
             self.save_trace(os.path.join("simfab_traces", "trace.json"))

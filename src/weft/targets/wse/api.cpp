@@ -278,6 +278,13 @@ void* weft_wse_open(const char* directory, const char* options, char** error) {
                                     weft::wse::kMostRouterDepth, ", and 0 for the model's"));
       r.router_depth = static_cast<int>(depth);
     }
+    if (const weft::Json* v = o.find("cycle_limit")) {
+      r.cycle_limit = v->as_int();
+      if (r.cycle_limit < 0)
+        throw weft::Error(
+            weft::ErrorKind::value, "wse.runtime.cycle_limit",
+            weft::cat("cycle_limit is ", r.cycle_limit, "; legal are 1 and more, and 0 for none"));
+    }
     auto runtime = std::make_unique<weft::wse::SdkRuntime>(directory, r);
     if (const weft::Json* v = o.find("trace"); v && v->as_bool()) runtime->start_trace();
     return runtime.release();

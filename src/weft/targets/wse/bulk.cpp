@@ -411,6 +411,26 @@ std::uint32_t Fabric::run_memory(Worker& w, Pe& pe, Running& run, Cycle& cost) {
   return done;
 }
 
+// Descriptors that an operation names itself are loaded into registers before it begins; one that
+// is both its destination and its first source is loaded once.
+int Fabric::operand_loads(const Core& k, const Frame& f, const BulkOp& op) const {
+  auto at = [&](const Operand& o) {
+    return o.kind == Operand::dsd && !o.loaded ? &k.dsds[f.dsd + o.index] : nullptr;
+  };
+  const Dsd *dst = at(op.dst), *a = at(op.src0), *b = at(op.src1);
+  const bool both = dst && a && (dst == a || std::memcmp(dst, a, sizeof(Dsd)) == 0);
+  return (dst != nullptr) + (a != nullptr && !both) + (b != nullptr);
+}
+
+// Cycles from `at` until the registers of an operation's operands are loaded.
+Cycle Fabric::operands_ready(const Core& k, const Frame& f, const BulkOp& op, Cycle at) const {
+  if (const int loads = operand_loads(k, f, op))
+    return loads * timing_.dsr_load + std::max(0, timing_.dsr_use - 1);
+  const bool registers =
+      op.dst.kind == Operand::dsr || op.src0.kind == Operand::dsr || op.src1.kind == Operand::dsr;
+  return registers ? std::max<Cycle>(0, k.dsr_loaded + timing_.dsr_use - at) : 0;
+}
+
 // Returns false when the instruction must wait for a microthread (sync_wait) and be tried again.
 bool Fabric::start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& cost,
                         bool& sync_wait) {
@@ -459,6 +479,7 @@ bool Fabric::start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& c
                      cat("@", info.name, " is asynchronous but has no fabric operand"));
     }
     std::uint32_t want = run.left;
+    cost += operands_ready(k, f, op, now + cost);
     std::uint32_t done = run_memory(w, pe, run, cost);
     save(op.dst, run.dst);
     save(op.src0, run.a);
@@ -488,7 +509,8 @@ bool Fabric::start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& c
   run.main = !run.settings.async;
   run.slot = slot;
   run.since = now;
-  run.ready = now + std::max(0, timing_.fabric_setup - 1 - timing_.ramp_out);
+  const Cycle loads = operands_ready(k, f, op, now);
+  run.ready = now + loads + std::max(0, timing_.fabric_setup - 1 - timing_.ramp_out);
   if (!options_.timed) run.ready = now;
   for (Cursor* c : {&run.a, &run.b}) {
     if (c->kind == Cursor::fabin) pe.in[c->queue].reader = slot;
@@ -497,7 +519,7 @@ bool Fabric::start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& c
   k.ops.begin(slot, run, arena_);
   pe.live_ops |= 1u << slot;
   if (run.main) pe.main = MainState::in_bulk;
-  else cost += timing_.main_async;
+  else cost += loads + timing_.main_async;
   if (run.left == 0) finish(w, pe, k.ops[slot], now, false);
   return true;
 }

@@ -330,6 +330,11 @@ namespace {
 bool meets_calendar(Op op) {
   return op == Op::map || op == Op::print || op == Op::nextcmd || op == Op::config || op == Op::nop;
 }
+// What takes no cycles may lead to such an instruction in the same cycle.
+bool takes_no_time(const Insn& i) {
+  return i.op == Op::ldi || i.op == Op::ldc || i.op == Op::mov || i.op == Op::dconst ||
+         i.op == Op::dmov || ((i.op == Op::call || i.op == Op::ret) && i.ty == kInlined);
+}
 }  // namespace
 
 Cycle Fabric::step_core(Worker& w, Pe& pe, Cycle now, Cycle& router) {
@@ -383,8 +388,12 @@ bool Fabric::may_go_on(Worker& w, Pe& pe, Cycle now, Cycle at) {
     const Frame& f = pe.core->frames.back();
     const Function& fn = pe.program->functions[f.function];
     if (f.pc >= fn.code.size() || meets_calendar(fn.code[f.pc].op)) return false;
+    if (pe.live_ops && takes_no_time(fn.code[f.pc])) return false;
   }
   if (!pe.live_ops) return true;
+  if (pe.main == MainState::idle && timing_.task_start == 0 &&
+      (pe.local_pending & ~pe.local_blocked))
+    return false;
   if (alone(pe.live_ops) && (pe.main == MainState::idle || pe.main == MainState::in_bulk))
     return false;
   for (std::uint32_t mask = pe.live_ops; mask; mask &= mask - 1) {
@@ -426,6 +435,10 @@ Cycle Fabric::step(Worker& w, Pe& pe, Cycle now) {
       w.asleep_until = std::max(w.asleep_until, core);
       try {
         core = step_core(w, pe, core, next);
+        if (core <= pe.core_done) {  // goes on when the calendar has come to this cycle
+          pe.core_done = core - 1;
+          break;
+        }
       } catch (...) {
         w.deferred.push_back({core, pe.index, std::current_exception()});
         break;

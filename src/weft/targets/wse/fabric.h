@@ -252,6 +252,8 @@ class Fabric {
   /// `walk`: where the position of a cursor of several dimensions is kept.
   bool make_cursor(Pe& pe, const Operand& operand, int bytes, Cursor& out, Mem4& walk,
                    OpSettings& settings, std::uint32_t& length);
+  int operand_loads(const Core& k, const Frame& f, const BulkOp& op) const;
+  Cycle operands_ready(const Core& k, const Frame& f, const BulkOp& op, Cycle at) const;
   bool start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& cost, bool& sync_wait);
   std::uint32_t run_memory(Worker& w, Pe& pe, Running& run, Cycle& cost);
   void finish(Worker& w, Pe& pe, Running& run, Cycle now, bool terminated);

@@ -223,15 +223,15 @@ void Fabric::interpret_as(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_
       case Op::nop: break;
       case Op::ldi:
         r[i.a] = static_cast<std::uint64_t>(static_cast<std::int64_t>(i.imm()));
-        acc += timing_.alu;
+        acc += timing_.folded;
         break;
       case Op::ldc:
         r[i.a] = program.constants[static_cast<std::size_t>(i.imm())];
-        acc += timing_.alu;
+        acc += timing_.folded;
         break;
       case Op::mov:
         r[i.a] = r[i.b];
-        acc += timing_.alu;
+        acc += timing_.folded;
         break;
       case Op::add:
         if (is_float(ty)) {
@@ -456,12 +456,13 @@ void Fabric::interpret_as(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_
         if (k.dsds.size() < g.dsd + callee.dsds + 2u)
           k.dsds.resize(g.dsd + callee.dsds + 8u, arena_);
         k.frames.push_back(g, arena_);
-        acc += timing_.call;
+        if (i.ty != kInlined) acc += timing_.call;
         reload();
         continue;
       }
       case Op::ret: {
-        acc += timing_.call;
+        // A task ends with its last instruction.
+        if (i.ty != kInlined && k.frames.size() > 1) acc += timing_.call;
         pe.sp = f->sp;
         k.frames.pop_back();
         if (k.frames.empty()) {
@@ -514,11 +515,11 @@ void Fabric::interpret_as(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_
         break;
       case Op::dconst:
         d[i.a] = program.dsds[static_cast<std::size_t>(i.imm())];
-        acc += timing_.alu;
+        acc += timing_.folded;
         break;
       case Op::dmov:
         d[i.a] = d[i.b];
-        acc += timing_.alu;
+        acc += timing_.folded;
         break;
       case Op::dload: {
         f->pc = pc;
@@ -596,6 +597,7 @@ void Fabric::interpret_as(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_
         const DsrLoad& load = program.dsr_loads[static_cast<std::size_t>(i.imm())];
         load_dsr(pe, load, d[load.dsd]);
         acc += timing_.dsr_load;
+        k.dsr_loaded = now + acc - 1;
         break;
       }
       case Op::bulk: {

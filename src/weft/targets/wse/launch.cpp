@@ -235,7 +235,8 @@ std::optional<Left> WseDevice::Launch::take_over(const Left& left, std::size_t b
   for (std::size_t k = 0; k < readers.size(); ++k) {
     to.runtime->place(readers[k]->array.name, fills[k], type(*readers[k]));
     to.taken_over.insert(readers[k]->array.name);
-    to.taking_over += timing.bulk_setup + (readers[k]->array.size + rate - 1) / rate;
+    to.taking_over += timing.bulk_setup + 2 * timing.dsr_load + timing.dsr_use - 1 +
+                      (readers[k]->array.size + rate - 1) / rate;
   }
   return Left{0, left.range, home->array.name, *home, left.bytes, d.memory.shape, true};
 }

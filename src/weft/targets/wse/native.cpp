@@ -314,6 +314,9 @@ class Emitter {
     Ty ty = static_cast<Ty>(i.ty);
     switch (i.op) {
       case Op::nop: return 0;
+      case Op::ldi:
+      case Op::ldc:
+      case Op::mov: return timing_.folded;
       case Op::add:
       case Op::sub:
       case Op::mul: return is_float(ty) ? timing_.fp_dependent : timing_.alu;

@@ -71,6 +71,10 @@ struct Insn {
   }
 };
 
+/// `ty` of a call, and of the returns of its function, that a compiler puts in place: it takes no
+/// cycles.
+inline constexpr std::uint8_t kInlined = 1;
+
 /// Scalar functions of math1 / math2, computed in double and rounded once to the type.
 enum class MathFn : std::uint8_t {
   sqrt,
@@ -210,6 +214,7 @@ struct Operand {
   Kind kind = none;
   DsrFile file = DsrFile::dest;
   std::uint16_t index = 0;
+  bool loaded = false;  // a constant descriptor in a loop: in its register since before the loop
 };
 
 struct BulkOp {

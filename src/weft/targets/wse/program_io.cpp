@@ -56,7 +56,7 @@ void fields(A& a, OpSettings& v) {
 }
 template <typename A>
 void fields(A& a, Operand& v) {
-  all(a, v.kind, v.file, v.index);
+  all(a, v.kind, v.file, v.index, v.loaded);
 }
 template <typename A>
 void fields(A& a, BulkOp& v) {

@@ -194,7 +194,7 @@ void Fabric::finish(Worker& w, Pe& pe, Running& run, Cycle now, bool) {
   complete(pe, run.settings.done, now);
   if (run.main) {
     pe.main = MainState::running;
-    pe.main_ready = now + (options_.timed ? 1 : 0);
+    pe.main_ready = now;  // the next instruction follows the last element
   } else if (pe.main == MainState::idle && run.settings.done.kind != Completion::none &&
              options_.timed) {
     pe.main_ready = std::max(pe.main_ready, now + timing_.completion);

@@ -71,8 +71,11 @@ SdkRuntime::SdkRuntime(Layout layout, RuntimeOptions options)
                     "\"; only the fabric simulator exists here"))
         .help("leave --cmaddr out to simulate");
   }
+  const std::int64_t cycles =
+      options_.cycle_limit ? options_.cycle_limit : FabricOptions().cycle_limit;
   fabric_ = std::make_unique<Fabric>(layout_, FabricOptions{.timed = options_.timed,
                                                             .threads = options_.threads,
+                                                            .cycle_limit = cycles,
                                                             .engine = options_.engine,
                                                             .task_order = options_.task_order,
                                                             .seed = options_.seed,

@@ -43,10 +43,11 @@ struct RuntimeOptions {
   Engine engine = Engine::automatic;
   TaskOrder task_order = TaskOrder::local_first;
   std::uint64_t seed = 0;
-  int router_depth = 0;       // wavelets a router holds of a color and side; 0: the model's
-  bool check_bounds = false;  // see FabricOptions
-  bool trace_links = false;   // see FabricOptions
-  bool timeline = false;      // Fabric::keep_timeline
+  int router_depth = 0;          // wavelets a router holds of a color and side; 0: the model's
+  std::int64_t cycle_limit = 0;  // 0: FabricOptions'; beyond it: fault wse.limit.cycles
+  bool check_bounds = false;     // see FabricOptions
+  bool trace_links = false;      // see FabricOptions
+  bool timeline = false;         // Fabric::keep_timeline
 };
 
 using TaskHandle = std::int64_t;

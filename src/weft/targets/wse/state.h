@@ -304,6 +304,7 @@ struct alignas(64) Core {
   ArenaVector<FifoState> fifos;
   // Up to here what most visits read.
   std::uint8_t wanted = kNone8;  // the microthread that an operation has waited for last
+  Cycle dsr_loaded = -1000;      // when a descriptor's register was loaded last
   std::vector<Dsr> dsrs;         // 3 * 32, only if the program loads any
   std::string line;              // simprint line in the making
   std::vector<std::pair<std::uint16_t, std::uint16_t>> registers;  // @set_config

@@ -347,7 +347,10 @@ void Fabric::run_main(Worker& w, Pe& pe, Cycle now, Cycle& next) {
     }
     if (pe.main == MainState::running) execute(w, pe, now, next);
     if (pe.main == MainState::in_bulk) return;
-    if (pe.main == MainState::running && pe.main_ready <= now) return;  // waits for a microthread
+    if (pe.main == MainState::running && pe.main_ready <= now) {  // waits for a microthread
+      if (now > w.now) next = std::min(next, now);                // or for the calendar
+      return;
+    }
   }
 }
 

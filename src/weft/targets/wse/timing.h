@@ -26,13 +26,15 @@ struct Timing {
   int hop = 1;                           // P: cycles per router hop
   int ramp_in = 2;                       // P: router to input queue (T_R)
   int ramp_out = 2;                      // P: output queue to router (T_R)
-  int task_start = 6;                    // F: from runnable to the first instruction
+  int task_start = 0;                    // F: from runnable to the first instruction
   int completion = 3;                    // P: last element to the completion's effect
-  int bulk_setup = 6;                    // F: start of a synchronous memory operation
-  int fabric_setup = 7;                  // P: dispatch to the first wavelet (ramp included)
-  int main_async = 4;                    // main thread time to issue an asynchronous operation
-  int dsr_load = 14;                     // F: two loads cost about 28
+  int bulk_setup = 0;                    // F: of an operation on memory over loaded registers
+  int fabric_setup = 3;                  // F: dispatch to the first wavelet (ramp included)
+  int main_async = 1;                    // to issue an asynchronous operation: an instruction
+  int dsr_load = 1;                      // F: of a descriptor into its register
+  int dsr_use = 4;                       // P (WSE-3): from the load to an operation that uses it
   int branch_taken = 6, branch_not = 3;  // P (WSE-3)
+  int folded = 0;  // constants and copies: operands of the instruction that uses them
   int alu = 1, mem = 1, call = 6, div = 50, math = 60, task_op = 2;  // D/E; math is a choice
   int fp_dependent = 2;                                              // P: dependent floating point
   bool stride_conflicts = true;  // D: word strides of 0 mod 8 read one operand at a time
@@ -49,6 +51,8 @@ struct Timing {
     if (arch == Arch::wse3) {
       t.clock_hz = 875e6;
       t.hop = 2;
+      t.task_start = 2;
+      t.bulk_setup = 1;
       t.in_depth = {8, 8, 4, 4, 4, 4, 4, 4};
       t.out_depth = {8, 8, 8, 8, 8, 8, 8, 8};
       t.stride_conflicts = false;  // the public simulator does not show them there

@@ -278,6 +278,7 @@ class Analyzer {
   Operand eval_block_value(Node* node, TypeRef hint);
   TypeRef struct_type_of(Node* node);
   TypeRef enum_type_of(Node* node);
+  Operand divide_by_constant(Pos pos, Tok op, const Operand& a, Int128 divisor);
   Operand arithmetic(Pos pos, Tok op, Operand a, Operand b);
   Value fold(Pos pos, Tok op, const Value& a, const Value& b);
   Operand equal_peers(Pos pos, Operand& a, Operand& b);
@@ -475,6 +476,7 @@ class Analyzer {
   std::map<DeclaredAt, std::int32_t> declaration_order(std::uint32_t* end) const;
   std::uint32_t check_sections();
   void finish_program();
+  void mark_inlined(const std::vector<bool>& recursive);
   void finish_functions();
   void finish_memory();
 

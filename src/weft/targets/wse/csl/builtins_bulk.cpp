@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The DSD operations and @map.
+#include <algorithm>
+
 #include "weft/targets/wse/csl/depth.h"
 
 namespace weft::wse::csl {
@@ -51,7 +53,12 @@ wse::Operand Analyzer::bulk_operand(Operand op, TypeRef scalar, bool is_dst, Pos
     if (!is_dst && t->kind == T::fabout_dsd)
       fail(pos, "wse.csl.dsd.operand", "a fabout_dsd cannot be a source");
     note_fabric_use(op, pos);
-    return make_operand(wse::Operand::dsd, to_dreg(op, pos));
+    const bool constant = op.is_known();
+    wse::Operand o = make_operand(wse::Operand::dsd, to_dreg(op, pos));
+    o.loaded = constant && std::ranges::any_of(frame_->loops, [](const LoopLabel& l) {
+                 return !l.is_block && !l.known && !l.unrolled;
+               });
+    return o;
   }
   if (t && t->kind == T::fifo)
     return make_operand(wse::Operand::fifo, static_cast<std::uint16_t>(op.value.i));
@@ -310,6 +317,10 @@ Operand Analyzer::bi_map(Node* node, TypeRef) {
   std::size_t wanted = 1 + inputs + (has_out ? 1 : 0);
   check_count(node->list.size() == wanted || node->list.size() == wanted + 1,
               has_out ? ", an output" : "");
+  if (node->list.size() > wanted) {
+    const TypeRef last = arg(node, wanted).type;
+    check_count(!last->is_dsd() && !last->is_dsr(), has_out ? ", an output" : "");
+  }
   for (std::size_t k = 0; k < inputs; ++k) {
     TypeRef t = sig.types[k];
     Pos at = node->list[1 + k]->pos;

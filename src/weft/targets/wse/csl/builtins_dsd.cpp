@@ -723,6 +723,9 @@ Operand Analyzer::bi_allocate_fifo(Node* node, TypeRef) {
   if (p.type->elem->size != 2 && p.type->elem->size != 4)
     fail(node->list[0]->pos, "wse.csl.fifo.buffer",
          cat("the elements of a FIFO have 16 or 32 bits, found ", text(p.type->elem)));
+  if (p.type->size == 0)
+    fail(node->list[0]->pos, "wse.csl.fifo.buffer",
+         "the buffer of a FIFO has no elements: whatever is pushed finds it full");
   if (program_->out.fifos.size() >= 255) fail(pos, "wse.csl.fifo.count", "more than 255 FIFOs");
   Fifo f;
   f.base = static_cast<std::uint16_t>(address(p.operand.global, pos));

@@ -194,11 +194,33 @@ void Analyzer::finish_program() {
   frame_ = nullptr;
 }
 
+/// Marks the calls of functions that compilers put in place of the call: those called from one
+/// place or no longer than kInlineInstructions, recursive ones apart. `recursive` by function.
+void Analyzer::mark_inlined(const std::vector<bool>& recursive) {
+  constexpr std::size_t kInlineInstructions = 45;
+  std::vector<int> sites(program_->builders.size(), 0);
+  for (const Builder& f : program_->builders) {
+    for (const auto& call : f.calls)
+      if (call.first >= 0) ++sites[static_cast<std::size_t>(call.first)];
+  }
+  auto in_place = [&](std::size_t k) {
+    return !recursive[k] &&
+           (sites[k] == 1 || program_->builders[k].out.code.size() <= kInlineInstructions);
+  };
+  for (std::size_t k = 0; k < program_->builders.size(); ++k) {
+    for (Insn& i : program_->builders[k].out.code) {
+      if ((i.op == Op::call && in_place(i.c)) || (i.op == Op::ret && sites[k] > 0 && in_place(k)))
+        i.ty = kInlined;
+    }
+  }
+}
+
 /// Register windows of callees lie above their caller's: sizes of frames add up along calls.
 void Analyzer::finish_functions() {
   std::size_t n = program_->builders.size();
   std::vector<std::pair<int, int>> total(n, {-1, -1});
   std::vector<int> state(n, 0);
+  std::vector<bool> recursive(n, false);
   struct Step {
     std::size_t fn, next;
   };
@@ -215,6 +237,8 @@ void Analyzer::finish_functions() {
         if (call.first >= 0) callees.push_back(call.first);
         else callees.assign(program_->pointed.begin(), program_->pointed.end());
         for (int c : callees) {
+          if (state[static_cast<std::size_t>(c)] == 1)
+            recursive[static_cast<std::size_t>(c)] = true;
           if (state[static_cast<std::size_t>(c)] == 0) {
             state[static_cast<std::size_t>(c)] = 1;
             stack.push_back({static_cast<std::size_t>(c), 0});
@@ -242,6 +266,7 @@ void Analyzer::finish_functions() {
       stack.pop_back();
     }
   }
+  mark_inlined(recursive);
   for (std::size_t k = 0; k < n; ++k) {
     program_->builders[k].out.regs = static_cast<std::uint16_t>(total[k].first);
     program_->builders[k].out.dsds = static_cast<std::uint16_t>(total[k].second);

@@ -163,7 +163,11 @@ Module* Analyzer::instantiate(const Source* source, const Value* params, Pos pos
         const Value& inner = aggregate(all).at(static_cast<std::int64_t>(k));
         if (!nested && source->path.starts_with("<kernels/") && inner.type->kind == T::struct_)
           self(self, inner, true);
-        if (field && !source->path.starts_with("<")) {
+        // Structs of parameters are passed on whole to these.
+        const bool whole = source->path.starts_with("<memcpy/") ||
+                           source->path.starts_with("<kernels/") ||
+                           source->path.starts_with("<collectives_2d/");
+        if (field && !whole) {
           warn(pos, "wse.csl.param.unknown",
                cat("\"", m->label, "\" has no param \"", name(field), "\"; the value is not used"));
         }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arithmetic, comparison and conversion: folding, peer types, coercion, instructions.
+#include <bit>
 #include <cmath>
 
 #include "weft/targets/wse/csl/depth.h"
@@ -180,6 +181,51 @@ TypeRef Analyzer::peer_type(Pos pos, const Operand& a, const Operand& b) {
            : "");
 }
 
+/// Quotient or remainder by a constant as shifts and a product, as compilers have them; no type
+/// where the instruction is needed: 64 bits, u32 by no power of two, divisors below 2.
+Operand Analyzer::divide_by_constant(Pos pos, Tok op, const Operand& a, Int128 divisor) {
+  const int bits = a.type->is_any_int() && a.type->is_scalar() ? a.type->bits() : 64;
+  const bool is_signed = a.type->is_signed();
+  if (bits > 32 || divisor < 2 || divisor >= (Int128{1} << (bits - is_signed))) return {};
+  const auto c = static_cast<std::uint64_t>(divisor);
+  const bool power = std::has_single_bit(c);
+  if (!power && !is_signed && bits > 16) return {};
+  const TypeRef i64 = types_.get(T::i64);
+  const auto ty = static_cast<std::uint8_t>(Ty::i64);
+  auto constant = [&](std::uint64_t v) {
+    const std::uint16_t r = new_reg(pos);
+    load_constant(r, v, i64, pos);
+    return r;
+  };
+  auto step = [&](Op code, std::uint16_t x, std::uint16_t y) {
+    const std::uint16_t r = new_reg(pos);
+    emit({code, ty, r, x, y}, pos);
+    return r;
+  };
+  const std::uint16_t x = to_reg(a, pos);
+  // All bits of `below` are those of the sign: -1 where x is negative.
+  const std::uint16_t below = is_signed ? step(Op::shr, x, constant(63)) : kNoReg;
+  std::uint16_t quotient;
+  if (power) {
+    std::uint16_t from = x;
+    if (is_signed) from = step(Op::add, x, step(Op::band, below, constant(c - 1)));
+    quotient = step(Op::shr, from, constant(static_cast<std::uint64_t>(std::countr_zero(c))));
+  } else {
+    // ceil(2^s / c) with s beyond the width by the divisor's bits: exact for every value of the
+    // type.
+    const int s = bits - is_signed + std::bit_width(c);
+    const std::uint64_t factor = (std::uint64_t{1} << s) / c + 1;
+    quotient =
+        step(Op::shr, step(Op::mul, x, constant(factor)), constant(static_cast<std::uint64_t>(s)));
+    if (is_signed) quotient = step(Op::sub, quotient, below);
+  }
+  const std::uint16_t result =
+      op == Tok::slash ? quotient : step(Op::sub, x, step(Op::mul, quotient, constant(c)));
+  Operand out = in_reg(a.type, result);
+  out.temp = false;
+  return out;
+}
+
 Operand Analyzer::arithmetic(Pos pos, Tok op, Operand a, Operand b2) {
   if (!a.type || !b2.type) fail(pos, "wse.csl.type.operator", "an operand has no value");
   if (is_shift(op)) {
@@ -228,6 +274,9 @@ Operand Analyzer::arithmetic(Pos pos, Tok op, Operand a, Operand b2) {
     fail(pos, "wse.csl.type.operator",
          cat("operator ", describe(op), " is not defined for run-time values of type ",
              text(a.type)));
+  }
+  if ((op == Tok::slash || op == Tok::percent) && b2.is_known()) {
+    if (Operand q = divide_by_constant(pos, op, a, b2.value.i); q.type) return q;
   }
   std::uint16_t x = to_reg(a, pos), y = to_reg(b2, pos), r = new_reg(pos);
   emit({opcode(op), static_cast<std::uint8_t>(bytecode_type(a.type)), r, x, y}, pos);
