@@ -220,7 +220,8 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
   std::vector<std::string> seen;
   auto property = [&](const std::string& f, const Operand& v) {
     if (std::find(seen.begin(), seen.end(), f) != seen.end())
-      fail(pos, "wse.csl.dsd.property", cat(basic_name(kind), " is given \"", f, "\" twice"));
+      fail(pos, "wse.csl.dsd.property", cat(basic_name(kind), " is given \"", f, "\" twice"),
+           memory ? "tensor_access gives base_address, extent and stride by itself" : "");
     seen.push_back(f);
     if (f == "base_address" && memory) {
       set_base(v);

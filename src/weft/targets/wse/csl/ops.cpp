@@ -178,7 +178,10 @@ TypeRef Analyzer::peer_type(Pos pos, const Operand& a, const Operand& b) {
        cat("types ", text(x), " and ", text(y), " do not go together"),
        number(x) && number(y)
            ? "there is no implicit conversion between run-time numbers; use @as(T, value)"
-           : "");
+       : number(x) != number(y) && (x->kind == T::bool_ || y->kind == T::bool_)
+           ? cat("a bool is no number; @as(", text(x->kind == T::bool_ ? y : x),
+                 ", value) makes 0 or 1 of it")
+           : std::string());
 }
 
 /// Quotient or remainder by a constant as shifts and a product, as compilers have them; no type
@@ -588,6 +591,8 @@ Operand Analyzer::coerce(Operand op, TypeRef target, Pos pos, std::string_view w
   if (note.empty() && op.where == Operand::parts && target->kind == T::struct_ &&
       op.type->kind == T::struct_)
     note = field_problem(op.type, target);
+  if (note.empty() && op.type->is_number() && target->kind == T::enum_)
+    note = cat("a number becomes a member by @as(", text(target), ", value)");
   if (note.empty() && op.type->is_number() && target->is_number()) {
     note = cat("there is no implicit conversion here; @as(", text(target), ", value) converts");
   }

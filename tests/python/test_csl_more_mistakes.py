@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""More mistakes of programs in CSL: types, descriptors, queues, colors and libraries, each refused at its place with what is legal."""
+
+import pytest
+from test_wse_programs import LAYOUT, START, wse
+
+V = "var v = @zeros([4]f32); const d = @get_dsd(mem1d_dsd, .{ .base_address = &v, .extent = 4 });"
+E = "const E = enum(u16) { a, b }; var e: E = E.a;"
+S = "const S = struct { x: u16, y: u16 };"
+ROUTE = "comptime { @set_local_color_config(@get_color(3), .{ .routes = .{ .rx = .{ EAST }, .tx = .{ RAMP } }, %s }); }"
+
+# Globals, body of the task, line of the mistake (line 1 is that of the globals), slug, words of the text.
+MISTAKES = [
+    ("var x: u16 = 1; var b: bool = true;", "x = x + b;", 2, "wse.csl.type.mismatch", "types u16 and bool do not go together; @as(u16, value) makes 0 or 1"),
+    ("var x: i16 = 3; var y: i16 = 2;", "x = x << y;", 2, "wse.csl.shift.signed", "the count of << is unsigned, found i16; @as(u16, count)"),
+    (E, "e = 1;", 2, "wse.csl.type.mismatch", "expected E, found comptime_int; a number becomes a member by @as(E, value)"),
+    (E, "e = E.c;", 2, "wse.csl.type.field", 'E has no member "c"; its members are a, b'),
+    (E, "if (e < E.b) { e = E.b; }", 2, "wse.csl.type.operator", "operator < is not defined for E; convert both sides"),
+    (S, "var s = S{ .x = 1 }; s.x = 2;", 2, "wse.csl.type.missing_field", 'field "y" needs a value'),
+    (S, "var s = S{ .x = 1, .x = 2, .y = 3 }; s.x = 2;", 2, "wse.csl.type.duplicate_field", 'field "x" occurs twice'),
+    ("var a: [3]u16 = [3]u16{ 1, 2 };", "a[0] = 1;", 1, "wse.csl.type.initialiser", "[3]u16 needs 3 elements, found 2"),
+    ("var a = @zeros([2, 3]u16);", "a[1][2] = 4;", 2, "wse.csl.index.rank", "expected 2 indices into [2,3]u16, found 1; a[i, j]"),
+    ("var a = @zeros([3]u16); var f: f32 = 1.0;", "a[f] = 4;", 2, "wse.csl.index.type", "an index must be an integer, found f32; @as(i16, x)"),
+    ("const k: u16 = 3; fn g(p: *u16) void { p.* = 1; }", "g(&k);", 2, "wse.csl.type.mismatch", 'argument "p": expected *u16, found *const u16; constant data cannot become'),
+    ("", "for (@range(f32, 4.0)) |i| { }", 2, "wse.csl.type.mismatch", "@range counts in an integer type, found f32"),
+    ("", "for (@range(i16, 0, 4, 0)) |i| { }", 2, "wse.csl.for.step", "the step of @range cannot be 0; step by 1 or more"),
+    ("var x: u16 = 1;", "switch (x) { 1 => x = 2, 1 => x = 3, else => x = 4 }", 2, "wse.csl.switch.duplicate", "the case 1 occurs twice"),
+    ("", "while (true) { break :outer; }", 2, "wse.csl.break.target", 'no enclosing loop or block labelled "outer"; label the loop'),
+    ("fn g(comptime n: u16) u16 { return n; } var k: u16 = 3;", "var r = g(k); r = 1;", 2, "wse.csl.comptime.runtime_value", '"k" exists only at run time; use a const, a param'),
+    (V, "const e = @set_dsd_stride(d, 300); @fmovs(e, d);", 2, "wse.csl.type.mismatch", "the stride: expected i8; 300 does not fit i8"),
+    (V, "const e = @set_dsd_length(d, -2); @fmovs(e, d);", 2, "wse.csl.type.mismatch", "the length: expected u16; -2 does not fit u16"),
+    ("var w = @zeros([4]f32);", "const e = @get_dsd(mem1d_dsd, .{ .base_address = &w, .extent = -4 }); @fmovs(e, 1.0);", 2, "wse.csl.dsd.extent", "an extent must lie in 0..65535, found -4"),
+    ("var w = @zeros([4]f32);", "const e = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{4} -> w[i], .extent = 4 }); @fmovs(e, 1.0);", 2, "wse.csl.dsd.property", 'is given "extent" twice; tensor_access gives base_address, extent and stride'),
+    ("var w = @zeros([4]f32);", "const e = @get_dsd(mem1d_dsd, .{ .base_address = &w, .extent = 4, .strid = 2 }); @fmovs(e, 1.0);", 2, "wse.csl.dsd.property", 'mem1d_dsd has no property "strid"; legal are tensor_access, base_address, extent, stride'),
+    ("const o = @get_dsd(fabout_dsd, .{ .extent = 4, .fabric_color = @get_color(1), .input_queue = @get_input_queue(2) });", "@fmovs(o, 1.0);", 1, "wse.csl.dsd.property", 'fabout_dsd has no property "input_queue"; legal are extent, fabric_color'),
+    ("const r = @get_dsr(dsr_dest, 99);", "@fmovs(r, 1.0);", 1, "wse.csl.id.range", "dsr_dest 99 does not exist; legal are 0.."),
+    (V, "@fmacs(d, d, d);", 2, "wse.csl.builtin.arguments", "@fmacs takes 4 operands and optional settings, found 3"),
+    (V + "var k: i16 = 2;", "@fmacs(d, d, d, k);", 2, "wse.csl.dsd.operand", "scalars of type f32, found i16"),
+    (V + "fn g(a: f32) f32 { return a; }", "@map(g, d, d, d);", 2, "wse.csl.builtin.arguments", '@map over "g" takes the function, 1 input, an output and optional settings; found 4'),
+    ("var b = @zeros([0]u32); const f = @allocate_fifo(b);", "@mov32(f, 1);", 1, "wse.csl.fifo.buffer", "the buffer of a FIFO has no elements; module-level var array"),
+    ("task t() void {}", "@bind_local_task(t, @get_local_task_id(9));", 2, "wse.csl.builtin.context", "tasks are bound in a comptime block"),
+    ("task t() void {} comptime { @bind_data_task(t, @get_data_task_id(DATA)); }", "", 1, "wse.csl.task.arguments", 'data task "t" needs an argument'),
+    (ROUTE % ".switches = .{ .pos5 = .{ .rx = WEST } }", "", 1, "wse.csl.route.config", 'switches has no setting "pos5"; legal are pos1..pos3'),
+    (ROUTE % ".switches = .{ .pos1 = .{ .rx = WEST }, .pop_mode = .{ .sometimes = true } }", "", 1, "wse.csl.route.config", 'pop_mode has no setting "sometimes"; legal are no_pop, always_pop'),
+    (ROUTE % ".filter = .{ .kind = .{ .cunter = true } }", "", 1, "wse.csl.route.config", 'no setting "cunter"; legal are range, counter and sparse_counter'),
+    (ROUTE % ".filter = .{ .kind = .{ .counter = true }, .max = 3 }", "", 1, "wse.csl.route.config", 'filter has no setting "max"; legal are kind'),
+    ("comptime { @initialize_queue(@get_input_queue(3), .{ .color = @get_color(1) }); @initialize_queue(@get_input_queue(3), .{ .color = @get_color(2) }); }", "", 1, "wse.csl.queue.twice", "input queue 3 is initialised twice"),
+    ("comptime { @initialize_queue(@get_input_queue(3), .{ .colour = @get_color(1) }); }", "", 1, "wse.csl.settings.unknown", '@initialize_queue has no setting "colour"; legal are color'),
+    ('const c = @import_module("<control>");', "var x = c.encode_single_payload(c.opcode.SWITCH_FWD, true, {}, 0); x = 1;", 2, "wse.csl.type.field", 'opcode has no member "SWITCH_FWD"; its members are NOP, SWITCH_ADV'),
+    ('const t = @import_module("<time>"); var b = @zeros([2]u16);', "t.get_timestamp(&b);", 2, "wse.csl.type.mismatch", "expected *[3]u16, found *[2]u16"),
+    ('const t = @import_module("<debug>", .{ .buffer_size = 10 });', "t.trace_u16(3);", 1, "wse.csl.param.missing", 'param "key" of "debug" has no value; the module is imported here'),
+    ("var x: u16 = 1;", "x++;", 2, "wse.csl.parse.operator", "there is no ++; write: a += 1"),
+    ("var x: u16 = 1;", "x = x > 1 ? 2 : 3;", 2, "wse.csl.lex.character", "a choice is written: if (c) a else b"),
+    ("task t() u16 { return 1; } comptime { @bind_local_task(t, @get_local_task_id(9)); }", "", 1, "wse.csl.task.result", 'task "t" cannot return u16'),
+    ("var x: u16 = 1;", "var y = @bitcast(f32, x); y = 1.0;", 2, "wse.csl.type.bitcast", "u16 has 16 bits, f32 has 32; @as(u32, x) converts first"),
+    ("var x = @zeros([30000]f32);", "x[0] = 1.0;", 1, "wse.csl.memory.overflow", "a PE has 49152 bytes; the largest objects are x (120000 bytes)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("arch", ["wse2", "wse3"])
+@pytest.mark.parametrize("globals_,body,line,slug,words", MISTAKES)
+def test_more_mistakes_of_csl(globals_, body, line, slug, words, arch, tmp_path):
+    data = "@get_color(3)" if arch == "wse2" else "@get_input_queue(3)"
+    (tmp_path / "layout.csl").write_text(LAYOUT)
+    (tmp_path / "pe.csl").write_text(globals_.replace("DATA", data) + START % body)
+    with pytest.raises(wse.WseError) as caught:
+        wse.compile_csl(str(tmp_path / "layout.csl"), str(tmp_path / "out"), arch=arch)
+    text = str(caught.value)
+    assert caught.value.code == slug, text
+    assert f"pe.csl:{line}:" in text, text
+    for part in words.split("; "):
+        assert part in text, text
+
+
+@pytest.mark.parametrize("arch", ["wse2", "wse3"])
+def test_a_parameter_that_a_library_does_not_have_is_reported(arch, tmp_path):
+    (tmp_path / "layout.csl").write_text(LAYOUT)
+    globals_ = 'const t = @import_module("<debug>", .{ .key = "a", .buffer_size = 9, .siz = 3 });'
+    (tmp_path / "pe.csl").write_text(globals_ + START % "t.trace_u16(3);")
+    built = wse.compile_csl(str(tmp_path / "layout.csl"), str(tmp_path / "out"), arch=arch)
+    assert '"debug" has no param "siz"; the value is not used' in built["warnings"]
