@@ -34,8 +34,8 @@ task main() void {
 }
 )";
 
-// The inner part of a product, as it was measured: descriptor registers; the one of A is set for each
-// k, the one of C for each column j, and one multiply-add follows.
+// The inner part of a product, as it was measured: descriptor registers; the one of A is set for
+// each k, the one of C for each column j, and one multiply-add follows.
 const std::string kColumns = "param n: u16; param k: u16; param m: u16;" + kClock + R"(
 const K: i16 = k; const M: i16 = m;
 var A = @zeros([n * k]f32); var B = @zeros([k * m]f32); var C = @zeros([n * m]f32);
@@ -121,9 +121,9 @@ comptime {
 )";
 
 // A star or box of radius r over 16 x 16 points on 2 x 2 PEs, 8 x 8 on each. As in the measured
-// programs borders leave by descriptors, each followed by a control wavelet, and arrive by data tasks
-// of scalar code, a wavelet each; the control wavelet's task closes its color until the sums are
-// done. A box sends the corners on in a second round. The diagonal of the whole array keeps its
+// programs borders leave by descriptors, each followed by a control wavelet, and arrive by data
+// tasks of scalar code, a wavelet each; the control wavelet's task closes its color until the sums
+// are done. A box sends the corners on in a second round. The diagonal of the whole array keeps its
 // values; the two arrays change places. One program each for a radius of one, which counts with 32
 // bits and sends descriptors of one dimension, and for more.
 const std::string kStencilLayout = R"(
@@ -392,7 +392,8 @@ comptime {
 )";
 
 // The same for a radius of one, whose measured program differs: descriptor registers, loaded when
-// the program starts, those of the borders in memory again for each iteration; sums of neighbours by
+// the program starts, those of the borders in memory again for each iteration; sums of neighbours
+// by
 // @fadds between two multiplications.
 const std::string kTilesOnePe =
     "param tw: i16; param th: i16; param r: i16; param its: i16; param x: i16; param y: i16;" +

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// CSL programs of the shapes that public measurements have; `took` of a PE is what its counter says.
+// CSL programs of the shapes that public measurements have; `took` of a PE is what its counter
+// says.
 #include <string>
 
 namespace weft::wse::timing_programs {

@@ -144,7 +144,9 @@ rng = np.random.default_rng(19)
 @both
 def test_packets_of_unions_packed_structs_and_enums(arch, tmp_path):
     n = 37
-    pe = SYS + """
+    pe = (
+        SYS
+        + """
 param n: u16;
 const Kind = enum(u16) { add = 1, sub = 2, scale = 5, drop };
 const Head = packed struct { kind: u8, times: u8, id: u16 };
@@ -183,6 +185,7 @@ fn run() void {
 }
 comptime { @export_symbol(words_p, "words"); @export_symbol(sums_p, "sums"); @export_symbol(counts_p, "counts"); @export_symbol(run); }
 """
+    )
     exports = [
         ("words", "[*]u32", True),
         ("sums", "[*]f32", False),
@@ -223,7 +226,9 @@ comptime { @export_symbol(words_p, "words"); @export_symbol(sums_p, "sums"); @ex
 def test_tables_made_by_functions_at_compile_time(arch, tmp_path):
     """A table of sines by Taylor's series, primes by a sieve, a permutation, all of them constants of the program."""
     n = 41
-    pe = SYS + """
+    pe = (
+        SYS
+        + """
 param n: u16;
 fn sine(comptime x: f32) f32 {
   var term: f32 = x; var sum: f32 = x;
@@ -268,6 +273,7 @@ comptime {
   @export_symbol(table_p, "table"); @export_symbol(primes_p, "primes"); @export_symbol(picked_p, "picked"); @export_symbol(pick);
 }
 """
+    )
     exports = [
         ("table", "[*]f32", False),
         ("primes", "[*]u32", False),
@@ -293,7 +299,9 @@ comptime {
 @both
 def test_permuted_and_reversed_axes_by_descriptors(arch, tmp_path):
     a, b, c = 3, 5, 7
-    pe = SYS + """
+    pe = (
+        SYS
+        + """
 const A = 3; const B = 5; const C = 7;
 var x = @zeros([A, B, C]f32); var y = @zeros([C, A, B]f32); var z = @zeros([A, B, C]f32); var s = @zeros([B]f32);
 var x_p: [*]f32 = @ptrcast([*]f32, &x); var y_p: [*]f32 = @ptrcast([*]f32, &y); var z_p: [*]f32 = @ptrcast([*]f32, &z); var s_p: [*]f32 = &s;
@@ -310,6 +318,7 @@ fn run() void {
 }
 comptime { @export_symbol(x_p, "x"); @export_symbol(y_p, "y"); @export_symbol(z_p, "z"); @export_symbol(s_p, "s"); @export_symbol(run); }
 """
+    )
     exports = [
         ("x", "[*]f32", True),
         ("y", "[*]f32", False),
@@ -331,7 +340,9 @@ comptime { @export_symbol(x_p, "x"); @export_symbol(y_p, "y"); @export_symbol(z_
 @both
 def test_halves_sent_in_pairs_around_a_row(arch, n, tmp_path):
     """Each PE sends its 16-bit vector to the east; what comes from the west is scaled and kept."""
-    pe = SYS + """
+    pe = (
+        SYS
+        + """
 param n: u16; param first: bool; param last: bool; param out: color; param in: color;
 const place = @import_module("<layout>");
 var v = @zeros([n]f16); var got = @zeros([n]f16);
@@ -361,6 +372,7 @@ comptime {
   @export_symbol(v_p, "v"); @export_symbol(got_p, "got"); @export_symbol(run);
 }
 """
+    )
     config = """
     if (x > 0) @set_color_config(x, y, c[(x + 1) % 2], .{ .routes = .{ .rx = .{ WEST }, .tx = .{ RAMP } } });
     if (x + 1 < W) @set_color_config(x, y, c[x % 2], .{ .routes = .{ .rx = .{ RAMP }, .tx = .{ EAST } } });"""
@@ -386,7 +398,9 @@ def test_run_lengths_through_a_fifo(arch, tmp_path):
     """A data task expands (value, count) pairs into a FIFO, which a microthread empties into memory as f32."""
     pairs = [(int(v), int(k)) for v, k in zip(rng.integers(0, 99, 23), rng.integers(0, 6, 23))]
     total = sum(k for _, k in pairs)
-    pe = SYS + """
+    pe = (
+        SYS
+        + """
 param total: u16; param n: u16;
 const loop = @get_color(5); const oq = @get_output_queue(3); const iq = @get_input_queue(3);
 const data_id = if (@is_arch("wse3")) @get_data_task_id(iq) else @get_data_task_id(loop);
@@ -432,6 +446,7 @@ comptime {
   @export_symbol(words_p, "words"); @export_symbol(out_p, "out"); @export_symbol(run);
 }
 """
+    )
     text = layout(
         [("words", "[*]u32", True), ("out", "[*]f32", False), ("run", "fn()void")],
         params="param total: u16; param n: u16;",
@@ -450,7 +465,9 @@ comptime {
 def test_senders_take_turns_by_switches(arch, tmp_path):
     """Each PE of a row sends to the first one when its switch lets it; the last word of a sender advances the switches."""
     w, n = 5, 3
-    pe = SYS + """
+    pe = (
+        SYS
+        + """
 param n: u16; param W: u16; param x: u16;
 const ctrl = @import_module("<control>");
 const bus = @get_color(6); const oq = @get_output_queue(3); const iq = @get_input_queue(3);
@@ -480,6 +497,7 @@ comptime {
   @export_symbol(v_p, "v"); @export_symbol(all_p, "all"); @export_symbol(run);
 }
 """
+    )
     config = """
     if (x == 0) {
       @set_color_config(x, y, @get_color(6), .{ .routes = .{ .rx = .{ EAST }, .tx = .{ RAMP } } });
@@ -505,7 +523,9 @@ comptime {
 def test_a_stream_dealt_out_by_filters(arch, tmp_path):
     """Every PE of a row keeps its own n of W * n wavelets; a counter per PE decides."""
     w, n = 4, 5
-    pe = SYS + """
+    pe = (
+        SYS
+        + """
 param n: u16; param W: u16; param x: u16;
 const bus = @get_color(9); const oq = @get_output_queue(3); const iq = @get_input_queue(4);
 var all = @zeros([n * W]f32); var mine = @zeros([n]f32); var all_p: [*]f32 = &all; var mine_p: [*]f32 = &mine;
@@ -527,6 +547,7 @@ comptime {
   @export_symbol(all_p, "all"); @export_symbol(mine_p, "mine"); @export_symbol(run);
 }
 """
+    )
     config = """
     if (x == 0) {
       @set_color_config(x, y, @get_color(9), .{ .routes = .{ .rx = .{ RAMP }, .tx = .{ EAST } } });
@@ -556,7 +577,9 @@ comptime {
 @both
 def test_maps_with_several_inputs(arch, tmp_path):
     n = 19
-    pe = SYS + """
+    pe = (
+        SYS
+        + """
 param n: u16;
 var a = @zeros([n]f32); var b = @zeros([n]f32); var k = @zeros([n]i32); var r = @zeros([n]f32); var q = @zeros([n]i32); var low: f32 = 0.0;
 var a_p: [*]f32 = &a; var b_p: [*]f32 = &b; var k_p: [*]i32 = &k; var r_p: [*]f32 = &r; var q_p: [*]i32 = &q;
@@ -585,6 +608,7 @@ fn run(bias: f32) void {
 }
 comptime { @export_symbol(a_p, "a"); @export_symbol(b_p, "b"); @export_symbol(k_p, "k"); @export_symbol(r_p, "r"); @export_symbol(q_p, "q"); @export_symbol(run); }
 """
+    )
     exports = [(s, "[*]f32", True) for s in "abr"] + [(s, "[*]i32", True) for s in "kq"]
     text = layout([*exports, ("run", "fn(f32)void")], params="param n: u16;", binding=".n = n")
     m = Machine(tmp_path, arch, {"layout.csl": text, "pe.csl": pe}, params={"n": n})
@@ -607,7 +631,9 @@ comptime { @export_symbol(a_p, "a"); @export_symbol(b_p, "b"); @export_symbol(k_
 
 @both
 def test_strings_as_arrays(arch, tmp_path):
-    pe = SYS + """
+    pe = (
+        SYS
+        + """
 const text = @strcat("wafer ", "scale");
 const letters = @get_array(text);
 const n = @strlen(text);
@@ -627,6 +653,7 @@ fn back() void {
 }
 comptime { @export_symbol(out_p, "out"); @export_symbol(back); }
 """
+    )
     text = layout([("out", "[*]u32", False), ("back", "fn()void")])
     m = Machine(tmp_path, arch, {"layout.csl": text, "pe.csl": pe})
     m.launch("back")
@@ -642,7 +669,9 @@ def test_functions_of_math_in_both_widths(arch, tmp_path):
         f"  for (@range(u16, n)) |i| {{ f[{k} * n + i] = math.{name}(x[i]); h[{k} * n + i] = math.{name}(@as(f16, x[i])); }}\n"
         for k, name in enumerate(names)
     )
-    pe = SYS + f"""
+    pe = (
+        SYS
+        + f"""
 param n: u16;
 const math = @import_module("<math>");
 var x = @zeros([n]f32); var f = @zeros([{len(names)} * n]f32); var h = @zeros([{len(names)} * n]f16);
@@ -652,6 +681,7 @@ fn run() void {{
 }}
 comptime {{ @export_symbol(x_p, "x"); @export_symbol(f_p, "f"); @export_symbol(h_p, "h"); @export_symbol(run); }}
 """
+    )
     exports = [
         ("x", "[*]f32", True),
         ("f", "[*]f32", False),
@@ -677,7 +707,9 @@ comptime {{ @export_symbol(x_p, "x"); @export_symbol(f_p, "f"); @export_symbol(h
 @both
 def test_random_numbers_differ_by_seed_and_have_their_moments(arch, tmp_path):
     n = 500
-    pe = SYS + """
+    pe = (
+        SYS
+        + """
 param n: u16;
 const random = @import_module("<random>"); const place = @import_module("<layout>");
 var u = @zeros([n]f32); var u_p: [*]f32 = &u;
@@ -688,6 +720,7 @@ fn draw(seed: u32) void {
 }
 comptime { @export_symbol(u_p, "u"); @export_symbol(draw); }
 """
+    )
     text = layout(
         [("u", "[*]f32", False), ("draw", "fn(u32)void")], params="param n: u16;", binding=".n = n"
     )
@@ -708,7 +741,9 @@ comptime { @export_symbol(u_p, "u"); @export_symbol(draw); }
 
 @both
 def test_counted_cycles_grow_with_the_work(arch, tmp_path):
-    pe = SYS + """
+    pe = (
+        SYS
+        + """
 const time = @import_module("<time>");
 var v = @zeros([600]f32); var took = @zeros([3]u32); var took_p: [*]u32 = &took;
 var t0 = @zeros([time.tsc_size_words]u16); var t1 = @zeros([time.tsc_size_words]u16);
@@ -726,6 +761,7 @@ fn run(n: u16, k: u16) void {
 }
 comptime { @export_symbol(took_p, "took"); @export_symbol(run); }
 """
+    )
     text = layout([("took", "[*]u32", False), ("run", "fn(u16,u16)void")])
     m = Machine(tmp_path, arch, {"layout.csl": text, "pe.csl": pe})
     for k, n in enumerate((100, 300, 500)):
@@ -739,7 +775,9 @@ comptime { @export_symbol(took_p, "took"); @export_symbol(run); }
 def test_products_by_collectives_with_every_root(arch, tmp_path):
     """x goes from a root to its row, partial sums go to the root's column; the root is another one in each launch."""
     w, h, rows, columns = 3, 2, 5, 4
-    pe = SYS + """
+    pe = (
+        SYS
+        + """
 param c2d; param R: u16; param C: u16;
 const mx = @import_module("<collectives_2d/pe>", .{ .dim_params = c2d.x, .queues = [2]u16{ 2, 4 }, .dest_dsr_ids = [1]u16{ 1 }, .src0_dsr_ids = [1]u16{ 1 }, .src1_dsr_ids = [1]u16{ 1 } });
 const my = @import_module("<collectives_2d/pe>", .{ .dim_params = c2d.y, .queues = [2]u16{ 3, 5 }, .dest_dsr_ids = [1]u16{ 2 }, .src0_dsr_ids = [1]u16{ 2 }, .src1_dsr_ids = [1]u16{ 2 } });
@@ -766,6 +804,7 @@ comptime {
   @export_symbol(A_p, "A"); @export_symbol(x_p, "x"); @export_symbol(y_p, "y"); @export_symbol(run);
 }
 """
+    )
     binding = """.R = R, .C = C, .c2d = c2d.get_params(x, y, .{
       .x_colors = .{ @get_color(0), @get_color(1) }, .x_entrypoints = .{ @get_local_task_id(10), @get_local_task_id(11) },
       .y_colors = .{ @get_color(4), @get_color(5) }, .y_entrypoints = .{ @get_local_task_id(12), @get_local_task_id(13) } })"""
@@ -779,9 +818,7 @@ comptime {
         params='param R: u16; param C: u16; const c2d = @import_module("<collectives_2d/params>");',
         binding=binding,
     )
-    m = Machine(
-        tmp_path, arch, {"layout.csl": text, "pe.csl": pe}, w, h, {"R": rows, "C": columns}
-    )
+    m = Machine(tmp_path, arch, {"layout.csl": text, "pe.csl": pe}, w, h, {"R": rows, "C": columns})
     A = rng.random((h, w, rows, columns)).astype(np.float32)
     m.put("A", A)
     for rx in range(w):
@@ -797,7 +834,9 @@ comptime {
 def test_messages_of_every_pe_to_every_other(tmp_path):
     """WSE-3: an exchange in rounds, each PE with the one whose number differs from its own by the round's in a cycle."""
     w, h, n = 3, 2, 4
-    pe = SYS + """
+    pe = (
+        SYS
+        + """
 param n: u16; param P: u16;
 const place = @import_module("<layout>");
 const post = @import_module("<message_passing>", .{ .input_queue_id = @get_input_queue(2), .output_queue_id = @get_output_queue(2) });
@@ -818,6 +857,7 @@ task step() void {
 }
 comptime { @bind_local_task(step, next); @export_symbol(out_p, "out"); @export_symbol(got_p, "got"); @export_symbol(run); }
 """
+    )
     text = layout(
         [("out", "[*]f32", True), ("got", "[*]f32", False), ("run", "fn()void")],
         params="param n: u16;",
@@ -837,7 +877,9 @@ comptime { @bind_local_task(step, next); @export_symbol(out_p, "out"); @export_s
 def test_streams_through_data_tasks(arch, order, tmp_path):
     """Each wavelet of the host is squared by a data task and goes back; the host has its order back."""
     w, h, n = 3, 2, 5
-    pe = SYS + """
+    pe = (
+        SYS
+        + """
 param n: u16;
 const iq = @get_input_queue(2); const oq = @get_output_queue(2);
 const in_color = sys.MEMCPYH2D_1; const out_color = sys.MEMCPYD2H_1;
@@ -852,6 +894,7 @@ comptime {
   @export_symbol(seen_p, "seen");
 }
 """
+    )
     text = layout([("seen", "[*]u32", False)], params="param n: u16;", binding=".n = n").replace(
         ".height = H }",
         ".height = H, .MEMCPYH2D_1 = @get_color(0), .MEMCPYD2H_1 = @get_color(1) }",
@@ -875,7 +918,9 @@ comptime {
 @both
 def test_traces_and_prints(arch, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    pe = SYS + """
+    pe = (
+        SYS
+        + """
 const place = @import_module("<layout>");
 const print = @import_module("<simprint>");
 const trace = @import_module("<debug>", .{ .key = "euclid", .buffer_size = 64 });
@@ -893,6 +938,7 @@ fn run(a: u16, b: u16) void {
 }
 comptime { @export_symbol(run); }
 """
+    )
     m = Machine(
         tmp_path,
         arch,
@@ -1017,7 +1063,9 @@ def test_tasks_that_wait_for_several_microthreads(arch, tmp_path):
     """Two sends and two receptions at once over one looped color each; the end is a task that all must unblock or activate."""
     n = 11
     ut = ", .ut_id = @get_ut_id({0})" if arch == "wse3" else ""
-    pe = SYS + """
+    pe = (
+        SYS
+        + """
 param n: u16;
 var a = @zeros([n]f32); var b = @zeros([n]f32); var s = @zeros([n]f32); var log = @zeros([8]u32);
 var a_p: [*]f32 = &a; var b_p: [*]f32 = &b; var s_p: [*]f32 = &s; var log_p: [*]u32 = &log;
@@ -1047,6 +1095,7 @@ comptime {
   @export_symbol(a_p, "a"); @export_symbol(b_p, "b"); @export_symbol(s_p, "s"); @export_symbol(log_p, "log"); @export_symbol(run);
 }
 """
+    )
     for k in (2, 5, 6, 7):
         pe = pe.replace(f" UT{k}", ut.format(k))
     exports = [(v, "[*]f32", True) for v in "abs"] + [("log", "[*]u32", False), ("run", "fn()void")]
@@ -1067,7 +1116,9 @@ def test_a_filter_of_taps_in_registers(arch, tmp_path):
     """DSRs that keep their place: blocks of a signal, each of the taps an @fmacs over registers."""
     taps, block, blocks = 5, 8, 3
     n = block * blocks
-    pe = SYS + """
+    pe = (
+        SYS
+        + """
 param taps: u16; param block: u16; param blocks: u16;
 const n = block * blocks;
 var x = @zeros([n + taps - 1]f32); var y = @zeros([n]f32); var w = @zeros([taps]f32);
@@ -1086,6 +1137,7 @@ fn run() void {
 }
 comptime { @export_symbol(x_p, "x"); @export_symbol(y_p, "y"); @export_symbol(w_p, "w"); @export_symbol(run); }
 """
+    )
     exports = [(v, "[*]f32", True) for v in "xyw"] + [("run", "fn()void")]
     text = layout(
         exports,
@@ -1111,7 +1163,9 @@ comptime { @export_symbol(x_p, "x"); @export_symbol(y_p, "y"); @export_symbol(w_
 def test_pointers_to_functions_and_recursion(arch, tmp_path):
     """Quicksort by recursion over pointers, with the order as a pointer to a function."""
     n = 40
-    pe = SYS + """
+    pe = (
+        SYS
+        + """
 param n: u16;
 var v = @zeros([n]i32); var v_p: [*]i32 = &v; var swaps: u32 = 0;
 var swaps_a = @zeros([1]u32); var swaps_p: [*]u32 = &swaps_a;
@@ -1134,6 +1188,7 @@ fn sort(at: [*]i32, first: i16, last: i16, before: *const fn(i32, i32)bool) void
 fn run(which: u16) void { sort(v_p, 0, @as(i16, n) - 1, orders[which]); swaps_a[0] = swaps; sys.unblock_cmd_stream(); }
 comptime { @export_symbol(v_p, "v"); @export_symbol(swaps_p, "swaps"); @export_symbol(run); }
 """
+    )
     text = layout(
         [("v", "[*]i32", True), ("swaps", "[*]u32", False), ("run", "fn(u16)void")],
         params="param n: u16;",
@@ -1155,7 +1210,9 @@ comptime { @export_symbol(v_p, "v"); @export_symbol(swaps_p, "swaps"); @export_s
 def test_odd_even_sort_between_neighbours(arch, tmp_path):
     """Rounds of exchange with one neighbour, then the other; the lower half stays in the west."""
     w, n = 5, 6
-    pe = SYS + """
+    pe = (
+        SYS
+        + """
 param n: u16; param W: u16; param x: u16; param to_e: color; param to_w: color; param from_e: color; param from_w: color;
 var mine = @zeros([n]f32); var theirs = @zeros([n]f32); var merged = @zeros([2 * n]f32); var mine_p: [*]f32 = &mine;
 const oe = @get_output_queue(2); const ow = @get_output_queue(3); const ie = @get_input_queue(2); const iw = @get_input_queue(3);
@@ -1203,6 +1260,7 @@ comptime {
   @export_symbol(mine_p, "mine"); @export_symbol(run);
 }
 """
+    )
     config = """
     const k = x % 2; const o = 1 - k;
     if (x + 1 < W) {
@@ -1236,7 +1294,9 @@ var steps = @zeros([n]f32);
 export fn keep(at: u16, v: f32) f32 { steps[at % n] = v; total += v; return total; }
 fn largest() f32 { var m = steps[0]; for (steps) |s| { if (s > m) m = s; } return m; }
 """
-    pe = SYS + """
+    pe = (
+        SYS
+        + """
 extern var total: f32 linkname("the_total");
 extern fn keep(at: u16, v: f32) f32;
 const store = @import_module("store.csl", .{ .n = 3 });
@@ -1250,6 +1310,7 @@ fn run(a: i8, b: u16, c: i32, d: f16, e: f32, f: u32) void {
 var sum_p: *f32 = &total;
 comptime { @export_symbol(out_p, "out"); @export_symbol(sum_p, "sum"); @export_symbol(run); }
 """
+    )
     text = layout(
         [
             ("out", "[*]f32", False),
@@ -1270,7 +1331,9 @@ comptime { @export_symbol(out_p, "out"); @export_symbol(sum_p, "sum"); @export_s
 def test_commands_in_band_with_their_data(arch, tmp_path):
     """Control wavelets between the data of one color choose what the data tasks do with what follows."""
     n = 12
-    pe = SYS + """
+    pe = (
+        SYS
+        + """
 param n: u16; param first: bool;
 const ctrl = @import_module("<control>");
 const bus = @get_color(8); const oq = @get_output_queue(4); const iq = @get_input_queue(4);
@@ -1304,6 +1367,7 @@ comptime {
   @export_symbol(v_p, "v"); @export_symbol(r_p, "r"); @export_symbol(run);
 }
 """
+    )
     config = """
     if (x == 0) { @set_color_config(x, y, @get_color(8), .{ .routes = .{ .rx = .{ RAMP }, .tx = .{ EAST } } }); }
     else { @set_color_config(x, y, @get_color(8), .{ .routes = .{ .rx = .{ WEST }, .tx = .{ RAMP } } }); }"""
@@ -1325,7 +1389,9 @@ comptime {
 @both
 def test_one_row_or_column_for_all_and_parts_of_the_rectangle(arch, tmp_path):
     w, h, n = 4, 3, 5
-    pe = SYS + """
+    pe = (
+        SYS
+        + """
 param n: u16;
 var a = @zeros([n]f32); var b = @zeros([n]f32); var c = @zeros([n]f32);
 var a_p: [*]f32 = &a; var b_p: [*]f32 = &b; var c_p: [*]f32 = &c;
@@ -1335,14 +1401,18 @@ fn run() void {
 }
 comptime { @export_symbol(a_p, "a"); @export_symbol(b_p, "b"); @export_symbol(c_p, "c"); @export_symbol(run); }
 """
+    )
     exports = [(v, "[*]f32", True) for v in "abc"] + [("run", "fn()void")]
     text = layout(exports, params="param n: u16;", binding=".n = n")
     m = Machine(tmp_path, arch, {"layout.csl": text, "pe.csl": pe}, w, h, {"n": n})
-    r, how = m.runner, dict(
-        streaming=False,
-        order=ROW,
-        data_type=wse.MemcpyDataType.MEMCPY_32BIT,
-        nonblock=False,
+    r, how = (
+        m.runner,
+        dict(
+            streaming=False,
+            order=ROW,
+            data_type=wse.MemcpyDataType.MEMCPY_32BIT,
+            nonblock=False,
+        ),
     )
     by_row, by_column = rng.random((h, n)).astype(np.float32), rng.random((w, n)).astype(np.float32)
     r.memcpy_h2d_rowbcast(r.get_id("a"), by_row.ravel(), 0, 0, w, h, n, **how)
@@ -1367,3 +1437,49 @@ comptime { @export_symbol(a_p, "a"); @export_symbol(b_p, "b"); @export_symbol(c_
     want = (a * by_column[None])[:2, 2:3]
     np.testing.assert_array_equal(out.reshape(n, 1, 2), want.transpose(2, 1, 0))
     m.stop()
+
+
+@pytest.mark.parametrize("kind", ["i8", "u8", "i16", "u16", "i32", "u32", "i64"])
+@both
+def test_quotients_and_remainders_by_constants(kind, arch, tmp_path):
+    """By divisors that become shifts and products, at the ends of the type and between: as by a divisor in a variable."""
+    dtype = np.dtype({"i": "int", "u": "uint"}[kind[0]] + kind[1:])
+    info = np.iinfo(dtype)
+    drawn = [int(d) for d in rng.integers(2, min(info.max, 10**9), 6)]
+    divisors = sorted({1, 2, 3, 7, 8, 10, 64, 100, 127, info.max, info.max // 2 + 1, *drawn})
+    n = 64
+    ends = [0, 1, info.max, info.max - 1, info.min, info.min + 1]
+    values = np.array([*ends, *rng.integers(info.min, info.max, n - len(ends))], dtype)
+    size = len(divisors)
+    lines = "".join(
+        f"    q[{k} * n + i] = x[i] / {d}; r[{k} * n + i] = x[i] % {d};\n"
+        for k, d in enumerate(divisors)
+    )
+    pe = f"""
+const n = {n};
+export var x = [n]{kind}{{ {", ".join(map(str, values))} }};
+export var q = @zeros([{size} * n]{kind}); export var r = @zeros([{size} * n]{kind});
+task run() void {{
+  for (@range(u16, n)) |i| {{
+{lines}  }}
+}}
+comptime {{ @bind_local_task(run, @get_local_task_id(8)); @activate(@get_local_task_id(8)); }}
+"""
+    (tmp_path / "layout.csl").write_text(
+        'layout { @set_rectangle(1, 1); @set_tile_code(0, 0, "pe.csl"); }'
+    )
+    (tmp_path / "pe.csl").write_text(pe)
+    wse.compile_csl(str(tmp_path / "layout.csl"), str(tmp_path / "out"), arch=arch)
+    for engine in ("bytecode", "native"):
+        runner = wse.SdkRuntime(str(tmp_path / "out"), memcpy_required=False, engine=engine)
+        runner.load()
+        runner.run()
+        runner.stop()
+        q = runner.read_symbol(0, 0, "q", dtype).reshape(size, n)
+        r = runner.read_symbol(0, 0, "r", dtype).reshape(size, n)
+        for k, d in enumerate(divisors):
+            exact = [int(v) for v in values]
+            want = [abs(v) // d * (1 if v >= 0 else -1) for v in exact]
+            np.testing.assert_array_equal(q[k], want, err_msg=f"{kind} / {d} on {engine}")
+            rest = [v - w * d for v, w in zip(exact, want)]
+            np.testing.assert_array_equal(r[k], rest, err_msg=f"{kind} % {d} on {engine}")

@@ -284,6 +284,49 @@ def test_results_that_depend_on_the_order_of_tasks_are_found(tmp_path, monkeypat
     assert caught.value.code == "wse.cslc.sdk_version"
 
 
+POLL = """
+export var rounds: u32 = 0; var ended: bool = false;
+task work() void { ended = true; }
+task poll() void { rounds += 1; if (!ended) @activate(@get_local_task_id(12)); }
+comptime {
+  @bind_local_task(work, @get_local_task_id(9)); @activate(@get_local_task_id(9));
+  @bind_local_task(poll, @get_local_task_id(12)); @activate(@get_local_task_id(12));
+}
+"""
+
+
+def test_a_task_that_keeps_another_from_running_is_found(tmp_path, monkeypatch, capsys):
+    """A task that activates itself until another one has run: where the highest id goes first, it never does."""
+    from weft.wse_tools import cs_python_main, cslc_main
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "layout.csl").write_text(
+        'layout { @set_rectangle(1, 1); @set_tile_code(0, 0, "pe.csl"); }'
+    )
+    (tmp_path / "pe.csl").write_text(POLL)
+    (tmp_path / "run.py").write_text(
+        "from weft import wse\nr = wse.SdkRuntime('out', memcpy_required=False)\n"
+        "r.load(); r.run(); r.stop(); print('ended')\n"
+    )
+    assert cslc_main(["layout.csl", "-o", "out", "--perturb", "5"]) == 1
+    for text in (capsys.readouterr().out, None):
+        if text is None:  # the same by a host script
+            assert cs_python_main(["--perturb", "5", "run.py"]) == 1
+            text = capsys.readouterr().out
+        assert re.search(r"^highest-first +does not end +ANOTHER RESULT$", text, re.M), text
+        assert re.search(r"^router depth 1 +(ended|status 0) +same result$", text, re.M), text
+        assert "the result depends on the order of ready tasks" in text
+    runner = SdkRuntime("out", memcpy_required=False, task_order="highest-first", cycle_limit=5000)
+    runner.load()
+    with pytest.raises(wse.WseError) as caught:
+        runner.run()
+        runner.stop()
+    assert caught.value.code == "wse.limit.cycles"
+    with pytest.raises(ValueError, match="cycle_limit is -1; legal are 1 and more") as caught:
+        SdkRuntime("out", memcpy_required=False, cycle_limit=-1)
+    assert caught.value.code == "wse.runtime.cycle_limit"
+
+
 def test_a_deadlock_names_tasks(tmp_path):
     (tmp_path / "layout.csl").write_text(
         'layout { @set_rectangle(1, 1); @set_tile_code(0, 0, "pe.csl"); }'
