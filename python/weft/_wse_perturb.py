@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import os
 import subprocess
 import sys
@@ -33,15 +34,21 @@ def _limit(cycles: int) -> int:
 
 
 class _Rows:
-    """The runs so far as (choice, status, digest), printed as they end."""
+    """The runs so far as (choice, status, lines of the result), printed as they end."""
 
     def __init__(self):
-        self.rows: list[tuple[str, str, str]] = []
+        self.rows: list[tuple[str, str, list[str]]] = []
 
-    def add(self, name: str, status: str, digest: str) -> None:
-        self.rows.append((name, status, digest))
-        same = "same result" if (status, digest) == self.rows[0][1:] else "ANOTHER RESULT"
+    def add(self, name: str, status: str, lines: list[str]) -> None:
+        self.rows.append((name, status, lines))
+        same = "same result" if (status, lines) == self.rows[0][1:] else "ANOTHER RESULT"
         print(f"{name:<16} {status:<24} {same}", flush=True)
+        if same == "same result" or status != self.rows[0][1]:
+            return
+        for before, now in itertools.zip_longest(self.rows[0][2], lines, fillvalue="nothing"):
+            if before != now:  # a time that a script prints is told from a result
+                print(f"  {before[:100]!r} became {now[:100]!r}", flush=True)
+                return
 
     def verdict(self) -> int:
         """Prints what the result depends on; 1: it depends on something."""
@@ -87,7 +94,7 @@ def of_script(seed: int, arguments: list[str]) -> int:
                 status, output = f"status {run.returncode}", run.stdout
                 if run.returncode and b"wse.limit.cycles" in run.stderr:
                     status = "does not end"
-            rows.add(name, status, hashlib.sha256(output).hexdigest())
+            rows.add(name, status, output.decode(errors="replace").splitlines())
             if seconds is None:
                 seconds = _SECONDS + _TIMES * (time.monotonic() - began)
                 if cycles := _cycles_in(cycles_file):
@@ -103,7 +110,7 @@ def of_program(seed: int, directory: str) -> int:
     limit = None  # the first run may take as long as it likes
     for choice, options in choices(seed):
         runner = wse.SdkRuntime(directory, memcpy_required=False, cycle_limit=limit, **options)
-        digest, status = hashlib.sha256(), "ended"
+        lines, status = [], "ended"
         try:
             runner.load()
             runner.run()
@@ -115,7 +122,10 @@ def of_program(seed: int, directory: str) -> int:
             for y in range(layout["offset_y"], layout["offset_y"] + layout["height"]):
                 for x in range(layout["offset_x"], layout["offset_x"] + layout["width"]):
                     for name in runner.symbols(x, y):
-                        digest.update(runner.read_symbol(x, y, name, "uint8").tobytes())
-        rows.add(choice, status, digest.hexdigest())
+                        held = runner.read_symbol(x, y, name, "uint8").tobytes()
+                        if len(held) > 32:
+                            held = hashlib.sha256(held).digest()
+                        lines.append(f"{name} of PE ({x}, {y}): {held.hex()}")
+        rows.add(choice, status, lines)
         limit = limit or _limit(runner.cycles())
     return rows.verdict()

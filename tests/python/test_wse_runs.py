@@ -271,8 +271,14 @@ def test_results_that_depend_on_the_order_of_tasks_are_found(tmp_path, monkeypat
         assert cslc_main(["layout.csl", "-o", "out", "--perturb", "5"]) == status
         text = capsys.readouterr().out
         assert ("ANOTHER RESULT" in text) == bool(status) and "highest-first" in text
+        found = re.search(
+            r"'first of PE \(0, 0\): (\w+)' became 'first of PE \(0, 0\): (\w+)'", text
+        )
+        assert bool(found) == bool(status) and (not found or found[1] != found[2]), text
         assert cs_python_main(["--perturb", "5", "run.py"]) == status
-        assert ("depends on the order" in capsys.readouterr().out) == bool(status)
+        text = capsys.readouterr().out
+        assert ("depends on the order" in text) == bool(status)
+        assert bool(re.search(r"^  '(\d+)' became '(?!\1')\d+'$", text, re.M)) == bool(status)
     assert cslc_main(["layout.csl", "-o", "out", "--memcpy", "--perturb", "5"]) == 2
     with pytest.raises(ValueError, match="task_order") as caught:
         SdkRuntime("out", memcpy_required=False, task_order="any")
