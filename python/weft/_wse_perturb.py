@@ -39,11 +39,15 @@ class _Rows:
     def __init__(self):
         self.rows: list[tuple[str, str, list[str]]] = []
 
-    def add(self, name: str, status: str, lines: list[str]) -> None:
+    def add(self, name: str, status: str, lines: list[str], why: str = "") -> None:
         self.rows.append((name, status, lines))
         same = "same result" if (status, lines) == self.rows[0][1:] else "ANOTHER RESULT"
         print(f"{name:<16} {status:<24} {same}", flush=True)
-        if same == "same result" or status != self.rows[0][1]:
+        if same == "same result":
+            return
+        if status != self.rows[0][1]:
+            if why:
+                print(f"  {why[:200]}", flush=True)
             return
         for before, now in itertools.zip_longest(self.rows[0][2], lines, fillvalue="nothing"):
             if before != now:  # a time that a script prints is told from a result
@@ -82,7 +86,7 @@ def of_script(seed: int, arguments: list[str]) -> int:
             chosen = {f"WEFT_WSE_{k.upper()}": str(v) for k, v in options.items()}
             env = environment(**chosen, **limits, WEFT_WSE_CYCLES_FILE=cycles_file)
             began = time.monotonic()
-            status, output = "does not end", b""
+            status, output, why = "does not end", b"", ""
             with contextlib.suppress(subprocess.TimeoutExpired):
                 run = subprocess.run(
                     [sys.executable, "-c", code, *arguments],
@@ -92,9 +96,13 @@ def of_script(seed: int, arguments: list[str]) -> int:
                     timeout=seconds,
                 )
                 status, output = f"status {run.returncode}", run.stdout
+                text = run.stderr.decode(errors="replace").strip()
+                why = next(
+                    (s for s in text.splitlines() if "error[" in s), text.rpartition("\n")[2]
+                )
                 if run.returncode and b"wse.limit.cycles" in run.stderr:
                     status = "does not end"
-            rows.add(name, status, output.decode(errors="replace").splitlines())
+            rows.add(name, status, output.decode(errors="replace").splitlines(), why)
             if seconds is None:
                 seconds = _SECONDS + _TIMES * (time.monotonic() - began)
                 if cycles := _cycles_in(cycles_file):
@@ -110,13 +118,14 @@ def of_program(seed: int, directory: str) -> int:
     limit = None  # the first run may take as long as it likes
     for choice, options in choices(seed):
         runner = wse.SdkRuntime(directory, memcpy_required=False, cycle_limit=limit, **options)
-        lines, status = [], "ended"
+        lines, status, why = [], "ended", ""
         try:
             runner.load()
             runner.run()
             runner.stop()
         except wse.WseError as e:
             status = "does not end" if e.code == "wse.limit.cycles" else e.code
+            why = str(e).partition("\n")[0]
         else:
             layout = runner._layout
             for y in range(layout["offset_y"], layout["offset_y"] + layout["height"]):
@@ -126,6 +135,6 @@ def of_program(seed: int, directory: str) -> int:
                         if len(held) > 32:
                             held = hashlib.sha256(held).digest()
                         lines.append(f"{name} of PE ({x}, {y}): {held.hex()}")
-        rows.add(choice, status, lines)
+        rows.add(choice, status, lines, why)
         limit = limit or _limit(runner.cycles())
     return rows.verdict()
