@@ -23,7 +23,9 @@ def expected(x, weight, bias, g, groups, eps):
     flat = normal.reshape(x.shape)
     y = flat * weight.reshape(along) + bias.reshape(along)
     gw = (g * weight.reshape(along)).reshape(shape)
-    dx = (gw - gw.mean(axes, keepdims=True) - normal * (gw * normal).mean(axes, keepdims=True)) * spread
+    dx = (
+        gw - gw.mean(axes, keepdims=True) - normal * (gw * normal).mean(axes, keepdims=True)
+    ) * spread
     over = (0, *range(2, x.ndim))
     return y, dx.reshape(x.shape), (g * flat).sum(over), g.sum(over)
 
@@ -77,7 +79,11 @@ def test_gradients_of_gradients(groups):
 
     def cubes(t):
         one, two = weft.Tensor(w, requires_grad=False), weft.Tensor(b, requires_grad=False)
-        y = F.group_norm(t, groups, one, two) if groups else F.batch_norm(t, None, None, one, two, True)
+        y = (
+            F.group_norm(t, groups, one, two)
+            if groups
+            else F.batch_norm(t, None, None, one, two, True)
+        )
         return (y * y * y).sum()
 
     def slope(t):
@@ -100,7 +106,9 @@ def test_moments_over_axes_that_are_no_neighbours(dtype):
         for axes in ((0, 2), (0, 2, 4), (1, 3), (0, 4), (1, 4), (2,), (0, 1, 3), (0, 3, 4)):
             for name in ("var", "std"):
                 got = getattr(weft, name)(view, axis=axes).numpy()
-                np.testing.assert_allclose(got, getattr(np, name)(a.astype("float64"), axis=axes), rtol=3e-5)
+                np.testing.assert_allclose(
+                    got, getattr(np, name)(a.astype("float64"), axis=axes), rtol=3e-5
+                )
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -120,12 +128,17 @@ def test_16_bit_floats_are_computed_in_float32(dtype, groups):
         unit = 2.0**-11 if dtype == "float16" else 2.0**-8
         for got, wide in zip((y, x.grad, w.grad, b.grad), want):
             found = got.data.astype(weft.float64).numpy()
-            np.testing.assert_allclose(found, wide, rtol=unit * 1.02, atol=3e-4 * np.abs(wide).max())
+            np.testing.assert_allclose(
+                found, wide, rtol=unit * 1.02, atol=3e-4 * np.abs(wide).max()
+            )
 
 
 def test_arrays_give_arrays():
     rng = np.random.default_rng(6)
-    x, w = rng.standard_normal((2, 4, 6, 6)).astype("float32"), rng.standard_normal(4).astype("float32")
+    x, w = (
+        rng.standard_normal((2, 4, 6, 6)).astype("float32"),
+        rng.standard_normal(4).astype("float32"),
+    )
     mean, var = weft.zeros(4), weft.ones(4)
     y = F.batch_norm(weft.asarray(x), mean, var, weft.asarray(w), None, True, momentum=0.5)
     assert isinstance(y, weft.NDArray)

@@ -56,11 +56,11 @@ void real(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64
   if (m == 1 && gemv<T>(n, k, b, b_col, b_row, a, a_col, c)) return;
   if (m <= kThinRows && b_col == 1 && n * k >= kThinWork)
     return thin_gemm<T>(m, n, k, a, a_row, a_col, b, b_row, c, ldc);
-  // Few rows or columns by one whose own are read from end to end.
-  constexpr std::int64_t kLeast = 64;
-  if (m <= kThinRows && n >= kLeast && b_row == 1 && n * k >= kThinWork)
+  // Few rows or columns by one whose own are read from end to end; of more, tiles cost less.
+  constexpr std::int64_t kLeast = 64, kMost = kThinRows * 4 / static_cast<std::int64_t>(sizeof(T));
+  if (m <= kMost && n >= kLeast && b_row == 1 && n * k >= kThinWork)
     return thin_dots<T>(m, n, k, a, a_row, a_col, b, b_col, c, ldc, 1);
-  if (n <= kThinRows && m >= kLeast && a_col == 1 && m * k >= kThinWork)
+  if (n <= kMost && m >= kLeast && a_col == 1 && m * k >= kThinWork)
     return thin_dots<T>(n, m, k, b, b_col, b_row, a, a_row, c, 1, ldc);
   gemm<T>(m, n, k, a, a_row, a_col, b, b_row, b_col, c, ldc, false);
 }

@@ -148,8 +148,7 @@ HostNorm normalised(const NDArray& x, const NDArray& weight, const NDArray& bias
   const std::vector<Spread> found = spreads<T>(in, p);
   const std::vector<T> w = numbers<T>(weight, p.channels, 1), b = numbers<T>(bias, p.channels, 0);
   std::vector<double> mean, variance;
-  for (const Spread& s : found)
-    mean.push_back(s.mean), variance.push_back(s.squares / s.count);
+  for (const Spread& s : found) mean.push_back(s.mean), variance.push_back(s.squares / s.count);
   HostNorm out{NDArray::empty(x.device(), x.elem(), x.shape()), vector_of<T>(x, mean),
                vector_of<T>(x, variance)};
   const Memory<T> y(out.y);
@@ -208,8 +207,7 @@ HostNormGradient gradient(const NDArray& g_in, const NDArray& x_in, const NDArra
     alignas(64) T of_x[kPlanePiece], of_g[kPlanePiece];
     const std::size_t s = place(p.statistic(plane));
     const double r = spread[s];
-    const T of[4] = {mean[s],
-                     static_cast<T>(r * static_cast<double>(w[place(p.channel(plane))])),
+    const T of[4] = {mean[s], static_cast<T>(r * static_cast<double>(w[place(p.channel(plane))])),
                      static_cast<T>(-r * r * r * second[s] * share),
                      static_cast<T>(-r * first[s] * share)};
     const void* operands[3] = {x.read(from, n, of_x), g.read(from, n, of_g), of};
@@ -238,9 +236,8 @@ HostNormGradient host_plane_norm_gradient(const NDArray& g, const NDArray& x_in,
                                           const NDArray& mean, const NDArray& variance,
                                           const NDArray& weight, const PlaneNorm& norm) {
   const NDArray x = x_in.contiguous();
-  return computed_with(x) == Elem::float64
-             ? gradient<double>(g, x, mean, variance, weight, norm)
-             : gradient<float>(g, x, mean, variance, weight, norm);
+  return computed_with(x) == Elem::float64 ? gradient<double>(g, x, mean, variance, weight, norm)
+                                           : gradient<float>(g, x, mean, variance, weight, norm);
 }
 
 }  // namespace weft

@@ -35,8 +35,7 @@ std::vector<Tensor> composed_gradients(const GradientCall& c, const PlaneNorm& n
                    in.shape());
   std::size_t next = 1;
   const Dims flat{channels};
-  if (weighted)
-    out[next++] = reshape(sum_to(c.g * reshape(normal, in.shape()), along), flat);
+  if (weighted) out[next++] = reshape(sum_to(c.g * reshape(normal, in.shape()), along), flat);
   if (shifted) out[next] = reshape(sum_to(c.g, along), flat);
   return out;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Normalisation of planes: x (n, c, ...) has n c of them. Statistics are those of a channel over the
-// batch, or of neighbouring channels of an image; weight and bias hold a number for each channel.
+// Normalisation of planes: x (n, c, ...) has n c of them. Statistics are those of a channel over
+// the batch, or of neighbouring channels of an image; weight and bias hold a number for each
+// channel.
 
 #include "weft/autograd/tensor.h"
 

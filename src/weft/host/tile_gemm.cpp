@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Four tiles of 16 x 16 running sums, two of A and two of B fill the eight tile registers. A step
 // takes 32 elements of the depth: 16 rows of A, and of B 16 rows of pairs. Columns of B are packed
-// for the whole depth, so that sums never leave their registers. Where a processor has the dot
-// products of pairs in vectors only, eight rows by the columns of two tiles are summed in vectors.
+// for up to 4096 elements of the depth, during which sums do not leave their registers. Where a
+// processor has the dot products of pairs in vectors only, eight rows by the columns of two tiles
+// are summed in vectors.
 
 #include "weft/host/tile_gemm.h"
 
@@ -227,8 +228,15 @@ bool have_pairs() {
   return have;
 }
 
-/// 32 rows of A from `i` on times packed columns from `j` on.
-void block(const Product& p, I i, I j, I columns, const Word* packed) {
+void round(I n, const float* from, Word* to) {
+  static const CastFn cast =
+      kernels().cast[static_cast<int>(Elem::float32)][static_cast<int>(Elem::bfloat16)];
+  cast(n, from, to);
+}
+
+/// 32 rows of A from `i` on times packed columns from `j` on: rounded to C, or added to `into`,
+/// rows of n sums.
+void block(const Product& p, I i, I j, I columns, const Word* packed, float* into) {
   const I steps = p.steps(), rows = std::min(kBlock, p.m - i);
   Word* const lines = scratch<Word>(1, 2 * steps * kTile);
   for (I half = 0; half < 2; ++half) {
@@ -243,9 +251,49 @@ void block(const Product& p, I i, I j, I columns, const Word* packed) {
   for (I x = 0; x < columns; x += kBlock)
     add(lines, packed + x * steps * kDeep, steps, rows, sums + x, width);
   memory_barrier();
-  static const CastFn round =
-      kernels().cast[static_cast<int>(Elem::float32)][static_cast<int>(Elem::bfloat16)];
-  for (I r = 0; r < rows; ++r) round(columns, sums + r * width, p.c + (i + r) * p.ldc + j);
+  for (I r = 0; r < rows; ++r) {
+    if (!into) {
+      round(columns, sums + r * width, p.c + (i + r) * p.ldc + j);
+      continue;
+    }
+    float* const to = into + (i + r) * p.n + j;
+    for (I x = 0; x < columns; ++x) to[x] += sums[r * width + x];
+  }
+}
+
+void product(const Product& p, float* into) {
+  const I n = p.n, steps = p.steps(), depth = steps * kDeep;
+  const I strip = std::max(kBlock, kPacked / 2 / depth / kBlock * kBlock);
+  runtime::Pool& pool = runtime::Pool::shared();
+  const bool parallel = p.m * n * p.k > 128 * 128 * 128 && pool.threads() > 1;
+  for (I j = 0; j < n; j += strip) {
+    const I columns = std::min(strip, n - j), tiles = up(columns, kBlock) / kSide;
+    Word* const packed = scratch<Word>(0, tiles * steps * kTile);
+    auto one = [&](I t, I s) {
+      const I x = t * kSide, left = std::max<I>(0, columns - x);
+      pack_columns(p.b + s * kDeep * p.b_row + (j + (left ? x : 0)) * p.b_col, p.b_row, p.b_col,
+                   left, p.k - s * kDeep, packed + (t / 2 * 2 * steps + t % 2 + 2 * s) * kTile);
+    };
+    // B is read along its rows or its columns, as they lie.
+    const I outer = p.b_col == 1 ? steps : tiles, inner = p.b_col == 1 ? tiles : steps;
+    auto pack = [&](I i, I end) {
+      for (; i < end; ++i)
+        for (I x = 0; x < inner; ++x) one(p.b_col == 1 ? x : i, p.b_col == 1 ? i : x);
+    };
+    auto multiply = [&](I i, I end) {
+      std::optional<Tiles> held;
+      if (have_tiles()) held.emplace();
+      for (; i < end; ++i) block(p, i * kBlock, j, columns, packed, into);
+    };
+    const I blocks = (p.m + kBlock - 1) / kBlock;
+    if (parallel) {
+      pool.parallel_for(outer, std::max<I>(1, 65536 / (inner * kTile)), pack);
+      pool.parallel_for(blocks, 1, multiply);
+    } else {
+      pack(0, outer);
+      multiply(0, blocks);
+    }
+  }
 }
 
 }  // namespace
@@ -283,39 +331,15 @@ bool pair_gemv(I m, I k, const Word* a, I row, const Word* x, float* y) {
 
 void tile_gemm(I m, I n, I k, const Word* a, I a_row, I a_col, const Word* b, I b_row, I b_col,
                Word* c, I ldc) {
-  const Product p{m, n, k, a, a_row, a_col, b, b_row, b_col, c, ldc};
-  const I steps = p.steps(), depth = steps * kDeep;
-  const I strip = std::max(kBlock, kPacked / 2 / depth / kBlock * kBlock);
-  runtime::Pool& pool = runtime::Pool::shared();
-  const bool parallel = m * n * k > 128 * 128 * 128 && pool.threads() > 1;
-  for (I j = 0; j < n; j += strip) {
-    const I columns = std::min(strip, n - j), tiles = up(columns, kBlock) / kSide;
-    Word* const packed = scratch<Word>(0, tiles * steps * kTile);
-    auto one = [&](I t, I s) {
-      const I x = t * kSide, left = std::max<I>(0, columns - x);
-      pack_columns(b + s * kDeep * b_row + (j + (left ? x : 0)) * b_col, b_row, b_col, left,
-                   k - s * kDeep, packed + (t / 2 * 2 * steps + t % 2 + 2 * s) * kTile);
-    };
-    // B is read along its rows or its columns, as they lie.
-    const I outer = b_col == 1 ? steps : tiles, inner = b_col == 1 ? tiles : steps;
-    auto pack = [&](I i, I end) {
-      for (; i < end; ++i)
-        for (I x = 0; x < inner; ++x) one(b_col == 1 ? x : i, b_col == 1 ? i : x);
-    };
-    auto multiply = [&](I i, I end) {
-      std::optional<Tiles> held;
-      if (have_tiles()) held.emplace();
-      for (; i < end; ++i) block(p, i * kBlock, j, columns, packed);
-    };
-    const I blocks = (m + kBlock - 1) / kBlock;
-    if (parallel) {
-      pool.parallel_for(outer, std::max<I>(1, 65536 / (inner * kTile)), pack);
-      pool.parallel_for(blocks, 1, multiply);
-    } else {
-      pack(0, outer);
-      multiply(0, blocks);
-    }
-  }
+  // Deeper ones in parts, so that packed columns and rows stay in the caches.
+  constexpr I kPart = 4096;
+  if (k <= kPart) return product({m, n, k, a, a_row, a_col, b, b_row, b_col, c, ldc}, nullptr);
+  const auto sums = std::make_unique<float[]>(static_cast<std::size_t>(m * n));
+  for (I p = 0; p < k; p += kPart)
+    product({m, n, std::min(kPart, k - p), a + p * a_col, a_row, a_col, b + p * b_row, b_row, b_col,
+             c, ldc},
+            sums.get());
+  for (I r = 0; r < m; ++r) round(n, sums.get() + r * n, c + r * ldc);
 }
 
 }  // namespace weft
