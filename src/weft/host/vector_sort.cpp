@@ -102,7 +102,8 @@ bool vector_sort(T* data, std::int64_t n, bool descending) {
   if constexpr (sizeof(T) == 1) {
     return false;
   } else {
-    if (sizeof(T) <= 4 && stores_compressed_slowly()) return false;
+    constexpr std::int64_t kNetwork = 256;  // up to here the library exchanges and parts nothing
+    if (sizeof(T) <= 4 && n > kNetwork && stores_compressed_slowly()) return false;
     const SortFn<T> sort = routine<T>(descending);
     if (sort) sort(&library().sorter, data, static_cast<std::size_t>(n), Order{});
     return sort != nullptr;
