@@ -172,6 +172,17 @@ PyObject* direct_clip(PyObject*, PyObject* const* args, Py_ssize_t count, PyObje
   });
 }
 
+PyObject* direct_count_nonzero(PyObject*, PyObject* const* args, Py_ssize_t count,
+                               PyObject* names) {
+  return guarded(static_cast<PyObject*>(nullptr), [&] {
+    if (names || count != 1 || Py_TYPE(args[0]) != ndarray_type()) return not_plain();
+    const NDArray& x = unwrap(args[0]);
+    if (!x.on_host()) return not_plain();
+    return wrap(
+        unlocked([&] { return full(x.device(), Elem::int64, Dims{}, Scalar(count_marked(x))); }));
+  });
+}
+
 }  // namespace
 
 void bind_array_ops(nb::module_& m) {
@@ -440,7 +451,8 @@ void bind_array_ops(nb::module_& m) {
       "out = a @ b of 16-bit arrays on tensor cores by a stated tile, for benches.");
   static PyMethodDef direct[] = {
       direct_definition("arange", direct_arange), direct_definition("sort", direct_order<sort>),
-      direct_definition("argsort", direct_order<argsort>), direct_definition("clip", direct_clip)};
+      direct_definition("argsort", direct_order<argsort>), direct_definition("clip", direct_clip),
+      direct_definition("count_nonzero", direct_count_nonzero)};
   for (PyMethodDef& d : direct)
     m.attr((std::string("_direct_") + d.ml_name).c_str()) = direct_function(d);
   m.def("_matmul",
@@ -478,9 +490,6 @@ void bind_array_ops(nb::module_& m) {
   m.def("_set_deterministic", &set_deterministic);
   m.def("_is_deterministic", &is_deterministic);
   m.def("_nonzero", [](const NDArray& x) { return nonzero(x); });
-  m.def("_count_nonzero", [](const NDArray& x) {
-    return full(x.device(), Elem::int64, Dims{}, Scalar(count_marked(x)));
-  });
   m.def(
       "_reshape",
       [](const NDArray& x, nb::handle shape, std::optional<bool> copy) {

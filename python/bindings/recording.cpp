@@ -5,6 +5,7 @@
 #include "weft/runtime/recording.h"
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -14,7 +15,7 @@
 
 #include "array_type.h"
 #include "recording_bridge.h"
-#include "weft/autograd/grid_batch_norm.h"
+#include "weft/autograd/plane_norm.h"
 
 namespace weft::py {
 
@@ -92,16 +93,21 @@ void bind_recording(nb::module_& m) {
       nb::arg("pool"), nb::arg("work"),
       "(Recording, the function's result); the function runs once and starts nothing.");
   m.def(
-      "_batch_norm",
-      [](const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) -> nb::object {
-        if (!device::has_batch_norm(x.data())) return nb::none();
+      "_plane_norm",
+      [](const Tensor& x, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
+         double eps, std::int64_t groups) -> nb::object {
+        const PlaneNorm norm{groups, eps};
+        if (!has_plane_norm(x.data(), norm)) return nb::none();
+        if (!x.data().on_host() && !(weight && bias)) return nb::none();
         NDArray mean, variance;
-        Tensor y = device::batch_norm(x, weight, bias, eps, &mean, &variance);
+        Tensor y = plane_norm(x, weight.value_or(Tensor()), bias.value_or(Tensor()), norm, &mean,
+                              &variance);
         return nb::make_tuple(y, mean, variance);
       },
-      nb::arg("x"), nb::arg("weight"), nb::arg("bias"), nb::arg("eps"),
-      "(normalised x, mean, variance) of each channel; None where the device has no kernels for "
-      "it.");
+      nb::arg("x"), nb::arg("weight").none(), nb::arg("bias").none(), nb::arg("eps"),
+      nb::arg("groups") = 0,
+      "(normalised x, mean, variance) of each channel over the batch, or of so many groups of "
+      "channels of each image; None where the device has no kernels for it.");
   m.def(
       "_place",
       [](const NDArray& a) {

@@ -520,6 +520,12 @@ void bind_tensor(nb::module_& m) {
       .def(
           "__int__",
           [](const Tensor& t) { return nb::steal(PyNumber_Long(nb::steal(wrap(t.data())).ptr())); })
+      .def("__index__",
+           [](const Tensor& t) {
+             PyObject* const index = PyNumber_Index(nb::steal(wrap(t.data())).ptr());
+             if (!index) throw nb::python_error();
+             return nb::steal(index);
+           })
       .def("__hash__", [](const Tensor& t) { return std::hash<const void*>()(t.node().get()); })
       .def(
           "__eq__", [](const Tensor& t, nb::handle o) { return compared(Op::equal, t, o); },

@@ -670,14 +670,14 @@ class Compiled:
             return self._by_names(args, named)
         signature = _core._signature(args)
         found = self._quick.get(signature)
-        if found is not None and differentiating() <= 1:
+        if found is not None:
             trace, plan = found
             self._last = trace
-            if trace.plain:
+            # A compiled gradient has no gradient: derivatives of higher order are those of the function itself.
+            if trace.plain or differentiating() > 1:
                 return self.function(*args)
             return plan.run(args)[0] if plan else self._results(trace, args)
         leaves, rebuild = _flatten(args)
-        # A compiled gradient has no gradient: derivatives of higher order are those of the function itself.
         if differentiating() > 1 or next(leaves_of(args, Recorder), None) is not None:
             return self.function(*args)
         if not leaves:  # nothing to trace

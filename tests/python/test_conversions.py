@@ -180,3 +180,47 @@ def test_division_of_arrays(name):
     a, b = weft.asarray(x), weft.asarray(y)
     assert np.array_equal((a // b).numpy(), quotient)
     assert np.array_equal((a % b).numpy(), remainder)
+
+
+def rounded_once(values, bits, least, most):
+    """Nearest numbers of so many significant bits, ties to even, by scaling with powers of two, which is exact."""
+    exponent = np.maximum(np.frexp(values)[1] - 1, least)
+    unit = np.ldexp(1.0, exponent - bits + 1)
+    out = np.rint(values / unit) * unit
+    return np.where(np.abs(out) > most, np.copysign(np.inf, values), out)
+
+
+@pytest.mark.parametrize(
+    ("narrow", "bits", "least", "most"),
+    [("float16", 11, -14, 65504.0), ("bfloat16", 8, -126, 2.0**127 * (2 - 2.0**-7))],
+)
+def test_float64_is_rounded_once(narrow, bits, least, most):
+    rng = np.random.default_rng(22)
+    count = 4001
+    exponents = rng.integers(least - bits - 3, least + 12, count)
+    exponents[::3] = rng.integers(-14, 16, exponents[::3].size)
+    values = np.ldexp(rng.integers(1 << bits, 2 << bits, count) / float(1 << bits), exponents)
+    # Ties of the narrow type, and what lies beside them by less than float32 sees.
+    beside = rng.choice([0.0, 2.0**-52, -(2.0**-52), 2.0**-30, -(2.0**-30), 2.0**-26], count)
+    values *= (1 + beside) * rng.choice([-1.0, 1.0], count)
+    values[-6:] = [most, most * (1 + 2.0**-bits), most * (1 + 2.0 ** -(bits + 2)), 0.0, -0.0, 1e300]
+    want = rounded_once(values, bits, least, most)
+    got = weft.asarray(values).astype(getattr(weft, narrow)).astype(weft.float64).numpy()
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(values))
+
+
+@pytest.mark.parametrize("other", ["bool", *INTEGERS, "float64", "bfloat16"])
+def test_float16_by_way_of_float32(other):
+    """Groups of 32 and what is left over of them."""
+    rng = np.random.default_rng(23)
+    for n in (1, 31, 32, 33, 64, 95, 1000):
+        half = rng.integers(0, 100, n).astype("float16")
+        there = weft.asarray(half).astype(getattr(weft, other))
+        np.testing.assert_array_equal(
+            there.astype(weft.float64).numpy(), half.astype(bool if other == "bool" else "float64")
+        )
+        np.testing.assert_array_equal(
+            there.astype(weft.float16).numpy(),
+            half.astype(bool).astype("float16") if other == "bool" else half,
+        )

@@ -220,3 +220,26 @@ def test_random_normals_are_box_and_mullers():
             for n in (1, 2, 3, 5, 1001):
                 np.testing.assert_array_equal(make((n,), key=key, dtype=dtype).numpy(), long[:n])
     assert abs(long.mean()) < 0.02 and abs(long.std() - 1) < 0.02
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_limits_that_are_numbers(dtype):
+    """maximum and minimum with a number: NaN of either side wins, the number where they are equal."""
+    kind = getattr(weft, dtype)
+    values = np.array([np.nan, -np.inf, -2.0, -0.0, 0.0, 1.5, 2.0, np.inf] * 9)
+    x = weft.asarray(values).astype(kind)
+    for limit in (0.0, -0.0, 1.5, 2, -2, np.inf, -np.inf, np.nan, 10**30):
+        with np.errstate(over="ignore"):
+            there = float(
+                weft.asarray(float(limit), dtype=weft.float64).astype(kind).astype(weft.float64)
+            )
+        for name in ("maximum", "minimum"):
+            want = getattr(np, name)(values, there)
+            for view, wanted in ((x, want), (x[::3], want[::3]), (x[:1], want[:1])):
+                got = getattr(weft, name)(view, limit).astype(weft.float64).numpy()
+                np.testing.assert_array_equal(got, wanted)
+            into = x.copy()
+            getattr(weft, name)(into, limit, out=into)
+            np.testing.assert_array_equal(into.astype(weft.float64).numpy(), want)
+    low, high = weft.clip(x, -1.0, 1.5), np.clip(values, -1.0, 1.5)
+    np.testing.assert_array_equal(low.astype(weft.float64).numpy(), high)

@@ -105,3 +105,18 @@ def test_gradients_of_extremes_share_ties(name, dtype):
     getattr(weft, name)(t).backward()
     hit = x == getattr(np, name)(x)
     np.testing.assert_allclose(t.grad.numpy(), hit / hit.sum(), 1e-6)
+
+
+def test_a_tensor_of_one_integer_is_an_index():
+    rows = weft.Tensor(np.arange(12.0).reshape(4, 3))
+    at = weft.tensor(np.array([2, 0, 3]))
+    assert [10, 20, 30][at[1]] == 10
+    np.testing.assert_array_equal(rows[at[0]].numpy(), [6, 7, 8])
+    np.testing.assert_array_equal(rows[at[1] : at[0]].numpy(), np.arange(6.0).reshape(2, 3))
+    np.testing.assert_array_equal(weft.asarray([5, 6, 7, 8])[at[2]].numpy(), 8)
+    rows[at[0]].sum().backward()
+    np.testing.assert_array_equal(rows.grad.numpy(), [[0] * 3, [0] * 3, [1] * 3, [0] * 3])
+    for wrong in (at, weft.tensor(1.0)):
+        with pytest.raises(weft.Error) as info:
+            range(wrong)
+        assert "array.index.scalar" in str(info.value)

@@ -64,3 +64,38 @@ def test_threads_do_not_change_thin_products(dtype):
         assert np.array_equal((a @ b).numpy(), one)
     finally:
         weft.set_threads(before)
+
+
+def test_a_row_does_not_touch_others():
+    """Infinite numbers and NaN stay in their row and column."""
+    rng = np.random.default_rng(1)
+    a, b = rng.standard_normal((9, 200)), rng.standard_normal((200, 700))
+    a[2, 5], b[7, 650] = np.inf, np.nan
+    got = (weft.asarray(a) @ weft.asarray(b)).numpy()
+    want = a @ b
+    assert np.array_equal(np.isnan(got), np.isnan(want))
+    finite = np.isfinite(want)
+    np.testing.assert_allclose(got[finite], want[finite], atol=1e-11)
+    assert np.array_equal(got[np.isinf(want)], want[np.isinf(want)])
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_16_bit_matrix_by_a_vector(dtype):
+    rng = np.random.default_rng(2)
+    narrow = getattr(weft, dtype)
+    for m, k in ((5, 7), (130, 33), (1030, 8), (2100, 65), (64, 300)):
+        a = weft.asarray(rng.standard_normal((m, k)).astype("float32")).astype(narrow)
+        v = weft.asarray(rng.standard_normal(k).astype("float32")).astype(narrow)
+        w = weft.asarray(rng.standard_normal(m).astype("float32")).astype(narrow)
+        wide = [x.astype(weft.float64).numpy() for x in (a, v, w)]
+        for got, want in (
+            (a @ v, wide[0] @ wide[1]),
+            (a.T @ w, wide[0].T @ wide[2]),
+            (w @ a, wide[2] @ wide[0]),
+            (a.T.compact().T @ v, wide[0] @ wide[1]),
+            (a[::2, 1:] @ v[1:], wide[0][::2, 1:] @ wide[1][1:]),
+        ):
+            assert got.dtype == narrow
+            unit = 2.0**-8 if dtype == "bfloat16" else 2.0**-11
+            found = got.astype(weft.float64).numpy()
+            np.testing.assert_allclose(found, want, rtol=unit * 1.01, atol=1e-4 * max(m, k) ** 0.5)

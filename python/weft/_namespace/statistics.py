@@ -6,7 +6,7 @@ from __future__ import annotations
 import math as _math
 
 from .. import _core
-from .._boundary import publish as _publish
+from .._boundary import direct as _direct, publish as _publish
 from .._errors import error as _error
 from .._torch_names import Dim as _Dim
 from .common import (
@@ -232,11 +232,10 @@ def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
     return x
 
 
+@_direct(_core._direct_count_nonzero)
 def count_nonzero(x, /, *, axis=None, keepdims=False):
     """How many elements are not zero."""
     x = _array(x)
-    if axis is None and not keepdims and x.device.host_accessible:
-        return _core._count_nonzero(x)
     return _core._reduce("sum", x.astype(_bool), axis, keepdims, _int64)
 
 

@@ -3,17 +3,17 @@
 
 The composition is traced once for its types and numbers, and the trace is evaluated a chunk at a time (chunked.h): what lies between
 two operations stays in the caches, and 16-bit floats are rounded once. Its gradient is the gradient of the trace,
-evaluated likewise. Devices with a grid run one kernel, and one for each gradient (fused.py). Elsewhere (other devices, transforms,
+evaluated likewise. Devices with a grid run one kernel, and one for each gradient. Elsewhere (other devices, transforms,
 compiled functions, gradients of gradients, integers) the composition itself runs.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 
 from .. import _core
 from .._core import NDArray, Tensor
-from .fused import made as _kernel
 
 _ARRAYS = (NDArray, Tensor)
 _MOST = 128  # programs of one function
@@ -89,6 +89,15 @@ def _linked(function, program, args, data):
     return _core._function_tensor(function.__name__.strip("_"), data, tensors, rule, read, False)
 
 
+def _kernel(function, dtype, arrays, numbers, total):
+    """The kernel of a function of so many arrays, then numbers; `total`: of the sum of its values."""
+    from .._compile import Traced
+
+    inputs = [Traced(_core._lazy_input(k, dtype, ())) for k in range(arrays)]
+    value = function(*inputs, *numbers)
+    return _core.FusedFunction(function.__name__.strip("_"), value._lazy, arrays, total)
+
+
 def pointwise(function, total=False, alone=False):
     """The function of arrays or tensors, which broadcast to the first one, then numbers, without intermediate arrays.
 
@@ -114,11 +123,13 @@ def pointwise(function, total=False, alone=False):
         if kernel is None:
             if len(kernels) >= _MOST:
                 kernels.clear()
-            kernel = kernels[key] = _kernel(function, dtype, len(arrays), numbers, {}, total)
+            kernel = kernels[key] = _kernel(function, dtype, len(arrays), numbers, total)
         return kernel(*arrays)
 
     @functools.wraps(function)
-    def call(*args):
+    def call(*args, **options):
+        if options:
+            args = inspect.signature(function).bind(*args, **options).args
         arrays = [a for a in args if isinstance(a, _ARRAYS)]
         numbers = tuple(a for a in args if type(a) in (int, float))
         if not arrays or len(args) - len(arrays) != len(numbers):

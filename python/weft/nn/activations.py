@@ -9,7 +9,6 @@ import weft
 
 from .. import init as _init
 from ._pointwise import operation, pointwise
-from .fused import fused as _fused
 from .module import Module, Parameter
 
 __all__ = [
@@ -34,115 +33,64 @@ __all__ = [
 ]
 
 
-@_fused()
+@operation
 def hardtanh(x, min_val=-1.0, max_val=1.0):
     """x held between two numbers."""
     return weft.clip(x, min_val, max_val)
 
 
-@_fused()
+@operation
 def relu6(x):
     """x held between 0 and 6."""
     return weft.clip(x, 0.0, 6.0)
 
 
 @pointwise
-def _hardsigmoid(x):
-    return relu6(x + 3.0) * (1.0 / 6.0)
-
-
-@operation
-def _hardswish(x):
-    return weft.hardswish(x)
-
-
-@pointwise
-def _logsigmoid(x):
-    return -weft.logaddexp(-x, 0.0)
-
-
-@pointwise
-def _mish(x):
-    return x * weft.tanh(weft.logaddexp(x, 0.0))
-
-
-@pointwise
-def _celu(x, alpha):
-    return weft.elu(x * (1.0 / alpha), 1.0) * alpha
-
-
-@pointwise
-def _selu(x):
-    alpha, scale = 1.6732632423543772, 1.0507009873554805
-    return weft.elu(x, alpha) * scale
-
-
-@pointwise
-def _softsign(x):
-    return x / (weft.abs(x) + 1.0)
-
-
-@_fused(arrays=2)
-@pointwise
 def _gated(first, gate):
     return first * weft.sigmoid(gate)
 
 
 @pointwise
-def _softshrink(x, lambd):
-    return weft.relu(x - lambd) - weft.relu(-x - lambd)
-
-
-@pointwise
-def _tanhshrink(x):
-    return x - weft.tanh(x)
-
-
-@pointwise
-def _gelu_tanh(x):
-    return x * (weft.tanh((x + x * x * x * 0.044715) * math.sqrt(2.0 / math.pi)) + 1.0) * 0.5
-
-
-@_fused()
 def hardsigmoid(x):
     """relu6(x + 3) / 6."""
-    return _hardsigmoid(x)
+    return relu6(x + 3.0) * (1.0 / 6.0)
 
 
-@_fused()
+@operation
 def hardswish(x):
     """x hardsigmoid(x)."""
-    return _hardswish(x)
+    return weft.hardswish(x)
 
 
-@_fused()
+@pointwise
 def logsigmoid(x):
     """log(1 / (1 + exp(-x))), without overflow."""
-    return _logsigmoid(x)
+    return -weft.logaddexp(-x, 0.0)
 
 
-@_fused()
+@pointwise
 def mish(x):
     """x tanh(log(1 + exp(x)))."""
-    return _mish(x)
+    return x * weft.tanh(weft.logaddexp(x, 0.0))
 
 
-@_fused()
+@pointwise
 def celu(x, alpha=1.0):
     """x where positive, else alpha (exp(x / alpha) - 1)."""
-    return _celu(x, alpha)
+    return weft.elu(x * (1.0 / alpha), 1.0) * alpha
 
 
-@_fused()
+@pointwise
 def selu(x):
     """elu with the two constants that keep mean 0 and variance 1 (Klambauer et al., 2017)."""
-    return _selu(x)
+    alpha, scale = 1.6732632423543772, 1.0507009873554805
+    return weft.elu(x, alpha) * scale
 
 
-@_fused()
+@pointwise
 def softsign(x):
     """x / (1 + |x|)."""
-    return _softsign(x)
+    return x / (weft.abs(x) + 1.0)
 
 
 def softmin(x, axis=-1, dim=None):
@@ -162,16 +110,16 @@ def hardshrink(x, lambd=0.5):
     return weft.where(weft.abs(x.data) > lambd, x, 0.0).astype(x.dtype)
 
 
-@_fused()
+@pointwise
 def softshrink(x, lambd=0.5):
     """x moved towards 0 by lambd, 0 where |x| <= lambd."""
-    return _softshrink(x, lambd)
+    return weft.relu(x - lambd) - weft.relu(-x - lambd)
 
 
-@_fused()
+@pointwise
 def tanhshrink(x):
     """x - tanh(x)."""
-    return _tanhshrink(x)
+    return x - weft.tanh(x)
 
 
 def threshold(x, threshold, value):
@@ -273,7 +221,7 @@ class Softmax2d(Module):
         return x.softmax(-3)
 
 
-@_fused()
+@pointwise
 def gelu_tanh(x):
     """GELU by the tanh formula: x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2."""
-    return _gelu_tanh(x)
+    return x * (weft.tanh((x + x * x * x * 0.044715) * math.sqrt(2.0 / math.pi)) + 1.0) * 0.5

@@ -33,8 +33,7 @@ from .dropouts import *  # noqa: F401,F403
 from .dropouts import dropout
 from .embeddings import *  # noqa: F401,F403
 from .folding import *  # noqa: F401,F403
-from .fused import fused as _fused
-from .groups import by_statistics, group_norm, instance_norm, local_response_norm
+from .groups import as_one_node, by_statistics, group_norm, instance_norm, local_response_norm
 from .losses import *  # noqa: F401,F403
 from .margins import *  # noqa: F401,F403
 from .pooling import *  # noqa: F401,F403
@@ -152,23 +151,28 @@ def batch_norm(
     """(n, c, ...) over the batch when training, which moves the running statistics by `momentum`, else by these."""
     if not training:
         return by_statistics(x, running_mean, running_var, weight, bias, eps)
-    axes, shape = (0, *range(2, x.ndim)), (1, -1, *(1,) * (x.ndim - 2))
-    centred = x - x.mean(axes, True)
-    var = (centred * centred).mean(axes, True)
+    found = as_one_node(x, weight, bias, eps)
+    if found is None:
+        axes, shape = (0, *range(2, x.ndim)), (1, -1, *(1,) * (x.ndim - 2))
+        mean = x.mean(axes, True)
+        centred = x - mean
+        var = (centred * centred).mean(axes, True)
+        y = centred * weft.rsqrt(var + eps)
+        y = y if weight is None else y * weight.reshape(*shape)
+        y = y if bias is None else y + bias.reshape(*shape)
+    else:
+        y, mean, var = found
     if momentum is not None and running_mean is not None:
         n = x.size / x.shape[1]
-        for running, found, scale in (
-            (running_mean, x.mean(axes), 1.0),
+        for running, moment, scale in (
+            (running_mean, mean, 1.0),
             (running_var, var, n / max(n - 1.0, 1.0)),
         ):
-            found = getattr(found, "data", found).reshape(-1)
-            running[...] = running * (1.0 - momentum) + found * (scale * momentum)
-    y = centred * weft.rsqrt(var + eps)
-    y = y if weight is None else y * weight.reshape(*shape)
-    return y if bias is None else y + bias.reshape(*shape)
+            moment = getattr(moment, "data", moment).reshape(-1)
+            running[...] = running * (1.0 - momentum) + moment * (scale * momentum)
+    return y
 
 
-@_fused()
 def gelu(x, approximate="none"):
     """x times the normal distribution function of x; approximate="tanh" takes the tanh formula."""
     if approximate == "tanh":
@@ -181,18 +185,12 @@ def _gelu(x):
     return weft.gelu(x)
 
 
-@_fused()
+@_operation
 def silu(x):
     """x sigmoid(x)."""
-    return _silu(x)
-
-
-@_operation
-def _silu(x):
     return weft.silu(x)
 
 
-@_fused()
 def leaky_relu(x, slope=0.01, negative_slope=None):
     """x where positive, else slope times x; `negative_slope` is PyTorch's name of it."""
     slope = slope if negative_slope is None else negative_slope
@@ -204,18 +202,12 @@ def _leaky_relu(x, slope):
     return weft.leaky_relu(x, slope)
 
 
-@_fused()
+@_pointwise
 def elu(x, alpha=1.0):
     """x where positive, else alpha (exp(x) - 1)."""
-    return _elu(x, alpha)
-
-
-@_pointwise
-def _elu(x, alpha):
     return weft.elu(x, alpha)
 
 
-@_fused()
 def softplus(x, beta=1.0, threshold=20.0):
     """log(1 + exp(beta x)) / beta, without overflow. PyTorch's threshold changes nothing: the exact value is x itself there."""
     return _softplus(x, beta)

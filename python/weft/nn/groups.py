@@ -6,7 +6,7 @@ from __future__ import annotations
 import weft
 
 from .. import _core, init
-from .._core import Tensor
+from .._core import NDArray, Tensor
 from .._errors import error as _error
 from ._pointwise import pointwise
 from .module import Module, Parameter
@@ -24,6 +24,27 @@ def by_statistics(x, mean, var, weight, bias, eps):
     return _affine(x, scale.reshape(*shape), shift.reshape(*shape))
 
 
+def as_one_node(x, weight, bias, eps, groups=0):
+    """(normalised x, mean, variance) of groups of channels, or 0: of each channel over the batch; None where there are
+    no kernels for it."""
+    if not isinstance(x, (NDArray, Tensor)):
+        return None
+    if any(
+        v is not None and (not isinstance(v, (NDArray, Tensor)) or v.dtype != x.dtype)
+        for v in (weight, bias)
+    ):
+        return None
+    given = x, weight, bias
+    found = _core._plane_norm(
+        *(Tensor(v, requires_grad=False) if isinstance(v, NDArray) else v for v in given),
+        eps,
+        groups,
+    )
+    if found is None or any(isinstance(v, Tensor) for v in given):
+        return found
+    return found[0].data, *found[1:]
+
+
 def group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
     """x (n, c, ...) with mean 0 and variance 1 over each group of neighbouring channels and all that follows, then
     times weight and plus bias, one number for each channel. Raises ShapeError when the groups do not divide c."""
@@ -36,13 +57,9 @@ def group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
         )
     if x.size == 0:
         return x
-    linked = _core.grad_enabled() and any(
-        getattr(v, "requires_grad", False) for v in (x, weight, bias)
-    )
-    if not linked and x.device.host_accessible and x.dtype in (weft.float32, weft.float64):
-        arrays = (v.data if isinstance(v, Tensor) else v for v in (x, weight, bias))
-        y = _by_moments(*arrays, num_groups, eps)
-        return Tensor(y, requires_grad=False) if isinstance(x, Tensor) else y
+    found = as_one_node(x, weight, bias, eps, num_groups)
+    if found is not None:
+        return found[0]
     rows = x.reshape(x.shape[0], num_groups, -1)
     one, zero = (
         Tensor(f(rows.shape[2:], dtype=x.dtype, device=x.device), requires_grad=False)
@@ -54,25 +71,6 @@ def group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
         return _affine(y, weight.reshape(*shape), bias.reshape(*shape))
     y = y if weight is None else y * weight.reshape(*shape)
     return y if bias is None else y + bias.reshape(*shape)
-
-
-def _by_moments(x, weight, bias, groups, eps):
-    """group_norm of arrays: x is read for its moments, and for one product and one sum."""
-    n, c = x.shape[:2]
-    rows = x.reshape(n, groups, -1)
-    scale = weft.rsqrt(weft.var(rows, axis=-1, keepdims=True) + eps)
-    mean = weft.mean(rows, axis=-1, keepdims=True)
-    if weight is not None:
-        scale = scale * weight.reshape(1, groups, c // groups)
-    shift = -(mean * scale)
-    if bias is not None:
-        shift = shift + bias.reshape(1, groups, c // groups)
-    scale, shift = (
-        weft.broadcast_to(v, (n, groups, c // groups)).reshape(n, c, 1) for v in (scale, shift)
-    )
-    out = x.reshape(n, c, -1) * scale
-    out += shift
-    return out.reshape(*x.shape)
 
 
 @pointwise

@@ -6,12 +6,11 @@ from __future__ import annotations
 import weft
 
 from .. import _core, init
-from .._core import Tensor
 from .._errors import error as _error
 from .._fused_step import FusedStep
 from .._held_state import captured
 from . import functional as F
-from .groups import by_statistics
+from .groups import as_one_node, by_statistics
 from .module import Module, Parameter
 
 
@@ -87,9 +86,7 @@ class _BatchNorm(Module):
 
     def _as_one(self, x):
         """The normalised batch by sums and one map as one node, where the device has kernels for it."""
-        if self.weight is None or not isinstance(x, Tensor) or self.weight.dtype != x.dtype:
-            return None
-        found = _core._batch_norm(x, self.weight, self.bias, self.eps)
+        found = as_one_node(x, self.weight, self.bias, self.eps)
         if found is None:
             return None
         y, mean, var = found

@@ -10,7 +10,7 @@ import weft
 
 from .. import _core
 from .._errors import error as _error
-from .fused import fused as _fused
+from ._pointwise import pointwise
 from .module import Module
 
 _MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
@@ -141,7 +141,7 @@ def _cubic(x, axis, m, step, align_corners):
     return out
 
 
-@_fused(arrays=3)
+@pointwise
 def _between(a, b, part):
     return a + (b - a) * part
 

@@ -2,6 +2,7 @@
 #include "weft/array/known.h"
 
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -52,6 +53,11 @@ KnownRow known_row(Op op, Elem kernel, const Scalar& number) {
     if (p == -1 && real) out.fn = row(Op::reciprocal);
     if (p == 0.5 && real) out.fn = known(Known::root);
     if (p == -0.5 && real) out.fn = known(Known::inverse_root);
+  }
+  if ((op == Op::maximum || op == Op::minimum) && real && number.kind != Kind::complex &&
+      !number.beyond && !std::isnan(exponent_of(number))) {
+    write_scalar(number, kernel, out.constants);
+    out.fn = known(op == Op::maximum ? Known::at_least : Known::at_most);
   }
   if ((op == Op::floor_divide || op == Op::remainder) && whole && number.kind == Kind::integer &&
       number.i >= 2 && !number.large && !number.beyond) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Rows whose second operand is a number for which there is a cheaper way to the value: powers by
-// multiplication and square root, integer division by multiplication.
+// multiplication and square root, integer division by multiplication, limits that are no NaN.
 
 #include "weft/array/ops.h"
 #include "weft/host/kernel_lists.h"

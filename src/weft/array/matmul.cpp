@@ -56,6 +56,12 @@ void real(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64
   if (m == 1 && gemv<T>(n, k, b, b_col, b_row, a, a_col, c)) return;
   if (m <= kThinRows && b_col == 1 && n * k >= kThinWork)
     return thin_gemm<T>(m, n, k, a, a_row, a_col, b, b_row, c, ldc);
+  // Few rows or columns by one whose own are read from end to end; of more, tiles cost less.
+  constexpr std::int64_t kLeast = 64, kMost = kThinRows * 4 / static_cast<std::int64_t>(sizeof(T));
+  if (m <= kMost && n >= kLeast && b_row == 1 && n * k >= kThinWork)
+    return thin_dots<T>(m, n, k, a, a_row, a_col, b, b_col, c, ldc, 1);
+  if (n <= kMost && m >= kLeast && a_col == 1 && m * k >= kThinWork)
+    return thin_dots<T>(n, m, k, b, b_col, b_row, a, a_row, c, 1, ldc);
   gemm<T>(m, n, k, a, a_row, a_col, b, b_row, b_col, c, ldc, false);
 }
 
@@ -110,16 +116,20 @@ void batches(F fn, const NDArray& a, const NDArray& b, const NDArray& out, std::
 bool narrow_vector_product(const NDArray& a, const NDArray& b, const NDArray& out) {
   if (out.ndim() != 2) return false;
   const std::int64_t m = out.shape()[0], n = out.shape()[1], k = a.shape()[1];
-  if ((m == 1) == (n == 1) || k < 2) return false;
+  if ((m > 1 && n > 1) || k < 2) return false;
   const NDArray matrix = n == 1 ? a : b.transpose(0, 1);
   if (!is_narrow_float(matrix.elem()) || elem_bytes(matrix.elem()) != 2) return false;
   const NDArray& held = n == 1 ? b : a;
+  const std::int64_t step = held.strides()[n == 1 ? 0 : 1];
+  if (matrix.elem() == Elem::bfloat16 && held.elem() == Elem::bfloat16 && step == 1 &&
+      matrix.strides()[1] == 1 &&
+      pair_gemv(m * n, k, reinterpret_cast<const std::uint16_t*>(matrix.host()),
+                matrix.strides()[0], reinterpret_cast<const std::uint16_t*>(held.host()),
+                reinterpret_cast<float*>(out.host())))
+    return true;
   const NDArray vector = held.elem() == Elem::float32 ? held : convert(held, Elem::float32);
-  const CastFn widen =
-      kernels().cast[static_cast<int>(matrix.elem())][static_cast<int>(Elem::float32)];
-  return narrow_gemv(m * n, k, reinterpret_cast<const std::uint16_t*>(matrix.host()),
-                     matrix.strides()[0], matrix.strides()[1], widen,
-                     reinterpret_cast<const float*>(vector.host()),
+  return narrow_gemv(m * n, k, matrix.elem(), matrix.host(), matrix.strides()[0],
+                     matrix.strides()[1], reinterpret_cast<const float*>(vector.host()),
                      vector.strides()[n == 1 ? 0 : 1], reinterpret_cast<float*>(out.host()));
 }
 
@@ -235,8 +245,8 @@ NDArray matmul(const NDArray& a_in, const NDArray& b_in) {
   shape_a.push_back(m), shape_a.push_back(k);
   shape_b.push_back(k), shape_b.push_back(n);
   // A product that is its own rounding: by the device's kernel, or by the processor's tiles.
-  const bool tiles =
-      a.on_host() && a.elem() == Elem::bfloat16 && b.elem() == Elem::bfloat16 && tile_products();
+  const bool tiles = a.on_host() && a.elem() == Elem::bfloat16 && b.elem() == Elem::bfloat16 &&
+                     m > 1 && n > 1 && tile_products();
   if (tiles || (!a.on_host() && on_device().has_products(a))) kernel = e;
   // A column by a row has no sums.
   const bool outer = k == 1 && m > 1 && n > 1 && a.on_host() && e != Elem::boolean;

@@ -14,27 +14,12 @@
 
 #include "weft/array/nest.h"
 #include "weft/array/ops.h"
-#include "weft/host/kernel_lists.h"
+#include "weft/host/loop_kernels.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
 
 namespace {
-
-/// Of some elements: their number, mean and squares about it.
-struct Spread {
-  double count = 0, mean = 0, squares = 0;
-  void join(double n, double m, double s) {
-    if (count == 0) {  // below, the square of a large mean would be infinite, times nothing
-      *this = {n, m, s};
-      return;
-    }
-    const double all = count + n, delta = m - mean;
-    squares += s + delta * delta * (count * n / all);
-    mean += delta * (n / all);
-    count = all;
-  }
-};
 
 constexpr std::int64_t kBlock = 4 * kChunk;      // elements of a row
 constexpr std::int64_t kColumns = 256;           // of a strip of columns
@@ -47,32 +32,19 @@ struct Steps {
   static constexpr Elem kElem = sizeof(T) == 8 ? Elem::float64 : Elem::float32;
   static constexpr auto e = static_cast<std::size_t>(kElem);
   static constexpr auto kSum = static_cast<std::size_t>(ReduceOp::sum);
-  ElementwiseFn subtract_one = one_kernel(1, Op::subtract, kElem);
   ElementwiseFn subtract = kernels().elementwise[static_cast<std::size_t>(Op::subtract)][e];
   ElementwiseFn square = kernels().elementwise[static_cast<std::size_t>(Op::square)][e];
-  ReduceFn sum = kernels().reduce[kSum][e];
+  PlaneFn moments = loop_kernels().plane[static_cast<int>(PlaneKernel::moments)][e];
   AccumulateFn add = kernels().accumulate[kSum][e];
 };
 
 /// A block of adjacent elements.
 template <typename T>
 void join_run(const Steps<T>& steps, Spread& out, const T* x, std::int64_t n) {
-  T sum;
-  steps.sum(n, x, &sum);
-  const T mean = sum / static_cast<T>(n);
-  alignas(64) T squares[kChunk];
-  double total = 0;
-  for (std::int64_t at = 0; at < n; at += kChunk) {
-    const std::int64_t m = std::min(kChunk, n - at);
-    const void* in[2] = {x + at, &mean};
-    steps.subtract_one(m, in, squares);
-    const void* again[1] = {squares};
-    steps.square(m, again, squares);
-    T part;
-    steps.sum(m, squares, &part);
-    total += static_cast<double>(part);
-  }
-  out.join(static_cast<double>(n), static_cast<double>(mean), total);
+  const void* in[1] = {x};
+  T found[2];
+  steps.moments(n, in, found);
+  out.join(static_cast<double>(n), static_cast<double>(found[0]), static_cast<double>(found[1]));
 }
 
 /// Rows of n adjacent elements each.

@@ -6,6 +6,21 @@
 
 namespace weft {
 
+/// Of some elements: their number, mean and squares about it.
+struct Spread {
+  double count = 0, mean = 0, squares = 0;
+  void join(double n, double m, double s) {
+    if (count == 0) {  // below, the square of a large mean would be infinite, times nothing
+      *this = {n, m, s};
+      return;
+    }
+    const double all = count + n, delta = m - mean;
+    squares += s + delta * delta * (count * n / all);
+    mean += delta * (n / all);
+    count = all;
+  }
+};
+
 enum class Moment { mean, variance, deviation };
 
 /// The moment over the axes in `mask`, of an array on the host with elements of a real type;

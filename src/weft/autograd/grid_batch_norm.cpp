@@ -126,33 +126,4 @@ BatchNormGradient batch_norm_gradient(const NDArray& g, const NDArray& x, const 
   return out;
 }
 
-Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps,
-                  NDArray* mean, NDArray* variance) {
-  BatchNorm found = batch_norm(x.data(), weight.data(), bias.data(), eps);
-  *mean = found.mean, *variance = found.variance;
-  auto gradient = [eps, m = found.mean, v = found.variance](const GradientCall& c) {
-    const Tensor &g = c.g, &in = c.x[0], &w = c.x[1];
-    std::vector<Tensor> out(3);
-    if (!g.requires_grad() && !in.requires_grad() && !w.requires_grad()) {
-      BatchNormGradient d = batch_norm_gradient(g.data(), in.data(), m, v, w.data(), eps);
-      out[0] = Tensor(d.x);
-      out[1] = Tensor(d.weight.astype(w.elem()));
-      out[2] = Tensor(d.bias.astype(w.elem()));
-      return out;
-    }
-    Axes rest{false, Dims{0}};
-    Dims along{1, in.shape()[1]};
-    for (int i = 2; i < in.ndim(); ++i) rest.axes.push_back(i), along.push_back(1);
-    const Tensor centred = in - weft::mean(in, rest, true);
-    const Tensor spread = rsqrt(weft::mean(centred * centred, rest, true) + eps);
-    const Tensor normal = centred * spread, gs = g * reshape(w, along);
-    out[0] =
-        (gs - weft::mean(gs, rest, true) - normal * weft::mean(gs * normal, rest, true)) * spread;
-    out[1] = reshape(sum_to(g * normal, along), w.shape());
-    out[2] = reshape(sum_to(g, along), w.shape());
-    return out;
-  };
-  return make_tensor("batch_norm", found.y, {x, weight, bias}, gradient, 3);
-}
-
 }  // namespace weft::device

@@ -3,7 +3,7 @@
 // Normalisation of each channel (axis 1) over a batch, with its gradient: two sums and one map
 // each.
 
-#include "weft/autograd/tensor.h"
+#include "weft/array/ops.h"
 
 namespace weft::device {
 
@@ -21,8 +21,5 @@ bool has_batch_norm(const NDArray& x);
 BatchNorm batch_norm(const NDArray& x, const NDArray& weight, const NDArray& bias, double eps);
 BatchNormGradient batch_norm_gradient(const NDArray& g, const NDArray& x, const NDArray& mean,
                                       const NDArray& variance, const NDArray& weight, double eps);
-/// As above with the gradient of a gradient too; the moments go to `mean` and `variance`.
-Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps,
-                  NDArray* mean, NDArray* variance);
 
 }  // namespace weft::device

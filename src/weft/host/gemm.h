@@ -90,8 +90,13 @@ inline constexpr std::int64_t kThinRows = 16;
 template <typename T>
 void thin_gemm(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t a_row,
                std::int64_t a_col, const T* b, std::int64_t b_row, T* c, std::int64_t ldc);
-/// The same of complex numbers; steps count complex numbers. Real and imaginary parts of A are rows
-/// of their own of a product of reals, so that B is read where it lies.
+/// The same where columns of B are contiguous, `b_col` apart; C has any steps.
+template <typename T>
+void thin_dots(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t a_row,
+               std::int64_t a_col, const T* b, std::int64_t b_col, T* c, std::int64_t c_row,
+               std::int64_t c_col);
+/// thin_gemm of complex numbers; steps count complex numbers. Real and imaginary parts of A are
+/// rows of their own of a product of reals, so that B is read where it lies.
 template <typename T>
 void thin_complex_gemm(std::int64_t m, std::int64_t n, std::int64_t k, const T* a,
                        std::int64_t a_row, std::int64_t a_col, const T* b, std::int64_t b_row, T* c,
@@ -110,9 +115,9 @@ extern template bool gemv(std::int64_t, std::int64_t, const double*, std::int64_
 template <typename T>
 void gemv_two(std::int64_t m, std::int64_t k, const T* a, std::int64_t row, const T* x, const T* w,
               T* y, T* z);
-/// gemv for a matrix of 16-bit floats, which `widen` makes float32 block by block, so that the
-/// matrix is read once and never written.
-bool narrow_gemv(std::int64_t m, std::int64_t k, const std::uint16_t* a, std::int64_t row,
-                 std::int64_t col, CastFn widen, const float* x, std::int64_t step, float* y);
+/// gemv for a matrix of 16-bit floats, which become float32 in registers or block by block, so that
+/// the matrix is read once and never written.
+bool narrow_gemv(std::int64_t m, std::int64_t k, Elem held, const void* a, std::int64_t row,
+                 std::int64_t col, const float* x, std::int64_t step, float* y);
 
 }  // namespace weft

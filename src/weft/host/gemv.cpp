@@ -124,8 +124,10 @@ void gemv_two(I m, I k, const T* a, I row, const T* x, const T* w, T* y, T* z) {
   });
 }
 
-bool narrow_gemv(I m, I k, const std::uint16_t* a, I row, I col, CastFn widen, const float* x,
-                 I step, float* y) {
+bool narrow_gemv(I m, I k, Elem held, const void* from, I row, I col, const float* x, I step,
+                 float* y) {
+  const auto* a = static_cast<const std::uint16_t*>(from);
+  const CastFn widen = kernels().cast[static_cast<int>(held)][static_cast<int>(Elem::float32)];
   constexpr I kWide = 8192;  // elements of a block: half of the nearest cache
   const bool rows = col == 1 || k == 1;
   if (!rows && row != 1 && m > 1) return false;
@@ -153,17 +155,22 @@ bool narrow_gemv(I m, I k, const std::uint16_t* a, I row, I col, CastFn widen, c
   }
   // Columns: eight of a piece of y at a time, which are added to it.
   constexpr I kPiece = kWide / 8, kColumns = 8;
+  const auto direct = vector_kernels().get<ColumnsFn>(VectorKernel::columns, held);
   const I grain = (std::max<I>(64, 65536 / k) + 63) / 64 * 64;
-  pool.parallel_for(m, grain, [&](I from, I end) {
-    std::vector<float> wide(static_cast<std::size_t>(kPiece * kColumns));
-    for (; from < end; from += kPiece) {
-      const I count = std::min(kPiece, end - from);
-      std::memset(y + from, 0, static_cast<std::size_t>(count) * sizeof(float));
+  pool.parallel_for(m, grain, [&](I at, I end) {
+    std::vector<float> wide(static_cast<std::size_t>(direct ? 0 : kPiece * kColumns));
+    for (; at < end; at += kPiece) {
+      const I count = std::min(kPiece, end - at);
+      std::memset(y + at, 0, static_cast<std::size_t>(count) * sizeof(float));
+      if (direct) {
+        direct(a + at, x, y + at, count, k, col);
+        continue;
+      }
       for (I p = 0; p < k; p += kColumns) {
         const I width = std::min(kColumns, k - p);
         for (I c = 0; c < width; ++c)
-          widen(count, a + from + (p + c) * col, wide.data() + c * kPiece);
-        dots<float>().columns(wide.data(), x + p, y + from, count, width, kPiece);
+          widen(count, a + at + (p + c) * col, wide.data() + c * kPiece);
+        dots<float>().columns(wide.data(), x + p, y + at, count, width, kPiece);
       }
     }
   });

@@ -38,7 +38,8 @@ struct KernelEntry {
     add_products,
     normal_pairs,
     put_add,
-    random_integers
+    random_integers,
+    plane  // row: PlaneKernel
   };
   std::int16_t table, row, elem, layout;
   void (*function)();
@@ -51,6 +52,8 @@ enum class Known : std::int16_t {
   inverse_root,  // and for -0.5
   quotient,      // floor_divide and remainder by constants of known.cpp
   rest,
+  at_least,  // maximum and minimum with a number that is not NaN, constants[0]
+  at_most,
   count_,
 };
 inline constexpr int kKnown = static_cast<int>(Known::count_);

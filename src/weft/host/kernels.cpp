@@ -80,6 +80,7 @@ void enter(const KernelEntry* list, Tables& tables) {
       case KernelEntry::add_products: put(tables.loops.add_products[k.elem]); break;
       case KernelEntry::put_add: put(tables.loops.put_add[k.elem]); break;
       case KernelEntry::normal_pairs: put(tables.loops.normal_pairs); break;
+      case KernelEntry::plane: put(tables.loops.plane[k.row][k.elem]); break;
       default: put(t.row[k.row][k.elem]); break;
     }
   }

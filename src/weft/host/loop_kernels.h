@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "weft/elements/elem.h"
+#include "weft/host/kernels.h"
 
 namespace weft {
 
@@ -55,6 +56,17 @@ using NormalPairsFn = void (*)(std::int64_t n, const void* const* in, void* out)
 using RandomIntegersFn = void (*)(std::int64_t n, std::uint64_t seed, std::uint64_t first,
                                   std::uint32_t range, std::int64_t low, void* out);
 
+/// Kernels of a run x of n > 0 elements with numbers of its own (float32, float64).
+enum class PlaneKernel : std::uint8_t {
+  moments,    // x: out[0] = mean, out[1] = sum of squares about it
+  normalise,  // x, (mean, scale, shift): (x - mean) * scale + shift; out may be x
+  sums,       // x, g, (mean): out[0] = sum of g, out[1] = sum of g * (x - mean)
+  gradient,   // x, g, (mean, a, b, c): g * a + (x - mean) * b + c; out may be x or g
+  count_,
+};
+inline constexpr int kPlaneKernels = static_cast<int>(PlaneKernel::count_);
+using PlaneFn = ElementwiseFn;
+
 /// Elements of 1, 2, 4, 8 and 16 bytes, whatever their type.
 inline constexpr int kWidths = 5;
 constexpr int width_of(int bytes) {
@@ -79,6 +91,7 @@ struct LoopTable {
   AddProductsFn add_products[kElems] = {};  // booleans, integers, complex numbers
   NormalPairsFn normal_pairs = nullptr;     // of float64
   RandomIntegersFn random_integers = nullptr;
+  PlaneFn plane[kPlaneKernels][kElems] = {};
 };
 /// The table for this processor.
 const LoopTable& loop_kernels();

@@ -22,20 +22,24 @@ template <typename T>
 constexpr I kPiece = 4096 / sizeof(T);
 
 template <typename T>
-ColumnsFn columns_kernel() {
-  return vector_kernels().get<ColumnsFn>(VectorKernel::columns,
-                                         sizeof(T) == 8 ? Elem::float64 : Elem::float32);
-}
+struct ColumnKernels {
+  static constexpr Elem kElem = sizeof(T) == 8 ? Elem::float64 : Elem::float32;
+  ColumnsFn one = vector_kernels().get<ColumnsFn>(VectorKernel::columns, kElem);
+  ColumnsFourFn four = vector_kernels().get<ColumnsFourFn>(VectorKernel::columns_four, kElem);
+};
 
 /// to[r * step + j] = sum over p of a[r * k + p] * b[p * b_row + j] for r < rows, j < width.
 template <typename T>
-void piece(ColumnsFn add, I rows, I width, I k, const T* a, const T* b, I b_row, T* to, I step) {
+void piece(const ColumnKernels<T>& add, I rows, I width, I k, const T* a, const T* b, I b_row,
+           T* to, I step) {
   for (I r = 0; r < rows; ++r)
     std::memset(to + r * step, 0, static_cast<std::size_t>(width) * sizeof(T));
   for (I p = 0; p < k; p += kDeep) {
     const I deep = std::min(kDeep, k - p);
-    for (I r = 0; r < rows; ++r)
-      add(b + p * b_row, a + r * k + p, to + r * step, width, deep, b_row);
+    I r = 0;
+    for (; r + 4 <= rows; r += 4)
+      add.four(b + p * b_row, a + r * k + p, to + r * step, width, deep, b_row, k, step);
+    for (; r < rows; ++r) add.one(b + p * b_row, a + r * k + p, to + r * step, width, deep, b_row);
   }
 }
 
@@ -52,6 +56,17 @@ void for_pieces(I n, I work, const F& f) {
 template <typename T>
 std::unique_ptr<T[]> room(I count) {
   return std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(count));
+}
+
+/// A's rows one after the other, in `packed` where they had gaps.
+template <typename T>
+const T* without_gaps(I m, I k, const T* a, I a_row, I a_col, std::unique_ptr<T[]>& packed) {
+  if (a_col == 1 && (a_row == k || m == 1)) return a;
+  packed = room<T>(m * k);
+  for (I r = 0; r < m; ++r) {
+    for (I p = 0; p < k; ++p) packed[r * k + p] = a[r * a_row + p * a_col];
+  }
+  return packed.get();
 }
 
 /// Real parts of A's rows without gaps, then imaginary ones.
@@ -82,16 +97,41 @@ void join(I n, const T* real, const T* imag, T* c) {
 template <typename T>
 void thin_gemm(I m, I n, I k, const T* a, I a_row, I a_col, const T* b, I b_row, T* c, I ldc) {
   std::unique_ptr<T[]> packed;
-  if (a_col != 1 || (a_row != k && m > 1)) {
-    packed = room<T>(m * k);
-    for (I r = 0; r < m; ++r) {
-      for (I p = 0; p < k; ++p) packed[r * k + p] = a[r * a_row + p * a_col];
-    }
-    a = packed.get();
-  }
-  const ColumnsFn add = columns_kernel<T>();
+  a = without_gaps(m, k, a, a_row, a_col, packed);
+  const ColumnKernels<T> add;
   for_pieces<T>(n, m * k,
                 [&](I j, I width) { piece<T>(add, m, width, k, a, b + j, b_row, c + j, ldc); });
+}
+
+template <typename T>
+void thin_dots(I m, I n, I k, const T* a, I a_row, I a_col, const T* b, I b_col, T* c, I c_row,
+               I c_col) {
+  std::unique_ptr<T[]> packed;
+  a = without_gaps(m, k, a, a_row, a_col, packed);
+  constexpr I kColumns = 4, kDepth = 8192 / sizeof(T);  // of B in the nearest cache
+  const Elem e = ColumnKernels<T>::kElem;
+  const auto four = vector_kernels().get<DotFn>(VectorKernel::dot_four, e),
+             one = vector_kernels().get<DotFn>(VectorKernel::dot_one, e);
+  const I grain = std::max<I>(1, 65536 / std::max<I>(1, kColumns * m * k));
+  runtime::Pool::shared().parallel_for((n + kColumns - 1) / kColumns, grain, [&](I group, I end) {
+    for (; group < end; ++group) {
+      const I j = group * kColumns, width = std::min(kColumns, n - j);
+      for (I p = 0; p < k; p += kDepth) {
+        const I deep = std::min(kDepth, k - p);
+        for (I r = 0; r < m; ++r) {
+          T sums[kColumns];
+          const T *const from = b + j * b_col + p, *const row = a + r * k + p;
+          if (width == kColumns) four(from, row, sums, deep, b_col);
+          for (I q = 0; width < kColumns && q < width; ++q)
+            one(from + q * b_col, row, sums + q, deep, b_col);
+          for (I q = 0; q < width; ++q) {
+            T& to = c[r * c_row + (j + q) * c_col];
+            to = p == 0 ? sums[q] : to + sums[q];
+          }
+        }
+      }
+    }
+  });
 }
 
 template <typename T>
@@ -104,7 +144,7 @@ void thin_complex_gemm(I m, I n, I k, const T* a, I a_row, I a_col, const T* b, 
     for (I r = 0; r < m; ++r) join(n, &both[2 * r * n], &both[2 * (m + r) * n], c + 2 * r * ldc);
     return;
   }
-  const ColumnsFn add = columns_kernel<T>();
+  const ColumnKernels<T> add;
   for_pieces<T>(2 * n, 2 * m * k, [&](I j, I width) {
     T both[kThinRows * kPiece<T>];
     piece<T>(add, 2 * m, width, k, parts.get(), b + j, 2 * b_row, both, width);
@@ -115,6 +155,8 @@ void thin_complex_gemm(I m, I n, I k, const T* a, I a_row, I a_col, const T* b, 
 
 template void thin_gemm(I, I, I, const float*, I, I, const float*, I, float*, I);
 template void thin_gemm(I, I, I, const double*, I, I, const double*, I, double*, I);
+template void thin_dots(I, I, I, const float*, I, I, const float*, I, float*, I, I);
+template void thin_dots(I, I, I, const double*, I, I, const double*, I, double*, I, I);
 template void thin_complex_gemm(I, I, I, const float*, I, I, const float*, I, float*, I);
 template void thin_complex_gemm(I, I, I, const double*, I, I, const double*, I, double*, I);
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Four tiles of 16 x 16 running sums, two of A and two of B fill the eight tile registers. A step
 // takes 32 elements of the depth: 16 rows of A, and of B 16 rows of pairs. Columns of B are packed
-// for the whole depth, so that sums never leave their registers.
+// for up to 4096 elements of the depth, during which sums do not leave their registers. Where a
+// processor has the dot products of pairs in vectors only, eight rows by the columns of two tiles
+// are summed in vectors.
 
 #include "weft/host/tile_gemm.h"
 
-#if defined(__AMX_BF16__) && defined(__linux__)
+#if defined(__AMX_BF16__) && defined(__AVX512BF16__) && defined(__linux__)
 
 #include <immintrin.h>
 #include <sys/syscall.h>
@@ -15,6 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include "weft/elements/elem.h"
 #include "weft/host/kernels.h"
@@ -147,8 +150,93 @@ struct Product {
   I steps() const { return (k + kDeep - 1) / kDeep; }
 };
 
-/// 32 rows of A from `i` on times packed columns from `j` on.
-void block(const Product& p, I i, I j, I columns, const Word* packed) {
+/// Sums of up to 32 rows by the columns of two tiles, in tile registers.
+void tile_sums(const Word* left, const Word* right, I steps, I rows, float* sums, I width) {
+  _tile_zero(0);
+  _tile_zero(1);
+  if (rows > kSide) {
+    _tile_zero(2);
+    _tile_zero(3);
+    for (I s = 0; s < steps; ++s, left += 2 * kTile, right += 2 * kTile) {
+      _tile_loadd(4, left, 64);
+      _tile_loadd(6, right, 64);
+      _tile_dpbf16ps(0, 4, 6);
+      _tile_loadd(7, right + kTile, 64);
+      _tile_dpbf16ps(1, 4, 7);
+      _tile_loadd(5, left + kTile, 64);
+      _tile_dpbf16ps(2, 5, 6);
+      _tile_dpbf16ps(3, 5, 7);
+    }
+    _tile_stored(2, sums + kSide * width, width * 4);
+    _tile_stored(3, sums + kSide * width + kSide, width * 4);
+  } else {
+    for (I s = 0; s < steps; ++s, left += 2 * kTile, right += 2 * kTile) {
+      _tile_loadd(4, left, 64);
+      _tile_loadd(6, right, 64);
+      _tile_dpbf16ps(0, 4, 6);
+      _tile_loadd(7, right + kTile, 64);
+      _tile_dpbf16ps(1, 4, 7);
+    }
+  }
+  _tile_stored(0, sums, width * 4);
+  _tile_stored(1, sums + kSide, width * 4);
+}
+
+__m512bh pairs(__m512i words) { return reinterpret_cast<__m512bh>(words); }
+
+/// The same in vectors, eight rows at a time.
+void vector_sums(const Word* left, const Word* right, I steps, I rows, float* sums, I width) {
+  constexpr int kRows = 8;
+  for (I r = 0; r < rows; r += kRows) {
+    const Word* a = left + r / kSide * kTile + r % kSide * kDeep;
+    const Word* b = right;
+    __m512 low[kRows], high[kRows];
+    for (int q = 0; q < kRows; ++q) low[q] = high[q] = _mm512_setzero_ps();
+    for (I s = 0; s < steps; ++s, a += 2 * kTile, b += 2 * kTile) {
+      for (I p = 0; p < kDeep; p += 2) {
+        const __m512bh first = pairs(_mm512_load_si512(b + p * kSide)),
+                       second = pairs(_mm512_load_si512(b + kTile + p * kSide));
+#pragma GCC unroll 8
+        for (int q = 0; q < kRows; ++q) {
+          std::int32_t both;
+          std::memcpy(&both, a + q * kDeep + p, sizeof both);
+          const __m512bh one = pairs(_mm512_set1_epi32(both));
+          low[q] = _mm512_dpbf16_ps(low[q], one, first);
+          high[q] = _mm512_dpbf16_ps(high[q], one, second);
+        }
+      }
+    }
+    for (int q = 0; q < kRows; ++q) {
+      _mm512_storeu_ps(sums + (r + q) * width, low[q]);
+      _mm512_storeu_ps(sums + (r + q) * width + kSide, high[q]);
+    }
+  }
+}
+
+bool have_tiles() {
+  // arch_prctl(ARCH_REQ_XCOMP_PERM, XTILEDATA): tiles take room in a thread's saved state.
+  constexpr int kRequest = 0x1023, kTileData = 18;
+  static const bool have = __builtin_cpu_supports("avx512bw") &&
+                           __builtin_cpu_supports("amx-bf16") &&
+                           syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
+  return have;
+}
+
+bool have_pairs() {
+  static const bool have =
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512bf16");
+  return have;
+}
+
+void round(I n, const float* from, Word* to) {
+  static const CastFn cast =
+      kernels().cast[static_cast<int>(Elem::float32)][static_cast<int>(Elem::bfloat16)];
+  cast(n, from, to);
+}
+
+/// 32 rows of A from `i` on times packed columns from `j` on: rounded to C, or added to `into`,
+/// rows of n sums.
+void block(const Product& p, I i, I j, I columns, const Word* packed, float* into) {
   const I steps = p.steps(), rows = std::min(kBlock, p.m - i);
   Word* const lines = scratch<Word>(1, 2 * steps * kTile);
   for (I half = 0; half < 2; ++half) {
@@ -159,84 +247,45 @@ void block(const Product& p, I i, I j, I columns, const Word* packed) {
   const I width = up(columns, kBlock);
   memory_barrier();
   float* const sums = scratch<float>(2, kBlock * width);
-  for (I x = 0; x < columns; x += kBlock) {
-    const Word* left = lines;
-    const Word* right = packed + x * steps * kDeep;
-    _tile_zero(0);
-    _tile_zero(1);
-    if (rows > kSide) {
-      _tile_zero(2);
-      _tile_zero(3);
-      for (I s = 0; s < steps; ++s, left += 2 * kTile, right += 2 * kTile) {
-        _tile_loadd(4, left, 64);
-        _tile_loadd(6, right, 64);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_loadd(7, right + kTile, 64);
-        _tile_dpbf16ps(1, 4, 7);
-        _tile_loadd(5, left + kTile, 64);
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(3, 5, 7);
-      }
-      _tile_stored(2, sums + kSide * width + x, width * 4);
-      _tile_stored(3, sums + kSide * width + x + kSide, width * 4);
-    } else {
-      for (I s = 0; s < steps; ++s, left += 2 * kTile, right += 2 * kTile) {
-        _tile_loadd(4, left, 64);
-        _tile_loadd(6, right, 64);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_loadd(7, right + kTile, 64);
-        _tile_dpbf16ps(1, 4, 7);
-      }
-    }
-    _tile_stored(0, sums + x, width * 4);
-    _tile_stored(1, sums + x + kSide, width * 4);
-  }
+  const auto add = have_tiles() ? tile_sums : vector_sums;
+  for (I x = 0; x < columns; x += kBlock)
+    add(lines, packed + x * steps * kDeep, steps, rows, sums + x, width);
   memory_barrier();
-  static const CastFn round =
-      kernels().cast[static_cast<int>(Elem::float32)][static_cast<int>(Elem::bfloat16)];
-  for (I r = 0; r < rows; ++r) round(columns, sums + r * width, p.c + (i + r) * p.ldc + j);
+  for (I r = 0; r < rows; ++r) {
+    if (!into) {
+      round(columns, sums + r * width, p.c + (i + r) * p.ldc + j);
+      continue;
+    }
+    float* const to = into + (i + r) * p.n + j;
+    for (I x = 0; x < columns; ++x) to[x] += sums[r * width + x];
+  }
 }
 
-bool found() {
-  // arch_prctl(ARCH_REQ_XCOMP_PERM, XTILEDATA): tiles take room in a thread's saved state.
-  constexpr int kRequest = 0x1023, kTileData = 18;
-  return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("amx-bf16") &&
-         syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
-}
-
-}  // namespace
-
-bool tile_products() {
-  static const bool have = found();
-  return have;
-}
-
-void tile_gemm(I m, I n, I k, const Word* a, I a_row, I a_col, const Word* b, I b_row, I b_col,
-               Word* c, I ldc) {
-  const Product p{m, n, k, a, a_row, a_col, b, b_row, b_col, c, ldc};
-  const I steps = p.steps(), depth = steps * kDeep;
+void product(const Product& p, float* into) {
+  const I n = p.n, steps = p.steps(), depth = steps * kDeep;
   const I strip = std::max(kBlock, kPacked / 2 / depth / kBlock * kBlock);
   runtime::Pool& pool = runtime::Pool::shared();
-  const bool parallel = m * n * k > 128 * 128 * 128 && pool.threads() > 1;
+  const bool parallel = p.m * n * p.k > 128 * 128 * 128 && pool.threads() > 1;
   for (I j = 0; j < n; j += strip) {
     const I columns = std::min(strip, n - j), tiles = up(columns, kBlock) / kSide;
     Word* const packed = scratch<Word>(0, tiles * steps * kTile);
     auto one = [&](I t, I s) {
       const I x = t * kSide, left = std::max<I>(0, columns - x);
-      pack_columns(b + s * kDeep * b_row + (j + (left ? x : 0)) * b_col, b_row, b_col, left,
-                   k - s * kDeep, packed + (t / 2 * 2 * steps + t % 2 + 2 * s) * kTile);
+      pack_columns(p.b + s * kDeep * p.b_row + (j + (left ? x : 0)) * p.b_col, p.b_row, p.b_col,
+                   left, p.k - s * kDeep, packed + (t / 2 * 2 * steps + t % 2 + 2 * s) * kTile);
     };
     // B is read along its rows or its columns, as they lie.
-    const I outer = b_col == 1 ? steps : tiles, inner = b_col == 1 ? tiles : steps;
+    const I outer = p.b_col == 1 ? steps : tiles, inner = p.b_col == 1 ? tiles : steps;
     auto pack = [&](I i, I end) {
       for (; i < end; ++i)
-        for (I x = 0; x < inner; ++x) one(b_col == 1 ? x : i, b_col == 1 ? i : x);
+        for (I x = 0; x < inner; ++x) one(p.b_col == 1 ? x : i, p.b_col == 1 ? i : x);
     };
     auto multiply = [&](I i, I end) {
-      const Tiles held;
-      for (; i < end; ++i) block(p, i * kBlock, j, columns, packed);
+      std::optional<Tiles> held;
+      if (have_tiles()) held.emplace();
+      for (; i < end; ++i) block(p, i * kBlock, j, columns, packed, into);
     };
-    const I blocks = (m + kBlock - 1) / kBlock;
+    const I blocks = (p.m + kBlock - 1) / kBlock;
     if (parallel) {
       pool.parallel_for(outer, std::max<I>(1, 65536 / (inner * kTile)), pack);
       pool.parallel_for(blocks, 1, multiply);
@@ -247,6 +296,52 @@ void tile_gemm(I m, I n, I k, const Word* a, I a_row, I a_col, const Word* b, I 
   }
 }
 
+}  // namespace
+
+bool tile_products() { return have_tiles() || have_pairs(); }
+
+bool pair_gemv(I m, I k, const Word* a, I row, const Word* x, float* y) {
+  if (!have_pairs()) return false;
+  constexpr int kRows = 4;
+  const I whole = k / kDeep * kDeep;
+  const auto mask = static_cast<__mmask32>((1u << (k - whole)) - 1);
+  const I grain = (std::max<I>(8, 131072 / k) + kRows - 1) / kRows * kRows;
+  runtime::Pool::shared().parallel_for(m, grain, [&](I i, I end) {
+    for (; i < end; i += kRows) {
+      const Word* rows[kRows];
+      for (int q = 0; q < kRows; ++q) rows[q] = a + std::min(i + q, end - 1) * row;
+      __m512 sums[kRows];
+      for (auto& sum : sums) sum = _mm512_setzero_ps();
+      for (I p = 0; p < whole; p += kDeep) {
+        const __m512bh of_x = pairs(_mm512_loadu_si512(x + p));
+        for (int q = 0; q < kRows; ++q)
+          sums[q] = _mm512_dpbf16_ps(sums[q], pairs(_mm512_loadu_si512(rows[q] + p)), of_x);
+      }
+      if (mask) {
+        const __m512bh of_x = pairs(_mm512_maskz_loadu_epi16(mask, x + whole));
+        for (int q = 0; q < kRows; ++q)
+          sums[q] = _mm512_dpbf16_ps(sums[q],
+                                     pairs(_mm512_maskz_loadu_epi16(mask, rows[q] + whole)), of_x);
+      }
+      for (int q = 0; q < kRows && i + q < end; ++q) y[i + q] = _mm512_reduce_add_ps(sums[q]);
+    }
+  });
+  return true;
+}
+
+void tile_gemm(I m, I n, I k, const Word* a, I a_row, I a_col, const Word* b, I b_row, I b_col,
+               Word* c, I ldc) {
+  // Deeper ones in parts, so that packed columns and rows stay in the caches.
+  constexpr I kPart = 4096;
+  if (k <= kPart) return product({m, n, k, a, a_row, a_col, b, b_row, b_col, c, ldc}, nullptr);
+  const auto sums = std::make_unique<float[]>(static_cast<std::size_t>(m * n));
+  for (I p = 0; p < k; p += kPart)
+    product({m, n, std::min(kPart, k - p), a + p * a_col, a_row, a_col, b + p * b_row, b_row, b_col,
+             c, ldc},
+            sums.get());
+  for (I r = 0; r < m; ++r) round(n, sums.get() + r * n, c + r * ldc);
+}
+
 }  // namespace weft
 
 #else
@@ -254,6 +349,10 @@ void tile_gemm(I m, I n, I k, const Word* a, I a_row, I a_col, const Word* b, I 
 namespace weft {
 
 bool tile_products() { return false; }
+bool pair_gemv(std::int64_t, std::int64_t, const std::uint16_t*, std::int64_t, const std::uint16_t*,
+               float*) {
+  return false;
+}
 void tile_gemm(std::int64_t, std::int64_t, std::int64_t, const std::uint16_t*, std::int64_t,
                std::int64_t, const std::uint16_t*, std::int64_t, std::int64_t, std::uint16_t*,
                std::int64_t) {}

@@ -38,11 +38,12 @@ enum class VectorKernel : std::int16_t {
   copy_columns,
   gather_rows,  // PackFn, any steps, or a panel at the end
   gather_columns,
-  dot_four,   // DotFn: four rows
-  dot_one,    // one row
-  dot_long,   // one row in eight running sums
-  columns,    // ColumnsFn
-  transpose,  // TransposeFn, of unsigned integers
+  dot_four,      // DotFn: four rows
+  dot_one,       // one row
+  dot_long,      // one row in eight running sums
+  columns,       // ColumnsFn; of bfloat16: a is, x and y are float32
+  columns_four,  // ColumnsFourFn
+  transpose,     // TransposeFn, of unsigned integers
   transpose_stream,
   exchange,      // ExchangeFn, of unsigned integers: lines of one vector
   exchange_two,  // of two
@@ -67,6 +68,9 @@ using DotFn = void (*)(const void* a, const void* x, void* y, std::int64_t k, st
 /// y[i] += sum over p < k of a[p * col + i] * x[p] for i < m.
 using ColumnsFn = void (*)(const void* a, const void* x, void* y, std::int64_t m, std::int64_t k,
                            std::int64_t col);
+/// y[r * ys + i] += sum over p < k of a[p * col + i] * x[r * xs + p] for r < 4, i < m.
+using ColumnsFourFn = void (*)(const void* a, const void* x, void* y, std::int64_t m,
+                               std::int64_t k, std::int64_t col, std::int64_t xs, std::int64_t ys);
 /// out[i * out_step + j] = in[j * in_step + i] for i < m, j < n. The streaming one stores past the
 /// caches: out is aligned to its vectors, and its out_step counts sides of a tile.
 using TransposeFn = void (*)(const void* in, void* out, std::int64_t m, std::int64_t n,

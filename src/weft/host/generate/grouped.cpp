@@ -119,25 +119,40 @@ ir::PrimFunc truth_function(int arity, Elem e, int layout, const RowValue& value
   return p.finish(ir::seq({groups, rest}));
 }
 
-ir::PrimFunc half_cast_function(bool widens) {
+ir::PrimFunc half_cast_function(Elem from, Elem to, const RowValue& value) {
   constexpr std::int64_t kGroup = 32;
   Program p;
-  const Elem from = widens ? Elem::float16 : Elem::float32,
-             to = widens ? Elem::float32 : Elem::float16;
-  ir::Buffer x = p.buffer("a0", from), out = p.buffer("out", to);
+  const bool widens = from == Elem::float16;
+  ir::Buffer x = p.buffer("a0", from), out = p.buffer("out", to),
+             wide = local("wide", dtypes::float32, kGroup);
+  const bool direct = (widens ? to : from) == Elem::float32;
   const Expr whole = ir::floordiv(p.n, number(kGroup));
   auto address = [](const ir::Buffer& b, const Expr& at) {
     return ir::call("address_of", {ir::load(b, {at})});
   };
+  auto group = [&](const char* name, const ir::Buffer& in, const Expr& at, const ir::Buffer& to_b,
+                   const Expr& to_at) {
+    return ir::evaluate(
+        ir::call_typed(dtypes::int32, "call_extern",
+                       {ir::make_string(name), address(in, at), address(to_b, to_at)}));
+  };
   Stmt groups = loop("i", whole, [&](const Expr& i) {
     const Expr at = i * number(kGroup);
     const char* name = widens ? "weft_halves_to_floats" : "weft_floats_to_halves";
-    return ir::evaluate(ir::call_typed(dtypes::int32, "call_extern",
-                                       {ir::make_string(name), address(x, at), address(out, at)}));
+    if (direct) return group(name, x, at, out, at);
+    Stmt rest = vectors("l", number(kGroup), [&](const Expr& l) {
+      if (widens) return ir::store(out, value({ir::load(wide, {l})}), {at + l});
+      return ir::store(wide, value({ir::load(x, {at + l})}), {l});
+    });
+    return ir::allocate(wide, widens ? ir::seq({group(name, x, at, wide, number(0)), rest})
+                                     : ir::seq({rest, group(name, wide, number(0), out, at)}));
   });
   Stmt rest = loop("r", Expr(p.n) - whole * number(kGroup), [&](const Expr& r) {
-    const Expr at = whole * number(kGroup) + r;
-    return ir::store(out, ir::cast(dtype_of(to), ir::load(x, {at})), {at});
+    const Expr at = whole * number(kGroup) + r, one = ir::load(x, {at});
+    return ir::store(
+        out,
+        widens ? value({ir::cast(dtypes::float32, one)}) : ir::cast(dtype_of(to), value({one})),
+        {at});
   });
   return p.finish(ir::seq({groups, rest}));
 }

@@ -56,6 +56,8 @@ std::vector<Kernel> reduction_kernels(Elem e);
 std::vector<Kernel> cast_kernels();
 /// Softmax, layer norm and their like.
 std::vector<Kernel> row_kernels(const std::vector<Elem>& elems);
+/// Moments, norms and their gradients of planes.
+std::vector<Kernel> plane_kernels(const std::vector<Elem>& elems);
 
 /// Positions of extremes; index arrays and masks.
 std::vector<Kernel> extreme_kernels();
@@ -84,8 +86,9 @@ std::vector<Kernel> copy_kernels();
 using RowValue = std::function<ir::Expr(const std::vector<ir::Expr>&)>;
 /// A truth value of elements of 4 or 8 bytes, 32 at a time; layout as in KernelEntry.
 ir::PrimFunc truth_function(int arity, Elem e, int layout, const RowValue& value);
-/// float16 to float32 or back, 32 at a time, since no loop becomes the processor's conversions.
-ir::PrimFunc half_cast_function(bool widens);
+/// float16 to another type or back, 32 at a time by way of float32, since no loop becomes the
+/// processor's conversions; `value` is between float32 and the other type.
+ir::PrimFunc half_cast_function(Elem from, Elem to, const RowValue& value);
 /// floor_divide or remainder of float32 and float64.
 ir::PrimFunc remainder_function(Elem e, int layout, const RowValue& value);
 

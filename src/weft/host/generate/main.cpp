@@ -54,6 +54,8 @@ int main(int argc, char** argv) {
     std::vector<Kernel> reals = weft::generate::table_kernels({Elem::float32, Elem::float64});
     for (Kernel& k : weft::generate::row_kernels({Elem::float32, Elem::float64}))
       reals.push_back(std::move(k));
+    for (Kernel& k : weft::generate::plane_kernels({Elem::float32, Elem::float64}))
+      reals.push_back(std::move(k));
     std::vector<Kernel> moves = weft::generate::cast_kernels();
     for (Kernel& k : weft::generate::sort_kernels()) moves.push_back(std::move(k));
     for (Kernel& k : weft::generate::copy_kernels()) moves.push_back(std::move(k));

@@ -185,22 +185,23 @@ ir::PrimFunc dot_function(const VectorShape& shape, Elem e, int rows, int sums) 
   return turned(ir::parse_func(text, "<dot>"), turns ? 1 : 0, 4, e);
 }
 
-/// Eight columns a pass.
-ir::PrimFunc columns_function(const VectorShape& shape, Elem e) {
+/// Eight columns a pass, of elements `held` as others, which are widened in registers.
+ir::PrimFunc columns_function(const VectorShape& shape, Elem e, Elem held) {
   const int lanes = shape.lanes(elem_bytes(e));
   const std::string type(name_of(e));
   constexpr int kColumns = 8;
+  const std::string wide = e == held ? "(" : cat("T.Cast(\"", type, "\", ");
   std::string text = cat(
       "@T.prim_func\ndef main(a: T.handle, x: T.handle, y: T.handle, m: T.int64, k: T.int64, col: "
       "T.int64):\n    A = T.match_buffer(a, (k, m), \"",
-      type, "\", strides=(col, 1))\n    X = T.match_buffer(x, (k,), \"", type,
+      name_of(held), "\", strides=(col, 1))\n    X = T.match_buffer(x, (k,), \"", type,
       "\")\n    Y = T.match_buffer(y, (m,), \"", type, "\")\n");
   auto pass = [&](const std::string& range, int columns) {
     std::string out = cat("    for p in T.serial(", range, "):\n");
     auto sum = [&](const std::string& at) {
       std::string terms = cat("Y[", at, "]");
       for (int q = 0; q < columns; ++q)
-        terms += cat(" + A[p * ", columns, " + ", q, ", ", at, "] * x", q);
+        terms += cat(" + ", wide, "A[p * ", columns, " + ", q, ", ", at, "]) * x", q);
       return cat("Y[", at, "] = ", terms, "\n");
     };
     for (int q = 0; q < columns; ++q)
@@ -213,6 +214,40 @@ ir::PrimFunc columns_function(const VectorShape& shape, Elem e) {
   text += pass(cat("k // ", kColumns), kColumns);
   text += pass(cat("k // ", kColumns, " * ", kColumns, ", k"), 1);
   return ir::parse_func(text, "<columns>");
+}
+
+/// Four rows of X by A: four rows of `wide` vectors of Y are held while all rows of A pass.
+ir::PrimFunc rows_function(const VectorShape& shape, Elem e) {
+  const int lanes = shape.lanes(elem_bytes(e)), wide = shape.bytes >= 64 ? 6 : 3;
+  const std::string type(name_of(e)), row = "for r in T.unroll(4):\n",
+                                      lane = cat("for l in T.vectorized(", lanes, "):\n");
+  std::string text = cat(
+      "@T.prim_func\ndef main(a: T.handle, x: T.handle, y: T.handle, m: T.int64, k: T.int64, col: "
+      "T.int64, xs: T.int64, ys: T.int64):\n    A = T.match_buffer(a, (k, m), \"",
+      type, "\", strides=(col, 1))\n    X = T.match_buffer(x, (4, k), \"", type,
+      "\", strides=(xs, 1))\n    Y = T.match_buffer(y, (4, m), \"", type, "\", strides=(ys, 1))\n");
+  // Columns `range` of so many vectors, whose first column is i times `step`.
+  auto block = [&](const std::string& range, int vectors, int step) {
+    const std::string s = cat("S", vectors);
+    text += cat("    ", s, " = T.alloc_buffer((4, ", vectors, ", ", lanes, "), \"", type,
+                "\", scope=\"local\")\n    for i in T.serial(", range, "):\n");
+    auto all = [&](const std::string& indent, const std::string& body) {
+      text += cat(indent, row, indent, "    for u in T.unroll(", vectors, "):\n", indent,
+                  "        ", lane, indent, "            ", body, "\n");
+    };
+    const std::string at = cat("i * ", step, " + u * ", lanes, " + l"), held = cat(s, "[r, u, l]");
+    all("        ", cat(held, " = Y[r, ", at, "]"));
+    text += "        for p in T.serial(k):\n";
+    all("            ", cat(held, " = ", held, " + X[r, p] * A[p, ", at, "]"));
+    all("        ", cat("Y[r, ", at, "] = ", held));
+  };
+  const int whole = wide * lanes;
+  block(cat("m // ", whole), wide, whole);
+  block(cat("m // ", whole, " * ", wide, ", m // ", lanes), 1, lanes);
+  text += cat("    for i in T.serial(m // ", lanes, " * ", lanes,
+              ", m):\n        for r in T.serial(4):\n            for p in T.serial(k):\n"
+              "                Y[r, i] = Y[r, i] + X[r, p] * A[p, i]\n");
+  return ir::parse_func(text, "<rows>");
 }
 
 }  // namespace
@@ -252,8 +287,16 @@ std::vector<Kernel> product_kernels(const VectorShape& shape) {
     add(K::dot_long, "dot_long", kDot, dot_function(shape, e, 1, 8));
     add(K::columns, "columns",
         "const void* A, const void* X, void* Y, int64_t m, int64_t k, int64_t col",
-        columns_function(shape, e));
+        columns_function(shape, e, e));
+    add(K::columns_four, "columns_four",
+        "const void* A, const void* X, void* Y, int64_t m, int64_t k, int64_t col, int64_t xs, "
+        "int64_t ys",
+        rows_function(shape, e));
   }
+  out.push_back(
+      vector_kernel(VectorKernel::columns, Elem::bfloat16, "v_columns_bfloat16",
+                    "const void* A, const void* X, void* Y, int64_t m, int64_t k, int64_t col",
+                    columns_function(shape, Elem::float32, Elem::bfloat16)));
   return out;
 }
 

@@ -173,7 +173,8 @@ ir::PrimFunc reduce_four_function(ReduceOp op, Elem e) {
   constexpr int kRows = 4;
   const DType t = dtype_of(e);
   const Taking take(op, e);
-  const std::int64_t lanes = 64 / elem_bytes(e);  // a line of the cache
+  // A line of the cache, or two: GCC unrolls loops of eight before it makes vectors of them.
+  const std::int64_t lanes = std::max(16, 64 / elem_bytes(e));
   Program p;
   std::vector<ir::Buffer> x, part;
   for (int k = 0; k < kRows; ++k) {

@@ -177,7 +177,65 @@ Stmt body_of(RowKernel kind, Row& r, const std::vector<ir::Buffer>& in, const ir
   return nullptr;
 }
 
+Stmt plane_body(PlaneKernel kind, Row& r, const std::vector<ir::Buffer>& in,
+                const ir::Buffer& out) {
+  auto at = [&](const Expr& i) { return ir::load(in[0], {i}); };
+  auto g = [&](const Expr& i) { return ir::load(in[1], {i}); };
+  // Numbers of the plane are read once.
+  std::vector<Expr> loads;
+  static constexpr int counts[] = {0, 3, 1, 4};
+  for (int k = 0; k < counts[static_cast<int>(kind)]; ++k)
+    loads.push_back(ir::load(in.back(), {number(k)}));
+  auto put = [&](int k) {
+    return [&out, k](const Expr& v) { return ir::store(out, v, {number(k)}); };
+  };
+  auto sum = [&](const Term& term, const Body& then) {
+    return r.reduced(ReduceOp::sum, term, then);
+  };
+  return with_values(loads, [&](const std::vector<Expr>& v) -> Stmt {
+    switch (kind) {
+      case PlaneKernel::moments:
+        return sum(at, [&](const Expr& total) {
+          return with_value("mean", ir::div(total, r.count()), [&](const Expr& mean) {
+            auto square = [&](const Expr& i) { return (at(i) - mean) * (at(i) - mean); };
+            return ir::seq({put(0)(mean), sum(square, put(1))});
+          });
+        });
+      case PlaneKernel::normalise:
+        return r.map(out, [&](const Expr& i) { return (at(i) - v[0]) * v[1] + v[2]; });
+      case PlaneKernel::sums:
+        return ir::seq(
+            {sum(g, put(0)), sum([&](const Expr& i) { return g(i) * (at(i) - v[0]); }, put(1))});
+      case PlaneKernel::gradient:
+        return r.map(out,
+                     [&](const Expr& i) { return g(i) * v[1] + ((at(i) - v[0]) * v[2] + v[3]); });
+      case PlaneKernel::count_: break;
+    }
+    return nullptr;
+  });
+}
+
 }  // namespace
+
+std::vector<Kernel> plane_kernels(const std::vector<Elem>& elems) {
+  static constexpr const char* names[] = {"moments", "normalise", "sums", "gradient"};
+  static constexpr int whole[] = {1, 1, 2, 2}, numbers[] = {0, 3, 1, 4};
+  std::vector<Kernel> out;
+  for (Elem e : elems) {
+    for (int k = 0; k < kPlaneKernels; ++k) {
+      const auto kind = static_cast<PlaneKernel>(k);
+      Row r(e);
+      std::vector<ir::Buffer> in;
+      for (int i = 0; i < whole[k]; ++i) in.push_back(r.p.buffer(cat("a", i), e));
+      if (numbers[k]) in.push_back(r.p.buffer(cat("a", whole[k]), e, number(numbers[k])));
+      const bool pair = kind == PlaneKernel::moments || kind == PlaneKernel::sums;
+      const ir::Buffer result = r.p.buffer("out", e, pair ? number(2) : Expr(r.p.n));
+      out.push_back({entry(KernelEntry::plane, k, e), cat("w_plane_", names[k], "_", name_of(e)),
+                     r.p.finish(plane_body(kind, r, in, result))});
+    }
+  }
+  return out;
+}
 
 std::vector<Kernel> row_kernels(const std::vector<Elem>& elems) {
   static constexpr const char* names[] = {

@@ -50,14 +50,36 @@ Expr divided(Op op, const Expr& x, const Expr& y) {
   return ir::select(none, zero, q);
 }
 
+/// Products and the sums that they are part of are one operation where the processor has it.
+class Contracted final : public ir::Rewriter {
+ protected:
+  Expr rewrite_default(const Expr& e) override {
+    const Expr out = ir::Rewriter::rewrite_default(e);
+    if (out->kind != ir::ExprKind::add) return out;
+    const auto* sum = ir::as<ir::BinaryNode>(out);
+    for (const auto& [term, rest] : {std::pair{sum->a, sum->b}, std::pair{sum->b, sum->a}}) {
+      if (term->kind != ir::ExprKind::mul) continue;
+      const auto* product = ir::as<ir::BinaryNode>(term);
+      return ir::call("fma", {product->a, product->b, rest});
+    }
+    return out;
+  }
+};
+
 Expr value_of(Op op, const std::vector<Expr>& in) {
   const DType type = in[0]->dtype;
+  // A polynomial, which may be rounded in either way.
+  if (kRows[row_of(op)].name == "gelu" && type == dtypes::float32)
+    return Contracted().rewrite(row_value(op, in));
   if (op == Op::pow && type.is_integral()) {
     return ir::call_typed(
         type, "call_extern",
         {ir::make_string(cat("weft_pow_", type.is_int() ? "i" : "u", std::to_string(type.bits))),
          in[0], in[1]});
   }
+  // Of a number that a vector can hold, where the processor's own answer is one number at a time.
+  if (op == Op::signbit)
+    return ir::lt(ir::call("copysign", {ir::make_const(1, type), in[0]}), ir::make_const(0, type));
   if ((op == Op::floor_divide || op == Op::remainder) && (type.bits < 32 || type == dtypes::int32))
     return divided(op, in[0], in[1]);
   return row_value(op, in);
@@ -144,6 +166,8 @@ ir::PrimFunc known_function(Known way, Elem e) {
   Program p;
   ir::Buffer x = p.buffer("a0", e), out;
   std::vector<Expr> constants;
+  const bool limits = way == Known::at_least || way == Known::at_most;
+  if (limits) constants.push_back(ir::load(p.buffer("a1", e, number(1)), {number(0)}));
   if (way == Known::quotient || way == Known::rest) {
     // Those of 8 bits are words.
     const bool narrow = elem_bytes(e) == 1;
@@ -156,6 +180,8 @@ ir::PrimFunc known_function(Known way, Elem e) {
     switch (way) {
       case Known::cube: return v * v * v;
       case Known::root: return root_of(v);
+      case Known::at_least: return ir::select(ir::ge(constants[0], v), constants[0], v);
+      case Known::at_most: return ir::select(ir::le(constants[0], v), constants[0], v);
       case Known::inverse_root: return ir::div(ir::make_const(1, v->dtype), root_of(v));
       default: break;
     }
@@ -272,6 +298,16 @@ ir::PrimFunc select_function(DType type, int width) {
   return vectorized(p.finish(ir::make_for(i, number(0), p.n, body)));
 }
 
+/// As float32; what that does not hold is rounded so that a second rounding to 16-bit floats is
+/// right.
+Expr to_float(const Expr& x) {
+  const DType from = x->dtype;
+  const bool wide = from == dtypes::float64 || (from.is_integral() && from.bits >= 32);
+  if (!wide) return ir::cast(dtypes::float32, x);
+  return ir::call_typed(dtypes::float32, "call_extern",
+                        {ir::make_string("weft_odd_float"), ir::cast(dtypes::float64, x)});
+}
+
 /// What astype does to numbers out of range is the machine's; the same in vectors and alone.
 Expr convert(const Expr& x, Elem to) {
   const DType from = x->dtype, t = dtype_of(to);
@@ -287,13 +323,7 @@ Expr convert(const Expr& x, Elem to) {
       return ir::select(ir::lt(x, half), ir::cast(t, ir::cast(dtypes::int64, x)), high);
     }
   }
-  const bool wide = from == dtypes::float64 || (from.is_integral() && from.bits >= 32);
-  if (t.is_float() && t.bits <= 16 && wide) {
-    Expr odd = ir::call_typed(dtypes::float32, "call_extern",
-                              {ir::make_string("weft_odd_float"), ir::cast(dtypes::float64, x)});
-    return ir::cast(t, odd);
-  }
-  return ir::cast(t, x);
+  return t.is_float() && t.bits <= 16 ? ir::cast(t, to_float(x)) : ir::cast(t, x);
 }
 
 /// Complex numbers are pairs of reals.
@@ -349,7 +379,8 @@ bool is_library_call(const Expr& e) {
                                               "atanh", "erf",  "pow",   "atan2", "hypot"};
   const auto* c = ir::as<ir::CallNode>(e);
   if (!c || !names.count(c->op)) return false;
-  static const std::set<std::string> own = {"exp", "log", "log1p", "tanh", "expm1", "erf"};
+  static const std::set<std::string> own = {"exp",  "exp2", "log",   "log1p", "sinh",
+                                            "cosh", "tanh", "expm1", "erf"};
   return e->dtype != dtypes::float32 || !own.count(c->op);
 }
 
@@ -402,6 +433,8 @@ std::vector<Kernel> table_kernels(const std::vector<Elem>& elems) {
     if (real) {
       known(Known::root, "root");
       known(Known::inverse_root, "inverse_root");
+      known(Known::at_least, "at_least");
+      known(Known::at_most, "at_most");
     }
     if (whole) {
       known(Known::quotient, "quotient");
@@ -413,6 +446,15 @@ std::vector<Kernel> table_kernels(const std::vector<Elem>& elems) {
 }
 
 namespace {
+
+ir::PrimFunc cast_program(Elem from, Elem to) {
+  const bool widens = from == Elem::float16;
+  if (widens == (to == Elem::float16) || is_complex(from) || is_complex(to))
+    return cast_function(from, to);
+  return half_cast_function(from, to, [=](const std::vector<Expr>& x) {
+    return widens ? convert(x[0], to) : to_float(x[0]);
+  });
+}
 
 /// Rows that are no calls of the library, which cost more than conversions do.
 void narrow_rows(Elem e, std::vector<Kernel>& out) {
@@ -440,9 +482,7 @@ std::vector<Kernel> cast_kernels() {
       const Elem from = static_cast<Elem>(a), to = static_cast<Elem>(b);
       out.push_back({entry(KernelEntry::cast, a, to),
                      cat("w_cast_", name_of(from), "_", name_of(to)),
-                     from == Elem::float16 && to == Elem::float32   ? half_cast_function(true)
-                     : from == Elem::float32 && to == Elem::float16 ? half_cast_function(false)
-                                                                    : cast_function(from, to),
+                     cast_program(from, to),
                      false,
                      {},
                      to});

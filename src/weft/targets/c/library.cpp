@@ -36,31 +36,65 @@ WEFT_SIMD2(pow) WEFT_SIMD2(atan2) WEFT_SIMD2(hypot)
 // Products and sums of the polynomials are one instruction where the processor has it, as in the
 // LLVM text's llvm.fmuladd: results of processors with and without it differ within the bounds.
 // exp: x = n ln 2 + r, a polynomial of degree 6 in r, two steps of scaling so that subnormal
-// results come out; NaN passes through. tanh: a polynomial below 0.625, else through exp. expm1: as
-// exp, with 1 taken off the power of two. log1p: log of 1 + x, with
-// what that sum lost. erf: a polynomial below 0.95, else 1 - exp of one.
+// results come out; NaN passes through. sinh: a polynomial below 1, else through exp. tanh: a
+// polynomial below 0.625, else through exp. expm1: as exp, with 1 taken off the power of two.
+// log1p: log of 1 + x, with what that sum lost. erf: a polynomial below 0.95, else 1 - exp of one.
 constexpr const char* kMath = R"(
 WEFT_FUNCTION int32_t weft_bits_of(float v) { int32_t b; __builtin_memcpy(&b, &v, 4); return b; }
 WEFT_FUNCTION float weft_of_bits(int32_t b) { float v; __builtin_memcpy(&v, &b, 4); return v; }
 WEFT_FUNCTION int32_t weft_left(int32_t e) { return (int32_t)((uint32_t)e << 23); }
-WEFT_FUNCTION float weft_exp_float(float x) {
-  float c = x > 89.0f ? 89.0f : x;
-  c = c < -104.0f ? -104.0f : c;
-  float t = WEFT_FMA(c, 1.44269504088896341f, 12583166.0f); /* n + 1.5 * 2^23 + 254 */
-  int32_t bits = weft_bits_of(t);
-  float whole = t - 12583166.0f;
-  float r = WEFT_FMA(whole, -0.693359375f, c);
-  r = WEFT_FMA(whole, 2.12194440e-4f, r);
+/* exp(r) - 1, r from -0.35 to 0.35 */
+WEFT_FUNCTION float weft_exp_rest(float r) {
   float p = 1.9845910758e-4f;
   p = WEFT_FMA(p, r, 1.3940893995e-3f);
   p = WEFT_FMA(p, r, 8.3333899339e-3f);
   p = WEFT_FMA(p, r, 4.1666357757e-2f);
   p = WEFT_FMA(p, r, 1.6666666366e-1f);
   p = WEFT_FMA(p, r, 5.0000000448e-1f);
-  float y = WEFT_FMA(p, r * r, r) + 1.0f;
-  int32_t half = bits >> 1; /* its last nine bits: half of n, plus 127 */
+  return WEFT_FMA(p, r * r, r);
+}
+/* c less whole times ln 2 */
+WEFT_FUNCTION float weft_exp_reduced(float c, float whole) {
+  return WEFT_FMA(whole, 2.12194440e-4f, WEFT_FMA(whole, -0.693359375f, c));
+}
+/* y 2^n, by the sum n + 1.5 * 2^23 + 254: its last nine bits shifted are half of n, plus 127 */
+WEFT_FUNCTION float weft_exp_scaled(float y, float sum) {
+  int32_t bits = weft_bits_of(sum), half = bits >> 1;
   y *= weft_of_bits(weft_left(half));
   return y * weft_of_bits(weft_left(bits - half));
+}
+WEFT_FUNCTION float weft_exp_float(float x) {
+  float c = x > 89.0f ? 89.0f : x;
+  c = c < -104.0f ? -104.0f : c;
+  float t = WEFT_FMA(c, 1.44269504088896341f, 12583166.0f);
+  float r = weft_exp_reduced(c, t - 12583166.0f);
+  return weft_exp_scaled(weft_exp_rest(r) + 1.0f, t);
+}
+WEFT_FUNCTION float weft_exp2_float(float x) {
+  float c = x > 129.0f ? 129.0f : x;
+  c = c < -151.0f ? -151.0f : c;
+  float t = c + 12583166.0f;
+  float r = (c - (t - 12583166.0f)) * 0.693147180559945309f;
+  return weft_exp_scaled(weft_exp_rest(r) + 1.0f, t);
+}
+/* half of exp(m), m > 0, which may overflow where that does not */
+WEFT_FUNCTION float weft_half_exp(float m) {
+  float c = m > 90.0f ? 90.0f : m;
+  float t = WEFT_FMA(c, 1.44269504088896341f, 12583166.0f);
+  float r = weft_exp_reduced(c, t - 12583166.0f);
+  return weft_exp_scaled(weft_exp_rest(r) + 1.0f, t - 1.0f);
+}
+WEFT_FUNCTION float weft_cosh_float(float x) {
+  float h = weft_half_exp(fabsf(x));
+  return h + 0.25f / h;
+}
+WEFT_FUNCTION float weft_sinh_float(float x) {
+  float m = fabsf(x), z = x * x, h = weft_half_exp(m);
+  float p = WEFT_FMA(2.8122801e-6f, z, 1.9839086e-4f);
+  p = WEFT_FMA(p, z, 8.3333394e-3f);
+  p = WEFT_FMA(p, z, 1.6666667e-1f);
+  float small = WEFT_FMA(p * z, m, m);
+  return copysignf(m < 1.0f ? small : h - 0.25f / h, x);
 }
 /* log of 2^exponent (1 + f), f from -0.3 to 0.42 */
 WEFT_FUNCTION float weft_log_parts(float f, float exponent) {
@@ -117,16 +151,7 @@ WEFT_FUNCTION float weft_expm1_float(float x) {
   float c = x > 89.0f ? 89.0f : x;
   c = c < -18.0f ? -18.0f : c;
   float t = WEFT_FMA(c, 1.44269504088896341f, 12583038.0f); /* n + 1.5 * 2^23 + 126 */
-  float whole = t - 12583038.0f;
-  float r = WEFT_FMA(whole, -0.693359375f, c);
-  r = WEFT_FMA(whole, 2.12194440e-4f, r);
-  float p = 1.9845910758e-4f;
-  p = WEFT_FMA(p, r, 1.3940893995e-3f);
-  p = WEFT_FMA(p, r, 8.3333899339e-3f);
-  p = WEFT_FMA(p, r, 4.1666357757e-2f);
-  p = WEFT_FMA(p, r, 1.6666666366e-1f);
-  p = WEFT_FMA(p, r, 5.0000000448e-1f);
-  float e = WEFT_FMA(p, r * r, r);
+  float e = weft_exp_rest(weft_exp_reduced(c, t - 12583038.0f));
   float scale = weft_of_bits(weft_left(weft_bits_of(t))); /* half of 2^n, which may overflow */
   return copysignf(WEFT_FMA(e, scale, scale - 0.5f) * 2.0f, x); /* also of a zero */
 }
@@ -212,8 +237,9 @@ WEFT_FUNCTION int32_t weft_floats_to_halves(const float* in, uint16_t* out) {
 }
 )";
 
-// What expressions name as foreign functions: a double rounded to odd at 24 bits, so that a second
-// rounding to 16-bit floats is right; powers of integers; quotients rounded to the one below of a
+// What expressions name as foreign functions: a double rounded to odd (the last bit that is kept is
+// set where one behind it was) at 24 bits, at 13 where a float has fewer, so that a second rounding
+// to 16-bit floats is right; powers of integers; quotients rounded to the one below of a
 // divisor that is known as a multiplier m and a shift l (array/known.cpp); 32 masks of 32 or 64
 // bits as bytes, 0 or 1.
 constexpr const char* kForeign = R"(
@@ -239,11 +265,13 @@ WEFT_FUNCTION int32_t weft_truth_bytes(const int32_t* mask, uint8_t* out) {
   return 0;
 }
 WEFT_FUNCTION float weft_odd_float(double d) {
-  float f = (float)d;
-  int32_t bits = weft_bits_of(f);
-  int inexact = (double)f != d && fabsf(f) < INFINITY;
-  bits = (bits - (fabs((double)f) > fabs(d) ? 1 : 0)) | 1;
-  return inexact ? weft_of_bits(bits) : f;
+  uint64_t bits;
+  __builtin_memcpy(&bits, &d, 8);
+  uint64_t size = bits & 0x7fffffffffffffffu;
+  uint64_t low = size < 0x3810000000000000u ? 0xffffffffffu : 0x1fffffffu;
+  bits = (bits | ((bits & low) + low)) & ~low;
+  __builtin_memcpy(&d, &bits, 8);
+  return (float)d;
 }
 WEFT_FUNCTION int32_t weft_truth_bytes_64(const int64_t* mask, uint8_t* out) {
 #if defined(__AVX2__)
@@ -314,7 +342,11 @@ const CSpelling& library_spelling() {
     s.kernel_prefix = "static int32_t ";
     s.restrict_word = "";
     s.types["bool"] = "uint8_t";
+    s.functions["fma"].first = "WEFT_FMA";
     s.functions["exp"].first = "weft_exp_float";
+    s.functions["exp2"].first = "weft_exp2_float";
+    s.functions["cosh"].first = "weft_cosh_float";
+    s.functions["sinh"].first = "weft_sinh_float";
     s.functions["log"].first = "weft_log_float";
     s.functions["log1p"].first = "weft_log1p_float";
     s.functions["tanh"].first = "weft_tanh_float";
