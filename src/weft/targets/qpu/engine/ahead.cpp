@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <limits>
 #include <utility>
 
@@ -28,7 +29,14 @@ constexpr std::size_t kLargest = 4096;  // instructions of a program that runs a
 // on a busy host, where who looks takes the processor from whom it waits for.
 constexpr int kFewSpins = 50, kSpins = 20000;
 constexpr std::chrono::microseconds kNap(200);
-using Clock = std::chrono::steady_clock;
+
+/// Of this thread, in nanoseconds: what it has done, however busy the host is.
+std::int64_t processor_time() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
 // Clocks after which accesses of both threads' QPUs are compared, again at each double of them:
 // what a race has made of a loop may have no end.
 constexpr std::int64_t kFirstLook = 1 << 22;
@@ -129,11 +137,11 @@ Ahead::~Ahead() {
 }
 
 template <typename F>
-void Ahead::wait_counted(Who who, F ready) {
+void Ahead::wait_apart(Who who, F ready) {
   if (ready()) return;
-  const auto from = Clock::now();
+  const std::int64_t from = processor_time();
   wait(who, ready);
-  waited_[who] += std::chrono::nanoseconds(Clock::now() - from).count();
+  worked_[who] -= processor_time() - from;
 }
 
 template <typename F>
@@ -188,13 +196,15 @@ void Ahead::work() {
     sim::hand_over();
     {
       Turns turns(fast_);
+      worked_[kOther] = -processor_time();
       int i = -1;
       while (true) {
         i = candidate();
-        if (i < 0) wait_counted(kOther, [&] { return !running_.load() || (i = candidate()) >= 0; });
+        if (i < 0) wait_apart(kOther, [&] { return !running_.load() || (i = candidate()) >= 0; });
         if (!running_) break;
         if (i >= 0) record(i);
       }
+      worked_[kOther] += processor_time();
     }
     idle_ = true;
     tell();
@@ -260,7 +270,7 @@ void Ahead::provide(int i) {
     Turns turns(fast_);
     if (!filled()) record(i);
   } else {
-    while (!filled()) wait_counted(kOwn, filled);
+    while (!filled()) wait_apart(kOwn, filled);
   }
   sim::hand_over();
   if (chunk.fault) throw RunAgain{};
@@ -344,13 +354,17 @@ void Ahead::settle_down() {
   while (!idle_) wait(kOwn, [&] { return idle_.load(); });
 }
 
-void Ahead::share(std::int64_t nanoseconds) {
-  // A step is worth while where one thread has waited longer than the other by more than a QPU's
-  // part of the launch.
-  const std::int64_t more = waited_[kOwn] - waited_[kOther], part = nanoseconds / active_;
-  if (more > part) ++program_->own_share;
-  if (more < -part) --program_->own_share;
-  program_->own_share = std::clamp(program_->own_share, 0, active_ - 1);
+int Ahead::best_share() const {
+  const auto qpus = static_cast<double>(active_), led = static_cast<double>(own_);
+  const double lead = static_cast<double>(worked_[kOther]) / led,  // one QPU
+      settle = static_cast<double>(worked_[kOwn]) - (qpus - led) * lead;
+  int best = 0;
+  double least = qpus * lead;
+  for (int share = 1; share < active_; ++share) {
+    const double busier = std::max(settle + share * lead, (qpus - share) * lead);
+    if (busier < least) best = share, least = busier;
+  }
+  return best;
 }
 
 bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles) {
@@ -371,13 +385,13 @@ bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles) {
     feeds_[k].vpm_rows = 0;
   }
   begin();
-  std::fill(std::begin(waited_), std::end(waited_), 0);
-  const auto start = Clock::now();
+  worked_[kOwn] = -processor_time();
   running_ = true;
   idle_ = false;  // the last: the other thread begins
   tell();
   try {
     loop(active, limit_cycles);
+    worked_[kOwn] += processor_time();
     settle_down();
     if (second_ && m_.shadows_clash(saved_.pages())) throw RunAgain{};
   } catch (...) {  // RunAgain, or a fault: others have gone past it, one thread stops in time
@@ -396,7 +410,7 @@ bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles) {
     for (int i = 0; i < active; ++i) m_.begin_qpu(m_.qpus[static_cast<std::size_t>(i)]);
     std::rethrow_exception(std::exchange(stopped_, nullptr));
   }
-  share(std::chrono::nanoseconds(Clock::now() - start).count());
+  if (!program_->synchronises) program_->own_share = best_share();
   for (int i = 0; i < active; ++i) {
     Qpu& q = m_.qpus[static_cast<std::size_t>(i)];
     const Qpu& t = times_[static_cast<std::size_t>(i)];

@@ -62,8 +62,8 @@ class Ahead {
 
   void work();
   void begin();
-  /// The QPUs from own_ on are led by the launch's own thread; learns from how long threads waited.
-  void share(std::int64_t nanoseconds);
+  /// How many QPUs the launch's own thread should have led, so that the busier one had least to do.
+  int best_share() const;
   /// A QPU that may run now, the one with the least written down first; -1: none.
   int candidate() const;
   /// Runs QPU i for a chunk.
@@ -78,9 +78,9 @@ class Ahead {
   enum Who { kOwn, kOther };  // the launch's own thread, the other
   template <typename F>
   void wait(Who who, F ready);
-  /// The same, for what the other thread has to do first in this launch.
+  /// The same; the wait does not count as work.
   template <typename F>
-  void wait_counted(Who who, F ready);
+  void wait_apart(Who who, F ready);
   /// What the other thread may wait for has come: it hears of it, or (wake) mostly at once.
   void tell();
   void wake();
@@ -94,11 +94,11 @@ class Ahead {
   std::exception_ptr stopped_;  // what an interrupt threw
   FastProgram* fast_ = nullptr;
   DividedProgram* program_ = nullptr;  // the same
-  int active_ = 0, own_ = 0;
-  Shadow* second_ = nullptr;          // of the QPUs from own_ on; null: there are none
-  std::int64_t waited_[2] = {};       // nanoseconds of this launch, by Who
-  std::atomic<bool> running_{false};  // a launch
-  std::atomic<bool> idle_{true};      // the other thread is not in it
+  int active_ = 0, own_ = 0;           // QPUs from own_ on are led by the launch's own thread
+  Shadow* second_ = nullptr;           // of the QPUs from own_ on; null: there are none
+  std::int64_t worked_[2] = {};        // nanoseconds in this launch, by Who
+  std::atomic<bool> running_{false};   // a launch
+  std::atomic<bool> idle_{true};       // the other thread is not in it
   std::atomic<bool> quit_{false};
   std::atomic<int> sleeping_{0};
   std::mutex mutex_;
