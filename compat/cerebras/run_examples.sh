@@ -12,7 +12,7 @@ shift
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/bin"
-for tool in cslc:weft_wse.compiler cs_python:weft.wse_tools; do
+for tool in cslc:weft_wse.compiler cs_python:weft_wse.script; do
   printf '#!/bin/sh\nPYTHONPATH="%s/python:%s/compat/cerebras${PYTHONPATH:+:$PYTHONPATH}" exec "%s" -c "import sys; from %s import %s_main as m; sys.exit(m(sys.argv[1:]) or 0)" "$@"\n' \
     "$root" "$root" "${PYTHON:-python3}" "${tool#*:}" "${tool%:*}" > "$work/bin/${tool%:*}"
   chmod +x "$work/bin/${tool%:*}"

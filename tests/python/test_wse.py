@@ -114,6 +114,41 @@ def test_the_printed_files_end_in_success(tmp_path):
     assert done.stdout.strip().endswith("SUCCESS!")
 
 
+def test_scripts_load_seldom_used_parts_of_numpy_when_they_use_them(tmp_path):
+    """What a script sees of NumPy is what plain Python shows; only when the parts' texts run differs."""
+    (tmp_path / "run.py").write_text(
+        """
+import pickle, sys, threading
+import numpy as np
+print([type(sys.modules[f"numpy.{part}"]).__name__ for part in ("random", "fft", "ma", "polynomial")], file=sys.stderr)
+from numpy.random import RandomState, default_rng
+import numpy.ma as ma
+import numpy.polynomial.polynomial as P
+import numpy.random.mtrand
+state = pickle.loads(pickle.dumps(RandomState(7)))
+print(state.rand(3), default_rng(5).integers(0, 100, 4), np.random.RandomState is RandomState)
+print(P is np.polynomial.polynomial, P.__spec__.loader.__class__.__name__, sys.modules[P.__name__] is P)
+print(ma.array([1, 2, 3], mask=[0, 1, 0]).sum(), np.ma.masked is ma.masked, P.polyval(2.0, [1, 2, 3]))
+def transform(out):
+    out.append(np.fft.ifft(np.fft.fft(np.arange(6.0))).real.round(12).tolist())
+outs = []
+threads = [threading.Thread(target=transform, args=(outs,)) for _ in range(8)]
+[t.start() for t in threads], [t.join() for t in threads]
+print(len(outs), outs[0], all(o == outs[0] for o in outs), len(dir(np.ctypeslib)) > 20)
+print(type(np.random).__name__, "fft2" in dir(np.fft), hasattr(np.random, "absent"))
+"""
+    )
+    ours = tool("cs_python", "run.py", cwd=tmp_path)
+    plain = subprocess.run(
+        [sys.executable, "run.py"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert ours.stdout == plain.stdout
+    assert plain.stderr.split() == ["['module',"] + ["'module',"] * 2 + ["'module']"]
+    if int(np.__version__.split(".")[0]) < 2:  # later ones import these parts late themselves
+        assert "module" not in ours.stderr.replace("_Later", "")
+        assert ours.stderr.count("_Later") == 4, ours.stderr
+
+
 LATER = """
 import sys, threading
 from cerebras.sdk.runtime.sdkruntimepybind import SdkRuntime

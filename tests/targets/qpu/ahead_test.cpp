@@ -180,6 +180,82 @@ TEST(QpuAhead, memory_is_put_back_before_the_second_run) {
   }
 }
 
+// The first and the last QPU, which different threads lead, use words of the same line after some
+// work of all: both store, one loads through the VPM or the TMU what the other stores, or each
+// stores a word of its own.
+void meet(Int n, Int how, Ptr<Int> x) {
+  Int sum = 0;
+  Ptr<Int> mine = x + (me() << 4), common = x + (numQPUs() << 4);
+  For(Int i = 0, i < n, i = i + 1)
+    sum = sum + i;
+    store(sum, mine);
+  End
+  If(any(me() == 0 && how == 1))
+    store(vload(common), mine);
+  End
+  If(any(me() == 0 && how == 2))
+    Int got = *common;
+    store(got, mine);
+  End
+  If(any(me() == 0 && how == 3))
+    store(sum, common, 1);
+  End
+  If(any((me() == 0 && how == 0) || (me() == numQPUs() - 1 && how != 3)))
+    store(sum + me(), common);
+  End
+  If(any(me() == numQPUs() - 1 && how == 3))
+    store(sum, common + 1, 5);
+  End
+}
+
+TEST(QpuAhead, words_that_qpus_of_different_threads_use) {
+  for (int how : {0, 1, 2, 3}) {
+    Left left = same_on_threads("two QPUs meet", [&](Left& l) {
+      auto k = compile(meet);
+      k.setNumQPUs(12);
+      SharedArray<int> x(16 * 13);
+      for (std::size_t i = 0; i < x.size(); ++i) x[i] = -static_cast<int>(i);
+      try {
+        k(60 + how, how, &x);
+        l.cycles = k.cycles();
+      } catch (const Error& e) {
+        l.fault = e.what();
+      }
+      keep(l, x);
+    });
+    EXPECT_EQ(left.fault.find("without synchronisation") != std::string::npos, how != 3) << how;
+  }
+}
+
+// A QPU waits in a loop for a word that another one, led by another thread, stores a wrong value
+// to.
+void wait_for_seven(Ptr<Int> flag) {
+  If(any(me() == 0))
+    While(any(vload(flag) != 7))
+      flush();
+    End
+  End
+  If(any(me() == numQPUs() - 1))
+    store(3, flag);
+  End
+}
+
+TEST(QpuAhead, a_race_in_a_loop_without_end) {
+  Left left = same_on_threads("waiting for seven", [](Left& l) {
+    auto k = compile(wait_for_seven);
+    k.setNumQPUs(12);
+    SharedArray<int> flag(16);
+    for (std::size_t i = 0; i < 16; ++i) flag[i] = 0;
+    try {
+      k(&flag);
+    } catch (const Error& e) {
+      l.fault = e.what();
+    }
+    keep(l, flag);
+  });
+  EXPECT_NE(left.fault.find("without synchronisation"), std::string::npos) << left.fault;
+}
+
 void endless(Ptr<Int> x) {
   Int sum = 0;
   While(any(sum >= 0))
@@ -286,6 +362,26 @@ TEST(QpuAhead, literal_instructions_receive) {
     EXPECT_EQ(left, first) << threads;
     EXPECT_EQ(machine.stats().get("instructions"), 12 * (8 + 900 * 13 + 6)) << threads;
   }
+}
+
+TEST(QpuAhead, semaphores_that_order_accesses) {
+  auto orders = [](const std::string& text) {
+    std::vector<hw::Code> words;
+    for (const hw::Instr& i : hw::assemble(text + "nop; nop; thrend\nnop\nnop\n"))
+      words.push_back(hw::encode(i));
+    const hw::Program program = hw::make_program(std::move(words), {});
+    return hw::orders_accesses(program, hw::analyse(program, false));
+  };
+  EXPECT_FALSE(orders("mov tmu0_s, unif\nnop; nop; ldtmu0\nsrel 3\nsacq 4\n"));
+  EXPECT_TRUE(orders("sacq 3\nmov tmu0_s, unif\nnop; nop; ldtmu0\n"));
+  EXPECT_TRUE(orders("srel 3\nmov vw_addr, unif\nmov null, vw_wait\n"));
+  // In a loop the access comes after the semaphore in the next round.
+  EXPECT_TRUE(
+      orders("mov r0, unif\nmov tmu0_s, unif\nnop; nop; ldtmu0\nsrel 3\n"
+             "sub r0, r0, #1; nop; sf\nnop\nbra.anynz rel, -72\nnop\nnop\nnop\n"));
+  EXPECT_FALSE(
+      orders("mov tmu0_s, unif\nnop; nop; ldtmu0\nmov r0, unif\nsrel 3\n"
+             "sub r0, r0, #1; nop; sf\nnop\nbra.anynz rel, -56\nnop\nnop\nnop\n"));
 }
 
 TEST(QpuAhead, what_looks_at_time_runs_on_one_thread) {

@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "weft/targets/qpu/calendar.h"
+#include "weft/targets/qpu/saved_pages.h"
 
 namespace weft::qpu::hw {
 namespace {
@@ -148,6 +150,72 @@ TEST(QpuCalendar, books_the_first_free_clocks) {
   }
   EXPECT_GT(later, 20000);
   EXPECT_LT(later, 170000);
+}
+
+TEST(QpuShadow, two_shadows_clash_where_one_stored_to_what_the_other_used) {
+  Shadow a(kWords + 64), b(kWords + 64);
+  int clashes = 0, none = 0;
+  for (unsigned seed = 1; seed <= 3000; ++seed) {
+    std::mt19937 rng(seed);
+    a.begin_launch();
+    b.begin_launch(a.launch());
+    bool used[2][2][kWords + 64] = {};  // by shadow: read, written
+    const unsigned accesses = 1 + rng() % 12, stores = rng() % 4;
+    for (unsigned k = 0; k < accesses; ++k) {
+      const unsigned which = rng() % 2;
+      const bool write = rng() % 4 < stores && rng() % 3 == 0;
+      const unsigned word = rng() % 2 ? rng() % (kWords / 16) * 16 : rng() % (kWords - 16);
+      const std::uint32_t mask = rng() % 2 ? 0xffffu : rng() % 0xffff + 1;
+      const int qpu = static_cast<int>(6 * which + rng() % 6);
+      Shadow& shadow = which ? b : a;
+      if (write) shadow.write16(qpu, word, mask);
+      else shadow.read16(qpu, word, mask, rng() % 2);
+      for (unsigned i = 0; i < 16; ++i) used[which][write][word + i] |= (mask >> i & 1) != 0;
+    }
+    const unsigned first = rng() % (kWords / 16), end = first + 1 + rng() % (kWords / 16 - first);
+    bool expected = false;
+    for (unsigned w = first * 16; w < end * 16; ++w)
+      expected |=
+          (used[0][1][w] && (used[1][0][w] || used[1][1][w])) || (used[1][1][w] && used[0][0][w]);
+    EXPECT_EQ(Shadow::clash(a, b, first, end), expected) << seed;
+    EXPECT_EQ(Shadow::clash(b, a, first, end), expected) << seed;
+    ++(expected ? clashes : none);
+  }
+  EXPECT_GT(clashes, 300);
+  EXPECT_GT(none, 300);
+}
+
+TEST(QpuSavedPages, memory_is_as_before_the_launch) {
+  sim::Memory memory("test", 5 * 4096 + 100, 0x10000 + 512);
+  SavedPages saved(memory);
+  std::mt19937 rng(7);
+  auto fill = [&] {
+    for (std::uint64_t at = 0; at < memory.size(); ++at)
+      *memory.raw(memory.base() + at) = static_cast<std::byte>(rng());
+  };
+  fill();
+  for (int launch = 0; launch < 20; ++launch) {
+    const std::vector<std::byte> before(memory.raw(memory.base()),
+                                        memory.raw(memory.base()) + memory.size());
+    saved.begin_launch();
+    std::vector<unsigned> at;
+    for (unsigned k = 0; k < 40; ++k) at.push_back(rng() % (memory.size() - 200));
+    auto stores = [&](unsigned from) {  // of one of two threads, which store to common pages
+      for (unsigned k = from; k < at.size(); k += 2) {
+        saved.save(memory.base() + at[k], 1 + k * 5);
+        *memory.raw(memory.base() + at[k] + (from ? 1 + k * 5 - 1 : 0)) = std::byte{0x5a};
+      }
+    };
+    std::thread other([&] { stores(1); });
+    stores(0);
+    other.join();
+    std::vector<std::uint32_t> pages = saved.pages();
+    std::sort(pages.begin(), pages.end());
+    EXPECT_TRUE(std::adjacent_find(pages.begin(), pages.end()) == pages.end());
+    saved.put_back();
+    EXPECT_TRUE(std::equal(before.begin(), before.end(), memory.raw(memory.base()))) << launch;
+    fill();
+  }
 }
 
 }  // namespace

@@ -42,6 +42,9 @@ class DividedProgram : public FastProgram {
   /// Gives t the clocks that follow, up to a branch at or after `limit`, a semaphore, the end, or
   /// (true) where nothing more is written down.
   virtual bool settle(Machine& m, Qpu& t, std::int64_t limit) = 0;
+
+  bool synchronises = false;  // it has semaphores that order accesses
+  int own_share = -1;         // QPUs led by the launch's own thread the next time; -1: no idea yet
 };
 
 /// Between enter and leave. Of no program: nothing.

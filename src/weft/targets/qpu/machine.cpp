@@ -31,6 +31,7 @@ void Machine::begin_qpu(Qpu& q, bool active) {
   const int id = q.id;
   q = Qpu{};
   q.id = id;
+  q.shadow = &shadow_;
   q.bit = 1u << id;
   q.writer = Shadow::writer_of(id);
   q.own_row_bits = check_races ? ~0u : 0;
@@ -87,13 +88,29 @@ void Machine::begin_launch(const Program& p, int active, bool whole) {
   mutex_owner = -1;
   mutex_time = 0;
   host_interrupts = 0;
-  epoch.store(0, std::memory_order_relaxed);
 }
 
 void Machine::end_launch(bool clean) {
   if (!clean) std::fill(std::begin(semaphores), std::end(semaphores), 0);
   for (Qpu& q : qpus) q.finished = true;
   program = nullptr;
+}
+
+Shadow& Machine::second_shadow() {
+  if (!second_shadow_) second_shadow_ = std::make_unique<Shadow>(memory.size() / 4 + 64);
+  second_shadow_->begin_launch(shadow_.launch());
+  return *second_shadow_;
+}
+
+bool Machine::shadows_clash(const std::vector<std::uint32_t>& pages) {
+  const std::uint64_t base = memory.base() / timing::kLine, lines = memory.size() / timing::kLine;
+  constexpr std::uint64_t kLines = (1ull << SavedPages::kShift) / timing::kLine;
+  for (const std::uint64_t page : pages) {
+    const std::uint64_t first = std::max(page * kLines, base) - base;
+    const std::uint64_t end = std::min((page + 1) * kLines - base, lines);
+    if (Shadow::clash(shadow_, *second_shadow_, first, end)) return true;
+  }
+  return false;
 }
 
 void Machine::set_uniforms(Qpu& q, std::uint32_t begin, std::uint32_t end) {

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +29,7 @@
 #include "weft/targets/qpu/calendar.h"
 #include "weft/targets/qpu/isa.h"
 #include "weft/targets/qpu/rules.h"
+#include "weft/targets/qpu/saved_pages.h"
 #include "weft/targets/qpu/shadow.h"
 #include "weft/targets/qpu/timing.h"
 #include "weft/targets/qpu/vector.h"
@@ -158,6 +160,7 @@ struct Qpu {
   // The summary of a row of the VPM that this QPU alone has written and read, and the bits of it
   // that are looked at; after a release, one that no row has.
   std::uint32_t own_row = 0, own_row_bits = 0;
+  Shadow* shadow = nullptr;        // that has its accesses
   std::uint32_t pc = 0;            // instruction index
   std::uint32_t into = 0;          // interpreted engine: instructions of the block done so far
   std::int64_t time = 0, now = 0;  // clocks since launch
@@ -198,29 +201,11 @@ struct Qpu {
     std::uint64_t begin = 1, end = 0;
   } range[4];  // allocations seen lately
   unsigned range_next = 0;
-  // Running ahead: the words that stores replaced, each store with its address, count and epoch.
-  struct Replaced {
-    std::uint32_t *at = nullptr, *end = nullptr;
-    std::vector<std::uint32_t> words;
-    std::size_t used() const { return static_cast<std::size_t>(at - words.data()); }
-    void clear() {
-      at = words.data();
-      end = at + words.size();
-    }
-    /// Room for so many words.
-    std::uint32_t* more(std::size_t count) {
-      if (static_cast<std::size_t>(end - at) < count) {
-        const std::size_t before = used();
-        words.resize(std::max(2 * words.size(), before + count));
-        clear();
-        at += before;
-      }
-      at += count;
-      return at - count;
-    }
-  }* replaced = nullptr;
-  std::uint32_t epoch = 0;  // Machine::epoch when it went on
-  bool passed = false;      // the semaphore at pc
+  // Running ahead: where pages are saved before stores; pages with this stamp are saved.
+  SavedPages* saved = nullptr;
+  const std::atomic<std::uint32_t>* saved_stamps = nullptr;
+  std::uint32_t saved_stamp = 0;
+  bool passed = false;  // the semaphore at pc
   // Who settles: the next event, and whether all that is written down has been settled.
   const Event* settling = nullptr;
   bool exhausted = true;
@@ -273,6 +258,11 @@ class Machine {
   void begin_qpu(Qpu& q, bool active = true);
   /// The same for one that stands for the clocks of QPU `id`.
   void begin_clocks(Qpu& t, int id);
+  /// A shadow for QPUs whose accesses a second thread looks at; of this launch, without accesses.
+  Shadow& second_shadow();
+  /// Whether a QPU of one shadow has stored to what one of the other has used, on these pages.
+  /// While threads are at work, what they do now may be missed or reported in part.
+  bool shadows_clash(const std::vector<std::uint32_t>& pages);
   /// [address of uniforms, end) of each QPU from its beginning on.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> uniforms;
   void end_launch(bool clean);
@@ -328,7 +318,6 @@ class Machine {
   }
   /// Settles an event that a QPU running ahead wrote down, on `t`, which has its times: t.now.
   void settle_one(Qpu& t, const Event*& at);
-  alignas(64) std::atomic<std::uint32_t> epoch{0};  // synchronisations settled in this launch
 
   [[noreturn]] void fail(const Qpu& q, std::string_view code, std::string message,
                          std::string_view help = {});
@@ -364,15 +353,13 @@ class Machine {
   std::int64_t row_ready(Qpu& q, Tmu& tmu, std::uint64_t first);
   std::int64_t scattered_ready(Qpu& q, Tmu& tmu, const Vec& address, Vec* data);
   void dma_words(Qpu& q, std::uint64_t address, unsigned count, bool write);
-  /// Running ahead: what a store is about to replace.
-  void keep_replaced(Qpu& q, std::uint64_t address, unsigned count);
   void dma_time(Qpu& q, std::int64_t words, std::int64_t beats, bool write);
   void tmu_row_slow(Qpu& q, unsigned unit, std::uint32_t address);
   void tmu_row_race(Qpu& q, std::uint64_t first);
   /// Looks for races of a TMU request: a row, a word.
   void row_race(Qpu& q, std::uint64_t first) {
     if (check_races && (first % timing::kLine ||
-                        !shadow_.read_line(q.id, (first - memory.base()) / timing::kLine, false)))
+                        !q.shadow->read_line(q.id, (first - memory.base()) / timing::kLine, false)))
         [[unlikely]]
       tmu_row_race(q, first);
   }
@@ -418,8 +405,8 @@ class Machine {
       q.tmu[unit] = &shared.tmus[q.tmu_number[unit]];
     }
   }
-  std::uint32_t* summary_of(std::uint64_t line) {
-    return shadow_.summary(line - memory.base() / timing::kLine);
+  std::uint32_t* summary_of(const Qpu& q, std::uint64_t line) {
+    return q.shadow->summary(line - memory.base() / timing::kLine);
   }
   void stall(Qpu& q, std::int64_t until, StallReason why) {
     if (until <= q.now) return;
@@ -453,6 +440,7 @@ class Machine {
 
   std::array<Vec, 64> immediates_;
   alignas(64) Shadow shadow_;
+  std::unique_ptr<Shadow> second_shadow_;
   Shadow vpm_shadow_;
   std::int64_t increments_[16][16] = {};
 };

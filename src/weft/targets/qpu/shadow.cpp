@@ -44,11 +44,14 @@ Shadow::~Shadow() {
 }
 
 void Shadow::begin_launch() {
-  if (launch_ == kLaunch) {
-    ::madvise(summary_, lines_count_ * 4, MADV_DONTNEED);
-    launch_ = 0;
-  }
-  launch_ += kLaunch & -kLaunch;
+  constexpr std::uint32_t kFirst = kLaunch & -kLaunch;
+  begin_launch(launch_ == kLaunch ? kFirst : launch_ + kFirst);
+}
+
+void Shadow::begin_launch(std::uint32_t launch) {
+  if (launch <= launch_)
+    ::madvise(summary_, lines_count_ * 4, MADV_DONTNEED);  // numbers come again
+  launch_ = launch;
   for (int q = 0; q < kMaxQpus; ++q) {
     clock_[static_cast<std::size_t>(q)].fill(0);
     clock_[static_cast<std::size_t>(q)][static_cast<std::size_t>(q)] = 1;
@@ -69,6 +72,35 @@ std::uint16_t* Shadow::detail(std::uint64_t line) {
     summary_[line] = s | kDetailed;
   }
   return masks;
+}
+
+Shadow::Users Shadow::users(std::uint64_t line, std::uint32_t summary) const {
+  Users out;
+  if (summary & kDetailed) {
+    std::memcpy(&out, masks_ + line * 32, sizeof out);
+    return out;
+  }
+  const std::uint32_t writer = (summary & kWriter) >> 13;
+  std::fill(std::begin(out.read), std::end(out.read), static_cast<std::uint16_t>(summary & 0xfffu));
+  std::fill(std::begin(out.written), std::end(out.written),
+            static_cast<std::uint16_t>(writer ? 1u << (writer - 1) : 0));
+  return out;
+}
+
+bool Shadow::clash(const Shadow& a, const Shadow& b, std::uint64_t first, std::uint64_t end) {
+  for (std::uint64_t line = first; line < end; ++line) {
+    // Threads may be at work: see Machine::shadows_clash.
+    const std::uint32_t of_a = __atomic_load_n(a.summary_ + line, __ATOMIC_RELAXED),
+                        of_b = __atomic_load_n(b.summary_ + line, __ATOMIC_RELAXED);
+    if (((of_a ^ a.launch_) & kLaunch) || ((of_b ^ b.launch_) & kLaunch)) continue;
+    if (!((of_a | of_b) & (kDetailed | kWriter))) continue;
+    const Users ua = a.users(line, of_a), ub = b.users(line, of_b);
+    for (unsigned word = 0; word < 16; ++word)
+      if ((ua.written[word] && (ub.read[word] | ub.written[word])) ||
+          (ub.written[word] && ua.read[word]))
+        return true;
+  }
+  return false;
 }
 
 WEFT_QPU_CLONES Shadow::Conflict Shadow::access(int qpu, std::uint64_t line, std::uint32_t mask,

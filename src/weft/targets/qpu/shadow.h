@@ -25,8 +25,11 @@ class Shadow {
   Shadow(const Shadow&) = delete;
   Shadow& operator=(const Shadow&) = delete;
 
-  /// Forgets all accesses.
+  /// Forgets all accesses; the next launch, or, of a shadow beside another, the other's.
   void begin_launch();
+  void begin_launch(std::uint32_t launch);
+  /// Whether one of the two has stores to words of lines [first, end) that the other has used.
+  static bool clash(const Shadow& a, const Shadow& b, std::uint64_t first, std::uint64_t end);
 
   struct Conflict {
     int other = -1;     // -1: none
@@ -86,6 +89,10 @@ class Shadow {
   struct LineClocks {
     std::uint32_t read[kMaxQpus][16] = {}, write[kMaxQpus][16] = {};
   };
+  struct Users {
+    std::uint16_t read[16], written[16];
+  };
+  Users users(std::uint64_t line, std::uint32_t summary) const;
   /// Masks of a line's words: 16 of readers, 16 of writers; bits 0..11: QPUs.
   std::uint16_t* detail(std::uint64_t line);
   Conflict access(int qpu, std::uint64_t line, std::uint32_t mask, bool write, bool uncached);

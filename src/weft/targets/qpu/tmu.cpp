@@ -39,19 +39,19 @@ void Machine::tmu_row_slow(Qpu& q, unsigned unit, std::uint32_t address) {
 }
 
 void Machine::open_site(Qpu& q, RequestSite& site, std::uint32_t first) {
-  if (first % timing::kLine || shadow_.advanced(q.id) || q.traced) return;
+  if (first % timing::kLine || q.shadow->advanced(q.id) || q.traced) return;
   for (const Qpu::Range& r : q.range) {
     if (first < r.begin || first >= r.end || r.begin % timing::kLine) continue;
     site = {static_cast<std::uint32_t>(r.begin),
             static_cast<std::uint32_t>((r.end - r.begin) / timing::kLine), memory.raw(r.begin),
-            summary_of(r.begin / timing::kLine)};
+            summary_of(q, r.begin / timing::kLine)};
     return;
   }
 }
 
 void Machine::read_word(Qpu& q, std::uint64_t address) {
   if (!check_races) return;
-  Shadow::Conflict c = shadow_.read16(q.id, (address - memory.base()) / 4, 1, false);
+  Shadow::Conflict c = q.shadow->read16(q.id, (address - memory.base()) / 4, 1, false);
   if (c.other >= 0) [[unlikely]]
     conflict(q, c, memory.base(), false, true);
 }
@@ -71,7 +71,7 @@ std::int64_t Machine::row_ready(Qpu& q, Tmu& tmu, std::uint64_t first) {
 }
 
 void Machine::tmu_row_race(Qpu& q, std::uint64_t first) {
-  Shadow::Conflict c = shadow_.read16(q.id, (first - memory.base()) / 4, 0xffff, false);
+  Shadow::Conflict c = q.shadow->read16(q.id, (first - memory.base()) / 4, 0xffff, false);
   if (c.other >= 0) [[unlikely]]
     conflict(q, c, memory.base(), false, true);
 }

@@ -23,7 +23,7 @@ template <unsigned kUnit>
   const std::uint32_t place = std::rotr(first - site.begin, 6);
   static_assert(timing::kLine == 1 << 6);
   if (place >= site.lines || fifo.count >= assume::kTmuFifoDepth ||
-      !shadow_.read_line(site.summary[place], q.id))
+      !q.shadow->read_line(site.summary[place], q.id))
     return false;
   const std::uint64_t at = fifo.free();
   ++fifo.count;

@@ -225,13 +225,13 @@ bool Machine::dma_store_line(Qpu& q, std::uint32_t address) {
       q.store_pending || trace || !inside(q, address, timing::kLine))
     return false;
   if (check_races && ((!q.events && !vpm_shadow_.read_line(q.id, y, true)) ||
-                      !shadow_.write_line(q.id, (address - memory.base()) / timing::kLine)))
+                      !q.shadow->write_line(q.id, (address - memory.base()) / timing::kLine)))
     return false;
   q.store_rows = 1ull << y;
   q.store_pending = true;
   if (q.events) {
     q.vpm_rows |= 1ull << y;
-    keep_replaced(q, address, 16);
+    q.saved->save(address, timing::kLine);
     copy_row(memory.raw(address), vpm[y]);
     dma_time(q, 16, beats(1, 16), true);
     return true;
@@ -285,7 +285,7 @@ void Machine::dma_store(Qpu& q, std::uint32_t address) {
     }
     for (unsigned d = 0; d < depth; d += 16)
       dma_words(q, to + 4ull * d, std::min(16u, depth - d), true);
-    if (q.events) keep_replaced(q, to, depth);
+    if (q.events) q.saved->save(to, depth * 4);
     if (horizontal) {
       if (depth == 16) vpm_row_shadow(q, y + u, false);
       else vpm_shadow(q, y + u, x, (1u << depth) - 1, false);
@@ -303,24 +303,15 @@ void Machine::dma_store(Qpu& q, std::uint32_t address) {
   dma_time(q, words, beats(units, words), true);
 }
 
-void Machine::keep_replaced(Qpu& q, std::uint64_t address, unsigned count) {
-  std::uint32_t* old = q.replaced->more(count + 3);
-  if (count <= 16) copy_words(old, words_at(memory, address), count);
-  else std::memcpy(old, memory.raw(address), count * 4);
-  old[count] = static_cast<std::uint32_t>(address);
-  old[count + 1] = count;
-  old[count + 2] = q.epoch;
-}
-
 void Machine::dma_words(Qpu& q, std::uint64_t address, unsigned count, bool write) {
   if (!check_races) return;
   std::uint64_t word = (address - memory.base()) / 4;
   std::uint32_t mask = (1u << count) - 1;
   if (word % 16 == 0 && count == 16 &&
-      (write ? shadow_.write_line(q.id, word / 16) : shadow_.read_line(q.id, word / 16, true)))
+      (write ? q.shadow->write_line(q.id, word / 16) : q.shadow->read_line(q.id, word / 16, true)))
     return;
   Shadow::Conflict c =
-      write ? shadow_.write16(q.id, word, mask) : shadow_.read16(q.id, word, mask, true);
+      write ? q.shadow->write16(q.id, word, mask) : q.shadow->read16(q.id, word, mask, true);
   if (c.other >= 0) conflict(q, c, memory.base(), write, false);
 }
 

@@ -37,28 +37,10 @@ bool uses_dsrs(const Program& p) {
 bool is_fabric(const Cursor& c) { return c.kind == Cursor::fabin || c.kind == Cursor::fabout; }
 }  // namespace
 
-Core& Fabric::core(Pe& pe) {
-  if (!pe.core) {
-    pe.core.reset(arena_.make<Core>());
-    Core& k = *pe.core;
-    const Program& p = *pe.program;
-    k.frames.reserve(4, arena_);  // close to each other
-    k.dsds.resize(4, arena_);
-    std::size_t regs = 8;  // of a task and a function that it calls
-    for (const Function& f : p.functions) regs = std::max<std::size_t>(regs, 2u * f.regs + 8u);
-    k.regs.resize(std::min<std::size_t>(regs, 32), arena_);
-    k.fifos.resize(p.fifos.size(), arena_);
-    for (std::size_t i = 0; i < k.fifos.size(); ++i) {
-      k.fifos[i].capacity =
-          static_cast<std::uint16_t>(p.fifos[i].bytes / std::max<int>(1, p.fifos[i].elem_bytes));
-    }
-    if (uses_dsrs(p)) k.dsrs.resize(96);
-    for (const DsrLoad& load : p.initial_dsrs) load_dsr(pe, load, p.dsds[load.dsd]);
-  }
-  return *pe.core;
-}
+Core& Fabric::core(Pe& pe) { return *pe.core; }
 
-// What visits read lies in one piece behind the PE, which fetch.h asks for at once.
+// What visits read lies in one piece behind the core, which fetch.h asks for at once; registers, of
+// which most tasks use few, lie behind that.
 void Fabric::make_home(Pe& pe) {
   const Program& program = *pe.program;
   std::size_t in = 0, out = 0;  // queues that the program names
@@ -71,18 +53,32 @@ void Fabric::make_home(Pe& pe) {
     std::size_t& n = d.kind == DsdKind::fabout ? out : in;
     n = std::max(n, d.queue + std::size_t{1});
   }
-  Core& k = core(pe);
+  pe.core.reset(arena_.make<Core>());
+  Core& k = *pe.core;
   pe.in.reserve(in, arena_);
   pe.out.reserve(out, arena_);
+  k.frames.reserve(4, arena_);
+  k.dsds.resize(4, arena_);
   const std::uint32_t bytes =
       std::min<std::uint32_t>(std::max<std::uint32_t>(program.data_bytes, 16), kMemoryBytes);
   pe.memory = static_cast<std::uint8_t*>(arena_.allocate(bytes, 64));
   std::memset(pe.memory, 0, bytes);
   pe.memory_bytes = bytes;
+  std::size_t regs = 8;  // of a task and a function that it calls
+  for (const Function& f : program.functions) regs = std::max<std::size_t>(regs, 2u * f.regs + 8u);
+  k.regs.resize(std::min<std::size_t>(regs, 32), arena_);
   k.ops.reserve(arena_);
-  const auto home = reinterpret_cast<std::uintptr_t>(k.frames.data());
+  k.fifos.resize(program.fifos.size(), arena_);
+  for (std::size_t i = 0; i < k.fifos.size(); ++i) {
+    const Fifo& fifo = program.fifos[i];
+    k.fifos[i].capacity =
+        static_cast<std::uint16_t>(fifo.bytes / std::max<int>(1, fifo.elem_bytes));
+  }
+  if (uses_dsrs(program)) k.dsrs.resize(96);
+  for (const DsrLoad& load : program.initial_dsrs) load_dsr(pe, load, program.dsds[load.dsd]);
+  pe.home = &k + 1;
+  const auto home = reinterpret_cast<std::uintptr_t>(pe.home);
   const auto end = reinterpret_cast<std::uintptr_t>(pe.memory) + std::min(bytes, kHotMemory);
-  pe.home = k.frames.data();
   // Zero where a new chunk of the arena lies between.
   pe.home_bytes = static_cast<std::uint16_t>(end > home && end - home < kHomeMost ? end - home : 0);
 }

@@ -25,22 +25,32 @@ inline void fetch_up_to(const void* object, const void* member) {
 }
 inline void fetch_pe(const Pe* pe) { fetch_up_to(pe, &pe->count.sent); }
 inline void fetch_home(const Pe& pe) {
-  if (const Core* core = pe.core.get()) fetch_up_to(core, &core->dsrs);
+  if (const Core* core = pe.core.get()) fetch_up_to(core, &core->wanted);
   fetch(pe.home, pe.home_bytes);
 }
-/// Operations in progress and the channels at their ends. The places behind a channel's first
-/// follow one another, which the processor sees itself.
+/// Registers, operations in progress and the channels at their ends. The places behind a channel's
+/// first follow one another, which the processor sees itself.
 inline void fetch_work(const Pe& pe) {
+  if (!pe.core) return;
+  fetch(pe.core->regs.data(), kHotRegisters);
   if (pe.live_ops) {
     for (std::uint32_t m = pe.live_ops; m; m &= m - 1)
       fetch(pe.core->ops.find(static_cast<std::size_t>(std::countr_zero(m))), sizeof(Running));
     for (const OutQueue& q : pe.out)
       if (q.writer != kNone8 && q.single) fetch(q.only, sizeof(Channel));
+    for (const InQueue& q : pe.in)
+      if (q.reader != kNone8 && q.channel) fetch(q.channel, sizeof(Channel));
   }
   for (std::uint32_t m = pe.express_in; m; m &= m - 1) {
     std::uint8_t q = pe.color_queue[static_cast<std::size_t>(std::countr_zero(m))];
-    if (q != kNone8 && pe.in[q].channel) fetch(pe.in[q].channel, sizeof(Channel));
+    if (q != kNone8 && pe.in[q].reader == kNone8 && pe.in[q].channel)
+      fetch(pe.in[q].channel, sizeof(Channel));
   }
+}
+/// What telling a PE that something has been sent to it changes.
+inline void fetch_receiver(const Pe* pe) {
+  __builtin_prefetch(pe);
+  __builtin_prefetch(&pe->express_in);
 }
 
 }  // namespace weft::wse

@@ -29,6 +29,7 @@ inline constexpr int kAllPorts = 6;
 inline constexpr int kRing = 16;  // slots of a ring: at least every configurable depth
 inline constexpr std::uint32_t kHotMemory = 128;  // bytes of a PE's memory that are fetched ahead
 inline constexpr std::size_t kHomeMost = 2560;    // of a PE's home: more is not asked for ahead
+inline constexpr std::size_t kHotRegisters = 96;  // bytes of registers that are asked for ahead
 inline constexpr int kExpressLetter =
     32;  // added to the colour of a letter about an express channel
 

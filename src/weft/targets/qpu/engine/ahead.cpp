@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <limits>
 #include <utility>
 
@@ -28,6 +29,17 @@ constexpr std::size_t kLargest = 4096;  // instructions of a program that runs a
 // on a busy host, where who looks takes the processor from whom it waits for.
 constexpr int kFewSpins = 50, kSpins = 20000;
 constexpr std::chrono::microseconds kNap(200);
+
+/// Of this thread, in nanoseconds: what it has done, however busy the host is.
+std::int64_t processor_time() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+// Clocks after which accesses of both threads' QPUs are compared, again at each double of them:
+// what a race has made of a loop may have no end.
+constexpr std::int64_t kFirstLook = 1 << 22;
 
 void pause() {
 #if defined(__x86_64__)
@@ -115,12 +127,21 @@ Ahead::Ahead(Machine& machine)
       times_(machine.qpus.size()),
       holds_(machine.qpus.size()),
       feeds_(std::make_unique<Feed[]>(machine.qpus.size())),
+      saved_(machine.memory),
       spins_{kSpins, kSpins},
       thread_([this] { work(); }) {}
 
 Ahead::~Ahead() {
   quit_ = true;
   tell();
+}
+
+template <typename F>
+void Ahead::wait_apart(Who who, F ready) {
+  if (ready()) return;
+  const std::int64_t from = processor_time();
+  wait(who, ready);
+  worked_[who] -= processor_time() - from;
 }
 
 template <typename F>
@@ -159,7 +180,7 @@ void Ahead::wake() {
 int Ahead::candidate() const {
   int best = -1;
   std::uint32_t least = kChunks;
-  for (int i = 0; i < active_; ++i) {
+  for (int i = 0; i < own_; ++i) {
     const Feed& f = feeds_[static_cast<std::size_t>(i)];
     if (f.stopped.load(std::memory_order_acquire)) continue;
     const std::uint32_t waiting = f.filled - f.settled.load(std::memory_order_acquire);
@@ -175,14 +196,15 @@ void Ahead::work() {
     sim::hand_over();
     {
       Turns turns(fast_);
-      begin();
+      worked_[kOther] = -processor_time();
       int i = -1;
       while (true) {
         i = candidate();
-        if (i < 0) wait(kOther, [&] { return !running_.load() || (i = candidate()) >= 0; });
+        if (i < 0) wait_apart(kOther, [&] { return !running_.load() || (i = candidate()) >= 0; });
         if (!running_) break;
         if (i >= 0) record(i);
       }
+      worked_[kOther] += processor_time();
     }
     idle_ = true;
     tell();
@@ -190,11 +212,11 @@ void Ahead::work() {
 }
 
 void Ahead::begin() {
+  saved_.begin_launch();
   std::memcpy(vpm_before_, m_.vpm, sizeof vpm_before_);
   for (int i = 0; i < active_; ++i) {
     Feed& f = feeds_[static_cast<std::size_t>(i)];
     f.first = f.filled;
-    f.replaced.clear();
     f.stopped.store(false, std::memory_order_relaxed);
   }
 }
@@ -206,7 +228,10 @@ void Ahead::record(int i) {
   sim::hand_over();
   if (place == 0) {
     m_.begin_qpu(q);
-    q.replaced = &f.replaced;
+    if (i >= own_) q.shadow = second_;
+    q.saved = &saved_;
+    q.saved_stamps = saved_.stamps();
+    q.saved_stamp = saved_.stamp();
   }
   Chunk& chunk = f.chunk[f.filled % kChunks];
   const std::size_t instructions = m_.program->instrs.size();
@@ -220,7 +245,6 @@ void Ahead::record(int i) {
   chunk.leave = q.record_leave;
   chunk.events = q.events = reinterpret_cast<Event*>(q.record + words);
   q.events_end = q.events + events / sizeof(Event);
-  q.epoch = m_.epoch.load(std::memory_order_relaxed);  // it stops where it synchronises
   bool stopped = false;
   chunk.fault = false;
   try {
@@ -242,7 +266,12 @@ void Ahead::provide(int i) {
   const std::uint32_t settled = f.settled.load(std::memory_order_relaxed);
   const Chunk& chunk = f.chunk[settled % kChunks];
   auto filled = [&] { return chunk.number.load(std::memory_order_acquire) == settled + 1; };
-  while (!filled()) wait(kOwn, filled);
+  if (i >= own_) {
+    Turns turns(fast_);
+    if (!filled()) record(i);
+  } else {
+    while (!filled()) wait_apart(kOwn, filled);
+  }
   sim::hand_over();
   if (chunk.fault) throw RunAgain{};
   Qpu& t = times_[k];
@@ -278,7 +307,7 @@ void Ahead::consume(int i, bool synchronised) {
 
 void Ahead::loop(int active, std::int64_t limit_cycles) {
   // As Emulator::run does it with one thread.
-  std::int64_t window = 0;
+  std::int64_t window = 0, look = kFirstLook;
   while (true) {
     try {
       poll_interrupt();
@@ -287,6 +316,10 @@ void Ahead::loop(int active, std::int64_t limit_cycles) {
       throw;
     }
     window += timing::kQuantum;
+    if (second_ && window > look) {
+      look *= 2;
+      if (m_.shadows_clash(saved_.pages())) throw RunAgain{};
+    }
     std::int64_t stop = limit_cycles < window ? limit_cycles + 1 : window,
                  earliest = std::numeric_limits<std::int64_t>::max();
     bool running = false, moved = false;
@@ -321,32 +354,26 @@ void Ahead::settle_down() {
   while (!idle_) wait(kOwn, [&] { return idle_.load(); });
 }
 
-void Ahead::put_back() {
-  struct Store {
-    std::uint32_t epoch, address;
-    const std::uint32_t* words;
-    std::size_t count;
-  };
-  // The latest first: by epoch, and within one by each QPU's order. Stores of two QPUs in one epoch
-  // go to different words, or they race, which the second run finds too.
-  std::vector<Store> stores;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(active_); ++i) {
-    const Feed& f = feeds_[i];
-    for (std::size_t end = f.replaced.used(); end > 0;) {
-      const std::uint32_t* tail = f.replaced.words.data() + end - 3;
-      std::size_t count = tail[1];
-      stores.push_back({tail[2], tail[0], tail - count, count});
-      end -= count + 3;
-    }
+int Ahead::best_share() const {
+  const auto qpus = static_cast<double>(active_), led = static_cast<double>(own_);
+  const double lead = static_cast<double>(worked_[kOther]) / led,  // one QPU
+      settle = static_cast<double>(worked_[kOwn]) - (qpus - led) * lead;
+  int best = 0;
+  double least = qpus * lead;
+  for (int share = 1; share < active_; ++share) {
+    const double busier = std::max(settle + share * lead, (qpus - share) * lead);
+    if (busier < least) best = share, least = busier;
   }
-  std::stable_sort(stores.begin(), stores.end(),
-                   [](const Store& a, const Store& b) { return a.epoch > b.epoch; });
-  for (const Store& s : stores) std::memcpy(m_.memory.raw(s.address), s.words, s.count * 4);
+  return best;
 }
 
 bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles) {
   fast_ = &fast, program_ = fast.divided(), active_ = active;
   program_->prepare();
+  if (program_->own_share < 0) program_->own_share = active / 6;
+  // Accesses that semaphores order need one shadow.
+  own_ = active - (program_->synchronises ? 0 : std::min(program_->own_share, active - 1));
+  second_ = own_ < active ? &m_.second_shadow() : nullptr;
   std::uint8_t semaphores[16];
   std::memcpy(semaphores, m_.semaphores, sizeof semaphores);
   Counters counters = m_.shared.counters;
@@ -357,14 +384,19 @@ bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles) {
     holds_[k] = false;
     feeds_[k].vpm_rows = 0;
   }
+  begin();
+  worked_[kOwn] = -processor_time();
   running_ = true;
   idle_ = false;  // the last: the other thread begins
   tell();
   try {
     loop(active, limit_cycles);
+    worked_[kOwn] += processor_time();
+    settle_down();
+    if (second_ && m_.shadows_clash(saved_.pages())) throw RunAgain{};
   } catch (...) {  // RunAgain, or a fault: others have gone past it, one thread stops in time
     settle_down();
-    put_back();
+    saved_.put_back();
     for (int i = 0; i < active; ++i) {
       Feed& f = feeds_[static_cast<std::size_t>(i)];
       f.settled.store(f.filled, std::memory_order_relaxed);
@@ -378,7 +410,7 @@ bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles) {
     for (int i = 0; i < active; ++i) m_.begin_qpu(m_.qpus[static_cast<std::size_t>(i)]);
     std::rethrow_exception(std::exchange(stopped_, nullptr));
   }
-  settle_down();
+  if (!program_->synchronises) program_->own_share = best_share();
   for (int i = 0; i < active; ++i) {
     Qpu& q = m_.qpus[static_cast<std::size_t>(i)];
     const Qpu& t = times_[static_cast<std::size_t>(i)];

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // QPUs on two host threads with the results, faults and clocks of one. One thread has the registers
-// and memory of all QPUs: each runs ahead by itself, its accesses are checked for races, and what
-// it does to units that QPUs share is written down. The launch's own thread gives it its clocks
-// (caches, bandwidth, semaphores) in the order in which one thread would have met it. A QPU stops
-// at a semaphore until that is settled. What cannot be settled so (a fault, rows of the VPM that
-// two QPUs use) puts memory back, and the launch is done again by one thread.
+// and memory of most QPUs: each runs ahead by itself, its accesses are checked for races, and what
+// it does to units that QPUs share is written down. The launch's own thread gives all QPUs their
+// clocks (caches, bandwidth, semaphores) in the order in which one thread would have met them; so
+// that both have about as much to do, it has the registers and memory of the other QPUs too. A QPU
+// stops at a semaphore until that is settled. What cannot be settled so (a fault, rows of the VPM
+// that two QPUs use, words that QPUs of different threads use) puts memory back, and the launch is
+// done again by one thread.
 
 #include <atomic>
 #include <condition_variable>
@@ -55,13 +57,13 @@ class Ahead {
     alignas(64) std::uint32_t filled = 0, first = 0;
     alignas(64) std::atomic<std::uint32_t> settled{0};  // by the other
     alignas(64) std::atomic<bool> stopped{false};       // at a semaphore, a fault, or the end
-    alignas(64) Qpu::Replaced replaced;
     alignas(64) std::uint64_t vpm_rows = 0;
   };
 
   void work();
-  /// What the other thread does at the beginning of a launch: it has all that it will change.
   void begin();
+  /// How many QPUs the launch's own thread should have led, so that the busier one had least to do.
+  int best_share() const;
   /// A QPU that may run now, the one with the least written down first; -1: none.
   int candidate() const;
   /// Runs QPU i for a chunk.
@@ -72,11 +74,13 @@ class Ahead {
   void loop(int active, std::int64_t limit_cycles);
   /// Takes the other thread off the launch.
   void settle_down();
-  void put_back();
   /// Until `ready()`: looks for a while, then sleeps.
   enum Who { kOwn, kOther };  // the launch's own thread, the other
   template <typename F>
   void wait(Who who, F ready);
+  /// The same; the wait does not count as work.
+  template <typename F>
+  void wait_apart(Who who, F ready);
   /// What the other thread may wait for has come: it hears of it, or (wake) mostly at once.
   void tell();
   void wake();
@@ -85,13 +89,16 @@ class Ahead {
   std::vector<Qpu> times_;   // clocks, stalls and TMU queues of each QPU, as settled
   std::vector<bool> holds_;  // the settling thread is at a chunk of this QPU
   std::unique_ptr<Feed[]> feeds_;
+  SavedPages saved_;  // what stores have replaced
   std::uint32_t vpm_before_[64][16];
   std::exception_ptr stopped_;  // what an interrupt threw
   FastProgram* fast_ = nullptr;
   DividedProgram* program_ = nullptr;  // the same
-  int active_ = 0;
-  std::atomic<bool> running_{false};  // a launch
-  std::atomic<bool> idle_{true};      // the other thread is not in it
+  int active_ = 0, own_ = 0;           // QPUs from own_ on are led by the launch's own thread
+  Shadow* second_ = nullptr;           // of the QPUs from own_ on; null: there are none
+  std::int64_t worked_[2] = {};        // nanoseconds in this launch, by Who
+  std::atomic<bool> running_{false};   // a launch
+  std::atomic<bool> idle_{true};       // the other thread is not in it
   std::atomic<bool> quit_{false};
   std::atomic<int> sleeping_{0};
   std::mutex mutex_;

@@ -130,7 +130,7 @@ void Emitter::block(std::size_t index) {
   std::uint32_t length = b.last - b.first + 1;
   std::size_t requests = 0;
   for (std::uint32_t at = b.first; at <= b.last; ++at) requests += flow_.asks[at];
-  in_place_ = requests <= kInPlace || role_ == Role::values;
+  in_place_ = requests <= kInPlace || role_ != Role::alone;
   live_.assign(length, {});
   Live live = b.live_out;
   for (std::uint32_t k = length; k-- > 0;) {

@@ -363,4 +363,29 @@ Flow analyse(const Program& program, bool keep) {
   return flow;
 }
 
+bool orders_accesses(const Program& program, const Flow& flow) {
+  auto accesses = [&](std::uint32_t at) {
+    const Instr& i = program.instrs[at];
+    return flow.asks[at] || i.waddr_add == kWDmaAddr || i.waddr_mul == kWDmaAddr;
+  };
+  std::vector<bool> later(flow.blocks.size());  // by block: in it or in one that follows
+  bool ordered = false;
+  for (bool changed = true; changed && !ordered;) {
+    changed = false;
+    for (std::size_t k = 0; k < flow.blocks.size(); ++k) {
+      const FlowBlock& b = flow.blocks[k];
+      if (b.first >= program.instrs.size()) continue;
+      bool seen = false;
+      for (std::int32_t to : {b.target, b.next})
+        seen = seen || (to >= 0 && later[static_cast<std::size_t>(to)]);
+      for (std::uint32_t at = b.last + 1; at-- > b.first;) {
+        ordered = ordered || (seen && program.instrs[at].kind == kSem);
+        seen = seen || accesses(at);
+      }
+      if (seen != later[k]) later[k] = seen, changed = true;
+    }
+  }
+  return ordered;
+}
+
 }  // namespace weft::qpu::hw

@@ -72,6 +72,8 @@ Cond branch_mask(unsigned cond_br, bool* negated);
 
 /// `keep`: registers and flags count as read when a QPU ends, for who looks at them then.
 Flow analyse(const Program& program, bool keep);
+/// Whether an access to memory may come after a semaphore, which then orders it.
+bool orders_accesses(const Program& program, const Flow& flow);
 /// Registers and flags read and fully overwritten by an instruction.
 void uses_of(const Instr& i, Live* reads, Live* writes);
 /// The shape of an ALU's result, wherever it goes.

@@ -158,19 +158,19 @@ void Emitter::store_line(std::uint32_t at, const std::string& first) {
   std::string row =
       t_.def("zext i32 ", t_.def("and i32 ", t_.def("lshr i32 ", word, ", 7"), ", 63"), " to i64");
   std::string bit = t_.def("shl i64 1, ", row);
-  std::string old_at;
   if (alone) {
     std::string row_summary = own_row(row, slow);
     t_.line("store i32 ", row_summary, ", ptr ",
             t_.def("getelementptr i8, ptr %rows, i64 ", t_.def("shl i64 ", row, ", 2")));
   } else {
-    std::string replaced = t_.def("load ptr, ptr ", address(offsetof(Qpu, replaced)));
-    std::string free_at = field(replaced, offsetof(Qpu::Replaced, at));
-    old_at = t_.def("load ptr, ptr ", free_at);
-    std::string after = field(old_at, timing::kLine + 12);
-    std::string end = t_.def("load ptr, ptr ", field(replaced, offsetof(Qpu::Replaced, end)));
-    expect(t_.def("icmp ule ptr ", after, ", ", end), slow);
-    t_.line("store ptr ", after, ", ptr ", free_at);
+    // The page must have been saved (SavedPages).
+    std::string stamps = t_.def("load ptr, ptr ", address(offsetof(Qpu, saved_stamps)));
+    std::string page =
+        t_.def("zext i32 ", t_.def("lshr i32 ", first, ", ", SavedPages::kShift), " to i64");
+    std::string stamp_at = t_.def("getelementptr i32, ptr ", stamps, ", i64 ", page);
+    std::string stamp = t_.def("load atomic i32, ptr ", stamp_at, " acquire, align 4");
+    std::string now = t_.def("load i32, ptr ", address(offsetof(Qpu, saved_stamp)));
+    expect(t_.def("icmp eq i32 ", stamp, ", ", now), slow);
     touch_row(bit);
   }
   t_.line("store i32 ", t_.def("or i32 ", t_.def("or i32 ", touched, ", %launch"), ", %writer"),
@@ -183,20 +183,10 @@ void Emitter::store_line(std::uint32_t at, const std::string& first) {
   std::string source = t_.def("getelementptr i8, ptr %vpm, i64 ", t_.def("shl i64 ", row, ", 6"));
   t_.line("call void @llvm.prefetch.p0(ptr ", field(to, 4 * timing::kLine),
           ", i32 1, i32 3, i32 1)");
-  auto copy = [&](const std::string& into, const std::string& out_of) {
-    for (std::size_t half : {0u, 32u}) {
-      std::string words = t_.def("load ", kInt8, ", ptr ", field(out_of, half), ", align 4");
-      t_.line("store ", kInt8, " ", words, ", ptr ", field(into, half), ", align 4");
-    }
-  };
-  if (!alone) {  // Machine::keep_replaced
-    copy(old_at, to);
-    t_.line("store i32 ", first, ", ptr ", field(old_at, timing::kLine));
-    t_.line("store i32 ", timing::kLine / 4, ", ptr ", field(old_at, timing::kLine + 4));
-    std::string epoch = t_.def("load i32, ptr ", address(offsetof(Qpu, epoch)));
-    t_.line("store i32 ", epoch, ", ptr ", field(old_at, timing::kLine + 8));
+  for (std::size_t half : {0u, 32u}) {
+    std::string words = t_.def("load ", kInt8, ", ptr ", field(source, half), ", align 4");
+    t_.line("store ", kInt8, " ", words, ", ptr ", field(to, half), ", align 4");
   }
-  copy(to, source);
   if (alone) stored_line(at);
   else t_.line("store i32 ", std::uint32_t{Event::kLineStored}, ", ptr ", told);
   const std::string done = label_;

@@ -133,7 +133,6 @@ int do_clock_semaphore(Machine* m, Qpu* t, std::uint32_t pc, std::uint32_t into)
     if (std::exchange(t->passed, false)) return true;
     const Instr& i = m->program->instrs[pc];
     if (!m->semaphore(*t, i.sem, i.acquire)) return false;
-    m->epoch.fetch_add(1, std::memory_order_relaxed);
     t->passed = true;  // it goes on with what the other thread writes down from here
     return false;
   });
@@ -344,6 +343,7 @@ class Translated final : public DividedProgram {
         flow_(analyse(program, options.keep)),
         size_(program.instrs.size()),
         block_counts_(flow_.blocks.size()) {
+    synchronises = orders_accesses(program, flow_);
     compile(Role::alone);
   }
 
