@@ -243,3 +243,61 @@ def test_regions_and_strides_need_the_callers_shape():
     b = weft.zeros((4, 3))
     built["rows"](weft.zeros((4, 5)), b)
     assert b.numpy().sum(1).tolist() == [0, 0, 24, 24]
+
+
+SCATTER = """
+@T.ir_module
+class M:
+    @T.prim_func
+    def scatter(I: T.Buffer((7,), "int32"), V: T.Buffer((7,), "float32"), A: T.Buffer((9,), "float32")):{own}
+        for i in T.parallel(7):
+            with T.block("store"):
+                v = T.axis.spatial(7, i)
+                A[I[v]] = V[v] * T.float32(3) + T.float32(1)
+
+    @T.prim_func
+    def main(I: T.Buffer((7,), "int32"), V: T.Buffer((7,), "float32"), A: T.Buffer((9,), "float32")):{callers}
+        scatter(I, V, A)
+"""
+
+
+def declared(key, value):
+    return f'\n        T.func_attr({{"{key}": {value}}})'
+
+
+@pytest.mark.parametrize(
+    "key, value, other",
+    [
+        ("weft.distinct_elements", True, False),
+        ("weft.points_together", True, 0),
+        ("contract", False, True),
+    ],
+)
+def test_what_a_called_function_declares_of_its_body_the_caller_declares_too(key, value, other):
+    """A body that moves would lose the declaration: the caller says so for all of its own."""
+    distinct = "" if key == "weft.distinct_elements" else declared("weft.distinct_elements", True)
+    for callers in ("", declared(key, other)):
+        program = weft.script.from_source(
+            SCATTER.format(own=distinct + declared(key, value), callers=distinct + callers)
+        )
+        error = refused(weft.Error, "lower.call.attribute", weft.build, program, target="cpu")
+        assert f'"scatter" declares {key}' in str(error) and f'"{key}": {value}' in error.help
+        assert weft.accepts(program, "cpu").code == "lower.call.attribute"
+    program = SCATTER.format(
+        own=distinct + declared(key, value), callers=distinct + declared(key, value)
+    )
+    index, values = np.array([8, 3, 0, 5, 7, 1, 2], "int32"), np.arange(7, dtype="float32")
+    wanted = np.zeros(9, "float32")
+    wanted[index] = values * 3 + 1
+    for target in ("ref", "cpu", "c"):
+        device = there(target)
+        a = weft.zeros(9, device=device)
+        built = weft.build(weft.script.from_source(program), target=target)
+        built["main"](weft.asarray(index, device=device), weft.asarray(values, device=device), a)
+        assert np.array_equal(a.numpy(), wanted)
+
+
+def test_a_declaration_that_says_false_declares_nothing():
+    key = "weft.distinct_elements"
+    program = SCATTER.format(own=declared(key, False), callers=declared(key, 0))
+    refused(weft.Error, "verify.race", weft.build, weft.script.from_source(program), target="cpu")

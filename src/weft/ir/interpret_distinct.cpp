@@ -8,6 +8,7 @@
 
 #include "weft/base/hash.h"
 #include "weft/ir/atomic.h"
+#include "weft/ir/attributes.h"
 #include "weft/ir/build.h"
 #include "weft/ir/interpret_internal.h"
 #include "weft/ir/roles.h"
@@ -67,7 +68,7 @@ struct FreshPoints final : Code {
 }  // namespace
 
 void Compiler::find_promise(const PrimFunc& f) {
-  if (!find_annotation(f->attrs, kDistinctElements)) return;
+  if (!has_flag(f->attrs, kDistinctElements)) return;
   checks_distinct_ = true;
   for_each_stmt(f->body, [&](const Stmt& outer) {
     if (!is_point_loop(outer)) return;

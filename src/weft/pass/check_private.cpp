@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/pass/check_private.h"
 
+#include "weft/ir/attributes.h"
 #include "weft/ir/build.h"
 #include "weft/ir/roles.h"
 #include "weft/ir/visit.h"
@@ -20,7 +21,7 @@ bool divides_points(const ForNode* loop, const Buffer& b, const TargetInfo& mach
 }
 
 PrimFunc check_private(const PrimFunc& f, const TargetInfo& machine, std::int64_t max_accesses) {
-  if (find_annotation(f->attrs, kPointsTogether) || uses_tokens(f->body)) return f;
+  if (has_flag(f->attrs, kPointsTogether) || uses_tokens(f->body)) return f;
   bool points = false;
   for_each_stmt(f->body, [&](const Stmt& s) {
     if (const auto* t = as<ForNode>(s)) points = points || is_axis(t);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "weft/base/text.h"
+#include "weft/ir/attributes.h"
 #include "weft/ir/build.h"
 #include "weft/ir/interpret.h"
 #include "weft/ir/roles.h"
@@ -307,7 +308,7 @@ RaceReport check_races(const PrimFunc& f, const TargetInfo& machine, std::int64_
   RaceReport report;
   HostPlan plan(f->name, symbols_of(f), machine, report, max_accesses);
   plan.visit(f->body);
-  if (find_annotation(f->attrs, kDistinctElements))
+  if (has_flag(f->attrs, kDistinctElements))
     std::erase_if(report.races, [](const Race& r) { return r.element < 0 && !r.buffer.empty(); });
   std::vector<std::string> once;
   for (std::string& u : report.unchecked) {

@@ -5,13 +5,16 @@
 
 #include "weft/arith/analyzer.h"
 #include "weft/base/error.h"
+#include "weft/ir/attributes.h"
 #include "weft/ir/build.h"
 #include "weft/ir/instantiate.h"
+#include "weft/ir/interpret.h"
 #include "weft/ir/intrinsics.h"
 #include "weft/ir/regions.h"
 #include "weft/ir/text.h"
 #include "weft/ir/verify.h"
 #include "weft/ir/visit.h"
+#include "weft/pass/check_private.h"
 #include "weft/pass/convert_blocks.h"
 #include "weft/pass/lower_init.h"
 
@@ -20,6 +23,8 @@ namespace weft::pass {
 using namespace ir;
 
 namespace {
+
+constexpr std::string_view kContract = "contract";
 
 const CallNode* function_call(const Expr& e) {
   const auto* c = as<CallNode>(e);
@@ -159,12 +164,34 @@ Stmt without_blocks(const Stmt& body) {
   return convert_blocks(make_func("called", {}, AllocateInBlocks().rewrite(f->body)))->body;
 }
 
+/// What a function declares of its own stores, points and roundings. A body that moves into a
+/// function which does not declare the same would mean something else there.
+void keep_declarations(const PrimFunc& called, const PrimFunc& caller) {
+  auto demand = [&](std::string_view key, bool lost, const char* value) {
+    if (!lost) return;
+    throw Error(ErrorKind::lower, "lower.call.attribute",
+                cat("\"", called->name, "\" declares ", key, ", but \"", caller->name,
+                    "\", which calls it, does not"))
+        .note(
+            "the called body stands in place of the call, and attributes hold for a whole function")
+        .help(cat("declare it in \"", caller->name, "\", for all of its body: T.func_attr({\"", key,
+                  "\": ", value, "})"));
+  };
+  for (std::string_view key : {kDistinctElements, kPointsTogether})
+    demand(key, has_flag(called->attrs, key) && !has_flag(caller->attrs, key), "True");
+  auto exact = [](const PrimFunc& f) {
+    return find_annotation(f->attrs, kContract) && !has_flag(f->attrs, kContract);
+  };
+  demand(kContract, exact(called) && !exact(caller), "False");
+}
+
 class Inliner;
 
 /// The calls of one function.
 class Caller final : public Rewriter {
  public:
-  Caller(Inliner& inliner, const PrimFunc& f) : inliner_(inliner), root_(f->body.get()) {
+  Caller(Inliner& inliner, const PrimFunc& f)
+      : inliner_(inliner), function_(f), root_(f->body.get()) {
     const auto* root = as<BlockRealizeNode>(f->body);
     shared_ = root && root->block->iters.empty();
   }
@@ -205,6 +232,7 @@ class Caller final : public Rewriter {
   Part part_of(const Buffer& b, const Exprs& shape, const LoadNode* at, std::vector<Stmt>& checks);
 
   Inliner& inliner_;
+  const PrimFunc function_;
   const StmtNode* root_;
   arith::Analyzer known_;
   std::unordered_set<const VarNode*> inner_;  // variables of loops and lets
@@ -342,6 +370,7 @@ Part Caller::part_of(const Buffer& b, const Exprs& shape, const LoadNode* at,
 Stmt Caller::expand(const CallNode* call) {
   ++calls_;
   const PrimFunc f = inliner_.function(call->op);
+  keep_declarations(f, function_);
   std::vector<std::pair<Var, Expr>> lets;  // what is read from memory is read before the body runs
   auto settled = [&](const Expr& given) {
     Expr e = rewrite(given);

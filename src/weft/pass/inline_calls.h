@@ -13,7 +13,8 @@ namespace weft::pass {
 
 /// The same module when no function calls another. Throws Error(verify, "verify.call.*") for calls
 /// that fit no function, and Error(lower, "lower.call.*") for those that cannot be inlined: of a
-/// function that calls itself, inside an expression, with arguments that do not fit.
+/// function that calls itself, inside an expression, with arguments that do not fit, or of one that
+/// declares something of its body which its caller does not.
 ir::IRModule inline_calls(const ir::IRModule& m);
 
 }  // namespace weft::pass

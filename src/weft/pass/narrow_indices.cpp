@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "weft/arith/analyzer.h"
+#include "weft/ir/attributes.h"
 #include "weft/ir/build.h"
 #include "weft/ir/visit.h"
 
@@ -182,8 +183,7 @@ class Narrow final : public Rewriter {
 }  // namespace
 
 PrimFunc narrow_indices(const PrimFunc& f) {
-  const Json* vouched = find_annotation(f->attrs, kNarrowPositions);
-  Stmt body = Narrow(vouched && vouched->is_bool() && vouched->as_bool()).rewrite(f->body);
+  Stmt body = Narrow(has_flag(f->attrs, kNarrowPositions)).rewrite(f->body);
   if (body == f->body) return f;
   auto out = edit(f);
   out->body = body;

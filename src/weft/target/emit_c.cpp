@@ -13,11 +13,6 @@ namespace weft {
 
 namespace emit {
 
-bool has_flag(const PrimFunc& f, std::string_view key) {
-  const Json* v = find_annotation(f->attrs, key);
-  return v && ((v->is_bool() && v->as_bool()) || (v->is_int() && v->as_int() != 0));
-}
-
 bool reads_buffer(const Expr& e, const BufferNode* b) {
   bool found = false;
   for_each_expr(e, [&](const Expr& x) {
@@ -47,7 +42,7 @@ std::string KernelText::run() {
     if (c->op != "address_of" || hints.count(c)) return;
     if (const auto* l = as<LoadNode>(c->args[0])) written_.insert(l->buffer.get());
   });
-  bool alone = has_flag(f_, "noalias") || has_flag(f_, "tir.noalias");
+  bool alone = has_flag(f_->attrs, "noalias") || has_flag(f_->attrs, "tir.noalias");
   std::vector<std::string> params;
   for_each_stmt(f_->body, [&](const Stmt& s) {
     if (const auto* a = as<AsyncNode>(s)) queue_of_[a->token.get()] = a->queue;

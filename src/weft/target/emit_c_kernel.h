@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "weft/arith/analyzer.h"
+#include "weft/ir/attributes.h"
 #include "weft/target/emit_c_internal.h"
 
 namespace weft::emit {
@@ -17,7 +18,6 @@ namespace weft::emit {
 using namespace ir;  // NOLINT(google-build-using-namespace): private to the emitter
 
 /// Whether the function carries the attribute, and it is true.
-bool has_flag(const PrimFunc& f, std::string_view key);
 /// Whether e reads the buffer.
 bool reads_buffer(const Expr& e, const BufferNode* b);
 
@@ -63,7 +63,7 @@ class KernelText {
   void for_stmt(const ForNode* t);
   /// Lanes of a vectorized loop touch distinct memory only if pointers are known not to overlap.
   bool independent(const ForNode*) const {
-    return has_flag(f_, "noalias") || has_flag(f_, "tir.noalias");
+    return has_flag(f_->attrs, "noalias") || has_flag(f_->attrs, "tir.noalias");
   }
   void parallel_text(const ForNode* t);
   void let_stmt_text(const LetStmtNode* t);

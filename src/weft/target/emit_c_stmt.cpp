@@ -199,7 +199,7 @@ void KernelText::parallel_text(const ForNode* t) {
       cat("static int32_t ", tag, "(int64_t begin, int64_t end, void* closure) {\n  const struct ",
           tag, "_args* args = (const struct ", tag,
           "_args*)closure;\n  const weft_context* ctx = args->ctx;\n  (void)ctx;\n");
-  bool alone = has_flag(f_, "noalias") || has_flag(f_, "tir.noalias");
+  bool alone = has_flag(f_->attrs, "noalias") || has_flag(f_->attrs, "tir.noalias");
   for (const Field& f : fields) {
     bool pointer = f.type.back() == '*';
     decl +=

@@ -235,8 +235,9 @@ bool KernelText::store_whole(const StoreNode* t) {
     const arith::Modular m = analyzer_.modular(substitute(r->base, expr_.integers));
     const int lanes = r->dtype.lanes, bytes = lanes * t->buffer->dtype.bytes();
     // Nobody else looks at the addresses that a program is called with.
-    const bool aligned = has_flag(f_, "aligned_arguments") && t->buffer->align % bytes == 0 &&
-                         (m.coeff == 0 || m.coeff % lanes == 0) && m.base % lanes == 0;
+    const bool aligned = has_flag(f_->attrs, "aligned_arguments") &&
+                         t->buffer->align % bytes == 0 && (m.coeff == 0 || m.coeff % lanes == 0) &&
+                         m.base % lanes == 0;
     line(expr_.whole_stream(t->buffer.get(), r, value, aligned));
     return true;
   }

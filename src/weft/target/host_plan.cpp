@@ -7,6 +7,7 @@
 
 #include "weft/arith/analyzer.h"
 #include "weft/base/error.h"
+#include "weft/ir/attributes.h"
 #include "weft/ir/build.h"
 #include "weft/ir/intrinsics.h"
 #include "weft/ir/text.h"
@@ -26,11 +27,6 @@ using runtime::StepKind;
 
 namespace {
 
-bool flag(const PrimFunc& f, std::string_view key) {
-  const Json* v = find_annotation(f->attrs, key);
-  return v && ((v->is_bool() && v->as_bool()) || (v->is_int() && v->as_int() != 0));
-}
-
 class Splitter {
  public:
   Splitter(const PrimFunc& original, const PrimFunc& lowered, const SplitOptions& options)
@@ -42,7 +38,7 @@ class Splitter {
       if (const auto* t = as<StoreNode>(s)) written_.insert(t->buffer.get());
     });
     find_opaque_writes();
-    declared_ = flag(original_, kDeclaredLayout);
+    declared_ = has_flag(original_->attrs, kDeclaredLayout);
     for (const Param& p : original_->params)
       if (declared_ && !p.buffer) bound_.insert(p.var.get());
     for (std::size_t i = 0; i < original_->params.size(); ++i)
@@ -51,7 +47,7 @@ class Splitter {
     check_positions();
     bool launches = false;
     for_each_stmt(lowered_->body, [&](const Stmt& s) { launches |= s->kind == StmtKind::launch; });
-    alone_ = flag(original_, "noalias") || flag(original_, "tir.noalias");
+    alone_ = has_flag(original_->attrs, "noalias") || has_flag(original_->attrs, "tir.noalias");
     bool any_written = false;
     for (const auto& p : out_.plan.params) any_written |= p.is_tensor && p.tensor.written;
     out_.plan.no_overlap = alone_ && any_written;
@@ -186,7 +182,7 @@ class Splitter {
 
   /// What the attribute vouches for, as far as the arguments tell: room for tiles beyond an edge.
   void check_positions() {
-    if (!flag(original_, pass::kNarrowPositions)) return;
+    if (!has_flag(original_->attrs, pass::kNarrowPositions)) return;
     constexpr std::int64_t kMost = (std::int64_t{1} << 31) - (1 << 16);
     for (const Param& p : original_->params) {
       if (!p.buffer) continue;

@@ -5,6 +5,7 @@
 #include "weft/base/error.h"
 #include "weft/base/text.h"
 #include "weft/ir/atomic.h"
+#include "weft/ir/attributes.h"
 #include "weft/ir/build.h"
 #include "weft/ir/text.h"
 #include "weft/ir/visit.h"
@@ -306,14 +307,6 @@ void FunctionEmitter::parallel(const ForNode* s) {
   begin_block(good);
 }
 
-namespace {
-bool truthy(const Annotations& attrs, std::string_view key) {
-  const Json* value = find_annotation(attrs, key);
-  return value &&
-         ((value->is_bool() && value->as_bool()) || (value->is_int() && value->as_int() != 0));
-}
-}  // namespace
-
 LlvmText emit_llvm(const std::vector<PrimFunc>& kernels, int vector_bytes) {
   ModuleText module;
   module.vector_bytes = vector_bytes;
@@ -322,7 +315,7 @@ LlvmText emit_llvm(const std::vector<PrimFunc>& kernels, int vector_bytes) {
     FunctionEmitter emitter(module, f->name);
     emitter.assertions = &out.assertions[f->name];
     const Json* contract = find_annotation(f->attrs, "contract");
-    module.contract = !contract || truthy(f->attrs, "contract");
+    module.contract = !contract || ir::has_flag(f->attrs, "contract");
     module.vector_lanes.clear();
     ir::for_each_expr(f->body, [&](const Expr& e) {
       const auto* call = as<CallNode>(e);
@@ -331,7 +324,7 @@ LlvmText emit_llvm(const std::vector<PrimFunc>& kernels, int vector_bytes) {
       int& lanes = module.vector_lanes[{op, std::max<int>(call->dtype.bits, 32)}];
       lanes = std::max<int>(lanes, call->dtype.lanes);
     });
-    bool noalias = truthy(f->attrs, "noalias") || truthy(f->attrs, "tir.noalias");
+    bool noalias = ir::has_flag(f->attrs, "noalias") || ir::has_flag(f->attrs, "tir.noalias");
     std::string parameters, unpack, list;
     int pointers = 0, scalars = 0;
     for (std::size_t i = 0; i < f->params.size(); ++i) {
