@@ -422,3 +422,28 @@ def main(A: T.Buffer((7, 4), "float32"), C: T.Buffer((7, 4), "float32")):
 
     assert "kernel void" in weft.build(program("vj"), target="metal").source()
     assert '"C"' in race(program("vj // 2"), "metal")
+
+
+WITHIN = """
+@T.prim_func
+def main(A: T.Buffer((4, 6), "float32"), B: T.Buffer((6, 4), "float32")):
+    for i in {outer}:
+        with T.block("row"):
+            v = T.axis.spatial(4, i)
+            for j in {inner}:
+                {store}
+"""
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu", "c"])
+def test_parallel_loops_around_and_inside_blocks(target):
+    """The check knows iterators of blocks and all dimensions of a buffer, also where functions stay whole."""
+    loops = (("T.parallel(4)", "range(6)"), ("range(4)", "T.parallel(6)"))
+    a = np.random.default_rng(SEED).random((4, 6), "float32")
+    for outer, inner in loops:
+        program = T.from_source(WITHIN.format(outer=outer, inner=inner, store="B[j, v] = A[v, j]"))
+        b = weft.zeros((6, 4), device=target)
+        weft.build(program, target=target)["main"](weft.asarray(a, device=target), b)
+        np.testing.assert_array_equal(b.numpy(), a.T)
+    for (outer, inner), store in zip(loops, ("B[j, 3 * (v // 4)] = A[v, j]", "B[0, v] = A[v, j]"), strict=True):  # fmt: skip
+        race(T.from_source(WITHIN.format(outer=outer, inner=inner, store=store)), target)
