@@ -115,7 +115,8 @@ struct Checker {
       if (t.strided)
         slots[static_cast<std::size_t>(t.stride_slots[d])] =
             a.strides.empty() ? compact : a.strides[d];
-      compact *= a.shape[d];
+      // Shapes of remote clients may be anything; check() refuses those that no storage holds.
+      static_cast<void>(__builtin_mul_overflow(compact, a.shape[d], &compact));
     }
   }
 
@@ -142,8 +143,13 @@ struct Checker {
                   cat(who(i), " must lie in memory \"", t.space, "\" and lies in \"",
                       a.storage->space(), "\""));
     }
+    if (std::any_of(a.shape.begin(), a.shape.end(), [](std::int64_t n) { return n < 0; })) {
+      throw Error(ErrorKind::shape, "call.shape",
+                  cat(who(i), " has the shape ", list(a.shape), ": an extent is below 0"));
+    }
     std::int64_t compact = 1, low = 0, high = 0;
     const bool empty = std::find(a.shape.begin(), a.shape.end(), 0) != a.shape.end();
+    bool far = false;  // beyond what 64 bits count
     for (std::size_t d = a.shape.size(); d-- > 0;) {
       std::int64_t stride = a.strides.empty() ? compact : a.strides[d];
       if (!t.strided && stride != compact && a.shape[d] > 1 && !empty) {
@@ -152,14 +158,29 @@ struct Checker {
                         " for shape ", list(a.shape)))
             .help("pass a compact copy, or declare the buffer with symbolic strides");
       }
-      if (a.shape[d] > 0) (stride < 0 ? low : high) += stride * (a.shape[d] - 1);
-      compact *= a.shape[d];
+      if (a.shape[d] > 1) {
+        std::int64_t reach = 0, &end = stride < 0 ? low : high;
+        far = far || __builtin_mul_overflow(stride, a.shape[d] - 1, &reach) ||
+              __builtin_add_overflow(end, reach, &end);
+      }
+      far = __builtin_mul_overflow(compact, a.shape[d], &compact) || far;
     }
     int width = t.dtype.total_bytes();
     auto offset = static_cast<std::int64_t>(a.byte_offset);
-    Extent extent{offset + low * width, offset + (high + 1) * width};
-    if (empty) extent = {offset, offset};
+    Extent extent{offset, offset};
     auto bytes = static_cast<std::int64_t>(a.storage->bytes());
+    if (!empty) {
+      far = far || __builtin_add_overflow(high, 1, &high) ||
+            __builtin_mul_overflow(low, width, &low) ||
+            __builtin_mul_overflow(high, width, &high) ||
+            __builtin_add_overflow(offset, low, &extent.low) ||
+            __builtin_add_overflow(offset, high, &extent.high);
+      if (far) {
+        throw Error(ErrorKind::index, "call.bounds",
+                    cat(who(i), ", with shape ", list(a.shape), " and strides ", list(a.strides),
+                        ", reaches beyond 2^63 bytes of a storage of ", bytes, " bytes"));
+      }
+    }
     if (extent.low < 0 || extent.high > bytes) {
       throw Error(ErrorKind::index, "call.bounds",
                   cat(who(i), " reaches bytes ", extent.low, " to ", extent.high,

@@ -86,6 +86,8 @@ TEST(Calls, refuse_wrong_arguments_naming_them) {
   has(refused([](Args& a) { a[0].strides = {2}; }), "call.strides", "compact");
   has(refused([](Args& a) { a[0].byte_offset = 8; }), "call.bounds", "reaches bytes 8 to 408");
   has(refused([](Args& a) { a[0].byte_offset = 2; }), "call.bounds", "storage of 400");
+  has(refused([](Args& a) { a[0].byte_offset = ~std::uint64_t{0} - 399; }), "call.bounds",
+      "reaches bytes -400 to 0");
   has(refused([](Args& a) { a[2] = a[0]; }), "call.overlap", "shares bytes");
   has(refused([](Args& a) { a[0].storage = nullptr; }), "call.kind", "is a tensor");
   auto other = open_device("null");
