@@ -133,6 +133,100 @@ TEST(RpcHostile, measurements_nest_a_little_and_no_more) {
   target.expect_serves();
 }
 
+/// The device that measures would be gone when the measurement ends.
+TEST(RpcHostile, a_measurement_keeps_its_device) {
+  Target target;
+  Client client(target.server.port());
+  client.ask(MEASURE_BEGIN, {}, "");
+  for (const char* config : {"", "other"})
+    expect_error(ErrorKind::rpc, "rpc.reconfigure.busy", {"a measurement", "not ended"},
+                 [&] { client.ask(RECONFIGURE, {}, config); });
+  EXPECT_EQ(client.ask(MEASURE_END, {}, "").op(), MEASURE_END);
+  EXPECT_EQ(client.ask(RECONFIGURE, {}, "other").op(), RECONFIGURE);
+  client.context.TryCancel();
+  target.expect_serves();
+}
+
+/// A module of one function with a tensor int32 (n, m), with strides of its own or compact, that
+/// runs nothing.
+std::string module_of_tensor(bool strided) {
+  HostPlan plan;
+  plan.name = "main";
+  plan.slots = 4, plan.buffers = 1;
+  runtime::PlanParam data;
+  auto slot = [](std::int32_t k) { return runtime::PlanExpr{{PlanOp::slot, k}}; };
+  data.tensor = {"data", dtypes::int32, {slot(0), slot(1)}, {0, 1}, strided, {}, 4, true, "global"};
+  if (strided) data.tensor.stride_slots = {2, 3};
+  plan.params = {data};
+  return runtime::Module(memory_binary(), {plan}).serialize();
+}
+
+/// Extents whose bytes wrap around in 64 bits would let a kernel of the server write anywhere.
+TEST(RpcHostile, shapes_stay_inside_their_storage) {
+  Target target;
+  Client client(target.server.port());
+  const std::int64_t array = client.ask(ALLOCATE, {400, 64}, "global").ints(0);
+  std::mt19937_64 rng(20261129);
+  const std::int64_t large = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t extents[] = {0,         1,         2,         3,         10,        -1,
+                                  -2,        large,     large - 1, 1LL << 62, 1LL << 61, 1LL << 32,
+                                  1LL << 31, 1LL << 30, 1LL << 33, -large - 1};
+  int accepted = 0, refusals = 0;
+  for (const bool strided : {false, true}) {
+    const std::int64_t id = client.load(module_of_tensor(strided));
+    for (int round = 0; round < 4000; ++round) {
+      auto pick = [&] { return extents[rng() % std::size(extents)]; };
+      Frame frame, answer;
+      frame.set_op(CALL), frame.add_ints(id), frame.add_texts("main");
+      Argument& a = *frame.add_arguments();
+      a.set_storage(static_cast<std::uint64_t>(array)), a.set_dtype("int32");
+      const std::int64_t n = pick(), m = pick();
+      a.add_shape(n), a.add_shape(m);
+      const auto at =
+          static_cast<std::int64_t>(rng() % 3 ? 0 : 4 * static_cast<std::uint64_t>(pick()));
+      a.set_offset(static_cast<std::uint64_t>(at));
+      std::int64_t strides[] = {m, 1};
+      if (strided && rng() % 2) {
+        for (std::int64_t& s : strides) s = pick(), a.add_strides(s);
+      }
+      client.stream->Write(frame);
+      ASSERT_TRUE(client.stream->Read(&answer));
+      if (answer.op() == FAILED) {
+        ++refusals;
+        continue;
+      }
+      ++accepted;
+      ASSERT_TRUE(n >= 0 && m >= 0) << n << " " << m;
+      if (n == 0 || m == 0) continue;
+      __int128 low = 0, high = 0;
+      for (const auto& [extent, stride] : {std::pair{n, strides[0]}, {m, strides[1]}})
+        (stride < 0 ? low : high) += static_cast<__int128>(stride) * (extent - 1);
+      ASSERT_TRUE(at + 4 * low >= 0 && at + 4 * (high + 1) <= 400)
+          << n << " x " << m << " strides " << strides[0] << ", " << strides[1] << " at " << at;
+    }
+  }
+  EXPECT_GT(accepted, 200);
+  EXPECT_GT(refusals, 4000);
+  client.context.TryCancel();
+  target.expect_serves();
+}
+
+/// Two bytes of such a message become an object of more than a hundred.
+TEST(RpcHostile, messages_of_empty_parts_are_limited) {
+  Target target;
+  for (const bool hello : {false, true}) {
+    Client client(target.server.port(), hello);
+    Frame frame, answer;
+    frame.set_op(hello ? CALL : HELLO);
+    for (int i = 0; i < 700'000; ++i) frame.add_arguments();
+    EXPECT_GT(frame.ByteSizeLong(), static_cast<std::size_t>(kMaxRequest));
+    client.stream->Write(frame);
+    EXPECT_FALSE(client.stream->Read(&answer));
+    EXPECT_EQ(client.stream->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+    target.expect_serves();
+  }
+}
+
 TEST(RpcHostile, silent_streams_take_no_ones_place) {
   ServerOptions options;
   options.sessions = 4;

@@ -359,7 +359,7 @@ Ref<Session> Session::connect(std::string host, int port, ConnectOptions options
   impl->options = std::move(options);
   impl->where = cat(host, ":", port);
   grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(kMaxMessage);
+  arguments.SetMaxReceiveMessageSize(kMaxAnswer);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5000);

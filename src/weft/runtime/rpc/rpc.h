@@ -106,7 +106,7 @@ class Session : public RefCounted {
   /// Throws Error(device, "rpc.device.unknown") when the server serves another.
   Ref<runtime::Device> device(std::string_view name = {});
   /// A new device with this configuration, for this connection. Refused ("rpc.reconfigure.busy")
-  /// while arrays live.
+  /// while arrays live or a measurement has begun.
   void reconfigure(std::string_view config);
   /// Programs the chip; empty: the bitstream that the server has for its configuration.
   void program(std::string_view bitstream = {});

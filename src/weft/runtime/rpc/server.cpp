@@ -134,7 +134,7 @@ Server::Server(ServerOptions options, OpenDevice open)
   grpc::ServerBuilder builder;
   builder.AddListeningPort(cat(o.host, ":", o.port), credentials, &impl_->port);
   builder.RegisterService(impl_.get());
-  builder.SetMaxReceiveMessageSize(kMaxMessage);
+  builder.SetMaxReceiveMessageSize(kMaxRequest);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // A client whose host vanished is noticed within seconds.
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);

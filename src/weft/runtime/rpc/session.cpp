@@ -490,6 +490,11 @@ Frame Connection::load_module(const Frame& f) {
 
 Frame Connection::reconfigure(const Frame& f) {
   if (f.texts_size() != 1) throw protocol("RECONFIGURE carries the configuration");
+  if (measuring_ > 0) {  // by the device that would go
+    throw Error(ErrorKind::rpc, "rpc.reconfigure.busy",
+                "a measurement of the present device has begun and not ended")
+        .help("end the measurement first");
+  }
   if (!storages_.empty() || !executables_.empty()) {
     throw Error(ErrorKind::rpc, "rpc.reconfigure.busy",
                 cat("the connection still holds ", storages_.size(), " arrays and ",

@@ -13,7 +13,10 @@ namespace weft::rpc {
 
 inline constexpr std::int64_t kVersion = 1;
 inline constexpr std::size_t kChunk = 1 << 20;
-inline constexpr int kMaxMessage = 4 << 20;
+inline constexpr int kMaxAnswer = 4 << 20;
+/// A chunk and what is beside it. A message of empty parts takes sixty times its size when it is
+/// read, before anyone has said HELLO.
+inline constexpr int kMaxRequest = (1 << 20) + (256 << 10);
 
 Failure to_failure(const Error& error);
 /// The error that happened on the other side, with the same kind, code and text.
