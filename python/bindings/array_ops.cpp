@@ -28,6 +28,18 @@ namespace weft::py {
 
 namespace {
 
+/// The bytes of an object that has some, such as a part of a file, without a copy.
+struct BytesOf {
+  Py_buffer view;
+  std::string_view text;
+  explicit BytesOf(nb::handle object) {
+    if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
+    text = {static_cast<const char*>(view.buf), static_cast<std::size_t>(view.len)};
+  }
+  BytesOf(const BytesOf&) = delete;
+  ~BytesOf() { PyBuffer_Release(&view); }
+};
+
 /// Nested lists of the numbers; `rest`: their bytes, which are consumed.
 template <typename T, typename Make>
 nb::object nested(const Dims& shape, int axis, const T*& rest, const Make& make) {
@@ -578,13 +590,21 @@ void bind_array_ops(nb::module_& m) {
     x.read(bytes.data());
     return nb::bytes(bytes.data(), bytes.size());
   });
-  m.def("_from_bytes", [](nb::bytes bytes, nb::handle shape, Elem e) {
+  m.def("_from_bytes", [](nb::handle bytes, nb::handle shape, Elem e) {
+    const BytesOf given(bytes);
     NDArray out = NDArray::empty(default_device(), e, dims_of(shape, "shape"));
-    if (static_cast<std::size_t>(out.nbytes()) != bytes.size()) {
+    if (static_cast<std::size_t>(out.nbytes()) != given.text.size()) {
       throw Error(ErrorKind::io, "array.bytes.size",
-                  cat(describe(out), " needs ", out.nbytes(), " bytes, got ", bytes.size()));
+                  cat(describe(out), " needs ", out.nbytes(), " bytes, got ", given.text.size()));
     }
-    if (bytes.size()) out.device()->upload(*out.handle(), 0, bytes.c_str(), bytes.size());
+    if (given.text.empty()) return out;
+    if (e != Elem::boolean) {
+      out.device()->upload(*out.handle(), 0, given.text.data(), given.text.size());
+      return out;
+    }
+    std::string truths(given.text);  // kernels read 0 and 1, files hold anything
+    for (char& c : truths) c = c ? 1 : 0;
+    out.device()->upload(*out.handle(), 0, truths.data(), truths.size());
     return out;
   });
   m.def(

@@ -7,7 +7,6 @@ Quantised tensors (blocks of small integers with scales) are read as float32, or
 from __future__ import annotations
 
 import math
-import mmap
 import os
 import struct
 
@@ -15,6 +14,7 @@ from ._boundary import publish as _publish
 from ._boundary import publish_classes as _publish_classes
 from . import _core
 from ._errors import error as _error
+from .io import _apart
 
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}  # fmt: skip
 _STRING, _ARRAY = 8, 9
@@ -35,16 +35,26 @@ def _refuse(code, text, help=""):
 
 
 class _Reader:
-    def __init__(self, data, path):
-        self.data, self.path, self.at = data, path, 0
+    """An open file. Not mapped: a file that another process cuts off would kill this one."""
+
+    def __init__(self, file, path):
+        self.file, self.path, self.at = file, path, 0
+        self.size = os.fstat(file.fileno()).st_size
+
+    def bytes(self, n, what):
+        """The next n bytes."""
+        raw = self.file.read(n) if self.at + n <= self.size else b""
+        if len(raw) != n:
+            _refuse("truncated", f"{self.path} ends inside {what}: {self.size} bytes")
+        self.at += n
+        return raw
+
+    def seek(self, at):
+        self.at = at
+        self.file.seek(at)
 
     def take(self, form, what):
-        size = struct.calcsize("<" + form)
-        if self.at + size > len(self.data):
-            _refuse("truncated", f"{self.path} ends inside {what}: {len(self.data)} bytes")
-        out = struct.unpack_from("<" + form, self.data, self.at)[0]
-        self.at += size
-        return out
+        return struct.unpack("<" + form, self.bytes(struct.calcsize("<" + form), what))[0]
 
     def count(self, form, what, limit=_LIMIT):
         n = self.take(form, what)
@@ -53,13 +63,9 @@ class _Reader:
         return n
 
     def string(self, what):
-        n = self.count("Q", f"bytes of {what}", min(len(self.data) - self.at, 64 * _LIMIT))
-        if self.at + n > len(self.data):
-            _refuse("truncated", f"{self.path} ends inside {what}: {len(self.data)} bytes")
-        raw = bytes(self.data[self.at : self.at + n])
-        self.at += n
+        n = self.count("Q", f"bytes of {what}", min(self.size - self.at, 64 * _LIMIT))
         try:
-            return raw.decode()
+            return self.bytes(n, what).decode()
         except UnicodeDecodeError:
             _refuse("text", f"{self.path} has {what} that is no UTF-8")
 
@@ -71,15 +77,10 @@ class _Reader:
         if kind != _ARRAY or depth == _DEPTH:
             _refuse("value", f"{self.path} has {what} of type {kind} at depth {depth}; legal: 0 to 12, depth {_DEPTH}")  # fmt: skip
         inner = self.take("I", what)
-        n = self.count("Q", f"elements of {what}", min(len(self.data) - self.at, 64 * _LIMIT))
+        n = self.count("Q", f"elements of {what}", min(self.size - self.at, 64 * _LIMIT))
         if inner in _NUMBERS:
-            form = _NUMBERS[inner]
-            size = struct.calcsize("<" + form) * n
-            if self.at + size > len(self.data):
-                _refuse("truncated", f"{self.path} ends inside {what}: {len(self.data)} bytes")
-            out = list(struct.unpack_from(f"<{n}{form}", self.data, self.at))
-            self.at += size
-            return out
+            form = f"<{n}{_NUMBERS[inner]}"
+            return list(struct.unpack(form, self.bytes(struct.calcsize(form), what)))
         return [self.value(inner, what, depth + 1) for _ in range(n)]
 
 
@@ -188,14 +189,13 @@ def load_gguf(path, quantized=False):
     path = os.fspath(path)
     if os.path.getsize(path) < 24:
         _refuse("truncated", f"{path} has {os.path.getsize(path)} bytes, too few for a header")
-    with open(path, "rb") as f, mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        return _parse(_Reader(data, path), quantized)
+    with open(path, "rb") as f:
+        return _parse(_Reader(f, path), quantized)
 
 
 def _parse(r, quantized):
-    if r.data[:4] != b"GGUF":
+    if r.bytes(4, "the first word") != b"GGUF":
         _refuse("magic", f"{r.path} does not begin like a GGUF file")
-    r.at = 4
     version = r.take("I", "the version")
     if version not in (2, 3):
         _refuse("version", f"{r.path} is of GGUF version {version}; known are 2 and 3, least significant byte first")  # fmt: skip
@@ -203,6 +203,8 @@ def _parse(r, quantized):
     metadata = {}
     for _ in range(entries):
         name = r.string("a key")
+        if name in metadata:
+            _refuse("value", f"{r.path} has the key {name!r} twice")
         metadata[name] = r.value(r.take("I", f"the type of {name!r}"), f"the value of {name!r}")
     listed = {}
     for _ in range(tensors):
@@ -216,10 +218,13 @@ def _parse(r, quantized):
     if not isinstance(align, int) or not 1 <= align <= 1 << 20:
         _refuse("value", f"{r.path} has the alignment {align!r}; legal: 1 to {1 << 20}")
     start = -(-r.at // align) * align
-    return {n: _tensor(r, n, start, *entry, quantized) for n, entry in listed.items()}, metadata
+    placed = {n: _placed(r, n, start, *entry) for n, entry in listed.items()}
+    _apart(r.path, {n: (p[0], p[0] + p[1]) for n, p in placed.items()}, "gguf.range")
+    return {n: _tensor(r, n, *listed[n][:2], *placed[n], quantized) for n in listed}, metadata
 
 
-def _tensor(r, name, start, shape, kind, offset, quantized):
+def _placed(r, name, start, shape, kind, offset):
+    """The first byte of a tensor, and its bytes."""
     count = math.prod(shape)
     if kind in _PLAIN:
         size = count * _core.dtype(_PLAIN[kind]).itemsize
@@ -232,11 +237,17 @@ def _tensor(r, name, start, shape, kind, offset, quantized):
         known = [*_PLAIN.values(), *(b[0] for b in _BLOCKS.values())]
         _refuse("type", f"{r.path} holds {name!r} of type {kind}; known: {', '.join(known)}")
     begin = start + offset
-    if begin + size > len(r.data):
-        _refuse("range", f"{r.path} places {name!r} at bytes {begin} to {begin + size} of {len(r.data)}, shape {shape}")  # fmt: skip
-    raw = bytes(r.data[begin : begin + size])
+    if begin + size > r.size:
+        _refuse("range", f"{r.path} places {name!r} at bytes {begin} to {begin + size} of {r.size}, shape {shape}")  # fmt: skip
+    return begin, size
+
+
+def _tensor(r, name, shape, kind, begin, size, quantized):
+    r.seek(begin)
+    raw = r.bytes(size, repr(name))
     if kind in _PLAIN:
         return _core._from_bytes(raw, shape, _core.dtype(_PLAIN[kind]))
+    label, _, width = _BLOCKS[kind]
     blocks = _core._from_bytes(raw, (size // width, width), _core.dtype("uint8"))
     found = Quantized(label, shape, blocks)
     return found if quantized else found.dequantize()

@@ -227,7 +227,7 @@ def _parse_npy(raw, where):
         )
     dtype = _core.dtype(_FROM_NPY[descr])
     need = math.prod(shape) * dtype.itemsize
-    body = raw[start + length :]
+    body = memoryview(raw)[start + length :]
     if len(body) < need:
         _refuse(
             "npy.truncated",
@@ -244,6 +244,31 @@ def _parse_npy(raw, where):
             tuple(reversed(range(len(shape))))
         )
     return _core._from_bytes(body, shape, dtype)
+
+
+def _once(pairs):
+    """The object of a header that names each entry once: of two readers one would take the first, one the last."""
+    out = dict(pairs)
+    if len(out) != len(pairs):
+        names = [k for k, _ in pairs]
+        raise ValueError(f"{next(k for k in names if names.count(k) > 1)!r} is there twice")
+    return out
+
+
+def _apart(path, places, code):
+    """Refuses arrays that share bytes of a file, which a small file could name any number of times.
+
+    `places`: name -> (first byte, end)."""
+    last, reached = None, 0
+    for name, (begin, end) in sorted(places.items(), key=lambda p: p[1]):
+        if begin < end and begin < reached:
+            _refuse(
+                code,
+                f"{path} places {name!r} at bytes {begin} to {end}, where {last!r} lies",
+                help="write the file again; it is damaged",
+            )
+        if end > reached:
+            last, reached = name, end
 
 
 def _member(archive, entry, path, left):
@@ -301,6 +326,8 @@ def load_arrays(path, limit=None):
                 out = {}
                 for entry in archive.infolist():
                     name = entry.filename
+                    if name.removesuffix(".npy") in out:
+                        raise ValueError(f"{name!r} is there twice")
                     raw = _member(archive, entry, path, limit)
                     limit -= len(raw)
                     out[name.removesuffix(".npy")] = _parse_npy(raw, f"{path}:{name}")
@@ -372,7 +399,7 @@ def load_safetensors(path):
                 help="write the file again; it is damaged or cut off",
             )
         try:
-            header = json.loads(f.read(length))
+            header = json.loads(f.read(length), object_pairs_hook=_once)
             if not isinstance(header, dict):
                 raise ValueError("not an object")
         except (ValueError, UnicodeDecodeError, RecursionError) as error:
@@ -381,8 +408,8 @@ def load_safetensors(path):
                 f"{path} has an unreadable header ({error})",
                 help="write the file again; it is damaged or cut off",
             )
-        body = f.read()
-    out = {}
+        body = memoryview(f.read())
+    out, places = {}, {}
     for name, entry in header.items():
         if name == "__metadata__":
             continue
@@ -410,8 +437,10 @@ def load_safetensors(path):
                 f"{path} places {name!r} at bytes {begin} to {end} of {len(body)}, shape {shape}",
                 help="write the file again; it is damaged or cut off",
             )
-        out[name] = _core._from_bytes(body[begin:end], shape, dtype)
-    return out
+        places[name] = begin, end
+        out[name] = body[begin:end], shape, dtype
+    _apart(path, places, "safetensors.range")
+    return {name: _core._from_bytes(*parts) for name, parts in out.items()}
 
 
 _publish(__name__)

@@ -15,6 +15,7 @@ import uuid
 
 import weft
 
+from .. import _core
 from .._errors import error
 from .group import resolve
 
@@ -124,6 +125,27 @@ def _refuse(path, what):
     )
 
 
+def _checked(row):
+    """The entry of an array as it was written. Raises ValueError, KeyError or TypeError when it is none."""
+
+    def numbers(values):
+        if not all(isinstance(n, int) and n >= 0 for n in values):
+            raise ValueError(f"{values!r} are no extents")
+        return tuple(values)
+
+    shape, pieces = numbers(row["shape"]), []
+    _core.dtype(row["dtype"])
+    for piece in row["pieces"]:
+        starts, extents = numbers(piece["starts"]), numbers(piece["shape"])
+        inside = len(starts) == len(extents) == len(shape)
+        if not inside or any(a + n > m for a, n, m in zip(starts, extents, shape)):
+            raise ValueError(f"a piece {extents} at {starts} of {shape}")
+        if not isinstance(piece["file"], str):
+            raise ValueError(f"a file {piece['file']!r}")
+        pieces.append(dict(file=piece["file"], starts=starts, shape=extents))
+    return dict(dtype=row["dtype"], shape=shape, pieces=pieces)
+
+
 def load_index(path):
     """(arrays by name, metadata) of a checkpoint. Raises IOError `distributed.checkpoint.load`."""
     try:
@@ -131,10 +153,17 @@ def load_index(path):
             index = json.load(file)
         if index["format"] != _FORMAT or index["version"] != 1:
             raise _refuse(path, f"format {index['format']} {index['version']}")
-        return index["arrays"], index["metadata"]
+        return {n: _checked(row) for n, row in index["arrays"].items()}, index["metadata"]
     except OSError as problem:
         raise _refuse(path, str(problem)) from None
-    except (ValueError, KeyError, TypeError) as problem:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        weft.DTypeError,
+    ) as problem:
         raise _refuse(path, f"index.json: {problem!r}") from None
 
 
@@ -151,7 +180,7 @@ def load_sharded(path, like=None):
         wanted = like.get(name) if like else None
         if like is not None and wanted is None:
             continue
-        shape = tuple(row["shape"])
+        shape = row["shape"]
         if isinstance(wanted, Piece):
             if tuple(wanted.shape) != shape:
                 raise error(
@@ -171,8 +200,7 @@ def load_sharded(path, like=None):
 
 
 def _read(path, name, row, starts, extents, files):
-    result = weft.zeros(extents, dtype=getattr(weft, row["dtype"]))
-    covered = 0
+    parts, covered = [], 0  # what an index promises is there before memory is taken for it
     for piece in row["pieces"]:
         at = piece["starts"]
         low = [max(a, s) for a, s in zip(at, starts)]
@@ -184,14 +212,19 @@ def _read(path, name, row, starts, extents, files):
             raise _refuse(path, f"index.json names the file {file!r}")
         if file not in files:
             files[file] = weft.load_safetensors(os.path.join(path, file))
-        source = files[file][name]
+        source = files[file].get(name)
+        if source is None or (source.shape, str(source.dtype)) != (piece["shape"], row["dtype"]):
+            found = f"holds {source.shape} of {source.dtype}" if source is not None else "lacks it"
+            raise _refuse(path, f"{file} shall hold {piece['shape']} of {name!r}, and {found}")
         here = tuple(slice(a - s, b - s) for a, b, s in zip(low, high, at))
         there = tuple(slice(a - s, b - s) for a, b, s in zip(low, high, starts))
-        if extents:
-            result[there] = source[here]
-        else:
-            result = source.reshape(())
+        parts.append((there, source[here] if extents else source.reshape(())))
         covered += math.prod(b - a for a, b in zip(low, high))
     if covered != math.prod(extents):
         raise _refuse(path, f"{covered} of {math.prod(extents)} elements of {name} are there")
+    if not extents:
+        return parts[0][1]
+    result = weft.zeros(extents, dtype=row["dtype"])
+    for there, part in parts:
+        result[there] = part
     return result

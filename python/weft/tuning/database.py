@@ -94,13 +94,23 @@ class Database:
             raise
 
     def _open(self, exists):
-        tables = {r[0] for r in self._file.execute("select name from sqlite_master")}
+        self._file.execute("pragma trusted_schema = off")
+        kinds = dict(self._file.execute("select name, type from sqlite_master"))
+        tables = set(kinds)
         if tables and not tables & {"trials", "meta"}:
             raise error(
                 "io",
                 "tune.database.foreign",
                 f"{self.path} is a database of another program",
                 notes=["its tables: " + ", ".join(sorted(map(str, tables))[:8])],
+                help="name another file",
+            )
+        active = [f"{k} {n}" for n, k in kinds.items() if k in ("view", "trigger")]
+        if active:  # what this file does on its own would run in every query
+            raise error(
+                "io",
+                "tune.database.foreign",
+                f"{self.path} holds {', '.join(sorted(active)[:8])}; a tuning database holds tables only",
                 help="name another file",
             )
         if not {"trials", "meta"} <= tables and not exists:
@@ -161,7 +171,7 @@ class Database:
                 (workload, target),
             )
             return [Trial(json.loads(r[2]), *r[4:]) for r in map(_checked, rows)]
-        except (sqlite3.Error, ValueError, TypeError) as reason:
+        except (sqlite3.Error, ValueError, TypeError, RecursionError) as reason:
             raise self._named(reason) from reason
 
     def rows(self):
@@ -169,7 +179,7 @@ class Database:
         try:
             found = self._file.execute(f"select {_COLUMNS} from trials order by rowid").fetchall()
             return [_checked(row) for row in found]
-        except (sqlite3.Error, ValueError, TypeError) as reason:
+        except (sqlite3.Error, ValueError, TypeError, RecursionError) as reason:
             raise self._named(reason) from reason
 
     def add_rows(self, rows, statement=_KEEP_THE_BEST):
