@@ -25,7 +25,7 @@ work() {  # work NUMBER
     if [ "$name" = CSL ]; then
       (cd "$folder" && timeout 600 ../../csl_mutate $((own % 2000000000)) "$size") >"$folder/log" 2>&1
     else
-      timeout 600 ./fuzz_parsers "$size" "$own" "$name" >"$folder/log" 2>&1
+      (cd "$folder" && timeout 600 ../../fuzz_parsers "$size" "$own" "$name") >"$folder/log" 2>&1
     fi
     status=$?
     if [ "$status" -ne 0 ]; then  # 124: an input that does not end

@@ -2,7 +2,8 @@
 // Mutated texts and files through the parsers: each ends in a value or a weft::Error, never in
 // another exception, a crash, or a hang of ten seconds. Without arguments a short run with a fixed
 // seed; `fuzz_parsers COUNT [SEED [NAME]]` tries so many texts of each parser, or of one
-// (tools/check_parsers runs it under sanitizers); `fuzz_parsers --list` prints the names.
+// (tools/check_parsers runs it under sanitizers); `fuzz_parsers --list` prints the names. What ends
+// the process leaves its text in "fuzz_parsers.last"; `fuzz_parsers --last NAME` parses it again.
 
 #include <chrono>
 #include <cstdio>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "ir_programs.h"
+#include "last_input.h"
 #include "weft/base/hash.h"
 #include "weft/base/json.h"
 #include "weft/ir/text.h"
@@ -246,16 +248,22 @@ std::vector<Parser> make_parsers() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const char* path = "fuzz_parsers.last";
   if (argc == 2 && std::string(argv[1]) == "--list") {
     for (const Parser& p : make_parsers()) std::printf("%s\n", p.name.c_str());
     return 0;
   }
-  const long count = argc > 1 ? std::atol(argv[1]) : 250;
-  const std::uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 20261121;
+  const bool again = argc == 3 && std::string(argv[1]) == "--last";
+  const std::string stored = again ? weft::testing::LastInput::read(path) : "";
+  const long count = again ? 1 : argc > 1 ? std::atol(argv[1]) : 250;
+  const std::uint64_t seed = argc > 2 && !again ? std::strtoull(argv[2], nullptr, 10) : 20261121;
+  const std::string only = again ? argv[2] : argc > 3 ? argv[3] : "";
   std::printf("fuzz_parsers: seed %llu\n", static_cast<unsigned long long>(seed));
   int bad = 0, tried = 0;
+  // Short runs of the tests share a folder.
+  weft::testing::LastInput last(argc > 1 && !again ? path : "/dev/null");
   for (const Parser& p : make_parsers()) {
-    if (argc > 3 && p.name != argv[3]) continue;
+    if (!only.empty() && p.name != only) continue;
     ++tried;
     std::mt19937_64 rng(seed);
     long accepted = 0, refused = 0;
@@ -267,16 +275,18 @@ int main(int argc, char** argv) {
     };
     for (long round = 0; round < count && bad < 20; ++round) {
       const std::size_t whole = static_cast<std::size_t>(round);
-      const std::string text = whole < p.seeds.size()
+      const std::string text = again ? stored
+                               : whole < p.seeds.size()
                                    ? p.seeds[whole]
                                    : mutate(p.seeds[rng() % p.seeds.size()], p.seeds, rng);
+      last.keep(text);
       const auto begin = std::chrono::steady_clock::now();
       try {
         p.parse(text);
         ++accepted;
       } catch (const weft::Error& error) {
         ++refused;
-        if (round == 0) complain("the whole text is refused:", error.what(), text);
+        if (round == 0 && !again) complain("the whole text is refused:", error.what(), text);
         if (error.kind() == weft::ErrorKind::internal || error.code().empty() || !*error.what())
           complain("", error.what(), text);
       } catch (const std::exception& error) {
@@ -290,7 +300,7 @@ int main(int argc, char** argv) {
     std::printf("%-18s %8ld accepted %8ld refused, longest %.3f s\n", p.name.c_str(), accepted,
                 refused, longest);
     std::fflush(stdout);
-    if (!refused) ++bad;  // a parser that takes everything was not tried
+    if (!refused && !again) ++bad;  // a parser that takes everything was not tried
   }
   return bad || !tried ? 1 : 0;
 }
