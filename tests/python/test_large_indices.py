@@ -116,3 +116,63 @@ def test_text_for_cards_holds_wide_indices(target):
     assert widths(2**20, 4096)  # 2^32 elements
     assert widths(2**19 + 1, 4096)  # the last index is 2^31
     assert not widths(2**18, 4096)  # 2^30 elements: narrow numbers suffice
+
+
+ROOM = """
+@T.prim_func
+def main(A: T.Buffer((7,), "float32"), n: T.{kind}):
+    s = T.alloc_buffer({shape}, "{dtype}")
+    for i in range(7):
+        with T.block("w"):
+            v = T.axis.spatial(7, i)
+            s[{at}] = T.Cast("{dtype}", A[v])
+    for i in range(7):
+        with T.block("r"):
+            v = T.axis.spatial(7, i)
+            A[v] = T.Cast("float32", s[{at}]) * T.float32(2)
+"""
+PLACED = "(v * 3) % T.max(T.Cast('int64', A[v]), T.int64(1))"  # nobody can say which parts are used
+
+
+@pytest.mark.parametrize("target", ["cpu", "c", "ref"])
+@pytest.mark.parametrize(
+    "shape, at, kind, wraps",
+    [
+        ("(n,)", "{p}", "int64", [(1 << 62) + 1, (1 << 61) + 3, (1 << 63) - 1]),
+        ("(n, n)", "{p}, {p}", "int64", [1 << 31, 1 << 32, 3 << 30]),
+        ("(n, n)", "{p}, {p}", "int32", [1 << 16, 65537, 1 << 30, (1 << 31) - 1]),
+        ("(3, n, 5, n)", "2, {p}, 4, {p}", "int64", [1 << 31, 1 << 32]),
+    ],
+)
+def test_memory_whose_bytes_wrap_around_is_refused(target, shape, at, kind, wraps):
+    """Where it was not, a kernel wrote behind the few bytes that were left of the product."""
+    given = np.arange(1, 8, dtype="float32")
+    wanted, places = given.copy(), {}
+    for v in range(7):
+        places[v * 3 % (v + 1)] = given[v]
+    for v in range(7):
+        wanted[v] = 2 * places[v * 3 % (v + 1)]
+    text = ROOM.format(shape=shape, at=at.format(p=PLACED), kind=kind, dtype="float32")
+    module = weft.build(weft.script.from_source(text), target=target)
+    a = weft.asarray(given, device=target)
+    module["main"](a, 9)
+    np.testing.assert_array_equal(a.numpy(), wanted)
+    for n in wraps:
+        a = weft.asarray(given, device=target)
+        try:
+            module["main"](a, n)
+        except weft.Error as error:
+            said = '"s".*(2\\^63 bytes|2\\^31 elements|too large)|no memory for .*"s"'
+            assert re.search(said, str(error)), error
+            np.testing.assert_array_equal(a.numpy(), given)
+        else:  # 16 GiB of addresses, of which a few pages are used
+            assert target == "ref" and n <= 65537
+            np.testing.assert_array_equal(a.numpy(), wanted)
+
+
+@pytest.mark.parametrize("target", ["cpu", "c"])
+def test_memory_of_a_constant_size_that_wraps_around(target):
+    text = ROOM.format(shape="(4611686018427387905,)", at=PLACED, kind="int64", dtype="float32")
+    with pytest.raises(weft.Error) as caught:
+        weft.build(weft.script.from_source(text), target=target)
+    assert caught.value.code == "lower.allocate.bytes" and "2^63 bytes" in str(caught.value)
