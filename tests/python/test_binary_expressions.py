@@ -110,7 +110,8 @@ def test_operations_of_two_values(name):
 
 
 @pytest.mark.parametrize(
-    "function, name, ending", [("sin", "float32", "f"), ("sin", "float64", ""), ("exp", "float64", "")]
+    "function, name, ending",
+    [("sin", "float32", "f"), ("sin", "float64", ""), ("exp", "float64", "")],
 )
 def test_vectors_call_the_vector_library(function, name, ending):
     """Lane by lane gives the same values in a multiple of the time."""

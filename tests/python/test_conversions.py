@@ -224,3 +224,43 @@ def test_float16_by_way_of_float32(other):
             there.astype(weft.float16).numpy(),
             half.astype(bool).astype("float16") if other == "bool" else half,
         )
+
+
+NARROW = ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"]
+
+
+@pytest.mark.parametrize("source", ["float64", "float32", "float16"])
+def test_nans_of_any_payload_stay_nans(source):
+    """A payload whose bits are all in the part that is cut off would leave an infinity."""
+    width = np.dtype(source).itemsize * 8
+    digits = {"float64": 52, "float32": 23, "float16": 10}[source]
+    kind = f"uint{width}"
+    payloads = [1, 2, 1 << (digits - 1), (1 << digits) - 1, 1 << (digits // 2), 3 << (digits - 2)]
+    rng = np.random.default_rng(4)
+    payloads += [int(p) for p in rng.integers(1, 1 << min(digits, 16), 21)]
+    exponent = (1 << (width - 1 - digits)) - 1 << digits
+    bits = [exponent | p | s << (width - 1) for p in payloads for s in (0, 1)]
+    nans = np.array(bits, kind).view(source)
+    assert np.isnan(nans).all()
+    for to in [t for t in ("float32", *NARROW) if t != source]:
+        there = weft.asarray(nans)
+        assert np.isnan(there.astype(to).astype("float32").numpy()).all(), to
+        n = nans.size
+        for device, loop in itertools.product(("cpu", "c", "ref"), ("range", "T.vectorized")):
+            text = f"""
+@T.prim_func
+def main(A: T.Buffer(({n},), "{source}"), B: T.Buffer(({n},), "float32")):
+    for o in range({n // 2}):
+        for i in {loop}(2):
+            with T.block("b"):
+                v = T.axis.spatial({n}, o * 2 + i)
+                B[v] = T.Cast("float32", T.Cast("{to}", A[v]))
+"""
+            try:
+                module = weft.build(weft.script.from_source(text), target=device)
+            except weft.Error as error:  # types that a target does not compute with
+                assert to.startswith("float8") and error.code, error
+                continue
+            found = weft.zeros(n, device=device)
+            module["main"](weft.asarray(nans, device=device), found)
+            assert np.isnan(found.numpy()).all(), (to, device, loop)

@@ -397,3 +397,14 @@ def test_a_database_row_that_nests(tmp_path):
     refused("tune.database.damaged", lambda: base.trials("w", "cpu"))
     refused("tune.database.damaged", base.rows)
     base.close()
+
+
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize("kind", ["i1", "i2", "u4", "i8", "f2", "f4", "f8", "c8", "c16"])
+def test_arrays_in_either_order_of_bytes(tmp_path, kind, order):
+    """The parts of a complex number are turned around one by one."""
+    values = np.arange(1, 7).reshape(2, 3) * 3 + (2j * np.arange(6).reshape(2, 3) if kind[0] == "c" else 0)  # fmt: skip
+    for stored in (values.astype(order + kind), np.asfortranarray(values.astype(order + kind))):
+        np.save(tmp_path / "a.npy", stored)
+        found = weft.load_arrays(tmp_path / "a.npy").numpy()
+        assert found.dtype == np.dtype(kind) and np.array_equal(found, values)

@@ -318,6 +318,44 @@ TEST(RpcHostile, arithmetic_of_plans_never_traps) {
   target.expect_serves();
 }
 
+/// What the steps of a plan do, on a device whose kernel "fail" says that it ran.
+TEST(HostPlans, loops_begin_at_their_minimum_and_nothing_is_launched_for_no_one) {
+  auto device = memory_device("");
+  auto run = [&](std::vector<PlanStep> steps) {
+    HostPlan plan;
+    plan.name = "main";
+    plan.slots = 2;
+    plan.steps = std::move(steps);
+    runtime::Function(make_ref<runtime::Module>(memory_binary(), std::vector{plan}), "main", device)
+        .call({})
+        .wait();
+  };
+  auto constant = [](std::int64_t n) { return runtime::PlanExpr{{PlanOp::constant, n}}; };
+  // slot 1 becomes 10 * slot 1 + slot 0 for 5, 6 and 7
+  PlanStep digit = step_of(StepKind::set, {{PlanOp::slot, 1},
+                                           {PlanOp::constant, 10},
+                                           {PlanOp::mul, 0},
+                                           {PlanOp::slot, 0},
+                                           {PlanOp::add, 0}});
+  digit.target = 1;
+  PlanStep turns = step_of(StepKind::loop, constant(3));
+  turns.min = constant(5), turns.body = {digit};
+  PlanStep right =
+      step_of(StepKind::assert_, {{PlanOp::slot, 1}, {PlanOp::constant, 567}, {PlanOp::eq, 0}});
+  EXPECT_NO_THROW(run({turns, right}));
+  turns.min = {};
+  EXPECT_EQ(refused([&] { run({turns, right}); }).code, "call.assert");
+  PlanStep launch = step_of(StepKind::launch, {});
+  launch.text = "fail";
+  for (std::vector<std::int64_t> extents : {std::vector<std::int64_t>{0}, {3, 0}, {-1}, {2, -3}}) {
+    launch.extents.clear();
+    for (std::int64_t n : extents) launch.extents.push_back(constant(n));
+    EXPECT_NO_THROW(run({launch}));
+  }
+  launch.extents = {constant(1)};
+  EXPECT_EQ(refused([&] { run({launch}); }).code, "memory.fault");
+}
+
 /// A call that would last for ever ends when its client goes, and when the server stops.
 TEST(RpcHostile, endless_plans_end_with_client_and_server) {
   const std::string endless = module_of({step_of(StepKind::loop, {{PlanOp::constant, INT64_MAX}})});
