@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 #include <thread>
 
 #include "weft/base/error.h"
@@ -25,6 +26,19 @@ struct Scratch {
 };
 
 CacheKey key() { return CacheKey::of("key"); }
+
+/// Two hashes that have nothing to do with one another: 128 bits, not twice the same 64.
+TEST(CacheKeys, both_halves_depend_on_the_content) {
+  std::set<std::uint64_t> halves;
+  for (const char* content :
+       {"", "a", "b", "ab", "ba", "key", "key ", "a longer key of a program"}) {
+    const CacheKey key = CacheKey::of(content);
+    halves.insert(key.high), halves.insert(key.low);
+    EXPECT_EQ(key.text(), CacheKey::of(content).text());
+    EXPECT_EQ(key.text().size(), 32u);
+  }
+  EXPECT_EQ(halves.size(), 16u);
+}
 
 TEST(FileCache, gives_back_what_was_stored) {
   Scratch scratch;
