@@ -36,7 +36,14 @@ def setup(tmp_path):
         path.chmod(0o755)
 
     def run(*groups, more=None, **files):
-        for name, text in {"has": "", "archive": "", "python": "", "refuse": "", "asked": "", **files}.items():
+        for name, text in {
+            "has": "",
+            "archive": "",
+            "python": "",
+            "refuse": "",
+            "asked": "",
+            **files,
+        }.items():
             (state / name).write_text(text)
         done = subprocess.run(
             [tmp_path / "tree/tools/setup", *groups], capture_output=True, text=True, check=False,
@@ -58,7 +65,9 @@ def test_only_what_is_missing_of_the_asked_groups(setup):
     assert asked[0].endswith(" gamma delta")
     assert asked[1].endswith(" needed==1 spare==2") and "pip install" in asked[1]
     done, asked = setup("one", has=ALL)
-    assert done.returncode == 0 and asked == []  # nothing is missing, and pip's part was done before
+    assert (
+        done.returncode == 0 and asked == []
+    )  # nothing is missing, and pip's part was done before
 
 
 def test_what_may_be_absent(setup):
