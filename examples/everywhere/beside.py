@@ -15,11 +15,11 @@ def torch_or_none():
     return torch
 
 
-def in_turns(calls, rounds=7, seconds=0.01, settle=lambda: None, of=statistics.median):
-    """{name: seconds of one call, the median}. Each is called three times untimed, then `rounds` times in turns."""
+def in_turns(calls, rounds=7, seconds=0.01, settle=lambda: None, of=statistics.median, untimed=3):
+    """{name: seconds of one call, the median}. Each is called `untimed` times, then `rounds` times in turns."""
     counts = {}
     for name, call in calls.items():
-        for _ in range(3):
+        for _ in range(untimed):
             call()
         settle()
         start = time.perf_counter()
@@ -37,11 +37,13 @@ def in_turns(calls, rounds=7, seconds=0.01, settle=lambda: None, of=statistics.m
     return {name: of(taken) for name, taken in samples.items()}
 
 
-def roof(device, size=1024, megabytes=64):
-    """What a device that is real reaches here at best: (operations a second, bytes a second) of weft's own product and sum."""
+def roof(device, megabytes=64):
+    """What a device that is real reaches here at best: (operations a second, bytes a second, rows of the product) of weft's own
+    product and sum. The product is large enough for the device to reach its rate, and no larger."""
+    size = 1024 if device.startswith("cuda") else 512
     a = weft.ones((size, size), dtype="float32", device=device)
     long = weft.ones((megabytes << 18,), dtype="float32", device=device)
-    ready = weft.device(device).synchronize
-    product = in_turns({"": lambda: weft.matmul(a, a)}, 5, settle=ready, of=min)[""]
-    stream = in_turns({"": lambda: weft.add(long, 1.0)}, 5, settle=ready, of=min)[""]
-    return 2 * size**3 / product, 2 * (megabytes << 20) / stream
+    how = dict(rounds=4, settle=weft.device(device).synchronize, of=min, untimed=1)
+    product = in_turns({"": lambda: weft.matmul(a, a)}, **how)[""]
+    stream = in_turns({"": lambda: weft.add(long, 1.0)}, **how)[""]
+    return 2 * size**3 / product, 2 * (megabytes << 20) / stream, size

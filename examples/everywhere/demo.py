@@ -115,9 +115,9 @@ def _row(device, name, make, shapes, result, function, flop):
 def _roofs(devices):
     for device in devices:
         if device.kind == "hardware":
-            flop, stream = beside.roof(device.name)
+            flop, stream, size = beside.roof(device.name)
             source = (
-                f"The line is what weft's own float32 product of 1024 x 1024 ({flop / 1e9:.3g} Gop/s) and a sum over 64 MiB "
+                f"The line is what weft's own float32 product of {size} x {size} ({flop / 1e9:.3g} Gop/s) and a sum over 64 MiB "
                 f"({stream / 1e9:.3g} GB/s) reach in this run; what fits into the caches may lie above."
             )
         elif device.name == "qpu":

@@ -76,6 +76,19 @@ def test_a_full_disk(program, full):
     assert done.returncode == 0 and "error" in done.stdout, done.stderr
 
 
+def test_a_name_of_the_wrong_kind(program, tmp_path):
+    for command, repair in (
+        (("run", tmp_path / "none.weft", "--target", "c"), "name a file that exists"),
+        (("run", tmp_path, "--target", "c"), "this is a folder"),
+        (("demo", "--quick", "--output", program), "this is a file, and a folder is needed"),
+        (("compile", program, "--target", "c", "-o", program / "a.c"), "a folder is needed"),
+    ):
+        done = run(*command)
+        assert done.returncode == 1 and "error[cli.file]: " in done.stderr, done.stderr
+        assert repair in done.stderr.partition("help: ")[2], done.stderr
+        assert "Traceback" not in done.stderr and done.stdout == ""
+
+
 def test_a_home_that_cannot_be_written(program):
     home = {"HOME": "/proc", "XDG_CACHE_HOME": "", "XDG_DATA_HOME": "", "WEFT_TUNE_DB": ""}
     for target in ("cpu", "c"):

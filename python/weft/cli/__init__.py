@@ -15,6 +15,21 @@ import sys
 import weft
 
 
+# What to do about a file that cannot be used, by the system's reason.
+_FILE_REPAIRS = {
+    **dict.fromkeys(
+        (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM),
+        "free some space, or name a place that can be written (-o, --output, TMPDIR)",
+    ),
+    errno.ENOENT: "name a file that exists, or a folder that can be made",
+    errno.EISDIR: "this is a folder: name a file in it",
+    **dict.fromkeys(
+        (errno.ENOTDIR, errno.EEXIST), "this is a file, and a folder is needed: give another name"
+    ),
+    errno.EMFILE: "allow more open files: ulimit -n 4096",
+}
+
+
 def _lazy(module, function):
     """The verb's function, imported when it runs."""
 
@@ -271,11 +286,8 @@ def main(argv=None):
         what = error.strerror or str(error)
         text = f'cannot use "{error.filename}": {what}' if error.filename else what
         print(f"error[cli.file]: {text}", file=sys.stderr)
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES):
-            print(
-                " = help: free some space, or name a place that can be written (-o, --output, TMPDIR)",
-                file=sys.stderr,
-            )
+        if error.errno in _FILE_REPAIRS:
+            print(f" = help: {_FILE_REPAIRS[error.errno]}", file=sys.stderr)
         return 1
     except UnicodeDecodeError as error:
         print(f"error[cli.text]: byte {error.start} of the file is not UTF-8 text", file=sys.stderr)

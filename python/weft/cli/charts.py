@@ -122,10 +122,11 @@ def roofline(title, roof, points):
     low, high = min(where) / 4, max(where) * 8
     ridge = top / stream
     axes.plot([low, ridge, high], [low * stream, top, top], color="#7a7a7a", linewidth=1.4)
-    for (name, flop, size, seconds), colour in zip(points, COLOURS * len(points)):
+    for k, (name, flop, size, seconds) in enumerate(points):
         share = flop / seconds / min(top, flop / size * stream)
         label = f"{name}: {share:.0%}" if share < 1.05 else f"{name}: above"
-        axes.plot([flop / size], [flop / seconds], "o", color=colour, markersize=6, label=label)
+        colour, mark = COLOURS[k % len(COLOURS)], "os^D"[k // len(COLOURS) % 4]
+        axes.plot([flop / size], [flop / seconds], mark, color=colour, markersize=6, label=label)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("operations for each byte of the arguments", fontsize=8)

@@ -23,8 +23,8 @@ namespace {
 // the end: small, so that whoever settles need not wait long for twelve QPUs' first, nor has much
 // left after the last.
 constexpr std::size_t kFirstRecord = 512, kRecord = 4096;
-constexpr std::size_t kSoon = 768;      // bytes of the next chunk that are asked for early
-constexpr std::size_t kLargest = 4096;  // instructions of a program that runs ahead
+constexpr std::size_t kSoon = 768;               // bytes of the next chunk that are asked for early
+constexpr std::size_t kMostInstructions = 4096;  // instructions of a program that runs ahead
 // Looks at what is awaited before a thread sleeps: fewer each time that it slept all the same, as
 // on a busy host, where who looks takes the processor from whom it waits for.
 constexpr int kFewSpins = 50, kSpins = 20000;
@@ -57,7 +57,7 @@ std::size_t event_room(std::size_t instructions) {
 }  // namespace
 
 bool may_run_ahead(const Program& program) {
-  if (program.instrs.size() > kLargest) return false;
+  if (program.instrs.size() > kMostInstructions) return false;
   for (const Instr& i : program.instrs) {
     if (i.kind == kBranch || i.kind == kSem) continue;
     bool alu = i.kind == kAlu || i.kind == kAluImm;
