@@ -43,7 +43,7 @@ TEST(ArrayPieces, add_up_to_each_number) {
   const NDArray x = NDArray::empty(device, Elem::float32, Dims{kBatch, kRows, kColumns});
   device->upload(*x.handle(), 0, v.data(), v.size() * 4);
   for (const bool turned : {false, true}) {
-    const device::Operand got = device::pieces_of(turned ? x.transpose(1, 2) : x);
+    const device::TileOperand got = device::pieces_of(turned ? x.transpose(1, 2) : x);
     EXPECT_EQ(got.inner, turned ? 1 : 2);
     EXPECT_EQ(got.x.strides()[got.inner], 1);
     EXPECT_EQ(got.x.strides()[turned ? 2 : 1] % 16, 0);
@@ -82,7 +82,7 @@ TEST(ArrayPieces, repeated_batches_are_one) {
   if (!missing.empty()) GTEST_SKIP() << "no OpenCL device: " << missing;
   const Ref<Device> device = open_device("opencl:0");
   const NDArray x = NDArray::empty(device, Elem::float32, Dims{1, 8, 24});
-  const device::Operand got = device::pieces_of(x.broadcast_to(Dims{5, 8, 24}));
+  const device::TileOperand got = device::pieces_of(x.broadcast_to(Dims{5, 8, 24}));
   EXPECT_EQ(got.x.strides()[0], 0);
   EXPECT_EQ(got.plane, 8 * 32);
 }

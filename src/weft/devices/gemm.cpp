@@ -62,7 +62,7 @@ NDArray in_vectors(const NDArray& x) {
 
 /// The operand itself where the copy engine can read it, else a copy of its rows. `only`: the axis
 /// that rows must lie along; -1: any.
-Operand readable(const NDArray& x, int only) {
+TileOperand readable(const NDArray& x, int only) {
   const int r = x.ndim();
   if (only >= 0) {
     const bool last = only == r - 1;
@@ -75,7 +75,7 @@ Operand readable(const NDArray& x, int only) {
   const bool turned = lies_turned(x);
   // What lies behind a row is outside of the tensor that the copy engine sees.
   const NDArray copy = in_vectors(turned ? x.transpose(r - 2, r - 1) : x);
-  return turned ? Operand{copy.transpose(r - 2, r - 1), r - 2} : Operand{copy, r - 1};
+  return turned ? TileOperand{copy.transpose(r - 2, r - 1), r - 2} : TileOperand{copy, r - 1};
 }
 
 /// Batch axes of both operands, joined where both allow it; outermost first.
@@ -222,7 +222,7 @@ Scale scale_of(NDArray& x, std::int64_t extent, Elem elem = Elem::float32) {
   return x.size() == 1 ? Scale::one : Scale::each;
 }
 
-bool multiply(const NDArray& out, const Operand& of_a, const Operand& of_b,
+bool multiply(const NDArray& out, const TileOperand& of_a, const TileOperand& of_b,
               const rules::GemmDecisions* measured, const ProductScales* scaled) {
   const NDArray &a = of_a.x, &b = of_b.x;
   const int r = out.ndim(), inner_a = of_a.inner, inner_b = of_b.inner;
@@ -319,7 +319,7 @@ bool multiply_pieces(const NDArray& out, const NDArray& a, const NDArray& b,
   if (2 * of_b <= most) {
     const std::int64_t rows =
         in_turn(m, most - of_b, kBytes * k, kRows, kRows * rounds(ceil_div(n, kColumns)));
-    const Operand whole = pieces_of(b);
+    const TileOperand whole = pieces_of(b);
     for (std::int64_t i = 0; rows && done && i < m; i += rows) {
       const std::int64_t count = std::min(rows, m - i);
       done = multiply(out.slice(0, i, count, 1), pieces_of(a.slice(0, i, count, 1)), whole,
@@ -330,7 +330,7 @@ bool multiply_pieces(const NDArray& out, const NDArray& a, const NDArray& b,
   if (2 * of_a <= most) {
     const std::int64_t columns =
         in_turn(n, most - of_a, kBytes * k, kColumns, kColumns * rounds(ceil_div(m, kRows)));
-    const Operand whole = pieces_of(a);
+    const TileOperand whole = pieces_of(a);
     for (std::int64_t i = 0; columns && done && i < n; i += columns) {
       const std::int64_t count = std::min(columns, n - i);
       ProductScales part;

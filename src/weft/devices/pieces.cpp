@@ -39,7 +39,7 @@ bool lies_turned(const NDArray& x) {
          x.shape()[r - 2] > 1;
 }
 
-Operand pieces_of(const NDArray& x) {
+TileOperand pieces_of(const NDArray& x) {
   const int r = x.ndim();
   const bool turned = lies_turned(x);
   const NDArray from = turned ? x.transpose(r - 2, r - 1) : x;

@@ -21,13 +21,13 @@ inline constexpr int kPieceOfB[rules::kPieceProducts] = {3, 1, 2, 3, 1, 0};
 
 /// An operand as products read it: rows along the axis `inner`; in pieces, the first plane, and the
 /// elements from one plane to the next.
-struct Operand {
+struct TileOperand {
   NDArray x;
   int inner = 0;
   std::int64_t plane = 0;
 };
 /// The planes of a float32 array, rows at multiples of 32 bytes.
-Operand pieces_of(const NDArray& x);
+TileOperand pieces_of(const NDArray& x);
 /// Whether neighbours along the last axis but one lie together rather than those along the last.
 bool lies_turned(const NDArray& x);
 
