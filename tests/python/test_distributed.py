@@ -375,6 +375,26 @@ def test_a_full_disk_leaves_the_last_checkpoint(program, tmp_path):
 
 
 @needs_mpi
+def test_metadata_that_json_cannot_hold_is_refused_on_every_rank(program, tmp_path):
+    folder = tmp_path / "checkpoint"
+    path = program(f"""
+        dist.init()
+        dist.save_sharded({str(folder)!r}, {{"x": weft.ones((10,))}}, metadata={{"step": 1}})
+        loop = []
+        loop.append(loop)
+        for metadata in (dict(a=weft.ones((2,))), {{(1, 2): 3}}, loop):
+            try:
+                dist.save_sharded({str(folder)!r}, {{"x": weft.zeros((10,))}}, metadata)
+            except weft.ArgumentError as problem:
+                assert problem.code == "distributed.checkpoint.metadata", problem
+                print("told", dist.rank())
+        assert dist.load_sharded({str(folder)!r})[1] == {{"step": 1}}
+    """)
+    status, text = mpirun(2, path)
+    assert status == 0 and text.count("told") == 6, text
+
+
+@needs_mpi
 def test_interrupts_pass_through_a_collective(program, tmp_path):
     told = str(tmp_path / "told")
     path = program(f"""
