@@ -72,11 +72,18 @@ def test_histograms(dtype):
     as_eager(lambda x, e: torch.histogram(x, e, density=True), x, edges)
     points, of = randn(41, 2, dtype=dtype), torch.rand(41, dtype=dtype)
     as_eager(lambda x: torch.histogramdd(x, [3, 5], density=True), points)
-    as_eager(lambda x, w: torch.histogramdd(x, [4, 3], range=(-1.0, 1.0, -2.0, 0.5), weight=w), points, of)
+    as_eager(
+        lambda x, w: torch.histogramdd(x, [4, 3], range=(-1.0, 1.0, -2.0, 0.5), weight=w),
+        points,
+        of,
+    )
     as_eager(lambda x, e: torch.histogramdd(x, [e, 2 * e]), points, edges)
 
 
-PIECES = [(torch.tensor([2, 0, 3, 1]), 0, (6, 5)), (torch.tensor([[1, 3], [4, 0], [2, 2]]), 1, (3, 4, 2))]
+PIECES = [
+    (torch.tensor([2, 0, 3, 1]), 0, (6, 5)),
+    (torch.tensor([[1, 3], [4, 0], [2, 2]]), 1, (3, 4, 2)),
+]
 
 
 @pytest.mark.parametrize("reduce", ["sum", "mean", "max", "min", "prod"])
@@ -87,7 +94,9 @@ def test_pieces(reduce, lengths, axis, shape, initial, by):
     if by == "lengths":
         pieces = {"lengths": lengths}
     else:
-        pieces = {"offsets": torch.cat([torch.zeros_like(lengths[..., :1]), lengths.cumsum(-1)], -1)}
+        pieces = {
+            "offsets": torch.cat([torch.zeros_like(lengths[..., :1]), lengths.cumsum(-1)], -1)
+        }
     x = randn(*shape)
     if reduce in ("max", "min"):
         x = x.mul(2).round().div(2)  # equal elements share the gradient
@@ -106,7 +115,10 @@ def test_reflectors(shape, dtype):
     a, tau = torch.geqrf(randn(*shape, dtype=dtype))
     tau[..., 1] = 0  # a reflector that leaves all as it is
     as_eager(torch.linalg.householder_product, a, tau)
-    other, beside = randn(*shape[:-1], 3, dtype=dtype), randn(*shape[:-2], 2, shape[-2], dtype=dtype)
+    other, beside = (
+        randn(*shape[:-1], 3, dtype=dtype),
+        randn(*shape[:-2], 2, shape[-2], dtype=dtype),
+    )
     for turned in (False, True):
         as_eager(lambda a, t, x: torch.ormqr(a, t, x, transpose=turned), a, tau, other)  # noqa: B023
         as_eager(lambda a, t, x: torch.ormqr(a, t, x, left=False, transpose=turned), a, tau, beside)  # noqa: B023

@@ -8,7 +8,21 @@ import math
 import weft
 
 from ... import _core
-from .common import Unsupported, array, as_type, cast, div, fused, mul, reduce, reshape, row, spread, sub, where
+from .common import (
+    Unsupported,
+    array,
+    as_type,
+    cast,
+    div,
+    fused,
+    mul,
+    reduce,
+    reshape,
+    row,
+    spread,
+    sub,
+    where,
+)
 
 
 @array("dist.default")
