@@ -29,7 +29,7 @@ def fresh():
 
 
 def randn(*shape, dtype=torch.float64):
-    return torch.randn(*shape, dtype=dtype)
+    return torch.randn(shape, dtype=dtype)
 
 
 def flat(out):
