@@ -383,4 +383,4 @@ def test_dropout_draws_in_the_order_of_memory(training):
             if training:
                 found[-1] += torch.autograd.grad(found[-1][1].sum(), given)
         for want, got in zip(*found):
-            torch.testing.assert_close(got, want, check_stride=True)
+            torch.testing.assert_close(got, want, check_stride=not training)
