@@ -188,6 +188,8 @@ KILLED = """
         if sys.argv[1] == "elsewhere":
             for _ in range(3000):
                 time.sleep(0.1)
+        if sys.argv[2:]:  # in the exchange of small values
+            dist.save_sharded(sys.argv[2], {"x": x})
         for _ in range(2):
             dist.all_reduce(x)
     except weft.DeviceError as problem:
@@ -209,6 +211,36 @@ def test_a_killed_rank_is_named_on_every_other(program, where):
     status, text = mpirun(
         3, program(KILLED), where, seconds=250
     )  # "elsewhere": less than its loop lasts
+    assert status != 0 and named(text), text
+
+
+VALUES = """
+    from weft.distributed.group import resolve
+    dist.init()
+    group = resolve(None)
+    r, n, host = group.rank, group.size, group.host
+    assert host.exchange({"a": [1, r]}) == {"a": [1, 0]}
+    assert host.exchange(b"x" * (10 + r), n - 1) == b"x" * (9 + n)
+    assert host.gather_values((r, "y" * 100 * r)) == [(i, "y" * 100 * i) for i in range(n)]
+    print("told", r)
+"""
+
+
+@needs_mpi
+def test_values_of_all_ranks(program):
+    status, text = mpirun(3, program(VALUES))
+    assert status == 0 and text.count("told") == 3, text
+
+
+@needs_torchrun
+def test_values_of_all_ranks_under_torchrun(program):
+    status, text = torchrun(program(VALUES))
+    assert status == 0 and text.count("told") == 2, text
+
+
+@needs_mpi
+def test_a_rank_killed_while_others_save_is_named(program, tmp_path):
+    status, text = mpirun(3, program(KILLED), "before", tmp_path / "checkpoint", seconds=250)
     assert status != 0 and named(text), text
 
 
@@ -372,6 +404,26 @@ def test_a_full_disk_leaves_the_last_checkpoint(program, tmp_path):
     status, text = mpirun(2, path)
     assert status == 0 and text.count("told") == 2, text
     assert sum(name.startswith("part-") for name in os.listdir(folder)) == 2
+
+
+@needs_mpi
+def test_metadata_that_json_cannot_hold_is_refused_on_every_rank(program, tmp_path):
+    folder = tmp_path / "checkpoint"
+    path = program(f"""
+        dist.init()
+        dist.save_sharded({str(folder)!r}, {{"x": weft.ones((10,))}}, metadata={{"step": 1}})
+        loop = []
+        loop.append(loop)
+        for metadata in (dict(a=weft.ones((2,))), {{(1, 2): 3}}, loop):
+            try:
+                dist.save_sharded({str(folder)!r}, {{"x": weft.zeros((10,))}}, metadata)
+            except weft.ArgumentError as problem:
+                assert problem.code == "distributed.checkpoint.metadata", problem
+                print("told", dist.rank())
+        assert dist.load_sharded({str(folder)!r})[1] == {{"step": 1}}
+    """)
+    status, text = mpirun(2, path)
+    assert status == 0 and text.count("told") == 6, text
 
 
 @needs_mpi

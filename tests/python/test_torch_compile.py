@@ -122,10 +122,10 @@ def test_explain_counts_and_reasons():
     assert all(p.grad is None for p in model.parameters())
     assert "weft can compute" in str(report)
     report = wt.explain(
-        lambda x: torch.igamma(x + 2, x * 2) + torch.rand_like(x), torch.eye(3), options=WEFT
+        lambda x: torch.special.airy_ai(x) + torch.rand_like(x), torch.eye(3), options=WEFT
     )
     reasons = {name: reason for name, reason in report.reasons()}
-    assert reasons["aten.igamma.default"] == "weft has no rule for this operator"
+    assert reasons["aten.special_airy_ai.default"] == "weft has no rule for this operator"
     assert reasons["aten.rand_like.default"] == "random numbers are torch's"
     assert report.able < report.nodes
     report = wt.explain(torch.nn.Linear(64, 64), torch.randn(64, 64))
@@ -440,7 +440,8 @@ def test_a_linear_layer_is_one_operator(programs, shape, bias, prefer):
     with torch.no_grad():
         for _ in range(3):
             same([f(x)], [layer(x)])
-    assert _operators(programs) == ["aten.linear.default"]
+    # Nothing computes results without elements.
+    assert _operators(programs) == (["aten.linear.default"] if x.numel() else [])
 
 
 def test_products_that_are_nearly_linear_layers(programs):

@@ -25,6 +25,7 @@ OPTIONS = [
     ((1, 1), (1, 1), (1, 1), 6, False),
     ((2, 2), (1, 1), (1, 1), 1, True),
     ((2, 1), (0, 1), (1, 1), 2, True),
+    ((2, 1), (1, 2), (3, 2), 2, True),
 ]
 
 
@@ -49,7 +50,7 @@ def test_convolution(device, dtype, most, stride, padding, dilation, groups, tra
     kind = getattr(torch, dtype)
     shape = (6, 4 // groups, 3, 3) if transposed else (6 if groups == 6 else 8, 6 // groups, 3, 3)
     x, w = torch.randn(2, 6, 9, 11).to(kind), torch.randn(shape).to(kind)
-    extra = (stride[0] - 1, 0) if transposed else (0, 0)
+    extra = [max(s, d) - 1 if transposed else 0 for s, d in zip(stride, dilation)]
     options = [list(stride), list(padding), list(dilation), transposed, list(extra), groups]
     x64, w64 = (t.double().requires_grad_() for t in (x, w))
     y = torch.convolution(x64, w64, None, *options)

@@ -363,3 +363,24 @@ def test_a_running_logarithm_far_apart():
     f = torch.compile(lambda x: torch.logcumsumexp(x, 0), backend="weft", options=WEFT)
     torch.testing.assert_close(f(x), torch.logcumsumexp(x, 0))
     assert math.isclose(f(x)[0].item(), -1e3)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_dropout_draws_in_the_order_of_memory(training):
+    """A seed gives eager's mask whatever the layout: last channels, transposed, sliced, expanded."""
+    layer = nn.Dropout(0.4)
+    inputs = [
+        randn(2, 3, 4, 5).to(memory_format=torch.channels_last), randn(5, 3).t(), randn(2, 3, 8).permute(2, 0, 1),
+        randn(3, 8)[:, ::2], randn(4, 1).expand(4, 3), randn(1, 6, 1).mT,
+    ]  # fmt: skip
+    for x in inputs:
+        torch._dynamo.reset()
+        compiled, found = torch.compile(layer, backend="weft", options=WEFT), []
+        for f in (layer, compiled):
+            torch.manual_seed(5)
+            given = x.detach().requires_grad_(training)
+            found.append([f(given), f(given)])
+            if training:
+                found[-1] += torch.autograd.grad(found[-1][1].sum(), given)
+        for want, got in zip(*found):
+            torch.testing.assert_close(got, want, check_stride=not training)

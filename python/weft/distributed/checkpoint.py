@@ -47,13 +47,33 @@ def _all(group, value):
     return [value] if group.host is None else group.host.gather_values(value)
 
 
+def _check_metadata(group, metadata):
+    """Metadata that JSON cannot hold is refused on every rank, not on rank 0 alone, which the others would wait for."""
+    found = None
+    if group.rank == 0:
+        try:
+            json.dumps(metadata)
+        except (TypeError, ValueError, RecursionError) as problem:
+            found = str(problem)
+    found = _all(group, found)[0]
+    if found is not None:
+        raise error(
+            weft.ArgumentError,
+            "distributed.checkpoint.metadata",
+            f"metadata that JSON cannot hold: {found}",
+            ["legal: dicts with texts as keys, lists, texts, numbers, truth values, None"],
+            help="put arrays into the state, and numbers by float(x) or int(x) into the metadata",
+        )
+
+
 def save_sharded(path, state, metadata=None, group=None):
     """Writes a dict of arrays (whole on every rank) and Pieces into the folder `path`; every rank calls it.
 
-    `metadata`: what JSON can hold, of rank 0. Raises IOError `distributed.checkpoint.save` on every rank when one of them cannot write; the last
-    checkpoint in the folder is then as it was.
+    `metadata`: what JSON can hold, of rank 0. Raises IOError `distributed.checkpoint.save` on every rank when one of them cannot write, ArgumentError
+    `distributed.checkpoint.metadata` on every rank for other metadata; the last checkpoint in the folder is then as it was.
     """
     group = resolve(group)
+    _check_metadata(group, metadata)
     pieces = {name: _as_piece(value, group) for name, value in state.items()}
     token = _all(group, uuid.uuid4().hex[:12])[0]
     file = f"part-{token}-{group.rank:05d}.safetensors"

@@ -7,6 +7,7 @@ Each call starts the work and returns a function that finishes it. It waits in s
 from __future__ import annotations
 
 import ctypes
+import pickle
 import threading
 import time
 
@@ -34,7 +35,46 @@ def _step(begun):
         time.sleep(min(1e-3, waited / 20))
 
 
-class Mpi:
+def _bytes_array(data):
+    """An array of the host that holds some bytes."""
+    array = weft.empty((len(data),), dtype="uint8", device="cpu")
+    ctypes.memmove(_memory(array), data, len(data))
+    return array
+
+
+class _Values:
+    """Small Python values between ranks, as arrays: the libraries' own functions for objects wait where nothing can end them."""
+
+    def gather_values(self, value):
+        """Small Python values of all ranks, in order."""
+        data = pickle.dumps(value)
+        lengths = self._gathered(len(data).to_bytes(8, "little"))
+        lengths = [int.from_bytes(part, "little") for part in lengths]
+        parts = self._gathered(data.ljust(max(lengths), b"\0"))
+        return [pickle.loads(part[:n]) for part, n in zip(parts, lengths)]
+
+    def _gathered(self, data):
+        """The bytes of all ranks, as many from each."""
+        n, send = len(data), _bytes_array(data)
+        recv = weft.empty((n * self.size,), dtype="uint8", device="cpu")
+        self.all_gather(send, recv)()
+        whole = bytes(_memory(recv))
+        return [whole[at : at + n] for at in range(0, len(whole), n)]
+
+    def exchange(self, value, root=0):
+        """A small Python value of `root`, on every rank."""
+        data = pickle.dumps(value) if self.rank == root else b""
+        length = self._broadcast(len(data).to_bytes(8, "little"), 8, root)
+        return pickle.loads(self._broadcast(data, int.from_bytes(length, "little"), root))
+
+    def _broadcast(self, data, n, root):
+        send = _bytes_array(data if self.rank == root else bytes(n))
+        recv = weft.empty((n,), dtype="uint8", device="cpu")
+        self.broadcast(send, recv, root)()
+        return bytes(_memory(recv))
+
+
+class Mpi(_Values):
     """A communicator of mpi4py."""
 
     name, means, several = "mpi", False, False
@@ -131,14 +171,6 @@ class Mpi:
     def recv(self, array, peer, overlap=False):
         return self._finish(self._start(self.comm.Irecv, self._raw(array), peer), array)
 
-    def exchange(self, value, root=0):
-        """A small Python value of `root`, on every rank."""
-        return self.comm.bcast(value, root)
-
-    def gather_values(self, value):
-        """Small Python values of all ranks, in order."""
-        return self.comm.allgather(value)
-
     def split(self, ranks):
         made = self.comm.Create_group(self.comm.group.Incl(ranks)) if self.rank in ranks else None
         return Mpi(made, self.check) if made is not None else None
@@ -172,7 +204,7 @@ class _Waited:
             raise self._problem
 
 
-class Gloo:
+class Gloo(_Values):
     """A process group of torch.distributed with Gloo."""
 
     name, means, several = "gloo", False, False
@@ -292,18 +324,6 @@ class Gloo:
         view = self._raw(array)
         work = _Waited(self.td.irecv(view, self.ranks[peer], group=self.group))
         return self._finish([work], array, view)
-
-    def exchange(self, value, root=0):
-        """A small Python value of `root`, on every rank."""
-        held = [value]
-        self.td.broadcast_object_list(held, self.ranks[root], group=self.group)
-        return held[0]
-
-    def gather_values(self, value):
-        """Small Python values of all ranks, in order."""
-        out = [None] * self.size
-        self.td.all_gather_object(out, value, group=self.group)
-        return out
 
     def split(self, ranks):
         world = [self.ranks[r] for r in ranks]

@@ -41,7 +41,9 @@ class _Writer:
             or (isinstance(x, float) and math.isfinite(x))
         ):
             return repr(x)
-        if isinstance(x, (list, tuple)):
+        if isinstance(x, tuple):
+            return "(" + "".join(f"{self.text(y, form)}, " for y in x) + ")"
+        if isinstance(x, list):
             return "[" + ", ".join(self.text(y, form) for y in x) + "]"
         return self.bind("k", x)
 

@@ -15,6 +15,8 @@ def decompositions():
     rules.load()
     known = {*rules.FUSED, *rules.ARRAYS, *rules.VIEWS}
     table = {op: f for op, f in core_aten_decompositions().items() if str(op) not in known}
+    # torch's form of it draws other numbers than its kernel does.
+    table.pop(torch.ops.aten.bernoulli.default, None)
     table[torch.ops.aten.native_dropout.default] = _dropout
     table[torch.ops.aten._efficientzerotensor.default] = _zeros
     return {**_of_lists(), **table}
@@ -27,8 +29,17 @@ def _dropout(x, p, train):
     """
     if x.device.type == "cuda" or train is False or p == 0 or not x.dtype.is_floating_point:
         return NotImplemented
-    mask = torch.ops.aten.bernoulli.p(torch.empty_like(x, dtype=torch.bool), 1.0 - p)
+    mask = _drawn(torch.empty_like(x, dtype=torch.bool), 1.0 - p)
     return x * mask * (0.0 if p == 1 else 1.0 / (1.0 - p)), mask
+
+
+def _drawn(like, p):
+    """True with probability p, drawn in the order in which the elements of `like` lie in memory, as torch's kernels do."""
+    if like.is_contiguous():
+        return torch.ops.aten.bernoulli.p(like, p)
+    order = sorted(range(like.dim()), key=like.stride, reverse=True)
+    drawn = torch.ops.aten.bernoulli.p(like.permute(order), p)
+    return drawn.permute([order.index(axis) for axis in range(like.dim())])
 
 
 def _zeros(size, **options):

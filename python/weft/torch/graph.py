@@ -70,7 +70,9 @@ def map_values(structure, function):
     """The structure with function(value) in place of each Value."""
     if isinstance(structure, Value):
         return function(structure)
-    if isinstance(structure, (list, tuple)):
+    if isinstance(structure, tuple):  # torch's operators of functions tell tuples from lists
+        return tuple(map_values(s, function) for s in structure)
+    if isinstance(structure, list):
         return [map_values(s, function) for s in structure]
     if isinstance(structure, dict):
         return {k: map_values(s, function) for k, s in structure.items()}
@@ -99,6 +101,12 @@ def _check_in_order(node):
     if node.target is not ordered or not str(node.args[1]).startswith("aten._linalg_check_errors"):
         return None
     return node.args[1]
+
+
+def _empty(fake):
+    """A tensor without elements: nothing has to compute it."""
+    with _disable_current_modes():
+        return torch.empty_strided(tuple(fake.shape), fake.stride(), dtype=fake.dtype, device=fake.device)  # fmt: skip
 
 
 class _Lowering:
@@ -212,7 +220,10 @@ class _Lowering:
             if fake is not None and not isinstance(fake, torch.Tensor) and not size:
                 raise HandedBack(f"{op.name} gives a {type(fake).__name__}")
             # A number beside tensors (attention's sizes) follows from the sizes, which are known.
-            op.outputs.append(self.value(fake, op) if isinstance(fake, torch.Tensor) else None)
+            made = self.value(fake, op) if isinstance(fake, torch.Tensor) else None
+            if made is not None and not fake.numel():
+                made.constant = _empty(fake)
+            op.outputs.append(made)
             results[i] = fake if size else op.outputs[-1]
         self.env[node] = results if op.several else results[0]
         if self.fold(op):
@@ -240,7 +251,8 @@ class _Lowering:
     def drop_unused(self):
         kept, wanted = [], {v.id for v in self.graph.outputs if isinstance(v, Value)}
         for op in reversed(self.graph.ops):
-            if op.pure and not any(v is not None and v.id in wanted for v in op.outputs):
+            made = [v for v in op.outputs if v is not None and v.constant is None]
+            if op.pure and not any(v.id in wanted for v in made):
                 for v in op.inputs:
                     v.users.remove(op)
                 continue

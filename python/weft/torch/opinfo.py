@@ -170,21 +170,26 @@ def check(function, tensors, tally, options, name, run=without_gradients):
     tally.add(name, programs)
 
 
+def _widened(t):
+    """The tensor in float64 or complex128; integers as they are."""
+    return t.double() if t.is_floating_point() else t.to(torch.complex128) if t.is_complex() else t
+
+
 def is_closer(function, tensors, run, compiled, want):
     """Whether the compiled results are at least as near to those of float64 as eager's are, each by its largest error."""
-    wide = [t.double() if t.is_floating_point() else t for t in tensors]
+    wide = [_widened(t) for t in tensors]
     try:
         exact, got = run(function, wide), run(compiled, tensors)
         for parts in zip(exact, got, want, strict=True):
             for e, g, w in zip(*parts, strict=True):
                 if (
-                    not e.is_floating_point()
+                    not (e.is_floating_point() or e.is_complex())
                     or g.shape != e.shape
                     or g.dtype != w.dtype
                     or g.stride() != w.stride()
                 ):
                     return False
-                mine, theirs = (g.double() - e).abs().max(), (w.double() - e).abs().max()
+                mine, theirs = ((_widened(t) - e).abs().max() for t in (g, w))
                 if not mine <= theirs:
                     return False
     except Exception:  # the sample has no form in float64

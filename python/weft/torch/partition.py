@@ -33,7 +33,7 @@ class Unit:
         members = set(map(id, self.ops))
         for op in self.ops:
             for v in op.outputs:
-                if v is None:
+                if v is None or v.constant is not None:
                     continue
                 if v.id in kept or any(id(user) not in members for user in v.users):
                     self.outputs.append(v)

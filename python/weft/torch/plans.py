@@ -104,11 +104,7 @@ class Recipe:
             found = found if op.several else [found]
             for v, lazy in zip(op.outputs, found):
                 if v is None or lazy is None:
-                    if (
-                        v is not None
-                        and (v.users or v in self.outputs)
-                        and tuple(v.fake.shape) != (0,)
-                    ):
+                    if v is not None and v.constant is None and (v.users or v in self.outputs):
                         raise Unsupported(f"{op.name} does not give all of its results here")
                     continue
                 check(op, v, lazy.shape, lazy.dtype)
@@ -132,36 +128,8 @@ def check(op, value, shape, dtype):
 def array_function(op, outputs=None):
     """(rule, context) of an operator that runs alone."""
     own = COMPLEX.get(op.name) if op.complex else None
-    rule = _nothing if _is_nothing(op) else own or ARRAYS.get(op.name) or VIEWS[op.name]
+    rule = own or ARRAYS.get(op.name) or VIEWS[op.name]
     return rule, context(op, outputs)
-
-
-def _is_nothing(op):
-    """Are all results of an operator without elements, so that no rule has to know what it does with none?"""
-    made = [v for v in op.outputs if v is not None]
-    return bool(made and op.inputs) and op.name not in VIEWS and not any(v.fake.numel() for v in made)  # fmt: skip
-
-
-def _nothing(c, *args, **kwargs):
-    """Results without elements, where the first array is."""
-    found = []
-    map_arrays([args, kwargs], found.append)
-    made = [
-        None if t is None else weft.empty(s, dtype=t, device=found[0].device)
-        for s, t in zip(c.shapes, c.dtypes)
-    ]
-    return made if isinstance(c.values, list) else made[0]
-
-
-def map_arrays(structure, function):
-    """Calls function(array) for each array of nested arguments."""
-    if isinstance(structure, dict):
-        structure = structure.values()
-    elif hasattr(structure, "dtype"):
-        return function(structure)
-    if not isinstance(structure, (str, bytes)) and hasattr(structure, "__iter__"):
-        for s in structure:
-            map_arrays(s, function)
 
 
 def halves(unit, make):

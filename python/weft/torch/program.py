@@ -103,7 +103,25 @@ _DIRECT["aten.view_as_complex.default"] = _view_as_complex
 
 def torch_function(op):
     """What computes an operator on torch."""
-    return _DIRECT.get(op.name) or getattr(op.target, "_op", op.target)
+    function = _DIRECT.get(op.name) or getattr(op.target, "_op", op.target)
+    drawn = torch.Tag.nondeterministic_seeded in getattr(op.target, "tags", ())
+    return _as_laid_out(function, op) if drawn else function
+
+
+def _as_laid_out(function, op):
+    """Random numbers are drawn in the order of memory: the operator's tensors get the strides that torch's have."""
+    fakes = [(i, a.fake) for i, a in enumerate(op.args) if isinstance(a, Value)]
+    if not fakes:
+        return function
+
+    def run(*args, **kwargs):
+        args = list(args)
+        for i, fake in fakes:
+            if not same_layout(args[i], fake):
+                args[i] = fixed(args[i], fake)
+        return function(*args, **kwargs)
+
+    return run
 
 
 def torch_call(op, args, kwargs):
@@ -272,7 +290,7 @@ class Program:
             if not isinstance(v, Value) or not isinstance(t, torch.Tensor):
                 continue  # a token, which orders effects, is None in a call
             span, fake = _span(t), v.fake
-            wrong = not same_layout(t, fake)
+            wrong = v.constant is not None or not same_layout(t, fake)
             for other, theirs in taken:
                 shared = theirs is not None and _shares(fake, theirs)
                 wrong = wrong or (_overlap(span, other) and not shared)

@@ -28,14 +28,15 @@ std::int64_t span(const Window& w, std::size_t i) { return w.dilation[i] * (w.ke
 void check_options(std::string_view name, const Conv& conv) {
   for (std::size_t i = 0; i < 2; ++i) {
     if (conv.stride[i] < 1 || conv.dilation[i] < 1 || conv.padding[i] < 0 ||
-        conv.output_padding[i] < 0 || conv.output_padding[i] >= conv.stride[i] || conv.groups < 1) {
+        conv.output_padding[i] < 0 ||
+        conv.output_padding[i] >= std::max(conv.stride[i], conv.dilation[i]) || conv.groups < 1) {
       throw Error(ErrorKind::value, cat("array.", name, ".option"),
                   cat(name, " with stride ", text(conv.stride), ", padding ", text(conv.padding),
                       ", dilation ", text(conv.dilation), ", output_padding ",
                       text(conv.output_padding), ", groups ", conv.groups))
           .note(
               "rule: stride, dilation and groups at least 1, padding at least 0, output_padding "
-              "below the stride");
+              "below the stride or the dilation");
     }
   }
 }

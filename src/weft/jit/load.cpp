@@ -64,6 +64,8 @@ void* known_symbol(std::string_view name) {
   using D1 = double(double);
   using D2 = double(double, double);
   using D3 = double(double, double, double);
+  using FI = float(float, int);
+  using DI = double(double, int);
   static const Known known[] = {
       {"memcpy", reinterpret_cast<void*>(&::memcpy)},
       {"memmove", reinterpret_cast<void*>(&::memmove)},
@@ -104,6 +106,7 @@ void* known_symbol(std::string_view name) {
       WEFT_F(fmaf, F3),
       WEFT_F(fminf, F2),
       WEFT_F(fmaxf, F2),
+      WEFT_F(ldexpf, FI),  // LLVM makes it of exp2 of a whole number
       WEFT_F(exp, D1),
       WEFT_F(exp2, D1),
       WEFT_F(log, D1),
@@ -140,6 +143,7 @@ void* known_symbol(std::string_view name) {
       WEFT_F(fma, D3),
       WEFT_F(fmin, D2),
       WEFT_F(fmax, D2),
+      WEFT_F(ldexp, DI),
       {"__extendhfsf2", reinterpret_cast<void*>(&__extendhfsf2)},
       {"__truncsfhf2", reinterpret_cast<void*>(&__truncsfhf2)},
   };

@@ -102,23 +102,26 @@ class Call:
             for f in (fakes if op.several else [fakes])
         ]
         self.read = [i for i, v in enumerate(op.inputs) if v.constant is None]
+        # Results without elements need no rule.
+        self.outputs = [v for v in op.outputs if v is not None and v.fake.numel()]
         make = self._fused if op.name in rules.FUSED else self._array
         try:
-            make(op)
+            if self.outputs or op.outputs == [None]:
+                make(op)
+            else:
+                self.compute = lambda arrays: []
         except (Unsupported, weft.Error):
             raise
         except Exception as fault:  # a fault of ours is a reason, as in torch.compile's back end
             raise Unsupported(f"fault in a rule: {type(fault).__name__}: {fault}") from fault
 
     def _fused(self, op):
-        outputs = [v for v in op.outputs if v is not None]
         unit = Unit("fused", [op])
-        # Results that the rule does not give are left out where torch gives no memory for them either.
-        unit.connect({v.id for v in outputs})
+        unit.connect({v.id for v in self.outputs})
         recipe = Recipe(unit, weft.empty((1,), device=_names.device_at(self.index)))
         at = {v.id: i for i, v in enumerate(op.inputs)}
         order = [self.read.index(at[v.id]) for v in recipe.inputs]
-        self.recipe, self.outputs = recipe, outputs
+        self.recipe = recipe
         self.compute = lambda arrays: recipe.plan.run([arrays[i] for i in order])
 
     def _array(self, op):
@@ -129,7 +132,7 @@ class Call:
             for v in op.inputs
             if v.constant is not None
         }
-        self.outputs = [v for v in op.outputs if v is not None]
+        made = {v.id for v in self.outputs}
 
         def compute(arrays):
             of = dict(constants)
@@ -139,10 +142,8 @@ class Call:
                 found = rule(c, *args, **kwargs)
             results = []
             for v, x in zip(op.outputs, found if op.several else [found]):
-                if v is None:
+                if v is None or v.id not in made:
                     continue
-                if x is None and not v.fake.numel():
-                    x = weft.empty(tuple(v.fake.shape), dtype=DTYPES[v.fake.dtype], device=device)
                 if x is None:
                     raise Unsupported("weft does not compute one of its results")
                 check(op, v, x.shape, x.dtype)
@@ -159,8 +160,17 @@ class Call:
                 for v, x in zip(self.outputs, self.compute(arrays))
             ]
         )
-        found = [None if v is None else next(results) for v in self.op.outputs]
+        found = [
+            None if v is None else next(results) if v.fake.numel() else self._nothing(v)
+            for v in self.op.outputs
+        ]
         return tuple(found) if self.op.several else found[0]
+
+    def _nothing(self, v):
+        """A tensor without elements."""
+        device = _names.device_at(self.index)
+        x = weft.empty(tuple(v.fake.shape), dtype=DTYPES[v.fake.dtype], device=device)
+        return _memory.tensor_of(x, v.fake, self.index)
 
 
 def _shapes(op):

@@ -9,14 +9,10 @@ import weft
 
 from ... import _core
 from ...nn import resampling
+from ...nn.sampling import grid_sample
 from .common import HALVES, Unsupported, array, as_type, gradient
 
-_ZEROS, _BORDER = 0, 1
-
-
-def _place(x, n, align):
-    """Coordinates from -1 to 1 as positions along an axis of n elements."""
-    return (x + 1.0) * ((n - 1) / 2) if align else ((x + 1.0) * n - 1.0) * 0.5
+_MODES, _BORDERS = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
 
 
 def _array(x):
@@ -44,33 +40,23 @@ def _between_elements(read, line, column, h, w):
     )
 
 
-def _grid_sampler(x, grid, mode, border, align):
-    n, channels, h, w = x.shape
-    column, line = _place(grid[..., 0], w, align), _place(grid[..., 1], h, align)
-    if border == _BORDER:
-        column, line = weft.clip(column, 0.0, w - 1.0), weft.clip(line, 0.0, h - 1.0)
-    image = weft.arange(n, device=x.device).reshape((n, 1, 1))
-    read = lambda lines, columns: x.permute((0, 2, 3, 1))[image, lines, columns]  # noqa: E731
-    if mode == 1:
-        near = [weft.round(_array(v)) for v in (line, column)]
-        total = _read(read, *near, h, w, weft.ones_like(near[0]))
-    else:
-        total = _between_elements(read, line, column, h, w)
-    return total.permute((0, 3, 1, 2))
-
-
-def _refuse(c, x, mode, border):
+def _refuse(c, x):
     shapes = [s for s in c.shapes if s is not None]
-    if mode not in (0, 1) or border not in (_ZEROS, _BORDER) or not all(map(math.prod, shapes)) or not x.size:  # fmt: skip
-        raise Unsupported("samples by cubic curves, or reflected at the border")
+    if not all(map(math.prod, shapes)) or not x.size:
+        raise Unsupported("samples without elements")
     if str(x.dtype) in HALVES:
         raise Unsupported("samples of 16-bit floats")
 
 
-@array("grid_sampler_2d.default")
+def _sampler(mode, border, align):
+    """A function of tensors (images or volumes, places)."""
+    return lambda x, grid: grid_sample(x, grid, _MODES[mode], _BORDERS[border], align)
+
+
+@array("grid_sampler_2d.default", "grid_sampler_3d.default", "_grid_sampler_2d_cpu_fallback.default")  # fmt: skip
 def _sample(c, x, grid, mode, border, align):
-    _refuse(c, x, mode, border)
-    return _grid_sampler(x, grid, mode, border, align)
+    _refuse(c, x)
+    return _sampler(mode, border, align)(x, grid)
 
 
 def _gradients(c, g, function, arrays, wanted):
@@ -83,11 +69,14 @@ def _gradients(c, g, function, arrays, wanted):
     return [as_type(next(found).data, t) if need else None for need, t in zip(wanted, c.dtypes)]
 
 
-@array("grid_sampler_2d_backward.default")
+@array("grid_sampler_2d_backward.default", "grid_sampler_3d_backward.default")
 def _sample_backward(c, g, x, grid, mode, border, align, wanted):
-    _refuse(c, x, mode, border)
-    sample = lambda x, grid: _grid_sampler(x, grid, mode, border, align)  # noqa: E731
-    return _gradients(c, g, sample, (x, grid), wanted)
+    _refuse(c, x)
+    if _MODES[mode] != "nearest":
+        return _gradients(c, g, _sampler(mode, border, align), (x, grid), wanted)
+    # The nearest element does not move with the place.
+    (found,) = _gradients(c, g, lambda x: _sampler(mode, border, align)(x, grid), (x,), (True,))
+    return found if wanted[0] else None, weft.zeros_like(grid) if wanted[1] else None
 
 
 class _Deformable:

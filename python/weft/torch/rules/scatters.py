@@ -205,3 +205,18 @@ def _masked_scatter(c, x, mask, source):
     rank = _core._scan("sum", as_type(mask, "int64"), 0, "int64") - 1
     values = _core._take(source.reshape((-1,)), weft.maximum(rank, weft.zeros_like(rank)), 0)
     return weft.where(mask, values, x.broadcast_to(c.shape).reshape((-1,))).reshape(c.shape)
+
+
+@array("masked_scatter_backward.default")
+def _masked_scatter_backward(c, g, mask, sizes):
+    """The gradients under the mask, one behind the other, and zeros for the elements that were not read."""
+    n = math.prod(sizes)
+    if not g.size or not n:
+        raise Unsupported("an assignment without elements")
+    mask = as_type(mask, "bool").broadcast_to(g.shape).reshape((-1,))
+    rank = _core._scan("sum", as_type(mask, "int64"), 0, "int64") - 1
+    out = weft.zeros(
+        (n + 1,), dtype=c.dtype, device=g.device
+    )  # the last one takes what is not written
+    _core._scatter(out, [weft.where(mask, rank, n)], g.reshape((-1,)), False)
+    return out[:n].reshape(c.shape)

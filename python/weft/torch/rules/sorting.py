@@ -12,6 +12,9 @@ from .common import HALVES, Unsupported, array, as_type, numbers_too
 
 
 _MOST_ROWS = 4096  # that are searched one after another
+_SORTED_IN_ORDER = (
+    16  # elements of a row that torch's kernel sorts such that equal ones keep their order
+)
 
 
 def _axis(x, dim):
@@ -181,14 +184,13 @@ for _name in ("cummax", "cummin"):
     array(f"{_name}.default")(_running_extremum)
 
 
-@array("histc.default")
-def _histogram(c, x, bins=100, min=0, max=0):
-    if min == max or "float" not in c.dtype or not x.size:
-        raise Unsupported("limits that the data decides")
-    x = x.reshape((-1,))
-    place = as_type(weft.floor((x - min) * (bins / (max - min))), "int64")
-    inside = (x >= min) & (x <= max)
-    place = weft.clip(weft.where(inside, place, 0), 0, bins - 1)
-    out = weft.zeros((bins,), dtype=c.dtype, device=x.device)
-    _core._scatter(out, [place], as_type(inside, c.dtype), True)
-    return out
+@array("mode.default")
+@numbers_too
+def _mode(c, x, dim=-1, keepdim=False):
+    axis = _axis(x, dim)
+    if c.wanted != {0} and x.shape[axis] > _SORTED_IN_ORDER:
+        raise Unsupported("which of equal elements is found is torch's choice")
+    if "float" in c.dtypes[0] and bool(weft.any(x != x)):
+        raise Unsupported("NaN, which equals no element")
+    found, place = weft.mode(x, axis)
+    return found.reshape(c.shapes[0]), as_type(place, "int64").reshape(c.shapes[1])

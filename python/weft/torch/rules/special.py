@@ -112,3 +112,54 @@ def _polygamma(c, n, x):
     if not x.device.host_accessible:
         raise Unsupported("polygamma without float64")
     return as_type(special.polygamma(n, _wide(c, x)[0]), c.dtype)
+
+
+# ---- polynomials by their recurrences: (x, n) -> p(n), from p(0) = 1 and p(1)
+
+_MOST_TERMS = 512  # of a recurrence, each a pass over the values
+
+
+_POLYNOMIALS = dict(
+    chebyshev_polynomial_t=(lambda x: x, lambda x, k, p, q: 2.0 * x * q - p),
+    chebyshev_polynomial_u=(lambda x: 2.0 * x, lambda x, k, p, q: 2.0 * x * q - p),
+    chebyshev_polynomial_v=(lambda x: 2.0 * x - 1.0, lambda x, k, p, q: 2.0 * x * q - p),
+    chebyshev_polynomial_w=(lambda x: 2.0 * x + 1.0, lambda x, k, p, q: 2.0 * x * q - p),
+    hermite_polynomial_h=(lambda x: 2.0 * x, lambda x, k, p, q: 2.0 * x * q - 2.0 * k * p),
+    hermite_polynomial_he=(lambda x: x, lambda x, k, p, q: x * q - k * p),
+    laguerre_polynomial_l=(lambda x: 1.0 - x, lambda x, k, p, q: ((2.0 * k + 1.0 - x) * q - k * p) / (k + 1.0)),
+    legendre_polynomial_p=(lambda x: x, lambda x, k, p, q: ((2.0 * k + 1.0) * x * q - k * p) / (k + 1.0)),
+)  # fmt: skip
+
+
+def _polynomial(first, step, shifted=False):
+    def rule(c, x, n):
+        like = x if hasattr(x, "dtype") else n
+        if not like.device.host_accessible or not like.size:
+            raise Unsupported("degrees that the host would have to read, or no elements")
+        x, n = (
+            as_type(v, "float64")
+            if hasattr(v, "dtype")
+            else weft.asarray(float(v), dtype="float64")
+            for v in (x, n)
+        )
+        n = weft.trunc(n)
+        top = weft.max(n)
+        if not bool(top <= _MOST_TERMS):
+            raise Unsupported(f"polynomials of a degree above {_MOST_TERMS}")
+        x = 2.0 * x - 1.0 if shifted else x
+        p, q = weft.ones_like(x), first(x)
+        found = weft.where(n < 0, 0.0, weft.where(n == 0, p, q))
+        for k in range(1, int(top)):
+            p, q = q, step(x, float(k), p, q)
+            found = weft.where(n == k + 1, q, found)
+        return as_type(found.broadcast_to(c.shape), c.dtype)
+
+    return rule
+
+
+for _name, _parts in _POLYNOMIALS.items():
+    _rule = _polynomial(*_parts)
+    array(*(f"special_{_name}.{o}" for o in ("default", "x_scalar", "n_scalar")))(_rule)
+    if _name.startswith("chebyshev"):
+        _rule = _polynomial(*_parts, shifted=True)
+        array(*(f"special_shifted_{_name}.{o}" for o in ("default", "x_scalar", "n_scalar")))(_rule)
