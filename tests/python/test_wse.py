@@ -783,12 +783,9 @@ const main_id = @get_local_task_id(8);
 task main_task() void { %s }
 comptime { @bind_local_task(main_task, main_id); @activate(main_id); }
 """
+    halves = "var a = @zeros([40000]u16); var b = @zeros([40000]u16);"
     for code, text, program in [
-        (
-            "wse.csl.memory.copy",
-            "a copy of 80000 bytes exceeds",
-            "var a = @zeros([40000]u16); var b = @zeros([40000]u16);" + task % "a = b;",
-        ),
+        ("wse.csl.memory.copy", "a copy of 80000 bytes exceeds", halves + task % "a = b;"),
         (
             "wse.csl.call.instances",
             "more than 30,000 function instances",
