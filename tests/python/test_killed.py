@@ -241,10 +241,9 @@ def killed(process, delay):
 
 def partial(folder):
     """Names of files that are not yet what they shall be."""
-    found = [p for p in folder.rglob("*") if ".weft-" in p.name.removesuffix(".weft-mod")]
-    return found + [
-        p for p in (folder / "cache").glob("*") if not re.fullmatch("[0-9a-f]{32}", p.name)
-    ]
+    found = {p for p in folder.rglob("*") if ".weft-" in p.name.removesuffix(".weft-mod")}
+    cache = (folder / "cache").glob("*")
+    return sorted(found | {p for p in cache if not re.fullmatch("[0-9a-f]{32}", p.name)})
 
 
 @pytest.mark.parametrize("work", WORK)

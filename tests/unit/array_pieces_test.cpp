@@ -85,6 +85,7 @@ TEST(ArrayPieces, repeated_batches_are_one) {
   const device::TileOperand got = device::pieces_of(x.broadcast_to(Dims{5, 8, 24}));
   EXPECT_EQ(got.x.strides()[0], 0);
   EXPECT_EQ(got.plane, 8 * 32);
+  device->synchronize();  // a process that ends does not wait for its kernels
 }
 
 }  // namespace

@@ -146,7 +146,7 @@ TEST(Products, what_has_no_form_is_refused) {
   has(said(tiled(f, false)), "loop", "neither parallel nor bound to blockIdx");
   has(said(tiled(f, true, 32)), "tile", "adds up 32 terms");
   has(said(tiled(f, true, 64, "[0, 1, 2]")), "pipeline", "has stages [0,1,2]");
-  has(said(tiled({128, 64, 128, "NN", 32, 64, 2, 1, 1, 1, true})), "tile", "has 32 rows");
+  has(said(tiled({128, 96, 128, "NN", 32, 96, 2, 1, 1, 1, true})), "tile", "has 32 rows");
   has(said(tiled({128, 64, 128, "NN", 64, 24, 2, 1, 1, 1, true})), "tile", "has 24 columns");
   has(said(tiled({128, 100, 128, "NN", 64, 64, 2, 1, 1, 1, true})), "operand",
       "the stride 100 of axis 0");
