@@ -30,6 +30,10 @@ layout {{
 }}"""
 
 
+def _how(data_type):
+    return dict(streaming=False, order=ROW, data_type=data_type, nonblock=False)
+
+
 class Machine:
     """A program that was compiled and loaded on W x H PEs; copies by names of exported pointers."""
 
@@ -82,10 +86,7 @@ class Machine:
             self.w,
             self.h,
             n,
-            streaming=False,
-            order=ROW,
-            data_type=wse.MemcpyDataType.MEMCPY_32BIT,
-            nonblock=False,
+            **_how(wse.MemcpyDataType.MEMCPY_32BIT),
         )
         return out.reshape(self.h, self.w, n)
 
@@ -101,10 +102,7 @@ class Machine:
             self.w,
             self.h,
             data.size // (self.w * self.h),
-            streaming=False,
-            order=ROW,
-            data_type=wse.MemcpyDataType.MEMCPY_16BIT,
-            nonblock=False,
+            **_how(wse.MemcpyDataType.MEMCPY_16BIT),
         )
 
     def get16(self, name, n, dtype):
@@ -117,10 +115,7 @@ class Machine:
             self.w,
             self.h,
             n,
-            streaming=False,
-            order=ROW,
-            data_type=wse.MemcpyDataType.MEMCPY_16BIT,
-            nonblock=False,
+            **_how(wse.MemcpyDataType.MEMCPY_16BIT),
         )
         return out.astype(np.uint16).view(dtype).reshape(self.h, self.w, n)
 

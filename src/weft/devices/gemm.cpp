@@ -319,7 +319,7 @@ bool multiply_pieces(const NDArray& out, const NDArray& a, const NDArray& b,
   if (2 * of_b <= most) {
     const std::int64_t rows =
         in_turn(m, most - of_b, kBytes * k, kRows, kRows * rounds(ceil_div(n, kColumns)));
-    const TileOperand whole = pieces_of(b);
+    const TileOperand whole = rows ? pieces_of(b) : TileOperand();
     for (std::int64_t i = 0; rows && done && i < m; i += rows) {
       const std::int64_t count = std::min(rows, m - i);
       done = multiply(out.slice(0, i, count, 1), pieces_of(a.slice(0, i, count, 1)), whole,
@@ -330,7 +330,7 @@ bool multiply_pieces(const NDArray& out, const NDArray& a, const NDArray& b,
   if (2 * of_a <= most) {
     const std::int64_t columns =
         in_turn(n, most - of_a, kBytes * k, kColumns, kColumns * rounds(ceil_div(m, kRows)));
-    const TileOperand whole = pieces_of(a);
+    const TileOperand whole = columns ? pieces_of(a) : TileOperand();
     for (std::int64_t i = 0; columns && done && i < n; i += columns) {
       const std::int64_t count = std::min(columns, n - i);
       ProductScales part;

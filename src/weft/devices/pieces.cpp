@@ -103,7 +103,8 @@ bool is_known_worth(const Grid& grid, const rules::GemmShape& s, double copied) 
 }  // namespace
 
 bool prefers_pieces(const NDArray& out, const NDArray& a, const NDArray& b) {
-  if (a.elem() != Elem::float32 || b.elem() != Elem::float32 || out.elem() != Elem::float32)
+  if (a.elem() != Elem::float32 || b.elem() != Elem::float32 || out.elem() != Elem::float32 ||
+      out.size() == 0)
     return false;
   const int r = out.ndim();
   rules::GemmShape s;

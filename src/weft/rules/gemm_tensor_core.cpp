@@ -5,6 +5,7 @@
 
 #include "weft/base/integers.h"
 #include "weft/ir/visit.h"
+#include "weft/schedule/primitives/specialize_warps.h"
 #include "weft/schedule/tree.h"
 
 namespace weft::rules {
@@ -91,7 +92,7 @@ void open_gemm_tensor_core(GemmMatch& match, const Facts& facts, const Questions
   GemmDecisions& d = match.decisions;
   questions.ask("rows", d.rows, {64, 128, kMostGemmRows});
   std::vector<std::int64_t> columns;
-  for (std::int64_t n = 64; n <= most_gemm_columns(d.rows); n += kGemmColumnUnit)
+  for (std::int64_t n = 64; n <= schedule::most_warp_columns(d.rows, false); n += kGemmColumnUnit)
     columns.push_back(n);
   d.columns = std::min(d.columns, columns.back());
   questions.ask("columns", d.columns, columns);

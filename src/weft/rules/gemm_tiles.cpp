@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "weft/base/integers.h"
+#include "weft/schedule/primitives/specialize_warps.h"
 
 namespace weft::rules {
 
@@ -134,7 +135,7 @@ void consider_tiles(const GemmMachine& machine, const GemmShape& given, bool tur
   const std::int64_t least_steps = shape.pieces ? 1 : 4;  // of a part
   for (std::int64_t rows = shape.most_rows; rows >= 64; rows -= 64) {
     const std::int64_t high = ceil_div(shape.m, rows);
-    for (std::int64_t columns = most_gemm_columns(rows, shape.pieces); columns >= 64;
+    for (std::int64_t columns = schedule::most_warp_columns(rows, shape.pieces); columns >= 64;
          columns -= shape.column_unit) {
       const std::int64_t wide = ceil_div(shape.n, columns) * shape.batches;
       for (std::int64_t cluster = 1; cluster <= std::min(kMostClusters, high); cluster *= 2) {

@@ -10,11 +10,6 @@
 namespace weft::rules {
 
 inline constexpr std::int64_t kGemmColumnUnit = 16, kMostGemmRows = 192;
-/// The sums of more do not fit a thread's registers, of which `promoted` ones take two sets.
-constexpr std::int64_t most_gemm_columns(std::int64_t rows, bool promoted = false) {
-  if (promoted) return rows > 128 ? 112 : 192;
-  return rows > 128 ? 192 : 256;
-}
 /// A float32 is the sum of three bfloat16 pieces, and a product of two, to the precision of
 /// float32, of six products of pieces (docs/design/roles.md).
 inline constexpr int kPieces = 3, kPieceProducts = 6;

@@ -6,6 +6,13 @@
 
 namespace weft::schedule {
 
+/// Columns of a tile of so many rows that leave registers for the sums of a thread; promoted sums
+/// take two sets.
+constexpr std::int64_t most_warp_columns(std::int64_t rows, bool promoted) {
+  if (promoted) return rows > 128 ? 112 : 192;
+  return rows > 128 ? 192 : 256;
+}
+
 struct SpecializeWarps {
   static constexpr std::string_view kName = "specialize_warps";
   static constexpr std::string_view kDoc =

@@ -8,6 +8,7 @@
 #include "weft/ir/text.h"
 #include "weft/schedule/analysis.h"
 #include "weft/schedule/primitives/loop_checks.h"
+#include "weft/schedule/primitives/specialize_warps.h"
 #include "weft/schedule/rebind.h"
 
 namespace weft::schedule {
@@ -459,7 +460,7 @@ class Finder {
       const std::int64_t rows = result_[tile_axes_[1 - c]].extent,
                          columns = result_[tile_axes_[c]].extent;
       return rows % 64 == 0 && rows <= 192 && columns % 16 == 0 &&
-             columns <= out_.most_columns(rows);
+             columns <= most_warp_columns(rows, out_.promote > 0);
     };
     if (!is_tile(column) && is_tile(1 - column)) column = 1 - column;
     out_.column = tile_axes_[column], out_.row = tile_axes_[1 - column];
@@ -473,7 +474,7 @@ class Finder {
     if (out_.rows % 64 || out_.rows > 192)
       return no("schedule.specialize_warps.tile",
                 cat("the tile has ", out_.rows, " rows; legal: 64, 128 and 192"));
-    const std::int64_t most = out_.most_columns(out_.rows);
+    const std::int64_t most = most_warp_columns(out_.rows, out_.promote > 0);
     if (out_.columns % 16 || out_.columns > most)
       return no("schedule.specialize_warps.tile",
                 cat("the tile has ", out_.columns, " columns; legal: multiples of 16 up to ", most,

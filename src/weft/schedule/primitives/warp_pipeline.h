@@ -35,11 +35,6 @@ struct WarpPipeline {
   std::vector<std::size_t> store_axes;   // of each iterator of `store`: the axis of `sums`, or npos
   std::size_t top = 0;                   // of the path: the outermost loop of the grid
   std::int64_t groups() const { return rows / 64; }
-  /// That leave registers for the sums of a thread.
-  std::int64_t most_columns(std::int64_t beside) const {
-    if (promote) return beside > 128 ? 112 : 192;
-    return beside > 128 ? 192 : 256;
-  }
   /// The only loop of the grid that the tile's place along an axis depends on; null where there are
   /// none or several.
   const ir::ForNode* loop_of(std::size_t axis) const;
