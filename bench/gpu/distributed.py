@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collectives and parallel training on the cards of one host beside torch.distributed in the same processes.
 
-    PYTHONPATH=python torchrun --nproc-per-node 2 bench/gpu/distributed.py [collectives|gpt|resnet50]... [--quick]
+    PYTHONPATH=python torchrun --nproc-per-node 2 bench/gpu/distributed.py [collectives|gpt|resnet50]... [--quick] [--buckets=25,100]
     PYTHONPATH=python torchrun --nproc-per-node 2 bench/gpu/distributed.py memory-whole|memory-1|memory-2|memory-3|memory-equal
 
 Both sides use NCCL, each its own communicator; samples are taken in turns, each of many calls and one synchronisation. Weak scaling: the time of a step on
-one card (the other idle) over the time on all, with the same batch on each card; the rival is DistributedDataParallel.
+one card (the other idle) over the time on all, with the same batch on each card; the rival is DistributedDataParallel. --buckets: data parallel
+training with buckets of so many MiB, one after another, beside the default.
 """
 
 import os
@@ -22,6 +23,7 @@ from weft import distributed as dist
 from weft import nn, optim
 
 QUICK = "--quick" in sys.argv
+BUCKETS = [int(m) << 20 for a in sys.argv if a.startswith("--buckets=") for m in a[10:].split(",")]
 
 
 def timed(f, sync, number):
@@ -162,21 +164,23 @@ def scaling(name, group, sync, make, rival, array):
     single = make().to(device)
     one = alone(stepper(single, optim.SGD(single.parameters(), lr=1e-4), x), sync, number)
     first = time.perf_counter() - begun
-    shared = dist.DataParallel(make().to(device))
-    ours = stepper(shared, optim.SGD(shared.parameters(), lr=1e-4), x)
+    ours = []
+    for size in (None, *BUCKETS):
+        shared = dist.DataParallel(make().to(device), bucket_bytes=size)
+        ours.append(stepper(shared, optim.SGD(shared.parameters(), lr=1e-4), x))
     t = torch.from_numpy(array).cuda()
     torch.manual_seed(0)
     model = rival().cuda()
     torch_one = alone(stepper(model, torch.optim.SGD(model.parameters(), lr=1e-4), t), sync, number)
     ddp = torch.nn.parallel.DistributedDataParallel(model, process_group=group)
     theirs = stepper(ddp, torch.optim.SGD(ddp.parameters(), lr=1e-4), t)
-    times = {ours: [], theirs: []}
+    times = {f: [] for f in (*ours, theirs)}
     for f in times:
         timed(f, sync, 3)
     for _ in range(5):
         for f in times:
             times[f].append(timed(f, sync, number))
-    many, torch_many = (statistics.median(t) for t in times.values())
+    many, *sized, torch_many = (statistics.median(t) for t in times.values())
     # Both alone times once more: clocks move while the others run.
     one = min(one, alone(stepper(single, optim.SGD(single.parameters(), lr=1e-4), x), sync, number))
     torch_one = min(
@@ -187,6 +191,8 @@ def scaling(name, group, sync, make, rival, array):
         n = dist.size()
         print(f"{name}: one card {one * 1e3:.2f} ms, {n} cards {many * 1e3:.2f} ms, factor {n * one / many:.3f}; DDP {torch_one * 1e3:.2f}, "
               f"{torch_many * 1e3:.2f}, factor {n * torch_one / torch_many:.3f}  (first steps {first:.0f} s)", flush=True)  # fmt: skip
+        for size, took in zip(BUCKETS, sized):
+            print(f"    buckets of {size >> 20} MiB: {took * 1e3:.2f} ms, factor {n * one / took:.3f}", flush=True)  # fmt: skip
 
 
 def gpt(group, sync):

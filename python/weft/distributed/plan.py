@@ -25,8 +25,8 @@ class Machine:
     """Rates in bytes a second and latencies in seconds; `cards` in one host.
 
     The defaults: 294e9 is all_reduce of 256 MiB on two H200s (bench/gpu/distributed.py: bytes over time, of which a card sends as many);
-    21e-6 is its latency at 4 KiB there. `slowdown` is fitted to the step of 12 transformer blocks on those two (72.1 ms alone, 75.8 ms together); with it
-    4 blocks are predicted at 25.3 ms, and 24.6 ms were measured. 50e9 is one 400 Gb/s port for each card, as in NVIDIA's DGX H200 (its data sheet: eight ConnectX-7 ports), of
+    21e-6 is its latency at 4 KiB there. `slowdown` is fitted to the step of 12 transformer blocks on those two (37.19 ms alone, 38.58 ms together); with it
+    ResNet-50's is predicted at 27.74 ms, and 27.95 ms were measured. 50e9 is one 400 Gb/s port for each card, as in NVIDIA's DGX H200 (its data sheet: eight ConnectX-7 ports), of
     which 0.9 is assumed to be reached; 10e-6 a hop is an assumption.
     """
 
@@ -35,7 +35,7 @@ class Machine:
     latency: float = 21e-6
     network: float = 0.9 * 50e9
     network_latency: float = 10e-6
-    slowdown: float = 2.5
+    slowdown: float = 0.88
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,11 +131,11 @@ def _picture(jobs, machine):
     return "\n".join([*out, "</svg>", ""])
 
 
-# Steps measured on one H200 by bench/gpu/distributed.py: 12 and 4 blocks of 768 channels, 8 x 512 tokens, float32.
+# Steps measured on one H200 by bench/gpu/distributed.py: 12 blocks of 768 channels, 8 x 512 tokens; ResNet-50, 32 x 224 x 224; float32.
 EXAMPLES = {
-    "12 blocks": Job(85_054_464, 72.1e-3),
-    "4 blocks": Job(28_351_488, 24.0e-3),
-    "12, sharded": Job(85_054_464, 72.1e-3, stage=3),
+    "12 blocks": Job(85_054_464, 37.19e-3),
+    "ResNet-50": Job(25_557_032, 27.25e-3),
+    "12, sharded": Job(85_054_464, 37.19e-3, stage=3),
 }
 
 

@@ -61,7 +61,8 @@ class CudaBackend final : public TextBackend {
     binary.metadata["arch"] = arch;
     Json early = Json::array();
     for (const runtime::KernelSignature& k : binary.kernels)
-      if (waits_for_earlier(binary.source, k.name)) early.push_back(k.name);
+      if (capability(arch) >= 90 && waits_for_earlier(binary.source, k.name))
+        early.push_back(k.name);
     binary.metadata["waits_for_earlier"] = std::move(early);
     const std::string code = target.option("code", "cubin");
     if (code == "text") {

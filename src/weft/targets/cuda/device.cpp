@@ -80,6 +80,7 @@ struct Driver {
   int (*launch)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                 Handle, void**, void**) = nullptr;
   int (*launch_early)(const LaunchConfig*, Handle, void**, void**) = nullptr;
+  bool records_early = false;  // launches that may begin early, in graphs
   int (*event_create)(Handle*, unsigned) = nullptr;
   int (*event_destroy)(Handle) = nullptr;
   int (*event_record)(Handle, Handle) = nullptr;
@@ -132,6 +133,10 @@ struct Driver {
     }
     find("cuTensorMapEncodeTiled", encode);  // drivers from 12.0 on
     find("cuLaunchKernelEx", launch_early);
+    int (*get_version)(int*) = nullptr;
+    int version = 0;
+    records_early = find("cuDriverGetVersion", get_version) && get_version(&version) == 0 &&
+                    version >= 12030;  // graphs have such edges from 12.3 on
     if (int code = init(0); code != 0) {
       reason = cat("libcuda.so.1 is present but cuInit says ", text(code));
       library = nullptr;
@@ -661,7 +666,7 @@ struct Packed {
     }
     // CU_LAUNCH_PARAM_BUFFER_POINTER 1, CU_LAUNCH_PARAM_BUFFER_SIZE 2, CU_LAUNCH_PARAM_END 0.
     void* extra[] = {reinterpret_cast<void*>(1), bytes, reinterpret_cast<void*>(2), &used, nullptr};
-    if (!recorded && cuda.early[kernel] && driver().launch_early) {
+    if (cuda.early[kernel] && driver().launch_early && (!recorded || driver().records_early)) {
       LaunchAttribute attribute;
       LaunchConfig config{};
       for (int i = 0; i < 3; ++i) config.grid[i] = shape[i], config.block[i] = shape[i + 3];

@@ -49,6 +49,14 @@ class Spell final : public Rewriter {
   }
   BufferMap aligned;
 
+  /// The kernel's body, which waits before its first access to memory.
+  Stmt whole(const Stmt& body) {
+    const Stmt spelled = rewrite(body);
+    const auto* launch = as<LaunchNode>(spelled);
+    if (waits_ || !launch) return spelled;
+    return Stmt(make_ref<LaunchNode>(launch->name, launch->axes, seq({wait(), launch->body})));
+  }
+
  protected:
   Stmt rewrite_default(const Stmt& s) override {
     const auto* e = as<EvaluateNode>(s);
@@ -138,9 +146,14 @@ class Spell final : public Rewriter {
     std::vector<Stmt> all;
     for (const Expr& map : std::exchange(maps_, {})) all.push_back(instruction(kPrefetch, {map}));
     all.push_back(std::move(s));
-    if (!touched_) all.push_back(instruction(kWait, {}));
+    if (!touched_) all.push_back(wait());
     touched_ = true;
     return seq(std::move(all));
+  }
+
+  Stmt wait() {
+    waits_ = true;
+    return instruction(kWait, {});
   }
 
   static Stmt instruction(const std::string& name, const Exprs& args) {
@@ -200,6 +213,7 @@ class Spell final : public Rewriter {
 
   std::int64_t threads_;
   bool tokens_;
+  bool waits_ = false;
   bool touched_ = false;    // arrays in memory, or the wait has been written
   std::vector<Expr> maps_;  // that have not been asked for
   std::int64_t cluster_;
@@ -348,8 +362,7 @@ PrimFunc spell_roles(const PrimFunc& kernel) {
   }
   const std::int64_t cluster = cluster_blocks(kernel->body);
   Spell spell(threads, kernel);
-  Stmt body = spell.rewrite(kernel->body);
-  if (body == kernel->body) return kernel;
+  Stmt body = spell.whole(kernel->body);
   auto out = edit(kernel);
   if (cluster > 1) out->attrs = with_annotation(out->attrs, kClusterBlocks, cluster);
   out->body = replace_buffers(body, spell.aligned);
@@ -371,8 +384,10 @@ std::string role_definition(std::string_view name) {
                     "\"l\"(map) : \"memory\");\n");
   if (name == kWait)
     return function(name, "",
+                    "#if __CUDA_ARCH__ >= 900\n"
                     "  asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n"
-                    "  asm volatile(\"griddepcontrol.launch_dependents;\" ::: \"memory\");\n");
+                    "  asm volatile(\"griddepcontrol.launch_dependents;\" ::: \"memory\");\n"
+                    "#endif\n");
   if (name == "weft_bulk_fence")
     return function(name, "",
                     "  asm volatile(\"fence.proxy.async.shared::cta;\" ::: \"memory\");\n");
