@@ -26,7 +26,7 @@ TEST(Cuda, compiles_every_tour_program_to_a_cubin_without_a_card) {
 TEST(Cuda, window_sum_caches_exactly_130_floats) {
   for (int cache : {1, 2}) {
     std::string text = source(window_sum_program(1024, 128, cache));
-    EXPECT_NE(text.find("__shared__ float A_shared[130];"), std::string::npos) << text;
+    EXPECT_NE(text.find("float A_shared[130];"), std::string::npos) << text;
     EXPECT_NE(text.find("__launch_bounds__(128)"), std::string::npos) << text;
     EXPECT_NE(text.find("__syncthreads()"), std::string::npos) << text;
   }
