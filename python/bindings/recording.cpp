@@ -10,12 +10,13 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-
+#include <exception>
 #include <optional>
 
 #include "array_type.h"
 #include "recording_bridge.h"
 #include "weft/autograd/plane_norm.h"
+#include "weft/runtime/backlog.h"
 
 namespace weft::py {
 
@@ -92,6 +93,25 @@ void bind_recording(nb::module_& m) {
       },
       nb::arg("pool"), nb::arg("work"),
       "(Recording, the function's result); the function runs once and starts nothing.");
+  m.def(
+      "_build_together",
+      [](const NDArray& like, nb::callable work) {
+        runtime::OwnBacklog own(like.device().get());
+        std::exception_ptr refusal;
+        try {
+          work();
+        } catch (...) {
+          refusal = std::current_exception();
+        }
+        {
+          nb::gil_scoped_release nogil;
+          own.settle();
+        }
+        if (refusal) std::rethrow_exception(refusal);
+      },
+      nb::arg("like"), nb::arg("work"),
+      "Runs the function; its kernels for the array's device are compiled beside each other and "
+      "start when all of them are ready. For results that nobody reads.");
   m.def(
       "_plane_norm",
       [](const Tensor& x, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,

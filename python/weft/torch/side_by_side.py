@@ -2,7 +2,8 @@
 """Kernels of a graph's steps built side by side, before the first call runs the steps one after another.
 
 Building a kernel takes longer than running it, needs no result of another step, and keeps one core busy. So each kind of
-step runs once on zeros, in as many threads as the process has cores; what was built is found by the first call.
+step runs once on zeros, beside others; what was built is found by the first call. A step's own kernels are compiled beside
+each other too, by threads of the library. While they are, its thread waits, so there are twice as many threads as cores.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def _suits(step):
 def _build(program, step):
     try:
         arrays = {v.id: program.bridge.to_weft(_zeros(v)) for v in step.unit.inputs}
-        step.on_weft(lambda v: arrays[v.id])
+        _core._build_together(program.like_array(), lambda: step.on_weft(lambda v: arrays[v.id]))
     except Exception:  # noqa: S110 - the first call meets the same refusal, and reports it
         pass
 
@@ -59,7 +60,7 @@ def build_kernels(program):
         new = [step for kind, step in kinds.items() if kind not in _built]
         _built.update(kinds)
     if len(new) > 1:
-        workers = min(len(new), len(os.sched_getaffinity(0)), 32)
+        workers = min(len(new), 2 * len(os.sched_getaffinity(0)), 48)
         with concurrent.futures.ThreadPoolExecutor(workers) as pool:
             list(pool.map(lambda step: _build(program, step), new))
     return len(new)

@@ -11,7 +11,7 @@ std::atomic<void (*)(const std::function<void()>&)> patience{nullptr};
 
 void set_patience(void (*around)(const std::function<void()>& wait)) { patience = around; }
 
-void detail::wait_patiently(const std::function<void()>& wait) {
+void wait_patiently(const std::function<void()>& wait) {
   if (auto* around = patience.load()) around(wait);
   else wait();
 }

@@ -13,14 +13,13 @@ namespace weft {
 /// it is. Each copy of the library is told; to be called before other threads wait.
 void set_patience(void (*around)(const std::function<void()>& wait));
 
-namespace detail {
+/// Calls wait() once as set_patience() says; what it throws passes.
 void wait_patiently(const std::function<void()>& wait);
-}  // namespace detail
 
 template <typename Mutex>
 std::unique_lock<Mutex> patient_lock(Mutex& mutex) {
   std::unique_lock lock(mutex, std::try_to_lock);
-  if (!lock) detail::wait_patiently([&] { lock.lock(); });
+  if (!lock) wait_patiently([&] { lock.lock(); });
   return lock;
 }
 

@@ -2,12 +2,17 @@
 #include "weft/devices/program_cache.h"
 
 #include <cctype>
+#include <future>
 #include <limits>
+#include <list>
 #include <mutex>
 #include <string>
 #include <unordered_map>
 
+#include <unistd.h>
+
 #include "weft/base/fork_safe_mutex.h"
+#include "weft/base/patient_lock.h"
 #include "weft/base/text.h"
 #include "weft/devices/tuned_programs.h"
 #include "weft/ir/build.h"
@@ -57,10 +62,19 @@ struct Entry {
   Ref<runtime::Module> module;
 };
 
+/// A program that a thread builds now. The future gets null where the build failed.
+struct Building {
+  const Device* device;
+  ir::PrimFunc program;
+  pid_t process;  // a forked child has the entry but not the thread
+  std::shared_future<FunctionRef> function;
+};
+
 struct Cache {
   ForkSafeMutex mutex;
   std::unordered_map<FrontKey, FunctionRef, FrontHash> front;
   std::unordered_multimap<std::uint64_t, Entry> programs;  // by structural hash
+  std::list<Building> building;
 
   FunctionRef find(const Device* device, std::uint64_t hash, const ir::PrimFunc& program) {
     auto [at, end] = programs.equal_range(hash);
@@ -68,6 +82,12 @@ struct Cache {
       const Entry& e = at->second;
       if (e.device == device && ir::structural_equal(e.program, program)) return e.function;
     }
+    return nullptr;
+  }
+  const Building* find_building(const Device* device, const ir::PrimFunc& program) const {
+    for (const Building& b : building)
+      if (b.device == device && b.process == getpid() && ir::structural_equal(b.program, program))
+        return &b;
     return nullptr;
   }
   /// Null where it is none of these.
@@ -98,11 +118,11 @@ ir::IRModule module_of(const ir::PrimFunc& program, std::string_view operation) 
 }
 
 /// With the schedule that a tuner found, else with the rules'.
-Ref<runtime::Module> built(const ProgramRequest& request) {
+Ref<runtime::Module> built(const ProgramRequest& request,
+                           const std::shared_ptr<TunedPrograms>& tuned) {
   const std::string& device = request.device->info().name;
   BuildOptions options;
   options.keep = true;
-  const auto tuned = tuned_programs();
   if (tuned && rules::is_unscheduled(request.program)) {
     if (const ir::PrimFunc scheduled = tuned->find(request)) {
       try {
@@ -114,6 +134,60 @@ Ref<runtime::Module> built(const ProgramRequest& request) {
     }
   }
   return build(module_of(request.program, request.operation), device, options);
+}
+
+FunctionRef build_alone(const ProgramRequest& request, std::uint64_t hash,
+                        const std::shared_ptr<TunedPrograms>& tuned) {
+  const Device* device = request.device.get();
+  const Ref<runtime::Module> module = built(request, tuned);
+  auto function =
+      make_ref<runtime::Function>(module, function_name(request.operation), request.device);
+  Cache& all = cache();
+  std::lock_guard lock(all.mutex);
+  if (FunctionRef first = all.find(device, hash, request.program)) return first;
+  all.programs.emplace(hash, Entry{device, request.program, function, module});
+  return function;
+}
+
+/// Threads that ask for a program which one of them builds wait for that one. Not where a tuner is
+/// asked: it may be the caller's code, and need a lock that a waiting thread holds.
+FunctionRef build_once(const ProgramRequest& request) {
+  Cache& all = cache();
+  const auto tuned = tuned_programs();
+  const std::uint64_t hash = ir::structural_hash(request.program);
+  std::promise<FunctionRef> promise;
+  std::list<Building> own;
+  own.push_back({request.device.get(), request.program, getpid(), promise.get_future().share()});
+  const auto at = own.begin();
+  std::shared_future<FunctionRef> other;
+  {
+    std::lock_guard lock(all.mutex);
+    if (FunctionRef known = all.find(at->device, hash, request.program)) return known;
+    if (!tuned) {
+      if (const Building* b = all.find_building(at->device, request.program)) other = b->function;
+      else all.building.splice(all.building.begin(), own);
+    }
+  }
+  if (tuned) return build_alone(request, hash, tuned);
+  if (other.valid()) {
+    const FunctionRef function = other.get();
+    return function ? function : build_alone(request, hash, tuned);  // which says why it failed
+  }
+  struct End {
+    Cache& all;
+    std::list<Building>::iterator at;
+    std::promise<FunctionRef>& promise;
+    FunctionRef function;
+    ~End() {
+      {
+        std::lock_guard lock(all.mutex);
+        all.building.erase(at);
+      }
+      promise.set_value(function);
+    }
+  } end{all, at, promise, nullptr};
+  end.function = build_alone(request, hash, tuned);
+  return end.function;
 }
 
 }  // namespace
@@ -144,21 +218,11 @@ Ref<runtime::Function> built_program(const Ref<Device>& device, const ProgramKey
     if (auto it = all.front.find(front); it != all.front.end()) return it->second;
   }
   try {
-    const ir::PrimFunc program = make();
-    const std::uint64_t hash = ir::structural_hash(program);
+    // Long: an embedder's other threads go on meanwhile.
+    const ProgramRequest request{key.operation, make(), device};
     FunctionRef function;
-    Ref<runtime::Module> module;
-    {
-      std::lock_guard lock(all.mutex);
-      function = all.find(device.get(), hash, program);
-    }
-    if (!function) {
-      module = built({key.operation, program, device});
-      function = make_ref<runtime::Function>(module, function_name(key.operation), device);
-    }
+    wait_patiently([&] { function = build_once(request); });
     std::lock_guard lock(all.mutex);
-    if (FunctionRef first = all.find(device.get(), hash, program)) function = first;
-    else all.programs.emplace(hash, Entry{device.get(), program, function, module});
     return all.front.emplace(front, function).first->second;
   } catch (Error& error) {
     throw error.context(cat("building ", key.operation, " for arrays on ", device->info().name));

@@ -37,4 +37,24 @@ void Backlog::settle() {
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
+namespace {
+thread_local OwnBacklog* own_backlog = nullptr;
+}  // namespace
+
+OwnBacklog::OwnBacklog(const Device* device)
+    : device_(device), before_(std::exchange(own_backlog, this)) {}
+
+OwnBacklog::~OwnBacklog() {
+  own_backlog = before_;
+  try {
+    backlog_.settle();
+  } catch (...) {  // whoever wants it calls settle()
+    return;
+  }
+}
+
+Backlog* OwnBacklog::of(const Device* device) {
+  return own_backlog && own_backlog->device_ == device ? &own_backlog->backlog_ : nullptr;
+}
+
 }  // namespace weft::runtime

@@ -38,6 +38,27 @@ class Backlog {
   std::exception_ptr error_;
 };
 
+/// While it lives, what this thread launches on a device with a backlog waits in a list of its own,
+/// also where others know the device's memory, and keeps its arrays until then: kernels of one call
+/// are compiled beside each other. Such work is ordered with nobody else's, so it is for calls whose
+/// results nobody reads.
+class OwnBacklog {
+ public:
+  explicit OwnBacklog(const Device* device);
+  ~OwnBacklog();
+  OwnBacklog(const OwnBacklog&) = delete;
+  OwnBacklog& operator=(const OwnBacklog&) = delete;
+  /// Runs everything. Throws the first error after the rest has run.
+  void settle() { backlog_.settle(); }
+  /// This thread's for the device, or null.
+  static Backlog* of(const Device* device);
+
+ private:
+  const Device* device_;
+  Backlog backlog_;
+  OwnBacklog* before_;
+};
+
 /// A device with a backlog.
 class DefersWork {
  public:

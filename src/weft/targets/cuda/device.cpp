@@ -224,8 +224,8 @@ class CudaDevice final : public runtime::Device,
       return pool->allocate(bytes, space);
     const Bytes size = rounded(bytes);
     Pointer p = 0;
-    if (!take(size, &p) && backlog_.waits() && in_use() > card_.memory / kBacklogShare) {
-      backlog_.settle();  // what waits for its kernels keeps its arrays
+    if (!take(size, &p) && backlog().waits() && in_use() > card_.memory / kBacklogShare) {
+      backlog().settle();  // what waits for its kernels keeps its arrays
       take(size, &p);
     }
     if (p) return make_ref<Storage>(Ref<runtime::Device>(this), p, bytes, space);
@@ -251,20 +251,20 @@ class CudaDevice final : public runtime::Device,
     if (recording()) runtime::refuse_while_recording(*this, "a copy from the host");
     if (!bytes) return;
     constexpr Bytes kHeld = 1 << 20;  // more than that is not worth a copy on the host
-    if (defers() && backlog_.waits() && bytes <= kHeld) {
+    if (defers() && backlog().waits() && bytes <= kHeld) {
       after_backlog([this, to = Ref<Storage>(&dst), offset,
                      held = std::string(static_cast<const char*>(src), bytes)] {
         to_card(to->address() + offset, held.data(), held.size());
       });
       return;
     }
-    backlog_.settle();
+    backlog().settle();
     to_card(dst.address() + offset, src, bytes);
   }
   void download(void* dst, const Storage& src, Bytes offset, Bytes bytes) override {
     check_range(src, offset, bytes);
     if (recording()) runtime::refuse_while_recording(*this, "a copy to the host");
-    backlog_.settle();
+    backlog().settle();
     use();
     if (bytes)
       driver().check(driver().to_host(dst, src.address() + offset, bytes), "copy from the card");
@@ -282,8 +282,11 @@ class CudaDevice final : public runtime::Device,
       use();
       driver().check(driver().within(target, source, bytes, on), "copy on the card");
     };
-    if (defers() && backlog_.waits()) return after_backlog([run] { run(nullptr); });
-    backlog_.settle();
+    if (defers() && backlog().waits()) {
+      return after_backlog([run, to = Ref<Storage>(&dst),
+                            from = Ref<Storage>(const_cast<Storage*>(&src))] { run(nullptr); });
+    }
+    backlog().settle();
     run(stream());
   }
 
@@ -293,7 +296,7 @@ class CudaDevice final : public runtime::Device,
 
   void synchronize() override {
     if (recording()) runtime::refuse_while_recording(*this, "a wait");
-    backlog_.settle();
+    backlog().settle();
     use();
     driver().check(driver().synchronize(), "synchronise");
   }
@@ -307,11 +310,11 @@ class CudaDevice final : public runtime::Device,
   Handle stream() const { return lane.device == this ? lane.stream : nullptr; }
   void stop_deferring() override {
     shared_ = true;
-    backlog_.settle();
+    shared_backlog_.settle();
   }
 
   runtime::Span measure(const std::function<void()>& work) override {
-    backlog_.settle();
+    backlog().settle();
     use();
     const Driver& d = driver();
     Handle start = nullptr, stop = nullptr;
@@ -320,7 +323,7 @@ class CudaDevice final : public runtime::Device,
     auto wall = std::chrono::steady_clock::now();
     d.check(d.event_record(start, nullptr), "cuEventRecord");
     work();
-    backlog_.settle();
+    backlog().settle();
     d.check(d.event_record(stop, nullptr), "cuEventRecord");
     d.check(d.event_wait(stop), "a kernel");
     float ms = 0;
@@ -352,7 +355,12 @@ class CudaDevice final : public runtime::Device,
   }
 
   void use() const { driver().check(driver().set_current(context_), "cuCtxSetCurrent"); }
-  void settle() { backlog_.settle(); }
+  void settle() { backlog().settle(); }
+  /// Of this thread alone, or of all.
+  runtime::Backlog& backlog() {
+    runtime::Backlog* own = runtime::OwnBacklog::of(this);
+    return own ? *own : shared_backlog_;
+  }
 
  protected:
   void free_storage(std::uint64_t address, Bytes bytes, std::string_view) override {
@@ -368,9 +376,11 @@ class CudaDevice final : public runtime::Device,
   /// More than this part of the memory is not kept for work that waits for its kernels.
   static constexpr Bytes kBacklogShare = 16;
   /// Only work on the stream that all threads share has one order, that of the calls.
-  bool defers() const { return !shared_ && lane.device != this; }
+  bool defers() const {
+    return lane.device != this && (!shared_ || runtime::OwnBacklog::of(this));
+  }
   void after_backlog(std::function<void()> run) {
-    backlog_.add([] { return true; }, std::move(run));
+    backlog().add([] { return true; }, std::move(run));
   }
   void to_card(Pointer to, const void* from, Bytes bytes) const {
     use();
@@ -402,7 +412,7 @@ class CudaDevice final : public runtime::Device,
     return (std::max<Bytes>(bytes, 1) + step - 1) / step * step;
   }
   void trim() {
-    backlog_.settle();
+    backlog().settle();
     driver().synchronize();
     std::lock_guard lock(mutex_);
     for (auto& [size, list] : free_) {
@@ -420,7 +430,7 @@ class CudaDevice final : public runtime::Device,
   Bytes live_ = 0, peak_ = 0, cached_ = 0;
   std::int64_t allocations_ = 0;
   CardMath math_{*this, [this] { settle(), use(); }};
-  runtime::Backlog backlog_;
+  runtime::Backlog shared_backlog_;
   std::atomic<bool> shared_{false};
 };
 
@@ -575,7 +585,12 @@ bool CudaExecutable::ready() {
 void CudaExecutable::finish() {
   if (open_.load(std::memory_order_acquire)) return;
   std::lock_guard lock(mutex_);
-  if (!open_.load(std::memory_order_relaxed)) open(compiled_.get());
+  if (open_.load(std::memory_order_relaxed)) return;
+  try {
+    open(compiled_.get());
+  } catch (const Error& e) {
+    throw Error(e.kind(), e.refusal());  // each of the threads that wait adds to its own
+  }
 }
 
 Ref<runtime::Executable> CudaDevice::load(runtime::Binary binary) {
@@ -717,16 +732,22 @@ Event CudaDevice::launch(runtime::Executable& executable, std::size_t kernel,
   Packed call(cuda, kernel, shape);
   use();  // descriptions of tensors need the card's context in this thread
   call.pack(args);
-  if (defers() && (backlog_.waits() || !cuda.ready())) {
-    backlog_.add([needs = Ref<CudaExecutable>(&cuda)] { return needs->ready(); },
-                 [this, needs = Ref<CudaExecutable>(&cuda), held = std::make_shared<Packed>(call)] {
-                   needs->finish();
-                   use();
-                   held->launch(*needs, nullptr, false);
-                 });
-    backlog_.advance();
+  runtime::Backlog& waiting = backlog();
+  if (defers() && (waiting.waits() || !cuda.ready())) {
+    std::vector<Ref<Storage>> arrays;
+    if (runtime::OwnBacklog::of(this))
+      for (const KernelArg& a : args)
+        if (a.storage) arrays.emplace_back(a.storage);
+    waiting.add([needs = Ref<CudaExecutable>(&cuda)] { return needs->ready(); },
+                [this, needs = Ref<CudaExecutable>(&cuda), held = std::make_shared<Packed>(call),
+                 arrays = std::move(arrays)] {
+                  needs->finish();
+                  use();
+                  held->launch(*needs, nullptr, false);
+                });
+    waiting.advance();
   } else {
-    backlog_.settle();
+    waiting.settle();
     cuda.finish();
     call.launch(cuda, stream(), static_cast<bool>(recording()));
   }

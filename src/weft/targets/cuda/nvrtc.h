@@ -23,7 +23,7 @@ struct Compiled {
 Compiled compile(const std::string& text, const std::string& arch);
 /// What the on-disk cache has.
 std::optional<std::string> kept_cubin(const std::string& text, const std::string& arch);
-/// compile() on another thread.
+/// compile() on another thread; a text that is being compiled already is compiled once.
 std::shared_future<std::string> compile_beside(const std::string& text, const std::string& arch);
 
 /// The format of a binary that the device compiles when it loads it: its text is the source, its
