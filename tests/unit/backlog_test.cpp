@@ -69,6 +69,33 @@ TEST(Backlog, is_bounded) {
   EXPECT_EQ(ran, Backlog::kMost + 5);
 }
 
+TEST(OwnBacklog, is_this_threads_and_one_devices_alone) {
+  const auto* one = reinterpret_cast<const Device*>(8);
+  const auto* two = reinterpret_cast<const Device*>(16);
+  std::vector<int> ran;
+  EXPECT_EQ(OwnBacklog::of(one), nullptr);
+  {
+    OwnBacklog own(one);
+    ASSERT_NE(OwnBacklog::of(one), nullptr);
+    EXPECT_EQ(OwnBacklog::of(two), nullptr);
+    std::async(std::launch::async, [&] { EXPECT_EQ(OwnBacklog::of(one), nullptr); }).get();
+    OwnBacklog::of(one)->add([] { return false; }, [&] { ran.push_back(1); });
+    {
+      OwnBacklog inner(one);
+      OwnBacklog::of(one)->add([] { return false; }, [&] { ran.push_back(2); });
+    }
+    EXPECT_EQ(ran, (std::vector{2}));
+    OwnBacklog::of(one)->add([] { return false; }, [] { throw std::runtime_error("refused"); });
+    OwnBacklog::of(one)->add([] { return false; }, [&] { ran.push_back(3); });
+    EXPECT_THROW(own.settle(), std::runtime_error);
+    EXPECT_EQ(ran, (std::vector{2, 1, 3}));
+    OwnBacklog::of(one)->add([] { return false; }, [&] { ran.push_back(4); });
+    OwnBacklog::of(one)->add([] { return false; }, [] { throw std::runtime_error("untold"); });
+  }
+  EXPECT_EQ(OwnBacklog::of(one), nullptr);
+  EXPECT_EQ(ran.back(), 4);
+}
+
 TEST(Background, runs_every_task_off_the_callers_thread) {
   constexpr int kTasks = 40;
   std::atomic<int> done{0}, here{0};

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
+#include <vector>
 
 #include "weft/devices/program_cache.h"
 #include "weft/ir/build.h"
@@ -72,6 +74,77 @@ TEST(ProgramCache, threads_get_one_function) {
   }
   for (std::thread& t : threads) t.join();
   for (const auto& f : got) EXPECT_EQ(f.get(), got[0].get());
+}
+
+/// Counts what it is asked to load.
+class CountingDevice final : public runtime::Device {
+ public:
+  CountingDevice() { info_.name = "ref"; }
+  const runtime::DeviceInfo& info() const override { return info_; }
+  Ref<Storage> allocate(runtime::Bytes bytes, runtime::Bytes, std::string_view space) override {
+    return make_ref<Storage>(Ref<runtime::Device>(this), 4096, bytes, space);
+  }
+  void upload(Storage&, runtime::Bytes, const void*, runtime::Bytes) override {}
+  void download(void*, const Storage&, runtime::Bytes, runtime::Bytes) override {}
+  void copy(Storage&, runtime::Bytes, const Storage&, runtime::Bytes, runtime::Bytes) override {}
+  Ref<runtime::Executable> load(runtime::Binary binary) override {
+    ++loaded;
+    return make_ref<runtime::Executable>(Ref<runtime::Device>(this), std::move(binary));
+  }
+  runtime::Event launch(runtime::Executable&, std::size_t, std::span<const runtime::KernelArg>,
+                        std::span<const std::int64_t>) override {
+    return {};
+  }
+  std::atomic<int> loaded{0};
+
+ protected:
+  void free_storage(std::uint64_t, runtime::Bytes, std::string_view) override {}
+
+ private:
+  runtime::DeviceInfo info_;
+};
+
+TEST(ProgramCache, threads_that_ask_at_once_build_once) {
+  auto counting = make_ref<CountingDevice>();
+  const Ref<Device> device = counting;
+  constexpr int kThreads = 8;
+  std::atomic<int> made{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      // All have their programs before the first is built.
+      built_program(device, {"test.at_once", {t}}, [&] {
+        ++made;
+        while (made < kThreads) std::this_thread::yield();
+        return twice("Z");
+      });
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(counting->loaded, 1);
+}
+
+TEST(ProgramCache, who_waited_for_a_build_that_failed_says_why) {
+  Ref<Device> device = open_device("ref");
+  std::atomic<int> made{0}, refused{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      try {
+        built_program(device, {"test.racy_at_once", {t}}, [&] {
+          ++made;
+          while (made < 4) std::this_thread::yield();
+          return ir::parse_func(
+              "@T.prim_func\ndef main(A: T.Buffer((9,), \"float32\")):\n    for i in "
+              "T.parallel(8):\n        A[i] = A[i + 1]\n");
+        });
+      } catch (const Error& e) {
+        refused += e.code() == "verify.race";
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(refused, 4);
 }
 
 TEST(ProgramCache, programs_are_checked_and_named_in_errors) {

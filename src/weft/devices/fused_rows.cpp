@@ -62,7 +62,7 @@ struct RowsLayout {
   bool narrow = false;  // positions fit 32 bits
 };
 
-/// main(results..., arrays..., rows, moves): nests over rows and along them, as the rule `row`
+/// main(results..., arrays..., rows, moves, numbers...): nests over rows and along them, as the rule `row`
 /// takes them; rows of moves * lanes elements.
 class RowsWriter {
  public:
@@ -76,6 +76,11 @@ class RowsWriter {
     for (std::size_t k = 0; k < p_.steps.size(); ++k)
       if (p_.steps[k].kept) results.push_back(b_.buffer(cat("out", k), p_.steps[k].elem));
     const std::vector<bool> held = held_values(p_);
+    for (std::size_t k = 0; k < p_.steps.size(); ++k) {
+      Exprs& own = numbers_.emplace_back();
+      for (std::size_t i = 0; i < p_.steps[k].numbers.size(); ++i)
+        own.push_back(b_.number(cat("c", k, "_", i), Elem::float32));
+    }
     for (std::size_t k = 0; k < p_.elems.size(); ++k)
       fetch(k, b_.buffer(cat("a", k), p_.elems[k]), held[k]);
     for (std::size_t k = 0; k < p_.steps.size(); ++k) compute(k, held[p_.elems.size() + k]);
@@ -149,7 +154,7 @@ class RowsWriter {
   Expr value(const RowStep& s, const Expr& i, const Expr& j) const {
     Exprs in;
     for (int k : s.in) in.push_back(values_[static_cast<std::size_t>(k)](i, j));
-    return s.value(in);
+    return s.value(in, numbers_[static_cast<std::size_t>(&s - p_.steps.data())]);
   }
   /// As an array of the step's type would be.
   static Expr rounded(const RowStep& s, const Expr& v) {
@@ -206,6 +211,7 @@ class RowsWriter {
   const RowsLayout layout_;
   Builder b_;
   Expr rows_, moves_, columns_;
+  std::vector<Exprs> numbers_;  // of each step
   std::vector<Value> values_;  // of the arrays, then the steps
   std::vector<ir::Buffer> own_;
   std::vector<Stmt> nests_;
@@ -236,6 +242,8 @@ void run_fused_rows(const FusedRows& p, const std::vector<NDArray>& in,
   for (const NDArray& a : out) call.array(a);
   for (const NDArray& a : in) call.array(a);
   call.integer(p.rows).integer(p.columns / layout.lanes);
+  for (const RowStep& s : p.steps)
+    for (const Scalar& n : s.numbers) call.number(n, Elem::float32);
   constexpr std::uint64_t kHalf = 1u << 31;
   call.run(
       {"fused_rows",

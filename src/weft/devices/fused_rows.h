@@ -24,7 +24,10 @@ struct RowStep {
   Elem elem = Elem::float32;  // of the result
   /// Operands: arrays that are read (0, 1, ..), then earlier steps (behind the arrays).
   std::vector<int> in;
-  std::function<ir::Expr(const std::vector<ir::Expr>&)> value;
+  std::vector<Scalar> numbers;  // of float32, that the call brings
+  std::function<ir::Expr(const std::vector<ir::Expr>& operands,
+                         const std::vector<ir::Expr>& numbers)>
+      value;
   bool kept = false;  // written to memory
 };
 

@@ -3,6 +3,7 @@
 #include "weft/fusion/fuse.h"
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -95,6 +96,59 @@ Expr lazy_value(const Lazy& x, const std::vector<const LazyNode*>& leaves,
   return Writer(leaves, values).value(x);
 }
 
+namespace {
+
+/// Whether kernels take the number as an argument: shapes make such numbers (a mean's count), and
+/// kernels of other shapes differ in nothing else. Zero and powers of two stay in the program, which
+/// computes with them for less.
+bool is_argument(const Lazy& x) {
+  if (x->kind != LazyKind::number || x.elem() != Elem::float32) return false;
+  const double v = x->number.z.real();
+  int exponent = 0;
+  return std::isfinite(v) && v != 0 && std::abs(std::frexp(v, &exponent)) != 0.5;
+}
+bool is_arithmetic(const Lazy& x) {
+  return x->kind == LazyKind::row && (x->op == Op::add || x->op == Op::subtract ||
+                                      x->op == Op::multiply || x->op == Op::divide);
+}
+
+/// The numbers beside values that a step adds, multiplies or divides.
+void collect_numbers(const Lazy& x, Step& step, std::set<const LazyNode*>& seen) {
+  constexpr std::size_t kMost = 8;
+  if (!seen.insert(x.node()).second ||
+      std::find(step.leaves.begin(), step.leaves.end(), x.node()) != step.leaves.end())
+    return;
+  for (const Lazy& i : x->in) {
+    const Lazy* number = &i;
+    while ((*number)->kind == LazyKind::spread) number = &(*number)->in[0];
+    if (is_arithmetic(x) && is_argument(*number)) {
+      if (step.numbers.size() < kMost && seen.insert(number->node()).second)
+        step.numbers.push_back(number->node());
+    } else {
+      collect_numbers(i, step, seen);
+    }
+  }
+}
+
+/// What a step's kernel computes of its arrays and numbers.
+void set_value(device::Map& map, const Step& s, std::vector<Scalar>& numbers) {
+  for (const LazyNode* n : s.numbers) numbers.push_back(n->number);
+  map.numbers = numbers;
+  map.value = [&s](const std::vector<Expr>& loads, const std::vector<Expr>& given) {
+    return step_value(s, loads, given);
+  };
+}
+
+}  // namespace
+
+Expr step_value(const Step& s, const std::vector<Expr>& loads, const std::vector<Expr>& numbers) {
+  std::vector<const LazyNode*> nodes = s.leaves;
+  std::vector<Expr> values = loads;
+  nodes.insert(nodes.end(), s.numbers.begin(), s.numbers.end());
+  values.insert(values.end(), numbers.begin(), numbers.end());
+  return Writer(nodes, values).value(s.root);
+}
+
 struct FusedPlan::Impl {
   std::vector<Lazy> outputs;
   std::vector<int> output_slots;
@@ -174,6 +228,8 @@ struct FusedPlan::Impl {
         step.root = x;
         collect(x, step);
     }
+    if (std::set<const LazyNode*> seen; grid && step.root.defined() && step.elem == Elem::float32)
+      collect_numbers(step.root, step, seen);
     step.serial = next_serial();
     step.out = count++;
     slots[x.node()] = step.out;
@@ -442,9 +498,8 @@ NDArray FusedPlan::Impl::step_map(Step& s, const std::vector<NDArray>& arrays,
     map.key = s.serial;
     map.arrays = in;
     map.compute = s.elem;
-    map.value = [&](const std::vector<Expr>& loads, const std::vector<Expr>&) {
-      return Writer(s.leaves, loads).value(s.root);
-    };
+    std::vector<Scalar> numbers;
+    set_value(map, s, numbers);
     device::grid_map(out, map);
     return out;
   }
@@ -517,9 +572,8 @@ NDArray FusedPlan::Impl::step_reduce(Step& s, const std::vector<NDArray>& arrays
     map.key = s.serial;
     map.arrays = in;
     map.compute = s.elem;
-    map.value = [&](const std::vector<Expr>& loads, const std::vector<Expr>&) {
-      return Writer(s.leaves, loads).value(s.root);
-    };
+    std::vector<Scalar> numbers;
+    set_value(map, s, numbers);
     device::grid_reduce(node.reduction, s.elem, out, map, s.shape, node.mask);
     return out;
   }

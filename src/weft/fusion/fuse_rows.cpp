@@ -199,8 +199,10 @@ class RowGroup {
       if (row.reduces) row.op = s.node->reduction;
       row.elem = s.elem;
       for (int slot : s.in) row.in.push_back(number.at(slot));
-      row.value = [root = s.root, leaves = s.leaves](const std::vector<ir::Expr>& values) {
-        return lazy_value(root, leaves, values);
+      for (const LazyNode* n : s.numbers) row.numbers.push_back(n->number);
+      row.value = [step = s](const std::vector<ir::Expr>& values,
+                             const std::vector<ir::Expr>& numbers) {
+        return step_value(step, values, numbers);
       };
       row.kept = read.count(s.out) > 0;
       if (row.kept) {

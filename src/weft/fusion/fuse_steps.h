@@ -9,6 +9,7 @@
 
 #include "weft/devices/fused_rows.h"
 #include "weft/fusion/lazy.h"
+#include "weft/ir/node.h"
 #include "weft/runtime/module.h"
 
 namespace weft {
@@ -29,7 +30,8 @@ struct Step {
   Lazy root;                            // map, reduce: the expression
   std::vector<const LazyNode*> leaves;  // of the expression, in the order of `in`
   std::vector<int> in;
-  int out = 0;          // not for `rows`
+  std::vector<const LazyNode*> numbers;  // of the expression, that calls on grids bring
+  int out = 0;                           // not for `rows`
   bool single = false;  // eager, though a kernel could be made
   Elem elem = Elem::float32;
   Dims shape;                // map: of the result; reduce: before it
@@ -40,6 +42,10 @@ struct Step {
 
   std::vector<int> results() const { return rows ? rows->out : std::vector<int>{out}; }
 };
+
+/// The value of a step's expression, given those of its leaves and of its numbers.
+ir::Expr step_value(const Step& step, const std::vector<ir::Expr>& loads,
+                    const std::vector<ir::Expr>& numbers);
 
 /// The steps with those that reduce along rows, and the maps around them, joined to one kernel for
 /// each kind of row that fits the device. `outputs`: slots of the plan's results.
