@@ -4,8 +4,6 @@
 What decides tiles, vectors and unrolling stays in the program as a class: whole vectors or not, orders of size, positions of 32 bits.
 """
 
-import threading
-
 import numpy as np
 import pytest
 from present import present
@@ -32,7 +30,7 @@ def _softmax(x):
     return e / e.sum(-1, keepdims=True)
 
 
-# name: (function, the same by NumPy, shapes of the arguments: each kind of call has no class in common with another one)
+# name: (function, the same by NumPy, shapes of the arguments of several calls, of one class)
 CALLS = {
     "map": (lambda x, y: weft.sin(x) * y + 1, lambda x, y: np.sin(x) * y + 1, [[(33, 47)] * 2, [(35, 61)] * 2, [(7, 5, 3)] * 2]),
     "broadcast": (lambda x, y: x + y, np.add, [[(33, 48), (48,)], [(61, 52), (52,)], [(5, 100), (100,)]]),
@@ -92,25 +90,3 @@ def test_kernels_that_are_built_together_are_found_afterwards(texts):
     assert texts() == before
     with pytest.raises(ZeroDivisionError):
         _core._build_together(x, lambda: 1 // 0)
-
-
-def test_other_threads_run_while_a_kernel_is_built():
-    """Building lets go of Python's lock in every operation."""
-    switched, stop = [], threading.Event()
-
-    def count():
-        while not stop.is_set():
-            switched.append(1)
-            stop.wait(1e-4)
-
-    x = weft.asarray(_values(5, 9), device=GRID)
-    _core.forget_programs()
-    thread = threading.Thread(target=count)
-    thread.start()
-    try:
-        before = len(switched)
-        weft.special.erfcx(x).numpy()
-        assert len(switched) > before
-    finally:
-        stop.set()
-        thread.join()

@@ -62,8 +62,8 @@ struct RowsLayout {
   bool narrow = false;  // positions fit 32 bits
 };
 
-/// main(results..., arrays..., rows, moves, numbers...): nests over rows and along them, as the rule `row`
-/// takes them; rows of moves * lanes elements.
+/// main(results..., arrays..., rows, moves, numbers...): nests over rows and along them, as the
+/// rule `row` takes them; rows of moves * lanes elements.
 class RowsWriter {
  public:
   RowsWriter(const FusedRows& p, const RowsLayout& layout)
@@ -212,7 +212,7 @@ class RowsWriter {
   Builder b_;
   Expr rows_, moves_, columns_;
   std::vector<Exprs> numbers_;  // of each step
-  std::vector<Value> values_;  // of the arrays, then the steps
+  std::vector<Value> values_;   // of the arrays, then the steps
   std::vector<ir::Buffer> own_;
   std::vector<Stmt> nests_;
 };

@@ -178,16 +178,19 @@ FunctionRef build_once(const ProgramRequest& request) {
     std::list<Building>::iterator at;
     std::promise<FunctionRef>& promise;
     FunctionRef function;
-    ~End() {
-      {
-        std::lock_guard lock(all.mutex);
-        all.building.erase(at);
-      }
-      promise.set_value(function);
-    }
-  } end{all, at, promise, nullptr};
-  end.function = build_alone(request, hash, tuned);
-  return end.function;
+    ~
+End
+() {
+  {
+    std::lock_guard lock(all.mutex);
+    all.building.erase(at);
+  }
+  promise.set_value(function);
+}
+}
+end{all, at, promise, nullptr};
+end.function = build_alone(request, hash, tuned);
+return end.function;
 }
 
 }  // namespace

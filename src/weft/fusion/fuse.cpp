@@ -99,8 +99,8 @@ Expr lazy_value(const Lazy& x, const std::vector<const LazyNode*>& leaves,
 namespace {
 
 /// Whether kernels take the number as an argument: shapes make such numbers (a mean's count), and
-/// kernels of other shapes differ in nothing else. Zero and powers of two stay in the program, which
-/// computes with them for less.
+/// kernels of other shapes differ in nothing else. Zero and powers of two stay in the program,
+/// which computes with them for less.
 bool is_argument(const Lazy& x) {
   if (x->kind != LazyKind::number || x.elem() != Elem::float32) return false;
   const double v = x->number.z.real();

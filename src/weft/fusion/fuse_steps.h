@@ -32,7 +32,7 @@ struct Step {
   std::vector<int> in;
   std::vector<const LazyNode*> numbers;  // of the expression, that calls on grids bring
   int out = 0;                           // not for `rows`
-  bool single = false;  // eager, though a kernel could be made
+  bool single = false;                   // eager, though a kernel could be made
   Elem elem = Elem::float32;
   Dims shape;                // map: of the result; reduce: before it
   Lazy node;                 // views and products: the node itself; reduce: the reduction

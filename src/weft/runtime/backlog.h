@@ -40,8 +40,8 @@ class Backlog {
 
 /// While it lives, what this thread launches on a device with a backlog waits in a list of its own,
 /// also where others know the device's memory, and keeps its arrays until then: kernels of one call
-/// are compiled beside each other. Such work is ordered with nobody else's, so it is for calls whose
-/// results nobody reads.
+/// are compiled beside each other. Such work is ordered with nobody else's, so it is for calls
+/// whose results nobody reads.
 class OwnBacklog {
  public:
   explicit OwnBacklog(const Device* device);
