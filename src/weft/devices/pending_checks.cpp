@@ -8,6 +8,7 @@
 
 #include "weft/array/ops.h"
 #include "weft/base/fork_safe_mutex.h"
+#include "weft/runtime/backlog.h"
 #include "weft/runtime/recording.h"
 
 namespace weft {
@@ -46,6 +47,8 @@ NDArray pending_flag(const Ref<Device>& device) {
   }
   runtime::MemoryPool::Scope outside(nullptr);  // a recording's pool comes and goes
   NDArray fresh = full(device, Elem::int32, Dims{1}, Scalar(0));
+  // Others look at it as soon as it is known.
+  if (runtime::Backlog* own = runtime::OwnBacklog::of(device.get())) own->settle();
   std::lock_guard lock(mutex());
   NDArray& flag = all()[device.get()].flag;
   if (!flag.defined()) flag = fresh;
