@@ -19,6 +19,7 @@
 #include "weft/devices/whole.h"
 #include "weft/elements/row_ir.h"
 #include "weft/operators/integer_power.h"
+#include "weft/runtime/backlog.h"
 #include "weft/runtime/recording.h"
 #include "weft/target/backend.h"
 
@@ -192,12 +193,20 @@ NDArray counted(const Ref<Device>& device, std::int64_t n) {
   if (n > kLongest || device->info().kind != runtime::DeviceKind::hardware ||
       runtime::recording_on(device))
     return fresh();
-  std::lock_guard lock(mutex);
-  const auto found = kept.find({device.get(), n});
-  if (found != kept.end()) return found->second;
-  if (kept.size() >= kMost) return fresh();
+  const std::pair<const Device*, std::int64_t> key{device.get(), n};
+  bool many = false;
+  {
+    std::lock_guard lock(mutex);
+    if (const auto found = kept.find(key); found != kept.end()) return found->second;
+    many = kept.size() >= kMost;
+  }
+  if (many) return fresh();
+  // Its kernel may have to be built, which no lock waits for.
   runtime::MemoryPool::Scope outside(nullptr);
-  return kept[{device.get(), n}] = fresh();
+  const NDArray made = fresh();
+  runtime::OwnBacklog::settle_of(device.get());
+  std::lock_guard lock(mutex);
+  return kept.try_emplace(key, made).first->second;
 }
 }  // namespace
 

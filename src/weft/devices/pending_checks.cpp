@@ -47,8 +47,7 @@ NDArray pending_flag(const Ref<Device>& device) {
   }
   runtime::MemoryPool::Scope outside(nullptr);  // a recording's pool comes and goes
   NDArray fresh = full(device, Elem::int32, Dims{1}, Scalar(0));
-  // Others look at it as soon as it is known.
-  if (runtime::Backlog* own = runtime::OwnBacklog::of(device.get())) own->settle();
+  runtime::OwnBacklog::settle_of(device.get());
   std::lock_guard lock(mutex());
   NDArray& flag = all()[device.get()].flag;
   if (!flag.defined()) flag = fresh;

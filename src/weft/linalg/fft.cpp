@@ -12,6 +12,7 @@
 #include "weft/devices/kernel.h"
 #include "weft/devices/program_cache.h"
 #include "weft/operators/fft.h"
+#include "weft/runtime/backlog.h"
 #include "weft/runtime/math_library.h"
 
 namespace weft {
@@ -45,6 +46,7 @@ class Tables {
       }
     }
     NDArray made = make();
+    runtime::OwnBacklog::settle_of(device.get());
     std::lock_guard lock(mutex_);
     kept_.emplace_front(key, made);
     if (kept_.size() > kMost) kept_.pop_back();

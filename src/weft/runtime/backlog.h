@@ -52,6 +52,10 @@ class OwnBacklog {
   void settle() { backlog_.settle(); }
   /// This thread's for the device, or null.
   static Backlog* of(const Device* device);
+  /// Runs what this thread's holds: before other threads see an array that it makes.
+  static void settle_of(const Device* device) {
+    if (Backlog* own = of(device)) own->settle();
+  }
 
  private:
   const Device* device_;
