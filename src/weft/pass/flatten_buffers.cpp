@@ -119,7 +119,12 @@ class Flatten final : public Rewriter {
   static Expr flat_index(const Buffer& b, const Exprs& indices) {
     Exprs strides = strides_of(b);
     Expr at = make_int(0);
-    for (std::size_t i = 0; i < indices.size(); ++i) at = at + indices[i] * strides[i];
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      const DType type = indices[i]->dtype;  // places count in int64, whatever type data has
+      at = at +
+           (type.is_uint() ? cast(dtypes::int64.with_lanes(type.lanes), indices[i]) : indices[i]) *
+               strides[i];
+    }
     return at;
   }
 
