@@ -17,7 +17,8 @@ enum class Unroll : std::uint8_t { mark, replicate };
 
 struct UnrollOptions {
   Unroll how = Unroll::mark;
-  std::int64_t max_statements = 16384;  // of one loop with all that is written out inside
+  // Of one loop with all that is written out inside. The time of compilers grows with its square.
+  std::int64_t max_statements = 1024;
 };
 
 ir::PrimFunc unroll_loops(const ir::PrimFunc& f, const UnrollOptions& options = {});

@@ -167,17 +167,18 @@ void launch_and_end() {
 }
 
 TEST(OpenClDeathTest, a_process_ends_before_its_kernels) {
-  // The child has its parent's variables; the driver reads its own when it is first asked.
+  // Children run this test from its beginning with their parent's variables; the driver reads its
+  // own when it is first asked.
   setenv("WEFT_TEST_ENDS", cat(::testing::TempDir(), "weft_ends_", getpid()).c_str(), 0);
-  const std::filesystem::path cache = getenv("WEFT_TEST_ENDS");
+  const std::filesystem::path folder = getenv("WEFT_TEST_ENDS");
+  const std::filesystem::path cache = folder / std::to_string(getpid());
   std::filesystem::create_directories(cache);
   setenv("POCL_CACHE_DIR", cache.c_str(), 1);
   if (!device_or_null()) GTEST_SKIP() << "no OpenCL device: pocl-opencl-icd is not installed";
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  for (int turn = 0; turn < 3; ++turn) {
+  for (int turn = 0; turn < 3; ++turn)
     EXPECT_EXIT(launch_and_end(), ::testing::ExitedWithCode(0), "") << turn;
-    std::filesystem::remove_all(cache);
-  }
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace
