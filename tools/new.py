@@ -175,7 +175,8 @@ def main(words):
         print(f"usage: weft new {'|'.join(KINDS)} NAME", file=sys.stderr)
         if len(words) == 2 and not named:
             print(
-                f'weft new: error: "{words[1]}" names no file and no function: small letters, digits and _, a letter first (two_words)',
+                f'weft new: error: "{words[1]}" names no file and no function:\n'
+                "  small letters, digits and _, a letter first (two_words)",
                 file=sys.stderr,
             )
         return 2

@@ -4,11 +4,9 @@ from os import PathLike
 from typing import Any, Literal, NoReturn, overload
 
 from . import Device, NDArray
-from .ir import IRModule, PrimFunc
-from .schedule import Schedule
+from .ir import PrimFunc
 
-# T.prim_func makes a PrimFunc of a function; a checker still sees the function.
-_Program = PrimFunc | IRModule | Schedule | Callable[..., Any] | type[Any]
+_Program = Any  # a PrimFunc, IRModule or Schedule; of a function below T.prim_func a checker knows no types
 
 class TimeResult:
     mean: float

@@ -4,13 +4,10 @@
 from __future__ import annotations
 
 import ast
-import contextlib
-import errno
 import json
 import lzma
 import math
 import os
-import secrets
 import struct
 import tempfile
 import zipfile
@@ -21,6 +18,7 @@ from ._boundary import publish as _publish
 from ._errors import error as _error
 from ._namespace.common import _array
 from ._saved_tree import flat as _flat
+from ._whole_file import write_whole as _write_whole
 
 _NPY = {
     "bool": "|b1",
@@ -70,54 +68,6 @@ def _refuse(code, text, help=""):
     raise _error(_core.IOError, f"io.{code}", text, help=help)
 
 
-def _open_beside(folder):
-    """A file in `folder` to write to, and its name: None where it has none yet (Linux), so that a killed process leaves nothing."""
-    if hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd"):
-        try:
-            return os.open(folder, os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, 0o600), None
-        except OSError as reason:
-            if reason.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
-                raise
-    return tempfile.mkstemp(dir=folder, prefix=".weft-")
-
-
-def _name(handle, path):
-    """Gives the open file a name."""
-    folder, name = os.path.split(path)
-    where = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:  # dst_dir_fd: only then Python follows the link of /proc
-        os.link(f"/proc/self/fd/{handle}", name, dst_dir_fd=where)
-    finally:
-        os.close(where)
-
-
-def _write(path, parts):
-    """Writes beside the file and renames: a reader sees the old file or the whole new one. Into an open file as it is."""
-    if hasattr(path, "write"):
-        for part in parts:
-            path.write(part)
-        return
-    path = os.fspath(path)
-    folder = os.path.dirname(os.path.abspath(path))
-    handle, temporary = _open_beside(folder)
-    unnamed = temporary is None
-    if unnamed:  # a name that cannot be guessed
-        temporary = os.path.join(folder, f".weft-{secrets.token_hex(8)}")
-    try:
-        with os.fdopen(handle, "wb") as f:
-            for part in parts:
-                f.write(part)
-            f.flush()
-            if unnamed:
-                _name(handle, temporary)
-        os.replace(temporary, path)
-    except BaseException:
-        # Ctrl-C can come before the file has its name, and after it got its last one.
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-
-
 def _npy_bytes(x):
     x = _array(x)
     name = x.dtype.name
@@ -151,7 +101,7 @@ def save(path, x):
     if isinstance(x, dict):
         save_safetensors(path, _flat(x))
     else:
-        _write(path, _npy_bytes(x))
+        _write_whole(path, _npy_bytes(x))
 
 
 def savez(path, **arrays):
@@ -162,7 +112,7 @@ def savez(path, **arrays):
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name, x in arrays.items():
             archive.writestr(f"{name}.npy", b"".join(_npy_bytes(x)))
-    _write(path, [buffer.getvalue()])
+    _write_whole(path, [buffer.getvalue()])
 
 
 def _parse_npy(raw, where):
@@ -376,7 +326,7 @@ def save_safetensors(path, arrays, metadata=None):
         at += len(raw)
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    _write(path, [struct.pack("<Q", len(text)), text, *parts])
+    _write_whole(path, [struct.pack("<Q", len(text)), text, *parts])
 
 
 def load_safetensors(path):

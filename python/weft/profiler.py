@@ -6,10 +6,10 @@ each call waits for its device, so that its span is the call's own.
 """
 
 import json
-import os
 import time
 
 from ._boundary import publish as _publish
+from ._whole_file import write_whole as _write_whole
 from ._boundary import publish_classes as _publish_classes
 from . import _core
 
@@ -80,10 +80,8 @@ class Profile:
             ]
         for event in self._units:  # their processes follow ours
             events.append({**event, "pid": event.get("pid", 0) + len(tracks) + 1})
-        beside = f"{path}.tmp{os.getpid()}"
-        with open(beside, "w", encoding="utf-8") as file:
-            json.dump({"displayTimeUnit": "ns", "traceEvents": events}, file)
-        os.replace(beside, path)
+        text = json.dumps({"displayTimeUnit": "ns", "traceEvents": events})
+        _write_whole(path, [text.encode()])
 
     def table(self):
         """Total time by name, largest first: calls, total and mean in milliseconds."""

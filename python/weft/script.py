@@ -8,6 +8,7 @@ around it, to the one parser in C++; the Python body never runs. Everything else
 
 import inspect as _inspect
 import linecache as _linecache
+import sys as _sys
 import textwrap as _textwrap
 
 from . import _boundary, _core
@@ -39,6 +40,8 @@ class _Word:
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
+    if name in ("tir", "ir"):  # from weft.script import tir as T, as programs of TVM have it
+        return _sys.modules[__name__]
     return _Word(f"T.{name}")
 
 

@@ -8,6 +8,7 @@ import inspect
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -231,6 +232,7 @@ PYRIGHT = next((m for m in ("basedpyright", "pyright") if importlib.util.find_sp
 def test_the_tutorials_pass_pyright_in_strict_mode(tmp_path):
     (tmp_path / "pages").mkdir()
     tutorials(tmp_path / "pages")
+    shutil.copy(ROOT / "tests/python/typecheck/script_program.py", tmp_path / "pages")
     settings = {
         "include": ["pages"],
         "typeCheckingMode": "strict",

@@ -13,6 +13,7 @@ import re
 import sys
 
 import weft
+from weft import _terminal
 
 
 # What to do about a file that cannot be used, by the system's reason.
@@ -196,7 +197,9 @@ class _Parser(argparse.ArgumentParser):
         near = found and difflib.get_close_matches(found[1], re.findall(r"[\w-]+", found[2]), 1)
         if near:
             message = message.replace(" (choose from", f"; did you mean {near[0]!r}? (choose from")
-        super().error(message)
+        self.print_usage(sys.stderr)
+        text = f"{self.prog}: error: {message}"
+        self.exit(2, _terminal.filled(text, "  ", sys.stderr) + "\n")
 
     def unknown(self, words):
         """Ends with the usage of this verb: no option of it is spelt so."""
@@ -280,14 +283,15 @@ def main(argv=None):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except weft.Error as error:
-        print(error, file=sys.stderr)
+        print(_terminal.filled_error(str(error), sys.stderr), file=sys.stderr)
         return 1
     except OSError as error:
         what = error.strerror or str(error)
         text = f'cannot use "{error.filename}": {what}' if error.filename else what
-        print(f"error[cli.file]: {text}", file=sys.stderr)
+        text = f"error[cli.file]: {text}"
         if error.errno in _FILE_REPAIRS:
-            print(f" = help: {_FILE_REPAIRS[error.errno]}", file=sys.stderr)
+            text += f"\n = help: {_FILE_REPAIRS[error.errno]}"
+        print(_terminal.filled_error(text, sys.stderr), file=sys.stderr)
         return 1
     except UnicodeDecodeError as error:
         print(f"error[cli.text]: byte {error.start} of the file is not UTF-8 text", file=sys.stderr)

@@ -18,6 +18,7 @@ import numpy as np
 import weft
 from weft import _terminal, te
 from weft._errors import error
+from weft._whole_file import write_whole
 
 
 def _seconds(f):
@@ -180,9 +181,9 @@ def run(args):
     scripts = _scripts()
     if args.list:
         for name, f in BENCHMARKS.items():
-            print(f"{name:<16} {f.__doc__}")
+            print(_terminal.filled(f"{name:<16} {f.__doc__}", " " * 17))
         for name, path in scripts.items():
-            print(f"{name:<16} {path}")
+            print(_terminal.filled(f"{name:<16} {path}", " " * 17))
         return 0
     names = args.names or list(BENCHMARKS)
     for name in names:
@@ -218,8 +219,6 @@ def run(args):
         right = f"{other:>12.4g} {value / other:>6.2f}  {rival}" if rival else ""
         print(f"{name:<12} {value:>12.4g} {unit:<8} {right}".rstrip(), flush=True)
     if args.json:
-        path = pathlib.Path(args.json)
-        beside = path.with_name(path.name + ".tmp")
-        beside.write_text(json.dumps({"version": weft.__version__, "rows": rows}, indent=1))
-        beside.replace(path)
+        text = json.dumps({"version": weft.__version__, "rows": rows}, indent=1)
+        write_whole(args.json, [text.encode()])
     return 0

@@ -8,9 +8,7 @@
 
 import importlib.util
 import math
-import os
 import pathlib
-import shutil
 import sys
 import tempfile
 import textwrap
@@ -133,9 +131,7 @@ def _print(rows):
     cells = [report.HEAD, *(r.cells() for r in rows)]
     shown = list(range(len(report.HEAD)))
     widths = [max(len(c[i]) for c in cells) for i in shown]
-    room = math.inf
-    if sys.stdout.isatty() or "COLUMNS" in os.environ:
-        room = max(shutil.get_terminal_size().columns, 60)
+    room = _terminal.columns() or math.inf
     for name in ("note", "allowed", "error", "rate"):
         if sum(widths[i] + 2 for i in shown) - 2 > room:
             shown.remove(report.HEAD.index(name))
@@ -195,16 +191,17 @@ def run(args):
     _print(rows)
     print()
     for name, meaning in report.MEANINGS.items():
-        print(f"{name}: {meaning}")
+        print(_terminal.filled(f"{name}: {meaning}", "  "))
     for name, error in failures:
-        print(f"\n{name} failed:\n{error}")
+        print(f"\n{name} failed:\n{_terminal.filled_error(str(error))}")
     absent = report.write(output / "report.html", rows, items)
     profile.save(output / "trace.json")
     if absent:
-        print(f"\n{absent}")
+        print("\n" + _terminal.filled(absent))
     wrong = [r for r in rows if not r.good]
-    print(
-        f"\n{sum(not r.absent for r in rows)} runs, {len(wrong)} wrong, {len(failures)} programs failed, {time.time() - started:.1f} s. "
+    end = (
+        f"{sum(not r.absent for r in rows)} runs, {len(wrong)} wrong, {len(failures)} programs failed, {time.time() - started:.1f} s. "
         f"Report: {output / 'report.html'}, trace: {output / 'trace.json'}"
     )
+    print("\n" + _terminal.filled(end))
     return 1 if wrong or failures or not rows else 0

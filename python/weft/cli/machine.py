@@ -5,23 +5,14 @@ import pathlib
 import sys
 
 from weft import _core
-
-
-def _write(path, content):
-    """Whole or not at all."""
-    beside = path.with_name(path.name + ".tmp")
-    try:
-        beside.write_bytes(content)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+from weft._whole_file import write_whole
 
 
 def assemble(args):
     source = pathlib.Path(args.file)
     words = _core.assemble(args.target, source.read_text(encoding="utf-8"), str(source))
     output = pathlib.Path(args.output) if args.output else source.with_suffix(".bin")
-    _write(output, words)
+    write_whole(output, [words])
     if sys.stderr.isatty():
         print(f"wrote {output}: {len(words)} bytes", file=sys.stderr)
 
@@ -33,6 +24,6 @@ def disassemble(args):
     else:
         text = _core.disassemble(args.target, content)
     if args.output:
-        _write(pathlib.Path(args.output), text.encode())
+        write_whole(args.output, [text.encode()])
     else:
         sys.stdout.write(text if text.endswith("\n") else text + "\n")

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """``weft devices``, ``weft errors`` and ``weft docs``."""
 
-import os
 import pathlib
 import re
-import shutil
-import sys
 import textwrap
 
 import weft
+from weft import _terminal
 from weft._errors import error
 
 
@@ -35,10 +33,7 @@ def devices(args):
         state = "present" if d.available else "absent"
         what = first(d.description) if d.available else first(d.reason)
         line = f"{d.name:<12} {d.kind:<12} {state:<8} {bare_reason(what)}"
-        if sys.stdout.isatty() or "COLUMNS" in os.environ:  # in a pipe a device is a line
-            width = max(shutil.get_terminal_size().columns, 60)
-            line = textwrap.fill(line, width, subsequent_indent=" " * 35, break_on_hyphens=False)
-        print(line)
+        print(_terminal.filled(line, " " * 35))
 
 
 def _names(known, asked):
@@ -138,7 +133,7 @@ def _shown(row):
     from weft._errors import error as made
 
     slug = row["slug"].strip("`")
-    width = min(max(shutil.get_terminal_size().columns, 60), 110)
+    width = min(_terminal.columns() or 80, 110)
     out = [f"error[{slug}]  weft.{type(made(row['kind'], slug, '')).__name__}"]
     for title in ("says", "found, legal", "repair", "raised in"):
         if row.get(title):
@@ -160,8 +155,11 @@ def errors(args):
     rows = _rows(errors_page())
     if not args.slug:
         widest = max(len(row["slug"]) for row in rows)
+        width = _terminal.columns()
+        widest = widest if width is None else min(widest, width // 3)
         for row in rows:
-            print(f"{row['slug'].strip('`'):<{widest}} {row['says']}".rstrip())
+            line = f"{row['slug'].strip('`'):<{widest}} {row['says']}".rstrip()
+            print(_terminal.filled(line, " " * (widest + 1)))
         return
     found = [row for row in rows if _names(row["slug"].strip("`"), args.slug)]
     if not found:

@@ -6,8 +6,9 @@ import pathlib
 import sys
 
 import weft
-from weft import _core
+from weft import _core, _terminal
 from weft._errors import error
+from weft._whole_file import write_whole
 
 
 def _program(path):
@@ -18,9 +19,7 @@ def _program(path):
 
 def _emit(text, output):
     if output:
-        beside = pathlib.Path(f"{output}.tmp")
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(output)
+        write_whole(output, [text.encode()])
     else:
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
 
@@ -230,7 +229,7 @@ def run_file(args):
         device.clear_stats()
         result = module.time_evaluator(name, number=args.number, repeat=args.repeat)(*arguments)
     checked = f", error {worst:.2g} against ref" if args.check else ""
-    print(f"{name} on {device.name}: {result}{checked}")
+    print(_terminal.filled(f"{name} on {device.name}: {result}{checked}", "  "))
     if args.stats:
         for key, value in device.stats().items():
             print(f"  {key:<32} {value}")

@@ -11,7 +11,7 @@ import tempfile
 import numpy as np
 
 import weft
-from weft import te
+from weft import _terminal, te
 from weft.cli.manual import bare_reason, errors_page, not_installed
 
 SHAPE = (33, 9, 17)  # rows, columns, depth: none a power of two
@@ -154,8 +154,8 @@ def run(args):
             failed += 1
             word, text = "FAILED", f"{type(failure).__name__}: {failure}"
         passed += word == "ok"
-        print(f"{word:<7} {name:<10} {text}", flush=True)
+        print(_terminal.filled(f"{word:<7} {name:<10} {text}", " " * 19), flush=True)
     for name, reason in absent:
-        print(f"absent  {name:<10} {reason}")
+        print(_terminal.filled(f"absent  {name:<10} {reason}", " " * 19))
     print(f"\n{passed} passed, {failed} failed, {len(absent)} absent")
     return 1 if failed else 0

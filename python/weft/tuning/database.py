@@ -249,6 +249,13 @@ def export(path, database=None):
                 f"{path} is the database that is to be exported",
                 help="name another file",
             )
+        if path.exists() and not path.is_file():
+            raise error(
+                "io",
+                "tune.export.path",
+                f"{path} is no file that an exported database could replace",
+                help="name another file",
+            )
         target = Database(beside)
         try:
             target.add_rows(rows)

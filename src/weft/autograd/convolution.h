@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Convolution and its transpose over Tensors, from views and matrix products alone, so that every
-// device with those has convolutions, and gradients of any order come with them. Layouts are
-// PyTorch's: x (n, c, h, w); one-dimensional ones are the case h = kh = 1.
+// Convolution and its transpose over Tensors: from views and matrix products where a device has no
+// program of its own, so that every device with those has convolutions, and gradients of any order
+// come with them. Layouts are PyTorch's: x (n, c, h, w); one-dimensional ones are the case h = kh
+// = 1.
 
 #include <array>
 

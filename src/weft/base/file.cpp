@@ -46,6 +46,13 @@ int open_nameless(const std::string& path) {
 #endif
 }
 
+/// A device, a pipe or a socket: it is written into. A file in its place would end it for
+/// everybody.
+bool is_stream(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
 bool give_name(int handle, const std::string& name) {
   return ::linkat(AT_FDCWD, cat("/proc/self/fd/", handle).c_str(), AT_FDCWD, name.c_str(),
                   AT_SYMLINK_FOLLOW) == 0;
@@ -72,9 +79,10 @@ void write_file_atomic(const std::string& path, std::string_view content) {
   // A name that nobody can guess, and a file that was not there: links planted beside `path` are
   // not followed.
   std::string beside;
-  int handle = open_nameless(path);
-  const bool nameless = handle >= 0;
-  while (!nameless) {
+  const bool stream = is_stream(path);
+  int handle = stream ? ::open(path.c_str(), O_WRONLY | O_CLOEXEC) : open_nameless(path);
+  const bool nameless = handle >= 0 && !stream;
+  while (!nameless && !stream) {
     beside = random_name(path);
     handle = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (handle >= 0 || errno != EEXIST) break;
@@ -96,6 +104,7 @@ void write_file_atomic(const std::string& path, std::string_view content) {
     }
   }
   int reason = errno;
+  if (good && stream) return;
   if (good && std::rename(beside.c_str(), path.c_str()) == 0) return;
   if (good) reason = errno;
   if (!beside.empty()) std::remove(beside.c_str());

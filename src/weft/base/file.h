@@ -10,7 +10,8 @@ namespace weft {
 
 /// Throws Error(io, "file.read") naming the path and the system's reason.
 std::string read_file(const std::string& path);
-/// Writes beside `path`, under a name that cannot be guessed and follows no link, and renames.
+/// Writes beside `path`, under a name that cannot be guessed and follows no link, and renames. What
+/// is no file (a device, a pipe) is written into.
 /// Throws Error(io, "file.write"); leaves no partial file, killed or not, where the system has
 /// files without names.
 void write_file_atomic(const std::string& path, std::string_view content);

@@ -8,6 +8,7 @@
 #include "weft/arith/analyzer.h"
 #include "weft/base/error.h"
 #include "weft/ir/build.h"
+#include "weft/ir/place.h"
 #include "weft/ir/text.h"
 #include "weft/ir/visit.h"
 
@@ -119,7 +120,7 @@ class Flatten final : public Rewriter {
   static Expr flat_index(const Buffer& b, const Exprs& indices) {
     Exprs strides = strides_of(b);
     Expr at = make_int(0);
-    for (std::size_t i = 0; i < indices.size(); ++i) at = at + indices[i] * strides[i];
+    for (std::size_t i = 0; i < indices.size(); ++i) at = at + as_place(indices[i]) * strides[i];
     return at;
   }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/pass/unroll_loops.h"
 
+#include <algorithm>
+
+#include "weft/base/text.h"
 #include "weft/ir/build.h"
 #include "weft/ir/visit.h"
 
@@ -10,28 +13,34 @@ using namespace ir;
 
 namespace {
 
+constexpr std::int64_t kMany = 1 << 30;
+
 /// Statement instances of one execution, or a large number when a range is not constant.
-std::int64_t steps_of(const Stmt& s) {
-  constexpr std::int64_t kMany = 1 << 30;
+/// `written`: the statements of the text instead, where only marked loops are written out.
+std::int64_t steps_of(const Stmt& s, bool written = false) {
   if (!s) return 0;
   switch (s->kind) {
     case StmtKind::seq: {
       std::int64_t total = 0;
       for (const Stmt& child : as<SeqNode>(s)->stmts)
-        total = std::min(kMany, total + steps_of(child));
+        total = std::min(kMany, total + steps_of(child, written));
       return total;
     }
     case StmtKind::for_: {
-      std::int64_t n = 0;
-      if (!is_const_int(as<ForNode>(s)->extent, &n)) return kMany;
-      std::int64_t body = steps_of(as<ForNode>(s)->body);
+      const auto* t = as<ForNode>(s);
+      const std::int64_t body = steps_of(t->body, written);
+      std::int64_t n = 1;
+      if (written && t->for_kind != ForKind::unrolled) return std::min(kMany, body + 1);
+      if (!is_const_int(t->extent, &n) && !written) return kMany;
       return n > 0 && body > kMany / n ? kMany : std::max<std::int64_t>(n, 0) * body;
     }
     case StmtKind::if_:
-      return steps_of(as<IfNode>(s)->then_case) + steps_of(as<IfNode>(s)->else_case);
-    case StmtKind::let: return steps_of(as<LetStmtNode>(s)->body);
-    case StmtKind::allocate: return steps_of(as<AllocateNode>(s)->body);
-    case StmtKind::while_: return kMany;
+      return std::min(kMany, steps_of(as<IfNode>(s)->then_case, written) +
+                                 steps_of(as<IfNode>(s)->else_case, written));
+    case StmtKind::let: return steps_of(as<LetStmtNode>(s)->body, written);
+    case StmtKind::allocate: return steps_of(as<AllocateNode>(s)->body, written);
+    case StmtKind::launch: return steps_of(as<LaunchNode>(s)->body, written);
+    case StmtKind::while_: return written ? steps_of(as<WhileNode>(s)->body, written) + 1 : kMany;
     default: return 1;
   }
 }
@@ -53,11 +62,19 @@ class UnrollLoops final : public Rewriter {
     auto_steps_ = saved;
     t = as<ForNode>(inner);
     std::int64_t n = 0;
-    bool constant = is_const_int(t->extent, &n) && n <= options_.max_extent;
+    bool constant = is_const_int(t->extent, &n);
     bool marked = t->for_kind == ForKind::unrolled;
     if (automatic && t->for_kind == ForKind::serial && constant && steps_of(inner) <= budget)
       marked = true;
     if (!marked) return inner;
+    const std::int64_t body = std::max<std::int64_t>(steps_of(t->body, true), 1);
+    if (constant && n > options_.max_statements / body) {
+      const std::string why =
+          cat(n, " iterations of ", body, body == 1 ? " statement" : " statements",
+              " are more than the ", options_.max_statements, " that are written out");
+      return make_for(t->var, t->min, t->extent, t->body, ForKind::serial, "",
+                      with_annotation(t->annotations, kNotUnrolled, why));
+    }
     if (options_.how == Unroll::mark || !constant) {
       return make_for(t->var, t->min, t->extent, t->body, ForKind::unrolled, "",
                       with_annotation(t->annotations, "pragma_auto_unroll_max_step", nullptr));

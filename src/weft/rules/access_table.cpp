@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "weft/ir/build.h"
+#include "weft/ir/place.h"
 #include "weft/ir/visit.h"
 #include "weft/rules/nest.h"
 #include "weft/schedule/tree.h"
@@ -72,7 +73,7 @@ class Reader {
     const Exprs strides = strides_of(buffer);
     Exprs at;
     for (std::size_t d = 0; d < indices.size() && d < strides.size(); ++d) {
-      at.push_back(substitute(indices[d], iters_));
+      at.push_back(as_place(substitute(indices[d], iters_)));
       const Expr term = at[d] * cast(at[d]->dtype, strides[d]);
       a.at = a.at ? a.at + term : term;
     }

@@ -9,6 +9,7 @@
 #include "weft/base/error.h"
 #include "weft/ir/build.h"
 #include "weft/ir/eval.h"
+#include "weft/ir/place.h"
 #include "weft/ir/visit.h"
 #include "weft/schedule/tree.h"
 
@@ -83,7 +84,8 @@ Accesses accesses_of(const BlockNode& block, const VarMap& iters) {
     const Exprs strides = strides_of(b);
     Expr at;
     for (std::size_t i = 0; i < indices.size() && i < strides.size(); ++i) {
-      Expr term = substitute(indices[i], iters) * cast(indices[i]->dtype, strides[i]);
+      const Expr index = as_place(substitute(indices[i], iters));
+      const Expr term = index * cast(index->dtype, strides[i]);
       at = at ? at + term : term;
     }
     if (at) out.at.push_back(at);

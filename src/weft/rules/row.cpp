@@ -10,6 +10,7 @@
 #include "weft/base/text.h"
 #include "weft/ir/build.h"
 #include "weft/ir/compare.h"
+#include "weft/ir/place.h"
 #include "weft/ir/visit.h"
 #include "weft/schedule/tree.h"
 
@@ -73,8 +74,8 @@ bool in_vectors(const Schedule& sch, BlockRef b,
     Expr first, second;
     const Exprs strides = strides_of(buffer);
     for (std::size_t i = 0; i < indices.size(); ++i) {
-      const Expr step = cast(indices[i]->dtype, strides[i]);
-      const Expr a = substitute(indices[i], iters) * step, c = substitute(indices[i], next) * step;
+      const Expr index = as_place(indices[i]), step = cast(index->dtype, strides[i]);
+      const Expr a = substitute(index, iters) * step, c = substitute(index, next) * step;
       first = first ? first + a : a;
       second = second ? second + c : c;
     }

@@ -38,8 +38,25 @@ void wait_at_end(const void* key, std::function<void()> wait) {
 void wait_for_all() {
   Requests& known = requests();
   if (known.process != getpid()) return;
-  const std::lock_guard lock(known.mutex);
-  for (const auto& [key, wait] : known.all) wait();
+  std::map<const void*, std::function<void()>> all;
+  {
+    const std::lock_guard lock(known.mutex);
+    all = known.all;
+  }
+  for (const auto& [key, wait] : all) wait();
+}
+
+void wait_when_thread_ends() {
+  struct End {
+    ~
+End
+() { wait_for_all(); }
+}
+;
+thread_local const
+End
+end;
+static_cast<void>(&end);  // made where it is named first
 }
 
 }  // namespace weft::runtime

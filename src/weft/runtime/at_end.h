@@ -11,8 +11,12 @@ namespace weft::runtime {
 /// its children.
 void wait_at_end(const void* key, std::function<void()> wait);
 
-/// All that was asked for, now. The end of a process may come too late: what a library makes after
-/// the first request is taken down before. Hosts that end in steps call it in an early one.
+/// All that was asked for, now. Hosts that end in steps call it in an early one.
 void wait_for_all();
+
+/// Asks for wait_for_all when this thread ends. The end of a process may come too late: what a
+/// driver's thread makes after the first request is taken down before. Objects of the thread that
+/// ends the process go before all of that.
+void wait_when_thread_ends();
 
 }  // namespace weft::runtime

@@ -19,6 +19,7 @@
 #include "weft/pass/lower_init.h"
 #include "weft/pass/place_allocations.h"
 #include "weft/pass/share_storage.h"
+#include "weft/pass/unroll_loops.h"
 #include "weft/pass/validate.h"
 #include "weft/rules/grid.h"
 #include "weft/runtime/cache.h"
@@ -88,10 +89,14 @@ void note_lowering(const std::string& function, const ir::PrimFunc& lowered, Jso
   }
   ir::for_each_stmt(lowered->body, [&](const ir::Stmt& s) {
     const auto* loop = ir::as<ir::ForNode>(s);
-    const Json* why = loop ? ir::find_annotation(loop->annotations, "scalarised") : nullptr;
-    if (why)
-      notes.push_back(
-          cat(function, ": loop \"", loop->var->name, "\" is not vectorized: ", why->as_string()));
+    if (!loop) return;
+    const auto note = [&](std::string_view annotation, std::string_view what) {
+      if (const Json* why = ir::find_annotation(loop->annotations, annotation))
+        notes.push_back(cat(function, ": loop \"", loop->var->name, "\" is not ", what, ": ",
+                            why->as_string()));
+    };
+    note("scalarised", "vectorized");
+    note(pass::kNotUnrolled, "unrolled");
   });
 }
 

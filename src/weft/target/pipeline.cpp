@@ -6,6 +6,7 @@
 #include "weft/base/error.h"
 #include "weft/base/text.h"
 #include "weft/ir/build.h"
+#include "weft/pass/assert_bounds.h"
 #include "weft/pass/bind_tensors.h"
 #include "weft/pass/check_private.h"
 #include "weft/pass/compact_buffers.h"
@@ -38,6 +39,7 @@ using ir::PrimFunc;
 void LoweringOptions::read(const Target& target) {
   share_storage = target.integer("share_storage", 1) != 0;
   merge_expressions = target.integer("merge_expressions", 1) != 0;
+  check_bounds = target.integer("check_bounds", 0) != 0;
 }
 
 bool is_lowering_option(std::string_view key) {
@@ -87,6 +89,7 @@ pass::Pipeline standard_pipeline(TargetInfo info, const LoweringOptions& options
       [machine](const PrimFunc& f) { return pass::lower_collectives(f, *machine); });
   add("inject_virtual_threads",
       [machine](const PrimFunc& f) { return pass::inject_virtual_threads(f, *machine); });
+  if (options.check_bounds) add("assert_bounds", pass::assert_bounds);
   if (options.hoist_guards) add("hoist_guards", pass::hoist_guards);
   add("unroll_loops",
       [options](const PrimFunc& f) { return pass::unroll_loops(f, options.unroll); });

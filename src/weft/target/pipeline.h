@@ -20,12 +20,14 @@ struct LoweringOptions {
   bool transposes = false;    // the target has transpose_rows
   bool hoist_guards = false;  // loops run one after the other: whole tiles apart from cut ones
   bool share_storage = true, merge_expressions = true;
-  /// Switches of the target string: "cpu:share_storage=0,merge_expressions=0".
+  bool check_bounds = false;  // assertions before accesses that are not provably inside
+  /// Switches of the target string: "cpu:share_storage=0,merge_expressions=0,check_bounds=1".
   void read(const Target& target);
   pass::UnrollOptions unroll;
 };
 
-/// Whether an option of the target string is one of LoweringOptions::read.
+/// Whether an option of the target string is one of LoweringOptions::read that every target takes
+/// ("check_bounds" is taken where a kernel can end with an error).
 bool is_lowering_option(std::string_view key);
 
 /// Throws Error(value, "<target>.option.unknown") for an option beside `legal` and those of the

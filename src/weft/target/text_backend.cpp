@@ -60,6 +60,7 @@ ir::PrimFunc TextBackend::default_schedule(const ir::PrimFunc& f, const Target& 
 pass::Pipeline TextBackend::pipeline(const Target& target) const {
   LoweringOptions options;
   options.vector_lanes = row_.vector_lanes;
+  options.unroll.max_statements = 16384;  // registers need loops that are written out
   options.read(target);
   return standard_pipeline(info(target), options);
 }

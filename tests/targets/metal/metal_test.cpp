@@ -91,6 +91,17 @@ TEST(Metal, the_check_can_fail) {
   EXPECT_NE(clang_says(text), "");
 }
 
+TEST(Metal, axes_have_the_limits_of_the_language) {
+  const TargetInfo info = find_backend("metal").info(Target::parse("metal"));
+  for (const char* letter : {"x", "y", "z"}) {
+    ASSERT_NE(info.axis(cat("blockIdx.", letter)), nullptr);
+    EXPECT_EQ(info.axis(cat("blockIdx.", letter))->limit, 2147483647) << letter;
+    EXPECT_EQ(info.axis(cat("threadIdx.", letter))->limit, 1024) << letter;
+  }
+  EXPECT_EQ(info.group_bytes(), 32768);
+  EXPECT_THROW(build(vector_add_program(4096, 2048).scheduled, "metal"), Error);
+}
+
 TEST(Metal, has_no_device_and_says_so) {
   try {
     open_device("metal:0");

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
 
 #include "../../unit/lower_kit.h"
 #include "../run_program.h"
@@ -148,6 +152,33 @@ TEST(OpenCl, refuses_too_much_local_memory) {
     EXPECT_EQ(e.code(), "lower.shared.limit");
     EXPECT_NE(std::string(e.what()).find("520 bytes"), std::string::npos) << e.what();
   }
+}
+
+/// Launches kernels that the driver has yet to compile and ends the process with nobody waiting.
+void launch_and_end() {
+  const Ref<runtime::Device> device = open_device("opencl:0");
+  for (const Program& p : {vector_add_program(1000, 64), window_sum_program(1024, 128, 1),
+                           matmul_program(64, 64, 32, 2, 4, 4, 4, 4, 8)}) {
+    auto function = make_ref<runtime::Function>(build(p.scheduled, "opencl"), "main", device);
+    Arrays a = random_arrays(p, device, 7);
+    function->call(a.args);
+  }
+  std::exit(0);
+}
+
+TEST(OpenClDeathTest, a_process_ends_before_its_kernels) {
+  // Children run this test from its beginning with their parent's variables; the driver reads its
+  // own when it is first asked.
+  setenv("WEFT_TEST_ENDS", cat(::testing::TempDir(), "weft_ends_", getpid()).c_str(), 0);
+  const std::filesystem::path folder = getenv("WEFT_TEST_ENDS");
+  const std::filesystem::path cache = folder / std::to_string(getpid());
+  std::filesystem::create_directories(cache);
+  setenv("POCL_CACHE_DIR", cache.c_str(), 1);
+  if (!device_or_null()) GTEST_SKIP() << "no OpenCL device: pocl-opencl-icd is not installed";
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (int turn = 0; turn < 3; ++turn)
+    EXPECT_EXIT(launch_and_end(), ::testing::ExitedWithCode(0), "") << turn;
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

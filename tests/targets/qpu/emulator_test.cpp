@@ -39,6 +39,26 @@ TEST(QpuEmulator, adds_one_to_a_vector_through_tmu_and_dma) {
   }
 }
 
+// A row that begins inside a line reads two; the result waits for both, in whichever order they
+// come.
+TEST(QpuEmulator, a_row_across_two_lines_waits_for_the_later_one) {
+  const auto stall = [](Engine engine, int first, int second) {
+    Bench b(with(engine));
+    const std::uint64_t a = b.array(64);
+    const auto read = [](int bytes) {
+      return cat("ldi r1, ", bytes, "\nadd r1, r0, r1\nmov tmu0_s, r1\nnop; nop; ldtmu0\n");
+    };
+    b.run(binary_of(kAddresses + read(first) + read(second) + kEnd, {"p0"}), {a});
+    return b.emulator.stats().get("stall.qpu0.tmu");
+  };
+  for (Engine engine : engines()) {
+    const std::int64_t far = stall(engine, 64, 0), near = stall(engine, 64, 64);
+    EXPECT_LT(near, far);                        // line 1 is in the cache, line 0 is not
+    EXPECT_EQ(stall(engine, 64, 32), far);       // lines 0 and 1: the first one is late
+    EXPECT_EQ(stall(engine, 64, 64 + 32), far);  // lines 1 and 2: the second one is
+  }
+}
+
 struct FaultCase {
   const char* slug;
   std::string text;

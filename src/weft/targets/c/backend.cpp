@@ -35,7 +35,7 @@ class CBackend final : public TextBackend {
   CBackend()
       : TextBackend({.name = "c",
                      .format = "c",
-                     .options = {"cc", "flags", "library", "vector_bytes"},
+                     .options = {"cc", "flags", "library", "vector_bytes", "check_bounds"},
                      .grid = false,
                      .spelling = spelling}) {}
 

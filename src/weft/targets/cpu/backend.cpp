@@ -67,7 +67,7 @@ class CpuBackend final : public Backend {
   std::string_view name() const override { return "cpu"; }
 
   TargetInfo info(const Target& target) const override {
-    check_options(target, {"mcpu", "passes"}, "");
+    check_options(target, {"mcpu", "passes", "check_bounds"}, "");
     TargetInfo out;
     out.name = "cpu";
     MemoryInfo global, local;
@@ -155,7 +155,7 @@ class CpuBackend final : public Backend {
   }
 
   Ref<runtime::Device> open(const Target& target) const override {
-    check_options(target, {"mcpu", "passes"}, "");
+    check_options(target, {"mcpu", "passes", "check_bounds"}, "");
     return make_ref<CpuDevice>();
   }
 };

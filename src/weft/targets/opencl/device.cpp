@@ -452,6 +452,7 @@ Event ClDevice::launch(runtime::Executable& executable, std::size_t kernel,
                          &args[i].scalar),
             what);
   }
+  runtime::wait_when_thread_ends();
   check(cl().run(queue(), f, 3, nullptr, global, group, 0, nullptr, nullptr),
         cat("launching ", k.name));
   Ref<ClDevice> self(this);
