@@ -730,7 +730,11 @@ void bind_tensor(nb::module_& m) {
     return grid_label_positions(labels, classes, error.help(help));
   });
   m.def("_gather_tensor", [](const Tensor& x, const NDArray& index) { return gather(x, {index}); });
-  m.def("_label_losses", &nn::label_losses);
+  m.def("_label_losses", [](const Tensor& logits, const NDArray& labels, const std::string& code,
+                            const std::string& message, const std::string& help) {
+    Error error(ErrorKind::index, code, message);
+    return nn::label_losses(logits, labels, error.help(help));
+  });
   m.def("_linear", [](const Tensor& x, const Tensor& weight, const Tensor& bias) {
     const nb::gil_scoped_release nogil;
     return linear(x, weight, bias);

@@ -193,13 +193,16 @@ def test_bfloat16_sorts_as_float32():
     np.testing.assert_array_equal(got, np.sort(x.astype("float32").numpy()))
 
 
-@pytest.mark.parametrize("n", [1, 31, 10_007])
+@pytest.mark.parametrize("n", [1, 31, 2047, 2048, 4096, 10_007])
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_places_in_sorted_arrays(n, side):
     rng = np.random.default_rng(n)
     for dtype in ("float32", "int64", "uint8"):
-        x, v = np.sort(draw(rng, dtype, n, distinct=20)), draw(rng, dtype, (7, 33), distinct=22)
-        same(weft.searchsorted(device(x), device(v), side=side), np.searchsorted(x, v, side=side))
+        for distinct in (20, 200):
+            x, v = (draw(rng, dtype, s, distinct=distinct + k) for k, s in ((0, n), (2, (75, 33))))
+            x.sort()
+            got = weft.searchsorted(device(x), device(v), side=side)
+            same(got, np.searchsorted(x, v, side=side))
     x = np.sort(np.array([np.nan, 1, 0, -0.0, np.inf], "float32"))
     same(weft.searchsorted(device(x), device(x), side=side), np.searchsorted(x, x, side=side))
     empty = np.zeros(0, "float32")

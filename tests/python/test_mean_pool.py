@@ -146,6 +146,52 @@ def test_losses_of_labels(classes, dtype):
     np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance * np.abs(want).max())
 
 
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (300, 3), (37, 1001), (600, 130), (2, 70_001)])
+@pytest.mark.parametrize("labels_of", ["int64", "int32", "uint8"])
+def test_losses_of_any_shape(shape, labels_of):
+    rng = np.random.default_rng(9)
+    x = rng.standard_normal(shape).astype("float32") * 4
+    labels = rng.integers(0, min(shape[1], 256), shape[0])
+    top = x.astype("float64") - x.max(1, keepdims=True)
+    share = np.exp(top) / np.exp(top).sum(1, keepdims=True)
+    rows = np.arange(shape[0])
+    given = weft.asarray(labels.astype(labels_of), device=GRID)
+    for scores in (
+        weft.asarray(x, device=GRID),
+        weft.asarray(np.asfortranarray(x).T.copy(), device=GRID).T,
+    ):
+        t = weft.Tensor(scores, requires_grad=True)
+        loss = F.cross_entropy(t, given)
+        loss.backward()
+        assert abs(loss.item() + np.log(share[rows, labels]).mean()) < 1e-5
+        want = share.copy()
+        want[rows, labels] -= 1
+        got = t.grad.data.to("cpu").numpy()
+        np.testing.assert_allclose(got, want / shape[0], rtol=1e-4, atol=1e-6 / shape[0])
+
+
+def test_losses_of_infinite_scores():
+    x = np.array([[np.inf, 1, 2], [-np.inf, 0, 0], [np.nan, 0, 1], [-np.inf] * 3], "float32")
+    labels = weft.asarray([1, 1, 1, 0], device=GRID)
+    got = F.cross_entropy(weft.Tensor(weft.asarray(x, device=GRID)), labels, reduction="none")
+    want = [np.inf, np.log(2), np.nan, np.nan]
+    np.testing.assert_allclose(got.data.to("cpu").numpy(), want, rtol=1e-6)
+
+
+def test_gradients_of_gradients_of_losses():
+    rng = np.random.default_rng(10)
+    x = rng.standard_normal((5, 7))
+    labels = weft.asarray(rng.integers(0, 7, 5), device=GRID)
+
+    def of(device):
+        given = labels.to(device)
+        f = lambda a: F.cross_entropy(a, given)  # noqa: E731
+        second = weft.hessian(f)(weft.asarray(x, device=device))
+        return getattr(second, "data", second).to("cpu").numpy()
+
+    np.testing.assert_allclose(of(GRID), of("cpu"), rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_losses_are_one_kernel(reduction):
     """A loss of differences on a grid: the composition's result and gradients, in float32 whatever lies between."""

@@ -40,7 +40,7 @@ TEST(Nn, cross_entropy_is_minus_the_log_of_the_share) {
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), "nn.cross_entropy.label");
-    EXPECT_NE(error.message().find("label 4"), std::string::npos);
+    EXPECT_NE(error.message().find("outside [0, 4)"), std::string::npos);
   }
   try {
     nn::cross_entropy(Tensor(logits), arange(host(), Elem::int32, 0, 1, 2));

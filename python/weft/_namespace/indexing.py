@@ -165,6 +165,8 @@ def unique_all(x, /):
 
 def _fresh(ordered):
     """Where a value differs from the one before, and one place behind the last."""
+    if ordered.device.limits.get("threads_per_block", 0):
+        return _core._run_starts(ordered)
     fresh = ones(ordered.size + 1, dtype=_bool, device=ordered.device)
     fresh[1:-1] = ordered[1:] != ordered[:-1]
     return fresh

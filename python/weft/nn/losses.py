@@ -126,14 +126,14 @@ def cross_entropy(
     if _are_probabilities(logits, labels):
         return _soft_cross_entropy(logits, labels, label_smoothing, reduction, weight)
     rows, labels, shape = _picked(logits, labels, "cross_entropy")
-    of_labels = isinstance(rows, Tensor) and not label_smoothing
+    of_scores = isinstance(rows, Tensor) and not label_smoothing
     losses, keep = _chosen(
-        rows if of_labels else rows.log_softmax(-1),
+        rows if of_scores else rows.log_softmax(-1),
         labels,
         ignore_index,
         label_smoothing,
         weight,
-        _core._label_losses if of_labels else _negative_of,
+        of_scores,
     )
     return _mean_of(losses, keep, reduction, shape)
 
@@ -180,10 +180,15 @@ def nll_loss(log_probabilities, labels, ignore_index=None, reduction="mean", wei
     return _mean_of(losses, keep, reduction, shape)
 
 
+def _outside(classes):
+    """What the error of a label that is no class says: code, message, help."""
+    message = f"a label is outside [0, {classes})"
+    return "nn.cross_entropy.label", message, "count classes from 0; ignore_index leaves labels out"
+
+
 def _places_of(labels, classes):
     """(flat places of the labels among all classes of all rows, labels to read with, where they were none of [0, classes) or None): raises for the latter, on a card when the host next waits for it."""
-    code, message = "nn.cross_entropy.label", f"a label is outside [0, {classes})"
-    help = "count classes from 0; ignore_index leaves labels out"
+    code, message, help = _outside(classes)
     device = labels.device
     recording, wrong = _core._recording(device), None
     if recording:  # nobody can be told: the loss of such a label is no number
@@ -197,13 +202,18 @@ def _places_of(labels, classes):
     return at, labels, wrong
 
 
-def _negative_of(rows, at):
-    """Losses of logarithms of probabilities: at flat positions."""
-    return -_core._gather_tensor(rows.reshape(rows.size), at)
+def _losses_of(rows, labels):
+    """(losses of logarithms of probabilities, labels to read with)"""
+    at, labels, wrong = _places_of(labels, rows.shape[1])
+    losses = -_core._gather_tensor(rows.reshape(rows.size), at)
+    if wrong is not None:
+        zeros = weft.zeros_like(losses.data)
+        losses = losses + Tensor(weft.where(wrong, math.nan, zeros), requires_grad=False)
+    return losses, labels
 
 
-def _chosen(rows, labels, ignore_index, smoothing, weight, losses_of=_negative_of):
-    """(losses of the rows, how much each counts in a mean, or None where all count as one)."""
+def _chosen(rows, labels, ignore_index, smoothing, weight, of_scores=False):
+    """(losses of the rows, how much each counts in a mean, or None where all count as one). Rows are logarithms of probabilities, or scores."""
     n, classes = rows.shape
     valid = None
     labels = _core._as_positions(labels)  # int32 on machines of 32 bits
@@ -219,11 +229,10 @@ def _chosen(rows, labels, ignore_index, smoothing, weight, losses_of=_negative_o
     if ignore_index is not None:
         valid = labels != ignore_index
         labels = weft.where(valid, labels, 0)
-    at, labels, wrong = _places_of(labels, classes)
-    losses = losses_of(rows, at)
-    if wrong is not None:
-        zeros = weft.zeros_like(losses.data)
-        losses = losses + Tensor(weft.where(wrong, math.nan, zeros), requires_grad=False)
+    if of_scores:
+        losses = _core._label_losses(rows, labels, *_outside(classes))
+    else:
+        losses, labels = _losses_of(rows, labels)
     keep = None if valid is None else valid.astype(rows.dtype)
     if weight is not None:
         counts = weft.take(weight, labels, axis=0)

@@ -8,6 +8,7 @@
 #include "weft/base/integers.h"
 #include "weft/devices/grid_operators.h"
 #include "weft/devices/kernel.h"
+#include "weft/devices/reciprocal.h"
 #include "weft/operators/pool.h"
 #include "weft/runtime/pool.h"
 
@@ -109,16 +110,34 @@ void on_grid(const MeanWindows& m, const NDArray& from, const NDArray& out, bool
   for (std::size_t a = 0; a < 3; ++a)
     largest = std::max(largest, (w.extents[a] + 1) * (w.windows[a] + 1));
   spec.narrow = device::fits_narrow(largest);
+  I places = 1;
+  spec.whole = !m.adaptive;
+  for (std::size_t a = 0; a < 3; ++a) {
+    places *= spec.kernel[a];
+    spec.whole = spec.whole && w.padding[a] == 0 &&
+                 (w.windows[a] - 1) * w.stride[a] + w.kernel[a] <= w.extents[a];
+  }
+  spec.written = !m.adaptive && places <= operators::kWrittenPlaces && from.size() > 0;
+  auto absent = [&](std::size_t a) {
+    return w.extents[a] == 1 && w.windows[a] == 1 &&
+           (m.adaptive || (w.kernel[a] == 1 && w.padding[a] == 0));
+  };
+  while (spec.first < 2 && absent(static_cast<std::size_t>(spec.first))) ++spec.first;
   ProgramCall call(out.device());
   call.array(from).array(out);
   call.integer(ceil_div(out.size(), operators::kPoolThreads)).integer(out.size());
   for (I n : w.extents) call.integer(n);
   for (I n : w.windows) call.integer(n);
+  const auto& cut = back ? w.extents : w.windows;
+  for (std::size_t a = static_cast<std::size_t>(spec.first); a < 3 && spec.narrow; ++a) {
+    const device::Reciprocal r = device::reciprocal_of(cut[a]);
+    call.integer(r.factor).integer(r.shift);
+  }
   const auto &k = spec.kernel, &s = spec.stride, &p = spec.padding;
-  const ProgramKey key(
-      back ? "pool.mean_spread" : "pool.mean",
-      {static_cast<int>(out.elem()), spec.narrow, spec.adaptive, static_cast<int>(spec.of),
-       spec.divisor, k[0], k[1], k[2], s[0], s[1], s[2], p[0], p[1], p[2]});
+  const ProgramKey key(back ? "pool.mean_spread" : "pool.mean",
+                       {static_cast<int>(out.elem()), spec.narrow, spec.adaptive,
+                        static_cast<int>(spec.of), spec.divisor, spec.first, spec.whole,
+                        spec.written, k[0], k[1], k[2], s[0], s[1], s[2], p[0], p[1], p[2]});
   call.run(key, [&] { return back ? mean_pool_spread(spec) : mean_pool(spec); });
 }
 

@@ -7,8 +7,12 @@
 #include "weft/array/random.h"
 #include "weft/autograd/structured.h"
 #include "weft/devices/grid.h"
+#include "weft/devices/grid_operators.h"
+#include "weft/devices/pending_checks.h"
+#include "weft/devices/reduce_program.h"
 #include "weft/elements/row_ir.h"
 #include "weft/ir/build.h"
+#include "weft/runtime/recording.h"
 
 namespace weft {
 
@@ -37,37 +41,61 @@ Linear::Linear(const Ref<Device>& device, std::int64_t in_features, std::int64_t
 }
 
 namespace {
-/// exp(x - sums) g: what each class's loss gives to its score before the label's part.
-NDArray class_gradients(const NDArray& x, const NDArray& sums, const NDArray& g) {
+/// (exp(x - sums) - the label's 1) g: the gradients of losses towards the scores of all classes.
+NDArray class_gradients(const NDArray& x, const NDArray& sums, const NDArray& places,
+                        const NDArray& g) {
   NDArray out = NDArray::empty(x.device(), x.elem(), x.shape());
-  const NDArray* operands[3] = {&x, &sums, &g};
+  const NDArray* operands[4] = {&x, &sums, &places, &g};
   device::Map map;
   map.family = "class gradients";
   map.arrays = operands;
   map.compute = sums.elem();
-  map.value = [to = sums.elem()](const std::vector<ir::Expr>& v, const std::vector<ir::Expr>&) {
-    return ir::call("exp", {convert_value(v[0], to) - v[1]}) * convert_value(v[2], to);
+  map.numbered = true;
+  map.value = [to = sums.elem()](const std::vector<ir::Expr>& v,
+                                 const std::vector<ir::Expr>& numbers) {
+    const ir::Expr label = ir::eq(ir::cast(v[2]->dtype, numbers[0]), v[2]);
+    const ir::Expr one = ir::make_const(1, dtype_of(to)), zero = ir::make_const(0, dtype_of(to));
+    return (ir::call("exp", {convert_value(v[0], to) - v[1]}) - ir::select(label, one, zero)) *
+           convert_value(v[3], to);
   };
   device::grid_map(out, map);
   return out;
 }
+
+/// The losses of labels that are checked at once.
+Tensor composed_losses(const Tensor& logits, const NDArray& labels, const Error& outside) {
+  const std::int64_t n = logits.shape()[0], classes = logits.shape()[1];
+  auto extreme = [&](ReduceOp op) {
+    std::int64_t v = 0;
+    reduce(op, labels).astype(Elem::int64).read_element(0, &v);
+    return v;
+  };
+  if (n > 0 && (extreme(ReduceOp::min) < 0 || extreme(ReduceOp::max) >= classes)) throw outside;
+  // Machines of 32 bits have labels of 32 bits; of narrower ones the places would not fit.
+  const Elem elem = elem_bytes(labels.elem()) < 4 ? Elem::int64 : labels.elem();
+  const NDArray first = arange(labels.device(), elem, 0, static_cast<double>(classes), n);
+  return -gather(reshape(log_softmax(logits, -1), Dims{logits.data().size()}),
+                 {apply(Op::add, first, labels.astype(elem))});
+}
 }  // namespace
 
-Tensor label_losses(const Tensor& logits, const NDArray& at) {
+Tensor label_losses(const Tensor& logits, const NDArray& labels, const Error& outside) {
   const NDArray& x = logits.data();
+  if (x.size() == 0 || !has_grid(x) || !is_real_float(x.elem()))
+    return composed_losses(logits, labels, outside);
   const Dims flat{x.size()};
   const Axes last{false, Dims{-1}};
-  if (x.size() == 0 || !has_grid(x) || !is_real_float(x.elem()))
-    return -gather(reshape(log_softmax(logits, -1), flat), {at});
+  const NDArray given = labels.contiguous();
+  auto each = [&](Elem elem) { return NDArray::empty(x.device(), elem, given.shape()); };
   // The sums of 16-bit floats keep 32 bits: their error is that of every class's share.
-  const Elem wide = device::sum_elem(x.elem());
-  NDArray sums = NDArray::empty(x.device(), wide, Dims{x.shape()[0]});
-  on_device().logsumexp(sums, x, 2);
-  auto as = [](const NDArray& v, Elem elem) { return v.elem() == elem ? v : v.astype(elem); };
-  const NDArray picked = as(gather(x.reshape(flat), {&at, 1}), wide);
+  const NDArray losses = each(x.elem()), sums = each(device::sum_elem(x.elem())),
+                at = each(device::fits_narrow(x.size()) ? Elem::int32 : Elem::int64);
+  // While work is recorded nobody can be told: the loss of such a label is no number.
+  const bool told = !runtime::recording_on(x.device());
+  label_losses_program(losses, sums, at, x, given, told ? pending_flag(x.device()) : NDArray{});
+  if (told) add_label_check(given, x.shape()[1], outside);
   return make_tensor(
-      "label_losses", as(apply(Op::subtract, sums, picked), x.elem()), {logits},
-      [at, sums, flat, last](const GradientCall& c) {
+      "label_losses", losses, {logits}, [at, sums, flat, last](const GradientCall& c) {
         const Dims column{at.size(), 1};
         if (c.g.requires_grad() || c.x[0].requires_grad()) {
           const Tensor shares = exp(c.x[0] - logsumexp(c.x[0], last, true));
@@ -76,10 +104,8 @@ Tensor label_losses(const Tensor& logits, const NDArray& at) {
           return std::vector<Tensor>{shares * reshape(c.g, column) -
                                      reshape(picked, c.x[0].shape())};
         }
-        const NDArray& g = c.g.data();
-        const NDArray out = class_gradients(c.x[0].data(), sums.reshape(column), g.reshape(column));
-        scatter(out.reshape(flat), {&at, 1}, apply(Op::negative, g), true, Checked::yes);
-        return std::vector<Tensor>{Tensor(out)};
+        return std::vector<Tensor>{Tensor(class_gradients(
+            c.x[0].data(), sums.reshape(column), at.reshape(column), c.g.data().reshape(column)))};
       });
 }
 
@@ -91,20 +117,9 @@ Tensor cross_entropy(const Tensor& logits, const NDArray& labels) {
         cat("cross_entropy of ", describe(logits.data()), " with labels ", describe(labels)))
         .note("rule: logits (n, classes) and n labels, n at least 1");
   }
-  const std::int64_t n = logits.shape()[0], classes = logits.shape()[1];
-  auto extreme = [&](ReduceOp op) {
-    std::int64_t v = 0;
-    reduce(op, labels.astype(Elem::int64)).read_element(0, &v);
-    return v;
-  };
-  const std::int64_t low = extreme(ReduceOp::min), high = extreme(ReduceOp::max);
-  if (low < 0 || high >= classes) {
-    throw Error(ErrorKind::index, "nn.cross_entropy.label",
-                cat("label ", low < 0 ? low : high, " is outside [0, ", classes, ")"));
-  }
-  NDArray rows = arange(labels.device(), Elem::int64, 0, static_cast<double>(classes), n);
-  NDArray at = apply(Op::add, rows, labels.astype(Elem::int64));
-  return mean(label_losses(logits, at));
+  const auto outside = Error(ErrorKind::index, "nn.cross_entropy.label",
+                             cat("a label is outside [0, ", logits.shape()[1], ")"));
+  return mean(label_losses(logits, labels, outside));
 }
 
 }  // namespace nn

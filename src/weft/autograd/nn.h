@@ -20,10 +20,11 @@ class Linear {
   Tensor weight, bias;  // (in, out), (out)
 };
 
-/// -log softmax(row)[label] for each row of logits (n, classes); `at`: n positions in the flat
-/// logits, row * classes + label. On devices with a grid the logarithms of all classes are not
-/// written to memory.
-Tensor label_losses(const Tensor& logits, const NDArray& at);
+/// -log softmax(row)[label] for each row of logits (n, classes) with its label, an integer. Throws
+/// `outside` where a label is no class, on devices with a grid when the host next waits for them;
+/// while work is recorded for a device the loss of such a label is no number. On those devices the
+/// losses are one reduction and the gradients one map: logarithms of all classes are not written.
+Tensor label_losses(const Tensor& logits, const NDArray& labels, const Error& outside);
 
 /// Mean of -log softmax(logits)[label] over the rows of logits (n, classes); labels are n integers.
 /// Throws Error(shape, "nn.cross_entropy.shape"), Error(index, "nn.cross_entropy.label").

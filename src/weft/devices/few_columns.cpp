@@ -55,9 +55,9 @@ void left_product(const NDArray& out, const NDArray& a, const NDArray& b_in, boo
   p.reducer = sums_reducer;
   p.interleaved = each * columns > arrays;
   if (stored != sum || p.interleaved)
-    p.finish = [=](const ir::Exprs& c, const ir::Exprs&, const ir::Expr&) {
+    p.finish = [=](const FinishedReduction& f) {
       ir::Exprs values;
-      for (const ir::Expr& x : c) values.push_back(convert_value(x, stored));
+      for (const ir::Expr& x : f.components) values.push_back(convert_value(x, stored));
       return values;
     };
   for (std::int64_t j = 0; j < arrays; ++j) p.outputs.push_back(apart ? out.select(r - 1, j) : out);

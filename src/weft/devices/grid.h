@@ -21,6 +21,9 @@ struct Map {
   std::span<const NDArray* const> arrays;
   std::span<const Scalar> numbers;
   Elem compute = Elem::float32;
+  /// Behind the numbers the value gets the element's own number in the result's row-major order;
+  /// the results are compact then.
+  bool numbered = false;
   std::function<ir::Expr(const std::vector<ir::Expr>&, const std::vector<ir::Expr>&)> value;
 };
 void grid_map(const NDArray& out, const Map& map);

@@ -306,15 +306,19 @@ NDArray grid_label_positions(const NDArray& labels, std::int64_t classes, const 
   call.integer(ceil_div(out.size(), operators::kLabelThreads)).integer(out.size()).integer(classes);
   call.run({"label.positions", {static_cast<int>(given.elem())}},
            [&] { return operators::label_positions(type); });
+  add_label_check(given, classes, outside);
+  return out;
+}
+
+void add_label_check(const NDArray& labels, std::int64_t classes, const Error& outside) {
   add_pending(
-      out.device(),
-      [given, classes, outside] {
-        const std::int64_t low = lone_number(reduce(ReduceOp::min, given)),
-                           high = lone_number(reduce(ReduceOp::max, given));
+      labels.device(),
+      [labels, classes, outside] {
+        const std::int64_t low = lone_number(reduce(ReduceOp::min, labels)),
+                           high = lone_number(reduce(ReduceOp::max, labels));
         if (low < 0 || high >= classes) throw outside;
       },
-      given.nbytes());
-  return out;
+      labels.nbytes());
 }
 
 void grid_scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& value,

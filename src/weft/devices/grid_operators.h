@@ -33,6 +33,10 @@ std::vector<NDArray> grid_nonzero(const NDArray& x);
 /// x where a mask of its size is set.
 NDArray grid_select(const NDArray& x, const NDArray& mask);
 
+/// n + 1 truth values for n elements: whether one differs from the one before it. So does the
+/// first, and what lies behind the last.
+NDArray grid_run_starts(const NDArray& x);
+
 /// How often each of 0, ..., bins - 1 occurs among compact int64 numbers of that range.
 NDArray grid_histogram(const NDArray& x, std::int64_t bins);
 
@@ -46,6 +50,8 @@ NDArray grid_gather(const NDArray& x, std::span<const NDArray> indices, int oute
 /// The flat position row * classes + label of each label of any integer type (int64). The host
 /// throws `outside` when it next waits where a label was none of the classes.
 NDArray grid_label_positions(const NDArray& labels, std::int64_t classes, const Error& outside);
+/// Of a program that has been launched and sets the pending flag where a label is no class.
+void add_label_check(const NDArray& labels, std::int64_t classes, const Error& outside);
 void grid_scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& value,
                   bool accumulate, Checked checked = Checked::no);
 

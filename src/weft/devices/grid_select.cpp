@@ -90,4 +90,17 @@ NDArray grid_select(const NDArray& x, const NDArray& mask) {
   return out;
 }
 
+NDArray grid_run_starts(const NDArray& x) {
+  if (x.size() == 0) return full(x.device(), Elem::boolean, Dims{1}, Scalar(1));
+  const NDArray given = x.contiguous();
+  const NDArray out = NDArray::empty(x.device(), Elem::boolean, Dims{x.size() + 1});
+  const bool narrow = device::fits_narrow(out.size());
+  ProgramCall call(x.device());
+  call.array(given).array(out).integer(ceil_div(out.size(), operators::kStartsTile));
+  call.integer(x.size());
+  call.run({"select.run_starts", {static_cast<int>(x.elem()), narrow}},
+           [&] { return operators::run_starts(std::string(name_of(x.elem())), narrow); });
+  return out;
+}
+
 }  // namespace weft

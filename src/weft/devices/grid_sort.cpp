@@ -217,13 +217,16 @@ NDArray grid_searchsorted(const NDArray& x, const NDArray& values, bool right) {
   const NDArray sorted = x.contiguous(), wanted = values.contiguous();
   NDArray out = NDArray::empty(x.device(), Elem::int64, values.shape());
   if (out.size() == 0) return out;
+  if (x.size() == 0) return full(x.device(), Elem::int64, values.shape(), Scalar(0));
   const std::int64_t n = x.size(), count = out.size();
-  const SortSpec spec = spec_of(x.elem(), false, std::max(n, count));
-  const auto width = static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(n)));
+  // Places of the table reach twice as far as elements.
+  const SortSpec spec = spec_of(x.elem(), false, 2 * std::max(n, count));
+  std::int64_t steps = 0;
+  while (std::int64_t{operators::kSearchTable} << steps <= n) ++steps;
   ProgramCall call(x.device());
   call.array(sorted).array(wanted).array(out);
-  call.integer(ceil_div(count, operators::kSearchThreads)).integer(count).integer(n);
-  call.integer(width).integer(n ? std::int64_t{1} << (width - 1) : 0);
+  call.integer(ceil_div(count, operators::kSearchTile)).integer(count).integer(n);
+  call.integer(std::int64_t{1} << steps).integer(steps);
   call.run(key_of(right ? "search.right" : "search.left", spec),
            [&] { return search_sorted(spec, right); });
   return out;

@@ -3,12 +3,12 @@
 // over the neighbours of one. Extents and strides are arguments; the rules choose the schedule.
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 
 #include "weft/array/collapse.h"
 #include "weft/array/nest.h"
 #include "weft/devices/grid.h"
+#include "weft/devices/reciprocal.h"
 #include "weft/devices/transpose.h"
 #include "weft/elements/row_ir.h"
 #include "weft/ir/regions.h"
@@ -28,8 +28,11 @@ constexpr std::int64_t kVectorBytes = 16, kMostLanes = 8;
 constexpr std::int64_t kFar = 4096;  // the expected step of what does not lie side by side
 
 /// How an array moves along the innermost axis. `vectors`: by neighbours, and all its other steps
-/// and its address are multiples of a vector.
-enum class Moves : std::uint8_t { not_at_all, vectors, any };
+/// and its address are multiples of a vector. `backwards`: by those before, likewise.
+enum class Moves : std::uint8_t { not_at_all, vectors, backwards, any };
+constexpr std::int64_t kMoves = 4;
+
+bool in_whole_vectors(Moves m) { return m == Moves::vectors || m == Moves::backwards; }
 
 /// What the program of a map is specialised on.
 struct Specialisation {
@@ -71,9 +74,13 @@ struct MapAxes {
   std::int64_t step(std::size_t array) const { return steps[array][shape.size() - 1]; }
 };
 
-/// Whether an array can be read or written in vectors of so many elements.
+/// Whether an array can be read or written in vectors of so many elements, forwards or backwards.
 bool in_vectors(const MapAxes& axes, std::size_t which, const NDArray& a, std::int64_t lanes) {
-  bool fits = axes.step(which) == 1 && begins_at(a, lanes * elem_bytes(a.elem()));
+  const std::int64_t bytes = elem_bytes(a.elem()), step = axes.step(which);
+  const std::uint64_t first =
+      a.handle()->address() +
+      static_cast<std::uint64_t>((a.offset() - (step < 0 ? lanes - 1 : 0)) * bytes);
+  bool fits = std::abs(step) == 1 && first % static_cast<std::uint64_t>(lanes * bytes) == 0;
   for (int i = 0; i + 1 < axes.shape.size(); ++i) fits = fits && axes.steps[which][i] % lanes == 0;
   return fits;
 }
@@ -84,20 +91,23 @@ Specialisation specialise(const MapAxes& axes, const MapArrays& arrays) {
   const std::size_t outs = arrays.outs.size();
   std::int64_t widest = 1;
   for (std::size_t k = 0; k < arrays.size(); ++k) {
-    if (k < outs || axes.step(k) == 1)
+    if (k < outs || std::abs(axes.step(k)) == 1)
       widest = std::max<std::int64_t>(widest, elem_bytes(arrays[k].elem()));
   }
   const std::int64_t lanes = std::min(kMostLanes, kVectorBytes / widest);
   auto all = [&](std::size_t count) {
     bool fits = true;
-    for (std::size_t k = 0; k < count; ++k) fits = fits && in_vectors(axes, k, arrays[k], lanes);
+    for (std::size_t k = 0; k < count; ++k)
+      fits = fits && axes.step(k) > 0 && in_vectors(axes, k, arrays[k], lanes);
     return fits;
   };
   s.flat = s.rank == 1 && all(arrays.size());
   if (lanes > 1 && axes.inner() % lanes == 0 && all(outs)) s.lanes = lanes;
   for (std::size_t k = 0; k < arrays.size(); ++k) {
-    const bool vectors = (s.lanes > 1 || s.flat) && in_vectors(axes, k, arrays[k], lanes);
-    s.moves.push_back(vectors             ? Moves::vectors
+    const bool forwards = axes.step(k) > 0;
+    const bool vectors =
+        (s.lanes > 1 || (s.flat && forwards)) && in_vectors(axes, k, arrays[k], lanes);
+    s.moves.push_back(vectors             ? forwards ? Moves::vectors : Moves::backwards
                       : axes.step(k) == 0 ? Moves::not_at_all
                                           : Moves::any);
   }
@@ -107,16 +117,6 @@ Specialisation specialise(const MapAxes& axes, const MapArrays& arrays) {
   const std::int64_t iterations = size / s.lanes;
   s.order = iterations < (1 << 16) ? 10 : iterations < (1 << 20) ? 16 : 24;
   return s;
-}
-
-/// n / extent = n * factor >> shift for 0 <= n < 2^31 (Granlund and Montgomery).
-struct Reciprocal {
-  std::int64_t factor, shift;
-};
-Reciprocal reciprocal_of(std::int64_t extent) {
-  const int shift = 31 + std::bit_width(static_cast<std::uint64_t>(extent - 1));
-  const std::uint64_t power = std::uint64_t{1} << shift, n = static_cast<std::uint64_t>(extent);
-  return {static_cast<std::int64_t>(power / n + (power % n != 0)), shift};
 }
 
 /// The program under construction: buffers, then the number of iterations, extents, steps, numbers.
@@ -139,6 +139,12 @@ class MapWriter {
     Exprs numbers, loads;
     for (std::size_t k = 0; k < map_.numbers.size(); ++k)
       numbers.push_back(p_.number(cat("c", k), map_.compute));
+    if (map_.numbered) {
+      const bool alone = s_.moves[0] == Moves::not_at_all;  // every point computes it
+      numbers.push_back(alone          ? p_.at(0)
+                        : s_.lanes > 1 ? element * s_.lanes + Expr(lane)
+                                       : Expr(element));
+    }
     for (std::size_t k = outs; k < arrays.size(); ++k)
       loads.push_back(ir::load(arrays[k], {at[k]}));
     const ir::Stmt body = ir::with_values(loads, [&](const Exprs& loaded) {
@@ -192,11 +198,15 @@ class MapWriter {
           at = at + (s_.lanes > 1 ? x * s_.lanes + Expr(lane) : x);
           continue;
         }
+        if (inner && moves == Moves::backwards) {  // from the first element of the first vector
+          at = at + (p_.at(s_.lanes - 1) - Expr(lane)) - x * s_.lanes;
+          continue;
+        }
         const std::string name = cat("s", k, "_", i);
         const Expr step = p_.integer(name);
         hints_[name] = kFar;
         if (inner) at = at + (s_.lanes > 1 ? x * s_.lanes + Expr(lane) : x) * step;
-        else at = at + x * step * (moves == Moves::vectors ? s_.lanes : 1);
+        else at = at + x * step * (in_whole_vectors(moves) ? s_.lanes : 1);
       }
       out.push_back(at);
     }
@@ -267,6 +277,7 @@ void grid_map(std::span<const NDArray> results, const Map& given, const MapValue
   // Work goes along the result's memory. Operands that lie transposed beside it are turned first:
   // reads that step from line to line cost more than another pass along memory.
   const std::vector<int> order = memory_order(result);
+  WEFT_CHECK(!given.numbered || order.empty(), "numbers of elements that are not compact");
   std::vector<NDArray> turned;
   for (const NDArray& x : results)
     if (!order.empty()) turned.push_back(x.permute(order));
@@ -290,14 +301,17 @@ void grid_map(std::span<const NDArray> results, const Map& given, const MapValue
   ProgramCall call(out.device());
   std::int64_t kinds = 0;
   for (std::size_t k = 0; k < arrays.size(); ++k) {
-    kinds = (kinds * 3 + static_cast<std::int64_t>(s.moves[k])) * kElems +
+    const std::int64_t bytes = elem_bytes(arrays[k].elem());
+    kinds = (kinds * kMoves + static_cast<std::int64_t>(s.moves[k])) * kElems +
             static_cast<std::int64_t>(arrays[k].elem());
-    call.array(arrays[k]);
+    const std::int64_t before = s.moves[k] == Moves::backwards ? s.lanes - 1 : 0;
+    call.pointer(arrays[k].handle().get(),
+                 static_cast<std::uint64_t>((arrays[k].offset() - before) * bytes));
     if (k % 4 != 3 && k + 1 != arrays.size()) continue;
     key.add(kinds);
     kinds = 0;
   }
-  static_assert(81 * kElems * kElems * kElems * kElems < INT32_MAX);
+  static_assert(kMoves * kMoves * kMoves * kMoves * kElems * kElems * kElems * kElems < INT32_MAX);
   call.integer(out.size() / s.lanes);
   const int last = s.rank - 1;
   for (int i = last; i > 0; --i) {
@@ -310,7 +324,7 @@ void grid_map(std::span<const NDArray> results, const Map& given, const MapValue
   for (std::size_t k = 0; k < s.moves.size(); ++k) {
     for (int i = 0; i <= last; ++i) {
       if (i == last && s.moves[k] != Moves::any) continue;
-      const bool vectors = i < last && s.moves[k] == Moves::vectors;
+      const bool vectors = i < last && in_whole_vectors(s.moves[k]);
       call.integer(vectors ? axes.steps[k][i] / s.lanes : axes.steps[k][i]);
     }
   }

@@ -114,17 +114,26 @@ class ReductionWriter {
       inputs.push_back(
           buffer(cat("a", i), program_.inputs[i].dtype(), {ir::make_var(cat("n_a", i))}));
     }
+    std::vector<ir::Buffer> beside;
+    for (std::size_t i = 0; i < program_.beside.size(); ++i)
+      beside.push_back(
+          buffer(cat("b", i), program_.beside[i].dtype(), {ir::make_var(cat("n_b", i))}));
     results_ = scalar("m");
     terms_ = scalar("n");
     row_ = ir::make_var("row", index_);
     term_ = ir::make_var("term", index_);
     lane_ = ir::make_var("lane", index_);
-    std::vector<Expr> at(inputs.size());
-    place(at, row_, "k", s_.kept_rank, s_.kept, s_.columns);
-    place(at, term_, "t", s_.term_rank, s_.gone, !s_.columns);
+    const Axes kept = axes("k", s_.kept_rank, s_.kept, s_.columns),
+               gone = axes("t", s_.term_rank, s_.gone, !s_.columns);
+    auto element = [&](std::size_t i, const Expr& term, const Expr& lane) {
+      const Expr row_part = place(kept, i, row_, lane_), term_part = place(gone, i, term, lane);
+      const Expr at = row_part && term_part ? row_part + term_part
+                      : row_part            ? row_part
+                                            : term_part;
+      return ir::load(inputs[i], {at ? at : ir::make_int(0, index_)});
+    };
     Exprs elements, numbers;
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      elements.push_back(ir::load(inputs[i], {at[i] ? at[i] : ir::make_int(0, index_)}));
+    for (std::size_t i = 0; i < inputs.size(); ++i) elements.push_back(element(i, term_, lane_));
     for (std::size_t i = 0; i < program_.numbers.size(); ++i) {
       const Var v = ir::make_var(cat("c", i), dtype_of(program_.compute));
       scalars_.push_back({v, nullptr});
@@ -153,10 +162,27 @@ class ReductionWriter {
     }
     std::vector<ir::Stmt> body{reduction(sources, *reducer, components, held)};
     if (program_.finish) {
-      Expr count = ir::cast(dtypes::int64, terms_);
-      if (s_.vector > 1 && !s_.columns) count = count * s_.vector;
-      const Exprs values = program_.finish(held, numbers, count);
+      FinishedReduction f{
+          held, numbers, ir::cast(dtypes::int64, terms_), ir::cast(dtypes::int64, row_), {}, {}};
+      const bool lanes = s_.vector > 1 && !s_.columns;  // of terms
+      if (lanes) f.count = f.count * s_.vector;
+      const Expr number = across() ? row_ * s_.vector + Expr(lane_) : Expr(row_);
+      f.result = ir::cast(dtypes::int64, number);
+      for (const ir::Buffer& b : beside) f.beside.push_back(ir::load(b, {number}));
+      f.element = [&](std::size_t i, const Expr& term) {
+        const Expr at = ir::cast(index_, term);
+        const Expr vector = ir::make_int(s_.vector, index_);
+        return lanes ? element(i, ir::floordiv(at, vector), ir::floormod(at, vector))
+                     : element(i, at, lane_);
+      };
+      Exprs values = program_.finish(f);
       std::vector<ir::Stmt> stores;
+      if (program_.flag.handle()) {
+        const ir::Buffer flag = buffer("flag", dtypes::int32, {ir::make_int(1, index_)});
+        stores.push_back(ir::if_then(values.back(), ir::store(flag, ir::make_int(1, dtypes::int32),
+                                                              {ir::make_int(0, index_)})));
+        values.pop_back();
+      }
       Exprs shape = extents, to = at_;
       const std::size_t share =
           program_.interleaved ? values.size() / program_.outputs.size() : std::size_t{1};
@@ -192,33 +218,51 @@ class ReductionWriter {
     scalars_.push_back({v, nullptr});
     return v;
   }
-  /// Adds the position of `linear` among the axes `prefix`0... to each input's. In vectors the
-  /// innermost extent, and the other steps of what moves along it, count whole ones.
-  void place(std::vector<Expr>& at, const Var& linear, const std::string& prefix, int rank,
-             const std::vector<Stride>& strides, bool near) {
-    std::vector<Expr> coordinates(static_cast<std::size_t>(rank));
-    Expr rest = linear;
+  /// One group of axes: its extents, and the steps of every input (null: it does not move).
+  struct Axes {
+    Exprs extents;
+    std::vector<Exprs> steps;
+    std::vector<bool> by_lanes;  // an input's innermost step is one, along the axis of vectors
+  };
+  /// In vectors the innermost extent, and the other steps of what moves along it, count whole ones.
+  Axes axes(const std::string& prefix, int rank, const std::vector<Stride>& strides, bool near) {
+    Axes out;
+    out.extents.resize(static_cast<std::size_t>(rank));
     for (int i = rank; i-- > 0;) {
       // At least one, so that quotients may be computed ahead of conditions.
-      const Expr extent = ir::max(scalar(cat(prefix, i)), ir::make_int(1, index_));
-      coordinates[static_cast<std::size_t>(i)] = i > 0 ? ir::floormod(rest, extent) : rest;
-      if (i > 0) rest = ir::floordiv(rest, extent);
+      out.extents[static_cast<std::size_t>(i)] =
+          ir::max(scalar(cat(prefix, i)), ir::make_int(1, index_));
     }
-    for (std::size_t a = 0; a < at.size(); ++a) {
+    for (std::size_t a = 0; a < strides.size(); ++a) {
       const std::int64_t unit = moves(a) ? s_.vector : 1;
+      Exprs steps;
       for (int i = 0; i < rank; ++i) {
         const bool innermost = i + 1 == rank;
-        const Expr& x = coordinates[static_cast<std::size_t>(i)];
         const std::string name = cat(prefix, "s", a, "_", i);
         const Var step = scalar(name);
         if (innermost) hints_[name] = near ? 1 : kFar;
-        Expr term;
-        if (!innermost || strides[a] == Stride::any) term = x * Expr(step) * unit;
-        else if (strides[a] == Stride::one)
-          term = near && unit > 1 ? x * unit + Expr(lane_) : x * unit;
-        if (term) at[a] = at[a] ? at[a] + term : term;
+        if (!innermost || strides[a] == Stride::any) steps.push_back(Expr(step) * unit);
+        else if (strides[a] == Stride::one) steps.push_back(ir::make_int(unit, index_));
+        else steps.emplace_back();
       }
+      out.steps.push_back(std::move(steps));
+      out.by_lanes.push_back(strides[a] == Stride::one && near && unit > 1);
     }
+    return out;
+  }
+  /// Where an input lies at `linear`, which counts through the axes; null: it does not move.
+  Expr place(const Axes& axes, std::size_t input, const Expr& linear, const Expr& lane) const {
+    Expr at, rest = linear;
+    for (std::size_t i = axes.extents.size(); i-- > 0;) {
+      const Expr& extent = axes.extents[i];
+      const Expr x = i > 0 ? ir::floormod(rest, extent) : rest;
+      if (i > 0) rest = ir::floordiv(rest, extent);
+      if (!axes.steps[input][i]) continue;
+      Expr term = x * axes.steps[input][i];
+      if (axes.by_lanes[input] && i + 1 == axes.extents.size()) term = term + lane;
+      at = at ? term + at : term;
+    }
+    return at;
   }
   /// A block over the results, and over the terms where `reduces`.
   ir::Stmt nest(const std::string& name, bool reduces, ir::Stmt init, ir::Stmt body) {
@@ -364,11 +408,15 @@ void run_reduction(const ReductionProgram& program) {
                                      s.narrow, s.vector, s.columns, kept_strides, term_strides,
                                      s.kept_rank, s.term_rank, s.kept_order, s.term_order});
   for (const NDArray& a : program.inputs) key.add(static_cast<std::int64_t>(a.elem()));
+  for (const NDArray& b : program.beside) key.add(static_cast<std::int64_t>(b.elem()));
   for (const NDArray& o : program.outputs)
     key.add(o.handle() ? static_cast<std::int64_t>(o.elem()) : -1);
+  if (program.flag.handle()) key.add(1);
   const Ref<Device>& device = program.inputs[0].device();
   ProgramCall call(device);
   for (const NDArray& a : program.inputs) call.array(a);
+  for (const NDArray& b : program.beside) call.array(b);
+  if (program.flag.handle()) call.array(program.flag);
   for (const NDArray& o : program.outputs) {
     if (o.handle()) call.array(o);
   }

@@ -16,6 +16,16 @@
 
 namespace weft {
 
+/// What `finish` of a reduction sees of one result.
+struct FinishedReduction {
+  ir::Exprs components, numbers;
+  ir::Expr count;    // of the terms, int64
+  ir::Expr result;   // its number among the results, int64
+  ir::Exprs beside;  // its elements of the arrays `beside`
+  /// The element of an input at a term of the result, which must be one of them: an int64.
+  std::function<ir::Expr(std::size_t input, const ir::Expr& term)> element;
+};
+
 /// outputs[c][kept] = component c of the reducer over the axes in `mask`, or what `finish` makes of
 /// all components.
 struct ReductionProgram {
@@ -33,10 +43,11 @@ struct ReductionProgram {
                           const ir::Expr& position)>
       terms;
   std::function<ir::Reducer(const std::vector<DType>& types)> reducer;
-  /// The results of the components, the numbers and the count of terms (int64); may be absent.
-  std::function<ir::Exprs(const ir::Exprs& components, const ir::Exprs& numbers,
-                          const ir::Expr& count)>
-      finish;
+  /// The results; may be absent. With a `flag` the last one is a condition.
+  std::function<ir::Exprs(const FinishedReduction& f)> finish;
+  /// Compact in the order of the kept axes, an element for each result.
+  std::vector<NDArray> beside;
+  NDArray flag;  // an int32 that becomes 1 where the condition holds for some result
   /// Compact in the order of the kept axes, of the results' types; null handle: not wanted.
   std::vector<NDArray> outputs;
   /// What `finish` makes of one place lies side by side: each output has an axis more, with its
@@ -72,6 +83,13 @@ NDArray moments(Moment moment, const NDArray& x, const Axes& axes, bool keepdims
                 double correction);
 /// log(sum(exp(x))) over the axes in `mask`; `out` is compact and of x's type.
 void logsumexp_program(const NDArray& out, const NDArray& x, std::uint64_t mask);
+/// Of the rows of x (n, classes) with their labels (n, compact integers): losses =
+/// log(sum(exp(row)))
+/// - row[label], sums = the logarithms, float64 of float64 and float32 of narrower types, places =
+/// the labels' flat positions in x (of any integer type). A label that is no class makes the loss
+/// no number, and `flag` 1 where it is given.
+void label_losses_program(const NDArray& losses, const NDArray& sums, const NDArray& places,
+                          const NDArray& x, const NDArray& labels, const NDArray& flag);
 
 /// The mean and one over the root of the variance plus eps, compact and of one floating type.
 void normalising_program(const NDArray& mean, const NDArray& scale, const NDArray& x,

@@ -2,11 +2,13 @@
 // Reductions of arrays on devices with a grid, as programs: the table's, positions of extremes,
 // moments and logsumexp.
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "weft/array/moments.h"
 #include "weft/array/nest.h"
+#include "weft/base/integers.h"
 #include "weft/devices/grid.h"
 #include "weft/devices/grid_operators.h"
 #include "weft/devices/reduce_program.h"
@@ -69,8 +71,8 @@ void arg_reduce_program(bool largest, const NDArray& out, const NDArray& x, std:
   if (position_type == dtypes::int32) {
     p.variant += 2;
     p.outputs = {out};
-    p.finish = [](const Exprs& c, const Exprs&, const Expr&) {
-      return Exprs{ir::cast(dtypes::int64, c[0])};
+    p.finish = [](const FinishedReduction& f) {
+      return Exprs{ir::cast(dtypes::int64, f.components[0])};
     };
   }
   run_reduction(p);
@@ -147,6 +149,32 @@ std::pair<Expr, Expr> mean_and_squares(const Exprs& c, const Expr& n) {
   return {ir::div(c[0], count), c[1] - ir::div(c[0] * c[0], count)};
 }
 
+/// The mean of a share of each result's elements, in x's shape with extents of 1 along the axes in
+/// `mask`; null where few elements are reduced. Of so many elements as one launch takes, a share of
+/// 1 / n, sums of squares about it are at most n + 1 times those about the mean, which are at least
+/// the squares of these elements: five bits are lost at most, ten where very many are reduced.
+NDArray mean_of_some(const NDArray& x, std::uint64_t mask) {
+  // A running mean takes a division for each element: from here on another launch is faster.
+  constexpr std::int64_t kLarge = 1 << 17, kOneLaunch = 1 << 13, kLeast = 32, kMost = 1024;
+  int longest = -1;
+  Dims kept = x.shape();
+  std::int64_t results = 1;
+  for (int i = 0; i < kept.size(); ++i) {
+    if (!(mask >> i & 1)) {
+      results *= kept[i];
+      continue;
+    }
+    if (longest < 0 || x.shape()[i] > x.shape()[longest]) longest = i;
+    kept[i] = 1;
+  }
+  if (x.size() < kLarge || longest < 0) return {};
+  const NDArray mean = NDArray::empty(x.device(), Elem::float64, kept);
+  const std::int64_t share = std::clamp(x.size() / results / kOneLaunch, kLeast, kMost);
+  const std::int64_t some = ceil_div(x.shape()[longest], share);
+  moments_program(Moment::mean, mean, x.slice(longest, 0, some, 1), mask, 0);
+  return mean;
+}
+
 }  // namespace
 
 void moments_program(Moment moment, const NDArray& out, const NDArray& x, std::uint64_t mask,
@@ -161,35 +189,35 @@ void moments_program(Moment moment, const NDArray& out, const NDArray& x, std::u
       return Exprs{convert_value(e[0], sum)};
     };
     p.reducer = [](const std::vector<DType>& types) { return ir::standard_reducer("sum", types); };
-    p.finish = [=](const Exprs& c, const Exprs&, const Expr& n) {
-      return Exprs{convert_value(ir::div(c[0], ir::cast(c[0]->dtype, n)), elem)};
+    p.finish = [=](const FinishedReduction& f) {
+      const Expr& all = f.components[0];
+      return Exprs{convert_value(ir::div(all, ir::cast(all->dtype, f.count)), elem)};
     };
     return run_reduction(p);
   }
   p.numbers = number;
   p.compute = Elem::float64;
-  // A running mean takes a division for each element: from here on a second pass is faster.
-  constexpr std::int64_t kTwice = 1 << 17;
-  if (x.elem() == Elem::float64 && x.size() >= kTwice) {
-    Dims kept = x.shape();
-    for (int i = 0; i < kept.size(); ++i) kept[i] = mask >> i & 1 ? 1 : kept[i];
-    const NDArray mean = NDArray::empty(x.device(), Elem::float64, kept);
-    moments_program(Moment::mean, mean, x, mask, 0);
-    p.operation = "squares_about";
-    p.inputs.push_back(mean);
-    p.terms = [](const Exprs& e, const Exprs&, const Expr&) {
-      const Expr apart = e[0] - e[1];
-      return Exprs{apart * apart};
-    };
-    p.reducer = [](const std::vector<DType>& types) { return ir::standard_reducer("sum", types); };
-    p.finish = [=](const Exprs& c, const Exprs& numbers, const Expr& n) {
-      return Exprs{convert_value(scaled(moment, c[0], n, numbers[0]), elem)};
-    };
-    return run_reduction(p);
+  if (x.elem() == Elem::float64) {
+    if (const NDArray about = mean_of_some(x, mask); about.handle()) {
+      p.operation = "moments_about";
+      p.inputs.push_back(about);
+      p.terms = [](const Exprs& e, const Exprs&, const Expr&) {
+        const Expr apart = e[0] - e[1];
+        return Exprs{apart, apart * apart};
+      };
+      p.reducer = sums_reducer;
+      p.finish = [=](const FinishedReduction& f) {
+        const Exprs& c = f.components;
+        const Expr squares = c[1] - ir::div(c[0] * c[0], ir::cast(dtypes::float64, f.count));
+        return Exprs{convert_value(scaled(moment, squares, f.count, f.numbers[0]), elem)};
+      };
+      return run_reduction(p);
+    }
   }
   set_moments(p, x.elem());
-  p.finish = [=](const Exprs& c, const Exprs& numbers, const Expr& n) {
-    return Exprs{convert_value(scaled(moment, mean_and_squares(c, n).second, n, numbers[0]), elem)};
+  p.finish = [=](const FinishedReduction& f) {
+    const Expr squares = mean_and_squares(f.components, f.count).second;
+    return Exprs{convert_value(scaled(moment, squares, f.count, f.numbers[0]), elem)};
   };
   run_reduction(p);
 }
@@ -203,12 +231,12 @@ void normalising_program(const NDArray& mean, const NDArray& scale, const NDArra
   p.numbers = number;
   p.compute = Elem::float64;
   set_moments(p, x.elem());
-  p.finish = [=](const Exprs& c, const Exprs& numbers, const Expr& n) {
-    const auto [average, squares] = mean_and_squares(c, n);
+  p.finish = [=](const FinishedReduction& f) {
+    const auto [average, squares] = mean_and_squares(f.components, f.count);
     const Expr zero = ir::make_const(0, dtypes::float64);
-    const Expr variance =
-        ir::div(ir::select(ir::lt(squares, zero), zero, squares), ir::cast(dtypes::float64, n));
-    const Expr root = ir::call("sqrt", {variance + numbers[0]});
+    const Expr variance = ir::div(ir::select(ir::lt(squares, zero), zero, squares),
+                                  ir::cast(dtypes::float64, f.count));
+    const Expr root = ir::call("sqrt", {variance + f.numbers[0]});
     return Exprs{convert_value(average, elem),
                  convert_value(ir::div(ir::make_const(1, dtypes::float64), root), elem)};
   };
@@ -262,6 +290,11 @@ void set_exponentials(ReductionProgram& p, Elem compute) {
   };
 }
 Elem exponential_elem(Elem e) { return e == Elem::float64 ? e : Elem::float32; }
+/// The logarithm of all exponentials, of the largest element and the sum about it.
+Expr logarithm_of(const Exprs& c) {
+  const Expr most = ir::make_float(std::numeric_limits<double>::infinity(), c[0]->dtype);
+  return ir::select(ir::eq(c[0], most), most, c[0] + ir::call("log", {c[1]}));
+}
 
 }  // namespace
 
@@ -269,10 +302,32 @@ void logsumexp_program(const NDArray& out, const NDArray& x, std::uint64_t mask)
   ReductionProgram p = over("logsumexp", out, x, mask);
   const Elem elem = out.elem(), compute = exponential_elem(x.elem());
   set_exponentials(p, compute);
-  p.finish = [=](const Exprs& c, const Exprs&, const Expr&) {
-    const Expr most = ir::make_float(std::numeric_limits<double>::infinity(), dtype_of(compute));
-    return Exprs{
-        convert_value(ir::select(ir::eq(c[0], most), most, c[0] + ir::call("log", {c[1]})), elem)};
+  p.finish = [=](const FinishedReduction& f) {
+    return Exprs{convert_value(logarithm_of(f.components), elem)};
+  };
+  run_reduction(p);
+}
+
+void label_losses_program(const NDArray& losses, const NDArray& sums, const NDArray& places,
+                          const NDArray& x, const NDArray& labels, const NDArray& flag) {
+  ReductionProgram p = over("label_losses", losses, x, 2);
+  p.outputs = {losses, sums, places};
+  p.beside = {labels};
+  p.flag = flag;
+  p.ordered = true;
+  const Elem compute = exponential_elem(x.elem());
+  set_exponentials(p, compute);
+  p.finish = [&](const FinishedReduction& f) {
+    const Expr label = ir::cast(dtypes::int64, f.beside[0]), zero = ir::make_int(0, dtypes::int64);
+    const Expr wrong = ir::logical_or(ir::lt(label, zero), ir::ge(label, f.count));
+    const Expr term = ir::select(wrong, zero, label);
+    const Expr sum = logarithm_of(f.components);
+    const Expr loss = ir::select(wrong, ir::make_float(std::nan(""), dtype_of(compute)),
+                                 sum - convert_value(f.element(0, term), compute));
+    Exprs out{convert_value(loss, losses.elem()), convert_value(sum, sums.elem()),
+              ir::cast(dtype_of(places.elem()), f.result * f.count + term)};
+    if (flag.handle()) out.push_back(wrong);
+    return out;
   };
   run_reduction(p);
 }
@@ -317,8 +372,8 @@ void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const Map& map, c
         [&](const Exprs& a, const Exprs& b) { return Exprs{reduce_value(op, a[0], b[0])}; });
   };
   if (out.elem() != kernel)
-    p.finish = [&](const Exprs& c, const Exprs&, const Expr&) {
-      return Exprs{convert_value(c[0], out.elem())};
+    p.finish = [&](const FinishedReduction& f) {
+      return Exprs{convert_value(f.components[0], out.elem())};
     };
   p.outputs = {out};
   run_reduction(p);

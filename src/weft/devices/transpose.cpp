@@ -2,6 +2,8 @@
 #include "weft/devices/transpose.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdlib>
 
 #include "weft/array/collapse.h"
 #include "weft/array/nest.h"
@@ -14,7 +16,73 @@ namespace weft::device {
 
 namespace {
 
-constexpr std::int64_t kTile = operators::kTransposeTile;
+/// dst[b..., c, r] = src[b..., r, c]: neighbours along c in src and along r in dst lie together.
+struct Turn {
+  std::int64_t rows = 1, columns = 1, row_in = 0, row_out = 0;
+  bool backwards = false;  // src's neighbours lie one before the other
+  Dims batch, batch_in, batch_out;
+  std::int64_t batches() const {
+    std::int64_t n = 1;
+    for (std::int64_t extent : batch) n *= extent;
+    return n;
+  }
+};
+
+/// A tile of the shorter extent where that is short: no more of its places than half stay empty.
+std::int64_t tile_columns(const Turn& t) {
+  constexpr std::int64_t kLeast = 16, kSquare = 64;
+  auto side = [&](std::int64_t n) {
+    return std::max(kLeast, static_cast<std::int64_t>(
+                                std::bit_ceil(static_cast<std::uint64_t>(std::min(n, kSquare)))));
+  };
+  if (side(t.columns) < kSquare) return side(t.columns);
+  return operators::kTransposeTile / side(t.rows);
+}
+
+/// Elements of bytes and of 16 bits at once where every line of both sides has whole words.
+std::int64_t lanes_of(const NDArray& dst, const NDArray& src, const Turn& t) {
+  constexpr std::int64_t kWord = 4;
+  const std::int64_t bytes = elem_bytes(dst.elem()),
+                     lanes = std::max<std::int64_t>(1, kWord / bytes);
+  bool whole = !t.backwards && t.rows % lanes == 0 && t.columns % lanes == 0 &&
+               t.row_in % lanes == 0 && t.row_out % lanes == 0 && begins_at(dst, kWord) &&
+               begins_at(src, kWord);
+  for (const Dims* steps : {&t.batch_in, &t.batch_out})
+    for (std::int64_t step : *steps) whole = whole && step % lanes == 0;
+  return whole ? lanes : 1;
+}
+
+void run_turn(const NDArray& dst, const NDArray& src, const Turn& t) {
+  operators::TransposeSpec spec;
+  const std::int64_t bytes = elem_bytes(dst.elem());
+  spec.type = cat("uint", 8 * bytes);
+  spec.tile_columns = tile_columns(t);
+  spec.backwards = t.backwards;
+  spec.lanes = lanes_of(dst, src, t);
+  spec.batch_axes = std::max(1, t.batch.size());
+  const std::int64_t blocks_r = ceil_div(t.rows, spec.tile_rows()),
+                     blocks_c = ceil_div(t.columns, spec.tile_columns);
+  std::int64_t in = 0, out = 0;  // beyond all positions
+  in = (t.rows + spec.tile_rows()) * std::abs(t.row_in) + t.columns + spec.tile_columns;
+  out = (t.columns + spec.tile_columns) * std::abs(t.row_out) + t.rows + spec.tile_rows();
+  for (int a = 0; a < t.batch.size(); ++a) {
+    in += t.batch[a] * std::abs(t.batch_in[a]);
+    out += t.batch[a] * std::abs(t.batch_out[a]);
+  }
+  spec.narrow = fits_narrow(std::max(in, out));
+  ProgramCall call(dst.device());
+  call.array(dst).array(src).integer(blocks_r).integer(blocks_c).integer(t.batches());
+  call.integer(t.rows).integer(t.columns);
+  call.integer(t.row_in / spec.lanes).integer(t.row_out / spec.lanes);
+  for (int a = t.batch.size(); a-- > 0;) {
+    call.integer(t.batch[a]);
+    call.integer(t.batch_in[a] / spec.lanes).integer(t.batch_out[a] / spec.lanes);
+  }
+  if (t.batch.empty()) call.integer(1).integer(0).integer(0);
+  call.run({"transpose",
+            {bytes, spec.narrow, spec.lanes, spec.tile_columns, spec.backwards, spec.batch_axes}},
+           [&] { return operators::transpose_program(spec); });
+}
 
 }  // namespace
 
@@ -22,82 +90,47 @@ void grid_transpose(const NDArray& out, const NDArray& x) {
   WEFT_CHECK(
       out.ndim() == 3 && x.ndim() == 3 && out.elem() == x.elem() && elem_bytes(x.elem()) <= 8,
       "operands of a transpose");
-  const std::int64_t batches = x.shape()[0], rows = x.shape()[1], columns = x.shape()[2];
-  WEFT_CHECK(out.shape()[0] == batches && out.shape()[1] == columns && out.shape()[2] == rows &&
-                 (x.strides()[2] == 1 || columns == 1) && (out.strides()[2] == 1 || rows == 1),
+  Turn t;
+  t.rows = x.shape()[1], t.columns = x.shape()[2];
+  t.row_in = x.strides()[1], t.row_out = out.strides()[1];
+  t.batch = Dims{x.shape()[0]}, t.batch_in = Dims{x.strides()[0]};
+  t.batch_out = Dims{out.strides()[0]};
+  WEFT_CHECK(out.shape()[0] == t.batch[0] && out.shape()[1] == t.columns &&
+                 out.shape()[2] == t.rows && (x.strides()[2] == 1 || t.columns == 1) &&
+                 (out.strides()[2] == 1 || t.rows == 1),
              "a transpose of other extents or strides");
-  if (x.size() == 0) return;
-  const std::int64_t blocks_r = ceil_div(rows, kTile), blocks_c = ceil_div(columns, kTile);
-  auto reach = [](const NDArray& a) {
-    std::int64_t most = 0;
-    for (int i = 0; i < 3; ++i) most += (a.shape()[i] + 2 * kTile) * std::abs(a.strides()[i]);
-    return most;
-  };
-  const bool narrow = fits_narrow(std::max(reach(out), reach(x)));
-  // Two elements of 16 bits at once where every line has whole pairs at whole words.
-  auto paired = [](const NDArray& a) {
-    return elem_bytes(a.elem()) == 2 && a.shape()[2] % 2 == 0 && a.strides()[0] % 2 == 0 &&
-           a.strides()[1] % 2 == 0 && a.offset() % 2 == 0 && a.handle()->address() % 4 == 0;
-  };
-  const std::int64_t lanes = paired(x) && paired(out) ? 2 : 1;
-  const auto bytes = elem_bytes(out.elem());
-  ProgramCall call(out.device());
-  call.array(out).array(x).integer(blocks_r).integer(blocks_c).integer(batches);
-  call.integer(rows).integer(columns);
-  for (const NDArray* a : {&x, &out})
-    call.integer(a->strides()[0] / lanes).integer(a->strides()[1] / lanes);
-  call.run({"transpose", {bytes, narrow, lanes}}, [&] {
-    return operators::transpose_program({cat("uint", 8 * bytes), narrow, lanes});
-  });
+  if (x.size() > 0) run_turn(out, x, t);
 }
-
-namespace {
-/// Of a source that runs backwards: turned first as it lies in memory, then reversed along dst.
-bool turned_copy(const NDArray& dst, const NDArray& src) {
-  std::vector<int> backwards;
-  Dims steps = src.strides();
-  std::int64_t offset = src.offset();
-  if (!(src.shape() == dst.shape())) return false;
-  for (int i = 0; i < src.ndim(); ++i) {
-    if (steps[i] >= 0) continue;
-    backwards.push_back(i);
-    offset += steps[i] * (src.shape()[i] - 1);
-    steps[i] = -steps[i];
-  }
-  if (backwards.empty()) return false;
-  const NDArray turned = NDArray::empty(dst.device(), dst.elem(), dst.shape());
-  if (!transpose_copy(turned, src.as_strided(src.shape(), steps, offset))) return false;
-  assign(dst, turned.flip(backwards));
-  return true;
-}
-}  // namespace
 
 bool transpose_copy(const NDArray& dst, const NDArray& src) {
-  constexpr std::int64_t kSmall = 1 << 16, kNarrow = 8;
+  constexpr std::int64_t kSmall = 1 << 16, kNarrow = 8, kFewPlaces = 1024;
   const std::int64_t bytes = elem_bytes(src.elem());
-  if (dst.elem() != src.elem() || dst.size() < kSmall || bytes > 8 ||
-      grid_of(dst.device()).shared_bytes() < kTile * operators::kTransposeLine * bytes)
-    return false;
+  if (dst.elem() != src.elem() || dst.size() < kSmall || bytes > 8) return false;
   Dims shape = dst.shape();
   std::vector<Dims> steps{dst.strides(), broadcast_strides(src, shape)};
   collapse_axes(shape, steps);
-  const int rank = shape.size();
-  if (rank != 2 && rank != 3) return false;
   int to = -1, from = -1;  // the axes of the unit steps
-  for (int i = 0; i < rank; ++i) {
+  for (int i = 0; i < shape.size(); ++i) {
     if (steps[0][i] == 1) to = i;
-    if (steps[1][i] == 1) from = i;
-    if (steps[0][i] < 1 || steps[1][i] < 1) return turned_copy(dst, src);
+    if (std::abs(steps[1][i]) == 1) from = i;
   }
-  if (to < 0 || from < 0 || to == from || shape[to] < kNarrow || shape[from] < kNarrow)
+  if (to < 0 || from < 0 || to == from || shape[to] < kNarrow || shape[from] < kNarrow ||
+      shape[to] * shape[from] < kFewPlaces)
     return false;
-  const int rest = rank == 3 ? 3 - to - from : -1;
-  const std::int64_t batches = rest < 0 ? 1 : shape[rest];
-  auto view = [&](const NDArray& a, const Dims& s, int rows, int columns) {
-    return a.as_strided(Dims{batches, shape[rows], shape[columns]},
-                        Dims{rest < 0 ? 0 : s[rest], s[rows], s[columns]}, a.offset());
-  };
-  grid_transpose(view(dst, steps[0], from, to), view(src, steps[1], to, from));
+  Turn t;
+  t.rows = shape[to], t.columns = shape[from];
+  t.row_in = steps[1][to], t.row_out = steps[0][from];
+  t.backwards = steps[1][from] < 0;
+  for (int i = 0; i < shape.size(); ++i) {
+    if (i == to || i == from) continue;
+    t.batch.push_back(shape[i]);
+    t.batch_in.push_back(steps[1][i]);
+    t.batch_out.push_back(steps[0][i]);
+  }
+  operators::TransposeSpec spec;
+  spec.tile_columns = tile_columns(t);
+  if (grid_of(dst.device()).shared_bytes() < spec.shared_elements() * bytes) return false;
+  run_turn(dst, src, t);
   return true;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Roots, exponentials, logarithms and their like of complex numbers. Each works in float64, so that
 // of float32 neither range nor rounding is a matter; of float64 both are taken care of. Where a
-// number is `quick`, what is asked of its parts themselves is computed in float32.
+// number is `quick`, exponentials, sines and their like work in float32, and logarithms ask
+// functions of float32.
 
 #include <cmath>
 
@@ -14,19 +15,37 @@ namespace {
 constexpr double kPi = 3.14159265358979323846, kLog2 = 0.69314718055994530942;
 Complex swapped(const Complex& z) { return {z.im, z.re}; }
 
-/// e^x as e^rest and up to two factors of e^650, by which what is small is multiplied before the
-/// product leaves the range. Where there is a factor, e^-rest is nothing beside e^rest.
+/// A constant of x's type.
+Expr constant(double v, const Expr& x) { return ir::make_const(v, x->dtype); }
+Expr infinity_of(const Expr& x) { return constant(std::numeric_limits<double>::infinity(), x); }
+Expr held_to(const Expr& x, double most) {
+  return ir::select(ir::gt(x, constant(most, x)), constant(most, x), x);
+}
+
+/// e^x as e^rest and two factors, which are 1 unless it might leave the range. Where they are not,
+/// e^-rest is nothing beside e^rest.
 struct Growth {
   Expr rest, first, second;
 };
 Growth growth_of(const Expr& x) {
+  if (x->dtype == dtypes::float32) {
+    // From 240 on the product with the least sine is infinite.
+    constexpr double kHeld = 80, kMore = 160;
+    const Expr above = x - constant(kHeld, x), none = constant(0, x);
+    const Expr more = held_to(ir::select(ir::gt(above, none), above, none), kMore);
+    const Expr factor = call("exp", more * constant(0.5, x));
+    return {held_to(x, kHeld), factor, factor};
+  }
   const Expr one = ir::select(ir::gt(x, lit(709)), lit(1), lit(0));
   const Expr two = ir::select(ir::gt(x, lit(1359)), lit(1), lit(0));
   const Expr rest = x - (one + two) * lit(650), more = lit(std::exp(650) - 1);
-  return {ir::select(ir::gt(rest, lit(709)), lit(709), rest), one * more + lit(1),
-          two * more + lit(1)};
+  return {held_to(rest, 709), one * more + lit(1), two * more + lit(1)};
 }
 Expr grow(const Expr& v, const Growth& g) { return v * g.first * g.second; }
+/// v e with the growth's factors. Of float32 the large product comes first: v may have few digits.
+Expr grown(const Expr& v, const Expr& e, const Growth& g) {
+  return v->dtype == dtypes::float32 ? grow(v * e, g) : grow(v, g) * e;
+}
 
 /// log(high + low), where low is far smaller.
 Expr log_of(const Pair& p) { return call("log", p.high) + over(p.low, p.high); }
@@ -83,102 +102,79 @@ Plane log_plane(const Wide& z) {
   return {z.quick ? quick_log_size(z) : log_size(z, size_of(z)), angle(z.y, z.x, z.quick)};
 }
 
-Expr held_to(const Expr& x, double most) { return ir::select(ir::gt(x, lit(most)), lit(most), x); }
-
-/// Of a float32 that may be beyond its range as an exponent: half of it, or of what 64 less leave,
-/// without error; and the factor that is missing then. To 240, where e^x times the least sine is
-/// infinite as a float32.
-struct Halved {
-  Expr half, factor;
-};
-Halved halved(const Expr& x) {
-  const Expr big = ir::gt(x, lit(128));
-  return {(x - ir::select(big, lit(64), lit(0))) * lit(0.5),
-          ir::select(big, lit(std::exp(64)), lit(1))};
-}
-
-/// e^x and the factors that it lacks.
-struct Grown {
-  Expr e;
-  Growth growth;
-};
-Grown grown(const Expr& x, bool quick) {
-  if (!quick) {
-    const Growth g = growth_of(x);
-    return {call("exp", g.rest), g};
+Plane exp_plane(const Expr& x, const Expr& y) {
+  Growth g = growth_of(x);
+  if (x->dtype == dtypes::float32) {  // so that a subnormal product is rounded once
+    const Expr low = ir::lt(x, constant(-80, x));
+    g.rest = ir::select(low, x + constant(40, x), g.rest);
+    g.second = ir::select(low, constant(std::exp(-40), x), g.second);
   }
-  const Halved h = halved(x);
-  const Expr half = call("exp", h.half, true);
-  return {half * half * h.factor, {x, lit(1), lit(1)}};
-}
-
-Plane exp_plane(const Expr& x, const Expr& y, bool quick = false) {
-  const auto [e, g] = grown(x, quick);
-  const Expr level = ir::eq(y, lit(0)), odd = unknown(y);
-  const Expr gone = both(odd, ir::eq(x, minus(infinity())));
-  const Expr full = both(odd, ir::eq(x, infinity()));
-  const Expr re = grow(call("cos", y, quick), g) * e, im = grow(call("sin", y, quick), g) * e;
-  return {ir::select(gone, lit(0), ir::select(full, infinity(), ir::select(level, grow(e, g), re))),
-          ir::select(gone, with_sign(lit(0), y), ir::select(level, y, im))};
-}
-
-/// cosh and sinh of |x| without the growth's factors.
-struct Hyperbolic {
-  Expr cosh, sinh;
-  Growth growth;
-};
-/// e^x - 1 of x from 0, held to 240 where quick.
-Expr above_one(const Expr& x, bool quick) {
-  if (!quick) return call("expm1", x);
-  const Expr small = ir::lt(x, lit(1));
-  const Halved h = halved(held_to(x, 240));
-  const Expr part = call("expm1", ir::select(small, x, h.half), true);
-  return ir::select(small, part, part * (part + lit(2)) * h.factor + (h.factor - lit(1)));
-}
-Hyperbolic hyperbolic(const Expr& x, bool quick) {
-  const Growth g = quick ? Growth{size(x), lit(1), lit(1)} : growth_of(size(x));
-  const Expr q = above_one(g.rest, quick), e = q + lit(1);
-  return {(e + over(lit(1), e)) * lit(0.5), (q + over(q, e)) * lit(0.5), g};
-}
-
-Plane cosh_plane(const Expr& x, const Expr& y, bool quick) {
-  const Hyperbolic h = hyperbolic(x, quick);
-  const Expr odd = unknown(y);
-  const Expr re = grow(call("cos", y, quick), h.growth) * h.cosh;
-  const Expr im = grow(call("sin", y, quick), h.growth) * with_sign(h.sinh, x);
-  const Expr level = ir::eq(y, lit(0));
+  const Expr e = call("exp", g.rest), none = constant(0, x);
+  const Expr level = ir::eq(y, none), odd = unknown(y);
+  const Expr gone = both(odd, ir::eq(x, minus(infinity_of(x))));
+  const Expr full = both(odd, ir::eq(x, infinity_of(x)));
+  const Expr re = grown(call("cos", y), e, g), im = grown(call("sin", y), e, g);
   return {
-      ir::select(both(infinite(x), odd), infinity(), ir::select(level, grow(h.cosh, h.growth), re)),
-      ir::select(level, y * with_sign(lit(1), x), ir::select(both(ir::eq(x, lit(0)), odd), x, im))};
+      ir::select(gone, none, ir::select(full, infinity_of(x), ir::select(level, grow(e, g), re))),
+      ir::select(gone, with_sign(none, y), ir::select(level, y, im))};
 }
 
-Plane sinh_plane(const Expr& x, const Expr& y, bool quick) {
-  const Hyperbolic h = hyperbolic(x, quick);
-  const Expr odd = unknown(y);
+/// cosh and sinh of x from 0, without the growth's factors.
+struct Hyperbolic {
+  Expr cosh, sinh, e, back;  // e^x and e^-x
+};
+/// x / y, by 1 / y where that costs no more than a rounding of float32.
+Expr quotient(const Expr& x, const Expr& y, const Expr& one_over_y) {
+  return x->dtype == dtypes::float32 ? x * one_over_y : over(x, y);
+}
+Hyperbolic hyperbolic(const Expr& x) {
+  const Expr q = call("expm1", x), one = constant(1, x), e = q + one, back = over(one, e);
+  return {(e + back) * constant(0.5, x), (q + quotient(q, e, back)) * constant(0.5, x), e, back};
+}
+
+Plane cosh_plane(const Expr& x, const Expr& y) {
+  const Growth g = growth_of(size(x));
+  const Hyperbolic h = hyperbolic(g.rest);
+  const Expr odd = unknown(y), level = ir::eq(y, constant(0, x));
+  const Expr re = grown(call("cos", y), h.cosh, g);
+  const Expr im = grown(call("sin", y), with_sign(h.sinh, x), g);
+  return {
+      ir::select(both(infinite(x), odd), infinity_of(x), ir::select(level, grow(h.cosh, g), re)),
+      ir::select(level, y * with_sign(constant(1, x), x),
+                 ir::select(both(ir::eq(x, constant(0, x)), odd), x, im))};
+}
+
+Plane sinh_plane(const Expr& x, const Expr& y) {
+  const Growth g = growth_of(size(x));
+  const Hyperbolic h = hyperbolic(g.rest);
   const Expr sinh = with_sign(h.sinh, x);
-  const Expr re = grow(call("cos", y, quick), h.growth) * sinh;
-  const Expr im = grow(call("sin", y, quick), h.growth) * h.cosh;
-  const Expr still = both(either(ir::eq(x, lit(0)), infinite(x)), odd);
-  const Expr level = ir::eq(y, lit(0));
-  return {ir::select(still, x, ir::select(level, grow(sinh, h.growth), re)),
-          ir::select(level, y, im)};
+  const Expr re = grown(call("cos", y), sinh, g);
+  const Expr im = grown(call("sin", y), h.cosh, g);
+  const Expr still = both(either(ir::eq(x, constant(0, x)), infinite(x)), unknown(y));
+  const Expr level = ir::eq(y, constant(0, x));
+  return {ir::select(still, x, ir::select(level, grow(sinh, g), re)), ir::select(level, y, im)};
 }
 
 /// sinh x cosh x / (sinh^2 x + cos^2 y) and sin y cos y over the same: no difference of like
 /// numbers.
-Plane tanh_plane(const Expr& x, const Expr& y, bool quick) {
-  const Expr ax = size(x), held = held_to(ax, 700);
-  const Expr q = above_one(held, quick), e = q + lit(1);
-  const Expr cosh = (e + over(lit(1), e)) * lit(0.5), sinh = (q + over(q, e)) * lit(0.5);
-  const Expr c = call("cos", y, quick), s = call("sin", y, quick);
-  const Expr far = ir::gt(ax, lit(22)), end = infinite(x);
-  const Expr whole = sinh * sinh + c * c;
+Plane tanh_plane(const Expr& x, const Expr& y) {
+  const bool narrow = x->dtype == dtypes::float32;
+  const Expr ax = size(x);
+  const Hyperbolic h = hyperbolic(held_to(ax, narrow ? 80 : 700));
+  const Expr c = call("cos", y), s = call("sin", y);
+  // From there on the real part is 1 in all its digits.
+  const Expr far = ir::gt(ax, constant(narrow ? 12 : 22, x)), end = infinite(x);
+  const Expr whole = h.sinh * h.sinh + c * c, share = over(constant(1, x), whole);
   // Far out s - s is none where the angle is no number.
-  const Expr re = ir::select(far, lit(1) + (s - s), over(sinh * cosh, whole));
-  const Expr im = ir::select(far, over(s, e) * lit(4) * over(c, e), over(s * c, whole));
-  const Expr level = either(end, ir::eq(y, lit(0)));
-  return {ir::select(ir::eq(x, lit(0)), x, with_sign(ir::select(end, lit(1), re), x)),
-          ir::select(level, with_sign(lit(0), y), im)};
+  const Expr re =
+      ir::select(far, constant(1, x) + (s - s), quotient(h.sinh * h.cosh, whole, share));
+  const Expr im =
+      ir::select(far, quotient(s, h.e, h.back) * constant(4, x) * quotient(c, h.e, h.back),
+                 quotient(s * c, whole, share));
+  const Expr level = either(end, ir::eq(y, constant(0, x)));
+  return {
+      ir::select(ir::eq(x, constant(0, x)), x, with_sign(ir::select(end, constant(1, x), re), x)),
+      ir::select(level, with_sign(constant(0, x), y), im)};
 }
 
 /// What asin and acos are made of, for |x| and |y| (Hull, Fairgrieve, Tang: "Implementing the
@@ -255,6 +251,11 @@ Plane atanh_plane(const Wide& z) {
 
 Wide turned(const Wide& z) { return {z.y, z.x, z.narrow}; }
 Complex like(const Complex& z, const Plane& p) { return complex_ir::like(z, p.x, p.y); }
+/// The parts in the type that exponentials and their like compute in.
+Plane plane_of(const Complex& z) {
+  const Wide w = widen(z);
+  return w.quick ? Plane{z.re, z.im} : Plane{w.x, w.y};
+}
 
 }  // namespace
 
@@ -286,8 +287,8 @@ Complex sqrt_(const Complex& z) {
 }
 
 Complex exp_(const Complex& z) {
-  const Wide w = widen(z);
-  return like(z, exp_plane(w.x, w.y, w.quick));
+  const Plane w = plane_of(z);
+  return like(z, exp_plane(w.x, w.y));
 }
 
 Complex expm1_(const Complex& z) {
@@ -344,30 +345,30 @@ Complex pow_(const Complex& z, const Complex& e) {
 }
 
 Complex sinh_(const Complex& z) {
-  const Wide w = widen(z);
-  return like(z, sinh_plane(w.x, w.y, w.quick));
+  const Plane w = plane_of(z);
+  return like(z, sinh_plane(w.x, w.y));
 }
 Complex cosh_(const Complex& z) {
-  const Wide w = widen(z);
-  return like(z, cosh_plane(w.x, w.y, w.quick));
+  const Plane w = plane_of(z);
+  return like(z, cosh_plane(w.x, w.y));
 }
 Complex tanh_(const Complex& z) {
-  const Wide w = widen(z);
-  return like(z, tanh_plane(w.x, w.y, w.quick));
+  const Plane w = plane_of(z);
+  return like(z, tanh_plane(w.x, w.y));
 }
 // With i z = -y + i x: sin z = -i sinh(i z), cos z = cosh(i z), tan z = -i tanh(i z); all are odd
 // or even.
 Complex sin_(const Complex& z) {
-  const Wide w = widen(z);
-  return swapped(like(z, sinh_plane(w.y, w.x, w.quick)));
+  const Plane w = plane_of(z);
+  return swapped(like(z, sinh_plane(w.y, w.x)));
 }
 Complex cos_(const Complex& z) {
-  const Wide w = widen(z);
-  return like(z, cosh_plane(minus(w.y), w.x, w.quick));
+  const Plane w = plane_of(z);
+  return like(z, cosh_plane(minus(w.y), w.x));
 }
 Complex tan_(const Complex& z) {
-  const Wide w = widen(z);
-  return swapped(like(z, tanh_plane(w.y, w.x, w.quick)));
+  const Plane w = plane_of(z);
+  return swapped(like(z, tanh_plane(w.y, w.x)));
 }
 Complex asin_(const Complex& z) { return like(z, asin_plane(widen(z))); }
 Complex asinh_(const Complex& z) { return swapped(like(z, asin_plane(turned(widen(z))))); }

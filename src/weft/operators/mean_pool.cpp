@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/operators/mean_pool.h"
 
+#include <vector>
+
 #include "weft/base/text.h"
 #include "weft/operators/pool.h"
 #include "weft/operators/program_text.h"
@@ -35,6 +37,7 @@ class Axis {
   }
   /// What it counts in the divisor.
   std::string count(const std::string& o) const {
+    if (spec_.whole) return cat("T.{I}(", spec_.kernel[n_], ")");
     if (spec_.of != MeanOf::with_border || spec_.adaptive) return cat(to(o), " - ", from(o));
     return cat("T.min(", spec_.kernel[n_], ", ", extent(), " + ", spec_.padding[n_], " - (",
                start(o), "))");
@@ -50,6 +53,46 @@ class Axis {
     return cat("T.min((", i, " + ", spec_.padding[n_], ") // ", spec_.stride[n_], ", ", windows(),
                " - 1)");
   }
+  /// Statements behind which i<axis> is element k<axis> of window c<axis>, and what must hold for
+  /// it to be inside; elements outside stand for the nearest one.
+  std::string element(std::string& indent, std::vector<std::string>& inside) const {
+    const std::string s = cat("s", name_), k = cat("k", name_), i = cat("i", name_);
+    if (single()) return cat(indent, i, ": T.{I} = c", name_, "\n");
+    std::string out = spec_.written
+                          ? cat(indent, s, ": T.{I} = ", start(cat("c", name_)), "\n", indent,
+                                "for ", k, " in T.unroll(T.{I}(", spec_.kernel[n_], ")):\n")
+                          : cat(indent, s, ": T.{I} = ", from(cat("c", name_)), "\n", indent,
+                                "for ", k, " in T.serial(", to(cat("c", name_)), " - ", s, "):\n");
+    indent += "    ";
+    const std::string at = cat(s, " + ", k);
+    const bool sure = spec_.whole || !spec_.written;
+    if (!sure) inside.push_back(cat(at, " >= 0 and ", at, " < ", extent()));
+    return out + cat(indent, i,
+                     ": T.{I} = ", sure ? at : cat("T.max(T.min(", at, ", ", extent(), " - 1), 0)"),
+                     "\n");
+  }
+  /// Statements behind which w<axis> is the k<axis>-th window that has element c<axis>, as above.
+  std::string window(std::string& indent, std::vector<std::string>& inside) const {
+    const std::string f = cat("f", name_), k = cat("k", name_), w = cat("w", name_),
+                      c = cat("c", name_);
+    if (single()) return cat(indent, w, ": T.{I} = ", c, "\n");
+    if (!spec_.written) {
+      std::string out = cat(indent, f, ": T.{I} = ", first(c), "\n", indent, "for ", k,
+                            " in T.serial(T.max(", last(c), " + 1 - ", f, ", 0)):\n");
+      indent += "    ";
+      return out + cat(indent, w, ": T.{I} = ", f, " + ", k, "\n");
+    }
+    const int kernel = spec_.kernel[n_], stride = spec_.stride[n_];
+    std::string out =
+        cat(indent, f, ": T.{I} = (", c, " + ", spec_.padding[n_], ") // ", stride, "\n", indent,
+            "for ", k, " in T.unroll(T.{I}(", (kernel + stride - 1) / stride, ")):\n");
+    indent += "    ";
+    const std::string at = cat(f, " - ", k);
+    inside.push_back(cat(at, " >= 0 and ", at, " < ", windows()));
+    if (kernel % stride != 0)
+      inside.push_back(cat("(", at, ") * ", stride, " + ", kernel - spec_.padding[n_], " > ", c));
+    return out + cat(indent, w, ": T.{I} = T.max(T.min(", at, ", ", windows(), " - 1), 0)\n");
+  }
 
  private:
   std::string start(const std::string& o) const {
@@ -60,22 +103,15 @@ class Axis {
   std::string name_;
 };
 
-/// A thread for each element that is written: e; p and its coordinates along `extents` follow.
-constexpr const char* kThreads =
-    R"(    for b in T.thread_binding(blocks, thread="blockIdx.x"):
-        for t in T.thread_binding(T.{I}({threads}), thread="threadIdx.x"):
-            SUM = T.allocate((1,), "{sums}", scope="local")
-            e: T.{I} = b * {threads} + t
-            if e < size:
-                rows: T.{I} = e // {n}w
-                cw: T.{I} = e - rows * {n}w
-                planes: T.{I} = rows // {n}h
-                ch: T.{I} = rows - planes * {n}h
-                p: T.{I} = planes // {n}d
-                cd: T.{I} = planes - p * {n}d
-                SUM[0] = T.{sums}(0)
-{body})";
+std::string places(const char* coordinates, const char* extents, const MeanPoolSpec& spec) {
+  std::string at = "p";
+  for (int a = spec.first; a < 3; ++a)
+    at = cat("(", at, ") * ", extents, kAxisNames[a], " + ", coordinates, kAxisNames[a]);
+  return at;
+}
 
+/// A thread for each element that is written: e; its plane p and its coordinates c along `extents`
+/// follow.
 ir::PrimFunc program(const char* name, const MeanPoolSpec& spec, const char* extents,
                      const std::string& body) {
   const std::string index = index_type(spec.narrow);
@@ -83,73 +119,78 @@ ir::PrimFunc program(const char* name, const MeanPoolSpec& spec, const char* ext
   text.buffer("x", spec.type).buffer("out", spec.type);
   for (const char* s : {"blocks", "size", "xd", "xh", "xw", "od", "oh", "ow"})
     text.scalar(s, index);
-  Values values = {{"I", index},
-                   {"threads", cat(kPoolThreads)},
-                   {"type", spec.type},
-                   {"sums", spec.sums},
-                   {"n", extents}};
-  values.emplace_back("body", fill(body, values));
-  return text.parse(kThreads, values);
+  std::string coordinates, rest = "e";
+  for (int a = 3; a-- > spec.first;) {
+    const char x = kAxisNames[a];
+    std::string quotient = cat(rest, " // ", extents, x);
+    if (spec.narrow) {
+      quotient = cat("T.Cast(\"int32\", T.shift_right(T.Cast(\"int64\", ", rest, ") * factor", x,
+                     ", shift", x, "))");
+    }
+    const std::string before = cat("before_", x);
+    coordinates += cat("                ", before, ": T.{I} = ", quotient, "\n                c", x,
+                       ": T.{I} = ", rest, " - ", before, " * ", extents, x, "\n");
+    rest = before;
+  }
+  for (int a = spec.first; a < 3 && spec.narrow; ++a) {
+    text.scalar(cat("factor", kAxisNames[a]), "int64");
+    text.scalar(cat("shift", kAxisNames[a]), "int64");
+  }
+  return text.parse(
+      cat(R"(    for b in T.thread_binding(blocks, thread="blockIdx.x"):
+        for t in T.thread_binding(T.{I}({threads}), thread="threadIdx.x"):
+            SUM = T.allocate((1,), "{sums}", scope="local")
+            e: T.{I} = b * {threads} + t
+            if e < size:
+)",
+          coordinates, "                p: T.{I} = ", rest,
+          "\n                SUM[0] = T.{sums}(0)\n", body),
+      {{"I", index}, {"threads", cat(kPoolThreads)}, {"type", spec.type}, {"sums", spec.sums}});
 }
 
-std::string divisor(const MeanPoolSpec& spec, const std::array<std::string, 3>& counts) {
-  return spec.of == MeanOf::number && !spec.adaptive
-             ? cat("T.{I}(", spec.divisor, ")")
-             : cat(counts[0], " * ", counts[1], " * ", counts[2]);
+/// What all sums are divided by; empty where it depends on the window.
+std::string common_divisor(const MeanPoolSpec& spec) {
+  if (spec.of == MeanOf::number && !spec.adaptive) return cat("T.{sums}(", spec.divisor, ")");
+  const auto& k = spec.kernel;
+  return spec.whole ? cat("T.{sums}(", k[0] * k[1] * k[2], ")") : "";
+}
+/// Statements behind which n is what the sum of a window is divided by.
+std::string own_divisor(const MeanPoolSpec& spec, const std::string& indent, const char* window) {
+  std::string n = "T.{I}(1)";
+  for (int a = spec.first; a < 3; ++a)
+    n = cat(n, " * (", Axis(spec, a).count(cat(window, kAxisNames[a])), ")");
+  return cat(indent, "n: T.{sums} = T.Cast(\"{sums}\", ", n, ")\n");
+}
+
+std::string chosen(const std::vector<std::string>& inside, const std::string& value) {
+  return inside.empty() ? value
+                        : cat("T.Select(", join(inside, " and "), ", ", value, ", T.{sums}(0))");
 }
 
 }  // namespace
 
 ir::PrimFunc mean_pool(const MeanPoolSpec& spec) {
-  std::string indent(16, ' '), body;
-  std::array<std::string, 3> counts;
-  for (int a = 0; a < 3; ++a) {
-    const Axis axis(spec, a);
-    const std::string x(1, kAxisNames[a]), o = cat("c", x);
-    body += cat(indent, "n", x, ": T.{I} = ", axis.count(o), "\n");
-    counts[static_cast<std::size_t>(a)] = cat("n", x);
-  }
-  const std::string mean = divisor(spec, counts);
-  for (int a = 0; a < 3; ++a) {
-    const Axis axis(spec, a);
-    const std::string x(1, kAxisNames[a]), o = cat("c", x);
-    if (axis.single()) {
-      body += cat(indent, "i", x, ": T.{I} = ", o, "\n");
-      continue;
-    }
-    body += cat(indent, "f", x, ": T.{I} = ", axis.from(o), "\n", indent, "for k", x,
-                " in T.serial(", axis.to(o), " - f", x, "):\n");
-    indent += "    ";
-    body += cat(indent, "i", x, ": T.{I} = f", x, " + k", x, "\n");
-  }
-  body += cat(indent,
-              "SUM[0] = SUM[0] + T.Cast(\"{sums}\", x[((p * xd + id) * xh + ih) * xw + iw])\n"
-              "                out[e] = T.Cast(\"{type}\", SUM[0] / T.Cast(\"{sums}\", ",
-              mean, "))\n");
+  const std::string outer(16, ' ');
+  std::string indent = outer, body, n = common_divisor(spec);
+  if (n.empty()) body = own_divisor(spec, outer, "c"), n = "n";
+  std::vector<std::string> inside;
+  for (int a = spec.first; a < 3; ++a) body += Axis(spec, a).element(indent, inside);
+  body += cat(indent, "SUM[0] = SUM[0] + ",
+              chosen(inside, cat("T.Cast(\"{sums}\", x[", places("i", "x", spec), "])")), "\n",
+              outer, "out[e] = T.Cast(\"{type}\", SUM[0] / ", n, ")\n");
   return program("pool.mean", spec, "o", body);
 }
 
 ir::PrimFunc mean_pool_spread(const MeanPoolSpec& spec) {
-  std::string indent(16, ' '), body;
-  std::array<std::string, 3> counts;
-  for (int a = 0; a < 3; ++a) {
-    const Axis axis(spec, a);
-    const std::string x(1, kAxisNames[a]), i = cat("c", x), o = cat("w", x);
-    counts[static_cast<std::size_t>(a)] = cat("n", x);
-    if (axis.single()) {
-      body += cat(indent, o, ": T.{I} = ", i, "\n");
-    } else {
-      body += cat(indent, "f", x, ": T.{I} = ", axis.first(i), "\n", indent, "for k", x,
-                  " in T.serial(T.max(", axis.last(i), " + 1 - f", x, ", 0)):\n");
-      indent += "    ";
-      body += cat(indent, o, ": T.{I} = f", x, " + k", x, "\n");
-    }
-    body += cat(indent, "n", x, ": T.{I} = ", axis.count(o), "\n");
-  }
-  body += cat(indent,
-              "SUM[0] = SUM[0] + T.Cast(\"{sums}\", x[((p * od + wd) * oh + wh) * ow + ww]) / "
-              "T.Cast(\"{sums}\", ",
-              divisor(spec, counts), ")\n                out[e] = T.Cast(\"{type}\", SUM[0])\n");
+  const std::string outer(16, ' ');
+  std::string indent = outer, body, n = common_divisor(spec);
+  std::vector<std::string> inside;
+  for (int a = spec.first; a < 3; ++a) body += Axis(spec, a).window(indent, inside);
+  const std::string taken = cat("T.Cast(\"{sums}\", x[", places("w", "o", spec), "])");
+  if (n.empty()) body += own_divisor(spec, indent, "w");
+  body +=
+      cat(indent, "SUM[0] = SUM[0] + ", chosen(inside, n.empty() ? cat(taken, " / n") : taken),
+          "\n", outer, "out[e] = T.Cast(\"{type}\", SUM[0]", n.empty() ? "" : cat(" / ", n), ")\n");
   return program("pool.mean_spread", spec, "x", body);
 }
 

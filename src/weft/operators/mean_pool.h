@@ -22,10 +22,17 @@ struct MeanPoolSpec {
   MeanOf of = MeanOf::with_border;
   int divisor = 1;  // of MeanOf::number
   bool narrow = true;
+  int first = 0;         // the axes before it have one element and one window
+  bool whole = false;    // every box lies inside
+  bool written = false;  // boxes are written out: their elements' loads are in flight together
 };
+/// Boxes of so many elements are written out.
+inline constexpr int kWrittenPlaces = 64;
 
 /// Both take (from, out), then (blocks, size, the three extents, the three numbers of windows);
-/// blocks have kPoolThreads threads (pool.h).
+/// where positions are narrow then, of each axis from `first` on, the factor and the shift that
+/// divide by its number of windows (its extent for the gradient). Blocks have kPoolThreads threads
+/// (pool.h).
 ir::PrimFunc mean_pool(const MeanPoolSpec& spec);
 /// The gradient: each element's sum over the windows that have it, so sums have one order.
 ir::PrimFunc mean_pool_spread(const MeanPoolSpec& spec);

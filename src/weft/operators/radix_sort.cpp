@@ -247,16 +247,19 @@ ir::PrimFunc sort_count(const SortSpec& spec) {
       .parse(R"(    for b in T.thread_binding(blocks, thread="blockIdx.x"):
         for t in T.thread_binding(T.{I}({threads}), thread="threadIdx.x"):
             H = T.allocate(({digits},), "{I}", scope="shared")
+            U = T.allocate(({items},), "{K}", scope="local")  # loads are in flight together
             row: T.{I} = b // tiles
             tile: T.{I} = b % tiles
             for i in T.unroll(T.{I}({digits} // {threads})):
                 H[i * {threads} + t] = T.{I}(0)
             for i in T.unroll(T.{I}({items})):
-                at: T.{I} = tile * {tile} + i * {threads} + t
-                if at < n:
-                    u: T.{K} = {number}
-                    key: T.{K} = {value}
-                    digit: T.{I} = T.Cast("{I}", T.bitwise_and(T.shift_right({order}, T.Cast("{K}", shift)), {digitbits}))
+                at: T.{I} = T.min(tile * {tile} + i * {threads} + t, n - 1)
+                U[i] = {number}
+            for i in T.unroll(T.{I}({items})):
+                u: T.{K} = U[i]
+                key: T.{K} = {value}
+                digit: T.{I} = T.Cast("{I}", T.bitwise_and(T.shift_right({order}, T.Cast("{K}", shift)), {digitbits}))
+                if tile * {tile} + i * {threads} + t < n:
                     T.atomic_add(H[digit], T.{I}(1))
             for i in T.unroll(T.{I}({digits} // {threads})):
                 counts[(row * {digits} + i * {threads} + t) * tiles + tile] = H[i * {threads} + t]

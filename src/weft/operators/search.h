@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Where values would go in a sorted array: one binary search for each, over the keys that sorting
-// uses.
+// Where values would go in a sorted array: a binary search for each, over the keys that sorting
+// uses. The elements of its first steps lie in shared memory; a thread has several searches, whose
+// loads are in flight together.
 
 #include "weft/operators/radix_sort.h"
 
 namespace weft::operators {
 
-/// (sorted, values, out, blocks, count, n, steps, top): top is the greatest power of two up to n,
-/// steps how often it can be halved, and once more. right: behind equal elements.
+inline constexpr int kSearchThreads = 256, kSearchItems = 8,
+                     kSearchTile = kSearchThreads * kSearchItems,
+                     kSearchTable = 2048;  // 2 to the power of the first steps
+
+/// (sorted, values, out, blocks, count, n, stride, steps): stride is 2 to the power of steps, and
+/// kSearchTable times it is more than n, which is not 0. right: behind equal elements.
 ir::PrimFunc search_sorted(const SortSpec& spec, bool right);
-inline constexpr int kSearchThreads = 256;
 
 }  // namespace weft::operators

@@ -73,4 +73,30 @@ ir::PrimFunc select_marked(const SelectSpec& spec) {
        {"body", body}});
 }
 
+ir::PrimFunc run_starts(const std::string& type, bool narrow) {
+  const std::string index = index_type(narrow);
+  return ProgramText("select.run_starts")
+      .buffer("x", type)
+      .buffer("out", "bool")
+      .scalar("blocks", index)
+      .scalar("n", index)
+      .parse(R"(    for b in T.thread_binding(blocks, thread="blockIdx.x"):
+        for t in T.thread_binding(T.{I}({threads}), thread="threadIdx.x"):
+            HERE = T.allocate(({items},), "{type}", scope="local")
+            BEFORE = T.allocate(({items},), "{type}", scope="local")
+            for k in T.unroll(T.{I}({items})):
+                i: T.{I} = (b * {items} + k) * {threads} + t
+                HERE[k] = x[T.min(i, n - 1)]
+                BEFORE[k] = x[T.max(T.min(i, n) - 1, 0)]
+            for k in T.unroll(T.{I}({items})):
+                i: T.{I} = (b * {items} + k) * {threads} + t
+                if i <= n:
+                    out[i] = i == 0 or i == n or HERE[k] != BEFORE[k]
+)",
+             {{"I", index},
+              {"type", type},
+              {"threads", cat(kSelectThreads)},
+              {"items", cat(kStartsItems)}});
+}
+
 }  // namespace weft::operators

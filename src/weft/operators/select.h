@@ -22,4 +22,10 @@ inline constexpr int kSelectThreads = 256, kSelectItems = 16,
 /// mask's extents), one result for each axis. ends: how many are set up to each tile's end.
 ir::PrimFunc select_marked(const SelectSpec& spec);
 
+/// (x, out, blocks, n), n not 0: out[i] of n + 1 truth values: whether x[i] differs from the
+/// element before it; so does the first, and what lies behind the last. Blocks write kStartsTile of
+/// them.
+inline constexpr int kStartsItems = 8, kStartsTile = kSelectThreads * kStartsItems;
+ir::PrimFunc run_starts(const std::string& type, bool narrow);
+
 }  // namespace weft::operators

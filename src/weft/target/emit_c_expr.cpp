@@ -369,8 +369,9 @@ std::string Expressions::text(const Expr& e, const Lane* lane) {
       const auto* l = as<LoadNode>(e);
       if (auto held = vectors.find(e.get()); held != vectors.end()) {
         WEFT_CHECK(lane && lane->constant, "vector of ", l->buffer->name, " outside of a lane");
-        return load_value(l->buffer->dtype.element(),
-                          member(held->second, lane->index, e->dtype.lanes));
+        const int lanes = e->dtype.lanes;
+        const int index = backwards.count(e.get()) ? lanes - 1 - lane->index : lane->index;
+        return load_value(l->buffer->dtype.element(), member(held->second, index, lanes));
       }
       if (l->buffer->dtype.lanes != 1) {
         throw Error(ErrorKind::emit, "emit.vector_buffer",

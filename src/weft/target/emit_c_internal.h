@@ -80,7 +80,8 @@ class Expressions {
 
   /// Loads of whole vectors that the current statement holds in temporaries: node -> name.
   std::unordered_map<const ir::ExprNode*, std::string> vectors;
-  std::unordered_set<std::string> packs;  // those of them that are arrays
+  std::unordered_set<const ir::ExprNode*> backwards;  // those whose last lane is the first element
+  std::unordered_set<std::string> packs;              // those of them that are arrays
   std::string member(const std::string& vector, int lane, int lanes) const;
 
   // ---- emit_c_vector.cpp: whole vectors (VectorStyle::gnu)

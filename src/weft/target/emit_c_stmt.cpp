@@ -240,6 +240,7 @@ void KernelText::let_stmt_text(const LetStmtNode* t) {
                expr_.bare_value(t->value, &lane), ";"));
     }
     expr_.vectors.clear();
+    expr_.backwards.clear();
   }
   stmt(t->body);
 }

@@ -79,7 +79,7 @@ void KernelText::store_stmt(const StoreNode* t) {
     std::string value;
     if (auto held = expr_.vectors.find(t->value.get());
         held != expr_.vectors.end() && element == as<LoadNode>(t->value)->buffer->dtype &&
-        !expr_.packs.count(held->second)) {
+        !expr_.packs.count(held->second) && !expr_.backwards.count(t->value.get())) {
       value = held->second;
     } else {
       value = construct(element, lanes);
@@ -118,6 +118,7 @@ void KernelText::store_stmt(const StoreNode* t) {
     }
   }
   expr_.vectors.clear();
+  expr_.backwards.clear();
 }
 
 std::string KernelText::bare_store(DType element, const Expr& value, const Lane* lane) {
@@ -267,6 +268,14 @@ void KernelText::hoist_vectors(const Expr& value, const StoreNode* direct) {
   for (const LoadNode* l : certain_vector_loads(value)) {
     const auto* r = as<RampNode>(l->indices[0]);
     if (expr_.vectors.count(l)) continue;
+    Expr forwards;  // of neighbours that are read one before the other
+    if (is_const_int_value(r->stride, -1)) {
+      const DType type = r->base->dtype;
+      forwards = ramp(arith::simplify(r->base - make_int(l->dtype.lanes - 1, type)),
+                      make_int(1, type), l->dtype.lanes);
+      r = as<RampNode>(forwards);
+      if (movable(l->buffer, r) || packed(l->buffer, r)) expr_.backwards.insert(l);
+    }
     if (!movable(l->buffer, r)) {
       if (!packed(l->buffer, r)) continue;
       const int lanes = l->dtype.lanes;
@@ -276,7 +285,7 @@ void KernelText::hoist_vectors(const Expr& value, const StoreNode* direct) {
       expr_.packs.insert(id);
       continue;
     }
-    if (direct && direct->value.get() == l && as<RampNode>(direct->indices[0]) &&
+    if (!forwards && direct && direct->value.get() == l && as<RampNode>(direct->indices[0]) &&
         movable(direct->buffer, as<RampNode>(direct->indices[0])) &&
         direct->buffer->dtype == l->buffer->dtype) {
       expr_.vectors[l] = move_in(l, r);  // a plain copy needs no temporary
