@@ -367,6 +367,77 @@ def test_an_error_of_one_rank_is_named_on_every_other(program):
     )
 
 
+LEFT = """
+    import sys
+    dist.init(timeout=60)
+    x = weft.ones((4,))
+    dist.all_reduce(x)
+    pair = dist.new_group([0, 2])
+    if dist.rank() == 1:
+        sys.exit(0)  # an uneven number of batches
+    assert float(dist.all_reduce(x, group=pair)[0]) == 2  # those who are there go on
+    try:
+        dist.all_reduce(x)
+    except weft.DeviceError as problem:
+        print(f"rank {dist.rank()} saw {problem.code}: {problem.message}", flush=True)
+        raise
+"""
+
+
+def left(text):
+    return all(
+        re.search(rf"rank {r} saw distributed.peer.*rank 1 has left the job", text) for r in (0, 2)
+    )
+
+
+@needs_mpi
+def test_a_rank_that_left_is_named_by_those_who_wait(program):
+    status, text = mpirun(3, program(LEFT), seconds=250)
+    assert status != 0 and left(text), text
+
+
+@needs_torchrun
+def test_a_rank_that_left_is_named_under_torchrun(program):
+    status, text = torchrun(program(LEFT), ranks=3)
+    assert status != 0 and left(text), text
+
+
+@needs_mpi
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_large_arrays_are_combined_in_pieces(ranks):
+    status, text = mpirun(ranks, PROGRAMS / "large.py")
+    assert status == 0 and text.count("ok") == ranks, text
+
+
+def test_ranks_share_the_processors_of_a_host():
+    from weft.distributed.group import share_of
+
+    assert share_of([0, 1], [[0, 1], [0, 1]]) == 1
+    assert share_of([0], [[0], [1]]) == 1
+    assert share_of(list(range(16)), [list(range(16))] * 4) == 4
+    assert share_of([0, 1, 2, 3], [[0, 1, 2, 3], [2, 3]]) == 3
+    assert share_of([0, 1], [[0, 1]] * 8) == 1
+
+
+def test_parts_cover_every_element_once():
+    from weft.distributed.pieces import parts_of
+
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        sizes = [int(n) for n in rng.integers(0, 700_000, rng.integers(1, 6))]
+        ranks, item = int(rng.integers(1, 9)), int(rng.choice([1, 2, 4, 8, 16]))
+        parts = parts_of(sizes, ranks, item)
+        assert len(parts) == ranks
+        at, array = 0, 0
+        for a, begin, end in (chunk for part in parts for chunk in part):
+            while (a, begin) != (array, at):  # only where an array has ended
+                assert at == sizes[array]
+                at, array = 0, array + 1
+            assert begin < end and (end - begin) * item <= 1 << 20
+            at = end
+        assert at == sizes[array] and not any(sizes[array + 1 :])
+
+
 @needs_mpi
 def test_ranks_out_of_step(program):
     path = program("""
@@ -651,7 +722,8 @@ def test_faults_of_the_libraries_become_errors(monkeypatch):
     from weft.distributed import failure, host, nccl
 
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
-    own = types.SimpleNamespace(rank=1, check=lambda: None)
+    job = types.SimpleNamespace(check_present=lambda ranks: None)
+    own = types.SimpleNamespace(rank=1, ranks=[0, 1], job=job)
     with refused("distributed.gloo", "Gloo reports on rank 1: Connection closed by peer"):
         host.Gloo._finish(own, [_Works()])()
     problem = types.SimpleNamespace(Get_error_string=lambda: "MPI_ERR_TRUNCATE")

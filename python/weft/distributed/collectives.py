@@ -169,7 +169,8 @@ def reduce_together(arrays, op, group):
     """
     first = arrays[0]
     name, transport = str(first.dtype), group.transport(first.device.name)
-    if transport is None or not transport.several or transport.reduces(name) != name:
+    together = sum(a.nbytes for a in arrays)
+    if transport is None or not transport.several(together) or transport.reduces(name) != name:
         flat = [a.reshape((-1,)) for a in arrays]
         whole = flat[0] if len(flat) == 1 else weft.concat(flat, axis=0)
         return _Parts(_start_all_reduce(whole, op, group, overlap=True), arrays)

@@ -2,7 +2,8 @@
 """A rank that fails names its error on every other rank, so that none of them waits for ever.
 
 A rank whose program ends with an exception posts its text where the others look: a key of torchrun's store, or a message on a
-communicator of its own under MPI. A rank that is killed cannot: the ranks on its host see that its process is gone, and post that. A thread of every rank looks
+communicator of its own under MPI. A rank that is killed cannot: the ranks on its host see that its process is gone, and post that. A rank that leaves the job
+says so too: others that still wait for it in a collective some seconds later would wait for ever. A thread of every rank looks
 twice a second. When it finds something it makes the exception DeviceError `distributed.peer` appear in the main thread and breaks collectives under
 way on cards; collectives on the host wait in short steps and look at the same place. The launcher's SIGTERM becomes the same exception, so that every rank
 says why it ends.
@@ -22,6 +23,7 @@ import weft
 from .._errors import error
 
 _PERIOD = 0.5  # seconds between two looks
+LAST_WORDS = 3.0  # seconds in which what a rank has sent arrives after it has left
 
 
 def peer_error(text):
@@ -54,7 +56,9 @@ def _ended(pid):
 
 
 class Watch:
-    """Posts this rank's failure and looks for those of others. `board` has post(text) and look() -> text or None.
+    """Posts this rank's failure and looks for those of others.
+
+    `board` has post(text), look() -> text or None, left(rank) and has_left(rank).
 
     `peers`: (rank, process) of the other ranks on this host.
     """
@@ -82,6 +86,15 @@ class Watch:
         """Raises DeviceError `distributed.peer` when another rank has failed."""
         if self.failed is not None:
             raise peer_error(self.failed)
+
+    def check_present(self, ranks):
+        """For one who has waited for `ranks` in a collective: DeviceError `distributed.peer` when one of them has left the job."""
+        self.check()
+        for rank in ranks:
+            if rank != self.rank and self.board.has_left(rank):
+                raise peer_error(
+                    f"rank {rank} has left the job: its program has ended, or called shutdown(), before this collective"
+                )
 
     def stop(self):
         if not self._stop.is_set():
@@ -176,26 +189,32 @@ class StoreBoard:
 class MpiBoard:
     """Failures under MPI: messages on a communicator of their own."""
 
-    TAG = 7
+    FAILED, LEFT = 7, 8
 
     def __init__(self, communicator):
-        self.communicator = communicator.Dup()
+        self.communicator, self._gone = communicator.Dup(), set()
 
-    def post(self, text):
+    def _tell(self, what, tag):
         for rank in range(self.communicator.size):
             if rank != self.communicator.rank:
-                self.communicator.isend(text, rank, self.TAG)
+                self.communicator.isend(what, rank, tag)
+
+    def post(self, text):
+        self._tell(text, self.FAILED)
 
     def look(self):
-        if not self.communicator.iprobe(tag=self.TAG):
+        while self.communicator.iprobe(tag=self.LEFT):
+            self._gone.add(self.communicator.recv(tag=self.LEFT))
+        if not self.communicator.iprobe(tag=self.FAILED):
             return None
-        return self.communicator.recv(tag=self.TAG)
+        return self.communicator.recv(tag=self.FAILED)
 
     def left(self, rank):
-        """A process that has left waits in MPI's end for the others."""
+        """Says that this rank has left the job in peace. Its process waits in MPI's end for the others."""
+        self._tell(rank, self.LEFT)
 
     def has_left(self, rank):
-        return False
+        return rank in self._gone
 
     def leave(self):
         """The others get two looks before MPI ends all."""

@@ -58,6 +58,7 @@ class Job:
 
     def __init__(self, launch, timeout, debug):
         self.launch, self.debug, self.watch, self.groups = launch, debug, None, []
+        self.looked = 0.0  # when a waiting rank asked last who is there
         host = board = None
         if launch.size > 1:
             host, board = (_torchrun if launch.launcher == "torchrun" else _mpi)(
@@ -78,6 +79,11 @@ class Job:
         if self.watch is not None:
             self.watch.check()
 
+    def check_present(self, ranks):
+        """The same when one of `ranks`, for whom this rank waits, has left the job."""
+        if self.watch is not None:
+            self.watch.check_present(ranks)
+
     def abort(self):
         for group in self.groups:
             group.abort()
@@ -90,7 +96,10 @@ class Job:
 
 
 def _introduced(launch, host):
-    """(rank, process) of the other ranks on this host. Raises DeviceError `distributed.versions` where ranks run different versions of weft."""
+    """(rank, process) of the other ranks on this host, with whom its processors are shared.
+
+    Raises DeviceError `distributed.versions` where ranks run different versions of weft.
+    """
     every = host.gather_values((socket.gethostname(), os.getpid(), weft.__version__))
     versions = {version for _, _, version in every}
     if len(versions) > 1:
@@ -101,8 +110,24 @@ def _introduced(launch, host):
             [f"rank {r} on {name}: {version}" for r, (name, _, version) in enumerate(every)],
             help="install one version everywhere",
         )
-    here = every[launch.rank][0]
-    return [(r, pid) for r, (name, pid, _) in enumerate(every) if name == here and r != launch.rank]
+    here = {r: pid for r, (name, pid, _) in enumerate(every) if name == every[launch.rank][0]}
+    own = _processors()
+    used = host.gather_values(own)
+    if weft.get_threads() == len(own):  # nobody has set it
+        weft.set_threads(share_of(own, [used[r] for r in here]))
+    del here[launch.rank]
+    return list(here.items())
+
+
+def _processors():
+    """The processors that this process may use, where the system says so."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+
+
+def share_of(own, every):
+    """The number of threads for a rank that may use the processors `own`, each shared by those of `every` who may use it."""
+    parts = sum(1 / sum(p in other for other in every) for p in own)
+    return max(1, int(parts + 1e-9))
 
 
 def _torchrun(job, launch, timeout):
@@ -130,7 +155,7 @@ def _torchrun(job, launch, timeout):
             help="the port may be in use (torchrun --master-port), or fewer processes were started than WORLD_SIZE says",
         ) from None
     store = td.distributed_c10d._get_default_store()
-    group = Gloo(None, list(range(launch.size)), launch.rank, job.check)
+    group = Gloo(None, list(range(launch.size)), launch.rank, job)
     return group, StoreBoard(store)
 
 
@@ -169,7 +194,7 @@ def _mpi(job, launch, timeout):
             help="mpi4py was built for another MPI than the launcher's: pip install --no-binary mpi4py mpi4py",
         )
     world.Set_errhandler(MPI.ERRORS_RETURN)
-    return Mpi(world, job.check), MpiBoard(world)
+    return Mpi(world, list(range(world.size)), job), MpiBoard(world)
 
 
 _job = None

@@ -14,6 +14,8 @@ import time
 import weft
 
 from .._errors import error
+from .failure import LAST_WORDS
+from .pieces import LEAST_BYTES, Combination
 
 _PARTS = {"complex64": "float32", "complex128": "float64"}  # Gloo sums complex numbers by parts
 _REDUCED_AS = {"bool": "uint8", "float16": "float32", "bfloat16": "float32"}
@@ -33,6 +35,15 @@ def _step(begun):
     waited = time.perf_counter() - begun
     if waited > 2e-4:
         time.sleep(min(1e-3, waited / 20))
+
+
+def _look(job, ranks, begun):
+    """What a waiting rank looks at: failures of others, and after some seconds whether those it waits for are there."""
+    job.check()
+    now = time.perf_counter()
+    if now - begun > LAST_WORDS and now - job.looked > LAST_WORDS / 6:
+        job.looked = now
+        job.check_present(ranks)
 
 
 def _bytes_array(data):
@@ -77,33 +88,50 @@ class _Values:
 class Mpi(_Values):
     """A communicator of mpi4py."""
 
-    name, means, several = "mpi", False, False
+    name, means = "mpi", True
 
-    def __init__(self, communicator, check):
+    def __init__(self, communicator, ranks, job):
         from mpi4py import MPI
 
-        self.mpi, self.comm, self.check = MPI, communicator, check
+        self.mpi, self.comm, self.ranks, self.job = MPI, communicator, ranks, job
         self.rank, self.size = communicator.rank, communicator.size
         self._types = {
             "int8": MPI.INT8_T, "uint8": MPI.UINT8_T, "int16": MPI.INT16_T, "uint16": MPI.UINT16_T, "int32": MPI.INT32_T,
             "uint32": MPI.UINT32_T, "int64": MPI.INT64_T, "uint64": MPI.UINT64_T, "float32": MPI.FLOAT, "float64": MPI.DOUBLE,
             "complex64": MPI.C_FLOAT_COMPLEX, "complex128": MPI.C_DOUBLE_COMPLEX,
         }  # fmt: skip
-        self._ops = {"sum": MPI.SUM, "prod": MPI.PROD, "max": MPI.MAX, "min": MPI.MIN}
+        self._ops = {"sum": MPI.SUM, "mean": MPI.SUM, "prod": MPI.PROD, "max": MPI.MAX, "min": MPI.MIN}  # fmt: skip
+        self._combinations, self._under_way, self._arrivals = 0, [], 0
+
+    def several(self, nbytes):
+        """Whether arrays of so many bytes together are combined where they lie."""
+        return nbytes >= self.size * LEAST_BYTES
 
     def reduces(self, dtype):
         """The type in which arrays of `dtype` are combined; 16-bit floats are rounded once, at the end."""
         return _REDUCED_AS.get(dtype, dtype)
 
+    def arrived(self, requests):
+        there = self.mpi.Request.Testall(requests)
+        self._arrivals += there
+        return there
+
+    def _until(self, done):
+        """Waits until done() holds. Combinations go on meanwhile, all of them: ranks may finish them in another order."""
+        begun, arrivals = time.perf_counter(), self._arrivals
+        try:
+            while not done():
+                self._under_way = [c for c in self._under_way if not c.advance()]
+                _look(self.job, self.ranks, begun)
+                if self._arrivals != arrivals:  # what comes next comes soon
+                    begun, arrivals = time.perf_counter(), self._arrivals
+                _step(begun)
+        except self.mpi.Exception as problem:
+            raise self._failed(problem) from None
+
     def _finish(self, request, *held):
         def wait():
-            begun = time.perf_counter()
-            try:
-                while not request.Test():
-                    self.check()
-                    _step(begun)
-            except self.mpi.Exception as problem:
-                raise self._failed(problem) from None
+            self._until(request.Test)
             return held
 
         return wait
@@ -129,12 +157,44 @@ class Mpi(_Values):
             raise self._failed(problem) from None
 
     def all_reduce(self, send, recv, op, overlap=False):
+        if self.several(send.nbytes):
+            return self._combination([send], [recv], op)
         request = self._start(
             self.comm.Iallreduce, self._typed(send), self._typed(recv), self._ops[op]
         )
-        return self._finish(request, send, recv)
+        return self._mean(self._finish(request, send, recv), recv, op)
+
+    def all_reduce_several(self, send, recv, op):
+        """Each of `send` into the array of `recv` in its place."""
+        return self._combination(send, recv, op)
+
+    def _combination(self, send, recv, op, gathered=True):
+        # Numbers of their own keep messages apart from those of other combinations; send and recv have 0.
+        tag = 1 + 2 * (self._combinations % 16000)
+        self._combinations += 1
+        combination = Combination(self, send, recv, op, tag, gathered)
+        self._under_way.append(combination)
+
+        def wait():
+            self._until(combination.advance)
+            self._under_way = [c for c in self._under_way if c is not combination]
+
+        return wait
+
+    def _mean(self, done, recv, op):
+        if op != "mean":
+            return done
+
+        def wait():
+            done()
+            into = recv
+            into /= self.size
+
+        return wait
 
     def reduce_scatter(self, send, recv, op, overlap=False):
+        if self.several(send.nbytes):
+            return self._combination([send], [recv], op, gathered=False)
         counts = [recv.size] * self.size
         kind = self._types[str(send.dtype)]
         request = self._start(
@@ -144,7 +204,7 @@ class Mpi(_Values):
             counts,
             self._ops[op],
         )
-        return self._finish(request, send, recv)
+        return self._mean(self._finish(request, send, recv), recv, op)
 
     def all_gather(self, send, recv, overlap=False):
         whole = [_memory(recv), send.nbytes, self.mpi.BYTE]
@@ -165,15 +225,23 @@ class Mpi(_Values):
         )
         return self._finish(request, send, recv)
 
+    def post(self, array, peer, tag):
+        return self._start(self.comm.Isend, self._raw(array), peer, tag)
+
+    def expect(self, array, peer, tag):
+        return self._start(self.comm.Irecv, self._raw(array), peer, tag)
+
     def send(self, array, peer, overlap=False):
-        return self._finish(self._start(self.comm.Isend, self._raw(array), peer), array)
+        return self._finish(self.post(array, peer, 0), array)
 
     def recv(self, array, peer, overlap=False):
-        return self._finish(self._start(self.comm.Irecv, self._raw(array), peer), array)
+        return self._finish(self.expect(array, peer, 0), array)
 
     def split(self, ranks):
-        made = self.comm.Create_group(self.comm.group.Incl(ranks)) if self.rank in ranks else None
-        return Mpi(made, self.check) if made is not None else None
+        if self.rank not in ranks:
+            return None
+        made = self.comm.Create_group(self.comm.group.Incl(ranks))
+        return Mpi(made, [self.ranks[r] for r in ranks], self.job)
 
     def abort(self):
         """A failed job is ended by MPI."""
@@ -207,13 +275,16 @@ class _Waited:
 class Gloo(_Values):
     """A process group of torch.distributed with Gloo."""
 
-    name, means, several = "gloo", False, False
+    name, means = "gloo", False
 
-    def __init__(self, group, ranks, rank, check):
+    def several(self, nbytes):
+        return False
+
+    def __init__(self, group, ranks, rank, job):
         import torch
         import torch.distributed as td
 
-        self.torch, self.td, self.group, self.ranks, self.check = torch, td, group, ranks, check
+        self.torch, self.td, self.group, self.ranks, self.job = torch, td, group, ranks, job
         self.rank, self.size = ranks.index(rank), len(ranks)
         self._ops = {"sum": td.ReduceOp.SUM, "prod": td.ReduceOp.PRODUCT, "max": td.ReduceOp.MAX,
                      "min": td.ReduceOp.MIN}  # fmt: skip
@@ -249,14 +320,14 @@ class Gloo(_Values):
             try:
                 for work in works:
                     while not work.is_completed():
-                        self.check()
+                        _look(self.job, self.ranks, begun)
                         _step(begun)
                     work.wait()
             except RuntimeError as problem:
                 if isinstance(problem, weft.Error):
                     raise
                 time.sleep(1.0)  # the rank that failed may still be saying why
-                self.check()
+                self.job.check_present(self.ranks)
                 raise error(
                     weft.DeviceError,
                     "distributed.gloo",
@@ -329,7 +400,7 @@ class Gloo(_Values):
         world = [self.ranks[r] for r in ranks]
         me = self.ranks[self.rank]
         group = self.td.new_group(world, backend="gloo")  # every rank takes part
-        return Gloo(group, world, me, self.check) if me in world else None
+        return Gloo(group, world, me, self.job) if me in world else None
 
     def abort(self):
         """A failed job is ended by torchrun."""

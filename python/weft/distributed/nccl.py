@@ -133,7 +133,7 @@ class _Issued:
 class Nccl:
     """One communicator. `exchange(bytes or None) -> bytes` hands rank 0's identifier to all."""
 
-    name, means, several = "nccl", True, True
+    name, means = "nccl", True
 
     def __init__(self, rank, size, device, exchange):
         self.rank, self.size = rank, size
@@ -170,6 +170,10 @@ class Nccl:
                 f"{name} failed on rank {self.rank}: {self.lib.ncclGetErrorString(status).decode()}",
                 help="NCCL_DEBUG=INFO shows what NCCL found; all ranks need the same version and a card of their own",
             )
+
+    def several(self, nbytes):
+        """Arrays are combined where they lie."""
+        return True
 
     def reduces(self, dtype):
         """The type in which arrays of `dtype` are combined."""

@@ -47,9 +47,9 @@ class Context:
         self.dtype, self.shape = self.dtypes[0], self.shapes[0]
 
 
-def fused(*names):
+def fused(*names, space="aten"):
     def add(rule):
-        FUSED.update((f"aten.{n}", rule) for n in names)
+        FUSED.update((f"{space}.{n}", rule) for n in names)
         return rule
 
     return add

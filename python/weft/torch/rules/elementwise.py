@@ -108,6 +108,17 @@ def _copy(c, x, source=None, **options):
     return y
 
 
+@fused("convert_element_type.default", space="prims")
+def _convert(c, x, dtype):
+    return _copy(c, x)
+
+
+@fused("fma.default", space="prims")
+def _multiply_add(c, x, y, z):
+    """torch's kernel for the host rounds the product, too."""
+    return row("add", row("multiply", *_pair(c, x, y)), cast(z, c.dtype))
+
+
 def _pair(c, x, y, dtype=None):
     """Two operands in the result's type; a number stays a number."""
     dtype = dtype or c.dtype
