@@ -2,6 +2,7 @@
 """Sorting, selection, indices, layout, creation, random numbers."""
 
 import functools
+import sys
 
 import numpy as np
 from cases import FLAT, REALS, Case, draw, same
@@ -143,10 +144,9 @@ RNG = np.random.default_rng(1)
 
 
 @functools.cache
+@functools.cache
 def where(m):
-    """The device of creation functions: the sweep's."""
-    import sys
-
+    """The device of creation functions: the sweep's. Kept, since looking at the arguments takes longer than a small array."""
     device = sys.argv[sys.argv.index("--device") + 1] if "--device" in sys.argv else "cpu"
     if m.__name__ == "torch":
         return {"device": "cuda" if device == "cuda" else "cpu"}

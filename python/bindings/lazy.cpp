@@ -83,27 +83,6 @@ nb::object call_fused(const FusedFunction& f, const nb::args& args) {
 }  // namespace
 
 void bind_lazy(nb::module_& m) {
-  m.def(
-      "_signature",
-      [](nb::tuple args) -> nb::object {
-        std::string text;
-        for (nb::handle arg : args) {
-          Tensor* tensor = nullptr;
-          const NDArray* array = nullptr;
-          if (is_ndarray(arg.ptr())) array = &unwrap(arg.ptr());
-          else if (nb::try_cast<Tensor*>(arg, tensor) && tensor) array = &tensor->data();
-          if (!array) return nb::none();
-          if (tensor) text += '\'';
-          text += static_cast<char>('A' + static_cast<int>(array->elem()));
-          text += static_cast<char>('0' + array->ndim());
-          for (const std::int64_t extent : array->shape())
-            text.append(reinterpret_cast<const char*>(&extent), sizeof(extent));
-          text += array->device()->info().name;
-          text += ';';
-        }
-        return nb::bytes(text.data(), text.size());
-      },
-      "Types, shapes and devices of arguments that are all arrays or tensors; None for others.");
   nb::class_<Lazy>(m, "Lazy", "A value that a compiled function will compute.")
       .def_prop_ro("shape", [](const Lazy& x) { return x.shape(); })
       .def_prop_ro("dtype", [](const Lazy& x) { return x.elem(); });

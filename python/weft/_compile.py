@@ -15,6 +15,7 @@ import weakref
 
 import weft
 
+from ._boundary import public as _public
 from ._boundary import publish as _publish
 from ._boundary import publish_class as _publish_class
 from . import _core
@@ -633,18 +634,29 @@ def _static(args):
     )
 
 
-class Compiled:
+class _Results:
+    """The results of a trace that is more than one plan, for arguments that are all arrays."""
+
+    def __init__(self, function, trace):
+        self.function, self.trace = function, trace
+
+    def __call__(self, *args):
+        if differentiating() > 1:
+            return self.function(*args)
+        return Compiled._results(self.trace, args)
+
+
+class Compiled(_core.CompiledCall):
     """A function whose array work runs in fused kernels; made by weft.compile."""
 
     def __init__(self, function, contract=False):
+        super().__init__(differentiating)
         self.function = function
         self.contract = contract
         self.__doc__ = function.__doc__
         self.__name__ = getattr(function, "__name__", "compiled")
         self._traces = {}
-        # By the signature of arguments that are all arrays: the trace, and the plan that is all of it.
-        self._quick = {}
-        self._last = self._named = None
+        self._named = None
 
     def _trace(self, args, leaves, rebuild):
         arrays = [a.data if isinstance(a, Tensor) else a for a in leaves]
@@ -665,26 +677,25 @@ class Compiled:
         """A compiled method is called with its object, a constant of the trace."""
         return self if instance is None else types.MethodType(self, instance)
 
-    def __call__(self, *args, **named):
+    def _called(self, args, named):
+        """A call that CompiledCall does not remember."""
+        return self._call(*args, **named)
+
+    def _call(self, *args, **named):
         if named:
             return self._by_names(args, named)
-        signature = _core._signature(args)
-        found = self._quick.get(signature)
-        if found is not None:
-            trace, plan = found
-            self._last = trace
-            # A compiled gradient has no gradient: derivatives of higher order are those of the function itself.
-            if trace.plain or differentiating() > 1:
-                return self.function(*args)
-            return plan.run(args)[0] if plan else self._results(trace, args)
         leaves, rebuild = _flatten(args)
+        # A compiled gradient has no gradient: derivatives of higher order are those of the function itself.
         if differentiating() > 1 or next(leaves_of(args, Recorder), None) is not None:
             return self.function(*args)
         if not leaves:  # nothing to trace
             return self.function(*args)
         trace = self._trace(args, leaves, rebuild)
-        if signature is not None:
-            self._quick[signature] = trace, trace.only_plan(leaves)
+        plan = trace.only_plan(leaves)
+        if plan is None and not trace.plain:
+            self._remember(args, trace, _Results(self.function, trace), None)
+        else:
+            self._remember(args, trace, self.function, None if trace.plain else plan)
         return self._results(trace, leaves)
 
     def _by_names(self, args, named):
@@ -779,4 +790,5 @@ def compile(
 
 
 _publish(__name__)
+Compiled._call = _public(Compiled._call, "Compiled", "__call__")
 _publish_class(Traced)

@@ -486,3 +486,17 @@ def test_reductions_take_a_type(dtype):
 def test_methods_of_traced_values_raise_wefts_errors(f):
     with pytest.raises(weft.Error, match="does not take these arguments"):
         weft.compile(f)(weft.ones((2, 3)))
+
+
+def test_calls_that_do_not_fit_are_refused_and_remembered_calls_follow_types_and_shapes():
+    compiled = weft.compile(lambda x: weft.exp(x) * x + 1)
+    x = weft.asarray(np.linspace(-1, 1, 12, dtype="float32"))
+    for value in (x, x, x.reshape(3, 4), x.astype("float64"), x[::2], x, x.reshape(3, 4).T):
+        want = np.exp(value.numpy()) * value.numpy() + 1
+        np.testing.assert_allclose(compiled(value).numpy(), want, rtol=3e-7)
+        assert compiled(value).dtype == value.dtype
+    assert compiled.traces == 5
+    for args, named in (((), {}), ((x, x), {}), ((x,), {"y": x})):
+        with pytest.raises(weft.DTypeError, match="Compiled"):
+            compiled(*args, **named)
+    np.testing.assert_allclose(compiled(x=x).numpy(), compiled(x).numpy())

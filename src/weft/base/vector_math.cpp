@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "weft/base/vector_math_avx512.h"
+
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
 #endif
@@ -13,6 +15,7 @@
 namespace weft {
 
 void* vector_function(const std::string& name) {
+  if (void* own = own_vector_function(name)) return own;
   static void* library = ::dlopen("libmvec.so.1", RTLD_NOW | RTLD_LOCAL);
   return library && name.starts_with("_ZGV") ? ::dlsym(library, name.c_str()) : nullptr;
 }
@@ -22,8 +25,8 @@ void* vector_function(const std::string& name) {
 #if defined(__x86_64__) && defined(__GNUC__) && defined(__GLIBC__)
 #define WEFT_HIDDEN __attribute__((visibility("hidden")))
 // A call goes through a pointer, as it would into a shared library. The pointer begins at a
-// function that finds libmvec's, or takes the loop over the lanes. Not compiled with -ffast-math:
-// there the compiler would make of that loop a call of the very function.
+// function that finds ours or libmvec's, or takes the loop over the lanes. Not compiled with
+// -ffast-math: there the compiler would make of that loop a call of the very function.
 namespace {
 
 template <typename F>

@@ -9,8 +9,9 @@
 
 namespace weft {
 
-/// The address of a function of libmvec, such as "_ZGVdN8v_sinf"; null where there is none. Opens
-/// the library at the first call. Never throws.
+/// The address of a vector function, such as "_ZGVdN8v_sinf": ours where it is faster
+/// (vector_math_avx512.h), else libmvec's; null where there is none. Opens the library at the first
+/// call. Never throws.
 void* vector_function(const std::string& name);
 
 }  // namespace weft

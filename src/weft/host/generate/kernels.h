@@ -17,8 +17,8 @@ struct Kernel {
   KernelEntry entry;  // without the pointer
   std::string name;
   ir::PrimFunc func;
-  /// Runs on one block of kBlock elements, the rest as a padded copy, so that every element goes
-  /// through the same vector code. Types of operands and result.
+  /// Runs on whole blocks of kBlock elements (n of them, or one block), the rest as a padded copy,
+  /// so that every element goes through the same vector code. Types of operands and result.
   bool blocks = false;
   std::vector<Elem> operands = {};
   Elem result = Elem::boolean;

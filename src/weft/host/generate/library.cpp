@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <iterator>
 #include <map>
 
@@ -134,32 +135,40 @@ std::string call_of(const runtime::KernelSignature& kernel,
   return cat(kernel.name, "(", join(values), ");\n");
 }
 
-/// Block by block: whole ones are read in place, the rest from a padded copy. The kernel is one
-/// function that is not specialised and writes memory of its own, so that there is one vector code.
+/// Whole blocks are read and written in place, the rest through padded copies. The kernel is one
+/// function that is not specialised; one that takes n sees whole blocks alone, so that the loop
+/// behind its vectors never runs and there is one vector code.
 std::string block_text(const Kernel& k, const runtime::KernelSignature& kernel) {
-  std::vector<std::pair<std::string, std::string>> arguments = {{"out", "result"}};
-  std::string from, copies;
-  for (std::size_t i = 0; i < k.operands.size(); ++i) {
-    const std::string a = cat("a", i), type = c_type(k.operands[i]);
-    const std::int64_t parts = is_complex(k.operands[i]) ? 2 : 1;
-    arguments.emplace_back(a, cat("p", i));
-    from += cat("    const ", type, "* p", i, " = (const ", type, "*)in[", i, "] + at * ", parts,
-                ";\n");
-    copies +=
-        cat("    ", type, " ", a, "[", kBlock * parts, "];\n    if (left < ", kBlock,
-            ") {\n      for (int i = 0; i < ", kBlock * parts, "; ++i) ", a, "[i] = i < left * ",
-            parts, " ? p", i, "[i] : 1;\n      p", i, " = ", a, ";\n    }\n");
-  }
+  const bool whole = std::any_of(kernel.params.begin(), kernel.params.end(),
+                                 [](const runtime::KernelParam& p) { return p.name == "n"; });
   const std::string type = c_type(k.result);
-  const std::int64_t parts = is_complex(k.result) ? 2 : 1;
+  auto block = [](Elem e) { return kBlock * (is_complex(e) ? 2 : 1); };
+  std::vector<std::pair<std::string, std::string>> places = {{"n", "n - left"}},
+                                                   copies = {{"n", cat(kBlock)}};
+  auto place = [&](Elem e, const std::string& from) {
+    return whole ? from : cat("(", c_type(e), "*)", from, " + at * ", block(e));
+  };
+  std::string padded;
+  for (std::size_t i = 0; i < k.operands.size(); ++i) {
+    const std::string a = cat("a", i), from = c_type(k.operands[i]);
+    const std::int64_t size = block(k.operands[i]), parts = size / kBlock;
+    places.emplace_back(a, place(k.operands[i], cat("in[", i, "]")));
+    copies.emplace_back(a, a);
+    padded += cat("    ", from, " ", a, "[", size, "];\n    for (int i = 0; i < ", size, "; ++i) ",
+                  a, "[i] = 1;\n    __builtin_memcpy(", a, ", (const ", from, "*)in[", i,
+                  "] + (n - left) * ", parts, ", left * ", parts, " * sizeof(", from, "));\n");
+  }
+  places.emplace_back("out", place(k.result, "out"));
+  copies.emplace_back("out", "result");
+  const std::int64_t size = block(k.result), parts = size / kBlock;
   return cat("static void ", k.name, "(", frame_of(k.entry.table).parameters,
-             ") {\n  for (int64_t at = 0; at < n; at += ", kBlock,
-             ") {\n    const int64_t left = n - at;\n", from, copies, "    _Alignas(64) ", type,
-             " result[", kBlock * parts, "];\n    ", call_of(kernel, arguments),
-             "    if (left >= ", kBlock, ") {\n      __builtin_memcpy((", type, "*)out + at * ",
-             parts, ", result, sizeof result);\n    } else {\n",
-             "      for (int i = 0; i < left * ", parts, "; ++i) ((", type, "*)out)[at * ", parts,
-             " + i] = result[i];\n    }\n", "  }\n}\n");
+             ") {\n  const int64_t left = n % ", kBlock, ";\n",
+             whole ? std::string("  if (n > left) ")
+                   : cat("  for (int64_t at = 0; at < n / ", kBlock, "; ++at) "),
+             call_of(kernel, places), "  if (left) {\n", padded, "    ", type, " result[", size,
+             "];\n    ", call_of(kernel, copies), "    __builtin_memcpy((", type,
+             "*)out + (n - left) * ", parts, ", result, left * ", parts, " * sizeof(", type,
+             "));\n  }\n}\n");
 }
 
 void mark_single(std::string& text, const std::string& function) {

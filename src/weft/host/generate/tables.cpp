@@ -134,9 +134,9 @@ Stmt pointwise(const std::vector<Load>& loads, const ir::Buffer& out, const Expr
   return body;
 }
 
-ir::PrimFunc map_function(Op op, int arity, Elem e, Elem result, int layout, bool blocks) {
+ir::PrimFunc map_function(Op op, int arity, Elem e, Elem result, int layout) {
   Program p;
-  const Expr extent = blocks ? number(kBlock) : Expr(p.n);
+  const Expr extent = p.n;
   std::vector<Load> loads;
   for (int k = 0; k < arity; ++k) {
     const bool one = layout == k + 1;
@@ -416,7 +416,7 @@ std::vector<Kernel> table_kernels(const std::vector<Elem>& elems) {
         ir::PrimFunc f = op == Op::nextafter ? next_function(e)
                          : truth             ? truth_function(row.arity, e, layout, value)
                          : left              ? remainder_function(e, layout, value)
-                                : map_function(op, row.arity, e, result, layout, blocks);
+                                             : map_function(op, row.arity, e, result, layout);
         Kernel& kernel = add(entry(T::elementwise, k, e, layout),
                              cat("w_", row.name, tail, suffix[layout]), std::move(f));
         kernel.blocks = blocks;

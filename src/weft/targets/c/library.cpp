@@ -37,8 +37,9 @@ WEFT_SIMD2(pow) WEFT_SIMD2(atan2) WEFT_SIMD2(hypot)
 // LLVM text's llvm.fmuladd: results of processors with and without it differ within the bounds.
 // exp: x = n ln 2 + r, a polynomial of degree 6 in r, two steps of scaling so that subnormal
 // results come out; NaN passes through. sinh: a polynomial below 1, else through exp. tanh: a
-// polynomial below 0.625, else through exp. expm1: as exp, with 1 taken off the power of two.
-// log1p: log of 1 + x, with what that sum lost. erf: a polynomial below 0.95, else 1 - exp of one.
+// polynomial below 0.625, else 1 less 2 / (exp(2x) + 1), whose exp needs no second step of scaling.
+// expm1: as exp, with 1 taken off the power of two. log1p: log of 1 + x, with what that sum lost.
+// erf: a polynomial below 0.95, else 1 - exp of one.
 constexpr const char* kMath = R"(
 WEFT_FUNCTION int32_t weft_bits_of(float v) { int32_t b; __builtin_memcpy(&b, &v, 4); return b; }
 WEFT_FUNCTION float weft_of_bits(int32_t b) { float v; __builtin_memcpy(&v, &b, 4); return v; }
@@ -136,15 +137,19 @@ WEFT_FUNCTION float weft_log1p_float(float x) {
   return copysignf(weft_log_ends(u, weft_log_parts(f, (float)e)), x); /* also of a zero */
 }
 WEFT_FUNCTION float weft_tanh_float(float x) {
-  float z = x * x;
+  float m = fabsf(x), z = x * x;
   float p = -5.70498872745e-3f;
   p = WEFT_FMA(p, z, 2.06390887954e-2f);
   p = WEFT_FMA(p, z, -5.37397155531e-2f);
   p = WEFT_FMA(p, z, 1.33314422036e-1f);
   p = WEFT_FMA(p, z, -3.33332819422e-1f);
-  float small = WEFT_FMA(p * z, x, x);
-  float m = fabsf(x);
-  float large = 1.0f - 2.0f / (weft_exp_float(m + m) + 1.0f);
+  float small = WEFT_FMA(p * z, m, m);
+  float c = m + m;
+  c = c > 18.2f ? 18.2f : c;
+  float t = WEFT_FMA(c, 1.44269504088896341f, 12583038.0f); /* n + 1.5 * 2^23 + 126 */
+  float e = weft_exp_rest(weft_exp_reduced(c, t - 12583038.0f));
+  float scale = weft_of_bits(weft_left(weft_bits_of(t))); /* half of 2^n */
+  float large = 1.0f - 1.0f / WEFT_FMA(e, scale, scale + 0.5f);
   return copysignf(m < 0.625f ? small : large, x); /* also of a zero */
 }
 WEFT_FUNCTION float weft_expm1_float(float x) {

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "weft/base/text.h"
@@ -86,15 +87,16 @@ class Writer {
   const char* flag_;
 };
 
-/// x = n ln 2 + r for x from `least` to 89; NaN passes to r. The integer n + 1.5 * 2^23 + bias has
-/// n + bias in its low bits.
+/// x = n ln 2 + r for x from `least` (if any) to `most`; NaN passes to r. The integer
+/// n + 1.5 * 2^23 + bias has n + bias in its low bits.
 struct Split {
   std::string n, r;
 };
-Split split_code(Writer& w, const std::string& x, double least, int bias) {
+Split split_code(Writer& w, const std::string& x, std::optional<double> least, double most,
+                 int bias) {
   // Round x / ln 2 by adding 1.5 * 2^23: the integer stands in the low bits.
-  std::string clamped = w.select(w.compare("ogt", x, w.fc(89.0)), w.fc(89.0), x);
-  clamped = w.select(w.compare("olt", clamped, w.fc(least)), w.fc(least), clamped);
+  std::string clamped = w.select(w.compare("ogt", x, w.fc(most)), w.fc(most), x);
+  if (least) clamped = w.select(w.compare("olt", clamped, w.fc(*least)), w.fc(*least), clamped);
   const double magic = 12582912.0 + bias;
   std::string t = w.fma(clamped, w.fc(1.44269504088896341), w.fc(magic));
   std::string whole = w.sub(t, w.fc(magic));
@@ -126,7 +128,7 @@ std::string signed_code(Writer& w, const std::string& of, const std::string& x) 
 }
 
 std::string exp_code(Writer& w, const std::string& x) {
-  const auto [n, r] = split_code(w, x, -104.0, 254);
+  const auto [n, r] = split_code(w, x, -104.0, 89.0, 254);
   std::string y = w.add(small_exponential_code(w, r), w.fc(1.0));
   // Two steps of scaling, so that subnormal results come out: the last nine bits of a half of
   // n + 254 + 1.5 * 2^23 are an exponent field.
@@ -136,7 +138,7 @@ std::string exp_code(Writer& w, const std::string& x) {
 }
 
 std::string expm1_code(Writer& w, const std::string& x) {
-  const auto [n, r] = split_code(w, x, -18.0, 126);
+  const auto [n, r] = split_code(w, x, -18.0, 89.0, 126);
   std::string e = small_exponential_code(w, r);
   std::string scale = power_code(w, n);  // half of 2^n, which may lie above the range
   std::string y = w.mul(w.fma(e, scale, w.sub(scale, w.fc(0.5))), w.fc(2.0));
@@ -212,12 +214,13 @@ std::string tanh_code(Writer& w, const std::string& x) {
   std::string z = w.mul(x, x);
   std::string p = w.poly(z, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2,
                              1.33314422036e-1, -3.33332819422e-1});
-  std::string small = w.fma(w.mul(p, z), x, x);
-  std::string sign = sign_code(w, x), magnitude = magnitude_code(w, x);
-  std::string e = exp_code(w, w.add(magnitude, magnitude));
-  std::string q = w.let(cat("fdiv ", w.f(), " ", w.fc(2.0), ", ", w.add(e, w.fc(1.0))));
-  std::string large = w.to_float(w.iop("or", w.to_int(w.sub(w.fc(1.0), q)), sign));
-  return w.select(w.compare("olt", magnitude, w.fc(0.625)), small, large);
+  std::string m = magnitude_code(w, x), small = w.fma(w.mul(p, z), m, m);
+  const auto [n, r] = split_code(w, w.add(m, m), std::nullopt, 18.2, 126);
+  std::string e = small_exponential_code(w, r), scale = power_code(w, n);  // half of 2^n
+  std::string below = w.fma(e, scale, w.add(scale, w.fc(0.5)));
+  std::string q = w.let(cat("fdiv ", w.f(), " ", w.fc(1.0), ", ", below));
+  std::string large = w.sub(w.fc(1.0), q);
+  return signed_code(w, w.select(w.compare("olt", m, w.fc(0.625)), small, large), x);
 }
 
 }  // namespace
