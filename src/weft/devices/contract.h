@@ -5,6 +5,7 @@
 // in registers.
 
 #include "weft/devices/tile.h"
+#include "weft/operators/product.h"
 
 namespace weft::device {
 
@@ -34,6 +35,12 @@ struct ContractSpec {
 /// that is read in vectors has its other steps in vectors; so has a result that is stored in
 /// vectors.
 ir::PrimFunc contract_kernel(const ContractSpec& spec);
+/// Which of the two: for comparisons.
+inline bool products_by_hand = true;
+operators::ProductSpec product_spec(const ContractSpec& spec);
+/// As a program of nests (operators/product.h) with the schedule of the rules; its parameters are
+/// those of product_program.
+ir::PrimFunc product_kernel(const ContractSpec& spec);
 
 /// Elements in a vector of 16 bytes.
 inline std::int64_t vector_of(Elem elem) { return 16 / elem_bytes(elem); }
