@@ -141,8 +141,12 @@ def test_a_product_is_no_reduction_of_one_stream():
         (130, 130, 48, (True, False), (), "float64", False),
     ],
 )
-def test_products_that_no_tile_divides(device, m, n, k, turned, batch, dtype, finish):
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_products_that_no_tile_divides(device, m, n, k, turned, batch, dtype, finish, symbolic):
     """Tiles reach beyond every edge; what is read there counts 0, and nothing is written."""
+    extents = batch, m, n, k
+    if symbolic:
+        batch, m, n, k = batch and (te.var("z"),), te.var("m"), te.var("n"), te.var("k")
     a = te.placeholder((*batch, *((k, m) if turned[0] else (m, k))), dtype, name="A")
     b = te.placeholder((*batch, *((n, k) if turned[1] else (k, n))), dtype, name="B")
     r = te.reduce_axis((0, k), name="r")
@@ -158,8 +162,10 @@ def test_products_that_no_tile_divides(device, m, n, k, turned, batch, dtype, fi
         out = te.compute(sums.shape, lambda *at: te.max(sums[at], te.const(0, dtype)), name="D")
     module = weft.build(te.create_prim_func([a, b, out]), target="opencl:0", tuned=False)
     assert "C: gemm_registers" in module.notes[0] and ("D: with C" in module.notes[0]) == finish
+    batch, m, n, k = extents
     rng = np.random.default_rng(SEED)
-    x, y = (rng.integers(-3, 4, tuple(map(int, t.shape))).astype(dtype) for t in (a, b))
+    x = rng.integers(-3, 4, (*batch, *((k, m) if turned[0] else (m, k)))).astype(dtype)
+    y = rng.integers(-3, 4, (*batch, *((n, k) if turned[1] else (k, n)))).astype(dtype)
     got = weft.full((*batch, m, n), -7, dtype=dtype, device=device)
     module["main"](weft.asarray(x, device=device), weft.asarray(y, device=device), got)
     want = (x.swapaxes(-1, -2) if turned[0] else x) @ (y.swapaxes(-1, -2) if turned[1] else y)

@@ -240,8 +240,6 @@ std::optional<ProductTile> match_product_tile(const Nest& nest, const Facts& fac
   const auto operands = operands_of(nest);
   if (!operands) return std::nullopt;
   const NestLoop &m = nest.spatial[operands->batches], &n = nest.spatial[operands->batches + 1];
-  // A step pads by numbers.
-  if (!m.constant || !n.constant || !nest.reduction[0].constant) return std::nullopt;
   constexpr std::int64_t kLeastSide = 16, kLeastTerms = 8;  // below: a tile is mostly padding
   if (std::min(m.extent, n.extent) < kLeastSide || nest.terms < kLeastTerms) return std::nullopt;
   const std::int64_t bytes = nest.widest_bytes, near = std::clamp<std::int64_t>(16 / bytes, 1, 4);
@@ -277,13 +275,8 @@ bool take_product(Schedule& sch, const Nest& nest, const ProductTile& tile,
                   std::optional<BlockRef> finish) {
   const auto operands = operands_of(nest);
   const std::size_t batches = operands->batches;
-  std::vector<std::int64_t> padding(batches, 0);
-  auto pad = [&](std::int64_t extent, std::int64_t size) {
-    padding.push_back((size - extent % size) % size);
-  };
-  pad(nest.spatial[batches].extent, tile.rows.size());
-  pad(nest.spatial[batches + 1].extent, tile.columns.size());
-  pad(nest.reduction[0].extent, tile.depth);
+  std::vector<std::int64_t> padding(batches, 1);
+  padding.insert(padding.end(), {tile.rows.size(), tile.columns.size(), tile.depth});
   PaddedProduct p;
   p.product = nest.block;
   std::string layout[2];
@@ -299,7 +292,7 @@ bool take_product(Schedule& sch, const Nest& nest, const ProductTile& tile,
                        axis_of(l, operands->side(nest, side)), ")");
   }
   const ir::Buffer whole[2] = {operands->load[0]->buffer, operands->load[1]->buffer};
-  const std::vector<BlockRef> made = sch.pad_einsum(nest.block, padding);
+  const std::vector<BlockRef> made = sch.pad_einsum(nest.block, padding, true);
   const auto reads = schedule::find_block(sch.mod(), nest.block)->realize()->block->reads;
   std::size_t next = 0;  // of the blocks that padding made
   for (std::size_t side = 0; side < 2; ++side) {
