@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`A @ B` of types and sizes that threads multiply: time on the card beside torch.matmul (TF32 off), calls queued ahead, samples in turns.
-Where this build still has the kernel by hand, that as well. Every product is checked against float64.
+Every product is checked against float64.
 
     small_products.py [--count 40] [--seed 7] [--dtypes float32,float64,int32]
 
@@ -16,10 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 import halves
 import torch
 import weft
-from weft import _core
 
 LAYOUTS = [("NN", 0), ("NT", 0), ("TN", 0), ("TT", 0), ("NN", 24)]
-BY_HAND = getattr(_core, "_products_by_hand", None)
 
 
 def cases(count, seed):
@@ -70,48 +68,33 @@ def main():
         dtype = getattr(torch, name)
         wide = torch.complex128 if dtype.is_complex else torch.float64
         bound = {4: 1e-5, 8: 1e-13 if dtype == torch.float64 else 1e-5}.get(dtype.itemsize, 1e-12)
-        ratios, against_hand = [], []
+        ratios = []
         all_cases = [
             (*case, *operand(case[0], *case[1:4:2], case[4][0] == "T", case[5], dtype),
              *operand(case[0], *case[3:1:-1], case[4][1] == "T", case[5], dtype))
             for case in cases(args.count, args.seed)
         ]  # fmt: skip
-        for hand in (True, False) if BY_HAND else (False,):
-            if BY_HAND:
-                BY_HAND(hand)
-            with ThreadPoolExecutor(12) as pool:  # kernels are compiled side by side
-                list(pool.map(lambda case: case[7] @ case[9], all_cases))
+        with ThreadPoolExecutor(12) as pool:  # kernels are compiled side by side
+            list(pool.map(lambda case: case[7] @ case[9], all_cases))
         for batch, m, n, k, layout, pad, a, A, b, B in all_cases:
             want = a.to(wide) @ b.to(wide)
             error = float((torch.from_dlpack(A @ B).to(wide) - want).norm() / want.norm())
             calls = [lambda: A @ B]
-            if BY_HAND:
-
-                def by_hand():
-                    BY_HAND(True)
-                    A @ B
-                    BY_HAND(False)  # what the others take
-
-                calls.append(by_hand)
             if dtype.is_floating_point or dtype.is_complex:
                 calls.append(lambda: a @ b)
             work = 2.0 * m * n * k * (batch[0] if batch else 1)
             times = medians(calls, max(5, min(60, int(2e-3 / (work / 2e13)))))
             line = f"{name} {'x'.join(map(str, batch))} {m}x{n}x{k} {layout} +{pad}: {times[0] * 1e6:.2f} us"
-            if BY_HAND:
-                against_hand.append(times[1] / times[0])
-                line += f" by hand {times[1] * 1e6:.2f} ratio {against_hand[-1]:.3f}"
-            if len(times) > 1 + bool(BY_HAND):
+            if len(times) > 1:
                 ratios.append(times[-1] / times[0])
                 line += f" torch {times[-1] * 1e6:.2f} ratio {ratios[-1]:.3f}"
             print(line + f" error {error:.1e}" + ("" if error <= bound else " WRONG"), flush=True)
-        for what, all_ in (("kernel by hand", against_hand), ("torch", ratios)):
-            if all_:
-                print(
-                    f"{name} beside {what}: geometric mean {statistics.geometric_mean(all_):.3f}, least {min(all_):.3f}, "
-                    f"below 0.95: {sum(r < 0.95 for r in all_)}, below 0.8: {sum(r < 0.8 for r in all_)}",
-                    flush=True,
-                )
+        if ratios:
+            print(
+                f"{name} beside torch: geometric mean {statistics.geometric_mean(ratios):.3f}, least {min(ratios):.3f}, "
+                f"below 0.8: {sum(r < 0.8 for r in ratios)}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/devices/contract.h"
-
 #include <algorithm>
 
+#include "weft/devices/product.h"
 #include "weft/operators/product.h"
 #include "weft/rules/product_tile.h"
 #include "weft/target/host_plan.h"
