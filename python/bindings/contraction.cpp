@@ -5,7 +5,7 @@
 #include <nanobind/stl/string.h>
 
 #include "array_type.h"
-#include "weft/devices/contract.h"
+#include "weft/devices/product.h"
 #include "weft/ir/text.h"
 
 namespace nb = nanobind;
@@ -21,8 +21,8 @@ void bind_contraction(nb::module_& m) {
   m.def(
       "_contraction_program",
       [](const std::string& type, std::size_t tile, const std::string& read_a,
-         const std::string& read_b, bool early, int stages, int rank, bool instruction,
-         bool wide_store, const std::string& operands) {
+         const std::string& read_b, int stages, int rank, bool instruction, bool wide_store,
+         const std::string& operands, bool spread) {
         device::ContractSpec s;
         s.out = s.a = s.b = s.store = elem_of(parse_dtype(type));
         if (!operands.empty()) s.a = s.b = elem_of(parse_dtype(operands));
@@ -37,13 +37,15 @@ void bind_contraction(nb::module_& m) {
                                    : Read::summed;
         };
         s.read_a = read(read_a), s.read_b = read(read_b);
-        s.early = early, s.stages = stages, s.queue = "cp.async", s.wide_store = wide_store;
+        s.stages = stages, s.wide_store = wide_store;
         s.rank_n = s.rank_k = rank;
-        return ir::print(device::contract_kernel(s));
+        s.spread = spread;
+        if (spread) s.tile = device::along_columns(s.tile);
+        return ir::print(device::product_kernel(s));
       },
-      "type"_a, "tile"_a, "read_a"_a = "wide", "read_b"_a = "wide", "early"_a = false,
-      "stages"_a = 3, "rank"_a = 1, "instruction"_a = false, "wide_store"_a = false,
-      "operands"_a = "", "The text of a product's program for cards, for tests.");
+      "type"_a, "tile"_a, "read_a"_a = "wide", "read_b"_a = "wide", "stages"_a = 3, "rank"_a = 1,
+      "instruction"_a = false, "wide_store"_a = false, "operands"_a = "", "spread"_a = false,
+      "The text of a product's program for cards, for tests.");
 }
 
 }  // namespace weft::py

@@ -124,9 +124,52 @@ def test_a_product_is_no_reduction_of_one_stream():
     b = te.placeholder((96, 80), name="B")
     k = te.reduce_axis(96, name="k")
     c = te.compute((64, 80), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
-    assert _rule(te.create_prim_func([a, b, c])) == "C: fallback"  # no tile divides 80 columns
+    assert (
+        _rule(te.create_prim_func([a, b, c])) == "C: gemm_registers"
+    )  # no tile divides 80 columns
     whole = te.compute((64, 64), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
     assert _rule(te.create_prim_func([a, b, whole])) == "C: gemm_registers"
+
+
+@pytest.mark.parametrize(
+    "m, n, k, turned, batch, dtype, finish",
+    [
+        (65, 37, 19, (False, False), (), "float32", True),
+        (64, 100, 33, (True, True), (), "float32", False),
+        (33, 20, 40, (False, True), (3,), "float32", True),
+        (17, 300, 8, (False, True), (), "int32", False),
+        (130, 130, 48, (True, False), (), "float64", False),
+    ],
+)
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_products_that_no_tile_divides(device, m, n, k, turned, batch, dtype, finish, symbolic):
+    """Tiles reach beyond every edge; what is read there counts 0, and nothing is written."""
+    extents = batch, m, n, k
+    if symbolic:
+        batch, m, n, k = batch and (te.var("z"),), te.var("m"), te.var("n"), te.var("k")
+    a = te.placeholder((*batch, *((k, m) if turned[0] else (m, k))), dtype, name="A")
+    b = te.placeholder((*batch, *((n, k) if turned[1] else (k, n))), dtype, name="B")
+    r = te.reduce_axis((0, k), name="r")
+
+    def term(*at):
+        *lead, i, j = at
+        x = a[(*lead, r, i) if turned[0] else (*lead, i, r)]
+        return te.sum(x * b[(*lead, j, r) if turned[1] else (*lead, r, j)], axis=r)
+
+    out = te.compute((*batch, m, n), term, name="C")
+    if finish:
+        sums = out
+        out = te.compute(sums.shape, lambda *at: te.max(sums[at], te.const(0, dtype)), name="D")
+    module = weft.build(te.create_prim_func([a, b, out]), target="opencl:0", tuned=False)
+    assert "C: gemm_registers" in module.notes[0] and ("D: with C" in module.notes[0]) == finish
+    batch, m, n, k = extents
+    rng = np.random.default_rng(SEED)
+    x = rng.integers(-3, 4, (*batch, *((k, m) if turned[0] else (m, k)))).astype(dtype)
+    y = rng.integers(-3, 4, (*batch, *((n, k) if turned[1] else (k, n)))).astype(dtype)
+    got = weft.full((*batch, m, n), -7, dtype=dtype, device=device)
+    module["main"](weft.asarray(x, device=device), weft.asarray(y, device=device), got)
+    want = (x.swapaxes(-1, -2) if turned[0] else x) @ (y.swapaxes(-1, -2) if turned[1] else y)
+    np.testing.assert_array_equal(got.numpy(), np.maximum(want, 0) if finish else want)
 
 
 @pytest.mark.parametrize("n", [1 << 16, (1 << 16) + 3, 300007])

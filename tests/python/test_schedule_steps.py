@@ -119,10 +119,11 @@ def test_an_unrolled_rolling_buffer_keeps_what_iterations_hand_on(target):
 
 
 @pytest.mark.parametrize("target", devices())
-def test_an_einsum_is_padded_and_tiled_without_guards(target):
+@pytest.mark.parametrize("multiples", [False, True])
+def test_an_einsum_is_padded_and_tiled_without_guards(target, multiples):
     m, n, k = 5, 14, 7
     sch = product(m, n, k)
-    sch.pad_einsum(sch.get_block("C"), [1, 2, 1])
+    sch.pad_einsum(sch.get_block("C"), [3, 8, 4] if multiples else [1, 2, 1], multiples)
     i, j, r = sch.get_loops(sch.get_block("C"))
     sch.split(i, [None, 3], disable_predication=True)
     _, inner = sch.split(j, [None, 8], disable_predication=True)
@@ -213,6 +214,10 @@ def test_refusals_reach_python_with_their_code():
         (lambda: sch.split(i, [None, 4], tail="none"), "schedule.split.tail"),
         (lambda: sch.merge(i, j), "schedule.merge.neighbours"),
         (lambda: sch.pad_einsum(sch.get_block("C"), [1]), "schedule.pad_einsum.padding"),
+        (
+            lambda: sch.pad_einsum(sch.get_block("C"), [1, 0, 1], multiples=True),
+            "schedule.pad_einsum.padding",
+        ),
         (lambda: sch.rolling_buffer(sch.get_block("C"), 0), "schedule.rolling_buffer.parameter"),
     ):
         with pytest.raises(weft.ScheduleError) as caught:

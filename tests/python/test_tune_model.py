@@ -237,7 +237,7 @@ def test_register_tiles_compute_the_product(shape, dtype):
     x = rng.integers(-3, 4, (n, k)).astype(dtype)
     y = rng.integers(-3, 4, (k, m)).astype(dtype)
     modules = [weft.build(program, target="opencl:0", tuned=False)]
-    assert ("gemm_registers" in str(modules[0].notes)) == (shape == (64, 64, 64))
+    assert "gemm_registers" in str(modules[0].notes)
     pick = random.Random(11)
     for _ in range(2):
 

@@ -194,28 +194,15 @@ TEST(ArrayGrid, convolutions_of_images_and_of_many_channels_compile) {
   EXPECT_LE(paper->launched - before, 6);
 }
 
-/// Few blocks take operands early, many do not; vectors and one barrier for a step in both.
-TEST(ArrayGrid, few_blocks_and_small_ones_take_operands_early) {
+/// Vectors, and one barrier for a step.
+TEST(ArrayGrid, products_read_vectors_and_wait_once_a_step) {
   NEED_CARD();
-  struct Case {
-    std::int64_t m, n, k;
-    bool early;
-  };
-  for (auto [m, n, k, early] :
-       {Case{1024, 1024, 1024, true}, {4096, 4096, 4096, true}, {100000, 64, 64, false}}) {
-    device::Contraction c;
-    c.m = Dims{m}, c.n = Dims{n}, c.k = Dims{k};
-    c.a = {Dims{}, Dims{k}, Dims{1}}, c.b = {Dims{}, Dims{n}, Dims{1}};
-    c.out = {Dims{}, Dims{n}, Dims{1}};
-    device::grid_contract(NDArray::empty(device, Elem::float32, Dims{m, n}),
-                          NDArray::empty(device, Elem::float32, Dims{m, k}),
-                          NDArray::empty(device, Elem::float32, Dims{k, n}), c);
+  for (auto [m, n, k] : {std::array<std::int64_t, 3>{300, 300, 300}, {100000, 64, 64}}) {
+    matmul(NDArray::empty(device, Elem::float32, Dims{m, k}),
+           NDArray::empty(device, Elem::float32, Dims{k, n}));
     const std::string& text = paper->last_source;
-    EXPECT_EQ(text.find("ra1[") != std::string::npos && text.find("ra1[0] *") != std::string::npos,
-              early)
-        << n;
-    EXPECT_NE(text.find("weft_copy_if_16("), std::string::npos);
-    const std::string loop = text.substr(text.find("for (int kt"));
+    const std::string loop = text.substr(text.find("wait_group 1"));
+    EXPECT_NE(loop.find("weft_copy_16("), std::string::npos) << n;
     EXPECT_EQ(loop.find("__syncthreads()"), loop.rfind("__syncthreads()")) << n;
   }
 }
@@ -285,8 +272,7 @@ double worst_of_tile(const Ref<Device>& device, Elem elem, std::size_t tile, boo
   c.b = {{}, Dims{b.strides()[0]}, Dims{b.strides()[1]}};
   c.out = {{}, Dims{kN}, Dims{1}};
   c.tile = static_cast<int>(tile), c.parts = 1 + layout;
-  // In vectors; operands early for every other pair.
-  c.variant = 2 | static_cast<int>(tile / 2 % 2) | (instruction ? 4 : 0);
+  c.variant = 2 | (instruction ? 4 : 0);
   NDArray out = NDArray::empty(device, elem, Dims{kM, kN});
   device::grid_contract(out, a, b, c);
   std::vector<T> got(static_cast<std::size_t>(kM * kN));

@@ -62,8 +62,8 @@ struct Contraction {
   Steps a, b, out;
   int tile = -1;           // index into tiles() instead of the choice, for measurements
   std::int64_t parts = 1;  // with it
-  /// With it: bits of 1 for ContractSpec::early, 2 for operands that are read in vectors of 16
-  /// bytes where their steps allow it, 4 for tiles of an instruction's shape, on any device.
+  /// With it: bits of 2 for operands that are read in vectors of 16 bytes where their steps allow
+  /// it, 4 for tiles of an instruction's shape, on any device.
   int variant = 0;
 };
 /// `bias`: compact numbers of the columns that sums begin with, of the type that is summed in.

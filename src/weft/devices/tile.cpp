@@ -12,14 +12,14 @@ namespace {
 // x 2048 and 4096 x 4096 x 4096 on an NVIDIA H200 (bench/gpu/tiles.cpp), whose processors could do
 // 128 a clock at 1.9 GHz.
 constexpr Tile kWords[] = {
-    {128, 128, 16, 8, 8, 8, 2, 4, 2, {0.745, 0.765, 0.80, 0.745}},             //
-    {64, 128, 16, 8, 8, 8, 1, 4, 3, {0.71, 0.783, 0.81, 0.755}, false, true},  //
-    {128, 64, 16, 8, 8, 4, 4, 1, 3, {0.705, 0.72, 0.82, 0.705}},               //
-    {64, 64, 32, 8, 4, 4, 2, 2, 4, {0.62, 0.64, 0.66, 0.62}},                  //
-    {32, 128, 16, 4, 8, 8, 1, 4, 4, {0.58, 0.61, 0.63, 0.58}},                 //
-    {128, 32, 16, 8, 4, 4, 4, 1, 4, {0.58, 0.60, 0.62, 0.58}},                 //
-    {32, 32, 32, 4, 2, 4, 2, 2, 6, {0.34, 0.36, 0.37, 0.34}},                  //
-    {128, 256, 16, 8, 16, 8, 2, 4, 1, {0.69, 0.76, 0.78, 0.79}, false, true},  //
+    {128, 128, 16, 8, 8, 8, 2, 4, 2, {0.745, 0.765, 0.80, 0.745}},  //
+    {64, 128, 16, 8, 8, 8, 1, 4, 3, {0.71, 0.783, 0.81, 0.755}},    //
+    {128, 64, 16, 8, 8, 4, 4, 1, 3, {0.705, 0.72, 0.82, 0.705}},    //
+    {64, 64, 32, 8, 4, 4, 2, 2, 4, {0.62, 0.64, 0.66, 0.62}},       //
+    {32, 128, 16, 4, 8, 8, 1, 4, 4, {0.58, 0.61, 0.63, 0.58}},      //
+    {128, 32, 16, 8, 4, 4, 4, 1, 4, {0.58, 0.60, 0.62, 0.58}},      //
+    {32, 32, 32, 4, 2, 4, 2, 2, 6, {0.34, 0.36, 0.37, 0.34}},       //
+    {128, 256, 16, 8, 16, 8, 2, 4, 1, {0.69, 0.76, 0.78, 0.79}},    //
 };
 // Twice the registers and shared memory for each element.
 constexpr Tile kDoubles[] = {
@@ -116,10 +116,7 @@ TileChoice choose_tile(const Grid& grid, std::int64_t element_bytes, std::int64_
       const double clocks = expected_clocks(grid, t, element_bytes, batch, m, n, k, parts, reads);
       if (least < 0 || clocks < least) {
         least = clocks;
-        best = {i, parts, stages, false, clocks};
-        // Few blocks do not hide each other's waiting, nor do blocks of few warps.
-        best.early = element_bytes <= 4 &&
-                     (t.early || blocks * parts <= grid.processors() * (t.resident - 1));
+        best = {i, parts, stages, clocks};
       }
       if (parts == most) break;
     }

@@ -23,7 +23,6 @@ struct Tile {
   /// A warp multiplies by an instruction: lanes_m is 8, a thread has each 8th row and pairs of each
   /// 8th column.
   bool instruction = false;
-  bool early = false;  // TileChoice::early, however many blocks there are
 
   std::int64_t threads() const { return 32 * warps_m * warps_n; }
   /// Elements in shared memory for one step of the summed extent.
@@ -44,10 +43,7 @@ struct TileChoice {
   std::size_t tile = 0;     // index into tiles()
   std::int64_t parts = 1;   // of the summed extent
   std::int64_t stages = 1;  // versions of the tiles in shared memory
-  /// Operands of a summand are taken from shared memory while the one before is added, by few
-  /// blocks.
-  bool early = false;
-  double clocks = 0;  // of a processor, expected
+  double clocks = 0;        // of a processor, expected
 };
 /// The tile and parts of least expected time on this device for batch products m x k by k x n.
 TileChoice choose_tile(const Grid& grid, std::int64_t element_bytes, std::int64_t batch,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "weft/base/hash.h"
 #include "weft/base/text.h"
 #include "weft/ir/attributes.h"
 #include "weft/ir/build.h"
@@ -27,7 +28,8 @@ constexpr std::int64_t kGroups = 1 << 16, kIterations = 1 << 12;  // whose dista
 constexpr std::int64_t kAcross = 200'000, kHost = 32'000;         // accesses of a run
 
 /// A value for every integer parameter: a size when it decides how often something runs, else (a
-/// stride, an offset) a number so large and odd that products of two of them do not meet.
+/// stride, an offset) a large number that has no simple ratio to the others: small multiples of
+/// several of them do not meet.
 Symbols symbols_of(const PrimFunc& f) {
   std::unordered_set<const VarNode*> sizes;
   auto size = [&](const Expr& e) {
@@ -45,12 +47,12 @@ Symbols symbols_of(const PrimFunc& f) {
     }
   });
   Symbols out;
-  std::int64_t large = (std::int64_t{1} << 33) + 1;
+  constexpr std::uint64_t kLarge = std::uint64_t{1} << 44;
+  std::uint64_t count = 0;
   for (const Param& p : f->params) {
     if (p.buffer || !p.var || !p.var->dtype.is_integral() || !p.var->dtype.is_scalar()) continue;
+    const auto large = static_cast<std::int64_t>(kLarge + (mix64(count++) % kLarge | 1));
     out[p.var.get()] = sizes.count(p.var.get()) ? kSize : large;
-    large = large * 3 + 2;
-    if (large > (std::int64_t{1} << 42)) large = (std::int64_t{1} << 33) + 7;
   }
   return out;
 }

@@ -12,6 +12,7 @@
 #include "weft/rules/fallback.h"
 #include "weft/rules/gemm_registers.h"
 #include "weft/rules/gemm_tensor_core.h"
+#include "weft/rules/product_tile.h"
 #include "weft/rules/reduce.h"
 #include "weft/rules/row.h"
 #include "weft/schedule/tree.h"
@@ -68,10 +69,15 @@ constexpr Rule kRules[] = {
      }},
     {"gemm_registers",
      [](const Nest& nest, const Facts& facts, bool open) {
-       return match_gemm_registers(nest, facts, open).has_value();
+       return match_gemm_registers(nest, facts, open) || match_product_tile(nest, facts);
      },
      [](Schedule& sch, const Nest& nest, const Asked& asked) {
        auto tile = match_gemm_registers(nest, asked.facts, asked.questions.open());
+       if (!tile) {
+         const auto any = match_product_tile(nest, asked.facts);
+         *asked.inside = schedule_product(sch, nest, *any, asked.finish);
+         return;
+       }
        open_gemm_registers(*tile, nest, asked.facts, asked.questions);
        *asked.inside = schedule_gemm_registers(sch, nest, *tile, asked.facts, asked.finish);
      }},

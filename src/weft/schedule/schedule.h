@@ -161,8 +161,9 @@ class Schedule {
   BlockRef decompose_padding(BlockRef block, const LoopRef& loop) {
     return apply(DecomposePadding{block, loop});
   }
-  std::vector<BlockRef> pad_einsum(BlockRef block, std::vector<std::int64_t> padding) {
-    return apply(PadEinsum{block, std::move(padding)});
+  std::vector<BlockRef> pad_einsum(BlockRef block, std::vector<std::int64_t> padding,
+                                   bool multiples = false) {
+    return apply(PadEinsum{block, std::move(padding), multiples});
   }
   void rolling_buffer(BlockRef block, std::int64_t write_buffer_index) {
     apply(RollingBuffer{block, write_buffer_index});

@@ -229,13 +229,16 @@ Verdict PadEinsum::transform(const State& s, Outcome<Result>& out) const {
                   cat("pad_einsum of ", name_of(old), ": ", why), path.realize())
         .note(cat("legal: ", legal));
   };
-  const bool negative = std::any_of(padding.begin(), padding.end(), [](auto n) { return n < 0; });
+  const std::int64_t least = multiples ? 1 : 0;
+  const bool negative =
+      std::any_of(padding.begin(), padding.end(), [&](auto n) { return n < least; });
   if (padding.size() != old->iters.size() || negative)
     return refusal("padding",
-                   negative ? std::string("a padding is negative")
-                            : cat("it has ", old->iters.size(), " iterators, ", padding.size(),
-                                  " paddings were given"),
-                   "one number of at least 0 for each iterator");
+                   negative
+                       ? std::string(multiples ? "a padding is below 1" : "a padding is negative")
+                       : cat("it has ", old->iters.size(), " iterators, ", padding.size(),
+                             " paddings were given"),
+                   cat("one number of at least ", least, " for each iterator"));
   const auto pattern = match_reduction(old);
   Exprs factors;
   bool einsum =
@@ -263,8 +266,19 @@ Verdict PadEinsum::transform(const State& s, Outcome<Result>& out) const {
     return refusal("nest", why,
                    "blocks whose iterators are the loops of a nest of their own; "
                    "pad before split, fuse and compute_at");
+  arith::Analyzer analyzer;
+  std::vector<IterVar> iters = old->iters;
+  std::vector<bool> longer;
+  for (std::size_t i = 0; i < iters.size(); ++i) {
+    Expr& extent = iters[i].dom.extent;
+    const Expr unit = make_const(padding[i], extent->dtype);
+    const Expr grown = analyzer.simplify(
+        multiples ? floordiv(extent + (padding[i] - 1), unit) * unit : extent + unit);
+    longer.push_back(!analyzer.prove_equal(grown, extent));
+    if (longer.back()) extent = grown;
+  }
   for (std::size_t i = 0; i < old->iters.size(); ++i) {
-    if (padding[i] == 0 || old->iters[i].kind != IterKind::reduce) continue;
+    if (!longer[i] || old->iters[i].kind != IterKind::reduce) continue;
     for (const LoadNode* l : operands) {
       const bool uses = std::any_of(l->indices.begin(), l->indices.end(), [&](const Expr& e) {
         return e.get() == old->iters[i].var.get();
@@ -278,10 +292,6 @@ Verdict PadEinsum::transform(const State& s, Outcome<Result>& out) const {
   }
   auto stmts = statements(path.scope()->block->body);
   const std::size_t top = top_statement(stmts, path);
-  arith::Analyzer analyzer;
-  std::vector<IterVar> iters = old->iters;
-  for (std::size_t i = 0; i < iters.size(); ++i)
-    iters[i].dom.extent = analyzer.simplify(iters[i].dom.extent + padding[i]);
   const auto grown = [&](const Buffer& from, const Exprs& indices) {
     auto to = edit(from);
     to->name = cat(from->name, "_pad");
@@ -291,7 +301,7 @@ Verdict PadEinsum::transform(const State& s, Outcome<Result>& out) const {
     bool changed = false;
     for (std::size_t d = 0; d < indices.size(); ++d) {
       for (std::size_t i = 0; i < iters.size(); ++i) {
-        if (iters[i].var.get() != indices[d].get() || padding[i] == 0) continue;
+        if (iters[i].var.get() != indices[d].get() || !longer[i]) continue;
         to->shape[d] = iters[i].dom.extent;
         changed = true;
       }

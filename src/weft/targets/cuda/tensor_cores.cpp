@@ -91,6 +91,7 @@ struct Nest {
   std::map<std::string, Var> vars;  // by the names of the implementation
   std::map<std::string, std::int64_t> extents;
   Var lane;  // the thread among those that work together; null: no index mentions it
+  Var warp;  // where more than one of them is among the threads of the axis: their number
   const StoreNode* store = nullptr;
   const LoadNode *a = nullptr, *b = nullptr;
   VarMap lets;
@@ -152,7 +153,11 @@ class Place {
       auto found = values.find(name);
       map[var.get()] = make_const(found == values.end() ? 0 : found->second, var->dtype);
     }
-    if (nest_.lane) map[nest_.lane.get()] = make_const(lane, nest_.lane->dtype);
+    if (nest_.lane) {
+      Expr thread = make_const(lane, nest_.lane->dtype);
+      if (nest_.warp) thread = Expr(nest_.warp) * make_const(32, thread->dtype) + thread;
+      map[nest_.lane.get()] = thread;
+    }
     return arith::simplify(substitute(index_, map));
   }
   /// Elements from the first one to that at the given values.
@@ -169,7 +174,15 @@ class Place {
     if (found != elements)
       misplaced(buffer_, cat(what, " is ", found, " elements on, not ", elements));
   }
-  Expr pointer() const { return call("address_of", {load(buffer_, {at({})})}); }
+  Expr pointer() const {
+    Expr first = at({});
+    if (nest_.warp) {
+      const Expr lane(nest_.lane);
+      first = substitute(
+          first, VarMap{{nest_.warp.get(), floordiv(lane, make_const(32, lane->dtype))}});
+    }
+    return call("address_of", {load(buffer_, {first})});
+  }
   /// The first element lies at a multiple of so many.
   void expect_multiple(std::int64_t elements) const {
     const Expr first = at({});
@@ -310,7 +323,8 @@ std::string double_helper(const std::string& name, int m, int n, int k, std::str
 }
 
 Stmt double_call(const ForNode* loop) {
-  const Nest nest = read(loop, "ijek");
+  Nest nest = read(loop, "ijek");
+  if (nest.lane) nest.warp = make_var("warp", nest.lane->dtype);
   const std::int64_t rows = nest.extents.at("i"), pairs = nest.extents.at("j"),
                      depth = nest.extents.at("k");
   const Place a(nest, nest.a->buffer, nest.a->indices[0]),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The kernel of a contraction: tiles of both operands go to shared memory a few steps ahead of
-// their use, on the device's copy queue where it has one; each thread keeps its part of the result
-// in registers.
+// The program of a product of arrays on cards: nests (operators/product.h) with the schedule of a
+// rule (rules/product_tile.h), whose decisions are made at the call.
 
 #include "weft/devices/tile.h"
+#include "weft/operators/product.h"
 
 namespace weft::device {
 
@@ -21,19 +21,15 @@ struct ContractSpec {
   int rank_m = 1, rank_n = 1, rank_k = 1, rank_batch = 0;
   Tile tile;
   std::int64_t stages = 1;
-  bool early = false;       // TileChoice::early
   bool wide_store = false;  // results are stored in vectors of 16 bytes
   bool spread = false;      // neighbouring threads have neighbouring columns: Tile's along_columns
   bool bias = false;        // sums begin with a number of their column
-  std::string queue;        // "": copies are done where they stand
 };
 
-/// Parameters: out, a, b, the columns' numbers where there are such; blocks_m, blocks_n, parts,
-/// batches, length of a part, m, n, k, elements of a part's result; the extents of m, n, k, batch;
-/// the steps of a along m, k, batch, of b along k, n, batch, of out along m, n, batch. An operand
-/// that is read in vectors has its other steps in vectors; so has a result that is stored in
-/// vectors.
-ir::PrimFunc contract_kernel(const ContractSpec& spec);
+/// An operand that is read in vectors has its other steps in vectors; so has a result that is
+/// stored in vectors. Parameters: those of product_program.
+operators::ProductSpec product_spec(const ContractSpec& spec);
+ir::PrimFunc product_kernel(const ContractSpec& spec);
 
 /// Elements in a vector of 16 bytes.
 inline std::int64_t vector_of(Elem elem) { return 16 / elem_bytes(elem); }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products and everything that is one (convolutions by implicit windows): every group of
 // axes at its own strides, so that views, windows and batches need no copies. Here a product gets
-// its tile and parts; device_contract_kernel.cpp has the kernel.
+// its tile and parts; product_program.cpp has the program.
 
 #include <algorithm>
 
 #include "weft/base/integers.h"
-#include "weft/devices/contract.h"
 #include "weft/devices/grid.h"
+#include "weft/devices/product.h"
 
 namespace weft::device {
 
@@ -59,8 +59,11 @@ Read read_of(const NDArray& x, Elem compute, const Dims& outer, const Dims& step
              const Dims& summed, const Dims& summed_steps, const Dims& batch_steps, bool vectors,
              bool instruction) {
   auto fastest = [](const Dims& d) { return std::abs(d[d.size() - 1]); };
+  // Along the sum a thread has several rows or columns, and would divide the place of each among
+  // several axes in every step.
   const bool along_summed =
-      product(summed) > 1 && (fastest(summed_steps) < fastest(steps) || product(outer) == 1);
+      product(summed) > 1 &&
+      (product(outer) == 1 || (outer.size() == 1 && fastest(summed_steps) < fastest(steps)));
   const std::int64_t lanes = vector_of(x.elem());
   auto whole = [&](const Dims& d) {
     return std::all_of(d.begin(), d.end(), [&](std::int64_t v) { return v % lanes == 0; });
@@ -106,6 +109,27 @@ TileReads tile_reads(const ContractSpec& spec, const Contraction& c) {
   return static_cast<TileReads>(in_vectors(spec.read_a) + in_vectors(spec.read_b));
 }
 
+constexpr std::int64_t kMostBlocks = 65535;  // along the second and the third axis of a grid
+
+/// A product with more blocks than one grid has, by halves of its rows or batches.
+void contract_halves(const NDArray& out, const NDArray& a, const NDArray& b, const Contraction& c,
+                     const NDArray* bias, bool rows) {
+  Contraction part = c;
+  Dims& extents = rows ? part.m : part.batch;
+  int axis = 0;
+  while (extents[axis] == 1) ++axis;
+  const std::int64_t all = extents[axis], half = all / 2;
+  auto from = [](const NDArray& x, std::int64_t elements) {
+    return x.as_strided(Dims{1}, Dims{1}, x.offset() + elements);
+  };
+  for (const std::int64_t first : {std::int64_t{0}, half}) {
+    extents[axis] = first ? all - half : half;
+    auto at = [&](const Steps& s) { return first * (rows ? s.outer : s.batch)[axis]; };
+    grid_contract(from(out, at(c.out)), from(a, at(c.a)),
+                  from(b, rows ? 0 : first * c.b.batch[axis]), part, bias);
+  }
+}
+
 constexpr std::int64_t kShortSum = 512;  // whose time the stores decide
 
 /// Steps as numbers of vectors.
@@ -141,18 +165,18 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
       read_of(b, spec.out, c.n, c.b.inner, c.k, c.b.outer, c.b.batch, vectors, instruction);
   const std::int64_t bytes = elem_bytes(spec.out);
   TileChoice choice = choose_tile(grid, bytes, batch, m, n, k, tile_reads(spec, c), instruction);
-  spec.early = choice.early;
   if (in.tile >= 0) {
     choice.tile = static_cast<std::size_t>(in.tile);
     choice.parts = in.parts;
     choice.stages =
         std::max<std::int64_t>(1, stages_of(grid, tiles(bytes, instruction)[choice.tile], bytes));
-    spec.early = in.variant & 1;
   }
   const Tile& tile = tiles(bytes, instruction)[choice.tile];
   const std::int64_t blocks_m = ceil_div(m, tile.rows), blocks_n = ceil_div(n, tile.columns);
   const std::int64_t part = ceil_div(ceil_div(k, choice.parts), tile.depth) * tile.depth;
   const std::int64_t parts = ceil_div(k, part);
+  if (blocks_m > kMostBlocks || batch * parts > kMostBlocks)
+    return contract_halves(out, a, b, in, bias, blocks_m > kMostBlocks);
   NDArray target = out;
   Steps steps_out = c.out;
   if (parts > 1) {
@@ -185,7 +209,6 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
   spec.stages = choice.stages, spec.bias = bias != nullptr;
   WEFT_CHECK(!bias || (c.n.size() == 1 && bias->elem() == spec.out && bias->size() == n),
              "numbers of ", n, " columns");
-  spec.queue = grid.queue();
   if (spec.wide_store) {
     divide(spec.store, {&steps_out.outer, &steps_out.batch});
     divide_others(spec.store, steps_out.inner);
@@ -196,25 +219,27 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
   if (spec.read_b == Read::wide)
     divide(b.elem(), {&c.b.outer, &c.b.batch}), divide_others(b.elem(), c.b.inner);
   if (spec.read_b == Read::terms) divide(b.elem(), {&c.b.inner, &c.b.batch});
-  const ProgramKey key{
-      "contraction",
-      {static_cast<int>(spec.out), static_cast<int>(spec.a), static_cast<int>(spec.b),
-       static_cast<int>(spec.store), spec.narrow, static_cast<int>(spec.read_a),
-       static_cast<int>(spec.read_b), spec.rank_m, spec.rank_n, spec.rank_k, spec.rank_batch,
-       static_cast<int>(choice.tile), instruction, spec.stages, spec.early, spec.wide_store,
-       spec.spread, spec.bias}};
+  const ProgramKey key{"product",
+                       {static_cast<int>(spec.out), static_cast<int>(spec.a),
+                        static_cast<int>(spec.b), static_cast<int>(spec.store), spec.narrow,
+                        static_cast<int>(spec.read_a), static_cast<int>(spec.read_b), spec.rank_m,
+                        spec.rank_n, spec.rank_k, spec.rank_batch, static_cast<int>(choice.tile),
+                        instruction, spec.stages, spec.wide_store, spec.spread, spec.bias}};
   ProgramCall call(out.device());
   call.array(target).array(a).array(b);
   if (bias) call.array(*bias);
-  call.integer(blocks_m).integer(blocks_n).integer(parts).integer(batch).integer(part);
-  call.integer(m).integer(n).integer(k);
+  const operators::ProductSpec p = product_spec(spec);
+  call.integer(batch).integer(parts).integer(part / tile.depth);
+  call.integer(m / p.unit_m()).integer(n / p.unit_n()).integer(k / p.unit_k());
+  Dims rows = c.m, columns = c.n;
+  rows[rows.size() - 1] /= p.unit_m(), columns[columns.size() - 1] /= p.unit_n();
   call.integer(batch * m * n / (spec.wide_store ? vector_of(spec.store) : 1));
   for (const Dims* d :
-       {&c.m, &c.n, &c.k, &c.batch, &c.a.outer, &c.a.inner, &c.a.batch, &c.b.outer, &c.b.inner,
+       {&rows, &columns, &c.k, &c.batch, &c.a.outer, &c.a.inner, &c.a.batch, &c.b.outer, &c.b.inner,
         &c.b.batch, &steps_out.outer, &steps_out.inner, &steps_out.batch}) {
     for (std::int64_t v : *d) call.integer(v);
   }
-  call.run(key, [&] { return contract_kernel(spec); });
+  call.run(key, [&] { return product_kernel(spec); });
   if (parts == 1) return;
   // The parts are added up in their order; the result may have any layout.
   Dims shape = c.batch, steps = c.out.batch;
