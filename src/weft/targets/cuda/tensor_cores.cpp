@@ -178,8 +178,8 @@ class Place {
     Expr first = at({});
     if (nest_.warp) {
       const Expr lane(nest_.lane);
-      first = substitute(
-          first, VarMap{{nest_.warp.get(), floordiv(lane, make_const(32, lane->dtype))}});
+      first = substitute(first,
+                         VarMap{{nest_.warp.get(), floordiv(lane, make_const(32, lane->dtype))}});
     }
     return call("address_of", {load(buffer_, {first})});
   }
