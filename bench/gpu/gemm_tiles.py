@@ -3,8 +3,8 @@
 
     gemm_tiles.py FILE
 
-FILE: lines "m n k layout pad: rows,columns,parts,cluster ...", such as "4096 4096 4096 NT 0: 128,256,1,2 128,192,1,1"; without tiles
-all of one and two blocks in a cluster, and parts 1 to 8. Prints one line for each shape and tile, microseconds last; results are compared
+FILE: lines "m n k layout pad: rows,columns,parts,cluster,cluster_columns,turned ...", such as "4096 4096 4096 NT 0: 128,256,1,2,1,0";
+turned, 1: rows of the tile lie along n. Without tiles all of ALL that suit the shape. Prints one line for each shape and tile, microseconds last; results are compared
 with torch's.
 """
 
@@ -19,7 +19,14 @@ import weft
 from gemm_shapes import operand
 from weft import _core
 
-ALL = list(itertools.product((128, 64), range(256, 63, -32), (1, 2, 3, 4, 6, 8), (1, 2)))
+CLUSTERS = ((1, 1), (2, 1), (1, 2), (2, 2), (4, 1), (1, 4), (4, 2), (2, 4))
+ALL = [
+    (rows, columns, parts, *cluster, 0)
+    for rows, columns, parts, cluster in itertools.product(
+        (192, 128, 64), range(256, 63, -32), (1, 2, 3, 4, 6, 8), CLUSTERS
+    )
+    if rows < 192 or columns <= 192
+]
 PROCESSORS = 132
 
 
@@ -29,17 +36,17 @@ def cases(path):
         m, n, k, layout, pad = shape.split()
         yield (
             (int(m), int(n), int(k), layout, int(pad)),
-            [tuple(map(int, t.split(",")[:4])) for t in tiles.split()],
+            [tuple(map(int, t.split(","))) for t in tiles.split()],
         )
 
 
 def legal(shape, tile):
-    (m, n, k, *_), (rows, columns, parts, cluster) = shape, tile
-    high = -(-m // rows)
-    tiles = -(-high // cluster) * cluster * -(-n // columns)
-    return cluster <= high and (
-        parts == 1 or (tiles * parts <= PROCESSORS and -(-k // 64) >= 4 * parts)
-    )
+    (m, n, k, layout, _), (rows, columns, parts, down, across, _) = shape, tile
+    high, wide = -(-m // rows), -(-n // columns)
+    tiles = -(-high // down) * down * -(-wide // across) * across
+    if down > high or across > wide or (layout[1] == "T" and columns % (8 * down)):
+        return False
+    return parts == 1 or (tiles * parts <= PROCESSORS and -(-k // 64) >= 4 * parts)
 
 
 def product(shape):
@@ -62,8 +69,8 @@ def main():
     halves.busy = torch.randn(8192, 8192, device="cuda").to(torch.bfloat16)
     work = [(s, tiles or [t for t in ALL if legal(s, t)]) for s, tiles in cases(sys.argv[1])]
     for layout in sorted({s[3] for s, _ in work}):
-        build(layout, sorted({(r, c, min(p, 2), g) for s, tiles in work if s[3] == layout for r, c, p, g in tiles}))  # fmt: skip
-    print("# m n k layout pad rows columns parts cluster us", flush=True)
+        build(layout, sorted({(r, c, min(p, 2), *g) for s, tiles in work if s[3] == layout for r, c, p, *g in tiles}))  # fmt: skip
+    print("# m n k layout pad rows columns parts cluster cluster_columns turned us", flush=True)
     for shape, tiles in work:
         a, b, A, B, out = product(shape)
         want, got = (a @ b).float(), torch.from_dlpack(out)

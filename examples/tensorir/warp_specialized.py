@@ -52,13 +52,14 @@ def schedule(
     step=64,
     cluster=1,
     promote=0,
+    cluster_columns=1,
     **options,
 ):
     """The schedule: tiles of `rows` (64, 128 or 192) by `columns`, a ring of `stages` slots of `step` terms of the sum: 64 of
     16-bit operands, 128 of float8 ones.
 
     blocks: stay on the card and take one tile after another; 0: a block for each tile. group_rows: rows of tiles that
-    follow one another. cluster: blocks that share the tiles of B. promote: steps that tile instructions, which cut off
+    follow one another. cluster, cluster_columns: blocks that share the tiles of B, and of A. promote: steps that tile instructions, which cut off
     what a sum does not hold, add up before their sum is added to the tile's, rounded to nearest; 0: all. More options
     are those of weft.Schedule."""
     s = weft.Schedule(f, **options)
@@ -77,5 +78,5 @@ def schedule(
     s.bind(bj, "blockIdx.x")
     s.annotate(ko, "software_pipeline_stage", [0, 0, stages - 1])
     registers = [32, 160] if rows > 128 else [40, 232]
-    s.specialize_warps(ko, blocks, group_rows, registers, cluster, promote)
+    s.specialize_warps(ko, blocks, group_rows, registers, cluster, promote, cluster_columns)
     return s

@@ -448,15 +448,18 @@ void bind_array_ops(nb::module_& m) {
   m.def(
       "_gemm_of_tiles",
       [](const NDArray& out, const NDArray& a, const NDArray& b, std::int64_t rows,
-         std::int64_t columns, std::int64_t parts, std::int64_t cluster) {
+         std::int64_t columns, std::int64_t parts, std::int64_t cluster,
+         std::int64_t cluster_columns, bool turned) {
         const device::Grid& grid = device::grid_of(out.device());
         const rules::GemmMachine machine = rules::gemm_machine(grid);
         const rules::GemmDecisions tile{rows,
                                         columns,
                                         rules::gemm_slots(machine, rows, columns),
                                         parts,
-                                        grid.processors() / cluster * cluster,
-                                        cluster};
+                                        rules::gemm_blocks(machine, cluster * cluster_columns),
+                                        cluster,
+                                        cluster_columns,
+                                        turned};
         return device::whole_product(out, a, b, &tile);
       },
       nb::call_guard<nb::gil_scoped_release>(),

@@ -447,15 +447,16 @@ class Schedule:
 
         Returns None. Raises weft.ScheduleError when the step is illegal.
         """
-    def specialize_warps(self, loop: LoopRef, blocks: int = 0, group_rows: int = 1, registers: Sequence[int] = ..., cluster: int = 1, promote: int = 0) -> list[BlockRef]:
+    def specialize_warps(self, loop: LoopRef, blocks: int = 0, group_rows: int = 1, registers: Sequence[int] = ..., cluster: int = 1, promote: int = 0, cluster_columns: int = 1) -> list[BlockRef]:
         """Makes a warp-specialized program of a pipelined matrix product. The loop runs over the sum in steps of 64; under it, blocks copy tiles of two 16-bit operands to shared memory and one block multiplies them into float32 in local memory; one block after the loop writes the tile, with any function of its elements. The loops around it are bound to blockIdx. One warp group then starts bulk copies into a ring of as many slots as "software_pipeline_stage" has stages; the others, one for each 64 rows, multiply. Full and empty barriers keep them in step. Returns the blocks of the two.
 
         loop (loop): the pipelined loop
         blocks (int): blocks of the launch, which take one tile after another; 0: a block for each tile
         group_rows (int): rows of tiles that follow one another, so that the cache keeps what they share
         registers (list of int): registers of a thread that copies and of one that multiplies, where two warp groups multiply
-        cluster (int): blocks of a cluster, 1, 2 or 4: they compute tiles one below another at the same time, and each copies its part of the second operand's tile to all of them
+        cluster (int): blocks of a cluster one below another, 1, 2, 4 or 8: they compute their tiles at the same time, and each copies its part of the second operand's tile to all of them
         promote (int): steps whose products are added up by the tile instructions, which cut off what a float32 does not hold, before their sum is added to the tile's, rounded to nearest; 0: all steps
+        cluster_columns (int): blocks of a cluster beside one another, 1, 2, 4 or 8, at most 8 of both together: each copies its part of the first operand's tile to all of them
 
         Returns list of block. Raises weft.ScheduleError when the step is illegal.
         """

@@ -36,6 +36,44 @@ FORMS = [
     ((136, 72, 136), "TT", "residual", None, dict(rows=64, columns=64, blocks=4, cluster=2)),
     ((264, 96, 72), "NT", None, "float32", dict(rows=64, columns=96, stages=2, cluster=4)),
     ((72, 8, 8), "TN", None, None, dict(rows=64, columns=64, stages=2, blocks=0, cluster=2)),
+    # of blocks beside one another, and of rows and columns of blocks
+    ((72, 200, 200), "NN", "bias", None, dict(rows=64, columns=96, stages=3, cluster_columns=2)),
+    ((200, 264, 72), "TT", "residual", None, dict(columns=64, stages=2, cluster_columns=4)),
+    (
+        (136, 152, 200),
+        "NN",
+        "bias",
+        None,
+        dict(rows=64, columns=48, stages=2, blocks=8, group_rows=4, cluster=2, cluster_columns=2),
+    ),
+    (
+        (264, 104, 136),
+        "NT",
+        "residual",
+        None,
+        dict(rows=64, columns=32, stages=3, blocks=8, cluster=4, cluster_columns=2),
+    ),
+    (
+        (136, 200, 136),
+        "TN",
+        None,
+        None,
+        dict(rows=64, columns=48, stages=2, blocks=16, cluster=2, cluster_columns=4),
+    ),
+    (
+        (392, 72, 72),
+        "TT",
+        None,
+        "float32",
+        dict(rows=192, columns=16, stages=2, blocks=0, cluster=2, cluster_columns=4),
+    ),
+    (
+        (8, 72, 72),
+        "NT",
+        None,
+        None,
+        dict(rows=64, columns=16, stages=2, blocks=0, cluster_columns=8),
+    ),
     # rows of the tile lie along the columns of the result
     ((152, 200, 72), "NN", "residual", None, dict(rows=80, columns=128, stages=2, blocks=2)),
     (
@@ -44,6 +82,13 @@ FORMS = [
         None,
         "float32",
         dict(rows=48, columns=64, stages=2, blocks=2, cluster=2),
+    ),
+    (
+        (104, 264, 72),
+        "NN",
+        None,
+        None,
+        dict(rows=48, columns=64, stages=2, blocks=4, cluster=2, cluster_columns=2),
     ),
     # sums of one, two and three of seven steps, in registers of their own
     ((136, 72, 448), "NN", "bias", None, dict(columns=80, stages=3, blocks=2, promote=1)),
@@ -55,6 +100,13 @@ FORMS = [
         None,
         "float32",
         dict(rows=64, stages=2, cluster=2, columns=96, promote=9),
+    ),
+    (
+        (136, 104, 328),
+        "TN",
+        "bias",
+        None,
+        dict(rows=64, stages=2, cluster=2, cluster_columns=2, blocks=4, columns=48, promote=2),
     ),
 ]
 
@@ -294,7 +346,10 @@ def test_options_are_checked():
         dict(group_rows=0),
         dict(registers=[40, 250]),
         dict(cluster=3),
+        dict(cluster_columns=0),
+        dict(cluster=4, cluster_columns=4),
         dict(blocks=3, cluster=2),
+        dict(blocks=6, cluster=2, cluster_columns=2),
         dict(promote=-1),
     ):
         refused(
@@ -321,7 +376,8 @@ def test_two_sets_of_sums_need_registers():
     assert "added" not in ws.schedule(f, columns=192).script()
 
 
-def test_clusters_need_a_loop_of_rows():
+@pytest.mark.parametrize("option, axis", [("cluster", "rows"), ("cluster_columns", "columns")])
+def test_clusters_need_a_loop_of_their_own(option, axis):
     s, D, bi, bj, ko = begin(n=128)
     grid = s.fuse(bi, bj)
     s.reverse_compute_at(D, grid)
@@ -330,9 +386,21 @@ def test_clusters_need_a_loop_of_rows():
     error = refused(
         weft.ScheduleError,
         "schedule.specialize_warps.cluster",
-        lambda: s.specialize_warps(ko, cluster=2),
+        lambda: s.specialize_warps(ko, **{option: 2}),
     )
-    assert "no loop of the grid moves the rows of the tile alone" in str(error)
+    assert f"no loop of the grid moves the {axis} of the tile alone" in str(error)
+    assert f"{option}=1" in str(error)
+
+
+def test_clusters_share_whole_pieces():
+    f = ws.product(256, 160, 128, layout="NT")
+    error = refused(
+        weft.ScheduleError,
+        "schedule.specialize_warps.cluster",
+        lambda: ws.schedule(f, rows=64, columns=80, blocks=4, cluster=4),
+    )
+    assert "4 blocks of a cluster cannot share the 80 rows" in str(error)
+    assert "tiles of 96, or cluster=1" in str(error), error
 
 
 def test_cubins_of_clusters():
@@ -343,6 +411,24 @@ def test_cubins_of_clusters():
     assert "__cluster_dims__(2, 1, 1)" in text and ".multicast::cluster" in text
     # A signal orders what its thread has read, without waiting for all of its memory traffic.
     assert "mbarrier.arrive.shared::cluster" in text and ".release.cluster.shared" not in text
+    form = dict(rows=64, columns=96, cluster=2, cluster_columns=4, blocks=8)
+    built = weft.build(ws.schedule(ws.product(256, 384, 192), **form), target=SM90)
+    text = built.source()
+    assert "__cluster_dims__(8, 1, 1)" in text and not built.notes, built.notes
+    # Parts of 16 rows of a for blocks 2 apart, halves of 64 terms of b for 2 neighbours.
+    assert "row_blocks = weft_shift_left_i64(85, " in text
+    assert "column_blocks = weft_shift_left_i64(3, " in text
+
+
+def test_a_tile_that_lies_the_other_way_is_staged_turned():
+    f = ws.product(464, 520, 192)
+    s = ws.schedule(f, rows=80, columns=128, stages=6, blocks=4, cluster_columns=2)
+    assert "T.tile_store_turned(" in s.script() and "T.tile_store(" not in s.script()
+    assert "if block" not in s.script().split("tile_store_turned")[-1]  # nothing by threads
+    if "NVRTC" in weft.device("cuda").reason:
+        pytest.skip(f"no NVRTC: {weft.device('cuda').reason}")
+    built = weft.build(s, target=SM90)
+    assert "stmatrix.sync.aligned.m8n8.x4.trans" in built.source() and not built.notes, built.notes
 
 
 def test_only_tokens_are_made_before_earlier_launches_end():
@@ -370,6 +456,15 @@ SCRIPTS = {
     ).script(),
     "cluster": ws.schedule(
         ws.product(256, 64, 192), rows=64, columns=64, stages=2, blocks=2, cluster=2
+    ).script(),
+    "rows and columns": ws.schedule(
+        ws.product(256, 256, 192),
+        rows=64,
+        columns=64,
+        stages=2,
+        blocks=4,
+        cluster=2,
+        cluster_columns=2,
     ).script(),
 }
 NOTHING = "T.evaluate(0)"
@@ -454,9 +549,39 @@ CLUSTER_FAULTS = {
     "only this block is told": ("c", r"_signal_in\((.*), thread % 32\)", r"_signal(\1)", 0),
     "one block is told twice": ("c", r", thread % 32\)", ", 0)", 0),
     "the other block is not waited for": ("p", r"empty\[s\]\), 8", "empty[s]), 4", 0),
-    "the tile comes to this block alone": ("p", "bulk_load_each", "bulk_load", 0),
+    "the tile comes to this block alone": (
+        "p",
+        r"bulk_load_each\((.*), 3, (\d+, \d+\))",
+        r"bulk_load(\1, \2",
+        0,
+    ),
+    "a block that there is not receives": ("p", r", 3, (\d+, \d+\))", r", 7, \1", 0),
     "both bring the same half": ("p", r"place \* 32", "0", 0),
     "more blocks than there are": ("c", "thread % 32 < 2", "thread % 32 < 3", 1),
+}
+
+
+ROW_BLOCKS = r"row_blocks(, \d+, \d+\))"
+COLUMN_BLOCKS = r"column_blocks(, \d+, \d+\))"
+BOTH_FAULTS = {
+    "a's part comes to the column": ("p", ROW_BLOCKS, r"column_blocks\1", 1),
+    "b's part comes to the row": ("p", COLUMN_BLOCKS, r"row_blocks\1", 1),
+    "a's part comes to all": ("p", ROW_BLOCKS, r"15\1", 1),
+    "a's part comes to this block alone": (
+        "p",
+        r"row_blocks(, \d+, \d+\))",
+        r"T.shift_left(1, place)\1",
+        1,
+    ),
+    "the row is not told": ("c", "thread % 32 < 3", "thread % 32 < 2", 1),
+    "the row is not told at the end": ("c", "thread % 32 < 3", "thread % 32 < 2", 2),
+    "the row is not waited for": ("p", r"empty\[s\]\), 12", "empty[s]), 8", 0),
+    "all blocks are told": ("c", "thread % 32 < 3", "thread % 32 < 4", 1),
+    "bytes of one part": ("p", r"expect\((.*), 16384\)", r"expect(\1, 8192)", 0),
+    "bytes of the whole and a part": ("p", r"expect\((.*), 16384\)", r"expect(\1, 20480)", 0),
+    "all of a row bring the same half": ("p", r"place_column \* 32", "0", 0),
+    "all of a column bring the same half": ("p", r"place_row \* 32", "0", 0),
+    "blocks of half a cluster meet": ("p", r"T.cluster_meet\(4\)", NOTHING, 1),
 }
 
 
@@ -490,6 +615,12 @@ def test_faults_are_found_when_the_program_is_built(name):
 @pytest.mark.parametrize("name", CLUSTER_FAULTS)
 def test_faults_of_clusters_are_found_when_the_program_is_built(name):
     fault = planted(*CLUSTER_FAULTS[name], "cluster")
+    refused(weft.Error, "verify.token", weft.build, fault, target="ref")
+
+
+@pytest.mark.parametrize("name", BOTH_FAULTS)
+def test_faults_of_rows_and_columns_of_blocks_are_found(name):
+    fault = planted(*BOTH_FAULTS[name], "rows and columns")
     refused(weft.Error, "verify.token", weft.build, fault, target="ref")
 
 

@@ -33,6 +33,7 @@ struct Form {
   int unit, batch_axes;
   std::int64_t rows, columns, slots, parts, cluster = 1;
   bool turned = false;
+  std::int64_t cluster_columns = 1;
 };
 
 /// Rows of a multiple of 8 elements, batches one after the other.
@@ -62,9 +63,10 @@ GemmProgram program_of(const Form& form) {
   // a moves along the inner batch axis, b along the outer one.
   if (form.batch_axes == 2) p.moves_a[1] = p.moves_b[0] = true;
   if (form.batch_axes == 1) p.moves_a[0] = true;
+  const std::int64_t cluster = form.cluster * form.cluster_columns;
   p.decisions = {
-      form.rows,    form.columns, form.slots, form.parts, form.cluster > 1 ? 2 * form.cluster : 3,
-      form.cluster, form.turned};
+      form.rows,    form.columns,         form.slots, form.parts, cluster > 1 ? 2 * cluster : 3,
+      form.cluster, form.cluster_columns, form.turned};
   return p;
 }
 
@@ -146,6 +148,12 @@ const Form kForms[] = {
     {"turned_other_layout", true, false, false, 2, 1, 64, 144, 2, 1, 1, true},
     {"turned_cluster", false, false, false, 1, 0, 64, 48, 2, 1, 2, true},
     {"turned_parts", true, true, true, 2, 2, 192, 112, 2, 2, 1, true},
+    {"cluster_beside", false, true, false, 8, 0, 64, 96, 3, 1, 1, false, 2},
+    {"cluster_of_four_beside", true, false, false, 2, 1, 64, 64, 2, 1, 1, false, 4},
+    {"cluster_of_two_by_two", true, true, false, 1, 2, 64, 64, 2, 1, 2, false, 2},
+    {"cluster_of_two_by_four", false, false, false, 8, 0, 128, 32, 2, 1, 2, false, 4},
+    {"cluster_of_four_by_two", false, true, true, 2, 0, 64, 48, 2, 2, 4, false, 2},
+    {"turned_cluster_beside", true, false, false, 8, 0, 192, 32, 2, 1, 1, true, 2},
 };
 
 class ArrayGemm : public ::testing::TestWithParam<Form> {};

@@ -36,8 +36,12 @@ TEST(GemmTiles, fit_in_shared_memory_for_every_shape) {
     ASSERT_TRUE(d.columns % s.column_unit == 0 && d.columns >= 64 &&
                 d.columns <= (d.rows == 192 ? 192 : 256));
     ASSERT_TRUE(d.slots >= 2 && d.slots <= 8);
-    ASSERT_EQ(d.blocks, machine.processors / d.cluster * d.cluster);
-    ASSERT_LE(d.cluster, (s.m + d.rows - 1) / d.rows);
+    ASSERT_EQ(d.blocks, gemm_blocks(machine, d.cluster_blocks()));
+    const std::int64_t along = d.turned ? s.n : s.m, across = d.turned ? s.m : s.n;
+    ASSERT_LE(d.cluster, (along + d.rows - 1) / d.rows);
+    ASSERT_LE(d.cluster_columns, (across + d.columns - 1) / d.columns);
+    const bool along_sum = d.turned ? !s.a_along_m : !s.b_along_n;
+    ASSERT_TRUE(!along_sum || d.columns % (8 * d.cluster) == 0);
     ASSERT_TRUE(d.parts == 1 || s.divisible);
     const double least = gemm_time(machine, s, d);
     for (const std::int64_t rows : {64, 128}) {
@@ -80,12 +84,40 @@ TEST(GemmTiles, rows_off_sectors_are_expected_to_take_longer) {
 TEST(GemmTiles, rows_off_sectors_are_shared_in_clusters) {
   GemmShape s;
   s.m = s.n = s.k = 4096, s.pitch_a = s.pitch_b = 8208;
-  EXPECT_EQ(choose_gemm(card(), s).cluster, 2);
+  EXPECT_GT(choose_gemm(card(), s).cluster_blocks(), 1);
   GemmMachine odd = card();
-  odd.processors = 131;
-  EXPECT_EQ(choose_gemm(odd, s).blocks, 130);
   odd.processors = 1;
-  EXPECT_EQ(choose_gemm(odd, s).cluster, 1);
+  EXPECT_EQ(choose_gemm(odd, s).cluster_blocks(), 1);
+}
+
+/// Pairs stand on all processors, larger clusters on groups of 16.
+TEST(GemmTiles, clusters_that_processors_hold) {
+  GemmMachine machine = card();
+  EXPECT_EQ(gemm_blocks(machine, 1), 132);
+  EXPECT_EQ(gemm_blocks(machine, 2), 132);
+  EXPECT_EQ(gemm_blocks(machine, 8), 128);
+  machine.processors = 131;
+  EXPECT_EQ(gemm_blocks(machine, 2), 130);
+  machine.processors = 7;
+  EXPECT_EQ(gemm_blocks(machine, 4), 0);
+}
+
+TEST(GemmTiles, blocks_of_a_cluster_ask_for_less) {
+  GemmShape s;
+  s.m = 1024, s.n = 2048, s.k = 4096;
+  GemmDecisions d{128, 128, 6, 1, 132};
+  const double alone = gemm_time(card(), s, d);
+  d.cluster = 2, d.cluster_columns = 4;
+  const double rows_and_columns = gemm_time(card(), s, d);
+  d.cluster = 8, d.cluster_columns = 1;
+  EXPECT_LT(rows_and_columns, gemm_time(card(), s, d));
+  EXPECT_LT(rows_and_columns, alone);
+}
+
+TEST(GemmTiles, of_kernels_without_clusters_have_none) {
+  GemmShape s;
+  s.m = s.n = s.k = 4096, s.pitch_a = s.pitch_b = 8208, s.most_cluster = 1;
+  EXPECT_EQ(choose_gemm(card(), s).cluster_blocks(), 1);
 }
 
 }  // namespace

@@ -126,7 +126,9 @@ ProgramKey key_of(const GemmProgram& p) {
            d.slots,
            d.parts > 1,
            d.blocks,
-           d.cluster}};
+           d.cluster,
+           d.cluster_columns,
+           d.turned}};
 }
 
 rules::GemmShape shape_of(const NDArray& out, const NDArray& a, const NDArray& b, int inner_a,

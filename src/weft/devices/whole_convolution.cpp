@@ -119,7 +119,7 @@ void patches(const Last& out, const Last& x, const NDArray& weight, const Images
   v.steps = v.chunks * places;
   rules::GemmShape shape;
   shape.m = count * 64, shape.n = out.channels, shape.k = v.steps * 64, shape.column_unit = 64,
-  shape.most_rows = 128;
+  shape.most_rows = 128, shape.most_cluster = 1;
   shape.divisible = out.data.is_contiguous() && out.data.shape()[3] == out.channels;
   const rules::GemmDecisions choice =
       rules::choose_gemm(rules::gemm_machine(grid_of(x.data.device())), shape);
@@ -257,7 +257,8 @@ void weight_gradient(const NDArray& out, const NDArray& g, Upper& last, const ND
   v.batches = w[2] * w[3], v.window = w[3], v.m = w[1], v.n = w[0];
   rules::GemmShape shape;
   shape.batches = v.batches, shape.m = v.m, shape.n = v.n, shape.k = v.steps * 64;
-  shape.column_unit = 64, shape.most_rows = 128, shape.divisible = true;
+  shape.column_unit = 64, shape.most_rows = 128, shape.most_cluster = 1;
+  shape.divisible = true;
   const rules::GemmDecisions choice =
       rules::choose_gemm(rules::gemm_machine(grid_of(x.device())), shape);
   take(choice, spec);

@@ -145,8 +145,13 @@ struct LaunchCode final : Code {
           },
           &entries[t]);
     }
-    std::size_t stride = n > 4 ? n * 5 / 8 | 1 : 1;  // made coprime to n below
-    while (gcd(stride, n) != 1) stride += 2;
+    constexpr std::size_t kWarp = 32;
+    // Products are of whole warps: where one lane of a warp tells another block that it has read a
+    // tile, all of them have.
+    const std::size_t unit = group.blocks > 1 && n / group.blocks % kWarp == 0 ? kWarp : 1;
+    const std::size_t units = n / unit;
+    std::size_t stride = units > 4 ? units * 5 / 8 | 1 : 1;  // made coprime to units below
+    while (gcd(stride, units) != 1) stride += 2;
     auto cancel = [&] {
       group.cancelled = true;
       for (auto& f : group.fibers) {
@@ -155,7 +160,6 @@ struct LaunchCode final : Code {
     };
     std::vector<char> released(n, 1);
     using Turns = Machine::Turns;
-    constexpr std::size_t kWarp = 32;
     const Turns turns = outer.machine->turns;
     for (std::size_t phase = 0;; ++phase) {
       bool running = false, moved = false;
@@ -165,7 +169,7 @@ struct LaunchCode final : Code {
         const std::size_t t = turns == Turns::lowest_first ? k
                               : turns == Turns::highest_first
                                   ? n - 1 - k
-                                  : (phase % 2 ? n - 1 - k : k) * stride % n;
+                                  : scattered(phase % 2 ? n - 1 - k : k, unit, units, stride);
         if (group.fibers[t]->done()) continue;
         running = true;
         try {
@@ -191,6 +195,11 @@ struct LaunchCode final : Code {
         throw;
       }
     }
+  }
+
+  static std::size_t scattered(std::size_t k, std::size_t unit, std::size_t units,
+                               std::size_t stride) {
+    return k / unit * stride % units * unit + k % unit;
   }
 
   /// Lets those go on who stand at a barrier of some threads that has its number.

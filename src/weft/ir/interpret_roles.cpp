@@ -273,8 +273,9 @@ struct ClusterCode final : Code {
 
 struct BulkCode final : Code {
   const EvaluateNode* node = nullptr;
-  bool load = false, each = false;
+  bool load = false;
   Access shared, element;  // element: of the token
+  ExpPtr blocks;           // of the cluster that receive the box, as bits; null: this one
   ExpPtr map;              // explicit; else `array` with the box
   std::vector<ExpPtr> first;
   Access array;
@@ -318,10 +319,12 @@ struct BulkCode final : Code {
                 " bytes long; legal: 128"));
     c.dry = fr.machine->order_only;
     char* const own = tile(fr, shared);
-    if (!each) return start(fr, std::move(c), fr, own);
+    if (!blocks) return start(fr, std::move(c), fr, own);
     tokens(fr);
-    for (std::size_t b = 0; b < fr.group->blocks; ++b) {
-      Frame& other = fr.group->beside(fr, static_cast<std::int64_t>(b));
+    auto rest = static_cast<std::uint64_t>(blocks->i(fr));
+    for (std::int64_t b = 0; rest != 0; ++b, rest >>= 1) {
+      if (rest % 2 == 0) continue;
+      Frame& other = fr.group->beside(fr, b);
       start(fr, c, other, address_beside(fr, other, shared));
     }
   }
@@ -456,9 +459,9 @@ struct AddCode final : Code {
 
 struct TileCode final : RowCode {
   const EvaluateNode* node = nullptr;
-  bool store = false;
+  bool store = false, turned = false;  // turned: a stored tile has a row for each column
   Access c, a, b;
-  std::int64_t columns = 0;
+  std::int64_t columns = kTile;
   bool a_along_m = false, b_along_n = false, held = false;  // held: a lies in local memory
   ExpPtr add;
   /// Where rows of b run along n, it may begin at any column of its first 64.
@@ -496,20 +499,21 @@ struct TileCode final : RowCode {
     fr.machine->tick(node);
     const bool dry = fr.machine->order_only;
     auto* sums = reinterpret_cast<float*>(address(fr, c));
-    inside(fr, c, reinterpret_cast<char*>(sums + (store ? kTile : columns) / 2));
+    inside(fr, c, reinterpret_cast<char*>(sums + columns / 2));
     char* from = held ? address(fr, a) : tile(fr, a);
     const DType type = a.buffer->dtype, by_type = b.buffer ? b.buffer->dtype : type;
     if (store) {
-      const Reach to{from, from + kTile * 128, a.buffer};
+      const Reach to{from, from + columns * 128, a.buffer};
       inside(fr, a, to.end);
       if (fr.group && fr.group->tokens)
         expect_unread(fr, to, "a tile that is stored"),
             expect_landed(fr, to, "a tile that is stored"), store_tile(fr, to);
       if (dry) return;
-      each(fr, kTile, [&](std::int64_t i, std::int64_t row, std::int64_t column) {
+      each(fr, columns, [&](std::int64_t i, std::int64_t row, std::int64_t column) {
         Lane v;
         v.f = sums[i];
-        write_element(from + swizzled((row * kTile + column) * 2), type, v);
+        const std::int64_t place = turned ? column * kTile + row : row * kTile + column;
+        write_element(from + swizzled(place * 2), type, v);
       });
       return;
     }
@@ -628,11 +632,12 @@ CodePtr Compiler::role(const EvaluateNode* s, const CallNode* c) {
   }
   if (op.starts_with("bulk_")) {
     auto out = make<BulkCode>(s);
-    out->load = op.starts_with("bulk_load"), out->each = op == "bulk_load_each";
+    out->load = op.starts_with("bulk_load");
+    if (op == "bulk_load_each") out->blocks = expr(c->args[3]);
     const Expr& far = c->args[out->load ? 1 : 0];
     out->shared = role_access(c->args[out->load ? 0 : 1]);
     if (out->load) out->element = role_access(c->args[2]);
-    const std::size_t first = out->load ? 3 : 2;
+    const std::size_t first = bulk_numbers(op);
     if (const auto* address = as<CallNode>(far); address && address->op == "address_of") {
       out->array = role_access(far);
       out->box = bulk_box(c, first, out->array.index.size());
@@ -662,11 +667,15 @@ CodePtr Compiler::role(const EvaluateNode* s, const CallNode* c) {
                   cat("the form of a ", op, " is known only at run time"));
     return out;
   }
-  if (op != "tile_multiply" && op != "tile_store") return nullptr;
+  if (op != "tile_multiply" && !op.starts_with("tile_store")) return nullptr;
   auto out = make<TileCode>(s);
-  out->store = op == "tile_store";
+  out->store = op.starts_with("tile_store"), out->turned = op == "tile_store_turned";
   out->c = role_access(c->args[out->store ? 1 : 0]);
   out->a = role_access(c->args[out->store ? 0 : 1]);
+  if (out->turned && (!is_const_int(c->args[2], &out->columns) || out->columns % 16 ||
+                      out->columns < 16 || out->columns > kTile))
+    throw Error(ErrorKind::verify, "interpret.unsupported",
+                cat("a ", op, " of other than 16, 32, 48 or 64 columns"));
   if (out->store) return out;
   out->b = role_access(c->args[2]);
   out->held = out->a.buffer->scope == "local";

@@ -10,10 +10,14 @@ namespace weft::ir {
 
 int role_addresses(std::string_view op) {
   if (op == "bulk_load" || op == "bulk_load_each" || op == "tile_multiply") return 3;
-  if (op == "bulk_store" || op == "tile_store" || op == "tile_round" || op == "tile_rows" ||
-      op == "tile_add" || op == "bulk_add")
+  if (op == "bulk_store" || op.starts_with("tile_store") || op == "tile_round" ||
+      op == "tile_rows" || op == "tile_add" || op == "bulk_add")
     return 2;
   return op.starts_with("token_") ? 1 : 0;
+}
+
+std::size_t bulk_numbers(std::string_view op) {
+  return op == "bulk_load_each" ? 4 : op == "bulk_load" ? 3 : 2;
 }
 
 bool uses_tokens(const Stmt& s) {

@@ -16,6 +16,9 @@ namespace weft::ir {
 /// them may be a tensor_map instead.
 int role_addresses(std::string_view op);
 
+/// Where the box, or the coordinates, of a bulk copy begin among its arguments.
+std::size_t bulk_numbers(std::string_view op);
+
 /// Whether the order of the statement's points is kept by tokens: barriers are the author's.
 bool uses_tokens(const Stmt& s);
 

@@ -55,7 +55,7 @@ class Bind final : public Rewriter {
     const auto* c = as<CallNode>(e);
     const bool loads = c->op.starts_with("bulk_load");
     if (!loads && c->op != "bulk_store") return Rewriter::rewrite_call(e);
-    const std::size_t far = loads ? 1 : 0, near = 1 - far, first = loads ? 3 : 2;
+    const std::size_t far = loads ? 1 : 0, near = 1 - far, first = bulk_numbers(c->op);
     const auto* address = as<CallNode>(c->args[far]);
     if (!address) return e;
     const auto* l = as<LoadNode>(address->args[0]);

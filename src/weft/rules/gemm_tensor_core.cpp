@@ -137,7 +137,7 @@ void schedule_gemm_tensor_core(Schedule& sch, BlockRef product, const GemmMatch&
   const std::vector<std::int64_t> registers =
       d.rows > 128 ? std::vector<std::int64_t>{32, 160} : std::vector<std::int64_t>{40, 232};
   sch.specialize_warps(step, d.blocks, kGroupRows, registers, d.cluster,
-                       match.loops.pieces ? kPieceProducts : 0);
+                       match.loops.pieces ? kPieceProducts : 0, d.cluster_columns);
 }
 
 }  // namespace weft::rules

@@ -14,8 +14,11 @@ namespace weft::rules {
 namespace {
 
 constexpr std::int64_t kRowBytes = 128, kTileRows = 64;
-// Blocks of a cluster: not all processors can hold one of more.
-constexpr std::int64_t kMostClusters = 2;
+/// Blocks of a cluster one below another and beside one another.
+struct Cluster {
+  std::int64_t rows, columns;
+};
+constexpr Cluster kClusters[] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {1, 4}, {4, 2}, {2, 4}};
 
 /// Resources that are used side by side hinder each other the more the closer their times are.
 /// A refit of the exponents, of the numbers below and of the table's rates:
@@ -69,20 +72,38 @@ std::int64_t gemm_slots(const GemmMachine& machine, std::int64_t rows, std::int6
   return std::clamp<std::int64_t>((machine.shared_bytes - staged - tokens) / slot, 0, 8);
 }
 
+std::int64_t gemm_blocks(const GemmMachine& machine, std::int64_t cluster) {
+  // Processors of groups that are no multiple of a larger cluster hold none.
+  constexpr std::int64_t kPair = 2, kGroup = 16;
+  const std::int64_t held =
+      cluster > kPair ? machine.processors / kGroup * kGroup : machine.processors;
+  return held / cluster * cluster;
+}
+
+namespace {
+
+/// Microseconds of a step's multiplications.
+double sums_time(const GemmMachine& machine, const GemmShape& s, const GemmDecisions& d) {
+  return static_cast<double>(d.rows * d.columns * s.step()) /
+         (machine.sums_per_clock * 2 / s.bytes * machine.clocks_per_microsecond);
+}
+
+}  // namespace
+
 double gemm_time(const GemmMachine& machine, const GemmShape& shape, const GemmDecisions& d) {
   const GemmShape s = d.turned ? turned(shape) : shape;
   const auto steps = static_cast<double>(ceil_div(ceil_div(s.k, s.step()), d.parts) * s.products());
-  const std::int64_t tiles =
-      round_up(ceil_div(s.m, d.rows), d.cluster) * ceil_div(s.n, d.columns) * s.batches * d.parts;
-  const double sums =
-      static_cast<double>(d.rows * d.columns * s.step()) / (machine.sums_per_clock * 2 / s.bytes);
+  const std::int64_t tiles = round_up(ceil_div(s.m, d.rows), d.cluster) *
+                             round_up(ceil_div(s.n, d.columns), d.cluster_columns) * s.batches *
+                             d.parts;
+  const double sums = sums_time(machine, s, d) * machine.clocks_per_microsecond;
   // What lies outside of an operand is not fetched.
   const std::int64_t loaded = s.b_along_n ? round_up(d.columns, kTileRows) : d.columns;
   const double rows = static_cast<double>(std::min(s.m, d.rows) * kRowBytes),
                columns = static_cast<double>(std::min(s.n, loaded) * kRowBytes);
   const bool off_a = s.pitch_a % 32 != 0, off_b = s.pitch_b % 32 != 0;
   auto times = [](double bytes, bool off, double factor) { return off ? bytes * factor : bytes; };
-  const double given = times(rows, off_a, kOffSectors) +
+  const double given = times(rows, off_a, kOffSectors) / static_cast<double>(d.cluster_columns) +
                        times(columns, off_b, kOffSectors) / static_cast<double>(d.cluster);
   const double taken =
       times(rows, off_a, kOffSectorsTaken) + times(columns, off_b, kOffSectorsTaken);
@@ -92,19 +113,22 @@ double gemm_time(const GemmMachine& machine, const GemmShape& shape, const GemmD
     const double time = together(
         kOfStep, {sums, given * blocks / (machine.shared_cache_bytes_per_clock * processors),
                   taken / machine.cache_bytes_per_clock});
-    return time * (d.cluster > 1 ? kInStep : 1) / machine.clocks_per_microsecond;
+    return time * (d.cluster_blocks() > 1 ? kInStep : 1) / machine.clocks_per_microsecond;
   };
   const int stored = d.parts > 1 ? 4 : s.result_bytes;
-  // Threads store what lies beside whole pieces, and all of a turned tile, one by one.
-  const double by_threads =
-      d.turned ? 2 * static_cast<double>(d.columns) : static_cast<double>(d.columns % kTileRows);
+  // Threads store what lies beside whole pieces, one by one, and all of a turned tile of what is
+  // not copied in bulk.
+  const bool turned_in_bulk = stored == 2 && shape.n % 8 == 0;
+  const double by_threads = !d.turned        ? static_cast<double>(d.columns % kTileRows)
+                            : turned_in_bulk ? 0
+                                             : 2 * static_cast<double>(d.columns);
   const double tile =
       machine.tile + machine.half_piece * by_threads / 32 +
       static_cast<double>(d.rows * d.columns * stored) / machine.staged_bytes_per_microsecond;
-  const std::int64_t blocks = machine.processors / d.cluster * d.cluster;
+  const std::int64_t blocks = gemm_blocks(machine, d.cluster_blocks());
   const std::int64_t rounds = tiles / blocks, rest = tiles % blocks;
   double busy = static_cast<double>(rounds) * (steps * step(static_cast<double>(blocks)) + tile) +
-                (d.cluster > 1 ? machine.cluster : 0);
+                (d.cluster_blocks() > 1 ? machine.cluster : 0);
   if (rest) busy += steps * step(static_cast<double>(rest)) + tile;
   const double area = static_cast<double>(s.batches) * static_cast<double>(s.m * s.n);
   const double read = static_cast<double>(s.batches) * static_cast<double>((s.m + s.n) * s.k) *
@@ -137,17 +161,33 @@ void consider_tiles(const GemmMachine& machine, const GemmShape& given, bool tur
     const std::int64_t high = ceil_div(shape.m, rows);
     for (std::int64_t columns = schedule::most_warp_columns(rows, shape.pieces); columns >= 64;
          columns -= shape.column_unit) {
-      const std::int64_t wide = ceil_div(shape.n, columns) * shape.batches;
-      for (std::int64_t cluster = 1; cluster <= std::min(kMostClusters, high); cluster *= 2) {
-        const std::int64_t blocks = machine.processors / cluster * cluster;
-        if (blocks == 0) break;
-        const std::int64_t tiles = round_up(high, cluster) * wide;
-        GemmDecisions d{rows,    columns, gemm_slots(machine, rows, columns), 1, blocks,
-                        cluster, turn};
+      // Such a tile is one of as many rows.
+      if (turn && columns % kTileRows == 0 && columns <= kMostGemmRows) continue;
+      const std::int64_t wide = ceil_div(shape.n, columns);
+      for (const Cluster& cluster : kClusters) {
+        const std::int64_t size = cluster.rows * cluster.columns,
+                           blocks = gemm_blocks(machine, size);
+        if (size > shape.most_cluster || cluster.rows > high || cluster.columns > wide || !blocks)
+          continue;
+        if (!shape.b_along_n && !schedule::cluster_shares(columns, cluster.rows)) continue;
+        const std::int64_t tiles =
+            round_up(high, cluster.rows) * round_up(wide, cluster.columns) * shape.batches;
+        GemmDecisions d{rows,
+                        columns,
+                        gemm_slots(machine, rows, columns),
+                        1,
+                        blocks,
+                        cluster.rows,
+                        cluster.columns,
+                        turn};
         for (; d.parts <= (shape.divisible ? blocks : 1);
              d.parts += std::max<std::int64_t>(1, d.parts / 4)) {
           if (d.parts > 1 && (tiles * d.parts > blocks || steps < d.parts * least_steps)) break;
-          consider(d);
+          // Multiplications alone may take longer than all of the best so far.
+          const std::int64_t in_turn =
+              ceil_div(tiles * d.parts, blocks) * ceil_div(steps, d.parts) * shape.products();
+          const double least = static_cast<double>(in_turn) * sums_time(machine, shape, d);
+          if (out.least < 0 || least < out.least) consider(d);
         }
       }
     }

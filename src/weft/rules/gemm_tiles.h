@@ -42,6 +42,7 @@ struct GemmShape {
   bool divisible = false;                      // parts of the sum can be joined afterwards
   std::int64_t column_unit = kGemmColumnUnit;  // what the columns of a tile are a multiple of
   std::int64_t most_rows = kMostGemmRows;      // of a tile
+  std::int64_t most_cluster = 8;               // blocks of one
   bool pieces = false;                         // of float32 operands, in bfloat16
   /// Terms of a step: rows of 128 bytes.
   std::int64_t step() const { return 128 / bytes; }
@@ -55,11 +56,16 @@ struct GemmDecisions {
   std::int64_t parts = 1;                  // of the sum; a second kernel joins them
   std::int64_t blocks = 0;                 // that take one tile after another; 0: one for each
   std::int64_t cluster = 1;                // blocks below one another that share b's tiles
+  std::int64_t cluster_columns = 1;        // blocks beside one another that share a's
   bool turned = false;  // rows of tiles lie along n, columns, of finer steps, along m
+  std::int64_t cluster_blocks() const { return cluster * cluster_columns; }
 };
 
 /// Slots that fit in shared memory beside what the result is staged in; at most 8.
 std::int64_t gemm_slots(const GemmMachine& machine, std::int64_t rows, std::int64_t columns);
+
+/// Blocks that run at the same time, in clusters of so many.
+std::int64_t gemm_blocks(const GemmMachine& machine, std::int64_t cluster);
 
 /// Microseconds that the product is expected to take once it runs.
 double gemm_time(const GemmMachine& machine, const GemmShape& shape, const GemmDecisions& tile);

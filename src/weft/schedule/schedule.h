@@ -212,8 +212,10 @@ class Schedule {
   std::vector<BlockRef> specialize_warps(const LoopRef& loop, IntRef blocks = 0,
                                          IntRef group_rows = 1,
                                          std::vector<std::int64_t> registers = {40, 232},
-                                         IntRef cluster = 1, IntRef promote = 0) {
-    return apply(SpecializeWarps{loop, blocks, group_rows, std::move(registers), cluster, promote});
+                                         IntRef cluster = 1, IntRef promote = 0,
+                                         IntRef cluster_columns = 1) {
+    return apply(SpecializeWarps{loop, blocks, group_rows, std::move(registers), cluster, promote,
+                                 cluster_columns});
   }
   IntRef sample_categorical(std::vector<std::int64_t> candidates, std::vector<double> probs,
                             Factor decision = std::nullopt) {

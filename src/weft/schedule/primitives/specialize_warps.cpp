@@ -36,13 +36,17 @@ Verdict check_options(const State& s, const SpecializeWarps& step, const ForNode
   auto refused = [&](std::string found) {
     return refuse(s, "schedule.specialize_warps.options", cat("specialize_warps got ", found), loop)
         .note(
-            "legal: a cluster of 1, 2 or 4; blocks of at least 0, a multiple of the cluster; "
+            "legal: clusters of 1, 2, 4 or 8 rows and columns of blocks, at most 8 blocks; blocks "
+            "of at least 0, a multiple of the cluster's; "
             "group_rows of at least 1; registers: two multiples of 8 from 24 to 240; promote of at "
             "least 0");
   };
-  const std::int64_t cluster = step.cluster.value;
-  if (cluster != 1 && cluster != 2 && cluster != 4)
-    return refused(cat("clusters of ", cluster, " blocks"));
+  const std::int64_t down = step.cluster.value, across = step.cluster_columns.value;
+  auto legal = [](std::int64_t n) { return n == 1 || n == 2 || n == 4 || n == 8; };
+  if (!legal(down) || !legal(across) || down * across > 8)
+    return refused(across == 1 ? cat("clusters of ", down, " blocks")
+                               : cat("clusters of ", down, " x ", across, " blocks"));
+  const std::int64_t cluster = down * across;
   if (step.blocks.value % cluster)
     return refused(cat(step.blocks.value, " blocks in clusters of ", cluster));
   if (step.blocks.value < 0) return refused(cat(step.blocks.value, " blocks"));
@@ -67,22 +71,35 @@ Verdict check_registers(const State& s, const WarpPipeline& p,
       .repair(cat("registers=[32, ", (512 - 32) / groups / 8 * 8, "]"));
 }
 
-/// The blocks of a cluster differ in their rows alone.
-Verdict check_cluster(const State& s, const WarpPipeline& p, std::int64_t cluster) {
-  if (cluster == 1) return std::nullopt;
-  const ForNode* rows = p.loop_of(p.row);
-  bool shared = rows != nullptr;
-  for (const Expr& e : p.b.first) shared = shared && !uses_var(e, rows->var.get());
+/// The blocks of a cluster differ in their rows, or columns, alone, and share the other operand's
+/// tile in parts of whole pieces of 8 rows, in which it is swizzled.
+Verdict check_cluster(const State& s, const WarpPipeline& p, std::int64_t blocks, bool rows) {
+  if (blocks == 1) return std::nullopt;
+  const char* option = rows ? "cluster" : "cluster_columns";
+  const std::size_t axis = rows ? p.row : p.column;
+  const PipelineOperand& operand = rows ? p.b : p.a;
+  const ForNode* loop = p.loop_of(axis);
+  bool shared = loop != nullptr;
+  for (const Expr& e : operand.first) shared = shared && !uses_var(e, loop->var.get());
   for (std::size_t d = 0; d < p.origin.size(); ++d)
-    shared = shared && (d == p.row || !uses_var(p.origin[d], rows->var.get()));
-  if (shared) return std::nullopt;
+    shared = shared && (d == axis || !uses_var(p.origin[d], loop->var.get()));
+  if (!shared)
+    return refuse(s, "schedule.specialize_warps.cluster",
+                  cat("specialize_warps: no loop of the grid moves the ", rows ? "rows" : "columns",
+                      " of the tile alone, as the ", blocks, " blocks of a cluster do"),
+                  p.steps)
+        .note(cat("legal: one loop for ", rows ? "rows" : "columns",
+                  " of tiles, on which the other operand does not depend"))
+        .repair(cat(option, "=1"));
+  const std::int64_t extent = rows ? p.columns : p.rows;
+  if (!operand.rows_along_sum() || cluster_shares(extent, blocks)) return std::nullopt;
   return refuse(s, "schedule.specialize_warps.cluster",
-                cat("specialize_warps: no loop of the grid moves the rows of the tile alone, as "
-                    "the ",
-                    cluster, " blocks of a cluster do"),
+                cat("specialize_warps: ", blocks, " blocks of a cluster cannot share the ", extent,
+                    " rows of \"", operand.global->name, "\" in a tile"),
                 p.steps)
-      .note("legal: one loop for rows of tiles, on which the other operand does not depend")
-      .repair("cluster=1");
+      .note("legal: equal parts of a multiple of 8 rows")
+      .repair(cat("tiles of ", (extent + 8 * blocks - 1) / (8 * blocks) * 8 * blocks, ", or ",
+                  option, "=1"));
 }
 
 }  // namespace
@@ -95,9 +112,11 @@ Verdict SpecializeWarps::transform(const State& s, Outcome<Result>& out) const {
   found.promote = promote.value;
   WEFT_TRY(find_warp_pipeline(s, path, found));
   WEFT_TRY(check_registers(s, found, registers));
-  WEFT_TRY(check_cluster(s, found, cluster.value));
-  const WarpProgram program = make_warp_program(
-      found, {blocks.value, group_rows.value, registers[0], registers[1], cluster.value});
+  WEFT_TRY(check_cluster(s, found, cluster.value, true));
+  WEFT_TRY(check_cluster(s, found, cluster_columns.value, false));
+  const WarpProgram program =
+      make_warp_program(found, {blocks.value, group_rows.value, registers[0], registers[1],
+                                cluster.value, cluster_columns.value});
   Stmt body = replace(path, program.nest, found.top);
   const auto used = used_buffers(body);
   for (const Buffer& b : found.gone) {

@@ -13,6 +13,12 @@ constexpr std::int64_t most_warp_columns(std::int64_t rows, bool promoted) {
   return rows > 128 ? 192 : 256;
 }
 
+/// Whether blocks can copy equal parts of a tile of so many rows: whole pieces of 8 rows, 1024
+/// bytes, in which shared memory is swizzled.
+constexpr bool cluster_shares(std::int64_t rows, std::int64_t blocks) {
+  return rows % (8 * blocks) == 0;
+}
+
 struct SpecializeWarps {
   static constexpr std::string_view kName = "specialize_warps";
   static constexpr std::string_view kDoc =
@@ -30,6 +36,7 @@ struct SpecializeWarps {
   std::vector<std::int64_t> registers = {40, 232};
   IntRef cluster = 1;
   IntRef promote = 0;
+  IntRef cluster_columns = 1;
   static void fields(auto&& f) {
     f("loop", &SpecializeWarps::loop, "the pipelined loop");
     f("blocks", &SpecializeWarps::blocks,
@@ -43,12 +50,16 @@ struct SpecializeWarps {
       "multiply",
       Field::optional);
     f("cluster", &SpecializeWarps::cluster,
-      "blocks of a cluster, 1, 2 or 4: they compute tiles one below another at the same time, and "
-      "each copies its part of the second operand's tile to all of them",
+      "blocks of a cluster one below another, 1, 2, 4 or 8: they compute their tiles at the same "
+      "time, and each copies its part of the second operand's tile to all of them",
       Field::optional);
     f("promote", &SpecializeWarps::promote,
       "steps whose products are added up by the tile instructions, which cut off what a float32 "
       "does not hold, before their sum is added to the tile's, rounded to nearest; 0: all steps",
+      Field::optional);
+    f("cluster_columns", &SpecializeWarps::cluster_columns,
+      "blocks of a cluster beside one another, 1, 2, 4 or 8, at most 8 of both together: each "
+      "copies its part of the first operand's tile to all of them",
       Field::optional);
   }
   Verdict transform(const State&, Outcome<Result>&) const;

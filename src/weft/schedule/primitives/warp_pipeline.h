@@ -49,7 +49,11 @@ Verdict find_warp_pipeline(const State& s, const Path& path, WarpPipeline& out);
 
 struct WarpProgramOptions {
   std::int64_t blocks = 0, group_rows = 1, copying = 40, multiplying = 232;
-  std::int64_t cluster = 1;  // blocks of neighbouring rows that share the tiles of b
+  // Of a cluster: blocks one below another share the tiles of b, those beside one another of a.
+  std::int64_t cluster = 1, cluster_columns = 1;
+  std::int64_t cluster_blocks() const { return cluster * cluster_columns; }
+  /// Blocks that copy to one of them, itself among them.
+  std::int64_t cluster_writers() const { return cluster + cluster_columns - 1; }
 };
 struct WarpProgram {
   ir::Stmt nest;  // bound to blockIdx.x and threadIdx.x

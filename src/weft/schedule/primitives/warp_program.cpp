@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "weft/ir/build.h"
 #include "weft/ir/regions.h"
 #include "weft/schedule/analysis.h"
@@ -56,20 +58,27 @@ class Maker {
     sums_ = registers("sums");
     added_ = p_.promote ? registers("added") : sums_;
     ring_ = make_buffer("ring", dtypes::int32, dims({3}), "local");
+    turned_ = is_along(as<StoreNode>(p_.store->body)->indices.size() - 1, p_.row);
     bulk_ = stores_in_bulk();
     if (bulk_)
       staged_ = shared("staged", p_.store_buffer()->dtype, dims({p_.groups(), 2, kTile, kTile}));
     total_ = tiles(1);
     for (const ForNode* loop : p_.grid) total_ = total_ * shares(loop);
-    clusters_ = o_.blocks ? min(tiles(o_.blocks / o_.cluster), total_) : total_;
+    const std::int64_t size = o_.cluster_blocks();
+    clusters_ = o_.blocks ? min(tiles(o_.blocks / size), total_) : total_;
     const std::int64_t threads = kGroup * (p_.groups() + 1);
     thread_ = var("thread");
     const Var own = make_var("block", index_);
-    cluster_ = own, place_ = tiles(0);
+    cluster_ = own, place_ = place_row_ = place_column_ = tiles(0);
     Names let;
-    if (o_.cluster > 1) {
-      cluster_ = let("cluster", div(own, tiles(o_.cluster)));
-      place_ = let("place", rest_of(own, tiles(o_.cluster)));
+    if (size > 1) {
+      cluster_ = let("cluster", div(own, tiles(size)));
+      place_ = let("place", rest_of(own, tiles(size)));
+      const bool both = size > o_.cluster_writers();
+      if (o_.cluster > 1)
+        place_row_ = both ? let("place_row", rest_of(place_, tiles(o_.cluster))) : place_;
+      if (o_.cluster_columns > 1)
+        place_column_ = both ? let("place_column", div(place_, tiles(o_.cluster))) : place_;
     }
     WarpProgram out;
     Var s = var("s");
@@ -77,15 +86,15 @@ class Maker {
         eq(thread_, at(0)),
         make_for(s, at(0), at(p_.slots),
                  seq({call_stmt("token_init", {address(full_, {s}), at(1)}),
-                      call_stmt("token_init",
-                                {address(empty_, {s}), at(4 * p_.groups() * o_.cluster)})})));
+                      call_stmt("token_init", {address(empty_, {s}),
+                                               at(4 * p_.groups() * o_.cluster_writers())})})));
     const Stmt producer = part("producer", 0, kGroup, o_.copying, copy(), &out.producer);
     const Stmt consumer =
         part("consumer", kGroup, threads, o_.multiplying, multiply(), &out.consumer);
     std::vector<Stmt> body{start, call_stmt("sync", {make_string("shared")}), producer, consumer};
-    if (o_.cluster > 1) {
+    if (size > 1) {
       // Tokens of all blocks are made before any is used, and none is gone before all are done.
-      body[1] = call_stmt("cluster_meet", {at(o_.cluster)});
+      body[1] = call_stmt("cluster_meet", {at(size)});
       body.push_back(body[1]);
     }
     Stmt nest = make_for(thread_, at(0), at(threads), let.around(seq(std::move(body))),
@@ -99,7 +108,7 @@ class Maker {
     if (p_.promote) block->alloc_buffers.push_back(added_);
     block->body = nest;
     set_regions(*block);
-    out.nest = make_for(own, tiles(0), clusters_ * tiles(o_.cluster),
+    out.nest = make_for(own, tiles(0), clusters_ * tiles(size),
                         block_realize({}, make_bool(true), block), ForKind::bound, "blockIdx.x");
     return out;
   }
@@ -114,11 +123,16 @@ class Maker {
   }
   static Var var(const char* name) { return make_var(name); }
 
+  /// How many steps of a loop of the grid a cluster does at a time.
+  std::int64_t at_a_time(const ForNode* loop) const {
+    if (o_.cluster > 1 && loop == p_.loop_of(p_.row)) return o_.cluster;
+    return o_.cluster_columns > 1 && loop == p_.loop_of(p_.column) ? o_.cluster_columns : 1;
+  }
   /// How many steps of a loop of the grid clusters share among themselves.
   Expr shares(const ForNode* loop) const {
     const Expr extent = cast(index_, loop->extent);
-    if (o_.cluster == 1 || loop != p_.loop_of(p_.row)) return extent;
-    return div(extent + tiles(o_.cluster - 1), tiles(o_.cluster));
+    const std::int64_t n = at_a_time(loop);
+    return n == 1 ? extent : div(extent + tiles(n - 1), tiles(n));
   }
 
   /// An address that the copy engine writes to looks like a read.
@@ -183,9 +197,10 @@ class Maker {
     Names let;
     tile_.clear();
     Expr rest = let("tile", index);
-    const ForNode* shared = o_.cluster > 1 ? p_.loop_of(p_.row) : nullptr;
     auto give = [&](const ForNode* loop, const Expr& value) {
-      const Expr own = loop == shared ? value * tiles(o_.cluster) + place_ : value;
+      const std::int64_t n = at_a_time(loop);
+      const Expr& place = loop == p_.loop_of(p_.row) ? place_row_ : place_column_;
+      const Expr own = n > 1 ? value * tiles(n) + place : value;
       tile_[loop->var.get()] = cast(loop->var->dtype, own);
     };
     const ForNode *m = nullptr, *n = nullptr;
@@ -223,7 +238,28 @@ class Maker {
     return if_then(eq(floormod(thread_, at(of)), at(0)), std::move(body));
   }
 
+  /// Of a tile that so many blocks of the cluster share: which of them this one is, and their bits.
+  struct Share {
+    std::int64_t parts = 1;
+    Expr place, blocks;
+  };
+  /// Blocks of a cluster are numbered column by column.
+  Share share_of(bool rows) const {
+    Share out{rows ? o_.cluster : o_.cluster_columns, rows ? place_row_ : place_column_, nullptr};
+    std::int64_t bits = 0;
+    for (std::int64_t i = 0; i < out.parts; ++i)
+      bits |= std::int64_t{1} << (rows ? i : i * o_.cluster);
+    const Expr first = rows ? place_ - place_row_ : place_row_;
+    out.blocks = o_.cluster == 1 || o_.cluster_columns == 1
+                     ? at(bits)
+                     : call("shift_left", {at(bits), cast(dtypes::int64, first)});
+    return out;
+  }
+
   Stmt copy() {
+    Names bits;
+    Share of_a = share_of(false), of_b = share_of(true);
+    of_a.blocks = bits("row_blocks", of_a.blocks), of_b.blocks = bits("column_blocks", of_b.blocks);
     const Stmt tiles = each_tile(1, [&] {
       Names let;
       const Var step = var("step");
@@ -233,21 +269,22 @@ class Maker {
           call_stmt("token_wait", {address(empty_, {to}), ring(parity)}),
           call_stmt("token_expect",
                     {address(full_, {to}), at((p_.rows + p_.ring_columns()) * kRowBytes)})};
-      load_tile(all, ring_a_, p_.a, p_.rows, to, 1);
-      load_tile(all, ring_b_, p_.b, p_.ring_columns(), to, o_.cluster);
+      load_tile(all, ring_a_, p_.a, p_.rows, to, of_a);
+      load_tile(all, ring_b_, p_.b, p_.ring_columns(), to, of_b);
       all.push_back(advance());
       return make_for(step, at(0), steps(), let.around(seq(std::move(all))));
     });
-    return if_then(eq(thread_, at(0)), tiles);
+    return if_then(eq(thread_, at(0)), bits.around(tiles));
   }
 
   /// Rows along the sum are one box; rows along the tile are 64 elements long, a box for each.
   /// Where blocks share the tile, each copies its part of the rows to all of them.
   void load_tile(std::vector<Stmt>& out, const Buffer& ring, const PipelineOperand& x,
-                 std::int64_t extent, const Expr& to, std::int64_t parts) const {
+                 std::int64_t extent, const Expr& to, const Share& share) const {
     const bool whole = x.rows_along_sum();
-    const std::int64_t high = (whole ? extent : p_.step) / parts;  // rows of a box
-    const Expr part = cast(dtypes::int64, place_) * at(high);
+    const std::int64_t parts = share.parts,
+                       high = (whole ? extent : p_.step) / parts;  // rows of a box
+    const Expr part = cast(dtypes::int64, share.place) * at(high);
     for (std::int64_t i = 0; i < extent; i += whole ? extent : kTile) {
       Exprs from, args;
       for (const Expr& e : x.first) from.push_back(now(e));
@@ -258,6 +295,7 @@ class Maker {
       }
       args = {address(ring, {to, parts > 1 ? at(i) + part : at(i), at(0)}),
               address(x.global, std::move(from)), address(full_, {to})};
+      if (parts > 1) args.push_back(share.blocks);
       for (std::size_t d = 0; d < x.first.size(); ++d)
         args.push_back(at(d == x.sum_axis ? (whole ? p_.step : high)
                           : d == x.along  ? (whole ? high : kTile)
@@ -271,13 +309,20 @@ class Maker {
   Stmt wait(const Var& token, std::int64_t outstanding) const {
     return make_ref<const WaitNode>(token, make_int(outstanding), "");
   }
+  Expr lane() const { return floormod(thread_, at(kWarp)); }
+  /// The blocks that copy to this one, a lane for each: those of its column, then the others of its
+  /// row.
+  Expr writer() const {
+    if (o_.cluster_blocks() == o_.cluster_writers()) return lane();
+    const Expr place = cast(dtypes::int64, place_), row = cast(dtypes::int64, place_row_);
+    const Expr beside = place + (lane() - at(o_.cluster - 1)) * at(o_.cluster);
+    return if_then_else(lt(lane(), at(o_.cluster)), place - row + lane(),
+                        rest_of(beside, at(o_.cluster_blocks())));
+  }
   Stmt release() const {
-    // Every block of a cluster copies to all of them.
-    if (o_.cluster > 1) {
-      const Expr lane = floormod(thread_, at(kWarp));
-      return if_then(lt(lane, at(o_.cluster)),
-                     call_stmt("token_signal_in", {address(empty_, {ring(before)}), lane}));
-    }
+    if (o_.cluster_blocks() > 1)
+      return if_then(lt(lane(), at(o_.cluster_writers())),
+                     call_stmt("token_signal_in", {address(empty_, {ring(before)}), writer_}));
     return leader(kWarp, call_stmt("token_signal", {address(empty_, {ring(before)})}));
   }
 
@@ -285,6 +330,8 @@ class Maker {
     multiplied_ = make_var("multiplied", dtypes::int64), sent_ = make_var("sent", dtypes::int64);
     Names let;
     group_ = let("group", floordiv(thread_, at(kGroup)) - 1);
+    writer_ = writer();
+    if (o_.cluster_blocks() > o_.cluster_writers()) writer_ = let("writer", writer_);
     Stmt tiles = each_tile(0, [&] {
       if (p_.promote) return seq({promoted(), bulk_ ? send() : write()});
       const Var step = var("step");
@@ -374,8 +421,8 @@ class Maker {
   /// Whether the point is one of the result: true where tiles end with it.
   Expr inside(const Point& p) const {
     Expr out = make_bool(true);
-    for (auto [axis, tile] :
-         {std::pair(p_.row, p_.rows * o_.cluster), std::pair(p_.column, p_.columns)}) {
+    for (auto [axis, tile] : {std::pair(p_.row, p_.rows * o_.cluster),
+                              std::pair(p_.column, p_.columns * o_.cluster_columns)}) {
       const arith::Modular mod = arith::Analyzer().modular(p_.extents[axis]);
       if (mod.coeff % tile == 0 && mod.base % tile == 0) continue;
       out = logical_and(out, lt(index(axis, p), p_.extents[axis]));
@@ -403,22 +450,24 @@ class Maker {
     const auto* s = as<StoreNode>(p_.store->body);
     const Buffer& b = s->buffer;
     if (b->dtype != dtypes::float16 && b->dtype != dtypes::bfloat16) return false;
-    if (b->scope != "global" || b->ndim() < 2 || b->ndim() > 5 || p_.columns < kTile) return false;
+    if (b->scope != "global" || b->ndim() < 2 || b->ndim() > 5) return false;
+    if (!turned_ && p_.columns < kTile) return false;
     const Exprs strides = strides_of(b);
     arith::Analyzer analyzer;
     for (std::size_t d = 0; d + 1 < strides.size(); ++d) {
       const auto mod = analyzer.modular(strides[d]);
       if (mod.coeff % 8 || mod.base % 8) return false;
     }
-    std::size_t rows = 0;
+    std::size_t rows = 0;  // axes with rows of the box
+    const std::size_t inner = turned_ ? p_.row : p_.column, outer = turned_ ? p_.column : p_.row;
     for (std::size_t d = 0; d < s->indices.size(); ++d) {
       const bool last = d + 1 == s->indices.size();
       for (std::size_t i = 0; i < p_.store->iters.size(); ++i) {
         if (!uses_var(s->indices[d], p_.store->iters[i].var.get())) continue;
         const bool exact = s->indices[d].get() == p_.store->iters[i].var.get();
         const std::size_t axis = p_.store_axes[i];
-        if (axis == p_.column && (!last || !exact)) return false;
-        if (axis == p_.row && (last || !exact || ++rows > 1)) return false;
+        if (axis == inner && (!last || !exact)) return false;
+        if (axis == outer && (last || !exact || ++rows > 1)) return false;
       }
       // What lies outside of the result must lie outside of the array.
       for (std::size_t i = 0; i < p_.store->iters.size(); ++i) {
@@ -432,10 +481,11 @@ class Maker {
     return is_const_int_value(strides.back(), 1) && rows == 1;
   }
 
-  /// 64 columns at a time through shared memory by the copy engine; threads store what is left.
+  /// 64 columns at a time through shared memory by the copy engine; what is left as rows of a
+  /// smaller box, where columns are rows of what is written, and otherwise by threads.
   Stmt send() const {
     const auto* s = as<StoreNode>(p_.store->body);
-    const std::int64_t pieces = p_.columns / kTile;
+    const std::int64_t pieces = turned_ ? (p_.columns + kTile - 1) / kTile : p_.columns / kTile;
     std::vector<Stmt> all;
     if (const Stmt apply = apply_in_place()) all.push_back(apply);
     for (std::int64_t i = 0; i < pieces; ++i) {
@@ -445,23 +495,27 @@ class Maker {
       Exprs to, args;
       for (const Expr& e : s->indices) to.push_back(substitute(e, first));
       args = {address(s->buffer, to), address(staged_, from)};
-      for (std::size_t d = 0; d < to.size(); ++d) args.push_back(at(is_row(d) ? kTile : 1));
+      const std::int64_t high = turned_ ? std::min(kTile, p_.columns - i * kTile) : kTile;
+      for (std::size_t d = 0; d < to.size(); ++d)
+        args.push_back(at(is_along(d, turned_ ? p_.column : p_.row) ? high : 1));
       args.back() = at(kTile);
+      Exprs tile{address(staged_, from), address(sums_, {at(i * 8), at(0), at(0)})};
+      if (turned_) tile.push_back(at(high));
       const Stmt started =
           make_ref<const AsyncNode>("bulk", sent_, call_stmt("bulk_store", std::move(args)));
       const Stmt meet = call_stmt("meet", {group_ + 1, at(kGroup)});
       all.insert(all.end(), {leader(kGroup, wait(sent_, 1)), meet,
-                             call_stmt("tile_store", {address(staged_, from),
-                                                      address(sums_, {at(i * 8), at(0), at(0)})}),
+                             call_stmt(turned_ ? "tile_store_turned" : "tile_store", tile),
                              call_stmt("bulk_fence", {}), meet, leader(kGroup, started)});
     }
-    if (p_.columns % kTile) all.push_back(write(pieces * 8, true));
+    if (pieces * kTile < p_.columns) all.push_back(write(pieces * 8, true));
     return seq(std::move(all));
   }
-  bool is_row(std::size_t d) const {
+  /// Whether axis d of what is written is this axis of the sums.
+  bool is_along(std::size_t d, std::size_t axis) const {
     const auto* s = as<StoreNode>(p_.store->body);
     for (std::size_t i = 0; i < p_.store->iters.size(); ++i)
-      if (p_.store_axes[i] == p_.row && s->indices[d].get() == p_.store->iters[i].var.get())
+      if (p_.store_axes[i] == axis && s->indices[d].get() == p_.store->iters[i].var.get())
         return true;
     return false;
   }
@@ -556,9 +610,11 @@ class Maker {
   Buffer added_;  // what tile instructions add up: the sums, or those of some steps
   Var thread_, multiplied_, sent_;
   Expr total_, clusters_;  // pairs of a cluster and its turn, clusters of the launch
-  Expr cluster_, place_;   // this block's, and its place in it
+  Expr cluster_, place_, place_row_, place_column_;  // this block's, and its place in it
   Expr group_, turn_;
+  Expr writer_;  // to this block, of this lane
   VarMap tile_;
+  bool turned_ = false;  // rows of the tile lie along the last axis of what is written
   bool bulk_ = false, never_empty_ = true;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/targets/cuda/roles.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 #include <vector>
@@ -41,9 +42,7 @@ const LoadNode* element(const Expr& e) {
 class Spell final : public Rewriter {
  public:
   Spell(std::int64_t threads, const PrimFunc& kernel)
-      : threads_(threads),
-        tokens_(uses_tokens(kernel->body)),
-        cluster_(cluster_blocks(kernel->body)) {
+      : threads_(threads), tokens_(uses_tokens(kernel->body)) {
     for (const Param& p : kernel->params)
       if (!p.buffer && p.var->dtype.is_handle()) maps_.emplace_back(p.var);
   }
@@ -72,10 +71,11 @@ class Spell final : public Rewriter {
       return instruction(cat("weft_", op), c->args);
     if (op == "bulk_load" || op == "bulk_load_each") {
       tile(c->args[0]);
-      const bool each = op == "bulk_load_each";
+      const auto numbers = static_cast<std::ptrdiff_t>(bulk_numbers(op));
       Exprs args = c->args;
-      if (each) args.push_back(make_int((std::int64_t{1} << cluster_) - 1));
-      return instruction(cat("weft_", op, "_", c->args.size() - 3), args);
+      // What receives the box comes last.
+      if (numbers > 3) std::rotate(args.begin() + 3, args.begin() + numbers, args.end());
+      return instruction(cat("weft_", op, "_", c->args.size() - bulk_numbers(op)), args);
     }
     if (op == "bulk_store") {
       tile(c->args[1]);
@@ -85,6 +85,12 @@ class Spell final : public Rewriter {
       const DType type = tile(c->args[0]);
       if (!is_narrow(type)) refuse(c, cat("tiles of ", to_string(type)));
       return instruction(cat("weft_tile_store_", type_name(type)), c->args);
+    }
+    if (op == "tile_store_turned") {
+      const DType type = tile(c->args[0]);
+      if (!is_narrow(type)) refuse(c, cat("tiles of ", to_string(type)));
+      return instruction(cat("weft_tile_store_turned_", number(c, 2), "_", type_name(type)),
+                         {c->args[0], c->args[1]});
     }
     if (op == "tile_multiply") return multiply(c);
     if (op == "tile_round") {
@@ -216,7 +222,6 @@ class Spell final : public Rewriter {
   bool waits_ = false;
   bool touched_ = false;    // arrays in memory, or the wait has been written
   std::vector<Expr> maps_;  // that have not been asked for
-  std::int64_t cluster_;
 };
 
 std::string function(std::string_view name, const std::string& params, const std::string& body) {
@@ -334,19 +339,29 @@ std::string token_definition(std::string_view name) {
           kAddress, "(token)), \"r\"(parity) : \"memory\");\n"));
 }
 
-std::string store_definition(std::string_view name, const std::string& type) {
+/// A matrix of 8 x 8 for each 8 lanes, which hold the addresses of its rows; of 16 columns at a
+/// time. Turned, its rows are columns of the sums.
+std::string store_definition(std::string_view name, const std::string& type, int columns,
+                             bool turned) {
+  const char* places =
+      turned ? "  const unsigned int lane = threadIdx.x % 32, row = (lane >> 4) * 8 + (lane & 7), "
+               "piece = threadIdx.x / 32 % 4 * 2 + (lane >> 3 & 1), from = "
+             : "  const unsigned int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + "
+               "(lane & 15), from = ";
   return function(
       name, "void* to, const float* c",
-      cat("  const unsigned int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + (lane & "
-          "15), from = ",
-          kAddress,
-          "(to) + row * 128;\n#pragma unroll\n  for (int q = 0; q < 4; ++q) {\n"
+      cat(places, kAddress, "(to) + row * 128;\n#pragma unroll\n  for (int q = 0; q < ",
+          columns / 16,
+          "; ++q) {\n"
           "    unsigned int v[4];\n#pragma unroll\n    for (int i = 0; i < 4; ++i) asm(\"cvt.rn.",
           type,
           "x2.f32 %0, %1, %2;\" : \"=r\"(v[i]) : \"f\"(c[q * 8 + i * 2 + 1]), \"f\"(c[q * 8 + i "
           "* 2]));\n"
-          "    asm volatile(\"stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\" "
-          ":: \"r\"(from + (((q * 2 + (lane >> 4)) ^ (row & 7)) << 4)), \"r\"(v[0]), \"r\"(v[1]), "
+          "    asm volatile(\"stmatrix.sync.aligned.m8n8.x4",
+          turned ? ".trans" : "", ".shared.b16 [%0], {%1, %2, %3, %4};\" :: \"r\"(from + ",
+          turned ? "q * 2048 + ((piece ^ (row & 7)) << 4))"
+                 : "(((q * 2 + (lane >> 4)) ^ (row & 7)) << 4))",
+          ", \"r\"(v[0]), \"r\"(v[1]), "
           "\"r\"(v[2]), \"r\"(v[3]) : \"memory\");\n  }\n"));
 }
 
@@ -429,8 +444,10 @@ std::string role_definition(std::string_view name) {
     return function(name, "",
                     cat("  asm volatile(\"setmaxnreg.", text.substr(15, 3), ".sync.aligned.u32 ",
                         text.substr(19), ";\");\n"));
+  if (std::sscanf(text.c_str(), "weft_tile_store_turned_%d_%7s", &columns, type) == 2)
+    return store_definition(name, type, columns, true);
   if (std::sscanf(text.c_str(), "weft_tile_store_%7s", type) == 1)
-    return store_definition(name, type);
+    return store_definition(name, type, 64, false);
   if (std::sscanf(text.c_str(), "weft_tile_multiply_%d_%d_%15s", &columns, &along, type) == 3)
     return multiply_definition(name, columns, along / 10, along % 10 != 0, type);
   if (std::sscanf(text.c_str(), "weft_tile_round_%d_%7s", &columns, type) == 2)
