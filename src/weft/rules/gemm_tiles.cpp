@@ -73,10 +73,11 @@ std::int64_t gemm_slots(const GemmMachine& machine, std::int64_t rows, std::int6
 }
 
 std::int64_t gemm_blocks(const GemmMachine& machine, std::int64_t cluster) {
-  // Processors of groups that are no multiple of a larger cluster hold none.
-  constexpr std::int64_t kPair = 2, kGroup = 16;
-  const std::int64_t held =
-      cluster > kPair ? machine.processors / kGroup * kGroup : machine.processors;
+  // A cluster lies within a group of processors. An H200 has eight groups of 14, 16 or 18; of 132
+  // processors in all, clusters of four leave out 16 at most, clusters of eight 28.
+  const std::int64_t p = machine.processors, held = cluster > 4   ? p - ceil_div(p * 28, 132)
+                                                    : cluster > 2 ? p - ceil_div(p * 16, 132)
+                                                                  : p;
   return held / cluster * cluster;
 }
 
@@ -172,6 +173,10 @@ void consider_tiles(const GemmMachine& machine, const GemmShape& given, bool tur
         if (!shape.b_along_n && !schedule::cluster_shares(columns, cluster.rows)) continue;
         const std::int64_t tiles =
             round_up(high, cluster.rows) * round_up(wide, cluster.columns) * shape.batches;
+        // Larger clusters gain where every block has one tile (an H200: 1.2 and more); with several
+        // they wait for each other (0.7 to 0.9). Other than 16-bit operands were not measured.
+        if (size > 2 && tiles > blocks) continue;
+        if ((size > 2 || cluster.columns > 1) && (shape.pieces || shape.bytes != 2)) continue;
         GemmDecisions d{rows,
                         columns,
                         gemm_slots(machine, rows, columns),
