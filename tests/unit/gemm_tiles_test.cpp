@@ -105,7 +105,7 @@ TEST(GemmTiles, clusters_that_processors_hold) {
 
 TEST(GemmTiles, blocks_of_a_cluster_ask_for_less) {
   GemmShape s;
-  s.m = 1024, s.n = 1536, s.k = 4096;
+  s.m = 1024, s.n = 1536, s.k = 4096, s.pitch_a = s.pitch_b = 8208;  // bound by the cache
   GemmDecisions d{128, 128, 6, 1, 132};
   const double alone = gemm_time(card(), s, d);
   d.cluster = 2, d.cluster_columns = 4;
