@@ -119,7 +119,7 @@ TEST(Cuda, nontemporal_stores_are_streamed) {
 
 TEST(Cuda, a_function_without_bound_loops_gets_the_default_schedule_and_a_note) {
   auto module = build(ir::make_module(matmul_meaning(96, 80, 64)), "cuda:arch=sm_90");
-  EXPECT_NE(module->source().find("__launch_bounds__(80)"), std::string::npos) << module->source();
+  EXPECT_NE(module->source().find("__launch_bounds__(128)"), std::string::npos) << module->source();
   ASSERT_FALSE(module->notes().empty());
   EXPECT_NE(module->notes()[0].find("default schedule for grids"), std::string::npos)
       << module->notes()[0];
