@@ -60,7 +60,9 @@ def build(layout, tiles):
     """All kernels of a layout, several at a time."""
     *_, A, B, out = product((512, 512, 4096, layout, 8))
     with concurrent.futures.ThreadPoolExecutor(14) as pool:
-        done = [pool.submit(_core._gemm_of_tiles, out, A, B, *tile[:5], bool(tile[5])) for tile in tiles]
+        done = [
+            pool.submit(_core._gemm_of_tiles, out, A, B, *tile[:5], bool(tile[5])) for tile in tiles
+        ]
     for future in done:
         future.result()
 
@@ -77,7 +79,9 @@ def main():
         number = max(3, min(60, int(5e11 / (shape[0] * shape[1] * shape[2]))))
         calls = {"torch": lambda: torch.mm(a, b)}
         for tile in tiles:
-            calls[tile] = lambda tile=tile: _core._gemm_of_tiles(out, A, B, *tile[:5], bool(tile[5]))
+            calls[tile] = lambda tile=tile: _core._gemm_of_tiles(
+                out, A, B, *tile[:5], bool(tile[5])
+            )
             calls[tile]()
             error = float((got.float() - want).norm() / want.norm())
             if not error < 5e-3:

@@ -106,7 +106,7 @@ class CompiledCall {
   std::unordered_map<std::string, Entry> entries_;
 };
 
-PyObject* call(PyObject* self, PyObject* args, PyObject* named) noexcept {
+PyObject* call_seen(PyObject* self, PyObject* args, PyObject* named) noexcept {
   return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     return nb::inst_ptr<CompiledCall>(self)->call(self, args, named);
   });
@@ -120,7 +120,7 @@ int clear(PyObject* self) {
   nb::inst_ptr<CompiledCall>(self)->clear();
   return 0;
 }
-PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(call)},
+PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_seen)},
                        {Py_tp_traverse, reinterpret_cast<void*>(visit)},
                        {Py_tp_clear, reinterpret_cast<void*>(clear)},
                        {0, nullptr}};

@@ -163,8 +163,9 @@ std::string own_divisor(const MeanPoolSpec& spec, const std::string& indent, con
 }
 
 std::string chosen(const std::vector<std::string>& inside, const std::string& value) {
-  return inside.empty() ? value
-                        : cat("T.Select(", join(inside, " and "), ", ", value, ", T.{sums}(0))");
+  return inside.empty()
+             ? value
+             : cat("T.Select(", weft::join(inside, " and "), ", ", value, ", T.{sums}(0))");
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace weft::operators {
 
 namespace {
 
-using Names = std::vector<std::string>;
+using NameList = std::vector<std::string>;
 
 class ProductWriter {
  public:
@@ -29,15 +29,15 @@ class ProductWriter {
     for (const char* name : {"batches", "parts", "steps", "m_units", "n_units", "k_units", "slab"})
       text_.scalar(name, "int64");
     const std::int64_t unit_m = s_.unit_m(), unit_n = s_.unit_n();
-    const Names dm = scalars("dm", s_.rank_m), dn = scalars("dn", s_.rank_n);
+    const NameList dm = scalars("dm", s_.rank_m), dn = scalars("dn", s_.rank_n);
     dk_ = scalars("dk", s_.rank_k), db_ = scalars("db", s_.rank_batch);
-    const Names am = scalars("am", s_.rank_m);
+    const NameList am = scalars("am", s_.rank_m);
     a_.k = scalars("ak", s_.rank_k), a_.batch = scalars("ab", s_.rank_batch);
     b_.k = scalars("bk", s_.rank_k);
-    const Names bn = scalars("bn", s_.rank_n);
+    const NameList bn = scalars("bn", s_.rank_n);
     b_.batch = scalars("bb", s_.rank_batch);
-    const Names om = scalars("om", s_.rank_m), on = scalars("on", s_.rank_n),
-                ob = scalars("ob", s_.rank_batch);
+    const NameList om = scalars("om", s_.rank_m), on = scalars("on", s_.rank_n),
+                   ob = scalars("ob", s_.rank_batch);
     const std::string m = in_units("m_units", unit_m), n = in_units("n_units", unit_n);
     const std::string rows = rounded(m, s_.rows), columns = rounded(n, s_.columns);
     terms_ = cat("(steps * ", s_.depth, ")"), k_ = in_units("k_units", s_.unit_k());
@@ -64,15 +64,15 @@ class ProductWriter {
  private:
   struct Operand {
     std::string tile, from, type;
-    Names k, batch, steps, extents;
+    NameList k, batch, steps, extents;
     std::string units, padded;
     std::int64_t unit = 1, vector = 1;
     bool along_k = false, lines = false;
   };
 
   bool tabled() const { return s_.rank_k > 1; }
-  Names scalars(std::string_view prefix, int count) {
-    Names out;
+  NameList scalars(std::string_view prefix, int count) {
+    NameList out;
     for (int i = 0; i < count; ++i) {
       out.push_back(cat(prefix, i));
       text_.scalar(out.back(), "int64");
@@ -86,8 +86,8 @@ class ProductWriter {
     return cat("((", extent, " + ", tile - 1, ") // ", tile, " * ", tile, ")");
   }
   /// Where the `linear`-th element of axes lies. `unit`: of the last extent, which counts vectors.
-  static std::string position(std::string_view linear, const Names& extents, const Names& steps,
-                              std::int64_t unit = 1) {
+  static std::string position(std::string_view linear, const NameList& extents,
+                              const NameList& steps, std::int64_t unit = 1) {
     std::string out, rest(linear);
     for (std::size_t i = extents.size(); i-- > 0;) {
       std::string at = cat("(", rest, ")");
@@ -105,15 +105,16 @@ class ProductWriter {
     return type == s_.sum ? std::string(value) : cat("T.Cast(\"{C}\", ", value, ")");
   }
 
-  void nest(const Names& extents, const Names& iters, std::string_view block,
+  void nest(const NameList& extents, const NameList& iters, std::string_view block,
             std::string_view statements, bool reduces = false) {
     std::string loops, kinds;
     for (const std::string& i : iters) loops += cat(loops.empty() ? "" : ", ", i, "_");
     for (std::size_t i = 0; i < iters.size(); ++i)
       kinds += reduces && i + 1 == iters.size() ? "R" : "S";
-    body_ += cat("    for ", loops, " in T.grid(", join(extents, ", "),
-                 "):\n        with T.block(\"", block, "\"):\n            ", join(iters, ", "),
-                 " = T.axis.remap(\"", kinds, "\", [", loops, "])\n", statements);
+    body_ +=
+        cat("    for ", loops, " in T.grid(", weft::join(extents, ", "),
+            "):\n        with T.block(\"", block, "\"):\n            ", weft::join(iters, ", "),
+            " = T.axis.remap(\"", kinds, "\", [", loops, "])\n", statements);
   }
 
   std::string place(std::string_view at) const {
@@ -144,7 +145,7 @@ class ProductWriter {
         position(across ? cat("x // ", o.vector) : "x", o.extents, o.steps, across ? 1 : o.unit),
         " + ", along);
     const std::string inside = cat("x < ", in_units(o.units, o.unit), " and ", term, " < ", k_);
-    Names extents{planes_}, iters{"z"};
+    NameList extents{planes_}, iters{"z"};
     auto axis = [&](const std::string& extent, const char* iter) {
       extents.push_back(extent), iters.emplace_back(iter);
     };
@@ -159,7 +160,8 @@ class ProductWriter {
   }
 
   void store(const std::string& m, const std::string& n, std::int64_t unit_m, std::int64_t unit_n,
-             const Names& dm, const Names& dn, const Names& om, const Names& on, const Names& ob) {
+             const NameList& dm, const NameList& dn, const NameList& om, const NameList& on,
+             const NameList& ob) {
     const std::int64_t v = s_.vector_out;
     const std::string at =
         cat(position(batch_, db_, ob), " + ", part_, " * slab + ", position("i", dm, om, unit_m),
@@ -176,7 +178,7 @@ class ProductWriter {
   const ProductSpec& s_;
   ProgramText text_;
   std::string body_, terms_, k_, planes_ = "parts", batch_ = "0", part_ = "z";
-  Names dk_, db_;
+  NameList dk_, db_;
   Operand a_, b_;
 };
 

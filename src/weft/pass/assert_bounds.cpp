@@ -28,9 +28,9 @@ bool is_fixed(const Expr& e) {
 
 /// The assertions of one expression, in the order in which it is evaluated: the place of an index
 /// stands before the element that the index chooses.
-class Accesses final : public Visitor {
+class CheckedPlaces final : public Visitor {
  public:
-  explicit Accesses(Analyzer& analyzer) : analyzer_(analyzer) {}
+  explicit CheckedPlaces(Analyzer& analyzer) : analyzer_(analyzer) {}
 
   using Visitor::visit;
   void visit(const Expr& e) override {
@@ -93,7 +93,7 @@ class AssertBounds final : public Rewriter {
   using Rewriter::rewrite;
   Stmt rewrite(const Stmt& s) override {
     if (!s) return s;
-    Accesses accesses(analyzer_);
+    CheckedPlaces accesses(analyzer_);
     switch (s->kind) {
       case StmtKind::store: {
         const auto* t = as<StoreNode>(s);
@@ -162,7 +162,7 @@ class AssertBounds final : public Rewriter {
   }
 
  private:
-  static Stmt behind(Accesses& accesses, Stmt s) {
+  static Stmt behind(CheckedPlaces& accesses, Stmt s) {
     std::vector<Stmt> all = accesses.take();
     if (all.empty()) return s;
     all.push_back(std::move(s));
