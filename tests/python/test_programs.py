@@ -149,11 +149,12 @@ def test_the_ladder_compiles_to_a_cubin_without_a_card(name):
 
 def test_the_window_sum_keeps_130_floats():
     for target, word in (
-        ("cuda:arch=sm_90", "__shared__ float A_shared[130]"),
-        ("metal", "threadgroup float A_shared[130]"),
+        ("cuda:arch=sm_90", "__shared__ "),
+        ("metal", "threadgroup "),
     ):
         source = weft.build(programs.window_sum(True, True), target=target).source()
-        assert word in source, source
+        line = next(s for s in source.splitlines() if "float A_shared[130]" in s)
+        assert word in line, source
     w = RNG.random(1026, np.float32)
     for target in gpu_targets():
         for variant in (
