@@ -16,6 +16,7 @@ import termios
 import threading
 
 import pytest
+from test_cli import PROGRAM
 from weft import cli
 
 ENVIRONMENT = {
@@ -24,14 +25,6 @@ ENVIRONMENT = {
     "TERM": "dumb",
     "NO_COLOR": "1",
 }
-PROGRAM = """
-@T.prim_func
-def main(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
-    for i in range(64):
-        with T.block("B"):
-            vi = T.axis.remap("S", [i])
-            B[vi] = A[vi] * T.float32(2)
-"""
 VERBS = sorted(
     next(a for a in cli.parser()._actions if isinstance(a, argparse._SubParsersAction)).choices
 )
