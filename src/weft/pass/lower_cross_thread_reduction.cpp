@@ -226,8 +226,10 @@ class LowerCrossThread final : public Rewriter {
       if (parts > 1 || !is_binary(kind))
         refuse("reducer", block,
                cat("axis \"", across->axis, "\" joins by one of +, *, min, max, and, or"));
-      Expr whole = call_typed(share[0]->dtype, "instruction",
-                              {make_string(join_name(kind)), load(share[0], here)});
+      Expr whole = load(share[0], here);
+      // One point has the whole; a launch of one point per row has no others that wait masked.
+      if (n > 1)
+        whole = call_typed(share[0]->dtype, "instruction", {make_string(join_name(kind)), whole});
       Stmt all =
           seq({clear, accumulate, store(share[0], whole, here), guarded(finished(shares()))});
       if (!results_block) return phase(with_shares(all));
