@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "weft/arith/analyzer.h"
 #include "weft/base/error.h"
 #include "weft/ir/atomic.h"
 #include "weft/ir/build.h"
@@ -99,6 +100,20 @@ class LowerCrossThread final : public Rewriter {
                cat("two reduction loops are bound: \"", across->var->name, "\" and \"",
                    l->var->name, "\""));
       across = l;
+    }
+    // A result begins anew where its iterators have their first values.
+    VarMap first;
+    for (const ForNode* l : chain.loops) first[l->var.get()] = l->min;
+    arith::Analyzer analyzer;
+    for (std::size_t i = 0; i < block->iters.size(); ++i) {
+      const IterVar& iter = block->iters[i];
+      const Expr& value = chain.realize->iter_values[i];
+      if (iter.kind == IterKind::reduce && uses_any(value, reducing) &&
+          !analyzer.prove_equal(cast(dtypes::int64, substitute(value, first)),
+                                cast(dtypes::int64, iter.dom.min)))
+        refuse("order", block,
+               cat("iterator \"", iter.var->name,
+                   "\" does not begin with its first value, at which a sum begins anew"));
     }
     std::int64_t n = 0;
     if (!is_const_int(across->extent, &n))

@@ -106,8 +106,8 @@ class Ahead {
     std::int64_t count = 0;  // in this launch, in vain
     double least = 0;        // nanoseconds that one takes; 0: not known yet
   } looks_[2];
-  std::atomic<bool> running_{false};   // a launch
-  std::atomic<bool> idle_{true};       // the other thread is not in it
+  std::atomic<bool> running_{false};  // a launch
+  std::atomic<bool> idle_{true};      // the other thread is not in it
   std::atomic<bool> quit_{false};
   std::atomic<int> sleeping_{0};
   std::mutex mutex_;
