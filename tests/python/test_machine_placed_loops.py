@@ -76,25 +76,13 @@ def main(a: T.handle, c: T.handle):
             v = T.axis.spatial(n, i)
             C[v] = A[v]
 """
-PARALLEL_BESIDE_DATA_INDEX = """
+DATA_DECIDE = """
 @T.prim_func
-def main(P: T.Buffer((1,), "int32"), A: T.Buffer((16, 16), "int32"), B: T.Buffer((4, 16), "int32"), C: T.Buffer((16, 4), "int32"),
-         D: T.Buffer((5,), "int32")):
-    for i0 in range(8):
-        for i1 in range(2):
-            for j in T.parallel(4):
-                for k in range(16):
-                    with T.block("product"):
-                        v = T.axis.spatial(16, i0 * 2 + i1)
-                        w = T.axis.spatial(4, j)
-                        r = T.axis.reduce(16, k)
-                        with T.init():
-                            C[v, w] = T.int32(0)
-                        C[v, w] = C[v, w] + A[v, r] * B[w, r]
+def main(P: T.Buffer((7,), "int32"), A: T.Buffer((7,), "int32"), D: T.Buffer((5,), "int32")):
     for i in range(5):
         with T.block("picked"):
             u = T.axis.spatial(5, i)
-            D[u] = P[T.max(T.min(P[T.min(u, 0)], 0), 0)] + B[3, 4]
+            D[u] = A[T.max(T.min(P[{index}], {last}), 0)]
 """
 
 
@@ -174,14 +162,29 @@ def test_an_axis_is_bound_once_in_a_nest(outer, inner):
         (CONSTANT_TERM.format(term=0), [(1,), (1,)], None),
         (CONSTANT_TERM.format(term=2), [(1,), (1,)], None),
     ],
-    ids="race nested equal limit symbolic nothing unit constant-0 constant-2".split(),
+    ids=[
+        "race",
+        "nested",
+        "equal",
+        "limit",
+        "symbolic",
+        "nothing",
+        "unit",
+        "constant-0",
+        "constant-2",
+    ],
 )
 def test_accepts_is_exact(text, shapes, code):
     assert right_or_refused(text, "qpu", shapes) == code
 
 
 @pytest.mark.parametrize("target", ["qpu", "vta", "wse:4x4"])
-def test_parallel_loops_beside_indices_that_data_decide(target):
-    """The check of races read blocks as if they were flat loops, and the process ended."""
-    shapes = [(1,), (16, 16), (4, 16), (16, 4), (5,)]
-    right_or_refused(PARALLEL_BESIDE_DATA_INDEX, target, shapes)
+@pytest.mark.parametrize(
+    "index", ["u", "u + 2", "T.min(u, 3)", "u // 2", "P[u] % 7", "T.max(u - 2, 0)"]
+)
+@pytest.mark.parametrize("last", [6, 0])
+def test_data_that_decide_an_index_are_read_anywhere(target, index, last):
+    """With `last` 0 the outer index is a constant after all; the wafer's planner ended the process."""
+    text = DATA_DECIDE.format(index=index, last=last)
+    code = right_or_refused(text, target, [(7,), (7,), (5,)])
+    assert target == "vta" or code is None, code

@@ -109,9 +109,8 @@ ir::PrimFunc lower_scheduled(const ir::PrimFunc& scheduled, const Target& target
                              const pass::PassObserver& observer, Json& notes) {
   ir::PrimFunc lowered = pass::run_pipeline(pipeline, scheduled, observer);
   if (!observer.verify) return lowered;
-  // The check of races reads plain loops over flat memory, and no passes leave the blocks.
-  const bool blocks = info.limit(limits::kWholeFunctions, 0) != 0 || pipeline.empty();
-  prove_race_free(blocks ? loops_of_whole(lowered, info) : lowered, info, notes);
+  const bool whole = info.limit(limits::kWholeFunctions, 0) != 0;
+  prove_race_free(whole ? loops_of_whole(lowered, info) : lowered, info, notes);
   prove_order(lowered, target.name, notes);
   return lowered;
 }
