@@ -65,6 +65,28 @@ def main(A: T.Buffer((1,), "int32"), C: T.Buffer((0, 3), "int32")):
                 v, w = T.axis.remap("SS", [i, j])
                 C[v, w] = A[0]
 """
+SKIPPED = """
+@T.prim_func
+def main(A: T.Buffer((3, 8), "int32"), C: T.Buffer((3,), "int32")):
+    for i in range(3):
+        for k in T.vectorized(8):
+            with T.block("s"):
+                v = T.axis.spatial(3, i)
+                r = T.axis.reduce(8, k)
+                T.where({c})
+                with T.init():
+                    C[v] = T.int32(100)
+                C[v] = T.min(C[v], A[v, r])
+"""
+NO_LANES = """
+@T.prim_func
+def main(A: T.Buffer((3, 0), "int32"), C: T.Buffer((3, 0), "int32")):
+    for i in range(3):
+        for j in {kind}:
+            with T.block("s"):
+                v, w = T.axis.remap("SS", [i, j])
+                C[v, w] = A[v, w]
+"""
 SYMBOLIC_LANES = """
 @T.prim_func
 def main(a: T.handle, c: T.handle):
@@ -127,7 +149,7 @@ def test_sums_over_lanes(n, m):
 def test_sums_that_begin_with_another_term(n):
     """A result begins anew at its first term, so terms in another order are no sum of all."""
     text = SUM.format(n=n, m=9, kind=f"T.vectorized({n})", inner="8 - j")
-    assert right_or_refused(text, "qpu", [(5, n, 9), (5,)]) == "lower.cross_thread.order"
+    assert right_or_refused(text, "qpu", [(5, n, 9), (5,)]) == "lower.cross_thread.first"
     text = SUM.format(n=n, m=9, kind=f"range({n})", inner="8 - j")
     assert right_or_refused(text, "qpu", [(5, n, 9), (5,)]) is None
 
@@ -157,22 +179,18 @@ def test_an_axis_is_bound_once_in_a_nest(outer, inner):
         (NESTED.format(outer=bound(4, "qpu"), inner=bound(4, "qpu")), [], "qpu.accepts.axis"),
         (SUM.format(n=13, m=3, kind=bound(13, "qpu"), inner="j"), [], "lower.axis.limit"),
         (SYMBOLIC_LANES, [], "qpu.accepts.lanes"),
+        (SKIPPED.format(c="k > 0"), [(3, 8), (3,)], "lower.cross_thread.first"),
+        (SKIPPED.format(c="k < 5"), [(3, 8), (3,)], None),
         (NO_STEP, [(1,), (0, 3)], None),
+        (NO_STEP.replace('"qpu"', '"lane"'), [(1,), (0, 3)], None),
+        (NO_LANES.format(kind="T.vectorized(0)"), [(3, 0), (3, 0)], None),
+        (NO_LANES.format(kind=bound(0, "lane")), [(3, 0), (3, 0)], "qpu.accepts.lanes"),
         (UNIT_INSIDE, [(1, 40), (1,)], None),
         (CONSTANT_TERM.format(term=0), [(1,), (1,)], None),
         (CONSTANT_TERM.format(term=2), [(1,), (1,)], None),
     ],
-    ids=[
-        "race",
-        "nested",
-        "equal",
-        "limit",
-        "symbolic",
-        "nothing",
-        "unit",
-        "constant-0",
-        "constant-2",
-    ],
+    ids="""race nested equal limit symbolic skipped tail nothing nothing-lane no-vector no-lane unit
+    constant-0 constant-2""".split(),
 )
 def test_accepts_is_exact(text, shapes, code):
     assert right_or_refused(text, "qpu", shapes) == code

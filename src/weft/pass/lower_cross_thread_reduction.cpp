@@ -9,6 +9,7 @@
 #include "weft/ir/build.h"
 #include "weft/ir/compare.h"
 #include "weft/ir/reduction_pattern.h"
+#include "weft/ir/text.h"
 #include "weft/ir/visit.h"
 
 namespace weft::pass {
@@ -111,7 +112,7 @@ class LowerCrossThread final : public Rewriter {
       if (iter.kind == IterKind::reduce && uses_any(value, reducing) &&
           !analyzer.prove_equal(cast(dtypes::int64, substitute(value, first)),
                                 cast(dtypes::int64, iter.dom.min)))
-        refuse("order", block,
+        refuse("first", block,
                cat("iterator \"", iter.var->name,
                    "\" does not begin with its first value, at which a sum begins anew"));
     }
@@ -122,6 +123,12 @@ class LowerCrossThread final : public Rewriter {
     Expr everywhere = make_bool(true),
          inside = make_bool(true);  // the predicate, without and with reduction loops
     split_predicate(chain.realize->predicate, reducing, everywhere, inside);
+    const Expr at_first = arith::simplify(substitute(inside, first));
+    if (is_const_int_value(at_first, 0))
+      refuse("first", block,
+             cat("its condition ", print(inside),
+                 " leaves out the first step, which stores the "
+                 "initial value"));
     Ref<BlockNode> results_block;
     // Results that each point keeps are worth a place inside the loops around them.
     const MemoryInfo* row = machine_.memory(pattern->updates[0]->buffer->scope);

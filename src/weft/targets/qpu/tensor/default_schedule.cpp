@@ -598,7 +598,7 @@ class BindMarked final : public Rewriter {
     const auto* t = as<ForNode>(inner);
     const bool lanes = t->for_kind == ForKind::vectorized;
     if (!lanes && t->for_kind != ForKind::parallel) return inner;
-    if (taken || holds(t->body, wanted))
+    if (taken || holds(t->body, wanted) || is_const_int_value(t->extent, 0))
       return make_for(t->var, t->min, t->extent, t->body, ForKind::serial, "", t->annotations);
     std::int64_t most = lanes ? kLanes : qpus_, n = 0;
     const std::string& axis = wanted;

@@ -85,7 +85,9 @@ class Judge final : public Visitor {
 
  protected:
   void visit_for(const ForNode* s) override {
-    if (s->for_kind == ForKind::bound && s->axis == "lane" && !is_const_int(s->extent) && !verdict)
+    std::int64_t n = 0;
+    const bool counted = is_const_int(s->extent, &n) && n > 0;
+    if (s->for_kind == ForKind::bound && s->axis == "lane" && !counted && !verdict)
       refuse("lanes",
              cat("loop \"", s->var->name, "\" is bound to \"lane\" and has extent ",
                  print(s->extent), "; legal are constants from 1 to 16"),
