@@ -17,14 +17,19 @@ namespace weft::py {
 
 namespace {
 
+/// The array of an argument, `tensor` set where it is a tensor's; null for other arguments.
+const NDArray* array_of(PyObject* arg, Tensor*& tensor) {
+  tensor = nullptr;
+  if (is_ndarray(arg)) return &unwrap(arg);
+  return nb::try_cast<Tensor*>(nb::handle(arg), tensor) && tensor ? &tensor->data() : nullptr;
+}
+
 /// Types, shapes and devices of arguments that are all arrays or tensors; empty for others.
 void signature_of(PyObject* args, std::string& text) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
     PyObject* arg = PyTuple_GET_ITEM(args, i);
     Tensor* tensor = nullptr;
-    const NDArray* array = nullptr;
-    if (is_ndarray(arg)) array = &unwrap(arg);
-    else if (nb::try_cast<Tensor*>(nb::handle(arg), tensor) && tensor) array = &tensor->data();
+    const NDArray* array = array_of(arg, tensor);
     if (!array) return text.clear();
     if (tensor) text += '\'';
     text += static_cast<char>('A' + static_cast<int>(array->elem()));
@@ -38,31 +43,34 @@ void signature_of(PyObject* args, std::string& text) {
 
 class CompiledCall {
  public:
-  /// `inside`: how many derivatives the thread is inside of.
-  explicit CompiledCall(nb::object inside) : inside_(std::move(inside)) {}
-
   /// Calls like this one from now on: `trace` is the last one's, `function` takes the arguments;
-  /// or, outside of second derivatives, `plan` gives the one result.
+  /// or `plan` gives the one result, of arrays alone.
   void remember(const nb::tuple& args, nb::object trace, nb::object function, nb::object plan) {
     std::string text;
     signature_of(args.ptr(), text);
     if (text.empty()) return;
     Entry& e = entries_[std::move(text)];
     e.plan = plan.is_none() ? nullptr : nb::cast<FusedPlan*>(plan);
+    e.alone = e.plan && e.plan->alone();
     e.trace = std::move(trace), e.function = std::move(function), e.held = std::move(plan);
+    e.operands.clear();
+    for (nb::handle arg : args) {
+      Tensor* tensor = nullptr;
+      const NDArray& a = *array_of(arg.ptr(), tensor);
+      e.operands.push_back({tensor != nullptr, a.elem(), a.shape(), a.device()});
+    }
+    recent_ = &e;
   }
 
   /// `self`: this object, whose method _called takes the calls that are not remembered.
   PyObject* call(nb::handle self, PyObject* args, PyObject* named) {
-    if (!named && !entries_.empty()) {
+    if (!named && recent_) {
+      if (recent_->takes(args)) return serve(*recent_, args);
       std::string text;
       signature_of(args, text);
       if (auto found = entries_.find(text); found != entries_.end()) {
-        const Entry& e = found->second;
-        last = e.trace;
-        if (!e.plan || nb::cast<int>(inside_()) > 1)
-          return PyObject_Call(nb::object(e.function).ptr(), args, nullptr);
-        return run_plan(e, args);
+        recent_ = &found->second;
+        return serve(*recent_, args);
       }
     }
     nb::object names = named ? nb::borrow(named) : nb::object(nb::dict());
@@ -70,7 +78,6 @@ class CompiledCall {
   }
 
   int visit(visitproc visit, void* arg) const {
-    Py_VISIT(inside_.ptr());
     Py_VISIT(last.ptr());
     for (const auto& [text, e] : entries_) {
       Py_VISIT(e.trace.ptr());
@@ -79,22 +86,66 @@ class CompiledCall {
     }
     return 0;
   }
-  void clear() { inside_.reset(), last.reset(), entries_.clear(); }
+  void clear() { recent_ = nullptr, last.reset(), entries_.clear(); }
 
   nb::object last = nb::none();
 
  private:
+  struct Operand {
+    bool tensor;
+    Elem elem;
+    Dims shape;
+    Ref<runtime::Device> device;
+  };
   struct Entry {
     nb::object trace, function, held;
     FusedPlan* plan = nullptr;
+    bool alone = false;  // the plan is one operation
+    std::vector<Operand> operands;
+
+    bool takes(PyObject* args) const {
+      if (PyTuple_GET_SIZE(args) != static_cast<Py_ssize_t>(operands.size())) return false;
+      for (std::size_t i = 0; i < operands.size(); ++i) {
+        const Operand& o = operands[i];
+        Tensor* tensor = nullptr;
+        const NDArray* a = array_of(PyTuple_GET_ITEM(args, static_cast<Py_ssize_t>(i)), tensor);
+        if (!a || (tensor != nullptr) != o.tensor || a->elem() != o.elem || a->device() != o.device ||
+            !(a->shape() == o.shape))
+          return false;
+      }
+      return true;
+    }
   };
+
+  PyObject* serve(const Entry& e, PyObject* args) {
+    if (last.ptr() != e.trace.ptr()) last = e.trace;
+    if (e.plan) return run_plan(e, args);
+    // As the interpreter calls it: by the arguments themselves, not through a tuple.
+    PyObject* const* first = PySequence_Fast_ITEMS(args);
+    const nb::object function = e.function;
+    return PyObject_Vectorcall(function.ptr(), first,
+                               static_cast<std::size_t>(PyTuple_GET_SIZE(args)), nullptr);
+  }
 
   static PyObject* run_plan(const Entry& e, PyObject* args) {
     const nb::object held = e.held;  // other threads may forget the entry
     FusedPlan& plan = *e.plan;
-    std::vector<NDArray> in, out;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
-      in.push_back(unwrap(PyTuple_GET_ITEM(args, i)));
+    constexpr std::int64_t kBrief = 1 << 15;  // elements for which others need not run
+    constexpr Py_ssize_t kFew = 4;
+    const Py_ssize_t count = PyTuple_GET_SIZE(args);
+    auto array = [&](Py_ssize_t i) -> const NDArray& { return unwrap(PyTuple_GET_ITEM(args, i)); };
+    bool brief = e.alone && count <= kFew;
+    for (Py_ssize_t i = 0; brief && i < count; ++i)
+      brief = array(i).on_host() && array(i).size() <= kBrief;
+    if (brief) {
+      const NDArray* in[kFew];
+      for (Py_ssize_t i = 0; i < count; ++i) in[i] = &array(i);
+      return wrap(plan.run_alone({in, static_cast<std::size_t>(count)}));
+    }
+    std::vector<NDArray> in;  // held: other threads may change what the objects hold
+    in.reserve(static_cast<std::size_t>(count));
+    for (Py_ssize_t i = 0; i < count; ++i) in.push_back(array(i));
+    std::vector<NDArray> out;
     {
       const nb::gil_scoped_release nogil;
       out = plan.run(in);
@@ -102,8 +153,8 @@ class CompiledCall {
     return wrap(std::move(out[0]));
   }
 
-  nb::object inside_;
   std::unordered_map<std::string, Entry> entries_;
+  Entry* recent_ = nullptr;  // of entries_
 };
 
 PyObject* call_seen(PyObject* self, PyObject* args, PyObject* named) noexcept {
@@ -130,7 +181,7 @@ PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_seen)},
 void bind_compiled_call(nb::module_& m) {
   nb::class_<CompiledCall>(m, "CompiledCall", nb::type_slots(slots),
                            "Calls of a compiled function by types and shapes.")
-      .def(nb::init<nb::object>(), nb::arg("inside"))
+      .def(nb::init<>())
       .def("_remember", &CompiledCall::remember, nb::arg("args"), nb::arg("trace"),
            nb::arg("function"), nb::arg("plan").none(),
            "The function, or the plan, that serves calls with such arguments from now on.")

@@ -196,6 +196,12 @@ class Traced(Arithmetic, Named, Indexed, Recorder):
         total = self.sum(axis, keepdims, dtype)
         return total / (max(self.size, 1) / max(total.size, 1))
 
+    def _variance(self, axis, keepdims, correction, root=False):
+        """The variance or its root by the eager kernel, in one pass over memory; None where another way is as good."""
+        if not (self.size and _active[-1]._on_host and str(self.dtype) in ("float32", "float64")):
+            return None
+        return Traced(_core._lazy_variance(self._lazy, axis, keepdims, float(correction), root))
+
     def _rows(self, name, axis, operands=(), eps=0.0):
         """A row kernel along the last axis; None along another one, and for other types than real floats."""
         if self.ndim == 0 or axis not in (-1, self.ndim - 1) or self.dtype.kind != "f":
@@ -205,14 +211,23 @@ class Traced(Arithmetic, Named, Indexed, Recorder):
             return None
         return Traced(_core._lazy_rows(name, lazies, eps))
 
+    def _rows_along(self, name, axis):
+        """On the host a row kernel along any axis: it takes columns where these lie in memory."""
+        rows = self._rows(name, axis)
+        if rows is None and -self.ndim <= axis < self.ndim and _active[-1]._on_host:
+            turned = self.transpose(axis, -1)
+            rows = turned._rows(name, -1)
+            rows = None if rows is None else rows.transpose(axis, -1)
+        return rows
+
     def softmax(self, axis=-1):
-        if (rows := self._rows("softmax", axis)) is not None:
+        if (rows := self._rows_along("softmax", axis)) is not None:
             return rows
         e = weft.exp(self - self._reduced("max", axis, True))
         return e / e.sum(axis, True)
 
     def log_softmax(self, axis=-1):
-        if (rows := self._rows("log_softmax", axis)) is not None:
+        if (rows := self._rows_along("log_softmax", axis)) is not None:
             return rows
         shifted = self - self._reduced("max", axis, True)
         return shifted - weft.log(weft.exp(shifted).sum(axis, True))
@@ -441,6 +456,7 @@ class _Trace:
         self.inputs = [_core._lazy_input(i, a.dtype, a.shape) for i, a in enumerate(leaves)]
         self._values = list(leaves)  # of the inputs, while tracing
         self._contract, self._like = contract, leaves[0]
+        self._on_host = leaves[0].device.host_accessible
         self._steps = []  # what gives the inputs behind the leaves: captured arrays and islands
         self._by_id = {}
         _active.append(self)
@@ -650,7 +666,7 @@ class Compiled(_core.CompiledCall):
     """A function whose array work runs in fused kernels; made by weft.compile."""
 
     def __init__(self, function, contract=False):
-        super().__init__(differentiating)
+        super().__init__()
         self.function = function
         self.contract = contract
         self.__doc__ = function.__doc__
@@ -695,7 +711,9 @@ class Compiled(_core.CompiledCall):
         if plan is None and not trace.plain:
             self._remember(args, trace, _Results(self.function, trace), None)
         else:
-            self._remember(args, trace, self.function, None if trace.plain else plan)
+            # One operation is called without the function around it.
+            plan = None if trace.plain and not (plan and plan.alone) else plan
+            self._remember(args, trace, self.function, plan)
         return self._results(trace, leaves)
 
     def _by_names(self, args, named):

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include "weft/array/collapse.h"
 #include "weft/array/feed.h"
+#include "weft/array/moments.h"
 #include "weft/array/nest.h"
 #include "weft/devices/grid.h"
 #include "weft/devices/machine_integers.h"
@@ -178,7 +179,9 @@ struct FusedPlan::Impl {
   }
   /// One operation alone: the eager kernel is made for it, at every size.
   bool is_single(const Lazy& x) const {
-    if (x->kind != LazyKind::row) return false;
+    if (x->kind == LazyKind::cast) return is_leaf(x->in[0]);
+    if (x->kind == LazyKind::where && !is_leaf(x->in[0])) return false;
+    if (x->kind != LazyKind::row && x->kind != LazyKind::where) return false;
     return std::all_of(x->in.begin(), x->in.end(),
                        [&](const Lazy& i) { return i->kind == LazyKind::number || is_leaf(i); }) &&
            std::any_of(x->in.begin(), x->in.end(), [&](const Lazy& i) { return is_leaf(i); });
@@ -200,6 +203,7 @@ struct FusedPlan::Impl {
         for (const Lazy& i : x->in) step.in.push_back(materialise(i));
         break;
       case LazyKind::rows:
+      case LazyKind::variance:
         step.kind = StepKind::eager;
         for (const Lazy& i : x->in) step.in.push_back(materialise(i));
         break;
@@ -220,7 +224,8 @@ struct FusedPlan::Impl {
         if (stays_eager(x, grid) || step.single) {
           step.kind = StepKind::eager;
           for (const Lazy& i : x->in) {
-            const bool number = i->kind == LazyKind::number && x->kind == LazyKind::row;
+            const bool number = i->kind == LazyKind::number &&
+                                (x->kind == LazyKind::row || x->kind == LazyKind::where);
             step.in.push_back(number ? -1 : materialise(i));
           }
           break;
@@ -322,7 +327,8 @@ struct FusedPlan::Impl {
     }
   }
 
-  static NDArray run_eagerly(const Lazy& x, const std::vector<NDArray>& arrays);
+  /// `arrays`: null where the operand is a number.
+  static NDArray run_eagerly(const Lazy& x, std::span<const NDArray* const> arrays);
   NDArray step_map(Step& s, const std::vector<NDArray>& arrays, const Ref<Device>& device);
   NDArray step_reduce(Step& s, const std::vector<NDArray>& arrays, const Ref<Device>& device);
   Ref<runtime::Function> host_function(Step& s, const std::string& layout,
@@ -392,6 +398,7 @@ std::string FusedPlan::describe() const {
     if (s.kind == StepKind::eager && s.node->kind == LazyKind::row)
       out += cat(" ", info(s.node->op).name);
     if (s.node->kind == LazyKind::rows) out += cat(" ", name_of(s.node->kernel));
+    if (s.node->kind == LazyKind::variance) out += s.node->root ? " deviation" : " variance";
     std::vector<std::string> from;
     for (int i : s.in) from.push_back(i < 0 ? "number" : cat("%", i));
     out += cat(" (", join(from), ")");
@@ -414,6 +421,9 @@ Ref<runtime::Function> FusedPlan::Impl::host_function(Step& s, const std::string
                                                       const std::vector<NDArray>& arrays,
                                                       const Ref<Device>& device,
                                                       const std::function<ir::PrimFunc()>& make) {
+  const bool compact = std::all_of(arrays.begin(), arrays.end(),
+                                   [](const NDArray& a) { return a.is_contiguous(); });
+  if (compact && s.compact && s.compact_device == device) return s.compact;
   std::string key = cat(device->info().name, layout);
   for (const NDArray& a : arrays) {
     key += a.is_contiguous() ? std::string(";c") : cat(";", to_string(a.strides()));
@@ -432,6 +442,7 @@ Ref<runtime::Function> FusedPlan::Impl::host_function(Step& s, const std::string
                      cat("step %", s.out, " has none"));
     }
   }
+  if (compact) s.compact = function, s.compact_device = device;
   return function;
 }
 
@@ -439,6 +450,7 @@ namespace {
 NDArray launch(const Ref<runtime::Function>& function, const NDArray& out,
                const std::vector<NDArray>& arrays) {
   std::vector<runtime::KernelArg> args;
+  args.reserve(arrays.size() + 1);
   auto add = [&](const NDArray& a) {
     args.push_back(runtime::KernelArg::pointer(
         a.handle().get(), static_cast<runtime::Bytes>(a.offset() * elem_bytes(a.elem()))));
@@ -472,6 +484,7 @@ NDArray FusedPlan::Impl::by_operations(const Lazy& x, const Ref<Device>& device,
     out = full(device, x.elem(), Dims{}, x->number);
   } else {
     std::vector<NDArray> in;
+    std::vector<const NDArray*> operands;
     const bool all = std::all_of(x->in.begin(), x->in.end(),
                                  [](const Lazy& i) { return i->kind == LazyKind::number; });
     for (std::size_t k = 0; k < x->in.size(); ++k) {  // a number beside an array stays one
@@ -479,7 +492,8 @@ NDArray FusedPlan::Impl::by_operations(const Lazy& x, const Ref<Device>& device,
                           (x->kind == LazyKind::row || (x->kind == LazyKind::where && k > 0));
       in.push_back(number ? NDArray() : by_operations(x->in[k], device, known));
     }
-    out = run_eagerly(x, in);
+    for (const NDArray& a : in) operands.push_back(a.defined() ? &a : nullptr);
+    out = run_eagerly(x, operands);
   }
   return known[x.node()] = out;
 }
@@ -604,30 +618,55 @@ NDArray FusedPlan::Impl::step_reduce(Step& s, const std::vector<NDArray>& arrays
   return reduce(node.reduction, partial, {}, false, kernel).reshape(node.shape).astype(s.elem);
 }
 
-NDArray FusedPlan::Impl::run_eagerly(const Lazy& x, const std::vector<NDArray>& arrays) {
-  auto arg = [&](std::size_t k) {
-    return arrays[k].defined() ? Arg(arrays[k]) : Arg(x->in[k]->number);
-  };
+NDArray FusedPlan::Impl::run_eagerly(const Lazy& x, std::span<const NDArray* const> arrays) {
+  auto arg = [&](std::size_t k) { return arrays[k] ? Arg(*arrays[k]) : Arg(x->in[k]->number); };
   switch (x->kind) {
-    case LazyKind::cast: return arrays[0].astype(x.elem());
-    case LazyKind::spread: return arrays[0].broadcast_to(x.shape());
-    case LazyKind::where: return weft::where(arrays[0], arg(1), arg(2)).astype(x.elem());
-    case LazyKind::rows: {
+    case LazyKind::cast: return arrays[0]->astype(x.elem());
+    case LazyKind::spread: return arrays[0]->broadcast_to(x.shape());
+    case LazyKind::where: {
+      NDArray out = weft::where(*arrays[0], arg(1), arg(2));
+      return out.elem() == x.elem() ? out : out.astype(x.elem());
+    }
+    case LazyKind::rows:
       if (x->kernel == RowKernel::logsumexp)
-        return weft::logsumexp(arrays[0], Axes{false, {-1}}, true);
-      std::vector<const NDArray*> operands;
-      for (const NDArray& a : arrays) operands.push_back(&a);
-      return apply_rows(x->kernel, operands, x->eps);
+        return weft::logsumexp(*arrays[0], Axes{false, {-1}}, true);
+      return apply_rows(x->kernel, arrays, x->eps);
+    case LazyKind::variance: {
+      const Moment moment = x->root ? Moment::deviation : Moment::variance;
+      NDArray out = host_moments(moment, *arrays[0], x->mask, x->eps);
+      return out.shape() == x.shape() ? out : out.reshape(x.shape());
     }
     case LazyKind::reduce: {
       Axes axes{false, {}};
-      for (int i = 0; i < arrays[0].ndim(); ++i) {
+      for (int i = 0; i < arrays[0]->ndim(); ++i) {
         if (x->mask >> i & 1) axes.axes.push_back(i);
       }
-      return reduce(x->reduction, arrays[0], axes, false, x.elem()).reshape(x.shape());
+      NDArray out = reduce(x->reduction, *arrays[0], axes, false, x.elem());
+      return out.shape() == x.shape() ? out : out.reshape(x.shape());
     }
+    case LazyKind::matmul: return weft::matmul(*arrays[0], *arrays[1]);
     default: return x->in.size() == 1 ? apply(x->op, arg(0)) : apply(x->op, arg(0), arg(1));
   }
+}
+
+namespace {
+constexpr std::size_t kMostOperands = 4;  // of an eager operation
+}  // namespace
+
+bool FusedPlan::alone() const {
+  const Impl& p = *impl_;
+  if (p.steps.size() != 1 || p.output_slots.size() != 1) return false;
+  const Step& s = p.steps[0];
+  return (s.kind == StepKind::eager || s.kind == StepKind::matmul) &&
+         s.in.size() <= kMostOperands && p.output_slots[0] == s.out;
+}
+
+NDArray FusedPlan::run_alone(std::span<const NDArray* const> inputs) {
+  const Step& s = impl_->steps[0];
+  const NDArray* in[kMostOperands];
+  for (std::size_t k = 0; k < s.in.size(); ++k)
+    in[k] = s.in[k] < 0 ? nullptr : inputs[static_cast<std::size_t>(s.in[k])];
+  return Impl::run_eagerly(s.node, {in, s.in.size()});
 }
 
 namespace {
@@ -655,6 +694,7 @@ std::vector<NDArray> FusedPlan::run(const std::vector<NDArray>& inputs) {
   for (const NDArray& a : inputs) check_same_device(inputs[0], a, "compile");
   for (Step& s : p.steps) {
     std::vector<NDArray> in;
+    in.reserve(s.in.size());
     for (int i : s.in) in.push_back(i < 0 ? NDArray() : slots[static_cast<std::size_t>(i)]);
     if (s.kind == StepKind::rows) {
       const std::vector<NDArray> results = step_rows(*s.rows, std::move(in), device);
@@ -668,8 +708,13 @@ std::vector<NDArray> FusedPlan::run(const std::vector<NDArray>& inputs) {
       case StepKind::reduce: out = p.step_reduce(s, in, device); break;
       case StepKind::reshape: out = in[0].reshape(s.node.shape()); break;
       case StepKind::permute: out = in[0].permute(s.node->axes); break;
-      case StepKind::matmul: out = matmul(in[0], in[1]); break;
-      case StepKind::eager: out = Impl::run_eagerly(s.node, in); break;
+      case StepKind::matmul:
+      case StepKind::eager: {
+        std::vector<const NDArray*> operands;
+        for (const NDArray& a : in) operands.push_back(a.defined() ? &a : nullptr);
+        out = Impl::run_eagerly(s.node, operands);
+        break;
+      }
       case StepKind::rows: break;
     }
   }

@@ -38,6 +38,9 @@ struct Step {
   Lazy node;                 // views and products: the node itself; reduce: the reduction
   std::uint32_t serial = 0;  // of all plans of the process: devices keep kernels by it
   std::map<std::string, Ref<runtime::Function>> built;  // host: by layout
+  /// Of these, the last one for arrays without gaps, and its device.
+  Ref<runtime::Function> compact;
+  Ref<Device> compact_device;
   std::shared_ptr<RowKernelStep> rows;                  // rows
 
   std::vector<int> results() const { return rows ? rows->out : std::vector<int>{out}; }
