@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "array_type.h"
+#include "public_function.h"
 #include "weft/autograd/tensor.h"
 #include "weft/fusion/fuse.h"
 
@@ -25,9 +26,9 @@ const NDArray* array_of(PyObject* arg, Tensor*& tensor) {
 }
 
 /// Types, shapes and devices of arguments that are all arrays or tensors; empty for others.
-void signature_of(PyObject* args, std::string& text) {
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
-    PyObject* arg = PyTuple_GET_ITEM(args, i);
+void signature_of(PyObject* const* args, Py_ssize_t count, std::string& text) {
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* arg = args[i];
     Tensor* tensor = nullptr;
     const NDArray* array = array_of(arg, tensor);
     if (!array) return text.clear();
@@ -47,7 +48,7 @@ class CompiledCall {
   /// or `plan` gives the one result, of arrays alone.
   void remember(const nb::tuple& args, nb::object trace, nb::object function, nb::object plan) {
     std::string text;
-    signature_of(args.ptr(), text);
+    signature_of(PySequence_Fast_ITEMS(args.ptr()), PyTuple_GET_SIZE(args.ptr()), text);
     if (text.empty()) return;
     Entry& e = entries_[std::move(text)];
     e.plan = plan.is_none() ? nullptr : nb::cast<FusedPlan*>(plan);
@@ -63,18 +64,20 @@ class CompiledCall {
   }
 
   /// `self`: this object, whose method _called takes the calls that are not remembered.
-  PyObject* call(nb::handle self, PyObject* args, PyObject* named) {
-    if (!named && recent_) {
-      if (recent_->takes(args)) return serve(*recent_, args);
+  PyObject* call(nb::handle self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+    if (!(names && PyTuple_GET_SIZE(names) > 0) && recent_) {
+      if (recent_->takes(args, count)) return serve(*recent_, args, count);
       std::string text;
-      signature_of(args, text);
+      signature_of(args, count, text);
       if (auto found = entries_.find(text); found != entries_.end()) {
         recent_ = &found->second;
-        return serve(*recent_, args);
+        return serve(*recent_, args, count);
       }
     }
-    nb::object names = named ? nb::borrow(named) : nb::object(nb::dict());
-    return self.attr("_called")(nb::handle(args), names).release().ptr();
+    return self
+        .attr("_called")(positional_arguments(args, count), named_arguments(args, count, names))
+        .release()
+        .ptr();
   }
 
   int visit(visitproc visit, void* arg) const {
@@ -89,6 +92,7 @@ class CompiledCall {
   void clear() { recent_ = nullptr, last.reset(), entries_.clear(); }
 
   nb::object last = nb::none();
+  vectorcallfunc vectorcall = nullptr;
 
  private:
   struct Operand {
@@ -103,12 +107,12 @@ class CompiledCall {
     bool alone = false;  // the plan is one operation
     std::vector<Operand> operands;
 
-    bool takes(PyObject* args) const {
-      if (PyTuple_GET_SIZE(args) != static_cast<Py_ssize_t>(operands.size())) return false;
+    bool takes(PyObject* const* args, Py_ssize_t count) const {
+      if (count != static_cast<Py_ssize_t>(operands.size())) return false;
       for (std::size_t i = 0; i < operands.size(); ++i) {
         const Operand& o = operands[i];
         Tensor* tensor = nullptr;
-        const NDArray* a = array_of(PyTuple_GET_ITEM(args, static_cast<Py_ssize_t>(i)), tensor);
+        const NDArray* a = array_of(args[i], tensor);
         if (!a || (tensor != nullptr) != o.tensor || a->elem() != o.elem || a->device() != o.device ||
             !(a->shape() == o.shape))
           return false;
@@ -117,23 +121,19 @@ class CompiledCall {
     }
   };
 
-  PyObject* serve(const Entry& e, PyObject* args) {
+  PyObject* serve(const Entry& e, PyObject* const* args, Py_ssize_t count) {
     if (last.ptr() != e.trace.ptr()) last = e.trace;
-    if (e.plan) return run_plan(e, args);
-    // As the interpreter calls it: by the arguments themselves, not through a tuple.
-    PyObject* const* first = PySequence_Fast_ITEMS(args);
+    if (e.plan) return run_plan(e, args, count);
     const nb::object function = e.function;
-    return PyObject_Vectorcall(function.ptr(), first,
-                               static_cast<std::size_t>(PyTuple_GET_SIZE(args)), nullptr);
+    return PyObject_Vectorcall(function.ptr(), args, static_cast<std::size_t>(count), nullptr);
   }
 
-  static PyObject* run_plan(const Entry& e, PyObject* args) {
+  static PyObject* run_plan(const Entry& e, PyObject* const* args, Py_ssize_t count) {
     const nb::object held = e.held;  // other threads may forget the entry
     FusedPlan& plan = *e.plan;
     constexpr std::int64_t kBrief = 1 << 15;  // elements for which others need not run
     constexpr Py_ssize_t kFew = 4;
-    const Py_ssize_t count = PyTuple_GET_SIZE(args);
-    auto array = [&](Py_ssize_t i) -> const NDArray& { return unwrap(PyTuple_GET_ITEM(args, i)); };
+    auto array = [&](Py_ssize_t i) -> const NDArray& { return unwrap(args[i]); };
     bool brief = e.alone && count <= kFew;
     for (Py_ssize_t i = 0; brief && i < count; ++i)
       brief = array(i).on_host() && array(i).size() <= kBrief;
@@ -157,9 +157,10 @@ class CompiledCall {
   Entry* recent_ = nullptr;  // of entries_
 };
 
-PyObject* call_seen(PyObject* self, PyObject* args, PyObject* named) noexcept {
+PyObject* call_seen(PyObject* self, PyObject* const* args, std::size_t flags,
+                    PyObject* names) noexcept {
   return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    return nb::inst_ptr<CompiledCall>(self)->call(self, args, named);
+    return nb::inst_ptr<CompiledCall>(self)->call(self, args, PyVectorcall_NARGS(flags), names);
   });
 }
 int visit(PyObject* self, visitproc visit, void* arg) {
@@ -171,17 +172,29 @@ int clear(PyObject* self) {
   nb::inst_ptr<CompiledCall>(self)->clear();
   return 0;
 }
-PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(call_seen)},
+PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
                        {Py_tp_traverse, reinterpret_cast<void*>(visit)},
                        {Py_tp_clear, reinterpret_cast<void*>(clear)},
                        {0, nullptr}};
 
+/// Objects of the type are called with their arguments as they lie, without a tuple around them.
+/// nanobind has no word for it; where an object holds the function is found from one.
+void call_by_vector(nb::handle type, nb::handle object) {
+  auto* t = reinterpret_cast<PyTypeObject*>(type.ptr());
+  auto* const held = nb::inst_ptr<CompiledCall>(object);
+  t->tp_vectorcall_offset = reinterpret_cast<char*>(&held->vectorcall) -
+                            reinterpret_cast<char*>(object.ptr());
+  t->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
+  PyType_Modified(t);
+}
+
 }  // namespace
 
 void bind_compiled_call(nb::module_& m) {
-  nb::class_<CompiledCall>(m, "CompiledCall", nb::type_slots(slots),
-                           "Calls of a compiled function by types and shapes.")
-      .def(nb::init<>())
+  auto type = nb::class_<CompiledCall>(m, "CompiledCall", nb::type_slots(slots),
+                                       "Calls of a compiled function by types and shapes.");
+  type.def("__init__",
+           [](CompiledCall* self) { (new (self) CompiledCall())->vectorcall = &call_seen; })
       .def("_remember", &CompiledCall::remember, nb::arg("args"), nb::arg("trace"),
            nb::arg("function"), nb::arg("plan").none(),
            "The function, or the plan, that serves calls with such arguments from now on.")
@@ -189,6 +202,11 @@ void bind_compiled_call(nb::module_& m) {
           "_last", [](const CompiledCall& c) { return c.last; },
           [](CompiledCall& c, nb::object trace) { c.last = std::move(trace); },
           nb::for_setter(nb::arg("trace").none()), "The trace of the last call.");
+  call_by_vector(type, type());
+  // Python before 3.12 leaves the flag out of classes that are derived in Python.
+  m.def("_called_by_vector", [](nb::type_object_t<CompiledCall> derived) {
+    reinterpret_cast<PyTypeObject*>(derived.ptr())->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
+  });
 }
 
 }  // namespace weft::py

@@ -238,6 +238,7 @@ void bind_lazy(nb::module_& m) {
              return out;
            })
       .def_prop_ro("alone", &FusedPlan::alone)
+      .def_prop_ro("eager", &FusedPlan::eager)
       .def_prop_ro("joins", &FusedPlan::joins)
       .def_prop_ro("kernels", &FusedPlan::kernels)
       .def_prop_ro("steps", &FusedPlan::steps)

@@ -33,6 +33,9 @@ from .transforms.reverse import differentiating
 __all__ = ["Compiled", "compile"]
 
 
+_FEW = 1 << 15  # elements for which an array's memory matters less than the time of a call
+
+
 def _refuse(what, repair):
     raise _error("value", "compile.trace.unsupported", what, help=repair)
 
@@ -711,8 +714,10 @@ class Compiled(_core.CompiledCall):
         if plan is None and not trace.plain:
             self._remember(args, trace, _Results(self.function, trace), None)
         else:
-            # One operation is called without the function around it.
-            plan = None if trace.plain and not (plan and plan.alone) else plan
+            # Operations on few elements, and one alone, are called without the function around them.
+            if trace.plain and plan is not None and not plan.alone:
+                few = all(a.size <= _FEW for a in leaves)
+                plan = plan if few and plan.eager else None
             self._remember(args, trace, self.function, plan)
         return self._results(trace, leaves)
 
@@ -807,6 +812,7 @@ def compile(
     return Compiled(function, contract)
 
 
+_core._called_by_vector(Compiled)
 _publish(__name__)
 Compiled._call = _public(Compiled._call, "Compiled", "__call__")
 _publish_class(Traced)

@@ -75,6 +75,7 @@ WEFT_INLINE __m512i entry(const std::uint64_t* table, __m512i index) {
   return _mm512_permutex2var_epi64(_mm512_load_si512(table), index, _mm512_load_si512(table + 8));
 }
 WEFT_INLINE __m512d number(double v) { return _mm512_set1_pd(v); }
+WEFT_INLINE __m512 single(float v) { return _mm512_set1_ps(v); }
 
 /// The base-2 logarithm of numbers that are floats, x >= 0, its error below 2^-39 of it.
 WEFT_INLINE __m512d log2_of_floats(__m512d x) {
@@ -244,6 +245,45 @@ WEFT_HERE __m512d double_powers(__m512d x, __m512d y) {
   return __builtin_expect(rare, 0) ? rare_powers(x, y, out, rare) : out;
 }
 
+/// The logarithm of 2^e (1 + f), f from -0.3 to 0.42: the polynomial of the library text's log.
+WEFT_INLINE __m512 log_in_parts(__m512 f, __m512 e) {
+  const __m512 z = _mm512_mul_ps(f, f), zz = _mm512_mul_ps(z, z);
+  __m512 low = _mm512_fmadd_ps(single(-2.4999993993e-1f), f, single(3.3333331174e-1f));
+  low = _mm512_fmadd_ps(
+      _mm512_fmadd_ps(single(-1.6668057665e-1f), f, single(2.0000714765e-1f)), z, low);
+  __m512 high = _mm512_fmadd_ps(single(-1.2420140846e-1f), f, single(1.4249322787e-1f));
+  high = _mm512_fmadd_ps(
+      _mm512_fmadd_ps(single(-1.1514610310e-1f), f, single(1.1676998740e-1f)), z, high);
+  high = _mm512_fmadd_ps(zz, single(7.0376836292e-2f), high);
+  __m512 y = _mm512_mul_ps(_mm512_mul_ps(_mm512_fmadd_ps(high, zz, low), f), z);
+  y = _mm512_fmadd_ps(e, single(-2.12194440e-4f), y);
+  y = _mm512_fmadd_ps(z, single(-0.5f), y);
+  return _mm512_fmadd_ps(e, single(0.693359375f), _mm512_add_ps(f, y));
+}
+
+/// log(1 + t + sqrt(t t + 2 t)), t = x - 1; of numbers whose square would overflow log(x) + log(2).
+WEFT_HERE __m512 inverse_cosh(__m512 x) {
+  const __m512 one = _mm512_set1_ps(1), t = _mm512_sub_ps(x, one);
+  const __m512 root = _mm512_sqrt_ps(_mm512_fmadd_ps(t, t, _mm512_add_ps(t, t)));
+  const __mmask16 large = _mm512_cmp_ps_mask(x, _mm512_set1_ps(0x1p60f), _CMP_GT_OQ);
+  const __m512 v = _mm512_mask_mov_ps(_mm512_add_ps(t, root), large, t);
+  const __m512 u = _mm512_add_ps(v, one), lost = _mm512_sub_ps(v, _mm512_sub_ps(u, one));
+  const __m512i bits = _mm512_castps_si512(u);
+  const __m512i e = _mm512_srai_epi32(_mm512_sub_epi32(bits, _mm512_set1_epi32(0x3f3504f3)), 23);
+  const __m512i shifted = _mm512_slli_epi32(e, 23);
+  const __m512 scale = _mm512_castsi512_ps(_mm512_max_epi32(
+      _mm512_sub_epi32(_mm512_castps_si512(one), shifted), _mm512_setzero_si512()));
+  const __m512 f = _mm512_fmadd_ps(
+      lost, scale, _mm512_sub_ps(_mm512_castsi512_ps(_mm512_sub_epi32(bits, shifted)), one));
+  __m512 exponent = _mm512_cvtepi32_ps(e);
+  exponent = _mm512_mask_add_ps(exponent, large, exponent, one);  // times 2
+  const __m512 out = log_in_parts(f, exponent);
+  const __mmask16 finite = _mm512_cmp_ps_mask(x, _mm512_set1_ps(__builtin_inff()), _CMP_LT_OQ);
+  const __mmask16 inside = _mm512_cmp_ps_mask(x, one, _CMP_GE_OQ);
+  const __m512 odd = _mm512_mask_mov_ps(_mm512_set1_ps(__builtin_nanf("")), inside, x);
+  return _mm512_mask_mov_ps(odd, finite & inside, out);
+}
+
 }  // namespace
 
 void* own_vector_function(const std::string& name) {
@@ -253,6 +293,7 @@ void* own_vector_function(const std::string& name) {
   }();
   if (!possible) return nullptr;
   if (name == "_ZGVeN16vv_powf") return reinterpret_cast<void*>(&powers);
+  if (name == "_ZGVeN16v_acoshf") return reinterpret_cast<void*>(&inverse_cosh);
   if (name == "_ZGVeN8vv_pow") return reinterpret_cast<void*>(&double_powers);
   return nullptr;
 }

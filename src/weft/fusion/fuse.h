@@ -35,6 +35,8 @@ class FusedPlan {
   /// Whether the plan is one eager operation, whose result is the plan's; `run_alone` then takes
   /// the shortest way to it.
   bool alone() const;
+  /// Whether all steps are eager operations, none of them a view.
+  bool eager() const;
   NDArray run_alone(std::span<const NDArray* const> inputs);
   /// Kernels of one call: fused ones, and operations that stand alone; all launched steps, views
   /// aside.
