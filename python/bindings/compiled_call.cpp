@@ -5,6 +5,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/vector.h>
 
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -53,6 +54,7 @@ class CompiledCall {
     Entry& e = entries_[std::move(text)];
     e.plan = plan.is_none() ? nullptr : nb::cast<FusedPlan*>(plan);
     e.alone = e.plan && e.plan->alone();
+    e.brief = e.plan && (e.alone || e.plan->brief());
     e.trace = std::move(trace), e.function = std::move(function), e.held = std::move(plan);
     e.operands.clear();
     for (nb::handle arg : args) {
@@ -104,7 +106,7 @@ class CompiledCall {
   struct Entry {
     nb::object trace, function, held;
     FusedPlan* plan = nullptr;
-    bool alone = false;  // the plan is one operation
+    bool alone = false, brief = false;  // the plan is one operation; nothing in it is compiled
     std::vector<Operand> operands;
 
     bool takes(PyObject* const* args, Py_ssize_t count) const {
@@ -134,17 +136,19 @@ class CompiledCall {
     constexpr std::int64_t kBrief = 1 << 15;  // elements for which others need not run
     constexpr Py_ssize_t kFew = 4;
     auto array = [&](Py_ssize_t i) -> const NDArray& { return unwrap(args[i]); };
-    bool brief = e.alone && count <= kFew;
+    bool brief = e.brief && count <= kFew;
     for (Py_ssize_t i = 0; brief && i < count; ++i)
       brief = array(i).on_host() && array(i).size() <= kBrief;
     if (brief) {
       const NDArray* in[kFew];
       for (Py_ssize_t i = 0; i < count; ++i) in[i] = &array(i);
-      return wrap(plan.run_alone({in, static_cast<std::size_t>(count)}));
+      const std::span<const NDArray* const> all(in, static_cast<std::size_t>(count));
+      return wrap(e.alone ? plan.run_alone(all) : std::move(plan.run(all)[0]));
     }
-    std::vector<NDArray> in;  // held: other threads may change what the objects hold
-    in.reserve(static_cast<std::size_t>(count));
-    for (Py_ssize_t i = 0; i < count; ++i) in.push_back(array(i));
+    std::vector<NDArray> kept;  // other threads may change what the objects hold
+    std::vector<const NDArray*> in;
+    for (Py_ssize_t i = 0; i < count; ++i) kept.push_back(array(i));
+    for (const NDArray& a : kept) in.push_back(&a);
     std::vector<NDArray> out;
     {
       const nb::gil_scoped_release nogil;

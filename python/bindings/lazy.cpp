@@ -230,10 +230,12 @@ void bind_lazy(nb::module_& m) {
           nb::arg("outputs"), nb::arg("contract") = false, nb::arg("like") = nb::none())
       .def("run",
            [](FusedPlan& p, const std::vector<NDArray>& inputs) {
+             std::vector<const NDArray*> in;
+             for (const NDArray& a : inputs) in.push_back(&a);
              std::vector<NDArray> out;
              {
                nb::gil_scoped_release nogil;
-               out = p.run(inputs);
+               out = p.run(in);
              }
              return out;
            })

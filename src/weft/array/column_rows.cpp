@@ -24,24 +24,28 @@ constexpr std::int64_t kFewestColumns = 16;
 /// A block's buffers, in bytes; at least kNarrow and at most kWide columns of every row.
 constexpr std::int64_t kBlockBytes = 1 << 18, kNarrow = 64, kWide = 1024;
 
-/// Rows of `width` columns in memory, `pitch` elements apart, and their copies in a buffer.
+/// Elements that one call of a kernel takes, where rows are short several of them.
+constexpr std::int64_t kRun = 1024;
+
+/// Rows of columns in memory, `pitch` elements apart, and their copies one after the other.
 class Block {
  public:
   Block(const NDArray& x, Elem compute, std::int64_t n, std::int64_t width, std::int64_t pitch)
-      : from_(x.elem()), compute_(compute), n_(n), width_(width), pitch_(pitch),
+      : from_(x.elem()), compute_(compute), n_(n), pitch_(pitch),
         held_(NDArray::empty(x.device(), compute, Dims{n, width})) {}
 
-  char* row(std::int64_t r) const { return held_.host() + r * width_ * elem_bytes(compute_); }
-  void bring(const NDArray& x, std::int64_t first, std::int64_t columns) const {
+  char* row(std::int64_t r) const { return held_.host() + r * columns_ * elem_bytes(compute_); }
+  void bring(const NDArray& x, std::int64_t first, std::int64_t columns) {
+    columns_ = columns;
     each(x, first, [&](char* memory, char* copy) {
-      if (from_ == compute_) std::memcpy(copy, memory, bytes_of(columns));
-      else cast(from_, compute_)(columns, memory, copy);
+      if (from_ == compute_) std::memcpy(copy, memory, bytes());
+      else cast(from_, compute_)(columns_, memory, copy);
     });
   }
-  void put(const NDArray& out, std::int64_t first, std::int64_t columns) const {
+  void put(const NDArray& out, std::int64_t first) const {
     each(out, first, [&](char* memory, char* copy) {
-      if (from_ == compute_) std::memcpy(memory, copy, bytes_of(columns));
-      else cast(compute_, from_)(columns, copy, memory);
+      if (from_ == compute_) std::memcpy(memory, copy, bytes());
+      else cast(compute_, from_)(columns_, copy, memory);
     });
   }
 
@@ -49,8 +53,8 @@ class Block {
   static CastFn cast(Elem from, Elem to) {
     return kernels().cast[static_cast<int>(from)][static_cast<int>(to)];
   }
-  std::size_t bytes_of(std::int64_t columns) const {
-    return static_cast<std::size_t>(columns) * static_cast<std::size_t>(elem_bytes(compute_));
+  std::size_t bytes() const {
+    return static_cast<std::size_t>(columns_) * static_cast<std::size_t>(elem_bytes(compute_));
   }
   template <typename F>
   void each(const NDArray& array, std::int64_t first, F f) const {
@@ -59,110 +63,133 @@ class Block {
   }
 
   Elem from_, compute_;
-  std::int64_t n_, width_, pitch_;
+  std::int64_t n_, pitch_, columns_ = 0;
   NDArray held_;
 };
 
-/// The kernels of one type, over runs of columns.
+/// The kernels of one type over rows of so many columns, one after the other.
 struct Steps {
   const int e;
   const std::int64_t columns;
+  const std::int64_t group = std::max<std::int64_t>(1, kRun / columns);  // rows of a call
 
-  std::size_t bytes() const {
-    return static_cast<std::size_t>(columns * elem_bytes(static_cast<Elem>(e)));
-  }
-  void accumulate(ReduceOp op, const char* x, char* acc) const {
-    kernels().accumulate[static_cast<int>(op)][e](columns, x, acc);
-  }
-  void apply(Op op, const char* x, char* out) const {
+  std::int64_t bytes() const { return columns * elem_bytes(static_cast<Elem>(e)); }
+  std::size_t size() const { return static_cast<std::size_t>(bytes()); }
+  void apply(Op op, std::int64_t rows, const char* x, char* out) const {
     const void* in[1] = {x};
-    kernels().elementwise[static_cast<int>(op)][e](columns, in, out);
+    kernels().elementwise[static_cast<int>(op)][e](rows * columns, in, out);
   }
-  void apply(Op op, const char* x, const char* y, char* out) const {
+  void apply(Op op, std::int64_t rows, const char* x, const char* y, char* out) const {
     const void* in[2] = {x, y};
-    kernels().elementwise[static_cast<int>(op)][e](columns, in, out);
+    kernels().elementwise[static_cast<int>(op)][e](rows * columns, in, out);
+  }
+  /// acc = combination of acc and all rows.
+  void combine(ReduceOp op, std::int64_t rows, const char* x, char* acc) const {
+    const auto k = static_cast<int>(op);
+    std::int64_t r = 0;
+    for (; r + 4 <= rows; r += 4) {
+      const char* const at = x + r * bytes();
+      const void* in[4] = {at, at + bytes(), at + 2 * bytes(), at + 3 * bytes()};
+      kernels().fold[k][e](columns, in, acc);
+    }
+    for (; r < rows; ++r) kernels().accumulate[k][e](columns, x + r * bytes(), acc);
+  }
+  /// The row as many times as a call takes rows.
+  void repeat(const char* row, char* out) const {
+    for (std::int64_t r = 0; r < group; ++r) std::memcpy(out + r * bytes(), row, size());
   }
 };
 
-/// The sum of many rows, by sums of kGroup: long ones lose fewer digits.
+/// The sum of many rows, by sums of some of them: long ones lose fewer digits.
 class Sum {
  public:
   Sum(const Steps& steps, char* total, char* part) : steps_(steps), total_(total), part_(part) {
-    std::memset(total, 0, steps.bytes());
+    std::memset(total, 0, steps.size());
+    std::memset(part, 0, steps.size());
   }
-  void add(const char* row) {
-    if (count_ == kGroup) join();
-    if (count_++ == 0) std::memcpy(part_, row, steps_.bytes());
-    else steps_.accumulate(ReduceOp::sum, row, part_);
+  void add(std::int64_t rows, const char* x) {
+    steps_.combine(ReduceOp::sum, rows, x, part_);
+    if ((count_ += rows) >= kSome) join();
   }
   /// What was added is in the total.
   void join() {
-    steps_.accumulate(ReduceOp::sum, part_, total_);
+    steps_.combine(ReduceOp::sum, 1, part_, total_);
+    std::memset(part_, 0, steps_.size());
     count_ = 0;
   }
 
  private:
-  static constexpr std::int64_t kGroup = 32;
+  static constexpr std::int64_t kSome = 32;
   const Steps& steps_;
   char *const total_, *const part_;
   std::int64_t count_ = 0;
 };
 
-/// The rows of `x`, and `g` of a gradient, become the result's; each of `held` is a row.
+/// Room for numbers of a block: rows, and two runs of a call.
+struct Room {
+  char *a, *b, *part, *repeated, *run;
+};
+
+/// The rows of `x`, and `g` of a gradient, become the result's.
 void compute(RowKernel kind, const Steps& steps, const Block& x, const Block* g, std::int64_t n,
-             char* const (&held)[4]) {
-  char *const a = held[0], *const b = held[1], *const c = held[2];
-  auto each = [n](const auto& f) {
-    for (std::int64_t r = 0; r < n; ++r) f(r);
+             const Room& room) {
+  const auto [a, b, part, repeated, run] = room;
+  auto each = [&](const auto& f) {  // f(first row, rows)
+    for (std::int64_t r = 0; r < n; r += steps.group) f(r, std::min(steps.group, n - r));
   };
-  auto largest = [&] {
-    std::memcpy(a, x.row(0), steps.bytes());
-    each([&](std::int64_t r) { steps.accumulate(ReduceOp::max, x.row(r), a); });
-  };
-  auto exponentials = [&](bool keep) {  // b = sum of exp(x - a); x becomes its terms
-    Sum sum(steps, b, held[3]);
-    each([&](std::int64_t r) {
-      char* const to = keep ? x.row(r) : c;
-      steps.apply(Op::subtract, x.row(r), a, to);
-      steps.apply(Op::exp, to, to);
-      sum.add(to);
+  auto shifted = [&](bool keep) {  // b = sum of exp(x - largest); x becomes its terms
+    std::memcpy(a, x.row(0), steps.size());
+    steps.combine(ReduceOp::max, n, x.row(0), a);
+    steps.repeat(a, repeated);
+    Sum sum(steps, b, part);
+    each([&](std::int64_t r, std::int64_t rows) {
+      char* const to = keep ? x.row(r) : run;
+      steps.apply(Op::subtract, rows, x.row(r), repeated, to);
+      steps.apply(Op::exp, rows, to, to);
+      sum.add(rows, to);
     });
     sum.join();
   };
   switch (kind) {
     case RowKernel::softmax:
-      largest();
-      exponentials(true);
-      steps.apply(Op::reciprocal, b, b);
-      return each([&](std::int64_t r) { steps.apply(Op::multiply, x.row(r), b, x.row(r)); });
-    case RowKernel::log_softmax:
-      largest();
-      exponentials(false);
-      steps.apply(Op::log, b, b);
-      return each([&](std::int64_t r) {
-        steps.apply(Op::subtract, x.row(r), a, x.row(r));
-        steps.apply(Op::subtract, x.row(r), b, x.row(r));
+      shifted(true);
+      steps.apply(Op::reciprocal, 1, b, b);
+      steps.repeat(b, repeated);
+      return each([&](std::int64_t r, std::int64_t rows) {
+        steps.apply(Op::multiply, rows, x.row(r), repeated, x.row(r));
       });
+    case RowKernel::log_softmax: {
+      shifted(false);
+      steps.apply(Op::log, 1, b, b);
+      char* const logarithms = run;
+      steps.repeat(b, logarithms);
+      return each([&](std::int64_t r, std::int64_t rows) {
+        steps.apply(Op::subtract, rows, x.row(r), repeated, x.row(r));
+        steps.apply(Op::subtract, rows, x.row(r), logarithms, x.row(r));
+      });
+    }
     case RowKernel::softmax_gradient: {  // y (g - sum of g y)
-      Sum sum(steps, a, held[3]);
-      each([&](std::int64_t r) {
-        steps.apply(Op::multiply, g->row(r), x.row(r), b);
-        sum.add(b);
+      Sum sum(steps, a, part);
+      each([&](std::int64_t r, std::int64_t rows) {
+        steps.apply(Op::multiply, rows, g->row(r), x.row(r), run);
+        sum.add(rows, run);
       });
       sum.join();
-      return each([&](std::int64_t r) {
-        steps.apply(Op::subtract, g->row(r), a, b);
-        steps.apply(Op::multiply, x.row(r), b, x.row(r));
+      steps.repeat(a, repeated);
+      return each([&](std::int64_t r, std::int64_t rows) {
+        steps.apply(Op::subtract, rows, g->row(r), repeated, run);
+        steps.apply(Op::multiply, rows, x.row(r), run, x.row(r));
       });
     }
     default: {  // log_softmax_gradient: g - exp(y) times the sum of g
-      Sum sum(steps, a, held[3]);
-      each([&](std::int64_t r) { sum.add(g->row(r)); });
+      Sum sum(steps, a, part);
+      each([&](std::int64_t r, std::int64_t rows) { sum.add(rows, g->row(r)); });
       sum.join();
-      return each([&](std::int64_t r) {
-        steps.apply(Op::exp, x.row(r), b);
-        steps.apply(Op::multiply, b, a, b);
-        steps.apply(Op::subtract, g->row(r), b, x.row(r));
+      steps.repeat(a, repeated);
+      return each([&](std::int64_t r, std::int64_t rows) {
+        steps.apply(Op::exp, rows, x.row(r), run);
+        steps.apply(Op::multiply, rows, run, repeated, run);
+        steps.apply(Op::subtract, rows, g->row(r), run, x.row(r));
       });
     }
   }
@@ -182,21 +209,22 @@ NDArray columns(RowKernel kind, std::span<const NDArray* const> operands, std::i
   runtime::Pool::shared().parallel_for(
       x.size() / n / inner * blocks, std::max<std::int64_t>(1, kParallelGrain / 4 / (n * width)),
       [&](std::int64_t begin, std::int64_t end) {
-        const Block first(x, compute_elem, n, width, inner);
+        Block first(x, compute_elem, n, width, inner);
         std::optional<Block> second;
         if (operands.size() > 1) second.emplace(x, compute_elem, n, width, inner);
-        const NDArray rows = NDArray::empty(x.device(), compute_elem, Dims{4, width});
+        const NDArray numbers =
+            NDArray::empty(x.device(), compute_elem, Dims{3 * width + 2 * std::max(width, kRun)});
+        const auto room = [&](std::int64_t at) { return numbers.host() + at * bytes; };
         for (std::int64_t task = begin; task < end; ++task) {
           const std::int64_t column = task % blocks * width;
           const std::int64_t at = task / blocks * n * inner + column;
           const Steps steps{static_cast<int>(compute_elem), std::min(width, inner - column)};
           first.bring(in[0], at, steps.columns);
           if (second) second->bring(in[1], at, steps.columns);
-          char* const a = rows.host();
-          const std::int64_t row = width * bytes;
           compute(kind, steps, first, second ? &*second : nullptr, n,
-                  {a, a + row, a + 2 * row, a + 3 * row});
-          first.put(out, at, steps.columns);
+                  {room(0), room(width), room(2 * width), room(3 * width),
+                   room(3 * width + std::max(width, kRun))});
+          first.put(out, at);
         }
       });
   return out;

@@ -274,6 +274,8 @@ void ChunkedMap::Impl::run_chunks(const std::vector<Feed>& feeds, const ChunkRow
             brought[k] = slot[k]
                              ? bring(feeds[k], walkers[k] ? &*walkers[k] : nullptr, at, n, *slot[k])
                              : feeds[k].base + at * feeds[k].bytes;
+            if (!slot[k] && !rows.in.empty() && row + 1 < rows.count)
+              prefetch_row(feeds[k].base + (at + rows.in[k]) * feeds[k].bytes, n * feeds[k].bytes);
           }
           auto place = [&](const Value& v) -> const void* {
             if (v.kind == Value::Kind::input) return brought[static_cast<std::size_t>(v.index)];

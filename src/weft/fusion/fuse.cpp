@@ -26,7 +26,8 @@ using ir::Expr;
 namespace {
 
 constexpr std::size_t kMostInputs = 11;
-constexpr std::size_t kMostOperands = 4;  // of an eager operation
+constexpr std::size_t kMostOperands = 4;    // of an eager operation
+constexpr std::size_t kMostOperations = 3;  // that take the place of a kernel
 using Operands = std::span<const NDArray* const>;
 
 std::uint32_t next_serial() {
@@ -332,7 +333,6 @@ struct FusedPlan::Impl {
 
   /// Launching a kernel takes as long as three operations on a few elements.
   static void set_brief(const Lazy& x, Step& step) {
-    constexpr std::size_t kMostOperations = 3;
     std::unordered_map<const LazyNode*, int> place;
     for (std::size_t k = 0; k < step.leaves.size(); ++k)
       place[step.leaves[k]] = static_cast<int>(k);
@@ -547,8 +547,8 @@ NDArray FusedPlan::Impl::by_operations(const Lazy& x, const Ref<Device>& device,
 }
 
 NDArray FusedPlan::Impl::run_brief(const Step& s, Operands arrays) {
-  std::vector<NDArray> results;
-  results.reserve(s.brief.size());
+  NDArray results[kMostOperations];
+  std::size_t made = 0;
   for (const BriefOperation& operation : s.brief) {
     const NDArray* in[kMostOperands];
     for (std::size_t k = 0; k < operation.in.size(); ++k) {
@@ -557,9 +557,9 @@ NDArray FusedPlan::Impl::run_brief(const Step& s, Operands arrays) {
               : i < 0                      ? &results[static_cast<std::size_t>(-1 - i)]
                                            : arrays[static_cast<std::size_t>(i)];
     }
-    results.push_back(run_eagerly(operation.node, {in, operation.in.size()}));
+    results[made++] = run_eagerly(operation.node, {in, operation.in.size()});
   }
-  return std::move(results.back());
+  return std::move(results[made - 1]);
 }
 
 NDArray FusedPlan::Impl::step_map(Step& s, Operands arrays,
@@ -751,20 +751,28 @@ std::vector<NDArray> step_rows(const RowKernelStep& s, Operands operands,
 }
 }  // namespace
 
-std::vector<NDArray> FusedPlan::run(const std::vector<NDArray>& inputs) {
+bool FusedPlan::brief() const {
+  const std::vector<Step>& steps = impl_->steps;
+  return !steps.empty() && std::all_of(steps.begin(), steps.end(), [](const Step& s) {
+    const bool kernel = s.kind == StepKind::map || s.kind == StepKind::reduce;
+    return s.kind != StepKind::rows && (!kernel || Impl::is_brief(s));
+  });
+}
+
+std::vector<NDArray> FusedPlan::run(std::span<const NDArray* const> inputs) {
   Impl& p = *impl_;
   WEFT_CHECK(static_cast<int>(inputs.size()) >= p.inputs, "a plan of ", p.inputs, " inputs got ",
              inputs.size());
   WEFT_CHECK(!inputs.empty(), "a plan without inputs has no device");
-  const Ref<Device>& device = inputs[0].device();
+  const Ref<Device>& device = inputs[0]->device();
   for (std::size_t k = 1; k < inputs.size(); ++k)
-    check_same_device(inputs[0], inputs[k], "compile");
+    check_same_device(*inputs[0], *inputs[k], "compile");
   std::vector<NDArray> made(static_cast<std::size_t>(p.count - p.inputs));
   const auto place = [&](int slot) -> NDArray& {
     return made[static_cast<std::size_t>(slot - p.inputs)];
   };
   const auto array = [&](int slot) -> const NDArray& {
-    return slot < p.inputs ? inputs[static_cast<std::size_t>(slot)] : place(slot);
+    return slot < p.inputs ? *inputs[static_cast<std::size_t>(slot)] : place(slot);
   };
   std::vector<const NDArray*> in;
   in.reserve(kMostInputs);
