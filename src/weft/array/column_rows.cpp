@@ -27,44 +27,50 @@ constexpr std::int64_t kBlockBytes = 1 << 18, kNarrow = 64, kWide = 1024;
 /// Elements that one call of a kernel takes, where rows are short several of them.
 constexpr std::int64_t kRun = 1024;
 
-/// Rows of columns in memory, `pitch` elements apart, and their copies one after the other.
+/// A short row, without a call for its length.
+void copy_row(char* to, const char* from, std::int64_t bytes) {
+  constexpr std::int64_t kLine = 64, kShort = 512;
+  for (; bytes >= kLine && bytes <= kShort; bytes -= kLine, to += kLine, from += kLine) std::memcpy(to, from, kLine);
+  if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
+/// Rows of columns in memory, `pitch` elements apart, and their copies one after the other. 16-bit
+/// floats are copied as they are and widened all at once.
 class Block {
  public:
   Block(const NDArray& x, Elem compute, std::int64_t n, std::int64_t width, std::int64_t pitch)
       : from_(x.elem()), compute_(compute), n_(n), pitch_(pitch),
-        held_(NDArray::empty(x.device(), compute, Dims{n, width})) {}
+        held_(NDArray::empty(x.device(), compute, Dims{n, width})),
+        narrow_(from_ == compute_ ? held_ : NDArray::empty(x.device(), from_, Dims{n, width})) {}
 
   char* row(std::int64_t r) const { return held_.host() + r * columns_ * elem_bytes(compute_); }
   void bring(const NDArray& x, std::int64_t first, std::int64_t columns) {
     columns_ = columns;
-    each(x, first, [&](char* memory, char* copy) {
-      if (from_ == compute_) std::memcpy(copy, memory, bytes());
-      else cast(from_, compute_)(columns_, memory, copy);
-    });
+    each(x, first, [&](char* memory, char* copy, std::int64_t row) { copy_row(copy, memory, row); });
+    if (from_ != compute_) cast(from_, compute_)(n_ * columns_, narrow_.host(), held_.host());
   }
   void put(const NDArray& out, std::int64_t first) const {
-    each(out, first, [&](char* memory, char* copy) {
-      if (from_ == compute_) std::memcpy(memory, copy, bytes());
-      else cast(compute_, from_)(columns_, copy, memory);
-    });
+    if (from_ != compute_) cast(compute_, from_)(n_ * columns_, held_.host(), narrow_.host());
+    each(out, first,
+         [&](char* memory, char* copy, std::int64_t row) { copy_row(memory, copy, row); });
   }
 
  private:
   static CastFn cast(Elem from, Elem to) {
     return kernels().cast[static_cast<int>(from)][static_cast<int>(to)];
   }
-  std::size_t bytes() const {
-    return static_cast<std::size_t>(columns_) * static_cast<std::size_t>(elem_bytes(compute_));
-  }
   template <typename F>
   void each(const NDArray& array, std::int64_t first, F f) const {
-    const std::int64_t bytes = elem_bytes(from_);
-    for (std::int64_t r = 0; r < n_; ++r) f(array.host() + (first + r * pitch_) * bytes, row(r));
+    const std::int64_t bytes = elem_bytes(from_), row = columns_ * bytes;
+    char* memory = array.host() + first * bytes;
+    char* copy = narrow_.host();
+    for (std::int64_t r = 0; r < n_; ++r, memory += pitch_ * bytes, copy += row)
+      f(memory, copy, row);
   }
 
   Elem from_, compute_;
   std::int64_t n_, pitch_, columns_ = 0;
-  NDArray held_;
+  NDArray held_, narrow_;
 };
 
 /// The kernels of one type over rows of so many columns, one after the other.

@@ -43,13 +43,15 @@ void piece(const ColumnKernels<T>& add, I rows, I width, I k, const T* a, const 
   }
 }
 
-/// f(first column, columns) for pieces of n, shared by threads.
+/// f(first column, columns) for pieces of n, shared by threads; `rows` are added to.
 template <typename T, typename F>
-void for_pieces(I n, I work, const F& f) {
-  const I count = (n + kPiece<T> - 1) / kPiece<T>;
-  const I grain = std::max<I>(1, 262144 / std::max<I>(1, kPiece<T> * work));
+void for_pieces(I n, I rows, I k, const F& f) {
+  // With few rows of C longer runs of B's rows fit beside them.
+  const I piece = rows <= 4 ? 2 * kPiece<T> : kPiece<T>;
+  const I count = (n + piece - 1) / piece;
+  const I grain = std::max<I>(1, 262144 / std::max<I>(1, piece * rows * k));
   runtime::Pool::shared().parallel_for(count, grain, [&](I at, I end) {
-    for (; at < end; ++at) f(at * kPiece<T>, std::min(kPiece<T>, n - at * kPiece<T>));
+    for (; at < end; ++at) f(at * piece, std::min(piece, n - at * piece));
   });
 }
 
@@ -110,7 +112,7 @@ void thin_gemm(I m, I n, I k, const T* a, I a_row, I a_col, const T* b, I b_row,
   std::unique_ptr<T[]> packed;
   a = without_gaps(m, k, a, a_row, a_col, packed);
   const ColumnKernels<T> add;
-  for_pieces<T>(n, m * k,
+  for_pieces<T>(n, m, k,
                 [&](I j, I width) { piece<T>(add, m, width, k, a, b + j, b_row, c + j, ldc); });
 }
 
@@ -158,7 +160,7 @@ void thin_complex_gemm(I m, I n, I k, const T* a, I a_row, I a_col, const T* b, 
     return;
   }
   const ColumnKernels<T> add;
-  for_pieces<T>(2 * n, rows * k, [&](I j, I width) {
+  for_pieces<T>(2 * n, rows, k, [&](I j, I width) {
     T both[kThinRows * kPiece<T>];
     piece<T>(add, rows, width, k, parts.get(), b + j, 2 * b_row, both, width);
     for (I r = 0; r < m; ++r)
