@@ -115,8 +115,8 @@ class CompiledCall {
         const Operand& o = operands[i];
         Tensor* tensor = nullptr;
         const NDArray* a = array_of(args[i], tensor);
-        if (!a || (tensor != nullptr) != o.tensor || a->elem() != o.elem || a->device() != o.device ||
-            !(a->shape() == o.shape))
+        if (!a || (tensor != nullptr) != o.tensor || a->elem() != o.elem ||
+            a->device() != o.device || !(a->shape() == o.shape))
           return false;
       }
       return true;
@@ -186,8 +186,8 @@ PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
 void call_by_vector(nb::handle type, nb::handle object) {
   auto* t = reinterpret_cast<PyTypeObject*>(type.ptr());
   auto* const held = nb::inst_ptr<CompiledCall>(object);
-  t->tp_vectorcall_offset = reinterpret_cast<char*>(&held->vectorcall) -
-                            reinterpret_cast<char*>(object.ptr());
+  t->tp_vectorcall_offset =
+      reinterpret_cast<char*>(&held->vectorcall) - reinterpret_cast<char*>(object.ptr());
   t->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
   PyType_Modified(t);
 }

@@ -127,12 +127,13 @@ void bind_lazy(nb::module_& m) {
             .note("legal: softmax, log_softmax, layer_norm, logsumexp");
       },
       nb::arg("name"), nb::arg("operands"), nb::arg("eps") = 0.0);
-  m.def("_lazy_variance",
-        [](const Lazy& x, nb::handle axis, bool keepdims, double correction, bool root) {
-          return variance(x, axes_of(axis), keepdims, correction, root);
-        },
-        nb::arg("x"), nb::arg("axis").none(), nb::arg("keepdims"), nb::arg("correction"),
-        nb::arg("root"));
+  m.def(
+      "_lazy_variance",
+      [](const Lazy& x, nb::handle axis, bool keepdims, double correction, bool root) {
+        return variance(x, axes_of(axis), keepdims, correction, root);
+      },
+      nb::arg("x"), nb::arg("axis").none(), nb::arg("keepdims"), nb::arg("correction"),
+      nb::arg("root"));
   m.def("_lazy_reshape",
         [](const Lazy& x, nb::handle shape) { return reshape(x, dims_of(shape, "shape")); });
   m.def("_lazy_permute", [](const Lazy& x, std::vector<int> axes) { return permute(x, axes); });

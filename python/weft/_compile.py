@@ -29,6 +29,7 @@ from ._methods.statistics import values_and_positions
 from .transforms import trees
 from .transforms.batched import outside_of_vmap
 from .transforms.reverse import differentiating
+from ._compile_arguments import flatten_arguments, static_arguments
 
 __all__ = ["Compiled", "compile"]
 
@@ -602,57 +603,6 @@ def _attach(piece, operands, arrays, results):
     ]
 
 
-def _flatten(args):
-    """Arrays among the arguments, and a function that puts others in their place."""
-    leaves, template = [], []
-    for a in args:
-        if isinstance(a, (NDArray, Tensor)):
-            template.append(len(leaves))
-            leaves.append(a)
-        elif isinstance(a, (tuple, list)):
-            inner, rebuild = _flatten(a)
-            kind = type(a)
-            make = (lambda v, kind=kind: kind(*v)) if hasattr(kind, "_fields") else kind
-            template.append((len(leaves), len(inner), rebuild, make))
-            leaves.extend(inner)
-        elif isinstance(a, dict):
-            keys = trees.sorted_keys(a)
-            inner, rebuild = _flatten([a[k] for k in keys])
-            make = lambda v, keys=keys: dict(zip(keys, v))  # noqa: E731
-            template.append((len(leaves), len(inner), rebuild, make))
-            leaves.extend(inner)
-        else:
-            template.append((a,))
-
-    def rebuild(values):
-        out = []
-        for t in template:
-            if isinstance(t, int):
-                out.append(values[t])
-            elif len(t) == 1:
-                out.append(t[0])
-            else:
-                start, count, inner, kind = t
-                out.append(kind(inner(values[start : start + count])))
-        return out
-
-    return leaves, rebuild
-
-
-def _static(args):
-    """The arguments that are not arrays, as part of a key."""
-    return tuple(
-        ("array",)
-        if isinstance(a, (NDArray, Tensor))
-        else (type(a), _static(a))
-        if isinstance(a, (tuple, list))
-        else (dict, trees.sorted_keys(a), _static([a[k] for k in trees.sorted_keys(a)]))
-        if isinstance(a, dict)
-        else (type(a), a)
-        for a in args
-    )
-
-
 class _Results:
     """The results of a trace that is more than one plan, for arguments that are all arrays."""
 
@@ -682,7 +632,7 @@ class Compiled(_core.CompiledCall):
         tensors = len(leaves) > sum(isinstance(a, NDArray) for a in leaves)
         key = (
             tuple((str(a.dtype), tuple(a.shape), str(a.device)) for a in arrays),
-            _static(args),
+            static_arguments(args),
         )
         # One for both, unless it has changes in place.
         trace = self._traces.get(key) or self._traces.get((key, tensors))
@@ -703,7 +653,7 @@ class Compiled(_core.CompiledCall):
     def _call(self, *args, **named):
         if named:
             return self._by_names(args, named)
-        leaves, rebuild = _flatten(args)
+        leaves, rebuild = flatten_arguments(args)
         # A compiled gradient has no gradient: derivatives of higher order are those of the function itself.
         if differentiating() > 1 or next(leaves_of(args, Recorder), None) is not None:
             return self.function(*args)

@@ -54,7 +54,9 @@ def test_values_and_gradients_along_an_outer_axis(shape, axis, dtype):
         else:
             expected = seed - np.exp(y) * total(seed)
         scale = max(1, shape[axis] ** 0.5)
-        np.testing.assert_allclose(wide(t.grad.data), expected, rtol=tolerance, atol=tolerance * scale)
+        np.testing.assert_allclose(
+            wide(t.grad.data), expected, rtol=tolerance, atol=tolerance * scale
+        )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])

@@ -198,5 +198,8 @@ def test_bfloat16_convolutions_are_within_their_type(image, weight, options):
     for t, e in zip(tensors, exact):
         scale = float(np.abs(e.grad.data.numpy()).max())
         np.testing.assert_allclose(
-            t.grad.data.astype("float64").numpy(), e.grad.data.numpy(), rtol=2.0**-8, atol=2.0**-17 * scale
+            t.grad.data.astype("float64").numpy(),
+            e.grad.data.numpy(),
+            rtol=2.0**-8,
+            atol=2.0**-17 * scale,
         )

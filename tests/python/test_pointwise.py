@@ -213,7 +213,9 @@ def test_parameters_of_layers_learn():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
-@pytest.mark.parametrize("shape, axis", [((37, 400), 1), ((6, 9, 130), 2), ((6, 130, 9), 1), ((4, 66), 1)])
+@pytest.mark.parametrize(
+    "shape, axis", [((37, 400), 1), ((6, 9, 130), 2), ((6, 130, 9), 1), ((4, 66), 1)]
+)
 def test_parts_of_longer_rows_are_read_where_they_lie(shape, axis, dtype):
     rng = np.random.default_rng(31)
     x = weft.asarray(rng.standard_normal(shape)).astype(dtype)
@@ -242,6 +244,4 @@ def test_parts_of_longer_rows_are_read_where_they_lie(shape, axis, dtype):
         same = F.smooth_l1_loss(
             weft.Tensor(a.data.copy()), weft.Tensor(other.data.copy()), reduction="none"
         ).data
-        np.testing.assert_array_equal(
-            got.astype("float64").numpy(), same.astype("float64").numpy()
-        )
+        np.testing.assert_array_equal(got.astype("float64").numpy(), same.astype("float64").numpy())

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax, log-softmax and their gradients along an axis that is not the last in memory, on the
 // host.
-// Blocks of columns are brought into a buffer that stays in the second cache, so memory is read once and
-// written once and nothing is transposed; each step is a kernel over a row of the block.
+// Blocks of columns are brought into a buffer that stays in the second cache, so memory is read
+// once and written once and nothing is transposed; each step is a kernel over a row of the block.
 
 #include "weft/array/column_rows.h"
 
@@ -30,7 +30,8 @@ constexpr std::int64_t kRun = 1024;
 /// A short row, without a call for its length.
 void copy_row(char* to, const char* from, std::int64_t bytes) {
   constexpr std::int64_t kLine = 64, kShort = 512;
-  for (; bytes >= kLine && bytes <= kShort; bytes -= kLine, to += kLine, from += kLine) std::memcpy(to, from, kLine);
+  for (; bytes >= kLine && bytes <= kShort; bytes -= kLine, to += kLine, from += kLine)
+    std::memcpy(to, from, kLine);
   if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
 }
 
@@ -39,14 +40,18 @@ void copy_row(char* to, const char* from, std::int64_t bytes) {
 class Block {
  public:
   Block(const NDArray& x, Elem compute, std::int64_t n, std::int64_t width, std::int64_t pitch)
-      : from_(x.elem()), compute_(compute), n_(n), pitch_(pitch),
+      : from_(x.elem()),
+        compute_(compute),
+        n_(n),
+        pitch_(pitch),
         held_(NDArray::empty(x.device(), compute, Dims{n, width})),
         narrow_(from_ == compute_ ? held_ : NDArray::empty(x.device(), from_, Dims{n, width})) {}
 
   char* row(std::int64_t r) const { return held_.host() + r * columns_ * elem_bytes(compute_); }
   void bring(const NDArray& x, std::int64_t first, std::int64_t columns) {
     columns_ = columns;
-    each(x, first, [&](char* memory, char* copy, std::int64_t row) { copy_row(copy, memory, row); });
+    each(x, first,
+         [&](char* memory, char* copy, std::int64_t row) { copy_row(copy, memory, row); });
     if (from_ != compute_) cast(from_, compute_)(n_ * columns_, narrow_.host(), held_.host());
   }
   void put(const NDArray& out, std::int64_t first) const {

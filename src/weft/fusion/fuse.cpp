@@ -346,8 +346,9 @@ struct FusedPlan::Impl {
         return;
       if (!known && next < at->in.size()) {
         const Lazy input = at->in[next++];
-        const bool number = input->kind == LazyKind::number &&
-                            (at->kind == LazyKind::row || (at->kind == LazyKind::where && next > 1));
+        const bool number =
+            input->kind == LazyKind::number &&
+            (at->kind == LazyKind::row || (at->kind == LazyKind::where && next > 1));
         if (!number) stack.emplace_back(input, 0);
         continue;
       }
@@ -379,8 +380,7 @@ struct FusedPlan::Impl {
   static NDArray run_brief(const Step& s, Operands arrays);
   NDArray step_map(Step& s, Operands arrays, const Ref<Device>& device);
   NDArray step_reduce(Step& s, Operands arrays, const Ref<Device>& device);
-  Ref<runtime::Function> host_function(Step& s, const std::string& layout,
-                                       Operands arrays,
+  Ref<runtime::Function> host_function(Step& s, const std::string& layout, Operands arrays,
                                        const Ref<Device>& device,
                                        const std::function<ir::PrimFunc()>& make);
 };
@@ -466,8 +466,7 @@ std::string FusedPlan::describe() const {
 std::string FusedPlan::source() const { return join(impl_->sources, "\n"); }
 
 Ref<runtime::Function> FusedPlan::Impl::host_function(Step& s, const std::string& layout,
-                                                      Operands arrays,
-                                                      const Ref<Device>& device,
+                                                      Operands arrays, const Ref<Device>& device,
                                                       const std::function<ir::PrimFunc()>& make) {
   const bool compact = std::all_of(arrays.begin(), arrays.end(),
                                    [](const NDArray* a) { return a->is_contiguous(); });
@@ -495,8 +494,7 @@ Ref<runtime::Function> FusedPlan::Impl::host_function(Step& s, const std::string
 }
 
 namespace {
-NDArray launch(const Ref<runtime::Function>& function, const NDArray& out,
-               Operands arrays) {
+NDArray launch(const Ref<runtime::Function>& function, const NDArray& out, Operands arrays) {
   std::vector<runtime::KernelArg> args;
   args.reserve(arrays.size() + 1);
   auto add = [&](const NDArray& a) {
@@ -562,8 +560,7 @@ NDArray FusedPlan::Impl::run_brief(const Step& s, Operands arrays) {
   return std::move(results[made - 1]);
 }
 
-NDArray FusedPlan::Impl::step_map(Step& s, Operands arrays,
-                                  const Ref<Device>& device) {
+NDArray FusedPlan::Impl::step_map(Step& s, Operands arrays, const Ref<Device>& device) {
   // Of complex numbers only a constant comes here, which the IR has no value for.
   if (is_complex(s.elem)) return full(device, s.elem, s.shape, s.root->number);
   if (is_brief(s)) return run_brief(s, arrays);
@@ -623,8 +620,7 @@ NDArray FusedPlan::Impl::step_map(Step& s, Operands arrays,
   return launch(host_function(s, "", arrays, device, make), out, arrays);
 }
 
-NDArray FusedPlan::Impl::step_reduce(Step& s, Operands arrays,
-                                     const Ref<Device>& device) {
+NDArray FusedPlan::Impl::step_reduce(Step& s, Operands arrays, const Ref<Device>& device) {
   const LazyNode& node = *s.node.node();
   NDArray out = NDArray::empty(device, s.elem, node.shape);
   if (out.size() == 0) return out;

@@ -42,7 +42,7 @@ struct Step {
   std::vector<const LazyNode*> numbers;  // of the expression, that calls on grids bring
   int out = 0;                           // not for `rows`
   bool single = false;                   // eager, though a kernel could be made
-  std::vector<BriefOperation> brief;     // few elements: the expression by eager operations, if short
+  std::vector<BriefOperation> brief;  // few elements: the expression by eager operations, if short
   Elem elem = Elem::float32;
   Dims shape;                // map: of the result; reduce: before it
   Lazy node;                 // views and products: the node itself; reduce: the reduction
@@ -51,7 +51,7 @@ struct Step {
   /// Of these, the last one for arrays without gaps, and its device.
   Ref<runtime::Function> compact;
   Ref<Device> compact_device;
-  std::shared_ptr<RowKernelStep> rows;                  // rows
+  std::shared_ptr<RowKernelStep> rows;  // rows
 
   std::vector<int> results() const { return rows ? rows->out : std::vector<int>{out}; }
 };
