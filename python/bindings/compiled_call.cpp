@@ -133,12 +133,13 @@ class CompiledCall {
   static PyObject* run_plan(const Entry& e, PyObject* const* args, Py_ssize_t count) {
     const nb::object held = e.held;  // other threads may forget the entry
     FusedPlan& plan = *e.plan;
-    constexpr std::int64_t kBrief = 1 << 15;  // elements for which others need not run
+    // Elements for which other threads need not run: those of one operation as without compiling.
+    const std::int64_t few = std::int64_t{1} << (e.alone ? 20 : 15);
     constexpr Py_ssize_t kFew = 4;
     auto array = [&](Py_ssize_t i) -> const NDArray& { return unwrap(args[i]); };
     bool brief = e.brief && count <= kFew;
     for (Py_ssize_t i = 0; brief && i < count; ++i)
-      brief = array(i).on_host() && array(i).size() <= kBrief;
+      brief = array(i).on_host() && array(i).size() <= few;
     if (brief) {
       const NDArray* in[kFew];
       for (Py_ssize_t i = 0; i < count; ++i) in[i] = &array(i);
