@@ -21,11 +21,11 @@ namespace {
 
 /// Fewer columns than these are rows after a transposition.
 constexpr std::int64_t kFewestColumns = 16;
-/// A block's buffers, in bytes; at least kNarrow and at most kWide columns of every row.
-constexpr std::int64_t kBlockBytes = 1 << 18, kNarrow = 64, kWide = 1024;
+/// A block's buffers, in bytes; at least kNarrowBlock and at most kWideBlock columns of every row.
+constexpr std::int64_t kBlockBytes = 1 << 18, kNarrowBlock = 64, kWideBlock = 1024;
 
 /// Elements that one call of a kernel takes, where rows are short several of them.
-constexpr std::int64_t kRun = 1024;
+constexpr std::int64_t kCallRun = 1024;
 
 /// A short row, without a call for its length.
 void copy_row(char* to, const char* from, std::int64_t bytes) {
@@ -37,9 +37,10 @@ void copy_row(char* to, const char* from, std::int64_t bytes) {
 
 /// Rows of columns in memory, `pitch` elements apart, and their copies one after the other. 16-bit
 /// floats are copied as they are and widened all at once.
-class Block {
+class ColumnBlock {
  public:
-  Block(const NDArray& x, Elem compute, std::int64_t n, std::int64_t width, std::int64_t pitch)
+  ColumnBlock(const NDArray& x, Elem compute, std::int64_t n, std::int64_t width,
+              std::int64_t pitch)
       : from_(x.elem()),
         compute_(compute),
         n_(n),
@@ -79,10 +80,10 @@ class Block {
 };
 
 /// The kernels of one type over rows of so many columns, one after the other.
-struct Steps {
+struct ColumnSteps {
   const int e;
   const std::int64_t columns;
-  const std::int64_t group = std::max<std::int64_t>(1, kRun / columns);  // rows of a call
+  const std::int64_t group = std::max<std::int64_t>(1, kCallRun / columns);  // rows of a call
 
   std::int64_t bytes() const { return columns * elem_bytes(static_cast<Elem>(e)); }
   std::size_t size() const { return static_cast<std::size_t>(bytes()); }
@@ -112,9 +113,10 @@ struct Steps {
 };
 
 /// The sum of many rows, by sums of some of them: long ones lose fewer digits.
-class Sum {
+class ColumnSum {
  public:
-  Sum(const Steps& steps, char* total, char* part) : steps_(steps), total_(total), part_(part) {
+  ColumnSum(const ColumnSteps& steps, char* total, char* part)
+      : steps_(steps), total_(total), part_(part) {
     std::memset(total, 0, steps.size());
     std::memset(part, 0, steps.size());
   }
@@ -131,19 +133,19 @@ class Sum {
 
  private:
   static constexpr std::int64_t kSome = 32;
-  const Steps& steps_;
+  const ColumnSteps& steps_;
   char *const total_, *const part_;
   std::int64_t count_ = 0;
 };
 
-/// Room for numbers of a block: rows, and two runs of a call.
-struct Room {
+/// ColumnRoom for numbers of a block: rows, and two runs of a call.
+struct ColumnRoom {
   char *a, *b, *part, *repeated, *run;
 };
 
 /// The rows of `x`, and `g` of a gradient, become the result's.
-void compute(RowKernel kind, const Steps& steps, const Block& x, const Block* g, std::int64_t n,
-             const Room& room) {
+void compute_block(RowKernel kind, const ColumnSteps& steps, const ColumnBlock& x,
+                   const ColumnBlock* g, std::int64_t n, const ColumnRoom& room) {
   const auto [a, b, part, repeated, run] = room;
   auto each = [&](const auto& f) {  // f(first row, rows)
     for (std::int64_t r = 0; r < n; r += steps.group) f(r, std::min(steps.group, n - r));
@@ -152,7 +154,7 @@ void compute(RowKernel kind, const Steps& steps, const Block& x, const Block* g,
     std::memcpy(a, x.row(0), steps.size());
     steps.combine(ReduceOp::max, n, x.row(0), a);
     steps.repeat(a, repeated);
-    Sum sum(steps, b, part);
+    ColumnSum sum(steps, b, part);
     each([&](std::int64_t r, std::int64_t rows) {
       char* const to = keep ? x.row(r) : run;
       steps.apply(Op::subtract, rows, x.row(r), repeated, to);
@@ -180,7 +182,7 @@ void compute(RowKernel kind, const Steps& steps, const Block& x, const Block* g,
       });
     }
     case RowKernel::softmax_gradient: {  // y (g - sum of g y)
-      Sum sum(steps, a, part);
+      ColumnSum sum(steps, a, part);
       each([&](std::int64_t r, std::int64_t rows) {
         steps.apply(Op::multiply, rows, g->row(r), x.row(r), run);
         sum.add(rows, run);
@@ -193,7 +195,7 @@ void compute(RowKernel kind, const Steps& steps, const Block& x, const Block* g,
       });
     }
     default: {  // log_softmax_gradient: g - exp(y) times the sum of g
-      Sum sum(steps, a, part);
+      ColumnSum sum(steps, a, part);
       each([&](std::int64_t r, std::int64_t rows) { sum.add(rows, g->row(r)); });
       sum.join();
       steps.repeat(a, repeated);
@@ -206,13 +208,13 @@ void compute(RowKernel kind, const Steps& steps, const Block& x, const Block* g,
   }
 }
 
-NDArray columns(RowKernel kind, std::span<const NDArray* const> operands, std::int64_t n,
-                std::int64_t inner) {
+NDArray by_blocks(RowKernel kind, std::span<const NDArray* const> operands, std::int64_t n,
+                  std::int64_t inner) {
   const NDArray& x = *operands[0];
   const Elem compute_elem = kernel_elem(x.elem());
   const std::int64_t bytes = elem_bytes(compute_elem);
   const std::int64_t fit = kBlockBytes / static_cast<std::int64_t>(operands.size()) / bytes / n;
-  const std::int64_t width = std::min(inner, std::clamp(fit / 16 * 16, kNarrow, kWide));
+  const std::int64_t width = std::min(inner, std::clamp(fit / 16 * 16, kNarrowBlock, kWideBlock));
   const std::int64_t blocks = (inner + width - 1) / width;
   NDArray in[2];
   for (std::size_t k = 0; k < operands.size(); ++k) in[k] = operands[k]->contiguous();
@@ -220,21 +222,21 @@ NDArray columns(RowKernel kind, std::span<const NDArray* const> operands, std::i
   runtime::Pool::shared().parallel_for(
       x.size() / n / inner * blocks, std::max<std::int64_t>(1, kParallelGrain / 4 / (n * width)),
       [&](std::int64_t begin, std::int64_t end) {
-        Block first(x, compute_elem, n, width, inner);
-        std::optional<Block> second;
+        ColumnBlock first(x, compute_elem, n, width, inner);
+        std::optional<ColumnBlock> second;
         if (operands.size() > 1) second.emplace(x, compute_elem, n, width, inner);
-        const NDArray numbers =
-            NDArray::empty(x.device(), compute_elem, Dims{3 * width + 2 * std::max(width, kRun)});
+        const NDArray numbers = NDArray::empty(x.device(), compute_elem,
+                                               Dims{3 * width + 2 * std::max(width, kCallRun)});
         const auto room = [&](std::int64_t at) { return numbers.host() + at * bytes; };
         for (std::int64_t task = begin; task < end; ++task) {
           const std::int64_t column = task % blocks * width;
           const std::int64_t at = task / blocks * n * inner + column;
-          const Steps steps{static_cast<int>(compute_elem), std::min(width, inner - column)};
+          const ColumnSteps steps{static_cast<int>(compute_elem), std::min(width, inner - column)};
           first.bring(in[0], at, steps.columns);
           if (second) second->bring(in[1], at, steps.columns);
-          compute(kind, steps, first, second ? &*second : nullptr, n,
-                  {room(0), room(width), room(2 * width), room(3 * width),
-                   room(3 * width + std::max(width, kRun))});
+          compute_block(kind, steps, first, second ? &*second : nullptr, n,
+                        {room(0), room(width), room(2 * width), room(3 * width),
+                         room(3 * width + std::max(width, kCallRun))});
           first.put(out, at);
         }
       });
@@ -276,7 +278,7 @@ std::optional<NDArray> rows_by_columns(RowKernel kind, std::span<const NDArray* 
   std::int64_t inner = 1;
   for (int i = axis + 1; i <= last; ++i) inner *= turned[0].shape()[i];
   if (inner < kFewestColumns) return std::nullopt;
-  return columns(kind, {in, operands.size()}, x.shape()[last], inner).transpose(axis, last);
+  return by_blocks(kind, {in, operands.size()}, x.shape()[last], inner).transpose(axis, last);
 }
 
 }  // namespace weft
