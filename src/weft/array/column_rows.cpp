@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax, log-softmax and their gradients along an axis that is not the last in memory, on the
-// host.
+// Softmax, log-softmax and their gradients on the host where another axis than the last is the one
+// whose elements are neighbours in memory.
 // Blocks of columns are brought into a buffer that stays in the second cache, so memory is read
 // once and written once and nothing is transposed; each step is a kernel over a row of the block.
 
@@ -138,7 +138,7 @@ class ColumnSum {
   std::int64_t count_ = 0;
 };
 
-/// ColumnRoom for numbers of a block: rows, and two runs of a call.
+/// Room for numbers of a block: rows, and two runs of a call.
 struct ColumnRoom {
   char *a, *b, *part, *repeated, *run;
 };
