@@ -12,6 +12,7 @@
 #include "weft/devices/reduce_program.h"
 #include "weft/devices/whole.h"
 #include "weft/devices/whole_call.h"
+#include "weft/rules/product_choice.h"
 
 namespace weft::device {
 

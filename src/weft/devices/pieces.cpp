@@ -7,6 +7,7 @@
 #include "weft/array/ops.h"
 #include "weft/base/integers.h"
 #include "weft/devices/reduce_program.h"
+#include "weft/rules/product_choice.h"
 
 namespace weft::device {
 
