@@ -198,7 +198,7 @@ bool prefers_product(const NDArray& out, const NDArray& a, const NDArray& b) {
     const std::int64_t bytes = 2 * std::max(m, n) * k * batches;
     return copies == 0 && std::min(m, n) > 2 && bytes >= kWorthTiles;
   }
-  const double clocks = 
+  const double clocks =
       rules::choose_tile(grid, 4, {batches, m, n, k}, rules::TileReads::no_vectors).clocks;
   // Conversions are made by the threads that multiply, which then wait for what they load.
   constexpr double kConverted = 1.4;

@@ -169,8 +169,8 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
   if (in.tile >= 0) {
     choice.tile = static_cast<std::size_t>(in.tile);
     choice.parts = in.parts;
-    choice.stages =
-        std::max<std::int64_t>(1, stages_of(grid, rules::rated_tiles(bytes, instruction)[choice.tile], bytes));
+    choice.stages = std::max<std::int64_t>(
+        1, stages_of(grid, rules::rated_tiles(bytes, instruction)[choice.tile], bytes));
   }
   const rules::RatedTile& tile = rules::rated_tiles(bytes, instruction)[choice.tile];
   const std::int64_t blocks_m = ceil_div(m, tile.rows), blocks_n = ceil_div(n, tile.columns);

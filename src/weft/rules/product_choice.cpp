@@ -124,10 +124,9 @@ TileChoice choose_tile(const Facts& facts, std::int64_t element_bytes, const Pro
     const std::int64_t room = std::clamp<std::int64_t>(
         std::max(places / blocks, std::min(kMostRounds * places / blocks, kMostRounds)), 1,
         std::max<std::int64_t>(1, held));
-    const std::int64_t most =
-        whole ? 1
-              : std::clamp<std::int64_t>(size.k / (4 * t.depth), 1,
-                                         std::min<std::int64_t>(room, 512));
+    const std::int64_t most = whole ? 1
+                                    : std::clamp<std::int64_t>(size.k / (4 * t.depth), 1,
+                                                               std::min<std::int64_t>(room, 512));
     for (std::int64_t parts = 1;;
          parts = std::min(parts + std::max<std::int64_t>(1, parts / 2), most)) {
       const double clocks = expected_clocks(facts, t, element_bytes, size, parts, reads);

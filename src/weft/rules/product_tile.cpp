@@ -256,10 +256,9 @@ std::optional<ProductTile> match_product_tile(const Nest& nest, const Facts& fac
       continue;
     vector[side] = lanes, ++in_vectors;
   }
-  const TileChoice choice =
-      choose_tile(facts, bytes, {nest.results / (m.extent * n.extent), m.extent, n.extent, nest.terms},
-                  along_sum == 2 ? TileReads::along_sum : static_cast<TileReads>(in_vectors), false,
-                  true);
+  const TileChoice choice = choose_tile(
+      facts, bytes, {nest.results / (m.extent * n.extent), m.extent, n.extent, nest.terms},
+      along_sum == 2 ? TileReads::along_sum : static_cast<TileReads>(in_vectors), false, true);
   if (choice.clocks == 0) return std::nullopt;  // none fits
   std::optional<ProductTile> out = rated_tiles(bytes)[choice.tile].tile(bytes);
   const std::int64_t near = std::clamp<std::int64_t>(16 / bytes, 1, 4);
