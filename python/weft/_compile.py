@@ -28,8 +28,8 @@ from ._methods.inplace import IN_PLACE
 from ._methods.statistics import values_and_positions
 from .transforms import trees
 from .transforms.batched import outside_of_vmap
-from .transforms.reverse import differentiating
 from ._compile_arguments import flatten_arguments, static_arguments
+from ._differentiating import differentiating
 
 __all__ = ["Compiled", "compile"]
 
@@ -39,6 +39,11 @@ _FEW = 1 << 15  # elements for which an array's memory matters less than the tim
 
 def _refuse(what, repair):
     raise _error("value", "compile.trace.unsupported", what, help=repair)
+
+
+def _on_host():
+    """Does the trace at hand run on the host?"""
+    return bool(_active) and _active[-1].on_host
 
 
 class _Memory:
@@ -202,7 +207,7 @@ class Traced(Arithmetic, Named, Indexed, Recorder):
 
     def _variance(self, axis, keepdims, correction, root=False):
         """The variance or its root by the eager kernel, in one pass over memory; None where another way is as good."""
-        if not (self.size and _active[-1]._on_host and str(self.dtype) in ("float32", "float64")):
+        if not (self.size and _on_host() and str(self.dtype) in ("float32", "float64")):
             return None
         return Traced(_core._lazy_variance(self._lazy, axis, keepdims, float(correction), root))
 
@@ -218,7 +223,7 @@ class Traced(Arithmetic, Named, Indexed, Recorder):
     def _rows_along(self, name, axis):
         """On the host a row kernel along any axis: it takes columns where these lie in memory."""
         rows = self._rows(name, axis)
-        if rows is None and -self.ndim <= axis < self.ndim and _active[-1]._on_host:
+        if rows is None and -self.ndim <= axis < self.ndim and _on_host():
             turned = self.transpose(axis, -1)
             rows = turned._rows(name, -1)
             rows = None if rows is None else rows.transpose(axis, -1)
@@ -460,7 +465,7 @@ class _Trace:
         self.inputs = [_core._lazy_input(i, a.dtype, a.shape) for i, a in enumerate(leaves)]
         self._values = list(leaves)  # of the inputs, while tracing
         self._contract, self._like = contract, leaves[0]
-        self._on_host = leaves[0].device.host_accessible
+        self.on_host = leaves[0].device.host_accessible
         self._steps = []  # what gives the inputs behind the leaves: captured arrays and islands
         self._by_id = {}
         _active.append(self)
