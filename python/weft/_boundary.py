@@ -58,10 +58,10 @@ def _described(value):
 
 
 def _accepted(name, function, owner):
-    """The signature as a caller writes it: without the object itself."""
+    """The signature as a caller writes it: without the object itself and without types."""
     signature = inspect.signature(function)
-    parameters = list(signature.parameters.values())
-    return f"{name}{signature.replace(parameters=parameters[1:] if owner else parameters)}"
+    parameters = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    return f"{name}{inspect.Signature(parameters[1:] if owner else parameters)}"
 
 
 def _file_error(what, raised):
