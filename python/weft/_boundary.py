@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import enum
+import errno
 import functools
 import importlib
 import inspect
@@ -26,6 +27,12 @@ _KINDS = {
     OSError: "io",
     MemoryError: "memory",
     BufferError: "value",
+}
+_WAYS_OUT = {
+    errno.ENOSPC: "free some space there, or name another place",
+    errno.EDQUOT: "free some space there, or name another place",
+    errno.EROFS: "name a place that can be written",
+    errno.EMFILE: "close some files, or raise the limit of open files of this process (ulimit -n)",
 }
 _RAISED = tuple(_KINDS)
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
@@ -67,9 +74,8 @@ def _accepted(name, function, owner):
 def _file_error(what, raised):
     place = "" if raised.filename is None else f": {raised.filename!r}"
     reason = raised.strerror or str(raised) or type(raised).__name__
-    return error(
-        "io", "python.file", f"{what}: {reason}{place}", help="check the path and its rights"
-    )
+    way_out = _WAYS_OUT.get(raised.errno, "check the path and its rights")
+    return error("io", "python.file", f"{what}: {reason}{place}", help=way_out)
 
 
 def import_later(name):

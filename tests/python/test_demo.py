@@ -90,7 +90,11 @@ def test_the_report_goes_where_it_is_asked_for(tmp_path, monkeypatch, capsys):
     assert names == ["report.html", "trace.json", "x.txt"]
     assert not (tmp_path / "out").exists()
     page = (tmp_path / "a/b/report.html").read_text()
-    assert "&lt;p&gt;" in page and '<svg role=img aria-label="Loss" class=plain>' in page and 'name="viewport"' in page
+    assert (
+        "&lt;p&gt;" in page
+        and '<svg role=img aria-label="Loss" class=plain>' in page
+        and 'name="viewport"' in page
+    )
     assert "prefers-color-scheme: dark" in page and "http" not in page
     json.loads((tmp_path / "a/b/trace.json").read_text())
 
