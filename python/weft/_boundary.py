@@ -74,8 +74,10 @@ def _accepted(name, function, owner):
 def _file_error(what, raised):
     place = "" if raised.filename is None else f": {raised.filename!r}"
     reason = raised.strerror or str(raised) or type(raised).__name__
-    way_out = _WAYS_OUT.get(raised.errno, "check the path and its rights")
-    return error("io", "python.file", f"{what}: {reason}{place}", help=way_out)
+    text = f"{what}: {reason}{place}"
+    if raised.errno in _WAYS_OUT:
+        return error("io", "python.file", text, help=_WAYS_OUT[raised.errno])
+    return error("io", "python.file", text, help="check the path and its rights")
 
 
 def import_later(name):

@@ -32,7 +32,8 @@ void* dlopen(const char* name, int flags) {
   if (!real) real = dlsym(RTLD_NEXT, "dlopen");
   char words[256], *word, *rest = words;
   strncpy(words, getenv("HIDE"), 255);
-  while (name && (word = strsep(&rest, " "))) if (strstr(name, word)) return 0;
+  while (name && (word = strsep(&rest, " ")))  // "!word": not those of Python's packages
+    if (*word == '!' ? !strstr(name, "/site-packages/") && strstr(name, word + 1) : strstr(name, word) != 0) return 0;
   return real(name, flags);
 }
 """
@@ -391,6 +392,23 @@ def test_a_compiler_that_refuses(places, slug, fail, parts):
     )
     assert kind == "Error" and text.startswith(f"error[{slug}]: "), (kind, text)
     assert all(part in text for part in parts), text
+
+
+def test_a_compiler_that_pip_brought(places, tmp_path, monkeypatch):
+    """NVIDIA's packages lie in site-packages, where the loader does not look."""
+    packages = tmp_path / "site-packages"
+    (packages / "nvidia/cu13/lib").mkdir(parents=True)
+    fake = packages / "nvidia/cu13/lib/libnvrtc.so.13"
+    shutil.copy(places / "fakes/libnvrtc.so.13", fake)
+    monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
+    build = "refused(weft.build, add(64, threads=32), target='cuda:arch=sm_90')"
+    # Hidden: what this machine has by itself, and then not what lies among packages.
+    without = look(places, build, hide="nvrtc")
+    assert without[1].startswith("error[cuda.nvrtc.absent]: ") and "nvidia/*/lib" in without[1]
+    monkeypatch.setattr(sys, "path", [str(packages), *sys.path])  # before the real one
+    kind, text = look(places, build, hide="!nvrtc", fail="nvrtcCompileProgram")
+    assert kind == "Error" and text.startswith("error[cuda.nvrtc.refused]: "), (kind, text)
+    assert "kernel.cu(7)" in text
 
 
 def refused(kind, f, *arguments, **keywords):

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include <dlfcn.h>
@@ -11,6 +12,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/fork_safe_mutex.h"
+#include "weft/base/packaged_library.h"
 #include "weft/runtime/background.h"
 #include "weft/runtime/cache.h"
 
@@ -19,6 +21,9 @@ namespace weft::cuda {
 namespace {
 
 using Program = void*;
+
+constexpr char kPackaged[] =
+    "nvidia/*/lib/libnvrtc.so.1?";  // what pip install nvidia-cuda-nvrtc brings
 
 struct Nvrtc {
   void* library = nullptr;
@@ -49,6 +54,11 @@ struct Nvrtc {
       library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
       if (library) break;
     }
+    for (const std::string& file :
+         library ? std::vector<std::string>() : packaged_libraries(kPackaged)) {
+      library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+      if (library) break;
+    }
     if (!library) return;
     bool good = find("nvrtcVersion", version) && find("nvrtcCreateProgram", create) &&
                 find("nvrtcDestroyProgram", destroy) && find("nvrtcCompileProgram", compile) &&
@@ -72,7 +82,9 @@ const Nvrtc& nvrtc() {
 
 }  // namespace
 
-std::string nvrtc_searched() { return join(Nvrtc::names()); }
+std::string nvrtc_searched() {
+  return cat(join(Nvrtc::names()), " on the loader's path, ", kPackaged, " in Python's packages");
+}
 
 bool nvrtc_available() { return nvrtc().library != nullptr; }
 
