@@ -54,11 +54,7 @@ struct Nvrtc {
       library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
       if (library) break;
     }
-    for (const std::string& file :
-         library ? std::vector<std::string>() : packaged_libraries(kPackaged)) {
-      library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-      if (library) break;
-    }
+    if (!library) library = packaged();
     if (!library) return;
     bool good = find("nvrtcVersion", version) && find("nvrtcCreateProgram", create) &&
                 find("nvrtcDestroyProgram", destroy) && find("nvrtcCompileProgram", compile) &&
@@ -67,6 +63,18 @@ struct Nvrtc {
                 find("nvrtcGetErrorString", error);
     if (!good) library = nullptr;
     else version(&major, &minor);
+  }
+  /// Of pip's package. NVRTC opens its built-in functions by name, which the loader does not find
+  /// there unless they are open already.
+  static void* packaged() {
+    const auto folder = [](const std::string& file) { return file.substr(0, file.rfind('/')); };
+    for (const std::string& file : packaged_libraries(kPackaged)) {
+      for (const std::string& beside : packaged_libraries("nvidia/*/lib/libnvrtc-builtins.so.1*")) {
+        if (folder(beside) == folder(file)) dlopen(beside.c_str(), RTLD_NOW | RTLD_LOCAL);
+      }
+      if (void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+    }
+    return nullptr;
   }
   template <typename F>
   bool find(const char* name, F& f) {
