@@ -262,9 +262,16 @@ ARGUMENTS = {"csl": [str(ROOT / "examples/wse/gemv/layout.csl")]}
 TARGETS = {"csl": ["wse"], "qpus": ["qpu"], "schedules": ["cpu"], "torches": ["wse", "qpu", "cpu"]}
 
 
+def lacks_torch():
+    """Why the program beside PyTorch is left out, or nothing: the types of older ones do not know torch.compile."""
+    if not importlib.util.find_spec("torch"):
+        return "torch is not installed"
+    return "" if importlib.import_module("weft.torch").COMPILES else "this torch is older than 2.4"
+
+
 def faces():
     """Those whose libraries are here."""
-    absent = [] if importlib.util.find_spec("torch") else ["torches"]
+    absent = ["torches"] if lacks_torch() else []
     return [p for p in sorted(FACES.glob("*.py")) if p.stem not in absent]
 
 
@@ -292,11 +299,8 @@ def test_users_programs_pass_pyright_in_strict_mode(tmp_path):
 
 @pytest.mark.parametrize("face", ["arrays", "csl", "qpus", "schedules", "torches"])
 def test_users_programs_run(face, tmp_path):
-    if face == "torches":
-        importlib.util.find_spec("torch") or pytest.skip("torch is not installed")
-        importlib.import_module("weft.torch").COMPILES or pytest.skip(
-            "this torch is older than 2.4"
-        )
+    if face == "torches" and (reason := lacks_torch()):
+        pytest.skip(reason)
     for target in TARGETS.get(face, []):
         built(target)
     if face == "qpus" and not (PACKAGE / "lib/libweft_qpu.so").exists():
