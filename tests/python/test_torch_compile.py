@@ -261,10 +261,10 @@ def test_named_devices(name):
     f = compiled(model, device=name)
     for _ in range(2):
         torch.testing.assert_close(f(x), model(x))
-        f(x).square().sum().backward()
+        f(x).cos().sum().backward()  # the sum of squares of normalised rows has no gradient but rounding
         got = [p.grad.clone() for p in model.parameters()]
         model.zero_grad()
-        model(x).square().sum().backward()
+        model(x).cos().sum().backward()
         for g, p in zip(got, model.parameters()):
             torch.testing.assert_close(g, p.grad)
         model.zero_grad()
@@ -386,7 +386,8 @@ WHOLE = (
 SAMPLES = {
     "argmax": 8,
     "nn.functional.avg_pool2d": 6,
-}  # the first ones are numbers, or have no batch
+    "searchsorted": 40,
+}  # the first ones are numbers, have no batch or no elements
 
 
 @pytest.mark.parametrize("name", SAMPLED.split())

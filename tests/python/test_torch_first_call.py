@@ -176,7 +176,7 @@ def test_kernels_are_built_side_by_side(monkeypatch):
 
 
 NESTED = """
-import torch
+import torch, weft.torch
 inner = torch.compile(lambda x: torch.sin(x) * 2 + 1, backend="weft")
 
 @torch.library.custom_op("weft_test::nested", mutates_args=())
