@@ -371,7 +371,7 @@ SAMPLED = (
     "nn.functional.max_pool2d nn.functional.avg_pool2d nn.functional.embedding "
     "nn.functional.scaled_dot_product_attention nn.functional.pad nn.functional.cross_entropy tril flip roll "
     "logcumsumexp index_reduce scatter_reduce scatter round dist narrow_copy permute_copy unbind_copy searchsorted "
-    "angle cdist nn.functional.pdist median nanmedian cummax cummin sort topk repeat addbmm"
+    "angle cdist nn.functional.pdist median nanmedian cummax cummin sort topk repeat addbmm special.ndtri"
 )
 
 
@@ -382,6 +382,7 @@ WHOLE = (
     "unbind_copy",
     "angle",
     "cdist",
+    "special.ndtri",
 )  # every operator by weft
 SAMPLES = {
     "argmax": 8,

@@ -277,8 +277,4 @@ def erfinv(x):
     for _ in range(3):
         f = weft.erf(y) - z
         y = y - f / (2 / math.sqrt(math.pi) * weft.exp(-y * y) - y * f)
-    return weft.where(
-        inside,
-        y,
-        weft.where(weft.abs(p) == 1, weft.copysign(weft.full_like(p, math.inf), p), math.nan),
-    )
+    return weft.where(inside, y, weft.where(weft.abs(p) == 1, p * math.inf, math.nan))
