@@ -261,7 +261,9 @@ def test_named_devices(name):
     f = compiled(model, device=name)
     for _ in range(2):
         torch.testing.assert_close(f(x), model(x))
-        f(x).cos().sum().backward()  # the sum of squares of normalised rows has no gradient but rounding
+        f(
+            x
+        ).cos().sum().backward()  # the sum of squares of normalised rows has no gradient but rounding
         got = [p.grad.clone() for p in model.parameters()]
         model.zero_grad()
         model(x).cos().sum().backward()

@@ -31,10 +31,14 @@ UNREPEATABLE = ("rand", "dropout", "bernoulli", "multinomial", "normal", "empty"
 class Tally:
     def __init__(self):
         self.passed = self.total = self.with_weft = 0
-        self.untraced = collections.Counter()  # (sample, why): eager torch refuses it, or cannot trace it
+        self.untraced = (
+            collections.Counter()
+        )  # (sample, why): eager torch refuses it, or cannot trace it
         self.faults, self.failures = collections.Counter(), []
         self.closer = []  # beyond the tolerance, and nearer to float64's results than eager torch
-        self.differing = collections.Counter()  # (sample, how): torch's own decompositions differ from eager
+        self.differing = (
+            collections.Counter()
+        )  # (sample, how): torch's own decompositions differ from eager
         self.nodes = self.able = 0
         self.reasons = collections.Counter()  # why operators stay with torch
         self.unended = []  # operators whose process gave no result

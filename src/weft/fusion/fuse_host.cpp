@@ -254,8 +254,7 @@ ir::PrimFunc host_reduce(HostReduce in) {
                      const Loaded& loaded = {}) {
     std::vector<Expr> loads;
     for (std::size_t k = 0; k < in.elems.size(); ++k)
-      loads.push_back(k < loaded.size() && loaded[k] ? *loaded[k]
-                                                     : ir::load(inputs[k], {at[k]}));
+      loads.push_back(k < loaded.size() && loaded[k] ? *loaded[k] : ir::load(inputs[k], {at[k]}));
     return with_value(loads, in.value, [&](const Expr& v) {
       return ir::store(acc, reduce_value(in.op, ir::load(acc, {j}), v), {j});
     });
