@@ -48,7 +48,8 @@ def test_channels(extent):
 
 
 def test_not_a_number_in_an_operand_of_a_row():
-    x, rows = drawn(9, 4, 9), np.array([[math.nan], [math.inf], [-math.inf], [0.0]], "float32")
+    x = drawn(9, 256, 9)
+    rows = np.array([[math.nan], [math.inf], [-math.inf], [0.0]] * 64, "float32")
     got = weft.compile(lambda x, r: weft.minimum(x * 2.0, r) + 1.0)(weft.asarray(x), weft.asarray(rows))  # fmt: skip
     np.testing.assert_array_equal(np.asarray(got), np.minimum(x * np.float32(2), rows) + np.float32(1))  # fmt: skip
 
@@ -56,7 +57,7 @@ def test_not_a_number_in_an_operand_of_a_row():
 def test_short_rows_are_computed_in_vectors():
     """Nine elements are a vector of eight and one more; the row's own number is loaded once, before them."""
     f = weft.compile(lambda x, r: (x + r) * r - 1.0)
-    f(weft.asarray(drawn(10, 64, 9)), weft.asarray(drawn(11, 64, 1)))
+    f(weft.asarray(drawn(10, 256, 9)), weft.asarray(drawn(11, 256, 1)))
     text = f.source()
     body = text[text.index("@main_kernel0.body") :].split("\n}")[0]
     assert body.count("load <8 x float>") == 1 and "load <16 x float>" not in body
