@@ -34,7 +34,7 @@ def parts_of_weft():
         setattr(owner, name, run)
 
     def built(result, given):
-        counts["built"] += result or 0
+        counts["built"] += len(result or ())
         counts["steps"] += len(given[0].steps)
 
     timed(program.Program, "_prepare", "plans")

@@ -3623,7 +3623,7 @@ def angle(x: Any, deg: Any = False) -> Any:
 def cbrt(x: Any) -> Any:
     """The real cube root, of negative numbers, too."""
 def digamma(x: Any) -> Any:
-    """The derivative of lgamma; NaN at negative whole numbers, -infinity at 0."""
+    """The derivative of lgamma; NaN at negative whole numbers, -infinity at 0 and infinity at -0."""
 def divmod(x1: Any, x2: Any) -> Any:
     """(x1 // x2, x1 % x2)."""
 def erfinv(x: Any) -> Any:

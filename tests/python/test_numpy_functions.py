@@ -175,8 +175,8 @@ def test_special_functions():
         np.asarray(weft.digamma(weft.asarray(near))), slope, rtol=1e-5, atol=1e-6
     )
     assert np.isnan(weft.digamma(weft.asarray([-2.0])).tolist()[0]) and weft.digamma(
-        weft.asarray([0.0])
-    ).tolist() == [-np.inf]
+        weft.asarray([0.0, -0.0])
+    ).tolist() == [-np.inf, np.inf]
     y = np.concatenate([np.linspace(-0.99999, 0.99999, 201), [1e-8, 1 - 1e-12, -1 + 1e-9]])
     back = [math.erf(v) for v in np.asarray(weft.erfinv(weft.asarray(y)))]
     np.testing.assert_allclose(back, y, rtol=1e-12, atol=1e-15)

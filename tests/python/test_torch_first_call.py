@@ -15,9 +15,9 @@ if not _version.COMPILES:
 from test_waits_for_ever import ended  # noqa: E402
 
 import weft  # noqa: E402
-import weft.torch  # noqa: E402
+import weft.torch as wt  # noqa: E402
 from weft import _core  # noqa: E402
-from weft.torch import _backend, program, side_by_side  # noqa: E402
+from weft.torch import _backend, program, rules, side_by_side, whole  # noqa: E402
 
 nn, F = torch.nn, torch.nn.functional
 
@@ -175,8 +175,78 @@ def test_kernels_are_built_side_by_side(monkeypatch):
     assert counts[0] > 1 and counts[0] == counts[1]  # the second time all kinds are known
 
 
+@pytest.mark.parametrize("fault", [ValueError("planted"), RuntimeError("planted")], ids=lambda f: type(f).__name__)  # fmt: skip
+def test_a_fault_of_building_is_named(monkeypatch, fault):
+    """What building a step on zeros raised, with the graph and its operators; the results are right all the same."""
+    if "opencl:0" not in [d.name for d in weft.devices() if d.available]:
+        pytest.skip("torch's graphs on a device with a grid: opencl:0 is absent")
+    inner, building = _core._build_together, []
+
+    def together(like, run):
+        building.append(run)
+        raise fault
+
+    m, x = model(), torch.randn(5, 7)
+    with monkeypatch.context() as planted:
+        planted.setattr(side_by_side, "_built", set())
+        planted.setattr(_core, "_build_together", together)
+        report = wt.explain(m, x, options={"device": "opencl"})
+        assert not side_by_side._built  # another program tries again
+    assert building and report.share == 1.0
+    for text in report.faults():
+        assert text.startswith("graph ") and f"{type(fault).__name__}: planted" in text
+    assert any("aten.native_layer_norm" in text for text in report.faults())
+    assert all(f"fault (1): {text}" in str(report) for text in report.faults())
+    monkeypatch.setattr(_core, "_build_together", inner)
+    torch._dynamo.reset()
+    assert not wt.explain(m, x, options={"device": "opencl"}).faults()
+
+
+def test_a_refusal_that_the_first_call_meets_again_is_no_fault(monkeypatch):
+    if "opencl:0" not in [d.name for d in weft.devices() if d.available]:
+        pytest.skip("torch's graphs on a device with a grid: opencl:0 is absent")
+    rules.load()
+
+    def refused(c, *given):
+        raise rules.Unsupported("planted")
+
+    monkeypatch.setattr(side_by_side, "_built", set())
+    monkeypatch.setitem(rules.ARRAYS, "aten.mm.default", refused)
+    monkeypatch.setitem(rules.FUSED, "aten.sinh.default", lambda c, x: 1 // 0)
+    f = lambda x: (x @ x).sinh() @ x.cos().cumsum(0)  # noqa: E731
+    report = wt.explain(f, torch.randn(5, 5), options={"device": "opencl"})
+    assert ("aten.mm.default", "planted") in report.reasons()
+    assert len(report.faults()) == 1 and "aten.sinh" in str(report.faults())
+
+
+@pytest.mark.parametrize("fault", [ZeroDivisionError("planted"), MemoryError("planted")], ids=lambda f: type(f).__name__)  # fmt: skip
+def test_what_ends_the_comparison_of_whole_programs_is_named(disk, monkeypatch, fault):
+    """All but a lack of memory, for which the sum of steps is meant to do."""
+
+    def refused(*given):
+        raise fault
+
+    new_process(monkeypatch)
+    monkeypatch.setattr(whole, "measure_whole", refused)
+    m, x = model(), torch.randn(5, 7)
+    found = wt.explain(m, x).faults()
+    named = [text for text in found if "comparison of whole programs" in text]
+    assert bool(named) == (not isinstance(fault, MemoryError)), found
+    assert all("ZeroDivisionError: planted" in text for text in named)
+
+
+def test_a_fault_in_a_view_is_named(monkeypatch):
+    rules.load()
+    monkeypatch.setitem(rules.VIEWS, "aten.permute.default", lambda c, x, axes: 1 // 0)
+    f, x = (lambda x: (x.cos() @ x).permute(1, 0) @ x), torch.randn(3, 3)
+    report = wt.explain(f, x, options={"prefer": "weft"})
+    assert any("aten.permute" in text and "ZeroDivisionError" in text for text in report.faults())
+    torch._dynamo.reset()
+    torch.testing.assert_close(torch.compile(f, backend="weft", options={"prefer": "weft"})(x), f(x))  # fmt: skip
+
+
 NESTED = """
-import torch
+import torch, weft.torch
 inner = torch.compile(lambda x: torch.sin(x) * 2 + 1, backend="weft")
 
 @torch.library.custom_op("weft_test::nested", mutates_args=())

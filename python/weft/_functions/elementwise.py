@@ -244,7 +244,7 @@ def lgamma(x):
 
 
 def digamma(x):
-    """The derivative of lgamma; NaN at negative whole numbers, -infinity at 0."""
+    """The derivative of lgamma; NaN at negative whole numbers, -infinity at 0 and infinity at -0."""
     x = real(x)
     p = plain(x)
     left = p < 0.5
@@ -260,7 +260,7 @@ def digamma(x):
     own = left & (weft.sin(plain(turn)) != 0)
     angle = weft.where(own, turn, 1.0)
     out = weft.where(left, right - math.pi * weft.cos(angle) / weft.sin(angle), right)
-    return weft.where(pole, math.nan, weft.where(p == 0, -math.inf, out))
+    return weft.where(pole, math.nan, weft.where(p == 0, -1.0 / p, out))
 
 
 def erfinv(x):
@@ -277,8 +277,4 @@ def erfinv(x):
     for _ in range(3):
         f = weft.erf(y) - z
         y = y - f / (2 / math.sqrt(math.pi) * weft.exp(-y * y) - y * f)
-    return weft.where(
-        inside,
-        y,
-        weft.where(weft.abs(p) == 1, weft.copysign(weft.full_like(p, math.inf), p), math.nan),
-    )
+    return weft.where(inside, y, weft.where(weft.abs(p) == 1, p * math.inf, math.nan))

@@ -16,7 +16,7 @@ def bessel_y0(x: _ArrayLike) -> Any:
 def bessel_y1(x: _ArrayLike) -> Any:
     """The Bessel function of the second kind, of order 1; NaN below 0."""
 def digamma(x: _ArrayLike) -> Any:
-    """The derivative of lgamma; NaN at negative whole numbers, -infinity at 0."""
+    """The derivative of lgamma; NaN at negative whole numbers, -infinity at 0 and infinity at -0."""
 def entr(x: _ArrayLike) -> Any:
     """-x log(x): 0 at 0, -infinity below."""
 def erf(x: _ArrayLike, /) -> Any:
@@ -84,7 +84,7 @@ def ndtri(p: float) -> Any:
 def polygamma(n: int, x: _ArrayLike) -> Any:
     """The n-th derivative of digamma, n a whole number from 0."""
 def psi(x: _ArrayLike) -> Any:
-    """The derivative of lgamma; NaN at negative whole numbers, -infinity at 0."""
+    """The derivative of lgamma; NaN at negative whole numbers, -infinity at 0 and infinity at -0."""
 def scaled_modified_bessel_k0(x: _ArrayLike) -> Any:
     """exp(x) k0(x)."""
 def scaled_modified_bessel_k1(x: _ArrayLike) -> Any:

@@ -28,10 +28,10 @@ class Row:
 
 
 class Report:
-    """What explain found. Print it, or read rows, nodes, able, taken, share, reasons()."""
+    """What explain found. Print it, or read rows, nodes, able, taken, share, reasons(), faults()."""
 
     def __init__(self, programs):
-        self.rows = []
+        self.rows, self._faults = [], []
         self.graphs = len(programs)
         for i, program in enumerate(programs):
             self._add(i, program)
@@ -47,6 +47,7 @@ class Report:
             if names:
                 self.rows.append(Row(number, names, "torch", False, program.reason, {}))
             return
+        self._faults += [f"graph {number}: {text}" for text in program.faults]
         for op in program.graph.folded:
             self.rows.append(Row(number, [op.name], "once", True, "", {}))
         for step in program.steps:
@@ -66,6 +67,14 @@ class Report:
         for row in self.rows:
             if row.where == "torch":
                 found.update((name, row.reason) for name in row.ops)
+        return dict(found.most_common())
+
+    def faults(self):
+        """{text: count} of what went wrong in weft itself, also where the results are right all the same."""
+        found = collections.Counter(self._faults)
+        for row in self.rows:
+            if row.reason.startswith("fault"):
+                found.update(f"{name}: {row.reason}" for name in row.ops)
         return dict(found.most_common())
 
     def seconds(self):
@@ -90,6 +99,7 @@ class Report:
             )
         for (name, reason), count in self.reasons().items():
             lines.append(f"{count:5d}  {name}: {reason}")
+        lines += [f"fault ({count}): {text}" for text, count in self.faults().items()]
         return "\n".join(lines)
 
 

@@ -10,6 +10,7 @@ import torch
 from .. import _core
 from .graph import Value
 from .program import as_it_reads, fixed, is_marked, torch_function
+from .rules import refusal
 from .rules.views import TENSOR_METHODS
 
 
@@ -110,7 +111,8 @@ class _Writer:
                 * len(step.unit.inputs)
             )
             return True
-        except Exception:
+        except Exception as raised:  # a view of the tensor does as well
+            step.reason = refusal(raised)
             return False
 
     # ---- steps

@@ -30,10 +30,15 @@ UNREPEATABLE = ("rand", "dropout", "bernoulli", "multinomial", "normal", "empty"
 
 class Tally:
     def __init__(self):
-        self.passed = self.total = self.with_weft = self.untraced = 0
+        self.passed = self.total = self.with_weft = 0
+        self.untraced = (
+            collections.Counter()
+        )  # (sample, why): eager torch refuses it, or cannot trace it
         self.faults, self.failures = collections.Counter(), []
         self.closer = []  # beyond the tolerance, and nearer to float64's results than eager torch
-        self.differing = []  # torch's own decompositions differ from eager
+        self.differing = (
+            collections.Counter()
+        )  # (sample, how): torch's own decompositions differ from eager
         self.nodes = self.able = 0
         self.reasons = collections.Counter()  # why operators stay with torch
         self.unended = []  # operators whose process gave no result
@@ -47,12 +52,13 @@ class Tally:
         return (
             f"{self.passed}/{self.total} passed ({len(self.closer)} of them by being closer to float64 than eager is), {self.with_weft} of them with work on weft "
             f"({self.able} of {self.nodes} operators), "
-            f"{self.untraced} samples that torch cannot trace, {len(self.differing)} whose decomposition differs from eager in torch itself"
+            f"{self.untraced.total()} samples that torch cannot trace, {self.differing.total()} whose decomposition differs from eager in torch itself"
         )
 
     def add(self, name, programs):
         with_weft = False
         for program in programs:
+            self.faults.update((name, text) for text in getattr(program, "faults", ()))
             for step in program.steps:
                 self.nodes += len(step.unit.ops)
                 self.able += len(step.unit.ops) if step.able else 0
@@ -118,15 +124,20 @@ def same(got, want):
             )
 
 
+def _short(fault):
+    """One line of an exception."""
+    return f"{type(fault).__name__}: {' '.join(str(fault).split())[:300]}"
+
+
 def check(function, tensors, tally, options, name, run=without_gradients):
     """Compiles one function of tensors, calls it twice and compares."""
     try:
         want = run(function, tensors)
-    except Exception:  # eager torch has no gradient, or refuses the sample
-        want = None
-    if want is None:
-        tally.untraced += 1
+    except Exception as refused:  # eager torch has no gradient, or refuses the sample
+        tally.untraced[name, f"eager: {_short(refused)}"] += 1
         return
+    if want is None:
+        return  # nothing to differentiate
     programs, reached = [], []
 
     def compile_graph(module, inputs):
@@ -148,7 +159,7 @@ def check(function, tensors, tally, options, name, run=without_gradients):
             same(gradients, want[1])
     except Exception as fault:
         if not reached:  # torch could not trace it: sizes that the data decides, sparse tensors
-            tally.untraced += 1
+            tally.untraced[name, _short(fault)] += 1
             return
         if is_closer(function, tensors, run, compiled, want):
             tally.closer.append(name)
@@ -156,12 +167,12 @@ def check(function, tensors, tally, options, name, run=without_gradients):
             tally.passed += 1
             tally.add(name, programs)
             return
-        if torch_differs(function, tensors, run, want):
-            tally.differing.append(name)
+        differs = torch_differs(function, tensors, run, want)
+        if differs:
+            tally.differing[name, differs] += 1
             return
         tally.total += 1
-        text = " ".join(str(fault).split())
-        tally.failures.append((name, f"{type(fault).__name__}: {text[:300]}"))
+        tally.failures.append((name, _short(fault)))
         return
     finally:
         watch(before)
@@ -198,7 +209,7 @@ def is_closer(function, tensors, run, compiled, want):
 
 
 def torch_differs(function, tensors, run, want):
-    """Whether torch alone, running the same decomposed graph, differs from eager, too (other random numbers, say)."""
+    """How torch alone, running the same decomposed graph, differs from eager, too (other random numbers, say); else ""."""
     run_as_traced = lambda module, inputs: make_boxed_func(module.forward)  # noqa: E731
     traced = aot_function(
         function,
@@ -211,9 +222,9 @@ def torch_differs(function, tensors, run, want):
         results, gradients = run(traced, tensors)
         same(results, want[0])
         same(gradients, want[1])
-    except Exception:
-        return True
-    return False
+    except Exception as fault:
+        return _short(fault)
+    return ""
 
 
 def operators(names):
@@ -258,8 +269,8 @@ def run(names=(), dtypes=DTYPES, samples=4, gradients=False, options=None, progr
             torch.manual_seed(0)
             try:
                 drawn = op.sample_inputs("cpu", kind, requires_grad=False)
-            except Exception:
-                tally.untraced += 1
+            except Exception as refused:
+                tally.untraced[op.formatted_name, f"no samples: {_short(refused)}"] += 1
                 continue
             for i, sample in enumerate(drawn):
                 if i >= samples:
@@ -299,6 +310,9 @@ def main(arguments=None):
         print(f"FAILED {name}: {text}")
     for (name, text), count in tally.faults.items():
         print(f"FAULT {name} ({count}): {text}")
+    for kind, found in (("untraced", tally.untraced), ("differs in torch", tally.differing)):
+        for (name, text), count in found.items():
+            print(f"{kind}: {name} ({count}): {text}")
     for (name, text), count in tally.reasons.most_common():
         print(f"on torch: {name} ({count}): {text}")
     print(tally.line())

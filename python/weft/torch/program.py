@@ -20,9 +20,9 @@ from .choices import measure
 from .graph import Value, map_values
 from .partition import Unit, kept_ids, order
 from .plans import Recipe, array_function, check, halves
-from .rules import Unsupported
+from .rules import Unsupported, refusal
 from .rules.views import TENSOR_METHODS
-from .side_by_side import build_kernels
+from .side_by_side import build_kernels, note_faults
 from .whole import settle
 
 _costs = {}  # (what a unit computes, strides of its inputs, device) -> {side: Cost}
@@ -189,6 +189,7 @@ class Program:
         self.run = self.like = None
         self.code = ""
         self.fixes = {}  # number of an output -> "copy"
+        self.faults = []  # what raised beside the steps, as texts: explain shows them
 
     def __call__(self, args):
         if self.home.type == "cuda" and torch.cuda.current_stream(self.home).cuda_stream:
@@ -232,12 +233,8 @@ class Program:
         try:
             step.recipe = Recipe(unit, self.like_array())
             return [step]
-        except Unsupported as refusal:
-            reason = str(refusal)
-        except weft.Error as refusal:
-            reason = f"{refusal.code}: {refusal.message}"
-        except Exception as fault:  # a fault of ours must not end the user's program
-            reason = f"fault in a rule: {type(fault).__name__}: {fault}"
+        except Exception as raised:  # a fault of ours must not end the user's program
+            reason = refusal(raised)
         if len(unit.ops) == 1:
             return [Step(Unit("torch", unit.ops, reason))]
         out = []
@@ -263,10 +260,11 @@ class Program:
     def _first(self, args):
         self._prepare()
         compare = self.options.prefer == "fastest" and not remembered.recall(self)
-        build_kernels(self)
+        built = build_kernels(self)
         trial = Trial(self, args, compare)
         for step in self.steps:
             trial.step(step)
+        note_faults(self, built)
         outputs = trial.outputs()
         from .codegen import write
 
@@ -369,19 +367,15 @@ class Trial:
         if source.id in self.w and source.id not in self.t:
             try:
                 return self._keep(self.w, step, step.on_weft(self.array))
-            except (Unsupported, weft.Error):
-                pass  # a view of the tensor does as well
+            except Exception as raised:  # a view of the tensor does as well
+                step.reason = refusal(raised)
         self._keep(self.t, step, self.on_torch(step))
 
     def _try_weft(self, step):
         try:
             results = step.on_weft(self.array)
-        except Unsupported as refusal:
-            reason = str(refusal)
-        except weft.Error as refusal:
-            reason = f"{refusal.code}: {refusal.message}"
-        except Exception as fault:  # a fault of ours must not end the user's program
-            reason = f"fault in a rule: {type(fault).__name__}: {fault}"
+        except Exception as raised:  # a fault of ours must not end the user's program
+            reason = refusal(raised)
         else:
             if self.compare:
                 step.costs = self._measured(step, ("torch", "weft"))

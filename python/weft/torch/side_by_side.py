@@ -15,6 +15,7 @@ import threading
 import torch
 
 from .. import _core
+from .rules import refusal
 
 _MOST_BYTES = 1 << 30  # of one step's zeros; larger steps are built when they run
 _built, _lock = set(), threading.Lock()
@@ -44,23 +45,45 @@ def _suits(step):
 
 
 def _build(program, step):
+    """Runs the step on zeros; what that raised, or None."""
     try:
         arrays = {v.id: program.bridge.to_weft(_zeros(v)) for v in step.unit.inputs}
         _core._build_together(program.like_array(), lambda: step.on_weft(lambda v: arrays[v.id]))
-    except Exception:  # noqa: S110 - the first call meets the same refusal, and reports it
-        pass
+    except Exception as raised:  # the step is tried again when it runs
+        return raised
+    return None
 
 
 def build_kernels(program):
-    """Builds the kernels of the steps that may run on a device with a grid. The number of steps that were built."""
+    """Builds the kernels of the steps that may run on a device with a grid.
+
+    {kind of step: what building it raised, or None}, of the kinds that were built.
+    """
     if not _core._has_grid(program.like_array()):
-        return 0
+        return {}
     kinds = {program.kind_of(step): step for step in program.steps if _suits(step)}
     with _lock:
-        new = [step for kind, step in kinds.items() if kind not in _built]
+        new = {kind: step for kind, step in kinds.items() if kind not in _built}
         _built.update(kinds)
-    if len(new) > 1:
-        workers = min(len(new), 2 * len(os.sched_getaffinity(0)), 48)
-        with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-            list(pool.map(lambda step: _build(program, step), new))
-    return len(new)
+    if len(new) < 2:
+        return {}
+    workers = min(len(new), 2 * len(os.sched_getaffinity(0)), 48)
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        return dict(zip(new, pool.map(lambda step: _build(program, step), new.values())))
+
+
+def note_faults(program, built):
+    """Adds what `build_kernels` raised to the program's faults, after the steps have run.
+
+    The first call meets a refusal of weft again and gives it to the step. Where the step runs on weft all the same, or was
+    refused for another reason, something is wrong with the building.
+    """
+    raised = {kind: refusal(fault) for kind, fault in built.items() if fault is not None}
+    with _lock:
+        _built.difference_update(raised)  # another program tries them again
+    for step in program.steps if raised else ():
+        text = raised.get(program.kind_of(step))
+        if text is not None and (step.where == "weft" or step.reason != text):
+            names = ", ".join(dict.fromkeys(op.name for op in step.unit.ops))
+            program.faults.append(f"kernels of {names}, built before the step ran: {text}")
+    program.faults = list(dict.fromkeys(program.faults))

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import torch
 
-import weft
-
 from .choices import apply, as_later_calls, candidates, measure_whole
 from .mutation import changed_inputs
+from .rules import refusal
 
 _MOST = 4  # choices that are compared
 
@@ -51,6 +50,12 @@ def _own_copies(program, given):
     return [copy(a) if i in changed else a for i, a in enumerate(given)]
 
 
+def _note(program, raised):
+    """Keeps what ended a comparison of whole programs for `explain`; no room for a second set of results is no fault."""
+    if not isinstance(raised, (torch.OutOfMemoryError, MemoryError)):
+        program.faults.append(f"comparison of whole programs: {refusal(raised)}")
+
+
 def _trial(program, choice, given):
     """(fixes, function) of the program with this choice."""
     from .codegen import write
@@ -75,11 +80,8 @@ def settle(program, given):
             own = _own_copies(program, given)
             tried = [_trial(program, choice, own) for choice in some]
             seconds = measure_whole([run for _, run in tried], own, home, graphs)
-        except (
-            torch.OutOfMemoryError,
-            MemoryError,
-            weft.Error,
-        ):  # no room for a second set of results
+        except Exception as raised:  # the sum of steps does as well
+            _note(program, raised)
             program.fixes = before
             return apply(program.steps, choices[0])
     best = min(range(len(some)), key=seconds.__getitem__)
@@ -96,7 +98,8 @@ def for_recording(program, given):
     try:
         with as_later_calls(), _Numbers(program):
             return _trial(program, choice, _own_copies(program, given))[1]
-    except (torch.OutOfMemoryError, MemoryError, weft.Error):
+    except Exception as raised:
+        _note(program, raised)
         return None
     finally:
         program.fixes = fixes

@@ -2,6 +2,7 @@
 #include "weft/fusion/fuse_host.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "weft/array/feed.h"
 #include "weft/elements/elem.h"
@@ -92,21 +93,52 @@ Stmt with_value(const std::vector<Expr>& loads,
   return body;
 }
 
-/// body(j) over [0, extent) in vectors, then the rest one by one.
+/// What a loop's body reads of each operand: the one element that the whole loop reads, loaded
+/// before it, or nothing. A compiler cannot move such a load, nor what is computed of it: the
+/// result might overlap the operand.
+using Loaded = std::vector<std::optional<Expr>>;
+
+/// body(loaded), in which the operands that do not move along `axis` are loaded already, from `at`.
+Stmt with_loaded(const std::vector<ir::Buffer>& buffers, const std::vector<Expr>& at,
+                 const std::vector<Dims>& steps, int axis,
+                 const std::function<Stmt(const Loaded&)>& body) {
+  Loaded loaded(at.size());
+  std::vector<std::pair<Var, Expr>> lets;
+  for (std::size_t k = 0; k < at.size(); ++k) {
+    if (steps[k][axis] != 0) continue;
+    const Expr value = ir::load(buffers[k], {at[k]});
+    lets.emplace_back(ir::make_var(cat("same", k), value->dtype), value);
+    loaded[k] = lets.back().first;
+  }
+  Stmt out = body(loaded);
+  for (std::size_t i = lets.size(); i-- > 0;)
+    out = ir::let_stmt(lets[i].first, lets[i].second, out);
+  return out;
+}
+
+/// body(j) over [0, extent) in vectors, the rest in shorter vectors and at last one by one.
 Stmt vectors(std::int64_t extent, std::int64_t lanes,
              const std::function<Stmt(const Expr&)>& body) {
+  constexpr std::int64_t kShortest = 4;
   std::vector<Stmt> all;
-  const std::int64_t whole = extent / lanes;
-  if (whole > 0) {
-    all.push_back(loop("jo", whole, ir::ForKind::serial, [&](const Expr& jo) {
-      Var v = ir::make_var("ji");
-      return ir::make_for(v, number(0), number(lanes), body(jo * number(lanes) + Expr(v)),
-                          ir::ForKind::vectorized);
-    }));
+  auto vector = [&](const Expr& first, std::int64_t width) {
+    Var v = ir::make_var("ji");
+    return ir::make_for(v, number(0), number(width), body(first + Expr(v)),
+                        ir::ForKind::vectorized);
+  };
+  if (const std::int64_t whole = extent / lanes; whole > 0) {
+    all.push_back(loop("jo", whole, ir::ForKind::serial,
+                       [&](const Expr& jo) { return vector(jo * number(lanes), lanes); }));
   }
-  if (extent % lanes)
-    all.push_back(loop("jt", extent % lanes, ir::ForKind::serial,
-                       [&](const Expr& j) { return body(j + number(whole * lanes)); }));
+  std::int64_t done = extent / lanes * lanes;
+  for (std::int64_t width = lanes / 2; width >= kShortest; width /= 2) {
+    if (extent - done < width) continue;
+    all.push_back(vector(number(done), width));
+    done += width;
+  }
+  if (extent > done)
+    all.push_back(loop("jt", extent - done, ir::ForKind::serial,
+                       [&](const Expr& j) { return body(j + number(done)); }));
   return ir::seq(std::move(all));
 }
 
@@ -126,13 +158,22 @@ ir::PrimFunc host_map(HostMap map) {
   const int bytes = elem_bytes(map.elems[0]);
   const bool stream =
       last == 0 && bytes >= 4 && product(map.shape) * bytes >= kStreamBytes && map.steps[0][0] == 1;
-  auto element = [&](const std::vector<Expr>& base, const Expr& j) {
-    std::vector<Expr> loads;
-    for (std::size_t k = 1; k < map.elems.size(); ++k)
-      loads.push_back(ir::load(operands.buffers[k], {base[k] + j * number(map.steps[k][last])}));
-    return with_value(loads, map.value, [&](const Expr& v) {
-      return ir::store(operands.buffers[0], stream ? ir::call("nontemporal", {v}) : v,
-                       {base[0] + j * number(map.steps[0][last])});
+  const std::vector<ir::Buffer> inputs(operands.buffers.begin() + 1, operands.buffers.end());
+  const std::vector<Dims> steps(map.steps.begin() + 1, map.steps.end());
+  // A row from base on: offsets of the result and of the inputs.
+  auto row = [&](const std::vector<Expr>& base, std::int64_t extent) {
+    const std::vector<Expr> from(base.begin() + 1, base.end());
+    return with_loaded(inputs, from, steps, last, [&](const Loaded& loaded) {
+      return vectors(extent, kLanes, [&](const Expr& j) {
+        std::vector<Expr> loads;
+        for (std::size_t k = 0; k < inputs.size(); ++k)
+          loads.push_back(loaded[k] ? *loaded[k]
+                                    : ir::load(inputs[k], {from[k] + j * number(steps[k][last])}));
+        return with_value(loads, map.value, [&](const Expr& v) {
+          return ir::store(operands.buffers[0], stream ? ir::call("nontemporal", {v}) : v,
+                           {base[0] + j * number(map.steps[0][last])});
+        });
+      });
     });
   };
   std::vector<Stmt> all;
@@ -146,13 +187,13 @@ ir::PrimFunc host_map(HostMap map) {
   if (last == 0) {
     std::vector<Expr> base;
     for (const Dims& s : map.steps) base.push_back(Expr(o) * number(cut * s[0]));
-    body = vectors(cut, kLanes, [&](const Expr& j) { return element(base, j); });
+    body = row(base, cut);
     all.push_back(ir::make_for(o, number(0), number(pieces), body,
                                pieces > 1 ? ir::ForKind::parallel : ir::ForKind::serial));
     if (inner % cut) {
       std::vector<Expr> end;
       for (const Dims& s : map.steps) end.push_back(number(pieces * cut * s[0]));
-      all.push_back(vectors(inner % cut, kLanes, [&](const Expr& j) { return element(end, j); }));
+      all.push_back(row(end, inner % cut));
     }
   } else {
     // Several short rows to a task.
@@ -161,7 +202,7 @@ ir::PrimFunc host_map(HostMap map) {
     while (rows % per) --per;
     Var r = ir::make_var("r");
     std::vector<Expr> base = offsets(Expr(o) * number(per) + Expr(r), map.shape, map.steps, last);
-    body = vectors(inner, kLanes, [&](const Expr& j) { return element(base, j); });
+    body = row(base, inner);
     body = ir::make_for(r, number(0), number(per), body);
     all.push_back(ir::make_for(o, number(0), number(rows / per), body,
                                rows / per > 1 ? ir::ForKind::parallel : ir::ForKind::serial));
@@ -205,13 +246,15 @@ ir::PrimFunc host_reduce(HostReduce in) {
   Operands operands;
   operands.add("out", in.kernel);
   for (std::size_t k = 0; k < in.elems.size(); ++k) operands.add(cat("a", k), in.elems[k]);
+  const std::vector<ir::Buffer> inputs(operands.buffers.begin() + 1, operands.buffers.end());
   const DType type = dtype_of(in.kernel);
   const std::int64_t kept_size = product(kept), gone_size = product(gone);
   // acc[j] = acc[j] combined with the value at these places.
-  auto combine = [&](const ir::Buffer& acc, const Expr& j, const std::vector<Expr>& at) {
+  auto combine = [&](const ir::Buffer& acc, const Expr& j, const std::vector<Expr>& at,
+                     const Loaded& loaded = {}) {
     std::vector<Expr> loads;
     for (std::size_t k = 0; k < in.elems.size(); ++k)
-      loads.push_back(ir::load(operands.buffers[k + 1], {at[k]}));
+      loads.push_back(k < loaded.size() && loaded[k] ? *loaded[k] : ir::load(inputs[k], {at[k]}));
     return with_value(loads, in.value, [&](const Expr& v) {
       return ir::store(acc, reduce_value(in.op, ir::load(acc, {j}), v), {j});
     });
@@ -283,22 +326,24 @@ ir::PrimFunc host_reduce(HostReduce in) {
     steps.push_back(ir::store(rest, start, {number(0)}));
     steps.push_back(loop("g", outer, ir::ForKind::serial, [&](const Expr& g) {
       std::vector<Expr> at = sum(base, offsets(g, gone, gs, gl));
-      std::vector<Stmt> body;
-      if (wide) {
-        body.push_back(loop("c", inner / lanes, ir::ForKind::serial, [&](const Expr& c) {
-          std::vector<Expr> from = sum(at, along(gs, gl, c * number(lanes)));
-          return vectors(lanes, kLanes, [&](const Expr& j) {
-            return combine(acc, j, sum(from, along(gs, gl, j)));
-          });
-        }));
-      }
-      const std::int64_t done = wide ? inner / lanes * lanes : 0;
-      if (inner > done) {
-        body.push_back(loop("t", inner - done, ir::ForKind::serial, [&](const Expr& t) {
-          return combine(rest, number(0), sum(at, along(gs, gl, t + number(done))));
-        }));
-      }
-      return ir::seq(std::move(body));
+      return with_loaded(inputs, at, gs, gl, [&](const Loaded& loaded) {
+        std::vector<Stmt> body;
+        if (wide) {
+          body.push_back(loop("c", inner / lanes, ir::ForKind::serial, [&](const Expr& c) {
+            std::vector<Expr> from = sum(at, along(gs, gl, c * number(lanes)));
+            return vectors(lanes, kLanes, [&](const Expr& j) {
+              return combine(acc, j, sum(from, along(gs, gl, j)), loaded);
+            });
+          }));
+        }
+        const std::int64_t done = wide ? inner / lanes * lanes : 0;
+        if (inner > done) {
+          body.push_back(loop("t", inner - done, ir::ForKind::serial, [&](const Expr& t) {
+            return combine(rest, number(0), sum(at, along(gs, gl, t + number(done))), loaded);
+          }));
+        }
+        return ir::seq(std::move(body));
+      });
     }));
     if (wide)
       steps.push_back(loop("l", lanes, ir::ForKind::serial, [&](const Expr& l) {

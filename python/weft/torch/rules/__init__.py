@@ -8,9 +8,9 @@ arguments, with Lazy values or arrays in place of tensors, and raises `Unsupport
 
 from __future__ import annotations
 
-from .common import ARRAYS, COMPLEX, FUSED, VIEWS, Context, Unsupported
+from .common import ARRAYS, COMPLEX, FUSED, VIEWS, Context, Unsupported, refusal
 
-__all__ = ["ARRAYS", "COMPLEX", "FUSED", "VIEWS", "Context", "Unsupported", "load"]
+__all__ = ["ARRAYS", "COMPLEX", "FUSED", "VIEWS", "Context", "Unsupported", "load", "refusal"]
 
 _loaded = False
 

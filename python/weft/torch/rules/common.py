@@ -34,6 +34,15 @@ class Unsupported(Exception):
     """A rule has no form for these arguments; the text is the reason that explain shows."""
 
 
+def refusal(raised):
+    """What explain shows of an exception that came from a rule: a refusal's reason, or a fault of ours by its type."""
+    if isinstance(raised, Unsupported):
+        return str(raised)
+    if isinstance(raised, _core.Error):
+        return f"{raised.code}: {raised.message}"
+    return f"fault in a rule: {type(raised).__name__}: {raised}"
+
+
 class Context:
     """What a rule may know about its operator: types and shapes of its results, strides of its inputs, as torch has them."""
 
