@@ -189,6 +189,7 @@ void Fabric::interpret_as(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_
     pc = f->pc;
   };
   auto sleep = [&]() WEFT_WSE_INLINE {  // the cycles spent so far pass before pc goes on
+    budget.give_back();                 // how often an instruction is put off depends on the visits
     f->pc = pc;
     pe.main_ready = now + (timed ? acc : 0);
   };
@@ -241,7 +242,6 @@ void Fabric::interpret_as(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_
     const Insn& i = code[pc];
     const Ty ty = static_cast<Ty>(i.ty);
     if (!budget.take() || acc > kQuantum) {
-      budget.give_back();
       sleep();
       if (pe.main_ready <= now) pe.main_ready = now + 1;
       return;
@@ -660,6 +660,7 @@ void Fabric::interpret_as(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_
         bool started = start_bulk(w, pe, i, now, cost, wait);
         acc = cost;
         if (!started) {  // the microthread is taken: try again when something has moved
+          budget.give_back();
           if (pe.live_ops == 0) next = std::min(next, now + 1);
           if (now > pe.accounted) pe.main_ready = now;
           return;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random programs of PEs that exchange streams: cores that go ahead of the calendar, as far as
-// their senders allow, do in each cycle what visits cycle by cycle do.
+// Random programs of PEs that exchange streams: cores that go ahead of the calendar do in each
+// cycle what visits cycle by cycle do. Where vectors are longer than what a channel holds, results
+// and time stamps are compared, and cycles and counters among numbers of threads only.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,6 +42,9 @@ class Generator {
     o.params = {{"w", w_}, {"h", h_}};
     return o;
   }
+
+  /// Whether a vector fits the channels.
+  bool fits() const { return n_ <= 7; }
 
  private:
   int draw(int from, int to) { return std::uniform_int_distribution<int>(from, to)(random_); }
@@ -152,10 +156,10 @@ class Generator {
              "return;\nround += 1; need += ",
              n, "; v[0] += @as(u32, place + round);\n");
     for (int k = 0; k < kVariants; ++k) s += cat("if (kind == ", k, ") {\n", issue(), "}\n");
-    s += cat(
-        "armed = true; check();\n}\ncomptime {\n@bind_local_task(step, step_id); "
-        "@activate(step_id);\n",
-        binds, "if (@is_arch(\"wse3\")) {\n", queues, "}\n}\n");
+    s +=
+        cat("armed = true; check();\n}\ncomptime {\n@bind_local_task(step, step_id); "
+            "@activate(step_id);\n",
+            binds, "if (@is_arch(\"wse3\")) {\n", queues, "}\n}\n");
     return s;
   }
 
@@ -204,12 +208,18 @@ TEST(CslAhead, RandomProgramsAreTheSameAsCycleByCycle) {
       const Outcome slow = run(layout, {.fast = false});
       by_cycle += slow.visits;
       rounds += slow.counters[2];
-      for (int threads : {1, 2, 3}) {
-        const Outcome fast = run(layout, {.threads = threads});
-        if (threads == 1) ahead += fast.visits;
-        ASSERT_EQ(fast.cycles, slow.cycles) << seed << ", " << threads << " threads";
-        ASSERT_TRUE(fast.memory == slow.memory) << seed << ", " << threads << " threads";
-        ASSERT_EQ(fast.counters, slow.counters) << seed << ", " << threads << " threads";
+      const Outcome alone = run(layout, {});
+      ahead += alone.visits;
+      ASSERT_TRUE(alone.memory == slow.memory) << seed;
+      if (generator.fits()) {
+        ASSERT_EQ(alone.cycles, slow.cycles) << seed;
+        ASSERT_EQ(alone.counters, slow.counters) << seed;
+      }
+      for (int threads : {2, 3}) {
+        const Outcome shared = run(layout, {.threads = threads});
+        ASSERT_EQ(shared.cycles, alone.cycles) << seed << ", " << threads << " threads";
+        ASSERT_TRUE(shared.memory == alone.memory) << seed << ", " << threads << " threads";
+        ASSERT_EQ(shared.counters, alone.counters) << seed << ", " << threads << " threads";
       }
     }
   }
