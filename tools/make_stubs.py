@@ -132,13 +132,11 @@ def core_class(name, table, other):
             if dunder in dir(cls):
                 operand = "_ArrayLike | Tensor" if name == "Tensor" else "_ArrayLike"
                 lines.append(f"    def {dunder}(self, other: {operand}, /) -> {result}: ...")
-    if name == "NDArray":
-        for short in ("eq", "ne"):
-            lines.append(
-                f"    def __{short}__(self, other: _ArrayLike, /) -> NDArray: ...  # type: ignore[override]"
-            )
-        for short in ("lt", "le", "gt", "ge"):
-            lines.append(f"    def __{short}__(self, other: _ArrayLike, /) -> NDArray: ...")
+    operand = "_ArrayLike | Tensor" if name == "Tensor" else "_ArrayLike"
+    # The others of a tensor are methods that Python's classes add.
+    for short in ("eq", "ne", *(("lt", "le", "gt", "ge") if name == "NDArray" else ())):
+        plain = "  # type: ignore[override]" if short in ("eq", "ne") else ""
+        lines.append(f"    def __{short}__(self, other: {operand}, /) -> {name}: ...{plain}")
     return "\n".join(lines) + "\n\n"
 
 
@@ -349,7 +347,9 @@ def class_stub(module, names, methods):
                 inspect.signature(getattr(module, base).forward).parameters
             ):
                 text += "  # type: ignore[override]"
-            lines += [text, text.replace("def forward", "def __call__")]
+            # A call takes arrays for tensors without gradient.
+            call = re.sub(r": Tensor\b(?=[,) |])", ": Tensor | NDArray", text)
+            lines += [text, call.replace("def forward", "def __call__")]
         out += "".join(f"    {line}\n" for line in lines) or "    ...\n"
         out += "\n"
     return out

@@ -10,9 +10,11 @@ and the C++ interface and the passes (from the comments of their headers).
 
 import argparse
 import ast
+import functools
 import importlib
 import inspect
 import pathlib
+import re
 import sys
 
 import reference_cpp
@@ -46,15 +48,18 @@ def first_sentence(value):
     return " ".join(line.strip() for line in lines).replace("|", "\\|")
 
 
-def typed(module):
-    """The signatures of a module's stub by name. Of several the last, which takes and gives arrays."""
+@functools.cache
+def types_of(module):
+    """The signatures of a module's stub, or of its source, by name. Of several the last, which takes and gives arrays."""
     path = pathlib.Path(module.__file__).with_suffix(".pyi")
-    out = {}
-    for node in ast.parse(path.read_text("utf-8")).body if path.exists() else []:
+    path, out = path if path.exists() else pathlib.Path(module.__file__), {}
+    for node in ast.parse(path.read_text("utf-8")).body:
         if isinstance(node, ast.FunctionDef):
             gives = f" -> {ast.unparse(node.returns)}" if node.returns else ""
             text = f"{node.name}({ast.unparse(node.args)}){gives}"
-            out[node.name] = text.replace("_ArrayLike", "ArrayLike").replace("_numpy.", "numpy.")
+            text = text.replace("_ArrayLike", "ArrayLike").replace("_numpy.", "numpy.")
+            text = text.replace("_Program", "PrimFunc | IRModule | Schedule")
+            out[node.name] = re.sub(r"\b_(Any|Callable|Mapping|Sequence)\b", r"\1", text)
     return out
 
 
@@ -63,6 +68,10 @@ def signature(name, value, typed):
         return typed[name]
     if inspect.isclass(value):
         return name
+    home = sys.modules.get(value.__module__)
+    if home and home.__name__.startswith("weft.") and getattr(home, "__file__", "").endswith(".py"):
+        if name in (elsewhere := types_of(home)):
+            return elsewhere[name]
     try:
         return name + str(inspect.signature(value))
     except (TypeError, ValueError):
@@ -90,7 +99,7 @@ def python_page():
     ]
     for module_name in MODULES:
         module = importlib.import_module(module_name)
-        types = typed(module)
+        types = types_of(module)
         out += ["", f"## {module_name}", "", "| name | what it does |", "|---|---|"]
         for name, value in public(module):
             out.append(

@@ -102,7 +102,7 @@ def step(row, default):
 
 def schedule_stub(schedule, rows, signature, default):
     types = {
-        "program": "Any",  # a checker sees a function below T.prim_func, not the PrimFunc
+        "program": "PrimFunc | IRModule",
         "seed": "int",
         "check": "Literal['run'] | None",
         "step_limit": "int",

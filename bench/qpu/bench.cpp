@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Figures of the QPU target: speed of the emulator, cycles of kernels against their bounds, compile
-// times. qpu_bench [interpreted|translated|threads|threads:translated|compile [part of a name
-// [repeats]]]
+// times. qpu_bench [interpreted|translated|threads|threads:translated|pairs|compile [part of a name
+// [repeats]]]. pairs: launches on one thread and on two in turns, medians of the elapsed time.
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <string_view>
+#include <vector>
 
 #include "weft/sim/simulator.h"
 #include "weft/targets/qpu/emulator.h"
@@ -101,10 +102,42 @@ void report(const char* name, double seconds, std::int64_t instructions, std::in
 
 std::string_view only;  // names to measure; empty: all
 
+hw::Emulator& emulator() {
+  return static_cast<hw::Emulator&>(static_cast<weft::sim::SimDevice&>(*device()).simulator());
+}
+
+bool in_turns = false;  // pairs
+
+/// Six launches on one thread and six on two in turns: what slows the host slows both. The first of
+/// each six finds the second thread asleep and is left out.
+template <typename F>
+void compare(const char* name, F run) {
+  std::vector<double> times[2];
+  for (int turn = -1; turn < repeats; ++turn) {
+    for (int two : {0, 1}) {
+      emulator().options().threads = 1 + two;
+      for (int i = 0; i < 6; ++i) {
+        const double start = now();
+        run();
+        if (turn >= 0 && i > 0) times[two].push_back(now() - start);  // the first turn compiles
+      }
+    }
+  }
+  for (std::vector<double>& t : times) std::sort(t.begin(), t.end());
+  auto at = [&](int two, double part) {
+    return times[two][static_cast<std::size_t>(part * static_cast<double>(times[two].size() - 1))] *
+           1e3;
+  };
+  std::printf("%-28s one %8.3f two %8.3f ms, ratio %.2f; fastest %8.3f %8.3f, %.2f\n", name,
+              at(0, 0.5), at(1, 0.5), at(0, 0.5) / at(1, 0.5), at(0, 0), at(1, 0),
+              at(0, 0) / at(1, 0));
+}
+
 template <typename F>
 void measure(const char* name, F run) {
   if (std::string_view(name).find(only) == std::string_view::npos) return;
   run();  // compile, touch memory
+  if (in_turns) return compare(name, run);
   double best = 1e9;
   std::int64_t cycles = 0, count = 0;
   for (int i = 0; i < repeats; ++i) {
@@ -115,10 +148,6 @@ void measure(const char* name, F run) {
     count = executed() - before;
   }
   report(name, best, count, cycles);
-}
-
-hw::Emulator& emulator() {
-  return static_cast<hw::Emulator&>(static_cast<weft::sim::SimDevice&>(*device()).simulator());
 }
 
 /// The first tour's product, its weights given index() and its cursors in order: what a program
@@ -253,6 +282,10 @@ int main(int argc, char** argv) {
   if (which.empty() || which.starts_with("threads")) {
     for (hw::Engine engine : {hw::Engine::interpreted, hw::Engine::translated})
       if (which != "threads:translated" || engine == hw::Engine::translated) all(engine, true, 2);
+  }
+  if (which == "pairs") {
+    in_turns = true;
+    all(hw::Engine::translated, true, 2);
   }
   wall = false;
   if (which.empty() || which == "compile") {

@@ -4,11 +4,13 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/operators.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <array>
 #include <cstring>
 
 #include "array_type.h"
+#include "weft/base/packaged_library.h"
 #include "weft/devices/pending_checks.h"
 #include "weft/runtime/trace.h"
 #include "weft/sim/debug/debugger.h"
@@ -275,6 +277,8 @@ void bind_device(nb::module_& m) {
       .def("__init__",
            [](DeviceTrace* self, const DeviceHandle& d) { new (self) DeviceTrace(d.get()); })
       .def("json", &DeviceTrace::json, "Ends the recording; trace-event JSON.");
+  m.def("set_package_folders", &set_package_folders, nb::arg("folders"),
+        "Folders of Python's packages, in which targets look for libraries that pip installs.");
   m.def(
       "set_default_device", [](const std::string& name) { process_name() = name; }, nb::arg("name"),
       "The default of all threads; opened, or refused, at the first use.");

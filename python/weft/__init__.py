@@ -4,6 +4,13 @@
 The array functions of this namespace follow the Python array API standard 2024.12.
 """
 
+try:
+    from ._core import Error
+except ImportError as _raised:
+    from ._unloadable import refusal as _refusal
+
+    raise _refusal(_raised) from None
+
 from ._core import (
     ArgumentError,
     Device,

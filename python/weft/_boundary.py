@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import enum
+import errno
 import functools
 import importlib
 import inspect
@@ -26,6 +27,12 @@ _KINDS = {
     OSError: "io",
     MemoryError: "memory",
     BufferError: "value",
+}
+_WAYS_OUT = {
+    errno.ENOSPC: "free some space there, or name another place",
+    errno.EDQUOT: "free some space there, or name another place",
+    errno.EROFS: "name a place that can be written",
+    errno.EMFILE: "close some files, or raise the limit of open files of this process (ulimit -n)",
 }
 _RAISED = tuple(_KINDS)
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
@@ -58,18 +65,19 @@ def _described(value):
 
 
 def _accepted(name, function, owner):
-    """The signature as a caller writes it: without the object itself."""
+    """The signature as a caller writes it: without the object itself and without types."""
     signature = inspect.signature(function)
-    parameters = list(signature.parameters.values())
-    return f"{name}{signature.replace(parameters=parameters[1:] if owner else parameters)}"
+    parameters = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    return f"{name}{inspect.Signature(parameters[1:] if owner else parameters)}"
 
 
 def _file_error(what, raised):
     place = "" if raised.filename is None else f": {raised.filename!r}"
     reason = raised.strerror or str(raised) or type(raised).__name__
-    return error(
-        "io", "python.file", f"{what}: {reason}{place}", help="check the path and its rights"
-    )
+    text = f"{what}: {reason}{place}"
+    if raised.errno in _WAYS_OUT:
+        return error("io", "python.file", text, help=_WAYS_OUT[raised.errno])
+    return error("io", "python.file", text, help="check the path and its rights")
 
 
 def import_later(name):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import copyreg
 import os
+import sys
 
 from ._boundary import publish as _publish
 from . import _core, _fallback
@@ -78,6 +79,16 @@ copyreg.pickle(_core.Device, lambda found: (device, (found.name,)))
 
 if os.environ.get("WEFT_CACHE_DIR"):
     _core.set_cache_directory(os.environ["WEFT_CACHE_DIR"])
+# Where pip puts the libraries of NVIDIA's packages, which the loader does not search. Never a folder that a program happens to run in.
+_core.set_package_folders(
+    [
+        folder
+        for folder in sys.path
+        if folder.endswith(("/site-packages", "/dist-packages"))
+        and os.path.isdir(os.path.join(folder, "nvidia"))
+    ]
+)
+
 if os.environ.get("WEFT_DEVICE"):
     _core.set_default_device(os.environ["WEFT_DEVICE"])
 

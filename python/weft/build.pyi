@@ -4,9 +4,10 @@ from os import PathLike
 from typing import Any, Literal, NoReturn, overload
 
 from . import Device, NDArray
-from .ir import PrimFunc
+from .ir import IRModule, PrimFunc
+from .schedule import Schedule
 
-_Program = Any  # a PrimFunc, IRModule or Schedule; of a function below T.prim_func a checker knows no types
+_Program = PrimFunc | IRModule | Schedule
 
 class TimeResult:
     mean: float

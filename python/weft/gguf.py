@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 import os
 import struct
+from collections.abc import Sequence as _Sequence
+from typing import Any as _Any
 
 from ._boundary import publish as _publish
 from ._boundary import publish_classes as _publish_classes
@@ -89,13 +91,13 @@ class Quantized:
 
     __slots__ = ("kind", "shape", "blocks")
 
-    def __init__(self, kind, shape, blocks):
+    def __init__(self, kind: _Any, shape: _Sequence[int], blocks: _Any) -> None:
         self.kind, self.shape, self.blocks = kind, shape, blocks
 
     def __repr__(self):
         return f"weft.gguf.Quantized({self.kind}, shape={self.shape})"
 
-    def dequantize(self):
+    def dequantize(self) -> _Any:
         """The values as an array of float32."""
         return _DECODERS[self.kind](self.blocks).reshape(self.shape)
 
@@ -179,7 +181,7 @@ _DECODERS = {
 }  # fmt: skip
 
 
-def load_gguf(path, quantized=False):
+def load_gguf(path: str | os.PathLike[str], quantized: bool = False) -> _Any:
     """(tensors, metadata) of a GGUF file of version 2 or 3, two dicts by name.
 
     Shapes are outermost extent first, as in NumPy: the reverse of the file's. Quantised tensors become float32; with

@@ -12,6 +12,8 @@ import struct
 import tempfile
 import zipfile
 import zlib
+from collections.abc import Mapping as _Mapping
+from typing import Any as _Any
 
 from . import _core
 from ._boundary import publish as _publish
@@ -84,7 +86,7 @@ def _npy_bytes(x):
     ), _core._to_bytes(x)
 
 
-def save(path, x):
+def save(path: str | os.PathLike[str] | _Any, x: _Any) -> None:
     """One array as .npy; a dict as .safetensors, a checkpoint's nested dicts, lists and numbers too. weft.load reads both.
 
     PyTorch's order, save(x, path), is understood. Nothing that runs when it is read is written."""
@@ -104,7 +106,7 @@ def save(path, x):
         _write_whole(path, _npy_bytes(x))
 
 
-def savez(path, **arrays):
+def savez(path: str | os.PathLike[str] | _Any, **arrays: _Any) -> None:
     """Named arrays as .npz."""
     import io
 
@@ -235,7 +237,7 @@ def _member(archive, entry, path, left):
     return raw
 
 
-def holds_arrays(path):
+def holds_arrays(path: str | os.PathLike[str] | _Any) -> bool:
     """Whether a file begins as load_arrays reads it; False where there is none."""
     path = os.fspath(path)  # a number would be a descriptor
     try:
@@ -254,7 +256,7 @@ def _load_open(file, limit):
         return load_arrays(copy.name, limit)
 
 
-def load_arrays(path, limit=None):
+def load_arrays(path: str | os.PathLike[str] | _Any, limit: int | None = None) -> dict[str, _Any]:
     """The array of a .npy file, a dict of arrays of a .npz or .safetensors file.
 
     An archive's arrays may take `limit` bytes in all; None: 1 GiB or 16 times the file, whichever is more, because
@@ -303,7 +305,11 @@ def load_arrays(path, limit=None):
     return load_safetensors(path)
 
 
-def save_safetensors(path, arrays, metadata=None):
+def save_safetensors(
+    path: str | os.PathLike[str] | _Any,
+    arrays: _Mapping[str, _Any],
+    metadata: _Mapping[str, str] | None = None,
+) -> None:
     """Named arrays as .safetensors."""
     header, parts, at = {}, [], 0
     if metadata:
@@ -329,7 +335,7 @@ def save_safetensors(path, arrays, metadata=None):
     _write_whole(path, [struct.pack("<Q", len(text)), text, *parts])
 
 
-def load_safetensors(path):
+def load_safetensors(path: str | os.PathLike[str] | _Any) -> dict[str, _core.NDArray]:
     """A dict of the arrays of a .safetensors file."""
     path = os.fspath(path)
     size = os.path.getsize(path)

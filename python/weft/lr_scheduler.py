@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import bisect
 import math
+from collections.abc import Callable as _Callable, Sequence as _Sequence
+from typing import Any as _Any
 
 import weft
 
@@ -39,12 +41,12 @@ __all__ = [
 class LRScheduler:
     """Sets the rates of an optimizer's groups to rate(base, n) after n steps."""
 
-    def __init__(self, optimizer):
+    def __init__(self, optimizer: weft.optim.Optimizer) -> None:
         self.optimizer, self.last_epoch = optimizer, 0
         self.base_lrs = [g.setdefault("initial_lr", g["lr"]) for g in optimizer.param_groups]
         self._apply()
 
-    def rate(self, base, n):
+    def rate(self, base: float, n: int) -> float:
         """The rate of a group that began with `base`, after n steps."""
         raise _unwritten(self, "rate")
 
@@ -52,20 +54,20 @@ class LRScheduler:
         for group, base in zip(self.optimizer.param_groups, self.base_lrs):
             group["lr"] = self.rate(base, self.last_epoch)
 
-    def step(self):
+    def step(self) -> None:
         """Counts one step and sets the rates."""
         self.last_epoch += 1
         self._apply()
 
-    def get_last_lr(self):
+    def get_last_lr(self) -> list[float]:
         """The rates of the groups."""
         return [g["lr"] for g in self.optimizer.param_groups]
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, _Any]:
         """The count of steps and the rates at the start."""
         return {"last_epoch": self.last_epoch, "base_lrs": list(self.base_lrs)}
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state: dict[str, _Any]) -> None:
         """Goes on where state_dict was taken, and sets the rates."""
         self.last_epoch, self.base_lrs = state["last_epoch"], list(state["base_lrs"])
         self._apply()
@@ -78,7 +80,11 @@ def _refused(code, text, legal):
 class LambdaLR(LRScheduler):
     """base * factor(n); one function, or a list of one for each group."""
 
-    def __init__(self, optimizer, lr_lambda):
+    def __init__(
+        self,
+        optimizer: weft.optim.Optimizer,
+        lr_lambda: _Callable[[int], float] | _Sequence[_Callable[[int], float]],
+    ) -> None:
         groups = len(optimizer.param_groups)
         self.factors = (
             list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * groups
@@ -100,7 +106,11 @@ class LambdaLR(LRScheduler):
 class MultiplicativeLR(LambdaLR):
     """base times the product of factor(1), ..., factor(n)."""
 
-    def __init__(self, optimizer, lr_lambda):
+    def __init__(
+        self,
+        optimizer: weft.optim.Optimizer,
+        lr_lambda: _Callable[[int], float] | _Sequence[_Callable[[int], float]],
+    ) -> None:
         super().__init__(optimizer, lr_lambda)
 
     def _apply(self):
@@ -112,84 +122,98 @@ class MultiplicativeLR(LambdaLR):
 class StepLR(LRScheduler):
     """base * gamma ** (n // step_size)."""
 
-    def __init__(self, optimizer, step_size, gamma=0.1):
+    def __init__(self, optimizer: weft.optim.Optimizer, step_size: int, gamma: float = 0.1) -> None:
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer)
 
-    def rate(self, base, n):
+    def rate(self, base: float, n: int) -> float:
         return base * self.gamma ** (n // self.step_size)
 
 
 class MultiStepLR(LRScheduler):
     """base * gamma ** (number of milestones reached)."""
 
-    def __init__(self, optimizer, milestones, gamma=0.1):
+    def __init__(
+        self, optimizer: weft.optim.Optimizer, milestones: _Sequence[int], gamma: float = 0.1
+    ) -> None:
         self.milestones, self.gamma = sorted(milestones), gamma
         super().__init__(optimizer)
 
-    def rate(self, base, n):
+    def rate(self, base: float, n: int) -> float:
         return base * self.gamma ** bisect.bisect_right(self.milestones, n)
 
 
 class ExponentialLR(LRScheduler):
     """base * gamma ** n."""
 
-    def __init__(self, optimizer, gamma):
+    def __init__(self, optimizer: weft.optim.Optimizer, gamma: float) -> None:
         self.gamma = gamma
         super().__init__(optimizer)
 
-    def rate(self, base, n):
+    def rate(self, base: float, n: int) -> float:
         return base * self.gamma**n
 
 
 class LinearLR(LRScheduler):
     """From base * start_factor to base * end_factor in total_iters steps, then constant: a warm-up."""
 
-    def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5):
+    def __init__(
+        self,
+        optimizer: weft.optim.Optimizer,
+        start_factor: float = 1.0 / 3,
+        end_factor: float = 1.0,
+        total_iters: int = 5,
+    ) -> None:
         self.start, self.end, self.total = start_factor, end_factor, total_iters
         super().__init__(optimizer)
 
-    def rate(self, base, n):
+    def rate(self, base: float, n: int) -> float:
         return base * (self.start + (self.end - self.start) * min(n, self.total) / self.total)
 
 
 class CosineAnnealingLR(LRScheduler):
     """Half a cosine from base to eta_min in T_max steps."""
 
-    def __init__(self, optimizer, T_max, eta_min=0.0):
+    def __init__(self, optimizer: weft.optim.Optimizer, T_max: int, eta_min: float = 0.0) -> None:
         self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer)
 
-    def rate(self, base, n):
+    def rate(self, base: float, n: int) -> float:
         return self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * n / self.T_max)) / 2
 
 
 class ConstantLR(LRScheduler):
     """base * factor for total_iters steps, then base."""
 
-    def __init__(self, optimizer, factor=1.0 / 3, total_iters=5):
+    def __init__(
+        self, optimizer: weft.optim.Optimizer, factor: float = 1.0 / 3, total_iters: int = 5
+    ) -> None:
         self.factor, self.total = factor, total_iters
         super().__init__(optimizer)
 
-    def rate(self, base, n):
+    def rate(self, base: float, n: int) -> float:
         return base * self.factor if n < self.total else base
 
 
 class PolynomialLR(LRScheduler):
     """base * (1 - n / total_iters) ** power, 0 after total_iters steps."""
 
-    def __init__(self, optimizer, total_iters=5, power=1.0):
+    def __init__(
+        self, optimizer: weft.optim.Optimizer, total_iters: int = 5, power: float = 1.0
+    ) -> None:
         self.total, self.power = total_iters, power
         super().__init__(optimizer)
 
-    def rate(self, base, n):
+    def rate(self, base: float, n: int) -> float:
         return base * (1 - min(n, self.total) / self.total) ** self.power
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
     """Half a cosine from base to eta_min in T_0 steps, then again in T_0 T_mult, T_0 T_mult ** 2, ... steps."""
 
-    def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0):
+    def __init__(
+        self, optimizer: weft.optim.Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0
+    ) -> None:
         if T_0 < 1 or T_mult < 1:
             raise _refused(
                 "optim.scheduler.restarts",
@@ -199,7 +223,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.T_0, self.T_mult, self.eta_min = T_0, T_mult, eta_min
         super().__init__(optimizer)
 
-    def rate(self, base, n):
+    def rate(self, base: float, n: int) -> float:
         length = self.T_0
         while n >= length:
             n, length = n - length, length * self.T_mult
@@ -241,17 +265,17 @@ class CyclicLR(_Cycle):
 
     def __init__(
         self,
-        optimizer,
-        base_lr,
-        max_lr,
-        step_size_up=2000,
-        step_size_down=None,
-        mode="triangular",
-        gamma=1.0,
-        cycle_momentum=True,
-        base_momentum=0.8,
-        max_momentum=0.9,
-    ):
+        optimizer: weft.optim.Optimizer,
+        base_lr: float | _Sequence[float],
+        max_lr: float | _Sequence[float],
+        step_size_up: int = 2000,
+        step_size_down: int | None = None,
+        mode: str = "triangular",
+        gamma: float = 1.0,
+        cycle_momentum: bool = True,
+        base_momentum: float = 0.8,
+        max_momentum: float = 0.9,
+    ) -> None:
         if mode not in ("triangular", "triangular2", "exp_range"):
             raise _refused(
                 "optim.scheduler.mode",
@@ -270,10 +294,10 @@ class CyclicLR(_Cycle):
         scale = {"triangular": 1.0, "triangular2": 0.5**cycle, "exp_range": self.gamma**n}
         return height * scale[self.mode]
 
-    def rate(self, base, n):
+    def rate(self, base: float, n: int) -> float:
         return self.low + (self.high - self.low) * self._height(n)
 
-    def momentum(self, n):
+    def momentum(self, n: int) -> float:
         low, high = self.momenta
         return high - (high - low) * self._height(n)
 
@@ -288,20 +312,20 @@ class OneCycleLR(_Cycle):
 
     def __init__(
         self,
-        optimizer,
-        max_lr,
-        total_steps=None,
-        epochs=None,
-        steps_per_epoch=None,
-        pct_start=0.3,
-        anneal_strategy="cos",
-        cycle_momentum=True,
-        base_momentum=0.85,
-        max_momentum=0.95,
-        div_factor=25.0,
-        final_div_factor=1e4,
-        three_phase=False,
-    ):
+        optimizer: weft.optim.Optimizer,
+        max_lr: float | _Sequence[float],
+        total_steps: int | None = None,
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
+        pct_start: float = 0.3,
+        anneal_strategy: str = "cos",
+        cycle_momentum: bool = True,
+        base_momentum: float = 0.85,
+        max_momentum: float = 0.95,
+        div_factor: float = 25.0,
+        final_div_factor: float = 1e4,
+        three_phase: bool = False,
+    ) -> None:
         if total_steps is None and (epochs is None or steps_per_epoch is None):
             raise _refused(
                 "optim.scheduler.steps",
@@ -339,10 +363,10 @@ class OneCycleLR(_Cycle):
         at = (n - start) / (end - start) if end > start else 1.0
         return a + (b - a) * at if self.linear else b + (a - b) * (1 + math.cos(math.pi * at)) / 2
 
-    def rate(self, base, n):
+    def rate(self, base: float, n: int) -> float:
         return self._between(n, 2)
 
-    def momentum(self, n):
+    def momentum(self, n: int) -> float:
         return self._between(n, 4)
 
 
@@ -358,7 +382,12 @@ class _Several(LRScheduler):
 class SequentialLR(_Several):
     """One schedule after another; each begins, at its own step 0, when the next of the milestones is reached."""
 
-    def __init__(self, optimizer, schedulers, milestones):
+    def __init__(
+        self,
+        optimizer: weft.optim.Optimizer,
+        schedulers: _Sequence[_Any],
+        milestones: _Sequence[int],
+    ) -> None:
         if len(milestones) != len(schedulers) - 1:
             raise _refused(
                 "optim.scheduler.milestones",
@@ -378,7 +407,7 @@ class SequentialLR(_Several):
 class ChainedScheduler(_Several):
     """base times the factors of several schedules, each stepped along."""
 
-    def __init__(self, schedulers):
+    def __init__(self, schedulers: _Sequence[_Any]) -> None:
         self.schedulers = list(schedulers)
         super().__init__(self.schedulers[0].optimizer)
 
@@ -404,16 +433,16 @@ class ReduceLROnPlateau:
 
     def __init__(
         self,
-        optimizer,
-        mode="min",
-        factor=0.1,
-        patience=10,
-        threshold=1e-4,
-        threshold_mode="rel",
-        cooldown=0,
-        min_lr=0.0,
-        eps=1e-8,
-    ):
+        optimizer: weft.optim.Optimizer,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        min_lr: float = 0.0,
+        eps: float = 1e-8,
+    ) -> None:
         if mode not in ("min", "max") or threshold_mode not in ("rel", "abs") or not factor < 1:
             raise _refused(
                 "optim.scheduler.plateau",
@@ -437,7 +466,7 @@ class ReduceLROnPlateau:
             return self.sign * metric < self.sign * self.best
         return self.sign * (self.best - metric) > slack
 
-    def step(self, metric):
+    def step(self, metric: _Any) -> None:
         """Looks at one metric."""
         metric = float(metric)
         if self._better(metric):
@@ -453,15 +482,15 @@ class ReduceLROnPlateau:
                 if group["lr"] - new > self.eps:
                     group["lr"] = new
 
-    def get_last_lr(self):
+    def get_last_lr(self) -> list[float]:
         """The rates of the groups."""
         return [g["lr"] for g in self.optimizer.param_groups]
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, _Any]:
         """The best metric and the counters."""
         return {"best": self.best, "bad": self.bad, "cooling": self.cooling}
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state: dict[str, _Any]) -> None:
         """Goes on where state_dict was taken."""
         self.best, self.bad, self.cooling = state["best"], state["bad"], state["cooling"]
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from typing import Any as _Any
 
 import numpy as np
 
@@ -44,14 +45,14 @@ class Graph:
     as NumPy arrays. Arrays may lie on any device, weights follow them; tensors give tensors, with gradients.
     """
 
-    def __init__(self, nodes, inputs, outputs, constants):
+    def __init__(self, nodes: _Any, inputs: _Any, outputs: _Any, constants: _Any) -> None:
         self.nodes, self.inputs, self.outputs, self.constants = nodes, inputs, outputs, constants
         self._held = {}  # (name, device): the constant there
 
     def __repr__(self):
         return f"weft.onnx.Graph({len(self.nodes)} layers, inputs {self.inputs}, outputs {list(self.outputs)})"
 
-    def __call__(self, *arrays):
+    def __call__(self, *arrays: _Any) -> _Any:
         """The result, or a tuple of the results. Raises ShapeError (onnx.input), and what the layers' functions raise."""
         return self._run(arrays, None)
 
@@ -226,7 +227,7 @@ def _model(package, source):
         ) from reason
 
 
-def load(source):
+def load(source: _Any) -> Graph:
     """The model of an ONNX file (a path), of its bytes, or of an onnx.ModelProto, as a Graph.
 
     Raises ArgumentError: onnx.package (the package is absent), onnx.operator (a layer that is not known; the text says

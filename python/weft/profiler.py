@@ -5,8 +5,12 @@
 each call waits for its device, so that its span is the call's own.
 """
 
+from __future__ import annotations
+
 import json
+import os
 import time
+from typing import Any as _Any
 
 from ._boundary import publish as _publish
 from ._whole_file import write_whole as _write_whole
@@ -24,13 +28,13 @@ class Profile:
     With a device, the saved trace also holds the spans of its units, in its own clock (simulated on simulators).
     """
 
-    def __init__(self, device=None, eager=False):
+    def __init__(self, device: _Any = None, eager: bool = False) -> None:
         self._eager = eager
         self._start = time.perf_counter()
         self._device, self._recording, self._units = device, None, []
         self.spans = []  # (process, thread, name, start, seconds)
 
-    def __enter__(self):
+    def __enter__(self) -> Profile:
         self._start = time.perf_counter()
         if self._device is not None:
             self._recording = _core.DeviceTrace(_core.open_device(self._device))
@@ -41,7 +45,7 @@ class Profile:
             _eager.start(note)
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: _Any) -> None:
         if self._eager:
             from . import _eager
 
@@ -51,10 +55,10 @@ class Profile:
             self._units = json.loads(self._recording.json())["traceEvents"]
             self._recording = None
 
-    def add(self, process, thread, name, start, seconds):
+    def add(self, process: _Any, thread: _Any, name: _Any, start: _Any, seconds: _Any) -> None:
         self.spans.append((process, thread, name, start - self._start, seconds))
 
-    def save(self, path):
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Writes trace-event JSON, whole or not at all."""
         tracks, events = {}, []
         for process, thread, name, start, seconds in self.spans:
@@ -83,7 +87,7 @@ class Profile:
         text = json.dumps({"displayTimeUnit": "ns", "traceEvents": events})
         _write_whole(path, [text.encode()])
 
-    def table(self):
+    def table(self) -> str:
         """Total time by name, largest first: calls, total and mean in milliseconds."""
         totals = {}
         for process, thread, name, _, seconds in self.spans:
@@ -98,7 +102,7 @@ class Profile:
         return "\n".join(lines)
 
 
-def profile(device=None, eager=False):
+def profile(device: _Any = None, eager: bool = False) -> Profile:
     """A profile to be used in a with statement.
 
     `device` adds the spans of that device's units to the trace; `eager` records operations on arrays one by one.
@@ -106,13 +110,13 @@ def profile(device=None, eager=False):
     return Profile(device, eager)
 
 
-def note(process, thread, name, start, seconds):
+def note(process: _Any, thread: _Any, name: _Any, start: _Any, seconds: _Any) -> None:
     """Tells all active profiles of a span; start is time.perf_counter()'s."""
     for p in _active:
         p.add(process, thread, name, start, seconds)
 
 
-def active():
+def active() -> bool:
     return bool(_active)
 
 

@@ -12,12 +12,16 @@ take and return torch tensors, NumPy arrays or weft arrays, and, where torch is 
 ``torch.ops.dot_cpp.*``.
 """
 
+from __future__ import annotations
+
 import ctypes
 import importlib.util
 import os
 import pathlib
 import sys
 import threading
+from collections.abc import Sequence as _Sequence
+from typing import Any as _Any
 
 import numpy as np
 
@@ -98,7 +102,7 @@ def _find(what, candidates):
     )
 
 
-def include():
+def include() -> str:
     """The folder with weft/qpu.h. Raises weft.IOError with the places searched."""
     return str(
         pathlib.Path(
@@ -113,12 +117,12 @@ def include():
     )
 
 
-def library():
+def library() -> str:
     """The shared library that extension modules link. Raises weft.IOError with the places searched."""
     return _find("library", [_HERE / "lib" / "libweft_qpu.so"])
 
 
-def cmake():
+def cmake() -> str:
     """The CMake file with weft_qpu_module()."""
     return _find(
         "cmake",
@@ -129,7 +133,7 @@ def cmake():
     )
 
 
-def extension(name, sources, **options):
+def extension(name: str, sources: _Sequence[str | os.PathLike[str]], **options: _Any) -> _Any:
     """A setuptools.Extension for a module of QPU kernels; ``options`` are setuptools' own."""
     from setuptools import Extension
 
@@ -304,7 +308,7 @@ def _attach(module, address):
     return True
 
 
-def load(path, name=None):
+def load(path: str | os.PathLike[str], name: str | None = None) -> _Any:
     """A module from a shared library with WEFT_QPU_MODULE(name, ...), built without Python's headers or with.
 
     Raises weft.IOError when it cannot be opened or has no such table.

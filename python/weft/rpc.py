@@ -8,6 +8,7 @@ Everything that a connection holds on the server goes with it. Loading this modu
 
 from __future__ import annotations
 
+
 import json
 import os
 import pathlib
@@ -41,7 +42,7 @@ __all__ = ["connect", "local", "Remote", "RemoteModule", "RemoteFunction", "Serv
 class RemoteFunction:
     """A function of an uploaded module. Arguments are arrays of the remote device, ints and floats."""
 
-    def __init__(self, module, name):
+    def __init__(self, module: _Any, name: _Any) -> None:
         self._module, self._name = module, name
 
     def __call__(self, *args: _Any) -> None:
@@ -62,7 +63,7 @@ class RemoteFunction:
 class RemoteModule:
     """A module on the server. ``f["main"](a, b, c)``; called itself it runs its only function."""
 
-    def __init__(self, core):
+    def __init__(self, core: _Any) -> None:
         self._core = core
         self.functions = list(core.functions)
 
@@ -126,7 +127,7 @@ class Remote:
     `with` closes it at the end of the block.
     """
 
-    def __init__(self, session, where):
+    def __init__(self, session: _Any, where: _Any) -> None:
         self._open, self._where, self._device = session, where, None
 
     @property
@@ -144,10 +145,10 @@ class Remote:
         """Lets the connection go: it ends as soon as no device, module or array of it is left."""
         self._open = self._device = None
 
-    def __enter__(self):
+    def __enter__(self) -> _Any:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: _Any) -> None:
         self.close()
 
     def upload(
@@ -173,7 +174,7 @@ class Remote:
             self._device = _core.adopt_device(device)
         return self._device
 
-    def reconfigure(self, config):
+    def reconfigure(self, config: _Any) -> None:
         """Gives this connection a new device: `config` is a JSON file, a dict, JSON text or options ("qpus=4").
 
         Arrays and modules of the old device must be gone: rpc.reconfigure.busy.
@@ -187,7 +188,7 @@ class Remote:
         self._session.reconfigure(text)
         self._device = None
 
-    def program(self, bitstream=None):
+    def program(self, bitstream: _Any = None) -> None:
         """Programs the chip with the bytes or the file; None: what the server has for its configuration."""
         if bitstream is None:
             content = b""
@@ -197,7 +198,7 @@ class Remote:
             content = _bytes_of(bitstream)
         self._session.program(content)
 
-    def stats(self):
+    def stats(self) -> _Any:
         """The device's statistics and this connection's traffic, by name."""
         return {**self.device().stats(), **self._session.traffic()}
 
@@ -280,16 +281,16 @@ class Server:
 
     def __init__(
         self,
-        device="cpu",
-        host="127.0.0.1",
-        port=9091,
-        key="",
-        tls_cert=None,
-        tls_key=None,
-        session_bytes=1 << 30,
-        sessions=64,
-        modules=(),
-    ):
+        device: str = "cpu",
+        host: str = "127.0.0.1",
+        port: int = 9091,
+        key: str = "",
+        tls_cert: _Any = None,
+        tls_key: _Any = None,
+        session_bytes: _Any = 1 << 30,
+        sessions: int = 64,
+        modules: _Any = (),
+    ) -> None:
         self._core = _rpc.Server(
             str(device),
             _core.device_opener(str(device)),
@@ -304,32 +305,32 @@ class Server:
         )
 
     @property
-    def port(self):
+    def port(self) -> _Any:
         """The port, chosen by the system when 0 was asked for."""
         return self._core.port
 
     @property
-    def sessions(self):
+    def sessions(self) -> _Any:
         """Connections alive now."""
         return self._core.sessions
 
     @property
-    def held_bytes(self):
+    def held_bytes(self) -> _Any:
         """What all connections hold."""
         return self._core.held_bytes
 
-    def log(self, seconds=0.0):
+    def log(self, seconds: float = 0.0) -> _Any:
         """Lines since the last call: connections that came and went, refusals. Waits up to `seconds` for one."""
         return self._core.log(seconds)
 
-    def stop(self):
+    def stop(self) -> None:
         """Ends all connections and releases what they held."""
         self._core.stop()
 
-    def __enter__(self):
+    def __enter__(self) -> _Any:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: _Any) -> None:
         self.stop()
 
 

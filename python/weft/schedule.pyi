@@ -23,7 +23,7 @@ class Schedule:
     @property
     def trace(self) -> Trace:
         """The steps so far: ``.as_python()``, ``.as_json()``."""
-    def __init__(self, program: Any, seed: int = 0, check: Literal['run'] | None = None, step_limit: int = 20000000) -> None: ...
+    def __init__(self, program: PrimFunc | IRModule, seed: int = 0, check: Literal['run'] | None = None, step_limit: int = 20000000) -> None: ...
     def script(self) -> str:
         """The program now as T-script."""
     def show(self, *_ignored: Any, **_also: Any) -> None:
@@ -39,7 +39,7 @@ class Schedule:
         Loop: name, extent, axis it is bound to. Symbolic extents are None. Raises weft.ScheduleError when it is gone.
         """
     @staticmethod
-    def replay(program: Any, trace: Trace | str | Any) -> Schedule:
+    def replay(program: PrimFunc | IRModule, trace: Trace | str | Any) -> Schedule:
         """Repeats a recorded trace (JSON text, or what it holds) on another program."""
     def get_block(self, name: str, func_name: str = '') -> BlockRef:
         """The block with this name.

@@ -9,6 +9,9 @@ Operators (``weft.vta.op``) are plain tensor expressions over row-major arrays; 
 packs, tiles and schedules them.
 """
 
+from __future__ import annotations
+
+
 import atexit as _atexit
 import json as _json
 import os as _os
@@ -60,7 +63,7 @@ class Environment:
     inp_scope, wgt_scope, acc_scope = "vta.inp", "vta.wgt", "vta.acc"
     dma_copy, alu = "dma_copy", "vta.alu"
 
-    def __init__(self, target, name):
+    def __init__(self, target: _Any, name: str) -> None:
         limits = _core.target_limits(target)
         self.target, self.TARGET = target, name
         for ours, theirs in _KEYS.items():

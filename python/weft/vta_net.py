@@ -9,7 +9,11 @@ report says so and why. Nothing falls back in silence.
 >>> logits, report = net.run(net.image(seed=1))
 """
 
+from __future__ import annotations
+
 import dataclasses
+from collections.abc import Sequence as _Sequence
+from typing import Any as _Any
 
 import numpy as np
 
@@ -60,7 +64,7 @@ def _im2col_conv(x, w, stride, pad):
 class Net:
     """Layers in order; activations are named. `env` decides the accelerator."""
 
-    def __init__(self, env, input_shape, host="cpu"):
+    def __init__(self, env: _Any, input_shape: _Sequence[int], host: str = "cpu") -> None:
         self.env, self.host, self.layers = env, host, []
         self.input_shape = input_shape
         self._built, self._places = {}, []
@@ -69,14 +73,14 @@ class Net:
             {},
         )  # every activation of the last run, of the last reference
 
-    def image(self, seed):
+    def image(self, seed: _Any) -> _Any:
         return np.random.default_rng(seed).integers(-128, 128, self.input_shape).astype(np.int8)
 
-    def add(self, layer):
+    def add(self, layer: Layer) -> _Any:
         self.layers.append(layer)
         return layer.name
 
-    def build(self):
+    def build(self) -> _Any:
         """Where each layer runs: [(name, target, reason)]; the reason is why it is not on the accelerator."""
         out = []
         known = {}
@@ -101,7 +105,7 @@ class Net:
         self._places = out
         return out
 
-    def run(self, image, device=None):
+    def run(self, image: _Any, device: _Any = None) -> _Any:
         """The last activation, and per layer (name, target, reason, cycles)."""
         places = self._places or self.build()
         devices = {self.env.target: device or weft.device(self.env.target)}
@@ -122,7 +126,7 @@ class Net:
         self.values = values
         return values[self.layers[-1].name], report
 
-    def reference(self, image):
+    def reference(self, image: _Any) -> _Any:
         """The same network in NumPy."""
         values = {"image": image}
         for layer in self.layers:
@@ -132,7 +136,7 @@ class Net:
 
     # ---- layouts
 
-    def pack(self, x):
+    def pack(self, x: _Any) -> _Any:
         """[n, c, h, w] -> [n / B, c / b, h, w, B, b], zeros where there is nothing."""
         B, b = self.env.BATCH, self.env.BLOCK_IN
         n, c, h, w = x.shape
@@ -140,7 +144,7 @@ class Net:
         x = x.reshape(-(-n // B), B, -(-c // b), b, h, w)
         return np.ascontiguousarray(x.transpose(0, 2, 4, 5, 1, 3))
 
-    def unpack(self, x, n, c):
+    def unpack(self, x: _Any, n: int, c: int) -> _Any:
         nb, cb, h, w, B, b = x.shape
         return x.transpose(0, 4, 1, 5, 2, 3).reshape(nb * B, cb * b, h, w)[:n, :c]
 
@@ -336,7 +340,16 @@ class _Maker:
 _DEPTHS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3)}
 
 
-def resnet(env, depth=18, version=1, size=224, classes=1000, width=64, seed=2026, host="cpu"):
+def resnet(
+    env: _Any,
+    depth: int = 18,
+    version: int = 1,
+    size: int = 224,
+    classes: int = 1000,
+    width: int = 64,
+    seed: int = 2026,
+    host: str = "cpu",
+) -> Net:
     """A ResNet of 18, 34, 50 or 101 layers for one image of 3 x size x size; from 50 on with bottlenecks. version 1:
     clipped after the sum with the shortcut; version 2: before each convolution (He et al. 2016). Weights and biases
     come from `seed`."""
@@ -382,12 +395,26 @@ def resnet(env, depth=18, version=1, size=224, classes=1000, width=64, seed=2026
     return m.head(x, classes)
 
 
-def resnet18(env, size=224, classes=1000, width=64, seed=2026, host="cpu"):
+def resnet18(
+    env: _Any,
+    size: int = 224,
+    classes: int = 1000,
+    width: int = 64,
+    seed: int = 2026,
+    host: str = "cpu",
+) -> Net:
     """resnet(depth=18, version=1)."""
     return resnet(env, 18, 1, size, classes, width, seed, host)
 
 
-def yolov3_tiny(env, size=416, outputs=255, width=16, seed=2026, host="cpu"):
+def yolov3_tiny(
+    env: _Any,
+    size: int = 416,
+    outputs: int = 255,
+    width: int = 16,
+    seed: int = 2026,
+    host: str = "cpu",
+) -> Net:
     """YOLOv3-tiny for one image of 3 x size x size (a multiple of 32): 13 convolutions with leaky clipping (an eighth
     below zero), six pools, upsampling and concatenation. Its results are the layers "coarse" and "fine", the latter
     last; their channels are padded to whole blocks, as weights of zero."""

@@ -5,15 +5,21 @@ Every function returns a PrimFunc named "main" whose last parameter is the resul
 in them names a machine, so the same function builds for "ref", "cpu" or any VTA configuration.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable as _Callable, Sequence as _Sequence
+from typing import Any as _Any
+
 from . import _core, te
+from .ir import PrimFunc
 
 
-def maximum(a, b):
+def maximum(a: _Any, b: _Any) -> _Any:
     """The larger of two expressions."""
     return _core.expr_minmax(True, a, b)
 
 
-def minimum(a, b):
+def minimum(a: _Any, b: _Any) -> _Any:
     """The smaller of two expressions."""
     return _core.expr_minmax(False, a, b)
 
@@ -73,18 +79,18 @@ def _epilogue(
 
 
 def matmul(
-    m,
-    n,
-    k,
-    bias=False,
-    shift=0,
-    relu=False,
-    clip=None,
-    dtype="int8",
-    transposed=False,
-    batch=None,
-    shifts=False,
-):
+    m: int,
+    n: int,
+    k: int,
+    bias: bool = False,
+    shift: int = 0,
+    relu: bool = False,
+    clip: tuple[int, int] | None = None,
+    dtype: str = "int8",
+    transposed: bool = False,
+    batch: int | None = None,
+    shifts: bool = False,
+) -> PrimFunc:
     """C[m, n] = epilogue(A[m, k] . B[k, n]); transposed: B[n, k]. bias: int32[n]. batch: a leading extent. shifts:
     int32[n], after the bias, in place of `shift`."""
     lead = () if batch is None else (batch,)
@@ -105,34 +111,34 @@ def matmul(
     return te.create_prim_func([t for t in (a, b, bias, s, out) if t is not None])
 
 
-def dense(batch, inputs, outputs, **options):
+def dense(batch: int, inputs: int, outputs: int, **options: _Any) -> PrimFunc:
     """Y[batch, outputs] = epilogue(X[batch, inputs] . W[outputs, inputs])."""
     return matmul(batch, outputs, inputs, transposed=True, **options)
 
 
 def conv2d(
-    n,
-    ci,
-    h,
-    w,
-    co,
-    kernel,
-    stride=1,
-    pad=0,
-    groups=1,
-    dilation=1,
-    bias=False,
-    residual=False,
-    shift=0,
-    relu=False,
-    clip=None,
-    dtype="int8",
-    layout="NCHW",
-    block=16,
-    shifts=False,
-    residual_shift=0,
-    residual_factor=1,
-):
+    n: int,
+    ci: int,
+    h: int,
+    w: int,
+    co: int,
+    kernel: int | tuple[int, int],
+    stride: int = 1,
+    pad: int = 0,
+    groups: int = 1,
+    dilation: int = 1,
+    bias: bool = False,
+    residual: bool = False,
+    shift: int = 0,
+    relu: bool = False,
+    clip: tuple[int, int] | None = None,
+    dtype: str = "int8",
+    layout: str = "NCHW",
+    block: int = 16,
+    shifts: bool = False,
+    residual_shift: int = 0,
+    residual_factor: int = 1,
+) -> PrimFunc:
     """Y = epilogue(conv2d(X[n, ci, h, w], W[co, ci / groups, kernel, kernel])); layout "NHWC": X[n, h, w, ci] and
     W[kernel, kernel, ci / groups, co]. bias: int32[co]; residual: int8 of the result's shape. shifts: int32[co], after
     the bias, in place of `shift`; the residual is then multiplied by residual_factor and shifted by residual_shift, rounded.
@@ -239,8 +245,19 @@ def _depthwise(source, weights, shape, kernel, stride, dilation, nchw, block):
 
 
 def conv2d_transpose(
-    n, ci, h, w, co, kernel, stride=1, pad=0, shift=0, relu=False, clip=None, dtype="int8"
-):
+    n: int,
+    ci: int,
+    h: int,
+    w: int,
+    co: int,
+    kernel: int | tuple[int, int],
+    stride: int = 1,
+    pad: int = 0,
+    shift: int = 0,
+    relu: bool = False,
+    clip: tuple[int, int] | None = None,
+    dtype: str = "int8",
+) -> PrimFunc:
     """Y[n, co, (h - 1) stride - 2 pad + kernel, ...]: the gradient of conv2d with W[ci, co, kernel, kernel]."""
     x = te.placeholder((n, ci, h, w), "int8", name="X")
     weights = te.placeholder((ci, co, kernel, kernel), "int8", name="W")
@@ -287,23 +304,23 @@ def conv2d_transpose(
 
 
 def conv2d_packed(
-    env,
-    n,
-    ci,
-    h,
-    w,
-    co,
-    kernel,
-    stride=1,
-    pad=0,
-    groups=1,
-    bias=False,
-    residual=False,
-    shift=0,
-    relu=False,
-    clip=None,
-    dtype="int8",
-):
+    env: _Any,
+    n: int,
+    ci: int,
+    h: int,
+    w: int,
+    co: int,
+    kernel: int | tuple[int, int],
+    stride: int = 1,
+    pad: int = 0,
+    groups: int = 1,
+    bias: bool = False,
+    residual: bool = False,
+    shift: int = 0,
+    relu: bool = False,
+    clip: tuple[int, int] | None = None,
+    dtype: str = "int8",
+) -> PrimFunc:
     """conv2d over the machine's own layouts: X[n / B, ci / bi, h, w, B, bi], W[co / bo, ci / groups / bi, k, k, bo, bi],
     bias int32[co / bo, B, bo], residual and result [n / B, co / bo, oh, ow, B, bo]. Channels of a group are whole
     blocks."""
@@ -349,7 +366,9 @@ def conv2d_packed(
     return te.create_prim_func([t for t in (x, weights, b, r, out) if t is not None])
 
 
-def max_pool2d(n, c, h, w, kernel, stride, pad=0):
+def max_pool2d(
+    n: int, c: int, h: int, w: int, kernel: int | tuple[int, int], stride: int, pad: int = 0
+) -> PrimFunc:
     """Y = largest of each window of X[n, c, h, w], int8; outside the image counts as -128."""
     x = te.placeholder((n, c, h, w), "int8", name="X")
     oh, ow = ((e + 2 * pad - kernel) // stride + 1 for e in (h, w))
@@ -373,7 +392,9 @@ def max_pool2d(n, c, h, w, kernel, stride, pad=0):
     return te.create_prim_func([x, out])
 
 
-def global_sum_pool(n, c, h, w, shift, factor=1, dtype="int8"):
+def global_sum_pool(
+    n: int, c: int, h: int, w: int, shift: int, factor: int = 1, dtype: str = "int8"
+) -> PrimFunc:
     """Y[n, c] = (sum of X[n, c, h, w] over the image) * factor >> shift."""
     x = te.placeholder((n, c, h, w), "int8", name="X")
     p, q = te.reduce_axis((0, h), name="p"), te.reduce_axis((0, w), name="q")
@@ -387,7 +408,13 @@ def global_sum_pool(n, c, h, w, shift, factor=1, dtype="int8"):
     return te.create_prim_func([x, out])
 
 
-def elementwise(shape, f, inputs=("int32",), dtype="int8", name="result"):
+def elementwise(
+    shape: _Sequence[int],
+    f: _Callable[..., _Any],
+    inputs: _Sequence[str] = ("int32",),
+    dtype: str = "int8",
+    name: str = "result",
+) -> PrimFunc:
     """Y = f(X0, X1, ...) point by point; `f` gets int32 expressions."""
     xs = [te.placeholder(shape, t, name=f"X{i}") for i, t in enumerate(inputs)]
 

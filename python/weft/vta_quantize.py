@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import operator
+from typing import Any as _Any
 from typing import NamedTuple
 
 import numpy as np
@@ -152,7 +153,7 @@ class QuantizedNet:
     `places`: where each layer runs. `cycles`: of the machine in the last call. `net`: the layers, a weft.vta.net.Net.
     """
 
-    def __init__(self, net, scale, out_scale, shape):
+    def __init__(self, net: Net, scale: _Any, out_scale: _Any, shape: _Any) -> None:
         self.net, self._scale, self._out, self._shape = net, scale, out_scale, shape
         floats = "vta.accepts.dtype: numbers are float32 outside the machine"
         inner = [Place(*place) for place in net.build()]
@@ -163,7 +164,7 @@ class QuantizedNet:
         ]
         self.cycles = 0
 
-    def quantized(self, images):
+    def quantized(self, images: _Any) -> _Any:
         """The int8 images that the first layer gets."""
         return np.clip(np.rint(images / self._scale), -_MOST, _MOST).astype(np.int8)
 
@@ -180,7 +181,7 @@ class QuantizedNet:
         rows = [run(self.quantized(image[None]))[0] * self._out for image in images]
         return np.stack(rows).astype(np.float32)
 
-    def __call__(self, images):
+    def __call__(self, images: _Any) -> _Any:
         """float32 scores of images (n, channels, rows, columns). Raises ShapeError."""
         self.cycles = 0
 
@@ -191,7 +192,7 @@ class QuantizedNet:
 
         return self._each(images, run)
 
-    def reference(self, images):
+    def reference(self, images: _Any) -> _Any:
         """The same integers in NumPy."""
         return self._each(images, self.net.reference)
 
@@ -549,7 +550,7 @@ class _Quantizer:
         self.values[node] = self.values[node.args[0]]
 
 
-def quantize(model, samples, env, host="cpu"):
+def quantize(model: _Any, samples: _Any, env: _Any, host: str = "cpu") -> QuantizedNet:
     """A PyTorch model of images, or a weft.onnx.Graph, as int8 layers of VTA, a QuantizedNet.
 
     `samples` (n, channels, rows, columns): images from which the ranges of activations come; their shape is that of all

@@ -6,8 +6,13 @@ that is steps which one would write by hand: memory scopes, ``cache_read``, tile
 copies moved to where their tile begins, ``decompose_reduction``, ``tensorize``. They can be edited, replayed and built.
 """
 
+from __future__ import annotations
+
+from typing import Any as _Any
+
 from ._boundary import publish as _publish
 from . import _core
+from .ir import PrimFunc
 from .schedule import Schedule
 
 
@@ -17,7 +22,9 @@ def _target(env):
     return (env or _vta.env()).target
 
 
-def default_schedule(func, env=None, tiles=None, threads=1):
+def default_schedule(
+    func: PrimFunc, env: _Any = None, tiles: _Any = None, threads: int = 1
+) -> _Any:
     """A weft.Schedule of `func` for the machine `env` (weft.vta.env()), the one that weft.build uses.
 
     Its trace replays on ``weft.vta.pack(func, env)``, which is where the steps begin (``sch.start``).
@@ -30,7 +37,7 @@ def default_schedule(func, env=None, tiles=None, threads=1):
     return Schedule(_core.default_schedule(func, _target(env), options))
 
 
-def pack(func, env=None):
+def pack(func: PrimFunc, env: _Any = None) -> _Any:
     """The function over whole elements of the machine, without a schedule: arrays packed by copies, sums and chains
     over [...][BATCH][BLOCK] arrays, results unpacked. Equals `func`; default schedules begin here.
     Raises weft.Error (vta.accepts.*) for what the machine cannot do."""

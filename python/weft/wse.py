@@ -15,12 +15,22 @@ import os
 import pathlib
 import threading
 import warnings
-from collections.abc import Sequence
+from typing import Any as _Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from weft._boundary import publish as _publish
 from weft._boundary import publish_classes as _publish_classes
+from weft._wse_platform import (
+    FP16TYPE,
+    Platform,
+    SdkTarget,
+    SimfabConfig,
+    get_platform,
+    get_simulator,
+    get_system,
+)
 from weft._wse_library import (
     SIMULATES,
     WseDeviceError,
@@ -96,10 +106,10 @@ def compile_csl(
     out: str,
     *,
     arch: str = "wse2",
-    fabric_dims=(0, 0),
-    fabric_offsets=(0, 0),
-    params=None,
-    colors=None,
+    fabric_dims: Sequence[int] = (0, 0),
+    fabric_offsets: Sequence[int] = (0, 0),
+    params: Mapping[str, _Any] | None = None,
+    colors: Mapping[str, _Any] | None = None,
     memcpy: bool = False,
     channels: int = 1,
     import_paths: Sequence[str] = (),
@@ -107,8 +117,8 @@ def compile_csl(
     warnings_as_errors: bool = False,
     routes: bool = False,
     sdk_version: str = "detect",
-    sections=None,
-) -> dict:
+    sections: Mapping[str, int] | None = None,
+) -> dict[str, _Any]:
     """Compiles a layout file and writes the artifact directory `out`; returns {"warnings", "printed",
     "sdk_version"}, with `routes` also {"routes"}, a table of every PE's colors. `sdk_version` "1.4" or "2.10"
     refuses what only the other has; "detect" takes both, and the result says which it was. `sections`: byte addresses
@@ -154,15 +164,10 @@ class MemcpyOrder(enum.IntEnum):
     COL_MAJOR = 1
 
 
-class SdkTarget(enum.IntEnum):
-    WSE2 = 2
-    WSE3 = 3
-
-
 class Task:
     """Handle of a non-blocking operation; keeps its array alive."""
 
-    def __init__(self, handle: int, array=None):
+    def __init__(self, handle: int, array: _Any = None) -> None:
         self.handle, self._array = handle, array
 
     def __index__(self):
@@ -201,55 +206,6 @@ def _words(array, what: str, writable: bool):
     return array
 
 
-class SimfabConfig:
-    """How to simulate: threads, whether to keep traces and memory."""
-
-    def __init__(
-        self,
-        num_threads: int = 1,
-        suppress_trace: bool = True,
-        dump_core: bool = False,
-        core_path: str | None = None,
-        **_,
-    ):
-        self.num_threads, self.suppress_trace = num_threads, suppress_trace
-        self.dump_core, self.core_path = dump_core, core_path
-
-
-class FP16TYPE(enum.IntEnum):
-    """The 16-bit floating-point format of a compilation."""
-
-    F16 = 0
-    BF16 = 1
-    CB16 = 2
-
-
-class Platform:
-    """Where a program runs; only simulators exist."""
-
-    def __init__(self, config: SimfabConfig | None, target: SdkTarget, cmaddr: str | None = None):
-        self.config, self.target, self.cmaddr = config or SimfabConfig(), SdkTarget(target), cmaddr
-
-    def is_system(self) -> bool:
-        return bool(self.cmaddr)
-
-    def is_simulation(self) -> bool:
-        return not self.cmaddr
-
-
-def get_platform(cmaddr=None, config=None, target=SdkTarget.WSE3) -> Platform:
-    """A simulated platform; a non-empty `cmaddr` raises DeviceError when a runtime opens."""
-    return Platform(config, target, cmaddr)
-
-
-def get_simulator(config=None, target=SdkTarget.WSE3) -> Platform:
-    return Platform(config, target)
-
-
-def get_system(cmaddr) -> Platform:
-    return Platform(None, SdkTarget.WSE3, cmaddr or "(unnamed system)")
-
-
 _TYPES = {
     "i1": "i8",
     "i2": "i16",
@@ -271,7 +227,7 @@ class SdkRuntime:
 
     def __init__(
         self,
-        bindir,
+        bindir: str | os.PathLike[str] | _Any,
         platform: Platform | None = None,
         *,
         cmaddr: str | None = None,
@@ -288,8 +244,8 @@ class SdkRuntime:
         trace_links: bool = False,
         check_bounds: bool | None = None,
         timeline: bool = False,
-        **unknown,
-    ):
+        **unknown: _Any,
+    ) -> None:
         """`simfab_numthreads` (1 to 64) sets the host threads, else the platform's configuration does; no more are
         used than the machine has. `engine`: "automatic", "bytecode" or "native". `task_order` says which of several ready tasks of one
         priority goes first: "local-first" (the default, local tasks before data tasks, the lowest id first),
@@ -359,12 +315,12 @@ class SdkRuntime:
         self._layout = self._call("layout")
         self._port_ids = {i: name for i, name in enumerate(self._layout["ports"])}
 
-    def __del__(self):
+    def __del__(self) -> None:
         if getattr(self, "_handle", None) and library is not None:  # None: Python is ending
             library.get().weft_wse_close(self._handle)
             self._handle = None
 
-    def _call(self, method: str, args: dict | None = None, array=None):
+    def _call(self, method: str, args: dict[str, _Any] | None = None, array=None):
         error = ctypes.c_void_p()
         data = array.ctypes.data if array is not None else None
         call = library.get().weft_wse_call
@@ -379,19 +335,19 @@ class SdkRuntime:
         )
         return library.finish(result, error)
 
-    def _issue(self, method: str, args: dict, array, nonblock: bool) -> Task:
+    def _issue(self, method: str, args: dict[str, _Any], array, nonblock: bool) -> Task:
         handle = self._call(method, args, array)
         if nonblock and array is not None:
             self._keep[handle] = array
         return Task(handle, array)
 
-    def load(self):
+    def load(self) -> None:
         self._call("load")
 
-    def run(self):
+    def run(self) -> None:
         self._call("run")
 
-    def stop(self):
+    def stop(self) -> None:
         """Finishes everything issued; writes sim.log where the program printed something."""
         self._call("stop")
         self._keep.clear()
@@ -419,20 +375,20 @@ class SdkRuntime:
 
     def memcpy_h2d(
         self,
-        dest,
-        src,
-        px,
-        py,
-        w,
-        h,
-        l,
+        dest: _Any,
+        src: _Any,
+        px: int,
+        py: int,
+        w: int,
+        h: int,
+        l: int,
         *,
-        streaming=False,
-        data_type=MemcpyDataType.MEMCPY_32BIT,
-        order=MemcpyOrder.ROW_MAJOR,
-        nonblock=False,
-        _broadcast=0,
-    ):
+        streaming: bool = False,
+        data_type: MemcpyDataType = MemcpyDataType.MEMCPY_32BIT,
+        order: MemcpyOrder = MemcpyOrder.ROW_MAJOR,
+        nonblock: bool = False,
+        _broadcast: int = 0,
+    ) -> Task:
         """Copies `src`, 32-bit words of shape [h][w][l] flattened in `order`, to symbol or color `dest` of the
         rectangle at (px, py)."""
         return self._copy(
@@ -447,15 +403,31 @@ class SdkRuntime:
             _broadcast,
         )
 
-    def memcpy_h2d_rowbcast(self, dest, src, px, py, w, h, l, **how):
+    def memcpy_h2d_rowbcast(
+        self, dest: _Any, src: _Any, px: int, py: int, w: int, h: int, l: int, **how: _Any
+    ) -> Task:
         """One column of data, `src` of shape [h][l], goes to every PE of its row. Options as memcpy_h2d."""
         return self.memcpy_h2d(dest, src, px, py, w, h, l, _broadcast=1, **how)
 
-    def memcpy_h2d_colbcast(self, dest, src, px, py, w, h, l, **how):
+    def memcpy_h2d_colbcast(
+        self, dest: _Any, src: _Any, px: int, py: int, w: int, h: int, l: int, **how: _Any
+    ) -> Task:
         """One row of data, `src` of shape [w][l], goes to every PE of its column. Options as memcpy_h2d."""
         return self.memcpy_h2d(dest, src, px, py, w, h, l, _broadcast=2, **how)
 
-    def memcpy_h2d_stride(self, dest, src, px, py, w, h, l, row_stride, col_stride, **how):
+    def memcpy_h2d_stride(
+        self,
+        dest: _Any,
+        src: _Any,
+        px: int,
+        py: int,
+        w: int,
+        h: int,
+        l: int,
+        row_stride: int,
+        col_stride: int,
+        **how: _Any,
+    ) -> Task | None:
         """Only the PEs at every `row_stride`-th column and `col_stride`-th row of the rectangle get data: `src` of
         shape [columns][rows][l], flattened in `order`. Other options as memcpy_h2d."""
         if min(row_stride, col_stride, w, h) < 1:
@@ -485,19 +457,19 @@ class SdkRuntime:
 
     def memcpy_d2h(
         self,
-        dest,
-        src,
-        px,
-        py,
-        w,
-        h,
-        l,
+        dest: _Any,
+        src: _Any,
+        px: int,
+        py: int,
+        w: int,
+        h: int,
+        l: int,
         *,
-        streaming=False,
-        data_type=MemcpyDataType.MEMCPY_32BIT,
-        order=MemcpyOrder.ROW_MAJOR,
-        nonblock=False,
-    ):
+        streaming: bool = False,
+        data_type: MemcpyDataType = MemcpyDataType.MEMCPY_32BIT,
+        order: MemcpyOrder = MemcpyOrder.ROW_MAJOR,
+        nonblock: bool = False,
+    ) -> Task:
         """Copies symbol or color `src` of the rectangle at (px, py) into `dest`, 32-bit words of shape
         [h][w][l] flattened in `order`."""
         return self._copy(
@@ -553,7 +525,7 @@ class SdkRuntime:
         }
         return self._issue(method, args, array, nonblock)
 
-    def launch(self, name, *args, nonblock=False):
+    def launch(self, name: str | int, *args: _Any, nonblock: bool = False) -> Task:
         """Runs an exported function on every PE; arguments are NumPy scalars of the declared types."""
         if isinstance(name, str):
             number = self.get_id(name)
@@ -627,20 +599,20 @@ class SdkRuntime:
             nonblock,
         )
 
-    def call(self, name, args=(), nonblock=False):
+    def call(self, name: str | int, args: Sequence[_Any] = (), nonblock: bool = False) -> Task:
         """The older form of launch: a list of arguments."""
         return self.launch(name, *args, nonblock=nonblock)
 
-    def is_task_done(self, task) -> bool:
+    def is_task_done(self, task: _Any) -> bool:
         return self._call("is_task_done", {"task": _integer(task, "the task", "wse.runtime.task")})
 
-    def task_wait(self, task) -> None:
+    def task_wait(self, task: _Any) -> None:
         number = _integer(task, "the task", "wse.runtime.task")
         self._call("task_wait", {"task": number})
         self._write_files(number)
 
     # Streams of SdkLayout programs.
-    def get_port_id(self, name) -> int:
+    def get_port_id(self, name: str) -> int:
         for i, n in self._port_ids.items():
             if n == str(name):
                 return i
@@ -663,7 +635,9 @@ class SdkRuntime:
             )
         return self._port_ids[port]
 
-    def send(self, port, data, size=None, *, nonblock=False):
+    def send(
+        self, port: _Any, data: _Any, size: int | None = None, *, nonblock: bool = False
+    ) -> Task:
         array = _words(np.ascontiguousarray(data), "send", False)
         if size is not None:
             array = array[:size]
@@ -671,7 +645,9 @@ class SdkRuntime:
             "send", {"port": self._port(port), "nonblock": bool(nonblock)}, array, nonblock
         )
 
-    def receive(self, port, data, size=None, *, nonblock=False):
+    def receive(
+        self, port: _Any, data: _Any, size: int | None = None, *, nonblock: bool = False
+    ) -> Task:
         array = _words(data, "receive", True)
         if size is not None:
             array = array[:size]
@@ -679,7 +655,14 @@ class SdkRuntime:
             "receive", {"port": self._port(port), "nonblock": bool(nonblock)}, array, nonblock
         )
 
-    def receive_tofile(self, port, outfile, n_wavelets=None, *, nonblock=False):
+    def receive_tofile(
+        self,
+        port: _Any,
+        outfile: str | os.PathLike[str],
+        n_wavelets: int | None = None,
+        *,
+        nonblock: bool = False,
+    ) -> Task:
         """Receives `n_wavelets` words and writes them to a file, as they are; with `nonblock` when they are waited for."""
         if n_wavelets is None:
             raise value_error(
@@ -702,7 +685,9 @@ class SdkRuntime:
             array.tofile(path)
 
     # Looking inside.
-    def read_symbol(self, x, y, name, dtype="uint8"):
+    def read_symbol(
+        self, x: int, y: int, name: str, dtype: _Any = "uint8"
+    ) -> np.ndarray[_Any, _Any]:
         """Memory of a symbol at fabric coordinates (offsets included), as a NumPy array."""
         found = self._call("read_symbol", {"x": int(x), "y": int(y), "name": name})
         return (
@@ -711,13 +696,13 @@ class SdkRuntime:
             .copy()
         )
 
-    def symbols(self, x, y) -> list[str]:
+    def symbols(self, x: int, y: int) -> list[str]:
         return self._call("symbols", {"x": int(x), "y": int(y)})
 
-    def program_string(self, x, y, index) -> str:
+    def program_string(self, x: int, y: int, index: int) -> str:
         return self._call("string", {"x": int(x), "y": int(y), "index": int(index)})
 
-    def coord_logical_to_physical(self, coord):
+    def coord_logical_to_physical(self, coord: _Any) -> _Any:
         return (coord[0] + self._layout["offset_x"], coord[1] + self._layout["offset_y"])
 
     def dump_core(self, path: str) -> None:
@@ -737,7 +722,7 @@ class SdkRuntime:
             help="dump_core(path) writes the state of waiting PEs; read_symbol(x, y, name) reads a variable",
         )
 
-    def stats(self) -> dict:
+    def stats(self) -> dict[str, _Any]:
         return self._call("stats")
 
     def stats_table(self) -> str:
@@ -755,17 +740,17 @@ class SdkRuntime:
     def sim_log(self) -> str:
         return self._call("log")
 
-    def save_trace(self, path) -> None:
+    def save_trace(self, path: str | os.PathLike[str]) -> None:
         """Writes the trace so far; it opens in Perfetto."""
         self._call("save_trace", {"path": os.fspath(path)})
 
-    def link_traffic(self):
+    def link_traffic(self) -> _Any:
         """Wavelets sent over each link so far: uint32 [height][width][4], to the east, west, north and south."""
         out = np.zeros((self._layout["height"], self._layout["width"], 4), np.uint32)
         self._call("links", array=out.reshape(-1))
         return out
 
-    def save_timeline(self, path) -> None:
+    def save_timeline(self, path: str | os.PathLike[str]) -> None:
         """Writes what PEs and links did over time as a page that needs nothing else: load of the wafer, and a map of
         its PEs for a part of the time; both zoom. Needs a runtime opened with `timeline=True`, else WseError
         (`wse.api.timeline`)."""
@@ -773,7 +758,7 @@ class SdkRuntime:
         data = json.dumps(self._call("timeline"))
         pathlib.Path(path).write_text(page.replace("/*DATA*/null", data))
 
-    def heat_map(self, path, what: str = "busy") -> None:
+    def heat_map(self, path: str | os.PathLike[str], what: str = "busy") -> None:
         """Draws the fabric, one cell per PE, as .svg or .png."""
         self._call("heat_map", {"path": os.fspath(path), "what": what})
 

@@ -10,6 +10,8 @@ import json
 import operator
 import os
 import tempfile
+from collections.abc import Sequence as _Sequence
+from typing import Any as _Any
 
 import numpy as np
 
@@ -62,23 +64,23 @@ class IntRectangle:
 class RoutingPosition:
     """One switch position: inputs and outputs of a colour."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._input: list[int] = []
         self._output: list[int] = []
 
-    def set_input(self, routes):
+    def set_input(self, routes: _Any) -> _Any:
         self._input = [int(r) for r in routes]
         return self
 
-    def set_output(self, routes):
+    def set_output(self, routes: _Any) -> _Any:
         self._output = [int(r) for r in routes]
         return self
 
-    def add_input(self, route):
+    def add_input(self, route: Route) -> _Any:
         self._input.append(int(route))
         return self
 
-    def add_output(self, route):
+    def add_output(self, route: Route) -> _Any:
         self._output.append(int(route))
         return self
 
@@ -97,7 +99,7 @@ class Color:
 
     _count = 0
 
-    def __init__(self, name: str, value: int | None = None):
+    def __init__(self, name: str, value: int | None = None) -> None:
         Color._count += 1
         self.name, self.value, self.key = name, value, f"{name}#{Color._count}"
         self.region: str | None = None
@@ -120,13 +122,13 @@ class EdgeRoute:
     positions: tuple
 
 
-def get_edge_routing(edge: Edge, positions) -> EdgeRoute:
+def get_edge_routing(edge: Edge, positions: _Any) -> EdgeRoute:
     """Positions that the PEs along one edge have instead of the region's."""
     return EdgeRoute(int(edge), tuple(positions))
 
 
 class Port:
-    def __init__(self, region, index):
+    def __init__(self, region: CodeRegion, index: int) -> None:
         self.region, self.index = region, index
 
 
@@ -134,7 +136,9 @@ _SYMBOL_TYPES = tuple(map(np.dtype, ("int32", "uint32", "float32", "int16", "uin
 
 
 class CodeRegion:
-    def __init__(self, layout, file, name, width, height):
+    def __init__(
+        self, layout: SdkLayout, file: str | os.PathLike[str], name: str, width: int, height: int
+    ) -> None:
         self._layout = layout
         self._colors: dict[str, Color] = {}
         self._data = {
@@ -178,16 +182,16 @@ class CodeRegion:
     def _rect(r: IntRectangle):
         return [r.ul.x, r.ul.y, r.lr.x, r.lr.y]
 
-    def set_param_all(self, name, value=None):
+    def set_param_all(self, name: _Any, value: _Any = None) -> None:
         self._param(self._all(), name, value)
 
-    def set_param(self, coords: IntVector, name, value=None):
+    def set_param(self, coords: IntVector, name: _Any, value: _Any = None) -> None:
         self._param([coords.x, coords.y, coords.x + 1, coords.y + 1], name, value)
 
-    def set_param_range(self, rect: IntRectangle, name, value=None):
+    def set_param_range(self, rect: IntRectangle, name: _Any, value: _Any = None) -> None:
         self._param(self._rect(rect), name, value)
 
-    def set_symbol_all(self, name: str, array, x_size: int, y_size: int):
+    def set_symbol_all(self, name: str, array: _Any, x_size: int, y_size: int) -> None:
         """Distributes a matrix of y_size rows and x_size columns over the PEs in blocks; `name` is an array there."""
         a = np.ascontiguousarray(array)
         w, h = self._data["width"], self._data["height"]
@@ -221,13 +225,15 @@ class CodeRegion:
             }
         )
 
-    def paint(self, coords: IntVector, color: Color, positions):
+    def paint(self, coords: IntVector, color: Color, positions: _Any) -> None:
         self._paint([coords.x, coords.y, coords.x + 1, coords.y + 1], color, positions)
 
-    def paint_all(self, color: Color, positions, edge_routes=()):
+    def paint_all(
+        self, color: Color, positions: _Any, edge_routes: _Sequence[EdgeRoute] = ()
+    ) -> None:
         self._paint(self._all(), color, positions, edge_routes)
 
-    def paint_range(self, rect: IntRectangle, color: Color, positions):
+    def paint_range(self, rect: IntRectangle, color: Color, positions: _Any) -> None:
         self._paint(self._rect(rect), color, positions)
 
     def _port(self, color, edge, positions, size, prefix, is_input):
@@ -244,20 +250,24 @@ class CodeRegion:
         )
         return Port(self, len(self._data["ports"]) - 1)
 
-    def create_input_port(self, color, edge, positions, size, prefix=""):
+    def create_input_port(
+        self, color: Color | str, edge: Edge, positions: _Any, size: int, prefix: str = ""
+    ) -> Port:
         return self._port(color, edge, positions, size, prefix, True)
 
-    def create_output_port(self, color, edge, positions, size, prefix=""):
+    def create_output_port(
+        self, color: Color | str, edge: Edge, positions: _Any, size: int, prefix: str = ""
+    ) -> Port:
         return self._port(color, edge, positions, size, prefix, False)
 
-    def place(self, x: int, y: int):
+    def place(self, x: int, y: int) -> None:
         self._data["x"], self._data["y"] = int(x), int(y)
 
 
 class Artifacts:
     """What compile() produced; SdkRuntime takes it."""
 
-    def __init__(self, directory):
+    def __init__(self, directory: str | os.PathLike[str]) -> None:
         self.directory = directory
 
     def __fspath__(self):
@@ -265,7 +275,7 @@ class Artifacts:
 
 
 class SdkLayout:
-    def __init__(self, platform, msg_level: str = "WARNING"):
+    def __init__(self, platform: _Any, msg_level: str = "WARNING") -> None:
         """`platform`: what get_platform returns, or an SdkTarget. `msg_level` has no effect."""
         from weft.wse import Platform, SdkTarget
 
@@ -284,7 +294,9 @@ class SdkLayout:
         self._connections: list[dict] = []
         self._streams: list[dict] = []
 
-    def create_code_region(self, file, name, width, height) -> CodeRegion:
+    def create_code_region(
+        self, file: str | os.PathLike[str], name: str, width: int, height: int
+    ) -> CodeRegion:
         region = CodeRegion(self, file, name, width, height)
         self._regions.append(region)
         return region
@@ -292,7 +304,7 @@ class SdkLayout:
     def _ref(self, port: Port):
         return [self._regions.index(port.region), port.index]
 
-    def connect(self, tx: Port, rx: Port):
+    def connect(self, tx: Port, rx: Port) -> None:
         self._connections.append({"from": self._ref(tx), "to": self._ref(rx)})
 
     def _stream(self, port: Port, is_input: bool, io_loc, io_buffer_size) -> str:
@@ -354,14 +366,14 @@ class SdkLayout:
             at[axis] += r._data[size] + gap
         return at[axis] - gap - first
 
-    def hstack(self, *regions, origin: IntVector | None = None, gap: int = 0) -> int:
+    def hstack(self, *regions: _Any, origin: IntVector | None = None, gap: int = 0) -> int:
         """Places regions, or the regions of a list, from left to right, beginning at the first one's place or at
         `origin`; returns the width of all."""
         if len(regions) == 2 and isinstance(regions[1], IntVector):
             regions, origin = regions[:1], regions[1]
         return self._stack(regions, origin, gap, 0, "width")
 
-    def vstack(self, *regions, origin: IntVector | None = None, gap: int = 0) -> int:
+    def vstack(self, *regions: _Any, origin: IntVector | None = None, gap: int = 0) -> int:
         """Places regions from top to bottom, as hstack does; returns the height of all."""
         if len(regions) == 2 and isinstance(regions[1], IntVector):
             regions, origin = regions[:1], regions[1]
@@ -370,10 +382,10 @@ class SdkLayout:
     def compile(
         self,
         out_prefix: str | None = None,
-        libs=(),
+        libs: _Sequence[str] = (),
         cslc_prefix: str = "",
         save_port_map: bool = False,
-        f16_type=0,
+        f16_type: int = 0,
     ) -> Artifacts:
         """Compiles every region and lays the routes between ports. `libs`: folders that imports are looked up in;
         `f16_type`: the 16-bit floating-point format. `cslc_prefix` has no effect; with `save_port_map` the file

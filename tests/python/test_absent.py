@@ -32,7 +32,8 @@ void* dlopen(const char* name, int flags) {
   if (!real) real = dlsym(RTLD_NEXT, "dlopen");
   char words[256], *word, *rest = words;
   strncpy(words, getenv("HIDE"), 255);
-  while (name && (word = strsep(&rest, " "))) if (strstr(name, word)) return 0;
+  while (name && (word = strsep(&rest, " ")))  // "!word": not those of Python's packages
+    if (*word == '!' ? !strstr(name, "/site-packages/") && strstr(name, word + 1) : strstr(name, word) != 0) return 0;
   return real(name, flags);
 }
 """
@@ -393,6 +394,23 @@ def test_a_compiler_that_refuses(places, slug, fail, parts):
     assert all(part in text for part in parts), text
 
 
+def test_a_compiler_that_pip_brought(places, tmp_path, monkeypatch):
+    """NVIDIA's packages lie in site-packages, where the loader does not look."""
+    packages = tmp_path / "site-packages"
+    (packages / "nvidia/cu13/lib").mkdir(parents=True)
+    fake = packages / "nvidia/cu13/lib/libnvrtc.so.13"
+    shutil.copy(places / "fakes/libnvrtc.so.13", fake)
+    monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
+    build = "refused(weft.build, add(64, threads=32), target='cuda:arch=sm_90')"
+    # Hidden: what this machine has by itself, and then not what lies among packages.
+    without = look(places, build, hide="nvrtc")
+    assert without[1].startswith("error[cuda.nvrtc.absent]: ") and "nvidia/*/lib" in without[1]
+    monkeypatch.setattr(sys, "path", [str(packages), *sys.path])  # before the real one
+    kind, text = look(places, build, hide="!nvrtc", fail="nvrtcCompileProgram")
+    assert kind == "Error" and text.startswith("error[cuda.nvrtc.refused]: "), (kind, text)
+    assert "kernel.cu(7)" in text
+
+
 def refused(kind, f, *arguments, **keywords):
     with pytest.raises(kind) as caught:
         f(*arguments, **keywords)
@@ -459,3 +477,74 @@ def test_a_remote_module_of_two_functions_is_asked_which():
     error = refused(weft.Error, rpc.RemoteModule(Core()))
     assert error.code == "rpc.module.function" and "2 functions" in error.message
     assert any("first, second" in note for note in error.notes)
+
+
+def imported(folder):
+    """What `import weft` says of a copy of the package whose compiled part has been changed."""
+    run = subprocess.run(
+        [sys.executable, "-c", "import weft"],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder)},
+    )
+    assert run.returncode == 1, run.stdout
+    return run.stderr.partition("ImportError: ")[2]
+
+
+@pytest.fixture
+def without_core(tmp_path):
+    """A folder with the package, whose compiled part is not there."""
+    shutil.copytree(
+        pathlib.Path(weft.__file__).parent,
+        tmp_path / "weft",
+        ignore=shutil.ignore_patterns("*.so", "__pycache__"),
+    )
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "module, parts",
+    [
+        (None, ["compiled part is not in", "pip install ."]),
+        (
+            "_core.cpython-27-x86_64-linux-gnu.so",
+            ["built for Python 2.7, and this is", "python2.7"],
+        ),
+        ("_core.{}-hppa-linux-gnu.so", ["another machine than", "pip install ."]),
+    ],
+)
+def test_a_package_for_another_python_or_machine(module, parts, without_core):
+    if module:
+        tag = f"cpython-{sys.version_info[0]}{sys.version_info[1]}"
+        (without_core / "weft" / module.format(tag)).touch()
+    said = imported(without_core)
+    assert said.startswith("weft cannot be loaded: ") and "help: " in said
+    assert [p for p in parts if p not in said] == [], said
+
+
+def test_a_system_with_an_older_glibc(without_core):
+    """A library that stands for a C library: its version is newer while the module is linked, and older when it is loaded."""
+
+    def library(version):
+        (without_core / "f.c").write_text("int f(void) { return 1; }")
+        (without_core / "map").write_text(f"{version} {{ global: f; }};")
+        subprocess.run(
+            [CC, "-shared", "-fPIC", "-Wl,--version-script=map", "-o", "libc_of_then.so", "f.c"],
+            cwd=without_core,
+            check=True,
+        )
+
+    library("GLIBC_9.9")
+    (without_core / "g.c").write_text("int f(void); int g(void) { return f(); }")
+    module = f"weft/{pathlib.Path(weft._core.__file__).name}"
+    subprocess.run(
+        [CC, "-shared", "-fPIC", "-o", module, "g.c", "-L.", "-l:libc_of_then.so"]
+        + [f"-Wl,-rpath,{without_core}"],
+        cwd=without_core,
+        check=True,
+    )
+    library("GLIBC_1.1")
+    said = imported(without_core)
+    assert "it asks for GLIBC_9.9, and here is" in said and "use a newer system" in said, said
+    assert "2.34" in said

@@ -71,6 +71,15 @@ def test_a_full_disk(program, full):
     report = run("demo", "--quick", "--output", full / "out")
     assert report.returncode == 1 and "error[cli.file]" in report.stderr
     assert report.stdout == "" and "Traceback" not in report.stderr  # before it runs anything
+    save = "import sys, weft; weft.save(weft.ones((1000, 1000)), sys.argv[1])"
+    saved = subprocess.run(
+        [sys.executable, "-c", save, full / "x.npy"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert saved.returncode == 1 and "error[python.file]" in saved.stderr, saved.stderr
+    assert "help: free some space" in saved.stderr
     # What is only kept to be quick the next time is not needed.
     done = run("run", program, "--target", "c", "--check", XDG_CACHE_HOME=str(full))
     assert done.returncode == 0 and "error" in done.stdout, done.stderr

@@ -6,6 +6,7 @@ import json
 import math
 import pathlib
 import re
+import types
 
 import numpy as np
 import pytest
@@ -89,7 +90,11 @@ def test_the_report_goes_where_it_is_asked_for(tmp_path, monkeypatch, capsys):
     assert names == ["report.html", "trace.json", "x.txt"]
     assert not (tmp_path / "out").exists()
     page = (tmp_path / "a/b/report.html").read_text()
-    assert "&lt;p&gt;" in page and "<svg class=plain>" in page and 'name="viewport"' in page
+    assert (
+        "&lt;p&gt;" in page
+        and '<svg role=img aria-label="Loss" class=plain>' in page
+        and 'name="viewport"' in page
+    )
     assert "prefers-color-scheme: dark" in page and "http" not in page
     json.loads((tmp_path / "a/b/trace.json").read_text())
 
@@ -271,3 +276,17 @@ def test_the_report_in_a_browser(tmp_path, width, dark):
         page.click("nav a[href='#trace']")
         assert ask("location.hash") == "#trace"
         assert page.errors == []
+
+
+@pytest.mark.parametrize(
+    "rivals, title",
+    [
+        ({"NumPy": 1e-3}, "Times beside NumPy"),
+        ({"NumPy": 1e-3, "PyTorch": 2e-3}, "Times beside NumPy and PyTorch"),
+        ({"weft's default schedule": 1e-3}, "Times beside other schedules"),
+    ],
+)
+def test_the_chart_of_rivals_names_those_that_ran(rivals, title):
+    row = types.SimpleNamespace(program="GEMV", device="cpu", seconds=1e-3, rivals=rivals)
+    (chart,) = report._rivals([row])
+    assert chart["title"] == title

@@ -5,6 +5,7 @@ import argparse
 import re
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 import webbrowser
 
@@ -107,6 +108,10 @@ def test_docs_are_served_to_this_machine(tmp_path):
     site = tmp_path / "site"
     site.mkdir()
     (site / "index.html").write_text("first page")
+    (site / "search").mkdir()
+    (site / "search/search_index.js").write_text(
+        'var __index = {"docs": []}'
+    )  # all that packages have
     code = f"import pathlib; from weft.cli import manual; s = pathlib.Path({str(site)!r}); manual._serve(s, s / 'index.html')"
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment()
@@ -115,6 +120,10 @@ def test_docs_are_served_to_this_machine(tmp_path):
         address = process.stdout.readline().split()[1]
         assert address.startswith("http://127.0.0.1:") and address.endswith("/index.html")
         assert urllib.request.urlopen(address, timeout=60).read() == b"first page"
+        index = address.replace("index.html", "search/search_index.json")
+        assert urllib.request.urlopen(index, timeout=60).read() == b'{"docs": []}'
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(address.replace("index.html", "other/search_index.json"))
     finally:
         process.kill()
         process.wait()

@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import inspect
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -13,6 +14,7 @@ import subprocess
 import sys
 
 import pytest
+from present import built
 
 import weft
 from weft import _boundary
@@ -214,8 +216,7 @@ def test_the_tutorials_pass_mypy(tmp_path):
     run = subprocess.run(
         [sys.executable, "-m", "mypy", "--follow-imports=silent", "--python-version", "3.11"]
         + ["--cache-dir", ROOT / "build/mypy-cache/tutorials", "--allow-redefinition"]
-        # mypy knows no_type_check by its own name only, so annotations such as T.Buffer(...) are errors to it
-        + ["--disable-error-code=valid-type", tmp_path],
+        + [tmp_path],
         capture_output=True,
         text=True,
         check=False,
@@ -228,22 +229,89 @@ def test_the_tutorials_pass_mypy(tmp_path):
 PYRIGHT = next((m for m in ("basedpyright", "pyright") if importlib.util.find_spec(m)), None)
 
 
+def pyright(folder, *more_paths):
+    """What pyright says in strict mode of the files below a folder."""
+    settings = {
+        "include": ["pages"],
+        "typeCheckingMode": "strict",
+        "extraPaths": [str(ROOT / "python"), *more_paths],
+        "pythonVersion": "3.11",
+    }
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings))
+    return subprocess.run(
+        [sys.executable, "-m", PYRIGHT, "--pythonpath", sys.executable, "-p", folder],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 @pytest.mark.skipif(PYRIGHT is None, reason="basedpyright and pyright are not installed")
 def test_the_tutorials_pass_pyright_in_strict_mode(tmp_path):
     (tmp_path / "pages").mkdir()
     tutorials(tmp_path / "pages")
     shutil.copy(ROOT / "tests/python/typecheck/script_program.py", tmp_path / "pages")
-    settings = {
-        "include": ["pages"],
-        "typeCheckingMode": "strict",
-        "extraPaths": [str(ROOT / "python")],
-        "pythonVersion": "3.11",
-    }
-    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    run = pyright(tmp_path)
+    assert run.returncode == 0, run.stdout
+
+
+# Programs of the five ways in, as their users would write them: arrays, schedules, PyTorch, QPUs, CSL.
+FACES = ROOT / "tests/python/typecheck/faces"
+CEREBRAS = ROOT / "compat/cerebras"
+ARGUMENTS = {"csl": [str(ROOT / "examples/wse/gemv/layout.csl")]}
+TARGETS = {"csl": ["wse"], "qpus": ["qpu"], "schedules": ["cpu"], "torches": ["wse", "qpu", "cpu"]}
+
+
+def lacks_torch():
+    """Why the program beside PyTorch is left out, or nothing: the types of older ones do not know torch.compile."""
+    if not importlib.util.find_spec("torch"):
+        return "torch is not installed"
+    return "" if importlib.import_module("weft.torch").COMPILES else "this torch is older than 2.4"
+
+
+def faces():
+    """Those whose libraries are here."""
+    absent = ["torches"] if lacks_torch() else []
+    return [p for p in sorted(FACES.glob("*.py")) if p.stem not in absent]
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("mypy"), reason="mypy is not installed")
+def test_users_programs_pass_mypy_in_strict_mode():
     run = subprocess.run(
-        [sys.executable, "-m", PYRIGHT, "--pythonpath", sys.executable, "-p", tmp_path],
+        [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent"]
+        + ["--python-version", "3.11", "--cache-dir", ROOT / "build/mypy-cache/faces", *faces()],
         capture_output=True,
         text=True,
         check=False,
+        env={"MYPYPATH": f"{ROOT / 'python'}:{CEREBRAS}", "PATH": ""},
     )
     assert run.returncode == 0, run.stdout
+
+
+@pytest.mark.skipif(PYRIGHT is None, reason="basedpyright and pyright are not installed")
+def test_users_programs_pass_pyright_in_strict_mode(tmp_path):
+    (tmp_path / "pages").mkdir()
+    for face in faces():
+        shutil.copy(face, tmp_path / "pages")
+    run = pyright(tmp_path, str(CEREBRAS))
+    assert run.returncode == 0, run.stdout
+
+
+@pytest.mark.parametrize("face", ["arrays", "csl", "qpus", "schedules", "torches"])
+def test_users_programs_run(face, tmp_path):
+    if face == "torches" and (reason := lacks_torch()):
+        pytest.skip(reason)
+    for target in TARGETS.get(face, []):
+        built(target)
+    if face == "qpus" and not (PACKAGE / "lib/libweft_qpu.so").exists():
+        pytest.skip("this build has no libweft_qpu.so (ninja weft_qpu)")
+    path = os.pathsep.join([str(ROOT / "python"), str(CEREBRAS)])
+    run = subprocess.run(
+        [sys.executable, FACES / f"{face}.py", *ARGUMENTS.get(face, [])],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert run.returncode == 0 and "False" not in run.stdout, run.stdout + run.stderr

@@ -43,7 +43,8 @@ def _table(rows):
 
 def _figure(title, svg, note=""):
     said = f"<p>{html.escape(note)}</p>" if note else ""
-    return f"<figure><figcaption>{html.escape(title)}</figcaption>{svg}{said}</figure>"
+    named = svg.replace("<svg", f'<svg role=img aria-label="{html.escape(title)}"', 1)
+    return f"<figure><figcaption>{html.escape(title)}</figcaption>{named}{said}</figure>"
 
 
 def _codes(item):
@@ -91,10 +92,11 @@ def _rivals(rows):
             times = groups.setdefault(r.program, {})
             times.update(r.rivals)
             times[f"weft {r.device}"] = r.seconds
+    others = [n for n in ("NumPy", "PyTorch") if any(n in group for group in groups.values())]
     if groups:
         yield {
             "chart": "bars",
-            "title": "Times beside NumPy and PyTorch",
+            "title": f"Times beside {' and '.join(others) or 'other schedules'}",
             "groups": groups,
             "note": "Measured in this run, in turns, with the same number of untimed calls before.",
         }

@@ -12,12 +12,13 @@ import json
 import math
 import os
 import uuid
+from typing import Any
 
 import weft
 
 from .. import _core
 from .._errors import error
-from .group import resolve
+from .group import Group, resolve
 
 _FORMAT = "weft.sharded"
 
@@ -66,7 +67,9 @@ def _check_metadata(group, metadata):
         )
 
 
-def save_sharded(path, state, metadata=None, group=None):
+def save_sharded(
+    path: str | os.PathLike[str], state: Any, metadata: Any = None, group: Group | None = None
+) -> None:
     """Writes a dict of arrays (whole on every rank) and Pieces into the folder `path`; every rank calls it.
 
     `metadata`: what JSON can hold, of rank 0. Raises IOError `distributed.checkpoint.save` on every rank when one of them cannot write, ArgumentError
@@ -166,7 +169,7 @@ def _checked(row):
     return dict(dtype=row["dtype"], shape=shape, pieces=pieces)
 
 
-def load_index(path):
+def load_index(path: str | os.PathLike[str]) -> Any:
     """(arrays by name, metadata) of a checkpoint. Raises IOError `distributed.checkpoint.load`."""
     try:
         with open(os.path.join(path, "index.json")) as file:
@@ -187,7 +190,7 @@ def load_index(path):
         raise _refuse(path, f"index.json: {problem!r}") from None
 
 
-def load_sharded(path, like=None):
+def load_sharded(path: str | os.PathLike[str], like: Any = None) -> Any:
     """(arrays by name on the host, metadata) of a checkpoint that any number of ranks has written.
 
     `like`: a dict of Pieces (or arrays) as for save_sharded; of a Piece the box that it names is read, else the whole. Only the files that hold

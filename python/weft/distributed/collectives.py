@@ -9,11 +9,13 @@ combinations other than sum and mean. Alone in a group, each gives back its argu
 from __future__ import annotations
 
 import weft
+from collections.abc import Callable
+from typing import Any
 
 from .. import _core
 from .._errors import error
 from ..autograd import Function
-from .group import resolve
+from .group import Group, resolve
 
 _OPS = ("sum", "mean", "prod", "max", "min")
 _ORDERED = frozenset(("max", "min", "prod"))
@@ -22,10 +24,10 @@ _ORDERED = frozenset(("max", "min", "prod"))
 class Work:
     """A collective under way. wait() returns its result; the second time too."""
 
-    def __init__(self, finish):
+    def __init__(self, finish: Callable[[], Any]) -> None:
         self._finish, self._done, self._result = finish, False, None
 
-    def wait(self):
+    def wait(self) -> Any:
         if not self._done:
             self._result, self._done = self._finish(), True
         return self._result
@@ -162,7 +164,7 @@ def _start_all_reduce(x, op, group, overlap=False):
     return _reduced(moved, out, op, group, moved.transport.all_reduce, overlap)
 
 
-def reduce_together(arrays, op, group):
+def reduce_together(arrays: Any, op: str, group: Group | None) -> Any:
     """A Work for the combinations of several arrays of one type and device, in their order: beside other work of the device.
 
     A transport that takes several at once reads them where they lie; for others they travel in one message.
@@ -342,7 +344,7 @@ def _no_gradient(name, op):
         )
 
 
-def all_reduce(x, op="sum", group=None, async_op=False):
+def all_reduce(x: Any, op: str = "sum", group: Group | None = None, async_op: bool = False) -> Any:
     """The combination of all ranks' arrays, on every rank: op "sum", "mean", "prod", "max" or "min".
 
     Floats of 16 bits are combined in float32 on the host and rounded once. Raises ArgumentError `distributed.op`, DTypeError for the mean of integers and
@@ -358,7 +360,7 @@ def all_reduce(x, op="sum", group=None, async_op=False):
     return work if async_op else _plain(x, work.wait())
 
 
-def all_gather(x, group=None, async_op=False):
+def all_gather(x: Any, group: Group | None = None, async_op: bool = False) -> Any:
     """All ranks' arrays, one behind the other along axis 0, on every rank; numbers become a row of them."""
     group = resolve(group)
     if _linked(x):
@@ -368,7 +370,9 @@ def all_gather(x, group=None, async_op=False):
     return work if async_op else _plain(x, work.wait())
 
 
-def reduce_scatter(x, op="sum", group=None, async_op=False):
+def reduce_scatter(
+    x: Any, op: str = "sum", group: Group | None = None, async_op: bool = False
+) -> Any:
     """Of the combination of all ranks' arrays the part along axis 0 that has this rank's number.
 
     Raises ShapeError `distributed.extent` where the number of ranks does not divide the extent of axis 0.
@@ -383,7 +387,7 @@ def reduce_scatter(x, op="sum", group=None, async_op=False):
     return work if async_op else _plain(x, work.wait())
 
 
-def all_to_all(x, group=None, async_op=False):
+def all_to_all(x: Any, group: Group | None = None, async_op: bool = False) -> Any:
     """Part i along axis 0 goes to rank i; the result has the parts of all ranks in their order.
 
     Raises ShapeError `distributed.extent` where the number of ranks does not divide the extent of axis 0.
@@ -396,7 +400,7 @@ def all_to_all(x, group=None, async_op=False):
     return work if async_op else _plain(x, work.wait())
 
 
-def broadcast(x, root=0, group=None, async_op=False):
+def broadcast(x: Any, root: int = 0, group: Group | None = None, async_op: bool = False) -> Any:
     """The array of rank `root`, on every rank. All ranks hand over arrays of one shape and type."""
     group = resolve(group)
     if _linked(x):
@@ -416,7 +420,7 @@ def _refuse_linked(x, name):
         )
 
 
-def send(x, to, group=None, async_op=False):
+def send(x: Any, to: int, group: Group | None = None, async_op: bool = False) -> Any:
     """Hands an array to rank `to`, which calls recv. Raises ArgumentError `distributed.rank` for ranks outside the group."""
     group = resolve(group)
     _refuse_linked(x, "send")
@@ -429,7 +433,7 @@ def send(x, to, group=None, async_op=False):
     return work if async_op else work.wait()
 
 
-def recv(like, source, group=None, async_op=False):
+def recv(like: Any, source: int, group: Group | None = None, async_op: bool = False) -> Any:
     """The array that rank `source` sends: of the shape, type and device of `like`, which is left alone."""
     group = resolve(group)
     _peer(source, group, "recv")
@@ -447,7 +451,7 @@ def recv(like, source, group=None, async_op=False):
     return work if async_op else work.wait()
 
 
-def barrier(group=None):
+def barrier(group: Group | None = None) -> None:
     """Returns when every rank of the group has come here. Work on cards that was issued before has ended too."""
     group = resolve(group)
     group.job.check()

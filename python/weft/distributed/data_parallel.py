@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import weakref
+from typing import Any
 
 import weft
 
@@ -24,7 +25,7 @@ class _Bucket:
         self.waiting, self.work = set(map(id, self.params)), None
 
 
-def buckets_of(params, limit):
+def buckets_of(params: Any, limit: int) -> Any:
     """Lists of parameters of one type and device with at most `limit` bytes, the last ones first."""
     out, held, key = [], 0, None
     for p in reversed(params):
@@ -47,7 +48,9 @@ class DataParallel(weft.nn.Module):
 
     _nameless = "module"
 
-    def __init__(self, module, group=None, bucket_bytes=25 << 20):
+    def __init__(
+        self, module: weft.nn.Module, group: Any = None, bucket_bytes: Any = 25 << 20
+    ) -> None:
         super().__init__()
         self.module, self._group = module, resolve(group)
         if self._group.size == 1:
@@ -67,10 +70,10 @@ class DataParallel(weft.nn.Module):
                     lambda leaf, b=bucket, key=id(p): own() and own()._arrived(b, key)
                 )
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self.module(*args, **kwargs)
 
-    def no_sync(self):
+    def no_sync(self) -> Any:
         """A context in which gradients are only added up on this rank: for batches in several parts."""
         return _Unsynchronised(self)
 

@@ -7,6 +7,8 @@ import atexit
 import datetime
 import os
 import socket
+from collections.abc import Sequence
+from typing import Any
 
 import weft
 
@@ -17,14 +19,14 @@ from .environment import read_launch
 class Group:
     """Ranks that take part in collectives together. `ranks` are those of the whole job; rank and size are of the group."""
 
-    def __init__(self, job, ranks, host):
+    def __init__(self, job: Any, ranks: Sequence[int], host: Any) -> None:
         self.job, self.ranks, self.host = job, ranks, host
         self.size = len(ranks)
         self.rank = ranks.index(job.launch.rank)
         self._cards = None
         self._transports = {"cpu": host, "c": host}
 
-    def transport(self, device_name):
+    def transport(self, device_name: str) -> Any:
         """What moves arrays of this device, or None where they go through host memory."""
         if device_name in self._transports:
             return self._transports[device_name]
@@ -38,12 +40,12 @@ class Group:
         self._transports[device_name] = found
         return found
 
-    def abort(self):
+    def abort(self) -> None:
         for transport in (self._cards, self.host):
             if transport is not None:
                 transport.abort()
 
-    def close(self):
+    def close(self) -> None:
         self._transports = {}
         if self._cards is not None:
             self._cards.close()
@@ -56,7 +58,7 @@ class Group:
 class Job:
     """All processes that the launcher has started, and this one among them."""
 
-    def __init__(self, launch, timeout, debug):
+    def __init__(self, launch: Any, timeout: float, debug: bool | None) -> None:
         self.launch, self.debug, self.watch, self.groups = launch, debug, None, []
         self.looked = 0.0  # when a waiting rank asked last who is there
         host = board = None
@@ -70,25 +72,25 @@ class Job:
 
             self.watch = Watch(launch.rank, board, self.abort, _introduced(launch, host))
 
-    def add(self, group):
+    def add(self, group: Group | None) -> Any:
         self.groups.append(group)
         return group
 
-    def check(self):
+    def check(self) -> None:
         """Raises DeviceError `distributed.peer` when another rank has failed."""
         if self.watch is not None:
             self.watch.check()
 
-    def check_present(self, ranks):
+    def check_present(self, ranks: Sequence[int]) -> None:
         """The same when one of `ranks`, for whom this rank waits, has left the job."""
         if self.watch is not None:
             self.watch.check_present(ranks)
 
-    def abort(self):
+    def abort(self) -> None:
         for group in self.groups:
             group.abort()
 
-    def close(self):
+    def close(self) -> None:
         if self.watch is not None:
             self.watch.stop()
         for group in self.groups:
@@ -124,7 +126,7 @@ def _processors():
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
 
-def share_of(own, every):
+def share_of(own: Any, every: Any) -> Any:
     """The number of threads for a rank that may use the processors `own`, each shared by those of `every` who may use it."""
     parts = sum(1 / sum(p in other for other in every) for p in own)
     return max(1, int(parts + 1e-9))
@@ -200,7 +202,7 @@ def _mpi(job, launch, timeout):
 _job = None
 
 
-def init(timeout=300.0, debug=None):
+def init(timeout: float = 300.0, debug: bool | None = None) -> None:
     """Joins the job that torchrun, mpirun or srun has started; returns the group of all ranks.
 
     Without a launcher the job is this process alone, and collectives give their argument back. `timeout`: seconds in which all ranks must have joined
@@ -217,7 +219,7 @@ def init(timeout=300.0, debug=None):
     return _job.world
 
 
-def shutdown():
+def shutdown() -> None:
     """Leaves the job; init() may join again in a single process. Called at the end of the process."""
     global _job
     job, _job = _job, None
@@ -225,12 +227,12 @@ def shutdown():
         job.close()
 
 
-def is_initialized():
+def is_initialized() -> bool:
     """Whether init() has been called."""
     return _job is not None
 
 
-def job():
+def job() -> Any:
     """The job that was joined. Raises ArgumentError `distributed.init` before init()."""
     if _job is None:
         raise error(
@@ -242,32 +244,32 @@ def job():
     return _job
 
 
-def resolve(group):
+def resolve(group: Group | None) -> Group:
     return job().world if group is None else group
 
 
-def rank(group=None):
+def rank(group: Group | None = None) -> int:
     """This process's number in the group (all ranks without one), from 0."""
     return resolve(group).rank
 
 
-def size(group=None):
+def size(group: Group | None = None) -> int:
     """The number of ranks in the group."""
     return resolve(group).size
 
 
-def local_rank():
+def local_rank() -> int:
     """This process's number among those on the same host."""
     return job().launch.local_rank
 
 
-def device():
+def device() -> weft.Device:
     """The card of this rank, "cuda:" and its number on this host, where there is one; else the host."""
     name = f"cuda:{job().launch.local_rank}"
     return weft.device(name if weft.device(name).available else "cpu")
 
 
-def new_group(ranks):
+def new_group(ranks: Sequence[int]) -> Group | None:
     """A group of some ranks. Every rank of the job calls this, with the same list; others than those get None.
 
     Raises ArgumentError `distributed.group` for ranks that are not in the job or named twice.

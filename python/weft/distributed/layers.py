@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import weft
 from weft import nn
@@ -77,7 +78,7 @@ class ColumnParallelLinear(nn.Module):
     `linear` is a whole nn.Linear, equal on all ranks, whose part is taken.
     """
 
-    def __init__(self, linear, group=None, gather=False):
+    def __init__(self, linear: nn.Module, group: Any = None, gather: bool = False) -> None:
         super().__init__()
         self._group, self.gather = resolve(group), gather
         _share(linear.weight.shape[1], self._group, "the columns of a weight,")
@@ -87,7 +88,7 @@ class ColumnParallelLinear(nn.Module):
             None if bias is None else nn.Parameter(_part(bias.data, bias.ndim - 1, self._group))
         )
 
-    def forward(self, x):
+    def forward(self, x: Any) -> Any:
         y = _Copy.apply(x, self._group) @ self.weight
         y = y if self.bias is None else y + self.bias
         return _GatherLast.apply(y, self._group) if self.gather else y
@@ -96,7 +97,7 @@ class ColumnParallelLinear(nn.Module):
 class RowParallelLinear(nn.Module):
     """y = x W + b, each rank with a part of the rows of W and the same part of x's last axis; every rank gets the whole y."""
 
-    def __init__(self, linear, group=None):
+    def __init__(self, linear: nn.Module, group: Any = None) -> None:
         super().__init__()
         self._group = resolve(group)
         _share(linear.weight.shape[0], self._group, "the rows of a weight,")
@@ -104,7 +105,7 @@ class RowParallelLinear(nn.Module):
         bias = getattr(linear, "bias", None)
         self.bias = None if bias is None else nn.Parameter(bias.data.copy())
 
-    def forward(self, x):
+    def forward(self, x: Any) -> Any:
         y = _Join.apply(x @ self.weight, self._group)
         return y if self.bias is None else y + self.bias
 
@@ -112,13 +113,13 @@ class RowParallelLinear(nn.Module):
 class ParallelEmbedding(nn.Module):
     """An embedding, each rank with a part of the rows. Indices outside the whole table raise IndexError."""
 
-    def __init__(self, embedding, group=None):
+    def __init__(self, embedding: nn.Module, group: Any = None) -> None:
         super().__init__()
         self._group, self._rows = resolve(group), embedding.weight.shape[0]
         _share(self._rows, self._group, "the rows of an embedding,")
         self.weight = nn.Parameter(_part(embedding.weight.data, 0, self._group))
 
-    def forward(self, index):
+    def forward(self, index: Any) -> Any:
         index = index.data if isinstance(index, weft.Tensor) else weft.asarray(index)
         low, high = int(index.min().item()), int(index.max().item())
         if low < 0 or high >= self._rows:
@@ -142,7 +143,16 @@ class ParallelAttention(nn.Module):
     x (batch, length, channels) gives the same shape on every rank.
     """
 
-    def __init__(self, query, key, value, out, heads, group=None, causal=True):
+    def __init__(
+        self,
+        query: nn.Module,
+        key: nn.Module,
+        value: nn.Module,
+        out: nn.Module,
+        heads: int,
+        group: Any = None,
+        causal: bool = True,
+    ) -> None:
         super().__init__()
         group = resolve(group)
         self.heads, self.causal = _share(heads, group, "the number of heads,"), causal
@@ -152,7 +162,7 @@ class ParallelAttention(nn.Module):
         self.out = RowParallelLinear(out, group)
         self.width = query.weight.shape[1] // heads
 
-    def forward(self, x):
+    def forward(self, x: Any) -> Any:
         b, t = x.shape[0], x.shape[1]
 
         def heads(y):
@@ -175,12 +185,12 @@ class SyncBatchNorm(nn.Module):
 
     _nameless = "norm"
 
-    def __init__(self, norm, group=None):
+    def __init__(self, norm: nn.Module, group: Any = None) -> None:
         super().__init__()
         self.norm, self._group = norm, resolve(group)
 
     @classmethod
-    def convert(cls, module, group=None):
+    def convert(cls, module: nn.Module, group: Any = None) -> Any:
         """Replaces every BatchNorm inside `module`; returns the module, or the layer that replaces it."""
         for part in module.modules():
             if not isinstance(part, cls):
@@ -201,7 +211,7 @@ class SyncBatchNorm(nn.Module):
             return value if all(a is b for a, b in zip(new, value)) else type(value)(new)
         return value
 
-    def forward(self, x):
+    def forward(self, x: Any) -> Any:
         norm = self.norm
         whole_batch = self.training or norm.running_mean is None
         if not whole_batch or self._group.size == 1 or x.ndim not in norm.ranks:

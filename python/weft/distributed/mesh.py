@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import weft
 
@@ -37,7 +39,7 @@ class Mesh:
     to the number of ranks or names repeat.
     """
 
-    def __init__(self, shape, names=None):
+    def __init__(self, shape: Sequence[int], names: Sequence[str] | None = None) -> None:
         world = job().world
         self.shape = tuple(int(n) for n in ((shape,) if isinstance(shape, int) else shape))
         self.names = tuple(names or (f"axis{i}" for i in range(len(self.shape))))
@@ -68,7 +70,7 @@ class Mesh:
             mine = group if group is not None else mine
         return mine
 
-    def axis(self, name):
+    def axis(self, name: str) -> Any:
         """The number of an axis by name or number. Raises ArgumentError `distributed.mesh`."""
         if isinstance(name, int) and 0 <= name < len(self.shape):
             return name
@@ -81,7 +83,7 @@ class Mesh:
             [f"there are: {', '.join(self.names)}"],
         )
 
-    def group(self, name):
+    def group(self, name: str) -> Any:
         """The ranks along one axis that share this rank's other coordinates."""
         return self._groups[self.axis(name)]
 
@@ -119,14 +121,14 @@ def _checked(placements, mesh, ndim):
 class ShardedArray:
     """An array over a mesh: `local` is this rank's part, `shape` that of the whole, `placements` one for each axis of the mesh."""
 
-    def __init__(self, local, mesh, placements, shape):
+    def __init__(self, local: Any, mesh: Mesh, placements: Any, shape: Sequence[int]) -> None:
         self.local, self.mesh = local, mesh
         self.placements, self.shape = _checked(placements, mesh, len(shape)), tuple(shape)
 
     dtype = property(lambda self: self.local.dtype)
     device = property(lambda self: self.local.device)
 
-    def redistribute(self, placements):
+    def redistribute(self, placements: Any) -> ShardedArray:
         """The same array with other placements: by the fewest of all_gather, reduce_scatter, all_reduce and slices."""
         then = _checked(placements, self.mesh, len(self.shape))
         now, groups, local = self.placements, self.mesh._groups, self.local
@@ -165,11 +167,11 @@ class ShardedArray:
                 local = weft.zeros_like(local)
         return ShardedArray(local, self.mesh, then, self.shape)
 
-    def full(self):
+    def full(self) -> Any:
         """The whole array, on every rank."""
         return self.redistribute([Replicate()] * len(self.mesh.shape)).local
 
-    def scaled(self, factor):
+    def scaled(self, factor: float) -> ShardedArray:
         """The array times a number, with the same placements."""
         return ShardedArray(self.local * factor, self.mesh, self.placements, self.shape)
 
@@ -196,23 +198,23 @@ class ShardedArray:
 
     __radd__, __rmul__ = __add__, __mul__
 
-    def sum(self, axis=None, keepdims=False):
+    def sum(self, axis: Any = None, keepdims: bool = False) -> Any:
         """The sum over axes; one that ranks share gives Partial sums."""
         return propagate.reduction("sum", self, axis, keepdims)
 
-    def mean(self, axis=None, keepdims=False):
+    def mean(self, axis: Any = None, keepdims: bool = False) -> Any:
         """The mean over axes; one that ranks share gives Partial sums."""
         return propagate.reduction("mean", self, axis, keepdims)
 
-    def max(self, axis=None, keepdims=False):
+    def max(self, axis: Any = None, keepdims: bool = False) -> Any:
         """The largest over axes, combined over the ranks that share one."""
         return propagate.reduction("max", self, axis, keepdims)
 
-    def min(self, axis=None, keepdims=False):
+    def min(self, axis: Any = None, keepdims: bool = False) -> Any:
         """The smallest over axes, combined over the ranks that share one."""
         return propagate.reduction("min", self, axis, keepdims)
 
-    def prod(self, axis=None, keepdims=False):
+    def prod(self, axis: Any = None, keepdims: bool = False) -> Any:
         """The product over axes, combined over the ranks that share one."""
         return propagate.reduction("prod", self, axis, keepdims)
 
@@ -226,7 +228,7 @@ def _slice(local, axis, mesh, i):
     return local[(slice(None),) * axis + (slice(at, at + n),)]
 
 
-def shard(x, mesh, placements):
+def shard(x: Any, mesh: Mesh, placements: Any) -> ShardedArray:
     """An array that every rank has whole, distributed over the mesh: each rank keeps its part.
 
     Raises ShapeError `distributed.extent` where ranks do not share an axis evenly, ArgumentError `distributed.placement`.

@@ -11,6 +11,8 @@ from __future__ import annotations
 import dataclasses
 import math
 import string
+from collections.abc import Callable
+from typing import Any
 
 import weft
 
@@ -109,7 +111,7 @@ def _chosen(labels, arrays):
     return wanted, result
 
 
-def run(name, labels, arrays, compute, shape=None):
+def run(name: Any, labels: Any, arrays: Any, compute: Any, shape: Any = None) -> Any:
     """The result of `compute(local arrays...)` as a ShardedArray, after the operands were redistributed.
 
     Raises ShapeError `distributed.operands` for arrays of several meshes, ranks or extents that do not fit the labels.
@@ -137,7 +139,7 @@ def _parsed(spec, arrays):
     return terms, right
 
 
-def einsum(spec, *arrays):
+def einsum(spec: str, *arrays: Any) -> Any:
     """weft.einsum of sharded arrays: einsum("bik,bkj->bij", a, b). The result's placements follow from those of the arrays.
 
     A summed letter that the ranks share gives Partial sums, which redistribute() or full() add up. Raises ShapeError `distributed.operands`.
@@ -147,7 +149,7 @@ def einsum(spec, *arrays):
     return run("einsum", labels, arrays, lambda *x: weft.einsum(spec, *x))
 
 
-def matmul(a, b):
+def matmul(a: Any, b: Any) -> Any:
     """The product of two sharded matrices, with the collectives that their placements ask for.
 
     Along each axis of the mesh: rows of a sharded give rows of the result sharded, columns of b sharded columns; the summed extent sharded in both gives
@@ -186,7 +188,7 @@ def _broadcast_labels(arrays):
     return tuple(terms), letters, whole, shape
 
 
-def elementwise(f, *arrays, linear="none"):
+def elementwise(f: Callable[..., Any], *arrays: Any, linear: str = "none") -> Any:
     """f(local arrays...) for a function that works element by element, with broadcasting: elementwise(weft.exp, a).
 
     `linear`: "none"; "each" where f is linear in each array by itself, as a product is; "first" in the first one only, as a quotient is; "together" as a
@@ -206,7 +208,7 @@ def elementwise(f, *arrays, linear="none"):
     return run("an element-wise operation", labels, arrays, f, shape)
 
 
-def binary(f, linear, a, b):
+def binary(f: Callable[..., Any], linear: Any, a: Any, b: Any) -> Any:
     """a + b and the like, for an array and an array or a number."""
     if isinstance(b, ShardedArray):
         return elementwise(f, a, b, linear=linear)
@@ -216,7 +218,7 @@ def binary(f, linear, a, b):
     return elementwise(f, a, number, linear=linear)
 
 
-def reduction(name, array, axes=None, keepdims=False):
+def reduction(name: Any, array: Any, axes: Any = None, keepdims: bool = False) -> Any:
     """sum, mean, max, min or prod over axes (all without): a shared axis gives Partial sums, or is combined at once for the other three.
 
     Raises ArgumentError `distributed.placement` for axes that the array lacks.
@@ -280,7 +282,15 @@ class MeshProgram:
     `distributed.operands`.
     """
 
-    def __init__(self, make, spec, target="cpu", dtype="float32", whole="", linear=True):
+    def __init__(
+        self,
+        make: Callable[..., Any],
+        spec: str,
+        target: str = "cpu",
+        dtype: str = "float32",
+        whole: str = "",
+        linear: bool = True,
+    ) -> None:
         left, arrow, right = spec.replace(" ", "").partition("->")
         terms = tuple(left.split(","))
         if not arrow or not set(right) <= set(left) or not set(whole) <= set(left):
@@ -289,7 +299,7 @@ class MeshProgram:
         self._labels = Labels(terms, right, whole, linear, each)
         self._make, self._target, self._dtype, self._built = make, target, dtype, {}
 
-    def __call__(self, *arrays):
+    def __call__(self, *arrays: Any) -> Any:
         if len(arrays) != len(self._labels.operands):
             raise _refuse("a program", arrays, f"{len(self._labels.operands)} arrays")
         return run("a program", self._labels, arrays, self._local)

@@ -8,7 +8,9 @@ that every rank keeps whole.
 
 from __future__ import annotations
 
+import os
 import weakref
+from typing import Any
 
 import weft
 from weft import nn
@@ -154,7 +156,13 @@ class ShardedParallel(nn.Module):
     several backward passes add up in the pieces until zero_grad(). Raises ArgumentError `distributed.stage`.
     """
 
-    def __init__(self, module, group=None, stage=3, resident_bytes=1 << 16):
+    def __init__(
+        self,
+        module: weft.nn.Module,
+        group: Any = None,
+        stage: int = 3,
+        resident_bytes: Any = 1 << 16,
+    ) -> None:
         super().__init__()
         if stage not in (1, 2, 3):
             raise error(
@@ -216,7 +224,7 @@ class ShardedParallel(nn.Module):
                 p._on_accumulated(lambda leaf, u=unit, key=id(p): own() and own()._arrived(u, key))
         return out
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         self._order.value.begin()
         for unit in self._units.value:
             if unit.stage < 3:
@@ -263,19 +271,19 @@ class ShardedParallel(nn.Module):
         for unit in self._units.value:
             unit.reset()
 
-    def train(self, mode=True):
+    def train(self, mode: bool = True) -> Any:
         self.module.train(mode)
         self.training = bool(mode)
         return self
 
-    def eval(self):
+    def eval(self) -> Any:
         return self.train(False)
 
-    def zero_grad(self):
+    def zero_grad(self) -> None:
         for p in [*self.pieces, *self.module.parameters()]:
             p.grad = None
 
-    def state_dict(self):
+    def state_dict(self) -> Any:
         """Copies of the whole model's parameters and buffers by name, on every rank."""
         out = {}
         for unit in self._units.value:
@@ -286,7 +294,7 @@ class ShardedParallel(nn.Module):
                 unit.release()
         return out | {name: b.copy() for name, b in self.module.named_buffers().items()}
 
-    def sharded_state(self, optimizer=None):
+    def sharded_state(self, optimizer: Any = None) -> Any:
         """This rank's pieces by name, for save_sharded and load_sharded: of parameters, and of the rows of an optimizer over them."""
         out = {}
         for unit in self._units.value:
@@ -304,7 +312,9 @@ class ShardedParallel(nn.Module):
                     out[f"optimizer{row}.{unit.name}"] = piece(held)
         return out
 
-    def save(self, path, optimizer=None, metadata=None):
+    def save(
+        self, path: str | os.PathLike[str], optimizer: Any = None, metadata: Any = None
+    ) -> None:
         """Writes a checkpoint of the parameters and of an optimizer over them into a folder; every rank calls it.
 
         Raises IOError `distributed.checkpoint.save`, as save_sharded.
@@ -313,7 +323,7 @@ class ShardedParallel(nn.Module):
         kept = {"steps": steps, "metadata": metadata}
         save_sharded(path, self.sharded_state(optimizer), kept, self._group)
 
-    def load(self, path, optimizer=None):
+    def load(self, path: str | os.PathLike[str], optimizer: Any = None) -> Any:
         """Takes what save() wrote, on any number of ranks, and returns its metadata. The optimizer may be new.
 
         Raises IOError `distributed.checkpoint.load`, ShapeError `distributed.checkpoint.shape` for another model's.
@@ -331,7 +341,7 @@ class ShardedParallel(nn.Module):
             optimizer._steps.update({int(i): n for i, n in kept["steps"].items()})
         return kept["metadata"]
 
-    def load_sharded_state(self, state, optimizer=None, steps=None):
+    def load_sharded_state(self, state: Any, optimizer: Any = None, steps: Any = None) -> Any:
         """Takes what load_sharded gave for sharded_state(): pieces cut for this number of ranks."""
         for unit in self._units.value:
             i = self._index(unit)

@@ -9,10 +9,17 @@ with torch 2; `weft.torch.explain(model, *args)` says what weft takes of them.
 
 from __future__ import annotations
 
+from collections.abc import Callable as _Callable
+import typing as _typing
+from typing import Any as _Any
+
 from .._boundary import publish as _publish
 from ._version import COMPILES, need_compile  # first: refuses a torch that lacks an interface
 from .interop import from_torch, load_state_dict, state_dict, to_torch
 from .operators import add, matmul, mul, mv
+
+if _typing.TYPE_CHECKING:
+    from ._explain import Report
 
 __all__ = [
     "add",
@@ -28,7 +35,7 @@ __all__ = [
 ]
 
 
-def backend(module, example_inputs, **options):
+def backend(module: _Any, example_inputs: _Any, **options: _Any) -> _Callable[..., _Any]:
     """A torch.compile backend; see weft.torch.backend's page in docs/guide/torch.md. Needs torch 2.4."""
     need_compile("the torch.compile back end")
     from ._backend import backend as run
@@ -36,7 +43,7 @@ def backend(module, example_inputs, **options):
     return run(module, example_inputs, **options)
 
 
-def explain(model, *args, **kwargs):
+def explain(model: _Callable[..., _Any], *args: _Any, **kwargs: _Any) -> Report:
     """Which operators of a model run on weft, why not the others, and what they cost; a Report.
 
     Runs the model on the arguments, forward, and backward where it trains. `options=` as in torch.compile. Needs torch 2.4.

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import torch as _torch
+from typing import Any
 
 import weft
 
@@ -12,7 +13,7 @@ from .._errors import error as _error
 __all__ = ["from_torch", "to_torch", "load_state_dict", "state_dict"]
 
 
-def require_tensor(name, value):
+def require_tensor(name: str, value: Any) -> None:
     """Raises DTypeError where an argument of the function `name` is no torch tensor, or one whose elements have no strides."""
     if not isinstance(value, _torch.Tensor):
         raise _error(
@@ -32,7 +33,7 @@ def require_tensor(name, value):
         )
 
 
-def from_torch(t):
+def from_torch(t: _torch.Tensor) -> weft.NDArray:
     """A weft array over a tensor's memory; a copy where the layout or device forbids sharing."""
     require_tensor("from_torch", t)
     t = t.detach()
@@ -49,7 +50,7 @@ def from_torch(t):
     return weft.from_dlpack(t)
 
 
-def to_torch(x, like=None):
+def to_torch(x: Any, like: _torch.Tensor | None = None) -> _torch.Tensor:
     """A torch tensor over an array's memory."""
     if x.dtype == "bool":
         out = _torch.from_dlpack(x.astype("uint8")).to(_torch.bool)
@@ -88,7 +89,7 @@ def _from_state(state, prefix, module, out):
         _from_state(state, f"{prefix}{name}.", part, out)
 
 
-def load_state_dict(module, state):
+def load_state_dict(module: weft.nn.Module, state: Any) -> None:
     """Takes the parameters and buffers of a torch module (or of its state_dict) into a weft.nn module.
 
     Attributes of both must have the same names. Weights of Linear and of recurrent layers, which PyTorch keeps as
@@ -100,7 +101,7 @@ def load_state_dict(module, state):
     module.load_state_dict({**out, **{k: weft.array(from_torch(v)) for k, v in state.items()}})
 
 
-def state_dict(module):
+def state_dict(module: weft.nn.Module) -> dict[str, _torch.Tensor]:
     """Copies of the parameters and buffers of a weft.nn module as torch tensors, under PyTorch's names and in its
     layout: what a torch module of the same structure takes by load_state_dict."""
     arrays, names = module.state_dict(), {}

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol as _Protocol
+
 import torch as _torch
 
 import weft
@@ -140,7 +142,13 @@ def _make_function(name):
     return Function
 
 
-def _register(name):
+class _Operator(_Protocol):
+    def __call__(
+        self, a: _torch.Tensor, b: _torch.Tensor, device: str | weft.Device | None = None
+    ) -> _torch.Tensor: ...
+
+
+def _register(name: str) -> _Operator:
     _library.define(f"{name}(Tensor a, Tensor b, str? device=None) -> Tensor")
     function = _make_function(name)
     _library.impl(name, lambda a, b, device=None: _compute(name, a, b, device), "CPU")

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The best schedules of a database, for weft.build and array operations. sqlite3 is loaded only when there is a database."""
 
+from __future__ import annotations
+
 import os
 import pathlib
+from typing import Any
 
 from weft import _core
 
@@ -17,7 +20,7 @@ def _where():
     return os.path.join(data, "weft", "tune.db")
 
 
-def default_path():
+def default_path() -> str:
     """The user's own database: $WEFT_TUNE_DB, else weft/tune.db in $XDG_DATA_HOME (~/.local/share).
 
     The folder is made with mode 0700. Raises weft.IOError: tune.database.folder.
@@ -71,7 +74,7 @@ def _load(path):
     return {(w, t): trace for w, t, trace, candidate, _ in rows if plain not in str(candidate)}, ""
 
 
-def switched_off():
+def switched_off() -> Any:
     """Whether the environment says that no tuned schedule is to be used: WEFT_TUNED=0."""
     return os.environ.get("WEFT_TUNED", "") in ("0", "off", "no")
 
@@ -87,7 +90,7 @@ def _known(path):
     return known[1:]
 
 
-def array_program(operation, program, device):
+def array_program(operation: Any, program: Any, device: Any) -> Any:
     """The schedule that was found for a program of an array operation, as a function; None: the rules' is used.
 
     Asked once for each program and device. What was done is kept for weft.tuning.notes()."""
@@ -115,7 +118,7 @@ def array_program(operation, program, device):
     return scheduled._core
 
 
-def array_program_refused(operation, program, device, reason):
+def array_program_refused(operation: Any, program: Any, device: Any, reason: Any) -> None:
     """The schedule replays, but what it makes cannot be built."""
     where = _where()
     _notes.pop(f"{operation} on {device}: a tuned schedule of {where} is used", None)
@@ -131,7 +134,7 @@ def _note(sentence):
     _notes[sentence] = True
 
 
-def notes(clear=False):
+def notes(clear: bool = False) -> Any:
     """What was done with tuned schedules for array operations in this process: sentences, oldest first.
 
     Which operation uses one; why one, or the whole database, is not used. `clear`: forgets them.
@@ -142,7 +145,7 @@ def notes(clear=False):
     return out
 
 
-def tuned(program, target):
+def tuned(program: Any, target: Any) -> Any:
     """(program with the schedules that were found for its functions, sentences for Module.notes)."""
     path = _where()
     found, damage = (None, "") if switched_off() else _known(path)

@@ -2,12 +2,15 @@
 """What was measured, in an SQLite file: one row for each candidate of a workload on a target. Many processes may
 share a file; each trial is a transaction."""
 
+from __future__ import annotations
+
 import json
 import math
 import os
 import pathlib
 import sqlite3
 import warnings
+from typing import Any
 
 from weft._errors import error
 
@@ -41,12 +44,19 @@ class Trial:
 
     __slots__ = ("decisions", "seconds", "cycles", "failure", "trace")
 
-    def __init__(self, decisions, seconds=None, cycles=0, failure=None, trace=None):
+    def __init__(
+        self,
+        decisions: Any,
+        seconds: Any = None,
+        cycles: int = 0,
+        failure: Any = None,
+        trace: Any = None,
+    ) -> None:
         self.decisions, self.seconds, self.cycles = decisions, seconds, cycles
         self.failure, self.trace = failure, trace
 
     @property
-    def key(self):
+    def key(self) -> Any:
         return json.dumps(self.decisions, sort_keys=True)
 
 
@@ -72,7 +82,7 @@ class Database:
     .version (an older format), .newer, .full (no space on the device), .path (cannot be opened or written).
     """
 
-    def __init__(self, path, exists=False):
+    def __init__(self, path: str | os.PathLike[str], exists: bool = False) -> None:
         """`exists`: an absent file is an error, and the file is only read."""
         self.path = pathlib.Path(path)
         self._unsaved = []
@@ -163,7 +173,7 @@ class Database:
             help="name another file, or remove this one",
         )
 
-    def trials(self, workload, target):
+    def trials(self, workload: Any, target: Any) -> Any:
         """All trials, in the order in which they were made."""
         try:
             rows = self._file.execute(
@@ -174,7 +184,7 @@ class Database:
         except (sqlite3.Error, ValueError, TypeError, RecursionError) as reason:
             raise self._named(reason) from reason
 
-    def rows(self):
+    def rows(self) -> Any:
         """All rows of all workloads, checked."""
         try:
             found = self._file.execute(f"select {_COLUMNS} from trials order by rowid").fetchall()
@@ -182,7 +192,7 @@ class Database:
         except (sqlite3.Error, ValueError, TypeError, RecursionError) as reason:
             raise self._named(reason) from reason
 
-    def add_rows(self, rows, statement=_KEEP_THE_BEST):
+    def add_rows(self, rows: Any, statement: Any = _KEEP_THE_BEST) -> None:
         """Adds all or none; of two rows of one candidate the better one stays."""
         try:
             with self._file:
@@ -191,13 +201,13 @@ class Database:
         except (sqlite3.Error, UnicodeDecodeError, TypeError) as reason:
             raise self._named(reason) from reason
 
-    def add(self, workload, target, seed, trial):
+    def add(self, workload: Any, target: Any, seed: Any, trial: Any) -> None:
         """Writes a trial. What cannot be written now (a full disk, a lock) is a RuntimeWarning and written later."""
         row = (workload, target, trial.key, seed, trial.seconds, trial.cycles, trial.failure)
         self._unsaved.append((*row, trial.trace))
         self.save()
 
-    def correct(self, workload, target, trial):
+    def correct(self, workload: Any, target: Any, trial: Any) -> None:
         """Replaces the time of a trial that was measured again."""
         row = (trial.seconds, trial.cycles, workload, target, trial.key)
         self.add_rows(
@@ -205,7 +215,7 @@ class Database:
             "update trials set seconds=?, cycles=? where workload=? and target=? and candidate=?",
         )
 
-    def save(self):
+    def save(self) -> None:
         """Writes what is not written yet."""
         if not self._unsaved:
             return
@@ -221,7 +231,7 @@ class Database:
                 stacklevel=3,
             )
 
-    def close(self):
+    def close(self) -> None:
         try:
             self.save()
         finally:
@@ -232,7 +242,7 @@ def _database(path):
     return default_path() if path is None else pathlib.Path(path)
 
 
-def export(path, database=None):
+def export(path: str | os.PathLike[str], database: Any = None) -> Any:
     """Copies all trials of `database` (None: weft.tuning.default_path()) into a new file, to be shipped.
 
     The file is written whole or not at all; an existing one is replaced. Returns the number of rows. Raises
@@ -268,7 +278,7 @@ def export(path, database=None):
         beside.unlink(missing_ok=True)
 
 
-def merge(path, database=None):
+def merge(path: str | os.PathLike[str], database: Any = None) -> Any:
     """Adds the trials of the file `path` to `database` (None: weft.tuning.default_path(), made when absent).
 
     Of two rows of one candidate the faster stays, one with a time before one that failed; a wrong result stays wrong.

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tuning what array operations run: programs are taken from a call, with its arguments."""
 
+from __future__ import annotations
+
 import threading
+from typing import Any
 
 import weft
 from weft import _core
@@ -18,12 +21,12 @@ class Recorded:
 
     __slots__ = ("operation", "program", "device", "arguments")
 
-    def __init__(self, operation, program, device, arguments):
+    def __init__(self, operation: Any, program: Any, device: Any, arguments: Any) -> None:
         self.operation, self.program, self.device = operation, program, device
         self.arguments = arguments
 
 
-def recorded(function):
+def recorded(function: Any) -> Any:
     """The programs with a schedule of the rules that `function()` runs, each once."""
     seen = {}
 
@@ -43,7 +46,7 @@ def recorded(function):
     return list(seen.values())
 
 
-def tune_operations(function, trials=16, database=None, **options):
+def tune_operations(function: Any, trials: int = 16, database: Any = None, **options: Any) -> Any:
     """Tunes the array operations that a call runs on devices whose schedules are chosen by rules (cards).
 
     `function` is called once, without arguments: ``weft.tuning.tune_operations(lambda: weft.softmax(x))``. Each program that it

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A picture of a search: the time of each trial, the best so far, the default schedule, what failed."""
 
+from __future__ import annotations
+
 import weft
+import os
+from typing import Any
 from weft import _core
 from weft._errors import error
 
@@ -10,7 +14,14 @@ from .database import Database
 from .search import _function, _where
 
 
-def picture(path, main, target="cpu", database=None, device=None, function=None):
+def picture(
+    path: str | os.PathLike[str],
+    main: Any,
+    target: str = "cpu",
+    database: Any = None,
+    device: Any = None,
+    function: Any = None,
+) -> None:
     """Draws the trials that `database` holds of a function on a target into `path`, an SVG file.
 
     Raises weft.Error: tune.picture.absent (matplotlib is not installed), tune.picture.empty (no trials),

@@ -22,7 +22,7 @@ void* vector_function(const std::string& name) {
 
 }  // namespace weft
 
-#if defined(__x86_64__) && defined(__GNUC__) && defined(__GLIBC__)
+#if (defined(__x86_64__) || defined(__aarch64__)) && defined(__GNUC__) && defined(__GLIBC__)
 #define WEFT_HIDDEN __attribute__((visibility("hidden")))
 // A call goes through a pointer, as it would into a shared library. The pointer begins at a
 // function that finds ours or libmvec's, or takes the loop over the lanes. Not compiled with
@@ -42,6 +42,12 @@ F* set(F** slot, F* function) {
   __atomic_store_n(slot, function, __ATOMIC_RELAXED);
   return function;
 }
+
+}  // namespace
+
+#ifdef __x86_64__
+namespace {
+
 template <typename S>
 void unary_lanes(S (*f)(S), S* x, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) x[i] = f(x[i]);
@@ -134,6 +140,7 @@ WEFT_UNARY_LEVELS(erf)
 WEFT_BINARY_LEVELS(pow)
 WEFT_BINARY_LEVELS(atan2)
 WEFT_BINARY_LEVELS(hypot)
+#endif
 
 // glibc 2.35 has a new version of hypot, too.
 #define WEFT_HYPOT(symbol, S, wide)                                                          \

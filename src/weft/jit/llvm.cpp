@@ -198,7 +198,7 @@ std::string compile_as(std::string_view text, const CompileOptions& options, int
   if (!llvm().available) {
     throw Error(ErrorKind::emit, "jit.llvm.absent", "compiling needs libLLVM 15 to 19")
         .note(state.reason)
-        .help("apt-get install llvm-19 (or libllvm19), or build for target \"c\"");
+        .help("apt-get install libllvm19 (Debian 12 has libllvm15), or build for target \"c\"");
   }
   Guard context(api.ContextCreate(), api.ContextDispose);
   Diagnostics diagnostics;

@@ -19,7 +19,8 @@
 
 // Conversions of libgcc or compiler-rt that LLVM may call. The compiler that knows the type has
 // them in its archive, which comes before the shared libgcc: that of version 12 would be asked for.
-#if defined(__FLT16_MAX__)
+// On aarch64 they are instructions, and libgcc has none.
+#if defined(__FLT16_MAX__) && !defined(__aarch64__)
 #define WEFT_WEAK
 #else
 #define WEFT_WEAK __attribute__((weak))

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 
+#include "weft/arith/analyzer.h"
 #include "weft/base/error.h"
 #include "weft/ir/atomic.h"
 #include "weft/ir/build.h"
 #include "weft/ir/compare.h"
 #include "weft/ir/reduction_pattern.h"
+#include "weft/ir/text.h"
 #include "weft/ir/visit.h"
 
 namespace weft::pass {
@@ -100,6 +102,20 @@ class LowerCrossThread final : public Rewriter {
                    l->var->name, "\""));
       across = l;
     }
+    // A result begins anew where its iterators have their first values.
+    VarMap first;
+    for (const ForNode* l : chain.loops) first[l->var.get()] = l->min;
+    arith::Analyzer analyzer;
+    for (std::size_t i = 0; i < block->iters.size(); ++i) {
+      const IterVar& iter = block->iters[i];
+      const Expr& value = chain.realize->iter_values[i];
+      if (iter.kind == IterKind::reduce && uses_any(value, reducing) &&
+          !analyzer.prove_equal(cast(dtypes::int64, substitute(value, first)),
+                                cast(dtypes::int64, iter.dom.min)))
+        refuse("first", block,
+               cat("iterator \"", iter.var->name,
+                   "\" does not begin with its first value, at which a sum begins anew"));
+    }
     std::int64_t n = 0;
     if (!is_const_int(across->extent, &n))
       refuse("extent", block, cat("the extent of \"", across->var->name, "\" is not constant"));
@@ -107,6 +123,12 @@ class LowerCrossThread final : public Rewriter {
     Expr everywhere = make_bool(true),
          inside = make_bool(true);  // the predicate, without and with reduction loops
     split_predicate(chain.realize->predicate, reducing, everywhere, inside);
+    const Expr at_first = arith::simplify(substitute(inside, first));
+    if (is_const_int_value(at_first, 0))
+      refuse("first", block,
+             cat("its condition ", print(inside),
+                 " leaves out the first step, which stores the "
+                 "initial value"));
     Ref<BlockNode> results_block;
     // Results that each point keeps are worth a place inside the loops around them.
     const MemoryInfo* row = machine_.memory(pattern->updates[0]->buffer->scope);
@@ -226,8 +248,10 @@ class LowerCrossThread final : public Rewriter {
       if (parts > 1 || !is_binary(kind))
         refuse("reducer", block,
                cat("axis \"", across->axis, "\" joins by one of +, *, min, max, and, or"));
-      Expr whole = call_typed(share[0]->dtype, "instruction",
-                              {make_string(join_name(kind)), load(share[0], here)});
+      Expr whole = load(share[0], here);
+      // One point has the whole; a launch of one point per row has no others that wait masked.
+      if (n > 1)
+        whole = call_typed(share[0]->dtype, "instruction", {make_string(join_name(kind)), whole});
       Stmt all =
           seq({clear, accumulate, store(share[0], whole, here), guarded(finished(shares()))});
       if (!results_block) return phase(with_shares(all));

@@ -103,6 +103,30 @@ void note_lowering(const std::string& function, const ir::PrimFunc& lowered, Jso
 }  // namespace
 
 namespace {
+/// A scheduled function as the target's passes leave it, its races excluded.
+ir::PrimFunc lower_scheduled(const ir::PrimFunc& scheduled, const Target& target,
+                             const TargetInfo& info, const pass::Pipeline& pipeline,
+                             const pass::PassObserver& observer, Json& notes) {
+  ir::PrimFunc lowered = pass::run_pipeline(pipeline, scheduled, observer);
+  if (!observer.verify) return lowered;
+  const bool whole = info.limit(limits::kWholeFunctions, 0) != 0;
+  prove_race_free(whole ? loops_of_whole(lowered, info) : lowered, info, notes);
+  prove_order(lowered, target.name, notes);
+  return lowered;
+}
+
+/// Whether the program itself says which loops run side by side.
+bool places_loops(const ir::PrimFunc& f) {
+  bool out = false;
+  ir::for_each_stmt(f->body, [&](const ir::Stmt& s) {
+    const auto* loop = ir::as<ir::ForNode>(s);
+    out = out || (loop && (loop->for_kind == ir::ForKind::bound ||
+                           loop->for_kind == ir::ForKind::parallel ||
+                           loop->for_kind == ir::ForKind::vectorized));
+  });
+  return out;
+}
+
 Ref<runtime::Module> build_fresh(const ir::IRModule& m, const Target& target,
                                  const Backend& backend, const BuildOptions& options) {
   try {
@@ -150,11 +174,7 @@ Ref<runtime::Module> build_fresh(const ir::IRModule& m, const Target& target,
             if (options.observer.after) options.observer.after(pass, after, seconds);
           };
         }
-        ir::PrimFunc lowered = pass::run_pipeline(pipeline, f, observer);
-        if (options.observer.verify) {
-          prove_race_free(split.whole ? loops_of_whole(lowered, info) : lowered, info, notes);
-          prove_order(lowered, target.name, notes);
-        }
+        const ir::PrimFunc lowered = lower_scheduled(f, target, info, pipeline, observer, notes);
         note_lowering(name, lowered, notes);
         SplitFunction parts = split_host_device(f, lowered, split);
         plans.push_back(std::move(parts.plan));
@@ -230,6 +250,16 @@ Verdict accepts(const ir::IRModule& m, std::string_view target_text) {
       return e.refusal();
     }
     if (Verdict no = backend.accepts(f, target)) return no;
+    // A back end's own schedules lower; of loops that a program places itself, lowering says it.
+    if (!places_loops(f)) continue;
+    try {
+      Json notes = Json::array();
+      lower_scheduled(backend.default_schedule(f, target), target, backend.info(target),
+                      backend.pipeline(target), {}, notes);
+    } catch (const Error& e) {
+      if (e.kind() == ErrorKind::internal) throw;
+      return e.refusal();
+    }
   }
   return std::nullopt;
 }

@@ -9,6 +9,8 @@
 #include <string>
 
 #include "weft/base/error.h"
+#include "weft/base/packaged_library.h"
+#include "weft/base/text.h"
 
 namespace weft::cuda {
 
@@ -17,6 +19,11 @@ namespace {
 void* opened(std::initializer_list<const char*> names) {
   for (const char* name : names) {
     if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;
+  }
+  for (const char* name : names) {  // NVIDIA's packages for pip
+    for (const std::string& file : packaged_libraries(cat("nvidia/*/lib/", name))) {
+      if (void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+    }
   }
   return nullptr;
 }

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include <dlfcn.h>
@@ -11,6 +12,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/fork_safe_mutex.h"
+#include "weft/base/packaged_library.h"
 #include "weft/runtime/background.h"
 #include "weft/runtime/cache.h"
 
@@ -19,6 +21,9 @@ namespace weft::cuda {
 namespace {
 
 using Program = void*;
+
+constexpr char kPackaged[] =
+    "nvidia/*/lib/libnvrtc.so.1?";  // what pip install nvidia-cuda-nvrtc brings
 
 struct Nvrtc {
   void* library = nullptr;
@@ -49,6 +54,7 @@ struct Nvrtc {
       library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
       if (library) break;
     }
+    if (!library) library = packaged();
     if (!library) return;
     bool good = find("nvrtcVersion", version) && find("nvrtcCreateProgram", create) &&
                 find("nvrtcDestroyProgram", destroy) && find("nvrtcCompileProgram", compile) &&
@@ -57,6 +63,18 @@ struct Nvrtc {
                 find("nvrtcGetErrorString", error);
     if (!good) library = nullptr;
     else version(&major, &minor);
+  }
+  /// Of pip's package. NVRTC opens its built-in functions by name, which the loader does not find
+  /// there unless they are open already.
+  static void* packaged() {
+    const auto folder = [](const std::string& file) { return file.substr(0, file.rfind('/')); };
+    for (const std::string& file : packaged_libraries(kPackaged)) {
+      for (const std::string& beside : packaged_libraries("nvidia/*/lib/libnvrtc-builtins.so.1*")) {
+        if (folder(beside) == folder(file)) dlopen(beside.c_str(), RTLD_NOW | RTLD_LOCAL);
+      }
+      if (void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+    }
+    return nullptr;
   }
   template <typename F>
   bool find(const char* name, F& f) {
@@ -72,7 +90,9 @@ const Nvrtc& nvrtc() {
 
 }  // namespace
 
-std::string nvrtc_searched() { return join(Nvrtc::names()); }
+std::string nvrtc_searched() {
+  return cat(join(Nvrtc::names()), " on the loader's path, ", kPackaged, " in Python's packages");
+}
 
 bool nvrtc_available() { return nvrtc().library != nullptr; }
 

@@ -16,7 +16,8 @@ namespace weft::qpu::hw {
 
 class SavedPages {
  public:
-  static constexpr unsigned kShift = 12;  // of an address: its page
+  static constexpr unsigned kShift =
+      14;  // of an address: its page. Threads meet at each, so not smaller
 
   explicit SavedPages(sim::Memory& memory);
 

@@ -71,9 +71,10 @@ Expr Lowering::with_views(const Stage& s, const Expr& e) {
     Views(Lowering& l, const Stage& stage) : lowering(l), s(stage) {}
     Expr rewrite_load(const Expr& x) override {
       const auto* l = as<LoadNode>(x);
-      if (linear(s, l->indices)) return x;
       Exprs indices = l->indices;
-      if (std::any_of(indices.begin(), indices.end(), stages::has_loads)) {
+      const bool by_data = std::any_of(indices.begin(), indices.end(), stages::has_loads);
+      if (!by_data && linear(s, indices)) return x;
+      if (by_data) {  // what decides may itself be read through a view
         for (Expr& index : indices) {
           if (stages::has_loads(index)) index = rewrite(index);
           else if (!linear(s, {index}))

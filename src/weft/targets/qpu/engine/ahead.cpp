@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <ctime>
 #include <limits>
 #include <utility>
@@ -139,22 +140,45 @@ Ahead::~Ahead() {
 template <typename F>
 void Ahead::wait_apart(Who who, F ready) {
   if (ready()) return;
-  const std::int64_t from = processor_time();
-  wait(who, ready);
-  worked_[who] -= processor_time() - from;
+  // The thread's clock is the kernel's and dear, so short waits are counted by their looks.
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point from = Clock::now();
+  const int looks = look(who, ready);
+  Looks& all = looks_[who];
+  all.count += std::abs(looks);
+  if (const int n = std::abs(looks); n >= kFewSpins) {
+    const std::chrono::duration<double, std::nano> took = Clock::now() - from;
+    const double each = took.count() / n;  // the least: nobody else had the processor meanwhile
+    if (all.least == 0 || each < all.least) all.least = each;
+  }
+  if (looks >= 0) return;
+  const std::int64_t asleep = processor_time();
+  sleep(ready);
+  worked_[who] -= processor_time() - asleep;
 }
 
 template <typename F>
 void Ahead::wait(Who who, F ready) {
+  if (look(who, ready) < 0) sleep(ready);
+}
+
+template <typename F>
+int Ahead::look(Who who, F ready) {
   int& spins = spins_[who];
-  for (int i = 0; i < spins; ++i) {
+  const int most = spins;
+  for (int i = 0; i < most; ++i) {
     if (ready()) {
       spins = std::min(2 * spins, kSpins);
-      return;
+      return i;
     }
     pause();
   }
   spins = std::max(spins / 4, kFewSpins);
+  return -most;
+}
+
+template <typename F>
+void Ahead::sleep(F ready) {
   std::unique_lock lock(mutex_);
   ++sleeping_;
   // Within a launch nobody makes sure that a sleeper hears of everything.
@@ -177,10 +201,10 @@ void Ahead::wake() {
   changed_.notify_all();
 }
 
-int Ahead::candidate() const {
+int Ahead::candidate(int first, int end) const {
   int best = -1;
   std::uint32_t least = kChunks;
-  for (int i = 0; i < own_; ++i) {
+  for (int i = first; i < end; ++i) {
     const Feed& f = feeds_[static_cast<std::size_t>(i)];
     if (f.stopped.load(std::memory_order_acquire)) continue;
     const std::uint32_t waiting = f.filled - f.settled.load(std::memory_order_acquire);
@@ -199,8 +223,9 @@ void Ahead::work() {
       worked_[kOther] = -processor_time();
       int i = -1;
       while (true) {
-        i = candidate();
-        if (i < 0) wait_apart(kOther, [&] { return !running_.load() || (i = candidate()) >= 0; });
+        i = candidate(0, own_);
+        if (i < 0)
+          wait_apart(kOther, [&] { return !running_.load() || (i = candidate(0, own_)) >= 0; });
         if (!running_) break;
         if (i >= 0) record(i);
       }
@@ -270,7 +295,15 @@ void Ahead::provide(int i) {
     Turns turns(fast_);
     if (!filled()) record(i);
   } else {
-    while (!filled()) wait_apart(kOwn, filled);
+    while (!filled()) {
+      // What it has to do some time it does now.
+      if (const int own = candidate(own_, active_); own >= 0) {
+        Turns turns(fast_);
+        record(own);
+      } else {
+        wait_apart(kOwn, filled);
+      }
+    }
   }
   sim::hand_over();
   if (chunk.fault) throw RunAgain{};
@@ -356,8 +389,12 @@ void Ahead::settle_down() {
 
 int Ahead::best_share() const {
   const auto qpus = static_cast<double>(active_), led = static_cast<double>(own_);
-  const double lead = static_cast<double>(worked_[kOther]) / led,  // one QPU
-      settle = static_cast<double>(worked_[kOwn]) - (qpus - led) * lead;
+  auto worked = [this](Who who) {
+    const Looks& looks = looks_[who];
+    return static_cast<double>(worked_[who]) - static_cast<double>(looks.count) * looks.least;
+  };
+  const double lead = worked(kOther) / led,  // one QPU
+      settle = worked(kOwn) - (qpus - led) * lead;
   int best = 0;
   double least = qpus * lead;
   for (int share = 1; share < active_; ++share) {
@@ -385,6 +422,7 @@ bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles) {
     feeds_[k].vpm_rows = 0;
   }
   begin();
+  looks_[kOwn].count = looks_[kOther].count = 0;
   worked_[kOwn] = -processor_time();
   running_ = true;
   idle_ = false;  // the last: the other thread begins

@@ -64,8 +64,8 @@ class Ahead {
   void begin();
   /// How many QPUs the launch's own thread should have led, so that the busier one had least to do.
   int best_share() const;
-  /// A QPU that may run now, the one with the least written down first; -1: none.
-  int candidate() const;
+  /// A QPU of [first, end) that may run now, the one with the least written down first; -1: none.
+  int candidate(int first, int end) const;
   /// Runs QPU i for a chunk.
   void record(int i);
   /// Waits until QPU i has something to settle.
@@ -78,6 +78,11 @@ class Ahead {
   enum Who { kOwn, kOther };  // the launch's own thread, the other
   template <typename F>
   void wait(Who who, F ready);
+  /// Its parts: the first returns how often it looked in vain, negative where it gave up.
+  template <typename F>
+  int look(Who who, F ready);
+  template <typename F>
+  void sleep(F ready);
   /// The same; the wait does not count as work.
   template <typename F>
   void wait_apart(Who who, F ready);
@@ -96,9 +101,13 @@ class Ahead {
   DividedProgram* program_ = nullptr;  // the same
   int active_ = 0, own_ = 0;           // QPUs from own_ on are led by the launch's own thread
   Shadow* second_ = nullptr;           // of the QPUs from own_ on; null: there are none
-  std::int64_t worked_[2] = {};        // nanoseconds in this launch, by Who
-  std::atomic<bool> running_{false};   // a launch
-  std::atomic<bool> idle_{true};       // the other thread is not in it
+  std::int64_t worked_[2] = {};        // nanoseconds in this launch, by Who; with looks
+  struct alignas(64) Looks {
+    std::int64_t count = 0;  // in this launch, in vain
+    double least = 0;        // nanoseconds that one takes; 0: not known yet
+  } looks_[2];
+  std::atomic<bool> running_{false};  // a launch
+  std::atomic<bool> idle_{true};      // the other thread is not in it
   std::atomic<bool> quit_{false};
   std::atomic<int> sleeping_{0};
   std::mutex mutex_;

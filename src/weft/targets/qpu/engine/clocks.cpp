@@ -22,7 +22,7 @@ void Emitter::clock_request(std::uint32_t at, int unit) {
   if (in_place_) {
     clock_request_in_place(at, unit);
   } else {
-    const std::string asked = t_.def("load i32, ptr ", entry(kLineWords));
+    const std::string asked = t_.def("load i32, ptr ", entry());
     helper("clock_row", at, cat("i32 ", asked, ", i32 ", unit));
   }
   if (waiting < 0) return;
@@ -33,7 +33,7 @@ void Emitter::clock_request(std::uint32_t at, int unit) {
 /// The clocks of results that wait lie from the queue's first place on; where their number is known
 /// as well, they are kept.
 void Emitter::clock_request_in_place(std::uint32_t at, int unit) {
-  const std::string asked_at = entry(kLineWords), asked = t_.def("load i32, ptr ", asked_at);
+  const std::string asked_at = entry(), asked = t_.def("load i32, ptr ", asked_at);
   const Kept count_of = unit ? kCount1 : kCount0;
   const int waiting = waiting_[static_cast<std::size_t>(unit)];
   const auto place = static_cast<Kept>((unit ? kReady1 : kReady0) + std::max(waiting, 0));

@@ -177,7 +177,7 @@ class Emitter {
   void save();
   void drop();
   /// The place of the next word written down, or to be read.
-  std::string entry(std::size_t bytes = 4);
+  std::string entry();
   void close_record();
 
   // clocks.cpp: what Role::clocks does of an instruction.
@@ -196,8 +196,8 @@ class Emitter {
   static std::string book_on();
   /// When a line, asked for at `now`, is there.
   std::string line_ready(int unit, const Line& line, const std::string& now);
-  /// What one thread writes down for a line that it asks for.
-  static constexpr std::size_t kLineWords = 8;  // bytes
+  /// Its places in the caches, by its number.
+  Line places_of(const std::string& number);
   Line line_of(const std::string& first);
   Line told_line(const std::string& number, const std::string& place);
   void tell_line(const std::string& first, const std::string& place);

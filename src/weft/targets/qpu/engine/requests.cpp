@@ -117,39 +117,37 @@ std::string Emitter::tmu(int unit) {
 }
 
 Line Emitter::line_of(const std::string& first) {
-  Line line;
-  line.number = t_.def("lshr i32 ", first, ", 6");
-  auto index = [&](int count_of, int shift) {
-    std::string low = t_.def("and i32 ", line.number, ", ", count_of - 1);
-    return t_.def("shl i64 ", t_.def("zext i32 ", low, " to i64"), ", ", shift);
-  };
-  line.tag = index(timing::kTmuLines, 2);
-  line.set = index(timing::kL2Sets, 4);
+  Line line = places_of(t_.def("lshr i32 ", first, ", 6"));
   std::string one = t_.def("insertelement <4 x i32> undef, i32 ", line.number, ", i32 0");
   line.four =
       t_.def("shufflevector <4 x i32> ", one, ", <4 x i32> undef, <4 x i32> zeroinitializer");
   return line;
 }
 
-/// Its number, then in 16 bits each where its tags are.
+Line Emitter::places_of(const std::string& number) {
+  Line line;
+  line.number = number;
+  auto index = [&](int count_of, int shift) {
+    std::string low = t_.def("and i32 ", line.number, ", ", count_of - 1);
+    return t_.def("shl i64 ", t_.def("zext i32 ", low, " to i64"), ", ", shift);
+  };
+  line.tag = index(timing::kTmuLines, 2);
+  line.set = index(timing::kL2Sets, 4);
+  return line;
+}
+
+/// Its number alone: what follows from it costs less than lines that change their core.
 void Emitter::tell_line(const std::string& first, const std::string& place) {
-  static_assert(timing::kLine == 64 && timing::kL2Sets * 16 <= 1 << 16);
+  static_assert(timing::kLine == 64);
   t_.line("store i32 ", t_.def("lshr i32 ", first, ", 6"), ", ptr ", place);
-  std::string set =
-      t_.def("and i32 ", t_.def("lshr i32 ", first, ", 2"), ", ", (timing::kL2Sets - 1) * 16);
-  std::string tag = t_.def("and i32 ", t_.def("shl i32 ", first, ", 12"), ", ",
-                           (timing::kTmuLines - 1) * 4 << 16);
-  t_.line("store i32 ", t_.def("or i32 ", set, ", ", tag), ", ptr ", field(place, 4));
 }
 
 /// The same as who has the clocks reads it.
 Line Emitter::told_line(const std::string& number, const std::string& place) {
-  auto offset = [&](std::size_t at) {
-    return t_.def("zext i16 ", t_.def("load i16, ptr ", field(place, at)), " to i64");
-  };
-  std::string four = t_.def(
-      "call <4 x i32> asm \"vpbroadcastd $1, $0\", \"=x,*m\"(ptr elementtype(i32) ", place, ")");
-  return {number, std::move(four), offset(6), offset(4)};
+  Line line = places_of(number);
+  line.four = t_.def("call <4 x i32> asm \"vpbroadcastd $1, $0\", \"=x,*m\"(ptr elementtype(i32) ",
+                     place, ")");
+  return line;
 }
 
 /// Machine::line_booked.
@@ -210,7 +208,7 @@ void Emitter::request_row(std::uint32_t at, int unit, const std::string& first) 
   const Kept head_of = unit ? kHead1 : kHead0, count_of = unit ? kCount1 : kCount0;
   const std::string head = kept(head_of), waiting = kept(count_of);
   if (role_ == Role::alone) kept(kTime);
-  const std::string place_written = role_ == Role::values ? entry(kLineWords) : "";
+  const std::string place_written = role_ == Role::values ? entry() : "";
   const KeptState before = kept_;
   unsigned id = t_.fresh();
   // Is it a line of the array?
@@ -312,7 +310,7 @@ void Emitter::request(std::uint32_t at, int unit, std::int32_t value, bool row) 
   const KeptState before = kept_;
   // Both paths write the same word down.
   const std::size_t bytes_before = record_bytes_;
-  const std::string place = role_ == Role::values ? entry(kLineWords) : "";
+  const std::string place = role_ == Role::values ? entry() : "";
   t_.line("br i1 ", good, ", label %c", id, ", label %s", id);
   t_.label("c", id);
   label_ = cat("c", id);

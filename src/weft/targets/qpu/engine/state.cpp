@@ -87,10 +87,10 @@ void Emitter::join(const Aside& aside, const std::string& from) {
   }
 }
 
-std::string Emitter::entry(std::size_t bytes) {
+std::string Emitter::entry() {
   if (record_.empty()) record_ = t_.def("load ptr, ptr ", address(offsetof(Qpu, record)));
   std::string place = t_.def("getelementptr i8, ptr ", record_, ", i64 ", record_bytes_);
-  record_bytes_ += bytes;
+  record_bytes_ += 4;
   return place;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <string>
 #include <unordered_set>
 
 #include "weft/arith/analyzer.h"
@@ -12,6 +13,7 @@
 #include "weft/ir/visit.h"
 #include "weft/schedule/schedule.h"
 #include "weft/stages/blocks.h"
+#include "weft/stages/conditions.h"
 #include "weft/stages/linear.h"
 #include "weft/stages/update.h"
 #include "weft/targets/qpu/tensor/nest.h"
@@ -107,8 +109,10 @@ double cost(const Nest& nest, const Loop& loop) {
 
 bool joins(const Nest& nest) {
   const std::optional<stages::Update> update = stages::find_update(nest.block);
+  // A constant term may be folded away, and no sum be left.
   return update && update->init && !update->condition && update->combine != stages::Combine::none &&
-         !update->reads_own;
+         !update->reads_own &&
+         (stages::has_loads(update->value) || !used_vars(update->value).empty());
 }
 
 namespace {
@@ -363,16 +367,20 @@ std::optional<LoopRef> place(Schedule& sch, const Nest& nest, std::int64_t qpus,
     sch.bind(parts[2], "lane");
     return parts[2];
   }
+  bool lane_spatial = lane->iter->kind == IterKind::spatial;
   std::vector<LoopRef> outer, order;
   std::int64_t product = 1;
   bool known = true;
   for (const Loop& l : spatial) {
-    if (l.node == lane->node || l.extent == 1) continue;
+    if (l.node == lane->node) continue;
+    if (l.extent == 1) {
+      if (!lane_spatial) order.push_back(l.ref);  // no loop of results may lie inside a joined sum
+      continue;
+    }
     outer.push_back(l.ref);
     known = known && l.extent > 0;
     product *= std::max<std::int64_t>(l.extent, 1);
   }
-  bool lane_spatial = lane->iter->kind == IterKind::spatial;
   std::int64_t chunks = lane->extent > 0 ? (lane->extent + kLanes - 1) / kLanes : 0;
   bool by_chunk = lane_spatial && (outer.empty() || (known && product < qpus && chunks > product));
   if (by_chunk) {
@@ -407,7 +415,7 @@ std::optional<LoopRef> place(Schedule& sch, const Nest& nest, std::int64_t qpus,
     std::int64_t n = known ? std::min(product, qpus) : qpus;
     std::vector<LoopRef> parts = sch.split(rows, {std::nullopt, n});
     qpu = parts[1];
-    order = {parts[1], parts[0]};
+    order.insert(order.begin(), {parts[1], parts[0]});
   }
   std::vector<LoopRef> parts = sch.split(lane->ref, {std::nullopt, kLanes});
   if (lane_spatial) order.insert(order.end(), parts.begin(), parts.end());
@@ -574,18 +582,26 @@ PrimFunc two_versions(const PrimFunc& f, const Nest& nest,
 }
 
 /// vectorized -> lane, parallel -> qpu, where the extents fit; others become serial loops of them.
+/// An axis is bound once in a nest: loops around or inside one that has it stay serial.
 class BindMarked final : public Rewriter {
  public:
   explicit BindMarked(std::int64_t qpus) : qpus_(qpus) {}
 
  protected:
   Stmt rewrite_for(const Stmt& s) override {
+    const auto* outside = as<ForNode>(s);
+    const std::string wanted = axis_of(*outside);
+    const bool taken = !wanted.empty() && bound_.count(wanted) > 0;
+    if (!wanted.empty() && !taken) bound_.insert(wanted);
     Stmt inner = Rewriter::rewrite_for(s);
+    if (!wanted.empty() && !taken) bound_.erase(wanted);
     const auto* t = as<ForNode>(inner);
-    bool lanes = t->for_kind == ForKind::vectorized;
+    const bool lanes = t->for_kind == ForKind::vectorized;
     if (!lanes && t->for_kind != ForKind::parallel) return inner;
+    if (taken || holds(t->body, wanted) || is_const_int_value(t->extent, 0))
+      return make_for(t->var, t->min, t->extent, t->body, ForKind::serial, "", t->annotations);
     std::int64_t most = lanes ? kLanes : qpus_, n = 0;
-    std::string axis = lanes ? "lane" : "qpu";
+    const std::string& axis = wanted;
     if (is_const_int(t->extent, &n) && n <= most)
       return make_for(t->var, t->min, t->extent, t->body, ForKind::bound, axis, t->annotations);
     Var outer = make_var(t->var->name + "_o"), point = make_var(t->var->name + "_p");
@@ -599,6 +615,23 @@ class BindMarked final : public Rewriter {
   }
 
  private:
+  /// The axis that a loop has or wants; "": none.
+  static std::string axis_of(const ForNode& loop) {
+    switch (loop.for_kind) {
+      case ForKind::vectorized: return "lane";
+      case ForKind::parallel: return "qpu";
+      case ForKind::bound: return loop.axis;
+      default: return "";
+    }
+  }
+  static bool holds(const Stmt& body, const std::string& axis) {
+    bool out = false;
+    for_each_stmt(body, [&](const Stmt& s) {
+      const auto* loop = as<ForNode>(s);
+      out = out || (loop && loop->for_kind == ForKind::bound && loop->axis == axis);
+    });
+    return out;
+  }
   /// The condition joins the predicates of the blocks below.
   static Stmt guard(const Stmt& s, const Expr& condition) {
     class Adder final : public Rewriter {
@@ -615,6 +648,7 @@ class BindMarked final : public Rewriter {
     return adder.rewrite(s);
   }
   std::int64_t qpus_;
+  std::unordered_set<std::string> bound_;  // by loops around the one at hand
 };
 
 }  // namespace

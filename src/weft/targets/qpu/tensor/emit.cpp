@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/targets/qpu/tensor/emit.h"
 
+#include <algorithm>
+#include <map>
+#include <vector>
+
 #include "weft/ir/build.h"
 #include "weft/ir/text.h"
 #include "weft/ir/visit.h"
@@ -80,7 +84,33 @@ class Judge final : public Visitor {
   }
 
  protected:
+  void visit_for(const ForNode* s) override {
+    std::int64_t n = 0;
+    const bool counted = is_const_int(s->extent, &n) && n > 0;
+    if (s->for_kind == ForKind::bound && s->axis == "lane" && !counted && !verdict)
+      refuse("lanes",
+             cat("loop \"", s->var->name, "\" is bound to \"lane\" and has extent ",
+                 print(s->extent), "; legal are constants from 1 to 16"),
+             "split it by 16 and bind the inner loop");
+    loops_.push_back(s);
+    Visitor::visit_for(s);
+    loops_.pop_back();
+  }
   void visit_block_realize(const BlockRealizeNode* s) override {
+    std::map<std::string, const ForNode*> bound;
+    for (const ForNode* loop : loops_) {
+      if (loop->for_kind != ForKind::bound || is_const_int_value(loop->extent, 1)) continue;
+      const bool used = std::any_of(s->iter_values.begin(), s->iter_values.end(),
+                                    [&](const Expr& e) { return uses_var(e, loop->var.get()); });
+      if (!used) continue;
+      const auto [first, fresh] = bound.try_emplace(loop->axis, loop);
+      if (!fresh && !verdict)
+        refuse("axis",
+               cat("loops \"", first->second->var->name, "\" and \"", loop->var->name,
+                   "\" around block \"", s->block->name, "\" are both bound to \"", loop->axis,
+                   "\", so only points with equal numbers would be visited"),
+               "bind one of them to another axis, or fuse them");
+    }
     for (const Expr& e : s->iter_values) visit(e);
     visit_block(s->block);
   }
@@ -102,6 +132,7 @@ class Judge final : public Visitor {
     verdict = std::move(r);
   }
   std::string block_;
+  std::vector<const ForNode*> loops_;  // around the statement at hand
 };
 
 }  // namespace

@@ -400,7 +400,13 @@ class Launches final : public Rewriter {
 
 PrimFunc prepare(const PrimFunc& f) {
   auto out = edit(f);
-  out->body = Launches().rewrite(f->body);
+  Stmt body = f->body;
+  bool launches = false;
+  for_each_stmt(body, [&](const Stmt& s) { launches = launches || s->kind == StmtKind::launch; });
+  // Nothing was left of loops without a step.
+  if (!launches)
+    body = make_ref<const LaunchNode>(cat(f->name, "_kernel0"), std::vector<LaunchAxis>{}, body);
+  out->body = Launches().rewrite(body);
   return out;
 }
 
