@@ -55,34 +55,19 @@ double to_double(Ty ty, std::uint64_t bits);
 /// A double rounded once to a float type, as register bits.
 std::uint64_t from_double(Ty ty, double value);
 
-/// The low bits of `bits` made canonical for `ty`.
-inline std::uint64_t canonical(Ty ty, std::uint64_t bits) {
-  switch (ty) {
-    case Ty::i8:
-      return static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int8_t>(bits)));
-    case Ty::i16:
-      return static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int16_t>(bits)));
-    case Ty::i32:
-      return static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int32_t>(bits)));
-    case Ty::u8: return bits & 0xffu;
-    case Ty::u16:
-    case Ty::f16:
-    case Ty::bf16:
-    case Ty::cb16: return bits & 0xffffu;
-    case Ty::u32:
-    case Ty::f32: return bits & 0xffffffffu;
-    case Ty::b1: return bits & 1u;
-    case Ty::i64:
-    case Ty::u64: return bits;
-  }
-  return bits;
-}
-
 constexpr bool is_float(Ty ty) {
   return ty == Ty::f16 || ty == Ty::bf16 || ty == Ty::cb16 || ty == Ty::f32;
 }
 constexpr bool is_signed(Ty ty) { return ty <= Ty::i64; }
 constexpr int bits_of_type(Ty ty) { return 8 * size_of(ty); }
+
+/// The low bits of `bits` made canonical for `ty`.
+inline std::uint64_t canonical(Ty ty, std::uint64_t bits) {
+  const int unused = ty == Ty::b1 ? 63 : 64 - bits_of_type(ty);
+  const std::uint64_t up = bits << unused;
+  return is_signed(ty) ? static_cast<std::uint64_t>(static_cast<std::int64_t>(up) >> unused)
+                       : up >> unused;
+}
 
 /// The NaN that scalar f32 arithmetic makes.
 inline constexpr std::uint64_t kNan32 = 0x7fc00000u;

@@ -434,7 +434,7 @@ bool Fabric::start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& c
   const BulkOp& op = pe.program->bulks[static_cast<std::size_t>(insn.imm())];
   const BulkInfo& info = bulk_info(op.code);
   const Frame& f = k.frames.back();
-  Running run;
+  Running run = fresh_;
   run.op = &op;
   run.settings = op.settings;
   run.function = f.function;
@@ -454,9 +454,10 @@ bool Fabric::start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& c
         span(pe, static_cast<std::uint16_t>(k.regs[f.reg + op.scalar.index]), info.src_bytes),
         info.src_bytes);
   if (op.index_reg != kNone16) run.index = static_cast<std::uint16_t>(k.regs[f.reg + op.index_reg]);
-  for (Cursor* c : {&run.dst, &run.a, &run.b}) {
-    if ((c->kind == Cursor::mem || c->kind == Cursor::mem4) && (c->flags & Dsd::kIndexOffset)) {
-      c->address = static_cast<std::uint16_t>(c->address + 2 * run.index);
+  if ((run.dst.flags | run.a.flags | run.b.flags) & Dsd::kIndexOffset) {
+    for (Cursor* c : {&run.dst, &run.a, &run.b}) {
+      if ((c->kind == Cursor::mem || c->kind == Cursor::mem4) && (c->flags & Dsd::kIndexOffset))
+        c->address = static_cast<std::uint16_t>(c->address + 2 * run.index);
     }
   }
   if (options_.check_bounds && !run.endless) {
@@ -509,11 +510,18 @@ bool Fabric::start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& c
   run.ready = now + loads + std::max(0, timing_.fabric_setup - 1 - timing_.ramp_out);
   if (!options_.timed) run.ready = now;
   for (Cursor* c : {&run.a, &run.b}) {
-    if (c->kind == Cursor::fabin) pe.in[c->queue].reader = slot;
+    if (c->kind != Cursor::fabin) continue;
+    pe.in[c->queue].reader = slot;
+    pe.reading |= 1u << (c->queue & 31u);
   }
-  if (run.dst.kind == Cursor::fabout) pe.out[run.dst.queue].writer = slot;
+  if (run.dst.kind == Cursor::fabout) {
+    pe.out[run.dst.queue].writer = slot;
+    pe.writing = static_cast<std::uint8_t>(pe.writing | 1u << (run.dst.queue & 7u));
+  }
   k.ops.begin(slot, run, arena_);
   pe.live_ops |= 1u << slot;
+  std::uint16_t& level = pe.at_priority[static_cast<std::size_t>(run.settings.priority)];
+  level = static_cast<std::uint16_t>(level | 1u << slot);
   if (run.main) pe.main = MainState::in_bulk;
   else cost += loads + timing_.main_async;
   if (run.left == 0) finish(w, pe, k.ops[slot], now, false);

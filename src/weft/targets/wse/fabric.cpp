@@ -479,10 +479,12 @@ void Fabric::run_cycle(Worker& w, Cycle now, int) {
     if (i + 3 * kAhead < n) fetch_pe(at(i + 3 * kAhead));
     if (i + 2 * kAhead < n) fetch_home(*at(i + 2 * kAhead));
     if (i + kAhead < n) fetch_work(*at(i + kAhead));
-    if (i + 1 < n && at(i + 1)->live_ops) {
-      for (const OutQueue& q : at(i + 1)->out)
-        if (q.writer != kNone8 && q.single)
-          fetch_receiver(pes_[q.only->to].load(std::memory_order_relaxed));
+    if (i + 1 < n) {
+      const Pe& after = *at(i + 1);
+      for (std::uint32_t m = after.writing; m; m &= m - 1) {
+        const OutQueue& q = after.out[static_cast<std::size_t>(std::countr_zero(m))];
+        if (q.single) fetch_receiver(pes_[q.only->to].load(std::memory_order_relaxed));
+      }
     }
     Pe& pe = *pes_[index].load(std::memory_order_relaxed);
     sim::hand_over();

@@ -295,7 +295,17 @@ class Fabric {
   template <bool kDebug>
   void interpret_as(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& budget);
   /// The program's native code; null while there is none. `ran`: instructions just interpreted.
-  const NativeProgram* native_of(const Pe& pe, std::int64_t ran);
+  const NativeProgram* native_of(const Pe& pe, std::int64_t ran) {
+    if (options_.engine == Engine::bytecode) return nullptr;
+    NativeSlot& slot = native_[static_cast<std::size_t>(pe.program - layout_.programs.data())];
+    if (const NativeProgram* code = slot.code.load(std::memory_order_acquire)) return code;
+    if (slot.closed.load(std::memory_order_relaxed) ||
+        (ran == 0 && options_.engine == Engine::automatic))
+      return nullptr;
+    return make_native(pe, slot, ran);
+  }
+  struct NativeSlot;
+  const NativeProgram* make_native(const Pe& pe, NativeSlot& slot, std::int64_t ran);
   bool touches_fabric(Pe& pe, const BulkOp& op) const;
   void end_task(Worker& w, Pe& pe);
   void task_bit(Pe& pe, Op op, TaskSpace space, int id);
@@ -319,6 +329,9 @@ class Fabric {
   bool wse3_ = false, express_allowed_ = true;
   std::int32_t width_ = 0, height_ = 0;
   std::vector<std::atomic<Pe*>> pes_;
+  /// What an operation is before it begins. Not a constant: copying it takes a few moves, clearing
+  /// one in place a loop in microcode.
+  Running fresh_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::uint32_t> share_end_;  // index after the last PE of each worker's share
   std::int64_t share_period_ = 2048;      // cycles between looks at the balance

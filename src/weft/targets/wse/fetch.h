@@ -33,18 +33,23 @@ inline void fetch_home(const Pe& pe) {
 inline void fetch_work(const Pe& pe) {
   if (!pe.core) return;
   fetch(pe.core->regs.data(), kHotRegisters);
+  if (pe.main != MainState::idle || (pe.local_pending & ~pe.local_blocked)) {
+    if (const Running* next = pe.core->ops.next()) fetch(next, sizeof(Running));
+  }
   if (pe.live_ops) {
     for (std::uint32_t m = pe.live_ops; m; m &= m - 1)
       fetch(pe.core->ops.find(static_cast<std::size_t>(std::countr_zero(m))), sizeof(Running));
-    for (const OutQueue& q : pe.out)
-      if (q.writer != kNone8 && q.single) fetch(q.only, sizeof(Channel));
-    for (const InQueue& q : pe.in)
-      if (q.reader != kNone8 && q.channel) fetch(q.channel, sizeof(Channel));
+    for (std::uint32_t m = pe.writing; m; m &= m - 1) {
+      const OutQueue& q = pe.out[static_cast<std::size_t>(std::countr_zero(m))];
+      if (q.single) __builtin_prefetch(q.only);
+    }
+    for (std::uint32_t m = pe.reading; m; m &= m - 1)
+      __builtin_prefetch(pe.in[static_cast<std::size_t>(std::countr_zero(m))].channel);
   }
   for (std::uint32_t m = pe.express_in; m; m &= m - 1) {
     std::uint8_t q = pe.color_queue[static_cast<std::size_t>(std::countr_zero(m))];
     if (q != kNone8 && pe.in[q].reader == kNone8 && pe.in[q].channel)
-      fetch(pe.in[q].channel, sizeof(Channel));
+      __builtin_prefetch(pe.in[q].channel);
   }
 }
 /// What telling a PE that something has been sent to it changes.

@@ -15,6 +15,12 @@
 #include "weft/targets/wse/fabric.h"
 #include "weft/targets/wse/worker.h"
 
+#ifdef __GNUC__
+#define WEFT_WSE_INLINE __attribute__((always_inline))
+#else
+#define WEFT_WSE_INLINE
+#endif
+
 namespace weft::wse {
 
 namespace {
@@ -31,54 +37,85 @@ constexpr Cycle kQuantum = 4096;         // cycles that scalar code may run ahea
 constexpr std::int64_t kLong = 100'000;  // interpreted instructions after which native code pays
 constexpr std::size_t kMaxDepth = 512;   // calls
 
-std::uint64_t load_scalar(Ty ty, const std::uint8_t* p) {
-  switch (size_of(ty)) {
-    case 1: return canonical(ty, *p);
-    case 2: return canonical(ty, load_bits(p, 2));
-    case 4: return canonical(ty, load_bits(p, 4));
-    default: {
-      std::uint64_t v;
-      std::memcpy(&v, p, 8);
-      return v;
-    }
-  }
+template <class T>
+std::uint64_t load_as(const std::uint8_t* p) {
+  T v;
+  std::memcpy(&v, p, sizeof v);
+  if constexpr (std::is_signed_v<T>) return static_cast<std::uint64_t>(std::int64_t{v});
+  else return v;
 }
-void store_scalar(Ty ty, std::uint8_t* p, std::uint64_t v) {
-  std::memcpy(p, &v, static_cast<std::size_t>(size_of(ty)));
+inline std::uint64_t load_scalar(Ty ty, const std::uint8_t* p) {
+  switch (ty) {
+    case Ty::i8: return load_as<std::int8_t>(p);
+    case Ty::i16: return load_as<std::int16_t>(p);
+    case Ty::i32: return load_as<std::int32_t>(p);
+    case Ty::u8: return load_as<std::uint8_t>(p);
+    case Ty::b1: return *p & 1u;
+    case Ty::u16:
+    case Ty::f16:
+    case Ty::bf16:
+    case Ty::cb16: return load_as<std::uint16_t>(p);
+    case Ty::u32:
+    case Ty::f32: return load_as<std::uint32_t>(p);
+    case Ty::i64:
+    case Ty::u64: break;
+  }
+  return load_as<std::uint64_t>(p);
+}
+inline void store_scalar(Ty ty, std::uint8_t* p, std::uint64_t v) {
+  switch (size_of(ty)) {
+    case 1: *p = static_cast<std::uint8_t>(v); return;
+    case 2: std::memcpy(p, &v, 2); return;
+    case 4: std::memcpy(p, &v, 4); return;
+    default: std::memcpy(p, &v, 8);
+  }
 }
 
-bool compare(Op op, Ty ty, std::uint64_t a, std::uint64_t b) {
-  if (is_float(ty)) {
-    double x = to_double(ty, a), y = to_double(ty, b);
-    switch (op) {
-      case Op::eq: return x == y;
-      case Op::ne: return x != y;
-      case Op::lt: return x < y;
-      case Op::le: return x <= y;
-      case Op::gt: return x > y;
-      default: return x >= y;
-    }
-  }
-  if (is_signed(ty)) {
-    auto x = static_cast<std::int64_t>(a), y = static_cast<std::int64_t>(b);
-    switch (op) {
-      case Op::eq: return x == y;
-      case Op::ne: return x != y;
-      case Op::lt: return x < y;
-      case Op::le: return x <= y;
-      case Op::gt: return x > y;
-      default: return x >= y;
-    }
-  }
+bool compare_floats(Op op, Ty ty, std::uint64_t a, std::uint64_t b) {
+  double x = to_double(ty, a), y = to_double(ty, b);
   switch (op) {
-    case Op::eq: return a == b;
-    case Op::ne: return a != b;
-    case Op::lt: return a < b;
-    case Op::le: return a <= b;
-    case Op::gt: return a > b;
-    default: return a >= b;
+    case Op::eq: return x == y;
+    case Op::ne: return x != y;
+    case Op::lt: return x < y;
+    case Op::le: return x <= y;
+    case Op::gt: return x > y;
+    default: return x >= y;
   }
 }
+/// Canonical integers compare as signed numbers of 64 bits, u64 apart.
+inline bool less(Ty ty, std::uint64_t a, std::uint64_t b) {
+  const std::uint64_t flip = ty == Ty::u64 ? std::uint64_t{1} << 63 : 0;
+  return static_cast<std::int64_t>(a ^ flip) < static_cast<std::int64_t>(b ^ flip);
+}
+
+/// The instructions that a run of the main thread may still do; what it has done is booked when it
+/// ends or begins anew.
+class Budget {
+ public:
+  Budget(Pe& pe, std::int64_t& left) : pe_(pe), out_(left), left_(left), from_(left) {}
+  ~Budget() {
+    book();
+    out_ = left_;
+  }
+  Budget(const Budget&) = delete;
+  std::int64_t left() const { return left_; }
+  void set(std::int64_t left) { left_ = left; }
+  void renew(std::int64_t n) {
+    book();
+    left_ = from_ = n;
+  }
+  void book() {
+    pe_.count.instructions += from_ - left_;
+    from_ = left_;
+  }
+  bool take() { return --left_ >= 0; }
+  void give_back() { ++left_; }
+
+ private:
+  Pe& pe_;
+  std::int64_t& out_;
+  std::int64_t left_, from_;
+};
 
 }  // namespace
 
@@ -96,13 +133,7 @@ bool Fabric::touches_fabric(Pe& pe, const BulkOp& op) const {
   return false;
 }
 
-const NativeProgram* Fabric::native_of(const Pe& pe, std::int64_t ran) {
-  if (options_.engine == Engine::bytecode) return nullptr;
-  NativeSlot& slot = native_[static_cast<std::size_t>(pe.program - layout_.programs.data())];
-  if (const NativeProgram* code = slot.code.load(std::memory_order_acquire)) return code;
-  if (slot.closed.load(std::memory_order_relaxed) ||
-      (ran == 0 && options_.engine == Engine::automatic))
-    return nullptr;
+const NativeProgram* Fabric::make_native(const Pe& pe, NativeSlot& slot, std::int64_t ran) {
   std::int64_t total = slot.interpreted.fetch_add(ran, std::memory_order_relaxed) + ran;
   if (options_.engine == Engine::automatic && total < kLong) return nullptr;
   sim::hand_over();
@@ -135,7 +166,8 @@ void Fabric::interpret(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& 
 }
 
 template <bool kDebug>
-void Fabric::interpret_as(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& budget) {
+void Fabric::interpret_as(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& steps) {
+  Budget budget(pe, steps);
   Core& k = *pe.core;
   const Program& program = *pe.program;
   const bool timed = options_.timed;
@@ -146,16 +178,18 @@ void Fabric::interpret_as(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_
   const Insn* code = nullptr;
   std::uint64_t* r = nullptr;
   Dsd* d = nullptr;
-  std::uint32_t pc = 0;
-  auto reload = [&] {
+  std::uint32_t pc = 0, end = 0;
+  auto reload = [&]() WEFT_WSE_INLINE {
     f = &k.frames.back();
     fn = &program.functions[f->function];
     code = fn->code.data();
+    end = static_cast<std::uint32_t>(fn->code.size());
     r = k.regs.data() + f->reg;
     d = k.dsds.data() + f->dsd;
     pc = f->pc;
   };
-  auto sleep = [&] {  // the cycles spent so far pass before pc goes on
+  auto sleep = [&]() WEFT_WSE_INLINE {  // the cycles spent so far pass before pc goes on
+    budget.give_back();                 // how often an instruction is put off depends on the visits
     f->pc = pc;
     pe.main_ready = now + (timed ? acc : 0);
   };
@@ -165,13 +199,13 @@ void Fabric::interpret_as(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_
     Pe& pe;
     ~OwnTime() { pe.main_time = 0; }
   } own_time{pe};
-  auto must_sleep = [&] {
+  auto must_sleep = [&]() WEFT_WSE_INLINE {
     if (!timed || acc == 0) return false;
     if (pe.live_ops != 0 || pe.timer_at != kNever || now + acc - pe.accounted > kQuantum)
       return true;
     now += acc;
     acc = 0;
-    budget = kQuantum;
+    budget.renew(kQuantum);
     pe.main_time = now;
     return false;
   };
@@ -179,7 +213,7 @@ void Fabric::interpret_as(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_
   auto must_meet = [&] { return timed && (acc > 0 || now > w.now); };
   reload();
   while (true) {
-    if (pc >= fn->code.size())
+    if (pc >= end) [[unlikely]]
       throw(f->pc = pc, pe_fault(pe, "wse.code.end",
                                  cat("function ", fn->name, " runs past its ", fn->code.size(),
                                      " instructions")));
@@ -192,7 +226,7 @@ void Fabric::interpret_as(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_
         s.memory_bytes = pe.memory_bytes;
         s.pc = pc;
         s.cycles = acc;
-        s.budget = budget;
+        s.budget = budget.left();
         s.sp = pe.sp;
         s.place[0] = static_cast<std::uint64_t>(pe.x);
         s.place[1] = static_cast<std::uint64_t>(pe.y);
@@ -201,21 +235,19 @@ void Fabric::interpret_as(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_
         entry.run(&s);
         pc = static_cast<std::uint32_t>(s.pc);
         acc = s.cycles;
-        pe.count.instructions += budget - s.budget;
-        budget = s.budget;
-        if (pc >= fn->code.size()) continue;
+        budget.set(s.budget);
+        if (pc >= end) continue;
       }
     }
     const Insn& i = code[pc];
     const Ty ty = static_cast<Ty>(i.ty);
-    ++pe.count.instructions;
-    if (--budget < 0 || acc > kQuantum) {
-      --pe.count.instructions;
+    if (!budget.take() || acc > kQuantum) {
       sleep();
       if (pe.main_ready <= now) pe.main_ready = now + 1;
       return;
     }
     if constexpr (kDebug) {
+      budget.book();
       f->pc = pc;
       debug_->before(pe, f->function, pc, now + acc);
     }
@@ -321,12 +353,29 @@ void Fabric::interpret_as(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_
         acc += timing_.alu;
         break;
       case Op::eq:
+        r[i.a] = is_float(ty) ? compare_floats(i.op, ty, r[i.b], r[i.c]) : r[i.b] == r[i.c];
+        acc += timing_.alu;
+        break;
       case Op::ne:
+        r[i.a] = is_float(ty) ? compare_floats(i.op, ty, r[i.b], r[i.c]) : r[i.b] != r[i.c];
+        acc += timing_.alu;
+        break;
       case Op::lt:
+        r[i.a] = is_float(ty) ? compare_floats(i.op, ty, r[i.b], r[i.c]) : less(ty, r[i.b], r[i.c]);
+        acc += timing_.alu;
+        break;
       case Op::le:
+        r[i.a] =
+            is_float(ty) ? compare_floats(i.op, ty, r[i.b], r[i.c]) : !less(ty, r[i.c], r[i.b]);
+        acc += timing_.alu;
+        break;
       case Op::gt:
+        r[i.a] = is_float(ty) ? compare_floats(i.op, ty, r[i.b], r[i.c]) : less(ty, r[i.c], r[i.b]);
+        acc += timing_.alu;
+        break;
       case Op::ge:
-        r[i.a] = compare(i.op, ty, r[i.b], r[i.c]);
+        r[i.a] =
+            is_float(ty) ? compare_floats(i.op, ty, r[i.b], r[i.c]) : !less(ty, r[i.b], r[i.c]);
         acc += timing_.alu;
         break;
       case Op::fma:
@@ -607,8 +656,11 @@ void Fabric::interpret_as(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_
         f->pc = pc;
         bool wait = false;
         const std::uint32_t live = pe.live_ops;
-        bool started = start_bulk(w, pe, i, now, acc, wait);
+        Cycle cost = acc;  // a copy, so that `acc` stays in a register
+        bool started = start_bulk(w, pe, i, now, cost, wait);
+        acc = cost;
         if (!started) {  // the microthread is taken: try again when something has moved
+          budget.give_back();
           if (pe.live_ops == 0) next = std::min(next, now + 1);
           if (now > pe.accounted) pe.main_ready = now;
           return;

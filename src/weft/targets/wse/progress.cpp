@@ -180,16 +180,20 @@ void Fabric::finish(Worker& w, Pe& pe, Running& run, Cycle now, bool) {
   save(run.op->src0, run.a);
   save(run.op->src1, run.b);
   for (const Cursor* c : {&run.a, &run.b}) {
-    if (c->kind == Cursor::fabin && pe.in[c->queue].reader == run.slot)
-      pe.in[c->queue].reader = kNone8;
+    if (c->kind != Cursor::fabin || pe.in[c->queue].reader != run.slot) continue;
+    pe.in[c->queue].reader = kNone8;
+    pe.reading &= ~(1u << (c->queue & 31u));
   }
-  if (run.dst.kind == Cursor::fabout) {
-    if (pe.out[run.dst.queue].writer == run.slot) pe.out[run.dst.queue].writer = kNone8;
+  if (run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].writer == run.slot) {
+    pe.out[run.dst.queue].writer = kNone8;
+    pe.writing = static_cast<std::uint8_t>(pe.writing & ~(1u << (run.dst.queue & 7u)));
   }
   if (run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express)
     announce(w, pe.out[run.dst.queue], now);
   run.live = false;
   pe.live_ops &= ~(1u << run.slot);
+  std::uint16_t& level = pe.at_priority[static_cast<std::size_t>(run.settings.priority)];
+  level = static_cast<std::uint16_t>(level & ~(1u << run.slot));
   k.ops.end(run);
   complete(pe, run.settings.done, now);
   if (run.main) {
@@ -376,19 +380,13 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
     w.asleep_until = std::max(w.asleep_until, now + 1);
   };
   const std::uint32_t above = ~0u << pe.rr_op;
-  std::uint32_t levels = 0;  // of priority that operations have
-  for (std::uint32_t mask = pe.live_ops & 0xffffu; mask; mask &= mask - 1)
-    levels |= 1u << static_cast<unsigned>(
-                  k.ops[static_cast<std::size_t>(std::countr_zero(mask))].settings.priority);
-  for (int level = 3; level >= 0; --level) {  // high, medium, low, unset
-    if (!(levels >> level & 1u)) continue;
+  for (std::size_t level = 4; level-- > 0;) {  // high, medium, low, unset
+    if (!pe.at_priority[level]) continue;
     for (std::uint32_t part : {above, ~above}) {
-      for (std::uint32_t mask = pe.live_ops & part & 0xffffu; mask; mask &= mask - 1) {
+      for (std::uint32_t mask = pe.at_priority[level] & part; mask; mask &= mask - 1) {
         int s = std::countr_zero(mask);
         Running& run = k.ops[static_cast<std::size_t>(s)];
-        if (!run.live || static_cast<int>(run.settings.priority) != level ||
-            (pe.ut_blocked >> s & 1u))
-          continue;
+        if (!run.live || (pe.ut_blocked >> s & 1u)) continue;
         if (run.since >= now && options_.timed) {  // begun by a main thread that is ahead
           next = std::min(next, std::max(run.since + 1, run.ready));
           continue;

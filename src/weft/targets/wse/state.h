@@ -232,6 +232,8 @@ class OpSlots {
     auto* walks = here.walks;
     here = run;
     here.walks = walks;
+    if (run.dst.kind != Cursor::mem4 && run.a.kind != Cursor::mem4 && run.b.kind != Cursor::mem4)
+      return;
     std::size_t which = 0;
     for (Cursor* c : {&here.dst, &here.a, &here.b}) {
       if (c->kind == Cursor::mem4) {
@@ -243,6 +245,11 @@ class OpSlots {
     }
   }
   void end(const Running& run) { free_ |= 1u << place_[run.slot]; }
+  /// Where the next operation will lie; null while it is not made.
+  const Running* next() const {
+    const auto place = static_cast<std::size_t>(std::countr_zero(free_));
+    return place < kSlots && blocks_[place / kBlock] ? &at(place) : nullptr;
+  }
   /// Makes the places of the first operations.
   void reserve(Arena& arena) { make(blocks_[0], arena); }
 
@@ -340,6 +347,7 @@ struct alignas(64) Pe {
   const void* home = nullptr;  // what visits read of frames, registers, queues, operations, memory
   std::uint32_t busy_colors = 0;                    // colours with wavelets in some input ring
   std::uint32_t live_ops = 0;                       // bits of ops slots
+  std::array<std::uint16_t, 4> at_priority{};       // of them, those of each priority
   std::uint32_t express_in = 0;                     // colours whose channel has been announced
   std::uint16_t flush_wait = 0, flush_pending = 0;  // bits of queues; output queues are 8 more
 
@@ -353,6 +361,8 @@ struct alignas(64) Pe {
   bool waits = false;  // when neither the main thread nor an operation works: stalled, not idle
   bool has_gaps = false;
   std::uint16_t home_bytes = 0;
+  std::uint8_t writing = 0;   // output queues that an operation writes, to be asked for ahead
+  std::uint32_t reading = 0;  // input queues that one reads, the same
   std::uint8_t* memory = nullptr;
   std::uint32_t memory_bytes = 0;  // host bytes present; grows on demand
   bool memory_grown = false;       // beyond what the arena holds: from malloc
