@@ -7,6 +7,7 @@
 #include "weft/base/error.h"
 #include "weft/ir/build.h"
 #include "weft/ir/visit.h"
+#include "weft/pass/bound_twice.h"
 
 namespace weft::pass {
 
@@ -30,6 +31,7 @@ class Kernel final : public Rewriter {
       }
     });
     check_groups();
+    check_bound_twice(s, machine);
   }
 
   Stmt launch(const std::string& name, const Stmt& s) {
