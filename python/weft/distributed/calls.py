@@ -8,8 +8,8 @@ arrays, whose messages have a size and a number, begin before that and end after
 
 from __future__ import annotations
 
-import array
 import hashlib
+import struct
 import time
 
 from .failure import Failure
@@ -26,13 +26,13 @@ class Call:
 
     def __init__(self, calls, text, own):
         self.calls, self.text, self.own, self.equal = calls, text, own, False
-        self.found = array.array("q", (0, 0))
-        self.request = calls.exchange(own, self.found)
+        self.found = found = bytearray(16)
+        self.request = calls.exchange(own, found)
 
     def agreed(self):
         """Whether all ranks make this call; False while that is not known. Raises DeviceError `distributed.mismatch` where one makes another."""
         if not self.equal and self.request.Test():
-            if self.found[0] + self.found[1]:
+            if self.found != self.own:  # the smallest number, and the largest with its sign turned
                 raise self.calls.mismatch(self.text)
             self.equal = True
         return self.equal
@@ -54,7 +54,7 @@ class Calls:
                 self._known.clear()
             text = f"{name}({detail}) of {dtype}{list(shape)}" if dtype else f"{name}({detail})"
             number = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest(), "big")
-            known = self._known[key] = text, array.array("q", (number, -number))
+            known = self._known[key] = text, struct.pack("=qq", number, -number)
         return Call(self, *known)
 
     def exchange(self, own, found):

@@ -169,20 +169,26 @@ class Mpi(_Values):
         self._arrivals += there
         return there
 
-    def _begin_ready(self):
+    def _progress(self):
         """Begins collectives that all ranks have come to, in the same order everywhere, and takes messages that are there."""
-        while self._waiting and self._waiting[0].call.agreed():
-            self._waiting.popleft().begin()
-        for queue in self._receiving.values():
-            while queue and queue[0].begun():
-                queue.popleft()
+        try:
+            while self._waiting and self._waiting[0].call.agreed():
+                self._waiting.popleft().begin()
+            for queue in self._receiving.values():
+                while queue and queue[0].begun():
+                    queue.popleft()
+        except self.mpi.Exception as problem:
+            raise self._failed(problem) from None
 
     def _until(self, done):
         """Waits until done() holds. Combinations go on meanwhile, all of them: ranks may finish them in another order."""
-        begun, arrivals = time.perf_counter(), self._arrivals
         try:
+            self._progress()
+            if done():
+                return
+            begun, arrivals = time.perf_counter(), self._arrivals
             while True:
-                self._begin_ready()
+                self._progress()
                 if done():
                     return
                 self._under_way = [c for c in self._under_way if not c.advance()]
@@ -208,7 +214,7 @@ class Mpi(_Values):
         """start() begins it, as soon as all ranks agree, and gives what tells whether it is done."""
         own = _Collective(self._calls.enter(name, detail, dtype, shape), start)
         self._waiting.append(own)
-        self._until(lambda: True)
+        self._progress()
         return self._finish(own.done, *held)
 
     def _own(self, name, detail, send, recv, start):
@@ -318,7 +324,7 @@ class Mpi(_Values):
     def recv(self, array, peer, overlap=False):
         own = _Receive(self, array, peer)
         self._receiving.setdefault(peer, collections.deque()).append(own)
-        self._until(lambda: True)
+        self._progress()
         return self._finish(own.done, array)
 
     def split(self, ranks):
