@@ -244,3 +244,21 @@ def test_a_launcher_that_ended_before_the_first_look():
     torch = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     torch |= {"TORCHELASTIC_RUN_ID": "none", "TORCHELASTIC_USE_AGENT_STORE": "True"}
     assert "torchrun's store at 127.0.0.1" in Launcher(read_launch(torch), torch).gone_before()
+
+
+@needs_mpi
+@pytest.mark.parametrize("size", [100, 300_000])
+def test_calls_in_several_groups_end_in_any_order(program, size):  # noqa: F811
+    path = program("""
+        import sys
+        dist.init()
+        groups = [dist.new_group([0, 1]), dist.new_group([1, 0])]
+        x = weft.ones((int(sys.argv[1]),))
+        for _ in range(20):
+            works = [dist.all_reduce(x, group=group, async_op=True) for group in groups]
+            for work in works if dist.rank() else works[::-1]:
+                assert float(weft.sum(work.wait())) == 2 * x.size
+        print("ok", dist.rank())
+    """)
+    status, text = mpirun(2, path, size, seconds=200)
+    assert status == 0 and text.count("ok") == 2, text

@@ -57,6 +57,7 @@ class Job:
 
     def __init__(self, launch, timeout, debug):
         self.launch, self.debug, self.watch, self.groups = launch, debug, None, []
+        self.transports = []  # of host memory, one for each group: what was begun in one goes on while this rank waits in another
         self.looked = 0.0  # when a waiting rank asked last who is there
         host = None
         if launch.size > 1:

@@ -155,6 +155,7 @@ class Mpi(_Values):
         self._waiting = collections.deque()  # calls in their order, until all ranks agree
         self._receiving = {}  # by rank: what is expected of it, in order
         self._broken = []  # arrays of collectives that failed: MPI may still write into them
+        job.transports.append(self)
 
     def several(self, nbytes):
         """Whether arrays of so many bytes together are combined where they lie."""
@@ -171,27 +172,33 @@ class Mpi(_Values):
 
     def _progress(self):
         """Begins collectives that all ranks have come to, in the same order everywhere, and takes messages that are there."""
+        if not (self._waiting or self._receiving):
+            return
         try:
             while self._waiting and self._waiting[0].call.agreed():
                 self._waiting.popleft().begin()
-            for queue in self._receiving.values():
+            for peer, queue in list(self._receiving.items()):
                 while queue and queue[0].begun():
                     queue.popleft()
+                if not queue:
+                    del self._receiving[peer]
         except self.mpi.Exception as problem:
             raise self._failed(problem) from None
 
     def _until(self, done):
-        """Waits until done() holds. Combinations go on meanwhile, all of them: ranks may finish them in another order."""
+        """Waits until done() holds. All that was begun goes on meanwhile, in every group: ranks may finish it in another order."""
         try:
             self._progress()
             if done():
                 return
             begun, arrivals = time.perf_counter(), self._arrivals
             while True:
-                self._progress()
+                for transport in self.job.transports:
+                    transport._progress()
+                    if transport._under_way:
+                        transport._under_way = [c for c in transport._under_way if not c.advance()]
                 if done():
                     return
-                self._under_way = [c for c in self._under_way if not c.advance()]
                 _look(self.job, self.ranks, begun)
                 if self._arrivals != arrivals:  # what comes next comes soon
                     begun, arrivals = time.perf_counter(), self._arrivals
