@@ -90,4 +90,3 @@ def program(tmp_path):
         return path
 
     return write
-

@@ -22,6 +22,8 @@ from weft.distributed import plan
 from weft.distributed.environment import read_launch
 
 PROGRAMS = pathlib.Path(__file__).parent / "distributed"
+
+
 @contextlib.contextmanager
 def refused(code, text, kind=weft.Error):
     """A refusal with this slug, whose message matches."""

@@ -71,9 +71,7 @@ START = """
 def test_ranks_end_when_their_launcher_is_killed_while_they_start(program, tmp_path, launcher):  # noqa: F811
     env = environment(PYTHONPATH=PACKAGE)
     start = command(launcher, 2, program(START), tmp_path)
-    job = subprocess.Popen(
-        start, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    job = subprocess.Popen(start, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     began = [tmp_path / f"began.{rank}" for rank in (0, 1)]
     wait_for(lambda: all(path.exists() for path in began))
     processes = [int(path.read_text()) for path in began]
@@ -110,7 +108,10 @@ def test_a_rank_killed_before_init_is_named_on_every_other(program, tmp_path, la
     status, text = run(start, PYTHONPATH=PACKAGE)
     assert status != 0, text
     for rank in (0, 2):
-        assert f"rank {rank} saw distributed.peer: another rank of the job failed: rank 1: its process" in text, text
+        assert (
+            f"rank {rank} saw distributed.peer: another rank of the job failed: rank 1: its process"
+            in text
+        ), text
 
 
 MISSING = """
@@ -241,7 +242,12 @@ def test_a_launcher_that_ended_before_the_first_look():
     os.close(theirs)
     assert "closed its pipe" in launcher.gone_before()
     os.close(ours)
-    torch = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    torch = {
+        "RANK": "0",
+        "WORLD_SIZE": "2",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(free_port()),
+    }
     torch |= {"TORCHELASTIC_RUN_ID": "none", "TORCHELASTIC_USE_AGENT_STORE": "True"}
     assert "torchrun's store at 127.0.0.1" in Launcher(read_launch(torch), torch).gone_before()
 

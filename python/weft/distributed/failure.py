@@ -4,7 +4,8 @@
 A rank whose program ends with an exception posts its text where the others look: a key of torchrun's store, or a message on a
 communicator of its own under MPI. A rank that is killed cannot: the ranks on its host see that its process is gone, and post that. A rank that leaves the job
 says so too: others that still wait for it in a collective some seconds later would wait for ever. A thread of every rank looks
-twice a second. When it finds something it makes the exception DeviceError `distributed.peer` appear in the main thread and breaks collectives under
+twice a second, from the beginning of init() on, and at the launcher as well. When it finds something it makes the exception DeviceError `distributed.*` appear
+in the main thread and breaks collectives under
 way on cards; collectives on the host wait in short steps and look at the same place. The launcher's SIGTERM becomes the same exception, so that every rank
 says why it ends.
 """
@@ -29,32 +30,38 @@ from .launcher import Launcher, process_ended
 _PERIOD = 0.5  # seconds between two looks
 LAST_WORDS = 3.0  # seconds in which what a rank has sent arrives after it has left
 
-_MESSAGES = {
-    "distributed.peer": (
-        "another rank of the job failed: {}",
-        "this rank is ended by the failure of that one; look at its own output first",
-    ),
-    "distributed.launcher": (
-        "the launcher that has started this rank has ended: {}",
-        "start the job again: ranks end with their launcher",
-    ),
-    "distributed.mismatch": (
-        "ranks have fallen out of step at a collective: {}",
-        "every rank of a group must call the same collectives in the same order with equal shapes and types; WEFT_DISTRIBUTED_DEBUG=1 names the calls of all ranks",
-    ),
-}
-
 
 @dataclasses.dataclass(frozen=True)
 class Failure:
-    """Why the job ends: the slug of the error that ranks raise, and what is known."""
+    """Why the job ends: what is known, and the slug of the error that ranks raise for it."""
 
     text: str
     code: str = "distributed.peer"
 
     def error(self):
-        message, repair = _MESSAGES[self.code]
-        return error(weft.DeviceError, self.code, message.format(self.text), help=repair)
+        if self.code == "distributed.launcher":
+            return error(
+                weft.DeviceError,
+                "distributed.launcher",
+                f"the launcher that has started this rank has ended: {self.text}",
+                help="start the job again: ranks end with their launcher",
+            )
+        if self.code == "distributed.mismatch":
+            return error(
+                weft.DeviceError,
+                "distributed.mismatch",
+                f"ranks have fallen out of step: {self.text}",
+                help="every rank of a group must call the same collectives in the same order with equal shapes and types",
+            )
+        return error(
+            weft.DeviceError,
+            "distributed.peer",
+            f"another rank of the job failed: {self.text}",
+            help="this rank is ended by the failure of that one; look at its own output first",
+        )
+
+
+_TOLD = ("distributed.peer", "distributed.launcher", "distributed.mismatch")  # others know it
 
 
 class _Failed(weft.DeviceError):
@@ -120,13 +127,19 @@ class Watch:
 
     def fail(self, failure):
         """The error of a failure that this rank has found in its own thread; the others are told."""
-        if self._first.acquire(blocking=False):
-            self.failed = failure
+        if self._claim(failure):
             self.board.post(failure)
-        while self.failed is None:  # the watch's thread is about to say the same
+        return failure.error()
+
+    def _claim(self, failure):
+        """Whether this is the first failure that is found. No other is raised from outside after it."""
+        first = self._first.acquire(blocking=False)
+        if first:
+            self.failed = failure
+        while self.failed is None:  # the watch's thread is about to set it
             time.sleep(1e-3)
         self._take_back()
-        return failure.error()
+        return first
 
     def run(self, call, look=lambda: None):
         """call() on a thread of its own, for calls that wait where nothing can end them: this thread waits in short steps, which a failure or look() ends."""
@@ -164,7 +177,7 @@ class Watch:
     def _ended_by_launcher(self, *_):
         signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second one ends the process at once
         if self.failed is None:
-            self.failed = Failure(self.gone() or self._ended_early() or "the launcher ends the job (SIGTERM)")  # fmt: skip
+            self._claim(Failure(self.gone() or self._ended_early() or "the launcher ends the job (SIGTERM)"))  # fmt: skip
         self._stop.set()
         raise self.failed.error()
 
@@ -190,7 +203,7 @@ class Watch:
         self._before(kind, value, trace)
         if self.board is None:
             return
-        if getattr(value, "code", "") not in _MESSAGES:
+        if getattr(value, "code", "") not in _TOLD:
             text = "".join(traceback.format_exception_only(kind, value)).strip()
             self.board.post(Failure(f"rank {self.rank}: {text[:2000]}"))
         self.board.leave()

@@ -184,7 +184,7 @@ def _mpi(job, launch, timeout):
                 weft.DeviceError,
                 "distributed.start",
                 f"the launcher has started {launch.size} processes, and MPI knows {world.size}",
-                help="mpi4py was built for another MPI than the launcher's: pip install --no-binary mpi4py mpi4py",
+                help="mpi4py uses another MPI than the launcher's: MPI4PY_MPIABI=mpich or openmpi (mpi4py 4), or pip install --no-binary mpi4py mpi4py",
             )
         every = world.allgather(_identity())  # by mpi4py: ranks of other versions do the same
         return Mpi(world, list(range(world.size)), job), every, MpiBoard(world)
