@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "weft/devices/grid.h"
-#include "weft/devices/tile.h"
+#include "weft/rules/product_choice.h"
 #include "weft/target/backend.h"
 
 namespace {
@@ -102,7 +102,7 @@ std::vector<Case> cases_of(const std::string& file) {
 void products(const Ref& device, const std::vector<Case>& cases,
               const std::vector<std::size_t>& only, std::size_t shapes, std::size_t shown) {
   const weft::device::Grid& grid = weft::device::grid_of(device);
-  auto all = weft::device::tiles(4);
+  auto all = weft::rules::rated_tiles(4);
   for (const Case& c : cases) {
     if (shapes-- == 0) break;
     const NDArray a = operand(device, c.batch, c.m, c.k, c.left_transposed),
@@ -114,11 +114,11 @@ void products(const Ref& device, const std::vector<Case>& cases,
     t.out = {Dims{c.m * c.n}, Dims{c.n}, Dims{1}};
     const double flops = 2.0 * static_cast<double>(c.batch * c.m * c.n) * static_cast<double>(c.k);
     const int times = flops > 2e10 ? 3 : 30;
-    using weft::device::TileReads;
+    using weft::rules::TileReads;
     const int vectors = c.m % 4 || c.n % 4 ? 0 : c.left_transposed + !c.right_transposed;
     const auto reads = !c.left_transposed && c.right_transposed ? TileReads::along_sum
                                                                 : static_cast<TileReads>(vectors);
-    const auto chosen = weft::device::choose_tile(grid, 4, c.batch, c.m, c.n, c.k, reads);
+    const auto chosen = weft::rules::choose_tile(grid, 4, {c.batch, c.m, c.n, c.k}, reads);
     const NDArray want = NDArray::empty(device, Elem::float32, Dims{c.batch, c.m, c.n}),
                   out = NDArray::empty(device, Elem::float32, Dims{c.batch, c.m, c.n});
     weft::device::grid_contract(want, a, b, t);

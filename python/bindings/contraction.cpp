@@ -16,7 +16,7 @@ namespace weft::py {
 void bind_contraction(nb::module_& m) {
   m.def(
       "_contraction_tiles",
-      [](int bytes, bool instruction) { return device::tiles(bytes, instruction).size(); },
+      [](int bytes, bool instruction) { return rules::rated_tiles(bytes, instruction).size(); },
       "bytes"_a, "instruction"_a = false, "How many tiles products have on cards.");
   m.def(
       "_contraction_program",
@@ -26,7 +26,7 @@ void bind_contraction(nb::module_& m) {
         device::ContractSpec s;
         s.out = s.a = s.b = s.store = elem_of(parse_dtype(type));
         if (!operands.empty()) s.a = s.b = elem_of(parse_dtype(operands));
-        const auto all = device::tiles(elem_bytes(s.out), instruction);
+        const auto all = rules::rated_tiles(elem_bytes(s.out), instruction);
         if (tile >= all.size()) throw nb::index_error();
         s.tile = all[tile];
         auto read = [](const std::string& name) {
@@ -40,7 +40,7 @@ void bind_contraction(nb::module_& m) {
         s.stages = stages, s.wide_store = wide_store;
         s.rank_n = s.rank_k = rank;
         s.spread = spread;
-        if (spread) s.tile = device::along_columns(s.tile);
+        if (spread) s.tile = rules::along_columns(s.tile);
         return ir::print(device::product_kernel(s));
       },
       "type"_a, "tile"_a, "read_a"_a = "wide", "read_b"_a = "wide", "stages"_a = 3, "rank"_a = 1,

@@ -225,18 +225,22 @@ void bind_build(nb::module_& m) {
         if (!after.is_none()) {
           options.observer.after = [after](const pass::Pass& pass, const ir::PrimFunc& f,
                                            double seconds) {
+            const nb::gil_scoped_acquire gil;
             after(pass.name, PyFunc{f}, seconds);
           };
         }
-        return PyCompiled{build(module_from_python(program), target, options)};
+        const ir::IRModule module = module_from_python(program);
+        const nb::gil_scoped_release nogil;  // long: other threads go on
+        return PyCompiled{build(module, target, options)};
       },
       nb::arg("program").none(), nb::arg("target"), nb::arg("after") = nb::none(),
       nb::arg("validate") = nb::none());
   m.def(
       "check_accepts",
       [](nb::handle program, const std::string& target) {
-        if (Verdict no = accepts(module_from_python(program), target))
-          throw Error(ErrorKind::lower, std::move(*no));
+        const ir::IRModule module = module_from_python(program);
+        const nb::gil_scoped_release nogil;
+        if (Verdict no = accepts(module, target)) throw Error(ErrorKind::lower, std::move(*no));
       },
       nb::arg("program").none(), nb::arg("target"));
   m.def(

@@ -17,11 +17,11 @@
 #include "weft/autograd/grid_convolution.h"
 #include "weft/autograd/tensor.h"
 #include "weft/devices/grid.h"
-#include "weft/devices/tile.h"
 #include "weft/devices/transpose.h"
 #include "weft/devices/whole.h"
 #include "weft/linalg/linalg.h"
 #include "weft/linalg/linalg_device.h"
+#include "weft/rules/product_choice.h"
 #include "weft/target/backend.h"
 
 namespace weft {
@@ -298,10 +298,10 @@ TEST(ArrayGrid, every_tile_multiplies_right) {
   const std::string missing = opencl_missing();
   if (!missing.empty()) GTEST_SKIP() << "no OpenCL device: " << missing;
   const Ref<Device> device = open_device("opencl:0");
-  for (std::size_t i = 0; i < device::tiles(4).size(); ++i)
+  for (std::size_t i = 0; i < rules::rated_tiles(4).size(); ++i)
     EXPECT_LT(worst_of_tile<float>(device, Elem::float32, i, false), 1e-5) << "tile " << i;
   for (const bool instruction : {false, true}) {
-    for (std::size_t i = 0; i < device::tiles(8, instruction).size(); ++i) {
+    for (std::size_t i = 0; i < rules::rated_tiles(8, instruction).size(); ++i) {
       for (const std::int64_t k : {77, 78})  // vectors along the terms of even ones
         EXPECT_LT(worst_of_tile<double>(device, Elem::float64, i, instruction, k), 1e-13)
             << "tile " << i << (instruction ? " of an instruction, " : ", ") << k;

@@ -8,17 +8,18 @@
 namespace weft {
 
 /// As std::mutex. fork() waits until it has all of them, so they are for short work that waits for
-/// nothing else but others of them; after a few seconds it goes on without. A mutex that is held
-/// for long is no such one.
+/// nothing else but others of them; after a few seconds it goes on without. While it waits, only a
+/// thread that has one of them gets another: however busy the others are, they end. A mutex that is
+/// held for long is no such one.
 class ForkSafeMutex {
  public:
   ForkSafeMutex();
   ~ForkSafeMutex();
   ForkSafeMutex(const ForkSafeMutex&) = delete;
   ForkSafeMutex& operator=(const ForkSafeMutex&) = delete;
-  void lock() { mutex_.lock(); }
-  bool try_lock() { return mutex_.try_lock(); }
-  void unlock() { mutex_.unlock(); }
+  void lock();
+  bool try_lock();
+  void unlock();
 
  private:
   friend struct AllForkSafe;

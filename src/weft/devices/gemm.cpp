@@ -10,9 +10,9 @@
 #include "weft/devices/gemm_program.h"
 #include "weft/devices/pieces.h"
 #include "weft/devices/reduce_program.h"
-#include "weft/devices/tile.h"
 #include "weft/devices/whole.h"
 #include "weft/devices/whole_call.h"
+#include "weft/rules/product_choice.h"
 
 namespace weft::device {
 
@@ -198,7 +198,8 @@ bool prefers_product(const NDArray& out, const NDArray& a, const NDArray& b) {
     const std::int64_t bytes = 2 * std::max(m, n) * k * batches;
     return copies == 0 && std::min(m, n) > 2 && bytes >= kWorthTiles;
   }
-  const double clocks = choose_tile(grid, 4, batches, m, n, k, TileReads::no_vectors).clocks;
+  const double clocks =
+      rules::choose_tile(grid, 4, {batches, m, n, k}, rules::TileReads::no_vectors).clocks;
   // Conversions are made by the threads that multiply, which then wait for what they load.
   constexpr double kConverted = 1.4;
   const double by_threads = kConverted * clocks / grid.clocks_per_microsecond();

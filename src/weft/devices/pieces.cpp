@@ -7,7 +7,7 @@
 #include "weft/array/ops.h"
 #include "weft/base/integers.h"
 #include "weft/devices/reduce_program.h"
-#include "weft/devices/tile.h"
+#include "weft/rules/product_choice.h"
 
 namespace weft::device {
 
@@ -77,7 +77,8 @@ namespace {
 /// Microseconds by tiles beside those by threads, for operands whose pieces take `copied` bytes.
 bool is_worth(const Grid& grid, const rules::GemmShape& s, double copied) {
   const double clocks =
-      choose_tile(grid, 4, s.batches, s.m, s.n, s.k, TileReads::both_in_vectors).clocks;
+      rules::choose_tile(grid, 4, {s.batches, s.m, s.n, s.k}, rules::TileReads::both_in_vectors)
+          .clocks;
   const double by_threads = clocks / grid.clocks_per_microsecond();
   const double by_pieces = rules::gemm_time(rules::gemm_machine(grid), s, gemm_choice(grid, s)) +
                            2 * kLaunchMicroseconds + copied / grid.bytes_per_microsecond();

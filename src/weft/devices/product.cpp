@@ -93,7 +93,7 @@ bool stores_vectors(const NDArray& out, const ContractSpec& spec, const Contract
     return std::all_of(d.data(), d.data() + count, whole);
   };
   const int last = c.n.size() - 1;
-  const Tile& t = spec.tile;
+  const rules::RatedTile& t = spec.tile;
   const std::int64_t neighbours = t.instruction ? 2 : std::min<std::int64_t>(4, t.each_n);
   // Conversions are not made in vectors, and a thread must have whole ones.
   return vectors && neighbours % lanes == 0 && spec.store == spec.out && lanes <= 4 &&
@@ -103,10 +103,10 @@ bool stores_vectors(const NDArray& out, const ContractSpec& spec, const Contract
 }
 
 bool in_vectors(Read read) { return read == Read::wide || read == Read::terms; }
-TileReads tile_reads(const ContractSpec& spec, const Contraction& c) {
+rules::TileReads tile_reads(const ContractSpec& spec, const Contraction& c) {
   if (spec.read_a == Read::summed && spec.read_b == Read::summed && c.k.size() == 1)
-    return TileReads::along_sum;
-  return static_cast<TileReads>(in_vectors(spec.read_a) + in_vectors(spec.read_b));
+    return rules::TileReads::along_sum;
+  return static_cast<rules::TileReads>(in_vectors(spec.read_a) + in_vectors(spec.read_b));
 }
 
 constexpr std::int64_t kMostBlocks = 65535;  // along the second and the third axis of a grid
@@ -164,14 +164,15 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
   spec.read_b =
       read_of(b, spec.out, c.n, c.b.inner, c.k, c.b.outer, c.b.batch, vectors, instruction);
   const std::int64_t bytes = elem_bytes(spec.out);
-  TileChoice choice = choose_tile(grid, bytes, batch, m, n, k, tile_reads(spec, c), instruction);
+  rules::TileChoice choice =
+      choose_tile(grid, bytes, {batch, m, n, k}, tile_reads(spec, c), instruction);
   if (in.tile >= 0) {
     choice.tile = static_cast<std::size_t>(in.tile);
     choice.parts = in.parts;
-    choice.stages =
-        std::max<std::int64_t>(1, stages_of(grid, tiles(bytes, instruction)[choice.tile], bytes));
+    choice.stages = std::max<std::int64_t>(
+        1, stages_of(grid, rules::rated_tiles(bytes, instruction)[choice.tile], bytes));
   }
-  const Tile& tile = tiles(bytes, instruction)[choice.tile];
+  const rules::RatedTile& tile = rules::rated_tiles(bytes, instruction)[choice.tile];
   const std::int64_t blocks_m = ceil_div(m, tile.rows), blocks_n = ceil_div(n, tile.columns);
   const std::int64_t part = ceil_div(ceil_div(k, choice.parts), tile.depth) * tile.depth;
   const std::int64_t parts = ceil_div(k, part);

@@ -3,8 +3,9 @@
 // The program of a product of arrays on cards: nests (operators/product.h) with the schedule of a
 // rule (rules/product_tile.h), whose decisions are made at the call.
 
-#include "weft/devices/tile.h"
+#include "weft/devices/kernel.h"
 #include "weft/operators/product.h"
+#include "weft/rules/product_choice.h"
 
 namespace weft::device {
 
@@ -19,7 +20,7 @@ struct ContractSpec {
   bool narrow = true;  // positions fit 32 bits
   Read read_a = Read::rows, read_b = Read::rows;
   int rank_m = 1, rank_n = 1, rank_k = 1, rank_batch = 0;
-  Tile tile;
+  rules::RatedTile tile;
   std::int64_t stages = 1;
   bool wide_store = false;  // results are stored in vectors of 16 bytes
   bool spread = false;      // neighbouring threads have neighbouring columns: Tile's along_columns

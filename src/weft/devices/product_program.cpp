@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "weft/devices/product.h"
 #include "weft/operators/product.h"
 #include "weft/rules/product_tile.h"
@@ -8,15 +6,6 @@
 #include "weft/target/rules.h"
 
 namespace weft::device {
-
-namespace {
-
-/// Neighbours that a thread reads of shared memory at once.
-rules::TileSide side(std::int64_t warps, std::int64_t lanes, std::int64_t each, std::int64_t near) {
-  return {warps, lanes, each, std::min(near, each)};
-}
-
-}  // namespace
 
 operators::ProductSpec product_spec(const ContractSpec& s) {
   operators::ProductSpec p;
@@ -37,14 +26,8 @@ operators::ProductSpec product_spec(const ContractSpec& s) {
 
 ir::PrimFunc product_kernel(const ContractSpec& s) {
   const operators::ProductSpec p = product_spec(s);
-  const Tile& t = s.tile;
-  rules::ProductTile tile;
-  const std::int64_t near = std::clamp<std::int64_t>(vector_of(s.out), 1, 4);
-  // An instruction's sums: one row and two columns of each 8 x 8.
-  tile.rows = side(t.warps_m, t.lanes_m, t.each_m, t.instruction ? 1 : near);
-  tile.columns = side(t.warps_n, 32 / t.lanes_m, t.each_n, s.spread ? 1 : near);
-  if (t.instruction) tile.instruction = "mma.float64";
-  tile.depth = t.depth, tile.ahead = s.stages - 1;
+  rules::ProductTile tile = s.tile.tile(elem_bytes(s.out), s.spread);
+  tile.ahead = s.stages - 1;
   tile.vector[0] = p.vector_a, tile.vector[1] = p.vector_b, tile.vector_out = p.vector_out > 1;
   schedule::Schedule sch(operators::product_program(p), all_target_info());
   sch.set_detail(false);
@@ -56,7 +39,7 @@ ir::PrimFunc product_kernel(const ContractSpec& s) {
   if (s.rank_k > 1) blocks.places = sch.get_block("places");
   rules::schedule_product_tile(sch, blocks, tile);
   const auto f = ir::edit(sch.func());
-  if (s.wide_store) f->attrs = ir::with_annotation(f->attrs, kBlocksPerProcessor, t.resident);
+  if (s.wide_store) f->attrs = ir::with_annotation(f->attrs, kBlocksPerProcessor, s.tile.resident);
   return f;
 }
 

@@ -459,50 +459,72 @@ namespace {
 /// Both gradients: rows of two arrays XA and XB stay, columns of YA and YB pass. Scores are XA YA',
 /// gradients of weights XB YB'; FIRST sums what is due to YA, SECOND (of keys) what is due to YB.
 /// `added`: of keys; dq (float32) is added up as well.
-ir::PrimFunc gradient(const AttentionSpec& s, bool queries, bool added = false) {
-  const Text x(s, queries);
-  const int rows = x.rows(), columns = x.columns();
-  const int each = padded(s.width) / kSide, each_value = padded(s.value_width) / kSide;
-  ProgramText p(queries ? "attention.queries" : added ? "attention.gradient" : "attention.keys");
-  x.arrays(p, {"q", "k", "v", "g"});
-  p.buffer("sums", "float32").buffer("delta", "float32");
-  if (queries) p.buffer("dq", s.type);
-  if (added) p.buffer("dq", "float32");
-  if (!queries) p.buffer("dk", s.type).buffer("dv", s.type);
-  x.numbers(p, true);
-  std::string body = x.place();
-  body += x.allocate("XA", rows * pitch(s.width), true);
-  body += x.allocate("XB", rows * pitch(s.value_width), true);
-  body += x.allocate("YA", columns * pitch(s.width), true);
-  body += x.allocate("YB", columns * pitch(s.value_width), true);
-  body += x.allocate("PS", rows * (columns + 4), true);
-  body += x.allocate("AF", s.rows * 4, false) + x.allocate("BF", s.columns * 4, false);
-  body += x.allocate("VF", std::max(each, each_value), false);
-  body += x.allocate("FIRST", s.rows * each, false);
-  if (!queries) body += x.allocate("SECOND", s.rows * each_value, false);
-  body += x.allocate("SC", s.rows * s.columns, false) + x.allocate("DP", s.rows * s.columns, false);
-  if (added) body += x.allocate("DQ", s.columns * each, false) + x.allocate("CF", s.columns, false);
-  const int own = queries ? s.rows : s.columns;
-  body += x.allocate("LOG", own, false) + x.allocate("DEL", own, false);
-  body += cat("            for e in T.unroll(T.{I}(", s.rows * each,
-              ")):\n                FIRST[e] = T.float32(0)\n");
-  if (!queries)
-    body += cat("            for e in T.unroll(T.{I}(", s.rows * each_value,
-                ")):\n                SECOND[e] = T.float32(0)\n");
-  const std::string scaled = cat(" * (scale * ", Text::kLog2e, ")");
-  const bool queued = !s.queue.empty();
+class Gradient {
+ public:
+  Gradient(const AttentionSpec& s, bool queries, bool added = false)
+      : s_(s), x_(s, queries), queries_(queries), added_(added) {}
+
+  ir::PrimFunc program() const {
+    std::string body = memory() + (queries_ ? opening_of_queries() : opening_of_keys());
+    if (queued_) body += cat(in_, "T.wait(copied, 1)\n");
+    body += x_.products(in_, "DP", "XB", "YB", s_.value_width);
+    if (queued_) body += cat(in_, "T.wait(copied, 0)\n");
+    body += x_.products(in_, "SC", "XA", "YA", s_.width);
+    return x_.parse(parameters(), body + sums() + stores());
+  }
+
+ private:
+  ProgramText parameters() const {
+    ProgramText p(queries_ ? "attention.queries"
+                  : added_ ? "attention.gradient"
+                           : "attention.keys");
+    x_.arrays(p, {"q", "k", "v", "g"});
+    p.buffer("sums", "float32").buffer("delta", "float32");
+    if (queries_) p.buffer("dq", s_.type);
+    if (added_) p.buffer("dq", "float32");
+    if (!queries_) p.buffer("dk", s_.type).buffer("dv", s_.type);
+    x_.numbers(p, true);
+    return p;
+  }
+
+  std::string memory() const {
+    const int each = padded(s_.width) / kSide, each_value = padded(s_.value_width) / kSide;
+    std::string out = x_.place();
+    auto shared = [&](const char* name, int count) { out += x_.allocate(name, count, true); };
+    auto own = [&](const char* name, int count) { out += x_.allocate(name, count, false); };
+    shared("XA", rows_ * pitch(s_.width)), shared("XB", rows_ * pitch(s_.value_width));
+    shared("YA", columns_ * pitch(s_.width)), shared("YB", columns_ * pitch(s_.value_width));
+    shared("PS", rows_ * (columns_ + 4));
+    own("AF", s_.rows * 4), own("BF", s_.columns * 4), own("VF", std::max(each, each_value));
+    own("FIRST", s_.rows * each);
+    if (!queries_) own("SECOND", s_.rows * each_value);
+    own("SC", s_.rows * s_.columns), own("DP", s_.rows * s_.columns);
+    if (added_) own("DQ", s_.columns * each), own("CF", s_.columns);
+    own("LOG", numbers_), own("DEL", numbers_);
+    auto zeros = [&](const char* name, int count) {
+      out += cat("            for e in T.unroll(T.{I}(", count, ")):\n                ", name,
+                 "[e] = T.float32(0)\n");
+    };
+    zeros("FIRST", s_.rows * each);
+    if (!queries_) zeros("SECOND", s_.rows * each_value);
+    return out;
+  }
+
   /// What passes, YA and YB, of the tile at `start`. On the queue: YB while the step before sums
   /// what is due to YA, YA while weights' gradients are computed.
-  const char* passing[] = {queries ? "k" : "q", queries ? "v" : "g"};
-  const char *head = queries ? "kz" : "h", *limit = queries ? "visible" : "n";
-  auto bring = [&](const char* in, bool second, const char* start) {
-    const char* array = passing[second];
-    return x.copy(in, second ? "YB" : "YA", columns, second ? s.value_width : s.width, array, array,
-                  head, start, limit);
-  };
+  std::string bring(const char* in, bool second, const char* head, const char* start) const {
+    const char* array = second ? (queries_ ? "v" : "g") : (queries_ ? "k" : "q");
+    return x_.copy(in, second ? "YB" : "YA", columns_, second ? s_.value_width : s_.width, array,
+                   array, head, start, queries_ ? "visible" : "n");
+  }
+  std::string bring_first_tiles(const char* head) const {
+    if (!queued_) return "";
+    return cat(fill("            early: T.{I} = begin * {columns}\n", names_),
+               bring(Text::kIn, true, head, "early"), bring(Text::kIn, false, head, "early"));
+  }
   /// What a query brings: the logarithm of its sum (to base 2; inf where it sees nothing) and
   /// delta.
-  auto query_numbers = [&](const char* in, const char* row) {
+  std::string query_numbers(const char* in, const char* row) const {
     return fill(
         cat(in, "for i in T.unroll(T.{I}({count})):\n", in, "    at: T.{I} = ", row, " + i * 16\n",
             in, "    LOG[i] = T.if_then_else(at < n, sums[z * n + at] * ", Text::kLog2e,
@@ -510,114 +532,118 @@ ir::PrimFunc gradient(const AttentionSpec& s, bool queries, bool added = false) 
             "    LOG[i] = T.if_then_else(LOG[i] == T.float32(\"-inf\"), T.float32(\"inf\"), "
             "LOG[i])\n",
             in, "    DEL[i] = T.if_then_else(at < n, delta[z * n + at], T.float32(0))\n"),
-        {{"count", cat(own)}, {"I", x.index()}});
-  };
-  const Values names = {{"I", x.index()}, {"rows", cat(rows)}, {"columns", cat(columns)}};
-  std::string in = kStep;
-  if (queries) {
-    body += fill(
+        {{"count", cat(numbers_)}, {"I", x_.index()}});
+  }
+
+  std::string opening_of_queries() const {
+    std::string out = fill(
         "            bat: T.{I} = z // heads\n            h: T.{I} = z % heads\n"
         "            kz: T.{I} = h // group\n            first: T.{I} = tile * {rows}\n",
-        names);
-    body += x.visible() + x.range();
-    body += x.load(Text::kIn, "XA", rows, s.width, "q", "q", "h", "first", "n", scaled);
-    body += x.load(Text::kIn, "XB", rows, s.value_width, "g", "g", "h", "first", "n", "");
-    body += query_numbers(Text::kIn, "first + ty");
-    if (queued) {
-      body += fill("            early: T.{I} = begin * {columns}\n", names);
-      body += bring(Text::kIn, true, "early") + bring(Text::kIn, false, "early");
-    }
-    body += fill(
+        names_);
+    out += x_.visible() + x_.range();
+    out += x_.load(Text::kIn, "XA", rows_, s_.width, "q", "q", "h", "first", "n", scaled_);
+    out += x_.load(Text::kIn, "XB", rows_, s_.value_width, "g", "g", "h", "first", "n", "");
+    out += query_numbers(Text::kIn, "first + ty");
+    out += bring_first_tiles("kz");
+    out += fill(
         "            for step in T.serial(T.max(end - begin, T.{I}(0))):\n"
         "                start: T.{I} = (begin + step) * {columns}\n",
-        names);
-    if (!queued) {
-      body += x.load(in, "YA", columns, s.width, "k", "k", "kz", "start", "visible", "");
-      body += x.load(in, "YB", columns, s.value_width, "v", "v", "kz", "start", "visible", "");
-    }
-  } else {
-    body += fill(
+        names_);
+    if (queued_) return out;
+    out += x_.load(in_, "YA", columns_, s_.width, "k", "k", "kz", "start", "visible", "");
+    return out +
+           x_.load(in_, "YB", columns_, s_.value_width, "v", "v", "kz", "start", "visible", "");
+  }
+
+  /// One loop over the heads that share these keys and their tiles of queries.
+  std::string opening_of_keys() const {
+    std::string out = fill(
         "            keys: T.{I} = heads // group\n"
         "            bat: T.{I} = zk // keys\n            kz: T.{I} = zk % keys\n"
         "            first: T.{I} = tile * {rows}\n",
-        names);
-    body += x.visible() + x.range();
-    body += x.load(Text::kIn, "XA", rows, s.width, "k", "k", "kz", "first", "visible", "");
-    body += x.load(Text::kIn, "XB", rows, s.value_width, "v", "v", "kz", "first", "visible", "");
-    // One loop over the heads that share these keys and their tiles of queries.
-    body += fill("            count: T.{I} = T.max(end - begin, T.{I}(0))\n", names);
-    if (queued) {
-      body += fill("            early: T.{I} = begin * {columns}\n", names);
-      head = "(kz * group)";
-      body += bring(Text::kIn, true, "early") + bring(Text::kIn, false, "early");
-    }
-    body += fill(
+        names_);
+    out += x_.visible() + x_.range();
+    out += x_.load(Text::kIn, "XA", rows_, s_.width, "k", "k", "kz", "first", "visible", "");
+    out += x_.load(Text::kIn, "XB", rows_, s_.value_width, "v", "v", "kz", "first", "visible", "");
+    out += fill("            count: T.{I} = T.max(end - begin, T.{I}(0))\n", names_);
+    out += bring_first_tiles("(kz * group)");
+    out += fill(
         "            for both in T.serial(count * group):\n"
         "                h: T.{I} = kz * group + both // count\n"
         "                z: T.{I} = bat * heads + h\n"
         "                start: T.{I} = (begin + both % count) * {columns}\n",
-        names);
-    if (!queued) {
-      body += x.load(in, "YA", columns, s.width, "q", "q", "h", "start", "n", scaled);
-      body += x.load(in, "YB", columns, s.value_width, "g", "g", "h", "start", "n", "");
+        names_);
+    if (!queued_) {
+      out += x_.load(in_, "YA", columns_, s_.width, "q", "q", "h", "start", "n", scaled_);
+      out += x_.load(in_, "YB", columns_, s_.value_width, "g", "g", "h", "start", "n", "");
     }
-    body += query_numbers(in.c_str(), "start + tx");
+    return out + query_numbers(in_.c_str(), "start + tx");
   }
-  if (queued) body += cat(in, "T.wait(copied, 1)\n");
-  body += x.products(in, "DP", "XB", "YB", s.value_width);
-  if (queued) body += cat(in, "T.wait(copied, 0)\n");
-  body += x.products(in, "SC", "XA", "YA", s.width);
-  const std::string inner(24, ' ');
-  const std::string score = cat("SC[i * ", s.columns, " + j]"),
-                    change = cat("DP[i * ", s.columns, " + j]"),
-                    place = cat("PS[(ty + i * 16) * ", columns + 4, " + tx + j * 16]");
-  const char* own_index = queries ? "i" : "j";
-  // Queries that pass as they lie are scaled here.
-  std::string step =
-      queued && !queries ? cat(inner, score, " = ", score, scaled, "\n") : std::string();
-  step += x.masked(inner);
-  step += cat(inner, score, " = T.exp2_flush(", score, " - LOG[", own_index, "])\n");
-  if (s.dropout) step += x.kept(inner);
-  const char* times = s.dropout ? " * keep" : "";
-  if (!queries) step += cat(inner, place, " = ", score, times, "\n");
-  step += cat(inner, change, " = ", score, " * (", change, times, " - DEL[", own_index, "])\n");
-  if (queries) step += cat(inner, place, " = ", change, "\n");
-  body += x.each_score(in, step);
-  if (!queries) {
-    body += x.weighted(in, "SECOND", "YB", s.value_width);
-    body += x.each_score(in, cat(inner, place, " = ", change, "\n"));
+
+  /// From scores and gradients of weights to what a tile adds to the sums.
+  std::string sums() const {
+    const std::string inner(24, ' ');
+    const std::string score = cat("SC[i * ", s_.columns, " + j]"),
+                      change = cat("DP[i * ", s_.columns, " + j]"),
+                      place = cat("PS[(ty + i * 16) * ", columns_ + 4, " + tx + j * 16]");
+    const char* own_index = queries_ ? "i" : "j";
+    // Queries that pass as they lie are scaled here.
+    std::string step =
+        queued_ && !queries_ ? cat(inner, score, " = ", score, scaled_, "\n") : std::string();
+    step += x_.masked(inner);
+    step += cat(inner, score, " = T.exp2_flush(", score, " - LOG[", own_index, "])\n");
+    if (s_.dropout) step += x_.kept(inner);
+    const char* times = s_.dropout ? " * keep" : "";
+    if (!queries_) step += cat(inner, place, " = ", score, times, "\n");
+    step += cat(inner, change, " = ", score, " * (", change, times, " - DEL[", own_index, "])\n");
+    if (queries_) step += cat(inner, place, " = ", change, "\n");
+    std::string out = x_.each_score(in_, step);
+    if (!queries_) {
+      out += x_.weighted(in_, "SECOND", "YB", s_.value_width);
+      out += x_.each_score(in_, cat(inner, place, " = ", change, "\n"));
+    }
+    const char* next_head = queries_ ? "kz" : "T.min(next_head, heads - 1)";
+    if (queued_) {
+      // Behind the last tile: a tile of the next head that shares the keys, or nothing that is
+      // read.
+      out += fill(queries_ ? cat(in_, "next: T.{I} = start + {columns}\n")
+                           : cat(in_, "after: T.{I} = both + 1\n", in_,
+                                 "next_head: T.{I} = kz * group + after // "
+                                 "count\n",
+                                 in_, "next: T.{I} = (begin + after % count) * {columns}\n"),
+                  names_);
+      out += bring(in_.c_str(), true, next_head, "next");
+    }
+    out += x_.weighted(in_, "FIRST", "YA", s_.width);
+    if (queued_) out += bring(in_.c_str(), false, next_head, "next");
+    return added_ ? out + x_.turned(in_, "dq", "XA", s_.width) : out;
   }
-  std::string bring_first;
-  if (queued) {
-    // Behind the last tile: a tile of the next head that shares the keys, or nothing that is read.
-    body += fill(queries ? cat(in, "next: T.{I} = start + {columns}\n")
-                         : cat(in, "after: T.{I} = both + 1\n", in,
-                               "next_head: T.{I} = kz * group + after // "
-                               "count\n",
-                               in, "next: T.{I} = (begin + after % count) * {columns}\n"),
-                 names);
-    if (!queries) head = "T.min(next_head, heads - 1)";
-    body += bring(in.c_str(), true, "next");
-    bring_first = bring(in.c_str(), false, "next");
+
+  std::string stores() const {
+    const std::string end = queued_ ? cat(Text::kIn, "T.wait(copied, 0)\n") : std::string();
+    if (queries_) return end + x_.store("dq", "FIRST", s_.width, "z", "n", " * scale");
+    // Without a queue YA holds queries times scale log2(e).
+    return cat(end,
+               x_.store("dk", "FIRST", s_.width, "zk", "m",
+                        queued_ ? " * scale" : " * T.float32(0.6931471805599453)"),
+               x_.store("dv", "SECOND", s_.value_width, "zk", "m", ""));
   }
-  body += x.weighted(in, "FIRST", "YA", s.width);
-  body += bring_first;
-  if (added) body += x.turned(in, "dq", "XA", s.width);
-  if (queued) body += cat(Text::kIn, "T.wait(copied, 0)\n");
-  if (queries) {
-    body += x.store("dq", "FIRST", s.width, "z", "n", " * scale");
-  } else {  // without a queue YA holds queries times scale log2(e)
-    body += x.store("dk", "FIRST", s.width, "zk", "m",
-                    queued ? " * scale" : " * T.float32(0.6931471805599453)");
-    body += x.store("dv", "SECOND", s.value_width, "zk", "m", "");
-  }
-  return x.parse(p, body);
-}
+
+  const AttentionSpec& s_;
+  const Text x_;
+  const bool queries_, added_, queued_ = !s_.queue.empty();
+  const int rows_ = x_.rows(), columns_ = x_.columns();
+  const int numbers_ = queries_ ? s_.rows : s_.columns;  // of queries that a thread reads
+  const std::string in_ = kStep, scaled_ = cat(" * (scale * ", Text::kLog2e, ")");
+  const Values names_ = {{"I", x_.index()}, {"rows", cat(rows_)}, {"columns", cat(columns_)}};
+};
 
 }  // namespace
 
-ir::PrimFunc attention_queries(const AttentionSpec& s) { return gradient(s, true); }
-ir::PrimFunc attention_keys(const AttentionSpec& s) { return gradient(s, false); }
-ir::PrimFunc attention_gradient(const AttentionSpec& s) { return gradient(s, false, true); }
+ir::PrimFunc attention_queries(const AttentionSpec& s) { return Gradient(s, true).program(); }
+ir::PrimFunc attention_keys(const AttentionSpec& s) { return Gradient(s, false).program(); }
+ir::PrimFunc attention_gradient(const AttentionSpec& s) {
+  return Gradient(s, false, true).program();
+}
 
 }  // namespace weft::operators

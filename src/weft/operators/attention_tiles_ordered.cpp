@@ -13,6 +13,10 @@ namespace {
 
 using Sums = AttentionTiles::Sums;
 
+/// Whether a program sums the gradient of its scores' operand (dq or dk), and that of values.
+bool sums_first(const AttentionTiles& s, bool queries) { return queries || s.sums != Sums::values; }
+bool sums_second(const AttentionTiles& s, bool queries) { return !queries && s.sums != Sums::keys; }
+
 /// Rows stay: XA with scores, XB with gradients of weights; tiles of 64 columns YA and YB pass.
 constexpr const char* kGradientMemory =
     R"(            XA = T.allocate(({pieces}, {rows}, 64), "{type}", scope="shared")
@@ -75,7 +79,7 @@ constexpr const char* kGradientEnd = R"({first_end}{second_end}                T
 
 /// The statements of a step. Keys: scores are turned, columns are queries.
 std::string gradient_step(const AttentionTiles& s, bool queries) {
-  const bool first = queries || s.sums != Sums::values, second = !queries && s.sums != Sums::keys;
+  const bool first = sums_first(s, queries), second = sums_second(s, queries);
   const int a = pieces(s.width), b = pieces(s.value_width);
   auto product = [&](const char* to, const char* rows, const char* columns, int count) {
     std::string out = "with T.async_(\"wgmma\", scored):\n";
@@ -149,20 +153,24 @@ std::string_view keep_name(std::string_view sum, std::string_view part) {
   return {};
 }
 
-ir::PrimFunc gradient(const AttentionTiles& s, bool queries) {
-  const int rows = 64 * s.groups, threads = 128 * (s.groups + 1);
-  const int a = pieces(s.width), b = pieces(s.value_width);
-  const bool first = queries || s.sums != Sums::values, second = !queries && s.sums != Sums::keys;
+/// A program's parameters.
+ProgramText parameters(const AttentionTiles& s, bool queries) {
   ProgramText p(queries ? "attention.tiles_queries" : "attention.tiles_keys");
   for (const char* name : {"q", "k", "v", "go"}) p.buffer(name, s.type);
   option_arrays(p, s);
   p.buffer("stats", "float32");
-  if (first) p.buffer(queries ? "dq" : "dk", s.type);
-  if (second) p.buffer("dv", s.type);
+  if (sums_first(s, queries)) p.buffer(queries ? "dq" : "dk", s.type);
+  if (sums_second(s, queries)) p.buffer("dv", s.type);
   for (const char* name : {"blocks", "tiles", "batches", "heads", "group", "n", "m", "qb", "qh",
                            "qr", "kb", "kh", "kr", "vb", "vh", "vr", "gb", "gh", "gr"})
     p.scalar(name, "int64");
   option_numbers(p, s);
+  return p;
+}
+
+/// Tensor maps and what a block computes.
+std::string opening(const AttentionTiles& s, bool queries) {
+  const int rows = 64 * s.groups;
   auto gradient_map = [&](const char* name, int width, const char* length, const char* heads) {
     return cat("    ", name, "_map: T.handle = T.tensor_map(T.address_of(", name, "[0]), 4, ",
                width, ", ", length, ", ", heads, ", batches, T.int64(", width, "), ", length, " * ",
@@ -178,51 +186,43 @@ ir::PrimFunc gradient(const AttentionTiles& s, bool queries) {
         "    stats_map: T.handle = T.tensor_map(T.address_of(stats[0]), 2, 32, batches * heads * "
         "((n + 63) // 64) * 4, T.int64(32), 32, 4, 1, 1)\n";
   if (queries) text += gradient_map("dq", s.width, "n", "heads");
-  if (first && !queries) text += gradient_map("dk", s.width, "m", "heads // group");
-  if (second) text += gradient_map("dv", s.value_width, "m", "heads // group");
-  text += cat(R"(    for b in T.thread_binding(T.Cast("int32", blocks), thread="blockIdx.x"):
+  if (!queries && sums_first(s, queries))
+    text += gradient_map("dk", s.width, "m", "heads // group");
+  if (sums_second(s, queries)) text += gradient_map("dv", s.value_width, "m", "heads // group");
+  return cat(text, R"(    for b in T.thread_binding(T.Cast("int32", blocks), thread="blockIdx.x"):
         for t in T.thread_binding(T.int32({threads}), thread="threadIdx.x"):
             tile: T.int32 = {tile_order}
             z: T.int32 = b // T.Cast("int32", tiles)
             bat: T.int32 = z // T.Cast("int32", {planes})
             {own}: T.int32 = z % T.Cast("int32", {planes})
 )",
-              queries ? "            kz: T.int32 = h // T.Cast(\"int32\", group)\n" : "",
-              "            visible: T.int32 = ",
-              s.lengths ? "T.min(T.Cast(\"int32\", m), lengths[bat])" : "T.Cast(\"int32\", m)",
-              R"(
+             queries ? "            kz: T.int32 = h // T.Cast(\"int32\", group)\n" : "",
+             "            visible: T.int32 = ",
+             s.lengths ? "T.min(T.Cast(\"int32\", m), lengths[bat])" : "T.Cast(\"int32\", m)",
+             R"(
             first: T.int32 = tile * {rows}
             begin: T.int32 = {begin}
             count: T.int32 = T.max({end} - begin, T.int32(1))
             steps: T.int32 = count{times}
 )");
-  text += cat(kGradientMemory, kGradientStart);
-  if (queries)
-    text += R"(                for i in T.unroll(T.int32(2)):
-                    own: T.int32 = T.min(row + i * 8, T.Cast("int32", n) - 1)
-                    part: T.int64 = (T.Cast("int64", z) * ((n + 63) // 64) + T.Cast("int64", own // 64)) * 128
-                    c: T.int32 = own % 64
-                    LOG[i] = stats[part + T.Cast("int64", c // 32 * 32 + T.bitwise_xor(c % 32 // 4, c // 32) * 4 + c % 4)]
-                    DEL[i] = stats[part + T.Cast("int64", 64 + c // 32 * 32 + T.bitwise_xor(c % 32 // 4, 2 + c // 32) * 4 + c % 4)]
-)";
-  text += cat("                for step in T.serial(steps):\n", gradient_step(s, queries),
-              kGradientEnd);
+}
+
+/// What the texts leave open, but for the sums.
+Values open_values(const AttentionTiles& s, bool queries) {
+  const int rows = 64 * s.groups, both = pieces(s.width) + pieces(s.value_width);
+  const int registers = s.groups == 4 ? 112 : s.groups == 3 ? 160 : 240;
   Values v = {
       {"type", s.type},
       {"rows", cat(rows)},
-      {"threads", cat(threads)},
+      {"threads", cat(128 * (s.groups + 1))},
       {"stages", cat(s.stages)},
       {"warps", cat(4 * s.groups)},
-      {"pieces", cat(a)},
-      {"value_pieces", cat(b)},
+      {"pieces", cat(pieces(s.width))},
+      {"value_pieces", cat(pieces(s.value_width))},
       {"copying", "{\"registers\": 24}"},
-      {"multiplying", cat("{\"registers\": ",
-                          s.groups == 4   ? 112
-                          : s.groups == 3 ? 160
-                                          : 240,
-                          "}")},
-      {"x_bytes", cat(rows * (a + b) * 128)},
-      {"y_bytes", cat(64 * (a + b) * 128 + (queries ? 0 : 512))},
+      {"multiplying", cat("{\"registers\": ", registers, "}")},
+      {"x_bytes", cat(rows * both * 128)},
+      {"y_bytes", cat(64 * both * 128 + (queries ? 0 : 512))},
       {"stats_memory", queries ? std::string()
                                : fill("            ST = T.allocate(({stages}, 256), \"float32\", "
                                       "scope=\"shared\")\n",
@@ -258,8 +258,12 @@ ir::PrimFunc gradient(const AttentionTiles& s, bool queries) {
                                        " - low)) + 63) // 64")
                                  : cat("(", n, " + 63) // 64"));
   }
+  return v;
+}
+
+/// Of each of the two sums: its memory, zeros, its tiles in shared memory, their copies.
+void add_sums(Values& v, const AttentionTiles& s, bool queries) {
   const std::string blanks(16, ' ');
-  /// Of each of the two sums: its memory, zeros, its tiles in shared memory, their copies.
   auto sum = [&](const char* name, bool wanted, const char* sums, const char* rows_of, int count,
                  const char* to) {
     const Values names = {{"in", blanks},
@@ -287,6 +291,8 @@ ir::PrimFunc gradient(const AttentionTiles& s, bool queries) {
 {in}                T.bulk_store({to}_map, {rows}[c, g * 64, 0], c * 64, first + g * 64, {own}, bat)
 )");
   };
+  const int a = pieces(s.width), b = pieces(s.value_width);
+  const bool first = sums_first(s, queries), second = sums_second(s, queries);
   sum("first", first, "FIRST", "XA", a, queries ? "dq" : "dk");
   sum("second", second, "SECOND", "XB", b, "dv");
   auto value = [&](std::string_view name) -> std::string& {
@@ -303,7 +309,23 @@ ir::PrimFunc gradient(const AttentionTiles& s, bool queries) {
   if (second)
     value("second_memory") +=
         cat(blanks, "V = T.allocate((8, 2, 2), \"", s.type, "\", scope=\"local\")\n");
-  return p.parse(text, v);
+}
+
+constexpr const char* kQueryNumbers = R"(                for i in T.unroll(T.int32(2)):
+                    own: T.int32 = T.min(row + i * 8, T.Cast("int32", n) - 1)
+                    part: T.int64 = (T.Cast("int64", z) * ((n + 63) // 64) + T.Cast("int64", own // 64)) * 128
+                    c: T.int32 = own % 64
+                    LOG[i] = stats[part + T.Cast("int64", c // 32 * 32 + T.bitwise_xor(c % 32 // 4, c // 32) * 4 + c % 4)]
+                    DEL[i] = stats[part + T.Cast("int64", 64 + c // 32 * 32 + T.bitwise_xor(c % 32 // 4, 2 + c // 32) * 4 + c % 4)]
+)";
+
+ir::PrimFunc gradient(const AttentionTiles& s, bool queries) {
+  const std::string text = cat(
+      opening(s, queries), kGradientMemory, kGradientStart, queries ? kQueryNumbers : "",
+      "                for step in T.serial(steps):\n", gradient_step(s, queries), kGradientEnd);
+  Values v = open_values(s, queries);
+  add_sums(v, s, queries);
+  return parameters(s, queries).parse(text, v);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "weft/base/text.h"
 #include "weft/ir/build.h"
 #include "weft/ir/reduction_pattern.h"
+#include "weft/rules/product_choice.h"
 #include "weft/schedule/tree.h"
 
 namespace weft::rules {
@@ -242,30 +243,27 @@ std::optional<ProductTile> match_product_tile(const Nest& nest, const Facts& fac
   const NestLoop &m = nest.spatial[operands->batches], &n = nest.spatial[operands->batches + 1];
   constexpr std::int64_t kLeastSide = 16, kLeastTerms = 8;  // below: a tile is mostly padding
   if (std::min(m.extent, n.extent) < kLeastSide || nest.terms < kLeastTerms) return std::nullopt;
-  const std::int64_t bytes = nest.widest_bytes, near = std::clamp<std::int64_t>(16 / bytes, 1, 4);
-  const ProductTile all[] = {{{2, 8, 8, near}, {4, 4, 8, near}},
-                             {{2, 8, 8, near}, {2, 4, 8, near}},
-                             {{2, 8, 4, near}, {2, 4, 8, near}},
-                             {{2, 4, 4, near}, {2, 8, 2, std::min<std::int64_t>(near, 2)}}};
-  const std::int64_t batches = nest.results / (m.extent * n.extent);
-  std::optional<ProductTile> out;
-  for (const ProductTile& t : all) {
-    const std::int64_t tiles = 3 * (t.rows.size() + t.columns.size() + 8) * t.depth * bytes;
-    if (t.threads() > facts.threads() || tiles > facts.shared_bytes()) continue;
-    out = t;
-    const std::int64_t groups = batches * ((m.extent + t.rows.size() - 1) / t.rows.size()) *
-                                ((n.extent + t.columns.size() - 1) / t.columns.size());
-    if (2 * groups >= 3 * facts.processors()) break;
-  }
-  if (!out) return std::nullopt;
-  out->ahead = facts.copies_ahead() ? 2 : 1;
+  const std::int64_t bytes = nest.widest_bytes;
+  std::int64_t vector[2] = {1, 1};
+  int in_vectors = 0, along_sum = 0;
   for (std::size_t side = 0; side < 2; ++side) {
     const NestLoop& loop = side == 0 ? m : n;
     const ir::LoadNode* l = operands->load[side];
-    const bool along = axis_of(l, operands->side(nest, side)) + 1 == l->indices.size();
+    const std::size_t last = l->indices.size() - 1;
     const std::int64_t lanes = facts.vector_bytes() / l->dtype.bytes();
-    if (along && lanes > 1 && loop.multiple % lanes == 0) out->vector[side] = std::min(lanes, near);
+    along_sum += axis_of(l, operands->side(nest, 2)) == last;
+    if (axis_of(l, operands->side(nest, side)) != last || lanes <= 1 || loop.multiple % lanes != 0)
+      continue;
+    vector[side] = lanes, ++in_vectors;
   }
+  const TileChoice choice = choose_tile(
+      facts, bytes, {nest.results / (m.extent * n.extent), m.extent, n.extent, nest.terms},
+      along_sum == 2 ? TileReads::along_sum : static_cast<TileReads>(in_vectors), false, true);
+  if (choice.clocks == 0) return std::nullopt;  // none fits
+  std::optional<ProductTile> out = rated_tiles(bytes)[choice.tile].tile(bytes);
+  const std::int64_t near = std::clamp<std::int64_t>(16 / bytes, 1, 4);
+  out->ahead = choice.stages - 1;
+  for (std::size_t side = 0; side < 2; ++side) out->vector[side] = std::min(vector[side], near);
   out->vector_out = n.multiple % near == 0 && near > 1;
   return out;
 }

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/devices/tile.h"
-#include "weft/base/integers.h"
+#include "weft/rules/product_choice.h"
 
 #include <algorithm>
 
-namespace weft::device {
+#include "weft/base/integers.h"
+
+namespace weft::rules {
 
 namespace {
 
 // rows, columns, depth, each_m, each_n, lanes_m, warps_m, warps_n, resident, rates: of 2048 x 2048
 // x 2048 and 4096 x 4096 x 4096 on an NVIDIA H200 (bench/gpu/tiles.cpp), whose processors could do
 // 128 a clock at 1.9 GHz.
-constexpr Tile kWords[] = {
+constexpr RatedTile kWords[] = {
     {128, 128, 16, 8, 8, 8, 2, 4, 2, {0.745, 0.765, 0.80, 0.745}},  //
     {64, 128, 16, 8, 8, 8, 1, 4, 3, {0.71, 0.783, 0.81, 0.755}},    //
     {128, 64, 16, 8, 8, 4, 4, 1, 3, {0.705, 0.72, 0.82, 0.705}},    //
@@ -22,14 +23,14 @@ constexpr Tile kWords[] = {
     {128, 256, 16, 8, 16, 8, 2, 4, 1, {0.69, 0.76, 0.78, 0.79}},    //
 };
 // Twice the registers and shared memory for each element.
-constexpr Tile kDoubles[] = {
+constexpr RatedTile kDoubles[] = {
     {64, 64, 16, 8, 4, 4, 2, 2, 4, {0.62, 0.62, 0.62, 0.62}},  //
     {32, 128, 8, 4, 8, 8, 1, 4, 4, {0.56, 0.56, 0.56, 0.56}},  //
     {128, 32, 8, 8, 4, 4, 4, 1, 4, {0.56, 0.56, 0.56, 0.56}},  //
     {32, 32, 16, 4, 2, 4, 2, 2, 6, {0.35, 0.35, 0.35, 0.35}},  //
 };
 // float64 by an instruction: the fragments of a step are read at once.
-constexpr Tile kDoubleTiles[] = {
+constexpr RatedTile kDoubleTiles[] = {
     {128, 128, 16, 8, 8, 8, 2, 4, 1, {0.70, 0.75, 0.80, 0.70}, true},  //
     {128, 64, 16, 8, 8, 8, 2, 2, 2, {0.65, 0.70, 0.75, 0.65}, true},   //
     {64, 64, 16, 4, 8, 8, 2, 2, 3, {0.55, 0.60, 0.65, 0.55}, true},    //
@@ -42,13 +43,17 @@ constexpr double kLaunch = 7000, kBytesPerClock = 12;
 /// Bytes of the parts' sums, which lie in memory until they are added up.
 constexpr std::int64_t kMostParts = 256 << 20;
 
-double expected_clocks(const Grid& grid, const Tile& t, std::int64_t element_bytes,
-                       std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k,
-                       std::int64_t parts, TileReads reads) {
-  const double processors = static_cast<double>(grid.processors());
-  const std::int64_t blocks = ceil_div(m, t.rows) * ceil_div(n, t.columns) * batch * parts;
-  const std::int64_t each = ceil_div(blocks, grid.processors());  // of the busiest processor
-  const std::int64_t steps = ceil_div(ceil_div(k, parts), t.depth);
+/// Blocks of one part.
+std::int64_t blocks_of(const RatedTile& t, const ProductSize& s) {
+  return ceil_div(s.m, t.rows) * ceil_div(s.n, t.columns) * s.batch;
+}
+
+double expected_clocks(const Facts& facts, const RatedTile& t, std::int64_t element_bytes,
+                       const ProductSize& s, std::int64_t parts, TileReads reads) {
+  const double processors = static_cast<double>(facts.processors());
+  // Of the busiest processor.
+  const std::int64_t each = ceil_div(blocks_of(t, s) * parts, facts.processors());
+  const std::int64_t steps = ceil_div(ceil_div(s.k, parts), t.depth);
   // A processor does 128 multiply-adds a clock, half as many of eight bytes without an instruction.
   // The first copies and the last stores, which no other block hides, cost a few steps.
   constexpr double kFill = 5;
@@ -62,7 +67,7 @@ double expected_clocks(const Grid& grid, const Tile& t, std::int64_t element_byt
   double clocks = static_cast<double>(each - rest) * block + kFill * step;
   if (rest > 0) clocks += static_cast<double>(rest) * block / busy;
   if (parts > 1) {
-    const double bytes = static_cast<double>((parts + 1) * batch * m * n * element_bytes);
+    const double bytes = static_cast<double>((parts + 1) * s.batch * s.m * s.n * element_bytes);
     clocks += kLaunch + bytes / (processors * kBytesPerClock);
   }
   return clocks;
@@ -70,50 +75,61 @@ double expected_clocks(const Grid& grid, const Tile& t, std::int64_t element_byt
 
 }  // namespace
 
-Tile along_columns(Tile tile) {
+RatedTile along_columns(RatedTile tile) {
   while (tile.lanes_m > 2 && tile.warps_n % 2 == 0)
     tile.lanes_m /= 2, tile.warps_n /= 2, tile.warps_m *= 2;
   return tile;
 }
 
-std::span<const Tile> tiles(std::int64_t element_bytes, bool instruction) {
+std::span<const RatedTile> rated_tiles(std::int64_t element_bytes, bool instruction) {
   if (instruction) return kDoubleTiles;
   if (element_bytes > 4) return kDoubles;
   return kWords;
 }
 
-std::int64_t stages_of(const Grid& grid, const Tile& tile, std::int64_t element_bytes) {
-  // Without a queue for copies one version beside the one in use is enough. A third of a
-  // processor's shared memory leaves room for other blocks.
-  const std::int64_t bytes = tile.step_size() * element_bytes, most = grid.queue().empty() ? 2 : 3;
-  return std::clamp<std::int64_t>((grid.shared_bytes() - 1024) / bytes, 0, most);
+ProductTile RatedTile::tile(std::int64_t element_bytes, bool spread) const {
+  const std::int64_t near = std::clamp<std::int64_t>(16 / element_bytes, 1, 4);
+  ProductTile out;
+  // An instruction's sums: one row and two columns of each 8 x 8.
+  out.rows = {warps_m, lanes_m, each_m, std::min(instruction ? 1 : near, each_m)};
+  out.columns = {warps_n, 32 / lanes_m, each_n, std::min(spread ? 1 : near, each_n)};
+  if (instruction) out.instruction = "mma.float64";
+  out.depth = depth;
+  return out;
 }
 
-TileChoice choose_tile(const Grid& grid, std::int64_t element_bytes, std::int64_t batch,
-                       std::int64_t m, std::int64_t n, std::int64_t k, TileReads reads,
-                       bool instruction) {
-  std::span<const Tile> all = tiles(element_bytes, instruction);
+std::int64_t stages_of(const Facts& facts, const RatedTile& tile, std::int64_t element_bytes) {
+  // Without a queue for copies one version beside the one in use is enough. A third of a
+  // processor's shared memory leaves room for other blocks.
+  const std::int64_t bytes = tile.step_size() * element_bytes, most = facts.copies_ahead() ? 3 : 2;
+  return std::clamp<std::int64_t>((facts.shared_bytes() - 1024) / bytes, 0, most);
+}
+
+TileChoice choose_tile(const Facts& facts, std::int64_t element_bytes, const ProductSize& size,
+                       TileReads reads, bool instruction, bool whole) {
+  const std::span<const RatedTile> all = rated_tiles(element_bytes, instruction);
   TileChoice best{all.size() - 1, 1, 1};
-  best.stages = std::max<std::int64_t>(1, stages_of(grid, all.back(), element_bytes));
+  best.stages = std::max<std::int64_t>(1, stages_of(facts, all.back(), element_bytes));
   double least = -1;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const Tile& t = all[i];
-    const std::int64_t stages = stages_of(grid, t, element_bytes);
-    if (t.threads() > grid.threads() || stages < 1) continue;
-    const std::int64_t blocks = ceil_div(m, t.rows) * ceil_div(n, t.columns) * batch;
+    const RatedTile& t = all[i];
+    const std::int64_t stages = stages_of(facts, t, element_bytes);
+    if (t.threads() > facts.threads() || stages < 1) continue;
+    const std::int64_t blocks = blocks_of(t, size);
     // Several rounds of blocks leave fewer processors without work at their end than one and a bit.
     constexpr std::int64_t kMostRounds = 4;
-    const std::int64_t held = kMostParts / std::max<std::int64_t>(1, batch * m * n * element_bytes);
-    const std::int64_t filled = grid.processors() * t.resident / blocks;
+    const std::int64_t held =
+        kMostParts / std::max<std::int64_t>(1, size.batch * size.m * size.n * element_bytes);
+    const std::int64_t places = facts.processors() * t.resident;
     const std::int64_t room = std::clamp<std::int64_t>(
-        std::max(filled,
-                 std::min(kMostRounds * grid.processors() * t.resident / blocks, kMostRounds)),
-        1, std::max<std::int64_t>(1, held));
-    const std::int64_t most =
-        std::clamp<std::int64_t>(k / (4 * t.depth), 1, std::min<std::int64_t>(room, 512));
+        std::max(places / blocks, std::min(kMostRounds * places / blocks, kMostRounds)), 1,
+        std::max<std::int64_t>(1, held));
+    const std::int64_t most = whole ? 1
+                                    : std::clamp<std::int64_t>(size.k / (4 * t.depth), 1,
+                                                               std::min<std::int64_t>(room, 512));
     for (std::int64_t parts = 1;;
          parts = std::min(parts + std::max<std::int64_t>(1, parts / 2), most)) {
-      const double clocks = expected_clocks(grid, t, element_bytes, batch, m, n, k, parts, reads);
+      const double clocks = expected_clocks(facts, t, element_bytes, size, parts, reads);
       if (least < 0 || clocks < least) {
         least = clocks;
         best = {i, parts, stages, clocks};
@@ -124,4 +140,4 @@ TileChoice choose_tile(const Grid& grid, std::int64_t element_bytes, std::int64_
   return best;
 }
 
-}  // namespace weft::device
+}  // namespace weft::rules
