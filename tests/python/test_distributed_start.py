@@ -268,3 +268,22 @@ def test_calls_in_several_groups_end_in_any_order(program, size):  # noqa: F811
     """)
     status, text = mpirun(2, path, size, seconds=200)
     assert status == 0 and text.count("ok") == 2, text
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_a_forked_process_is_no_rank(program, launcher):  # noqa: F811
+    path = program("""
+        import multiprocessing, sys, time
+        dist.init()
+        if dist.rank() == 1:
+            child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,))
+            child.start()
+            child.terminate()
+            child.join()
+            print("child", child.exitcode, flush=True)
+        assert float(dist.all_reduce(weft.ones((4,)))[0]) == 2
+        print("ok", dist.rank())
+    """)
+    status, text = run(command(launcher, 2, path), PYTHONPATH=PACKAGE)
+    assert status == 0 and text.count("ok") == 2, text
+    assert "child -15" in text and "Traceback" not in text, text

@@ -86,6 +86,7 @@ class Watch:
         self.rank, self.size, self.broken, self.failed = launch.rank, launch.size, broken, None
         self.launcher, self.board, self.peers, self.met = Launcher(launch), None, {}, False
         self._one_host = launch.local_size == launch.size
+        self._process = os.getpid()  # a fork of it has this object too, and no part in the job
         self._stop = threading.Event()
         self._first = threading.Lock()  # taken by whoever finds the failure
         self._before = sys.excepthook
@@ -164,6 +165,8 @@ class Watch:
 
     def stop(self, left=True):
         """Ends the watch. `left`: this rank leaves the job in peace."""
+        if os.getpid() != self._process:
+            return
         if left and not self._stop.is_set() and self.board is not None:
             self.board.left(self.rank)
         self._stop.set()
@@ -176,6 +179,8 @@ class Watch:
 
     def _ended_by_launcher(self, *_):
         signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second one ends the process at once
+        if os.getpid() != self._process:
+            os.kill(os.getpid(), signal.SIGTERM)
         if self.failed is None:
             self._claim(Failure(self.gone() or self._ended_early() or "the launcher ends the job (SIGTERM)"))  # fmt: skip
         self._stop.set()
@@ -197,6 +202,9 @@ class Watch:
         return f"nothing was seen of rank {', '.join(map(str, missing))}" if missing else None
 
     def _hook(self, kind, value, trace):
+        if os.getpid() != self._process:
+            self._before(kind, value, trace)
+            return
         self._stop.set()  # this rank ends by its own error
         if self._takes_signal and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, signal.SIG_IGN)  # until it has told the others

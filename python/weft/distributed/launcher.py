@@ -85,7 +85,7 @@ class Launcher:
         variables = os.environ if variables is None else variables
         self._rank, self._variables = launch.rank_variable, variables
         self._marks = {name: variables[name] for name in _MARKS if name in variables}
-        self.process = self._own = None
+        self.process, self._own, self._parent = None, None, os.getppid()
         if not set(self._marks) - {"TORCHELASTIC_RESTART_COUNT"}:
             return
         own = os.getpid()
@@ -121,9 +121,16 @@ class Launcher:
 
     def gone(self):
         """What shows that the launcher has ended, or None."""
-        if self.process is not None and _parent(self._own) != self.process:
-            return f"its process {self.process} is gone (killed?)"
-        return None
+        if self.process is None:
+            return None
+        above = os.getppid()
+        if above == self._parent and self._own != os.getpid():
+            above, known = _parent(self._own), self.process
+        else:
+            known = self._parent
+        if above in (known, None):  # None: the system does not say
+            return None
+        return f"its process {self.process} is gone (killed?)"
 
     def gone_before(self):
         """The same for a launcher that may have ended before this object was made. It asks the launcher's addresses: for the first look alone."""
