@@ -287,3 +287,19 @@ def test_a_forked_process_is_no_rank(program, launcher):  # noqa: F811
     status, text = run(command(launcher, 2, path), PYTHONPATH=PACKAGE)
     assert status == 0 and text.count("ok") == 2, text
     assert "child -15" in text and "Traceback" not in text, text
+
+
+@needs_torchrun
+def test_collectives_may_wait_longer_than_init(program):  # noqa: F811
+    path = program("""
+        import time
+        dist.init(timeout=20)
+        group = dist.new_group([1, 0])
+        if dist.rank() == 1:
+            time.sleep(22)
+        for among in (None, group):
+            assert float(dist.all_reduce(weft.ones((4,)), group=among)[0]) == 2
+        print("ok", dist.rank())
+    """)
+    status, text = run(torchrun_command(path), PYTHONPATH=PACKAGE)
+    assert status == 0 and text.count("ok") == 2, text

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import ctypes
+import datetime
 import pickle
 import threading
 import time
@@ -496,7 +497,8 @@ class Gloo(_Values):
     def split(self, ranks):
         world = [self.ranks[r] for r in ranks]
         me = self.ranks[self.rank]
-        group = self.td.new_group(world, backend="gloo")  # every rank takes part
+        limit = datetime.timedelta(days=1000)  # the watch ends waiting for ranks that are gone
+        group = self.td.new_group(world, backend="gloo", timeout=limit)  # every rank takes part
         return Gloo(group, world, me, self.job) if me in world else None
 
     def abort(self):

@@ -119,6 +119,7 @@ def _torchrun(job, launch, timeout):
         job.watch.board = StoreBoard(watched, launch.rank)
         if not td.is_initialized():
             job.watch.run(group)
+            _wait_without_end(td)
     except (RuntimeError, ValueError, OSError) as problem:
         if isinstance(problem, weft.Error):
             raise
@@ -127,6 +128,13 @@ def _torchrun(job, launch, timeout):
         raise _cannot_join(launch, f" at {host}:{port}", reason, repair) from None
     own = Gloo(None, list(range(launch.size)), launch.rank, job)
     return own, own.gather_values(_identity())
+
+
+def _wait_without_end(td):
+    """Collectives may wait longer than init(): the watch ends those that wait for ranks that are gone. PyTorch has no public name for this."""
+    change = getattr(td.distributed_c10d, "_set_pg_timeout", None)
+    if change is not None:
+        change(datetime.timedelta(days=1000), td.group.WORLD)
 
 
 def _process_manager(variables):
