@@ -267,8 +267,10 @@ class Mpi(_Values):
         tag = 1 + 2 * (self._combinations % 16000)
         self._combinations += 1
 
+        combination = Combination(self, send, recv, op, tag, name == "all_reduce")
+
         def start():
-            combination = Combination(self, send, recv, op, tag, name == "all_reduce")
+            combination.begin()
             self._under_way.append(combination)  # after a failure it stays there, with its arrays
 
             def done():
@@ -279,7 +281,7 @@ class Mpi(_Values):
 
             return done
 
-        return self._collective(name, op, str(send[0].dtype), shapes, start, send, recv)
+        return self._collective(name, op, str(send[0].dtype), shapes, start, combination)
 
     def _mean(self, done, recv, op):
         if op != "mean":
