@@ -63,8 +63,20 @@ from .transforms import __all__ as _transforms_all
 from .gguf import load_gguf
 from .io import load_arrays, load_safetensors, save, save_safetensors, savez
 from ._boundary import import_later as _import_later
+from ._boundary import look_again_by as _look_again_by
 from ._boundary import publish_class as _publish_class
 
+
+def _look_again(function, raised, args, kwargs):
+    """NumPy's manners are loaded by the first call that Python refuses."""
+    try:
+        from ._manners import retried
+    except (OSError, MemoryError):  # a host at its limits: what was raised says so
+        return None
+    return retried(function, raised, args, kwargs)
+
+
+_look_again_by(_look_again)
 globals().update(_functions.functions)
 for _class in (
     NDArray,

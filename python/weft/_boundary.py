@@ -110,6 +110,16 @@ def _refusal(function, raised, args, kwargs, owner, name):
     )
 
 
+def _look_again(function, raised, args, kwargs):
+    return None
+
+
+def look_again_by(look):
+    """`look(function, raised, args, kwargs)` is asked for what a call meant that Python refused: (its result,) or None."""
+    global _look_again
+    _look_again = look
+
+
 def _refuse(function, owner, name, raised, args, kwargs):
     """What a caller gets instead of an exception that Python raised: another exception, or in a tuple the result of a call in NumPy's
     manner; None where the exception stands as it is."""
@@ -120,12 +130,7 @@ def _refuse(function, owner, name, raised, args, kwargs):
     if isinstance(raised, _core.Error):
         reason = getattr(raised, "_reason", None)
     if owner is None and inspect.isfunction(function) and _is_ours(raised.__traceback__):
-        try:
-            from ._manners import retried
-        except (OSError, MemoryError):  # a host at its limits: what was raised says so
-            meant = None
-        else:
-            meant = retried(function, raised, args, kwargs)
+        meant = _look_again(function, raised, args, kwargs)
         if meant is not None:
             return meant
     if reason is None or not _is_ours(raised.__traceback__):

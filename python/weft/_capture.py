@@ -18,7 +18,7 @@ from ._dispatch import Recorder, leaves_of
 from ._errors import error as _error
 from ._held_state import Faults, HeldState, captured, capturing
 from .transforms import trees
-from .transforms.reverse import differentiating
+from ._differentiating import differentiating
 
 __all__ = ["Captured", "capture"]
 

@@ -28,7 +28,7 @@ from ._methods.inplace import IN_PLACE
 from ._methods.statistics import values_and_positions
 from .transforms import trees
 from .transforms.batched import outside_of_vmap
-from .transforms.reverse import differentiating
+from ._differentiating import differentiating
 
 __all__ = ["Compiled", "compile"]
 

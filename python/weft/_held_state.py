@@ -33,6 +33,14 @@ def captured():
     return _thread.on
 
 
+class Holder:
+    """Holds tensors, arrays and numbers in its attributes: modules and optimizers."""
+
+
+class ParameterHolder(Holder):
+    """A module."""
+
+
 class Faults:
     """Asks a recording now and then whether positions were outside their arrays: asking waits for the device."""
 
@@ -60,16 +68,12 @@ class HeldState:
     """Slots of arrays: ("data" or "grad", tensor) and (container, key)."""
 
     def __init__(self, held):
-        from ._optimizer import Optimizer
-        from .nn.module import Module
-
         self._counters = set()
         self._seen, self._key, self._numbers = None, 0, {}
         self._settled = (None, None)
         self.held = list(held) if isinstance(held, (tuple, list)) else [held]
-        self._module, self._optimizer = Module, Optimizer
         for h in self.held:
-            if not isinstance(h, (Module, Optimizer, Tensor)):
+            if not isinstance(h, (Holder, Tensor)):
                 raise _error(
                     _core.DTypeError,
                     "capture.state",
@@ -96,7 +100,7 @@ class HeldState:
                 seen.add(id(at))
                 yield "tensor", None, at
                 continue
-            if isinstance(at, (self._module, self._optimizer)):
+            if isinstance(at, Holder):
                 seen.add(id(at))
                 at = at.__dict__
             if not isinstance(at, (dict, list, tuple)) or id(at) in seen:

@@ -6,11 +6,11 @@ from __future__ import annotations
 import weft
 
 from ._errors import error as _error
-from ._held_state import captured
+from ._held_state import Holder, captured
 from ._errors import unwritten as _unwritten
 
 
-class Optimizer:
+class Optimizer(Holder):
     """Holds parameters; step() updates those that have a gradient.
 
     `params` are tensors, or groups of them: dicts with "params" and the options that differ in the group, as in

@@ -11,6 +11,7 @@ from . import _core
 from ._boundary import is_function as _is_function
 from ._boundary import public as _public
 from ._boundary import with_names as _with_names
+from ._differentiating import differentiating as _differentiating
 from ._errors import error as _error
 
 
@@ -45,13 +46,6 @@ _OURS = {"axis", "keepdims", "correction"}
 
 class Dim(int):
     """An axis of a tensor in PyTorch's words, for which max and min give positions, too."""
-
-
-def _differentiating():
-    """As Tensor.max: inside weft.grad and its kin arrays are tensors for a while."""
-    from .transforms.reverse import differentiating
-
-    return differentiating()
 
 
 def _has_names(f):

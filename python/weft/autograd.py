@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import contextlib
 
-from . import _core, transforms
+from . import _core
 from ._core import ArgumentError, NDArray, ShapeError, Tensor
 from ._dispatch import Recorder
 from ._boundary import publish as _publish
 from ._errors import error as _error
 from ._errors import unwritten as _unwritten
-from .transforms import value_and_grad  # noqa: F401
+from .transforms.custom import checkpoint as _checkpoint
+from .transforms.reverse import grad as _grad
+from .transforms.reverse import value_and_grad  # noqa: F401
 from .transforms.batched import loop
 
 
@@ -45,7 +47,7 @@ def grad(f=None, argnums=0, has_aux=False, *, outputs=None, inputs=None, grad_ou
     if isinstance(f, (list, tuple)) and len(f) == 1:
         (f,) = f
     if not isinstance(f, Tensor):
-        return transforms.grad(f, argnums, has_aux)
+        return _grad(f, argnums, has_aux)
     inputs = argnums if inputs is None else inputs
     wanted = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     for x in wanted:
@@ -74,7 +76,7 @@ def grad(f=None, argnums=0, has_aux=False, *, outputs=None, inputs=None, grad_ou
 
 def checkpoint(f, *args):
     """f(*args) by weft.checkpoint(f): nothing inside is kept for the backward pass, which computes it again."""
-    return transforms.checkpoint(f)(*args)
+    return _checkpoint(f)(*args)
 
 
 class Context:

@@ -10,6 +10,7 @@ import weft
 from .._core import NDArray, Tensor
 from .._errors import error as _error
 from .._errors import unwritten as _unwritten
+from .._held_state import ParameterHolder
 from .._methods.of_arrays import constant
 from ..autograd import Function
 
@@ -165,7 +166,7 @@ def _watched(module, args, hooks):
     return tuple(args), call
 
 
-class Module:
+class Module(ParameterHolder):
     """Something callable with parameters, found in its attributes."""
 
     _nameless = None  # the attribute whose parts are named as if they were the module's own

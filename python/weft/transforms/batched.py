@@ -25,6 +25,21 @@ def frames():
     return _state.frames
 
 
+class Unruled(Exception):
+    """These arguments have no rule; the loop takes the call."""
+
+
+class _Rules:
+    """How functions and methods act on all examples at once; batching_rules fills it, which a vmap loads."""
+
+    functions: dict = {}
+    methods: dict = {}
+    getitem = matmul = transpose = None
+
+
+rules = _Rules()
+
+
 class Frame:
     """One vmap in progress."""
 
@@ -165,11 +180,9 @@ class Batched(Recorder):
     @property
     def mT(self):
         """The last two axes exchanged."""
-        from .batching_rules import transpose
-
         if self.ndim < 2:  # gives the array's own answer
             return loop(self.frame, "T", lambda x: x.mT, (self,), {})
-        return transpose(self.frame, self)
+        return rules.transpose(self.frame, self)
 
     @property
     def T(self):
@@ -222,9 +235,7 @@ class Batched(Recorder):
     def __weft_call__(self, name, function, args, kwargs):
         if self.frame not in frames():
             raise escaped(self, name)
-        from .batching_rules import FUNCTIONS, Unruled
-
-        rule = FUNCTIONS.get(getattr(function, "__weft_public__", function))
+        rule = rules.functions.get(getattr(function, "__weft_public__", function))
         if rule is not None:
             try:
                 return rule(self.frame, *args, **kwargs)
@@ -239,22 +250,18 @@ class Batched(Recorder):
         return loop(self.frame, name, dispatching(function), args, kwargs)
 
     def __getitem__(self, key):
-        from .batching_rules import Unruled, getitem
-
         found = [self, *leaves_of(key, Batched)]
         frame = _innermost(found).frame
         try:
-            return getitem(frame, self, key)
+            return rules.getitem(frame, self, key)
         except Unruled:
             return loop(frame, "indexing", lambda x, k: x[k], (self, key), {})
 
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        from .batching_rules import METHODS
-
-        if name in METHODS:
-            return lambda *args, **kwargs: self._method(name, METHODS[name], args, kwargs)
+        if name in rules.methods:
+            return lambda *args, **kwargs: self._method(name, rules.methods[name], args, kwargs)
         if name in IN_PLACE:
             raise _error(
                 _core.ArgumentError,
@@ -268,8 +275,6 @@ class Batched(Recorder):
         return lambda *args, **kwargs: self._method(name, None, args, kwargs, own)
 
     def _method(self, name, rule, args, kwargs, own=None):
-        from .batching_rules import Unruled
-
         args = (self, *args)
         frame = _innermost(list(leaves_of((args, kwargs), Batched))).frame
         try:
@@ -378,9 +383,7 @@ def _operators():
         )
 
     def product(a, b):
-        from .batching_rules import matmul
-
-        return matmul(_innermost([a, b]).frame, a, b)
+        return rules.matmul(_innermost([a, b]).frame, a, b)
 
     Batched.__matmul__ = product
     Batched.__rmatmul__ = lambda self, other: product(other, self)

@@ -16,13 +16,9 @@ from weft.nn import functional as F
 from .. import _core
 from .._core import NDArray, Tensor
 from .._dispatch import leaves_of
-from .batched import Batched, padded
+from .batched import Batched, Unruled, padded, rules
 
 _array_types = (NDArray, Tensor, Batched)
-
-
-class Unruled(Exception):
-    """These arguments have no rule; the loop takes the call."""
 
 
 def _rows(frame, x):
@@ -584,4 +580,5 @@ def _tables():
     return functions, methods
 
 
-FUNCTIONS, METHODS = _tables()
+rules.functions, rules.methods = _tables()
+rules.getitem, rules.matmul, rules.transpose = getitem, matmul, transpose

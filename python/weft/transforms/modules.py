@@ -6,25 +6,25 @@ from __future__ import annotations
 import contextlib
 
 from .. import _core
+from .._core import Tensor
 from .._errors import error as _error
+from .._held_state import ParameterHolder
 
 
 def _holders(module):
-    """(container, key, parameter) wherever a parameter is kept in a module, its parts, lists and dicts."""
-    from ..nn.module import Module, Parameter
-
+    """(container, key, tensor) wherever a tensor is kept in a module, its parts, lists and dicts."""
     seen, stack = set(), [module]
     while stack:
         holder = stack.pop()
         if id(holder) in seen:
             continue
         seen.add(id(holder))
-        items = holder.__dict__ if isinstance(holder, Module) else holder
+        items = holder.__dict__ if isinstance(holder, ParameterHolder) else holder
         pairs = items.items() if isinstance(items, dict) else enumerate(items)
         for key, value in list(pairs):
-            if isinstance(value, Parameter):
+            if isinstance(value, Tensor):
                 yield items, key, value
-            elif isinstance(value, (Module, list, tuple, dict)):
+            elif isinstance(value, (ParameterHolder, list, tuple, dict)):
                 stack.append(value)
 
 

@@ -5,26 +5,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import threading
 
 from .. import _core, random
 from .._core import NDArray, Tensor, gradients
+from .._differentiating import deeper
 from .._dispatch import Recorder
 from .._errors import error as _error
 from . import trees
 from .batched import Batched, frames, wrapped
-
-
-class _State(threading.local):
-    depth = 0  # an attribute that is absent costs more than a small operation
-
-
-_state = _State()
-
-
-def differentiating():
-    """How many derivatives this thread is inside of."""
-    return _state.depth
 
 
 class _Inside:
@@ -35,11 +23,11 @@ class _Inside:
 
     def __enter__(self):
         self.before = _core.set_grad_enabled(True)
-        _state.depth = differentiating() + self.order
+        deeper(self.order)
         return self
 
     def __exit__(self, *_):
-        _state.depth -= self.order
+        deeper(-self.order)
         _core.set_grad_enabled(self.before)
 
 

@@ -7,16 +7,10 @@ from .. import _core
 from .._core import NDArray, Tensor
 from .._dispatch import Recorder
 from .._errors import error as _error
+from .._held_state import ParameterHolder
 
 ARRAYS = (NDArray, Tensor, Recorder)
 _DEPTH = 200
-
-
-def _module_class():
-    import sys
-
-    module = sys.modules.get("weft.nn.module")
-    return module.Module if module else ()
 
 
 class Structure:
@@ -71,7 +65,7 @@ def _parts(tree):
         return dict, keys, [tree[k] for k in keys], None
     if isinstance(tree, (list, tuple)):
         return type(tree), tuple(range(len(tree))), list(tree), None
-    if isinstance(tree, _module_class()):
+    if isinstance(tree, ParameterHolder):
         named = dict(tree.named_parameters())
         return type(tree), tuple(named), list(named.values()), tree
     return None
