@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -73,13 +74,20 @@ def test_ranks_end_when_their_launcher_is_killed_while_they_start(program, tmp_p
     start = command(launcher, 2, program(START), tmp_path)
     job = subprocess.Popen(start, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     began = [tmp_path / f"began.{rank}" for rank in (0, 1)]
-    wait_for(lambda: all(path.exists() for path in began))
-    processes = [int(path.read_text()) for path in began]
-    job.kill()
-    job.wait()
-    wait_for(lambda: process_ended(processes[0]))  # waits for rank 1, which has not come
-    (tmp_path / "go").touch()
-    wait_for(lambda: process_ended(processes[1]))
+    processes = []
+    try:
+        wait_for(lambda: all(path.exists() for path in began))
+        processes = [int(path.read_text()) for path in began]
+        job.kill()
+        job.wait()
+        wait_for(lambda: process_ended(processes[0]))  # waits for rank 1, which has not come
+        (tmp_path / "go").touch()
+        wait_for(lambda: process_ended(processes[1]))
+    finally:
+        for process in [p for p in processes if not process_ended(p)]:
+            os.kill(process, signal.SIGKILL)
+        job.kill()
+        job.wait()
     assert "distributed.launcher" in (tmp_path / "saw.1").read_text()
     assert not (tmp_path / "joined.0").exists() and not (tmp_path / "joined.1").exists()
 
