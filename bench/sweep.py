@@ -2,7 +2,7 @@
 """Every public array function beside NumPy and PyTorch, over shape classes and element types, in one process.
 
     PYTHONPATH=python python bench/sweep.py [--device cpu|cuda] [--class NAME ...] [--only TEXT ...] [--threads N]
-        [--layouts 4,1e3 ...] [--dtypes float32 ...] [--seconds S] [--sample N --seed S] [--worst N] [--json F] [--cpu-time] [--kernels RATIO]
+        [--layouts 4,1e3 ...] [--dtypes float32 ...] [--seconds S] [--sample N --seed S] [--shapes SEED] [--worst N] [--json F] [--cpu-time] [--kernels RATIO]
 
 A row is a function, a layout and a type (bench/sweep/cases.py has the table). Its result is compared with the first rival's before it
 is timed; all sides are warmed by the same two calls and sampled in turns; the figure is the ratio of medians, the better
@@ -120,6 +120,7 @@ def run_row(case, layout, dtype, ours, rivals, seconds, profiled=0.0):
     row = dict(name=case.name, **{"class": case.kind}, layout=layout, dtype=dtype)
     rng = np.random.default_rng(7)
     arrays = case.operands(rng, layout, dtype)
+    row["shapes"] = [list(np.shape(a)) for a in arrays]
     row["elements"] = max((int(np.size(a)) for a in arrays), default=0)
     work = {}
     want = reference(case, layout, dtype, arrays, ours) if case.check else None
@@ -177,7 +178,7 @@ def summary(rows, worst):
         for r in sorted(timed, key=lambda r: r["ratio"])[:worst]:
             text = "  ".join(f"{n} {t * 1e6:.1f}" for n, t in r["times"].items())
             print(
-                f"{r['ratio']:7.3f}  {r['name']:28s} {r['layout']:12s} {r['dtype']:10s} us: {text}"
+                f"{r['ratio']:7.3f}  {r['name']:28s} {r['layout']:12s} {r['dtype']:10s} us: {text}  {r['shapes']}"
             )
             for side, found in r.get("kernels", {}).items():
                 print(f"           {side}: {'; '.join(found)}")
@@ -203,6 +204,9 @@ def main():
         "--limit", type=float, default=0, help="seconds; rows after it are left out and counted"
     )
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--shapes", type=int, metavar="SEED", help="other extents of the same classes, at random"
+    )
     parser.add_argument("--worst", type=int, default=20)
     parser.add_argument(
         "--cpu-time",
@@ -223,6 +227,8 @@ def main():
             parser.error("--cpu-time is for one thread of the host")
         global clock
         clock = time.process_time
+    if options.shapes is not None:
+        cases.vary(options.shapes)
     ours, rivals = libraries_for(options.device, options.threads)
     plan = [
         (case, layout, dtype)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import random
 import typing
 
 import numpy as np
@@ -31,6 +32,25 @@ LARGE = ("1e7", "square", "tall", "wide", "odd", "batched", "transposed")
 FLOATS = ("float32", "bfloat16", "float64")
 REALS = (*FLOATS, "int32")
 ALL = (*REALS, "bool", "complex64")
+
+
+_random = None
+
+
+def vary(seed):
+    """From now on the tables have other extents of the same classes. Called before the tables are imported."""
+    global _random
+    _random = random.Random(seed)
+    for name, (shape, view) in LAYOUTS.items():
+        LAYOUTS[name] = (varied(shape)[0], view)
+
+
+def varied(*shapes):
+    """The shapes, or ones with every extent above 8 drawn from half to one and a half of it: equal ones stay equal."""
+    if _random is None:
+        return shapes
+    new = {n: _random.randint(n // 2 + 1, n * 3 // 2) for s in shapes for n in s if n > 8}
+    return tuple(tuple(new.get(n, n) for n in s) for s in shapes)
 
 
 def view_of(array, view):

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """nn.functional, forward and with gradients, and functions under weft.compile. The rival is PyTorch."""
 
-from cases import Case, draw
+from cases import Case, draw, varied
 
-IMAGE, ROWS = (32, 32, 56, 56), (4096, 1024)
+((BATCH, HEIGHT), (NUMBER, COLUMNS)) = varied((32, 56), (4096, 512))
+IMAGE, ROWS = (BATCH, 32, HEIGHT, HEIGHT), (NUMBER, 2 * COLUMNS)
 
 
 def functional(name, *args, **options):
@@ -84,7 +85,7 @@ TABLE = {  # name: (function, shapes)
     "log_softmax": (lambda m, x: m.nn.functional.log_softmax(x, -1), (ROWS,)),
     "softmax axis 0": (lambda m, x: m.nn.functional.softmax(x, 0), (ROWS,)),
     "softmax 64": (lambda m, x: m.nn.functional.softmax(x, -1), ((100_000, 64),)),
-    "layer_norm": (lambda m, x, w, b: m.nn.functional.layer_norm(x, (1024,), w, b), (ROWS, (1024,), (1024,))),
+    "layer_norm": (lambda m, x, w, b: m.nn.functional.layer_norm(x, ROWS[1:], w, b), (ROWS, ROWS[1:], ROWS[1:])),
     "group_norm": (lambda m, x, w, b: m.nn.functional.group_norm(x, 8, w, b), (IMAGE, (32,), (32,))),
     "max_pool2d 2": (functional("max_pool2d", 2), (IMAGE,)),
     "max_pool2d 3 step 2": (functional("max_pool2d", 3, 2, 1), (IMAGE,)),

@@ -2,7 +2,7 @@
 """Products, factorisations, Fourier transforms."""
 
 import numpy as np
-from cases import FLOATS, Case, draw
+from cases import FLOATS, Case, draw, varied
 
 
 def shaped(*shapes, turned=()):
@@ -27,6 +27,7 @@ PRODUCTS = {
 def products():
     out = []
     for label, shapes in PRODUCTS.items():
+        shapes = varied(*shapes)
         for dtype in (*FLOATS, "complex64"):
             common = {"layouts": (label,), "dtypes": (dtype,)}
             out.append(
@@ -49,6 +50,7 @@ def products():
         "ij->ji": ((1000, 900),), "ii->i": ((1000, 1000),), "ij,ij->": ((1000, 900), (1000, 900)),
         "bhqd,bhkd->bhqk": ((4, 8, 64, 32), (4, 8, 80, 32)), "ijk->k": ((64, 80, 90),), "i,j->ij": ((900,), (1000,)),
     }.items():  # fmt: skip
+        shapes = varied(*shapes)
         out.append(
             Case("einsum", text, *3 * [lambda m, *a, text=text: m.einsum(text, *a)],
                  layouts=("einsum",), dtypes=("float32", "float64"), inputs=shaped(*shapes))
@@ -75,6 +77,7 @@ def positive(n, batch=()):
 def factorisations():
     out = []
     for label, n, batch in (("8", 8, ()), ("100", 100, ()), ("400", 400, ()), ("64x16", 16, (64,))):
+        batch, (n,) = varied(batch, (n,))
         common = {
             "layouts": (label,),
             "dtypes": ("float32", "float64", "complex64"),
@@ -106,6 +109,7 @@ def fourier():
         ("prime", (10_007,)),
         ("512x512", (512, 512)),
     ):
+        (shape,) = varied(shape)
 
         def signal(rng, dtype, shape=shape):
             return [draw(rng, shape, dtype, -1, 1)]

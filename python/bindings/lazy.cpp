@@ -127,6 +127,13 @@ void bind_lazy(nb::module_& m) {
             .note("legal: softmax, log_softmax, layer_norm, logsumexp");
       },
       nb::arg("name"), nb::arg("operands"), nb::arg("eps") = 0.0);
+  m.def(
+      "_lazy_variance",
+      [](const Lazy& x, nb::handle axis, bool keepdims, double correction, bool root) {
+        return variance(x, axes_of(axis), keepdims, correction, root);
+      },
+      nb::arg("x"), nb::arg("axis").none(), nb::arg("keepdims"), nb::arg("correction"),
+      nb::arg("root"));
   m.def("_lazy_reshape",
         [](const Lazy& x, nb::handle shape) { return reshape(x, dims_of(shape, "shape")); });
   m.def("_lazy_permute", [](const Lazy& x, std::vector<int> axes) { return permute(x, axes); });
@@ -224,13 +231,17 @@ void bind_lazy(nb::module_& m) {
           nb::arg("outputs"), nb::arg("contract") = false, nb::arg("like") = nb::none())
       .def("run",
            [](FusedPlan& p, const std::vector<NDArray>& inputs) {
+             std::vector<const NDArray*> in;
+             for (const NDArray& a : inputs) in.push_back(&a);
              std::vector<NDArray> out;
              {
                nb::gil_scoped_release nogil;
-               out = p.run(inputs);
+               out = p.run(in);
              }
              return out;
            })
+      .def_prop_ro("alone", &FusedPlan::alone)
+      .def_prop_ro("eager", &FusedPlan::eager)
       .def_prop_ro("joins", &FusedPlan::joins)
       .def_prop_ro("kernels", &FusedPlan::kernels)
       .def_prop_ro("steps", &FusedPlan::steps)

@@ -12,7 +12,8 @@ import threading
 
 from . import _core
 from ._boundary import publish as _publish
-from ._compile import Compiled, _flatten, _static
+from ._compile import Compiled
+from ._compile_arguments import flatten_arguments, static_arguments
 from ._core import NDArray, Tensor
 from ._dispatch import Recorder, leaves_of
 from ._errors import error as _error
@@ -29,7 +30,7 @@ def donated_leaves(args, donate):
     """Numbers of the leaves (of _flatten) that belong to donated arguments."""
     out, first = [], 0
     for i, a in enumerate(args):
-        count = len(_flatten([a])[0])
+        count = len(flatten_arguments([a])[0])
         if i in donate:
             out += range(first, first + count)
         first += count
@@ -160,7 +161,7 @@ class Captured:
         self.__name__ = getattr(function, "__name__", "captured")
 
     def __call__(self, *args):
-        leaves, rebuild = _flatten(args)
+        leaves, rebuild = flatten_arguments(args)
         if differentiating() > 1 or next(leaves_of(args, Recorder), None) is not None:
             return self.function(*args)
         if captured():  # part of another captured function
@@ -169,7 +170,7 @@ class Captured:
         arrays = [_array(a) for a in leaves]
         key = (
             tuple((str(a.dtype), tuple(a.shape), str(a.device)) for a in arrays),
-            _static(args),
+            static_arguments(args),
             self._state.facts_key(),
         )
         donated = donated_leaves(args, self.donate)

@@ -28,13 +28,22 @@ from ._methods.inplace import IN_PLACE
 from ._methods.statistics import values_and_positions
 from .transforms import trees
 from .transforms.batched import outside_of_vmap
+from ._compile_arguments import flatten_arguments, static_arguments
 from ._differentiating import differentiating
 
 __all__ = ["Compiled", "compile"]
 
 
+_FEW = 1 << 15  # elements for which an array's memory matters less than the time of a call
+
+
 def _refuse(what, repair):
     raise _error("value", "compile.trace.unsupported", what, help=repair)
+
+
+def _on_host():
+    """Does the trace at hand run on the host?"""
+    return bool(_active) and _active[-1].on_host
 
 
 class _Memory:
@@ -196,6 +205,12 @@ class Traced(Arithmetic, Named, Indexed, Recorder):
         total = self.sum(axis, keepdims, dtype)
         return total / (max(self.size, 1) / max(total.size, 1))
 
+    def _variance(self, axis, keepdims, correction, root=False):
+        """The variance or its root by the eager kernel, in one pass over memory; None where another way is as good."""
+        if not (self.size and _on_host() and str(self.dtype) in ("float32", "float64")):
+            return None
+        return Traced(_core._lazy_variance(self._lazy, axis, keepdims, float(correction), root))
+
     def _rows(self, name, axis, operands=(), eps=0.0):
         """A row kernel along the last axis; None along another one, and for other types than real floats."""
         if self.ndim == 0 or axis not in (-1, self.ndim - 1) or self.dtype.kind != "f":
@@ -205,14 +220,23 @@ class Traced(Arithmetic, Named, Indexed, Recorder):
             return None
         return Traced(_core._lazy_rows(name, lazies, eps))
 
+    def _rows_along(self, name, axis):
+        """On the host a row kernel along any axis: it takes columns where these lie in memory."""
+        rows = self._rows(name, axis)
+        if rows is None and -self.ndim <= axis < self.ndim and _on_host():
+            turned = self.transpose(axis, -1)
+            rows = turned._rows(name, -1)
+            rows = None if rows is None else rows.transpose(axis, -1)
+        return rows
+
     def softmax(self, axis=-1):
-        if (rows := self._rows("softmax", axis)) is not None:
+        if (rows := self._rows_along("softmax", axis)) is not None:
             return rows
         e = weft.exp(self - self._reduced("max", axis, True))
         return e / e.sum(axis, True)
 
     def log_softmax(self, axis=-1):
-        if (rows := self._rows("log_softmax", axis)) is not None:
+        if (rows := self._rows_along("log_softmax", axis)) is not None:
             return rows
         shifted = self - self._reduced("max", axis, True)
         return shifted - weft.log(weft.exp(shifted).sum(axis, True))
@@ -441,6 +465,7 @@ class _Trace:
         self.inputs = [_core._lazy_input(i, a.dtype, a.shape) for i, a in enumerate(leaves)]
         self._values = list(leaves)  # of the inputs, while tracing
         self._contract, self._like = contract, leaves[0]
+        self.on_host = leaves[0].device.host_accessible
         self._steps = []  # what gives the inputs behind the leaves: captured arrays and islands
         self._by_id = {}
         _active.append(self)
@@ -583,57 +608,6 @@ def _attach(piece, operands, arrays, results):
     ]
 
 
-def _flatten(args):
-    """Arrays among the arguments, and a function that puts others in their place."""
-    leaves, template = [], []
-    for a in args:
-        if isinstance(a, (NDArray, Tensor)):
-            template.append(len(leaves))
-            leaves.append(a)
-        elif isinstance(a, (tuple, list)):
-            inner, rebuild = _flatten(a)
-            kind = type(a)
-            make = (lambda v, kind=kind: kind(*v)) if hasattr(kind, "_fields") else kind
-            template.append((len(leaves), len(inner), rebuild, make))
-            leaves.extend(inner)
-        elif isinstance(a, dict):
-            keys = trees.sorted_keys(a)
-            inner, rebuild = _flatten([a[k] for k in keys])
-            make = lambda v, keys=keys: dict(zip(keys, v))  # noqa: E731
-            template.append((len(leaves), len(inner), rebuild, make))
-            leaves.extend(inner)
-        else:
-            template.append((a,))
-
-    def rebuild(values):
-        out = []
-        for t in template:
-            if isinstance(t, int):
-                out.append(values[t])
-            elif len(t) == 1:
-                out.append(t[0])
-            else:
-                start, count, inner, kind = t
-                out.append(kind(inner(values[start : start + count])))
-        return out
-
-    return leaves, rebuild
-
-
-def _static(args):
-    """The arguments that are not arrays, as part of a key."""
-    return tuple(
-        ("array",)
-        if isinstance(a, (NDArray, Tensor))
-        else (type(a), _static(a))
-        if isinstance(a, (tuple, list))
-        else (dict, trees.sorted_keys(a), _static([a[k] for k in trees.sorted_keys(a)]))
-        if isinstance(a, dict)
-        else (type(a), a)
-        for a in args
-    )
-
-
 class _Results:
     """The results of a trace that is more than one plan, for arguments that are all arrays."""
 
@@ -650,7 +624,7 @@ class Compiled(_core.CompiledCall):
     """A function whose array work runs in fused kernels; made by weft.compile."""
 
     def __init__(self, function, contract=False):
-        super().__init__(differentiating)
+        super().__init__()
         self.function = function
         self.contract = contract
         self.__doc__ = function.__doc__
@@ -663,7 +637,7 @@ class Compiled(_core.CompiledCall):
         tensors = len(leaves) > sum(isinstance(a, NDArray) for a in leaves)
         key = (
             tuple((str(a.dtype), tuple(a.shape), str(a.device)) for a in arrays),
-            _static(args),
+            static_arguments(args),
         )
         # One for both, unless it has changes in place.
         trace = self._traces.get(key) or self._traces.get((key, tensors))
@@ -684,7 +658,7 @@ class Compiled(_core.CompiledCall):
     def _call(self, *args, **named):
         if named:
             return self._by_names(args, named)
-        leaves, rebuild = _flatten(args)
+        leaves, rebuild = flatten_arguments(args)
         # A compiled gradient has no gradient: derivatives of higher order are those of the function itself.
         if differentiating() > 1 or next(leaves_of(args, Recorder), None) is not None:
             return self.function(*args)
@@ -695,7 +669,11 @@ class Compiled(_core.CompiledCall):
         if plan is None and not trace.plain:
             self._remember(args, trace, _Results(self.function, trace), None)
         else:
-            self._remember(args, trace, self.function, None if trace.plain else plan)
+            # Operations on few elements, and one alone, are called without the function around them.
+            if trace.plain and plan is not None and not plan.alone:
+                few = all(a.size <= _FEW for a in leaves)
+                plan = plan if few and plan.eager else None
+            self._remember(args, trace, self.function, plan)
         return self._results(trace, leaves)
 
     def _by_names(self, args, named):
@@ -789,6 +767,7 @@ def compile(
     return Compiled(function, contract)
 
 
+_core._called_by_vector(Compiled)
 _publish(__name__)
 Compiled._call = _public(Compiled._call, "Compiled", "__call__")
 _publish_class(Traced)

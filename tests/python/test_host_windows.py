@@ -164,3 +164,42 @@ def test_convolutions_of_all_channels(dtype, threads):
     finally:
         weft.set_threads(before)
     assert tried > 30
+
+
+@pytest.mark.parametrize(
+    "image, weight, options",
+    [
+        ((3, 5, 13, 17), (9, 5, 3, 3), {"padding": 1}),
+        ((2, 16, 9, 9), (8, 16, 1, 1), {}),
+        ((5, 16, 7, 7), (24, 16, 1, 1), {"padding": 1}),
+        ((2, 8, 30, 31), (34, 4, 5, 3), {"padding": 2, "dilation": 2, "groups": 2}),
+        ((1, 3, 65, 33), (64, 3, 7, 7), {"stride": 2, "padding": 3}),
+        ((70, 32, 4, 4), (40, 32, 3, 3), {}),
+    ],
+)
+def test_bfloat16_convolutions_are_within_their_type(image, weight, options):
+    """Products of pairs where the processor has them; sums in float32, one rounding."""
+    rng = np.random.default_rng(29)
+    x, w = (weft.asarray(rng.standard_normal(s)).astype("bfloat16") for s in (image, weight))
+    wide = [a.astype("float64") for a in (x, w)]
+    conv2d = weft.nn.functional.conv2d
+    got = conv2d(weft.Tensor(x), weft.Tensor(w), **options).data
+    want = conv2d(*map(weft.Tensor, wide), **options).data
+    assert got.dtype == "bfloat16" and got.shape == want.shape
+    scale = float(np.abs(want.numpy()).max())
+    np.testing.assert_allclose(
+        got.astype("float64").numpy(), want.numpy(), rtol=2.0**-8, atol=2.0**-18 * scale
+    )
+    g = weft.asarray(rng.standard_normal(got.shape)).astype("bfloat16")
+    tensors = [weft.Tensor(a, requires_grad=True) for a in (x, w)]
+    exact = [weft.Tensor(a, requires_grad=True) for a in wide]
+    conv2d(*tensors, **options).backward(weft.Tensor(g))
+    conv2d(*exact, **options).backward(weft.Tensor(g.astype("float64")))
+    for t, e in zip(tensors, exact):
+        scale = float(np.abs(e.grad.data.numpy()).max())
+        np.testing.assert_allclose(
+            t.grad.data.astype("float64").numpy(),
+            e.grad.data.numpy(),
+            rtol=2.0**-8,
+            atol=2.0**-17 * scale,
+        )

@@ -210,3 +210,38 @@ def test_parameters_of_layers_learn():
     want = normal.reshape(3, 4, 5).sum((0, 2))
     np.testing.assert_allclose(layer.weight.grad.numpy(), want, atol=1e-10)
     assert layer.bias.grad.tolist() == [15.0] * 4
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
+@pytest.mark.parametrize(
+    "shape, axis", [((37, 400), 1), ((6, 9, 130), 2), ((6, 130, 9), 1), ((4, 66), 1)]
+)
+def test_parts_of_longer_rows_are_read_where_they_lie(shape, axis, dtype):
+    rng = np.random.default_rng(31)
+    x = weft.asarray(rng.standard_normal(shape)).astype(dtype)
+    F = weft.nn.functional
+    wide = x.astype("float64").numpy()
+    first, gate = np.split(wide, 2, axis)
+    tolerance = {"float32": 1e-6, "float64": 1e-12, "bfloat16": 1e-2, "float16": 2e-3}[dtype]
+    t = weft.Tensor(x, requires_grad=True)
+    out = F.glu(t, axis)
+    sigmoid = 1 / (1 + np.exp(-gate))
+    assert out.shape == first.shape and out.dtype == x.dtype
+    np.testing.assert_allclose(
+        out.data.astype("float64").numpy(), first * sigmoid, rtol=tolerance, atol=tolerance
+    )
+    out.sum().backward()
+    want = np.concatenate([sigmoid, first * sigmoid * (1 - sigmoid)], axis)
+    np.testing.assert_allclose(
+        t.grad.data.astype("float64").numpy(), want, rtol=2 * tolerance, atol=tolerance
+    )
+    # The same bits as of copies, beside one number for all and one for each row.
+    a, b = (weft.Tensor(p) for p in x.split(shape[axis] // 2, axis))
+    one = weft.Tensor(weft.asarray(0.5).astype(dtype).broadcast_to(a.shape))
+    each = weft.Tensor(a.data[..., :1].broadcast_to(a.shape))
+    for other in (b, one, each):
+        got = F.smooth_l1_loss(a, other, reduction="none").data
+        same = F.smooth_l1_loss(
+            weft.Tensor(a.data.copy()), weft.Tensor(other.data.copy()), reduction="none"
+        ).data
+        np.testing.assert_array_equal(got.astype("float64").numpy(), same.astype("float64").numpy())

@@ -145,6 +145,9 @@ def var(x, /, *, axis=None, correction=0.0, keepdims=False):
         return out
     narrow = _name(x.dtype) in _NARROW
     wide = x.astype(_float32) if narrow or _name(x.dtype) in _INTEGERS else x
+    if hasattr(wide, "_variance"):  # of a compiled function
+        if (out := wide._variance(axis, keepdims, correction)) is not None:
+            return out.astype(x.dtype) if narrow else out
     centred = wide - mean(wide, axis=axis, keepdims=True)
     if x.dtype.kind == "c":
         real, imag = _row("real")(centred), _row("imag")(centred)
@@ -164,6 +167,9 @@ def std(x, /, *, axis=None, correction=0.0, keepdims=False):
     if _name(x.dtype) in _NARROW:  # the type may hold the root of a variance that it cannot
         wide = std(x.astype(_float32), axis=axis, correction=correction, keepdims=keepdims)
         return wide.astype(x.dtype)
+    if hasattr(x, "_variance"):  # of a compiled function
+        if (out := x._variance(axis, keepdims, correction, True)) is not None:
+            return out
     return _row("sqrt")(var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 

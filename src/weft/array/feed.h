@@ -3,6 +3,8 @@
 // Operands of any layout and type as chunks of the linear index space of a result, ready for the
 // kernels of contiguous runs.
 
+#include <algorithm>
+
 #include "weft/array/nest.h"
 #include "weft/array/ops.h"
 
@@ -11,6 +13,11 @@ namespace weft {
 /// Narrow floats have no kernels of their own: they are widened on the way in and rounded on the
 /// way out.
 inline Elem kernel_elem(Elem e) { return arithmetic_elem(e); }
+/// A row that is read next: processors fetch ahead inside a row, not across the gap between two.
+inline void prefetch_row(const char* row, std::int64_t bytes) {
+  constexpr std::int64_t kLine = 64, kMost = 4096;
+  for (std::int64_t at = 0; at < std::min(bytes, kMost); at += kLine) __builtin_prefetch(row + at);
+}
 
 /// One operand ready for chunks of the linear index space.
 struct Feed {

@@ -212,16 +212,24 @@ bool run_rows(const Feed (&feeds)[kIn], const NDArray& out, Elem kernel_out, Ele
       out.size() / inner, grain, [&](std::int64_t begin, std::int64_t end) {
         std::optional<RowStarts> starts[kIn];
         const void* in[kIn];
+        const char* following[kIn];
         for (int k = 0; k < kIn; ++k) {
           const Feed& f = feeds[k];
-          if (f.mode == Feed::Mode::gather) starts[k].emplace(f.nest, begin);
+          if (f.mode != Feed::Mode::gather) continue;
+          starts[k].emplace(f.nest, begin);
+          following[k] = starts[k]->next();
         }
         for (; begin < end; ++begin) {
           for (int k = 0; k < kIn; ++k) {
             const Feed& f = feeds[k];
-            in[k] = starts[k]                      ? starts[k]->next()
-                    : f.mode == Feed::Mode::single ? f.base
-                                                   : f.base + begin * inner * f.bytes;
+            if (starts[k]) {
+              in[k] = following[k];
+              if (begin + 1 == end) continue;
+              following[k] = starts[k]->next();
+              prefetch_row(following[k], constant == k ? f.bytes : inner * f.bytes);
+            } else {
+              in[k] = f.base + (f.mode == Feed::Mode::single ? 0 : begin * inner * f.bytes);
+            }
           }
           fn(inner, in, to + begin * out_step);
         }

@@ -150,6 +150,8 @@ NDArray matmul(const NDArray& a, const NDArray& b);
 /// A kernel over the rows of the last axis; operands of x's shape, or one row.
 std::string_view name_of(RowKernel kind);
 NDArray apply_rows(RowKernel kind, std::span<const NDArray* const> operands, double eps = 0);
+/// Softmax, log-softmax or a gradient of theirs along any axis.
+NDArray apply_rows_along(RowKernel kind, std::span<const NDArray* const> operands, int axis);
 NDArray softmax(const NDArray& x, int axis);
 NDArray log_softmax(const NDArray& x, int axis);
 NDArray logsumexp(const NDArray& x, const Axes& axes = {}, bool keepdims = false);

@@ -6,6 +6,7 @@
 #include <array>
 #include <vector>
 
+#include "weft/array/column_rows.h"
 #include "weft/array/nest.h"
 #include "weft/array/on_device.h"
 #include "weft/array/ops.h"
@@ -129,6 +130,7 @@ NDArray apply_rows(RowKernel kind, std::span<const NDArray* const> operands, dou
   const bool on_grid =
       !x.on_host() && kind != RowKernel::logsumexp && on_device().has_rows(x.device(), n);
   if (n == 0 || (!x.on_host() && !on_grid)) return composed(kind, operands, eps);
+  if (std::optional<NDArray> out = rows_by_columns(kind, operands)) return *out;
   // On the host 16-bit floats are widened a row at a time, and rounded once.
   const bool half = elem_bytes(x.elem()) == 2 && x.on_host();
   const Elem compute = half ? Elem::float32 : x.elem();
@@ -151,26 +153,26 @@ NDArray apply_rows(RowKernel kind, std::span<const NDArray* const> operands, dou
   return out;
 }
 
-namespace {
-/// Along any axis: rows are brought to the end and back.
-NDArray along(RowKernel kind, const NDArray& x, int axis, std::string_view name) {
-  int a = normalize_axis(axis, x.ndim(), name);
-  const int last = x.ndim() - 1;
-  if (a == last) {
-    const NDArray* in[1] = {&x};
-    return apply_rows(kind, in);
+NDArray apply_rows_along(RowKernel kind, std::span<const NDArray* const> operands, int axis) {
+  const int last = operands[0]->ndim() - 1,
+            at = normalize_axis(axis, operands[0]->ndim(), name_of(kind));
+  if (at == last) return apply_rows(kind, operands);
+  NDArray turned[2];
+  const NDArray* in[2];
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    turned[k] = operands[k]->transpose(at, last);
+    in[k] = &turned[k];
   }
-  NDArray moved = x.transpose(a, last).contiguous();
-  const NDArray* in[1] = {&moved};
-  return apply_rows(kind, in).transpose(a, last);
+  return apply_rows(kind, {in, operands.size()}).transpose(at, last);
 }
-}  // namespace
 
 NDArray softmax(const NDArray& x, int axis) {
-  return along(RowKernel::softmax, x, axis, "softmax");
+  const NDArray* in[1] = {&x};
+  return apply_rows_along(RowKernel::softmax, in, axis);
 }
 NDArray log_softmax(const NDArray& x, int axis) {
-  return along(RowKernel::log_softmax, x, axis, "log_softmax");
+  const NDArray* in[1] = {&x};
+  return apply_rows_along(RowKernel::log_softmax, in, axis);
 }
 NDArray logsumexp(const NDArray& x, const Axes& axes, bool keepdims) {
   // Reduced axes go to the end and become one.

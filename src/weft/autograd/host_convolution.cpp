@@ -11,6 +11,7 @@
 #include "weft/host/copy_kernels.h"
 #include "weft/host/gemm.h"
 #include "weft/host/kernels.h"
+#include "weft/host/tile_gemm.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
@@ -19,6 +20,7 @@ namespace {
 
 using I = std::int64_t;
 using runtime::Pool;
+using Word = std::uint16_t;
 
 /// Bytes of the images of a piece: they stay in the caches while they are multiplied. Places of a
 /// piece of several images.
@@ -340,26 +342,62 @@ void forward(const Geometry& s, const T* x, const T* weight, T* out) {
   }
 }
 
+/// bfloat16 where the processor multiplies pairs: the windows of a piece are laid out.
+template <>
+void forward(const Geometry& s, const Word* x, const Word* weight, Word* out) {
+  for (I group = 0; group < s.groups; ++group) {
+    const Word* w = weight + group * s.og * s.k;
+    each(window_pieces(s, 2 * sizeof(Word), share(s.n)), [&](const Piece& p) {
+      const I columns = p.images * p.rows * s.ow, image_step = s.o * s.places;
+      const Word* in = x + group * s.cg * s.h * s.w;
+      Word* to = out + p.image * image_step + group * s.og * s.places + p.first * s.ow;
+      if (s.plain() && p.images == 1) {
+        tile_gemm(s.og, columns, s.k, w, s.k, 1, in + p.image * s.c * s.places + p.first * s.ow,
+                  s.places, 1, to, s.places);
+        return;
+      }
+      const Windows<Word> windows(s, p, in);
+      Word* const laid = scratch<Word>(2, s.k * columns);
+      windows.runs(0, columns, [&](I at, I distance, I length) {
+        for (I k = 0; k < s.k; ++k)
+          std::memcpy(laid + k * columns + at, windows.tap(k) + distance,
+                      static_cast<std::size_t>(length) * sizeof(Word));
+      });
+      Word* c = p.images > 1 ? scratch<Word>(1, s.og * columns) : to;
+      tile_gemm(s.og, columns, s.k, w, s.k, 1, laid, columns, 1, c,
+                p.images > 1 ? columns : s.places);
+      if (p.images > 1) side_by_side<false>(p.images, s.og, s.places, to, image_step, c);
+    });
+  }
+}
+/// Fewer results or shorter sums leave most of a product of pairs empty.
+bool by_pairs(const Geometry& s, Elem e) {
+  return e == Elem::bfloat16 && s.k >= 16 && s.og >= 8 && !s.by_planes() && tile_products();
+}
+
 /// With steps of one the gradient is a convolution of the result's gradient with the weights turned
 /// round, as many zeros around it as the window is wide less what the image had.
-template <typename T>
-void turned_convolution(const Geometry& s, const T* g, const T* weight, T* x) {
+Geometry turned(const Geometry& s) {
   Geometry t = s;
   t.c = s.o, t.o = s.c, t.cg = s.og, t.og = s.cg;
   t.h = s.oh, t.w = s.ow, t.oh = s.h, t.ow = s.w;
   t.k = t.cg * s.kh * s.kw, t.places = t.oh * t.ow;
   t.padding = {(s.kh - 1) * s.dilation[0] - s.padding[0],
                (s.kw - 1) * s.dilation[1] - s.padding[1]};
-  std::vector<T> turned(static_cast<std::size_t>(s.o * s.k));
+  return t;
+}
+template <typename T>
+void turned_convolution(const Geometry& s, const T* g, const T* weight, T* x) {
+  std::vector<T> held(static_cast<std::size_t>(s.o * s.k));
   const I taps = s.kh * s.kw;
   for (I o = 0; o < s.o; ++o) {
     for (I c = 0; c < s.cg; ++c) {
       const T* from = weight + o * s.k + c * taps;
-      T* to = turned.data() + o / s.og * s.og * s.k + (c * s.og + o % s.og) * taps;
+      T* to = held.data() + o / s.og * s.og * s.k + (c * s.og + o % s.og) * taps;
       std::reverse_copy(from, from + taps, to);
     }
   }
-  forward<T>(t, g, turned.data(), x);
+  forward<T>(turned(s), g, held.data(), x);
 }
 
 /// Whether the gradient towards the image is a convolution itself: not with few channels of the
@@ -447,33 +485,37 @@ bool host_has_convolution(const NDArray& x, const NDArray& weight) {
 }
 
 NDArray host_conv2d(const NDArray& x, const NDArray& weight, const Conv& conv, const Window& w) {
-  if (narrow(x)) {
+  const Geometry s(x.shape(), weight.shape(), conv, w);
+  const bool pairs = by_pairs(s, x.elem());
+  if (narrow(x) && !pairs) {
     return widened(x, weight,
                    [&](const NDArray& a, const NDArray& b) { return host_conv2d(a, b, conv, w); });
   }
-  const Geometry s(x.shape(), weight.shape(), conv, w);
   NDArray out = NDArray::empty(x.device(), x.elem(), Dims{s.n, s.o, s.oh, s.ow});
   if (out.size() == 0) return out;
   if (s.k == 0) return full(x.device(), x.elem(), out.shape(), Scalar(0));
   const NDArray a = x.contiguous(), b = weight.contiguous();
-  WEFT_OF_TYPE(forward, s, a, b, out);
+  if (pairs) forward<Word>(s, at<Word>(a), at<Word>(b), at<Word>(out));
+  else WEFT_OF_TYPE(forward, s, a, b, out);
   return out;
 }
 
 NDArray host_conv2d_input(const NDArray& g, const NDArray& weight, const Conv& conv,
                           const Window& w, std::int64_t h, std::int64_t width) {
-  if (narrow(g)) {
+  const Dims shape{g.shape()[0], weight.shape()[1] * conv.groups, h, width};
+  const Geometry s(shape, weight.shape(), conv, w);
+  const bool pairs = turns(s) && !s.by_planes() && by_pairs(turned(s), g.elem());
+  if (narrow(g) && !pairs) {
     return widened(g, weight, [&](const NDArray& a, const NDArray& b) {
       return host_conv2d_input(a, b, conv, w, h, width);
     });
   }
-  const Dims shape{g.shape()[0], weight.shape()[1] * conv.groups, h, width};
-  const Geometry s(shape, weight.shape(), conv, w);
   if (g.size() == 0) return full(g.device(), g.elem(), shape, Scalar(0));
   NDArray out = NDArray::empty(g.device(), g.elem(), shape);
   if (out.size() == 0) return out;
   const NDArray a = g.contiguous(), b = weight.contiguous();
-  WEFT_OF_TYPE(backward_input, s, a, b, out);
+  if (pairs) turned_convolution<Word>(s, at<Word>(a), at<Word>(b), at<Word>(out));
+  else WEFT_OF_TYPE(backward_input, s, a, b, out);
   return out;
 }
 

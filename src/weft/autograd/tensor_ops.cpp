@@ -467,16 +467,9 @@ bool linked(const GradientCall& c) {
 }  // namespace
 
 namespace {
-NDArray rows(RowKernel kind, const NDArray& a, const NDArray& b, int axis, double eps = 0) {
-  const int last = a.ndim() - 1;
-  int at = normalize_axis(axis, a.ndim(), "softmax");
-  if (at == last) {
-    const NDArray* in[2] = {&a, &b};
-    return apply_rows(kind, in, eps);
-  }
-  NDArray first = a.transpose(at, last), second = b.transpose(at, last);
-  const NDArray* in[2] = {&first, &second};
-  return apply_rows(kind, in, eps).transpose(at, last);
+Tensor along(RowKernel kind, const Tensor& a, const Tensor& b, int axis) {
+  const NDArray* in[2] = {&a.data(), &b.data()};
+  return Tensor(apply_rows_along(kind, in, axis));
 }
 }  // namespace
 
@@ -488,8 +481,7 @@ Tensor softmax(const Tensor& x, int axis) {
           const Axes axes{false, Dims{axis}};
           return std::vector<Tensor>{c.out * (c.g - sum(c.g * c.out, axes, true))};
         }
-        return std::vector<Tensor>{
-            Tensor(rows(RowKernel::softmax_gradient, c.out.data(), c.g.data(), axis))};
+        return std::vector<Tensor>{along(RowKernel::softmax_gradient, c.out, c.g, axis)};
       },
       kResult);
 }
@@ -502,8 +494,7 @@ Tensor log_softmax(const Tensor& x, int axis) {
           const Axes axes{false, Dims{axis}};
           return std::vector<Tensor>{c.g - exp(c.out) * sum(c.g, axes, true)};
         }
-        return std::vector<Tensor>{
-            Tensor(rows(RowKernel::log_softmax_gradient, c.out.data(), c.g.data(), axis))};
+        return std::vector<Tensor>{along(RowKernel::log_softmax_gradient, c.out, c.g, axis)};
       },
       kResult);
 }

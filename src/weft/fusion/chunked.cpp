@@ -274,6 +274,8 @@ void ChunkedMap::Impl::run_chunks(const std::vector<Feed>& feeds, const ChunkRow
             brought[k] = slot[k]
                              ? bring(feeds[k], walkers[k] ? &*walkers[k] : nullptr, at, n, *slot[k])
                              : feeds[k].base + at * feeds[k].bytes;
+            if (!slot[k] && !rows.in.empty() && row + 1 < rows.count)
+              prefetch_row(feeds[k].base + (at + rows.in[k]) * feeds[k].bytes, n * feeds[k].bytes);
           }
           auto place = [&](const Value& v) -> const void* {
             if (v.kind == Value::Kind::input) return brought[static_cast<std::size_t>(v.index)];
@@ -333,6 +335,29 @@ ChunkedMap::ChunkedMap(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 ChunkedMap::~ChunkedMap() = default;
 ChunkedMap::ChunkedMap(ChunkedMap&&) noexcept = default;
 
+/// Parts of longer rows, such as halves of a gated layer, are rows with gaps: read where they lie.
+bool ChunkedMap::run_as_rows(const std::vector<NDArray>& out, const std::vector<NDArray>& inputs,
+                             const Dims& shape) const {
+  constexpr std::int64_t kShortest = 64;
+  Dims common = shape;
+  std::vector<Dims> strides;
+  for (const NDArray& x : inputs) strides.push_back(broadcast_strides(x, shape));
+  strides.push_back(out[0].strides());
+  if (std::all_of(inputs.begin(), inputs.end(), [](const NDArray& x) { return x.is_contiguous(); }))
+    return false;
+  collapse_axes(common, strides);
+  if (common.size() != 2 || common[1] < kShortest) return false;
+  std::vector<NDArray> rows, results;
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    const bool one = strides[k][0] == 0 && strides[k][1] == 0;
+    if (!one && strides[k][1] != 1) return false;
+    rows.push_back(inputs[k].as_strided(common, strides[k], inputs[k].offset()));
+  }
+  for (const NDArray& x : out) results.push_back(x.reshape(common));
+  run_into(results, std::move(rows));
+  return true;
+}
+
 std::vector<NDArray> ChunkedMap::run(const std::vector<NDArray>& inputs) const {
   std::vector<const Dims*> shapes;
   std::vector<Arg> args;
@@ -361,6 +386,7 @@ std::vector<NDArray> ChunkedMap::run(const std::vector<NDArray>& inputs) const {
     out.push_back(impl_->total ? NDArray::empty(device, impl_->outputs[k].elem,
                                                 Dims{(size + kChunk - 1) / kChunk})
                                : NDArray::empty(device, impl_->results[k], shape));
+  if (!impl_->total && run_as_rows(out, inputs, shape)) return out;
   if (size > 0) impl_->run_chunks(feeds, {1, size, {}, {}}, out);
   if (!impl_->total) return out;
   for (std::size_t k = 0; k < out.size(); ++k)

@@ -29,6 +29,8 @@ class ChunkedMap {
  private:
   struct Impl;
   explicit ChunkedMap(std::unique_ptr<Impl> impl);
+  bool run_as_rows(const std::vector<NDArray>& out, const std::vector<NDArray>& inputs,
+                   const Dims& shape) const;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include "weft/array/collapse.h"
 #include "weft/array/feed.h"
+#include "weft/array/moments.h"
 #include "weft/array/nest.h"
 #include "weft/devices/grid.h"
 #include "weft/devices/machine_integers.h"
@@ -25,6 +26,9 @@ using ir::Expr;
 namespace {
 
 constexpr std::size_t kMostInputs = 11;
+constexpr std::size_t kMostOperands = 4;    // of an eager operation
+constexpr std::size_t kMostOperations = 3;  // that take the place of a kernel
+using Operands = std::span<const NDArray* const>;
 
 std::uint32_t next_serial() {
   static std::atomic<std::uint32_t> last{0};
@@ -178,7 +182,9 @@ struct FusedPlan::Impl {
   }
   /// One operation alone: the eager kernel is made for it, at every size.
   bool is_single(const Lazy& x) const {
-    if (x->kind != LazyKind::row) return false;
+    if (x->kind == LazyKind::cast) return is_leaf(x->in[0]);
+    if (x->kind == LazyKind::where && !is_leaf(x->in[0])) return false;
+    if (x->kind != LazyKind::row && x->kind != LazyKind::where) return false;
     return std::all_of(x->in.begin(), x->in.end(),
                        [&](const Lazy& i) { return i->kind == LazyKind::number || is_leaf(i); }) &&
            std::any_of(x->in.begin(), x->in.end(), [&](const Lazy& i) { return is_leaf(i); });
@@ -200,6 +206,7 @@ struct FusedPlan::Impl {
         for (const Lazy& i : x->in) step.in.push_back(materialise(i));
         break;
       case LazyKind::rows:
+      case LazyKind::variance:
         step.kind = StepKind::eager;
         for (const Lazy& i : x->in) step.in.push_back(materialise(i));
         break;
@@ -220,7 +227,8 @@ struct FusedPlan::Impl {
         if (stays_eager(x, grid) || step.single) {
           step.kind = StepKind::eager;
           for (const Lazy& i : x->in) {
-            const bool number = i->kind == LazyKind::number && x->kind == LazyKind::row;
+            const bool number = i->kind == LazyKind::number &&
+                                (x->kind == LazyKind::row || x->kind == LazyKind::where);
             step.in.push_back(number ? -1 : materialise(i));
           }
           break;
@@ -320,13 +328,59 @@ struct FusedPlan::Impl {
       step.in.push_back(materialise(leaf));
       step.leaves.push_back(leaf.node());
     }
+    if (host && !contract) set_brief(x, step);
   }
 
-  static NDArray run_eagerly(const Lazy& x, const std::vector<NDArray>& arrays);
-  NDArray step_map(Step& s, const std::vector<NDArray>& arrays, const Ref<Device>& device);
-  NDArray step_reduce(Step& s, const std::vector<NDArray>& arrays, const Ref<Device>& device);
-  Ref<runtime::Function> host_function(Step& s, const std::string& layout,
-                                       const std::vector<NDArray>& arrays,
+  /// Launching a kernel takes as long as three operations on a few elements.
+  static void set_brief(const Lazy& x, Step& step) {
+    std::unordered_map<const LazyNode*, int> place;
+    for (std::size_t k = 0; k < step.leaves.size(); ++k)
+      place[step.leaves[k]] = static_cast<int>(k);
+    std::vector<BriefOperation> all;
+    std::vector<std::pair<Lazy, std::size_t>> stack = {{x, 0}};
+    while (!stack.empty()) {
+      auto& [at, next] = stack.back();
+      const bool known = place.count(at.node()) > 0;
+      if (!known && at->kind != LazyKind::row && at->kind != LazyKind::where &&
+          at->kind != LazyKind::cast)
+        return;
+      if (!known && next < at->in.size()) {
+        const Lazy input = at->in[next++];
+        const bool number =
+            input->kind == LazyKind::number &&
+            (at->kind == LazyKind::row || (at->kind == LazyKind::where && next > 1));
+        if (!number) stack.emplace_back(input, 0);
+        continue;
+      }
+      if (!known) {
+        BriefOperation operation{at, {}};
+        for (const Lazy& i : at->in)
+          operation.in.push_back(i->kind == LazyKind::number ? BriefOperation::kNumber
+                                                             : place.at(i.node()));
+        if (std::all_of(operation.in.begin(), operation.in.end(),
+                        [](int i) { return i == BriefOperation::kNumber; }) ||
+            all.size() == kMostOperations)
+          return;
+        place[at.node()] = -1 - static_cast<int>(all.size());
+        all.push_back(std::move(operation));
+      }
+      stack.pop_back();
+    }
+    step.brief = std::move(all);
+  }
+
+  /// `arrays`: null where the operand is a number.
+  static NDArray run_eagerly(const Lazy& x, Operands arrays);
+  static bool is_brief(const Step& s) {
+    constexpr std::int64_t kMost = 1024;
+    std::int64_t size = 1;
+    for (const std::int64_t extent : s.shape) size *= extent;
+    return !s.brief.empty() && size <= kMost;
+  }
+  static NDArray run_brief(const Step& s, Operands arrays);
+  NDArray step_map(Step& s, Operands arrays, const Ref<Device>& device);
+  NDArray step_reduce(Step& s, Operands arrays, const Ref<Device>& device);
+  Ref<runtime::Function> host_function(Step& s, const std::string& layout, Operands arrays,
                                        const Ref<Device>& device,
                                        const std::function<ir::PrimFunc()>& make);
 };
@@ -392,6 +446,7 @@ std::string FusedPlan::describe() const {
     if (s.kind == StepKind::eager && s.node->kind == LazyKind::row)
       out += cat(" ", info(s.node->op).name);
     if (s.node->kind == LazyKind::rows) out += cat(" ", name_of(s.node->kernel));
+    if (s.node->kind == LazyKind::variance) out += s.node->root ? " deviation" : " variance";
     std::vector<std::string> from;
     for (int i : s.in) from.push_back(i < 0 ? "number" : cat("%", i));
     out += cat(" (", join(from), ")");
@@ -411,12 +466,14 @@ std::string FusedPlan::describe() const {
 std::string FusedPlan::source() const { return join(impl_->sources, "\n"); }
 
 Ref<runtime::Function> FusedPlan::Impl::host_function(Step& s, const std::string& layout,
-                                                      const std::vector<NDArray>& arrays,
-                                                      const Ref<Device>& device,
+                                                      Operands arrays, const Ref<Device>& device,
                                                       const std::function<ir::PrimFunc()>& make) {
+  const bool compact = std::all_of(arrays.begin(), arrays.end(),
+                                   [](const NDArray* a) { return a->is_contiguous(); });
+  if (compact && s.compact && s.compact_device == device) return s.compact;
   std::string key = cat(device->info().name, layout);
-  for (const NDArray& a : arrays) {
-    key += a.is_contiguous() ? std::string(";c") : cat(";", to_string(a.strides()));
+  for (const NDArray* a : arrays) {
+    key += a->is_contiguous() ? std::string(";c") : cat(";", to_string(a->strides()));
   }
   Ref<runtime::Function>& function = s.built[key];
   if (!function) {
@@ -432,19 +489,20 @@ Ref<runtime::Function> FusedPlan::Impl::host_function(Step& s, const std::string
                      cat("step %", s.out, " has none"));
     }
   }
+  if (compact) s.compact = function, s.compact_device = device;
   return function;
 }
 
 namespace {
-NDArray launch(const Ref<runtime::Function>& function, const NDArray& out,
-               const std::vector<NDArray>& arrays) {
+NDArray launch(const Ref<runtime::Function>& function, const NDArray& out, Operands arrays) {
   std::vector<runtime::KernelArg> args;
+  args.reserve(arrays.size() + 1);
   auto add = [&](const NDArray& a) {
     args.push_back(runtime::KernelArg::pointer(
         a.handle().get(), static_cast<runtime::Bytes>(a.offset() * elem_bytes(a.elem()))));
   };
   add(out);
-  for (const NDArray& a : arrays) add(a);
+  for (const NDArray* a : arrays) add(*a);
   function->launch(args).wait();
   return out;
 }
@@ -472,6 +530,7 @@ NDArray FusedPlan::Impl::by_operations(const Lazy& x, const Ref<Device>& device,
     out = full(device, x.elem(), Dims{}, x->number);
   } else {
     std::vector<NDArray> in;
+    std::vector<const NDArray*> operands;
     const bool all = std::all_of(x->in.begin(), x->in.end(),
                                  [](const Lazy& i) { return i->kind == LazyKind::number; });
     for (std::size_t k = 0; k < x->in.size(); ++k) {  // a number beside an array stays one
@@ -479,20 +538,37 @@ NDArray FusedPlan::Impl::by_operations(const Lazy& x, const Ref<Device>& device,
                           (x->kind == LazyKind::row || (x->kind == LazyKind::where && k > 0));
       in.push_back(number ? NDArray() : by_operations(x->in[k], device, known));
     }
-    out = run_eagerly(x, in);
+    for (const NDArray& a : in) operands.push_back(a.defined() ? &a : nullptr);
+    out = run_eagerly(x, operands);
   }
   return known[x.node()] = out;
 }
 
-NDArray FusedPlan::Impl::step_map(Step& s, const std::vector<NDArray>& arrays,
-                                  const Ref<Device>& device) {
+NDArray FusedPlan::Impl::run_brief(const Step& s, Operands arrays) {
+  NDArray results[kMostOperations];
+  std::size_t made = 0;
+  for (const BriefOperation& operation : s.brief) {
+    const NDArray* in[kMostOperands];
+    for (std::size_t k = 0; k < operation.in.size(); ++k) {
+      const int i = operation.in[k];
+      in[k] = i == BriefOperation::kNumber ? nullptr
+              : i < 0                      ? &results[static_cast<std::size_t>(-1 - i)]
+                                           : arrays[static_cast<std::size_t>(i)];
+    }
+    results[made++] = run_eagerly(operation.node, {in, operation.in.size()});
+  }
+  return std::move(results[made - 1]);
+}
+
+NDArray FusedPlan::Impl::step_map(Step& s, Operands arrays, const Ref<Device>& device) {
   // Of complex numbers only a constant comes here, which the IR has no value for.
   if (is_complex(s.elem)) return full(device, s.elem, s.shape, s.root->number);
+  if (is_brief(s)) return run_brief(s, arrays);
   NDArray out = NDArray::empty(device, s.elem, s.shape);
   if (out.size() == 0) return out;
   if (device::grid_of(device).present()) {
     std::vector<const NDArray*> in;
-    for (const NDArray& a : arrays) in.push_back(&a);
+    for (const NDArray* a : arrays) in.push_back(a);
     device::Map map;
     map.family = "fused map";
     map.key = s.serial;
@@ -505,20 +581,20 @@ NDArray FusedPlan::Impl::step_map(Step& s, const std::vector<NDArray>& arrays,
   }
   if (!out.on_host()) {
     std::unordered_map<const LazyNode*, NDArray> known;
-    for (std::size_t k = 0; k < arrays.size(); ++k) known[s.leaves[k]] = arrays[k];
+    for (std::size_t k = 0; k < arrays.size(); ++k) known[s.leaves[k]] = *arrays[k];
     if (has_narrowed(s.root, known, device)) {
       assign(out, by_operations(s.root, device, known));
       return out;
     }
     Dims shape = s.shape;
     std::vector<Dims> strides = {out.strides()};
-    for (const NDArray& a : arrays) strides.push_back(broadcast_strides(a, s.shape));
+    for (const NDArray* a : arrays) strides.push_back(broadcast_strides(*a, s.shape));
     collapse_axes(shape, strides);
     DeviceProgram p;
     p.name = "compile";
     p.variant = cat("fused ", s.serial);
     for (std::size_t k = 0; k < arrays.size(); ++k)
-      p.inputs.push_back({arrays[k], strides[k + 1], false});
+      p.inputs.push_back({*arrays[k], strides[k + 1], false});
     p.value = [&](const DeviceScope& scope) {
       std::vector<Expr> loads;
       for (std::size_t k = 0; k < arrays.size(); ++k) loads.push_back(scope.load(k));
@@ -532,9 +608,9 @@ NDArray FusedPlan::Impl::step_map(Step& s, const std::vector<NDArray>& arrays,
     map.shape = s.shape;
     map.steps = {out.strides()};
     map.elems = {s.elem};
-    for (const NDArray& a : arrays) {
-      map.steps.push_back(broadcast_strides(a, s.shape));
-      map.elems.push_back(a.elem());
+    for (const NDArray* a : arrays) {
+      map.steps.push_back(broadcast_strides(*a, s.shape));
+      map.elems.push_back(a->elem());
     }
     map.value = [&](const std::vector<Expr>& loads) {
       return convert_value(Writer(s.leaves, loads).value(s.root), s.elem);
@@ -544,8 +620,7 @@ NDArray FusedPlan::Impl::step_map(Step& s, const std::vector<NDArray>& arrays,
   return launch(host_function(s, "", arrays, device, make), out, arrays);
 }
 
-NDArray FusedPlan::Impl::step_reduce(Step& s, const std::vector<NDArray>& arrays,
-                                     const Ref<Device>& device) {
+NDArray FusedPlan::Impl::step_reduce(Step& s, Operands arrays, const Ref<Device>& device) {
   const LazyNode& node = *s.node.node();
   NDArray out = NDArray::empty(device, s.elem, node.shape);
   if (out.size() == 0) return out;
@@ -561,12 +636,13 @@ NDArray FusedPlan::Impl::step_reduce(Step& s, const std::vector<NDArray>& arrays
   // Nothing to combine, or a number everywhere: the eager reduction has the rule.
   if (arrays.empty()) return reduced(full(device, s.elem, s.shape, s.root->number));
   if (size == 0) return reduced(NDArray::empty(device, s.elem, s.shape));
+  if (is_brief(s)) return reduced(run_brief(s, arrays));
   // Without a grid, devices have one way to reduce; the terms are made before.
   if (!out.on_host() && !device::grid_of(device).present())
     return reduced(step_map(s, arrays, device));
   if (device::grid_of(device).present()) {
     std::vector<const NDArray*> in;
-    for (const NDArray& a : arrays) in.push_back(&a);
+    for (const NDArray* a : arrays) in.push_back(a);
     device::Map map;
     map.family = "fused";
     map.key = s.serial;
@@ -587,9 +663,9 @@ NDArray FusedPlan::Impl::step_reduce(Step& s, const std::vector<NDArray>& arrays
     r.shape = s.shape;
     r.mask = node.mask;
     r.parts = parts;
-    for (const NDArray& a : arrays) {
-      r.steps.push_back(broadcast_strides(a, s.shape));
-      r.elems.push_back(a.elem());
+    for (const NDArray* a : arrays) {
+      r.steps.push_back(broadcast_strides(*a, s.shape));
+      r.elems.push_back(a->elem());
     }
     r.value = [&](const std::vector<Expr>& loads) {
       return convert_value(Writer(s.leaves, loads).value(s.root), kernel);
@@ -604,37 +680,65 @@ NDArray FusedPlan::Impl::step_reduce(Step& s, const std::vector<NDArray>& arrays
   return reduce(node.reduction, partial, {}, false, kernel).reshape(node.shape).astype(s.elem);
 }
 
-NDArray FusedPlan::Impl::run_eagerly(const Lazy& x, const std::vector<NDArray>& arrays) {
-  auto arg = [&](std::size_t k) {
-    return arrays[k].defined() ? Arg(arrays[k]) : Arg(x->in[k]->number);
-  };
+NDArray FusedPlan::Impl::run_eagerly(const Lazy& x, Operands arrays) {
+  auto arg = [&](std::size_t k) { return arrays[k] ? Arg(*arrays[k]) : Arg(x->in[k]->number); };
   switch (x->kind) {
-    case LazyKind::cast: return arrays[0].astype(x.elem());
-    case LazyKind::spread: return arrays[0].broadcast_to(x.shape());
-    case LazyKind::where: return weft::where(arrays[0], arg(1), arg(2)).astype(x.elem());
-    case LazyKind::rows: {
+    case LazyKind::cast: return arrays[0]->astype(x.elem());
+    case LazyKind::spread: return arrays[0]->broadcast_to(x.shape());
+    case LazyKind::where: {
+      NDArray out = weft::where(*arrays[0], arg(1), arg(2));
+      return out.elem() == x.elem() ? out : out.astype(x.elem());
+    }
+    case LazyKind::rows:
       if (x->kernel == RowKernel::logsumexp)
-        return weft::logsumexp(arrays[0], Axes{false, {-1}}, true);
-      std::vector<const NDArray*> operands;
-      for (const NDArray& a : arrays) operands.push_back(&a);
-      return apply_rows(x->kernel, operands, x->eps);
+        return weft::logsumexp(*arrays[0], Axes{false, {-1}}, true);
+      return apply_rows(x->kernel, arrays, x->eps);
+    case LazyKind::variance: {
+      const Moment moment = x->root ? Moment::deviation : Moment::variance;
+      NDArray out = host_moments(moment, *arrays[0], x->mask, x->eps);
+      return out.shape() == x.shape() ? out : out.reshape(x.shape());
     }
     case LazyKind::reduce: {
       Axes axes{false, {}};
-      for (int i = 0; i < arrays[0].ndim(); ++i) {
+      for (int i = 0; i < arrays[0]->ndim(); ++i) {
         if (x->mask >> i & 1) axes.axes.push_back(i);
       }
-      return reduce(x->reduction, arrays[0], axes, false, x.elem()).reshape(x.shape());
+      NDArray out = reduce(x->reduction, *arrays[0], axes, false, x.elem());
+      return out.shape() == x.shape() ? out : out.reshape(x.shape());
     }
+    case LazyKind::matmul: return weft::matmul(*arrays[0], *arrays[1]);
     default: return x->in.size() == 1 ? apply(x->op, arg(0)) : apply(x->op, arg(0), arg(1));
   }
 }
 
+bool FusedPlan::alone() const {
+  const Impl& p = *impl_;
+  if (p.steps.size() != 1 || p.output_slots.size() != 1) return false;
+  const Step& s = p.steps[0];
+  return (s.kind == StepKind::eager || s.kind == StepKind::matmul) &&
+         s.in.size() <= kMostOperands && p.output_slots[0] == s.out;
+}
+
+bool FusedPlan::eager() const {
+  const std::vector<Step>& steps = impl_->steps;
+  return !steps.empty() && std::all_of(steps.begin(), steps.end(), [](const Step& s) {
+    return s.kind == StepKind::eager || s.kind == StepKind::matmul;
+  });
+}
+
+NDArray FusedPlan::run_alone(std::span<const NDArray* const> inputs) {
+  const Step& s = impl_->steps[0];
+  const NDArray* in[kMostOperands];
+  for (std::size_t k = 0; k < s.in.size(); ++k)
+    in[k] = s.in[k] < 0 ? nullptr : inputs[static_cast<std::size_t>(s.in[k])];
+  return Impl::run_eagerly(s.node, {in, s.in.size()});
+}
+
 namespace {
-std::vector<NDArray> step_rows(const RowKernelStep& s, std::vector<NDArray> in,
+std::vector<NDArray> step_rows(const RowKernelStep& s, Operands operands,
                                const Ref<Device>& device) {
-  for (NDArray& a : in)
-    if (!a.is_contiguous()) a = a.copy();
+  std::vector<NDArray> in;
+  for (const NDArray* a : operands) in.push_back(a->is_contiguous() ? *a : a->copy());
   std::vector<NDArray> out;
   for (std::size_t k = 0; k < s.shapes.size(); ++k)
     out.push_back(NDArray::empty(device, s.elems[k], s.shapes[k]));
@@ -643,38 +747,53 @@ std::vector<NDArray> step_rows(const RowKernelStep& s, std::vector<NDArray> in,
 }
 }  // namespace
 
-std::vector<NDArray> FusedPlan::run(const std::vector<NDArray>& inputs) {
+bool FusedPlan::brief() const {
+  const std::vector<Step>& steps = impl_->steps;
+  return !steps.empty() && std::all_of(steps.begin(), steps.end(), [](const Step& s) {
+    const bool kernel = s.kind == StepKind::map || s.kind == StepKind::reduce;
+    return s.kind != StepKind::rows && (!kernel || Impl::is_brief(s));
+  });
+}
+
+std::vector<NDArray> FusedPlan::run(std::span<const NDArray* const> inputs) {
   Impl& p = *impl_;
   WEFT_CHECK(static_cast<int>(inputs.size()) >= p.inputs, "a plan of ", p.inputs, " inputs got ",
              inputs.size());
   WEFT_CHECK(!inputs.empty(), "a plan without inputs has no device");
-  const Ref<Device>& device = inputs[0].device();
-  std::vector<NDArray> slots(static_cast<std::size_t>(p.count));
-  for (int i = 0; i < p.inputs; ++i)
-    slots[static_cast<std::size_t>(i)] = inputs[static_cast<std::size_t>(i)];
-  for (const NDArray& a : inputs) check_same_device(inputs[0], a, "compile");
+  const Ref<Device>& device = inputs[0]->device();
+  for (std::size_t k = 1; k < inputs.size(); ++k)
+    check_same_device(*inputs[0], *inputs[k], "compile");
+  std::vector<NDArray> made(static_cast<std::size_t>(p.count - p.inputs));
+  const auto place = [&](int slot) -> NDArray& {
+    return made[static_cast<std::size_t>(slot - p.inputs)];
+  };
+  const auto array = [&](int slot) -> const NDArray& {
+    return slot < p.inputs ? *inputs[static_cast<std::size_t>(slot)] : place(slot);
+  };
+  std::vector<const NDArray*> in;
+  in.reserve(kMostInputs);
   for (Step& s : p.steps) {
-    std::vector<NDArray> in;
-    for (int i : s.in) in.push_back(i < 0 ? NDArray() : slots[static_cast<std::size_t>(i)]);
+    in.clear();
+    for (const int i : s.in) in.push_back(i < 0 ? nullptr : &array(i));
     if (s.kind == StepKind::rows) {
-      const std::vector<NDArray> results = step_rows(*s.rows, std::move(in), device);
-      for (std::size_t k = 0; k < results.size(); ++k)
-        slots[static_cast<std::size_t>(s.rows->out[k])] = results[k];
+      const std::vector<NDArray> results = step_rows(*s.rows, in, device);
+      for (std::size_t k = 0; k < results.size(); ++k) place(s.rows->out[k]) = results[k];
       continue;
     }
-    NDArray& out = slots[static_cast<std::size_t>(s.out)];
+    NDArray& out = place(s.out);
     switch (s.kind) {
       case StepKind::map: out = p.step_map(s, in, device); break;
       case StepKind::reduce: out = p.step_reduce(s, in, device); break;
-      case StepKind::reshape: out = in[0].reshape(s.node.shape()); break;
-      case StepKind::permute: out = in[0].permute(s.node->axes); break;
-      case StepKind::matmul: out = matmul(in[0], in[1]); break;
+      case StepKind::reshape: out = in[0]->reshape(s.node.shape()); break;
+      case StepKind::permute: out = in[0]->permute(s.node->axes); break;
+      case StepKind::matmul:
       case StepKind::eager: out = Impl::run_eagerly(s.node, in); break;
       case StepKind::rows: break;
     }
   }
   std::vector<NDArray> result;
-  for (int slot : p.output_slots) result.push_back(slots[static_cast<std::size_t>(slot)]);
+  result.reserve(p.output_slots.size());
+  for (const int slot : p.output_slots) result.push_back(array(slot));
   return result;
 }
 

@@ -6,6 +6,7 @@
 // layouts that come.
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,15 @@ class FusedPlan {
   ~FusedPlan();
   FusedPlan(FusedPlan&&) noexcept;
   /// The inputs' types and shapes must be those of the graph; all on one device.
-  std::vector<NDArray> run(const std::vector<NDArray>& inputs);
+  std::vector<NDArray> run(std::span<const NDArray* const> inputs);
+  /// Whether the plan is one eager operation, whose result is the plan's; `run_alone` then takes
+  /// the shortest way to it.
+  bool alone() const;
+  /// Whether all steps are eager operations, none of them a view; whether they are or run as such,
+  /// since they have few elements. Nothing is compiled then.
+  bool eager() const;
+  bool brief() const;
+  NDArray run_alone(std::span<const NDArray* const> inputs);
   /// Kernels of one call: fused ones, and operations that stand alone; all launched steps, views
   /// aside.
   int kernels() const;

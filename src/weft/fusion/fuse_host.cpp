@@ -268,7 +268,8 @@ ir::PrimFunc host_reduce(HostReduce in) {
   // Rows: the innermost reduced axis runs in vectors of running results, joined at the end.
   const std::int64_t inner = gone[gl], outer = gone_size / inner;
   const bool wide = inner >= 2 * kLanes;
-  const std::int64_t lanes = wide ? 2 * kLanes : 1;
+  // Each sum waits for the one before it: long rows have more of them.
+  const std::int64_t lanes = inner >= 16 * kLanes ? 4 * kLanes : wide ? 2 * kLanes : 1;
   std::int64_t per = std::clamp<std::int64_t>(kRow / gone_size, 1, kept_size);
   while (kept_size % per) --per;
   auto row = [&](const Expr& o) {

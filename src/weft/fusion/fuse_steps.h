@@ -2,6 +2,7 @@
 #pragma once
 // The steps of a FusedPlan.
 
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -24,6 +25,14 @@ struct RowKernelStep {
   std::vector<Dims> shapes;
 };
 
+/// An operation of a step's expression; operands: a leaf of the step, the result of operation k as
+/// -1 - k, or a number of the node's.
+struct BriefOperation {
+  static constexpr int kNumber = std::numeric_limits<int>::min();
+  Lazy node;
+  std::vector<int> in;
+};
+
 /// One step of a plan; slots hold arrays: the inputs first, then results.
 struct Step {
   StepKind kind = StepKind::map;
@@ -33,12 +42,16 @@ struct Step {
   std::vector<const LazyNode*> numbers;  // of the expression, that calls on grids bring
   int out = 0;                           // not for `rows`
   bool single = false;                   // eager, though a kernel could be made
+  std::vector<BriefOperation> brief;  // few elements: the expression by eager operations, if short
   Elem elem = Elem::float32;
   Dims shape;                // map: of the result; reduce: before it
   Lazy node;                 // views and products: the node itself; reduce: the reduction
   std::uint32_t serial = 0;  // of all plans of the process: devices keep kernels by it
   std::map<std::string, Ref<runtime::Function>> built;  // host: by layout
-  std::shared_ptr<RowKernelStep> rows;                  // rows
+  /// Of these, the last one for arrays without gaps, and its device.
+  Ref<runtime::Function> compact;
+  Ref<Device> compact_device;
+  std::shared_ptr<RowKernelStep> rows;  // rows
 
   std::vector<int> results() const { return rows ? rows->out : std::vector<int>{out}; }
 };

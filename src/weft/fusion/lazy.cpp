@@ -5,6 +5,7 @@
 #include "weft/elements/rows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <unordered_map>
 #include <unordered_set>
@@ -135,6 +136,16 @@ Lazy reduce(ReduceOp op, const Lazy& x, const Axes& axes, bool keepdims,
   auto n = make(LazyKind::reduce, e, shape, {astype(x, e)});
   n->reduction = op;
   n->mask = mask;
+  return Lazy(n);
+}
+Lazy variance(const Lazy& x, const Axes& axes, bool keepdims, double correction, bool root) {
+  WEFT_CHECK(x.elem() == Elem::float32 || x.elem() == Elem::float64, "variance of ",
+             name_of(x.elem()));
+  const Lazy total = reduce(ReduceOp::sum, x, axes, keepdims);  // for its shape
+  auto n = make(LazyKind::variance, x.elem(), total.shape(), {x});
+  n->mask = total->mask;
+  n->eps = correction;
+  n->root = root;
   return Lazy(n);
 }
 Lazy rows(RowKernel kernel, std::vector<Lazy> in, double eps) {
@@ -361,6 +372,25 @@ Lazy sign_gradient(const Lazy& g, const Lazy& x, const Lazy& sign) {
   return apply(Op::multiply, across, inverse);
 }
 
+/// g 2 (x - mean) / (count - correction); of the root, by twice the root.
+Lazy variance_gradient(const Lazy& node, const Lazy& g) {
+  const Lazy& x = node->in[0];
+  Dims kept = x.shape();
+  Axes axes{false, {}};
+  double count = 1;
+  for (int i = 0; i < kept.size(); ++i) {
+    if (!(node->mask >> i & 1)) continue;
+    count *= static_cast<double>(kept[i]);
+    kept[i] = 1, axes.axes.push_back(i);
+  }
+  const Lazy total = reduce(ReduceOp::sum, x, axes, true);
+  const Lazy centred = apply(Op::subtract, x, apply(Op::divide, total, Scalar(count)));
+  const double rest = count - node->eps;
+  const double share = rest > 0 ? (node->root ? 1 : 2) / rest : std::nan("");
+  const Lazy seed = node->root ? apply(Op::divide, g, node) : g;
+  return apply(Op::multiply, centred, apply(Op::multiply, reshape(seed, kept), Scalar(share)));
+}
+
 void node_gradient(const Lazy& node, const Lazy& g, std::vector<Lazy>& result) {
   const std::vector<Lazy>& in = node->in;
   switch (node->kind) {
@@ -410,6 +440,7 @@ void node_gradient(const Lazy& node, const Lazy& g, std::vector<Lazy>& result) {
       return;
     }
     case LazyKind::rows: cells::rows_gradient(node, g, result); return;
+    case LazyKind::variance: result[0] = variance_gradient(node, g); return;
     case LazyKind::reduce: {
       Dims kept = in[0].shape();
       Axes axes{false, {}};

@@ -18,10 +18,11 @@ enum class LazyKind : std::uint8_t {
   row,
   where,
   cast,
-  spread,   // broadcast_to
-  reduce,   // axes in `mask`; the shape says whether they are kept as ones
-  rows,     // a row kernel along the last axis, as the eager operations run it
-  reshape,  // of a materialised array, as are the three below
+  spread,    // broadcast_to
+  reduce,    // axes in `mask`; the shape says whether they are kept as ones
+  rows,      // a row kernel along the last axis, as the eager operations run it
+  variance,  // over the axes in `mask`, by count - eps, or its root: the host's pass over memory
+  reshape,   // of a materialised array, as are the three below
   permute,
   matmul,
 };
@@ -56,9 +57,10 @@ struct LazyNode final : RefCounted {
   std::uint64_t mask = 0;
   Scalar number{0};
   RowKernel kernel{};     // rows
-  double eps = 0;         // rows
+  double eps = 0;         // rows, variance
   std::vector<int> axes;  // permute
   int index = 0;          // input
+  bool root = false;      // variance
   std::vector<Lazy> in;
 };
 
@@ -74,6 +76,8 @@ Lazy reduce(ReduceOp op, const Lazy& x, const Axes& axes = {}, bool keepdims = f
             std::optional<Elem> dtype = std::nullopt);
 /// `in`: as apply_rows takes them, of one real floating type.
 Lazy rows(RowKernel kernel, std::vector<Lazy> in, double eps = 0);
+/// The sum of squares about the mean by count - correction, or its root; of float32 or float64.
+Lazy variance(const Lazy& x, const Axes& axes, bool keepdims, double correction, bool root);
 Lazy reshape(const Lazy& x, Dims shape);
 Lazy permute(const Lazy& x, std::vector<int> axes);
 Lazy matmul(const Lazy& a, const Lazy& b);

@@ -43,13 +43,15 @@ void piece(const ColumnKernels<T>& add, I rows, I width, I k, const T* a, const 
   }
 }
 
-/// f(first column, columns) for pieces of n, shared by threads.
+/// f(first column, columns) for pieces of n, shared by threads; `rows` are added to.
 template <typename T, typename F>
-void for_pieces(I n, I work, const F& f) {
-  const I count = (n + kPiece<T> - 1) / kPiece<T>;
-  const I grain = std::max<I>(1, 262144 / std::max<I>(1, kPiece<T> * work));
+void for_pieces(I n, I rows, I k, const F& f) {
+  // With few rows of C longer runs of B's rows fit beside them.
+  const I piece = rows <= 4 ? 2 * kPiece<T> : kPiece<T>;
+  const I count = (n + piece - 1) / piece;
+  const I grain = std::max<I>(1, 262144 / std::max<I>(1, piece * rows * k));
   runtime::Pool::shared().parallel_for(count, grain, [&](I at, I end) {
-    for (; at < end; ++at) f(at * kPiece<T>, std::min(kPiece<T>, n - at * kPiece<T>));
+    for (; at < end; ++at) f(at * piece, std::min(piece, n - at * piece));
   });
 }
 
@@ -58,28 +60,39 @@ std::unique_ptr<T[]> room(I count) {
   return std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(count));
 }
 
+/// f(row, first place, end) for all rows, some places at a time: where neighbours of a row lie far
+/// apart, those of a place are read before their lines leave the caches.
+template <typename F>
+void for_parts(I m, I k, const F& f) {
+  constexpr I kPlaces = 128;
+  for (I p = 0; p < k; p += kPlaces) {
+    for (I r = 0; r < m; ++r) f(r, p, std::min(k, p + kPlaces));
+  }
+}
+
 /// A's rows one after the other, in `packed` where they had gaps.
 template <typename T>
 const T* without_gaps(I m, I k, const T* a, I a_row, I a_col, std::unique_ptr<T[]>& packed) {
   if (a_col == 1 && (a_row == k || m == 1)) return a;
   packed = room<T>(m * k);
-  for (I r = 0; r < m; ++r) {
-    for (I p = 0; p < k; ++p) packed[r * k + p] = a[r * a_row + p * a_col];
-  }
+  for_parts(m, k, [&](I r, I p, I end) {
+    for (; p < end; ++p) packed[r * k + p] = a[r * a_row + p * a_col];
+  });
   return packed.get();
 }
 
-/// Real parts of A's rows without gaps, then imaginary ones.
+/// Real parts of A's rows without gaps, then imaginary ones, then zeros in further rows.
 template <typename T>
-std::unique_ptr<T[]> parted(I m, I k, const T* a, I a_row, I a_col) {
-  auto out = room<T>(2 * m * k);
-  for (I r = 0; r < m; ++r) {
-    for (I p = 0; p < k; ++p) {
+std::unique_ptr<T[]> parted(I m, I k, const T* a, I a_row, I a_col, I rows) {
+  auto out = room<T>(rows * k);
+  for_parts(m, k, [&](I r, I p, I end) {
+    for (; p < end; ++p) {
       const T* const from = a + 2 * (r * a_row + p * a_col);
       out[r * k + p] = from[0];
       out[(m + r) * k + p] = from[1];
     }
-  }
+  });
+  std::fill(out.get() + 2 * m * k, out.get() + rows * k, T(0));
   return out;
 }
 
@@ -99,7 +112,7 @@ void thin_gemm(I m, I n, I k, const T* a, I a_row, I a_col, const T* b, I b_row,
   std::unique_ptr<T[]> packed;
   a = without_gaps(m, k, a, a_row, a_col, packed);
   const ColumnKernels<T> add;
-  for_pieces<T>(n, m * k,
+  for_pieces<T>(n, m, k,
                 [&](I j, I width) { piece<T>(add, m, width, k, a, b + j, b_row, c + j, ldc); });
 }
 
@@ -137,17 +150,19 @@ void thin_dots(I m, I n, I k, const T* a, I a_row, I a_col, const T* b, I b_col,
 template <typename T>
 void thin_complex_gemm(I m, I n, I k, const T* a, I a_row, I a_col, const T* b, I b_row, T* c,
                        I ldc) {
-  const auto parts = parted(m, k, a, a_row, a_col);
-  if (2 * m > kThinRows) {
+  // The kernel of four rows reads B once.
+  const I rows = m == 1 ? 4 : 2 * m;
+  const auto parts = parted(m, k, a, a_row, a_col, rows);
+  if (rows > kThinRows) {
     const auto both = room<T>(4 * m * n);
     gemm<T>(2 * m, 2 * n, k, parts.get(), k, 1, b, 2 * b_row, 1, both.get(), 2 * n, false);
     for (I r = 0; r < m; ++r) join(n, &both[2 * r * n], &both[2 * (m + r) * n], c + 2 * r * ldc);
     return;
   }
   const ColumnKernels<T> add;
-  for_pieces<T>(2 * n, 2 * m * k, [&](I j, I width) {
+  for_pieces<T>(2 * n, rows, k, [&](I j, I width) {
     T both[kThinRows * kPiece<T>];
-    piece<T>(add, 2 * m, width, k, parts.get(), b + j, 2 * b_row, both, width);
+    piece<T>(add, rows, width, k, parts.get(), b + j, 2 * b_row, both, width);
     for (I r = 0; r < m; ++r)
       join(width / 2, both + r * width, both + (m + r) * width, c + 2 * r * ldc + j);
   });

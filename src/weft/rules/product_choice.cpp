@@ -12,7 +12,7 @@ namespace {
 // rows, columns, depth, each_m, each_n, lanes_m, warps_m, warps_n, resident, rates: of 2048 x 2048
 // x 2048 and 4096 x 4096 x 4096 on an NVIDIA H200 (bench/gpu/tiles.cpp), whose processors could do
 // 128 a clock at 1.9 GHz.
-constexpr RatedTile kWords[] = {
+constexpr RatedTile kWordTiles[] = {
     {128, 128, 16, 8, 8, 8, 2, 4, 2, {0.745, 0.765, 0.80, 0.745}},  //
     {64, 128, 16, 8, 8, 8, 1, 4, 3, {0.71, 0.783, 0.81, 0.755}},    //
     {128, 64, 16, 8, 8, 4, 4, 1, 3, {0.705, 0.72, 0.82, 0.705}},    //
@@ -23,7 +23,7 @@ constexpr RatedTile kWords[] = {
     {128, 256, 16, 8, 16, 8, 2, 4, 1, {0.69, 0.76, 0.78, 0.79}},    //
 };
 // Twice the registers and shared memory for each element.
-constexpr RatedTile kDoubles[] = {
+constexpr RatedTile kDoubleWordTiles[] = {
     {64, 64, 16, 8, 4, 4, 2, 2, 4, {0.62, 0.62, 0.62, 0.62}},  //
     {32, 128, 8, 4, 8, 8, 1, 4, 4, {0.56, 0.56, 0.56, 0.56}},  //
     {128, 32, 8, 8, 4, 4, 4, 1, 4, {0.56, 0.56, 0.56, 0.56}},  //
@@ -41,7 +41,7 @@ constexpr RatedTile kDoubleTiles[] = {
 /// What a launch and the sum over parts cost, in clocks of a processor.
 constexpr double kLaunch = 7000, kBytesPerClock = 12;
 /// Bytes of the parts' sums, which lie in memory until they are added up.
-constexpr std::int64_t kMostParts = 256 << 20;
+constexpr std::int64_t kMostPartBytes = 256 << 20;
 
 /// Blocks of one part.
 std::int64_t blocks_of(const RatedTile& t, const ProductSize& s) {
@@ -83,8 +83,8 @@ RatedTile along_columns(RatedTile tile) {
 
 std::span<const RatedTile> rated_tiles(std::int64_t element_bytes, bool instruction) {
   if (instruction) return kDoubleTiles;
-  if (element_bytes > 4) return kDoubles;
-  return kWords;
+  if (element_bytes > 4) return kDoubleWordTiles;
+  return kWordTiles;
 }
 
 ProductTile RatedTile::tile(std::int64_t element_bytes, bool spread) const {
@@ -119,7 +119,7 @@ TileChoice choose_tile(const Facts& facts, std::int64_t element_bytes, const Pro
     // Several rounds of blocks leave fewer processors without work at their end than one and a bit.
     constexpr std::int64_t kMostRounds = 4;
     const std::int64_t held =
-        kMostParts / std::max<std::int64_t>(1, size.batch * size.m * size.n * element_bytes);
+        kMostPartBytes / std::max<std::int64_t>(1, size.batch * size.m * size.n * element_bytes);
     const std::int64_t places = facts.processors() * t.resident;
     const std::int64_t room = std::clamp<std::int64_t>(
         std::max(places / blocks, std::min(kMostRounds * places / blocks, kMostRounds)), 1,
