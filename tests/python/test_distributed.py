@@ -7,15 +7,13 @@ import os
 import pathlib
 import re
 import shutil
-import socket
-import subprocess
 import sys
-import textwrap
 import time
 import types
 
 import numpy as np
 import pytest
+from launchers import mpirun, needs_mpi, needs_torchrun, program, torchrun  # noqa: F401
 
 import weft
 from weft import distributed as dist
@@ -24,10 +22,6 @@ from weft.distributed import plan
 from weft.distributed.environment import read_launch
 
 PROGRAMS = pathlib.Path(__file__).parent / "distributed"
-needs_mpi = pytest.mark.skipif(
-    shutil.which("mpirun") is None or importlib.util.find_spec("mpi4py") is None,
-    reason="mpirun or mpi4py is not installed (tools/packages.txt names both)",
-)
 
 
 @contextlib.contextmanager
@@ -36,74 +30,6 @@ def refused(code, text, kind=weft.Error):
     with pytest.raises(kind, match=text) as caught:
         yield
     assert caught.value.code == code, caught.value
-
-
-def torch_python():
-    """A Python whose torchrun starts: this one, or that of WEFT_TORCH_PYTHON. PyTorch 1.13's does not under Python 3.11."""
-    if os.environ.get("WEFT_TORCH_PYTHON"):
-        return os.environ["WEFT_TORCH_PYTHON"]
-    if importlib.util.find_spec("torch") is None:
-        return None
-    import torch
-
-    old = tuple(int(x) for x in torch.__version__.split(".")[:2]) < (2, 0)
-    return None if old and sys.version_info >= (3, 11) else sys.executable
-
-
-needs_torchrun = pytest.mark.skipif(
-    torch_python() is None,
-    reason="no PyTorch whose torchrun starts here (WEFT_TORCH_PYTHON names a Python that has one)",
-)
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def torchrun(*command, ranks=2, restarts=0, port=None, seconds=600):
-    start = [torch_python(), "-m", "torch.distributed.run", "--nproc-per-node", str(ranks)]
-    start += ["--max-restarts", str(restarts), "--master-port", str(port or free_port())]
-    done = subprocess.run(
-        [*start, *map(str, command)],
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-        env=environment(PYTHONPATH=str(pathlib.Path(weft.__file__).parents[1])),
-    )
-    return done.returncode, done.stdout + done.stderr
-
-
-def environment(**more):
-    env = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE")}
-    return {**env, "OMP_NUM_THREADS": "1", **more}
-
-
-def mpirun(n, *command, seconds=600, **more):
-    start = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(n), sys.executable]
-    done = subprocess.run(
-        [*start, *map(str, command)],
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-        env=environment(**more),
-    )
-    return done.returncode, done.stdout + done.stderr
-
-
-@pytest.fixture
-def program(tmp_path):
-    """A program that every rank runs."""
-
-    def write(text):
-        path = tmp_path / "program.py"
-        path.write_text(
-            "import weft\nfrom weft import distributed as dist\n" + textwrap.dedent(text)
-        )
-        return path
-
-    return write
 
 
 @needs_mpi
@@ -292,42 +218,6 @@ def test_a_rank_killed_while_saving_leaves_the_last_checkpoint(program, tmp_path
     assert sorted(name[:5] for name in os.listdir(folder)) == ["index", "part-", "part-"]
 
 
-@needs_torchrun
-def test_a_port_in_use_is_named(program):
-    path = program("""
-        import os
-        try:
-            dist.init(timeout=5)
-        except weft.DeviceError as problem:
-            print(problem.code, problem.message)
-    """)
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = str(taken.getsockname()[1])
-        env = dict(RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
-        command = [torch_python(), str(path)]
-        where = str(pathlib.Path(weft.__file__).parents[1])
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment(PYTHONPATH=where, **env))  # fmt: skip
-    assert "distributed.start rank 0 of 2 cannot join the job at 127.0.0.1:" + port in done.stdout, done  # fmt: skip
-
-
-@needs_torchrun
-def test_too_few_ranks_are_named(program):
-    path = program("""
-        try:
-            dist.init(timeout=5)
-        except weft.DeviceError as problem:
-            print(problem.code, problem.message)
-    """)
-    env = dict(RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()))
-    where = str(pathlib.Path(weft.__file__).parents[1])
-    done = subprocess.run(
-        [torch_python(), str(path)], capture_output=True, text=True, timeout=300, env=environment(PYTHONPATH=where, **env)
-    )  # fmt: skip
-    assert "distributed.start rank 0 of 2 cannot join" in done.stdout, done
-
-
 @needs_mpi
 def test_versions_that_differ_are_named(program):
     path = program("""
@@ -410,7 +300,7 @@ def test_large_arrays_are_combined_in_pieces(ranks):
 
 
 def test_ranks_share_the_processors_of_a_host():
-    from weft.distributed.group import share_of
+    from weft.distributed.start import share_of
 
     assert share_of([0, 1], [[0, 1], [0, 1]]) == 1
     assert share_of([0], [[0], [1]]) == 1
@@ -737,7 +627,7 @@ def test_faults_of_the_libraries_become_errors(monkeypatch):
     with refused("distributed.cuda", "cuEventRecord gives status 700"):
         driver("cuEventRecord", None)
     watch = failure.Watch.__new__(failure.Watch)
-    watch.failed = "rank 2: ValueError: x"
+    watch.failed, watch._main = failure.Failure("rank 2: ValueError: x"), None
     with refused("distributed.peer", "another rank of the job failed: rank 2: ValueError: x"):
         watch.check()
 

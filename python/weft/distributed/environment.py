@@ -20,6 +20,7 @@ class Launch:
     size: int
     local_rank: int
     local_size: int
+    rank_variable: str = ""
 
 
 # launcher, and its variables for rank, size, rank on this host, processes on this host
@@ -71,6 +72,7 @@ def read_launch(variables=None) -> Launch:
             _number(variables, size, 1),
             _number(variables, local_rank, 0),
             _number(variables, local_size, 1),
+            rank,
         )
         if not 0 <= found.rank < found.size:
             raise error(

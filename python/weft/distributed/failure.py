@@ -4,7 +4,8 @@
 A rank whose program ends with an exception posts its text where the others look: a key of torchrun's store, or a message on a
 communicator of its own under MPI. A rank that is killed cannot: the ranks on its host see that its process is gone, and post that. A rank that leaves the job
 says so too: others that still wait for it in a collective some seconds later would wait for ever. A thread of every rank looks
-twice a second. When it finds something it makes the exception DeviceError `distributed.peer` appear in the main thread and breaks collectives under
+twice a second, from the beginning of init() on, and at the launcher as well. When it finds something it makes the exception DeviceError `distributed.*` appear
+in the main thread and breaks collectives under
 way on cards; collectives on the host wait in short steps and look at the same place. The launcher's SIGTERM becomes the same exception, so that every rank
 says why it ends.
 """
@@ -12,63 +13,82 @@ says why it ends.
 from __future__ import annotations
 
 import ctypes
+import dataclasses
+import json
 import os
 import signal
 import sys
 import threading
+import time
 import traceback
 
 import weft
 
 from .._errors import error
+from .launcher import Launcher, process_ended
 
 _PERIOD = 0.5  # seconds between two looks
 LAST_WORDS = 3.0  # seconds in which what a rank has sent arrives after it has left
 
 
-def peer_error(text):
-    return error(
-        weft.DeviceError,
-        "distributed.peer",
-        f"another rank of the job failed: {text}",
-        help="this rank is ended by the failure of that one; look at its own output first",
-    )
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """Why the job ends: what is known, and the slug of the error that ranks raise for it."""
+
+    text: str
+    code: str = "distributed.peer"
+
+    def error(self):
+        if self.code == "distributed.launcher":
+            return error(
+                weft.DeviceError,
+                "distributed.launcher",
+                f"the launcher that has started this rank has ended: {self.text}",
+                help="start the job again: ranks end with their launcher",
+            )
+        if self.code == "distributed.mismatch":
+            return error(
+                weft.DeviceError,
+                "distributed.mismatch",
+                f"ranks have fallen out of step: {self.text}",
+                help="every rank of a group must call the same collectives in the same order with equal shapes and types",
+            )
+        return error(
+            weft.DeviceError,
+            "distributed.peer",
+            f"another rank of the job failed: {self.text}",
+            help="this rank is ended by the failure of that one; look at its own output first",
+        )
 
 
-class _PeerFailed(weft.DeviceError):
+_TOLD = ("distributed.peer", "distributed.launcher", "distributed.mismatch")  # others know it
+
+
+class _Failed(weft.DeviceError):
     """Raised in the main thread from outside, where only a class can be given."""
 
+    failure = Failure("")
+
     def __init__(self, *args):
-        made = peer_error(Watch.current.failed if Watch.current else "")
+        made = self.failure.error()
         super().__init__(str(made))
         self.__dict__.update(made.__dict__)
 
 
-def _ended(pid):
-    """Whether a process of this host is gone or waits to be buried. False where the system does not say."""
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] in ("Z", "X")
-    except FileNotFoundError:
-        return os.path.exists("/proc/self/stat")
-    except (OSError, IndexError):
-        return False
-
-
 class Watch:
-    """Posts this rank's failure and looks for those of others.
+    """Posts this rank's failure and looks for those of others, from the beginning of init() on.
 
-    `board` has post(text), look() -> text or None, left(rank) and has_left(rank).
-
-    `peers`: (rank, process) of the other ranks on this host.
+    `board`, once there is one, has post(failure), look() -> Failure or None, left(rank), has_left(rank), absent(size) and leave().
+    `peers`: {rank: process} of the other ranks on this host; until they have introduced themselves, those that the launcher has started here.
     """
 
-    current = None
-
-    def __init__(self, rank, board, broken, peers=()):
-        self.rank, self.board, self.broken, self.failed = rank, board, broken, None
-        self.peers = list(peers)
+    def __init__(self, launch, broken):
+        self.rank, self.size, self.broken, self.failed = launch.rank, launch.size, broken, None
+        self.launcher, self.board, self.peers, self.met = Launcher(launch), None, {}, False
+        self._one_host = launch.local_size == launch.size
+        self._process = os.getpid()  # a fork of it has this object too, and no part in the job
         self._stop = threading.Event()
+        self._first = threading.Lock()  # taken by whoever finds the failure
         self._before = sys.excepthook
         sys.excepthook = self._hook
         self._main = threading.main_thread().ident
@@ -78,96 +98,192 @@ class Watch:
         )
         if self._takes_signal:
             signal.signal(signal.SIGTERM, self._ended_by_launcher)
+        self._see_peers()
         self._thread = threading.Thread(target=self._look, name="weft-distributed", daemon=True)
-        Watch.current = self
         self._thread.start()
 
+    def introduced(self, peers):
+        """From now on all ranks of the job are there, and `peers` are those on this host."""
+        self.peers, self.met = dict(peers), True
+
     def check(self):
-        """Raises DeviceError `distributed.peer` when another rank has failed."""
+        """Raises DeviceError `distributed.*` when another rank, or the launcher, has failed."""
         if self.failed is not None:
-            raise peer_error(self.failed)
+            self._take_back()
+            raise self.failed.error()
+
+    def _take_back(self):
+        """The exception that is on its way to this thread, which raises it itself."""
+        if threading.get_ident() == self._main:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._main), None)
 
     def check_present(self, ranks):
         """For one who has waited for `ranks` in a collective: DeviceError `distributed.peer` when one of them has left the job."""
         self.check()
         for rank in ranks:
             if rank != self.rank and self.board.has_left(rank):
-                raise peer_error(
+                raise Failure(
                     f"rank {rank} has left the job: its program has ended, or called shutdown(), before this collective"
-                )
+                ).error()
 
-    def stop(self):
-        if not self._stop.is_set():
+    def fail(self, failure):
+        """The error of a failure that this rank has found in its own thread; the others are told."""
+        if self._claim(failure):
+            self.board.post(failure)
+        return failure.error()
+
+    def _claim(self, failure):
+        """Whether this is the first failure that is found. No other is raised from outside after it."""
+        first = self._first.acquire(blocking=False)
+        if first:
+            self.failed = failure
+        while self.failed is None:  # the watch's thread is about to set it
+            time.sleep(1e-3)
+        self._take_back()
+        return first
+
+    def run(self, call, look=lambda: None):
+        """call() on a thread of its own, for calls that wait where nothing can end them: this thread waits in short steps, which a failure or look() ends."""
+        results, problems = [], []
+
+        def work():
+            try:
+                results.append(call())
+            except BaseException as problem:
+                problems.append(problem)
+
+        thread = threading.Thread(target=work, name="weft-distributed-call", daemon=True)
+        thread.start()
+        while thread.is_alive():
+            thread.join(0.1)
+            self.check()
+            if thread.is_alive():
+                look()
+        if problems:
+            raise problems[0]
+        return results[0]
+
+    def stop(self, left=True):
+        """Ends the watch. `left`: this rank leaves the job in peace."""
+        if os.getpid() != self._process:
+            return
+        if left and not self._stop.is_set() and self.board is not None:
             self.board.left(self.rank)
         self._stop.set()
-        self._thread.join(timeout=2)
+        if threading.current_thread() is not self._thread:
+            self._thread.join(timeout=2)
         if sys.excepthook == self._hook:
             sys.excepthook = self._before
         if self._takes_signal and signal.getsignal(signal.SIGTERM) == self._ended_by_launcher:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        Watch.current = None
 
     def _ended_by_launcher(self, *_):
         signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second one ends the process at once
+        if os.getpid() != self._process:
+            os.kill(os.getpid(), signal.SIGTERM)
         if self.failed is None:
-            self.failed = self._gone() or "the launcher ends the job (SIGTERM)"
+            self._claim(Failure(self.gone() or self._ended_early() or "the launcher ends the job (SIGTERM)"))  # fmt: skip
         self._stop.set()
-        raise peer_error(self.failed)
+        raise self.failed.error()
+
+    def _ended_early(self):
+        """What is known when the launcher ends a job whose ranks have not all met."""
+        if self.met:
+            return None
+        absent = self.absent()
+        who = f": {absent}" if absent else ""
+        return f"the launcher ends the job (SIGTERM) before its ranks have met in init(){who}"
+
+    def absent(self):
+        """The text for ranks that nothing was seen of, or None."""
+        missing = self.board.absent(self.size) if self.board is not None else None
+        if missing is None and self._one_host:
+            missing = [r for r in range(self.size) if r != self.rank and r not in self.peers]
+        return f"nothing was seen of rank {', '.join(map(str, missing))}" if missing else None
 
     def _hook(self, kind, value, trace):
+        if os.getpid() != self._process:
+            self._before(kind, value, trace)
+            return
         self._stop.set()  # this rank ends by its own error
         if self._takes_signal and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, signal.SIG_IGN)  # until it has told the others
         self._before(kind, value, trace)
-        if getattr(value, "code", "") != "distributed.peer":
+        if self.board is None:
+            return
+        if getattr(value, "code", "") not in _TOLD:
             text = "".join(traceback.format_exception_only(kind, value)).strip()
-            self.board.post(f"rank {self.rank}: {text[:2000]}")
+            self.board.post(Failure(f"rank {self.rank}: {text[:2000]}"))
         self.board.leave()
 
-    def _gone(self):
+    def gone(self):
         """The text for a rank of this host that was killed, or None."""
-        for rank, pid in self.peers:
-            if _ended(pid) and not self.board.has_left(rank):
+        for rank, pid in list(self.peers.items()):
+            if process_ended(pid) and not (self.board is not None and self.board.has_left(rank)):
                 return f"rank {rank}: its process {pid} is gone without a word (killed?)"
         return None
 
+    def _see_peers(self):
+        if not self.met:
+            found = self.launcher.ranks()
+            found.pop(self.rank, None)
+            if not self.met:
+                self.peers.update(found)
+
+    def _found(self):
+        """What has failed, or None. What others cannot know is posted."""
+        told = self.launcher.gone()
+        if told is not None:
+            return Failure(told, "distributed.launcher")
+        self._see_peers()
+        gone, failure = self.gone(), self.board.look() if self.board is not None else None
+        if failure is None and gone is not None:
+            failure = Failure(gone)
+            if self.board is not None:
+                self.board.post(failure)
+        return failure
+
     def _look(self):
         while not self._stop.wait(_PERIOD):
-            gone = self._gone()
-            text = self.board.look()
-            if text is None and gone is not None:
-                text = gone
-                self.board.post(gone)
-            if text is None or self._stop.is_set():
+            failure = self._found()
+            if failure is None or self._stop.is_set():
                 continue
-            self.failed = text
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                ctypes.c_ulong(self._main), ctypes.py_object(_PeerFailed)
-            )
-            self.broken()
+            if self._first.acquire(blocking=False):
+                _Failed.failure = failure
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                    ctypes.c_ulong(self._main), ctypes.py_object(_Failed)
+                )
+                self.failed = failure  # after the exception is on its way: check() takes it back
+                self.broken()
             return
 
 
 class StoreBoard:
-    """Failures under torchrun: a key of its store."""
+    """Failures under torchrun: keys of its store."""
 
-    def __init__(self, store):
+    def __init__(self, store, rank):
         self.store = store
         # torchrun keeps its store when it starts the ranks again.
         self._root = f"weft/{os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}"
+        self._quietly("set", f"{self._root}/here/{rank}", "1")
 
-    def post(self, text):
+    def post(self, failure):
+        text = json.dumps([failure.text, failure.code])
         self._quietly("set", f"{self._root}/failed", text)
 
     def look(self):
         try:
-            return (
-                self.store.get(f"{self._root}/failed").decode()
-                if self.store.check([f"{self._root}/failed"])
-                else None
-            )
+            if not self.store.check([f"{self._root}/failed"]):
+                return None
+            return Failure(*json.loads(self.store.get(f"{self._root}/failed")))
         except RuntimeError as problem:  # the store's host is gone, and the job with it
-            return f"the launcher's store does not answer ({str(problem)[:200]})"
+            return Failure(f"its store does not answer ({str(problem)[:200]})", "distributed.launcher")  # fmt: skip
+
+    def absent(self, size):
+        """Ranks that have not come to init(); None where the store does not say."""
+        every = [f"{self._root}/here/{r}" for r in range(size)]
+        there = [self._quietly("check", [name]) for name in every]
+        return None if None in there else [r for r in range(size) if not there[r]]
 
     def left(self, rank):
         """Says that this rank has left the job in peace."""
@@ -199,15 +315,19 @@ class MpiBoard:
             if rank != self.communicator.rank:
                 self.communicator.isend(what, rank, tag)
 
-    def post(self, text):
-        self._tell(text, self.FAILED)
+    def post(self, failure):
+        self._tell((failure.text, failure.code), self.FAILED)
 
     def look(self):
         while self.communicator.iprobe(tag=self.LEFT):
             self._gone.add(self.communicator.recv(tag=self.LEFT))
         if not self.communicator.iprobe(tag=self.FAILED):
             return None
-        return self.communicator.recv(tag=self.FAILED)
+        return Failure(*self.communicator.recv(tag=self.FAILED))
+
+    def absent(self, size):
+        """MPI begins when all ranks are there."""
+        return []
 
     def left(self, rank):
         """Says that this rank has left the job in peace. Its process waits in MPI's end for the others."""

@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import atexit
-import datetime
 import os
-import socket
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -60,17 +59,20 @@ class Job:
 
     def __init__(self, launch: Any, timeout: float, debug: bool | None) -> None:
         self.launch, self.debug, self.watch, self.groups = launch, debug, None, []
+        self.transports = []  # of host memory, one for each group: what was begun in one goes on while this rank waits in another
         self.looked = 0.0  # when a waiting rank asked last who is there
-        host = board = None
+        host = None
         if launch.size > 1:
-            host, board = (_torchrun if launch.launcher == "torchrun" else _mpi)(
-                self, launch, timeout
-            )
-        self.world = self.add(Group(self, list(range(launch.size)), host))
-        if board is not None:
             from .failure import Watch
+            from .start import join
 
-            self.watch = Watch(launch.rank, board, self.abort, _introduced(launch, host))
+            self.watch = Watch(launch, self.abort)
+            try:
+                host = join(self, launch, timeout)
+            except BaseException:
+                self.watch.stop(left=False)
+                raise
+        self.world = self.add(Group(self, list(range(launch.size)), host))
 
     def add(self, group: Group | None) -> Any:
         self.groups.append(group)
@@ -97,118 +99,16 @@ class Job:
             group.close()
 
 
-def _introduced(launch, host):
-    """(rank, process) of the other ranks on this host, with whom its processors are shared.
-
-    Raises DeviceError `distributed.versions` where ranks run different versions of weft.
-    """
-    every = host.gather_values((socket.gethostname(), os.getpid(), weft.__version__))
-    versions = {version for _, _, version in every}
-    if len(versions) > 1:
-        raise error(
-            weft.DeviceError,
-            "distributed.versions",
-            f"the ranks of the job run {len(versions)} versions of weft",
-            [f"rank {r} on {name}: {version}" for r, (name, _, version) in enumerate(every)],
-            help="install one version everywhere",
-        )
-    here = {r: pid for r, (name, pid, _) in enumerate(every) if name == every[launch.rank][0]}
-    own = _processors()
-    used = host.gather_values(own)
-    if weft.get_threads() == len(own):  # nobody has set it
-        weft.set_threads(share_of(own, [used[r] for r in here]))
-    del here[launch.rank]
-    return list(here.items())
-
-
-def _processors():
-    """The processors that this process may use, where the system says so."""
-    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-
-
-def share_of(own: Any, every: Any) -> Any:
-    """The number of threads for a rank that may use the processors `own`, each shared by those of `every` who may use it."""
-    parts = sum(1 / sum(p in other for other in every) for p in own)
-    return max(1, int(parts + 1e-9))
-
-
-def _torchrun(job, launch, timeout):
-    try:
-        import torch.distributed as td
-    except ImportError:
-        raise error(
-            weft.DeviceError,
-            "distributed.torch",
-            "torchrun has started this process, and PyTorch cannot be imported in it",
-            help="install PyTorch, or start the job with mpirun and mpi4py",
-        ) from None
-    from .failure import StoreBoard
-    from .host import Gloo
-
-    try:
-        if not td.is_initialized():
-            td.init_process_group("gloo", timeout=datetime.timedelta(seconds=timeout))
-    except (RuntimeError, ValueError, OSError) as problem:
-        where = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
-        raise error(
-            weft.DeviceError,
-            "distributed.start",
-            f"rank {launch.rank} of {launch.size} cannot join the job at {where}: {str(problem)[:300]}",
-            help="the port may be in use (torchrun --master-port), or fewer processes were started than WORLD_SIZE says",
-        ) from None
-    store = td.distributed_c10d._get_default_store()
-    group = Gloo(None, list(range(launch.size)), launch.rank, job)
-    return group, StoreBoard(store)
-
-
-def _process_manager(variables):
-    """Open MPI ends a process that srun has started without a process manager: refused before it does."""
-    managed = any(name.startswith(("PMI", "OMPI_")) for name in variables)
-    if "SLURM_PROCID" in variables and not managed:
-        raise error(
-            weft.DeviceError,
-            "distributed.slurm",
-            "srun has started this process without a process manager, which MPI needs",
-            help="srun --mpi=pmix (srun --mpi=list shows what this cluster has), or mpirun inside the allocation",
-        )
-
-
-def _mpi(job, launch, timeout):
-    _process_manager(os.environ)
-    try:
-        from mpi4py import MPI
-    except (ImportError, RuntimeError) as problem:
-        raise error(
-            weft.DeviceError,
-            "distributed.mpi.absent",
-            f"MPI's launcher has started this process, and mpi4py cannot be imported in it: {problem}",
-            help="apt install python3-mpi4py, or pip install mpi4py",
-        ) from None
-    from .failure import MpiBoard
-    from .host import Mpi
-
-    world = MPI.COMM_WORLD
-    if world.size != launch.size:
-        raise error(
-            weft.DeviceError,
-            "distributed.start",
-            f"the launcher has started {launch.size} processes, and MPI knows {world.size}",
-            help="mpi4py was built for another MPI than the launcher's: pip install --no-binary mpi4py mpi4py",
-        )
-    world.Set_errhandler(MPI.ERRORS_RETURN)
-    return Mpi(world, list(range(world.size)), job), MpiBoard(world)
-
-
 _job = None
 
 
 def init(timeout: float = 300.0, debug: bool | None = None) -> None:
     """Joins the job that torchrun, mpirun or srun has started; returns the group of all ranks.
 
-    Without a launcher the job is this process alone, and collectives give their argument back. `timeout`: seconds in which all ranks must have joined
-    (torchrun). `debug`: every collective first compares operation, shape and type among the ranks (WEFT_DISTRIBUTED_DEBUG=1 does the same). A second
+    Without a launcher the job is this process alone, and collectives give their argument back. `timeout`: seconds in which all ranks must have
+    joined. `debug`: every collective first compares operation, shape and type among the ranks (WEFT_DISTRIBUTED_DEBUG=1 does the same). A second
     call returns the same group. Raises ArgumentError for a launcher's variables that do not fit, DeviceError `distributed.*` where the
-    launcher's library is absent or the job cannot be joined.
+    launcher's library is absent, the job cannot be joined, or the launcher or another rank is gone.
     """
     global _job
     if _job is None:
@@ -283,5 +183,8 @@ def new_group(ranks: Sequence[int]) -> Group | None:
             f"a group of the ranks {ranks}",
             [f"legal: different ranks from 0 to {world.size - 1}, one at least"],
         )
-    host = world.host.split(ranks) if world.host is not None else None
+    host = None
+    if world.host is not None:
+        begun = time.perf_counter()
+        host = job().watch.run(lambda: world.host.split(ranks), lambda: world.host.look(begun))
     return job().add(Group(job(), ranks, host)) if world.rank in ranks else None

@@ -6,7 +6,9 @@ Each call starts the work and returns a function that finishes it. It waits in s
 
 from __future__ import annotations
 
+import collections
 import ctypes
+import datetime
 import pickle
 import threading
 import time
@@ -14,7 +16,8 @@ import time
 import weft
 
 from .._errors import error
-from .failure import LAST_WORDS
+from .calls import Calls
+from .failure import LAST_WORDS, Failure
 from .pieces import LEAST_BYTES, Combination
 
 _PARTS = {"complex64": "float32", "complex128": "float64"}  # Gloo sums complex numbers by parts
@@ -56,6 +59,14 @@ def _bytes_array(data):
 class _Values:
     """Small Python values between ranks, as arrays: the libraries' own functions for objects wait where nothing can end them."""
 
+    def look(self, begun):
+        _look(self.job, self.ranks, begun)
+
+    def barrier(self):
+        """Returns when every rank has come here."""
+        one = weft.zeros((1,), dtype=weft.float32)
+        self.all_reduce(one, weft.empty((1,), dtype=weft.float32), "sum")()
+
     def gather_values(self, value):
         """Small Python values of all ranks, in order."""
         data = pickle.dumps(value)
@@ -85,8 +96,47 @@ class _Values:
         return bytes(_memory(recv))
 
 
+class _Collective:
+    """A collective that begins when all ranks agree: `start` gives what tells whether it is done."""
+
+    __slots__ = ("call", "_start", "_done")
+
+    def __init__(self, call, start):
+        self.call, self._start, self._done = call, start, None
+
+    def begin(self):
+        self._done = self._start()
+
+    def done(self):
+        return self._done is not None and self._done()
+
+
+class _Receive:
+    """A message of the program, taken when it is there: MPI writes beyond an array that is too small for it."""
+
+    __slots__ = ("_transport", "_array", "_peer", "_request")
+
+    def __init__(self, transport, array, peer):
+        self._transport, self._array, self._peer, self._request = transport, array, peer, None
+
+    def begun(self):
+        own, status = self._transport, self._transport.mpi.Status()
+        message = own.comm.Improbe(self._peer, 0, status)
+        if message is None:
+            return False
+        found, peer = status.Get_count(own.mpi.BYTE), own.ranks[self._peer]
+        if found != self._array.nbytes:
+            text = f"rank {own.ranks[own.rank]} receives {self._array.nbytes} bytes, rank {peer} sends it {found}"
+            raise own.job.watch.fail(Failure(text, "distributed.mismatch"))
+        self._request = message.Irecv(own._raw(self._array))
+        return True
+
+    def done(self):
+        return self._request is not None and self._request.Test()
+
+
 class Mpi(_Values):
-    """A communicator of mpi4py."""
+    """A communicator of mpi4py. Every rank of it makes one."""
 
     name, means = "mpi", True
 
@@ -102,6 +152,11 @@ class Mpi(_Values):
         }  # fmt: skip
         self._ops = {"sum": MPI.SUM, "mean": MPI.SUM, "prod": MPI.PROD, "max": MPI.MAX, "min": MPI.MIN}  # fmt: skip
         self._combinations, self._under_way, self._arrivals = 0, [], 0
+        self._calls = Calls(MPI, communicator.Dup(), ranks, job.watch)
+        self._waiting = collections.deque()  # calls in their order, until all ranks agree
+        self._receiving = {}  # by rank: what is expected of it, in order
+        self._broken = []  # arrays of collectives that failed: MPI may still write into them
+        job.transports.append(self)
 
     def several(self, nbytes):
         """Whether arrays of so many bytes together are combined where they lie."""
@@ -116,12 +171,35 @@ class Mpi(_Values):
         self._arrivals += there
         return there
 
-    def _until(self, done):
-        """Waits until done() holds. Combinations go on meanwhile, all of them: ranks may finish them in another order."""
-        begun, arrivals = time.perf_counter(), self._arrivals
+    def _progress(self):
+        """Begins collectives that all ranks have come to, in the same order everywhere, and takes messages that are there."""
+        if not (self._waiting or self._receiving):
+            return
         try:
-            while not done():
-                self._under_way = [c for c in self._under_way if not c.advance()]
+            while self._waiting and self._waiting[0].call.agreed():
+                self._waiting.popleft().begin()
+            for peer, queue in list(self._receiving.items()):
+                while queue and queue[0].begun():
+                    queue.popleft()
+                if not queue:
+                    del self._receiving[peer]
+        except self.mpi.Exception as problem:
+            raise self._failed(problem) from None
+
+    def _until(self, done):
+        """Waits until done() holds. All that was begun goes on meanwhile, in every group: ranks may finish it in another order."""
+        try:
+            self._progress()
+            if done():
+                return
+            begun, arrivals = time.perf_counter(), self._arrivals
+            while True:
+                for transport in self.job.transports:
+                    transport._progress()
+                    if transport._under_way:
+                        transport._under_way = [c for c in transport._under_way if not c.advance()]
+                if done():
+                    return
                 _look(self.job, self.ranks, begun)
                 if self._arrivals != arrivals:  # what comes next comes soon
                     begun, arrivals = time.perf_counter(), self._arrivals
@@ -129,12 +207,28 @@ class Mpi(_Values):
         except self.mpi.Exception as problem:
             raise self._failed(problem) from None
 
-    def _finish(self, request, *held):
+    def _finish(self, done, *held):
         def wait():
-            self._until(request.Test)
+            try:
+                self._until(done)
+            except BaseException:
+                self._broken.append((done, held))
+                raise
             return held
 
         return wait
+
+    def _collective(self, name, detail, dtype, shape, start, *held):
+        """start() begins it, as soon as all ranks agree, and gives what tells whether it is done."""
+        own = _Collective(self._calls.enter(name, detail, dtype, shape), start)
+        self._waiting.append(own)
+        self._progress()
+        return self._finish(own.done, *held)
+
+    def _own(self, name, detail, send, recv, start):
+        """One of MPI's own collectives: start() gives its request."""
+        dtype, shape = str(send.dtype), tuple(send.shape)
+        return self._collective(name, detail, dtype, shape, lambda: self._start(start).Test, send, recv)  # fmt: skip
 
     def _failed(self, problem):
         return error(
@@ -150,36 +244,44 @@ class Mpi(_Values):
     def _raw(self, array):
         return [_memory(array), array.nbytes, self.mpi.BYTE]
 
-    def _start(self, f, *args):
+    def _start(self, f):
         try:
-            return f(*args)
+            return f()
         except self.mpi.Exception as problem:
             raise self._failed(problem) from None
 
     def all_reduce(self, send, recv, op, overlap=False):
         if self.several(send.nbytes):
-            return self._combination([send], [recv], op)
-        request = self._start(
-            self.comm.Iallreduce, self._typed(send), self._typed(recv), self._ops[op]
-        )
-        return self._mean(self._finish(request, send, recv), recv, op)
+            return self._combination("all_reduce", [send], [recv], op)
+        whole, into, how = self._typed(send), self._typed(recv), self._ops[op]
+        start = lambda: self.comm.Iallreduce(whole, into, how)  # noqa: E731
+        return self._mean(self._own("all_reduce", op, send, recv, start), recv, op)
 
     def all_reduce_several(self, send, recv, op):
         """Each of `send` into the array of `recv` in its place."""
-        return self._combination(send, recv, op)
+        return self._combination("all_reduce", send, recv, op)
 
-    def _combination(self, send, recv, op, gathered=True):
+    def _combination(self, name, send, recv, op):
+        shapes = tuple(send[0].shape) if len(send) == 1 else tuple(tuple(a.shape) for a in send)
         # Numbers of their own keep messages apart from those of other combinations; send and recv have 0.
         tag = 1 + 2 * (self._combinations % 16000)
         self._combinations += 1
-        combination = Combination(self, send, recv, op, tag, gathered)
-        self._under_way.append(combination)
 
-        def wait():
-            self._until(combination.advance)
-            self._under_way = [c for c in self._under_way if c is not combination]
+        combination = Combination(self, send, recv, op, tag, name == "all_reduce")
 
-        return wait
+        def start():
+            combination.begin()
+            self._under_way.append(combination)  # after a failure it stays there, with its arrays
+
+            def done():
+                if not combination.advance():
+                    return False
+                self._under_way = [c for c in self._under_way if c is not combination]
+                return True
+
+            return done
+
+        return self._collective(name, op, str(send[0].dtype), shapes, start, combination)
 
     def _mean(self, done, recv, op):
         if op != "mean":
@@ -194,48 +296,46 @@ class Mpi(_Values):
 
     def reduce_scatter(self, send, recv, op, overlap=False):
         if self.several(send.nbytes):
-            return self._combination([send], [recv], op, gathered=False)
-        counts = [recv.size] * self.size
-        kind = self._types[str(send.dtype)]
-        request = self._start(
-            self.comm.Ireduce_scatter,
-            [_memory(send), send.size, kind],
-            [_memory(recv), recv.size, kind],
-            counts,
-            self._ops[op],
-        )
-        return self._mean(self._finish(request, send, recv), recv, op)
+            return self._combination("reduce_scatter", [send], [recv], op)
+        whole, into, counts = self._typed(send), self._typed(recv), [recv.size] * self.size
+        start = lambda: self.comm.Ireduce_scatter(whole, into, counts, self._ops[op])  # noqa: E731
+        return self._mean(self._own("reduce_scatter", op, send, recv, start), recv, op)
 
     def all_gather(self, send, recv, overlap=False):
-        whole = [_memory(recv), send.nbytes, self.mpi.BYTE]
-        request = self._start(self.comm.Iallgather, self._raw(send), whole)
-        return self._finish(request, send, recv)
+        own, whole = self._raw(send), [_memory(recv), send.nbytes, self.mpi.BYTE]
+        start = lambda: self.comm.Iallgather(own, whole)  # noqa: E731
+        return self._own("all_gather", "", send, recv, start)
 
     def broadcast(self, send, recv, root, overlap=False):
         if self.rank == root:
             ctypes.memmove(_memory(recv), _memory(send), send.nbytes)
-        return self._finish(self._start(self.comm.Ibcast, self._raw(recv), root), recv)
+        into = self._raw(recv)
+        start = lambda: self.comm.Ibcast(into, root)  # noqa: E731
+        return self._own("broadcast", f"root={root}", send, recv, start)
 
     def all_to_all(self, send, recv, overlap=False):
         piece = send.nbytes // self.size
-        request = self._start(
-            self.comm.Ialltoall,
-            [_memory(send), piece, self.mpi.BYTE],
-            [_memory(recv), piece, self.mpi.BYTE],
-        )
-        return self._finish(request, send, recv)
+        own, into = ([_memory(a), piece, self.mpi.BYTE] for a in (send, recv))
+        start = lambda: self.comm.Ialltoall(own, into)  # noqa: E731
+        return self._own("all_to_all", "", send, recv, start)
+
+    def barrier(self):
+        self._finish(self._calls.enter("barrier", "", "", ()).agreed)()
 
     def post(self, array, peer, tag):
-        return self._start(self.comm.Isend, self._raw(array), peer, tag)
+        return self._start(lambda: self.comm.Isend(self._raw(array), peer, tag))
 
     def expect(self, array, peer, tag):
-        return self._start(self.comm.Irecv, self._raw(array), peer, tag)
+        return self._start(lambda: self.comm.Irecv(self._raw(array), peer, tag))
 
     def send(self, array, peer, overlap=False):
-        return self._finish(self.post(array, peer, 0), array)
+        return self._finish(self.post(array, peer, 0).Test, array)
 
     def recv(self, array, peer, overlap=False):
-        return self._finish(self.expect(array, peer, 0), array)
+        own = _Receive(self, array, peer)
+        self._receiving.setdefault(peer, collections.deque()).append(own)
+        self._progress()
+        return self._finish(own.done, array)
 
     def split(self, ranks):
         if self.rank not in ranks:
@@ -399,7 +499,8 @@ class Gloo(_Values):
     def split(self, ranks):
         world = [self.ranks[r] for r in ranks]
         me = self.ranks[self.rank]
-        group = self.td.new_group(world, backend="gloo")  # every rank takes part
+        limit = datetime.timedelta(days=1000)  # the watch ends waiting for ranks that are gone
+        group = self.td.new_group(world, backend="gloo", timeout=limit)  # every rank takes part
         return Gloo(group, world, me, self.job) if me in world else None
 
     def abort(self):

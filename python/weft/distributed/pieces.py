@@ -46,7 +46,7 @@ def _combine(op, into, other):
 
 
 class Combination:
-    """`sent` of all ranks combined into `out` in its place.
+    """`sent` of all ranks combined into `out` in its place: parts are sent when it is made, begin() and advance() do the rest.
 
     `transport` has post(array, peer, tag), expect(array, peer, tag) and arrived(requests). Without `gathered` each rank gets its own part alone: `out` is one
     array with a rank's share of the elements of the one that is sent.
@@ -71,7 +71,9 @@ class Combination:
         self.asked = []  # for each chunk of the own part from the first on: requests of the other ranks, and their rooms
         self.combined = 0  # of these chunks
         self.last = []  # requests that nothing is done after
-        self._begin()
+        for peer in self.others:
+            for array, begin, end in self.parts[peer]:
+                self.last.append(transport.post(self.sent[array][begin:end], peer, tag))
 
     def _into(self, chunk):
         array, begin, end = chunk
@@ -86,13 +88,10 @@ class Combination:
         requests = [self.transport.expect(x, p, self.tag) for x, p in zip(rooms, self.others)]
         self.asked.append((requests, rooms))
 
-    def _begin(self):
-        """All that needs no answer."""
+    def begin(self):
+        """Receives: only when all ranks combine arrays of the same sizes, since MPI writes beyond those that are too small."""
         for _ in range(_AHEAD):
             self._ask()
-        for peer in self.others:
-            for array, begin, end in self.parts[peer]:
-                self.last.append(self.transport.post(self.sent[array][begin:end], peer, self.tag))
         for peer in self.others if self.gathered else ():
             for chunk in self.parts[peer]:
                 self.last.append(self.transport.expect(self._into(chunk), peer, self.tag + 1))

@@ -86,10 +86,10 @@ class Twice {
         if (open_[i]->axis != open_[j]->axis || !counts(open_[i]) || !counts(open_[j])) continue;
         const auto* store = as<StoreNode>(s);
         const std::string what = store ? cat("\"", store->buffer->name, "\"") : "a statement";
-        throw Error(ErrorKind::lower, "lower.axis.twice",
-                    cat(what, " depends on loops \"", open_[j]->var->name, "\" and \"",
-                        open_[i]->var->name, "\", both bound to ", open_[i]->axis,
-                        ", which has one position at a time"))
+        throw Error(
+            ErrorKind::lower, "lower.axis.twice",
+            cat(what, " depends on loops \"", open_[j]->var->name, "\" and \"", open_[i]->var->name,
+                "\", both bound to ", open_[i]->axis, ", which has one position at a time"))
             .help("fuse the two loops and bind the result, or bind one of them to another axis");
       }
   }

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a process joins the job: through MPI or through torchrun's store and Gloo.
+
+The libraries' own functions for this wait where nothing can end them. They run on a thread of their own, while the watch looks for the launcher and for the
+other ranks of this host.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import datetime
+import os
+import socket
+import sys
+import time
+
+import weft
+
+from .._errors import error
+from .failure import Failure, MpiBoard, StoreBoard
+
+
+def join(job, launch, timeout):
+    """The transport of host memory among all ranks, once all have met.
+
+    Raises DeviceError `distributed.launcher` where the launcher is gone, `distributed.peer` where another rank is, `distributed.start` after `timeout` seconds,
+    `distributed.versions` where ranks run different versions of weft.
+    """
+    told = job.watch.launcher.gone_before()
+    if told is not None:
+        raise Failure(told, "distributed.launcher").error()
+    host, every = (_torchrun if launch.launcher == "torchrun" else _mpi)(job, launch, timeout)
+    job.watch.introduced(_introduced(launch, every))
+    return host
+
+
+def _identity():
+    return weft.__version__, socket.gethostname(), _machine(), os.getpid(), _processors()
+
+
+def _machine():
+    """What tells this machine, and its numbers of processes, from others of the same name: nothing where the system does not say."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            return file.read().strip(), os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return None
+
+
+def _introduced(launch, every):
+    """{rank: process} of the other ranks on this host, with whom its processors are shared. `every`: the identities of all ranks.
+
+    Raises DeviceError `distributed.versions` where ranks run different versions of weft.
+    """
+    versions = {identity[0] for identity in every}
+    if len(versions) > 1:
+        raise error(
+            weft.DeviceError,
+            "distributed.versions",
+            f"the ranks of the job run {len(versions)} versions of weft",
+            [f"rank {r} on {identity[1]}: {identity[0]}" for r, identity in enumerate(every)],
+            help="install one version everywhere",
+        )
+    _, name, machine, _, own = every[launch.rank]
+    here = {r: identity for r, identity in enumerate(every) if identity[1:3] == (name, machine)}
+    if weft.get_threads() == len(own):  # nobody has set it
+        weft.set_threads(share_of(own, [identity[4] for identity in here.values()]))
+    return {r: identity[3] for r, identity in here.items() if r != launch.rank}
+
+
+def _processors():
+    """The processors that this process may use, where the system says so."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+
+
+def share_of(own, every):
+    """The number of threads for a rank that may use the processors `own`, each shared by those of `every` who may use it."""
+    parts = sum(1 / sum(p in other for other in every) for p in own)
+    return max(1, int(parts + 1e-9))
+
+
+def _cannot_join(launch, where, reason, repair):
+    return error(
+        weft.DeviceError,
+        "distributed.start",
+        f"rank {launch.rank} of {launch.size} cannot join the job{where}: {reason}",
+        help=repair,
+    )
+
+
+def _torchrun(job, launch, timeout):
+    try:
+        import torch.distributed as td
+    except ImportError:
+        raise error(
+            weft.DeviceError,
+            "distributed.torch",
+            "torchrun has started this process, and PyTorch cannot be imported in it",
+            help="install PyTorch, or start the job with mpirun and mpi4py",
+        ) from None
+    from .host import Gloo
+
+    limit = datetime.timedelta(seconds=timeout)
+    host, port = os.environ["MASTER_ADDR"], os.environ.get("MASTER_PORT", "")
+
+    def store():
+        found, _, _ = next(td.rendezvous("env://", launch.rank, launch.size, timeout=limit))
+        # A connection of its own: the other one is taken while somebody waits for an answer on it.
+        return found, td.TCPStore(host, int(port), is_master=False, timeout=limit)
+
+    def group():
+        td.init_process_group("gloo", store=found, rank=launch.rank, world_size=launch.size, timeout=limit)  # fmt: skip
+
+    try:
+        if td.is_initialized():
+            watched = td.distributed_c10d._get_default_store()
+        else:
+            found, watched = job.watch.run(store)
+        job.watch.board = StoreBoard(watched, launch.rank)
+        if not td.is_initialized():
+            job.watch.run(group)
+            _wait_without_end(td)
+    except (RuntimeError, ValueError, OSError) as problem:
+        if isinstance(problem, weft.Error):
+            raise
+        reason = job.watch.absent() or str(problem)[:300]
+        repair = "the port may be in use (torchrun --master-port), or fewer processes were started than WORLD_SIZE says"
+        raise _cannot_join(launch, f" at {host}:{port}", reason, repair) from None
+    own = Gloo(None, list(range(launch.size)), launch.rank, job)
+    return own, own.gather_values(_identity())
+
+
+def _wait_without_end(td):
+    """Collectives may wait longer than init(): the watch ends those that wait for ranks that are gone. PyTorch has no public name for this."""
+    change = getattr(td.distributed_c10d, "_set_pg_timeout", None)
+    if change is not None:
+        change(datetime.timedelta(days=1000), td.group.WORLD)
+
+
+def _process_manager(variables):
+    """Open MPI ends a process that srun has started without a process manager: refused before it does."""
+    managed = any(name.startswith(("PMI", "OMPI_")) for name in variables)
+    if "SLURM_PROCID" in variables and not managed:
+        raise error(
+            weft.DeviceError,
+            "distributed.slurm",
+            "srun has started this process without a process manager, which MPI needs",
+            help="srun --mpi=pmix (srun --mpi=list shows what this cluster has), or mpirun inside the allocation",
+        )
+
+
+def _initialize(MPI):
+    """MPI_Init_thread without Python's lock, which mpi4py keeps: the watch runs meanwhile."""
+    start = getattr(ctypes.CDLL(MPI.__file__), "MPI_Init_thread", None)
+    if start is None:
+        MPI.Init_thread(MPI.THREAD_MULTIPLE)
+        return
+    start(None, None, MPI.THREAD_MULTIPLE, ctypes.byref(ctypes.c_int()))
+
+
+def _mpi(job, launch, timeout):
+    _process_manager(os.environ)
+    try:
+        import mpi4py
+
+        if "mpi4py.MPI" not in sys.modules:
+            mpi4py.rc.initialize, mpi4py.rc.finalize = False, True
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as problem:
+        raise error(
+            weft.DeviceError,
+            "distributed.mpi.absent",
+            f"MPI's launcher has started this process, and mpi4py cannot be imported in it: {problem}",
+            help="apt install python3-mpi4py, or pip install mpi4py",
+        ) from None
+    from .host import Mpi
+
+    begun = time.perf_counter()
+
+    def look():
+        if time.perf_counter() - begun > timeout:
+            reason = job.watch.absent() or "MPI has not begun"
+            raise _cannot_join(launch, "", f"{reason} after {timeout:g} s", "all ranks must call init(); init(timeout=...) waits longer")  # fmt: skip
+
+    def meet():
+        if not MPI.Is_initialized():
+            _initialize(MPI)
+        world = MPI.COMM_WORLD
+        world.Set_errhandler(MPI.ERRORS_RETURN)
+        if world.size != launch.size:
+            raise error(
+                weft.DeviceError,
+                "distributed.start",
+                f"the launcher has started {launch.size} processes, and MPI knows {world.size}",
+                help="mpi4py uses another MPI than the launcher's: MPI4PY_MPIABI=mpich or openmpi (mpi4py 4), or pip install --no-binary mpi4py mpi4py",
+            )
+        every = world.allgather(_identity())  # by mpi4py: ranks of other versions do the same
+        return Mpi(world, list(range(world.size)), job), every, MpiBoard(world)
+
+    host, every, job.watch.board = job.watch.run(meet, look)
+    return host, every

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""weft.distributed while ranks start: launchers and ranks that are killed, ranks that are missing; and calls that differ between ranks."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+from launchers import (  # noqa: F401
+    PACKAGE,
+    environment,
+    free_port,
+    mpirun,
+    mpirun_command,
+    needs_mpi,
+    needs_torchrun,
+    program,
+    run,
+    torch_python,
+    torchrun_command,
+)
+
+from weft.distributed.environment import read_launch
+from weft.distributed.launcher import Launcher, process_ended
+
+LAUNCHERS = [
+    pytest.param("mpirun", marks=needs_mpi),
+    pytest.param("torchrun", marks=needs_torchrun),
+]
+
+
+def command(launcher, ranks, *rest):
+    if launcher == "mpirun":
+        return mpirun_command(ranks, *rest)
+    return torchrun_command(*rest, ranks=ranks)
+
+
+def wait_for(condition):
+    """Waits as long as a test may last at all."""
+    begun = time.monotonic()
+    while not condition():
+        assert time.monotonic() - begun < 120
+        time.sleep(0.05)
+
+
+# Rank 1 comes to init() when the file `go` is there. What ranks see goes into files: nobody reads their output once the launcher is gone.
+START = """
+    import os, sys, time
+    folder = sys.argv[1]
+    rank = os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ["RANK"]
+    def write(name, text):
+        with open(f"{folder}/{rank}", "w") as file:
+            file.write(text)
+        os.rename(f"{folder}/{rank}", f"{folder}/{name}.{rank}")
+    write("began", str(os.getpid()))
+    while rank == "1" and not os.path.exists(f"{folder}/go"):
+        time.sleep(0.05)
+    try:
+        dist.init()
+    except weft.DeviceError as problem:
+        write("saw", f"{problem.code} {problem.message}")
+        raise
+    write("joined", "")
+"""
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_ranks_end_when_their_launcher_is_killed_while_they_start(program, tmp_path, launcher):  # noqa: F811
+    env = environment(PYTHONPATH=PACKAGE)
+    start = command(launcher, 2, program(START), tmp_path)
+    job = subprocess.Popen(start, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    began = [tmp_path / f"began.{rank}" for rank in (0, 1)]
+    processes = []
+    try:
+        wait_for(lambda: all(path.exists() for path in began))
+        processes = [int(path.read_text()) for path in began]
+        job.kill()
+        job.wait()
+        wait_for(lambda: process_ended(processes[0]))  # waits for rank 1, which has not come
+        (tmp_path / "go").touch()
+        wait_for(lambda: process_ended(processes[1]))
+    finally:
+        for process in [p for p in processes if not process_ended(p)]:
+            os.kill(process, signal.SIGKILL)
+        job.kill()
+        job.wait()
+    assert "distributed.launcher" in (tmp_path / "saw.1").read_text()
+    assert not (tmp_path / "joined.0").exists() and not (tmp_path / "joined.1").exists()
+
+
+KILLED_EARLY = """
+    import os, signal, sys, time
+    rank = os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ["RANK"]
+    folder = sys.argv[1]
+    open(f"{folder}/began.{rank}", "w").close()
+    if rank == "1":
+        while not all(os.path.exists(f"{folder}/began.{r}") for r in "02"):
+            time.sleep(0.05)
+        time.sleep(float(sys.argv[2]))
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        dist.init()
+    except weft.DeviceError as problem:
+        print(f"rank {rank} saw {problem.code}: {problem.message}", flush=True)
+        raise
+"""
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_a_rank_killed_before_init_is_named_on_every_other(program, tmp_path, launcher):  # noqa: F811
+    start = command(launcher, 3, program(KILLED_EARLY), tmp_path, 2.0)
+    status, text = run(start, PYTHONPATH=PACKAGE)
+    assert status != 0, text
+    for rank in (0, 2):
+        assert (
+            f"rank {rank} saw distributed.peer: another rank of the job failed: rank 1: its process"
+            in text
+        ), text
+
+
+MISSING = """
+    import os
+    try:
+        dist.init(timeout=3)
+    except weft.DeviceError as problem:
+        print(problem.code, problem.message)
+"""
+
+
+@needs_torchrun
+@pytest.mark.parametrize("port", ["taken", "free"])
+def test_a_port_in_use_and_ranks_that_are_missing_are_named(program, port):  # noqa: F811
+    with contextlib.closing(socket.socket()) as taken:
+        taken.bind(("127.0.0.1", 0))
+        number = taken.getsockname()[1]
+        if port == "taken":
+            taken.listen()
+        else:
+            taken.close()
+        variables = dict(RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(number))
+        start = [torch_python(), str(program(MISSING))]
+        _, text = run(start, PYTHONPATH=PACKAGE, **variables)
+    assert f"distributed.start rank 0 of 2 cannot join the job at 127.0.0.1:{number}" in text, text
+
+
+@needs_mpi
+def test_ranks_that_do_not_come_are_named_after_the_time_of_init(program, tmp_path):  # noqa: F811
+    path = program(f"""
+        import os, time
+        if os.environ["OMPI_COMM_WORLD_RANK"] == "1":
+            while not os.path.exists({str(tmp_path / "seen")!r}):
+                time.sleep(0.05)
+        else:
+            try:
+                dist.init(timeout=1)
+            except weft.DeviceError as problem:
+                print(problem.code, problem.message, flush=True)
+                open({str(tmp_path / "seen")!r}, "w").close()
+                raise
+    """)
+    status, text = mpirun(2, path)
+    assert "distributed.start rank 0 of 2 cannot join the job" in text and "after 1 s" in text, text
+
+
+OUT_OF_STEP = """
+    import sys
+    dist.init()
+    r, size = dist.rank(), int(sys.argv[2])
+    one, other = weft.ones((16,)), weft.ones((size,), dtype=sys.argv[3])
+    dist.all_reduce(one)
+    try:
+        getattr(dist, sys.argv[1])(other if r == 1 else one)
+        dist.barrier()
+    except weft.DeviceError as problem:
+        assert problem.code == "distributed.mismatch", problem
+        assert f"float32[16]; rank 1 calls {sys.argv[1]}(" in problem.message, problem
+        assert f"of {sys.argv[3]}[{size}]" in problem.message, problem
+        print("told", r, flush=True)
+        raise
+"""
+
+
+@needs_mpi
+@pytest.mark.parametrize("size, dtype", [(17, "float32"), (16, "int32"), (200_000, "float32")])
+@pytest.mark.parametrize("call", ["all_reduce", "all_gather", "broadcast"])
+def test_ranks_out_of_step_are_told_without_the_debug_mode(program, call, size, dtype):  # noqa: F811
+    status, text = mpirun(3, program(OUT_OF_STEP), call, size, dtype, seconds=200)
+    assert status != 0 and text.count("told") == 3, text
+
+
+@needs_mpi
+def test_messages_of_another_size_are_refused(program):  # noqa: F811
+    path = program("""
+        dist.init()
+        try:
+            if dist.rank() == 0:
+                work = dist.recv(weft.ones((3,)), 1, async_op=True)
+                assert float(dist.recv(weft.ones((5,)), 1)[0]) == 2  # in the order of the calls
+                assert float(work.wait()[0]) == 1
+                dist.recv(weft.ones((4,)), 1)
+            else:
+                for array in (weft.ones((3,)), 2 * weft.ones((5,)), weft.ones((500_000,))):
+                    dist.send(array, 0, async_op=True)
+                dist.barrier()
+        except weft.DeviceError as problem:
+            assert problem.code == "distributed.mismatch", problem
+            assert "rank 0 receives 16 bytes, rank 1 sends it 2000000" in problem.message, problem
+            print("told", dist.rank(), flush=True)
+            raise
+    """)
+    status, text = mpirun(2, path, seconds=200)
+    assert status != 0 and text.count("told") == 2, text
+
+
+def test_the_launcher_of_a_rank_is_found_through_other_programs(tmp_path):
+    """The parent of ranks is what started them with the launcher's variables, whatever is between."""
+    program = tmp_path / "rank.py"
+    program.write_text(f"""
+import os, sys, time
+sys.path.insert(0, {PACKAGE!r})
+from weft.distributed.environment import read_launch
+from weft.distributed.launcher import Launcher
+launcher = Launcher(read_launch())
+print(launcher.process, launcher.gone(), sorted(launcher.ranks()), flush=True)
+""")
+    variables = dict(PMI_RANK="1", PMI_SIZE="2", PMI_PORT="somewhere:1")
+    script = f"{sys.executable} {program}; true"  # the shell stays between
+    done = subprocess.run(
+        ["sh", "-c", script], env=environment(**variables), capture_output=True, text=True
+    )
+    assert done.stdout.split() == [str(os.getpid()), "None", "[1]"], done
+
+
+def test_launchers_that_cannot_be_known():
+    launch = {"PMI_RANK": "0", "PMI_SIZE": "2"}
+    by_hand = Launcher(read_launch(launch), launch)
+    assert by_hand.process is None and by_hand.ranks() == {}
+    assert by_hand.gone() is None and by_hand.gone_before() is None
+
+
+def test_a_launcher_that_ended_before_the_first_look():
+    ours, theirs = os.pipe()
+    launch = {"PMI_RANK": "0", "PMI_SIZE": "2", "PMI_FD": str(ours)}
+    launcher = Launcher(read_launch(launch), launch)
+    assert launcher.gone_before() is None
+    os.close(theirs)
+    assert "closed its pipe" in launcher.gone_before()
+    os.close(ours)
+    torch = {
+        "RANK": "0",
+        "WORLD_SIZE": "2",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(free_port()),
+    }
+    torch |= {"TORCHELASTIC_RUN_ID": "none", "TORCHELASTIC_USE_AGENT_STORE": "True"}
+    assert "torchrun's store at 127.0.0.1" in Launcher(read_launch(torch), torch).gone_before()
+
+
+@needs_mpi
+@pytest.mark.parametrize("size", [100, 300_000])
+def test_calls_in_several_groups_end_in_any_order(program, size):  # noqa: F811
+    path = program("""
+        import sys
+        dist.init()
+        groups = [dist.new_group([0, 1]), dist.new_group([1, 0])]
+        x = weft.ones((int(sys.argv[1]),))
+        for _ in range(20):
+            works = [dist.all_reduce(x, group=group, async_op=True) for group in groups]
+            for work in works if dist.rank() else works[::-1]:
+                assert float(weft.sum(work.wait())) == 2 * x.size
+        print("ok", dist.rank())
+    """)
+    status, text = mpirun(2, path, size, seconds=200)
+    assert status == 0 and text.count("ok") == 2, text
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_a_forked_process_is_no_rank(program, launcher):  # noqa: F811
+    path = program("""
+        import multiprocessing, sys, time
+        dist.init()
+        if dist.rank() == 1:
+            child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,))
+            child.start()
+            child.terminate()
+            child.join()
+            print("child", child.exitcode, flush=True)
+        assert float(dist.all_reduce(weft.ones((4,)))[0]) == 2
+        print("ok", dist.rank())
+    """)
+    status, text = run(command(launcher, 2, path), PYTHONPATH=PACKAGE)
+    assert status == 0 and text.count("ok") == 2, text
+    assert "child -15" in text and "Traceback" not in text, text
+
+
+@needs_torchrun
+def test_collectives_may_wait_longer_than_init(program):  # noqa: F811
+    path = program("""
+        import time
+        dist.init(timeout=20)
+        group = dist.new_group([1, 0])
+        if dist.rank() == 1:
+            time.sleep(22)
+        for among in (None, group):
+            assert float(dist.all_reduce(weft.ones((4,)), group=among)[0]) == 2
+        print("ok", dist.rank())
+    """)
+    status, text = run(torchrun_command(path), PYTHONPATH=PACKAGE)
+    assert status == 0 and text.count("ok") == 2, text
