@@ -86,6 +86,27 @@ TEST(LowerErrors, axes_and_scopes_that_the_target_lacks) {
           "lower.axis.extent", {"must agree", "64", "32"});
 }
 
+TEST(LowerErrors, one_axis_has_one_position) {
+  const std::string nest =
+      "@T.prim_func\n"
+      "def main(A: T.Buffer((8, 8), \"float32\")):\n"
+      "    for i in T.thread_binding(8, thread=\"threadIdx.x\"):\n";
+  const std::string inner = "for j in T.thread_binding(8, thread=\"threadIdx.x\"):\n";
+  refuses("metal",
+          cat(nest, "        ", inner,
+              "            with T.block(\"A\"):\n"
+              "                vi, vj = T.axis.remap(\"SS\", [i, j])\n"
+              "                A[vi, vj] = T.float32(1)\n"),
+          "lower.axis.twice", {"\"A\"", "\"i\" and \"j\"", "threadIdx.x", "fuse"});
+  // A condition decides as an index does.
+  refuses("metal",
+          cat(nest, "        if i < 3:\n            ", inner,
+              "                with T.block(\"A\"):\n"
+              "                    vj = T.axis.spatial(8, j)\n"
+              "                    A[0, vj] = T.float32(1)\n"),
+          "lower.axis.twice", {"\"A\"", "threadIdx.x"});
+}
+
 TEST(LowerErrors, memory_that_cannot_be_where_it_is_asked) {
   const std::string fill =
       "    for i in T.thread_binding(64, thread=\"blockIdx.x\"):\n"
