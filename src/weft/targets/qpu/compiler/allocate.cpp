@@ -227,14 +227,16 @@ void spill(Function& f, std::uint32_t v) {
 }  // namespace
 
 bool allocate(Function& f, std::vector<std::int16_t>& home) {
-  for (int round = 0;; ++round) {
+  std::size_t values = 0;  // of the program itself: each round spills one of them at least
+  for (std::size_t round = 0;; ++round) {
     Facts x = collect(f);
+    if (round == 0) values = x.used.size();
     std::vector<std::uint32_t> homeless = colour(f, x, Way::spread, home);
     for (Way way : {Way::packed, Way::long_first})
       if (!homeless.empty()) homeless = colour(f, x, way, home);
     if (homeless.empty()) break;
     if (!f.may_spill) return false;
-    WEFT_CHECK(round < 60, "spilling does not end: ", homeless.size(), " values left");
+    WEFT_CHECK(round <= values, "spilling does not end: ", homeless.size(), " values left");
     // Evict long-lived, little used values: those without a register, or neighbours of one that
     // must have it.
     std::uint32_t from = homeless.front();
