@@ -117,6 +117,42 @@ def test_many_values_in_registers():
     assert right_or_refused(program, program, "qpu", given, "165 values") is None
 
 
+SPILLED = """
+@T.prim_func
+def main(A: T.Buffer((3, 32), "int32"), C: T.Buffer((3, 1), "int32")):
+    B = T.alloc_buffer((3, 32), "int32")
+    P = T.alloc_buffer((3, 1), "int32")
+    L = T.alloc_buffer((3, 32), "int32", scope="local")
+    for i, j in T.grid(3, 32):
+        with T.block("L"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            L[vi, vj] = A[vi, vj] // 4
+    for i, j in T.grid(3, 32):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = L[vi, vj]
+    for i, o, k in T.grid(4, 1, 32):
+        with T.block("P"):
+            vi = T.axis.spatial(3, i)
+            vo, vk = T.axis.remap("SR", [o, k])
+            T.where(i < 3)
+            with T.init():
+                P[vi, vo] = T.int32(1)
+            P[vi, vo] = P[vi, vo] * B[vi, vk]
+    for i in T.parallel(3):
+        with T.block("C"):
+            vi = T.axis.spatial(3, i)
+            C[vi, 0] = T.int32(5)
+"""
+
+
+def test_an_address_that_is_spilled():
+    """Its load set up another DMA, which then read 16 words where one was asked for."""
+    given = [np.arange(96, dtype="int32").reshape(3, 32), np.zeros((3, 1), "int32")]
+    program = weft.script.from_source(SPILLED)
+    assert right_or_refused(program, program, "qpu", given, "96 values") is None
+
+
 PADDED = """
 @T.prim_func
 def main(A: T.Buffer((8, {n}), "int32"), B: T.Buffer(({m}, 5), "int32"), C: T.Buffer((14, 5), "int32")):

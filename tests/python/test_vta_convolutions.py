@@ -28,7 +28,9 @@ class Convolution:
         given = (n, h, w, ci) if nhwc else (n, ci, h, w)
         X = te.placeholder(given, "int8", name="X")
         W = te.placeholder((co, ci // groups, kh, kw), "int8", name="W")
-        c, p, q = (te.reduce_axis(e, name=a) for e, a in ((ci // groups, "c"), (kh, "p"), (kw, "q")))
+        c, p, q = (
+            te.reduce_axis(e, name=a) for e, a in ((ci // groups, "c"), (kh, "p"), (kw, "q"))
+        )
 
         def element(b, o, y, x):
             iy, ix = y * sy + p * dy - top, x * sx + q * dx - left
@@ -40,22 +42,31 @@ class Convolution:
 
         self.func = te.create_prim_func([X, W, te.compute(self.shape, element, name="S")])
         rng = np.random.default_rng(co * h + w)
-        self.x, self.k = (rng.integers(-128, 128, s).astype("int8") for s in (given, (co, ci // groups, kh, kw)))
+        self.x, self.k = (
+            rng.integers(-128, 128, s).astype("int8") for s in (given, (co, ci // groups, kh, kw))
+        )
         wide = (self.x.transpose(0, 3, 1, 2) if nhwc else self.x).astype("int32")
         wide = np.pad(wide, ((0, 0), (0, 0), (top, bottom), (left, right)))
         self.want, (oh, ow) = np.zeros(self.shape, "int32"), self.shape[2:]
         for a in range(kh):
             for b in range(kw):
-                rows, columns = slice(a * dy, a * dy + (oh - 1) * sy + 1, sy), slice(b * dx, b * dx + (ow - 1) * sx + 1, sx)
+                rows, columns = (
+                    slice(a * dy, a * dy + (oh - 1) * sy + 1, sy),
+                    slice(b * dx, b * dx + (ow - 1) * sx + 1, sx),
+                )
                 for g in range(groups):
                     outs, ins = (slice(g * e // groups, (g + 1) * e // groups) for e in (co, ci))
                     part = wide[:, ins, rows, columns]
-                    self.want[:, outs] += np.einsum("nchw,oc->nohw", part, self.k[outs, :, a, b].astype("int32"))
+                    self.want[:, outs] += np.einsum(
+                        "nchw,oc->nohw", part, self.k[outs, :, a, b].astype("int32")
+                    )
 
     def check(self, module, env, where):
         device = weft.device(env.target)
         out = weft.asarray(np.full(self.shape, 77, "int32"), device=device)
-        module["main"](weft.asarray(self.x, device=device), weft.asarray(self.k, device=device), out)
+        module["main"](
+            weft.asarray(self.x, device=device), weft.asarray(self.k, device=device), out
+        )
         np.testing.assert_array_equal(out.numpy(), self.want, err_msg=where)
 
 

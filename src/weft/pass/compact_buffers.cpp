@@ -236,8 +236,8 @@ class Collector final : public Visitor {
     return var->dtype == loop->var->dtype ? var : nullptr;
   }
 
-  /// Whether the expression differs between the points of an axis: those of a virtual axis share one
-  /// allocation, which has one shape.
+  /// Whether the expression differs between the points of an axis: those of a virtual axis share
+  /// one allocation, which has one shape.
   bool uses_point(const Expr& e) const {
     bool out = false;
     for_each_expr(e, [&](const Expr& x) {

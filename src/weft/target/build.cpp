@@ -122,8 +122,8 @@ bool scheduled_by_hand(const ir::PrimFunc& f) {
   ir::for_each_stmt(f->body, [&](const ir::Stmt& s) {
     if (const auto* loop = ir::as<ir::ForNode>(s))
       out = out || loop->for_kind == ir::ForKind::bound ||
-            loop->for_kind == ir::ForKind::parallel ||
-            loop->for_kind == ir::ForKind::vectorized || !loop->annotations.empty();
+            loop->for_kind == ir::ForKind::parallel || loop->for_kind == ir::ForKind::vectorized ||
+            !loop->annotations.empty();
     if (const auto* realize = ir::as<ir::BlockRealizeNode>(s)) {
       out = out || !realize->block->annotations.empty();
       for (const ir::Buffer& b : realize->block->alloc_buffers) out = out || b->scope != "global";

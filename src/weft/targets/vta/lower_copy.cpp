@@ -116,8 +116,8 @@ bool Lowering::pad(const Nest& nest, const Expr& condition, std::vector<Dim>& di
   refused("divides an element");
 }
 
-void Lowering::zeros(const std::vector<Dim>& dims, const Placed& chip, std::int64_t at,
-                     MemType mem, int param) {
+void Lowering::zeros(const std::vector<Dim>& dims, const Placed& chip, std::int64_t at, MemType mem,
+                     int param) {
   std::int64_t width = 1;
   std::size_t used = 0;
   for (; used < dims.size() && dims[used].on_chip == width; ++used) width *= dims[used].extent;
