@@ -3,6 +3,8 @@ weft_test(wse_csl_test LONG
   COMPONENTS target_wse LABELS sim TIMEOUT 900)
 if(WEFT_TESTS)
   # The long mutation run (a command, not a test) and, with clang, the libFuzzer harness.
+  add_executable(wse_csl_streams EXCLUDE_FROM_ALL fuzz/csl_streams.cpp)
+  target_link_libraries(wse_csl_streams PRIVATE weft_target_wse)
   add_executable(wse_csl_mutate EXCLUDE_FROM_ALL fuzz/csl_mutate.cpp)
   target_link_libraries(wse_csl_mutate PRIVATE weft_target_wse)
 endif()
