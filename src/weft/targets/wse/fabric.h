@@ -167,6 +167,7 @@ class Fabric {
   void book_mode(Pe& pe);
   void mark_work(Pe& pe, Cycle at, Cycle cycles);
   static void rethrow_deferred(Worker& w, std::uint32_t index);
+  static bool meets_calendar(const Pe& pe);
   bool may_go_on(Worker& w, Pe& pe, Cycle now, Cycle at);
   Cycle reach_of(Pe& pe);
   void run_cycle(Worker& w, Cycle now, int parity);
