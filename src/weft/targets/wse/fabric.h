@@ -259,9 +259,10 @@ class Fabric {
   std::uint32_t run_memory(Worker& w, Pe& pe, Running& run, Cycle& cost);
   void finish(Worker& w, Pe& pe, Running& run, Cycle now, bool terminated);
   void run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next);
-  int try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next, bool ahead);
+  int try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next, Cycle limit);
+  Cycle next_task(Pe& pe, Cycle now);
   Cycle next_element(Pe& pe, Running& run, Cycle from);
-  std::uint32_t run_ahead(Worker& w, Pe& pe, Running& run, Cycle now);
+  std::uint32_t run_ahead(Worker& w, Pe& pe, Running& run, Cycle now, Cycle limit);
   std::uint32_t read_cursor(Worker& w, Pe& pe, Cursor& c, Cycle now);
   void write_cursor(Pe& pe, Cursor& c, std::uint32_t value, std::uint16_t index,
                     std::uint32_t index_high, Cycle now);
@@ -349,6 +350,7 @@ class Fabric {
     std::array<std::uint16_t, 32> local;
     std::array<std::uint16_t, 32> data;  // by colour (WSE-2) or input queue (WSE-3)
     std::array<std::uint16_t, 64> control;
+    bool by_wavelets = false;  // some are data or control tasks
   };
   std::vector<TaskTable> tables_;
   const TaskTable& table(const Pe& pe) const {

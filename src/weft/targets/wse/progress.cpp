@@ -212,9 +212,34 @@ void Fabric::finish(Worker& w, Pe& pe, Running& run, Cycle now, bool) {
   }
 }
 
-// One element if possible: 0 nothing now, 1 an element, 2 finished or about to be. `ahead`:
-// elements may be done before their cycle has come.
-int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next, bool ahead) {
+// The first cycle in which an idle main thread may begin a task that is no completion of an
+// operation in progress. An operation that is alone has its elements up to there to itself,
+// whatever the visit: those of that cycle come before the task.
+Cycle Fabric::next_task(Pe& pe, Cycle now) {
+  const Cycle free = std::max(now, pe.main_ready);
+  if ((pe.local_pending & ~pe.local_blocked) || pe.flush_wait || pe.busy_in) return free;
+  Cycle at = kNever;
+  if (pe.command_function != kNone16) at = std::max(free, pe.command_ready);
+  const TaskTable& tasks = table(pe);
+  if (!tasks.by_wavelets) return at;
+  for (std::uint32_t mask = pe.express_in; mask; mask &= mask - 1) {
+    const std::uint8_t q = pe.color_queue[static_cast<std::size_t>(std::countr_zero(mask))];
+    if (q == kNone8) continue;
+    InQueue& in = pe.in[q];
+    const Channel* channel = channel_of(pe, in);
+    const int id = wse3_ ? q : in.color;
+    if (!channel || (pe.color_blocked >> id & 1u)) continue;
+    const bool data = in.reader == kNone8 && tasks.data[static_cast<std::size_t>(id)] != kNone16;
+    if (!data && !channel->controls.load(std::memory_order_relaxed)) continue;
+    if (const Channel::Entry* e = channel->peek())
+      at = std::min(at, std::max<Cycle>(free, e->when));
+  }
+  return std::min(at, std::max(free, now + reach_of(pe)));  // what is under way and not seen yet
+}
+
+// One element if possible: 0 nothing now, 1 an element, 2 finished or about to be. Elements up to
+// the cycle `limit` may be done before their cycle has come.
+int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next, Cycle limit) {
   if (run.finishing) {
     if (run.ready > now && options_.timed) {
       next = std::min(next, run.ready);
@@ -253,7 +278,7 @@ int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next,
     at = std::max(at, t);
   }
   if (!options_.timed) at = now;
-  if (at > now && !ahead) {
+  if (at > limit) {
     next = std::min(next, at);
     return 0;
   }
@@ -412,12 +437,13 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
         bool ahead = options_.timed && pe.timer_at == kNever && alone(pe.live_ops) &&
                      (run.main || pe.main == MainState::idle) && free_end(run.a) &&
                      free_end(run.b) && free_end(run.dst);
+        const Cycle limit = !ahead ? now : run.main ? kNever : next_task(pe, now);
         std::uint32_t many =
-            ahead && !run.finishing && options_.fast ? run_ahead(w, pe, run, now) : 0;
-        int r = try_element(w, pe, run, now, next, ahead);
+            ahead && !run.finishing && options_.fast ? run_ahead(w, pe, run, now, limit) : 0;
+        int r = try_element(w, pe, run, now, next, limit);
         int done = many ? 1 : r;
         if (ahead) {
-          while (r == 1) r = try_element(w, pe, run, now, next, true);
+          while (r == 1) r = try_element(w, pe, run, now, next, limit);
           if (done == 0) continue;
           if (run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express)
             announce(w, pe.out[run.dst.queue], now);
@@ -425,7 +451,7 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
           if (!run.live) next = std::min(next, now + 1);
           continue;
         }
-        while (r == 1 && !options_.timed) r = try_element(w, pe, run, now, next, false);
+        while (r == 1 && !options_.timed) r = try_element(w, pe, run, now, next, now);
         if (done == 0) continue;
         if (run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express)
           announce(w, pe.out[run.dst.queue], now);
