@@ -34,7 +34,8 @@ struct Reader {
 }  // namespace
 
 // Elements done; 0 when this operation is not of the simple kind or cannot go on.
-std::uint32_t Fabric::run_ahead(Worker& w, Pe& pe, Running& run, Cycle now, Cycle limit) {
+std::uint32_t Fabric::run_ahead(Worker& w, Pe& pe, Running& run, Cycle now,
+                                const Cycle& limit) {
   const BulkOp& op = *run.op;
   auto simple = [&](const Cursor& c) {
     return c.kind == Cursor::none || c.kind == Cursor::value || c.kind == Cursor::mem ||
@@ -102,6 +103,7 @@ std::uint32_t Fabric::run_ahead(Worker& w, Pe& pe, Running& run, Cycle now, Cycl
     }
     if (t > limit) break;  // try_element says when to go on
     at = t;
+    take_turn(pe, run, at);
     if (at == until) {
       until += step;
     } else {

@@ -262,7 +262,11 @@ class Fabric {
   int try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next, Cycle limit);
   Cycle next_task(Pe& pe, Cycle now);
   Cycle next_element(Pe& pe, Running& run, Cycle from);
-  std::uint32_t run_ahead(Worker& w, Pe& pe, Running& run, Cycle now, Cycle limit);
+  std::uint32_t run_ahead(Worker& w, Pe& pe, Running& run, Cycle now, const Cycle& limit);
+  /// An element of an operation beside the main thread takes a cycle from it.
+  static void take_turn(Pe& pe, const Running& run, Cycle at) {
+    if (pe.main_ready > at && pe.main == MainState::running && !run.main) ++pe.main_ready;
+  }
   std::uint32_t read_cursor(Worker& w, Pe& pe, Cursor& c, Cycle now);
   void write_cursor(Pe& pe, Cursor& c, std::uint32_t value, std::uint16_t index,
                     std::uint32_t index_high, Cycle now);

@@ -261,6 +261,7 @@ int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next,
       pop_queue(w, pe, c->queue, now, now);
       complete(pe, run.settings.on_control, now);
       if (run.settings.terminate_on_control) {
+        take_turn(pe, run, now);
         finish(w, pe, run, now, true);
         return 2;
       }
@@ -322,7 +323,10 @@ int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next,
       write_cursor(pe, run.dst, v, run.index, run.index, now);
     }
     ++pe.count.elements;
-    if (t == 0) mark_work(pe, at, 1);
+    if (t == 0) {
+      mark_work(pe, at, 1);
+      take_turn(pe, run, at);
+    }
     if (op.src1.kind != Operand::none) pe.count.flops += bulk_info(op.code).scalar ? 2 : 1;
     ++run.done;
     if (!run.endless) --run.left;
@@ -426,7 +430,8 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
             continue;
           }
         }
-        // Alone and with channels or memory at every end, an operation may work ahead.
+        // Alone and with channels or memory at every end, an operation may work ahead: as far as
+        // nothing else can begin in the PE, so that it does not matter when it is visited.
         auto free_end = [&](const Cursor& c) {
           if (c.kind == Cursor::fifo || c.kind == Cursor::mem4) return c.kind == Cursor::mem4;
           if (c.kind == Cursor::fabin)
@@ -434,10 +439,13 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
           if (c.kind == Cursor::fabout) return express_of(pe, pe.out[c.queue], c.color);
           return true;
         };
+        const bool beside = pe.main == MainState::running && !run.main;
         bool ahead = options_.timed && pe.timer_at == kNever && alone(pe.live_ops) &&
-                     (run.main || pe.main == MainState::idle) && free_end(run.a) &&
-                     free_end(run.b) && free_end(run.dst);
-        const Cycle limit = !ahead ? now : run.main ? kNever : next_task(pe, now);
+                     (run.main || pe.main == MainState::idle || (beside && pe.main_ready > now)) &&
+                     free_end(run.a) && free_end(run.b) && free_end(run.dst);
+        // While the main thread works, nothing begins before it goes on.
+        const Cycle until = !ahead ? now : run.main ? kNever : beside ? 0 : next_task(pe, now);
+        const Cycle& limit = ahead && beside ? pe.main_ready : until;
         std::uint32_t many =
             ahead && !run.finishing && options_.fast ? run_ahead(w, pe, run, now, limit) : 0;
         int r = try_element(w, pe, run, now, next, limit);
@@ -448,6 +456,7 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
           if (run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express)
             announce(w, pe.out[run.dst.queue], now);
           issued = true;
+          if (beside) pe.rr_op = static_cast<std::uint8_t>((s + 1) % 16);
           if (!run.live) next = std::min(next, now + 1);
           continue;
         }
@@ -457,8 +466,6 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
           announce(w, pe.out[run.dst.queue], now);
         issued = true;
         pe.rr_op = static_cast<std::uint8_t>((s + 1) % 16);
-        if (pe.main_ready > now && !run.main && pe.main == MainState::running)
-          ++pe.main_ready;  // took its turn
         if (run.live) look_again(run);
         else if (!sparse || pe.live_ops) next = std::min(next, now + 1);
         else w.asleep_until = std::max(w.asleep_until, now + 1);
