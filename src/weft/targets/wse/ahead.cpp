@@ -34,8 +34,7 @@ struct Reader {
 }  // namespace
 
 // Elements done; 0 when this operation is not of the simple kind or cannot go on.
-std::uint32_t Fabric::run_ahead(Worker& w, Pe& pe, Running& run, Cycle now,
-                                const Cycle& limit) {
+std::uint32_t Fabric::run_ahead(Worker& w, Pe& pe, Running& run, Cycle now, const Cycle& limit) {
   const BulkOp& op = *run.op;
   auto simple = [&](const Cursor& c) {
     return c.kind == Cursor::none || c.kind == Cursor::value || c.kind == Cursor::mem ||

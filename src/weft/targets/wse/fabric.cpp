@@ -60,9 +60,8 @@ Fabric::Fabric(const Layout& layout, FabricOptions options)
       else if (b.space == TaskSpace::control) t.control.at(b.id) = n;
       else t.data.at(b.id) = n;
     }
-    t.by_wavelets = std::any_of(p.tasks.begin(), p.tasks.end(), [](const TaskBinding& b) {
-      return b.space != TaskSpace::local;
-    });
+    t.by_wavelets = std::any_of(p.tasks.begin(), p.tasks.end(),
+                                [](const TaskBinding& b) { return b.space != TaskSpace::local; });
     tables_.push_back(t);
   }
   native_ = std::vector<NativeSlot>(layout.programs.size());
