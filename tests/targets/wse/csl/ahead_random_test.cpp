@@ -14,11 +14,11 @@ TEST(CslAhead, RandomProgramsAreTheSameAsCycleByCycle) {
     for (Arch arch : {Arch::wse2, Arch::wse3}) {
       StreamPrograms programs(seed);
       const Layout layout = csl::compile(programs.options(arch));
-      const Outcome slow = run(layout, {.fast = false});
+      const StreamOutcome slow = run_streams(layout, {.fast = false});
       by_cycle += slow.visits;
       rounds += slow.counters[2];
       for (int threads : {1, 2, 3}) {
-        const Outcome fast = run(layout, {.threads = threads});
+        const StreamOutcome fast = run_streams(layout, {.threads = threads});
         if (threads == 1) ahead += fast.visits;
         ASSERT_EQ(fast.cycles, slow.cycles) << seed << ", " << threads << " threads";
         ASSERT_TRUE(fast.memory == slow.memory) << seed << ", " << threads << " threads";

@@ -164,18 +164,18 @@ class StreamPrograms {
   bool used_[4] = {}, by_task_[4] = {};
 };
 
-struct Outcome {
+struct StreamOutcome {
   Cycle cycles = 0;
   std::int64_t visits = 0;
   std::string memory;
   std::vector<std::int64_t> counters;
 };
 
-inline Outcome run(const Layout& layout, FabricOptions options) {
+inline StreamOutcome run_streams(const Layout& layout, FabricOptions options) {
   Fabric fabric(layout, options);
   fabric.start();
   fabric.run();
-  Outcome out;
+  StreamOutcome out;
   out.cycles = fabric.now();
   out.visits = fabric.pe_steps();
   for (int y = 0; y < layout.height; ++y) {

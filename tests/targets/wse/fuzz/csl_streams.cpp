@@ -22,9 +22,9 @@ int main(int argc, char** argv) {
     for (Arch arch : {Arch::wse2, Arch::wse3}) {
       StreamPrograms programs(static_cast<unsigned>(seed));
       const Layout layout = csl::compile(programs.options(arch));
-      const Outcome slow = run(layout, {.fast = false});
+      const StreamOutcome slow = run_streams(layout, {.fast = false});
       for (int n = 1; n <= threads; ++n) {
-        const Outcome fast = run(layout, {.threads = n});
+        const StreamOutcome fast = run_streams(layout, {.threads = n});
         const bool memory = fast.memory == slow.memory, counters = fast.counters == slow.counters;
         if (memory && counters && fast.cycles == slow.cycles) continue;
         ++bad;
