@@ -34,7 +34,7 @@ struct Reader {
 }  // namespace
 
 // Elements done; 0 when this operation is not of the simple kind or cannot go on.
-std::uint32_t Fabric::run_ahead(Worker& w, Pe& pe, Running& run, Cycle now) {
+std::uint32_t Fabric::run_ahead(Worker& w, Pe& pe, Running& run, Cycle now, const Cycle& limit) {
   const BulkOp& op = *run.op;
   auto simple = [&](const Cursor& c) {
     return c.kind == Cursor::none || c.kind == Cursor::value || c.kind == Cursor::mem ||
@@ -100,7 +100,9 @@ std::uint32_t Fabric::run_ahead(Worker& w, Pe& pe, Running& run, Cycle now) {
       if (!Channel::before(place.visit, now)) break;
       t = std::max<Cycle>(t, place.when);
     }
+    if (t > limit) break;  // try_element says when to go on
     at = t;
+    take_turn(pe, run, at);
     if (at == until) {
       until += step;
     } else {

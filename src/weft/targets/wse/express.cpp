@@ -124,9 +124,11 @@ void Fabric::announce(Worker& w, const OutQueue& q, Cycle now) {
   const auto channels = q.channels();
   const Cycle sent = channels[0]->unannounced;
   if (sent < 0) return;
-  for (Channel* c : channels)
+  for (Channel* c : channels) {
     notify(w, *pes_[c->to].load(std::memory_order_relaxed), std::max(now + 1, sent + c->latency),
            c->color + kExpressLetter);
+    w.asleep_until = std::max<Cycle>(w.asleep_until, c->last().when);  // nothing ends before
+  }
   channels[0]->unannounced = -1;
 }
 

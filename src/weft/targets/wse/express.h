@@ -85,6 +85,8 @@ struct alignas(64) Channel {
     std::uint32_t h = head.load(std::memory_order_relaxed);
     return h == tail.load(std::memory_order_acquire) ? nullptr : &at(h);
   }
+  /// The entry that was put last; by the writer.
+  const Entry& last() const { return at(tail.load(std::memory_order_relaxed) - 1); }
   /// From when on there is room for one more, seen in this visit or not; negative: the reader says.
   Cycle next_room() {
     std::uint32_t t = tail.load(std::memory_order_relaxed);

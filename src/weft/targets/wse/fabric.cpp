@@ -60,6 +60,8 @@ Fabric::Fabric(const Layout& layout, FabricOptions options)
       else if (b.space == TaskSpace::control) t.control.at(b.id) = n;
       else t.data.at(b.id) = n;
     }
+    t.by_wavelets = std::any_of(p.tasks.begin(), p.tasks.end(),
+                                [](const TaskBinding& b) { return b.space != TaskSpace::local; });
     tables_.push_back(t);
   }
   native_ = std::vector<NativeSlot>(layout.programs.size());
@@ -325,21 +327,20 @@ void Fabric::mark_work(Pe& pe, Cycle at, Cycle cycles) {
   pe.worked_until = std::max(pe.worked_until, at + cycles);
 }
 
-namespace {
-// What others see at once: such an instruction waits until the calendar has come to its cycle.
-bool meets_calendar(Op op) {
+// Whether the main thread's next instruction is one that others see at once: it waits until the
+// calendar has come to its cycle.
+bool Fabric::meets_calendar(const Pe& pe) {
+  const Frame& f = pe.core->frames.back();
+  const Function& fn = pe.program->functions[f.function];
+  if (f.pc >= fn.code.size()) return true;
+  const Op op = fn.code[f.pc].op;
   return op == Op::map || op == Op::print || op == Op::nextcmd || op == Op::config || op == Op::nop;
 }
-// What takes no cycles may lead to such an instruction in the same cycle.
-bool takes_no_time(const Insn& i) {
-  return i.op == Op::ldi || i.op == Op::ldc || i.op == Op::mov || i.op == Op::dconst ||
-         i.op == Op::dmov || ((i.op == Op::call || i.op == Op::ret) && i.ty == kInlined);
-}
-}  // namespace
 
 Cycle Fabric::step_core(Worker& w, Pe& pe, Cycle now, Cycle& router) {
   Cycle next = kNever;
-  if (pe.live_ops) run_ops(w, pe, now, next);
+  if (pe.live_ops && !pe.half_done) run_ops(w, pe, now, next);
+  pe.half_done = false;
   if (pe.program) run_main(w, pe, now, next);
   if (pe.busy_out) {
     Cycle ramp = kNever;
@@ -384,12 +385,7 @@ bool Fabric::may_go_on(Worker& w, Pe& pe, Cycle now, Cycle at) {
   if (pe.freed || pe.busy_in || pe.busy_out || pe.flush_wait || pe.io || pe.any_swap ||
       pe.teardown_pending || pe.timer_at != kNever || !pe.core || pe.core->map)
     return false;
-  if (pe.main == MainState::running && pe.main_ready <= at) {
-    const Frame& f = pe.core->frames.back();
-    const Function& fn = pe.program->functions[f.function];
-    if (f.pc >= fn.code.size() || meets_calendar(fn.code[f.pc].op)) return false;
-    if (pe.live_ops && takes_no_time(fn.code[f.pc])) return false;
-  }
+  if (pe.main == MainState::running && pe.main_ready <= at && meets_calendar(pe)) return false;
   if (!pe.live_ops) return true;
   if (pe.main == MainState::idle && timing_.task_start == 0 &&
       (pe.local_pending & ~pe.local_blocked))
@@ -435,8 +431,9 @@ Cycle Fabric::step(Worker& w, Pe& pe, Cycle now) {
       w.asleep_until = std::max(w.asleep_until, core);
       try {
         core = step_core(w, pe, core, next);
-        if (core <= pe.core_done) {  // goes on when the calendar has come to this cycle
-          pe.core_done = core - 1;
+        if (pe.half_done) {  // goes on when the calendar has come to this cycle
+          pe.again = core;
+          core = pe.core_done--;
           break;
         }
       } catch (...) {

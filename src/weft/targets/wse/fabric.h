@@ -167,6 +167,7 @@ class Fabric {
   void book_mode(Pe& pe);
   void mark_work(Pe& pe, Cycle at, Cycle cycles);
   static void rethrow_deferred(Worker& w, std::uint32_t index);
+  static bool meets_calendar(const Pe& pe);
   bool may_go_on(Worker& w, Pe& pe, Cycle now, Cycle at);
   Cycle reach_of(Pe& pe);
   void run_cycle(Worker& w, Cycle now, int parity);
@@ -258,9 +259,14 @@ class Fabric {
   std::uint32_t run_memory(Worker& w, Pe& pe, Running& run, Cycle& cost);
   void finish(Worker& w, Pe& pe, Running& run, Cycle now, bool terminated);
   void run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next);
-  int try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next, bool ahead);
+  int try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next, Cycle limit);
+  Cycle next_task(Pe& pe, Cycle now);
   Cycle next_element(Pe& pe, Running& run, Cycle from);
-  std::uint32_t run_ahead(Worker& w, Pe& pe, Running& run, Cycle now);
+  std::uint32_t run_ahead(Worker& w, Pe& pe, Running& run, Cycle now, const Cycle& limit);
+  /// An element of an operation beside the main thread takes a cycle from it.
+  static void take_turn(Pe& pe, const Running& run, Cycle at) {
+    if (pe.main_ready > at && pe.main == MainState::running && !run.main) ++pe.main_ready;
+  }
   std::uint32_t read_cursor(Worker& w, Pe& pe, Cursor& c, Cycle now);
   void write_cursor(Pe& pe, Cursor& c, std::uint32_t value, std::uint16_t index,
                     std::uint32_t index_high, Cycle now);
@@ -348,6 +354,7 @@ class Fabric {
     std::array<std::uint16_t, 32> local;
     std::array<std::uint16_t, 32> data;  // by colour (WSE-2) or input queue (WSE-3)
     std::array<std::uint16_t, 64> control;
+    bool by_wavelets = false;  // some are data or control tasks
   };
   std::vector<TaskTable> tables_;
   const TaskTable& table(const Pe& pe) const {

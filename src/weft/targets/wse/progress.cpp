@@ -212,9 +212,34 @@ void Fabric::finish(Worker& w, Pe& pe, Running& run, Cycle now, bool) {
   }
 }
 
-// One element if possible: 0 nothing now, 1 an element, 2 finished or about to be. `ahead`:
-// elements may be done before their cycle has come.
-int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next, bool ahead) {
+// The first cycle in which an idle main thread may begin a task that is no completion of an
+// operation in progress. An operation that is alone has its elements up to there to itself,
+// whatever the visit: those of that cycle come before the task.
+Cycle Fabric::next_task(Pe& pe, Cycle now) {
+  const Cycle free = std::max(now, pe.main_ready);
+  if ((pe.local_pending & ~pe.local_blocked) || pe.flush_wait || pe.busy_in) return free;
+  Cycle at = kNever;
+  if (pe.command_function != kNone16) at = std::max(free, pe.command_ready);
+  const TaskTable& tasks = table(pe);
+  if (!tasks.by_wavelets) return at;
+  for (std::uint32_t mask = pe.express_in; mask; mask &= mask - 1) {
+    const std::uint8_t q = pe.color_queue[static_cast<std::size_t>(std::countr_zero(mask))];
+    if (q == kNone8) continue;
+    InQueue& in = pe.in[q];
+    const Channel* channel = channel_of(pe, in);
+    const int id = wse3_ ? q : in.color;
+    if (!channel || (pe.color_blocked >> id & 1u)) continue;
+    const bool data = in.reader == kNone8 && tasks.data[static_cast<std::size_t>(id)] != kNone16;
+    if (!data && !channel->controls.load(std::memory_order_relaxed)) continue;
+    if (const Channel::Entry* e = channel->peek())
+      at = std::min(at, std::max<Cycle>(free, e->when));
+  }
+  return std::min(at, std::max(free, now + reach_of(pe)));  // what is under way and not seen yet
+}
+
+// One element if possible: 0 nothing now, 1 an element, 2 finished or about to be. Elements up to
+// the cycle `limit` may be done before their cycle has come.
+int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next, Cycle limit) {
   if (run.finishing) {
     if (run.ready > now && options_.timed) {
       next = std::min(next, run.ready);
@@ -236,6 +261,7 @@ int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next,
       pop_queue(w, pe, c->queue, now, now);
       complete(pe, run.settings.on_control, now);
       if (run.settings.terminate_on_control) {
+        take_turn(pe, run, now);
         finish(w, pe, run, now, true);
         return 2;
       }
@@ -253,7 +279,7 @@ int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next,
     at = std::max(at, t);
   }
   if (!options_.timed) at = now;
-  if (at > now && !ahead) {
+  if (at > limit) {
     next = std::min(next, at);
     return 0;
   }
@@ -297,7 +323,10 @@ int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next,
       write_cursor(pe, run.dst, v, run.index, run.index, now);
     }
     ++pe.count.elements;
-    if (t == 0) mark_work(pe, at, 1);
+    if (t == 0) {
+      mark_work(pe, at, 1);
+      take_turn(pe, run, at);
+    }
     if (op.src1.kind != Operand::none) pe.count.flops += bulk_info(op.code).scalar ? 2 : 1;
     ++run.done;
     if (!run.endless) --run.left;
@@ -401,7 +430,8 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
             continue;
           }
         }
-        // Alone and with channels or memory at every end, an operation may work ahead.
+        // Alone and with channels or memory at every end, an operation may work ahead: as far as
+        // nothing else can begin in the PE, so that it does not matter when it is visited.
         auto free_end = [&](const Cursor& c) {
           if (c.kind == Cursor::fifo || c.kind == Cursor::mem4) return c.kind == Cursor::mem4;
           if (c.kind == Cursor::fabin)
@@ -409,30 +439,33 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
           if (c.kind == Cursor::fabout) return express_of(pe, pe.out[c.queue], c.color);
           return true;
         };
+        const bool beside = pe.main == MainState::running && !run.main;
         bool ahead = options_.timed && pe.timer_at == kNever && alone(pe.live_ops) &&
-                     (run.main || pe.main == MainState::idle) && free_end(run.a) &&
-                     free_end(run.b) && free_end(run.dst);
+                     (run.main || pe.main == MainState::idle || (beside && pe.main_ready > now)) &&
+                     free_end(run.a) && free_end(run.b) && free_end(run.dst);
+        // While the main thread works, nothing begins before it goes on.
+        const Cycle until = !ahead ? now : run.main ? kNever : beside ? 0 : next_task(pe, now);
+        const Cycle& limit = ahead && beside ? pe.main_ready : until;
         std::uint32_t many =
-            ahead && !run.finishing && options_.fast ? run_ahead(w, pe, run, now) : 0;
-        int r = try_element(w, pe, run, now, next, ahead);
+            ahead && !run.finishing && options_.fast ? run_ahead(w, pe, run, now, limit) : 0;
+        int r = try_element(w, pe, run, now, next, limit);
         int done = many ? 1 : r;
         if (ahead) {
-          while (r == 1) r = try_element(w, pe, run, now, next, true);
+          while (r == 1) r = try_element(w, pe, run, now, next, limit);
           if (done == 0) continue;
           if (run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express)
             announce(w, pe.out[run.dst.queue], now);
           issued = true;
+          if (beside) pe.rr_op = static_cast<std::uint8_t>((s + 1) % 16);
           if (!run.live) next = std::min(next, now + 1);
           continue;
         }
-        while (r == 1 && !options_.timed) r = try_element(w, pe, run, now, next, false);
+        while (r == 1 && !options_.timed) r = try_element(w, pe, run, now, next, now);
         if (done == 0) continue;
         if (run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express)
           announce(w, pe.out[run.dst.queue], now);
         issued = true;
         pe.rr_op = static_cast<std::uint8_t>((s + 1) % 16);
-        if (pe.main_ready > now && !run.main && pe.main == MainState::running)
-          ++pe.main_ready;  // took its turn
         if (run.live) look_again(run);
         else if (!sparse || pe.live_ops) next = std::min(next, now + 1);
         else w.asleep_until = std::max(w.asleep_until, now + 1);

@@ -326,9 +326,11 @@ struct alignas(64) Pe {
   std::uint16_t worker = 0;
   MainState main = MainState::idle;
   std::uint8_t rr_color = 0, rr_op = 0, rr_out = 0;
-  std::uint8_t reach = 0;    // what is not under way yet arrives this many cycles on; 0: not known
-  bool freed = false;        // an input queue has got room in this step
-  bool released = false;     // the main thread has let something go on: look when its time is up
+  std::uint8_t reach = 0;  // what is not under way yet arrives this many cycles on; 0: not known
+  bool freed = false;      // an input queue has got room in this step
+  bool released = false;   // the main thread has let something go on: look when its time is up
+  // Ahead, the main thread waits for the calendar; operations have had their turn in that cycle.
+  bool half_done = false;
   std::uint32_t visits = 0;  // since the threads' shares were made
   const Program* program = nullptr;
   Cycle wake_at = kNever;  // its entry in the calendar

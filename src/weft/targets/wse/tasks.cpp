@@ -347,8 +347,9 @@ void Fabric::run_main(Worker& w, Pe& pe, Cycle now, Cycle& next) {
     }
     if (pe.main == MainState::running) execute(w, pe, now, next);
     if (pe.main == MainState::in_bulk) return;
-    if (pe.main == MainState::running && pe.main_ready <= now) {  // waits for a microthread
-      if (now > w.now) next = std::min(next, now);                // or for the calendar
+    if (pe.main == MainState::running && pe.main_ready <= now) {
+      // It waits for a microthread, which is free when an operation has ended, or for the calendar.
+      pe.half_done = now > w.now && meets_calendar(pe);
       return;
     }
   }

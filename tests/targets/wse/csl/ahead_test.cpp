@@ -296,5 +296,64 @@ TEST(CslAhead, TheFaultOfTheFirstCycleIsThrown) {
   }
 }
 
+// PE 1 receives from both sides when its main thread comes to a third operation on a microthread
+// that is taken: each cycle is one element's, also ahead of the calendar.
+TEST(CslAhead, AMainThreadThatWaitsForAMicrothreadTakesNoSecondTurn) {
+  for (int pause = 0; pause < 12; ++pause) {
+    csl::CompileOptions o;
+    o.root = "layout.csl";
+    o.read_disk = false;
+    o.params = {{"pause", pause}};
+    o.files["layout.csl"] = R"(param pause: u16;
+const east = @get_color(0); const west = @get_color(1);
+layout {
+  @set_rectangle(3, 1);
+  @set_tile_code(0, 0, "side.csl", .{ .out = east, .pause = 9 });
+  @set_tile_code(1, 0, "middle.csl", .{ .from_w = east, .from_e = west });
+  @set_tile_code(2, 0, "side.csl", .{ .out = west, .pause = pause });
+  @set_color_config(0, 0, east, .{ .routes = .{ .rx = .{RAMP}, .tx = .{EAST} } });
+  @set_color_config(1, 0, east, .{ .routes = .{ .rx = .{WEST}, .tx = .{RAMP} } });
+  @set_color_config(2, 0, west, .{ .routes = .{ .rx = .{RAMP}, .tx = .{WEST} } });
+  @set_color_config(1, 0, west, .{ .routes = .{ .rx = .{EAST}, .tx = .{RAMP} } });
+})";
+    o.files["side.csl"] = R"(param out: color; param pause: u16; var x: u32 = 0;
+const v = @zeros([4]u32);
+const v_dsd = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{2} -> v[i] });
+const to = @get_dsd(fabout_dsd, .{ .extent = 2, .fabric_color = out, .output_queue = @get_output_queue(2) });
+task main() void {
+  for (@range(u16, 6)) |k| {
+    for (@range(u16, pause)) |i| { x += 1; }
+    @mov32(to, v_dsd, .{ .async = true });
+  }
+}
+comptime { @bind_local_task(main, @get_local_task_id(9)); @activate(@get_local_task_id(9)); })";
+    o.files["middle.csl"] = R"(param from_w: color; param from_e: color;
+var a = @zeros([2]u32); var b = @zeros([2]u32);
+const a_dsd = @get_dsd(mem1d_dsd, .{ .base_address = &a, .extent = 2 });
+const b_dsd = @get_dsd(mem1d_dsd, .{ .base_address = &b, .extent = 2 });
+const in_w = @get_dsd(fabin_dsd, .{ .extent = 2, .fabric_color = from_w, .input_queue = @get_input_queue(4) });
+const in_e = @get_dsd(fabin_dsd, .{ .extent = 2, .fabric_color = from_e, .input_queue = @get_input_queue(6) });
+task main() void {
+  for (@range(u16, 6)) |k| {
+    @mov32(a_dsd, in_w, .{ .async = true });
+    @mov32(b_dsd, in_e, .{ .async = true });
+  }
+}
+comptime { @bind_local_task(main, @get_local_task_id(9)); @activate(@get_local_task_id(9)); })";
+    const Layout layout = csl::compile(o);
+    Cycle cycles[2] = {};
+    std::int64_t busy[2] = {};
+    for (bool fast : {false, true}) {
+      Fabric fabric(layout, {.fast = fast});
+      fabric.start();
+      EXPECT_EQ(fabric.run(), Stop::quiet);
+      cycles[fast] = fabric.now();
+      busy[fast] = fabric.stats().get("busy.pe");
+    }
+    EXPECT_EQ(cycles[0], cycles[1]) << pause;
+    EXPECT_EQ(busy[0], busy[1]) << pause;
+  }
+}
+
 }  // namespace
 }  // namespace weft::wse::testing
