@@ -50,16 +50,19 @@ TEST(BoundTwice, indices_and_values_decide) {
   refuses(make_for(kSerial, number(0), number(3), nest(put(kOuter, kInner))));
   refuses(nest([](const Stmt& s) { return make_for(kSerial, number(0), number(3), s); },
                put(kOuter, kInner)));
-  refuses(nest([](const Stmt& s) { return bound(kSerial, s, "threadIdx.y"); },
-               put(kOuter, kInner)));
+  refuses(
+      nest([](const Stmt& s) { return bound(kSerial, s, "threadIdx.y"); }, put(kOuter, kInner)));
 }
 
 TEST(BoundTwice, one_loop_alone_is_good) {
   check(nest(put(kOuter, number(0))));
   check(nest(put(kInner, number(0))));
   check(nest(put(number(0), number(0))));
-  check(nest([](const Stmt& s) { return seq({put(kOuter, number(0)), s}); },
-             put(kInner, number(0))));
+  check(nest(
+      [](const Stmt& s) {
+        return seq({put(kOuter, number(0)), s});
+      },
+      put(kInner, number(0))));
   // One beside the other.
   check(seq({bound(kOuter, put(kOuter, number(0))), bound(kInner, put(kInner, number(0)))}));
   // Two axes, or a virtual one, whose points are run one after the other.

@@ -45,8 +45,7 @@ TEST(ExpectedTime, threads_and_groups_are_faster_than_one_thread) {
   const GridRates rates;
   const std::int64_t n = 1 << 20;
   const double whole = expected_time(in_groups(n), rates);
-  const double groups =
-      expected_time(vector_add(n, 256, ForKind::bound, "blockIdx.x"), rates);
+  const double groups = expected_time(vector_add(n, 256, ForKind::bound, "blockIdx.x"), rates);
   const double alone = expected_time(vector_add(n), rates);
   EXPECT_LT(4 * whole, groups);
   EXPECT_LT(4 * groups, alone);
@@ -60,14 +59,16 @@ TEST(ExpectedTime, threads_that_lie_apart_take_longer) {
   const auto copy = [](const std::string& at) {
     return parse_func(
         "@T.prim_func\n"
-        "def main(A: T.Buffer((4096, 4096), \"float32\"), B: T.Buffer((4096, 4096), \"float32\")):\n"
+        "def main(A: T.Buffer((4096, 4096), \"float32\"), B: T.Buffer((4096, 4096), "
+        "\"float32\")):\n"
         "    for i in T.thread_binding(4096, thread=\"blockIdx.x\"):\n"
         "        for o in range(16):\n"
         "            for j in T.thread_binding(256, thread=\"threadIdx.x\"):\n"
         "                with T.block(\"B\"):\n"
         "                    vi = T.axis.spatial(4096, i)\n"
         "                    vj = T.axis.spatial(4096, o * 256 + j)\n"
-        "                    B[" + at + "] = A[" + at + "] + T.float32(1)\n");
+        "                    B[" +
+        at + "] = A[" + at + "] + T.float32(1)\n");
   };
   const GridRates rates;
   EXPECT_LT(1.2 * expected_time(copy("vi, vj"), rates), expected_time(copy("vj, vi"), rates));
@@ -78,20 +79,32 @@ PrimFunc staged(std::int64_t count) {
   const std::string n = std::to_string(count);
   return parse_func(
       "@T.prim_func\n"
-      "def main(A: T.Buffer((1024, " + n + "), \"float32\"), B: T.Buffer((1024, " + n + "), \"float32\")):\n"
-      "    S = T.alloc_buffer((1024, " + n + "), \"float32\", scope=\"shared\")\n"
+      "def main(A: T.Buffer((1024, " +
+      n + "), \"float32\"), B: T.Buffer((1024, " + n +
+      "), \"float32\")):\n"
+      "    S = T.alloc_buffer((1024, " +
+      n +
+      "), \"float32\", scope=\"shared\")\n"
       "    for b in T.thread_binding(1024, thread=\"blockIdx.x\"):\n"
       "        for t in T.thread_binding(128, thread=\"threadIdx.x\"):\n"
-      "            for k in range(" + std::to_string(count / 128) + "):\n"
+      "            for k in range(" +
+      std::to_string(count / 128) +
+      "):\n"
       "                with T.block(\"S\"):\n"
       "                    vb = T.axis.spatial(1024, b)\n"
-      "                    vi = T.axis.spatial(" + n + ", k * 128 + t)\n"
+      "                    vi = T.axis.spatial(" +
+      n +
+      ", k * 128 + t)\n"
       "                    S[vb, vi] = A[vb, vi]\n"
       "        for t in T.thread_binding(128, thread=\"threadIdx.x\"):\n"
-      "            for k in range(" + std::to_string(count / 128) + "):\n"
+      "            for k in range(" +
+      std::to_string(count / 128) +
+      "):\n"
       "                with T.block(\"B\"):\n"
       "                    vb = T.axis.spatial(1024, b)\n"
-      "                    vi = T.axis.spatial(" + n + ", k * 128 + t)\n"
+      "                    vi = T.axis.spatial(" +
+      n +
+      ", k * 128 + t)\n"
       "                    B[vb, vi] = S[vb, vi] * T.float32(2)\n");
 }
 
@@ -125,8 +138,8 @@ TEST(ExpectedTime, of_a_host_follows_vectors_processors_and_caches) {
   rates.processors = 4;
   const std::int64_t small = 1 << 10, great = 1 << 26;
   const double serial = expected_time(vector_add(small, 8), rates);
-  const double vectors = expected_time(
-      vector_add(small, 8, ForKind::serial, "", ForKind::vectorized), rates);
+  const double vectors =
+      expected_time(vector_add(small, 8, ForKind::serial, "", ForKind::vectorized), rates);
   EXPECT_LT(3 * vectors, serial);
   const auto parallel = [&](std::int64_t n) {
     return expected_time(vector_add(n, 8, ForKind::parallel, "", ForKind::vectorized), rates);
@@ -141,7 +154,8 @@ TEST(ExpectedTime, of_a_host_follows_vectors_processors_and_caches) {
   // What no cache holds comes from memory at its rate.
   const double bytes = 3.0 * 4 * static_cast<double>(great);
   EXPECT_GE(alone(great), bytes / rates.memory_bytes / rates.clocks_per_microsecond);
-  EXPECT_GT(alone(great) / static_cast<double>(great), 2 * alone(small) / static_cast<double>(small));
+  EXPECT_GT(alone(great) / static_cast<double>(great),
+            2 * alone(small) / static_cast<double>(small));
   HostRates faster = rates;
   faster.clocks_per_microsecond *= 2;
   EXPECT_DOUBLE_EQ(expected_time(vector_add(small, 8), faster), serial / 2);
@@ -166,8 +180,11 @@ TEST(ExpectedTime, rates_are_read_from_the_machines_table) {
   EXPECT_EQ(grid.memory_shared, 65536);
   EXPECT_EQ(grid_rates(generic_target_info()).memory_shared, GridRates().memory_shared);
   EXPECT_EQ(grid_rates(generic_target_info()).lanes, GridRates().lanes);
-  info.limits = {{limits::kVectorBytes, 64}, {limits::kRegisters, 32}, {limits::kCache1Bytes, 49152},
-                 {limits::kCache2Bytes, 1 << 21}, {limits::kThreads, 12}};
+  info.limits = {{limits::kVectorBytes, 64},
+                 {limits::kRegisters, 32},
+                 {limits::kCache1Bytes, 49152},
+                 {limits::kCache2Bytes, 1 << 21},
+                 {limits::kThreads, 12}};
   const HostRates host = host_rates(info);
   EXPECT_EQ(host.vector_bytes, 64);
   EXPECT_EQ(host.registers, 32);
