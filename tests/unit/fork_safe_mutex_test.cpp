@@ -10,6 +10,7 @@
 
 #include <array>
 #include <atomic>
+#include <mutex>
 #include <new>
 #include <thread>
 #include <vector>
@@ -155,6 +156,24 @@ TEST(ForkSafeMutex, one_thread_at_a_time_holds_it) {
   going = false;
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(bad, 0);
+}
+
+/// The list of all of them holds while threads change it side by side.
+TEST(ForkSafeMutex, threads_make_and_end_them) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([] {
+      for (int k = 0; k < 20000; ++k) {
+        ForkSafeMutex one, two;
+        const std::scoped_lock both(one, two);
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace
