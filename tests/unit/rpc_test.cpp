@@ -31,11 +31,10 @@ struct Served {
       std::lock_guard lock(mutex);
       lines += std::string(line) + "\n";
     };
-    server = std::make_unique<Server>(
-        std::move(options), [](std::string_view config) {
-          if (config == "slow") sleep(2);
-          return memory_device(config);
-        });
+    server = std::make_unique<Server>(std::move(options), [](std::string_view config) {
+      if (config == "slow") sleep(2);
+      return memory_device(config);
+    });
   }
   ~Served() { server.reset(); }
   Ref<Session> connect(ConnectOptions options = {}) {
