@@ -22,7 +22,8 @@ TEST(CudaRoles, products_turn_the_operands_that_lie_along_the_result) {
                          a_turned = "\"l\"(from_a + (unsigned long long)(i * 128))",
                          b_sums = "\"l\"(from_b + (unsigned long long)(i * 2))",
                          b_turned = "\"l\"(from_b + (unsigned long long)(i * 128))";
-  has("weft_tile_multiply_64_0_bf16", {"m64n64k16.f32.bf16.bf16", ", p, 1, 1, 0, 0;", a_sums, b_sums});
+  has("weft_tile_multiply_64_0_bf16",
+      {"m64n64k16.f32.bf16.bf16", ", p, 1, 1, 0, 0;", a_sums, b_sums});
   has("weft_tile_multiply_64_1_bf16", {", p, 1, 1, 0, 1;", a_sums, b_turned, "512ull << 16"});
   has("weft_tile_multiply_64_10_bf16", {", p, 1, 1, 1, 0;", a_turned, b_sums});
   has("weft_tile_multiply_64_11_f16", {"k16.f32.f16.f16", ", p, 1, 1, 1, 1;", a_turned, b_turned});
