@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Refuses includes against layers.txt, relative includes, and targets' names outside targets/."""
+"""Refuses includes against layers.txt, relative includes, targets' names outside targets/, and loops of Python's imports."""
 
 import pathlib
 import re
 import sys
+
+import python_imports
 
 root = pathlib.Path(__file__).resolve().parent.parent
 src = root / "src/weft"
@@ -62,5 +64,6 @@ for path in sorted(src.rglob("*")):
                 problems.append(
                     f'{relative}:{number}: the target name "{hit.group(1)}" outside targets/'
                 )
+problems += python_imports.problems(root / "python/weft")
 print("\n".join(problems) if problems else "layers: good")
 sys.exit(bool(problems))

@@ -96,7 +96,7 @@ nb::object extreme_along(bool largest, const Tensor& t, nb::handle dim, bool kee
 nb::object extreme_at(bool largest, const Tensor& t, nb::handle dim, bool keepdim) {
   const bool number = PyLong_Check(dim.ptr());
   static const auto& differentiating =
-      *new nb::object(nb::module_::import_("weft.transforms.reverse").attr("differentiating"));
+      *new nb::object(nb::module_::import_("weft._differentiating").attr("differentiating"));
   if (number && nb::cast<int>(differentiating()) > 0)
     return nb::cast(largest ? max(t, axes_of(dim), keepdim) : min(t, axes_of(dim), keepdim));
   return extreme_along(largest, t, dim, keepdim);

@@ -57,6 +57,7 @@ from .profiler import profile
 from .schedule import BlockRef, LoopRef, Schedule
 from ._namespace import *  # noqa: F401,F403
 from ._namespace import __all__ as _namespace_all
+from . import _methods  # first: values of vmap and of traces are made of its classes
 from ._capture import Captured, capture
 from ._compile import Compiled, compile
 from . import _methods, _namespace, fft, linalg, random

@@ -4474,7 +4474,7 @@ def capture(function: Any, *, state: Any = ..., donate: Any = ...) -> NDArray:
     """The function with its launches recorded in the second call and replayed by one call of the driver after that."""
 def compile(function: Callable[..., Any], *, contract: _bool = False, capture: Any = False, donate: Any = ..., static_argnums: Any = ..., static_argnames: Any = ..., donate_argnums: Any = ...) -> Callable[..., Any]:
     """The function with its element-wise chains and trailing reductions fused into few kernels."""
-from ._compile import Compiled as Compiled
+from ._compiled import Compiled as Compiled
 def device(name: Any) -> Device:
     """The device of a name: "cpu", "cuda:0", "qpu:qpus=12", "vta", "wse:8x8", "ref"."""
 def devices() -> list[Device]:

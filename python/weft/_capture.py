@@ -12,7 +12,7 @@ import threading
 
 from . import _core
 from ._boundary import publish as _publish
-from ._compile import Compiled
+from ._compiled import Compiled
 from ._compile_arguments import flatten_arguments, static_arguments
 from ._core import NDArray, Tensor
 from ._dispatch import Recorder, leaves_of

@@ -40,7 +40,7 @@ class FusedStep:
 
     def _made(self, dtype, arguments):
         """The kernel, and which results there are."""
-        from ._compile import Traced
+        from ._traced import Traced
 
         arrays = [k for k, a in enumerate(arguments) if isinstance(a, NDArray)]
         numbers = [

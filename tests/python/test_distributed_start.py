@@ -281,11 +281,17 @@ def test_calls_in_several_groups_end_in_any_order(program, size):  # noqa: F811
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_a_forked_process_is_no_rank(program, launcher):  # noqa: F811
     path = program("""
-        import multiprocessing, sys, time
+        import multiprocessing, time
         dist.init()
+        def wait(begun):
+            begun.set()
+            time.sleep(600)
         if dist.rank() == 1:
-            child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,))
+            context = multiprocessing.get_context("fork")
+            begun = context.Event()
+            child = context.Process(target=wait, args=(begun,))
             child.start()
+            begun.wait()  # Python forgets a signal that comes while it forks
             child.terminate()
             child.join()
             print("child", child.exitcode, flush=True)

@@ -24,7 +24,7 @@ class _Program:
     """The chunked evaluation of a composition for arguments of given types, and of its gradient."""
 
     def __init__(self, function, args, total):
-        from .._compile import Traced
+        from .._traced import Traced
 
         arrays = [a for a in args if isinstance(a, _ARRAYS)]
         self.inputs = [_core._lazy_input(i, a.dtype, (1,)) for i, a in enumerate(arrays)]
@@ -91,7 +91,7 @@ def _linked(function, program, args, data):
 
 def _kernel(function, dtype, arrays, numbers, total):
     """The kernel of a function of so many arrays, then numbers; `total`: of the sum of its values."""
-    from .._compile import Traced
+    from .._traced import Traced
 
     inputs = [Traced(_core._lazy_input(k, dtype, ())) for k in range(arrays)]
     value = function(*inputs, *numbers)

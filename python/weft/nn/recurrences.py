@@ -70,7 +70,7 @@ def _parts(x, count):
 @functools.lru_cache(maxsize=64)
 def _fused(kind, function, dtype, bias):
     """The passes of a cell for a type."""
-    from .._compile import Traced
+    from .._traced import Traced
 
     steps = kind.__new__(kind)
     steps.function = function

@@ -3,6 +3,7 @@
 
 from .._boundary import publish as _publish
 from .._boundary import publish_classes as _publish_classes
+from .batched import rules as _rules
 from .custom import checkpoint, custom_jvp, custom_vjp
 from .jacobians import hessian, jacfwd, jacobian, jacrev
 from .modules import functional_call
@@ -29,6 +30,12 @@ __all__ = [
     "vmap",
 ]
 
+
+def _load_rules():
+    from . import batching_rules  # noqa: F401  (long; the first vmap needs it)
+
+
+_rules.load = _load_rules
 _publish(__name__, gathered=True)
 _publish_classes(__name__)
 for _name in __all__:

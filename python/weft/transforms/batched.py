@@ -30,8 +30,9 @@ class Unruled(Exception):
 
 
 class _Rules:
-    """How functions and methods act on all examples at once; batching_rules fills it, which a vmap loads."""
+    """How functions and methods act on all examples at once; batching_rules fills it."""
 
+    load = None  # to be called by a vmap before anything else
     functions: dict = {}
     methods: dict = {}
     getitem = matmul = transpose = None

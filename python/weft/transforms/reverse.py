@@ -84,12 +84,12 @@ class _TracedResult(Exception):
 
 def _captured(leaf):
     """An argument as a value of the trace in progress."""
-    from .._compile import Traced, _active
+    from .._traced import Traced, active
 
     if isinstance(leaf, Batched):
         return Batched(_captured(leaf.value), leaf.frame)
     (array,) = trees.as_arrays([leaf])
-    return Traced(_active[-1].captured(array))
+    return Traced(active[-1].captured(array))
 
 
 def linked_by(leaves, name, run):

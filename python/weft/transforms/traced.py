@@ -27,7 +27,7 @@ class _Pass:
         self.total = [None] * len(self.sources)
 
     def through_kernels(self, outputs, seeds):
-        from .._compile import Traced
+        from .._traced import Traced
 
         found = _core._lazy_gradients(
             [o._lazy for o in outputs],
@@ -40,7 +40,7 @@ class _Pass:
                 self.total[k] = g if self.total[k] is None else self.total[k] + g
 
     def through_island(self, island, at):
-        from .._compile import Traced
+        from .._traced import Traced
 
         given = self.total[at : at + len(island.outputs)]
         if island.name == "detach" or all(g is None for g in given):
@@ -77,10 +77,10 @@ class _Pass:
 
 def _node(x, inside, like):
     """A value of the vmaps `inside` as a node of the trace that `like` belongs to."""
-    from .._compile import Traced, _lazy
+    from .._traced import Traced, lazy_of
 
     x = _whole(x, inside) if isinstance(x, trees.ARRAYS) else x
-    return x if isinstance(x, Traced) else Traced(_lazy(x, like))
+    return x if isinstance(x, Traced) else Traced(lazy_of(x, like))
 
 
 def run_as_step(f, args):
@@ -89,11 +89,11 @@ def run_as_step(f, args):
     The step's gradient is that of f on arrays, and so f's rule, as for any step that kernels cannot hold. The vmaps
     around the call map f inside the step.
     """
-    from .._compile import _active
+    from .._traced import active
     from .vectorize import vmap
 
     leaves, structure = trees.flatten(list(args))
-    if not _active or any(child.module is not None for child in structure.children):
+    if not active or any(child.module is not None for child in structure.children):
         raise refuse("a function with a rule of its own")
     inside = _levels()
     places = [k for k, x in enumerate(leaves) if isinstance(x, trees.ARRAYS)]
@@ -110,7 +110,7 @@ def run_as_step(f, args):
     for _ in inside:
         run = vmap(run)
     operands = tuple(_node(leaves[k], inside, like) for k in places)
-    found, shape = trees.flatten(_active[-1].island(f.__name__, run, operands, {}))
+    found, shape = trees.flatten(active[-1].island(f.__name__, run, operands, {}))
     return trees.unflatten(shape, [wrapped(x, inside) for x in found])
 
 
@@ -120,11 +120,11 @@ class TracedLinked:
     always = True
 
     def __init__(self, leaves, name):
-        from .._compile import _active
+        from .._traced import active
 
-        if not _active:
+        if not active:
             raise refuse(name)
-        self.trace, self.inside = _active[-1], _levels()
+        self.trace, self.inside = active[-1], _levels()
         self.start = self.trace.mark()[1]
         bases = (x.base() if isinstance(x, Batched) else x for x in leaves)
         self.like = next(x for x in bases if isinstance(x, Recorder))
@@ -137,7 +137,7 @@ class TracedLinked:
 
     def zeros(self, outputs):
         """Zeros like outputs, each a node of its own."""
-        from .._compile import Traced
+        from .._traced import Traced
 
         zero = [Traced(_core._lazy_constant(0, o._lazy)) for o in outputs]
         return [_alias(z.broadcast_to(o.shape)) for z, o in zip(zero, outputs)]
@@ -151,7 +151,7 @@ class TracedLinked:
 
     def derive(self, outputs, seeds, wanted, create):
         """Gradients of the sum of outputs times seeds, written down in the trace; a seed of None is one."""
-        from .._compile import Traced
+        from .._traced import Traced
         from .._islands import Island
 
         one = lambda o: Traced(_core._lazy_constant(1, o._lazy)).broadcast_to(o.shape)  # noqa: E731

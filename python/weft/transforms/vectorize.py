@@ -10,7 +10,7 @@ from .._core import NDArray
 from .._dispatch import Recorder, dispatching, public_functions_dispatch
 from .._errors import error as _error
 from . import trees
-from .batched import Batched, Frame, frames
+from .batched import Batched, Frame, frames, rules
 
 
 def _axes_error(what, found):
@@ -161,8 +161,7 @@ def vmap(f, in_axes=0, out_axes=0, *, axis_size=None, randomness="error", strict
                 help="map axes of one extent" if sizes else "give one axis in in_axes, or axis_size=",
             )  # fmt: skip
         (size,) = sizes
-        from . import batching_rules  # noqa: F401  (they fill what values ask; loaded by the first vmap)
-
+        rules.load()
         level = frames()[-1].level + 1 if frames() else 0
         with public_functions_dispatch(), Frame(size, level, randomness, strict) as frame:
             entered = [Batched(e[0], frame) if isinstance(e, tuple) else e for e in entered]

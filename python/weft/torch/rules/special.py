@@ -6,7 +6,7 @@ from __future__ import annotations
 import weft
 from weft import special
 
-from ..._compile import Traced
+from ..._traced import Traced
 from .common import HALVES, Unsupported, array, as_type, cast, fused, is_lazy, number, spread
 
 
