@@ -65,3 +65,66 @@ def test_values_inside_expressions_wrap(target, dtype, apart):
     assert not wrong, "\n".join(wrong)
     if dtype[0] == "i" and (target == "vta" or dtype == "int32"):
         assert accepted >= LEAST[target] * len(INNER) * len(OUTER), accepted
+
+
+CAST = """
+@T.prim_func
+def main(A: T.Buffer((16, 16), "int32"), C: T.Buffer((16, 16), "int32")):
+    for i, j in T.grid(16, 16):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = {value}
+"""
+SUM = """
+@T.prim_func
+def main(A: T.Buffer((16, 16), "{dtype}"), C: T.Buffer((1, 1), "int32")):
+    S = T.alloc_buffer((1, 1), "{dtype}")
+    for i, j, k in T.grid(1, 1, 160):
+        with T.block("S"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                S[vi, vj] = T.{dtype}(0)
+            S[vi, vj] = S[vi, vj] + A[vk // 16, vk % 16]
+    for i, j in T.grid(1, 1):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = T.cast(S[vi, vj], "int32") + 1
+"""
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "uint16", "int8", "int16"])
+@pytest.mark.parametrize("target", LEAST)
+def test_values_that_leave_a_type_inside_an_expression(target, dtype):
+    """Unsigned ones stay unsigned; a number is true unless it is 0."""
+    if target.split(":")[0] not in _core.targets():
+        pytest.skip(f"built without the {target} target")
+    x = np.random.default_rng(1).integers(-(2**20), 2**20, (16, 16)).astype("int32")
+    x[0, :8] = [0, 255, 256, -1, 65535, 65536, -(2**31), 2**31 - 1]
+    accepted = 0
+    for inner in (A, f"T.max({A}, T.int32(0))", f"T.bitwise_and({A}, T.int32(1023))"):
+        for outer in ("{x}", "{x} + 2", "T.max({x}, T.int32(100))"):
+            value = outer.format(x=f'T.cast(T.cast({inner}, "{dtype}"), "int32")')
+            program = weft.script.from_source(CAST.format(value=value))
+            if weft.accepts(program, target) is not None:
+                continue
+            accepted += 1
+            results = {}
+            for at in ("ref", target):
+                held = [weft.asarray(v, device=at) for v in (x, np.zeros_like(x))]
+                weft.build(program, target=at)["main"](*held)
+                results[at] = held[1].numpy()
+            np.testing.assert_array_equal(results[target], results["ref"], err_msg=value)
+    assert accepted >= (3 if target == "vta" else 0), accepted
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int8", "int16"])
+@pytest.mark.parametrize("high", [3, 250])
+def test_sums_into_narrow_integers(dtype, high):
+    if "vta" not in _core.targets():
+        pytest.skip("built without the vta target")
+    program = weft.script.from_source(SUM.format(dtype=dtype))
+    assert weft.accepts(program, "vta") is None
+    x = np.random.default_rng(high).integers(0, high, (16, 16)).astype(dtype)
+    held = [weft.asarray(v, device="vta") for v in (x, np.zeros((1, 1), "int32"))]
+    weft.build(program, target="vta")["main"](*held)
+    assert held[1].numpy()[0, 0] == int(x.ravel()[:160].sum(dtype=dtype)) + 1

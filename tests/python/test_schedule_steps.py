@@ -223,3 +223,35 @@ def test_refusals_reach_python_with_their_code():
         with pytest.raises(weft.ScheduleError) as caught:
             step()
         assert caught.value.code == code
+
+
+@pytest.mark.parametrize("step", ["cache_read", "cache_write"])
+def test_a_copy_comes_before_the_reader_that_shares_a_loop(step):
+    """Of two readers one shares the writer's loop: it read the copy's target before the copy was made."""
+    text = """
+@T.prim_func
+def main(A: T.Buffer((6, 7), "int32"), C: T.Buffer((6, 7), "int32"), D: T.Buffer((6, 7), "int32")):
+    B = T.alloc_buffer((6, 7), "int32")
+    for i in range(6):
+        for j in range(7):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * 2
+        for j in range(7):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = B[vi, vj] + 1
+    for i, j in T.grid(6, 7):
+        with T.block("D"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            D[vi, vj] = B[vi, vj] * 3
+"""
+    sch = weft.Schedule(weft.script.from_source(text))
+    sch.cache_write(sch.get_block("B"), 0, "global") if step == "cache_write" else sch.cache_read(
+        sch.get_block("C"), 0, "global", [sch.get_block("C"), sch.get_block("D")]
+    )
+    a = np.arange(42, dtype="int32").reshape(6, 7)
+    given = [weft.asarray(x) for x in (a, np.zeros_like(a), np.zeros_like(a))]
+    weft.build(sch, target="ref")["main"](*given)
+    np.testing.assert_array_equal(given[1].numpy(), a * 2 + 1)
+    np.testing.assert_array_equal(given[2].numpy(), a * 6)

@@ -236,6 +236,16 @@ class Collector final : public Visitor {
     return var->dtype == loop->var->dtype ? var : nullptr;
   }
 
+  /// Whether the expression differs between the points of an axis: those of a virtual axis share
+  /// one allocation, which has one shape.
+  bool uses_point(const Expr& e) const {
+    bool out = false;
+    for_each_expr(e, [&](const Expr& x) {
+      for (const auto& [axis, var] : axes_) out = out || x.get() == var.get();
+    });
+    return out;
+  }
+
   using Visitor::visit;
   void visit(const Expr& e) override {
     if (const auto* s = as<SelectNode>(e)) {
@@ -521,7 +531,7 @@ class Apply final : public Rewriter {
           // A bound that only the type of a symbol gives is no size.
           n = b.max < (full_known ? arith::Bounds::kMax : kMostBound) ? b.max : -1;
         }
-        const bool varies = varying_shapes_ && !is_const_int(size);
+        const bool varies = varying_shapes_ && !is_const_int(size) && !facts_.uses_point(size);
         if (n >= 0 && (!full_known || n < full || (varies && n == full))) {
           low = facts_.analyzer.simplify(dim.min);
           extent = varies ? size : make_int(std::max<std::int64_t>(n, 1));

@@ -51,6 +51,9 @@ class Backend {
   /// Kernels (params: flat buffers, then scalars; body without blocks) to bytes.
   virtual runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels,
                                const Target& target) const = 0;
+  /// Throws what `emit` would throw of kernels of a program that brings its own schedule: of those
+  /// `accepts` tells by making their code. Default: every kernel that the passes leave has a form.
+  virtual void check_kernels(const std::vector<ir::PrimFunc>&, const Target&) const {}
   /// What a module built for this target depends on beside the program and this library: the
   /// limits of the machine, the compiler behind. Absent: such modules are not kept on disk.
   virtual std::optional<std::string> facts(const Target&) const { return std::nullopt; }

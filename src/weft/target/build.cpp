@@ -115,15 +115,28 @@ ir::PrimFunc lower_scheduled(const ir::PrimFunc& scheduled, const Target& target
   return lowered;
 }
 
-/// Whether the program itself says which loops run side by side.
-bool places_loops(const ir::PrimFunc& f) {
+/// Whether the program itself says how a machine runs it: kinds of loops, memories, annotations.
+/// Parameters lie in memory that all points see, so blocks and loops tell.
+bool scheduled_by_hand(const ir::PrimFunc& f) {
   bool out = false;
   ir::for_each_stmt(f->body, [&](const ir::Stmt& s) {
-    const auto* loop = ir::as<ir::ForNode>(s);
-    out = out || (loop && (loop->for_kind == ir::ForKind::bound ||
-                           loop->for_kind == ir::ForKind::parallel ||
-                           loop->for_kind == ir::ForKind::vectorized));
+    if (const auto* loop = ir::as<ir::ForNode>(s))
+      out = out || loop->for_kind == ir::ForKind::bound ||
+            loop->for_kind == ir::ForKind::parallel || loop->for_kind == ir::ForKind::vectorized ||
+            !loop->annotations.empty();
+    if (const auto* realize = ir::as<ir::BlockRealizeNode>(s)) {
+      out = out || !realize->block->annotations.empty();
+      for (const ir::Buffer& b : realize->block->alloc_buffers) out = out || b->scope != "global";
+    }
+    if (const auto* a = ir::as<ir::AllocateNode>(s)) out = out || a->buffer->scope != "global";
   });
+  return out;
+}
+
+SplitOptions split_options(const TargetInfo& info) {
+  SplitOptions out;
+  out.vector_align = static_cast<int>(info.limit(limits::kVectorAlign, out.vector_align));
+  out.whole = info.limit(limits::kWholeFunctions, 0) != 0;
   return out;
 }
 
@@ -131,9 +144,7 @@ Ref<runtime::Module> build_fresh(const ir::IRModule& m, const Target& target,
                                  const Backend& backend, const BuildOptions& options) {
   try {
     const TargetInfo info = backend.info(target);
-    SplitOptions split;
-    split.vector_align = static_cast<int>(info.limit(limits::kVectorAlign, split.vector_align));
-    split.whole = info.limit(limits::kWholeFunctions, 0) != 0;
+    const SplitOptions split = split_options(info);
     pass::Pipeline pipeline = backend.pipeline(target);
     std::vector<runtime::HostPlan> plans;
     std::vector<ir::PrimFunc> kernels;
@@ -250,12 +261,14 @@ Verdict accepts(const ir::IRModule& m, std::string_view target_text) {
       return e.refusal();
     }
     if (Verdict no = backend.accepts(f, target)) return no;
-    // A back end's own schedules lower; of loops that a program places itself, lowering says it.
-    if (!places_loops(f)) continue;
+    // A back end's own schedules lower; of those that a program brings, lowering says it.
+    if (!scheduled_by_hand(f)) continue;
     try {
       Json notes = Json::array();
-      lower_scheduled(backend.default_schedule(f, target), target, backend.info(target),
-                      backend.pipeline(target), {}, notes);
+      const TargetInfo info = backend.info(target);
+      const ir::PrimFunc lowered = lower_scheduled(backend.default_schedule(f, target), target,
+                                                   info, backend.pipeline(target), {}, notes);
+      backend.check_kernels(split_host_device(f, lowered, split_options(info)).kernels, target);
     } catch (const Error& e) {
       if (e.kind() == ErrorKind::internal) throw;
       return e.refusal();

@@ -343,12 +343,13 @@ void make_fit(const Config& c, const ConvShape& s, const Epilogue& e, ConvTiles&
   FAIL() << "four refusals, one for each extent, and the tiles still do not fit";
 }
 
-// WEFT_VTA_CONVOLUTIONS: how many, 500 where it is not set.
+// WEFT_VTA_CONVOLUTIONS: how many, 500 where it is not set; WEFT_VTA_SEED: others.
 TEST(VtaWorkloads, random_convolutions) {
   const char* wanted = std::getenv("WEFT_VTA_CONVOLUTIONS");
   const int rounds = wanted ? std::atoi(wanted) : 500;
   ASSERT_GT(rounds, 0);
-  std::mt19937_64 rng(35);
+  const char* seed = std::getenv("WEFT_VTA_SEED");
+  std::mt19937_64 rng(seed ? std::strtoull(seed, nullptr, 10) : 35);
   auto pick = [&](std::uint64_t n) { return static_cast<std::int64_t>(1 + rng() % n); };
   for (int round = 0; round < rounds;) {
     const Config c = Config::sample(kThree[rng() % kThree.size()]);

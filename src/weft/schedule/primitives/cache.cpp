@@ -18,14 +18,14 @@ using namespace ir;
 /// The lowest place that follows the producer (`path`) and precedes all `others`.
 std::size_t lowest_common(const Stmt& body, const Path& path,
                           const std::vector<const BlockNode*>& others) {
-  std::size_t depth = path.nodes.size() - 1;
+  std::size_t depth = 0;  // of the one that shares most loops with the producer, which comes first
   for (const BlockNode* block : others) {
     auto other = find_block(body, block->id);
     std::size_t common = 0;
-    while (common < depth && common < other->nodes.size() &&
+    while (common + 1 < path.nodes.size() && common < other->nodes.size() &&
            other->nodes[common] == path.nodes[common])
       ++common;
-    depth = std::min(depth, common);
+    depth = std::max(depth, common);
   }
   return depth;
 }

@@ -273,6 +273,11 @@ class VtaBackend final : public Backend, public OpenSchedules {
     return out;
   }
 
+  void check_kernels(const std::vector<ir::PrimFunc>& kernels,
+                     const Target& target) const override {
+    lower(kernels, config_of(target));
+  }
+
   std::vector<DeviceStatus> devices() const override {
     DeviceStatus simulated{"vta", runtime::DeviceKind::simulator, true, "",
                            cat("simulated VTA ", Config().model())};

@@ -54,12 +54,16 @@ class Reader {
                "the other value is a constant");
       chosen.push_back(condition), otherwise = n, value = a;
     }
-    out_.fill = !chosen.empty();
-    if (out_.fill && !conditions_.empty())
+    std::int64_t constant = 0;
+    constant_ = is_const_int(value, &constant) && (chosen.empty() || constant == otherwise);
+    out_.fill = constant_ || !chosen.empty();
+    if (out_.fill && !constant_ && !conditions_.empty())
       refuse("is guarded and chooses", "one condition around the store, or one inside it");
-    for (const Expr& c : chosen) conditions_.push_back(c);
-    out_.otherwise = otherwise;
-    collect(value, 0);
+    out_.otherwise = constant_ ? constant : otherwise;
+    if (!constant_) {
+      for (const Expr& c : chosen) conditions_.push_back(c);
+      collect(value, 0);
+    }
     std::sort(parts_.begin(), parts_.end(),
               [](const Part& a, const Part& b) { return a.shift < b.shift; });
     for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -166,6 +170,7 @@ class Reader {
     for (const Expr& c : conditions_) {
       if (!guard(substitute(c, map_))) return false;
     }
+    for (HostCopy::Guard& g : out_.guards) g.skip = constant_;
     for (const auto& [l, extent] : covers_) {
       std::optional<HostCopy::Index> i = index(substitute(l, map_));
       if (!i) return false;
@@ -173,6 +178,14 @@ class Reader {
     }
     out_.dst = param(s_->buffer.get());
     out_.src.clear();
+    if (constant_) {  // what a guard that never holds leaves; nothing is read
+      if (s_->buffer->dtype.is_float() && out_.otherwise != 0)
+        refuse(cat("computes ", print(s_->value)), "the host copies and joins bytes, no more");
+      out_.guards.push_back({{0, std::vector<std::int64_t>(axes_.size())}, 1, 1});
+      out_.src = {out_.dst}, out_.from = {out_.to};
+      out_.dst_bytes = out_.src_bytes = s_->buffer->dtype.bytes();
+      return true;
+    }
     for (const Part& p : parts_) out_.src.push_back(param(p.load->buffer.get()));
     DType d = s_->buffer->dtype, f = parts_[0].load->buffer->dtype;
     out_.dst_bytes = d.bytes(), out_.src_bytes = f.bytes(), out_.src_signed = f.is_int();
@@ -212,6 +225,7 @@ class Reader {
   std::vector<Expr> conditions_;
   std::vector<std::pair<Expr, std::int64_t>> covers_;
   std::vector<Part> parts_;
+  bool constant_ = false;  // the same number everywhere
   VarMap map_;
   SplitWish wish_;
   HostCopy out_;

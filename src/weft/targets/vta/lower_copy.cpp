@@ -59,18 +59,18 @@ std::vector<Lowering::Dim> Lowering::elements(const Nest& nest, const Affine& a,
   return out;
 }
 
-void Lowering::pad(const Nest& nest, const Expr& condition, std::vector<Dim>& dims) const {
+bool Lowering::pad(const Nest& nest, const Expr& condition, std::vector<Dim>& dims) const {
   const StmtNode* s = nest.update;
   const auto* c = as<BinaryNode>(condition);
   if (c && c->kind == ExprKind::and_) {
-    pad(nest, c->a, dims);
-    pad(nest, c->b, dims);
-    return;
+    const bool some = pad(nest, c->a, dims);
+    return pad(nest, c->b, dims) && some;
   }
   if (const auto* call = as<CallNode>(condition);
       call && (call->op == "likely" || call->op == "bitwise_and")) {
-    for (const Expr& part : call->args) pad(nest, part, dims);
-    return;
+    bool some = true;
+    for (const Expr& part : call->args) some = pad(nest, part, dims) && some;
+    return some;
   }
   auto refused = [&](const char* why) {
     no_unit("pad", cat("the condition ", print(condition), " of a padded copy ", why), s,
@@ -81,7 +81,7 @@ void Lowering::pad(const Nest& nest, const Expr& condition, std::vector<Dim>& di
     x = affine(c->a, nest.loops, env_), y = affine(c->b, nest.loops, env_);
   if (!x || !y) {
     std::optional<Affine> known = affine(condition, nest.loops, env_);
-    if (known && known->constant() && known->base) return;
+    if (known && known->constant()) return known->base != 0;
     refused("is not understood");
   }
   // As f >= 0.
@@ -102,10 +102,7 @@ void Lowering::pad(const Nest& nest, const Expr& condition, std::vector<Dim>& di
     if (loop >= 0) refused("mixes loops");
     loop = static_cast<int>(i), step = k;
   }
-  if (loop < 0) {
-    if (base < 0) refused("leaves nothing of the copy");
-    return;
-  }
+  if (loop < 0) return base >= 0;
   for (Dim& d : dims) {
     if (d.loop != loop) continue;
     if (step > 0) {  // i >= -base / step
@@ -114,10 +111,20 @@ void Lowering::pad(const Nest& nest, const Expr& condition, std::vector<Dim>& di
       d.after = std::max(d.after,
                          base < 0 ? d.extent : d.extent - 1 - std::min(base / -step, d.extent - 1));
     }
-    if (d.before + d.after >= d.extent) refused("leaves nothing of a row or column");
-    return;
+    return d.before + d.after < d.extent;
   }
   refused("divides an element");
+}
+
+void Lowering::zeros(const std::vector<Dim>& dims, const Placed& chip, std::int64_t at, MemType mem,
+                     int param) {
+  std::int64_t width = 1;
+  std::size_t used = 0;
+  for (; used < dims.size() && dims[used].on_chip == width; ++used) width *= dims[used].extent;
+  Rect rect{0, width, width, 1};
+  std::vector<Dim> rest(dims.begin() + static_cast<std::ptrdiff_t>(used), dims.end());
+  for (Dim& d : rest) d.other = 0;
+  transfers(rest, 0, chip.at + at, 0, rect, mem, param, true);
 }
 
 void Lowering::dma(const Nest& nest, const LoadNode* from, const Placed& chip, bool load,
@@ -152,7 +159,9 @@ void Lowering::dma(const Nest& nest, const LoadNode* from, const Placed& chip, b
   for (const Dim& d : dims) {
     if (d.on_chip < 0 || d.other < 0) no_unit("rectangle", "it runs backwards", s);
   }
-  for (const Expr& c : conditions) pad(nest, c, dims);
+  bool some = true;
+  for (const Expr& c : conditions) some = pad(nest, c, dims) && some;
+  if (!some) return zeros(dims, chip, on_chip.base / lanes, mem, params_.at(global));
   // x: neighbours on both sides. y: rows that follow one another on chip. The rest is one
   // transfer each. A padded loop ends its direction.
   Rect rect{1, 1, 0};

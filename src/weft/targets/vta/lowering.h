@@ -66,8 +66,11 @@ class Lowering {
   std::vector<Dim> elements(const Nest& nest, const Affine& a, const Affine& other,
                             std::int64_t lanes, const ir::StmtNode* where) const;
 
-  /// Which part of a loop the conditions leave; the rest is padding.
-  void pad(const Nest& nest, const ir::Expr& condition, std::vector<Dim>& dims) const;
+  /// What a condition leaves of the copy, as padding of its dimensions; false: nothing.
+  bool pad(const Nest& nest, const ir::Expr& condition, std::vector<Dim>& dims) const;
+  /// A copy that lies wholly in the padding: one row of zeros for each run on chip.
+  void zeros(const std::vector<Dim>& dims, const Placed& chip, std::int64_t at, MemType mem,
+             int param);
 
   void dma(const Nest& nest, const ir::LoadNode* from, const Placed& chip, bool load,
            const std::vector<ir::Expr>& conditions);

@@ -72,24 +72,47 @@ ValuePtr make_op(AluOp op, ValuePtr a, ValuePtr b) {
 
 ValuePtr narrowed(const ValuePtr& v, DType type) {
   if (type.bits >= 32 || type.is_float()) return v;
-  std::int64_t low = type.is_uint() || type.is_bool() ? 0 : -(std::int64_t{1} << (type.bits - 1));
-  std::int64_t high = low + (std::int64_t{1} << type.bits) - 1;
+  const bool has_sign = !type.is_uint() && !type.is_bool();
+  const std::int64_t middle = std::int64_t{1} << (type.bits - 1);
+  const std::int64_t low = has_sign ? -middle : 0, high = low + 2 * middle - 1;
   if (v->low >= low && v->high <= high) return v;
-  ValuePtr up = make_op(AluOp::shr, v, make_constant(type.bits - 32));
-  auto down = std::make_shared<Value>();
-  down->kind = Value::Kind::op, down->op = AluOp::shr, down->a = up;
-  down->b = make_constant(32 - type.bits);
-  down->low = low, down->high = high;
-  return down;
+  // Shifts to the right keep the sign, so an unsigned number is shifted below its middle and back.
+  ValuePtr centred = has_sign ? v : make_op(AluOp::add, v, make_constant(-middle));
+  auto out = std::make_shared<Value>();
+  out->kind = Value::Kind::op, out->op = AluOp::shr;
+  out->a = make_op(AluOp::shr, centred, make_constant(type.bits - 32));
+  out->b = make_constant(32 - type.bits);
+  out->low = -middle, out->high = middle - 1;
+  if (has_sign) return out;
+  // In halves: the constant of an instruction has 16 bits and a sign.
+  ValuePtr half = make_constant(middle / 2);
+  return make_op(AluOp::add, make_op(AluOp::add, std::move(out), half), half);
 }
 
+namespace {
+
+/// The first operand of this operation with this constant, null for any other value.
+ValuePtr operand_of(const ValuePtr& v, AluOp op, std::int64_t constant) {
+  const bool same = v && v->kind == Value::Kind::op && v->op == op &&
+                    v->b->kind == Value::Kind::constant && v->b->number == constant;
+  return same ? v->a : nullptr;
+}
+
+/// What was narrowed to this many bits by shifts, null where nothing was.
+ValuePtr before_shifts(const ValuePtr& v, int bits) {
+  return operand_of(operand_of(v, AluOp::shr, 32 - bits), AluOp::shr, bits - 32);
+}
+
+}  // namespace
+
 ValuePtr without_narrowing(const ValuePtr& v, int bits) {
-  if (v->kind != Value::Kind::op || v->op != AluOp::shr) return v;
-  const ValuePtr& up = v->a;
-  bool narrowing = v->b->kind == Value::Kind::constant && v->b->number == 32 - bits &&
-                   up->kind == Value::Kind::op && up->op == AluOp::shr &&
-                   up->b->kind == Value::Kind::constant && up->b->number == bits - 32;
-  return narrowing ? up->a : v;
+  if (bits >= 32) return v;
+  if (ValuePtr wide = before_shifts(v, bits)) return wide;
+  const std::int64_t middle = std::int64_t{1} << (bits - 1);
+  ValuePtr half = operand_of(v, AluOp::add, middle / 2);
+  ValuePtr centred = before_shifts(operand_of(half, AluOp::add, middle / 2), bits);
+  ValuePtr wide = operand_of(centred, AluOp::add, -middle);
+  return wide ? wide : v;
 }
 
 ValuePtr replace_self(const ValuePtr& v, const ValuePtr& by) {
@@ -133,6 +156,14 @@ ValuePtr ValueReader::binary(const Expr& whole, AluOp op, const Expr& x, const E
 }
 
 namespace {
+
+/// 1 where the value is not 0, else 0.
+ValuePtr not_zero(const ValuePtr& v) {
+  ValuePtr below = make_op(AluOp::min, v, make_constant(1));
+  if (below->low >= 0) return below;
+  ValuePtr sign = make_op(AluOp::max, std::move(below), make_constant(-1));
+  return make_op(AluOp::max, sign, make_op(AluOp::mul, sign, make_constant(-1)));
+}
 
 /// Whether an operation on values of a narrow type may leave the type: the ALU itself has 32 bits.
 bool may_wrap(const Expr& e) {
@@ -202,6 +233,7 @@ ValuePtr ValueReader::read_wide(const Expr& e) {
       if (c->dtype.is_uint() && v->low < 0)
         return refuse("dtype", cat("converts ", print(e), ", which may be negative"),
                       "clip it first");
+      if (c->dtype.is_bool()) return not_zero(v);
       return narrowed(v, c->dtype);
     }
     case ExprKind::add: return binary(e, AluOp::add, as<BinaryNode>(e)->a, as<BinaryNode>(e)->b);

@@ -98,6 +98,8 @@ bool Lowering::reduce_in_place(Stage& s) {
     if (!i.reduce && i.extent > 1) points.push_back(i.extent);
   }
   if (!found || !fits || (points.size() > 1 && points[1] >= found->extent)) return false;
+  // A sum over more steps than the intermediate has, of a padded one, does not end in its parts.
+  if (chunk * out_.width < found->extent) return false;
   found->spread = s.reduced = Spread::x;
   found->chunk = std::min(chunk, found->extent);
   return true;

@@ -155,6 +155,10 @@ std::vector<std::uint32_t> colour(const Function& f, const Facts& x, Way way,
   return homeless;
 }
 
+bool writes_to(const Ins& i, unsigned address, std::uint8_t file) {
+  return i.d.kind == Dst::special && i.d.value == address && i.d.file == file;
+}
+
 /// Rewrites v to live in memory: every definition stores, every use loads, through the VPM (the TMU
 /// would not see the stores).
 void spill(Function& f, std::uint32_t v) {
@@ -214,7 +218,18 @@ void spill(Function& f, std::uint32_t v) {
         continue;
       }
       std::uint32_t t = temp(f.needs_acc[v]);
+      // An address that a DMA load was set up for: loading it would set up another.
+      std::vector<Ins> after;
+      if (reads && writes_to(i, hw::kWDmaAddr, 0)) {
+        auto set = std::find_if(out.rbegin(), out.rend(), [](const Ins& before) {
+          return writes_to(before, hw::kWVpmSetup, 0);
+        });
+        WEFT_CHECK(set != out.rend(), "a DMA load that nothing sets up");
+        after.assign(set.base() - 1, out.end());
+        out.erase(set.base() - 1, out.end());
+      }
       if (reads || i.cond != hw::kAlways) load(t);
+      out.insert(out.end(), after.begin(), after.end());
       if (i.a.kind == Src::vreg && i.a.value == v) i.a = Src::of(t);
       if (i.b.kind == Src::vreg && i.b.value == v) i.b = Src::of(t);
       if (writes) i.d = Dst::of(t);
@@ -227,14 +242,16 @@ void spill(Function& f, std::uint32_t v) {
 }  // namespace
 
 bool allocate(Function& f, std::vector<std::int16_t>& home) {
-  for (int round = 0;; ++round) {
+  std::size_t values = 0;  // of the program itself: each round spills one of them at least
+  for (std::size_t round = 0;; ++round) {
     Facts x = collect(f);
+    if (round == 0) values = x.used.size();
     std::vector<std::uint32_t> homeless = colour(f, x, Way::spread, home);
     for (Way way : {Way::packed, Way::long_first})
       if (!homeless.empty()) homeless = colour(f, x, way, home);
     if (homeless.empty()) break;
     if (!f.may_spill) return false;
-    WEFT_CHECK(round < 60, "spilling does not end: ", homeless.size(), " values left");
+    WEFT_CHECK(round <= values, "spilling does not end: ", homeless.size(), " values left");
     // Evict long-lived, little used values: those without a register, or neighbours of one that
     // must have it.
     std::uint32_t from = homeless.front();

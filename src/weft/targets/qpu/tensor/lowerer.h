@@ -7,6 +7,7 @@
 // are 0 .. n - 1 with n the smallest of `counts` (read from lane 0); then stores are one exact DMA,
 // and the lane's number is at most n - 1, so that the other lanes compute what lane n - 1 does.
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -205,7 +206,9 @@ class Lowerer {
   std::unordered_map<const void*, Value> streams_;    // StoreNode -> address in a pipelined loop
   std::vector<Load> pending_;
   std::vector<Known> known_;
-  std::vector<ir::Stmt> tails_;  // loops made here: maps above know their nodes
+  /// Loops made here: maps above know their nodes. What is being lowered stays where it is while
+  /// loops inside it add theirs.
+  std::deque<ir::Stmt> tails_;
   ir::Var lane_;
   std::int64_t lanes_ = 16;
   Mask mask_;
