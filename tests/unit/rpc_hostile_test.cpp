@@ -301,6 +301,12 @@ TEST(RpcHostile, buffers_of_plans_are_limited) {
   const std::int64_t id = client.load(module_of(steps, 3));
   expect_error(ErrorKind::memory, "call.limit.bytes", {"main would hold", "it may hold"},
                [&] { client.ask(CALL, {id}, "main"); });
+  // What the connection holds leaves them less.
+  const std::int64_t one = client.load(module_of({steps[0]}, 1));
+  EXPECT_EQ(client.ask(CALL, {one}, "main").op(), CALL);
+  client.ask(ALLOCATE, {600000, 64}, "global");
+  expect_error(ErrorKind::memory, "call.limit.bytes", {"main would hold", "it may hold"},
+               [&] { client.ask(CALL, {one}, "main"); });
   client.context.TryCancel();
   target.expect_serves();
 }

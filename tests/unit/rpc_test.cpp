@@ -31,8 +31,10 @@ struct Served {
       std::lock_guard lock(mutex);
       lines += std::string(line) + "\n";
     };
-    server = std::make_unique<Server>(
-        std::move(options), [](std::string_view config) { return memory_device(config); });
+    server = std::make_unique<Server>(std::move(options), [](std::string_view config) {
+      if (config == "slow") sleep(2);
+      return memory_device(config);
+    });
   }
   ~Served() { server.reset(); }
   Ref<Session> connect(ConnectOptions options = {}) {
@@ -380,6 +382,16 @@ TEST(Rpc, a_slow_answer_is_an_error_in_time) {
   });
   EXPECT_EQ(nobody.code, "rpc.connect");
   EXPECT_NE(nobody.text.find("300 ms"), std::string::npos);
+}
+
+/// A configuration may take as long as a run, not as an answer.
+TEST(Rpc, a_slow_configuration_has_the_deadline_of_runs) {
+  Served served;
+  ConnectOptions o;
+  o.run_deadline = std::chrono::milliseconds(500);
+  Ref<Session> session = served.connect(o);
+  EXPECT_EQ(refused([&] { session->reconfigure("slow"); }).code, "rpc.deadline");
+  EXPECT_NO_THROW(served.connect()->reconfigure("slow"));
 }
 
 TEST(Rpc, a_server_that_dies_or_stops_is_an_error_not_a_hang) {

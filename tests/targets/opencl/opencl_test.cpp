@@ -5,9 +5,11 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "../../expect_error.h"
 #include "../../unit/lower_kit.h"
 #include "../run_program.h"
 #include "weft/base/error.h"
+#include "weft/targets/opencl/device.h"
 
 namespace weft {
 namespace {
@@ -130,6 +132,14 @@ TEST(OpenCl, strided_parameters_are_read_where_they_lie) {
         ASSERT_EQ(out[r * 16 + c], 2 * in[1 + r * 21 + c]) << target << " " << r << " " << c;
     }
   }
+}
+
+TEST(OpenCl, devices_beyond_the_last_and_before_the_first_are_absent) {
+  std::string reason;
+  const int count = static_cast<int>(opencl::adapters(&reason).size());
+  for (const int index : {-1, count, count + 1})
+    testing::expect_error(ErrorKind::device, "opencl.absent", {cat("device opencl:", index)},
+                          [&] { opencl::open_adapter(index); });
 }
 
 TEST(OpenCl, refuses_too_many_threads_before_launch) {
