@@ -23,7 +23,7 @@ from torch.nn import functional as F  # noqa: E402
 from torch.nn.utils import parametrizations, parametrize  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
-from weft.torch import _backend  # noqa: E402
+from watched import run  # noqa: E402
 
 
 def gradients(*modules):
@@ -662,17 +662,6 @@ def on_weft(f, **options):
 
 
 PROGRAMS = [parametrized_symmetric, spectral_norm, orthogonal, weight_norm_conv, shared_embeddings, two_modules_share, full_backward_hooks, tensor_hooks_inside, custom_function, data_dependent_shape, item_in_graph, dynamic_batch, mark_dynamic_ops, in_place_on_views, mutated_arguments, random_ops, func_over_compiled, compiled_over_func, exported, complex_module, complex_views, lstm_packed, gru_cell_loop, checkpointed, clip_accumulate, moe_routing, flex_masks, unets, channels_last, nested_outputs, integer_math, bn_momentum_none_sync, strided_and_overlapping, no_grad_and_detach, ema_swa, beam_search, linalg_mix]  # fmt: skip
-
-
-def run(program, c):
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    made = []
-    before = _backend.watch(made)
-    try:
-        return program(c), made
-    finally:
-        _backend.watch(before)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)

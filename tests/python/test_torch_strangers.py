@@ -20,7 +20,7 @@ from torch import nn  # noqa: E402
 from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, stack_module_state, vmap  # noqa: E402, E501
 from torch.nn import functional as F  # noqa: E402
 
-from weft.torch import _backend  # noqa: E402
+from watched import run  # noqa: E402
 
 
 def plain(f, **options):
@@ -287,17 +287,6 @@ PROGRAMS = [
     arguments_over_one_memory, results_over_one_memory, views_of_arguments_written_to, buffers_over_one_memory, chains_in_place,
     operators_of_others, effects_of_python, parameters_frozen_and_replaced, branches_inside_graphs, empty_tensors,
 ]  # fmt: skip
-
-
-def run(program, c):
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    made = []
-    before = _backend.watch(made)
-    try:
-        return program(c), made
-    finally:
-        _backend.watch(before)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
