@@ -217,11 +217,21 @@ class Watch:
         self.board.leave()
 
     def gone(self):
-        """The text for a rank of this host that was killed, or None."""
-        for rank, pid in list(self.peers.items()):
-            if process_ended(pid) and not (self.board is not None and self.board.has_left(rank)):
-                return f"rank {rank}: its process {pid} is gone without a word (killed?)"
-        return None
+        """The text for the ranks of this host that were killed, or None. Which of several ended first is not known: all are named."""
+        gone = [
+            f"rank {rank}: its process {pid} is gone without a word (killed?)"
+            for rank, pid in sorted(self.peers.items())
+            if process_ended(pid) and not (self.board is not None and self.board.has_left(rank))
+        ]
+        return "; ".join(gone) or None
+
+    def let_others_look(self):
+        """Before there is a board, others see no more of a rank than its process: one that ends by another's failure stays for two of their looks."""
+        if self.failed is None or self.board is not None:
+            return
+        until = time.monotonic() + 3 * _PERIOD
+        while time.monotonic() < until and not all(map(process_ended, self.peers.values())):
+            time.sleep(0.05)
 
     def _see_peers(self):
         if not self.met:

@@ -70,7 +70,10 @@ class Job:
             try:
                 host = join(self, launch, timeout)
             except BaseException:
-                self.watch.stop(left=False)
+                try:
+                    self.watch.let_others_look()
+                finally:
+                    self.watch.stop(left=False)
                 raise
         self.world = self.add(Group(self, list(range(launch.size)), host))
 
