@@ -78,7 +78,7 @@ _TABLE = {
     },
 }
 # Under transforms they run on arrays as they are: their loops and choices depend on values.
-_WHOLE = frozenset("mode lobpcg segment_reduce histogramdd".split())
+_WHOLE = frozenset("mode lobpcg segment_reduce histogramdd lu lu_factor lu_factor_ex lu_solve".split())
 # Names of the language: `from weft import *` leaves them alone.
 _UNSTARRED = frozenset("lib float int range complex ndarray".split())
 
