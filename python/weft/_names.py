@@ -8,8 +8,6 @@ ELSEWHERE = {
     "FloatTensor": 'weft.tensor(x, dtype="float32")',
     "LongTensor": 'weft.tensor(x, dtype="int64")',
     "Target": 'a text: weft.build(f, target="cuda:arch=sm_90a")',
-    "amp": "layers and arrays in bfloat16: model.to(weft.bfloat16)",
-    "autocast": "layers and arrays in bfloat16: model.to(weft.bfloat16)",
     "backends": "weft.devices(), or weft devices in a shell",
     "cpu": 'weft.device("cpu")',
     "cuda": 'weft.device("cuda:0")',

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 
 from . import _core
+from ._autocast import alone as _alone
 from ._core import ArgumentError, NDArray, ShapeError, Tensor
 from ._dispatch import Recorder
 from ._boundary import publish as _publish
@@ -63,7 +64,7 @@ def grad(f=None, argnums=0, has_aux=False, *, outputs=None, inputs=None, grad_ou
     if grad_outputs is not None and not isinstance(grad_outputs, Tensor):
         grad_outputs = Tensor(grad_outputs, requires_grad=False)
     seeds = [] if grad_outputs is None else [grad_outputs]
-    found = tuple(_core.gradients([f], wanted, create_graph, seeds, none_unused=True))
+    found = tuple(_alone(_core.gradients)([f], wanted, create_graph, seeds, none_unused=True))
     if not allow_unused and any(g is None for g in found):
         raise _error(
             _core.ArgumentError,
