@@ -219,8 +219,7 @@ void bind_operations(nb::module_& m) {
     rows.append(d);
   }
   m.attr("operations") = operations;
-  m.def("_replace_operation", &replace_operation, nb::arg("operation"),
-        nb::arg("instead").none());
+  m.def("_replace_operation", &replace_operation, nb::arg("operation"), nb::arg("instead").none());
   m.attr("elementwise_rows") = rows;
   nb::list reductions;
   for (int i = 0; i < reduce_op_count(); ++i) {

@@ -12,6 +12,7 @@ import threading
 
 from . import _core
 from ._boundary import public as _public
+from ._boundary import publish_class as _publish_class
 from ._core import NDArray, Tensor
 from ._dispatch import Recorder, mapped
 from ._errors import error as _error
@@ -242,7 +243,6 @@ def _place_of_method(place):
     return functools.partial(setattr, cls, name, method), functools.partial(setattr, cls, name, own)
 
 
-@functools.lru_cache(maxsize=1)
 def _functions():
     """(public function or operation, rule) of the table's names, each once."""
     import importlib
@@ -258,18 +258,12 @@ def _functions():
     return list(found.values())
 
 
-@functools.lru_cache(maxsize=1)
+classes = [NDArray, Tensor]  # whose methods are exchanged; traced and batched values add theirs
+
+
 def _methods():
     """(class, name, rule) of the table's names that are methods."""
-    from ._traced import Traced
-    from .transforms.batched import Batched
-
-    return [
-        (cls, name, rule)
-        for cls in (NDArray, Tensor, Traced, Batched)
-        for name, rule in _RULES.items()
-        if name in vars(cls)
-    ]
+    return [(cls, name, rule) for cls in classes for name, rule in _RULES.items() if name in vars(cls)]
 
 
 _exchanged = _Exchanged()
@@ -391,3 +385,4 @@ def is_autocast_available(device_type):
 is_autocast_enabled = _public(is_autocast_enabled)
 get_autocast_dtype = _public(get_autocast_dtype)
 is_autocast_available = _public(is_autocast_available)
+_publish_class(autocast)

@@ -567,6 +567,9 @@ class MixtureSameFamily(Distribution):
 class Transform:
     """An invertible function of each element: transform(x), inv(y), log_abs_det_jacobian(x, y)."""
 
+    def __init__(self) -> None:
+        pass
+
     def __call__(self, x: _Any) -> _Any:
         raise NotImplementedError
 

@@ -11,7 +11,7 @@ import weakref
 import weft
 
 from ._boundary import publish_class as _publish_class
-from . import _core
+from . import _autocast, _core
 from ._core import NDArray, Tensor
 from ._differentiating import differentiating
 from ._dispatch import Recorder, leaves_of
@@ -411,3 +411,4 @@ def lazy_of(value, like):
 
 
 _publish_class(Traced)
+_autocast.classes.append(Traced)

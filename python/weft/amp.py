@@ -54,9 +54,7 @@ class GradScaler:
             return
         stage = self._stage(optimizer)
         if stage[0] != _READY:
-            raise _order(
-                f"unscale_() after {'unscale_()' if stage[0] == _UNSCALED else 'step()'}"
-            )
+            raise _order(f"unscale_() after {'unscale_()' if stage[0] == _UNSCALED else 'step()'}")
         finite, inverse = True, 1.0 / self._scale
         for p in optimizer.params:
             if p.grad is not None:

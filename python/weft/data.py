@@ -94,6 +94,9 @@ class Subset(Dataset):
 class IterableDataset:
     """Samples one after another, as __iter__ gives them."""
 
+    def __init__(self):
+        pass
+
     def __iter__(self):
         raise _unwritten(self, "__iter__")
 

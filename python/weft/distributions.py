@@ -17,6 +17,7 @@ import weft
 
 from . import _core
 from ._boundary import publish as _publish
+from ._boundary import publish_classes as _publish_classes
 from ._core import NDArray, Tensor
 from ._errors import error as _error
 
@@ -298,7 +299,9 @@ def kl_divergence(p: Distribution, q: Distribution) -> _Any:
         _core.ArgumentError,
         "distributions.kl",
         f"kl_divergence of {type(p).__name__} and {type(q).__name__}",
-        ["legal: two of one kind, but for Cauchy, Gumbel, HalfNormal, StudentT, Binomial and what is made of others"],
+        [
+            "legal: two of one kind, but for Cauchy, Gumbel, HalfNormal, StudentT, Binomial and what is made of others"
+        ],
     )
 
 
@@ -331,3 +334,4 @@ from ._densities import (  # noqa: E402  (they derive from the classes above)
 
 
 _publish(__name__)
+_publish_classes(__name__)

@@ -139,6 +139,37 @@ class _PseudoInverse(_Function):
         return _gradients.pinv(g, *ctx.saved_tensors), None
 
 
+class _TriangularSolution(_Function):
+    """Of the core's substitution, which reads one triangle alone."""
+
+    @staticmethod
+    def forward(ctx, a, b, upper, unit):
+        ctx.save_for_backward(a, b)
+        ctx.upper, ctx.unit = upper, unit
+        return _core._solve_triangular(a.data, b.data, upper, unit)
+
+    @staticmethod
+    def backward(ctx, g):
+        a, b = ctx.saved_tensors
+        triangle = _ns.triu if ctx.upper else _ns.tril
+        x = _triangular(a, b, ctx.upper, ctx.unit)
+        gb = _triangular(_adjoint(a), g, not ctx.upper, ctx.unit)
+        past = (1 if ctx.upper else -1) if ctx.unit else 0  # the diagonal is not read
+        return -triangle(gb @ _adjoint(x), k=past), gb, None, None
+
+
+def _triangular(a, b, upper, unit):
+    """x with a x = b on the host for matrices of one type."""
+    if not (_linked(a) or _linked(b)):
+        return _core._solve_triangular(_array(a), _array(b), upper, unit)
+    batch = _ns.broadcast_shapes(tuple(a.shape[:-2]), tuple(b.shape[:-2]))
+    a, b = (
+        x if tuple(x.shape[:-2]) == batch else _ns.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b)
+    )  # fmt: skip
+    a, b = (x if _is_tensor(x) else _core.Tensor(x, requires_grad=False) for x in (a, b))
+    return _TriangularSolution.apply(a, b, upper, unit)
+
+
 def _conjugate(x):
     return _core.operations["conj"](x) if x.dtype.kind == "c" else x
 

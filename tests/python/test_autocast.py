@@ -122,7 +122,9 @@ def test_values_are_those_of_converted_arguments(rng):
 def test_float64_and_integers_stay(rng):
     with weft.autocast():
         assert (weft.ones((2, 2), dtype="float64") @ weft.ones((2, 2), dtype="float64")).dtype == "float64"  # fmt: skip
-        assert (weft.ones((2, 2), dtype="int32") @ weft.ones((2, 2), dtype="int32")).dtype == "int32"
+        assert (
+            weft.ones((2, 2), dtype="int32") @ weft.ones((2, 2), dtype="int32")
+        ).dtype == "int32"
         assert weft.exp(weft.ones(3, dtype="float64")).dtype == "float64"
         assert weft.sum(weft.ones(3, dtype="int32")).dtype == "int64"
 
@@ -189,7 +191,10 @@ def test_functions_imported_before(rng):
     with weft.autocast():
         assert conv2d(x, x).dtype == matmul(x, x).dtype == "bfloat16"
         assert exp(x.astype(LOW)).dtype == "float32"
-        assert cross_entropy(x.reshape(4, 4).astype(LOW), weft.asarray([0, 1, 2, 3])).dtype == "float32"
+        assert (
+            cross_entropy(x.reshape(4, 4).astype(LOW), weft.asarray([0, 1, 2, 3])).dtype
+            == "float32"
+        )
 
 
 # ---- gradients, transforms, compiled functions

@@ -35,7 +35,9 @@ def weighed(parts):
     total = 0
     for k, part in enumerate(parts):
         weights = np.sin(np.arange(part.size) * 0.7 + k).reshape(part.shape)
-        kind = {"complex64": "float32", "complex128": "float64"}.get(str(part.dtype), str(part.dtype))
+        kind = {"complex64": "float32", "complex128": "float64"}.get(
+            str(part.dtype), str(part.dtype)
+        )
         weights = weft.asarray(weights.astype(kind), device=part.device)
         total = total + (squares(part) * weights).sum()
     return total
@@ -76,9 +78,9 @@ ANY = {
     "nuclear": lambda x: L.matrix_norm(x, ord="nuc").sum(),
     "spectral": lambda x: L.matrix_norm(x, ord=2).sum(),
 }
-CASES = [(name, f, shape) for name, f in SQUARE.items() for shape in ((5, 5), (2, 3, 3), (1, 1))] + [
-    (name, f, shape) for name, f in ANY.items() for shape in ((5, 5), (2, 7, 3), (3, 5))
-]
+CASES = [
+    (name, f, shape) for name, f in SQUARE.items() for shape in ((5, 5), (2, 3, 3), (1, 1))
+] + [(name, f, shape) for name, f in ANY.items() for shape in ((5, 5), (2, 7, 3), (3, 5))]
 NAMES = [f"{name}-{'x'.join(map(str, shape))}" for name, _, shape in CASES]
 
 
@@ -105,7 +107,9 @@ def test_differences(rng, name, f, shape, dtype):
     t = weft.Tensor(x)
     f(t).backward()
     want = differences(f, x)
-    np.testing.assert_allclose(t.grad.numpy(), want, rtol=2e-5, atol=2e-6 * (1 + np.abs(want).max()))
+    np.testing.assert_allclose(
+        t.grad.numpy(), want, rtol=2e-5, atol=2e-6 * (1 + np.abs(want).max())
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
@@ -166,7 +170,11 @@ def test_gradients_like_those_of_pytorch(rng):
     torch = pytest.importorskip("torch")
     for dtype in NEAR:
         for name in ("svd", "qr", "eigh", "pinv", "cholesky"):
-            x = drawn(rng, dtype, 2, 5, 3) if name in ("svd", "qr", "pinv") else drawn(rng, dtype, 2, 5, 5)
+            x = (
+                drawn(rng, dtype, 2, 5, 3)
+                if name in ("svd", "qr", "pinv")
+                else drawn(rng, dtype, 2, 5, 5)
+            )
             if name == "eigh":
                 x = x + np.conj(np.swapaxes(x, -1, -2))
             if name == "cholesky":
@@ -178,7 +186,9 @@ def test_gradients_like_those_of_pytorch(rng):
             single = name in ("pinv", "cholesky")
             loss = 0
             for k, part in enumerate([others] if single else others):
-                weights = torch.tensor(np.sin(np.arange(part.numel()) * 0.7 + k)).reshape(part.shape)
+                weights = torch.tensor(np.sin(np.arange(part.numel()) * 0.7 + k)).reshape(
+                    part.shape
+                )
                 loss = loss + ((part * part.conj()).real * weights.to(part.real.dtype)).sum()
             loss.backward()
             weighed([parts] if single else parts).backward()

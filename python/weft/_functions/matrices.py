@@ -9,9 +9,7 @@ import math
 
 import weft
 
-from .. import _core
 from .._core import NDArray, Tensor
-from ..autograd import Function
 from .common import beside, plain, real, refused, value
 
 __all__ = [
@@ -166,26 +164,6 @@ def matrix_exp(x):
     return out
 
 
-class _TriangularSolution(Function):
-    """Of the core's substitution, which reads one triangle alone."""
-
-    @staticmethod
-    def forward(ctx, a, b, upper, unit):
-        ctx.save_for_backward(a, b)
-        ctx.upper, ctx.unit = upper, unit
-        return _core._solve_triangular(plain(a), plain(b), upper, unit)
-
-    @staticmethod
-    def backward(ctx, g):
-        a, b = ctx.saved_tensors
-        triangle = weft.triu if ctx.upper else weft.tril
-        options = {"upper": ctx.upper, "unitriangular": ctx.unit}
-        x = solve_triangular(a, b, **options)
-        gb = value(solve_triangular(_adjoint(a), g, upper=not ctx.upper, unitriangular=ctx.unit))
-        past = (1 if ctx.upper else -1) if ctx.unit else 0  # the diagonal is not read
-        return -triangle(gb @ _adjoint(value(x)), k=past), gb, None, None
-
-
 def solve_triangular(a, b, *, upper, left=True, unitriangular=False):
     """x with a x = b (x a = b without left) for the triangle of a that `upper` names; the other one is not read."""
     a = real(a)
@@ -194,12 +172,7 @@ def solve_triangular(a, b, *, upper, left=True, unitriangular=False):
         return solve_triangular(a.mT, b.mT, upper=not upper, unitriangular=unitriangular).mT
     ours = all(isinstance(x, (NDArray, Tensor)) and x.device.host_accessible for x in (a, b))
     if ours and a.dtype == b.dtype and a.dtype.itemsize >= 4 and min(a.ndim, b.ndim) > 1:
-        if not any(getattr(x, "requires_grad", False) for x in (a, b)):
-            return _core._solve_triangular(plain(a), plain(b), upper, unitriangular)
-        batch = weft.broadcast_shapes(tuple(a.shape[:-2]), tuple(b.shape[:-2]))
-        a, b = (x if x.shape[:-2] == batch else x.broadcast_to((*batch, *x.shape[-2:])) for x in (a, b))  # fmt: skip
-        a, b = (x if isinstance(x, Tensor) else Tensor(x, requires_grad=False) for x in (a, b))
-        return _TriangularSolution.apply(a, b, bool(upper), bool(unitriangular))
+        return weft.linalg._triangular(a, b, bool(upper), bool(unitriangular))
     a = weft.triu(a) if upper else weft.tril(a)
     if unitriangular:
         one = weft.eye(a.shape[-1], dtype=a.dtype, device=a.device)
