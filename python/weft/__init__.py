@@ -192,6 +192,7 @@ __all__ = [
 _LATER = (
     "nn",
     "amp",
+    "cuda",
     "polynomial",
     "optim",
     "init",

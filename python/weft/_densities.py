@@ -457,7 +457,8 @@ class MultivariateNormal(Distribution):
     @property
     def variance(self) -> _Any:
         """The variances."""
-        return weft.sum(self.scale_tril * self.scale_tril, axis=-1)
+        found = weft.sum(self.scale_tril * self.scale_tril, axis=-1)
+        return weft.broadcast_to(found, (*self.batch_shape, *self.event_shape))
 
     def rsample(self, sample_shape: _Sequence[int] = ()) -> _Any:
         """loc + scale_tril z of standard normal z."""

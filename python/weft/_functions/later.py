@@ -29,7 +29,7 @@ _TABLE = {
         "constants": "Inf Infinity NAN NINF NZERO NaN PINF PZERO euler_gamma infty True_ False_ lib ndarray Generator Size "
         "default_generator strided preserve_format contiguous_format channels_last channels_last_3d",
         "contractions": "einsum_path matvec vecmat",
-        "rarer": "binomial get_default_device i0 igamma igammac polygamma rms_norm",
+        "rarer": "binomial get_default_device i0 igamma igammac polygamma rms_norm set_default_device",
         "polynomials": "poly1d polyadd polyder polydiv polyint polymul polysub",
         "histograms": "histogram_bin_edges histogramdd",
         "running": "cummax cummin mode renorm",

@@ -52,3 +52,11 @@ def binomial(count, prob, generator=None):
 def get_default_device():
     """The device of arrays that are made without naming one."""
     return weft.zeros(()).device
+
+
+def set_default_device(device):
+    """Arrays that are made without naming a device are made on this one from now on, in the whole process; None: on the host."""
+    from .. import _core
+
+    name = getattr(device, "name", device)
+    _core.set_default_device("cpu" if name is None else name)

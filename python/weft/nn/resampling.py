@@ -220,8 +220,38 @@ class ConstantPad3d(ConstantPad2d):
     axes = 3
 
 
-class ZeroPad2d(ConstantPad2d):
+class ZeroPad2d(_Pad):
     """A border of zeros: one width, or (left, right, top, bottom)."""
+
+
+class ZeroPad1d(ZeroPad2d):
+    """A border of zeros at both ends: one width, or (left, right)."""
+
+    axes = 1
+
+
+class ZeroPad3d(ZeroPad2d):
+    """A border of zeros: one width, or pairs from the last axis backwards."""
+
+    axes = 3
+
+
+class CircularPad2d(_Pad):
+    """A border that goes on at the other side of the image."""
+
+    mode = "circular"
+
+
+class CircularPad1d(CircularPad2d):
+    """A border that goes on at the other end of the row."""
+
+    axes = 1
+
+
+class CircularPad3d(CircularPad2d):
+    """A border that goes on at the other side of the volume."""
+
+    axes = 3
 
 
 class ReflectionPad2d(_Pad):
