@@ -175,6 +175,19 @@ class Traced(Arithmetic, Named, Indexed, Recorder):
         )
 
     @property
+    def _in_torchs_words(self):
+        """Do calls mean what PyTorch's do? Those of traced tensors."""
+        return bool(active) and active[-1].tensors
+
+    def sort(self, *args, **kwargs):
+        """Of tensors (values, positions); of arrays as outside."""
+        if not self._in_torchs_words:
+            return active[-1].island("sort", named_method("sort"), (self, *args), kwargs)
+        dim = kwargs.pop("dim", args[0] if args else -1)
+        at = weft.argsort(self, axis=dim, **dict(zip(("descending",), args[1:])), **kwargs)
+        return weft.take_along_axis(self, at, axis=dim), at
+
+    @property
     def real(self):
         """The real parts: of real numbers, the value."""
         return weft.real(self) if self.dtype.kind == "c" else self

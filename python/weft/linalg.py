@@ -292,12 +292,15 @@ def solve(x1, x2, /):
 
 
 def qr(x, /, *, mode="reduced"):
-    """Orthogonal and triangular factors."""
+    """Orthogonal and triangular factors. With mode "r" of arrays the triangular one alone, as in NumPy; of tensors Q is empty, as in PyTorch."""
+    if mode == "r":
+        r = qr(x).R
+        return QRResult(_ns.zeros((0,), dtype=x.dtype, device=x.device), r) if _is_tensor(x) else r
     if mode not in ("reduced", "complete"):
         raise _error(
             _core.ArgumentError,
             "array.qr.mode",
-            f"mode is {mode!r}, legal: 'reduced', 'complete'",
+            f"mode is {mode!r}, legal: 'reduced', 'complete', 'r'",
             help="leave mode out, which is 'reduced'",
         )
     complete = mode == "complete"
@@ -482,6 +485,7 @@ def __getattr__(name):
     raise missing("weft.linalg", name, {})
 
 
-_understand(globals(), __all__, "weft.linalg")
+# What stands behind the vectors by position is the order of the norm, as in PyTorch.
+_understand(globals(), [n for n in __all__ if n != "vector_norm"], "weft.linalg")
 
 _publish(__name__)
