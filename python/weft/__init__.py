@@ -193,6 +193,7 @@ _LATER = (
     "nn",
     "amp",
     "cuda",
+    "func",
     "polynomial",
     "optim",
     "init",

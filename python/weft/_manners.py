@@ -134,6 +134,7 @@ def _understood(name, args, kwargs, parameters, function_of_layers):
     after, kwargs = [], dict(kwargs)
     named = dict(kwargs)
     for theirs, ours in (
+        ("steps", "num"),
         ("dim", "axis"),
         ("dims", "axis"),
         ("dims", "axes"),
