@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections.abc import Callable as _Callable
+from typing import Any as _Any
 
 from . import _core
 from ._boundary import public as _public
@@ -328,12 +330,14 @@ class autocast:
     ...     loss = weft.nn.functional.cross_entropy(model(x), labels)
     """
 
-    def __init__(self, device_type=None, dtype=None, enabled=True, cache_enabled=None):
+    def __init__(
+        self, device_type: _Any = None, dtype: _Any = None, enabled: bool = True, cache_enabled: bool | None = None
+    ) -> None:  # fmt: skip
         self.device, self.enabled = _kind_of(device_type), bool(enabled)
         self.fast_dtype = _low_type(dtype, self.device) if self.enabled else None
-        self._before = []
+        self._before: list[_Any] = []
 
-    def __enter__(self):
+    def __enter__(self) -> autocast:
         types = dict(here.types or {})
         if self.device is None:  # for all: what was said of single kinds is over
             types = {None: self.fast_dtype}
@@ -347,12 +351,12 @@ class autocast:
         self._before.append(inside)
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self._before.pop().__exit__()
         if self.enabled:
             _exchanged.leave()
 
-    def __call__(self, function):
+    def __call__(self, function: _Callable[..., _Any]) -> _Callable[..., _Any]:
         """The function inside autocast."""
 
         @functools.wraps(function)

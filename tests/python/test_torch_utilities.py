@@ -132,3 +132,118 @@ def test_special_functions_in_the_main_namespace(rng):
     rows = weft.asarray(rng.standard_normal((3, 4)))
     np.testing.assert_allclose(weft.rms_norm(rows, (4,)).numpy(), weft.nn.functional.rms_norm(rows, (4,)).numpy())  # fmt: skip
     assert weft.get_default_device().name == "cpu"
+
+
+def test_functions_of_matrices_in_their_words(rng):
+    m = rng.standard_normal((4, 3))
+    near = lambda a, b: np.testing.assert_allclose(np.asarray(a.numpy()), b, rtol=1e-9, atol=1e-12)  # noqa: E731
+    L, TL, x, t = weft.linalg, torch.linalg, weft.asarray(m), torch.tensor(m)
+    near(L.vector_norm(x, 1), TL.vector_norm(t, 1).numpy())
+    near(L.vector_norm(x, 1, 1), TL.vector_norm(t, 1, 1).numpy())
+    near(L.vector_norm(x, ord=3, dim=0, keepdim=True), TL.vector_norm(t, ord=3, dim=0, keepdim=True).numpy())  # fmt: skip
+    near(L.matrix_norm(x, "nuc"), TL.matrix_norm(t, "nuc").numpy())
+    cube = rng.standard_normal((2, 3, 4))
+    near(L.matrix_norm(weft.asarray(cube), 1, (2, 0), True), TL.matrix_norm(torch.tensor(cube), 1, (2, 0), True).numpy())  # fmt: skip
+    near(L.svd(x, False)[1], TL.svd(t, False)[1].numpy())
+    near(L.svd(x, compute_uv=False), np.linalg.svd(m, compute_uv=False))
+    near(weft.abs(L.qr(x, "complete")[0]), np.abs(np.linalg.qr(m, "complete")[0]))
+    near(weft.abs(L.qr(x, mode="r")), np.abs(np.linalg.qr(m, "r")))
+    q, r = L.qr(weft.Tensor(m), "r")
+    assert q.size == 0 and r.shape == (3, 3)
+    square = m.T @ m
+    near(L.eigvalsh(weft.asarray(np.triu(square)), UPLO="U"), np.linalg.eigvalsh(square))
+    near(L.eigh(weft.asarray(np.triu(square)), "U")[0], np.linalg.eigvalsh(square))
+    near(L.pinv(x, 1e-3), np.linalg.pinv(m, 1e-3))
+    near(L.pinv(x, atol=0.9, hermitian=False), TL.pinv(t, atol=0.9).numpy())
+    assert int(L.matrix_rank(x, tol=1.0)) == np.linalg.matrix_rank(m, tol=1.0)
+    assert int(L.matrix_rank(x, atol=1.0, rtol=0.0)) == int(TL.matrix_rank(t, atol=1.0, rtol=0.0))
+    a, b = square + np.eye(3), rng.standard_normal((2, 3))
+    near(L.solve(weft.asarray(a), weft.asarray(b), left=False), np.linalg.solve(a.T, b.T).T)
+    refused(weft.DTypeError, "python.arguments", lambda: L.svd(x, some=True))
+    refused(weft.DTypeError, "python.arguments", lambda: L.vector_norm(x, 2, 0, True, None, None))
+
+
+def test_calls_in_their_words(rng):
+    x = rng.standard_normal((3, 5)).astype("float32")
+    ours, theirs = weft.tensor(x), torch.tensor(x)
+    for pair in (weft.sort(ours, descending=True), weft.sort(ours, dim=-1, descending=True)):
+        for a, b in zip(pair, torch.sort(theirs, descending=True)):
+            np.testing.assert_array_equal(a.numpy(), b.numpy())
+    assert weft.sort(weft.asarray(x), descending=True).shape == (3, 5)  # of arrays the standard's
+    assert weft.sort(ours, axis=0, descending=True).shape == (3, 5)
+    compiled = weft.compile(lambda x: weft.sort(x, descending=True))
+    assert compiled(weft.asarray(x)).shape == (3, 5) and len(compiled(ours)) == 2
+    g = weft.grad(lambda x: (weft.sort(x, descending=True)[:, 0]).sum())(weft.asarray(x))
+    assert g.numpy().sum() == 3.0
+    for mode in (None, "floor", "trunc"):
+        near = np.testing.assert_allclose
+        near(weft.div(ours, 0.7, rounding_mode=mode).numpy(), torch.div(theirs, 0.7, rounding_mode=mode).numpy(), rtol=1e-6)  # fmt: skip
+        k = np.array([-7, 7, -6, 5])
+        got, want = weft.asarray(k).div(3, rounding_mode=mode), torch.tensor(k).div(3, rounding_mode=mode)  # fmt: skip
+        near(got.numpy(), want.numpy(), rtol=1e-6)
+        got = weft.tensor(x).div_(0.7, rounding_mode=mode)
+        near(got.numpy(), torch.tensor(x).div_(0.7, rounding_mode=mode).numpy(), rtol=1e-6)
+    assert weft.divide(weft.asarray(k), 3, rounding_mode="trunc").tolist() == [-2, 2, -2, 1]
+    error = refused(weft.ArgumentError, "array.div.rounding", lambda: ours.div(2.0, rounding_mode="up"))  # fmt: skip
+    assert "'up'" in str(error)
+    np.testing.assert_array_equal(weft.roll(ours, shifts=(1, -2), dims=(0, 1)).numpy(), torch.roll(theirs, (1, -2), (0, 1)).numpy())  # fmt: skip
+    assert weft.linspace(0, 1, steps=5).tolist() == [0, 0.25, 0.5, 0.75, 1]
+    model = weft.nn.Sequential(weft.nn.Linear(2, 3), weft.nn.ReLU())
+    assert next(model.parameters()).shape == (2, 3) and next(model.named_parameters())[0] == "0.weight"
+    assert next(model.children()) is model[0] and next(model.modules()) is model
+    out = weft.functional_call(model, dict(model.named_parameters()), (weft.ones((4, 2)),))
+    np.testing.assert_array_equal(out.numpy(), model(weft.ones((4, 2))).numpy())
+    gradient, value_of = weft.func.grad_and_value(lambda x: (x * x).sum())(weft.asarray([1.0, 2.0]))
+    assert gradient.tolist() == [2.0, 4.0] and float(value_of) == 5.0
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("align", [False, True])
+def test_images_without_aliases(rng, mode, align):
+    x = rng.standard_normal((2, 3, 21, 17)).astype("float32")
+    for size in ((8, 9), (30, 11), (1, 1)):
+        options = {"size": size, "mode": mode, "align_corners": align, "antialias": True}
+        got = weft.nn.functional.interpolate(weft.Tensor(x), **options)
+        want = torch.nn.functional.interpolate(torch.tensor(x), **options)
+        np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-4, atol=2e-5)
+    error = refused(weft.ArgumentError, "nn.interpolate.antialias", lambda: weft.nn.functional.interpolate(weft.Tensor(x), size=(3, 3), antialias=True))  # fmt: skip
+    assert "'nearest'" in str(error)
+
+
+def test_borders_and_norms(rng):
+    x = rng.standard_normal((2, 3, 5, 6, 7)).astype("float32")
+    for n in (1, 2, 3):
+        part = x[(0,) * (3 - n)]
+        for name, mode in (("Circular", "circular"), ("Zero", "constant")):
+            got = getattr(weft.nn, f"{name}Pad{n}d")(2)(weft.Tensor(part))
+            want = torch.nn.functional.pad(torch.tensor(part), (2,) * 2 * n, mode=mode)
+            np.testing.assert_array_equal(got.numpy(), want.numpy())
+    w = weft.Tensor(x[0, 0, 0])
+    (w * w).sum().backward()
+    total = weft.nn.utils.get_total_norm([w.grad])
+    assert float(total) == pytest.approx(np.linalg.norm(2 * x[0, 0, 0]), rel=1e-5)
+    weft.nn.utils.clip_grads_with_norm_([w], 1.0, total)
+    assert np.linalg.norm(w.grad.numpy()) == pytest.approx(1.0, rel=1e-4)
+    w.grad = weft.Tensor(np.full(w.shape, np.inf, "float32"))
+    refused(weft.ArgumentError, "nn.utils.norm", lambda: weft.nn.utils.get_total_norm([w.grad], error_if_nonfinite=True))  # fmt: skip
+
+
+def test_questions_about_cards():
+    found = [d for d in weft.devices() if d.name.startswith("cuda") and d.available]
+    assert weft.cuda.device_count() == len(found) and weft.cuda.is_available() == bool(found)
+    weft.cuda.manual_seed_all(3)
+    first = weft.rand(3).tolist()
+    weft.random.seed(3)
+    assert weft.rand(3).tolist() == first
+    assert weft.cuda.get_device_name(0) == "cuda:0" and weft.cuda.amp.autocast is weft.autocast
+    if not found:
+        refused(weft.DeviceError, "cuda.absent", weft.cuda.synchronize)
+
+
+def test_paths_of_imports():
+    from weft.nn.parameter import Parameter
+    from weft.nn.utils.rnn import pad_sequence
+
+    import weft.nn.init as init
+
+    assert Parameter is weft.nn.Parameter and init is weft.init and callable(pad_sequence)
