@@ -522,7 +522,9 @@ def stubs():
     files["optim.pyi"] = (
         MARK
         + imports(
-            "NDArray", "Tensor", more="from . import _swa_utils as swa_utils, lr_scheduler as lr_scheduler\n"
+            "NDArray",
+            "Tensor",
+            more="from . import _swa_utils as swa_utils, lr_scheduler as lr_scheduler\n",
         )
         + class_stub(
             optim,
@@ -555,7 +557,14 @@ def stubs():
         + class_stub(
             data,
             [
-                "Dataset", "ArrayDataset", "TensorDataset", "IdxDataset", "Subset", *sets, *orders, "DataLoader",
+                "Dataset",
+                "ArrayDataset",
+                "TensorDataset",
+                "IdxDataset",
+                "Subset",
+                *sets,
+                *orders,
+                "DataLoader",
             ],
             each,
         )

@@ -265,7 +265,9 @@ classes = [NDArray, Tensor]  # whose methods are exchanged; traced and batched v
 
 def _methods():
     """(class, name, rule) of the table's names that are methods."""
-    return [(cls, name, rule) for cls in classes for name, rule in _RULES.items() if name in vars(cls)]
+    return [
+        (cls, name, rule) for cls in classes for name, rule in _RULES.items() if name in vars(cls)
+    ]
 
 
 _exchanged = _Exchanged()

@@ -18,7 +18,9 @@ def _inputs(inputs):
 
 def _linked(tree):
     """Tensors in place of arrays, as PyTorch's functions give."""
-    return weft.tree_map(lambda x: x if isinstance(x, Tensor) else Tensor(x, requires_grad=False), tree)
+    return weft.tree_map(
+        lambda x: x if isinstance(x, Tensor) else Tensor(x, requires_grad=False), tree
+    )
 
 
 def _directions(v, values):

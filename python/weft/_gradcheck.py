@@ -156,7 +156,9 @@ def gradgradcheck(func, inputs, grad_outputs=None, eps=1e-6, atol=1e-5, rtol=1e-
     def gradients(*args):
         own, seeds = args[: len(inputs)], args[len(inputs) :]
         results = _outputs(func, own)
-        pairs = [(y, s) for y, s in zip(results, seeds) if isinstance(y, Tensor) and y.requires_grad]
+        pairs = [
+            (y, s) for y, s in zip(results, seeds) if isinstance(y, Tensor) and y.requires_grad
+        ]
         found = _core.gradients([y for y, _ in pairs], [own[k] for k in wanted], True, [s for _, s in pairs])  # fmt: skip
         return tuple(found)
 

@@ -35,7 +35,9 @@ def _names(f):
         if f.__name__ == "roll":
             names["shifts"] = "shift"
         if f.__name__ == "sort":
-            names["descending"] = "descending"  # which of tensors says that positions are meant, too
+            names["descending"] = (
+                "descending"  # which of tensors says that positions are meant, too
+            )
     if "keepdims" in own:
         names["keepdim"] = "keepdims"
     if "correction" in own:

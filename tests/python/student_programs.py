@@ -210,9 +210,7 @@ def dqn(t, nn, F, optim, data, dist, init):
     out = []
     for step in range(4):
         batch = Transition(*zip(*list(memory)[step * 16 : (step + 1) * 16]))
-        mask = t.tensor(
-            tuple(s is not None for s in batch.next_state), device=device, dtype=t.bool
-        )
+        mask = t.tensor(tuple(s is not None for s in batch.next_state), device=device, dtype=t.bool)
         nxt = t.cat([s for s in batch.next_state if s is not None])
         s, a, r = t.cat(batch.state), t.cat(batch.action), t.cat(batch.reward)
         q = policy(s).gather(1, a)

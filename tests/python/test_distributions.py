@@ -38,7 +38,9 @@ def near(got, want, tolerance=1e-9):
 def test_densities(name):
     ours, theirs = [weft.Tensor(x) for x in CASES[name]], [torch.tensor(x, requires_grad=True) for x in CASES[name]]  # fmt: skip
     d, e = getattr(D, name)(*ours), getattr(T, name)(*theirs)
-    assert tuple(d.batch_shape) == tuple(e.batch_shape) and tuple(d.event_shape) == tuple(e.event_shape)
+    assert tuple(d.batch_shape) == tuple(e.batch_shape) and tuple(d.event_shape) == tuple(
+        e.event_shape
+    )
     torch.manual_seed(0)
     value = e.sample((5,))
     got, want = d.log_prob(weft.asarray(value.numpy())), e.log_prob(value)

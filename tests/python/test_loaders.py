@@ -54,7 +54,10 @@ def test_own_batches_and_single_samples():
     assert list(D.DataLoader(Steps(), batch_size=None)) == [*range(5)]
     arrays = D.TensorDataset(np.arange(6.0), np.arange(6))
     order = D.BatchSampler(D.SequentialSampler(arrays), 4, False)
-    assert [b[1].tolist() for b in D.DataLoader(arrays, batch_sampler=order)] == [[0, 1, 2, 3], [4, 5]]
+    assert [b[1].tolist() for b in D.DataLoader(arrays, batch_sampler=order)] == [
+        [0, 1, 2, 3],
+        [4, 5],
+    ]
     assert D.get_worker_info() is None
 
 

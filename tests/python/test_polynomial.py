@@ -92,7 +92,10 @@ def test_orders_of_products(rng, spec):
     near(np.einsum(spec, *arrays), np.einsum(spec, *arrays, optimize=path))
     near(np.einsum(spec, *arrays), weft.einsum(spec, *arrays))
     assert path[0] == "einsum_path" and "multiplications" in text
-    assert weft.einsum_path(spec, *arrays, optimize=False)[0] == ["einsum_path", tuple(range(len(terms)))]
+    assert weft.einsum_path(spec, *arrays, optimize=False)[0] == [
+        "einsum_path",
+        tuple(range(len(terms))),
+    ]
     assert weft.einsum_path(spec, *arrays, optimize=path)[0] == path
 
 

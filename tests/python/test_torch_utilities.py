@@ -8,7 +8,13 @@ from refusal import refused
 import weft
 import weft.autograd.functional as ours_of
 from weft.optim.lr_scheduler import StepLR
-from weft.optim.swa_utils import SWALR, AveragedModel, get_ema_avg_fn, get_ema_multi_avg_fn, update_bn
+from weft.optim.swa_utils import (
+    SWALR,
+    AveragedModel,
+    get_ema_avg_fn,
+    get_ema_multi_avg_fn,
+    update_bn,
+)
 
 torch = pytest.importorskip("torch")
 import torch.optim.swa_utils as theirs_swa  # noqa: E402
@@ -51,7 +57,9 @@ def test_functional_derivatives(rng):
     f, g = lambda x: (x**3).sum(), lambda x, y: x * y
     near = lambda p, q: np.testing.assert_allclose(p.numpy(), q.numpy(), rtol=1e-9, atol=1e-12)  # noqa: E731
     for name in ("jacobian", "hessian"):
-        near(getattr(ours_of, name)(f, weft.Tensor(a)), getattr(theirs_of, name)(f, torch.tensor(a)))
+        near(
+            getattr(ours_of, name)(f, weft.Tensor(a)), getattr(theirs_of, name)(f, torch.tensor(a))
+        )
     near(ours_of.jacobian(f, weft.Tensor(a), strategy="forward-mode"), theirs_of.jacobian(f, torch.tensor(a)))  # fmt: skip
     for name in ("hvp", "vhp", "jvp"):
         for p, q in zip(
@@ -70,7 +78,9 @@ def test_functional_derivatives(rng):
     x.grad = None
     weft.autograd.backward([x.sum(), x * x], [None, weft.Tensor(v)])
     np.testing.assert_allclose(x.grad.numpy(), 1 + 2 * a * v, rtol=1e-9)
-    refused(weft.ArgumentError, "autograd.backward.count", weft.autograd.backward, [x], [None, None])
+    refused(
+        weft.ArgumentError, "autograd.backward.count", weft.autograd.backward, [x], [None, None]
+    )
     with weft.autograd.detect_anomaly():
         x.sum().backward()
 
@@ -78,14 +88,19 @@ def test_functional_derivatives(rng):
 @pytest.mark.parametrize("exponential", [False, True])
 def test_averaged_models(rng, exponential):
     torch.manual_seed(0)
-    make = lambda lib: lib.nn.Sequential(lib.nn.Linear(4, 5), lib.nn.BatchNorm1d(5), lib.nn.Linear(5, 2))  # noqa: E731
+    make = lambda lib: lib.nn.Sequential(
+        lib.nn.Linear(4, 5), lib.nn.BatchNorm1d(5), lib.nn.Linear(5, 2)
+    )  # noqa: E731
     theirs, ours = make(torch), make(weft)
     wt.load_state_dict(ours, theirs)
     others = {"avg_fn": lambda a, c, n: a * 0.9 + c * 0.1} if exponential else {}
     a = theirs_swa.AveragedModel(theirs, **others)
     b = AveragedModel(ours, **({"multi_avg_fn": get_ema_multi_avg_fn(0.9)} if exponential else {}))
     x = rng.standard_normal((32, 4)).astype("float32")
-    optimizers = torch.optim.SGD(theirs.parameters(), lr=0.1), weft.optim.SGD(ours.parameters(), lr=0.1)
+    optimizers = (
+        torch.optim.SGD(theirs.parameters(), lr=0.1),
+        weft.optim.SGD(ours.parameters(), lr=0.1),
+    )
     early = torch.optim.lr_scheduler.StepLR(optimizers[0], 1, 0.9), StepLR(optimizers[1], 1, 0.9)
     late = theirs_swa.SWALR(optimizers[0], swa_lr=0.02, anneal_epochs=3), SWALR(optimizers[1], swa_lr=0.02, anneal_epochs=3)  # fmt: skip
     for k in range(7):
@@ -114,14 +129,21 @@ def test_refusals_of_averages():
     opt = weft.optim.SGD(model.parameters(), lr=0.1)
     refused(weft.ArgumentError, "optim.swa.decay", get_ema_avg_fn, 1.5)
     refused(weft.ArgumentError, "optim.swa.functions", lambda: AveragedModel(model, avg_fn=min, multi_avg_fn=min))  # fmt: skip
-    refused(weft.ArgumentError, "optim.swa.strategy", lambda: SWALR(opt, 0.1, anneal_strategy="step"))
+    refused(
+        weft.ArgumentError, "optim.swa.strategy", lambda: SWALR(opt, 0.1, anneal_strategy="step")
+    )
     refused(weft.ArgumentError, "optim.swa.epochs", lambda: SWALR(opt, 0.1, anneal_epochs=-1))
     refused(weft.ArgumentError, "optim.swa.rates", lambda: SWALR(opt, [0.1, 0.2]))
 
 
 def test_special_functions_in_the_main_namespace(rng):
     x, a = rng.uniform(0.5, 3, 5), rng.uniform(0.5, 3, 5)
-    for name, args in (("i0", (x,)), ("polygamma", (2, x)), ("igamma", (a, x)), ("igammac", (a, x))):
+    for name, args in (
+        ("i0", (x,)),
+        ("polygamma", (2, x)),
+        ("igamma", (a, x)),
+        ("igammac", (a, x)),
+    ):
         ours = [weft.asarray(v) if isinstance(v, np.ndarray) else v for v in args]
         theirs = [torch.tensor(v) if isinstance(v, np.ndarray) else v for v in args]
         np.testing.assert_allclose(getattr(weft, name)(*ours).numpy(), getattr(torch, name)(*theirs).numpy(), rtol=1e-9)  # fmt: skip
@@ -189,7 +211,9 @@ def test_calls_in_their_words(rng):
     np.testing.assert_array_equal(weft.roll(ours, shifts=(1, -2), dims=(0, 1)).numpy(), torch.roll(theirs, (1, -2), (0, 1)).numpy())  # fmt: skip
     assert weft.linspace(0, 1, steps=5).tolist() == [0, 0.25, 0.5, 0.75, 1]
     model = weft.nn.Sequential(weft.nn.Linear(2, 3), weft.nn.ReLU())
-    assert next(model.parameters()).shape == (2, 3) and next(model.named_parameters())[0] == "0.weight"
+    assert (
+        next(model.parameters()).shape == (2, 3) and next(model.named_parameters())[0] == "0.weight"
+    )
     assert next(model.children()) is model[0] and next(model.modules()) is model
     out = weft.functional_call(model, dict(model.named_parameters()), (weft.ones((4, 2)),))
     np.testing.assert_array_equal(out.numpy(), model(weft.ones((4, 2))).numpy())

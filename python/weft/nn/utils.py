@@ -267,5 +267,6 @@ def skip_init(module_class, *args, **kwargs):
     """A module of this class; its parameters have their usual first values."""
     return module_class(*args, **kwargs)
 
+
 # `from weft.nn.utils.rnn import pad_sequence`: a module of PyTorch's is a folder, this one is a file.
 _sys.modules.setdefault(f"{__name__}.rnn", rnn)

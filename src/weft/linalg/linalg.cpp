@@ -196,9 +196,9 @@ Eigen eigh(const NDArray& a, bool vectors) {
 /// Of a real matrix, column after column, which is written over. Pairs of complex eigenvalues are
 /// conjugates to the last bit, and real ones have no imaginary part.
 Int real_eig(double* x, Int n, Z* values, Z* vectors) {
-  auto* f = routine<void(const char*, const char*, const Int*, double*, const Int*, double*,
-                         double*, double*, const Int*, double*, const Int*, double*, const Int*,
-                         Int*)>("dgeev_");
+  auto* f =
+      routine<void(const char*, const char*, const Int*, double*, const Int*, double*, double*,
+                   double*, const Int*, double*, const Int*, double*, const Int*, Int*)>("dgeev_");
   const std::size_t un = static_cast<std::size_t>(n);
   std::vector<double> re(un), im(un), v(un * un);
   const Int query = -1;
