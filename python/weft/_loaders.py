@@ -8,6 +8,7 @@ import math
 
 import weft
 
+from ._boundary import public as _public
 from ._boundary import publish_class as _publish_class
 from ._core import NDArray, Tensor
 from ._errors import error as _error
@@ -286,3 +287,4 @@ for _class in (
 ):  # fmt: skip
     _class.__module__ = "weft.data"
     _publish_class(_class)
+default_collate = _public(default_collate)

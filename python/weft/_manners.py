@@ -295,7 +295,12 @@ def _retried(function, raised, args, kwargs):
     if function.__module__ == "weft.linalg" and code in ("", "python.arguments"):
         from ._linalg_calls import understood as of_matrices
 
-        found = of_matrices(name, args, kwargs)
+        try:
+            found = of_matrices(name, args, kwargs)
+        except (TypeError, AttributeError, ValueError, IndexError) as error:
+            if isinstance(error, _core.Error):  # of the call as it was meant
+                raise
+            found = None
         if found is not None:
             return found
     if name in _MOMENTS and not isinstance(kwargs.get("where", True), bool) and args:
