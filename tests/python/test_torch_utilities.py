@@ -239,9 +239,13 @@ def test_borders_and_norms(rng):
     for n in (1, 2, 3):
         part = x[(0,) * (3 - n)]
         for name, mode in (("Circular", "circular"), ("Zero", "constant")):
-            got = getattr(weft.nn, f"{name}Pad{n}d")(2)(weft.Tensor(part))
-            want = torch.nn.functional.pad(torch.tensor(part), (2,) * 2 * n, mode=mode)
-            np.testing.assert_array_equal(got.numpy(), want.numpy())
+            a, b = weft.Tensor(part), torch.tensor(part, requires_grad=True)
+            got = getattr(weft.nn, f"{name}Pad{n}d")(2)(a)
+            want = torch.nn.functional.pad(b, (2,) * 2 * n, mode=mode)
+            np.testing.assert_array_equal(got.numpy(), want.detach().numpy())
+            (got**3).sum().backward()
+            (want**3).sum().backward()
+            np.testing.assert_allclose(a.grad.numpy(), b.grad.numpy(), rtol=1e-4, atol=1e-5)
     w = weft.Tensor(x[0, 0, 0])
     (w * w).sum().backward()
     total = weft.nn.utils.get_total_norm([w.grad])
