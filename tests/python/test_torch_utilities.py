@@ -185,6 +185,32 @@ def test_functions_of_matrices_in_their_words(rng):
     refused(weft.DTypeError, "python.arguments", lambda: L.vector_norm(x, 2, 0, True, None, None))
 
 
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_systems_of_factors(rng, dtype):
+    a, b = rng.standard_normal((2, 5, 5)), rng.standard_normal((2, 5, 3))
+    if dtype == "complex128":
+        a, b = a + 1j * rng.standard_normal(a.shape), b + 1j
+    lu, pivots = weft.linalg.lu_factor(weft.asarray(a))
+    h = lambda x: np.conj(np.swapaxes(x, -1, -2))  # noqa: E731
+    for adjoint in (False, True):
+        m = h(a) if adjoint else a
+        got = weft.linalg.lu_solve(lu, pivots, weft.asarray(b), adjoint=adjoint)
+        np.testing.assert_allclose(got.numpy(), np.linalg.solve(m, b), rtol=1e-9)
+        got = weft.linalg.lu_solve(lu, pivots, weft.asarray(h(b)), left=False, adjoint=adjoint)
+        np.testing.assert_allclose(got.numpy() @ m, h(b), rtol=1e-9)
+    ex = weft.linalg.solve_ex(weft.asarray(a), weft.asarray(h(b)), left=False).result
+    np.testing.assert_allclose(ex.numpy() @ a, h(b), rtol=1e-9)
+    for f in (weft.linalg.lu, weft.linalg.lu_factor):
+        refused(weft.ArgumentError, "array.lu.pivot", lambda: f(weft.asarray(a), pivot=False))
+    t = weft.Tensor(a)
+    x = weft.linalg.lu_solve(*weft.linalg.lu_factor(t), weft.asarray(b))
+    weft.real(x * weft.conj(x)).sum().backward()
+    s = weft.Tensor(a)
+    y = weft.linalg.solve(s, weft.asarray(b))
+    weft.real(y * weft.conj(y)).sum().backward()
+    np.testing.assert_allclose(t.grad.numpy(), s.grad.numpy(), rtol=1e-7, atol=1e-9)
+
+
 def test_calls_in_their_words(rng):
     x = rng.standard_normal((3, 5)).astype("float32")
     ours, theirs = weft.tensor(x), torch.tensor(x)

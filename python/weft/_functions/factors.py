@@ -27,6 +27,9 @@ def adjoint(x):
     return weft.conj(x.mT) if x.dtype.kind == "c" else x.mT
 
 
+_adjoint = adjoint  # where an argument has its name
+
+
 def inverse(x):
     """Inverse matrices (..., n, n). Raises LinAlgError for singular ones. Has gradients."""
     return weft.linalg.inv(value(x))
@@ -111,6 +114,9 @@ def _factored(x):
     x = real(plain(x))
     if x.ndim < 2:
         raise refused("array.lu.shape", f"lu of shape {tuple(x.shape)}", "matrices (..., m, n)")
+    if x.device.host_accessible and x.dtype.itemsize >= 4:
+        a, pivots, _ = _core._lu(x)
+        return a, _rows_of(pivots, x.shape[-2]), pivots.astype("int32")
     m, n = x.shape[-2:]
     a, rows = x, weft.broadcast_to(weft.arange(m, device=x.device), (*x.shape[:-2], m))
     line = weft.arange(m, device=x.device)
@@ -136,6 +142,12 @@ def _factored(x):
     return a, rows, (pivots + 1).astype("int32")
 
 
+def _pivoted(pivot):
+    """Factors without exchanged rows are not offered."""
+    if not pivot:
+        raise refused("array.lu.pivot", "lu with pivot=False", "pivot=True: rows are exchanged")
+
+
 def _joined(low, high):
     """L and U in one matrix."""
     m, n = low.shape[-2], high.shape[-1]
@@ -151,13 +163,14 @@ def _joined(low, high):
 
 def lu_factor(x, *, pivot=True):
     """(L and U in one matrix, pivots from 1 on, int32) of matrices (..., m, n)."""
+    _pivoted(pivot)
     low, high, _, pivots = _factors_of(x)
     return LUFactors(_joined(low, high), pivots)
 
 
 def lu_factor_ex(x, *, pivot=True, check_errors=False):
     """lu_factor and where a pivot is 0: (LU, pivots, info), info the first such place from 1 on, 0 where there is none."""
-    a, pivots = lu_factor(x)
+    a, pivots = lu_factor(x, pivot=pivot)
     zero = weft.linalg.diagonal(plain(a)) == 0
     first = weft.argmax(zero.astype("int32"), axis=-1).astype("int32") + 1
     info = weft.where(weft.any(zero, axis=-1), first, 0).astype("int32")
@@ -240,19 +253,34 @@ def _leading(x, low, high):
 
 def lu(x, *, pivot=True, get_infos=False):
     """weft.linalg.lu: (P, L, U) with P L U = x, of matrices (..., m, n); L has ones on its diagonal."""
+    _pivoted(pivot)
     low, high, rows, _ = _factors_of(x)
     return LU(_permutation(rows, low), low, high)
 
 
-def lu_solve(b, LU_data, LU_pivots=None, *, left=True):
-    """x with A x = b for what lu_factor gave of A: lu_solve(b, LU, pivots), or weft.linalg's order lu_solve(LU, pivots, b)."""
+def lu_solve(b, LU_data, LU_pivots=None, *, left=True, adjoint=False):
+    """x with A x = b for what lu_factor gave of A: lu_solve(b, LU, pivots), or weft.linalg's order lu_solve(LU, pivots, b).
+
+    Without left x A = b; with adjoint A is transposed and conjugated.
+    """
     if plain(LU_data).dtype.kind == "i":
         LU_data, LU_pivots, b = b, LU_data, LU_pivots
     a, b = value(LU_data), value(b)
-    rows = _rows_of(plain(LU_pivots), a.shape[-2])
-    taken = weft.take_along_axis(b, weft.broadcast_to(weft.expand_dims(rows, axis=-1), tuple(b.shape)), axis=-2)  # fmt: skip
-    half = weft.linalg.solve_triangular(a, taken, upper=False, unitriangular=True)
-    return weft.linalg.solve_triangular(a, half, upper=True)
+    if not left:
+        return _adjoint(lu_solve(_adjoint(b), a, LU_pivots, adjoint=not adjoint))
+    solve, rows = weft.linalg.solve_triangular, _rows_of(plain(LU_pivots), a.shape[-2])
+
+    def in_order(x, rows):
+        batch = weft.broadcast_shapes(tuple(rows.shape[:-1]), tuple(x.shape[:-2]))
+        shape = (*batch, *x.shape[-2:])
+        rows = weft.broadcast_to(weft.expand_dims(rows, axis=-1), shape)
+        return weft.take_along_axis(weft.broadcast_to(x, shape), rows, axis=-2)
+
+    if adjoint:
+        half = solve(_adjoint(a), b, upper=False)
+        return in_order(solve(_adjoint(a), half, upper=True, unitriangular=True), weft.argsort(rows, axis=-1))  # fmt: skip
+    half = solve(a, in_order(b, rows), upper=False, unitriangular=True)
+    return solve(a, half, upper=True)
 
 
 def frobenius_norm(x, dim=None, keepdim=False):
@@ -368,7 +396,7 @@ def inv_ex(x, *, check_errors=False):
 def solve_ex(a, b, *, left=True, check_errors=False):
     """(x with a x = b, info): info is 0, or 1 (and x NaN) where a matrix of the batch is singular."""
     a, b = real(a), real(b)
-    run = lambda m: weft.linalg.solve(m, b)  # noqa: E731
+    run = lambda m: weft.linalg.solve(m, b) if left else weft.linalg.solve(m.mT, b.mT).mT  # noqa: E731
     return Result(run(a), weft.zeros(a.shape[:-2], dtype="int32")) if check_errors else Result(*_bad(run, a, lambda _: _nan(b)))  # fmt: skip
 
 
