@@ -8,6 +8,7 @@ for ones that convert their arguments where this thread is inside, too. What suc
 from __future__ import annotations
 
 import functools
+import itertools
 import threading
 from collections.abc import Callable as _Callable
 from typing import Any as _Any
@@ -64,6 +65,7 @@ class _Here(threading.local):
 
 here = _Here()
 _numbers = {}  # what a thread converts -> its number for compiled functions
+_count = itertools.count(1)  # threads that meet here get different ones
 
 
 def number():
@@ -85,7 +87,7 @@ class under:
         number = 0
         if types is not None:
             found = frozenset((kind, str(t)) for kind, t in types.items())
-            number = _numbers.setdefault(found, len(_numbers) + 1)
+            number = _numbers.setdefault(found, next(_count))
         self.now = types, number
 
     def __enter__(self):
