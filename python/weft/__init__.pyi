@@ -4242,7 +4242,7 @@ def lobpcg(A: Any, k: Any = None, B: Any = None, X: Any = None, n: Any = None, i
     """
 def lu(x: Any, *, pivot: Any = True, get_infos: Any = False) -> Any:
     """weft.linalg.lu: (P, L, U) with P L U = x, of matrices (..., m, n); L has ones on its diagonal."""
-def lu_solve(b: Any, LU_data: Any, LU_pivots: Any = None, *, left: Any = True) -> Any:
+def lu_solve(b: Any, LU_data: Any, LU_pivots: Any = None, *, left: Any = True, adjoint: Any = False) -> Any:
     """x with A x = b for what lu_factor gave of A: lu_solve(b, LU, pivots), or weft.linalg's order lu_solve(LU, pivots, b)."""
 def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: Any = True, unpack_pivots: Any = True) -> Any:
     """(P, L, U) with P L U the matrices that lu_factor took."""

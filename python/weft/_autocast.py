@@ -7,6 +7,7 @@ for ones that convert their arguments where this thread is inside, too. What suc
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import threading
@@ -61,6 +62,9 @@ _VALUES = (NDArray, Tensor, Recorder)
 class _Here(threading.local):
     types = None  # kind of device -> type, None: any kind; None where nothing is converted
     number = 0
+
+    def __init__(self):
+        self.entered = []  # of the autocasts that this thread is in
 
 
 here = _Here()
@@ -276,21 +280,26 @@ _exchanged = _Exchanged()
 
 
 class restored:
-    """Inside, this thread converts what it did when the object was made: for what computes again later."""
+    """What this thread converts now, for what computes again later: `with it():`, on any thread."""
+
+    __slots__ = ("_types",)
 
     def __init__(self):
-        self._types, self._inside = here.types, []
+        self._types = here.types
 
-    def __enter__(self):
+    def __call__(self):
+        return contextlib.nullcontext() if self._types is here.types is None else self._again()
+
+    @contextlib.contextmanager
+    def _again(self):
         if self._types is not None:
             _exchanged.enter()
-        self._inside.append(under(self._types))
-        self._inside[-1].__enter__()
-
-    def __exit__(self, *_):
-        self._inside.pop().__exit__()
-        if self._types is not None:
-            _exchanged.leave()
+        try:
+            with under(self._types):
+                yield
+        finally:
+            if self._types is not None:
+                _exchanged.leave()
 
 
 def _kind_of(device):
@@ -339,7 +348,6 @@ class autocast:
     ) -> None:  # fmt: skip
         self.device, self.enabled = _kind_of(device_type), bool(enabled)
         self.fast_dtype = _low_type(dtype, self.device) if self.enabled else None
-        self._before: list[_Any] = []
 
     def __enter__(self) -> autocast:
         types = dict(here.types or {})
@@ -352,11 +360,11 @@ class autocast:
             _exchanged.enter()
         inside = under(types)
         inside.__enter__()
-        self._before.append(inside)
+        here.entered.append(inside)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._before.pop().__exit__()
+        here.entered.pop().__exit__()
         if self.enabled:
             _exchanged.leave()
 

@@ -109,7 +109,7 @@ def lu_factor(x: _ArrayLike, *, pivot: Any = True) -> NDArray:
     """(L and U in one matrix, pivots from 1 on, int32) of matrices (..., m, n)."""
 def lu_factor_ex(x: _ArrayLike, *, pivot: Any = True, check_errors: Any = False) -> NDArray:
     """lu_factor and where a pivot is 0: (LU, pivots, info), info the first such place from 1 on, 0 where there is none."""
-def lu_solve(b: Any, LU_data: Any, LU_pivots: Any = None, *, left: Any = True) -> NDArray:
+def lu_solve(b: Any, LU_data: Any, LU_pivots: Any = None, *, left: Any = True, adjoint: Any = False) -> NDArray:
     """x with A x = b for what lu_factor gave of A: lu_solve(b, LU, pivots), or weft.linalg's order lu_solve(LU, pivots, b)."""
 def solve_ex(a: Any, b: Any, *, left: Any = True, check_errors: Any = False) -> NDArray:
     """(x with a x = b, info): info is 0, or 1 (and x NaN) where a matrix of the batch is singular."""

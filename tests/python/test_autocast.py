@@ -285,6 +285,47 @@ def test_compiled_types_are_the_eager_ones(rng):
             assert weft.compile(f)(x).dtype == f(x).dtype
 
 
+@pytest.mark.parametrize("device", ["cpu", "opencl:0"])
+def test_compiled_steps_that_enter_it(rng, device):
+    """Pieces that kernels cannot hold run as the function has them where they stand, on any thread."""
+    from present import present
+
+    present(device)
+    x, y = weft.asarray(rng.standard_normal((16, 6)).astype("float32"), device=device), weft.asarray(rng.integers(0, 3, 16), device=device)  # fmt: skip
+    model = nn.Sequential(nn.Linear(6, 16), nn.LayerNorm(16), nn.GELU(), nn.Linear(16, 3)).to(device)
+
+    def loss(p, x, y):
+        with weft.autocast():
+            return F.cross_entropy(weft.functional_call(model, p, x), y)
+
+    def step(p, x, y):
+        value, g = weft.value_and_grad(loss)(p, x, y)
+        return value, {k: p[k] - 0.1 * g[k] for k in p}
+
+    start = {k: p.data for k, p in model.named_parameters()}
+    compiled = weft.compile(step)
+
+    def losses(step):
+        p, out = start, []
+        for _ in range(4):
+            value, p = step(p, x, y)
+            out.append(float(value))
+        return out
+
+    want = losses(step)
+    np.testing.assert_allclose(losses(compiled), want, rtol=3e-3)
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(losses(compiled))) for _ in range(3)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(found) == 3
+    for row in found:
+        np.testing.assert_allclose(row, want, rtol=3e-3)
+    assert not weft.is_autocast_enabled()
+
+
 def test_capture_has_a_recording_for_each_state(rng):
     from present import present
 

@@ -202,7 +202,7 @@ class custom_vjp:
         def rule(xs, given, structure, floats):
             # A gradient of the gradient needs the residuals' own graph.
             if _core.grad_enabled():
-                with call.converting:
+                with call.converting():
                     saved = forward(xs)[1]
             else:
                 saved = residuals
@@ -350,7 +350,7 @@ def checkpoint(f):
 
         def rule(xs, given, structure, floats):
             higher = _core.grad_enabled()
-            with drawn_from(position), _Inside(), call.converting:
+            with drawn_from(position), _Inside(), call.converting():
                 again = [_alias(x) for x in xs[: len(call.tensors)]]
                 own, lent = call.arguments(again)
                 results = trees.flatten(_run(f, own, lent, kwargs))[0]
