@@ -524,7 +524,7 @@ def stubs():
         + imports(
             "NDArray",
             "Tensor",
-            more="from . import _swa_utils as swa_utils, lr_scheduler as lr_scheduler\n",
+            more="from . import lr_scheduler as lr_scheduler, swa_utils as swa_utils\n",
         )
         + class_stub(
             optim,

@@ -30,7 +30,9 @@ class Island:
             kwargs,
         )  # operands stand in them as traced values, in the piece's order
         self.result = result
-        self._converting = restored()  # as weft.autocast says where the function stands in the trace
+        self._converting = (
+            restored()
+        )  # as weft.autocast says where the function stands in the trace
         self.specs = [(a.dtype, tuple(a.shape)) for a in leaves_of(result, (NDArray, Tensor))]
 
     def run(self, operands, traced):

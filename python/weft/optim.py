@@ -8,7 +8,7 @@ import sys as _sys
 import weft
 
 from ._boundary import publish_classes as _publish_classes
-from . import _swa_utils as swa_utils
+from . import swa_utils
 from . import lr_scheduler
 from ._adaptive import ASGD, Adadelta, Adagrad, Adamax, NAdam, RAdam, Rprop
 from ._errors import error as _error

@@ -292,7 +292,9 @@ def test_compiled_steps_that_enter_it(rng, device):
 
     present(device)
     x, y = weft.asarray(rng.standard_normal((16, 6)).astype("float32"), device=device), weft.asarray(rng.integers(0, 3, 16), device=device)  # fmt: skip
-    model = nn.Sequential(nn.Linear(6, 16), nn.LayerNorm(16), nn.GELU(), nn.Linear(16, 3)).to(device)
+    model = nn.Sequential(nn.Linear(6, 16), nn.LayerNorm(16), nn.GELU(), nn.Linear(16, 3)).to(
+        device
+    )
 
     def loss(p, x, y):
         with weft.autocast():

@@ -72,7 +72,9 @@ class AveragedModel(Module):
     multi_avg_fn changes lists of them in place (get_ema_multi_avg_fn). use_buffers averages buffers, too; without it they are copied.
     """
 
-    def __init__(self, model, device=None, avg_fn=None, multi_avg_fn=None, use_buffers=False):
+    def __init__(
+        self, model, device=None, avg_fn=None, multi_avg_fn=None, use_buffers=False
+    ) -> None:
         super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
             raise _error(
@@ -91,7 +93,7 @@ class AveragedModel(Module):
     def forward(self, *args, **kwargs):
         return self.module(*args, **kwargs)
 
-    def update_parameters(self, model):
+    def update_parameters(self, model) -> None:
         """One more model: the first is copied, later ones are averaged."""
         pairs = [(a, b.data) for a, b in zip(self.module.parameters(), model.parameters())]
         buffers = list(zip(self.module.buffers(), model.buffers()))
@@ -126,7 +128,7 @@ class AveragedModel(Module):
         return super().load_state_dict(state, strict)
 
 
-def update_bn(loader, model, device=None):
+def update_bn(loader, model, device=None) -> None:
     """Running statistics of batch norms anew: means over all batches of a loader (the first part of each is the input)."""
     from .nn.norms import _BatchNorm
 
@@ -153,7 +155,9 @@ def update_bn(loader, model, device=None):
 class SWALR(lr_scheduler.LRScheduler):
     """From each group's rate to swa_lr within anneal_epochs steps, along a cosine or a line; then swa_lr."""
 
-    def __init__(self, optimizer, swa_lr, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1):
+    def __init__(
+        self, optimizer, swa_lr, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1
+    ) -> None:
         if anneal_strategy not in ("cos", "linear"):
             raise _error(
                 weft.ArgumentError, "optim.swa.strategy", f"anneal_strategy {anneal_strategy!r}", ['legal: "cos", "linear"']
