@@ -202,6 +202,7 @@ def main_stub(weft):
         "unique_counts_result",
         "unique_inverse_result",
         "topk_result",
+        "sort_result",
     ):
         out += named_tuple(getattr(indexing, name))
     rows = {r["name"]: r["arity"] for r in weft._core.elementwise_rows}
@@ -312,6 +313,26 @@ def function_stub(module, result, names, more=""):
         if name == "use":
             result_of = "Any"
         out += signature(name, f, result_of, owner=short) + "\n"
+    return out
+
+
+_CALLED = "__len__ __iter__ __next__ __getitem__ __call__ __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __neg__ __pow__ __floordiv__ __mod__ __enter__ __exit__".split()  # fmt: skip
+
+
+def own_members(cls, results):
+    """The public methods and properties that a class defines itself, with results by name and Any for others."""
+    out = []
+    for name, value in vars(cls).items():
+        if name.startswith("_") and name not in _CALLED:
+            continue
+        result = results.get(name, {"__len__": "int", "__iter__": "Iterator[Any]"}.get(name, "Any"))
+        if isinstance(value, property):
+            out += ["@property", f"def {name}(self) -> {result}: ..."]
+        elif isinstance(value, classmethod):
+            text = signature(name, value.__func__, result, owner=cls.__name__)
+            out += ["@classmethod", text]
+        elif callable(value) and not inspect.isclass(value):
+            out.append(signature(name, value, result, bound=True, owner=cls.__name__))
     return out
 
 
@@ -500,10 +521,14 @@ def stubs():
     ]
     files["optim.pyi"] = (
         MARK
-        + imports("NDArray", "Tensor", more="from . import lr_scheduler as lr_scheduler\n")
+        + imports(
+            "NDArray",
+            "Tensor",
+            more="from . import lr_scheduler as lr_scheduler, swa_utils as swa_utils\n",
+        )
         + class_stub(
             optim,
-            [n for n in optim.__all__ if n != "lr_scheduler"],
+            [n for n in optim.__all__ if n not in ("lr_scheduler", "swa_utils")],
             {"Optimizer": [*step, "lr: float"], "ASGD": ["averages: list[NDArray]"]},
         )
     )
@@ -517,15 +542,30 @@ def stubs():
         "Subset": ["dataset: Dataset", "indices: NDArray"],
         "DataLoader": [
             "def __len__(self) -> int: ...",
-            "def __iter__(self) -> Iterator[tuple[Tensor, ...]]: ...",
+            "def __iter__(self) -> Iterator[Any]: ...",
         ],
     }
+    orders = (
+        "Sampler SequentialSampler RandomSampler SubsetRandomSampler WeightedRandomSampler BatchSampler DistributedSampler"
+    ).split()
+    sets = "IterableDataset ConcatDataset ChainDataset".split()
+    for name in (*orders, *sets):
+        each[name] = own_members(getattr(data, name), {})
     files["data.pyi"] = (
         MARK
         + imports("NDArray", "Tensor", "random")
         + class_stub(
             data,
-            ["Dataset", "ArrayDataset", "TensorDataset", "IdxDataset", "Subset", "DataLoader"],
+            [
+                "Dataset",
+                "ArrayDataset",
+                "TensorDataset",
+                "IdxDataset",
+                "Subset",
+                *sets,
+                *orders,
+                "DataLoader",
+            ],
             each,
         )
         .replace("arrays: Sequence[NDArray]", "arrays: Any")
@@ -534,13 +574,50 @@ def stubs():
         + "\n"
         + signature("random_split", data.random_split, "list[Subset]")
         + "\n"
+        + signature("default_collate", data.default_collate, "Any")
+        + "\n"
+        + signature("get_worker_info", data.get_worker_info, "None")
+        + "\n"
     )
+    files |= small_stubs(load)
     for name, text in files.items():
         place = name.removesuffix(".pyi").removesuffix("/__init__").replace("/", ".")
         if text:
             module = weft if place == "__init__" else load(place)
             files[name] = with_manuals(text, module, whole=("Schedule",))
     return files
+
+
+def small_stubs(load):
+    """Modules of a few functions and a class or two."""
+    out = {}
+    amp, cuda, polynomial, func = (load(name) for name in ("amp", "cuda", "polynomial", "func"))
+    numbers = dict.fromkeys(("get_scale", "get_growth_factor", "get_backoff_factor"), "float")
+    scaler = {**numbers, "get_growth_interval": "int", "is_enabled": "_bool", "state_dict": "dict[str, Any]"}  # fmt: skip
+    out["amp.pyi"] = function_stub(
+        amp, "Any", ["custom_bwd", "custom_fwd"], "from weft import autocast as autocast, is_autocast_available as is_autocast_available\n"
+    ) + class_stub(amp, ["GradScaler"], {"GradScaler": own_members(amp.GradScaler, scaler)})  # fmt: skip
+    answers = dict.fromkeys(("device_count", "current_device"), "int") | dict.fromkeys(("is_available", "is_bf16_supported"), "_bool")  # fmt: skip
+    out["cuda.pyi"] = MARK + imports("NDArray", more="from . import amp as amp\n") + "".join(
+        signature(name, getattr(cuda, name), answers.get(name, "str" if name == "get_device_name" else "None")) + "\n"
+        for name in cuda.__all__
+        if name != "amp"
+    )  # fmt: skip
+    made = dict.fromkeys(("fit", "fromroots", "identity", "basis", "copy", "trim", "truncate", "convert", "deriv", "integ"), "Polynomial")  # fmt: skip
+    made |= dict.fromkeys((n for n in vars(polynomial.Polynomial) if n in _CALLED and n not in ("__call__", "__iter__", "__len__")), "Polynomial")  # fmt: skip
+    attributes = ["coef: Any", "domain: NDArray", "window: NDArray", "symbol: str"]
+    out["polynomial.pyi"] = function_stub(
+        polynomial, "NDArray", [n for n in polynomial.__all__ if n not in ("Polynomial", "polydiv")]
+    ) + (
+        signature("polydiv", polynomial.polydiv, "tuple[NDArray, NDArray]")
+        + "\n"
+        + class_stub(polynomial, ["Polynomial"], {"Polynomial": attributes + own_members(polynomial.Polynomial, made)})
+    )  # fmt: skip
+    out["polynomial.pyi"] = re.sub(r"\b(c|k|x): (float|int|_ArrayLike)", r"\1: Any", out["polynomial.pyi"])  # fmt: skip
+    out["func.pyi"] = MARK + "from collections.abc import Callable\nfrom typing import Any\n\n" + "".join(
+        f"from weft import {n} as {n}\n" for n in func.__all__ if n != "grad_and_value"
+    ) + "def grad_and_value(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Callable[..., tuple[Any, Any]]: ...\n"  # fmt: skip
+    return out
 
 
 def main():

@@ -219,6 +219,12 @@ RESULTS = {
     "unique_counts": "unique_counts_result",
     "unique_inverse": "unique_inverse_result",
     "topk": "topk_result",
+    "is_autocast_enabled": "_bool",
+    "is_autocast_available": "_bool",
+    "get_autocast_dtype": "_dtype",
+    "get_default_device": "Device",
+    "set_default_device": "None",
+    "einsum_path": "tuple[list[Any], str]",
     "grad": "Callable[..., Any]",
     "value_and_grad": "Callable[..., tuple[Any, Any]]",
     **dict.fromkeys(

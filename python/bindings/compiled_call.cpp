@@ -5,6 +5,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -19,6 +20,9 @@ namespace weft::py {
 
 namespace {
 
+/// What weft.autocast says on this thread, as a number; 0: nothing. Each has traces of its own.
+thread_local std::uint32_t g_casting = 0;
+
 /// The array of an argument, `tensor` set where it is a tensor's; null for other arguments.
 const NDArray* array_of(PyObject* arg, Tensor*& tensor) {
   tensor = nullptr;
@@ -28,6 +32,7 @@ const NDArray* array_of(PyObject* arg, Tensor*& tensor) {
 
 /// Types, shapes and devices of arguments that are all arrays or tensors; empty for others.
 void signature_of(PyObject* const* args, Py_ssize_t count, std::string& text) {
+  if (g_casting) text.append(reinterpret_cast<const char*>(&g_casting), sizeof g_casting) += '|';
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyObject* arg = args[i];
     Tensor* tensor = nullptr;
@@ -56,6 +61,7 @@ class CompiledCall {
     e.alone = e.plan && e.plan->alone();
     e.brief = e.plan && (e.alone || e.plan->brief());
     e.trace = std::move(trace), e.function = std::move(function), e.held = std::move(plan);
+    e.casting = g_casting;
     e.operands.clear();
     for (nb::handle arg : args) {
       Tensor* tensor = nullptr;
@@ -107,9 +113,11 @@ class CompiledCall {
     nb::object trace, function, held;
     FusedPlan* plan = nullptr;
     bool alone = false, brief = false;  // the plan is one operation; nothing in it is compiled
+    std::uint32_t casting = 0;
     std::vector<Operand> operands;
 
     bool takes(PyObject* const* args, Py_ssize_t count) const {
+      if (casting != g_casting) return false;
       if (count != static_cast<Py_ssize_t>(operands.size())) return false;
       for (std::size_t i = 0; i < operands.size(); ++i) {
         const Operand& o = operands[i];
@@ -207,6 +215,7 @@ void bind_compiled_call(nb::module_& m) {
           "_last", [](const CompiledCall& c) { return c.last; },
           [](CompiledCall& c, nb::object trace) { c.last = std::move(trace); },
           nb::for_setter(nb::arg("trace").none()), "The trace of the last call.");
+  m.def("_casting", [](std::uint32_t state) { g_casting = state; });
   call_by_vector(type, type());
   // Python before 3.12 leaves the flag out of classes that are derived in Python.
   m.def("_called_by_vector", [](nb::type_object_t<CompiledCall> derived) {

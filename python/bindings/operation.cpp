@@ -20,6 +20,7 @@ namespace {
 struct PyOperation {
   PyObject_HEAD vectorcallfunc vectorcall;
   Op op;
+  PyObject* instead;  ///< takes the calls while weft.autocast is at work; null at other times
 };
 PyTypeObject* g_type = nullptr;
 
@@ -104,6 +105,31 @@ PyObject* call(PyObject* self, PyObject* const* args, std::size_t flags, PyObjec
   });
 }
 
+PyObject* call_instead(PyObject* self, PyObject* const* args, std::size_t flags,
+                       PyObject* names) noexcept {
+  // It may be taken away during the call.
+  const nb::object held = nb::borrow(reinterpret_cast<PyOperation*>(self)->instead);
+  return PyObject_Vectorcall(held.ptr(), args, flags & ~PY_VECTORCALL_ARGUMENTS_OFFSET, names);
+}
+
+PyObject* make_operation(Op op) {
+  PyObject* self = g_type->tp_alloc(g_type, 0);
+  reinterpret_cast<PyOperation*>(self)->vectorcall = call;
+  reinterpret_cast<PyOperation*>(self)->op = op;
+  return self;
+}
+
+/// Calls of an operation go to `instead`; None gives them back. The result computes in any case.
+nb::object replace_operation(nb::handle operation, nb::handle instead) {
+  if (Py_TYPE(operation.ptr()) != g_type) throw nb::type_error("an operation is needed");
+  auto* self = reinterpret_cast<PyOperation*>(operation.ptr());
+  PyObject* before = self->instead;
+  self->instead = instead.is_none() ? nullptr : instead.inc_ref().ptr();
+  self->vectorcall = self->instead ? call_instead : call;
+  Py_XDECREF(before);
+  return nb::steal(make_operation(self->op));
+}
+
 PyObject* get_name(PyObject* self, void*) {
   std::string_view name = info(reinterpret_cast<PyOperation*>(self)->op).name;
   return PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size()));
@@ -149,6 +175,7 @@ PyMemberDef g_members[] = {
 };
 void type_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
+  Py_XDECREF(reinterpret_cast<PyOperation*>(self)->instead);
   type->tp_free(self);
   Py_DECREF(type);
 }
@@ -178,10 +205,7 @@ void bind_operations(nb::module_& m) {
   for (int i = 0; i < op_count(); ++i) {
     Op op = static_cast<Op>(i);
     const OpInfo& row = info(op);
-    PyObject* self = g_type->tp_alloc(g_type, 0);
-    reinterpret_cast<PyOperation*>(self)->vectorcall = call;
-    reinterpret_cast<PyOperation*>(self)->op = op;
-    operations[std::string(row.name).c_str()] = nb::steal(self);
+    operations[std::string(row.name).c_str()] = nb::steal(make_operation(op));
     nb::dict d;
     d["name"] = std::string(row.name);
     d["arity"] = row.arity;
@@ -195,6 +219,7 @@ void bind_operations(nb::module_& m) {
     rows.append(d);
   }
   m.attr("operations") = operations;
+  m.def("_replace_operation", &replace_operation, nb::arg("operation"), nb::arg("instead").none());
   m.attr("elementwise_rows") = rows;
   nb::list reductions;
   for (int i = 0; i < reduce_op_count(); ++i) {

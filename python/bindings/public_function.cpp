@@ -74,25 +74,27 @@ bool has_foreign_name(PyPublicFunction* self, PyObject* names) {
 
 PyObject* run(PyPublicFunction* self, PyObject* const* args, std::size_t flags, PyObject* names) {
   if (self->direct) {
-    PyObject* out = PyObject_Vectorcall(self->direct, args, flags, names);
+    const nb::object direct = nb::borrow(self->direct);  // another thread may exchange it
+    PyObject* out = PyObject_Vectorcall(direct.ptr(), args, flags, names);
     if (out != Py_NotImplemented) return out;
     Py_DECREF(out);
   }
-  if (!self->names) return PyObject_Vectorcall(self->function, args, flags, names);
+  const nb::object function = nb::borrow(self->function);
+  if (!self->names) return PyObject_Vectorcall(function.ptr(), args, flags, names);
   const Py_ssize_t count = PyVectorcall_NARGS(flags);
   const bool axis_first = self->positional >= 0 && count == self->positional + 1;
   if (!axis_first && !has_foreign_name(self, names))
-    return PyObject_Vectorcall(self->function, args, flags, names);
+    return PyObject_Vectorcall(function.ptr(), args, flags, names);
   // Functions that tell tensors' words from arrays' are marked by an empty name.
   const bool told = count > 0 && !is_ndarray(args[0]) && PyDict_GetItemString(self->names, "");
   if (PyObject* own = told ? nullptr : own_names(self, names, axis_first)) {
     // The axis is the last by position: in memory, named arguments follow it.
     const nb::object held = nb::steal(own);
-    return PyObject_Vectorcall(self->function, args, flags - (axis_first ? 1 : 0), own);
+    return PyObject_Vectorcall(function.ptr(), args, flags - (axis_first ? 1 : 0), own);
   }
   const nb::object both = nb::handle(self->rename)(positional_arguments(args, count),
                                                    named_arguments(args, count, names));
-  return PyObject_Call(self->function, nb::object(both[0]).ptr(), nb::object(both[1]).ptr());
+  return PyObject_Call(function.ptr(), nb::object(both[0]).ptr(), nb::object(both[1]).ptr());
 }
 
 /// The Python error in flight becomes the one that `refuse` makes of it; or its result.
@@ -127,6 +129,23 @@ PyObject* call(PyObject* object, PyObject* const* args, std::size_t flags,
   return guarded(out, [&] { return refuse(self, args, flags, names); });
 }
 
+PyObject* or_null(PyObject* o) { return o == Py_None ? nullptr : nb::handle(o).inc_ref().ptr(); }
+
+/// (function, direct): takes the places of both, gives those before.
+PyObject* exchange(PyObject* object, PyObject* args) {
+  PyObject *function, *direct;
+  if (!PyArg_ParseTuple(args, "OO", &function, &direct)) return nullptr;
+  PyPublicFunction* self = of(object);
+  PyObject* before = Py_BuildValue("(OO)", self->function, self->direct ? self->direct : Py_None);
+  if (!before) return nullptr;
+  // The tuple holds the old ones until nothing here points to them.
+  Py_DECREF(self->function);
+  Py_XDECREF(self->direct);
+  self->function = nb::handle(function).inc_ref().ptr();
+  self->direct = or_null(direct);
+  return before;
+}
+
 PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
   PyObject *function, *direct, *refuse, *names, *rename;
   Py_ssize_t positional;
@@ -134,15 +153,12 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
     return nullptr;
   PyObject* self = type->tp_alloc(type, 0);
   if (!self) return nullptr;
-  const auto held = [](PyObject* o) {
-    return o == Py_None ? nullptr : nb::handle(o).inc_ref().ptr();
-  };
   of(self)->vectorcall = call;
   of(self)->function = nb::handle(function).inc_ref().ptr();
-  of(self)->direct = held(direct);
-  of(self)->refuse = held(refuse);
-  of(self)->names = held(names);
-  of(self)->rename = held(rename);
+  of(self)->direct = or_null(direct);
+  of(self)->refuse = or_null(refuse);
+  of(self)->names = or_null(names);
+  of(self)->rename = or_null(rename);
   of(self)->positional = positional;
   return self;
 }
@@ -199,6 +215,7 @@ PyGetSetDef g_getset[] = {
 };
 PyMethodDef g_methods[] = {
     {"__reduce__", name_of, METH_NOARGS, nullptr},
+    {"__weft_exchange__", exchange, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 PyMemberDef g_members[] = {

@@ -65,6 +65,7 @@ from ._torch_functions import *  # noqa: F401,F403
 from ._torch_functions import __all__ as _torch_all
 from . import _functions
 from ._functions.later import starred as _starred
+from ._autocast import autocast, get_autocast_dtype, is_autocast_available, is_autocast_enabled
 from .autograd import enable_grad, no_grad
 from .transforms import *  # noqa: F401,F403
 from .transforms import __all__ as _transforms_all
@@ -133,6 +134,10 @@ __all__ = [
     *_transforms_all,
     "no_grad",
     "enable_grad",
+    "autocast",
+    "get_autocast_dtype",
+    "is_autocast_available",
+    "is_autocast_enabled",
     "capture",
     "compile",
     "Compiled",
@@ -186,6 +191,10 @@ __all__ = [
 # Loaded on first use: importing weft stays quick.
 _LATER = (
     "nn",
+    "amp",
+    "cuda",
+    "func",
+    "polynomial",
     "optim",
     "init",
     "data",

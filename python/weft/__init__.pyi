@@ -8,15 +8,19 @@ from typing import Any, NamedTuple, overload
 
 import numpy as _numpy
 
+from . import amp as amp
+from . import cuda as cuda
 from . import data as data
 from . import distributed as distributed
 from . import distributions as distributions
 from . import fft as fft
+from . import func as func
 from . import init as init
 from . import linalg as linalg
 from . import nn as nn
 from . import onnx as onnx
 from . import optim as optim
+from . import polynomial as polynomial
 from . import qpu as qpu
 from . import random as random
 from . import rpc as rpc
@@ -186,7 +190,7 @@ class NDArray:
     def mul_(self, other: Any, *, alpha: _Number = 1) -> NDArray:
         """self *= other (times alpha); returns self."""
     def div_(self, other: Any, *, alpha: _Number = 1) -> NDArray:
-        """self /= other (times alpha); returns self."""
+        """self /= other; with rounding_mode as div. Returns self."""
     def pow_(self, other: Any, *, alpha: _Number = 1) -> NDArray:
         """self **= other (times alpha); returns self."""
     def zero_(self) -> NDArray:
@@ -875,10 +879,12 @@ class NDArray:
         """self -= other (times alpha); returns self."""
     def multiply_(self, other: Any, *, alpha: Any = 1) -> Any:
         """self *= other (times alpha); returns self."""
-    def divide_(self, other: Any, *, alpha: Any = 1) -> Any:
-        """self /= other (times alpha); returns self."""
-    def true_divide_(self, other: Any, *, alpha: Any = 1) -> Any:
-        """self /= other (times alpha); returns self."""
+    def divide_(self, other: Any, *, rounding_mode: Any = None) -> Any:
+        """self /= other; with rounding_mode as div. Returns self."""
+    def true_divide_(self, other: Any, *, rounding_mode: Any = None) -> Any:
+        """self /= other; with rounding_mode as div. Returns self."""
+    def div(self, other: Any, *, rounding_mode: Any = None) -> Any:
+        """self / other; with rounding_mode "floor" or "trunc" the whole number below it or towards 0, of integers as integers."""
     def masked_fill(self, mask: Any, value: Any) -> Any:
         """With `value` where the mask, which broadcasts, is true."""
     def norm(self, p: Any = 2, dim: Any = None, keepdim: Any = False) -> Any:
@@ -1035,8 +1041,6 @@ class NDArray:
         """self - other."""
     def mul(self, other: Any) -> Any:
         """self * other."""
-    def div(self, other: Any) -> Any:
-        """self / other."""
     def pow(self, other: Any) -> Any:
         """self ** other."""
     def matmul(self, other: Any) -> Any:
@@ -1051,10 +1055,10 @@ class NDArray:
         """self - other."""
     def multiply(self, other: Any) -> Any:
         """self * other."""
-    def divide(self, other: Any) -> Any:
-        """self / other."""
-    def true_divide(self, other: Any) -> Any:
-        """self / other."""
+    def divide(self, other: Any, *, rounding_mode: Any = None) -> Any:
+        """self / other; with rounding_mode "floor" or "trunc" the whole number below it or towards 0, of integers as integers."""
+    def true_divide(self, other: Any, *, rounding_mode: Any = None) -> Any:
+        """self / other; with rounding_mode "floor" or "trunc" the whole number below it or towards 0, of integers as integers."""
     def absolute(self) -> Any:
         """weft.abs of the value, element by element."""
     def fix(self) -> Any:
@@ -1341,7 +1345,7 @@ class Tensor:
     def mul(self, other: Any) -> Tensor:
         """self * other."""
     def div(self, other: Any) -> Tensor:
-        """self / other."""
+        """self / other; with rounding_mode "floor" or "trunc" the whole number below it or towards 0, of integers as integers."""
     def pow(self, other: Any) -> Tensor:
         """self ** other."""
     def matmul(self, other: Any) -> Tensor:
@@ -1457,7 +1461,7 @@ class Tensor:
     def mul_(self, other: Any, *, alpha: _Number = 1) -> Tensor:
         """self *= other (times alpha); returns self."""
     def div_(self, other: Any, *, alpha: _Number = 1) -> Tensor:
-        """self /= other (times alpha); returns self."""
+        """self /= other; with rounding_mode as div. Returns self."""
     def pow_(self, other: Any, *, alpha: _Number = 1) -> Tensor:
         """self **= other (times alpha); returns self."""
     def zero_(self) -> Tensor:
@@ -1724,10 +1728,10 @@ class Tensor:
         """self - other."""
     def multiply(self, other: Any) -> Any:
         """self * other."""
-    def divide(self, other: Any) -> Any:
-        """self / other."""
-    def true_divide(self, other: Any) -> Any:
-        """self / other."""
+    def divide(self, other: Any, *, rounding_mode: Any = None) -> Any:
+        """self / other; with rounding_mode "floor" or "trunc" the whole number below it or towards 0, of integers as integers."""
+    def true_divide(self, other: Any, *, rounding_mode: Any = None) -> Any:
+        """self / other; with rounding_mode "floor" or "trunc" the whole number below it or towards 0, of integers as integers."""
     def absolute(self) -> Any:
         """weft.abs of the value, element by element."""
     def fix(self) -> Any:
@@ -2429,10 +2433,10 @@ class Tensor:
         """self -= other (times alpha); returns self."""
     def multiply_(self, other: Any, *, alpha: Any = 1) -> Any:
         """self *= other (times alpha); returns self."""
-    def divide_(self, other: Any, *, alpha: Any = 1) -> Any:
-        """self /= other (times alpha); returns self."""
-    def true_divide_(self, other: Any, *, alpha: Any = 1) -> Any:
-        """self /= other (times alpha); returns self."""
+    def divide_(self, other: Any, *, rounding_mode: Any = None) -> Any:
+        """self /= other; with rounding_mode as div. Returns self."""
+    def true_divide_(self, other: Any, *, rounding_mode: Any = None) -> Any:
+        """self /= other; with rounding_mode as div. Returns self."""
 
 class Device:
     @property
@@ -2552,6 +2556,10 @@ class unique_inverse_result(NamedTuple):
     inverse_indices: NDArray
 
 class topk_result(NamedTuple):
+    values: NDArray
+    indices: NDArray
+
+class sort_result(NamedTuple):
     values: NDArray
     indices: NDArray
 
@@ -3456,8 +3464,8 @@ def diagonal(input: Tensor | _ArrayLike, offset: Any = 0, dim1: Any = 0, dim2: A
     """The diagonals of the matrices in two axes, as the last axis."""
 def dist(input: Tensor | _ArrayLike, other: Any, p: Any = 2) -> Any:
     """The p-norm of self - other."""
-def div(input: Tensor | _ArrayLike, other: Any) -> Any:
-    """self / other."""
+def div(input: Tensor | _ArrayLike, other: Any, *, rounding_mode: Any = None) -> Any:
+    """self / other; with rounding_mode "floor" or "trunc" the whole number below it or towards 0, of integers as integers."""
 def dot(input: Tensor | _ArrayLike, other: Any) -> Any:
     """The inner product of two vectors."""
 def eq(input: Tensor | _ArrayLike, other: Any) -> Any:
@@ -3582,8 +3590,8 @@ def tensor_split(input: Tensor | _ArrayLike, parts: Any, dim: Any = 0) -> Any:
     """`parts` pieces along an axis, the first ones longer by one where it does not divide; or cut before indices."""
 def trace(input: Tensor | _ArrayLike, offset: Any = 0) -> Any:
     """The sum of a matrix's diagonal, or of the one beside it by `offset`."""
-def true_divide(input: Tensor | _ArrayLike, other: Any) -> Any:
-    """self / other."""
+def true_divide(input: Tensor | _ArrayLike, other: Any, *, rounding_mode: Any = None) -> Any:
+    """self / other; with rounding_mode "floor" or "trunc" the whole number below it or towards 0, of integers as integers."""
 def unbind(input: Tensor | _ArrayLike, dim: Any = 0) -> Any:
     """The entries along an axis, each with one axis less."""
 def unflatten(input: Tensor | _ArrayLike, dim: Any, sizes: Any) -> Any:
@@ -3927,7 +3935,7 @@ def matrix_power(x: Any, n: Any, /) -> Any:
 def slogdet(x: Any, /) -> Any:
     """Signs and logarithms of the magnitudes of determinants."""
 def svd(x: Any, /, *, full_matrices: Any = True) -> Any:
-    """Singular value decomposition."""
+    """Singular value decomposition. Equal singular values give gradients of vectors that are no numbers."""
 def apply_over_axes(function: Any, a: Any, axes: Any) -> Any:
     """function(a, axis) for one axis after another; an axis that it takes away stays with extent 1."""
 def array_equiv(a: Any, b: Any) -> Any:
@@ -4136,6 +4144,31 @@ preserve_format: Any
 contiguous_format: Any
 channels_last: Any
 channels_last_3d: Any
+def einsum_path(subscripts: Any, *operands: Any, optimize: Any = 'greedy', einsum_call: Any = False) -> Any:
+    """(['einsum_path', (i, j), ...], a text): the pairs that einsum contracts, in order, as positions in the list that remains, whose end each
+    result goes to; and what it saves. `optimize` as in NumPy: False contracts all at once, a list is taken as it is; True, "greedy" and
+    "optimal" give the order that weft.einsum takes.
+    """
+def matvec(x1: Any, x2: Any) -> Any:
+    """Matrices (..., m, n) times vectors (..., n)."""
+def vecmat(x1: Any, x2: Any) -> Any:
+    """Vectors (..., m), conjugated, times matrices (..., m, n)."""
+def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
+    """How many of `count` tries succeed with probability `prob`, element by element, in the counts' type."""
+def get_default_device() -> Any:
+    """The device of arrays that are made without naming one."""
+def i0(x: Any) -> Any:
+    """The modified Bessel function of order 0: weft.special.i0."""
+def igamma(x: Any, other: Any) -> Any:
+    """The regularised lower incomplete gamma function: weft.special.gammainc."""
+def igammac(x: Any, other: Any) -> Any:
+    """The regularised upper incomplete gamma function: weft.special.gammaincc."""
+def polygamma(n: Any, x: Any) -> Any:
+    """The n-th derivative of digamma: weft.special.polygamma."""
+def rms_norm(x: Any, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Any:
+    """weft.nn.functional.rms_norm."""
+def set_default_device(device: Any) -> Any:
+    """Arrays that are made without naming a device are made on this one from now on, in the whole process; None: on the host."""
 from ._functions.polynomials import poly1d as poly1d
 def polyadd(a1: Any, a2: Any) -> Any:
     """The sum of two polynomials; vectors (n,) and (m,) give (max(n, m),)."""
@@ -4209,7 +4242,7 @@ def lobpcg(A: Any, k: Any = None, B: Any = None, X: Any = None, n: Any = None, i
     """
 def lu(x: Any, *, pivot: Any = True, get_infos: Any = False) -> Any:
     """weft.linalg.lu: (P, L, U) with P L U = x, of matrices (..., m, n); L has ones on its diagonal."""
-def lu_solve(b: Any, LU_data: Any, LU_pivots: Any = None, *, left: Any = True) -> Any:
+def lu_solve(b: Any, LU_data: Any, LU_pivots: Any = None, *, left: Any = True, adjoint: Any = False) -> Any:
     """x with A x = b for what lu_factor gave of A: lu_solve(b, LU, pivots), or weft.linalg's order lu_solve(LU, pivots, b)."""
 def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: Any = True, unpack_pivots: Any = True) -> Any:
     """(P, L, U) with P L U the matrices that lu_factor took."""
@@ -4470,6 +4503,13 @@ def no_grad() -> AbstractContextManager[None]:
     """Inside, operations of this thread make no graph: ``with weft.no_grad(): y = model(x)``. Also a decorator."""
 def enable_grad() -> AbstractContextManager[None]:
     """Inside, operations make a graph again, within no_grad or a Function's own methods. Also a decorator."""
+from ._autocast import autocast as autocast
+def get_autocast_dtype(device_type: Any) -> _dtype:
+    """The type of autocast on this kind of device: the one at work here, else the one that it has by itself."""
+def is_autocast_available(device_type: Any) -> _bool:
+    """Is there autocast for this kind of device?"""
+def is_autocast_enabled(device_type: Any = None) -> _bool:
+    """Does autocast convert on this kind of device here (None: on any)?"""
 def capture(function: Any, *, state: Any = ..., donate: Any = ...) -> NDArray:
     """The function with its launches recorded in the second call and replayed by one call of the driver after that."""
 def compile(function: Callable[..., Any], *, contract: _bool = False, capture: Any = False, donate: Any = ..., static_argnums: Any = ..., static_argnames: Any = ..., donate_argnums: Any = ...) -> Callable[..., Any]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 
 from . import _core
+from ._autocast import number as _casting
 from ._boundary import publish as _publish
 from ._compiled import Compiled
 from ._compile_arguments import flatten_arguments, static_arguments
@@ -172,6 +173,7 @@ class Captured:
             tuple((str(a.dtype), tuple(a.shape), str(a.device)) for a in arrays),
             static_arguments(args),
             self._state.facts_key(),
+            _casting(),
         )
         donated = donated_leaves(args, self.donate)
         with self._lock, capturing():  # the memory of a recording is one call's at a time

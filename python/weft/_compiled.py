@@ -13,6 +13,7 @@ import weft
 
 from ._boundary import public as _public
 from . import _core
+from ._autocast import number as _casting
 from ._compile_arguments import flatten_arguments, static_arguments
 from ._core import NDArray, Tensor
 from ._differentiating import differentiating
@@ -240,6 +241,7 @@ class Compiled(_core.CompiledCall):
         key = (
             tuple((str(a.dtype), tuple(a.shape), str(a.device)) for a in arrays),
             static_arguments(args),
+            _casting(),
         )
         # One for both, unless it has changes in place.
         trace = self._traces.get(key) or self._traces.get((key, tensors))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from . import _core
+from ._autocast import alone
 from ._core import NDArray
 from ._held_state import captured
 
@@ -22,6 +23,7 @@ class FusedStep:
         self._in_place = in_place
         self._known = {}
 
+    @alone
     def __call__(self, *arguments):
         if not _core.FusedMap.has_step(arguments[0]):
             return self._formula(*arguments)

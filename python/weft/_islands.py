@@ -8,6 +8,7 @@ the values it needs are computed, it runs on arrays, and its results are inputs 
 from __future__ import annotations
 
 from . import _core
+from ._autocast import restored
 from ._core import NDArray, Tensor
 from ._dispatch import leaves_of, mapped
 from ._errors import error as _error
@@ -29,13 +30,18 @@ class Island:
             kwargs,
         )  # operands stand in them as traced values, in the piece's order
         self.result = result
+        self._converting = (
+            restored()
+        )  # as weft.autocast says where the function stands in the trace
         self.specs = [(a.dtype, tuple(a.shape)) for a in leaves_of(result, (NDArray, Tensor))]
 
     def run(self, operands, traced):
         """The arrays of the result, in order."""
         rest = iter(operands)
         args, kwargs = mapped((self.args, self.kwargs), traced, lambda _: next(rest))
-        found = list(leaves_of(self.function(*args, **kwargs), (NDArray, Tensor)))
+        with self._converting():
+            result = self.function(*args, **kwargs)
+        found = list(leaves_of(result, (NDArray, Tensor)))
         specs = [(a.dtype, tuple(a.shape)) for a in found]
         if specs != self.specs:
             raise _error(

@@ -134,6 +134,7 @@ def _understood(name, args, kwargs, parameters, function_of_layers):
     after, kwargs = [], dict(kwargs)
     named = dict(kwargs)
     for theirs, ours in (
+        ("steps", "num"),
         ("dim", "axis"),
         ("dims", "axis"),
         ("dims", "axes"),
@@ -291,6 +292,17 @@ def _retried(function, raised, args, kwargs):
     if next(leaves_of((args, kwargs), Recorder), None) is not None:
         return None  # the transform has its own way for what fails
     name = function.__name__
+    if function.__module__ == "weft.linalg" and code in ("", "python.arguments"):
+        from ._linalg_calls import understood as of_matrices
+
+        try:
+            found = of_matrices(name, args, kwargs)
+        except (TypeError, AttributeError, ValueError, IndexError) as error:
+            if isinstance(error, _core.Error):  # of the call as it was meant
+                raise
+            found = None
+        if found is not None:
+            return found
     if name in _MOMENTS and not isinstance(kwargs.get("where", True), bool) and args:
         return (_moment(name, *args, **kwargs),)
     try:
@@ -358,6 +370,7 @@ def operation(row, args, kwargs):
         "subok",
         "decimals",
         "alpha",
+        "rounding_mode",
         "inplace",
         "input",
         "other",
@@ -372,6 +385,9 @@ def operation(row, args, kwargs):
     for theirs in ("input", "x", "other"):
         if theirs in kwargs:
             given.append(kwargs.pop(theirs))
+    if "rounding_mode" in kwargs:
+        whole = weft.div(*(_array(a) if _is_list(a) else a for a in given), **kwargs) if name == "divide" and not set(kwargs) - {"rounding_mode"} else None  # fmt: skip
+        return None if whole is None else (whole,)
     if name == "round" and (len(given) == 2 or "decimals" in kwargs):
         decimals = kwargs.pop("decimals", None)
         given, row = given[:1] + [decimals if decimals is not None else given[1]], weft.around

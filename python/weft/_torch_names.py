@@ -32,11 +32,17 @@ def _names(f):
         names["dim"] = "axis"
         if f.__name__ in ("flip", "roll"):
             names["dims"] = "axis"
+        if f.__name__ == "roll":
+            names["shifts"] = "shift"
+        if f.__name__ == "sort":
+            names["descending"] = (
+                "descending"  # which of tensors says that positions are meant, too
+            )
     if "keepdims" in own:
         names["keepdim"] = "keepdims"
     if "correction" in own:
         names["unbiased"] = "correction"
-    if f.__name__ in ("max", "min") and names:
+    if f.__name__ in _PAIRS and names:
         names[""] = ""  # of tensors _renamed sees every such call
     return names
 
@@ -44,8 +50,11 @@ def _names(f):
 _OURS = {"axis", "keepdims", "correction"}
 
 
+_PAIRS = ("max", "min", "sort")
+
+
 class Dim(int):
-    """An axis of a tensor in PyTorch's words, for which max and min give positions, too."""
+    """An axis of a tensor in PyTorch's words, for which max, min and sort give positions, too."""
 
 
 def _has_names(f):
@@ -74,13 +83,20 @@ def understanding(f, name=""):
 def _renamed(name, names, positional, args, kwargs):
     """Arguments of a call under the function's own names."""
     kwargs = dict(kwargs)
-    pairs = name in ("max", "min") and args and hasattr(args[0], "__weft_tensor__")
+    pairs = name in _PAIRS and args and hasattr(args[0], "__weft_tensor__")
     torchs = "dim" in kwargs
+    if pairs and name == "sort":
+        pairs = isinstance(args[0], _core.Tensor) or getattr(args[0], "_in_torchs_words", False)
+        if "descending" in kwargs and len(args) == 1 and not {"axis", "dim"} & set(kwargs):
+            kwargs["dim"] = -1  # the array standard's way of saying this to a tensor names the axis
+            torchs = not _differentiating()
     if len(args) == positional + 1 and "axis" not in kwargs:
         *args, kwargs["axis"] = args
         torchs = torchs or "keepdims" not in kwargs and not _differentiating()
     for theirs in names.keys() & kwargs.keys():
         ours = names[theirs]
+        if ours == theirs:
+            continue
         if ours in kwargs:
             raise _twice(name, theirs, ours)
         kwargs[ours] = kwargs.pop(theirs)

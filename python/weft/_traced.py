@@ -11,7 +11,7 @@ import weakref
 import weft
 
 from ._boundary import publish_class as _publish_class
-from . import _core
+from . import _autocast, _core
 from ._core import NDArray, Tensor
 from ._differentiating import differentiating
 from ._dispatch import Recorder, leaves_of
@@ -173,6 +173,19 @@ class Traced(Arithmetic, Named, Indexed, Recorder):
         return values_and_positions(
             values, getattr(weft, f"arg{name}")(self, axis=axis, keepdims=keep)
         )
+
+    @property
+    def _in_torchs_words(self):
+        """Do calls mean what PyTorch's do? Those of traced tensors."""
+        return bool(active) and active[-1].tensors
+
+    def sort(self, *args, **kwargs):
+        """Of tensors (values, positions); of arrays as outside."""
+        if not self._in_torchs_words:
+            return active[-1].island("sort", named_method("sort"), (self, *args), kwargs)
+        dim = kwargs.pop("dim", args[0] if args else -1)
+        at = weft.argsort(self, axis=dim, **dict(zip(("descending",), args[1:])), **kwargs)
+        return weft.take_along_axis(self, at, axis=dim), at
 
     @property
     def real(self):
@@ -411,3 +424,4 @@ def lazy_of(value, like):
 
 
 _publish_class(Traced)
+_autocast.classes.append(Traced)

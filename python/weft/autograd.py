@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import contextlib
+import sys as _sys
 
 from . import _core
+from ._autocast import alone as _alone
 from ._core import ArgumentError, NDArray, ShapeError, Tensor
 from ._dispatch import Recorder
+from ._boundary import public as _public
 from ._boundary import publish as _publish
 from ._errors import error as _error
 from ._errors import unwritten as _unwritten
@@ -63,7 +66,7 @@ def grad(f=None, argnums=0, has_aux=False, *, outputs=None, inputs=None, grad_ou
     if grad_outputs is not None and not isinstance(grad_outputs, Tensor):
         grad_outputs = Tensor(grad_outputs, requires_grad=False)
     seeds = [] if grad_outputs is None else [grad_outputs]
-    found = tuple(_core.gradients([f], wanted, create_graph, seeds, none_unused=True))
+    found = tuple(_alone(_core.gradients)([f], wanted, create_graph, seeds, none_unused=True))
     if not allow_unused and any(g is None for g in found):
         raise _error(
             _core.ArgumentError,
@@ -203,4 +206,38 @@ def _parts_of(row, like):
     return out
 
 
+def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None):
+    """tensor.backward() of one tensor or several; grad_tensors: a gradient for each, None for numbers."""
+    tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    given = [grad_tensors] if grad_tensors is None or isinstance(grad_tensors, (Tensor, NDArray)) else list(grad_tensors)  # fmt: skip
+    given = given * len(tensors) if given == [None] else given
+    if len(given) != len(tensors):
+        raise _error(
+            ArgumentError,
+            "autograd.backward.count",
+            f"backward of {len(tensors)} tensors with {len(given)} gradients",
+            ["legal: one for each, None for numbers"],
+        )
+    for x, g in zip(tensors, given):
+        x.backward() if g is None else x.backward(g)
+
+
+class detect_anomaly(contextlib.ContextDecorator):
+    """Taken as PyTorch's word and changes nothing: errors of a gradient name the operation in any case."""
+
+    def __init__(self, check_nan=True):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+
 _publish(__name__)
+from . import _autograd_functional as functional  # noqa: E402,F401  (it needs what is above)
+from ._gradcheck import GradcheckError, gradcheck, gradgradcheck  # noqa: E402,F401
+
+gradcheck, gradgradcheck = _public(gradcheck), _public(gradgradcheck)
+_sys.modules.setdefault(f"{__name__}.functional", functional)

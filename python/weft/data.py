@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import bisect
 import gzip
+import itertools
 import os
 import struct
 
@@ -11,13 +13,23 @@ import weft
 
 from ._boundary import publish as _publish
 from ._boundary import publish_classes as _publish_classes
-from ._core import Tensor
 from ._errors import error as _error
 from ._errors import unwritten as _unwritten
+from ._loaders import (  # noqa: F401
+    BatchSampler,
+    DataLoader,
+    DistributedSampler,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+    default_collate,
+)
 
 
 class Dataset:
-    """Indexable samples; transforms apply to the first part of each."""
+    """Indexable samples; transforms apply to the first part of each. a + b is the samples of both."""
 
     def __init__(self, transforms=None):
         self.transforms = transforms or []
@@ -27,6 +39,9 @@ class Dataset:
 
     def __getitem__(self, index):
         raise _unwritten(self, "__getitem__")
+
+    def __add__(self, other):
+        return ConcatDataset([self, other])
 
     def transform(self, x):
         for f in self.transforms:
@@ -74,6 +89,61 @@ class Subset(Dataset):
     def __getitem__(self, index):
         at = self.indices[index]
         return self.dataset[int(at) if at.ndim == 0 else at]
+
+
+class IterableDataset:
+    """Samples one after another, as __iter__ gives them."""
+
+    def __init__(self):
+        pass
+
+    def __iter__(self):
+        raise _unwritten(self, "__iter__")
+
+
+class ConcatDataset(Dataset):
+    """Sets one behind the other."""
+
+    def __init__(self, datasets):
+        super().__init__()
+        self.datasets = list(datasets)
+        ends = list(itertools.accumulate(len(d) for d in self.datasets))
+        if not ends:
+            raise _error(
+                weft.ArgumentError, "data.concat.empty", "a ConcatDataset of 0 data sets", ["legal: 1 and more"]
+            )  # fmt: skip
+        self.cumulative_sizes = ends
+
+    def __len__(self):
+        return self.cumulative_sizes[-1]
+
+    def __getitem__(self, index):
+        n = len(self)
+        if not -n <= index < n:
+            raise _error(
+                weft.IndexError,
+                "data.index",
+                f"sample {index} of a data set of {n}",
+                [f"legal: {-n} to {n - 1}"],
+            )
+        index %= n
+        which = bisect.bisect_right(self.cumulative_sizes, index)
+        return self.datasets[which][index - ([0, *self.cumulative_sizes])[which]]
+
+
+class ChainDataset(IterableDataset):
+    """Iterable sets one after the other."""
+
+    def __init__(self, datasets):
+        self.datasets = list(datasets)
+
+    def __iter__(self):
+        return itertools.chain.from_iterable(self.datasets)
+
+
+def get_worker_info():
+    """None: samples are read in the process that asks for them."""
+    return None
 
 
 def random_split(dataset, lengths, key=None):
@@ -139,48 +209,6 @@ def synthetic_images(n, classes=10, shape=(3, 32, 32), noise=0.5, seed=0):
         (n, *shape), key=weft.random.Key(seed + 2)
     )
     return ArrayDataset(x, labels)
-
-
-class DataLoader:
-    """Batches of a data set, shuffled anew in every pass when asked.
-
-    A key makes the sequence of passes repeatable. The last batch may be smaller; drop_last leaves it out.
-    """
-
-    def __init__(self, dataset, batch_size=1, shuffle=False, key=None, drop_last=False):
-        if batch_size < 1:
-            raise _error(
-                weft.ArgumentError,
-                "data.batch_size",
-                f"batches of {batch_size} samples",
-                ["legal: 1 and more"],
-            )
-        self.dataset, self.batch_size, self.shuffle, self.key = dataset, batch_size, shuffle, key
-        self.drop_last = drop_last
-
-    def __len__(self):
-        n = len(self.dataset)
-        return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
-
-    def __iter__(self):
-        n = len(self.dataset)
-        key = self.key
-        if self.shuffle and key is not None:
-            key, self.key = weft.random.split(key, 2)
-        order = weft.random.permutation(n, key=key) if self.shuffle else weft.arange(n)
-        for at in range(0, len(self) * self.batch_size, self.batch_size):
-            index = order[at : at + self.batch_size]
-            if isinstance(self.dataset, ArrayDataset):
-                parts = [weft.take(a, index, axis=0) for a in self.dataset.arrays]
-                if self.dataset.transforms:
-                    parts[0] = weft.stack([self.dataset.transform(x) for x in parts[0]])
-            else:
-                samples = [self.dataset[i] for i in index.tolist()]
-                parts = [
-                    weft.stack([weft.asarray(s[k]) for s in samples])
-                    for k in range(len(samples[0]))
-                ]
-            yield tuple(Tensor(p, requires_grad=False) for p in parts)
 
 
 _publish(__name__)

@@ -17,15 +17,39 @@ import weft
 
 from . import _core
 from ._boundary import publish as _publish
+from ._boundary import publish_classes as _publish_classes
 from ._core import NDArray, Tensor
 from ._errors import error as _error
 
 __all__ = [
+    "AffineTransform",
     "Bernoulli",
+    "Beta",
+    "Binomial",
     "Categorical",
+    "Cauchy",
+    "Chi2",
+    "Dirichlet",
     "Distribution",
+    "ExpTransform",
     "Exponential",
+    "Gamma",
+    "Geometric",
+    "Gumbel",
+    "HalfNormal",
+    "Independent",
+    "Laplace",
+    "LogNormal",
+    "MixtureSameFamily",
+    "MultivariateNormal",
     "Normal",
+    "OneHotCategorical",
+    "Poisson",
+    "SigmoidTransform",
+    "StudentT",
+    "TanhTransform",
+    "Transform",
+    "TransformedDistribution",
     "Uniform",
     "kl_divergence",
 ]
@@ -33,7 +57,13 @@ __all__ = [
 
 def _values(*parameters):
     """Parameters as values of floats that have one shape."""
-    found = [p if isinstance(p, (NDArray, Tensor)) else weft.asarray(p) for p in parameters]
+    given = [p for p in parameters if isinstance(p, (NDArray, Tensor)) and p.dtype.kind == "f"]
+    kind = weft.result_type(*(p.dtype for p in given)) if given else None
+    numbers = [isinstance(p, (int, float)) for p in parameters]
+    found = [
+        p if isinstance(p, (NDArray, Tensor)) else weft.asarray(p, dtype=kind if number else None)
+        for p, number in zip(parameters, numbers)
+    ]
     found = [p if p.dtype.kind == "f" else p.astype("float32") for p in found]
     shape = weft.broadcast_shapes(*(tuple(p.shape) for p in found))
     return [weft.broadcast_to(p, shape) for p in found]
@@ -256,12 +286,52 @@ def kl_divergence(p: Distribution, q: Distribution) -> _Any:
     if type(p) is type(q) is Exponential:
         ratio = q.rate / p.rate
         return ratio - 1 - weft.log(ratio)
+    if type(p) is type(q) is Uniform:
+        inside = (_plain(q.low) <= _plain(p.low)) & (_plain(p.high) <= _plain(q.high))
+        return weft.where(inside, weft.log((q.high - q.low) / (p.high - p.low)), math.inf)
+    if type(p) is type(q) is Independent:
+        if p.reinterpreted_batch_ndims == q.reinterpreted_batch_ndims:
+            return p._summed(kl_divergence(p.base_dist, q.base_dist))
+    found = divergence(p, q)
+    if found is not None:
+        return found
     raise _error(
         _core.ArgumentError,
         "distributions.kl",
         f"kl_divergence of {type(p).__name__} and {type(q).__name__}",
-        ["legal: two of Normal, Categorical, Bernoulli or Exponential"],
+        [
+            "legal: two of one kind, but for Cauchy, Gumbel, HalfNormal, StudentT, Binomial and what is made of others"
+        ],
     )
 
 
+from ._densities import (  # noqa: E402  (they derive from the classes above)
+    AffineTransform,
+    Beta,
+    Binomial,
+    Cauchy,
+    Chi2,
+    Dirichlet,
+    ExpTransform,
+    Gamma,
+    Geometric,
+    Gumbel,
+    HalfNormal,
+    Independent,
+    Laplace,
+    LogNormal,
+    MixtureSameFamily,
+    MultivariateNormal,
+    OneHotCategorical,
+    Poisson,
+    SigmoidTransform,
+    StudentT,
+    TanhTransform,
+    Transform,
+    TransformedDistribution,
+    divergence,
+)
+
+
 _publish(__name__)
+_publish_classes(__name__)

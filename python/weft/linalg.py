@@ -10,6 +10,7 @@ import math as _math
 from collections import namedtuple as _namedtuple
 
 from . import _core
+from . import _factor_gradients as _gradients
 from . import _namespace as _ns
 from ._boundary import publish as _publish
 from ._errors import error as _error
@@ -54,17 +55,9 @@ SlogdetResult = _namedtuple("SlogdetResult", "sign logabsdet")
 SVDResult = _namedtuple("SVDResult", "U S Vh")
 
 
-def _plain(x, name):
-    """The array of an argument. Raises DTypeError for a Tensor whose gradient would be lost."""
-    if _is_tensor(x) and x.requires_grad:
-        raise _error(
-            _core.DTypeError,
-            f"array.{name}.gradient",
-            f"{name} of a Tensor that requires gradients has no gradient here",
-            ["with gradients: inv, solve, det, slogdet, products, norms, traces"],
-            help="pass x.detach()",
-        )
-    return _array(x)
+def _linked(x):
+    """Is it a tensor whose gradient is asked for?"""
+    return _is_tensor(x) and x.requires_grad
 
 
 class _Inverse(_Function):
@@ -134,17 +127,63 @@ class _DeterminantSign(_Function):
         return (turn * 1j)[..., None, None] * _adjoint(inv(x))
 
 
+class _PseudoInverse(_Function):
+    @staticmethod
+    def forward(ctx, x, rtol):
+        y = _core.Tensor(pinv(x.data, rtol=rtol), requires_grad=False)
+        ctx.save_for_backward(x, y)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        return _gradients.pinv(g, *ctx.saved_tensors), None
+
+
+class _TriangularSolution(_Function):
+    """Of the core's substitution, which reads one triangle alone."""
+
+    @staticmethod
+    def forward(ctx, a, b, upper, unit):
+        ctx.save_for_backward(a, b)
+        ctx.upper, ctx.unit = upper, unit
+        return _core._solve_triangular(a.data, b.data, upper, unit)
+
+    @staticmethod
+    def backward(ctx, g):
+        a, b = ctx.saved_tensors
+        triangle = _ns.triu if ctx.upper else _ns.tril
+        x = _triangular(a, b, ctx.upper, ctx.unit)
+        gb = _triangular(_adjoint(a), g, not ctx.upper, ctx.unit)
+        past = (1 if ctx.upper else -1) if ctx.unit else 0  # the diagonal is not read
+        return -triangle(gb @ _adjoint(x), k=past), gb, None, None
+
+
+def _triangular(a, b, upper, unit):
+    """x with a x = b on the host for matrices of one type."""
+    if not (_linked(a) or _linked(b)):
+        return _core._solve_triangular(_array(a), _array(b), upper, unit)
+    batch = _ns.broadcast_shapes(tuple(a.shape[:-2]), tuple(b.shape[:-2]))
+    a, b = (
+        x if tuple(x.shape[:-2]) == batch else _ns.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b)
+    )  # fmt: skip
+    a, b = (x if _is_tensor(x) else _core.Tensor(x, requires_grad=False) for x in (a, b))
+    return _TriangularSolution.apply(a, b, upper, unit)
+
+
 def _conjugate(x):
     return _core.operations["conj"](x) if x.dtype.kind == "c" else x
 
 
-def _adjoint(x):
-    return _conjugate(x.mT)
+_adjoint = _gradients.adjoint
 
 
 def cholesky(x, /, *, upper=False):
-    """The triangular factor of symmetric (Hermitian) positive definite matrices."""
-    return _computed("cholesky", _core._cholesky, _plain(x, "cholesky"), upper)
+    """The triangular factor of symmetric (Hermitian) positive definite matrices. Its gradient is symmetric (Hermitian)."""
+    if not _linked(x):
+        return _computed("cholesky", _core._cholesky, _array(x), upper)
+    pull = lambda g, factor: _gradients.cholesky(g, factor, upper)  # noqa: E731
+    again = lambda x: [cholesky(x, upper=upper)]  # noqa: E731
+    return _gradients.link("cholesky", x, [cholesky(x.data, upper=upper)], [pull], again)[0]
 
 
 def cross(x1, x2, /, *, axis=-1):
@@ -167,14 +206,14 @@ def cross(x1, x2, /, *, axis=-1):
 
 def det(x, /):
     """Determinants."""
-    if _is_tensor(x) and x.requires_grad:
+    if _linked(x):
         return _Determinant.apply(x)
     return _computed("slogdet", _core._slogdet, _array(x))[2]
 
 
 def slogdet(x, /):
     """Signs and logarithms of the magnitudes of determinants."""
-    if _is_tensor(x) and x.requires_grad:
+    if _linked(x):
         log = _LogDeterminant.apply(x)
         if x.dtype.kind == "c":
             return SlogdetResult(_DeterminantSign.apply(x), log)
@@ -201,28 +240,39 @@ def trace(x, /, *, offset=0, dtype=None):
 
 
 def eig(x, /):
-    """Eigenvalues and eigenvectors, complex, of general matrices."""
-    return EigResult(*_computed("eig", _core._eig, _plain(x, "eig")))
+    """Eigenvalues and eigenvectors, complex, of general matrices. The gradient is that of vectors of length 1 whose phase does not matter."""
+    if not _linked(x):
+        return EigResult(*_computed("eig", _core._eig, _array(x)))
+    pulls = [
+        lambda g, *factors, pull=pull: _gradients.of_real(pull(g, *factors), x)
+        for pull in (_gradients.eig_values, _gradients.eig_vectors)
+    ]
+    return EigResult(*_gradients.link("eig", x, eig(x.data), pulls, eig))
 
 
 def eigvals(x, /):
     """Eigenvalues, complex, of general matrices."""
-    return _computed("eig", _core._eig, _plain(x, "eigvals"))[0]
+    return eig(x)[0]
 
 
 def eigh(x, /):
-    """Eigenvalues, ascending, and eigenvectors of symmetric (Hermitian) matrices."""
-    return EighResult(*_computed("eigh", _core._eigh, _plain(x, "eigh")))
+    """Eigenvalues, ascending, and eigenvectors of symmetric (Hermitian) matrices. Equal eigenvalues give gradients of vectors that are no numbers."""
+    if not _linked(x):
+        return EighResult(*_computed("eigh", _core._eigh, _array(x)))
+    pulls = [_gradients.eigh_values, _gradients.eigh_vectors]
+    return EighResult(*_gradients.link("eigh", x, eigh(x.data), pulls, eigh))
 
 
 def eigvalsh(x, /):
     """Eigenvalues, ascending, of symmetric (Hermitian) matrices."""
-    return _computed("eigh", _core._eigvalsh, _plain(x, "eigvalsh"))
+    if _linked(x):
+        return eigh(x)[0]
+    return _computed("eigh", _core._eigvalsh, _array(x))
 
 
 def inv(x, /):
     """Inverse matrices."""
-    if _is_tensor(x) and x.requires_grad:
+    if _linked(x):
         return _Inverse.apply(x)
     x = _array(x)
     n = x.shape[-1] if x.ndim else 0
@@ -231,7 +281,7 @@ def inv(x, /):
 
 def solve(x1, x2, /):
     """x with x1 x = x2."""
-    if any(_is_tensor(x) and x.requires_grad for x in (x1, x2)):
+    if _linked(x1) or _linked(x2):
         x1, x2 = (x if _is_tensor(x) else _core.Tensor(x, requires_grad=False) for x in (x1, x2))
         if x2.ndim > 1 and x1.shape[:-2] != x2.shape[:-2]:  # gradients want equal batches
             batch = _ns.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
@@ -242,25 +292,58 @@ def solve(x1, x2, /):
 
 
 def qr(x, /, *, mode="reduced"):
-    """Orthogonal and triangular factors."""
+    """Orthogonal and triangular factors. With mode "r" of arrays the triangular one alone, as in NumPy; of tensors Q is empty, as in PyTorch."""
+    if mode == "r":
+        r = qr(x).R
+        return QRResult(_ns.zeros((0,), dtype=x.dtype, device=x.device), r) if _is_tensor(x) else r
     if mode not in ("reduced", "complete"):
         raise _error(
             _core.ArgumentError,
             "array.qr.mode",
-            f"mode is {mode!r}, legal: 'reduced', 'complete'",
+            f"mode is {mode!r}, legal: 'reduced', 'complete', 'r'",
             help="leave mode out, which is 'reduced'",
         )
-    return QRResult(*_computed("qr", _core._qr, _plain(x, "qr"), mode == "complete"))
+    complete = mode == "complete"
+    if not _linked(x):
+        return QRResult(*_computed("qr", _core._qr, _array(x), complete))
+    if complete and x.shape[-2] > x.shape[-1]:
+        raise _error(
+            _core.ArgumentError,
+            "array.qr.gradient",
+            f"the gradient of qr with mode='complete' of matrices of shape {tuple(x.shape)}",
+            ["the factorisation does not determine columns of Q beyond those of the matrix, so they have no gradient"],
+            help="mode='reduced', or pass x.detach()",
+        )  # fmt: skip
+    pulls = [_gradients.qr_orthogonal, _gradients.qr_triangular]
+    return QRResult(*_gradients.link("qr", x, qr(x.data), pulls, qr))
 
 
 def svd(x, /, *, full_matrices=True):
-    """Singular value decomposition."""
-    return SVDResult(*_computed("svd", _core._svd, _plain(x, "svd"), full_matrices))
+    """Singular value decomposition. Equal singular values give gradients of vectors that are no numbers."""
+    if not _linked(x):
+        return SVDResult(*_computed("svd", _core._svd, _array(x), full_matrices))
+    m, n = x.shape[-2:]
+    k = min(m, n)
+    u, s, vh = svd(x.data, full_matrices=full_matrices)
+    pulls = [_gradients.svd_left, _gradients.svd_values, _gradients.svd_right]
+    again = lambda x: svd(x, full_matrices=False)  # noqa: E731
+    more_u, u = u[..., :, k:], u[..., :, :k]
+    more_vh, vh = vh[..., k:, :], vh[..., :k, :]
+    left, s, right = _gradients.link("svd", x, [u, s, vh], pulls, again)
+    if more_u.shape[-1]:
+        pull = _gradients.open_vectors("columns of U", x.shape)
+        left = _ns.concat([left, *_gradients.link("svd", x, [more_u], [pull], again)], axis=-1)
+    if more_vh.shape[-2]:
+        pull = _gradients.open_vectors("rows of Vh", x.shape)
+        right = _ns.concat([right, *_gradients.link("svd", x, [more_vh], [pull], again)], axis=-2)
+    return SVDResult(left, s, right)
 
 
 def svdvals(x, /):
     """Singular values, descending."""
-    return _computed("svd", _core._svdvals, _plain(x, "svdvals"))
+    if _linked(x):
+        return svd(x, full_matrices=False)[1]
+    return _computed("svd", _core._svdvals, _array(x))
 
 
 def _eps(x):
@@ -269,6 +352,7 @@ def _eps(x):
 
 def matrix_rank(x, /, *, rtol=None):
     """How many singular values exceed rtol times the largest."""
+    x = _array(x)
     s = svdvals(x)
     if rtol is None:
         rtol = max(x.shape[-2:]) * _eps(x)
@@ -280,8 +364,10 @@ def matrix_rank(x, /, *, rtol=None):
 
 
 def pinv(x, /, *, rtol=None):
-    """Generalised inverse by singular values."""
-    x = _plain(x, "pinv")
+    """Generalised inverse by singular values. Its gradient is right where the rank does not change."""
+    if _linked(x):
+        return _PseudoInverse.apply(x, rtol)
+    x = _array(x)
     u, s, vh = svd(x, full_matrices=False)
     if rtol is None:
         rtol = max(x.shape[-2:]) * _eps(x)
@@ -399,6 +485,7 @@ def __getattr__(name):
     raise missing("weft.linalg", name, {})
 
 
-_understand(globals(), __all__, "weft.linalg")
+# What stands behind the vectors by position is the order of the norm, as in PyTorch.
+_understand(globals(), [n for n in __all__ if n != "vector_norm"], "weft.linalg")
 
 _publish(__name__)

@@ -29,7 +29,7 @@ class SVDResult(NamedTuple):
     Vh: NDArray
 
 def cholesky(x: _ArrayLike, /, *, upper: _bool = False) -> NDArray:
-    """The triangular factor of symmetric (Hermitian) positive definite matrices."""
+    """The triangular factor of symmetric (Hermitian) positive definite matrices. Its gradient is symmetric (Hermitian)."""
 def cross(x1: _ArrayLike, x2: _ArrayLike, /, *, axis: int | Sequence[int] | None = -1) -> NDArray:
     """The product of three-vectors; of vectors of two numbers, whose third is 0, too, and of two such the third number."""
 def det(x: _ArrayLike, /) -> NDArray:
@@ -37,9 +37,9 @@ def det(x: _ArrayLike, /) -> NDArray:
 def diagonal(x: _ArrayLike, /, *, offset: int = 0) -> NDArray:
     """Diagonals of matrices; of an array a view."""
 def eig(x: _ArrayLike, /) -> EigResult:
-    """Eigenvalues and eigenvectors, complex, of general matrices."""
+    """Eigenvalues and eigenvectors, complex, of general matrices. The gradient is that of vectors of length 1 whose phase does not matter."""
 def eigh(x: _ArrayLike, /) -> EighResult:
-    """Eigenvalues, ascending, and eigenvectors of symmetric (Hermitian) matrices."""
+    """Eigenvalues, ascending, and eigenvectors of symmetric (Hermitian) matrices. Equal eigenvalues give gradients of vectors that are no numbers."""
 def eigvals(x: _ArrayLike, /) -> NDArray:
     """Eigenvalues, complex, of general matrices."""
 def eigvalsh(x: _ArrayLike, /) -> NDArray:
@@ -59,15 +59,15 @@ def matrix_transpose(x: _ArrayLike, /) -> NDArray:
 def outer(x1: _ArrayLike, x2: _ArrayLike, /) -> NDArray:
     """Products of all pairs of two vectors."""
 def pinv(x: _ArrayLike, /, *, rtol: float | NDArray | None = None) -> NDArray:
-    """Generalised inverse by singular values."""
+    """Generalised inverse by singular values. Its gradient is right where the rank does not change."""
 def qr(x: _ArrayLike, /, *, mode: str = 'reduced') -> QRResult:
-    """Orthogonal and triangular factors."""
+    """Orthogonal and triangular factors. With mode "r" of arrays the triangular one alone, as in NumPy; of tensors Q is empty, as in PyTorch."""
 def slogdet(x: _ArrayLike, /) -> SlogdetResult:
     """Signs and logarithms of the magnitudes of determinants."""
 def solve(x1: _ArrayLike, x2: _ArrayLike, /) -> NDArray:
     """x with x1 x = x2."""
 def svd(x: _ArrayLike, /, *, full_matrices: _bool = True) -> SVDResult:
-    """Singular value decomposition."""
+    """Singular value decomposition. Equal singular values give gradients of vectors that are no numbers."""
 def svdvals(x: _ArrayLike, /) -> NDArray:
     """Singular values, descending."""
 def tensordot(x1: _ArrayLike, x2: _ArrayLike, /, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> NDArray:
@@ -82,7 +82,7 @@ def cond(x: _ArrayLike, p: float | None = None) -> NDArray:
     """The condition number: the norm times the inverse's; of the largest and smallest singular value when p is None."""
 def inverse(x: _ArrayLike) -> NDArray:
     """As inv."""
-def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Any, Any, int, Any]:
+def lstsq(a: Any, b: Any, rcond: Any = None, *, driver: Any = None) -> tuple[Any, Any, int, Any]:
     """(x, sums of squares, rank, singular values) with the least |a x - b|; of several the smallest."""
 def matrix_exp(x: _ArrayLike) -> NDArray:
     """The exponential of square matrices: scaled until small, a Taylor polynomial of degree 18, squared again."""
@@ -109,7 +109,7 @@ def lu_factor(x: _ArrayLike, *, pivot: Any = True) -> NDArray:
     """(L and U in one matrix, pivots from 1 on, int32) of matrices (..., m, n)."""
 def lu_factor_ex(x: _ArrayLike, *, pivot: Any = True, check_errors: Any = False) -> NDArray:
     """lu_factor and where a pivot is 0: (LU, pivots, info), info the first such place from 1 on, 0 where there is none."""
-def lu_solve(b: Any, LU_data: Any, LU_pivots: Any = None, *, left: Any = True) -> NDArray:
+def lu_solve(b: Any, LU_data: Any, LU_pivots: Any = None, *, left: Any = True, adjoint: Any = False) -> NDArray:
     """x with A x = b for what lu_factor gave of A: lu_solve(b, LU, pivots), or weft.linalg's order lu_solve(LU, pivots, b)."""
 def solve_ex(a: Any, b: Any, *, left: Any = True, check_errors: Any = False) -> NDArray:
     """(x with a x = b, info): info is 0, or 1 (and x NaN) where a matrix of the batch is singular."""

@@ -352,11 +352,11 @@ class OneCycleLR(_Cycle):
         self._start(optimizer, cycle_momentum)
 
     def _between(self, n, first):
-        if n >= self.total:
+        if n > self.total:  # a loop of `total` steps ends with one call more than it uses
             raise _refused(
                 "optim.scheduler.steps",
                 f"step {n} of OneCycleLR over {self.total} steps",
-                "fewer steps",
+                f"{self.total} steps at most",
             )
         phase = next((p for p in self.phases if n <= p[1]), self.phases[-1])
         start, end, (a, b) = phase[0], phase[1], phase[first : first + 2]

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import sys as _sys
+
 import weft
 
 from ._boundary import publish_classes as _publish_classes
+from . import swa_utils
 from . import lr_scheduler
 from ._adaptive import ASGD, Adadelta, Adagrad, Adamax, NAdam, RAdam, Rprop
 from ._errors import error as _error
@@ -30,6 +33,7 @@ __all__ = [
     "LBFGS",
     "SparseAdam",
     "lr_scheduler",
+    "swa_utils",
 ]
 
 
@@ -311,3 +315,7 @@ class RMSprop(Optimizer):
 
 
 _publish_classes(__name__)
+
+# `from weft.optim.lr_scheduler import StepLR`: a module of PyTorch's is a folder, this one is a file.
+_sys.modules.setdefault(f"{__name__}.lr_scheduler", lr_scheduler)
+_sys.modules.setdefault(f"{__name__}.swa_utils", swa_utils)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from weft import NDArray, Tensor, _ArrayLike, _bool, _Device, _DType, _Number
-from . import lr_scheduler as lr_scheduler
+from . import lr_scheduler as lr_scheduler, swa_utils as swa_utils
 
 class Optimizer:
     def __init__(self, params: Iterable[Tensor], lr: float = 0.01, **options: Any) -> None: ...

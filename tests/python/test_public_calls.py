@@ -49,7 +49,7 @@ OPTIONS = [{}, {"axis": "q"}, {"dtype": "nothing"}, {"device": "moon"}, {"unknow
 # These change the state of the process.
 STATEFUL = {
     "use", "use_deterministic", "set_threads", "seed", "shutdown", "set_grad_enabled", "set_num_threads", "set_rng_state", "set_state",
-    "use_deterministic_algorithms", "set_printoptions", "seterr",
+    "use_deterministic_algorithms", "set_printoptions", "seterr", "set_default_device",
 }  # fmt: skip
 # These start servers and processes; a group of no job is the job.
 STARTING = {"init", "local"}

@@ -254,7 +254,7 @@ def test_one_cycle_moves_betas(name):
         RATES.OneCycleLR(a, 0.3, total_steps=12),
         THEIRS.OneCycleLR(b, 0.3, total_steps=12),
     )
-    for _ in range(11):
+    for _ in range(12):
         b.step()
         ours.step()
         theirs.step()

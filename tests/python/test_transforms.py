@@ -172,20 +172,6 @@ def test_every_function_has_gradients_of_gradients(rng, name):
     assert float(along) == pytest.approx(float(directed(*map(weft.asarray, xs))), rel=1e-9, abs=1e-11)  # fmt: skip
 
 
-# What has no derivative here refuses by name.
-WITHOUT = {
-    "svd": lambda x: weft.linalg.svdvals(x).sum(), "eigh": lambda x: weft.linalg.eigvalsh(x + x.mT).sum(), "qr": lambda x: weft.linalg.qr(x)[1].sum(),
-    "cholesky": lambda x: weft.linalg.cholesky(x @ x.mT + weft.eye(4)).sum(),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", WITHOUT)
-def test_functions_without_derivatives_refuse(name):
-    with pytest.raises(weft.Error) as e:
-        weft.grad(WITHOUT[name])(weft.eye(4))
-    assert name.split("_")[0][:3] in str(e.value)
-
-
 @pytest.mark.parametrize("device", ["cpu", "opencl:0"])
 @pytest.mark.targets("opencl")
 def test_trees_argnums_and_aux(device):

@@ -7,6 +7,7 @@ from __future__ import annotations
 import inspect
 
 from .._boundary import public, with_names
+from .._dispatch import _wrapper
 from .._torch_names import understanding
 from . import (
     distances,
@@ -22,6 +23,9 @@ from . import (
     signals,
     statistics,
 )
+
+# Under transforms they run on arrays as they are: what they return depends on ranks.
+_WHOLE = ("lstsq",)
 
 __all__ = ["distributions", "functions", "matrices", "operations", "published", "sized"]
 
@@ -79,6 +83,9 @@ def _attach(module, family):
     for name in family.__all__:
         own = published(getattr(family, name))
         own = sized(own) if family is distributions else own
+        if name in _WHOLE:
+            own = _wrapper(name, own, False)
+            own.__weft_transform__ = True
         own.__module__ = module.__name__
         setattr(module, name, own)
         if hasattr(module, "__all__"):

@@ -27,6 +27,9 @@ def adjoint(x):
     return weft.conj(x.mT) if x.dtype.kind == "c" else x.mT
 
 
+_adjoint = adjoint  # where an argument has its name
+
+
 def inverse(x):
     """Inverse matrices (..., n, n). Raises LinAlgError for singular ones. Has gradients."""
     return weft.linalg.inv(value(x))
@@ -101,17 +104,25 @@ def triangular_solve(b, a, upper=True, transpose=False, unitriangular=False):
     return Solution(x, a)
 
 
+def _length(x):
+    """What LAPACK chooses a pivot by: of complex numbers the sum of both parts' magnitudes."""
+    return weft.abs(weft.real(x)) + weft.abs(weft.imag(x)) if x.dtype.kind == "c" else weft.abs(x)
+
+
 def _factored(x):
     """(LU in one matrix, the order of the rows) of square matrices."""
     x = real(plain(x))
     if x.ndim < 2:
         raise refused("array.lu.shape", f"lu of shape {tuple(x.shape)}", "matrices (..., m, n)")
+    if x.device.host_accessible and x.dtype.itemsize >= 4:
+        a, pivots, _ = _core._lu(x)
+        return a, _rows_of(pivots, x.shape[-2]), pivots.astype("int32")
     m, n = x.shape[-2:]
     a, rows = x, weft.broadcast_to(weft.arange(m, device=x.device), (*x.shape[:-2], m))
     line = weft.arange(m, device=x.device)
     swaps = []
     for k in range(min(m, n)):
-        size = weft.where(line >= k, weft.abs(a[..., :, k]), -1.0)
+        size = weft.where(line >= k, _length(a[..., :, k]), -1.0)
         pivot = weft.argmax(size, axis=-1, keepdims=True)
         swaps.append(pivot)
         order = weft.where(line == k, pivot, weft.where(line == pivot, k, weft.broadcast_to(line, size.shape)))  # fmt: skip
@@ -131,16 +142,36 @@ def _factored(x):
     return a, rows, (pivots + 1).astype("int32")
 
 
+def _pivoted(pivot):
+    """Factors without exchanged rows are not offered."""
+    if not pivot:
+        raise refused("array.lu.pivot", "lu with pivot=False", "pivot=True: rows are exchanged")
+
+
+def _joined(low, high):
+    """L and U in one matrix."""
+    m, n = low.shape[-2], high.shape[-1]
+    low = weft.tril(low, k=-1)
+    if m > n:
+        zeros = weft.zeros((*high.shape[:-2], m - n, n), dtype=high.dtype, device=high.device)
+        high = weft.concat([high, zeros], axis=-2)
+    elif n > m:
+        zeros = weft.zeros((*low.shape[:-1], n - m), dtype=low.dtype, device=low.device)
+        low = weft.concat([low, zeros], axis=-1)
+    return low + high
+
+
 def lu_factor(x, *, pivot=True):
     """(L and U in one matrix, pivots from 1 on, int32) of matrices (..., m, n)."""
-    a, _, pivots = _factored(x)
-    return LUFactors(a, pivots)
+    _pivoted(pivot)
+    low, high, _, pivots = _factors_of(x)
+    return LUFactors(_joined(low, high), pivots)
 
 
 def lu_factor_ex(x, *, pivot=True, check_errors=False):
     """lu_factor and where a pivot is 0: (LU, pivots, info), info the first such place from 1 on, 0 where there is none."""
-    a, _, pivots = _factored(x)
-    zero = weft.linalg.diagonal(a) == 0
+    a, pivots = lu_factor(x, pivot=pivot)
+    zero = weft.linalg.diagonal(plain(a)) == 0
     first = weft.argmax(zero.astype("int32"), axis=-1).astype("int32") + 1
     info = weft.where(weft.any(zero, axis=-1), first, 0).astype("int32")
     if check_errors and bool(weft.any(info != 0)):
@@ -162,35 +193,94 @@ def _rows_of(pivots, m):
 
 def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):
     """(P, L, U) with P L U the matrices that lu_factor took."""
-    a, pivots = plain(LU_data), plain(LU_pivots)
-    return LU(*_parts(a, _rows_of(pivots, a.shape[-2])))
+    a = value(LU_data)
+    rows = _rows_of(plain(LU_pivots), a.shape[-2])
+    return LU(_permutation(rows, a), *_parts(a))
 
 
-def _parts(a, rows):
+def _permutation(rows, like):
+    m = rows.shape[-1]
+    # Row i of P has its one where the row i of the matrix went.
+    line = weft.arange(m, device=rows.device).reshape((m, 1))
+    return (weft.expand_dims(rows, axis=-2) == line).astype(like.dtype)
+
+
+def _parts(a):
     m, n = a.shape[-2:]
     k = min(m, n)
     low = weft.tril(a[..., :, :k], k=-1) + weft.eye(m, k, dtype=a.dtype, device=a.device)
-    high = weft.triu(a[..., :k, :])
-    # Row i of P has its one where the row i of the matrix went.
-    p = (weft.expand_dims(rows, axis=-2) == weft.arange(m, device=a.device).reshape((m, 1))).astype(a.dtype)  # fmt: skip
-    return p, low, high
+    return low, weft.triu(a[..., :k, :])
+
+
+def _factors_of(x):
+    """(L, U, order of the rows, pivots) of matrices, with gradients where x asks for them."""
+    x = real(value(x))
+    a, rows, pivots = _factored(x)
+    low, high = _parts(a)
+    if getattr(x, "requires_grad", False):
+        low, high = _linked_parts(x, rows, low, high)
+    return low, high, rows, pivots
+
+
+def _linked_parts(x, rows, low, high):
+    """The factors as nodes of the graph: those of the leading square, and what these say of the rest."""
+    m, n = x.shape[-2:]
+    k = min(m, n)
+    sorted_rows = weft.take_along_axis(x, weft.broadcast_to(weft.expand_dims(rows, axis=-1), tuple(x.shape)), axis=-2)  # fmt: skip
+    low, high = _leading(sorted_rows[..., :k, :k], low[..., :k, :], high[..., :, :k])
+    if m > k:
+        rest = adjoint(weft.linalg.solve(adjoint(high), adjoint(sorted_rows[..., k:, :])))
+        low = weft.concat([low, rest], axis=-2)
+    if n > k:
+        high = weft.concat([high, weft.linalg.solve(low, sorted_rows[..., :, k:])], axis=-1)
+    return low, high
+
+
+def _leading(x, low, high):
+    """L and U with L U = x, whose values are known."""
+    from .._factor_gradients import link
+
+    def of(middle, low, high):
+        left = weft.linalg.solve_triangular(adjoint(low), middle, upper=True, unitriangular=True)
+        return adjoint(weft.linalg.solve_triangular(high, adjoint(left), upper=True))
+
+    pulls = [
+        lambda g, low, high: of(weft.tril(adjoint(low) @ g, k=-1), low, high),
+        lambda g, low, high: of(weft.triu(g @ adjoint(high)), low, high),
+    ]
+    return link("lu", x, [low, high], pulls, lambda x: _leading(x, low, high))
 
 
 def lu(x, *, pivot=True, get_infos=False):
     """weft.linalg.lu: (P, L, U) with P L U = x, of matrices (..., m, n); L has ones on its diagonal."""
-    a, rows, _ = _factored(x)
-    return LU(*_parts(a, rows))
+    _pivoted(pivot)
+    low, high, rows, _ = _factors_of(x)
+    return LU(_permutation(rows, low), low, high)
 
 
-def lu_solve(b, LU_data, LU_pivots=None, *, left=True):
-    """x with A x = b for what lu_factor gave of A: lu_solve(b, LU, pivots), or weft.linalg's order lu_solve(LU, pivots, b)."""
+def lu_solve(b, LU_data, LU_pivots=None, *, left=True, adjoint=False):
+    """x with A x = b for what lu_factor gave of A: lu_solve(b, LU, pivots), or weft.linalg's order lu_solve(LU, pivots, b).
+
+    Without left x A = b; with adjoint A is transposed and conjugated.
+    """
     if plain(LU_data).dtype.kind == "i":
         LU_data, LU_pivots, b = b, LU_data, LU_pivots
-    a, b = plain(LU_data), value(b)
-    rows = _rows_of(plain(LU_pivots), a.shape[-2])
-    taken = weft.take_along_axis(b, weft.broadcast_to(weft.expand_dims(rows, axis=-1), tuple(b.shape)), axis=-2)  # fmt: skip
-    half = weft.linalg.solve_triangular(a, taken, upper=False, unitriangular=True)
-    return weft.linalg.solve_triangular(a, half, upper=True)
+    a, b = value(LU_data), value(b)
+    if not left:
+        return _adjoint(lu_solve(_adjoint(b), a, LU_pivots, adjoint=not adjoint))
+    solve, rows = weft.linalg.solve_triangular, _rows_of(plain(LU_pivots), a.shape[-2])
+
+    def in_order(x, rows):
+        batch = weft.broadcast_shapes(tuple(rows.shape[:-1]), tuple(x.shape[:-2]))
+        shape = (*batch, *x.shape[-2:])
+        rows = weft.broadcast_to(weft.expand_dims(rows, axis=-1), shape)
+        return weft.take_along_axis(weft.broadcast_to(x, shape), rows, axis=-2)
+
+    if adjoint:
+        half = solve(_adjoint(a), b, upper=False)
+        return in_order(solve(_adjoint(a), half, upper=True, unitriangular=True), weft.argsort(rows, axis=-1))  # fmt: skip
+    half = solve(a, in_order(b, rows), upper=False, unitriangular=True)
+    return solve(a, half, upper=True)
 
 
 def frobenius_norm(x, dim=None, keepdim=False):
@@ -224,7 +314,7 @@ def mvlgamma(x, p):
 
 def geqrf(x):
     """(R above the diagonal and the reflectors below it, their factors tau) of matrices (m, n)."""
-    a = real(plain(x))
+    a = real(x)
     if a.ndim != 2:
         raise refused("array.geqrf.shape", f"geqrf of shape {tuple(a.shape)}", "a matrix")
     m, n = a.shape
@@ -263,7 +353,7 @@ def _reflected(a, tau, other, left, transpose):
 
 def householder_product(x, tau):
     """The first columns of the product of the reflectors of geqrf, (m, n)."""
-    a, tau = plain(x), plain(tau)
+    a, tau = value(x), value(tau)
     m, n = a.shape
     return _reflected(a, tau, weft.eye(m, n, dtype=a.dtype, device=a.device), True, False)
 
@@ -275,7 +365,7 @@ def orgqr(x, tau):
 
 def ormqr(x, tau, other, left=True, transpose=False):
     """other times the orthogonal matrix of geqrf's reflectors, from the left or the right."""
-    return _reflected(plain(x), plain(tau), plain(other), left, transpose)
+    return _reflected(value(x), value(tau), value(other), left, transpose)
 
 
 def _bad(run, x, other):
@@ -306,7 +396,7 @@ def inv_ex(x, *, check_errors=False):
 def solve_ex(a, b, *, left=True, check_errors=False):
     """(x with a x = b, info): info is 0, or 1 (and x NaN) where a matrix of the batch is singular."""
     a, b = real(a), real(b)
-    run = lambda m: weft.linalg.solve(m, b)  # noqa: E731
+    run = lambda m: weft.linalg.solve(m, b) if left else weft.linalg.solve(m.mT, b.mT).mT  # noqa: E731
     return Result(run(a), weft.zeros(a.shape[:-2], dtype="int32")) if check_errors else Result(*_bad(run, a, lambda _: _nan(b)))  # fmt: skip
 
 
@@ -318,11 +408,11 @@ def svd_lowrank(x, q=6, niter=2, M=None):
     if not 0 < q <= min(a.shape[-2:]):
         raise refused("array.svd_lowrank.rank", f"rank {q} of shape {tuple(a.shape)}", "from 1 to the smaller extent")  # fmt: skip
     start = weft.random.normal((*a.shape[:-2], n, q), dtype=a.dtype, device=a.device)
-    q_, _ = weft.linalg.qr(plain(a) @ start)
+    q_, _ = weft.linalg.qr(a @ start)
     for _ in range(niter):
-        q_, _ = weft.linalg.qr(adjoint(plain(a)) @ q_)
-        q_, _ = weft.linalg.qr(plain(a) @ q_)
-    u, s, vh = weft.linalg.svd(adjoint(q_) @ plain(a), full_matrices=False)
+        q_, _ = weft.linalg.qr(adjoint(a) @ q_)
+        q_, _ = weft.linalg.qr(a @ q_)
+    u, s, vh = weft.linalg.svd(adjoint(q_) @ a, full_matrices=False)
     return q_ @ u, s, adjoint(vh)
 
 
@@ -338,10 +428,10 @@ def lobpcg(
 ):
     """(eigenvalues (k,), eigenvectors (n, k)) of a symmetric A, the largest (or smallest) ones, of A x = e B x where B is given.
     All are computed, whatever the method's options say."""
-    a = real(plain(A))
+    a = real(A)
     k = (plain(X).shape[-1] if X is not None else 1) if k is None else k
     if B is not None:
-        low = weft.linalg.cholesky(real(plain(B)))
+        low = weft.linalg.cholesky(real(B))
         half = weft.linalg.solve_triangular(low, a, upper=False)
         a = weft.linalg.solve_triangular(low, half.mT, upper=False)
     values, vectors = weft.linalg.eigh(a)

@@ -28,6 +28,8 @@ _TABLE = {
         """,
         "constants": "Inf Infinity NAN NINF NZERO NaN PINF PZERO euler_gamma infty True_ False_ lib ndarray Generator Size "
         "default_generator strided preserve_format contiguous_format channels_last channels_last_3d",
+        "contractions": "einsum_path matvec vecmat",
+        "rarer": "binomial get_default_device i0 igamma igammac polygamma rms_norm set_default_device",
         "polynomials": "poly1d polyadd polyder polydiv polyint polymul polysub",
         "histograms": "histogram_bin_edges histogramdd",
         "running": "cummax cummin mode renorm",
@@ -78,7 +80,9 @@ _TABLE = {
     },
 }
 # Under transforms they run on arrays as they are: their loops and choices depend on values.
-_WHOLE = frozenset("mode lobpcg segment_reduce histogramdd".split())
+_WHOLE = frozenset(
+    "mode lobpcg segment_reduce histogramdd lu lu_factor lu_factor_ex lu_solve".split()
+)
 # Names of the language: `from weft import *` leaves them alone.
 _UNSTARRED = frozenset("lib float int range complex ndarray".split())
 

@@ -9,6 +9,7 @@ import math
 
 import weft
 
+from .._core import NDArray, Tensor
 from .common import beside, plain, real, refused, value
 
 __all__ = [
@@ -63,36 +64,46 @@ def inverse(x):
 LeastSquares = namedtuple("LeastSquares", "solution residuals rank singular_values")
 
 
-def lstsq(a, b, rcond=None):
+def lstsq(a, b, rcond=None, *, driver=None):
     """(x, sums of squares, rank, singular values) with the least |a x - b|; of several the smallest.
 
-    a (m, n), b (m,) or (m, k). Singular values below rcond times the largest count as 0 (default: the type's step times the larger extent). The sums are
-    empty where the rank is below n or m is at most n, as in NumPy.
+    a (..., m, n), b (m,), (..., m) beside as many matrices, or (..., m, k). Singular values below rcond times the largest count as 0 (default: the type's step times
+    the larger extent). The sums are empty where the rank is below n or m is at most n, as in NumPy; the rank of one matrix is a number. `driver` is
+    PyTorch's choice of a routine of LAPACK, and changes nothing. Gradients are those of matrices whose rank does not change.
     """
     a = real(a)
     b = real(beside(b, a))
-    if a.ndim != 2 or b.ndim not in (1, 2) or a.shape[0] != b.shape[0]:
+    vector = b.ndim == 1 or (a.ndim > 2 and tuple(b.shape) == tuple(a.shape[:-1]))
+    right = weft.expand_dims(b, axis=-1) if vector else b
+    if a.ndim < 2 or right.ndim < 2 or a.shape[-2] != right.shape[-2]:
         raise refused(
             "array.lstsq.shape",
             f"lstsq of {tuple(a.shape)} and {tuple(b.shape)}",
-            "(m, n) and (m,) or (m, k)",
+            "(..., m, n) and (m,) or (..., m, k)",
         )
-    right = b.reshape(-1, 1) if b.ndim == 1 else b
-    u, s, vh = weft.linalg.svd(a, full_matrices=False)
-    least = (weft.finfo(a.dtype).eps * max(a.shape) if rcond is None else rcond) * (
-        plain(s)[0] if s.shape[0] else 0.0
-    )
-    kept = plain(s) > least
-    rank = int(weft.sum(kept.astype("int64"))) if s.shape[0] else 0
-    inverse_of = weft.where(kept, 1.0 / weft.where(kept, s, 1.0), 0.0)
-    conjugate = lambda x: weft.conj(x.mT) if x.dtype.kind == "c" else x.mT  # noqa: E731
-    x = conjugate(vh) @ (inverse_of.reshape(-1, 1).astype(a.dtype) * (conjugate(u) @ right))
-    if rank == a.shape[1] and a.shape[0] > a.shape[1]:
+    m, n = a.shape[-2:]
+    step = weft.finfo(a.dtype).eps * max(m, n) if rcond is None or rcond == -1 else rcond
+    linked = any(getattr(x, "requires_grad", False) for x in (a, right))
+    u, s, vh = weft.linalg.svd(plain(a) if linked else a, full_matrices=False)
+    largest = s[..., :1] if s.shape[-1] else weft.zeros((*s.shape[:-1], 1), dtype=s.dtype, device=a.device)  # fmt: skip
+    kept = s > largest * step
+    rank = weft.sum(kept.astype("int64"), axis=-1)
+    if linked:
+        x = weft.linalg.pinv(a, rtol=step) @ right
+    else:
+        inverse_of = weft.where(kept, 1.0 / weft.where(kept, s, 1.0), 0.0)
+        x = _adjoint(vh) @ (weft.expand_dims(inverse_of, axis=-1).astype(a.dtype) * (_adjoint(u) @ right))  # fmt: skip
+    if m > n and bool(weft.all(rank == n)):
         away = weft.abs(a @ x - right)
-        sums = weft.sum(away * away, axis=0)
+        sums = weft.sum(away * away, axis=-2)
     else:
         sums = weft.zeros((0,), dtype=s.dtype, device=a.device)
-    return LeastSquares(x.reshape(-1) if b.ndim == 1 else x, sums, rank, s)
+    rank = int(rank) if rank.ndim == 0 else rank
+    return LeastSquares(x[..., 0] if vector else x, sums, rank, s)
+
+
+def _adjoint(x):
+    return weft.conj(x.mT) if x.dtype.kind == "c" else x.mT
 
 
 def multi_dot(matrices):
@@ -157,11 +168,16 @@ def solve_triangular(a, b, *, upper, left=True, unitriangular=False):
     """x with a x = b (x a = b without left) for the triangle of a that `upper` names; the other one is not read."""
     a = real(a)
     b = real(beside(b, a))
+    if not left:
+        return solve_triangular(a.mT, b.mT, upper=not upper, unitriangular=unitriangular).mT
+    ours = all(isinstance(x, (NDArray, Tensor)) and x.device.host_accessible for x in (a, b))
+    if ours and a.dtype == b.dtype and a.dtype.itemsize >= 4 and min(a.ndim, b.ndim) > 1:
+        return weft.linalg._triangular(a, b, bool(upper), bool(unitriangular))
     a = weft.triu(a) if upper else weft.tril(a)
     if unitriangular:
         one = weft.eye(a.shape[-1], dtype=a.dtype, device=a.device)
         a = a * (1 - one) + one
-    return weft.linalg.solve(a, b) if left else weft.linalg.solve(a.mT, b.mT).mT
+    return weft.linalg.solve(a, b)
 
 
 def _size(shape):

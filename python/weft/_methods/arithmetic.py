@@ -6,10 +6,10 @@ from __future__ import annotations
 import math
 import operator
 
-import math
-
 import weft
 
+from .. import _core
+from .._errors import error as _error
 from .tools import also, filled, plain
 
 
@@ -48,7 +48,6 @@ _BINARY = {
     "add": (operator.add, "+"),
     "sub": (operator.sub, "-"),
     "mul": (operator.mul, "*"),
-    "div": (operator.truediv, "/"),
     "pow": (operator.pow, "**"),
     "matmul": (operator.matmul, "@"),
     "mm": (operator.matmul, "@"),
@@ -92,6 +91,24 @@ _COMPARED = {
 @filled(_of_two, "maximum minimum atan2 hypot remainder floor_divide copysign logaddexp")
 class Arithmetic:
     """Composed of operators and public functions only, so that a trace sees through them."""
+
+    def div(self, other, *, rounding_mode=None):
+        """self / other; with rounding_mode "floor" or "trunc" the whole number below it or towards 0, of integers as integers."""
+        if rounding_mode is None:
+            return self / other
+        if rounding_mode not in ("floor", "trunc"):
+            raise _error(
+                _core.ArgumentError,
+                "array.div.rounding",
+                f"rounding_mode is {rounding_mode!r}",
+                ["legal: None, 'floor', 'trunc'"],
+            )
+        below = weft.floor_divide(self, other)
+        if rounding_mode == "floor":
+            return below
+        if below.dtype.kind == "f":
+            return weft.trunc(self / other)
+        return weft.where((below < 0) & (below * other != self), below + 1, below)
 
     def masked_fill(self, mask, value):
         """With `value` where the mask, which broadcasts, is true."""

@@ -85,6 +85,13 @@ def _step(name):
     return method
 
 
+def _div_(self, other, *, rounding_mode=None):
+    """self /= other; with rounding_mode as div. Returns self."""
+    if rounding_mode is None:
+        return _stepped(self, operator.itruediv, other, "div_")
+    return _again("div_")(self, other, rounding_mode=rounding_mode)
+
+
 def _again(name):
     """The method without the underscore, as one that changes the tensor."""
 
@@ -187,10 +194,12 @@ def _whole_numbers(x, low=0, high=None):
 @also(**_SECOND)
 @filled(_drawn, "exponential_ cauchy_ log_normal_ geometric_ random_")
 @filled(_reshaping, " ".join(_RESHAPING))
-@filled(_step, "add_ sub_ mul_ div_ pow_")
+@filled(_step, "add_ sub_ mul_ pow_")
 @filled(_again, " ".join(f"{n}_" for n in _AGAIN))
 class InPlace:
     """Of arrays and tensors alike; a name with an underscore gives the elements of the method without it."""
+
+    div_ = _div_
 
     def zero_(self):
         """All elements become 0; returns self."""

@@ -9,6 +9,7 @@ from .. import _core
 from .._boundary import direct as _direct
 from .._boundary import publish as _publish
 from .._errors import error as _error
+from .._torch_names import Dim as _Dim
 from .common import _array, _axis, _bool, _int64, _is_tensor, _name, _row
 from .creation import arange, asarray, empty, ones, zeros
 from .manipulation import broadcast_shapes, broadcast_to, reshape
@@ -122,6 +123,8 @@ def sort(x, /, *, axis=-1, descending=False, stable=True, kind=None):
     """A sorted copy; NaN last. Every sort is stable: `kind` is NumPy's choice of a method, which changes nothing."""
     x = x if _is_tensor(x) else _array(x)
     x, axis = (reshape(x, (-1,)), 0) if axis is None else (x, axis)
+    if isinstance(axis, _Dim):
+        return sort_result(*x.sort(int(axis), descending))
     return (_core._sort_tensor if _is_tensor(x) else _core._sort)(x, axis, descending)
 
 
@@ -133,6 +136,7 @@ def argsort(x, /, *, axis=-1, descending=False, stable=True, kind=None):
     return _core._argsort(x, axis, descending)
 
 
+sort_result = _namedtuple("sort_result", "values indices")
 topk_result = _namedtuple("topk_result", "values indices")
 unique_all_result = _namedtuple("unique_all_result", "values indices inverse_indices counts")
 

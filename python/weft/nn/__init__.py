@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers of neural networks over weft.Tensor."""
 
+import sys as _sys
+
 from .. import init
 from .._boundary import publish_classes as _publish_classes
 from . import functional, utils
@@ -166,6 +168,9 @@ from .unpooling import (
     MaxUnpool3d,
 )
 from .resampling import (
+    CircularPad1d,
+    CircularPad2d,
+    CircularPad3d,
     ConstantPad1d,
     ConstantPad2d,
     ConstantPad3d,
@@ -178,7 +183,9 @@ from .resampling import (
     Upsample,
     UpsamplingBilinear2d,
     UpsamplingNearest2d,
+    ZeroPad1d,
     ZeroPad2d,
+    ZeroPad3d,
 )
 from .transformers import (
     MultiheadAttention,
@@ -326,7 +333,12 @@ __all__ = [
     "Upsample",
     "UpsamplingBilinear2d",
     "UpsamplingNearest2d",
+    "CircularPad1d",
+    "CircularPad2d",
+    "CircularPad3d",
+    "ZeroPad1d",
     "ZeroPad2d",
+    "ZeroPad3d",
     "AdaptiveLogSoftmaxWithLoss",
     "CrossMapLRN2d",
     "DataParallel",
@@ -341,3 +353,4 @@ __all__ = [
 ]
 
 _publish_classes(__name__)
+_sys.modules.setdefault(f"{__name__}.init", init)  # torch.nn.init is a module of its own

@@ -13,6 +13,7 @@ import functools
 import inspect
 
 from .. import _core
+from .._autocast import alone as _alone
 from .._core import NDArray, Tensor
 
 _ARRAYS = (NDArray, Tensor)
@@ -127,6 +128,7 @@ def pointwise(function, total=False, alone=False):
         return kernel(*arrays)
 
     @functools.wraps(function)
+    @_alone
     def call(*args, **options):
         if options:
             args = inspect.signature(function).bind(*args, **options).args

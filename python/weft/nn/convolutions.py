@@ -65,7 +65,11 @@ class _Conv(Module):
             self.bias = Parameter(init.rand(out_channels, low=-bound, high=bound, **make))
 
     def _add_bias(self, y):
-        return y if self.bias is None else y + self.bias.reshape(1, -1, *(1,) * self.spatial)
+        if self.bias is None:
+            return y
+        # Inside autocast the product decides the type.
+        bias = self.bias if y.dtype.itemsize >= 4 else self.bias.astype(y.dtype)
+        return y + bias.reshape(1, -1, *(1,) * self.spatial)
 
 
 class _Forward(_Conv):

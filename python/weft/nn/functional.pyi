@@ -235,7 +235,7 @@ def group_norm(x: Tensor, num_groups: Any, weight: Tensor | None = None, bias: _
     """x (n, c, ...) with mean 0 and variance 1 over each group of neighbouring channels and all that follows, then
     times weight and plus bias, one number for each channel. Raises ShapeError when the groups do not divide c.
     """
-def interpolate(x: Tensor, size: Any = None, scale_factor: Any = None, mode: str = 'nearest', align_corners: Any = False) -> Tensor:
+def interpolate(x: Tensor, size: Any = None, scale_factor: Any = None, mode: str = 'nearest', align_corners: Any = False, recompute_scale_factor: Any = None, antialias: Any = False) -> Tensor:
     """(n, c, ...) with the spatial axes enlarged or shrunk to `size`, or by `scale_factor`."""
 def layer_norm(x: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: _bool | None = None, eps: float = 1e-05) -> Tensor:
     """Mean 0 and variance 1 over the last axes, whose extents are normalized_shape, then times weight plus bias."""

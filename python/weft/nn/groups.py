@@ -7,6 +7,7 @@ import weft
 
 from .. import _core, init
 from .._core import NDArray, Tensor
+from .._autocast import listed
 from .._errors import error as _error
 from ._pointwise import pointwise
 from .module import Module, Parameter
@@ -142,6 +143,7 @@ class InstanceNorm2d(GroupNorm):
     def __init__(self, num_features, eps=1e-5, affine=False, device=None, dtype=None):
         super().__init__(num_features, num_features, eps, affine, device, dtype)
 
+    @listed("around")
     def forward(self, x):
         if x.ndim == self.spatial + 1:
             return super().forward(x[None])[0]

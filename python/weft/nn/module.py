@@ -89,7 +89,21 @@ def _plain(name):
     return ".".join(part for part in name.split(".") if part not in ("layers", "items"))
 
 
-class ByName(dict):
+class _Steps:
+    """next(model.parameters()) gives the first one, as of PyTorch's iterators; a second call on the same object the second."""
+
+    def __next__(self):
+        rest = self.__dict__.get("_rest")
+        if rest is None:
+            rest = self.__dict__["_rest"] = iter(self)
+        return next(rest)
+
+
+class InOrder(_Steps, list):
+    """Parameters or modules in a row."""
+
+
+class ByName(_Steps, dict):
     """Parts by name. A loop over it gives pairs, as PyTorch's does: `for name, p in model.named_parameters()`; `.keys()` are the names."""
 
     def __iter__(self):
@@ -226,11 +240,11 @@ class Module(ParameterHolder):
 
     def parameters(self, recurse=True) -> list[Parameter]:
         """All parameters, each once; recurse=False: the module's own alone."""
-        found = list(_walk(self, set()))
+        found = InOrder(_walk(self, set()))
         if recurse:
             return found
         inside = {id(p) for m in self.children() for p in m.parameters()}
-        return [p for p in found if id(p) not in inside]
+        return InOrder(p for p in found if id(p) not in inside)
 
     def named_parameters(self, prefix="", recurse=True):
         """Parameters by dotted names, behind `prefix`; recurse=False: the module's own alone."""
@@ -254,7 +268,7 @@ class Module(ParameterHolder):
         return f"{type(self).__name__}({', '.join([*filter(None, [self.extra_repr()]), *shapes])})"
 
     def modules(self):
-        return list(_modules(self))
+        return InOrder(_modules(self))
 
     def named_children(self):
         """The modules directly inside, by name; those in lists as "name.0"."""
@@ -262,7 +276,7 @@ class Module(ParameterHolder):
 
     def children(self):
         """The modules directly inside."""
-        return list(self.named_children().values())
+        return InOrder(self.named_children().values())
 
     def named_modules(self, prefix=""):
         """This module under the name `prefix` and all inside it, by dotted names."""
@@ -301,7 +315,7 @@ class Module(ParameterHolder):
 
     def buffers(self):
         """Arrays that are no parameters (running statistics)."""
-        return list(self.named_buffers().values())
+        return InOrder(self.named_buffers().values())
 
     def get_submodule(self, target):
         """The module of a dotted name, itself for "". Raises ArgumentError with the names there are."""

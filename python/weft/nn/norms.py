@@ -6,6 +6,7 @@ from __future__ import annotations
 import weft
 
 from .. import _core, init
+from .._autocast import listed
 from .._errors import error as _error
 from .._fused_step import FusedStep
 from .._held_state import captured
@@ -94,6 +95,7 @@ class _BatchNorm(Module):
             self._remember(mean, var, x.size / self.features)
         return y
 
+    @listed("around")
     def forward(self, x):
         if x.ndim not in self.ranks or x.shape[1] != self.features:
             raise _error(

@@ -13,6 +13,7 @@ import functools
 import weft
 
 from .. import _core
+from .._autocast import listed
 from .._core import Tensor
 from ..autograd import Function
 
@@ -123,6 +124,7 @@ class Recurrence(Function):
         return None, None, dp, dw, None if bias is None else rows.sum(0), *states
 
 
+@listed("low")
 def recur(steps, reverse, p, weight, bias, *state):
     """(outputs, last state) of a direction: p (steps, batch, gates), weight (hidden, gates), the state's parts (batch, hidden)."""
     given = [x for x in (p, weight, bias, *state) if x is not None]

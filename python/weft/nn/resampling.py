@@ -66,14 +66,56 @@ def _repeated(x, sizes):
     return x.reshape(*lead, *sizes)
 
 
-def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=False):
+def _averaged(x, axis, m, step, cubic, align_corners):
+    """An axis by a product with the weights of a triangle or a cubic that is as wide as the elements become (a = -0.5)."""
+    n = x.shape[axis]
+    step = ((n - 1) / (m - 1) if m > 1 else 0.0) if align_corners else step
+    wide = max(step, 1.0)
+    support = (2.0 if cubic else 1.0) * wide
+    centre = (weft.arange(m, dtype="float64") + 0.5).reshape(m, 1) * step
+    at = weft.arange(n, dtype="float64").reshape(1, n)
+    first = weft.maximum(weft.floor(centre - support + 0.5), 0.0)
+    last = weft.minimum(weft.floor(centre + support + 0.5), float(n))
+    d = weft.abs((at - centre + 0.5) / wide)
+    if cubic:
+        near = (1.5 * d - 2.5) * d * d + 1.0
+        far = ((-0.5 * d + 2.5) * d - 4.0) * d + 2.0
+        weights = weft.where(d < 1, near, weft.where(d < 2, far, 0.0))
+    else:
+        weights = weft.maximum(1.0 - d, 0.0)
+    weights = weft.where((at >= first) & (at < last), weights, 0.0)
+    weights = weights / weft.sum(weights, axis=1, keepdims=True)
+    weights = weights.astype(x.dtype).to(x.device)
+    if axis == x.ndim - 1:
+        return x @ weights.mT
+    return weft.moveaxis(weft.moveaxis(x, axis, -1) @ weights.mT, -1, axis)
+
+
+def interpolate(
+    x, size=None, scale_factor=None, mode="nearest", align_corners=False, recompute_scale_factor=None, antialias=False
+):  # fmt: skip
     """(n, c, ...) with the spatial axes enlarged or shrunk to `size`, or by `scale_factor`.
 
     mode: "nearest", or "linear" / "bilinear" / "trilinear": between the two neighbours along each axis, or "bicubic":
     of the four neighbours along each of two axes, by the cubic with a = -0.75. With
-    align_corners the centres of the outermost elements coincide, otherwise their outer edges, as in PyTorch.
+    align_corners the centres of the outermost elements coincide, otherwise their outer edges, as in PyTorch. With recompute_scale_factor the
+    factors are those of the sizes. With antialias ("bilinear", "bicubic") an element of a smaller image is a mean over all that it covers.
     """
+    align_corners = bool(align_corners)
     sizes, steps = _sizes(x, size, scale_factor)
+    if recompute_scale_factor:
+        sizes, steps = _sizes(x, tuple(sizes), None)
+    if antialias:
+        if mode not in ("bilinear", "bicubic") or x.ndim != 4:
+            raise _error(
+                weft.ArgumentError,
+                "nn.interpolate.antialias",
+                f"antialias=True with mode {mode!r} of shape {tuple(x.shape)}",
+                ['legal: "bilinear" and "bicubic" of (n, c, h, w)'],
+            )
+        for axis, (m, step) in enumerate(zip(sizes, steps), start=2):
+            x = _averaged(x, axis, m, step, mode == "bicubic", align_corners)
+        return x
     if mode == "bicubic" and x.ndim == 4:
         for axis, (m, step) in enumerate(zip(sizes, steps), start=2):
             x = _cubic(x, axis, m, step, align_corners)
@@ -220,8 +262,38 @@ class ConstantPad3d(ConstantPad2d):
     axes = 3
 
 
-class ZeroPad2d(ConstantPad2d):
+class ZeroPad2d(_Pad):
     """A border of zeros: one width, or (left, right, top, bottom)."""
+
+
+class ZeroPad1d(ZeroPad2d):
+    """A border of zeros at both ends: one width, or (left, right)."""
+
+    axes = 1
+
+
+class ZeroPad3d(ZeroPad2d):
+    """A border of zeros: one width, or pairs from the last axis backwards."""
+
+    axes = 3
+
+
+class CircularPad2d(_Pad):
+    """A border that goes on at the other side of the image."""
+
+    mode = "circular"
+
+
+class CircularPad1d(CircularPad2d):
+    """A border that goes on at the other end of the row."""
+
+    axes = 1
+
+
+class CircularPad3d(CircularPad2d):
+    """A border that goes on at the other side of the volume."""
+
+    axes = 3
 
 
 class ReflectionPad2d(_Pad):

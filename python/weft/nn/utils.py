@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import sys as _sys
 
 import weft
 
@@ -14,9 +15,11 @@ __all__ = [
     "clip_grad_norm",
     "clip_grad_norm_",
     "clip_grad_value_",
+    "clip_grads_with_norm_",
     "convert_conv2d_weight_memory_format",
     "fuse_conv_bn_eval",
     "fuse_conv_bn_weights",
+    "get_total_norm",
     "parameters_to_vector",
     "remove_spectral_norm",
     "remove_weight_norm",
@@ -31,6 +34,32 @@ __all__ = [
 def _with_grad(parameters):
     parameters = [parameters] if isinstance(parameters, weft.Tensor) else parameters
     return [p for p in parameters if p.grad is not None]
+
+
+def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    """The joint norm of tensors, such as gradients, as an array without axes."""
+    tensors = [tensors] if isinstance(tensors, (weft.Tensor, weft.NDArray)) else list(tensors)
+    rows = [weft.abs(getattr(x, "data", x)).reshape(-1) for x in tensors]
+    if not rows:
+        return weft.asarray(0.0)
+    parts = [weft.linalg.vector_norm(row, ord=norm_type) for row in rows]
+    total = weft.linalg.vector_norm(weft.stack(parts), ord=norm_type)
+    if error_if_nonfinite and not bool(weft.isfinite(total)):
+        raise _error(
+            weft.ArgumentError,
+            "nn.utils.norm",
+            f"the norm of the gradients is {float(total)}",
+            help="error_if_nonfinite=False, or look for the step that makes it so",
+        )
+    return total
+
+
+def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
+    """Scales the gradients by max_norm over a norm found before, where that is larger."""
+    factor = float(max_norm) / (float(total_norm) + 1e-6)
+    for p in _with_grad(parameters):
+        if factor < 1.0:
+            p.grad = p.grad.data * factor
 
 
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0):
@@ -237,3 +266,7 @@ def convert_conv2d_weight_memory_format(module, memory_format):
 def skip_init(module_class, *args, **kwargs):
     """A module of this class; its parameters have their usual first values."""
     return module_class(*args, **kwargs)
+
+
+# `from weft.nn.utils.rnn import pad_sequence`: a module of PyTorch's is a folder, this one is a file.
+_sys.modules.setdefault(f"{__name__}.rnn", rnn)

@@ -27,7 +27,7 @@ _TORCH = dict(
 #: Functions of the main namespace, under the names that they have here.
 _MAIN = dict(
     erf="erf", erfinv="erfinv", gammaln="lgamma", multigammaln="mvlgamma", digamma="digamma", psi="digamma", expit="sigmoid", expm1="expm1",
-    log1p="log1p", exp2="exp2", softmax="softmax", log_softmax="log_softmax", logsumexp="logsumexp",
+    log1p="log1p", exp2="exp2", softmax="softmax", log_softmax="log_softmax", logsumexp="logsumexp", logit="logit", sinc="sinc", xlogy="xlogy",
 )  # fmt: skip
 
 

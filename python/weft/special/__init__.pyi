@@ -65,6 +65,8 @@ def log_ndtr(x: _ArrayLike) -> Any:
     """The logarithm of ndtr, with all digits where ndtr vanishes."""
 def log_softmax(x: _ArrayLike, /, *, axis: int = -1) -> Any:
     """x - log(sum(exp(x))) along an axis, without overflow. Real floats."""
+def logit(input: Any, eps: float | None = None) -> Any:
+    """log(x / (1 - x)), x held between eps and 1 - eps."""
 def logsumexp(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False) -> Any:
     """log(sum(exp(x))) along axes, without overflow. Real floats."""
 def modified_bessel_i0(x: _ArrayLike) -> Any:
@@ -89,6 +91,8 @@ def scaled_modified_bessel_k0(x: _ArrayLike) -> Any:
     """exp(x) k0(x)."""
 def scaled_modified_bessel_k1(x: _ArrayLike) -> Any:
     """exp(x) k1(x)."""
+def sinc(input: Any) -> Any:
+    """sin(pi x) / (pi x), 1 at 0."""
 def softmax(x: _ArrayLike, /, *, axis: int = -1) -> Any:
     """exp(x) / sum(exp(x)) along an axis, without overflow. Real floats."""
 def spherical_bessel_j0(x: _ArrayLike) -> Any:
@@ -97,6 +101,8 @@ def spherical_j0(x: _ArrayLike) -> Any:
     """sin(x) / x: the spherical Bessel function of the first kind, of order 0."""
 def xlog1py(x: _ArrayLike, y: Any) -> Any:
     """x log(1 + y), 0 where x is 0 and the logarithm no number."""
+def xlogy(input: Any, other: Any) -> Any:
+    """self * log(other), 0 where self is 0 and the logarithm no number."""
 def y0(x: _ArrayLike) -> Any:
     """The Bessel function of the second kind, of order 0; NaN below 0."""
 def y1(x: _ArrayLike) -> Any:

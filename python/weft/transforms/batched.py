@@ -7,7 +7,7 @@ import contextlib
 import math
 import threading
 
-from .. import _core
+from .. import _autocast, _core
 from .._core import NDArray, Tensor
 from .._core import operations as _operations
 from .._dispatch import Recorder, dispatching, draws, leaves_of, mapped, public_functions_dispatch
@@ -391,4 +391,5 @@ def _operators():
 
 
 _operators()
+_autocast.classes.append(Batched)
 __all__ = ["Batched", "Frame", "frames", "loop", "padded", "Tensor"]

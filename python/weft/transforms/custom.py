@@ -8,6 +8,7 @@ import functools
 import threading
 
 from .. import _core, _dispatch, random
+from .._autocast import alone, restored
 from .._core import NDArray, Tensor, gradients
 from .._dispatch import Recorder
 from .._errors import error as _error
@@ -43,6 +44,7 @@ class Call:
 
     def __init__(self, args):
         self.inside = _levels()
+        self.converting = restored()  # as weft.autocast says now
         self.args = args
         leaves, self.structure = trees.flatten(list(args))
         self.leaves = leaves
@@ -199,7 +201,11 @@ class custom_vjp:
 
         def rule(xs, given, structure, floats):
             # A gradient of the gradient needs the residuals' own graph.
-            saved = forward(xs)[1] if _core.grad_enabled() else residuals
+            if _core.grad_enabled():
+                with call.converting():
+                    saved = forward(xs)[1]
+            else:
+                saved = residuals
             cotangent = _cotangents(given, count, structure, floats, call.inside)
             return self._gradients(call, self.backward(*kept, saved, cotangent))
 
@@ -344,7 +350,7 @@ def checkpoint(f):
 
         def rule(xs, given, structure, floats):
             higher = _core.grad_enabled()
-            with drawn_from(position), _Inside():
+            with drawn_from(position), _Inside(), call.converting():
                 again = [_alias(x) for x in xs[: len(call.tensors)]]
                 own, lent = call.arguments(again)
                 results = trees.flatten(_run(f, own, lent, kwargs))[0]
@@ -353,7 +359,7 @@ def checkpoint(f):
                 wanted = [*again, *captured]
                 if not terms:
                     return [None] * len(wanted)
-                return gradients(terms, wanted, higher)
+                return alone(gradients)(terms, wanted, higher)
 
         detached = trees.tree_map(
             lambda x: x.detach() if isinstance(x, (Tensor, batched.Batched)) else x, out

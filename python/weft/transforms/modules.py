@@ -64,8 +64,12 @@ def lending(pairs):
 def functional_call(module, parameters, *args, **kwargs):
     """module(*args, **kwargs) with the tensors of a dict, by name, in place of its parameters.
 
-    Parameters that the dict lacks are the module's own. Other threads must not use the module meanwhile.
+    One tuple of arguments, and a dict behind it, are the arguments themselves, as torch.func.functional_call takes them. Parameters that the dict
+    lacks are the module's own. Other threads must not use the module meanwhile.
     Raises ArgumentError (nn.functional_call.names) for names that the module does not have.
     """
+    if args and isinstance(args[0], tuple) and (len(args) == 1 or len(args) == 2 and isinstance(args[1], dict)):  # fmt: skip
+        kwargs = {**args[1], **kwargs} if len(args) == 2 else kwargs
+        args = args[0]
     with lending([(module, parameters)]):
         return module(*args, **kwargs)

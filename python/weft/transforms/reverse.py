@@ -7,6 +7,7 @@ import contextlib
 import functools
 
 from .. import _core, random
+from .._autocast import alone
 from .._core import NDArray, Tensor, gradients
 from .._differentiating import deeper
 from .._dispatch import Recorder
@@ -156,6 +157,7 @@ class Linked:
         """Does a tensor that is handed in want gradients?"""
         return any(t.requires_grad for t in tensors)
 
+    @alone
     def derive(self, outputs, seeds, wanted, create):
         """Gradients of the sum of outputs times seeds (ones for None). The seeds are no part of what is differentiated: they may depend on the same leaves."""
         pairs = [(o, s) for o, s in zip(outputs, seeds) if o.requires_grad]

@@ -193,6 +193,35 @@ Eigen eigh(const NDArray& a, bool vectors) {
   return {values, A.transpose(-2, -1).astype(a.elem())};
 }
 
+/// Of a real matrix, column after column, which is written over. Pairs of complex eigenvalues are
+/// conjugates to the last bit, and real ones have no imaginary part.
+Int real_eig(double* x, Int n, Z* values, Z* vectors) {
+  auto* f =
+      routine<void(const char*, const char*, const Int*, double*, const Int*, double*, double*,
+                   double*, const Int*, double*, const Int*, double*, const Int*, Int*)>("dgeev_");
+  const std::size_t un = static_cast<std::size_t>(n);
+  std::vector<double> re(un), im(un), v(un * un);
+  const Int query = -1;
+  double best = 0;
+  Int info = 0;
+  f("N", "V", &n, x, &n, re.data(), im.data(), nullptr, &n, v.data(), &n, &best, &query, &info);
+  const Int size = static_cast<Int>(best);
+  std::vector<double> work(static_cast<std::size_t>(size));
+  f("N", "V", &n, x, &n, re.data(), im.data(), nullptr, &n, v.data(), &n, work.data(), &size,
+    &info);
+  for (std::size_t j = 0; j < un; ++j) {
+    values[j] = Z(re[j], im[j]);
+    const bool pair = im[j] > 0 && j + 1 < un;  // its vector is column j plus i times the next
+    for (std::size_t i = 0; i < un; ++i) {
+      const double first = v[j * un + i];
+      vectors[j * un + i] = pair ? Z(first, v[(j + 1) * un + i]) : Z(first, 0);
+      if (pair) vectors[(j + 1) * un + i] = std::conj(vectors[j * un + i]);
+    }
+    if (pair) values[j + 1] = Z(re[j + 1], im[j + 1]), ++j;
+  }
+  return info;
+}
+
 Eigen eig(const NDArray& a) {
   need_matrix(a, "eig", true);
   if (!a.on_host()) {
@@ -203,7 +232,8 @@ Eigen eig(const NDArray& a) {
   }
   need_finite(a, "eig");
   const std::int64_t n = a.shape()[a.ndim() - 1];
-  NDArray A = columns(a.astype(Elem::complex128));
+  const bool real = !is_complex(a.elem());
+  NDArray A = columns(a.astype(real ? Elem::float64 : Elem::complex128));
   NDArray W = NDArray::empty(A.device(), Elem::complex128, batch_shape(a, {n}));
   NDArray V = NDArray::empty(A.device(), Elem::complex128, A.shape());
   auto* f = routine<void(const char*, const char*, const Int*, Z*, const Int*, Z*, Z*, const Int*,
@@ -211,11 +241,16 @@ Eigen eig(const NDArray& a) {
   const Int in = static_cast<Int>(n), ld = std::max<Int>(1, in), query = -1;
   std::vector<double> rwork(static_cast<std::size_t>(2 * n + 1));
   for (std::int64_t m = 0, count = batch_of(A); m < count && n > 0; ++m) {
-    Z* x = data<Z>(A) + m * n * n;
     Z* v = data<Z>(V) + m * n * n;
     Z* w = data<Z>(W) + m * n;
     Z best;
     Int info = 0;
+    if (real) {
+      info = real_eig(data<double>(A) + m * n * n, in, w, v);
+      if (info > 0) failed("eig", "divergent", a, m);
+      continue;
+    }
+    Z* x = data<Z>(A) + m * n * n;
     f("N", "V", &in, x, &ld, w, nullptr, &ld, v, &ld, &best, &query, rwork.data(), &info);
     const Int size = static_cast<Int>(best.real());
     std::vector<Z> work(static_cast<std::size_t>(size));

@@ -51,6 +51,25 @@ def train(model: nn.Module, epochs: int = 20) -> list[float]:
     return losses
 
 
+def mixed(model: weft.nn.Module, x: weft.Tensor) -> float:
+    """Autocast, its scaler, and what stands beside models."""
+    from weft import amp, cuda, data, func, polynomial
+    from weft.optim import swa_utils
+
+    scaler = amp.GradScaler(init_scale=8.0)
+    with weft.autocast("cpu", dtype=weft.bfloat16):
+        loss = model(x).sum()
+    scaler.scale(loss).backward()
+    count: int = cuda.device_count()
+    for batch in data.DataLoader(data.ArrayDataset(weft.ones((4, 2))), batch_size=2, num_workers=2):
+        print(batch, count)
+    line = polynomial.Polynomial.fit(weft.ones(3), weft.ones(3), 1)
+    steeper: polynomial.Polynomial = line.deriv() * 2
+    path, text = weft.einsum_path("ij,jk->ik", weft.ones((2, 2)), weft.ones((2, 2)))
+    print(steeper, path, text, func.grad_and_value(lambda y: y), swa_utils.AveragedModel(model))
+    return scaler.get_scale()
+
+
 def main() -> None:
     weft.manual_seed(0)
     model = Net()
