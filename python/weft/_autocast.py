@@ -55,7 +55,6 @@ _MODULES = ("weft", "weft._namespace", "weft.linalg", "weft.fft", "weft.nn.funct
 
 _EAGER = frozenset(("float16", "bfloat16", "float32"))
 _LOW = frozenset(("float16", "bfloat16"))
-_KINDS = ("cpu", "cuda", "opencl", "metal", "c", "qpu", "vta", "wse", "ref")
 _VALUES = (NDArray, Tensor, Recorder)
 
 
@@ -306,12 +305,12 @@ def _kind_of(device):
     """The kind of device that autocast is asked for."""
     name = getattr(device, "name", device)
     kind = name.partition(":")[0] if isinstance(name, str) else name
-    if kind is not None and kind not in _KINDS:
+    if kind is not None and kind not in _core.targets():
         raise _error(
             _core.ArgumentError,
             "autocast.device",
             f"autocast for {device!r}",
-            [f"legal: {', '.join(_KINDS)}; None for all"],
+            [f"legal: {', '.join(_core.targets())}; None for all"],
             help='autocast("cpu"), autocast("cuda")',
         )
     return kind
@@ -395,7 +394,7 @@ def get_autocast_dtype(device_type):
 
 def is_autocast_available(device_type):
     """Is there autocast for this kind of device?"""
-    return getattr(device_type, "name", device_type).partition(":")[0] in _KINDS
+    return getattr(device_type, "name", device_type).partition(":")[0] in _core.targets()
 
 
 is_autocast_enabled = _public(is_autocast_enabled)
