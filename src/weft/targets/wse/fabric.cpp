@@ -290,22 +290,17 @@ void Fabric::start() {
   }
 }
 
-void Fabric::account(Pe& pe, Cycle now) {
-  if (now <= pe.accounted) return;
-  const Cycle from = pe.accounted, main = std::clamp(pe.main_until, from, now),
-              worked = std::clamp(pe.worked_until, main, now);
+// Cycles without an element before `worked`, which are waiting and not work.
+void Fabric::book_gaps(Pe& pe, Cycle from, Cycle worked, Cycle now) {
+  const Cycle main = std::clamp(pe.main_until, from, now);
+  auto& gaps = pe.core->gaps;
   Cycle waited = 0;
-  if (pe.has_gaps) {
-    auto& gaps = pe.core->gaps;
-    for (const auto& [begin, end] : gaps)
-      waited += std::max<Cycle>(0, std::min(end, worked) - std::max(begin, main));
-    std::erase_if(gaps, [now](const auto& gap) { return gap.second <= now; });
-    pe.has_gaps = !gaps.empty();
-  }
-  pe.count.busy += worked - from - waited;
+  for (const auto& [begin, end] : gaps)
+    waited += std::max<Cycle>(0, std::min(end, worked) - std::max(begin, main));
+  std::erase_if(gaps, [now](const auto& gap) { return gap.second <= now; });
+  pe.has_gaps = !gaps.empty();
+  pe.count.busy -= waited;
   pe.count.stall += waited;
-  (pe.waits ? pe.count.stall : pe.count.idle) += now - worked;
-  pe.accounted = now;
 }
 
 // An operation works in the cycles from `at` on. Work ahead of the clock leaves gaps, as a task may
@@ -452,7 +447,8 @@ Cycle Fabric::step(Worker& w, Pe& pe, Cycle now) {
 }
 
 namespace {
-constexpr std::size_t kAhead = 3;  // visits between the stages of fetching
+constexpr std::size_t kAhead = 3;                      // visits between the stages of fetching
+constexpr std::size_t kCached = std::size_t{1} << 20;  // so much state the caches hold
 }  // namespace
 
 void Fabric::rethrow_deferred(Worker& w, std::uint32_t index) {
@@ -468,19 +464,26 @@ void Fabric::run_cycle(Worker& w, Cycle now, int) {
   w.take(now);
   w.now = now;
   const std::size_t n = w.batch.size();
+  const bool apart = n > 1 && apart_;
   auto at = [&](std::size_t k) { return pes_[w.batch[k]].load(std::memory_order_relaxed); };
-  for (std::size_t k = 0; n > 1 && k < std::min(n, 3 * kAhead); ++k) fetch_pe(at(k));
-  for (std::size_t k = 0; n > 1 && k < std::min(n, 2 * kAhead); ++k) fetch_home(*at(k));
+  // An entry that has been moved is not visited.
+  auto home = [&](std::size_t k) {
+    if (at(k)->wake_at == now) fetch_home(*at(k));
+  };
+  for (std::size_t k = 0; apart && k < std::min(n, 3 * kAhead); ++k) fetch_pe(at(k));
+  for (std::size_t k = 0; apart && k < std::min(n, 2 * kAhead); ++k) home(k);
   for (std::size_t i = 0; i < n; ++i) {
     const std::uint32_t index = w.batch[i];
-    if (i + 3 * kAhead < n) fetch_pe(at(i + 3 * kAhead));
-    if (i + 2 * kAhead < n) fetch_home(*at(i + 2 * kAhead));
-    if (i + kAhead < n) fetch_work(*at(i + kAhead));
-    if (i + 1 < n) {
-      const Pe& after = *at(i + 1);
-      for (std::uint32_t m = after.writing; m; m &= m - 1) {
-        const OutQueue& q = after.out[static_cast<std::size_t>(std::countr_zero(m))];
-        if (q.single) fetch_receiver(pes_[q.only->to].load(std::memory_order_relaxed));
+    if (apart) {
+      if (i + 3 * kAhead < n) fetch_pe(at(i + 3 * kAhead));
+      if (i + 2 * kAhead < n) home(i + 2 * kAhead);
+      if (i + kAhead < n && at(i + kAhead)->wake_at == now) fetch_work(*at(i + kAhead));
+      if (i + 1 < n) {
+        const Pe& after = *at(i + 1);
+        for (std::uint32_t m = after.writing; m; m &= m - 1) {
+          const OutQueue& q = after.out[static_cast<std::size_t>(std::countr_zero(m))];
+          if (q.single) fetch_receiver(pes_[q.only->to].load(std::memory_order_relaxed));
+        }
       }
     }
     Pe& pe = *pes_[index].load(std::memory_order_relaxed);
@@ -573,6 +576,7 @@ constexpr std::int64_t kAsk = 64;  // rounds from one question whether to stop t
 }  // namespace
 
 Stop Fabric::run(Cycle until) {
+  apart_ = arena_.bytes() > kCached;
   if (!debug_ && !timeline_) return run_to(until);
   std::optional<FabricDebug::Scope> scope;
   if (debug_) scope.emplace(*debug_);

@@ -194,6 +194,7 @@ class Fabric {
     return w;
   }
   void account(Pe& pe, Cycle now);
+  static void book_gaps(Pe& pe, Cycle from, Cycle worked, Cycle now);
   /// The cycle of the visit in progress, on any thread (`now_` is brought up to date between runs).
   Cycle clock(const Pe& pe) const { return std::max({pe.accounted, now_, pe.main_time}); }
   int neighbor_index(const Pe& pe, int port) const;
@@ -333,6 +334,7 @@ class Fabric {
   FabricOptions options_;
   Timing timing_;
   bool wse3_ = false, express_allowed_ = true;
+  bool apart_ = false;  // the PEs' state exceeds the caches: it is asked for ahead
   std::int32_t width_ = 0, height_ = 0;
   std::vector<std::atomic<Pe*>> pes_;
   /// What an operation is before it begins. Not a constant: copying it takes a few moves, clearing

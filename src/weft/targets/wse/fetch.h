@@ -16,6 +16,9 @@ namespace weft::wse {
 // pointers that the one before has brought.
 inline void fetch(const void* at, std::size_t bytes) {
   const auto* p = static_cast<const char*>(at);
+#ifdef __GNUC__
+#pragma GCC unroll 8
+#endif
   for (std::size_t k = 0; k < bytes; k += 64) __builtin_prefetch(p + k);
 }
 /// From the beginning of an object to one of its members.

@@ -27,10 +27,8 @@ enum class Arch : std::uint8_t { wse2 = 2, wse3 = 3 };
 /// Scalar types of the bytecode.
 enum class Ty : std::uint8_t { i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, cb16, f32, b1 };
 inline constexpr int kTypes = 13;
-constexpr int size_of(Ty t) {
-  constexpr std::uint8_t bytes[kTypes] = {1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 2, 4, 1};
-  return bytes[static_cast<int>(t)];
-}
+inline constexpr std::uint8_t kTypeBytes[kTypes] = {1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 2, 4, 1};
+constexpr int size_of(Ty t) { return kTypeBytes[static_cast<int>(t)]; }
 std::string_view to_string(Ty t);
 
 /// Cost classes; timing.h gives their cycles.

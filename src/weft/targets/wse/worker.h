@@ -103,6 +103,18 @@ struct Fabric::Worker {
   }
 };
 
+// The counters up to `now`: work to where the main thread and the elements have come, then waiting.
+inline void Fabric::account(Pe& pe, Cycle now) {
+  const Cycle from = pe.accounted;
+  if (now <= from) return;
+  const Cycle worked = std::clamp(std::max(pe.worked_until, pe.main_until), from, now);
+  if (pe.has_gaps) [[unlikely]]
+    book_gaps(pe, from, worked, now);
+  pe.count.busy += worked - from;
+  (pe.waits ? pe.count.stall : pe.count.idle) += now - worked;
+  pe.accounted = now;
+}
+
 // Only by the thread that owns the PE, or while nothing runs.
 inline void Fabric::schedule(Pe& pe, Cycle t) {
   if (t < pe.wake_at) {
