@@ -435,6 +435,22 @@ TEST(ShareStorage, disjoint_lifetimes_use_one_allocation_and_say_so) {
   EXPECT_EQ(count_of(lower(text, generic_target_info(), off).f, StmtKind::allocate), 2);
 }
 
+TEST(ConvertBlocks, matched_buffers_of_equal_rank_read_their_region) {
+  const std::string text = R"(@T.prim_func
+def main(A: T.Buffer((6, 8), "float32"), B: T.Buffer((6, 8), "float32")):
+    for i, j in T.grid(3, 2):
+        with T.block("b"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.reads(A[vi * 2:vi * 2 + 2, vj * 4:vj * 4 + 4])
+            T.writes(B[vi * 2:vi * 2 + 2, vj * 4:vj * 4 + 4])
+            M = T.match_buffer(A[vi * 2:vi * 2 + 2, vj * 4:vj * 4 + 4], (2, 4), "float32", strides=(8, 1), offset_factor=1)
+            for x, y in T.grid(2, 4):
+                B[vi * 2 + x, vj * 4 + y] = M[x, y] * T.float32(2)
+)";
+  Lowered now = lower(text, generic_target_info());
+  EXPECT_EQ(run(now.f, parse_func(text)), run(parse_func(text), parse_func(text)));
+}
+
 TEST(ShareStorage, overlapping_lifetimes_stay_apart) {
   const std::string text = two_phases(" + P[vi]");
   Lowered now = lower(text, generic_target_info());
