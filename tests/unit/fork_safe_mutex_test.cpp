@@ -20,15 +20,19 @@
 namespace weft {
 namespace {
 
-/// What runs inside fork(), in its thread. Registered before the first mutex is made, so that it runs after fork() has taken the
-/// mutexes (or has gone on without) and before it gives them back.
+/// What runs inside fork(), in its thread. Registered before the first mutex is made, so that it
+/// runs after fork() has taken the mutexes (or has gone on without) and before it gives them back.
 class InsideFork {
  public:
   virtual void run() = 0;
   static inline std::atomic<InsideFork*> now = nullptr;
 };
 [[gnu::constructor(101)]] void watch_forks() {
-  pthread_atfork([] { if (InsideFork* now = InsideFork::now.exchange(nullptr)) now->run(); }, nullptr, nullptr);
+  pthread_atfork(
+      [] {
+        if (InsideFork* now = InsideFork::now.exchange(nullptr)) now->run();
+      },
+      nullptr, nullptr);
 }
 
 /// A fork() that waits for `held`, which the thread of the test has. fork() takes the newest mutex
@@ -161,7 +165,8 @@ TEST(ForkSafeMutex, fork_keeps_the_list_to_itself) {
     int status = -1;
     waitpid(child, &status, 0);
     EXPECT_EQ(status, 0);
-    EXPECT_FALSE(waits.early) << (ends ? "the end" : "the making") << " of a mutex waits for fork()";
+    EXPECT_FALSE(waits.early) << (ends ? "the end" : "the making")
+                              << " of a mutex waits for fork()";
   }
 }
 

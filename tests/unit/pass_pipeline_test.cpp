@@ -451,6 +451,19 @@ def main(A: T.Buffer((6, 8), "float32"), B: T.Buffer((6, 8), "float32")):
   EXPECT_EQ(run(now.f, parse_func(text)), run(parse_func(text), parse_func(text)));
 }
 
+TEST(ShareStorage, the_joint_allocation_has_the_widest_alignment) {
+  for (const char* name : {"P", "Q"}) {
+    std::string text = two_phases("");
+    const std::string plain = cat(name, " = T.alloc_buffer((64,), \"float32\", scope=\"shared\"");
+    text.insert(text.find(plain) + plain.size(), ", align=256");
+    const Lowered now = lower(text, generic_target_info());
+    EXPECT_EQ(count_of(now.f, StmtKind::allocate), 1) << print(now.f);
+    for_each_stmt(now.f->body, [&](const Stmt& s) {
+      if (const auto* a = as<AllocateNode>(s)) EXPECT_EQ(a->buffer->align, 256) << name;
+    });
+  }
+}
+
 TEST(ShareStorage, overlapping_lifetimes_stay_apart) {
   const std::string text = two_phases(" + P[vi]");
   Lowered now = lower(text, generic_target_info());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The switches of planted faults: one byte each in a file that processes share (WEFT_MUTANTS). Bit 0: the place was reached; bit 1: the
-// fault is turned on. Linked into test programs and the Python module by tools/mutate.
+// The switches of planted faults: one byte each in a file that processes share (WEFT_MUTANTS). Bit
+// 0: the place was reached; bit 1: the fault is turned on. Linked into test programs and the Python
+// module by tools/mutate.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -49,7 +50,8 @@ struct Reached : testing::EmptyTestEventListener {
   void OnTestEnd(const testing::TestInfo& test) override {
     std::FILE* out = std::fopen(std::getenv("WEFT_MUTANT_LOG"), "a");
     if (!out) return;
-    std::fprintf(out, "%s.%s %g %d", test.test_suite_name(), test.name(), test.result()->elapsed_time() / 1e3,
+    std::fprintf(out, "%s.%s %g %d", test.test_suite_name(), test.name(),
+                 test.result()->elapsed_time() / 1e3,
                  !test.result()->Failed() && !test.result()->Skipped());
     for (int i = 0; i < kMost; ++i)
       if (page()[i] & 1) {
@@ -62,7 +64,8 @@ struct Reached : testing::EmptyTestEventListener {
 };
 
 const bool listening = [] {
-  if (std::getenv("WEFT_MUTANT_LOG")) testing::UnitTest::GetInstance()->listeners().Append(new Reached);
+  if (std::getenv("WEFT_MUTANT_LOG"))
+    testing::UnitTest::GetInstance()->listeners().Append(new Reached);
   return true;
 }();
 

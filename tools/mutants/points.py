@@ -22,7 +22,9 @@ HOLE = "\x02"  # where the number of a fault goes
 WORDS = {"true": "false", "false": "true", "0": "1", "1": "0"}
 OPERATOR = re.compile("|".join(re.escape(s) for s in SWAPS))
 # Lines whose faults no program could show, or that are evaluated by the compiler.
-SKIPPED = re.compile(r"\b(constexpr|static_assert|template|using|namespace|enum|operator|case|static const)\b|\bcat\(|\berror\(|= default|\)[ a-z]* = 0;")
+SKIPPED = re.compile(
+    r"\b(constexpr|static_assert|template|using|namespace|enum|operator|case|static const)\b|\bcat\(|\berror\(|\bWEFT_CHECK\(|= default|\)[ a-z]* = 0;"
+)
 STATEMENT = re.compile(r"[A-Za-z_][\w:.>\-\[\]()]*(?:\(.*\)| [-+*/|&^]?= .+);")
 BEFORE_STATEMENT = re.compile(r"[;{}:)]\s*$|\belse\s*$")
 
@@ -31,7 +33,14 @@ class Point:
     """Bytes `begin` to `end` of a source become `guarded` (with the number of the fault in place of HOLE)."""
 
     def __init__(self, line, begin, end, guarded, old, new):
-        self.line, self.begin, self.end, self.guarded, self.old, self.new = line, begin, end, guarded, old, new
+        self.line, self.begin, self.end, self.guarded, self.old, self.new = (
+            line,
+            begin,
+            end,
+            guarded,
+            old,
+            new,
+        )
 
     def __repr__(self):
         return f"{self.line + 1}: {self.old}  ->  {self.new}"
@@ -68,7 +77,9 @@ def region(text, begin, end):
                 i -= 1
             elif c == "=" and text[i + 1] != "=" and text[i - 1] not in "=!<>":
                 break
-            elif c == " " and (word := re.search(r"\b(return|throw|case|else|do)$", text[max(0, i - 7) : i])):
+            elif c == " " and (
+                word := re.search(r"\b(return|throw|case|else|do)$", text[max(0, i - 7) : i])
+            ):
                 if word[0] in ("case", "throw"):
                     return None
                 break
@@ -146,11 +157,20 @@ def cpp_points_of_line(source, plain, number, start, line, before):
         opened = plain.find("(", begin)
         if (end := closing(plain, opened)) and "{" not in plain[begin:end]:
             other = "max" if match[1] == "min" else "min"
-            yield choice(source, number, (begin, end + 1), f"std::{other}" + source[start + match.end() : end + 1])
+            yield choice(
+                source,
+                number,
+                (begin, end + 1),
+                f"std::{other}" + source[start + match.end() : end + 1],
+            )
     for match in re.finditer(r"(?<![\w+])(\+\+|--)(?=[\w(*])|(?<=[\w)\]])(\+\+|--)(?![\w+])", line):
         at = start + match.start(), start + match.end()
         if span := region(plain, *at):
-            new = source[span[0] : at[0]] + ("--" if match[0] == "++" else "++") + source[at[1] : span[1]]
+            new = (
+                source[span[0] : at[0]]
+                + ("--" if match[0] == "++" else "++")
+                + source[at[1] : span[1]]
+            )
             yield choice(source, number, span, new)
     for match in re.finditer(r"\b(?:if|while) \(", line):
         begin = start + match.end() - 1
@@ -161,17 +181,38 @@ def cpp_points_of_line(source, plain, number, start, line, before):
     bare = line.strip()
     at = start + len(line) - len(line.lstrip())
     if bare == "continue;":
-        yield Point(number, at, at + len(bare), f"{{ if (weft_mutant({HOLE})) break; continue; }}", bare, "break;")
-    elif STATEMENT.fullmatch(bare) and BEFORE_STATEMENT.search(before) and bare.count("(") == bare.count(")"):
+        yield Point(
+            number,
+            at,
+            at + len(bare),
+            f"{{ if (weft_mutant({HOLE})) break; continue; }}",
+            bare,
+            "break;",
+        )
+    elif (
+        STATEMENT.fullmatch(bare)
+        and BEFORE_STATEMENT.search(before)
+        and bare.count("(") == bare.count(")")
+    ):
         text = source[at : at + len(bare)]
-        yield Point(number, at, at + len(bare), f"{{ if (!weft_mutant({HOLE})) {text} }}", text, ";")
+        yield Point(
+            number, at, at + len(bare), f"{{ if (!weft_mutant({HOLE})) {text} }}", text, ";"
+        )
 
 
 COMPARE = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
 }  # fmt: skip
-BINARY = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.FloorDiv: ast.Mult, ast.Div: ast.Mult, ast.Mod: ast.Mult, ast.Pow: ast.Mult}
+BINARY = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Add,
+    ast.FloorDiv: ast.Mult,
+    ast.Div: ast.Mult,
+    ast.Mod: ast.Mult,
+    ast.Pow: ast.Mult,
+}
 
 
 def changed(node):
@@ -180,7 +221,9 @@ def changed(node):
     if isinstance(node, ast.Compare) and type(node.ops[0]) in COMPARE:
         other.ops[0] = COMPARE[type(node.ops[0])]()
     elif isinstance(node, ast.BinOp) and type(node.op) in BINARY:
-        if isinstance(node.left, ast.JoinedStr) or (isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)):
+        if isinstance(node.left, ast.JoinedStr) or (
+            isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)
+        ):
             return None
         other.op = BINARY[type(node.op)]()
     elif isinstance(node, ast.BoolOp):
@@ -207,22 +250,32 @@ def python_points(source):
     lines, out = raw.split(b"\n"), {}
 
     def span(node):
-        return starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
+        return starts[node.lineno - 1] + node.col_offset, starts[
+            node.end_lineno - 1
+        ] + node.end_col_offset
 
     def add(node, guarded, new):
         begin, end = span(node)
-        out.setdefault(node.lineno - 1, []).append(Point(node.lineno - 1, begin, end, guarded, raw[begin:end].decode(), new))
+        out.setdefault(node.lineno - 1, []).append(
+            Point(node.lineno - 1, begin, end, guarded, raw[begin:end].decode(), new)
+        )
 
     def statement(node):
         line, text = lines[node.lineno - 1], raw[slice(*span(node))].decode()
-        alone = not line[: node.col_offset].strip() and node.end_lineno == node.lineno and not line[node.end_col_offset :].split(b"#")[0].strip()
+        alone = (
+            not line[: node.col_offset].strip()
+            and node.end_lineno == node.lineno
+            and not line[node.end_col_offset :].split(b"#")[0].strip()
+        )
         if not alone:
             return
         indent = line[: node.col_offset].decode()
         if isinstance(node, ast.Continue):
             add(node, f"if _weft_mutant({HOLE}): break\n{indent}continue", "break")
         call = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
-        stored = isinstance(node, ast.Assign) and not isinstance(node.targets[0], ast.Name | ast.Tuple)
+        stored = isinstance(node, ast.Assign) and not isinstance(
+            node.targets[0], ast.Name | ast.Tuple
+        )
         if call or stored or isinstance(node, ast.AugAssign):
             add(node, f"if not _weft_mutant({HOLE}): {text}", "pass")
 
@@ -242,7 +295,11 @@ def python_points(source):
                     statement(child)
                 if within and isinstance(child, ast.expr) and (other := changed(child)) is not None:
                     new = ast.unparse(other)
-                    add(child, f"(({new}) if _weft_mutant({HOLE}) else ({raw[slice(*span(child))].decode()}))", new)
+                    add(
+                        child,
+                        f"(({new}) if _weft_mutant({HOLE}) else ({raw[slice(*span(child))].decode()}))",
+                        new,
+                    )
                 visit(child, within)
 
     visit(ast.parse(source), False)

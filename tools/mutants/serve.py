@@ -38,20 +38,32 @@ class Reached:
         self.passed, self.start = True, time.time()
 
     def pytest_runtest_logreport(self, report):
-        self.passed = self.passed and (report.passed if report.when != "call" else report.outcome == "passed")
+        self.passed = self.passed and (
+            report.passed if report.when != "call" else report.outcome == "passed"
+        )
 
     def pytest_runtest_logfinish(self, nodeid):
-        print(nodeid.replace(" ", "\x01"), f"{time.time() - self.start:.3f}", int(self.passed), *reached(), file=self.out)
+        print(
+            nodeid.replace(" ", "\x01"),
+            f"{time.time() - self.start:.3f}",
+            int(self.passed),
+            *reached(),
+            file=self.out,
+        )
 
 
 def child(command):
     os.setsid()
     os.environ.update(command["env"])
-    sink = os.open(os.environ.get("WEFT_MUTANT_OUT", os.devnull), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    sink = os.open(
+        os.environ.get("WEFT_MUTANT_OUT", os.devnull), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600
+    )
     null = os.open(os.devnull, os.O_RDONLY)
     for number, to in ((null, 0), (sink, 1), (sink, 2)):
         os.dup2(number, to)
-    status = pytest.main(command["args"], plugins=[Reached(command["log"])] if command.get("log") else [])
+    status = pytest.main(
+        command["args"], plugins=[Reached(command["log"])] if command.get("log") else []
+    )
     sys.stdout.flush()
     os._exit(int(status))
 
@@ -74,7 +86,9 @@ def serve():
             else:
                 time.sleep(0.02)
         try:
-            os.killpg(pid, signal.SIGKILL)  # what the tests have left running, and the child that took too long
+            os.killpg(
+                pid, signal.SIGKILL
+            )  # what the tests have left running, and the child that took too long
         except ProcessLookupError:
             pass
         if status == "limit":

@@ -19,5 +19,6 @@ def _weft_mutant(number):
     return bool(state & 2)
 
 
-_weft_mutant.page = page
-builtins._weft_mutant = _weft_mutant
+if not hasattr(builtins, "_weft_mutant"):
+    _weft_mutant.page = page
+    builtins._weft_mutant = _weft_mutant
