@@ -52,8 +52,14 @@ def test_training_and_checkpoints_of_other_numbers_of_ranks(tmp_path):
         assert status == 0, text
 
 
-@needs_mpi
-def test_views_means_of_large_halves_and_long_arrays(program):  # noqa: F811
+@pytest.mark.parametrize(
+    "launch",
+    [
+        pytest.param(lambda path: mpirun(2, path, seconds=200), marks=needs_mpi, id="mpirun"),
+        pytest.param(torchrun, marks=needs_torchrun, id="torchrun"),
+    ],
+)
+def test_views_means_of_large_halves_and_long_arrays(program, launch):  # noqa: F811
     """A view is sent from its own first element, a mean is divided before it is narrowed, parts of long arrays end where the arrays end."""
     path = program("""
         dist.init()
@@ -73,7 +79,7 @@ def test_views_means_of_large_halves_and_long_arrays(program):  # noqa: F811
             assert bool(weft.all(weft.concat([a / 2, b]) == x))
         print("ok", r)
     """)
-    status, text = mpirun(2, path, seconds=200)
+    status, text = launch(path)
     assert status == 0 and text.count("ok") == 2, text
 
 

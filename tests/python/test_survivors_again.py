@@ -171,3 +171,46 @@ def test_losses_of_sequences_that_are_empty_or_full():
     one = F.multilabel_margin_loss(weft.asarray([0.1, 0.2, 0.9]), weft.asarray([2, -1, 0]))
     many = F.multilabel_margin_loss(weft.asarray([[0.1, 0.2, 0.9]]), weft.asarray([[2, -1, 0]]))
     assert one.shape == () and float(one) == float(many)
+
+
+def test_starts_follow_the_ways_in_and_out():
+    weight = weft.nn.init.xavier_uniform_(weft.empty((30, 50)))
+    most = math.sqrt(6 / 80)
+    assert 0.9 * most < float(weft.max(weft.abs(weight))) <= most
+
+
+def test_numpys_functions_of_an_array_and_a_tensor_keep_gradients():
+    x = weft.Tensor([1.0, 2.0, 3.0], requires_grad=True)
+    y = np.multiply(np.array([2.0, 3.0, 4.0], "float32"), x)
+    weft.sum(y).backward()
+    assert x.grad.tolist() == [2, 3, 4]
+
+
+def test_gradients_come_back_to_the_device_and_stay_where_asked():
+    x = weft.Tensor([1.0, 2.0], requires_grad=True)
+    between = x * 3
+    between.retain_grad()
+    there = between.to("ref")
+    assert there.device.name == "ref"
+    weft.sum(there * there).backward()
+    assert x.grad.device == x.device and x.grad.tolist() == [18, 36]
+    assert between.grad.tolist() == [6, 12] and between.grad.device == x.device
+
+
+def test_losses_of_no_labels_and_of_no_steps():
+    rng = np.random.default_rng(5)
+    logs = weft.log_softmax(weft.asarray(rng.standard_normal((4, 3, 3)).astype("float32")), axis=-1)
+    targets = weft.asarray([[1, 2], [1, 1], [2, 1]])
+    blank = -float(weft.sum(logs[:, 1, 0]))  # of no labels: the blank at each step
+    each = F.ctc_loss(logs, targets, (0, 4, 4), (1, 0, 2), reduction="none", zero_infinity=True)
+    last = F.ctc_loss(logs[:, 2:], targets[2:], (4,), (2,), reduction="none")
+    np.testing.assert_allclose(each.numpy(), [0, blank, float(last[0])], rtol=1e-5)
+    mean = F.ctc_loss(logs, targets, (0, 4, 4), (1, 0, 2), reduction="mean", zero_infinity=True)
+    np.testing.assert_allclose(float(mean), (blank + float(last[0]) / 2) / 3, rtol=1e-5)
+
+
+def test_notes_of_a_module():
+    i, n = weft.te.placeholder((8,), "float32", name="A"), 8
+    out = weft.te.compute((n,), lambda k: i[k] + 1.0, name="B")
+    module = weft.build(weft.te.create_prim_func([i, out]), "c")
+    assert isinstance(module.notes, list) and all(isinstance(note, str) for note in module.notes)
