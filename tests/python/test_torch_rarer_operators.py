@@ -238,3 +238,15 @@ def test_copies_of_a_range_that_is_counted_from_the_end():
     x = torch.arange(20.0).reshape(4, 5)
     as_eager(lambda x: torch.narrow_copy(x, 1, -3, 2), x)
     as_eager(lambda x: torch.narrow_copy(x, -2, 1, 3), x)
+
+
+def test_attention_with_masks():
+    """The operator of processors takes heads of one size; a mask is added, or chooses."""
+    sdpa = torch.nn.functional.scaled_dot_product_attention
+    q = torch.randn(2, 2, 9, 8, requires_grad=True)
+    k, v = (torch.randn(2, 2, 7, 8, requires_grad=True) for _ in range(2))
+    for mask in (torch.randn(9, 7), torch.rand(2, 1, 9, 7) > 0.2):
+        mask[..., 0] = True  # each row has a key
+        as_eager(lambda q, k, v, m: sdpa(q, k, v, attn_mask=m), q, k, v, mask)
+    as_eager(lambda q, k, v: sdpa(q, k, v, scale=0.3), q, k, v)
+    as_eager(lambda q: sdpa(q, q, q, is_causal=True), q)

@@ -454,13 +454,13 @@ def main(A: T.Buffer((6, 8), "float32"), B: T.Buffer((6, 8), "float32")):
 
 TEST(InsertBarriers, atomic_additions_wait_for_stores_before_and_after_but_not_for_each_other) {
   const std::string text = R"(@T.prim_func
-def main(A: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32")):
-    H = T.alloc_buffer((64,), "int32", scope="shared")
+def main(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+    H = T.alloc_buffer((64,), "float32", scope="shared")
     for g in T.thread_binding(1, thread="blockIdx.x"):
         for t in T.thread_binding(64, thread="threadIdx.x"):
             with T.block("zero"):
                 vi = T.axis.spatial(64, t)
-                H[vi] = T.int32(0)
+                H[vi] = T.float32(0)
         for t in T.thread_binding(64, thread="threadIdx.x"):
             with T.block("one"):
                 vi = T.axis.spatial(64, t)
@@ -483,7 +483,11 @@ TEST(NarrowIndices, loops_are_as_wide_as_their_values) {
   const PrimFunc whole = parse_func(
       "@T.prim_func\ndef main(A: T.Buffer((T.int64(5000000000),), \"int8\")):\n"
       "    A[T.int64(0)] = T.int8(0)\n");
-  const Buffer& a = as<StoreNode>(whole->body)->buffer;
+  Buffer a;
+  for_each_stmt(whole->body, [&](const Stmt& s) {
+    if (const auto* t = as<StoreNode>(s)) a = t->buffer;
+  });
+  ASSERT_TRUE(a);
   const auto bits = [&](std::int64_t min, std::int64_t extent, std::int64_t step) {
     const Var i = make_var("i", dtypes::int64);
     auto f = edit(whole);

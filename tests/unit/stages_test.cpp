@@ -306,8 +306,9 @@ TEST(stages, conditions_that_always_hold_bound_nothing) {
   EXPECT_TRUE(bounds_from(ge(Expr(i) + Expr(j), make_int(0)), indices, axes, bounds));
   EXPECT_FALSE(bounds_from(ge(Expr(i) + Expr(j), make_int(1)), indices, axes, bounds));
   EXPECT_TRUE(bounds_from(gt(make_int(7), Expr(j) + 2), indices, axes, bounds));
+  EXPECT_TRUE(bounds_from(lt(Expr(i), make_int(3)), indices, axes, bounds));
   EXPECT_EQ(bounds[0].low, 0);
-  EXPECT_EQ(bounds[0].high, 4);
+  EXPECT_EQ(bounds[0].high, 3);
   EXPECT_EQ(bounds[1].low, 0);
   EXPECT_EQ(bounds[1].high, 5);
 }
