@@ -52,7 +52,10 @@ def test_numbers_of_choices():
 
 
 def test_masks_have_no_gradient():
-    a, b = weft.Tensor(weft.asarray([True, False, True]), requires_grad=False), weft.asarray([True, True, False])
+    a, b = (
+        weft.Tensor(weft.asarray([True, False, True]), requires_grad=False),
+        weft.asarray([True, True, False]),
+    )
     for got, want in ((a & b, [1, 0, 0]), (a | b, [1, 1, 1]), (a ^ b, [0, 1, 1])):
         assert not got.requires_grad and got.tolist() == [bool(x) for x in want]
     x = weft.Tensor([1.5, -2.0])
@@ -78,7 +81,11 @@ def test_parts_of_a_data_set():
     assert seen == list(range(10))
     assert [len(p) for p in weft.data.random_split(data, [9, 1])] == [9, 1]
     for lengths in ([9, 2], [0.5, 0.25], [11, -1]):
-        refused(weft.ArgumentError, "data.split.lengths", lambda n=lengths: weft.data.random_split(data, n))
+        refused(
+            weft.ArgumentError,
+            "data.split.lengths",
+            lambda n=lengths: weft.data.random_split(data, n),
+        )
 
 
 def test_sparse_starts_have_zeros_in_each_column():
@@ -89,7 +96,9 @@ def test_sparse_starts_have_zeros_in_each_column():
 def test_groups_of_parameters_without_or_beyond_what_is_known():
     x = weft.nn.Parameter(weft.ones(2))
     for group in ({"params": [x], "lrr": 1}, {"lr": 1.0}):
-        refused(weft.ArgumentError, "optim.params.group", lambda g=group: weft.optim.SGD([g], lr=0.1))
+        refused(
+            weft.ArgumentError, "optim.params.group", lambda g=group: weft.optim.SGD([g], lr=0.1)
+        )
 
 
 def test_rates_of_three_phases():
@@ -153,7 +162,11 @@ def test_examples_beside_each_other_are_normalised_alone():
 def test_losses_of_sequences_that_are_empty_or_full():
     rng = np.random.default_rng(3)
     logits = weft.asarray(rng.standard_normal((5, 3, 4)).astype("float32"))
-    logs = F.log_softmax(logits, axis=-1) if hasattr(F, "log_softmax") else weft.log_softmax(logits, axis=-1)
+    logs = (
+        F.log_softmax(logits, axis=-1)
+        if hasattr(F, "log_softmax")
+        else weft.log_softmax(logits, axis=-1)
+    )
     targets = weft.asarray([[1, 2], [3, 3], [2, 0]])
     alone = [
         float(F.ctc_loss(logs[:, i : i + 1], targets[i : i + 1, :n], (5,), (n,), reduction="sum"))
@@ -177,6 +190,8 @@ def test_starts_follow_the_ways_in_and_out():
     weight = weft.nn.init.xavier_uniform_(weft.empty((30, 50)))
     most = math.sqrt(6 / 80)
     assert 0.9 * most < float(weft.max(weft.abs(weight))) <= most
+    weight = weft.nn.init.kaiming_uniform_(weft.empty((30, 50)))  # 30 in
+    assert 0.9 * math.sqrt(6 / 30) < float(weft.max(weft.abs(weight))) <= math.sqrt(6 / 30)
 
 
 def test_numpys_functions_of_an_array_and_a_tensor_keep_gradients():
