@@ -341,6 +341,22 @@ def test_gradients_of_gradients(rng):
     check(conv, rng.standard_normal((1, 1, 4, 4)))
 
 
+@pytest.mark.parametrize(
+    "power, slopes", [(0, [0, 0, 0]), (0.0, [0, 0, 0]), (1, [1, 1, 1]), (2, [0, 4, -6])]
+)
+def test_powers_of_zero_have_a_slope(power, slopes):
+    x = weft.Tensor([0.0, 2.0, -3.0], requires_grad=True)
+    weft.sum(x**power).backward()
+    assert x.grad.tolist() == slopes
+    # The same, the power an array, in a compiled kernel too.
+    bases, powers = [0.0, 2.0, 0.0, 0.0, -3.0], [0.0, 0.0, 1.0, 2.0, 2.0]
+    for f in (lambda x, y: weft.sum(x**y), weft.compile(lambda x, y: weft.sum((x * 1.0) ** y))):
+        x, y = (weft.Tensor(v, requires_grad=True) for v in (bases, powers))
+        f(x, y).backward()
+        assert x.grad.tolist() == [0, 0, 1, 0, -6]
+        assert y.grad.tolist()[0] == y.grad.tolist()[2] == y.grad.tolist()[3] == 0
+
+
 def test_graph_is_visible_and_topological():
     a, b = Tensor([1.0, 2.0]), Tensor([3.0, 4.0])
     c = a * b

@@ -556,3 +556,39 @@ def test_calls_that_do_not_fit_are_refused_and_remembered_calls_follow_types_and
         with pytest.raises(weft.DTypeError, match="Compiled"):
             compiled(*args, **named)
     np.testing.assert_allclose(compiled(x=x).numpy(), compiled(x).numpy())
+
+
+def test_a_trace_is_of_one_device_and_of_the_values_that_are_no_arrays():
+    """What a trace may not be used for again: another device, 1.0 for 1 or True, a dict with other names."""
+    x = weft.asarray([1, 2, 3], dtype="int32")
+
+    def scaled(x, by):
+        return x * 2 + x * by
+
+    compiled = weft.compile(scaled)
+    for by in (1, 1.0, True, 1, 2):
+        got, want = compiled(x, by), scaled(x, by)
+        assert got.dtype == want.dtype and got.tolist() == want.tolist(), by
+    assert compiled.traces == 4
+    here = weft.compile(lambda x: weft.exp(x) * 2 + 1)
+    for name in ("cpu", "ref", "cpu"):
+        value = weft.asarray([0.5, 1.0], device=name)
+        assert here(value).device == value.device
+    assert here.traces == 2
+
+    def named(d):
+        return d["a"] * 2 - d["b"] if "a" in d else d["b"] * 3 - d["c"]
+
+    compiled, y = weft.compile(named), weft.asarray([5, 7, 9], dtype="int32")
+    for d in ({"a": x, "b": y}, {"b": x, "c": y}, {"a": y, "b": x}):
+        assert compiled(d).tolist() == named(d).tolist()
+
+
+def test_results_that_do_not_depend_on_arguments_are_the_callers():
+    constant = weft.asarray([1.0, 2.0])
+    compiled = weft.compile(lambda x: (x * 2 + 1, constant))
+    for _ in range(2):
+        _, got = compiled(weft.ones(2))
+        assert got.tolist() == [1, 2]
+        got += 5
+    assert constant.tolist() == [1, 2]

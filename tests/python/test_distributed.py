@@ -52,6 +52,62 @@ def test_training_and_checkpoints_of_other_numbers_of_ranks(tmp_path):
         assert status == 0, text
 
 
+@pytest.mark.parametrize(
+    "launch",
+    [
+        pytest.param(lambda path: mpirun(2, path, seconds=200), marks=needs_mpi, id="mpirun"),
+        pytest.param(torchrun, marks=needs_torchrun, id="torchrun"),
+    ],
+)
+def test_views_means_of_large_halves_and_long_arrays(program, launch):  # noqa: F811
+    """A view is sent from its own first element, a mean is divided before it is narrowed, parts of long arrays end where the arrays end."""
+    path = program("""
+        dist.init()
+        r = dist.rank()
+        row = weft.arange(12, dtype="float32") + 100 * r
+        assert dist.all_reduce(row[5:8]).tolist() == [110, 112, 114]
+        assert dist.all_gather(row[5:8]).tolist() == [5, 6, 7, 105, 106, 107]
+        assert dist.broadcast(row[5:8], 1).tolist() == [105, 106, 107]
+        large = weft.full((3,), 60000, dtype="float16")
+        assert dist.all_reduce(large, "mean").tolist() == large.tolist()
+        for size in (600_001, 1_100_003):
+            x = weft.arange(size, dtype="float32")
+            guard = weft.arange(64, dtype="float32")
+            got = dist.all_reduce(x * (r + 1))
+            assert bool(weft.all(got == 3 * x)) and bool(weft.all(guard == weft.arange(64)))
+            a, b = dist.all_reduce(x[: size // 2]), dist.all_reduce(x[size // 2 :], "max")
+            assert bool(weft.all(weft.concat([a / 2, b]) == x))
+        print("ok", r)
+    """)
+    status, text = launch(path)
+    assert status == 0 and text.count("ok") == 2, text
+
+
+@needs_mpi
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_gradients_of_sharded_models_add_up(program, stage):  # noqa: F811
+    """Two passes before the gradients are forgotten count as one pass of their sum."""
+    path = program(f"""
+        from weft import nn, optim
+        dist.init()
+        def trained(passes):
+            weft.random.seed(3)
+            model = dist.ShardedParallel(nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 2)), stage={stage}, resident_bytes=0)
+            steps = optim.SGD(model.parameters(), lr=0.5)
+            x = weft.Tensor(weft.arange(24, dtype="float32").reshape((4, 6)) / 24 + dist.rank())
+            for _ in range(passes):
+                loss = weft.mean(model(x) ** 2) * (2 / passes)
+                loss.backward()
+            steps.step()
+            return {{k: v.numpy() for k, v in model.state_dict().items()}}
+        one, two = trained(1), trained(2)
+        assert all(abs(one[k] - two[k]).max() < 1e-5 for k in one), (one, two)
+        print("ok", dist.rank())
+    """)
+    status, text = mpirun(2, path, seconds=200)
+    assert status == 0 and text.count("ok") == 2, text
+
+
 @needs_torchrun
 def test_torchrun():
     status, text = torchrun(PROGRAMS / "collectives.py", "cpu")

@@ -104,6 +104,23 @@ def test_index_arrays(dtype):
         )
 
 
+@pytest.mark.parametrize("n", [1, 1023, 1024, 1025, 2048, 2049, 5121])
+def test_several_index_arrays(n):
+    """Read and assigned, around the lengths that are done at once; elements alone and rows."""
+    rng = _rng()
+    for shape in ((13, 400), (13, 400, 3)):
+        x = _values(rng, shape, "float32")
+        at = rng.permutation(13 * 400)[:n]  # each place once
+        i, j = at // 400, at % 400 - 400
+        wi, wj = weft.asarray(i), weft.asarray(j)
+        np.testing.assert_array_equal(weft.asarray(x)[wi, wj].numpy(), x[i, j])
+        value = _values(rng, x[i, j].shape, "float32")
+        want, got = x.copy(), weft.asarray(x, copy=True)
+        want[i, j] = value
+        got[wi, wj] = weft.asarray(value)
+        np.testing.assert_array_equal(got.numpy(), want)
+
+
 @pytest.mark.parametrize("n", [1, 8, 9, 17, 1030, 70_000])
 def test_positions_outside_are_refused(n):
     """Wherever they stand, and before anything is assigned."""

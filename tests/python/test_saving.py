@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """weft.save and weft.load as users of NumPy and PyTorch call them."""
 
+import os
+
 import numpy as np
 import pytest
 import weft
@@ -60,6 +62,25 @@ def test_names_and_types_of_a_tree_come_back(tmp_path):
         with pytest.raises(weft.IOError) as refusal:
             weft.load(tmp_path / "t")
         assert refusal.value.code == "io.tree"
+
+
+def test_files_are_closed(tmp_path):
+    tree = {"a": weft.ones((3,)), "b": [weft.zeros((2, 2))]}
+
+    def once(name):
+        weft.save(tmp_path / name, tree)
+        weft.load(tmp_path / name)
+        weft.save_safetensors(tmp_path / name, {"a": tree["a"]})
+        weft.load_arrays(tmp_path / name)
+        (tmp_path / "broken").write_bytes(b"no file of arrays")
+        with pytest.raises(weft.IOError):
+            weft.load(tmp_path / "broken")
+
+    once("first")
+    before = sorted(os.listdir("/proc/self/fd"))
+    for k in range(3):
+        once(f"t{k}")
+    assert sorted(os.listdir("/proc/self/fd")) == before
 
 
 def test_functions_of_methods_take_lists_as_numpy_does():

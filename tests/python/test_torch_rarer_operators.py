@@ -216,3 +216,37 @@ def test_polynomials(name):
         for _ in range(2):
             torch.testing.assert_close(compiled(*args), want, **most)
         assert wt.explain(g, *args, options=WEFT).share == 1.0
+
+
+def test_products_added_to_what_counts_nothing():
+    """beta=0 leaves out what is not finite, too; as many matrices as rows, so that an exchange of the axes would fit."""
+    a, b = torch.randn(3, 3, 4, requires_grad=True), torch.randn(3, 4, 5, requires_grad=True)
+    hole = torch.full((3, 5), float("nan"))
+    as_eager(lambda s, a, b: torch.addmm(s, a[0], b[0], beta=0), hole, a, b)
+    as_eager(lambda s, a, b: torch.baddbmm(s, a, b, beta=0, alpha=2), hole.expand(3, 3, 5), a, b)
+    as_eager(lambda s, a, b: torch.addbmm(s, a, b, alpha=0.5), torch.randn(3, 5), a, b)
+
+
+def test_variances_with_corrections_beyond_the_count():
+    x = torch.tensor([[1.0, 2.0, 4.0], [3.0, -1.0, 0.5]])
+    for correction in (0, 1, 2, 3, 7):
+        as_eager(lambda x, c=correction: torch.var(x, dim=0, correction=c), x)
+        as_eager(lambda x, c=correction: torch.std(x, dim=1, correction=c), x)
+
+
+def test_copies_of_a_range_that_is_counted_from_the_end():
+    x = torch.arange(20.0).reshape(4, 5)
+    as_eager(lambda x: torch.narrow_copy(x, 1, -3, 2), x)
+    as_eager(lambda x: torch.narrow_copy(x, -2, 1, 3), x)
+
+
+def test_attention_with_masks():
+    """The operator of processors takes heads of one size; a mask is added, or chooses."""
+    sdpa = torch.nn.functional.scaled_dot_product_attention
+    q = torch.randn(2, 2, 9, 8, requires_grad=True)
+    k, v = (torch.randn(2, 2, 7, 8, requires_grad=True) for _ in range(2))
+    for mask in (torch.randn(9, 7), torch.rand(2, 1, 9, 7) > 0.2):
+        mask[..., 0] = True  # each row has a key
+        as_eager(lambda q, k, v, m: sdpa(q, k, v, attn_mask=m), q, k, v, mask)
+    as_eager(lambda q, k, v: sdpa(q, k, v, scale=0.3), q, k, v)
+    as_eager(lambda q: sdpa(q, q, q, is_causal=True), q)

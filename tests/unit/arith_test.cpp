@@ -226,6 +226,10 @@ TEST(Analyzer, choices_by_known_conditions) {
   const Var i = make_var("i"), x = make_var("x"), y = make_var("y");
   analyzer.bind(i, {make_int(0), make_int(8)});
   const Expr yes = lt(i, make_int(8)), no = lt(i, make_int(0));
+  // A remainder inside is dropped although the sum keeps its terms and coefficients.
+  const Expr inside = floormod(floormod(Expr(x), make_int(8)) + Expr(y), make_int(4));
+  EXPECT_TRUE(same_expr(analyzer.simplify(inside),
+                        analyzer.simplify(floormod(Expr(x) + Expr(y), make_int(4)))));
   EXPECT_TRUE(same_expr(analyzer.simplify(select(yes, x, y)), x));
   EXPECT_TRUE(same_expr(analyzer.simplify(select(no, x, y)), y));
   EXPECT_TRUE(same_expr(analyzer.simplify(if_then_else(yes, x, y)), x));

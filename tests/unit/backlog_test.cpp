@@ -57,6 +57,9 @@ TEST(Backlog, tells_the_first_error_after_the_rest_has_run) {
   }
   backlog.settle();
   EXPECT_FALSE(backlog.waits());
+  backlog.add([] { return true; }, [&] { ++ran; });
+  backlog.settle();  // the error was told
+  EXPECT_EQ(ran, 2);
 }
 
 TEST(Backlog, is_bounded) {

@@ -65,6 +65,22 @@ TEST(Json, reads_what_it_writes) {
   EXPECT_EQ(Json::parse(value.dump(2)), value);
 }
 
+TEST(Json, escapes_become_utf_8) {
+  auto read = [](const char* escapes) { return Json::parse(cat("\"", escapes, "\"")).as_string(); };
+  EXPECT_EQ(read("\\u0041\\u007f"), "A\x7f");
+  EXPECT_EQ(read("\\u0080\\u00e9\\u07ff"), "\xc2\x80\xc3\xa9\xdf\xbf");
+  EXPECT_EQ(read("\\u0800\\u20aC\\uffff"), "\xe0\xa0\x80\xe2\x82\xac\xef\xbf\xbf");
+  EXPECT_EQ(read("\\ud800\\udc00\\ud83d\\ude00\\udbff\\udfff"),
+            "\xf0\x90\x80\x80\xf0\x9f\x98\x80\xf4\x8f\xbf\xbf");
+  // A second half that stands first begins no pair.
+  EXPECT_EQ(read("\\udc00\\u0041"),
+            "\xed\xb0\x80"
+            "A");
+  EXPECT_THROW(read("\\ud800\\u0041"), Error);
+  EXPECT_THROW(read("\\ud800\\ue000"), Error);
+  EXPECT_THROW(read("\\u00g0"), Error);
+}
+
 TEST(Json, errors_show_the_place) {
   try {
     Json::parse("{\"a\": 1,\n  \"b\" 2}");

@@ -4,6 +4,7 @@
 #include "weft/base/fork_safe_mutex.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,11 +13,27 @@
 #include <atomic>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <thread>
 #include <vector>
 
 namespace weft {
 namespace {
+
+/// What runs inside fork(), in its thread. Registered before the first mutex is made, so that it
+/// runs after fork() has taken the mutexes (or has gone on without) and before it gives them back.
+class InsideFork {
+ public:
+  virtual void run() = 0;
+  static inline std::atomic<InsideFork*> now = nullptr;
+};
+[[gnu::constructor(101)]] void watch_forks() {
+  pthread_atfork(
+      [] {
+        if (InsideFork* now = InsideFork::now.exchange(nullptr)) now->run();
+      },
+      nullptr, nullptr);
+}
 
 /// A fork() that waits for `held`, which the thread of the test has. fork() takes the newest mutex
 /// first, so that it stops at `held` and leaves `other` alone.
@@ -89,9 +106,17 @@ TEST(ForkSafeMutex, only_threads_that_hold_one_get_another_while_fork_waits) {
 
 /// Five seconds of waiting, without work.
 TEST(ForkSafeMutex, fork_goes_on_without_a_lock_that_is_held_for_long) {
-  ForkSafeMutex other, held;
+  ForkSafeMutex other, held, newest;
+  struct Asks : InsideFork {
+    std::atomic<bool> gone_on = false, taken = false;
+    void run() override {
+      gone_on = true;
+      while (!taken) std::this_thread::yield();
+    }
+  } asks;
   held.lock();
-  std::thread([&] {
+  std::thread forking([&] {
+    InsideFork::now = &asks;
     const pid_t child = fork();
     if (child == 0) {
       alarm(60);
@@ -102,10 +127,47 @@ TEST(ForkSafeMutex, fork_goes_on_without_a_lock_that_is_held_for_long) {
     waitpid(child, &status, 0);
     EXPECT_EQ(status, 0);
     EXPECT_FALSE(held.try_lock()) << "fork() gave back what it did not have";
+    EXPECT_FALSE(newest.try_lock()) << "fork() gave back what it had and had given back before";
     EXPECT_TRUE(other.try_lock());
     other.unlock();
-  }).join();
+  });
+  while (!asks.gone_on) std::this_thread::yield();
+  newest.lock();
+  asks.taken = true;
+  forking.join();
+  newest.unlock();
   held.unlock();
+}
+
+/// While fork() has the list of the mutexes, nobody adds to it or takes from it.
+TEST(ForkSafeMutex, fork_keeps_the_list_to_itself) {
+  for (const bool ends : {false, true}) {
+    std::optional<ForkSafeMutex> mutex;
+    if (ends) mutex.emplace();
+    struct Waits : InsideFork {
+      std::atomic<bool> inside = false, changed = false, early = false;
+      void run() override {
+        inside = true;
+        usleep(100000);
+        early = changed.load();
+      }
+    } waits;
+    std::thread another([&] {
+      while (!waits.inside) std::this_thread::yield();
+      if (ends) mutex.reset();
+      else mutex.emplace();
+      waits.changed = true;
+    });
+    InsideFork::now = &waits;
+    const pid_t child = fork();
+    if (child == 0) _exit(0);
+    another.join();
+    int status = -1;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+    EXPECT_FALSE(waits.early) << (ends ? "the end" : "the making")
+                              << " of a mutex waits for fork()";
+  }
 }
 
 /// Each in a page that nobody may touch once its mutex has ended.

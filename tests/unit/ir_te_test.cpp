@@ -46,6 +46,15 @@ std::vector<float> random_floats(std::size_t n, unsigned seed) {
   return out;
 }
 
+TEST(Te, ReductionsArePrintedWithBoundsAndCondition) {
+  Tensor a = placeholder({make_int(6)}, dtypes::float32, "A");
+  IterVar k = reduce_axis(6, "k");
+  const std::string plain = ir::print(sum(a(k.var), {k}));
+  EXPECT_EQ(plain, R"(T.reduce("sum", lambda k: (A[k],), [(0, 6)]))");
+  const std::string some = ir::print(sum(a(k.var), {k}, ir::lt(k.var, make_int(4))));
+  EXPECT_EQ(some, R"(T.reduce("sum", lambda k: (A[k],), [(0, 6)], where=k < 4))");
+}
+
 TEST(Te, MatmulHasTheExpectedForm) {
   Tensor a = placeholder({make_int(4), make_int(6)}, dtypes::float32, "A"),
          b = placeholder({make_int(6), make_int(5)}, dtypes::float32, "B");

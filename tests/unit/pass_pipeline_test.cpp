@@ -14,6 +14,7 @@
 #include "weft/ir/verify.h"
 #include "weft/ir/visit.h"
 #include "weft/pass/check_races.h"
+#include "weft/pass/narrow_indices.h"
 #include "weft/pass/share_storage.h"
 #include "weft/pass/validate.h"
 #include "weft/target/pipeline.h"
@@ -433,6 +434,93 @@ TEST(ShareStorage, disjoint_lifetimes_use_one_allocation_and_say_so) {
   LoweringOptions off;
   off.share_storage = false;
   EXPECT_EQ(count_of(lower(text, generic_target_info(), off).f, StmtKind::allocate), 2);
+}
+
+TEST(ConvertBlocks, matched_buffers_of_equal_rank_read_their_region) {
+  const std::string text = R"(@T.prim_func
+def main(A: T.Buffer((6, 8), "float32"), B: T.Buffer((6, 8), "float32")):
+    for i, j in T.grid(3, 2):
+        with T.block("b"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.reads(A[vi * 2:vi * 2 + 2, vj * 4:vj * 4 + 4])
+            T.writes(B[vi * 2:vi * 2 + 2, vj * 4:vj * 4 + 4])
+            M = T.match_buffer(A[vi * 2:vi * 2 + 2, vj * 4:vj * 4 + 4], (2, 4), "float32", strides=(8, 1), offset_factor=1)
+            for x, y in T.grid(2, 4):
+                B[vi * 2 + x, vj * 4 + y] = M[x, y] * T.float32(2)
+)";
+  Lowered now = lower(text, generic_target_info());
+  EXPECT_EQ(run(now.f, parse_func(text)), run(parse_func(text), parse_func(text)));
+}
+
+TEST(InsertBarriers, atomic_additions_wait_for_stores_before_and_after_but_not_for_each_other) {
+  const std::string text = R"(@T.prim_func
+def main(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+    H = T.alloc_buffer((64,), "float32", scope="shared")
+    for g in T.thread_binding(1, thread="blockIdx.x"):
+        for t in T.thread_binding(64, thread="threadIdx.x"):
+            with T.block("zero"):
+                vi = T.axis.spatial(64, t)
+                H[vi] = T.float32(0)
+        for t in T.thread_binding(64, thread="threadIdx.x"):
+            with T.block("one"):
+                vi = T.axis.spatial(64, t)
+                T.atomic_add(H[vi * 5 % 64], A[vi])
+        for t in T.thread_binding(64, thread="threadIdx.x"):
+            with T.block("two"):
+                vi = T.axis.spatial(64, t)
+                T.atomic_add(H[vi * 7 % 64], A[vi])
+        for t in T.thread_binding(64, thread="threadIdx.x"):
+            with T.block("read"):
+                vi = T.axis.spatial(64, t)
+                B[vi] = H[63 - vi]
+)";
+  const Lowered now = lower(text, generic_target_info());
+  EXPECT_EQ(count_syncs(now.f), 2) << print(now.f);
+  EXPECT_EQ(run(now.f, parse_func(text)), run(parse_func(text), parse_func(text)));
+}
+
+TEST(NarrowIndices, loops_are_as_wide_as_their_values) {
+  const PrimFunc whole = parse_func(
+      "@T.prim_func\ndef main(A: T.Buffer((T.int64(5000000000),), \"int8\")):\n"
+      "    A[T.int64(0)] = T.int8(0)\n");
+  Buffer a;
+  for_each_stmt(whole->body, [&](const Stmt& s) {
+    if (const auto* t = as<StoreNode>(s)) a = t->buffer;
+  });
+  ASSERT_TRUE(a);
+  const auto bits = [&](std::int64_t min, std::int64_t extent, std::int64_t step) {
+    const Var i = make_var("i", dtypes::int64);
+    auto f = edit(whole);
+    f->body = make_for(i, make_int(min, dtypes::int64), make_int(extent, dtypes::int64),
+                       store(a, make_int(1, dtypes::int8), {Expr(i) * step}));
+    int loop = 0, index = 0;
+    for_each_stmt(pass::narrow_indices(f)->body, [&](const Stmt& s) {
+      if (const auto* l = as<ForNode>(s)) loop = l->var->dtype.bits;
+      if (const auto* t = as<StoreNode>(s)) index = t->indices[0]->dtype.bits;
+    });
+    return std::pair{loop, index};
+  };
+  EXPECT_EQ(bits(0, 100, 1), std::pair(32, 32));
+  EXPECT_EQ(bits(0, INT32_MAX, 1), std::pair(32, 32));
+  EXPECT_EQ(bits(0, std::int64_t{1} << 31, 1), std::pair(64, 64));
+  EXPECT_EQ(bits(INT32_MAX - 10, 10, 1), std::pair(32, 32));
+  EXPECT_EQ(bits(INT32_MAX - 10, 11, 1), std::pair(64, 64));
+  EXPECT_EQ(bits(std::int64_t{1} << 32, 5, 1), std::pair(64, 64));
+  EXPECT_EQ(bits(0, 1 << 20, 2047), std::pair(32, 32));
+  EXPECT_EQ(bits(0, 1 << 20, 2049), std::pair(32, 64));
+}
+
+TEST(ShareStorage, the_joint_allocation_has_the_widest_alignment) {
+  for (const char* name : {"P", "Q"}) {
+    std::string text = two_phases("");
+    const std::string plain = cat(name, " = T.alloc_buffer((64,), \"float32\", scope=\"shared\"");
+    text.insert(text.find(plain) + plain.size(), ", align=256");
+    const Lowered now = lower(text, generic_target_info());
+    EXPECT_EQ(count_of(now.f, StmtKind::allocate), 1) << print(now.f);
+    for_each_stmt(now.f->body, [&](const Stmt& s) {
+      if (const auto* a = as<AllocateNode>(s)) EXPECT_EQ(a->buffer->align, 256) << name;
+    });
+  }
 }
 
 TEST(ShareStorage, overlapping_lifetimes_stay_apart) {

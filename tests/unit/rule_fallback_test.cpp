@@ -8,6 +8,7 @@
 #include "schedule_kit.h"
 #include "weft/ir/visit.h"
 #include "weft/rules/fallback.h"
+#include "weft/rules/reduce.h"
 
 namespace weft::rules {
 namespace {
@@ -77,6 +78,31 @@ std::string together(int m, int n) {
   return "@T.prim_func\ndef main(A: " + shape + ", C: " + shape + "):\n    B = T.alloc_buffer((" +
          rows + ", " + columns + "), \"float32\")\n    for i in range(" + rows + "):\n" +
          block("B", "A[vi, vj] * T.float32(2)") + block("C", "B[vi, vj] + T.float32(1)");
+}
+
+/// What the rule of reductions decides for the sums of the rows of a matrix, or of its columns.
+ReduceDecisions sums(int rows, int columns, bool of_columns) {
+  const std::string text = cat(
+      "@T.prim_func\ndef main(A: T.Buffer((", rows, ", ", columns, "), \"float32\"), B: T.Buffer((",
+      of_columns ? columns : rows, ",), \"float32\")):\n    for i, j in T.grid(", rows, ", ",
+      columns, "):\n        with T.block(\"B\"):\n            vi, vj = T.axis.remap(\"",
+      of_columns ? "RS" : "SR", "\", [i, j])\n            with T.init():\n                B[",
+      of_columns ? "vj" : "vi", "] = T.float32(0)\n            B[", of_columns ? "vj" : "vi",
+      "] = B[", of_columns ? "vj" : "vi", "] + A[vi, vj]\n");
+  Schedule sch(ir::parse_func(text), schedule_target_info());
+  TargetInfo machine = grid_target_info();
+  machine.limits[limits::kVectorBytes] = 16;
+  const auto found = match_reduce(read_nest(sch, sch.get_block("B"), {}), Facts(machine));
+  EXPECT_TRUE(found.has_value());
+  return found.value_or(ReduceDecisions{});
+}
+
+TEST(RuleReduce, vectors_only_where_they_divide_the_neighbours) {
+  EXPECT_EQ(sums(1 << 16, 1024, false).vector, 4);
+  EXPECT_EQ(sums(1 << 16, 1022, false).vector, 1);
+  EXPECT_EQ(sums(1 << 16, 1023, false).vector, 1);
+  EXPECT_EQ(sums(256, 1 << 20, true).vector, 4);
+  EXPECT_EQ(sums(256, (1 << 20) + 2, true).vector, 1);
 }
 
 TEST(RuleFallback, blocks_together_are_bound_by_their_one_common_loop) {

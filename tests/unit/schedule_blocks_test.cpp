@@ -439,6 +439,21 @@ TEST(schedule_blocks, tensorize_replaces_a_tile_by_an_instruction) {
   EXPECT_TRUE(ir::structural_equal(again.mod(), sch.mod()));
 }
 
+TEST(schedule_blocks, caches_of_strided_buffers_are_compact) {
+  const std::string text = R"(@T.prim_func
+def main(a: T.handle, s: T.int32, off: T.int32, B: T.Buffer((4, 8), "float32")):
+    A = T.match_buffer(a, (4, 8), "float32", strides=(s, 1), elem_offset=off)
+    for i, j in T.grid(4, 8):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] + T.float32(1)
+)";
+  Schedule sch = make(text);
+  sch.cache_read(sch.get_block("B"), 0, "global");
+  EXPECT_NE(sch.show().find("A_global = T.alloc_buffer((4, 8), \"float32\")\n"), std::string::npos)
+      << sch.show();
+}
+
 TEST(schedule_blocks, tensorize_sees_tiles_through_a_blocked_layout) {
   Schedule sch(parse(matmul(8, 8, 8)), with_dot4());
   sch.set_verifying(true);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // rfactor of reductions over tuples and by users' combinations; layouts with padding.
 
+#include "../expect_error.h"
 #include "schedule_kit.h"
 
 namespace weft::schedule::testing {
@@ -48,6 +49,19 @@ TEST(schedule_reduction, rfactor_of_an_argmax) {
       EXPECT_EQ(a.data[2], b.data[2]) << better << sch.show();
       EXPECT_EQ(a.data[3], b.data[3]) << better << sch.show();
     }
+  }
+}
+
+TEST(schedule_reduction, rfactor_refuses_pairs_whose_parts_choose_differently) {
+  const std::string text = arg_best("V[vi] >= A[vi, vk]");
+  for (const auto& [old, other] : {std::pair{"I[vi], J[vi, vk])", "J[vi, vk], I[vi])"},
+                                   std::pair{"V[vi], A[vi, vk])", "A[vi, vk], V[vi])"}}) {
+    std::string mixed = text;
+    mixed.replace(mixed.find(old), std::string(old).size(), other);
+    Schedule sch = make(mixed);
+    const BlockRef best = sch.get_block("best");
+    weft::testing::expect_error(ErrorKind::schedule, "schedule.rfactor.combiner", {"best"},
+                                [&] { sch.rfactor(sch.get_loops(best)[1], 0); });
   }
 }
 

@@ -195,6 +195,21 @@ TEST(schedule_refusal, kinds_of_reductions) {
                  {"\"vk\""});
   expect_refused(sch, [&](Schedule& s) { s.bind(l[2], "blockIdx.x"); }, "schedule.bind.iterator",
                  {"axes that can reduce: \"threadIdx.x\""});
+  // A loop that feeds no iterator is no legal one.
+  Schedule idle =
+      make(nest("    for t, i in T.grid(1, 64):\n", "vi = T.axis.reduce(64, i)", "B[0] = A[vi]"));
+  const auto n = idle.get_loops(idle.get_block("B"));
+  expect_refused(idle, [&](Schedule& s) { s.parallel(n[1]); }, "schedule.parallel.iterator",
+                 {"that feed only spatial iterators: none"});
+  // Points across which a reduction runs have one result, so a loop that also counts results is
+  // refused.
+  Schedule counts = make(nest("    for i, k in T.grid(2, 8):\n",
+                              "vi = T.axis.spatial(2, i)\n            vj = T.axis.spatial(8, k)\n"
+                              "            vk = T.axis.reduce(8, k)",
+                              "B[vi * 8 + vj] = B[vi * 8 + vj] + A[vk]"));
+  const auto c = counts.get_loops(counts.get_block("B"));
+  expect_refused(counts, [&](Schedule& s) { s.bind(c[1], "threadIdx.x"); },
+                 "schedule.bind.iterator", {"\"vk\""});
   Schedule racy = make(
       nest("    for t, i in T.grid(4, 64):\n", "vi = T.axis.reduce(64, i)", "B[0] = B[0] + A[vi]"));
   const auto r = racy.get_loops(racy.get_block("B"));

@@ -274,5 +274,44 @@ TEST(stages, linear_forms_keep_what_casts_change) {
   EXPECT_TRUE(linear(cast(dtypes::int16, i), axes, nullptr));
 }
 
+TEST(stages, linear_forms_of_shifts_masks_and_quotients) {
+  const Var i = make_var("i", dtypes::int32), j = make_var("j", dtypes::int32);
+  const std::vector<Axis> axes = {{i, 16, false}, {j, 8, false}};
+  const Expr sum = i * 8 + Expr(j);
+  auto shift = [&](const char* name, const Expr& x, int n) {
+    return linear(call(name, {x, make_int(n)}), axes, nullptr);
+  };
+  const Linear just_i{0, {{i.get(), 1}}}, just_j{0, {{j.get(), 1}}};
+  const Linear both{0, {{i.get(), 8}, {j.get(), 1}}};
+  EXPECT_EQ(shift("shift_right", sum, 3), just_i);
+  EXPECT_EQ(shift("shift_right", sum, 0), both);
+  EXPECT_EQ(shift("bitwise_and", sum, 7), just_j);
+  EXPECT_FALSE(shift("bitwise_and", sum, 6));
+  EXPECT_EQ(shift("shift_left", i, 3), (Linear{0, {{i.get(), 8}}}));
+  EXPECT_EQ(shift("shift_left", sum, 0), both);
+  EXPECT_FALSE(shift("shift_left", i, 62));
+  EXPECT_EQ(linear(floordiv(sum, make_int(8)), axes, nullptr), just_i);
+  EXPECT_EQ(linear(floormod(sum, make_int(8)), axes, nullptr), just_j);
+  EXPECT_FALSE(linear(floordiv(sum, make_int(-8)), axes, nullptr));
+  EXPECT_FALSE(linear(floordiv(sum, Expr(j)), axes, nullptr));
+  EXPECT_EQ(linear(div(sum, make_int(8)), axes, nullptr), just_i);
+  EXPECT_FALSE(linear(div(sum - 1, make_int(8)), axes, nullptr));  // C rounds -1 / 8 to 0
+}
+
+TEST(stages, conditions_that_always_hold_bound_nothing) {
+  const Var i = make_var("i", dtypes::int32), j = make_var("j", dtypes::int32);
+  const std::vector<Axis> axes = {{i, 4, false}, {j, 8, false}};
+  const std::vector<Linear> indices = {{0, {{i.get(), 1}}}, {0, {{j.get(), 1}}}};
+  std::vector<Bounds> bounds = {{0, 4}, {0, 8}};
+  EXPECT_TRUE(bounds_from(ge(Expr(i) + Expr(j), make_int(0)), indices, axes, bounds));
+  EXPECT_FALSE(bounds_from(ge(Expr(i) + Expr(j), make_int(1)), indices, axes, bounds));
+  EXPECT_TRUE(bounds_from(gt(make_int(7), Expr(j) + 2), indices, axes, bounds));
+  EXPECT_TRUE(bounds_from(lt(Expr(i), make_int(3)), indices, axes, bounds));
+  EXPECT_EQ(bounds[0].low, 0);
+  EXPECT_EQ(bounds[0].high, 3);
+  EXPECT_EQ(bounds[1].low, 0);
+  EXPECT_EQ(bounds[1].high, 5);
+}
+
 }  // namespace
 }  // namespace weft::stages

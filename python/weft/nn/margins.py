@@ -272,7 +272,7 @@ def ctc_loss(
     losses = []
     for i, (length, n) in enumerate(zip(lengths, counts)):
         if length == 0:
-            losses.append(log_probs[0, i, 0] * 0.0 + (0.0 if n == 0 else math.inf))
+            losses.append(log_probs[0, i, 0] * 0.0 + (0.0 if n == 0 or zero_infinity else math.inf))
             continue
         last = alphas[length - 1][i, max(2 * n - 1, 0) : 2 * n + 1]
         loss = -last.logsumexp(0)

@@ -17,7 +17,6 @@ struct Item {
   const AllocateNode* node = nullptr;
   std::int64_t count = 0;           // elements
   std::size_t first = 0, last = 0;  // statements of the sequence
-  bool outside = false;             // allocated around the sequence, not inside a statement
 };
 
 /// One buffer for several allocations.
@@ -57,7 +56,7 @@ class Share final : public Rewriter {
     std::vector<std::unordered_set<const BufferNode*>> used;
     for (const Stmt& child : q->stmts) used.push_back(used_buffers(child));
     for (const AllocateNode* a : chain) {
-      Item item{a, 0, q->stmts.size(), 0, true};
+      Item item{a, 0, q->stmts.size(), 0};
       for (std::size_t i = 0; i < used.size(); ++i) {
         if (!used[i].count(a->buffer.get())) continue;
         item.first = std::min(item.first, i);
@@ -68,7 +67,7 @@ class Share final : public Rewriter {
     for (std::size_t i = 0; i < q->stmts.size(); ++i) {
       for_each_stmt(q->stmts[i], [&](const Stmt& t) {
         const auto* a = as<AllocateNode>(t);
-        Item item{a, 0, i, i, false};
+        Item item{a, 0, i, i};
         if (a && eligible(a, &item.count)) items.push_back(item);
       });
     }

@@ -150,6 +150,13 @@ TEST(LowerErrors, barriers_and_races) {
                  "    S[t] = A[t]\n"
                  "    A[t] = S[7 - t]"),
           "lower.barrier.divergent", {"a condition on memory"});
+  // One element for all points, but some may read it after others have written it.
+  refuses("metal",
+          kernel("S = T.allocate((8,), \"float32\", scope=\"shared\")\n"
+                 "if A[0] > T.float32(0):\n"
+                 "    S[t] = A[t]\n"
+                 "    A[t] = S[7 - t]"),
+          "lower.barrier.divergent", {"a condition on memory"});
   refuses("metal",
           kernel("S = T.allocate((1,), \"float32\", scope=\"shared\")\nS[0] = A[t]\nA[t] = S[0]"),
           "verify.race", {"race on shared memory", "write/write", "\"S\""});
