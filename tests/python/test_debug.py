@@ -372,6 +372,35 @@ def test_launches_and_ends(qpu_program):
     assert "1  break launch 3  hits 1" in out
 
 
+def test_launches_of_a_program_that_stays_on_the_wafer(tmp_path):
+    text = QPU.replace("qpu", "wse:2x2")
+    (tmp_path / "scale.py").write_text(text)
+    commands = [
+        "break launch 3",
+        "break end 1",
+        "continue",
+        "waiting all",
+        "print B on pe 0,0",
+        "continue",
+    ]
+    commands += ["where", "break end", "continue", "breakpoints", "delete", "continue"]
+    out = debug(tmp_path, commands, "scale.py")
+    assert "result [1. 3. 5. 7.]" in out
+    ended, third = (part for part in out.split("(weft) ") if part.startswith("continue")), out
+    first, second, last = [next(ended) for _ in range(3)]
+    assert "launch 1 has ended after" in first and "breakpoint 2 (end 1)" in first, first
+    assert "still waits" not in out
+    assert "launch 3: 2 x 2 PEs" in second and "launch 2" not in second, second
+    assert "launch 3 has ended after" in last and "(end)" in last, last
+    # Launches of one program take the same time; the first one's arguments were sent before it.
+    cycles = re.findall(r"launch \d has ended after (\d+) cycles", third)
+    assert len(cycles) == 2 and int(cycles[1]) <= int(cycles[0])
+    assert "1  break launch 3  hits 1" in answers(out, "breakpoints")
+    stepped = debug(tmp_path, ["stepi", "delete", *["cycle 100000"] * 4], "scale.py")
+    assert [f"launch {k} has ended after" in stepped for k in (1, 2, 3)] == [True] * 3
+    assert [f"launch {k}: 2 x 2 PEs" in stepped for k in (1, 2, 3)] == [True] * 3
+
+
 def test_a_watch_names_the_change_and_its_instruction(qpu_program):
     out = debug(qpu_program, ["watch B[1] as hex", "continue", "delete", "continue"], "scale.py")
     text = answers(out, "continue")
@@ -438,6 +467,11 @@ def test_cycles_that_have_passed_are_refused(qpu_program):
     text = answers(out, "break cycle 3")
     assert "error[debug.cycle]: cycle 3 has passed" in text
     assert "the machine is at cycle" in text
+    # Each launch has cycles of its own.
+    commands = ["break launch 2", "continue", "break cycle 3", "continue"]
+    out = debug(qpu_program, [*commands, "delete", "continue"], "scale.py")
+    assert "breakpoint 2: cycle 3" in answers(out, "break cycle 3")
+    assert "breakpoint 2 (cycle 3)" in out and "result" in out
 
 
 def test_quit_the_end_of_input_and_files_of_commands(qpu_program):

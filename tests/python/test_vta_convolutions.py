@@ -109,14 +109,16 @@ def test_random_convolutions(part):
     assert right >= 14 and scheduled >= 4, (right, scheduled)
 
 
-# What random convolutions found: constants that are copied, tiles and taps that lie wholly in the padding, threads
-# whose tiles are unequal.
+# What random convolutions found: constants that are copied, tiles, taps and all windows that lie wholly in the padding,
+# threads whose tiles are unequal.
 FOUND = [
     ("sim", (1, 8, 3, 1, (12, 1), (1, 2), (1, 3), (1, 3, 9, 0), (2, 2)), None, 1),
     ("1x32x32", (1, 6, 2, 2, (1, 11), (2, 1), (3, 2), (9, 0, 5, 2), (2, 1)), None, 1),
     ("sim", (1, 16, 3, 1, (12, 11), (4, 4), (2, 1), (1, 3, 9, 2), (1, 3), True), {"v_q": 1, "v_x": 1, "v_p": 1}, 1),
     ("1x32x32", (4, 3, 3, 1, (6, 9), (1, 1), (2, 1), (2, 2, 3, 3), (2, 3), True), {"v_p": 4, "v_b": 3}, 2),
     ("sim", (2, 1, 3, 1, (4, 11), (2, 4), (3, 2), (3, 2, 1, 9), (2, 3), True), {"v_x": 5}, 2),
+    ("sim", (1, 3, 3, 1, (1, 1), (1, 1), (2, 2), (1, 0, 1, 0), (1, 1)), None, 1),
+    ("4x8x8", (2, 3, 3, 1, (1, 1), (2, 1), (1, 1), (2, 2, 0, 0), (3, 1)), None, 1),
 ]  # fmt: skip
 
 

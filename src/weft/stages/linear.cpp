@@ -137,7 +137,11 @@ bool bounds_from(const Expr& condition, const std::vector<Linear>& indices,
     }
     return call->op == "likely" || call->op == "bitwise_and";
   }
-  if (const auto* imm = as<IntImmNode>(condition)) return imm->value != 0;
+  auto never = [&] {  // holds nowhere: no index is inside
+    if (!bounds.empty()) bounds[0] = {0, 0};
+    return !bounds.empty();
+  };
+  if (const auto* imm = as<IntImmNode>(condition)) return imm->value != 0 || never();
   const auto* c = as<BinaryNode>(condition);
   if (!c) return false;
   std::optional<Linear> x = linear(c->a, axes, nullptr), y = linear(c->b, axes, nullptr);
@@ -151,7 +155,9 @@ bool bounds_from(const Expr& condition, const std::vector<Linear>& indices,
     case ExprKind::lt: f = combine(*y, *x, -1), f.base -= 1; break;
     default: return false;
   }
-  if (range_of(f, axes).first >= 0) return true;
+  const auto [least, most] = range_of(f, axes);
+  if (least >= 0) return true;
+  if (most < 0) return never();
   for (std::size_t d = 0; d < indices.size(); ++d) {
     if (indices[d].terms.empty()) continue;
     Linear up = combine(f, indices[d], -1);  // f = index + k

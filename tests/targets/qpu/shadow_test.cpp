@@ -202,7 +202,7 @@ TEST(QpuSavedPages, memory_is_as_before_the_launch) {
     for (unsigned k = 0; k < 40; ++k) at.push_back(rng() % (memory.size() - 200));
     auto stores = [&](unsigned from) {  // of one of two threads, which store to common pages
       for (unsigned k = from; k < at.size(); k += 2) {
-        saved.save(memory.base() + at[k], 1 + k * 5);
+        saved.hand(static_cast<int>(from)).save(memory.base() + at[k], 1 + k * 5);
         *memory.raw(memory.base() + at[k] + (from ? 1 + k * 5 - 1 : 0)) = std::byte{0x5a};
       }
     };

@@ -41,6 +41,7 @@ void Debugger::resume(Debuggee& machine, bool fresh) {
         unit_ = 0;
         if (const std::vector<std::int64_t> busy = machine.busy_units(); !busy.empty())
           unit_ = busy.front();
+        cycle_ = machine.unit_state(unit_).cycle;
       }
       resolve_all();
     }

@@ -202,8 +202,8 @@ struct Qpu {
   } range[4];  // allocations seen lately
   unsigned range_next = 0;
   // Running ahead: where pages are saved before stores; pages with this stamp are saved.
-  SavedPages* saved = nullptr;
-  const std::atomic<std::uint32_t>* saved_stamps = nullptr;
+  SavedPages::Hand* saved = nullptr;
+  const std::byte* saved_stamps = nullptr;
   std::uint32_t saved_stamp = 0;
   bool passed = false;  // the semaphore at pc
   // Who settles: the next event, and whether all that is written down has been settled.

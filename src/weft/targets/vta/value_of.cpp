@@ -177,9 +177,6 @@ bool may_wrap(const Expr& e) {
 ValuePtr ValueReader::read(const Expr& e) {
   ValuePtr v = read_wide(e);
   if (!v || e->dtype.bits >= 32 || !may_wrap(e)) return v;
-  if (e->dtype.is_uint() && (v->low < 0 || v->high >= std::int64_t{1} << e->dtype.bits))
-    return refuse("dtype", cat("computes ", print(e), ", which may leave ", to_string(e->dtype)),
-                  "compute in int32 and clip");
   return narrowed(v, e->dtype);
 }
 
@@ -279,7 +276,7 @@ ValuePtr ValueReader::read_wide(const Expr& e) {
       if (c->op == "shift_right" && c->args.size() == 2)
         return binary(e, AluOp::shr, c->args[0], c->args[1]);
       if (c->op == "shift_left" && c->args.size() == 2 && is_const_int(c->args[1], &n))
-        return binary(e, AluOp::shr, c->args[0], make_int(-n, c->args[1]->dtype));
+        return binary(e, AluOp::shr, c->args[0], make_int(-n, dtypes::int32));
       if (c->op == "abs" && c->args.size() == 1) {
         ValuePtr a = read(c->args[0]);
         if (!a) return nullptr;

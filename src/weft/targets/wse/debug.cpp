@@ -6,6 +6,7 @@
 #include <bit>
 #include <charconv>
 #include <cstring>
+#include <utility>
 
 #include "weft/base/file.h"
 #include "weft/targets/wse/csl/library.h"
@@ -20,8 +21,15 @@ void FabricDebug::failed(const Error& error) {
   debugger_.failed(error);
 }
 
+void FabricDebug::begin_launch() {
+  if (!std::exchange(ended_, false)) return;  // the first: the program's own beginning
+  begun_ = false;
+  launch_at_ = fabric_.now();
+}
+
 void FabricDebug::ended() {
   const Scope scope(*this);
+  ended_ = true;
   std::size_t pes = 0;
   std::string before;
   for (const std::string& line : fabric_.waiting(100'000)) {
@@ -29,7 +37,7 @@ void FabricDebug::ended() {
     pes += pe != before;
     before = std::move(pe);
   }
-  debugger_.ended(fabric_.now(),
+  debugger_.ended(fabric_.now() - launch_at_,
                   pes ? cat("something still waits on ", pes, pes == 1 ? " PE" : " PEs",
                             ": break end, then waiting all")
                       : std::string());

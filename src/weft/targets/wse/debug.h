@@ -46,6 +46,8 @@ class FabricDebug final : public sim::Debuggee {
   void visited(const Pe& pe, Cycle now) { debugger_.changed(pe.index, now); }
   /// Stops at a fault or deadlock that is thrown next.
   void failed(const Error& error);
+  /// What runs next is a launch of its own, with the program that is there.
+  void begin_launch();
   void ended();
 
   std::string describe() const override;
@@ -108,7 +110,8 @@ class FabricDebug final : public sim::Debuggee {
   std::vector<Reported> reported_;
   std::int64_t at_unit_ = -1;
   Cycle at_cycle_ = 0;
-  bool begun_ = false;
+  Cycle launch_at_ = 0;  // when the launch began
+  bool begun_ = false, ended_ = false;
 };
 
 }  // namespace weft::wse

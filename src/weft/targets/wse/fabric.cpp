@@ -597,6 +597,10 @@ void Fabric::report(const Error& error) const {
   if (debug_) debug_->failed(error);
 }
 
+void Fabric::report_begin() const {
+  if (debug_) debug_->begin_launch();
+}
+
 void Fabric::report_end() const {
   if (debug_) debug_->ended();
 }

@@ -108,7 +108,9 @@ class Fabric {
   Error deadlock(std::string_view code, std::string message) const;
   /// To be called with what deadlock() has given, complete, before it is thrown; for the debugger.
   void report(const Error& error) const;
-  /// The program has run to its end; for the debugger.
+  /// A launch begins, of a program that stays for others, or has ended; or a program has run to its
+  /// end. For the debugger.
+  void report_begin() const;
   void report_end() const;
   void trace_to(runtime::TraceSink* sink);
   runtime::TraceSink* trace() const { return trace_; }

@@ -328,6 +328,7 @@ void WseDevice::Launch::run(Resident& held) {
       if (s.stays) s.output.check(data_[s.output.array.buffer].memory.shape);
     held.checked = true;
   }
+  rt.fabric().report_begin();
   held.before = rt.fabric().stats();
   held.stages.clear();
   rt.pass(std::exchange(held.taking_over, 0));
@@ -348,6 +349,7 @@ void WseDevice::Launch::run(Resident& held) {
     refresh(s.output.array.buffer, true);
   }
   leave(held);
+  rt.fabric().report_end();
   runtime::StatReport stats = held.report();
   sim::count_cycles(device_, stats.get("fabric.cycles"));
   rt.fabric().trace_to(nullptr);

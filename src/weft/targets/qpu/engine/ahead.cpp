@@ -254,7 +254,7 @@ void Ahead::record(int i) {
   if (place == 0) {
     m_.begin_qpu(q);
     if (i >= own_) q.shadow = second_;
-    q.saved = &saved_;
+    q.saved = &saved_.hand(i >= own_);
     q.saved_stamps = saved_.stamps();
     q.saved_stamp = saved_.stamp();
   }

@@ -193,6 +193,13 @@ class Emitter {
   void request_row(std::uint32_t at, int unit, const std::string& first);
   std::string later(const std::string& a, const std::string& b);
   std::string book(const std::string& calendar, const std::string& now, int clocks, int more);
+  struct Booking {
+    std::string calendar, now, base;  // base: of the bucket of `now`
+    std::string before, room;         // until when it was used; its end
+  };
+  std::string book_next(const Booking& b, int clocks, const std::string& otherwise);
+  /// Where the calendar has the bucket of a clock.
+  std::string bucket(const std::string& calendar, const std::string& clock);
   static std::string book_on();
   /// When a line, asked for at `now`, is there.
   std::string line_ready(int unit, const Line& line, const std::string& now);

@@ -167,7 +167,8 @@ void Emitter::store_line(std::uint32_t at, const std::string& first) {
     std::string stamps = t_.def("load ptr, ptr ", address(offsetof(Qpu, saved_stamps)));
     std::string page =
         t_.def("zext i32 ", t_.def("lshr i32 ", first, ", ", SavedPages::kShift), " to i64");
-    std::string stamp_at = t_.def("getelementptr i32, ptr ", stamps, ", i64 ", page);
+    std::string step = t_.def("mul i64 ", page, ", ", SavedPages::kStampStep);
+    std::string stamp_at = t_.def("getelementptr i8, ptr ", stamps, ", i64 ", step);
     std::string stamp = t_.def("load atomic i32, ptr ", stamp_at, " acquire, align 4");
     std::string now = t_.def("load i32, ptr ", address(offsetof(Qpu, saved_stamp)));
     expect(t_.def("icmp eq i32 ", stamp, ", ", now), slow);

@@ -3,6 +3,7 @@
 // line of a known array, in place; all else is left to helpers.
 
 #include <cstddef>
+#include <utility>
 
 #include "weft/targets/qpu/engine/emit.h"
 
@@ -27,29 +28,71 @@ std::string Emitter::later(const std::string& a, const std::string& b) {
 std::string Emitter::book(const std::string& calendar, const std::string& now, int clocks,
                           int more) {
   static_assert(Calendar::kWidth == 64);
-  std::string bucket =
-      t_.def("and i64 ", t_.def("lshr i64 ", now, ", 6"), ", ", Calendar::kBuckets - 1);
-  std::string until = t_.def("getelementptr i64, ptr ", calendar, ", i64 ", bucket);
-  std::string before = t_.def("load i64, ptr ", until);
-  std::string base = t_.def("and i64 ", now, ", ", -Calendar::kWidth);
-  std::string value = t_.def("add i64 ", later(base, before), ", ", clocks);
-  std::string room = t_.def("add i64 ", base, ", ", Calendar::kWidth);
-  std::string full = t_.def("icmp sgt i64 ", value, ", ", room);
+  Booking b{calendar, now, t_.def("and i64 ", now, ", ", -Calendar::kWidth)};
+  std::string until = bucket(calendar, now);
+  b.before = t_.def("load i64, ptr ", until);
+  std::string value = t_.def("add i64 ", later(b.base, b.before), ", ", clocks);
+  b.room = t_.def("add i64 ", b.base, ", ", Calendar::kWidth);
+  std::string full = t_.def("icmp sgt i64 ", value, ", ", b.room);
   unsigned id = t_.fresh();
   t_.line("br i1 ", full, ", label %f", id, ", label %c", id, ", !prof !2");
   t_.label("c", id);
   t_.line("store i64 ", value, ", ptr ", until);
-  std::string end = t_.def("add i64 ", later(before, now), ", ", clocks + more);
+  std::string end = t_.def("add i64 ", later(b.before, now), ", ", clocks + more);
   t_.line("br label %e", id);
   t_.label("f", id);
+  std::string next;
+  // Where values are computed as well, registers are too few for it.
+  if (role_ == Role::clocks) {
+    const std::string other = cat("h", id);
+    next = book_next(b, clocks, other);
+    if (more) next = t_.def("add i64 ", next, ", ", more);
+    next = cat(" [ ", next, ", %", label_, " ],");
+    t_.line("br label %e", id);
+    label_ = other;
+    t_.label(label_);
+  } else {
+    label_ = cat("f", id);
+  }
   t_.line("call preserve_allcc void @book_on(ptr ", calendar, ", i64 ", now, ", i64 ", clocks,
           ", ptr %booked)");
   std::string on = t_.def("load i64, ptr %booked");
   if (more) on = t_.def("add i64 ", on, ", ", more);
   t_.line("br label %e", id);
-  label_ = cat("e", id);
+  const std::string from = std::exchange(label_, cat("e", id));
   t_.label(label_);
-  return t_.def("phi i64 [ ", end, ", %c", id, " ], [ ", on, ", %f", id, " ]");
+  return t_.def("phi i64 [ ", end, ", %c", id, " ],", next, " [ ", on, ", %", from, " ]");
+}
+
+std::string Emitter::bucket(const std::string& calendar, const std::string& clock) {
+  std::string number = t_.def("lshr i64 ", clock, ", 6");
+  return t_.def("getelementptr i64, ptr ", calendar, ", i64 ",
+                t_.def("and i64 ", number, ", ", Calendar::kBuckets - 1));
+}
+
+/// A booking whose own bucket has no room, in the next one that may have it, as book_on finds it
+/// where it need not go further. To label `otherwise`, with nothing booked, where that one has no
+/// room for all of it either, or the first has room for a part.
+std::string Emitter::book_next(const Booking& b, int clocks, const std::string& otherwise) {
+  std::string from_at = field(b.calendar, Calendar::full_from_place()),
+              to_at = field(b.calendar, Calendar::full_to_place());
+  std::string from = t_.def("load i64, ptr ", from_at), to = t_.def("load i64, ptr ", to_at);
+  std::string known = t_.def("icmp ult i64 ", t_.def("sub i64 ", b.base, ", ", from), ", ",
+                             t_.def("sub i64 ", to, ", ", from));
+  std::string next = t_.def("select i1 ", known, ", i64 ", to, ", i64 ", b.room);
+  std::string until = bucket(b.calendar, next);
+  std::string before = t_.def("load i64, ptr ", until);
+  std::string value = t_.def("add i64 ", later(next, before), ", ", clocks);
+  std::string end = t_.def("add i64 ", next, ", ", Calendar::kWidth);
+  std::string fits = t_.def("icmp sle i64 ", value, ", ", end);
+  std::string whole = t_.def("or i1 ", known, ", ", t_.def("icmp eq i64 ", b.before, ", ", b.room));
+  expect(t_.def("and i1 ", fits, ", ", whole), otherwise);
+  t_.line("store i64 ", value, ", ptr ", until);
+  std::string joins = t_.def("or i1 ", known, ", ", t_.def("icmp eq i64 ", b.base, ", ", to));
+  t_.line("store i64 ", t_.def("select i1 ", joins, ", i64 ", from, ", i64 ", b.base), ", ptr ",
+          from_at);
+  t_.line("store i64 ", next, ", ptr ", to_at);
+  return value;
 }
 
 /// Calendar::book_on, as a function of the program's module: it has to save only what it uses. The
@@ -248,7 +291,9 @@ void Emitter::request_row(std::uint32_t at, int unit, const std::string& first) 
     std::string words = t_.def("load ", kInt8, ", ptr ", field(source, half), ", align 4");
     t_.line("store ", kInt8, " ", words, ", ptr ", field(to, fifo + half), ", align 32");
   }
-  t_.line("call void @llvm.prefetch.p0(ptr ", field(source, 4 * timing::kLine),
+  // Without clocks the next lines are asked for sooner.
+  const std::size_t away = role_ == Role::alone ? 4 : 8;
+  t_.line("call void @llvm.prefetch.p0(ptr ", field(source, away * timing::kLine),
           ", i32 0, i32 3, i32 1)");
   label_ = cat("p", id);
   if (role_ == Role::alone) {

@@ -24,15 +24,17 @@ I keep(I x) {
 }
 
 F exp2_full(F x) {
-  // Beyond these a float overflows or is flushed to zero.
+  // Beyond these a float overflows, or is below all normal ones: at -127 the last sum is 0.
   F c = keep(max(min(x, F(127.99f)), F(-127.0f)));
-  I n = keep(toInt(c + select(c < F(0), F(-0.5f), F(0.5f))));
-  F f = keep(c - toFloat(n));
+  // Sums are rounded toward zero: this one has the nearest whole number in its low bits, and what
+  // the shift keeps of the others is 0.
+  constexpr float kWhole = 0x1.8p23f;
+  F shifted = keep(c + F(0.5f) + F(kWhole));
+  F f = keep(c - (shifted - F(kWhole)));
   F p = F(1.5403530e-4f);
   for (float k : {1.3333558e-3f, 9.6181291e-3f, 5.5504109e-2f, 2.4022651e-1f, 6.9314718e-1f, 1.0f})
     p = keep(p * f + F(k));
-  F y = floatOf(bitsOf(p) + (n << I(23)));
-  return select(x < F(-126.0f), F(0), y);
+  return floatOf(bitsOf(p) + (bitsOf(shifted) << I(23)));
 }
 
 F log2_full(F x) {
