@@ -122,10 +122,12 @@ def all_cases():
     import layers
     import linear
     import moving
+    import rarer
 
     return [
         *arithmetic.cases(),
         *moving.cases(),
         *linear.cases(),
         *layers.cases(),
+        *rarer.cases(),
     ]

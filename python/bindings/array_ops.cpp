@@ -2,15 +2,20 @@
 // Methods of NDArray and the array functions of the core under their plain names; python/weft gives
 // them the signatures of the array API standard.
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <type_traits>
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "array_type.h"
 #include "direct.h"
+#include "weft/array/pad.h"
 #include "weft/array/repeat.h"
 #include "weft/devices/dispatch.h"
 #include "weft/devices/grid.h"
@@ -18,6 +23,7 @@
 #include "weft/devices/reduce_program.h"
 #include "weft/devices/scaled_matmul.h"
 #include "weft/devices/whole.h"
+#include "weft/elements/with_type.h"
 #include "weft/fusion/chunked.h"
 #include "weft/linalg/fft.h"
 #include "weft/linalg/linalg.h"
@@ -130,7 +136,7 @@ std::optional<NDArray> arange_plain(nb::handle start, nb::handle stop, nb::handl
                 values[2], count > 0 ? static_cast<std::int64_t>(count) : 0);
 }
 template <typename F>
-NDArray unlocked(F&& f) {
+auto unlocked(F&& f) {
   nb::gil_scoped_release nogil;
   return f();
 }
@@ -164,16 +170,43 @@ PyObject* direct_order(PyObject*, PyObject* const* args, Py_ssize_t count, PyObj
   });
 }
 
+/// A limit of integers, brought into the type: one outside of it does not bind. None where the
+/// Python code has to see to it.
+std::optional<Scalar> whole_limit(nb::handle limit, Elem e) {
+  if (!PyLong_CheckExact(limit.ptr())) return std::nullopt;
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(limit.ptr(), &overflow);
+  if (overflow != 0) return std::nullopt;
+  std::int64_t found = value;
+  with_type(e, [&]<typename T>(T) {
+    if constexpr (std::is_integral_v<T>) {
+      const auto most = static_cast<std::uint64_t>(std::numeric_limits<T>::max());
+      found =
+          std::max<std::int64_t>(found, static_cast<std::int64_t>(std::numeric_limits<T>::min()));
+      if (found > 0 && static_cast<std::uint64_t>(found) > most)
+        found = static_cast<std::int64_t>(most);
+    }
+  });
+  return Scalar(found);
+}
+
 PyObject* direct_clip(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded(static_cast<PyObject*>(nullptr), [&] {
     const PlainArguments<3> given(args, count, names, {"x", "min", "max"});
     if (!given.plain || count < 1 || Py_TYPE(args[0]) != ndarray_type()) return not_plain();
     const NDArray& x = unwrap(args[0]);
-    if (!is_real_float(x.elem()) || is_float8(x.elem()) || !x.on_host()) return not_plain();
+    const bool whole = is_integer(x.elem());
+    if (!(whole || is_real_float(x.elem())) || is_float8(x.elem()) || !x.on_host())
+      return not_plain();
     std::optional<Scalar> limits[2];
     for (std::size_t k = 0; k < 2; ++k) {
       const nb::handle limit = given(k + 1, Py_None);
       if (limit.is_none()) continue;
+      if (whole) {
+        limits[k] = whole_limit(limit, x.elem());
+        if (!limits[k]) return not_plain();
+        continue;
+      }
       if (!PyFloat_CheckExact(limit.ptr()) && !PyLong_CheckExact(limit.ptr())) return not_plain();
       const double value = PyFloat_AsDouble(limit.ptr());
       if (value == -1 && PyErr_Occurred()) return PyErr_Clear(), not_plain();
@@ -184,14 +217,33 @@ PyObject* direct_clip(PyObject*, PyObject* const* args, Py_ssize_t count, PyObje
   });
 }
 
+/// dot of vectors and matrices on the host.
+PyObject* direct_dot(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded(static_cast<PyObject*>(nullptr), [&] {
+    if (names || count != 2) return not_plain();
+    for (Py_ssize_t i = 0; i < 2; ++i) {
+      if (Py_TYPE(args[i]) != ndarray_type()) return not_plain();
+      const NDArray& x = unwrap(args[i]);
+      if (!x.on_host() || x.ndim() < 1 || x.ndim() > 2) return not_plain();
+    }
+    const NDArray &a = unwrap(args[0]), &b = unwrap(args[1]);
+    constexpr std::int64_t kSmall = 4096;
+    if (a.size() <= kSmall && b.size() <= kSmall && a.ndim() == 1 && b.ndim() == 1)
+      return wrap(matmul(a, b));
+    return wrap(unlocked([&] { return matmul(a, b); }));
+  });
+}
+
 PyObject* direct_count_nonzero(PyObject*, PyObject* const* args, Py_ssize_t count,
                                PyObject* names) {
   return guarded(static_cast<PyObject*>(nullptr), [&] {
     if (names || count != 1 || Py_TYPE(args[0]) != ndarray_type()) return not_plain();
     const NDArray& x = unwrap(args[0]);
     if (!x.on_host()) return not_plain();
-    return wrap(
-        unlocked([&] { return full(x.device(), Elem::int64, Dims{}, Scalar(count_marked(x))); }));
+    constexpr std::int64_t kSmall = 4096;
+    const std::int64_t found =
+        x.size() <= kSmall ? count_marked(x) : unlocked([&] { return count_marked(x); });
+    return wrap(full(x.device(), Elem::int64, Dims{}, Scalar(found)));
   });
 }
 
@@ -433,6 +485,12 @@ void bind_array_ops(nb::module_& m) {
   m.def("_roll", [](const NDArray& x, std::int64_t shift, int axis) {
     return unlocked([&] { return roll(x, shift, axis); });
   });
+  m.def("_pad",
+        [](const NDArray& x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths,
+           nb::handle value) {
+          const Scalar number = scalar_of(value.ptr());
+          return unlocked([&] { return pad(x, widths, number); });
+        });
   m.def(
       "_scaled_matmul",
       [](const NDArray& a, const NDArray& b, const std::optional<NDArray>& scale_a,
@@ -464,10 +522,12 @@ void bind_array_ops(nb::module_& m) {
       },
       nb::call_guard<nb::gil_scoped_release>(),
       "out = a @ b of 16-bit arrays on tensor cores by a stated tile, for benches.");
-  static PyMethodDef direct[] = {
-      direct_definition("arange", direct_arange), direct_definition("sort", direct_order<sort>),
-      direct_definition("argsort", direct_order<argsort>), direct_definition("clip", direct_clip),
-      direct_definition("count_nonzero", direct_count_nonzero)};
+  static PyMethodDef direct[] = {direct_definition("arange", direct_arange),
+                                 direct_definition("sort", direct_order<sort>),
+                                 direct_definition("argsort", direct_order<argsort>),
+                                 direct_definition("clip", direct_clip),
+                                 direct_definition("count_nonzero", direct_count_nonzero),
+                                 direct_definition("dot", direct_dot)};
   for (PyMethodDef& d : direct)
     m.attr((std::string("_direct_") + d.ml_name).c_str()) = direct_function(d);
   m.def("_matmul",
@@ -530,7 +590,8 @@ void bind_array_ops(nb::module_& m) {
     return broadcast_shapes(pointers, "broadcast_shapes");
   });
   m.def("_histogram", [](const NDArray& x, std::int64_t bins) -> std::optional<NDArray> {
-    if (x.on_host() || !has_grid(x)) return std::nullopt;
+    if (x.on_host()) return unlocked([&] { return counts_of(x, bins); });
+    if (!has_grid(x)) return std::nullopt;
     return unlocked([&] { return grid_histogram(x.contiguous(), bins); });
   });
   m.def("_fft", [](const NDArray& x, std::int64_t n, int axis, bool inverse, double scale) {

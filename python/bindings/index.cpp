@@ -158,13 +158,16 @@ Parsed parse(const NDArray& array, PyObject* key) {
 }
 
 /// The axes [0, n) moved to `position`.
-NDArray move_front(const NDArray& a, int n, int position) {
-  if (position == 0) return a;
+/// The order of axes in which the first n stand at `position`.
+std::vector<int> axis_order(int ndim, int n, int position) {
   std::vector<int> order;
   for (int i = 0; i < position; ++i) order.push_back(n + i);
   for (int i = 0; i < n; ++i) order.push_back(i);
-  for (int i = n + position; i < a.ndim(); ++i) order.push_back(i);
-  return a.permute(order);
+  for (int i = n + position; i < ndim; ++i) order.push_back(i);
+  return order;
+}
+NDArray move_front(const NDArray& a, int n, int position) {
+  return position == 0 ? a : a.permute(axis_order(a.ndim(), n, position));
 }
 int index_ndim(const std::vector<NDArray>& arrays) {
   int n = 0;
@@ -227,9 +230,18 @@ PyObject* get_item(const NDArray& array, PyObject* key) {
     NDArray view;
     if (plain_view(array, key, view)) return wrap(std::move(view));
   }
+  if (Py_TYPE(key) == ndarray_type() && array.ndim() > 0 && array.on_host()) {
+    const NDArray& index = unwrap(key);
+    if (is_integer(index.elem()) && index.ndim() > 0 && index.on_host())
+      return wrap(gather(array, {&index, 1}));
+  }
   if (const NDArray* mask = mask_of(key, array)) return wrap(select_marked(array, *mask));
   Parsed p = parse(array, key);
   if (p.arrays.empty()) return wrap(std::move(p.view));
+  if (p.arrays.size() == 1 && p.position > 0 && p.view.on_host()) {
+    const NDArray back = p.view.permute(axis_order(p.view.ndim(), 1, p.position));
+    return wrap(take(back, p.arrays[0], p.position));
+  }
   NDArray out = gather(p.view, p.arrays);
   return wrap(move_front(out, index_ndim(p.arrays), p.position).contiguous());
 }

@@ -276,6 +276,10 @@ class NDArray:
         """Sorts the array itself along an axis, as in NumPy; weft.sort gives a sorted copy."""
     def diagonal(self, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
         """The diagonals of the matrices in two axes, as the last axis."""
+    def diag(self, diagonal: Any = 0) -> Any:
+        """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
+    def nan_to_num(self, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+        """NaN and infinities as numbers: the type's largest unless given."""
     def trace(self, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
         """The sums of the diagonals of the matrices in two axes."""
     def contiguous(self) -> Any:
@@ -935,8 +939,6 @@ class NDArray:
         """Degrees as radians."""
     def rad2deg(self) -> Any:
         """Radians as degrees."""
-    def nan_to_num(self, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
-        """NaN and infinities as numbers: the type's largest unless given."""
     def neg(self) -> Any:
         """-self."""
     def maximum(self, other: Any) -> Any:
@@ -1103,8 +1105,6 @@ class NDArray:
         """The entry at a position along an axis, which goes."""
     def view_as(self, other: Any) -> Any:
         """In the shape of another."""
-    def diag(self, diagonal: Any = 0) -> Any:
-        """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
     def diag_embed(self, offset: Any = 0) -> Any:
         """Matrices with the last axis on a diagonal, zeros elsewhere."""
     def rot90(self, k: Any = 1, dims: Any = ...) -> Any:
@@ -3400,8 +3400,6 @@ def isdtype(dtype: _DType | None, kind: _DType | str | tuple[_DType | str, ...])
     """Is the type one of a kind, of a tuple of kinds, or equal to a type?"""
 def result_type(*arrays_and_dtypes: _DType | NDArray | Tensor | _Number) -> dtype:
     """The common type by the promotion rules; Python numbers are weak."""
-def absolute(input: Tensor | _ArrayLike) -> Any:
-    """weft.abs of the value, element by element."""
 def addbmm(input: Tensor | _ArrayLike, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * self + alpha * the sum of a batch of products."""
 def addcdiv(input: Tensor | _ArrayLike, a: Any, b: Any, *, value: Any = 1) -> Any:
@@ -3422,12 +3420,6 @@ def amin(input: Tensor | _ArrayLike, dim: Any = None, keepdim: Any = False) -> A
     """The smallest, over axes."""
 def aminmax(input: Tensor | _ArrayLike, dim: Any = None, keepdim: Any = False) -> Any:
     """(smallest, largest)."""
-def arccos(input: Tensor | _ArrayLike) -> Any:
-    """weft.acos of the value, element by element."""
-def arcsin(input: Tensor | _ArrayLike) -> Any:
-    """weft.asin of the value, element by element."""
-def arctan(input: Tensor | _ArrayLike) -> Any:
-    """weft.atan of the value, element by element."""
 def argwhere(input: Tensor | _ArrayLike) -> Any:
     """Positions of the elements that are not zero, one in each row."""
 def baddbmm(input: Tensor | _ArrayLike, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
@@ -3472,8 +3464,6 @@ def eq(input: Tensor | _ArrayLike, other: Any) -> Any:
     """self == other, as an array of bool."""
 def erfc(input: Tensor | _ArrayLike) -> Any:
     """1 - erf(x), with all digits where erf is near 1."""
-def fix(input: Tensor | _ArrayLike) -> Any:
-    """weft.trunc of the value, element by element."""
 def flatten(input: Tensor | _ArrayLike, start_dim: Any = 0, end_dim: Any = -1) -> Any:
     """With the axes from start_dim to end_dim (inclusive) as one."""
 def fliplr(input: Tensor | _ArrayLike) -> Any:
@@ -3892,8 +3882,18 @@ def std_mean(x: Any, axis: Any = None, correction: Any = 1, keepdims: Any = Fals
     """(standard deviation, mean); the divisor of the variance is the count less `correction`."""
 def var_mean(x: Any, axis: Any = None, correction: Any = 1, keepdims: Any = False) -> Any:
     """(variance, mean); the divisor of the variance is the count less `correction`."""
+def absolute(x: Any, /) -> Any:
+    """Absolute value."""
+def arccos(x: Any, /) -> Any:
+    """Inverse cosine, in radians."""
+def arcsin(x: Any, /) -> Any:
+    """Inverse sine, in radians."""
+def arctan(x: Any, /) -> Any:
+    """Inverse tangent, in radians."""
 def bitwise_not(x: Any, /) -> Any:
     """Bits inverted; on bool, logical not."""
+def fix(x: Any, /) -> Any:
+    """x rounded toward zero."""
 def arccosh(x: Any, /) -> Any:
     """Inverse hyperbolic cosine."""
 def arcsinh(x: Any, /) -> Any:

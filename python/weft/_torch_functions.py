@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import inspect
 
-from ._boundary import public
+from . import _core
+from ._boundary import direct, public
 from ._core import NDArray, Tensor
 from ._namespace import asarray
 from ._methods import OF_TENSORS, members
 from ._methods.of_arrays import on_arrays
 
 _NAMES = """
-    absolute addbmm addcdiv addcmul addmm addmv addr allclose amax amin aminmax arccos arcsin arctan argwhere
+    addbmm addcdiv addcmul addmm addmv addr allclose amax amin aminmax argwhere
     baddbmm bincount bmm chunk clamp clamp_max clamp_min clone cross cumprod cumsum deg2rad diag diag_embed diagonal dist div
-    dot eq erfc fix flatten fliplr flipud fmod frac gather ge ger gt index_add index_fill index_select inner is_complex
+    dot eq erfc flatten fliplr flipud fmod frac gather ge ger gt index_add index_fill index_select inner is_complex
     is_floating_point isclose kron kthvalue le lerp logcumsumexp logit lt masked_fill masked_select mm movedim msort
     mul mv nan_to_num nanmean nansum narrow ne neg norm numel outer permute quantile rad2deg ravel repeat_interleave rot90
     scatter_add sinc split split_with_sizes sub swapaxes swapdims t take_along_dim tensor_split trace true_divide
     unbind unflatten unsqueeze vdot xlogy
 """
+
+# Arrays have methods of their own of these, with the same arguments.
+_OF_ARRAYS = frozenset("diag dot nan_to_num trace".split())
 
 
 def _definition(name):
@@ -47,7 +51,7 @@ def _given(name, method):
 
 def _function(name):
     method = _definition(name)
-    of_array = NDArray.dot if name == "dot" else on_arrays(method)
+    of_array = getattr(NDArray, name) if name in _OF_ARRAYS else on_arrays(method)
     signature = _given(name, method)
     own = signature.parameters
     # The array standard's names of PyTorch's arguments.
@@ -70,7 +74,7 @@ def _function(name):
     call.__signature__ = signature
     # Traced and batched values go through it into the public functions that it is made of.
     call.__weft_transform__ = True
-    return public(call)
+    return public(direct(_core._direct_dot)(call) if name == "dot" else call)
 
 
 functions = {name: _function(name) for name in _NAMES.split()}

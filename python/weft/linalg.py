@@ -414,6 +414,9 @@ def outer(x1, x2, /):
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     """p-norms of vectors."""
     if ord == 2 and isinstance(x, _core.NDArray) and x.dtype.kind == "f" and x.dtype.itemsize >= 4:
+        if axis is None and not keepdims and x.is_contiguous():
+            line = _core._reshape(x, (x.size,), None)
+            return _core.operations["sqrt"](_core._matmul(line, line))
         return _core.operations["sqrt"](_core._reduce("sum", x * x, axis, keepdims, None))
     if ord == 2 and x.dtype.kind == "f":
         return _core.operations["sqrt"](_ns.sum(x * x, axis=axis, keepdims=keepdims))

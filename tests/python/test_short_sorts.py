@@ -94,3 +94,34 @@ def test_every_short_length():
         np.testing.assert_array_equal(
             weft.sort(weft.asarray(x), axis=1).numpy(), np.sort(x, axis=1)
         )
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("largest", [True, False])
+def test_best_of_short_lines(dtype, largest):
+    """Rows side by side, one after the other, and too long for either, with ties across the k-th place."""
+    for (rows, n), k in (
+        ((40, 58), 5), ((3, 58), 5), ((17, 58), 1), ((33, 9), 2), ((19, 4), 1), ((9, 256), 60),
+        ((9, 257), 7), ((100, 130), 31), ((1, 77), 3), ((21, 40), 0),
+    ):  # fmt: skip
+        x = drawn((rows, n), dtype)
+        x[rows // 2] = x[0, 0]  # all equal
+        keys = x.astype("float64") if dtype[0] == "f" else x.astype(object)
+        order = np.argsort(-keys if largest else keys, axis=1, kind="stable")[:, :k]
+        values, at = weft.topk(weft.asarray(x), k, largest=largest)
+        np.testing.assert_array_equal(at.numpy(), order)
+        same_bits(values.numpy(), np.take_along_axis(x, order, 1))
+
+
+@pytest.mark.parametrize("largest", [True, False])
+def test_best_of_doubles_that_share_their_upper_halves(largest):
+    """Differences in the last places alone, on both sides of the k-th place."""
+    rng = np.random.default_rng(11)
+    x = 1 + rng.integers(0, 40, (30, 50)) * 2.0**-52
+    x[::3] = rng.choice([1.0, 1 + 2.0**-52, 3.0, np.nan, -0.0, 0.0, np.inf, -np.inf], (10, 50))
+    for k in (1, 4, 12):
+        keys = -x if largest else x  # NaN last
+        order = np.argsort(keys, axis=1, kind="stable")[:, :k]
+        values, at = weft.topk(weft.asarray(x), k, largest=largest)
+        np.testing.assert_array_equal(at.numpy(), order)
+        same_bits(values.numpy(), np.take_along_axis(x, order, 1))

@@ -99,3 +99,15 @@ def test_16_bit_matrix_by_a_vector(dtype):
             unit = 2.0**-8 if dtype == "bfloat16" else 2.0**-11
             found = got.astype(weft.float64).numpy()
             np.testing.assert_allclose(found, want, rtol=unit * 1.01, atol=1e-4 * max(m, k) ** 0.5)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_long_sums_are_added_part_by_part(dtype):
+    """Few rows by few columns of many terms: parts of the depth, the last of which is short."""
+    rng = np.random.default_rng(3)
+    for m, n, k in ((9, 31, 9001), (38, 83, 7001), (64, 65, 4097), (20, 21, 1025)):
+        a, b = _drawn(rng, (m, k), dtype), _drawn(rng, (k, n), dtype)
+        plain = (weft.asarray(a) @ weft.asarray(b)).numpy()
+        _check(plain, a, b)
+        turned = weft.asarray(np.ascontiguousarray(a.T)).T
+        assert np.array_equal((turned @ weft.asarray(b)).numpy(), plain)

@@ -9,7 +9,12 @@ from .common import plain, value
 
 # The name: the function of weft that it is.
 SAME = {
+    "absolute": "abs",
+    "arccos": "acos",
+    "arcsin": "asin",
+    "arctan": "atan",
     "bitwise_not": "bitwise_invert",
+    "fix": "trunc",
     "arccosh": "acosh",
     "arcsinh": "asinh",
     "arctan2": "atan2",

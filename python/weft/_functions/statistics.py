@@ -8,6 +8,7 @@ import operator
 
 import weft
 
+from .. import _core
 from .._core import NDArray, Tensor
 from .common import axis_of, beside, plain, real, refused, value
 
@@ -111,6 +112,13 @@ def _over_axes(x, axis, keepdims, f):
     return out.reshape((*lead, *(1 if i in axes else n for i, n in enumerate(x.shape))))
 
 
+def _in_order(x, axis):
+    """Sorted along an axis; of a tensor by positions, which its gradient goes back through."""
+    if isinstance(x, NDArray):
+        return weft.sort(x, axis=axis)
+    return weft.take_along_axis(x, weft.argsort(plain(x), axis=axis), axis=axis)
+
+
 def _quantiles(x, q, whole, axis, keepdims, name, method="linear"):
     if isinstance(axis, (tuple, list)):
         return _over_axes(
@@ -128,7 +136,7 @@ def _quantiles(x, q, whole, axis, keepdims, name, method="linear"):
         raise refused(f"array.{name}.range", f"{name} {q}", f"from 0 to {whole:g}")
     ndim = x.ndim
     x, at = (x.reshape(-1), 0) if axis is None else (x, axis_of(x, axis))
-    ordered = weft.take_along_axis(x, weft.argsort(plain(x), axis=at), axis=at)
+    ordered = _in_order(x, at)
     n = x.shape[at]
     if n == 0:
         empty = weft.full_like(weft.sum(x, axis=at, keepdims=True), math.nan)
@@ -181,7 +189,7 @@ def _nan_quantiles(x, q, whole, axis, keepdims, name):
         raise refused(f"array.{name}.range", f"{name} {q}", f"from 0 to {whole:g}")
     ndim = x.ndim
     x, at = (x.reshape(-1), 0) if axis is None else (x, axis_of(x, axis))
-    ordered = weft.take_along_axis(x, weft.argsort(plain(x), axis=at), axis=at)
+    ordered = _in_order(x, at)
     count = weft.sum((~weft.isnan(plain(x))).astype("int64"), axis=at, keepdims=True)
     last = weft.maximum(count - 1, 0)
     place = last.astype(x.dtype) * (q / whole)
@@ -380,6 +388,8 @@ def _equal_bins(x, edges):
 
 
 def _counted(at, count, weights):
+    if weights is None and isinstance(at, NDArray) and at.device.host_accessible:
+        return _core._histogram(at, count)
     inside = at >= 0
     place = weft.where(inside, at, 0)
     if weights is None:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 import os
 
 import weft
@@ -10,7 +12,9 @@ import weft
 from .. import _core
 from .._core import Tensor
 from .._errors import error as _error
+from .arithmetic import Arithmetic
 from .common import no_out
+from .of_arrays import on_arrays
 from .tools import filled
 
 
@@ -42,6 +46,13 @@ def _running(function, x, axis, dtype, out):
     if axis is None:
         return function(x.reshape(-1), axis=0, dtype=dtype)
     return function(x, axis=axis, dtype=dtype)
+
+
+@functools.lru_cache(None)
+def _limits(dtype):
+    """The least and the largest finite number of a type of floats."""
+    info = weft.finfo(dtype)
+    return info.min, info.max
 
 
 def _part(name):
@@ -245,8 +256,26 @@ class ArrayMethods:
         """The diagonals of the matrices in two axes, as the last axis."""
         return weft.linalg.diagonal(weft.moveaxis(self, (axis1, axis2), (-2, -1)), offset=offset)
 
+    def diag(self, diagonal=0):
+        """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
+        if self.ndim != 1:
+            return _core._diagonal(self, 0, 1, diagonal).copy()
+        n = self.shape[0] + abs(diagonal)
+        out = weft.zeros((n, n), dtype=self.dtype, device=self.device)
+        _core._diagonal(out, 0, 1, diagonal)[...] = self
+        return out
+
+    def nan_to_num(self, nan=0.0, posinf=None, neginf=None):
+        """NaN and infinities as numbers: the type's largest unless given."""
+        if not (posinf is None and neginf is None and math.isfinite(nan)):
+            return on_arrays(Arithmetic.nan_to_num)(self, nan, posinf, neginf)
+        least, most = _limits(self.dtype)
+        return weft.clip(weft.where(weft.isnan(self), nan, self), least, most)
+
     def trace(self, offset=0, axis1=0, axis2=1):
         """The sums of the diagonals of the matrices in two axes."""
+        if self.ndim == 2 and axis1 == 0 and axis2 == 1:
+            return _core._reduce("sum", _core._diagonal(self, 0, 1, offset), None, False, None)
         return self.diagonal(offset, axis1, axis2).sum(-1)
 
     def contiguous(self):

@@ -166,7 +166,12 @@ class Selection:
         """How often each integer from 0 on occurs, or the sum of the weights where it does. Raises ArgumentError for
         negative ones."""
         x = weft.reshape(plain(self).astype("int64", copy=False), (-1,))
-        low, high = (weft.stack([weft.min(x), weft.max(x)]).tolist()) if x.size else (0, -1)
+        if not x.size:
+            low, high = 0, -1
+        elif x.device.host_accessible:
+            low, high = weft.min(x).item(), weft.max(x).item()
+        else:  # one wait for the device
+            low, high = weft.stack([weft.min(x), weft.max(x)]).tolist()
         if low < 0:
             raise _error(
                 weft.ArgumentError,

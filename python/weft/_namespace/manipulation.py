@@ -264,6 +264,9 @@ def pad(x, widths, /, mode="constant", *, value=0, constant_values=0):
                 return x.pad(widths)
             inside = pad(ones(x.shape, dtype="bool", device=x.device), widths)
             return where(inside, x.pad(widths), value)
+        if isinstance(x, _core.NDArray):
+            value = value.item() if isinstance(value, _core.NDArray) else value
+            return _core._pad(x, widths, value)
         shape = tuple(n + a + b for n, (a, b) in zip(x.shape, widths))
         out = full(shape, value, dtype=x.dtype, device=x.device)
         out[tuple(slice(a, a + n) for n, (a, b) in zip(x.shape, widths))] = x

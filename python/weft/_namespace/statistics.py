@@ -130,9 +130,11 @@ def mean(x, /, *, axis=None, keepdims=False):
         return _core.Tensor(mean(x.data, axis=axis, keepdims=keepdims), requires_grad=False)
     if _is_tensor(x):
         return x.mean(axis, keepdims)
+    if _name(x.dtype) == "bool":
+        x = x.astype(_float32)
     if (out := _one_pass(_MEAN, x, axis, keepdims)) is not None:
         return out
-    if _name(x.dtype) in _INTEGERS or _name(x.dtype) == "bool":
+    if _name(x.dtype) in _INTEGERS:
         x = x.astype(_float32)
     if _name(x.dtype) in _NARROW:
         return (_core._reduce("sum", x, axis, keepdims, _float32) / _count(x, axis)).astype(x.dtype)

@@ -114,6 +114,18 @@ class Finder {
   FindFn find_;
 };
 
+/// Rows of n truth values: the first one that is the extreme ends the search.
+void marks(bool largest, const char* x, std::int64_t count, std::int64_t n, std::int64_t* out) {
+  runtime::Pool::shared().parallel_for(
+      count, std::max<std::int64_t>(1, kParallelGrain / n), [&](std::int64_t r, std::int64_t end) {
+        for (; r < end; ++r) {
+          const char* row = x + r * n;
+          const void* found = std::memchr(row, largest ? 1 : 0, static_cast<std::size_t>(n));
+          out[r] = found ? static_cast<const char*>(found) - row : 0;
+        }
+      });
+}
+
 /// Blocks of n rows of m columns: the last row from below that has its column's extreme.
 void columns(PlaceFn place, std::int64_t bytes, const char* x, const char* extreme,
              std::int64_t outer, std::int64_t n, std::int64_t m, std::int64_t* out) {
@@ -165,8 +177,12 @@ NDArray arg_reduce(bool largest, const NDArray& x, std::optional<int> axis, bool
                                   axis ? std::uint64_t{1} << a : ~std::uint64_t{0});
     return out;
   }
+  auto rows = [&](const NDArray& lines) {
+    if (kernel == Elem::boolean) return marks(largest, lines.host(), out.size(), n, result());
+    Finder(largest, kernel).rows(lines.host(), out.size(), n, result());
+  };
   if (x.on_host() && n == x.size() && x.elem() == kernel && x.is_contiguous()) {
-    Finder(largest, kernel).rows(x.host(), 1, n, result());
+    rows(x);
     return out;
   }
   NDArray flat = axis ? x : x.reshape(Dims{x.size()});
@@ -174,7 +190,9 @@ NDArray arg_reduce(bool largest, const NDArray& x, std::optional<int> axis, bool
   const ReduceOp op = largest ? ReduceOp::max : ReduceOp::min;
   std::int64_t inner = 1;
   for (int i = at + 1; i < flat.ndim(); ++i) inner *= flat.shape()[i];
-  if (x.on_host() && inner >= 16 && flat.is_contiguous() && flat.elem() == kernel &&
+  // Narrower blocks are turned: a call for each of their rows costs more.
+  constexpr std::int64_t kWide = 96;
+  if (x.on_host() && inner >= kWide && flat.is_contiguous() && flat.elem() == kernel &&
       n <= INT32_MAX) {
     Axes axes;
     axes.all = false;
@@ -192,7 +210,7 @@ NDArray arg_reduce(bool largest, const NDArray& x, std::optional<int> axis, bool
   NDArray moved = flat.permute(order);
   moved = moved.elem() == kernel ? moved.contiguous() : moved.astype(kernel);
   if (!x.on_host()) return on_device().extreme_positions(largest, moved).reshape(shape);
-  Finder(largest, kernel).rows(moved.host(), out.size(), n, result());
+  rows(moved);
   return out;
 }
 

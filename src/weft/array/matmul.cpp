@@ -3,6 +3,7 @@
 #include <complex>
 #include <cstring>
 
+#include "weft/array/nest.h"
 #include "weft/array/on_device.h"
 #include "weft/array/ops.h"
 #include "weft/host/gemm.h"
@@ -13,6 +14,9 @@
 namespace weft {
 
 namespace {
+
+/// Extents up to here make a small product.
+constexpr std::int64_t kSmallest = 8;
 
 /// Types without a blocked kernel, by size: multiples of B's rows, which are contiguous, are added
 /// up, to a few rows of C at once that stay in the caches.
@@ -44,6 +48,47 @@ void plain(AddProductsFn add, std::int64_t m, std::int64_t n, std::int64_t k, co
       });
 }
 
+/// One sum of products, of types without a kernel of its own: by blocks that stay in the cache.
+template <typename T>
+void dot_by_blocks(Elem e, std::int64_t k, const T* a, const T* b, T* out) {
+  const auto row = [&](Op op) {
+    return kernels().elementwise[static_cast<int>(op)][static_cast<int>(e)];
+  };
+  const ElementwiseFn multiply = row(Op::multiply), add = row(Op::add);
+  const ReduceFn sum = kernels().reduce[static_cast<int>(ReduceOp::sum)][static_cast<int>(e)];
+  alignas(64) T products[kChunk];
+  for (std::int64_t p = 0; p < k; p += kChunk) {
+    const std::int64_t n = std::min(kChunk, k - p);
+    const void* in[2] = {a + p, b + p};
+    multiply(n, in, products);
+    T part{};
+    sum(n, products, p ? &part : out);
+    const void* both[2] = {out, &part};
+    if (p) add(1, both, out);
+  }
+}
+
+/// Products of a few numbers, for which packing costs more than multiplying.
+template <typename T>
+void small_product(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t a_row,
+                   std::int64_t a_col, const T* b, std::int64_t b_row, std::int64_t b_col, T* c,
+                   std::int64_t ldc) {
+  T sums[kSmallest];
+  for (std::int64_t i = 0; i < m; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) sums[j] = T(0);
+    for (std::int64_t p = 0; p < k; ++p) {
+      const T x = a[i * a_row + p * a_col];
+      const T* const row = b + p * b_row;
+      if (b_col == 1) {
+        for (std::int64_t j = 0; j < n; ++j) sums[j] += x * row[j];
+      } else {
+        for (std::int64_t j = 0; j < n; ++j) sums[j] += x * row[j * b_col];
+      }
+    }
+    for (std::int64_t j = 0; j < n; ++j) c[i * ldc + j] = sums[j];
+  }
+}
+
 /// Elements of B from which on reading it in place pays for a few rows of A.
 constexpr std::int64_t kThinWork = 16384;
 
@@ -52,6 +97,8 @@ template <typename T>
 void real(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t a_row,
           std::int64_t a_col, const T* b, std::int64_t b_row, std::int64_t b_col, T* c,
           std::int64_t ldc) {
+  if (m <= kSmallest && n <= kSmallest && k <= kSmallest)
+    return small_product<T>(m, n, k, a, a_row, a_col, b, b_row, b_col, c, ldc);
   if (n == 1 && ldc == 1 && gemv<T>(m, k, a, a_row, a_col, b, b_row, c)) return;
   if (m == 1 && gemv<T>(n, k, b, b_col, b_row, a, a_col, c)) return;
   if (m <= kThinRows && b_col == 1 && n * k >= kThinWork)
@@ -151,7 +198,7 @@ void host_product(Elem kernel, NDArray a, NDArray b, const NDArray& out, const D
     host_product(kernel, b.transpose(-1, -2), a.transpose(-1, -2), c, turned_b, turned_a);
     return assign(out, c.transpose(-1, -2));
   }
-  const bool vector = is_complex(kernel) && n == 1 && a_runs && m > 1 && k > 1;
+  const bool vector = is_complex(kernel) && n == 1 && a_runs && k > 1;
   // What expanding takes has to be earned by enough rows.
   const bool thin = is_complex(kernel) && m <= 64 && m < n && b.strides()[b.ndim() - 1] == 1 &&
                     n * k >= kThinWork / 2;
@@ -179,9 +226,11 @@ void host_product(Elem kernel, NDArray a, NDArray b, const NDArray& out, const D
   const AddProductsFn add = loop_kernels().add_products[static_cast<int>(kernel)];
   auto run = [&]<typename T>(T) {
     batches<T>(
-        [add](std::int64_t height, std::int64_t width, std::int64_t depth, const T* left,
-              std::int64_t row, std::int64_t column, const T* right, std::int64_t b_row,
-              std::int64_t, T* c, std::int64_t ldc) {
+        [add, kernel](std::int64_t height, std::int64_t width, std::int64_t depth, const T* left,
+                      std::int64_t row, std::int64_t column, const T* right, std::int64_t b_row,
+                      std::int64_t, T* c, std::int64_t ldc) {
+          if (height == 1 && width == 1 && column == 1 && b_row == 1 && kernel != Elem::boolean)
+            return dot_by_blocks<T>(kernel, depth, left, right, c);
           plain<T>(add, height, width, depth, left, row, column, right, b_row, c, ldc);
         },
         a, b, out, m, n, k);

@@ -586,6 +586,16 @@ void apply_into(Op op, const NDArray& out, const Arg& x, const Arg& y) {
     }
   }
   if (!out.on_host()) return on_device().elementwise(op, types.compute, out, args);
+  const Arg whole(out);
+  if (std::vector<int> order; shared_order(out.shape(), &whole, 1, order)) {
+    NDArray turned[2];
+    for (int k = 0; k < 2; ++k) {
+      if (!args[k].array) continue;
+      turned[k] = args[k].array->broadcast_to(out.shape()).permute(order);
+      args[k] = Arg(turned[k]);
+    }
+    return apply_into(op, out.permute(order), args[0], args[1]);
+  }
   if (op == Op::pow && is_complex(types.compute) && args[0].array && !args[1].array)
     return assign(out, apply(op, args[0], args[1]));  // by products where it may be
   const Elem kernel = kernel_of(op, types.compute, !args[0].array || !args[1].array);

@@ -396,6 +396,10 @@ Elem reduced_elem(ReduceOp op, Elem x, std::optional<Elem> dtype) {
 
 NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims,
                std::optional<Elem> dtype) {
+  // The extremes of truth values are found as soon as one decides.
+  if (x.elem() == Elem::boolean && x.size() > 0 && !dtype && x.on_host() &&
+      (op == ReduceOp::max || op == ReduceOp::min))
+    return reduce(op == ReduceOp::max ? ReduceOp::any : ReduceOp::all, x, axes, keepdims);
   const ReduceInfo& row = info(op);
   std::uint64_t mask = 0;
   if (axes.all) {

@@ -401,10 +401,14 @@ NDArray topk_places(const NDArray& x, std::int64_t k, int axis, bool largest) {
   Dims shape = rows.shape();
   shape[shape.size() - 1] = k;
   NDArray order = NDArray::empty(x.device(), Elem::int64, shape);
-  if (order.size() > 0) {
+  auto* out = reinterpret_cast<std::int64_t*>(order.host());
+  const TopLines side_by_side(rows.elem(), Lines{order.size() > 0 ? rows.size() / n : 0, n, 1}, k,
+                              largest);
+  if (side_by_side.suits()) {
+    side_by_side.run(rows.host(), out);
+  } else if (order.size() > 0) {
     with_type(rows.elem(), [&]<typename T>(T) {
       const T* data = reinterpret_cast<const T*>(rows.host());
-      auto* out = reinterpret_cast<std::int64_t*>(order.host());
       for_rows(rows.size() / n, n, [&](std::int64_t r, std::int64_t end) {
         // Short rows are sorted faster than searched.
         Sorter<T> sorter(n, largest);

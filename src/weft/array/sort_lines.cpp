@@ -56,6 +56,22 @@ const Network& network(I n) {
   return *before;
 }
 
+/// The exchanges that the first `kept` places depend on.
+Network partial(const Network& all, I n, I kept) {
+  std::vector<bool> read(static_cast<std::size_t>(n), false);
+  std::fill_n(read.begin(), kept, true);
+  Network pairs;  // from the last on, so j before i
+  for (std::size_t at = all.size(); at > 0; at -= 2) {
+    const std::uint8_t i = all[at - 2], j = all[at - 1];
+    if (!read[i] && !read[j]) continue;
+    read[i] = read[j] = true;
+    pairs.push_back(j);
+    pairs.push_back(i);
+  }
+  std::reverse(pairs.begin(), pairs.end());
+  return pairs;
+}
+
 Elem word(int bytes) {
   constexpr Elem words[] = {Elem::uint8, Elem::uint16, Elem::uint32, Elem::uint64};
   int at = 0;
@@ -87,15 +103,17 @@ class Block {
   char* block() const { return block_; }
   char* rows() const { return block_ + size_; }
   I width() const { return width_; }
-  void exchange() const {
-    const Network& pairs = network(n_);
+  void exchange() const { exchange(network(n_)); }
+  void exchange(const Network& pairs) const {
     const auto kernel =
         width_ == lanes(elem_bytes(word_)) ? VectorKernel::exchange : VectorKernel::exchange_two;
     vector_kernels().get<ExchangeFn>(kernel, word_)(block_, pairs.data(),
                                                     static_cast<I>(pairs.size() / 2));
   }
   void from_rows(I count) const { turn(rows(), block(), n_, count, n_, width_); }
-  void to_rows(I count) const { turn(block(), rows(), count, n_, width_, n_); }
+  void to_rows(I count) const { to_rows(count, n_); }
+  /// The first `kept` places of each line.
+  void to_rows(I count, I kept) const { turn(block(), rows(), count, kept, width_, kept); }
 
  private:
   void turn(const char* in, char* out, I m, I n, I in_step, I out_step) const {
@@ -132,11 +150,9 @@ void for_groups(const Lines& lines, int bytes, const F& f) {
   });
 }
 
-}  // namespace
-
-bool suits_network(Elem e, const Lines& lines, bool items) {
+/// Is a network of so many exchanges faster than one line after the other?
+bool cheaper_side_by_side(Elem e, const Lines& lines, bool items, I exchanges) {
   const int bytes = items ? 8 : elem_bytes(e);
-  if (lines.n < 2 || lines.n > kLongest) return false;
   const I side = lines.inner > 1 ? lines.inner : lines.outer, many = vectors(lines, bytes);
   const I at_once = std::min(side, many * lanes(bytes));
   if (at_once < 2) return false;
@@ -149,8 +165,14 @@ bool suits_network(Elem e, const Lines& lines, bool items) {
                        : (items   ? 1000 + 150 * lines.n
                           : eight ? 1500 + 100 * lines.n
                                   : 600 + 40 * lines.n);
-  const I exchanges = static_cast<I>(network(lines.n).size()) / 2 * many;
-  return exchange * exchanges + way * lines.n * many < at_once * alone;
+  return (exchange * exchanges + way * lines.n) * many < at_once * alone;
+}
+
+}  // namespace
+
+bool suits_network(Elem e, const Lines& lines, bool items) {
+  if (lines.n < 2 || lines.n > kLongest) return false;
+  return cheaper_side_by_side(e, lines, items, static_cast<I>(network(lines.n).size()) / 2);
 }
 
 bool whole_items(const std::uint64_t* keys, std::int64_t n, std::uint64_t* items) {
@@ -213,40 +235,115 @@ void sort_lines(Elem e, char* data, const Lines& lines, bool descending) {
   });
 }
 
+namespace {
+
+/// Items of some lines one after the other: of keys of 8 bytes the upper halves where these are too
+/// far apart.
+class LineItems {
+ public:
+  LineItems(Elem e, I n, bool descending)
+      : bytes_(elem_bytes(e)),
+        n_(n),
+        flip_(descending ? -1 : 0),
+        items_(bytes_ == 8 ? nullptr : kernel<ItemsFn>(SortKernel::items, e)),
+        keys_(kernel<KeysFn>(SortKernel::keys, e)) {}
+  void make(const char* from, I count, std::uint64_t* rows) {
+    if (items_) {
+      for (I l = 0; l < count; ++l) items_(from + l * n_ * bytes_, rows + l * n_, n_, 0, flip_);
+      return;
+    }
+    wide_.resize(static_cast<std::size_t>(n_ * count));
+    whole_.assign(static_cast<std::size_t>(count), true);
+    keys_(from, wide_.data(), count * n_, flip_);
+    for (I l = 0; l < count; ++l) {
+      const std::uint64_t* const line = wide_.data() + l * n_;
+      if (whole_items(line, n_, rows + l * n_)) continue;
+      whole_[static_cast<std::size_t>(l)] = false;
+      upper_items(line, n_, rows + l * n_);
+    }
+  }
+  /// Are a line's items in the order of its elements?
+  bool whole(I l) const { return items_ || whole_[static_cast<std::size_t>(l)]; }
+  /// Items of line l by their upper halves, sorted.
+  void upper(I l, std::uint64_t* items) const {
+    upper_items(wide_.data() + l * n_, n_, items);
+    std::sort(items, items + n_);
+  }
+  /// The first `count` sorted items of line l in the order of its elements.
+  void order(I l, std::uint64_t* items, I count) const {
+    order_equal_uppers(wide_.data() + l * n_, count, items, [](std::uint64_t* x, I many) {
+      std::sort(x, x + many);
+      return true;
+    });
+  }
+
+ private:
+  int bytes_;
+  I n_, flip_;
+  ItemsFn items_;
+  KeysFn keys_;
+  std::vector<std::uint64_t> wide_;
+  std::vector<bool> whole_;
+};
+
+}  // namespace
+
 void argsort_lines(Elem e, const char* data, const Lines& lines, bool descending,
                    std::int64_t* out) {
-  const int bytes = elem_bytes(e);
-  const I n = lines.n, flip = descending ? -1 : 0;
-  const bool halves = bytes == 8;
-  const auto items = halves ? nullptr : kernel<ItemsFn>(SortKernel::items, e);
-  const auto keys = kernel<KeysFn>(SortKernel::keys, e);
+  const I n = lines.n;
   const auto places = kernel<ItemPlacesFn>(SortKernel::item_places, Elem::uint64);
   for_groups(lines, 8, [&](I, I first, I count, const Block& block) {
     auto* const rows = reinterpret_cast<std::uint64_t*>(block.rows());
-    std::vector<std::uint64_t> wide(static_cast<std::size_t>(halves ? n * count : 0));
-    std::vector<bool> whole(static_cast<std::size_t>(count), true);
-    const char* const from = data + first * n * bytes;
-    if (halves) keys(from, wide.data(), count * n, flip);
-    for (I l = 0; l < count; ++l) {
-      std::uint64_t* const row = rows + l * n;
-      if (!halves) {
-        items(from + l * n * bytes, row, n, 0, flip);
-      } else if (!whole_items(wide.data() + l * n, n, row)) {
-        whole[static_cast<std::size_t>(l)] = false;
-        upper_items(wide.data() + l * n, n, row);
-      }
-    }
+    LineItems items(e, n, descending);
+    items.make(data + first * n * elem_bytes(e), count, rows);
     block.from_rows(count);
     block.exchange();
     block.to_rows(count);
     for (I l = 0; l < count; ++l) {
-      if (whole[static_cast<std::size_t>(l)]) continue;
-      order_equal_uppers(wide.data() + l * n, n, rows + l * n, [](std::uint64_t* x, I many) {
-        std::sort(x, x + many);
-        return true;
-      });
+      if (!items.whole(l)) items.order(l, rows + l * n, n);
     }
     places(rows, out + first * n, count * n);
+  });
+}
+
+TopLines::TopLines(Elem e, const Lines& lines, std::int64_t k, bool descending)
+    : elem_(e), lines_(lines), k_(k), descending_(descending) {
+  if (lines.n < 2 || lines.n > kLongest || k >= lines.n) return;
+  // One more of keys of 8 bytes: is the last upper half the next one's too?
+  pairs_ = partial(network(lines.n), lines.n, elem_bytes(e) == 8 ? k + 1 : k);
+}
+
+bool TopLines::suits() const {
+  return !pairs_.empty() &&
+         cheaper_side_by_side(elem_, lines_, true, static_cast<I>(pairs_.size()) / 2);
+}
+
+void TopLines::run(const char* data, std::int64_t* out) const {
+  const I n = lines_.n, kept = elem_bytes(elem_) == 8 ? k_ + 1 : k_;
+  const auto places = kernel<ItemPlacesFn>(SortKernel::item_places, Elem::uint64);
+  for_groups(lines_, 8, [&](I, I first, I count, const Block& block) {
+    auto* const rows = reinterpret_cast<std::uint64_t*>(block.rows());
+    LineItems items(elem_, n, descending_);
+    items.make(data + first * n * elem_bytes(elem_), count, rows);
+    block.from_rows(count);
+    block.exchange(pairs_);
+    block.to_rows(count, kept);
+    if (kept == k_) return places(rows, out + first * k_, count * k_);
+    for (I l = 0; l < count; ++l) {
+      std::uint64_t* const line = rows + l * kept;
+      std::int64_t* const to = out + (first + l) * k_;
+      if (items.whole(l)) {
+        places(line, to, k_);
+      } else if (line[k_ - 1] >> 32 != line[k_] >> 32) {
+        items.order(l, line, k_);
+        places(line, to, k_);
+      } else {  // the lower halves decide which of them are among the first
+        std::vector<std::uint64_t> all(static_cast<std::size_t>(n));
+        items.upper(l, all.data());
+        items.order(l, all.data(), n);
+        places(all.data(), to, k_);
+      }
+    }
   });
 }
 

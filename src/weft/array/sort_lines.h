@@ -4,6 +4,7 @@
 // maxima of whole vectors, one line to a lane.
 
 #include <cstdint>
+#include <vector>
 
 #include "weft/elements/elem.h"
 
@@ -32,5 +33,21 @@ void order_equal_uppers(const std::uint64_t* keys, std::int64_t n, std::uint64_t
 /// Stable positions along lines that lie one after the other (`inner` is 1).
 void argsort_lines(Elem e, const char* data, const Lines& lines, bool descending,
                    std::int64_t* out);
+
+/// The k first positions of each line in the order of argsort, where lines lie one after the other.
+class TopLines {
+ public:
+  TopLines(Elem e, const Lines& lines, std::int64_t k, bool descending);
+  /// Is this faster than one line after the other?
+  bool suits() const;
+  void run(const char* data, std::int64_t* out) const;
+
+ private:
+  Elem elem_;
+  Lines lines_;
+  std::int64_t k_;
+  bool descending_;
+  std::vector<std::uint8_t> pairs_;  // exchanges whose results reach the places that are kept
+};
 
 }  // namespace weft

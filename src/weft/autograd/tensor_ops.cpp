@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "weft/array/known.h"
+#include "weft/array/pad.h"
 #include "weft/array/row_gradients.h"
 #include "weft/autograd/tensor.h"
 #include "weft/devices/dispatch.h"
@@ -423,20 +424,14 @@ Tensor pad(const Tensor& x, const std::vector<std::pair<std::int64_t, std::int64
     throw Error(ErrorKind::shape, "array.pad.rank",
                 cat("pad of ", describe(x.data()), " got ", widths.size(), " widths"));
   }
-  Dims shape = x.shape(), inner = x.shape();
-  for (int i = 0; i < x.ndim(); ++i)
-    shape[i] +=
-        widths[static_cast<std::size_t>(i)].first + widths[static_cast<std::size_t>(i)].second;
-  auto middle = [widths, inner](const NDArray& whole) {
+  auto middle = [widths, inner = x.shape()](const NDArray& whole) {
     NDArray part = whole;
     for (int i = 0; i < inner.size(); ++i)
       part = part.slice(i, widths[static_cast<std::size_t>(i)].first, inner[i], 1);
     return part;
   };
-  NDArray out = full(x.data().device(), x.elem(), shape, Scalar(0));
-  assign(middle(out), x.data());
   return make_tensor(
-      "pad", std::move(out), {x},
+      "pad", pad(x.data(), widths, Scalar(0)), {x},
       [middle](const GradientCall& c) {
         return std::vector<Tensor>{slice_view(c.g, middle(c.g.data()), middle)};
       },

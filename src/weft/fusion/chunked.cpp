@@ -457,10 +457,15 @@ NDArray clipped_on_grid(const NDArray& x, const std::optional<Scalar>& low,
 NDArray clipped(const NDArray& x, const std::optional<Scalar>& low,
                 const std::optional<Scalar>& high) {
   if (!x.on_host()) return clipped_on_grid(x, low, high);
-  constexpr std::int64_t kSmall = 4096;  // stays in the caches: two rows cost less than a map
-  if (x.size() <= kSmall && (low || high)) {
+  // What stays in the caches, and integers, whose rows take a moment: two rows cost less than a
+  // map.
+  constexpr std::int64_t kSmall = 4096;
+  if ((x.size() <= kSmall || is_integer(x.elem())) && (low || high)) {
     const NDArray above = low ? apply(Op::maximum, Arg(x), Arg(*low)) : x;
-    return high ? apply(Op::minimum, Arg(above), Arg(*high)) : above;
+    if (!high) return above;
+    if (!low) return apply(Op::minimum, Arg(above), Arg(*high));
+    apply_into(Op::minimum, above, Arg(above), Arg(*high));
+    return above;
   }
   Lazy value = Lazy::input(0, x.elem(), Dims{});
   if (low) value = apply(Op::maximum, value, *low);

@@ -712,11 +712,11 @@ NDArray FusedPlan::Impl::run_eagerly(const Lazy& x, Operands arrays) {
 }
 
 bool FusedPlan::alone() const {
-  const Impl& p = *impl_;
-  if (p.steps.size() != 1 || p.output_slots.size() != 1) return false;
-  const Step& s = p.steps[0];
-  return (s.kind == StepKind::eager || s.kind == StepKind::matmul) &&
-         s.in.size() <= kMostOperands && p.output_slots[0] == s.out;
+  if (impl_->steps.size() != 1 || impl_->output_slots.size() != 1) return false;
+  const Step& s = impl_->steps[0];
+  return s.in.size() <= kMostOperands && impl_->output_slots[0] == s.out &&
+         (s.kind == StepKind::eager || s.kind == StepKind::matmul ||
+          (s.kind == StepKind::map && !is_complex(s.elem) && Impl::is_brief(s)));
 }
 
 bool FusedPlan::eager() const {
@@ -729,9 +729,9 @@ bool FusedPlan::eager() const {
 NDArray FusedPlan::run_alone(std::span<const NDArray* const> inputs) {
   const Step& s = impl_->steps[0];
   const NDArray* in[kMostOperands];
-  for (std::size_t k = 0; k < s.in.size(); ++k)
-    in[k] = s.in[k] < 0 ? nullptr : inputs[static_cast<std::size_t>(s.in[k])];
-  return Impl::run_eagerly(s.node, {in, s.in.size()});
+  std::size_t n = 0;
+  for (const int slot : s.in) in[n++] = slot < 0 ? nullptr : inputs[static_cast<std::size_t>(slot)];
+  return s.kind == StepKind::map ? Impl::run_brief(s, {in, n}) : Impl::run_eagerly(s.node, {in, n});
 }
 
 namespace {

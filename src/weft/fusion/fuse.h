@@ -32,8 +32,8 @@ class FusedPlan {
   FusedPlan(FusedPlan&&) noexcept;
   /// The inputs' types and shapes must be those of the graph; all on one device.
   std::vector<NDArray> run(std::span<const NDArray* const> inputs);
-  /// Whether the plan is one eager operation, whose result is the plan's; `run_alone` then takes
-  /// the shortest way to it.
+  /// Whether the plan is one eager operation, or one short expression over few elements, whose
+  /// result is the plan's; `run_alone` then takes the shortest way to it.
   bool alone() const;
   /// Whether all steps are eager operations, none of them a view; whether they are or run as such,
   /// since they have few elements. Nothing is compiled then.

@@ -31,7 +31,7 @@ struct Kernels {
   I mr, nr;
   I kc = sizeof(T) == 8 ? 256 : 352;  // a panel of B and one of A fit the first cache together
   TileFn tile[2][2];                  // [in place][add]
-  EdgeFn edge[2];
+  EdgeFn edge[2], low, middle;
   PackFn interleave[2], copy[2], gather[2];  // rows of A, columns of B
 };
 
@@ -51,6 +51,7 @@ const Kernels<T>& kernels_of() {
     out.tile[0][0] = tile(K::tile), out.tile[0][1] = tile(K::tile_add);
     out.tile[1][0] = tile(K::tile_direct), out.tile[1][1] = tile(K::tile_direct_add);
     out.edge[0] = edge(K::edge), out.edge[1] = edge(K::edge_direct);
+    out.low = edge(K::edge_low), out.middle = edge(K::edge_middle);
     out.interleave[0] = pack(K::interleave_rows), out.interleave[1] = pack(K::interleave_columns);
     out.copy[0] = pack(K::copy_rows), out.copy[1] = pack(K::copy_columns);
     out.gather[0] = pack(K::gather_rows), out.gather[1] = pack(K::gather_columns);
@@ -95,10 +96,18 @@ void pack(int side, I count, I k, const T* in, I across, I along, T* out) {
   const I width = side ? with.nr : with.mr;
   for (I i = 0; i < count; i += width) {
     const I left = count - i;
-    const PackFn fn = along == 1                     ? with.interleave[side]
-                      : across == 1 && left >= width ? with.copy[side]
-                                                     : with.gather[side];
-    fn(in + i * across, out, left, k, across, along);
+    const T* const from = in + i * across;
+    I done = 0;
+    if (along != 1 && across == 1) {
+      // Of a panel that is not full whole vectors are copied as long as the matrix goes on behind.
+      const I beyond = std::max<I>(0, width - left);
+      done = along > 0 ? std::max<I>(0, k - (beyond + along - 1) / along) : beyond ? 0 : k;
+      if (done > 0) with.copy[side](from, out, width, done, across, along);
+    }
+    // What stood there before may be numbers that are slow to multiply.
+    if (left < width) std::fill(out + done * width, out + width * k, T(0));
+    const PackFn rest = along == 1 ? with.interleave[side] : with.gather[side];
+    if (done < k) rest(from + done * along, out + done * width, left, k - done, across, along);
     out += width * k;
   }
 }
@@ -114,21 +123,35 @@ void block(I m, I n, I k, const T* a, bool direct, I row, const T* rest, const T
   const I share = (nr * k / tiles + line) / line;  // lines
   const TileFn tile = with.tile[direct][add];
   const I step = direct ? row : k;
-  for (I j = 0; j < n; j += nr) {
+  auto one = [&](I i, I j, const T* next, I lines) {
+    const I rows = std::min(mr, m - i), columns = std::min(nr, n - j);
     const T* bp = b + j * k;
-    const T* next = bp + nr * k;  // of B: brought in while this one is used
+    T* out = c + i * ldc + j;
+    if (rows == mr && columns == nr) {
+      tile(a + i * step, bp, out, next, k, row, ldc, lines);
+    } else if (direct && rows == mr) {
+      with.edge[1](a + i * row, bp, out, k, row, ldc, rows, columns, add);
+    } else {
+      const I low = vector_kernels().shape.low();
+      const EdgeFn edge = rows <= low ? with.low : rows <= 2 * low ? with.middle : with.edge[0];
+      edge(direct ? rest : a + i * k, bp, out, k, 0, ldc, rows, columns, add);
+    }
+  };
+  // A few terms: C is most of what is moved, so its rows are written from one end to the other.
+  constexpr I kFewTerms = 64;
+  if (k <= kFewTerms) {
+    for (I i = 0; i < m; i += mr) {
+      for (I j = 0; j < n; j += nr)
+        one(i, j, b + (j + nr) * k, j + nr < n ? (nr * k + line - 1) / line : 0);
+    }
+    return;
+  }
+  for (I j = 0; j < n; j += nr) {
+    const T* next = b + (j + nr) * k;  // of B: brought in while this one is used
     I lines = j + nr < n ? (nr * k + line - 1) / line : 0;
     for (I i = 0; i < m; i += mr) {
-      const I rows = std::min(mr, m - i), columns = std::min(nr, n - j),
-              now = std::min(lines, share);
-      T* out = c + i * ldc + j;
-      if (rows == mr && columns == nr) {
-        tile(a + i * step, bp, out, next, k, row, ldc, now);
-      } else if (direct && rows == mr) {
-        with.edge[1](a + i * row, bp, out, k, row, ldc, rows, columns, add);
-      } else {
-        with.edge[0](direct ? rest : a + i * k, bp, out, k, 0, ldc, rows, columns, add);
-      }
+      const I now = std::min(lines, share);
+      one(i, j, next, now);
       next += now * line;
       lines -= now;
     }

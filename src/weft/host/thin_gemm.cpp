@@ -25,7 +25,8 @@ template <typename T>
 struct ColumnKernels {
   static constexpr Elem kElem = sizeof(T) == 8 ? Elem::float64 : Elem::float32;
   ColumnsFn one = vector_kernels().get<ColumnsFn>(VectorKernel::columns, kElem);
-  ColumnsFourFn four = vector_kernels().get<ColumnsFourFn>(VectorKernel::columns_four, kElem);
+  ColumnsRowsFn two = vector_kernels().get<ColumnsRowsFn>(VectorKernel::columns_two, kElem);
+  ColumnsRowsFn four = vector_kernels().get<ColumnsRowsFn>(VectorKernel::columns_four, kElem);
 };
 
 /// to[r * step + j] = sum over p of a[r * k + p] * b[p * b_row + j] for r < rows, j < width.
@@ -39,7 +40,9 @@ void piece(const ColumnKernels<T>& add, I rows, I width, I k, const T* a, const 
     I r = 0;
     for (; r + 4 <= rows; r += 4)
       add.four(b + p * b_row, a + r * k + p, to + r * step, width, deep, b_row, k, step);
-    for (; r < rows; ++r) add.one(b + p * b_row, a + r * k + p, to + r * step, width, deep, b_row);
+    for (; r + 2 <= rows; r += 2)
+      add.two(b + p * b_row, a + r * k + p, to + r * step, width, deep, b_row, k, step);
+    if (r < rows) add.one(b + p * b_row, a + r * k + p, to + r * step, width, deep, b_row);
   }
 }
 
@@ -81,19 +84,17 @@ const T* without_gaps(I m, I k, const T* a, I a_row, I a_col, std::unique_ptr<T[
   return packed.get();
 }
 
-/// Real parts of A's rows without gaps, then imaginary ones, then zeros in further rows.
+/// Real parts of A's rows without gaps, then imaginary ones.
 template <typename T>
-std::unique_ptr<T[]> parted(I m, I k, const T* a, I a_row, I a_col, I rows) {
-  auto out = room<T>(rows * k);
+void part(I m, I k, const T* a, I a_row, I a_col, T* out) {
   for_parts(m, k, [&](I r, I p, I end) {
-    for (; p < end; ++p) {
-      const T* const from = a + 2 * (r * a_row + p * a_col);
-      out[r * k + p] = from[0];
-      out[(m + r) * k + p] = from[1];
+    const T* const from = a + 2 * r * a_row;
+    T *const real = out + r * k, *const imag = out + (m + r) * k;
+    if (a_col == 1) {
+      for (; p < end; ++p) real[p] = from[2 * p], imag[p] = from[2 * p + 1];
     }
+    for (; p < end; ++p) real[p] = from[2 * p * a_col], imag[p] = from[2 * p * a_col + 1];
   });
-  std::fill(out.get() + 2 * m * k, out.get() + rows * k, T(0));
-  return out;
 }
 
 /// Rows of C from the products with real and with imaginary parts.
@@ -150,15 +151,23 @@ void thin_dots(I m, I n, I k, const T* a, I a_row, I a_col, const T* b, I b_col,
 template <typename T>
 void thin_complex_gemm(I m, I n, I k, const T* a, I a_row, I a_col, const T* b, I b_row, T* c,
                        I ldc) {
-  // The kernel of four rows reads B once.
-  const I rows = m == 1 ? 4 : 2 * m;
-  const auto parts = parted(m, k, a, a_row, a_col, rows);
+  const I rows = 2 * m;
   if (rows > kThinRows) {
-    const auto both = room<T>(4 * m * n);
-    gemm<T>(2 * m, 2 * n, k, parts.get(), k, 1, b, 2 * b_row, 1, both.get(), 2 * n, false);
+    // Some of the depth at a time, so that the parts of A are packed before they leave the cache.
+    const I most = std::max<I>(1024, (I{1} << 20) / (static_cast<I>(sizeof(T)) * rows));
+    const I deep = std::min(k, most);
+    const auto parts = room<T>(rows * deep), both = room<T>(2 * rows * n);
+    for (I p = 0; p < k; p += deep) {
+      const I depth = std::min(deep, k - p);
+      part(m, depth, a + 2 * p * a_col, a_row, a_col, parts.get());
+      gemm<T>(rows, 2 * n, depth, parts.get(), depth, 1, b + 2 * p * b_row, 2 * b_row, 1,
+              both.get(), 2 * n, p > 0);
+    }
     for (I r = 0; r < m; ++r) join(n, &both[2 * r * n], &both[2 * (m + r) * n], c + 2 * r * ldc);
     return;
   }
+  const auto parts = room<T>(rows * k);
+  part(m, k, a, a_row, a_col, parts.get());
   const ColumnKernels<T> add;
   for_pieces<T>(2 * n, rows, k, [&](I j, I width) {
     T both[kThinRows * kPiece<T>];

@@ -15,6 +15,8 @@ struct VectorShape {
   int bytes = 16, rows = 4;
   constexpr int lanes(int elem_bytes) const { return bytes / elem_bytes; }
   constexpr int columns(int elem_bytes) const { return 2 * lanes(elem_bytes); }
+  /// Rows of a tile at the lower end of a matrix, or half of them.
+  constexpr int low() const { return rows / 3; }
   /// Side of the tiles that are transposed in registers (target/transpose_rows.h).
   constexpr int side(int elem_bytes) const {
     return elem_bytes < 4 ? 16 / elem_bytes : (bytes < 32 ? bytes : 32) / elem_bytes;
@@ -31,6 +33,8 @@ enum class VectorKernel : std::int16_t {
   tile_direct,      // A is read where it stands, its rows `row` apart
   tile_direct_add,  //
   edge,             // EdgeFn: a part of a tile's result
+  edge_low,         // VectorShape::low rows of a panel
+  edge_middle,      // twice as many
   edge_direct,
   interleave_rows,     // PackFn, rows of A with unit steps along p
   interleave_columns,  // columns of B with unit steps along p
@@ -38,12 +42,13 @@ enum class VectorKernel : std::int16_t {
   copy_columns,
   gather_rows,  // PackFn, any steps, or a panel at the end
   gather_columns,
-  dot_four,      // DotFn: four rows
-  dot_one,       // one row
-  dot_long,      // one row in eight running sums
-  columns,       // ColumnsFn; of bfloat16: a is, x and y are float32
-  columns_four,  // ColumnsFourFn
-  transpose,     // TransposeFn, of unsigned integers
+  dot_four,     // DotFn: four rows
+  dot_one,      // one row
+  dot_long,     // one row in eight running sums
+  columns,      // ColumnsFn; of bfloat16: a is, x and y are float32
+  columns_two,  // ColumnsRowsFn
+  columns_four,
+  transpose,  // TransposeFn, of unsigned integers
   transpose_stream,
   exchange,      // ExchangeFn, of unsigned integers: lines of one vector
   exchange_two,  // of two
@@ -58,8 +63,8 @@ using TileFn = void (*)(const void* a, const void* b, void* c, const void* next,
 /// The first m rows and n columns of a tile; `add`: to what c holds.
 using EdgeFn = void (*)(const void* a, const void* b, void* c, std::int64_t kc, std::int64_t row,
                         std::int64_t ldc, std::int64_t m, std::int64_t n, std::int64_t add);
-/// out[p * width + r] = in[r * across + p * along] for p < k and r < the panel's width. Of `rows`
-/// that there are the last one stands for those beyond. interleave_*: along is 1; copy_*: across is
+/// out[p * width + r] = in[r * across + p * along] for p < k and r < the panel's width. Of
+/// fewer rows than that the rest is left as it is. interleave_*: along is 1; copy_*: across is
 /// 1 and no row is missing. Up to 16 elements behind the panel may be written.
 using PackFn = void (*)(const void* in, void* out, std::int64_t rows, std::int64_t k,
                         std::int64_t across, std::int64_t along);
@@ -68,8 +73,8 @@ using DotFn = void (*)(const void* a, const void* x, void* y, std::int64_t k, st
 /// y[i] += sum over p < k of a[p * col + i] * x[p] for i < m.
 using ColumnsFn = void (*)(const void* a, const void* x, void* y, std::int64_t m, std::int64_t k,
                            std::int64_t col);
-/// y[r * ys + i] += sum over p < k of a[p * col + i] * x[r * xs + p] for r < 4, i < m.
-using ColumnsFourFn = void (*)(const void* a, const void* x, void* y, std::int64_t m,
+/// y[r * ys + i] += sum over p < k of a[p * col + i] * x[r * xs + p] for r < 2 or 4, i < m.
+using ColumnsRowsFn = void (*)(const void* a, const void* x, void* y, std::int64_t m,
                                std::int64_t k, std::int64_t col, std::int64_t xs, std::int64_t ys);
 /// out[i * out_step + j] = in[j * in_step + i] for i < m, j < n. The streaming one stores past the
 /// caches: out is aligned to its vectors, and its out_step counts sides of a tile.

@@ -9,12 +9,14 @@ namespace weft::generate {
 
 namespace {
 
-/// What is accumulated: S[MR, NR] over p. A is a panel, or rows where they stand.
-std::string tile_text(const VectorShape& shape, Elem e, bool direct, const std::string& more,
-                      const std::string& scalars, const std::string& body) {
+/// What is accumulated: S[mr, NR] over p. A is a panel, of which the first mr rows are read, or
+/// rows where they stand.
+std::string tile_text(const VectorShape& shape, Elem e, int mr, bool direct,
+                      const std::string& more, const std::string& scalars,
+                      const std::string& body) {
   const std::string type(name_of(e));
-  const int mr = shape.rows, nr = shape.columns(elem_bytes(e));
-  const std::string a_strides = direct ? std::string("(row, 1)") : cat("(1, ", mr, ")");
+  const int nr = shape.columns(elem_bytes(e));
+  const std::string a_strides = direct ? std::string("(row, 1)") : cat("(1, ", shape.rows, ")");
   return cat("@T.prim_func\ndef main(a: T.handle, b: T.handle, c: T.handle, ", more,
              "kc: T.int64, row: T.int64, ldc: T.int64, ", scalars, "):\n",
              "    A = T.match_buffer(a, (", mr, ", kc), \"", type, "\", strides=", a_strides,
@@ -62,17 +64,17 @@ ir::PrimFunc tile_function(const VectorShape& shape, Elem e, bool direct, bool a
           shape.rows, "):\n        with T.block(\"hint\"):\n            vi = T.axis.spatial(",
           shape.rows, ", i)\n            T.evaluate(T.prefetch(T.address_of(C[vi, 0]), 1, 3))\n");
   return scheduled_tile(
-      cat(tile_text(shape, e, direct, "next: T.handle, ", "lines: T.int64", hints),
+      cat(tile_text(shape, e, shape.rows, direct, "next: T.handle, ", "lines: T.int64", hints),
           add ? "C[vi, vj] = C[vi, vj] + S[vi, vj]\n" : "C[vi, vj] = S[vi, vj]\n"),
       shape.lanes(elem_bytes(e)));
 }
 
-ir::PrimFunc edge_function(const VectorShape& shape, Elem e, bool direct) {
-  const int mr = shape.rows, nr = shape.columns(elem_bytes(e));
+ir::PrimFunc edge_function(const VectorShape& shape, Elem e, int mr, bool direct) {
+  const int nr = shape.columns(elem_bytes(e));
   const std::string whole =
       cat("    E = T.alloc_buffer((", mr, ", ", nr, "), \"", name_of(e), "\", scope=\"local\")\n");
   return scheduled_tile(
-      cat(tile_text(shape, e, direct, "", "m: T.int64, n: T.int64, add: T.int64", whole),
+      cat(tile_text(shape, e, mr, direct, "", "m: T.int64, n: T.int64, add: T.int64", whole),
           "E[vi, vj] = S[vi, vj]\n    for i, j in T.grid(m, n):\n        with T.block(\"part\"):\n"
           "            vi, vj = T.axis.remap(\"SS\", [i, j])\n            C[vi, vj] = "
           "T.if_then_else(add != 0, C[vi, vj] + E[vi, vj], E[vi, vj])\n"),
@@ -90,8 +92,9 @@ std::string pack_head(Elem e, int width) {
 
 /// Rows of the panel element by element, for p from `first` on.
 std::string gather_rows(int width, const std::string& first, const std::string& indent) {
-  return cat(indent, "for p in T.serial(", first, ", k):\n", indent, "    for r in T.serial(",
-             width, "):\n", indent, "        O[p * ", width, " + r] = A[T.min(r, rows - 1), p]\n");
+  return cat(indent, "for p in T.serial(", first, ", k):\n", indent,
+             "    for r in T.serial(T.min(rows, ", width, ")):\n", indent, "        O[p * ", width,
+             " + r] = A[r, p]\n");
 }
 
 ir::PrimFunc gather_function(Elem e, int width) {
@@ -112,14 +115,17 @@ ir::PrimFunc copy_function(Elem e, int width, int lanes) {
   return ir::parse_func(unit, "<copy>");
 }
 
-/// Groups of rows are turned in registers; their columns are stored in ascending order, so that
-/// what one writes too far the next one overwrites.
+/// Groups of rows are turned in registers. Of a panel that is not a multiple of them, or has fewer
+/// rows, the last group ends with its last row and overlaps the one before.
 ir::PrimFunc interleave_function(const VectorShape& shape, Elem e, int width) {
   const int side = shape.side(elem_bytes(e)), groups = (width + side - 1) / side;
   std::string text = pack_head(e, width), turns, stores;
   const std::string steps = "strides=(across, along)";
   text.replace(text.find(steps), steps.size(), "strides=(across, 1)");
   for (int g = 0; g < groups; ++g) {
+    const std::string at =
+        g == 0 ? std::string("0")
+               : cat("T.max(0, T.min(", g * side, ", T.min(rows, ", width, ") - ", side, "))");
     text += cat("    t", g, " = T.alloc_buffer((", side, ", ", side, "), \"", name_of(e),
                 "\", scope=\"local\")\n");
     turns += cat("            for i, j in T.grid(", side, ", ", side,
@@ -127,12 +133,12 @@ ir::PrimFunc interleave_function(const VectorShape& shape, Elem e, int width) {
                  "\"):\n                    vp = T.axis.spatial(k // ", side,
                  ", p)\n                    vi, vj = T.axis.remap(\"SS\", [i, j])\n"
                  "                    t",
-                 g, "[vi, vj] = A[vj + ", g * side, ", vi + vp * ", side, "]\n");
+                 g, "[vi, vj] = A[vj + ", at, ", vi + vp * ", side, "]\n");
     stores += cat("                for r in T.vectorized(", side, "):\n                    O[(p * ",
-                  side, " + i) * ", width, " + ", g * side, " + r] = t", g, "[i, r]\n");
+                  side, " + i) * ", width, " + ", at, " + r] = t", g, "[i, r]\n");
   }
-  text += cat("    if rows >= ", groups * side, ":\n        for p in T.serial(k // ", side, "):\n",
-              turns, "            for i in T.unroll(", side, "):\n", stores,
+  text += cat("    if rows >= ", side, ":\n        for p in T.serial(k // ", side, "):\n", turns,
+              "            for i in T.unroll(", side, "):\n", stores,
               gather_rows(width, cat("k // ", side, " * ", side), "        "), "    else:\n",
               gather_rows(width, "0", "        "));
   return turned(ir::parse_func(text, "<interleave>"), groups, side, e);
@@ -168,9 +174,17 @@ ir::PrimFunc dot_function(const VectorShape& shape, Elem e, int rows, int sums) 
                 "                S[r, u, l] = S[r, u, l] + S[r, u + ", n, ", l]\n");
   text += cat("    ", over_rows, "        ", over_lanes, "            P[r, l] = S[r, 0, l]\n");
   const bool turns = rows == 4 && lanes >= 4;
-  for (int n = lanes / 2; n >= (turns ? 4 : 1); n /= 2)
+  int last = lanes;  // elements of the narrowest vector that the row's end is read by
+  for (int n = lanes / 2; n >= (turns ? 4 : 1); n /= 2) {
     text += cat("    ", over_rows, "        for l in T.vectorized(", n,
                 "):\n            P[r, l] = P[r, l] + P[r, l + ", n, "]\n");
+    if (n < 4) continue;
+    last = n;
+    text +=
+        cat("    for p in T.serial(k // ", 2 * n, " * 2, k // ", n, "):\n        ", over_rows,
+            "            for l in T.vectorized(", n,
+            "):\n                P[r, l] = P[r, l] + A[r, p * ", n, " + l] * X[p * ", n, " + l]\n");
+  }
   if (turns)  // four rows of four sums: columns are added
     text += cat("    t0 = T.alloc_buffer((4, 4), \"", type,
                 "\", scope=\"local\")\n    for i, j in T.grid(4, 4):\n        with "
@@ -179,7 +193,7 @@ ir::PrimFunc dot_function(const VectorShape& shape, Elem e, int rows, int sums) 
                 "r] + t0[2, r]) + (t0[1, r] + t0[3, r])\n");
   else text += cat("    ", over_rows, "        Q[r] = P[r, 0]\n");
   text += cat("    ", over_rows, "        R[r] = T.", type, "(0)\n    for q in T.serial(k // ",
-              lanes, " * ", lanes, ", k):\n        ", over_rows,
+              last, " * ", last, ", k):\n        ", over_rows,
               "            R[r] = R[r] + A[r, q] * X[q]\n    ", over_rows,
               "        Y[r] = Q[r] + R[r]\n");
   return turned(ir::parse_func(text, "<dot>"), turns ? 1 : 0, 4, e);
@@ -216,20 +230,21 @@ ir::PrimFunc columns_function(const VectorShape& shape, Elem e, Elem held) {
   return ir::parse_func(text, "<columns>");
 }
 
-/// Four rows of X by A: four rows of `wide` vectors of Y are held while all rows of A pass.
-ir::PrimFunc rows_function(const VectorShape& shape, Elem e) {
-  const int lanes = shape.lanes(elem_bytes(e)), wide = shape.bytes >= 64 ? 6 : 3;
-  const std::string type(name_of(e)), row = "for r in T.unroll(4):\n",
+/// Two or four rows of X by A: `wide` vectors of each row of Y are held while all rows of A pass.
+ir::PrimFunc rows_function(const VectorShape& shape, Elem e, int rows) {
+  const int lanes = shape.lanes(elem_bytes(e)), wide = (shape.bytes >= 64 ? 24 : 12) / rows;
+  const std::string type(name_of(e)), row = cat("for r in T.unroll(", rows, "):\n"),
                                       lane = cat("for l in T.vectorized(", lanes, "):\n");
   std::string text = cat(
       "@T.prim_func\ndef main(a: T.handle, x: T.handle, y: T.handle, m: T.int64, k: T.int64, col: "
       "T.int64, xs: T.int64, ys: T.int64):\n    A = T.match_buffer(a, (k, m), \"",
-      type, "\", strides=(col, 1))\n    X = T.match_buffer(x, (4, k), \"", type,
-      "\", strides=(xs, 1))\n    Y = T.match_buffer(y, (4, m), \"", type, "\", strides=(ys, 1))\n");
+      type, "\", strides=(col, 1))\n    X = T.match_buffer(x, (", rows, ", k), \"", type,
+      "\", strides=(xs, 1))\n    Y = T.match_buffer(y, (", rows, ", m), \"", type,
+      "\", strides=(ys, 1))\n");
   // Columns `range` of so many vectors, whose first column is i times `step`.
   auto block = [&](const std::string& range, int vectors, int step) {
     const std::string s = cat("S", vectors);
-    text += cat("    ", s, " = T.alloc_buffer((4, ", vectors, ", ", lanes, "), \"", type,
+    text += cat("    ", s, " = T.alloc_buffer((", rows, ", ", vectors, ", ", lanes, "), \"", type,
                 "\", scope=\"local\")\n    for i in T.serial(", range, "):\n");
     auto all = [&](const std::string& indent, const std::string& body) {
       text += cat(indent, row, indent, "    for u in T.unroll(", vectors, "):\n", indent,
@@ -245,8 +260,9 @@ ir::PrimFunc rows_function(const VectorShape& shape, Elem e) {
   block(cat("m // ", whole), wide, whole);
   block(cat("m // ", whole, " * ", wide, ", m // ", lanes), 1, lanes);
   text += cat("    for i in T.serial(m // ", lanes, " * ", lanes,
-              ", m):\n        for r in T.serial(4):\n            for p in T.serial(k):\n"
-              "                Y[r, i] = Y[r, i] + X[r, p] * A[p, i]\n");
+              ", m):\n        for r in T.serial(", rows,
+              "):\n            for p in T.serial(k):\n                Y[r, i] = Y[r, i] + X[r, p] "
+              "* A[p, i]\n");
   return ir::parse_func(text, "<rows>");
 }
 
@@ -274,8 +290,10 @@ std::vector<Kernel> product_kernels(const VectorShape& shape) {
     add(K::tile_add, "tile_add", kTile, tile_function(shape, e, false, true));
     add(K::tile_direct, "tile_direct", kTile, tile_function(shape, e, true, false));
     add(K::tile_direct_add, "tile_direct_add", kTile, tile_function(shape, e, true, true));
-    add(K::edge, "edge", kEdge, edge_function(shape, e, false));
-    add(K::edge_direct, "edge_direct", kEdge, edge_function(shape, e, true));
+    add(K::edge, "edge", kEdge, edge_function(shape, e, shape.rows, false));
+    add(K::edge_low, "edge_low", kEdge, edge_function(shape, e, shape.low(), false));
+    add(K::edge_middle, "edge_middle", kEdge, edge_function(shape, e, 2 * shape.low(), false));
+    add(K::edge_direct, "edge_direct", kEdge, edge_function(shape, e, shape.rows, true));
     add(K::interleave_rows, "interleave_rows", kPack, interleave_function(shape, e, shape.rows));
     add(K::interleave_columns, "interleave_columns", kPack, interleave_function(shape, e, columns));
     add(K::copy_rows, "copy_rows", kPack, copy_function(e, shape.rows, lanes));
@@ -288,10 +306,11 @@ std::vector<Kernel> product_kernels(const VectorShape& shape) {
     add(K::columns, "columns",
         "const void* A, const void* X, void* Y, int64_t m, int64_t k, int64_t col",
         columns_function(shape, e, e));
-    add(K::columns_four, "columns_four",
+    constexpr const char* kRows =
         "const void* A, const void* X, void* Y, int64_t m, int64_t k, int64_t col, int64_t xs, "
-        "int64_t ys",
-        rows_function(shape, e));
+        "int64_t ys";
+    add(K::columns_two, "columns_two", kRows, rows_function(shape, e, 2));
+    add(K::columns_four, "columns_four", kRows, rows_function(shape, e, 4));
   }
   out.push_back(
       vector_kernel(VectorKernel::columns, Elem::bfloat16, "v_columns_bfloat16",
