@@ -103,6 +103,26 @@ def as_later_calls():
     return stack
 
 
+class KeptNumbers:
+    """A block that leaves random generators where they were, if one of the operators draws."""
+
+    def __init__(self, ops, home):
+        self.card = home if home.type == "cuda" else None
+        tags = (getattr(op.target, "tags", ()) for op in ops)
+        self.drawn = any(torch.Tag.nondeterministic_seeded in t for t in tags)
+
+    def __enter__(self):
+        if self.drawn:
+            self.host = torch.get_rng_state()
+            self.cards = None if self.card is None else torch.cuda.get_rng_state(self.card)
+
+    def __exit__(self, *unused):
+        if self.drawn:
+            torch.set_rng_state(self.host)
+            if self.card is not None:
+                torch.cuda.set_rng_state(self.cards, self.card)
+
+
 def measure(runs, args, home, patient):
     """{side: Cost} of functions of a list of tensors. patient: up to 0.1 s for each."""
     with as_later_calls():
