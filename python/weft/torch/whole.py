@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import torch
 
-from .choices import KeptNumbers, apply, as_later_calls, candidates, measure_whole
+from .choices import KeptNumbers, apply, as_later_calls, candidates, fastest, measure_whole
 from .mutation import changed_inputs
 from .rules import refusal
 
@@ -64,7 +64,7 @@ def settle(program, given):
             _note(program, raised)
             program.fixes = before
             return apply(program.steps, choices[0])
-    best = min(range(len(some)), key=seconds.__getitem__)
+    best = fastest(seconds)
     apply(program.steps, some[best])
     program.fixes = tried[best][0]
 
