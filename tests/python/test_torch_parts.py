@@ -59,6 +59,8 @@ def test_gradients_of_parts(name, inner):
         torch.testing.assert_close(g, w, check_stride=True)
     names = [op.name for p in made for op in p.graph.ops]
     if joint is not None:
-        assert joint in names and not any("select_backward" in n or "slice_backward" in n for n in names)
+        assert joint in names and not any(
+            "select_backward" in n or "slice_backward" in n for n in names
+        )
     if not free:
         assert any("select_backward" in n or "slice_backward" in n for n in names)

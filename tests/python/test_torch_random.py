@@ -47,7 +47,9 @@ def test_numbers_and_states(before, count):
 
 
 def _dropouts(c):
-    model = nn.Sequential(nn.Linear(6, 40), nn.Dropout(0.3), nn.GELU(), nn.Dropout(0.5), nn.Linear(40, 3))
+    model = nn.Sequential(
+        nn.Linear(6, 40), nn.Dropout(0.3), nn.GELU(), nn.Dropout(0.5), nn.Linear(40, 3)
+    )
     f, x = c(model), torch.randn(11, 6)
     out = []
     for _ in range(3):  # the trying call, then generated code; another draw of torch's in between

@@ -20,7 +20,9 @@ def _is_sum(op):
     if op is None or op.name != "aten.add.Tensor" or op.kwargs or len(op.args) != 2:
         return False
     (made,) = op.outputs
-    alike = lambda v: isinstance(v, Value) and v.fake.shape == made.fake.shape and v.fake.dtype == made.fake.dtype  # noqa: E731, E501
+    alike = lambda v: (
+        isinstance(v, Value) and v.fake.shape == made.fake.shape and v.fake.dtype == made.fake.dtype
+    )  # noqa: E731, E501
     return all(map(alike, op.args)) and op.args[0] is not op.args[1]
 
 
