@@ -2,7 +2,9 @@
 // Random numbers, and the generator that calls without a key advance: a Python dictionary of "key"
 // and "offset", which is read and written while the interpreter's lock is held.
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -12,6 +14,7 @@
 #include "array_type.h"
 #include "direct.h"
 #include "random.h"
+#include "weft/array/mersenne.h"
 #include "weft/array/ops.h"
 #include "weft/array/random.h"
 
@@ -164,9 +167,61 @@ PyObject* direct_permutation(PyObject* self, PyObject* const* args, Py_ssize_t c
   });
 }
 
+/// What torch keeps of its generator of hosts, as torch.get_rng_state() gives it; more follows.
+struct TorchGenerator {
+  std::uint64_t seed;
+  std::int32_t left, seeded;  // words left and one more
+  std::uint64_t next;
+  std::uint64_t words[Mersenne::kWords];
+};
+
+/// `draw` of that generator's numbers; `state`, its bytes, is changed to what torch's would be.
+template <typename Draw>
+NDArray drawn_as_torch(const NDArray& state, const Draw& draw) {
+  constexpr int kWords = Mersenne::kWords;
+  WEFT_CHECK(state.on_host() && state.elem() == Elem::uint8 && state.is_contiguous() &&
+                 state.nbytes() >= static_cast<std::int64_t>(sizeof(TorchGenerator)),
+             "no state of a generator");
+  TorchGenerator held;
+  std::memcpy(&held, state.host(), sizeof held);
+  WEFT_CHECK(held.left >= 1 && held.left <= kWords + 1, held.left, " words left");
+  std::uint32_t words[kWords];
+  std::copy_n(held.words, kWords, words);
+  Mersenne generator(words, kWords + 1 - held.left);
+  NDArray out = draw(generator);
+  if (out.size() == 0) return out;
+  std::copy_n(generator.words(), kWords, held.words);
+  held.left = kWords + 1 - generator.next();
+  held.next = static_cast<std::uint64_t>(generator.next());
+  std::memcpy(state.host(), &held, sizeof held);
+  return out;
+}
+
 }  // namespace
 
 void bind_random(nb::module_& m) {
+  // The interpreter's lock is held: it keeps two of Python's threads from drawing the same numbers.
+  m.def(
+      "_torch_bernoulli",
+      [](const NDArray& state, nb::handle shape, double p) {
+        const Dims extents = dims_of(shape, "shape");
+        const std::int64_t count = checked_size(extents, 1);
+        return drawn_as_torch(state, [&](Mersenne& from) {
+          return shaped(from.below(state.device(), count, p), extents);
+        });
+      },
+      nb::arg("state"), nb::arg("shape"), nb::arg("p"));
+  m.def(
+      "_torch_uniform",
+      [](const NDArray& state, nb::handle shape, bool wide) {
+        const Dims extents = dims_of(shape, "shape");
+        const Elem elem = wide ? Elem::float64 : Elem::float32;
+        const std::int64_t count = checked_size(extents, elem_bytes(elem));
+        return drawn_as_torch(state, [&](Mersenne& from) {
+          return shaped(from.uniform(state.device(), count, elem), extents);
+        });
+      },
+      nb::arg("state"), nb::arg("shape"), nb::arg("wide"));
   m.def(
       "_random_bits",
       [](std::uint64_t seed, std::uint64_t first, std::int64_t n, nb::handle device) {

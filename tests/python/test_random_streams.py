@@ -167,3 +167,32 @@ def test_negative_extents(make, shape):
     with pytest.raises(weft.ArgumentError) as caught:
         getattr(weft.random, make)(*first, shape)
     assert caught.value.code == "array.shape.negative"
+
+
+@pytest.mark.parametrize("before", [0, 1, 623, 624])
+@pytest.mark.parametrize("count", [1, 313, 2049])
+def test_mersenne_twister_is_numpys(before, count):
+    """At the state of another library's generator: torch's layout, filled from NumPy's generator."""
+    theirs = np.random.MT19937(5)
+    theirs.random_raw(before)
+
+    def words():
+        key = theirs.state["state"]
+        left = 625 - key["pos"]
+        head = np.array([0, 1 << 32 | left, key["pos"]], np.uint64)
+        return np.concatenate([head, key["key"].astype(np.uint64)]).view(np.uint8)
+
+    state = weft.asarray(words())
+    raw = theirs.random_raw(2 * count).astype(np.uint64)
+    wide = (raw[::2] << np.uint64(32) | raw[1::2]) & np.uint64(2**53 - 1)
+    got = weft._core._torch_bernoulli(state, (count,), 0.3)
+    np.testing.assert_array_equal(np.asarray(got), wide.astype(np.float64) * 2.0**-53 < 0.3)
+    np.testing.assert_array_equal(np.asarray(state)[8:], words()[8:])
+    single = theirs.random_raw(count) & 0xFFFFFF
+    got = weft._core._torch_uniform(state, (count,), False)
+    np.testing.assert_array_equal(np.asarray(got), single.astype(np.float32) * np.float32(2**-24))
+    raw = theirs.random_raw(2 * count).astype(np.uint64)
+    wide = (raw[::2] << np.uint64(32) | raw[1::2]) & np.uint64(2**53 - 1)
+    got = weft._core._torch_uniform(state, (count,), True)
+    np.testing.assert_array_equal(np.asarray(got), wide.astype(np.float64) * 2.0**-53)
+    np.testing.assert_array_equal(np.asarray(state)[8:], words()[8:])

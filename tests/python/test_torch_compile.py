@@ -122,11 +122,11 @@ def test_explain_counts_and_reasons():
     assert all(p.grad is None for p in model.parameters())
     assert "weft can compute" in str(report)
     report = wt.explain(
-        lambda x: torch.special.airy_ai(x) + torch.rand_like(x), torch.eye(3), options=WEFT
+        lambda x: torch.special.airy_ai(x) + torch.randn_like(x), torch.eye(3), options=WEFT
     )
     reasons = {name: reason for name, reason in report.reasons()}
     assert reasons["aten.special_airy_ai.default"] == "weft has no rule for this operator"
-    assert reasons["aten.rand_like.default"] == "random numbers are torch's"
+    assert reasons["aten.randn_like.default"] == "random numbers are torch's"
     assert report.able < report.nodes
     report = wt.explain(torch.nn.Linear(64, 64), torch.randn(64, 64))
     measured = report.seconds()

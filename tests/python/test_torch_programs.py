@@ -21,7 +21,7 @@ if not _version.COMPILES:
 from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
-from weft.torch import _backend  # noqa: E402
+import watched  # noqa: E402
 
 _FURTHER = 4  # times as far from float64 as eager
 
@@ -306,14 +306,9 @@ PROGRAMS = [
 NOISE = {averaged_weights, a_transformer_after_adam}  # the programs that are judged by float64
 
 
-def compiled(program, dtype=torch.float32):
+def compiled(program):
     """(results, the weft programs that were made)."""
-    made = []
-    before = _backend.watch(made)
-    try:
-        return program(Run(dtype, True)), made
-    finally:
-        _backend.watch(before)
+    return watched.run(program, Run(torch.float32, True))
 
 
 def no_further(got, want, exact):

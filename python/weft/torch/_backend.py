@@ -16,6 +16,7 @@ from .graph import HandedBack, has_symbols, lower
 from .linears import join_linears
 from .mutation import changed_inputs, write_in_place
 from .partition import partition
+from .parts import join_parts
 from .program import Program
 
 _MOST_SIZES = 16  # combinations of sizes that one dynamic graph is compiled for
@@ -125,6 +126,7 @@ def _program(module, options, inputs=None):
     graph = lower(module, inputs)
     write_in_place(graph)
     join_linears(graph)
+    join_parts(graph)
     program = Program(graph, partition(graph, device), device, options)
     _notice(program, options)
     if not _graphs.supported(device):

@@ -21,6 +21,8 @@ _CLOCKS = 2e9  # of a card, a second; how long it is kept busy need not be exact
 # How many times faster weft must be alone, (single operators, groups): caches are warmer there than in a whole call.
 _MARGINS = ((1.05, 1.0), (1.4, 1.1), (float("inf"), 1.0))
 _WHOLE_SECONDS = 0.4  # for the comparison of whole programs, at least two turns
+_MOST_TURNS = 20
+_NOISE = 0.02  # of a whole program's time: what differs by less is decided by the sum of steps
 _WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the host's time, in the choices that are compared
 
 
@@ -103,6 +105,26 @@ def as_later_calls():
     return stack
 
 
+class KeptNumbers:
+    """A block that leaves random generators where they were, if one of the operators draws."""
+
+    def __init__(self, ops, home):
+        self.card = home if home.type == "cuda" else None
+        tags = (getattr(op.target, "tags", ()) for op in ops)
+        self.drawn = any(torch.Tag.nondeterministic_seeded in t for t in tags)
+
+    def __enter__(self):
+        if self.drawn:
+            self.host = torch.get_rng_state()
+            self.cards = None if self.card is None else torch.cuda.get_rng_state(self.card)
+
+    def __exit__(self, *unused):
+        if self.drawn:
+            torch.set_rng_state(self.host)
+            if self.card is not None:
+                torch.cuda.set_rng_state(self.cards, self.card)
+
+
 def measure(runs, args, home, patient):
     """{side: Cost} of functions of a list of tensors. patient: up to 0.1 s for each."""
     with as_later_calls():
@@ -158,8 +180,9 @@ def measure_whole(runs, given, home, graphs):
     """Seconds of each of the functions of a list of tensors, one after another in turns; least of a few."""
     best = [float("inf")] * len(runs)
     spent, turns = 0.0, 0
-    while turns < 5 and (turns < 2 or spent < _WHOLE_SECONDS):
-        for i, run in enumerate(runs):
+    while turns < _MOST_TURNS and (turns < 2 or spent < _WHOLE_SECONDS):
+        order = list(enumerate(runs))
+        for i, run in order if turns % 2 else reversed(order):  # none always runs behind the same
             if home.type == "cuda":
                 torch.cuda.synchronize(home)
                 once = _wall(lambda args: run(list(args)), given)  # noqa: B023 - called at once
@@ -178,3 +201,9 @@ def measure_whole(runs, given, home, graphs):
             spent += taken
         turns += 1
     return best
+
+
+def fastest(seconds):
+    """Which of the choices to take, whose order is that of the sums of their steps."""
+    bound = (1 + _NOISE) * min(seconds)
+    return next(i for i, s in enumerate(seconds) if s <= bound)

@@ -16,7 +16,7 @@ import weft
 
 from .. import _core
 from . import remembered
-from .choices import measure
+from .choices import KeptNumbers, measure
 from .graph import Value, map_values
 from .partition import Unit, kept_ids, order
 from .plans import Recipe, array_function, check, halves
@@ -415,7 +415,8 @@ class Trial:
                 _costs.clear()
             runs = {side: write_step(self.p, step, side) for side in sides}
             args = [self.tensor(v) for v in step.unit.inputs if v.constant is None]
-            _costs[key] = measure(runs, args, self.p.home, self.p.options.patient)
+            with KeptNumbers(step.unit.ops, self.p.home):
+                _costs[key] = measure(runs, args, self.p.home, self.p.options.patient)
         return _costs[key]
 
     # ---- results

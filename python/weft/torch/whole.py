@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import torch
 
-from .choices import apply, as_later_calls, candidates, measure_whole
+from .choices import KeptNumbers, apply, as_later_calls, candidates, fastest, measure_whole
 from .mutation import changed_inputs
 from .rules import refusal
 
@@ -19,26 +19,6 @@ _MOST = 4  # choices that are compared
 def _may_repeat(program):
     """Whether a call has no effects but on the inputs it changes: operators of others may have any."""
     return all(op.name.startswith(("aten.", "prims.")) for op in program.graph.ops)
-
-
-class _Numbers:
-    """Puts random generators back to where they were."""
-
-    def __init__(self, program):
-        self.card = program.home if program.home.type == "cuda" else None
-        tags = (getattr(op.target, "tags", ()) for op in program.graph.ops)
-        self.drawn = any(torch.Tag.nondeterministic_seeded in t for t in tags)
-
-    def __enter__(self):
-        if self.drawn:
-            self.host = torch.get_rng_state()
-            self.cards = None if self.card is None else torch.cuda.get_rng_state(self.card)
-
-    def __exit__(self, *unused):
-        if self.drawn:
-            torch.set_rng_state(self.host)
-            if self.card is not None:
-                torch.cuda.set_rng_state(self.cards, self.card)
 
 
 def _own_copies(program, given):
@@ -75,7 +55,7 @@ def settle(program, given):
         return apply(program.steps, choices[0])
     plain = min(choices, key=lambda choice: choice.count("weft"))
     some = choices[:_MOST] if plain in choices[:_MOST] else [*choices[: _MOST - 1], plain]
-    with as_later_calls(), _Numbers(program):
+    with as_later_calls(), KeptNumbers(program.graph.ops, program.home):
         try:
             own = _own_copies(program, given)
             tried = [_trial(program, choice, own) for choice in some]
@@ -84,7 +64,7 @@ def settle(program, given):
             _note(program, raised)
             program.fixes = before
             return apply(program.steps, choices[0])
-    best = min(range(len(some)), key=seconds.__getitem__)
+    best = fastest(seconds)
     apply(program.steps, some[best])
     program.fixes = tried[best][0]
 
@@ -96,7 +76,7 @@ def for_recording(program, given):
     before, fixes = [(step.where, step.reason) for step in program.steps], program.fixes
     choice = candidates(program.steps, program.home, True)[0]
     try:
-        with as_later_calls(), _Numbers(program):
+        with as_later_calls(), KeptNumbers(program.graph.ops, program.home):
             return _trial(program, choice, _own_copies(program, given))[1]
     except Exception as raised:
         _note(program, raised)

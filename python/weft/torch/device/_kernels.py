@@ -15,7 +15,7 @@ _libraries = []  # must live as long as the device
 #: Torch makes these of others (empty memory and copies, views), or they choose a device themselves.
 _TORCHS_OWN = (
     "_to_copy clone copy lift_fresh_copy empty_like full_like ones_like zeros_like fill detach alias expand view "
-    "_unsafe_view reshape permute transpose t select slice split split_with_sizes squeeze unsqueeze unbind "
+    "_unsafe_view reshape permute transpose t select slice split split_with_sizes squeeze unsqueeze unbind rand_like uniform "
     "_scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention_for_cpu_backward"
 ).split()
 

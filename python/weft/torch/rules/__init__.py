@@ -32,6 +32,7 @@ def load():
             norms,
             pooling,
             products,
+            random_numbers,
             reductions,
             sampling,
             reflectors,

@@ -23,7 +23,7 @@ def _gelu(c, x, approximate="none"):
     if approximate == "tanh":
         inner = mul(add(mul(mul(mul(x, x), x), _KAPPA), x), _BETA)
         return mul(mul(x, 0.5), add(row("tanh", inner), 1.0))
-    return mul(mul(x, 0.5), add(row("erf", mul(x, _HALF_ROOT)), 1.0))
+    return row("gelu", x)  # half the time of the error function
 
 
 @fused("gelu_backward.default")

@@ -31,7 +31,8 @@ complex_too(
     *"mm.default bmm.default mv.default dot.default matmul.default addmm.default baddbmm.default".split(),
     *"cat.default stack.default constant_pad_nd.default slice_backward.default select_backward.default".split(),
     *"select_scatter.default slice_scatter.default gather.default index_select.default index.Tensor".split(),
-    *"cumsum.default cumprod.default addmv.default addbmm.default vdot.default diagonal_scatter.default".split(),
+    *"cumsum.default cumprod.default addmv.default addbmm.default vdot.default".split(),
+    *"diagonal_scatter.default as_strided_scatter.default".split(),
     *"index_put.default scatter_add.default flip.default repeat.default tril.default triu.default".split(),
     *"view_as_real.default view_as_complex.default _fft_r2c.default _fft_c2c.default _fft_c2r.default".split(),
 )  # fmt: skip
@@ -128,6 +129,19 @@ def _sum(c, x, dim=None, keepdim=False, dtype=None):
     axes = tuple(axes_of(dim, x.ndim))
     x = as_type(x, c.dtype)
     return weft.sum(x, axis=axes, keepdims=keepdim) if x.ndim else x.copy()
+
+
+def _truth(function):
+    def rule(c, x, dim=None, keepdim=False):
+        axes = tuple(axes_of(dim, x.ndim))
+        found = function(x != 0, axis=axes, keepdims=keepdim) if x.ndim else x != 0
+        return as_type(found, c.dtype)
+
+    return rule
+
+
+of_complex("any.default", "any.dim", "any.dims")(_truth(weft.any))
+of_complex("all.default", "all.dim", "all.dims")(_truth(weft.all))
 
 
 @of_complex("angle.default")

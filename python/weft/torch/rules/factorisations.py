@@ -201,10 +201,12 @@ def _qr(c, a, mode="reduced"):
 
 
 def _values(function, of_torch, a):
-    """Values of matrices; torch says what is wrong with those that have none."""
+    """Values of matrices; torch says what is wrong with those that have none. Other refusals are refusals."""
     try:
         return function(a)
-    except weft.Error:
+    except weft.Error as raised:
+        if raised.code.rpartition(".")[2] not in ("finite", "divergent"):
+            raise
         if not a.device.host_accessible:
             raise
         return _core._from_dlpack(torch._C._to_dlpack(of_torch(torch.from_dlpack(a))), None, None)

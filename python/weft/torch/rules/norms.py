@@ -97,7 +97,7 @@ def _batch_norm_training(c, x, weight, bias, running_mean, running_var, training
         raise Unsupported("batch norm of a vector")
     if not training:
         y, *saved = _batch_norm_inference(c, x, weight, bias, running_mean, running_var, momentum, eps)  # fmt: skip
-        return y, *saved, row("positive", running_mean), row("positive", running_var)
+        return _results(c, y, *saved, row("positive", running_mean), row("positive", running_var))
     scale, shift = _channels(x, weight, bias)
     x, scale, shift, old_mean, old_var = _work(x, scale, shift, running_mean, running_var)
     axes, m, variance, centred = _batch_moments(x)

@@ -111,22 +111,6 @@ def _diagonal(c, x, offset=0, dim1=0, dim2=1):
     return _core._diagonal(x, dim1 % x.ndim, dim2 % x.ndim, offset)
 
 
-def _copied(rule):
-    """A view's function whose results have memory of their own."""
-
-    def copy(c, *args, **kwargs):
-        found = rule(c, *args, **kwargs)
-        return [x.copy() for x in found] if isinstance(found, list) else found.copy()
-
-    return copy
-
-
-for _name, _rule in list(VIEWS.items()):
-    _packet, _, _overload = _name.removeprefix("aten.").partition(".")
-    if not _packet.startswith("_"):
-        array(f"{_packet}_copy.{_overload}")(_copied(_rule))
-
-
 @array("narrow_copy.default")
 def _narrow_copy(c, x, dim, start, length):
     start %= x.shape[dim] or 1
@@ -175,3 +159,19 @@ def _as_strided_scatter(c, x, source, shape, strides, offset=None):
     out = (x.permute(order) if x.ndim else x).copy()
     _core._assign(out.reshape((-1,))[first:].as_strided(tuple(shape), tuple(strides)), source)
     return out.permute([order.index(a) for a in range(x.ndim)]) if x.ndim else out
+
+
+def _copied(rule):
+    """A view's function whose results have memory of their own."""
+
+    def copy(c, *args, **kwargs):
+        found = rule(c, *args, **kwargs)
+        return [x.copy() for x in found] if isinstance(found, list) else found.copy()
+
+    return copy
+
+
+for _name, _rule in list(VIEWS.items()):
+    _packet, _, _overload = _name.removeprefix("aten.").partition(".")
+    if not _packet.startswith("_"):
+        array(f"{_packet}_copy.{_overload}")(_copied(_rule))
