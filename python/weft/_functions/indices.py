@@ -177,6 +177,8 @@ def _selects(x, axis):
 
 def _places(kth, n, name):
     """Places of an order of n as a list, counted from its end where they are negative."""
+    if type(kth) is int and -n <= kth < n:
+        return (kth % n,)
     places = plain(kth).reshape(-1).tolist() if hasattr(kth, "ndim") else kth
     places = list(places) if isinstance(places, (list, tuple)) else [places]
     places = [operator.index(k) for k in places]
