@@ -3677,7 +3677,7 @@ def ix_(*sequences: Any) -> Any:
 def lexsort(keys: Any, axis: Any = -1) -> Any:
     """Positions that sort by the last key, equal ones by the key before it, and so on."""
 def partition(x: Any, kth: Any, axis: Any = -1) -> Any:
-    """A copy in which the entry at kth along an axis stands as in order, smaller ones before it: here the whole order."""
+    """A copy in which the entries at kth (one place or several) along an axis stand as in order, smaller ones before them."""
 def put_along_axis(x: Any, index: Any, values: Any, axis: Any) -> Any:
     """Writes values at positions along an axis, one for each entry of index; x itself changes."""
 def ravel_multi_index(multi_index: Any, dims: Any) -> Any:

@@ -100,7 +100,12 @@ class Statistics:
     def nansum(self, dim=None, keepdim=False, *, dtype=None):
         """The sum of what is no NaN."""
         self = self if dtype is None else self.astype(dtype)
-        return weft.where(weft.isnan(plain(self)), 0.0, self).sum(dim, keepdim)
+        x = plain(self)
+        if isinstance(x, _core.NDArray) and x.device.host_accessible and x.dtype.kind == "f":
+            out = self.sum(dim, keepdim)
+            if not weft.any(weft.isnan(plain(out))):  # no NaN among the elements
+                return out
+        return weft.where(weft.isnan(x), 0.0, self).sum(dim, keepdim)
 
     def nanmean(self, dim=None, keepdim=False, *, dtype=None):
         """The mean of what is no NaN."""
@@ -120,9 +125,9 @@ class Statistics:
         interpolation (NumPy: method): "linear", "lower", "higher", "nearest" or "midpoint" of the neighbours.
         """
         method = interpolation if method is None else method
-        if method != "linear" or isinstance(dim, (tuple, list)):
-            from .._functions.statistics import _quantiles
+        from .._functions.statistics import _quantiles, _selected, _selects
 
+        if method != "linear" or isinstance(dim, (tuple, list)):
             return _quantiles(self, q, 1.0, dim, keepdim, "quantile", method)
         if not isinstance(q, (int, float, complex)):  # several, along a first axis
             several = weft.asarray(plain(q)).reshape(-1).tolist()
@@ -131,6 +136,9 @@ class Statistics:
         x, axis = (self.reshape(-1), 0) if dim is None else (self, axis_of(self, dim))
         if not 0 <= q <= 1:
             raise _error(_core.ArgumentError, "tensor.quantile", f"quantile {q}", ["legal: 0 to 1"])
+        if isinstance(self, weft.Tensor) and not self.requires_grad and _selects(plain(self)):
+            out = _selected(plain(self), [q], dim, keepdim)[0]
+            return weft.Tensor(out, requires_grad=False)
         x = x.sort(axis)[0]
         place = q * (x.shape[axis] - 1)
         low = math.floor(place)

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/array/count.h"
+
+#include <algorithm>
+
+#include "weft/array/ops.h"
+#include "weft/array/repeat.h"
+
+namespace weft {
+
+namespace {
+
+/// The bin of each element, -1 for none: the place in proportion, put right where rounding took it
+/// beyond an end.
+template <typename T>
+void bins_of(const T* x, std::int64_t n, const T* edges, std::int64_t bins, std::int64_t* out) {
+  const T low = edges[0], high = edges[bins];
+  const T scale = static_cast<T>(static_cast<double>(bins) /
+                                 (static_cast<double>(high) - static_cast<double>(low)));
+  for (std::int64_t i = 0; i < n; ++i) {
+    const T v = x[i];
+    const bool inside = v >= low && v <= high;
+    std::int64_t at =
+        std::min(static_cast<std::int64_t>(inside ? (v - low) * scale : T(0)), bins - 1);
+    at -= v < edges[at];
+    at += at < bins - 1 && v >= edges[at + 1];
+    out[i] = inside ? at : -1;
+  }
+}
+
+}  // namespace
+
+std::optional<NDArray> counts_from_zero(const NDArray& x_in, std::int64_t least) {
+  const NDArray x = x_in.elem() == Elem::int64 ? x_in.contiguous() : x_in.astype(Elem::int64);
+  if (x.size() > 0) {
+    const auto extreme = [&](ReduceOp op) {
+      std::int64_t value = 0;
+      kernels().reduce[static_cast<int>(op)][static_cast<int>(Elem::int64)](x.size(), x.host(),
+                                                                            &value);
+      return value;
+    };
+    if (extreme(ReduceOp::min) < 0) return std::nullopt;
+    least = std::max(least, extreme(ReduceOp::max) + 1);
+  }
+  return counts_of(x, least);
+}
+
+NDArray counts_in_bins(const NDArray& x_in, const NDArray& edges_in) {
+  const NDArray x = x_in.contiguous(), edges = edges_in.contiguous();
+  const std::int64_t bins = edges.size() - 1;
+  const NDArray places = NDArray::empty(x.device(), Elem::int64, Dims{x.size()});
+  auto* const out = reinterpret_cast<std::int64_t*>(places.host());
+  const auto run = [&]<typename T>(T) {
+    bins_of(reinterpret_cast<const T*>(x.host()), x.size(),
+            reinterpret_cast<const T*>(edges.host()), bins, out);
+  };
+  if (x.elem() == Elem::float64) run(double{});
+  else run(float{});
+  return counts_of(places, bins);
+}
+
+}  // namespace weft
