@@ -452,8 +452,8 @@ def test_interrupts_pass_through_a_collective(program, tmp_path):
         while dist.rank() == 1 and not os.path.exists({told!r}):
             time.sleep(0.1)
         if dist.rank() == 0:
-            threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
             try:
+                threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
                 dist.all_reduce(weft.ones((4,)))
             except KeyboardInterrupt:
                 print("interrupted", flush=True)

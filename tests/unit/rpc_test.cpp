@@ -365,15 +365,17 @@ TEST(Rpc, a_slow_answer_is_an_error_in_time) {
   Served served;
   ConnectOptions o;
   o.run_deadline = std::chrono::milliseconds(1000);
-  Ref<Session> session = served.connect(o);
-  Ref<runtime::Device> device = session->device();
+  Ref<Session> patient = served.connect(), session = served.connect(o);
+  Ref<runtime::Device> device = patient->device();
   Ref<runtime::Executable> e = device->load(memory_binary());
   runtime::KernelArg quick[] = {runtime::KernelArg::integer(20)},
-                     slow[] = {runtime::KernelArg::integer(5000)};
+                     endless[] = {runtime::KernelArg::integer(-1)};
   EXPECT_NO_THROW(device->launch(*e, 1, quick, {}).wait());
-  auto start = std::chrono::steady_clock::now();
-  EXPECT_EQ(refused([&] { device->launch(*e, 1, slow, {}).wait(); }).code, "rpc.deadline");
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(5000));
+  device = session->device();
+  e = device->load(memory_binary());
+  waits_end = false;
+  EXPECT_EQ(refused([&] { device->launch(*e, 1, endless, {}).wait(); }).code, "rpc.deadline");
+  waits_end = true;
   EXPECT_EQ(refused([&] { device->allocate(8); }).code, "rpc.lost");
   Refused nobody = refused([] {
     ConnectOptions c;
