@@ -12,6 +12,7 @@ import time
 import pytest
 import weft
 from present import remote_devices
+from processes import computed, computes
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
 COMMON = """
@@ -199,8 +200,9 @@ def test_ctrl_c_ends_the_wait_for_a_server():
             text=True,
         )
         try:
+            before = computed(server.process)
             assert process.stdout.readline() == "running\n", process.stderr.read()
-            time.sleep(0.5)
+            computes(server.process, before)  # without end, for this client
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=120)
             assert out == "stopped\n", err
