@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Threads and processes that wait for each other: each program ends by itself, and is killed after a minute or two where it would not."""
 
+import fcntl
 import os
 import re
 import signal
@@ -321,7 +322,7 @@ def test_a_server_whose_log_nobody_reads_serves_and_ends():
     with Serving("--device", "cpu", stderr=subprocess.PIPE) as server:
         from weft import rpc
 
-        room = 1 << 16
+        room = fcntl.fcntl(server.process.stderr, 1031, 4096)  # F_SETPIPE_SZ
         for _ in range(room // 40):
             rpc.connect("127.0.0.1", server.port)
         assert rpc.connect("127.0.0.1", server.port).device().name
