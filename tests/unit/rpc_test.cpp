@@ -192,7 +192,10 @@ TEST(Rpc, tls_and_the_rules_of_binding) {
   ConnectOptions without;
   without.deadline = std::chrono::milliseconds(800);
   Refused plain = refused([&] { served.connect(without); });
-  EXPECT_TRUE(plain.code == "rpc.connect" || plain.code == "rpc.lost") << plain.text;
+  // Where the server's refusal comes late, the deadline is the first to end it.
+  EXPECT_TRUE(plain.code == "rpc.connect" || plain.code == "rpc.lost" ||
+              plain.code == "rpc.deadline")
+      << plain.text;
   int taken = served.server->port();
   EXPECT_EQ(start([&](ServerOptions& o) { o.port = taken; }).code, "rpc.bind.failed");
 }
