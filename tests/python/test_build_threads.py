@@ -70,7 +70,9 @@ def products(n):
 @pytest.mark.parametrize("target", ["cpu", "cuda"])
 def test_builds_let_other_threads_go_on(ticks, target):
     built(target)
-    assert goes_on(ticks, (lambda n=n: weft.build(products(n), target=target) for n in range(64, 128)))
+    assert goes_on(
+        ticks, (lambda n=n: weft.build(products(n), target=target) for n in range(64, 128))
+    )
 
 
 def test_array_programs_let_other_threads_go_on(ticks, tmp_path, monkeypatch):

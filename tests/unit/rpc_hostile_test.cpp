@@ -252,7 +252,8 @@ TEST(RpcHostile, silence_ends_at_the_deadline) {
   Frame answer;
   EXPECT_FALSE(silent.stream->Read(&answer));
   EXPECT_EQ(silent.stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
-  // The next client may be late itself on a busy machine; silent_streams_take_no_ones_place serves others.
+  // The next client may be late itself on a busy machine; silent_streams_take_no_ones_place serves
+  // others.
 }
 
 TEST(RpcHostile, programs_and_modules_are_charged) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A device of plain memory for tests of what lies above devices. Its kernels: "double" (every byte
-// doubled), "wait" (sleeps for its scalar, in milliseconds; of less than 0, until `waits_end`), "fail".
+// doubled), "wait" (sleeps for its scalar, in milliseconds; of less than 0, until `waits_end`),
+// "fail".
 
 #include <atomic>
 #include <chrono>
