@@ -74,10 +74,14 @@ from .io import load_arrays, load_safetensors, save, save_safetensors, savez
 from ._boundary import import_later as _import_later
 from ._boundary import look_again_by as _look_again_by
 from ._boundary import publish_class as _publish_class
+from ._dispatch import dispatched_late as _dispatched_late
 
 
 def _look_again(function, raised, args, kwargs):
-    """NumPy's manners are loaded by the first call that Python refuses."""
+    """A call by a name from before a transform; or in NumPy's manner, which is loaded by the first call that Python refuses."""
+    meant = _dispatched_late(function, args, kwargs)
+    if meant is not None:
+        return meant
     try:
         from ._manners import retried
     except (OSError, MemoryError):  # a host at its limits: what was raised says so

@@ -3,6 +3,8 @@
 
 While a transform is at work the public functions are replaced by ones that look for such values among their arguments
 and leave the call to the innermost of them (``Recorder.__weft_call__``). At other times the functions are untouched.
+A name that was bound before (``from weft import argmax``) still means the function itself: when that refuses such a
+value, the call goes to the replacement (``dispatched_late``).
 """
 
 from __future__ import annotations
@@ -64,10 +66,39 @@ _lock = threading.RLock()
 _depth = 0
 _seen: set = set()  # modules whose functions are listed
 _public: dict = {}  # id of a function -> (the function, its wrapper)
+_wrapper_of: dict = {}  # id of the Python function inside a public one -> the public one's wrapper
 _places: list = []  # (module, name, function, wrapper)
 draws = (
     threading.local()
 )  # .take(name, function, args, kwargs) where random numbers depend on the transform
+_calls = threading.local()  # .functions that recorders are at work on in this thread
+
+
+def _inside(function):
+    """The Python function in a public one."""
+    return getattr(function, "__wrapped__", function)
+
+
+def _recorded(recorder, name, function, args, kwargs):
+    """The recorder's answer; what refuses the recorder on the way there is not dispatched again."""
+    functions = _calls.__dict__.setdefault("functions", [])
+    functions.append(_inside(function))
+    try:
+        return recorder.__weft_call__(name, function, args, kwargs)
+    finally:
+        functions.pop()
+
+
+def dispatched_late(function, args, kwargs):
+    """The result, in a tuple, of a call that has refused values of a transform under a name from before it; None of other calls."""
+    if not _depth:
+        return None
+    wrapper = _wrapper_of.get(id(function))
+    if wrapper is None or any(f is function for f in getattr(_calls, "functions", ())):
+        return None
+    if next(leaves_of((args, kwargs), Recorder), None) is None:
+        return None
+    return (wrapper(*args, **kwargs),)
 
 
 def _wrapper(name, function, random):
@@ -77,7 +108,7 @@ def _wrapper(name, function, random):
             leaves_of((args, kwargs), Recorder), key=lambda v: v.__weft_level__, default=None
         )
         if innermost is not None:
-            return innermost.__weft_call__(name, function, args, kwargs)
+            return _recorded(innermost, name, function, args, kwargs)
         if random and (take := getattr(draws, "take", None)):
             return take(name, function, args, kwargs)
         return function(*args, **kwargs)
@@ -118,6 +149,7 @@ def _list_functions():
             if id(function) not in _public:
                 random = path == "weft.random" and name not in ("key", "split", "seed")
                 _public[id(function)] = function, _wrapper(name, function, random)
+                _wrapper_of[id(_inside(function))] = _public[id(function)][1]
             _places.append((module, name, *_public[id(function)]))
     for path, module in list(sys.modules.items()):
         if not path.startswith(_INSIDE) or path in _seen or module is None:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starts programs on several ranks under mpirun and torchrun."""
 
+import contextlib
+import fcntl
 import importlib.util
 import os
 import pathlib
@@ -8,6 +10,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
 
 import pytest
@@ -39,10 +42,22 @@ needs_torchrun = pytest.mark.skipif(
 )
 
 
+_ports = []  # locks of the ports of this process
+
+
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """A port of this process as long as it lasts: below those that the system gives to others, and locked against other tests."""
+    folder = pathlib.Path(tempfile.gettempdir()) / f"weft-test-ports-{os.getuid()}"
+    folder.mkdir(exist_ok=True)
+    for port in range(20000, 30000):
+        lock = (folder / str(port)).open("w")
+        with contextlib.suppress(OSError), socket.socket() as s:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            s.bind(("", port))
+            _ports.append(lock)
+            return port
+        lock.close()
+    raise OSError("no port between 20000 and 30000 is free")
 
 
 def environment(**more):

@@ -7,7 +7,10 @@ import os
 import pathlib
 import re
 import shutil
+import signal
+import subprocess
 import sys
+import threading
 import time
 import types
 
@@ -452,8 +455,8 @@ def test_interrupts_pass_through_a_collective(program, tmp_path):
         while dist.rank() == 1 and not os.path.exists({told!r}):
             time.sleep(0.1)
         if dist.rank() == 0:
-            threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
             try:
+                threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
                 dist.all_reduce(weft.ones((4,)))
             except KeyboardInterrupt:
                 print("interrupted", flush=True)
@@ -686,6 +689,32 @@ def test_faults_of_the_libraries_become_errors(monkeypatch):
     watch.failed, watch._main = failure.Failure("rank 2: ValueError: x"), None
     with refused("distributed.peer", "another rank of the job failed: rank 2: ValueError: x"):
         watch.check()
+
+
+@pytest.mark.parametrize("posted", [True, False])
+def test_a_rank_that_is_ended_before_its_next_look_knows_why(monkeypatch, posted):
+    """The launcher has ended rank 2 already, because of what rank 1 had said."""
+    from weft.distributed import failure
+
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+    looks = [failure.Failure("rank 1: ValueError: x") if posted else None]
+    board = types.SimpleNamespace(look=lambda: looks.pop() if looks else None, has_left=lambda rank: False)  # fmt: skip
+    watch = failure.Watch.__new__(failure.Watch)
+    watch.failed, watch.board, watch.met, watch._process = None, board, True, os.getpid()
+    watch.peers, watch._main = {2: ended.pid}, threading.get_ident()
+    watch._first, watch._asks, watch._told = threading.Lock(), threading.Lock(), None
+    watch._stop = threading.Event()
+    watch.launcher = types.SimpleNamespace(gone=lambda: None)
+    told = "rank 1: ValueError: x" if posted else rf"rank 2: its process {ended.pid} is gone"
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with refused("distributed.peer", f"another rank of the job failed: {told}"):
+            watch._ended_by_launcher()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        ended.wait()
+    assert watch._stop.is_set() and (not posted or watch._found().text == told)
 
 
 def test_the_plan_follows_its_model(capsys, tmp_path):

@@ -94,15 +94,24 @@ def test_ranks_end_when_their_launcher_is_killed_while_they_start(program, tmp_p
 
 
 KILLED_EARLY = """
-    import os, signal, sys, time
+    import os, signal, sys, threading, time
     rank = os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ["RANK"]
     folder = sys.argv[1]
-    open(f"{folder}/began.{rank}", "w").close()
-    if rank == "1":
-        while not all(os.path.exists(f"{folder}/began.{r}") for r in "02"):
+    def tell(what):
+        open(f"{folder}/{what}.{rank}", "w").close()
+    def wait_for(what, ranks):
+        while not all(os.path.exists(f"{folder}/{what}.{r}") for r in ranks):
             time.sleep(0.05)
-        time.sleep(float(sys.argv[2]))
+    tell("began")
+    if rank == "1":
+        wait_for("watches", "02")
         os.kill(os.getpid(), signal.SIGKILL)
+    def watches():  # init() has seen the ranks of this host, and watches them
+        while "weft-distributed" not in [thread.name for thread in threading.enumerate()]:
+            time.sleep(0.05)
+        tell("watches")
+    wait_for("began", "012")
+    threading.Thread(target=watches, daemon=True).start()
     try:
         dist.init()
     except weft.DeviceError as problem:
@@ -113,7 +122,7 @@ KILLED_EARLY = """
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_a_rank_killed_before_init_is_named_on_every_other(program, tmp_path, launcher):  # noqa: F811
-    start = command(launcher, 3, program(KILLED_EARLY), tmp_path, 2.0)
+    start = command(launcher, 3, program(KILLED_EARLY), tmp_path)
     status, text = run(start, PYTHONPATH=PACKAGE)
     assert status != 0, text
     for rank in (0, 2):
@@ -135,11 +144,8 @@ MISSING = """
 def test_a_port_in_use_and_ranks_that_are_missing_are_named(program, port):  # noqa: F811
     with contextlib.closing(socket.socket()) as taken:
         taken.bind(("127.0.0.1", 0))
-        number = taken.getsockname()[1]
-        if port == "taken":
-            taken.listen()
-        else:
-            taken.close()
+        taken.listen()
+        number = taken.getsockname()[1] if port == "taken" else free_port()
         variables = dict(RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(number))
         start = [torch_python(), str(program(MISSING))]
         _, text = run(start, PYTHONPATH=PACKAGE, **variables)
@@ -249,14 +255,16 @@ def test_a_launcher_that_ended_before_the_first_look():
     os.close(theirs)
     assert "closed its pipe" in launcher.gone_before()
     os.close(ours)
-    torch = {
-        "RANK": "0",
-        "WORLD_SIZE": "2",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(free_port()),
-    }
-    torch |= {"TORCHELASTIC_RUN_ID": "none", "TORCHELASTIC_USE_AGENT_STORE": "True"}
-    assert "torchrun's store at 127.0.0.1" in Launcher(read_launch(torch), torch).gone_before()
+    with socket.socket() as silent:  # bound, so that nobody else listens there
+        silent.bind(("127.0.0.1", 0))
+        torch = {
+            "RANK": "0",
+            "WORLD_SIZE": "2",
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(silent.getsockname()[1]),
+        }
+        torch |= {"TORCHELASTIC_RUN_ID": "none", "TORCHELASTIC_USE_AGENT_STORE": "True"}
+        assert "torchrun's store at 127.0.0.1" in Launcher(read_launch(torch), torch).gone_before()
 
 
 @needs_mpi

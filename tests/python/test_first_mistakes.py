@@ -19,7 +19,6 @@ def product(n=8):
         (te, "thread_axis", 'sch.bind(loop, "threadIdx.x")'),
         (weft, "lower", "weft compile"),
         (weft, "nd", "weft.asarray(x, device="),
-        (weft, "cuda", 'weft.device("cuda:0")'),
         (weft, "jit", "weft.compile"),
         (weft.Schedule, "tile", "sch.reorder"),
         (weft.Schedule, "vectorise", "did you mean 'vectorize'?"),

@@ -11,6 +11,7 @@ import time
 import numpy as np
 import pytest
 import weft
+from processes import computed, computes
 from test_rpc import ENVIRONMENT, Served, rpc, until
 from weft.vta import op
 
@@ -145,8 +146,9 @@ f["main"](a)
             env=ENVIRONMENT,
             stdout=subprocess.PIPE,
         )
+        before = computed(served.process)
         assert child.stdout.readline() == b"ready\n"
-        time.sleep(0.3)  # the loop takes minutes
+        computes(served.process, before)  # the loop, which takes minutes
         assert child.poll() is None
         child.kill()
         child.communicate(timeout=500)

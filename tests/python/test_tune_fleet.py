@@ -3,7 +3,6 @@
 
 import importlib.util
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import types
 
 import pytest
 import weft
+from launchers import free_port
 from test_rpc import ENVIRONMENT
 from weft import te
 from weft.tuning import Host, RayWorker, fleet
@@ -39,16 +39,6 @@ def serve(port):
     return process
 
 
-def ports(n):
-    held = [socket.socket() for _ in range(n)]
-    for s in held:
-        s.bind(("127.0.0.1", 0))
-    out = [s.getsockname()[1] for s in held]
-    for s in held:
-        s.close()
-    return out
-
-
 def rows(path):
     with sqlite3.connect(path) as db:
         return db.execute("select count(*) from trials").fetchone()[0]
@@ -56,7 +46,7 @@ def rows(path):
 
 @pytest.mark.parametrize("hosts", [1, 2])
 def test_hosts_that_die_and_come_back_lose_no_row(tmp_path, hosts):
-    numbers = ports(hosts)
+    numbers = [free_port() for _ in range(hosts)]
     served = {n: serve(n) for n in numbers}
     deaths, back = [], []
 
@@ -97,7 +87,7 @@ def test_hosts_that_die_and_come_back_lose_no_row(tmp_path, hosts):
 
 
 def test_a_host_that_does_not_come_back_ends_the_search(tmp_path):
-    (port,) = ports(1)
+    port = free_port()
     process = serve(port)
     with pytest.raises(weft.Error) as caught, pytest.warns(RuntimeWarning, match="called again"):
         weft.tune(

@@ -277,6 +277,47 @@ def test_refusals(case):
     assert not weft.transforms.batched.frames() and not hasattr(weft.sum, "__weft_public__")
 
 
+# As `from weft import argmax` binds them, long before a transform.
+EARLY = {
+    name: getattr(weft, name)
+    for name in "argmax argmin argsort sort count_nonzero squeeze asarray exp nansum".split()
+} | {"slogdet": weft.linalg.slogdet, "svdvals": weft.linalg.svdvals, "softmax": F.softmax}
+
+
+@pytest.mark.parametrize("transform", [weft.vmap, weft.compile])
+@pytest.mark.parametrize("name", EARLY)
+def test_names_from_before_the_transform(rng, name, transform):
+    f, x = EARLY[name], weft.asarray(rng.standard_normal((3, 4, 4)))
+    whole = f if name in ("slogdet", "svdvals", "softmax") else lambda x: f(x) + 1
+    options = (-1,) if name == "softmax" else ()
+    got = transform(lambda x: whole(x, *options))(x)
+    if transform is weft.vmap:
+        want = [parts(whole(one, *options)) for one in x]
+        want = [np.stack(column) for column in zip(*want)]
+    else:
+        want = parts(whole(x, *options))
+    for a, b in zip(parts(got), want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+def test_names_from_before_the_transform_keep_rules_and_refusals(rng):
+    x = weft.asarray(rng.standard_normal((3, 4)))
+    argsort, argmax, unique = EARLY["argsort"], EARLY["argmax"], weft.unique_values
+    nested = weft.vmap(weft.vmap(lambda x: argsort(x), strict=True), strict=True)
+    np.testing.assert_array_equal(
+        nested(x.reshape((3, 2, 2))).numpy(), np.argsort(x.numpy().reshape(3, 2, 2))
+    )
+    with pytest.raises(weft.IndexError):
+        weft.vmap(lambda x: argmax(x, axis=3))(x)
+    with pytest.raises(weft.ArgumentError, match="unique_values has no batching rule") as e:
+        weft.vmap(lambda x: unique(x), strict=True)(x)
+    assert e.value.code == "vmap.rule"
+    looped = weft.vmap(lambda x: unique(x))
+    np.testing.assert_array_equal(looped(x).numpy(), np.sort(x.numpy()))
+    assert "unique_values" in looped.looped
+    assert int(argmax(x[0])) == int(np.argmax(x[0].numpy()))
+
+
 def test_values_that_left_their_vmap():
     kept = []
     weft.vmap(lambda x: kept.append(x) or x)(weft.ones((2, 3)))

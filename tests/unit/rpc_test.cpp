@@ -192,7 +192,10 @@ TEST(Rpc, tls_and_the_rules_of_binding) {
   ConnectOptions without;
   without.deadline = std::chrono::milliseconds(800);
   Refused plain = refused([&] { served.connect(without); });
-  EXPECT_TRUE(plain.code == "rpc.connect" || plain.code == "rpc.lost") << plain.text;
+  // Where the server's refusal comes late, the deadline is the first to end it.
+  EXPECT_TRUE(plain.code == "rpc.connect" || plain.code == "rpc.lost" ||
+              plain.code == "rpc.deadline")
+      << plain.text;
   int taken = served.server->port();
   EXPECT_EQ(start([&](ServerOptions& o) { o.port = taken; }).code, "rpc.bind.failed");
 }
@@ -365,15 +368,17 @@ TEST(Rpc, a_slow_answer_is_an_error_in_time) {
   Served served;
   ConnectOptions o;
   o.run_deadline = std::chrono::milliseconds(1000);
-  Ref<Session> session = served.connect(o);
-  Ref<runtime::Device> device = session->device();
+  Ref<Session> patient = served.connect(), session = served.connect(o);
+  Ref<runtime::Device> device = patient->device();
   Ref<runtime::Executable> e = device->load(memory_binary());
   runtime::KernelArg quick[] = {runtime::KernelArg::integer(20)},
-                     slow[] = {runtime::KernelArg::integer(5000)};
+                     endless[] = {runtime::KernelArg::integer(-1)};
   EXPECT_NO_THROW(device->launch(*e, 1, quick, {}).wait());
-  auto start = std::chrono::steady_clock::now();
-  EXPECT_EQ(refused([&] { device->launch(*e, 1, slow, {}).wait(); }).code, "rpc.deadline");
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(5000));
+  device = session->device();
+  e = device->load(memory_binary());
+  waits_end = false;
+  EXPECT_EQ(refused([&] { device->launch(*e, 1, endless, {}).wait(); }).code, "rpc.deadline");
+  waits_end = true;
   EXPECT_EQ(refused([&] { device->allocate(8); }).code, "rpc.lost");
   Refused nobody = refused([] {
     ConnectOptions c;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A device of plain memory for tests of what lies above devices. Its kernels: "double" (every byte
-// doubled), "wait" (sleeps for its scalar, in milliseconds), "fail".
+// doubled), "wait" (sleeps for its scalar, in milliseconds; of less than 0, until `waits_end`),
+// "fail".
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <map>
@@ -13,6 +15,8 @@
 #include "weft/runtime/device.h"
 
 namespace weft::rpc {
+
+inline std::atomic<bool> waits_end = false;
 
 class MemoryDevice final : public runtime::Device {
  public:
@@ -57,7 +61,12 @@ class MemoryDevice final : public runtime::Device {
           .at("unit 3", "at pc 7")
           .note("as it should")
           .help("do not run it");
-    if (name == "wait") std::this_thread::sleep_for(std::chrono::milliseconds(args[0].scalar));
+    if (name == "wait") {
+      const std::chrono::milliseconds time(args[0].scalar);
+      std::this_thread::sleep_for(time);
+      while (time.count() < 0 && !waits_end)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
     if (name == "double") {
       char* data = static_cast<char*>(args[0].storage->host());
       for (runtime::Bytes i = 0; i < args[0].storage->bytes(); ++i)

@@ -89,6 +89,7 @@ class Watch:
         self._process = os.getpid()  # a fork of it has this object too, and no part in the job
         self._stop = threading.Event()
         self._first = threading.Lock()  # taken by whoever finds the failure
+        self._asks, self._told = threading.Lock(), None  # who asks the board, and what it has told
         self._before = sys.excepthook
         sys.excepthook = self._hook
         self._main = threading.main_thread().ident
@@ -182,9 +183,31 @@ class Watch:
         if os.getpid() != self._process:
             os.kill(os.getpid(), signal.SIGTERM)
         if self.failed is None:
-            self._claim(Failure(self.gone() or self._ended_early() or "the launcher ends the job (SIGTERM)"))  # fmt: skip
+            self._claim(self._last_look())
         self._stop.set()
         raise self.failed.error()
+
+    def _last_look(self):
+        """What is known when the launcher ends this rank, which may not have looked since another one failed. The launcher may have ended
+        others before: what a rank has said of itself comes first."""
+        told = self._posted()
+        if told is not None and told.code != "distributed.launcher":
+            return told
+        gone = self.gone()
+        if told is not None and gone is None:
+            return told
+        return Failure(gone or self._ended_early() or "the launcher ends the job (SIGTERM)")
+
+    def _posted(self):
+        """What another rank has posted, for the watch's thread and for a signal: the board tells it once."""
+        if self.board is None:
+            return None
+        if self._asks.acquire(timeout=_PERIOD):  # no longer: the launcher does not wait for ever
+            try:
+                self._told = self._told or self.board.look()
+            finally:
+                self._asks.release()
+        return self._told
 
     def _ended_early(self):
         """What is known when the launcher ends a job whose ranks have not all met."""
@@ -246,7 +269,7 @@ class Watch:
         if told is not None:
             return Failure(told, "distributed.launcher")
         self._see_peers()
-        gone, failure = self.gone(), self.board.look() if self.board is not None else None
+        gone, failure = self.gone(), self._posted()
         if failure is None and gone is not None:
             failure = Failure(gone)
             if self.board is not None:
