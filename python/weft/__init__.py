@@ -197,6 +197,7 @@ _LATER = (
     "polynomial",
     "optim",
     "init",
+    "lr_scheduler",
     "data",
     "distributed",
     "distributions",

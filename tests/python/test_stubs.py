@@ -27,7 +27,7 @@ MODULES = {
     "weft.fft": "fft.pyi",
     "weft.random": "random.pyi",
     "weft.init": "init.pyi",
-    "weft.optim": "optim.pyi",
+    "weft.optim": "optim/__init__.pyi",
     "weft.data": "data.pyi",
     "weft.nn": "nn/__init__.pyi",
     "weft.nn.functional": "nn/functional.pyi",

@@ -4,20 +4,19 @@
 from __future__ import annotations
 
 import contextlib
-import sys as _sys
 
-from . import _core
-from ._autocast import alone as _alone
-from ._core import ArgumentError, NDArray, ShapeError, Tensor
-from ._dispatch import Recorder
-from ._boundary import public as _public
-from ._boundary import publish as _publish
-from ._errors import error as _error
-from ._errors import unwritten as _unwritten
-from .transforms.custom import checkpoint as _checkpoint
-from .transforms.reverse import grad as _grad
-from .transforms.reverse import value_and_grad  # noqa: F401
-from .transforms.batched import loop
+from .. import _core
+from .._autocast import alone as _alone
+from .._core import ArgumentError, NDArray, ShapeError, Tensor
+from .._dispatch import Recorder
+from .._boundary import public as _public
+from .._boundary import publish as _publish
+from .._errors import error as _error
+from .._errors import unwritten as _unwritten
+from ..transforms.custom import checkpoint as _checkpoint
+from ..transforms.reverse import grad as _grad
+from ..transforms.reverse import value_and_grad  # noqa: F401
+from ..transforms.batched import loop
 
 
 @contextlib.contextmanager
@@ -236,8 +235,7 @@ class detect_anomaly(contextlib.ContextDecorator):
 
 
 _publish(__name__)
-from . import _autograd_functional as functional  # noqa: E402,F401  (it needs what is above)
-from ._gradcheck import GradcheckError, gradcheck, gradgradcheck  # noqa: E402,F401
+from . import functional  # noqa: E402,F401  (it needs what is above)
+from .._gradcheck import GradcheckError, gradcheck, gradgradcheck  # noqa: E402,F401
 
 gradcheck, gradgradcheck = _public(gradcheck), _public(gradgradcheck)
-_sys.modules.setdefault(f"{__name__}.functional", functional)
