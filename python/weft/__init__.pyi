@@ -4026,19 +4026,19 @@ def right_shift(x1: Any, x2: Any, /) -> Any:
 def rint(x: Any, /) -> Any:
     """Nearest integer, ties to even."""
 def matrix_power(x: Any, n: Any, /) -> Any:
-    """Matrices to an integer power."""
+    """Matrices (..., n, n) to an integer power; negative ones of the inverse. Raises ArgumentError (array.inv.singular)."""
 @overload
 def slogdet(x: Tensor, /) -> SlogdetResult[Tensor]:
-    """Signs and logarithms of the magnitudes of determinants."""
+    """Signs and logarithms of the magnitudes of determinants: (sign, logabsdet), each (...), of matrices (..., n, n)."""
 @overload
 def slogdet(x: _ArrayLike, /) -> SlogdetResult[NDArray]:
-    """Signs and logarithms of the magnitudes of determinants."""
+    """Signs and logarithms of the magnitudes of determinants: (sign, logabsdet), each (...), of matrices (..., n, n)."""
 @overload
 def svd(x: Tensor, /, *, full_matrices: _bool = True) -> SVDResult[Tensor]:
-    """Singular value decomposition. Equal singular values give gradients of vectors that are no numbers."""
+    """Singular value decomposition U (..., m, m), S (..., k), descending, Vh (..., n, n) of matrices (..., m, n), k = min(m, n); without full_matrices U (..., m, k) and Vh (..., k, n). Equal singular values give gradients of vectors that are no numbers."""
 @overload
 def svd(x: _ArrayLike, /, *, full_matrices: _bool = True) -> SVDResult[NDArray]:
-    """Singular value decomposition. Equal singular values give gradients of vectors that are no numbers."""
+    """Singular value decomposition U (..., m, m), S (..., k), descending, Vh (..., n, n) of matrices (..., m, n), k = min(m, n); without full_matrices U (..., m, k) and Vh (..., k, n). Equal singular values give gradients of vectors that are no numbers."""
 def apply_over_axes(function: Any, a: Any, axes: Any) -> Any:
     """function(a, axis) for one axis after another; an axis that it takes away stays with extent 1."""
 def array_equiv(a: Any, b: Any) -> Any:

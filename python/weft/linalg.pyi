@@ -59,61 +59,61 @@ class _LUFactors(NamedTuple, Generic[_A]):
 
 @overload
 def cholesky(x: Tensor, /, *, upper: _bool = False) -> Tensor:
-    """The triangular factor of symmetric (Hermitian) positive definite matrices. Its gradient is symmetric (Hermitian)."""
+    """The triangular factor (..., n, n) of symmetric (Hermitian) positive definite matrices (..., n, n). Its gradient is symmetric (Hermitian)."""
 @overload
 def cholesky(x: _ArrayLike, /, *, upper: _bool = False) -> NDArray:
-    """The triangular factor of symmetric (Hermitian) positive definite matrices. Its gradient is symmetric (Hermitian)."""
+    """The triangular factor (..., n, n) of symmetric (Hermitian) positive definite matrices (..., n, n). Its gradient is symmetric (Hermitian)."""
 @overload
 def cross(x1: Tensor, x2: Tensor | _ArrayLike, /, *, axis: int | Sequence[int] | None = -1) -> Tensor:
-    """The product of three-vectors; of vectors of two numbers, whose third is 0, too, and of two such the third number."""
+    """The product of three-vectors along an axis; of vectors of two numbers, whose third is 0, too, and of two such the third number."""
 @overload
 def cross(x1: _ArrayLike, x2: Tensor, /, *, axis: int | Sequence[int] | None = -1) -> Tensor:
-    """The product of three-vectors; of vectors of two numbers, whose third is 0, too, and of two such the third number."""
+    """The product of three-vectors along an axis; of vectors of two numbers, whose third is 0, too, and of two such the third number."""
 @overload
 def cross(x1: _ArrayLike, x2: _ArrayLike, /, *, axis: int | Sequence[int] | None = -1) -> NDArray:
-    """The product of three-vectors; of vectors of two numbers, whose third is 0, too, and of two such the third number."""
+    """The product of three-vectors along an axis; of vectors of two numbers, whose third is 0, too, and of two such the third number."""
 @overload
 def det(x: Tensor, /) -> Tensor:
-    """Determinants."""
+    """Determinants (...) of matrices (..., n, n). Raises ShapeError (array.slogdet.shape)."""
 @overload
 def det(x: _ArrayLike, /) -> NDArray:
-    """Determinants."""
+    """Determinants (...) of matrices (..., n, n). Raises ShapeError (array.slogdet.shape)."""
 @overload
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
-    """Diagonals of matrices; of an array a view."""
+    """Diagonals (..., k) of matrices (..., m, n), `offset` above the main one; of an array a view."""
 @overload
 def diagonal(x: _ArrayLike, /, *, offset: int = 0) -> NDArray:
-    """Diagonals of matrices; of an array a view."""
+    """Diagonals (..., k) of matrices (..., m, n), `offset` above the main one; of an array a view."""
 @overload
 def eig(x: Tensor, /) -> EigResult[Tensor]:
-    """Eigenvalues and eigenvectors, complex, of general matrices. The gradient is that of vectors of length 1 whose phase does not matter."""
+    """Eigenvalues (..., n) and eigenvectors (..., n, n) as columns, complex, of general matrices (..., n, n). The gradient is that of vectors of length 1 whose phase does not matter."""
 @overload
 def eig(x: _ArrayLike, /) -> EigResult[NDArray]:
-    """Eigenvalues and eigenvectors, complex, of general matrices. The gradient is that of vectors of length 1 whose phase does not matter."""
+    """Eigenvalues (..., n) and eigenvectors (..., n, n) as columns, complex, of general matrices (..., n, n). The gradient is that of vectors of length 1 whose phase does not matter."""
 @overload
 def eigh(x: Tensor, /) -> EighResult[Tensor]:
-    """Eigenvalues, ascending, and eigenvectors of symmetric (Hermitian) matrices. Equal eigenvalues give gradients of vectors that are no numbers."""
+    """Eigenvalues (..., n), ascending, and eigenvectors (..., n, n) as columns of symmetric (Hermitian) matrices (..., n, n). Equal eigenvalues give gradients of vectors that are no numbers."""
 @overload
 def eigh(x: _ArrayLike, /) -> EighResult[NDArray]:
-    """Eigenvalues, ascending, and eigenvectors of symmetric (Hermitian) matrices. Equal eigenvalues give gradients of vectors that are no numbers."""
+    """Eigenvalues (..., n), ascending, and eigenvectors (..., n, n) as columns of symmetric (Hermitian) matrices (..., n, n). Equal eigenvalues give gradients of vectors that are no numbers."""
 @overload
 def eigvals(x: Tensor, /) -> Tensor:
-    """Eigenvalues, complex, of general matrices."""
+    """Eigenvalues (..., n), complex, of general matrices (..., n, n). Errors: eig."""
 @overload
 def eigvals(x: _ArrayLike, /) -> NDArray:
-    """Eigenvalues, complex, of general matrices."""
+    """Eigenvalues (..., n), complex, of general matrices (..., n, n). Errors: eig."""
 @overload
 def eigvalsh(x: Tensor, /) -> Tensor:
-    """Eigenvalues, ascending, of symmetric (Hermitian) matrices."""
+    """Eigenvalues (..., n), ascending, of symmetric (Hermitian) matrices (..., n, n). Errors: eigh."""
 @overload
 def eigvalsh(x: _ArrayLike, /) -> NDArray:
-    """Eigenvalues, ascending, of symmetric (Hermitian) matrices."""
+    """Eigenvalues (..., n), ascending, of symmetric (Hermitian) matrices (..., n, n). Errors: eigh."""
 @overload
 def inv(x: Tensor, /) -> Tensor:
-    """Inverse matrices."""
+    """Inverse matrices (..., n, n) of matrices (..., n, n). Raises ArgumentError (array.inv.singular), ShapeError (array.inv.shape)."""
 @overload
 def inv(x: _ArrayLike, /) -> NDArray:
-    """Inverse matrices."""
+    """Inverse matrices (..., n, n) of matrices (..., n, n). Raises ArgumentError (array.inv.singular), ShapeError (array.inv.shape)."""
 @overload
 def matmul(x1: Tensor, x2: Tensor | _ArrayLike, /) -> Tensor:
     """Matrix product over the last two axes; the others broadcast."""
@@ -125,18 +125,18 @@ def matmul(x1: _ArrayLike, x2: _ArrayLike, /) -> NDArray:
     """Matrix product over the last two axes; the others broadcast."""
 @overload
 def matrix_norm(x: Tensor, /, *, keepdims: _bool = False, ord: int | float | str | None = 'fro') -> Tensor:
-    """Norms of matrices: 'fro', 'nuc', 1, -1, 2, -2, inf, -inf."""
+    """Norms (...) of matrices (..., m, n): 'fro', 'nuc', 1, -1, 2, -2, inf, -inf. Raises ArgumentError (array.matrix_norm.ord)."""
 @overload
 def matrix_norm(x: _ArrayLike, /, *, keepdims: _bool = False, ord: int | float | str | None = 'fro') -> NDArray:
-    """Norms of matrices: 'fro', 'nuc', 1, -1, 2, -2, inf, -inf."""
+    """Norms (...) of matrices (..., m, n): 'fro', 'nuc', 1, -1, 2, -2, inf, -inf. Raises ArgumentError (array.matrix_norm.ord)."""
 @overload
 def matrix_power(x: Tensor, n: int, /) -> Tensor:
-    """Matrices to an integer power."""
+    """Matrices (..., n, n) to an integer power; negative ones of the inverse. Raises ArgumentError (array.inv.singular)."""
 @overload
 def matrix_power(x: _ArrayLike, n: int, /) -> NDArray:
-    """Matrices to an integer power."""
+    """Matrices (..., n, n) to an integer power; negative ones of the inverse. Raises ArgumentError (array.inv.singular)."""
 def matrix_rank(x: _ArrayLike, /, *, rtol: float | NDArray | None = None) -> NDArray:
-    """How many singular values exceed rtol times the largest."""
+    """How many singular values exceed rtol times the largest: int64 (...) of matrices (..., m, n). rtol: a number or an array (...); by itself max(m, n) times the type's eps."""
 @overload
 def matrix_transpose(x: Tensor, /) -> Tensor:
     """A view with the last two axes exchanged."""
@@ -145,52 +145,52 @@ def matrix_transpose(x: _ArrayLike, /) -> NDArray:
     """A view with the last two axes exchanged."""
 @overload
 def outer(x1: Tensor, x2: Tensor | _ArrayLike, /) -> Tensor:
-    """Products of all pairs of two vectors."""
+    """Products (m, n) of all pairs of two vectors (m,) and (n,). Raises ShapeError (array.outer.rank)."""
 @overload
 def outer(x1: _ArrayLike, x2: Tensor, /) -> Tensor:
-    """Products of all pairs of two vectors."""
+    """Products (m, n) of all pairs of two vectors (m,) and (n,). Raises ShapeError (array.outer.rank)."""
 @overload
 def outer(x1: _ArrayLike, x2: _ArrayLike, /) -> NDArray:
-    """Products of all pairs of two vectors."""
+    """Products (m, n) of all pairs of two vectors (m,) and (n,). Raises ShapeError (array.outer.rank)."""
 @overload
 def pinv(x: Tensor, /, *, rtol: float | NDArray | None = None) -> Tensor:
-    """Generalised inverse by singular values. Its gradient is right where the rank does not change."""
+    """Generalised inverse (..., n, m) of matrices (..., m, n) by singular values; those up to rtol times the largest count as 0. Its gradient is right where the rank does not change."""
 @overload
 def pinv(x: _ArrayLike, /, *, rtol: float | NDArray | None = None) -> NDArray:
-    """Generalised inverse by singular values. Its gradient is right where the rank does not change."""
+    """Generalised inverse (..., n, m) of matrices (..., m, n) by singular values; those up to rtol times the largest count as 0. Its gradient is right where the rank does not change."""
 @overload
 def qr(x: Tensor, /, *, mode: str = 'reduced') -> QRResult[Tensor]:
-    """Orthogonal and triangular factors. With mode "r" of arrays the triangular one alone, as in NumPy; of tensors Q is empty, as in PyTorch."""
+    """Orthogonal and triangular factors, Q (..., m, k) and R (..., k, n) with k = min(m, n), of matrices (..., m, n); mode "complete": k = m. With mode "r" of arrays the triangular one alone, as in NumPy; of tensors Q is empty, as in PyTorch."""
 @overload
 def qr(x: _ArrayLike, /, *, mode: str = 'reduced') -> QRResult[NDArray]:
-    """Orthogonal and triangular factors. With mode "r" of arrays the triangular one alone, as in NumPy; of tensors Q is empty, as in PyTorch."""
+    """Orthogonal and triangular factors, Q (..., m, k) and R (..., k, n) with k = min(m, n), of matrices (..., m, n); mode "complete": k = m. With mode "r" of arrays the triangular one alone, as in NumPy; of tensors Q is empty, as in PyTorch."""
 @overload
 def slogdet(x: Tensor, /) -> SlogdetResult[Tensor]:
-    """Signs and logarithms of the magnitudes of determinants."""
+    """Signs and logarithms of the magnitudes of determinants: (sign, logabsdet), each (...), of matrices (..., n, n)."""
 @overload
 def slogdet(x: _ArrayLike, /) -> SlogdetResult[NDArray]:
-    """Signs and logarithms of the magnitudes of determinants."""
+    """Signs and logarithms of the magnitudes of determinants: (sign, logabsdet), each (...), of matrices (..., n, n)."""
 @overload
 def solve(x1: Tensor, x2: Tensor | _ArrayLike, /) -> Tensor:
-    """x with x1 x = x2."""
+    """x with x1 x = x2 for matrices x1 (..., n, n) and x2 (n,) or (..., n, k), whose leading axes broadcast."""
 @overload
 def solve(x1: _ArrayLike, x2: Tensor, /) -> Tensor:
-    """x with x1 x = x2."""
+    """x with x1 x = x2 for matrices x1 (..., n, n) and x2 (n,) or (..., n, k), whose leading axes broadcast."""
 @overload
 def solve(x1: _ArrayLike, x2: _ArrayLike, /) -> NDArray:
-    """x with x1 x = x2."""
+    """x with x1 x = x2 for matrices x1 (..., n, n) and x2 (n,) or (..., n, k), whose leading axes broadcast."""
 @overload
 def svd(x: Tensor, /, *, full_matrices: _bool = True) -> SVDResult[Tensor]:
-    """Singular value decomposition. Equal singular values give gradients of vectors that are no numbers."""
+    """Singular value decomposition U (..., m, m), S (..., k), descending, Vh (..., n, n) of matrices (..., m, n), k = min(m, n); without full_matrices U (..., m, k) and Vh (..., k, n). Equal singular values give gradients of vectors that are no numbers."""
 @overload
 def svd(x: _ArrayLike, /, *, full_matrices: _bool = True) -> SVDResult[NDArray]:
-    """Singular value decomposition. Equal singular values give gradients of vectors that are no numbers."""
+    """Singular value decomposition U (..., m, m), S (..., k), descending, Vh (..., n, n) of matrices (..., m, n), k = min(m, n); without full_matrices U (..., m, k) and Vh (..., k, n). Equal singular values give gradients of vectors that are no numbers."""
 @overload
 def svdvals(x: Tensor, /) -> Tensor:
-    """Singular values, descending."""
+    """Singular values (..., min(m, n)), descending, of matrices (..., m, n). Errors: svd."""
 @overload
 def svdvals(x: _ArrayLike, /) -> NDArray:
-    """Singular values, descending."""
+    """Singular values (..., min(m, n)), descending, of matrices (..., m, n). Errors: svd."""
 @overload
 def tensordot(x1: Tensor, x2: Tensor | _ArrayLike, /, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
     """Sum of products over several axes."""
@@ -202,10 +202,10 @@ def tensordot(x1: _ArrayLike, x2: _ArrayLike, /, axes: int | tuple[Sequence[int]
     """Sum of products over several axes."""
 @overload
 def trace(x: Tensor, /, *, offset: int = 0, dtype: _DType | None = None) -> Tensor:
-    """Sums of diagonals."""
+    """Sums (...) of the diagonals of matrices (..., m, n)."""
 @overload
 def trace(x: _ArrayLike, /, *, offset: int = 0, dtype: _DType | None = None) -> NDArray:
-    """Sums of diagonals."""
+    """Sums (...) of the diagonals of matrices (..., m, n)."""
 @overload
 def vecdot(x1: Tensor, x2: Tensor | _ArrayLike, /, *, axis: int | Sequence[int] | None = -1) -> Tensor:
     """Sum of conj(x1) * x2 along an axis."""
@@ -217,10 +217,10 @@ def vecdot(x1: _ArrayLike, x2: _ArrayLike, /, *, axis: int | Sequence[int] | Non
     """Sum of conj(x1) * x2 along an axis."""
 @overload
 def vector_norm(x: Tensor, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False, ord: int | float | str | None = 2) -> Tensor:
-    """p-norms of vectors."""
+    """p-norms of vectors along an axis or several, of all elements without: sum(|x|^ord)^(1/ord); ord 0 counts, inf and -inf give the largest and least magnitude."""
 @overload
 def vector_norm(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False, ord: int | float | str | None = 2) -> NDArray:
-    """p-norms of vectors."""
+    """p-norms of vectors along an axis or several, of all elements without: sum(|x|^ord)^(1/ord); ord 0 counts, inf and -inf give the largest and least magnitude."""
 @overload
 def cond(x: Tensor, p: float | None = None) -> Tensor:
     """The condition number: the norm times the inverse's; of the largest and smallest singular value when p is None."""

@@ -18,6 +18,22 @@ from ..transforms.reverse import grad as _grad
 from ..transforms.reverse import value_and_grad  # noqa: F401
 from ..transforms.batched import loop
 
+__all__ = [
+    "Context",
+    "Function",
+    "GradcheckError",
+    "backward",
+    "checkpoint",
+    "detect_anomaly",
+    "enable_grad",
+    "functional",
+    "grad",
+    "gradcheck",
+    "gradgradcheck",
+    "no_grad",
+    "value_and_grad",
+]
+
 
 @contextlib.contextmanager
 def no_grad():
@@ -88,6 +104,7 @@ class Context:
     needs_input_grad = ()
 
     def save_for_backward(self, *tensors):
+        """Tensors that backward finds in saved_tensors, in this order."""
         self.saved_tensors = tensors
 
     def mark_non_differentiable(self, *tensors):
@@ -118,10 +135,12 @@ class Function:
 
     @staticmethod
     def forward(ctx, *args):
+        """The operation: arrays or tensors of the arguments of apply. To be written by the subclass."""
         raise _unwritten(Function, "forward")
 
     @staticmethod
     def backward(ctx, grad):
+        """The gradients of the arguments for those of the results. To be written by the subclass."""
         raise _unwritten(Function, "backward")
 
     @classmethod
@@ -206,7 +225,10 @@ def _parts_of(row, like):
 
 
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None):
-    """tensor.backward() of one tensor or several; grad_tensors: a gradient for each, None for numbers."""
+    """tensor.backward() of one tensor or several; grad_tensors: a gradient of its shape for each, None for numbers.
+
+    Gradients are added to .grad of the leaves. Raises ArgumentError (autograd.backward.count) for another number of gradients.
+    """
     tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     given = [grad_tensors] if grad_tensors is None or isinstance(grad_tensors, (Tensor, NDArray)) else list(grad_tensors)  # fmt: skip
     given = given * len(tensors) if given == [None] else given

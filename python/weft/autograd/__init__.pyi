@@ -11,7 +11,8 @@ class Context:
     """What forward leaves for backward: save_for_backward(*tensors), saved_tensors, and any attribute."""
     saved_tensors: tuple[Any, ...]
     needs_input_grad: tuple[bool, ...]
-    def save_for_backward(self, *tensors: Tensor | NDArray | None) -> None: ...
+    def save_for_backward(self, *tensors: Tensor | NDArray | None) -> None:
+        """Tensors that backward finds in saved_tensors, in this order."""
     def mark_non_differentiable(self, *tensors: Tensor | NDArray) -> None:
         """Nothing to say: gradients of results that nobody differentiates are zeros."""
     def set_materialize_grads(self, value: bool) -> None:
@@ -21,9 +22,11 @@ class Context:
 
 class Function:
     @staticmethod
-    def forward(*args: Any, **kwargs: Any) -> Any: ...  # any parameters, for those that override it
+    def forward(*args: Any, **kwargs: Any) -> Any:  # any parameters, for those that override it
+        """The operation: arrays or tensors of the arguments of apply. To be written by the subclass."""
     @staticmethod
-    def backward(*args: Any, **kwargs: Any) -> Any: ...
+    def backward(*args: Any, **kwargs: Any) -> Any:
+        """The gradients of the arguments for those of the results. To be written by the subclass."""
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """Runs forward and links the result. Raises ArgumentError for a result that is no array, or for a wrong number
@@ -35,7 +38,7 @@ class detect_anomaly(ContextDecorator):
     def __enter__(self) -> detect_anomaly: ...
     def __exit__(self, *_: object) -> None: ...
 
-class GradcheckError(ArgumentError, RuntimeError): ...
+GradcheckError = ArgumentError
 
 @overload
 def grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
@@ -73,7 +76,7 @@ def grad(f: Tensor | Sequence[Tensor], *, inputs: Tensor | Sequence[Tensor], gra
     as a tuple: grad(loss, [w, b]); the .grad of all leaves stays as it is.
     """
 def backward(tensors: Tensor | Sequence[Tensor], grad_tensors: Tensor | NDArray | Sequence[Tensor | NDArray | None] | None = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Tensor | Sequence[Tensor] | None = None) -> None:
-    """tensor.backward() of one tensor or several; grad_tensors: a gradient for each, None for numbers."""
+    """tensor.backward() of one tensor or several; grad_tensors: a gradient of its shape for each, None for numbers."""
 def checkpoint(f: Callable[..., Any], *args: Any) -> Any:
     """f(*args) by weft.checkpoint(f): nothing inside is kept for the backward pass, which computes it again."""
 def gradcheck(func: Callable[..., Any], inputs: Tensor | Sequence[Tensor], eps: float = 1e-06, atol: float = 1e-05, rtol: float = 0.001, raise_exception: bool = True, **options: Any) -> bool:
