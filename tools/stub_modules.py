@@ -27,7 +27,7 @@ class detect_anomaly(ContextDecorator):
     def __enter__(self) -> detect_anomaly: ...
     def __exit__(self, *_: object) -> None: ...
 
-GradcheckError = ArgumentError
+GradcheckError: type[ArgumentError]
 
 '''
 GRAD = """@overload

@@ -38,7 +38,7 @@ class detect_anomaly(ContextDecorator):
     def __enter__(self) -> detect_anomaly: ...
     def __exit__(self, *_: object) -> None: ...
 
-GradcheckError = ArgumentError
+GradcheckError: type[ArgumentError]
 
 @overload
 def grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
