@@ -77,8 +77,9 @@ def either(name, f, overloads):
         operands = (next(iter(inspect.signature(f).parameters)),)
     if operands[0][0] == "*":
         rest = operands[0][1:]
-        # Arrays first: a call without a tensor would match both.
-        variants = [({rest: "_ArrayLike"}, result), ({rest: "_ArrayLike | Tensor"}, of_tensors(result))]  # fmt: skip
+        # One form: overloads by the types of many operands would overlap.
+        variant = [({rest: "_ArrayLike | Tensor"}, result.replace("NDArray", "Any"))]
+        return overloads(name, f, variant).replace("@overload\n", "")
     elif len(operands) == 1:
         variants = [({operands[0]: "Tensor"}, of_tensors(result)), ({operands[0]: "_ArrayLike"}, result)]  # fmt: skip
     else:

@@ -3236,11 +3236,7 @@ def unique_values(x: Tensor, /) -> Tensor:
 @overload
 def unique_values(x: _ArrayLike, /) -> NDArray:
     """Distinct elements."""
-@overload
-def broadcast_arrays(*arrays: _ArrayLike) -> list[NDArray]:
-    """Views of all arrays in their common shape."""
-@overload
-def broadcast_arrays(*arrays: _ArrayLike | Tensor) -> list[Tensor]:
+def broadcast_arrays(*arrays: _ArrayLike | Tensor) -> list[Any]:
     """Views of all arrays in their common shape."""
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     """The shape that all these broadcast to."""
@@ -3274,11 +3270,7 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 @overload
 def matrix_transpose(x: _ArrayLike, /) -> NDArray:
     """A view with the last two axes exchanged."""
-@overload
-def meshgrid(*arrays: _ArrayLike, indexing: str = 'xy', sparse: Any = False, copy: _bool | None = True) -> list[NDArray]:
-    """Coordinate arrays of a grid; sparse=True: of extent 1 along the axes of the others."""
-@overload
-def meshgrid(*arrays: _ArrayLike | Tensor, indexing: str = 'xy', sparse: Any = False, copy: _bool | None = True) -> list[Tensor]:
+def meshgrid(*arrays: _ArrayLike | Tensor, indexing: str = 'xy', sparse: Any = False, copy: _bool | None = True) -> list[Any]:
     """Coordinate arrays of a grid; sparse=True: of extent 1 along the axes of the others."""
 @overload
 def moveaxis(x: Tensor, source: int | Sequence[int], destination: int | Sequence[int], /) -> Tensor:
@@ -3346,11 +3338,7 @@ def unstack(x: Tensor, /, *, axis: int | Sequence[int] | None = 0) -> tuple[Tens
 @overload
 def unstack(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = 0) -> tuple[NDArray, ...]:
     """The slices along an axis, as a tuple; of an array views."""
-@overload
-def einsum(spec: str, *operands: _ArrayLike, optimize: Any = False) -> NDArray:
-    """Sum of products by letters: "ij,jk->ik"; "..." broadcasts. NumPy's other form is understood, einsum(a, [0, 1], b, [1, 2], [0, 2])."""
-@overload
-def einsum(spec: str, *operands: _ArrayLike | Tensor, optimize: Any = False) -> Tensor:
+def einsum(spec: str, *operands: _ArrayLike | Tensor, optimize: Any = False) -> Any:
     """Sum of products by letters: "ij,jk->ik"; "..." broadcasts. NumPy's other form is understood, einsum(a, [0, 1], b, [1, 2], [0, 2])."""
 @overload
 def layer_norm(x: Tensor, scale: _ArrayLike | Tensor | None, shift: _ArrayLike | Tensor | None, /, *, eps: float = 1e-05) -> Tensor:
