@@ -14,7 +14,7 @@ import sys
 
 root = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(root / "python"), str(root / "tools")]
-from stub_either import ALWAYS_ARRAYS, EITHER, PLAIN, VARIABLE, either, result_classes  # noqa: E402
+from stub_either import ALWAYS_ARRAYS, MAIN, PLAIN, VARIABLE, either, result_classes  # noqa: E402
 from stub_manuals import with_manuals  # noqa: E402
 from stub_modules import folder_stubs  # noqa: E402
 from stub_programs import program_stubs  # noqa: E402
@@ -242,7 +242,7 @@ def main_stub(weft):
                     ({"arrays": "Sequence[_ArrayLike]"}, "NDArray"),
                 ],
             )
-        elif name in EITHER:
+        elif name in MAIN:
             out += either(name, f, overloads)
         elif name == "where":
             out += overloads(

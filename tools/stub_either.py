@@ -47,6 +47,10 @@ EITHER["householder_product"] = (("x", "tau"), "NDArray")
 EITHER |= {name: ((f"*{rest}",), result) for name, rest, result in (
     ("einsum", "operands", "NDArray"), ("meshgrid", "arrays", "list[NDArray]"), ("broadcast_arrays", "arrays", "list[NDArray]"),
 )}  # fmt: skip
+# Those of the namespace itself; its other functions of these names are composed ones.
+MAIN = (
+    "topk unique_all unique_counts unique_inverse unstack matmul tensordot vecdot einsum meshgrid broadcast_arrays"
+).split()
 # Of linalg and fft those that give no tensor, or take sequences of arrays.
 PLAIN = ("fftfreq", "rfftfreq", "use", "LinAlgError", "matrix_rank", "multi_dot")
 

@@ -3509,14 +3509,7 @@ def clamp_min(input: Tensor | _ArrayLike, min: Any) -> Any:
     """Every element at least min."""
 def clone(input: Tensor | _ArrayLike) -> Any:
     """A copy that stays linked."""
-@overload
-def cross(input: Any, other: Any, dim: int = -1) -> Tensor:
-    """The vector product along an axis of three entries; of two, whose third is 0, and of two such the third entry."""
-@overload
-def cross(input: Any, other: Any, dim: int = -1) -> Tensor:
-    """The vector product along an axis of three entries; of two, whose third is 0, and of two such the third entry."""
-@overload
-def cross(input: Any, other: Any, dim: int = -1) -> NDArray:
+def cross(input: Tensor | _ArrayLike, other: Any, dim: Any = -1) -> Any:
     """The vector product along an axis of three entries; of two, whose third is 0, and of two such the third entry."""
 def cumprod(input: Tensor | _ArrayLike, dim: Any = None, dtype: Any = None) -> Any:
     """Running products along an axis; of all elements in a row without one, as in NumPy."""
@@ -3616,14 +3609,7 @@ def norm(input: Tensor | _ArrayLike, p: Any = 2, dim: Any = None, keepdim: Any =
     """The p-norm over all elements, or along an axis; inf: the largest magnitude, -inf: the least, 0: the count of non-zeros."""
 def numel(input: Tensor | _ArrayLike) -> Any:
     """As size."""
-@overload
-def outer(input: Any, other: Any) -> Tensor:
-    """The products of all pairs of two vectors."""
-@overload
-def outer(input: Any, other: Any) -> Tensor:
-    """The products of all pairs of two vectors."""
-@overload
-def outer(input: Any, other: Any) -> NDArray:
+def outer(input: Tensor | _ArrayLike, other: Any) -> Any:
     """The products of all pairs of two vectors."""
 def permute(input: Tensor | _ArrayLike, *args: Any) -> Any:
     """As the method Tensor.permute; of an array, an array."""
@@ -4015,17 +4001,9 @@ def rint(x: Any, /) -> Any:
     """Nearest integer, ties to even."""
 def matrix_power(x: Any, n: Any, /) -> Any:
     """Matrices (..., n, n) to an integer power; negative ones of the inverse. Raises ArgumentError (array.inv.singular)."""
-@overload
-def slogdet(x: Tensor, /) -> SlogdetResult[Tensor]:
+def slogdet(x: Any, /) -> Any:
     """Signs and logarithms of the magnitudes of determinants: (sign, logabsdet), each (...), of matrices (..., n, n)."""
-@overload
-def slogdet(x: _ArrayLike, /) -> SlogdetResult[NDArray]:
-    """Signs and logarithms of the magnitudes of determinants: (sign, logabsdet), each (...), of matrices (..., n, n)."""
-@overload
-def svd(x: Tensor, /, *, full_matrices: _bool = True) -> SVDResult[Tensor]:
-    """Singular value decomposition U (..., m, m), S (..., k), descending, Vh (..., n, n) of matrices (..., m, n), k = min(m, n); without full_matrices U (..., m, k) and Vh (..., k, n). Equal singular values give gradients of vectors that are no numbers."""
-@overload
-def svd(x: _ArrayLike, /, *, full_matrices: _bool = True) -> SVDResult[NDArray]:
+def svd(x: Any, /, *, full_matrices: Any = True) -> Any:
     """Singular value decomposition U (..., m, m), S (..., k), descending, Vh (..., n, n) of matrices (..., m, n), k = min(m, n); without full_matrices U (..., m, k) and Vh (..., k, n). Equal singular values give gradients of vectors that are no numbers."""
 def apply_over_axes(function: Any, a: Any, axes: Any) -> Any:
     """function(a, axis) for one axis after another; an axis that it takes away stays with extent 1."""
@@ -4331,20 +4309,9 @@ def lobpcg(A: Any, k: Any = None, B: Any = None, X: Any = None, n: Any = None, i
     """(eigenvalues (k,), eigenvectors (n, k)) of a symmetric A, the largest (or smallest) ones, of A x = e B x where B is given.
     All are computed, whatever the method's options say.
     """
-@overload
-def lu(x: Tensor, *, pivot: Any = True, get_infos: Any = False) -> _LU[Tensor]:
+def lu(x: Any, *, pivot: Any = True, get_infos: Any = False) -> Any:
     """weft.linalg.lu: (P, L, U) with P L U = x, of matrices (..., m, n); L has ones on its diagonal."""
-@overload
-def lu(x: _ArrayLike, *, pivot: Any = True, get_infos: Any = False) -> _LU[NDArray]:
-    """weft.linalg.lu: (P, L, U) with P L U = x, of matrices (..., m, n); L has ones on its diagonal."""
-@overload
-def lu_solve(b: Tensor, LU_data: Tensor | _ArrayLike, LU_pivots: Any = None, *, left: Any = True, adjoint: Any = False) -> Tensor:
-    """x with A x = b for what lu_factor gave of A: lu_solve(b, LU, pivots), or weft.linalg's order lu_solve(LU, pivots, b)."""
-@overload
-def lu_solve(b: _ArrayLike, LU_data: Tensor, LU_pivots: Any = None, *, left: Any = True, adjoint: Any = False) -> Tensor:
-    """x with A x = b for what lu_factor gave of A: lu_solve(b, LU, pivots), or weft.linalg's order lu_solve(LU, pivots, b)."""
-@overload
-def lu_solve(b: _ArrayLike, LU_data: _ArrayLike, LU_pivots: Any = None, *, left: Any = True, adjoint: Any = False) -> NDArray:
+def lu_solve(b: Any, LU_data: Any, LU_pivots: Any = None, *, left: Any = True, adjoint: Any = False) -> Any:
     """x with A x = b for what lu_factor gave of A: lu_solve(b, LU, pivots), or weft.linalg's order lu_solve(LU, pivots, b)."""
 def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: Any = True, unpack_pivots: Any = True) -> Any:
     """(P, L, U) with P L U the matrices that lu_factor took."""
@@ -4364,11 +4331,7 @@ def pca_lowrank(x: Any, q: Any = None, center: Any = True, niter: Any = 2) -> An
     """svd_lowrank of x less the means of its columns: (U, S, V), the columns of V the principal directions."""
 def pinverse(x: Any, rcond: Any = None) -> Any:
     """Generalised inverses; singular values below rcond times the largest count as 0."""
-@overload
-def qr(x: Tensor, some: Any = True) -> QRResult[Tensor]:
-    """(Q, R); with some=False the whole orthogonal matrix."""
-@overload
-def qr(x: _ArrayLike, some: Any = True) -> QRResult[NDArray]:
+def qr(x: Any, some: Any = True) -> Any:
     """(Q, R); with some=False the whole orthogonal matrix."""
 def svd_lowrank(x: Any, q: Any = 6, niter: Any = 2, M: Any = None) -> Any:
     """(U, S, V) with about x = U diag(S) V' of rank q, by products with random vectors and `niter` powers."""
