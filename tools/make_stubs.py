@@ -14,7 +14,9 @@ import sys
 
 root = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(root / "python"), str(root / "tools")]
+from stub_either import ALWAYS_ARRAYS, MAIN, PLAIN, VARIABLE, either, result_classes  # noqa: E402
 from stub_manuals import with_manuals  # noqa: E402
+from stub_modules import folder_stubs  # noqa: E402
 from stub_programs import program_stubs  # noqa: E402
 from stub_tables import (  # noqa: E402
     DEVICE,
@@ -31,12 +33,17 @@ from stub_tables import (  # noqa: E402
 
 package = root / "python" / "weft"
 
+OF_EITHER = ("linalg", "fft")  # modules whose functions give tensors for tensors
 MARK = "# SPDX-License-Identifier: Apache-2.0\n# Written by tools/make_stubs.py.\n"
 TYPES = """
 _bool = _builtins.bool
 _Number = _bool | int | float | complex
 _DType = dtype | str | type[Any]
 _Device = Device | str
+class _Switch(ContextDecorator):
+    def __enter__(self) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
+
 _ArrayLike = NDArray | _Number | _numpy.ndarray[Any, Any] | Sequence[Any]
 """
 
@@ -168,7 +175,8 @@ def main_stub(weft):
 
     out = MARK + (
         "import builtins as _builtins\nimport os\nfrom collections.abc import Callable, Iterator, Mapping, Sequence\n"
-        "from contextlib import AbstractContextManager\nfrom typing import Any, NamedTuple, overload\n\nimport numpy as _numpy\n\n"
+        "from contextlib import ContextDecorator\nfrom typing import Any, Generic, NamedTuple, overload\n\nimport numpy as _numpy\n"
+        "from typing_extensions import TypeVar\n\n"
     )
     for module in sorted({"fft", "linalg", "random", *weft._LATER}):
         out += f"from . import {module} as {module}\n"
@@ -197,14 +205,8 @@ def main_stub(weft):
     out += named_tuple(
         types.iinfo_object, dict.fromkeys(("bits", "max", "min"), "int") | {"dtype": "_dtype"}
     )
-    for name in (
-        "unique_all_result",
-        "unique_counts_result",
-        "unique_inverse_result",
-        "topk_result",
-        "sort_result",
-    ):
-        out += named_tuple(getattr(indexing, name))
+    results = [name for name in ALWAYS_ARRAYS if name.endswith("_result")]
+    out += VARIABLE + result_classes({name: getattr(indexing, name)._fields for name in results})
     rows = {r["name"]: r["arity"] for r in weft._core.elementwise_rows}
     skip = {
         "e",
@@ -240,8 +242,8 @@ def main_stub(weft):
                     ({"arrays": "Sequence[_ArrayLike]"}, "NDArray"),
                 ],
             )
-        elif name == "matmul":
-            out += operation(name, f, 2)
+        elif name in MAIN:
+            out += either(name, f, overloads)
         elif name == "where":
             out += overloads(
                 name,
@@ -295,13 +297,22 @@ def imports(*names, more=""):
 
 def function_stub(module, result, names, more=""):
     out = MARK + imports("NDArray", "Tensor", "random", more=more)
-    tuples = {}
-    for name, value in vars(module).items():
-        if isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
-            if value.__module__ == module.__name__:
-                tuples[name] = value
-    out += "".join(named_tuple(t) for t in tuples.values())
     short = module.__name__.rpartition(".")[2]
+    if short in OF_EITHER:
+        out = out.replace("Any, NamedTuple\n", "Any, Generic, NamedTuple, overload\n\nfrom typing_extensions import TypeVar\n")  # fmt: skip
+    if short == "linalg":
+        from weft._functions import factors
+
+        # The fields of one that is made where it is returned follow those of the other.
+        hidden = {"_LUFactorsEx": (*factors.LUFactors._fields, "info")}
+        for n in (n for n in ALWAYS_ARRAYS if n[0] == "_" and n not in hidden):
+            hidden[n] = getattr(factors, n[1:])._fields
+        public = {
+            n: getattr(module, n)._fields
+            for n in ALWAYS_ARRAYS
+            if n in module.__dict__ and n[0] != "_"
+        }
+        out += VARIABLE + result_classes(public | hidden)
     for name in names:
         f = getattr(module, name)
         if inspect.isclass(f) or not callable(f):
@@ -309,6 +320,9 @@ def function_stub(module, result, names, more=""):
             continue
         result_of = RESULTS.get(name, result) if module.__name__ != "weft.init" else result
         if name == "relu":
+            continue
+        if short in OF_EITHER and name not in PLAIN:
+            out += either(name, f, overloads)
             continue
         if name == "use":
             result_of = "Any"
@@ -480,6 +494,53 @@ def stubs():
         "Module": module,
         "BatchNorm1d": norm,
     }
+    one = "def __getitem__(self, index: int) -> {0}: ..."
+    row = ["def __len__(self) -> int: ...", "def __iter__(self) -> Iterator[{0}]: ..."]
+    row += ["@overload", one, "@overload", "def __getitem__(self, index: slice) -> {1}: ..."]
+    row += ["def append(self: _M, {2}) -> _M: ...", "def extend(self: _M, {3}) -> _M: ..."]
+    named = [
+        "def __len__(self) -> int: ...",
+        "def __iter__(self) -> Iterator[str]: ...",
+        one.replace("index: int", "name: str"),
+    ]
+    named += [
+        "def __setitem__(self, name: str, value: Any) -> None: ...",
+        "def __delitem__(self, name: str) -> None: ...",
+    ]
+    named += [
+        "def __contains__(self, name: str) -> _bool: ...",
+        "def update(self, items: Any) -> None: ...",
+    ]
+    named += [
+        "def keys(self) -> Iterable[str]: ...",
+        "def values(self) -> Iterable[{0}]: ...",
+        "def items(self) -> Iterable[tuple[str, {0}]]: ...",
+    ]
+    change = ["def __setitem__(self, index: int, module: Module) -> None: ..."]
+    for name, members, words in (
+        (
+            "Sequential",
+            row + change,
+            ("Module", "Sequential", "module: Module", "modules: Iterable[Module]"),
+        ),
+        (
+            "ModuleList",
+            row + change,
+            ("Module", "ModuleList", "module: Module", "modules: Iterable[Module]"),
+        ),
+        (
+            "ParameterList",
+            row,
+            ("Parameter", "ParameterList", "value: Any", "values: Iterable[Any]"),
+        ),
+        ("ModuleDict", named, ("Module",)),
+        ("ParameterDict", named, ("Parameter",)),
+    ):
+        extra[name] = [m.format(*words) for m in members]
+    extra["ModuleList"] += [
+        "def insert(self, index: int, module: Module) -> None: ...",
+        "def __iadd__(self: _M, modules: Iterable[Module]) -> _M: ...",
+    ]
     extra["BatchNorm2d"] = extra["BatchNorm1d"]
     extra["RNNCell"] = cell
     extra["RNN"] = ["cells: list[RNNCell]"]
@@ -499,7 +560,7 @@ def stubs():
         + imports(
             "NDArray",
             "Tensor",
-            more="from typing import TypeVar\n\nfrom .. import init as init\n"
+            more="from typing import TypeVar, overload\n\nfrom .. import init as init\n"
             "from . import functional as functional, utils as utils\n",
         )
         + '_M = TypeVar("_M", bound="Module")\n\nclass Parameter(Tensor): ...\n\n'
@@ -519,7 +580,7 @@ def stubs():
         "def load_state_dict(self, state: Mapping[str, Any]) -> None: ...",
         "def step(self, closure: Callable[[], Any] | None = None) -> Any: ...",
     ]
-    files["optim.pyi"] = (
+    files["optim/__init__.pyi"] = (
         MARK
         + imports(
             "NDArray",
@@ -579,7 +640,7 @@ def stubs():
         + signature("get_worker_info", data.get_worker_info, "None")
         + "\n"
     )
-    files |= small_stubs(load)
+    files |= small_stubs(load) | folder_stubs(load, MARK, signature)
     for name, text in files.items():
         place = name.removesuffix(".pyi").removesuffix("/__init__").replace("/", ".")
         if text:
@@ -627,6 +688,7 @@ def main():
         if not path.exists() or path.read_text() != text:
             changed.append(name)
             if not check:
+                path.parent.mkdir(exist_ok=True)
                 path.write_text(text)
     print(
         f"stubs: {len(changed)} {'differ' if check else 'written'}"

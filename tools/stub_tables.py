@@ -122,7 +122,7 @@ PARAMETERS = {
     "fan_in": "int",
     "fan_out": "int",
     "classes": "int",
-    "params": "Iterable[Tensor]",
+    "params": "Iterable[Tensor | Mapping[str, Any]]",
     "modules": "Module",
     "fn": "Callable[[Tensor], Tensor]",
     "dataset": "Dataset",
@@ -159,8 +159,6 @@ OWN = {  # (function, parameter)
     ("save", "x"): "Any",
     ("save", "path"): "Any",
     ("save_safetensors", "arrays"): "Mapping[str, _ArrayLike | Tensor]",
-    ("broadcast_arrays", "arrays"): "NDArray",
-    ("meshgrid", "arrays"): "NDArray",
     ("fftn", "axes"): "Sequence[int] | None",
     ("fft", "n"): "int | None",
     ("ifft", "n"): "int | None",
@@ -173,7 +171,6 @@ OWN = {  # (function, parameter)
     ("arange", "stop"): "float | None",
     ("arange", "step"): "float",
     ("linspace", "stop"): "_Number",
-    ("einsum", "operands"): "_ArrayLike | Tensor",
     ("from_dlpack", "x"): "Any",
     ("compile", "contract"): "_bool",
     ("compile", "function"): "Callable[..., Any]",
@@ -194,6 +191,9 @@ for _name in ("rrelu", "RReLU"):
     OWN[_name, "__init__", "lower"] = OWN[_name, "__init__", "upper"] = "float"
 for _name in ("local_response_norm", "LocalResponseNorm"):
     OWN[_name, "k"] = OWN[_name, "__init__", "k"] = "float"
+OWN["ModuleList", "__init__", "modules"] = "Iterable[Module]"
+OWN["ParameterList", "__init__", "values"] = "Iterable[Any]"
+OWN["DataLoader", "__init__", "dataset"] = "Dataset | IterableDataset | Sequence[Any]"
 OWN["functional", "pad", "widths"] = "Sequence[int]"
 OWN["BatchNorm1d", "__init__", "momentum"] = "float | None"
 OWN["LayerNorm", "__init__", "dim"] = "int | Sequence[int] | None"
@@ -202,7 +202,6 @@ for _name in ("rand", "randn", "constant", "ones", "zeros"):
     OWN["init", _name, "shape"] = "int"
 TUPLE = "tuple[int, ...]"
 RESULTS = {
-    "lstsq": "tuple[Any, Any, int, Any]",
     "default_rng": "Any",
     "shuffle": "None",
     "can_cast": "_bool",
@@ -211,14 +210,7 @@ RESULTS = {
     "finfo": "finfo_object",
     "iinfo": "iinfo_object",
     "broadcast_shapes": TUPLE,
-    "broadcast_arrays": "list[NDArray]",
-    "meshgrid": "list[NDArray]",
-    "unstack": "tuple[NDArray, ...]",
     "nonzero": "tuple[NDArray, ...]",
-    "unique_all": "unique_all_result",
-    "unique_counts": "unique_counts_result",
-    "unique_inverse": "unique_inverse_result",
-    "topk": "topk_result",
     "is_autocast_enabled": "_bool",
     "is_autocast_available": "_bool",
     "get_autocast_dtype": "_dtype",
@@ -240,8 +232,8 @@ RESULTS = {
     "device": "Device",
     "devices": "list[Device]",
     "use": "Any",
-    "no_grad": "AbstractContextManager[None]",
-    "enable_grad": "AbstractContextManager[None]",
+    "no_grad": "_Switch",
+    "enable_grad": "_Switch",
     "is_deterministic": "_bool",
     "use_deterministic": "Any",
     "fallbacks": "list[Any]",
@@ -255,11 +247,6 @@ RESULTS = {
     "load_safetensors": "dict[str, NDArray]",
     "compile": "Callable[..., Any]",
     "__array_namespace_info__": "Any",
-    "eig": "EigResult",
-    "eigh": "EighResult",
-    "qr": "QRResult",
-    "slogdet": "SlogdetResult",
-    "svd": "SVDResult",
     "key": "Key",
     "split": "list[Key]",
     "seed": "None",
@@ -268,7 +255,7 @@ RESULTS = {
 # Functions of the namespace that take a Tensor and give one.
 TENSORS = set(
     """sum prod max min mean var std reshape permute_dims matrix_transpose moveaxis flip squeeze expand_dims broadcast_to
-    take take_along_axis sort cumulative_sum pad softmax log_softmax layer_norm logsumexp astype clip""".split()
+    take take_along_axis sort cumulative_sum pad softmax log_softmax layer_norm logsumexp astype clip repeat roll tile tril triu diff unique_values""".split()
 )
 OPERATORS = {
     "add": "add",

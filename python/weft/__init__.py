@@ -201,6 +201,7 @@ _LATER = (
     "polynomial",
     "optim",
     "init",
+    "lr_scheduler",
     "data",
     "distributed",
     "distributions",

@@ -3,10 +3,11 @@
 import builtins as _builtins
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, overload
+from contextlib import ContextDecorator
+from typing import Any, Generic, NamedTuple, overload
 
 import numpy as _numpy
+from typing_extensions import TypeVar
 
 from . import amp as amp
 from . import cuda as cuda
@@ -17,6 +18,7 @@ from . import fft as fft
 from . import func as func
 from . import init as init
 from . import linalg as linalg
+from . import lr_scheduler as lr_scheduler
 from . import nn as nn
 from . import onnx as onnx
 from . import optim as optim
@@ -39,6 +41,10 @@ _bool = _builtins.bool
 _Number = _bool | int | float | complex
 _DType = dtype | str | type[Any]
 _Device = Device | str
+class _Switch(ContextDecorator):
+    def __enter__(self) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
+
 _ArrayLike = NDArray | _Number | _numpy.ndarray[Any, Any] | Sequence[Any]
 _dtype = dtype
 
@@ -2541,27 +2547,28 @@ class iinfo_object(NamedTuple):
     min: int
     dtype: _dtype
 
-class unique_all_result(NamedTuple):
-    values: NDArray
+_A = TypeVar("_A", default=NDArray)
+class topk_result(NamedTuple, Generic[_A]):
+    values: _A
+    indices: NDArray
+
+class sort_result(NamedTuple, Generic[_A]):
+    values: _A
+    indices: NDArray
+
+class unique_all_result(NamedTuple, Generic[_A]):
+    values: _A
     indices: NDArray
     inverse_indices: NDArray
     counts: NDArray
 
-class unique_counts_result(NamedTuple):
-    values: NDArray
+class unique_counts_result(NamedTuple, Generic[_A]):
+    values: _A
     counts: NDArray
 
-class unique_inverse_result(NamedTuple):
-    values: NDArray
+class unique_inverse_result(NamedTuple, Generic[_A]):
+    values: _A
     inverse_indices: NDArray
-
-class topk_result(NamedTuple):
-    values: NDArray
-    indices: NDArray
-
-class sort_result(NamedTuple):
-    values: NDArray
-    indices: NDArray
 
 def __array_namespace_info__() -> Any:
     """What this namespace can do."""
@@ -3164,6 +3171,10 @@ def isin(x1: _ArrayLike, x2: _ArrayLike, /, *, invert: _bool = False) -> NDArray
     """Which elements of x1 occur in x2? One of them may be a number; it is compared as `==` does it."""
 def nonzero(x: _ArrayLike, /) -> tuple[NDArray, ...]:
     """Positions of the elements that are not zero, one array for each axis."""
+@overload
+def repeat(x: Tensor, repeats: int | NDArray, /, *, axis: int | Sequence[int] | None = None) -> Tensor:
+    """Each element several times."""
+@overload
 def repeat(x: _ArrayLike, repeats: int | NDArray, /, *, axis: int | Sequence[int] | None = None) -> NDArray:
     """Each element several times."""
 @overload
@@ -3175,7 +3186,11 @@ def scatter(x: _ArrayLike, indices: _ArrayLike | tuple[_ArrayLike, ...], values:
 @overload
 def scatter(x: _ArrayLike, indices: _ArrayLike | tuple[_ArrayLike, ...], values: _ArrayLike, /, *, accumulate: _bool = False) -> NDArray:
     """A copy of x with values at x[indices], or added to it when `accumulate`."""
-def topk(x: _ArrayLike, k: int, /, *, axis: int | Sequence[int] | None = -1, largest: _bool = True) -> topk_result:
+@overload
+def topk(x: Tensor, k: int, /, *, axis: int | Sequence[int] | None = -1, largest: _bool = True) -> topk_result[Tensor]:
+    """The k largest (smallest) elements along an axis in order, and their positions."""
+@overload
+def topk(x: _ArrayLike, k: int, /, *, axis: int | Sequence[int] | None = -1, largest: _bool = True) -> topk_result[NDArray]:
     """The k largest (smallest) elements along an axis in order, and their positions."""
 def searchsorted(x1: _ArrayLike, x2: _ArrayLike, /, *, side: str = 'left', sorter: NDArray | None = None) -> NDArray:
     """Where the elements of x2 would go in the sorted x1."""
@@ -3197,15 +3212,31 @@ def take_along_axis(x: Tensor, indices: _ArrayLike, /, *, axis: int | Sequence[i
 @overload
 def take_along_axis(x: _ArrayLike, indices: _ArrayLike, /, *, axis: int | Sequence[int] | None = -1) -> NDArray:
     """Entries at positions that differ from line to line."""
-def unique_all(x: _ArrayLike, /) -> unique_all_result:
+@overload
+def unique_all(x: Tensor, /) -> unique_all_result[Tensor]:
     """Distinct elements with first positions, inverse positions and counts; every NaN is distinct."""
-def unique_counts(x: _ArrayLike, /) -> unique_counts_result:
+@overload
+def unique_all(x: _ArrayLike, /) -> unique_all_result[NDArray]:
+    """Distinct elements with first positions, inverse positions and counts; every NaN is distinct."""
+@overload
+def unique_counts(x: Tensor, /) -> unique_counts_result[Tensor]:
     """Distinct elements and how often each occurs."""
-def unique_inverse(x: _ArrayLike, /) -> unique_inverse_result:
+@overload
+def unique_counts(x: _ArrayLike, /) -> unique_counts_result[NDArray]:
+    """Distinct elements and how often each occurs."""
+@overload
+def unique_inverse(x: Tensor, /) -> unique_inverse_result[Tensor]:
     """Distinct elements and the positions that rebuild x."""
+@overload
+def unique_inverse(x: _ArrayLike, /) -> unique_inverse_result[NDArray]:
+    """Distinct elements and the positions that rebuild x."""
+@overload
+def unique_values(x: Tensor, /) -> Tensor:
+    """Distinct elements."""
+@overload
 def unique_values(x: _ArrayLike, /) -> NDArray:
     """Distinct elements."""
-def broadcast_arrays(*arrays: NDArray) -> list[NDArray]:
+def broadcast_arrays(*arrays: _ArrayLike | Tensor) -> list[Any]:
     """Views of all arrays in their common shape."""
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     """The shape that all these broadcast to."""
@@ -3239,7 +3270,7 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 @overload
 def matrix_transpose(x: _ArrayLike, /) -> NDArray:
     """A view with the last two axes exchanged."""
-def meshgrid(*arrays: NDArray, indexing: str = 'xy', sparse: Any = False, copy: _bool | None = True) -> list[NDArray]:
+def meshgrid(*arrays: _ArrayLike | Tensor, indexing: str = 'xy', sparse: Any = False, copy: _bool | None = True) -> list[Any]:
     """Coordinate arrays of a grid; sparse=True: of extent 1 along the axes of the others."""
 @overload
 def moveaxis(x: Tensor, source: int | Sequence[int], destination: int | Sequence[int], /) -> Tensor:
@@ -3265,6 +3296,10 @@ def reshape(x: Tensor, /, shape: int | Sequence[int], *, copy: _bool | None = No
 @overload
 def reshape(x: _ArrayLike, /, shape: int | Sequence[int], *, copy: _bool | None = None) -> NDArray:
     """The elements in another shape; one extent may be -1."""
+@overload
+def roll(x: Tensor, /, shift: int | Sequence[int], *, axis: int | Sequence[int] | None = None) -> Tensor:
+    """Elements moved cyclically along axes."""
+@overload
 def roll(x: _ArrayLike, /, shift: int | Sequence[int], *, axis: int | Sequence[int] | None = None) -> NDArray:
     """Elements moved cyclically along axes."""
 @overload
@@ -3279,15 +3314,31 @@ def stack(arrays: Sequence[Tensor], /, *, axis: int | Sequence[int] | None = 0) 
 @overload
 def stack(arrays: Sequence[_ArrayLike], /, *, axis: int | Sequence[int] | None = 0) -> NDArray:
     """Arrays of one shape joined along a new axis."""
+@overload
+def tile(x: Tensor, repetitions: Sequence[int], /) -> Tensor:
+    """The whole array several times along each axis."""
+@overload
 def tile(x: _ArrayLike, repetitions: Sequence[int], /) -> NDArray:
     """The whole array several times along each axis."""
+@overload
+def tril(x: Tensor, /, k: int = 0) -> Tensor:
+    """The lower triangle; zeros above diagonal k."""
+@overload
 def tril(x: _ArrayLike, /, k: int = 0) -> NDArray:
     """The lower triangle; zeros above diagonal k."""
+@overload
+def triu(x: Tensor, /, k: int = 0) -> Tensor:
+    """The upper triangle; zeros below diagonal k."""
+@overload
 def triu(x: _ArrayLike, /, k: int = 0) -> NDArray:
     """The upper triangle; zeros below diagonal k."""
+@overload
+def unstack(x: Tensor, /, *, axis: int | Sequence[int] | None = 0) -> tuple[Tensor, ...]:
+    """The slices along an axis, as a tuple; of an array views."""
+@overload
 def unstack(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = 0) -> tuple[NDArray, ...]:
     """The slices along an axis, as a tuple; of an array views."""
-def einsum(spec: str, *operands: _ArrayLike | Tensor, optimize: Any = False) -> NDArray:
+def einsum(spec: str, *operands: _ArrayLike | Tensor, optimize: Any = False) -> Any:
     """Sum of products by letters: "ij,jk->ik"; "..." broadcasts. NumPy's other form is understood, einsum(a, [0, 1], b, [1, 2], [0, 2])."""
 @overload
 def layer_norm(x: Tensor, scale: _ArrayLike | Tensor | None, shift: _ArrayLike | Tensor | None, /, *, eps: float = 1e-05) -> Tensor:
@@ -3322,8 +3373,22 @@ def softmax(x: Tensor, /, *, axis: int = -1) -> Tensor:
 @overload
 def softmax(x: _ArrayLike, /, *, axis: int = -1) -> NDArray:
     """exp(x) / sum(exp(x)) along an axis, without overflow. Real floats."""
+@overload
+def tensordot(x1: Tensor, x2: Tensor | _ArrayLike, /, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
+    """Sum of products over several axes."""
+@overload
+def tensordot(x1: _ArrayLike, x2: Tensor, /, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
+    """Sum of products over several axes."""
+@overload
 def tensordot(x1: _ArrayLike, x2: _ArrayLike, /, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> NDArray:
     """Sum of products over several axes."""
+@overload
+def vecdot(x1: Tensor, x2: Tensor | _ArrayLike, /, *, axis: int | Sequence[int] | None = -1) -> Tensor:
+    """Sum of conj(x1) * x2 along an axis."""
+@overload
+def vecdot(x1: _ArrayLike, x2: Tensor, /, *, axis: int | Sequence[int] | None = -1) -> Tensor:
+    """Sum of conj(x1) * x2 along an axis."""
+@overload
 def vecdot(x1: _ArrayLike, x2: _ArrayLike, /, *, axis: int | Sequence[int] | None = -1) -> NDArray:
     """Sum of conj(x1) * x2 along an axis."""
 def all(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False) -> NDArray:
@@ -3340,6 +3405,10 @@ def cumulative_sum(x: Tensor, /, *, axis: int | Sequence[int] | None = None, dty
 @overload
 def cumulative_sum(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, dtype: _DType | None = None, include_initial: _bool = False) -> NDArray:
     """Running sum."""
+@overload
+def diff(x: Tensor, /, *, axis: int | Sequence[int] | None = -1, n: int = 1, prepend: NDArray | None = None, append: NDArray | None = None) -> Tensor:
+    """Differences of neighbours, n times."""
+@overload
 def diff(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = -1, n: int = 1, prepend: NDArray | None = None, append: NDArray | None = None) -> NDArray:
     """Differences of neighbours, n times."""
 @overload
@@ -3931,11 +4000,11 @@ def right_shift(x1: Any, x2: Any, /) -> Any:
 def rint(x: Any, /) -> Any:
     """Nearest integer, ties to even."""
 def matrix_power(x: Any, n: Any, /) -> Any:
-    """Matrices to an integer power."""
+    """Matrices (..., n, n) to an integer power; negative ones of the inverse. Raises ArgumentError (array.inv.singular)."""
 def slogdet(x: Any, /) -> Any:
-    """Signs and logarithms of the magnitudes of determinants."""
+    """Signs and logarithms of the magnitudes of determinants: (sign, logabsdet), each (...), of matrices (..., n, n)."""
 def svd(x: Any, /, *, full_matrices: Any = True) -> Any:
-    """Singular value decomposition. Equal singular values give gradients of vectors that are no numbers."""
+    """Singular value decomposition U (..., m, m), S (..., k), descending, Vh (..., n, n) of matrices (..., m, n), k = min(m, n); without full_matrices U (..., m, k) and Vh (..., k, n). Equal singular values give gradients of vectors that are no numbers."""
 def apply_over_axes(function: Any, a: Any, axes: Any) -> Any:
     """function(a, axis) for one axis after another; an axis that it takes away stays with extent 1."""
 def array_equiv(a: Any, b: Any) -> Any:
@@ -4499,9 +4568,9 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: Any = False) -> tuple[Any
     """(f(*primals), pull): pull(cotangent) gives the tuple of gradients of the primals for a gradient of the result."""
 def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_size: Any = None, randomness: Any = 'error', strict: Any = False) -> Callable[..., Any]:
     """f, which is written for one example, for all examples along an axis of its arguments at once."""
-def no_grad() -> AbstractContextManager[None]:
+def no_grad() -> _Switch:
     """Inside, operations of this thread make no graph: ``with weft.no_grad(): y = model(x)``. Also a decorator."""
-def enable_grad() -> AbstractContextManager[None]:
+def enable_grad() -> _Switch:
     """Inside, operations make a graph again, within no_grad or a Function's own methods. Also a decorator."""
 from ._autocast import autocast as autocast
 def get_autocast_dtype(device_type: Any) -> _dtype:

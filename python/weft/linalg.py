@@ -178,7 +178,10 @@ _adjoint = _gradients.adjoint
 
 
 def cholesky(x, /, *, upper=False):
-    """The triangular factor of symmetric (Hermitian) positive definite matrices. Its gradient is symmetric (Hermitian)."""
+    """The triangular factor (..., n, n) of symmetric (Hermitian) positive definite matrices (..., n, n). Its gradient is symmetric (Hermitian).
+
+    Raises ArgumentError (array.cholesky.indefinite), ShapeError (array.cholesky.shape).
+    """
     if not _linked(x):
         return _computed("cholesky", _core._cholesky, _array(x), upper)
     pull = lambda g, factor: _gradients.cholesky(g, factor, upper)  # noqa: E731
@@ -187,7 +190,10 @@ def cholesky(x, /, *, upper=False):
 
 
 def cross(x1, x2, /, *, axis=-1):
-    """The product of three-vectors; of vectors of two numbers, whose third is 0, too, and of two such the third number."""
+    """The product of three-vectors along an axis; of vectors of two numbers, whose third is 0, too, and of two such the third number.
+
+    Other axes broadcast. Raises ShapeError (array.cross.extent).
+    """
     if x1.shape[axis] not in (2, 3) or x2.shape[axis] not in (2, 3):
         raise _error(
             _core.ShapeError,
@@ -205,14 +211,17 @@ def cross(x1, x2, /, *, axis=-1):
 
 
 def det(x, /):
-    """Determinants."""
+    """Determinants (...) of matrices (..., n, n). Raises ShapeError (array.slogdet.shape)."""
     if _linked(x):
         return _Determinant.apply(x)
     return _computed("slogdet", _core._slogdet, _array(x))[2]
 
 
 def slogdet(x, /):
-    """Signs and logarithms of the magnitudes of determinants."""
+    """Signs and logarithms of the magnitudes of determinants: (sign, logabsdet), each (...), of matrices (..., n, n).
+
+    A singular matrix has sign 0 and -inf. Raises ShapeError (array.slogdet.shape).
+    """
     if _linked(x):
         log = _LogDeterminant.apply(x)
         if x.dtype.kind == "c":
@@ -223,7 +232,7 @@ def slogdet(x, /):
 
 
 def diagonal(x, /, *, offset=0):
-    """Diagonals of matrices; of an array a view."""
+    """Diagonals (..., k) of matrices (..., m, n), `offset` above the main one; of an array a view."""
     if not _is_tensor(x):
         return _core._diagonal(_array(x), -2, -1, offset)
     rows, cols = x.shape[-2:]
@@ -235,12 +244,15 @@ def diagonal(x, /, *, offset=0):
 
 
 def trace(x, /, *, offset=0, dtype=None):
-    """Sums of diagonals."""
+    """Sums (...) of the diagonals of matrices (..., m, n)."""
     return _ns.sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
 
 def eig(x, /):
-    """Eigenvalues and eigenvectors, complex, of general matrices. The gradient is that of vectors of length 1 whose phase does not matter."""
+    """Eigenvalues (..., n) and eigenvectors (..., n, n) as columns, complex, of general matrices (..., n, n). The gradient is that of vectors of length 1 whose phase does not matter.
+
+    Raises ShapeError (array.eig.shape), ArgumentError (array.eig.finite) for NaN and infinities.
+    """
     if not _linked(x):
         return EigResult(*_computed("eig", _core._eig, _array(x)))
     pulls = [
@@ -251,12 +263,15 @@ def eig(x, /):
 
 
 def eigvals(x, /):
-    """Eigenvalues, complex, of general matrices."""
+    """Eigenvalues (..., n), complex, of general matrices (..., n, n). Errors: eig."""
     return eig(x)[0]
 
 
 def eigh(x, /):
-    """Eigenvalues, ascending, and eigenvectors of symmetric (Hermitian) matrices. Equal eigenvalues give gradients of vectors that are no numbers."""
+    """Eigenvalues (..., n), ascending, and eigenvectors (..., n, n) as columns of symmetric (Hermitian) matrices (..., n, n). Equal eigenvalues give gradients of vectors that are no numbers.
+
+    Raises ShapeError (array.eigh.shape), ArgumentError (array.eigh.finite) for NaN and infinities.
+    """
     if not _linked(x):
         return EighResult(*_computed("eigh", _core._eigh, _array(x)))
     pulls = [_gradients.eigh_values, _gradients.eigh_vectors]
@@ -264,14 +279,14 @@ def eigh(x, /):
 
 
 def eigvalsh(x, /):
-    """Eigenvalues, ascending, of symmetric (Hermitian) matrices."""
+    """Eigenvalues (..., n), ascending, of symmetric (Hermitian) matrices (..., n, n). Errors: eigh."""
     if _linked(x):
         return eigh(x)[0]
     return _computed("eigh", _core._eigvalsh, _array(x))
 
 
 def inv(x, /):
-    """Inverse matrices."""
+    """Inverse matrices (..., n, n) of matrices (..., n, n). Raises ArgumentError (array.inv.singular), ShapeError (array.inv.shape)."""
     if _linked(x):
         return _Inverse.apply(x)
     x = _array(x)
@@ -280,7 +295,10 @@ def inv(x, /):
 
 
 def solve(x1, x2, /):
-    """x with x1 x = x2."""
+    """x with x1 x = x2 for matrices x1 (..., n, n) and x2 (n,) or (..., n, k), whose leading axes broadcast.
+
+    Raises ArgumentError (array.solve.singular), ShapeError (array.solve.shape, array.solve.extent).
+    """
     if _linked(x1) or _linked(x2):
         x1, x2 = (x if _is_tensor(x) else _core.Tensor(x, requires_grad=False) for x in (x1, x2))
         if x2.ndim > 1 and x1.shape[:-2] != x2.shape[:-2]:  # gradients want equal batches
@@ -292,7 +310,10 @@ def solve(x1, x2, /):
 
 
 def qr(x, /, *, mode="reduced"):
-    """Orthogonal and triangular factors. With mode "r" of arrays the triangular one alone, as in NumPy; of tensors Q is empty, as in PyTorch."""
+    """Orthogonal and triangular factors, Q (..., m, k) and R (..., k, n) with k = min(m, n), of matrices (..., m, n); mode "complete": k = m. With mode "r" of arrays the triangular one alone, as in NumPy; of tensors Q is empty, as in PyTorch.
+
+    Raises ArgumentError (array.qr.mode, array.qr.gradient), ShapeError (array.qr.shape).
+    """
     if mode == "r":
         r = qr(x).R
         return QRResult(_ns.zeros((0,), dtype=x.dtype, device=x.device), r) if _is_tensor(x) else r
@@ -319,7 +340,10 @@ def qr(x, /, *, mode="reduced"):
 
 
 def svd(x, /, *, full_matrices=True):
-    """Singular value decomposition. Equal singular values give gradients of vectors that are no numbers."""
+    """Singular value decomposition U (..., m, m), S (..., k), descending, Vh (..., n, n) of matrices (..., m, n), k = min(m, n); without full_matrices U (..., m, k) and Vh (..., k, n). Equal singular values give gradients of vectors that are no numbers.
+
+    Raises ShapeError (array.svd.shape), ArgumentError (array.svd.finite) for NaN and infinities.
+    """
     if not _linked(x):
         return SVDResult(*_computed("svd", _core._svd, _array(x), full_matrices))
     m, n = x.shape[-2:]
@@ -340,7 +364,7 @@ def svd(x, /, *, full_matrices=True):
 
 
 def svdvals(x, /):
-    """Singular values, descending."""
+    """Singular values (..., min(m, n)), descending, of matrices (..., m, n). Errors: svd."""
     if _linked(x):
         return svd(x, full_matrices=False)[1]
     return _computed("svd", _core._svdvals, _array(x))
@@ -351,7 +375,7 @@ def _eps(x):
 
 
 def matrix_rank(x, /, *, rtol=None):
-    """How many singular values exceed rtol times the largest."""
+    """How many singular values exceed rtol times the largest: int64 (...) of matrices (..., m, n). rtol: a number or an array (...); by itself max(m, n) times the type's eps."""
     x = _array(x)
     s = svdvals(x)
     if rtol is None:
@@ -364,7 +388,7 @@ def matrix_rank(x, /, *, rtol=None):
 
 
 def pinv(x, /, *, rtol=None):
-    """Generalised inverse by singular values. Its gradient is right where the rank does not change."""
+    """Generalised inverse (..., n, m) of matrices (..., m, n) by singular values; those up to rtol times the largest count as 0. Its gradient is right where the rank does not change."""
     if _linked(x):
         return _PseudoInverse.apply(x, rtol)
     x = _array(x)
@@ -383,7 +407,7 @@ def pinv(x, /, *, rtol=None):
 
 
 def matrix_power(x, n, /):
-    """Matrices to an integer power."""
+    """Matrices (..., n, n) to an integer power; negative ones of the inverse. Raises ArgumentError (array.inv.singular)."""
     if n < 0:
         return matrix_power(inv(x), -n)
     out = _ns.broadcast_to(_ns.eye(x.shape[-1], dtype=x.dtype, device=x.device), x.shape)
@@ -400,7 +424,7 @@ def matrix_power(x, n, /):
 
 
 def outer(x1, x2, /):
-    """Products of all pairs of two vectors."""
+    """Products (m, n) of all pairs of two vectors (m,) and (n,). Raises ShapeError (array.outer.rank)."""
     if x1.ndim != 1 or x2.ndim != 1:
         raise _error(
             _core.ShapeError,
@@ -412,7 +436,7 @@ def outer(x1, x2, /):
 
 
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
-    """p-norms of vectors."""
+    """p-norms of vectors along an axis or several, of all elements without: sum(|x|^ord)^(1/ord); ord 0 counts, inf and -inf give the largest and least magnitude."""
     if ord == 2 and isinstance(x, _core.NDArray) and x.dtype.kind == "f" and x.dtype.itemsize >= 4:
         if axis is None and not keepdims and x.is_contiguous():
             line = _core._reshape(x, (x.size,), None)
@@ -441,7 +465,7 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
 
 
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):
-    """Norms of matrices: 'fro', 'nuc', 1, -1, 2, -2, inf, -inf."""
+    """Norms (...) of matrices (..., m, n): 'fro', 'nuc', 1, -1, 2, -2, inf, -inf. Raises ArgumentError (array.matrix_norm.ord)."""
     magnitude = _core.operations["abs"](x)
     if ord == "fro":
         return _core.operations["sqrt"](

@@ -228,7 +228,7 @@ OBJECTS = {
     "Tensor": parameter,
     "SGD": lambda: weft.optim.SGD([parameter()], lr=0.1),
     "Adam": lambda: weft.optim.Adam([parameter()]),
-    "StepLR": lambda: weft.lr_scheduler.StepLR(weft.optim.SGD([parameter()], lr=0.1), 3),
+    "StepLR": lambda: weft.optim.lr_scheduler.StepLR(weft.optim.SGD([parameter()], lr=0.1), 3),
     "Linear": lambda: nn.Linear(3, 4),
     "Conv2d": lambda: nn.Conv2d(3, 4, 3),
     "LSTM": lambda: nn.LSTM(3, 4),
@@ -242,7 +242,7 @@ OBJECTS = {
     "MultiheadAttention": lambda: nn.MultiheadAttention(8, 2),
     "MaxPool2d": lambda: nn.MaxPool2d(2),
 }
-CLASSES = [weft.nn, weft.optim, weft.lr_scheduler, weft.data]
+CLASSES = [weft.nn, weft.optim, weft.optim.lr_scheduler, weft.data]
 # Every option with a few rows of arguments, every row without options.
 CALLS = [(a, {}) for a in ARGUMENTS] + [((), o) for o in OPTIONS[1:]] + [((array,), o) for o in OPTIONS[1:]]  # fmt: skip
 

@@ -226,7 +226,7 @@ def test_gradients_are_forgotten_or_become_zeros():
 @pytest.mark.parametrize("mode", ["min", "max"])
 def test_a_plateau_begins_at_the_first_step(mode):
     opt = weft.optim.SGD([tensor(drawn(2), requires_grad=True)], lr=1.0)
-    plan = weft.lr_scheduler.ReduceLROnPlateau(opt, mode, factor=0.5, patience=1, cooldown=1)
+    plan = weft.optim.lr_scheduler.ReduceLROnPlateau(opt, mode, factor=0.5, patience=1, cooldown=1)
     assert plan.state_dict() == {
         "best": float("inf") if mode == "min" else -float("inf"),
         "bad": 0,

@@ -138,7 +138,7 @@ def test_a_state_is_copied_on_the_way_in():
 def test_one_cycle_needs_its_number_of_steps(given):
     w = weft.Tensor(weft.ones((3,)), requires_grad=True)
     with pytest.raises(weft.ArgumentError) as caught:
-        weft.lr_scheduler.OneCycleLR(weft.optim.SGD([w], lr=0.1), 1.0, **given)
+        weft.optim.lr_scheduler.OneCycleLR(weft.optim.SGD([w], lr=0.1), 1.0, **given)
     assert caught.value.code == "optim.scheduler.steps"
 
 

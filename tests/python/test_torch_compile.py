@@ -395,6 +395,8 @@ SAMPLES = {
 
 @pytest.mark.parametrize("name", SAMPLED.split())
 def test_samples_of_torch(name):
+    if not opinfo.operators([name]):
+        pytest.skip(f"torch {torch.__version__} has no samples of {name}")
     tally = opinfo.run([name], ("float32", "int64"), samples=SAMPLES.get(name, 3), gradients=True)
     assert not tally.failures and not tally.faults, (tally.failures, tally.faults)
     assert tally.total > 0 and tally.with_weft > 0

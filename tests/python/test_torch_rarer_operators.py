@@ -156,8 +156,10 @@ def test_powers_of_two_of_whole_numbers(shape, dtype):
 
 def test_scores_changed_by_a_function():
     """flex_attention's operator has functions among its arguments; torch computes it."""
-    from torch.nn.attention.flex_attention import flex_attention
-
+    attention = pytest.importorskip(
+        "torch.nn.attention.flex_attention", reason="flex_attention came with torch 2.5"
+    )
+    flex_attention = attention.flex_attention
     q, k, v = (torch.randn(1, 2, 16, 8) for _ in range(3))
     f = lambda q, k, v: flex_attention(q, k, v, score_mod=lambda s, b, h, i, j: s + (i - j) * 0.1)  # noqa: E731
     as_eager(f, q, k, v, taken=False)

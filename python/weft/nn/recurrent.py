@@ -13,7 +13,7 @@ from .._errors import error as _error
 from . import functional as F
 from .module import Module, Parameter
 from .recurrences import GatedSteps, LongSteps, PlainSteps, recur
-from .sequences import PackedSequence, run_packed
+from .utils.rnn import PackedSequence, run_packed
 
 
 class RNNCell(Module):

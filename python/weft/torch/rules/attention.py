@@ -26,7 +26,9 @@ def _options(q, k, v, dropout, is_causal, mask, scale):
 def _attention(c, q, k, v, dropout=0.0, is_causal=False, *, attn_mask=None, scale=None):
     options = _options(q, k, v, dropout, is_causal, attn_mask, scale)
     out, sums = _core._attention_forward(q, k, v, **options)
-    return as_type(out, c.dtype), as_type(sums, c.dtypes[1])
+    # torch 2.4 says float32 for the sums of float64 queries; its kernels give and take float64.
+    kept = c.dtype if q.dtype == _core.float64 else c.dtypes[1]
+    return as_type(out, c.dtype), as_type(sums, kept)
 
 
 @array("_scaled_dot_product_flash_attention_for_cpu_backward.default")

@@ -170,7 +170,11 @@ std::vector<Found> find_all(std::string* reason) {
       out.push_back(f);
     }
   }
-  if (out.empty()) *reason = cat(n, " OpenCL platforms are installed but none has a device");
+  if (out.empty())
+    *reason =
+        cat(n == 1 ? "an OpenCL platform is installed but has no device"
+                   : cat(n, " OpenCL platforms are installed but none has a device"),
+            "; PoCL has none where it cannot write its cache: POCL_CACHE_DIR names another folder");
   return out;
 }
 

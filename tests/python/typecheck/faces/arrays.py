@@ -51,6 +51,10 @@ def train(model: nn.Module, epochs: int = 20) -> list[float]:
     return losses
 
 
+def doubled(y: weft.NDArray) -> weft.NDArray:
+    return y * 2.0
+
+
 def mixed(model: weft.nn.Module, x: weft.Tensor) -> float:
     """Autocast, its scaler, and what stands beside models."""
     from weft import amp, cuda, data, func, polynomial
@@ -66,7 +70,7 @@ def mixed(model: weft.nn.Module, x: weft.Tensor) -> float:
     line = polynomial.Polynomial.fit(weft.ones(3), weft.ones(3), 1)
     steeper: polynomial.Polynomial = line.deriv() * 2
     path, text = weft.einsum_path("ij,jk->ik", weft.ones((2, 2)), weft.ones((2, 2)))
-    print(steeper, path, text, func.grad_and_value(lambda y: y), swa_utils.AveragedModel(model))
+    print(steeper, path, text, func.grad_and_value(doubled), swa_utils.AveragedModel(model))
     return scaler.get_scale()
 
 

@@ -4,20 +4,35 @@
 from __future__ import annotations
 
 import contextlib
-import sys as _sys
 
-from . import _core
-from ._autocast import alone as _alone
-from ._core import ArgumentError, NDArray, ShapeError, Tensor
-from ._dispatch import Recorder
-from ._boundary import public as _public
-from ._boundary import publish as _publish
-from ._errors import error as _error
-from ._errors import unwritten as _unwritten
-from .transforms.custom import checkpoint as _checkpoint
-from .transforms.reverse import grad as _grad
-from .transforms.reverse import value_and_grad  # noqa: F401
-from .transforms.batched import loop
+from .. import _core
+from .._autocast import alone as _alone
+from .._core import ArgumentError, NDArray, ShapeError, Tensor
+from .._dispatch import Recorder
+from .._boundary import public as _public
+from .._boundary import publish as _publish
+from .._errors import error as _error
+from .._errors import unwritten as _unwritten
+from ..transforms.custom import checkpoint as _checkpoint
+from ..transforms.reverse import grad as _grad
+from ..transforms.reverse import value_and_grad  # noqa: F401
+from ..transforms.batched import loop
+
+__all__ = [
+    "Context",
+    "Function",
+    "GradcheckError",
+    "backward",
+    "checkpoint",
+    "detect_anomaly",
+    "enable_grad",
+    "functional",
+    "grad",
+    "gradcheck",
+    "gradgradcheck",
+    "no_grad",
+    "value_and_grad",
+]
 
 
 @contextlib.contextmanager
@@ -89,6 +104,7 @@ class Context:
     needs_input_grad = ()
 
     def save_for_backward(self, *tensors):
+        """Tensors that backward finds in saved_tensors, in this order."""
         self.saved_tensors = tensors
 
     def mark_non_differentiable(self, *tensors):
@@ -119,10 +135,12 @@ class Function:
 
     @staticmethod
     def forward(ctx, *args):
+        """The operation: arrays or tensors of the arguments of apply. To be written by the subclass."""
         raise _unwritten(Function, "forward")
 
     @staticmethod
     def backward(ctx, grad):
+        """The gradients of the arguments for those of the results. To be written by the subclass."""
         raise _unwritten(Function, "backward")
 
     @classmethod
@@ -207,7 +225,10 @@ def _parts_of(row, like):
 
 
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None):
-    """tensor.backward() of one tensor or several; grad_tensors: a gradient for each, None for numbers."""
+    """tensor.backward() of one tensor or several; grad_tensors: a gradient of its shape for each, None for numbers.
+
+    Gradients are added to .grad of the leaves. Raises ArgumentError (autograd.backward.count) for another number of gradients.
+    """
     tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     given = [grad_tensors] if grad_tensors is None or isinstance(grad_tensors, (Tensor, NDArray)) else list(grad_tensors)  # fmt: skip
     given = given * len(tensors) if given == [None] else given
@@ -236,8 +257,7 @@ class detect_anomaly(contextlib.ContextDecorator):
 
 
 _publish(__name__)
-from . import _autograd_functional as functional  # noqa: E402,F401  (it needs what is above)
-from ._gradcheck import GradcheckError, gradcheck, gradgradcheck  # noqa: E402,F401
+from . import functional  # noqa: E402,F401  (it needs what is above)
+from .._gradcheck import GradcheckError, gradcheck, gradgradcheck  # noqa: E402,F401
 
 gradcheck, gradgradcheck = _public(gradcheck), _public(gradgradcheck)
-_sys.modules.setdefault(f"{__name__}.functional", functional)

@@ -7,7 +7,7 @@ from collections import namedtuple
 
 import weft
 
-from .._errors import error as _error
+from ..._errors import error as _error
 
 __all__ = [
     "PackedSequence",

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import weft
 
-from ._boundary import publish as _publish
-from ._core import Tensor
+from .._boundary import publish as _publish
+from .._core import Tensor
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 

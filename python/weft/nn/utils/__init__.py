@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import math
-import sys as _sys
 
 import weft
 
-from .._errors import error as _error
-from . import sequences as rnn
+from ..._errors import error as _error
+from . import rnn
 
 __all__ = [
     "clip_grad_norm",
@@ -107,7 +106,7 @@ def vector_to_parameters(vector, parameters):
 
 def _axes_of(module, name, dim):
     """The axis of a weight that PyTorch numbers dim: weights of Linear have the features first here."""
-    from .layers import Linear
+    from ..layers import Linear
 
     return 1 - dim if isinstance(module, Linear) and dim in (0, 1) and name == "weight" else dim
 
@@ -122,7 +121,7 @@ def _normed(module, name, dim):
 
 def weight_norm(module, name="weight", dim=0):
     """The module with a weight of g v / |v|: parameters name_g and name_v in its place, norms over all axes but dim (None: over all)."""
-    from .module import Parameter
+    from ..module import Parameter
 
     weight = _weight(module, name)
     axis = None if dim is None else _axes_of(module, name, dim)
@@ -143,7 +142,7 @@ def weight_norm(module, name="weight", dim=0):
 
 
 def _weight(module, name):
-    from .module import Parameter
+    from ..module import Parameter
 
     weight = getattr(module, name, None)
     if not isinstance(weight, Parameter):
@@ -157,7 +156,7 @@ def _weight(module, name):
 
 
 def _plain_again(module, name, parts):
-    from .module import Parameter
+    from ..module import Parameter
 
     handle = module.__dict__.get("_reparametrized", {}).pop(name, None)
     if handle is None:
@@ -182,7 +181,7 @@ def remove_weight_norm(module, name="weight"):
 
 def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
     """The module with a weight over its largest singular value, found by power iterations while training; parameter name_orig."""
-    from .module import Parameter
+    from ..module import Parameter
 
     data = _weight(module, name).data
     axis = _axes_of(module, name, 0 if dim is None else dim)
@@ -244,7 +243,7 @@ def fuse_conv_bn_eval(conv, bn):
     """A copy of a convolution that does what it and the batch norm after it do in evaluation."""
     import copy
 
-    from .module import Parameter
+    from ..module import Parameter
 
     fused = copy.deepcopy(conv)
     plain = [None if t is None else t.data for t in (conv.weight, conv.bias, bn.weight, bn.bias)]
@@ -267,6 +266,3 @@ def skip_init(module_class, *args, **kwargs):
     """A module of this class; its parameters have their usual first values."""
     return module_class(*args, **kwargs)
 
-
-# `from weft.nn.utils.rnn import pad_sequence`: a module of PyTorch's is a folder, this one is a file.
-_sys.modules.setdefault(f"{__name__}.rnn", rnn)

@@ -3,19 +3,17 @@
 
 from __future__ import annotations
 
-import sys as _sys
-
 import weft
 
-from ._boundary import publish_classes as _publish_classes
+from .._boundary import publish_classes as _publish_classes
 from . import swa_utils
 from . import lr_scheduler
-from ._adaptive import ASGD, Adadelta, Adagrad, Adamax, NAdam, RAdam, Rprop
-from ._errors import error as _error
-from ._fused_step import FusedStep
-from ._held_state import captured
-from ._optimizer import Optimizer, _decayed
-from ._second_order import LBFGS
+from .._adaptive import ASGD, Adadelta, Adagrad, Adamax, NAdam, RAdam, Rprop
+from .._errors import error as _error
+from .._fused_step import FusedStep
+from .._held_state import captured
+from .._optimizer import Optimizer, _decayed
+from .._second_order import LBFGS
 
 __all__ = [
     "Optimizer",
@@ -315,7 +313,3 @@ class RMSprop(Optimizer):
 
 
 _publish_classes(__name__)
-
-# `from weft.optim.lr_scheduler import StepLR`: a module of PyTorch's is a folder, this one is a file.
-_sys.modules.setdefault(f"{__name__}.lr_scheduler", lr_scheduler)
-_sys.modules.setdefault(f"{__name__}.swa_utils", swa_utils)

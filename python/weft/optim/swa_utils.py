@@ -5,14 +5,21 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import (
+    Callable as _Callable,
+    Iterable as _Iterable,
+    Mapping as _Mapping,
+    Sequence as _Sequence,
+)
+from typing import Any as _Any
 
 import weft
 
 from . import lr_scheduler
-from ._boundary import publish as _publish
-from ._boundary import publish_classes as _publish_classes
-from ._errors import error as _error
-from .nn.module import Module
+from .._boundary import publish as _publish
+from .._boundary import publish_classes as _publish_classes
+from .._errors import error as _error
+from ..nn import Module
 
 __all__ = [
     "AveragedModel",
@@ -25,7 +32,7 @@ __all__ = [
 ]
 
 
-def get_swa_avg_fn():
+def get_swa_avg_fn() -> _Callable[[_Any, _Any, int], _Any]:
     """avg_fn of equal weights: the mean of all models so far."""
 
     def averaged(average, current, num_averaged):
@@ -34,7 +41,7 @@ def get_swa_avg_fn():
     return averaged
 
 
-def get_ema_avg_fn(decay=0.999):
+def get_ema_avg_fn(decay: float = 0.999) -> _Callable[[_Any, _Any, int], _Any]:
     """avg_fn of an exponential average: decay of the average and 1 - decay of the model."""
     if not 0.0 <= decay <= 1.0:
         raise _error(
@@ -55,12 +62,12 @@ def _of_lists(function):
     return averaged
 
 
-def get_swa_multi_avg_fn():
+def get_swa_multi_avg_fn() -> _Callable[[list[_Any], list[_Any], int], None]:
     """multi_avg_fn of equal weights; it changes a list of arrays in place."""
     return _of_lists(get_swa_avg_fn())
 
 
-def get_ema_multi_avg_fn(decay=0.999):
+def get_ema_multi_avg_fn(decay: float = 0.999) -> _Callable[[list[_Any], list[_Any], int], None]:
     """multi_avg_fn of an exponential average; it changes a list of arrays in place."""
     return _of_lists(get_ema_avg_fn(decay))
 
@@ -73,7 +80,12 @@ class AveragedModel(Module):
     """
 
     def __init__(
-        self, model, device=None, avg_fn=None, multi_avg_fn=None, use_buffers=False
+        self,
+        model: Module,
+        device: weft.Device | str | None = None,
+        avg_fn: _Callable[[_Any, _Any, int], _Any] | None = None,
+        multi_avg_fn: _Callable[[list[_Any], list[_Any], int], None] | None = None,
+        use_buffers: bool = False,
     ) -> None:
         super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
@@ -86,14 +98,14 @@ class AveragedModel(Module):
         for p in self.module.parameters():
             p.requires_grad = False
             p.grad = None
-        self.n_averaged = 0
+        self.n_averaged: int = 0
         self._average, self._lists = avg_fn or get_swa_avg_fn(), multi_avg_fn
         self.use_buffers = use_buffers
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args: _Any, **kwargs: _Any) -> _Any:
         return self.module(*args, **kwargs)
 
-    def update_parameters(self, model) -> None:
+    def update_parameters(self, model: Module) -> None:
         """One more model: the first is copied, later ones are averaged."""
         pairs = [(a, b.data) for a, b in zip(self.module.parameters(), model.parameters())]
         buffers = list(zip(self.module.buffers(), model.buffers()))
@@ -115,11 +127,13 @@ class AveragedModel(Module):
                 a[...] = b.to(a.device)
         self.n_averaged += 1
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, weft.NDArray]:
         """The averages, under "module.", and how many models they are of."""
         return {**super().state_dict(), "n_averaged": weft.asarray(self.n_averaged)}
 
-    def load_state_dict(self, state, strict=True):
+    def load_state_dict(
+        self, state: _Mapping[str, _Any], strict: bool = True
+    ) -> tuple[list[str], list[str]]:
         """Takes what state_dict gave."""
         state = dict(state)
         count = state.pop("n_averaged", None)
@@ -128,9 +142,11 @@ class AveragedModel(Module):
         return super().load_state_dict(state, strict)
 
 
-def update_bn(loader, model, device=None) -> None:
+def update_bn(
+    loader: _Iterable[_Any], model: Module, device: weft.Device | str | None = None
+) -> None:
     """Running statistics of batch norms anew: means over all batches of a loader (the first part of each is the input)."""
-    from .nn.norms import _BatchNorm
+    from ..nn.norms import _BatchNorm
 
     norms = [m for m in model.modules() if isinstance(m, _BatchNorm) and m.running_mean is not None]
     if not norms:
@@ -156,7 +172,12 @@ class SWALR(lr_scheduler.LRScheduler):
     """From each group's rate to swa_lr within anneal_epochs steps, along a cosine or a line; then swa_lr."""
 
     def __init__(
-        self, optimizer, swa_lr, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1
+        self,
+        optimizer: weft.optim.Optimizer,
+        swa_lr: float | _Sequence[float],
+        anneal_epochs: int = 10,
+        anneal_strategy: str = "cos",
+        last_epoch: int = -1,
     ) -> None:
         if anneal_strategy not in ("cos", "linear"):
             raise _error(
