@@ -281,3 +281,30 @@ def test_methods_that_a_class_must_define():
     said = refused(NotImplementedError, "python.abstract", Function.apply, weft.Tensor([1.0]))
     assert "defines no forward()" in str(said)
     assert weft.is_inference(2.0)  # a number has no graph
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        lambda x: F.layer_norm(x, (5,), eps=0.1),
+        lambda x: weft.softmax(x, axis=-1),
+        lambda x: weft.log_softmax(x, axis=-1),
+    ],
+    ids=["layer_norm", "softmax", "log_softmax"],
+)
+def test_gradients_of_compiled_gradients(rows):
+    rng = np.random.default_rng(1)
+    start, weights = rng.standard_normal((2, 3, 5))
+    w = weft.asarray(weights)
+    gradient = weft.grad(lambda x: weft.sum(rows(x) ** 3 * w))
+    x = weft.Tensor(weft.asarray(start), requires_grad=True)
+    weft.sum(weft.compile(lambda x: gradient(x))(x) * w).backward()
+    step = 1e-5
+    for place in np.ndindex(3, 5):
+        moved = np.zeros((3, 5))
+        moved[place] = step
+        up, down = (
+            (gradient(weft.Tensor(weft.asarray(start + m))).numpy() * weights).sum()
+            for m in (moved, -moved)
+        )
+        assert abs((up - down) / (2 * step) - x.grad.numpy()[place]) < 1e-6
