@@ -280,7 +280,6 @@ def test_methods_that_a_class_must_define():
     assert "Mine defines no _update()" in str(said)
     said = refused(NotImplementedError, "python.abstract", Function.apply, weft.Tensor([1.0]))
     assert "defines no forward()" in str(said)
-    assert weft.is_inference(2.0)  # a number has no graph
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_words_of_metal():
         "  thread float W[4];\n  #pragma unroll\n  for (int u = 0; u < 4; ++u) {",
         "exp(W[3 - u_1])",
         "pow(W[u_1], X[(int)threadIdx.x])",
-        "n + 5000000000L",
+        "(n + 5000000000L)",
         "static inline long weft_floordiv_any_i64(",
     ):
         assert word in said, f"{word}\n{said}"
@@ -117,3 +117,12 @@ def main(A: T.Buffer((5, 16), "{dtype}"), B: T.Buffer((5, 16), "{dtype}")):
     out = weft.zeros((5, 16), dtype=dtype).to(device)
     weft.build(T.from_source(source), target)(weft.asarray(a).to(device), out)
     assert (out.numpy() == a + 1).all()
+
+
+def test_notes_of_qpu_assembly():
+    for line, legal in (("mov ra0, 99", "r0..r5, ra0..ra31"), ("mov ra0, #99", "#-16 to #15"), ("mov.zz ra0, r1", "never, always")):  # fmt: skip
+        with pytest.raises(weft.ParseError, match=f"x.s:1.*\n(.*\n)* = legal: {legal}"):
+            weft._core.assemble("qpu", line, "x.s")
+    with pytest.raises(weft.ParseError, match="only one small immediate") as caught:
+        weft._core.assemble("qpu", "add ra0, #1, #2", "x.s")
+    assert " = \n" not in str(caught.value) and " = legal" not in str(caught.value)
