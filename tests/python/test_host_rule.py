@@ -167,3 +167,35 @@ def test_rows_end_in_halves(m, k):
         got, notes = run(program, [a, x], (m,), target)
         assert rules_of(notes) == ["host_rows"]
         close(got, a @ x.astype("float64"), k)
+
+
+def scheduled(tensors):
+    """The program that the rules make for vectors of 32 bytes, as text."""
+    seen = []
+    weft.build(te.create_prim_func(tensors), "c:vector_bytes=32", after=lambda _, f, __: seen.append(str(f)), tuned=False)  # fmt: skip
+    return seen[0]
+
+
+def test_steps_of_products():
+    """Threads share panels of columns from eight panels on, else rows; the second operand is packed; what follows takes 32 lanes."""
+    for n, shared in ((512, "for j_0 in T.parallel(8):"), (448, "for i_0 in T.parallel(22):")):
+        A, B = te.placeholder((128, 64), name="A"), te.placeholder((64, n), name="B")
+        r = te.reduce_axis(64, name="k")
+        C = te.compute((128, n), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")  # noqa: B023
+        D = te.compute((128, n), lambda i, j: C[i, j] + 1.0, name="D")  # noqa: B023
+        text = scheduled([A, B, D])
+        assert text.count("T.parallel(") == 1 and shared in text, text
+        assert f"B_global = T.alloc_buffer(({n // 16}, 64, 16)" in text
+        assert "T.vectorized(32)" in text[: text.index('T.block("D")')].rsplit("\n", 2)[-2]
+
+
+@pytest.mark.parametrize("rows", [(), (7,)])
+def test_steps_of_rows(rows):
+    """Sums in 32 lanes, halved four times: each half starts as a vector too, and a sum of everything has a loop to stand in."""
+    A, r = te.placeholder((*rows, 1000), name="A"), te.reduce_axis(1000, name="r")
+    text = scheduled([A, te.compute(rows, lambda *i: te.sum(A[(*i, r)], axis=r), name="y")])
+    outer = "    for i0 in range(7):\n" if rows else "    for u in range(1):\n"
+    assert outer in text
+    for lanes in (32, 16, 8, 4, 2):
+        assert f"        for ax0_init in T.vectorized({lanes}):\n" in text
+        assert f"            for ax0 in T.vectorized({lanes}):\n" in text

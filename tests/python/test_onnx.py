@@ -244,6 +244,28 @@ def test_a_product_and_its_bias_become_one_layer():
     assert graph(weft.zeros((0, 4))).shape == (0, 5)
 
 
+@pytest.mark.parametrize("shape", [(2, 4, 9), (3, 4, 5, 7)])
+def test_instances_are_normalised_by_themselves(shape):
+    x, scale, bias = (tensor(*s).numpy() for s in (shape, (4,), (4,)))
+    node = helper.make_node("InstanceNormalization", ["x", "scale", "bias"], ["y"], epsilon=1e-3)
+    graph = weft.onnx.load(made([node], {"x": shape}, ["y"], {"scale": scale, "bias": bias}))
+    each = [torch.as_tensor(a) for a in (x, scale, bias)]
+    want = F.instance_norm(each[0], None, None, each[1], each[2], eps=1e-3).numpy()
+    np.testing.assert_allclose(graph(weft.asarray(x)).numpy(), want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("axis", [1, 2, -1])
+@pytest.mark.parametrize("bias", [True, False])
+def test_layer_normalization(axis, bias):
+    x = tensor(3, 4, 5)
+    scale, shift = tensor(*x.shape[axis % 3 :]), tensor(*x.shape[axis % 3 :])
+    given = {"scale": scale.numpy(), **({"bias": shift.numpy()} if bias else {})}
+    node = helper.make_node("LayerNormalization", ["x", *given], ["y"], axis=axis, epsilon=1e-3)
+    graph = weft.onnx.load(made([node], {"x": x.shape}, ["y"], given, opset=17))
+    want = F.layer_norm(x, scale.shape, scale, shift if bias else None, 1e-3).numpy()
+    np.testing.assert_allclose(graph(weft.asarray(x.numpy())).numpy(), want, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_softmax_of_older_models_runs_over_the_rest(axis):
     x = tensor(2, 3, 4)

@@ -229,3 +229,81 @@ def test_notes_of_a_module():
     out = weft.te.compute((n,), lambda k: i[k] + 1.0, name="B")
     module = weft.build(weft.te.create_prim_func([i, out]), "c")
     assert isinstance(module.notes, list) and all(isinstance(note, str) for note in module.notes)
+
+
+STEP = """
+@T.prim_func
+def main(X: T.Buffer((64,), "float32")):
+    for b in T.serial(64):
+        X[b] = X[b] + T.float32(1)
+"""
+
+
+def test_calls_that_are_profiled_are_made():
+    module, x = weft.build(weft.script.from_source(STEP), "cpu"), weft.zeros((64,))
+    with weft.profile() as profile:
+        module(x)
+    assert x.tolist() == [1.0] * 64 and "main" in [span[2] for span in profile.spans]
+
+
+def test_numbers_of_timed_calls():
+    main = weft.build(weft.script.from_source(STEP), "cpu")["main"]
+    x = weft.zeros((64,))
+    assert main.time(x, number=1, repeat=1).median > 0
+    for counts in ({"number": 0}, {"repeat": 0}, {"number": -1}):
+        refused(weft.ArgumentError, "call.time", main.time, x, **counts)
+
+
+def test_validate_false_validates_nothing(monkeypatch):
+    wanted = []
+    build = weft._core.build
+
+    def seen(*arguments, **options):
+        wanted.append((arguments, options))
+        return build(*arguments, **options)
+
+    monkeypatch.setattr(weft._core, "build", seen)
+    for validate in (False, 0, True, 1_000_000):
+        weft.build(weft.script.from_source(STEP), "cpu", validate=validate)
+    numbers = [[v for v in (*a, *o.values()) if type(v) is int] for a, o in wanted]
+    assert numbers == [[0], [0], [1_000_000], [1_000_000]]
+
+
+def test_methods_that_a_class_must_define():
+    class Mine(weft.optim.Optimizer):
+        pass
+
+    class Function(weft.autograd.Function):
+        pass
+
+    said = refused(NotImplementedError, "python.abstract", Mine([weft.Tensor([1.0])]).step)
+    assert "Mine defines no _update()" in str(said)
+    said = refused(NotImplementedError, "python.abstract", Function.apply, weft.Tensor([1.0]))
+    assert "defines no forward()" in str(said)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        lambda x: F.layer_norm(x, (5,), eps=0.1),
+        lambda x: weft.softmax(x, axis=-1),
+        lambda x: weft.log_softmax(x, axis=-1),
+    ],
+    ids=["layer_norm", "softmax", "log_softmax"],
+)
+def test_gradients_of_compiled_gradients(rows):
+    rng = np.random.default_rng(1)
+    start, weights = rng.standard_normal((2, 3, 5))
+    w = weft.asarray(weights)
+    gradient = weft.grad(lambda x: weft.sum(rows(x) ** 3 * w))
+    x = weft.Tensor(weft.asarray(start), requires_grad=True)
+    weft.sum(weft.compile(lambda x: gradient(x))(x) * w).backward()
+    step = 1e-5
+    for place in np.ndindex(3, 5):
+        moved = np.zeros((3, 5))
+        moved[place] = step
+        up, down = (
+            (gradient(weft.Tensor(weft.asarray(start + m))).numpy() * weights).sum()
+            for m in (moved, -moved)
+        )
+        assert abs((up - down) / (2 * step) - x.grad.numpy()[place]) < 1e-6

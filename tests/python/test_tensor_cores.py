@@ -88,6 +88,20 @@ def test_rows_that_ldmatrix_cannot_read_are_refused():
     assert caught.value.code == "cuda.instruction.layout"
 
 
+@pytest.mark.parametrize("axis, what", [(3, "the eighth column"), (4, "the eighth row")])
+def test_sums_that_lie_apart_are_refused(axis, what):
+    sch = tensor_cores.wgmma(tensor_cores.product(M, N, K), (64, 64, 64), 64, 3)
+    source = weft.build(sch, target="cuda:arch=sm_90a").source()
+    for name in ("A_shared", "B_shared"):  # the swizzle counts from multiples of 1024 bytes
+        assert f"__shared__ __align__(1024) unsigned short {name}[" in source
+    sch.storage_align(sch.get_block("C_init"), 0, axis, 16, 1)
+    with pytest.raises(
+        weft.Error, match=f'"C_local" does not lie.*{what} is 17 elements on'
+    ) as caught:
+        weft.build(sch, target="cuda:arch=sm_90a")
+    assert caught.value.code == "cuda.instruction.layout"
+
+
 def test_a_tile_of_another_size_is_refused():
     sch = weft.Schedule(tensor_cores.product(64, 64, 32))
     with pytest.raises(weft.ScheduleError, match="does not compute"):

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of ahead-of-time kernels: complete, and the same element gives the same bits wherever
 // it stands and whichever layout of the kernel runs.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <vector>
 
 #include "weft/array/ops.h"
 #include "weft/host/kernel_lists.h"
+#include "weft/host/vector_sort.h"
 
 namespace weft {
 namespace {
@@ -144,6 +148,49 @@ TEST(Kernels, reductions_of_any_length_agree_with_one_by_one) {
                              << n;
       }
     }
+  }
+}
+
+/// Whether this processor stores compressed vectors so slowly that keys of 4 bytes are not given
+/// away.
+bool gives_away_short_keys() {
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+  __builtin_cpu_init();
+  return !(__builtin_cpu_is("amdfam19h") && __builtin_cpu_supports("avx512f"));
+#else
+  return true;
+#endif
+}
+
+template <typename T>
+void expect_sorted(std::int64_t n, bool taken) {
+  std::mt19937 random(5);
+  for (bool descending : {false, true}) {
+    std::vector<T> x(static_cast<std::size_t>(n));
+    for (T& v : x) v = static_cast<T>(static_cast<std::int32_t>(random()) % 1000);
+    std::vector<T> wanted = x;
+    if (taken) std::sort(wanted.begin(), wanted.end());
+    if (taken && descending) std::reverse(wanted.begin(), wanted.end());
+    EXPECT_EQ(vector_sort(x.data(), n, descending), taken) << sizeof(T) << " bytes, " << n;
+    EXPECT_EQ(x, wanted);
+  }
+}
+
+// Results are the same without the library, so that only this test sees whether it is taken.
+TEST(VectorSort, takes_the_library_where_it_is) {
+  void* library = dlopen("libhwy_contrib.so.1", RTLD_NOW | RTLD_LOCAL);
+  void* make = library ? dlsym(library, "_ZN3hwy6SorterC1Ev") : nullptr;
+  void* workspace = nullptr;
+  if (make) reinterpret_cast<void (*)(void*)>(make)(&workspace);
+  const bool there = make && !workspace;
+  for (std::int64_t n : {2, 250, 1000}) {
+    const bool short_keys = there && (n <= 256 || gives_away_short_keys());
+    expect_sorted<std::int64_t>(n, there);
+    expect_sorted<std::uint64_t>(n, there);
+    expect_sorted<std::int32_t>(n, short_keys);
+    expect_sorted<float>(n, short_keys);
+    expect_sorted<std::uint16_t>(n, short_keys);
+    expect_sorted<std::int8_t>(n, false);
   }
 }
 

@@ -377,8 +377,8 @@ Value Builder::script_call(const Node& n, const std::string& name) {
         (row->effect != IntrinsicEffect::pure || name == "address_of")) {
       Expr first = load(values[i].buffer, Exprs(values[i].buffer->ndim(), make_int(0)));
       list.push_back(name == "address_of" ? first : ir::call("address_of", {first}));
-    } else if (static_cast<int>(i) < role_addresses(name) && values[i].kind == Value::Kind::expr &&
-               as<LoadNode>(values[i].expr)) {
+    } else if (static_cast<int>(i) < (name == "prefetch" ? 1 : role_addresses(name)) &&
+               values[i].kind == Value::Kind::expr && as<LoadNode>(values[i].expr)) {
       list.push_back(ir::call("address_of", {values[i].expr}));
     } else {
       list.push_back(to_expr(*nodes[i], values[i], neighbour));

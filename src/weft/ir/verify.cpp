@@ -251,7 +251,21 @@ class Verifier {
     expr(c->args[1]);
   }
 
+  /// Compilers take the numbers of a prefetch as constants only.
+  static void prefetch(const CallNode* c, const Expr& e) {
+    const std::int64_t most[] = {0, 1, 3};
+    bool good = !c->args.empty() && c->args.size() <= 3 && c->args[0]->dtype.is_handle();
+    for (std::size_t i = 1; good && i < c->args.size(); ++i) {
+      std::int64_t n = 0;
+      good = is_const_int(c->args[i], &n) && n >= 0 && n <= most[i];
+    }
+    if (!good)
+      fail(e.get(), "types", cat("a prefetch has other arguments than it takes: ", print(e)),
+           "T.prefetch(A[i], 0 to read or 1 to write, a locality from 0 to 3), both constant");
+  }
+
   void call(const CallNode* c, const Expr& e) {
+    if (c->op == "prefetch") prefetch(c, e);
     if (c->op == "atomic_add")
       fail(e.get(), "atomic.place", "an atomic addition stands inside an expression",
            "it is a statement: T.atomic_add(A[i], value)");
