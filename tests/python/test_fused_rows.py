@@ -107,3 +107,17 @@ def test_two_axes_and_other_steps_between(device):
     z = y.reshape(130, 240) @ w64
     _close(a, y / np.sqrt((y * y).sum((1, 2), keepdims=True)), "float32")
     _close(b, z - z.max(1, keepdims=True), "float32", 10)
+
+
+def test_numbers_of_rows_read_along_the_rows(device):
+    """Without its axis, a reduction's result of a square matrix is a row that is added to every row."""
+    (x,), (x64,) = _drawn(device, "float32", (300, 300))
+
+    def f(x):
+        total, top = weft.sum(x * x, axis=-1), weft.max(x + 1, axis=-1, keepdims=True)
+        return x + total, x - top, total
+
+    a, b, total = weft.compile(f)(x)
+    _close(total, (x64 * x64).sum(-1), "float32", 10)
+    _close(a, x64 + (x64 * x64).sum(-1), "float32", 10)
+    _close(b, x64 - (x64 + 1).max(-1, keepdims=True), "float32")

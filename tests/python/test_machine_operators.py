@@ -139,7 +139,8 @@ CASES |= {
 # Public names that are no functions of arrays, or are exercised by tests of their own.
 OTHERS = set(
     """accepts arange broadcast_shapes build can_cast capture checkpoint compile device devices empty enable_grad eye fallbacks finfo
-    from_dlpack full functional_call get_threads grad hessian iinfo is_deterministic isdtype jacfwd jacobian jacrev jvp linearize
+    from_dlpack full functional_call get_autocast_dtype get_threads grad hessian iinfo is_autocast_available
+    is_autocast_enabled is_deterministic isdtype jacfwd jacobian jacrev jvp linearize
     linspace load load_arrays load_gguf load_safetensors no_grad ones profile result_type save save_safetensors savez
     set_threads stop_gradient target_limits tree_map tune use use_deterministic value_and_grad vjp vmap zeros""".split()
 )

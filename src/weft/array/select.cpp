@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "weft/array/ops.h"
+#include "weft/array/rows.h"
 #include "weft/host/sort_kernels.h"
 #include "weft/host/vector_sort.h"
-#include "weft/runtime/pool.h"
 
 namespace weft {
 
@@ -23,12 +23,6 @@ namespace {
 
 /// Rows up to here are sorted.
 constexpr std::int64_t kSorted = 2048;
-
-template <typename T>
-bool is_nan(T x) {
-  if constexpr (std::is_floating_point_v<T>) return x != x;
-  else return false;
-}
 
 /// Numbers without NaN; the library's sort takes no infinities.
 template <typename T>
@@ -196,11 +190,6 @@ NDArray as_lines(const NDArray& rows, const NDArray& x, int axis, Elem e) {
     out = out.reshape(x.shape());
   }
   return out.elem() == e ? out : out.astype(e);
-}
-
-template <typename F>
-void for_rows(std::int64_t rows, std::int64_t n, const F& f) {
-  runtime::Pool::shared().parallel_for(rows, std::max<std::int64_t>(1, 4096 / n), f);
 }
 
 template <typename T>

@@ -12,6 +12,7 @@
 #include "weft/array/nest.h"
 #include "weft/array/on_device.h"
 #include "weft/array/ops.h"
+#include "weft/array/rows.h"
 #include "weft/array/sort_lines.h"
 #include "weft/array/topk_long.h"
 #include "weft/elements/with_type.h"
@@ -24,11 +25,6 @@ namespace weft {
 
 namespace {
 
-template <typename T>
-bool is_nan(T x) {
-  if constexpr (std::is_floating_point_v<T>) return x != x;
-  else return false;
-}
 template <typename T>
 struct Before {
   bool descending;
@@ -49,13 +45,6 @@ Lines lines_of(const NDArray& x, int axis) {
   for (int i = 0; i < axis; ++i) out.outer *= x.shape()[i];
   for (int i = axis + 1; i < x.ndim(); ++i) out.inner *= x.shape()[i];
   return out;
-}
-
-/// Rows shared by threads; one long row is shared inside (radix.h).
-template <typename F>
-void for_rows(std::int64_t rows, std::int64_t n, const F& f) {
-  if (rows == 1) return f(std::int64_t{0}, std::int64_t{1});
-  runtime::Pool::shared().parallel_for(rows, std::max<std::int64_t>(1, 4096 / n), f);
 }
 
 /// Memory that is not cleared before it is written.

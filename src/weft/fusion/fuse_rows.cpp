@@ -45,6 +45,7 @@ struct Rows {
   }
 };
 
+bool moves_along(RowExtent e) { return e == RowExtent::element || e == RowExtent::column; }
 bool has_kernel(Elem e) { return !is_complex(e) && !is_float8(e) && e != Elem::float64; }
 
 /// The matrix that a reduction reads, where it reduces the last axes.
@@ -94,8 +95,7 @@ class RowGroup {
       count += extents_.at(k) == RowExtent::element;
       for (std::size_t i = 0; i < steps_[k].in.size(); ++i) {
         const RowExtent e = *rows_.extent_of(steps_[k].leaves[i]->shape);
-        const bool moves = e == RowExtent::element || e == RowExtent::column;
-        if (moves && !made_.count(steps_[k].in[i])) moving.insert(steps_[k].in[i]);
+        if (moves_along(e) && !made_.count(steps_[k].in[i])) moving.insert(steps_[k].in[i]);
       }
     }
     return count + moving.size();
@@ -127,8 +127,11 @@ class RowGroup {
       const LazyNode& leaf = *s.leaves[i];
       const auto e = rows_.extent_of(leaf.shape);
       if (!e || !has_kernel(leaf.elem) || behind_.count(s.in[i])) return {};
-      const bool whole = *e == RowExtent::element || *e == RowExtent::column;
+      const bool whole = moves_along(*e);
       if (whole && s.kind == StepKind::map && extent == RowExtent::row) return {};
+      // A row's numbers without the reduced axes, read along the rows of a square matrix.
+      const auto made = made_.find(s.in[i]);
+      if (made != made_.end() && moves_along(made->second) != whole) return {};
     }
     return s.in.empty() ? std::nullopt : extent;
   }
@@ -138,7 +141,7 @@ class RowGroup {
     if (const auto extent = extent_of(s)) {
       members_.push_back(k);
       extents_[k] = *extent;
-      made_.insert(s.out);
+      made_[s.out] = *extent;
       return;
     }
     if (depends(s)) {
@@ -221,7 +224,8 @@ class RowGroup {
   Rows rows_;
   std::vector<std::size_t> members_;          // in the plan's order
   std::map<std::size_t, RowExtent> extents_;  // of members' results
-  std::set<int> made_, behind_;  // slots that members make, and that others make of those
+  std::map<int, RowExtent> made_;             // slots that members make
+  std::set<int> behind_;                      // slots that others make of those
 };
 
 }  // namespace

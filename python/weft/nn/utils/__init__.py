@@ -265,4 +265,3 @@ def convert_conv2d_weight_memory_format(module, memory_format):
 def skip_init(module_class, *args, **kwargs):
     """A module of this class; its parameters have their usual first values."""
     return module_class(*args, **kwargs)
-
