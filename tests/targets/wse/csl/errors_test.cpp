@@ -110,6 +110,8 @@ const Bad kBad[] = {
      as_task("const m = @import_module(\"<maths>\");", "")},
     {"wse.csl.module.member", "has no \"sqroot\"", 4,
      as_task("const m = @import_module(\"<math>\");", "var x = m.sqroot(1.0);")},
+    {"wse.csl.module.member", "not known when compiling", 4,
+     as_task("var m = @import_module(\"<math>\");", "var x = m.sqrt(1.0);")},
     {"wse.csl.file.missing", "cannot read", 1,
      as_task("const m = @import_module(\"other.csl\");", "")},
     {"wse.csl.module.recursion", "without end", 1, "const m = @import_module(\"pe.csl\");"},

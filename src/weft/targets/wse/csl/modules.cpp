@@ -241,6 +241,7 @@ void Analyzer::run_module(Module* m, bool layout) {
 }
 
 Decl* Analyzer::find_decl(Module* m, Symbol symbol) {
+  if (!m) return nullptr;  // a value of the type of modules that is no module: undefined
   auto it = m->decls.find(symbol);
   return it == m->decls.end() ? nullptr : it->second;
 }

@@ -673,6 +673,10 @@ Place Analyzer::place(Node* node) {
         if (base.type->kind == T::imported_module) {
           Operand m = load(base, node->pos);
           auto* module = static_cast<Module*>(const_cast<void*>(m.value.p));
+          if (!module)
+            fail(node->pos, "wse.csl.module.member",
+                 cat("\"", name(node->name), "\" of a module that is not known when compiling"),
+                 "a const of @import_module");
           Decl* d = find_decl(module, node->name);
           if (d) {
             static constexpr std::pair<std::string_view, std::string_view> kAdded[] = {
