@@ -16,7 +16,9 @@
 #include "array_type.h"
 #include "direct.h"
 #include "weft/array/pad.h"
-#include "weft/array/repeat.h"
+#include "weft/array/convolve.h"
+#include "weft/array/count.h"
+#include "weft/array/select.h"
 #include "weft/devices/dispatch.h"
 #include "weft/devices/grid.h"
 #include "weft/devices/grid_operators.h"
@@ -593,6 +595,28 @@ void bind_array_ops(nb::module_& m) {
     if (x.on_host()) return unlocked([&] { return counts_of(x, bins); });
     if (!has_grid(x)) return std::nullopt;
     return unlocked([&] { return grid_histogram(x.contiguous(), bins); });
+  });
+  m.def(
+      "_counts_from_zero",
+      [](const NDArray& x, std::int64_t least, std::optional<NDArray> weights) {
+        return unlocked([&] { return counts_from_zero(x, least, weights); });
+      },
+      nb::arg("x"), nb::arg("least"), nb::arg("weights").none());
+  m.def("_counts_in_bins", [](const NDArray& x, const NDArray& edges) {
+    return unlocked([&] { return counts_in_bins(x, edges); });
+  });
+  m.def("_convolve", [](const NDArray& a, const NDArray& v) {
+    return unlocked([&] { return convolve(a, v); });
+  });
+  m.def("_quantiles", [](const NDArray& x, const std::vector<double>& q, int axis, int between,
+                         bool skip_nan) {
+    return unlocked([&] { return quantiles(x, q, axis, Between(between), skip_nan); });
+  });
+  m.def("_partition", [](const NDArray& x, const std::vector<std::int64_t>& places, int axis) {
+    return unlocked([&] { return partition(x, places, axis); });
+  });
+  m.def("_argpartition", [](const NDArray& x, const std::vector<std::int64_t>& places, int axis) {
+    return unlocked([&] { return argpartition(x, places, axis); });
   });
   m.def("_fft", [](const NDArray& x, std::int64_t n, int axis, bool inverse, double scale) {
     return unlocked([&] { return fft(x, n, axis, inverse, scale); });

@@ -18,7 +18,7 @@ from ._methods.of_arrays import on_arrays
 _NAMES = """
     addbmm addcdiv addcmul addmm addmv addr allclose amax amin aminmax argwhere
     baddbmm bincount bmm chunk clamp clamp_max clamp_min clone cross cumprod cumsum deg2rad diag diag_embed diagonal dist div
-    dot eq erfc flatten fliplr flipud fmod frac gather ge ger gt index_add index_fill index_select inner is_complex
+    dot eq erfc flatten fliplr flipud frac gather ge ger gt index_add index_fill index_select inner is_complex
     is_floating_point isclose kron kthvalue le lerp logcumsumexp logit lt masked_fill masked_select mm movedim msort
     mul mv nan_to_num nanmean nansum narrow ne neg norm numel outer permute quantile rad2deg ravel repeat_interleave rot90
     scatter_add sinc split split_with_sizes sub swapaxes swapdims t take_along_dim tensor_split trace true_divide

@@ -12,7 +12,6 @@ from .common import beside, plain, real, refused, value
 
 __all__ = [
     "angle",
-    "cbrt",
     "digamma",
     "divmod",
     "erfinv",
@@ -45,17 +44,6 @@ def angle(x, deg=False):
         x = real(x)
         turn = weft.atan2(weft.zeros((), dtype=x.dtype, device=x.device), x)
     return weft.rad2deg(turn) if deg else turn
-
-
-def cbrt(x):
-    """The real cube root, of negative numbers, too."""
-    x = real(x)
-    zero = plain(x) == 0
-    size = weft.where(zero, 1.0, weft.abs(x))
-    root = weft.exp(weft.log(size) * (1.0 / 3.0))
-    root = root - (root * root * root - size) / (3.0 * root * root)
-    infinite = weft.isinf(plain(x))
-    return weft.where(zero | infinite, x, weft.sign(x) * weft.where(infinite, 1.0, root))
 
 
 def fmax(x1, x2):

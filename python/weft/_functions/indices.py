@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+import operator
+
 import weft
 
+from .. import _core
+from .._core import NDArray
 from .common import axis_of, plain, refused, value
 
 __all__ = [
@@ -160,14 +164,38 @@ def put_along_axis(x, index, values, axis):
     )
 
 
+def _partitioned(x, axis):
+    """The operand, in a row where no axis is named, and the axis."""
+    x = value(x)
+    return (x.reshape(-1), 0) if axis is None else (x, axis_of(x, axis))
+
+
+def _places(kth, n, name):
+    """Places of an order of n as a list, counted from its end where they are negative."""
+    places = plain(kth).reshape(-1).tolist() if hasattr(kth, "ndim") else kth
+    places = list(places) if isinstance(places, (list, tuple)) else [places]
+    places = [operator.index(k) for k in places]
+    if any(not -n <= k < n for k in places):
+        raise refused(f"array.{name}.place", f"{name} at {kth} of {n} elements", f"from {-n} to {n - 1}")  # fmt: skip
+    return [k % n for k in places]
+
+
 def partition(x, kth, axis=-1):
-    """A copy in which the entry at kth along an axis stands as in order, smaller ones before it: here the whole order."""
-    return weft.sort(value(x), axis=axis)
+    """A copy in which the entries at kth (one place or several) along an axis stand as in order, smaller ones before them."""
+    x, at = _partitioned(x, axis)
+    if isinstance(x, NDArray) and x.device.host_accessible and x.size and x.dtype.kind != "c":
+        return _core._partition(x, _places(kth, x.shape[at], "partition"), at)
+    return weft.sort(x, axis=at)
 
 
 def argpartition(x, kth, axis=-1):
     """Positions that bring x in the order of partition."""
-    return weft.argsort(plain(x), axis=axis)
+    x, at = _partitioned(plain(x), axis)
+    if x.device.host_accessible and x.size and x.dtype.kind != "c":
+        found = _core._argpartition(x, _places(kth, x.shape[at], "argpartition"), at)
+        if found is not None:
+            return found
+    return weft.argsort(x, axis=at)
 
 
 def rollaxis(x, axis, start=0):

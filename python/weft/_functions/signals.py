@@ -7,6 +7,7 @@ import math
 
 import weft
 
+from .. import _core
 from .common import along, axis_of, beside, plain, real, refused, value
 
 __all__ = [
@@ -56,6 +57,9 @@ def correlate(a, v, mode="valid"):
     return _sliding(a, turned, mode, "correlate")
 
 
+_SHORT = 64  # terms up to which sums of shifted multiples take less time than windows by a vector
+
+
 def _sliding(a, v, mode, name):
     a = _vector(a, name)
     v = _vector(beside(v, a), name)
@@ -67,12 +71,14 @@ def _sliding(a, v, mode, name):
     short, long = (v, a) if m <= n else (a, v)
     count, size = long.shape[0], short.shape[0]
     floats = dtype.kind == "f" and dtype.itemsize >= 4 and size > 1
-    if (
-        floats
-        and isinstance(long, weft.NDArray)
+    on_host = (
+        isinstance(long, weft.NDArray)
         and isinstance(short, weft.NDArray)
         and a.device.host_accessible
-    ):
+    )
+    if on_host and size <= _SHORT and (dtype.itemsize >= 4 or dtype.kind in "iu"):
+        out = _core._convolve(long, short)
+    elif floats and on_host:
         # Windows that overlap in memory, times a vector.
         ends = weft.zeros((size - 1,), dtype=dtype, device=a.device)
         padded = weft.concat([ends, long, ends], axis=0)

@@ -97,6 +97,7 @@ _METHODS = {
     "midpoint": lambda t: 0.5 * (t > 0),
     "nearest": None,
 }
+_BETWEEN = {name: i for i, name in enumerate(("linear", "lower", "higher", "midpoint", "nearest"))}
 
 
 def _over_axes(x, axis, keepdims, f):
@@ -119,6 +120,21 @@ def _in_order(x, axis):
     return weft.take_along_axis(x, weft.argsort(plain(x), axis=axis), axis=axis)
 
 
+def _selects(x):
+    """Does the core select elements of it?"""
+    return isinstance(x, NDArray) and x.device.host_accessible and x.dtype.kind == "f" and x.size
+
+
+def _selected(x, shares, axis, keepdims, method="linear", skip_nan=False):
+    """The quantiles of an array on the host, as a first axis."""
+    line, at = (x.reshape(-1), 0) if axis is None else (x, axis_of(x, axis))
+    out = _core._quantiles(line, shares, at, _BETWEEN[method], skip_nan)
+    if not keepdims:
+        return out
+    kept = (1 if axis is None or i == at else n for i, n in enumerate(x.shape))
+    return out.reshape((len(shares), *kept))
+
+
 def _quantiles(x, q, whole, axis, keepdims, name, method="linear"):
     if isinstance(axis, (tuple, list)):
         return _over_axes(
@@ -134,6 +150,9 @@ def _quantiles(x, q, whole, axis, keepdims, name, method="linear"):
     )
     if any(not 0 <= k <= whole for k in numbers):
         raise refused(f"array.{name}.range", f"{name} {q}", f"from 0 to {whole:g}")
+    if _selects(x):
+        y = _selected(x, [k / whole for k in numbers], axis, keepdims, method)
+        return y if several else y[0]
     ndim = x.ndim
     x, at = (x.reshape(-1), 0) if axis is None else (x, axis_of(x, axis))
     ordered = _in_order(x, at)
@@ -187,6 +206,8 @@ def _nan_quantiles(x, q, whole, axis, keepdims, name):
     q = float(q)
     if not 0 <= q <= whole:
         raise refused(f"array.{name}.range", f"{name} {q}", f"from 0 to {whole:g}")
+    if _selects(x):
+        return _selected(x, [q / whole], axis, keepdims, skip_nan=True)[0]
     ndim = x.ndim
     x, at = (x.reshape(-1), 0) if axis is None else (x, axis_of(x, axis))
     ordered = _in_order(x, at)
@@ -210,6 +231,8 @@ def median(x, axis=None, keepdims=False):
     x = value(x)
     if isinstance(x, Tensor):
         return x.median(axis, keepdims)
+    if _selects(x) and not isinstance(axis, (tuple, list)):
+        return _selected(x, (0.5,), axis, keepdims)[0]
     return percentile(x, 50, axis, keepdims)
 
 
@@ -241,31 +264,35 @@ def nanmedian(x, axis=None, keepdims=False):
 
 def _with(x, number):
     x = value(x)
-    return weft.where(weft.isnan(plain(x)), number, x) if x.dtype.kind in "fc" else x
+    if x.dtype.kind == "f":
+        return weft.replace_nan(x, number)
+    return weft.where(weft.isnan(plain(x)), number, x) if x.dtype.kind == "c" else x
 
 
 def _all_nan(x, axis, keepdims):
     return weft.all(weft.isnan(plain(value(x))), axis=axis, keepdims=keepdims)
 
 
+def _extreme_number(extreme, x, nothing, axis, keepdims):
+    """max or min of what is no NaN; `nothing` is what no number is beyond."""
+    x = value(x)
+    out = extreme(_with(x, nothing), axis=axis, keepdims=keepdims)
+    if x.dtype.kind != "f":
+        return out
+    if isinstance(out, NDArray) and out.device.host_accessible and out.ndim == 0:
+        if out.item() != nothing:
+            return out
+    return weft.where(_all_nan(x, axis, keepdims), math.nan, out)
+
+
 def nanmax(x, axis=None, keepdims=False):
     """The largest of what is no NaN; NaN where there is nothing else."""
-    out = weft.max(_with(x, -math.inf), axis=axis, keepdims=keepdims)
-    return (
-        weft.where(_all_nan(x, axis, keepdims), math.nan, out)
-        if value(x).dtype.kind == "f"
-        else out
-    )
+    return _extreme_number(weft.max, x, -math.inf, axis, keepdims)
 
 
 def nanmin(x, axis=None, keepdims=False):
     """The smallest of what is no NaN; NaN where there is nothing else."""
-    out = weft.min(_with(x, math.inf), axis=axis, keepdims=keepdims)
-    return (
-        weft.where(_all_nan(x, axis, keepdims), math.nan, out)
-        if value(x).dtype.kind == "f"
-        else out
-    )
+    return _extreme_number(weft.min, x, math.inf, axis, keepdims)
 
 
 def nanprod(x, axis=None, keepdims=False):
@@ -413,8 +440,12 @@ def histogram(x, bins=10, range=None, density=False, weights=None):
     """
     x = plain(x).reshape(-1)
     edges = _edges(x, bins, range)
-    place = _equal_bins if isinstance(bins, (int, str)) else _bins_of
-    counts = _counted(place(x, edges), edges.shape[0] - 1, weights)
+    equal = isinstance(bins, (int, str))
+    if equal and weights is None and isinstance(x, NDArray) and x.device.host_accessible:
+        counts = _core._counts_in_bins(x.astype(edges.dtype, copy=False), edges)
+    else:
+        place = _equal_bins if equal else _bins_of
+        counts = _counted(place(x, edges), edges.shape[0] - 1, weights)
     if density:
         widths = edges[1:] - edges[:-1]
         counts = counts.astype(edges.dtype) / widths / weft.sum(counts).astype(edges.dtype)

@@ -88,7 +88,7 @@ _COMPARED = {
     "abs cos exp log relu rsqrt sigmoid sin sqrt square tanh log1p expm1 reciprocal sign floor ceil round isnan "
     "isfinite isinf trunc erf exp2 log2 log10 tan asin acos atan sinh cosh asinh acosh atanh",
 )
-@filled(_of_two, "maximum minimum atan2 hypot remainder floor_divide copysign logaddexp")
+@filled(_of_two, "maximum minimum atan2 hypot remainder floor_divide copysign logaddexp fmod")
 class Arithmetic:
     """Composed of operators and public functions only, so that a trace sees through them."""
 
@@ -198,20 +198,6 @@ class Arithmetic:
         """self - trunc(self)."""
         return self - weft.trunc(self.detach())
 
-    def fmod(self, other):
-        """The rest with the sign of self, without rounding error: self - other * trunc(self / other)."""
-        kinds = [
-            x.dtype.kind if hasattr(x, "dtype") else type(x).__name__[0] for x in (self, other)
-        ]
-        if "f" not in kinds:
-            rest = weft.remainder(self, other)  # with the sign of other
-            turned = (rest != 0) & ((self < 0) != (other < 0))
-            return weft.where(turned, rest - other, rest)
-        rest = weft.remainder(
-            weft.abs(self), weft.abs(other) if hasattr(other, "dtype") else abs(other)
-        )
-        return weft.copysign(rest, self) if kinds[0] == "f" else weft.where(self < 0, -rest, rest)
-
     def logit(self, eps=None):
         """log(x / (1 - x)), x held between eps and 1 - eps."""
         x = self if eps is None else self.clip(eps, 1 - eps)
@@ -246,7 +232,7 @@ class Arithmetic:
         """NaN and infinities as numbers: the type's largest unless given."""
         x = plain(self)
         limit = weft.finfo(x.dtype)
-        out = weft.where(weft.isnan(x), nan, self)
+        out = weft.replace_nan(self, nan) if x.dtype.kind == "f" else weft.where(weft.isnan(x), nan, self)
         high, low = x == math.inf, x == -math.inf
         out = weft.where(high, limit.max if posinf is None else posinf, out)
         return weft.where(low, limit.min if neginf is None else neginf, out)

@@ -267,10 +267,10 @@ class ArrayMethods:
 
     def nan_to_num(self, nan=0.0, posinf=None, neginf=None):
         """NaN and infinities as numbers: the type's largest unless given."""
-        if not (posinf is None and neginf is None and math.isfinite(nan)):
+        if not (posinf is None and neginf is None and math.isfinite(nan) and self.dtype.kind == "f"):
             return on_arrays(Arithmetic.nan_to_num)(self, nan, posinf, neginf)
         least, most = _limits(self.dtype)
-        return weft.clip(weft.where(weft.isnan(self), nan, self), least, most)
+        return weft.clip(weft.replace_nan(self, nan), least, most)
 
     def trace(self, offset=0, axis1=0, axis2=1):
         """The sums of the diagonals of the matrices in two axes."""

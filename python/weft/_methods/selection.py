@@ -165,7 +165,16 @@ class Selection:
     def bincount(self, weights=None, minlength=0):
         """How often each integer from 0 on occurs, or the sum of the weights where it does. Raises ArgumentError for
         negative ones."""
-        x = weft.reshape(plain(self).astype("int64", copy=False), (-1,))
+        x = plain(self)
+        if x.device.host_accessible and x.dtype.kind in "iu":
+            w = None if weights is None else weft.reshape(plain(weights), (-1,))
+            if w is not None and (w.dtype.kind != "f" or w.dtype.itemsize < 4):
+                w = w.astype(w.dtype if w.dtype.kind == "f" else "float64")
+            whole = w is None or (w.size == x.size and w.dtype.itemsize >= 4)
+            counts = _core._counts_from_zero(x, minlength, w) if whole else None
+            if counts is not None:
+                return counts
+        x = weft.reshape(x.astype("int64", copy=False), (-1,))
         if not x.size:
             low, high = 0, -1
         elif x.device.host_accessible:
@@ -207,7 +216,8 @@ class Selection:
                 f"kthvalue {k} along axis {dim} of shape {self.shape}",
                 [f"legal: 1 to {self.shape[dim]}"],
             )
-        at = self.argsort(dim)
+        x = plain(self)
+        at = weft.argpartition(x, k - 1, dim) if x.dtype.kind != "c" else self.argsort(dim)
         at = at[(slice(None),) * dim + (slice(k - 1, k),)]
         value = weft.take_along_axis(self, at, axis=dim)
         return (value, at) if keepdim else (value.squeeze(dim), at.squeeze(dim))

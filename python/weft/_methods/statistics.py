@@ -100,6 +100,8 @@ class Statistics:
     def nansum(self, dim=None, keepdim=False, *, dtype=None):
         """The sum of what is no NaN."""
         self = self if dtype is None else self.astype(dtype)
+        if self.dtype.kind == "f":
+            return weft.replace_nan(self, 0.0).sum(dim, keepdim)
         return weft.where(weft.isnan(plain(self)), 0.0, self).sum(dim, keepdim)
 
     def nanmean(self, dim=None, keepdim=False, *, dtype=None):

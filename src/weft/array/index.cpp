@@ -534,31 +534,4 @@ NDArray repeat_places(const NDArray& counts) {
   return out;
 }
 
-NDArray counts_of(const NDArray& places, std::int64_t bins) {
-  const NDArray x = places.contiguous();
-  const NDArray out = NDArray::empty(x.device(), Elem::int64, Dims{bins});
-  const auto* at = reinterpret_cast<const std::uint64_t*>(x.host());
-  // Neighbours count in tables of their own: of equal ones each would wait for the one before. What
-  // lies outside is counted behind a table's end.
-  constexpr std::int64_t kTables = 4, kMostBins = 4096;
-  const std::int64_t width = bins + 1,
-                     tables = bins <= kMostBins && x.size() >= 4 * bins ? kTables : 1;
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(tables * width));
-  const std::int64_t step = tables == 1 ? 0 : width;
-  const auto last = static_cast<std::uint64_t>(bins);
-  std::int64_t i = 0;
-  for (; i + kTables <= x.size(); i += kTables) {
-    for (std::int64_t t = 0; t < kTables; ++t)
-      ++counts[static_cast<std::size_t>(t * step) + std::min(at[i + t], last)];
-  }
-  for (; i < x.size(); ++i) ++counts[std::min(at[i], last)];
-  auto* total = reinterpret_cast<std::int64_t*>(out.host());
-  std::copy_n(counts.begin(), bins, total);
-  for (std::int64_t t = 1; t < tables; ++t) {
-    for (std::int64_t k = 0; k < bins; ++k)
-      total[k] += counts[static_cast<std::size_t>(t * width + k)];
-  }
-  return out;
-}
-
 }  // namespace weft

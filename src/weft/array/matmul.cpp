@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <complex>
 #include <cstring>
+#include <type_traits>
 
 #include "weft/array/nest.h"
 #include "weft/array/on_device.h"
@@ -66,6 +67,32 @@ void dot_by_blocks(Elem e, std::int64_t k, const T* a, const T* b, T* out) {
     const void* both[2] = {out, &part};
     if (p) add(1, both, out);
   }
+}
+
+/// Many sums of a few products each: rows of a by rows of b, several at once.
+constexpr std::int64_t kFewProducts = 32;
+template <typename T>
+void row_dots(const NDArray& a, const NDArray& b, const NDArray& out, std::int64_t k) {
+  constexpr std::int64_t kRows = 8;
+  const std::int64_t a_row = a.strides()[0], a_col = a.strides()[2], b_row = b.strides()[0],
+                     b_col = b.strides()[1], rows = out.size();
+  const auto* x = reinterpret_cast<const T*>(a.host());
+  const auto* y = reinterpret_cast<const T*>(b.host());
+  auto* to = reinterpret_cast<T*>(out.host());
+  const auto some = [&](std::int64_t i, auto count) {
+    T sums[kRows] = {};
+    for (std::int64_t p = 0; p < k; ++p) {
+      for (std::int64_t r = 0; r < count; ++r)
+        sums[r] += x[(i + r) * a_row + p * a_col] * y[(i + r) * b_row + p * b_col];
+    }
+    std::copy_n(sums, static_cast<std::int64_t>(count), to + i);
+  };
+  runtime::Pool::shared().parallel_for(
+      rows, std::max<std::int64_t>(kRows, 65536 / k), [&](std::int64_t i, std::int64_t end) {
+        for (; i + kRows <= end; i += kRows)
+          some(i, std::integral_constant<std::int64_t, kRows>());
+        if (i < end) some(i, end - i);
+      });
 }
 
 /// Products of a few numbers, for which packing costs more than multiplying.
@@ -206,8 +233,19 @@ void host_product(Elem kernel, NDArray a, NDArray b, const NDArray& out, const D
   if (blocked && !a_runs) a = a.contiguous();
   a = a.broadcast_to(shape_a);
   b = b.broadcast_to(shape_b);
+  if (m == 1 && n == 1 && out.ndim() == 3 && k <= kFewProducts) {
+    if (kernel == Elem::float32) return row_dots<float>(a, b, out, k);
+    if (kernel == Elem::float64) return row_dots<double>(a, b, out, k);
+  }
   if (kernel == Elem::float32) return batches<float>(real<float>, a, b, out, m, n, k);
   if (kernel == Elem::float64) return batches<double>(real<double>, a, b, out, m, n, k);
+  const auto single = [&]<typename T>(Elem e, T) {
+    dot_by_blocks<T>(e, k, reinterpret_cast<const T*>(a.host()),
+                     reinterpret_cast<const T*>(b.host()), reinterpret_cast<T*>(out.host()));
+  };
+  if (vector && out.size() == 1 && b_runs && k >= kChunk / 4)
+    return kernel == Elem::complex64 ? single(kernel, std::complex<float>())
+                                     : single(kernel, std::complex<double>());
   if ((blocked || vector) && kernel == Elem::complex64)
     return batches<std::complex<float>>(complex<float>, a, b, out, m, n, k);
   if (blocked || vector) return batches<std::complex<double>>(complex<double>, a, b, out, m, n, k);

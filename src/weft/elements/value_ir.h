@@ -97,6 +97,16 @@ inline Expr elu_(const Expr& x, const Expr& alpha) {
 inline Expr leaky_relu_(const Expr& x, const Expr& slope) {
   return ir::select(ir::gt(x, lit_(x, 0)), x, x * slope);
 }
+/// exp(log(t) / 3) of t = |x| and a step of Newton's, which takes the error of both functions away.
+/// 0, infinities and NaN are their own roots.
+inline Expr cbrt_(const Expr& x) {
+  const Expr zero = lit_(x, 0), size = abs_(x);
+  const Expr itself = ir::logical_or(ir::eq(x, zero), ir::logical_not(isfinite_(x)));
+  const Expr t = ir::select(itself, one_(x), size), r = exp_(log_(t) * lit_(x, 1.0 / 3));
+  const Expr root = r - (r - ir::div(t, r * r)) * lit_(x, 1.0 / 3);
+  return ir::select(itself, x, ir::select(ir::lt(x, zero), neg_(root), root));
+}
+inline Expr replace_nan_(const Expr& x, const Expr& y) { return ir::select(ir::ne(x, x), y, x); }
 inline Expr sign_(const Expr& x) {
   Expr zero = lit_(x, 0), one = lit_(x, 1);
   Expr out = ir::select(ir::gt(x, zero), one,
@@ -152,6 +162,13 @@ inline Expr remainder_(const Expr& x, const Expr& y) {
     return ir::select(ir::eq(m, zero), copysign_(zero, y), ir::select(other, m + y, m));
   }
   return ir::floormod(x, safe_divisor(y));
+}
+inline Expr fmod_(const Expr& x, const Expr& y) {
+  if (is_float(x)) return ir::call("fmod", {x, y});
+  const Expr rest = ir::floormod(x, safe_divisor(y)), zero = lit_(x, 0);
+  if (x->dtype.is_uint()) return ir::select(ir::eq(y, zero), zero, rest);
+  const Expr other = ir::logical_and(ir::ne(rest, zero), ir::ne(ir::lt(x, zero), ir::lt(y, zero)));
+  return ir::select(other, rest - y, rest);
 }
 inline Expr floor_divide_(const Expr& x, const Expr& y) {
   Expr zero = lit_(y, 0);

@@ -88,7 +88,7 @@ struct LoopTable {
   PlacesFn places = nullptr;
   WholeStepsFn whole_steps[kElems] = {};    // integers
   RealStepsFn real_steps[kElems] = {};      // float32, float64
-  AddProductsFn add_products[kElems] = {};  // booleans, integers, complex numbers
+  AddProductsFn add_products[kElems] = {};  // none of 16-bit floats
   NormalPairsFn normal_pairs = nullptr;     // of float64
   RandomIntegersFn random_integers = nullptr;
   PlaneFn plane[kPlaneKernels][kElems] = {};

@@ -102,7 +102,7 @@ std::vector<Kernel> loop_kernels() {
     if (real)
       add(T::steps, e, "steps", steps_function(e),
           "int64_t n, int64_t first, double start, double step, void* out");
-    if (!is_real_float(e))
+    if (!is_narrow_float(e))
       add(T::add_products, e, "add_products", add_products_function(e),
           "int64_t n, const void* x, const void* in, void* acc");
   }
