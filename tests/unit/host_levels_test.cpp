@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "vector_level.h"
 #include "weft/array/ops.h"
 #include "weft/host/kernel_lists.h"
 #include "weft/host/levels.h"
@@ -28,19 +29,6 @@ struct Level {
   std::string name;
   const KernelEntry* list;
 };
-
-bool runs_here([[maybe_unused]] const std::string& level) {
-#if defined(WEFT_WITH_AVX2) || defined(WEFT_WITH_AVX512)
-  __builtin_cpu_init();
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                    __builtin_cpu_supports("f16c");
-  if (level == "avx2") return avx2;
-  if (level == "avx512")
-    return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-#endif
-  return level == "base";
-}
 
 std::vector<Level> levels_that_run() {
   std::vector<Level> out;
