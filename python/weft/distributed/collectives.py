@@ -34,8 +34,10 @@ class Work:
 
 
 def _compared(group, name, x, detail=""):
-    """In the debug mode: the same call on every rank, or DeviceError `distributed.mismatch` on all of them."""
+    """Notes the call. In the debug mode: the same call on every rank, or DeviceError `distributed.mismatch` on all of them."""
     group.job.check()
+    if group.record is not None:
+        group.record.note(name, detail, x.dtype, x.shape)
     if not group.job.debug or group.host is None:
         return
     mine = f"{name}({detail}) of {x.dtype}{list(x.shape)}"

@@ -85,6 +85,7 @@ class Watch:
     def __init__(self, launch, broken):
         self.rank, self.size, self.broken, self.failed = launch.rank, launch.size, broken, None
         self.launcher, self.board, self.peers, self.met = Launcher(launch), None, {}, False
+        self.late = None  # what looks at collectives on cards that take long
         self._one_host = launch.local_size == launch.size
         self._process = os.getpid()  # a fork of it has this object too, and no part in the job
         self._stop = threading.Event()
@@ -272,8 +273,10 @@ class Watch:
         gone, failure = self.gone(), self._posted()
         if failure is None and gone is not None:
             failure = Failure(gone)
-            if self.board is not None:
-                self.board.post(failure)
+        elif failure is None and self.late is not None and self.board is not None:
+            failure = gone = self.late.look()
+        if gone is not None and self.board is not None:
+            self.board.post(failure)
         return failure
 
     def _look(self):
@@ -298,6 +301,7 @@ class StoreBoard:
         self.store = store
         # torchrun keeps its store when it starts the ranks again.
         self._root = f"weft/{os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}"
+        self._rank = rank
         self._quietly("set", f"{self._root}/here/{rank}", "1")
 
     def post(self, failure):
@@ -331,6 +335,21 @@ class StoreBoard:
         except RuntimeError:  # the store has ended with the job
             return None
 
+    def say(self, text, asks):
+        """What this rank tells of its calls (late.py); `asks`: the others should, too."""
+        self._quietly("set", f"{self._root}/calls/{self._rank}", text)
+        if asks:
+            self._quietly("set", f"{self._root}/asked", "1")
+
+    def asked(self):
+        return bool(self._quietly("check", [f"{self._root}/asked"]))
+
+    def said(self, rank):
+        """What that rank has told last, or None."""
+        name = f"{self._root}/calls/{rank}"
+        told = self._quietly("get", name) if self._quietly("check", [name]) else None
+        return told.decode() if told else None
+
     def leave(self):
         """torchrun ends the others when this process has ended."""
 
@@ -338,10 +357,11 @@ class StoreBoard:
 class MpiBoard:
     """Failures under MPI: messages on a communicator of their own."""
 
-    FAILED, LEFT = 7, 8
+    FAILED, LEFT, CALLS = 7, 8, 9
 
     def __init__(self, communicator):
         self.communicator, self._gone = communicator.Dup(), set()
+        self._said, self._asked = {}, False
 
     def _tell(self, what, tag):
         for rank in range(self.communicator.size):
@@ -368,6 +388,24 @@ class MpiBoard:
 
     def has_left(self, rank):
         return rank in self._gone
+
+    def say(self, text, asks):
+        """What this rank tells of its calls (late.py); `asks`: the others should, too."""
+        self._tell((self.communicator.rank, text, asks), self.CALLS)
+
+    def asked(self):
+        self._listen()
+        return self._asked
+
+    def said(self, rank):
+        """What that rank has told last, or None."""
+        self._listen()
+        return self._said.get(rank)
+
+    def _listen(self):
+        while self.communicator.iprobe(tag=self.CALLS):
+            who, text, asks = self.communicator.recv(tag=self.CALLS)
+            self._said[who], self._asked = text, self._asked or asks
 
     def leave(self):
         """The others get two looks before MPI ends all."""

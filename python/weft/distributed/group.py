@@ -22,7 +22,9 @@ class Group:
         self.job, self.ranks, self.host = job, ranks, host
         self.size = len(ranks)
         self.rank = ranks.index(job.launch.rank)
-        self._cards = None
+        self._cards, self.record = None, None
+        if job.watch is not None and self.size > 1:
+            self.record = job.watch.late.record(self.ranks, self._busy)
         self._transports = {"cpu": host, "c": host}
 
     def transport(self, device_name: str) -> Any:
@@ -38,6 +40,10 @@ class Group:
             found = self._cards
         self._transports[device_name] = found
         return found
+
+    def _busy(self):
+        """Whether a card works at something; asked by the watch's thread."""
+        return self._cards is not None and self._cards.busy()
 
     def abort(self) -> None:
         for transport in (self._cards, self.host):
@@ -64,9 +70,11 @@ class Job:
         host = None
         if launch.size > 1:
             from .failure import Watch
+            from .late import Late
             from .start import join
 
             self.watch = Watch(launch, self.abort)
+            self.watch.late = Late(launch.rank, lambda: self.watch.board)
             try:
                 host = join(self, launch, timeout)
             except BaseException:

@@ -37,6 +37,9 @@ _SIGNATURES = {
     "cuEventRecord": [_WORD, _WORD],
     "cuEventQuery": [_WORD],
     "cuStreamWaitEvent": [_WORD, _WORD, ctypes.c_uint],
+    "cuStreamQuery": [_WORD],
+    "cuCtxGetCurrent": [_WORD],
+    "cuCtxSetCurrent": [_WORD],
 }
 _NOT_READY = 600  # CUDA_ERROR_NOT_READY
 
@@ -76,6 +79,8 @@ class _Driver:
         self.lib = ctypes.CDLL("libcuda.so.1")
         _declare(self.lib)
         self._events = []  # made once, used again
+        self._context = ctypes.c_void_p()
+        self("cuCtxGetCurrent", ctypes.byref(self._context))
 
     def __call__(self, name, *args):
         status = getattr(self.lib, name)(*args)
@@ -102,6 +107,11 @@ class _Driver:
 
     def happened(self, event):
         return self.lib.cuEventQuery(event) != _NOT_READY
+
+    def busy(self, stream):
+        """Whether the stream has work; from any thread."""
+        self("cuCtxSetCurrent", self._context)
+        return self.lib.cuStreamQuery(stream) == _NOT_READY
 
     def give_back(self, event):
         self._events.append(event)
@@ -278,6 +288,10 @@ class Nccl:
             calls, arrays = zip(*deferred)
             self._run(list(calls), arrays, overlap)
         return _nothing
+
+    def busy(self):
+        """Whether the card works at a collective, or at what is before or behind one; from any thread."""
+        return self._number is not None and (self.driver.busy(_LEGACY) or self.driver.busy(self.stream))  # fmt: skip
 
     def abort(self):
         comm, self._number = self._number, None

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Locks that are held during long work, such as a simulated launch. The holder may ask its embedder
-// for signals meanwhile (poll_interrupt), and Python's answer needs the interpreter's lock: a
-// thread that waits here with that lock held would wait for ever. So it lets go of it first.
+// Waits, for a device or for a lock that is held during long work, such as a simulated launch. The
+// holder may ask its embedder for signals meanwhile (poll_interrupt), and Python's answer needs the
+// interpreter's lock: a thread that waits here with that lock held would wait for ever. So it lets
+// go of it first. Whoever does so may hold no lock for which another thread waits with it.
 
 #include <functional>
 #include <mutex>

@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "weft/base/error.h"
+#include "weft/base/patient_lock.h"
 #include "weft/runtime/backlog.h"
 #include "weft/runtime/recording.h"
 #include "weft/targets/cuda/driver.h"
@@ -94,7 +95,7 @@ class CudaDevice final : public runtime::Device,
     const Bytes size = rounded(bytes);
     Pointer p = 0;
     if (!take(size, &p) && backlog().waits() && in_use() > card_.memory / kBacklogShare) {
-      backlog().settle();  // what waits for its kernels keeps its arrays
+      settle();  // what waits for its kernels keeps its arrays
       take(size, &p);
     }
     if (p) return make_ref<Storage>(Ref<runtime::Device>(this), p, bytes, space);
@@ -127,16 +128,18 @@ class CudaDevice final : public runtime::Device,
       });
       return;
     }
-    backlog().settle();
-    to_card(dst.address() + offset, src, bytes);
+    settle();
+    wait_patiently([&] { to_card(dst.address() + offset, src, bytes); });
   }
   void download(void* dst, const Storage& src, Bytes offset, Bytes bytes) override {
     check_range(src, offset, bytes);
     if (recording()) runtime::refuse_while_recording(*this, "a copy to the host");
-    backlog().settle();
+    settle();
     use();
-    if (bytes)
+    if (!bytes) return;
+    wait_patiently([&] {
       driver().check(driver().to_host(dst, src.address() + offset, bytes), "copy from the card");
+    });
   }
   void copy(Storage& dst, Bytes to, const Storage& src, Bytes from, Bytes bytes) override {
     check_range(dst, to, bytes);
@@ -155,7 +158,7 @@ class CudaDevice final : public runtime::Device,
       return after_backlog([run, to = Ref<Storage>(&dst),
                             from = Ref<Storage>(const_cast<Storage*>(&src))] { run(nullptr); });
     }
-    backlog().settle();
+    settle();
     run(stream());
   }
 
@@ -165,9 +168,23 @@ class CudaDevice final : public runtime::Device,
 
   void synchronize() override {
     if (recording()) runtime::refuse_while_recording(*this, "a wait");
-    backlog().settle();
+    settle();
     use();
-    driver().check(driver().synchronize(), "synchronise");
+    wait_patiently([&] { driver().check(driver().synchronize(), "synchronise"); });
+  }
+  /// To be called before a launch, outside of recordings. The driver's queue holds about a thousand
+  /// launches, and one that finds it full waits inside the driver, where neither signals nor the
+  /// embedder's other threads get a turn: the one kQueued launches back is waited for here.
+  void keep_queue_short(std::size_t launches = 1) {
+    const std::size_t before = launched_.fetch_add(launches, std::memory_order_relaxed);
+    if (before / kQueued == (before + launches) / kQueued) return;
+    // Another thread waits already, or the thread has a stream of its own, which others order.
+    std::unique_lock lock(queue_mutex_, std::try_to_lock);
+    if (!lock || lane.device == this) return;
+    const Driver& d = driver();
+    if (queued_) wait_patiently([&] { d.check(d.event_wait(queued_), "a kernel"); });
+    else d.check(d.event_create(&queued_, kNoTimes), "cuEventCreate");
+    d.check(d.event_record(queued_, nullptr), "cuEventRecord");
   }
 
   Ref<runtime::Recording> record(const std::function<void()>& work,
@@ -179,11 +196,11 @@ class CudaDevice final : public runtime::Device,
   Handle stream() const { return lane.device == this ? lane.stream : nullptr; }
   void stop_deferring() override {
     shared_ = true;
-    shared_backlog_.settle();
+    wait_patiently([&] { shared_backlog_.settle(); });
   }
 
   runtime::Span measure(const std::function<void()>& work) override {
-    backlog().settle();
+    settle();
     use();
     const Driver& d = driver();
     Handle start = nullptr, stop = nullptr;
@@ -192,9 +209,9 @@ class CudaDevice final : public runtime::Device,
     auto wall = std::chrono::steady_clock::now();
     d.check(d.event_record(start, nullptr), "cuEventRecord");
     work();
-    backlog().settle();
+    settle();
     d.check(d.event_record(stop, nullptr), "cuEventRecord");
-    d.check(d.event_wait(stop), "a kernel");
+    wait_patiently([&] { d.check(d.event_wait(stop), "a kernel"); });
     float ms = 0;
     d.check(d.event_elapsed(&ms, start, stop), "cuEventElapsedTime");
     double host = std::chrono::duration<double>(std::chrono::steady_clock::now() - wall).count();
@@ -224,7 +241,11 @@ class CudaDevice final : public runtime::Device,
   }
 
   void use() const { driver().check(driver().set_current(context_), "cuCtxSetCurrent"); }
-  void settle() { backlog().settle(); }
+  /// Runs what waits for its kernels. A thread that waits for the backlog's lock may have the
+  /// embedder's, so whoever works in the backlog has not.
+  void settle() {
+    if (backlog().waits()) wait_patiently([&] { backlog().settle(); });
+  }
   /// Of this thread alone, or of all.
   runtime::Backlog& backlog() {
     runtime::Backlog* own = runtime::OwnBacklog::of(this);
@@ -244,10 +265,12 @@ class CudaDevice final : public runtime::Device,
  private:
   /// More than this part of the memory is not kept for work that waits for its kernels.
   static constexpr Bytes kBacklogShare = 16;
+  static constexpr std::size_t kQueued = 400;
+  static constexpr unsigned kNoTimes = 2;  // CU_EVENT_DISABLE_TIMING
   /// Only work on the stream that all threads share has one order, that of the calls.
   bool defers() const { return lane.device != this && (!shared_ || runtime::OwnBacklog::of(this)); }
   void after_backlog(std::function<void()> run) {
-    backlog().add([] { return true; }, std::move(run));
+    wait_patiently([&] { backlog().add([] { return true; }, std::move(run)); });
   }
   void to_card(Pointer to, const void* from, Bytes bytes) const {
     use();
@@ -279,8 +302,8 @@ class CudaDevice final : public runtime::Device,
     return (std::max<Bytes>(bytes, 1) + step - 1) / step * step;
   }
   void trim() {
-    backlog().settle();
-    driver().synchronize();
+    settle();
+    wait_patiently([&] { driver().synchronize(); });
     std::lock_guard lock(mutex_);
     for (auto& [size, list] : free_) {
       for (Pointer p : list) driver().free(p);
@@ -299,6 +322,9 @@ class CudaDevice final : public runtime::Device,
   CardMath math_{*this, [this] { settle(), use(); }};
   runtime::Backlog shared_backlog_;
   std::atomic<bool> shared_{false};
+  std::atomic<std::size_t> launched_{0};
+  std::mutex queue_mutex_;
+  Handle queued_ = nullptr;  // an event between launches
 };
 
 class CudaExecutable final : public runtime::Executable {
@@ -348,6 +374,7 @@ void CudaGraph::replay() {
   if (device_->recording()) runtime::refuse_while_recording(*device_, "another recording");
   device_->settle();
   device_->use();
+  device_->keep_queue_short(nodes_);
   driver().check(driver().graph_launch(exec_, device_->stream()), "launching a graph");
 }
 
@@ -605,17 +632,22 @@ Event CudaDevice::launch(runtime::Executable& executable, std::size_t kernel,
     if (runtime::OwnBacklog::of(this))
       for (const KernelArg& a : args)
         if (a.storage) arrays.emplace_back(a.storage);
-    waiting.add([needs = Ref<CudaExecutable>(&cuda)] { return needs->ready(); },
-                [this, needs = Ref<CudaExecutable>(&cuda), held = std::make_shared<Packed>(call),
-                 arrays = std::move(arrays)] {
-                  needs->finish();
-                  use();
-                  held->launch(*needs, nullptr, false);
-                });
-    waiting.advance();
+    auto run = [this, needs = Ref<CudaExecutable>(&cuda), held = std::make_shared<Packed>(call),
+                arrays = std::move(arrays)] {
+      needs->finish();
+      use();
+      keep_queue_short();
+      held->launch(*needs, nullptr, false);
+    };
+    wait_patiently([&] {
+      waiting.add([needs = Ref<CudaExecutable>(&cuda)] { return needs->ready(); }, std::move(run));
+      waiting.advance();
+    });
   } else {
-    waiting.settle();
+    settle();
+    if (!cuda.ready()) wait_patiently([&] { cuda.finish(); });
     cuda.finish();
+    if (!recording()) keep_queue_short();
     call.launch(cuda, stream(), static_cast<bool>(recording()));
   }
   // Devices stay open as long as the process, so the event needs no handle (and no allocation).

@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 
 #include "weft/base/error.h"
+#include "weft/base/patient_lock.h"
 #include "weft/runtime/at_end.h"
 #include "weft/runtime/recording.h"
 #include "weft/targets/opencl/declarations.h"
@@ -224,16 +225,20 @@ class ClDevice final : public runtime::Device, public runtime::RecordsWork {
   void upload(Storage& dst, Bytes offset, const void* src, Bytes bytes) override {
     check_range(dst, offset, bytes);
     if (recording()) runtime::refuse_while_recording(*this, "a copy from the host");
-    if (bytes)
+    if (!bytes) return;
+    wait_patiently([&] {
       check(cl().write(queue(), handle(dst), kTrue, offset, bytes, src, 0, nullptr, nullptr),
             "copy to the device");
+    });
   }
   void download(void* dst, const Storage& src, Bytes offset, Bytes bytes) override {
     check_range(src, offset, bytes);
     if (recording()) runtime::refuse_while_recording(*this, "a copy to the host");
-    if (bytes)
+    if (!bytes) return;
+    wait_patiently([&] {
       check(cl().read(queue(), handle(src), kTrue, offset, bytes, dst, 0, nullptr, nullptr),
             "copy from the device");
+    });
   }
   void copy(Storage& dst, Bytes to, const Storage& src, Bytes from, Bytes bytes) override {
     if (&dst == &src)
@@ -252,7 +257,7 @@ class ClDevice final : public runtime::Device, public runtime::RecordsWork {
                std::span<const std::int64_t> extents) override;
   void synchronize() override {
     if (recording()) runtime::refuse_while_recording(*this, "a wait");
-    check(cl().finish(queue()), "waiting for the device");
+    wait_patiently([&] { check(cl().finish(queue()), "waiting for the device"); });
   }
 
   Ref<runtime::Recording> record(const std::function<void()>& work,

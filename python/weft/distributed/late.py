@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether ranks that wait long for a collective on cards have made the same calls.
+
+NCCL compares nothing: ranks whose calls differ wait for ever. Comparing every call first costs a message (the debug mode). So each rank keeps its last calls, and the
+watch's thread looks at a group whose card has been busy with the same call for some seconds: this rank then says what it has called, the others answer, and
+the first number that two ranks use for different calls is the failure. Equal calls mean a slow rank, and the wait goes on.
+"""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import json
+import time
+
+from .failure import Failure
+
+_PATIENCE = 2.0  # seconds with one call, before others are asked
+_SHORTEST, _LONGEST = 0.4, 30.0  # seconds between two looks at what others have said
+_KEPT = 64  # calls: a rank may be ahead of its card by some
+
+
+class Record:
+    """The last calls of a group. `name` is equal on all of its ranks."""
+
+    __slots__ = ("name", "ranks", "busy", "count", "last", "since", "seen")
+
+    def __init__(self, name, ranks, busy):
+        self.name, self.ranks, self.busy = name, ranks, busy
+        self.count, self.last = 0, collections.deque(maxlen=_KEPT)
+        self.since, self.seen = 0.0, 0
+
+    def note(self, *call):
+        """(name, detail, dtype, shape) of a collective that begins."""
+        self.count += 1
+        self.last.append(call)
+
+    def told(self):
+        """[number of the first, texts]."""
+        while True:
+            try:
+                count, calls = self.count, list(self.last)
+            except RuntimeError:  # the main thread makes another call
+                continue
+            texts = [f"{name}({detail}) of {dtype}{list(shape)}" for name, detail, dtype, shape in calls]  # fmt: skip
+            return [count - len(texts) + 1, texts]
+
+    def late(self, now):
+        """Whether the card has been busy with the same call for long."""
+        if self.count != self.seen:
+            self.seen, self.since = self.count, now
+        return self.count > 0 and now - self.since >= _PATIENCE and self.busy()
+
+
+def first_difference(ranks, told):
+    """The text of the first call that two ranks number alike and make differently, or None. `told`: {rank: [first number, texts]}."""
+    calls = {r: dict(zip(itertools.count(first), texts)) for r, (first, texts) in told.items()}
+    for number in sorted(set().union(*calls.values())):
+        made = {r: calls[r][number] for r in ranks if number in calls.get(r, ())}
+        if len(set(made.values())) > 1:
+            each = "; ".join(f"rank {r} calls {text}" for r, text in made.items())
+            return f"call {number} of the group of ranks {list(ranks)}: {each}"
+    return None
+
+
+class Late:
+    """Of a job: asked by the watch's thread twice a second. `board()` has say(text, asks), asked() and said(rank) -> text or None."""
+
+    def __init__(self, rank, board, now=time.monotonic):
+        self.rank, self.board, self.now = rank, board, now
+        self.records, self._said, self._again, self._pause = [], None, 0.0, 0.0
+
+    def record(self, ranks, busy):
+        """The record of a new group of these ranks."""
+        same = sum(r.ranks == list(ranks) for r in self.records)
+        made = Record(f"{'-'.join(map(str, ranks))}#{same}", list(ranks), busy)
+        self.records.append(made)
+        return made
+
+    def look(self):
+        """The failure that is found, or None."""
+        now = self.now()
+        late = [r for r in self.records if r.late(now)]
+        if not late:
+            self._pause = 0.0
+            if self.records and self.board().asked():
+                self._say(asks=False)
+            return None
+        for record in late:
+            gone = [o for o in record.ranks if o != self.rank and self.board().has_left(o)]
+            if gone:
+                return Failure(
+                    f"rank {', '.join(map(str, gone))} has left the job: its program has ended, or called shutdown(), before {record.told()[1][-1]}"
+                )
+        self._say(asks=True)
+        if now < self._again:  # a long kernel: a large job's store is asked less and less
+            return None
+        self._pause = min(2 * self._pause + _SHORTEST, _LONGEST)
+        self._again = now + self._pause
+        said = {o: self._of(o) for o in sorted({o for r in late for o in r.ranks} - {self.rank})}
+        for record in late:
+            told = {o: calls[record.name] for o, calls in said.items() if record.name in calls}
+            found = first_difference(record.ranks, {**told, self.rank: record.told()})
+            if found:
+                return Failure(found, "distributed.mismatch")
+        return None
+
+    def _of(self, rank):
+        text = self.board().said(rank)
+        return json.loads(text) if text else {}
+
+    def _say(self, asks):
+        text = json.dumps({r.name: r.told() for r in self.records if r.count})
+        if (text, asks) != self._said:
+            self._said = text, asks
+            self.board().say(text, asks)

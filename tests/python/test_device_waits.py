@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Other threads of Python run while one waits for a device."""
+
+import sys
+import threading
+
+import pytest
+
+import weft
+
+
+@pytest.fixture
+def no_turns():
+    """Python hands its lock over only where somebody lets go of it."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e4)
+    yield
+    sys.setswitchinterval(before)
+
+
+def runs_meanwhile(wait):
+    """Whether another thread gets a turn in one of many waits."""
+    seen, gate = [], threading.Semaphore(0)
+
+    def other():
+        while gate.acquire() and not seen:
+            seen.append(1)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    gate.release()
+    for _ in range(2000):
+        if seen:
+            break
+        wait()
+    found = bool(seen)
+    seen.append(1)
+    gate.release()
+    thread.join()
+    return found
+
+
+@pytest.mark.parametrize("device", ["opencl:0", "cuda:0"])
+@pytest.mark.parametrize("wait", ["numpy", "item", "synchronize", "to", "bool"])
+def test_a_wait_lets_other_threads_run(device, wait, no_turns):
+    place = weft.device(device)
+    if not place.available:
+        pytest.skip(f"{device.partition(':')[0]} is not here")
+    x = weft.ones((1000,), dtype=weft.float32).to(device)
+    large = weft.ones((1000, 1000), dtype=weft.float32).to(device)
+    one = weft.ones((), dtype=weft.float32).to(device)
+    waits = {
+        "numpy": x.numpy,
+        "item": one.item,
+        "synchronize": lambda: (large + large, place.synchronize()),  # an idle device waits for nothing
+        "to": lambda: x.to("cpu"),
+        "bool": one.__bool__,
+    }
+    assert runs_meanwhile(waits[wait])
+
+
+def test_without_a_wait_no_other_thread_runs(no_turns):
+    """The check of the check."""
+    assert not runs_meanwhile(lambda: None)
