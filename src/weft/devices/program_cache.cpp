@@ -222,9 +222,8 @@ Ref<runtime::Function> built_program(const Ref<Device>& device, const ProgramKey
   }
   try {
     // Long: an embedder's other threads go on meanwhile.
-    const ProgramRequest request{key.operation, make(), device};
     FunctionRef function;
-    wait_patiently([&] { function = build_once(request); });
+    wait_patiently([&] { function = build_once({key.operation, make(), device}); });
     std::lock_guard lock(all.mutex);
     return all.front.emplace(front, function).first->second;
   } catch (Error& error) {
