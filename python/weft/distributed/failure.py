@@ -75,6 +75,10 @@ class _Failed(weft.DeviceError):
         self.__dict__.update(made.__dict__)
 
 
+_Failed.__name__ = _Failed.__qualname__ = "DeviceError"  # what users and logs see
+_Failed.__module__ = weft.DeviceError.__module__
+
+
 class Watch:
     """Posts this rank's failure and looks for those of others, from the beginning of init() on.
 
@@ -82,10 +86,12 @@ class Watch:
     `peers`: {rank: process} of the other ranks on this host; until they have introduced themselves, those that the launcher has started here.
     """
 
+    late = None  # what looks at collectives on cards that take long
+    _leaving = False
+
     def __init__(self, launch, broken):
         self.rank, self.size, self.broken, self.failed = launch.rank, launch.size, broken, None
         self.launcher, self.board, self.peers, self.met = Launcher(launch), None, {}, False
-        self.late = None  # what looks at collectives on cards that take long
         self._one_host = launch.local_size == launch.size
         self._process = os.getpid()  # a fork of it has this object too, and no part in the job
         self._stop = threading.Event()
@@ -169,6 +175,7 @@ class Watch:
         """Ends the watch. `left`: this rank leaves the job in peace."""
         if os.getpid() != self._process:
             return
+        self._leaving = True
         if left and not self._stop.is_set() and self.board is not None:
             self.board.left(self.rank)
         self._stop.set()
@@ -181,7 +188,7 @@ class Watch:
 
     def _ended_by_launcher(self, *_):
         signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second one ends the process at once
-        if os.getpid() != self._process:
+        if os.getpid() != self._process or self._leaving:  # all is said
             os.kill(os.getpid(), signal.SIGTERM)
         if self.failed is None:
             self._claim(self._last_look())
