@@ -277,14 +277,16 @@ class Watch:
         if told is not None:
             return Failure(told, "distributed.launcher")
         self._see_peers()
-        gone, failure = self.gone(), self._posted()
-        if failure is None and gone is not None:
-            failure = Failure(gone)
-        elif failure is None and self.late is not None and self.board is not None:
-            failure = gone = self.late.look()
-        if gone is not None and self.board is not None:
-            self.board.post(failure)
-        return failure
+        gone, told = self.gone(), self._posted()
+        if told is not None:
+            return told
+        found = Failure(gone) if gone is not None else None
+        if self.board is not None:
+            if found is None and self.late is not None:
+                found = self.late.look()
+            if found is not None:
+                self.board.post(found)
+        return found
 
     def _look(self):
         while not self._stop.wait(_PERIOD):
