@@ -129,7 +129,7 @@ class CudaBackend final : public TextBackend {
       return stated;
     }
     std::string reason;
-    std::vector<Card> all = cards(&reason);
+    const std::vector<Card>& all = cards(&reason);
     auto i = static_cast<std::size_t>(index(target));
     return i < all.size() ? all[i].arch : "sm_90";
   }
@@ -147,7 +147,7 @@ class CudaBackend final : public TextBackend {
   static void read_card(TargetInfo& out, const Target& target) {
     if (!target.option("arch", "").empty()) return;
     std::string reason;
-    const std::vector<Card> all = cards(&reason);
+    const std::vector<Card>& all = cards(&reason);
     if (const auto i = static_cast<std::size_t>(index(target)); i < all.size())
       out.limits[limits::kProcessors] = all[i].processors;
   }

@@ -654,19 +654,22 @@ Event CudaDevice::launch(runtime::Executable& executable, std::size_t kernel,
   return Event([this] { synchronize(); });
 }
 
-}  // namespace
-
-std::vector<Card> cards(std::string* reason) {
+struct Found {
+  std::vector<Card> cards;
+  std::string reason;  // where there are none
+};
+Found find_cards() {
   const Driver& d = driver();
-  std::vector<Card> out;
+  Found found;
+  std::vector<Card>& out = found.cards;
   int n = 0;
   if (!d.library) {
-    *reason = d.reason;
-    return out;
+    found.reason = d.reason;
+    return found;
   }
   if (int code = d.count(&n); code != 0 || n == 0) {
-    *reason = code ? d.text(code) : "the NVIDIA driver is installed but reports no card";
-    return out;
+    found.reason = code ? d.text(code) : "the NVIDIA driver is installed but reports no card";
+    return found;
   }
   for (int i = 0; i < n; ++i) {
     int ordinal = 0, major = 0, minor = 0, threads = 1024, shared = 49152, optin = 49152,
@@ -688,14 +691,24 @@ std::vector<Card> cards(std::string* reason) {
     out.push_back({name, cat("sm_", major, minor), major, threads, shared, std::max(shared, optin),
                    processors, clock, memory_clock, bus, memory});
   }
-  return out;
+  return found;
+}
+
+}  // namespace
+
+const std::vector<Card>& cards(std::string* reason) {
+  // The driver asks its kernel module for clocks, one thread after the other, in milliseconds; each
+  // build asks for the cards.
+  static const Found& found = *new Found(find_cards());
+  *reason = found.reason;
+  return found.cards;
 }
 
 Ref<runtime::Device> open_card(int index) {
   static std::mutex mutex;
   static auto& open = *new std::map<int, Ref<runtime::Device>>;  // outlives every storage
   std::string reason;
-  std::vector<Card> all = cards(&reason);
+  const std::vector<Card>& all = cards(&reason);
   if (index < 0 || index >= static_cast<int>(all.size())) {
     if (all.empty())
       throw Error(ErrorKind::device, "cuda.absent",

@@ -18,8 +18,8 @@ struct Card {
   runtime::Bytes memory = 0;
 };
 
-/// Cards present; empty with the reason when the driver or a card is absent.
-std::vector<Card> cards(std::string* reason);
+/// Cards present, asked for once; empty with the reason when the driver or a card is absent.
+const std::vector<Card>& cards(std::string* reason);
 /// Throws Error(device, "cuda.absent").
 Ref<runtime::Device> open_card(int index);
 
