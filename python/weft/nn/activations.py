@@ -71,7 +71,11 @@ def logsigmoid(x):
 @pointwise
 def mish(x):
     """x tanh(log(1 + exp(x)))."""
-    return x * weft.tanh(weft.logaddexp(x, 0.0))
+    # With s = 1 / (1 + exp(-x)) and r = 1 - s, tanh(log(1 / r)) is (1 - r r) / (1 + r r), and 1 - r r
+    # is s (1 + r), which keeps its digits where s is small: one exponential, no logarithm.
+    s = weft.sigmoid(x)
+    r = 1.0 - s
+    return x * s * (1.0 + r) / (1.0 + r * r)
 
 
 @pointwise

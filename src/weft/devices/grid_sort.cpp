@@ -219,14 +219,21 @@ NDArray grid_searchsorted(const NDArray& x, const NDArray& values, bool right) {
   if (out.size() == 0) return out;
   if (x.size() == 0) return full(x.device(), Elem::int64, values.shape(), Scalar(0));
   const std::int64_t n = x.size(), count = out.size();
+  // Few blocks, which make the table once for all their tiles.
+  constexpr std::int64_t kBlocksEach = 2;
+  const std::int64_t tiles = ceil_div(count, operators::kSearchTile),
+                     most = kBlocksEach * device::grid_of(x.device()).processors(),
+                     rounds = ceil_div(tiles, std::max<std::int64_t>(1, most)),
+                     blocks = ceil_div(tiles, rounds);
   // Places of the table reach twice as far as elements.
-  const SortSpec spec = spec_of(x.elem(), false, 2 * std::max(n, count));
+  const SortSpec spec =
+      spec_of(x.elem(), false, 2 * std::max(n, rounds * blocks * operators::kSearchTile));
   std::int64_t steps = 0;
   while (std::int64_t{operators::kSearchTable} << steps <= n) ++steps;
   ProgramCall call(x.device());
   call.array(sorted).array(wanted).array(out);
-  call.integer(ceil_div(count, operators::kSearchTile)).integer(count).integer(n);
-  call.integer(std::int64_t{1} << steps).integer(steps);
+  call.integer(blocks).integer(count).integer(n);
+  call.integer(std::int64_t{1} << steps).integer(steps).integer(rounds);
   call.run(key_of(right ? "search.right" : "search.left", spec),
            [&] { return search_sorted(spec, right); });
   return out;

@@ -119,7 +119,6 @@ Values values_of(const SortSpec& spec) {
           {"key", has_positions(spec) ? sort_key(spec, "u") : unique_key(spec, "u")},
           {"held", order_of(spec, "HK[i]")},
           {"order", order_of(spec, "key")},
-          {"here_order", order_of(spec, "KEY[here + here // 32]")},
           {"left_order", order_of(spec, "KEY[left + left // 32]")},
           {"most", key_literal(spec, all_bits(spec))},
           {"lowbits", key_literal(spec, 15)},
@@ -139,7 +138,8 @@ constexpr const char* kShared = R"(            KEY = T.allocate(({padded},), "{K
 )";
 
 /// Sorts the tile by four bits from `low` on. A thread counts the digits of its own elements, two
-/// in a word; the counts are scanned by digit, then thread. Under a loop, at 16 blanks.
+/// in a word; the counts are scanned by digit, then thread. An element's digit waits above its rank.
+/// Under a loop, at 16 blanks.
 std::string local_pass(const SortSpec& spec) {
   const BlockScan scan = block_scan("P", "Q", spec.threads, "({a} + {b})", 16, "lane");
   Values values = values_of(spec);
@@ -152,10 +152,10 @@ std::string local_pass(const SortSpec& spec) {
                 for w in T.unroll(8):
                     COUNT[lane * 8 + w] = T.uint32(0)
                 for i in T.unroll({items}):
-                    digit: T.int64 = T.Cast("int64", T.bitwise_and(T.shift_right({held}, low), {lowbits}))
-                    half: T.uint32 = T.Cast("uint32", T.shift_right(digit, T.int64(3))) * T.uint32(16)
-                    slot: T.int64 = T.bitwise_and(digit, T.int64(7))
-                    RANK[i] = T.bitwise_and(T.shift_right(COUNT[slot * {threads} + lane], half), T.uint32(65535))
+                    digit: T.uint32 = T.Cast("uint32", T.bitwise_and(T.shift_right({held}, low), {lowbits}))
+                    half: T.uint32 = T.shift_right(digit, T.uint32(3)) * T.uint32(16)
+                    slot: T.int64 = T.Cast("int64", T.bitwise_and(digit, T.uint32(7)))
+                    RANK[i] = T.bitwise_or(T.bitwise_and(T.shift_right(COUNT[slot * {threads} + lane], half), T.uint32(65535)), T.shift_left(digit, T.uint32(16)))
                     COUNT[slot * {threads} + lane] = COUNT[slot * {threads} + lane] + T.shift_left(T.uint32(1), half)
                 SUM[0] = T.uint32(0)
                 for w in T.unroll(8):
@@ -167,10 +167,10 @@ std::string local_pass(const SortSpec& spec) {
                     {counter} = SUM[0]
                     SUM[0] = SUM[0] + count
                 for i in T.unroll({items}):
-                    digit: T.int64 = T.Cast("int64", T.bitwise_and(T.shift_right({held}, low), {lowbits}))
-                    half: T.uint32 = T.Cast("uint32", T.shift_right(digit, T.int64(3))) * T.uint32(16)
-                    slot: T.int64 = T.bitwise_and(digit, T.int64(7))
-                    to: T.int64 = T.Cast("int64", RANK[i] + T.bitwise_and(T.shift_right(COUNT[slot * {threads} + lane], half), T.uint32(65535)))
+                    digit: T.uint32 = T.shift_right(RANK[i], T.uint32(16))
+                    half: T.uint32 = T.shift_right(digit, T.uint32(3)) * T.uint32(16)
+                    slot: T.int64 = T.Cast("int64", T.bitwise_and(digit, T.uint32(7)))
+                    to: T.int64 = T.Cast("int64", T.bitwise_and(RANK[i], T.uint32(65535)) + T.bitwise_and(T.shift_right(COUNT[slot * {threads} + lane], half), T.uint32(65535)))
                     KEY[to + to // 32] = HK[i]
                     POS[to + to // 32] = HP[i]
 )"),
@@ -190,11 +190,10 @@ namespace {
 std::string result_type(const SortSpec& spec) {
   return has_positions(spec) ? "int64" : cat("uint", spec.bits);
 }
-/// What the place `at` of the tile holds, as the result has it.
-std::string result_at(const SortSpec& spec, std::string_view at) {
-  const std::string place = cat("[", at, " + ", at, " // 32]");
-  if (has_positions(spec)) return cat("T.Cast(\"int64\", POS", place, ")");
-  const std::string word = word_of_key(spec, cat("KEY", place));
+/// What the place `at` of the tile holds, whose key is `key`, as the result has it.
+std::string result_at(const SortSpec& spec, std::string_view at, const std::string& key) {
+  if (has_positions(spec)) return cat("T.Cast(\"int64\", POS[", at, " + ", at, " // 32])");
+  const std::string word = word_of_key(spec, key);
   return spec.bits < key_bits(spec) ? cat("T.Cast(\"", result_type(spec), "\", ", word, ")") : word;
 }
 
@@ -206,7 +205,7 @@ ir::PrimFunc sort_block(const SortSpec& spec) {
   values.emplace_back("shared", fill(lines_for(spec, kShared), values));
   values.emplace_back("pass", local_pass(spec));
   values.emplace_back("passes", cat(spec.bits / 4));
-  values.emplace_back("value", result_at(spec, "at"));
+  values.emplace_back("value", result_at(spec, "at", "KEY[at + at // 32]"));
   return ProgramText("sort.block")
       .buffer("x", cat("uint", spec.bits))
       .buffer("out", result_type(spec))
@@ -237,6 +236,11 @@ ir::PrimFunc sort_count(const SortSpec& spec) {
   values.emplace_back("number", spec.first ? fill("T.Cast(\"{K}\", keys[row * n + at])", values)
                                            : "keys[row * n + at]");
   values.emplace_back("value", spec.first ? fill("{key}", values) : "u");
+  // Threads beside each other have counters of their own: where most digits are equal, those of a
+  // warp would wait for one counter. A digit's counters lie in different banks.
+  constexpr int kCopies = 8;
+  values.emplace_back("copies", cat(kCopies));
+  values.emplace_back("apart", cat(kDigits + 1));
   return ProgramText("sort.count")
       .buffer("keys", spec.first ? cat("uint", spec.bits) : sort_key_type(spec))
       .buffer("counts", index)
@@ -246,12 +250,14 @@ ir::PrimFunc sort_count(const SortSpec& spec) {
       .scalar("shift", index)
       .parse(R"(    for b in T.thread_binding(blocks, thread="blockIdx.x"):
         for t in T.thread_binding(T.{I}({threads}), thread="threadIdx.x"):
-            H = T.allocate(({digits},), "{I}", scope="shared")
+            H = T.allocate(({copies} * {apart},), "int32", scope="shared")
+            SUM = T.allocate((1,), "int32", scope="local")
             U = T.allocate(({items},), "{K}", scope="local")  # loads are in flight together
             row: T.{I} = b // tiles
             tile: T.{I} = b % tiles
-            for i in T.unroll(T.{I}({digits} // {threads})):
-                H[i * {threads} + t] = T.{I}(0)
+            for c in T.unroll(T.{I}({copies})):
+                for i in T.unroll(T.{I}({digits} // {threads})):
+                    H[c * {apart} + i * {threads} + t] = T.int32(0)
             for i in T.unroll(T.{I}({items})):
                 at: T.{I} = T.min(tile * {tile} + i * {threads} + t, n - 1)
                 U[i] = {number}
@@ -260,9 +266,12 @@ ir::PrimFunc sort_count(const SortSpec& spec) {
                 key: T.{K} = {value}
                 digit: T.{I} = T.Cast("{I}", T.bitwise_and(T.shift_right({order}, T.Cast("{K}", shift)), {digitbits}))
                 if tile * {tile} + i * {threads} + t < n:
-                    T.atomic_add(H[digit], T.{I}(1))
+                    T.atomic_add(H[t % {copies} * {apart} + digit], T.int32(1))
             for i in T.unroll(T.{I}({digits} // {threads})):
-                counts[(row * {digits} + i * {threads} + t) * tiles + tile] = H[i * {threads} + t]
+                SUM[0] = T.int32(0)
+                for c in T.unroll(T.{I}({copies})):
+                    SUM[0] = SUM[0] + H[c * {apart} + i * {threads} + t]
+                counts[(row * {digits} + i * {threads} + t) * tiles + tile] = T.Cast("{I}", SUM[0])
 )",
              values);
 }
@@ -275,17 +284,25 @@ ir::PrimFunc sort_move(const SortSpec& spec) {
   const std::string load = lines_for(
       spec,
       spec.first
-          ? R"(                u: T.{K} = T.if_then_else(at < n, T.Cast("{K}", x[row * n + at]), T.{K}(0))
+          ? R"(                HK[i] = T.Cast("{K}", x[row * n + T.min(at, n - 1)])
+            for i in T.unroll(T.{I}({items})):
+                here: T.{I} = i * {threads} + t
+                at: T.{I} = tile * {tile} + here
+                u: T.{K} = HK[i]
                 KEY[here + here // 32] = T.Select(at < n, {key}, {most})
                 POS[here + here // 32] = at
 )"
-          : R"(                KEY[here + here // 32] = T.if_then_else(at < n, keys[row * n + at], {most})
-                POS[here + here // 32] = T.if_then_else(at < n, at_[row * n + at], T.{I}(0))
+          : R"(                HK[i] = keys[row * n + T.min(at, n - 1)]
+                HP[i] = at_[row * n + T.min(at, n - 1)]
+            for i in T.unroll(T.{I}({items})):
+                here: T.{I} = i * {threads} + t
+                KEY[here + here // 32] = T.Select(tile * {tile} + here < n, HK[i], {most})
+                POS[here + here // 32] = HP[i]
 )");
   values.emplace_back("load", fill(load, values));
   values.emplace_back(
-      "store", spec.last ? cat("                    out[to] = ", result_at(spec, "here"), "\n")
-                         : lines_for(spec, R"(                    keys_out[to] = key
+      "store", spec.last ? cat("                    out[to] = ", result_at(spec, "here", "HK[i]"), "\n")
+                         : lines_for(spec, R"(                    keys_out[to] = HK[i]
                     at_out[to] = POS[here + here // 32]
 )"));
   const bool positions = has_positions(spec);
@@ -305,14 +322,15 @@ ir::PrimFunc sort_move(const SortSpec& spec) {
 {shared}            FROM = T.allocate(({digits},), "{I}", scope="shared")
             row: T.{I} = b // tiles
             tile: T.{I} = b % tiles
-            for i in T.unroll(T.{I}({items})):
-                here: T.{I} = i * {threads} + t
-                at: T.{I} = tile * {tile} + here
+            for i in T.unroll(T.{I}({items})):  # loads are in flight together
+                at: T.{I} = tile * {tile} + i * {threads} + t
 {load}            for p in T.serial(T.{I}(2)):
                 low: T.{K} = T.Cast("{K}", shift + p * 4)
 {pass}            for i in T.unroll(T.{I}({items})):
                 here: T.{I} = i * {threads} + t
-                digit: T.{I} = T.Cast("{I}", T.bitwise_and(T.shift_right({here_order}, T.Cast("{K}", shift)), {digitbits}))
+                HK[i] = KEY[here + here // 32]
+                digit: T.{I} = T.Cast("{I}", T.bitwise_and(T.shift_right({held}, T.Cast("{K}", shift)), {digitbits}))
+                RANK[i] = T.Cast("uint32", digit)
                 left: T.{I} = T.max(here - 1, 0)
                 before: T.{I} = T.Cast("{I}", T.bitwise_and(T.shift_right({left_order}, T.Cast("{K}", shift)), {digitbits}))
                 if here == 0 or digit != before:
@@ -320,9 +338,7 @@ ir::PrimFunc sort_move(const SortSpec& spec) {
             for i in T.unroll(T.{I}({items})):
                 here: T.{I} = i * {threads} + t
                 if tile * {tile} + here < n:
-                    key: T.{K} = KEY[here + here // 32]
-                    digit: T.{I} = T.Cast("{I}", T.bitwise_and(T.shift_right({order}, T.Cast("{K}", shift)), {digitbits}))
-                    to: T.{I} = row * n + FROM[digit] + here
+                    to: T.{I} = row * n + FROM[T.Cast("{I}", RANK[i])] + here
 {store})",
       values);
 }
