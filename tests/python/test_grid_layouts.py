@@ -79,7 +79,15 @@ def test_maps_of_reversed_arrays(size):
     np.testing.assert_array_equal(a.to("cpu").numpy(), x + y[::-1])
 
 
-ROLLED = [((1,), 0), ((100_003,), 0), ((7, 33), 0), ((7, 33), 1), ((5, 16, 6), 1), ((3, 4, 1), 2), ((0, 5), 1)]
+ROLLED = [
+    ((1,), 0),
+    ((100_003,), 0),
+    ((7, 33), 0),
+    ((7, 33), 1),
+    ((5, 16, 6), 1),
+    ((3, 4, 1), 2),
+    ((0, 5), 1),
+]
 
 
 @pytest.mark.parametrize("dtype", [*TYPES, "bool", "complex64", "complex128"])

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays side by side on devices with a grid: one launch where copies of each would wait for theirs.
+// Arrays side by side on devices with a grid: one launch where copies of each would wait for
+// theirs.
 
 #include <algorithm>
 #include <vector>
@@ -65,7 +66,8 @@ void launch(const NDArray& out, std::int64_t at, std::int64_t rows, std::int64_t
     taken += p.run;
     reach = std::max(reach, std::abs(p.step) * rows * element / word + words(p.run));
   }
-  const std::int64_t count = rows * words(taken), blocks = ceil_div(count, std::int64_t{operators::kConcatTile});
+  const std::int64_t count = rows * words(taken),
+                     blocks = ceil_div(count, std::int64_t{operators::kConcatTile});
   operators::ConcatSpec spec;
   spec.bytes = static_cast<int>(word);
   spec.parts = static_cast<int>(parts.size());
@@ -88,7 +90,8 @@ void launch(const NDArray& out, std::int64_t at, std::int64_t rows, std::int64_t
 }  // namespace
 
 bool grid_concat(const NDArray& out, std::span<const NDArray> arrays, int axis) {
-  // Larger ones whose long rows lie in vectors are copied one by one: a launch more is nothing then.
+  // Larger ones whose long rows lie in vectors are copied one by one: a launch more is nothing
+  // then.
   constexpr std::int64_t kLarge = 8 << 20, kVector = 16, kLongRow = 512;
   if (!device::grid_of(out.device()).present() || out.size() == 0) return false;
   std::vector<Part> parts;

@@ -77,8 +77,8 @@ Expr ordered(const Expr& x, bool largest) {
              key = ir::call("bitwise_and", {ir::call("bitwise_xor", {bits, turned}), not_zero});
   const Expr nan = mask_of(ir::call("isnan", {real}), word),
              extreme = ir::call("bitwise_and", {nan, largest ? magnitude : ir::min_value(word)});
-  return ir::call("bitwise_or", {ir::call("bitwise_and", {key, ir::call("bitwise_not", {nan})}),
-                                 extreme});
+  return ir::call("bitwise_or",
+                  {ir::call("bitwise_and", {key, ir::call("bitwise_not", {nan})}), extreme});
 }
 
 }  // namespace
@@ -100,9 +100,7 @@ void arg_reduce_program(bool largest, const NDArray& out, const NDArray& x, std:
   p.terms = [&](const Exprs& elements, const Exprs&, const Expr& position) {
     return Exprs{ir::cast(position_type, position), ordered(elements[0], largest)};
   };
-  p.reducer = [&](const std::vector<DType>& types) {
-    return extreme_reducer(largest, types);
-  };
+  p.reducer = [&](const std::vector<DType>& types) { return extreme_reducer(largest, types); };
   p.outputs = {out, NDArray{}};
   if (position_type == dtypes::int32) {
     p.variant += 2;

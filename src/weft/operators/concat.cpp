@@ -13,7 +13,8 @@ ir::PrimFunc concat_rows(const ConcatSpec& spec) {
   text.buffer("out", word);
   for (int k = 0; k < spec.parts; ++k) text.buffer(cat("part", k), word);
   for (const char* name : {"blocks", "count", "width", "step"}) text.scalar(name, index);
-  for (int k = 0; k < spec.parts; ++k) text.scalar(cat("end", k), index).scalar(cat("step", k), index);
+  for (int k = 0; k < spec.parts; ++k)
+    text.scalar(cat("end", k), index).scalar(cat("step", k), index);
   if (divides) text.scalar("factor", "int64").scalar("shift", "int64");
   // The last part is what no other one has.
   std::string value;
@@ -25,11 +26,11 @@ ir::PrimFunc concat_rows(const ConcatSpec& spec) {
     value += cat("part", k, "[", row, "c", before, "]", last ? "" : ", ");
   }
   value += std::string(static_cast<std::size_t>(spec.parts - 1), ')');
-  const char* row = spec.one_row ? ""
-                    : divides
-                        ? "                row: T.{I} = T.Cast(\"{I}\", T.shift_right(T.Cast(\"int64\", "
-                          "p) * factor, shift))\n"
-                        : "                row: T.{I} = p // width\n";
+  const char* row =
+      spec.one_row ? ""
+      : divides    ? "                row: T.{I} = T.Cast(\"{I}\", T.shift_right(T.Cast(\"int64\", "
+                     "p) * factor, shift))\n"
+                   : "                row: T.{I} = p // width\n";
   const Values values = {{"I", index},
                          {"word", word},
                          {"threads", cat(kConcatThreads)},

@@ -138,8 +138,8 @@ constexpr const char* kShared = R"(            KEY = T.allocate(({padded},), "{K
 )";
 
 /// Sorts the tile by four bits from `low` on. A thread counts the digits of its own elements, two
-/// in a word; the counts are scanned by digit, then thread. An element's digit waits above its rank.
-/// Under a loop, at 16 blanks.
+/// in a word; the counts are scanned by digit, then thread. An element's digit waits above its
+/// rank. Under a loop, at 16 blanks.
 std::string local_pass(const SortSpec& spec) {
   const BlockScan scan = block_scan("P", "Q", spec.threads, "({a} + {b})", 16, "lane");
   Values values = values_of(spec);
@@ -282,9 +282,7 @@ ir::PrimFunc sort_move(const SortSpec& spec) {
   values.emplace_back("shared", fill(lines_for(spec, kShared), values));
   values.emplace_back("pass", local_pass(spec));
   const std::string load = lines_for(
-      spec,
-      spec.first
-          ? R"(                HK[i] = T.Cast("{K}", x[row * n + T.min(at, n - 1)])
+      spec, spec.first ? R"(                HK[i] = T.Cast("{K}", x[row * n + T.min(at, n - 1)])
             for i in T.unroll(T.{I}({items})):
                 here: T.{I} = i * {threads} + t
                 at: T.{I} = tile * {tile} + here
@@ -292,7 +290,7 @@ ir::PrimFunc sort_move(const SortSpec& spec) {
                 KEY[here + here // 32] = T.Select(at < n, {key}, {most})
                 POS[here + here // 32] = at
 )"
-          : R"(                HK[i] = keys[row * n + T.min(at, n - 1)]
+                       : R"(                HK[i] = keys[row * n + T.min(at, n - 1)]
                 HP[i] = at_[row * n + T.min(at, n - 1)]
             for i in T.unroll(T.{I}({items})):
                 here: T.{I} = i * {threads} + t
@@ -301,8 +299,9 @@ ir::PrimFunc sort_move(const SortSpec& spec) {
 )");
   values.emplace_back("load", fill(load, values));
   values.emplace_back(
-      "store", spec.last ? cat("                    out[to] = ", result_at(spec, "here", "HK[i]"), "\n")
-                         : lines_for(spec, R"(                    keys_out[to] = HK[i]
+      "store", spec.last
+                   ? cat("                    out[to] = ", result_at(spec, "here", "HK[i]"), "\n")
+                   : lines_for(spec, R"(                    keys_out[to] = HK[i]
                     at_out[to] = POS[here + here // 32]
 )"));
   const bool positions = has_positions(spec);

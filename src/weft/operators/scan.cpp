@@ -62,12 +62,13 @@ std::string tree_text(const ScanSpec& spec) {
 /// C[0] becomes what came before part b of row `row`.
 std::string before_text(const ScanSpec& spec) {
   if (!spec.cut) return "            C[0] = {none}\n";
-  return cat(R"(            C[0] = {none}
+  return cat(
+      R"(            C[0] = {none}
             for k in T.serial((b - row * parts + {threads} - 1) // {threads}):
                 at: T.{I} = k * {threads} + t
                 C[0] = )",
-             join(spec, "C[0]", "T.if_then_else(at < b - row * parts, sums[row * parts + at], {none})"),
-             "\n            P[t] = C[0]\n", tree_text(spec), "            C[0] = P[0]\n");
+      join(spec, "C[0]", "T.if_then_else(at < b - row * parts, sums[row * parts + at], {none})"),
+      "\n            P[t] = C[0]\n", tree_text(spec), "            C[0] = P[0]\n");
 }
 
 }  // namespace

@@ -28,8 +28,8 @@ struct ScanSpec {
 /// Lines are contiguous, a block takes a part: (x, sums, blocks, n, parts, per).
 /// x [rows, n], sums [rows, parts]; per: elements of a part, a multiple of the tile.
 ir::PrimFunc scan_reduce(const ScanSpec& spec);
-/// (x, sums, out, blocks, n, parts, per). `sums`: the parts' combinations, read where a line is cut.
-/// exclusive: out leaves the element itself out.
+/// (x, sums, out, blocks, n, parts, per). `sums`: the parts' combinations, read where a line is
+/// cut. exclusive: out leaves the element itself out.
 ir::PrimFunc scan_apply(const ScanSpec& spec, bool exclusive = false);
 /// Lines have a step, a thread takes a part: (x, sums, blocks, lines, n, inner, parts, per), where
 /// lines = outer * parts * inner, sums [outer, parts, inner].

@@ -16,6 +16,9 @@ ir::PrimFunc search_sorted(const SortSpec& spec, bool right) {
   auto key = [&](std::string_view element) {
     return sort_key(spec, cat("T.Cast(\"", type, "\", ", element, ")"));
   };
+  std::string level = "T.int32(0)";  // of the slot: its highest bit
+  for (int k = 1; k < kSteps; ++k)
+    level += cat(" + T.Select(slot >= ", 1 << k, ", T.int32(1), T.int32(0))");
   return ProgramText("search")
       .buffer("sorted", word)
       .buffer("values", word)
@@ -34,7 +37,7 @@ ir::PrimFunc search_sorted(const SortSpec& spec, bool right) {
             AT = T.allocate(({items},), "{I}", scope="local")
             for j in T.unroll(T.{I}({each})):
                 slot: T.int32 = T.max(T.Cast("int32", j * {threads} + t), 1)
-                level: T.int32 = 31 - T.clz(slot)
+                level: T.int32 = {level}
                 half: T.int32 = T.shift_right(T.int32({half}), level)
                 turn: T.int32 = 2 * (slot - T.shift_left(T.int32(1), level)) + 1
                 place: T.{I} = T.Cast("{I}", turn * half) * stride
@@ -71,6 +74,7 @@ ir::PrimFunc search_sorted(const SortSpec& spec, bool right) {
               {"items", cat(kSearchItems)},
               {"table", cat(kSearchTable)},
               {"each", cat(kSearchTable / kSearchThreads)},
+              {"level", level},
               {"firsts", cat(kSteps)},
               {"half", cat(kSearchTable / 2)},
               {"K", type},
