@@ -119,7 +119,6 @@ Values values_of(const SortSpec& spec) {
           {"key", has_positions(spec) ? sort_key(spec, "u") : unique_key(spec, "u")},
           {"held", order_of(spec, "HK[i]")},
           {"order", order_of(spec, "key")},
-          {"left_order", order_of(spec, "KEY[left + left // 32]")},
           {"most", key_literal(spec, all_bits(spec))},
           {"lowbits", key_literal(spec, 15)},
           {"digitbits", key_literal(spec, kDigits - 1)},
@@ -230,17 +229,45 @@ ir::PrimFunc sort_block(const SortSpec& spec) {
              values);
 }
 
+namespace {
+
+/// A tile's elements: `load` reads the one at `at` of its row, `key` makes its key. Only the last
+/// tile of a row, of which `left` elements are there, needs tests; behind them lies the greatest
+/// key.
+std::string load_tile(const SortSpec& spec, const std::string& load, std::string_view element,
+                      const std::string& key, const Values& values) {
+  Values all = values;
+  all.emplace_back("load", fill(lines_for(spec, load), values));
+  all.emplace_back("element", std::string(element));
+  all.emplace_back("made", fill(key, values));
+  return fill(R"(            if {tile} <= left:
+                for i in T.unroll(T.{I}({items})):
+                    at: T.{I} = tile * {tile} + i * {threads} + t
+{load}                for i in T.unroll(T.{I}({items})):
+                    {element} = {made}
+            else:
+                for i in T.unroll(T.{I}({items})):
+                    at: T.{I} = T.min(tile * {tile} + i * {threads} + t, n - 1)
+{load}                for i in T.unroll(T.{I}({items})):
+                    {element} = T.Select(i * {threads} + t < left, {made}, {most})
+)",
+              all);
+}
+
+}  // namespace
+
 ir::PrimFunc sort_count(const SortSpec& spec) {
   const std::string index = index_type(spec.narrow);
   Values values = values_of(spec);
-  values.emplace_back("number", spec.first ? fill("T.Cast(\"{K}\", keys[row * n + at])", values)
-                                           : "keys[row * n + at]");
-  values.emplace_back("value", spec.first ? fill("{key}", values) : "u");
-  // Threads beside each other have counters of their own: where most digits are equal, those of a
-  // warp would wait for one counter. A digit's counters lie in different banks.
-  constexpr int kCopies = 8;
-  values.emplace_back("copies", cat(kCopies));
-  values.emplace_back("apart", cat(kDigits + 1));
+  const std::string key = spec.first ? fill("T.let(U[i], lambda u: {key})", values) : "U[i]";
+  values.emplace_back(
+      "tile_loads",
+      load_tile(spec, "                    U[i] = T.Cast(\"{K}\", keys[row * n + at])\n", "U[i]",
+                key, values));
+  values.emplace_back("digit_of", fill(R"(                    key: T.{K} = U[i]
+                    digit: T.{I} = T.Cast("{I}", T.bitwise_and(T.shift_right({order}, T.Cast("{K}", shift)), {digitbits}))
+)",
+                                       values));
   return ProgramText("sort.count")
       .buffer("keys", spec.first ? cat("uint", spec.bits) : sort_key_type(spec))
       .buffer("counts", index)
@@ -250,96 +277,106 @@ ir::PrimFunc sort_count(const SortSpec& spec) {
       .scalar("shift", index)
       .parse(R"(    for b in T.thread_binding(blocks, thread="blockIdx.x"):
         for t in T.thread_binding(T.{I}({threads}), thread="threadIdx.x"):
-            H = T.allocate(({copies} * {apart},), "int32", scope="shared")
-            SUM = T.allocate((1,), "int32", scope="local")
+            H = T.allocate(({digits},), "int32", scope="shared")
             U = T.allocate(({items},), "{K}", scope="local")  # loads are in flight together
             row: T.{I} = b // tiles
             tile: T.{I} = b % tiles
-            for c in T.unroll(T.{I}({copies})):
-                for i in T.unroll(T.{I}({digits} // {threads})):
-                    H[c * {apart} + i * {threads} + t] = T.int32(0)
-            for i in T.unroll(T.{I}({items})):
-                at: T.{I} = T.min(tile * {tile} + i * {threads} + t, n - 1)
-                U[i] = {number}
-            for i in T.unroll(T.{I}({items})):
-                u: T.{K} = U[i]
-                key: T.{K} = {value}
-                digit: T.{I} = T.Cast("{I}", T.bitwise_and(T.shift_right({order}, T.Cast("{K}", shift)), {digitbits}))
-                if tile * {tile} + i * {threads} + t < n:
-                    T.atomic_add(H[t % {copies} * {apart} + digit], T.int32(1))
+            left: T.{I} = n - tile * {tile}
             for i in T.unroll(T.{I}({digits} // {threads})):
-                SUM[0] = T.int32(0)
-                for c in T.unroll(T.{I}({copies})):
-                    SUM[0] = SUM[0] + H[c * {apart} + i * {threads} + t]
-                counts[(row * {digits} + i * {threads} + t) * tiles + tile] = T.Cast("{I}", SUM[0])
+                H[i * {threads} + t] = T.int32(0)
+{tile_loads}            if {tile} <= left:
+                for i in T.unroll(T.{I}({items})):
+{digit_of}                    T.atomic_add(H[digit], T.int32(1))
+            else:
+                for i in T.unroll(T.{I}({items})):
+{digit_of}                    if i * {threads} + t < left:
+                        T.atomic_add(H[digit], T.int32(1))
+            for i in T.unroll(T.{I}({digits} // {threads})):
+                counts[(row * {digits} + i * {threads} + t) * tiles + tile] = T.Cast("{I}", H[i * {threads} + t])
 )",
              values);
 }
 
 ir::PrimFunc sort_move(const SortSpec& spec) {
   const std::string index = index_type(spec.narrow);
+  const bool positions = has_positions(spec);
   Values values = values_of(spec);
   values.emplace_back("shared", fill(lines_for(spec, kShared), values));
   values.emplace_back("pass", local_pass(spec));
-  const std::string load = lines_for(
-      spec, spec.first ? R"(                HK[i] = T.Cast("{K}", x[row * n + T.min(at, n - 1)])
-            for i in T.unroll(T.{I}({items})):
-                here: T.{I} = i * {threads} + t
-                at: T.{I} = tile * {tile} + here
-                u: T.{K} = HK[i]
-                KEY[here + here // 32] = T.Select(at < n, {key}, {most})
-                POS[here + here // 32] = at
-)"
-                       : R"(                HK[i] = keys[row * n + T.min(at, n - 1)]
-                HP[i] = at_[row * n + T.min(at, n - 1)]
-            for i in T.unroll(T.{I}({items})):
-                here: T.{I} = i * {threads} + t
-                KEY[here + here // 32] = T.Select(tile * {tile} + here < n, HK[i], {most})
-                POS[here + here // 32] = HP[i]
-)");
-  values.emplace_back("load", fill(load, values));
   values.emplace_back(
-      "store", spec.last
-                   ? cat("                    out[to] = ", result_at(spec, "here", "HK[i]"), "\n")
-                   : lines_for(spec, R"(                    keys_out[to] = HK[i]
-                    at_out[to] = POS[here + here // 32]
-)"));
-  const bool positions = has_positions(spec);
+      "tile_loads",
+      load_tile(spec,
+                spec.first ? "                    HK[i] = T.Cast(\"{K}\", x[row * n + at])\n"
+                           : "                    HK[i] = keys[row * n + at]\n"
+                             "                    HP[i] = at_[row * n + at]\n",
+                "HK[i]", spec.first ? fill("T.let(HK[i], lambda u: {key})", values) : "HK[i]",
+                values));
+  values.emplace_back("place", spec.first ? fill("tile * {tile} + here", values) : "HP[i]");
+  values.emplace_back("keep",
+                      fill(lines_for(spec, R"(                here: T.{I} = i * {threads} + t
+                KEY[here + here // 32] = HK[i]
+                POS[here + here // 32] = {place}
+)"),
+                           values));
+  values.emplace_back("to", fill(R"(                    here: T.{I} = i * {threads} + t
+                    HK[i] = KEY[here + here // 32]
+                    digit: T.{I} = T.Cast("{I}", T.bitwise_and(T.shift_right({held}, T.Cast("{K}", shift)), {digitbits}))
+                    to: T.{I} = row * n + FROM[digit] + here
+)",
+                                 values));
+  const std::string store =
+      spec.last
+          ? cat("{b}out[to] = ", result_at(spec, "here", "HK[i]"), "\n")
+          : lines_for(spec, "{b}keys_out[to] = HK[i]\n{b}at_out[to] = POS[here + here // 32]\n");
+  values.emplace_back("store", fill(store, {{"b", std::string(20, ' ')}}));
+  values.emplace_back("store_inside", fill(store, {{"b", std::string(24, ' ')}}));
+  const BlockScan scan = block_scan("P", "Q", spec.threads, "({a} + {b})", 12, "lane");
+  values.emplace_back("scan", scan.text);
+  values.emplace_back("R", scan.result);
+  values.emplace_back("each", cat(kDigits / spec.threads));
   ProgramText text("sort.move");
   if (spec.first) text.buffer("x", cat("uint", spec.bits));
   else text.buffer("keys", sort_key_type(spec));
   if (!spec.first && positions) text.buffer("at_", index);
-  text.buffer("starts", index);
+  text.buffer("counts", index).buffer("starts", index);
   if (spec.last) text.buffer("out", result_type(spec));
   else text.buffer("keys_out", sort_key_type(spec));
   if (!spec.last && positions) text.buffer("at_out", index);
   for (const char* name : {"blocks", "n", "tiles", "shift"}) text.scalar(name, index);
-  return text.distinct().parse(
-      R"(    for b in T.thread_binding(blocks, thread="blockIdx.x"):
+  // As many as keep a thread's elements in registers.
+  return text.distinct()
+      .resident(spec.bits == 64 ? 3 : 4)
+      .parse(
+          R"(    for b in T.thread_binding(blocks, thread="blockIdx.x"):
         for lane in T.thread_binding({threads}, thread="threadIdx.x"):
             t: T.{I} = T.Cast("{I}", lane)
 {shared}            FROM = T.allocate(({digits},), "{I}", scope="shared")
+            BASE = T.allocate(({each},), "{I}", scope="local")
+            COUNTED = T.allocate(({each},), "uint32", scope="local")
             row: T.{I} = b // tiles
             tile: T.{I} = b % tiles
-            for i in T.unroll(T.{I}({items})):  # loads are in flight together
-                at: T.{I} = tile * {tile} + i * {threads} + t
-{load}            for p in T.serial(T.{I}(2)):
-                low: T.{K} = T.Cast("{K}", shift + p * 4)
-{pass}            for i in T.unroll(T.{I}({items})):
-                here: T.{I} = i * {threads} + t
-                HK[i] = KEY[here + here // 32]
-                digit: T.{I} = T.Cast("{I}", T.bitwise_and(T.shift_right({held}, T.Cast("{K}", shift)), {digitbits}))
-                RANK[i] = T.Cast("uint32", digit)
-                left: T.{I} = T.max(here - 1, 0)
-                before: T.{I} = T.Cast("{I}", T.bitwise_and(T.shift_right({left_order}, T.Cast("{K}", shift)), {digitbits}))
-                if here == 0 or digit != before:
-                    FROM[digit] = starts[(row * {digits} + digit) * tiles + tile] - here
+            left: T.{I} = n - tile * {tile}
+{tile_loads}            SUM[0] = T.uint32(0)
+            for g in T.unroll(T.{I}({each})):
+                digit: T.{I} = t * {each} + g
+                BASE[g] = starts[(row * {digits} + digit) * tiles + tile]
+                COUNTED[g] = T.Cast("uint32", counts[(row * {digits} + digit) * tiles + tile])
+                SUM[0] = SUM[0] + COUNTED[g]
+            P[lane] = SUM[0]
+{scan}            SUM[0] = {R}[lane] - SUM[0]
+            for g in T.unroll(T.{I}({each})):
+                FROM[t * {each} + g] = BASE[g] - T.Cast("{I}", SUM[0])
+                SUM[0] = SUM[0] + COUNTED[g]
             for i in T.unroll(T.{I}({items})):
-                here: T.{I} = i * {threads} + t
-                if tile * {tile} + here < n:
-                    to: T.{I} = row * n + FROM[T.Cast("{I}", RANK[i])] + here
-{store})",
-      values);
+{keep}            for p in T.serial(T.{I}(2)):
+                low: T.{K} = T.Cast("{K}", shift + p * 4)
+{pass}            if {tile} <= left:
+                for i in T.unroll(T.{I}({items})):
+{to}{store}            else:
+                for i in T.unroll(T.{I}({items})):
+{to}                    if here < left:
+{store_inside})",
+          values);
 }
 
 }  // namespace weft::operators
