@@ -16,16 +16,14 @@ ir::PrimFunc concat_rows(const ConcatSpec& spec) {
   for (int k = 0; k < spec.parts; ++k)
     text.scalar(cat("end", k), index).scalar(cat("step", k), index);
   if (divides) text.scalar("factor", "int64").scalar("shift", "int64");
-  // The last part is what no other one has.
-  std::string value;
+  // A choice of each part by itself, which needs no branch.
+  std::string loads;
   for (int k = 0; k < spec.parts; ++k) {
-    const bool last = k + 1 == spec.parts;
     const std::string before = k ? cat(" - end", k - 1) : "",
-                      row = spec.one_row ? "" : cat("row * step", k, " + ");
-    if (!last) value += cat("T.if_then_else(c < end", k, ", ");
-    value += cat("part", k, "[", row, "c", before, "]", last ? "" : ", ");
+                      of_row = spec.one_row ? "" : cat("row * step", k, " + ");
+    loads += cat("                if T.Cast(\"u{I}\", c", before, ") < T.Cast(\"u{I}\", end", k,
+                 before, "):\n                    V[i] = part", k, "[", of_row, "c", before, "]\n");
   }
-  value += std::string(static_cast<std::size_t>(spec.parts - 1), ')');
   const char* row =
       spec.one_row ? ""
       : divides    ? "                row: T.{I} = T.Cast(\"{I}\", T.shift_right(T.Cast(\"int64\", "
@@ -35,7 +33,7 @@ ir::PrimFunc concat_rows(const ConcatSpec& spec) {
                          {"word", word},
                          {"threads", cat(kConcatThreads)},
                          {"items", cat(kConcatItems)},
-                         {"value", value},
+                         {"loads", fill(loads, {{"I", index}})},
                          {"c", spec.one_row ? "p" : "p - row * width"},
                          {"to", spec.one_row ? "p" : "row * step + c"}};
   return text.parse(cat(R"(    for b in T.thread_binding(blocks, thread="blockIdx.x"):
@@ -45,8 +43,7 @@ ir::PrimFunc concat_rows(const ConcatSpec& spec) {
                 p: T.{I} = T.min((b * {items} + i) * {threads} + t, count - 1)
 )",
                         row, R"(                c: T.{I} = {c}
-                V[i] = {value}
-            for i in T.unroll(T.{I}({items})):
+{loads}            for i in T.unroll(T.{I}({items})):
                 p: T.{I} = (b * {items} + i) * {threads} + t
 )",
                         row, R"(                c: T.{I} = {c}
