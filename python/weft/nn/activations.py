@@ -120,9 +120,8 @@ def glu(x, axis=-1, dim=None):
     if not (x.requires_grad and weft._core.grad_enabled()):
         return weft.Tensor(out, requires_grad=False)
 
-    def gradient(
-        xs, result, g
-    ):  # of both halves at once: those of slices would be padded and added
+    def gradient(xs, result, g):
+        # Of both halves at once: gradients of slices would be padded and added.
         first, gate = xs[0].split(half, axis)
         return [weft.concat([_gated(g, gate), _gate_gradient(first, gate, g)], axis=axis)]
 
