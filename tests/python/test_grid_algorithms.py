@@ -212,7 +212,7 @@ def test_places_in_sorted_arrays(n, side):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float16", "int16", "uint64"])
-@pytest.mark.parametrize("count", [1, 2049, 70_001])
+@pytest.mark.parametrize("count", [1, 2049, 70_001, 131_073])
 def test_more_places_than_blocks_take_at_once(count, dtype):
     rng = np.random.default_rng(count)
     x, v = (draw(rng, "float64" if "float" in dtype else dtype, s).astype(dtype) for s in (100_003, count))  # fmt: skip
