@@ -133,6 +133,20 @@ TEST(ArrayGrid, what_lies_side_by_side_takes_one_launch) {
   EXPECT_EQ(launches([&] { scan(ReduceOp::sum, line, 0); }), 2);
 }
 
+/// Few searches collect their table themselves; for many one is made.
+TEST(ArrayGrid, many_searches_have_a_long_table) {
+  NEED_CARD();
+  for (const Elem elem : {Elem::float32, Elem::float64}) {
+    const NDArray sorted = NDArray::empty(device, elem, Dims{100'000});
+    for (const std::int64_t count : {1'000, 1'000'000}) {
+      const int before = paper->launched;
+      searchsorted(sorted, NDArray::empty(device, elem, Dims{count}), false);
+      EXPECT_EQ(paper->launched - before, count > 1'000 ? 2 : 1);
+    }
+    EXPECT_NE(paper->last_source.find(elem == Elem::float32 ? "16384" : "8192"), std::string::npos);
+  }
+}
+
 /// Branches between the loads of unrolled steps would make each wait for the one before.
 TEST(ArrayGrid, positions_of_extremes_have_no_branches) {
   NEED_CARD();
