@@ -93,7 +93,7 @@ class GridSort {
       ProgramCall move(x_.device());
       move.array(spec.first ? x_ : from);
       if (!spec.first && positions) move.array(places[(pass + 1) % 2]);
-      move.array(counts).array(starts).array(spec.last ? out : to);
+      move.array(starts).array(spec.last ? out : to);
       if (!spec.last && positions) move.array(places[pass % 2]);
       scalars(move);
       move.run(key_of("sort.move", spec), [&] { return sort_move(spec); });

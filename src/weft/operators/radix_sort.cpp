@@ -338,7 +338,7 @@ ir::PrimFunc sort_move(const SortSpec& spec) {
   if (spec.first) text.buffer("x", cat("uint", spec.bits));
   else text.buffer("keys", sort_key_type(spec));
   if (!spec.first && positions) text.buffer("at_", index);
-  text.buffer("counts", index).buffer("starts", index);
+  text.buffer("starts", index);
   if (spec.last) text.buffer("out", result_type(spec));
   else text.buffer("keys_out", sort_key_type(spec));
   if (!spec.last && positions) text.buffer("at_out", index);
@@ -359,8 +359,10 @@ ir::PrimFunc sort_move(const SortSpec& spec) {
 {tile_loads}            SUM[0] = T.uint32(0)
             for g in T.unroll(T.{I}({each})):
                 digit: T.{I} = t * {each} + g
-                BASE[g] = starts[(row * {digits} + digit) * tiles + tile]
-                COUNTED[g] = T.Cast("uint32", counts[(row * {digits} + digit) * tiles + tile])
+                at: T.{I} = (row * {digits} + digit) * tiles + tile
+                last: T.bool = digit * tiles + tile + 1 == {digits} * tiles
+                BASE[g] = starts[at]
+                COUNTED[g] = T.Cast("uint32", T.if_then_else(last, n, starts[T.Select(last, at, at + 1)]) - BASE[g])
                 SUM[0] = SUM[0] + COUNTED[g]
             P[lane] = SUM[0]
 {scan}            SUM[0] = {R}[lane] - SUM[0]
