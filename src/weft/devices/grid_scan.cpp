@@ -43,12 +43,12 @@ class GridScan {
 
   void run(const NDArray& out, const NDArray& x) {
     const std::int64_t processors = device::grid_of(out.device()).processors();
-    // Enough parts to keep every processor busy, each at least a few tiles long.
+    // Enough parts to keep every processor busy; a line of a few tiles is one.
     const std::int64_t tile = by_blocks() ? spec_.threads * spec_.items : 1;
     const std::int64_t wanted =
         by_blocks() ? ceil_div(processors * 8, std::max<std::int64_t>(1, lines_.outer))
                     : ceil_div(processors * 1024, lines_.outer * lines_.inner);
-    const std::int64_t least = by_blocks() ? 4 * tile : 64;
+    const std::int64_t least = !by_blocks() ? 64 : lines_.n <= 4 * tile ? 4 * tile : tile;
     std::int64_t per = std::max(ceil_div(lines_.n, wanted), least);
     if (!by_blocks()) per = std::min<std::int64_t>(per, 4096);  // a part is summed one by one
     per = ceil_div(per, tile) * tile;
