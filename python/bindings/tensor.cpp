@@ -263,6 +263,8 @@ Tensor get(const Tensor& self, nb::object key) {
   NDArray view;
   int position = 0;
   std::vector<NDArray> arrays = index_arrays(self.data(), key.ptr(), view, position);
+  if (arrays.empty() && !(self.requires_grad() && grad_enabled()))
+    return Tensor(std::move(view), false);
   // The same key applies to the gradient; it is kept as Python sees it.
   std::shared_ptr<nb::object> shared = kept_object(key);
   Tensor part = slice_view(self, std::move(view), [shared](const NDArray& whole) {

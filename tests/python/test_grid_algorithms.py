@@ -211,6 +211,27 @@ def test_places_in_sorted_arrays(n, side):
     )
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float16", "int16", "uint64"])
+@pytest.mark.parametrize("count", [1, 2049, 70_001, 131_073])
+def test_more_places_than_blocks_take_at_once(count, dtype):
+    rng = np.random.default_rng(count)
+    x, v = (draw(rng, "float64" if "float" in dtype else dtype, s).astype(dtype) for s in (100_003, count))  # fmt: skip
+    x.sort()
+    for side in ("left", "right"):
+        same(weft.searchsorted(device(x), device(v), side=side), np.searchsorted(x, v, side=side))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32", "float64"])
+@pytest.mark.parametrize("n", [9000, 50_001])
+def test_sorting_numbers_whose_digits_are_nearly_all_equal(n, dtype):
+    """One number, few, and numbers beside each other: every counter of a digit but some is empty."""
+    rng = np.random.default_rng(n)
+    for low, high in ((7, 8), (1, 4), (-1, 2), (1000, 1300)):
+        x = rng.integers(low, high, n).astype(dtype)
+        same(weft.sort(device(x)), np.sort(x))
+        same(weft.argsort(device(x)), np.argsort(x, kind="stable"))
+
+
 @pytest.mark.parametrize("n", [1, 257, 50_001])
 def test_distinct_elements(n):
     x = np.random.default_rng(n).integers(0, n // 3 + 1, n)

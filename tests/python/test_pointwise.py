@@ -5,6 +5,8 @@ import math
 
 import numpy as np
 import pytest
+from present import present
+
 import weft
 
 F = weft.nn.functional
@@ -64,6 +66,26 @@ def test_gradients(name):
     step = 1e-6
     want = (FORMULAS[name](v + step) - FORMULAS[name](v - step)) / (2 * step)
     np.testing.assert_allclose(x.grad.numpy(), want, atol=1e-6)
+
+
+@pytest.mark.parametrize("where", ["cpu", "opencl"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_mish_far_from_zero(dtype, where):
+    """Every digit of small results, no overflow of large ones, and slopes that have both signs."""
+    if where == "opencl":
+        where = present("opencl")
+    v = np.concatenate([np.linspace(-80, 80, 1601), [0.0, -0.0, 1e4, -1e4, 1e-30, -1e-30]])
+    x = weft.Tensor(weft.asarray(v.astype(dtype), device=where), requires_grad=True)
+    v = v.astype(dtype).astype("longdouble")
+    inverse = 1 / (1 + np.exp(-np.abs(v)))  # of exp(-|x|) alone
+    e = np.exp(-np.abs(v))
+    tanh = np.where(v < 0, e * (e + 2) / (e * (e + 2) + 2), (1 + 2 * e) / (1 + 2 * e + 2 * e * e))
+    slope = tanh + v * (1 - tanh * tanh) * np.where(v < 0, e, 1) * inverse
+    y = F.mish(x)
+    bound = 3e-6 if dtype == "float32" else 1e-13
+    np.testing.assert_allclose(y.numpy(), (v * tanh).astype(dtype), rtol=bound, atol=0)
+    y.sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), slope.astype(dtype), rtol=bound, atol=bound)
 
 
 def test_layouts():

@@ -110,6 +110,56 @@ TEST(ArrayGrid, algorithms_compile) {
   EXPECT_GE(paper->launched - before, 2);
 }
 
+/// Arrays side by side, whatever their number, steps and axis, are one launch where copies of each
+/// would wait for theirs; running sums of a line are two, however many parts it has.
+TEST(ArrayGrid, what_lies_side_by_side_takes_one_launch) {
+  NEED_CARD();
+  NDArray x = NDArray::empty(device, Elem::float32, Dims{40, 33});
+  auto launches = [&](const auto& f) {
+    const int before = paper->launched;
+    f();
+    return paper->launched - before;
+  };
+  const NDArray parts[3] = {x, x.slice(0, 1, 39, 1), x.slice(0, 3, 1, 1)}, views[2] = {x, x},
+                turned[2] = {x.slice(1, 2, 30, 1), x};
+  EXPECT_EQ(launches([&] { roll(x, 3, 0); }), 1);
+  EXPECT_EQ(launches([&] { roll(x, 3, 1); }), 1);
+  EXPECT_EQ(launches([&] { concat(parts, 0); }), 1);
+  EXPECT_EQ(launches([&] { concat(turned, 1); }), 1);
+  EXPECT_EQ(launches([&] { stack(views, 2); }), 1);
+  const std::vector<NDArray> many(20, x);
+  EXPECT_EQ(launches([&] { concat(many, 1); }), 3);
+  NDArray line = NDArray::empty(device, Elem::float32, Dims{10'000'000});
+  EXPECT_EQ(launches([&] { scan(ReduceOp::sum, line, 0); }), 2);
+}
+
+/// Few searches collect their table themselves; for many one is made.
+TEST(ArrayGrid, many_searches_have_a_long_table) {
+  NEED_CARD();
+  for (const Elem elem : {Elem::float32, Elem::float64}) {
+    const NDArray sorted = NDArray::empty(device, elem, Dims{100'000});
+    for (const std::int64_t count : {1'000, 1'000'000}) {
+      const int before = paper->launched;
+      searchsorted(sorted, NDArray::empty(device, elem, Dims{count}), false);
+      EXPECT_EQ(paper->launched - before, count > 1'000 ? 2 : 1);
+    }
+    EXPECT_NE(paper->last_source.find(elem == Elem::float32 ? "16384" : "8192"), std::string::npos);
+  }
+}
+
+/// Branches between the loads of unrolled steps would make each wait for the one before.
+TEST(ArrayGrid, positions_of_extremes_have_no_branches) {
+  NEED_CARD();
+  for (const Elem elem : {Elem::float64, Elem::float32, Elem::int64, Elem::bfloat16}) {
+    for (const bool largest : {false, true}) {
+      paper->last_source.clear();
+      arg_reduce(largest, NDArray::empty(device, elem, Dims{1013, 9871}), 1, false);
+      EXPECT_NE(paper->last_source.find("a0["), std::string::npos);
+      EXPECT_EQ(paper->last_source.find("||"), std::string::npos) << name_of(elem);
+    }
+  }
+}
+
 /// One launch for each factorisation of a stack, whatever the type and up to the largest size.
 TEST(ArrayGrid, factorisations_of_small_matrices_compile) {
   NEED_CARD();

@@ -63,9 +63,9 @@ class Shapes:
                 f"sizes {list(sizes)} add up to {sum(sizes)}, axis {dim} has {n} entries",
                 help="give a positive size, or sizes that add up to the axis",
             )
-        out, at = [], 0
+        out, at, front = [], 0, (slice(None),) * dim
         for size in sizes:
-            out.append(self.narrow(dim, at, size))
+            out.append(self[(*front, slice(at, at + size))])
             at += size
         return tuple(out)
 

@@ -112,13 +112,16 @@ def pointwise(function, total=False, alone=False):
         return out.sum() if total else out
 
     def elsewhere(args, arrays, numbers):
-        dtype = (
-            _core._fused_type(*arrays)
-            if all(map(isinstance, args, [_ARRAYS] * len(arrays)))
-            else None
-        )
-        if dtype is None or any(k != k for k in numbers) or not all(a.size for a in arrays):
+        leading = not numbers or all(map(isinstance, args, [_ARRAYS] * len(arrays)))
+        dtype = _core._fused_type(*arrays) if leading else None
+        if dtype is None:
             return plain(args)
+        for k in numbers:
+            if k != k:
+                return plain(args)
+        for a in arrays:
+            if not a.size:
+                return plain(args)
         key = (dtype, numbers)
         kernel = kernels.get(key)
         if kernel is None:
@@ -133,7 +136,7 @@ def pointwise(function, total=False, alone=False):
         if options:
             args = inspect.signature(function).bind(*args, **options).args
         arrays = [a for a in args if isinstance(a, _ARRAYS)]
-        numbers = tuple(a for a in args if type(a) in (int, float))
+        numbers = tuple([a for a in args if type(a) in (int, float)])
         if not arrays or len(args) - len(arrays) != len(numbers):
             return plain(args)
         if not _suits(arrays):

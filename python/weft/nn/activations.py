@@ -51,6 +51,12 @@ def _gated(first, gate):
 
 
 @pointwise
+def _gate_gradient(first, gate, g):
+    s = weft.sigmoid(gate)
+    return g * first * s * (1.0 - s)
+
+
+@pointwise
 def hardsigmoid(x):
     """relu6(x + 3) / 6."""
     return relu6(x + 3.0) * (1.0 / 6.0)
@@ -71,7 +77,11 @@ def logsigmoid(x):
 @pointwise
 def mish(x):
     """x tanh(log(1 + exp(x)))."""
-    return x * weft.tanh(weft.logaddexp(x, 0.0))
+    # With s = 1 / (1 + exp(-x)) and r = 1 - s, tanh(log(1 / r)) is (1 - r r) / (1 + r r), and 1 - r r
+    # is s (1 + r), which keeps its digits where s is small: one exponential, no logarithm.
+    s = weft.sigmoid(x)
+    r = 1.0 - s
+    return x * s * (1.0 + r) / (1.0 + r * r)
 
 
 @pointwise
@@ -101,8 +111,21 @@ def softmin(x, axis=-1, dim=None):
 def glu(x, axis=-1, dim=None):
     """The first half along an axis times the sigmoid of the second. Raises ArgumentError or ShapeError as split does."""
     axis = axis if dim is None else dim
-    first, gate = x.split(-(-x.shape[axis] // 2), axis)
-    return _gated(first, gate)
+    half = -(-x.shape[axis] // 2)
+    if not isinstance(x, weft.Tensor) or x.shape[axis] != 2 * half or half == 0:
+        first, gate = x.split(half, axis)
+        return _gated(first, gate)
+    front = (slice(None),) * (axis % x.ndim)
+    out = _gated(x.data[(*front, slice(half))], x.data[(*front, slice(half, None))])
+    if not (x.requires_grad and weft._core.grad_enabled()):
+        return weft.Tensor(out, requires_grad=False)
+
+    def gradient(xs, result, g):
+        # Of both halves at once: gradients of slices would be padded and added.
+        first, gate = xs[0].split(half, axis)
+        return [weft.concat([_gated(g, gate), _gate_gradient(first, gate, g)], axis=axis)]
+
+    return weft._core._function_tensor("glu", out, [x], gradient, [0], False)
 
 
 def hardshrink(x, lambd=0.5):

@@ -116,6 +116,7 @@ NDArray concat(std::span<const NDArray> arrays, int axis) {
   }
   NDArray out = NDArray::empty(first.device(), e, shape);
   if (copied_as_bytes(arrays, axis, out)) return out;
+  if (!out.on_host() && on_device().concat(out, arrays, axis)) return out;
   std::int64_t at = 0;
   for (const NDArray& a : arrays) {
     assign(out.slice(axis, at, a.shape()[axis], 1), a);

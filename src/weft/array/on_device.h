@@ -38,6 +38,9 @@ class DeviceOperators {
                      const Arg& b) const = 0;
   /// dst = src, converted, broadcast; not overlapping; one device.
   virtual void copy(const NDArray& dst, const NDArray& src) const = 0;
+  /// out = the arrays side by side along the axis; false, and nothing written, where a copy of each
+  /// is the way.
+  virtual bool concat(const NDArray& out, std::span<const NDArray> arrays, int axis) const = 0;
   /// out[i] = start + i * step for compact `out` of a type with steps of its own; for devices with
   /// a grid.
   virtual void steps(const NDArray& out, double start, double step) const = 0;

@@ -44,6 +44,9 @@ class Operators final : public DeviceOperators {
     if (!device_select(out, condition, a, b)) device_where(out, condition, a, b);
   }
   void copy(const NDArray& dst, const NDArray& src) const override { device_copy(dst, src); }
+  bool concat(const NDArray& out, std::span<const NDArray> arrays, int axis) const override {
+    return grid_concat(out, arrays, axis);
+  }
   void steps(const NDArray& out, double start, double step) const override {
     const bool integral = kind_of(out.elem()) <= Kind::integer;
     ProgramCall call(out.device());

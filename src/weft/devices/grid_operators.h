@@ -37,6 +37,10 @@ NDArray grid_select(const NDArray& x, const NDArray& mask);
 /// first, and what lies behind the last.
 NDArray grid_run_starts(const NDArray& x);
 
+/// out = the arrays side by side along the axis, in one launch; false, and nothing written, where
+/// copies of each are as fast or their elements are others than out's.
+bool grid_concat(const NDArray& out, std::span<const NDArray> arrays, int axis);
+
 /// How often each of 0, ..., bins - 1 occurs among compact int64 numbers of that range.
 NDArray grid_histogram(const NDArray& x, std::int64_t bins);
 

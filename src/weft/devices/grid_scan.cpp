@@ -43,12 +43,12 @@ class GridScan {
 
   void run(const NDArray& out, const NDArray& x) {
     const std::int64_t processors = device::grid_of(out.device()).processors();
-    // Enough parts to keep every processor busy, each at least a few tiles long.
+    // Enough parts to keep every processor busy; a line of a few tiles is one.
     const std::int64_t tile = by_blocks() ? spec_.threads * spec_.items : 1;
     const std::int64_t wanted =
         by_blocks() ? ceil_div(processors * 8, std::max<std::int64_t>(1, lines_.outer))
                     : ceil_div(processors * 1024, lines_.outer * lines_.inner);
-    const std::int64_t least = by_blocks() ? 4 * tile : 64;
+    const std::int64_t least = !by_blocks() ? 64 : lines_.n <= 4 * tile ? 4 * tile : tile;
     std::int64_t per = std::max(ceil_div(lines_.n, wanted), least);
     if (!by_blocks()) per = std::min<std::int64_t>(per, 4096);  // a part is summed one by one
     per = ceil_div(per, tile) * tile;
@@ -56,6 +56,7 @@ class GridScan {
     if (parts == 1) return launch(out, x, out, 1, per, true);
     NDArray sums = NDArray::empty(out.device(), type_, Dims{lines_.outer, parts, lines_.inner});
     launch(sums, x, sums, parts, per, false);
+    if (by_blocks()) return launch(out, x, sums, parts, per, true);
     NDArray before = NDArray::empty(out.device(), type_, sums.shape());
     GridScan(spec_.op, {lines_.outer, parts, lines_.inner}, type_).run(before, sums);
     launch(out, x, before, parts, per, true);
@@ -70,6 +71,7 @@ class GridScan {
 
   void launch(const NDArray& out, const NDArray& x, const NDArray& before, std::int64_t parts,
               std::int64_t per, bool apply) {
+    spec_.cut = apply && parts > 1 && by_blocks();
     ProgramCall call(out.device());
     call.array(x);
     if (apply) call.array(before);
@@ -87,7 +89,7 @@ class GridScan {
     const bool exclusive = exclusive_ && apply;
     const ProgramKey key(
         name, {static_cast<int>(spec_.op), static_cast<int>(from_), static_cast<int>(type_),
-               spec_.narrow, spec_.threads, spec_.items, exclusive});
+               spec_.narrow, spec_.threads, spec_.items, spec_.cut, exclusive});
     call.run(key, [&] {
       if (!by_blocks()) return apply ? scan_lines_apply(spec_) : scan_lines_reduce(spec_);
       return apply ? scan_apply(spec_, exclusive) : scan_reduce(spec_);

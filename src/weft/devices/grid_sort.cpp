@@ -219,16 +219,48 @@ NDArray grid_searchsorted(const NDArray& x, const NDArray& values, bool right) {
   if (out.size() == 0) return out;
   if (x.size() == 0) return full(x.device(), Elem::int64, values.shape(), Scalar(0));
   const std::int64_t n = x.size(), count = out.size();
+  const device::Grid& grid = device::grid_of(x.device());
+  operators::SearchSpec spec;
+  spec.right = right;
+  spec.keys = spec_of(x.elem(), false, 1);
+  const std::int64_t key_bytes = spec.keys.bits == 64 ? 8 : 4;
+  // A long table saves many searches steps through memory; two blocks of a processor have theirs.
+  constexpr std::int64_t kMany = 1 << 17, kBlocksEach = 2, kWideBlock = 512;
+  const std::int64_t longest = operators::kLongSearchTableBytes / key_bytes;
+  if (count >= kMany && n >= longest &&
+      grid.shared_bytes() >= kBlocksEach * operators::kLongSearchTableBytes) {
+    spec.made = true;
+    spec.table = static_cast<int>(longest);
+    if (grid.threads() >= kWideBlock) spec.threads = kWideBlock;
+  }
+  // Few blocks, which have the table once for all their tiles.
+  const std::int64_t tiles = ceil_div(count, std::int64_t{spec.tile()}),
+                     most = std::max<std::int64_t>(1, kBlocksEach * grid.processors()),
+                     rounds = ceil_div(tiles, most), blocks = ceil_div(tiles, rounds);
   // Places of the table reach twice as far as elements.
-  const SortSpec spec = spec_of(x.elem(), false, 2 * std::max(n, count));
+  spec.keys.narrow = device::fits_narrow(2 * std::max(n, rounds * blocks * spec.tile()));
   std::int64_t steps = 0;
-  while (std::int64_t{operators::kSearchTable} << steps <= n) ++steps;
+  while (std::int64_t{spec.table} << steps <= n) ++steps;
+  const std::int64_t stride = std::int64_t{1} << steps;
+  auto key = [&](std::string_view name) {
+    ProgramKey k = key_of(name, spec.keys);
+    k.add(spec.right), k.add(spec.threads), k.add(spec.table), k.add(spec.made);
+    return k;
+  };
+  NDArray table;
+  if (spec.made) {
+    table =
+        NDArray::empty(x.device(), key_bytes == 8 ? Elem::uint64 : Elem::uint32, Dims{spec.table});
+    ProgramCall make(x.device());
+    make.array(sorted).array(table).integer(spec.table / spec.threads).integer(n).integer(stride);
+    make.run(key("search.table"), [&] { return search_table(spec); });
+  }
   ProgramCall call(x.device());
-  call.array(sorted).array(wanted).array(out);
-  call.integer(ceil_div(count, operators::kSearchTile)).integer(count).integer(n);
-  call.integer(std::int64_t{1} << steps).integer(steps);
-  call.run(key_of(right ? "search.right" : "search.left", spec),
-           [&] { return search_sorted(spec, right); });
+  call.array(sorted);
+  if (spec.made) call.array(table);
+  call.array(wanted).array(out).integer(blocks).integer(count).integer(n);
+  call.integer(stride).integer(steps).integer(rounds);
+  call.run(key("search"), [&] { return search_sorted(spec); });
   return out;
 }
 

@@ -24,6 +24,40 @@ using ir::Var;
 
 namespace {
 
+/// A reducer from a function of the accumulated and the joining components.
+ir::Reducer reducer_of(const std::string& name, const std::vector<DType>& types, Exprs identity,
+                       const std::function<Exprs(const Exprs&, const Exprs&)>& join) {
+  std::vector<Var> left, right;
+  for (const DType& t : types) {
+    left.push_back(ir::make_var("x", t));
+    right.push_back(ir::make_var("y", t));
+  }
+  Exprs result = join(Exprs(left.begin(), left.end()), Exprs(right.begin(), right.end()));
+  return ir::make_reducer(name, left, right, std::move(result), std::move(identity));
+}
+
+/// All bits where the condition holds, else none. Conditions are combined as numbers: of choices
+/// between values of 64 bits compilers make branches, which part the loads of unrolled steps.
+Expr mask_of(const Expr& condition, DType word) {
+  return ir::make_int(0, word) - ir::cast(word, condition);
+}
+
+/// The first extreme of (position, key), as the standard reducers argmax and argmin have it.
+ir::Reducer extreme_reducer(bool largest, const std::vector<DType>& types) {
+  auto flag = [](const Expr& e) { return ir::cast(dtypes::int32, e); };
+  return reducer_of(
+      largest ? "first_largest" : "first_least", types,
+      {ir::max_value(types[0]), largest ? ir::min_value(types[1]) : ir::max_value(types[1])},
+      [&](const Exprs& x, const Exprs& y) {
+        const Expr better = largest ? ir::gt(x[1], y[1]) : ir::lt(x[1], y[1]),
+                   first = ir::call("bitwise_and",
+                                    {flag(ir::eq(x[1], y[1])), flag(ir::lt(x[0], y[0]))}),
+                   kept = ir::ne(ir::call("bitwise_or", {flag(better), first}),
+                                 ir::make_int(0, dtypes::int32));
+        return Exprs{ir::select(kept, x[0], y[0]), ir::select(kept, x[1], y[1])};
+      });
+}
+
 /// A value whose order as an integer is that of the elements, NaN at the end that wins.
 Expr ordered(const Expr& x, bool largest) {
   const DType type = x->dtype;
@@ -39,10 +73,12 @@ Expr ordered(const Expr& x, bool largest) {
   const Expr turned = ir::call(
       "bitwise_and",
       {ir::call("shift_right", {bits, ir::make_int(type.bits == 64 ? 63 : 31, word)}), magnitude});
-  const Expr key = ir::select(ir::eq(real, ir::make_const(0, real->dtype)), ir::make_int(0, word),
-                              ir::call("bitwise_xor", {bits, turned}));
-  return ir::select(ir::call("isnan", {real}), largest ? ir::max_value(word) : ir::min_value(word),
-                    key);
+  const Expr not_zero = mask_of(ir::ne(real, ir::make_const(0, real->dtype)), word),
+             key = ir::call("bitwise_and", {ir::call("bitwise_xor", {bits, turned}), not_zero});
+  const Expr nan = mask_of(ir::call("isnan", {real}), word),
+             extreme = ir::call("bitwise_and", {nan, largest ? magnitude : ir::min_value(word)});
+  return ir::call("bitwise_or",
+                  {ir::call("bitwise_and", {key, ir::call("bitwise_not", {nan})}), extreme});
 }
 
 }  // namespace
@@ -64,9 +100,7 @@ void arg_reduce_program(bool largest, const NDArray& out, const NDArray& x, std:
   p.terms = [&](const Exprs& elements, const Exprs&, const Expr& position) {
     return Exprs{ir::cast(position_type, position), ordered(elements[0], largest)};
   };
-  p.reducer = [&](const std::vector<DType>& types) {
-    return ir::standard_reducer(largest ? "argmax" : "argmin", types);
-  };
+  p.reducer = [&](const std::vector<DType>& types) { return extreme_reducer(largest, types); };
   p.outputs = {out, NDArray{}};
   if (position_type == dtypes::int32) {
     p.variant += 2;
@@ -79,18 +113,6 @@ void arg_reduce_program(bool largest, const NDArray& out, const NDArray& x, std:
 }
 
 namespace {
-
-/// A reducer from a function of the accumulated and the joining components.
-ir::Reducer reducer_of(const std::string& name, const std::vector<DType>& types, Exprs identity,
-                       const std::function<Exprs(const Exprs&, const Exprs&)>& join) {
-  std::vector<Var> left, right;
-  for (const DType& t : types) {
-    left.push_back(ir::make_var("x", t));
-    right.push_back(ir::make_var("y", t));
-  }
-  Exprs result = join(Exprs(left.begin(), left.end()), Exprs(right.begin(), right.end()));
-  return ir::make_reducer(name, left, right, std::move(result), std::move(identity));
-}
 
 ReductionProgram over(std::string_view operation, const NDArray& out, const NDArray& x,
                       std::uint64_t mask) {

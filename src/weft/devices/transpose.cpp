@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <optional>
 
 #include "weft/array/collapse.h"
 #include "weft/array/nest.h"
@@ -102,12 +103,18 @@ void grid_transpose(const NDArray& out, const NDArray& x) {
   if (x.size() > 0) run_turn(out, x, t);
 }
 
-bool transpose_copy(const NDArray& dst, const NDArray& src) {
+namespace {
+
+/// How a copy of src to an array of this shape and these strides turns it; nothing where it does
+/// not, or where copying element by element is as fast.
+std::optional<Turn> find_turn(const Dims& to_shape, const Dims& strides, const NDArray& src) {
   constexpr std::int64_t kSmall = 1 << 16, kNarrow = 8, kFewPlaces = 1024;
   const std::int64_t bytes = elem_bytes(src.elem());
-  if (dst.elem() != src.elem() || dst.size() < kSmall || bytes > 8) return false;
-  Dims shape = dst.shape();
-  std::vector<Dims> steps{dst.strides(), broadcast_strides(src, shape)};
+  std::int64_t size = 1;
+  for (std::int64_t extent : to_shape) size *= extent;
+  if (size < kSmall || bytes > 8) return std::nullopt;
+  Dims shape = to_shape;
+  std::vector<Dims> steps{strides, broadcast_strides(src, shape)};
   collapse_axes(shape, steps);
   int to = -1, from = -1;  // the axes of the unit steps
   for (int i = 0; i < shape.size(); ++i) {
@@ -116,7 +123,7 @@ bool transpose_copy(const NDArray& dst, const NDArray& src) {
   }
   if (to < 0 || from < 0 || to == from || shape[to] < kNarrow || shape[from] < kNarrow ||
       shape[to] * shape[from] < kFewPlaces)
-    return false;
+    return std::nullopt;
   Turn t;
   t.rows = shape[to], t.columns = shape[from];
   t.row_in = steps[1][to], t.row_out = steps[0][from];
@@ -129,17 +136,29 @@ bool transpose_copy(const NDArray& dst, const NDArray& src) {
   }
   operators::TransposeSpec spec;
   spec.tile_columns = tile_columns(t);
-  if (grid_of(dst.device()).shared_bytes() < spec.shared_elements() * bytes) return false;
-  run_turn(dst, src, t);
-  return true;
+  if (grid_of(src.device()).shared_bytes() < spec.shared_elements() * bytes) return std::nullopt;
+  return t;
+}
+
+}  // namespace
+
+bool transpose_copy(const NDArray& dst, const NDArray& src) {
+  if (dst.elem() != src.elem()) return false;
+  const std::optional<Turn> turn = find_turn(dst.shape(), dst.strides(), src);
+  if (turn) run_turn(dst, src, *turn);
+  return turn.has_value();
 }
 
 NDArray transposed_for(const NDArray& out, const NDArray& operand) {
   const int rank = out.ndim();
   if (!(operand.shape() == out.shape()) || rank < 2 || operand.strides() == out.strides())
     return operand;
+  const std::optional<Turn> turn =
+      find_turn(out.shape(), NDArray::compact_strides(out.shape()), operand);
+  if (!turn) return operand;
   NDArray transposed = NDArray::empty(out.device(), operand.elem(), out.shape());
-  return transpose_copy(transposed, operand) ? transposed : operand;
+  run_turn(transposed, operand, *turn);
+  return transposed;
 }
 
 }  // namespace weft::device

@@ -48,6 +48,7 @@ ir::PrimFunc ProgramText::parse(std::string_view body, const Values& values) con
   flag(bound_, "weft.points_together");
   flag(true, "tir.noalias");
   flag(distinct_, "weft.distinct_elements");
+  if (resident_ > 0) flags += cat(", \"weft.blocks_per_processor\": ", resident_);
   const std::string attributes = flags.empty() ? "" : cat("    T.func_attr({", flags, "})\n");
   return ir::parse_func(
       cat("@T.prim_func\ndef main(", parameters_, "):\n", attributes, buffers_, fill(body, values)),

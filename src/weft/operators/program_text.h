@@ -28,6 +28,8 @@ class ProgramText {
   ProgramText& scalar(std::string_view name, std::string_view type);
   /// Elements that data chooses are different ones for different points.
   ProgramText& distinct() { return distinct_ = true, *this; }
+  /// So many blocks shall have room on a processor at once.
+  ProgramText& resident(int blocks) { return resident_ = blocks, *this; }
   /// The body is nests of blocks, which a schedule rule binds to the grid.
   ProgramText& unscheduled() { return bound_ = false, *this; }
   /// `body` is indented by four blanks and filled with the values.
@@ -37,6 +39,7 @@ class ProgramText {
   std::string name_;
   std::string parameters_, buffers_;
   bool distinct_ = false, bound_ = true;
+  int resident_ = 0;
 };
 
 /// "int32" where all positions fit, else "int64".

@@ -119,8 +119,6 @@ Values values_of(const SortSpec& spec) {
           {"key", has_positions(spec) ? sort_key(spec, "u") : unique_key(spec, "u")},
           {"held", order_of(spec, "HK[i]")},
           {"order", order_of(spec, "key")},
-          {"here_order", order_of(spec, "KEY[here + here // 32]")},
-          {"left_order", order_of(spec, "KEY[left + left // 32]")},
           {"most", key_literal(spec, all_bits(spec))},
           {"lowbits", key_literal(spec, 15)},
           {"digitbits", key_literal(spec, kDigits - 1)},
@@ -139,7 +137,8 @@ constexpr const char* kShared = R"(            KEY = T.allocate(({padded},), "{K
 )";
 
 /// Sorts the tile by four bits from `low` on. A thread counts the digits of its own elements, two
-/// in a word; the counts are scanned by digit, then thread. Under a loop, at 16 blanks.
+/// in a word; the counts are scanned by digit, then thread. An element's digit waits above its
+/// rank. Under a loop, at 16 blanks.
 std::string local_pass(const SortSpec& spec) {
   const BlockScan scan = block_scan("P", "Q", spec.threads, "({a} + {b})", 16, "lane");
   Values values = values_of(spec);
@@ -152,10 +151,10 @@ std::string local_pass(const SortSpec& spec) {
                 for w in T.unroll(8):
                     COUNT[lane * 8 + w] = T.uint32(0)
                 for i in T.unroll({items}):
-                    digit: T.int64 = T.Cast("int64", T.bitwise_and(T.shift_right({held}, low), {lowbits}))
-                    half: T.uint32 = T.Cast("uint32", T.shift_right(digit, T.int64(3))) * T.uint32(16)
-                    slot: T.int64 = T.bitwise_and(digit, T.int64(7))
-                    RANK[i] = T.bitwise_and(T.shift_right(COUNT[slot * {threads} + lane], half), T.uint32(65535))
+                    digit: T.uint32 = T.Cast("uint32", T.bitwise_and(T.shift_right({held}, low), {lowbits}))
+                    half: T.uint32 = T.shift_right(digit, T.uint32(3)) * T.uint32(16)
+                    slot: T.int64 = T.Cast("int64", T.bitwise_and(digit, T.uint32(7)))
+                    RANK[i] = T.bitwise_or(T.bitwise_and(T.shift_right(COUNT[slot * {threads} + lane], half), T.uint32(65535)), T.shift_left(digit, T.uint32(16)))
                     COUNT[slot * {threads} + lane] = COUNT[slot * {threads} + lane] + T.shift_left(T.uint32(1), half)
                 SUM[0] = T.uint32(0)
                 for w in T.unroll(8):
@@ -167,10 +166,10 @@ std::string local_pass(const SortSpec& spec) {
                     {counter} = SUM[0]
                     SUM[0] = SUM[0] + count
                 for i in T.unroll({items}):
-                    digit: T.int64 = T.Cast("int64", T.bitwise_and(T.shift_right({held}, low), {lowbits}))
-                    half: T.uint32 = T.Cast("uint32", T.shift_right(digit, T.int64(3))) * T.uint32(16)
-                    slot: T.int64 = T.bitwise_and(digit, T.int64(7))
-                    to: T.int64 = T.Cast("int64", RANK[i] + T.bitwise_and(T.shift_right(COUNT[slot * {threads} + lane], half), T.uint32(65535)))
+                    digit: T.uint32 = T.shift_right(RANK[i], T.uint32(16))
+                    half: T.uint32 = T.shift_right(digit, T.uint32(3)) * T.uint32(16)
+                    slot: T.int64 = T.Cast("int64", T.bitwise_and(digit, T.uint32(7)))
+                    to: T.int64 = T.Cast("int64", T.bitwise_and(RANK[i], T.uint32(65535)) + T.bitwise_and(T.shift_right(COUNT[slot * {threads} + lane], half), T.uint32(65535)))
                     KEY[to + to // 32] = HK[i]
                     POS[to + to // 32] = HP[i]
 )"),
@@ -190,11 +189,10 @@ namespace {
 std::string result_type(const SortSpec& spec) {
   return has_positions(spec) ? "int64" : cat("uint", spec.bits);
 }
-/// What the place `at` of the tile holds, as the result has it.
-std::string result_at(const SortSpec& spec, std::string_view at) {
-  const std::string place = cat("[", at, " + ", at, " // 32]");
-  if (has_positions(spec)) return cat("T.Cast(\"int64\", POS", place, ")");
-  const std::string word = word_of_key(spec, cat("KEY", place));
+/// What the place `at` of the tile holds, whose key is `key`, as the result has it.
+std::string result_at(const SortSpec& spec, std::string_view at, const std::string& key) {
+  if (has_positions(spec)) return cat("T.Cast(\"int64\", POS[", at, " + ", at, " // 32])");
+  const std::string word = word_of_key(spec, key);
   return spec.bits < key_bits(spec) ? cat("T.Cast(\"", result_type(spec), "\", ", word, ")") : word;
 }
 
@@ -206,7 +204,7 @@ ir::PrimFunc sort_block(const SortSpec& spec) {
   values.emplace_back("shared", fill(lines_for(spec, kShared), values));
   values.emplace_back("pass", local_pass(spec));
   values.emplace_back("passes", cat(spec.bits / 4));
-  values.emplace_back("value", result_at(spec, "at"));
+  values.emplace_back("value", result_at(spec, "at", "KEY[at + at // 32]"));
   return ProgramText("sort.block")
       .buffer("x", cat("uint", spec.bits))
       .buffer("out", result_type(spec))
@@ -231,12 +229,45 @@ ir::PrimFunc sort_block(const SortSpec& spec) {
              values);
 }
 
+namespace {
+
+/// A tile's elements: `load` reads the one at `at` of its row, `key` makes its key. Only the last
+/// tile of a row, of which `left` elements are there, needs tests; behind them lies the greatest
+/// key.
+std::string load_tile(const SortSpec& spec, const std::string& load, std::string_view element,
+                      const std::string& key, const Values& values) {
+  Values all = values;
+  all.emplace_back("load", fill(lines_for(spec, load), values));
+  all.emplace_back("element", std::string(element));
+  all.emplace_back("made", fill(key, values));
+  return fill(R"(            if {tile} <= left:
+                for i in T.unroll(T.{I}({items})):
+                    at: T.{I} = tile * {tile} + i * {threads} + t
+{load}                for i in T.unroll(T.{I}({items})):
+                    {element} = {made}
+            else:
+                for i in T.unroll(T.{I}({items})):
+                    at: T.{I} = T.min(tile * {tile} + i * {threads} + t, n - 1)
+{load}                for i in T.unroll(T.{I}({items})):
+                    {element} = T.Select(i * {threads} + t < left, {made}, {most})
+)",
+              all);
+}
+
+}  // namespace
+
 ir::PrimFunc sort_count(const SortSpec& spec) {
   const std::string index = index_type(spec.narrow);
   Values values = values_of(spec);
-  values.emplace_back("number", spec.first ? fill("T.Cast(\"{K}\", keys[row * n + at])", values)
-                                           : "keys[row * n + at]");
-  values.emplace_back("value", spec.first ? fill("{key}", values) : "u");
+  const std::string key = spec.first ? fill("T.let(U[i], lambda u: {key})", values) : "U[i]";
+  values.emplace_back(
+      "tile_loads",
+      load_tile(spec, "                    U[i] = T.Cast(\"{K}\", keys[row * n + at])\n", "U[i]",
+                key, values));
+  values.emplace_back("digit_of", fill(R"(                    key: T.{K} = U[i]
+                    digit: T.{I} = T.Cast("{I}", T.bitwise_and(T.shift_right({order}, T.Cast("{K}", shift)), {digitbits}))
+)",
+                                       values));
   return ProgramText("sort.count")
       .buffer("keys", spec.first ? cat("uint", spec.bits) : sort_key_type(spec))
       .buffer("counts", index)
@@ -246,49 +277,63 @@ ir::PrimFunc sort_count(const SortSpec& spec) {
       .scalar("shift", index)
       .parse(R"(    for b in T.thread_binding(blocks, thread="blockIdx.x"):
         for t in T.thread_binding(T.{I}({threads}), thread="threadIdx.x"):
-            H = T.allocate(({digits},), "{I}", scope="shared")
+            H = T.allocate(({digits},), "int32", scope="shared")
             U = T.allocate(({items},), "{K}", scope="local")  # loads are in flight together
             row: T.{I} = b // tiles
             tile: T.{I} = b % tiles
+            left: T.{I} = n - tile * {tile}
             for i in T.unroll(T.{I}({digits} // {threads})):
-                H[i * {threads} + t] = T.{I}(0)
-            for i in T.unroll(T.{I}({items})):
-                at: T.{I} = T.min(tile * {tile} + i * {threads} + t, n - 1)
-                U[i] = {number}
-            for i in T.unroll(T.{I}({items})):
-                u: T.{K} = U[i]
-                key: T.{K} = {value}
-                digit: T.{I} = T.Cast("{I}", T.bitwise_and(T.shift_right({order}, T.Cast("{K}", shift)), {digitbits}))
-                if tile * {tile} + i * {threads} + t < n:
-                    T.atomic_add(H[digit], T.{I}(1))
+                H[i * {threads} + t] = T.int32(0)
+{tile_loads}            if {tile} <= left:
+                for i in T.unroll(T.{I}({items})):
+{digit_of}                    T.atomic_add(H[digit], T.int32(1))
+            else:
+                for i in T.unroll(T.{I}({items})):
+{digit_of}                    if i * {threads} + t < left:
+                        T.atomic_add(H[digit], T.int32(1))
             for i in T.unroll(T.{I}({digits} // {threads})):
-                counts[(row * {digits} + i * {threads} + t) * tiles + tile] = H[i * {threads} + t]
+                counts[(row * {digits} + i * {threads} + t) * tiles + tile] = T.Cast("{I}", H[i * {threads} + t])
 )",
              values);
 }
 
 ir::PrimFunc sort_move(const SortSpec& spec) {
   const std::string index = index_type(spec.narrow);
+  const bool positions = has_positions(spec);
   Values values = values_of(spec);
   values.emplace_back("shared", fill(lines_for(spec, kShared), values));
   values.emplace_back("pass", local_pass(spec));
-  const std::string load = lines_for(
-      spec,
-      spec.first
-          ? R"(                u: T.{K} = T.if_then_else(at < n, T.Cast("{K}", x[row * n + at]), T.{K}(0))
-                KEY[here + here // 32] = T.Select(at < n, {key}, {most})
-                POS[here + here // 32] = at
-)"
-          : R"(                KEY[here + here // 32] = T.if_then_else(at < n, keys[row * n + at], {most})
-                POS[here + here // 32] = T.if_then_else(at < n, at_[row * n + at], T.{I}(0))
-)");
-  values.emplace_back("load", fill(load, values));
   values.emplace_back(
-      "store", spec.last ? cat("                    out[to] = ", result_at(spec, "here"), "\n")
-                         : lines_for(spec, R"(                    keys_out[to] = key
-                    at_out[to] = POS[here + here // 32]
-)"));
-  const bool positions = has_positions(spec);
+      "tile_loads",
+      load_tile(spec,
+                spec.first ? "                    HK[i] = T.Cast(\"{K}\", x[row * n + at])\n"
+                           : "                    HK[i] = keys[row * n + at]\n"
+                             "                    HP[i] = at_[row * n + at]\n",
+                "HK[i]", spec.first ? fill("T.let(HK[i], lambda u: {key})", values) : "HK[i]",
+                values));
+  values.emplace_back("place", spec.first ? fill("tile * {tile} + here", values) : "HP[i]");
+  values.emplace_back("keep",
+                      fill(lines_for(spec, R"(                here: T.{I} = i * {threads} + t
+                KEY[here + here // 32] = HK[i]
+                POS[here + here // 32] = {place}
+)"),
+                           values));
+  values.emplace_back("to", fill(R"(                    here: T.{I} = i * {threads} + t
+                    HK[i] = KEY[here + here // 32]
+                    digit: T.{I} = T.Cast("{I}", T.bitwise_and(T.shift_right({held}, T.Cast("{K}", shift)), {digitbits}))
+                    to: T.{I} = row * n + FROM[digit] + here
+)",
+                                 values));
+  const std::string store =
+      spec.last
+          ? cat("{b}out[to] = ", result_at(spec, "here", "HK[i]"), "\n")
+          : lines_for(spec, "{b}keys_out[to] = HK[i]\n{b}at_out[to] = POS[here + here // 32]\n");
+  values.emplace_back("store", fill(store, {{"b", std::string(20, ' ')}}));
+  values.emplace_back("store_inside", fill(store, {{"b", std::string(24, ' ')}}));
+  const BlockScan scan = block_scan("P", "Q", spec.threads, "({a} + {b})", 12, "lane");
+  values.emplace_back("scan", scan.text);
+  values.emplace_back("R", scan.result);
+  values.emplace_back("each", cat(kDigits / spec.threads));
   ProgramText text("sort.move");
   if (spec.first) text.buffer("x", cat("uint", spec.bits));
   else text.buffer("keys", sort_key_type(spec));
@@ -298,33 +343,42 @@ ir::PrimFunc sort_move(const SortSpec& spec) {
   else text.buffer("keys_out", sort_key_type(spec));
   if (!spec.last && positions) text.buffer("at_out", index);
   for (const char* name : {"blocks", "n", "tiles", "shift"}) text.scalar(name, index);
-  return text.distinct().parse(
-      R"(    for b in T.thread_binding(blocks, thread="blockIdx.x"):
+  // As many as keep a thread's elements in registers.
+  return text.distinct()
+      .resident(spec.bits == 64 ? 3 : 4)
+      .parse(
+          R"(    for b in T.thread_binding(blocks, thread="blockIdx.x"):
         for lane in T.thread_binding({threads}, thread="threadIdx.x"):
             t: T.{I} = T.Cast("{I}", lane)
 {shared}            FROM = T.allocate(({digits},), "{I}", scope="shared")
+            BASE = T.allocate(({each},), "{I}", scope="local")
+            COUNTED = T.allocate(({each},), "uint32", scope="local")
             row: T.{I} = b // tiles
             tile: T.{I} = b % tiles
+            left: T.{I} = n - tile * {tile}
+{tile_loads}            SUM[0] = T.uint32(0)
+            for g in T.unroll(T.{I}({each})):
+                digit: T.{I} = t * {each} + g
+                at: T.{I} = (row * {digits} + digit) * tiles + tile
+                last: T.bool = digit * tiles + tile + 1 == {digits} * tiles
+                BASE[g] = starts[at]
+                COUNTED[g] = T.Cast("uint32", T.if_then_else(last, n, starts[T.Select(last, at, at + 1)]) - BASE[g])
+                SUM[0] = SUM[0] + COUNTED[g]
+            P[lane] = SUM[0]
+{scan}            SUM[0] = {R}[lane] - SUM[0]
+            for g in T.unroll(T.{I}({each})):
+                FROM[t * {each} + g] = BASE[g] - T.Cast("{I}", SUM[0])
+                SUM[0] = SUM[0] + COUNTED[g]
             for i in T.unroll(T.{I}({items})):
-                here: T.{I} = i * {threads} + t
-                at: T.{I} = tile * {tile} + here
-{load}            for p in T.serial(T.{I}(2)):
+{keep}            for p in T.serial(T.{I}(2)):
                 low: T.{K} = T.Cast("{K}", shift + p * 4)
-{pass}            for i in T.unroll(T.{I}({items})):
-                here: T.{I} = i * {threads} + t
-                digit: T.{I} = T.Cast("{I}", T.bitwise_and(T.shift_right({here_order}, T.Cast("{K}", shift)), {digitbits}))
-                left: T.{I} = T.max(here - 1, 0)
-                before: T.{I} = T.Cast("{I}", T.bitwise_and(T.shift_right({left_order}, T.Cast("{K}", shift)), {digitbits}))
-                if here == 0 or digit != before:
-                    FROM[digit] = starts[(row * {digits} + digit) * tiles + tile] - here
-            for i in T.unroll(T.{I}({items})):
-                here: T.{I} = i * {threads} + t
-                if tile * {tile} + here < n:
-                    key: T.{K} = KEY[here + here // 32]
-                    digit: T.{I} = T.Cast("{I}", T.bitwise_and(T.shift_right({order}, T.Cast("{K}", shift)), {digitbits}))
-                    to: T.{I} = row * n + FROM[digit] + here
-{store})",
-      values);
+{pass}            if {tile} <= left:
+                for i in T.unroll(T.{I}({items})):
+{to}{store}            else:
+                for i in T.unroll(T.{I}({items})):
+{to}                    if here < left:
+{store_inside})",
+          values);
 }
 
 }  // namespace weft::operators

@@ -46,9 +46,9 @@ std::int64_t sort_shared_bytes(const SortSpec& spec);
 ir::PrimFunc sort_block(const SortSpec& spec);
 /// (keys, counts, blocks, n, tiles, shift); counts [rows, digits, tiles], int32 or int64.
 ir::PrimFunc sort_count(const SortSpec& spec);
-/// (x, keys, at, starts, keys_out, at_out, out, blocks, n, tiles, shift) without those that the
-/// pass does not use: x of the first one, keys and at of later ones, out of the last, keys_out and
-/// at_out of all others; at and at_out where positions are sorted.
+/// (x, keys, at, starts, keys_out, at_out, out, blocks, n, tiles, shift) without those that
+/// the pass does not use: x of the first one, keys and at of later ones, out of the last, keys_out
+/// and at_out of all others; at and at_out where positions are sorted.
 ir::PrimFunc sort_move(const SortSpec& spec);
 
 }  // namespace weft::operators

@@ -49,14 +49,32 @@ std::string join(const ScanSpec& spec, std::string a, std::string b) {
   return fill(join_text(spec.op), {{"a", std::move(a)}, {"b", std::move(b)}});
 }
 
-}  // namespace
-
-ir::PrimFunc scan_reduce(const ScanSpec& spec) {
+/// P[0] becomes the combination of P, at 12 blanks.
+std::string tree_text(const ScanSpec& spec) {
   std::string tree;
   for (int half = spec.threads / 2; half >= 1; half /= 2) {
     tree += cat("            if t < ", half,
                 ":\n                P[t] = ", join(spec, "P[t]", cat("P[t + ", half, "]")), "\n");
   }
+  return tree;
+}
+
+/// C[0] becomes what came before part b of row `row`.
+std::string before_text(const ScanSpec& spec) {
+  if (!spec.cut) return "            C[0] = {none}\n";
+  return cat(
+      R"(            C[0] = {none}
+            for k in T.serial((b - row * parts + {threads} - 1) // {threads}):
+                at: T.{I} = k * {threads} + t
+                C[0] = )",
+      join(spec, "C[0]", "T.if_then_else(at < b - row * parts, sums[row * parts + at], {none})"),
+      "\n            P[t] = C[0]\n", tree_text(spec), "            C[0] = P[0]\n");
+}
+
+}  // namespace
+
+ir::PrimFunc scan_reduce(const ScanSpec& spec) {
+  const std::string tree = tree_text(spec);
   Values values = values_of(spec);
   values.emplace_back("tree", tree);
   values.emplace_back(
@@ -106,12 +124,13 @@ ir::PrimFunc scan_apply(const ScanSpec& spec, bool exclusive) {
   values.back().second = fill(values.back().second, {{"items", cat(spec.items)}});
   values.emplace_back("before_thread", join(spec, "C[0]", cat(scan.result, "[T.max(t - 1, 0)]")));
   values.emplace_back("total", join(spec, "C[0]", cat(scan.result, "[", spec.threads - 1, "]")));
+  values.emplace_back("before", fill(before_text(spec), values));
   values.emplace_back("element", exclusive ? "T.if_then_else(i == 0, B[0], " +
                                                  join(spec, "B[0]", "A[T.max(i - 1, 0)]") + ")"
                                            : join(spec, "B[0]", "A[i]"));
   return ProgramText(exclusive ? "scan.apply_exclusive" : "scan.apply")
       .buffer("x", spec.from)
-      .buffer("before", spec.type)
+      .buffer("sums", spec.type)
       .buffer("out", spec.type)
       .scalar("blocks", index)
       .scalar("n", index)
@@ -129,8 +148,7 @@ ir::PrimFunc scan_apply(const ScanSpec& spec, bool exclusive) {
             row: T.{I} = b // parts
             first: T.{I} = b % parts * per
             stop: T.{I} = T.min(first + per, n)
-            C[0] = T.if_then_else(first > 0, before[T.max(b - 1, 0)], {none})
-            for k in T.serial((stop - first + {tile} - 1) // {tile}):
+{before}            for k in T.serial((stop - first + {tile} - 1) // {tile}):
                 begin: T.{I} = first + k * {tile}
                 for i in T.unroll(T.{I}({items})):
                     at: T.{I} = begin + i * {threads} + t

@@ -2,8 +2,9 @@
 #pragma once
 // Inclusive running combinations along an axis of a compact array [outer, n, inner].
 //
-// A line is cut into parts. With several parts, `reduce` combines each, the combinations are
-// scanned, and `apply` scans each part from what came before it. Sums of floats are sums of short
+// A line is cut into parts. With several parts, `reduce` combines each, and `apply` scans each part
+// from what came before it: blocks combine the few parts before theirs; of lines with a step those
+// are scanned. Sums of floats are sums of short
 // sums, so their error grows with the logarithm of the length.
 
 #include <cstdint>
@@ -21,13 +22,14 @@ struct ScanSpec {
   bool narrow = true;      // positions are 32 bits wide
   int threads = 256;       // of a block; contiguous lines
   int items = 8;           // of a thread at once; contiguous lines
+  bool cut = false;        // contiguous lines have several parts
 };
 
 /// Lines are contiguous, a block takes a part: (x, sums, blocks, n, parts, per).
 /// x [rows, n], sums [rows, parts]; per: elements of a part, a multiple of the tile.
 ir::PrimFunc scan_reduce(const ScanSpec& spec);
-/// (x, before, out, blocks, n, parts, per). `before`: inclusive combinations of the parts; not read
-/// when parts is 1. exclusive: out leaves the element itself out.
+/// (x, sums, out, blocks, n, parts, per). `sums`: the parts' combinations, read where a line is
+/// cut. exclusive: out leaves the element itself out.
 ir::PrimFunc scan_apply(const ScanSpec& spec, bool exclusive = false);
 /// Lines have a step, a thread takes a part: (x, sums, blocks, lines, n, inner, parts, per), where
 /// lines = outer * parts * inner, sums [outer, parts, inner].
