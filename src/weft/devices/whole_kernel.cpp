@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "weft/devices/kernel.h"
+#include "weft/devices/pieces.h"
 #include "weft/elements/row_ir.h"
 #include "weft/ir/visit.h"
 
@@ -32,9 +33,9 @@ class Kernel {
     const Elem result = s_.out == Out::partial ? Elem::float32 : narrow;
     a_ = p_.buffer("a", narrow), b_ = p_.buffer("b", narrow), out_ = p_.buffer("out", result);
     const std::int64_t step_x = s_.step[0], step_y = s_.step[1];
-    const Box patch = {64, s_.patch[0], s_.patch[1], s_.patch[2]}, tile = {64, 64, 1, 1},
-              one = {1, 1, 1, 1}, apart = {1, step_x, step_y, 1};
-    const Box rows = {64, 64 * s_.groups, 1, 1}, columns = {64, s_.columns, 1, 1};
+    const Box patch = {64, s_.patch[0], s_.patch[1], s_.patch[2], 1}, tile = {64, 64, 1, 1, 1},
+              one = {1, 1, 1, 1, 1}, apart = {1, step_x, step_y, 1, 1};
+    const Box rows = {64, 64 * s_.groups, 1, 1, 1}, columns = {64, s_.columns, 1, 1, 1};
     const bool patches = s_.mode == Mode::patches, places = s_.mode == Mode::places;
     describe("a", a_, map_a_,
              patches || places ? patch
@@ -54,7 +55,7 @@ class Kernel {
   }
 
  private:
-  using Box = std::array<std::int64_t, 4>;
+  using Box = std::array<std::int64_t, 5>;
 
   Expr at(std::int64_t v) const { return p_.at(v); }
   const Expr& of(std::string_view name) const { return numbers_.at(name); }
@@ -67,11 +68,12 @@ class Kernel {
 
   void describe(const std::string& name, const ir::Buffer& buffer, ir::Var& var, const Box& box,
                 const Box& steps) {
-    ir::Exprs args{address(buffer, {ir::make_int(0)}), ir::make_int(4)};
-    for (int i = 0; i < 4; ++i) args.push_back(p_.size(cat(name, "_extent", i)));
-    for (int i = 0; i < 3; ++i) args.push_back(p_.size(cat(name, "_stride", i)));
-    for (std::int64_t n : box) args.push_back(ir::make_int(n));
-    for (std::int64_t n : steps) args.push_back(ir::make_int(n));
+    const auto rank = static_cast<std::size_t>(s_.axes());
+    ir::Exprs args{address(buffer, {ir::make_int(0)}), ir::make_int(s_.axes())};
+    for (std::size_t i = 0; i < rank; ++i) args.push_back(p_.size(cat(name, "_extent", i)));
+    for (std::size_t i = 0; i + 1 < rank; ++i) args.push_back(p_.size(cat(name, "_stride", i)));
+    for (const Box* numbers : {&box, &steps})
+      for (std::size_t i = 0; i < rank; ++i) args.push_back(ir::make_int((*numbers)[i]));
     var = ir::make_var(cat(name, "_map"), dtypes::handle);
     maps_.emplace_back(var, ir::call("tensor_map", std::move(args)));
   }
@@ -105,7 +107,11 @@ class Kernel {
     staged_ = tiles("staged", {n(s_.groups), n(2), n(64), n(64)});
     full_ = ir::make_buffer("full", dtypes::uint64, {n(s_.stages)}, "shared");
     empty_ = ir::make_buffer("empty", dtypes::uint64, {n(s_.stages)}, "shared");
-    sums_ = ir::make_buffer("sums", dtypes::float32, {n(s_.columns / 8), n(2), n(2)}, "local");
+    auto registers = [&](const char* name) {
+      return ir::make_buffer(name, dtypes::float32, {n(s_.columns / 8), n(2), n(2)}, "local");
+    };
+    sums_ = registers("sums");
+    added_ = s_.pieces ? registers("added") : sums_;
     at_ = ir::make_buffer("at", dtypes::int32, {n(4)}, "local");
     multiplied_ = ir::make_var("multiplied", dtypes::int64);
     sent_ = ir::make_var("sent", dtypes::int64);
@@ -209,7 +215,11 @@ class Kernel {
       window_[0] = let("wx", mod(tile_.batch, of("window")) - of("before_x"));
       window_[1] = let("wy", ir::div(tile_.batch, of("window")) - of("before_y"));
     }
-    before.push_back(each_step([&](const Expr& k) { return bring(k); }));
+    before.push_back(each_step([&](const Expr& k) {
+      Stmt step = s_.pieces ? each_pair([&](const Expr& pair) { return bring(k, pair); })
+                            : bring(k, nullptr);
+      return s_.mode == Mode::patches ? ir::seq({step, next_channels()}) : step;
+    }));
     return let.around(ir::seq(std::move(before)));
   }
 
@@ -221,20 +231,38 @@ class Kernel {
             let("image", ir::div(rest, of("patches_h")) * at(s_.patch[2]))};
   }
 
-  Stmt bring(const Expr& k) {
+  Stmt each_pair(const std::function<Stmt(const Expr&)>& body) const {
+    return p_.loop("pair", at(rules::kPieceProducts), body);
+  }
+  /// Of patches: 64 channels further, or the window's next place.
+  Stmt next_channels() const {
+    return ir::seq({set_ring(3, ring(3) + at(1)),
+                    ir::if_then(ir::eq(ring(3), of("chunks")),
+                                ir::seq({set_ring(3, at(0)), set_ring(2, ring(2) + at(1))}))});
+  }
+
+  /// The tiles of a step; `pair`: which of the products of pieces.
+  Stmt bring(const Expr& k, const Expr& pair) {
     Names let{p_, {}};
     const Expr slot = let("slot", ring(0));
     const Expr token = address(full_, {slot});
     std::vector<Stmt> all = {
         call("token_wait", {address(empty_, {slot}), ring(1)}),
         call("token_expect", {token, at((64 * s_.groups + s_.columns) * 128)})};
+    auto load = [&](const ir::Buffer& ring, const Expr& map, const Expr& plane, int row,
+                    ir::Exprs coordinates) {
+      ir::Exprs args{address(ring, {slot, at(row), at(0)}), map, token};
+      args.insert(args.end(), coordinates.begin(), coordinates.end());
+      if (plane) args.push_back(plane);
+      all.push_back(call("bulk_load", std::move(args)));
+    };
+    const Expr plane_a = pair ? let("plane_a", piece_plane(pair, kPieceOfA)) : nullptr,
+               plane_b = pair ? let("plane_b", piece_plane(pair, kPieceOfB)) : nullptr;
     auto load_a = [&](int row, const Expr& c0, const Expr& c1, const Expr& c2, const Expr& c3) {
-      all.push_back(call(
-          "bulk_load", {address(ring_a_, {slot, at(row), at(0)}), map_a_, token, c0, c1, c2, c3}));
+      load(ring_a_, map_a_, plane_a, row, {c0, c1, c2, c3});
     };
     auto load_b = [&](int row, const Expr& c0, const Expr& c1, const Expr& c2, const Expr& c3) {
-      all.push_back(call(
-          "bulk_load", {address(ring_b_, {slot, at(row), at(0)}), map_b_, token, c0, c1, c2, c3}));
+      load(ring_b_, map_b_, plane_b, row, {c0, c1, c2, c3});
     };
     if (s_.mode == Mode::product) {
       const Expr first = let("k0", k * at(64));
@@ -260,9 +288,6 @@ class Kernel {
       for (int j = 0; s_.b_along_n && j < s_.columns; j += 64)
         load_b(j, tile_.n + at(j), from, bx, by);
       if (!s_.b_along_n) load_b(0, from, tile_.n, bx, by);
-      all.push_back(set_ring(3, ring(3) + at(1)));
-      all.push_back(ir::if_then(ir::eq(ring(3), of("chunks")),
-                                ir::seq({set_ring(3, at(0)), set_ring(2, ring(2) + at(1))})));
     } else {
       const std::vector<Expr> p = patch_at(let, k);
       for (int g = 0; g < s_.groups; ++g)
@@ -287,21 +312,49 @@ class Kernel {
     Names let{p_, {}};
     group_ = let("group", ir::div(thread_, at(128)) - at(1));
     Stmt tiles = in_order(0, [&] {
-      Stmt steps = each_step([&](const Expr& k) { return add(k); });
-      Stmt s = ir::seq({steps, wait(multiplied_, 0),
-                        leader(32, call("token_signal", {address(empty_, {ring(2)})})),
-                        s_.out == Out::copied ? send() : write()});
+      Stmt steps = s_.pieces ? promoted() : ir::seq({each_step([&](const Expr& k) {
+                                              return add(ir::gt(k, tile_.first));
+                                            }),
+                                            finished()});
+      Stmt s = ir::seq({steps, s_.out == Out::copied ? send()
+                               : s_.by_steps()       ? write_by_steps()
+                                                     : write()});
+      if (s_.pieces) s = ir::allocate(added_, s);
       return ir::allocate(sums_, s);
     });
     if (s_.out == Out::copied) tiles = ir::seq({tiles, leader(128, wait(sent_, 0))});
     return let.around(tiles);
   }
 
-  Stmt add(const Expr& k) {
+  /// All products that were started; the slot of the last one goes back to the copies.
+  Stmt finished() const { return ir::seq({wait(multiplied_, 0), release()}); }
+  Stmt release() const {
+    return leader(32, call("token_signal", {address(empty_, {ring(2)})}));
+  }
+
+  /// Tile instructions cut off what a sum does not hold: threads add up the sums of 64 terms.
+  Stmt promoted() {
+    auto each = [&](const Expr& start) {
+      return p_.unrolled("j", s_.columns / 8, [&](const Expr& j) {
+        return p_.unrolled("h", 2, [&](const Expr& h) {
+          return p_.unrolled("e", 2, [&](const Expr& e) {
+            const ir::Exprs i{j, h, e};
+            return ir::store(sums_, start ? start : ir::load(sums_, i) + ir::load(added_, i), i);
+          });
+        });
+      });
+    };
+    return ir::seq({each(ir::make_float(0)), each_step([&](const Expr&) {
+                      return ir::seq({each_pair([&](const Expr& p) { return add(ir::gt(p, at(0))); }),
+                                      finished(), each(nullptr)});
+                    })});
+  }
+
+  /// The product of the next slot; `again`: to what the one before it left.
+  Stmt add(const Expr& again) {
     Names let{p_, {}};
     const Expr slot = let("slot", ring(0));
-    const Expr again = ir::gt(k, tile_.first);
-    Stmt product = call("tile_multiply", {address(sums_, {at(0), at(0), at(0)}),
+    Stmt product = call("tile_multiply", {address(added_, {at(0), at(0), at(0)}),
                                           address(ring_a_, {slot, group_ * at(64), at(0)}),
                                           address(ring_b_, {slot, at(0), at(0)}), at(s_.columns),
                                           at(s_.a_along_m || s_.mode == Mode::places),
@@ -310,8 +363,7 @@ class Kernel {
         ir::seq({call("token_wait", {address(full_, {slot}), ring(1)}),
                  make_ref<const ir::AsyncNode>("wgmma", multiplied_, product), wait(multiplied_, 1),
                  // The step before is read: its slot goes back to the copies.
-                 ir::if_then(ir::logical_and(again, ir::eq(mod(thread_, at(32)), at(0))),
-                             call("token_signal", {address(empty_, {ring(2)})})),
+                 ir::if_then(again, release()),
                  set_ring(2, slot), advance()}));
   }
 
@@ -412,9 +464,48 @@ class Kernel {
     return let.around(ir::if_then(ir::eq(mod(of("n"), at(2)), at(0)), pairs, single));
   }
 
+  /// Patches of pieces: float32 numbers at steps of their own.
+  Stmt write_by_steps() {
+    Names let{p_, {}};
+    const Expr lane = let("lane", mod(thread_, at(32))),
+               warp = let("warp", mod(ir::div(thread_, at(32)), at(4))),
+               first = let("first", tile_.n + mod(lane, at(4)) * at(2));
+    const std::vector<Expr> p = patch_at(let, ir::div(tile_.m, at(64)) + group_);
+    const Expr in_patch = let("in_patch", warp * at(16) + ir::div(lane, at(4)));
+    const DType wide = dtypes::int64;
+    auto far = [&](const Expr& i, const char* step) {
+      return ir::cast(wide, i) * ir::cast(wide, of(step));
+    };
+    const std::int64_t across = s_.patch[0], area = across * s_.patch[1];
+    return let.around(p_.unrolled("h", 2, [&](const Expr& h) {
+      Names place{p_, {}};
+      const Expr r = place("r", in_patch + h * at(8)),
+                 x = place("px", p[0] + mod(r, at(across))),
+                 y = place("py", p[1] + ir::div(mod(r, at(area)), at(across))),
+                 image = place("pi", p[2] + ir::div(r, at(area)));
+      const Expr counts = ir::logical_and(
+          ir::logical_and(ir::lt(x, of("wide")), ir::lt(y, of("high"))),
+          ir::lt((image * of("high") + y) * of("wide") + x, of("m")));
+      const ir::Var line = ir::make_var("line", wide);
+      Stmt row = p_.unrolled("j", s_.columns / 8, [&](const Expr& j) {
+        return p_.unrolled("e", 2, [&](const Expr& e) {
+          const Expr column = first + j * at(8) + e;
+          return ir::if_then(ir::lt(column, of("n")),
+                             ir::store(out_, ir::load(sums_, {j, h, e}),
+                                       {Expr(line) + far(column, "to_channel")}));
+        });
+      });
+      row = ir::let_stmt(line,
+                         far(tile_.which, "slab") + far(image, "to_image") + far(y, "to_y") +
+                             far(x, "to_x"),
+                         row);
+      return place.around(ir::if_then(counts, row));
+    }));
+  }
+
   const WholeProduct& s_;
   Builder p_;
-  ir::Buffer a_, b_, out_, ring_a_, ring_b_, staged_, full_, empty_, sums_, at_;
+  ir::Buffer a_, b_, out_, ring_a_, ring_b_, staged_, full_, empty_, sums_, added_, at_;
   ir::Var map_a_, map_b_, map_out_, multiplied_, sent_;
   std::vector<std::pair<ir::Var, Expr>> maps_;
   std::map<std::string_view, Expr> numbers_;
