@@ -41,6 +41,11 @@ struct Last {
   }
 };
 
+/// Of the pieces that products read.
+std::int64_t piece_bytes(const Last& x) {
+  return 2 * rules::kPieces * x.images() * x.height() * x.width() * x.channels;
+}
+
 NDArray empty_last(const NDArray& like, std::int64_t n, std::int64_t h, std::int64_t w,
                    std::int64_t channels) {
   return NDArray::empty(like.device(), like.elem(), Dims{n, h, w, ceil_div(channels, 8) * 8});
@@ -155,6 +160,7 @@ void patches(const Last& out, const Last& x, const TileOperand& placed, const Im
   shape.m = count * 64, shape.n = out.channels, shape.k = v.steps * 64, shape.column_unit = 64,
   shape.most_rows = 128, shape.most_cluster = 1;
   shape.pieces = pieces, shape.result_bytes = elem_bytes(out.data.elem());
+  if (pieces) shape.read_bytes = piece_bytes(x) + 2 * rules::kPieces * weight.size();
   const int planes_first[] = {0, 3, 1, 2};
   const NDArray ordered = pieces ? out.data.permute(planes_first) : out.data;
   shape.divisible = ordered.is_contiguous() && out.data.shape()[3] == out.channels;
@@ -318,6 +324,7 @@ void weight_gradient(const NDArray& out, const Last& by, const Last& from, const
   shape.batches = v.batches, shape.m = v.m, shape.n = v.n, shape.k = v.steps * 64;
   shape.column_unit = 64, shape.most_rows = 128, shape.most_cluster = 1;
   shape.pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
+  if (pieces) shape.read_bytes = piece_bytes(from) + piece_bytes(by);
   shape.divisible = true;
   const rules::GemmDecisions choice = gemm_choice(grid_of(out.device()), shape);
   take(choice, spec);
@@ -409,16 +416,18 @@ bool prefers_pieces(const Ref<Device>& device, ConvolutionOf which, const Convol
   std::int64_t phases = 1, split = 0;  // elements that become pieces
   if (which == ConvolutionOf::weights) {
     tiles.batches = taps, tiles.m = s.channels, tiles.n = s.results, tiles.divisible = true;
-    tiles.k = steps(s.images * places);
+    tiles.k = steps(s.images * places), tiles.read_bytes = 2 * rules::kPieces * (of_x + of_y);
     threads = {1, s.results, s.channels * taps, s.images * places};
     split = of_x + of_y;
   } else if (which == ConvolutionOf::results) {
     tiles.m = s.images * places, tiles.n = s.results, tiles.k = steps(s.channels) * taps;
+    tiles.read_bytes = 2 * rules::kPieces * (of_x + s.channels * taps * s.results);
     split = of_x;
   } else {
     phases = images.step[0] * images.step[1];
     tiles.m = ceil_div(s.images * s.image[0] * s.image[1], phases), tiles.n = s.channels;
     tiles.k = steps(s.results) * ceil_div(taps, phases);
+    tiles.read_bytes = 2 * rules::kPieces * (of_y + s.channels * taps * s.results);
     threads = {1, tiles.n, tiles.m, s.results * ceil_div(taps, phases)};
     split = of_y;
   }
@@ -429,8 +438,7 @@ bool prefers_pieces(const Ref<Device>& device, ConvolutionOf which, const Convol
   const bool around = images.before[0] + images.before[1] > 0;
   const double zeros = around ? 12 * wide(of_x) / rate + 2 * kLaunchMicroseconds : 0;
   const double by_threads = clocks / grid.clocks_per_microsecond() + zeros;
-  // A copy in channels-last order, then pieces.
-  const double made = (8 + 4 + 2 * kPiecePlanes) * wide(split) / rate;
+  const double made = (4 + 2 * kPiecePlanes) * wide(split) / rate;
   const double by_tiles =
       wide(phases) * (rules::gemm_time(rules::gemm_machine(grid), tiles, gemm_choice(grid, tiles)) +
                       kLaunchMicroseconds) +

@@ -132,8 +132,10 @@ double gemm_time(const GemmMachine& machine, const GemmShape& shape, const GemmD
                 (d.cluster_blocks() > 1 ? machine.cluster : 0);
   if (rest) busy += steps * step(static_cast<double>(rest)) + tile;
   const double area = static_cast<double>(s.batches) * static_cast<double>(s.m * s.n);
-  const double read = static_cast<double>(s.batches) * static_cast<double>((s.m + s.n) * s.k) *
-                      s.bytes * (s.pieces ? kPieces : 1) / machine.memory_bytes_per_microsecond;
+  const double operands = static_cast<double>(s.batches) * static_cast<double>((s.m + s.n) * s.k) *
+                          s.bytes * (s.pieces ? kPieces : 1);
+  const double read = (s.read_bytes ? static_cast<double>(s.read_bytes) : operands) /
+                      machine.memory_bytes_per_microsecond;
   const double rate = machine.memory_bytes_per_microsecond * machine.written_share;
   const double written = area * stored * static_cast<double>(d.parts) / rate;
   double time = together(kOfProduct, {busy, read + written});
