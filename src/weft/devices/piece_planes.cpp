@@ -6,6 +6,7 @@
 
 #include "weft/array/ops.h"
 #include "weft/base/integers.h"
+#include "weft/base/text.h"
 #include "weft/devices/grid.h"
 #include "weft/devices/pieces.h"
 #include "weft/ir/share.h"
@@ -51,13 +52,16 @@ constexpr std::int64_t kThreads = 256, kTile = 64, kPair = 2;
 // each plane. Rows are even, and shared memory has one element more in each line.
 ir::PrimFunc turned_pieces_program(bool narrow) {
   Builder p(narrow);
-  const ir::Buffer out = p.buffer("out", Elem::bfloat16, 4), x = p.buffer("x", Elem::float32);
+  ir::Buffer planes[kPiecePlanes];  // one for each, so that no store waits for those of another
+  for (int k = 0; k < kPiecePlanes; ++k)
+    planes[k] = p.buffer(cat("plane", k), Elem::bfloat16, 4);
+  const ir::Buffer x = p.buffer("x", Elem::float32);
   const Expr blocks = p.integer("blocks"), high = p.integer("blocks_r"),
              wide = p.integer("blocks_c"), rows = p.integer("rows"),
              columns = p.integer("columns"), row_in = p.integer("row_in"),
              batch_in = p.integer("batch_in"), pairs = p.integer("pairs"),
-             batch_out = p.integer("batch_out"), plane = p.integer("plane");
-  const ir::Buffer tile = shared("tile", dtypes::float32, {kTile, kTile + 1}),
+             batch_out = p.integer("batch_out");
+  const ir::Buffer tile = shared("tile", dtypes::float32, {kTile * (kTile + 1)}),
                    held = ir::make_buffer("held", dtypes::bfloat16,
                                           {ir::make_int(kPiecePlanes), ir::make_int(kPair)},
                                           "local");
@@ -83,26 +87,25 @@ ir::PrimFunc turned_pieces_program(bool narrow) {
       return ir::if_then(
           ir::logical_and(ir::lt(r0 + r, rows), ir::lt(c0 + fast, columns)),
           ir::store(tile, ir::load(x, {batch * batch_in + (r0 + r) * row_in + (c0 + fast)}),
-                    {r, fast}));
+                    {r * at(kTile + 1) + fast}));
     });
     const Stmt back = p.unrolled("i", kTile / pace_out, [&](const Expr& i) {
       const Expr c = far + i * at(pace_out);
       std::vector<Stmt> all{p.unrolled("e", kPair, [&](const Expr& e) {
         return ir::with_shared(
-            piece_values(ir::load(tile, {near + e, c})), [&](const ir::Exprs& v) {
+            piece_values(ir::load(tile, {(near + e) * at(kTile + 1) + c})), [&](const ir::Exprs& v) {
               std::vector<Stmt> stores;
               for (std::size_t k = 0; k < v.size(); ++k)
                 stores.push_back(ir::store(held, v[k], {at(static_cast<std::int64_t>(k)), e}));
               return ir::seq(std::move(stores));
             });
       })};
+      const Expr to = batch * batch_out + (c0 + c) * pairs + ir::div(r0 + near, at(kPair));
       for (int k = 0; k < kPiecePlanes; ++k) {
-        const Expr to = batch * batch_out + (c0 + c) * pairs + ir::div(r0 + near, at(kPair)) +
-                        at(k) * plane;
         all.push_back(p.loop(
             "v", at(kPair),
             [&](const Expr& v) {
-              return ir::store(out, ir::load(held, {at(k), v}), {to * at(kPair) + v});
+              return ir::store(planes[k], ir::load(held, {at(k), v}), {to * at(kPair) + v});
             },
             ir::ForKind::vectorized));
       }
@@ -150,9 +153,10 @@ NDArray turned_piece_planes(const NDArray& x) {
   const bool narrow =
       fits_narrow(std::max({reach, planes.size() + kTile * to[2] + kTile, blocks}));
   ProgramCall call(x.device());
-  call.array(planes).array(x).integer(blocks).integer(high).integer(wide);
+  for (int k = 0; k < kPiecePlanes; ++k) call.array(planes.select(0, k));
+  call.array(x).integer(blocks).integer(high).integer(wide);
   call.integer(rows).integer(columns).integer(x.strides()[1]).integer(x.strides()[0]);
-  call.integer(to[2] / kPair).integer(to[1] / kPair).integer(to[0] / kPair);
+  call.integer(to[2] / kPair).integer(to[1] / kPair);
   call.run({"pieces.turned", {narrow}}, [&] { return turned_pieces_program(narrow); });
   return planes;
 }
