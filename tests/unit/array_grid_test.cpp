@@ -209,6 +209,23 @@ TEST(ArrayGrid, products_read_vectors_and_wait_once_a_step) {
   }
 }
 
+/// Where the terms of several summed axes lie is tabulated ahead, in the width of positions, and
+/// costs a step no barrier of its own.
+TEST(ArrayGrid, convolutions_by_threads_wait_once_a_step) {
+  NEED_CARD();
+  const auto tensor = [&](Dims shape) { return Tensor(NDArray::empty(device, Elem::float32, shape)); };
+  paper->sources.clear();
+  conv2d(tensor({2, 16, 9, 9}), tensor({16, 16, 3, 3}), Conv{{2, 2}, {1, 1}, {1, 1}, {0, 0}, 1});
+  const std::string& text = paper->sources;
+  const std::size_t begin = text.find("< ((int)steps); ++"), wait = text.find("wait_group 0", begin);
+  ASSERT_NE(wait, std::string::npos);
+  const std::string loop = text.substr(begin, wait - begin);
+  EXPECT_NE(loop.find("A_place["), std::string::npos);
+  EXPECT_NE(loop.find("__syncthreads()"), std::string::npos);
+  EXPECT_EQ(loop.find("__syncthreads()"), loop.rfind("__syncthreads()"));
+  EXPECT_EQ(loop.find("_i64("), std::string::npos);
+}
+
 /// Large products of float32 are made of pieces, small ones by threads.
 TEST(ArrayGrid, large_float32_products_go_by_pieces) {
   NEED_CARD();
