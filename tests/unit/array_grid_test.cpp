@@ -213,11 +213,14 @@ TEST(ArrayGrid, products_read_vectors_and_wait_once_a_step) {
 /// costs a step no barrier of its own.
 TEST(ArrayGrid, convolutions_by_threads_wait_once_a_step) {
   NEED_CARD();
-  const auto tensor = [&](Dims shape) { return Tensor(NDArray::empty(device, Elem::float32, shape)); };
+  const auto tensor = [&](Dims shape) {
+    return Tensor(NDArray::empty(device, Elem::float32, shape));
+  };
   paper->sources.clear();
   conv2d(tensor({2, 16, 9, 9}), tensor({16, 16, 3, 3}), Conv{{2, 2}, {1, 1}, {1, 1}, {0, 0}, 1});
   const std::string& text = paper->sources;
-  const std::size_t begin = text.find("< ((int)steps); ++"), wait = text.find("wait_group 0", begin);
+  const std::size_t begin = text.find("< ((int)steps); ++"),
+                    wait = text.find("wait_group 0", begin);
   ASSERT_NE(wait, std::string::npos);
   const std::string loop = text.substr(begin, wait - begin);
   EXPECT_NE(loop.find("A_place["), std::string::npos);

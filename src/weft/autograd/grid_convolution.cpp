@@ -130,8 +130,8 @@ std::vector<Phase> phases(std::int64_t extent, std::int64_t window, std::int64_t
   return out;
 }
 
-/// Whether float32 is multiplied by tiles of its pieces. `like`: of the type and the device; `image`:
-/// extents of what the windows are taken of.
+/// Whether float32 is multiplied by tiles of its pieces. `like`: of the type and the device;
+/// `image`: extents of what the windows are taken of.
 bool by_pieces(device::ConvolutionOf which, const NDArray& like, const NDArray& weight,
                const Dims& image, const Window& w, const Conv& conv) {
   const Dims& n = weight.shape();

@@ -53,32 +53,30 @@ constexpr std::int64_t kThreads = 256, kTile = 64, kPair = 2;
 ir::PrimFunc turned_pieces_program(bool narrow) {
   Builder p(narrow);
   ir::Buffer planes[kPiecePlanes];  // one for each, so that no store waits for those of another
-  for (int k = 0; k < kPiecePlanes; ++k)
-    planes[k] = p.buffer(cat("plane", k), Elem::bfloat16, 4);
+  for (int k = 0; k < kPiecePlanes; ++k) planes[k] = p.buffer(cat("plane", k), Elem::bfloat16, 4);
   const ir::Buffer x = p.buffer("x", Elem::float32);
   const Expr blocks = p.integer("blocks"), high = p.integer("blocks_r"),
-             wide = p.integer("blocks_c"), rows = p.integer("rows"),
-             columns = p.integer("columns"), row_in = p.integer("row_in"),
-             batch_in = p.integer("batch_in"), pairs = p.integer("pairs"),
-             batch_out = p.integer("batch_out");
+             wide = p.integer("blocks_c"), rows = p.integer("rows"), columns = p.integer("columns"),
+             row_in = p.integer("row_in"), batch_in = p.integer("batch_in"),
+             pairs = p.integer("pairs"), batch_out = p.integer("batch_out");
   const ir::Buffer tile = shared("tile", dtypes::float32, {kTile * (kTile + 1)}),
-                   held = ir::make_buffer("held", dtypes::bfloat16,
-                                          {ir::make_int(kPiecePlanes), ir::make_int(kPair)},
-                                          "local");
+                   held =
+                       ir::make_buffer("held", dtypes::bfloat16,
+                                       {ir::make_int(kPiecePlanes), ir::make_int(kPair)}, "local");
   auto at = [&](std::int64_t v) { return p.at(v); };
-  auto mod = [](const Expr& a, const Expr& b) {
-    return ir::make_binary(ir::ExprKind::mod, a, b);
-  };
+  auto mod = [](const Expr& a, const Expr& b) { return ir::make_binary(ir::ExprKind::mod, a, b); };
   auto body = [&](const Expr& block, const Expr& thread) {
     std::vector<std::pair<ir::Var, Expr>> names;
     auto let = [&](const char* name, const Expr& value) -> Expr {
       names.emplace_back(p.var(name), value);
       return names.back().first;
     };
-    const Expr tiles = let("tiles", ir::div(block, wide)), batch = let("batch", ir::div(tiles, high)),
+    const Expr tiles = let("tiles", ir::div(block, wide)),
+               batch = let("batch", ir::div(tiles, high)),
                c0 = let("c0", mod(block, wide) * at(kTile)),
                r0 = let("r0", mod(tiles, high) * at(kTile)),
-               fast = let("fast", mod(thread, at(kTile))), slow = let("slow", ir::div(thread, at(kTile))),
+               fast = let("fast", mod(thread, at(kTile))),
+               slow = let("slow", ir::div(thread, at(kTile))),
                near = let("near", mod(thread, at(kTile / kPair)) * at(kPair)),
                far = let("far", ir::div(thread, at(kTile / kPair)));
     const std::int64_t pace_in = kThreads / kTile, pace_out = kThreads * kPair / kTile;
@@ -93,7 +91,8 @@ ir::PrimFunc turned_pieces_program(bool narrow) {
       const Expr c = far + i * at(pace_out);
       std::vector<Stmt> all{p.unrolled("e", kPair, [&](const Expr& e) {
         return ir::with_shared(
-            piece_values(ir::load(tile, {(near + e) * at(kTile + 1) + c})), [&](const ir::Exprs& v) {
+            piece_values(ir::load(tile, {(near + e) * at(kTile + 1) + c})),
+            [&](const ir::Exprs& v) {
               std::vector<Stmt> stores;
               for (std::size_t k = 0; k < v.size(); ++k)
                 stores.push_back(ir::store(held, v[k], {at(static_cast<std::int64_t>(k)), e}));
@@ -113,14 +112,14 @@ ir::PrimFunc turned_pieces_program(bool narrow) {
                          ir::allocate(held, ir::seq(std::move(all))));
     });
     Stmt s = ir::allocate(tile, ir::seq({in, back}));
-    for (std::size_t i = names.size(); i-- > 0;) s = ir::let_stmt(names[i].first, names[i].second, s);
+    for (std::size_t i = names.size(); i-- > 0;)
+      s = ir::let_stmt(names[i].first, names[i].second, s);
     return s;
   };
   return p.finish(p.bound("blockIdx.x", blocks,
                           [&](const Expr& block) {
-                            return p.bound("threadIdx.x", at(kThreads), [&](const Expr& thread) {
-                              return body(block, thread);
-                            });
+                            return p.bound("threadIdx.x", at(kThreads),
+                                           [&](const Expr& thread) { return body(block, thread); });
                           }),
                   true);
 }
@@ -150,8 +149,7 @@ NDArray turned_piece_planes(const NDArray& x) {
   const std::int64_t blocks = batches * high * wide;
   const std::int64_t reach = batches * std::abs(x.strides()[0]) +
                              (rows + kTile) * std::abs(x.strides()[1]) + columns + kTile;
-  const bool narrow =
-      fits_narrow(std::max({reach, planes.size() + kTile * to[2] + kTile, blocks}));
+  const bool narrow = fits_narrow(std::max({reach, planes.size() + kTile * to[2] + kTile, blocks}));
   ProgramCall call(x.device());
   for (int k = 0; k < kPiecePlanes; ++k) call.array(planes.select(0, k));
   call.array(x).integer(blocks).integer(high).integer(wide);

@@ -29,8 +29,8 @@ struct TileOperand {
   int inner = 0;
   std::int64_t plane = 0;
 };
-/// The planes of a float32 array as one array [kPiecePlanes, ...] in order, rows along its last axis
-/// at multiples of 32 bytes.
+/// The planes of a float32 array as one array [kPiecePlanes, ...] in order, rows along its last
+/// axis at multiples of 32 bytes.
 NDArray piece_planes(const NDArray& x);
 /// [kPiecePlanes, n, columns, rows] of x[n, rows, columns].
 NDArray turned_piece_planes(const NDArray& x);

@@ -45,11 +45,10 @@ void run_whole(const Ref<Device>& device, const WholeProduct& spec,
   call.integer(std::min(grid_of(device).processors() * x.resident,
                         x.tiles_m * x.tiles_n * x.batches * x.parts));
   for (std::int64_t v :
-       {x.tiles_m,   x.tiles_n,    x.batches,    x.parts,     x.steps,     x.part,
-        x.m,         x.n,          x.inner,      x.move_a[0], x.move_a[1], x.move_b[0],
-        x.move_b[1], x.patches[0], x.patches[1], x.before[0], x.before[1], x.window,
-        x.chunks,    x.turned,     x.wide,       x.high,      x.slab,      x.to_image,
-        x.to_y,      x.to_x,       x.to_channel})
+       {x.tiles_m,    x.tiles_n,   x.batches,   x.parts,     x.steps,     x.part,      x.m,
+        x.n,          x.inner,     x.move_a[0], x.move_a[1], x.move_b[0], x.move_b[1], x.patches[0],
+        x.patches[1], x.before[0], x.before[1], x.window,    x.chunks,    x.turned,    x.wide,
+        x.high,       x.slab,      x.to_image,  x.to_y,      x.to_x,      x.to_channel})
     call.integer(v);
   call.run(key, [&] { return whole_kernel(spec); });
 }

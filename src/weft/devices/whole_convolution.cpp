@@ -177,9 +177,9 @@ void patches(const Last& out, const Last& x, const TileOperand& placed, const Im
   const std::int64_t rows = turned ? n[3] : n[2], columns = turned ? n[2] : n[3];
   const WholeTensor a = x.tensor(), to = out.tensor();
   // The innermost axis is o, summed where the window is turned around.
-  const WholeTensor b = tensor_in_planes(
-      weight, {turned ? rows : columns, turned ? columns : rows, n[1], n[0]}, {s[2], s[1], s[0]},
-      placed.plane);
+  const WholeTensor b =
+      tensor_in_planes(weight, {turned ? rows : columns, turned ? columns : rows, n[1], n[0]},
+                       {s[2], s[1], s[0]}, placed.plane);
   if (!by_threads) return run_whole(x.data.device(), spec, {&a, &b, &to}, out.data, v);
   spec.out = WholeProduct::Out::partial;
   const NDArray parts =
@@ -206,8 +206,7 @@ NDArray as_matrices(const NDArray& weight, std::int64_t count) {
 /// Images whose pieces are in memory at a time, in equal lots.
 std::int64_t lot_of(const NDArray& x, const NDArray& y) {
   constexpr std::int64_t kMostBytes = std::int64_t{1} << 27;
-  const std::int64_t images = x.shape()[0],
-                     bytes = 2 * kPiecePlanes * std::max(x.size(), y.size());
+  const std::int64_t images = x.shape()[0], bytes = 2 * kPiecePlanes * std::max(x.size(), y.size());
   return ceil_div(images, std::min(images, ceil_div(bytes, kMostBytes)));
 }
 

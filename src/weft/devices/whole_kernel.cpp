@@ -312,10 +312,11 @@ class Kernel {
     Names let{p_, {}};
     group_ = let("group", ir::div(thread_, at(128)) - at(1));
     Stmt tiles = in_order(0, [&] {
-      Stmt steps = s_.pieces ? promoted() : ir::seq({each_step([&](const Expr& k) {
-                                              return add(ir::gt(k, tile_.first));
-                                            }),
-                                            finished()});
+      Stmt steps =
+          s_.pieces
+              ? promoted()
+              : ir::seq({each_step([&](const Expr& k) { return add(ir::gt(k, tile_.first)); }),
+                         finished()});
       Stmt s = ir::seq({steps, s_.out == Out::copied ? send()
                                : s_.by_steps()       ? write_by_steps()
                                                      : write()});
@@ -328,9 +329,7 @@ class Kernel {
 
   /// All products that were started; the slot of the last one goes back to the copies.
   Stmt finished() const { return ir::seq({wait(multiplied_, 0), release()}); }
-  Stmt release() const {
-    return leader(32, call("token_signal", {address(empty_, {ring(2)})}));
-  }
+  Stmt release() const { return leader(32, call("token_signal", {address(empty_, {ring(2)})})); }
 
   /// Tile instructions cut off what a sum does not hold: threads add up the sums of 64 terms.
   Stmt promoted() {
@@ -345,8 +344,9 @@ class Kernel {
       });
     };
     return ir::seq({each(ir::make_float(0)), each_step([&](const Expr&) {
-                      return ir::seq({each_pair([&](const Expr& p) { return add(ir::gt(p, at(0))); }),
-                                      finished(), each(nullptr)});
+                      return ir::seq(
+                          {each_pair([&](const Expr& p) { return add(ir::gt(p, at(0))); }),
+                           finished(), each(nullptr)});
                     })});
   }
 
@@ -363,8 +363,7 @@ class Kernel {
         ir::seq({call("token_wait", {address(full_, {slot}), ring(1)}),
                  make_ref<const ir::AsyncNode>("wgmma", multiplied_, product), wait(multiplied_, 1),
                  // The step before is read: its slot goes back to the copies.
-                 ir::if_then(again, release()),
-                 set_ring(2, slot), advance()}));
+                 ir::if_then(again, release()), set_ring(2, slot), advance()}));
   }
 
   /// By the copy engine, 64 columns after the others.
@@ -479,13 +478,12 @@ class Kernel {
     const std::int64_t across = s_.patch[0], area = across * s_.patch[1];
     return let.around(p_.unrolled("h", 2, [&](const Expr& h) {
       Names place{p_, {}};
-      const Expr r = place("r", in_patch + h * at(8)),
-                 x = place("px", p[0] + mod(r, at(across))),
+      const Expr r = place("r", in_patch + h * at(8)), x = place("px", p[0] + mod(r, at(across))),
                  y = place("py", p[1] + ir::div(mod(r, at(area)), at(across))),
                  image = place("pi", p[2] + ir::div(r, at(area)));
-      const Expr counts = ir::logical_and(
-          ir::logical_and(ir::lt(x, of("wide")), ir::lt(y, of("high"))),
-          ir::lt((image * of("high") + y) * of("wide") + x, of("m")));
+      const Expr counts =
+          ir::logical_and(ir::logical_and(ir::lt(x, of("wide")), ir::lt(y, of("high"))),
+                          ir::lt((image * of("high") + y) * of("wide") + x, of("m")));
       const ir::Var line = ir::make_var("line", wide);
       Stmt row = p_.unrolled("j", s_.columns / 8, [&](const Expr& j) {
         return p_.unrolled("e", 2, [&](const Expr& e) {
@@ -495,10 +493,9 @@ class Kernel {
                                        {Expr(line) + far(column, "to_channel")}));
         });
       });
-      row = ir::let_stmt(line,
-                         far(tile_.which, "slab") + far(image, "to_image") + far(y, "to_y") +
-                             far(x, "to_x"),
-                         row);
+      row = ir::let_stmt(
+          line, far(tile_.which, "slab") + far(image, "to_image") + far(y, "to_y") + far(x, "to_x"),
+          row);
       return place.around(ir::if_then(counts, row));
     }));
   }

@@ -7,9 +7,9 @@
 // innermost first; what lies outside of one is 0.
 //
 // Parameters: the buffers a, b, out; of each buffer that is copied in bulk (out: where it is
-// `copied`) its extents and strides but the first, in elements; then kWholeNumbers in order. A sum in
-// several parts is written as float32 for the caller to add up: products as [parts, batches, m, n],
-// places as [parts, m, batches, n], patches as [parts, image, y, x, n] of `high` rows of `wide`
+// `copied`) its extents and strides but the first, in elements; then kWholeNumbers in order. A sum
+// in several parts is written as float32 for the caller to add up: products as [parts, batches, m,
+// n], places as [parts, m, batches, n], patches as [parts, image, y, x, n] of `high` rows of `wide`
 // places, `m` in all.
 
 #include <array>
@@ -54,10 +54,10 @@ struct WholeProduct {
 /// its extent along x; chunks: of 64 channels; turned: how many places the window has if it is
 /// turned around, else 0. slab and to_*: steps of results, where they are by steps.
 inline constexpr std::array<std::string_view, 28> kWholeNumbers = {
-    "blocks",   "tiles_m",  "tiles_n", "batches", "parts",   "steps",   "part",      "m",
-    "n",        "inner",    "move_a0", "move_a1", "move_b0", "move_b1", "patches_w", "patches_h",
-    "before_x", "before_y", "window",  "chunks",  "turned",  "wide",    "high",
-    "slab",     "to_image", "to_y",    "to_x",    "to_channel"};
+    "blocks",    "tiles_m",   "tiles_n",  "batches",  "parts",   "steps",   "part",
+    "m",         "n",         "inner",    "move_a0",  "move_a1", "move_b0", "move_b1",
+    "patches_w", "patches_h", "before_x", "before_y", "window",  "chunks",  "turned",
+    "wide",      "high",      "slab",     "to_image", "to_y",    "to_x",    "to_channel"};
 
 ir::PrimFunc whole_kernel(const WholeProduct& spec);
 
