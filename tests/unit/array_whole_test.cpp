@@ -287,6 +287,83 @@ TEST(ArrayWhole, convolutions_of_pieces) {
   EXPECT_EQ(convolution_errors(true, 1, 1, 1, 3, true), 0);
 }
 
+/// The adjoint of a convolution with steps: every remainder of places in one launch, some without
+/// places of the window.
+std::int64_t phase_errors(bool pieces, int groups, int step_x, int step_y, std::int64_t before) {
+  constexpr std::int64_t kImages = 3, kHigh = 4, kWide = 5, kIn = 72, kOut = 70, kWindowX = 3,
+                         kWindowY = 2;
+  WholeProduct spec;
+  spec.type = dtypes::bfloat16, spec.mode = Mode::patches, spec.groups = groups;
+  spec.columns = 64, spec.stages = 3, spec.b_along_n = false, spec.pieces = pieces;
+  spec.out = pieces ? Out::partial : Out::stored;
+  spec.patch[0] = 4, spec.patch[1] = 8, spec.patch[2] = 2;
+  spec.phases[0] = step_x, spec.phases[1] = step_y;
+  std::mt19937 rng(17);
+  // One place behind the last window.
+  const std::int64_t wide = (kWide - 1) * step_x + kWindowX - 2 * before + 1,
+                     high = (kHigh - 1) * step_y + kWindowY - 2 * before + 1;
+  const std::int64_t planes = pieces ? device::kPiecePlanes : 1;
+  Array g({kIn, kWide, kHigh, kImages}, 72, planes), w({kIn, kOut, kWindowX, kWindowY}, 72, planes);
+  g.fill(rng), w.fill(rng);
+  auto up = [](std::int64_t v, std::int64_t to) { return (v + to - 1) / to; };
+  const std::int64_t across = up(up(wide, step_x), 4), down = up(up(high, step_y), 8),
+                     count = across * down * up(kImages, 2), size = kImages * kOut * wide * high;
+  std::vector<float> sums(static_cast<std::size_t>(size), NAN);
+  std::vector<std::uint16_t> rounded(static_cast<std::size_t>(size), narrow(99));
+  void* to = pieces ? static_cast<void*>(sums.data()) : rounded.data();
+  run(joined(spec), spec, g, w, to, size, nullptr,
+      {{"blocks", 2},
+       {"batches", step_x * step_y},
+       {"wide", wide},
+       {"high", high},
+       {"tiles_m", up(count, groups)},
+       {"tiles_n", up(kOut, 64)},
+       {"m", kImages * wide * high},
+       {"n", kOut},
+       {"patches_w", across},
+       {"patches_h", down},
+       {"before_x", before},
+       {"before_y", before},
+       {"window", kWindowX},
+       {"chunks", up(kIn, 64)},
+       {"turned", kWindowX * kWindowY},
+       {"slab", 0},
+       {"to_image", wide * high * kOut},
+       {"to_y", wide},
+       {"to_x", 1},
+       {"to_channel", wide * high}});
+  std::vector<float> want(static_cast<std::size_t>(size));
+  auto at = [&](std::int64_t n, std::int64_t o, std::int64_t y, std::int64_t x) {
+    return static_cast<std::size_t>(((n * kOut + o) * high + y) * wide + x);
+  };
+  for (std::int64_t n = 0; n < kImages; ++n)
+    for (std::int64_t i = 0; i < kHigh; ++i)
+      for (std::int64_t j = 0; j < kWide; ++j)
+        for (std::int64_t p = 0; p < kWindowX * kWindowY; ++p) {
+          const std::int64_t y = i * step_y + p / kWindowX - before,
+                             x = j * step_x + p % kWindowX - before;
+          if (y < 0 || y >= high || x < 0 || x >= wide) continue;
+          for (std::int64_t o = 0; o < kOut; ++o)
+            for (std::int64_t c = 0; c < kIn; ++c)
+              want[at(n, o, y, x)] += product_of(
+                  pieces, [&](std::int64_t plane) { return g.read(c, j, i, n, plane); },
+                  [&](std::int64_t plane) {
+                    return w.read(c, o, p % kWindowX, p / kWindowX, plane);
+                  });
+        }
+  std::int64_t wrong = 0;
+  for (std::size_t i = 0; i < want.size(); ++i)
+    wrong += !(pieces ? sums[i] == want[i] : widen(rounded[i]) == widen(narrow(want[i])));
+  return wrong;
+}
+
+TEST(ArrayWhole, adjoints_of_convolutions_with_steps) {
+  for (const bool pieces : {false, true}) {
+    EXPECT_EQ(phase_errors(pieces, 1, 2, 2, 1), 0);
+    EXPECT_EQ(phase_errors(pieces, 2, 4, 1, 0), 0);  // remainder 3 has no place of the window
+  }
+}
+
 void gradients_towards_weights(bool pieces) {
   constexpr std::int64_t kImages = 3, kHigh = 5, kWide = 6, kIn = 72, kOut = 72, kWindow = 3,
                          kBefore = 1;
@@ -392,15 +469,16 @@ TEST(ArrayWhole, every_form_keeps_its_registers_on_a_card) {
   int kernels = 0;
   for (int groups : {1, 2}) {
     for (int columns : {64, 256}) {
-      for (int which = 0; which < 7; ++which) {
+      for (int which = 0; which < 9; ++which) {
         WholeProduct p;
-        p.pieces = which >= 5;
+        p.pieces = which == 5 || which == 6 || which == 8;
         // Sums of steps are in registers beside those of the tile.
         const int most = p.pieces ? std::min(columns, 192) : columns;
         p.type = which % 2 ? dtypes::float16 : dtypes::bfloat16;
         p.groups = groups, p.columns = most, p.stages = 4;
-        p.a_along_m = which == 1 || which == 4 || which == 6, p.b_along_n = which != 2;
-        p.out = which == 1 ? Out::stored : which >= 4 ? Out::partial : Out::copied;
+        p.a_along_m = which == 1 || which == 4 || which == 6, p.b_along_n = which != 2 && which < 7;
+        if (which >= 7) p.phases[0] = p.phases[1] = 2;
+        p.out = which == 1 || which == 7 ? Out::stored : which >= 4 ? Out::partial : Out::copied;
         if (p.pieces) p.type = dtypes::bfloat16;
         if (which >= 2) {
           p.mode = which == 4 || which == 6 ? Mode::places : Mode::patches;
@@ -429,7 +507,7 @@ TEST(ArrayWhole, every_form_keeps_its_registers_on_a_card) {
       }
     }
   }
-  EXPECT_EQ(kernels, 28);
+  EXPECT_EQ(kernels, 36);
 }
 
 }  // namespace

@@ -31,7 +31,8 @@ void run_whole(const Ref<Device>& device, const WholeProduct& spec,
       "convolution.tiles",
       {static_cast<int>(spec.mode), static_cast<int>(spec.out), spec.type == dtypes::bfloat16,
        spec.a_along_m, spec.b_along_n, spec.groups, spec.columns, spec.stages, spec.patch[0],
-       spec.patch[1], spec.patch[2], spec.step[0], spec.step[1], spec.pieces}};
+       spec.patch[1], spec.patch[2], spec.step[0], spec.step[1], spec.pieces,
+       spec.phases[0], spec.phases[1]}};
   const WholeNumbers& x = numbers;
   ProgramCall call(device);
   for (const WholeTensor* t : tensors) {

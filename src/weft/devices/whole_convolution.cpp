@@ -252,48 +252,48 @@ class Upper {
   Last last_;
 };
 
-/// Places of images in channels-last order, of pieces in any.
-void input_gradient(const Last& to, const Last& from, const TileOperand& placed,
-                    const Images& images) {
-  const NDArray& turned = placed.x;
-  const Dims &n = to.data.shape(), &w = turned.shape();
-  // Places that are `step` apart read the same places of the window: out[step * q + r - before]
-  // sums g[q - t] * weight[step * t + r].
-  const std::int64_t *step = images.step, *before = images.before;
-  struct Phase {
-    std::int64_t place, count;   // in out, every step-th
-    std::int64_t first, window;  // in the window, every step-th
-    std::int64_t before;         // what lies before g
-  };
-  auto phases = [&](int axis, std::int64_t extent, std::int64_t window) {
-    std::vector<Phase> all;
-    for (std::int64_t r = 0; r < step[axis]; ++r) {
-      const std::int64_t q = std::max<std::int64_t>(0, ceil_div(before[axis] - r, step[axis]));
-      const std::int64_t place = step[axis] * q + r - before[axis];
-      const std::int64_t taps = r < window ? ceil_div(window - r, step[axis]) : 0;
-      if (place < extent)
-        all.push_back({place, ceil_div(extent - place, step[axis]), r, taps, taps - 1 - q});
-    }
-    return all;
-  };
-  for (const Phase& y : phases(0, n[1], w[0])) {
-    for (const Phase& x : phases(1, n[2], w[1])) {
-      const Last part{
-          to.data.slice(1, y.place, y.count, step[0]).slice(2, x.place, x.count, step[1]),
-          to.channels};
-      if (y.window == 0 || x.window == 0) {
-        assign(part.data, full(to.data.device(), to.data.elem(), Dims{1}, Scalar(0.0))
-                              .broadcast_to(part.data.shape()));
-        continue;
-      }
-      Images back;
-      back.before[0] = y.before, back.before[1] = x.before;
-      const NDArray taps =
-          turned.slice(0, y.first, y.window, step[0]).slice(1, x.first, x.window, step[1]);
-      patches(part, from, {taps, placed.inner, placed.plane}, back, true);
-    }
-  }
+/// The adjoint of a convolution with steps, for all remainders of places by the steps at once:
+/// out[step * q + r - before] sums g[q - t] * weight[step * t + r]. `out` is [n, c, y, x] of any
+/// layout.
+void phases(const NDArray& out, const Last& g, const TileOperand& placed, const Images& images) {
+  const Dims &n = out.shape(), &w = placed.x.shape(), &s = placed.x.strides();
+  const bool pieces = g.plane > 0;
+  WholeProduct spec;
+  spec.mode = WholeProduct::Mode::patches;
+  spec.out = pieces ? WholeProduct::Out::partial : WholeProduct::Out::stored;
+  spec.type = g.data.dtype(), spec.pieces = pieces, spec.b_along_n = false;
+  const std::int64_t *step = images.step, count = step[0] * step[1];
+  spec.phases[0] = static_cast<int>(step[1]), spec.phases[1] = static_cast<int>(step[0]);
+  WholeNumbers v;
+  choose_patch(spec, v, n[0], ceil_div(n[2], step[0]), ceil_div(n[3], step[1]));
+  const std::int64_t patches = v.steps, places = w[0] * w[1];
+  v.chunks = ceil_div(g.channels, 64), v.window = w[1], v.turned = places, v.batches = count;
+  rules::GemmShape shape;
+  shape.batches = count, shape.m = patches * 64, shape.n = n[1], shape.column_unit = 64;
+  shape.k = v.chunks * ceil_div(places, count) * 64;
+  shape.most_rows = 128, shape.most_cluster = 1;
+  shape.pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
+  shape.read_bytes = (pieces ? rules::kPieces : 1) * 2 *
+                     (g.images() * g.height() * g.width() * g.channels + placed.x.size());
+  take(gemm_choice(grid_of(out.device()), shape), spec);
+  v.tiles_m = ceil_div(patches, spec.groups), v.tiles_n = ceil_div(n[1], spec.columns);
+  v.m = n[0] * n[2] * n[3], v.n = n[1], v.wide = n[3], v.high = n[2];
+  v.before[0] = images.before[1], v.before[1] = images.before[0];
+  const Dims& to = out.strides();
+  v.to_image = to[0], v.to_channel = to[1], v.to_y = to[2], v.to_x = to[3];
+  const WholeTensor a = g.tensor(),
+                    b = tensor_in_planes(placed.x, {w[3], w[2], w[1], w[0]}, {s[2], s[1], s[0]},
+                                         placed.plane);
+  run_whole(out.device(), spec, {&a, &b}, out, v);
 }
+
+/// The adjoint at every place: a convolution with the windows turned around.
+Images back_of(const Images& images, const NDArray& window) {
+  Images back;
+  for (int i = 0; i < 2; ++i) back.before[i] = window.shape()[i] - 1 - images.before[i];
+  return back;
+}
+bool has_steps(const Images& images) { return images.step[0] * images.step[1] > 1; }
 
 void input_gradient(const NDArray& out, const NDArray& g, Upper& last, const NDArray& weight,
                     const Images& images) {
@@ -302,8 +302,10 @@ void input_gradient(const NDArray& out, const NDArray& g, Upper& last, const NDA
   if (plain(weight, images, g) && as_planes(g, upper) && as_planes(out, planes) &&
       whole_product(planes, as_matrices(weight, n[0]).transpose(1, 2), upper))
     return;
+  const TileOperand placed = by_place(weight);
+  if (has_steps(images)) return phases(out, last.last(), placed, images);
   const Last to{empty_last(out, n[0], n[2], n[3], n[1]), n[1]};
-  input_gradient(to, last.last(), by_place(weight), images);
+  patches(to, last.last(), placed, back_of(images, placed.x), true);
   from_channels_last(out, to);
 }
 
@@ -376,8 +378,10 @@ void pieces_gradients(const NDArray* input, const NDArray* weights, const NDArra
     const std::int64_t some = std::min(lot, count - i);
     const Last by = channels_last(g.slice(0, i, some, 1));
     if (input) {
-      const Last to{input->slice(0, i, some, 1).permute(order), input->shape()[1]};
-      input_gradient(to, by, placed, images);
+      const NDArray part = input->slice(0, i, some, 1);
+      const Last to{part.permute(order), input->shape()[1]};
+      if (has_steps(images)) phases(part, by, placed, images);
+      else patches(to, by, placed, back_of(images, placed.x), true);
     }
     if (weights)
       weight_gradient(sums.defined() ? sums.select(0, i / lot) : *weights, by,
@@ -424,6 +428,7 @@ bool prefers_pieces(const Ref<Device>& device, ConvolutionOf which, const Convol
     split = of_x;
   } else {
     phases = images.step[0] * images.step[1];
+    tiles.batches = phases;
     tiles.m = ceil_div(s.images * s.image[0] * s.image[1], phases), tiles.n = s.channels;
     tiles.k = steps(s.results) * ceil_div(taps, phases);
     tiles.read_bytes = 2 * rules::kPieces * (of_y + s.channels * taps * s.results);
@@ -439,9 +444,8 @@ bool prefers_pieces(const Ref<Device>& device, ConvolutionOf which, const Convol
   const double by_threads = clocks / grid.clocks_per_microsecond() + zeros;
   const double made = (4 + 2 * kPiecePlanes) * wide(split) / rate;
   const double by_tiles =
-      wide(phases) * (rules::gemm_time(rules::gemm_machine(grid), tiles, gemm_choice(grid, tiles)) +
-                      kLaunchMicroseconds) +
-      made + 4 * kLaunchMicroseconds;
+      rules::gemm_time(rules::gemm_machine(grid), tiles, gemm_choice(grid, tiles)) + made +
+      5 * kLaunchMicroseconds;
   return by_tiles < by_threads;
 }
 

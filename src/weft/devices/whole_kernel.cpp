@@ -156,7 +156,26 @@ class Kernel {
 
   struct Tile {
     Expr m, n, column, batch, first, last, which;
+    /// Of a phase along x and y: the remainder, places of the window, results that lie before.
+    Expr rest[2], taps[2], skipped[2];
   } tile_;
+
+  void enter_phase(Names& let) {
+    const Expr windows[2] = {of("window"), ir::div(of("turned"), of("window"))},
+               before[2] = {of("before_x"), of("before_y")};
+    for (int i = 0; i < 2; ++i) {
+      const Expr step = at(s_.phases[i]);
+      auto count = [&](const Expr& places) {
+        return ir::div(ir::max(places - tile_.rest[i] + step - at(1), at(0)), step);
+      };
+      tile_.rest[i] = let("remainder", i == 0 ? mod(tile_.batch, step)
+                                              : ir::div(tile_.batch, at(s_.phases[0])));
+      tile_.taps[i] = let("taps", count(windows[i]));
+      tile_.skipped[i] = let("skipped", count(before[i]));
+    }
+    tile_.first = at(0);
+    tile_.last = let("last", of("chunks") * tile_.taps[0] * tile_.taps[1]);
+  }
 
   /// Every tile that is this block's turn; kTogether rows of tiles follow one another.
   template <typename Body>
@@ -178,8 +197,12 @@ class Kernel {
       tile_.n = let("n0", tile_.column * at(s_.columns));
       tile_.which = let("which", mod(z, of("parts")));
       tile_.batch = let("batch", ir::div(z, of("parts")));
-      tile_.first = let("first", tile_.which * of("part"));
-      tile_.last = let("last", ir::min(tile_.first + of("part"), of("steps")));
+      if (s_.phased()) {
+        enter_phase(let);
+      } else {
+        tile_.first = let("first", tile_.which * of("part"));
+        tile_.last = let("last", ir::min(tile_.first + of("part"), of("steps")));
+      }
       return let.around(body());
     });
     return outer.around(ir::seq({set_ring(0, at(0)), set_ring(1, at(parity)), loop}));
@@ -206,10 +229,13 @@ class Kernel {
       for (int g = 0; g < s_.groups; ++g) {
         const Expr p = ir::div(tile_.m, at(64)) + at(g);
         patch_.push_back(patch_at(let, p));
-        patch_[static_cast<std::size_t>(g)][0] =
-            let("px", patch_.back()[0] * at(s_.step[0]) - of("before_x"));
-        patch_[static_cast<std::size_t>(g)][1] =
-            let("py", patch_.back()[1] * at(s_.step[1]) - of("before_y"));
+        const Expr before[2] = {of("before_x"), of("before_y")};
+        for (int i = 0; i < 2; ++i) {
+          Expr& first = patch_.back()[static_cast<std::size_t>(i)];
+          first = let(i == 0 ? "px" : "py",
+                      s_.phased() ? first + tile_.skipped[i] - tile_.taps[i] + at(1)
+                                  : first * at(s_.step[i]) - before[i]);
+        }
       }
     } else {
       window_[0] = let("wx", mod(tile_.batch, of("window")) - of("before_x"));
@@ -274,7 +300,8 @@ class Kernel {
       if (!s_.b_along_n) load_b(0, first, tile_.n, batch_[2], batch_[3]);
     } else if (s_.mode == Mode::patches) {
       const Expr tap = let("tap", ring(2)), from = let("channel", ring(3) * at(64));
-      const Expr tx = let("tx", mod(tap, of("window"))), ty = let("ty", ir::div(tap, of("window")));
+      const Expr across = s_.phased() ? ir::max(tile_.taps[0], at(1)) : of("window");
+      const Expr tx = let("tx", mod(tap, across)), ty = let("ty", ir::div(tap, across));
       for (int g = 0; g < s_.groups; ++g) {
         const std::vector<Expr>& p = patch_[static_cast<std::size_t>(g)];
         load_a(g * 64, from, p[0] + tx, p[1] + ty, p[2]);
@@ -283,8 +310,12 @@ class Kernel {
       auto place = [&](const char* name, const Expr& t, const Expr& extent) {
         return let(name, ir::select(ir::gt(of("turned"), at(0)), extent - at(1) - t, t));
       };
-      const Expr bx = place("bx", tx, of("window")),
-                 by = place("by", ty, ir::div(of("turned"), of("window")));
+      auto tap_of = [&](const char* name, int i, const Expr& t) {
+        return let(name, tile_.rest[i] + (tile_.taps[i] - at(1) - t) * at(s_.phases[i]));
+      };
+      const Expr bx = s_.phased() ? tap_of("bx", 0, tx) : place("bx", tx, of("window")),
+                 by = s_.phased() ? tap_of("by", 1, ty)
+                                  : place("by", ty, ir::div(of("turned"), of("window")));
       for (int j = 0; s_.b_along_n && j < s_.columns; j += 64)
         load_b(j, tile_.n + at(j), from, bx, by);
       if (!s_.b_along_n) load_b(0, from, tile_.n, bx, by);
@@ -317,6 +348,9 @@ class Kernel {
               ? promoted()
               : ir::seq({each_step([&](const Expr& k) { return add(ir::gt(k, tile_.first)); }),
                          finished()});
+      // A phase may have no place of the window.
+      if (s_.phased() && !s_.pieces)
+        steps = ir::if_then(ir::lt(tile_.first, tile_.last), steps, each_sum(ir::make_float(0)));
       Stmt s = ir::seq({steps, s_.out == Out::copied ? send()
                                : s_.by_steps()       ? write_by_steps()
                                                      : write()});
@@ -331,22 +365,24 @@ class Kernel {
   Stmt finished() const { return ir::seq({wait(multiplied_, 0), release()}); }
   Stmt release() const { return leader(32, call("token_signal", {address(empty_, {ring(2)})})); }
 
-  /// Tile instructions cut off what a sum does not hold: threads add up the sums of 64 terms.
-  Stmt promoted() {
-    auto each = [&](const Expr& start) {
-      return p_.unrolled("j", s_.columns / 8, [&](const Expr& j) {
-        return p_.unrolled("h", 2, [&](const Expr& h) {
-          return p_.unrolled("e", 2, [&](const Expr& e) {
-            const ir::Exprs i{j, h, e};
-            return ir::store(sums_, start ? start : ir::load(sums_, i) + ir::load(added_, i), i);
-          });
+  /// `start`, or what was added up.
+  Stmt each_sum(const Expr& start) const {
+    return p_.unrolled("j", s_.columns / 8, [&](const Expr& j) {
+      return p_.unrolled("h", 2, [&](const Expr& h) {
+        return p_.unrolled("e", 2, [&](const Expr& e) {
+          const ir::Exprs i{j, h, e};
+          return ir::store(sums_, start ? start : ir::load(sums_, i) + ir::load(added_, i), i);
         });
       });
-    };
-    return ir::seq({each(ir::make_float(0)), each_step([&](const Expr&) {
+    });
+  }
+
+  /// Tile instructions cut off what a sum does not hold: threads add up the sums of 64 terms.
+  Stmt promoted() {
+    return ir::seq({each_sum(ir::make_float(0)), each_step([&](const Expr&) {
                       return ir::seq(
                           {each_pair([&](const Expr& p) { return add(ir::gt(p, at(0))); }),
-                           finished(), each(nullptr)});
+                           finished(), each_sum(nullptr)});
                     })});
   }
 
@@ -430,10 +466,7 @@ class Kernel {
                              ir::lt((image * of("high") + y) * of("wide") + x, of("m")));
     };
     auto store = [&](const Expr& j, const Expr& h, const Expr& e, const Expr& to) {
-      const Elem elem = s_.out == Out::partial       ? Elem::float32
-                        : s_.type == dtypes::float16 ? Elem::float16
-                                                     : Elem::bfloat16;
-      return ir::store(out_, convert_value(ir::load(sums_, {j, h, e}), elem), {to});
+      return ir::store(out_, result({j, h, e}), {to});
     };
     auto rows = [&](auto&& columns) {
       return p_.unrolled("h", 2, [&](const Expr& h) {
@@ -463,7 +496,14 @@ class Kernel {
     return let.around(ir::if_then(ir::eq(mod(of("n"), at(2)), at(0)), pairs, single));
   }
 
-  /// Patches of pieces: float32 numbers at steps of their own.
+  Expr result(const ir::Exprs& sum) const {
+    const Elem elem = s_.out == Out::partial       ? Elem::float32
+                      : s_.type == dtypes::float16 ? Elem::float16
+                                                   : Elem::bfloat16;
+    return convert_value(ir::load(sums_, sum), elem);
+  }
+
+  /// Patches whose results lie at steps of their own.
   Stmt write_by_steps() {
     Names let{p_, {}};
     const Expr lane = let("lane", mod(thread_, at(32))),
@@ -478,8 +518,14 @@ class Kernel {
     const std::int64_t across = s_.patch[0], area = across * s_.patch[1];
     return let.around(p_.unrolled("h", 2, [&](const Expr& h) {
       Names place{p_, {}};
-      const Expr r = place("r", in_patch + h * at(8)), x = place("px", p[0] + mod(r, at(across))),
-                 y = place("py", p[1] + ir::div(mod(r, at(area)), at(across))),
+      auto in_phase = [&](int i, const Expr& v, const char* before) {
+        if (!s_.phased()) return v;
+        return (v + tile_.skipped[i]) * at(s_.phases[i]) + tile_.rest[i] - of(before);
+      };
+      const Expr r = place("r", in_patch + h * at(8)),
+                 x = place("px", in_phase(0, p[0] + mod(r, at(across)), "before_x")),
+                 y = place("py", in_phase(1, p[1] + ir::div(mod(r, at(area)), at(across)),
+                                          "before_y")),
                  image = place("pi", p[2] + ir::div(r, at(area)));
       const Expr counts =
           ir::logical_and(ir::logical_and(ir::lt(x, of("wide")), ir::lt(y, of("high"))),
@@ -489,7 +535,7 @@ class Kernel {
         return p_.unrolled("e", 2, [&](const Expr& e) {
           const Expr column = first + j * at(8) + e;
           return ir::if_then(ir::lt(column, of("n")),
-                             ir::store(out_, ir::load(sums_, {j, h, e}),
+                             ir::store(out_, result({j, h, e}),
                                        {Expr(line) + far(column, "to_channel")}));
         });
       });

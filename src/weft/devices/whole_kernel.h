@@ -44,15 +44,20 @@ struct WholeProduct {
 
   std::int64_t threads() const { return 128 * (groups + 1); }
   int axes() const { return pieces ? 5 : 4; }  // of an operand
+  /// Of patches, the adjoint of a convolution of these steps along x and y: batches are the
+  /// remainders of places by the steps, each with its own places of the window. 0: none.
+  int phases[2] = {0, 0};
+  bool phased() const { return phases[0] > 0; }
   /// Whether results lie at the steps to_image, to_y, to_x and to_channel, parts `slab` apart.
-  bool by_steps() const { return pieces && mode == Mode::patches; }
+  bool by_steps() const { return mode == Mode::patches && (pieces || phased()); }
 };
 
 /// blocks: of the launch. steps: of 64 summands, of the whole sum; part: steps of one part. inner:
 /// extent of the inner of two batch axes; move_*: whether an operand moves along the inner (0) and
 /// the outer (1) of them. patches_*: along x and y; before_*: what lies before an image; window:
 /// its extent along x; chunks: of 64 channels; turned: how many places the window has if it is
-/// turned around, else 0. slab and to_*: steps of results, where they are by steps.
+/// turned around, else 0. slab and to_*: steps of results, where they are by steps. Of phases,
+/// before_* is what lies before the results, wide and high are their extents.
 inline constexpr std::array<std::string_view, 28> kWholeNumbers = {
     "blocks",    "tiles_m",   "tiles_n",  "batches",  "parts",   "steps",   "part",
     "m",         "n",         "inner",    "move_a0",  "move_a1", "move_b0", "move_b1",
