@@ -485,9 +485,9 @@ TEST(ArrayGrid, convolutions_of_float32_go_by_pieces) {
   EXPECT_FALSE(by_tiles(tensor({2, 16, 9, 9}), tensor({16, 16, 3, 3}), steps));
   const int before = paper->launched;
   EXPECT_TRUE(by_tiles(tensor({32, 128, 56, 56}), tensor({128, 128, 3, 3}), steps));
-  // Images, weights turned and in pieces, the product; upper gradients, weights again, a product
-  // for each remainder of the steps; images, the product and its parts, the weights' order.
-  EXPECT_EQ(paper->launched - before, 4 + 3 + 4 + 4);
+  // Images, weights turned and in pieces, the product; upper gradients, weights again, the product
+  // of all remainders of the steps; images, the product and its parts, the weights' order.
+  EXPECT_EQ(paper->launched - before, 4 + 3 + 1 + 4);
   EXPECT_TRUE(by_tiles(tensor({64, 192, 35, 35}), tensor({128, 192, 5, 5}),
                        {{1, 1}, {2, 2}, {1, 1}, {0, 0}, 1}));
 }

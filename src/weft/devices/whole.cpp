@@ -27,12 +27,11 @@ WholeTensor tensor_of(const NDArray& x, std::initializer_list<std::int64_t> exte
 void run_whole(const Ref<Device>& device, const WholeProduct& spec,
                std::initializer_list<const WholeTensor*> tensors, const NDArray& to,
                const WholeNumbers& numbers) {
-  const ProgramKey key{
-      "convolution.tiles",
-      {static_cast<int>(spec.mode), static_cast<int>(spec.out), spec.type == dtypes::bfloat16,
-       spec.a_along_m, spec.b_along_n, spec.groups, spec.columns, spec.stages, spec.patch[0],
-       spec.patch[1], spec.patch[2], spec.step[0], spec.step[1], spec.pieces,
-       spec.phases[0], spec.phases[1]}};
+  const ProgramKey key{"convolution.tiles",
+                       {static_cast<int>(spec.mode), static_cast<int>(spec.out),
+                        spec.type == dtypes::bfloat16, spec.a_along_m, spec.b_along_n, spec.groups,
+                        spec.columns, spec.stages, spec.patch[0], spec.patch[1], spec.patch[2],
+                        spec.step[0], spec.step[1], spec.pieces, spec.phases[0], spec.phases[1]}};
   const WholeNumbers& x = numbers;
   ProgramCall call(device);
   for (const WholeTensor* t : tensors) {

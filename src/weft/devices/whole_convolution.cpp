@@ -281,9 +281,8 @@ void phases(const NDArray& out, const Last& g, const TileOperand& placed, const 
   v.before[0] = images.before[1], v.before[1] = images.before[0];
   const Dims& to = out.strides();
   v.to_image = to[0], v.to_channel = to[1], v.to_y = to[2], v.to_x = to[3];
-  const WholeTensor a = g.tensor(),
-                    b = tensor_in_planes(placed.x, {w[3], w[2], w[1], w[0]}, {s[2], s[1], s[0]},
-                                         placed.plane);
+  const WholeTensor a = g.tensor(), b = tensor_in_planes(placed.x, {w[3], w[2], w[1], w[0]},
+                                                         {s[2], s[1], s[0]}, placed.plane);
   run_whole(out.device(), spec, {&a, &b}, out, v);
 }
 

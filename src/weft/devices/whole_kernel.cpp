@@ -168,8 +168,8 @@ class Kernel {
       auto count = [&](const Expr& places) {
         return ir::div(ir::max(places - tile_.rest[i] + step - at(1), at(0)), step);
       };
-      tile_.rest[i] = let("remainder", i == 0 ? mod(tile_.batch, step)
-                                              : ir::div(tile_.batch, at(s_.phases[0])));
+      tile_.rest[i] = let("remainder",
+                          i == 0 ? mod(tile_.batch, step) : ir::div(tile_.batch, at(s_.phases[0])));
       tile_.taps[i] = let("taps", count(windows[i]));
       tile_.skipped[i] = let("skipped", count(before[i]));
     }
@@ -232,9 +232,9 @@ class Kernel {
         const Expr before[2] = {of("before_x"), of("before_y")};
         for (int i = 0; i < 2; ++i) {
           Expr& first = patch_.back()[static_cast<std::size_t>(i)];
-          first = let(i == 0 ? "px" : "py",
-                      s_.phased() ? first + tile_.skipped[i] - tile_.taps[i] + at(1)
-                                  : first * at(s_.step[i]) - before[i]);
+          first = let(i == 0 ? "px" : "py", s_.phased()
+                                                ? first + tile_.skipped[i] - tile_.taps[i] + at(1)
+                                                : first * at(s_.step[i]) - before[i]);
         }
       }
     } else {
@@ -524,8 +524,8 @@ class Kernel {
       };
       const Expr r = place("r", in_patch + h * at(8)),
                  x = place("px", in_phase(0, p[0] + mod(r, at(across)), "before_x")),
-                 y = place("py", in_phase(1, p[1] + ir::div(mod(r, at(area)), at(across)),
-                                          "before_y")),
+                 y = place("py",
+                           in_phase(1, p[1] + ir::div(mod(r, at(area)), at(across)), "before_y")),
                  image = place("pi", p[2] + ir::div(r, at(area)));
       const Expr counts =
           ir::logical_and(ir::logical_and(ir::lt(x, of("wide")), ir::lt(y, of("high"))),
@@ -534,9 +534,9 @@ class Kernel {
       Stmt row = p_.unrolled("j", s_.columns / 8, [&](const Expr& j) {
         return p_.unrolled("e", 2, [&](const Expr& e) {
           const Expr column = first + j * at(8) + e;
-          return ir::if_then(ir::lt(column, of("n")),
-                             ir::store(out_, result({j, h, e}),
-                                       {Expr(line) + far(column, "to_channel")}));
+          return ir::if_then(
+              ir::lt(column, of("n")),
+              ir::store(out_, result({j, h, e}), {Expr(line) + far(column, "to_channel")}));
         });
       });
       row = ir::let_stmt(
