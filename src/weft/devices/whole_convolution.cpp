@@ -159,7 +159,7 @@ void patches(const Last& out, const Last& x, const TileOperand& placed, const Im
   rules::GemmShape shape;
   shape.m = count * 64, shape.n = out.channels, shape.k = v.steps * 64, shape.column_unit = 64,
   shape.most_rows = 128, shape.most_cluster = 1;
-  shape.pieces = pieces, shape.result_bytes = elem_bytes(out.data.elem());
+  shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.data.elem());
   if (pieces) shape.read_bytes = piece_bytes(x) + 2 * rules::kPieces * weight.size();
   const int planes_first[] = {0, 3, 1, 2};
   const NDArray ordered = pieces ? out.data.permute(planes_first) : out.data;
@@ -272,7 +272,7 @@ void phases(const NDArray& out, const Last& g, const TileOperand& placed, const 
   shape.batches = count, shape.m = patches * 64, shape.n = n[1], shape.column_unit = 64;
   shape.k = v.chunks * ceil_div(places, count) * 64;
   shape.most_rows = 128, shape.most_cluster = 1;
-  shape.pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
+  shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
   shape.read_bytes = (pieces ? rules::kPieces : 1) * 2 *
                      (g.images() * g.height() * g.width() * g.channels + placed.x.size());
   take(gemm_choice(grid_of(out.device()), shape), spec);
@@ -323,7 +323,7 @@ void weight_gradient(const NDArray& out, const Last& by, const Last& from, const
   rules::GemmShape shape;
   shape.batches = v.batches, shape.m = v.m, shape.n = v.n, shape.k = v.steps * 64;
   shape.column_unit = 64, shape.most_rows = 128, shape.most_cluster = 1;
-  shape.pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
+  shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
   if (pieces) shape.read_bytes = piece_bytes(from) + piece_bytes(by);
   shape.divisible = true;
   const rules::GemmDecisions choice = gemm_choice(grid_of(out.device()), shape);
@@ -413,7 +413,7 @@ bool prefers_pieces(const Ref<Device>& device, ConvolutionOf which, const Convol
                      of_y = s.images * s.results * places;
   rules::GemmShape tiles;
   tiles.column_unit = 64, tiles.most_rows = 128, tiles.most_cluster = 1;
-  tiles.pieces = true, tiles.result_bytes = 4;
+  tiles.pieces = tiles.keeps_pieces = true, tiles.result_bytes = 4;
   rules::ProductSize threads{1, s.results, s.images * places, s.channels * taps};
   std::int64_t phases = 1, split = 0;  // elements that become pieces
   if (which == ConvolutionOf::weights) {
