@@ -440,7 +440,10 @@ bool prefers_pieces(const Ref<Device>& device, ConvolutionOf which, const Convol
   // Threads read images with zeros around.
   const bool around = images.before[0] + images.before[1] > 0;
   const double zeros = around ? 12 * wide(of_x) / rate + 2 * kLaunchMicroseconds : 0;
-  const double by_threads = clocks / grid.clocks_per_microsecond() + zeros;
+  // Places of windows are tabulated and read one by one: on an H200 1.3 (3 x 3 with steps) to 2.8
+  // (adjoints of 2 x 2) of what products in rows take, where pieces took 1.3 of their model's time.
+  constexpr double kTabulated = 1.4;
+  const double by_threads = kTabulated * clocks / grid.clocks_per_microsecond() + zeros;
   const double made = (4 + 2 * kPiecePlanes) * wide(split) / rate;
   const double by_tiles =
       rules::gemm_time(rules::gemm_machine(grid), tiles, gemm_choice(grid, tiles)) + made +
