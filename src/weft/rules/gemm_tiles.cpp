@@ -31,7 +31,7 @@ double together(double exponent, std::initializer_list<double> times) {
 constexpr double kOfStep = 4.8, kOfProduct = 1.6;
 
 // What tiles that lie the other way must gain.
-constexpr double kTurned = 1.1;
+constexpr double kTurned = 1.04;
 constexpr double kInStep = 1.03;  // how much longer a step takes in a cluster
 // Rows off the sectors of 32 bytes: more sectors, and two lines for each piece of 128 bytes. The
 // first for what the cache gives, the second for what a processor takes.
