@@ -12,7 +12,7 @@ namespace weft::rules {
 namespace {
 
 /// An NVIDIA H200.
-GemmMachine card() { return {132, 232448, 1755, 2048, 74, 53, 5.1e6, 0.33, 0.32, 0.3, 0.9, 185e3}; }
+GemmMachine card() { return {132, 232448, 1755, 2048, 74, 53, 5.1e6, 0.33, 0.32, 0.3, 1.7, 185e3}; }
 
 /// What a kernel of specialize_warps declares: the ring, what is staged, two tokens a slot.
 std::int64_t shared_bytes(const GemmDecisions& d) {
