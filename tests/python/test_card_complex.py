@@ -160,6 +160,17 @@ def test_products(rng, left, right, dtype):
             same(y.T @ x.T, (b.T @ a.T).astype(dtype), 1e-3 if dtype == "complex64" else 1e-10)
 
 
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("batch", [(), (3,), (2, 2)])
+def test_products_read_turned_operands_where_they_lie(rng, batch, dtype):
+    for m, n, k in ((40, 33, 70), (9, 130, 31), (130, 12, 5)):
+        a, b = draw(rng, (*batch, k, m), dtype), draw(rng, (*batch, n, k), dtype)
+        x, y = weft.asarray(a, device=GRID).mT, weft.asarray(b, device=GRID).mT
+        want = np.swapaxes(a, -1, -2) @ np.swapaxes(b, -1, -2)
+        same(x @ y, want, 1e-3 if dtype == "complex64" else 1e-10)
+        same(y.mT @ x.mT, np.swapaxes(want, -1, -2), 1e-3 if dtype == "complex64" else 1e-10)
+
+
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (3, 0, 2)])
 def test_few_elements(rng, shape):
     x = draw(rng, shape, "complex64") if shape else np.complex64(1 - 2j)

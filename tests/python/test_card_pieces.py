@@ -112,3 +112,57 @@ def test_convolutions_of_one_place(device, channels, results, side, step):
     np.testing.assert_allclose(X.grad.numpy(), dx, rtol=1e-5, atol=3e-4)
     dw = np.einsum("nohw,nchw->oc", g.astype("float64"), named)[:, :, None, None]
     np.testing.assert_allclose(W.grad.numpy(), dw, rtol=1e-5, atol=2e-3)
+
+
+def convolution(x, w, stride, padding):
+    """In float64, with its gradients' functions."""
+    n, c, h, width = x.shape
+    o, _, kh, kw = w.shape
+    py, px = padding
+    around = np.pad(x.astype("float64"), ((0, 0), (0, 0), (py, py), (px, px)))
+    windows = np.lib.stride_tricks.sliding_window_view(around, (kh, kw), axis=(2, 3))[
+        :, :, :: stride[0], :: stride[1]
+    ]
+    out = np.einsum("ncyxij,ocij->noyx", windows, w, optimize=True)
+
+    def gradients(g):
+        g = g.astype("float64")
+        dw = np.einsum("ncyxij,noyx->ocij", windows, g, optimize=True)
+        da = np.zeros(around.shape)
+        for i in range(kh):
+            for j in range(kw):
+                da[:, :, i : i + stride[0] * g.shape[2] : stride[0], j : j + stride[1] * g.shape[3] : stride[1]] += np.einsum("noyx,oc->ncyx", g, w[:, :, i, j], optimize=True)  # fmt: skip
+        return da[:, :, py : py + h, px : px + width], dw
+
+    return out, gradients
+
+
+@pytest.mark.parametrize(
+    "n, channels, results, image, window, stride, padding",
+    [
+        (8, 128, 130, (57, 56), (3, 3), (2, 2), (1, 1)),
+        (3, 72, 200, (41, 37), (5, 4), (2, 3), (2, 0)),
+        (5, 200, 72, (33, 31), (5, 5), (1, 1), (2, 2)),
+        (4, 256, 192, (30, 30), (2, 2), (2, 2), (0, 0)),
+        (9, 96, 160, (29, 27), (1, 7), (1, 1), (0, 3)),
+    ],
+)
+def test_convolutions_with_windows(device, n, channels, results, image, window, stride, padding):
+    rng = np.random.default_rng(7)
+    x = rng.standard_normal((n, channels, *image)).astype("float32")
+    w = rng.standard_normal((results, channels, *window)).astype("float32")
+    X, W = (weft.Tensor(weft.asarray(v, device=device), requires_grad=True) for v in (x, w))
+    out = weft.nn.functional.conv2d(X, W, stride=stride, padding=padding)
+    want, gradients = convolution(x, w, stride, padding)
+    g = rng.standard_normal(want.shape).astype("float32")
+    out.backward(weft.Tensor(weft.asarray(g, device=device)))
+    for got, right in zip((out, X.grad, W.grad), (want, *gradients(g))):
+        error = np.linalg.norm(got.numpy() - right) / np.linalg.norm(right)
+        assert error < 2e-6, error
+    # Towards one of both alone, and of an image whose channels lie last.
+    X = weft.Tensor(weft.asarray(np.ascontiguousarray(x.transpose(0, 2, 3, 1)), device=device).permute_dims((0, 3, 1, 2)), requires_grad=True)  # fmt: skip
+    out = weft.nn.functional.conv2d(X, weft.Tensor(W.data), stride=stride, padding=padding)
+    out.backward(weft.Tensor(weft.asarray(g, device=device)))
+    for got, right in zip((out, X.grad), (want, gradients(g)[0])):
+        error = np.linalg.norm(got.numpy() - right) / np.linalg.norm(right)
+        assert error < 2e-6, error

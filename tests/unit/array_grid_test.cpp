@@ -11,12 +11,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <random>
 
 #include "paper_card.h"
 #include "weft/autograd/grid_convolution.h"
 #include "weft/autograd/tensor.h"
 #include "weft/devices/grid.h"
+#include "weft/devices/pieces.h"
 #include "weft/devices/transpose.h"
 #include "weft/devices/whole.h"
 #include "weft/linalg/linalg.h"
@@ -257,6 +259,26 @@ TEST(ArrayGrid, products_read_vectors_and_wait_once_a_step) {
   }
 }
 
+/// Where the terms of several summed axes lie is tabulated ahead, in the width of positions, and
+/// costs a step no barrier of its own.
+TEST(ArrayGrid, convolutions_by_threads_wait_once_a_step) {
+  NEED_CARD();
+  const auto tensor = [&](Dims shape) {
+    return Tensor(NDArray::empty(device, Elem::float32, shape));
+  };
+  paper->sources.clear();
+  conv2d(tensor({2, 16, 9, 9}), tensor({16, 16, 3, 3}), Conv{{2, 2}, {1, 1}, {1, 1}, {0, 0}, 1});
+  const std::string& text = paper->sources;
+  const std::size_t begin = text.find("< ((int)steps); ++"),
+                    wait = text.find("wait_group 0", begin);
+  ASSERT_NE(wait, std::string::npos);
+  const std::string loop = text.substr(begin, wait - begin);
+  EXPECT_NE(loop.find("A_place["), std::string::npos);
+  EXPECT_NE(loop.find("__syncthreads()"), std::string::npos);
+  EXPECT_EQ(loop.find("__syncthreads()"), loop.rfind("__syncthreads()"));
+  EXPECT_EQ(loop.find("_i64("), std::string::npos);
+}
+
 /// Large products of float32 are made of pieces, small ones by threads.
 TEST(ArrayGrid, large_float32_products_go_by_pieces) {
   NEED_CARD();
@@ -293,6 +315,47 @@ TEST(ArrayGrid, turned_copies_are_exact) {
           for (std::int64_t c = 0; c < columns; ++c)
             ASSERT_EQ(got[static_cast<std::size_t>((b * columns + c) * rows + r)],
                       values[static_cast<std::size_t>((b * rows + r) * columns + c)]);
+        }
+      }
+    }
+  }
+}
+
+/// Three pieces add up to the number; what is not finite is in the first one alone.
+TEST(ArrayGrid, pieces_of_turned_matrices_are_exact) {
+  const std::string missing = opencl_missing();
+  if (!missing.empty()) GTEST_SKIP() << "no OpenCL device: " << missing;
+  const Ref<Device> device = open_device("opencl:0");
+  for (auto [rows, columns] :
+       {std::pair<std::int64_t, std::int64_t>{70, 66}, {65, 131}, {2, 64}, {130, 1}}) {
+    constexpr std::int64_t kBatch = 3;
+    std::mt19937 random(5);
+    std::vector<float> values(static_cast<std::size_t>(kBatch * rows * columns));
+    for (float& v : values) v = std::normal_distribution<float>()(random);
+    values[1] = INFINITY, values[2] = NAN, values[3] = std::numeric_limits<float>::max();
+    NDArray x = NDArray::empty(device, Elem::float32, Dims{kBatch, rows, columns});
+    device->upload(*x.handle(), 0, values.data(), values.size() * 4);
+    const NDArray planes = device::turned_piece_planes(x);
+    const std::int64_t pitch = planes.shape()[3];
+    EXPECT_EQ(planes.shape(), (Dims{device::kPiecePlanes, kBatch, columns, pitch}));
+    EXPECT_EQ(pitch % 16, 0);
+    const NDArray wide = planes.astype(Elem::float32);
+    std::vector<float> got(static_cast<std::size_t>(wide.size()));
+    device->download(got.data(), *wide.handle(), 0, got.size() * 4);
+    for (std::int64_t b = 0; b < kBatch; ++b) {
+      for (std::int64_t r = 0; r < rows; ++r) {
+        for (std::int64_t c = 0; c < columns; ++c) {
+          const float v = values[static_cast<std::size_t>((b * rows + r) * columns + c)];
+          float piece[device::kPiecePlanes];
+          for (std::int64_t k = 0; k < device::kPiecePlanes; ++k)
+            piece[k] = got[static_cast<std::size_t>(((k * kBatch + b) * columns + c) * pitch + r)];
+          if (std::isfinite(v)) {
+            ASSERT_EQ(piece[0] + (piece[1] + piece[2]), v);
+            ASSERT_EQ(piece[3], piece[0]);
+            continue;
+          }
+          ASSERT_TRUE(std::isnan(v) ? std::isnan(piece[0]) : piece[0] == v);
+          for (int k : {1, 2, 3}) ASSERT_EQ(piece[k], 0);
         }
       }
     }
@@ -452,6 +515,31 @@ TEST(ArrayGrid, convolutions_of_16_bits_read_windows_in_place) {
   device::whole_conv(NDArray::empty(device, Elem::bfloat16, Dims{2, 512, 7, 7}), small,
                      NDArray::empty(device, Elem::bfloat16, Dims{512, 512, 3, 3}), around);
   EXPECT_EQ(paper->launched - earlier, 5);
+}
+
+/// Windows with steps, of enough work: pieces of images and weights once, then tiles.
+TEST(ArrayGrid, convolutions_of_float32_go_by_pieces) {
+  NEED_CARD();
+  auto tensor = [&](Dims shape) {
+    return Tensor(NDArray::empty(device, Elem::float32, shape), true);
+  };
+  auto by_tiles = [&](const Tensor& x, const Tensor& w, const Conv& conv) {
+    paper->sources.clear();
+    const Tensor y = conv2d(x, w, conv);
+    const bool forward = paper->sources.find("weft_tile_multiply_") != std::string::npos;
+    const Tensor results[1] = {y}, upper[1] = {Tensor(y.data())}, wanted[2] = {x, w};
+    gradients(results, upper, wanted, Graph::discard);
+    return forward;
+  };
+  const Conv steps{{2, 2}, {1, 1}, {1, 1}, {0, 0}, 1};
+  EXPECT_FALSE(by_tiles(tensor({2, 16, 9, 9}), tensor({16, 16, 3, 3}), steps));
+  const int before = paper->launched;
+  EXPECT_TRUE(by_tiles(tensor({32, 128, 56, 56}), tensor({128, 128, 3, 3}), steps));
+  // Images, weights turned and in pieces, the product; upper gradients, weights again, the product
+  // of all remainders of the steps; images, the product and its parts, the weights' order.
+  EXPECT_EQ(paper->launched - before, 4 + 3 + 1 + 4);
+  EXPECT_TRUE(by_tiles(tensor({64, 192, 35, 35}), tensor({128, 192, 5, 5}),
+                       {{1, 1}, {2, 2}, {1, 1}, {0, 0}, 1}));
 }
 
 TEST(ArrayGrid, a_device_is_known_by_its_value) {

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "weft/base/error.h"
+#include "weft/devices/pieces.h"
 #include "weft/devices/whole_kernel.h"
 #include "weft/ir/build.h"
 #include "weft/ir/interpret.h"
@@ -30,34 +31,50 @@ std::uint16_t narrow(float v) {
   return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/// Four axes, innermost first, as the copy engine sees an array.
+/// Four axes, innermost first, as the copy engine sees an array; planes of them.
 struct Array {
-  std::array<std::int64_t, 4> extents{1, 1, 1, 1};
-  std::array<std::int64_t, 3> strides{};
+  std::array<std::int64_t, 5> extents{1, 1, 1, 1, 1};
+  std::array<std::int64_t, 4> strides{};
   std::vector<std::uint16_t> data;
 
-  Array(std::array<std::int64_t, 4> n, std::int64_t pitch) : extents(n) {
-    strides = {pitch, pitch * n[1], pitch * n[1] * n[2]};
-    data.resize(static_cast<std::size_t>(strides[2] * n[3]), narrow(99));
+  Array(std::array<std::int64_t, 4> n, std::int64_t pitch, std::int64_t planes = 1)
+      : extents{n[0], n[1], n[2], n[3], planes} {
+    strides = {pitch, pitch * n[1], pitch * n[1] * n[2], pitch * n[1] * n[2] * n[3]};
+    data.resize(static_cast<std::size_t>(strides[3] * planes), narrow(99));
   }
-  std::uint16_t& at(std::int64_t x, std::int64_t y, std::int64_t z, std::int64_t w) {
-    return data[static_cast<std::size_t>(x + y * strides[0] + z * strides[1] + w * strides[2])];
+  std::uint16_t& at(std::int64_t x, std::int64_t y, std::int64_t z, std::int64_t w,
+                    std::int64_t plane = 0) {
+    return data[static_cast<std::size_t>(x + y * strides[0] + z * strides[1] + w * strides[2] +
+                                         plane * strides[3])];
   }
   /// 0 outside.
-  float read(std::int64_t x, std::int64_t y, std::int64_t z, std::int64_t w) {
+  float read(std::int64_t x, std::int64_t y, std::int64_t z, std::int64_t w,
+             std::int64_t plane = 0) {
     const std::int64_t i[] = {x, y, z, w};
     for (std::size_t d = 0; d < 4; ++d)
       if (i[d] < 0 || i[d] >= extents[d]) return 0;
-    return widen(at(x, y, z, w));
+    return widen(at(x, y, z, w, plane));
   }
   void fill(std::mt19937& rng) {  // few bits: sums are exact
-    for (std::int64_t w = 0; w < extents[3]; ++w)
-      for (std::int64_t z = 0; z < extents[2]; ++z)
-        for (std::int64_t y = 0; y < extents[1]; ++y)
-          for (std::int64_t x = 0; x < extents[0]; ++x)
-            at(x, y, z, w) = narrow(static_cast<float>(static_cast<int>(rng() % 17) - 8) / 8);
+    for (std::int64_t plane = 0; plane < extents[4]; ++plane)
+      for (std::int64_t w = 0; w < extents[3]; ++w)
+        for (std::int64_t z = 0; z < extents[2]; ++z)
+          for (std::int64_t y = 0; y < extents[1]; ++y)
+            for (std::int64_t x = 0; x < extents[0]; ++x)
+              at(x, y, z, w, plane) =
+                  narrow(static_cast<float>(static_cast<int>(rng() % 17) - 8) / 8);
   }
 };
+
+/// The sum of the products of an operand's elements: one, or those of pieces.
+using Element = std::function<float(std::int64_t plane)>;
+float product_of(bool pieces, const Element& a, const Element& b) {
+  if (!pieces) return a(0) * b(0);
+  float sum = 0;
+  for (int pair = 0; pair < rules::kPieceProducts; ++pair)
+    sum += a(device::kPieceOfA[pair]) * b(device::kPieceOfB[pair]);
+  return sum;
+}
 
 using Numbers = std::map<std::string_view, std::int64_t>;
 
@@ -78,8 +95,9 @@ void run(const ir::PrimFunc& f, const WholeProduct& spec, Array& a, Array& b, vo
   std::vector<const Array*> maps = {&a, &b};
   if (spec.out == Out::copied) maps.push_back(out_array);
   for (const Array* x : maps) {
-    for (std::int64_t n : x->extents) number(n);
-    for (std::int64_t n : x->strides) number(n);
+    const auto axes = static_cast<std::size_t>(spec.axes());
+    for (std::size_t i = 0; i < axes; ++i) number(x->extents[i]);
+    for (std::size_t i = 0; i + 1 < axes; ++i) number(x->strides[i]);
   }
   for (std::string_view name : kWholeNumbers) {
     auto found = numbers.find(name);
@@ -172,20 +190,21 @@ TEST(ArrayWhole, products_of_every_layout) {
 
 /// Images [n, y, x, channel] and weights [place, channel, out]; places as rows or as steps.
 std::int64_t convolution_errors(bool turned, int groups, int step_x, int step_y,
-                                std::int64_t parts = 1) {
+                                std::int64_t parts = 1, bool pieces = false) {
   constexpr std::int64_t kImages = 3, kHigh = 7, kWide = 6, kIn = 72, kOut = 72, kWindowX = 3,
                          kWindowY = 2, kBefore = 1;
   WholeProduct spec;
   spec.type = dtypes::bfloat16, spec.mode = Mode::patches, spec.groups = groups;
-  spec.columns = 64, spec.stages = 3, spec.b_along_n = !turned;
+  spec.columns = 64, spec.stages = 3, spec.b_along_n = !turned, spec.pieces = pieces;
   spec.patch[0] = 4, spec.patch[1] = 8, spec.patch[2] = 2;
   spec.step[0] = step_x, spec.step[1] = step_y;
   std::mt19937 rng(11);
   const std::int64_t wide = (kWide + 2 * kBefore - kWindowX) / step_x + 1,
                      high = (kHigh + 2 * kBefore - kWindowY) / step_y + 1;
-  Array x({kIn, kWide, kHigh, kImages}, 72), y({kOut, wide, high, kImages}, 72);
-  Array w = turned ? Array({kIn, kOut, kWindowX, kWindowY}, 72)
-                   : Array({kOut, kIn, kWindowX, kWindowY}, 72);
+  const std::int64_t planes = pieces ? device::kPiecePlanes : 1;
+  Array x({kIn, kWide, kHigh, kImages}, 72, planes), y({kOut, wide, high, kImages}, 72);
+  Array w = turned ? Array({kIn, kOut, kWindowX, kWindowY}, 72, planes)
+                   : Array({kOut, kIn, kWindowX, kWindowY}, 72, planes);
   x.fill(rng), w.fill(rng);
   auto up = [](std::int64_t v, std::int64_t to) { return (v + to - 1) / to; };
   const std::int64_t across = up(wide, 4), down = up(high, 8),
@@ -193,9 +212,10 @@ std::int64_t convolution_errors(bool turned, int groups, int step_x, int step_y,
   const std::int64_t steps = up(kIn, 64) * kWindowX * kWindowY;
   const std::int64_t pixels = wide * high * kImages;
   std::vector<float> sums(static_cast<std::size_t>(parts * pixels * kOut), NAN);
-  if (parts > 1) spec.out = Out::partial;
-  void* to = parts > 1 ? static_cast<void*>(sums.data()) : y.data.data();
-  run(joined(spec), spec, x, w, to, parts > 1 ? std::ssize(sums) : std::ssize(y.data), &y,
+  const bool by_threads = parts > 1 || pieces;
+  if (by_threads) spec.out = Out::partial;
+  void* to = by_threads ? static_cast<void*>(sums.data()) : y.data.data();
+  run(joined(spec), spec, x, w, to, by_threads ? std::ssize(sums) : std::ssize(y.data), &y,
       {{"blocks", 2},
        {"parts", parts},
        {"wide", wide},
@@ -204,7 +224,7 @@ std::int64_t convolution_errors(bool turned, int groups, int step_x, int step_y,
        {"tiles_n", up(kOut, 64)},
        {"steps", steps},
        {"part", up(steps, parts)},
-       {"m", parts > 1 ? pixels : count * 64},
+       {"m", by_threads ? pixels : count * 64},
        {"n", kOut},
        {"patches_w", across},
        {"patches_h", down},
@@ -212,7 +232,12 @@ std::int64_t convolution_errors(bool turned, int groups, int step_x, int step_y,
        {"before_y", kBefore},
        {"window", kWindowX},
        {"chunks", up(kIn, 64)},
-       {"turned", turned ? kWindowX * kWindowY : 0}});
+       {"turned", turned ? kWindowX * kWindowY : 0},
+       {"slab", pixels * kOut},
+       {"to_image", wide * high * kOut},
+       {"to_y", wide},
+       {"to_x", 1},
+       {"to_channel", wide * high}});
   std::int64_t wrong = 0;
   for (std::int64_t n = 0; n < kImages; ++n)
     for (std::int64_t i = 0; i < high; ++i)
@@ -222,19 +247,26 @@ std::int64_t convolution_errors(bool turned, int groups, int step_x, int step_y,
           for (std::int64_t p = 0; p < kWindowX * kWindowY; ++p)
             for (std::int64_t c = 0; c < kIn; ++c) {
               const std::int64_t at = turned ? kWindowX * kWindowY - 1 - p : p;
-              want += x.read(c, j * step_x - kBefore + p % kWindowX,
-                             i * step_y - kBefore + p / kWindowX, n) *
-                      (turned ? w.read(c, o, at % kWindowX, at / kWindowX)
-                              : w.read(o, c, at % kWindowX, at / kWindowX));
+              want += product_of(
+                  pieces,
+                  [&](std::int64_t plane) {
+                    return x.read(c, j * step_x - kBefore + p % kWindowX,
+                                  i * step_y - kBefore + p / kWindowX, n, plane);
+                  },
+                  [&](std::int64_t plane) {
+                    return w.read(turned ? c : o, turned ? o : c, at % kWindowX, at / kWindowX,
+                                  plane);
+                  });
             }
-          if (parts == 1) {
+          if (!by_threads) {
             wrong += widen(y.at(o, j, i, n)) != widen(narrow(want));
             continue;
           }
           float got = 0;
           for (std::int64_t p = 0; p < parts; ++p)
             got += sums[static_cast<std::size_t>(
-                (((p * kImages + n) * high + i) * wide + j) * kOut + o)];
+                pieces ? (((p * kImages + n) * kOut + o) * high + i) * wide + j
+                       : (((p * kImages + n) * high + i) * wide + j) * kOut + o)];
           wrong += !(got == want);
         }
   return wrong;
@@ -248,23 +280,108 @@ TEST(ArrayWhole, convolutions_read_windows_in_place) {
   EXPECT_EQ(convolution_errors(true, 1, 1, 1, 2), 0);
 }
 
-TEST(ArrayWhole, gradients_towards_weights) {
+TEST(ArrayWhole, convolutions_of_pieces) {
+  EXPECT_EQ(convolution_errors(false, 2, 1, 1, 1, true), 0);
+  EXPECT_EQ(convolution_errors(false, 1, 2, 2, 1, true), 0);
+  EXPECT_EQ(convolution_errors(true, 2, 1, 2, 1, true), 0);
+  EXPECT_EQ(convolution_errors(true, 1, 1, 1, 3, true), 0);
+}
+
+/// The adjoint of a convolution with steps: every remainder of places in one launch, some without
+/// places of the window.
+std::int64_t phase_errors(bool pieces, int groups, int step_x, int step_y, std::int64_t before) {
+  constexpr std::int64_t kImages = 3, kHigh = 4, kWide = 5, kIn = 72, kOut = 70, kWindowX = 3,
+                         kWindowY = 2;
+  WholeProduct spec;
+  spec.type = dtypes::bfloat16, spec.mode = Mode::patches, spec.groups = groups;
+  spec.columns = 64, spec.stages = 3, spec.b_along_n = false, spec.pieces = pieces;
+  spec.out = pieces ? Out::partial : Out::stored;
+  spec.patch[0] = 4, spec.patch[1] = 8, spec.patch[2] = 2;
+  spec.phases[0] = step_x, spec.phases[1] = step_y;
+  std::mt19937 rng(17);
+  // One place behind the last window.
+  const std::int64_t wide = (kWide - 1) * step_x + kWindowX - 2 * before + 1,
+                     high = (kHigh - 1) * step_y + kWindowY - 2 * before + 1;
+  const std::int64_t planes = pieces ? device::kPiecePlanes : 1;
+  Array g({kIn, kWide, kHigh, kImages}, 72, planes), w({kIn, kOut, kWindowX, kWindowY}, 72, planes);
+  g.fill(rng), w.fill(rng);
+  auto up = [](std::int64_t v, std::int64_t to) { return (v + to - 1) / to; };
+  const std::int64_t across = up(up(wide, step_x), 4), down = up(up(high, step_y), 8),
+                     count = across * down * up(kImages, 2), size = kImages * kOut * wide * high;
+  std::vector<float> sums(static_cast<std::size_t>(size), NAN);
+  std::vector<std::uint16_t> rounded(static_cast<std::size_t>(size), narrow(99));
+  void* to = pieces ? static_cast<void*>(sums.data()) : rounded.data();
+  run(joined(spec), spec, g, w, to, size, nullptr,
+      {{"blocks", 2},
+       {"batches", step_x * step_y},
+       {"wide", wide},
+       {"high", high},
+       {"tiles_m", up(count, groups)},
+       {"tiles_n", up(kOut, 64)},
+       {"m", kImages * wide * high},
+       {"n", kOut},
+       {"patches_w", across},
+       {"patches_h", down},
+       {"before_x", before},
+       {"before_y", before},
+       {"window", kWindowX},
+       {"chunks", up(kIn, 64)},
+       {"turned", kWindowX * kWindowY},
+       {"slab", 0},
+       {"to_image", wide * high * kOut},
+       {"to_y", wide},
+       {"to_x", 1},
+       {"to_channel", wide * high}});
+  std::vector<float> want(static_cast<std::size_t>(size));
+  auto at = [&](std::int64_t n, std::int64_t o, std::int64_t y, std::int64_t x) {
+    return static_cast<std::size_t>(((n * kOut + o) * high + y) * wide + x);
+  };
+  for (std::int64_t n = 0; n < kImages; ++n)
+    for (std::int64_t i = 0; i < kHigh; ++i)
+      for (std::int64_t j = 0; j < kWide; ++j)
+        for (std::int64_t p = 0; p < kWindowX * kWindowY; ++p) {
+          const std::int64_t y = i * step_y + p / kWindowX - before,
+                             x = j * step_x + p % kWindowX - before;
+          if (y < 0 || y >= high || x < 0 || x >= wide) continue;
+          for (std::int64_t o = 0; o < kOut; ++o)
+            for (std::int64_t c = 0; c < kIn; ++c)
+              want[at(n, o, y, x)] += product_of(
+                  pieces, [&](std::int64_t plane) { return g.read(c, j, i, n, plane); },
+                  [&](std::int64_t plane) {
+                    return w.read(c, o, p % kWindowX, p / kWindowX, plane);
+                  });
+        }
+  std::int64_t wrong = 0;
+  for (std::size_t i = 0; i < want.size(); ++i)
+    wrong += !(pieces ? sums[i] == want[i] : widen(rounded[i]) == widen(narrow(want[i])));
+  return wrong;
+}
+
+TEST(ArrayWhole, adjoints_of_convolutions_with_steps) {
+  for (const bool pieces : {false, true}) {
+    EXPECT_EQ(phase_errors(pieces, 1, 2, 2, 1), 0);
+    EXPECT_EQ(phase_errors(pieces, 2, 4, 1, 0), 0);  // remainder 3 has no place of the window
+  }
+}
+
+void gradients_towards_weights(bool pieces) {
   constexpr std::int64_t kImages = 3, kHigh = 5, kWide = 6, kIn = 72, kOut = 72, kWindow = 3,
                          kBefore = 1;
   WholeProduct spec;
   spec.type = dtypes::bfloat16, spec.mode = Mode::places, spec.out = Out::partial;
-  spec.a_along_m = true, spec.columns = 64, spec.stages = 2, spec.groups = 1;
+  spec.a_along_m = true, spec.columns = 64, spec.stages = 2, spec.groups = 1, spec.pieces = pieces;
   spec.patch[0] = 8, spec.patch[1] = 4, spec.patch[2] = 2;
   std::mt19937 rng(13);
-  Array x({kIn, kWide, kHigh, kImages}, 72), g({kOut, kWide, kHigh, kImages}, 72);
+  const std::int64_t planes = pieces ? device::kPiecePlanes : 1;
+  Array x({kIn, kWide, kHigh, kImages}, 72, planes), g({kOut, kWide, kHigh, kImages}, 72, planes);
   x.fill(rng), g.fill(rng);
-  const std::int64_t across = 1, down = 2, steps = across * down * 2, parts = 2, places = 9;
-  std::vector<float> sums(static_cast<std::size_t>(parts * places * kIn * kOut), NAN);
+  const std::int64_t across = 1, down = 2, steps = across * down * 2, parts = 2, taps = 9;
+  std::vector<float> sums(static_cast<std::size_t>(parts * taps * kIn * kOut), NAN);
   run(joined(spec), spec, x, g, sums.data(), std::ssize(sums), nullptr,
       {{"blocks", 4},
        {"tiles_m", 2},
        {"tiles_n", 2},
-       {"batches", places},
+       {"batches", taps},
        {"parts", parts},
        {"steps", steps},
        {"part", steps / parts},
@@ -276,20 +393,29 @@ TEST(ArrayWhole, gradients_towards_weights) {
        {"before_y", kBefore},
        {"window", kWindow}});
   std::int64_t wrong = 0;
-  for (std::int64_t p = 0; p < places; ++p)
+  for (std::int64_t p = 0; p < taps; ++p)
     for (std::int64_t c = 0; c < kIn; ++c)
       for (std::int64_t o = 0; o < kOut; ++o) {
         float want = 0, got = 0;
         for (std::int64_t n = 0; n < kImages; ++n)
           for (std::int64_t i = 0; i < kHigh; ++i)
             for (std::int64_t j = 0; j < kWide; ++j)
-              want += x.read(c, j - kBefore + p % kWindow, i - kBefore + p / kWindow, n) *
-                      g.read(o, j, i, n);
+              want += product_of(
+                  pieces,
+                  [&](std::int64_t plane) {
+                    return x.read(c, j - kBefore + p % kWindow, i - kBefore + p / kWindow, n,
+                                  plane);
+                  },
+                  [&](std::int64_t plane) { return g.read(o, j, i, n, plane); });
         for (std::int64_t part = 0; part < parts; ++part)
-          got += sums[static_cast<std::size_t>(((part * kIn + c) * places + p) * kOut + o)];
+          got += sums[static_cast<std::size_t>(((part * kIn + c) * taps + p) * kOut + o)];
         wrong += !(got == want);
       }
   EXPECT_EQ(wrong, 0);
+}
+
+TEST(ArrayWhole, gradients_towards_weights) {
+  for (const bool pieces : {false, true}) gradients_towards_weights(pieces);
 }
 
 /// The program without the `which`-th call of `op`; all of a Wait's kind for "wait".
@@ -343,14 +469,19 @@ TEST(ArrayWhole, every_form_keeps_its_registers_on_a_card) {
   int kernels = 0;
   for (int groups : {1, 2}) {
     for (int columns : {64, 256}) {
-      for (int which = 0; which < 5; ++which) {
+      for (int which = 0; which < 9; ++which) {
         WholeProduct p;
+        p.pieces = which == 5 || which == 6 || which == 8;
+        // Sums of steps are in registers beside those of the tile.
+        const int most = p.pieces ? std::min(columns, 192) : columns;
         p.type = which % 2 ? dtypes::float16 : dtypes::bfloat16;
-        p.groups = groups, p.columns = columns, p.stages = 4;
-        p.a_along_m = which == 1 || which == 4, p.b_along_n = which != 2;
-        p.out = which == 1 ? Out::stored : which == 4 ? Out::partial : Out::copied;
+        p.groups = groups, p.columns = most, p.stages = 4;
+        p.a_along_m = which == 1 || which == 4 || which == 6, p.b_along_n = which != 2 && which < 7;
+        if (which >= 7) p.phases[0] = p.phases[1] = 2;
+        p.out = which == 1 || which == 7 ? Out::stored : which >= 4 ? Out::partial : Out::copied;
+        if (p.pieces) p.type = dtypes::bfloat16;
         if (which >= 2) {
-          p.mode = which == 4 ? Mode::places : Mode::patches;
+          p.mode = which == 4 || which == 6 ? Mode::places : Mode::patches;
           p.patch[0] = p.patch[1] = 8, p.step[0] = 2;
         }
         BuildOptions options;
@@ -366,7 +497,8 @@ TEST(ArrayWhole, every_form_keeps_its_registers_on_a_card) {
         EXPECT_EQ(binary.metadata.at("arch").as_string(), "sm_90a");
         EXPECT_LE(binary.kernels[0].scratch_bytes, 232448);
         EXPECT_NE(binary.source.find("wgmma.mma_async"), std::string::npos);
-        EXPECT_NE(binary.source.find("cp.async.bulk.tensor.4d"), std::string::npos);
+        EXPECT_NE(binary.source.find(cat("cp.async.bulk.tensor.", p.axes(), "d")),
+                  std::string::npos);
         if (const Json* log = binary.metadata.find("log")) {
           for (const char* bad : {"C7508", "C7515", "C7517", "C7519", "warning"})
             EXPECT_EQ(log->as_string().find(bad), std::string::npos) << log->as_string();
@@ -375,7 +507,7 @@ TEST(ArrayWhole, every_form_keeps_its_registers_on_a_card) {
       }
     }
   }
-  EXPECT_EQ(kernels, 20);
+  EXPECT_EQ(kernels, 36);
 }
 
 }  // namespace

@@ -149,12 +149,6 @@ struct Kernels {
                     const NDArray& weight, const Conv& conv) = nullptr;
 };
 
-device::Images images_of(const Conv& conv) {
-  device::Images images;
-  for (std::size_t i = 0; i < 2; ++i)
-    images.step[i] = conv.stride[i], images.before[i] = conv.padding[i];
-  return images;
-}
 NDArray whole_conv2d(const NDArray& x, const NDArray& weight, const Conv& conv, const Window& w) {
   NDArray y = NDArray::empty(x.device(), x.elem(),
                              Dims{x.shape()[0], weight.shape()[0], w.out[0], w.out[1]});
@@ -182,7 +176,7 @@ void whole_conv2d_gradients(NDArray& dx, NDArray& dw, const NDArray& g, const ND
 }
 
 constexpr Kernels kHost{host_conv2d, host_conv2d_input, host_conv2d_weight};
-constexpr Kernels kCard{card_conv2d, card_conv2d_input, card_conv2d_weight};
+constexpr Kernels kCard{card_conv2d, card_conv2d_input, card_conv2d_weight, card_conv2d_gradients};
 constexpr Kernels kWhole{whole_conv2d, whole_conv2d_input, whole_conv2d_weight,
                          whole_conv2d_gradients};
 
@@ -193,13 +187,8 @@ bool fits_whole_product(const Tensor& x, const Tensor& weight, const Conv& conv,
   if (x.data().on_host() || x.elem() != weight.elem() ||
       !device::has_whole_product(x.data().device(), x.elem()))
     return false;
-  constexpr std::int64_t kMostStep = 8, kMostPlaces = std::int64_t{1} << 31;  // of the copy engine
-  // Fewer channels leave most of a step of 64 summands empty.
-  constexpr std::int64_t kLeastChannels = 8;
-  return weight.shape()[1] >= kLeastChannels && conv.groups == 1 && conv.dilation == Pair{1, 1} &&
-         conv.stride[0] <= kMostStep && conv.stride[1] <= kMostStep && x.size() > 0 && image > 0 &&
-         w.out[0] * w.out[1] > 0 && weight.size() > 0 && std::max(x.size(), image) < kMostPlaces &&
-         x.shape()[0] * w.out[0] * w.out[1] * 64 < kMostPlaces;
+  return weight.size() > 0 && std::min(x.size(), image) > 0 &&
+         fits_tiles(weight.shape(), x.shape()[0], std::max(x.size(), image), conv, w);
 }
 
 /// Null where the device has none: the convolution is composed of products then.

@@ -130,7 +130,39 @@ std::vector<Phase> phases(std::int64_t extent, std::int64_t window, std::int64_t
   return out;
 }
 
+/// Whether float32 is multiplied by tiles of its pieces. `like`: of the type and the device;
+/// `image`: extents of what the windows are taken of.
+bool by_pieces(device::ConvolutionOf which, const NDArray& like, const NDArray& weight,
+               const Dims& image, const Window& w, const Conv& conv) {
+  const Dims& n = weight.shape();
+  const std::int64_t elements = image[0] * image[1] * image[2] * image[3];
+  if (like.elem() != Elem::float32 || !fits_tiles(n, image[0], elements, conv, w)) return false;
+  return device::prefers_pieces(
+      like.device(), which,
+      {image[0], n[1], n[0], {image[2], image[3]}, {n[2], n[3]}, {w.out[0], w.out[1]}},
+      images_of(conv));
+}
+
 }  // namespace
+
+device::Images images_of(const Conv& conv) {
+  device::Images images;
+  for (std::size_t i = 0; i < 2; ++i)
+    images.step[i] = conv.stride[i], images.before[i] = conv.padding[i];
+  return images;
+}
+
+bool fits_tiles(const Dims& weight, std::int64_t images, std::int64_t elements, const Conv& conv,
+                const Window& w) {
+  constexpr std::int64_t kMostStep = 8, kMostPlaces = std::int64_t{1} << 31;  // of the copy engine
+  // Fewer channels leave most of a step of 64 summands empty.
+  constexpr std::int64_t kLeastChannels = 8;
+  const std::int64_t places = images * w.out[0] * w.out[1];
+  return weight[1] >= kLeastChannels && weight[0] > 0 && conv.groups == 1 &&
+         conv.dilation == Pair{1, 1} && conv.stride[0] <= kMostStep &&
+         conv.stride[1] <= kMostStep && elements > 0 && elements < kMostPlaces && places > 0 &&
+         places * 64 < kMostPlaces;
+}
 
 bool card_has_convolution(const NDArray& x, const NDArray& weight) {
   return device_has_contraction(x) && x.elem() == weight.elem() && is_real_float(x.elem());
@@ -154,8 +186,11 @@ NDArray card_conv2d(const NDArray& x, const NDArray& weight, const Conv& conv, c
   }
   if (by_strips(conv.groups, n[0] / conv.groups, n[1], w.kernel)) {
     device::strip_convolution(out, x, weight.contiguous(), conv.groups, windows, false);
-  } else if (!(is_plain(weight, conv) &&
-               device::winograd_convolution(out, x, weight, conv.padding, false))) {
+  } else if (is_plain(weight, conv) &&
+             device::winograd_convolution(out, x, weight, conv.padding, false)) {
+  } else if (by_pieces(device::ConvolutionOf::results, x, weight, x.shape(), w, conv)) {
+    device::whole_conv(out, x, weight, images_of(conv));
+  } else {
     contract(out, padded(x, conv.padding, conv.padding),
              by_group(padded(weight, {0, 0}, {0, 0}), conv.groups), conv.stride, conv.dilation);
   }
@@ -192,6 +227,10 @@ NDArray card_conv2d_input(const NDArray& g, const NDArray& weight, const Conv& c
       device::winograd_convolution(out, g, weight, {2 - conv.padding[0], 2 - conv.padding[1]},
                                    true))
     return out;
+  if (by_pieces(device::ConvolutionOf::images, g, weight, out.shape(), w, conv)) {
+    device::whole_conv_gradients(&out, nullptr, g, out, weight, images_of(conv));
+    return out;
+  }
   const std::vector<Phase> rows = phases(h, w.kernel[0], conv.stride[0], conv.dilation[0],
                                          conv.padding[0]),
                            columns = phases(width, w.kernel[1], conv.stride[1], conv.dilation[1],
@@ -231,6 +270,23 @@ NDArray card_conv2d_input(const NDArray& g, const NDArray& weight, const Conv& c
   return out;
 }
 
+void card_conv2d_gradients(NDArray& dx, NDArray& dw, const NDArray& g, const NDArray& x,
+                           const NDArray& weight, const Conv& conv) {
+  const Dims &n = x.shape(), &k = weight.shape(), &m = g.shape();
+  const Window w{{k[2], k[3]}, conv.stride, conv.dilation, {m[2], m[3]}};
+  using device::ConvolutionOf;
+  // Both read the pieces of g, which are made once; what is asked before pieces goes its own way.
+  if (!is_plain(weight, conv) && !is_product(k, conv) &&
+      !by_strips(conv.groups, k[1], k[0], w.kernel) &&
+      by_pieces(ConvolutionOf::images, g, weight, n, w, conv) &&
+      by_pieces(ConvolutionOf::weights, g, weight, n, w, conv)) {
+    dx = NDArray::empty(g.device(), g.elem(), n), dw = NDArray::empty(g.device(), g.elem(), k);
+    return device::whole_conv_gradients(&dx, &dw, g, x, weight, images_of(conv));
+  }
+  dx = card_conv2d_input(g, weight, conv, w, n[2], n[3]);
+  dw = card_conv2d_weight(g, x, k, conv, w);
+}
+
 NDArray card_conv2d_weight(const NDArray& g, const NDArray& x, const Dims& shape, const Conv& conv,
                            const Window& w) {
   NDArray out = NDArray::empty(g.device(), g.elem(), shape);
@@ -264,6 +320,10 @@ NDArray card_conv2d_weight(const NDArray& g, const NDArray& x, const Dims& shape
     }
   }
   if (is_plain(out, conv) && device::winograd_weights(out, g, x, conv.padding)) return out;
+  if (by_pieces(device::ConvolutionOf::weights, g, out, x.shape(), w, conv)) {
+    device::whole_conv_gradients(nullptr, &out, g, x, out, images_of(conv));
+    return out;
+  }
   const NDArray from = padded(x, conv.padding, conv.padding);
   const NDArray by = padded(g, {0, 0}, {0, 0});
   const Dims &s = from.strides(), &sg = by.strides(), &so = out.strides();

@@ -6,10 +6,16 @@
 // Groups of few channels, and results of few channels, have kernels of their own.
 
 #include "weft/autograd/convolution.h"
+#include "weft/devices/whole.h"
 
 namespace weft {
 
 bool card_has_convolution(const NDArray& x, const NDArray& weight);
+device::Images images_of(const Conv& conv);
+/// Whether kernels of whole tiles (devices/whole.h) know weights of this shape: windows without
+/// gaps. `elements`: of what the windows are taken of.
+bool fits_tiles(const Dims& weight, std::int64_t images, std::int64_t elements, const Conv& conv,
+                const Window& w);
 /// x (n, c, h, w) and weight (o, c / groups, kh, kw) -> (n, o, w.out[0], w.out[1]).
 NDArray card_conv2d(const NDArray& x, const NDArray& weight, const Conv& conv, const Window& w);
 /// The gradient for x, of extents h x width; also the transposed convolution of g.
@@ -18,6 +24,9 @@ NDArray card_conv2d_input(const NDArray& g, const NDArray& weight, const Conv& c
 /// The gradient for the weights, of the given shape.
 NDArray card_conv2d_weight(const NDArray& g, const NDArray& x, const Dims& shape, const Conv& conv,
                            const Window& w);
+/// Both gradients of x and weight.
+void card_conv2d_gradients(NDArray& dx, NDArray& dw, const NDArray& g, const NDArray& x,
+                           const NDArray& weight, const Conv& conv);
 
 namespace device {
 

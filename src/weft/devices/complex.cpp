@@ -9,7 +9,9 @@
 #include "weft/devices/dispatch.h"
 #include "weft/devices/grid_operators.h"
 #include "weft/devices/kernel.h"
+#include "weft/devices/pieces.h"
 #include "weft/devices/program_cache.h"
+#include "weft/devices/reduce_program.h"
 #include "weft/devices/structured.h"
 #include "weft/elements/complex_row.h"
 #include "weft/elements/row_ir.h"
@@ -204,6 +206,33 @@ void thin_complex_matmul(const NDArray& out, const NDArray& a, const NDArray& b)
            [&] { return operators::complex_join(std::string(name_of(real))); });
 }
 
+/// By a where it lies, the parts of its numbers as an axis of the sum of their own: what a copy of
+/// it in rows costs is more than small products take. False, and nothing done, where a lies in rows
+/// or the product is made of pieces, which read rows.
+bool multiply_in_place(const NDArray& out, const NDArray& a, const NDArray& right) {
+  const int r = out.ndim();
+  const std::int64_t m = out.shape()[r - 2], n = out.shape()[r - 1], k = a.shape()[r - 1];
+  const NDArray reals = as_reals(a);
+  const Dims &of_a = reals.strides(), &of_b = right.strides(), &of_out = out.strides();
+  const bool in_rows = k == 1 || of_a[r - 1] == 2;
+  if (in_rows || std::min(m, n) <= kFewColumns) return false;
+  Dims rows(a.shape().data(), r - 2), steps(of_a.data(), r - 2);
+  for (std::int64_t extent : {m, 2 * k}) rows.push_back(extent);
+  for (std::int64_t step : {of_a[r - 2], std::int64_t{1}}) steps.push_back(step);
+  // Asked for its extents alone.
+  if (device::prefers_pieces(out, reals.as_strided(rows, steps, reals.offset()), right))
+    return false;
+  device::Contraction c;
+  c.batch = Dims(out.shape().data(), r - 2);
+  c.m = Dims{m}, c.n = Dims{n}, c.k = Dims{k, 2};
+  auto lead = [&](const Dims& s) { return Dims(s.data(), r - 2); };
+  c.a = {lead(of_a), Dims{of_a[r - 2]}, Dims{of_a[r - 1], 1}};
+  c.b = {lead(of_b), Dims{2 * of_b[r - 2], of_b[r - 2]}, Dims{of_b[r - 1]}};
+  c.out = {lead(of_out), Dims{of_out[r - 2]}, Dims{of_out[r - 1]}};
+  device::grid_contract(out, reals, right, c);
+  return true;
+}
+
 }  // namespace
 
 void complex_matmul(const NDArray& out, const NDArray& a_in, const NDArray& b_in) {
@@ -252,9 +281,10 @@ void complex_matmul(const NDArray& out, const NDArray& a_in, const NDArray& b_in
     device_elementwise(Op::negative, real_of(out.elem()), turned.select(r, 0), negated);
     assign(turned.select(r, 1), reals.select(r, 0));
   }
-  const NDArray left = as_reals(a.contiguous()).reshape(with({m, 2 * k})),
-                right = as_reals(blocks).reshape(with({2 * k, 2 * n}));
-  device_matmul(as_reals(out).reshape(with({m, 2 * n})), left, right);
+  const NDArray right = as_reals(blocks).reshape(with({2 * k, 2 * n})),
+                result = as_reals(out).reshape(with({m, 2 * n}));
+  if (device::grid_of(out.device()).present() && multiply_in_place(result, a, right)) return;
+  device_matmul(result, as_reals(a.contiguous()).reshape(with({m, 2 * k})), right);
 }
 
 }  // namespace weft

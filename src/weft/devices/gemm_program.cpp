@@ -135,7 +135,7 @@ class Writer {
     const Var pair = ir::make_var("vp");
     auto read = [&](const Buffer& x, const bool* moves, const int* planes, bool turned,
                     const Expr& along) {
-      const Expr plane = s_.pieces ? chosen(pair, planes) : nullptr;
+      const Expr plane = s_.pieces ? piece_plane(pair, planes) : nullptr;
       return ir::cast(dtypes::float32, ir::load(x, turned ? indices(moves, plane, k, along)
                                                           : indices(moves, plane, along, k)));
     };
@@ -160,14 +160,6 @@ class Writer {
     }
     const std::vector<ir::IterVar> iters = block->iters;
     return nest(loops, iters, block);
-  }
-
-  /// values[i], each below 4: a digit of one number, which proofs need not look into.
-  static Expr chosen(const Expr& i, const int* values) {
-    std::int64_t digits = 0;
-    for (int v = rules::kPieceProducts; v-- > 0;) digits = digits * 4 + values[v];
-    return ir::floormod(ir::call("shift_right", {ir::make_int(digits), i * ir::make_int(2)}),
-                        ir::make_int(4));
   }
 
   Stmt rounded(const Buffer& sums, const Buffer& out) const {

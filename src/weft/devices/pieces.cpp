@@ -11,32 +11,19 @@
 
 namespace weft::device {
 
-namespace {
-
 using ir::Expr;
-
-constexpr float kMostBfloat16 = 3.38953139e38F;  // 0x7F7F0000
-
-/// Rounding to nearest may leave the range, so finite numbers are held within it; what is cut off
-/// is in the next piece.
-std::vector<Expr> piece_values(const Expr& x) {
-  const auto whole = [](const Expr& v) { return ir::cast(dtypes::float32, v); };
-  const Expr zero = ir::make_float(0), most = ir::make_float(kMostBfloat16);
-  const Expr finite = ir::eq(x - x, zero);
-  const Expr held = ir::max(ir::min(x, most), ir::make_float(-kMostBfloat16));
-  const Expr first = ir::cast(dtypes::bfloat16, ir::select(finite, held, zero));
-  const Expr rest = ir::select(finite, x - whole(first), zero);
-  const Expr second = ir::cast(dtypes::bfloat16, rest);
-  const Expr third = ir::cast(dtypes::bfloat16, rest - whole(second));
-  return {ir::select(finite, first, ir::cast(dtypes::bfloat16, x)), second, third, first};
-}
-
-}  // namespace
 
 bool lies_turned(const NDArray& x) {
   const int r = x.ndim();
   return std::abs(x.strides()[r - 2]) < std::abs(x.strides()[r - 1]) && x.shape()[r - 1] > 1 &&
          x.shape()[r - 2] > 1;
+}
+
+ir::Expr piece_plane(const Expr& pair, const int* planes) {
+  std::int64_t digits = 0;
+  for (int v = rules::kPieceProducts; v-- > 0;) digits = digits * 4 + planes[v];
+  auto number = [&](std::int64_t v) { return ir::make_int(v, pair->dtype); };
+  return ir::floormod(ir::call("shift_right", {number(digits), pair * number(2)}), number(4));
 }
 
 TileOperand pieces_of(const NDArray& x) {
@@ -48,28 +35,14 @@ TileOperand pieces_of(const NDArray& x) {
   for (int i = 0; i + 2 < r; ++i) {
     if (from.strides()[i] == 0) once[i] = 1;
   }
-  Dims all{kPiecePlanes};
-  for (std::int64_t n : once) all.push_back(n);
-  constexpr std::int64_t kRow = 16;  // elements of 32 bytes, the sectors that memory is fetched in
-  all[r] = ceil_div(once[r - 1], kRow) * kRow;
-  const NDArray planes = NDArray::empty(x.device(), Elem::bfloat16, all);
+  const NDArray planes = piece_planes(from.as_strided(once, from.strides(), from.offset()));
   Dims steps(planes.strides().data() + 1, r);
-  const std::int64_t plane = planes.strides()[0];
-  std::vector<NDArray> outs;
-  for (int i = 0; i < kPiecePlanes; ++i)
-    outs.push_back(planes.as_strided(once, steps, planes.offset() + i * plane));
-  const NDArray source = from.as_strided(once, from.strides(), from.offset());
-  const NDArray* arrays[] = {&source};
-  Map map;
-  map.family = "pieces", map.arrays = arrays;
-  grid_map(outs, map, [](const std::vector<Expr>& loads, const std::vector<Expr>&) {
-    return piece_values(loads[0]);
-  });
   for (int i = 0; i + 2 < r; ++i) {
     if (once[i] != shape[i]) steps[i] = 0;
   }
   const NDArray first = planes.as_strided(shape, steps, planes.offset());
-  return {turned ? first.transpose(r - 2, r - 1) : first, turned ? r - 2 : r - 1, plane};
+  return {turned ? first.transpose(r - 2, r - 1) : first, turned ? r - 2 : r - 1,
+          planes.strides()[0]};
 }
 
 namespace {

@@ -19,6 +19,16 @@ inline constexpr std::int64_t kPieceColumns = 64;
 inline constexpr int kPieceOfA[rules::kPieceProducts] = {2, 1, 3, 1, 3, 0};
 inline constexpr int kPieceOfB[rules::kPieceProducts] = {3, 1, 2, 3, 1, 0};
 
+/// Each product shares an operand with the one before it if they go in another order, still with
+/// the largest one last: which of the planes in kPieceOrder each of them takes. Sums of 64 terms
+/// hold what lies 2^-8 below a larger term to 2^-32 of it.
+inline constexpr int kPieceOrderA[kPiecePlanes] = {2, 1, 3, 0};
+inline constexpr int kPieceOrderB[kPiecePlanes] = {3, 1, 2, 0};
+inline constexpr int kPieceUseA[rules::kPieceProducts] = {0, 1, 1, 2, 2, 3};
+inline constexpr int kPieceUseB[rules::kPieceProducts] = {0, 0, 1, 1, 2, 3};
+/// planes[pair], a digit of one number, which proofs need not look into.
+ir::Expr piece_plane(const ir::Expr& pair, const int* planes);
+
 /// An operand as products read it: rows along the axis `inner`; in pieces, the first plane, and the
 /// elements from one plane to the next.
 struct TileOperand {
@@ -26,7 +36,14 @@ struct TileOperand {
   int inner = 0;
   std::int64_t plane = 0;
 };
-/// The planes of a float32 array, rows at multiples of 32 bytes.
+/// The planes of a float32 array as one array [kPiecePlanes, ...] in order, rows along its last
+/// axis at multiples of 32 bytes.
+NDArray piece_planes(const NDArray& x);
+/// [kPiecePlanes, n, columns, rows] of x[n, rows, columns].
+NDArray turned_piece_planes(const NDArray& x);
+/// The program of the latter, of even rows whose columns lie side by side.
+ir::PrimFunc turned_pieces_program(bool narrow);
+/// The planes of an operand in the order that its elements lie in.
 TileOperand pieces_of(const NDArray& x);
 /// Whether neighbours along the last axis but one lie together rather than those along the last.
 bool lies_turned(const NDArray& x);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Products and convolutions of 16-bit floats by a kernel of threads in roles
-// (devices/whole_kernel.h): which tile, into how many parts, which tensors.
+// Products and convolutions of 16-bit floats, and of float32 in pieces (devices/pieces.h), by
+// kernels of threads in roles: which tile, into how many parts, which tensors.
 
 #include <vector>
 
@@ -42,11 +42,22 @@ struct Images {
   std::int64_t step[2] = {1, 1}, before[2] = {0, 0};
 };
 /// out[n, o, y, x] = sum over c, i, j of x[n, c, y * step + i - before, ...] * weight[o, c, i, j];
-/// what lies outside of x is 0. `out` of the wanted extents, all of one 16-bit type.
+/// what lies outside of x is 0. `out` of the wanted extents, all of one 16-bit type, or float32.
 void whole_conv(const NDArray& out, const NDArray& x, const NDArray& weight, const Images& images);
 /// Its gradients from g[n, o, y, x]: towards x, and towards the weights [o, c, i, j]; compact, null
 /// where not asked for.
 void whole_conv_gradients(const NDArray* input, const NDArray* weights, const NDArray& g,
                           const NDArray& x, const NDArray& weight, const Images& images);
+
+/// A convolution and its two gradients.
+enum class ConvolutionOf : std::uint8_t { results, images, weights };
+/// Extents of a convolution: along y before x.
+struct ConvolutionSize {
+  std::int64_t images = 1, channels = 1, results = 1;
+  std::int64_t image[2] = {1, 1}, window[2] = {1, 1}, places[2] = {1, 1};
+};
+/// Whether a convolution of float32 in pieces is expected to take less time than one by threads.
+bool prefers_pieces(const Ref<Device>& device, ConvolutionOf which, const ConvolutionSize& size,
+                    const Images& images);
 
 }  // namespace weft::device

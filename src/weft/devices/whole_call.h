@@ -11,7 +11,8 @@ namespace weft::device {
 struct WholeTensor {
   Storage* storage = nullptr;
   std::uint64_t offset = 0;
-  std::int64_t extents[4] = {}, strides[3] = {};
+  int axes = 4;
+  std::int64_t extents[5] = {}, strides[4] = {};
 };
 WholeTensor tensor_of(const NDArray& x, std::initializer_list<std::int64_t> extents,
                       std::initializer_list<std::int64_t> strides);
@@ -20,7 +21,8 @@ WholeTensor tensor_of(const NDArray& x, std::initializer_list<std::int64_t> exte
 struct WholeNumbers {
   std::int64_t tiles_m = 1, tiles_n = 1, batches = 1, parts = 1, steps = 1, part = 1, m = 1, n = 1,
                inner = 1, move_a[2] = {}, move_b[2] = {}, patches[2] = {1, 1}, before[2] = {},
-               window = 1, chunks = 1, turned = 0, wide = 1, high = 1;
+               window = 1, chunks = 1, turned = 0, wide = 1, high = 1, slab = 0, to_image = 0,
+               to_y = 0, to_x = 0, to_channel = 0;
   std::int64_t resident = 1;  // blocks of a processor
 };
 /// The tile of a choice.

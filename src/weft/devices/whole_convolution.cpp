@@ -2,43 +2,75 @@
 // Convolutions of 16-bit floats as whole products without copies of windows: the copy engine reads
 // a patch of 64 places of the images at the place of the window that a step of the sum belongs to;
 // what lies outside is 0. Images are brought to channels-last order before, and back afterwards.
+// Of float32 the same with planes of pieces, whose results are written where they belong.
 
 #include <algorithm>
 
 #include "weft/array/ops.h"
 #include "weft/base/integers.h"
+#include "weft/devices/pieces.h"
 #include "weft/devices/transpose.h"
 #include "weft/devices/whole_call.h"
+#include "weft/rules/product_choice.h"
 
 namespace weft::device {
 
 namespace {
 
-/// Images [n, y, x, channel] with pixels at multiples of 16 bytes; `channels` of them count.
+/// Four axes, and planes of pieces where `plane`, the elements from one to the next, is not 0.
+WholeTensor tensor_in_planes(const NDArray& x, std::initializer_list<std::int64_t> extents,
+                             std::initializer_list<std::int64_t> strides, std::int64_t plane) {
+  WholeTensor out = tensor_of(x, extents, strides);
+  if (plane) out.axes = 5, out.extents[4] = kPiecePlanes, out.strides[3] = plane;
+  return out;
+}
+
+/// Images [n, y, x, channel] with pixels at multiples of 16 bytes; `channels` of them count. Of
+/// pieces: the first plane.
 struct Last {
   NDArray data;
-  std::int64_t channels = 0;
+  std::int64_t channels = 0, plane = 0;
 
   std::int64_t images() const { return data.shape()[0]; }
   std::int64_t height() const { return data.shape()[1]; }
   std::int64_t width() const { return data.shape()[2]; }
   WholeTensor tensor() const {
     const Dims& s = data.strides();
-    return tensor_of(data, {channels, width(), height(), images()}, {s[2], s[1], s[0]});
+    return tensor_in_planes(data, {channels, width(), height(), images()}, {s[2], s[1], s[0]},
+                            plane);
   }
 };
+
+/// Of the pieces that products read.
+std::int64_t piece_bytes(const Last& x) {
+  return 2 * rules::kPieces * x.images() * x.height() * x.width() * x.channels;
+}
 
 NDArray empty_last(const NDArray& like, std::int64_t n, std::int64_t h, std::int64_t w,
                    std::int64_t channels) {
   return NDArray::empty(like.device(), like.elem(), Dims{n, h, w, ceil_div(channels, 8) * 8});
 }
 
-/// From [n, c, y, x] of any layout.
+bool as_planes(const NDArray& x, NDArray& out) {
+  const Dims& n = x.shape();
+  return x.reshape_view(Dims{n[0], n[1], n[2] * n[3]}, out);
+}
+
+/// From [n, c, y, x] of any layout; of float32 in pieces.
 Last channels_last(const NDArray& x) {
   const Dims &n = x.shape(), &s = x.strides();
   Last out{x, n[1]};
   const int order[] = {0, 2, 3, 1};
   const NDArray turned = x.permute(order);
+  if (x.elem() == Elem::float32) {
+    NDArray of_images;
+    const bool lies = n[1] > 1 && s[1] != 1 && as_planes(x, of_images);
+    const NDArray planes = lies ? turned_piece_planes(of_images) : piece_planes(turned);
+    Dims shape{n[0], n[2], n[3], planes.shape()[planes.ndim() - 1]};
+    const NDArray first = planes.select(0, 0);
+    out.data = lies ? first.reshape(shape) : first, out.plane = planes.strides()[0];
+    return out;
+  }
   bool fits = begins_at(x, 16) && (s[1] == 1 || n[1] == 1);
   for (int i : {0, 2, 3}) fits = fits && (n[i] == 1 || (s[i] > 0 && s[i] % 8 == 0));
   if (fits) {
@@ -73,15 +105,19 @@ void from_channels_last(const NDArray& out, const Last& x) {
   assign(out, x.data.slice(3, 0, n[1], 1).permute(back));
 }
 
-/// [o, c, i, j] as a view (i, j, c, o) of rows at multiples of 16 bytes: one transpose.
-NDArray by_place(const NDArray& weight) {
+/// [o, c, i, j] as a view (i, j, c, o) of rows at multiples of 16 bytes: one transpose. Of float32
+/// in pieces.
+TileOperand by_place(const NDArray& weight) {
   const Dims& n = weight.shape();
   const std::int64_t pitch = ceil_div(n[0], 8) * 8, rows = n[1] * n[2] * n[3];
   const NDArray out = NDArray::empty(weight.device(), weight.elem(), Dims{n[1], n[2], n[3], pitch});
   grid_transpose(out.as_strided(Dims{1, rows, n[0]}, Dims{0, pitch, 1}, out.offset()),
                  weight.contiguous().reshape(Dims{1, n[0], rows}));
   const int order[] = {1, 2, 0, 3};
-  return out.permute(order).slice(3, 0, n[0], 1);
+  const bool pieces = weight.elem() == Elem::float32;
+  const NDArray planes = pieces ? piece_planes(out) : NDArray();
+  const NDArray rows_of = pieces ? planes.select(0, 0) : out;
+  return {rows_of.permute(order).slice(3, 0, n[0], 1), 3, pieces ? planes.strides()[0] : 0};
 }
 
 /// A patch of 64 places that covers images of these extents with the least outside of them.
@@ -104,12 +140,15 @@ void choose_patch(WholeProduct& spec, WholeNumbers& x, std::int64_t n, std::int6
   }
 }
 
-/// Rows of patches: images `x`, weights by place, to `out` in channels-last order.
-void patches(const Last& out, const Last& x, const NDArray& weight, const Images& images,
+/// Rows of patches: images `x`, weights by place, to `out` in channels-last order; of pieces to
+/// float32 of any layout.
+void patches(const Last& out, const Last& x, const TileOperand& placed, const Images& images,
              bool turned) {
+  const NDArray& weight = placed.x;
+  const bool pieces = x.plane > 0;
   WholeProduct spec;
   spec.mode = WholeProduct::Mode::patches;
-  spec.type = x.data.dtype();
+  spec.type = x.data.dtype(), spec.pieces = pieces;
   spec.b_along_n = !turned;
   spec.step[0] = static_cast<int>(images.step[1]), spec.step[1] = static_cast<int>(images.step[0]);
   WholeNumbers v;
@@ -120,13 +159,17 @@ void patches(const Last& out, const Last& x, const NDArray& weight, const Images
   rules::GemmShape shape;
   shape.m = count * 64, shape.n = out.channels, shape.k = v.steps * 64, shape.column_unit = 64,
   shape.most_rows = 128, shape.most_cluster = 1;
-  shape.divisible = out.data.is_contiguous() && out.data.shape()[3] == out.channels;
-  const rules::GemmDecisions choice =
-      rules::choose_gemm(rules::gemm_machine(grid_of(x.data.device())), shape);
+  shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.data.elem());
+  if (pieces) shape.read_bytes = piece_bytes(x) + 2 * rules::kPieces * weight.size();
+  const int planes_first[] = {0, 3, 1, 2};
+  const NDArray ordered = pieces ? out.data.permute(planes_first) : out.data;
+  shape.divisible = ordered.is_contiguous() && out.data.shape()[3] == out.channels;
+  const rules::GemmDecisions choice = gemm_choice(grid_of(x.data.device()), shape);
   take(choice, spec);
   v.part = ceil_div(v.steps, choice.parts), v.parts = ceil_div(v.steps, v.part);
   v.tiles_m = ceil_div(count, spec.groups), v.tiles_n = ceil_div(out.channels, spec.columns);
-  v.m = v.parts > 1 ? out.images() * out.height() * out.width() : count * 64, v.n = out.channels;
+  const bool by_threads = v.parts > 1 || pieces;
+  v.m = by_threads ? out.images() * out.height() * out.width() : count * 64, v.n = out.channels;
   v.wide = out.width(), v.high = out.height();
   v.before[0] = images.before[1], v.before[1] = images.before[0];
   v.turned = turned ? places : 0;
@@ -134,13 +177,19 @@ void patches(const Last& out, const Last& x, const NDArray& weight, const Images
   const std::int64_t rows = turned ? n[3] : n[2], columns = turned ? n[2] : n[3];
   const WholeTensor a = x.tensor(), to = out.tensor();
   // The innermost axis is o, summed where the window is turned around.
-  const WholeTensor b = tensor_of(
-      weight, {turned ? rows : columns, turned ? columns : rows, n[1], n[0]}, {s[2], s[1], s[0]});
-  if (v.parts == 1) return run_whole(x.data.device(), spec, {&a, &b, &to}, out.data, v);
+  const WholeTensor b =
+      tensor_in_planes(weight, {turned ? rows : columns, turned ? columns : rows, n[1], n[0]},
+                       {s[2], s[1], s[0]}, placed.plane);
+  if (!by_threads) return run_whole(x.data.device(), spec, {&a, &b, &to}, out.data, v);
   spec.out = WholeProduct::Out::partial;
-  const NDArray parts = NDArray::empty(x.data.device(), Elem::float32, Dims{v.parts, v.m, v.n});
+  const NDArray parts =
+      v.parts > 1 ? NDArray::empty(x.data.device(), Elem::float32, Dims{v.parts, v.m, v.n})
+                  : ordered;
+  const Dims& steps = out.data.strides();
+  v.slab = v.m * v.n;
+  v.to_image = steps[0], v.to_y = steps[1], v.to_x = steps[2], v.to_channel = steps[3];
   run_whole(x.data.device(), spec, {&a, &b}, parts, v);
-  add_parts(out.data, parts);
+  if (v.parts > 1) add_parts(ordered, parts);
 }
 
 /// Windows of one place: each image is a product by itself, of planes as they lie.
@@ -149,19 +198,35 @@ bool plain(const NDArray& weight, const Images& images, const NDArray& y) {
   return w[2] * w[3] == 1 && images.step[0] * images.step[1] == 1 && images.before[0] == 0 &&
          images.before[1] == 0 && n[2] * n[3] % 8 == 0;
 }
-bool as_planes(const NDArray& x, NDArray& out) {
-  const Dims& n = x.shape();
-  return x.reshape_view(Dims{n[0], n[1], n[2] * n[3]}, out);
-}
 NDArray as_matrices(const NDArray& weight, std::int64_t count) {
   const Dims& w = weight.shape();
   return weight.reshape(Dims{1, w[0], w[1]}).broadcast_to(Dims{count, w[0], w[1]});
+}
+
+/// Images whose pieces are in memory at a time, in equal lots.
+std::int64_t lot_of(const NDArray& x, const NDArray& y) {
+  constexpr std::int64_t kMostBytes = std::int64_t{1} << 27;
+  const std::int64_t images = x.shape()[0], bytes = 2 * kPiecePlanes * std::max(x.size(), y.size());
+  return ceil_div(images, std::min(images, ceil_div(bytes, kMostBytes)));
+}
+
+void pieces_conv(const NDArray& out, const NDArray& x, const NDArray& weight,
+                 const Images& images) {
+  const TileOperand placed = by_place(weight);
+  const std::int64_t count = x.shape()[0], lot = lot_of(x, x);
+  const int order[] = {0, 2, 3, 1};
+  for (std::int64_t i = 0; i < count; i += lot) {
+    const std::int64_t some = std::min(lot, count - i);
+    const Last to{out.slice(0, i, some, 1).permute(order), out.shape()[1]};
+    patches(to, channels_last(x.slice(0, i, some, 1)), placed, images, false);
+  }
 }
 
 }  // namespace
 
 void whole_conv(const NDArray& out, const NDArray& x, const NDArray& weight, const Images& images) {
   const Dims& n = out.shape();
+  if (x.elem() == Elem::float32) return pieces_conv(out, x, weight, images);
   NDArray from, planes;
   if (plain(weight, images, out) && as_planes(x, from) && as_planes(out, planes) &&
       whole_product(planes, as_matrices(weight, n[0]), from))
@@ -187,52 +252,103 @@ class Upper {
   Last last_;
 };
 
+/// The adjoint of a convolution with steps, for all remainders of places by the steps at once:
+/// out[step * q + r - before] sums g[q - t] * weight[step * t + r]. `out` is [n, c, y, x] of any
+/// layout.
+void phases(const NDArray& out, const Last& g, const TileOperand& placed, const Images& images) {
+  const Dims &n = out.shape(), &w = placed.x.shape(), &s = placed.x.strides();
+  const bool pieces = g.plane > 0;
+  WholeProduct spec;
+  spec.mode = WholeProduct::Mode::patches;
+  spec.out = pieces ? WholeProduct::Out::partial : WholeProduct::Out::stored;
+  spec.type = g.data.dtype(), spec.pieces = pieces, spec.b_along_n = false;
+  const std::int64_t *step = images.step, count = step[0] * step[1];
+  spec.phases[0] = static_cast<int>(step[1]), spec.phases[1] = static_cast<int>(step[0]);
+  WholeNumbers v;
+  choose_patch(spec, v, n[0], ceil_div(n[2], step[0]), ceil_div(n[3], step[1]));
+  const std::int64_t patches = v.steps, places = w[0] * w[1];
+  v.chunks = ceil_div(g.channels, 64), v.window = w[1], v.turned = places, v.batches = count;
+  rules::GemmShape shape;
+  shape.batches = count, shape.m = patches * 64, shape.n = n[1], shape.column_unit = 64;
+  shape.k = v.chunks * ceil_div(places, count) * 64;
+  shape.most_rows = 128, shape.most_cluster = 1;
+  shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
+  shape.read_bytes = (pieces ? rules::kPieces : 1) * 2 *
+                     (g.images() * g.height() * g.width() * g.channels + placed.x.size());
+  take(gemm_choice(grid_of(out.device()), shape), spec);
+  v.tiles_m = ceil_div(patches, spec.groups), v.tiles_n = ceil_div(n[1], spec.columns);
+  v.m = n[0] * n[2] * n[3], v.n = n[1], v.wide = n[3], v.high = n[2];
+  v.before[0] = images.before[1], v.before[1] = images.before[0];
+  const Dims& to = out.strides();
+  v.to_image = to[0], v.to_channel = to[1], v.to_y = to[2], v.to_x = to[3];
+  const WholeTensor a = g.tensor(), b = tensor_in_planes(placed.x, {w[3], w[2], w[1], w[0]},
+                                                         {s[2], s[1], s[0]}, placed.plane);
+  run_whole(out.device(), spec, {&a, &b}, out, v);
+}
+
+/// The adjoint at every place: a convolution with the windows turned around.
+Images back_of(const Images& images, const NDArray& window) {
+  Images back;
+  for (int i = 0; i < 2; ++i) back.before[i] = window.shape()[i] - 1 - images.before[i];
+  return back;
+}
+bool has_steps(const Images& images) { return images.step[0] * images.step[1] > 1; }
+
 void input_gradient(const NDArray& out, const NDArray& g, Upper& last, const NDArray& weight,
                     const Images& images) {
-  const Dims &n = out.shape(), &w = weight.shape();
+  const Dims& n = out.shape();
   NDArray upper, planes;
   if (plain(weight, images, g) && as_planes(g, upper) && as_planes(out, planes) &&
       whole_product(planes, as_matrices(weight, n[0]).transpose(1, 2), upper))
     return;
+  const TileOperand placed = by_place(weight);
+  if (has_steps(images)) return phases(out, last.last(), placed, images);
   const Last to{empty_last(out, n[0], n[2], n[3], n[1]), n[1]};
-  const Last& from = last.last();
-  const NDArray turned = by_place(weight);
-  // Places that are `step` apart read the same places of the window: out[step * q + r - before]
-  // sums g[q - t] * weight[step * t + r].
-  const std::int64_t *step = images.step, *before = images.before;
-  struct Phase {
-    std::int64_t place, count;   // in out, every step-th
-    std::int64_t first, window;  // in the window, every step-th
-    std::int64_t before;         // what lies before g
-  };
-  auto phases = [&](int axis, std::int64_t extent, std::int64_t window) {
-    std::vector<Phase> all;
-    for (std::int64_t r = 0; r < step[axis]; ++r) {
-      const std::int64_t q = std::max<std::int64_t>(0, ceil_div(before[axis] - r, step[axis]));
-      const std::int64_t place = step[axis] * q + r - before[axis];
-      const std::int64_t taps = r < window ? ceil_div(window - r, step[axis]) : 0;
-      if (place < extent)
-        all.push_back({place, ceil_div(extent - place, step[axis]), r, taps, taps - 1 - q});
-    }
-    return all;
-  };
-  for (const Phase& y : phases(0, n[2], w[2])) {
-    for (const Phase& x : phases(1, n[3], w[3])) {
-      const Last part{
-          to.data.slice(1, y.place, y.count, step[0]).slice(2, x.place, x.count, step[1]),
-          to.channels};
-      if (y.window == 0 || x.window == 0) {
-        assign(part.data, full(g.device(), g.elem(), part.data.shape(), Scalar(0.0)));
-        continue;
-      }
-      Images back;
-      back.before[0] = y.before, back.before[1] = x.before;
-      patches(part, from,
-              turned.slice(0, y.first, y.window, step[0]).slice(1, x.first, x.window, step[1]),
-              back, true);
-    }
-  }
+  patches(to, last.last(), placed, back_of(images, placed.x), true);
   from_channels_last(out, to);
+}
+
+/// [c, place, o] of compact weights [o, c, i, j].
+void weight_gradient(const NDArray& out, const Last& by, const Last& from, const Images& images) {
+  const Dims& w = out.shape();
+  const bool pieces = by.plane > 0;
+  WholeProduct spec;
+  spec.mode = WholeProduct::Mode::places;
+  spec.type = from.data.dtype(), spec.pieces = pieces;
+  spec.a_along_m = true;
+  spec.step[0] = static_cast<int>(images.step[1]), spec.step[1] = static_cast<int>(images.step[0]);
+  WholeNumbers v;
+  choose_patch(spec, v, by.images(), by.height(), by.width());
+  v.batches = w[2] * w[3], v.window = w[3], v.m = w[1], v.n = w[0];
+  rules::GemmShape shape;
+  shape.batches = v.batches, shape.m = v.m, shape.n = v.n, shape.k = v.steps * 64;
+  shape.column_unit = 64, shape.most_rows = 128, shape.most_cluster = 1;
+  shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
+  if (pieces) shape.read_bytes = piece_bytes(from) + piece_bytes(by);
+  shape.divisible = true;
+  const rules::GemmDecisions choice = gemm_choice(grid_of(out.device()), shape);
+  take(choice, spec);
+  v.part = ceil_div(v.steps, choice.parts), v.parts = ceil_div(v.steps, v.part);
+  v.tiles_m = ceil_div(v.m, 64 * spec.groups), v.tiles_n = ceil_div(v.n, spec.columns);
+  v.before[0] = images.before[1], v.before[1] = images.before[0];
+  const bool whole = v.parts == 1 && v.n % 8 == 0 && !pieces;
+  spec.out = whole ? WholeProduct::Out::copied : WholeProduct::Out::partial;
+  const WholeTensor a = from.tensor(), b = by.tensor();
+  // Channels before places: the weights' own order is one transpose away.
+  NDArray turned = NDArray::empty(out.device(), out.elem(), Dims{v.m, v.batches, v.n});
+  if (whole) {
+    const WholeTensor to = tensor_of(turned, {v.n, v.m, v.batches, 1}, {v.n * v.batches, v.n, 8});
+    run_whole(out.device(), spec, {&a, &b, &to}, turned, v);
+  } else {
+    const bool sums = v.parts > 1 || !pieces;
+    const NDArray parts =
+        sums ? NDArray::empty(out.device(), Elem::float32, Dims{v.parts, v.m, v.batches, v.n})
+             : turned;
+    run_whole(out.device(), spec, {&a, &b}, parts, v);
+    if (sums) add_parts(turned, parts);
+  }
+  const std::int64_t rows = v.m * v.batches;
+  grid_transpose(out.reshape(Dims{1, v.n, rows}), turned.reshape(Dims{1, rows, v.n}));
 }
 
 void weight_gradient(const NDArray& out, const NDArray& g, Upper& last, const NDArray& x,
@@ -245,50 +361,94 @@ void weight_gradient(const NDArray& out, const NDArray& g, Upper& last, const ND
     NDArray sums = NDArray::empty(out.device(), Elem::float32, Dims{g.shape()[0], w[0], w[1]});
     if (whole_product(sums, planes_g, planes_x.transpose(1, 2))) return add_parts(out, sums);
   }
-  const Last from = channels_last(x);
-  const Last& by = last.last();
-  WholeProduct spec;
-  spec.mode = WholeProduct::Mode::places;
-  spec.type = x.dtype();
-  spec.a_along_m = true;
-  spec.step[0] = static_cast<int>(images.step[1]), spec.step[1] = static_cast<int>(images.step[0]);
-  WholeNumbers v;
-  choose_patch(spec, v, by.images(), by.height(), by.width());
-  v.batches = w[2] * w[3], v.window = w[3], v.m = w[1], v.n = w[0];
-  rules::GemmShape shape;
-  shape.batches = v.batches, shape.m = v.m, shape.n = v.n, shape.k = v.steps * 64;
-  shape.column_unit = 64, shape.most_rows = 128, shape.most_cluster = 1;
-  shape.divisible = true;
-  const rules::GemmDecisions choice =
-      rules::choose_gemm(rules::gemm_machine(grid_of(x.device())), shape);
-  take(choice, spec);
-  v.part = ceil_div(v.steps, choice.parts), v.parts = ceil_div(v.steps, v.part);
-  v.tiles_m = ceil_div(v.m, 64 * spec.groups), v.tiles_n = ceil_div(v.n, spec.columns);
-  v.before[0] = images.before[1], v.before[1] = images.before[0];
-  const bool whole = v.parts == 1 && v.n % 8 == 0;
-  spec.out = whole ? WholeProduct::Out::copied : WholeProduct::Out::partial;
-  const WholeTensor a = from.tensor(), b = by.tensor();
-  // Channels before places: the weights' own order is one transpose away.
-  NDArray turned = NDArray::empty(out.device(), out.elem(), Dims{v.m, v.batches, v.n});
-  if (whole) {
-    const WholeTensor to = tensor_of(turned, {v.n, v.m, v.batches, 1}, {v.n * v.batches, v.n, 8});
-    run_whole(out.device(), spec, {&a, &b, &to}, turned, v);
-  } else {
-    NDArray parts = NDArray::empty(out.device(), Elem::float32, Dims{v.parts, v.m, v.batches, v.n});
-    run_whole(out.device(), spec, {&a, &b}, parts, v);
-    add_parts(turned, parts);
+  weight_gradient(out, last.last(), channels_last(x), images);
+}
+
+void pieces_gradients(const NDArray* input, const NDArray* weights, const NDArray& g,
+                      const NDArray& x, const NDArray& weight, const Images& images) {
+  const std::int64_t count = g.shape()[0], lot = lot_of(weights ? x : g, g);
+  const TileOperand placed = input ? by_place(weight) : TileOperand();
+  const Dims& w = weight.shape();
+  NDArray sums;  // of each lot, where there are several
+  if (weights && lot < count)
+    sums = NDArray::empty(g.device(), g.elem(), Dims{ceil_div(count, lot), w[0], w[1], w[2], w[3]});
+  const int order[] = {0, 2, 3, 1};
+  for (std::int64_t i = 0; i < count; i += lot) {
+    const std::int64_t some = std::min(lot, count - i);
+    const Last by = channels_last(g.slice(0, i, some, 1));
+    if (input) {
+      const NDArray part = input->slice(0, i, some, 1);
+      const Last to{part.permute(order), input->shape()[1]};
+      if (has_steps(images)) phases(part, by, placed, images);
+      else patches(to, by, placed, back_of(images, placed.x), true);
+    }
+    if (weights)
+      weight_gradient(sums.defined() ? sums.select(0, i / lot) : *weights, by,
+                      channels_last(x.slice(0, i, some, 1)), images);
   }
-  const std::int64_t rows = v.m * v.batches;
-  grid_transpose(out.reshape(Dims{1, v.n, rows}), turned.reshape(Dims{1, rows, v.n}));
+  if (sums.defined()) add_parts(*weights, sums);
 }
 
 }  // namespace
 
 void whole_conv_gradients(const NDArray* input, const NDArray* weights, const NDArray& g,
                           const NDArray& x, const NDArray& weight, const Images& images) {
+  if (g.elem() == Elem::float32) return pieces_gradients(input, weights, g, x, weight, images);
   Upper last(g);
   if (input) input_gradient(*input, g, last, weight, images);
   if (weights) weight_gradient(*weights, g, last, x, images);
+}
+
+bool prefers_pieces(const Ref<Device>& device, ConvolutionOf which, const ConvolutionSize& s,
+                    const Images& images) {
+  const Grid& grid = grid_of(device);
+  if (!grid.whole_products()) return false;
+  const auto wide = [](std::int64_t v) { return static_cast<double>(v); };
+  const std::int64_t places = s.places[0] * s.places[1], taps = s.window[0] * s.window[1];
+  const double sums = wide(s.images * places) * wide(s.channels * taps) * wide(s.results);
+  constexpr double kWorthPieces = std::int64_t{1} << 27;  // multiply-adds, as of products
+  if (sums < kWorthPieces) return false;
+  auto steps = [](std::int64_t channels) { return ceil_div(channels, 64) * 64; };
+  const std::int64_t of_x = s.images * s.channels * s.image[0] * s.image[1],
+                     of_y = s.images * s.results * places;
+  rules::GemmShape tiles;
+  tiles.column_unit = 64, tiles.most_rows = 128, tiles.most_cluster = 1;
+  tiles.pieces = tiles.keeps_pieces = true, tiles.result_bytes = 4;
+  rules::ProductSize threads{1, s.results, s.images * places, s.channels * taps};
+  std::int64_t phases = 1, split = 0;  // elements that become pieces
+  if (which == ConvolutionOf::weights) {
+    tiles.batches = taps, tiles.m = s.channels, tiles.n = s.results, tiles.divisible = true;
+    tiles.k = steps(s.images * places), tiles.read_bytes = 2 * rules::kPieces * (of_x + of_y);
+    threads = {1, s.results, s.channels * taps, s.images * places};
+    split = of_x + of_y;
+  } else if (which == ConvolutionOf::results) {
+    tiles.m = s.images * places, tiles.n = s.results, tiles.k = steps(s.channels) * taps;
+    tiles.read_bytes = 2 * rules::kPieces * (of_x + s.channels * taps * s.results);
+    split = of_x;
+  } else {
+    phases = images.step[0] * images.step[1];
+    tiles.batches = phases;
+    tiles.m = ceil_div(s.images * s.image[0] * s.image[1], phases), tiles.n = s.channels;
+    tiles.k = steps(s.results) * ceil_div(taps, phases);
+    tiles.read_bytes = 2 * rules::kPieces * (of_y + s.channels * taps * s.results);
+    threads = {1, tiles.n, tiles.m, s.results * ceil_div(taps, phases)};
+    split = of_y;
+  }
+  const double rate = grid.bytes_per_microsecond();
+  const double clocks =
+      rules::choose_tile(grid, 4, threads, rules::TileReads::no_vectors).clocks * wide(phases);
+  // Threads read images with zeros around.
+  const bool around = images.before[0] + images.before[1] > 0;
+  const double zeros = around ? 12 * wide(of_x) / rate + 2 * kLaunchMicroseconds : 0;
+  // Places of windows are tabulated and read one by one: on an H200 1.3 (3 x 3 with steps) to 2.8
+  // (adjoints of 2 x 2) of what products in rows take, where pieces took 1.3 of their model's time.
+  constexpr double kTabulated = 1.4;
+  const double by_threads = kTabulated * clocks / grid.clocks_per_microsecond() + zeros;
+  const double made = (4 + 2 * kPiecePlanes) * wide(split) / rate;
+  const double by_tiles =
+      rules::gemm_time(rules::gemm_machine(grid), tiles, gemm_choice(grid, tiles)) + made +
+      5 * kLaunchMicroseconds;
+  return by_tiles < by_threads;
 }
 
 }  // namespace weft::device

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "weft/devices/kernel.h"
+#include "weft/devices/pieces.h"
 #include "weft/elements/row_ir.h"
 #include "weft/ir/visit.h"
 
@@ -32,9 +33,9 @@ class Kernel {
     const Elem result = s_.out == Out::partial ? Elem::float32 : narrow;
     a_ = p_.buffer("a", narrow), b_ = p_.buffer("b", narrow), out_ = p_.buffer("out", result);
     const std::int64_t step_x = s_.step[0], step_y = s_.step[1];
-    const Box patch = {64, s_.patch[0], s_.patch[1], s_.patch[2]}, tile = {64, 64, 1, 1},
-              one = {1, 1, 1, 1}, apart = {1, step_x, step_y, 1};
-    const Box rows = {64, 64 * s_.groups, 1, 1}, columns = {64, s_.columns, 1, 1};
+    const Box patch = {64, s_.patch[0], s_.patch[1], s_.patch[2], 1}, tile = {64, 64, 1, 1, 1},
+              one = {1, 1, 1, 1, 1}, apart = {1, step_x, step_y, 1, 1};
+    const Box rows = {64, 64 * s_.groups, 1, 1, 1}, columns = {64, s_.columns, 1, 1, 1};
     const bool patches = s_.mode == Mode::patches, places = s_.mode == Mode::places;
     describe("a", a_, map_a_,
              patches || places ? patch
@@ -54,7 +55,7 @@ class Kernel {
   }
 
  private:
-  using Box = std::array<std::int64_t, 4>;
+  using Box = std::array<std::int64_t, 5>;
 
   Expr at(std::int64_t v) const { return p_.at(v); }
   const Expr& of(std::string_view name) const { return numbers_.at(name); }
@@ -67,11 +68,12 @@ class Kernel {
 
   void describe(const std::string& name, const ir::Buffer& buffer, ir::Var& var, const Box& box,
                 const Box& steps) {
-    ir::Exprs args{address(buffer, {ir::make_int(0)}), ir::make_int(4)};
-    for (int i = 0; i < 4; ++i) args.push_back(p_.size(cat(name, "_extent", i)));
-    for (int i = 0; i < 3; ++i) args.push_back(p_.size(cat(name, "_stride", i)));
-    for (std::int64_t n : box) args.push_back(ir::make_int(n));
-    for (std::int64_t n : steps) args.push_back(ir::make_int(n));
+    const auto rank = static_cast<std::size_t>(s_.axes());
+    ir::Exprs args{address(buffer, {ir::make_int(0)}), ir::make_int(s_.axes())};
+    for (std::size_t i = 0; i < rank; ++i) args.push_back(p_.size(cat(name, "_extent", i)));
+    for (std::size_t i = 0; i + 1 < rank; ++i) args.push_back(p_.size(cat(name, "_stride", i)));
+    for (const Box* numbers : {&box, &steps})
+      for (std::size_t i = 0; i < rank; ++i) args.push_back(ir::make_int((*numbers)[i]));
     var = ir::make_var(cat(name, "_map"), dtypes::handle);
     maps_.emplace_back(var, ir::call("tensor_map", std::move(args)));
   }
@@ -103,17 +105,20 @@ class Kernel {
     ring_a_ = tiles("ring_a", {n(s_.stages), n(rows), n(64)});
     ring_b_ = tiles("ring_b", {n(s_.stages), n(s_.columns), n(64)});
     staged_ = tiles("staged", {n(s_.groups), n(2), n(64), n(64)});
-    full_ = ir::make_buffer("full", dtypes::uint64, {n(s_.stages)}, "shared");
-    empty_ = ir::make_buffer("empty", dtypes::uint64, {n(s_.stages)}, "shared");
-    sums_ = ir::make_buffer("sums", dtypes::float32, {n(s_.columns / 8), n(2), n(2)}, "local");
+    full_ = ir::make_buffer("full", dtypes::uint64, {n(tokens())}, "shared");
+    empty_ = ir::make_buffer("empty", dtypes::uint64, {n(tokens())}, "shared");
+    auto registers = [&](const char* name) {
+      return ir::make_buffer(name, dtypes::float32, {n(s_.columns / 8), n(2), n(2)}, "local");
+    };
+    sums_ = registers("sums");
+    added_ = s_.pieces ? registers("added") : sums_;
     at_ = ir::make_buffer("at", dtypes::int32, {n(4)}, "local");
     multiplied_ = ir::make_var("multiplied", dtypes::int64);
     sent_ = ir::make_var("sent", dtypes::int64);
-    Stmt start =
-        ir::if_then(ir::eq(thread_, at(0)), p_.loop("s", at(s_.stages), [&](const Expr& s) {
-          return ir::seq({call("token_init", {address(full_, {s}), at(1)}),
-                          call("token_init", {address(empty_, {s}), at(4 * s_.groups)})});
-        }));
+    Stmt start = ir::if_then(ir::eq(thread_, at(0)), p_.loop("s", at(tokens()), [&](const Expr& s) {
+      return ir::seq({call("token_init", {address(full_, {s}), at(1)}),
+                      call("token_init", {address(empty_, {s}), at(4 * s_.groups)})});
+    }));
     Stmt s =
         ir::seq({start, call("sync", {ir::make_string("shared")}),
                  role("copy", 0, 128, kCopying,
@@ -150,7 +155,26 @@ class Kernel {
 
   struct Tile {
     Expr m, n, column, batch, first, last, which;
+    /// Of a phase along x and y: the remainder, places of the window, results that lie before.
+    Expr rest[2], taps[2], skipped[2];
   } tile_;
+
+  void enter_phase(Names& let) {
+    const Expr windows[2] = {of("window"), ir::div(of("turned"), of("window"))},
+               before[2] = {of("before_x"), of("before_y")};
+    for (int i = 0; i < 2; ++i) {
+      const Expr step = at(s_.phases[i]);
+      auto count = [&](const Expr& places) {
+        return ir::div(ir::max(places - tile_.rest[i] + step - at(1), at(0)), step);
+      };
+      tile_.rest[i] = let("remainder",
+                          i == 0 ? mod(tile_.batch, step) : ir::div(tile_.batch, at(s_.phases[0])));
+      tile_.taps[i] = let("taps", count(windows[i]));
+      tile_.skipped[i] = let("skipped", count(before[i]));
+    }
+    tile_.first = at(0);
+    tile_.last = let("last", of("chunks") * tile_.taps[0] * tile_.taps[1]);
+  }
 
   /// Every tile that is this block's turn; kTogether rows of tiles follow one another.
   template <typename Body>
@@ -172,8 +196,12 @@ class Kernel {
       tile_.n = let("n0", tile_.column * at(s_.columns));
       tile_.which = let("which", mod(z, of("parts")));
       tile_.batch = let("batch", ir::div(z, of("parts")));
-      tile_.first = let("first", tile_.which * of("part"));
-      tile_.last = let("last", ir::min(tile_.first + of("part"), of("steps")));
+      if (s_.phased()) {
+        enter_phase(let);
+      } else {
+        tile_.first = let("first", tile_.which * of("part"));
+        tile_.last = let("last", ir::min(tile_.first + of("part"), of("steps")));
+      }
       return let.around(body());
     });
     return outer.around(ir::seq({set_ring(0, at(0)), set_ring(1, at(parity)), loop}));
@@ -200,16 +228,22 @@ class Kernel {
       for (int g = 0; g < s_.groups; ++g) {
         const Expr p = ir::div(tile_.m, at(64)) + at(g);
         patch_.push_back(patch_at(let, p));
-        patch_[static_cast<std::size_t>(g)][0] =
-            let("px", patch_.back()[0] * at(s_.step[0]) - of("before_x"));
-        patch_[static_cast<std::size_t>(g)][1] =
-            let("py", patch_.back()[1] * at(s_.step[1]) - of("before_y"));
+        const Expr before[2] = {of("before_x"), of("before_y")};
+        for (int i = 0; i < 2; ++i) {
+          Expr& first = patch_.back()[static_cast<std::size_t>(i)];
+          first = let(i == 0 ? "px" : "py", s_.phased()
+                                                ? first + tile_.skipped[i] - tile_.taps[i] + at(1)
+                                                : first * at(s_.step[i]) - before[i]);
+        }
       }
     } else {
       window_[0] = let("wx", mod(tile_.batch, of("window")) - of("before_x"));
       window_[1] = let("wy", ir::div(tile_.batch, of("window")) - of("before_y"));
     }
-    before.push_back(each_step([&](const Expr& k) { return bring(k); }));
+    before.push_back(each_step([&](const Expr& k) {
+      const Stmt step = bring(k);
+      return s_.mode == Mode::patches ? ir::seq({step, next_channels()}) : step;
+    }));
     return let.around(ir::seq(std::move(before)));
   }
 
@@ -221,20 +255,41 @@ class Kernel {
             let("image", ir::div(rest, of("patches_h")) * at(s_.patch[2]))};
   }
 
+  // ---- pieces: each operand has a ring of its own, in which a step's planes follow one another;
+  // at_[0] is the number of the step's first one, of both rings, modulo two turns
+
+  /// Slots with tokens of their own: those of b follow those of a.
+  std::int64_t tokens() const { return s_.pieces ? 2 * s_.stages : s_.stages; }
+  Expr piece_number(int i) const { return mod(ring(0) + at(i), at(2 * s_.stages)); }
+  Expr piece_slot(int i) const { return mod(piece_number(i), at(s_.stages)); }
+  /// The turn of the ring, 0 or 1.
+  Expr piece_turn(int i) const { return ir::div(piece_number(i), at(s_.stages)); }
+  Expr token_of(const ir::Buffer& tokens, bool b, int i) const {
+    return address(tokens, {piece_slot(i) + at(b ? s_.stages : 0)});
+  }
+  Stmt next_pieces() const { return set_ring(0, piece_number(kPiecePlanes)); }
+
+  /// Of patches: 64 channels further, or the window's next place.
+  Stmt next_channels() const {
+    return ir::seq({set_ring(3, ring(3) + at(1)),
+                    ir::if_then(ir::eq(ring(3), of("chunks")),
+                                ir::seq({set_ring(3, at(0)), set_ring(2, ring(2) + at(1))}))});
+  }
+
+  /// Boxes that make a tile: rows of it, and where they begin in the operand.
+  struct Box4 {
+    int row;
+    ir::Exprs at;
+  };
+  /// The tiles of a step, of pieces all planes of both operands, in the order of their use.
   Stmt bring(const Expr& k) {
     Names let{p_, {}};
-    const Expr slot = let("slot", ring(0));
-    const Expr token = address(full_, {slot});
-    std::vector<Stmt> all = {
-        call("token_wait", {address(empty_, {slot}), ring(1)}),
-        call("token_expect", {token, at((64 * s_.groups + s_.columns) * 128)})};
+    std::vector<Box4> boxes_a, boxes_b;
     auto load_a = [&](int row, const Expr& c0, const Expr& c1, const Expr& c2, const Expr& c3) {
-      all.push_back(call(
-          "bulk_load", {address(ring_a_, {slot, at(row), at(0)}), map_a_, token, c0, c1, c2, c3}));
+      boxes_a.push_back({row, {c0, c1, c2, c3}});
     };
     auto load_b = [&](int row, const Expr& c0, const Expr& c1, const Expr& c2, const Expr& c3) {
-      all.push_back(call(
-          "bulk_load", {address(ring_b_, {slot, at(row), at(0)}), map_b_, token, c0, c1, c2, c3}));
+      boxes_b.push_back({row, {c0, c1, c2, c3}});
     };
     if (s_.mode == Mode::product) {
       const Expr first = let("k0", k * at(64));
@@ -246,7 +301,8 @@ class Kernel {
       if (!s_.b_along_n) load_b(0, first, tile_.n, batch_[2], batch_[3]);
     } else if (s_.mode == Mode::patches) {
       const Expr tap = let("tap", ring(2)), from = let("channel", ring(3) * at(64));
-      const Expr tx = let("tx", mod(tap, of("window"))), ty = let("ty", ir::div(tap, of("window")));
+      const Expr across = s_.phased() ? ir::max(tile_.taps[0], at(1)) : of("window");
+      const Expr tx = let("tx", mod(tap, across)), ty = let("ty", ir::div(tap, across));
       for (int g = 0; g < s_.groups; ++g) {
         const std::vector<Expr>& p = patch_[static_cast<std::size_t>(g)];
         load_a(g * 64, from, p[0] + tx, p[1] + ty, p[2]);
@@ -255,14 +311,15 @@ class Kernel {
       auto place = [&](const char* name, const Expr& t, const Expr& extent) {
         return let(name, ir::select(ir::gt(of("turned"), at(0)), extent - at(1) - t, t));
       };
-      const Expr bx = place("bx", tx, of("window")),
-                 by = place("by", ty, ir::div(of("turned"), of("window")));
+      auto tap_of = [&](const char* name, int i, const Expr& t) {
+        return let(name, tile_.rest[i] + (tile_.taps[i] - at(1) - t) * at(s_.phases[i]));
+      };
+      const Expr bx = s_.phased() ? tap_of("bx", 0, tx) : place("bx", tx, of("window")),
+                 by = s_.phased() ? tap_of("by", 1, ty)
+                                  : place("by", ty, ir::div(of("turned"), of("window")));
       for (int j = 0; s_.b_along_n && j < s_.columns; j += 64)
         load_b(j, tile_.n + at(j), from, bx, by);
       if (!s_.b_along_n) load_b(0, from, tile_.n, bx, by);
-      all.push_back(set_ring(3, ring(3) + at(1)));
-      all.push_back(ir::if_then(ir::eq(ring(3), of("chunks")),
-                                ir::seq({set_ring(3, at(0)), set_ring(2, ring(2) + at(1))})));
     } else {
       const std::vector<Expr> p = patch_at(let, k);
       for (int g = 0; g < s_.groups; ++g)
@@ -270,6 +327,33 @@ class Kernel {
                p[1] * at(s_.step[1]) + window_[1], p[2]);
       for (int j = 0; j < s_.columns; j += 64) load_b(j, tile_.n + at(j), p[0], p[1], p[2]);
     }
+    std::vector<Stmt> all;
+    auto load = [&](bool b, const Expr& slot, const Expr& token, const Expr& plane) {
+      for (const Box4& box : b ? boxes_b : boxes_a) {
+        ir::Exprs args{address(b ? ring_b_ : ring_a_, {slot, at(box.row), at(0)}),
+                       b ? map_b_ : map_a_, token};
+        args.insert(args.end(), box.at.begin(), box.at.end());
+        if (plane) args.push_back(plane);
+        all.push_back(call("bulk_load", std::move(args)));
+      }
+    };
+    const std::int64_t bytes_a = 64 * s_.groups * 128, bytes_b = s_.columns * 128;
+    if (s_.pieces) {
+      for (int i = 0; i < kPiecePlanes; ++i) {
+        for (const bool b : {false, true}) {
+          const Expr token = token_of(full_, b, i);
+          all.push_back(call("token_wait", {token_of(empty_, b, i), at(1) - piece_turn(i)}));
+          all.push_back(call("token_expect", {token, at(b ? bytes_b : bytes_a)}));
+          load(b, piece_slot(i), token, at(b ? kPieceOrderB[i] : kPieceOrderA[i]));
+        }
+      }
+      all.push_back(next_pieces());
+      return let.around(ir::seq(std::move(all)));
+    }
+    const Expr slot = let("slot", ring(0)), token = address(full_, {slot});
+    all.push_back(call("token_wait", {address(empty_, {slot}), ring(1)}));
+    all.push_back(call("token_expect", {token, at(bytes_a + bytes_b)}));
+    load(false, slot, token, nullptr), load(true, slot, token, nullptr);
     all.push_back(advance());
     return let.around(ir::seq(std::move(all)));
   }
@@ -287,32 +371,90 @@ class Kernel {
     Names let{p_, {}};
     group_ = let("group", ir::div(thread_, at(128)) - at(1));
     Stmt tiles = in_order(0, [&] {
-      Stmt steps = each_step([&](const Expr& k) { return add(k); });
-      Stmt s = ir::seq({steps, wait(multiplied_, 0),
-                        leader(32, call("token_signal", {address(empty_, {ring(2)})})),
-                        s_.out == Out::copied ? send() : write()});
+      Stmt steps =
+          s_.pieces
+              ? promoted()
+              : ir::seq({each_step([&](const Expr& k) { return add(ir::gt(k, tile_.first)); }),
+                         finished()});
+      // A phase may have no place of the window.
+      if (s_.phased() && !s_.pieces)
+        steps = ir::if_then(ir::lt(tile_.first, tile_.last), steps, each_sum(ir::make_float(0)));
+      Stmt s = ir::seq({steps, s_.out == Out::copied ? send()
+                               : s_.by_steps()       ? write_by_steps()
+                                                     : write()});
+      if (s_.pieces) s = ir::allocate(added_, s);
       return ir::allocate(sums_, s);
     });
     if (s_.out == Out::copied) tiles = ir::seq({tiles, leader(128, wait(sent_, 0))});
     return let.around(tiles);
   }
 
-  Stmt add(const Expr& k) {
+  /// All products that were started; the slot of the last one goes back to the copies.
+  Stmt finished() const { return ir::seq({wait(multiplied_, 0), release()}); }
+  Stmt release() const { return leader(32, call("token_signal", {address(empty_, {ring(2)})})); }
+
+  /// `start`, or what was added up.
+  Stmt each_sum(const Expr& start) const {
+    return p_.unrolled("j", s_.columns / 8, [&](const Expr& j) {
+      return p_.unrolled("h", 2, [&](const Expr& h) {
+        return p_.unrolled("e", 2, [&](const Expr& e) {
+          const ir::Exprs i{j, h, e};
+          return ir::store(sums_, start ? start : ir::load(sums_, i) + ir::load(added_, i), i);
+        });
+      });
+    });
+  }
+
+  /// Tile instructions cut off what a sum does not hold: threads add up the sums of 64 terms.
+  Stmt promoted() {
+    return ir::seq({each_sum(ir::make_float(0)), each_step([&](const Expr&) {
+                      return ir::seq({pairs(), each_sum(nullptr)});
+                    })});
+  }
+
+  /// The products of a step's pieces. Each shares an operand with the one before it; the other one
+  /// goes back to the copies as soon as that one is done.
+  Stmt pairs() const {
+    std::vector<Stmt> all;
+    for (int i = 0; i < rules::kPieceProducts; ++i) {
+      const int a = kPieceUseA[i], b = kPieceUseB[i];
+      const bool new_a = i == 0 || a != kPieceUseA[i - 1], new_b = i == 0 || b != kPieceUseB[i - 1];
+      if (new_a) all.push_back(call("token_wait", {token_of(full_, false, a), piece_turn(a)}));
+      if (new_b) all.push_back(call("token_wait", {token_of(full_, true, b), piece_turn(b)}));
+      all.push_back(started(piece_slot(a), piece_slot(b), ir::make_bool(i > 0)));
+      if (i == 0) continue;
+      all.push_back(wait(multiplied_, 1));
+      if (new_a) all.push_back(give_back(false, kPieceUseA[i - 1]));
+      if (new_b) all.push_back(give_back(true, kPieceUseB[i - 1]));
+    }
+    constexpr int kLast = rules::kPieceProducts - 1;
+    all.insert(all.end(), {wait(multiplied_, 0), give_back(false, kPieceUseA[kLast]),
+                           give_back(true, kPieceUseB[kLast]), next_pieces()});
+    return ir::seq(std::move(all));
+  }
+  Stmt give_back(bool b, int i) const {
+    return leader(32, call("token_signal", {token_of(empty_, b, i)}));
+  }
+
+  /// A product of tiles in the queue; `again`: to what the one before it left.
+  Stmt started(const Expr& slot_a, const Expr& slot_b, const Expr& again) const {
+    return make_ref<const ir::AsyncNode>(
+        "wgmma", multiplied_,
+        call("tile_multiply", {address(added_, {at(0), at(0), at(0)}),
+                               address(ring_a_, {slot_a, group_ * at(64), at(0)}),
+                               address(ring_b_, {slot_b, at(0), at(0)}), at(s_.columns),
+                               at(s_.a_along_m || s_.mode == Mode::places),
+                               at(s_.b_along_n || s_.mode == Mode::places), again}));
+  }
+
+  /// The product of the next slot; `again`: to what the one before it left.
+  Stmt add(const Expr& again) {
     Names let{p_, {}};
     const Expr slot = let("slot", ring(0));
-    const Expr again = ir::gt(k, tile_.first);
-    Stmt product = call("tile_multiply", {address(sums_, {at(0), at(0), at(0)}),
-                                          address(ring_a_, {slot, group_ * at(64), at(0)}),
-                                          address(ring_b_, {slot, at(0), at(0)}), at(s_.columns),
-                                          at(s_.a_along_m || s_.mode == Mode::places),
-                                          at(s_.b_along_n || s_.mode == Mode::places), again});
-    return let.around(
-        ir::seq({call("token_wait", {address(full_, {slot}), ring(1)}),
-                 make_ref<const ir::AsyncNode>("wgmma", multiplied_, product), wait(multiplied_, 1),
-                 // The step before is read: its slot goes back to the copies.
-                 ir::if_then(ir::logical_and(again, ir::eq(mod(thread_, at(32)), at(0))),
-                             call("token_signal", {address(empty_, {ring(2)})})),
-                 set_ring(2, slot), advance()}));
+    return let.around(ir::seq({call("token_wait", {address(full_, {slot}), ring(1)}),
+                               started(slot, slot, again), wait(multiplied_, 1),
+                               // The step before is read: its slot goes back to the copies.
+                               ir::if_then(again, release()), set_ring(2, slot), advance()}));
   }
 
   /// By the copy engine, 64 columns after the others.
@@ -379,10 +521,7 @@ class Kernel {
                              ir::lt((image * of("high") + y) * of("wide") + x, of("m")));
     };
     auto store = [&](const Expr& j, const Expr& h, const Expr& e, const Expr& to) {
-      const Elem elem = s_.out == Out::partial       ? Elem::float32
-                        : s_.type == dtypes::float16 ? Elem::float16
-                                                     : Elem::bfloat16;
-      return ir::store(out_, convert_value(ir::load(sums_, {j, h, e}), elem), {to});
+      return ir::store(out_, result({j, h, e}), {to});
     };
     auto rows = [&](auto&& columns) {
       return p_.unrolled("h", 2, [&](const Expr& h) {
@@ -412,9 +551,59 @@ class Kernel {
     return let.around(ir::if_then(ir::eq(mod(of("n"), at(2)), at(0)), pairs, single));
   }
 
+  Expr result(const ir::Exprs& sum) const {
+    const Elem elem = s_.out == Out::partial       ? Elem::float32
+                      : s_.type == dtypes::float16 ? Elem::float16
+                                                   : Elem::bfloat16;
+    return convert_value(ir::load(sums_, sum), elem);
+  }
+
+  /// Patches whose results lie at steps of their own.
+  Stmt write_by_steps() {
+    Names let{p_, {}};
+    const Expr lane = let("lane", mod(thread_, at(32))),
+               warp = let("warp", mod(ir::div(thread_, at(32)), at(4))),
+               first = let("first", tile_.n + mod(lane, at(4)) * at(2));
+    const std::vector<Expr> p = patch_at(let, ir::div(tile_.m, at(64)) + group_);
+    const Expr in_patch = let("in_patch", warp * at(16) + ir::div(lane, at(4)));
+    const DType wide = dtypes::int64;
+    auto far = [&](const Expr& i, const char* step) {
+      return ir::cast(wide, i) * ir::cast(wide, of(step));
+    };
+    const std::int64_t across = s_.patch[0], area = across * s_.patch[1];
+    return let.around(p_.unrolled("h", 2, [&](const Expr& h) {
+      Names place{p_, {}};
+      auto in_phase = [&](int i, const Expr& v, const char* before) {
+        if (!s_.phased()) return v;
+        return (v + tile_.skipped[i]) * at(s_.phases[i]) + tile_.rest[i] - of(before);
+      };
+      const Expr r = place("r", in_patch + h * at(8)),
+                 x = place("px", in_phase(0, p[0] + mod(r, at(across)), "before_x")),
+                 y = place("py",
+                           in_phase(1, p[1] + ir::div(mod(r, at(area)), at(across)), "before_y")),
+                 image = place("pi", p[2] + ir::div(r, at(area)));
+      const Expr counts =
+          ir::logical_and(ir::logical_and(ir::lt(x, of("wide")), ir::lt(y, of("high"))),
+                          ir::lt((image * of("high") + y) * of("wide") + x, of("m")));
+      const ir::Var line = ir::make_var("line", wide);
+      Stmt row = p_.unrolled("j", s_.columns / 8, [&](const Expr& j) {
+        return p_.unrolled("e", 2, [&](const Expr& e) {
+          const Expr column = first + j * at(8) + e;
+          return ir::if_then(
+              ir::lt(column, of("n")),
+              ir::store(out_, result({j, h, e}), {Expr(line) + far(column, "to_channel")}));
+        });
+      });
+      row = ir::let_stmt(
+          line, far(tile_.which, "slab") + far(image, "to_image") + far(y, "to_y") + far(x, "to_x"),
+          row);
+      return place.around(ir::if_then(counts, row));
+    }));
+  }
+
   const WholeProduct& s_;
   Builder p_;
-  ir::Buffer a_, b_, out_, ring_a_, ring_b_, staged_, full_, empty_, sums_, at_;
+  ir::Buffer a_, b_, out_, ring_a_, ring_b_, staged_, full_, empty_, sums_, added_, at_;
   ir::Var map_a_, map_b_, map_out_, multiplied_, sent_;
   std::vector<std::pair<ir::Var, Expr>> maps_;
   std::map<std::string_view, Expr> numbers_;

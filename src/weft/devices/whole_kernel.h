@@ -3,13 +3,13 @@
 // The kernel of whole products and convolutions as a program of the IR: threads in roles that hand
 // tiles to one another (docs/design/roles.md). out[m, n] = sum over k of a[m, k] * b[k, n], in
 // tiles of 64 * groups rows and `columns` columns, 64 of k at a time; blocks stay and take one tile
-// after another. Operands are arrays of four axes as the copy engine sees them, innermost first;
-// what lies outside of one is 0.
+// after another. Operands are arrays of four axes (five of pieces) as the copy engine sees them,
+// innermost first; what lies outside of one is 0.
 //
 // Parameters: the buffers a, b, out; of each buffer that is copied in bulk (out: where it is
-// `copied`) four extents and three strides, in elements; then kWholeNumbers in order. A sum in
-// several parts is written as float32 for the caller to add up: products as [parts, batches, m, n],
-// places as [parts, m, batches, n], patches as [parts, image, y, x, n] of `high` rows of `wide`
+// `copied`) its extents and strides but the first, in elements; then kWholeNumbers in order. A sum
+// in several parts is written as float32 for the caller to add up: products as [parts, batches, m,
+// n], places as [parts, m, batches, n], patches as [parts, image, y, x, n] of `high` rows of `wide`
 // places, `m` in all.
 
 #include <array>
@@ -38,19 +38,31 @@ struct WholeProduct {
   int groups = 2, columns = 256;               // 1 or 2; 64, 128 or 256
   int stages = 4;                              // slots of the ring
   int patch[3] = {1, 1, 1}, step[2] = {1, 1};  // of patches and places: along x, y and images
+  /// Of patches and places: operands are planes of pieces of float32 (devices/pieces.h), along an
+  /// axis more, the outermost; `out` is partial.
+  bool pieces = false;
 
   std::int64_t threads() const { return 128 * (groups + 1); }
+  int axes() const { return pieces ? 5 : 4; }  // of an operand
+  /// Of patches, the adjoint of a convolution of these steps along x and y: batches are the
+  /// remainders of places by the steps, each with its own places of the window. 0: none.
+  int phases[2] = {0, 0};
+  bool phased() const { return phases[0] > 0; }
+  /// Whether results lie at the steps to_image, to_y, to_x and to_channel, parts `slab` apart.
+  bool by_steps() const { return mode == Mode::patches && (pieces || phased()); }
 };
 
 /// blocks: of the launch. steps: of 64 summands, of the whole sum; part: steps of one part. inner:
 /// extent of the inner of two batch axes; move_*: whether an operand moves along the inner (0) and
 /// the outer (1) of them. patches_*: along x and y; before_*: what lies before an image; window:
 /// its extent along x; chunks: of 64 channels; turned: how many places the window has if it is
-/// turned around, else 0.
-inline constexpr std::array<std::string_view, 23> kWholeNumbers = {
-    "blocks",   "tiles_m",  "tiles_n", "batches", "parts",   "steps",   "part",      "m",
-    "n",        "inner",    "move_a0", "move_a1", "move_b0", "move_b1", "patches_w", "patches_h",
-    "before_x", "before_y", "window",  "chunks",  "turned",  "wide",    "high"};
+/// turned around, else 0. slab and to_*: steps of results, where they are by steps. Of phases,
+/// before_* is what lies before the results, wide and high are their extents.
+inline constexpr std::array<std::string_view, 28> kWholeNumbers = {
+    "blocks",    "tiles_m",   "tiles_n",  "batches",  "parts",   "steps",   "part",
+    "m",         "n",         "inner",    "move_a0",  "move_a1", "move_b0", "move_b1",
+    "patches_w", "patches_h", "before_x", "before_y", "window",  "chunks",  "turned",
+    "wide",      "high",      "slab",     "to_image", "to_y",    "to_x",    "to_channel"};
 
 ir::PrimFunc whole_kernel(const WholeProduct& spec);
 

@@ -86,16 +86,21 @@ class ProductWriter {
     return cat("((", extent, " + ", tile - 1, ") // ", tile, " * ", tile, ")");
   }
   /// Where the `linear`-th element of axes lies. `unit`: of the last extent, which counts vectors.
+  /// `whole`: quotients of what is not negative.
   static std::string position(std::string_view linear, const NameList& extents,
-                              const NameList& steps, std::int64_t unit = 1) {
+                              const NameList& steps, std::int64_t unit = 1, bool whole = false) {
     std::string out, rest(linear);
+    auto quotient = [&](const char* op, const char* call, const std::string& by) {
+      return whole ? cat("T.", call, "(", rest, ", ", by, ")") : cat("(", rest, ") ", op, " ", by);
+    };
     for (std::size_t i = extents.size(); i-- > 0;) {
       std::string at = cat("(", rest, ")");
       if (i > 0) {
         const std::string own = i + 1 == extents.size() ? in_units(extents[i], unit) : extents[i];
         // At least one, so that quotients may be computed ahead of conditions.
-        at = cat("((", rest, ") % T.max(", own, ", 1))");
-        rest = cat("(", rest, ") // T.max(", own, ", 1)");
+        const std::string by = cat("T.max(", own, ", 1)");
+        at = cat("(", quotient("%", "truncmod", by), ")");
+        rest = quotient("//", "truncdiv", by);
       }
       out += cat(out.empty() ? "" : " + ", at, " * ", steps[i]);
     }
@@ -125,10 +130,16 @@ class ProductWriter {
     for (const char* name : {"A_place", "B_place"})
       body_ += cat("    ", name, " = T.alloc_buffer((", planes_, ", ", terms_, "), \"",
                    index_type(s_.narrow), "\")\n");
-    const std::string term = cat(part_, " * ", terms_, " + k");
+    // In the width of positions: a step waits for these quotients.
+    const std::string term = place(cat(part_, " * ", terms_, " + k"));
+    auto all = [&](NameList names) {
+      for (std::string& name : names) name = place(name);
+      return names;
+    };
+    const NameList extents = all(dk_);
     nest({planes_, terms_}, {"z", "k"}, "places",
-         cat("            A_place[z, k] = ", place(position(term, dk_, a_.k)),
-             "\n            B_place[z, k] = ", place(position(term, dk_, b_.k)), "\n"));
+         cat("            A_place[z, k] = ", position(term, extents, all(a_.k), 1, true),
+             "\n            B_place[z, k] = ", position(term, extents, all(b_.k), 1, true), "\n"));
   }
 
   void tile(const Operand& o) {

@@ -275,17 +275,21 @@ class Group {
         set.insert(v.get());
       }
     }
-    // Parts that depend on data but have bounds are like loops: any value of their range.
+    // Parts that depend on data, or on a point's digits, but have bounds are like loops: any value
+    // of their range.
     std::vector<Term> data;
     Expr index = a.index;
-    if (reads_memory(index)) {
+    auto known = [&](const Expr& e) {
+      return !reads_memory(e) && arith::detect_linear(widen(e, wide), vars);
+    };
+    if (!known(index)) {
       const auto* widened = as<CastNode>(index);
       if (widened && widened->value->dtype.is_int()) index = widened->value;
       const arith::Sum sum = arith::to_sum(index);
       index = make_int(sum.constant, index->dtype);
       for (const arith::Monomial& m : sum.terms) {
         const Expr part = arith::monomial_expr(m.atoms);
-        if (!reads_memory(part)) {
+        if (known(part)) {
           index = index + part * m.coeff;
           continue;
         }
@@ -349,7 +353,15 @@ class Inserter {
     }
     if (s->kind == StmtKind::seq) {
       std::vector<Stmt> out;
-      for (const Stmt& child : as<SeqNode>(s)->stmts) out.push_back(process(child, pending));
+      const std::vector<Stmt>& all = as<SeqNode>(s)->stmts;
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        out.push_back(process(all[i], pending));
+        const bool last = i + 1 == all.size();
+        if (all[i]->kind == StmtKind::wait && (last || !is_sync(all[i + 1])) && meets(pending)) {
+          pending.clear();
+          out.push_back(evaluate(call("sync", {make_string("shared")})));
+        }
+      }
       return seq(std::move(out));
     }
     if (const auto* t = as<AsyncNode>(s)) {  // started here, done at the wait for its token
@@ -411,6 +423,15 @@ class Inserter {
   }
 
  private:
+  /// Whether a barrier belongs behind a wait of a loop: points will read what others copied, and
+  /// there it serves all that the iteration before left, too.
+  bool meets(const Pending& pending) const {
+    return !loops_.empty() && branches_ == 0 &&
+           std::any_of(pending.begin(), pending.end(), [&](const Access& a) {
+             return !a.stmt && a.write && a.buffer->scope.starts_with("shared") &&
+                    group_.shares(a.buffer);
+           });
+  }
   [[noreturn]] static void divergent(std::string_view what) {
     throw Error(ErrorKind::lower, "lower.barrier.divergent",
                 cat("a barrier is needed inside ", what,
@@ -505,7 +526,9 @@ class Inserter {
   Stmt branch(const IfNode* t, Pending& pending) {
     Pending other = pending;
     collect_expr(t->condition, t, pending);
+    ++branches_;
     Stmt a = process(t->then_case, pending), b = process(t->else_case, other);
+    --branches_;
     join(pending, other);
     bool inside = has_sync(a) || (b && has_sync(b));
     if (!inside || group_.uniform(t->condition)) return if_then(t->condition, a, b);
@@ -652,6 +675,7 @@ class Inserter {
 
   Group& group_;
   std::vector<Loop> loops_;
+  int branches_ = 0;  // that the current statement is in
   std::unordered_set<const VarNode*> open_;
   VarMap lets_;
   std::vector<Var> others_;                              // keeps them alive
