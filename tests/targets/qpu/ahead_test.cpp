@@ -11,16 +11,27 @@
 #include "weft/base/interrupt.h"
 #include "weft/targets/qpu/engine/flow.h"
 #include "weft/targets/qpu/kernels/kernels.h"
+#include "weft/targets/qpu/past_launches.h"
 
 namespace weft::qpu {
 namespace {
 
-/// On both engines and 1, 2 and 3 threads: all leave the same.
+/// On both engines and 1, 2 and 3 threads, and where a thread joins at some time: all leave the
+/// same.
 Left same_on_threads(const char* name, const std::function<void(Left&)>& work) {
   constexpr auto kPlain = hw::Engine::interpreted, kTranslated = hw::Engine::translated;
   return same_all_ways(
       name,
-      {{kPlain, 1}, {kPlain, 2}, {kPlain, 3}, {kTranslated, 1}, {kTranslated, 2}, {kTranslated, 3}},
+      {{kPlain, 1},
+       {kPlain, 2},
+       {kPlain, 3},
+       {kTranslated, 1},
+       {kTranslated, 2},
+       {kTranslated, 3},
+       {kTranslated, 2, 1},
+       {kTranslated, 2, 777},
+       {kTranslated, 2, 5000},
+       {kTranslated, 2, 30000}},
       work);
 }
 
@@ -167,7 +178,7 @@ TEST(QpuAhead, memory_is_put_back_before_the_second_run) {
     hw::EmulatorOptions& o = emulator().options();
     o.engine = hw::translation_missing().empty() ? hw::Engine::translated : hw::Engine::interpreted;
     o.threads = threads, o.count_instructions = false;
-    o.optimisation = 0, o.file_cache = false;
+    o.optimisation = 0, o.file_cache = false, o.divide_from = 0;
     auto k = compile(count_up);
     k.setNumQPUs(12);
     SharedArray<int> x(16 * 12), y(16);
@@ -271,7 +282,7 @@ TEST(QpuAhead, an_interrupt_ends_it) {
     hw::EmulatorOptions& o = emulator().options();
     o.engine = hw::translation_missing().empty() ? hw::Engine::translated : hw::Engine::interpreted;
     o.threads = threads, o.count_instructions = false;
-    o.optimisation = 0, o.file_cache = false;
+    o.optimisation = 0, o.file_cache = false, o.divide_from = 0;
     auto k = compile(endless);
     k.setNumQPUs(12);
     SharedArray<int> x(16 * 13);
@@ -346,12 +357,13 @@ TEST(QpuAhead, literal_instructions_receive) {
   ASSERT_TRUE(hw::validate(code).empty())
       << hw::violation_error(hw::validate(code)[0], code).what();
   std::string first;
-  for (auto [engine, threads] :
-       {Way{hw::Engine::oracle, 1}, {hw::Engine::translated, 1}, {hw::Engine::translated, 2}}) {
+  for (auto [engine, threads] : {std::pair(hw::Engine::oracle, 1),
+                                 {hw::Engine::translated, 1},
+                                 {hw::Engine::translated, 2}}) {
     if (engine == hw::Engine::translated && !hw::translation_missing().empty()) continue;
     hw::EmulatorOptions o;
     o.engine = engine, o.threads = threads, o.count_instructions = false;
-    o.optimisation = 0, o.file_cache = false, o.memory_bytes = 1 << 20;
+    o.optimisation = 0, o.file_cache = false, o.memory_bytes = 1 << 20, o.divide_from = 0;
     hw::Emulator machine(o);
     sim::Launch launch;
     launch.pointers = {machine.memory().allocate(1 << 14, 64)};
@@ -362,6 +374,93 @@ TEST(QpuAhead, literal_instructions_receive) {
     EXPECT_EQ(left, first) << threads;
     EXPECT_EQ(machine.stats().get("instructions"), 12 * (8 + 900 * 13 + 6)) << threads;
   }
+}
+
+// Launches that are expected to be short have one thread: those with the scalars of a short one, and
+// the first of all.
+TEST(QpuAhead, short_launches_have_one_thread) {
+  if (!hw::translation_missing().empty()) GTEST_SKIP() << hw::translation_missing();
+  Options options;
+  hw::EmulatorOptions& o = emulator().options();
+  o.engine = hw::Engine::translated, o.threads = 2, o.count_instructions = false;
+  o.optimisation = 0, o.file_cache = false;
+  auto k = compile(overrun), other = compile(collide);
+  k.setNumQPUs(6), other.setNumQPUs(4);
+  SharedArray<int> out(16 * 12), one(64);
+  for (std::size_t i = 0; i < 64; ++i) one[i] = 1;
+  auto divided = [&](auto& kernel, int n) {
+    kernel(n, &out, &one);
+    EXPECT_EQ(out[0], n);
+    return emulator().divided();
+  };
+  EXPECT_FALSE(divided(k, 30));
+  EXPECT_FALSE(divided(k, 30));
+  EXPECT_FALSE(divided(k, 20000));  // as the last one
+  EXPECT_TRUE(divided(k, 20000));
+  EXPECT_FALSE(divided(k, 30));
+  EXPECT_TRUE(divided(k, 20000));
+  EXPECT_TRUE(divided(k, 19999));  // as the last one
+  EXPECT_FALSE(divided(k, 30));
+  EXPECT_FALSE(divided(other, 20000));  // nothing is known of it
+}
+
+// A thread that joins does: with requests and transfers under way, QPUs that wait for semaphores,
+// and QPUs that have ended; not where they have used rows of the VPM in common.
+TEST(QpuAhead, a_thread_joins_a_launch) {
+  if (!hw::translation_missing().empty()) GTEST_SKIP() << hw::translation_missing();
+  for (std::int64_t after : {1, 1500, 12000}) {
+    int joined = 0;
+    const Way ways[] = {{hw::Engine::translated, 1}, {hw::Engine::translated, 2, after}};
+    auto count = [&] { joined += emulator().divided(); };
+    auto same = [&](const char* name, const std::function<void(Left&)>& work) {
+      same_all_ways(name, {ways[0], ways[1]}, [&](Left& left) { work(left), count(); });
+    };
+    same("gemv", [](Left& left) {
+      kernels::Floats a(37 * 1000), x(1000), y(37), s(48 * 12);
+      fill(a, 1), fill(x, 2);
+      left.cycles = kernels::gemv(a, x, y, s, 37, 1000);
+      keep(left, y);
+    });
+    same("gemm", [](Left& left) {
+      kernels::Floats a(60 * 70), b(70 * 50), c(60 * 50);
+      fill(a, 3), fill(b, 4);
+      left.cycles = kernels::gemm(a, b, c, 60, 50, 70, 7);
+      keep(left, c);
+    });
+    same("barrier", [](Left& left) {
+      kernels::Ints slots(16 * 12), sums(16 * 12);
+      left.cycles = kernels::barrier_rounds(slots, sums, 300);
+      keep(left, slots), keep(left, sums);
+    });
+    same("moving sum", [](Left& left) {
+      auto k = compile(moving_sum);
+      k.setNumQPUs(12);
+      constexpr int kN = 16 * 12 * 500;
+      SharedArray<float> x(kN), y(kN);
+      fill(x, 11), fill(y, 12);
+      k(kN, &x, &y);
+      left.cycles = k.cycles();
+      keep(left, x);
+    });
+    EXPECT_EQ(joined, 4) << after;
+  }
+}
+
+TEST(QpuAhead, what_past_launches_took) {
+  hw::PastLaunches past;
+  auto key = [](int qpus, std::int64_t scalar) { return hw::PastLaunches::key(qpus, {&scalar, 1}); };
+  EXPECT_EQ(past.expected(key(12, 5)), 0);
+  past.note(key(12, 5), 100);
+  past.note(key(12, 6), 7);
+  EXPECT_EQ(past.expected(key(12, 5)), 100);
+  EXPECT_EQ(past.expected(key(12, 6)), 7);
+  EXPECT_EQ(past.expected(key(11, 5)), 7);  // the last
+  past.note(key(12, 5), 200);
+  EXPECT_EQ(past.expected(key(12, 5)), 200);
+  EXPECT_EQ(past.expected(key(1, 1)), 200);
+  for (int n = 0; n < 40; ++n) past.note(key(3, n), n);
+  EXPECT_EQ(past.expected(key(3, 30)), 30);
+  EXPECT_EQ(past.expected(key(12, 5)), 39);  // long ago
 }
 
 TEST(QpuAhead, semaphores_that_order_accesses) {

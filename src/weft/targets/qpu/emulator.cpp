@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #include "weft/targets/qpu/engine/ahead.h"
 #include "weft/targets/qpu/engine/translate.h"
 #include "weft/targets/qpu/isa_names.h"
+#include "weft/targets/qpu/past_launches.h"
 
 namespace weft::qpu::hw {
 
@@ -27,6 +29,7 @@ struct Emulator::Loaded {
   Engine engine = Engine::oracle;  // that `fast` is of
   bool counted = false;
   bool ahead = false;  // QPUs may run ahead of each other on several threads
+  PastLaunches past;
   Abi abi;
   std::vector<runtime::KernelSignature> kernels;
   struct Print {
@@ -159,15 +162,27 @@ std::vector<std::uint32_t> Emulator::prepare(const Loaded& loaded, const sim::La
   uniforms_ = words.empty() ? 0 : machine_.memory.allocate(words.size() * 4, 64);
   machine_.outside_reads = options_.outside_reads;
   machine_.check_races = options_.check_races;
-  divided_ = may_divide && divides(loaded);
+  const std::uint64_t key = PastLaunches::key(active_, launch.scalars);
+  const bool may = may_divide && this->may_divide(loaded);
+  const std::int64_t expected = loaded.past.expected(key);
+  divided_ = may && expected >= options_.divide_from;
+  watched_ = may && !divided_ && loaded.fast->divided()->may_be_joined &&
+             (!loaded.past.knows(key) || expected > options_.join_after);
   begin_qpus(loaded, words);
   return words;
 }
 
-bool Emulator::divides(const Loaded& loaded) const {
+bool Emulator::may_divide(const Loaded& loaded) const {
   return options_.threads > 1 && options_.engine != Engine::oracle && loaded.fast &&
          loaded.fast->divided() && active_ > 1 && loaded.ahead && !options_.count_instructions &&
          options_.check_races && !machine_.trace;
+}
+
+std::int64_t Emulator::executed() const {
+  std::int64_t instructions = 0;
+  for (int i = 0; i < active_; ++i)
+    instructions += machine_.qpus[static_cast<std::size_t>(i)].instructions;
+  return instructions;
 }
 
 void Emulator::begin_qpus(const Loaded& loaded, const std::vector<std::uint32_t>& words) {
@@ -293,23 +308,83 @@ void Emulator::stuck() {
   Error error = machine_.fault(*first, "qpu.deadlock", cat("nothing can go on: waiting are ", who),
                                "match every acquire with a release");
   for (std::string& note : notes) error.note(std::move(note));
-  if (!finished.empty()) error.note(cat("finished: qpu ", join(finished, ", ")));
+  if (!finished.empty()) error.note(cat("finished: qpu ", weft::join(finished, ", ")));
   throw error;
+}
+
+Ahead* Emulator::ahead() {
+  if (ahead_ && ahead_process_ != getpid()) static_cast<void>(ahead_.release());
+  try {
+    if (!ahead_) ahead_ = std::make_unique<Ahead>(machine_);
+    ahead_process_ = getpid();
+  } catch (const std::system_error&) {  // one thread does it all
+  }
+  return ahead_.get();
 }
 
 bool Emulator::run_ahead(Loaded& loaded, const std::vector<std::uint32_t>& words,
                          std::int64_t limit_cycles) {
   if (!divided_) return false;
-  if (ahead_ && ahead_process_ != getpid()) static_cast<void>(ahead_.release());
-  try {
-    if (!ahead_) ahead_ = std::make_unique<Ahead>(machine_);
-    ahead_process_ = getpid();
-    if (ahead_->run(*loaded.fast, active_, limit_cycles)) return true;
-  } catch (const std::system_error&) {  // the host does not grant the thread: one does it all
-  }
+  if (ahead() && ahead_->run(*loaded.fast, active_, limit_cycles)) return true;
   loaded.ahead = divided_ = false;  // the next launch would go the same way
   begin_qpus(loaded, words);
   return false;
+}
+
+bool Emulator::join(Loaded& loaded, const std::vector<std::uint32_t>& words,
+                    std::int64_t limit_cycles, std::int64_t window) {
+  watched_ = false;
+  if (!ahead_->may_join(active_)) return false;
+  divided_ = true;
+  if (ahead_->join(*loaded.fast, active_, limit_cycles, window)) return true;
+  divided_ = false;
+  begin_qpus(loaded, words);
+  return false;
+}
+
+void Emulator::run_alone(Loaded& loaded, const std::vector<std::uint32_t>& words,
+                         std::int64_t limit_cycles, DebugRun* debug) {
+  const bool fast = loaded.fast && options_.engine != Engine::oracle && !debug;
+  std::optional<Turns> turns(std::in_place, fast ? loaded.fast.get() : nullptr);
+  if (watched_ && ahead()) ahead_->watch(active_);
+  else watched_ = false;
+  std::int64_t window = 0;
+  while (true) {
+    poll_interrupt();
+    if (watched_ && executed() >= options_.join_after) {
+      turns.reset();  // it may translate the program
+      if (join(loaded, words, limit_cycles, window)) return;
+      if (executed() == 0) window = 0;
+      turns.emplace(loaded.fast.get());
+    }
+    window += timing::kQuantum;
+    std::int64_t stop = limit_cycles < window ? limit_cycles + 1 : window,
+                 earliest = std::numeric_limits<std::int64_t>::max();
+    bool running = false, moved = false;
+    for (int i = 0; i < active_; ++i) {
+      Qpu& q = machine_.qpus[static_cast<std::size_t>(i)];
+      if (q.finished) continue;
+      running = true;
+      if (q.wait != Wait::none && !machine_.wake(q)) continue;
+      if (q.time < stop) {
+        if (fast) loaded.fast->run(machine_, q, stop);
+        else if (debug) debug->run(q, stop);
+        else run_oracle(machine_, q, stop);
+      }
+      moved = true;  // it ran, or will once the window reaches it
+      if (q.time > limit_cycles) {
+        q.now = q.time;
+        machine_.fail(q, "qpu.limit.cycles",
+                      cat("the launch ran longer than ", limit_cycles, " cycles"),
+                      "raise the limit, or look for a loop without end");
+      }
+      if (!q.finished && q.wait == Wait::none) earliest = std::min(earliest, q.time);
+    }
+    if (!running) return;
+    if (!moved) stuck();
+    if (earliest != std::numeric_limits<std::int64_t>::max())
+      window = std::max(window, earliest / timing::kQuantum * timing::kQuantum);
+  }
 }
 
 sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
@@ -319,7 +394,6 @@ sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
   sim::Debugger* debugger = sim::debugger();
   std::vector<std::uint32_t> words = prepare(loaded, launch, !debugger);
   machine_.on_breakpoint = [this, &loaded](const Qpu& q) { print(loaded, q); };
-  bool fast = loaded.fast && options_.engine != Engine::oracle && !debugger;
   std::int64_t finish = 0;
   std::optional<DebugRun> debug;
   try {
@@ -327,44 +401,8 @@ sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
       debug.emplace(*debugger, machine_, loaded.program,
                     loaded.kernels.empty() ? nullptr : &loaded.kernels[0], launch, active_);
     }
-    if (run_ahead(loaded, words, limits.cycles)) {
-      for (int i = 0; i < active_; ++i)
-        finish = std::max(finish, machine_.qpus[static_cast<std::size_t>(i)].time);
-      account(true);
-      return {finish, sim::StopReason::finished};
-    }
-    Turns turns(fast ? loaded.fast.get() : nullptr);
-    std::int64_t window = 0;
-    while (true) {
-      poll_interrupt();
-      window += timing::kQuantum;
-      std::int64_t stop = limits.cycles < window ? limits.cycles + 1 : window,
-                   earliest = std::numeric_limits<std::int64_t>::max();
-      bool running = false, moved = false;
-      for (int i = 0; i < active_; ++i) {
-        Qpu& q = machine_.qpus[static_cast<std::size_t>(i)];
-        if (q.finished) continue;
-        running = true;
-        if (q.wait != Wait::none && !machine_.wake(q)) continue;
-        if (q.time < stop) {
-          if (fast) loaded.fast->run(machine_, q, stop);
-          else if (debug) debug->run(q, stop);
-          else run_oracle(machine_, q, stop);
-        }
-        moved = true;  // it ran, or will once the window reaches it
-        if (q.time > limits.cycles) {
-          q.now = q.time;
-          machine_.fail(q, "qpu.limit.cycles",
-                        cat("the launch ran longer than ", limits.cycles, " cycles"),
-                        "raise the limit, or look for a loop without end");
-        }
-        if (!q.finished && q.wait == Wait::none) earliest = std::min(earliest, q.time);
-      }
-      if (!running) break;
-      if (!moved) stuck();
-      if (earliest != std::numeric_limits<std::int64_t>::max())
-        window = std::max(window, earliest / timing::kQuantum * timing::kQuantum);
-    }
+    if (!run_ahead(loaded, words, limits.cycles))
+      run_alone(loaded, words, limits.cycles, debug ? &*debug : nullptr);
     for (int i = 0; i < active_; ++i)
       finish = std::max(finish, machine_.qpus[static_cast<std::size_t>(i)].time);
     if (debug) debug->ended(finish);
@@ -376,6 +414,7 @@ sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
     std::rethrow_exception(reason);
   }
   count_debugged(loaded, debug ? &*debug : nullptr);
+  loaded.past.note(PastLaunches::key(active_, launch.scalars), executed());
   account(true);
   return {finish, sim::StopReason::finished};
 }
