@@ -4,6 +4,8 @@
 #include "weft/targets/qpu/engine/ahead.h"
 
 #include <chrono>
+#include <cstdlib>
+#include <map>
 #include <random>
 #include <set>
 
@@ -20,19 +22,18 @@ namespace {
 /// same.
 Left same_on_threads(const char* name, const std::function<void(Left&)>& work) {
   constexpr auto kPlain = hw::Engine::interpreted, kTranslated = hw::Engine::translated;
-  return same_all_ways(
-      name,
-      {{kPlain, 1},
-       {kPlain, 2},
-       {kPlain, 3},
-       {kTranslated, 1},
-       {kTranslated, 2},
-       {kTranslated, 3},
-       {kTranslated, 2, 1},
-       {kTranslated, 2, 777},
-       {kTranslated, 2, 5000},
-       {kTranslated, 2, 30000}},
-      work);
+  return same_all_ways(name,
+                       {{kPlain, 1},
+                        {kPlain, 2},
+                        {kPlain, 3},
+                        {kTranslated, 1},
+                        {kTranslated, 2},
+                        {kTranslated, 3},
+                        {kTranslated, 2, 1},
+                        {kTranslated, 2, 777},
+                        {kTranslated, 2, 5000},
+                        {kTranslated, 2, 30000}},
+                       work);
 }
 
 void fill(const SharedArray<float>& a, unsigned seed) {
@@ -178,7 +179,7 @@ TEST(QpuAhead, memory_is_put_back_before_the_second_run) {
     hw::EmulatorOptions& o = emulator().options();
     o.engine = hw::translation_missing().empty() ? hw::Engine::translated : hw::Engine::interpreted;
     o.threads = threads, o.count_instructions = false;
-    o.optimisation = 0, o.file_cache = false, o.divide_from = 0;
+    o.optimisation = 0, o.file_cache = false, o.division = hw::Division::always;
     auto k = compile(count_up);
     k.setNumQPUs(12);
     SharedArray<int> x(16 * 12), y(16);
@@ -282,7 +283,7 @@ TEST(QpuAhead, an_interrupt_ends_it) {
     hw::EmulatorOptions& o = emulator().options();
     o.engine = hw::translation_missing().empty() ? hw::Engine::translated : hw::Engine::interpreted;
     o.threads = threads, o.count_instructions = false;
-    o.optimisation = 0, o.file_cache = false, o.divide_from = 0;
+    o.optimisation = 0, o.file_cache = false, o.division = hw::Division::always;
     auto k = compile(endless);
     k.setNumQPUs(12);
     SharedArray<int> x(16 * 13);
@@ -363,7 +364,8 @@ TEST(QpuAhead, literal_instructions_receive) {
     if (engine == hw::Engine::translated && !hw::translation_missing().empty()) continue;
     hw::EmulatorOptions o;
     o.engine = engine, o.threads = threads, o.count_instructions = false;
-    o.optimisation = 0, o.file_cache = false, o.memory_bytes = 1 << 20, o.divide_from = 0;
+    o.optimisation = 0, o.file_cache = false, o.memory_bytes = 1 << 20,
+    o.division = hw::Division::always;
     hw::Emulator machine(o);
     sim::Launch launch;
     launch.pointers = {machine.memory().allocate(1 << 14, 64)};
@@ -376,38 +378,10 @@ TEST(QpuAhead, literal_instructions_receive) {
   }
 }
 
-// Launches that are expected to be short have one thread: those with the scalars of a short one, and
-// the first of all.
-TEST(QpuAhead, short_launches_have_one_thread) {
-  if (!hw::translation_missing().empty()) GTEST_SKIP() << hw::translation_missing();
-  Options options;
-  hw::EmulatorOptions& o = emulator().options();
-  o.engine = hw::Engine::translated, o.threads = 2, o.count_instructions = false;
-  o.optimisation = 0, o.file_cache = false;
-  auto k = compile(overrun), other = compile(collide);
-  k.setNumQPUs(6), other.setNumQPUs(4);
-  SharedArray<int> out(16 * 12), one(64);
-  for (std::size_t i = 0; i < 64; ++i) one[i] = 1;
-  auto divided = [&](auto& kernel, int n) {
-    kernel(n, &out, &one);
-    EXPECT_EQ(out[0], n);
-    return emulator().divided();
-  };
-  EXPECT_FALSE(divided(k, 30));
-  EXPECT_FALSE(divided(k, 30));
-  EXPECT_FALSE(divided(k, 20000));  // as the last one
-  EXPECT_TRUE(divided(k, 20000));
-  EXPECT_FALSE(divided(k, 30));
-  EXPECT_TRUE(divided(k, 20000));
-  EXPECT_TRUE(divided(k, 19999));  // as the last one
-  EXPECT_FALSE(divided(k, 30));
-  EXPECT_FALSE(divided(other, 20000));  // nothing is known of it
-}
-
 // A thread that joins does: with requests and transfers under way, QPUs that wait for semaphores,
 // and QPUs that have ended; not where they have used rows of the VPM in common.
 TEST(QpuAhead, a_thread_joins_a_launch) {
-  if (!hw::translation_missing().empty()) GTEST_SKIP() << hw::translation_missing();
+  if (!hw::translation_missing().empty()) return;
   for (std::int64_t after : {1, 1500, 12000}) {
     int joined = 0;
     const Way ways[] = {{hw::Engine::translated, 1}, {hw::Engine::translated, 2, after}};
@@ -446,21 +420,44 @@ TEST(QpuAhead, a_thread_joins_a_launch) {
   }
 }
 
-TEST(QpuAhead, what_past_launches_took) {
-  hw::PastLaunches past;
-  auto key = [](int qpus, std::int64_t scalar) { return hw::PastLaunches::key(qpus, {&scalar, 1}); };
-  EXPECT_EQ(past.expected(key(12, 5)), 0);
-  past.note(key(12, 5), 100);
-  past.note(key(12, 6), 7);
-  EXPECT_EQ(past.expected(key(12, 5)), 100);
-  EXPECT_EQ(past.expected(key(12, 6)), 7);
-  EXPECT_EQ(past.expected(key(11, 5)), 7);  // the last
-  past.note(key(12, 5), 200);
-  EXPECT_EQ(past.expected(key(12, 5)), 200);
-  EXPECT_EQ(past.expected(key(1, 1)), 200);
-  for (int n = 0; n < 40; ++n) past.note(key(3, n), n);
-  EXPECT_EQ(past.expected(key(3, 30)), 30);
-  EXPECT_EQ(past.expected(key(12, 5)), 39);  // long ago
+// One thread for short launches, two for long ones, the faster way between, and of shares the best.
+TEST(QpuAhead, past_launches_say_who_runs_the_next) {
+  using hw::PastLaunches;
+  PastLaunches past;
+  auto key = [](int qpus, std::int64_t n) { return PastLaunches::key(qpus, {&n, 1}); };
+  EXPECT_EQ(past.way(key(12, 5)), PastLaunches::kOneThread);
+  EXPECT_FALSE(past.knows(key(12, 5)));
+  // Times in microseconds: on one thread, and on two where the own one leads `best` QPUs; each
+  // further one costs a tenth.
+  struct Kind {
+    std::int64_t n, one, two;
+    int best, suggested, most = 11;
+  };
+  auto run = [&](const Kind& kind) {
+    const int way = std::min(past.way(key(12, kind.n)), kind.most);
+    const std::int64_t took =
+        way < 0 ? kind.one : kind.two + kind.two / 10 * std::abs(way - kind.best);
+    past.note(key(12, kind.n), way, took * 1000, kind.suggested, kind.most);
+    return way;
+  };
+  auto ways = [&](int launches, const Kind& kind) {
+    std::map<int, int> count;
+    for (int i = 0; i < launches; ++i) ++count[run(kind)];
+    return count;
+  };
+  EXPECT_EQ(ways(900, {1, 50, 10, 0, 0})[PastLaunches::kOneThread], 900);  // too short
+  EXPECT_GT(ways(900, {2, 300, 310, 2, 2})[PastLaunches::kOneThread], 880);
+  EXPECT_GT(ways(900, {3, 300, 200, 2, 2})[2], 880);
+  EXPECT_GT(ways(900, {4, 300, 200, 0, 3})[0], 870);  // the suggestion was off
+  EXPECT_GT(ways(900, {5, 300, 200, 6, 1})[6], 860);
+  EXPECT_EQ(ways(900, {6, 9000, 9900, 1, 1})[PastLaunches::kOneThread], 1);  // long: never again
+  EXPECT_GT(ways(900, {7, 300, 200, 0, 2, 0})[0], 880);                      // there is no other
+  // All ways are looked at again some time: the host may do otherwise.
+  EXPECT_GT(ways(1000, {2, 300, 200, 2, 2})[2], 800);
+  EXPECT_TRUE(past.knows(key(12, 2)) && !past.knows(key(11, 2)));
+  EXPECT_EQ(past.way(key(11, 2)), 2);  // as the last launch
+  for (int n = 10; n < 50; ++n) run({n, 50, 10, 0, 0});
+  EXPECT_FALSE(past.knows(key(12, 2)));  // long ago
 }
 
 TEST(QpuAhead, semaphores_that_order_accesses) {

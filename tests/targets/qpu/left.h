@@ -9,7 +9,6 @@
 #include <cstring>
 #include <functional>
 #include <initializer_list>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -65,7 +64,7 @@ inline Left same_all_ways(const std::string& name, std::initializer_list<Way> wa
     hw::EmulatorOptions& o = emulator().options();
     o.engine = engine, o.threads = threads, o.count_instructions = false;
     o.optimisation = 0, o.file_cache = false;
-    o.divide_from = join_after ? std::numeric_limits<std::int64_t>::max() : 0;
+    o.division = join_after ? hw::Division::joined : hw::Division::always;
     o.join_after = join_after;
     emulator().clear_stats();
     takeNotes();

@@ -14,7 +14,6 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
-#include <limits>
 #include <random>
 
 #include "weft/targets/qpu/emulator.h"
@@ -256,7 +255,7 @@ struct World {
     o.count_instructions = false;
     o.file_cache = false;
     o.optimisation = 0;
-    o.divide_from = 0;
+    o.division = hw::Division::always;
     return o;
   }
   void clear() { std::memset(emulator.memory().raw(out), 0x5a, kOut * 4); }
@@ -291,7 +290,7 @@ TEST(QpuRandomKernels, machine_code_means_what_the_source_means) {
   World source(hw::Engine::interpreted), machine(hw::Engine::interpreted),
       oracle(hw::Engine::oracle), translated(hw::Engine::translated),
       divided(hw::Engine::translated, 2), joined(hw::Engine::translated, 2);
-  joined.emulator.options().divide_from = std::numeric_limits<std::int64_t>::max();
+  joined.emulator.options().division = hw::Division::joined;
   const bool translate = hw::translation_missing().empty();
   if (!translate) std::printf("not translated: %s\n", hw::translation_missing().c_str());
   ASSERT_EQ(source.out, machine.out);

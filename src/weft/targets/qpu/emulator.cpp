@@ -5,6 +5,7 @@
 #include <bit>
 #include <charconv>
 #include <cstdio>
+#include <ctime>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -22,6 +23,17 @@
 #include "weft/targets/qpu/past_launches.h"
 
 namespace weft::qpu::hw {
+
+namespace {
+constexpr int kAnyShare = -2;  // two threads, whoever does more
+
+/// Of this thread's work or, where several work, of the time that passes.
+std::int64_t nanoseconds(bool passes) {
+  timespec t;
+  clock_gettime(passes ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &t);
+  return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+}  // namespace
 
 struct Emulator::Loaded {
   Program program;
@@ -163,11 +175,15 @@ std::vector<std::uint32_t> Emulator::prepare(const Loaded& loaded, const sim::La
   machine_.outside_reads = options_.outside_reads;
   machine_.check_races = options_.check_races;
   const std::uint64_t key = PastLaunches::key(active_, launch.scalars);
-  const bool may = may_divide && this->may_divide(loaded);
-  const std::int64_t expected = loaded.past.expected(key);
-  divided_ = may && expected >= options_.divide_from;
+  const bool may = may_divide && this->may_divide(loaded),
+             judged = options_.division == Division::judged;
+  way_ = !may                                    ? PastLaunches::kOneThread
+         : judged                                ? loaded.past.way(key)
+         : options_.division == Division::always ? kAnyShare
+                                                 : PastLaunches::kOneThread;
+  divided_ = way_ != PastLaunches::kOneThread;
   watched_ = may && !divided_ && loaded.fast->divided()->may_be_joined &&
-             (!loaded.past.knows(key) || expected > options_.join_after);
+             !(judged && loaded.past.knows(key));
   begin_qpus(loaded, words);
   return words;
 }
@@ -176,6 +192,14 @@ bool Emulator::may_divide(const Loaded& loaded) const {
   return options_.threads > 1 && options_.engine != Engine::oracle && loaded.fast &&
          loaded.fast->divided() && active_ > 1 && loaded.ahead && !options_.count_instructions &&
          options_.check_races && !machine_.trace;
+}
+
+void Emulator::note_way(Loaded& loaded, const sim::Launch& launch, std::int64_t took) const {
+  const std::uint64_t key = PastLaunches::key(active_, launch.scalars);
+  if (!divided_) return loaded.past.note(key, PastLaunches::kOneThread, took);
+  const DividedProgram& program = *loaded.fast->divided();
+  const int most = Ahead::most_share(program, active_);
+  loaded.past.note(key, std::min(way_, most), took, std::max(program.own_share, 0), most);
 }
 
 std::int64_t Emulator::executed() const {
@@ -325,7 +349,7 @@ Ahead* Emulator::ahead() {
 bool Emulator::run_ahead(Loaded& loaded, const std::vector<std::uint32_t>& words,
                          std::int64_t limit_cycles) {
   if (!divided_) return false;
-  if (ahead() && ahead_->run(*loaded.fast, active_, limit_cycles)) return true;
+  if (ahead() && ahead_->run(*loaded.fast, active_, limit_cycles, way_)) return true;
   loaded.ahead = divided_ = false;  // the next launch would go the same way
   begin_qpus(loaded, words);
   return false;
@@ -395,6 +419,8 @@ sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
   std::vector<std::uint32_t> words = prepare(loaded, launch, !debugger);
   machine_.on_breakpoint = [this, &loaded](const Qpu& q) { print(loaded, q); };
   std::int64_t finish = 0;
+  const bool divided = divided_;
+  const std::int64_t began = nanoseconds(divided_);
   std::optional<DebugRun> debug;
   try {
     if (debugger) {
@@ -414,7 +440,8 @@ sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
     std::rethrow_exception(reason);
   }
   count_debugged(loaded, debug ? &*debug : nullptr);
-  loaded.past.note(PastLaunches::key(active_, launch.scalars), executed());
+  if (divided == divided_ && way_ != kAnyShare)  // else others have joined it, or could not end it
+    note_way(loaded, launch, nanoseconds(divided_) - began);
   account(true);
   return {finish, sim::StopReason::finished};
 }

@@ -19,7 +19,9 @@ class DebugRun;
 
 enum class Engine : std::uint8_t { oracle, interpreted, translated };
 
-inline constexpr std::int64_t kDivideFrom = 150'000, kJoinAfter = 20'000'000;
+/// Which launches several threads run: those that they have run faster, and unknown ones from
+/// EmulatorOptions::join_after on; all; all from there on.
+enum class Division : std::uint8_t { judged, always, joined };
 
 struct EmulatorOptions {
   int qpus = 12;
@@ -31,13 +33,11 @@ struct EmulatorOptions {
   bool keep_registers = false;     // what nobody reads any more keeps its last value (tests)
   int optimisation = 2;            // translated engine: LLVM's code generator, 0 to 3
   int threads = 1;                 // of the host; more than one with races checked, uncounted
-  // Instructions that a launch must be expected to take for several threads to have part in it: in
-  // shorter ones they cost more than they bring.
-  std::int64_t divide_from = kDivideFrom;
-  // Where nothing like a launch has been seen: instructions that one thread does before others join
-  // it; as long as it takes to translate the program for them.
-  std::int64_t join_after = kJoinAfter;
-  bool file_cache = true;          // translated engine: machine code is kept for other processes
+  Division division = Division::judged;
+  // Instructions that one thread does before others join it: as long as it takes to translate the
+  // program for them.
+  std::int64_t join_after = 20'000'000;
+  bool file_cache = true;  // translated engine: machine code is kept for other processes
 };
 
 class Emulator final : public sim::Simulator {
@@ -91,6 +91,8 @@ class Emulator final : public sim::Simulator {
   /// Null: the host does not grant another thread.
   Ahead* ahead();
   std::int64_t executed() const;
+  /// Remembers what the launch at hand took.
+  void note_way(Loaded& loaded, const sim::Launch& launch, std::int64_t took) const;
   void account(bool clean);
   static void count_debugged(Loaded& loaded, const DebugRun* debug);
   /// Notes the semaphores that a launch leaves above 0.
@@ -105,6 +107,7 @@ class Emulator final : public sim::Simulator {
   pid_t ahead_process_ = 0;  // its thread is not there in a child that was forked
   bool divided_ = false;     // the launch at hand, between two threads
   bool watched_ = false;     // another thread may join it
+  int way_ = 0;              // of PastLaunches, to run it
   Loaded& loaded(std::size_t program);
 
   /// Executions by what an instruction's two halves do.

@@ -46,7 +46,9 @@ class DividedProgram : public FastProgram {
   bool synchronises = false;  // it has semaphores that order accesses
   // What one thread does before others join it can be put back: all its stores save pages.
   bool may_be_joined = false;
-  int own_share = -1;         // QPUs led by the launch's own thread the next time; -1: no idea yet
+  // QPUs that the launch's own thread should have led last, by what both threads worked; -1: no
+  // idea.
+  int own_share = -1;
 };
 
 /// Between enter and leave. Of no program: nothing.

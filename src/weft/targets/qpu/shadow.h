@@ -30,8 +30,8 @@ class Shadow {
   void begin_launch(std::uint32_t launch);
   /// QPUs that have used words of a line.
   std::uint32_t users_of(std::uint64_t line) const;
-  /// Whether one of the two has stores to words of lines [first, end) that the other has used. A QPU
-  /// that both know of has used those of `a` first, and may store to what it has used then.
+  /// Whether one of the two has stores to words of lines [first, end) that the other has used. A
+  /// QPU that both know of has used those of `a` first, and may store to what it has used then.
   static bool clash(const Shadow& a, const Shadow& b, std::uint64_t first, std::uint64_t end);
 
   struct Conflict {

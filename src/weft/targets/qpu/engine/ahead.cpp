@@ -416,17 +416,16 @@ int Ahead::best_share() const {
   return best;
 }
 
-void Ahead::choose_share(FastProgram& fast, int active) {
+void Ahead::choose_share(FastProgram& fast, int active, int share) {
   fast_ = &fast, program_ = fast.divided(), active_ = active;
   program_->prepare();
-  if (program_->own_share < 0) program_->own_share = active / 6;
-  // Accesses that semaphores order need one shadow.
-  own_ = active - (program_->synchronises ? 0 : std::min(program_->own_share, active - 1));
+  if (share < 0) share = program_->own_share < 0 ? active / 6 : program_->own_share;
+  own_ = active - std::min(share, most_share(*program_, active));
   second_ = own_ < active ? &m_.second_shadow() : nullptr;
 }
 
-bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles) {
-  choose_share(fast, active);
+bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles, int share) {
+  choose_share(fast, active, share);
   save_beginning();
   joined_ = false;
   for (int i = 0; i < active; ++i) m_.begin_clocks(times_[static_cast<std::size_t>(i)], i);
@@ -450,7 +449,7 @@ bool Ahead::may_join(int active) const {
 }
 
 bool Ahead::join(FastProgram& fast, int active, std::int64_t limit_cycles, std::int64_t window) {
-  choose_share(fast, active);
+  choose_share(fast, active, -1);
   joined_ = true;
   begin();
   for (int i = 0; i < active; ++i) {

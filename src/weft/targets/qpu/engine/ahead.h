@@ -35,15 +35,20 @@ class Ahead {
 
   /// Runs what Machine::begin_launch has prepared, but for the QPUs. False: memory, VPM, semaphores
   /// and counters are as before, and one thread must do it. Throws what an interrupt throws; then
-  /// they are as before too.
-  bool run(FastProgram& fast, int active, std::int64_t limit_cycles);
+  /// they are as before too. `share`: of how many QPUs the launch's own thread has the registers
+  /// and memory; negative: as many as the last launch of the program suggests.
+  bool run(FastProgram& fast, int active, std::int64_t limit_cycles, int share = -1);
+  /// The largest share: accesses that semaphores order need one shadow, hence one thread.
+  static int most_share(const DividedProgram& program, int active) {
+    return program.synchronises ? 0 : active - 1;
+  }
   /// Of a launch that one thread begins with all QPUs: what memory holds is saved, so that `join`
   /// can do the rest.
   void watch(int active);
   /// Whether two threads can do the rest of the launch: no two QPUs have used a row of the VPM.
   bool may_join(int active) const;
-  /// As run, for a launch that has come to clock `window`, where all QPUs have given way; false: all
-  /// is as it was in the beginning, not as one thread has left it.
+  /// As run, for a launch that has come to clock `window`, where all QPUs have given way; false:
+  /// all is as it was in the beginning, not as one thread has left it.
   bool join(FastProgram& fast, int active, std::int64_t limit_cycles, std::int64_t window);
 
  private:
@@ -70,7 +75,7 @@ class Ahead {
 
   void work();
   void save_beginning();
-  void choose_share(FastProgram& fast, int active);
+  void choose_share(FastProgram& fast, int active, int share);
   void begin();
   bool run_prepared(std::int64_t limit_cycles, std::int64_t window);
   void put_back();
