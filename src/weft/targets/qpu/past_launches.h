@@ -46,8 +46,8 @@ class PastLaunches {
   // Nanoseconds on one thread: in less a second one never pays (it costs some 60 us), in more it
   // always has.
   static constexpr std::int64_t kShort = 100'000, kLong = 4'000'000;
-  static constexpr int kTries = 3;      // of a way, before it is compared with others
-  static constexpr int kForget = 1000;  // launches after which all are tried again
+  static constexpr int kTries = 3;     // of a way, before it is compared with others
+  static constexpr int kForget = 256;  // launches after which all are tried again
 
   struct Tried {
     int times = 0;
