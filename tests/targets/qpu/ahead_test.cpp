@@ -163,6 +163,38 @@ TEST(QpuAhead, faults) {
   EXPECT_EQ(same_on_threads("six QPUs", on(overrun, 6, 30)).fault, "");
 }
 
+// Adds to rows of many pages, and past their end in the end: what others had added by then stays,
+// once.
+void fills(Int n, Ptr<Int> x, Ptr<Int> y) {
+  For(Int i = 0, i < n, i = i + 1)
+    Ptr<Int> row = x + ((i * numQPUs() + me()) << 4);
+    Int v = vload(row);
+    store(v + *y, row);
+    If(any(me() == 3))
+      i = i + 1;
+    End
+  End
+  store(n, x + ((n * numQPUs() + me()) << 4));
+}
+
+TEST(QpuAhead, stores_to_many_pages_before_a_fault) {
+  Left left = same_on_threads("fills", [](Left& l) {
+    auto k = compile(fills);
+    k.setNumQPUs(12);
+    constexpr int kSteps = 200;
+    SharedArray<int> x(16 * 12 * kSteps), y(64);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = -1;
+    for (std::size_t i = 0; i < y.size(); ++i) y[i] = 1;
+    try {
+      k(kSteps, &x, &y);
+    } catch (const Error& e) {
+      l.fault = e.what();
+    }
+    keep(l, x);
+  });
+  EXPECT_NE(left.fault.find("a DMA store of 64 bytes"), std::string::npos) << left.fault;
+}
+
 // What a fault of one thread's QPU leaves behind does not count: it is done again by one thread,
 // on the memory of the beginning.
 void count_up(Int n, Ptr<Int> x, Ptr<Int>) {
