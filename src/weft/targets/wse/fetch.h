@@ -13,8 +13,9 @@ namespace weft::wse {
 
 // The state of a rectangle beyond a few hundred PEs does not fit the caches, and a visit reads some
 // twenty lines of it: they are asked for while the PEs before are visited. Each stage follows the
-// pointers that the one before has brought. All are inlined by force: compilers take a function that
-// does nothing but fetch for one without an effect, and leave out its calls (seen with g++ 12).
+// pointers that the one before has brought. All are inlined by force: compilers take a function
+// that does nothing but fetch for one without an effect, and leave out its calls (seen with g++
+// 12).
 #define WEFT_WSE_FETCH [[gnu::always_inline]] inline
 WEFT_WSE_FETCH void fetch(const void* at, std::size_t bytes) {
   const auto* p = static_cast<const char*>(at);
