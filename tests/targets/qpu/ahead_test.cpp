@@ -4,6 +4,8 @@
 #include "weft/targets/qpu/engine/ahead.h"
 
 #include <chrono>
+#include <cstdlib>
+#include <map>
 #include <random>
 #include <set>
 
@@ -11,17 +13,27 @@
 #include "weft/base/interrupt.h"
 #include "weft/targets/qpu/engine/flow.h"
 #include "weft/targets/qpu/kernels/kernels.h"
+#include "weft/targets/qpu/past_launches.h"
 
 namespace weft::qpu {
 namespace {
 
-/// On both engines and 1, 2 and 3 threads: all leave the same.
+/// On both engines and 1, 2 and 3 threads, and where a thread joins at some time: all leave the
+/// same.
 Left same_on_threads(const char* name, const std::function<void(Left&)>& work) {
   constexpr auto kPlain = hw::Engine::interpreted, kTranslated = hw::Engine::translated;
-  return same_all_ways(
-      name,
-      {{kPlain, 1}, {kPlain, 2}, {kPlain, 3}, {kTranslated, 1}, {kTranslated, 2}, {kTranslated, 3}},
-      work);
+  return same_all_ways(name,
+                       {{kPlain, 1},
+                        {kPlain, 2},
+                        {kPlain, 3},
+                        {kTranslated, 1},
+                        {kTranslated, 2},
+                        {kTranslated, 3},
+                        {kTranslated, 2, 1},
+                        {kTranslated, 2, 777},
+                        {kTranslated, 2, 5000},
+                        {kTranslated, 2, 30000}},
+                       work);
 }
 
 void fill(const SharedArray<float>& a, unsigned seed) {
@@ -151,6 +163,38 @@ TEST(QpuAhead, faults) {
   EXPECT_EQ(same_on_threads("six QPUs", on(overrun, 6, 30)).fault, "");
 }
 
+// Adds to rows of many pages, and past their end in the end: what others had added by then stays,
+// once.
+void fills(Int n, Ptr<Int> x, Ptr<Int> y) {
+  For(Int i = 0, i < n, i = i + 1)
+    Ptr<Int> row = x + ((i * numQPUs() + me()) << 4);
+    Int v = vload(row);
+    store(v + *y, row);
+    If(any(me() == 3))
+      i = i + 1;
+    End
+  End
+  store(n, x + ((n * numQPUs() + me()) << 4));
+}
+
+TEST(QpuAhead, stores_to_many_pages_before_a_fault) {
+  Left left = same_on_threads("fills", [](Left& l) {
+    auto k = compile(fills);
+    k.setNumQPUs(12);
+    constexpr int kSteps = 200;
+    SharedArray<int> x(16 * 12 * kSteps), y(64);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = -1;
+    for (std::size_t i = 0; i < y.size(); ++i) y[i] = 1;
+    try {
+      k(kSteps, &x, &y);
+    } catch (const Error& e) {
+      l.fault = e.what();
+    }
+    keep(l, x);
+  });
+  EXPECT_NE(left.fault.find("a DMA store of 64 bytes"), std::string::npos) << left.fault;
+}
+
 // What a fault of one thread's QPU leaves behind does not count: it is done again by one thread,
 // on the memory of the beginning.
 void count_up(Int n, Ptr<Int> x, Ptr<Int>) {
@@ -163,11 +207,13 @@ void count_up(Int n, Ptr<Int> x, Ptr<Int>) {
 
 TEST(QpuAhead, memory_is_put_back_before_the_second_run) {
   Options options;
-  for (int threads : {1, 2}) {
+  for (std::int64_t join_after : {-1, 0, 2000, 9000}) {  // one thread; two from the beginning
+    const int threads = join_after < 0 ? 1 : 2;
     hw::EmulatorOptions& o = emulator().options();
     o.engine = hw::translation_missing().empty() ? hw::Engine::translated : hw::Engine::interpreted;
     o.threads = threads, o.count_instructions = false;
-    o.optimisation = 0, o.file_cache = false;
+    o.optimisation = 0, o.file_cache = false, o.join_after = join_after;
+    o.division = join_after > 0 ? hw::Division::joined : hw::Division::always;
     auto k = compile(count_up);
     k.setNumQPUs(12);
     SharedArray<int> x(16 * 12), y(16);
@@ -175,7 +221,7 @@ TEST(QpuAhead, memory_is_put_back_before_the_second_run) {
     EXPECT_THROW(k(200, &x, &y), Error);
     for (std::size_t i = 0; i < x.size(); ++i) {
       EXPECT_GE(x[i], 0);
-      EXPECT_LE(x[i], 200) << "counted twice, " << threads << " threads";
+      EXPECT_LE(x[i], 200) << "counted twice, " << threads << " threads, " << join_after;
     }
   }
 }
@@ -256,6 +302,78 @@ TEST(QpuAhead, a_race_in_a_loop_without_end) {
   EXPECT_NE(left.fault.find("without synchronisation"), std::string::npos) << left.fault;
 }
 
+// A QPU asks its TMU for what it has stored long before, as caches may hold what was there.
+void asks_late(Int n, Ptr<Int> x, Ptr<Int> y) {
+  store(n, x + (me() << 4));
+  Int sum = 0;
+  For(Int i = 0, i < n, i = i + 1)
+    sum = sum + *(y + (i & 3));
+  End
+  If(any(me() == numQPUs() - 1))
+    sum = sum + *(x + (me() << 4));
+  End
+  store(sum, x + ((me() + numQPUs()) << 4));
+}
+
+TEST(QpuAhead, a_late_request_for_what_was_stored) {
+  Left left = same_on_threads("asks late", [](Left& l) {
+    auto k = compile(asks_late);
+    k.setNumQPUs(6);
+    SharedArray<int> x(16 * 12), y(64);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = 0;
+    for (std::size_t i = 0; i < y.size(); ++i) y[i] = 1;
+    k(700, &x, &y);
+  });
+  EXPECT_NE(left.fault.find("qpu.tmu.stale"), std::string::npos) << left.fault;
+}
+
+// Each QPU writes a row of the VPM, and long after that the next QPU's.
+TEST(QpuAhead, rows_of_the_vpm_that_others_have_used_before) {
+  std::vector<hw::Instr> code = hw::assemble(
+      "mov ra28, unif\nmov r0, unif\nldi r1, 0x1a00\nor vw_setup, r0, r1\nmov vpm, elem\n");
+  const std::size_t top = code.size();
+  auto more = [&](const std::string& text) {
+    for (const hw::Instr& i : hw::assemble(text)) code.push_back(i);
+  };
+  more("sub ra28, ra28, #1; nop; sf\nnop\nnop\nnop\nbra.anynz rel, 0\n");
+  code.back().imm = static_cast<std::uint32_t>(
+      (static_cast<std::int64_t>(top) - static_cast<std::int64_t>(code.size()) - 3) * 8);
+  more(
+      "nop\nnop\nnop\nadd r0, r0, #1\nor vw_setup, r0, r1\nmov vpm, elem\nnop; nop; thrend\n"
+      "nop\nnop\n");
+  runtime::Binary binary;
+  binary.format = "qpu";
+  binary.metadata = Json::object();
+  binary.metadata["uniforms"] = Json(Json::Array{"900", "me"});
+  for (const hw::Instr& i : code) {
+    const hw::Code word = hw::encode(i);
+    binary.bytes.append(reinterpret_cast<const char*>(&word), 8);
+  }
+  ASSERT_TRUE(hw::validate(code).empty())
+      << hw::violation_error(hw::validate(code)[0], code).what();
+  std::string first;
+  for (std::int64_t join_after : {-1, 0, 3000}) {
+    if (!hw::translation_missing().empty()) break;
+    hw::EmulatorOptions o;
+    o.engine = hw::Engine::translated, o.threads = join_after < 0 ? 1 : 2;
+    o.count_instructions = false, o.optimisation = 0, o.file_cache = false;
+    o.memory_bytes = 1 << 20, o.join_after = join_after;
+    o.division = join_after > 0 ? hw::Division::joined : hw::Division::always;
+    hw::Emulator machine(o);
+    sim::Launch launch;
+    launch.extents = {4};
+    std::string fault;
+    try {
+      machine.run(machine.load(binary), launch, {});
+    } catch (const Error& e) {
+      fault = e.what();
+    }
+    if (first.empty()) first = fault;
+    EXPECT_NE(fault.find("qpu.vpm.race"), std::string::npos) << fault;
+    EXPECT_EQ(fault, first) << join_after;
+  }
+}
+
 void endless(Ptr<Int> x) {
   Int sum = 0;
   While(any(sum >= 0))
@@ -271,7 +389,7 @@ TEST(QpuAhead, an_interrupt_ends_it) {
     hw::EmulatorOptions& o = emulator().options();
     o.engine = hw::translation_missing().empty() ? hw::Engine::translated : hw::Engine::interpreted;
     o.threads = threads, o.count_instructions = false;
-    o.optimisation = 0, o.file_cache = false;
+    o.optimisation = 0, o.file_cache = false, o.division = hw::Division::always;
     auto k = compile(endless);
     k.setNumQPUs(12);
     SharedArray<int> x(16 * 13);
@@ -346,12 +464,14 @@ TEST(QpuAhead, literal_instructions_receive) {
   ASSERT_TRUE(hw::validate(code).empty())
       << hw::violation_error(hw::validate(code)[0], code).what();
   std::string first;
-  for (auto [engine, threads] :
-       {Way{hw::Engine::oracle, 1}, {hw::Engine::translated, 1}, {hw::Engine::translated, 2}}) {
+  for (auto [engine, threads] : {std::pair(hw::Engine::oracle, 1),
+                                 {hw::Engine::translated, 1},
+                                 {hw::Engine::translated, 2}}) {
     if (engine == hw::Engine::translated && !hw::translation_missing().empty()) continue;
     hw::EmulatorOptions o;
     o.engine = engine, o.threads = threads, o.count_instructions = false;
-    o.optimisation = 0, o.file_cache = false, o.memory_bytes = 1 << 20;
+    o.optimisation = 0, o.file_cache = false, o.memory_bytes = 1 << 20,
+    o.division = hw::Division::always;
     hw::Emulator machine(o);
     sim::Launch launch;
     launch.pointers = {machine.memory().allocate(1 << 14, 64)};
@@ -362,6 +482,88 @@ TEST(QpuAhead, literal_instructions_receive) {
     EXPECT_EQ(left, first) << threads;
     EXPECT_EQ(machine.stats().get("instructions"), 12 * (8 + 900 * 13 + 6)) << threads;
   }
+}
+
+// A thread that joins does: with requests and transfers under way, QPUs that wait for semaphores,
+// and QPUs that have ended; not where they have used rows of the VPM in common.
+TEST(QpuAhead, a_thread_joins_a_launch) {
+  if (!hw::translation_missing().empty()) return;
+  for (std::int64_t after : {1, 1500, 12000}) {
+    int joined = 0;
+    const Way ways[] = {{hw::Engine::translated, 1}, {hw::Engine::translated, 2, after}};
+    auto count = [&] { joined += emulator().divided(); };
+    auto same = [&](const char* name, const std::function<void(Left&)>& work) {
+      same_all_ways(name, {ways[0], ways[1]}, [&](Left& left) { work(left), count(); });
+    };
+    same("gemv", [](Left& left) {
+      kernels::Floats a(37 * 1000), x(1000), y(37), s(48 * 12);
+      fill(a, 1), fill(x, 2);
+      left.cycles = kernels::gemv(a, x, y, s, 37, 1000);
+      keep(left, y);
+    });
+    same("gemm", [](Left& left) {
+      kernels::Floats a(60 * 70), b(70 * 50), c(60 * 50);
+      fill(a, 3), fill(b, 4);
+      left.cycles = kernels::gemm(a, b, c, 60, 50, 70, 7);
+      keep(left, c);
+    });
+    same("barrier", [](Left& left) {
+      kernels::Ints slots(16 * 12), sums(16 * 12);
+      left.cycles = kernels::barrier_rounds(slots, sums, 300);
+      keep(left, slots), keep(left, sums);
+    });
+    same("moving sum", [](Left& left) {
+      auto k = compile(moving_sum);
+      k.setNumQPUs(12);
+      constexpr int kN = 16 * 12 * 500;
+      SharedArray<float> x(kN), y(kN);
+      fill(x, 11), fill(y, 12);
+      k(kN, &x, &y);
+      left.cycles = k.cycles();
+      keep(left, x);
+    });
+    EXPECT_EQ(joined, 4) << after;
+  }
+}
+
+// One thread for short launches, two for long ones, the faster way between, and of shares the best.
+TEST(QpuAhead, past_launches_say_who_runs_the_next) {
+  using hw::PastLaunches;
+  PastLaunches past;
+  auto key = [](int qpus, std::int64_t n) { return PastLaunches::key(qpus, {&n, 1}); };
+  EXPECT_EQ(past.way(key(12, 5)), PastLaunches::kOneThread);
+  EXPECT_FALSE(past.knows(key(12, 5)));
+  // Times in microseconds: on one thread, and on two where the own one leads `best` QPUs; each
+  // further one costs a tenth.
+  struct Kind {
+    std::int64_t n, one, two;
+    int best, suggested, most = 11;
+  };
+  auto run = [&](const Kind& kind) {
+    const int way = std::min(past.way(key(12, kind.n)), kind.most);
+    const std::int64_t took =
+        way < 0 ? kind.one : kind.two + kind.two / 10 * std::abs(way - kind.best);
+    past.note(key(12, kind.n), way, took * 1000, kind.suggested, kind.most);
+    return way;
+  };
+  auto ways = [&](int launches, const Kind& kind) {
+    std::map<int, int> count;
+    for (int i = 0; i < launches; ++i) ++count[run(kind)];
+    return count;
+  };
+  EXPECT_EQ(ways(200, {1, 50, 10, 0, 0})[PastLaunches::kOneThread], 200);  // too short
+  EXPECT_GT(ways(200, {2, 300, 310, 2, 2})[PastLaunches::kOneThread], 185);
+  EXPECT_GT(ways(200, {3, 300, 200, 2, 2})[2], 185);
+  EXPECT_GT(ways(200, {4, 300, 200, 0, 3})[0], 175);  // the suggestion was off
+  EXPECT_GT(ways(200, {5, 300, 200, 6, 1})[6], 165);
+  EXPECT_EQ(ways(200, {6, 9000, 9900, 1, 1})[PastLaunches::kOneThread], 1);  // long: never again
+  EXPECT_GT(ways(200, {7, 300, 200, 0, 2, 0})[0], 185);                      // there is no other
+  // All ways are looked at again some time: the host may do otherwise.
+  EXPECT_GT(ways(1000, {2, 300, 200, 2, 2})[2], 700);
+  EXPECT_TRUE(past.knows(key(12, 2)) && !past.knows(key(11, 2)));
+  EXPECT_EQ(past.way(key(11, 2)), 2);  // as the last launch
+  for (int n = 10; n < 50; ++n) run({n, 50, 10, 0, 0});
+  EXPECT_FALSE(past.knows(key(12, 2)));  // long ago
 }
 
 TEST(QpuAhead, semaphores_that_order_accesses) {

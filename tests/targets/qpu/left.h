@@ -44,7 +44,13 @@ void keep(Left& left, const SharedArray<T>& a) {
   std::memcpy(left.words.data() + at, a.data(), a.size() * 4);
 }
 
-using Way = std::pair<hw::Engine, int>;  // and threads
+struct Way {
+  hw::Engine engine;
+  int threads;
+  // More than one thread: 0: all from the beginning; otherwise the others join after so many
+  // instructions.
+  std::int64_t join_after = 0;
+};
 
 /// What `work` leaves the first way, once all ways have left the same. Translated programs are left
 /// out where the host cannot run them.
@@ -53,11 +59,13 @@ inline Left same_all_ways(const std::string& name, std::initializer_list<Way> wa
   Options options;
   Left first;
   bool begun = false;
-  for (auto [engine, threads] : ways) {
+  for (auto [engine, threads, join_after] : ways) {
     if (engine == hw::Engine::translated && !hw::translation_missing().empty()) continue;
     hw::EmulatorOptions& o = emulator().options();
     o.engine = engine, o.threads = threads, o.count_instructions = false;
     o.optimisation = 0, o.file_cache = false;
+    o.division = join_after ? hw::Division::joined : hw::Division::always;
+    o.join_after = join_after;
     emulator().clear_stats();
     takeNotes();
     Left left;
@@ -71,7 +79,8 @@ inline Left same_all_ways(const std::string& name, std::initializer_list<Way> wa
       left.notes += cat(n.code, " ", n.message, " ", n.source, " ", n.count, "\n");
     if (!begun) first = left;
     begun = true;
-    auto which = cat(name, ", engine ", static_cast<int>(engine), ", ", threads, " threads");
+    auto which = cat(name, ", engine ", static_cast<int>(engine), ", ", threads, " threads",
+                     join_after ? cat(" after ", join_after) : "");
     EXPECT_EQ(left.cycles, first.cycles) << which;
     EXPECT_EQ(left.fault, first.fault) << which;
     EXPECT_EQ(left.stats, first.stats) << which;  // clocks, stalls, hits and misses

@@ -255,6 +255,7 @@ struct World {
     o.count_instructions = false;
     o.file_cache = false;
     o.optimisation = 0;
+    o.division = hw::Division::always;
     return o;
   }
   void clear() { std::memset(emulator.memory().raw(out), 0x5a, kOut * 4); }
@@ -288,7 +289,8 @@ struct Parts {
 TEST(QpuRandomKernels, machine_code_means_what_the_source_means) {
   World source(hw::Engine::interpreted), machine(hw::Engine::interpreted),
       oracle(hw::Engine::oracle), translated(hw::Engine::translated),
-      divided(hw::Engine::translated, 2);
+      divided(hw::Engine::translated, 2), joined(hw::Engine::translated, 2);
+  joined.emulator.options().division = hw::Division::joined;
   const bool translate = hw::translation_missing().empty();
   if (!translate) std::printf("not translated: %s\n", hw::translation_missing().c_str());
   ASSERT_EQ(source.out, machine.out);
@@ -341,10 +343,13 @@ TEST(QpuRandomKernels, machine_code_means_what_the_source_means) {
       }
       // On two threads a program is translated twice more: a twelfth of the share.
       if (translate && seed % (12 * share) == 1) {
-        divided.clear();
-        auto t = divided.run(compiled.binary, qpus);
+        // From the beginning, or once one thread has done a part.
+        World& two = seed / (12 * share) % 2 ? divided : joined;
+        two.emulator.options().join_after = static_cast<std::int64_t>(seed % 700);
+        two.clear();
+        auto t = two.run(compiled.binary, qpus);
         ASSERT_EQ(t.cycles, r.cycles) << "seed " << seed;
-        ASSERT_EQ(std::memcmp(divided.emulator.memory().raw(divided.out),
+        ASSERT_EQ(std::memcmp(two.emulator.memory().raw(two.out),
                               machine.emulator.memory().raw(machine.out), kOut * 4),
                   0)
             << "two threads differ, seed " << seed;

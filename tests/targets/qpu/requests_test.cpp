@@ -17,7 +17,8 @@ Left on_all_engines(const std::string& name, const std::function<void(Left&)>& w
                         {hw::Engine::interpreted, 1},
                         {hw::Engine::interpreted, 2},
                         {hw::Engine::translated, 1},
-                        {hw::Engine::translated, 2}},
+                        {hw::Engine::translated, 2},
+                        {hw::Engine::translated, 2, 900}},
                        work);
 }
 

@@ -5,8 +5,10 @@
 #include <bit>
 #include <charconv>
 #include <cstdio>
+#include <ctime>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include <unistd.h>
 
@@ -18,8 +20,20 @@
 #include "weft/targets/qpu/engine/ahead.h"
 #include "weft/targets/qpu/engine/translate.h"
 #include "weft/targets/qpu/isa_names.h"
+#include "weft/targets/qpu/past_launches.h"
 
 namespace weft::qpu::hw {
+
+namespace {
+constexpr int kAnyShare = -2;  // two threads, whoever does more
+
+/// Of this thread's work or, where several work, of the time that passes.
+std::int64_t nanoseconds(bool passes) {
+  timespec t;
+  clock_gettime(passes ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &t);
+  return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+}  // namespace
 
 struct Emulator::Loaded {
   Program program;
@@ -27,6 +41,7 @@ struct Emulator::Loaded {
   Engine engine = Engine::oracle;  // that `fast` is of
   bool counted = false;
   bool ahead = false;  // QPUs may run ahead of each other on several threads
+  PastLaunches past;
   Abi abi;
   std::vector<runtime::KernelSignature> kernels;
   struct Print {
@@ -159,15 +174,39 @@ std::vector<std::uint32_t> Emulator::prepare(const Loaded& loaded, const sim::La
   uniforms_ = words.empty() ? 0 : machine_.memory.allocate(words.size() * 4, 64);
   machine_.outside_reads = options_.outside_reads;
   machine_.check_races = options_.check_races;
-  divided_ = may_divide && divides(loaded);
+  const std::uint64_t key = PastLaunches::key(active_, launch.scalars);
+  const bool may = may_divide && this->may_divide(loaded),
+             judged = options_.division == Division::judged;
+  way_ = !may                                    ? PastLaunches::kOneThread
+         : judged                                ? loaded.past.way(key)
+         : options_.division == Division::always ? kAnyShare
+                                                 : PastLaunches::kOneThread;
+  divided_ = way_ != PastLaunches::kOneThread;
+  watched_ = may && !divided_ && loaded.fast->divided()->may_be_joined &&
+             !(judged && loaded.past.knows(key));
   begin_qpus(loaded, words);
   return words;
 }
 
-bool Emulator::divides(const Loaded& loaded) const {
+bool Emulator::may_divide(const Loaded& loaded) const {
   return options_.threads > 1 && options_.engine != Engine::oracle && loaded.fast &&
          loaded.fast->divided() && active_ > 1 && loaded.ahead && !options_.count_instructions &&
          options_.check_races && !machine_.trace;
+}
+
+void Emulator::note_way(Loaded& loaded, const sim::Launch& launch, std::int64_t took) const {
+  const std::uint64_t key = PastLaunches::key(active_, launch.scalars);
+  if (!divided_) return loaded.past.note(key, PastLaunches::kOneThread, took);
+  const DividedProgram& program = *loaded.fast->divided();
+  const int most = Ahead::most_share(program, active_);
+  loaded.past.note(key, std::min(way_, most), took, std::max(program.own_share, 0), most);
+}
+
+std::int64_t Emulator::executed() const {
+  std::int64_t instructions = 0;
+  for (int i = 0; i < active_; ++i)
+    instructions += machine_.qpus[static_cast<std::size_t>(i)].instructions;
+  return instructions;
 }
 
 void Emulator::begin_qpus(const Loaded& loaded, const std::vector<std::uint32_t>& words) {
@@ -293,23 +332,83 @@ void Emulator::stuck() {
   Error error = machine_.fault(*first, "qpu.deadlock", cat("nothing can go on: waiting are ", who),
                                "match every acquire with a release");
   for (std::string& note : notes) error.note(std::move(note));
-  if (!finished.empty()) error.note(cat("finished: qpu ", join(finished, ", ")));
+  if (!finished.empty()) error.note(cat("finished: qpu ", weft::join(finished, ", ")));
   throw error;
+}
+
+Ahead* Emulator::ahead() {
+  if (ahead_ && ahead_process_ != getpid()) static_cast<void>(ahead_.release());
+  try {
+    if (!ahead_) ahead_ = std::make_unique<Ahead>(machine_);
+    ahead_process_ = getpid();
+  } catch (const std::system_error&) {  // one thread does it all
+  }
+  return ahead_.get();
 }
 
 bool Emulator::run_ahead(Loaded& loaded, const std::vector<std::uint32_t>& words,
                          std::int64_t limit_cycles) {
   if (!divided_) return false;
-  if (ahead_ && ahead_process_ != getpid()) static_cast<void>(ahead_.release());
-  try {
-    if (!ahead_) ahead_ = std::make_unique<Ahead>(machine_);
-    ahead_process_ = getpid();
-    if (ahead_->run(*loaded.fast, active_, limit_cycles)) return true;
-  } catch (const std::system_error&) {  // the host does not grant the thread: one does it all
-  }
+  if (ahead() && ahead_->run(*loaded.fast, active_, limit_cycles, way_)) return true;
   loaded.ahead = divided_ = false;  // the next launch would go the same way
   begin_qpus(loaded, words);
   return false;
+}
+
+bool Emulator::join(Loaded& loaded, const std::vector<std::uint32_t>& words,
+                    std::int64_t limit_cycles, std::int64_t window) {
+  watched_ = false;
+  if (!ahead_->may_join(active_)) return false;
+  divided_ = true;
+  if (ahead_->join(*loaded.fast, active_, limit_cycles, window)) return true;
+  divided_ = false;
+  begin_qpus(loaded, words);
+  return false;
+}
+
+void Emulator::run_alone(Loaded& loaded, const std::vector<std::uint32_t>& words,
+                         std::int64_t limit_cycles, DebugRun* debug) {
+  const bool fast = loaded.fast && options_.engine != Engine::oracle && !debug;
+  std::optional<Turns> turns(std::in_place, fast ? loaded.fast.get() : nullptr);
+  if (watched_ && ahead()) ahead_->watch(active_);
+  else watched_ = false;
+  std::int64_t window = 0;
+  while (true) {
+    poll_interrupt();
+    if (watched_ && executed() >= options_.join_after) {
+      turns.reset();  // it may translate the program
+      if (join(loaded, words, limit_cycles, window)) return;
+      if (executed() == 0) window = 0;
+      turns.emplace(loaded.fast.get());
+    }
+    window += timing::kQuantum;
+    std::int64_t stop = limit_cycles < window ? limit_cycles + 1 : window,
+                 earliest = std::numeric_limits<std::int64_t>::max();
+    bool running = false, moved = false;
+    for (int i = 0; i < active_; ++i) {
+      Qpu& q = machine_.qpus[static_cast<std::size_t>(i)];
+      if (q.finished) continue;
+      running = true;
+      if (q.wait != Wait::none && !machine_.wake(q)) continue;
+      if (q.time < stop) {
+        if (fast) loaded.fast->run(machine_, q, stop);
+        else if (debug) debug->run(q, stop);
+        else run_oracle(machine_, q, stop);
+      }
+      moved = true;  // it ran, or will once the window reaches it
+      if (q.time > limit_cycles) {
+        q.now = q.time;
+        machine_.fail(q, "qpu.limit.cycles",
+                      cat("the launch ran longer than ", limit_cycles, " cycles"),
+                      "raise the limit, or look for a loop without end");
+      }
+      if (!q.finished && q.wait == Wait::none) earliest = std::min(earliest, q.time);
+    }
+    if (!running) return;
+    if (!moved) stuck();
+    if (earliest != std::numeric_limits<std::int64_t>::max())
+      window = std::max(window, earliest / timing::kQuantum * timing::kQuantum);
+  }
 }
 
 sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
@@ -319,52 +418,17 @@ sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
   sim::Debugger* debugger = sim::debugger();
   std::vector<std::uint32_t> words = prepare(loaded, launch, !debugger);
   machine_.on_breakpoint = [this, &loaded](const Qpu& q) { print(loaded, q); };
-  bool fast = loaded.fast && options_.engine != Engine::oracle && !debugger;
   std::int64_t finish = 0;
+  const bool divided = divided_;
+  const std::int64_t began = nanoseconds(divided_);
   std::optional<DebugRun> debug;
   try {
     if (debugger) {
       debug.emplace(*debugger, machine_, loaded.program,
                     loaded.kernels.empty() ? nullptr : &loaded.kernels[0], launch, active_);
     }
-    if (run_ahead(loaded, words, limits.cycles)) {
-      for (int i = 0; i < active_; ++i)
-        finish = std::max(finish, machine_.qpus[static_cast<std::size_t>(i)].time);
-      account(true);
-      return {finish, sim::StopReason::finished};
-    }
-    Turns turns(fast ? loaded.fast.get() : nullptr);
-    std::int64_t window = 0;
-    while (true) {
-      poll_interrupt();
-      window += timing::kQuantum;
-      std::int64_t stop = limits.cycles < window ? limits.cycles + 1 : window,
-                   earliest = std::numeric_limits<std::int64_t>::max();
-      bool running = false, moved = false;
-      for (int i = 0; i < active_; ++i) {
-        Qpu& q = machine_.qpus[static_cast<std::size_t>(i)];
-        if (q.finished) continue;
-        running = true;
-        if (q.wait != Wait::none && !machine_.wake(q)) continue;
-        if (q.time < stop) {
-          if (fast) loaded.fast->run(machine_, q, stop);
-          else if (debug) debug->run(q, stop);
-          else run_oracle(machine_, q, stop);
-        }
-        moved = true;  // it ran, or will once the window reaches it
-        if (q.time > limits.cycles) {
-          q.now = q.time;
-          machine_.fail(q, "qpu.limit.cycles",
-                        cat("the launch ran longer than ", limits.cycles, " cycles"),
-                        "raise the limit, or look for a loop without end");
-        }
-        if (!q.finished && q.wait == Wait::none) earliest = std::min(earliest, q.time);
-      }
-      if (!running) break;
-      if (!moved) stuck();
-      if (earliest != std::numeric_limits<std::int64_t>::max())
-        window = std::max(window, earliest / timing::kQuantum * timing::kQuantum);
-    }
+    if (!run_ahead(loaded, words, limits.cycles))
+      run_alone(loaded, words, limits.cycles, debug ? &*debug : nullptr);
     for (int i = 0; i < active_; ++i)
       finish = std::max(finish, machine_.qpus[static_cast<std::size_t>(i)].time);
     if (debug) debug->ended(finish);
@@ -376,6 +440,8 @@ sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
     std::rethrow_exception(reason);
   }
   count_debugged(loaded, debug ? &*debug : nullptr);
+  if (divided == divided_ && way_ != kAnyShare)  // else others have joined it, or could not end it
+    note_way(loaded, launch, nanoseconds(divided_) - began);
   account(true);
   return {finish, sim::StopReason::finished};
 }

@@ -19,6 +19,10 @@ class DebugRun;
 
 enum class Engine : std::uint8_t { oracle, interpreted, translated };
 
+/// Which launches several threads run: those that they have run faster, and unknown ones from
+/// EmulatorOptions::join_after on; all; all from there on.
+enum class Division : std::uint8_t { judged, always, joined };
+
 struct EmulatorOptions {
   int qpus = 12;
   std::uint64_t memory_bytes = 256ull << 20;
@@ -29,7 +33,11 @@ struct EmulatorOptions {
   bool keep_registers = false;     // what nobody reads any more keeps its last value (tests)
   int optimisation = 2;            // translated engine: LLVM's code generator, 0 to 3
   int threads = 1;                 // of the host; more than one with races checked, uncounted
-  bool file_cache = true;          // translated engine: machine code is kept for other processes
+  Division division = Division::judged;
+  // Instructions that one thread does before others join it: as long as it takes to translate the
+  // program for them.
+  std::int64_t join_after = 20'000'000;
+  bool file_cache = true;  // translated engine: machine code is kept for other processes
 };
 
 class Emulator final : public sim::Simulator {
@@ -50,6 +58,8 @@ class Emulator final : public sim::Simulator {
 
   Machine& machine() { return machine_; }
   EmulatorOptions& options() { return options_; }
+  /// Whether several threads ran the last launch.
+  bool divided() const { return divided_; }
   /// What a lenient machine noted since the last clear.
   std::vector<Finding> take_findings();
   /// Text that Print statements of the running kernel produce goes here; absent: prints are
@@ -65,12 +75,24 @@ class Emulator final : public sim::Simulator {
   /// Returns the values of the uniforms.
   std::vector<std::uint32_t> prepare(const Loaded& loaded, const sim::Launch& launch,
                                      bool may_divide);
-  /// Whether two threads run the launch at hand.
-  bool divides(const Loaded& loaded) const;
+  /// Whether several threads may run the launch at hand.
+  bool may_divide(const Loaded& loaded) const;
   void begin_qpus(const Loaded& loaded, const std::vector<std::uint32_t>& words);
   /// Runs the launch on several threads; false: it is as if nothing had happened.
   bool run_ahead(Loaded& loaded, const std::vector<std::uint32_t>& words,
                  std::int64_t limit_cycles);
+  /// The same for a launch that one thread has run up to clock `window`; false: none can join, and
+  /// it is as it was, or at its beginning where they could not end it.
+  bool join(Loaded& loaded, const std::vector<std::uint32_t>& words, std::int64_t limit_cycles,
+            std::int64_t window);
+  /// On one thread, unless others join it.
+  void run_alone(Loaded& loaded, const std::vector<std::uint32_t>& words, std::int64_t limit_cycles,
+                 DebugRun* debug);
+  /// Null: the host does not grant another thread.
+  Ahead* ahead();
+  std::int64_t executed() const;
+  /// Remembers what the launch at hand took.
+  void note_way(Loaded& loaded, const sim::Launch& launch, std::int64_t took) const;
   void account(bool clean);
   static void count_debugged(Loaded& loaded, const DebugRun* debug);
   /// Notes the semaphores that a launch leaves above 0.
@@ -84,6 +106,8 @@ class Emulator final : public sim::Simulator {
   std::unique_ptr<Ahead> ahead_;
   pid_t ahead_process_ = 0;  // its thread is not there in a child that was forked
   bool divided_ = false;     // the launch at hand, between two threads
+  bool watched_ = false;     // another thread may join it
+  int way_ = 0;              // of PastLaunches, to run it
   Loaded& loaded(std::size_t program);
 
   /// Executions by what an instruction's two halves do.

@@ -44,7 +44,11 @@ class DividedProgram : public FastProgram {
   virtual bool settle(Machine& m, Qpu& t, std::int64_t limit) = 0;
 
   bool synchronises = false;  // it has semaphores that order accesses
-  int own_share = -1;         // QPUs led by the launch's own thread the next time; -1: no idea yet
+  // What one thread does before others join it can be put back: all its stores save pages.
+  bool may_be_joined = false;
+  // QPUs that the launch's own thread should have led last, by what both threads worked; -1: no
+  // idea.
+  int own_share = -1;
 };
 
 /// Between enter and leave. Of no program: nothing.

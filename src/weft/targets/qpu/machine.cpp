@@ -67,6 +67,30 @@ void Machine::begin_clocks(Qpu& t, int id) {
   pair_tmus(t, false);
 }
 
+void Machine::go_on_with_clocks(Qpu& t, const Qpu& q) {
+  begin_clocks(t, q.id);
+  t.pc = q.pc, t.slots_left = q.slots_left;
+  t.time = q.time, t.now = q.now;
+  t.finished = q.finished;
+  t.wait = q.wait, t.wait_semaphore = q.wait_semaphore;
+  t.load_done = q.load_done, t.store_done = q.store_done;
+  std::copy(std::begin(q.stall), std::end(q.stall), std::begin(t.stall));
+  for (unsigned unit = 0; unit < 2; ++unit) {  // the oldest result comes first here
+    const TmuFifo& from = q.fifo[unit];
+    TmuFifo& to = t.fifo[unit];
+    to.count = from.count;
+    for (std::uint64_t k = 0; k < from.count; ++k)
+      to.ready[k] = from.ready[(from.head + k) & (TmuFifo::kSlots - 1)];
+  }
+}
+
+std::uint64_t Machine::vpm_rows_of(const Qpu& q) const {
+  std::uint64_t rows = 0;
+  for (unsigned row = 0; row < 64; ++row)
+    rows |= std::uint64_t{vpm_shadow_.users_of(row) >> q.id & 1u} << row;
+  return rows;
+}
+
 void Machine::begin_launch(const Program& p, int active, bool whole) {
   program = &p;
   shadow_.begin_launch();

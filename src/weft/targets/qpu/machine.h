@@ -258,6 +258,10 @@ class Machine {
   void begin_qpu(Qpu& q, bool active = true);
   /// The same for one that stands for the clocks of QPU `id`.
   void begin_clocks(Qpu& t, int id);
+  /// The same for the clocks of one that has run up to here.
+  void go_on_with_clocks(Qpu& t, const Qpu& q);
+  /// Rows of the VPM that a QPU has used, where no launch runs ahead.
+  std::uint64_t vpm_rows_of(const Qpu& q) const;
   /// A shadow for QPUs whose accesses a second thread looks at; of this launch, without accesses.
   Shadow& second_shadow();
   /// Whether a QPU of one shadow has stored to what one of the other has used, on these pages.

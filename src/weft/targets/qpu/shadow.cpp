@@ -87,6 +87,15 @@ Shadow::Users Shadow::users(std::uint64_t line, std::uint32_t summary) const {
   return out;
 }
 
+std::uint32_t Shadow::users_of(std::uint64_t line) const {
+  const std::uint32_t summary = summary_[line];
+  if ((summary ^ launch_) & kLaunch) return 0;
+  const Users used = users(line, summary);
+  std::uint32_t all = 0;
+  for (unsigned word = 0; word < 16; ++word) all |= used.read[word] | used.written[word];
+  return all;
+}
+
 bool Shadow::clash(const Shadow& a, const Shadow& b, std::uint64_t first, std::uint64_t end) {
   for (std::uint64_t line = first; line < end; ++line) {
     // Threads may be at work: see Machine::shadows_clash.
@@ -95,10 +104,12 @@ bool Shadow::clash(const Shadow& a, const Shadow& b, std::uint64_t first, std::u
     if (((of_a ^ a.launch_) & kLaunch) || ((of_b ^ b.launch_) & kLaunch)) continue;
     if (!((of_a | of_b) & (kDetailed | kWriter))) continue;
     const Users ua = a.users(line, of_a), ub = b.users(line, of_b);
-    for (unsigned word = 0; word < 16; ++word)
-      if ((ua.written[word] && (ub.read[word] | ub.written[word])) ||
-          (ub.written[word] && ua.read[word]))
-        return true;
+    for (unsigned word = 0; word < 16; ++word) {
+      if (ua.written[word] && ub.read[word]) return true;
+      if (!ub.written[word]) continue;
+      const unsigned before = ua.read[word] | ua.written[word];
+      if (before && (before != ub.written[word] || (before & (before - 1)))) return true;
+    }
   }
   return false;
 }

@@ -28,7 +28,10 @@ class Shadow {
   /// Forgets all accesses; the next launch, or, of a shadow beside another, the other's.
   void begin_launch();
   void begin_launch(std::uint32_t launch);
-  /// Whether one of the two has stores to words of lines [first, end) that the other has used.
+  /// QPUs that have used words of a line.
+  std::uint32_t users_of(std::uint64_t line) const;
+  /// Whether one of the two has stores to words of lines [first, end) that the other has used. A
+  /// QPU that both know of has used those of `a` first, and may store to what it has used then.
   static bool clash(const Shadow& a, const Shadow& b, std::uint64_t first, std::uint64_t end);
 
   struct Conflict {

@@ -229,9 +229,9 @@ bool Machine::dma_store_line(Qpu& q, std::uint32_t address) {
     return false;
   q.store_rows = 1ull << y;
   q.store_pending = true;
+  if (q.saved) q.saved->save(address, timing::kLine);
   if (q.events) {
     q.vpm_rows |= 1ull << y;
-    q.saved->save(address, timing::kLine);
     copy_row(memory.raw(address), vpm[y]);
     dma_time(q, 16, beats(1, 16), true);
     return true;
@@ -285,7 +285,7 @@ void Machine::dma_store(Qpu& q, std::uint32_t address) {
     }
     for (unsigned d = 0; d < depth; d += 16)
       dma_words(q, to + 4ull * d, std::min(16u, depth - d), true);
-    if (q.events) q.saved->save(to, depth * 4);
+    if (q.saved) q.saved->save(to, depth * 4);
     if (horizontal) {
       if (depth == 16) vpm_row_shadow(q, y + u, false);
       else vpm_shadow(q, y + u, x, (1u << depth) - 1, false);

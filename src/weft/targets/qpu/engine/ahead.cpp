@@ -236,13 +236,22 @@ void Ahead::work() {
   }
 }
 
-void Ahead::begin() {
+void Ahead::save_beginning() {
   saved_.begin_launch();
   std::memcpy(vpm_before_, m_.vpm, sizeof vpm_before_);
+  std::memcpy(semaphores_before_, m_.semaphores, sizeof semaphores_before_);
+  counters_before_ = m_.shared.counters;
+  findings_before_ = m_.findings;
+}
+
+void Ahead::begin() {
   for (int i = 0; i < active_; ++i) {
     Feed& f = feeds_[static_cast<std::size_t>(i)];
     f.first = f.filled;
-    f.stopped.store(false, std::memory_order_relaxed);
+    f.stopped.store(joined_ && m_.qpus[static_cast<std::size_t>(i)].finished,
+                    std::memory_order_relaxed);
+    holds_[static_cast<std::size_t>(i)] = false;
+    f.vpm_rows = 0;
   }
 }
 
@@ -252,8 +261,11 @@ void Ahead::record(int i) {
   const std::uint32_t place = f.filled - f.first;
   sim::hand_over();
   if (place == 0) {
-    m_.begin_qpu(q);
-    if (i >= own_) q.shadow = second_;
+    if (!joined_) m_.begin_qpu(q);
+    if (i >= own_) {
+      q.shadow = second_;
+      for (RequestSite& site : q.site) site = {};  // they may know the other shadow
+    }
     q.saved = &saved_.hand(i >= own_);
     q.saved_stamps = saved_.stamps();
     q.saved_stamp = saved_.stamp();
@@ -338,9 +350,9 @@ void Ahead::consume(int i, bool synchronised) {
   wake();
 }
 
-void Ahead::loop(int active, std::int64_t limit_cycles) {
+void Ahead::loop(int active, std::int64_t limit_cycles, std::int64_t window) {
   // As Emulator::run does it with one thread.
-  std::int64_t window = 0, look = kFirstLook;
+  std::int64_t look = kFirstLook;
   while (true) {
     try {
       poll_interrupt();
@@ -404,55 +416,90 @@ int Ahead::best_share() const {
   return best;
 }
 
-bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles) {
+void Ahead::choose_share(FastProgram& fast, int active, int share) {
   fast_ = &fast, program_ = fast.divided(), active_ = active;
   program_->prepare();
-  if (program_->own_share < 0) program_->own_share = active / 6;
-  // Accesses that semaphores order need one shadow.
-  own_ = active - (program_->synchronises ? 0 : std::min(program_->own_share, active - 1));
+  if (share < 0) share = program_->own_share < 0 ? active / 6 : program_->own_share;
+  own_ = active - std::min(share, most_share(*program_, active));
   second_ = own_ < active ? &m_.second_shadow() : nullptr;
-  std::uint8_t semaphores[16];
-  std::memcpy(semaphores, m_.semaphores, sizeof semaphores);
-  Counters counters = m_.shared.counters;
-  std::vector<Finding> findings = m_.findings;
+}
+
+bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles, int share) {
+  choose_share(fast, active, share);
+  save_beginning();
+  joined_ = false;
+  for (int i = 0; i < active; ++i) m_.begin_clocks(times_[static_cast<std::size_t>(i)], i);
+  begin();
+  return run_prepared(limit_cycles, 0);
+}
+
+void Ahead::watch(int active) {
+  save_beginning();
+  for (int i = 0; i < active; ++i) m_.qpus[static_cast<std::size_t>(i)].saved = &saved_.hand(0);
+}
+
+bool Ahead::may_join(int active) const {
+  std::uint64_t all = 0;
+  for (int i = 0; i < active; ++i) {
+    const std::uint64_t rows = m_.vpm_rows_of(m_.qpus[static_cast<std::size_t>(i)]);
+    if (all & rows) return false;
+    all |= rows;
+  }
+  return true;
+}
+
+bool Ahead::join(FastProgram& fast, int active, std::int64_t limit_cycles, std::int64_t window) {
+  choose_share(fast, active, -1);
+  joined_ = true;
+  begin();
   for (int i = 0; i < active; ++i) {
     const auto k = static_cast<std::size_t>(i);
-    m_.begin_clocks(times_[k], i);
-    holds_[k] = false;
-    feeds_[k].vpm_rows = 0;
+    Qpu& q = m_.qpus[k];
+    m_.go_on_with_clocks(times_[k], q);
+    feeds_[k].vpm_rows = q.vpm_rows = m_.vpm_rows_of(q);
+    q.wait = Wait::none;  // its clocks wait
   }
-  begin();
+  return run_prepared(limit_cycles, window);
+}
+
+void Ahead::put_back() {
+  saved_.put_back();
+  std::memcpy(m_.vpm, vpm_before_, sizeof vpm_before_);
+  std::memcpy(m_.semaphores, semaphores_before_, sizeof semaphores_before_);
+  m_.shared.counters = counters_before_;
+  m_.findings = std::move(findings_before_);
+}
+
+bool Ahead::run_prepared(std::int64_t limit_cycles, std::int64_t window) {
   looks_[kOwn].count = looks_[kOther].count = 0;
   worked_[kOwn] = -processor_time();
   running_ = true;
   idle_ = false;  // the last: the other thread begins
   tell();
   try {
-    loop(active, limit_cycles);
+    loop(active_, limit_cycles, window);
     worked_[kOwn] += processor_time();
     settle_down();
     if (second_ && m_.shadows_clash(saved_.pages())) throw RunAgain{};
   } catch (...) {  // RunAgain, or a fault: others have gone past it, one thread stops in time
     settle_down();
-    saved_.put_back();
-    for (int i = 0; i < active; ++i) {
+    put_back();
+    for (int i = 0; i < active_; ++i) {
       Feed& f = feeds_[static_cast<std::size_t>(i)];
       f.settled.store(f.filled, std::memory_order_relaxed);
     }
-    std::memcpy(m_.vpm, vpm_before_, sizeof vpm_before_);
-    std::memcpy(m_.semaphores, semaphores, sizeof semaphores);
-    m_.shared.counters = counters;
-    m_.findings = std::move(findings);
     if (!stopped_) return false;
     // Somebody wants it to end: not again, and nothing has been done.
-    for (int i = 0; i < active; ++i) m_.begin_qpu(m_.qpus[static_cast<std::size_t>(i)]);
+    for (int i = 0; i < active_; ++i) m_.begin_qpu(m_.qpus[static_cast<std::size_t>(i)]);
     std::rethrow_exception(std::exchange(stopped_, nullptr));
   }
   if (!program_->synchronises) program_->own_share = best_share();
-  for (int i = 0; i < active; ++i) {
+  for (int i = 0; i < active_; ++i) {
     Qpu& q = m_.qpus[static_cast<std::size_t>(i)];
     const Qpu& t = times_[static_cast<std::size_t>(i)];
-    consume(i, false);  // it ended within its last chunk
+    const Feed& f = feeds_[static_cast<std::size_t>(i)];
+    if (f.filled == f.first) continue;  // it had ended before
+    consume(i, false);                  // it ended within its last chunk
     q.time = t.time;
     std::copy(std::begin(t.stall), std::end(t.stall), std::begin(q.stall));
     // Translated code leaves the waits for the TMU to who has counted the instructions.

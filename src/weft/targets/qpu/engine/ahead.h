@@ -35,8 +35,21 @@ class Ahead {
 
   /// Runs what Machine::begin_launch has prepared, but for the QPUs. False: memory, VPM, semaphores
   /// and counters are as before, and one thread must do it. Throws what an interrupt throws; then
-  /// they are as before too.
-  bool run(FastProgram& fast, int active, std::int64_t limit_cycles);
+  /// they are as before too. `share`: of how many QPUs the launch's own thread has the registers
+  /// and memory; negative: as many as the last launch of the program suggests.
+  bool run(FastProgram& fast, int active, std::int64_t limit_cycles, int share = -1);
+  /// The largest share: accesses that semaphores order need one shadow, hence one thread.
+  static int most_share(const DividedProgram& program, int active) {
+    return program.synchronises ? 0 : active - 1;
+  }
+  /// Of a launch that one thread begins with all QPUs: what memory holds is saved, so that `join`
+  /// can do the rest.
+  void watch(int active);
+  /// Whether two threads can do the rest of the launch: no two QPUs have used a row of the VPM.
+  bool may_join(int active) const;
+  /// As run, for a launch that has come to clock `window`, where all QPUs have given way; false:
+  /// all is as it was in the beginning, not as one thread has left it.
+  bool join(FastProgram& fast, int active, std::int64_t limit_cycles, std::int64_t window);
 
  private:
   struct alignas(64) Chunk {
@@ -61,7 +74,11 @@ class Ahead {
   };
 
   void work();
+  void save_beginning();
+  void choose_share(FastProgram& fast, int active, int share);
   void begin();
+  bool run_prepared(std::int64_t limit_cycles, std::int64_t window);
+  void put_back();
   /// How many QPUs the launch's own thread should have led, so that the busier one had least to do.
   int best_share() const;
   /// A QPU of [first, end) that may run now, the one with the least written down first; -1: none.
@@ -71,7 +88,7 @@ class Ahead {
   /// Waits until QPU i has something to settle.
   void provide(int i);
   void consume(int i, bool synchronised);
-  void loop(int active, std::int64_t limit_cycles);
+  void loop(int active, std::int64_t limit_cycles, std::int64_t window);
   /// Takes the other thread off the launch.
   void settle_down();
   /// Until `ready()`: looks for a while, then sleeps.
@@ -94,12 +111,17 @@ class Ahead {
   std::vector<Qpu> times_;   // clocks, stalls and TMU queues of each QPU, as settled
   std::vector<bool> holds_;  // the settling thread is at a chunk of this QPU
   std::unique_ptr<Feed[]> feeds_;
-  SavedPages saved_;  // what stores have replaced
+  // What was there before the launch: what stores have replaced, and the rest.
+  SavedPages saved_;
   std::uint32_t vpm_before_[64][16];
+  std::uint8_t semaphores_before_[16];
+  Counters counters_before_;
+  std::vector<Finding> findings_before_;
   std::exception_ptr stopped_;  // what an interrupt threw
   FastProgram* fast_ = nullptr;
   DividedProgram* program_ = nullptr;  // the same
   int active_ = 0, own_ = 0;           // QPUs from own_ on are led by the launch's own thread
+  bool joined_ = false;                // one thread has begun the launch
   Shadow* second_ = nullptr;           // of the QPUs from own_ on; null: there are none
   std::int64_t worked_[2] = {};        // nanoseconds in this launch, by Who; with looks
   struct alignas(64) Looks {

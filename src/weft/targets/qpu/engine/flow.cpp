@@ -262,8 +262,10 @@ Flow analyse(const Program& program, bool keep) {
     const Instr& i = code[at];
     if (i.kind == kBranch) continue;
     flow.asks[at] = asks(i.waddr_add) || asks(i.waddr_mul);
-    if (flow.asks[at] || i.waddr_add == kWDmaAddr || i.waddr_mul == kWDmaAddr)
-      flow.site[at] = static_cast<std::uint8_t>(requests++ % Qpu::kSites);
+    const bool transfers = i.waddr_add == kWDmaAddr || i.waddr_mul == kWDmaAddr;
+    if (!flow.asks[at] && !transfers) continue;
+    flow.own_sites = flow.own_sites && requests < Qpu::kSites && !(flow.asks[at] && transfers);
+    flow.site[at] = static_cast<std::uint8_t>(requests++ % Qpu::kSites);
   }
   flow.block_at.assign(n + 1, -1);
   for (std::uint32_t at = 0; at <= n; ++at) {

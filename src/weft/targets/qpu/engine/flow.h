@@ -54,7 +54,8 @@ struct Flow {
   std::vector<std::int32_t> block_at;       // instruction -> block that starts there, or -1
   std::vector<bool> asks;                   // whether an instruction makes a request
   std::vector<std::uint8_t>
-      site;  // one that makes a request or a transfer -> its place in Qpu::site
+      site;               // one that makes a request or a transfer -> its place in Qpu::site
+  bool own_sites = true;  // no two of them share one
 };
 
 /// Whether only the literal engine's code covers the instruction (packs, odd rotations, conditions

@@ -160,7 +160,8 @@ int do_store(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into, std::uint
              RequestSite* site) {
   return guarded(*q, pc, into, [&] {
     m->dma_store(*q, address);
-    m->open_site(*q, *site, address);
+    // Code for one thread does not save pages in place.
+    if (q->events || !q->saved) m->open_site(*q, *site, address);
     return true;
   });
 }
@@ -344,6 +345,7 @@ class Translated final : public DividedProgram {
         size_(program.instrs.size()),
         block_counts_(flow_.blocks.size()) {
     synchronises = orders_accesses(program, flow_);
+    may_be_joined = flow_.own_sites;
     compile(Role::alone);
   }
 
