@@ -52,7 +52,10 @@ def test_a_wait_lets_other_threads_run(device, wait, no_turns):
     waits = {
         "numpy": x.numpy,
         "item": one.item,
-        "synchronize": lambda: (large + large, place.synchronize()),  # an idle device waits for nothing
+        "synchronize": lambda: (
+            large + large,
+            place.synchronize(),
+        ),  # an idle device waits for nothing
         "to": lambda: x.to("cpu"),
         "bool": one.__bool__,
     }

@@ -132,7 +132,9 @@ def _torchrun(job, launch, timeout):
 
 def _wait_without_end(td):
     """Collectives may wait longer than init(): the watch ends those that wait for ranks that are gone. Older versions of PyTorch have no public name for this."""
-    change = getattr(td, "set_timeout", None) or getattr(td.distributed_c10d, "_set_pg_timeout", None)
+    change = getattr(td, "set_timeout", None) or getattr(
+        td.distributed_c10d, "_set_pg_timeout", None
+    )
     if change is not None:
         change(datetime.timedelta(days=1000), td.group.WORLD)
 
