@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "weft/fusion/fuse.h"
+#include "weft/fusion/fuse_host.h"
 #include "weft/fusion/fuse_steps.h"
 
 namespace weft {
@@ -53,8 +54,10 @@ struct FusedPlan::Impl {
   static NDArray run_brief(const Step& s, Operands arrays);
   NDArray step_map(Step& s, Operands arrays, const Ref<Device>& device);
   NDArray step_reduce(Step& s, Operands arrays, const Ref<Device>& device);
-  Ref<runtime::Function> host_function(Step& s, const std::string& layout, Operands arrays,
-                                       const Ref<Device>& device,
+  std::vector<NDArray> step_rows(Step& s, Operands operands, const Ref<Device>& device);
+  void run_on_host(Step& s, fuse::HostKernel kernel, std::span<NDArray> out, Operands arrays,
+                   const Ref<Device>& device);
+  Ref<runtime::Function> host_function(Step& s, Operands arrays, const Ref<Device>& device,
                                        const std::function<ir::PrimFunc()>& make);
 };
 

@@ -41,13 +41,13 @@ void set_value(device::Map& map, const Step& s, std::vector<Scalar>& numbers) {
 
 }  // namespace
 
-Ref<runtime::Function> FusedPlan::Impl::host_function(Step& s, const std::string& layout,
-                                                      Operands arrays, const Ref<Device>& device,
+Ref<runtime::Function> FusedPlan::Impl::host_function(Step& s, Operands arrays,
+                                                      const Ref<Device>& device,
                                                       const std::function<ir::PrimFunc()>& make) {
   const bool compact = std::all_of(arrays.begin(), arrays.end(),
                                    [](const NDArray* a) { return a->is_contiguous(); });
   if (compact && s.compact && s.compact_device == device) return s.compact;
-  std::string key = cat(device->info().name, layout);
+  std::string key = device->info().name;
   for (const NDArray* a : arrays) {
     key += a->is_contiguous() ? std::string(";c") : cat(";", to_string(a->strides()));
   }
@@ -70,19 +70,45 @@ Ref<runtime::Function> FusedPlan::Impl::host_function(Step& s, const std::string
 }
 
 namespace {
-NDArray launch(const Ref<runtime::Function>& function, const NDArray& out, Operands arrays) {
+/// Steps over the shape of a compact array of what is left without the axes in the mask.
+Dims compact_steps(const Dims& shape, std::uint64_t mask) {
+  Dims steps = shape;
+  std::int64_t step = 1;
+  for (int i = shape.size() - 1; i >= 0; --i) {
+    const bool gone = mask >> i & 1;
+    steps[i] = gone ? 0 : step;
+    if (!gone) step *= shape[i];
+  }
+  return steps;
+}
+}  // namespace
+
+/// `kernel`: all but the operands' steps. `out`: compact.
+void FusedPlan::Impl::run_on_host(Step& s, fuse::HostKernel kernel, std::span<NDArray> out,
+                                  Operands arrays, const Ref<Device>& device) {
+  auto make = [&] {
+    for (std::size_t v = 0; v < kernel.values.size(); ++v) {
+      if (!kernel.kept[v]) continue;
+      const Lazy& x = kernel.values[v];
+      const bool whole = x->kind != LazyKind::reduce && x.shape() == kernel.shape;
+      kernel.out_steps.push_back(compact_steps(kernel.shape, whole ? 0 : kernel.mask));
+    }
+    for (std::size_t k = 0; k < arrays.size(); ++k) {
+      kernel.leaves.push_back(s.leaves[k]);
+      kernel.steps.push_back(broadcast_strides(*arrays[k], kernel.shape));
+    }
+    return fuse::host_kernel(kernel);
+  };
   std::vector<runtime::KernelArg> args;
-  args.reserve(arrays.size() + 1);
+  args.reserve(out.size() + arrays.size());
   auto add = [&](const NDArray& a) {
     args.push_back(runtime::KernelArg::pointer(
         a.handle().get(), static_cast<runtime::Bytes>(a.offset() * elem_bytes(a.elem()))));
   };
-  add(out);
+  for (const NDArray& a : out) add(a);
   for (const NDArray* a : arrays) add(*a);
-  function->launch(args).wait();
-  return out;
+  host_function(s, arrays, device, make)->launch(args).wait();
 }
-}  // namespace
 
 namespace {
 /// Whether some value of the expression is of a type that the machine computes one operation at a
@@ -179,21 +205,12 @@ NDArray FusedPlan::Impl::step_map(Step& s, Operands arrays, const Ref<Device>& d
     device_run(out, shape, strides[0], p);
     return out;
   }
-  auto make = [&] {
-    fuse::HostMap map;
-    map.shape = s.shape;
-    map.steps = {out.strides()};
-    map.elems = {s.elem};
-    for (const NDArray* a : arrays) {
-      map.steps.push_back(broadcast_strides(*a, s.shape));
-      map.elems.push_back(a->elem());
-    }
-    map.value = [&](const std::vector<Expr>& loads) {
-      return convert_value(lazy_value(s.root, s.leaves, loads), s.elem);
-    };
-    return fuse::host_map(std::move(map));
-  };
-  return launch(host_function(s, "", arrays, device, make), out, arrays);
+  fuse::HostKernel kernel;
+  kernel.shape = s.shape;
+  kernel.values = {s.root};
+  kernel.kept = {true};
+  run_on_host(s, std::move(kernel), {&out, 1}, arrays, device);
+  return out;
 }
 
 NDArray FusedPlan::Impl::step_reduce(Step& s, Operands arrays, const Ref<Device>& device) {
@@ -229,31 +246,20 @@ NDArray FusedPlan::Impl::step_reduce(Step& s, Operands arrays, const Ref<Device>
     device::grid_reduce(node.reduction, s.elem, out, map, s.shape, node.mask);
     return out;
   }
-  // 16-bit floats are combined in float32 and rounded once.
-  const Elem kernel = kernel_elem(s.elem);
-  const std::int64_t parts = fuse::host_reduce_parts(s.shape, node.mask);
-  auto make = [&] {
-    fuse::HostReduce r;
-    r.op = node.reduction;
-    r.kernel = kernel;
-    r.shape = s.shape;
-    r.mask = node.mask;
-    r.parts = parts;
-    for (const NDArray* a : arrays) {
-      r.steps.push_back(broadcast_strides(*a, s.shape));
-      r.elems.push_back(a->elem());
-    }
-    r.value = [&](const std::vector<Expr>& loads) {
-      return convert_value(lazy_value(s.root, s.leaves, loads), kernel);
-    };
-    return fuse::host_reduce(std::move(r));
-  };
-  Ref<runtime::Function> function = host_function(s, " r", arrays, device, make);
-  if (parts == 1 && kernel == s.elem) return launch(function, out, arrays);
-  if (parts == 1)
-    return launch(function, NDArray::empty(device, kernel, node.shape), arrays).astype(s.elem);
-  NDArray partial = launch(function, NDArray::empty(device, kernel, Dims{parts}), arrays);
-  return reduce(node.reduction, partial, {}, false, kernel).reshape(node.shape).astype(s.elem);
+  fuse::HostKernel kernel;
+  kernel.shape = s.shape;
+  kernel.mask = node.mask;
+  kernel.values = {s.node};
+  kernel.kept = {true};
+  kernel.parts = fuse::host_reduce_parts(s.shape, node.mask);
+  if (kernel.parts == 1) {
+    run_on_host(s, std::move(kernel), {&out, 1}, arrays, device);
+    return out;
+  }
+  const Elem sums = kernel_elem(s.elem);
+  NDArray partial = NDArray::empty(device, sums, Dims{kernel.parts});
+  run_on_host(s, std::move(kernel), {&partial, 1}, arrays, device);
+  return reduce(node.reduction, partial, {}, false, sums).reshape(node.shape).astype(s.elem);
 }
 
 NDArray FusedPlan::Impl::run_eagerly(const Lazy& x, Operands arrays) {
@@ -295,18 +301,26 @@ NDArray FusedPlan::run_alone(std::span<const NDArray* const> inputs) {
   return s.kind == StepKind::map ? Impl::run_brief(s, {in, n}) : Impl::run_eagerly(s.node, {in, n});
 }
 
-namespace {
-std::vector<NDArray> step_rows(const RowKernelStep& s, Operands operands,
-                               const Ref<Device>& device) {
-  std::vector<NDArray> in;
-  for (const NDArray* a : operands) in.push_back(a->is_contiguous() ? *a : a->copy());
+std::vector<NDArray> FusedPlan::Impl::step_rows(Step& s, Operands operands,
+                                                const Ref<Device>& device) {
+  const RowKernelStep& rows = *s.rows;
   std::vector<NDArray> out;
-  for (std::size_t k = 0; k < s.shapes.size(); ++k)
-    out.push_back(NDArray::empty(device, s.elems[k], s.shapes[k]));
-  device::run_fused_rows(s.program, in, out);
+  for (std::size_t k = 0; k < rows.shapes.size(); ++k)
+    out.push_back(NDArray::empty(device, rows.elems[k], rows.shapes[k]));
+  if (device::grid_of(device).present()) {
+    std::vector<NDArray> in;
+    for (const NDArray* a : operands) in.push_back(a->is_contiguous() ? *a : a->copy());
+    device::run_fused_rows(rows.program, in, out);
+    return out;
+  }
+  fuse::HostKernel kernel;
+  kernel.shape = s.shape;
+  kernel.mask = rows.mask;
+  kernel.values = rows.values;
+  kernel.kept = rows.kept;
+  run_on_host(s, std::move(kernel), out, operands, device);
   return out;
 }
-}  // namespace
 
 std::vector<NDArray> FusedPlan::run(std::span<const NDArray* const> inputs) {
   Impl& p = *impl_;
@@ -329,7 +343,7 @@ std::vector<NDArray> FusedPlan::run(std::span<const NDArray* const> inputs) {
     in.clear();
     for (const int i : s.in) in.push_back(i < 0 ? nullptr : &array(i));
     if (s.kind == StepKind::rows) {
-      const std::vector<NDArray> results = step_rows(*s.rows, in, device);
+      const std::vector<NDArray> results = p.step_rows(s, in, device);
       for (std::size_t k = 0; k < results.size(); ++k) place(s.rows->out[k]) = results[k];
       continue;
     }
