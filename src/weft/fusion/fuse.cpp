@@ -153,14 +153,15 @@ int FusedPlan::Impl::materialise(const Lazy& x) {
       break;
     case LazyKind::reduce:
       step.single = host && is_leaf(x->in[0]) && !has_complex(x);
+      step.root = x->in[0];
+      step.shape = x->in[0].shape();
       if (has_complex(x) || step.single) {
         step.kind = StepKind::eager;
         step.in.push_back(materialise(x->in[0]));
+        step.leaves.push_back(x->in[0].node());
         break;
       }
       step.kind = StepKind::reduce;
-      step.root = x->in[0];
-      step.shape = x->in[0].shape();
       collect(step.root, step);
       break;
     default:
@@ -171,13 +172,16 @@ int FusedPlan::Impl::materialise(const Lazy& x) {
           const bool number = i->kind == LazyKind::number &&
                               (x->kind == LazyKind::row || x->kind == LazyKind::where);
           step.in.push_back(number ? -1 : materialise(i));
+          step.leaves.push_back(number ? nullptr : i.node());
         }
+        step.root = x;
         break;
       }
       step.root = x;
       collect(x, step);
   }
-  if (std::set<const LazyNode*> seen; grid && step.root.defined() && step.elem == Elem::float32)
+  if (std::set<const LazyNode*> seen;
+      grid && step.kind != StepKind::eager && step.root.defined() && step.elem == Elem::float32)
     collect_numbers(step.root, step, seen);
   step.serial = next_serial();
   step.out = count++;
@@ -286,7 +290,8 @@ FusedPlan::FusedPlan(std::vector<Lazy> outputs, bool contract, const Ref<Device>
     if (x->kind == LazyKind::input) impl_->slots[x.node()] = x->index;
   }
   for (const Lazy& x : impl_->outputs) impl_->output_slots.push_back(impl_->materialise(x));
-  if (impl_->grid) impl_->steps = join_rows(std::move(impl_->steps), impl_->output_slots, device);
+  if (impl_->grid || impl_->host)
+    impl_->steps = join_rows(std::move(impl_->steps), impl_->output_slots, device);
 }
 FusedPlan::~FusedPlan() = default;
 FusedPlan::FusedPlan(FusedPlan&&) noexcept = default;
@@ -321,9 +326,14 @@ std::string FusedPlan::describe() const {
         for (int i : all) texts.push_back(cat("%", i));
         return join(texts);
       };
-      const device::FusedRows& p = s.rows->program;
-      out += cat(slots(s.rows->out), " = ", p.steps.size(), " steps over ", p.rows, " rows of ",
-                 p.columns, " (", slots(s.in), ")\n");
+      const RowKernelStep& r = *s.rows;
+      out += cat(slots(r.out), " = ");
+      if (r.values.empty())
+        out += cat(r.program.steps.size(), " steps over ", r.program.rows, " rows of ",
+                   r.program.columns);
+      else
+        out += cat(r.values.size(), " steps over ", to_string(s.shape));
+      out += cat(" (", slots(s.in), ")\n");
       continue;
     }
     out += cat("%", s.out, " = ", names[static_cast<int>(s.kind)]);
