@@ -73,8 +73,9 @@ std::vector<Expr> offsets(const Expr& linear, const Dims& shape, const std::vect
 }
 
 /// body(j) over [0, extent) in vectors, the rest in shorter vectors and at last one by one.
-Stmt vectors(std::int64_t extent, std::int64_t lanes,
-             const std::function<Stmt(const Expr&)>& body) {
+/// `unrolled`: without a loop, so that a compiler keeps in registers what is read at each j.
+Stmt vectors(std::int64_t extent, std::int64_t lanes, const std::function<Stmt(const Expr&)>& body,
+             bool unrolled = false) {
   constexpr std::int64_t kShortest = 4;
   std::vector<Stmt> all;
   auto vector = [&](const Expr& first, std::int64_t width) {
@@ -82,19 +83,20 @@ Stmt vectors(std::int64_t extent, std::int64_t lanes,
     return ir::make_for(v, number(0), number(width), body(first + Expr(v)),
                         ir::ForKind::vectorized);
   };
-  if (const std::int64_t whole = extent / lanes; whole > 0) {
+  const std::int64_t whole = extent / lanes;
+  if (unrolled) {
+    for (std::int64_t jo = 0; jo < whole; ++jo) all.push_back(vector(number(jo * lanes), lanes));
+  } else if (whole > 0) {
     all.push_back(loop("jo", whole, ir::ForKind::serial,
                        [&](const Expr& jo) { return vector(jo * number(lanes), lanes); }));
   }
-  std::int64_t done = extent / lanes * lanes;
+  std::int64_t done = whole * lanes;
   for (std::int64_t width = lanes / 2; width >= kShortest; width /= 2) {
     if (extent - done < width) continue;
     all.push_back(vector(number(done), width));
     done += width;
   }
-  if (extent > done)
-    all.push_back(loop("jt", extent - done, ir::ForKind::serial,
-                       [&](const Expr& j) { return body(j + number(done)); }));
+  for (; done < extent; ++done) all.push_back(body(number(done)));
   return ir::seq(std::move(all));
 }
 
@@ -352,10 +354,13 @@ class KernelWriter {
       for (const Lazy& x : pass.numbers) number_of_row(block, numbers, from, x);
       const std::int64_t lanes = lanes_of(pass);
       for (std::size_t v : pass.reductions) {
-        acc[v] = ir::make_buffer(cat("acc", v), dtype_of(sums(v)), {number(lanes)}, "local");
+        const std::int64_t own = lanes + rest_of(lanes);
+        acc[v] = ir::make_buffer(cat("acc", v), dtype_of(sums(v)), {number(own)}, "local");
         const Expr start = reduce_identity(value(v)->reduction, sums(v));
-        block.add(vectors(lanes, kLanes,
-                          [&](const Expr& j) { return ir::store(acc[v], start, {j}); }));
+        const auto first = [&](const Expr& j) { return ir::store(acc[v], start, {j}); };
+        block.add(vectors(lanes, kLanes, first, true));
+        block.add(vectors(rest_of(lanes), kLanes,
+                          [&](const Expr& j) { return first(j + number(lanes)); }, true));
       }
       block.add(row_pass(p, from, lanes, numbers, acc, held));
       for (std::size_t v : pass.reductions) {
@@ -406,6 +411,12 @@ class KernelWriter {
     return lanes < 4 ? 1 : lanes;
   }
 
+  /// What is left of a row beyond whole vectors has running results of its own, so that none is
+  /// written in one width and read in another.
+  std::int64_t rest_of(std::int64_t lanes) const {
+    return axes_.gone[axes_.last_gone()] % lanes;
+  }
+
   Stmt row_pass(std::size_t p, const Places& from, std::int64_t lanes, const LazyWriter& numbers,
                 const std::map<std::size_t, ir::Buffer>& acc,
                 const std::map<const LazyNode*, ir::Buffer>& held) {
@@ -439,12 +450,15 @@ class KernelWriter {
         return position(pass, here, loaded, known, join, hold, false);
       };
       const std::int64_t whole = inner / lanes;
-      block.add(loop("c", whole, ir::ForKind::serial, [&](const Expr& c) {
-        return vectors(lanes, kLanes, [&](const Expr& j) { return body(c * number(lanes) + j, j); });
-      }));
-      if (inner > whole * lanes)
-        block.add(vectors(inner - whole * lanes, kLanes,
-                          [&](const Expr& j) { return body(j + number(whole * lanes), j); }));
+      const bool joins = !pass.reductions.empty();
+      if (whole > 0)
+        block.add(loop("c", whole, ir::ForKind::serial, [&](const Expr& c) {
+          return vectors(lanes, kLanes,
+                         [&](const Expr& j) { return body(c * number(lanes) + j, j); }, joins);
+        }));
+      block.add(vectors(
+          rest_of(lanes), kLanes,
+          [&](const Expr& j) { return body(j + number(whole * lanes), j + number(lanes)); }, joins));
       return block.done();
     });
   }
@@ -457,29 +471,43 @@ class KernelWriter {
     return {};
   }
 
-  /// The running results in the first of them, by halves.
-  static Stmt joined_lanes(const ir::Buffer& acc, ReduceOp op, std::int64_t lanes) {
+  /// The running results in the first of them, by halves; those of the rest before.
+  Stmt joined_lanes(const ir::Buffer& acc, ReduceOp op, std::int64_t lanes) const {
     std::vector<Stmt> all;
-    for (std::int64_t half = lanes / 2; half > 0; half /= 2)
-      all.push_back(vectors(half, kLanes, [&](const Expr& j) {
-        const Expr other = ir::load(acc, {j + number(half)});
-        return ir::store(acc, reduce_value(op, ir::load(acc, {j}), other), {j});
-      }));
+    auto join = [&](std::int64_t count, std::int64_t from) {
+      all.push_back(vectors(
+          count, kLanes,
+          [&](const Expr& j) {
+            const Expr other = ir::load(acc, {j + number(from)});
+            return ir::store(acc, reduce_value(op, ir::load(acc, {j}), other), {j});
+          },
+          true));
+    };
+    if (rest_of(lanes) > 0) join(rest_of(lanes), lanes);
+    for (std::int64_t half = lanes / 2; half > 0; half /= 2) join(half, half);
     return ir::seq(std::move(all));
   }
 
   // ---- strips: neighbours among what is left are joined beside each other
 
-  /// Whether neighbours in memory lie along what is left.
+  /// Whether most of what moves along both lies nearer to each other along what is left.
   bool is_strip() const {
-    auto least = [&](const std::vector<Dims>& steps) {
+    if (k_.parts > 1 || axes_.kept[axes_.last_kept()] < kLanes) return false;
+    const auto nearest = [](const Dims& steps, const Dims& shape) {
       std::int64_t step = INT64_MAX;
-      for (std::size_t n = outs_; n < steps.size(); ++n)
-        if (const std::int64_t v = std::abs(steps[n][steps[n].size() - 1])) step = std::min(step, v);
+      for (int i = 0; i < shape.size(); ++i)
+        if (shape[i] > 1 && steps[i] != 0) step = std::min(step, std::abs(steps[i]));
       return step;
     };
-    return k_.parts == 1 && axes_.kept[axes_.last_kept()] >= kLanes &&
-           least(axes_.kept_steps) < least(axes_.gone_steps);
+    int votes = 0, lone = 0;
+    for (std::size_t n = 0; n < axes_.kept_steps.size(); ++n) {
+      const std::int64_t down = nearest(axes_.kept_steps[n], axes_.kept),
+                         along = nearest(axes_.gone_steps[n], axes_.gone);
+      // One element for each row says nothing of the rest.
+      if (down == along || (n < outs_ && along == INT64_MAX)) continue;
+      (down != INT64_MAX && along != INT64_MAX ? votes : lone) += down < along ? 1 : -1;
+    }
+    return votes != 0 ? votes > 0 : lone > 0;
   }
 
   std::int64_t strip_width() const {
