@@ -76,6 +76,8 @@ struct Geometry {
   bool by_planes() const { return cg == 1 && (groups > 1 || og <= 2); }
   /// The image itself is its windows.
   bool plain() const { return kh == 1 && kw == 1 && stride == Pair{1, 1} && padding == Pair{0, 0}; }
+  /// Each image is a product long enough, and nothing has to be copied for it.
+  bool in_place() const { return plain() && places >= 32; }
   /// All images of one place each are the rows of one matrix.
   bool rows() const { return plain() && places == 1 && groups == 1; }
 };
@@ -328,7 +330,7 @@ void forward(const Geometry& s, const T* x, const T* weight, T* out) {
   if (s.rows())
     return gemm<T>(s.n, s.o, s.k, x, s.k, 1, weight, s.weight_column, s.weight_row, out, s.o,
                    false);
-  const std::vector<Piece> list = pieces(s, sizeof(T), share(s.n));
+  const std::vector<Piece> list = pieces(s, sizeof(T), s.in_place() ? 1 : share(s.n));
   for (I group = 0; group < s.groups; ++group) {
     const T* w = weight + group * s.og * s.k;
     each(list, [&](const Piece& p) {
@@ -455,7 +457,7 @@ void backward_weight(const Geometry& s, const T* g, const T* x, T* weight) {
   if (s.by_planes()) return depthwise_weight<T>(s.depthwise(), g, x, weight);
   if (s.rows()) return gemm<T>(s.o, s.k, s.n, g, 1, s.o, x, s.k, 1, weight, s.k, false);
   // One piece after the other, cut by size alone, so that sums have one order.
-  const std::vector<Piece> list = pieces(s, sizeof(T), s.n);
+  const std::vector<Piece> list = pieces(s, sizeof(T), s.in_place() ? 1 : s.n);
   for (I group = 0; group < s.groups; ++group) {
     T* out = weight + group * s.og * s.k;
     const T* in = x + group * s.cg * s.h * s.w;
