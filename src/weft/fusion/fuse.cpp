@@ -71,8 +71,7 @@ void collect_numbers(const Lazy& x, Step& step, std::set<const LazyNode*>& seen)
 /// Launching a kernel takes as long as three operations on a few elements.
 void set_brief(const Lazy& x, Step& step) {
   std::unordered_map<const LazyNode*, int> place;
-  for (std::size_t k = 0; k < step.leaves.size(); ++k)
-    place[step.leaves[k]] = static_cast<int>(k);
+  for (std::size_t k = 0; k < step.leaves.size(); ++k) place[step.leaves[k]] = static_cast<int>(k);
   std::vector<BriefOperation> all;
   std::vector<std::pair<Lazy, std::size_t>> stack = {{x, 0}};
   while (!stack.empty()) {
@@ -83,9 +82,8 @@ void set_brief(const Lazy& x, Step& step) {
       return;
     if (!known && next < at->in.size()) {
       const Lazy input = at->in[next++];
-      const bool number =
-          input->kind == LazyKind::number &&
-          (at->kind == LazyKind::row || (at->kind == LazyKind::where && next > 1));
+      const bool number = input->kind == LazyKind::number &&
+                          (at->kind == LazyKind::row || (at->kind == LazyKind::where && next > 1));
       if (!number) stack.emplace_back(input, 0);
       continue;
     }
@@ -228,8 +226,7 @@ std::vector<Lazy> FusedPlan::Impl::leaves_of(const Lazy& x) {
     Lazy at = stack.back();
     stack.pop_back();
     if (!seen.insert(at.node()).second) continue;
-    bool made =
-        at.node() != x.node() && (slots.count(at.node()) > 0 || cuts.count(at.node()) > 0);
+    bool made = at.node() != x.node() && (slots.count(at.node()) > 0 || cuts.count(at.node()) > 0);
     if (fuses(at) && !made) {
       for (const Lazy& i : at->in) stack.push_back(i);
     } else {
@@ -331,8 +328,7 @@ std::string FusedPlan::describe() const {
       if (r.values.empty())
         out += cat(r.program.steps.size(), " steps over ", r.program.rows, " rows of ",
                    r.program.columns);
-      else
-        out += cat(r.values.size(), " steps over ", to_string(s.shape));
+      else out += cat(r.values.size(), " steps over ", to_string(s.shape));
       out += cat(" (", slots(s.in), ")\n");
       continue;
     }

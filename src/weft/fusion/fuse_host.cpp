@@ -263,8 +263,8 @@ class KernelWriter {
       for (std::size_t v : pass.elements) {
         const Expr& x = named[next++];
         const bool past = stream && is_streamed(v);
-        out.push_back(ir::store(result(v), past ? ir::call("nontemporal", {x}) : x,
-                                {place(at, v)}));
+        out.push_back(
+            ir::store(result(v), past ? ir::call("nontemporal", {x}) : x, {place(at, v)}));
       }
       for (const Lazy& x : pass.held) out.push_back(hold(x, named[next++]));
       return ir::seq(std::move(out));
@@ -293,8 +293,9 @@ class KernelWriter {
       Block block;
       const Loaded loaded = load_still(block, pass, from, axes_.kept_steps, last);
       block.add(vectors(extent, kLanes, [&](const Expr& j) {
-        return position(pass, sum(from, along(axes_.kept_steps, last, j)), loaded,
-                        [](LazyWriter&) {}, nullptr, nullptr, stream);
+        return position(
+            pass, sum(from, along(axes_.kept_steps, last, j)), loaded, [](LazyWriter&) {}, nullptr,
+            nullptr, stream);
       }));
       return block.done();
     };
@@ -317,7 +318,8 @@ class KernelWriter {
     std::int64_t per = std::clamp<std::int64_t>(kRow / inner, 1, rows);
     while (rows % per) --per;
     const Var r = ir::make_var("r");
-    const Places from = offsets(Expr(o) * number(per) + Expr(r), axes_.kept, axes_.kept_steps, last);
+    const Places from =
+        offsets(Expr(o) * number(per) + Expr(r), axes_.kept, axes_.kept_steps, last);
     return shared(rows / per, ir::make_for(r, number(0), number(per), row(from, inner)));
   }
 
@@ -331,8 +333,8 @@ class KernelWriter {
     std::vector<ir::Buffer> own;
     for (const HostPass& p : passes_.passes()) {
       for (const Lazy& x : p.held) {
-        own.push_back(ir::make_buffer(cat("held", own.size()), dtype_of(x.elem()), {number(gone)},
-                                      "local"));
+        own.push_back(
+            ir::make_buffer(cat("held", own.size()), dtype_of(x.elem()), {number(gone)}, "local"));
         held[x.node()] = own.back();
       }
     }
@@ -359,8 +361,8 @@ class KernelWriter {
         const Expr start = reduce_identity(value(v)->reduction, sums(v));
         const auto first = [&](const Expr& j) { return ir::store(acc[v], start, {j}); };
         block.add(vectors(lanes, kLanes, first, true));
-        block.add(vectors(rest_of(lanes), kLanes,
-                          [&](const Expr& j) { return first(j + number(lanes)); }, true));
+        block.add(vectors(
+            rest_of(lanes), kLanes, [&](const Expr& j) { return first(j + number(lanes)); }, true));
       }
       block.add(row_pass(p, from, lanes, numbers, acc, held));
       for (std::size_t v : pass.reductions) {
@@ -413,9 +415,7 @@ class KernelWriter {
 
   /// What is left of a row beyond whole vectors has running results of its own, so that none is
   /// written in one width and read in another.
-  std::int64_t rest_of(std::int64_t lanes) const {
-    return axes_.gone[axes_.last_gone()] % lanes;
-  }
+  std::int64_t rest_of(std::int64_t lanes) const { return axes_.gone[axes_.last_gone()] % lanes; }
 
   Stmt row_pass(std::size_t p, const Places& from, std::int64_t lanes, const LazyWriter& numbers,
                 const std::map<std::size_t, ir::Buffer>& acc,
@@ -453,12 +453,13 @@ class KernelWriter {
       const bool joins = !pass.reductions.empty();
       if (whole > 0)
         block.add(loop("c", whole, ir::ForKind::serial, [&](const Expr& c) {
-          return vectors(lanes, kLanes,
-                         [&](const Expr& j) { return body(c * number(lanes) + j, j); }, joins);
+          return vectors(
+              lanes, kLanes, [&](const Expr& j) { return body(c * number(lanes) + j, j); }, joins);
         }));
       block.add(vectors(
           rest_of(lanes), kLanes,
-          [&](const Expr& j) { return body(j + number(whole * lanes), j + number(lanes)); }, joins));
+          [&](const Expr& j) { return body(j + number(whole * lanes), j + number(lanes)); },
+          joins));
       return block.done();
     });
   }
@@ -510,19 +511,16 @@ class KernelWriter {
     return votes != 0 ? votes > 0 : lone > 0;
   }
 
-  std::int64_t strip_width() const {
-    return std::min(kColumns, axes_.kept[axes_.last_kept()]);
-  }
+  std::int64_t strip_width() const { return std::min(kColumns, axes_.kept[axes_.last_kept()]); }
 
   Stmt strips() {
     const int last = axes_.last_kept();
     const std::int64_t inner = axes_.kept[last], outer = product(axes_.kept) / inner;
     const std::int64_t width = strip_width(), count = inner / width;
-    std::vector<Stmt> all = {
-        loop("o", outer * count, ir::ForKind::parallel, [&](const Expr& o) {
-          return strip(ir::floordiv(o, number(count)), ir::floormod(o, number(count)) * number(width),
-                       width);
-        })};
+    std::vector<Stmt> all = {loop("o", outer * count, ir::ForKind::parallel, [&](const Expr& o) {
+      return strip(ir::floordiv(o, number(count)), ir::floormod(o, number(count)) * number(width),
+                   width);
+    })};
     if (inner % width)
       all.push_back(loop("o", outer, ir::ForKind::parallel, [&](const Expr& o) {
         return strip(o, number(count * width), inner % width);
@@ -553,8 +551,7 @@ class KernelWriter {
     s.width = width;
     for (const HostPass& p : passes_.passes()) {
       for (std::size_t v : p.reductions) s.add(s.own, value(v).node(), sums(v), width);
-      for (const Lazy& x : p.held)
-        s.add(s.held, x.node(), x.elem(), width * product(axes_.gone));
+      for (const Lazy& x : p.held) s.add(s.held, x.node(), x.elem(), width * product(axes_.gone));
     }
     std::vector<Stmt> all;
     for (std::size_t p = 0; p < passes_.passes().size(); ++p) {
@@ -647,7 +644,8 @@ class KernelWriter {
           for (const auto& [node, stored] : passes_.stored()) {
             if (stored >= p) continue;
             const auto own = s.held.find(node);
-            w.set(node, own != s.held.end() ? ir::load(own->second, {linear}) : written(node, here));
+            w.set(node,
+                  own != s.held.end() ? ir::load(own->second, {linear}) : written(node, here));
           }
         };
         auto join = [&](std::size_t v, const Expr& x) {

@@ -15,12 +15,12 @@ namespace weft::fuse {
 /// caches: a row (the positions that reductions join) is finished before the next one begins.
 struct HostKernel {
   Dims shape;
-  std::uint64_t mask = 0;                        // the axes that reductions join; none: a map
-  std::vector<Lazy> values;                      // each after those that it reads
-  std::vector<bool> kept;                        // of these: written to memory
-  std::vector<Dims> out_steps;                   // of the kept ones over `shape`, in elements
-  std::vector<const LazyNode*> leaves;           // arrays that are read
-  std::vector<Dims> steps;                       // of these over `shape`
+  std::uint64_t mask = 0;               // the axes that reductions join; none: a map
+  std::vector<Lazy> values;             // each after those that it reads
+  std::vector<bool> kept;               // of these: written to memory
+  std::vector<Dims> out_steps;          // of the kept ones over `shape`, in elements
+  std::vector<const LazyNode*> leaves;  // arrays that are read
+  std::vector<Dims> steps;              // of these over `shape`
   /// When nothing is left of the shape and the work is long, a lone reduction writes so many
   /// results, in the type of its sums, for a second pass.
   std::int64_t parts = 1;

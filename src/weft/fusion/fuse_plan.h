@@ -11,7 +11,7 @@
 
 namespace weft {
 
-inline constexpr std::size_t kMostInputs = 11;    // of a step that is not joined with others
+inline constexpr std::size_t kMostInputs = 11;     // of a step that is not joined with others
 inline constexpr std::size_t kMostOperands = 4;    // of an eager operation
 inline constexpr std::size_t kMostOperations = 3;  // that take the place of a kernel
 using Operands = std::span<const NDArray* const>;

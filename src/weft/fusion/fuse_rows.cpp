@@ -99,7 +99,9 @@ class RowGroup {
     std::size_t operations = 0;
     for (std::size_t k : members_) {
       const Step& s = steps_[k];
-      operations += s.kind == StepKind::eager ? 1 : s.brief.empty() ? kOperations + 1 : s.brief.size();
+      operations += s.kind == StepKind::eager ? 1
+                    : s.brief.empty()         ? kOperations + 1
+                                              : s.brief.size();
     }
     const std::int64_t count = rows_.count(), size = count * rows_.columns();
     if (size == 0 || (size <= kFew && operations <= kOperations)) return false;

@@ -94,8 +94,7 @@ bool HostPasses::moves(const Lazy& x) const {
   if (auto it = leaf_moves_.find(x.node()); it != leaf_moves_.end()) return it->second;
   if (reduced_.count(x.node()) || x->kind == LazyKind::number) return false;
   if (auto it = moves_.find(x.node()); it != moves_.end()) return it->second;
-  const bool any =
-      std::any_of(x->in.begin(), x->in.end(), [&](const Lazy& i) { return moves(i); });
+  const bool any = std::any_of(x->in.begin(), x->in.end(), [&](const Lazy& i) { return moves(i); });
   return moves_[x.node()] = any;
 }
 
@@ -143,8 +142,7 @@ void HostPasses::compute(const Lazy& x, std::size_t pass) {
   for (const Lazy& i : x->in) compute(i, pass);
 }
 
-void HostPasses::read(const Lazy& x, std::size_t pass,
-                      std::unordered_set<const LazyNode*>& seen) {
+void HostPasses::read(const Lazy& x, std::size_t pass, std::unordered_set<const LazyNode*>& seen) {
   if (x->kind == LazyKind::number || !seen.insert(x.node()).second) return;
   HostPass& p = passes_[pass];
   if (!moves(x)) return p.numbers.push_back(x);

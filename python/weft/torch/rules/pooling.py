@@ -66,7 +66,11 @@ class _Largest:
         for first in range(0, len(numbers), self._MOST):
             chunk = numbers[first : first + self._MOST]
             inputs = [(str(x.dtype), shape)] * len(chunk)
-            given = [(str(x.dtype), shape), ("int64", shape)] if first else [("int64", tuple(start.shape))]
+            given = (
+                [(str(x.dtype), shape), ("int64", shape)]
+                if first
+                else [("int64", tuple(start.shape))]
+            )
             last = first + self._MOST >= len(numbers) and base is not None
             rest = [("int64", tuple(base.shape))] if last else []
             every = [_core._lazy_input(i, *kind) for i, kind in enumerate([*inputs, *given, *rest])]
@@ -78,7 +82,9 @@ class _Largest:
                 else:
                     larger = row("greater", tap, best)
                     best = where(row("logical_or", larger, row("isnan", tap)), tap, best)
-                found = where(row("logical_or", larger, row("isnan", tap)), number(code, found), found)
+                found = where(
+                    row("logical_or", larger, row("isnan", tap)), number(code, found), found
+                )
             found = spread(add(found, every[-1]) if last else found, shape)
             self.plans.append(_core.FusedPlan([best, found], False, x))
 
@@ -121,7 +127,9 @@ def _max_pool(axes):
                 # Windows begin in the border: there the first element inside.
                 start.append(_whole([max(0, -(b // d)) * d * n for b in begins], x))
             shape = (*x.shape[:lead], *out)
-            c.kept = _Largest(x, shape, list(map(code, taps)), _outer(start, axes), _outer(base, axes))
+            c.kept = _Largest(
+                x, shape, list(map(code, taps)), _outer(start, axes), _outer(base, axes)
+            )
         return c.kept([values[(..., *tap)] for tap in taps])
 
     return rule
