@@ -54,37 +54,32 @@ def _flat_places(best, extents, taps):
     return as_type(at, "int64")
 
 
+def _better(best, found, tap, code):
+    """The larger of the best element so far and another, and its number: NaN before all, of equals the first."""
+    better = row("logical_or", row("greater", tap, best), row("isnan", tap))
+    return where(better, tap, best), where(better, number(code, found), found)
+
+
 class _Largest:
     """The largest of each window and a number that says which element it is: the views of the taps are compared one by one,
     as many in one kernel as it reads arrays."""
 
-    _MOST = 8  # views beside the best so far, its number and the first numbers
+    _MOST = 8  # views; beside them a kernel reads the best so far, its number and `base`
 
     def __init__(self, x, shape, numbers, start, base=None):
-        """numbers: of the taps; start: arrays of the numbers that windows without larger elements have; base: added at the end."""
+        """numbers: of the taps; start: those of windows in which nothing is larger than minus infinity; base: added at the end."""
         self.start, self.base, self.plans = start, base, []
+        view, code = (str(x.dtype), shape), ("int64", shape)
         for first in range(0, len(numbers), self._MOST):
             chunk = numbers[first : first + self._MOST]
-            inputs = [(str(x.dtype), shape)] * len(chunk)
-            given = (
-                [(str(x.dtype), shape), ("int64", shape)]
-                if first
-                else [("int64", tuple(start.shape))]
-            )
             last = first + self._MOST >= len(numbers) and base is not None
-            rest = [("int64", tuple(base.shape))] if last else []
-            every = [_core._lazy_input(i, *kind) for i, kind in enumerate([*inputs, *given, *rest])]
-            best, found = every[len(chunk) : len(chunk) + 2] if first else (None, every[len(chunk)])
-            for tap, code in zip(every, chunk):
-                if best is None:
-                    larger = row("greater", tap, -math.inf)
-                    best = where(row("isnan", tap), tap, where(larger, tap, -math.inf))
-                else:
-                    larger = row("greater", tap, best)
-                    best = where(row("logical_or", larger, row("isnan", tap)), tap, best)
-                found = where(
-                    row("logical_or", larger, row("isnan", tap)), number(code, found), found
-                )
+            before = [view, code] if first else [("int64", tuple(start.shape))]
+            kinds = [view] * len(chunk) + before + [("int64", tuple(base.shape))] * last
+            every = [_core._lazy_input(i, *kind) for i, kind in enumerate(kinds)]
+            found = every[len(chunk) + len(before) - 1]
+            best = every[len(chunk)] if first else number(-math.inf, every[0])
+            for tap, n in zip(every, chunk):
+                best, found = _better(best, found, tap, n)
             found = spread(add(found, every[-1]) if last else found, shape)
             self.plans.append(_core.FusedPlan([best, found], False, x))
 
