@@ -153,6 +153,16 @@ def test_booleans_and_integers():
     np.testing.assert_array_equal(got[1].numpy(), (x > -9).all(1))
 
 
+@pytest.mark.parametrize("shape", [(), (3,), (40, 33)])
+def test_reductions_of_no_axes(shape):
+    x = RNG.uniform(-1, 1, shape)
+    function = lambda m, x: m.sum(m.exp(m.tanh(x) * 0.5) * x + x, axis=())  # noqa: E731
+    compiled = weft.compile(lambda x: function(weft, x))
+    got = compiled(weft.asarray(x))
+    assert got.shape == shape and compiled.source()
+    np.testing.assert_allclose(got.numpy(), function(Numpy, x), rtol=1e-12)
+
+
 def test_infinities_and_nan():
     x = RNG.uniform(-1, 1, (5, 77)).astype("float32")
     x[1, 3], x[2, :], x[3, 70] = np.nan, -np.inf, np.inf

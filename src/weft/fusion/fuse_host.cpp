@@ -198,7 +198,9 @@ class KernelWriter {
   }
 
   ir::PrimFunc write() {
-    const Stmt body = k_.mask == 0 ? map() : strips_ ? strips() : rows();
+    // A reduction of no axes, as of a number, joins rows of one element.
+    const bool joins = k_.mask != 0 || k_.values[0]->kind == LazyKind::reduce;
+    const Stmt body = !joins ? map() : strips_ ? strips() : rows();
     return ir::make_func("main", params_, ir::root_block(body));
   }
 
