@@ -70,6 +70,14 @@ def test_max_pools_give_the_places_of_the_largest(shape, options, dtype):
     same(compiled(f)(x), f(x))
 
 
+@pytest.mark.parametrize("size", [(4, 5), (2, 1)], ids=str)
+def test_adaptive_max_pools_of_windows_of_several_lengths(size, programs):
+    x = torch.randn(2, 3, 13, 11).mul(4).round()
+    f = lambda x: torch.nn.functional.adaptive_max_pool2d(x, size, return_indices=True)  # noqa: E731
+    same(compiled(f)(x), f(x))
+    assert all(step.where != "torch" for p in programs for step in p.steps)
+
+
 class Images(torch.nn.Module):
     def __init__(self):
         super().__init__()

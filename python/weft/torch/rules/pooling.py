@@ -74,7 +74,8 @@ class _Largest:
             chunk = numbers[first : first + self._MOST]
             last = first + self._MOST >= len(numbers) and base is not None
             before = [view, code] if first else [("int64", tuple(start.shape))]
-            kinds = [view] * len(chunk) + before + [("int64", tuple(base.shape))] * last
+            after = [("int64", tuple(base.shape))] if last else []
+            kinds = [view] * len(chunk) + before + after
             every = [_core._lazy_input(i, *kind) for i, kind in enumerate(kinds)]
             found = every[len(chunk) + len(before) - 1]
             best = every[len(chunk)] if first else number(-math.inf, every[0])
