@@ -615,6 +615,14 @@ void bind_tensor(nb::module_& m) {
       nb::arg("output_padding") = 0, nb::arg("groups") = 1, nb::arg("dilation") = 1,
       "The transpose of conv2d: x (n, c, h, w) with weight (c, o / groups, kh, kw).");
   m.def(
+      "_convolution",
+      [](const NDArray& x, const NDArray& w, const Pair& stride, const Pair& padding,
+         const Pair& dilation, std::int64_t groups) {
+        const nb::gil_scoped_release nogil;
+        return conv2d(Tensor(x), Tensor(w), Conv{stride, padding, dilation, {0, 0}, groups}).data();
+      },
+      "conv2d of arrays.");
+  m.def(
       "_convolution_gradients",
       [](const NDArray& g, const NDArray& x, const NDArray& w, bool want_x, bool want_w,
          const Pair& stride, const Pair& padding, const Pair& dilation, bool transposed,

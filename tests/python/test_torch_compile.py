@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.compile(backend="weft"): whole graphs, gradients, mutation, sizes, devices, refusals, explain."""
 
+import math
 import random
 import time
 
@@ -46,6 +47,35 @@ def compiled(f, **options):
 def same(got, want):
     for g, w in zip(got, want, strict=True):
         torch.testing.assert_close(g, w, equal_nan=True, check_stride=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize(
+    "shape, options",
+    [
+        ((2, 3, 17, 19), ((5, 4), (2, 3), (2, 1))),  # more taps than one kernel reads
+        ((2, 3, 21, 19), (3, 2, 1, 2, True)),
+        ((3, 16, 16), (2, 2)),
+        ((2, 3, 9, 8, 11), (3, 2, 1)),
+    ],
+    ids=str,
+)
+def test_max_pools_give_the_places_of_the_largest(shape, options, dtype):
+    """Of equals the first, of windows of minus infinity the first element inside, NaN before all."""
+    x = torch.randn(shape).mul(4).round().to(dtype)
+    x[0, ..., :6] = -math.inf
+    x[1, ..., 3, 3] = math.nan
+    pool = torch.nn.functional.max_pool3d if len(shape) == 5 else torch.nn.functional.max_pool2d
+    f = lambda x: pool(x, *options, return_indices=True)  # noqa: E731
+    same(compiled(f)(x), f(x))
+
+
+@pytest.mark.parametrize("size", [(4, 5), (2, 1)], ids=str)
+def test_adaptive_max_pools_of_windows_of_several_lengths(size, programs):
+    x = torch.randn(2, 3, 13, 11).mul(4).round()
+    f = lambda x: torch.nn.functional.adaptive_max_pool2d(x, size, return_indices=True)  # noqa: E731
+    same(compiled(f)(x), f(x))
+    assert all(step.where != "torch" for p in programs for step in p.steps)
 
 
 class Images(torch.nn.Module):

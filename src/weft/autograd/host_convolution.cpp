@@ -47,6 +47,7 @@ T* scratch(int which, I count) {
 
 struct Geometry {
   I n, c, h, w, o, cg, og, groups, kh, kw, oh, ow, k, places;
+  I weight_row, weight_column = 1;  // steps of the weights as a matrix of og rows
   Pair stride, padding, dilation;
 
   Geometry(const Dims& x, const Dims& weight, const Conv& conv, const Window& win)
@@ -64,6 +65,7 @@ struct Geometry {
         ow(win.out[1]),
         k(cg * kh * kw),
         places(oh * ow),
+        weight_row(k),
         stride(conv.stride),
         padding(conv.padding),
         dilation(conv.dilation) {}
@@ -74,6 +76,10 @@ struct Geometry {
   bool by_planes() const { return cg == 1 && (groups > 1 || og <= 2); }
   /// The image itself is its windows.
   bool plain() const { return kh == 1 && kw == 1 && stride == Pair{1, 1} && padding == Pair{0, 0}; }
+  /// Each image is a product long enough, and nothing has to be copied for it.
+  bool in_place() const { return plain() && places >= 32; }
+  /// All images of one place each are the rows of one matrix.
+  bool rows() const { return plain() && places == 1 && groups == 1; }
 };
 
 /// Output rows [first, first + rows) of images [image, image + images); several images only whole.
@@ -321,7 +327,10 @@ I share(I n) {
 template <typename T>
 void forward(const Geometry& s, const T* x, const T* weight, T* out) {
   if (s.by_planes()) return depthwise_forward<T>(s.depthwise(), x, weight, out);
-  const std::vector<Piece> list = pieces(s, sizeof(T), share(s.n));
+  if (s.rows())
+    return gemm<T>(s.n, s.o, s.k, x, s.k, 1, weight, s.weight_column, s.weight_row, out, s.o,
+                   false);
+  const std::vector<Piece> list = pieces(s, sizeof(T), s.in_place() ? 1 : share(s.n));
   for (I group = 0; group < s.groups; ++group) {
     const T* w = weight + group * s.og * s.k;
     each(list, [&](const Piece& p) {
@@ -329,13 +338,13 @@ void forward(const Geometry& s, const T* x, const T* weight, T* out) {
       const T* in = x + group * s.cg * s.h * s.w;
       T* to = out + p.image * image_step + group * s.og * s.places + p.first * s.ow;
       if (s.plain() && p.images == 1) {
-        gemm<T>(s.og, columns, s.k, w, s.k, 1, in + p.image * s.c * s.places + p.first * s.ow,
-                s.places, 1, to, s.places, false);
+        gemm<T>(s.og, columns, s.k, w, s.weight_row, s.weight_column,
+                in + p.image * s.c * s.places + p.first * s.ow, s.places, 1, to, s.places, false);
         return;
       }
       const Windows<T> windows(s, p, in);
       T* c = p.images > 1 ? scratch<T>(1, s.og * columns) : to;
-      gemm<T>(s.og, columns, s.k, w, s.k, 1, WindowColumns<T>(windows), c,
+      gemm<T>(s.og, columns, s.k, w, s.weight_row, s.weight_column, WindowColumns<T>(windows), c,
               p.images > 1 ? columns : s.places, false);
       if (p.images > 1) side_by_side<false>(p.images, s.og, s.places, to, image_step, c);
     });
@@ -352,8 +361,8 @@ void forward(const Geometry& s, const Word* x, const Word* weight, Word* out) {
       const Word* in = x + group * s.cg * s.h * s.w;
       Word* to = out + p.image * image_step + group * s.og * s.places + p.first * s.ow;
       if (s.plain() && p.images == 1) {
-        tile_gemm(s.og, columns, s.k, w, s.k, 1, in + p.image * s.c * s.places + p.first * s.ow,
-                  s.places, 1, to, s.places);
+        tile_gemm(s.og, columns, s.k, w, s.weight_row, s.weight_column,
+                  in + p.image * s.c * s.places + p.first * s.ow, s.places, 1, to, s.places);
         return;
       }
       const Windows<Word> windows(s, p, in);
@@ -364,7 +373,7 @@ void forward(const Geometry& s, const Word* x, const Word* weight, Word* out) {
                       static_cast<std::size_t>(length) * sizeof(Word));
       });
       Word* c = p.images > 1 ? scratch<Word>(1, s.og * columns) : to;
-      tile_gemm(s.og, columns, s.k, w, s.k, 1, laid, columns, 1, c,
+      tile_gemm(s.og, columns, s.k, w, s.weight_row, s.weight_column, laid, columns, 1, c,
                 p.images > 1 ? columns : s.places);
       if (p.images > 1) side_by_side<false>(p.images, s.og, s.places, to, image_step, c);
     });
@@ -382,12 +391,18 @@ Geometry turned(const Geometry& s) {
   t.c = s.o, t.o = s.c, t.cg = s.og, t.og = s.cg;
   t.h = s.oh, t.w = s.ow, t.oh = s.h, t.ow = s.w;
   t.k = t.cg * s.kh * s.kw, t.places = t.oh * t.ow;
+  t.weight_row = t.k;
   t.padding = {(s.kh - 1) * s.dilation[0] - s.padding[0],
                (s.kw - 1) * s.dilation[1] - s.padding[1]};
   return t;
 }
 template <typename T>
 void turned_convolution(const Geometry& s, const T* g, const T* weight, T* x) {
+  if (s.plain()) {  // the transposed matrix of the weights, where it lies
+    Geometry t = turned(s);
+    t.weight_row = 1, t.weight_column = s.k;
+    return forward<T>(t, g, weight, x);
+  }
   std::vector<T> held(static_cast<std::size_t>(s.o * s.k));
   const I taps = s.kh * s.kw;
   for (I o = 0; o < s.o; ++o) {
@@ -440,8 +455,9 @@ void backward_input(const Geometry& s, const T* g, const T* weight, T* x) {
 template <typename T>
 void backward_weight(const Geometry& s, const T* g, const T* x, T* weight) {
   if (s.by_planes()) return depthwise_weight<T>(s.depthwise(), g, x, weight);
+  if (s.rows()) return gemm<T>(s.o, s.k, s.n, g, 1, s.o, x, s.k, 1, weight, s.k, false);
   // One piece after the other, cut by size alone, so that sums have one order.
-  const std::vector<Piece> list = pieces(s, sizeof(T), s.n);
+  const std::vector<Piece> list = pieces(s, sizeof(T), s.in_place() ? 1 : s.n);
   for (I group = 0; group < s.groups; ++group) {
     T* out = weight + group * s.og * s.k;
     const T* in = x + group * s.cg * s.h * s.w;

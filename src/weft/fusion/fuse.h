@@ -11,16 +11,8 @@
 #include <vector>
 
 #include "weft/fusion/lazy.h"
-#include "weft/ir/node.h"
 
 namespace weft {
-
-/// The IR values of expressions, given those of their leaves (of the leaves' types).
-std::vector<ir::Expr> lazy_values(const std::vector<Lazy>& roots,
-                                  const std::vector<const LazyNode*>& leaves,
-                                  const std::vector<ir::Expr>& values);
-ir::Expr lazy_value(const Lazy& x, const std::vector<const LazyNode*>& leaves,
-                    const std::vector<ir::Expr>& values);
 
 class FusedPlan {
  public:

@@ -2,11 +2,15 @@
 #include "weft/fusion/fuse_host.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <optional>
 
 #include "weft/array/feed.h"
-#include "weft/elements/elem.h"
 #include "weft/elements/row_ir.h"
+#include "weft/fusion/host_passes.h"
+#include "weft/fusion/lazy_value.h"
+#include "weft/ir/build.h"
 #include "weft/ir/share.h"
 
 namespace weft::fuse {
@@ -18,6 +22,7 @@ using ir::Var;
 namespace {
 
 constexpr std::int64_t kLanes = 16, kRow = 4096, kColumns = 128;
+constexpr std::int64_t kHeldBytes = 1 << 18;  // of a row's values, kept for later passes
 
 Expr number(std::int64_t v) { return ir::make_int(v); }
 std::int64_t product(const Dims& d) {
@@ -67,58 +72,10 @@ std::vector<Expr> offsets(const Expr& linear, const Dims& shape, const std::vect
   return out;
 }
 
-struct Operands {
-  std::vector<ir::Buffer> buffers;
-  std::vector<ir::Param> params;
-  void add(const std::string& name, Elem elem) {
-    auto b = ir::edit(ir::make_buffer(name, dtype_of(elem), {ir::make_var("n_" + name)}));
-    b->align = elem_bytes(elem);
-    buffers.push_back(b);
-    params.push_back(ir::buffer_param(buffers.back()));
-  }
-};
-
-/// then(value(loads)), where each load and what the value uses more than once are computed once.
-Stmt with_value(const std::vector<Expr>& loads,
-                const std::function<Expr(const std::vector<Expr>&)>& value,
-                const std::function<Stmt(const Expr&)>& then) {
-  std::vector<Var> names;
-  std::vector<Expr> named;
-  for (std::size_t k = 0; k < loads.size(); ++k) {
-    names.push_back(ir::make_var(cat("x", k), loads[k]->dtype));
-    named.push_back(names.back());
-  }
-  Stmt body = ir::with_shared({value(named)}, [&](const ir::Exprs& v) { return then(v[0]); });
-  for (std::size_t k = loads.size(); k-- > 0;) body = ir::let_stmt(names[k], loads[k], body);
-  return body;
-}
-
-/// What a loop's body reads of each operand: the one element that the whole loop reads, loaded
-/// before it, or nothing. A compiler cannot move such a load, nor what is computed of it: the
-/// result might overlap the operand.
-using Loaded = std::vector<std::optional<Expr>>;
-
-/// body(loaded), in which the operands that do not move along `axis` are loaded already, from `at`.
-Stmt with_loaded(const std::vector<ir::Buffer>& buffers, const std::vector<Expr>& at,
-                 const std::vector<Dims>& steps, int axis,
-                 const std::function<Stmt(const Loaded&)>& body) {
-  Loaded loaded(at.size());
-  std::vector<std::pair<Var, Expr>> lets;
-  for (std::size_t k = 0; k < at.size(); ++k) {
-    if (steps[k][axis] != 0) continue;
-    const Expr value = ir::load(buffers[k], {at[k]});
-    lets.emplace_back(ir::make_var(cat("same", k), value->dtype), value);
-    loaded[k] = lets.back().first;
-  }
-  Stmt out = body(loaded);
-  for (std::size_t i = lets.size(); i-- > 0;)
-    out = ir::let_stmt(lets[i].first, lets[i].second, out);
-  return out;
-}
-
 /// body(j) over [0, extent) in vectors, the rest in shorter vectors and at last one by one.
-Stmt vectors(std::int64_t extent, std::int64_t lanes,
-             const std::function<Stmt(const Expr&)>& body) {
+/// `unrolled`: without a loop, so that a compiler keeps in registers what is read at each j.
+Stmt vectors(std::int64_t extent, std::int64_t lanes, const std::function<Stmt(const Expr&)>& body,
+             bool unrolled = false) {
   constexpr std::int64_t kShortest = 4;
   std::vector<Stmt> all;
   auto vector = [&](const Expr& first, std::int64_t width) {
@@ -126,89 +83,597 @@ Stmt vectors(std::int64_t extent, std::int64_t lanes,
     return ir::make_for(v, number(0), number(width), body(first + Expr(v)),
                         ir::ForKind::vectorized);
   };
-  if (const std::int64_t whole = extent / lanes; whole > 0) {
+  const std::int64_t whole = extent / lanes;
+  if (unrolled) {
+    for (std::int64_t jo = 0; jo < whole; ++jo) all.push_back(vector(number(jo * lanes), lanes));
+  } else if (whole > 0) {
     all.push_back(loop("jo", whole, ir::ForKind::serial,
                        [&](const Expr& jo) { return vector(jo * number(lanes), lanes); }));
   }
-  std::int64_t done = extent / lanes * lanes;
+  std::int64_t done = whole * lanes;
   for (std::int64_t width = lanes / 2; width >= kShortest; width /= 2) {
     if (extent - done < width) continue;
     all.push_back(vector(number(done), width));
     done += width;
   }
-  if (extent > done)
-    all.push_back(loop("jt", extent - done, ir::ForKind::serial,
-                       [&](const Expr& j) { return body(j + number(done)); }));
+  for (; done < extent; ++done) all.push_back(body(number(done)));
   return ir::seq(std::move(all));
 }
 
-ir::PrimFunc finish(Operands& operands, const Stmt& body) {
-  return ir::make_func("main", operands.params, ir::root_block(body));
+using Places = std::vector<Expr>;  // of the operands: the kernel's results, then its leaves
+
+Places sum(Places a, const Places& b) {
+  for (std::size_t k = 0; k < a.size(); ++k) a[k] = a[k] + b[k];
+  return a;
 }
+Places along(const std::vector<Dims>& steps, int axis, const Expr& x) {
+  Places out;
+  for (const Dims& s : steps) out.push_back(x * number(s[axis]));
+  return out;
+}
+
+/// Statements one after another, with names for values between them.
+class Block {
+ public:
+  void add(Stmt s) { items_.push_back({std::move(s), {}, {}}); }
+  Expr let(const std::string& name, const Expr& value) {
+    const Var v = ir::make_var(name, value->dtype);
+    items_.push_back({{}, v, value});
+    return v;
+  }
+  Stmt done() const {
+    std::vector<Stmt> after;
+    for (std::size_t k = items_.size(); k-- > 0;) {
+      const Item& i = items_[k];
+      if (i.stmt) {
+        after.insert(after.begin(), i.stmt);
+      } else {
+        after = {ir::let_stmt(i.var, i.value, ir::seq(std::move(after)))};
+      }
+    }
+    return ir::seq(std::move(after));
+  }
+
+ private:
+  struct Item {
+    Stmt stmt;
+    Var var;
+    Expr value;
+  };
+  std::vector<Item> items_;
+};
+
+/// The axes of a kernel: those that are left and those that are joined, each as few as the
+/// operands' steps allow.
+struct KernelAxes {
+  Dims kept, gone;
+  std::vector<Dims> kept_steps, gone_steps;  // of the results, then the leaves
+
+  int last_kept() const { return kept.size() - 1; }
+  int last_gone() const { return gone.size() - 1; }
+};
+
+KernelAxes axes_of(const HostKernel& k) {
+  KernelAxes out;
+  std::vector<Dims> all = k.out_steps;
+  all.insert(all.end(), k.steps.begin(), k.steps.end());
+  out.kept_steps.resize(all.size()), out.gone_steps.resize(all.size());
+  for (int i = 0; i < k.shape.size(); ++i) {
+    const bool gone = k.mask >> i & 1;
+    (gone ? out.gone : out.kept).push_back(k.shape[i]);
+    for (std::size_t n = 0; n < all.size(); ++n)
+      (gone ? out.gone_steps : out.kept_steps)[n].push_back(all[n][i]);
+  }
+  collapse(out.kept, out.kept_steps);
+  collapse(out.gone, out.gone_steps);
+  if (k.parts > 1) {
+    // The parts become the axis that is left; the longest joined axis gives it where it divides.
+    int axis = -1;
+    for (int i = 0; i < out.gone.size() && axis < 0; ++i)
+      if (out.gone[i] % k.parts == 0) axis = i;
+    WEFT_CHECK(axis >= 0, "no axis of ", to_string(out.gone), " divides by ", k.parts);
+    out.kept = Dims{k.parts};
+    out.gone[axis] /= k.parts;
+    for (std::size_t n = 0; n < all.size(); ++n)
+      out.kept_steps[n] = Dims{n == 0 ? 1 : out.gone_steps[n][axis] * out.gone[axis]};
+  }
+  return out;
+}
+
+class KernelWriter {
+ public:
+  explicit KernelWriter(const HostKernel& kernel)
+      : k_(kernel),
+        axes_(axes_of(kernel)),
+        outs_(kernel.out_steps.size()),
+        strips_(is_strip()),
+        passes_(kernel, strips_ ? kHeldBytes / strip_width() : kHeldBytes) {
+    results_.resize(k_.values.size(), -1);
+    for (std::size_t v = 0; v < k_.values.size(); ++v) {
+      if (!k_.kept[v]) continue;
+      results_[v] = static_cast<int>(operands_.size());
+      add(cat("out", v), k_.parts > 1 ? sums(v) : k_.values[v].elem());
+    }
+    for (std::size_t n = 0; n < k_.leaves.size(); ++n) add(cat("a", n), k_.leaves[n]->elem);
+  }
+
+  ir::PrimFunc write() {
+    // A reduction of no axes, as of a number, joins rows of one element.
+    const bool joins = k_.mask != 0 || k_.values[0]->kind == LazyKind::reduce;
+    const Stmt body = !joins ? map() : strips_ ? strips() : rows();
+    return ir::make_func("main", params_, ir::root_block(body));
+  }
+
+ private:
+  using Loaded = std::vector<std::optional<Expr>>;  // of the leaves
+
+  void add(const std::string& name, Elem elem) {
+    auto b = ir::edit(ir::make_buffer(name, dtype_of(elem), {ir::make_var("n_" + name)}));
+    b->align = elem_bytes(elem);
+    operands_.push_back(b);
+    params_.push_back(ir::buffer_param(operands_.back()));
+  }
+  /// 16-bit floats are joined in float32 and rounded once.
+  Elem sums(std::size_t value) const { return kernel_elem(k_.values[value].elem()); }
+  const Lazy& value(std::size_t v) const { return k_.values[v]; }
+  const ir::Buffer& result(std::size_t v) const {
+    return operands_[static_cast<std::size_t>(results_[v])];
+  }
+  const Expr& place(const Places& at, std::size_t v) const {
+    return at[static_cast<std::size_t>(results_[v])];
+  }
+
+  // ---- what all forms share
+
+  /// Leaves that do not move along an axis, loaded before its loop. A compiler cannot move such a
+  /// load, nor what is computed of it: a result might overlap the operand.
+  Loaded load_still(Block& block, const HostPass& pass, const Places& at,
+                    const std::vector<Dims>& steps, int axis) const {
+    Loaded loaded(k_.leaves.size());
+    for (std::size_t n : pass.leaves) {
+      if (steps[outs_ + n][axis] == 0)
+        loaded[n] = block.let(cat("same", n), ir::load(operands_[outs_ + n], {at[outs_ + n]}));
+    }
+    return loaded;
+  }
+
+  /// What is known at a position of a row: numbers of the row, values in memory.
+  using Known = std::function<void(LazyWriter&)>;
+  /// Computes at one position what the pass wants: joins values (join gives the statement), writes
+  /// results and what later passes read.
+  Stmt position(const HostPass& pass, const Places& at, const Loaded& loaded, const Known& known,
+                const std::function<Stmt(std::size_t, const Expr&)>& join,
+                const std::function<Stmt(const Lazy&, const Expr&)>& hold, bool stream) const {
+    Block block;
+    LazyWriter writer;
+    known(writer);
+    for (std::size_t n : pass.leaves) {
+      Expr x = loaded[n] ? *loaded[n]
+                         : block.let(cat("x", n), ir::load(operands_[outs_ + n], {at[outs_ + n]}));
+      writer.set(k_.leaves[n], std::move(x));
+    }
+    ir::Exprs all;
+    for (std::size_t v : pass.reductions)
+      all.push_back(convert_value(writer.value(value(v)->in[0]), sums(v)));
+    for (std::size_t v : pass.elements)
+      all.push_back(convert_value(writer.value(value(v)), value(v).elem()));
+    for (const Lazy& x : pass.held) all.push_back(writer.value(x));
+    block.add(ir::with_shared(all, [&](const ir::Exprs& named) {
+      std::vector<Stmt> out;
+      std::size_t next = 0;
+      for (std::size_t v : pass.reductions) out.push_back(join(v, named[next++]));
+      for (std::size_t v : pass.elements) {
+        const Expr& x = named[next++];
+        const bool past = stream && is_streamed(v);
+        out.push_back(
+            ir::store(result(v), past ? ir::call("nontemporal", {x}) : x, {place(at, v)}));
+      }
+      for (const Lazy& x : pass.held) out.push_back(hold(x, named[next++]));
+      return ir::seq(std::move(out));
+    }));
+    return block.done();
+  }
+
+  /// What does not stay in the caches is stored past them.
+  bool is_streamed(std::size_t v) const {
+    const std::int64_t bytes = elem_bytes(value(v).elem());
+    return bytes >= 4 && product(axes_.kept) * bytes >= kStreamBytes &&
+           axes_.kept_steps[static_cast<std::size_t>(results_[v])][0] == 1;
+  }
+
+  Places base(const Expr& row) const {
+    return offsets(row, axes_.kept, axes_.kept_steps, axes_.kept.size());
+  }
+
+  // ---- maps
+
+  Stmt map() {
+    const int last = axes_.last_kept();
+    const HostPass& pass = passes_.passes()[0];
+    const bool stream = last == 0;
+    auto row = [&](const Places& from, std::int64_t extent) {
+      Block block;
+      const Loaded loaded = load_still(block, pass, from, axes_.kept_steps, last);
+      block.add(vectors(extent, kLanes, [&](const Expr& j) {
+        return position(
+            pass, sum(from, along(axes_.kept_steps, last, j)), loaded, [](LazyWriter&) {}, nullptr,
+            nullptr, stream);
+      }));
+      return block.done();
+    };
+    const std::int64_t inner = axes_.kept[last],
+                       rows = product(axes_.kept) / std::max<std::int64_t>(inner, 1);
+    const Var o = ir::make_var("o");
+    auto shared = [&](std::int64_t extent, const Stmt& body) {
+      return ir::make_for(o, number(0), number(extent), body,
+                          extent > 1 ? ir::ForKind::parallel : ir::ForKind::serial);
+    };
+    if (last == 0) {  // one long row is cut so that threads share it
+      const std::int64_t cut = inner > kRow ? kRow : inner, pieces = inner / cut;
+      std::vector<Stmt> all = {
+          shared(pieces, row(along(axes_.kept_steps, 0, Expr(o) * number(cut)), cut))};
+      if (inner % cut)
+        all.push_back(row(along(axes_.kept_steps, 0, number(pieces * cut)), inner % cut));
+      return ir::seq(std::move(all));
+    }
+    // Several short rows to a task.
+    std::int64_t per = std::clamp<std::int64_t>(kRow / inner, 1, rows);
+    while (rows % per) --per;
+    const Var r = ir::make_var("r");
+    const Places from =
+        offsets(Expr(o) * number(per) + Expr(r), axes_.kept, axes_.kept_steps, last);
+    return shared(rows / per, ir::make_for(r, number(0), number(per), row(from, inner)));
+  }
+
+  // ---- rows: the innermost joined axis runs in vectors of running results, joined at its end
+
+  Stmt rows() {
+    const std::int64_t gone = product(axes_.gone), kept = product(axes_.kept);
+    std::int64_t per = std::clamp<std::int64_t>(kRow / gone, 1, kept);
+    while (kept % per) --per;
+    std::map<const LazyNode*, ir::Buffer> held;
+    std::vector<ir::Buffer> own;
+    for (const HostPass& p : passes_.passes()) {
+      for (const Lazy& x : p.held) {
+        own.push_back(
+            ir::make_buffer(cat("held", own.size()), dtype_of(x.elem()), {number(gone)}, "local"));
+        held[x.node()] = own.back();
+      }
+    }
+    return loop("o", kept / per, ir::ForKind::parallel, [&](const Expr& o) {
+      Stmt out = loop("r", per, ir::ForKind::serial,
+                      [&](const Expr& r) { return row(o * number(per) + r, held); });
+      for (const ir::Buffer& b : own) out = ir::allocate(b, out);
+      return out;
+    });
+  }
+
+  Stmt row(const Expr& at, const std::map<const LazyNode*, ir::Buffer>& held) {
+    Block block;
+    const Places from = base(at);
+    std::map<std::size_t, ir::Buffer> acc;
+    LazyWriter numbers;  // of this row
+    for (std::size_t p = 0; p < passes_.passes().size(); ++p) {
+      const HostPass& pass = passes_.passes()[p];
+      for (const Lazy& x : pass.numbers) number_of_row(block, numbers, from, x);
+      const std::int64_t lanes = lanes_of(pass);
+      for (std::size_t v : pass.reductions) {
+        const std::int64_t own = lanes + rest_of(lanes);
+        acc[v] = ir::make_buffer(cat("acc", v), dtype_of(sums(v)), {number(own)}, "local");
+        const Expr start = reduce_identity(value(v)->reduction, sums(v));
+        const auto first = [&](const Expr& j) { return ir::store(acc[v], start, {j}); };
+        block.add(vectors(lanes, kLanes, first, true));
+        block.add(vectors(
+            rest_of(lanes), kLanes, [&](const Expr& j) { return first(j + number(lanes)); }, true));
+      }
+      block.add(row_pass(p, from, lanes, numbers, acc, held));
+      for (std::size_t v : pass.reductions) {
+        block.add(joined_lanes(acc[v], value(v)->reduction, lanes));
+        const Expr total = ir::load(acc[v], {number(0)});
+        numbers.set(value(v).node(),
+                    block.let(cat("total", v), convert_value(total, value(v).elem())));
+        if (k_.parts > 1) block.add(ir::store(result(v), total, {place(from, v)}));
+      }
+    }
+    for (std::size_t v : passes_.of_rows()) {
+      if (k_.parts > 1) continue;
+      number_of_row(block, numbers, from, value(v));
+      block.add(ir::store(result(v), convert_value(numbers.value(value(v)), value(v).elem()),
+                          {place(from, v)}));
+    }
+    Stmt out = block.done();
+    for (const auto& [v, buffer] : acc) out = ir::allocate(buffer, out);
+    return out;
+  }
+
+  /// Names a number of the row: its leaves are loaded at the row's first place.
+  void number_of_row(Block& block, LazyWriter& numbers, const Places& from, const Lazy& x) {
+    if (numbers.knows(x.node()) || x->kind == LazyKind::number) return;
+    load_of_row(block, numbers, from, x);
+    const Expr value = numbers.value(x);
+    if (!value->dtype.is_bool()) numbers.set(x.node(), block.let("number", value));
+  }
+  void load_of_row(Block& block, LazyWriter& numbers, const Places& from, const Lazy& x) {
+    if (numbers.knows(x.node())) return;
+    const auto leaf = std::find(k_.leaves.begin(), k_.leaves.end(), x.node());
+    if (leaf == k_.leaves.end()) {
+      for (const Lazy& i : x->in) load_of_row(block, numbers, from, i);
+      return;
+    }
+    const auto n = static_cast<std::size_t>(leaf - k_.leaves.begin());
+    numbers.set(*leaf, block.let(cat("of", n), ir::load(operands_[outs_ + n], {from[outs_ + n]})));
+  }
+
+  /// Vectors of a row that are joined apart from each other: each sum waits for the one before it.
+  std::int64_t lanes_of(const HostPass& pass) const {
+    const std::int64_t inner = axes_.gone[axes_.last_gone()];
+    if (pass.reductions.empty()) return kLanes;
+    if (inner >= 16 * kLanes && pass.reductions.size() <= 2) return 4 * kLanes;
+    if (inner >= 2 * kLanes) return 2 * kLanes;
+    std::int64_t lanes = kLanes;
+    while (lanes > inner) lanes /= 2;
+    return lanes < 4 ? 1 : lanes;
+  }
+
+  /// What is left of a row beyond whole vectors has running results of its own, so that none is
+  /// written in one width and read in another.
+  std::int64_t rest_of(std::int64_t lanes) const { return axes_.gone[axes_.last_gone()] % lanes; }
+
+  Stmt row_pass(std::size_t p, const Places& from, std::int64_t lanes, const LazyWriter& numbers,
+                const std::map<std::size_t, ir::Buffer>& acc,
+                const std::map<const LazyNode*, ir::Buffer>& held) {
+    const HostPass& pass = passes_.passes()[p];
+    const int last = axes_.last_gone();
+    const std::int64_t inner = axes_.gone[last], outer = product(axes_.gone) / inner;
+    return loop("g", outer, ir::ForKind::serial, [&](const Expr& g) {
+      Block block;
+      const Places at = sum(from, offsets(g, axes_.gone, axes_.gone_steps, last));
+      const Loaded loaded = load_still(block, pass, at, axes_.gone_steps, last);
+      // j: in the row's innermost axis; lane: of the running results.
+      auto body = [&](const Expr& j, const Expr& lane) {
+        const Places here = sum(at, along(axes_.gone_steps, last, j));
+        const Expr linear = g * number(inner) + j;
+        auto known = [&](LazyWriter& w) {
+          for (const Lazy& x : pass.numbers)
+            if (x->kind != LazyKind::number) w.set(x.node(), LazyWriter(numbers).value(x));
+          for (const auto& [node, stored] : passes_.stored()) {
+            if (stored >= p) continue;
+            const auto own = held.find(node);
+            w.set(node, own != held.end() ? ir::load(own->second, {linear}) : written(node, here));
+          }
+        };
+        auto join = [&](std::size_t v, const Expr& x) {
+          const ir::Buffer& to = acc.at(v);
+          return ir::store(to, reduce_value(value(v)->reduction, ir::load(to, {lane}), x), {lane});
+        };
+        auto hold = [&](const Lazy& x, const Expr& v) {
+          return ir::store(held.at(x.node()), v, {linear});
+        };
+        return position(pass, here, loaded, known, join, hold, false);
+      };
+      const std::int64_t whole = inner / lanes;
+      const bool joins = !pass.reductions.empty();
+      if (whole > 0)
+        block.add(loop("c", whole, ir::ForKind::serial, [&](const Expr& c) {
+          return vectors(
+              lanes, kLanes, [&](const Expr& j) { return body(c * number(lanes) + j, j); }, joins);
+        }));
+      block.add(vectors(
+          rest_of(lanes), kLanes,
+          [&](const Expr& j) { return body(j + number(whole * lanes), j + number(lanes)); },
+          joins));
+      return block.done();
+    });
+  }
+
+  /// A result that an earlier pass wrote.
+  Expr written(const LazyNode* node, const Places& at) const {
+    for (std::size_t v = 0; v < k_.values.size(); ++v)
+      if (k_.kept[v] && k_.values[v].node() == node) return ir::load(result(v), {place(at, v)});
+    WEFT_CHECK(false, "a value is read that no pass wrote");
+    return {};
+  }
+
+  /// The running results in the first of them, by halves; those of the rest before.
+  Stmt joined_lanes(const ir::Buffer& acc, ReduceOp op, std::int64_t lanes) const {
+    std::vector<Stmt> all;
+    auto join = [&](std::int64_t count, std::int64_t from) {
+      all.push_back(vectors(
+          count, kLanes,
+          [&](const Expr& j) {
+            const Expr other = ir::load(acc, {j + number(from)});
+            return ir::store(acc, reduce_value(op, ir::load(acc, {j}), other), {j});
+          },
+          true));
+    };
+    if (rest_of(lanes) > 0) join(rest_of(lanes), lanes);
+    for (std::int64_t half = lanes / 2; half > 0; half /= 2) join(half, half);
+    return ir::seq(std::move(all));
+  }
+
+  // ---- strips: neighbours among what is left are joined beside each other
+
+  /// Whether most of what moves along both lies nearer to each other along what is left.
+  bool is_strip() const {
+    if (k_.parts > 1 || axes_.kept[axes_.last_kept()] < kLanes) return false;
+    const auto nearest = [](const Dims& steps, const Dims& shape) {
+      std::int64_t step = INT64_MAX;
+      for (int i = 0; i < shape.size(); ++i)
+        if (shape[i] > 1 && steps[i] != 0) step = std::min(step, std::abs(steps[i]));
+      return step;
+    };
+    int votes = 0, lone = 0;
+    for (std::size_t n = 0; n < axes_.kept_steps.size(); ++n) {
+      const std::int64_t down = nearest(axes_.kept_steps[n], axes_.kept),
+                         along = nearest(axes_.gone_steps[n], axes_.gone);
+      // One element for each row says nothing of the rest.
+      if (down == along || (n < outs_ && along == INT64_MAX)) continue;
+      (down != INT64_MAX && along != INT64_MAX ? votes : lone) += down < along ? 1 : -1;
+    }
+    return votes != 0 ? votes > 0 : lone > 0;
+  }
+
+  std::int64_t strip_width() const { return std::min(kColumns, axes_.kept[axes_.last_kept()]); }
+
+  Stmt strips() {
+    const int last = axes_.last_kept();
+    const std::int64_t inner = axes_.kept[last], outer = product(axes_.kept) / inner;
+    const std::int64_t width = strip_width(), count = inner / width;
+    std::vector<Stmt> all = {loop("o", outer * count, ir::ForKind::parallel, [&](const Expr& o) {
+      return strip(ir::floordiv(o, number(count)), ir::floormod(o, number(count)) * number(width),
+                   width);
+    })};
+    if (inner % width)
+      all.push_back(loop("o", outer, ir::ForKind::parallel, [&](const Expr& o) {
+        return strip(o, number(count * width), inner % width);
+      }));
+    return ir::seq(std::move(all));
+  }
+
+  struct Strip {
+    Places from;
+    std::int64_t width;
+    std::map<const LazyNode*, ir::Buffer> own;  // of each lane: joined results and numbers
+    std::map<const LazyNode*, ir::Buffer> held;
+    std::vector<ir::Buffer> all;
+
+    const ir::Buffer& add(std::map<const LazyNode*, ir::Buffer>& to, const LazyNode* node,
+                          Elem elem, std::int64_t size) {
+      all.push_back(
+          ir::make_buffer(cat("own", all.size()), dtype_of(elem), {number(size)}, "local"));
+      return to[node] = all.back();
+    }
+  };
+
+  Stmt strip(const Expr& outer, const Expr& first, std::int64_t width) {
+    const int last = axes_.last_kept();
+    Strip s;
+    s.from = sum(offsets(outer, axes_.kept, axes_.kept_steps, last),
+                 along(axes_.kept_steps, last, first));
+    s.width = width;
+    for (const HostPass& p : passes_.passes()) {
+      for (std::size_t v : p.reductions) s.add(s.own, value(v).node(), sums(v), width);
+      for (const Lazy& x : p.held) s.add(s.held, x.node(), x.elem(), width * product(axes_.gone));
+    }
+    std::vector<Stmt> all;
+    for (std::size_t p = 0; p < passes_.passes().size(); ++p) {
+      const HostPass& pass = passes_.passes()[p];
+      numbers_of_strip(s, pass.numbers, all);
+      for (std::size_t v : pass.reductions) {
+        const Expr start = reduce_identity(value(v)->reduction, sums(v));
+        all.push_back(vectors(width, kLanes, [&](const Expr& j) {
+          return ir::store(s.own.at(value(v).node()), start, {j});
+        }));
+      }
+      all.push_back(strip_pass(p, s));
+    }
+    if (!passes_.of_rows().empty())
+      all.push_back(vectors(width, kLanes, [&](const Expr& j) {
+        LazyWriter w = lane_numbers(s, j);
+        const Places at = sum(s.from, along(axes_.kept_steps, last, j));
+        load_rows(w, at);
+        ir::Exprs values;
+        for (std::size_t v : passes_.of_rows())
+          values.push_back(convert_value(w.value(value(v)), value(v).elem()));
+        return ir::with_shared(values, [&](const ir::Exprs& named) {
+          std::vector<Stmt> out;
+          for (std::size_t i = 0; i < named.size(); ++i) {
+            const std::size_t v = passes_.of_rows()[i];
+            out.push_back(ir::store(result(v), named[i], {place(at, v)}));
+          }
+          return ir::seq(std::move(out));
+        });
+      }));
+    Stmt out = ir::seq(std::move(all));
+    for (const ir::Buffer& b : s.all) out = ir::allocate(b, out);
+    return out;
+  }
+
+  /// Joined results and numbers of a lane.
+  LazyWriter lane_numbers(const Strip& s, const Expr& j) const {
+    LazyWriter w;
+    for (const auto& [node, buffer] : s.own)
+      w.set(node, convert_value(ir::load(buffer, {j}), node->elem));
+    return w;
+  }
+  /// Leaves with one element for each row, at its place.
+  void load_rows(LazyWriter& w, const Places& at) const {
+    for (std::size_t n = 0; n < k_.leaves.size(); ++n)
+      if (!moves(n)) w.set(k_.leaves[n], ir::load(operands_[outs_ + n], {at[outs_ + n]}));
+  }
+  bool moves(std::size_t leaf) const {
+    for (int i = 0; i < axes_.gone.size(); ++i)
+      if (axes_.gone_steps[outs_ + leaf][i] != 0 && axes_.gone[i] > 1) return true;
+    return false;
+  }
+
+  /// What a pass reads of the rows, computed for all lanes before it.
+  void numbers_of_strip(Strip& s, const std::vector<Lazy>& numbers, std::vector<Stmt>& all) {
+    std::vector<Lazy> fresh;
+    for (const Lazy& x : numbers)
+      if (!s.own.count(x.node()) && x->kind != LazyKind::number) fresh.push_back(x);
+    if (fresh.empty()) return;
+    std::vector<ir::Buffer> to;
+    Strip before = s;
+    for (const Lazy& x : fresh) to.push_back(s.add(s.own, x.node(), x.elem(), s.width));
+    all.push_back(vectors(s.width, kLanes, [&](const Expr& j) {
+      LazyWriter w = lane_numbers(before, j);
+      load_rows(w, sum(s.from, along(axes_.kept_steps, axes_.last_kept(), j)));
+      ir::Exprs values;
+      for (const Lazy& x : fresh) values.push_back(w.value(x));
+      return ir::with_shared(values, [&](const ir::Exprs& named) {
+        std::vector<Stmt> out;
+        for (std::size_t i = 0; i < named.size(); ++i)
+          out.push_back(ir::store(to[i], named[i], {j}));
+        return ir::seq(std::move(out));
+      });
+    }));
+  }
+
+  Stmt strip_pass(std::size_t p, const Strip& s) {
+    const HostPass& pass = passes_.passes()[p];
+    const int last = axes_.last_kept();
+    return loop("g", product(axes_.gone), ir::ForKind::serial, [&](const Expr& g) {
+      Block block;
+      const Places at = sum(s.from, offsets(g, axes_.gone, axes_.gone_steps, axes_.gone.size()));
+      const Loaded loaded = load_still(block, pass, at, axes_.kept_steps, last);
+      block.add(vectors(s.width, kLanes, [&](const Expr& j) {
+        const Places here = sum(at, along(axes_.kept_steps, last, j));
+        const Expr linear = g * number(s.width) + j;
+        auto known = [&](LazyWriter& w) {
+          for (const Lazy& x : pass.numbers)
+            if (x->kind != LazyKind::number) w.set(x.node(), lane_numbers(s, j).value(x));
+          for (const auto& [node, stored] : passes_.stored()) {
+            if (stored >= p) continue;
+            const auto own = s.held.find(node);
+            w.set(node,
+                  own != s.held.end() ? ir::load(own->second, {linear}) : written(node, here));
+          }
+        };
+        auto join = [&](std::size_t v, const Expr& x) {
+          const ir::Buffer& to = s.own.at(value(v).node());
+          return ir::store(to, reduce_value(value(v)->reduction, ir::load(to, {j}), x), {j});
+        };
+        auto hold = [&](const Lazy& x, const Expr& v) {
+          return ir::store(s.held.at(x.node()), v, {linear});
+        };
+        return position(pass, here, loaded, known, join, hold, false);
+      }));
+      return block.done();
+    });
+  }
+
+  const HostKernel& k_;
+  const KernelAxes axes_;
+  const std::size_t outs_;  // operands that are results
+  const bool strips_;
+  const HostPasses passes_;
+  std::vector<ir::Buffer> operands_;  // results, then leaves
+  std::vector<ir::Param> params_;
+  std::vector<int> results_;  // of the kernel's values: the operand, or none
+};
 
 }  // namespace
-
-ir::PrimFunc host_map(HostMap map) {
-  collapse(map.shape, map.steps);
-  Operands operands;
-  operands.add("out", map.elems[0]);
-  for (std::size_t k = 1; k < map.elems.size(); ++k) operands.add(cat("a", k - 1), map.elems[k]);
-  const int last = map.shape.size() - 1;
-  // What does not stay in the caches is stored past them.
-  const int bytes = elem_bytes(map.elems[0]);
-  const bool stream =
-      last == 0 && bytes >= 4 && product(map.shape) * bytes >= kStreamBytes && map.steps[0][0] == 1;
-  const std::vector<ir::Buffer> inputs(operands.buffers.begin() + 1, operands.buffers.end());
-  const std::vector<Dims> steps(map.steps.begin() + 1, map.steps.end());
-  // A row from base on: offsets of the result and of the inputs.
-  auto row = [&](const std::vector<Expr>& base, std::int64_t extent) {
-    const std::vector<Expr> from(base.begin() + 1, base.end());
-    return with_loaded(inputs, from, steps, last, [&](const Loaded& loaded) {
-      return vectors(extent, kLanes, [&](const Expr& j) {
-        std::vector<Expr> loads;
-        for (std::size_t k = 0; k < inputs.size(); ++k)
-          loads.push_back(loaded[k] ? *loaded[k]
-                                    : ir::load(inputs[k], {from[k] + j * number(steps[k][last])}));
-        return with_value(loads, map.value, [&](const Expr& v) {
-          return ir::store(operands.buffers[0], stream ? ir::call("nontemporal", {v}) : v,
-                           {base[0] + j * number(map.steps[0][last])});
-        });
-      });
-    });
-  };
-  std::vector<Stmt> all;
-  const std::int64_t inner = map.shape[last],
-                     rows = product(map.shape) / std::max<std::int64_t>(inner, 1);
-  // One long row is cut so that threads share it.
-  const std::int64_t cut = last == 0 && inner > kRow ? kRow : inner;
-  const std::int64_t pieces = inner / cut;
-  Var o = ir::make_var("o");
-  Stmt body;
-  if (last == 0) {
-    std::vector<Expr> base;
-    for (const Dims& s : map.steps) base.push_back(Expr(o) * number(cut * s[0]));
-    body = row(base, cut);
-    all.push_back(ir::make_for(o, number(0), number(pieces), body,
-                               pieces > 1 ? ir::ForKind::parallel : ir::ForKind::serial));
-    if (inner % cut) {
-      std::vector<Expr> end;
-      for (const Dims& s : map.steps) end.push_back(number(pieces * cut * s[0]));
-      all.push_back(row(end, inner % cut));
-    }
-  } else {
-    // Several short rows to a task.
-    const std::int64_t group = std::clamp<std::int64_t>(kRow / inner, 1, rows);
-    std::int64_t per = group;
-    while (rows % per) --per;
-    Var r = ir::make_var("r");
-    std::vector<Expr> base = offsets(Expr(o) * number(per) + Expr(r), map.shape, map.steps, last);
-    body = row(base, inner);
-    body = ir::make_for(r, number(0), number(per), body);
-    all.push_back(ir::make_for(o, number(0), number(rows / per), body,
-                               rows / per > 1 ? ir::ForKind::parallel : ir::ForKind::serial));
-  }
-  return finish(operands, ir::seq(std::move(all)));
-}
 
 std::int64_t host_reduce_parts(const Dims& shape, std::uint64_t mask) {
   std::int64_t kept = 1, gone = 1;
@@ -222,143 +687,6 @@ std::int64_t host_reduce_parts(const Dims& shape, std::uint64_t mask) {
   return 1;
 }
 
-ir::PrimFunc host_reduce(HostReduce in) {
-  Dims kept, gone;
-  std::vector<Dims> ks(in.steps.size()), gs(in.steps.size());
-  for (int i = 0; i < in.shape.size(); ++i) {
-    bool away = in.mask >> i & 1;
-    (away ? gone : kept).push_back(in.shape[i]);
-    for (std::size_t k = 0; k < in.steps.size(); ++k) (away ? gs : ks)[k].push_back(in.steps[k][i]);
-  }
-  collapse(kept, ks);
-  collapse(gone, gs);
-  if (in.parts > 1) {
-    // The parts become a kept axis in front; the longest reduced axis gives it where it divides.
-    int axis = -1;
-    for (int i = 0; i < gone.size() && axis < 0; ++i) {
-      if (gone[i] % in.parts == 0) axis = i;
-    }
-    WEFT_CHECK(axis >= 0, "no axis of ", to_string(gone), " divides by ", in.parts);
-    kept = Dims{in.parts};
-    gone[axis] /= in.parts;
-    for (std::size_t k = 0; k < gs.size(); ++k) ks[k] = Dims{gs[k][axis] * gone[axis]};
-  }
-  Operands operands;
-  operands.add("out", in.kernel);
-  for (std::size_t k = 0; k < in.elems.size(); ++k) operands.add(cat("a", k), in.elems[k]);
-  const std::vector<ir::Buffer> inputs(operands.buffers.begin() + 1, operands.buffers.end());
-  const DType type = dtype_of(in.kernel);
-  const std::int64_t kept_size = product(kept), gone_size = product(gone);
-  // acc[j] = acc[j] combined with the value at these places.
-  auto combine = [&](const ir::Buffer& acc, const Expr& j, const std::vector<Expr>& at,
-                     const Loaded& loaded = {}) {
-    std::vector<Expr> loads;
-    for (std::size_t k = 0; k < in.elems.size(); ++k)
-      loads.push_back(k < loaded.size() && loaded[k] ? *loaded[k] : ir::load(inputs[k], {at[k]}));
-    return with_value(loads, in.value, [&](const Expr& v) {
-      return ir::store(acc, reduce_value(in.op, ir::load(acc, {j}), v), {j});
-    });
-  };
-  auto sum = [](std::vector<Expr> a, const std::vector<Expr>& b) {
-    for (std::size_t k = 0; k < a.size(); ++k) a[k] = a[k] + b[k];
-    return a;
-  };
-  auto along = [](const std::vector<Dims>& steps, int axis, const Expr& x) {
-    std::vector<Expr> out;
-    for (const Dims& s : steps) out.push_back(x * number(s[axis]));
-    return out;
-  };
-  auto least = [](const std::vector<Dims>& steps) {
-    std::int64_t step = INT64_MAX;
-    for (const Dims& s : steps) {
-      if (std::int64_t v = std::abs(s[s.size() - 1])) step = std::min(step, v);
-    }
-    return step;
-  };
-  const int kl = kept.size() - 1, gl = gone.size() - 1;
-  const Expr start = reduce_identity(in.op, in.kernel);
-  if (kept[kl] >= kLanes && least(ks) < least(gs)) {
-    // Columns: a strip of kept neighbours is accumulated over all reduced positions.
-    const std::int64_t outer = kept_size / kept[kl];
-    auto strip = [&](const Expr& o, const Expr& first, std::int64_t width) {
-      ir::Buffer acc = ir::make_buffer("acc", type, {number(width)}, "local");
-      std::vector<Expr> base = sum(offsets(o, kept, ks, kl), along(ks, kl, first));
-      std::vector<Stmt> steps;
-      steps.push_back(
-          vectors(width, kLanes, [&](const Expr& j) { return ir::store(acc, start, {j}); }));
-      steps.push_back(loop("g", gone_size, ir::ForKind::serial, [&](const Expr& g) {
-        std::vector<Expr> at = sum(base, offsets(g, gone, gs, gl + 1));
-        return vectors(width, kLanes,
-                       [&](const Expr& j) { return combine(acc, j, sum(at, along(ks, kl, j))); });
-      }));
-      steps.push_back(vectors(width, kLanes, [&](const Expr& j) {
-        return ir::store(operands.buffers[0], ir::load(acc, {j}),
-                         {o * number(kept[kl]) + first + j});
-      }));
-      return ir::allocate(acc, ir::seq(std::move(steps)));
-    };
-    const std::int64_t width = std::min(kColumns, kept[kl]), strips = kept[kl] / width;
-    std::vector<Stmt> all = {loop("o", outer * strips, ir::ForKind::parallel, [&](const Expr& o) {
-      return strip(ir::floordiv(o, number(strips)), ir::floormod(o, number(strips)) * number(width),
-                   width);
-    })};
-    if (kept[kl] % width)
-      all.push_back(loop("o", outer, ir::ForKind::parallel, [&](const Expr& o) {
-        return strip(o, number(strips * width), kept[kl] % width);
-      }));
-    return finish(operands, ir::seq(std::move(all)));
-  }
-  // Rows: the innermost reduced axis runs in vectors of running results, joined at the end.
-  const std::int64_t inner = gone[gl], outer = gone_size / inner;
-  const bool wide = inner >= 2 * kLanes;
-  // Each sum waits for the one before it: long rows have more of them.
-  const std::int64_t lanes = inner >= 16 * kLanes ? 4 * kLanes : wide ? 2 * kLanes : 1;
-  std::int64_t per = std::clamp<std::int64_t>(kRow / gone_size, 1, kept_size);
-  while (kept_size % per) --per;
-  auto row = [&](const Expr& o) {
-    ir::Buffer acc = ir::make_buffer("acc", type, {number(lanes)}, "local");
-    ir::Buffer rest = ir::make_buffer("rest", type, {number(1)}, "local");
-    std::vector<Expr> base = offsets(o, kept, ks, kl + 1);
-    std::vector<Stmt> steps;
-    if (wide)
-      steps.push_back(
-          vectors(lanes, kLanes, [&](const Expr& j) { return ir::store(acc, start, {j}); }));
-    steps.push_back(ir::store(rest, start, {number(0)}));
-    steps.push_back(loop("g", outer, ir::ForKind::serial, [&](const Expr& g) {
-      std::vector<Expr> at = sum(base, offsets(g, gone, gs, gl));
-      return with_loaded(inputs, at, gs, gl, [&](const Loaded& loaded) {
-        std::vector<Stmt> body;
-        if (wide) {
-          body.push_back(loop("c", inner / lanes, ir::ForKind::serial, [&](const Expr& c) {
-            std::vector<Expr> from = sum(at, along(gs, gl, c * number(lanes)));
-            return vectors(lanes, kLanes, [&](const Expr& j) {
-              return combine(acc, j, sum(from, along(gs, gl, j)), loaded);
-            });
-          }));
-        }
-        const std::int64_t done = wide ? inner / lanes * lanes : 0;
-        if (inner > done) {
-          body.push_back(loop("t", inner - done, ir::ForKind::serial, [&](const Expr& t) {
-            return combine(rest, number(0), sum(at, along(gs, gl, t + number(done))), loaded);
-          }));
-        }
-        return ir::seq(std::move(body));
-      });
-    }));
-    if (wide)
-      steps.push_back(loop("l", lanes, ir::ForKind::serial, [&](const Expr& l) {
-        return ir::store(rest, reduce_value(in.op, ir::load(rest, {number(0)}), ir::load(acc, {l})),
-                         {number(0)});
-      }));
-    steps.push_back(ir::store(operands.buffers[0], ir::load(rest, {number(0)}), {o}));
-    Stmt s = ir::allocate(rest, ir::seq(std::move(steps)));
-    return wide ? ir::allocate(acc, s) : s;
-  };
-  Stmt body = loop("o", kept_size / per, ir::ForKind::parallel, [&](const Expr& o) {
-    return loop("r", per, ir::ForKind::serial,
-                [&](const Expr& r) { return row(o * number(per) + r); });
-  });
-  return finish(operands, body);
-}
+ir::PrimFunc host_kernel(const HostKernel& kernel) { return KernelWriter(kernel).write(); }
 
 }  // namespace weft::fuse

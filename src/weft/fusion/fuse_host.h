@@ -3,37 +3,30 @@
 // Programs of fused kernels for devices that the host addresses: loops over constant extents, the
 // outer ones shared among threads, the innermost in vectors.
 
-#include <functional>
 #include <vector>
 
-#include "weft/array/dims.h"
-#include "weft/host/kernels.h"
-#include "weft/ir/build.h"
+#include "weft/fusion/lazy.h"
+#include "weft/ir/node.h"
 
 namespace weft::fuse {
 
-/// Element types and steps of the operands; the value of one element from loads.
-struct HostMap {
+/// Values over the positions of a shape: element-wise ones, reductions of such along some axes, and
+/// numbers of what is left when these axes are gone. All that is read and written once stays in the
+/// caches: a row (the positions that reductions join) is finished before the next one begins.
+struct HostKernel {
   Dims shape;
-  std::vector<Dims> steps;  // out first, then the inputs, in elements
-  std::vector<Elem> elems;  // likewise
-  std::function<ir::Expr(const std::vector<ir::Expr>&)> value;  // of the output's type
-};
-ir::PrimFunc host_map(HostMap map);
-
-/// out (compact over the kept axes) = combination over axes in `mask`; steps are of the inputs.
-/// When nothing is kept and the work is long, `parts` > 1 results are written for a second pass.
-struct HostReduce {
-  ReduceOp op{};
-  Elem kernel = Elem::float32;
-  Dims shape;
-  std::uint64_t mask = 0;
-  std::vector<Dims> steps;
-  std::vector<Elem> elems;
-  std::function<ir::Expr(const std::vector<ir::Expr>&)> value;  // of type `kernel`
+  std::uint64_t mask = 0;               // the axes that reductions join; none: a map
+  std::vector<Lazy> values;             // each after those that it reads
+  std::vector<bool> kept;               // of these: written to memory
+  std::vector<Dims> out_steps;          // of the kept ones over `shape`, in elements
+  std::vector<const LazyNode*> leaves;  // arrays that are read
+  std::vector<Dims> steps;              // of these over `shape`
+  /// When nothing is left of the shape and the work is long, a lone reduction writes so many
+  /// results, in the type of its sums, for a second pass.
   std::int64_t parts = 1;
 };
-ir::PrimFunc host_reduce(HostReduce reduce);
+/// main(kept values..., leaves...).
+ir::PrimFunc host_kernel(const HostKernel& kernel);
 std::int64_t host_reduce_parts(const Dims& shape, std::uint64_t mask);
 
 }  // namespace weft::fuse

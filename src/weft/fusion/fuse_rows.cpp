@@ -14,64 +14,99 @@ using device::RowExtent;
 
 namespace {
 
-/// A shape whose axes from `first` on are reduced: a matrix of rows.
+/// A shape of which some axes are reduced: rows of the elements along these. None reduced: a map.
 struct Rows {
   Dims shape;
-  int first = 0;
+  std::uint64_t mask = 0;
+  bool host = false;  // kernels of hosts take operands that are broadcast in any way
 
-  std::int64_t count() const { return extent(0, first); }
-  std::int64_t columns() const { return extent(first, shape.size()); }
-  std::int64_t extent(int from, int to) const {
+  bool reduced(int axis) const { return mask >> axis & 1; }
+  std::int64_t count() const { return extent(false); }
+  std::int64_t columns() const { return extent(true); }
+  std::int64_t extent(bool along) const {
     std::int64_t n = 1;
-    for (int i = from; i < to; ++i) n *= shape[i];
+    for (int i = 0; i < shape.size(); ++i)
+      if (reduced(i) == along) n *= shape[i];
     return n;
   }
-  bool operator==(const Rows& o) const { return shape == o.shape && first == o.first; }
+  bool operator==(const Rows& o) const { return shape == o.shape && mask == o.mask; }
+  /// The shape with ones where axes are reduced.
+  Dims of_rows() const {
+    Dims out = shape;
+    for (int i = 0; i < out.size(); ++i)
+      if (reduced(i)) out[i] = 1;
+    return out;
+  }
 
   /// How a value of this shape moves over the matrix when it is broadcast; none: in another way.
   std::optional<RowExtent> extent_of(const Dims& s) const {
     const int missing = shape.size() - s.size();
     if (missing < 0) return {};
-    auto size = [&](int axis) { return axis < missing ? 1 : s[axis - missing]; };
-    auto part = [&](int from, int to) -> std::optional<bool> {  // whether it moves there
-      bool all = true, none = true;
-      for (int i = from; i < to; ++i) all &= size(i) == shape[i], none &= size(i) == 1;
-      return all || none ? std::optional(all && !(none && extent(from, to) == 1)) : std::nullopt;
-    };
-    const auto down = part(0, first), along = part(first, shape.size());
-    if (!down || !along) return {};
-    return *down ? (*along ? RowExtent::element : RowExtent::row)
-                 : (*along ? RowExtent::column : RowExtent::one);
+    bool moves[2] = {}, rests[2] = {};  // down the rows, along them
+    for (int i = 0; i < shape.size(); ++i) {
+      const std::int64_t size = i < missing ? 1 : s[i - missing];
+      if (size != 1 && size != shape[i]) return {};
+      moves[reduced(i)] |= size != 1;
+      rests[reduced(i)] |= size == 1 && shape[i] != 1;
+    }
+    if (!host && ((moves[0] && rests[0]) || (moves[1] && rests[1]))) return {};
+    return moves[0] ? (moves[1] ? RowExtent::element : RowExtent::row)
+                    : (moves[1] ? RowExtent::column : RowExtent::one);
   }
 };
 
 bool moves_along(RowExtent e) { return e == RowExtent::element || e == RowExtent::column; }
-bool has_kernel(Elem e) { return !is_complex(e) && !is_float8(e) && e != Elem::float64; }
+bool reduces(const Step& s) { return s.node->kind == LazyKind::reduce; }
+/// Whether the step's value can be part of a kernel: operations that stand alone have a form too.
+bool has_form(const Step& s) {
+  return s.kind == StepKind::map || s.kind == StepKind::reduce || s.single;
+}
+bool has_kernel(Elem e, bool host) {
+  return !is_complex(e) && !is_float8(e) && (host || e != Elem::float64);
+}
 
-/// The matrix that a reduction reads, where it reduces the last axes.
-std::optional<Rows> rows_of(const Step& s) {
-  if (s.kind != StepKind::reduce) return {};
+/// The matrix whose rows a step reduces: on a grid those of the last axes.
+std::optional<Rows> rows_of(const Step& s, bool host) {
+  if (!has_form(s) || !reduces(s) || s.node->mask == 0) return {};
+  const Rows rows{s.shape, s.node->mask, host};
+  if (host) return rows;
   const ReduceOp op = s.node->reduction;
   if (op != ReduceOp::sum && op != ReduceOp::max && op != ReduceOp::min) return {};
-  if (!is_real_float(s.elem) || s.node->mask == 0) return {};
-  Rows rows{s.shape, 0};
-  while (!(s.node->mask >> rows.first & 1)) ++rows.first;
-  for (int i = rows.first; i < s.shape.size(); ++i)
-    if (!(s.node->mask >> i & 1)) return {};
-  return rows;
+  if (!is_real_float(s.elem)) return {};
+  for (int i = 0; i + 1 < s.shape.size(); ++i)
+    if (rows.reduced(i) && !rows.reduced(i + 1)) return {};
+  return rows.reduced(s.shape.size() - 1) ? std::optional(rows) : std::nullopt;
 }
 
 class RowGroup {
  public:
-  RowGroup(const std::vector<Step>& steps, Rows rows) : steps_(steps), rows_(std::move(rows)) {
-    for (std::size_t k = 0; k < steps.size(); ++k) consider(k);
-    prune();
+  /// `seed`: the first step of a group of maps, which those join that read what the group reads.
+  RowGroup(const std::vector<Step>& steps, Rows rows, std::size_t seed = 0)
+      : steps_(steps), rows_(std::move(rows)) {
+    for (std::size_t k = seed; k < steps.size(); ++k) consider(k);
+    if (rows_.mask != 0) prune();
   }
 
   bool worthwhile() const {
-    return members_.size() > 1 && std::any_of(members_.begin(), members_.end(), [&](std::size_t k) {
-             return steps_[k].kind == StepKind::reduce;
-           });
+    if (members_.size() < 2) return false;
+    auto is_reduction = [&](std::size_t k) { return reduces(steps_[k]); };
+    if (rows_.mask != 0 && std::none_of(members_.begin(), members_.end(), is_reduction))
+      return false;
+    if (!rows_.host) return true;
+    // A few operations on a few elements take no longer than a launch.
+    constexpr std::int64_t kFew = 1024, kLong = 1 << 16;
+    constexpr std::size_t kOperations = 3;
+    std::size_t operations = 0;
+    for (std::size_t k : members_) {
+      const Step& s = steps_[k];
+      operations += s.kind == StepKind::eager ? 1
+                    : s.brief.empty()         ? kOperations + 1
+                                              : s.brief.size();
+    }
+    const std::int64_t count = rows_.count(), size = count * rows_.columns();
+    if (size == 0 || (size <= kFew && operations <= kOperations)) return false;
+    // One long row has no parts that threads could take in several passes.
+    return rows_.mask == 0 || count > 1 || size < kLong;
   }
 
   /// The plan's steps with the group as one.
@@ -113,32 +148,55 @@ class RowGroup {
 
   /// What the step gives over the rows; none: it cannot be part of the kernel.
   std::optional<RowExtent> extent_of(const Step& s) const {
-    if (s.kind != StepKind::map && s.kind != StepKind::reduce) return {};
-    if (!has_kernel(s.elem)) return {};
+    if (!has_form(s) || !has_kernel(s.elem, rows_.host)) return {};
     std::optional<RowExtent> extent;
-    if (s.kind == StepKind::reduce) {
-      if (rows_of(s) == rows_) extent = RowExtent::row;
-    } else if (s.shape.size() == rows_.shape.size()) {
-      extent = rows_.extent_of(s.shape);
-      if (extent == RowExtent::column || extent == RowExtent::one) extent.reset();
+    if (reduces(s)) {
+      if (rows_of(s, rows_.host) == rows_) extent = RowExtent::row;
+    } else if (s.shape == rows_.shape) {
+      extent = RowExtent::element;
+    } else if (s.shape == rows_.of_rows()) {
+      extent = RowExtent::row;
     }
-    if (!extent) return {};
-    for (std::size_t i = 0; i < s.in.size(); ++i) {
+    bool arrays = false;
+    for (std::size_t i = 0; extent && i < s.in.size(); ++i) {
+      if (s.in[i] < 0) continue;  // a number
+      arrays = true;
       const LazyNode& leaf = *s.leaves[i];
       const auto e = rows_.extent_of(leaf.shape);
-      if (!e || !has_kernel(leaf.elem) || behind_.count(s.in[i])) return {};
-      const bool whole = moves_along(*e);
-      if (whole && s.kind == StepKind::map && extent == RowExtent::row) return {};
-      // A row's numbers without the reduced axes, read along the rows of a square matrix.
+      if (!e || !has_kernel(leaf.elem, rows_.host) || behind_.count(s.in[i])) return {};
+      if (moves_along(*e) && !reduces(s) && extent == RowExtent::row) return {};
       const auto made = made_.find(s.in[i]);
-      if (made != made_.end() && moves_along(made->second) != whole) return {};
+      if (made != made_.end() && !is_aligned(leaf.shape, made->second)) return {};
     }
-    return s.in.empty() ? std::nullopt : extent;
+    return arrays ? extent : std::nullopt;
+  }
+  /// A row's numbers without the reduced axes may be read as if they lay along other ones.
+  bool is_aligned(const Dims& s, RowExtent made) const {
+    const Dims want = made == RowExtent::element ? rows_.shape : rows_.of_rows();
+    const int missing = want.size() - s.size();
+    for (int i = 0; i < want.size(); ++i)
+      if ((i < missing ? 1 : s[i - missing]) != want[i]) return false;
+    return true;
+  }
+  /// Whether the kernel has room for the step's arrays, and reason to compute it.
+  bool takes(const Step& s) const {
+    if (!rows_.host) return true;
+    constexpr std::size_t kMostArrays = 24;
+    std::set<int> all = read_;
+    bool shared = false;
+    for (int slot : s.in) {
+      if (slot < 0) continue;
+      shared |= made_.count(slot) > 0 || !all.insert(slot).second;
+    }
+    return all.size() + members_.size() < kMostArrays &&
+           (rows_.mask != 0 || members_.empty() || shared);
   }
 
   void consider(std::size_t k) {
     const Step& s = steps_[k];
-    if (const auto extent = extent_of(s)) {
+    if (const auto extent = extent_of(s); extent && takes(s)) {
+      for (int slot : s.in)
+        if (slot >= 0 && !made_.count(slot)) read_.insert(slot);
       members_.push_back(k);
       extents_[k] = *extent;
       made_[s.out] = *extent;
@@ -155,7 +213,7 @@ class RowGroup {
     for (std::size_t m : members_)
       if (m != k) read.insert(steps_[m].in.begin(), steps_[m].in.end());
     return std::all_of(steps_[k].in.begin(), steps_[k].in.end(),
-                       [&](int slot) { return read.count(slot) > 0; });
+                       [&](int slot) { return slot < 0 || read.count(slot) > 0; });
   }
 
   /// Maps that neither exchange values with the rest of the group nor share what they read leave
@@ -164,7 +222,7 @@ class RowGroup {
     for (std::size_t i = members_.size(); i-- > 0;) {
       const std::size_t k = members_[i];
       const Step& s = steps_[k];
-      if (s.kind == StepKind::reduce) continue;
+      if (reduces(s)) continue;
       const bool reads =
           std::any_of(s.in.begin(), s.in.end(), [&](int slot) { return made_.count(slot) > 0; });
       const bool is_read = std::any_of(members_.begin(), members_.end(), [&](std::size_t m) {
@@ -181,6 +239,10 @@ class RowGroup {
     Step step;
     step.kind = StepKind::rows;
     step.rows = std::make_shared<RowKernelStep>();
+    if (rows_.host) {
+      of_host(step, read);
+      return step;
+    }
     device::FusedRows& p = step.rows->program;
     p.rows = rows_.count(), p.columns = rows_.columns();
     std::map<int, int> number;  // slot -> operand
@@ -198,7 +260,7 @@ class RowGroup {
       const Step& s = steps_[k];
       device::RowStep row;
       row.extent = extents_.at(k);
-      row.reduces = s.kind == StepKind::reduce;
+      row.reduces = reduces(s);
       if (row.reduces) row.op = s.node->reduction;
       row.elem = s.elem;
       for (int slot : s.in) row.in.push_back(number.at(slot));
@@ -220,8 +282,33 @@ class RowGroup {
     return step;
   }
 
+  void of_host(Step& step, const std::set<int>& read) const {
+    RowKernelStep& rows = *step.rows;
+    step.shape = rows_.shape;
+    rows.mask = rows_.mask;
+    for (std::size_t k : members_) {
+      const Step& s = steps_[k];
+      rows.values.push_back(s.node);
+      rows.kept.push_back(read.count(s.out) > 0);
+      if (rows.kept.back()) {
+        rows.out.push_back(s.out);
+        rows.elems.push_back(s.elem);
+        rows.shapes.push_back(s.node.shape());
+      }
+      for (std::size_t i = 0; i < s.in.size(); ++i) {
+        const LazyNode* leaf = s.leaves[i];
+        if (s.in[i] < 0 || made_.count(s.in[i]) ||
+            std::find(step.leaves.begin(), step.leaves.end(), leaf) != step.leaves.end())
+          continue;
+        step.leaves.push_back(leaf);
+        step.in.push_back(s.in[i]);
+      }
+    }
+  }
+
   const std::vector<Step>& steps_;
   Rows rows_;
+  std::set<int> read_;                        // slots that members read and none makes
   std::vector<std::size_t> members_;          // in the plan's order
   std::map<std::size_t, RowExtent> extents_;  // of members' results
   std::map<int, RowExtent> made_;             // slots that members make
@@ -232,17 +319,23 @@ class RowGroup {
 
 std::vector<Step> join_rows(std::vector<Step> steps, const std::vector<int>& outputs,
                             const Ref<Device>& device) {
+  const bool host = !device || device->info().host_accessible;
   std::vector<Rows> tried;
   for (std::size_t k = 0; k < steps.size(); ++k) {
-    const auto rows = rows_of(steps[k]);
+    const auto rows = rows_of(steps[k], host);
     if (!rows || std::find(tried.begin(), tried.end(), *rows) != tried.end()) continue;
     tried.push_back(*rows);
     const RowGroup group(steps, *rows);
-    if (!group.worthwhile() ||
-        !device::fused_rows_fit(device, rows->count(), rows->columns(), group.arrays()))
+    if (!group.worthwhile()) continue;
+    if (!host && !device::fused_rows_fit(device, rows->count(), rows->columns(), group.arrays()))
       continue;
     steps = group.joined(outputs);
     k = static_cast<std::size_t>(-1);
+  }
+  for (std::size_t k = 0; host && k < steps.size(); ++k) {
+    if (!has_form(steps[k]) || reduces(steps[k])) continue;
+    const RowGroup group(steps, Rows{steps[k].shape, 0, host}, k);
+    if (group.worthwhile()) steps = group.joined(outputs);
   }
   return steps;
 }

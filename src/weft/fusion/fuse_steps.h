@@ -17,9 +17,13 @@ namespace weft {
 
 enum class StepKind : std::uint8_t { map, reduce, reshape, permute, matmul, eager, rows };
 
-/// Steps over the rows of one matrix as one kernel: their results, in the order of the kept ones.
+/// Steps that become one kernel: their results, in the order of the kept ones.
 struct RowKernelStep {
-  device::FusedRows program;
+  device::FusedRows program;  // on a grid: steps over the rows of one matrix
+  // On the host: values over the step's shape, of which axes in the mask are reduced.
+  std::vector<Lazy> values;
+  std::vector<bool> kept;
+  std::uint64_t mask = 0;
   std::vector<int> out;
   std::vector<Elem> elems;
   std::vector<Dims> shapes;
@@ -41,10 +45,10 @@ struct Step {
   std::vector<int> in;
   std::vector<const LazyNode*> numbers;  // of the expression, that calls on grids bring
   int out = 0;                           // not for `rows`
-  bool single = false;                   // eager, though a kernel could be made
+  bool single = false;                   // eager, though `root` could be a kernel
   std::vector<BriefOperation> brief;  // few elements: the expression by eager operations, if short
   Elem elem = Elem::float32;
-  Dims shape;                // map: of the result; reduce: before it
+  Dims shape;                // map: of the result; reduce: before it; rows of hosts: of both
   Lazy node;                 // views and products: the node itself; reduce: the reduction
   std::uint32_t serial = 0;  // of all plans of the process: devices keep kernels by it
   std::map<std::string, Ref<runtime::Function>> built;  // host: by layout
@@ -60,8 +64,9 @@ struct Step {
 ir::Expr step_value(const Step& step, const std::vector<ir::Expr>& loads,
                     const std::vector<ir::Expr>& numbers);
 
-/// The steps with those that reduce along rows, and the maps around them, joined to one kernel for
-/// each kind of row that fits the device. `outputs`: slots of the plan's results.
+/// The steps with those that reduce the same axes, and the maps around them, joined to one kernel
+/// for each kind of row; on the host maps of one shape too. `outputs`: slots of the plan's results.
+/// `device`: none, or the host's, or one with a grid, whose rows must fit its registers.
 std::vector<Step> join_rows(std::vector<Step> steps, const std::vector<int>& outputs,
                             const Ref<Device>& device);
 

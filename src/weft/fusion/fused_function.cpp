@@ -8,8 +8,8 @@
 #include "weft/base/fork_safe_mutex.h"
 #include "weft/devices/grid.h"
 #include "weft/elements/row_ir.h"
-#include "weft/fusion/fuse.h"
 #include "weft/fusion/lazy_tensors.h"
+#include "weft/fusion/lazy_value.h"
 
 namespace weft {
 

@@ -5,7 +5,7 @@
 
 #include "weft/devices/grid.h"
 #include "weft/elements/row_ir.h"
-#include "weft/fusion/fuse.h"
+#include "weft/fusion/lazy_value.h"
 
 namespace weft {
 

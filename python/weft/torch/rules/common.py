@@ -54,6 +54,7 @@ class Context:
         self.dtypes = [None if v is None else DTYPES[v.dtype] for v in values]
         self.shapes = [None if v is None else tuple(v.shape) for v in values]
         self.dtype, self.shape = self.dtypes[0], self.shapes[0]
+        self.kept = None  # what a rule makes in its first call for the later ones
 
 
 def fused(*names, space="aten"):

@@ -59,10 +59,15 @@ def _in_single(*arrays):
 
 @array("convolution.default")
 def _convolution(c, x, w, bias, *options):
-    widen, options = _prepared(x, w, *options)
+    if c.kept is None:
+        c.kept = _prepared(x, w, *options)
+    widen, options = c.kept
     if options[3] or len(options[0]) == 3:  # windows or slices add up: rounded once, as in torch
         x, w = _in_single(x, w)
-    y = _convolve(_constant(widen(x)), _constant(widen(w)), options).data.reshape(c.shape)
+        y = _convolve(_constant(widen(x)), _constant(widen(w)), options).data
+    else:
+        y = _core._convolution(widen(x), widen(w), *options[:3], options[5])
+    y = y.reshape(c.shape)
     y = y if bias is None else y + bias.reshape((1, -1, *(1,) * (y.ndim - 2)))
     return as_type(y, c.dtype)
 
@@ -82,7 +87,9 @@ def _gradients(g, x, w, wanted, options):
 @array("convolution_backward.default")
 def _convolution_backward(c, g, x, w, bias_sizes, *options):
     *options, wanted = options
-    widen, options = _prepared(x, w, *options)
+    if c.kept is None:
+        c.kept = _prepared(x, w, *options)
+    widen, options = c.kept
     dx = dw = db = None
     g, x, w = _in_single(g, x, w)
     if wanted[0] or wanted[1]:

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import weft
 
 from ... import _core
 from ...nn import pooling
-from .common import HALVES, Unsupported, array, as_type, gradient
+from .common import HALVES, Unsupported, add, array, as_type, gradient, number, row, spread, where
 
 
 def _each(values, axes, default=None):
@@ -53,13 +54,54 @@ def _flat_places(best, extents, taps):
     return as_type(at, "int64")
 
 
-def _largest(values, lead, out, extents, tables):
-    """(the largest of each window, its position); values (..., windows of each axis, taps of each axis)."""
-    shape = (*values.shape[:lead], *out)
-    taps = values.reshape((*shape, -1))
-    best = _core._arg_reduce(True, taps, len(shape), True)
-    found = weft.take_along_axis(taps, best, axis=len(shape)).reshape(shape)
-    return found, _flat_places(best.reshape(shape), extents, tables)
+def _better(best, found, tap, code):
+    """The larger of the best element so far and another, and its number: NaN before all, of equals the first."""
+    better = row("logical_or", row("greater", tap, best), row("isnan", tap))
+    return where(better, tap, best), where(better, number(code, found), found)
+
+
+class _Largest:
+    """The largest of each window and a number that says which element it is: the views of the taps are compared one by one,
+    as many in one kernel as it reads arrays."""
+
+    _MOST = 8  # views; beside them a kernel reads the best so far, its number and `base`
+
+    def __init__(self, x, shape, numbers, start, base=None):
+        """numbers: of the taps; start: those of windows in which nothing is larger than minus infinity; base: added at the end."""
+        self.start, self.base, self.plans = start, base, []
+        view, code = (str(x.dtype), shape), ("int64", shape)
+        for first in range(0, len(numbers), self._MOST):
+            chunk = numbers[first : first + self._MOST]
+            last = first + self._MOST >= len(numbers) and base is not None
+            before = [view, code] if first else [("int64", tuple(start.shape))]
+            after = [("int64", tuple(base.shape))] if last else []
+            kinds = [view] * len(chunk) + before + after
+            every = [_core._lazy_input(i, *kind) for i, kind in enumerate(kinds)]
+            found = every[len(chunk) + len(before) - 1]
+            best = every[len(chunk)] if first else number(-math.inf, every[0])
+            for tap, n in zip(every, chunk):
+                best, found = _better(best, found, tap, n)
+            found = spread(add(found, every[-1]) if last else found, shape)
+            self.plans.append(_core.FusedPlan([best, found], False, x))
+
+    def __call__(self, views):
+        found = [self.start]
+        for i, plan in enumerate(self.plans):
+            last = [self.base] if plan is self.plans[-1] and self.base is not None else []
+            found = plan.run([*views[i * self._MOST : (i + 1) * self._MOST], *found, *last])
+        return found
+
+
+def _whole(numbers, x):
+    return weft.asarray(numbers, dtype="int64", device=x.device)
+
+
+def _outer(columns, axes):
+    """The sum of vectors, one for each axis, as an array of these axes."""
+    total = 0
+    for a, column in enumerate(columns):
+        total = total + column.reshape((-1, *(1,) * (axes - 1 - a)))
+    return total
 
 
 def _max_pool(axes):
@@ -70,11 +112,21 @@ def _max_pool(axes):
         padding, dilation = _each(padding, axes), _each(dilation, axes)
         out, extents = c.shape[lead:], x.shape[lead:]
         values = _windows(x, kernel, stride, padding, dilation, out, -math.inf)
-        tables = []
-        for m, k, s, p, d in zip(out, kernel, stride, padding, dilation):
-            window = weft.arange(m, device=x.device).reshape((-1, 1)) * s - p
-            tables.append(window + weft.arange(k, device=x.device) * d)
-        return _largest(values, lead, out, extents, tables)
+        taps = list(itertools.product(*map(range, kernel)))
+        if c.kept is None:
+            steps = [math.prod(extents[a + 1 :]) for a in range(axes)]
+            code = lambda tap: sum(t * d * n for t, d, n in zip(tap, dilation, steps))  # noqa: E731
+            base, start = [], []
+            for m, s, p, d, n in zip(out, stride, padding, dilation, steps):
+                begins = [i * s - p for i in range(m)]
+                base.append(_whole([b * n for b in begins], x))
+                # Windows begin in the border: there the first element inside.
+                start.append(_whole([max(0, -(b // d)) * d * n for b in begins], x))
+            shape = (*x.shape[:lead], *out)
+            c.kept = _Largest(
+                x, shape, list(map(code, taps)), _outer(start, axes), _outer(base, axes)
+            )
+        return c.kept([values[(..., *tap)] for tap in taps])
 
     return rule
 
@@ -114,7 +166,12 @@ def _adaptive_max(c, x, size):
         values = _core._take(values, flat, axis)
         values = values.reshape((*values.shape[:axis], *tables[-1].shape, *values.shape[axis + 1 :]))  # fmt: skip
     order = [*range(lead), *range(lead, values.ndim, 2), *range(lead + 1, values.ndim, 2)]
-    return _largest(values.permute(order), lead, c.shape[lead:], extents, tables)
+    values, out = values.permute(order), c.shape[lead:]
+    taps = list(itertools.product(*(range(n) for n in values.shape[lead + axes :])))
+    if c.kept is None:
+        c.kept = _Largest(x, (*x.shape[:lead], *out), list(range(len(taps))), _whole([0], x))
+    found, tap = c.kept([values[(..., *t)] for t in taps])
+    return found, _flat_places(tap, extents, tables)
 
 
 def _average_options(axes, kernel, stride, padding):
