@@ -15,6 +15,7 @@
 
 #include "array_type.h"
 #include "direct.h"
+#include "weft/array/divisors.h"
 #include "weft/array/pad.h"
 #include "weft/array/repeat.h"
 #include "weft/devices/dispatch.h"
@@ -588,6 +589,9 @@ void bind_array_ops(nb::module_& m) {
     std::vector<const Dims*> pointers;
     for (const Dims& d : shapes) pointers.push_back(&d);
     return broadcast_shapes(pointers, "broadcast_shapes");
+  });
+  m.def("_gcd", [](const NDArray& a, const NDArray& b) {
+    return unlocked([&] { return greatest_divisors(a, b); });
   });
   m.def("_histogram", [](const NDArray& x, std::int64_t bins) -> std::optional<NDArray> {
     if (x.on_host()) return unlocked([&] { return counts_of(x, bins); });

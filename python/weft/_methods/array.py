@@ -49,12 +49,6 @@ def _running(function, x, axis, dtype, out):
 
 
 @functools.lru_cache(None)
-def _limits(dtype):
-    """The least and the largest finite number of a type of floats."""
-    info = weft.finfo(dtype)
-    return info.min, info.max
-
-
 def _part(name):
     def read(self):
         if self.dtype.kind == "c":
@@ -264,13 +258,6 @@ class ArrayMethods:
         out = weft.zeros((n, n), dtype=self.dtype, device=self.device)
         _core._diagonal(out, 0, 1, diagonal)[...] = self
         return out
-
-    def nan_to_num(self, nan=0.0, posinf=None, neginf=None):
-        """NaN and infinities as numbers: the type's largest unless given."""
-        if not (posinf is None and neginf is None and math.isfinite(nan)):
-            return on_arrays(Arithmetic.nan_to_num)(self, nan, posinf, neginf)
-        least, most = _limits(self.dtype)
-        return weft.clip(weft.where(weft.isnan(self), nan, self), least, most)
 
     def trace(self, offset=0, axis1=0, axis2=1):
         """The sums of the diagonals of the matrices in two axes."""

@@ -8,7 +8,7 @@ import math
 import weft
 
 from .. import init as _init
-from ._pointwise import operation, pointwise
+from .._pointwise import pointwise
 from .module import Module, Parameter
 
 __all__ = [
@@ -33,13 +33,13 @@ __all__ = [
 ]
 
 
-@operation
+@pointwise
 def hardtanh(x, min_val=-1.0, max_val=1.0):
     """x held between two numbers."""
     return weft.clip(x, min_val, max_val)
 
 
-@operation
+@pointwise
 def relu6(x):
     """x held between 0 and 6."""
     return weft.clip(x, 0.0, 6.0)
@@ -56,7 +56,7 @@ def hardsigmoid(x):
     return relu6(x + 3.0) * (1.0 / 6.0)
 
 
-@operation
+@pointwise
 def hardswish(x):
     """x hardsigmoid(x)."""
     return weft.hardswish(x)
