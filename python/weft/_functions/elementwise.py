@@ -8,6 +8,7 @@ import math
 import weft
 
 from .. import _core
+from .._boundary import direct
 from .._core import NDArray, Tensor
 from .._pointwise import composed
 from .common import beside, plain, real, refused, value
@@ -44,6 +45,7 @@ def _turn(x):
     return math.pi / 2 - half
 
 
+@direct(_turn.__weft_direct__)
 def angle(x, deg=False):
     """The angle of complex numbers in radians, or degrees; of real ones 0, or pi below 0."""
     x = value(x)
@@ -94,7 +96,9 @@ def modf(x):
     """(fraction, whole part), both with the sign of x."""
     x = real(x)
     whole = weft.trunc(plain(x))
-    part = weft.where(weft.isinf(plain(x)), weft.copysign(weft.zeros_like(whole), whole), x - whole)
+    part = weft.where(weft.isinf(plain(x)), 0.0, x - whole)
+    if not isinstance(x, Tensor):  # whose gradient does not depend on the sign of a zero
+        part = weft.copysign(part, whole)
     return part, Tensor(whole, requires_grad=False) if isinstance(x, Tensor) else whole
 
 
@@ -141,6 +145,9 @@ def _whole(x, name):
 
 def gcd(x1, x2):
     """The greatest common divisor of whole numbers, not negative."""
+    if type(x1) is type(x2) is NDArray and x1.dtype == x2.dtype and x1.shape == x2.shape:
+        if x1.dtype.kind in "iu" and x1.device.host_accessible:
+            return _core._gcd(x1, x2)
     a = _whole(x1, "gcd")
     a, b = weft.broadcast_arrays(a, _whole(beside(x2, a), "gcd"))
     if isinstance(a, NDArray) and isinstance(b, NDArray) and a.device.host_accessible:
@@ -154,14 +161,14 @@ def gcd(x1, x2):
 
 def lcm(x1, x2):
     """The least common multiple of whole numbers, not negative; 0 where one is 0."""
-    a = weft.abs(_whole(x1, "lcm"))
-    b = weft.abs(_whole(beside(x2, a), "lcm"))
+    a = _whole(x1, "lcm")
+    b = _whole(beside(x2, a), "lcm")
     return _multiple(a, b, gcd(a, b))
 
 
 @composed
 def _multiple(a, b, divisor):
-    return a // weft.maximum(divisor, 1) * b
+    return weft.abs(a) // weft.maximum(divisor, 1) * weft.abs(b)
 
 
 @composed

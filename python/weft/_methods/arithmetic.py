@@ -149,7 +149,8 @@ class Arithmetic:
 
     def vdot(self, other):
         """The sum of conj(self) * other over all elements, in a row; as many on both sides."""
-        return weft.conj(self).reshape(-1) @ other.reshape(-1)
+        first = weft.conj(self) if self.dtype.kind == "c" else self
+        return first.reshape(-1) @ other.reshape(-1)
 
     def clamp(self, min=None, max=None):
         """Every element brought between min and max."""

@@ -12,6 +12,7 @@ import weft
 from .. import _core
 from .._core import Tensor
 from .._errors import error as _error
+from .._pointwise import composed
 from .arithmetic import Arithmetic
 from .common import no_out
 from .of_arrays import on_arrays
@@ -49,6 +50,11 @@ def _running(function, x, axis, dtype, out):
 
 
 @functools.lru_cache(None)
+@composed
+def _rounded(x, scale):
+    return weft.round(x * scale) / scale
+
+
 def _part(name):
     def read(self):
         if self.dtype.kind == "c":
@@ -188,8 +194,15 @@ class ArrayMethods:
             return self.copy()
         if decimals == 0:
             return weft.round(self)
-        scale = 10.0**decimals
-        return weft.round(self * scale) / scale
+        return _rounded(self, 10.0**decimals)
+
+    def fliplr(self):
+        """The second axis reversed."""
+        return weft.flip(self, axis=1)
+
+    def flipud(self):
+        """The first axis reversed."""
+        return weft.flip(self, axis=0)
 
     def transpose(self, *axes):
         """Axes in another order; reversed without arguments, as in NumPy. Two of more axes are exchanged, as in PyTorch."""

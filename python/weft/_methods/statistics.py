@@ -201,6 +201,8 @@ class Statistics:
         """Products summed over the last axis of both."""
         if not self.ndim or not other.ndim:
             return self * other
+        if self.ndim == other.ndim == 1:
+            return self @ other
         return weft.tensordot(self, other, axes=((self.ndim - 1,), (other.ndim - 1,)))
 
     def equal(self, other):

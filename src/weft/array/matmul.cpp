@@ -102,7 +102,9 @@ void real(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64
     return small_product<T>(m, n, k, a, a_row, a_col, b, b_row, b_col, c, ldc);
   if (n == 1 && ldc == 1 && gemv<T>(m, k, a, a_row, a_col, b, b_row, c)) return;
   if (m == 1 && gemv<T>(n, k, b, b_col, b_row, a, a_col, c)) return;
-  if (m <= kThinRows && b_col == 1 && n * k >= kThinWork)
+  // Columns behind the last whole vector are added up one by one: of few they are too many.
+  const std::int64_t lanes = vector_kernels().shape.lanes(static_cast<int>(sizeof(T)));
+  if (m <= kThinRows && b_col == 1 && n >= 2 * lanes && n * k >= kThinWork)
     return thin_gemm<T>(m, n, k, a, a_row, a_col, b, b_row, c, ldc);
   // Few rows or columns by one whose own are read from end to end; of more, tiles cost less.
   constexpr std::int64_t kLeast = 64, kMost = kThinRows * 4 / static_cast<std::int64_t>(sizeof(T));

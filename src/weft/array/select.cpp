@@ -22,6 +22,8 @@ namespace {
 
 /// Rows up to here are sorted.
 constexpr std::int64_t kSorted = 128;
+/// And up to here where vectors sort.
+constexpr std::int64_t kVectorSorted = 1024;
 
 /// Keys are integers, so that there is no NaN and no zero with a sign (sort_kernels.h).
 template <typename K>
@@ -31,6 +33,15 @@ constexpr Elem key_elem() {
 template <typename K>
 void sort_keys(K* x, std::int64_t n) {
   if (n < kVectorSort || !vector_sort(x, n, false)) std::sort(x, x + n);
+}
+/// Sorts keys that sorting costs less than selection; false, and nothing done, for others.
+template <typename K>
+bool sort_few(K* x, std::int64_t n) {
+  if (n > kVectorSorted) return false;
+  if (n >= kVectorSort && vector_sort(x, n, false)) return true;
+  if (n > kSorted) return false;
+  std::sort(x, x + n);
+  return true;
 }
 
 /// Two keys that the places from `first` to `last` of the order lie between, almost surely.
@@ -69,7 +80,7 @@ class Selection {
   /// Puts the keys at `places`, ascending and less than n, where sorting would.
   void arrange(K* x, std::int64_t n, std::span<const std::int64_t> places, std::int64_t first = 0) {
     if (places.empty() || n < 2) return;
-    if (n <= kSorted) return sort_keys(x, n);
+    if (sort_few(x, n)) return;
     const std::int64_t k = places[places.size() / 2] - first;
     K bounds[2];
     find_bounds(x, n, k, k, drawn_, bounds);
@@ -231,8 +242,8 @@ NDArray quantiles(const NDArray& x, std::span<const double> q, int axis, Between
         if (special_count(rows.elem(), data + r * n, n) > 0)
           count = std::remove(keys.begin(), keys.end(), ~K{0}) - keys.begin();
         const bool none = count == 0 || (count < n && !skip_nan);
-        const bool sorted = !none && (count <= kSorted || many >= kMany);
-        if (sorted) sort_keys(keys.data(), count);
+        bool sorted = !none && sort_few(keys.data(), count);
+        if (!none && !sorted && many >= kMany) sort_keys(keys.data(), count), sorted = true;
         for (std::int64_t k = 0; k < many; ++k)
           to[k * lines + r] = none ? std::numeric_limits<T>::quiet_NaN()
                                    : quantile<T>(select, keys.data(), count,
@@ -274,9 +285,47 @@ NDArray partition(const NDArray& x, std::span<const std::int64_t> places, int ax
   return as_lines(out, x, axis, x.elem());
 }
 
+namespace {
+
+/// Positions of smaller keys, of equal ones and of larger ones than that at one place, each in
+/// order, of elements of 8 bytes.
+NDArray places_about(const NDArray& x, std::int64_t place, int axis) {
+  const std::int64_t n = x.shape()[axis];
+  const NDArray rows = rows_along(x, axis);
+  const NDArray out = NDArray::empty(x.device(), Elem::int64, rows.shape());
+  const auto make = sort_kernels().get<KeysFn>(SortKernel::keys, rows.elem());
+  for_rows(x.size() / n, n, [&](std::int64_t r, std::int64_t end) {
+    using K = std::uint64_t;
+    Selection<K> select(n);
+    const auto room = [n] { return std::make_unique_for_overwrite<std::int64_t[]>(static_cast<std::size_t>(n)); };
+    const auto equal = room(), more = room();
+    std::vector<K> keys(static_cast<std::size_t>(n));
+    for (; r < end; ++r) {
+      make(rows.host() + r * n * 8, keys.data(), n, 0);
+      K at[2];
+      select.pair(keys.data(), n, place, at);
+      auto* const to = reinterpret_cast<std::int64_t*>(out.host()) + r * n;
+      std::int64_t less = 0, same = 0, larger = 0;
+      for (std::int64_t i = 0; i < n; ++i) {  // no branches
+        const K key = keys[static_cast<std::size_t>(i)];
+        to[less] = equal[same] = more[larger] = i;
+        less += key < at[0];
+        same += key == at[0];
+        larger += at[0] < key;
+      }
+      std::copy_n(equal.get(), same, to + less);
+      std::copy_n(more.get(), larger, to + less + same);
+    }
+  });
+  return as_lines(out, x, axis, Elem::int64);
+}
+
+}  // namespace
+
 std::optional<NDArray> argpartition(const NDArray& x, std::span<const std::int64_t> places,
                                     int axis) {
   const std::int64_t n = x.shape()[axis];
+  if (elem_bytes(x.elem()) > 4 && places.size() == 1) return places_about(x, places[0], axis);
   if (elem_bytes(x.elem()) > 4 || n > UINT32_MAX) return std::nullopt;
   const std::vector<std::int64_t> order = in_order(places);
   const NDArray rows = rows_along(x, axis);
