@@ -726,6 +726,28 @@ bool FusedPlan::eager() const {
   });
 }
 
+FusedPlan::LoneRow FusedPlan::lone_row() const {
+  if (!alone()) return {};
+  const Step& s = impl_->steps[0];
+  if (s.kind != StepKind::eager && s.brief.size() != 1) return {};
+  const bool brief = s.kind != StepKind::eager;
+  const Lazy& x = brief ? s.brief[0].node : s.node;
+  // Powers look at their exponents, and parts of complex numbers are views.
+  if (x->kind != LazyKind::row || x->op == Op::pow || x->op == Op::real || x->op == Op::imag)
+    return {};
+  LoneRow out;
+  out.function =
+      weft::kernels().elementwise[static_cast<int>(x->op)][static_cast<int>(x->compute)];
+  out.result = x.elem();
+  for (std::size_t k = 0; k < x->in.size(); ++k) {
+    const Lazy& in = x->in[k];
+    if (in->kind != LazyKind::input || in.elem() != x->compute || !(in.shape() == x.shape()))
+      return {};
+    out.slots[out.count++] = in->index;
+  }
+  return out;
+}
+
 NDArray FusedPlan::run_alone(std::span<const NDArray* const> inputs) {
   const Step& s = impl_->steps[0];
   const NDArray* in[kMostOperands];

@@ -40,6 +40,14 @@ class FusedPlan {
   bool eager() const;
   bool brief() const;
   NDArray run_alone(std::span<const NDArray* const> inputs);
+  /// Where the plan is one row of the table over inputs of one shape and of its kernel's type: the
+  /// kernel for arrays of the host without gaps. `function` is null for other plans.
+  struct LoneRow {
+    ElementwiseFn function = nullptr;
+    Elem result{};
+    int count = 0, slots[2] = {};
+  };
+  LoneRow lone_row() const;
   /// Kernels of one call: fused ones, and operations that stand alone; all launched steps, views
   /// aside.
   int kernels() const;
