@@ -154,9 +154,8 @@ class ChunkedCalls {
 };
 
 PyObject* call_seen(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
-  return guarded(static_cast<PyObject*>(nullptr), [&] {
-    return nb::inst_ptr<ChunkedCalls>(self)->call(args, count, names);
-  });
+  return guarded(static_cast<PyObject*>(nullptr),
+                 [&] { return nb::inst_ptr<ChunkedCalls>(self)->call(args, count, names); });
 }
 
 }  // namespace

@@ -118,7 +118,7 @@ class CompiledCall {
     nb::object trace, function, held;
     FusedPlan* plan = nullptr;
     bool alone = false, brief = false;  // the plan is one operation; nothing in it is compiled
-    FusedPlan::LoneRow lone;
+    LoneRow lone;
     std::uint32_t casting = 0;
     std::vector<Operand> operands;
 

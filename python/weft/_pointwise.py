@@ -18,6 +18,7 @@ import threading
 
 from . import _core
 from ._autocast import alone as _alone
+from ._boundary import import_later
 from ._core import NDArray, Tensor
 
 _ARRAYS = (NDArray, Tensor)
@@ -29,7 +30,7 @@ class _Program:
     """The chunked evaluation of a composition for arguments of given types, and of its gradient."""
 
     def __init__(self, function, args, total):
-        from ._traced import Traced
+        Traced = import_later("weft._traced").Traced
 
         arrays = [a for a in args if isinstance(a, _ARRAYS)]
         self.inputs = [_core._lazy_input(i, a.dtype, (1,)) for i, a in enumerate(arrays)]
@@ -96,7 +97,7 @@ def _linked(function, program, args, data):
 
 def _kernel(function, dtype, arrays, numbers, total):
     """The kernel of a function of so many arrays, then numbers; `total`: of the sum of its values."""
-    from ._traced import Traced
+    Traced = import_later("weft._traced").Traced
 
     inputs = [Traced(_core._lazy_input(k, dtype, ())) for k in range(arrays)]
     value = function(*inputs, *numbers)
@@ -217,7 +218,7 @@ class _Composed:
         return found
 
     def _made(self, args):
-        from ._traced import Traced
+        Traced = import_later("weft._traced").Traced
 
         arrays = [a for a in args if isinstance(a, _ARRAYS)]
         inputs = iter([Traced(_core._lazy_input(i, a.dtype, (1,))) for i, a in enumerate(arrays)])

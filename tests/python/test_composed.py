@@ -10,7 +10,21 @@ import pytest
 import weft
 
 FLOATS = ("float32", "float64", "float16")
-EDGES = (0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, 5e-324, 1e-45, 1e-40, 3.4e38, -2.5, 0.5)
+EDGES = (
+    0.0,
+    -0.0,
+    math.inf,
+    -math.inf,
+    math.nan,
+    1.0,
+    -1.0,
+    5e-324,
+    1e-45,
+    1e-40,
+    3.4e38,
+    -2.5,
+    0.5,
+)
 SIZES = (1, 3, 17, 1000, 5001)
 
 
@@ -63,7 +77,10 @@ def test_pairs_of_floats(dtype, n):
             same(thrice(getattr(weft, name), x, 2.5), getattr(np, name)(a, np.array(2.5, dtype)))
         same(thrice(weft.fmax, x, math.nan), np.fmax(a, np.array(np.nan, dtype)))
         same(thrice(weft.isclose, x, y), np.isclose(a, b))
-        same(thrice(lambda u, v: weft.isclose(u, v, equal_nan=True), x, y), np.isclose(a, b, equal_nan=True))
+        same(
+            thrice(lambda u, v: weft.isclose(u, v, equal_nan=True), x, y),
+            np.isclose(a, b, equal_nan=True),
+        )
         same(thrice(weft.isclose, x, 1.0), np.isclose(a, 1.0))
 
 
@@ -89,7 +106,11 @@ def test_one_float(dtype, n):
     a = drawn(n, dtype)
     x = weft.asarray(a)
     with np.errstate(all="ignore"):
-        same(thrice(weft.cbrt, x), np.cbrt(a.astype("float64")).astype(dtype), 1 if dtype == "float16" else 2)
+        same(
+            thrice(weft.cbrt, x),
+            np.cbrt(a.astype("float64")).astype(dtype),
+            1 if dtype == "float16" else 2,
+        )
         same(weft.cbrt(x[::3]), weft.cbrt(weft.asarray(a[::3].copy())))
         same(thrice(weft.nan_to_num, x), np.nan_to_num(a))
         got = thrice(lambda v: weft.nan_to_num(v, nan=1.0, posinf=2.0, neginf=-3.0), x)
@@ -112,7 +133,9 @@ def test_cube_roots_are_within_a_unit(dtype):
     a = rng.integers(0, np.iinfo(words).max, 200_000, dtype=words).view(dtype)
     a = a[np.isfinite(a)]
     want = np.cbrt(a.astype("longdouble"))
-    error = np.abs(weft.cbrt(weft.asarray(a)).numpy() - want) / np.spacing(np.abs(want).astype(dtype))
+    error = np.abs(weft.cbrt(weft.asarray(a)).numpy() - want) / np.spacing(
+        np.abs(want).astype(dtype)
+    )
     assert error.max() < 1
 
 
@@ -145,10 +168,18 @@ def test_numbers_that_differ_from_call_to_call():
 
 
 @pytest.mark.parametrize("n", (1, 2, 129, 257, 1000, 3001, 20011))
-@pytest.mark.parametrize("dtype", "float32 float64 float16 int8 uint8 int32 uint32 int64 uint64 bool".split())
+@pytest.mark.parametrize(
+    "dtype", "float32 float64 float16 int8 uint8 int32 uint32 int64 uint64 bool".split()
+)
 def test_selection(n, dtype):
     rng = np.random.default_rng(n)
-    kinds = [rng.standard_normal(n) * 40, np.zeros(n), np.arange(n), -np.arange(n), rng.integers(0, 2, n)]
+    kinds = [
+        rng.standard_normal(n) * 40,
+        np.zeros(n),
+        np.arange(n),
+        -np.arange(n),
+        rng.integers(0, 2, n),
+    ]
     for a in kinds:
         a = (np.abs(a) if dtype[0] == "u" else a).astype(dtype)
         if dtype[0] == "f":
@@ -172,11 +203,19 @@ def test_selection(n, dtype):
             a[np.isinf(a)] = 1.0  # between infinities NumPy has NaN
             for q in (0.0, 0.3, 0.5, 1.0):
                 with np.errstate(invalid="ignore"):
-                    np.testing.assert_allclose(weft.quantile(weft.asarray(a), q).numpy(), np.quantile(a, q), rtol=1e-6)
-                    np.testing.assert_allclose(weft.nanquantile(weft.asarray(a), q).numpy(), np.nanquantile(a, q), rtol=1e-6)
+                    np.testing.assert_allclose(
+                        weft.quantile(weft.asarray(a), q).numpy(), np.quantile(a, q), rtol=1e-6
+                    )
+                    np.testing.assert_allclose(
+                        weft.nanquantile(weft.asarray(a), q).numpy(),
+                        np.nanquantile(a, q),
+                        rtol=1e-6,
+                    )
 
 
-@pytest.mark.parametrize("dtype", "float32 float64 float16 int8 uint8 int32 uint32 int64 uint64".split())
+@pytest.mark.parametrize(
+    "dtype", "float32 float64 float16 int8 uint8 int32 uint32 int64 uint64".split()
+)
 def test_places_in_order(dtype):
     rng = np.random.default_rng(1)
     for n, m in itertools.product((0, 1, 2, 3, 50, 1000), (1, 7, 8, 9, 1001)):
@@ -192,7 +231,9 @@ def test_places_in_order(dtype):
             np.testing.assert_array_equal(got, np.searchsorted(a, v, side))
 
 
-@pytest.mark.parametrize("dtype", "float32 float64 float16 int8 uint8 int32 uint32 int64 uint64 bool".split())
+@pytest.mark.parametrize(
+    "dtype", "float32 float64 float16 int8 uint8 int32 uint32 int64 uint64 bool".split()
+)
 def test_running_extremes(dtype):
     rng = np.random.default_rng(2)
     a = (rng.standard_normal((7, 33, 5)) * 5).astype(dtype)
@@ -209,7 +250,9 @@ def test_running_extremes(dtype):
             index = np.arange(a.shape[axis]).reshape([-1 if k == axis % 3 else 1 for k in range(3)])
             assert (at.numpy() <= index).all()
             hit = (a == want) | (np.isnan(a) if dtype[0] == "f" else False)
-            np.testing.assert_array_equal(at.numpy(), np.maximum.accumulate(np.where(hit, index, -1), axis=axis))
+            np.testing.assert_array_equal(
+                at.numpy(), np.maximum.accumulate(np.where(hit, index, -1), axis=axis)
+            )
 
 
 def test_sums_by_place():
@@ -224,7 +267,9 @@ def test_sums_by_place():
         weft.bincount(weft.asarray([1, -1]), weft.asarray([1.0, 2.0]))
 
 
-@pytest.mark.parametrize("dtype", "complex64 complex128 float32 float64 int32 int64 float16".split())
+@pytest.mark.parametrize(
+    "dtype", "complex64 complex128 float32 float64 int32 int64 float16".split()
+)
 def test_sums_of_products(dtype):
     rng = np.random.default_rng(5)
 
@@ -236,7 +281,11 @@ def test_sums_of_products(dtype):
     wide = "complex128" if dtype[0] == "c" else "float64"
     for n in (1, 2, 5, 1000, 1025, 5001):
         a, b = draw(n), draw(n)
-        np.testing.assert_allclose(weft.dot(weft.asarray(a), weft.asarray(b)).numpy(), np.dot(a.astype(wide), b.astype(wide)), **close)
+        np.testing.assert_allclose(
+            weft.dot(weft.asarray(a), weft.asarray(b)).numpy(),
+            np.dot(a.astype(wide), b.astype(wide)),
+            **close,
+        )
     for rows, k in ((1, 3), (7, 1), (50, 10), (33, 17), (5, 1500), (4, 0)):
         a, b = draw(rows, k), draw(rows, k)
         want = np.einsum("ij,ij->i", a.astype(wide), b.astype(wide))
@@ -244,18 +293,39 @@ def test_sums_of_products(dtype):
             got = weft.einsum("ij,ij->i", weft.asarray(u), weft.asarray(v)).numpy()
             np.testing.assert_allclose(got, want, **close)
     tall = draw(3001, 10)
-    np.testing.assert_allclose((weft.asarray(tall).T @ weft.asarray(tall)).numpy(), tall.T.astype(wide) @ tall.astype(wide), rtol=3e-2 if dtype == "float16" else 1e-4, atol=60 if dtype == "float16" else 1e-2)
+    np.testing.assert_allclose(
+        (weft.asarray(tall).T @ weft.asarray(tall)).numpy(),
+        tall.T.astype(wide) @ tall.astype(wide),
+        rtol=3e-2 if dtype == "float16" else 1e-4,
+        atol=60 if dtype == "float16" else 1e-2,
+    )
 
 
 @pytest.mark.parametrize("dtype", "float32 float64 int32 float16".split())
 def test_convolutions(dtype):
     rng = np.random.default_rng(6)
-    for n, m in ((1, 1), (5, 5), (7, 3), (3, 7), (1000, 5), (5000, 64), (3000, 17), (64, 63), (100, 70), (9000, 8)):
+    for n, m in (
+        (1, 1),
+        (5, 5),
+        (7, 3),
+        (3, 7),
+        (1000, 5),
+        (5000, 64),
+        (3000, 17),
+        (64, 63),
+        (100, 70),
+        (9000, 8),
+    ):
         a, v = ((rng.standard_normal(k) * 4).astype(dtype) for k in (n, m))
         for mode in ("full", "same", "valid"):
             got = weft.convolve(weft.asarray(a), weft.asarray(v), mode).numpy()
             want = np.convolve(a.astype("float64"), v.astype("float64"), mode)
-            np.testing.assert_allclose(got, want, rtol=1e-2 if dtype == "float16" else 1e-4, atol=1 if dtype == "float16" else 1e-3)
+            np.testing.assert_allclose(
+                got,
+                want,
+                rtol=1e-2 if dtype == "float16" else 1e-4,
+                atol=1 if dtype == "float16" else 1e-3,
+            )
 
 
 def test_parts_between_places():
@@ -263,15 +333,35 @@ def test_parts_between_places():
     x = weft.asarray(a)
     for index, axis in ((2, None), (-1, 1), ([1, 3], 1), ([5, 1, 1], 1), (slice(1, 3), 0), ([], 0)):
         index_of = np.array(index, int) if index == [] else index
-        np.testing.assert_array_equal(weft.delete(x, index, axis).numpy(), np.delete(a, index_of, axis))
-    for index, values, axis in ((2, 7.0, None), (0, [1.0, 2.0], None), ([1, 3, 1], [7.0, 8.0, 9.0], None), (6, 5.0, 1), (2, np.ones((3, 4)), 1), ([0, 4], np.ones((2, 6)), 0)):
-        np.testing.assert_array_equal(weft.insert(x, index, values, axis).numpy(), np.insert(a, index, values, axis))
+        np.testing.assert_array_equal(
+            weft.delete(x, index, axis).numpy(), np.delete(a, index_of, axis)
+        )
+    for index, values, axis in (
+        (2, 7.0, None),
+        (0, [1.0, 2.0], None),
+        ([1, 3, 1], [7.0, 8.0, 9.0], None),
+        (6, 5.0, 1),
+        (2, np.ones((3, 4)), 1),
+        ([0, 4], np.ones((2, 6)), 0),
+    ):
+        np.testing.assert_array_equal(
+            weft.insert(x, index, values, axis).numpy(), np.insert(a, index, values, axis)
+        )
     bits = np.random.default_rng(7).random((5, 21)) < 0.5
     for axis, order in itertools.product((None, 0, 1), ("big", "little")):
-        np.testing.assert_array_equal(weft.packbits(weft.asarray(bits), axis, order).numpy(), np.packbits(bits, axis, order))
-    np.testing.assert_array_equal(weft.packbits(weft.asarray([3, 0, -1])).numpy(), np.packbits([3, 0, -1]))
+        np.testing.assert_array_equal(
+            weft.packbits(weft.asarray(bits), axis, order).numpy(), np.packbits(bits, axis, order)
+        )
+    np.testing.assert_array_equal(
+        weft.packbits(weft.asarray([3, 0, -1])).numpy(), np.packbits([3, 0, -1])
+    )
     y = np.array([np.inf, 1.0, 2.0, 5.0])
     for part in (y, y[1:], y[:1], y[1:3]):
-        np.testing.assert_allclose(weft.trapezoid(weft.asarray(part), dx=0.5).numpy(), np.trapezoid(part, dx=0.5) if hasattr(np, "trapezoid") else np.trapz(part, dx=0.5))
-    np.testing.assert_allclose(weft.trapezoid(x, axis=0).numpy(), a[:-1].sum(0) / 2 + a[1:].sum(0) / 2)
+        np.testing.assert_allclose(
+            weft.trapezoid(weft.asarray(part), dx=0.5).numpy(),
+            np.trapezoid(part, dx=0.5) if hasattr(np, "trapezoid") else np.trapz(part, dx=0.5),
+        )
+    np.testing.assert_allclose(
+        weft.trapezoid(x, axis=0).numpy(), a[:-1].sum(0) / 2 + a[1:].sum(0) / 2
+    )
     assert weft.squeeze(x[None, :, None]).shape == (4, 6)

@@ -262,7 +262,8 @@ class Arithmetic:
         limit = weft.finfo(x.dtype)
         real = x.dtype.kind == "f"
         out = weft.replace_nan(self, nan) if real else weft.where(weft.isnan(x), nan, self)
-        if real and posinf is None and neginf is None and math.isfinite(nan):
+        finite = isinstance(nan, (int, float)) and math.isfinite(nan)
+        if real and finite and posinf is None and neginf is None:
             return weft.clip(out, limit.min, limit.max)
         high, low = x == math.inf, x == -math.inf
         out = weft.where(high, limit.max if posinf is None else posinf, out)

@@ -49,7 +49,6 @@ def _running(function, x, axis, dtype, out):
     return function(x, axis=axis, dtype=dtype)
 
 
-@functools.lru_cache(None)
 @composed
 def _rounded(x, scale):
     return weft.round(x * scale) / scale

@@ -20,7 +20,8 @@ NDArray greatest_divisors(const NDArray& a, const NDArray& b) {
   const auto run = [&]<typename U>(U) {
     const U top = is_signed_int(wide) ? U{1} << (8 * sizeof(U) - 1) : U{0};
     const auto size = [top](U v) { return (v & top) ? U{0} - v : v; };
-    const U *from = reinterpret_cast<const U*>(x.host()), *beside = reinterpret_cast<const U*>(y.host());
+    const U *from = reinterpret_cast<const U*>(x.host()),
+            *beside = reinterpret_cast<const U*>(y.host());
     U* const to = reinterpret_cast<U*>(out.host());
     runtime::Pool::shared().parallel_for(x.size(), 4096, [&](std::int64_t i, std::int64_t end) {
       for (; i < end; ++i) to[i] = std::gcd(size(from[i]), size(beside[i]));

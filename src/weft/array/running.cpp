@@ -31,10 +31,10 @@ std::optional<std::pair<NDArray, NDArray>> running_extremes(const NDArray& x, in
                                                             bool largest) {
   const Elem e = x.elem();
   if (e == Elem::uint64 || is_complex(e)) return std::nullopt;
-  const Elem wide = is_narrow_float(e)       ? Elem::float32
-                    : e == Elem::uint32      ? Elem::int64
-                    : elem_bytes(e) < 4      ? Elem::int32
-                                             : e;
+  const Elem wide = is_narrow_float(e)  ? Elem::float32
+                    : e == Elem::uint32 ? Elem::int64
+                    : elem_bytes(e) < 4 ? Elem::int32
+                                        : e;
   const NDArray turned = x.transpose(axis, -1);
   const NDArray rows = wide == e ? turned.contiguous() : turned.astype(wide);
   const NDArray values = NDArray::empty(x.device(), wide, rows.shape());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Selection: a few keys drawn from a row, in order, give two bounds that a place of the order lies
-// between almost surely. One pass parts the row at the bounds, and so on with the few between. A draw that misses costs a sort of the part with the place.
+// between almost surely. One pass parts the row at the bounds, and so on with the few between. A
+// draw that misses costs a sort of the part with the place.
 
 #include "weft/array/select.h"
 
@@ -147,8 +148,7 @@ void with_keys(Elem e, const F& fn) {
 /// How many elements of a row are -0 or NaN.
 std::int64_t special_count(Elem e, const void* row, std::int64_t n) {
   std::int64_t counts[2] = {};
-  if (is_real_float(e))
-    sort_kernels().get<DigitCountsFn>(SortKernel::special, e)(row, counts, n);
+  if (is_real_float(e)) sort_kernels().get<DigitCountsFn>(SortKernel::special, e)(row, counts, n);
   return counts[0];
 }
 /// Keys have one zero and one NaN: those of a row take the places of theirs.
@@ -203,8 +203,8 @@ T quantile(Selection<K>& select, const K* x, std::int64_t n, double q, Between b
   T at[2];
   if (in_order) keys[0] = x[low], keys[1] = x[std::min(low + 1, n - 1)];
   else select.pair(x, n, low, keys);
-  sort_kernels().get<KeysFn>(SortKernel::values,
-                             sizeof(T) == 4 ? Elem::float32 : Elem::float64)(keys, at, 2, 0);
+  sort_kernels().get<KeysFn>(SortKernel::values, sizeof(T) == 4 ? Elem::float32 : Elem::float64)(
+      keys, at, 2, 0);
   // Of infinities there is no difference.
   if (share == 1) return at[1];
   return share == 0 || at[0] == at[1] ? at[0] : at[0] + (at[1] - at[0]) * static_cast<T>(share);
@@ -297,7 +297,9 @@ NDArray places_about(const NDArray& x, std::int64_t place, int axis) {
   for_rows(x.size() / n, n, [&](std::int64_t r, std::int64_t end) {
     using K = std::uint64_t;
     Selection<K> select(n);
-    const auto room = [n] { return std::make_unique_for_overwrite<std::int64_t[]>(static_cast<std::size_t>(n)); };
+    const auto room = [n] {
+      return std::make_unique_for_overwrite<std::int64_t[]>(static_cast<std::size_t>(n));
+    };
     const auto equal = room(), more = room();
     std::vector<K> keys(static_cast<std::size_t>(n));
     for (; r < end; ++r) {

@@ -22,7 +22,8 @@ NDArray quantiles(const NDArray& x, std::span<const double> q, int axis, Between
 /// smaller ones behind them. NaN is last.
 NDArray partition(const NDArray& x, std::span<const std::int64_t> places, int axis);
 /// Positions that arrange x like this, those of equal elements in order where they are at a place
-/// named. Empty where elements have more than 4 bytes and there are several places: argsort is as fast.
+/// named. Empty where elements have more than 4 bytes and there are several places: argsort is as
+/// fast.
 std::optional<NDArray> argpartition(const NDArray& x, std::span<const std::int64_t> places,
                                     int axis);
 

@@ -266,8 +266,7 @@ struct ChunkTarget {
 }  // namespace
 
 void ChunkedMap::Impl::run_chunks(const std::vector<Feed>& feeds, const ChunkRows& rows,
-                                  std::span<const NDArray> out,
-                                  std::optional<Elem> words) const {
+                                  std::span<const NDArray> out, std::optional<Elem> words) const {
   std::vector<ChunkTarget> targets;
   for (std::size_t k = 0; k < out.size(); ++k) {
     const Elem from = outputs[k].elem, to = out[k].elem();
@@ -280,8 +279,7 @@ void ChunkedMap::Impl::run_chunks(const std::vector<Feed>& feeds, const ChunkRow
              reinterpret_cast<std::uintptr_t>(out[k].host()) % 64 == 0});
   }
   // The last step writes where the only output goes.
-  const bool in_place =
-      last_is_result() && !targets[0].cast && !total && !targets[0].stream;
+  const bool in_place = last_is_result() && !targets[0].cast && !total && !targets[0].stream;
   const std::int64_t line = std::min(kChunk, rows.length);
   const std::int64_t in_row = (rows.length + kChunk - 1) / kChunk;
   const std::int64_t room = (line * widest + 63) / 64 * 64;
@@ -343,8 +341,8 @@ void ChunkedMap::Impl::run_chunks(const std::vector<Feed>& feeds, const ChunkRow
           for (std::size_t k = 0; k < targets.size() && !in_place; ++k) {
             const ChunkTarget& t = targets[k];
             const std::int64_t at = begin + (rows.out.empty() ? 0 : row * rows.out[k]);
-            const auto* from = static_cast<const char*>(
-                place(outputs[k], brought.data(), memory, room));
+            const auto* from =
+                static_cast<const char*>(place(outputs[k], brought.data(), memory, room));
             const int bytes = elem_bytes(t.elem);
             if (t.total) t.total(n, from, t.base + chunk * bytes);
             else if (t.cast) t.cast(n, from, t.base + at * bytes);

@@ -726,26 +726,8 @@ bool FusedPlan::eager() const {
   });
 }
 
-FusedPlan::LoneRow FusedPlan::lone_row() const {
-  if (!alone()) return {};
-  const Step& s = impl_->steps[0];
-  if (s.kind != StepKind::eager && s.brief.size() != 1) return {};
-  const bool brief = s.kind != StepKind::eager;
-  const Lazy& x = brief ? s.brief[0].node : s.node;
-  // Powers look at their exponents, and parts of complex numbers are views.
-  if (x->kind != LazyKind::row || x->op == Op::pow || x->op == Op::real || x->op == Op::imag)
-    return {};
-  LoneRow out;
-  out.function =
-      weft::kernels().elementwise[static_cast<int>(x->op)][static_cast<int>(x->compute)];
-  out.result = x.elem();
-  for (std::size_t k = 0; k < x->in.size(); ++k) {
-    const Lazy& in = x->in[k];
-    if (in->kind != LazyKind::input || in.elem() != x->compute || !(in.shape() == x.shape()))
-      return {};
-    out.slots[out.count++] = in->index;
-  }
-  return out;
+LoneRow FusedPlan::lone_row() const {
+  return alone() ? weft::lone_row(impl_->steps[0]) : LoneRow{};
 }
 
 NDArray FusedPlan::run_alone(std::span<const NDArray* const> inputs) {
@@ -755,19 +737,6 @@ NDArray FusedPlan::run_alone(std::span<const NDArray* const> inputs) {
   for (const int slot : s.in) in[n++] = slot < 0 ? nullptr : inputs[static_cast<std::size_t>(slot)];
   return s.kind == StepKind::map ? Impl::run_brief(s, {in, n}) : Impl::run_eagerly(s.node, {in, n});
 }
-
-namespace {
-std::vector<NDArray> step_rows(const RowKernelStep& s, Operands operands,
-                               const Ref<Device>& device) {
-  std::vector<NDArray> in;
-  for (const NDArray* a : operands) in.push_back(a->is_contiguous() ? *a : a->copy());
-  std::vector<NDArray> out;
-  for (std::size_t k = 0; k < s.shapes.size(); ++k)
-    out.push_back(NDArray::empty(device, s.elems[k], s.shapes[k]));
-  device::run_fused_rows(s.program, in, out);
-  return out;
-}
-}  // namespace
 
 bool FusedPlan::brief() const {
   const std::vector<Step>& steps = impl_->steps;

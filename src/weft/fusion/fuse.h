@@ -22,6 +22,14 @@ std::vector<ir::Expr> lazy_values(const std::vector<Lazy>& roots,
 ir::Expr lazy_value(const Lazy& x, const std::vector<const LazyNode*>& leaves,
                     const std::vector<ir::Expr>& values);
 
+/// One row of the table over inputs of one shape and of its kernel's type: the kernel for arrays of
+/// the host without gaps.
+struct LoneRow {
+  ElementwiseFn function = nullptr;
+  Elem result{};
+  int count = 0, slots[2] = {};
+};
+
 class FusedPlan {
  public:
   /// `contract`: on the host a product and a sum may become one rounding; without, every element is
@@ -40,13 +48,7 @@ class FusedPlan {
   bool eager() const;
   bool brief() const;
   NDArray run_alone(std::span<const NDArray* const> inputs);
-  /// Where the plan is one row of the table over inputs of one shape and of its kernel's type: the
-  /// kernel for arrays of the host without gaps. `function` is null for other plans.
-  struct LoneRow {
-    ElementwiseFn function = nullptr;
-    Elem result{};
-    int count = 0, slots[2] = {};
-  };
+  /// Of other plans without a function.
   LoneRow lone_row() const;
   /// Kernels of one call: fused ones, and operations that stand alone; all launched steps, views
   /// aside.

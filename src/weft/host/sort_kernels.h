@@ -46,9 +46,9 @@ using MoveFn = void (*)(const void* in, void* out, std::int64_t* to, std::int64_
 /// digit.
 using OffsetsFn = void (*)(std::int64_t* counts, std::int64_t* most, std::int64_t blocks);
 
-/// Keys below bounds[0] to `left`, from there to bounds[1] to `middle`, above it to `right`, each in
-/// order; counts become those of the first two. counts[0] of 0: `middle` alone is written. `left`
-/// may be `in`; parts have room for as many keys as a vector has behind their end.
+/// Keys below bounds[0] to `left`, from there to bounds[1] to `middle`, above it to `right`, each
+/// in order; counts become those of the first two. counts[0] of 0: `middle` alone is written.
+/// `left` may be `in`; parts have room for as many keys as a vector has behind their end.
 using PartFn = void (*)(const void* in, const void* bounds, void* left, void* middle, void* right,
                         std::int64_t* counts, std::int64_t n);
 /// Keys of the widest vector.

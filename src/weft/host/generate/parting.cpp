@@ -74,8 +74,7 @@ std::vector<Kernel> parting_kernels() {
     Kernel k{entry(KernelEntry::sorting, static_cast<int>(SortKernel::part), e),
              cat("d_part_", name_of(e)),
              p.finish(ir::evaluate(ir::call_typed(dtypes::int32, "call_extern", arguments)))};
-    k.parameters =
-        "const void* A, const void* B, void* L, void* M, void* R, int64_t* C, int64_t n";
+    k.parameters = "const void* A, const void* B, void* L, void* M, void* R, int64_t* C, int64_t n";
     out.push_back(std::move(k));
   }
   return out;

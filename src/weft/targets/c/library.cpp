@@ -186,9 +186,9 @@ WEFT_FUNCTION float weft_erf_float(float x) {
 }
 )";
 
-// Cube roots: the bits of s give s^(-1/3) to a few percent, its series about that more digits, and a
-// step of Newton's the root. Far from 1, s is scaled by a cube, so that what the
-// last step takes off does not underflow; halves of its terms do not overflow.
+// Cube roots: the bits of s give s^(-1/3) to a few percent, its series about that more digits, and
+// a step of Newton's the root. Far from 1, s is scaled by a cube, so that what the last step takes
+// off does not underflow; halves of its terms do not overflow.
 constexpr const char* kRoots = R"(
 WEFT_FUNCTION float weft_cbrt_float(float x) {
   float m = fabsf(x);
