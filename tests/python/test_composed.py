@@ -365,3 +365,47 @@ def test_parts_between_places():
         weft.trapezoid(x, axis=0).numpy(), a[:-1].sum(0) / 2 + a[1:].sum(0) / 2
     )
     assert weft.squeeze(x[None, :, None]).shape == (4, 6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_small_systems(dtype):
+    rng = np.random.default_rng(8)
+
+    def draw(*shape):
+        x = rng.standard_normal(shape)
+        return (x + 1j * rng.standard_normal(shape) if dtype[0] == "c" else x).astype(dtype)
+
+    tolerance = 2e-3 if dtype in ("float32", "complex64") else 1e-9
+    for n in (1, 2, 3, 4, 5, 8, 9):
+        a = draw(7, n, n)
+        a[0] = np.eye(n)[::-1]  # every pivot lies in another row
+        a[1] *= np.array(1e-37 if dtype in ("float32", "complex64") else 1e-300, a.real.dtype)
+        for b in (draw(7, n, 3), draw(n, 2), draw(7, n, 1)):
+            got = weft.linalg.solve(weft.asarray(a[2:]), weft.asarray(b[2:] if b.ndim > 2 else b))
+            residue = a[2:] @ got.numpy() - (b[2:] if b.ndim > 2 else b)
+            assert (
+                got.dtype == dtype and np.abs(residue).max() < tolerance * np.abs(got.numpy()).max()
+            )
+        got = weft.linalg.inv(weft.asarray(a)).numpy()
+        assert np.isfinite(got).all()
+        np.testing.assert_allclose(
+            a.astype("complex128") @ got, np.broadcast_to(np.eye(n), a.shape), atol=tolerance * 50
+        )
+        det = weft.linalg.det(weft.asarray(a[2:])).numpy()
+        np.testing.assert_allclose(det, np.linalg.det(a[2:]), rtol=tolerance * 10, atol=tolerance)
+        np.testing.assert_array_equal(
+            weft.linalg.solve(weft.asarray(a[0]), weft.asarray(a[0][:, 0])).numpy(), np.eye(n)[:, 0]
+        )
+        a[3, :, 0] = 0
+        with pytest.raises(weft.ArgumentError, match="matrix 3"):
+            weft.linalg.inv(weft.asarray(a))
+
+
+def test_padded_short_rows():
+    for shape in ((3, 4), (40, 7, 3), (5, 100)):
+        for dtype in ("float32", "int8", "complex128"):
+            a = (np.random.default_rng(9).standard_normal(shape) * 9).astype(dtype)
+            widths = [(1, 2)] * len(shape)
+            for x, y in ((a, weft.asarray(a)), (a.T, weft.asarray(a).T)):
+                got = weft.pad(y, widths, value=3).numpy()
+                np.testing.assert_array_equal(got, np.pad(x, widths, constant_values=3))
