@@ -68,6 +68,7 @@ def cases():
         domain = (0.05, 0.95) if name == "ndtri" else (0.1, 12)
         out.append(
             Case("special", name, special, None, special, layouts=FLATS[:3],
-                 dtypes=("float32", "float64"), domain=domain)
+                 dtypes=("float32", "float64"), domain=domain,
+                 tolerance="float32" if name == "y1" else "")  # near 5 torch is 1e-6 off
         )  # fmt: skip
     return out

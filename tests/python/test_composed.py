@@ -406,6 +406,6 @@ def test_padded_short_rows():
         for dtype in ("float32", "int8", "complex128"):
             a = (np.random.default_rng(9).standard_normal(shape) * 9).astype(dtype)
             widths = [(1, 2)] * len(shape)
-            for x, y in ((a, weft.asarray(a)), (a.T, weft.asarray(a).T)):
+            for x, y in ((a, weft.asarray(a)), (a[::-1], weft.asarray(a)[::-1])):
                 got = weft.pad(y, widths, value=3).numpy()
                 np.testing.assert_array_equal(got, np.pad(x, widths, constant_values=3))

@@ -5,6 +5,7 @@
 
 #include "weft/linalg/lapack.h"
 #include "weft/linalg/linalg.h"
+#include "weft/linalg/small_lu.h"
 
 namespace weft::linalg {
 
@@ -126,12 +127,16 @@ TriangularFactor try_cholesky(const NDArray& a, bool upper) {
   TriangularFactor out{A, numbers(A, batch_shape(a, {}))};
   const OneThread alone(A.shape()[A.ndim() - 1]);
   by_type(A.elem(), [&]<typename T>(T) {
-    auto* potrf =
-        routine<void(const char*, const Int*, T*, const Int*, Int*)>(spelled<T>("potrf").c_str());
+    const bool few = n <= kFewRows<T>;
+    auto* potrf = few ? nullptr
+                      : routine<void(const char*, const Int*, T*, const Int*, Int*)>(
+                            spelled<T>("potrf").c_str());
     const Int in = static_cast<Int>(n), ld = std::max<Int>(1, in);
     for (std::int64_t m = 0, count = n > 0 ? batch_of(A) : 0; m < count; ++m) {
       T* c = data<T>(A) + m * n * n;
-      potrf(upper ? "U" : "L", &in, c, &ld, data<Int>(out.info) + m);
+      Int* const info = data<Int>(out.info) + m;
+      if (few) *info = small_cholesky(in, c, upper ? in : 1, upper ? 1 : in);
+      else potrf(upper ? "U" : "L", &in, c, &ld, info);
       for (std::int64_t col = 0; col < n; ++col) {
         for (std::int64_t row = 0; row < n; ++row) {
           if (upper ? row > col : row < col) c[col * n + row] = T(0);

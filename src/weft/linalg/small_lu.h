@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Elimination of a few rows, for which a library's call costs more than the elimination.
+// Elimination and factors of a few rows, for which a library's call costs more than the
+// elimination.
 
 #include <algorithm>
 #include <cmath>
@@ -97,6 +98,26 @@ Int small_solve(Int n, Int count, T* a, T* x) {
   for (Int k = n; k-- > 0;) {
     for (Int c = 0; c < count; ++c) x[k * count + c] = product(x[k * count + c], inverse[k]);
     for (Int i = 0; i < k; ++i) less(count, a[i * n + k], x + k * count, x + i * count);
+  }
+  return 0;
+}
+
+/// LAPACK's potrf: the triangle whose elements lie `down` and `across` apart becomes the factor. 0,
+/// or the first row that is not positive definite, from 1.
+template <typename T>
+Int small_cholesky(Int n, T* a, Int down, Int across) {
+  const auto at = [=](Int i, Int j) -> T& { return a[i * down + j * across]; };
+  for (Int k = 0; k < n; ++k) {
+    const Real<T> pivot = std::real(at(k, k));
+    if (!(pivot > 0)) return k + 1;
+    const Real<T> root = std::sqrt(pivot);
+    at(k, k) = root;
+    for (Int i = k + 1; i < n; ++i) at(i, k) /= root;
+    for (Int j = k + 1; j < n; ++j) {
+      T by = at(j, k);
+      if constexpr (kComplex<T>) by = std::conj(by);
+      for (Int i = j; i < n; ++i) at(i, j) -= product(at(i, k), by);
+    }
   }
   return 0;
 }
