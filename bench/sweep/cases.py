@@ -119,6 +119,7 @@ def same(name, kind="", numpy=None, torch=None, **options):
 
 def all_cases():
     import arithmetic
+    import composed
     import layers
     import linear
     import moving
@@ -130,4 +131,5 @@ def all_cases():
         *linear.cases(),
         *layers.cases(),
         *rarer.cases(),
+        *composed.cases(),
     ]

@@ -70,5 +70,13 @@ def cases():
              layouts=("1e3", "1e5"), dtypes=reals),
         case("ij,ij->i", lambda m, x, y: m.einsum("ij,ij->i", x, y), inputs=2, layouts=("mid2d", "odd", "tall"), dtypes=reals),
         case("mean axis 0", lambda m, x: m.mean(x, axis=0), lambda m, x: m.mean(x.float(), 0), layouts=("mid2d", "tall"), dtypes=("bool",), tolerance="float32"),
+        case("cummax", lambda m, x: m.cummax(x, 0)[0], None, lambda m, x: np.maximum.accumulate(x), layouts=flat, dtypes=(*reals, "int32")),
+        case("isin", lambda m, x: m.isin(x, x[:50]), layouts=("1e3", "1e5"), dtypes=(*reals, "int32")),
+        case("weighted bincount", lambda m, x: m.bincount(x, x / 2), layouts=("1e3", "1e5"), dtypes=whole),
+        case("cumprod of a method", lambda m, x: x.cumprod(0), layouts=("1e3", "1e5"), dtypes=reals, domain=(0.99, 1.01), tolerance="float32"),
+        case("x.T @ x", lambda m, x: x.T @ x, layouts=("mid2d", "tall"), dtypes=reals),
+        case("insert, delete", lambda m, x: m.delete(m.insert(x, 3, 1), 5), lambda m, x: m.cat([x[:3], x.new_ones(1), x[3:4], x[5:]]), layouts=("1e3", "1e5"), dtypes=t),
+        case("pad of rows", lambda m, x: m.pad(x, ((1, 1), (1, 1))), lambda m, x: m.nn.functional.pad(x, (1, 1, 1, 1)), layouts=("mid2d", "tall"), dtypes=t),
+        case("inv of stacks", lambda m, x, y: m.linalg.inv(x), layouts=("stacks",), inputs=stacks, dtypes=reals, tolerance="bfloat16"),
         case("stacks of 4 x 4 and 24 x 24", products, layouts=("stacks",), inputs=stacks, dtypes=reals),
     ]  # fmt: skip

@@ -15,8 +15,10 @@
 
 #include "array_type.h"
 #include "direct.h"
+#include "weft/array/divisors.h"
 #include "weft/array/pad.h"
 #include "weft/array/repeat.h"
+#include "weft/array/running.h"
 #include "weft/devices/dispatch.h"
 #include "weft/devices/grid.h"
 #include "weft/devices/grid_operators.h"
@@ -588,6 +590,12 @@ void bind_array_ops(nb::module_& m) {
     std::vector<const Dims*> pointers;
     for (const Dims& d : shapes) pointers.push_back(&d);
     return broadcast_shapes(pointers, "broadcast_shapes");
+  });
+  m.def("_running_extremes", [](const NDArray& x, int axis, bool largest) {
+    return unlocked([&] { return running_extremes(x, axis, largest); });
+  });
+  m.def("_gcd", [](const NDArray& a, const NDArray& b) {
+    return unlocked([&] { return greatest_divisors(a, b); });
   });
   m.def("_histogram", [](const NDArray& x, std::int64_t bins) -> std::optional<NDArray> {
     if (x.on_host()) return unlocked([&] { return counts_of(x, bins); });

@@ -76,6 +76,7 @@ void bind_attention(nb::module_& m);
 void bind_contraction(nb::module_& m);
 void bind_lazy(nb::module_& m);
 void bind_compiled_call(nb::module_& m);
+void bind_chunked_calls(nb::module_& m);
 
 }  // namespace weft::py
 

@@ -60,14 +60,19 @@ class CompiledCall {
     e.plan = plan.is_none() ? nullptr : nb::cast<FusedPlan*>(plan);
     e.alone = e.plan && e.plan->alone();
     e.brief = e.plan && (e.alone || e.plan->brief());
+    e.lone = {};
     e.trace = std::move(trace), e.function = std::move(function), e.held = std::move(plan);
     e.casting = g_casting;
     e.operands.clear();
+    bool small = true;
     for (nb::handle arg : args) {
       Tensor* tensor = nullptr;
       const NDArray& a = *array_of(arg.ptr(), tensor);
       e.operands.push_back({tensor != nullptr, a.elem(), a.shape(), a.device()});
+      constexpr std::int64_t kFew = 1 << 15;  // elements that one thread computes
+      small &= a.on_host() && a.size() <= kFew;
     }
+    if (e.alone && small) e.lone = e.plan->lone_row();
     recent_ = &e;
   }
 
@@ -113,6 +118,7 @@ class CompiledCall {
     nb::object trace, function, held;
     FusedPlan* plan = nullptr;
     bool alone = false, brief = false;  // the plan is one operation; nothing in it is compiled
+    LoneRow lone;
     std::uint32_t casting = 0;
     std::vector<Operand> operands;
 
@@ -139,6 +145,16 @@ class CompiledCall {
   }
 
   static PyObject* run_plan(const Entry& e, PyObject* const* args, Py_ssize_t count) {
+    if (e.lone.function) {
+      const NDArray& a = unwrap(args[e.lone.slots[0]]);
+      const NDArray& b = unwrap(args[e.lone.slots[e.lone.count - 1]]);
+      if (a.is_contiguous() && b.is_contiguous()) {
+        NDArray out = NDArray::empty(a.device(), e.lone.result, a.shape());
+        const void* in[2] = {a.host(), b.host()};
+        if (out.size() > 0) e.lone.function(out.size(), in, out.host());
+        return wrap(std::move(out));
+      }
+    }
     const nb::object held = e.held;  // other threads may forget the entry
     FusedPlan& plan = *e.plan;
     // Elements for which other threads need not run: those of one operation as without compiling.

@@ -57,6 +57,7 @@ NB_MODULE(_core, m) {
   weft::py::bind_contraction(m);
   weft::py::bind_lazy(m);
   weft::py::bind_compiled_call(m);
+  weft::py::bind_chunked_calls(m);
   weft::py::bind_recording(m);
   weft::py::bind_held_arrays(m);
   weft::py::bind_tuned(m);

@@ -15,6 +15,7 @@ namespace weft::py {
 void bind_selection(nb::module_& m) {
   using Unlocked = nb::call_guard<nb::gil_scoped_release>;
   m.def("_counts_from_zero", &counts_from_zero, Unlocked());
+  m.def("_sums_from_zero", &sums_from_zero, Unlocked());
   m.def("_counts_in_bins", &counts_in_bins, Unlocked());
   m.def("_convolve", &convolve, Unlocked());
   m.def(

@@ -278,14 +278,16 @@ class NDArray:
     def __le__(self, other: _ArrayLike, /) -> NDArray: ...
     def __gt__(self, other: _ArrayLike, /) -> NDArray: ...
     def __ge__(self, other: _ArrayLike, /) -> NDArray: ...
+    def fliplr(self) -> Any:
+        """The second axis reversed."""
+    def flipud(self) -> Any:
+        """The first axis reversed."""
     def sort(self, axis: Any = -1, kind: Any = None) -> Any:
         """Sorts the array itself along an axis, as in NumPy; weft.sort gives a sorted copy."""
     def diagonal(self, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
         """The diagonals of the matrices in two axes, as the last axis."""
     def diag(self, diagonal: Any = 0) -> Any:
         """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
-    def nan_to_num(self, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
-        """NaN and infinities as numbers: the type's largest unless given."""
     def trace(self, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
         """The sums of the diagonals of the matrices in two axes."""
     def contiguous(self) -> Any:
@@ -945,6 +947,8 @@ class NDArray:
         """Degrees as radians."""
     def rad2deg(self) -> Any:
         """Radians as degrees."""
+    def nan_to_num(self, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+        """NaN and infinities as numbers: the type's largest unless given."""
     def neg(self) -> Any:
         """-self."""
     def maximum(self, other: Any) -> Any:
@@ -1115,10 +1119,6 @@ class NDArray:
         """Matrices with the last axis on a diagonal, zeros elsewhere."""
     def rot90(self, k: Any = 1, dims: Any = ...) -> Any:
         """Turned by k right angles from the first axis towards the second."""
-    def fliplr(self) -> Any:
-        """The second axis reversed."""
-    def flipud(self) -> Any:
-        """The first axis reversed."""
     def unflatten(self, dim: Any, sizes: Any) -> Any:
         """One axis as several."""
     def unfold(self, dimension: Any, size: Any, step: Any) -> Any:
@@ -3083,6 +3083,12 @@ def subtract(x1: _ArrayLike, x2: Tensor, /) -> Tensor:
 def subtract(x1: _ArrayLike, x2: _ArrayLike, /) -> NDArray:
     """x1 - x2."""
 @overload
+def cbrt(x: Tensor, /) -> Tensor:
+    """Real cube root, of negative numbers, too."""
+@overload
+def cbrt(x: _ArrayLike, /) -> NDArray:
+    """Real cube root, of negative numbers, too."""
+@overload
 def gelu(x: Tensor, /) -> Tensor:
     """x times the normal distribution function of x."""
 @overload
@@ -3118,6 +3124,15 @@ def leaky_relu(x1: _ArrayLike, x2: Tensor, /) -> Tensor:
 @overload
 def leaky_relu(x1: _ArrayLike, x2: _ArrayLike, /) -> NDArray:
     """x1 where positive, else x1 x2."""
+@overload
+def replace_nan(x1: Tensor, x2: Tensor | _ArrayLike, /) -> Tensor:
+    """x1, or x2 where x1 is NaN."""
+@overload
+def replace_nan(x1: _ArrayLike, x2: Tensor, /) -> Tensor:
+    """x1, or x2 where x1 is NaN."""
+@overload
+def replace_nan(x1: _ArrayLike, x2: _ArrayLike, /) -> NDArray:
+    """x1, or x2 where x1 is NaN."""
 def arange(start: float, /, stop: float | None = None, step: float = 1, *, dtype: _DType | None = None, device: _Device | None = None) -> NDArray:
     """Evenly spaced numbers from start up to, without, stop."""
 def array(obj: Any, dtype: _DType | None = None, device: _Device | None = None) -> NDArray:
@@ -3303,11 +3318,11 @@ def roll(x: Tensor, /, shift: int | Sequence[int], *, axis: int | Sequence[int] 
 def roll(x: _ArrayLike, /, shift: int | Sequence[int], *, axis: int | Sequence[int] | None = None) -> NDArray:
     """Elements moved cyclically along axes."""
 @overload
-def squeeze(x: Tensor, /, axis: int | Sequence[int] | None) -> Tensor:
-    """A view without axes of extent 1."""
+def squeeze(x: Tensor, /, axis: int | Sequence[int] | None = None) -> Tensor:
+    """A view without axes of extent 1: these, or all that there are."""
 @overload
-def squeeze(x: _ArrayLike, /, axis: int | Sequence[int] | None) -> NDArray:
-    """A view without axes of extent 1."""
+def squeeze(x: _ArrayLike, /, axis: int | Sequence[int] | None = None) -> NDArray:
+    """A view without axes of extent 1: these, or all that there are."""
 @overload
 def stack(arrays: Sequence[Tensor], /, *, axis: int | Sequence[int] | None = 0) -> Tensor:
     """Arrays of one shape joined along a new axis."""
@@ -3687,8 +3702,6 @@ def randperm(n: Any, *, device: Any = None, generator: Any = None) -> Any:
     """The numbers below n in random order."""
 def angle(x: Any, deg: Any = False) -> Any:
     """The angle of complex numbers in radians, or degrees; of real ones 0, or pi below 0."""
-def cbrt(x: Any) -> Any:
-    """The real cube root, of negative numbers, too."""
 def digamma(x: Any) -> Any:
     """The derivative of lgamma; NaN at negative whole numbers, -infinity at 0 and infinity at -0."""
 def divmod(x1: Any, x2: Any) -> Any:

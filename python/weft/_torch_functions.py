@@ -26,7 +26,7 @@ _NAMES = """
 """
 
 # Arrays have methods of their own of these, with the same arguments.
-_OF_ARRAYS = frozenset("diag dot nan_to_num trace".split())
+_OF_ARRAYS = frozenset("diag dot trace".split())
 
 
 def _definition(name):
@@ -74,7 +74,8 @@ def _function(name):
     call.__signature__ = signature
     # Traced and batched values go through it into the public functions that it is made of.
     call.__weft_transform__ = True
-    return public(direct(_core._direct_dot)(call) if name == "dot" else call)
+    plain_calls = _core._direct_dot if name == "dot" else getattr(method, "__weft_direct__", None)
+    return public(direct(plain_calls)(call) if plain_calls else call)
 
 
 functions = {name: _function(name) for name in _NAMES.split()}

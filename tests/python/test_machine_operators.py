@@ -18,12 +18,12 @@ MACHINES = {
     "wse:4x4": ("float32 int32 uint32 float16 int16 uint16 int8 bool int64 float64", 110),
 }  # fmt: skip
 
-UNARY = """abs acos acosh asin asinh atan atanh bitwise_invert ceil conj cos cosh erf exp exp2 expm1 floor gelu hardswish imag isfinite
+UNARY = """abs acos acosh asin asinh atan atanh bitwise_invert cbrt ceil conj cos cosh erf exp exp2 expm1 floor gelu hardswish imag isfinite
 isinf isnan log log10 log1p log2 logical_not negative positive real reciprocal relu round rsqrt sigmoid sign signbit silu sin
 sinh sqrt square tan tanh trunc""".split()
 BINARY = """add atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign divide elu equal
 floor_divide greater greater_equal hypot leaky_relu less less_equal logaddexp logical_and logical_or logical_xor maximum minimum
-multiply nextafter not_equal pow remainder subtract""".split()
+multiply nextafter not_equal pow remainder replace_nan subtract""".split()
 POSITIVE = {"acosh", "log", "log10", "log1p", "log2", "rsqrt", "sqrt", "pow", "bitwise_left_shift", "divide", "reciprocal",
             "bitwise_right_shift", "floor_divide", "remainder", "logaddexp", "prod", "cumulative_prod"}  # fmt: skip
 UNIT = {"acos", "asin", "atanh"}

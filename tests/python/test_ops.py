@@ -70,6 +70,7 @@ OWN = {
     "imag": lambda x: np.imag(x),
     "negative": lambda x: np.negative(x),
     "expm1": lambda x: np.expm1(x),
+    "replace_nan": lambda x, y: np.where(np.isnan(x), y, x),
 }
 
 

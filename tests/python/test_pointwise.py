@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compositions that run a chunk at a time (nn/_pointwise.py, chunked.cpp), beside float64 formulas of NumPy."""
+"""Compositions that run a chunk at a time (_pointwise.py, chunked.cpp), beside float64 formulas of NumPy."""
 
 import math
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 import os
 
 import weft
@@ -266,14 +267,21 @@ def packbits(a, axis=None, bitorder="big"):
     """Truth values, or whole numbers that are 0 or not, eight to a byte along an axis; uint8."""
     x = plain(a)
     x, axis = (x.reshape(-1), 0) if axis is None else (x, axis_of(x, axis))
-    x = weft.moveaxis((x != 0).astype("uint8"), axis, -1)
+    x = weft.moveaxis(x if x.dtype == "bool" else x != 0, axis, -1).astype("uint8")
     extra = -x.shape[-1] % 8
     if extra:
         x = weft.concat(
             [x, weft.zeros((*x.shape[:-1], extra), dtype="uint8", device=x.device)], axis=-1
         )
     x = x.reshape((*x.shape[:-1], x.shape[-1] // 8, 8))
-    out = weft.sum(x * _bits(x, bitorder), axis=-1, dtype="uint8")
+    bits = _bits(x, bitorder)
+    if x.device.host_accessible and sys.byteorder == "little":
+        # Each of a word's eight bytes is moved to its bit of the highest one.
+        moved = 0x8040201008040201 if bitorder == "big" else 0x0102040810204080
+        words = x.reshape(x.shape[:-1] + (-1,)).view("uint64").reshape(x.shape[:-1])
+        out = (words * weft.asarray(moved, dtype="uint64") >> 56).astype("uint8")
+    else:
+        out = weft.sum(x * bits, axis=-1, dtype="uint8")
     return weft.moveaxis(out, -1, axis)
 
 

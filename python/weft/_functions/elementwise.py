@@ -7,12 +7,14 @@ import math
 
 import weft
 
-from .._core import Tensor
+from .. import _core
+from .._boundary import direct
+from .._core import NDArray, Tensor
+from .._pointwise import composed
 from .common import beside, plain, real, refused, value
 
 __all__ = [
     "angle",
-    "cbrt",
     "digamma",
     "divmod",
     "erfinv",
@@ -36,44 +38,50 @@ __all__ = [
 ]
 
 
+@composed
+def _turn(x):
+    """0, or pi where the sign is set; NaN of NaN."""
+    half = weft.copysign(weft.where(weft.isnan(plain(x)), x, math.pi / 2), x)
+    return math.pi / 2 - half
+
+
+@direct(_turn.__weft_direct__)
 def angle(x, deg=False):
     """The angle of complex numbers in radians, or degrees; of real ones 0, or pi below 0."""
     x = value(x)
-    if x.dtype.kind == "c":
-        turn = weft.atan2(weft.imag(x), weft.real(x))
-    else:
-        x = real(x)
-        turn = weft.atan2(weft.zeros((), dtype=x.dtype, device=x.device), x)
+    turn = weft.atan2(weft.imag(x), weft.real(x)) if x.dtype.kind == "c" else _turn(real(x))
     return weft.rad2deg(turn) if deg else turn
 
 
-def cbrt(x):
-    """The real cube root, of negative numbers, too."""
-    x = real(x)
-    zero = plain(x) == 0
-    size = weft.where(zero, 1.0, weft.abs(x))
-    root = weft.exp(weft.log(size) * (1.0 / 3.0))
-    root = root - (root * root * root - size) / (3.0 * root * root)
-    infinite = weft.isinf(plain(x))
-    return weft.where(zero | infinite, x, weft.sign(x) * weft.where(infinite, 1.0, root))
+def _is_number(x):
+    return type(x) in (int, float)
 
 
+def _without_nan(a, b):
+    """a where it is a number, else b."""
+    if _is_number(a):
+        return b if a != a else a
+    if a.dtype.kind == "f":
+        return weft.replace_nan(a, b)
+    return weft.where(weft.isnan(a), b, a) if a.dtype.kind == "c" else a
+
+
+def _extreme(name, x1, x2):
+    a = value(x1) if _is_number(x2) or not _is_number(x1) else x1
+    b = x2 if _is_number(x2) else beside(x2, a) if not _is_number(a) else value(x2)
+    return getattr(weft, name)(_without_nan(a, b), _without_nan(b, a))
+
+
+@composed
 def fmax(x1, x2):
     """The larger of both; the other where one is NaN."""
-    a = value(x1)
-    b = beside(x2, a)
-    return weft.where(
-        weft.isnan(plain(a)), b, weft.where(weft.isnan(plain(b)), a, weft.maximum(a, b))
-    )
+    return _extreme("maximum", x1, x2)
 
 
+@composed
 def fmin(x1, x2):
     """The smaller of both; the other where one is NaN."""
-    a = value(x1)
-    b = beside(x2, a)
-    return weft.where(
-        weft.isnan(plain(a)), b, weft.where(weft.isnan(plain(b)), a, weft.minimum(a, b))
-    )
+    return _extreme("minimum", x1, x2)
 
 
 def divmod(x1, x2):
@@ -83,14 +91,18 @@ def divmod(x1, x2):
     return weft.floor_divide(x1, x2), weft.remainder(x1, x2)
 
 
+@composed
 def modf(x):
     """(fraction, whole part), both with the sign of x."""
     x = real(x)
     whole = weft.trunc(plain(x))
-    part = weft.where(weft.isinf(plain(x)), weft.copysign(weft.zeros_like(whole), whole), x - whole)
+    part = weft.where(weft.isinf(plain(x)), 0.0, x - whole)
+    if not isinstance(x, Tensor):  # whose gradient does not depend on the sign of a zero
+        part = weft.copysign(part, whole)
     return part, Tensor(whole, requires_grad=False) if isinstance(x, Tensor) else whole
 
 
+@composed
 def frexp(x):
     """(m, e) with x = m * 2**e, 0.5 <= |m| < 1, e of int32; 0, infinities and NaN are their own m with e of 0."""
     x = plain(real(x))
@@ -105,6 +117,7 @@ def frexp(x):
     return weft.where(usual, weft.copysign(m, x), x), weft.where(usual, e, 0.0).astype("int32")
 
 
+@composed
 def ldexp(x1, x2):
     """x1 * 2**x2."""
     x = real(x1)
@@ -114,10 +127,11 @@ def ldexp(x1, x2):
     return x * weft.exp2(half) * weft.exp2(plain(e) - half)
 
 
+@composed
 def heaviside(x1, x2):
     """0 where x1 is negative, x2 where it is 0, 1 where it is positive, NaN where it is NaN."""
     x = real(x1)
-    at = real(beside(x2, x))
+    at = float(x2) if _is_number(x2) else real(beside(x2, x))
     p = plain(x)
     return weft.where(p == 0, at, weft.where(weft.isnan(p), p, (p > 0).astype(p.dtype)))
 
@@ -131,8 +145,13 @@ def _whole(x, name):
 
 def gcd(x1, x2):
     """The greatest common divisor of whole numbers, not negative."""
+    if type(x1) is type(x2) is NDArray and x1.dtype == x2.dtype and x1.shape == x2.shape:
+        if x1.dtype.kind in "iu" and x1.device.host_accessible:
+            return _core._gcd(x1, x2)
     a = _whole(x1, "gcd")
     a, b = weft.broadcast_arrays(a, _whole(beside(x2, a), "gcd"))
+    if isinstance(a, NDArray) and isinstance(b, NDArray) and a.device.host_accessible:
+        return _core._gcd(a, b)
     a, b = weft.abs(a), weft.abs(b)
     while bool(weft.any(b != 0)):
         other = weft.where(b == 0, 1, b)
@@ -142,20 +161,25 @@ def gcd(x1, x2):
 
 def lcm(x1, x2):
     """The least common multiple of whole numbers, not negative; 0 where one is 0."""
-    a = weft.abs(_whole(x1, "lcm"))
-    b = weft.abs(_whole(beside(x2, a), "lcm"))
-    divisor = gcd(a, b)
-    return a // weft.where(divisor == 0, 1, divisor) * b
+    a = _whole(x1, "lcm")
+    b = _whole(beside(x2, a), "lcm")
+    return _multiple(a, b, gcd(a, b))
 
 
+@composed
+def _multiple(a, b, divisor):
+    return weft.abs(a) // weft.maximum(divisor, 1) * weft.abs(b)
+
+
+@composed
 def float_power(x1, x2):
     """x1 to the power x2 in float64, or complex128."""
     a = value(x1)
-    b = beside(x2, a)
     wide = lambda x: x.astype("complex128" if x.dtype.kind == "c" else "float64")  # noqa: E731
-    return weft.pow(wide(a), wide(b))
+    return weft.pow(wide(a), float(x2) if _is_number(x2) else wide(beside(x2, a)))
 
 
+@composed
 def logaddexp2(x1, x2):
     """log2(2**x1 + 2**x2) without overflow."""
     a = real(x1)
@@ -230,6 +254,7 @@ def _lgamma_right(x):
     return weft.where(large, stirling(weft.where(large, x, 1e5)), stirling(lifted) - weft.log(safe))
 
 
+@composed
 def lgamma(x):
     """The logarithm of |gamma(x)|; infinite at 0 and at negative whole numbers."""
     x = real(x)
@@ -243,6 +268,7 @@ def lgamma(x):
     return weft.where(pole | weft.isinf(p), math.inf, out)
 
 
+@composed
 def digamma(x):
     """The derivative of lgamma; NaN at negative whole numbers, -infinity at 0 and infinity at -0."""
     x = real(x)
@@ -263,6 +289,7 @@ def digamma(x):
     return weft.where(pole, math.nan, weft.where(p == 0, -1.0 / p, out))
 
 
+@composed
 def erfinv(x):
     """The number whose error function is x; infinite at 1 and -1, NaN beyond."""
     x = real(x)

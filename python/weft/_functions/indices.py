@@ -172,7 +172,7 @@ def _partitioned(x, axis):
 
 def _selects(x, axis):
     """Is selection along the axis faster than sorting?"""
-    return x.shape[axis] > 2048 and x.size and x.device.host_accessible
+    return x.shape[axis] > 256 and x.size and x.device.host_accessible
 
 
 def _places(kth, n, name):
@@ -191,7 +191,7 @@ def partition(x, kth, axis=-1):
     """A copy in which the entries at kth (one place or several) along an axis stand as in order, smaller ones before them."""
     x, at = _partitioned(x, axis)
     places = _places(kth, x.shape[at], "partition")
-    if isinstance(x, NDArray) and _selects(x, at) and x.dtype.kind == "f":  # integers sort as fast
+    if isinstance(x, NDArray) and _selects(x, at) and x.dtype.kind != "c":
         return _core._partition(x, places, at)
     return weft.sort(x, axis=at)
 

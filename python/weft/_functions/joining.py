@@ -159,6 +159,9 @@ def append(x, values, axis=None):
     return weft.concat([x, values], axis=axis)
 
 
+_FEW = 256  # places for which joining what lies between costs less than positions of all entries
+
+
 def _positions(index, count):
     """Positions from 0 on, of a slice, a number or numbers. Raises IndexError beyond the axis."""
     if isinstance(index, slice):
@@ -182,7 +185,11 @@ def delete(x, index, axis=None):
     """Without the entries at positions along an axis (a number, numbers, a slice or a mask); in a row when axis is None."""
     x = value(x)
     x, axis = (x.reshape(-1), 0) if axis is None else (x, axis_of(x, axis))
-    gone = set(_positions(index, x.shape[axis]))
+    gone = sorted(set(_positions(index, x.shape[axis])))
+    if len(gone) <= _FEW:  # what lies between them
+        ends = zip([0, *(i + 1 for i in gone)], [*gone, x.shape[axis]])
+        return weft.concat([along(x, axis, slice(a, b)) for a, b in ends], axis=axis)
+    gone = set(gone)
     kept = [i for i in range(x.shape[axis]) if i not in gone]
     return weft.take(x, weft.asarray(kept, dtype="int64", device=x.device), axis=axis)
 
@@ -212,6 +219,12 @@ def insert(x, index, values, axis=None):
             [f"legal: {-count} to {count}"],
         )
     shape[axis] = len(at)
+    if len(at) <= _FEW:
+        values, parts, done = weft.broadcast_to(values, tuple(shape)), [], 0
+        for k in sorted(range(len(at)), key=lambda k: at[k]):  # equal places in the order given
+            parts += [along(x, axis, slice(done, at[k])), along(values, axis, slice(k, k + 1))]
+            done = at[k]
+        return weft.concat([*parts, along(x, axis, slice(done, count))], axis=axis)
     both = weft.concat([x, weft.broadcast_to(values, tuple(shape))], axis=axis)
     # Before entry i stand the new ones for i, in the order in which they were given.
     order = sorted(

@@ -7,6 +7,8 @@ from collections import namedtuple
 
 import weft
 
+from .. import _core
+from .._core import NDArray
 from .common import axis_of, plain, real, value
 
 Extremes = namedtuple("Extremes", "values indices")
@@ -19,6 +21,11 @@ def _running(x, dim, larger):
         return Extremes(x, weft.zeros((), dtype="int64", device=x.device))
     axis = axis_of(x, dim)
     keys = plain(x)
+    if isinstance(keys, NDArray) and keys.device.host_accessible and keys.dtype.kind != "c":
+        found = _core._running_extremes(keys, axis, larger)
+        if found is not None:
+            values = found[0] if x is keys else weft.take_along_axis(x, found[1], axis=axis)
+            return Extremes(values, found[1])
     n, before = x.shape[axis], (slice(None),) * axis
     line = tuple(n if k == axis else 1 for k in range(x.ndim))
     at = weft.broadcast_to(weft.arange(n, device=x.device).reshape(line), tuple(x.shape))

@@ -264,7 +264,9 @@ def nanmedian(x, axis=None, keepdims=False):
 
 def _with(x, number):
     x = value(x)
-    return weft.where(weft.isnan(plain(x)), number, x) if x.dtype.kind in "fc" else x
+    if x.dtype.kind == "f":
+        return weft.replace_nan(x, number)
+    return weft.where(weft.isnan(plain(x)), number, x) if x.dtype.kind == "c" else x
 
 
 def _all_nan(x, axis, keepdims):
@@ -279,6 +281,8 @@ def _extreme_number(extreme, x, nothing, axis, keepdims):
         if not weft.any(weft.isnan(out)):  # no NaN among the elements
             return out
     out = extreme(_with(x, nothing), axis=axis, keepdims=keepdims)
+    if isinstance(x, NDArray) and x.device.host_accessible and not weft.any(out == nothing):
+        return out
     return weft.where(_all_nan(x, axis, keepdims), math.nan, out) if x.dtype.kind == "f" else out
 
 

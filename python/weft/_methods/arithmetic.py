@@ -10,6 +10,7 @@ import weft
 
 from .. import _core
 from .._errors import error as _error
+from .._pointwise import composed
 from .tools import also, filled, plain
 
 
@@ -148,16 +149,19 @@ class Arithmetic:
 
     def vdot(self, other):
         """The sum of conj(self) * other over all elements, in a row; as many on both sides."""
-        return weft.conj(self).reshape(-1) @ other.reshape(-1)
+        first = weft.conj(self) if self.dtype.kind == "c" else self
+        return first.reshape(-1) @ other.reshape(-1)
 
     def clamp(self, min=None, max=None):
         """Every element brought between min and max."""
         return weft.clip(self, min, max)
 
+    @composed
     def addcmul(self, a, b, *, value=1):
         """self + value * a * b."""
         return self + a * b * value
 
+    @composed
     def addcdiv(self, a, b, *, value=1):
         """self + value * a / b."""
         return self + a / b * value
@@ -190,14 +194,17 @@ class Arithmetic:
         """The p-norm of self - other."""
         return (self - other).norm(p)
 
+    @composed
     def lerp(self, end, weight):
         """self + weight * (end - self)."""
         return self + (end - self) * weight
 
+    @composed
     def frac(self):
         """self - trunc(self)."""
-        return self - weft.trunc(self.detach())
+        return self - weft.trunc(plain(self))
 
+    @composed
     def fmod(self, other):
         """The rest with the sign of self, without rounding error: self - other * trunc(self / other)."""
         kinds = [
@@ -212,41 +219,52 @@ class Arithmetic:
         )
         return weft.copysign(rest, self) if kinds[0] == "f" else weft.where(self < 0, -rest, rest)
 
+    @composed
     def logit(self, eps=None):
         """log(x / (1 - x)), x held between eps and 1 - eps."""
         x = self if eps is None else self.clip(eps, 1 - eps)
         return weft.log(x) - weft.log1p(-x)
 
+    @composed
     def erfc(self):
         """1 - erf(x), with all digits where erf is near 1."""
         from ..special._normal import complement
 
         return complement(self)
 
+    @composed
     def sinc(self):
         """sin(pi x) / (pi x), 1 at 0."""
         zero = plain(self) == 0
         x = weft.where(zero, self * 0 + 1.0, self) * math.pi
         return weft.where(zero, self * 0 + 1.0, weft.sin(x) / x)
 
+    @composed
     def xlogy(self, other):
         """self * log(other), 0 where self is 0 and the logarithm no number."""
         none = (plain(self) == 0) & (plain(other) <= 0)
         return weft.where(none, self * 0.0, self * weft.log(weft.where(none, 1.0, other)))
 
+    @composed
     def deg2rad(self):
         """Degrees as radians."""
         return self * (math.pi / 180)
 
+    @composed
     def rad2deg(self):
         """Radians as degrees."""
         return self * (180 / math.pi)
 
+    @composed
     def nan_to_num(self, nan=0.0, posinf=None, neginf=None):
         """NaN and infinities as numbers: the type's largest unless given."""
         x = plain(self)
         limit = weft.finfo(x.dtype)
-        out = weft.where(weft.isnan(x), nan, self)
+        real = x.dtype.kind == "f"
+        out = weft.replace_nan(self, nan) if real else weft.where(weft.isnan(x), nan, self)
+        finite = isinstance(nan, (int, float)) and math.isfinite(nan)
+        if real and finite and posinf is None and neginf is None:
+            return weft.clip(out, limit.min, limit.max)
         high, low = x == math.inf, x == -math.inf
         out = weft.where(high, limit.max if posinf is None else posinf, out)
         return weft.where(low, limit.min if neginf is None else neginf, out)

@@ -12,6 +12,7 @@ import weft
 from .. import _core
 from .._core import Tensor
 from .._errors import error as _error
+from .._pointwise import composed
 from .arithmetic import Arithmetic
 from .common import no_out
 from .of_arrays import on_arrays
@@ -48,11 +49,9 @@ def _running(function, x, axis, dtype, out):
     return function(x, axis=axis, dtype=dtype)
 
 
-@functools.lru_cache(None)
-def _limits(dtype):
-    """The least and the largest finite number of a type of floats."""
-    info = weft.finfo(dtype)
-    return info.min, info.max
+@composed
+def _rounded(x, scale):
+    return weft.round(x * scale) / scale
 
 
 def _part(name):
@@ -194,8 +193,15 @@ class ArrayMethods:
             return self.copy()
         if decimals == 0:
             return weft.round(self)
-        scale = 10.0**decimals
-        return weft.round(self * scale) / scale
+        return _rounded(self, 10.0**decimals)
+
+    def fliplr(self):
+        """The second axis reversed."""
+        return weft.flip(self, axis=1)
+
+    def flipud(self):
+        """The first axis reversed."""
+        return weft.flip(self, axis=0)
 
     def transpose(self, *axes):
         """Axes in another order; reversed without arguments, as in NumPy. Two of more axes are exchanged, as in PyTorch."""
@@ -264,13 +270,6 @@ class ArrayMethods:
         out = weft.zeros((n, n), dtype=self.dtype, device=self.device)
         _core._diagonal(out, 0, 1, diagonal)[...] = self
         return out
-
-    def nan_to_num(self, nan=0.0, posinf=None, neginf=None):
-        """NaN and infinities as numbers: the type's largest unless given."""
-        if not (posinf is None and neginf is None and math.isfinite(nan)):
-            return on_arrays(Arithmetic.nan_to_num)(self, nan, posinf, neginf)
-        least, most = _limits(self.dtype)
-        return weft.clip(weft.where(weft.isnan(self), nan, self), least, most)
 
     def trace(self, offset=0, axis1=0, axis2=1):
         """The sums of the diagonals of the matrices in two axes."""

@@ -47,6 +47,16 @@ def _named(name):
     return method
 
 
+def _floats_beside(w, x):
+    """Are these float32 or float64, one for each element?"""
+    return (
+        isinstance(w, _core.NDArray)
+        and w.dtype.name in ("float32", "float64")
+        and w.size == x.size
+        and w.device.host_accessible
+    )
+
+
 @filled(_named, "nonzero tril triu")
 class Selection:
     """Gathers, scatters, masks."""
@@ -166,8 +176,14 @@ class Selection:
         """How often each integer from 0 on occurs, or the sum of the weights where it does. Raises ArgumentError for
         negative ones."""
         x = plain(self)
-        if weights is None and x.device.host_accessible and x.dtype.kind in "iu":
-            counts = _core._counts_from_zero(x, minlength)
+        if x.device.host_accessible and x.dtype.kind in "iu":
+            w = None if weights is None else plain(weights)
+            if w is None:
+                counts = _core._counts_from_zero(x, minlength)
+            elif _floats_beside(w, x):
+                counts = _core._sums_from_zero(x, w, minlength)
+            else:
+                counts = None
             if counts is not None:
                 return counts
         x = weft.reshape(x.astype("int64", copy=False), (-1,))

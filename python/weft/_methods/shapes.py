@@ -6,6 +6,7 @@ from __future__ import annotations
 import weft
 
 from .. import _core
+from .._core import NDArray, Tensor
 from .._errors import error as _error
 from .tools import also, axis_of
 
@@ -140,6 +141,13 @@ class Shapes:
         """Matrices with the last axis on a diagonal, zeros elsewhere."""
         count = self.shape[-1]
         n = count + abs(offset)
+        given = self.data if isinstance(self, Tensor) and not self.requires_grad else self
+        if isinstance(given, NDArray) and given.device.host_accessible:
+            out = weft.zeros((*given.shape[:-1], n, n), dtype=given.dtype, device=given.device)
+            first = offset if offset >= 0 else -offset * n
+            lines = out.reshape(*given.shape[:-1], n * n)
+            lines[..., first : first + count * (n + 1) : n + 1] = given
+            return out if given is self else Tensor(out, requires_grad=False)
         rows, columns = (weft.arange(n, device=self.device)[:, None] for _ in (0, 1))
         place = columns.T - rows == offset
         at = weft.clip(rows - max(-offset, 0), 0, count - 1).reshape(-1)

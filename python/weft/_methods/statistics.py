@@ -10,6 +10,7 @@ import weft
 
 from .. import _core
 from .._errors import error as _error
+from .._pointwise import composed
 from .tools import axis_of, filled, plain
 
 
@@ -105,6 +106,8 @@ class Statistics:
             out = self.sum(dim, keepdim)
             if not weft.any(weft.isnan(plain(out))):  # no NaN among the elements
                 return out
+        if x.dtype.kind == "f":
+            return weft.replace_nan(self, 0.0).sum(dim, keepdim)
         return weft.where(weft.isnan(x), 0.0, self).sum(dim, keepdim)
 
     def nanmean(self, dim=None, keepdim=False, *, dtype=None):
@@ -198,6 +201,8 @@ class Statistics:
         """Products summed over the last axis of both."""
         if not self.ndim or not other.ndim:
             return self * other
+        if self.ndim == other.ndim == 1:
+            return self @ other
         return weft.tensordot(self, other, axes=((self.ndim - 1,), (other.ndim - 1,)))
 
     def equal(self, other):
@@ -205,8 +210,16 @@ class Statistics:
         other = plain(other)
         return tuple(other.shape) == self.shape and bool(weft.all(plain(self) == other))
 
+    @composed
     def isclose(self, other, rtol=1e-5, atol=1e-8, equal_nan=False):
         """Is each difference at most atol + rtol * |other|? An array of bool."""
-        a, b = plain(self), weft.asarray(plain(other))
-        close = (a == b) | ((weft.abs(a - b) <= atol + rtol * weft.abs(b)) & weft.isfinite(b))
-        return close | (weft.isnan(a) & weft.isnan(b)) if equal_nan else close
+        a, b = plain(self), plain(other)
+        if type(b) not in (int, float):
+            b = b if hasattr(b, "dtype") else weft.asarray(b)
+            near = (weft.abs(a - b) <= atol + rtol * weft.abs(b)) & weft.isfinite(b)
+            both = weft.isnan(a) & weft.isnan(b) if equal_nan else None
+        else:
+            near = weft.abs(a - b) <= (atol + rtol * abs(b) if math.isfinite(b) else -1.0)
+            both = weft.isnan(a) if equal_nan and b != b else None
+        close = (a == b) | near
+        return close if both is None else close | both

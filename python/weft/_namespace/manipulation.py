@@ -106,8 +106,10 @@ def expand_dims(x, /, axis):
     return _core._expand_dims(x, axis)
 
 
-def squeeze(x, /, axis):
-    """A view without axes of extent 1."""
+def squeeze(x, /, axis=None):
+    """A view without axes of extent 1: these, or all that there are."""
+    if axis is None:
+        axis = tuple(i for i, n in enumerate(x.shape) if n == 1)
     if _is_tensor(x):
         axes = axis if isinstance(axis, (tuple, list)) else (axis,)
         axes = {_axis(a, x.ndim, "squeeze") for a in axes}

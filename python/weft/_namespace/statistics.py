@@ -30,6 +30,11 @@ def _is_whole(x):
     return isinstance(x, _core.Tensor) and x.dtype.kind in "iub"
 
 
+def _is_constant(x):
+    """A tensor whose gradient nobody asks for, which is computed as its array is."""
+    return isinstance(x, _core.Tensor) and not (x.requires_grad and _core.grad_enabled())
+
+
 def _extreme(name, x, axis, keepdims):
     if axis is not None and isinstance(axis, (_core.NDArray, _core.Tensor)):  # torch.max(x, y)
         return _row(f"{name}imum")(x, axis)
@@ -49,6 +54,9 @@ def _reduction(name, x, axis, keepdims, dtype=None):
         if name in ("all", "any"):  # truth values have no gradient
             x = x.data
         elif name == "prod":
+            if _is_constant(x):
+                out = _core._reduce(name, x.data, axis, keepdims, None)
+                return _core.Tensor(out, requires_grad=False)
             return _tensor_prod(x, axis, keepdims)
         else:
             return getattr(x, name)(axis=axis, keepdims=keepdims)
@@ -143,6 +151,9 @@ def mean(x, /, *, axis=None, keepdims=False):
 
 def var(x, /, *, axis=None, correction=0.0, keepdims=False):
     """Variance, over n - correction."""
+    if _is_constant(x):
+        out = var(x.data, axis=axis, correction=correction, keepdims=keepdims)
+        return _core.Tensor(out, requires_grad=False)
     if (out := _one_pass(_VARIANCE, x, axis, keepdims, correction)) is not None:
         return out
     narrow = _name(x.dtype) in _NARROW
@@ -164,6 +175,9 @@ def var(x, /, *, axis=None, correction=0.0, keepdims=False):
 
 def std(x, /, *, axis=None, correction=0.0, keepdims=False):
     """Standard deviation."""
+    if _is_constant(x):
+        out = std(x.data, axis=axis, correction=correction, keepdims=keepdims)
+        return _core.Tensor(out, requires_grad=False)
     if (out := _one_pass(_DEVIATION, x, axis, keepdims, correction)) is not None:
         return out
     if _name(x.dtype) in _NARROW:  # the type may hold the root of a variance that it cannot
@@ -186,7 +200,7 @@ def _tensor_scan(x, axis):
 
 
 def _cumulative(name, x, axis, dtype, include_initial):
-    if _is_whole(x):
+    if _is_constant(x):
         out = _cumulative(name, x.data, axis, dtype, include_initial)
         return _core.Tensor(out, requires_grad=False)
     if axis is None:

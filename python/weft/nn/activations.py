@@ -8,7 +8,7 @@ import math
 import weft
 
 from .. import init as _init
-from ._pointwise import operation, pointwise
+from .._pointwise import pointwise
 from .module import Module, Parameter
 
 __all__ = [
@@ -33,13 +33,17 @@ __all__ = [
 ]
 
 
-@operation
+def _plain(x):
+    return x.data if isinstance(x, weft.Tensor) else x
+
+
+@pointwise
 def hardtanh(x, min_val=-1.0, max_val=1.0):
     """x held between two numbers."""
     return weft.clip(x, min_val, max_val)
 
 
-@operation
+@pointwise
 def relu6(x):
     """x held between 0 and 6."""
     return weft.clip(x, 0.0, 6.0)
@@ -62,7 +66,7 @@ def hardsigmoid(x):
     return relu6(x + 3.0) * (1.0 / 6.0)
 
 
-@operation
+@pointwise
 def hardswish(x):
     """x hardsigmoid(x)."""
     return weft.hardswish(x)
@@ -128,9 +132,10 @@ def glu(x, axis=-1, dim=None):
     return weft._core._function_tensor("glu", out, [x], gradient, [0], False)
 
 
+@pointwise
 def hardshrink(x, lambd=0.5):
     """x where |x| > lambd, else 0."""
-    return weft.where(weft.abs(x.data) > lambd, x, 0.0).astype(x.dtype)
+    return weft.where(weft.abs(_plain(x)) > lambd, x, 0.0).astype(x.dtype)
 
 
 @pointwise
@@ -145,15 +150,16 @@ def tanhshrink(x):
     return x - weft.tanh(x)
 
 
+@pointwise
 def threshold(x, threshold, value):
     """x where x > threshold, else value."""
-    return weft.where(x.data > threshold, x, value).astype(x.dtype)
+    return weft.where(_plain(x) > threshold, x, value).astype(x.dtype)
 
 
 def rrelu(x, lower=1.0 / 8, upper=1.0 / 3, training=False, key=None):
     """x where positive, else x times a random number in [lower, upper) while training, their mean otherwise."""
     if not training:
-        return weft.relu(x) - weft.relu(-x) * ((lower + upper) / 2)
+        return weft.nn.functional.leaky_relu(x, (lower + upper) / 2)
     slope = weft.random.uniform(x.shape, lower, upper, device=x.device, key=key).astype(x.dtype)
     return weft.relu(x) - weft.relu(-x) * weft.Tensor(slope, requires_grad=False)
 
@@ -178,7 +184,12 @@ def prelu(x, weight):
     """x where positive, else weight times x; weight has one element, or one for each channel (axis 1)."""
     if weight.size > 1:
         weight = weight.reshape(1, -1, *(1,) * (x.ndim - 2))
-    return weft.relu(x) - weft.relu(-x) * weight
+    return _sloped(x, weight)
+
+
+@pointwise
+def _sloped(x, weight):
+    return weft.leaky_relu(x, weight)
 
 
 class PReLU(Module):

@@ -9,7 +9,7 @@ import weft
 
 from .. import _core
 from .._boundary import is_function as _is_function
-from .._boundary import publish as _publish
+from .._boundary import direct as _direct, publish as _publish
 from .._core import Tensor
 from .._errors import error as _error
 from .._methods.of_arrays import taking_arrays as _taking_arrays
@@ -25,7 +25,7 @@ from . import pooling as _pooling
 from . import sampling as _sampling
 from . import unpooling as _unpooling
 from . import variants as _variants
-from ._pointwise import operation as _operation, pointwise as _pointwise
+from .._pointwise import pointwise as _pointwise
 from .activations import *  # noqa: F401,F403
 from .convolve import *  # noqa: F401,F403
 from .distances import *  # noqa: F401,F403
@@ -173,6 +173,12 @@ def batch_norm(
     return y
 
 
+@_pointwise
+def _gelu(x):
+    return weft.gelu(x)
+
+
+@_direct(_gelu.__weft_direct__)
 def gelu(x, approximate="none"):
     """x times the normal distribution function of x; approximate="tanh" takes the tanh formula."""
     if approximate == "tanh":
@@ -180,26 +186,16 @@ def gelu(x, approximate="none"):
     return _gelu(x)
 
 
-@_operation
-def _gelu(x):
-    return weft.gelu(x)
-
-
-@_operation
+@_pointwise
 def silu(x):
     """x sigmoid(x)."""
     return weft.silu(x)
 
 
+@_pointwise
 def leaky_relu(x, slope=0.01, negative_slope=None):
     """x where positive, else slope times x; `negative_slope` is PyTorch's name of it."""
-    slope = slope if negative_slope is None else negative_slope
-    return _leaky_relu(x, slope)
-
-
-@_operation
-def _leaky_relu(x, slope):
-    return weft.leaky_relu(x, slope)
+    return weft.leaky_relu(x, slope if negative_slope is None else negative_slope)
 
 
 @_pointwise
@@ -208,13 +204,9 @@ def elu(x, alpha=1.0):
     return weft.elu(x, alpha)
 
 
+@_pointwise
 def softplus(x, beta=1.0, threshold=20.0):
     """log(1 + exp(beta x)) / beta, without overflow. PyTorch's threshold changes nothing: the exact value is x itself there."""
-    return _softplus(x, beta)
-
-
-@_pointwise
-def _softplus(x, beta):
     return weft.logaddexp(x * beta, 0.0) * (1.0 / beta)
 
 

@@ -9,7 +9,7 @@ from .. import _core, init
 from .._core import NDArray, Tensor
 from .._autocast import listed
 from .._errors import error as _error
-from ._pointwise import pointwise
+from .._pointwise import pointwise
 from .module import Module, Parameter
 
 

@@ -10,7 +10,7 @@ import weft
 from .. import _core
 from .._core import Tensor
 from .._errors import error as _error
-from ._pointwise import pointwise as _pointwise
+from .._pointwise import pointwise as _pointwise
 
 __all__ = [
     "cross_entropy",

@@ -10,7 +10,7 @@ import weft
 
 from .. import _core
 from .._errors import error as _error
-from ._pointwise import pointwise
+from .._pointwise import pointwise
 from .module import Module
 
 _MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}

@@ -7,6 +7,8 @@ import math
 
 import weft
 
+from .._pointwise import composed
+
 from ._shared import beside, between, plain, real, special
 
 _ROOT = math.sqrt(0.5)
@@ -99,6 +101,7 @@ def ndtri(p):
     return weft.where(inside, out, edge)
 
 
+@composed
 def entr(x):
     """-x log(x): 0 at 0, -infinity below."""
     x = real(x)
@@ -108,6 +111,7 @@ def entr(x):
     return weft.where(weft.isnan(p), math.nan, out)
 
 
+@composed
 def xlog1py(x, y):
     """x log(1 + y), 0 where x is 0 and the logarithm no number."""
     x = real(x)

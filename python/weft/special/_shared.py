@@ -11,6 +11,7 @@ from .. import _core
 from .._errors import error as _error
 
 from .._functions.common import beside, plain, real
+from .._pointwise import composed, on_host
 
 __all__ = ["beside", "between", "plain", "polynomial", "real", "special"]
 
@@ -25,7 +26,7 @@ def _work_type(values):
             f"a special function of {own}",
             ["rule: real numbers"],
         )
-    if own.name == "float64" or values[0].device.host_accessible:
+    if own.name == "float64" or on_host(values[0]):
         return own, "float64"
     return own, "float32" if own.name in ("float16", "bfloat16") else own.name
 
@@ -33,6 +34,7 @@ def _work_type(values):
 def special(function):
     """A function of floats, which takes whatever becomes an array and rounds its result once."""
 
+    @composed
     @functools.wraps(function)
     def call(*args):
         first = real(args[0])

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A convolution with a short vector: multiples of the long one, shifted, to a strip of sums that
-// stays in the cache.
+// A convolution with a short vector: a strip of sums that stays in the cache. Floats take all terms
+// of a sum at once, where it has all of them; elsewhere multiples of the long vector are added,
+// shifted.
 
 #include "weft/array/convolve.h"
 
@@ -8,6 +9,7 @@
 #include <cstring>
 
 #include "weft/host/loop_kernels.h"
+#include "weft/host/vector_kernels.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
@@ -36,19 +38,31 @@ NDArray convolve(const NDArray& a_in, const NDArray& v_in) {
   const std::int64_t n = a.size(), m = v.size(), total = n + m - 1, size = elem_bytes(a.elem());
   const NDArray out = NDArray::empty(a.device(), a.elem(), Dims{total});
   const AddProductsFn add = adding(a.elem());
+  const ColumnsFn columns = a.elem() == Elem::float32 || a.elem() == Elem::float64
+                                ? vector_kernels().get<ColumnsFn>(VectorKernel::columns, a.elem())
+                                : nullptr;
   std::memset(out.host(), 0, static_cast<std::size_t>(out.nbytes()));
   const std::int64_t strip = 8192 / size, strips = (total + strip - 1) / strip;
+  const auto shifted = [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t k = 0; k < m; ++k) {  // a[i - k] of sums i
+      const std::int64_t from = std::max(first, k), to = std::min(last, n + k);
+      if (from < to)
+        add(to - from, v.host() + k * size, a.host() + (from - k) * size, out.host() + from * size);
+    }
+  };
   runtime::Pool::shared().parallel_for(
       strips, std::max<std::int64_t>(1, 65536 / (strip * m)),
       [&](std::int64_t at, std::int64_t end) {
         for (; at < end; ++at) {
           const std::int64_t first = at * strip, last = std::min(first + strip, total);
-          for (std::int64_t k = 0; k < m; ++k) {  // a[i - k] of sums i in the strip
-            const std::int64_t from = std::max(first, k), to = std::min(last, n + k);
-            if (from < to)
-              add(to - from, v.host() + k * size, a.host() + (from - k) * size,
-                  out.host() + from * size);
+          const std::int64_t from = std::max(first, m - 1), to = std::min(last, n);
+          if (!columns || from >= to) {
+            shifted(first, last);
+            continue;
           }
+          shifted(first, from);
+          columns(a.host() + from * size, v.host(), out.host() + from * size, to - from, m, -1);
+          shifted(to, last);
         }
       });
   return out;

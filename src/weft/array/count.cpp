@@ -2,6 +2,7 @@
 #include "weft/array/count.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "weft/array/ops.h"
 #include "weft/array/repeat.h"
@@ -30,19 +31,66 @@ void bins_of(const T* x, std::int64_t n, const T* edges, std::int64_t bins, std:
 
 }  // namespace
 
-std::optional<NDArray> counts_from_zero(const NDArray& x_in, std::int64_t least) {
-  const NDArray x = x_in.elem() == Elem::int64 ? x_in.contiguous() : x_in.astype(Elem::int64);
-  if (x.size() > 0) {
-    const auto extreme = [&](ReduceOp op) {
-      std::int64_t value = 0;
-      kernels().reduce[static_cast<int>(op)][static_cast<int>(Elem::int64)](x.size(), x.host(),
-                                                                            &value);
-      return value;
-    };
-    if (extreme(ReduceOp::min) < 0) return std::nullopt;
-    least = std::max(least, extreme(ReduceOp::max) + 1);
+namespace {
+
+/// Places as int64 without gaps; `least` becomes the largest and one, if that is more. False where
+/// one is negative.
+bool places_from_zero(const NDArray& x_in, NDArray& x, std::int64_t& least) {
+  x = x_in.elem() == Elem::int64 ? x_in.contiguous() : x_in.astype(Elem::int64);
+  if (x.size() == 0) return true;
+  const auto extreme = [&](ReduceOp op) {
+    std::int64_t value = 0;
+    kernels().reduce[static_cast<int>(op)][static_cast<int>(Elem::int64)](x.size(), x.host(),
+                                                                          &value);
+    return value;
+  };
+  if (extreme(ReduceOp::min) < 0) return false;
+  least = std::max(least, extreme(ReduceOp::max) + 1);
+  return true;
+}
+
+/// sums[at[i]] += w[i]. Neighbours add to tables of their own: of equal places each would wait for
+/// the one before.
+template <typename T>
+void add_up(const std::int64_t* at, const T* w, std::int64_t n, std::int64_t bins, T* sums) {
+  constexpr std::int64_t kTables = 4, kMostBins = 4096;
+  const std::int64_t tables = bins <= kMostBins && n >= 4 * bins ? kTables : 1;
+  const std::int64_t step = tables == 1 ? 0 : bins;
+  std::vector<T> all(static_cast<std::size_t>(tables * bins));
+  T* const table = all.data();
+  std::int64_t i = 0;
+  for (; i + kTables <= n; i += kTables) {
+    for (std::int64_t t = 0; t < kTables; ++t) table[t * step + at[i + t]] += w[i + t];
   }
+  for (; i < n; ++i) table[at[i]] += w[i];
+  for (std::int64_t k = 0; k < bins; ++k) {
+    sums[k] = table[k];
+    for (std::int64_t t = 1; t < tables; ++t) sums[k] += table[t * bins + k];
+  }
+}
+
+}  // namespace
+
+std::optional<NDArray> counts_from_zero(const NDArray& x_in, std::int64_t least) {
+  NDArray x;
+  if (!places_from_zero(x_in, x, least)) return std::nullopt;
   return counts_of(x, least);
+}
+
+std::optional<NDArray> sums_from_zero(const NDArray& x_in, const NDArray& weights,
+                                      std::int64_t least) {
+  NDArray x;
+  if (!places_from_zero(x_in, x, least)) return std::nullopt;
+  const NDArray w = weights.contiguous();
+  const NDArray out = NDArray::empty(x.device(), w.elem(), Dims{least});
+  const auto* const at = reinterpret_cast<const std::int64_t*>(x.host());
+  const auto run = [&]<typename T>(T) {
+    add_up(at, reinterpret_cast<const T*>(w.host()), x.size(), least,
+           reinterpret_cast<T*>(out.host()));
+  };
+  if (w.elem() == Elem::float64) run(double{});
+  else run(float{});
+  return out;
 }
 
 NDArray counts_in_bins(const NDArray& x_in, const NDArray& edges_in) {

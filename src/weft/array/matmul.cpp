@@ -9,6 +9,7 @@
 #include "weft/host/gemm.h"
 #include "weft/host/loop_kernels.h"
 #include "weft/host/tile_gemm.h"
+#include "weft/host/vector_kernels.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
@@ -101,7 +102,9 @@ void real(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64
     return small_product<T>(m, n, k, a, a_row, a_col, b, b_row, b_col, c, ldc);
   if (n == 1 && ldc == 1 && gemv<T>(m, k, a, a_row, a_col, b, b_row, c)) return;
   if (m == 1 && gemv<T>(n, k, b, b_col, b_row, a, a_col, c)) return;
-  if (m <= kThinRows && b_col == 1 && n * k >= kThinWork)
+  // Columns behind the last whole vector are added up one by one: of few they are too many.
+  const std::int64_t lanes = vector_kernels().shape.lanes(static_cast<int>(sizeof(T)));
+  if (m <= kThinRows && b_col == 1 && n >= 2 * lanes && n * k >= kThinWork)
     return thin_gemm<T>(m, n, k, a, a_row, a_col, b, b_row, c, ldc);
   // Few rows or columns by one whose own are read from end to end; of more, tiles cost less.
   constexpr std::int64_t kLeast = 64, kMost = kThinRows * 4 / static_cast<std::int64_t>(sizeof(T));
@@ -158,6 +161,38 @@ void batches(F fn, const NDArray& a, const NDArray& b, const NDArray& out, std::
   }
 }
 
+/// fn(T{}) of a type as wide as elements of `e`.
+template <typename F>
+void with_width(Elem e, const F& fn) {
+  switch (elem_bytes(e)) {
+    case 1: return fn(std::uint8_t{});
+    case 2: return fn(std::uint16_t{});
+    case 4: return fn(std::uint32_t{});
+    case 8: return fn(std::uint64_t{});
+    default: return fn(std::complex<double>{});
+  }
+}
+
+/// Rows by columns, both without gaps: one sum of k products for each entry of the batch.
+void batches_of_dots(Elem kernel, const NDArray& a, const NDArray& b, const NDArray& out,
+                     std::int64_t k) {
+  if (is_real_float(kernel)) {
+    const DotFn dot = vector_kernels().get<DotFn>(VectorKernel::dot_one, kernel);
+    return with_width(kernel, [&]<typename T>(T) {
+      batches<T>([dot](std::int64_t, std::int64_t, std::int64_t depth, const T* left, std::int64_t,
+                       std::int64_t, const T* right, std::int64_t, std::int64_t, T* c,
+                       std::int64_t) { dot(left, right, c, depth, depth); },
+                 a, b, out, 1, 1, k);
+    });
+  }
+  with_width(kernel, [&]<typename T>(T) {
+    batches<T>([kernel](std::int64_t, std::int64_t, std::int64_t depth, const T* left, std::int64_t,
+                        std::int64_t, const T* right, std::int64_t, std::int64_t, T* c,
+                        std::int64_t) { dot_by_blocks<T>(kernel, depth, left, right, c); },
+               a, b, out, 1, 1, k);
+  });
+}
+
 /// The product with a vector of a matrix of 16-bit floats, without a float32 copy of the matrix.
 /// False, and nothing done, for other operands.
 bool narrow_vector_product(const NDArray& a, const NDArray& b, const NDArray& out) {
@@ -198,7 +233,10 @@ void host_product(Elem kernel, NDArray a, NDArray b, const NDArray& out, const D
     host_product(kernel, b.transpose(-1, -2), a.transpose(-1, -2), c, turned_b, turned_a);
     return assign(out, c.transpose(-1, -2));
   }
-  const bool vector = is_complex(kernel) && n == 1 && a_runs && k > 1;
+  // Sums of products: many short ones, or of types without kernels of products.
+  const bool dots = m == 1 && n == 1 && a_runs && b_runs && kernel != Elem::boolean &&
+                    (!is_real_float(kernel) || (out.size() > 1 && k > 0 && k <= kChunk));
+  const bool vector = is_complex(kernel) && n == 1 && m > 1 && a_runs && k > 1;
   // What expanding takes has to be earned by enough rows.
   const bool thin = is_complex(kernel) && m <= 64 && m < n && b.strides()[b.ndim() - 1] == 1 &&
                     n * k >= kThinWork / 2;
@@ -206,6 +244,7 @@ void host_product(Elem kernel, NDArray a, NDArray b, const NDArray& out, const D
   if (blocked && !a_runs) a = a.contiguous();
   a = a.broadcast_to(shape_a);
   b = b.broadcast_to(shape_b);
+  if (dots) return batches_of_dots(kernel, a, b, out, k);
   if (kernel == Elem::float32) return batches<float>(real<float>, a, b, out, m, n, k);
   if (kernel == Elem::float64) return batches<double>(real<double>, a, b, out, m, n, k);
   if ((blocked || vector) && kernel == Elem::complex64)
@@ -224,24 +263,15 @@ void host_product(Elem kernel, NDArray a, NDArray b, const NDArray& out, const D
     return batches<std::complex<double>>(thin_complex<double>, a, b, out, m, n, k);
   }
   const AddProductsFn add = loop_kernels().add_products[static_cast<int>(kernel)];
-  auto run = [&]<typename T>(T) {
+  with_width(kernel, [&]<typename T>(T) {
     batches<T>(
-        [add, kernel](std::int64_t height, std::int64_t width, std::int64_t depth, const T* left,
-                      std::int64_t row, std::int64_t column, const T* right, std::int64_t b_row,
-                      std::int64_t, T* c, std::int64_t ldc) {
-          if (height == 1 && width == 1 && column == 1 && b_row == 1 && kernel != Elem::boolean)
-            return dot_by_blocks<T>(kernel, depth, left, right, c);
+        [add](std::int64_t height, std::int64_t width, std::int64_t depth, const T* left,
+              std::int64_t row, std::int64_t column, const T* right, std::int64_t b_row,
+              std::int64_t, T* c, std::int64_t ldc) {
           plain<T>(add, height, width, depth, left, row, column, right, b_row, c, ldc);
         },
         a, b, out, m, n, k);
-  };
-  switch (elem_bytes(kernel)) {
-    case 1: return run(std::uint8_t{});
-    case 2: return run(std::uint16_t{});
-    case 4: return run(std::uint32_t{});
-    case 8: return run(std::uint64_t{});
-    default: return run(std::complex<double>{});
-  }
+  });
 }
 
 /// Products of two bfloat16 operands by tile registers, rounded once.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // On the host each element of the result is written once, a row at a time: a border of its own pass
-// would write large results twice.
+// would write large results twice. Rows of a few elements are copied into a result that holds the
+// value everywhere.
 #include "weft/array/pad.h"
 
 #include <algorithm>
@@ -45,7 +46,11 @@ NDArray pad(const NDArray& x, std::span<const std::pair<std::int64_t, std::int64
     const auto [before, after] = widths[static_cast<std::size_t>(i)];
     shape[i] += before + after;
   }
-  if (!x.on_host() || x.size() == 0 || x.ndim() == 0) {
+  constexpr I kShort = 64;  // elements of rows for which a call each costs more than writing twice
+  int outer = 0;
+  const bool rows = x.on_host() && x.size() > 0 && x.ndim() > 0;
+  const Line line = rows ? line_of(x, widths, outer) : Line{};
+  if (!rows || (line.size() <= kShort && x.ndim() > 1)) {
     const NDArray out = full(x.device(), x.elem(), shape, value);
     NDArray middle = out;
     for (int i = 0; i < x.ndim(); ++i)
@@ -56,8 +61,6 @@ NDArray pad(const NDArray& x, std::span<const std::pair<std::int64_t, std::int64
   alignas(16) char one[16];
   write_scalar(value, x.elem(), one);
   const NDArray out = NDArray::empty(x.device(), x.elem(), shape);
-  int outer = 0;
-  const Line line = line_of(x, widths, outer);
   const int bytes = elem_bytes(x.elem());
   runtime::Pool::shared().parallel_for(
       out.size() / line.size(), std::max<I>(1, kParallelGrain / line.size()), [&](I row, I end) {

@@ -19,10 +19,11 @@ enum class Between : std::uint8_t { linear, lower, higher, midpoint, nearest };
 NDArray quantiles(const NDArray& x, std::span<const double> q, int axis, Between between,
                   bool skip_nan);
 /// A copy with the elements at these places along an axis as in order, no larger ones before and no
-/// smaller ones behind them. NaN is last. x is real floats.
+/// smaller ones behind them. NaN is last.
 NDArray partition(const NDArray& x, std::span<const std::int64_t> places, int axis);
 /// Positions that arrange x like this, those of equal elements in order where they are at a place
-/// named. Empty where elements have more than 4 bytes: argsort is as fast.
+/// named. Empty where elements have more than 4 bytes and there are several places: argsort is as
+/// fast.
 std::optional<NDArray> argpartition(const NDArray& x, std::span<const std::int64_t> places,
                                     int axis);
 

@@ -53,6 +53,17 @@ bool all_positive(Elem e, const void* x, std::int64_t n) {
   return value > 0;
 }
 
+/// Is a chunk of 16-bit floats nothing but positive numbers? Their words count up to infinity's.
+bool all_positive_words(Elem e, const void* x, std::int64_t n) {
+  const auto extreme = [&](ReduceOp op) {
+    std::int16_t found = 0;
+    kernels().reduce[static_cast<int>(op)][static_cast<int>(Elem::int16)](n, x, &found);
+    return found;
+  };
+  return extreme(ReduceOp::min) > 0 &&
+         extreme(ReduceOp::max) <= (e == Elem::float16 ? 0x7c00 : 0x7f80);
+}
+
 /// The elements of all arrays as rows without gaps.
 struct ChunkRows {
   std::int64_t count = 1, length = 0;
@@ -94,6 +105,8 @@ struct ChunkedMap::Impl {
   Value operand(const Lazy& x, Elem elem) {
     if (x->kind != LazyKind::number) return as(value(x), elem);
     widest = std::max(widest, elem_bytes(elem));
+    alignas(16) char one[16];
+    write_scalar(x->number, elem, one);  // refuses what the type does not hold
     constants.push_back({x->number, elem});
     return {Value::Kind::constant, static_cast<int>(constants.size()) - 1, elem};
   }
@@ -127,7 +140,8 @@ struct ChunkedMap::Impl {
       }
       s.in[k] = operand(in, kernel);
     }
-    complete &= s.row != nullptr;
+    // Exponents below 0 of integers are refused, which takes a look at them.
+    complete &= s.row != nullptr && !(x->op == Op::pow && is_signed_int(kernel));
     return step(s, result);
   }
 
@@ -193,8 +207,49 @@ struct ChunkedMap::Impl {
     registers = made;
   }
 
+  /// Constants in their places for n elements, `room` bytes apart.
+  void spread_constants(std::int64_t n, std::int64_t room, char* spread) const {
+    for (std::size_t k = 0; k < constants.size(); ++k) {
+      alignas(16) char one[16];
+      fill_constant(scalar_feed(constants[k].number, constants[k].elem, one), n,
+                    spread + static_cast<std::int64_t>(k) * room);
+    }
+  }
+  /// The steps over n elements in registers of `room` bytes, behind which constants lie; the last
+  /// one writes to `last`, if any.
+  void run_steps(std::int64_t n, const void* const* brought, char* memory, std::int64_t room,
+                 char* last) const {
+    for (const ChunkStep& s : steps) {
+      const void* in[3];
+      for (int i = 0; i < s.count; ++i)
+        in[i] = i == s.single ? s.one : place(s.in[i], brought, memory, room);
+      void* to = last && &s == &steps.back() ? last : memory + s.out * room;
+      if (s.copies_positive && s.single != 0 && all_positive(s.elem, in[0], n))
+        std::memmove(to, in[0], static_cast<std::size_t>(n * elem_bytes(s.elem)));
+      else if (s.row) s.row(n, in, to);
+      else if (s.cast) s.cast(n, in[0], to);
+      else s.select(n, static_cast<const bool*>(in[0]), in[1], in[2], to);
+    }
+  }
+  const void* place(const Value& v, const void* const* brought, const char* memory,
+                    std::int64_t room) const {
+    if (v.kind == Value::Kind::input) return brought[v.index];
+    return memory + ((v.kind == Value::Kind::step ? 0 : registers) + v.index) * room;
+  }
+  /// Are results of positive numbers of this 16-bit type, the only input's, those numbers?
+  bool keeps_positive(Elem given, Elem wanted) const {
+    return steps.size() == 1 && steps[0].copies_positive && steps[0].single == 1 &&
+           inputs.size() == 1 && steps[0].in[0].kind == Value::Kind::input && given == wanted &&
+           elem_bytes(given) == 2 && is_narrow_float(given);
+  }
+  /// Does the last step give the only result?
+  bool last_is_result() const {
+    return outputs.size() == 1 && outputs[0].kind == Value::Kind::step &&
+           outputs[0].index == steps.back().out;
+  }
+  /// `words`: the type whose positive numbers are results (keeps_positive), if any.
   void run_chunks(const std::vector<Feed>& feeds, const ChunkRows& rows,
-                  std::span<const NDArray> out) const;
+                  std::span<const NDArray> out, std::optional<Elem> words = {}) const;
 };
 
 namespace {
@@ -211,7 +266,7 @@ struct ChunkTarget {
 }  // namespace
 
 void ChunkedMap::Impl::run_chunks(const std::vector<Feed>& feeds, const ChunkRows& rows,
-                                  std::span<const NDArray> out) const {
+                                  std::span<const NDArray> out, std::optional<Elem> words) const {
   std::vector<ChunkTarget> targets;
   for (std::size_t k = 0; k < out.size(); ++k) {
     const Elem from = outputs[k].elem, to = out[k].elem();
@@ -224,9 +279,7 @@ void ChunkedMap::Impl::run_chunks(const std::vector<Feed>& feeds, const ChunkRow
              reinterpret_cast<std::uintptr_t>(out[k].host()) % 64 == 0});
   }
   // The last step writes where the only output goes.
-  const bool in_place = targets.size() == 1 && !targets[0].cast && !total && !targets[0].stream &&
-                        outputs[0].kind == Value::Kind::step &&
-                        outputs[0].index == steps.back().out;
+  const bool in_place = last_is_result() && !targets[0].cast && !total && !targets[0].stream;
   const std::int64_t line = std::min(kChunk, rows.length);
   const std::int64_t in_row = (rows.length + kChunk - 1) / kChunk;
   const std::int64_t room = (line * widest + 63) / 64 * 64;
@@ -244,12 +297,7 @@ void ChunkedMap::Impl::run_chunks(const std::vector<Feed>& feeds, const ChunkRow
               static_cast<std::int64_t>(sizeof(Slot))));
           memory = heap[0].data;
         }
-        char* const spread = memory + registers * room;
-        for (std::size_t k = 0; k < constants.size(); ++k) {
-          alignas(16) char one[16];
-          fill_constant(scalar_feed(constants[k].number, constants[k].elem, one), line,
-                        spread + static_cast<std::int64_t>(k) * room);
-        }
+        spread_constants(line, room, memory + registers * room);
         // Slots of inputs that are brought; others are read where they stand.
         const auto slots = std::make_unique_for_overwrite<Slot[]>(
             static_cast<std::size_t>(std::count_if(feeds.begin(), feeds.end(), [](const Feed& f) {
@@ -269,6 +317,14 @@ void ChunkedMap::Impl::run_chunks(const std::vector<Feed>& feeds, const ChunkRow
         for (; chunk < stop; ++chunk) {
           const std::int64_t row = chunk / in_row, begin = chunk % in_row * kChunk;
           const std::int64_t n = std::min(kChunk, rows.length - begin);
+          if (words && feeds[0].mode == Feed::Mode::cast && rows.in.empty()) {
+            const char* const from = feeds[0].base + begin * feeds[0].bytes;
+            if (all_positive_words(*words, from, n)) {
+              std::memcpy(targets[0].base + begin * feeds[0].bytes, from,
+                          static_cast<std::size_t>(n * feeds[0].bytes));
+              continue;
+            }
+          }
           for (std::size_t k = 0; k < feeds.size(); ++k) {
             const std::int64_t at = begin + (rows.in.empty() ? 0 : row * rows.in[k]);
             brought[k] = slot[k]
@@ -277,27 +333,16 @@ void ChunkedMap::Impl::run_chunks(const std::vector<Feed>& feeds, const ChunkRow
             if (!slot[k] && !rows.in.empty() && row + 1 < rows.count)
               prefetch_row(feeds[k].base + (at + rows.in[k]) * feeds[k].bytes, n * feeds[k].bytes);
           }
-          auto place = [&](const Value& v) -> const void* {
-            if (v.kind == Value::Kind::input) return brought[static_cast<std::size_t>(v.index)];
-            return (v.kind == Value::Kind::step ? memory : spread) + v.index * room;
-          };
-          for (const ChunkStep& s : steps) {
-            const void* in[3];
-            for (int i = 0; i < s.count; ++i) in[i] = i == s.single ? s.one : place(s.in[i]);
-            void* to = memory + s.out * room;
-            if (in_place && &s == &steps.back())
-              to = targets[0].base + (begin + (rows.out.empty() ? 0 : row * rows.out[0])) *
-                                         elem_bytes(targets[0].elem);
-            if (s.copies_positive && s.single != 0 && all_positive(s.elem, in[0], n))
-              std::memmove(to, in[0], static_cast<std::size_t>(n * elem_bytes(s.elem)));
-            else if (s.row) s.row(n, in, to);
-            else if (s.cast) s.cast(n, in[0], to);
-            else s.select(n, static_cast<const bool*>(in[0]), in[1], in[2], to);
-          }
+          char* const last =
+              in_place ? targets[0].base + (begin + (rows.out.empty() ? 0 : row * rows.out[0])) *
+                                               elem_bytes(targets[0].elem)
+                       : nullptr;
+          run_steps(n, brought.data(), memory, room, last);
           for (std::size_t k = 0; k < targets.size() && !in_place; ++k) {
             const ChunkTarget& t = targets[k];
             const std::int64_t at = begin + (rows.out.empty() ? 0 : row * rows.out[k]);
-            const auto* from = static_cast<const char*>(place(outputs[k]));
+            const auto* from =
+                static_cast<const char*>(place(outputs[k], brought.data(), memory, room));
             const int bytes = elem_bytes(t.elem);
             if (t.total) t.total(n, from, t.base + chunk * bytes);
             else if (t.cast) t.cast(n, from, t.base + at * bytes);
@@ -387,10 +432,42 @@ std::vector<NDArray> ChunkedMap::run(const std::vector<NDArray>& inputs) const {
                                                 Dims{(size + kChunk - 1) / kChunk})
                                : NDArray::empty(device, impl_->results[k], shape));
   if (!impl_->total && run_as_rows(out, inputs, shape)) return out;
-  if (size > 0) impl_->run_chunks(feeds, {1, size, {}, {}}, out);
+  std::optional<Elem> words;
+  if (!impl_->total && impl_->keeps_positive(inputs[0].elem(), impl_->results[0]))
+    words = inputs[0].elem();
+  if (size > 0) impl_->run_chunks(feeds, {1, size, {}, {}}, out, words);
   if (!impl_->total) return out;
   for (std::size_t k = 0; k < out.size(); ++k)
     out[k] = reduce(ReduceOp::sum, out[k]).astype(impl_->results[k]);
+  return out;
+}
+
+NDArray ChunkedMap::run_few(std::span<const NDArray* const> inputs) const {
+  constexpr std::int64_t kMemory = 16384, kMost = 8;
+  const NDArray& first = *inputs[0];
+  const std::int64_t n = first.size(), room = (n * impl_->widest + 63) / 64 * 64;
+  const auto count = static_cast<std::int64_t>(impl_->constants.size()) + impl_->registers;
+  const auto given = static_cast<std::int64_t>(inputs.size());
+  if (impl_->total || n < 1 || n > kChunk || (count + given) * room > kMemory || given > kMost ||
+      !impl_->last_is_result() || impl_->results[0] != impl_->outputs[0].elem)
+    return {};
+  for (const NDArray* x : inputs) {
+    if (!(x->shape() == first.shape()) || !x->is_contiguous() || x->device() != first.device())
+      return {};
+  }
+  alignas(64) char memory[kMemory];
+  const void* brought[kMost];
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    const Elem from = inputs[k]->elem(), to = impl_->inputs[k];
+    brought[k] = inputs[k]->host();
+    if (from == to) continue;
+    char* const slot = memory + (count + static_cast<std::int64_t>(k)) * room;
+    kernels().cast[static_cast<int>(from)][static_cast<int>(to)](n, brought[k], slot);
+    brought[k] = slot;
+  }
+  impl_->spread_constants(n, room, memory + impl_->registers * room);
+  NDArray out = NDArray::empty(first.device(), impl_->results[0], first.shape());
+  impl_->run_steps(n, brought, memory, room, out.host());
   return out;
 }
 

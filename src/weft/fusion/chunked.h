@@ -22,6 +22,9 @@ class ChunkedMap {
   ChunkedMap(ChunkedMap&&) noexcept;
   /// For arrays on the host of the graph's types, which broadcast together.
   std::vector<NDArray> run(const std::vector<NDArray>& inputs) const;
+  /// The one result for a few elements of such arrays, all of one shape without gaps; undefined for
+  /// others.
+  NDArray run_few(std::span<const NDArray* const> inputs) const;
   /// The same into arrays of two axes, whose rows may lie apart and overlap no
   /// input. Inputs that no output reads may be undefined.
   void run_into(std::span<const NDArray> out, std::vector<NDArray> inputs) const;

@@ -371,6 +371,10 @@ bool FusedPlan::eager() const {
   });
 }
 
+LoneRow FusedPlan::lone_row() const {
+  return alone() ? weft::lone_row(impl_->steps[0]) : LoneRow{};
+}
+
 bool FusedPlan::brief() const {
   const std::vector<Step>& steps = impl_->steps;
   return !steps.empty() && std::all_of(steps.begin(), steps.end(), [](const Step& s) {

@@ -14,6 +14,14 @@
 
 namespace weft {
 
+/// One row of the table over inputs of one shape and of its kernel's type: the kernel for arrays of
+/// the host without gaps.
+struct LoneRow {
+  ElementwiseFn function = nullptr;
+  Elem result{};
+  int count = 0, slots[2] = {};
+};
+
 class FusedPlan {
  public:
   /// `contract`: on the host a product and a sum may become one rounding; without, every element is
@@ -32,6 +40,8 @@ class FusedPlan {
   bool eager() const;
   bool brief() const;
   NDArray run_alone(std::span<const NDArray* const> inputs);
+  /// Of other plans without a function.
+  LoneRow lone_row() const;
   /// Kernels of one call: fused ones, and operations that stand alone; all launched steps, views
   /// aside.
   int kernels() const;

@@ -5,10 +5,12 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "weft/devices/fused_rows.h"
+#include "weft/fusion/fuse.h"
 #include "weft/fusion/lazy.h"
 #include "weft/ir/node.h"
 #include "weft/runtime/module.h"
@@ -60,6 +62,8 @@ struct Step {
   std::vector<int> results() const { return rows ? rows->out : std::vector<int>{out}; }
 };
 
+/// The row that is all of a plan's only step, if it is one.
+LoneRow lone_row(const Step& s);
 /// The value of a step's expression, given those of its leaves and of its numbers.
 ir::Expr step_value(const Step& step, const std::vector<ir::Expr>& loads,
                     const std::vector<ir::Expr>& numbers);

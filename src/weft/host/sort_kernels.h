@@ -24,6 +24,7 @@ enum class SortKernel : std::int16_t {
   digit,        // DigitFn: one
   move,         // MoveFn
   offsets,      // OffsetsFn, at uint8
+  part,         // PartFn, at uint32 and uint64
   count_,
 };
 inline constexpr int kSortKernels = static_cast<int>(SortKernel::count_);
@@ -44,6 +45,14 @@ using MoveFn = void (*)(const void* in, void* out, std::int64_t* to, std::int64_
 /// Counts of blocks become where each block's items of a digit go; most[0]: the largest count of a
 /// digit.
 using OffsetsFn = void (*)(std::int64_t* counts, std::int64_t* most, std::int64_t blocks);
+
+/// Keys below bounds[0] to `left`, from there to bounds[1] to `middle`, above it to `right`, each
+/// in order; counts become those of the first two. counts[0] of 0: `middle` alone is written.
+/// `left` may be `in`; parts have room for as many keys as a vector has behind their end.
+using PartFn = void (*)(const void* in, const void* bounds, void* left, void* middle, void* right,
+                        std::int64_t* counts, std::int64_t n);
+/// Keys of the widest vector.
+inline constexpr std::int64_t kPartRoom = 16;
 
 struct SortTable {
   void (*function[kSortKernels][kElems])() = {};

@@ -5,6 +5,7 @@
 
 #include "weft/linalg/lapack.h"
 #include "weft/linalg/linalg.h"
+#include "weft/linalg/small_lu.h"
 
 namespace weft::linalg {
 
@@ -53,6 +54,7 @@ Elimination lu(const NDArray& a) {
   const std::int64_t k = std::min(rows, cols);
   NDArray A = columns(a);
   Elimination out{A, numbers(A, batch_shape(a, {k})), numbers(A, batch_shape(a, {}))};
+  const OneThread alone(A.shape()[A.ndim() - 1]);
   by_type(A.elem(), [&]<typename T>(T) {
     auto* getrf = routine<void(const Int*, const Int*, T*, const Int*, Int*, Int*)>(
         spelled<T>("getrf").c_str());
@@ -81,6 +83,7 @@ NDArray lu_solve(const NDArray& lu, const NDArray& pivots, const NDArray& b, boo
     throw Error(ErrorKind::value, "array.lu_solve.pivot",
                 cat("lu_solve: a pivot is ", p, ", legal: 1 to ", n));
   }
+  const OneThread alone(A.shape()[A.ndim() - 1]);
   by_type(A.elem(), [&]<typename T>(T) {
     auto* getrs = routine<void(const char*, const Int*, const Int*, const T*, const Int*,
                                const Int*, T*, const Int*, Int*)>(spelled<T>("getrs").c_str());
@@ -101,6 +104,7 @@ NDArray solve_triangular(const NDArray& a, const NDArray& b, bool upper, bool un
   const std::int64_t n = shapes.b[shapes.b.size() - 2], k = shapes.b[shapes.b.size() - 1];
   const NDArray A = columns(a.broadcast_to(shapes.a));
   NDArray X = columns(b.broadcast_to(shapes.b).astype(A.elem()));
+  const OneThread alone(A.shape()[A.ndim() - 1]);
   by_type(A.elem(), [&]<typename T>(T) {
     auto* trsm =
         routine<void(const char*, const char*, const char*, const char*, const Int*, const Int*,
@@ -121,13 +125,18 @@ TriangularFactor try_cholesky(const NDArray& a, bool upper) {
   const std::int64_t n = a.shape()[a.ndim() - 1];
   NDArray A = columns(a);
   TriangularFactor out{A, numbers(A, batch_shape(a, {}))};
+  const OneThread alone(A.shape()[A.ndim() - 1]);
   by_type(A.elem(), [&]<typename T>(T) {
-    auto* potrf =
-        routine<void(const char*, const Int*, T*, const Int*, Int*)>(spelled<T>("potrf").c_str());
+    const bool few = n <= kFewRows<T>;
+    auto* potrf = few ? nullptr
+                      : routine<void(const char*, const Int*, T*, const Int*, Int*)>(
+                            spelled<T>("potrf").c_str());
     const Int in = static_cast<Int>(n), ld = std::max<Int>(1, in);
     for (std::int64_t m = 0, count = n > 0 ? batch_of(A) : 0; m < count; ++m) {
       T* c = data<T>(A) + m * n * n;
-      potrf(upper ? "U" : "L", &in, c, &ld, data<Int>(out.info) + m);
+      Int* const info = data<Int>(out.info) + m;
+      if (few) *info = small_cholesky(in, c, upper ? in : 1, upper ? 1 : in);
+      else potrf(upper ? "U" : "L", &in, c, &ld, info);
       for (std::int64_t col = 0; col < n; ++col) {
         for (std::int64_t row = 0; row < n; ++row) {
           if (upper ? row > col : row < col) c[col * n + row] = T(0);

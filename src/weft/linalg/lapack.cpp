@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/linalg/lapack.h"
 
+#include <mutex>
+
+#include "weft/base/fork_safe_mutex.h"
+
 namespace weft::linalg {
 
 namespace {
@@ -18,6 +22,50 @@ void* lapack() {
     return static_cast<void*>(nullptr);
   }();
   return handle;
+}
+
+namespace {
+
+/// The library's own number of threads, which all who call it share.
+struct Threads {
+  int (*get)() = nullptr;
+  void (*set)(int) = nullptr;
+  ForkSafeMutex mutex;
+  int users = 0, before = 0;
+
+  Threads() {
+    if (!lapack()) return;
+    get = reinterpret_cast<int (*)()>(dlsym(lapack(), "openblas_get_num_threads"));
+    set = reinterpret_cast<void (*)(int)>(dlsym(lapack(), "openblas_set_num_threads"));
+  }
+};
+Threads& threads() {
+  static Threads all;
+  return all;
+}
+
+}  // namespace
+
+OneThread::OneThread(std::int64_t rows) {
+  constexpr std::int64_t kFew = 128;
+  if (rows > kFew) return;
+  Threads& all = threads();
+  if (!all.get || !all.set) return;
+  const std::lock_guard hold(all.mutex);
+  if (all.users == 0) {
+    all.before = all.get();
+    if (all.before <= 1) return;
+    all.set(1);
+  }
+  ++all.users;
+  counted_ = true;
+}
+
+OneThread::~OneThread() {
+  if (!counted_) return;
+  Threads& all = threads();
+  const std::lock_guard hold(all.mutex);
+  if (--all.users == 0) all.set(all.before);
 }
 
 void lapack_absent(const char* name) {

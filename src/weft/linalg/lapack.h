@@ -24,6 +24,19 @@ void* lapack();
 /// Throws Error(device, "array.lapack.absent") for a name that no library offers.
 [[noreturn]] void lapack_absent(const char* name);
 
+/// While one lives the library takes one thread, if matrices have few rows: its others cost more
+/// than they do.
+class OneThread {
+ public:
+  explicit OneThread(std::int64_t rows);
+  ~OneThread();
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  bool counted_ = false;
+};
+
 template <typename F>
 F* routine(const char* name) {
   void* symbol = lapack() ? dlsym(lapack(), name) : nullptr;

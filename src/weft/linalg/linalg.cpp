@@ -9,6 +9,7 @@
 #include "weft/devices/grid_operators.h"
 #include "weft/linalg/lapack.h"
 #include "weft/linalg/linalg_device.h"
+#include "weft/linalg/small_lu.h"
 
 namespace weft::linalg {
 
@@ -49,6 +50,39 @@ void need_finite(const NDArray& a, std::string_view name) {
 
 }  // namespace
 
+namespace {
+
+/// The solution in place of `b`.
+template <typename T>
+NDArray solve_few(const NDArray& a, const NDArray& b, std::string_view name, const NDArray& given) {
+  const std::int64_t n = b.shape()[b.ndim() - 2], k = b.shape()[b.ndim() - 1];
+  for (std::int64_t m = 0, count = batch_of(a); m < count && n > 0 && k > 0; ++m) {
+    const Int info = small_solve(static_cast<Int>(n), static_cast<Int>(k), data<T>(a) + m * n * n,
+                                 data<T>(b) + m * n * k);
+    if (info > 0) failed(name, "singular", given, m);
+  }
+  return b;
+}
+
+template <typename T>
+NDArray solve_by_columns(const NDArray& a, const NDArray& b, std::string_view name,
+                         const NDArray& given) {
+  const NDArray A = columns(a), X = columns(b);
+  const std::int64_t n = b.shape()[b.ndim() - 2], k = b.shape()[b.ndim() - 1];
+  auto* gesv = routine<void(const Int*, const Int*, T*, const Int*, Int*, T*, const Int*, Int*)>(
+      spelled<T>("gesv").c_str());
+  const OneThread alone(n);
+  std::vector<Int> pivots(static_cast<std::size_t>(n) + 1);
+  Int in = static_cast<Int>(n), ik = static_cast<Int>(k), info = 0, ld = std::max<Int>(1, in);
+  for (std::int64_t m = 0, count = batch_of(A); m < count && n > 0 && k > 0; ++m) {
+    gesv(&in, &ik, data<T>(A) + m * n * n, &ld, pivots.data(), data<T>(X) + m * n * k, &ld, &info);
+    if (info > 0) failed(name, "singular", given, m);
+  }
+  return X.transpose(-2, -1);
+}
+
+}  // namespace
+
 bool available() { return lapack() != nullptr; }
 
 NDArray solve(const NDArray& a_in, const NDArray& b_in, std::string_view name) {
@@ -75,20 +109,13 @@ NDArray solve(const NDArray& a_in, const NDArray& b_in, std::string_view name) {
     const int last[1] = {-1};
     return vector ? x.squeeze(last) : x;
   }
-  NDArray A = columns(a_in.broadcast_to(sa).astype(wide)),
-          X = columns(b.broadcast_to(sb).astype(wide));
+  const NDArray whole = a_in.broadcast_to(sa).astype(wide), right = b.broadcast_to(sb).astype(wide);
+  NDArray out;
   by_type(wide, [&]<typename T>(T) {
-    auto* gesv = routine<void(const Int*, const Int*, T*, const Int*, Int*, T*, const Int*, Int*)>(
-        spelled<T>("gesv").c_str());
-    std::vector<Int> pivots(static_cast<std::size_t>(n) + 1);
-    Int in = static_cast<Int>(n), ik = static_cast<Int>(k), info = 0, ld = std::max<Int>(1, in);
-    for (std::int64_t m = 0, count = batch_of(A); m < count && n > 0 && k > 0; ++m) {
-      gesv(&in, &ik, data<T>(A) + m * n * n, &ld, pivots.data(), data<T>(X) + m * n * k, &ld,
-           &info);
-      if (info > 0) failed(name, "singular", a_in, m);
-    }
+    out = n <= kFewRows<T> ? solve_few<T>(whole, right, name, a_in)
+                           : solve_by_columns<T>(whole, right, name, a_in);
   });
-  NDArray out = X.transpose(-2, -1).astype(e);
+  out = out.elem() == e ? out.contiguous() : out.astype(e);
   if (vector) {
     const int axis[1] = {-1};
     out = out.squeeze(axis);
@@ -104,20 +131,24 @@ SignedLog slogdet(const NDArray& a) {
   }
   Elem e = a.elem(), wide = wide_of(e);
   std::int64_t n = a.shape()[a.ndim() - 1];
-  NDArray A = columns(a);
+  const NDArray A = a.astype(wide);  // turned matrices have the same determinant
   SignedLog out{NDArray::empty(A.device(), wide, batch_shape(a, {})),
                 NDArray::empty(A.device(), real_of(wide), batch_shape(a, {})),
                 NDArray::empty(A.device(), wide, batch_shape(a, {}))};
   by_type(wide, [&]<typename T>(T) {
-    auto* getrf = routine<void(const Int*, const Int*, T*, const Int*, Int*, Int*)>(
-        spelled<T>("getrf").c_str());
+    const bool few = n <= kFewRows<T>;
+    auto* getrf = few ? nullptr
+                      : routine<void(const Int*, const Int*, T*, const Int*, Int*, Int*)>(
+                            spelled<T>("getrf").c_str());
+    const OneThread alone(n);
     std::vector<Int> pivots(static_cast<std::size_t>(n) + 1);
     Int in = static_cast<Int>(n), info = 0, ld = std::max<Int>(1, in);
     for (std::int64_t m = 0, count = out.sign.size(); m < count; ++m) {
       T* lu = data<T>(A) + m * n * n;
       T sign = 1, det = 1;
       Real<T> log = 0;
-      if (n > 0) getrf(&in, &in, lu, &ld, pivots.data(), &info);
+      if (few) small_lu(in, lu, pivots.data());
+      else getrf(&in, &in, lu, &ld, pivots.data(), &info);
       for (std::int64_t i = 0; i < n; ++i) {
         T d = lu[i * n + i];
         const Real<T> magnitude = std::abs(d);
@@ -157,6 +188,7 @@ Eigen eigh(const NDArray& a, bool vectors) {
   NDArray A = columns(a);
   const char* job = vectors ? "V" : "N";
   NDArray W = NDArray::empty(A.device(), real_of(A.elem()), batch_shape(a, {n}));
+  const OneThread alone(n);
   by_type(wide_of(a.elem()), [&]<typename T>(T) {
     Int in = static_cast<Int>(n), info = 0, ld = std::max<Int>(1, in), query = -1;
     for (std::int64_t m = 0, count = batch_of(A); m < count && n > 0; ++m) {
@@ -276,6 +308,7 @@ Svd svd(const NDArray& a, SvdPart part) {
   NDArray U = NDArray::empty(A.device(), wide, batch_shape(a, {vectors ? uc : 0, rows}));
   NDArray S = NDArray::empty(A.device(), real_of(wide), batch_shape(a, {k}));
   NDArray V = NDArray::empty(A.device(), wide, batch_shape(a, {cols, vectors ? vr : 0}));
+  const OneThread alone(std::max(rows, cols));
   by_type(wide, [&]<typename T>(T) {
     using R = Real<T>;
     Int m = static_cast<Int>(rows), n = static_cast<Int>(cols), info = 0, query = -1;
@@ -338,6 +371,7 @@ Qr qr(const NDArray& a, bool complete) {
   NDArray A = columns(a);
   NDArray Q = NDArray::empty(A.device(), wide, batch_shape(a, {qc, rows}));
   NDArray R = NDArray::empty(A.device(), wide, batch_shape(a, {qc, cols}));
+  const OneThread alone(std::max(rows, cols));
   by_type(wide, [&]<typename T>(T) {
     auto* geqrf = routine<void(const Int*, const Int*, T*, const Int*, T*, T*, const Int*, Int*)>(
         spelled<T>("geqrf").c_str());

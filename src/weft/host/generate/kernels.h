@@ -79,6 +79,9 @@ const char* philox_text();
 
 /// Sorting by digits.
 std::vector<Kernel> sort_kernels();
+/// Rows of keys in three parts about two bounds; their functions as C text.
+std::vector<Kernel> parting_kernels();
+std::string parting_text();
 /// Copies between two steps.
 std::vector<Kernel> copy_kernels();
 

@@ -58,6 +58,7 @@ int main(int argc, char** argv) {
       reals.push_back(std::move(k));
     std::vector<Kernel> moves = weft::generate::cast_kernels();
     for (Kernel& k : weft::generate::sort_kernels()) moves.push_back(std::move(k));
+    for (Kernel& k : weft::generate::parting_kernels()) moves.push_back(std::move(k));
     for (Kernel& k : weft::generate::copy_kernels()) moves.push_back(std::move(k));
     std::vector<Kernel> places = weft::generate::extreme_kernels();
     for (Kernel& k : weft::generate::index_kernels()) places.push_back(std::move(k));
@@ -75,9 +76,10 @@ int main(int argc, char** argv) {
         store(folder + "/random.c",
               weft::generate::library_text("random", weft::generate::random_kernels(),
                                            "c:library=1", weft::generate::philox_text())) &&
-        write(folder, "casts", moves) && write(folder, "places", places) &&
-        vectors(folder, "base", weft::kShapeBase) && vectors(folder, "avx2", weft::kShapeAvx2) &&
-        vectors(folder, "avx512", weft::kShapeAvx512);
+        store(folder + "/casts.c", weft::generate::library_text("casts", moves, "c:library=1",
+                                                                weft::generate::parting_text())) &&
+        write(folder, "places", places) && vectors(folder, "base", weft::kShapeBase) &&
+        vectors(folder, "avx2", weft::kShapeAvx2) && vectors(folder, "avx512", weft::kShapeAvx512);
     return done ? 0 : 1;
   } catch (const weft::Error& e) {
     std::cerr << e.what() << "\n";

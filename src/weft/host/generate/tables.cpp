@@ -77,6 +77,10 @@ Expr value_of(Op op, const std::vector<Expr>& in) {
         {ir::make_string(cat("weft_pow_", type.is_int() ? "i" : "u", std::to_string(type.bits))),
          in[0], in[1]});
   }
+  if (kRows[row_of(op)].name == "cbrt") {
+    const char* name = type == dtypes::float32 ? "weft_cbrt_float" : "weft_cbrt_double";
+    return ir::call_typed(type, "call_extern", {ir::make_string(name), in[0]});
+  }
   // Of a number that a vector can hold, where the processor's own answer is one number at a time.
   if (op == Op::signbit)
     return ir::lt(ir::call("copysign", {ir::make_const(1, type), in[0]}), ir::make_const(0, type));
@@ -456,7 +460,21 @@ ir::PrimFunc cast_program(Elem from, Elem to) {
   });
 }
 
-/// Rows that are no calls of the library, which cost more than conversions do.
+class Calls final : public ir::Visitor {
+ public:
+  bool found = false;
+  using ir::Visitor::visit;
+  void visit(const Expr& e) override {
+    static const std::set<std::string> quick = {"abs",  "ceil",     "floor", "trunc",    "round",
+                                                "sqrt", "copysign", "isnan", "isfinite", "isinf"};
+    const auto* c = ir::as<ir::CallNode>(e);
+    found |= c && !quick.count(c->op);
+    ir::Visitor::visit(e);
+  }
+};
+
+/// Rows without calls of functions: beside those conversions in registers gain nothing, and
+/// compilers make worse code of both together than of each.
 void narrow_rows(Elem e, std::vector<Kernel>& out) {
   for (int k = 0; k < kOps; ++k) {
     const Row& row = kRows[row_of(static_cast<Op>(k))];
@@ -466,7 +484,9 @@ void narrow_rows(Elem e, std::vector<Kernel>& out) {
                       op == Op::signbit;  // of the word; GCC 12 stops at the last
     if (!(row.types & F) || bits || op == Op::floor_divide || op == Op::remainder) continue;
     const std::vector<Expr> probe(2, ir::make_var("x", dtypes::float32));
-    if (calls_library(value_of(op, probe))) continue;
+    Calls calls;
+    calls.visit(value_of(op, probe));
+    if (calls.found) continue;
     const Elem result = row.truth ? Elem::boolean : e;
     out.push_back({entry(KernelEntry::elementwise, k, e), cat("w_", row.name, "_", name_of(e)),
                    narrow_function(op, row.arity, e, result)});

@@ -28,8 +28,10 @@ WEFT_SIMD2(pow) WEFT_SIMD2(atan2) WEFT_SIMD2(hypot)
 #define WEFT_FUNCTION static inline __attribute__((always_inline))
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 #define WEFT_FMA(a, b, c) __builtin_fmaf(a, b, c)
+#define WEFT_FMA_DOUBLE(a, b, c) __builtin_fma(a, b, c)
 #else
 #define WEFT_FMA(a, b, c) ((a) * (b) + (c))
+#define WEFT_FMA_DOUBLE(a, b, c) ((a) * (b) + (c))
 #endif
 )";
 
@@ -181,6 +183,51 @@ WEFT_FUNCTION float weft_erf_float(float x) {
   q = WEFT_FMA(q, m, 1.8246196453e-4f);
   float large = 1.0f - weft_exp_float(q);
   return copysignf(m < 0.95f ? small : large, x);
+}
+)";
+
+// Cube roots: the bits of s give s^(-1/3) to a few percent, its series about that more digits, and
+// a step of Newton's the root. Far from 1, s is scaled by a cube, so that what the last step takes
+// off does not underflow; halves of its terms do not overflow.
+constexpr const char* kRoots = R"(
+WEFT_FUNCTION float weft_cbrt_float(float x) {
+  float m = fabsf(x);
+  float s = m < 0x1p-60f ? m * 0x1p72f : m;
+  float y = weft_of_bits(0x54a20000 - (int32_t)((float)weft_bits_of(s) * 0.333333333f));
+  float e = WEFT_FMA(-(s * y), y * y, 1.0f);
+  y = WEFT_FMA(y * e, WEFT_FMA(WEFT_FMA(e, 14.0f / 81.0f, 2.0f / 9.0f), e, 1.0f / 3.0f), y);
+  float square = y * y, c = s * square;
+  float over = WEFT_FMA(c * c, c * 0.5f, s * -0.5f);
+  c = WEFT_FMA(over * square, -2.0f / 3.0f, c);
+  c = m < 0x1p-60f ? c * 0x1p-24f : c;
+  c = m == 0.0f ? m : c;
+  c = m < INFINITY ? c : m;
+  return copysignf(c, x);
+}
+WEFT_FUNCTION double weft_cbrt_double(double x) {
+  double m = fabs(x);
+  double s = m < 0x1p-700 ? m * 0x1p300 : m;
+  uint64_t bits;
+  __builtin_memcpy(&bits, &s, 8);
+  bits = (bits >> 32) | 0x4330000000000000u; /* 2^52 and the upper half */
+  double word, y;
+  __builtin_memcpy(&word, &bits, 8);
+  word = (0x1p52 + 0x553ef0ff) - (word - 0x1p52) * (1.0 / 3.0);
+  __builtin_memcpy(&bits, &word, 8);
+  bits <<= 32;
+  __builtin_memcpy(&y, &bits, 8);
+  double e = WEFT_FMA_DOUBLE(-(s * y), y * y, 1.0);
+  y = WEFT_FMA_DOUBLE(
+      y * e, WEFT_FMA_DOUBLE(WEFT_FMA_DOUBLE(e, 14.0 / 81.0, 2.0 / 9.0), e, 1.0 / 3.0), y);
+  e = WEFT_FMA_DOUBLE(-(s * y), y * y, 1.0);
+  y = WEFT_FMA_DOUBLE(y * e, 1.0 / 3.0, y);
+  double square = y * y, c = s * square;
+  double over = WEFT_FMA_DOUBLE(c * c, c * 0.5, s * -0.5);
+  c = WEFT_FMA_DOUBLE(over * square, -2.0 / 3.0, c);
+  c = m < 0x1p-700 ? c * 0x1p-100 : c;
+  c = m == 0.0 ? m : c;
+  c = m < INFINITY ? c : m;
+  return copysign(c, x);
 }
 )";
 
@@ -342,7 +389,7 @@ WEFT_FUNCTION int8_t weft_quotient_i8(int8_t x, uint16_t m, uint16_t l) {
 const CSpelling& library_spelling() {
   static const CSpelling table = [] {
     CSpelling s = spelling();
-    s.prelude += cat(kVectorLibrary, kMath, kForeign);
+    s.prelude += cat(kVectorLibrary, kMath, kRoots, kForeign);
     s.function_prefix = "WEFT_FUNCTION ";
     s.kernel_prefix = "static int32_t ";
     s.restrict_word = "";

@@ -5,16 +5,21 @@ The composition is traced once for its types and numbers, and the trace is evalu
 two operations stays in the caches, and 16-bit floats are rounded once. Its gradient is the gradient of the trace,
 evaluated likewise. Devices with a grid run one kernel, and one for each gradient. Elsewhere (other devices, transforms,
 compiled functions, gradients of gradients, integers) the composition itself runs.
+
+`composed` is the same for functions of NumPy's and PyTorch's that are composed of the table's: on the host, without a gradient, of any
+type but complex numbers. Calls with types and numbers that were seen before do not enter Python (bindings/chunked_calls.cpp).
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import threading
 
-from .. import _core
-from .._autocast import alone as _alone
-from .._core import NDArray, Tensor
+from . import _core
+from ._autocast import alone as _alone
+from ._boundary import import_later
+from ._core import NDArray, Tensor
 
 _ARRAYS = (NDArray, Tensor)
 _MOST = 128  # programs of one function
@@ -25,7 +30,7 @@ class _Program:
     """The chunked evaluation of a composition for arguments of given types, and of its gradient."""
 
     def __init__(self, function, args, total):
-        from .._traced import Traced
+        Traced = import_later("weft._traced").Traced
 
         arrays = [a for a in args if isinstance(a, _ARRAYS)]
         self.inputs = [_core._lazy_input(i, a.dtype, (1,)) for i, a in enumerate(arrays)]
@@ -92,20 +97,23 @@ def _linked(function, program, args, data):
 
 def _kernel(function, dtype, arrays, numbers, total):
     """The kernel of a function of so many arrays, then numbers; `total`: of the sum of its values."""
-    from .._traced import Traced
+    Traced = import_later("weft._traced").Traced
 
     inputs = [Traced(_core._lazy_input(k, dtype, ())) for k in range(arrays)]
     value = function(*inputs, *numbers)
     return _core.FusedFunction(function.__name__.strip("_"), value._lazy, arrays, total)
 
 
-def pointwise(function, total=False, alone=False):
+def pointwise(function, total=False):
     """The function of arrays or tensors, which broadcast to the first one, then numbers, without intermediate arrays.
 
-    `total`: the sum of its values. `alone`: it is one operation, which has nothing between without a gradient.
+    `total`: the sum of its values.
     """
     programs = {}
     kernels = {}  # of devices with a grid
+    signature = inspect.signature(function)
+    names = list(signature.parameters)
+    seen = _core.ChunkedCalls(names)
 
     def plain(args):
         out = function(*args)
@@ -133,10 +141,14 @@ def pointwise(function, total=False, alone=False):
     @functools.wraps(function)
     @_alone
     def call(*args, **options):
+        given = args
         if options:
-            args = inspect.signature(function).bind(*args, **options).args
+            given = _placed(names, args, options)
+            bound = signature.bind(*args, **options)
+            bound.apply_defaults()
+            args = tuple(bound.arguments.values())
         arrays = [a for a in args if isinstance(a, _ARRAYS)]
-        numbers = tuple([a for a in args if type(a) in (int, float)])
+        numbers = tuple([a for a in args if type(a) in (int, float) or a is None])
         if not arrays or len(args) - len(arrays) != len(numbers):
             return plain(args)
         if not _suits(arrays):
@@ -144,8 +156,6 @@ def pointwise(function, total=False, alone=False):
         linked = _core.grad_enabled() and any(
             isinstance(a, Tensor) and a.requires_grad for a in arrays
         )
-        if alone and not linked:
-            return plain(args)
         key = tuple(a.dtype.name if isinstance(a, _ARRAYS) else a for a in args)
         program = programs.get(key)
         if program is None:
@@ -158,7 +168,9 @@ def pointwise(function, total=False, alone=False):
             return plain(args)
         if linked and (not program.gradients or program.backward is None):
             return plain(args)
-        (data,) = program.forward.run([a.data if isinstance(a, Tensor) else a for a in arrays])
+        if not total and not linked:
+            seen.remember([_data(a) for a in given], program.forward)
+        (data,) = program.forward.run([_data(a) for a in arrays])
         if linked:
             return _linked(function, program, args, data)
         return (
@@ -167,9 +179,126 @@ def pointwise(function, total=False, alone=False):
             else data
         )
 
+    call.__weft_direct__ = None if total else seen.call
     return call
 
 
-def operation(function):
-    """pointwise of a function that is one operation."""
-    return pointwise(function, alone=True)
+def _data(a):
+    return a.data if isinstance(a, Tensor) else a
+
+
+def _placed(names, args, options):
+    """The arguments of a call by the order of the parameters; None for what is not given."""
+    out = [*args, *[None] * (len(names) - len(args))]
+    for name, value in options.items():
+        out[names.index(name)] = value
+    return out
+
+
+class _Composed:
+    """The programs of a composition, by types of arrays and by numbers."""
+
+    def __init__(self, function, names):
+        self.function, self.programs, self.once = function, {}, set()
+        self.seen = _core.ChunkedCalls(names)
+
+    def program(self, key, args, changing):
+        """The program for such arguments; None where the composition itself runs. `changing`: some are numbers."""
+        if key in self.programs:
+            return self.programs[key]
+        if changing and key not in self.once:
+            # Numbers that differ from call to call are not worth a trace.
+            if len(self.once) >= _MOST:
+                self.once.clear()
+            self.once.add(key)
+            return None
+        if len(self.programs) >= _MOST:
+            self.programs.clear()
+            self.seen.clear()
+        found = self.programs[key] = self._made(args)
+        if found is not None:
+            self.seen.remember([a.data if isinstance(a, Tensor) else a for a in args], found)
+        return found
+
+    def _made(self, args):
+        Traced = import_later("weft._traced").Traced
+
+        arrays = [a for a in args if isinstance(a, _ARRAYS)]
+        inputs = iter([Traced(_core._lazy_input(i, a.dtype, (1,))) for i, a in enumerate(arrays)])
+        _here.tracing = True
+        try:
+            out = self.function(*(next(inputs) if isinstance(a, _ARRAYS) else a for a in args))
+            out = out if isinstance(out, tuple) else (out,)
+            return _core._chunked_map([x._lazy for x in out], len(arrays), False)
+        except _core.Error:  # the composition raises it in its own words
+            return None
+        finally:
+            _here.tracing = False
+
+
+_here = threading.local()
+
+
+def on_host(x):
+    """Does what is composed of x run on the host, x being a value of a composition that is traced, too?"""
+    return getattr(_here, "tracing", False) or x.device.host_accessible
+
+
+def composed(function):
+    """A function of arrays or tensors and numbers that is composed of elementwise operations, as one pass over memory where they are
+    arrays of the host without a gradient; everywhere else the composition. It may give a tuple."""
+    signature = inspect.signature(function)
+    kinds = [p.kind for p in signature.parameters.values()]
+    run, names = function, list(signature.parameters)
+    if inspect.Parameter.KEYWORD_ONLY in kinds:
+        first = kinds.index(inspect.Parameter.KEYWORD_ONLY)
+
+        def run(*args):
+            return function(*args[:first], **dict(zip(names[first:], args[first:])))
+
+    own = _Composed(run, names)
+
+    def arranged(args, options):
+        bound = signature.bind(*args, **options)
+        bound.apply_defaults()
+        return tuple(bound.arguments.values())
+
+    @functools.wraps(function)
+    @_alone
+    def call(*args, **options):
+        given = args
+        if options:
+            given = _placed(names, args, options)
+            args = arranged(args, options)
+        wrapped, arrays, key, changing = False, [], [], False
+        for a in args:
+            kind = type(a)
+            if kind is NDArray:
+                arrays.append(a)
+                key.append(a.dtype.name)
+            elif kind is float or kind is int:
+                key.append(a.hex() if kind is float else a)
+                changing = True
+            elif kind is bool or a is None:
+                key.append(str(a))
+            elif isinstance(a, Tensor) and not (a.requires_grad and _core.grad_enabled()):
+                wrapped = True
+                arrays.append(a.data)
+                key.append(a.dtype.name)
+            else:
+                return run(*args)
+        if not arrays or not all(a.device.host_accessible and a.dtype.kind != "c" for a in arrays):
+            return run(*args)
+        # 16-bit floats are rounded once, so every call of theirs is one pass.
+        narrow = "bfloat16" in key or "float16" in key
+        program = own.program(tuple(key), args, changing and not narrow)
+        if program is None:
+            return run(*args)
+        own.seen.remember([_data(a) for a in given], program)
+        out = program.run(arrays)
+        if wrapped:
+            out = [Tensor(x, requires_grad=False) for x in out]
+        return out[0] if len(out) == 1 else tuple(out)
+
+    call.__weft_direct__ = own.seen.call
+    return call

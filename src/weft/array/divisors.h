@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Greatest common divisors, element by element; arrays on the host.
+
+#include "weft/array/ndarray.h"
+
+namespace weft {
+
+/// Of whole numbers of one shape, in their common type, not negative.
+NDArray greatest_divisors(const NDArray& a, const NDArray& b);
+
+}  // namespace weft
