@@ -84,3 +84,19 @@ def test_refusals(device):
         assert info.value.code == f"array.{name}.kernel" and "to(...)" in info.value.help
     with pytest.raises(BufferError, match=device.name):
         memoryview(weft.ones((3, 3), device=device))
+
+
+def test_the_list_of_devices_says_what_opening_them_says():
+    listed = weft.devices()
+    assert len({d.name for d in listed}) == len(listed)
+    for d in listed:
+        opened = weft.device(d.name)
+        said = [(x.name, x.available, x.kind, bool(x.reason)) for x in (d, opened)]
+        assert said[0] == said[1] and d.available == (not d.reason), said
+        assert d.description
+
+
+def test_a_target_without_a_number_is_its_first_device(device):
+    first = device.name.partition(":")[0]
+    assert weft.device(first) == weft.device(f"{first}:0")
+    assert weft.zeros(3, device=first).device == weft.device(f"{first}:0")
