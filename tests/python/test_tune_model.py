@@ -15,7 +15,7 @@ from weft.tuning import search
 from weft.tuning.database import Trial
 from weft.tuning.rank import Model
 from weft.tuning.rank import Ranking
-from weft.tuning.sketches import sketches_for
+from weft.tuning.sketches import rules_of, sketches_for
 
 HERE = pathlib.Path(__file__).resolve().parent
 MEASURED = json.loads((HERE / "tune_measured.json").read_text())
@@ -215,6 +215,17 @@ def test_tensor_core_tiles_are_in_the_space_and_ranked_by_their_own_model():
     # The model does not read programs with roles: without the rule's word it says nothing.
     made = _core.open_schedule(program._core, CARD, lambda _, options: options[0])
     assert model.of_schedule(weft.Schedule(made)) is None
+    # Candidates that are drawn carry it.
+    drawn = []
+    for seed in range(12):
+        try:
+            drawn.append(search._propose(random.Random(seed), program, {"rules": rules_of(CARD)}, []))
+        except weft.ScheduleError:
+            continue
+    drawn = [(d, s) for d, s in drawn if d["knobs"]["b0.rule"] == "gemm_tensor_core"]
+    assert len(drawn) > 2
+    for decisions, schedule in drawn:
+        assert model.of_schedule(schedule) == schedule.expected == model.of_trial(Trial(decisions))
 
 
 def test_a_program_with_a_schedule_has_no_open_decisions():
