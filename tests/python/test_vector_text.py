@@ -8,6 +8,7 @@ import pytest
 
 import weft
 from weft import script as T
+from weft import te
 
 SIDES = {8: (16,), 16: (8,), 32: (4, 8), 64: (2, 4)}
 TYPES = {
