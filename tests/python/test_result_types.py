@@ -81,7 +81,9 @@ def test_numpys_names_of_element_types():
         assert got.name == want.name and got == want and hash(got) == hash(weft.dtype(want)), name
         assert weft.zeros(1, dtype=name).numpy().dtype == want, name
     assert [weft.dtype(t).name for t in (bool, int)] == [np.dtype(t).name for t in (bool, int)]
-    assert [weft.dtype(t) for t in (float, complex)] == [weft.dtype(t) for t in ("float", "complex")]
+    assert [weft.dtype(t) for t in (float, complex)] == [
+        weft.dtype(t) for t in ("float", "complex")
+    ]
     for wrong in (">f4", "<", "f3", "b2", "<<f4", "float 32"):
         with pytest.raises(weft.DTypeError, match="unknown"):
             weft.dtype(wrong)

@@ -47,8 +47,12 @@ LAYOUTS = {
     "transposed": lambda x: weft.asarray(np.ascontiguousarray(x.T)).T,
     "every other column": lambda x: weft.asarray(np.repeat(x, 2, 1))[:, ::2],
     "every other row": lambda x: weft.asarray(np.repeat(x, 2, 0))[::2],
-    "part of a wider one": lambda x: weft.asarray(np.pad(x, ((1, 2), (3, 4)), mode="reflect"))[1:-2, 3:-4],  # fmt: skip
-    "transposed part": lambda x: weft.asarray(np.pad(x.T, ((1, 2), (3, 4)), mode="reflect"))[1:-2, 3:-4].T,  # fmt: skip
+    "part of a wider one": lambda x: weft.asarray(np.pad(x, ((1, 2), (3, 4)), mode="reflect"))[
+        1:-2, 3:-4
+    ],  # fmt: skip
+    "transposed part": lambda x: (
+        weft.asarray(np.pad(x.T, ((1, 2), (3, 4)), mode="reflect"))[1:-2, 3:-4].T
+    ),  # fmt: skip
     "backwards": lambda x: weft.asarray(np.ascontiguousarray(x[::-1, ::-1]))[::-1, ::-1],
 }
 

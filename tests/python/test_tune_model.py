@@ -219,7 +219,9 @@ def test_tensor_core_tiles_are_in_the_space_and_ranked_by_their_own_model():
     drawn = []
     for seed in range(12):
         try:
-            drawn.append(search._propose(random.Random(seed), program, {"rules": rules_of(CARD)}, []))
+            drawn.append(
+                search._propose(random.Random(seed), program, {"rules": rules_of(CARD)}, [])
+            )
         except weft.ScheduleError:
             continue
     drawn = [(d, s) for d, s in drawn if d["knobs"]["b0.rule"] == "gemm_tensor_core"]
