@@ -80,10 +80,15 @@ def test_numpys_names_of_element_types():
         got, want = weft.dtype(name), np.dtype(name)
         assert got.name == want.name and got == want and hash(got) == hash(weft.dtype(want)), name
         assert weft.zeros(1, dtype=name).numpy().dtype == want, name
+
+
+def test_pythons_types_as_element_types_and_what_is_none():
     assert [weft.dtype(t).name for t in (bool, int)] == [np.dtype(t).name for t in (bool, int)]
-    assert [weft.dtype(t) for t in (float, complex)] == [
-        weft.dtype(t) for t in ("float", "complex")
-    ]
+    # Their default of real numbers has 32 bits.
+    assert [weft.dtype(t).name for t in (float, complex)] == ["float32", "complex64"]
+    for t in (bool, int, float, complex):
+        assert weft.dtype(t) == weft.dtype(t.__name__) == weft.asarray(t(1)).dtype
+        assert weft.ones(2, dtype=t).dtype == weft.dtype(t)
     for wrong in (">f4", "<", "f3", "b2", "<<f4", "float 32"):
         with pytest.raises(weft.DTypeError, match="unknown"):
             weft.dtype(wrong)
