@@ -76,13 +76,23 @@ bool own_sums(const std::vector<const StoreNode*>& sums) {
   return true;
 }
 
-/// `e` outside of the indices of loads.
+/// Whether `e` names `v` outside of the indices of loads. Nothing is put in place of the loads:
+/// a product with a constant 0 would be folded, and the variable with it.
 bool value_uses(const Expr& e, const VarNode* v) {
-  class Strip final : public Rewriter {
+  class Search final : public Visitor {
+   public:
+    explicit Search(const VarNode* v) : v_(v) {}
+    bool found = false;
+
    protected:
-    Expr rewrite_load(const Expr& l) override { return make_const(0, l->dtype); }
-  };
-  return uses_var(static_cast<Rewriter&&>(Strip()).rewrite(e), v);
+    void visit_var(const VarNode* x) override { found = found || x == v_; }
+    void visit_load(const LoadNode*) override {}
+
+   private:
+    const VarNode* v_;
+  } search(v);
+  search.visit(e);
+  return search.found;
 }
 }  // namespace
 
