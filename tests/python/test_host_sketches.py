@@ -145,3 +145,48 @@ def test_the_best_ranked_of_those_drawn_is_taken(monkeypatch, count):
     assert {wasted for _, wasted in taken.values()} == {0, 24 - count}
     known = {Trial({"sketch": "s", "knobs": {"x": x}}).key for x in range(count)}
     assert all(search._best_of(random.Random(s), None, {}, [], known, Model, False)[0] is None for s in range(9))  # fmt: skip
+
+
+def text(body, extent="(24, 48)"):
+    return weft.script.from_source(
+        "from weft import script as T\n\n@T.prim_func\n"
+        f'def main(A: T.Buffer({extent}, "int32"), B: T.Buffer({extent}, "int32")):\n{body}\n'
+    )
+
+
+def symbolic():
+    n = te.var("n")
+    a = te.placeholder((n, 8), "int32", name="A")
+    return te.create_prim_func([a, te.compute((n, 8), lambda i, j: a[i, j] * 3, name="C")])
+
+
+NOT_PLAIN = {
+    "an extent that is known when it runs": symbolic,
+    "one loop for two iterators": lambda: text(
+        """    for f in range(24 * 48):
+        with T.block("B"):
+            i = T.axis.spatial(24, f // 48)
+            j = T.axis.spatial(48, f % 48)
+            B[i, j] = A[i, j] * 3"""
+    ),
+    "an iterator of another extent than its loop": lambda: text(
+        """    for i, j in T.grid(24, 24):
+        with T.block("B"):
+            vi = T.axis.spatial(24, i)
+            vj = T.axis.spatial(48, j * 2)
+            B[vi, vj] = A[vi, vj] * 3"""
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOT_PLAIN)
+def test_blocks_that_are_not_plain_stay_as_they_are(name):
+    program = NOT_PLAIN[name]()
+    (block,) = sketches.blocks_of(weft.Schedule(program))
+    assert not block.plain
+    assert sketches.blocks_of(weft.Schedule(scaled(24, 48)))[0].plain
+    for seed in range(5):
+        sch = weft.Schedule(program)
+        draw = search._Draw(random.Random(seed))
+        sketches.sketches_for("cpu")["host"](draw, sch)
+        assert weft.ir.structural_equal(sch.func, program) and not draw.made
