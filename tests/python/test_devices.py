@@ -100,3 +100,23 @@ def test_a_target_without_a_number_is_its_first_device(device):
     first = device.name.partition(":")[0]
     assert weft.device(first) == weft.device(f"{first}:0")
     assert weft.zeros(3, device=first).device == weft.device(f"{first}:0")
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
+def test_places_along_an_axis(rng, device, dtype):
+    for shape, axis, count in (((5,), 0, 7), ((3, 7), 1, 2), ((3, 7), 0, 1), ((2, 3, 5), -2, 4)):
+        x = rng.standard_normal(shape).astype("float32")
+        some = list(shape)
+        some[axis] = count
+        low = 0 if dtype == "uint8" else -shape[axis]
+        at = rng.integers(low, shape[axis], some).astype(dtype)
+        on = weft.asarray(x).to(device)
+        got = weft.take_along_axis(on, weft.asarray(at).to(device), axis=axis)
+        np.testing.assert_array_equal(got.numpy(), np.take_along_axis(x, at.astype("int64"), axis))
+        for wrong in (shape[axis], -shape[axis] - 1):
+            if wrong < low:
+                continue
+            at.flat[-1] = wrong
+            with pytest.raises(weft.IndexError, match=f"index {wrong} is outside axis") as info:
+                weft.take_along_axis(on, weft.asarray(at).to(device), axis=axis).numpy()
+            assert info.value.code == "array.index.range"
