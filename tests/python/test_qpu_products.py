@@ -148,3 +148,29 @@ def test_terms_that_know_where_they_are(term, layout, dtype):
         i, j, r = np.ogrid[:m, :n, :k]
         want = TERMS[term](a[:, None, :], b.T[None], i, j, r).sum(-1)
         run([A, B, te.compute((m, n), made, name="C")], arrays, want)
+
+
+@pytest.mark.parametrize("layout", ["NN", "TN", "NT", "TT"])
+@pytest.mark.parametrize("open_ones", ["k", "mk", "nk", "mnk"])
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+def test_sums_whose_length_is_known_when_they_run(layout, open_ones, dtype):
+    """Whole rounds of sixteen steps, then the rest in steps of their own."""
+    fixed = {"m": 5, "n": 40, "k": 33}
+    size = {x: te.var(x) if x in open_ones else fixed[x] for x in "mnk"}
+    shapes = ["km" if layout[0] == "T" else "mk", "nk" if layout[1] == "T" else "kn"]
+    A, B = (te.placeholder(tuple(size[x] for x in s), dtype, name=n) for s, n in zip(shapes, "AB"))
+    r = te.reduce_axis((0, size["k"]), name="r")
+
+    def term(i, j):
+        a, b = A[(r, i) if layout[0] == "T" else (i, r)], B[(j, r) if layout[1] == "T" else (r, j)]
+        return te.sum(a * b, axis=r)
+
+    C = te.compute((size["m"], size["n"]), term, name="C")
+    module = weft.build(te.create_prim_func([A, B, C]), target="qpu", tuned=False)
+    for m, n, k in ((5, 40, 1), (5, 40, 15), (5, 40, 16), (5, 40, 33), (1, 17, 31), (7, 16, 64), (3, 100, 50)):  # fmt: skip
+        now = {x: v if x in open_ones else fixed[x] for x, v in zip("mnk", (m, n, k))}
+        a, b = (rng.integers(-9, 9, [now[x] for x in s]).astype(dtype) for s in shapes)
+        want = (a.T if layout[0] == "T" else a) @ (b.T if layout[1] == "T" else b)
+        out = weft.full(want.shape, 77, dtype=dtype, device="qpu")
+        module(*(weft.asarray(x, device="qpu") for x in (a, b)), out)
+        np.testing.assert_array_equal(out.numpy(), want, str(now))

@@ -181,6 +181,8 @@ bool Lowerer::rounds(const ForNode* s) {
   const bool known = is_const_int(s->extent, &n);
   if ((known && n < kShort) || has_loads(s->min) || has_loads(s->extent) || lanes_ != kRound)
     return false;
+  // Such is the tail of a loop whose length is not known: it would get a tail itself, without end.
+  if (!known && analyzer_.prove(lt(s->extent, make_const(kRound, s->extent->dtype)))) return false;
   Round round;
   if (!read_round(s, round)) return false;
 
