@@ -5,6 +5,7 @@ import json
 import pathlib
 import random
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -295,3 +296,21 @@ def test_register_tiles_compute_convolutions_with_an_epilogue():
     windows = np.lib.stride_tricks.sliding_window_view(values[0], (3, 3), axis=(2, 3))
     want = np.einsum("ncijpq,ocpq->noij", windows, values[1]) + values[2][:, None, None]
     assert np.array_equal(out.numpy(), np.maximum(want, 0))
+
+
+def test_what_a_model_knows_and_estimates_without_one():
+    program = matmul(16, 16, 16)
+    known = {t: Model(program, t, "cpu").knows for t in ("cpu", "c", "opencl", "metal", "qpu")}
+    assert known == {"cpu": True, "c": True, "opencl": True, "metal": True, "qpu": False}  # fmt: skip
+    schedule, decisions = weft.Schedule(program), {"sketch": "host", "knobs": {}}
+    model = Model(program, "cpu")
+    assert Ranking([]).seconds(decisions, schedule) == Ranking([], model).seconds(decisions) == 1.0
+    assert Ranking([], model).seconds(decisions, schedule) == model.of_schedule(schedule) < 1e-3
+
+
+def test_trials_are_kept_by_target_and_by_a_device_that_is_not_its_own():
+    cpu, c = weft.device("cpu"), weft.device("c")
+    assert search._where("cpu", None, cpu) == search._where("cpu", "cpu", cpu) == "cpu"
+    assert search._where("c", "c", c) == "c" and search._where("c", "cpu", cpu) == "c on cpu"
+    far = types.SimpleNamespace(name="rpc:cpu@board:9000#3")
+    assert search._where("cpu", "board", far) == "cpu on rpc:cpu@board:9000"
