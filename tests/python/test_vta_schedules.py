@@ -335,11 +335,13 @@ GUARDS = {
     "a >= 2 or b >= 1": lambda a, b: (a >= 2) | (b >= 1),
     "T.bitwise_and(a >= 2, b >= 1)": lambda a, b: (a >= 2) & (b >= 1),
     "T.bitwise_and(a < 3, T.bitwise_and(b > 0, b < 4))": lambda a, b: (a < 3) & (b > 0) & (b < 4),
+    "a * b < 6": lambda a, b: a * b < 6,
+    "2 < a * b": lambda a, b: a * b > 2,
     "a // 2 == 1 and b % 2 == 0": lambda a, b: (a // 2 == 1) & (b % 2 == 0),
 }
 
 
-@pytest.mark.parametrize("shape", [(6, 5), (1, 5), (6, 1)])
+@pytest.mark.parametrize("shape", [(6, 5), (1, 5), (6, 1), (1, 1)])
 @pytest.mark.parametrize("guard", GUARDS)
 def test_guards_of_blocks_on_chip(guard, shape):
     h, w = shape
