@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+from present import present
 
 import weft
 from weft import _core
@@ -120,3 +121,23 @@ def test_places_along_an_axis(rng, device, dtype):
             with pytest.raises(weft.IndexError, match=f"index {wrong} is outside axis") as info:
                 weft.take_along_axis(on, weft.asarray(at).to(device), axis=axis).numpy()
             assert info.value.code == "array.index.range"
+
+
+@pytest.mark.parametrize("axis", ["x", "y", "z"])
+def test_a_grid_of_opencl_has_more_groups_than_16_bits_count(axis):
+    present("opencl:0")
+    program = weft.script.from_source(f"""from weft import script as T
+
+@T.prim_func
+def main(A: T.Buffer((70001,), "float32"), B: T.Buffer((70001,), "float32")):
+    for i in T.thread_binding(70001, thread="blockIdx.{axis}"):
+        for t in T.thread_binding(1, thread="threadIdx.x"):
+            with T.block("B"):
+                v = T.axis.spatial(70001, i + t)
+                B[v] = A[v] * T.float32(2)
+""")
+    x = np.arange(70001, dtype="float32")
+    out = weft.zeros(x.shape, device="opencl:0")
+    for target in ("opencl", "opencl:0"):
+        weft.build(program, target=target)(weft.asarray(x, device="opencl:0"), out)
+        np.testing.assert_array_equal(out.numpy(), x * 2)
