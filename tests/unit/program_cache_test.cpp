@@ -15,6 +15,7 @@
 #include "weft/ir/compare.h"
 #include "weft/ir/text.h"
 #include "weft/runtime/cache.h"
+#include "weft/target/accepts.h"
 #include "weft/target/backend.h"
 
 namespace weft {
@@ -218,6 +219,25 @@ TEST(KeptModules, that_cannot_be_read_are_made_again) {
     EXPECT_EQ(found, 1);
   }
   if (tried.empty()) GTEST_SKIP() << "no device whose modules are kept";
+}
+
+/// What lowering refuses of a program with a schedule of its own is an answer, no exception.
+TEST(Accepts, says_what_building_throws) {
+  const auto racy = [](const char* loop) {
+    return ir::make_module(
+        {{"main", ir::parse_func(cat("@T.prim_func\ndef main(A: T.Buffer((9,), \"float32\")):\n"
+                                     "    for i in T.",
+                                     loop, "(8):\n        A[i] = A[i + 1]\n"))}});
+  };
+  for (const char* target : {"ref", "null", "c"}) {
+    SCOPED_TRACE(target);
+    EXPECT_FALSE(accepts(racy("serial"), target));
+    Verdict no;
+    ASSERT_NO_THROW(no = accepts(racy("parallel"), target));
+    ASSERT_TRUE(no);
+    EXPECT_EQ(Error(ErrorKind::verify, std::move(*no)).code(), "verify.race");
+    EXPECT_THROW(build(racy("parallel"), target), Error);
+  }
 }
 
 }  // namespace
