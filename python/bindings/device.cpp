@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -97,30 +98,33 @@ const Ref<Device>& current() { return thread_device() ? thread_device() : proces
 
 /// The name of an element type that NumPy's users write otherwise: "f4", "<i8", "float", "double".
 std::string known_name(std::string text) {
-  static constexpr std::pair<std::string_view, std::string_view> kSpellings[] = {
-      {"?", "bool"},         {"b1", "bool"},        {"bool_", "bool"},
-      {"b", "int8"},         {"i1", "int8"},        {"byte", "int8"},
-      {"h", "int16"},        {"i2", "int16"},       {"short", "int16"},
-      {"i", "int32"},        {"i4", "int32"},       {"intc", "int32"},
-      {"l", "int64"},        {"q", "int64"},        {"i8", "int64"},
-      {"int_", "int64"},     {"intp", "int64"},     {"long", "int64"},
-      {"longlong", "int64"}, {"B", "uint8"},        {"u1", "uint8"},
-      {"ubyte", "uint8"},    {"H", "uint16"},       {"u2", "uint16"},
-      {"ushort", "uint16"},  {"I", "uint32"},       {"u4", "uint32"},
-      {"uintc", "uint32"},   {"L", "uint64"},       {"Q", "uint64"},
-      {"u8", "uint64"},      {"uint", "uint64"},    {"uintp", "uint64"},
-      {"e", "float16"},      {"f2", "float16"},     {"half", "float16"},
-      {"f", "float32"},      {"f4", "float32"},     {"single", "float32"},
-      {"d", "float64"},      {"f8", "float64"},     {"double", "float64"},
-      {"F", "complex64"},    {"c8", "complex64"},   {"csingle", "complex64"},
-      {"D", "complex128"},   {"c16", "complex128"}, {"cdouble", "complex128"},
+  struct Row {
+    std::string_view name;
+    std::array<std::string_view, 8> spellings;
   };
+  static constexpr Row kRows[] = {
+      {"bool", {"?", "b1", "bool_"}},
+      {"int8", {"b", "i1", "byte"}},
+      {"int16", {"h", "i2", "short"}},
+      {"int32", {"i", "i4", "intc"}},
+      {"int64", {"l", "q", "p", "i8", "int_", "intp", "long", "longlong"}},
+      {"uint8", {"B", "u1", "ubyte"}},
+      {"uint16", {"H", "u2", "ushort"}},
+      {"uint32", {"I", "u4", "uintc"}},
+      {"uint64", {"L", "Q", "P", "u8", "uint", "uintp", "ulong", "ulonglong"}},
+      {"float16", {"e", "f2", "half"}},
+      {"float32", {"f", "f4", "single"}},
+      {"float64", {"d", "f8", "double"}},
+      {"complex64", {"F", "c8", "csingle"}},
+      {"complex128", {"D", "c16", "cdouble"}},
+  };
+  if (text.empty()) return text;
   if (text == "int") return std::string(name_of(kDefaultInt));
   if (text == "float") return std::string(name_of(kDefaultReal));
   if (text == "complex") return std::string(name_of(kDefaultComplex));
   if (text.size() > 1 && (text[0] == '<' || text[0] == '=' || text[0] == '|')) text.erase(0, 1);
-  for (const auto& [spelling, name] : kSpellings)
-    if (text == spelling) return std::string(name);
+  for (const Row& row : kRows)
+    if (std::count(row.spellings.begin(), row.spellings.end(), text)) return std::string(row.name);
   return text;
 }
 

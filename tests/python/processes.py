@@ -17,3 +17,27 @@ def computes(process, before, seconds=0.5):
     while computed(process) < before + seconds:
         assert process.poll() is None, "it has ended"
         time.sleep(0.02)
+
+
+def marked(mark):
+    """Processes that were started with the variable `mark` ("NAME=value"), without those that have ended and are not yet buried."""
+    found = []
+    for entry in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            variables = (entry / "environ").read_bytes().split(b"\0")
+            state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        if mark.encode() in variables and state not in "ZX":
+            found.append(int(entry.name))
+    return found
+
+
+def still_marked(mark, seconds, apart=()):
+    """The marked processes that are left when all but `apart` have ended, or after so many seconds."""
+    end = time.monotonic() + seconds
+    while left := [p for p in marked(mark) if p not in apart]:
+        if time.monotonic() > end:
+            break
+        time.sleep(0.05)
+    return left

@@ -307,6 +307,8 @@ def test_an_index_that_is_certainly_beyond_its_buffer_is_no_program(body, target
     assert error.code == "verify.bounds" and BEYOND[body] in error.message, error
     assert "has extent 10" in error.message and "indices of this dimension are 0 to 9" in error.help
     assert "^^^" in str(error)
+    asked = weft.accepts(one_store(body), target)
+    assert (type(asked), asked.code, asked.message) == (type(error), error.code, error.message)
 
 
 @pytest.mark.parametrize("target", ["ref", "cpu", "c"])

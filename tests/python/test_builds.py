@@ -270,3 +270,72 @@ def main(A: T.Buffer((9,), "float32"), B: T.Buffer((9,), "float32")):
     b = weft.zeros((9,), dtype="float32", device="opencl:0")
     weft.build(f, target="opencl")["main"](a, b)
     assert b.tolist() == [2.0] * 9
+
+
+PARALLEL = {
+    "sums": """
+    for i in T.parallel(6):
+        for k in range(5):
+            with T.block("B"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    B[vi] = 0
+                B[vi] = B[vi] + A[vi, vk]""",
+    "memory of one iteration": """
+    for i in T.parallel(6):
+        with T.block("row"):
+            vi = T.axis.spatial(6, i)
+            held = T.alloc_buffer((5,), "int32")
+            for k in range(5):
+                with T.block("held"):
+                    vk = T.axis.spatial(5, k)
+                    held[vk] = A[vi, 4 - vk]
+            B[vi] = 0
+            for k in range(5):
+                with T.block("B"):
+                    vk = T.axis.reduce(5, k)
+                    B[vi] = B[vi] + held[vk]""",
+    "memory of all": """
+    held = T.alloc_buffer((5,), "int32")
+    for i in T.parallel(6):
+        for k in range(5):
+            with T.block("held"):
+                vi = T.axis.opaque(6, i)
+                vk = T.axis.spatial(5, k)
+                held[vk] = A[vi, vk]
+        for k in range(5):
+            with T.block("B"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    B[vi] = 0
+                B[vi] = B[vi] + held[vk]""",
+    "terms": """
+    for i in range(6):
+        for k in T.parallel(5):
+            with T.block("B"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    B[vi] = 0
+                B[vi] = B[vi] + A[vi, vk]""",
+}
+
+
+@pytest.mark.parametrize("target", ["ref", "null", "cpu", "c"])
+@pytest.mark.parametrize("name", PARALLEL)
+def test_races_of_parallel_loops_are_refused_and_nothing_else(name, target):
+    """Inits, blocks' own memory and memory outside the loop, also where functions stay whole."""
+    program = weft.script.from_source(
+        "from weft import script as T\n\n@T.prim_func\n"
+        f'def main(A: T.Buffer((6, 5), "int32"), B: T.Buffer((6,), "int32")):{PARALLEL[name]}\n'
+    )
+    racy = {"memory of all": "held", "terms": "B"}.get(name)
+    if racy:
+        error = refused(weft.Error, "verify.race", weft.build, program, target=target)
+        assert f'"{racy}"' in error.message
+        return
+    device = weft.device(target)
+    a = np.arange(30, dtype="int32").reshape(6, 5)
+    b = weft.zeros(6, dtype="int32", device=device)
+    weft.build(program, target=target)(weft.asarray(a, device=device), b)
+    if target != "null":
+        np.testing.assert_array_equal(b.numpy(), a.sum(1))

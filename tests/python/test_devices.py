@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+from present import present
 
 import weft
 from weft import _core
@@ -84,3 +85,59 @@ def test_refusals(device):
         assert info.value.code == f"array.{name}.kernel" and "to(...)" in info.value.help
     with pytest.raises(BufferError, match=device.name):
         memoryview(weft.ones((3, 3), device=device))
+
+
+def test_the_list_of_devices_says_what_opening_them_says():
+    listed = weft.devices()
+    assert len({d.name for d in listed}) == len(listed)
+    for d in listed:
+        opened = weft.device(d.name)
+        said = [(x.name, x.available, x.kind, bool(x.reason)) for x in (d, opened)]
+        assert said[0] == said[1] and d.available == (not d.reason), said
+        assert d.description
+
+
+def test_a_target_without_a_number_is_its_first_device(device):
+    first = device.name.partition(":")[0]
+    assert weft.device(first) == weft.device(f"{first}:0")
+    assert weft.zeros(3, device=first).device == weft.device(f"{first}:0")
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
+def test_places_along_an_axis(rng, device, dtype):
+    for shape, axis, count in (((5,), 0, 7), ((3, 7), 1, 2), ((3, 7), 0, 1), ((2, 3, 5), -2, 4)):
+        x = rng.standard_normal(shape).astype("float32")
+        some = list(shape)
+        some[axis] = count
+        low = 0 if dtype == "uint8" else -shape[axis]
+        at = rng.integers(low, shape[axis], some).astype(dtype)
+        on = weft.asarray(x).to(device)
+        got = weft.take_along_axis(on, weft.asarray(at).to(device), axis=axis)
+        np.testing.assert_array_equal(got.numpy(), np.take_along_axis(x, at.astype("int64"), axis))
+        for wrong in (shape[axis], -shape[axis] - 1):
+            if wrong < low:
+                continue
+            at.flat[-1] = wrong
+            with pytest.raises(weft.IndexError, match=f"index {wrong} is outside axis") as info:
+                weft.take_along_axis(on, weft.asarray(at).to(device), axis=axis).numpy()
+            assert info.value.code == "array.index.range"
+
+
+@pytest.mark.parametrize("axis", ["x", "y", "z"])
+def test_a_grid_of_opencl_has_more_groups_than_16_bits_count(axis):
+    present("opencl:0")
+    program = weft.script.from_source(f"""from weft import script as T
+
+@T.prim_func
+def main(A: T.Buffer((70001,), "float32"), B: T.Buffer((70001,), "float32")):
+    for i in T.thread_binding(70001, thread="blockIdx.{axis}"):
+        for t in T.thread_binding(1, thread="threadIdx.x"):
+            with T.block("B"):
+                v = T.axis.spatial(70001, i + t)
+                B[v] = A[v] * T.float32(2)
+""")
+    x = np.arange(70001, dtype="float32")
+    out = weft.zeros(x.shape, device="opencl:0")
+    for target in ("opencl", "opencl:0"):
+        weft.build(program, target=target)(weft.asarray(x, device="opencl:0"), out)
+        np.testing.assert_array_equal(out.numpy(), x * 2)

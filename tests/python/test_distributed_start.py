@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+import types
 
 import pytest
 from launchers import (  # noqa: F401
@@ -26,6 +27,7 @@ from launchers import (  # noqa: F401
 )
 
 from weft.distributed.environment import read_launch
+from weft.distributed.failure import Watch
 from weft.distributed.launcher import Launcher, process_ended
 
 LAUNCHERS = [
@@ -324,3 +326,60 @@ def test_collectives_may_wait_longer_than_init(program):  # noqa: F811
     """)
     status, text = run(torchrun_command(path), PYTHONPATH=PACKAGE)
     assert status == 0 and text.count("ok") == 2, text
+
+
+@pytest.fixture
+def watch():
+    watch = Watch(read_launch({"PMI_RANK": "0", "PMI_SIZE": "2"}), lambda: None)
+    yield watch
+    watch.stop(left=False)
+
+
+def test_a_watch_that_ends_leaves_the_process_as_it_was():
+    def own(*_):
+        pass
+
+    launch = read_launch({"PMI_RANK": "0", "PMI_SIZE": "2"})
+    first = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        for replaced in (False, True):
+            hook = sys.excepthook
+            watch = Watch(launch, lambda: None)
+            assert signal.getsignal(signal.SIGTERM) == watch._ended_by_launcher
+            assert sys.excepthook == watch._hook
+            if replaced:  # the program's own since
+                signal.signal(signal.SIGTERM, own)
+                sys.excepthook = own
+            watch.stop(left=False)
+            assert not watch._thread.is_alive()
+            now = signal.getsignal(signal.SIGTERM), sys.excepthook
+            assert now == ((own, own) if replaced else (signal.SIG_DFL, hook))
+            sys.excepthook = hook
+        watch = Watch(launch, lambda: None)  # takes no signal that the program has taken
+        assert signal.getsignal(signal.SIGTERM) == own
+        watch.stop(left=False)
+        assert signal.getsignal(signal.SIGTERM) == own
+    finally:
+        signal.signal(signal.SIGTERM, first)
+
+
+def test_peers_are_the_launchers_until_they_have_introduced_themselves(watch):
+    watch.launcher = types.SimpleNamespace(ranks=lambda: {0: os.getpid(), 1: os.getppid()}, gone=lambda: None)  # fmt: skip
+    watch._see_peers()
+    assert watch.peers == {1: os.getppid()} and watch.absent() is None
+    watch.introduced({1: os.getpid()})
+    watch._see_peers()
+    assert watch.peers == {1: os.getpid()} and watch._ended_early() is None
+
+
+def test_ranks_that_nothing_was_seen_of_are_named(watch):
+    watch.size, watch._one_host = 4, True
+    watch.launcher = types.SimpleNamespace(ranks=lambda: {2: os.getppid()}, gone=lambda: None)
+    watch._see_peers()
+    assert watch.absent() == "nothing was seen of rank 1, 3"
+    assert "before its ranks have met in init(): nothing was seen of rank 1, 3" in watch._ended_early()  # fmt: skip
+    watch._one_host = False  # ranks of other hosts are not seen
+    assert watch.absent() is None and watch._ended_early().endswith("met in init()")
+    watch.board = types.SimpleNamespace(absent=lambda size: [size - 1])
+    assert watch.absent() == "nothing was seen of rank 3"
+    watch.board = None

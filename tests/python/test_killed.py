@@ -18,6 +18,7 @@ import pytest
 import weft
 from conftest import SEED
 from present import remote_devices
+from processes import still_marked
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
 DELAYS = [0.0, 0.004, 0.02, 0.05, 0.09, 0.15, 0.23, 0.4]  # after the process says that it began
@@ -95,31 +96,15 @@ assert file.execute("select count(*) from trials").fetchone()[0] >= 2
 }
 
 
+def mark(folder):
+    """The variable of all processes that work in a folder."""
+    return f"WEFT_TEST_KILLED={folder}"
+
+
 def environment(folder):
     (folder / "tmp").mkdir(exist_ok=True)
     own = {"WEFT_CACHE_DIR": str(folder / "cache"), "TMPDIR": str(folder / "tmp")}
-    return {**ENVIRONMENT, **own, "WEFT_TEST_KILLED": str(folder)}
-
-
-def relatives(folder):
-    """Processes that were started for this folder."""
-    mark, found = f"WEFT_TEST_KILLED={folder}".encode(), []
-    for entry in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            variables = (entry / "environ").read_bytes().split(b"\0")
-            state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            continue
-        if mark in variables and state != "Z":
-            found.append(int(entry.name))
-    return found
-
-
-def until_gone(folder, seconds):
-    deadline = time.monotonic() + seconds
-    while relatives(folder) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return relatives(folder)
+    return {**ENVIRONMENT, **own, **dict([mark(folder).split("=", 1)])}
 
 
 def run(text, folder, first):
@@ -251,7 +236,7 @@ def test_a_process_that_is_killed_damages_and_leaves_nothing(work, tmp_path, for
     for k, delay in enumerate(DELAYS):
         killed(forker.run(WORK[work], 1000 * k), delay)
     forker.close()
-    left = until_gone(tmp_path, 30)
+    left = still_marked(mark(tmp_path), 30)
     print(f"{work}: {len(DELAYS)} kills, {len(left)} processes and {len(partial(tmp_path))} partial files left")  # fmt: skip
     assert left == []
     # A file gets its name after it is written and its last name at once: it can be caught between the two, whole.
@@ -397,7 +382,7 @@ def test_a_server_that_is_killed_while_it_serves(tmp_path, forker):
     finally:
         process.terminate()
         process.communicate(timeout=300)
-    left = until_gone(tmp_path, 20)
+    left = still_marked(mark(tmp_path), 20)
     print(f"serve: {len(SERVED)} kills, {len(left)} processes and {len(partial(tmp_path))} partial files left")  # fmt: skip
     assert left == []
     assert len(partial(tmp_path)) <= 1 and not list((tmp_path / "tmp").iterdir())

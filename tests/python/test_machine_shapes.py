@@ -164,6 +164,21 @@ def test_positions_in_halves():
     np.testing.assert_array_equal(y.numpy(), want)
 
 
+@pytest.mark.parametrize("shape", [(9000, 30), (30, 9000)])
+def test_positions_that_are_searched_for_in_halves(shape):
+    """Gathers look for the places that are named, in the second half too."""
+    need("wse:4x4")
+    x = rng.standard_normal(shape).astype("f4")
+    y = weft.asarray(x, device="wse:4x4")
+    axis = int(shape[1] > shape[0])
+    few = np.array([8999, 4500, 5, -1])
+    at = weft.asarray(few, device="wse:4x4")
+    np.testing.assert_array_equal(weft.take(y, at, axis=axis).numpy(), x.take(few, axis))
+    along = np.expand_dims(few, 1 - axis).repeat(30, 1 - axis)
+    got = weft.take_along_axis(y, weft.asarray(along, device="wse:4x4"), axis=axis)
+    np.testing.assert_array_equal(got.numpy(), np.take_along_axis(x, along, axis))
+
+
 def test_a_program_of_the_user_is_still_refused():
     """Halves are for operations of arrays; weft.build keeps its word."""
     need("wse:4x4")

@@ -464,3 +464,62 @@ def test_integers_beyond_the_type_compare_by_value(dtype):
         x + (info.max + 1)
     assert e.value.code == "array.scalar.range"
     assert (weft.ones((2,)) + 10**30).tolist() == [float(np.float32(10**30))] * 2
+
+
+def test_an_item_is_named_as_in_numpy():
+    x = np.arange(24.0).reshape(2, 3, 4)
+    a = weft.asarray(x)
+    for at in ((), (7,), (-1,), ((1, 2, 3),), ((0, -1, -4),), (1, 2, 3), (-2, 0, 1)):
+        if at == ():
+            assert a[1, 1, 1].item() == x[1, 1, 1].item()
+        else:
+            assert a.item(*at) == x.item(*at), at
+    for wrong in ((24,), ((2, 0, 0),), (0, 3, 0)):
+        with pytest.raises(weft.IndexError):
+            a.item(*wrong)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_keys_of_every_kind_in_every_order(seed):
+    """Integers, 0-d arrays, slices, new axes, an ellipsis, arrays, lists and masks: values, shapes and what is assigned."""
+    draw = np.random.default_rng(seed)
+    for _ in range(25):
+        shape = tuple(draw.integers(1, 5, draw.integers(1, 5)))
+        x = np.arange(np.prod(shape), dtype="float32").reshape(shape)
+        count = tuple(draw.integers(1, 4, draw.integers(0, 3)))  # of the index arrays
+        key, axis = [], 0
+        while axis < len(shape):
+            n = shape[axis]
+            kind = draw.choice(["int", "0-d", "slice", "none", "array", "list", "mask", "stop"])
+            if kind == "none":
+                key.append(None)
+                continue
+            if kind == "stop":
+                break
+            key.append(
+                {
+                    "int": lambda n=n: int(draw.integers(-n, n)),
+                    "0-d": lambda n=n: np.array(draw.integers(-n, n)),
+                    "slice": lambda: slice(*[[None, -2, 0, 1, 3][i] for i in draw.integers(0, 5, 2)], [None, 2, -1][draw.integers(0, 3)]),
+                    "array": lambda n=n: draw.integers(-n, n, count),
+                    "list": lambda n=n: draw.integers(-n, n, 1).tolist(),
+                    "mask": lambda n=n: draw.random(n) < 0.5,
+                }[kind]()
+            )  # fmt: skip
+            axis += 1
+        if draw.random() < 0.3:
+            key.insert(int(draw.integers(0, len(key) + 1)), Ellipsis)
+        key = tuple(key)
+        ours = tuple(weft.asarray(k) if isinstance(k, np.ndarray) else k for k in key)
+        try:
+            want = x[key]
+        except IndexError:  # masks and arrays that do not broadcast
+            with pytest.raises(weft.Error):
+                weft.asarray(x)[ours]
+            continue
+        got = weft.asarray(x)[ours]
+        assert tuple(got.shape) == want.shape, key
+        np.testing.assert_array_equal(got.numpy(), want, err_msg=repr(key))
+        a, b = x.copy(), weft.asarray(x.copy())
+        a[key], b[ours] = -1, -1
+        np.testing.assert_array_equal(b.numpy(), a, err_msg=repr(key))

@@ -2,6 +2,8 @@
 """Every row of the operation tables against NumPy: element types, broadcasting, layouts, empty arrays, 0-d, NaN and
 infinities; and the structured operations."""
 
+import inspect
+import itertools
 import math
 
 import numpy as np
@@ -187,6 +189,34 @@ def test_every_row_and_type(rng, row, dtype):
         dtype,
         FLOOR.get(row["name"]),
     )
+
+
+@pytest.mark.parametrize("row", _core.elementwise_rows, ids=lambda r: r["name"])
+@pytest.mark.filterwarnings("ignore")
+def test_operands_of_every_kind(rng, row):
+    """Numbers, lists and arrays of one value give the same, in each place."""
+    op, arity = _core.operations[row["name"]], row["arity"]
+    for dtype in {"bool", "int64", "float32", "complex64"}.intersection(cases(row)):
+        numbers = [draw(rng, (), dtype, row["domain"]).tolist() for _ in range(arity)]
+        if row["name"] == "pow":
+            numbers[1] = type(numbers[0])(2)
+        want = op(*[weft.asarray(x) for x in numbers])
+        kinds = [(x, [x], weft.asarray(x), weft.asarray([x])) for x in numbers]
+        for given in itertools.product(*kinds):
+            got = op(*given)
+            assert got.dtype == want.dtype, given
+            np.testing.assert_allclose(got.numpy().ravel(), [want.numpy()], 1e-6, err_msg=repr(given))  # fmt: skip
+            assert got.ndim == max(weft.asarray(x).ndim for x in given), given
+
+
+def test_operations_name_their_parameters():
+    for row in _core.elementwise_rows:
+        op = _core.operations[row["name"]]
+        names = ["x"] if row["arity"] == 1 else ["x1", "x2"]
+        found = inspect.signature(op).parameters
+        assert list(found) == names and op.__name__ == row["name"]
+        assert {p.kind for p in found.values()} == {inspect.Parameter.POSITIONAL_ONLY}
+        assert op.__doc__.startswith(f"{row['name']}({', '.join(names)}, /)")
 
 
 SPECIAL = np.array(

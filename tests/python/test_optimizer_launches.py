@@ -103,3 +103,22 @@ def test_a_formula_is_one_kernel(rng):
         5,
     )  # as it is written: integers have no such kernel
     assert calls[-1] is _core.NDArray
+
+
+def test_only_arrays_of_one_shape_and_numbers_are_a_step():
+    """Other shapes would be repeated, which a step's kernel does not."""
+    from weft import _core
+
+    def type_of(*others):
+        x = weft.ones((3, 4), device=GRID)
+        return _core.FusedMap.step_type([x, *others])
+
+    def ones(shape, dtype="float32", device=GRID):
+        return weft.ones(shape, dtype=dtype, device=device)
+
+    assert str(type_of()) == str(type_of(ones((3, 4)), ones(()))) == "float32"
+    assert str(type_of(ones((3, 4), "float64"))) == str(type_of(ones((), "float64"))) == "float64"
+    for shape in ((4,), (1,), (1, 4), (3, 1), (3, 4, 1), (4, 3)):
+        assert type_of(ones(shape)) is None, shape
+    assert type_of(ones((3, 4), "int32")) is type_of(ones((3, 4), device="cpu")) is None
+    assert _core.FusedMap.step_type([ones((3, 4), device="cpu")] * 2) is None

@@ -114,3 +114,63 @@ def test_ragged_sizes_cost_about_what_even_ones_do():
     assert run(*product(107, 16, 40, "NN", "float32")) < 1.5 * run(
         *product(96, 16, 40, "NN", "float32")
     )
+
+
+# Terms in which iterators stand beside what is read: a(i, r), b(r, j), the iterators.
+TERMS = {
+    "weight of the term": lambda a, b, i, j, r: a * b * r,
+    "weight first": lambda a, b, i, j, r: (r * 3 + 1) * a * b,
+    "weight of an operand": lambda a, b, i, j, r: a * ((r - 5) * b),
+    "weight of row and column": lambda a, b, i, j, r: a * b * (i - j),
+    "added": lambda a, b, i, j, r: a * b + r,
+    "subtracted from an operand": lambda a, b, i, j, r: (a - r) * b,
+    "all": lambda a, b, i, j, r: (a + i) * (b - j) * (r + 2),
+}
+
+
+@pytest.mark.parametrize("term", TERMS)
+@pytest.mark.parametrize("layout", ["NN", "TN", "NT", "TT"])
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+def test_terms_that_know_where_they_are(term, layout, dtype):
+    for m, n, k in ((4, 16, 32), (1, 64, 100), (5, 48, 70), (17, 33, 20)):
+        (A, B, _), arrays, _ = product(m, n, k, layout, dtype)
+        arrays = [np.round(x).astype(dtype) for x in arrays]
+        s = te.reduce_axis(k, name="r")
+
+        def made(i, j, A=A, B=B, s=s):
+            a = A[(s, i) if layout[0] == "T" else (i, s)]
+            b = B[(j, s) if layout[1] == "T" else (s, j)]
+            places = [(x + 0).astype(dtype) for x in (i, j, s)]
+            return te.sum(TERMS[term](a, b, *places), axis=s)
+
+        a, b = (x.astype("int64") for x in arrays)
+        a, b = a.T if layout[0] == "T" else a, b.T if layout[1] == "T" else b
+        i, j, r = np.ogrid[:m, :n, :k]
+        want = TERMS[term](a[:, None, :], b.T[None], i, j, r).sum(-1)
+        run([A, B, te.compute((m, n), made, name="C")], arrays, want)
+
+
+@pytest.mark.parametrize("layout", ["NN", "TN", "NT", "TT"])
+@pytest.mark.parametrize("open_ones", ["k", "mk", "nk", "mnk"])
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+def test_sums_whose_length_is_known_when_they_run(layout, open_ones, dtype):
+    """Whole rounds of sixteen steps, then the rest in steps of their own."""
+    fixed = {"m": 5, "n": 40, "k": 33}
+    size = {x: te.var(x) if x in open_ones else fixed[x] for x in "mnk"}
+    shapes = ["km" if layout[0] == "T" else "mk", "nk" if layout[1] == "T" else "kn"]
+    A, B = (te.placeholder(tuple(size[x] for x in s), dtype, name=n) for s, n in zip(shapes, "AB"))
+    r = te.reduce_axis((0, size["k"]), name="r")
+
+    def term(i, j):
+        a, b = A[(r, i) if layout[0] == "T" else (i, r)], B[(j, r) if layout[1] == "T" else (r, j)]
+        return te.sum(a * b, axis=r)
+
+    C = te.compute((size["m"], size["n"]), term, name="C")
+    module = weft.build(te.create_prim_func([A, B, C]), target="qpu", tuned=False)
+    for m, n, k in ((5, 40, 1), (5, 40, 15), (5, 40, 16), (5, 40, 33), (1, 17, 31), (7, 16, 64), (3, 100, 50)):  # fmt: skip
+        now = {x: v if x in open_ones else fixed[x] for x, v in zip("mnk", (m, n, k))}
+        a, b = (rng.integers(-9, 9, [now[x] for x in s]).astype(dtype) for s in shapes)
+        want = (a.T if layout[0] == "T" else a) @ (b.T if layout[1] == "T" else b)
+        out = weft.full(want.shape, 77, dtype=dtype, device="qpu")
+        module(*(weft.asarray(x, device="qpu") for x in (a, b)), out)
+        np.testing.assert_array_equal(out.numpy(), want, str(now))

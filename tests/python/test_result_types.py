@@ -66,3 +66,34 @@ def test_complex_arrays_without_elements(shape, dtype, device):
     assert all(part.imag.shape == part.shape for part in weft.unstack(z, axis=-1))
     assert "dtype=" + dtype in repr(z) and z.numpy().shape == shape
     assert (weft.sum(z).item(), weft.prod(z).item()) == (0, 1)
+
+
+def test_numpys_names_of_element_types():
+    """Its letters, its codes with and without a byte order, its names after C and its classes of scalars."""
+    same = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128".split()
+    c = "byte short intc int_ longlong intp ubyte ushort uintc uint ulonglong uintp half single double csingle cdouble bool_".split()
+    assert all(weft.dtype(getattr(np, name)) == np.dtype(getattr(np, name)) for name in c)
+    names = [*same, *c, "long", "ulong", *"?bhilqpBHILQPefdFD"]
+    for order in ("", "<", "=", "|"):
+        names += [f"{order}{np.dtype(name).kind}{np.dtype(name).itemsize}" for name in same]
+    for name in names:
+        got, want = weft.dtype(name), np.dtype(name)
+        assert got.name == want.name and got == want and hash(got) == hash(weft.dtype(want)), name
+        assert weft.zeros(1, dtype=name).numpy().dtype == want, name
+
+
+def test_pythons_types_as_element_types_and_what_is_none():
+    assert [weft.dtype(t).name for t in (bool, int)] == [np.dtype(t).name for t in (bool, int)]
+    # Their default of real numbers has 32 bits.
+    assert [weft.dtype(t).name for t in (float, complex)] == ["float32", "complex64"]
+    for t in (bool, int, float, complex):
+        assert weft.dtype(t) == weft.dtype(t.__name__) == weft.asarray(t(1)).dtype
+        assert weft.ones(2, dtype=t).dtype == weft.dtype(t)
+    for wrong in (">f4", "<", "f3", "b2", "<<f4", "float 32"):
+        with pytest.raises(weft.DTypeError, match="unknown"):
+            weft.dtype(wrong)
+    for wrong in (str, object, 3, [], np.dtype("S3"), np.longdouble):
+        with pytest.raises(weft.DTypeError, match="not an element type") as info:
+            weft.dtype(wrong)
+        assert info.value.code == "array.dtype.unknown"
+        assert weft.float32 != wrong

@@ -290,3 +290,14 @@ def test_elementwise_takes_vectors_where_all_processors_have_threads(n, vectors)
     x = te.placeholder((n,), "float32", name="X")
     f = te.create_prim_func([x, te.compute((n,), lambda i: x[i] * 2, name="Y")])
     assert ("float4" in weft.build(f, target="cuda:arch=sm_90", tuned=False).source()) == vectors
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "int64"])
+@pytest.mark.parametrize("target", ["cuda:arch=sm_90", "metal", "opencl"])
+def test_a_thread_of_an_elementwise_program_moves_sixteen_bytes(target, dtype):
+    a = te.placeholder((1 << 20,), dtype, name="A")
+    program = te.create_prim_func([a, te.compute(a.shape, lambda i: a[i] + a[i], name="B")])
+    lanes = 16 // np.dtype(dtype).itemsize
+    assert weft.target_limits(target)["vector_bytes"] == 16
+    thread = "get_local_id(0)" if target == "opencl" else "threadIdx.x"
+    assert f"((int){thread}) * {lanes})" in weft.build(program, target=target).source()

@@ -82,6 +82,84 @@ def test_function(row, device):
         np.testing.assert_allclose(result.numpy(), expected, rtol=4e-6, atol=1e-6)
 
 
+INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+
+
+def integer_reference(name, bits, signed, x, y):
+    """On Python's integers, from the definitions; the result wraps."""
+    pattern = x & (2**bits - 1)
+    out = {
+        "shift_left": lambda: x << y if 0 <= y < bits else 0,
+        "shift_right": lambda: x >> y if 0 <= y < bits else -(x < 0),
+        "bitwise_and": lambda: x & y,
+        "bitwise_or": lambda: x | y,
+        "bitwise_xor": lambda: x ^ y,
+        "bitwise_not": lambda: ~x,
+        "popcount": lambda: bin(pattern).count("1"),
+        "clz": lambda: bits - pattern.bit_length(),
+        "mulhi": lambda: (x * y) >> bits,
+        "abs": lambda: abs(x),
+    }[name]() & (2**bits - 1)
+    return out - 2**bits if signed and out >> (bits - 1) else out
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_functions_of_integers_of_every_width(dtype, device):
+    """At the ends of the type and around each power of two; counts of shifts that are negative or too large, too."""
+    info = np.iinfo(dtype)
+    few = {info.min, info.max, info.min + 1, info.max - 1, 0, 1, 3, info.max // 3, info.min // 3}
+    few |= {v for k in (7, 8, 15, 16, 31, 32, 33, 63) for v in (2**k, 2**k - 1, -(2**k), 1 - 2**k)}
+    few |= {info.bits, info.bits - 1, -1, 5}
+    few = sorted(v for v in few if info.min <= v <= info.max)
+    x, y = (np.array(v, dtype).ravel() for v in np.meshgrid(few, few))
+    names = ["popcount", "clz", "mulhi", "abs", *sorted(INTEGER - {"popcount", "clz", "mulhi"})]
+    unary = {"popcount", "clz", "abs", "bitwise_not"}
+    a, b = (te.placeholder(x.shape, dtype, name=n) for n in "AB")
+
+    def value(name):
+        function = abs if name == "abs" else getattr(te, name)
+        return lambda i: function(a[i]) if name in unary else function(a[i], b[i])
+
+    outs = [te.compute(x.shape, value(name), name=f"C{k}") for k, name in enumerate(names)]
+    module = weft.build(te.create_prim_func([a, b, *outs]), target=device)
+    results = [weft.zeros(x.shape, dtype=dtype, device=device) for _ in names]
+    module["main"](*(weft.asarray(v, device=device) for v in (x, y)), *results)
+    for name, got in zip(names, results):
+        want = [
+            integer_reference(name, info.bits, info.min < 0, int(p), int(q)) for p, q in zip(x, y)
+        ]
+        wrong = np.flatnonzero(got.numpy() != np.array(want, dtype))
+        assert not len(wrong), (name, [(x[w], y[w], got.numpy()[w], want[w]) for w in wrong[:5]])
+
+
+CONSTANTS = [0.1, -1 / 3, 1e-40, 5e-324, 2.0**-126, 65504.0, 16777217.0, 2.0**53 + 2, 1e300, 1.5e-310, -0.0, 7, 1e22, 3.4028234663852886e38]  # fmt: skip
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.filterwarnings("ignore")
+def test_constants_have_every_bit_of_their_type(dtype, device):
+    """Also as factors: a product with a constant is one of that type."""
+    a = np.random.default_rng(3).standard_normal(101).astype(dtype)
+    x = te.placeholder(a.shape, dtype, name="A")
+    constants = [*CONSTANTS, np.inf, -np.inf, np.nan]
+    values = [te.const(c, dtype) for c in constants]
+    held = [te.compute(a.shape, lambda i, v=v: v, name=f"B{k}") for k, v in enumerate(values)]
+    times = [
+        te.compute(a.shape, lambda i, v=v: x[i] * v, name=f"C{k}") for k, v in enumerate(values)
+    ]
+    module = weft.build(te.create_prim_func([x, *held, *times]), target=device)
+    results = [weft.zeros(a.shape, dtype=dtype, device=device) for _ in (*held, *times)]
+    module["main"](weft.asarray(a, device=device), *results)
+    for k, constant in enumerate(constants):
+        got, product = results[k].numpy(), results[k + len(held)].numpy()
+        want = np.full(a.shape, constant, dtype)
+        np.testing.assert_array_equal(got, want, str(constant))
+        np.testing.assert_array_equal(np.signbit(got), np.signbit(want) & ~np.isnan(want))
+        np.testing.assert_array_equal(product, a * want, str(constant))
+
+
 def test_two_values_or_a_reduction():
     a = np.array([3.0, -1.0, 2.0], "float32")
     A = te.placeholder((3,), "float32", name="A")

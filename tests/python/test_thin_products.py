@@ -42,6 +42,35 @@ def test_few_rows_by_a_long_matrix(m, dtype):
         _check((columns.T @ weft.asarray(a).T).numpy(), b.T, a.T)
 
 
+LAYOUTS = {
+    "plain": lambda x: weft.asarray(x),
+    "transposed": lambda x: weft.asarray(np.ascontiguousarray(x.T)).T,
+    "every other column": lambda x: weft.asarray(np.repeat(x, 2, 1))[:, ::2],
+    "every other row": lambda x: weft.asarray(np.repeat(x, 2, 0))[::2],
+    "part of a wider one": lambda x: weft.asarray(np.pad(x, ((1, 2), (3, 4)), mode="reflect"))[
+        1:-2, 3:-4
+    ],  # fmt: skip
+    "transposed part": lambda x: (
+        weft.asarray(np.pad(x.T, ((1, 2), (3, 4)), mode="reflect"))[1:-2, 3:-4].T
+    ),  # fmt: skip
+    "backwards": lambda x: weft.asarray(np.ascontiguousarray(x[::-1, ::-1]))[::-1, ::-1],
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("m", [5, 11])
+def test_every_layout_by_every_layout(m, dtype):
+    rng = np.random.default_rng(m)
+    n, k = 259, 131
+    a, b = _drawn(rng, (m, k), dtype), _drawn(rng, (k, n), dtype)
+    for left, lay_a in LAYOUTS.items():
+        for right, lay_b in LAYOUTS.items():
+            x, y = lay_a(a), lay_b(b)
+            assert np.array_equal(x.numpy(), a) and np.array_equal(y.numpy(), b), (left, right)
+            _check((x @ y).numpy(), a, b)
+            _check((y.T @ x.T).numpy(), b.T, a.T)
+
+
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_infinities_stay_where_the_product_has_them(dtype):
     rng = np.random.default_rng(5)

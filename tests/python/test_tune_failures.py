@@ -163,7 +163,7 @@ def test_a_default_schedule_that_was_slow_once_is_not_beaten_by_all(tmp_path, mo
 
 def test_several_devices_measure_at_once(tmp_path, monkeypatch):
     """One of three goes away: its candidate is measured on another; when all are gone, the error is raised."""
-    used, begun, left, turn = {}, {}, {}, threading.Condition()
+    used, begun, left, turn, closed = {}, {}, {}, threading.Condition(), []
 
     class Device(Planted):
         def __init__(self, *args):
@@ -183,6 +183,10 @@ def test_several_devices_measure_at_once(tmp_path, monkeypatch):
             used[self.number] += 1
             return super().measure(schedule, best, allowed)
 
+        def close(self):
+            closed.append(self.number)
+            super().close()
+
     monkeypatch.setattr(search, "Apart", Device)
     left[1] = 2
     with pytest.warns(RuntimeWarning, match="is left out of the search"):
@@ -190,6 +194,7 @@ def test_several_devices_measure_at_once(tmp_path, monkeypatch):
     found = rows(tmp_path / "t.db")
     assert len(found) == 14 and all(r[1] for r in found)
     assert used[1] == 2 and used[0] > 2 and used[2] > 2
+    assert closed[0] == 1 and sorted(closed) == [0, 1, 2]  # the one that went away at once
     used.clear(), begun.clear(), left.update({0: 1, 1: 1})
     with pytest.raises(weft.Error) as caught, pytest.warns(RuntimeWarning, match="left out"):
         weft.tune(matmul(16, 16, 8), trials=9, device=["cpu"] * 2, database=tmp_path / "u.db")

@@ -5,6 +5,7 @@ import json
 import pathlib
 import random
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from weft.tuning import search
 from weft.tuning.database import Trial
 from weft.tuning.rank import Model
 from weft.tuning.rank import Ranking
-from weft.tuning.sketches import sketches_for
+from weft.tuning.sketches import rules_of, sketches_for
 
 HERE = pathlib.Path(__file__).resolve().parent
 MEASURED = json.loads((HERE / "tune_measured.json").read_text())
@@ -215,6 +216,19 @@ def test_tensor_core_tiles_are_in_the_space_and_ranked_by_their_own_model():
     # The model does not read programs with roles: without the rule's word it says nothing.
     made = _core.open_schedule(program._core, CARD, lambda _, options: options[0])
     assert model.of_schedule(weft.Schedule(made)) is None
+    # Candidates that are drawn carry it.
+    drawn = []
+    for seed in range(12):
+        try:
+            drawn.append(
+                search._propose(random.Random(seed), program, {"rules": rules_of(CARD)}, [])
+            )
+        except weft.ScheduleError:
+            continue
+    drawn = [(d, s) for d, s in drawn if d["knobs"]["b0.rule"] == "gemm_tensor_core"]
+    assert len(drawn) > 2
+    for decisions, schedule in drawn:
+        assert model.of_schedule(schedule) == schedule.expected == model.of_trial(Trial(decisions))
 
 
 def test_a_program_with_a_schedule_has_no_open_decisions():
@@ -282,3 +296,21 @@ def test_register_tiles_compute_convolutions_with_an_epilogue():
     windows = np.lib.stride_tricks.sliding_window_view(values[0], (3, 3), axis=(2, 3))
     want = np.einsum("ncijpq,ocpq->noij", windows, values[1]) + values[2][:, None, None]
     assert np.array_equal(out.numpy(), np.maximum(want, 0))
+
+
+def test_what_a_model_knows_and_estimates_without_one():
+    program = matmul(16, 16, 16)
+    known = {t: Model(program, t, "cpu").knows for t in ("cpu", "c", "opencl", "metal", "qpu")}
+    assert known == {"cpu": True, "c": True, "opencl": True, "metal": True, "qpu": False}  # fmt: skip
+    schedule, decisions = weft.Schedule(program), {"sketch": "host", "knobs": {}}
+    model = Model(program, "cpu")
+    assert Ranking([]).seconds(decisions, schedule) == Ranking([], model).seconds(decisions) == 1.0
+    assert Ranking([], model).seconds(decisions, schedule) == model.of_schedule(schedule) < 1e-3
+
+
+def test_trials_are_kept_by_target_and_by_a_device_that_is_not_its_own():
+    cpu, c = weft.device("cpu"), weft.device("c")
+    assert search._where("cpu", None, cpu) == search._where("cpu", "cpu", cpu) == "cpu"
+    assert search._where("c", "c", c) == "c" and search._where("c", "cpu", cpu) == "c on cpu"
+    far = types.SimpleNamespace(name="rpc:cpu@board:9000#3")
+    assert search._where("cpu", "board", far) == "cpu on rpc:cpu@board:9000"

@@ -8,6 +8,7 @@ import pytest
 
 import weft
 from weft import script as T
+from weft import te
 
 SIDES = {8: (16,), 16: (8,), 32: (4, 8), 64: (2, 4)}
 TYPES = {
@@ -356,3 +357,23 @@ def test_vector_bytes_that_no_machine_has():
         weft.build(_transposed(8, 8, "float32"), target="c:vector_bytes=48")
     assert caught.value.code == "target.option.range"
     assert "16, 32 and 64" in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32"])
+@pytest.mark.parametrize("lanes", [1, 2, 4, 8])
+@pytest.mark.parametrize("target", ["cuda:arch=sm_90", "metal", "opencl"])
+def test_arguments_are_aligned_as_their_widest_move_needs(target, lanes, dtype):
+    """Vectors of CUDA and Metal are moved at once, 16 bytes at most; OpenCL loads and stores them at any element."""
+    a = te.placeholder((64,), dtype, name="A")
+    sch = weft.Schedule(
+        te.create_prim_func([a, te.compute((64,), lambda i: a[i] + a[i], name="B")])
+    )
+    block, thread, lane = sch.split(sch.get_loops(sch.get_block("B"))[0], [None, 2, lanes])
+    sch.bind(block, "blockIdx.x")
+    sch.bind(thread, "threadIdx.x")
+    if lanes > 1:
+        sch.vectorize(lane)
+    params = weft.build(sch, target=target).plan("main")["params"]
+    size = np.dtype(dtype).itemsize
+    most = {"cuda": 16, "metal": min(16, 4 * size), "opencl": size}[target.partition(":")[0]]
+    assert [p["align"] for p in params] == [min(lanes * size, most)] * 2

@@ -312,3 +312,61 @@ def test_a_nest_refused_half_way_leaves_nothing():
     want = (a + 5 + d.repeat(2, axis=0)).astype(np.int8)
     np.testing.assert_array_equal(arrays[2].numpy(), want)
     assert module.source().count("add imm 5") == 6
+
+
+# T.where of a block on chip, as T-script and for NumPy: bounds from below and above, of one loop and of several.
+GUARDS = {
+    "a >= 2": lambda a, b: a >= 2,
+    "a > 2": lambda a, b: a > 2,
+    "a <= 4": lambda a, b: a <= 4,
+    "4 > a": lambda a, b: a < 4,
+    "a >= 1 and a < 4": lambda a, b: (a >= 1) & (a < 4),
+    "b >= 2 and b < 4 and a > 0": lambda a, b: (b >= 2) & (b < 4) & (a > 0),
+    "a * 2 >= 5": lambda a, b: a * 2 >= 5,
+    "b * 3 + 1 > 7": lambda a, b: b * 3 + 1 > 7,
+    "5 - a >= 2": lambda a, b: a <= 3,
+    "a + b < 6": lambda a, b: a + b < 6,
+    "a - b >= 0": lambda a, b: a >= b,
+    "a + b >= 0": lambda a, b: a >= 0,
+    "a + b >= 100": lambda a, b: a < 0,
+    "1 < 0": lambda a, b: a < 0,
+    "a == 2": lambda a, b: a == 2,
+    "b != 2": lambda a, b: b != 2,
+    "a >= 2 or b >= 1": lambda a, b: (a >= 2) | (b >= 1),
+    "T.bitwise_and(a >= 2, b >= 1)": lambda a, b: (a >= 2) & (b >= 1),
+    "T.bitwise_and(a < 3, T.bitwise_and(b > 0, b < 4))": lambda a, b: (a < 3) & (b > 0) & (b < 4),
+    "a * b < 6": lambda a, b: a * b < 6,
+    "2 < a * b": lambda a, b: a * b > 2,
+    "a // 2 == 1 and b % 2 == 0": lambda a, b: (a // 2 == 1) & (b % 2 == 0),
+}
+
+
+@pytest.mark.parametrize("shape", [(6, 5), (1, 5), (6, 1), (1, 1)])
+@pytest.mark.parametrize("guard", GUARDS)
+def test_guards_of_blocks_on_chip(guard, shape):
+    h, w = shape
+    program = weft.script.from_source(f"""from weft import script as T
+
+@T.prim_func
+def main(A: T.Buffer(({h}, {w}, 1, 16), "int32"), C: T.Buffer(({h}, {w}, 1, 16), "int8")):
+    X = T.alloc_buffer(({h}, {w}, 1, 16), "int32", scope="vta.acc")
+    for a, b, c, d in T.grid({h}, {w}, 1, 16):
+        with T.block("X"):
+            i, j, k, l = T.axis.remap("SSSS", [a, b, c, d])
+            X[i, j, k, l] = A[i, j, k, l]
+    for a, b, c, d in T.grid({h}, {w}, 1, 16):
+        with T.block("Y"):
+            i, j, k, l = T.axis.remap("SSSS", [a, b, c, d])
+            T.where({guard})
+            X[i, j, k, l] = X[i, j, k, l] + 7
+    for a, b, c, d in T.grid({h}, {w}, 1, 16):
+        with T.block("C"):
+            i, j, k, l = T.axis.remap("SSSS", [a, b, c, d])
+            C[i, j, k, l] = T.cast(X[i, j, k, l], "int8")
+""")
+    x = np.random.default_rng(h).integers(-50, 50, (h, w, 1, 16)).astype("int32")
+    out = weft.full(x.shape, 77, dtype="int8", device="vta")
+    weft.build(program, target="vta")(weft.asarray(x, device="vta"), out)
+    a, b = np.ogrid[:h, :w]
+    mask = np.broadcast_to(GUARDS[guard](a, b), (h, w))[:, :, None, None]
+    np.testing.assert_array_equal(out.numpy(), np.where(mask, x + 7, x).astype("int8"))

@@ -13,7 +13,7 @@ import time
 import pytest
 import weft
 from present import remote_devices
-from processes import computed, computes
+from processes import computed, computes, still_marked
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
 COMMON = """
@@ -342,23 +342,6 @@ def test_a_server_whose_log_is_closed_serves():
         assert server.process.poll() is None
 
 
-def marked(mark):
-    """Processes with the mark in their variables, without those that wait to be buried."""
-    found = []
-    for entry in os.listdir("/proc"):
-        try:
-            with open(f"/proc/{entry}/environ", "rb") as file:
-                if mark.encode() not in file.read():
-                    continue
-            with open(f"/proc/{entry}/stat") as file:
-                state = file.read().rpartition(")")[2].split()[0]
-        except (OSError, ValueError):
-            continue
-        if state not in "ZX":
-            found.append(int(entry))
-    return found
-
-
 def test_compilers_of_a_candidate_end_with_it(tmp_path, monkeypatch):
     """A candidate is ended while its C compiler is at work; nothing of it goes on."""
     mark = f"WEFT_TEST_COMPILER={tmp_path}"
@@ -379,11 +362,7 @@ def test_compilers_of_a_candidate_end_with_it(tmp_path, monkeypatch):
     target = f"c:cc={compiler}"
     weft.tune(program, target=target, trials=2, limit=12.0, database=tmp_path / "t.db")
     assert begun.exists()
-    left = lambda: [p for p in marked(mark) if p != os.getpid()]  # noqa: E731
-    end = time.monotonic() + 30
-    while left() and time.monotonic() < end:
-        time.sleep(0.1)
-    assert left() == []
+    assert still_marked(mark, 30, apart=[os.getpid()]) == []
 
 
 def test_a_recording_of_operations_inside_another():

@@ -3,7 +3,6 @@
 
 import itertools
 import os
-import pathlib
 import random
 import signal
 import subprocess
@@ -11,6 +10,7 @@ import sys
 import time
 
 import pytest
+from processes import marked, still_marked
 from test_wse_programs import wse
 
 LAYOUT = """
@@ -54,20 +54,6 @@ while True:
 RUN = "import sys; from weft_wse.script import cs_python_main as m; sys.exit(m(sys.argv[1:]) or 0)"
 
 
-def relatives(mark):
-    """Processes, apart from zombies, that were started with this variable."""
-    found = []
-    for entry in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            variables = (entry / "environ").read_bytes().split(b"\0")
-            state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            continue
-        if mark.encode() in variables and state != "Z":
-            found.append(int(entry.name))
-    return found
-
-
 def started(folder, *before):
     mark = f"WEFT_TEST_KILLED={folder}"
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
@@ -86,10 +72,7 @@ def started(folder, *before):
 def ended(process, mark, how):
     process.send_signal(how)
     process.communicate(timeout=300)
-    deadline = time.monotonic() + 10
-    while relatives(mark) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return relatives(mark)
+    return still_marked(mark, 10)
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +112,7 @@ def test_killed_scripts_leave_no_process(folder, how):
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_killed_perturbations_leave_no_process(folder, how):
     process, mark = started(folder, "--perturb", "3")
-    while len(relatives(mark)) < 2:
+    while len(marked(mark)) < 2:
         assert process.poll() is None
         time.sleep(0.02)
     time.sleep(0.5)

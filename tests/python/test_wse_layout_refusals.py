@@ -19,6 +19,7 @@ from weft.wse_layout import (  # noqa: E402
     Route,
     RoutingPosition,
     SdkLayout,
+    get_edge_routing,
 )
 
 
@@ -345,3 +346,128 @@ def test_streams_at_places_libraries_and_formats(tmp_path):
     with pytest.raises(weft.Error) as caught:
         runner.dump_elf_core("core")
     assert caught.value.code == "wse.runtime.elf" and "not ELF files here" in str(caught.value)
+
+
+def test_colours_without_a_number_get_those_that_are_free(tmp_path):
+    names = [f"c{k}" for k in range(6)]
+    (tmp_path / "pe.csl").write_text(
+        "".join(f"param {name}: color;\n" for name in names)
+        + "export var ids = @zeros([6]u16);\n"
+        + "task main() void {\n"
+        + "".join(f"  ids[{k}] = @get_int({name});\n" for k, name in enumerate(names))
+        + "}\ncomptime { @bind_local_task(main, @get_local_task_id(9)); @activate(@get_local_task_id(9)); }\n"
+    )
+    platform = wse.get_platform(None, wse.SimfabConfig(), wse.SdkTarget.WSE3)
+    layout = SdkLayout(platform)
+    region = layout.create_code_region(str(tmp_path / "pe.csl"), "r", 1, 1)
+    region.place(1, 1)
+    for name, value in zip(names, (None, 1, 0, None, 3, None)):
+        region.set_param_all(name, Color(name) if value is None else Color(name, value))
+    runner = wse.SdkRuntime(layout.compile(str(tmp_path / "out")), platform, memcpy_required=False)
+    runner.load()
+    runner.run()
+    runner.stop()
+    found = runner.read_symbol(1, 1, "ids", np.uint16).tolist()
+    assert [found[1], found[2], found[4]] == [1, 0, 3]
+    assert len(set(found)) == 6 and sorted(found) == [0, 1, 2, 3, 4, 5]
+
+
+ONE_WORD = """
+param c: color; param role: u16; param id: u32;
+const iq = @get_input_queue(2); const oq = @get_output_queue(3);
+export var got = @zeros([1]u32); var word = @zeros([1]u32);
+const out = @get_dsd(fabout_dsd, .{ .extent = 1, .fabric_color = c, .output_queue = oq });
+const in = @get_dsd(fabin_dsd, .{ .extent = 1, .fabric_color = c, .input_queue = iq });
+const sent = @get_dsd(mem1d_dsd, .{ .base_address = &word, .extent = 1 });
+const kept = @get_dsd(mem1d_dsd, .{ .base_address = &got, .extent = 1 });
+task main() void {
+  if (role == 1) { word[0] = id; @mov32(out, sent, .{ .async = true }); }
+  if (role == 2) { @mov32(kept, in, .{ .async = true }); }
+}
+comptime {
+  @bind_local_task(main, @get_local_task_id(9)); @activate(@get_local_task_id(9));
+  @initialize_queue(iq, .{ .color = c }); @initialize_queue(oq, .{ .color = c });
+}
+"""
+# Where words come from, where they go, the ways in and out.
+WAYS = {
+    "east": (Edge.LEFT, Edge.RIGHT, Route.WEST, Route.EAST),
+    "west": (Edge.RIGHT, Edge.LEFT, Route.EAST, Route.WEST),
+    "south": (Edge.TOP, Edge.BOTTOM, Route.NORTH, Route.SOUTH),
+    "north": (Edge.BOTTOM, Edge.TOP, Route.SOUTH, Route.NORTH),
+}
+
+
+def on_edge(edge, width, height):
+    return {
+        Edge.LEFT: [(0, y) for y in range(height)],
+        Edge.RIGHT: [(width - 1, y) for y in range(height)],
+        Edge.TOP: [(x, 0) for x in range(width)],
+        Edge.BOTTOM: [(x, height - 1) for x in range(width)],
+    }[edge]
+
+
+def words(layout, platform, folder):
+    runner = wse.SdkRuntime(layout.compile(str(folder / "out")), platform, memcpy_required=False)
+    runner.load()
+    runner.run()
+    runner.stop()
+    return lambda x, y: int(runner.read_symbol(x, y, "got", np.uint32)[0])
+
+
+def region_of_words(layout, folder, name, color, width, height, roles, at):
+    region = layout.create_code_region(str(folder / "pe.csl"), name, width, height)
+    region.set_param_all("c", color)
+    for x in range(width):
+        for y in range(height):
+            region.set_param(IntVector(x, y), "role", roles.get((x, y), 0))
+            region.set_param(IntVector(x, y), "id", 100 + 10 * x + y)
+    region.place(*at)
+    return region
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("width, height", [(3, 4), (4, 2)])
+def test_edges_of_a_painted_region_route_as_they_are_told(way, width, height, tmp_path):
+    (tmp_path / "pe.csl").write_text(ONE_WORD)
+    start, end, come, go = WAYS[way]
+    first, last = on_edge(start, width, height), on_edge(end, width, height)
+    platform = wse.get_platform(None, wse.SimfabConfig(), wse.SdkTarget.WSE3)
+    layout, color = SdkLayout(platform), Color("c", 5)
+    roles = {**dict.fromkeys(first, 1), **dict.fromkeys(last, 2)}
+    region = region_of_words(layout, tmp_path, "r", color, width, height, roles, (2, 3))
+    through, begin, stop = (RoutingPosition() for _ in range(3))
+    through.set_input([come]).set_output([go])
+    begin.set_input([Route.RAMP]).set_output([go])
+    stop.set_input([come]).set_output([Route.RAMP])
+    region.paint_all(color, [through], [get_edge_routing(start, [begin]), get_edge_routing(end, [stop])])  # fmt: skip
+    got = words(layout, platform, tmp_path)
+    for (x0, y0), (x, y) in zip(first, last):
+        assert got(2 + x, 3 + y) == 100 + 10 * x0 + y0
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("width, height", [(3, 2), (1, 4), (2, 1)])
+def test_ports_on_each_edge_are_connected_pe_by_pe(way, width, height, tmp_path):
+    (tmp_path / "pe.csl").write_text(ONE_WORD)
+    start, end, _, _ = WAYS[way]
+    out, into = on_edge(end, width, height), on_edge(start, width, height)
+    x, y = {"east": (1, 0), "west": (-1, 0), "south": (0, 1), "north": (0, -1)}[way]
+    platform = wse.get_platform(None, wse.SimfabConfig(), wse.SdkTarget.WSE3)
+    layout, ports = SdkLayout(platform), []
+    places = [(7, 6), (7 + x * (width + 2), 6 + y * (height + 1))]
+    for name, at, role, edge in (("a", places[0], 1, end), ("b", places[1], 2, start)):
+        color = Color(f"c{name}")
+        roles = dict.fromkeys(on_edge(edge, width, height), role)
+        region = region_of_words(layout, tmp_path, name, color, width, height, roles, at)
+        position = RoutingPosition()
+        if role == 1:
+            position.set_input([Route.RAMP])
+            ports.append(region.create_output_port(color, edge, [position], 1))
+        else:
+            position.set_output([Route.RAMP])
+            ports.append(region.create_input_port(color, edge, [position], 1))
+    layout.connect(*ports)
+    got = words(layout, platform, tmp_path)
+    for (x0, y0), (x1, y1) in zip(out, into):
+        assert got(places[1][0] + x1, places[1][1] + y1) == 100 + 10 * x0 + y0

@@ -4,6 +4,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -230,6 +231,45 @@ TEST_F(OpenCl, launches) {
   expect_error(ErrorKind::device, "opencl.launch.shared",
                {"needs 1099511627776 bytes of local memory"},
                [&] { launch(device->load(large), 0, 4); });
+}
+
+TEST_F(OpenCl, launches_as_large_as_the_device_allows) {
+  const std::int64_t threads = device->info().limits.at("threads_per_block"),
+                     shared = device->info().limits.at("shared_bytes");
+  a = device->allocate(static_cast<Bytes>(threads) * 4);
+  launch(device->load(binary(kText)), 0, threads);
+  std::vector<float> out(static_cast<std::size_t>(threads));
+  device->download(out.data(), *a, 0, out.size() * 4);
+  EXPECT_EQ(std::count(out.begin(), out.end(), 1.0f), threads);
+  expect_error(ErrorKind::device, "opencl.launch.threads", {cat("has ", threads)},
+               [&] { launch(device->load(binary(kText)), 0, threads + 1); });
+  Binary all = binary(kText);
+  all.metadata = Json::parse(cat("{\"shared_bytes\": {\"k\": ", shared, "}}"));
+  launch(device->load(all), 0, 4);
+  all.metadata = Json::parse(cat("{\"shared_bytes\": {\"k\": ", shared + 1, "}}"));
+  expect_error(ErrorKind::device, "opencl.launch.shared", {cat("has ", shared)},
+               [&] { launch(device->load(all), 0, 4); });
+}
+
+TEST(Devices, refuse_copies_outside_a_storage) {
+  for (const DeviceStatus& status : all_devices()) {
+    if (!status.available) continue;
+    SCOPED_TRACE(status.name);
+    const Ref<Device> device = open_device(status.name);
+    const Ref<Storage> a = device->allocate(64), b = device->allocate(64);
+    float two[2] = {};
+    for (const Bytes offset : {Bytes{60}, Bytes{64}, Bytes{1} << 40, ~Bytes{0} - 3}) {
+      SCOPED_TRACE(offset);
+      const auto refuse = [](auto&& copy) {
+        expect_error(ErrorKind::index, "device.access", {"outside a storage of 64 bytes"}, copy);
+      };
+      refuse([&] { device->upload(*a, offset, two, 8); });
+      refuse([&] { device->download(two, *a, offset, 8); });
+      refuse([&] { device->copy(*a, offset, *b, 0, 8); });
+      refuse([&] { device->copy(*a, 0, *b, offset, 8); });
+      refuse([&] { device->copy(*a, offset, *a, 0, 8); });
+    }
+  }
 }
 
 }  // namespace

@@ -4,8 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
 #include <vector>
 
+#include "../expect_error.h"
 #include "paper_card.h"
 #include "weft/linalg/fft.h"
 #include "weft/linalg/linalg.h"
@@ -66,7 +69,14 @@ class LibraryCard final : public PaperCard, public runtime::HasMathLibrary {
  public:
   LibraryCard() : PaperCard("cuda:arch=sm_90") {}
   MathLibrary& math_library() override { return library; }
+  /// What the library's words of status hold; truth values, of which here are fewer than four,
+  /// hold.
+  void download(void* to, const Storage&, runtime::Bytes, runtime::Bytes bytes) override {
+    if (bytes % sizeof status != 0) return void(std::memset(to, 1, bytes));
+    std::fill_n(static_cast<std::int32_t*>(to), bytes / sizeof status, status);
+  }
   RecordingLibrary library;
+  std::int32_t status = 0;
 };
 
 #define NEED_LIBRARY()                                                           \
@@ -183,6 +193,32 @@ TEST(MathLibrary, singular_vectors_come_from_rotations) {
   linalg::library::svd(library, of(device, Elem::complex64, Dims{1, 300, 90}),
                        linalg::SvdPart::values);
   EXPECT_EQ(library.calls, (Calls{"svd"}));
+}
+
+TEST(MathLibrary, what_a_library_did_not_end_is_refused) {
+  NEED_LIBRARY();
+  const NDArray a = of(device, Elem::float32, Dims{2, 300, 200}),
+                square = of(device, Elem::float32, Dims{2, 200, 200});
+  struct Case {
+    std::string code;
+    std::function<void()> call;
+  };
+  const std::vector<Case> cases = {
+      {"array.svd.divergent", [&] { linalg::svd(a, linalg::SvdPart::thin); }},
+      {"array.svd.divergent", [&] { linalg::svd(a, linalg::SvdPart::values); }},
+      {"array.cholesky.indefinite", [&] { linalg::cholesky(square, false); }},
+      {"array.solve.singular", [&] { linalg::solve(square, square); }},
+      {"array.eigh.divergent", [&] { linalg::eigh(square); }},
+  };
+  for (const Case& each : cases) {
+    SCOPED_TRACE(each.code);
+    with->status = 0;
+    EXPECT_NO_THROW(each.call());
+    for (const std::int32_t status : {1, -3}) {
+      with->status = status;
+      testing::expect_error(ErrorKind::value, each.code, {"matrix 0 of float32[2, "}, each.call);
+    }
+  }
 }
 
 }  // namespace

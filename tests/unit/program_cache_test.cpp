@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -11,10 +14,21 @@
 #include "weft/ir/build.h"
 #include "weft/ir/compare.h"
 #include "weft/ir/text.h"
+#include "weft/runtime/cache.h"
+#include "weft/target/accepts.h"
 #include "weft/target/backend.h"
 
 namespace weft {
 namespace {
+
+/// Modules of this process are kept in a folder of its own.
+struct OwnFolder {
+  std::string path = (std::filesystem::temp_directory_path() / "weft-kept-XXXXXX").string();
+  OwnFolder() {
+    if (mkdtemp(path.data())) runtime::FileCache::set_shared_directory(path);
+  }
+  ~OwnFolder() { std::filesystem::remove_all(path); }
+} own_folder;
 
 ir::PrimFunc twice(const char* name, const char* loop = "serial") {
   return ir::parse_func(cat("@T.prim_func\ndef main(", name, ": T.Buffer((8,), \"float32\")):\n",
@@ -166,6 +180,64 @@ TEST(ProgramCache, programs_are_checked_and_named_in_errors) {
     }
   }
   EXPECT_THROW((ProgramKey{"test.large", {std::int64_t{1} << 32}}), Error);
+}
+
+/// An entry of the cache is whole, but what it holds is no module, or one of another version.
+TEST(KeptModules, that_cannot_be_read_are_made_again) {
+  const runtime::FileCache& files = runtime::FileCache::shared();
+  ASSERT_EQ(files.directory(), own_folder.path);
+  std::vector<std::string> tried;
+  for (const DeviceStatus& device : all_devices()) {
+    const Target target = Target::parse(device.name);
+    if (!device.available || !find_backend(target.name).facts(target)) continue;
+    tried.push_back(device.name);
+    SCOPED_TRACE(device.name);
+    const ir::IRModule program = ir::make_module({{"main", twice("Kept")}});
+    BuildOptions options;
+    options.keep = true;
+    std::set<std::string> before;
+    for (const auto& file : std::filesystem::directory_iterator(files.directory()))
+      before.insert(file.path().filename());
+    const std::string source = build(program, device.name, options)->source();
+    int found = 0;
+    for (const auto& file : std::filesystem::directory_iterator(files.directory())) {
+      const std::string name = file.path().filename();
+      if (before.contains(name)) continue;
+      const runtime::CacheKey key{std::stoull(name.substr(0, 16), nullptr, 16),
+                                  std::stoull(name.substr(16), nullptr, 16)};
+      const std::string held = files.load(key).value();
+      if (!held.starts_with("WEFTMOD")) continue;  // code that a driver has made
+      ++found;
+      std::string other = held;
+      ++other[8];  // the version
+      for (const std::string& wrong : {std::string("no module"), other, held.substr(0, 60)}) {
+        files.store(key, wrong);
+        EXPECT_EQ(build(program, device.name, options)->source(), source);
+        EXPECT_EQ(files.load(key), held);
+      }
+    }
+    EXPECT_EQ(found, 1);
+  }
+  if (tried.empty()) GTEST_SKIP() << "no device whose modules are kept";
+}
+
+/// What lowering refuses of a program with a schedule of its own is an answer, no exception.
+TEST(Accepts, says_what_building_throws) {
+  const auto racy = [](const char* loop) {
+    return ir::make_module(
+        {{"main", ir::parse_func(cat("@T.prim_func\ndef main(A: T.Buffer((9,), \"float32\")):\n"
+                                     "    for i in T.",
+                                     loop, "(8):\n        A[i] = A[i + 1]\n"))}});
+  };
+  for (const char* target : {"ref", "null", "c"}) {
+    SCOPED_TRACE(target);
+    EXPECT_FALSE(accepts(racy("serial"), target));
+    Verdict no;
+    ASSERT_NO_THROW(no = accepts(racy("parallel"), target));
+    ASSERT_TRUE(no);
+    EXPECT_EQ(Error(ErrorKind::verify, std::move(*no)).code(), "verify.race");
+    EXPECT_THROW(build(racy("parallel"), target), Error);
+  }
 }
 
 }  // namespace

@@ -318,6 +318,35 @@ TEST(schedule_blocks, rfactor_over_either_half_of_a_split_reduction) {
   }
 }
 
+TEST(schedule_blocks, rfactor_of_fused_reductions_gives_each_loop_one_iterator) {
+  const std::string text = R"(
+@T.prim_func
+def main(A: T.Buffer((3, 4, 12), "float32"), S: T.Buffer((3,), "float32")):
+    for i, k, l in T.grid(3, 4, 12):
+        with T.block("S"):
+            vi, vk, vl = T.axis.remap("SRR", [i, k, l])
+            with T.init():
+                S[vi] = T.float32(0)
+            S[vi] = S[vi] + A[vi, vk, vl]
+)";
+  for (std::int64_t pieces : {1, 2, 4, 8}) {
+    for (std::int64_t lanes : {1, 2, 3, 6}) {
+      if (pieces * lanes == 1) continue;  // no slices
+      SCOPED_TRACE(cat(pieces, " pieces, ", lanes, " lanes"));
+      Schedule sch = make(text);
+      const auto l = sch.get_loops(sch.get_block("S"));
+      const auto k = sch.split(sch.fuse({l[1], l[2]}), {pieces, None, lanes});
+      sch.reorder({k[0], k[2], k[1]});
+      const BlockRef rf = sch.rfactor(sch.fuse({k[0], k[2]}), 0);
+      const auto inner = sch.get_loops(rf);
+      const auto parts = sch.split(inner[1], {pieces, lanes});
+      sch.reorder({parts[0], inner[2], parts[1]});  // needs affine bindings
+      sch.decompose_reduction(rf, inner[2]);
+      expect_sound(sch, text);
+    }
+  }
+}
+
 TEST(schedule_blocks, rfactor_of_a_maximum) {
   const std::string text = R"(
 @T.prim_func

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -140,6 +141,25 @@ TEST(OpenCl, devices_beyond_the_last_and_before_the_first_are_absent) {
   for (const int index : {-1, count, count + 1})
     testing::expect_error(ErrorKind::device, "opencl.absent", {cat("device opencl:", index)},
                           [&] { opencl::open_adapter(index); });
+}
+
+TEST(OpenCl, lists_every_adapter_as_a_device) {
+  std::string reason;
+  const std::vector<opencl::Adapter> adapters = opencl::adapters(&reason);
+  const std::vector<DeviceStatus> listed = find_backend("opencl").devices();
+  ASSERT_EQ(listed.size(), std::max<std::size_t>(1, adapters.size()));
+  if (adapters.empty()) EXPECT_EQ(listed[0].reason, reason);
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    EXPECT_EQ(listed[i].name, cat("opencl:", i));
+    EXPECT_EQ(listed[i].available, i < adapters.size());
+    if (!listed[i].available) continue;
+    EXPECT_EQ(open_device(listed[i].name)->info().name, listed[i].name);
+    EXPECT_NE(listed[i].description.find(adapters[i].name), std::string::npos);
+  }
+}
+
+TEST(OpenCl, grids_have_more_groups_than_16_bits_count) {
+  check(vector_add_program(70000, 1), 1e-6);
 }
 
 TEST(OpenCl, refuses_too_many_threads_before_launch) {

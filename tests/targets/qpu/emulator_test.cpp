@@ -394,6 +394,10 @@ class Generator {
       branch.imm = static_cast<std::uint32_t>(
           (static_cast<std::int64_t>(top) - static_cast<std::int64_t>(out_.size()) - 4) * 8);
       if (branch.cond_br == kAllNc) branch.cond_br = kAnyZc;
+      // Where it would return to: neither, one or both files get it.
+      if (rng_() % 2) branch.waddr_add = static_cast<std::uint8_t>(1 + rng_() % 27);
+      if (rng_() % 3 == 0) branch.waddr_mul = static_cast<std::uint8_t>(1 + rng_() % 27);
+      branch.ws = rng_() % 2;
       push(branch);
       nops(3);
     }
@@ -542,6 +546,26 @@ TEST(QpuEngines, random_programs_give_the_same_state_and_cycles) {
           ASSERT_EQ(q1.mask[c][l], q2.mask[c][l]) << "seed " << seed << " mask " << c;
     }
     EXPECT_EQ(clean, last);
+  }
+}
+
+// Legal where each lane takes one of the two.
+TEST(QpuEngines, both_units_write_one_register) {
+  for (Engine engine : engines()) {
+    SCOPED_TRACE(static_cast<int>(engine));
+    Bench b(with(engine));
+    const std::uint64_t a = b.array(16);
+    b.run(binary_of(kAddresses +
+                        "add r2, elem, #15\nmov r3, #3\nmov r1, #1\nsub r0, elem, #8; nop; sf\n"
+                        "mov.ns r1, r2; v8max.nc r1, r3, r3\nmov.zc r2, r1; v8max.zs r2, r0, r0\n"
+                        "add r1, r1, r2\n" +
+                        kStore + kEnd,
+                    {"p0"}),
+          {a});
+    for (unsigned l = 0; l < 16; ++l) {
+      const unsigned first = l < 8 ? l + 15 : 3, second = l == 8 ? 0 : first;
+      EXPECT_EQ(b.word(a, l), first + second) << l;
+    }
   }
 }
 

@@ -127,6 +127,28 @@ Verdict check(Plan& p, std::int64_t factor_axis) {
   return std::nullopt;
 }
 
+bool uses_any(const Expr& value, const std::vector<const ForNode*>& loops) {
+  return std::any_of(loops.begin(), loops.end(),
+                     [&](const ForNode* l) { return uses_var(value, l->var.get()); });
+}
+
+/// Loops that get iterators of their own: those of each iterator that is made of the loop, and of
+/// each that shares one with such an iterator, because a loop's digits belong to one iterator.
+std::vector<const ForNode*> spelled_out(const Plan& p, const ForNode* loop) {
+  std::vector<const ForNode*> out = {loop};
+  for (std::size_t known = 0; known != out.size();) {
+    known = out.size();
+    for (const Expr& value : p.leaf.realize->iter_values) {
+      if (!uses_any(value, out)) continue;
+      for (const ForNode* l : p.leaf.loops) {
+        if (uses_var(value, l->var.get()) && std::find(out.begin(), out.end(), l) == out.end())
+          out.push_back(l);
+      }
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 Verdict RFactor::transform(const State& s, Outcome<Result>& out) const {
@@ -177,6 +199,8 @@ Verdict RFactor::transform(const State& s, Outcome<Result>& out) const {
   const Exprs& indices = updates[0]->indices;
 
   // The new block: the loop's iterator is spatial, iterators made of it are spelled out.
+  const std::vector<const ForNode*> own = spelled_out(p, rf);
+  const auto spelled = [&](const Expr& value) { return uses_any(value, own); };
   auto block = make_ref<BlockNode>();
   block->id = fresh_block_id();
   block->name = cat(old->name, "_rf");
@@ -188,7 +212,7 @@ Verdict RFactor::transform(const State& s, Outcome<Result>& out) const {
   values.push_back(rf->var);
   for (std::size_t i = 0; i < old->iters.size(); ++i) {
     const IterVar& iter = old->iters[i];
-    if (uses_var(realize->iter_values[i], rf->var.get())) {
+    if (spelled(realize->iter_values[i])) {
       for (const ForNode* l : p.leaf.loops) {
         if (l == rf || loops.contains(l->var.get()) ||
             !uses_var(realize->iter_values[i], l->var.get()))

@@ -349,15 +349,21 @@ void Emitter::alu(std::uint32_t at, const Instr& i) {
   }
   // Conditions look at the flags before this instruction.
   bool from_mul = !i.op_add;
-  auto chosen = [&](std::int32_t v, bool file_b, unsigned waddr, unsigned cond) {
+  auto chosen = [&](std::int32_t v, bool file_b, unsigned waddr, unsigned cond,
+                    std::int32_t before) {
     std::uint8_t to = plain_slot(file_b, waddr);
     if (v < 0 || cond == kNever || cond == kAlways || to >= kTracked) return v;
-    std::int32_t mixed = choose(cond, v, read(to));
+    std::int32_t mixed = choose(cond, v, before < 0 ? read(to) : before);
     pinned_.push_back(mixed);
     return mixed;
   };
-  std::int32_t put_sum = chosen(sum, add_file_b(i), i.waddr_add, i.cond_add);
-  std::int32_t put_product = chosen(product, mul_file_b(i), i.waddr_mul, i.cond_mul);
+  std::int32_t put_sum = chosen(sum, add_file_b(i), i.waddr_add, i.cond_add, -1);
+  // Where both write one register, the product comes last: lanes that it leaves have the sum.
+  const bool both =
+      i.op_add && i.cond_add != kNever &&
+      plain_slot(add_file_b(i), i.waddr_add) == plain_slot(mul_file_b(i), i.waddr_mul);
+  std::int32_t put_product =
+      chosen(product, mul_file_b(i), i.waddr_mul, i.cond_mul, both ? put_sum : -1);
   if (i.sf && (i.op_add || i.op_mul))
     set_flags(i, at, from_mul, from_mul ? mul_a : add_a, from_mul ? mul_b : add_b,
               from_mul ? product : sum);

@@ -76,13 +76,23 @@ bool own_sums(const std::vector<const StoreNode*>& sums) {
   return true;
 }
 
-/// `e` outside of the indices of loads.
+/// Whether `e` names `v` outside of the indices of loads. Nothing is put in place of the loads:
+/// a product with a constant 0 would be folded, and the variable with it.
 bool value_uses(const Expr& e, const VarNode* v) {
-  class Strip final : public Rewriter {
+  class Search final : public Visitor {
+   public:
+    explicit Search(const VarNode* v) : v_(v) {}
+    bool found = false;
+
    protected:
-    Expr rewrite_load(const Expr& l) override { return make_const(0, l->dtype); }
-  };
-  return uses_var(static_cast<Rewriter&&>(Strip()).rewrite(e), v);
+    void visit_var(const VarNode* x) override { found = found || x == v_; }
+    void visit_load(const LoadNode*) override {}
+
+   private:
+    const VarNode* v_;
+  } search(v);
+  search.visit(e);
+  return search.found;
 }
 }  // namespace
 
@@ -171,6 +181,8 @@ bool Lowerer::rounds(const ForNode* s) {
   const bool known = is_const_int(s->extent, &n);
   if ((known && n < kShort) || has_loads(s->min) || has_loads(s->extent) || lanes_ != kRound)
     return false;
+  // Such is the tail of a loop whose length is not known: it would get a tail itself, without end.
+  if (!known && analyzer_.prove(lt(s->extent, make_const(kRound, s->extent->dtype)))) return false;
   Round round;
   if (!read_round(s, round)) return false;
 
