@@ -194,7 +194,7 @@ def look(places, code, library=None, hide=None, fail="", status=7, before=()):
         ),
         (
             "blas lapack mkl",
-            "refused(weft.linalg.cholesky, weft.asarray(np.eye(3)))",
+            "refused(weft.linalg.cholesky, weft.asarray(np.eye(20)))",
             "DeviceError",
             "array.lapack.absent",
             ["dpotrf", "libopenblas.so.0", "install liblapack3"],
