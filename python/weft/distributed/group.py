@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import atexit
+import operator
 import os
 import time
 from collections.abc import Sequence
@@ -186,7 +187,7 @@ def new_group(ranks: Sequence[int]) -> Group | None:
     Raises ArgumentError `distributed.group` for ranks that are not in the job or named twice.
     """
     world = job().world
-    ranks = [int(r) for r in ranks]
+    ranks = [operator.index(r) for r in ranks]
     if not ranks or len(set(ranks)) != len(ranks) or not all(0 <= r < world.size for r in ranks):
         raise error(
             weft.ArgumentError,

@@ -52,9 +52,7 @@ class _Unit:
         self.waiting, self.present, self.work, self.coming = set(), True, None, None
         self.trained = params[0].requires_grad
         # What stands for a released parameter: a use outside its module's forward shows as NaN.
-        self.absent = weft.full(
-            (1,), float("nan"), dtype=self.shard.dtype, device=self.shard.device
-        )
+        self.absent = weft.full((), float("nan"), dtype=self.shard.dtype, device=self.shard.device)
         self.reset()
 
     def reset(self):
@@ -178,7 +176,9 @@ class ShardedParallel(nn.Module):
         for b in module.buffers():
             b[...] = broadcast(b, 0, self._group)
         self.__dict__["_units"] = _Held([])
-        self.__dict__["_names"] = {id(p): n for n, p in module.named_parameters().items()}
+        self.__dict__["_names"] = names = {}  # a parameter that several layers share has several
+        for name, p in module.named_parameters().items():
+            names.setdefault(id(p), []).append(name)
         self.pieces = []
         self._running, self._reducing = False, None
         # The unit that comes after another one in forward, and the one before, as the last pass had them.
@@ -289,7 +289,7 @@ class ShardedParallel(nn.Module):
         for unit in self._units.value:
             was = unit.present
             unit.gather()
-            out |= {self._names[id(p)]: p.data.copy() for p in unit.params}
+            out |= {name: p.data.copy() for p in unit.params for name in self._names[id(p)]}
             if not was:
                 unit.release()
         return out | {name: b.copy() for name, b in self.module.named_buffers().items()}
@@ -298,7 +298,7 @@ class ShardedParallel(nn.Module):
         """This rank's pieces by name, for save_sharded and load_sharded: of parameters, and of the rows of an optimizer over them."""
         out = {}
         for unit in self._units.value:
-            i = self._index(unit)
+            i = self._index(unit, optimizer)
             at = self._group.rank * unit.piece
             length = max(0, min(unit.piece, unit.size - at))
 
@@ -319,7 +319,11 @@ class ShardedParallel(nn.Module):
 
         Raises IOError `distributed.checkpoint.save`, as save_sharded.
         """
-        steps = {} if optimizer is None else {str(i): n for i, n in optimizer._steps.items()}
+        steps = {}
+        for i, unit in enumerate(u for u in self._units.value if u.trained):
+            n = getattr(optimizer, "_steps", {}).get(self._index(unit, optimizer))
+            if n is not None:
+                steps[str(i)] = n
         kept = {"steps": steps, "metadata": metadata}
         save_sharded(path, self.sharded_state(optimizer), kept, self._group)
 
@@ -338,13 +342,17 @@ class ShardedParallel(nn.Module):
         state, _ = load_sharded(path, like)
         self.load_sharded_state(state, optimizer)
         if optimizer is not None:
-            optimizer._steps.update({int(i): n for i, n in kept["steps"].items()})
+            trained = [u for u in self._units.value if u.trained]
+            for i, n in kept["steps"].items():
+                here = self._index(trained[int(i)], optimizer)
+                if here is not None:
+                    optimizer._steps[here] = n
         return kept["metadata"]
 
     def load_sharded_state(self, state: Any, optimizer: Any = None, steps: Any = None) -> Any:
         """Takes what load_sharded gave for sharded_state(): pieces cut for this number of ranks."""
         for unit in self._units.value:
-            i = self._index(unit)
+            i = self._index(unit, optimizer)
 
             def whole_piece(array, unit=unit):
                 rest = unit.piece - array.size
@@ -361,14 +369,15 @@ class ShardedParallel(nn.Module):
                 unit.gather()
             for row in getattr(optimizer, "_rows", ()):
                 held = state.get(f"optimizer{row}.{unit.name}")
-                if held is not None:
+                if held is not None and i is not None:
                     getattr(optimizer, row)[i] = whole_piece(held)
-            if optimizer is not None and steps is not None and unit.trained:
+            if i is not None and steps is not None and unit.trained:
                 optimizer._steps[i] = int(steps)
 
-    def _index(self, unit):
-        """The number of a unit's piece among parameters(); None for those that are not trained."""
-        return next((i for i, p in enumerate(self.pieces) if p is unit.shard), None)
+    def _index(self, unit, optimizer):
+        """The number of a unit's piece among the optimizer's parameters, whose groups may have another order than parameters(); None where it has it not."""
+        held = getattr(optimizer, "params", ())
+        return next((i for i, p in enumerate(held) if p is unit.shard), None)
 
 
 class _Held:
