@@ -46,6 +46,15 @@ class Group:
         """Whether a card works at something; asked by the watch's thread."""
         return self._cards is not None and self._cards.busy()
 
+    def combined(self, number: float, op: str) -> float:
+        """The sum ("sum") or the largest ("max") of one number of each rank."""
+        if self.size == 1:
+            return number
+        self.job.check()
+        out = weft.empty((1,), dtype="float64", device="cpu")
+        self.host.all_reduce(weft.asarray([number], dtype="float64", device="cpu"), out, op)()
+        return float(out[0])
+
     def abort(self) -> None:
         for transport in (self._cards, self.host):
             if transport is not None:

@@ -45,10 +45,9 @@ class _Unit:
         self.name, self.params, self.group, self.stage = name, params, group, stage
         self.size = sum(p.size for p in params)
         self.piece = -(-self.size // group.size)
-        flat = self._flat([p.data for p in params])
-        at = group.rank * self.piece
-        self.shard = nn.Parameter(flat[at : at + self.piece].copy())
+        self.shard = nn.Parameter(self._own_piece())
         self.shard.requires_grad = params[0].requires_grad
+        self.shard._parted = (*getattr(params[0], "_parted", ()), group)  # of layers.py, too
         self.waiting, self.present, self.work, self.coming = set(), True, None, None
         self.trained = params[0].requires_grad
         # What stands for a released parameter: a use outside its module's forward shows as NaN.
@@ -57,6 +56,14 @@ class _Unit:
 
     def reset(self):
         self.waiting, self.reduced = {id(p) for p in self.params}, False
+
+    def _own_piece(self):
+        at = self.group.rank * self.piece
+        return self._flat([p.data for p in self.params])[at : at + self.piece].copy()
+
+    def cut(self):
+        """Takes this rank's piece of what the parameters are now."""
+        self.shard.data = self._own_piece()
 
     def _flat(self, arrays):
         """One row, with zeros behind the end so that the pieces are equal."""
@@ -207,10 +214,11 @@ class ShardedParallel(nn.Module):
     module = property(lambda self: self._whole.value)
 
     def _made(self, label, params, stage):
-        """Units of these parameters, one for each type, device and whether they are trained."""
+        """Units of these parameters, one for each type, device, whether they are trained, and the ranks among which they are parts already."""
         groups = {}
         for p in params:
-            groups.setdefault((str(p.dtype), p.device.name, p.requires_grad), []).append(p)
+            key = str(p.dtype), p.device.name, p.requires_grad, getattr(p, "_parted", ())
+            groups.setdefault(key, []).append(p)
         out = []
         for i, held in enumerate(groups.values()):
             unit = _Unit(f"{label}#{i}" if i else label, held, self._group, stage)
@@ -293,6 +301,22 @@ class ShardedParallel(nn.Module):
             if not was:
                 unit.release()
         return out | {name: b.copy() for name, b in self.module.named_buffers().items()}
+
+    def load_state_dict(self, state: Any, strict: bool = True) -> Any:
+        """Takes the whole model's state, as state_dict gives it and equal on all ranks, of which each keeps its pieces. Every rank calls it.
+
+        Raises as nn.Module's does. Returns (missing, unexpected).
+        """
+        for unit in self._units.value:
+            unit.gather()
+        try:
+            names = self.module.load_state_dict(state, strict)
+            for unit in self._units.value:
+                unit.cut()
+        finally:
+            for unit in self._units.value:
+                unit.release()
+        return names
 
     def sharded_state(self, optimizer: Any = None) -> Any:
         """This rank's pieces by name, for save_sharded and load_sharded: of parameters, and of the rows of an optimizer over them."""
