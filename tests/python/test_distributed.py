@@ -571,6 +571,13 @@ def test_refusals_of_several_ranks(program):
     assert status == 0 and text.count("all refused") == 2, text
 
 
+def test_times_that_are_none():
+    for timeout in (0, -1, float("nan"), float("inf")):
+        with refused("distributed.timeout", "init", kind=weft.ArgumentError):
+            dist.init(timeout=timeout)
+    assert not dist.is_initialized()
+
+
 def test_before_init():
     with refused("distributed.init", "this process has not joined a job"):
         dist.all_reduce(weft.ones((2,)))

@@ -128,14 +128,22 @@ def init(timeout: float = 300.0, debug: bool | None = None) -> None:
 
     Without a launcher the job is this process alone, and collectives give their argument back. `timeout`: seconds in which all ranks must have
     joined. `debug`: every collective first compares operation, shape and type among the ranks (WEFT_DISTRIBUTED_DEBUG=1 does the same). A second
-    call returns the same group. Raises ArgumentError for a launcher's variables that do not fit, DeviceError `distributed.*` where the
+    call returns the same group. Raises ArgumentError `distributed.timeout` for times that are none, `distributed.environment` for a launcher's variables that do not fit, DeviceError `distributed.*` where the
     launcher's library is absent, the job cannot be joined, or the launcher or another rank is gone.
     """
     global _job
     if _job is None:
+        timeout = float(timeout)
+        if not 0 < timeout <= 1e9:
+            raise error(
+                weft.ArgumentError,
+                "distributed.timeout",
+                f"init(timeout={timeout:g})",
+                ["legal: seconds, more than 0 and at most 1e9"],
+            )
         if debug is None:
             debug = os.environ.get("WEFT_DISTRIBUTED_DEBUG", "") not in ("", "0")
-        _job = Job(read_launch(), float(timeout), bool(debug))
+        _job = Job(read_launch(), timeout, bool(debug))
         atexit.register(shutdown)
     return _job.world
 

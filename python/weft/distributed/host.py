@@ -386,7 +386,9 @@ class Gloo(_Values):
 
         self.torch, self.td, self.group, self.ranks, self.job = torch, td, group, ranks, job
         self.rank, self.size = ranks.index(rank), len(ranks)
-        self._sorted = [ranks.index(r) for r in sorted(ranks)]  # PyTorch's groups have no other order
+        self._sorted = [
+            ranks.index(r) for r in sorted(ranks)
+        ]  # PyTorch's groups have no other order
         self._ops = {"sum": td.ReduceOp.SUM, "prod": td.ReduceOp.PRODUCT, "max": td.ReduceOp.MAX,
                      "min": td.ReduceOp.MIN}  # fmt: skip
 

@@ -20,6 +20,9 @@ from .._errors import error
 from .failure import Failure, MpiBoard, StoreBoard
 
 
+_OWN_WORDS = 2.0  # seconds in which a library whose time is over says why
+
+
 def join(job, launch, timeout):
     """The transport of host memory among all ranks, once all have met.
 
@@ -115,7 +118,7 @@ def _torchrun(job, launch, timeout):
         td.init_process_group("gloo", store=own, rank=launch.rank, world_size=launch.size, timeout=limit)  # fmt: skip
 
     def look():
-        if time.perf_counter() - begun > timeout:
+        if time.perf_counter() - begun > timeout + _OWN_WORDS:
             reason = job.watch.absent() or "its ranks have not met"
             raise _cannot_join(launch, f" at {host}:{port}", f"{reason} after {timeout:g} s", repair)  # fmt: skip
 
