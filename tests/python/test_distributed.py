@@ -237,11 +237,12 @@ def test_a_killed_rank_is_named_under_torchrun(program, where):
 
 
 @needs_torchrun
-def test_torchrun_starts_again_from_the_last_checkpoint(tmp_path):
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_torchrun_starts_again_from_the_last_checkpoint(tmp_path, ranks):
     example = pathlib.Path(__file__).resolve().parents[2] / "examples/distributed/elastic.py"
-    status, text = torchrun(example, tmp_path / "a", 12, 8, restarts=3)
+    status, text = torchrun(example, tmp_path / "a", 12, 8, ranks=ranks, restarts=3)
     assert status == 0 and "goes on at step 5" in text, text
-    status, whole = torchrun(example, tmp_path / "b", 12)
+    status, whole = torchrun(example, tmp_path / "b", 12, ranks=ranks)
     assert status == 0, whole
     last = re.compile(r"step 12, loss ([0-9.]+)")
     assert last.search(text)[1] == last.search(whole)[1]
@@ -568,6 +569,13 @@ def test_refusals_of_several_ranks(program):
     """)
     status, text = mpirun(2, path)
     assert status == 0 and text.count("all refused") == 2, text
+
+
+def test_times_that_are_none():
+    for timeout in (0, -1, float("nan"), float("inf")):
+        with refused("distributed.timeout", "init", kind=weft.ArgumentError):
+            dist.init(timeout=timeout)
+    assert not dist.is_initialized()
 
 
 def test_before_init():

@@ -23,6 +23,7 @@ from launchers import (  # noqa: F401
     program,
     run,
     torch_python,
+    torchrun,
     torchrun_command,
 )
 
@@ -383,3 +384,22 @@ def test_ranks_that_nothing_was_seen_of_are_named(watch):
     watch.board = types.SimpleNamespace(absent=lambda size: [size - 1])
     assert watch.absent() == "nothing was seen of rank 3"
     watch.board = None
+
+
+@needs_torchrun
+def test_ranks_that_stop_within_init_are_waited_for_no_longer_than_it_says(program):  # noqa: F811
+    """Both have come to the store and to Gloo; one then says nothing of itself."""
+    path = program("""
+        import os, threading
+        from weft.distributed import host
+        if os.environ["RANK"] == "1":
+            host.Gloo.gather_values = lambda self, value: threading.Event().wait()
+        try:
+            dist.init(timeout=6)
+        except weft.DeviceError as problem:
+            print("ended", problem.code, flush=True)
+            os._exit(0)  # the other rank's end is its own
+    """)
+    status, text = torchrun(path, seconds=200)
+    assert text.count("ended distributed.start") + text.count("ended distributed.peer") == 2, text
+    assert "ended distributed.start" in text, text

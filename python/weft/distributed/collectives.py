@@ -65,12 +65,12 @@ def _array(x, name):
 
 def _split_extent(x, group, name):
     n = x.shape[0] if x.ndim else 0
-    if n % group.size:
+    if x.ndim == 0 or n % group.size:
         raise error(
             weft.ShapeError,
             "distributed.extent",
             f"{name} among {group.size} ranks cuts axis 0 of shape {tuple(x.shape)}",
-            [f"legal: an extent that {group.size} divides"],
+            [f"legal: an axis 0 with an extent that {group.size} divides"],
             help="pad the axis, or gather and slice",
         )
     return n // group.size
@@ -349,7 +349,7 @@ def _no_gradient(name, op):
 def all_reduce(x: Any, op: str = "sum", group: Group | None = None, async_op: bool = False) -> Any:
     """The combination of all ranks' arrays, on every rank: op "sum", "mean", "prod", "max" or "min".
 
-    Floats of 16 bits are combined in float32 on the host and rounded once. Raises ArgumentError `distributed.op`, DTypeError for the mean of integers and
+    Floats of 8 and 16 bits are combined in float32 on the host and rounded once. Raises ArgumentError `distributed.op`, DTypeError for the mean of integers and
     for the order of complex numbers, DeviceError `distributed.peer` when another rank has failed.
     """
     group = resolve(group)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import atexit
+import operator
 import os
 import time
 from collections.abc import Sequence
@@ -44,6 +45,15 @@ class Group:
     def _busy(self):
         """Whether a card works at something; asked by the watch's thread."""
         return self._cards is not None and self._cards.busy()
+
+    def combined(self, number: float, op: str) -> float:
+        """The sum ("sum") or the largest ("max") of one number of each rank."""
+        if self.size == 1:
+            return number
+        self.job.check()
+        out = weft.empty((1,), dtype="float64", device="cpu")
+        self.host.all_reduce(weft.asarray([number], dtype="float64", device="cpu"), out, op)()
+        return float(out[0])
 
     def abort(self) -> None:
         for transport in (self._cards, self.host):
@@ -118,14 +128,22 @@ def init(timeout: float = 300.0, debug: bool | None = None) -> None:
 
     Without a launcher the job is this process alone, and collectives give their argument back. `timeout`: seconds in which all ranks must have
     joined. `debug`: every collective first compares operation, shape and type among the ranks (WEFT_DISTRIBUTED_DEBUG=1 does the same). A second
-    call returns the same group. Raises ArgumentError for a launcher's variables that do not fit, DeviceError `distributed.*` where the
+    call returns the same group. Raises ArgumentError `distributed.timeout` for times that are none, `distributed.environment` for a launcher's variables that do not fit, DeviceError `distributed.*` where the
     launcher's library is absent, the job cannot be joined, or the launcher or another rank is gone.
     """
     global _job
     if _job is None:
+        timeout = float(timeout)
+        if not 0 < timeout <= 1e9:
+            raise error(
+                weft.ArgumentError,
+                "distributed.timeout",
+                f"init(timeout={timeout:g})",
+                ["legal: seconds, more than 0 and at most 1e9"],
+            )
         if debug is None:
             debug = os.environ.get("WEFT_DISTRIBUTED_DEBUG", "") not in ("", "0")
-        _job = Job(read_launch(), float(timeout), bool(debug))
+        _job = Job(read_launch(), timeout, bool(debug))
         atexit.register(shutdown)
     return _job.world
 
@@ -186,7 +204,7 @@ def new_group(ranks: Sequence[int]) -> Group | None:
     Raises ArgumentError `distributed.group` for ranks that are not in the job or named twice.
     """
     world = job().world
-    ranks = [int(r) for r in ranks]
+    ranks = [operator.index(r) for r in ranks]
     if not ranks or len(set(ranks)) != len(ranks) or not all(0 <= r < world.size for r in ranks):
         raise error(
             weft.ArgumentError,

@@ -21,7 +21,7 @@ from .failure import LAST_WORDS, Failure
 from .pieces import LEAST_BYTES, Combination
 
 _PARTS = {"complex64": "float32", "complex128": "float64"}  # Gloo sums complex numbers by parts
-_REDUCED_AS = {"bool": "uint8", "float16": "float32", "bfloat16": "float32"}
+_REDUCED_AS = {"bool": "uint8", **dict.fromkeys(("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"), "float32")}  # fmt: skip
 
 
 def _memory(array):
@@ -163,7 +163,7 @@ class Mpi(_Values):
         return nbytes >= self.size * LEAST_BYTES
 
     def reduces(self, dtype):
-        """The type in which arrays of `dtype` are combined; 16-bit floats are rounded once, at the end."""
+        """The type in which arrays of `dtype` are combined; floats of 8 and 16 bits are rounded once, at the end."""
         return _REDUCED_AS.get(dtype, dtype)
 
     def arrived(self, requests):
@@ -386,6 +386,9 @@ class Gloo(_Values):
 
         self.torch, self.td, self.group, self.ranks, self.job = torch, td, group, ranks, job
         self.rank, self.size = ranks.index(rank), len(ranks)
+        self._sorted = [
+            ranks.index(r) for r in sorted(ranks)
+        ]  # PyTorch's groups have no other order
         self._ops = {"sum": td.ReduceOp.SUM, "prod": td.ReduceOp.PRODUCT, "max": td.ReduceOp.MAX,
                      "min": td.ReduceOp.MIN}  # fmt: skip
 
@@ -459,9 +462,10 @@ class Gloo(_Values):
         return wait
 
     def all_gather(self, send, recv, overlap=False):
-        parts = list(self._raw(recv).view(self.size, -1).unbind(0)) if recv.nbytes else []
-        if not parts:
+        if recv.nbytes == 0:
             return lambda: recv
+        rows = self._raw(recv).view(self.size, -1)
+        parts = [rows[i] for i in self._sorted]
         work = self.td.all_gather(parts, self._raw(send), group=self.group, async_op=True)
         return self._finish([work], send, recv, parts)
 

@@ -67,9 +67,12 @@ def _share(n, group, what):
 
 
 def _part(array, axis, group):
+    """This rank's part of a parameter along one axis, as a parameter; `_parted` tells norms over all parameters who has the rest."""
     n = array.shape[axis] // group.size
     at = group.rank * n
-    return array[(slice(None),) * axis + (slice(at, at + n),)].copy()
+    part = nn.Parameter(array[(slice(None),) * axis + (slice(at, at + n),)].copy())
+    part._parted = (group,)
+    return part
 
 
 class ColumnParallelLinear(nn.Module):
@@ -82,11 +85,9 @@ class ColumnParallelLinear(nn.Module):
         super().__init__()
         self._group, self.gather = resolve(group), gather
         _share(linear.weight.shape[1], self._group, "the columns of a weight,")
-        self.weight = nn.Parameter(_part(linear.weight.data, 1, self._group))
+        self.weight = _part(linear.weight.data, 1, self._group)
         bias = getattr(linear, "bias", None)
-        self.bias = (
-            None if bias is None else nn.Parameter(_part(bias.data, bias.ndim - 1, self._group))
-        )
+        self.bias = None if bias is None else _part(bias.data, bias.ndim - 1, self._group)
 
     def forward(self, x: Any) -> Any:
         y = _Copy.apply(x, self._group) @ self.weight
@@ -101,7 +102,7 @@ class RowParallelLinear(nn.Module):
         super().__init__()
         self._group = resolve(group)
         _share(linear.weight.shape[0], self._group, "the rows of a weight,")
-        self.weight = nn.Parameter(_part(linear.weight.data, 0, self._group))
+        self.weight = _part(linear.weight.data, 0, self._group)
         bias = getattr(linear, "bias", None)
         self.bias = None if bias is None else nn.Parameter(bias.data.copy())
 
@@ -117,11 +118,11 @@ class ParallelEmbedding(nn.Module):
         super().__init__()
         self._group, self._rows = resolve(group), embedding.weight.shape[0]
         _share(self._rows, self._group, "the rows of an embedding,")
-        self.weight = nn.Parameter(_part(embedding.weight.data, 0, self._group))
+        self.weight = _part(embedding.weight.data, 0, self._group)
 
     def forward(self, index: Any) -> Any:
         index = index.data if isinstance(index, weft.Tensor) else weft.asarray(index)
-        low, high = int(index.min().item()), int(index.max().item())
+        low, high = (int(f(index).item()) if index.size else 0 for f in (weft.min, weft.max))
         if low < 0 or high >= self._rows:
             raise error(
                 weft.IndexError,
@@ -155,6 +156,15 @@ class ParallelAttention(nn.Module):
     ) -> None:
         super().__init__()
         group = resolve(group)
+        for name, layer in (("query", query), ("key", key), ("value", value)):
+            columns = layer.weight.shape[1]
+            if columns % heads or columns != query.weight.shape[1]:
+                raise error(
+                    weft.ShapeError,
+                    "distributed.extent",
+                    f"the {name} layer has {columns} columns for {heads} heads",
+                    [f"legal: equal numbers in query, key and value, which {heads} divides"],
+                )
         self.heads, self.causal = _share(heads, group, "the number of heads,"), causal
         self.query, self.key, self.value = (
             ColumnParallelLinear(x, group) for x in (query, key, value)

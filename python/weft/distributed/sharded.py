@@ -45,20 +45,25 @@ class _Unit:
         self.name, self.params, self.group, self.stage = name, params, group, stage
         self.size = sum(p.size for p in params)
         self.piece = -(-self.size // group.size)
-        flat = self._flat([p.data for p in params])
-        at = group.rank * self.piece
-        self.shard = nn.Parameter(flat[at : at + self.piece].copy())
+        self.shard = nn.Parameter(self._own_piece())
         self.shard.requires_grad = params[0].requires_grad
+        self.shard._parted = (*getattr(params[0], "_parted", ()), group)  # of layers.py, too
         self.waiting, self.present, self.work, self.coming = set(), True, None, None
         self.trained = params[0].requires_grad
         # What stands for a released parameter: a use outside its module's forward shows as NaN.
-        self.absent = weft.full(
-            (1,), float("nan"), dtype=self.shard.dtype, device=self.shard.device
-        )
+        self.absent = weft.full((), float("nan"), dtype=self.shard.dtype, device=self.shard.device)
         self.reset()
 
     def reset(self):
         self.waiting, self.reduced = {id(p) for p in self.params}, False
+
+    def _own_piece(self):
+        at = self.group.rank * self.piece
+        return self._flat([p.data for p in self.params])[at : at + self.piece].copy()
+
+    def cut(self):
+        """Takes this rank's piece of what the parameters are now."""
+        self.shard.data = self._own_piece()
 
     def _flat(self, arrays):
         """One row, with zeros behind the end so that the pieces are equal."""
@@ -178,7 +183,9 @@ class ShardedParallel(nn.Module):
         for b in module.buffers():
             b[...] = broadcast(b, 0, self._group)
         self.__dict__["_units"] = _Held([])
-        self.__dict__["_names"] = {id(p): n for n, p in module.named_parameters().items()}
+        self.__dict__["_names"] = names = {}  # a parameter that several layers share has several
+        for name, p in module.named_parameters().items():
+            names.setdefault(id(p), []).append(name)
         self.pieces = []
         self._running, self._reducing = False, None
         # The unit that comes after another one in forward, and the one before, as the last pass had them.
@@ -207,10 +214,11 @@ class ShardedParallel(nn.Module):
     module = property(lambda self: self._whole.value)
 
     def _made(self, label, params, stage):
-        """Units of these parameters, one for each type, device and whether they are trained."""
+        """Units of these parameters, one for each type, device, whether they are trained, and the ranks among which they are parts already."""
         groups = {}
         for p in params:
-            groups.setdefault((str(p.dtype), p.device.name, p.requires_grad), []).append(p)
+            key = str(p.dtype), p.device.name, p.requires_grad, getattr(p, "_parted", ())
+            groups.setdefault(key, []).append(p)
         out = []
         for i, held in enumerate(groups.values()):
             unit = _Unit(f"{label}#{i}" if i else label, held, self._group, stage)
@@ -289,16 +297,32 @@ class ShardedParallel(nn.Module):
         for unit in self._units.value:
             was = unit.present
             unit.gather()
-            out |= {self._names[id(p)]: p.data.copy() for p in unit.params}
+            out |= {name: p.data.copy() for p in unit.params for name in self._names[id(p)]}
             if not was:
                 unit.release()
         return out | {name: b.copy() for name, b in self.module.named_buffers().items()}
+
+    def load_state_dict(self, state: Any, strict: bool = True) -> Any:
+        """Takes the whole model's state, as state_dict gives it and equal on all ranks, of which each keeps its pieces. Every rank calls it.
+
+        Raises as nn.Module's does. Returns (missing, unexpected).
+        """
+        for unit in self._units.value:
+            unit.gather()
+        try:
+            names = self.module.load_state_dict(state, strict)
+            for unit in self._units.value:
+                unit.cut()
+        finally:
+            for unit in self._units.value:
+                unit.release()
+        return names
 
     def sharded_state(self, optimizer: Any = None) -> Any:
         """This rank's pieces by name, for save_sharded and load_sharded: of parameters, and of the rows of an optimizer over them."""
         out = {}
         for unit in self._units.value:
-            i = self._index(unit)
+            i = self._index(unit, optimizer)
             at = self._group.rank * unit.piece
             length = max(0, min(unit.piece, unit.size - at))
 
@@ -319,7 +343,11 @@ class ShardedParallel(nn.Module):
 
         Raises IOError `distributed.checkpoint.save`, as save_sharded.
         """
-        steps = {} if optimizer is None else {str(i): n for i, n in optimizer._steps.items()}
+        steps = {}
+        for i, unit in enumerate(u for u in self._units.value if u.trained):
+            n = getattr(optimizer, "_steps", {}).get(self._index(unit, optimizer))
+            if n is not None:
+                steps[str(i)] = n
         kept = {"steps": steps, "metadata": metadata}
         save_sharded(path, self.sharded_state(optimizer), kept, self._group)
 
@@ -338,13 +366,17 @@ class ShardedParallel(nn.Module):
         state, _ = load_sharded(path, like)
         self.load_sharded_state(state, optimizer)
         if optimizer is not None:
-            optimizer._steps.update({int(i): n for i, n in kept["steps"].items()})
+            trained = [u for u in self._units.value if u.trained]
+            for i, n in kept["steps"].items():
+                here = self._index(trained[int(i)], optimizer)
+                if here is not None:
+                    optimizer._steps[here] = n
         return kept["metadata"]
 
     def load_sharded_state(self, state: Any, optimizer: Any = None, steps: Any = None) -> Any:
         """Takes what load_sharded gave for sharded_state(): pieces cut for this number of ranks."""
         for unit in self._units.value:
-            i = self._index(unit)
+            i = self._index(unit, optimizer)
 
             def whole_piece(array, unit=unit):
                 rest = unit.piece - array.size
@@ -361,14 +393,15 @@ class ShardedParallel(nn.Module):
                 unit.gather()
             for row in getattr(optimizer, "_rows", ()):
                 held = state.get(f"optimizer{row}.{unit.name}")
-                if held is not None:
+                if held is not None and i is not None:
                     getattr(optimizer, row)[i] = whole_piece(held)
-            if optimizer is not None and steps is not None and unit.trained:
+            if i is not None and steps is not None and unit.trained:
                 optimizer._steps[i] = int(steps)
 
-    def _index(self, unit):
-        """The number of a unit's piece among parameters(); None for those that are not trained."""
-        return next((i for i, p in enumerate(self.pieces) if p is unit.shard), None)
+    def _index(self, unit, optimizer):
+        """The number of a unit's piece among the optimizer's parameters, whose groups may have another order than parameters(); None where it has it not."""
+        held = getattr(optimizer, "params", ())
+        return next((i for i, p in enumerate(held) if p is unit.shard), None)
 
 
 class _Held:

@@ -20,6 +20,9 @@ from .._errors import error
 from .failure import Failure, MpiBoard, StoreBoard
 
 
+_OWN_WORDS = 2.0  # seconds in which a library whose time is over says why
+
+
 def join(job, launch, timeout):
     """The transport of host memory among all ranks, once all have met.
 
@@ -100,7 +103,8 @@ def _torchrun(job, launch, timeout):
         ) from None
     from .host import Gloo
 
-    limit = datetime.timedelta(seconds=timeout)
+    limit, begun = datetime.timedelta(seconds=timeout), time.perf_counter()
+    repair = "the port may be in use (torchrun --master-port), or fewer processes were started than WORLD_SIZE says"
     host, port = os.environ["MASTER_ADDR"], os.environ.get("MASTER_PORT", "")
 
     def store():
@@ -109,25 +113,31 @@ def _torchrun(job, launch, timeout):
         return found, td.TCPStore(host, int(port), is_master=False, timeout=limit)
 
     def group():
-        td.init_process_group("gloo", store=found, rank=launch.rank, world_size=launch.size, timeout=limit)  # fmt: skip
+        # torchrun may keep its store when it starts the ranks again: they would call at the addresses of those before them.
+        own = td.PrefixStore(f"weft/{os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", found)
+        td.init_process_group("gloo", store=own, rank=launch.rank, world_size=launch.size, timeout=limit)  # fmt: skip
+
+    def look():
+        if time.perf_counter() - begun > timeout + _OWN_WORDS:
+            reason = job.watch.absent() or "its ranks have not met"
+            raise _cannot_join(launch, f" at {host}:{port}", f"{reason} after {timeout:g} s", repair)  # fmt: skip
 
     try:
         if td.is_initialized():
             watched = td.distributed_c10d._get_default_store()
         else:
-            found, watched = job.watch.run(store)
+            found, watched = job.watch.run(store, look)
         job.watch.board = StoreBoard(watched, launch.rank)
         if not td.is_initialized():
-            job.watch.run(group)
+            job.watch.run(group, look)
             _wait_without_end(td)
+        own = Gloo(None, list(range(launch.size)), launch.rank, job)
+        return own, job.watch.run(lambda: own.gather_values(_identity()), look)
     except (RuntimeError, ValueError, OSError) as problem:
         if isinstance(problem, weft.Error):
             raise
         reason = job.watch.absent() or str(problem)[:300]
-        repair = "the port may be in use (torchrun --master-port), or fewer processes were started than WORLD_SIZE says"
         raise _cannot_join(launch, f" at {host}:{port}", reason, repair) from None
-    own = Gloo(None, list(range(launch.size)), launch.rank, job)
-    return own, own.gather_values(_identity())
 
 
 def _wait_without_end(td):

@@ -35,6 +35,11 @@ def _with_grad(parameters):
     return [p for p in parameters if p.grad is not None]
 
 
+def _parted_over(parameter):
+    """The groups of ranks among which weft.distributed has shared out a parameter: each of them holds another part."""
+    return getattr(parameter, "_parted", ())
+
+
 def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """The joint norm of tensors, such as gradients, as an array without axes."""
     tensors = [tensors] if isinstance(tensors, (weft.Tensor, weft.NDArray)) else list(tensors)
@@ -62,13 +67,24 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
 
 
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0):
-    """Scales the gradients so that their joint norm is at most max_norm; returns the norm before, a float."""
+    """Scales the gradients so that their joint norm is at most max_norm; returns the norm before, a float.
+
+    Of parameters that ranks of a job share out, all parts count: every rank then calls this, and gets the same norm.
+    """
+    parameters = [parameters] if isinstance(parameters, weft.Tensor) else list(parameters)
+    largest = norm_type == math.inf
+    totals = {_parted_over(p): 0.0 for p in parameters}  # on every rank, with a gradient or without
     parameters = _with_grad(parameters)
-    if norm_type == math.inf:
-        total = max((float(weft.max(weft.abs(p.grad.data))) for p in parameters), default=0.0)
-    else:
-        powers = (float(weft.sum(weft.abs(p.grad.data) ** norm_type)) for p in parameters)
-        total = sum(powers) ** (1.0 / norm_type)
+    for p in parameters:
+        g = weft.abs(p.grad.data)
+        own = float(weft.max(g) if largest else weft.sum(g**norm_type)) if g.size else 0.0
+        had = totals[_parted_over(p)]
+        totals[_parted_over(p)] = max(had, own) if largest else had + own
+    for groups, own in totals.items():
+        for group in groups:
+            own = group.combined(own, "max" if largest else "sum")
+        totals[groups] = own
+    total = max(totals.values(), default=0.0) if largest else sum(totals.values()) ** (1.0 / norm_type)  # fmt: skip
     if total > max_norm:
         for p in parameters:
             p.grad = p.grad.data * (max_norm / (total + 1e-6))

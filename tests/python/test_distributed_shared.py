@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ranks share out, in jobs of two and three ranks: groups in any order, norms, states and checkpoints of models in pieces."""
+
+import pytest
+from launchers import mpirun, needs_mpi, needs_torchrun, program, torchrun  # noqa: F401
+
+under = pytest.mark.parametrize(
+    "launch",
+    [
+        pytest.param(lambda n, path: mpirun(n, path, seconds=200), marks=needs_mpi, id="mpirun"),
+        pytest.param(lambda n, path: torchrun(path, ranks=n), marks=needs_torchrun, id="torchrun"),
+    ],
+)
+
+
+def passes(launch, ranks, path):
+    status, text = launch(ranks, path)
+    assert status == 0 and text.count("ok") == ranks, text
+
+
+@under
+def test_groups_keep_the_order_of_their_ranks(program, launch):  # noqa: F811
+    """Every collective of a group whose ranks are named in another order than the job's."""
+    path = program("""
+        dist.init()
+        r = dist.rank()
+        for ranks in ([2, 0, 1], [1, 0], [2, 1], [0, 2, 1]):
+            group = dist.new_group(ranks)
+            if group is None:
+                continue
+            assert dist.rank(group) == ranks.index(r)
+            x = weft.full((1,), float(r))
+            assert dist.all_gather(x, group).tolist() == ranks
+            assert dist.broadcast(x, 0, group).tolist() == ranks[:1]
+            every = weft.arange(len(ranks), dtype="float32") + 10 * r
+            assert dist.all_to_all(every, group).tolist() == [10 * o + ranks.index(r) for o in ranks]
+            total = sum(10 * o + ranks.index(r) for o in ranks)
+            assert dist.reduce_scatter(every, group=group).tolist() == [total]
+        print("ok", r)
+    """)
+    passes(launch, 3, path)
+
+
+@under
+def test_bytes_of_floats_and_numbers(program, launch):  # noqa: F811
+    """Floats of 8 bits are rounded once; what has no axis 0 is not cut; a group's ranks are whole numbers."""
+    path = program("""
+        dist.init()
+        r = dist.rank()
+        for kind in (weft.float8_e4m3fn, weft.float8_e5m2):
+            x = weft.asarray([1.5, -2.0, 0.25]).astype(kind)
+            for op, want in (("sum", [3, -4, 0.5]), ("mean", [1.5, -2, 0.25]), ("max", [1.5, -2, 0.25]), ("prod", [2.25, 4, 0.0625])):
+                got = dist.all_reduce(x, op)
+                assert got.dtype == kind
+                assert got.tolist() == weft.asarray(want).astype("float32").astype(kind).tolist()
+        number = weft.ones(())
+        for call in (dist.all_to_all, dist.reduce_scatter):
+            try:
+                call(number)
+                raise SystemExit(f"{call} took a number")
+            except weft.ShapeError as problem:
+                assert problem.code == "distributed.extent", problem
+        try:
+            dist.new_group([0.5])
+            raise SystemExit("half a rank")
+        except weft.DTypeError as problem:
+            assert problem.code == "python.arguments", problem
+        print("ok", r)
+    """)
+    passes(launch, 2, path)
+
+
+MODEL = """
+from weft import nn, optim
+import numpy as np, sys, tempfile
+dist.init()
+r, n = dist.rank(), dist.size()
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.third = nn.Linear(5, 7), nn.Linear(7, 7), nn.Linear(7, 7)
+        self.third.weight = self.second.weight
+        self.scale = nn.Parameter(weft.ones(()))
+
+    def forward(self, x):
+        return self.third(self.second(self.first(x)).relu()) * self.scale
+
+def made():
+    weft.random.seed(3)
+    return Model()
+
+def backward(model, rows, number=0):
+    x = np.random.default_rng(number).standard_normal((2 * n, 5)).astype("float32")
+    ((model(weft.Tensor(x[rows], requires_grad=False)) + 1) ** 2).mean().backward()
+
+own, every = slice(2 * r, 2 * r + 2), slice(None)
+
+def numbers(model):
+    return {name: x.numpy() for name, x in model.state_dict().items()}
+
+def same(got, want):
+    assert set(got) == set(want), set(got) ^ set(want)
+    for name in want:
+        assert got[name].shape == want[name].shape
+        np.testing.assert_allclose(got[name], want[name], rtol=1e-4, atol=1e-6, err_msg=name)
+"""
+
+
+def model_program(program, text):  # noqa: F811
+    import textwrap
+
+    return program(MODEL + textwrap.dedent(text))
+
+
+@needs_mpi
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_pieces_have_the_norm_of_the_whole(program, stage):  # noqa: F811
+    """Gradients in pieces are clipped by the norm of all of them; a number and a weight that two layers share are there too."""
+    path = model_program(
+        program,
+        f"""
+        for kind in (2.0, 1.0, float("inf")):
+            alone, model = made(), dist.ShardedParallel(made(), stage={stage}, resident_bytes=0)
+            backward(alone, every)
+            backward(model, own)
+            want = nn.utils.clip_grad_norm_(alone.parameters(), 0.1, kind)
+            assert abs(nn.utils.clip_grad_norm_(model.parameters(), 0.1, kind) - want) < 1e-4 * want
+            optim.SGD(alone.parameters(), lr=0.5).step()
+            optim.SGD(model.parameters(), lr=0.5).step()
+            same(numbers(model), numbers(alone))
+        other = dist.ShardedParallel(Model(), stage={stage}, resident_bytes=0)
+        other.load_state_dict(model.state_dict())
+        same(numbers(other), numbers(alone))
+        try:
+            other.load_state_dict({{"first.weight": weft.ones((2, 2))}})
+            raise SystemExit("a state of other names")
+        except weft.ArgumentError as problem:
+            assert problem.code == "nn.state.names"
+        same(numbers(other), numbers(alone))
+        print("ok", r)
+    """,
+    )
+    passes(lambda ranks, path: mpirun(ranks, path, seconds=200), 3, path)
+
+
+@needs_mpi
+def test_parallel_layers_have_the_norm_of_the_whole(program):  # noqa: F811
+    path = model_program(
+        program,
+        """
+        def layers():
+            weft.random.seed(5)
+            return nn.Embedding(6, 4), nn.Linear(4, 6), nn.Linear(6, 3)
+        def total(table, wide, narrow):
+            index = weft.asarray([0, 5, 3])
+            (narrow(wide(table(index)).relu()) ** 2).sum().backward()
+            params = [p for layer in (table, wide, narrow) for p in layer.parameters()]
+            return nn.utils.clip_grad_norm_(params, 0.01), params[-1].grad.numpy()
+        table, wide, narrow = layers()
+        parts = dist.ParallelEmbedding(table), dist.ColumnParallelLinear(wide), dist.RowParallelLinear(narrow)
+        want, bias = total(*layers())
+        got, own = total(*parts)
+        assert abs(got - want) < 1e-4 * want, (got, want)
+        np.testing.assert_allclose(own, bias, rtol=1e-4)
+        assert parts[0](weft.zeros((0,), dtype="int64")).shape == (0, 4)
+        def refused(layer, *rest):
+            try:
+                dist.ParallelAttention(layer, *rest, heads=4 * n)
+                raise SystemExit("attention of heads that do not fit")
+            except weft.ShapeError as problem:
+                assert problem.code == "distributed.extent", problem
+        fit, odd = nn.Linear(8 * n, 8 * n), nn.Linear(8 * n, 6 * n)
+        refused(odd, odd, odd, nn.Linear(6 * n, 8 * n))
+        refused(fit, nn.Linear(8 * n, 4 * n), fit, fit)
+        print("ok", r)
+    """,
+    )
+    passes(lambda ranks, path: mpirun(ranks, path, seconds=200), 3, path)
+
+
+@needs_mpi
+@pytest.mark.parametrize("stage", [1, 3])
+def test_checkpoints_of_groups_of_pieces(program, tmp_path, stage):  # noqa: F811
+    """An optimizer whose groups name the pieces in another order; saved on three ranks, read on two."""
+    path = model_program(
+        program,
+        f"""
+        folder = {str(tmp_path)!r}
+        def groups(model):
+            first, *rest = model.parameters()
+            return optim.AdamW([dict(params=rest[::-1], lr=1e-3), dict(params=[first], lr=1e-2, weight_decay=0.1)])
+        def steps(model, optimizer, numbers):
+            for number in numbers:
+                x = np.random.default_rng(number).standard_normal((6, 5)).astype("float32")
+                ((model(weft.Tensor(x, requires_grad=False)) + 1) ** 2).mean().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+        model = dist.ShardedParallel(made(), stage={stage}, resident_bytes=0)
+        optimizer = groups(model)
+        if n == 3:
+            steps(model, optimizer, range(3))
+            model.save(folder + "/three", optimizer, 3)
+        else:
+            assert model.load(folder + "/three", optimizer) == 3
+        steps(model, optimizer, range(3, 6))
+        got = numbers(model)
+        if n == 3 and r == 0:
+            np.savez(folder + "/want.npz", **got)
+        if n == 2:
+            same(got, dict(np.load(folder + "/want.npz")))
+        print("ok", r)
+    """,
+    )
+    for ranks in (3, 2):
+        passes(lambda n, path: mpirun(n, path, seconds=200), ranks, path)
