@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions of 16-bit floats as whole products without copies of windows: the copy engine reads
 // a patch of 64 places of the images at the place of the window that a step of the sum belongs to;
-// what lies outside is 0. Images are brought to channels-last order before, and back afterwards.
-// Of float32 the same with planes of pieces, whose results are written where they belong.
+// what lies outside is 0. Images are brought to channels-last order before; threads store results
+// where they belong. Of float32 the same with planes of pieces.
 
 #include <algorithm>
 
@@ -46,11 +46,6 @@ std::int64_t piece_bytes(const Last& x) {
   return 2 * rules::kPieces * x.images() * x.height() * x.width() * x.channels;
 }
 
-NDArray empty_last(const NDArray& like, std::int64_t n, std::int64_t h, std::int64_t w,
-                   std::int64_t channels) {
-  return NDArray::empty(like.device(), like.elem(), Dims{n, h, w, ceil_div(channels, 8) * 8});
-}
-
 bool as_planes(const NDArray& x, NDArray& out) {
   const Dims& n = x.shape();
   return x.reshape_view(Dims{n[0], n[1], n[2] * n[3]}, out);
@@ -77,7 +72,7 @@ Last channels_last(const NDArray& x) {
     out.data = turned;
     return out;
   }
-  out.data = empty_last(x, n[0], n[2], n[3], n[1]);
+  out.data = NDArray::empty(x.device(), x.elem(), Dims{n[0], n[2], n[3], ceil_div(n[1], 8) * 8});
   NDArray planes;
   if (n[1] > 1 && x.reshape_view(Dims{n[0], n[1], n[2] * n[3]}, planes) &&
       (planes.strides()[2] == 1 || n[2] * n[3] == 1)) {
@@ -89,20 +84,6 @@ Last channels_last(const NDArray& x) {
     assign(out.data.slice(3, 0, n[1], 1), turned);
   }
   return out;
-}
-
-/// Into [n, c, y, x] of any layout.
-void from_channels_last(const NDArray& out, const Last& x) {
-  const Dims& n = out.shape();
-  const Dims& s = x.data.strides();
-  NDArray planes;
-  if (n[1] > 1 && out.reshape_view(Dims{n[0], n[1], n[2] * n[3]}, planes) &&
-      planes.strides()[2] == 1) {
-    return grid_transpose(planes, x.data.as_strided(Dims{n[0], n[2] * n[3], n[1]},
-                                                    Dims{s[0], s[2], 1}, x.data.offset()));
-  }
-  const int back[] = {0, 3, 1, 2};
-  assign(out, x.data.slice(3, 0, n[1], 1).permute(back));
 }
 
 /// [o, c, i, j] as a view (i, j, c, o) of rows at multiples of 16 bytes: one transpose. Of float32
@@ -118,6 +99,13 @@ TileOperand by_place(const NDArray& weight) {
   const NDArray planes = pieces ? piece_planes(out) : NDArray();
   const NDArray rows_of = pieces ? planes.select(0, 0) : out;
   return {rows_of.permute(order).slice(3, 0, n[0], 1), 3, pieces ? planes.strides()[0] : 0};
+}
+
+/// Where threads store results [n, c, y, x].
+void store_at(WholeNumbers& v, const NDArray& out) {
+  const Dims &n = out.shape(), &s = out.strides();
+  v.m = n[0] * n[2] * n[3], v.n = n[1], v.wide = n[3], v.high = n[2], v.slab = out.size();
+  v.to_image = s[0], v.to_channel = s[1], v.to_y = s[2], v.to_x = s[3];
 }
 
 /// A patch of 64 places that covers images of these extents with the least outside of them.
@@ -140,11 +128,11 @@ void choose_patch(WholeProduct& spec, WholeNumbers& x, std::int64_t n, std::int6
   }
 }
 
-/// Rows of patches: images `x`, weights by place, to `out` in channels-last order; of pieces to
-/// float32 of any layout.
-void patches(const Last& out, const Last& x, const TileOperand& placed, const Images& images,
+/// Rows of patches: images `x`, weights by place, to `out` [n, o, y, x] of any layout.
+void patches(const NDArray& out, const Last& x, const TileOperand& placed, const Images& images,
              bool turned) {
   const NDArray& weight = placed.x;
+  const Dims &to = out.shape(), &n = weight.shape(), &s = weight.strides();
   const bool pieces = x.plane > 0;
   WholeProduct spec;
   spec.mode = WholeProduct::Mode::patches;
@@ -152,44 +140,35 @@ void patches(const Last& out, const Last& x, const TileOperand& placed, const Im
   spec.b_along_n = !turned;
   spec.step[0] = static_cast<int>(images.step[1]), spec.step[1] = static_cast<int>(images.step[0]);
   WholeNumbers v;
-  choose_patch(spec, v, out.images(), out.height(), out.width());
-  const std::int64_t count = v.steps, places = weight.shape()[0] * weight.shape()[1];
-  v.chunks = ceil_div(x.channels, 64), v.window = weight.shape()[1];
+  choose_patch(spec, v, to[0], to[2], to[3]);
+  const std::int64_t count = v.steps, places = n[0] * n[1];
+  v.chunks = ceil_div(x.channels, 64), v.window = n[1];
   v.steps = v.chunks * places;
   rules::GemmShape shape;
-  shape.m = count * 64, shape.n = out.channels, shape.k = v.steps * 64, shape.column_unit = 64,
+  shape.m = count * 64, shape.n = to[1], shape.k = v.steps * 64, shape.column_unit = 64,
   shape.most_rows = 128, shape.most_cluster = 1;
-  shape.pieces = pieces, shape.result_bytes = elem_bytes(out.data.elem());
+  shape.pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
   if (pieces) shape.read_bytes = piece_bytes(x) + 2 * rules::kPieces * weight.size();
-  const int planes_first[] = {0, 3, 1, 2};
-  const NDArray ordered = pieces ? out.data.permute(planes_first) : out.data;
-  shape.divisible = ordered.is_contiguous() && out.data.shape()[3] == out.channels;
-  const rules::GemmDecisions choice = gemm_choice(grid_of(x.data.device()), shape);
+  shape.divisible = out.is_contiguous();
+  const rules::GemmDecisions choice = gemm_choice(grid_of(out.device()), shape);
   take(choice, spec);
   v.part = ceil_div(v.steps, choice.parts), v.parts = ceil_div(v.steps, v.part);
-  v.tiles_m = ceil_div(count, spec.groups), v.tiles_n = ceil_div(out.channels, spec.columns);
-  const bool by_threads = v.parts > 1 || pieces;
-  v.m = by_threads ? out.images() * out.height() * out.width() : count * 64, v.n = out.channels;
-  v.wide = out.width(), v.high = out.height();
+  v.tiles_m = ceil_div(count, spec.groups), v.tiles_n = ceil_div(to[1], spec.columns);
   v.before[0] = images.before[1], v.before[1] = images.before[0];
   v.turned = turned ? places : 0;
-  const Dims &n = weight.shape(), &s = weight.strides();
   const std::int64_t rows = turned ? n[3] : n[2], columns = turned ? n[2] : n[3];
-  const WholeTensor a = x.tensor(), to = out.tensor();
   // The innermost axis is o, summed where the window is turned around.
-  const WholeTensor b =
-      tensor_in_planes(weight, {turned ? rows : columns, turned ? columns : rows, n[1], n[0]},
-                       {s[2], s[1], s[0]}, placed.plane);
-  if (!by_threads) return run_whole(x.data.device(), spec, {&a, &b, &to}, out.data, v);
-  spec.out = WholeProduct::Out::partial;
-  const NDArray parts =
-      v.parts > 1 ? NDArray::empty(x.data.device(), Elem::float32, Dims{v.parts, v.m, v.n})
-                  : ordered;
-  const Dims& steps = out.data.strides();
-  v.slab = v.m * v.n;
-  v.to_image = steps[0], v.to_y = steps[1], v.to_x = steps[2], v.to_channel = steps[3];
-  run_whole(x.data.device(), spec, {&a, &b}, parts, v);
-  if (v.parts > 1) add_parts(ordered, parts);
+  const WholeTensor a = x.tensor(),
+                    b = tensor_in_planes(
+                        weight, {turned ? rows : columns, turned ? columns : rows, n[1], n[0]},
+                        {s[2], s[1], s[0]}, placed.plane);
+  const bool split = v.parts > 1;
+  spec.out = split || pieces ? WholeProduct::Out::partial : WholeProduct::Out::stored;
+  const NDArray sums =
+      split ? NDArray::empty(out.device(), Elem::float32, Dims{v.parts, out.size()}) : out;
+  store_at(v, out);
+  run_whole(out.device(), spec, {&a, &b}, sums, v);
+  if (split) add_parts(out, sums);
 }
 
 /// Windows of one place: each image is a product by itself, of planes as they lie.
@@ -214,11 +193,9 @@ void pieces_conv(const NDArray& out, const NDArray& x, const NDArray& weight,
                  const Images& images) {
   const TileOperand placed = by_place(weight);
   const std::int64_t count = x.shape()[0], lot = lot_of(x, x);
-  const int order[] = {0, 2, 3, 1};
   for (std::int64_t i = 0; i < count; i += lot) {
     const std::int64_t some = std::min(lot, count - i);
-    const Last to{out.slice(0, i, some, 1).permute(order), out.shape()[1]};
-    patches(to, channels_last(x.slice(0, i, some, 1)), placed, images, false);
+    patches(out.slice(0, i, some, 1), channels_last(x.slice(0, i, some, 1)), placed, images, false);
   }
 }
 
@@ -231,9 +208,7 @@ void whole_conv(const NDArray& out, const NDArray& x, const NDArray& weight, con
   if (plain(weight, images, out) && as_planes(x, from) && as_planes(out, planes) &&
       whole_product(planes, as_matrices(weight, n[0]), from))
     return;
-  const Last to{empty_last(out, n[0], n[2], n[3], n[1]), n[1]};
-  patches(to, channels_last(x), by_place(weight), images, false);
-  from_channels_last(out, to);
+  patches(out, channels_last(x), by_place(weight), images, false);
 }
 
 namespace {
@@ -277,10 +252,8 @@ void phases(const NDArray& out, const Last& g, const TileOperand& placed, const 
                      (g.images() * g.height() * g.width() * g.channels + placed.x.size());
   take(gemm_choice(grid_of(out.device()), shape), spec);
   v.tiles_m = ceil_div(patches, spec.groups), v.tiles_n = ceil_div(n[1], spec.columns);
-  v.m = n[0] * n[2] * n[3], v.n = n[1], v.wide = n[3], v.high = n[2];
   v.before[0] = images.before[1], v.before[1] = images.before[0];
-  const Dims& to = out.strides();
-  v.to_image = to[0], v.to_channel = to[1], v.to_y = to[2], v.to_x = to[3];
+  store_at(v, out);
   const WholeTensor a = g.tensor(), b = tensor_in_planes(placed.x, {w[3], w[2], w[1], w[0]},
                                                          {s[2], s[1], s[0]}, placed.plane);
   run_whole(out.device(), spec, {&a, &b}, out, v);
@@ -292,7 +265,10 @@ Images back_of(const Images& images, const NDArray& window) {
   for (int i = 0; i < 2; ++i) back.before[i] = window.shape()[i] - 1 - images.before[i];
   return back;
 }
-bool has_steps(const Images& images) { return images.step[0] * images.step[1] > 1; }
+void adjoint(const NDArray& out, const Last& g, const TileOperand& placed, const Images& images) {
+  if (images.step[0] * images.step[1] > 1) return phases(out, g, placed, images);
+  patches(out, g, placed, back_of(images, placed.x), true);
+}
 
 void input_gradient(const NDArray& out, const NDArray& g, Upper& last, const NDArray& weight,
                     const Images& images) {
@@ -302,10 +278,7 @@ void input_gradient(const NDArray& out, const NDArray& g, Upper& last, const NDA
       whole_product(planes, as_matrices(weight, n[0]).transpose(1, 2), upper))
     return;
   const TileOperand placed = by_place(weight);
-  if (has_steps(images)) return phases(out, last.last(), placed, images);
-  const Last to{empty_last(out, n[0], n[2], n[3], n[1]), n[1]};
-  patches(to, last.last(), placed, back_of(images, placed.x), true);
-  from_channels_last(out, to);
+  adjoint(out, last.last(), placed, images);
 }
 
 /// [c, place, o] of compact weights [o, c, i, j].
@@ -372,16 +345,10 @@ void pieces_gradients(const NDArray* input, const NDArray* weights, const NDArra
   NDArray sums;  // of each lot, where there are several
   if (weights && lot < count)
     sums = NDArray::empty(g.device(), g.elem(), Dims{ceil_div(count, lot), w[0], w[1], w[2], w[3]});
-  const int order[] = {0, 2, 3, 1};
   for (std::int64_t i = 0; i < count; i += lot) {
     const std::int64_t some = std::min(lot, count - i);
     const Last by = channels_last(g.slice(0, i, some, 1));
-    if (input) {
-      const NDArray part = input->slice(0, i, some, 1);
-      const Last to{part.permute(order), input->shape()[1]};
-      if (has_steps(images)) phases(part, by, placed, images);
-      else patches(to, by, placed, back_of(images, placed.x), true);
-    }
+    if (input) adjoint(input->slice(0, i, some, 1), by, placed, images);
     if (weights)
       weight_gradient(sums.defined() ? sums.select(0, i / lot) : *weights, by,
                       channels_last(x.slice(0, i, some, 1)), images);
