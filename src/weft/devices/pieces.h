@@ -19,6 +19,13 @@ inline constexpr std::int64_t kPieceColumns = 64;
 inline constexpr int kPieceOfA[rules::kPieceProducts] = {2, 1, 3, 1, 3, 0};
 inline constexpr int kPieceOfB[rules::kPieceProducts] = {3, 1, 2, 3, 1, 0};
 
+/// Each product shares an operand with the one before it if they go in another order, still with
+/// the largest one last: which of the planes in kPieceOrder each of them takes. Sums of 64 terms
+/// hold what lies 2^-8 below a larger term to 2^-32 of it.
+inline constexpr int kPieceOrderA[kPiecePlanes] = {2, 1, 3, 0};
+inline constexpr int kPieceOrderB[kPiecePlanes] = {3, 1, 2, 0};
+inline constexpr int kPieceUseA[rules::kPieceProducts] = {0, 1, 1, 2, 2, 3};
+inline constexpr int kPieceUseB[rules::kPieceProducts] = {0, 0, 1, 1, 2, 3};
 /// planes[pair], a digit of one number, which proofs need not look into.
 ir::Expr piece_plane(const ir::Expr& pair, const int* planes);
 

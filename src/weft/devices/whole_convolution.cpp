@@ -147,7 +147,7 @@ void patches(const NDArray& out, const Last& x, const TileOperand& placed, const
   rules::GemmShape shape;
   shape.m = count * 64, shape.n = to[1], shape.k = v.steps * 64, shape.column_unit = 64,
   shape.most_rows = 128, shape.most_cluster = 1;
-  shape.pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
+  shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
   if (pieces) shape.read_bytes = piece_bytes(x) + 2 * rules::kPieces * weight.size();
   shape.divisible = out.is_contiguous();
   const rules::GemmDecisions choice = gemm_choice(grid_of(out.device()), shape);
@@ -247,7 +247,7 @@ void phases(const NDArray& out, const Last& g, const TileOperand& placed, const 
   shape.batches = count, shape.m = patches * 64, shape.n = n[1], shape.column_unit = 64;
   shape.k = v.chunks * ceil_div(places, count) * 64;
   shape.most_rows = 128, shape.most_cluster = 1;
-  shape.pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
+  shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
   shape.read_bytes = (pieces ? rules::kPieces : 1) * 2 *
                      (g.images() * g.height() * g.width() * g.channels + placed.x.size());
   take(gemm_choice(grid_of(out.device()), shape), spec);
@@ -296,7 +296,7 @@ void weight_gradient(const NDArray& out, const Last& by, const Last& from, const
   rules::GemmShape shape;
   shape.batches = v.batches, shape.m = v.m, shape.n = v.n, shape.k = v.steps * 64;
   shape.column_unit = 64, shape.most_rows = 128, shape.most_cluster = 1;
-  shape.pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
+  shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
   if (pieces) shape.read_bytes = piece_bytes(from) + piece_bytes(by);
   shape.divisible = true;
   const rules::GemmDecisions choice = gemm_choice(grid_of(out.device()), shape);
@@ -380,7 +380,7 @@ bool prefers_pieces(const Ref<Device>& device, ConvolutionOf which, const Convol
                      of_y = s.images * s.results * places;
   rules::GemmShape tiles;
   tiles.column_unit = 64, tiles.most_rows = 128, tiles.most_cluster = 1;
-  tiles.pieces = true, tiles.result_bytes = 4;
+  tiles.pieces = tiles.keeps_pieces = true, tiles.result_bytes = 4;
   rules::ProductSize threads{1, s.results, s.images * places, s.channels * taps};
   std::int64_t phases = 1, split = 0;  // elements that become pieces
   if (which == ConvolutionOf::weights) {
@@ -407,7 +407,10 @@ bool prefers_pieces(const Ref<Device>& device, ConvolutionOf which, const Convol
   // Threads read images with zeros around.
   const bool around = images.before[0] + images.before[1] > 0;
   const double zeros = around ? 12 * wide(of_x) / rate + 2 * kLaunchMicroseconds : 0;
-  const double by_threads = clocks / grid.clocks_per_microsecond() + zeros;
+  // Places of windows are tabulated and read one by one: on an H200 1.3 (3 x 3 with steps) to 2.8
+  // (adjoints of 2 x 2) of what products in rows take, where pieces took 1.3 of their model's time.
+  constexpr double kTabulated = 1.4;
+  const double by_threads = kTabulated * clocks / grid.clocks_per_microsecond() + zeros;
   const double made = (4 + 2 * kPiecePlanes) * wide(split) / rate;
   const double by_tiles =
       rules::gemm_time(rules::gemm_machine(grid), tiles, gemm_choice(grid, tiles)) + made +

@@ -105,8 +105,8 @@ class Kernel {
     ring_a_ = tiles("ring_a", {n(s_.stages), n(rows), n(64)});
     ring_b_ = tiles("ring_b", {n(s_.stages), n(s_.columns), n(64)});
     staged_ = tiles("staged", {n(s_.groups), n(2), n(64), n(64)});
-    full_ = ir::make_buffer("full", dtypes::uint64, {n(s_.stages)}, "shared");
-    empty_ = ir::make_buffer("empty", dtypes::uint64, {n(s_.stages)}, "shared");
+    full_ = ir::make_buffer("full", dtypes::uint64, {n(tokens())}, "shared");
+    empty_ = ir::make_buffer("empty", dtypes::uint64, {n(tokens())}, "shared");
     auto registers = [&](const char* name) {
       return ir::make_buffer(name, dtypes::float32, {n(s_.columns / 8), n(2), n(2)}, "local");
     };
@@ -115,11 +115,10 @@ class Kernel {
     at_ = ir::make_buffer("at", dtypes::int32, {n(4)}, "local");
     multiplied_ = ir::make_var("multiplied", dtypes::int64);
     sent_ = ir::make_var("sent", dtypes::int64);
-    Stmt start =
-        ir::if_then(ir::eq(thread_, at(0)), p_.loop("s", at(s_.stages), [&](const Expr& s) {
-          return ir::seq({call("token_init", {address(full_, {s}), at(1)}),
-                          call("token_init", {address(empty_, {s}), at(4 * s_.groups)})});
-        }));
+    Stmt start = ir::if_then(ir::eq(thread_, at(0)), p_.loop("s", at(tokens()), [&](const Expr& s) {
+      return ir::seq({call("token_init", {address(full_, {s}), at(1)}),
+                      call("token_init", {address(empty_, {s}), at(4 * s_.groups)})});
+    }));
     Stmt s =
         ir::seq({start, call("sync", {ir::make_string("shared")}),
                  role("copy", 0, 128, kCopying,
@@ -242,8 +241,7 @@ class Kernel {
       window_[1] = let("wy", ir::div(tile_.batch, of("window")) - of("before_y"));
     }
     before.push_back(each_step([&](const Expr& k) {
-      Stmt step = s_.pieces ? each_pair([&](const Expr& pair) { return bring(k, pair); })
-                            : bring(k, nullptr);
+      const Stmt step = bring(k);
       return s_.mode == Mode::patches ? ir::seq({step, next_channels()}) : step;
     }));
     return let.around(ir::seq(std::move(before)));
@@ -257,9 +255,20 @@ class Kernel {
             let("image", ir::div(rest, of("patches_h")) * at(s_.patch[2]))};
   }
 
-  Stmt each_pair(const std::function<Stmt(const Expr&)>& body) const {
-    return p_.loop("pair", at(rules::kPieceProducts), body);
+  // ---- pieces: each operand has a ring of its own, in which a step's planes follow one another;
+  // at_[0] is the number of the step's first one, of both rings, modulo two turns
+
+  /// Slots with tokens of their own: those of b follow those of a.
+  std::int64_t tokens() const { return s_.pieces ? 2 * s_.stages : s_.stages; }
+  Expr piece_number(int i) const { return mod(ring(0) + at(i), at(2 * s_.stages)); }
+  Expr piece_slot(int i) const { return mod(piece_number(i), at(s_.stages)); }
+  /// The turn of the ring, 0 or 1.
+  Expr piece_turn(int i) const { return ir::div(piece_number(i), at(s_.stages)); }
+  Expr token_of(const ir::Buffer& tokens, bool b, int i) const {
+    return address(tokens, {piece_slot(i) + at(b ? s_.stages : 0)});
   }
+  Stmt next_pieces() const { return set_ring(0, piece_number(kPiecePlanes)); }
+
   /// Of patches: 64 channels further, or the window's next place.
   Stmt next_channels() const {
     return ir::seq({set_ring(3, ring(3) + at(1)),
@@ -267,28 +276,20 @@ class Kernel {
                                 ir::seq({set_ring(3, at(0)), set_ring(2, ring(2) + at(1))}))});
   }
 
-  /// The tiles of a step; `pair`: which of the products of pieces.
-  Stmt bring(const Expr& k, const Expr& pair) {
+  /// Boxes that make a tile: rows of it, and where they begin in the operand.
+  struct Box4 {
+    int row;
+    ir::Exprs at;
+  };
+  /// The tiles of a step, of pieces all planes of both operands, in the order of their use.
+  Stmt bring(const Expr& k) {
     Names let{p_, {}};
-    const Expr slot = let("slot", ring(0));
-    const Expr token = address(full_, {slot});
-    std::vector<Stmt> all = {
-        call("token_wait", {address(empty_, {slot}), ring(1)}),
-        call("token_expect", {token, at((64 * s_.groups + s_.columns) * 128)})};
-    auto load = [&](const ir::Buffer& ring, const Expr& map, const Expr& plane, int row,
-                    ir::Exprs coordinates) {
-      ir::Exprs args{address(ring, {slot, at(row), at(0)}), map, token};
-      args.insert(args.end(), coordinates.begin(), coordinates.end());
-      if (plane) args.push_back(plane);
-      all.push_back(call("bulk_load", std::move(args)));
-    };
-    const Expr plane_a = pair ? let("plane_a", piece_plane(pair, kPieceOfA)) : nullptr,
-               plane_b = pair ? let("plane_b", piece_plane(pair, kPieceOfB)) : nullptr;
+    std::vector<Box4> boxes_a, boxes_b;
     auto load_a = [&](int row, const Expr& c0, const Expr& c1, const Expr& c2, const Expr& c3) {
-      load(ring_a_, map_a_, plane_a, row, {c0, c1, c2, c3});
+      boxes_a.push_back({row, {c0, c1, c2, c3}});
     };
     auto load_b = [&](int row, const Expr& c0, const Expr& c1, const Expr& c2, const Expr& c3) {
-      load(ring_b_, map_b_, plane_b, row, {c0, c1, c2, c3});
+      boxes_b.push_back({row, {c0, c1, c2, c3}});
     };
     if (s_.mode == Mode::product) {
       const Expr first = let("k0", k * at(64));
@@ -326,6 +327,33 @@ class Kernel {
                p[1] * at(s_.step[1]) + window_[1], p[2]);
       for (int j = 0; j < s_.columns; j += 64) load_b(j, tile_.n + at(j), p[0], p[1], p[2]);
     }
+    std::vector<Stmt> all;
+    auto load = [&](bool b, const Expr& slot, const Expr& token, const Expr& plane) {
+      for (const Box4& box : b ? boxes_b : boxes_a) {
+        ir::Exprs args{address(b ? ring_b_ : ring_a_, {slot, at(box.row), at(0)}),
+                       b ? map_b_ : map_a_, token};
+        args.insert(args.end(), box.at.begin(), box.at.end());
+        if (plane) args.push_back(plane);
+        all.push_back(call("bulk_load", std::move(args)));
+      }
+    };
+    const std::int64_t bytes_a = 64 * s_.groups * 128, bytes_b = s_.columns * 128;
+    if (s_.pieces) {
+      for (int i = 0; i < kPiecePlanes; ++i) {
+        for (const bool b : {false, true}) {
+          const Expr token = token_of(full_, b, i);
+          all.push_back(call("token_wait", {token_of(empty_, b, i), at(1) - piece_turn(i)}));
+          all.push_back(call("token_expect", {token, at(b ? bytes_b : bytes_a)}));
+          load(b, piece_slot(i), token, at(b ? kPieceOrderB[i] : kPieceOrderA[i]));
+        }
+      }
+      all.push_back(next_pieces());
+      return let.around(ir::seq(std::move(all)));
+    }
+    const Expr slot = let("slot", ring(0)), token = address(full_, {slot});
+    all.push_back(call("token_wait", {address(empty_, {slot}), ring(1)}));
+    all.push_back(call("token_expect", {token, at(bytes_a + bytes_b)}));
+    load(false, slot, token, nullptr), load(true, slot, token, nullptr);
     all.push_back(advance());
     return let.around(ir::seq(std::move(all)));
   }
@@ -380,26 +408,53 @@ class Kernel {
   /// Tile instructions cut off what a sum does not hold: threads add up the sums of 64 terms.
   Stmt promoted() {
     return ir::seq({each_sum(ir::make_float(0)), each_step([&](const Expr&) {
-                      return ir::seq(
-                          {each_pair([&](const Expr& p) { return add(ir::gt(p, at(0))); }),
-                           finished(), each_sum(nullptr)});
+                      return ir::seq({pairs(), each_sum(nullptr)});
                     })});
+  }
+
+  /// The products of a step's pieces. Each shares an operand with the one before it; the other one
+  /// goes back to the copies as soon as that one is done.
+  Stmt pairs() const {
+    std::vector<Stmt> all;
+    for (int i = 0; i < rules::kPieceProducts; ++i) {
+      const int a = kPieceUseA[i], b = kPieceUseB[i];
+      const bool new_a = i == 0 || a != kPieceUseA[i - 1], new_b = i == 0 || b != kPieceUseB[i - 1];
+      if (new_a) all.push_back(call("token_wait", {token_of(full_, false, a), piece_turn(a)}));
+      if (new_b) all.push_back(call("token_wait", {token_of(full_, true, b), piece_turn(b)}));
+      all.push_back(started(piece_slot(a), piece_slot(b), ir::make_bool(i > 0)));
+      if (i == 0) continue;
+      all.push_back(wait(multiplied_, 1));
+      if (new_a) all.push_back(give_back(false, kPieceUseA[i - 1]));
+      if (new_b) all.push_back(give_back(true, kPieceUseB[i - 1]));
+    }
+    constexpr int kLast = rules::kPieceProducts - 1;
+    all.insert(all.end(), {wait(multiplied_, 0), give_back(false, kPieceUseA[kLast]),
+                           give_back(true, kPieceUseB[kLast]), next_pieces()});
+    return ir::seq(std::move(all));
+  }
+  Stmt give_back(bool b, int i) const {
+    return leader(32, call("token_signal", {token_of(empty_, b, i)}));
+  }
+
+  /// A product of tiles in the queue; `again`: to what the one before it left.
+  Stmt started(const Expr& slot_a, const Expr& slot_b, const Expr& again) const {
+    return make_ref<const ir::AsyncNode>(
+        "wgmma", multiplied_,
+        call("tile_multiply", {address(added_, {at(0), at(0), at(0)}),
+                               address(ring_a_, {slot_a, group_ * at(64), at(0)}),
+                               address(ring_b_, {slot_b, at(0), at(0)}), at(s_.columns),
+                               at(s_.a_along_m || s_.mode == Mode::places),
+                               at(s_.b_along_n || s_.mode == Mode::places), again}));
   }
 
   /// The product of the next slot; `again`: to what the one before it left.
   Stmt add(const Expr& again) {
     Names let{p_, {}};
     const Expr slot = let("slot", ring(0));
-    Stmt product = call("tile_multiply", {address(added_, {at(0), at(0), at(0)}),
-                                          address(ring_a_, {slot, group_ * at(64), at(0)}),
-                                          address(ring_b_, {slot, at(0), at(0)}), at(s_.columns),
-                                          at(s_.a_along_m || s_.mode == Mode::places),
-                                          at(s_.b_along_n || s_.mode == Mode::places), again});
-    return let.around(
-        ir::seq({call("token_wait", {address(full_, {slot}), ring(1)}),
-                 make_ref<const ir::AsyncNode>("wgmma", multiplied_, product), wait(multiplied_, 1),
-                 // The step before is read: its slot goes back to the copies.
-                 ir::if_then(again, release()), set_ring(2, slot), advance()}));
+    return let.around(ir::seq({call("token_wait", {address(full_, {slot}), ring(1)}),
+                               started(slot, slot, again), wait(multiplied_, 1),
+                               // The step before is read: its slot goes back to the copies.
+                               ir::if_then(again, release()), set_ring(2, slot), advance()}));
   }
 
   /// By the copy engine, 64 columns after the others.

@@ -31,7 +31,7 @@ double together(double exponent, std::initializer_list<double> times) {
 constexpr double kOfStep = 4.8, kOfProduct = 1.6;
 
 // What tiles that lie the other way must gain.
-constexpr double kTurned = 1.1;
+constexpr double kTurned = 1.04;
 constexpr double kInStep = 1.03;  // how much longer a step takes in a cluster
 // Rows off the sectors of 32 bytes: more sectors, and two lines for each piece of 128 bytes. The
 // first for what the cache gives, the second for what a processor takes.
@@ -100,8 +100,11 @@ double gemm_time(const GemmMachine& machine, const GemmShape& shape, const GemmD
   const double sums = sums_time(machine, s, d) * machine.clocks_per_microsecond;
   // What lies outside of an operand is not fetched.
   const std::int64_t loaded = s.b_along_n ? round_up(d.columns, kTileRows) : d.columns;
-  const double rows = static_cast<double>(std::min(s.m, d.rows) * kRowBytes),
-               columns = static_cast<double>(std::min(s.n, loaded) * kRowBytes);
+  // Of each product, on average.
+  const double copied =
+      s.keeps_pieces ? static_cast<double>(kPieces + 1) / static_cast<double>(kPieceProducts) : 1;
+  const double rows = copied * static_cast<double>(std::min(s.m, d.rows) * kRowBytes),
+               columns = copied * static_cast<double>(std::min(s.n, loaded) * kRowBytes);
   const bool off_a = s.pitch_a % 32 != 0, off_b = s.pitch_b % 32 != 0;
   auto times = [](double bytes, bool off, double factor) { return off ? bytes * factor : bytes; };
   const double given = times(rows, off_a, kOffSectors) / static_cast<double>(d.cluster_columns) +

@@ -161,7 +161,7 @@ class CudaBackend final : public TextBackend {
     out.limits[limits::kSharedCacheRate] = 53;
     out.limits[limits::kTileNs] = 330, out.limits[limits::kHalfPieceNs] = 320;
     out.limits[limits::kStagedRate] = 185000;
-    out.limits[limits::kKernelNs] = 300, out.limits[limits::kClusterNs] = 900;
+    out.limits[limits::kKernelNs] = 300, out.limits[limits::kClusterNs] = 1700;
     out.limits[limits::kClockKhz] = 1980000;
     out.limits[limits::kMemoryRate] = 4800000;
   }
