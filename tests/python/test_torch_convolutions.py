@@ -34,6 +34,7 @@ class Context:
 
     def __init__(self, dtype, shape):
         self.dtype, self.shape, self.dtypes = dtype, tuple(shape), [dtype] * 3
+        self.kept = None
 
 
 def away(got, want):

@@ -241,7 +241,7 @@ def test_fallback_is_off_unless_asked_for_and_counted():
     assert "set_fallback(True)" in str(refusal.value)
     before, was = wd.fallbacks(), wd.set_fallback(True)
     try:
-        assert torch.equal(x.int().mode(1).values.cpu(), x.cpu().int().mode(1).values)
+        torch.testing.assert_close(torch.special.airy_ai(x).cpu(), torch.special.airy_ai(x.cpu()))
     finally:
         wd.set_fallback(was)
     assert sum(wd.fallbacks().values()) > sum(before.values())
