@@ -8,6 +8,7 @@ combinations other than sum and mean. Alone in a group, each gives back its argu
 
 from __future__ import annotations
 
+import operator
 import weft
 from collections.abc import Callable
 from typing import Any
@@ -254,11 +255,8 @@ def _start_broadcast(x, root, group, overlap=False):
 
 
 def _peer(peer, group, name, itself=False):
-    if (
-        not isinstance(peer, int)
-        or not 0 <= peer < group.size
-        or (peer == group.rank and not itself)
-    ):
+    number = operator.index(peer) if hasattr(peer, "__index__") else -1
+    if not 0 <= number < group.size or (number == group.rank and not itself):
         others = "" if itself else f", not {group.rank} itself"
         raise error(
             weft.ArgumentError,
