@@ -309,3 +309,43 @@ def test_ranks_scale_and_add_up_together(program):  # noqa: F811
     """,
     )
     passes(lambda ranks, path: mpirun(ranks, path, seconds=200), 2, path)
+
+
+@needs_mpi
+def test_compiled_functions_refuse_what_exchanges(program):  # noqa: F811
+    """A trace would keep the pieces of its first call for ever; collectives and layers of several ranks say what they are."""
+    path = model_program(
+        program,
+        """
+        x = weft.ones((2, 5))
+        class Wide(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = dist.ColumnParallelLinear(nn.Linear(5, 4))
+            def forward(self, x):
+                return self.layer(x)
+        sharded = [dist.ShardedParallel(made(), stage=stage, resident_bytes=0) for stage in (1, 2, 3)]
+        for called, word in (
+            *((model, "ShardedParallel") for model in sharded),
+            (lambda x: dist.all_reduce(x) + 1, "all_reduce"),
+            (Wide(), "_Copy.apply"),
+        ):
+            try:
+                weft.compile(called)(x)
+                raise SystemExit(f"compiled {word}")
+            except weft.ArgumentError as problem:
+                assert problem.code == "compile.trace.unsupported" and word in str(problem), problem
+        model = dist.DataParallel(made())
+        compiled, alone = weft.compile(model), made()
+        for number in range(2):
+            backward(alone, every, number)
+            backward(compiled, own, number)
+            for one in (alone, model):
+                optim.SGD(one.parameters(), lr=0.5).step()
+                for p in one.parameters():
+                    p.grad = None
+        same(numbers(model), numbers(alone))
+        print("ok", r)
+    """,
+    )
+    passes(lambda ranks, path: mpirun(ranks, path, seconds=200), 2, path)

@@ -15,6 +15,7 @@ from typing import Any
 
 from .. import _core
 from .._errors import error
+from .._traced import Traced, refuse
 from ..autograd import Function
 from .group import Group, resolve
 
@@ -56,6 +57,8 @@ def _compared(group, name, x, detail=""):
 def _array(x, name):
     if isinstance(x, (weft.NDArray, weft.Tensor)):
         return x.data if isinstance(x, weft.Tensor) else x
+    if isinstance(x, Traced):
+        refuse(f"the compiled function calls {name} on a traced value", "call it outside the compiled function")  # fmt: skip
     raise error(
         weft.DTypeError,
         "distributed.argument",

@@ -15,7 +15,7 @@ from typing import Any
 import weft
 from weft import nn
 
-from .. import _core
+from .. import _core, _traced
 from .._errors import error
 from ..autograd import Function
 from .checkpoint import Piece, load_index, load_sharded, save_sharded
@@ -233,6 +233,11 @@ class ShardedParallel(nn.Module):
         return out
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
+        if _traced.active:  # would take the pieces of now for constants
+            _traced.refuse(
+                "the compiled function calls a ShardedParallel, whose parameters come and go",
+                "call it outside the compiled function",
+            )
         self._order.value.begin()
         for unit in self._units.value:
             if unit.stage < 3:
