@@ -49,7 +49,12 @@ class GradScaler:
         return self._stages.setdefault(id(optimizer), [_READY, True, optimizer])
 
     def unscale_(self, optimizer):
-        """Divides the optimizer's gradients by the scale, in place; once between a step and the next."""
+        """Divides the optimizer's gradients by the scale, in place; once between a step and the next.
+
+        Of parameters that ranks of a job share out, all parts count: every rank calls this or step(), and all of them step or none.
+        """
+        from .nn.utils import _parted_over as parted_over
+
         if not self._enabled:
             return
         stage = self._stage(optimizer)
@@ -61,7 +66,10 @@ class GradScaler:
                 g = p.grad.data * inverse
                 finite = weft.logical_and(finite, weft.all(weft.isfinite(g))) if finite is not True else weft.all(weft.isfinite(g))  # fmt: skip
                 p.grad = g
-        stage[:2] = _UNSCALED, finite is True or bool(finite)
+        finite = finite is True or bool(finite)
+        for group in dict.fromkeys(g for p in optimizer.params for g in parted_over(p)):
+            finite = group.combined(0.0 if finite else 1.0, "max") == 0.0
+        stage[:2] = _UNSCALED, finite
 
     def step(self, optimizer, *args, **kwargs):
         """optimizer.step(...) with gradients that unscale_ has divided, where all are finite; None where they are not."""

@@ -214,3 +214,138 @@ def test_checkpoints_of_groups_of_pieces(program, tmp_path, stage):  # noqa: F81
     )
     for ranks in (3, 2):
         passes(lambda n, path: mpirun(n, path, seconds=200), ranks, path)
+
+
+@under
+def test_narrow_words_wrap_around(program, launch):  # noqa: F811
+    """Sums and products of 8 and 16 bits wrap around on every transport, in small arrays and large ones."""
+    path = program("""
+        import numpy as np
+        dist.init()
+        r, n = dist.rank(), dist.size()
+        for kind in ("int8", "uint8", "int16", "uint16"):
+            ends = np.iinfo(kind)
+            for size in (0, 1, 7, 1003, 300007):
+                draw = np.random.default_rng(size)
+                all_ranks = [draw.integers(ends.min, ends.max, n * size, dtype=kind, endpoint=True) for _ in range(n)]
+                x = weft.asarray(all_ranks[r])
+                for op, combine in (("sum", np.sum), ("prod", np.prod), ("max", np.max), ("min", np.min)):
+                    rest = {"dtype": kind} if op in ("sum", "prod") else {}
+                    want = combine(np.stack(all_ranks), axis=0, **rest)
+                    for got, expected in (
+                        (dist.all_reduce(x, op), want),
+                        (dist.reduce_scatter(x, op), want[r * size : (r + 1) * size]),
+                    ):
+                        assert str(got.dtype) == kind and np.array_equal(got.numpy(), expected), (kind, size, op)
+        for root in (1, np.int64(1)):
+            assert dist.broadcast(weft.full((2,), float(r)), root).tolist() == [1, 1]
+        print("ok", r)
+    """)
+    passes(launch, 3, path)
+
+
+@needs_mpi
+def test_checkpoints_hold_buffers(program, tmp_path):  # noqa: F811
+    """Statistics of batch norm, which no optimizer knows: rank 0's, on any number of ranks; older checkpoints lack them."""
+    path = program(f"""
+        from weft import nn
+        import numpy as np, sys
+        dist.init()
+        r, folder = dist.rank(), {str(tmp_path)!r}
+        made = lambda: dist.ShardedParallel(nn.Sequential(nn.Linear(5, 7), nn.BatchNorm1d(7)), resident_bytes=0)
+        model = made()
+        held = lambda: {{name: b.numpy() for name, b in model.module.named_buffers().items()}}
+        if sys.argv[1] == "save":
+            x = np.random.default_rng(r).standard_normal((6, 5)).astype("float32")
+            model(weft.Tensor(x, requires_grad=False))
+            model.save(folder)
+            dist.save_sharded(folder + "/older", model.sharded_state(), dict(steps={{}}, metadata=None))
+            if r == 0:
+                np.savez(folder + "/own.npz", **held())
+        else:
+            new = held()
+            model.load(folder + "/older")
+            for name, x in held().items():
+                assert np.array_equal(x, new[name]), name
+            model.load(folder)
+            saved = np.load(folder + "/own.npz")
+            assert set(saved) == set(held()) and saved
+            for name, x in held().items():
+                assert np.array_equal(x, saved[name]), name
+        print("ok", r)
+    """)
+    for ranks, what in ((3, "save"), (2, "load")):
+        status, text = mpirun(ranks, path, what, seconds=200)
+        assert status == 0 and text.count("ok") == ranks, text
+
+
+@needs_mpi
+def test_ranks_scale_and_add_up_together(program):  # noqa: F811
+    """An infinity in one rank's piece holds all ranks back; no_sync inside no_sync ends with the outer one."""
+    path = model_program(
+        program,
+        """
+        from weft import amp
+        for stage in (1, 2, 3):
+            model = dist.ShardedParallel(made(), stage=stage, resident_bytes=0)
+            before = numbers(model)
+            optimizer, scaler = optim.SGD(model.parameters(), lr=0.1), amp.GradScaler("cpu", init_scale=4.0)
+            backward(model, own)
+            if r == n - 1:
+                piece = model.pieces[0]
+                piece.grad = weft.full_like(piece.grad.data, float("inf"))
+            scaler.step(optimizer)
+            scaler.update()
+            assert scaler.get_scale() == 2.0, scaler.get_scale()
+            same(numbers(model), before)
+        model = dist.DataParallel(made())
+        with model.no_sync():
+            with model.no_sync():
+                pass
+            backward(model, slice(r, r + 1))
+        rows = dist.all_gather(model.module.first.weight.grad.data.reshape((1, -1))).numpy()
+        assert not np.array_equal(rows[0], rows[1])
+        print("ok", r)
+    """,
+    )
+    passes(lambda ranks, path: mpirun(ranks, path, seconds=200), 2, path)
+
+
+@needs_mpi
+def test_compiled_functions_refuse_what_exchanges(program):  # noqa: F811
+    """A trace would keep the pieces of its first call for ever; collectives and layers of several ranks say what they are."""
+    path = model_program(
+        program,
+        """
+        x = weft.ones((2, 5))
+        class Wide(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = dist.ColumnParallelLinear(nn.Linear(5, 4))
+            def forward(self, x):
+                return self.layer(x)
+        sharded = [dist.ShardedParallel(made(), stage=stage, resident_bytes=0) for stage in (1, 2, 3)]
+        for called, word in (
+            *((model, "ShardedParallel") for model in sharded),
+            (lambda x: dist.all_reduce(x) + 1, "all_reduce"),
+            (Wide(), "_Copy.apply"),
+        ):
+            try:
+                weft.compile(called)(x)
+                raise SystemExit(f"compiled {word}")
+            except weft.ArgumentError as problem:
+                assert problem.code == "compile.trace.unsupported" and word in str(problem), problem
+        model = dist.DataParallel(made())
+        compiled, alone = weft.compile(model), made()
+        for number in range(2):
+            backward(alone, every, number)
+            backward(compiled, own, number)
+            for one in (alone, model):
+                optim.SGD(one.parameters(), lr=0.5).step()
+                for p in one.parameters():
+                    p.grad = None
+        same(numbers(model), numbers(alone))
+        print("ok", r)
+    """,
+    )
+    passes(lambda ranks, path: mpirun(ranks, path, seconds=200), 2, path)

@@ -147,7 +147,16 @@ class Function:
     def apply(cls, *args):
         """Runs forward and links the result. Raises ArgumentError for a result that is no array, or for a wrong number
         of gradients; ShapeError for a gradient of another shape than its argument."""
-        batched = [a for a in args if isinstance(a, Recorder) and hasattr(a, "frame")]
+        recorders = [a for a in args if isinstance(a, Recorder)]
+        if recorders:
+            from .._traced import Traced, refuse
+
+            if any(isinstance(a, Traced) for a in recorders):
+                refuse(
+                    f"the compiled function calls {cls.__name__}.apply on a traced value",
+                    "call it outside the compiled function, and compile what comes before and after",
+                )
+        batched = [a for a in recorders if hasattr(a, "frame")]
         if batched:  # forward and backward are written for one example
             frame = max((b.frame for b in batched), key=lambda f: f.level)
             return loop(frame, cls.__name__, cls.apply, args, {})

@@ -8,12 +8,14 @@ combinations other than sum and mean. Alone in a group, each gives back its argu
 
 from __future__ import annotations
 
+import operator
 import weft
 from collections.abc import Callable
 from typing import Any
 
 from .. import _core
 from .._errors import error
+from .._traced import Traced, refuse
 from ..autograd import Function
 from .group import Group, resolve
 
@@ -55,6 +57,8 @@ def _compared(group, name, x, detail=""):
 def _array(x, name):
     if isinstance(x, (weft.NDArray, weft.Tensor)):
         return x.data if isinstance(x, weft.Tensor) else x
+    if isinstance(x, Traced):
+        refuse(f"the compiled function calls {name} on a traced value", "call it outside the compiled function")  # fmt: skip
     raise error(
         weft.DTypeError,
         "distributed.argument",
@@ -254,11 +258,8 @@ def _start_broadcast(x, root, group, overlap=False):
 
 
 def _peer(peer, group, name, itself=False):
-    if (
-        not isinstance(peer, int)
-        or not 0 <= peer < group.size
-        or (peer == group.rank and not itself)
-    ):
+    number = operator.index(peer) if hasattr(peer, "__index__") else -1
+    if not 0 <= number < group.size or (number == group.rank and not itself):
         others = "" if itself else f", not {group.rank} itself"
         raise error(
             weft.ArgumentError,

@@ -111,10 +111,11 @@ class DataParallel(weft.nn.Module):
 
 class _Unsynchronised:
     def __init__(self, model):
-        self.model = model
+        self.model, self.before = model, []
 
     def __enter__(self):
+        self.before.append(getattr(self.model, "_enabled", True))
         self.model._enabled = False
 
     def __exit__(self, *_):
-        self.model._enabled = True
+        self.model._enabled = self.before.pop()

@@ -21,6 +21,12 @@ from .failure import LAST_WORDS, Failure
 from .pieces import LEAST_BYTES, Combination
 
 _PARTS = {"complex64": "float32", "complex128": "float64"}  # Gloo sums complex numbers by parts
+_NARROW = (
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+)  # Open MPI 4.1 adds these with saturation, where sums wrap around elsewhere
 _REDUCED_AS = {"bool": "uint8", **dict.fromkeys(("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"), "float32")}  # fmt: skip
 
 
@@ -166,6 +172,10 @@ class Mpi(_Values):
         """The type in which arrays of `dtype` are combined; floats of 8 and 16 bits are rounded once, at the end."""
         return _REDUCED_AS.get(dtype, dtype)
 
+    def _by_messages(self, send):
+        """Whether an array is combined by messages between two ranks and weft's own arithmetic, not by MPI's."""
+        return self.several(send.nbytes) or (send.nbytes > 0 and str(send.dtype) in _NARROW)
+
     def arrived(self, requests):
         there = self.mpi.Request.Testall(requests)
         self._arrivals += there
@@ -251,7 +261,7 @@ class Mpi(_Values):
             raise self._failed(problem) from None
 
     def all_reduce(self, send, recv, op, overlap=False):
-        if self.several(send.nbytes):
+        if self._by_messages(send):
             return self._combination("all_reduce", [send], [recv], op)
         whole, into, how = self._typed(send), self._typed(recv), self._ops[op]
         start = lambda: self.comm.Iallreduce(whole, into, how)  # noqa: E731
@@ -295,7 +305,7 @@ class Mpi(_Values):
         return wait
 
     def reduce_scatter(self, send, recv, op, overlap=False):
-        if self.several(send.nbytes):
+        if self._by_messages(send):
             return self._combination("reduce_scatter", [send], [recv], op)
         whole, into, counts = self._typed(send), self._typed(recv), [recv.size] * self.size
         start = lambda: self.comm.Ireduce_scatter(whole, into, counts, self._ops[op])  # noqa: E731

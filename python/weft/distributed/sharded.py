@@ -15,7 +15,7 @@ from typing import Any
 import weft
 from weft import nn
 
-from .. import _core
+from .. import _core, _traced
 from .._errors import error
 from ..autograd import Function
 from .checkpoint import Piece, load_index, load_sharded, save_sharded
@@ -233,6 +233,11 @@ class ShardedParallel(nn.Module):
         return out
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
+        if _traced.active:  # would take the pieces of now for constants
+            _traced.refuse(
+                "the compiled function calls a ShardedParallel, whose parameters come and go",
+                "call it outside the compiled function",
+            )
         self._order.value.begin()
         for unit in self._units.value:
             if unit.stage < 3:
@@ -339,7 +344,7 @@ class ShardedParallel(nn.Module):
     def save(
         self, path: str | os.PathLike[str], optimizer: Any = None, metadata: Any = None
     ) -> None:
-        """Writes a checkpoint of the parameters and of an optimizer over them into a folder; every rank calls it.
+        """Writes a checkpoint of the parameters, of rank 0's buffers and of an optimizer into a folder; every rank calls it.
 
         Raises IOError `distributed.checkpoint.save`, as save_sharded.
         """
@@ -349,7 +354,13 @@ class ShardedParallel(nn.Module):
             if n is not None:
                 steps[str(i)] = n
         kept = {"steps": steps, "metadata": metadata}
-        save_sharded(path, self.sharded_state(optimizer), kept, self._group)
+        state = self.sharded_state(optimizer)
+        for (
+            name,
+            b,
+        ) in self.module.named_buffers().items():  # ranks may have counted their own batches
+            state[f"buffers.{name}"] = broadcast(b, 0, self._group)
+        save_sharded(path, state, kept, self._group)
 
     def load(self, path: str | os.PathLike[str], optimizer: Any = None) -> Any:
         """Takes what save() wrote, on any number of ranks, and returns its metadata. The optimizer may be new.
@@ -363,8 +374,14 @@ class ShardedParallel(nn.Module):
                 name = f"optimizer{row}.{unit.name}"
                 if name in arrays:
                     like[name] = like[f"parameters.{unit.name}"]
+        buffers = {f"buffers.{name}": b for name, b in self.module.named_buffers().items()}
+        for name, b in buffers.items():
+            if name in arrays:  # earlier checkpoints have none
+                like[name] = Piece(b, tuple(b.shape), (0,) * b.ndim)
         state, _ = load_sharded(path, like)
         self.load_sharded_state(state, optimizer)
+        for name in buffers.keys() & state.keys():
+            buffers[name][...] = state[name].to(buffers[name].device)
         if optimizer is not None:
             trained = [u for u in self._units.value if u.trained]
             for i, n in kept["steps"].items():
