@@ -349,3 +349,30 @@ def test_compiled_functions_refuse_what_exchanges(program):  # noqa: F811
     """,
     )
     passes(lambda ranks, path: mpirun(ranks, path, seconds=200), 2, path)
+
+
+@needs_mpi
+@pytest.mark.parametrize("stage", [1, 2])
+def test_ranks_that_use_other_modules_reduce_in_one_order(program, stage):  # noqa: F811
+    path = program(f"""
+        from weft import nn
+        dist.init()
+        r = dist.rank()
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a, self.c = nn.Linear(4, 4, bias=False), nn.Linear(4, 4, bias=False)
+            def forward(self, x):
+                return self.c(self.a(x)) if r == 0 else self.a(x)
+        models = []
+        for wrap in (dist.DataParallel, lambda m: dist.ShardedParallel(m, stage={stage}, resident_bytes=0)):
+            weft.random.seed(1)
+            models.append(wrap(Model()))
+            models[-1](weft.ones((1, 4))).sum().backward()
+        want, model = models
+        for piece, layer in zip(model.pieces, (want.module.a, want.module.c)):
+            got = dist.all_gather(piece.grad.data)
+            assert abs(got - layer.weight.grad.data.reshape(-1)).max() < 1e-5, (got, layer.weight.grad)
+        print("ok", r)
+    """)
+    passes(lambda ranks, path: mpirun(ranks, path, seconds=100), 2, path)

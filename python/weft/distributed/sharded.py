@@ -261,8 +261,19 @@ class ShardedParallel(nn.Module):
             self._running = True
             _core._after_backward(self._finish)
         unit.waiting.discard(key)
-        if not unit.waiting and not unit.reduced:
-            self._reduce(unit)
+        if not unit.waiting:
+            unit.release()
+        # In one order on all ranks, of which each may have used other modules.
+        for u in self._in_turn():
+            if u.waiting:
+                break
+            if not u.reduced:
+                self._reduce(u)
+
+    def _in_turn(self):
+        """Trained units about as backward finishes them; those with small parameters of all modules come last."""
+        trained = [u for u in self._units.value if u.trained]
+        return sorted(reversed(trained), key=lambda u: u.name.startswith("resident"))
 
     def _reduce(self, unit):
         """Sends a unit's gradients on their way. One unit is under way at a time, so that only its row takes room."""
@@ -274,9 +285,10 @@ class ShardedParallel(nn.Module):
 
     def _finish(self):
         self._running = False
-        for unit in reversed(self._units.value):
-            if unit.trained and not unit.reduced:
+        for unit in self._in_turn():
+            if not unit.reduced:
                 self._reduce(unit)
+        for unit in self._units.value:
             unit.release()
         if self._reducing is not None:
             self._reducing.finish()
