@@ -229,7 +229,10 @@ def test_a_reader_that_goes_away_is_no_error(capfd):
     link.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
     link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     link.close()
-    assert here.ask()["error"] == "", "the next one is served"
+    answer = here.ask()
+    if "error" not in answer:  # the one that is gone was read after it, and the latest one counts
+        answer = here.ask()
+    assert answer["error"] == "", "the next one is served"
     time.sleep(0.2)
     assert "Traceback" not in capfd.readouterr().err
 
