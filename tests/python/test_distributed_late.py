@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks on cards that wait long compare their last calls; cards and the board are stood in for."""
 
+import collections
+
 import weft
 from weft.distributed.late import Late, first_difference
 
@@ -113,6 +115,24 @@ def test_groups_of_the_same_ranks_have_numbers_of_their_own():
 
 
 def test_only_calls_that_both_keep_are_compared():
-    told = {0: [5, ["a", "b"]], 1: [1, ["x", "x", "x", "x", "a"]]}
+    told = {0: [[5, "a"], [6, "b"]], 1: [[n, "x"] for n in range(1, 5)] + [[5, "a"]]}
     assert first_difference([0, 1], told) is None
-    assert "call 6" in first_difference([0, 1], {**told, 1: [6, ["c"]]})
+    assert "call 6" in first_difference([0, 1], {**told, 1: [[6, "c"]]})
+
+
+def test_a_call_that_is_made_while_others_are_told_keeps_its_number():
+    """The watch's thread reads between any two steps of note()."""
+    two = Two()
+    record = two.records[0]
+
+    class Between(collections.deque):
+        def append(self, call):
+            seen.append(record.told())
+            super().append(call)
+            seen.append(record.told())
+
+    seen, record.last = [], Between(maxlen=64)
+    for n in range(100):
+        two.call(0, n)
+    want = {n + 1: f"all_reduce(sum) of float32[{n}]" for n in range(100)}
+    assert all(want[number] == text for told in seen for number, text in told)

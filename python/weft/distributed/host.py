@@ -21,12 +21,8 @@ from .failure import LAST_WORDS, Failure
 from .pieces import LEAST_BYTES, Combination
 
 _PARTS = {"complex64": "float32", "complex128": "float64"}  # Gloo sums complex numbers by parts
-_NARROW = (
-    "int8",
-    "uint8",
-    "int16",
-    "uint16",
-)  # Open MPI 4.1 adds these with saturation, where sums wrap around elsewhere
+# Open MPI 4.1 adds these with saturation, where sums wrap around elsewhere.
+_NARROW = ("int8", "uint8", "int16", "uint16")
 _REDUCED_AS = {"bool": "uint8", **dict.fromkeys(("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"), "float32")}  # fmt: skip
 
 

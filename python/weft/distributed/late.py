@@ -9,7 +9,6 @@ the first number that two ranks use for different calls is the failure. Equal ca
 from __future__ import annotations
 
 import collections
-import itertools
 import json
 import time
 
@@ -33,17 +32,16 @@ class Record:
     def note(self, *call):
         """(name, detail, dtype, shape) of a collective that begins."""
         self.count += 1
-        self.last.append(call)
+        self.last.append((self.count, call))
 
     def told(self):
-        """[number of the first, texts]."""
+        """[[number, text] of each call that is kept]. Another thread may make calls meanwhile, so each has its number with it."""
         while True:
             try:
-                count, calls = self.count, list(self.last)
-            except RuntimeError:  # the main thread makes another call
+                calls = list(self.last)
+            except RuntimeError:  # it makes one now
                 continue
-            texts = [f"{name}({detail}) of {dtype}{list(shape)}" for name, detail, dtype, shape in calls]  # fmt: skip
-            return [count - len(texts) + 1, texts]
+            return [[n, f"{name}({detail}) of {dtype}{list(shape)}"] for n, (name, detail, dtype, shape) in calls]  # fmt: skip
 
     def late(self, now):
         """Whether the card has been busy with the same call for long."""
@@ -53,8 +51,8 @@ class Record:
 
 
 def first_difference(ranks, told):
-    """The text of the first call that two ranks number alike and make differently, or None. `told`: {rank: [first number, texts]}."""
-    calls = {r: dict(zip(itertools.count(first), texts)) for r, (first, texts) in told.items()}
+    """The text of the first call that two ranks number alike and make differently, or None. `told`: {rank: [[number, text]...]}."""
+    calls = {r: dict(pairs) for r, pairs in told.items()}
     for number in sorted(set().union(*calls.values())):
         made = {r: calls[r][number] for r in ranks if number in calls.get(r, ())}
         if len(set(made.values())) > 1:
@@ -90,7 +88,7 @@ class Late:
             gone = [o for o in record.ranks if o != self.rank and self.board().has_left(o)]
             if gone:
                 return Failure(
-                    f"rank {', '.join(map(str, gone))} has left the job: its program has ended, or called shutdown(), before {record.told()[1][-1]}"
+                    f"rank {', '.join(map(str, gone))} has left the job: its program has ended, or called shutdown(), before {record.told()[-1][1]}"
                 )
         self._say(asks=True)
         if now < self._again:  # a long kernel: a large job's store is asked less and less

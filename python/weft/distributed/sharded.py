@@ -367,10 +367,8 @@ class ShardedParallel(nn.Module):
                 steps[str(i)] = n
         kept = {"steps": steps, "metadata": metadata}
         state = self.sharded_state(optimizer)
-        for (
-            name,
-            b,
-        ) in self.module.named_buffers().items():  # ranks may have counted their own batches
+        # Each rank may have counted its own batches: rank 0's are taken.
+        for name, b in self.module.named_buffers().items():
             state[f"buffers.{name}"] = broadcast(b, 0, self._group)
         save_sharded(path, state, kept, self._group)
 
