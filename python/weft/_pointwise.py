@@ -144,9 +144,7 @@ def pointwise(function, total=False):
         given = args
         if options:
             given = _placed(names, args, options)
-            bound = signature.bind(*args, **options)
-            bound.apply_defaults()
-            args = tuple(bound.arguments.values())
+            args = _arranged(signature, args, options)
         arrays = [a for a in args if isinstance(a, _ARRAYS)]
         numbers = tuple([a for a in args if type(a) in (int, float) or a is None])
         if not arrays or len(args) - len(arrays) != len(numbers):
@@ -193,6 +191,13 @@ def _placed(names, args, options):
     for name, value in options.items():
         out[names.index(name)] = value
     return out
+
+
+def _arranged(signature, args, options):
+    """The arguments of a call by the order of the parameters, with the defaults of what is not given."""
+    bound = signature.bind(*args, **options)
+    bound.apply_defaults()
+    return tuple(bound.arguments.values())
 
 
 class _Composed:
@@ -258,18 +263,13 @@ def composed(function):
 
     own = _Composed(run, names)
 
-    def arranged(args, options):
-        bound = signature.bind(*args, **options)
-        bound.apply_defaults()
-        return tuple(bound.arguments.values())
-
     @functools.wraps(function)
     @_alone
     def call(*args, **options):
         given = args
         if options:
             given = _placed(names, args, options)
-            args = arranged(args, options)
+            args = _arranged(signature, args, options)
         wrapped, arrays, key, changing = False, [], [], False
         for a in args:
             kind = type(a)

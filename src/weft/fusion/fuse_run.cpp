@@ -30,13 +30,20 @@ Expr step_value(const Step& s, const std::vector<Expr>& loads, const std::vector
 
 namespace {
 
-/// What a step's kernel computes of its arrays and numbers.
-void set_value(device::Map& map, const Step& s, std::vector<Scalar>& numbers) {
+/// What a step's kernel on a grid computes of its arrays and of its numbers, which `numbers` gets.
+device::Map map_of(std::string_view family, const Step& s, Operands arrays,
+                   std::vector<Scalar>& numbers) {
   for (const LazyNode* n : s.numbers) numbers.push_back(n->number);
+  device::Map map;
+  map.family = family;
+  map.key = s.serial;
+  map.arrays = arrays;
+  map.compute = s.elem;
   map.numbers = numbers;
   map.value = [&s](const std::vector<Expr>& loads, const std::vector<Expr>& given) {
     return step_value(s, loads, given);
   };
+  return map;
 }
 
 }  // namespace
@@ -169,16 +176,8 @@ NDArray FusedPlan::Impl::step_map(Step& s, Operands arrays, const Ref<Device>& d
   NDArray out = NDArray::empty(device, s.elem, s.shape);
   if (out.size() == 0) return out;
   if (device::grid_of(device).present()) {
-    std::vector<const NDArray*> in;
-    for (const NDArray* a : arrays) in.push_back(a);
-    device::Map map;
-    map.family = "fused map";
-    map.key = s.serial;
-    map.arrays = in;
-    map.compute = s.elem;
     std::vector<Scalar> numbers;
-    set_value(map, s, numbers);
-    device::grid_map(out, map);
+    device::grid_map(out, map_of("fused map", s, arrays, numbers));
     return out;
   }
   if (!out.on_host()) {
@@ -234,15 +233,8 @@ NDArray FusedPlan::Impl::step_reduce(Step& s, Operands arrays, const Ref<Device>
   if (!out.on_host() && !device::grid_of(device).present())
     return reduced(step_map(s, arrays, device));
   if (device::grid_of(device).present()) {
-    std::vector<const NDArray*> in;
-    for (const NDArray* a : arrays) in.push_back(a);
-    device::Map map;
-    map.family = "fused";
-    map.key = s.serial;
-    map.arrays = in;
-    map.compute = s.elem;
     std::vector<Scalar> numbers;
-    set_value(map, s, numbers);
+    const device::Map map = map_of("fused", s, arrays, numbers);
     device::grid_reduce(node.reduction, s.elem, out, map, s.shape, node.mask);
     return out;
   }
