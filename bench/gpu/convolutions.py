@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convolutions of ResNet-50, MobileNetV3 and U-Net with their gradients beside PyTorch (cuDNN, TF32 off) in the same run:
 
-    convolutions.py [--dtype float32] [resnet50] [mobilenet] [unet]
+    convolutions.py [--dtype float32] [--only 1,2] [--kernels] [resnet50] [mobilenet] [unet]
 
 Time on the card, calls queued ahead, samples of both in turns. Results and gradients are compared with PyTorch's in
 float64, since its float32 gradients of 3 x 3 windows are not exact either; a wrong one makes the exit status 1.
+--only: of each net the rows of these numbers, from 0. --kernels: of both libraries the kernels of one call with gradients.
 """
 
 import argparse
@@ -59,7 +60,30 @@ NETS = {
 }
 
 
-def row(net, dtype, n, channels, size, results, window, stride):
+def print_kernels(name, f, number=10):
+    """One call's kernels in order: us of each, from the first one's start to its end, name."""
+    from torch.profiler import ProfilerActivity, profile
+
+    f()
+    with profile(activities=[ProfilerActivity.CUDA]) as taken:
+        for _ in range(number):
+            f()
+            torch.cuda.synchronize()
+    events = [e for e in taken.events() if str(e.device_type).endswith("CUDA")]
+    events.sort(key=lambda e: e.time_range.start)
+    count = len(events) // number
+    calls = [events[i * count : (i + 1) * count] for i in range(number)]
+    middle = statistics.median
+    print(
+        f"  {name}: {count} kernels, {middle(sum(e.device_time for e in c) for c in calls):.1f} us"
+    )
+    for i in range(count):
+        us = middle(c[i].device_time for c in calls)
+        end = middle(c[i].time_range.end - c[0].time_range.start for c in calls)
+        print(f"    {us:7.1f} {end:7.1f} {calls[0][i].name[:100]}")
+
+
+def row(net, dtype, kernels, n, channels, size, results, window, stride):
     groups = 1 if results else channels
     results, up = results or channels, stride == "up"
     stride, padding = 2 if up else stride, 0 if up else window // 2
@@ -114,6 +138,14 @@ def row(net, dtype, n, channels, size, results, window, stride):
         f"errors {' '.join(f'{e:.0e}' for e in errors)}{' WRONG' if bad else ''}",
         flush=True,
     )
+    if kernels:
+        for name, f in (
+            ("weft forward", forward),
+            ("weft both", ours),
+            ("torch forward", rival_forward),
+            ("torch both", rival),
+        ):
+            print_kernels(name, f)
     return d / c, bad
 
 
@@ -121,6 +153,8 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("nets", nargs="*", default=list(NETS))
     parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--only", type=lambda text: [int(i) for i in text.split(",")])
+    parser.add_argument("--kernels", action="store_true")
     args = parser.parse_args()
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
@@ -128,8 +162,8 @@ def main():
     wrong = False
     for net in args.nets:
         ratios = []
-        for case in NETS[net]:
-            ratio, bad = row(net, args.dtype, *case)
+        for case in NETS[net] if args.only is None else [NETS[net][i] for i in args.only]:
+            ratio, bad = row(net, args.dtype, args.kernels, *case)
             ratios.append(ratio)
             wrong |= bad
         print(
