@@ -156,9 +156,8 @@ void patches(const Last& out, const Last& x, const TileOperand& placed, const Im
   const std::int64_t count = v.steps, places = weight.shape()[0] * weight.shape()[1];
   v.chunks = ceil_div(x.channels, 64), v.window = weight.shape()[1];
   v.steps = v.chunks * places;
-  rules::GemmShape shape;
-  shape.m = count * 64, shape.n = out.channels, shape.k = v.steps * 64, shape.column_unit = 64,
-  shape.most_rows = 128, shape.most_cluster = 1;
+  rules::GemmShape shape = whole_shape();
+  shape.m = count * 64, shape.n = out.channels, shape.k = v.steps * 64;
   shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.data.elem());
   if (pieces) shape.read_bytes = piece_bytes(x) + 2 * rules::kPieces * weight.size();
   const int planes_first[] = {0, 3, 1, 2};
@@ -268,10 +267,9 @@ void phases(const NDArray& out, const Last& g, const TileOperand& placed, const 
   choose_patch(spec, v, n[0], ceil_div(n[2], step[0]), ceil_div(n[3], step[1]));
   const std::int64_t patches = v.steps, places = w[0] * w[1];
   v.chunks = ceil_div(g.channels, 64), v.window = w[1], v.turned = places, v.batches = count;
-  rules::GemmShape shape;
-  shape.batches = count, shape.m = patches * 64, shape.n = n[1], shape.column_unit = 64;
+  rules::GemmShape shape = whole_shape();
+  shape.batches = count, shape.m = patches * 64, shape.n = n[1];
   shape.k = v.chunks * ceil_div(places, count) * 64;
-  shape.most_rows = 128, shape.most_cluster = 1;
   shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
   shape.read_bytes = (pieces ? rules::kPieces : 1) * 2 *
                      (g.images() * g.height() * g.width() * g.channels + placed.x.size());
@@ -320,9 +318,8 @@ void weight_gradient(const NDArray& out, const Last& by, const Last& from, const
   WholeNumbers v;
   choose_patch(spec, v, by.images(), by.height(), by.width());
   v.batches = w[2] * w[3], v.window = w[3], v.m = w[1], v.n = w[0];
-  rules::GemmShape shape;
+  rules::GemmShape shape = whole_shape();
   shape.batches = v.batches, shape.m = v.m, shape.n = v.n, shape.k = v.steps * 64;
-  shape.column_unit = 64, shape.most_rows = 128, shape.most_cluster = 1;
   shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
   if (pieces) shape.read_bytes = piece_bytes(from) + piece_bytes(by);
   shape.divisible = true;
@@ -411,8 +408,7 @@ bool prefers_pieces(const Ref<Device>& device, ConvolutionOf which, const Convol
   auto steps = [](std::int64_t channels) { return ceil_div(channels, 64) * 64; };
   const std::int64_t of_x = s.images * s.channels * s.image[0] * s.image[1],
                      of_y = s.images * s.results * places;
-  rules::GemmShape tiles;
-  tiles.column_unit = 64, tiles.most_rows = 128, tiles.most_cluster = 1;
+  rules::GemmShape tiles = whole_shape();
   tiles.pieces = tiles.keeps_pieces = true, tiles.result_bytes = 4;
   rules::ProductSize threads{1, s.results, s.images * places, s.channels * taps};
   std::int64_t phases = 1, split = 0;  // elements that become pieces
