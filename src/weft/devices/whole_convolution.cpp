@@ -8,101 +8,21 @@
 
 #include "weft/array/ops.h"
 #include "weft/base/integers.h"
+#include "weft/devices/channels_last.h"
 #include "weft/devices/pieces.h"
+#include "weft/devices/place_convolution.h"
 #include "weft/devices/transpose.h"
-#include "weft/devices/whole_call.h"
 #include "weft/rules/product_choice.h"
 
 namespace weft::device {
 
 namespace {
 
-/// Four axes, and planes of pieces where `plane`, the elements from one to the next, is not 0.
-WholeTensor tensor_in_planes(const NDArray& x, std::initializer_list<std::int64_t> extents,
-                             std::initializer_list<std::int64_t> strides, std::int64_t plane) {
-  WholeTensor out = tensor_of(x, extents, strides);
-  if (plane) out.axes = 5, out.extents[4] = kPiecePlanes, out.strides[3] = plane;
-  return out;
-}
-
-/// Images [n, y, x, channel] with pixels at multiples of 16 bytes; `channels` of them count. Of
-/// pieces: the first plane.
-struct Last {
-  NDArray data;
-  std::int64_t channels = 0, plane = 0;
-
-  std::int64_t images() const { return data.shape()[0]; }
-  std::int64_t height() const { return data.shape()[1]; }
-  std::int64_t width() const { return data.shape()[2]; }
-  WholeTensor tensor() const {
-    const Dims& s = data.strides();
-    return tensor_in_planes(data, {channels, width(), height(), images()}, {s[2], s[1], s[0]},
-                            plane);
-  }
-};
+bool has_steps(const Images& images) { return images.step[0] * images.step[1] > 1; }
 
 /// Of the pieces that products read.
 std::int64_t piece_bytes(const Last& x) {
   return 2 * rules::kPieces * x.images() * x.height() * x.width() * x.channels;
-}
-
-NDArray empty_last(const NDArray& like, std::int64_t n, std::int64_t h, std::int64_t w,
-                   std::int64_t channels) {
-  return NDArray::empty(like.device(), like.elem(), Dims{n, h, w, ceil_div(channels, 8) * 8});
-}
-
-bool as_planes(const NDArray& x, NDArray& out) {
-  const Dims& n = x.shape();
-  return x.reshape_view(Dims{n[0], n[1], n[2] * n[3]}, out);
-}
-
-/// From [n, c, y, x] of any layout; of float32 in pieces.
-Last channels_last(const NDArray& x) {
-  const Dims &n = x.shape(), &s = x.strides();
-  Last out{x, n[1]};
-  const int order[] = {0, 2, 3, 1};
-  const NDArray turned = x.permute(order);
-  if (x.elem() == Elem::float32) {
-    NDArray of_images;
-    const bool lies = n[1] > 1 && s[1] != 1 && as_planes(x, of_images);
-    const NDArray planes = lies ? turned_piece_planes(of_images) : piece_planes(turned);
-    Dims shape{n[0], n[2], n[3], planes.shape()[planes.ndim() - 1]};
-    const NDArray first = planes.select(0, 0);
-    out.data = lies ? first.reshape(shape) : first, out.plane = planes.strides()[0];
-    return out;
-  }
-  bool fits = begins_at(x, 16) && (s[1] == 1 || n[1] == 1);
-  for (int i : {0, 2, 3}) fits = fits && (n[i] == 1 || (s[i] > 0 && s[i] % 8 == 0));
-  if (fits) {
-    out.data = turned;
-    return out;
-  }
-  out.data = empty_last(x, n[0], n[2], n[3], n[1]);
-  NDArray planes;
-  if (n[1] > 1 && x.reshape_view(Dims{n[0], n[1], n[2] * n[3]}, planes) &&
-      (planes.strides()[2] == 1 || n[2] * n[3] == 1)) {
-    const std::int64_t pitch = out.data.shape()[3];
-    grid_transpose(out.data.as_strided(Dims{n[0], n[2] * n[3], n[1]},
-                                       Dims{n[2] * n[3] * pitch, pitch, 1}, out.data.offset()),
-                   planes);
-  } else {
-    assign(out.data.slice(3, 0, n[1], 1), turned);
-  }
-  return out;
-}
-
-/// Into [n, c, y, x] of any layout.
-void from_channels_last(const NDArray& out, const Last& x) {
-  const Dims& n = out.shape();
-  const Dims& s = x.data.strides();
-  NDArray planes;
-  if (n[1] > 1 && out.reshape_view(Dims{n[0], n[1], n[2] * n[3]}, planes) &&
-      planes.strides()[2] == 1) {
-    return grid_transpose(planes, x.data.as_strided(Dims{n[0], n[2] * n[3], n[1]},
-                                                    Dims{s[0], s[2], 1}, x.data.offset()));
-  }
-  const int back[] = {0, 3, 1, 2};
-  assign(out, x.data.slice(3, 0, n[1], 1).permute(back));
 }
 
 /// [o, c, i, j] as a view (i, j, c, o) of rows at multiples of 16 bytes: one transpose. Of float32
@@ -191,17 +111,6 @@ void patches(const Last& out, const Last& x, const TileOperand& placed, const Im
   if (v.parts > 1) add_parts(ordered, parts);
 }
 
-/// Windows of one place: each image is a product by itself, of planes as they lie.
-bool plain(const NDArray& weight, const Images& images, const NDArray& y) {
-  const Dims &w = weight.shape(), &n = y.shape();
-  return w[2] * w[3] == 1 && images.step[0] * images.step[1] == 1 && images.before[0] == 0 &&
-         images.before[1] == 0 && n[2] * n[3] % 8 == 0;
-}
-NDArray as_matrices(const NDArray& weight, std::int64_t count) {
-  const Dims& w = weight.shape();
-  return weight.reshape(Dims{1, w[0], w[1]}).broadcast_to(Dims{count, w[0], w[1]});
-}
-
 /// Images whose pieces are in memory at a time, in equal lots.
 std::int64_t lot_of(const NDArray& x, const NDArray& y) {
   constexpr std::int64_t kMostBytes = std::int64_t{1} << 27;
@@ -225,31 +134,17 @@ void pieces_conv(const NDArray& out, const NDArray& x, const NDArray& weight,
 
 void whole_conv(const NDArray& out, const NDArray& x, const NDArray& weight, const Images& images) {
   const Dims& n = out.shape();
+  const bool one_place = of_one_place(weight, images);
+  if (one_place && has_steps(images))
+    return whole_conv(out, named_places(x, images.step, n[2], n[3]), weight, {});
   if (x.elem() == Elem::float32) return pieces_conv(out, x, weight, images);
-  NDArray from, planes;
-  if (plain(weight, images, out) && as_planes(x, from) && as_planes(out, planes) &&
-      whole_product(planes, as_matrices(weight, n[0]), from))
-    return;
-  const Last to{empty_last(out, n[0], n[2], n[3], n[1]), n[1]};
+  if (one_place && place_convolution(out, x, weight)) return;
+  const Last to = empty_last(out, n[0], n[2], n[3], n[1]);
   patches(to, channels_last(x), by_place(weight), images, false);
   from_channels_last(out, to);
 }
 
 namespace {
-
-/// Upstream gradients in channels-last order, brought there once for all that read them.
-class Upper {
- public:
-  explicit Upper(const NDArray& g) : g_(g) {}
-  const Last& last() {
-    if (!last_.data.defined()) last_ = channels_last(g_);
-    return last_;
-  }
-
- private:
-  const NDArray& g_;
-  Last last_;
-};
 
 /// The adjoint of a convolution with steps, for all remainders of places by the steps at once:
 /// out[step * q + r - before] sums g[q - t] * weight[step * t + r]. `out` is [n, c, y, x] of any
@@ -290,18 +185,14 @@ Images back_of(const Images& images, const NDArray& window) {
   for (int i = 0; i < 2; ++i) back.before[i] = window.shape()[i] - 1 - images.before[i];
   return back;
 }
-bool has_steps(const Images& images) { return images.step[0] * images.step[1] > 1; }
 
 void input_gradient(const NDArray& out, const NDArray& g, Upper& last, const NDArray& weight,
                     const Images& images) {
   const Dims& n = out.shape();
-  NDArray upper, planes;
-  if (plain(weight, images, g) && as_planes(g, upper) && as_planes(out, planes) &&
-      whole_product(planes, as_matrices(weight, n[0]).transpose(1, 2), upper))
-    return;
+  if (of_one_place(weight, images) && place_input_gradient(out, g, last, weight)) return;
   const TileOperand placed = by_place(weight);
   if (has_steps(images)) return phases(out, last.last(), placed, images);
-  const Last to{empty_last(out, n[0], n[2], n[3], n[1]), n[1]};
+  const Last to = empty_last(out, n[0], n[2], n[3], n[1]);
   patches(to, last.last(), placed, back_of(images, placed.x), true);
   from_channels_last(out, to);
 }
@@ -348,19 +239,6 @@ void weight_gradient(const NDArray& out, const Last& by, const Last& from, const
   grid_transpose(out.reshape(Dims{1, v.n, rows}), turned.reshape(Dims{1, rows, v.n}));
 }
 
-void weight_gradient(const NDArray& out, const NDArray& g, Upper& last, const NDArray& x,
-                     const Images& images) {
-  const Dims& w = out.shape();
-  NDArray planes_g, planes_x;
-  // One sum for each image, added up afterwards, where that moves less than turning the images.
-  if (plain(out, images, g) && w[0] * w[1] * 4 < (w[0] + w[1]) * g.shape()[2] * g.shape()[3] &&
-      as_planes(g, planes_g) && as_planes(x, planes_x)) {
-    NDArray sums = NDArray::empty(out.device(), Elem::float32, Dims{g.shape()[0], w[0], w[1]});
-    if (whole_product(sums, planes_g, planes_x.transpose(1, 2))) return add_parts(out, sums);
-  }
-  weight_gradient(out, last.last(), channels_last(x), images);
-}
-
 void pieces_gradients(const NDArray* input, const NDArray* weights, const NDArray& g,
                       const NDArray& x, const NDArray& weight, const Images& images) {
   const std::int64_t count = g.shape()[0], lot = lot_of(weights ? x : g, g);
@@ -390,10 +268,22 @@ void pieces_gradients(const NDArray* input, const NDArray* weights, const NDArra
 
 void whole_conv_gradients(const NDArray* input, const NDArray* weights, const NDArray& g,
                           const NDArray& x, const NDArray& weight, const Images& images) {
+  const bool one_place = of_one_place(weight, images);
+  if (one_place && has_steps(images)) {
+    const Dims& m = g.shape();
+    NDArray named;
+    if (input)
+      named = NDArray::empty(g.device(), g.elem(), Dims{m[0], weight.shape()[1], m[2], m[3]});
+    whole_conv_gradients(input ? &named : nullptr, weights, g,
+                         weights ? named_places(x, images.step, m[2], m[3]) : x, weight, {});
+    if (input) spread_places(*input, named, images.step);
+    return;
+  }
   if (g.elem() == Elem::float32) return pieces_gradients(input, weights, g, x, weight, images);
   Upper last(g);
   if (input) input_gradient(*input, g, last, weight, images);
-  if (weights) weight_gradient(*weights, g, last, x, images);
+  if (!weights || (one_place && place_weight_gradient(*weights, g, last, x))) return;
+  weight_gradient(*weights, last.last(), channels_last(x), images);
 }
 
 bool prefers_pieces(const Ref<Device>& device, ConvolutionOf which, const ConvolutionSize& s,
