@@ -107,11 +107,9 @@ void spread_places(const NDArray& out, const NDArray& places, const std::int64_t
     assign(out, full(out.device(), out.elem(), Dims{1}, Scalar(0)).broadcast_to(n));
     return assign(out.slice(2, 0, m[2], step[0]).slice(3, 0, m[3], step[1]), places);
   }
-  const NDArray words =
-      NDArray::make(out.handle(), word, Dims{n[0], n[1], m[2], step[0], m[3]}, nullptr,
-                    out.offset() / step[1]);
-  const NDArray from =
-      NDArray::make(places.handle(), part, m, &places.strides(), places.offset());
+  const NDArray words = NDArray::make(out.handle(), word, Dims{n[0], n[1], m[2], step[0], m[3]},
+                                      nullptr, out.offset() / step[1]);
+  const NDArray from = NDArray::make(places.handle(), part, m, &places.strides(), places.offset());
   std::vector<NDArray> lines;
   for (std::int64_t y = 0; y < step[0]; ++y) lines.push_back(words.select(3, y));
   const NDArray* arrays[] = {&from};
