@@ -232,12 +232,12 @@ class Kernel {
       for (int g = 0; g < s_.groups; ++g) {
         const Expr p = ir::div(tile_.m, at(64)) + at(g);
         patch_.push_back(patch_at(let, p));
-        const Expr before[2] = {of("before_x"), of("before_y")};
+        const Expr margins[2] = {of("before_x"), of("before_y")};
         for (int i = 0; i < 2; ++i) {
           Expr& first = patch_.back()[static_cast<std::size_t>(i)];
           first = let(i == 0 ? "px" : "py", s_.phased()
                                                 ? first + tile_.skipped[i] - tile_.taps[i] + at(1)
-                                                : first * at(s_.step[i]) - before[i]);
+                                                : first * at(s_.step[i]) - margins[i]);
         }
       }
     } else {
