@@ -20,9 +20,9 @@ namespace {
 
 bool has_steps(const Images& images) { return images.step[0] * images.step[1] > 1; }
 
-/// Of the pieces that products read.
-std::int64_t piece_bytes(const Last& x) {
-  return 2 * rules::kPieces * x.images() * x.height() * x.width() * x.channels;
+/// What products read of it once.
+std::int64_t read_bytes(const Last& x) {
+  return (x.plane ? rules::kPieces : 1) * 2 * x.images() * x.height() * x.width() * x.channels;
 }
 
 /// [o, c, i, j] as a view (i, j, c, o) of rows at multiples of 16 bytes: one transpose. Of float32
@@ -79,7 +79,7 @@ void patches(const Last& out, const Last& x, const TileOperand& placed, const Im
   rules::GemmShape shape = whole_shape();
   shape.m = count * 64, shape.n = out.channels, shape.k = v.steps * 64;
   shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.data.elem());
-  if (pieces) shape.read_bytes = piece_bytes(x) + 2 * rules::kPieces * weight.size();
+  shape.read_bytes = read_bytes(x) + (pieces ? rules::kPieces : 1) * 2 * weight.size();
   const int planes_first[] = {0, 3, 1, 2};
   const NDArray ordered = pieces ? out.data.permute(planes_first) : out.data;
   shape.divisible = ordered.is_contiguous() && out.data.shape()[3] == out.channels;
@@ -166,8 +166,7 @@ void phases(const NDArray& out, const Last& g, const TileOperand& placed, const 
   shape.batches = count, shape.m = patches * 64, shape.n = n[1];
   shape.k = v.chunks * ceil_div(places, count) * 64;
   shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
-  shape.read_bytes = (pieces ? rules::kPieces : 1) * 2 *
-                     (g.images() * g.height() * g.width() * g.channels + placed.x.size());
+  shape.read_bytes = read_bytes(g) + (pieces ? rules::kPieces : 1) * 2 * placed.x.size();
   take(gemm_choice(grid_of(out.device()), shape), spec);
   v.tiles_m = ceil_div(patches, spec.groups), v.tiles_n = ceil_div(n[1], spec.columns);
   v.m = n[0] * n[2] * n[3], v.n = n[1], v.wide = n[3], v.high = n[2];
@@ -212,7 +211,7 @@ void weight_gradient(const NDArray& out, const Last& by, const Last& from, const
   rules::GemmShape shape = whole_shape();
   shape.batches = v.batches, shape.m = v.m, shape.n = v.n, shape.k = v.steps * 64;
   shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
-  if (pieces) shape.read_bytes = piece_bytes(from) + piece_bytes(by);
+  shape.read_bytes = read_bytes(from) + read_bytes(by);
   shape.divisible = true;
   const rules::GemmDecisions choice = gemm_choice(grid_of(out.device()), shape);
   take(choice, spec);
