@@ -139,13 +139,13 @@ def row(net, dtype, kernels, n, channels, size, results, window, stride):
         flush=True,
     )
     if kernels:
-        for name, f in (
+        for name, call in (
             ("weft forward", forward),
             ("weft both", ours),
             ("torch forward", rival_forward),
             ("torch both", rival),
         ):
-            print_kernels(name, f)
+            print_kernels(name, call)
     return d / c, bad
 
 

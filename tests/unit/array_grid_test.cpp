@@ -18,10 +18,12 @@
 #include "weft/autograd/grid_convolution.h"
 #include "weft/autograd/tensor.h"
 #include "weft/devices/grid.h"
+#include "weft/devices/kept_choices.h"
 #include "weft/devices/pieces.h"
 #include "weft/devices/place_convolution.h"
 #include "weft/devices/transpose.h"
 #include "weft/devices/whole.h"
+#include "weft/devices/whole_kernel.h"
 #include "weft/linalg/linalg.h"
 #include "weft/linalg/linalg_device.h"
 #include "weft/rules/product_choice.h"
@@ -555,6 +557,39 @@ TEST(ArrayGrid, convolutions_of_16_bits_read_windows_in_place) {
   device::whole_conv(NDArray::empty(device, Elem::bfloat16, Dims{32, 64, 56, 56}),
                      NDArray::empty(device, Elem::bfloat16, Dims{32, 64, 56, 56}),
                      NDArray::empty(device, Elem::bfloat16, Dims{64, 64, 3, 3}), around);
+}
+
+/// The products of a layer's gradients have its extents in other places.
+TEST(ArrayGrid, choices_of_a_step_are_kept_side_by_side) {
+  device::KeptChoices<int> kept;
+  int chosen = 0;
+  for (int step = 0; step < 2; ++step) {
+    for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{6272, 1024, 256},
+                                  {6272, 256, 1024},
+                                  {256, 1024, 6272},
+                                  {1024, 256, 6272}}) {
+      device::ProductAsked asked;
+      asked.shape.m = m, asked.shape.n = n, asked.shape.k = k;
+      EXPECT_EQ(kept.find(asked, [&] { return ++chosen, static_cast<int>(m); }), m);
+    }
+  }
+  EXPECT_EQ(chosen, 4);
+}
+
+/// 64 places of one image rather than a few of many.
+TEST(ArrayGrid, patches_of_convolutions_lie_together) {
+  NEED_CARD();
+  auto bits = [&](Dims shape) { return NDArray::empty(device, Elem::bfloat16, shape); };
+  device::Images images;
+  images.step[0] = images.step[1] = 2, images.before[0] = images.before[1] = 1;
+  const NDArray x = bits({32, 64, 64, 64}), g = bits({32, 72, 32, 32});
+  device::whole_conv_gradients(&x, nullptr, g, x, bits({72, 64, 3, 3}), images);
+  // Of 32 x 32 places of each remainder: four patches of 8 x 8 along both axes.
+  const auto numbers = std::span(paper->last_args).last(device::kWholeNumbers.size());
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (!device::kWholeNumbers[i].starts_with("patches_")) continue;
+    EXPECT_EQ(numbers[i].scalar, 4) << device::kWholeNumbers[i];
+  }
 }
 
 /// Windows of one place: products of planes as they lie or of pixels, of named places with steps.

@@ -5,6 +5,7 @@
 // Of float32 the same with planes of pieces, whose results are written where they belong.
 
 #include <algorithm>
+#include <array>
 
 #include "weft/array/ops.h"
 #include "weft/base/integers.h"
@@ -40,19 +41,20 @@ TileOperand by_place(const NDArray& weight) {
   return {rows_of.permute(order).slice(3, 0, n[0], 1), 3, pieces ? planes.strides()[0] : 0};
 }
 
-/// A patch of 64 places that covers images of these extents with the least outside of them.
+/// A patch of 64 places that covers images of these extents with the least outside of them. Of
+/// equal ones that of the fewest images and the most nearly square: its places share more of their
+/// windows, and their results lie side by side.
 void choose_patch(WholeProduct& spec, WholeNumbers& x, std::int64_t n, std::int64_t h,
                   std::int64_t w) {
-  std::int64_t least = -1;
+  std::array<std::int64_t, 4> least{};
   for (int across = 1; across <= 64; across *= 2) {
     for (int down = 1; across * down <= 64; down *= 2) {
       if ((across - 1) * spec.step[0] >= 256 || (down - 1) * spec.step[1] >= 256) continue;
       const int images = 64 / (across * down);
       const std::int64_t wide = ceil_div(w, across), high = ceil_div(h, down),
                          count = wide * high * ceil_div(n, images);
-      // Square ones share more of their windows.
-      const std::int64_t cost = count * 128 + std::abs(across - down);
-      if (least >= 0 && cost >= least) continue;
+      const std::array<std::int64_t, 4> cost{count, images, std::abs(across - down), -across};
+      if (least[0] > 0 && cost >= least) continue;
       least = cost;
       spec.patch[0] = across, spec.patch[1] = down, spec.patch[2] = images;
       x.patches[0] = wide, x.patches[1] = high, x.steps = count;
