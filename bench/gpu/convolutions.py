@@ -8,6 +8,7 @@ float64, since its float32 gradients of 3 x 3 windows are not exact either; a wr
 """
 
 import argparse
+import pathlib
 import statistics
 import sys
 
@@ -15,6 +16,9 @@ import halves
 import torch
 import weft
 from weft import nn
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from recording import Record
 
 # images, channels, size, results, window, stride, groups; -1 results: as many groups as channels. up: transposed
 NETS = {
@@ -57,6 +61,14 @@ NETS = {
         (4, 64, 256, 2, 1, 1),
     ],
 }
+
+
+def recorded(record, net, dtype, case, a, b, c, d, bad):
+    n, channels, size, results, window, stride, *groups = case
+    how = "transposed" if stride == "up" else f"by {stride}"
+    name = f"{n}x{channels}x{size} to {results or channels}, {window}x{window} {how}{'' if results else ', depthwise'}"
+    facts = {"wrong": "beyond the bound"} if bad else {}
+    record.row(f"{net} {dtype}", name, c, {"cuDNN": d}, forward=round(b / a, 3), **facts)
 
 
 def row(net, dtype, n, channels, size, results, window, stride):
@@ -114,7 +126,7 @@ def row(net, dtype, n, channels, size, results, window, stride):
         f"errors {' '.join(f'{e:.0e}' for e in errors)}{' WRONG' if bad else ''}",
         flush=True,
     )
-    return d / c, bad
+    return a, b, c, d, bad
 
 
 def main():
@@ -125,12 +137,15 @@ def main():
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
     halves.busy = torch.randn(8192, 8192, device="cuda").to(torch.bfloat16)
+    asked = {f"{net} {args.dtype}": {"mean": 1.0, "least": 0.7} for net in args.nets}
+    record = Record(f"convolutions with gradients, {args.dtype}", "cuda", asked)
     wrong = False
     for net in args.nets:
         ratios = []
         for case in NETS[net]:
-            ratio, bad = row(net, args.dtype, *case)
-            ratios.append(ratio)
+            *times, bad = row(net, args.dtype, *case)
+            recorded(record, net, args.dtype, case, *times, bad)
+            ratios.append(times[3] / times[2])
             wrong |= bad
         print(
             f"{net} {args.dtype}: {len(ratios)} convolutions with gradients, geometric mean "
