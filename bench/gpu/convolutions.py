@@ -145,7 +145,7 @@ def text_of(x_shape, weight, options, up):
     groups = options["groups"]
     results = weight[1] * groups if up else weight[0]
     facts = [
-        f"{k} {v}" for k, v in options.items() if v not in (1, (1, 1), (0, 0)) and k != "stride"
+        f"{k} {v}" for k, v in options.items() if v not in (0, 1, (1, 1), (0, 0)) and k != "stride"
     ]
     facts = [f for f in facts if not (f.startswith("groups") and groups == 1)]
     n, channels, h, w = x_shape
